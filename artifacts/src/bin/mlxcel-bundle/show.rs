@@ -1,0 +1,158 @@
+//! A bundle as text and as JSON.
+
+use std::{
+    collections::{BTreeMap, HashMap},
+    fmt,
+};
+
+use mlxcel_artifacts::{
+    Blob, Bundle, Manifest, TargetArtifact,
+    signature::{Entry, Parameter, type_text},
+};
+use serde::Serialize;
+
+/// The bundle for a program: the manifest's fields, and `path`.
+pub(crate) fn json(bundle: &Bundle) -> serde_json::Result<String> {
+    #[derive(Serialize)]
+    struct Shown<'a> {
+        path: String,
+        #[serde(flatten)]
+        manifest: &'a Manifest,
+    }
+    let path = bundle.path().display().to_string();
+    Ok(serde_json::to_string_pretty(&Shown { path, manifest: bundle.manifest() })? + "\n")
+}
+
+/// One line: that the bundle is whole, and how much that is.
+pub(crate) fn verdict(bundle: &Bundle) -> String {
+    let sizes: HashMap<_, _> = bundle.manifest().blobs().map(|(_, b)| (b.digest, b.size)).collect();
+    let bytes = Size(sizes.values().sum());
+    format!("ok: {} is whole, {} blobs, {bytes}\n", bundle.path().display(), sizes.len())
+}
+
+/// The bundle for a person.
+pub(crate) fn text(bundle: &Bundle) -> String {
+    let Manifest { format, model, family, plan, compiler, targets, files, weights, entries, parameters } =
+        bundle.manifest();
+    let mut out = String::new();
+    let mut line = |name: &str, value: &dyn fmt::Display| out += &format!("{name:<11} {value}\n");
+    line("bundle", &bundle.path().display());
+    line("format", format);
+    line("model", model);
+    line("family", family);
+    let (precision, batch, context, vocab) = (&plan.precision, plan.batch, plan.context, plan.vocab);
+    line("plan", &format!("precision {precision}, batch {batch}, context {context}, vocab {vocab}"));
+    line("compiler", &format!("iree {}", compiler.version));
+    line("", &compiler.digest);
+    out += "\ntargets\n";
+    for (name, target) in targets {
+        out += &target_text(name, target);
+    }
+    out += "\nentries\n";
+    out += &entries_text(entries);
+    out += "\nparameters\n";
+    out += &parameters_text(parameters);
+    out += "\nfiles\n";
+    out += &blobs_text(files, "none");
+    out += "\nweights\n";
+    out += &blobs_text(weights, "none: give them when the bundle is run");
+    out
+}
+
+fn target_text(name: &str, target: &TargetArtifact) -> String {
+    let TargetArtifact { driver, arch, cpu_features, flags, build_key, vmfb } = target;
+    let mut out = format!("  {name}\n");
+    let mut line = |name: &str, value: &dyn fmt::Display| out += &format!("    {name:<9} {value}\n");
+    line("driver", driver);
+    if !arch.is_empty() {
+        line("cpu", arch);
+    }
+    if !cpu_features.is_empty() {
+        line("needs", &cpu_features.join(" "));
+    }
+    line("vmfb", &format!("{}  {}", vmfb.digest, Size(vmfb.size)));
+    line("build key", build_key);
+    for (i, flag) in flags.iter().enumerate() {
+        line(if i == 0 { "flags" } else { "" }, flag);
+    }
+    out
+}
+
+fn entries_text(entries: &[Entry]) -> String {
+    let width = entries.iter().map(|e| e.name.len()).max().unwrap_or(0);
+    let text = |Entry { name, role: _, arguments, results }: &Entry| {
+        let takes = arguments.iter().map(|a| format!("{} {}", a.kind, type_text(a.dtype, &a.shape)));
+        let gives = results.iter().map(|r| format!("{} {}", r.kind, type_text(r.dtype, &r.shape)));
+        let (takes, gives): (Vec<_>, Vec<_>) = (takes.collect(), gives.collect());
+        format!("  {name:<width$}  ({}) -> ({})\n", takes.join(", "), gives.join(", "))
+    };
+    entries.iter().map(text).collect()
+}
+
+fn parameters_text(parameters: &[Parameter]) -> String {
+    // A validated manifest's sizes do not overflow.
+    let bytes = |p: &Parameter| p.bytes().unwrap_or(0) as u64;
+    let mut dtypes: BTreeMap<String, (usize, u64)> = BTreeMap::new();
+    for parameter in parameters {
+        let (count, total) = dtypes.entry(parameter.dtype.to_string().to_lowercase()).or_default();
+        *count += 1;
+        *total += bytes(parameter);
+    }
+    let row = |name: &str, count: usize, total: u64| {
+        let tensors = if count == 1 { "tensor " } else { "tensors" };
+        format!("  {name:<5} {count:>6} {tensors}  {}\n", Size(total))
+    };
+    let mut out: String = dtypes.iter().map(|(name, (count, total))| row(name, *count, *total)).collect();
+    if dtypes.len() != 1 {
+        out += &row("all", parameters.len(), parameters.iter().map(bytes).sum());
+    }
+    if let Some(largest) = parameters.iter().max_by_key(|p| bytes(p)) {
+        let shape = type_text(largest.dtype, &largest.shape);
+        out += &format!("  the largest is {} {shape}\n", largest.name);
+    }
+    out
+}
+
+fn blobs_text(blobs: &BTreeMap<String, Blob>, none: &str) -> String {
+    if blobs.is_empty() {
+        return format!("  {none}\n");
+    }
+    let width = blobs.keys().map(|name| name.chars().count()).max().unwrap_or(0);
+    let text =
+        |(name, blob): (&String, &Blob)| format!("  {name:<width$}  {}  {}\n", blob.digest, Size(blob.size));
+    blobs.iter().map(text).collect()
+}
+
+/// A number of bytes: `412.1 KiB (421990 bytes)`.
+struct Size(u64);
+
+impl fmt::Display for Size {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let units = ["KiB", "MiB", "GiB", "TiB"];
+        let Some(unit) = (0..4).rev().find(|i| self.0 >> (10 * (i + 1)) > 0) else {
+            return write!(f, "{} bytes", self.0);
+        };
+        let value = self.0 as f64 / (1u64 << (10 * (unit + 1))) as f64;
+        write!(f, "{value:.1} {} ({} bytes)", units[unit], self.0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes() {
+        let sizes = [0, 1023, 1024, 421_990, 2_471_628_800].map(|n| Size(n).to_string());
+        assert_eq!(
+            sizes,
+            [
+                "0 bytes",
+                "1023 bytes",
+                "1.0 KiB (1024 bytes)",
+                "412.1 KiB (421990 bytes)",
+                "2.3 GiB (2471628800 bytes)"
+            ]
+        );
+    }
+}

@@ -1,0 +1,196 @@
+//! Opening a bundle: read, validate, verify.
+
+use std::{
+    collections::HashSet,
+    fs::{self, File},
+    io::{self, Read as _},
+    path::{Path, PathBuf},
+};
+
+use crate::{
+    digest::Digest,
+    error::Error,
+    manifest::{Blob, Manifest},
+};
+
+/// The manifest's file name.
+pub(crate) const MANIFEST: &str = "manifest.toml";
+
+/// The folder of blobs.
+pub(crate) const BLOBS: &str = "blobs";
+
+/// The longest manifest that is read. A model of 20,000 tensors has one of 3 MB.
+const MANIFEST_LIMIT: u64 = 64 << 20;
+
+/// A bundle whose every blob was found whole.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Bundle {
+    path: PathBuf,
+    manifest: Manifest,
+}
+
+impl Bundle {
+    /// Opens the bundle at `path`: validates its manifest and verifies size and digest of every blob, weights too.
+    ///
+    /// # Errors
+    /// When `path` is no bundle, its format is newer, its manifest is invalid, or a blob is missing or damaged.
+    pub fn open(path: &Path) -> Result<Self, Error> {
+        let manifest = read_manifest(path)?;
+        let bundle = Self { path: path.to_path_buf(), manifest };
+        bundle.verify()?;
+        Ok(bundle)
+    }
+
+    /// What the bundle says about itself.
+    #[must_use]
+    pub fn manifest(&self) -> &Manifest {
+        &self.manifest
+    }
+
+    /// The bundle's folder.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Where a blob of this bundle lies.
+    #[must_use]
+    pub fn blob_path(&self, blob: &Blob) -> PathBuf {
+        blob_path(&self.path, blob.digest)
+    }
+
+    /// Where one of the checkpoint's small files lies: `config.json`, `tokenizer.json`, …
+    #[must_use]
+    pub fn file(&self, name: &str) -> Option<PathBuf> {
+        self.manifest.files.get(name).map(|blob| self.blob_path(blob))
+    }
+
+    /// The checkpoint's safetensors files, by name: none when the bundle carries no weights.
+    pub fn weights(&self) -> impl Iterator<Item = (&str, PathBuf)> {
+        self.manifest.weights.iter().map(|(name, blob)| (name.as_str(), self.blob_path(blob)))
+    }
+
+    /// A bundle that was just written, byte by byte, from this manifest.
+    pub(crate) fn written(path: PathBuf, manifest: Manifest) -> Self {
+        Self { path, manifest }
+    }
+
+    fn verify(&self) -> Result<(), Error> {
+        let mut seen = HashSet::new();
+        for (what, blob) in self.manifest.blobs() {
+            if seen.insert(blob.digest) {
+                verify_blob(&self.path, what, blob)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Where the blob with `digest` lies in the bundle at `path`.
+pub(crate) fn blob_path(path: &Path, digest: Digest) -> PathBuf {
+    path.join(BLOBS).join(digest.hex())
+}
+
+fn read_manifest(bundle: &Path) -> Result<Manifest, Error> {
+    let not = |reason| Error::NotABundle { path: bundle.to_path_buf(), reason };
+    match fs::metadata(bundle) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Err(not("nothing is there")),
+        Err(error) => return Err(Error::read(bundle)(error)),
+        Ok(found) if !found.is_dir() => return Err(not("a file is there, expected a folder")),
+        Ok(_) => {}
+    }
+    let path = bundle.join(MANIFEST);
+    match fs::symlink_metadata(&path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Err(not("it has no manifest.toml")),
+        Err(error) => return Err(Error::read(path)(error)),
+        Ok(found) if !found.is_file() => return Err(not("its manifest.toml is not a regular file")),
+        Ok(_) => {}
+    }
+    let mut bytes = Vec::new();
+    // One byte more than the limit is enough to know.
+    let file = File::open(&path).map_err(Error::read(&path))?;
+    file.take(MANIFEST_LIMIT + 1).read_to_end(&mut bytes).map_err(Error::read(&path))?;
+    if bytes.len() as u64 > MANIFEST_LIMIT {
+        let found = fs::metadata(&path).map_or(0, |m| m.len()).max(bytes.len() as u64);
+        return Err(Error::ManifestTooLarge { found, limit: MANIFEST_LIMIT });
+    }
+    let text = String::from_utf8(bytes).map_err(|error| {
+        let good = &error.as_bytes()[..error.utf8_error().valid_up_to()];
+        let line = 1 + good.iter().filter(|&&b| b == b'\n').count();
+        Error::Syntax { line, message: "bytes that are not utf-8".into() }
+    })?;
+    Manifest::parse(&text)
+}
+
+fn verify_blob(bundle: &Path, what: String, blob: &Blob) -> Result<(), Error> {
+    let Blob { digest, size } = *blob;
+    let path = blob_path(bundle, digest);
+    // Not `metadata`: a link could lead out of the bundle, or to something that blocks when read.
+    let found = match fs::symlink_metadata(&path) {
+        Err(e) if matches!(e.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => {
+            return Err(Error::MissingBlob { what, digest });
+        }
+        other => other.map_err(Error::read(&path))?,
+    };
+    let kind = found.file_type();
+    if !kind.is_file() {
+        let found = match (kind.is_symlink(), kind.is_dir()) {
+            (true, _) => "a symbolic link",
+            (_, true) => "a folder",
+            _ => "a special file",
+        };
+        return Err(Error::NotAFile { what, found, digest });
+    }
+    if found.len() != size {
+        return Err(Error::BlobSize { what, found: found.len(), expected: size, digest });
+    }
+    let (found, _) = Digest::of_file(&path).map_err(Error::read(&path))?;
+    if found != digest {
+        return Err(Error::BlobDigest { what, found, expected: digest });
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn message(path: &Path) -> String {
+        Bundle::open(path).unwrap_err().to_string()
+    }
+
+    #[test]
+    fn what_is_not_a_bundle() {
+        let folder = tempfile::tempdir().unwrap();
+        let at = folder.path();
+        let shown = at.display();
+        assert_eq!(message(at), format!("{shown} is not a bundle: it has no manifest.toml"));
+        assert_eq!(message(&at.join("x")), format!("{shown}/x is not a bundle: nothing is there"));
+        fs::write(at.join("x"), "").unwrap();
+        assert_eq!(
+            message(&at.join("x")),
+            format!("{shown}/x is not a bundle: a file is there, expected a folder")
+        );
+        fs::create_dir(at.join(MANIFEST)).unwrap();
+        assert_eq!(message(at), format!("{shown} is not a bundle: its manifest.toml is not a regular file"));
+    }
+
+    #[test]
+    fn a_manifest_has_a_limit() {
+        let folder = tempfile::tempdir().unwrap();
+        // Sparse: costs no disk.
+        let file = File::create(folder.path().join(MANIFEST)).unwrap();
+        file.set_len(1 << 40).unwrap();
+        assert_eq!(
+            message(folder.path()),
+            "manifest.toml has 1099511627776 bytes, expected at most 67108864"
+        );
+    }
+
+    #[test]
+    fn a_manifest_is_utf8() {
+        let folder = tempfile::tempdir().unwrap();
+        fs::write(folder.path().join(MANIFEST), b"format = 1\nmodel = \"\xff\"\n").unwrap();
+        assert_eq!(message(folder.path()), "manifest.toml line 2: bytes that are not utf-8");
+    }
+}

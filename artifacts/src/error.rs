@@ -1,0 +1,232 @@
+//! What can go wrong with a bundle. A message is one line, then `hint:` lines where there is a remedy.
+
+use std::{error, io, path::PathBuf};
+
+use crate::{Driver, digest::Digest};
+
+/// What can go wrong with a bundle or the store.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// The path does not hold a bundle.
+    #[error("{} is not a bundle: {reason}", path.display())]
+    NotABundle {
+        /// The path given.
+        path: PathBuf,
+        /// What was found there instead.
+        reason: &'static str,
+    },
+
+    /// The bundle is of a format that this program does not know.
+    #[error(
+        "bundle has format {found}, this program reads up to {supported}\n\
+         hint: update this program, or compile the bundle again with this version"
+    )]
+    NewerFormat {
+        /// The bundle's format.
+        found: i64,
+        /// The newest format that this crate reads.
+        supported: u32,
+    },
+
+    /// `manifest.toml` is larger than any manifest.
+    #[error("manifest.toml has {found} bytes, expected at most {limit}")]
+    ManifestTooLarge {
+        /// Its length.
+        found: u64,
+        /// The longest manifest that is read.
+        limit: u64,
+    },
+
+    /// `manifest.toml` is no TOML, or not a manifest's.
+    #[error("manifest.toml line {line}: {message}")]
+    Syntax {
+        /// Line, from 1.
+        line: usize,
+        /// What is wrong there.
+        message: String,
+    },
+
+    /// A manifest that contradicts itself or that no compiler can have written.
+    #[error("invalid manifest: {0}")]
+    Invalid(String),
+
+    /// A blob is not there.
+    #[error("{what} is missing: expected blobs/{}\n{DAMAGED}", digest.hex())]
+    MissingBlob {
+        /// What the blob is for: `vmfb of target cpu`.
+        what: String,
+        /// The blob's digest.
+        digest: Digest,
+    },
+
+    /// A blob is there, but not as a file of the bundle's own.
+    #[error("{what} is {found}, expected a regular file: blobs/{}\n{DAMAGED}", digest.hex())]
+    NotAFile {
+        /// What the blob is for.
+        what: String,
+        /// What it is instead.
+        found: &'static str,
+        /// The blob's digest.
+        digest: Digest,
+    },
+
+    /// A blob is longer or shorter than the manifest says.
+    #[error("{what} has {found} bytes, expected {expected}: blobs/{}\n{DAMAGED}", digest.hex())]
+    BlobSize {
+        /// What the blob is for.
+        what: String,
+        /// Its length.
+        found: u64,
+        /// The manifest's length.
+        expected: u64,
+        /// The blob's digest.
+        digest: Digest,
+    },
+
+    /// A blob's bytes are not those that the manifest names.
+    #[error("{what} has digest {found}, expected {expected}\n{DAMAGED}")]
+    BlobDigest {
+        /// What the blob is for.
+        what: String,
+        /// The digest of its bytes.
+        found: Digest,
+        /// The manifest's digest.
+        expected: Digest,
+    },
+
+    /// The manifest given to `finish` names a blob that was not added.
+    #[error("{what} was not added to the bundle: blobs/{}", digest.hex())]
+    NotAdded {
+        /// What the blob is for.
+        what: String,
+        /// The blob's digest.
+        digest: Digest,
+    },
+
+    /// Something lies where the bundle should go, and it is no bundle.
+    #[error(
+        "{} exists and is {found}, expected a bundle or nothing\n\
+         hint: name another folder, or remove this one",
+        path.display()
+    )]
+    Occupied {
+        /// Where the bundle should go.
+        path: PathBuf,
+        /// What is there.
+        found: &'static str,
+    },
+
+    /// The path for a bundle has no last component to give the folder.
+    #[error("`{}` does not name a folder to write", .0.display())]
+    NoName(PathBuf),
+
+    /// The bundle was made by another IREE than the one that would run it.
+    #[error(
+        "bundle was compiled by iree {found}, this program runs iree {expected}\n\
+         hint: compile the bundle again with this version"
+    )]
+    OtherIree {
+        /// The bundle's compiler version.
+        found: String,
+        /// The version that this workspace is pinned to.
+        expected: &'static str,
+    },
+
+    /// None of the bundle's targets runs here.
+    #[error(
+        "no target of this bundle runs here ({arch} cpu; drivers: {}){}\n\
+         hint: compile the bundle for this machine, e.g. with --target cpu",
+        list(drivers),
+        lines(reasons)
+    )]
+    NoTarget {
+        /// The architecture of this machine's CPU.
+        arch: String,
+        /// The drivers that were looked for.
+        drivers: Vec<Driver>,
+        /// For every target its name and why it does not fit.
+        reasons: Vec<(String, String)>,
+    },
+
+    /// The environment names no folder for the store.
+    #[error(
+        "no folder for the store: neither HOME, XDG_CACHE_HOME nor MLXCEL_STORE is set\n\
+         hint: set MLXCEL_STORE to a folder"
+    )]
+    NoStore,
+
+    /// Reading or writing failed.
+    #[error("cannot {doing} {}", path.display())]
+    Io {
+        /// `read` or `write`.
+        doing: &'static str,
+        /// The file or folder.
+        path: PathBuf,
+        /// The system's answer.
+        source: io::Error,
+    },
+}
+
+/// The remedy for every kind of damage.
+const DAMAGED: &str = "hint: the bundle is damaged: copy it again with all of its blobs, or compile it again";
+
+impl Error {
+    /// For `map_err` of a read.
+    pub(crate) fn read(path: impl Into<PathBuf>) -> impl FnOnce(io::Error) -> Self {
+        let path = path.into();
+        |source| Self::Io { doing: "read", path, source }
+    }
+
+    /// For `map_err` of a write.
+    pub(crate) fn write(path: impl Into<PathBuf>) -> impl FnOnce(io::Error) -> Self {
+        let path = path.into();
+        |source| Self::Io { doing: "write", path, source }
+    }
+}
+
+/// An error as a program shows it: the message, its causes on the same line, then every `hint:` line.
+#[must_use]
+pub fn report(error: &(dyn error::Error + 'static)) -> String {
+    let (mut message, mut hints) = (String::from("error"), String::new());
+    let mut next = Some(error);
+    while let Some(error) = next {
+        let text = error.to_string();
+        let (head, hint) = text.split_once("\nhint: ").unwrap_or((&text, ""));
+        message.push_str(": ");
+        message.push_str(head);
+        if !hint.is_empty() {
+            hints.push_str("\nhint: ");
+            hints.push_str(hint);
+        }
+        next = error.source();
+    }
+    message + &hints
+}
+
+fn list(drivers: &[Driver]) -> String {
+    if drivers.is_empty() {
+        return "none".into();
+    }
+    drivers.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
+}
+
+fn lines(reasons: &[(String, String)]) -> String {
+    reasons.iter().map(|(target, reason)| format!("\n  {target}: {reason}")).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_report_is_message_cause_hint() {
+        let error = Error::write("/somewhere/b")(io::Error::other("no room"));
+        assert_eq!(report(&error), "error: cannot write /somewhere/b: no room");
+        assert_eq!(
+            report(&Error::NewerFormat { found: 2, supported: 1 }),
+            "error: bundle has format 2, this program reads up to 1\n\
+             hint: update this program, or compile the bundle again with this version"
+        );
+    }
+}

@@ -1,0 +1,40 @@
+//! The bundle: the one thing that the build side and the run side share.
+//!
+//! A bundle is a folder with a `manifest.toml` and a folder `blobs` of files named by the 64 hex digits of their blake3
+//! digest: a vmfb per target, the checkpoint's configuration and tokenizer, and its weights when it carries them.
+//!
+//! - **Opening verifies.** [`Bundle::open`] reads the manifest, validates it and compares the size and the digest of every
+//!   blob. There is no other way to get a [`Bundle`]. Digests prove that a bundle is whole, not that it is honest: a vmfb
+//!   for the CPU is native code.
+//! - **Writing is atomic.** [`BundleWriter`] works in a folder of its own and renames it when all is on the disk. At any
+//!   moment a path holds the old bundle, the new one or none.
+//! - **One description.** [`signature`] says what a module's entry points take and give, [`Manifest`] all the rest, and
+//!   [`Manifest::validate`] is the one check of both. Names in a manifest are plain: none can lead out of the bundle.
+//! - **The store is a cache.** [`Store`] keeps files by the key of what made them; a damaged entry counts as missing.
+//! - **A target is chosen, not assumed.** [`choose`] compares what targets need with what [`Machine::this`] has, so that
+//!   no CPU meets an instruction that it lacks.
+//!
+//! Start reading at [`manifest`](Manifest), then `bundle.rs` and `writer.rs`. An [`Error`]'s message may end with `hint:`
+//! lines; [`report`] renders one with its causes for a terminal.
+
+mod bundle;
+mod copy;
+mod digest;
+mod error;
+mod machine;
+mod manifest;
+pub mod signature;
+mod store;
+mod validate;
+mod writer;
+
+pub use bundle::Bundle;
+pub use digest::{Digest, ParseDigestError};
+pub use error::{Error, report};
+pub use machine::{Driver, Machine, ParseDriverError, choose};
+pub use manifest::{Blob, Compiler, FORMAT, Manifest, Plan, TargetArtifact};
+pub use store::Store;
+pub use writer::BundleWriter;
+
+/// The IREE that this workspace is pinned to: the build side compiles with it, the run side runs it.
+pub const IREE_VERSION: &str = "3.13.0";

@@ -1,0 +1,319 @@
+//! `manifest.toml`: everything a bundle says about itself.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use crate::{
+    Driver,
+    digest::Digest,
+    error::Error,
+    signature::{Entry, Parameter},
+    validate::validate,
+};
+
+/// The version of the format that this crate writes. A reader refuses a newer one.
+pub const FORMAT: u32 = 1;
+
+/// A bundle's manifest. Fields are public; a value that came out of [`Manifest::parse`] has passed
+/// [`Manifest::validate`].
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Manifest {
+    /// Format version, [`FORMAT`] when written by this crate.
+    pub format: u32,
+    /// What the model is called: the preset's name or the folder's.
+    pub model: String,
+    /// The family: `model_type` of config.json.
+    pub family: String,
+    /// What the module was planned for.
+    pub plan: Plan,
+    /// The compiler that made the vmfbs.
+    pub compiler: Compiler,
+    /// One vmfb per target, by the target's name.
+    pub targets: BTreeMap<String, TargetArtifact>,
+    /// The checkpoint's small files by file name: config.json, tokenizer.json, tokenizer_config.json,
+    /// generation_config.json, chat_template.jinja.
+    pub files: BTreeMap<String, Blob>,
+    /// The checkpoint's safetensors files by file name, where the bundle carries weights.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub weights: BTreeMap<String, Blob>,
+    /// The entry points, the same for every target.
+    pub entries: Vec<Entry>,
+    /// The parameters that every target's module needs.
+    pub parameters: Vec<Parameter>,
+}
+
+/// What the module was planned for.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Plan {
+    /// What matrix products are computed in: `f32`, `bf16` or `f16`.
+    pub precision: String,
+    /// Rows of a call.
+    pub batch: usize,
+    /// Positions the cache holds per row: the longest sequence, in tokens.
+    pub context: usize,
+    /// Logits a row.
+    pub vocab: usize,
+}
+
+/// The compiler that made the vmfbs.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Compiler {
+    /// IREE's version, `3.13.0`: the runtime must be of the same.
+    pub version: String,
+    /// blake3 of the compiler's shared library.
+    pub digest: Digest,
+}
+
+/// The module compiled for one target.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct TargetArtifact {
+    /// The IREE HAL driver that runs it.
+    pub driver: Driver,
+    /// CPU architecture, `x86_64` or `aarch64`; empty for a device that is not the CPU.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub arch: String,
+    /// CPU features (LLVM's names) the code uses and the machine must have.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub cpu_features: Vec<String>,
+    /// The flags given to the compiler.
+    pub flags: Vec<String>,
+    /// Digest of everything that determines the vmfb.
+    pub build_key: Digest,
+    /// The vmfb.
+    pub vmfb: Blob,
+}
+
+/// A file under `blobs/`, named by its digest.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Blob {
+    /// blake3 of its bytes.
+    pub digest: Digest,
+    /// Its length in bytes.
+    pub size: u64,
+}
+
+impl Manifest {
+    /// Reads a manifest's text and validates it.
+    ///
+    /// # Errors
+    /// When the format is newer, the text is no manifest, or [`Manifest::validate`] refuses it.
+    pub fn parse(text: &str) -> Result<Self, Error> {
+        let syntax = |error: toml::de::Error| Error::Syntax {
+            line: 1 + error.span().map_or(0, |span| text[..span.start].matches('\n').count()),
+            message: error.message().to_string(),
+        };
+        // The format first and alone: a newer manifest may have anything else in it.
+        let Probe { format } = toml::from_str(text).map_err(syntax)?;
+        if format > i64::from(FORMAT) {
+            return Err(Error::NewerFormat { found: format, supported: FORMAT });
+        }
+        let manifest: Self = toml::from_str(text).map_err(syntax)?;
+        manifest.validate()?;
+        Ok(manifest)
+    }
+
+    /// Checks everything that code after it may rely on: names are plain, sizes do not overflow, no blob has two sizes,
+    /// entries have the types of [`Entry::new`] and cover the context.
+    ///
+    /// # Errors
+    /// The first thing that is wrong.
+    pub fn validate(&self) -> Result<(), Error> {
+        validate(self)
+    }
+
+    /// The manifest's text; the same manifest always has the same one.
+    ///
+    /// # Errors
+    /// When [`Manifest::validate`] refuses the manifest.
+    pub fn render(&self) -> Result<String, Error> {
+        self.validate()?;
+        // Cannot fail after `validate`: every number fits TOML's 64 bits with a sign.
+        toml::to_string(self).map_err(|error| Error::Invalid(error.to_string()))
+    }
+
+    /// Every blob with what it is for, `vmfb of target cpu`. Two names may share one blob.
+    pub fn blobs(&self) -> impl Iterator<Item = (String, &Blob)> {
+        let targets = self.targets.iter().map(|(n, t)| (format!("vmfb of target {n}"), &t.vmfb));
+        let files = self.files.iter().map(|(n, b)| (format!("file {n}"), b));
+        let weights = self.weights.iter().map(|(n, b)| (format!("weights file {n}"), b));
+        targets.chain(files).chain(weights)
+    }
+}
+
+/// The one field that every version of the format has.
+#[derive(Deserialize)]
+struct Probe {
+    format: i64,
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use safetensors::Dtype;
+
+    use super::*;
+    use crate::signature::Role;
+
+    /// A small valid manifest; its blobs are `b"vmfb"` and `b"{}"`.
+    pub(crate) fn manifest() -> Manifest {
+        let blob = |bytes: &[u8]| Blob { digest: Digest::of(bytes), size: bytes.len() as u64 };
+        let cpu = TargetArtifact {
+            driver: Driver::Local,
+            arch: "x86_64".into(),
+            cpu_features: vec!["avx2".into(), "fma".into()],
+            flags: vec!["--iree-hal-target-device=local".into(), "--iree-opt-level=O3".into()],
+            build_key: Digest::of(b"key"),
+            vmfb: blob(b"vmfb"),
+        };
+        Manifest {
+            format: FORMAT,
+            model: "tiny".into(),
+            family: "llama".into(),
+            plan: Plan { precision: "f32".into(), batch: 1, context: 64, vocab: 100 },
+            compiler: Compiler { version: crate::IREE_VERSION.into(), digest: Digest::of(b"compiler") },
+            targets: [("cpu".to_string(), cpu)].into(),
+            files: [("config.json".to_string(), blob(b"{}"))].into(),
+            weights: BTreeMap::new(),
+            entries: vec![
+                Entry::new(Role::Prefill { tokens: 16 }, 1, 100),
+                Entry::new(Role::Decode { cache: 64 }, 1, 100),
+            ],
+            parameters: vec![Parameter {
+                name: "model.norm.weight".into(),
+                dtype: Dtype::BF16,
+                shape: vec![8],
+            }],
+        }
+    }
+
+    #[test]
+    fn rendering_is_stable_and_round_trips() {
+        let text = manifest().render().unwrap();
+        assert_eq!(Manifest::parse(&text).unwrap(), manifest());
+        insta::assert_snapshot!(text, @r#"
+        format = 1
+        model = "tiny"
+        family = "llama"
+
+        [plan]
+        precision = "f32"
+        batch = 1
+        context = 64
+        vocab = 100
+
+        [compiler]
+        version = "3.13.0"
+        digest = "blake3:d1c2da04f74e1b9322141fd35c76e1887f27d63aee89fffd9c6de3e728882188"
+
+        [targets.cpu]
+        driver = "local"
+        arch = "x86_64"
+        cpu_features = ["avx2", "fma"]
+        flags = ["--iree-hal-target-device=local", "--iree-opt-level=O3"]
+        build_key = "blake3:ff8e2bab3b26e0c127002127905539b47eb421de85d554e15f55a446459b52b4"
+
+        [targets.cpu.vmfb]
+        digest = "blake3:4166bb3ea9f457b17746fd3653d16065bcd13d195857aad716cf1843fb27b993"
+        size = 4
+
+        [files."config.json"]
+        digest = "blake3:6e46dd10defc9b56c29a6ec56b508c21f54c08192194e4df25bf36f0c9c3c279"
+        size = 2
+
+        [[entries]]
+        name = "prefill_16"
+
+        [entries.role.prefill]
+        tokens = 16
+
+        [[entries.arguments]]
+        kind = "tokens"
+        dtype = "I32"
+        shape = [1, 16]
+
+        [[entries.arguments]]
+        kind = "positions"
+        dtype = "I32"
+        shape = [1]
+
+        [[entries.arguments]]
+        kind = "lengths"
+        dtype = "I32"
+        shape = [1]
+
+        [[entries.arguments]]
+        kind = "end"
+        dtype = "I32"
+        shape = []
+
+        [[entries.results]]
+        kind = "next_token"
+        dtype = "I32"
+        shape = [1]
+
+        [[entries.results]]
+        kind = "logits"
+        dtype = "F32"
+        shape = [1, 100]
+
+        [[entries]]
+        name = "decode_64"
+
+        [entries.role.decode]
+        cache = 64
+
+        [[entries.arguments]]
+        kind = "tokens"
+        dtype = "I32"
+        shape = [1, 1]
+
+        [[entries.arguments]]
+        kind = "positions"
+        dtype = "I32"
+        shape = [1]
+
+        [[entries.results]]
+        kind = "next_token"
+        dtype = "I32"
+        shape = [1]
+
+        [[entries.results]]
+        kind = "logits"
+        dtype = "F32"
+        shape = [1, 100]
+
+        [[parameters]]
+        name = "model.norm.weight"
+        dtype = "BF16"
+        shape = [8]
+        "#);
+    }
+
+    #[test]
+    fn a_newer_format_is_named_before_anything_else() {
+        let error = Manifest::parse("format = 2\nnovelty = true\n").unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            "bundle has format 2, this program reads up to 1\n\
+             hint: update this program, or compile the bundle again with this version"
+        );
+    }
+
+    #[test]
+    fn syntax_errors_have_a_line() {
+        let text = manifest().render().unwrap();
+        let parse = |text: &str| Manifest::parse(text).unwrap_err().to_string();
+        assert_eq!(
+            parse(&text.replace("driver = \"local\"", "driver = \"rocm\"")),
+            "manifest.toml line 16: unknown driver `rocm`, expected local, cuda or vulkan"
+        );
+        assert_eq!(parse("model = 'x'\n"), "manifest.toml line 1: missing field `format`");
+        let error = parse(&text.replace("family = ", "kin = "));
+        assert!(error.starts_with("manifest.toml line 3: unknown field `kin`, expected one of"), "{error}");
+    }
+}

@@ -1,0 +1,241 @@
+//! What a module's entry points take and give: the one list that emitter, manifest and runtime share.
+//!
+//! The emitter builds a function's arguments by walking [`Entry::arguments`]; the runtime fills a call by walking the
+//! same list. Nothing else says what an entry takes.
+
+use std::fmt;
+
+use safetensors::Dtype;
+use serde::{Deserialize, Serialize};
+
+/// One entry point of a module.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Entry {
+    /// The exported function's name, without the module's: `prefill_128`.
+    pub name: String,
+    /// What it is for.
+    pub role: Role,
+    /// What it takes, in order.
+    pub arguments: Vec<Argument>,
+    /// What it gives, in order.
+    pub results: Vec<Outcome>,
+}
+
+/// What an entry point is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
+pub enum Role {
+    /// Takes up to `tokens` tokens a row, writes their keys and values to the cache and attends over all before.
+    Prefill {
+        /// Tokens a row; shorter rows are padded.
+        tokens: usize,
+    },
+    /// Takes one token a row and attends over the first `cache` positions.
+    Decode {
+        /// Positions attended over: every row's position must be below it.
+        cache: usize,
+    },
+}
+
+/// An argument: what it means, and its type.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Argument {
+    /// What the caller must put there.
+    pub kind: ArgumentKind,
+    /// Element type.
+    pub dtype: Dtype,
+    /// Shape; empty is a scalar.
+    pub shape: Vec<usize>,
+}
+
+/// What an argument means.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ArgumentKind {
+    /// Token ids, `[batch, tokens]`.
+    Tokens,
+    /// The position of each row's first token, `[batch]`.
+    Positions,
+    /// How many of a row's tokens are real, at least 1, `[batch]`.
+    Lengths,
+    /// One past the last position that the call writes, padding included: the largest of `positions` and the tokens a
+    /// row. A scalar, which entries take as a number of the host: it says how much of the cache there is to read, and
+    /// the device must not be waited for to know it.
+    End,
+}
+
+/// A result: what it means, and its type.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Outcome {
+    /// What the caller finds there.
+    pub kind: OutcomeKind,
+    /// Element type.
+    pub dtype: Dtype,
+    /// Shape.
+    pub shape: Vec<usize>,
+}
+
+/// What a result means.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum OutcomeKind {
+    /// The id with the largest logit after each row's last real token (the lowest id on a tie), `[batch]`.
+    NextToken,
+    /// The logits after each row's last real token, `[batch, vocab]`.
+    Logits,
+}
+
+/// A weight that a module reads as a parameter.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Parameter {
+    /// The tensor's name in the checkpoint, and its key in the scope [`PARAMETER_SCOPE`].
+    pub name: String,
+    /// Its element type in the checkpoint.
+    pub dtype: Dtype,
+    /// Its shape in the checkpoint.
+    pub shape: Vec<usize>,
+}
+
+/// The scope under which modules look their parameters up.
+pub const PARAMETER_SCOPE: &str = "model";
+
+/// The name of every module, the part before the dot in `model.prefill_128`.
+pub const MODULE_NAME: &str = "model";
+
+impl Entry {
+    /// The entry for `role` with `batch` rows and `vocab` logits a row.
+    #[must_use]
+    pub fn new(role: Role, batch: usize, vocab: usize) -> Self {
+        let kinds: &[ArgumentKind] = match role {
+            Role::Prefill { .. } => {
+                &[ArgumentKind::Tokens, ArgumentKind::Positions, ArgumentKind::Lengths, ArgumentKind::End]
+            }
+            Role::Decode { .. } => &[ArgumentKind::Tokens, ArgumentKind::Positions],
+        };
+        Self {
+            name: role.entry_name(),
+            role,
+            arguments: kinds.iter().map(|&kind| Argument::new(kind, role, batch)).collect(),
+            results: [OutcomeKind::NextToken, OutcomeKind::Logits]
+                .map(|kind| Outcome::new(kind, batch, vocab))
+                .into(),
+        }
+    }
+}
+
+impl Role {
+    /// The name of the function in this role: `prefill_128`, `decode_512`.
+    #[must_use]
+    pub fn entry_name(self) -> String {
+        match self {
+            Self::Prefill { tokens } => format!("prefill_{tokens}"),
+            Self::Decode { cache } => format!("decode_{cache}"),
+        }
+    }
+}
+
+impl Argument {
+    /// The argument of this kind that an entry in `role` takes.
+    #[must_use]
+    pub fn new(kind: ArgumentKind, role: Role, batch: usize) -> Self {
+        let shape = match (kind, role) {
+            (ArgumentKind::Tokens, Role::Prefill { tokens }) => vec![batch, tokens],
+            (ArgumentKind::Tokens, Role::Decode { .. }) => vec![batch, 1],
+            (ArgumentKind::Positions | ArgumentKind::Lengths, _) => vec![batch],
+            (ArgumentKind::End, _) => Vec::new(),
+        };
+        Self { kind, dtype: Dtype::I32, shape }
+    }
+}
+
+impl Outcome {
+    /// The result of this kind that every entry gives.
+    #[must_use]
+    pub fn new(kind: OutcomeKind, batch: usize, vocab: usize) -> Self {
+        match kind {
+            OutcomeKind::NextToken => Self { kind, dtype: Dtype::I32, shape: vec![batch] },
+            OutcomeKind::Logits => Self { kind, dtype: Dtype::F32, shape: vec![batch, vocab] },
+        }
+    }
+}
+
+impl fmt::Display for ArgumentKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            Self::Tokens => "tokens",
+            Self::Positions => "positions",
+            Self::Lengths => "lengths",
+            Self::End => "end",
+        })
+    }
+}
+
+impl fmt::Display for OutcomeKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            Self::NextToken => "next_token",
+            Self::Logits => "logits",
+        })
+    }
+}
+
+/// An element type and a shape as messages show them: `f32[1,128]`.
+#[must_use]
+pub fn type_text(dtype: Dtype, shape: &[usize]) -> String {
+    let shape: Vec<String> = shape.iter().map(ToString::to_string).collect();
+    format!("{}[{}]", dtype.to_string().to_lowercase(), shape.join(","))
+}
+
+impl Parameter {
+    /// Bytes of its data; `None` when that overflows or is not whole bytes.
+    #[must_use]
+    pub fn bytes(&self) -> Option<usize> {
+        let elements = self.shape.iter().try_fold(1usize, |n, &d| n.checked_mul(d))?;
+        let bits = elements.checked_mul(self.dtype.bitsize())?;
+        (bits % 8 == 0).then_some(bits / 8)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parameter(dtype: Dtype, shape: &[usize]) -> Parameter {
+        Parameter { name: "w".into(), dtype, shape: shape.to_vec() }
+    }
+
+    #[test]
+    fn entries_by_role() {
+        let text = |entry: Entry| {
+            let arguments =
+                entry.arguments.iter().map(|a| format!("{} {}", a.kind, type_text(a.dtype, &a.shape)));
+            let results =
+                entry.results.iter().map(|r| format!("{} {}", r.kind, type_text(r.dtype, &r.shape)));
+            let all: Vec<String> = arguments.chain(results).collect();
+            format!("{}: {}", entry.name, all.join(", "))
+        };
+        assert_eq!(
+            text(Entry::new(Role::Prefill { tokens: 128 }, 2, 1000)),
+            "prefill_128: tokens i32[2,128], positions i32[2], lengths i32[2], end i32[], next_token i32[2], logits f32[2,1000]"
+        );
+        assert_eq!(
+            text(Entry::new(Role::Decode { cache: 512 }, 2, 1000)),
+            "decode_512: tokens i32[2,1], positions i32[2], next_token i32[2], logits f32[2,1000]"
+        );
+    }
+
+    #[test]
+    fn bytes_of_a_parameter() {
+        assert_eq!(parameter(Dtype::BF16, &[3, 5]).bytes(), Some(30));
+        assert_eq!(parameter(Dtype::F32, &[]).bytes(), Some(4));
+        assert_eq!(parameter(Dtype::F4, &[3]).bytes(), None);
+        assert_eq!(parameter(Dtype::F4, &[4]).bytes(), Some(2));
+        assert_eq!(parameter(Dtype::U8, &[usize::MAX / 2, 3]).bytes(), None);
+        // The elements fit, their bits do not.
+        assert_eq!(parameter(Dtype::F32, &[usize::MAX / 2]).bytes(), None);
+    }
+}

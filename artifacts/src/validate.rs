@@ -1,0 +1,374 @@
+//! The one check of a manifest. Code after it trusts the type.
+
+use std::{
+    collections::{HashMap, HashSet},
+    fmt::Display,
+};
+
+use safetensors::Dtype;
+
+use crate::{
+    Driver,
+    digest::Digest,
+    error::Error,
+    manifest::{FORMAT, Manifest, Plan, TargetArtifact},
+    signature::{Argument, ArgumentKind, Entry, Outcome, OutcomeKind, Parameter, Role, type_text},
+};
+
+/// The longest name of a file, and of everything else that has a name.
+const LONGEST_NAME: usize = 255;
+
+/// What matrix products may be computed in.
+const PRECISIONS: [&str; 3] = ["f32", "bf16", "f16"];
+
+type Check = Result<(), Error>;
+
+pub(crate) fn validate(manifest: &Manifest) -> Check {
+    // Every field by name, so that a new one cannot be forgotten here.
+    let Manifest { format, model, family, plan, compiler, targets, files, weights, entries, parameters } =
+        manifest;
+    ensure(*format == FORMAT, || format!("format is {format}, expected {FORMAT}"))?;
+    text("model", model)?;
+    text("family", family)?;
+    check_plan(plan)?;
+    text("compiler version", &compiler.version)?;
+    ensure(!targets.is_empty(), || "no target, expected at least one".into())?;
+    for (name, target) in targets {
+        file_name("target", name)?;
+        check_target(name, target)?;
+    }
+    for name in files.keys().chain(weights.keys()) {
+        file_name("file", name)?;
+    }
+    for name in weights.keys() {
+        ensure(!files.contains_key(name), || format!("file `{name}` is listed in files and in weights"))?;
+    }
+    check_blobs(manifest)?;
+    check_entries(plan, entries)?;
+    check_parameters(parameters)
+}
+
+fn check_plan(plan: &Plan) -> Check {
+    let Plan { precision, batch, context, vocab } = plan;
+    ensure(PRECISIONS.contains(&precision.as_str()), || {
+        format!("plan.precision is `{}`, expected f32, bf16 or f16", precision.escape_default())
+    })?;
+    for (what, value) in [("batch", batch), ("context", context), ("vocab", vocab)] {
+        // Token ids and positions are i32 in the module.
+        let fits = (1..=i32::MAX as usize).contains(value);
+        ensure(fits, || format!("plan.{what} is {value}, expected 1 to {}", i32::MAX))?;
+    }
+    Ok(())
+}
+
+fn check_target(name: &str, target: &TargetArtifact) -> Check {
+    let TargetArtifact { driver, arch, cpu_features, flags, build_key: _, vmfb } = target;
+    if *driver == Driver::Local {
+        text(format_args!("arch of target {name}"), arch)?;
+    } else {
+        ensure(arch.is_empty() && cpu_features.is_empty(), || {
+            format!("target {name} has the driver {driver}, expected no arch and no cpu_features")
+        })?;
+    }
+    let mut seen = HashSet::new();
+    for feature in cpu_features {
+        text(format_args!("cpu feature of target {name}"), feature)?;
+        ensure(seen.insert(feature), || format!("cpu feature `{feature}` of target {name} is listed twice"))?;
+    }
+    for flag in flags {
+        ensure(!flag.contains(char::is_control), || {
+            format!("flag `{}` of target {name} has a control character", flag.escape_default())
+        })?;
+    }
+    ensure(vmfb.size > 0, || format!("vmfb of target {name} has 0 bytes, expected more"))
+}
+
+fn check_blobs(manifest: &Manifest) -> Check {
+    let mut sizes: HashMap<Digest, (String, u64)> = HashMap::new();
+    let mut total = 0u64;
+    for (what, blob) in manifest.blobs() {
+        // TOML's integers are i64, and so are the offsets of files.
+        total = total.saturating_add(blob.size);
+        ensure(total <= i64::MAX as u64, || {
+            format!("{what} has {} bytes: more than any disk holds", blob.size)
+        })?;
+        let (first, size) = sizes.entry(blob.digest).or_insert_with(|| (what.clone(), blob.size));
+        ensure(*size == blob.size, || {
+            format!("{what} has {} bytes, expected {size}: {first} is the same blob", blob.size)
+        })?;
+    }
+    Ok(())
+}
+
+fn check_entries(plan: &Plan, entries: &[Entry]) -> Check {
+    let mut names = HashSet::new();
+    for entry in entries {
+        let name = entry.role.entry_name();
+        ensure(entry.name == name, || {
+            format!("entry is named `{}`, expected `{name}` by its role", entry.name.escape_default())
+        })?;
+        ensure(names.insert(name), || format!("entry {} is listed twice", entry.name))?;
+        check_entry(plan, entry)?;
+    }
+    let prefill = entries.iter().any(|e| matches!(e.role, Role::Prefill { .. }));
+    ensure(prefill, || "no prefill entry, expected at least one".into())?;
+    let reach = entries.iter().filter_map(|e| match e.role {
+        Role::Decode { cache } => Some(cache),
+        Role::Prefill { .. } => None,
+    });
+    let reach = reach.max().ok_or_else(|| Error::Invalid("no decode entry, expected at least one".into()))?;
+    ensure(reach >= plan.context, || {
+        format!("the largest decode entry covers {reach} positions, expected the context, {}", plan.context)
+    })
+}
+
+fn check_entry(plan: &Plan, entry: &Entry) -> Check {
+    let Entry { name, role, arguments, results } = entry;
+    let (Role::Prefill { tokens: size } | Role::Decode { cache: size }) = role;
+    ensure((1..=i32::MAX as usize).contains(size), || {
+        format!("entry {name} is for {size} positions, expected 1 to {}", i32::MAX)
+    })?;
+    let mut kinds = HashSet::new();
+    for argument in arguments {
+        let Argument { kind, dtype, shape } = argument;
+        ensure(kinds.insert(kind.to_string()), || format!("entry {name} takes {kind} twice"))?;
+        let right = Argument::new(*kind, *role, plan.batch);
+        check_type(name, kind, (*dtype, shape), (right.dtype, &right.shape))?;
+    }
+    for outcome in results {
+        let Outcome { kind, dtype, shape } = outcome;
+        ensure(kinds.insert(kind.to_string()), || format!("entry {name} gives {kind} twice"))?;
+        let right = Outcome::new(*kind, plan.batch, plan.vocab);
+        check_type(name, kind, (*dtype, shape), (right.dtype, &right.shape))?;
+    }
+    for kind in [ArgumentKind::Tokens, ArgumentKind::Positions] {
+        ensure(arguments.iter().any(|a| a.kind == kind), || format!("entry {name} takes no {kind}"))?;
+    }
+    for kind in [OutcomeKind::NextToken, OutcomeKind::Logits] {
+        ensure(results.iter().any(|r| r.kind == kind), || format!("entry {name} gives no {kind}"))?;
+    }
+    Ok(())
+}
+
+type Type<'a> = (Dtype, &'a [usize]);
+
+fn check_type(entry: &str, what: &dyn Display, found: Type<'_>, right: Type<'_>) -> Check {
+    let shown = type_text(found.0, found.1);
+    ensure(found == right, || {
+        format!("{what} of entry {entry} is {shown}, expected {}", type_text(right.0, right.1))
+    })?;
+    let elements = found.1.iter().try_fold(1usize, |n, &d| n.checked_mul(d));
+    let bits = elements.and_then(|n| n.checked_mul(found.0.bitsize()));
+    ensure(bits.is_some(), || format!("{what} of entry {entry} is {shown}: its size overflows"))
+}
+
+fn check_parameters(parameters: &[Parameter]) -> Check {
+    let mut names = HashSet::new();
+    let mut total = 0usize;
+    for parameter in parameters {
+        let Parameter { name, dtype, shape } = parameter;
+        text("parameter name", name)?;
+        ensure(names.insert(name), || format!("parameter `{name}` is listed twice"))?;
+        let found = || format!("parameter `{name}` is {}", type_text(*dtype, shape));
+        ensure(!shape.contains(&0), || format!("{}: it has no elements", found()))?;
+        let bytes = parameter.bytes().and_then(|bytes| total.checked_add(bytes));
+        total = bytes.filter(|&t| t <= isize::MAX as usize).ok_or_else(|| {
+            Error::Invalid(format!("{}: its size overflows or is not whole bytes", found()))
+        })?;
+    }
+    Ok(())
+}
+
+/// A name that is shown and compared, never used as a path.
+fn text(what: impl Display, text: &str) -> Check {
+    let plain = !text.is_empty() && text.len() <= LONGEST_NAME && !text.contains(char::is_control);
+    ensure(plain, || {
+        let shown: String = text.chars().take(80).collect();
+        format!(
+            "{what} is `{}`, expected 1 to {LONGEST_NAME} bytes without control characters",
+            shown.escape_debug()
+        )
+    })
+}
+
+/// A name that may be used as that of a file.
+fn file_name(what: &str, name: &str) -> Check {
+    text(format_args!("name of a {what}"), name)?;
+    let plain = !name.contains(['/', '\\', ':']) && name != "." && name != "..";
+    ensure(plain, || format!("name of a {what} is `{name}`, expected a plain file name"))
+}
+
+fn ensure(right: bool, problem: impl FnOnce() -> String) -> Check {
+    if right { Ok(()) } else { Err(Error::Invalid(problem())) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Blob, manifest::tests::manifest};
+
+    /// What `validate` says of the small manifest after `change`.
+    fn refused<R>(change: impl FnOnce(&mut Manifest) -> R) -> String {
+        let mut manifest = manifest();
+        change(&mut manifest);
+        let message = manifest.validate().unwrap_err().to_string();
+        message.strip_prefix("invalid manifest: ").unwrap().to_string()
+    }
+
+    #[test]
+    fn scalars() {
+        assert_eq!(manifest().validate().map_err(|e| e.to_string()), Ok(()));
+        assert_eq!(refused(|m| m.format = 0), "format is 0, expected 1");
+        assert_eq!(
+            refused(|m| m.model = "a\u{1b}[2J".into()),
+            "model is `a\\u{1b}[2J`, expected 1 to 255 bytes without control characters"
+        );
+        assert_eq!(
+            refused(|m| m.plan.precision = "int3".into()),
+            "plan.precision is `int3`, expected f32, bf16 or f16"
+        );
+        assert_eq!(refused(|m| m.plan.batch = 0), "plan.batch is 0, expected 1 to 2147483647");
+        assert_eq!(
+            refused(|m| m.plan.context = 1 << 40),
+            "plan.context is 1099511627776, expected 1 to 2147483647"
+        );
+    }
+
+    #[test]
+    fn names_that_are_paths() {
+        for name in ["../config.json", "/etc/passwd", "a/b", "..", ".", "a\\b", "c:x"] {
+            let blob = manifest().files["config.json"];
+            let expected = format!("name of a file is `{name}`, expected a plain file name");
+            assert_eq!(refused(|m| m.files.insert(name.into(), blob)), expected);
+            assert_eq!(refused(|m| m.weights.insert(name.into(), blob)), expected);
+            let target = manifest().targets["cpu"].clone();
+            assert_eq!(
+                refused(|m| m.targets.insert(name.into(), target)),
+                format!("name of a target is `{name}`, expected a plain file name")
+            );
+        }
+        assert_eq!(
+            refused(|m| m.files.insert(String::new(), m.files["config.json"])),
+            "name of a file is ``, expected 1 to 255 bytes without control characters"
+        );
+        assert_eq!(
+            refused(|m| m.weights.insert("config.json".into(), m.files["config.json"])),
+            "file `config.json` is listed in files and in weights"
+        );
+    }
+
+    #[test]
+    fn targets() {
+        let cpu = |m: &mut Manifest, change: fn(&mut TargetArtifact)| {
+            change(m.targets.get_mut("cpu").unwrap());
+        };
+        assert_eq!(refused(|m| m.targets.clear()), "no target, expected at least one");
+        assert_eq!(
+            refused(|m| cpu(m, |t| t.driver = Driver::Cuda)),
+            "target cpu has the driver cuda, expected no arch and no cpu_features"
+        );
+        assert_eq!(
+            refused(|m| cpu(m, |t| t.arch.clear())),
+            "arch of target cpu is ``, expected 1 to 255 bytes without control characters"
+        );
+        assert_eq!(
+            refused(|m| cpu(m, |t| t.cpu_features.push("avx2".into()))),
+            "cpu feature `avx2` of target cpu is listed twice"
+        );
+        assert_eq!(
+            refused(|m| cpu(m, |t| t.flags.push("--x\n".into()))),
+            "flag `--x\\n` of target cpu has a control character"
+        );
+        assert_eq!(refused(|m| cpu(m, |t| t.vmfb.size = 0)), "vmfb of target cpu has 0 bytes, expected more");
+    }
+
+    #[test]
+    fn blobs() {
+        let other = Blob { size: 9, ..manifest().targets["cpu"].vmfb };
+        assert_eq!(
+            refused(|m| m.files.insert("tokenizer.json".into(), other)),
+            "file tokenizer.json has 9 bytes, expected 4: vmfb of target cpu is the same blob"
+        );
+        let huge = Blob { digest: Digest::of(b"huge"), size: u64::MAX };
+        assert_eq!(
+            refused(|m| m.weights.insert("model.safetensors".into(), huge)),
+            "weights file model.safetensors has 18446744073709551615 bytes: more than any disk holds"
+        );
+    }
+
+    #[test]
+    fn entries() {
+        let (prefill, decode) = (0, 1);
+        assert_eq!(
+            refused(|m| m.entries[prefill].name = "main".into()),
+            "entry is named `main`, expected `prefill_16` by its role"
+        );
+        assert_eq!(refused(|m| m.entries.push(m.entries[0].clone())), "entry prefill_16 is listed twice");
+        assert_eq!(
+            refused(|m| m.entries[prefill].arguments[0].shape = vec![1, 17]),
+            "tokens of entry prefill_16 is i32[1,17], expected i32[1,16]"
+        );
+        assert_eq!(
+            refused(|m| m.entries[decode].arguments[1].dtype = Dtype::I64),
+            "positions of entry decode_64 is i64[1], expected i32[1]"
+        );
+        assert_eq!(
+            refused(|m| m.entries[decode].results[1].shape = vec![1, usize::MAX]),
+            "logits of entry decode_64 is f32[1,18446744073709551615], expected f32[1,100]"
+        );
+        assert_eq!(
+            refused(|m| m.entries[decode].arguments.extend_from_within(..1)),
+            "entry decode_64 takes tokens twice"
+        );
+        assert_eq!(refused(|m| m.entries[decode].arguments.remove(1)), "entry decode_64 takes no positions");
+        assert_eq!(refused(|m| m.entries[decode].results.remove(0)), "entry decode_64 gives no next_token");
+        assert_eq!(refused(|m| drop(m.entries.remove(prefill))), "no prefill entry, expected at least one");
+        assert_eq!(refused(|m| drop(m.entries.remove(decode))), "no decode entry, expected at least one");
+        assert_eq!(
+            refused(|m| m.plan.context = 65),
+            "the largest decode entry covers 64 positions, expected the context, 65"
+        );
+        assert_eq!(
+            refused(|m| m.entries.push(Entry::new(Role::Prefill { tokens: 0 }, 1, 100))),
+            "entry prefill_0 is for 0 positions, expected 1 to 2147483647"
+        );
+    }
+
+    #[test]
+    fn an_entry_whose_size_overflows() {
+        let max = i32::MAX as usize;
+        let change = |m: &mut Manifest| {
+            (m.plan.batch, m.plan.vocab) = (max, max);
+            m.entries = vec![Entry::new(Role::Decode { cache: 64 }, max, max)];
+        };
+        assert_eq!(
+            refused(change),
+            "logits of entry decode_64 is f32[2147483647,2147483647]: its size overflows"
+        );
+    }
+
+    #[test]
+    fn parameters() {
+        let with = |name: &str, dtype, shape: &[usize]| {
+            let parameter = Parameter { name: name.into(), dtype, shape: shape.to_vec() };
+            refused(|m| m.parameters.push(parameter))
+        };
+        assert_eq!(
+            with("model.norm.weight", Dtype::BF16, &[8]),
+            "parameter `model.norm.weight` is listed twice"
+        );
+        assert_eq!(with("w", Dtype::F32, &[4, 0]), "parameter `w` is f32[4,0]: it has no elements");
+        assert_eq!(
+            with("w", Dtype::F32, &[1 << 40, 1 << 40]),
+            "parameter `w` is f32[1099511627776,1099511627776]: its size overflows or is not whole bytes"
+        );
+        assert_eq!(
+            with("w", Dtype::F4, &[3]),
+            "parameter `w` is f4[3]: its size overflows or is not whole bytes"
+        );
+        assert_eq!(
+            with("a\nb", Dtype::F32, &[1]),
+            "parameter name is `a\\nb`, expected 1 to 255 bytes without control characters"
+        );
+    }
+}

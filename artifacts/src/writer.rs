@@ -1,0 +1,225 @@
+//! Writing a bundle: stage beside the destination, sync, rename.
+
+use std::{
+    collections::HashMap,
+    ffi::OsStr,
+    fs::{self, File},
+    io::{self, Write as _},
+    path::{Path, PathBuf},
+};
+
+use rustix::{
+    fs::{CWD, RenameFlags, renameat_with},
+    io::Errno,
+};
+use tempfile::TempDir;
+
+use crate::{
+    bundle::{BLOBS, Bundle, MANIFEST, blob_path},
+    copy::copy_hashed,
+    digest::Digest,
+    error::Error,
+    manifest::{Blob, Manifest},
+};
+
+/// A bundle in the making. Dropped before [`BundleWriter::finish`], it leaves nothing behind.
+#[derive(Debug)]
+pub struct BundleWriter {
+    out: PathBuf,
+    /// The folder that `out` goes into.
+    parent: PathBuf,
+    /// Holds the folder `bundle` until it is renamed. The folder within exists so that the bundle gets the user's
+    /// permissions: a temporary folder is closed to others.
+    staging: TempDir,
+    sizes: HashMap<Digest, u64>,
+}
+
+impl BundleWriter {
+    /// Starts a bundle that will lie at `out`. Makes `out`'s parent folders; `out` itself stays as it is until `finish`.
+    ///
+    /// # Errors
+    /// When something that is no bundle lies at `out`, or the folder beside it cannot be made.
+    pub fn create(out: &Path) -> Result<Self, Error> {
+        let name = out.file_name().ok_or_else(|| Error::NoName(out.to_path_buf()))?;
+        let parent = match out.parent() {
+            Some(parent) if parent != Path::new("") => parent.to_path_buf(),
+            _ => PathBuf::from("."),
+        };
+        occupant(out)?;
+        fs::create_dir_all(&parent).map_err(Error::write(&parent))?;
+        let mut prefix = OsStr::new(".").to_os_string();
+        prefix.push(name);
+        prefix.push(".");
+        let staging = tempfile::Builder::new().prefix(&prefix).tempdir_in(&parent);
+        let staging = staging.map_err(Error::write(out))?;
+        let writer = Self { out: out.to_path_buf(), parent, staging, sizes: HashMap::new() };
+        fs::create_dir_all(writer.bundle().join(BLOBS)).map_err(Error::write(out))?;
+        Ok(writer)
+    }
+
+    /// Adds a blob with these bytes.
+    ///
+    /// # Errors
+    /// When writing fails.
+    pub fn add_bytes(&mut self, bytes: &[u8]) -> Result<Blob, Error> {
+        let blob = Blob { digest: Digest::of(bytes), size: bytes.len() as u64 };
+        if !self.sizes.contains_key(&blob.digest) {
+            self.write_synced(&blob_path(&self.bundle(), blob.digest), bytes)?;
+            self.sizes.insert(blob.digest, blob.size);
+        }
+        Ok(blob)
+    }
+
+    /// Adds a copy of a file. A copy, never a hard link: later writes to the file must not reach the bundle.
+    ///
+    /// # Errors
+    /// When `path` is not a regular file (links are followed), or reading or writing fails.
+    pub fn add_file(&mut self, path: &Path) -> Result<Blob, Error> {
+        let found = fs::metadata(path).map_err(Error::read(path))?;
+        if !found.is_file() {
+            return Err(Error::read(path)(io::Error::other("not a regular file")));
+        }
+        let staged = self.bundle().join(BLOBS).join("incoming");
+        let mut file = File::create(&staged).map_err(Error::write(&self.out))?;
+        let (digest, size) = copy_hashed(path, &mut file, &self.out)?;
+        fs::rename(&staged, blob_path(&self.bundle(), digest)).map_err(Error::write(&self.out))?;
+        self.sizes.insert(digest, size);
+        Ok(Blob { digest, size })
+    }
+
+    /// Validates the manifest, writes it, brings everything to the disk and puts the bundle in its place, at once. A bundle
+    /// that was there is replaced; blobs that the manifest does not name are left out.
+    ///
+    /// # Errors
+    /// When the manifest is invalid or names a blob that was not added, when something that is no bundle lies at the
+    /// destination, or when writing fails. The destination is then as it was.
+    pub fn finish(self, manifest: &Manifest) -> Result<Bundle, Error> {
+        let text = manifest.render()?;
+        let mut unnamed = self.sizes.clone();
+        for (what, blob) in manifest.blobs() {
+            match self.sizes.get(&blob.digest) {
+                Some(&size) if size == blob.size => _ = unnamed.remove(&blob.digest),
+                Some(&size) => {
+                    let Blob { digest, size: expected } = *blob;
+                    return Err(Error::BlobSize { what, found: size, expected, digest });
+                }
+                None => return Err(Error::NotAdded { what, digest: blob.digest }),
+            }
+        }
+        let bundle = self.bundle();
+        for digest in unnamed.into_keys() {
+            fs::remove_file(blob_path(&bundle, digest)).map_err(Error::write(&self.out))?;
+        }
+        // A failed `add_file` may have left its part.
+        _ = fs::remove_file(bundle.join(BLOBS).join("incoming"));
+        self.write_synced(&bundle.join(MANIFEST), text.as_bytes())?;
+        sync_folder(&bundle.join(BLOBS)).map_err(Error::write(&self.out))?;
+        sync_folder(&bundle).map_err(Error::write(&self.out))?;
+        self.put_in_place(&bundle)?;
+        sync_folder(&self.parent).map_err(Error::write(&self.parent))?;
+        Ok(Bundle::written(self.out.clone(), manifest.clone()))
+    }
+
+    /// The staged bundle.
+    fn bundle(&self) -> PathBuf {
+        self.staging.path().join("bundle")
+    }
+
+    fn write_synced(&self, path: &Path, bytes: &[u8]) -> Result<(), Error> {
+        let write = || {
+            let mut file = File::create(path)?;
+            file.write_all(bytes)?;
+            file.sync_all()
+        };
+        write().map_err(Error::write(&self.out))
+    }
+
+    /// Renames the staged bundle to `out`. What was at `out` ends in the staging folder, and goes with it.
+    fn put_in_place(&self, bundle: &Path) -> Result<(), Error> {
+        // Another writer may make or take away a bundle between look and rename: look again then.
+        for _ in 0..100 {
+            let done = match occupant(&self.out)? {
+                // Never replaces more than an empty folder.
+                Occupant::Nothing => fs::rename(bundle, &self.out),
+                Occupant::Bundle => self.exchange(bundle),
+            };
+            match done {
+                Err(error) if raced(&error) => {}
+                other => return other.map_err(Error::write(&self.out)),
+            }
+        }
+        Err(Error::write(&self.out)(io::Error::other("other writers kept changing it")))
+    }
+
+    fn exchange(&self, bundle: &Path) -> io::Result<()> {
+        match renameat_with(CWD, bundle, CWD, &self.out, RenameFlags::EXCHANGE) {
+            // File systems without the exchange: for a moment nothing is there.
+            Err(Errno::INVAL | Errno::NOSYS | Errno::OPNOTSUPP) => {
+                let old = self.staging.path().join("old");
+                fs::rename(&self.out, &old)?;
+                fs::rename(bundle, &self.out).inspect_err(|_| _ = fs::rename(&old, &self.out))
+            }
+            other => other.map_err(Into::into),
+        }
+    }
+}
+
+/// What a bundle may be put in the place of.
+enum Occupant {
+    /// Nothing, or an empty folder.
+    Nothing,
+    Bundle,
+}
+
+/// What lies at `out`; an error when it is anything that a bundle must not replace. Replacing deletes, so this looks at
+/// every name: a bundle has nothing but a manifest and blobs. It need not be whole: replacing a damaged one is a remedy.
+fn occupant(out: &Path) -> Result<Occupant, Error> {
+    let occupied = |found| Err(Error::Occupied { path: out.to_path_buf(), found });
+    match fs::symlink_metadata(out) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Occupant::Nothing),
+        Err(error) => return Err(Error::write(out)(error)),
+        Ok(found) if found.is_symlink() => return occupied("a symbolic link"),
+        Ok(found) if !found.is_dir() => return occupied("a file"),
+        Ok(_) => {}
+    }
+    let names = |folder: &Path| -> Result<Vec<PathBuf>, Error> {
+        let entries = fs::read_dir(folder).map_err(Error::read(folder))?;
+        entries.map(|entry| Ok(entry.map_err(Error::read(folder))?.path())).collect()
+    };
+    let mut manifest = false;
+    let all = names(out)?;
+    for path in &all {
+        let kind = fs::symlink_metadata(path).map_err(Error::read(path))?;
+        match path.file_name().and_then(OsStr::to_str) {
+            Some(MANIFEST) if kind.is_file() => manifest = true,
+            Some(BLOBS) if kind.is_dir() => {
+                let blob = |p: &PathBuf| {
+                    p.file_name().and_then(OsStr::to_str).is_some_and(|n| Digest::from_hex(n).is_some())
+                };
+                if !names(path)?.iter().all(blob) {
+                    return occupied("a folder with other files");
+                }
+            }
+            _ => return occupied("a folder with other files"),
+        }
+    }
+    match (all.is_empty(), manifest) {
+        (true, _) => Ok(Occupant::Nothing),
+        (false, true) => Ok(Occupant::Bundle),
+        (false, false) => occupied("a folder with other files"),
+    }
+}
+
+/// Whether a rename failed because the destination was no longer as it had been seen.
+fn raced(error: &io::Error) -> bool {
+    use io::ErrorKind::{AlreadyExists, DirectoryNotEmpty, NotFound};
+    matches!(error.kind(), AlreadyExists | DirectoryNotEmpty | NotFound)
+}
+
+/// Brings a folder's entries to the disk.
+fn sync_folder(path: &Path) -> io::Result<()> {
+    File::open(path)?.sync_all()
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,298 @@
+//! Writing: what is there afterwards, and what is there when it failed.
+
+use std::{env, os::unix::fs::symlink, process::Command};
+
+use tempfile::tempdir;
+
+use super::*;
+use crate::{error::report, manifest::tests::manifest};
+
+/// Writes the small manifest's bundle, for a model of this name.
+fn write(out: &Path, model: &str) -> Result<Bundle, Error> {
+    let mut writer = BundleWriter::create(out)?;
+    fill(&mut writer)?;
+    writer.finish(&named(model))
+}
+
+fn fill(writer: &mut BundleWriter) -> Result<(), Error> {
+    writer.add_bytes(b"vmfb")?;
+    writer.add_bytes(b"{}")?;
+    Ok(())
+}
+
+fn named(model: &str) -> Manifest {
+    Manifest { model: model.into(), ..manifest() }
+}
+
+/// The names in a folder, hidden ones too.
+fn names(folder: &Path) -> Vec<String> {
+    let mut names: Vec<String> =
+        fs::read_dir(folder).unwrap().map(|e| e.unwrap().file_name().into_string().unwrap()).collect();
+    names.sort();
+    names
+}
+
+#[test]
+fn what_is_written_opens() {
+    let folder = tempdir().unwrap();
+    let out = folder.path().join("made/on/the/way");
+    let written = write(&out, "tiny").unwrap();
+    assert_eq!(written, Bundle::open(&out).unwrap());
+    assert_eq!(written.manifest(), &named("tiny"));
+    assert_eq!(names(out.parent().unwrap()), ["way"]);
+    assert_eq!(names(&out), ["blobs", "manifest.toml"]);
+    // The same manifest, the same bytes.
+    let again = write(&folder.path().join("again"), "tiny").unwrap();
+    let text = |bundle: &Bundle| fs::read(bundle.path().join(MANIFEST)).unwrap();
+    assert_eq!(text(&written), text(&again));
+}
+
+#[test]
+fn a_bundle_has_the_permissions_of_an_ordinary_folder() {
+    use std::os::unix::fs::PermissionsExt as _;
+    let folder = tempdir().unwrap();
+    let bundle = write(&folder.path().join("b"), "tiny").unwrap();
+    let ordinary = folder.path().join("ordinary");
+    fs::create_dir(&ordinary).unwrap();
+    fs::write(ordinary.join("file"), "").unwrap();
+    let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode();
+    assert_eq!(mode(bundle.path()), mode(&ordinary));
+    assert_eq!(mode(&bundle.file("config.json").unwrap()), mode(&ordinary.join("file")));
+}
+
+#[test]
+fn an_added_file_is_a_copy() {
+    let folder = tempdir().unwrap();
+    let source = folder.path().join("source");
+    let bytes: Vec<u8> = (0..9_000_000u32).map(|i| (i % 253) as u8).collect();
+    fs::write(&source, &bytes).unwrap();
+    let mut writer = BundleWriter::create(&folder.path().join("b")).unwrap();
+    fill(&mut writer).unwrap();
+    let blob = writer.add_file(&source).unwrap();
+    assert_eq!(blob, Blob { digest: Digest::of(&bytes), size: 9_000_000 });
+    assert_eq!(writer.add_file(&source).unwrap(), blob);
+    let mut manifest = manifest();
+    manifest.weights.insert("model.safetensors".into(), blob);
+    let bundle = writer.finish(&manifest).unwrap();
+    fs::write(&source, "changed").unwrap();
+    assert_eq!(fs::read(bundle.blob_path(&blob)).unwrap(), bytes);
+    Bundle::open(bundle.path()).unwrap();
+}
+
+#[test]
+fn blobs_that_are_not_named_are_left_out() {
+    let folder = tempdir().unwrap();
+    let mut writer = BundleWriter::create(&folder.path().join("b")).unwrap();
+    fill(&mut writer).unwrap();
+    writer.add_bytes(b"forgotten").unwrap();
+    let bundle = writer.finish(&manifest()).unwrap();
+    assert_eq!(names(&bundle.path().join(BLOBS)).len(), 2);
+}
+
+#[test]
+fn unfinished_it_leaves_nothing() {
+    let folder = tempdir().unwrap();
+    let out = folder.path().join("b");
+    let mut writer = BundleWriter::create(&out).unwrap();
+    fill(&mut writer).unwrap();
+    // What a crash at this point would leave is no bundle under any name.
+    let staged = names(folder.path());
+    assert_eq!(staged.len(), 1);
+    let staged = folder.path().join(&staged[0]);
+    for path in [&out, &staged, &staged.join("bundle")] {
+        assert!(matches!(Bundle::open(path), Err(Error::NotABundle { .. })));
+    }
+    drop(writer);
+    assert!(names(folder.path()).is_empty());
+}
+
+#[test]
+fn a_bundle_is_replaced() {
+    let folder = tempdir().unwrap();
+    let out = folder.path().join("b");
+    write(&out, "old").unwrap();
+    let mut writer = BundleWriter::create(&out).unwrap();
+    fill(&mut writer).unwrap();
+    assert_eq!(Bundle::open(&out).unwrap().manifest().model, "old");
+    writer.finish(&named("new")).unwrap();
+    assert_eq!(Bundle::open(&out).unwrap().manifest().model, "new");
+    // A damaged one too: that is how it is mended.
+    fs::write(out.join(MANIFEST), "garbage").unwrap();
+    write(&out, "mended").unwrap();
+    assert_eq!(Bundle::open(&out).unwrap().manifest().model, "mended");
+    assert_eq!(names(folder.path()), ["b"]);
+}
+
+#[test]
+fn an_empty_folder_is_filled() {
+    let folder = tempdir().unwrap();
+    write(folder.path(), "tiny").unwrap();
+    Bundle::open(folder.path()).unwrap();
+}
+
+#[test]
+fn what_is_no_bundle_is_kept() {
+    let folder = tempdir().unwrap();
+    let at = |name: &str| folder.path().join(name);
+    fs::write(at("file"), "mine").unwrap();
+    fs::create_dir_all(at("folder/blobs")).unwrap();
+    fs::write(at("folder/manifest.toml"), "format = 1").unwrap();
+    fs::write(at("folder/notes"), "mine").unwrap();
+    fs::create_dir_all(at("blobs-only/blobs")).unwrap();
+    write(&at("strange-blob"), "tiny").unwrap();
+    fs::write(at("strange-blob/blobs/notes"), "mine").unwrap();
+    write(&at("bundle"), "tiny").unwrap();
+    symlink(at("bundle"), at("link")).unwrap();
+    let before = names(folder.path());
+    for (name, found) in [
+        ("file", "a file"),
+        ("folder", "a folder with other files"),
+        ("blobs-only", "a folder with other files"),
+        ("strange-blob", "a folder with other files"),
+        ("link", "a symbolic link"),
+    ] {
+        assert_eq!(
+            write(&at(name), "tiny").unwrap_err().to_string(),
+            format!(
+                "{} exists and is {found}, expected a bundle or nothing\n\
+                 hint: name another folder, or remove this one",
+                at(name).display()
+            )
+        );
+    }
+    assert_eq!(names(folder.path()), before);
+    assert_eq!(fs::read(at("folder/notes")).unwrap(), b"mine");
+    assert_eq!(
+        BundleWriter::create(Path::new("..")).unwrap_err().to_string(),
+        "`..` does not name a folder to write"
+    );
+}
+
+#[test]
+fn what_appears_meanwhile_is_kept() {
+    let folder = tempdir().unwrap();
+    let out = folder.path().join("b");
+    let mut writer = BundleWriter::create(&out).unwrap();
+    fill(&mut writer).unwrap();
+    fs::create_dir(&out).unwrap();
+    fs::write(out.join("notes"), "mine").unwrap();
+    assert!(matches!(writer.finish(&manifest()), Err(Error::Occupied { .. })));
+    assert_eq!(fs::read(out.join("notes")).unwrap(), b"mine");
+    assert_eq!(names(folder.path()), ["b"]);
+}
+
+#[test]
+fn writers_at_once_leave_one_whole_bundle() {
+    let folder = tempdir().unwrap();
+    let out = folder.path().join("b");
+    std::thread::scope(|scope| {
+        for i in 0..8 {
+            let out = &out;
+            scope.spawn(move || write(out, &format!("model {i}")).unwrap());
+        }
+        // A reader meanwhile sees no bundle yet or a whole manifest, never a part of one.
+        for _ in 0..200 {
+            match Bundle::open(&out) {
+                Ok(_) | Err(Error::NotABundle { .. } | Error::MissingBlob { .. } | Error::Io { .. }) => {}
+                Err(other) => panic!("{other}"),
+            }
+        }
+    });
+    Bundle::open(&out).unwrap();
+    assert_eq!(names(folder.path()), ["b"]);
+}
+
+#[test]
+fn a_manifest_must_fit_its_blobs() {
+    let folder = tempdir().unwrap();
+    let out = folder.path().join("b");
+    let finish = |change: fn(&mut Manifest)| {
+        let mut writer = BundleWriter::create(&out).unwrap();
+        fill(&mut writer).unwrap();
+        let mut manifest = manifest();
+        change(&mut manifest);
+        writer.finish(&manifest).unwrap_err().to_string()
+    };
+    let hex = Digest::of(b"absent").hex();
+    assert_eq!(
+        finish(|m| m.targets.get_mut("cpu").unwrap().vmfb.digest = Digest::of(b"absent")),
+        format!("vmfb of target cpu was not added to the bundle: blobs/{hex}")
+    );
+    assert!(
+        finish(|m| m.files.get_mut("config.json").unwrap().size = 3)
+            .starts_with("file config.json has 2 bytes, expected 3: ")
+    );
+    assert_eq!(finish(|m| m.plan.batch = 0), "invalid manifest: plan.batch is 0, expected 1 to 2147483647");
+    assert!(names(folder.path()).is_empty());
+}
+
+#[test]
+fn sources_that_cannot_be_read() {
+    let folder = tempdir().unwrap();
+    let mut writer = BundleWriter::create(&folder.path().join("b")).unwrap();
+    let missing = folder.path().join("missing");
+    let error = writer.add_file(&missing).unwrap_err();
+    assert_eq!(
+        report(&error),
+        format!("error: cannot read {}: No such file or directory (os error 2)", missing.display())
+    );
+    let error = writer.add_file(folder.path()).unwrap_err();
+    assert_eq!(report(&error), format!("error: cannot read {}: not a regular file", folder.path().display()));
+    // The writer is none the worse for it.
+    fill(&mut writer).unwrap();
+    Bundle::open(writer.finish(&manifest()).unwrap().path()).unwrap();
+}
+
+#[test]
+fn a_place_that_cannot_be_written() {
+    let folder = tempdir().unwrap();
+    fs::write(folder.path().join("file"), "").unwrap();
+    let out = folder.path().join("file/b");
+    let error = BundleWriter::create(&out).unwrap_err();
+    assert_eq!(
+        report(&error),
+        format!("error: cannot write {}: Not a directory (os error 20)", out.display())
+    );
+    assert_eq!(names(folder.path()), ["file"]);
+}
+
+/// The environment variable that turns `disk_full_child` from a test that does nothing into the part of `a_full_disk` that
+/// runs where files cannot grow.
+const CHILD: &str = "MLXCEL_TEST_FULL_DISK";
+
+#[test]
+fn a_full_disk() {
+    let folder = tempdir().unwrap();
+    let source = folder.path().join("source");
+    fs::write(&source, vec![1; 3_000_000]).unwrap();
+    // In a child, because the limit holds for a whole process. The limit stands in for a full disk: a write fails in the
+    // middle of a blob. `ulimit -f` counts blocks of 512 or 1024 bytes, by shell.
+    let shell = "trap '' XFSZ; ulimit -f 1024; exec \"$0\" --exact writer::tests::disk_full_child";
+    let out = Command::new("sh")
+        .args(["-c", shell])
+        .arg(env::current_exe().unwrap())
+        .env(CHILD, folder.path())
+        .output()
+        .unwrap();
+    assert!(out.status.success(), "{}", String::from_utf8_lossy(&out.stdout));
+    assert!(String::from_utf8_lossy(&out.stdout).contains("1 passed"));
+    assert_eq!(names(folder.path()), ["b", "source"]);
+    assert_eq!(Bundle::open(&folder.path().join("b")).unwrap().manifest().model, "old");
+}
+
+#[test]
+fn disk_full_child() {
+    let Some(folder) = env::var_os(CHILD).map(PathBuf::from) else { return };
+    let out = folder.join("b");
+    write(&out, "old").unwrap();
+    let expected = format!("error: cannot write {}: File too large (os error 27)", out.display());
+    let mut writer = BundleWriter::create(&out).unwrap();
+    assert_eq!(report(&writer.add_file(&folder.join("source")).unwrap_err()), expected);
+    assert_eq!(report(&writer.add_bytes(&[2; 3_000_000]).unwrap_err()), expected);
+    let store = crate::Store::open(Some(&folder.join("store"))).unwrap();
+    let error = store.put(&Digest::of(b"key"), &folder.join("source")).unwrap_err();
+    assert!(report(&error).ends_with(": File too large (os error 27)"), "{}", report(&error));
+    assert_eq!(store.get(&Digest::of(b"key")).unwrap(), None);
+    assert!(names(&folder.join("store").join(Digest::of(b"key").hex())).is_empty());
+    fs::remove_dir_all(folder.join("store")).unwrap();
+}

@@ -1,0 +1,119 @@
+//! Damaged and misleading blobs.
+
+use std::{
+    fs,
+    os::unix::{fs::symlink, net::UnixListener},
+};
+
+use mlxcel_artifacts::Digest;
+
+use crate::{CONFIG, DAMAGED, VMFB, Victim, WEIGHTS};
+
+/// Every kind of blob, and what messages call it.
+const KINDS: [(&[u8], &str); 3] =
+    [(VMFB, "vmfb of target cpu"), (CONFIG, "file config.json"), (WEIGHTS, "weights file model.safetensors")];
+
+#[test]
+fn a_flipped_byte() {
+    for (bytes, what) in KINDS {
+        for at in [0, bytes.len() / 2, bytes.len() - 1] {
+            let victim = Victim::new();
+            let mut flipped = bytes.to_vec();
+            flipped[at] ^= 0x10;
+            fs::write(victim.blob(bytes), &flipped).unwrap();
+            let (found, expected) = (Digest::of(&flipped), Digest::of(bytes));
+            assert_eq!(victim.message(), format!("{what} has digest {found}, expected {expected}{DAMAGED}"));
+        }
+    }
+}
+
+#[test]
+fn a_missing_blob() {
+    for (bytes, what) in KINDS {
+        let victim = Victim::new();
+        fs::remove_file(victim.blob(bytes)).unwrap();
+        let hex = Digest::of(bytes).hex();
+        assert_eq!(victim.message(), format!("{what} is missing: expected blobs/{hex}{DAMAGED}"));
+    }
+}
+
+#[test]
+fn a_missing_blobs_folder() {
+    let hex = Digest::of(VMFB).hex();
+    let expected = format!("vmfb of target cpu is missing: expected blobs/{hex}{DAMAGED}");
+    let victim = Victim::new();
+    fs::remove_dir_all(victim.path().join("blobs")).unwrap();
+    assert_eq!(victim.message(), expected);
+    fs::write(victim.path().join("blobs"), "a file").unwrap();
+    assert_eq!(victim.message(), expected);
+}
+
+#[test]
+fn a_truncated_or_grown_blob() {
+    for (bytes, what) in KINDS {
+        for len in [0, bytes.len() - 1, bytes.len() + 1] {
+            let victim = Victim::new();
+            let mut other = bytes.to_vec();
+            other.resize(len, 0);
+            fs::write(victim.blob(bytes), &other).unwrap();
+            let (expected, hex) = (bytes.len(), Digest::of(bytes).hex());
+            assert_eq!(
+                victim.message(),
+                format!("{what} has {len} bytes, expected {expected}: blobs/{hex}{DAMAGED}")
+            );
+        }
+    }
+}
+
+#[test]
+fn a_blob_that_is_a_link() {
+    for (bytes, what) in KINDS {
+        let victim = Victim::new();
+        // To the very bytes that belong there: only the link is wrong.
+        let outside = victim.folder.path().join("outside");
+        fs::rename(victim.blob(bytes), &outside).unwrap();
+        symlink(&outside, victim.blob(bytes)).unwrap();
+        let hex = Digest::of(bytes).hex();
+        assert_eq!(
+            victim.message(),
+            format!("{what} is a symbolic link, expected a regular file: blobs/{hex}{DAMAGED}")
+        );
+    }
+}
+
+#[test]
+fn a_link_to_something_endless() {
+    let victim = Victim::new();
+    fs::remove_file(victim.blob(VMFB)).unwrap();
+    symlink("/dev/zero", victim.blob(VMFB)).unwrap();
+    assert!(victim.message().starts_with("vmfb of target cpu is a symbolic link"));
+}
+
+#[test]
+fn a_blob_that_is_a_folder_or_a_socket() {
+    let hex = Digest::of(VMFB).hex();
+    let victim = Victim::new();
+    fs::remove_file(victim.blob(VMFB)).unwrap();
+    fs::create_dir(victim.blob(VMFB)).unwrap();
+    assert_eq!(
+        victim.message(),
+        format!("vmfb of target cpu is a folder, expected a regular file: blobs/{hex}{DAMAGED}")
+    );
+    fs::remove_dir(victim.blob(VMFB)).unwrap();
+    // A socket's path may be short only: make it elsewhere and move it in.
+    let socket = victim.folder.path().join("s");
+    let _listener = UnixListener::bind(&socket).unwrap();
+    fs::rename(socket, victim.blob(VMFB)).unwrap();
+    assert_eq!(
+        victim.message(),
+        format!("vmfb of target cpu is a special file, expected a regular file: blobs/{hex}{DAMAGED}")
+    );
+}
+
+#[test]
+fn two_blobs_exchanged() {
+    let victim = Victim::new();
+    fs::write(victim.blob(VMFB), CONFIG).unwrap();
+    fs::write(victim.blob(CONFIG), VMFB).unwrap();
+    assert!(victim.message().starts_with("vmfb of target cpu has 23 bytes, expected 10: "));
+}

@@ -1,0 +1,176 @@
+//! Manifests that are no manifest, lie, or ask for too much.
+
+use std::{fs, os::unix::fs::symlink};
+
+use mlxcel_artifacts::{Digest, Manifest};
+
+use crate::{VMFB, Victim};
+
+#[test]
+fn a_newer_format() {
+    let newer = |format: i64| {
+        format!(
+            "bundle has format {format}, this program reads up to 1\n\
+             hint: update this program, or compile the bundle again with this version"
+        )
+    };
+    assert_eq!(Victim::edited("format = 1", "format = 2"), newer(2));
+    assert_eq!(Victim::edited("format = 1", "format = 9223372036854775807"), newer(i64::MAX));
+    // Whatever else a newer format may have.
+    assert_eq!(Victim::edited("format = 1", "format = 2\nshards = [[1], [2]]"), newer(2));
+    assert_eq!(Victim::edited("format = 1", "format = 0"), "invalid manifest: format is 0, expected 1");
+    assert_eq!(
+        Victim::edited("format = 1", "format = -1"),
+        "manifest.toml line 1: invalid value: integer `-1`, expected u32"
+    );
+    assert_eq!(
+        Victim::edited("format = 1", "format = \"1\""),
+        "manifest.toml line 1: invalid type: string \"1\", expected i64"
+    );
+    assert_eq!(Victim::edited("format = 1", ""), "manifest.toml line 1: missing field `format`");
+}
+
+#[test]
+fn garbage() {
+    let victim = Victim::new();
+    let path = victim.path().join("manifest.toml");
+    fs::write(&path, [0xde, 0xad, 0xbe, 0xef]).unwrap();
+    assert_eq!(victim.message(), "manifest.toml line 1: bytes that are not utf-8");
+    let deep = "a = ".to_string() + &"[".repeat(1 << 20);
+    let dotted = "a.".repeat(1 << 16) + "a = 1";
+    for text in ["", "\0\0\0", "format", "{}", "format = 1", "format = 1\nformat = 1", &deep, &dotted] {
+        fs::write(&path, text).unwrap();
+        assert!(victim.message().starts_with("manifest.toml line "), "{}", victim.message());
+    }
+}
+
+#[test]
+fn every_truncation_and_every_lost_line() {
+    let victim = Victim::new();
+    let path = victim.path().join("manifest.toml");
+    let text = fs::read_to_string(&path).unwrap();
+    for len in 0..text.len() - 1 {
+        // Most are refused; a cut in the last number or before an optional part may give another valid manifest.
+        if let Ok(manifest) = Manifest::parse(&text[..len]) {
+            assert_ne!(manifest, victim.manifest);
+            manifest.validate().unwrap();
+        }
+    }
+    let lines: Vec<&str> = text.lines().collect();
+    for lost in 0..lines.len() {
+        let kept: Vec<&str> = lines.iter().enumerate().filter(|(i, _)| *i != lost).map(|(_, l)| *l).collect();
+        if let Ok(manifest) = Manifest::parse(&kept.join("\n")) {
+            assert!(lines[lost].is_empty() || manifest != victim.manifest, "{}", lines[lost]);
+        }
+    }
+}
+
+#[test]
+fn every_flipped_byte_is_refused_or_another_manifest() {
+    let victim = Victim::new();
+    let text = fs::read(victim.path().join("manifest.toml")).unwrap();
+    for at in 0..text.len() {
+        let mut flipped = text.clone();
+        flipped[at] ^= 1;
+        let Ok(flipped) = String::from_utf8(flipped) else { continue };
+        if let Ok(manifest) = Manifest::parse(&flipped) {
+            manifest.validate().unwrap();
+        }
+    }
+}
+
+#[test]
+fn wrong_types() {
+    let cases = [
+        ("context = 64", "context = \"64\"", "invalid type: string \"64\", expected usize"),
+        ("context = 64", "context = -64", "invalid value: integer `-64`, expected usize"),
+        ("context = 64", "context = 64.0", "invalid type: floating point `64.0`, expected usize"),
+        ("dtype = \"F32\"\nshape = [4, 8]", "dtype = \"F31\"\nshape = [4, 8]", "unknown variant `F31`"),
+        ("shape = [4, 8]", "shape = 32", "invalid type: integer `32`, expected a sequence"),
+        ("kind = \"tokens\"", "kind = \"text\"", "unknown variant `text`, expected one of `tokens`"),
+        ("driver = \"local\"", "driver = \"rocm\"", "unknown driver `rocm`, expected local, cuda or vulkan"),
+        ("blake3:", "sha256:", "is not a digest, expected `blake3:` and 64 lower-case hex digits"),
+    ];
+    for (from, to, expected) in cases {
+        let message = Victim::edited(from, to);
+        assert!(message.starts_with("manifest.toml line ") && message.contains(expected), "{message}");
+    }
+}
+
+#[test]
+fn names_that_lead_out() {
+    for name in ["../../etc/passwd", "/etc/passwd", "..", "a\\\\b"] {
+        let shown = name.replace("\\\\", "\\");
+        let expected = format!("invalid manifest: name of a file is `{shown}`, expected a plain file name");
+        assert_eq!(Victim::edited("[files.\"config.json\"]", &format!("[files.\"{name}\"]")), expected);
+        assert_eq!(
+            Victim::edited("[weights.\"model.safetensors\"]", &format!("[weights.\"{name}\"]")),
+            expected
+        );
+    }
+    // A digest is a file name too.
+    let hex = Digest::of(VMFB).hex();
+    let message = Victim::edited(&format!("blake3:{hex}"), "blake3:../../../../etc/passwd");
+    assert!(message.contains("is not a digest"), "{message}");
+}
+
+#[test]
+fn shapes_beyond_memory() {
+    let huge = "shape = [4611686018427387904, 4611686018427387904]";
+    assert_eq!(
+        Victim::edited("shape = [4, 8]", huge),
+        "invalid manifest: parameter `w` is f32[4611686018427387904,4611686018427387904]: \
+         its size overflows or is not whole bytes"
+    );
+    let message = Victim::edited("shape = [1, 16]", huge);
+    assert_eq!(
+        message,
+        "invalid manifest: tokens of entry prefill_16 is i32[4611686018427387904,4611686018427387904], \
+         expected i32[1,16]"
+    );
+}
+
+#[test]
+fn a_size_beyond_any_disk() {
+    let message = Victim::edited("size = 10", "size = 9223372036854775807");
+    assert!(message.ends_with("more than any disk holds"), "{message}");
+}
+
+#[test]
+fn listed_twice() {
+    let parameter = "[[parameters]]\nname = \"w\"\ndtype = \"F32\"\nshape = [4, 8]\n";
+    assert_eq!(
+        Victim::edited(parameter, &parameter.repeat(2)),
+        "invalid manifest: parameter `w` is listed twice"
+    );
+    let message = Victim::edited("model = ", "model = \"other\"\nmodel = ");
+    assert!(message.starts_with("manifest.toml line 3: duplicate key"), "{message}");
+}
+
+#[test]
+fn one_digest_of_two_sizes() {
+    let victim = Victim::new();
+    let [vmfb, config] = [VMFB, crate::CONFIG].map(|bytes| Digest::of(bytes).to_string());
+    victim.edit(&config, &vmfb);
+    assert_eq!(
+        victim.message(),
+        "invalid manifest: file config.json has 23 bytes, expected 10: vmfb of target cpu is the same blob"
+    );
+}
+
+#[test]
+fn terminal_controls() {
+    assert_eq!(
+        Victim::edited("model = \"tiny\"", "model = \"\\u001b]0;owned\\u0007\""),
+        "invalid manifest: model is `\\u{1b}]0;owned\\u{7}`, expected 1 to 255 bytes without control characters"
+    );
+}
+
+#[test]
+fn a_manifest_that_is_a_link() {
+    let victim = Victim::new();
+    let (path, outside) = (victim.path().join("manifest.toml"), victim.folder.path().join("outside"));
+    fs::rename(&path, &outside).unwrap();
+    symlink(&outside, &path).unwrap();
+    assert!(victim.message().ends_with("is not a bundle: its manifest.toml is not a regular file"));
+}

@@ -1,0 +1,192 @@
+//! The program `mlxcel-bundle`.
+
+#![allow(clippy::unwrap_used, reason = "clippy allows it in tests, but not in what tests call")]
+
+use std::{
+    fs,
+    path::Path,
+    process::{Command, Output, Stdio},
+};
+
+use mlxcel_artifacts::{
+    Bundle, BundleWriter, Compiler, Digest, Driver, FORMAT, Manifest, Plan, TargetArtifact,
+    signature::{Entry, Parameter, Role},
+};
+use safetensors::Dtype;
+
+fn bundle(out: &Path) -> Bundle {
+    let mut writer = BundleWriter::create(out).unwrap();
+    let vmfb = writer.add_bytes(&[3; 421_990]).unwrap();
+    let cuda = TargetArtifact {
+        driver: Driver::Cuda,
+        arch: String::new(),
+        cpu_features: vec![],
+        flags: vec!["--iree-hal-target-device=cuda".into(), "--iree-cuda-target=sm_80".into()],
+        build_key: Digest::of(b"cuda"),
+        vmfb,
+    };
+    let cpu = TargetArtifact {
+        driver: Driver::Local,
+        arch: "x86_64".into(),
+        cpu_features: vec!["avx2".into(), "fma".into()],
+        flags: vec!["--iree-opt-level=O3".into()],
+        build_key: Digest::of(b"cpu"),
+        vmfb: writer.add_bytes(&[4; 5_000]).unwrap(),
+    };
+    let parameter =
+        |name: &str, dtype, shape: &[usize]| Parameter { name: name.into(), dtype, shape: shape.to_vec() };
+    let manifest = Manifest {
+        format: FORMAT,
+        model: "tiny".into(),
+        family: "llama".into(),
+        plan: Plan { precision: "bf16".into(), batch: 1, context: 512, vocab: 100 },
+        compiler: Compiler { version: "3.13.0".into(), digest: Digest::of(b"compiler") },
+        targets: [("cpu".to_string(), cpu), ("cuda".to_string(), cuda)].into(),
+        files: [
+            ("config.json".to_string(), writer.add_bytes(b"{}").unwrap()),
+            ("tokenizer.json".to_string(), writer.add_bytes(&[b' '; 3000]).unwrap()),
+        ]
+        .into(),
+        weights: [].into(),
+        entries: vec![
+            Entry::new(Role::Prefill { tokens: 128 }, 1, 100),
+            Entry::new(Role::Decode { cache: 512 }, 1, 100),
+        ],
+        parameters: vec![
+            parameter("model.embed_tokens.weight", Dtype::BF16, &[100, 64]),
+            parameter("model.norm.weight", Dtype::F32, &[64]),
+        ],
+    };
+    writer.finish(&manifest).unwrap()
+}
+
+fn run(arguments: &[&str], folder: &Path) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_mlxcel-bundle")).args(arguments).current_dir(folder).output().unwrap()
+}
+
+/// Status, stdout and stderr as one text.
+fn shown(arguments: &[&str], folder: &Path) -> String {
+    let Output { status, stdout, stderr } = run(arguments, folder);
+    let code = status.code().unwrap();
+    format!("exit {code}\n{}{}", String::from_utf8(stdout).unwrap(), String::from_utf8(stderr).unwrap())
+}
+
+#[test]
+fn inspect_for_a_person() {
+    let folder = tempfile::tempdir().unwrap();
+    bundle(&folder.path().join("b"));
+    insta::assert_snapshot!(shown(&["inspect", "b"], folder.path()), @"
+    exit 0
+    bundle      b
+    format      1
+    model       tiny
+    family      llama
+    plan        precision bf16, batch 1, context 512, vocab 100
+    compiler    iree 3.13.0
+                blake3:d1c2da04f74e1b9322141fd35c76e1887f27d63aee89fffd9c6de3e728882188
+
+    targets
+      cpu
+        driver    local
+        cpu       x86_64
+        needs     avx2 fma
+        vmfb      blake3:5bf14637b0ff7183f9013c9122e04a77f71653f42722cff3c21c8bc2f4b6832e  4.9 KiB (5000 bytes)
+        build key blake3:5ee10a0c39b0e6d3c0cf58415f6340edc41de3a1f82222069e8b7282ff6d244f
+        flags     --iree-opt-level=O3
+      cuda
+        driver    cuda
+        vmfb      blake3:3d3b55c95832bd7c10a34a1d1ebb637dd8816d400671da2b02821c0b6f95895a  412.1 KiB (421990 bytes)
+        build key blake3:685eb275438892b81c37c0693d01dc317c403590173c1fd763ea805098988ffd
+        flags     --iree-hal-target-device=cuda
+                  --iree-cuda-target=sm_80
+
+    entries
+      prefill_128  (tokens i32[1,128], positions i32[1], lengths i32[1], end i32[]) -> (next_token i32[1], logits f32[1,100])
+      decode_512   (tokens i32[1,1], positions i32[1]) -> (next_token i32[1], logits f32[1,100])
+
+    parameters
+      bf16       1 tensor   12.5 KiB (12800 bytes)
+      f32        1 tensor   256 bytes
+      all        2 tensors  12.8 KiB (13056 bytes)
+      the largest is model.embed_tokens.weight bf16[100,64]
+
+    files
+      config.json     blake3:6e46dd10defc9b56c29a6ec56b508c21f54c08192194e4df25bf36f0c9c3c279  2 bytes
+      tokenizer.json  blake3:75e2e30555055d10866ae77d3e9fe6270b36a54c194074c04e6ece0928c4a0bc  2.9 KiB (3000 bytes)
+
+    weights
+      none: give them when the bundle is run
+    ");
+}
+
+#[test]
+fn inspect_for_a_program() {
+    let folder = tempfile::tempdir().unwrap();
+    let bundle = bundle(&folder.path().join("b"));
+    let output = run(&["inspect", "--json", "b"], folder.path());
+    assert!(output.status.success() && output.stderr.is_empty());
+    let mut json: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(json.as_object_mut().unwrap().remove("path"), Some("b".into()));
+    assert_eq!(json["targets"]["cuda"]["driver"], "cuda");
+    assert_eq!(json["entries"][0]["role"]["prefill"]["tokens"], 128);
+    let manifest: Manifest = serde_json::from_value(json).unwrap();
+    assert_eq!(manifest, *bundle.manifest());
+}
+
+#[test]
+fn verify() {
+    let folder = tempfile::tempdir().unwrap();
+    let bundle = bundle(&folder.path().join("b"));
+    insta::assert_snapshot!(shown(&["verify", "b"], folder.path()), @"
+    exit 0
+    ok: b is whole, 4 blobs, 419.9 KiB (429992 bytes)
+    ");
+    let config = bundle.file("config.json").unwrap();
+    fs::write(&config, "[]").unwrap();
+    insta::assert_snapshot!(shown(&["verify", "b"], folder.path()), @"
+    exit 1
+    error: file config.json has digest blake3:d53d18c23212ea7b6300594bb89bce60218f6eff2b9d628b8cc42d3e79bbd5ab, expected blake3:6e46dd10defc9b56c29a6ec56b508c21f54c08192194e4df25bf36f0c9c3c279
+    hint: the bundle is damaged: copy it again with all of its blobs, or compile it again
+    ");
+    insta::assert_snapshot!(shown(&["inspect", "b"], folder.path()), @"
+    exit 1
+    error: file config.json has digest blake3:d53d18c23212ea7b6300594bb89bce60218f6eff2b9d628b8cc42d3e79bbd5ab, expected blake3:6e46dd10defc9b56c29a6ec56b508c21f54c08192194e4df25bf36f0c9c3c279
+    hint: the bundle is damaged: copy it again with all of its blobs, or compile it again
+    ");
+    insta::assert_snapshot!(shown(&["verify", "c"], folder.path()), @"
+    exit 1
+    error: c is not a bundle: nothing is there
+    ");
+}
+
+#[test]
+fn a_broken_pipe_is_a_quiet_end() {
+    let folder = tempfile::tempdir().unwrap();
+    bundle(&folder.path().join("b"));
+    let mut child = Command::new(env!("CARGO_BIN_EXE_mlxcel-bundle"))
+        .args(["inspect", "b"])
+        .current_dir(folder.path())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    drop(child.stdout.take());
+    let output = child.wait_with_output().unwrap();
+    assert!(output.status.success());
+    assert_eq!(String::from_utf8(output.stderr).unwrap(), "");
+}
+
+#[test]
+fn a_full_disk_is_an_error() {
+    let folder = tempfile::tempdir().unwrap();
+    bundle(&folder.path().join("b"));
+    let Ok(full) = fs::File::options().write(true).open("/dev/full") else { return };
+    let output = Command::new(env!("CARGO_BIN_EXE_mlxcel-bundle"))
+        .args(["inspect", "b"])
+        .current_dir(folder.path())
+        .stdout(full)
+        .output()
+        .unwrap();
+    assert_eq!(output.status.code(), Some(1));
+    assert_eq!(String::from_utf8(output.stderr).unwrap(), "error: No space left on device (os error 28)\n");
+}

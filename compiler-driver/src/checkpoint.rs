@@ -1,0 +1,178 @@
+//! Reading what a checkpoint's safetensors files say about themselves: headers only, never the data.
+
+use std::{
+    collections::{BTreeMap, BTreeSet, HashMap},
+    fs::{self, File},
+    io::Read as _,
+    path::{Path, PathBuf},
+};
+
+use mlxcel_models::ModelConfig;
+use safetensors::{
+    Dtype,
+    tensor::{Metadata, TensorInfo},
+};
+use serde::Deserialize;
+
+use crate::{Error, source::read_limited};
+
+/// A checkpoint in one file.
+pub(crate) const SINGLE: &str = "model.safetensors";
+/// The list of a checkpoint in several files.
+const INDEX: &str = "model.safetensors.index.json";
+/// No header and no index is longer; safetensors' own limit for headers.
+const HEADER_LIMIT_BYTES: u64 = 100_000_000;
+
+/// The tensors of a folder's safetensors files.
+#[derive(Debug)]
+pub(crate) struct Checkpoint {
+    folder: PathBuf,
+    files: Vec<String>,
+    tensors: BTreeMap<String, TensorInfo>,
+}
+
+/// The part of `model.safetensors.index.json` that is needed.
+#[derive(Deserialize)]
+struct Index {
+    /// The file of each tensor.
+    weight_map: BTreeMap<String, String>,
+}
+
+impl Checkpoint {
+    /// Reads the headers in `folder`; `None` when it has no weights. As transformers does, a single file goes before an
+    /// index.
+    pub(crate) fn in_folder(folder: &Path) -> Result<Option<Self>, Error> {
+        let mut checkpoint = Self { folder: folder.to_owned(), files: vec![], tensors: BTreeMap::new() };
+        let index = folder.join(INDEX);
+        if folder.join(SINGLE).is_file() {
+            checkpoint.add(SINGLE)?;
+        } else if index.is_file() {
+            checkpoint.add_indexed(&index)?;
+        } else {
+            return Ok(None);
+        }
+        Ok(Some(checkpoint))
+    }
+
+    /// The files that a bundle with these weights carries, the index among them: name and path.
+    pub(crate) fn files(&self) -> impl Iterator<Item = (&str, PathBuf)> {
+        self.files.iter().map(|name| (name.as_str(), self.folder.join(name)))
+    }
+
+    /// The folder it was read from.
+    pub(crate) fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    /// The element type of the tensor called `name`.
+    pub(crate) fn dtype(&self, name: &str) -> Option<Dtype> {
+        self.tensors.get(name).map(|tensor| tensor.dtype)
+    }
+
+    /// Compares with what `model` needs. Gives the names of tensors that it does not need.
+    pub(crate) fn check(&self, model: &ModelConfig, name: &str) -> Result<Vec<&str>, Error> {
+        let mut problems = Vec::new();
+        let mut extra: BTreeSet<&str> = self.tensors.keys().map(String::as_str).collect();
+        for weight in model.weights() {
+            extra.remove(weight.name.as_str());
+            let Some(TensorInfo { dtype, shape, .. }) = self.tensors.get(&weight.name) else {
+                problems.push(format!("{}: missing, expected shape {:?}", weight.name, weight.shape));
+                continue;
+            };
+            if *shape != weight.shape {
+                problems.push(format!("{}: shape {shape:?}, expected {:?}", weight.name, weight.shape));
+            }
+            if !matches!(dtype, Dtype::F32 | Dtype::BF16 | Dtype::F16) {
+                problems.push(format!("{}: dtype {dtype:?}, expected F32, BF16 or F16", weight.name));
+            }
+        }
+        if problems.is_empty() {
+            return Ok(extra.into_iter().collect());
+        }
+        Err(Error::Weights { folder: self.folder.clone(), model: name.to_owned(), problems })
+    }
+
+    /// The element type that most elements of the checkpoint have.
+    pub(crate) fn main_dtype(&self) -> Option<Dtype> {
+        let mut elements: BTreeMap<Dtype, u128> = BTreeMap::new();
+        for TensorInfo { dtype, shape, .. } in self.tensors.values() {
+            *elements.entry(*dtype).or_default() += shape.iter().map(|&size| size as u128).product::<u128>();
+        }
+        elements.into_iter().max_by_key(|&(dtype, count)| (count, dtype)).map(|(dtype, _)| dtype)
+    }
+
+    fn add_indexed(&mut self, index: &Path) -> Result<(), Error> {
+        let damaged = |reason: String| Error::Damaged { path: index.to_owned(), reason };
+        let text = read_limited(index, HEADER_LIMIT_BYTES)?;
+        let Index { weight_map } =
+            serde_json::from_slice(&text).map_err(|error| damaged(error.to_string()))?;
+
+        let shards: BTreeSet<&str> = weight_map.values().map(String::as_str).collect();
+        if let Some(shard) = shards.iter().find(|shard| !is_plain(shard)) {
+            let shard = shard.escape_default();
+            return Err(damaged(format!("shard `{shard}`, expected a safetensors file's name")));
+        }
+        let missing: Vec<&str> =
+            shards.iter().copied().filter(|shard| !self.folder.join(shard).is_file()).collect();
+        if !missing.is_empty() {
+            return Err(damaged(format!("it names shards that are not there: {}", missing.join(", "))));
+        }
+
+        self.files.push(INDEX.to_owned());
+        let mut home: HashMap<String, &str> = HashMap::new();
+        for &shard in &shards {
+            for name in self.add(shard)? {
+                if let Some(other) = home.insert(name.clone(), shard) {
+                    let name = name.escape_default();
+                    return Err(damaged(format!("tensor `{name}` is both in {other} and in {shard}")));
+                }
+            }
+        }
+        match weight_map.iter().find(|(name, shard)| home.get(*name) != Some(&shard.as_str())) {
+            None => Ok(()),
+            Some((name, shard)) => Err(damaged(format!(
+                "it expects tensor `{}` in {shard}, which lacks it",
+                name.escape_default()
+            ))),
+        }
+    }
+
+    /// Adds the tensors of one file and gives their names.
+    fn add(&mut self, file: &str) -> Result<Vec<String>, Error> {
+        let tensors = read_header(&self.folder.join(file))?;
+        let names = tensors.keys().cloned().collect();
+        self.tensors.extend(tensors);
+        self.files.push(file.to_owned());
+        Ok(names)
+    }
+}
+
+/// Whether a shard's name is that of a file beside the index, not a path to somewhere else.
+fn is_plain(name: &str) -> bool {
+    name.ends_with(".safetensors") && !name.contains(['/', '\\', '\0'])
+}
+
+/// The header of a safetensors file, checked against the file's length.
+fn read_header(path: &Path) -> Result<BTreeMap<String, TensorInfo>, Error> {
+    let damaged = |reason: String| Error::Damaged { path: path.to_owned(), reason };
+    let mut file = File::open(path).map_err(Error::io("read", path))?;
+    let found = fs::metadata(path).map_err(Error::io("read", path))?.len();
+    if found < 8 {
+        return Err(damaged(format!("found {found} bytes, expected at least 8")));
+    }
+    let mut length = [0; 8];
+    file.read_exact(&mut length).map_err(Error::io("read", path))?;
+    let length = u64::from_le_bytes(length);
+    // Before anything of that size is allocated.
+    if length > HEADER_LIMIT_BYTES.min(found - 8) {
+        return Err(damaged(format!("found a header of {length} bytes in a file of {found}")));
+    }
+    let mut header = Vec::new();
+    file.take(length).read_to_end(&mut header).map_err(Error::io("read", path))?;
+    let header: Metadata = serde_json::from_slice(&header).map_err(|error| damaged(error.to_string()))?;
+    let expected = (header.data_len() as u64).saturating_add(8 + length);
+    if found != expected {
+        return Err(damaged(format!("found {found} bytes, expected {expected} by its header")));
+    }
+    Ok(header.tensors().into_iter().map(|(name, tensor)| (name, tensor.clone())).collect())
+}

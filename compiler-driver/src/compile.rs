@@ -1,0 +1,283 @@
+//! Running iree-compile, and saying in few words why it failed.
+
+use std::{
+    fs::{self, File},
+    io::{self, BufRead as _, BufReader, Read as _},
+    os::unix::process::ExitStatusExt as _,
+    path::{Path, PathBuf},
+    process::{Command, ExitStatus, Stdio},
+};
+
+use tempfile::TempDir;
+
+use crate::{Error, target::Resolved, toolchain::Toolchain};
+
+/// The input's name. The compiler writes the path it is given into the vmfb, so it is given this one, always the same,
+/// and started in the folder where the file lies.
+const INPUT: &str = "module.mlir";
+/// The output's name.
+const OUTPUT: &str = "module.vmfb";
+/// Where all that the compiler prints goes.
+const LOG: &str = "iree-compile.log";
+
+/// How much of the log is read for error lines; a crashing compiler may print without end.
+const LOG_LIMIT_BYTES: u64 = 4 << 20;
+/// How many error lines make it into a message, and how long each may be.
+const REASON_LINES: usize = 3;
+const REASON_CHARS: usize = 300;
+
+/// A vmfb in a folder of its own, removed with this value.
+pub(crate) struct Compiled {
+    folder: TempDir,
+}
+
+impl Compiled {
+    /// The vmfb.
+    pub(crate) fn path(&self) -> PathBuf {
+        self.folder.path().join(OUTPUT)
+    }
+}
+
+/// Compiles `mlir` for `target`. When the compiler fails, the folder with its input and log stays.
+pub(crate) fn compile(mlir: &str, target: &Resolved, toolchain: &Toolchain) -> Result<Compiled, Error> {
+    let folder = tempfile::Builder::new()
+        .prefix("mlxcel-compile-")
+        .tempdir()
+        .map_err(Error::io("write", std::env::temp_dir()))?;
+    let input = folder.path().join(INPUT);
+    fs::write(&input, mlir).map_err(Error::io("write", &input))?;
+
+    let log_path = folder.path().join(LOG);
+    let log = File::create(&log_path).map_err(Error::io("write", &log_path))?;
+    let log_too = log.try_clone().map_err(Error::io("write", &log_path))?;
+    let status = Command::new(&toolchain.executable)
+        .args(&target.flags)
+        .args([INPUT, "-o", OUTPUT])
+        .current_dir(folder.path())
+        .stdin(Stdio::null())
+        .stdout(log)
+        .stderr(log_too)
+        .status()
+        .map_err(Error::io("run", &toolchain.executable))?;
+
+    let compiled = Compiled { folder };
+    let written = fs::metadata(compiled.path()).is_ok_and(|file| file.len() > 0);
+    if status.success() && written {
+        return Ok(compiled);
+    }
+    let reason = reason(&log_path).map_err(Error::io("read", &log_path))?;
+    let folder = compiled.folder.keep();
+    Err(Error::Compile {
+        target: target.name.clone(),
+        outcome: outcome(status),
+        reason: reason.unwrap_or_else(|| "it printed nothing".to_owned()),
+        command: command_line(&folder, toolchain, target),
+        folder,
+    })
+}
+
+/// How the compiler ended, as the verb of a sentence.
+fn outcome(status: ExitStatus) -> String {
+    match (status.signal(), status.code()) {
+        (Some(signal), _) => match signal_name(signal) {
+            Some(name) => format!("crashed with {name}"),
+            None => format!("was ended by signal {signal}"),
+        },
+        (None, Some(0)) => "wrote no vmfb".to_owned(),
+        (None, code) => format!("failed with exit status {}", code.unwrap_or(-1)),
+    }
+}
+
+fn signal_name(signal: i32) -> Option<&'static str> {
+    // The numbers that Linux and macOS agree on.
+    Some(match signal {
+        4 => "SIGILL",
+        6 => "SIGABRT",
+        8 => "SIGFPE",
+        9 => "SIGKILL, perhaps for want of memory",
+        11 => "SIGSEGV",
+        _ => return None,
+    })
+}
+
+/// The first lines of the log that say `error:`, else its first line that says anything.
+fn reason(log: &Path) -> io::Result<Option<String>> {
+    let mut first = None;
+    let mut errors = Vec::new();
+    let mut lines = BufReader::new(File::open(log)?.take(LOG_LIMIT_BYTES));
+    let mut line = Vec::new();
+    while errors.len() < REASON_LINES && lines.read_until(b'\n', &mut line)? > 0 {
+        let text = shorten(String::from_utf8_lossy(&line).trim());
+        line.clear();
+        let error = text.contains("error: ") || text.starts_with("LLVM ERROR: ");
+        if error && !errors.contains(&text) {
+            errors.push(text);
+        } else if first.is_none() && !text.is_empty() {
+            first = Some(text);
+        }
+    }
+    Ok(if errors.is_empty() { first } else { Some(errors.join("\n  ")) })
+}
+
+/// The line in at most [`REASON_CHARS`] characters, without control characters.
+fn shorten(line: &str) -> String {
+    let mut chars = line.chars().filter(|c| !c.is_control());
+    let mut short: String = chars.by_ref().take(REASON_CHARS).collect();
+    if chars.next().is_some() {
+        short.push('…');
+    }
+    short
+}
+
+/// What a person types in a shell to see the same.
+fn command_line(folder: &Path, toolchain: &Toolchain, target: &Resolved) -> String {
+    let mut words = vec!["cd".to_owned(), quote(&folder.to_string_lossy()), "&&".to_owned()];
+    words.push(quote(&toolchain.executable.to_string_lossy()));
+    words.extend(target.flags.iter().map(|flag| quote(flag)));
+    words.extend([INPUT, "-o", OUTPUT].map(str::to_owned));
+    words.join(" ")
+}
+
+fn quote(word: &str) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "-_=+,./:@%".contains(c);
+    if !word.is_empty() && word.chars().all(plain) {
+        word.to_owned()
+    } else {
+        format!("'{}'", word.replace('\'', r"'\''"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::LazyLock;
+
+    use mlxcel_artifacts::{Machine, Store};
+    use safetensors::Dtype;
+
+    use super::*;
+    use crate::{Target, fake};
+
+    /// The message of a fake compiler's failure with its folder as `DIR`, and that folder.
+    fn failure(name: &str) -> (String, PathBuf) {
+        let folder = tempfile::tempdir().unwrap();
+        let Err(error) = compile("module {}", &fake::target(), &fake::toolchain(folder.path(), name)) else {
+            panic!("{name} compiled");
+        };
+        let Error::Compile { folder: kept, .. } = &error else { panic!("{error}") };
+        let message = error.to_string().replace(&kept.display().to_string(), "DIR");
+        (message.replace(&folder.path().display().to_string(), "BIN"), kept.clone())
+    }
+
+    #[test]
+    fn a_failure_is_its_first_errors_and_how_to_repeat_it() {
+        let (message, kept) = failure("fails");
+        insta::assert_snapshot!(message, @r"
+        iree-compile failed with exit status 1 for target cuda: module.mlir:7:10: error: failed to legalize operation 'stablehlo.add'
+          module.mlir:9:1: error: second
+          module.mlir:9:1: error: third
+        hint: its input and all it printed are in DIR; to repeat it: cd DIR && BIN/fails '--flag=a b' '--other=it'\''s' --plain=+x,y module.mlir -o module.vmfb
+        ");
+        assert_eq!(fs::read_to_string(kept.join(INPUT)).unwrap(), "module {}");
+        assert_eq!(fs::read_to_string(kept.join(LOG)).unwrap().lines().count(), 1006);
+        fs::remove_dir_all(kept).unwrap();
+    }
+
+    #[test]
+    fn a_crash_is_named() {
+        let (message, kept) = failure("crashes");
+        insta::assert_snapshot!(message, @r"
+        iree-compile crashed with SIGSEGV for target cuda: Please report issues and include the crash backtrace.
+        hint: its input and all it printed are in DIR; to repeat it: cd DIR && BIN/crashes '--flag=a b' '--other=it'\''s' --plain=+x,y module.mlir -o module.vmfb
+        ");
+        fs::remove_dir_all(kept).unwrap();
+    }
+
+    #[test]
+    fn a_compiler_that_says_nothing() {
+        for (name, expected) in [
+            ("dumb", "iree-compile failed with exit status 3 for target cuda: it printed nothing\n"),
+            ("lazy", "iree-compile wrote no vmfb for target cuda: it printed nothing\n"),
+        ] {
+            let (message, kept) = failure(name);
+            assert!(message.starts_with(expected), "{message}");
+            fs::remove_dir_all(kept).unwrap();
+        }
+    }
+
+    #[test]
+    fn success_leaves_nothing_behind() {
+        let folder = tempfile::tempdir().unwrap();
+        let compiled =
+            compile("module {}", &fake::target(), &fake::toolchain(folder.path(), "works")).unwrap();
+        let vmfb = compiled.path();
+        assert_eq!(
+            fs::read_to_string(&vmfb).unwrap(),
+            "compiled from 9 bytes with --flag=a b --other=it's --plain=+x,y module.mlir -o module.vmfb\n"
+        );
+        drop(compiled);
+        assert!(!vmfb.parent().unwrap().exists());
+    }
+
+    #[test]
+    fn long_and_hostile_lines_are_cut() {
+        assert_eq!(shorten("a\u{1b}[2J\tb"), "a[2Jb");
+        assert_eq!(shorten(&"ä".repeat(1000)).chars().count(), REASON_CHARS + 1);
+    }
+
+    /// A weight as a parameter, converted and multiplied.
+    fn product(stored: &str, computed: &str) -> String {
+        include_str!("../tests/product.mlir").replace("STORED", stored).replace("COMPUTED", computed)
+    }
+
+    /// The iree-compile of this workspace.
+    fn real() -> &'static Toolchain {
+        static REAL: LazyLock<Toolchain> = LazyLock::new(|| {
+            let store = tempfile::tempdir().unwrap();
+            let store = Store::open(Some(store.path())).unwrap();
+            Toolchain::find(None, &store).unwrap_or_else(|error| panic!("{error}"))
+        });
+        &REAL
+    }
+
+    #[test]
+    fn every_target_compiles_what_it_says_it_can() {
+        let (f32, bf16) = (("f32", Dtype::F32), ("bf16", Dtype::BF16));
+        for target in Target::all().unwrap() {
+            let resolved = target.resolve(&Machine::this(), safetensors::Dtype::F32);
+            for (stored, computed) in [(f32, f32), (bf16, f32), (bf16, bf16)] {
+                // Whatever does bf16 does f32 on its way.
+                let covered = stored == f32 && target.computes(Dtype::BF16);
+                // What is read as bits is emitted in another way, which the oracle's tests compile.
+                let covered = covered || (stored != f32 && resolved.numerics.floats_as_bits);
+                if !covered && target.stores(stored.1) && target.computes(computed.1) {
+                    let compiled = compile(&product(stored.0, computed.0), &resolved, real());
+                    let compiled = compiled.unwrap_or_else(|error| panic!("{error}"));
+                    let log = fs::read_to_string(compiled.folder.path().join(LOG)).unwrap();
+                    assert_eq!(log, "", "{} warns: unknown feature?", target.name);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn the_same_input_gives_the_same_bytes_in_another_folder() {
+        let target = Target::find("cpu").unwrap().resolve(&Machine::this(), safetensors::Dtype::F32);
+        let bytes = || {
+            let compiled = compile(&product("bf16", "bf16"), &target, real());
+            fs::read(compiled.unwrap_or_else(|error| panic!("{error}")).path()).unwrap()
+        };
+        assert!(bytes() == bytes());
+    }
+
+    #[test]
+    fn a_real_failure_is_short() {
+        let target = Target::find("cpu").unwrap().resolve(&Machine::this(), safetensors::Dtype::F32);
+        let broken = product("f32", "f32").replace("stablehlo.dot_general", "stablehlo.no_such_op");
+        let Err(Error::Compile { reason, folder, .. }) = compile(&broken, &target, real()) else {
+            panic!("it compiled");
+        };
+        assert!(reason.contains("error: ") && reason.contains("stablehlo.no_such_op"), "{reason}");
+        assert!(reason.lines().count() <= REASON_LINES, "{reason}");
+        fs::remove_dir_all(folder).unwrap();
+    }
+}

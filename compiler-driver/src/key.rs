@@ -1,0 +1,148 @@
+//! The build key: a digest of everything that determines a vmfb.
+
+use mlxcel_artifacts::{Digest, FORMAT, signature::Parameter};
+
+use crate::{target::Resolved, toolchain::Toolchain};
+
+/// Counts changes of how this crate runs the compiler that the key would not show otherwise.
+const REVISION: u64 = 1;
+
+/// The key of `mlir` compiled for `target` by `toolchain`.
+///
+/// Structures are taken apart without `..`, so that a field added to one of them is a compile error here until
+/// somebody has decided whether it belongs in the key.
+pub(crate) fn build_key(
+    mlir: &str,
+    parameters: &[Parameter],
+    target: &Resolved,
+    toolchain: &Toolchain,
+) -> Digest {
+    // Names do not reach the compiler: two targets of the same flags share their vmfb.
+    // Numerics are in the MLIR.
+    let Resolved { name: _, driver, arch, cpu_features, flags, numerics: _ } = target;
+    // Where the compiler lies says nothing about what it is; its digest does.
+    let Toolchain { executable: _, version, digest } = toolchain;
+
+    let mut key = Fields::default();
+    key.text("mlxcel build key");
+    key.number(REVISION);
+    key.number(FORMAT.into());
+    key.text(version);
+    key.text(&digest.to_string());
+    key.text(&format!("{driver:?}"));
+    key.text(arch);
+    key.texts(cpu_features);
+    key.texts(flags);
+    key.number(parameters.len() as u64);
+    for Parameter { name, dtype, shape } in parameters {
+        key.text(name);
+        key.text(&format!("{dtype:?}"));
+        key.number(shape.len() as u64);
+        shape.iter().for_each(|&size| key.number(size as u64));
+    }
+    key.text(mlir);
+    Digest::of(&key.0)
+}
+
+/// Fields one after the other, each text with its length before it, so that no two lists of fields read the same.
+#[derive(Default)]
+struct Fields(Vec<u8>);
+
+impl Fields {
+    fn number(&mut self, number: u64) {
+        self.0.extend(number.to_le_bytes());
+    }
+
+    fn text(&mut self, text: &str) {
+        self.number(text.len() as u64);
+        self.0.extend(text.as_bytes());
+    }
+
+    fn texts(&mut self, texts: &[String]) {
+        self.number(texts.len() as u64);
+        texts.iter().for_each(|text| self.text(text));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashSet;
+
+    use mlxcel_artifacts::Driver;
+    use mlxcel_emitter::Numerics;
+    use safetensors::Dtype;
+
+    use super::*;
+
+    /// What a key is made from, so that a test can change one thing.
+    #[derive(Clone)]
+    struct Inputs {
+        mlir: String,
+        parameters: Vec<Parameter>,
+        target: Resolved,
+        toolchain: Toolchain,
+    }
+
+    fn inputs() -> Inputs {
+        let parameter = |name: &str| Parameter { name: name.into(), dtype: Dtype::BF16, shape: vec![2, 3] };
+        Inputs {
+            mlir: "module {}".into(),
+            parameters: vec![parameter("a"), parameter("b")],
+            target: Resolved {
+                name: "cpu".into(),
+                driver: Driver::Local,
+                arch: "x86_64".into(),
+                cpu_features: vec!["avx2".into(), "fma".into()],
+                flags: vec!["--one".into(), "--two".into()],
+                numerics: Numerics::default(),
+            },
+            toolchain: Toolchain {
+                executable: "/usr/bin/iree-compile".into(),
+                version: "3.13.0".into(),
+                digest: Digest::of(b"compiler"),
+            },
+        }
+    }
+
+    fn key(change: impl FnOnce(&mut Inputs)) -> Digest {
+        let mut inputs = inputs();
+        change(&mut inputs);
+        let Inputs { mlir, parameters, target, toolchain } = inputs;
+        build_key(&mlir, &parameters, &target, &toolchain)
+    }
+
+    #[test]
+    fn every_field_changes_the_key() {
+        let keys = [
+            key(|_| {}),
+            key(|i| i.mlir.push(' ')),
+            key(|i| i.parameters[0].name.push('x')),
+            key(|i| i.parameters[0].dtype = Dtype::F32),
+            key(|i| i.parameters[0].shape = vec![3, 2]),
+            key(|i| i.parameters[0].shape = vec![6]),
+            key(|i| drop(i.parameters.pop())),
+            key(|i| i.parameters.reverse()),
+            key(|i| i.target.driver = Driver::Cuda),
+            key(|i| i.target.arch = "aarch64".into()),
+            key(|i| drop(i.target.cpu_features.pop())),
+            key(|i| i.target.cpu_features = vec!["avx2fma".into()]),
+            key(|i| i.target.flags.reverse()),
+            key(|i| i.target.flags = vec!["--one--two".into()]),
+            key(|i| {
+                // A field's end is part of it: what moves to the next list is another key.
+                let moved = i.target.flags.remove(0);
+                i.target.cpu_features.push(moved);
+            }),
+            key(|i| i.toolchain.version = "3.14.0".into()),
+            key(|i| i.toolchain.digest = Digest::of(b"another")),
+        ];
+        let different: HashSet<String> = keys.iter().map(ToString::to_string).collect();
+        assert_eq!(different.len(), keys.len());
+    }
+
+    #[test]
+    fn names_and_places_do_not_change_the_key() {
+        assert_eq!(key(|i| i.target.name = "cpu-x86-64-v3".into()), key(|_| {}));
+        assert_eq!(key(|i| i.toolchain.executable = "/opt/iree-compile".into()), key(|_| {}));
+    }
+}

@@ -1,0 +1,273 @@
+//! Random checkpoints at real shapes: the same bytes for the same model and seed, on any machine.
+//!
+//! Every element is a function of seed, tensor name and index alone, so that it can be made in any order, on any
+//! number of threads, and again elsewhere. In numpy, for a tensor of `n` elements:
+//!
+//! ```python
+//! M = 2**64 - 1
+//! def mix(z):                                     # splitmix64's finaliser, on numpy.uint64 or masked ints
+//!     z = ((z ^ (z >> 30)) * 0xBF58476D1CE4E5B9) & M
+//!     z = ((z ^ (z >> 27)) * 0x94D049BB133111EB) & M
+//!     return z ^ (z >> 31)
+//! h = 0xCBF29CE484222325                          # FNV-1a of the name
+//! for byte in name.encode(): h = ((h ^ byte) * 0x100000001B3) & M
+//! base = mix((seed + 0x9E3779B97F4A7C15) & M) ^ h
+//! u = mix(base + (arange(1, n + 1) * 0x9E3779B97F4A7C15))              # modulo 2**64
+//! s = (u & 0xFFFF) + (u >> 16 & 0xFFFF) + (u >> 32 & 0xFFFF) + (u >> 48) - 131070
+//! x = float32(s) * float32(0.02 / 37837.22)       # a sum of four uniforms: nearly normal, deviation 0.02
+//! if the tensor is a norm's weight: x = float32(1) + x
+//! ```
+//!
+//! then rounded to the checkpoint's element type, to nearest, ties to even.
+
+use std::{
+    collections::{BTreeSet, HashMap},
+    io::{self, Write},
+    thread,
+};
+
+use mlxcel_models::{ModelConfig, Weight};
+use safetensors::{
+    Dtype,
+    tensor::{Metadata, TensorInfo},
+};
+
+use crate::{Error, target::float_name};
+
+/// The odd number nearest to 2⁶⁴ divided by the golden ratio: the step of splitmix64's counter.
+const STEP: u64 = 0x9E37_79B9_7F4A_7C15;
+/// Makes the standard deviation 0.02: that of the sum of four 16-bit uniforms is 37,837.22.
+const SCALE: f32 = (0.02 / 37837.22) as f32;
+/// Elements that one thread makes between two writes.
+const CHUNK: usize = 1 << 20;
+
+/// A random checkpoint of a model: a recipe until it is written.
+pub(crate) struct Random<'m> {
+    model: &'m ModelConfig,
+    seed: u64,
+    encoding: Encoding,
+}
+
+/// How elements are stored.
+#[derive(Debug, Clone, Copy)]
+enum Encoding {
+    F32,
+    Bf16,
+    F16,
+}
+
+impl<'m> Random<'m> {
+    /// The checkpoint of `model` for `seed`, in the element type that its config names.
+    pub(crate) fn new(model: &'m ModelConfig, seed: u64) -> Result<Self, Error> {
+        let encoding = match model.dtype {
+            Dtype::F32 => Encoding::F32,
+            Dtype::BF16 => Encoding::Bf16,
+            Dtype::F16 => Encoding::F16,
+            other => return Err(Error::RandomType { found: float_name(other) }),
+        };
+        Ok(Self { model, seed, encoding })
+    }
+
+    /// Writes it as one safetensors file, never holding more than a few chunks.
+    pub(crate) fn write(&self, to: &mut dyn Write) -> io::Result<()> {
+        let weights = self.model.weights();
+        let header = self.header(&weights)?;
+        to.write_all(&(header.len() as u64).to_le_bytes())?;
+        to.write_all(&header)?;
+
+        let norms = norms(self.model);
+        let threads = thread::available_parallelism().map_or(1, usize::from);
+        let mut buffer = vec![0; threads * CHUNK * self.encoding.width()];
+        for weight in weights {
+            let tensor = Tensor {
+                base: mix(self.seed.wrapping_add(STEP)) ^ fnv1a(&weight.name),
+                offset: if norms.contains(weight.name.as_str()) { 1.0 } else { 0.0 },
+                encoding: self.encoding,
+            };
+            let elements: usize = weight.shape.iter().product();
+            for start in (0..elements).step_by(threads * CHUNK) {
+                let count = (elements - start).min(threads * CHUNK);
+                let bytes = &mut buffer[..count * self.encoding.width()];
+                tensor.fill_on_threads(start, bytes);
+                to.write_all(bytes)?;
+            }
+        }
+        to.flush()
+    }
+
+    fn header(&self, weights: &[&Weight]) -> io::Result<Vec<u8>> {
+        let mut end = 0;
+        let mut tensors = Vec::new();
+        for weight in weights {
+            let start = end;
+            end += weight.shape.iter().product::<usize>() * self.encoding.width();
+            let shape = weight.shape.clone();
+            let info = TensorInfo { dtype: self.model.dtype, shape, data_offsets: (start, end) };
+            tensors.push((weight.name.clone(), info));
+        }
+        // transformers refuses a file that does not name its framework.
+        let about = HashMap::from([("format".to_owned(), "pt".to_owned())]);
+        let header = Metadata::new(Some(about), tensors).map_err(io::Error::other)?;
+        let mut header = serde_json::to_vec(&header)?;
+        // The data starts at a multiple of 64 bytes of the file: mapped, it can then be used where it lies.
+        header.resize((header.len() + 8).next_multiple_of(64) - 8, b' ');
+        Ok(header)
+    }
+}
+
+impl Encoding {
+    /// Bytes of an element.
+    fn width(self) -> usize {
+        match self {
+            Self::F32 => 4,
+            Self::Bf16 | Self::F16 => 2,
+        }
+    }
+}
+
+/// What the elements of one tensor are made from.
+#[derive(Clone, Copy)]
+struct Tensor {
+    base: u64,
+    offset: f32,
+    encoding: Encoding,
+}
+
+impl Tensor {
+    /// Fills `bytes` with the elements from `start` on, a chunk to a thread.
+    fn fill_on_threads(self, start: usize, bytes: &mut [u8]) {
+        let chunk = CHUNK * self.encoding.width();
+        if bytes.len() <= chunk {
+            return self.fill(start, bytes);
+        }
+        thread::scope(|scope| {
+            for (i, bytes) in bytes.chunks_mut(chunk).enumerate() {
+                scope.spawn(move || self.fill(start + i * CHUNK, bytes));
+            }
+        });
+    }
+
+    fn fill(self, start: usize, bytes: &mut [u8]) {
+        match self.encoding {
+            Encoding::F32 => self.encode(start, bytes, f32::to_le_bytes),
+            Encoding::Bf16 => self.encode(start, bytes, |x| half::bf16::from_f32(x).to_le_bytes()),
+            Encoding::F16 => self.encode(start, bytes, |x| half::f16::from_f32(x).to_le_bytes()),
+        }
+    }
+
+    fn encode<const N: usize>(self, start: usize, bytes: &mut [u8], encode: impl Fn(f32) -> [u8; N]) {
+        let mut counter = self.base.wrapping_add((start as u64).wrapping_mul(STEP));
+        for bytes in bytes.chunks_exact_mut(N) {
+            counter = counter.wrapping_add(STEP);
+            bytes.copy_from_slice(&encode(self.offset + element(mix(counter))));
+        }
+    }
+}
+
+/// A number of mean 0 and deviation 0.02 from 64 random bits.
+fn element(bits: u64) -> f32 {
+    let uniform = |shift: u32| (bits >> shift & 0xFFFF) as i32;
+    let sum = uniform(0) + uniform(16) + uniform(32) + uniform(48) - 131_070;
+    sum as f32 * SCALE
+}
+
+/// splitmix64's finaliser.
+fn mix(mut bits: u64) -> u64 {
+    bits = (bits ^ bits >> 30).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+    bits = (bits ^ bits >> 27).wrapping_mul(0x94D0_49BB_1331_11EB);
+    bits ^ bits >> 31
+}
+
+fn fnv1a(text: &str) -> u64 {
+    let step = |hash: u64, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01B3);
+    text.bytes().fold(0xCBF2_9CE4_8422_2325, step)
+}
+
+/// The names of the norms' weights, which lie around 1.
+fn norms(model: &ModelConfig) -> BTreeSet<&str> {
+    let of_blocks = model.blocks.iter().flat_map(|block| [&block.attention_norm, &block.mlp_norm]);
+    of_blocks.chain([&model.final_norm]).map(|norm| norm.weight.name.as_str()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use mlxcel_models::Preset;
+    use safetensors::SafeTensors;
+
+    use super::*;
+
+    /// A block of a real model, with a vocabulary large enough to be made in several chunks.
+    fn model(dtype: Dtype) -> ModelConfig {
+        let mut model = Preset::find("smollm2-135m").unwrap().model().unwrap();
+        model.blocks.truncate(1);
+        for weight in [&mut model.embedding.weight, &mut model.head.weight] {
+            weight.shape[0] = 4096;
+        }
+        model.dtype = dtype;
+        model
+    }
+
+    fn written(dtype: Dtype, seed: u64) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        Random::new(&model(dtype), seed).unwrap().write(&mut bytes).unwrap();
+        bytes
+    }
+
+    fn floats(bytes: &[u8], name: &str) -> Vec<f32> {
+        let file = SafeTensors::deserialize(bytes).unwrap();
+        let data = file.tensor(name).unwrap().data().chunks_exact(4);
+        data.map(|bytes| f32::from_le_bytes(bytes.try_into().unwrap())).collect()
+    }
+
+    /// The numbers that the module's numpy text gives.
+    #[test]
+    fn elements_are_those_of_the_recipe() {
+        let bytes = written(Dtype::F32, 3);
+        let embedding = floats(&bytes, "model.embed_tokens.weight");
+        assert_eq!(embedding[..3], [-0.010019235, 0.032028254, -0.0077056405]);
+        // In the third chunk.
+        assert_eq!(embedding[2_200_000], 0.008483182);
+        assert_eq!(floats(&bytes, "model.norm.weight")[..3], [1.0237015, 1.0129762, 0.9813559]);
+    }
+
+    #[test]
+    fn every_weight_is_there_in_the_right_shape() {
+        for dtype in [Dtype::F32, Dtype::BF16, Dtype::F16] {
+            let bytes = written(dtype, 0);
+            let file = SafeTensors::deserialize(&bytes).unwrap();
+            let model = model(dtype);
+            assert_eq!(file.len(), model.weights().len());
+            for weight in model.weights() {
+                let tensor = file.tensor(&weight.name).unwrap();
+                assert_eq!((tensor.dtype(), tensor.shape()), (dtype, weight.shape.as_slice()));
+            }
+            let (_, about) = SafeTensors::read_metadata(&bytes).unwrap();
+            assert_eq!(about.metadata().as_ref().unwrap()["format"], "pt");
+        }
+    }
+
+    #[test]
+    fn elements_are_nearly_normal() {
+        let bytes = written(Dtype::F32, 1);
+        for (name, centre) in [("model.embed_tokens.weight", 0.0), ("model.norm.weight", 1.0)] {
+            let x = floats(&bytes, name);
+            let count = x.len() as f64;
+            let mean = x.iter().map(|&x| f64::from(x)).sum::<f64>() / count;
+            let deviation = (x.iter().map(|&x| (f64::from(x) - mean).powi(2)).sum::<f64>() / count).sqrt();
+            assert!((mean - centre).abs() < 0.1 / count.sqrt(), "{name}: mean {mean}");
+            assert!((deviation - 0.02).abs() < 0.002, "{name}: deviation {deviation}");
+        }
+    }
+
+    #[test]
+    fn bytes_depend_on_the_seed_alone() {
+        assert!(written(Dtype::BF16, 7) == written(Dtype::BF16, 7));
+        assert!(written(Dtype::BF16, 7) != written(Dtype::BF16, 8));
+    }
+
+    #[test]
+    fn other_types_are_refused() {
+        let error = Random::new(&model(Dtype::F8_E4M3), 0).err().unwrap();
+        assert_eq!(error.to_string(), "random weights in f8_e4m3, expected f32, bf16 or f16");
+    }
+}

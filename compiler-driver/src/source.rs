@@ -1,0 +1,169 @@
+//! Where a model and its weights come from.
+
+use std::{
+    convert::Infallible,
+    fs::{self, File},
+    io::{self, Read as _},
+    path::{Path, PathBuf},
+    str::FromStr,
+};
+
+use mlxcel_models::{ModelConfig, PRESETS, Preset};
+
+use crate::Error;
+
+/// No config.json is longer.
+const CONFIG_LIMIT_BYTES: u64 = 1 << 20;
+
+/// Which model.
+#[derive(Debug, Clone)]
+pub enum Source {
+    /// One that this workspace knows by name.
+    Preset(&'static Preset),
+    /// A folder in Hugging Face's form, with a config.json.
+    Folder(PathBuf),
+}
+
+/// Which weights a bundle carries.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub enum WeightsFrom {
+    /// The model folder's own where it has some, else none.
+    #[default]
+    Model,
+    /// None: they are named when the bundle is run.
+    None,
+    /// Those in a folder in Hugging Face's form.
+    Folder(PathBuf),
+    /// Random ones made from a seed.
+    Random(u64),
+}
+
+/// A model with its description.
+#[derive(Debug)]
+pub(crate) struct Model {
+    /// The preset's name or the folder's.
+    pub(crate) name: String,
+    /// The text of config.json.
+    pub(crate) json: String,
+    /// What it describes.
+    pub(crate) config: ModelConfig,
+    /// The folder, where it comes from one.
+    pub(crate) folder: Option<PathBuf>,
+}
+
+impl Source {
+    /// The preset of that name, else the folder at that path. `./name` is always a folder.
+    ///
+    /// # Errors
+    /// It is neither.
+    pub fn find(text: &str) -> Result<Self, Error> {
+        if let Some(preset) = Preset::find(text) {
+            return Ok(Self::Preset(preset));
+        }
+        if Path::new(text).is_dir() {
+            return Ok(Self::Folder(text.into()));
+        }
+        Err(Error::UnknownModel {
+            found: text.to_owned(),
+            known: PRESETS.iter().map(|preset| preset.name).collect::<Vec<_>>().join(", "),
+        })
+    }
+
+    pub(crate) fn load(&self) -> Result<Model, Error> {
+        let (name, json, folder, origin) = match self {
+            Self::Preset(preset) => {
+                let origin = format!("the preset {}", preset.name);
+                (preset.name.to_owned(), preset.config.to_owned(), None, origin)
+            }
+            Self::Folder(folder) => {
+                let path = folder.join("config.json");
+                let json = read_limited(&path, CONFIG_LIMIT_BYTES)?;
+                let json = String::from_utf8(json)
+                    .map_err(|error| Error::Damaged { path: path.clone(), reason: error.to_string() })?;
+                (folder_name(folder), json, Some(folder.clone()), path.display().to_string())
+            }
+        };
+        let config = ModelConfig::from_json(&json)
+            .map_err(|source| Error::Model { origin, source: Box::new(source) })?;
+        Ok(Model { name, json, config, folder })
+    }
+}
+
+impl FromStr for WeightsFrom {
+    type Err = Infallible;
+
+    /// `none`, `random`, `random:SEED`, else a folder; `./random` is always a folder.
+    fn from_str(text: &str) -> Result<Self, Infallible> {
+        let seed = || text.strip_prefix("random:")?.parse().ok();
+        Ok(match text {
+            "none" => Self::None,
+            "random" => Self::Random(0),
+            _ => seed().map_or_else(|| Self::Folder(text.into()), Self::Random),
+        })
+    }
+}
+
+/// The folder's last name; that of the folder it stands for where it is `.` or `..`.
+fn folder_name(folder: &Path) -> String {
+    let named = |path: &Path| path.file_name().map(|name| name.to_string_lossy().into_owned());
+    named(folder).or_else(|| named(&folder.canonicalize().ok()?)).unwrap_or_else(|| "model".to_owned())
+}
+
+/// All of a regular file of at most `limit` bytes: a pipe would never end, and a huge file is not what its name says.
+pub(crate) fn read_limited(path: &Path, limit: u64) -> Result<Vec<u8>, Error> {
+    let read = || {
+        if !fs::metadata(path)?.is_file() {
+            return Err(io::Error::other("not a regular file"));
+        }
+        let mut bytes = Vec::new();
+        File::open(path)?.take(limit + 1).read_to_end(&mut bytes)?;
+        Ok(bytes)
+    };
+    let bytes = read().map_err(Error::io("read", path))?;
+    if bytes.len() as u64 > limit {
+        let reason = format!("found more than {limit} bytes, expected fewer");
+        return Err(Error::Damaged { path: path.to_owned(), reason });
+    }
+    Ok(bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn weights_by_name() {
+        let parse = |text: &str| text.parse::<WeightsFrom>().unwrap();
+        assert_eq!(parse("none"), WeightsFrom::None);
+        assert_eq!(parse("random"), WeightsFrom::Random(0));
+        assert_eq!(parse("random:18446744073709551615"), WeightsFrom::Random(u64::MAX));
+        assert_eq!(parse("random:-1"), WeightsFrom::Folder("random:-1".into()));
+        assert_eq!(parse("./random"), WeightsFrom::Folder("./random".into()));
+    }
+
+    #[test]
+    fn models_by_name() {
+        assert!(
+            matches!(Source::find("llama-3.2-1b"), Ok(Source::Preset(preset)) if preset.name == "llama-3.2-1b")
+        );
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().to_str().unwrap();
+        assert!(matches!(Source::find(path), Ok(Source::Folder(found)) if found == folder.path()));
+        assert_eq!(
+            Source::find("gpt\u{1b}-5").unwrap_err().to_string(),
+            format!(
+                "found no model `gpt\\u{{1b}}-5`, expected a folder with a config.json or one of {}\n\
+                 hint: --list-models lists the presets",
+                PRESETS.iter().map(|preset| preset.name).collect::<Vec<_>>().join(", ")
+            )
+        );
+    }
+
+    #[test]
+    fn a_folder_is_called_by_its_last_name() {
+        assert_eq!(folder_name(Path::new("models/tiny/")), "tiny");
+        let here = std::env::current_dir().unwrap();
+        assert_eq!(folder_name(Path::new(".")), here.file_name().unwrap().to_str().unwrap());
+        assert_eq!(folder_name(Path::new("/")), "model");
+    }
+}

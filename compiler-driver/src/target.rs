@@ -1,0 +1,433 @@
+//! Targets: what a module is compiled for, as data. Each is one file in `targets/`.
+
+use std::{collections::BTreeSet, str::FromStr};
+
+use mlxcel_artifacts::{Driver, Machine};
+use mlxcel_emitter::{Numerics, Products};
+use safetensors::Dtype;
+use serde::Deserialize;
+
+use crate::Error;
+
+/// Name and text of every `targets/<name>.toml`, sorted by name.
+const FILES: &[(&str, &str)] = include!(concat!(env!("OUT_DIR"), "/targets.rs"));
+
+/// A target as its file describes it.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Target {
+    /// The file's name without `.toml`.
+    #[serde(skip)]
+    pub name: String,
+    /// One line for a person choosing a target.
+    pub description: String,
+    /// The driver that runs what is compiled.
+    pub driver: Driver,
+    /// The flags given to iree-compile, before those that follow from `cpu`.
+    pub flags: Vec<String>,
+    /// The CPU, where the target is one.
+    cpu: Option<Cpu>,
+    /// What matrix products may be computed in.
+    #[serde(default = "every_float")]
+    precisions: Vec<FloatName>,
+    /// What the checkpoint's tensors may be stored in.
+    #[serde(default = "every_float")]
+    weights: Vec<FloatName>,
+    /// How it does best at matrix products, where that does not follow from its CPU's features.
+    #[serde(default)]
+    products: ProductsName,
+    /// Whether it can load 16-bit floats as integers only.
+    #[serde(default)]
+    floats_as_bits: bool,
+}
+
+/// The ways of [`Products`] that a file can name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum ProductsName {
+    #[default]
+    Native,
+    Widened,
+}
+
+/// The CPU of a target.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(untagged)]
+enum Cpu {
+    Word(Host),
+    Named(NamedCpu),
+}
+
+/// The word `host`: the machine that compiles.
+#[derive(Debug, Clone, Copy, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum Host {
+    Host,
+}
+
+/// A CPU by architecture and features.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct NamedCpu {
+    /// `x86_64` or `aarch64`.
+    arch: String,
+    /// LLVM's names of the features that the code may use.
+    features: BTreeSet<String>,
+}
+
+/// A floating point element type by its name in target files and on the command line.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum FloatName {
+    F32,
+    Bf16,
+    F16,
+}
+
+/// A target with nothing left to find out: on another machine it would mean the same.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Resolved {
+    /// The target's name.
+    pub name: String,
+    /// The driver that runs it.
+    pub driver: Driver,
+    /// CPU architecture; empty for a device that is not the CPU.
+    pub arch: String,
+    /// CPU features the code may use, sorted.
+    pub cpu_features: Vec<String>,
+    /// Every flag given to iree-compile but input and output.
+    pub flags: Vec<String>,
+    /// What its code generator can do, which decides what is emitted for it.
+    pub numerics: Numerics,
+}
+
+impl Target {
+    /// Every target, sorted by name.
+    ///
+    /// # Errors
+    /// A target's file is not a target.
+    pub fn all() -> Result<Vec<Self>, Error> {
+        FILES.iter().map(|(name, text)| Self::parse(name, text)).collect()
+    }
+
+    /// The target called `name`.
+    ///
+    /// # Errors
+    /// There is none of that name, or its file is not a target.
+    pub fn find(name: &str) -> Result<Self, Error> {
+        match FILES.iter().find(|(file, _)| *file == name) {
+            Some((_, text)) => Self::parse(name, text),
+            None => Err(Error::UnknownTarget {
+                found: name.to_owned(),
+                known: FILES.iter().map(|(name, _)| *name).collect::<Vec<_>>().join(", "),
+            }),
+        }
+    }
+
+    fn parse(name: &str, text: &str) -> Result<Self, Error> {
+        let invalid = |source| Error::TargetFile { name: name.to_owned(), source: Box::new(source) };
+        let target: Self = toml::from_str(text).map_err(invalid)?;
+        Ok(Self { name: name.to_owned(), ..target })
+    }
+
+    /// The target with `machine` put in for `host`, for products in `precision`.
+    ///
+    /// The flags never say `host`: a build key made of them would then mean something else on every machine.
+    #[must_use]
+    pub fn resolve(&self, machine: &Machine, precision: Dtype) -> Resolved {
+        let mut flags = self.flags.clone();
+        let (arch, cpu_features) = match &self.cpu {
+            None => (String::new(), Vec::new()),
+            Some(Cpu::Word(Host::Host)) => {
+                (machine.arch.clone(), machine.cpu_features.iter().cloned().collect())
+            }
+            Some(Cpu::Named(NamedCpu { arch, features })) => {
+                (arch.clone(), features.iter().cloned().collect::<Vec<_>>())
+            }
+        };
+        if !arch.is_empty() {
+            // Always the Linux triple: what comes out is an ELF that IREE's own loader reads, on any system.
+            flags.push(format!("--iree-llvmcpu-target-triple={arch}-unknown-linux-gnu"));
+        }
+        if !cpu_features.is_empty() {
+            let list = cpu_features.iter().map(|name| format!("+{name}")).collect::<Vec<_>>().join(",");
+            flags.push(format!("--iree-llvmcpu-target-cpu-features={list}"));
+        }
+        let products = match self.products {
+            ProductsName::Widened => Products::Widened,
+            ProductsName::Native if arch.is_empty() => Products::Native,
+            ProductsName::Native => cpu_products(&cpu_features, precision),
+        };
+        if !arch.is_empty() && products == Products::Native {
+            // Operands in the tiles that the instructions take; what is packed already gains nothing by it.
+            flags.push("--iree-opt-data-tiling".into());
+        }
+        let numerics = Numerics { products, floats_as_bits: self.floats_as_bits };
+        Resolved { name: self.name.clone(), driver: self.driver, arch, cpu_features, flags, numerics }
+    }
+
+    /// Whether matrix products in `dtype` compile.
+    #[must_use]
+    pub fn computes(&self, dtype: Dtype) -> bool {
+        self.precisions.iter().any(|name| name.dtype() == dtype)
+    }
+
+    /// Whether stored tensors of `dtype` compile.
+    #[must_use]
+    pub fn stores(&self, dtype: Dtype) -> bool {
+        self.weights.iter().any(|name| name.dtype() == dtype)
+    }
+
+    /// Refuses a precision that the target cannot compile.
+    pub(crate) fn check_precision(&self, dtype: Dtype) -> Result<(), Error> {
+        if self.computes(dtype) {
+            return Ok(());
+        }
+        Err(Error::TargetPrecision {
+            target: self.name.clone(),
+            found: float_name(dtype),
+            expected: names(&self.precisions),
+        })
+    }
+
+    /// Refuses weights that the target cannot compile; `dtypes` are those the parameters have.
+    pub(crate) fn check_weights(&self, dtypes: impl IntoIterator<Item = Dtype>) -> Result<(), Error> {
+        match dtypes.into_iter().find(|dtype| !self.stores(*dtype)) {
+            None => Ok(()),
+            Some(found) => Err(Error::TargetWeights {
+                target: self.name.clone(),
+                found: float_name(found),
+                expected: names(&self.weights),
+            }),
+        }
+    }
+}
+
+/// What a CPU with these features does best at: bf16 products where it has instructions for them, else `f32` products of
+/// what is stored, which reads no more memory.
+fn cpu_products(features: &[String], precision: Dtype) -> Products {
+    let has = |name: &str| features.iter().any(|feature| feature == name);
+    if precision == Dtype::BF16 && (has("avx512bf16") || has("bf16")) {
+        return Products::Native;
+    }
+    Products::Packed { lanes: if has("avx512f") { 16 } else { 8 } }
+}
+
+/// What the products are computed in, as asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Precision {
+    /// The checkpoint's element type where every target can compute in it, else f32.
+    #[default]
+    Auto,
+    /// 32-bit floats.
+    F32,
+    /// bfloat16 operands, f32 sums.
+    Bf16,
+    /// IEEE half operands, f32 sums.
+    F16,
+}
+
+impl Precision {
+    /// The element type to compute in on all of `targets` for a checkpoint in `checkpoint`.
+    pub(crate) fn choose(self, checkpoint: Dtype, targets: &[Target]) -> Result<Dtype, Error> {
+        let dtype = match self {
+            Self::Auto if targets.iter().all(|target| target.computes(checkpoint)) => checkpoint,
+            Self::Auto | Self::F32 => Dtype::F32,
+            Self::Bf16 => Dtype::BF16,
+            Self::F16 => Dtype::F16,
+        };
+        targets.iter().try_for_each(|target| target.check_precision(dtype))?;
+        Ok(dtype)
+    }
+}
+
+impl FromStr for Precision {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        match text {
+            "auto" => Ok(Self::Auto),
+            "f32" => Ok(Self::F32),
+            "bf16" => Ok(Self::Bf16),
+            "f16" => Ok(Self::F16),
+            _ => Err(format!("found {text:?}, expected auto, f32, bf16 or f16")),
+        }
+    }
+}
+
+impl FloatName {
+    const ALL: [Self; 3] = [Self::F32, Self::Bf16, Self::F16];
+
+    fn dtype(self) -> Dtype {
+        match self {
+            Self::F32 => Dtype::F32,
+            Self::Bf16 => Dtype::BF16,
+            Self::F16 => Dtype::F16,
+        }
+    }
+}
+
+fn every_float() -> Vec<FloatName> {
+    FloatName::ALL.to_vec()
+}
+
+fn names(list: &[FloatName]) -> String {
+    list.iter().map(|name| float_name(name.dtype())).collect::<Vec<_>>().join(" or ")
+}
+
+/// `f32`, `bf16`, `f16`: how element types are spelled in target files, manifests and on command lines.
+pub(crate) fn float_name(dtype: Dtype) -> String {
+    format!("{dtype:?}").to_lowercase()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn machine(arch: &str, features: &[&str]) -> Machine {
+        Machine { arch: arch.into(), cpu_features: features.iter().map(ToString::to_string).collect() }
+    }
+
+    fn targets(names: &[&str]) -> Vec<Target> {
+        names.iter().map(|name| Target::find(name).unwrap()).collect()
+    }
+
+    #[test]
+    fn every_target_as_it_is_compiled() {
+        let here = machine("x86_64", &["fma", "avx2"]);
+        let mut text = String::new();
+        for target in Target::all().unwrap() {
+            let floats = |list: &[FloatName]| names(list).replace(" or ", " ");
+            let can = format!("computes {}, stores {}", floats(&target.precisions), floats(&target.weights));
+            let Resolved { name, driver, arch, cpu_features, flags, numerics } =
+                target.resolve(&here, Dtype::BF16);
+            text +=
+                &format!("{name}: {driver} {arch} [{}]\n  {can}\n  {numerics:?}\n", cpu_features.join(" "));
+            flags.iter().for_each(|flag| text += &format!("  {flag}\n"));
+        }
+        insta::assert_snapshot!(text);
+    }
+
+    #[test]
+    fn files_are_sound() {
+        for target in Target::all().unwrap() {
+            let name = &target.name;
+            assert!(!target.description.is_empty(), "{name}");
+            assert_eq!(target.cpu.is_some(), target.driver == Driver::Local, "{name}");
+            assert!(target.flags.iter().all(|flag| flag.starts_with("--iree-")), "{name}");
+            let resolved = target.resolve(&machine("aarch64", &["neon"]), Dtype::F32);
+            assert!(!resolved.flags.iter().any(|flag| flag.contains("host")), "{name}");
+        }
+    }
+
+    #[test]
+    fn cpu_is_the_machine_it_is_asked_on() {
+        let resolved =
+            Target::find("cpu").unwrap().resolve(&machine("aarch64", &["neon", "dotprod"]), Dtype::F32);
+        assert_eq!(resolved.arch, "aarch64");
+        assert_eq!(resolved.cpu_features, ["dotprod", "neon"]);
+        assert_eq!(
+            resolved.flags[resolved.flags.len() - 2..],
+            [
+                "--iree-llvmcpu-target-triple=aarch64-unknown-linux-gnu",
+                "--iree-llvmcpu-target-cpu-features=+dotprod,+neon"
+            ]
+        );
+    }
+
+    /// A feature that no machine reports would make a target that runs nowhere.
+    #[test]
+    fn machines_report_what_targets_ask_for() {
+        let here = Machine::this();
+        for (name, telling) in
+            [("cpu-x86-64-v3", "avx2"), ("cpu-x86-64-v4", "avx512f"), ("cpu-aarch64", "dotprod")]
+        {
+            let target = Target::find(name).unwrap().resolve(&here, Dtype::F32);
+            if target.arch == here.arch && here.cpu_features.contains(telling) {
+                let lacking: Vec<_> =
+                    target.cpu_features.iter().filter(|f| !here.cpu_features.contains(*f)).collect();
+                assert!(lacking.is_empty(), "{name}: {lacking:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn names_that_are_no_target() {
+        for name in ["cpu2", "../targets/cpu", "CPU", ""] {
+            assert_eq!(
+                Target::find(name).unwrap_err().to_string(),
+                format!(
+                    "found no target `{name}`, expected one of cpu, cpu-aarch64, cpu-x86-64-v3, cpu-x86-64-v4, cuda, \
+                     cuda-sm_120, cuda-sm_121, cuda-sm_86, cuda-sm_89, vulkan\n\
+                     hint: --list-targets says what each target is"
+                )
+            );
+        }
+    }
+
+    #[test]
+    fn files_that_are_no_target() {
+        let refused = |text: &str| mlxcel_artifacts::report(&Target::parse("x", text).unwrap_err());
+        let right = "description = 'x'\ndriver = 'local'\nflags = []\n";
+        assert!(Target::parse("x", right).is_ok());
+        for (wrong, expected) in [
+            (right.replace("local", "rocm"), "unknown driver `rocm`, expected local, cuda or vulkan"),
+            (format!("{right}cpus = 2\n"), "unknown field `cpus`"),
+            (format!("{right}precisions = ['f64']\n"), "unknown variant `f64`"),
+            (format!("{right}cpu = 'guest'\n"), "data did not match any variant"),
+        ] {
+            let error = refused(&wrong);
+            assert!(error.starts_with("error: targets/x.toml does not describe a target"), "{error}");
+            assert!(error.contains(expected), "{error}");
+        }
+    }
+
+    #[test]
+    fn auto_is_the_checkpoints_type_where_every_target_can() {
+        let auto = |names: &[&str], dtype| Precision::Auto.choose(dtype, &targets(names)).unwrap();
+        assert_eq!(auto(&["cpu", "cuda"], Dtype::BF16), Dtype::BF16);
+        assert_eq!(auto(&["cpu", "cuda"], Dtype::F16), Dtype::F16);
+        assert_eq!(auto(&["cpu", "vulkan"], Dtype::BF16), Dtype::F32);
+        assert_eq!(auto(&["cpu"], Dtype::I8), Dtype::F32);
+    }
+
+    #[test]
+    fn what_a_target_cannot_do_is_refused() {
+        let targets = targets(&["cpu", "vulkan"]);
+        assert_eq!(
+            Precision::Bf16.choose(Dtype::F32, &targets).unwrap_err().to_string(),
+            "target vulkan cannot compute in bf16, expected f32\n\
+             hint: choose --precision f32, or make a bundle of its own for this target"
+        );
+        assert_eq!(
+            targets[1].check_weights([Dtype::F32, Dtype::I8]).unwrap_err().to_string(),
+            "target vulkan cannot read weights in i8, expected f32\n\
+             hint: convert the checkpoint to f32, or make a bundle without this target"
+        );
+        assert!(targets[0].check_weights([Dtype::F32, Dtype::BF16, Dtype::F16]).is_ok());
+    }
+
+    #[test]
+    fn products_follow_from_the_cpu() {
+        let products = |features: &[&str], precision| {
+            Target::find("cpu").unwrap().resolve(&machine("x86_64", features), precision).numerics.products
+        };
+        assert_eq!(products(&["avx2", "fma"], Dtype::BF16), Products::Packed { lanes: 8 });
+        assert_eq!(products(&["avx2", "avx512f"], Dtype::BF16), Products::Packed { lanes: 16 });
+        assert_eq!(products(&["avx512f", "avx512bf16"], Dtype::BF16), Products::Native);
+        assert_eq!(products(&["avx512f", "avx512bf16"], Dtype::F32), Products::Packed { lanes: 16 });
+    }
+
+    #[test]
+    fn precisions_by_name() {
+        for (text, precision) in
+            [("auto", Precision::Auto), ("f32", Precision::F32), ("bf16", Precision::Bf16)]
+        {
+            assert_eq!(text.parse(), Ok(precision));
+        }
+        assert_eq!(
+            "int8".parse::<Precision>().unwrap_err(),
+            "found \"int8\", expected auto, f32, bf16 or f16"
+        );
+    }
+}

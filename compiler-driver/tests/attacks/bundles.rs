@@ -1,0 +1,279 @@
+//! Bundles that are whole, of the real compiler, and cannot run as asked; and what a running one is asked that it cannot
+//! do. `real` says where they come from.
+
+use std::{fs, path::Path};
+
+use mlxcel_artifacts::{Blob, Bundle, Digest, Machine, report};
+use mlxcel_compiler_driver::{Request, WeightsFrom};
+use mlxcel_runtime::{Error, LoadOptions, Session, Weights, load};
+
+use crate::real::{Built, Fixture, built, fixtures, greedy, on, request};
+
+/// The bundle of a fixture for one target.
+fn bundle(fixture: &str, target: &str) -> Built {
+    built(&request(&fixtures().join(fixture), &[target]))
+}
+
+/// Changes the manifest's text and opens the bundle again.
+fn edit(built: &mut Built, change: impl Fn(&str) -> String) {
+    let path = built.bundle.path().join("manifest.toml");
+    let text = fs::read_to_string(&path).unwrap();
+    let changed = change(&text);
+    assert_ne!(changed, text);
+    fs::write(&path, changed).unwrap();
+    built.bundle = Bundle::open(built.bundle.path()).unwrap();
+}
+
+/// Puts `bytes` where `old` was, with a digest that fits.
+fn replace_blob(built: &mut Built, old: Blob, bytes: &[u8]) {
+    let digest = Digest::of(bytes);
+    fs::write(built.bundle.path().join("blobs").join(digest.hex()), bytes).unwrap();
+    edit(built, |text| {
+        text.replace(&old.digest.to_string(), &digest.to_string())
+            .replace(&format!("size = {}\n", old.size), &format!("size = {}\n", bytes.len()))
+    });
+}
+
+fn vmfb(built: &Built) -> Blob {
+    built.bundle.manifest().targets.values().next().unwrap().vmfb
+}
+
+fn failure(result: Result<Box<dyn Session>, Error>) -> String {
+    report(&result.err().expect("it was loaded"))
+}
+
+/// Its answer to the shortest prompt is the recorded one.
+fn works(session: &mut dyn Session, fixture: &str) {
+    let recorded = &Fixture::find(fixture).prompts[0];
+    session.rewind(0).unwrap();
+    assert_eq!(greedy(session, &recorded.prompt, 40).unwrap().tokens, recorded.tokens);
+}
+
+#[test]
+fn a_flipped_byte_anywhere() {
+    let built = bundle("gqa", "cpu");
+    let manifest = built.bundle.manifest().clone();
+    let (weights, vmfb) = (manifest.weights["model.safetensors"], vmfb(&built));
+    for (what, blob) in [("weights file model.safetensors", weights), ("vmfb of target cpu", vmfb)] {
+        let path = built.bundle.blob_path(&blob);
+        let whole = fs::read(&path).unwrap();
+        for at in [0, whole.len() / 2, whole.len() - 1] {
+            let mut flipped = whole.clone();
+            flipped[at] ^= 4;
+            fs::write(&path, &flipped).unwrap();
+            let error = report(&Bundle::open(built.bundle.path()).unwrap_err());
+            let expected = format!(
+                "error: {what} has digest {}, expected {}\n\
+                 hint: the bundle is damaged: copy it again with all of its blobs, or compile it again",
+                Digest::of(&flipped),
+                blob.digest
+            );
+            assert_eq!(error, expected);
+        }
+        fs::write(&path, whole).unwrap();
+    }
+    Bundle::open(built.bundle.path()).unwrap();
+}
+
+#[test]
+fn a_module_that_is_cut_off_or_something_else() {
+    for kept in [1, 64, 5000] {
+        let mut built = bundle("gqa", "cpu");
+        let old = vmfb(&built);
+        let bytes = fs::read(built.bundle.blob_path(&old)).unwrap();
+        replace_blob(&mut built, old, &bytes[..kept]);
+        assert!(built.refusal("local-task").starts_with("error: cannot load the module: "), "{kept}");
+    }
+    let mut built = bundle("gqa", "cpu");
+    let old = vmfb(&built);
+    replace_blob(&mut built, old, b"just a text, and no module");
+    assert!(built.refusal("local-task").starts_with("error: cannot load the module: "));
+}
+
+#[test]
+fn a_cpu_that_is_not_this_one() {
+    let machine = Machine::this();
+    let other = if machine.arch == "aarch64" { "cpu-x86-64-v3" } else { "cpu-aarch64" };
+    let mut built = bundle("gqa", other);
+    let its = built.bundle.manifest().targets[other].arch.clone();
+    for device in ["auto", "local-task", "local-sync"] {
+        assert_eq!(
+            built.refusal(device),
+            format!(
+                "error: no target of this bundle runs here ({} cpu; drivers: local)\n  \
+                 {other}: compiled for {its}, this cpu is {}\n\
+                 hint: compile the bundle for this machine, e.g. with --target cpu",
+                machine.arch, machine.arch
+            )
+        );
+    }
+    // A manifest that lies of its module's architecture.
+    let features = built.bundle.manifest().targets[other].cpu_features.clone();
+    edit(&mut built, |text| {
+        let text = text.replace(&format!("arch = \"{its}\""), &format!("arch = \"{}\"", machine.arch));
+        let list = features.iter().map(|name| format!("\"{name}\"")).collect::<Vec<_>>().join(", ");
+        text.replace(&format!("cpu_features = [{list}]\n"), "")
+    });
+    assert!(built.refusal("local-task").starts_with("error: cannot load the module: "));
+}
+
+#[test]
+fn instructions_that_this_cpu_lacks() {
+    let machine = Machine::this();
+    let built = bundle("gqa", "cpu-x86-64-v4");
+    if machine.cpu_features.contains("avx512vl") {
+        return works(&mut *built.session("local-task").unwrap(), "gqa");
+    }
+    let message = built.refusal("local-task");
+    let reason = if machine.arch == "x86_64" { "this cpu lacks avx512bw, " } else { "compiled for x86_64, " };
+    assert!(message.contains(&format!("\n  cpu-x86-64-v4: {reason}")), "{message}");
+    assert!(message.ends_with("\nhint: compile the bundle for this machine, e.g. with --target cpu"));
+}
+
+#[test]
+fn a_device_that_the_bundle_is_not_for() {
+    let built = bundle("gqa", "vulkan");
+    for device in ["local-task", "local-sync", "auto"] {
+        let message = built.refusal(device);
+        assert!(message.contains("\n  vulkan: needs the driver vulkan\nhint: "), "{device}: {message}");
+    }
+    let built = bundle("gqa", "cpu");
+    let message = built.refusal("vulkan");
+    assert!(message.contains("drivers: vulkan)\n  cpu: needs the driver local\nhint: "), "{message}");
+}
+
+#[test]
+fn no_such_device() {
+    let built = bundle("gqa", "vulkan");
+    let message = built.refusal("vulkan:99");
+    assert!(message.starts_with("error: cannot use the device vulkan:99: "), "{message}");
+    assert!(message.contains("\nhint: there is vulkan:0 ("), "{message}");
+
+    let both = built_for(&["cpu", "cuda"]);
+    match both.session("cuda") {
+        // A machine that has one.
+        Ok(mut session) => works(&mut *session, "gqa"),
+        Err(error) => {
+            let message = both.shown(&error);
+            assert!(message.starts_with("error: cannot use the device cuda: "), "{message}");
+            assert!(message.contains("\nhint: ") && message.contains("--device local-task"), "{message}");
+            works(&mut *both.session("auto").unwrap(), "gqa");
+        }
+    }
+}
+
+fn built_for(targets: &[&str]) -> Built {
+    built(&request(&fixtures().join("gqa"), targets))
+}
+
+#[test]
+fn tokens_that_do_not_fit() {
+    let built = bundle("gqa", "cpu");
+    let mut session = built.session("local-task").unwrap();
+    let mut refused = |prompt: &[u32]| report(&session.prefill(prompt).unwrap_err());
+    assert_eq!(refused(&[]), "error: the prompt has no tokens, expected at least one");
+    assert_eq!(refused(&[1, 131]), "error: token 1 is 131, expected 0 to 130");
+    assert_eq!(refused(&[u32::MAX]), "error: token 0 is 4294967295, expected 0 to 130");
+    assert!(
+        refused(&[1; 513])
+            .starts_with("error: 513 tokens at position 0, expected at most 512: the context is 512\nhint: ")
+    );
+    assert!(matches!(session.logits(), Err(Error::NoLogits)));
+    assert_eq!(session.position(), 0);
+
+    session.prefill(&[1; 512]).unwrap();
+    let error = session.decode_step(1).unwrap_err();
+    assert!(matches!(error, Error::TooLong { tokens: 1, position: 512, context: 512 }));
+    assert!(matches!(session.rewind(513), Err(Error::Rewind { target: 513, position: 512 })));
+    works(&mut *session, "gqa");
+    assert!(matches!(session.decode_step(131), Err(Error::TokenOutOfRange { token: 131, .. })));
+    works(&mut *session, "gqa");
+
+    let weights = || Weights::of_bundle(&built.bundle).unwrap();
+    for context in [0, 513] {
+        let options = LoadOptions { context: Some(context), ..on("local-task") };
+        assert!(failure(load(&built.bundle, weights(), &options)).starts_with(&format!(
+            "error: context of {context} tokens, expected 1 to 512\nhint: the bundle was compiled for 512"
+        )));
+    }
+    let options = LoadOptions { context: Some(40), ..on("local-task") };
+    let mut session = load(&built.bundle, weights(), &options).unwrap();
+    works(&mut *session, "gqa");
+    session.rewind(0).unwrap();
+    assert!(matches!(
+        session.prefill(&[1; 41]),
+        Err(Error::TooLong { tokens: 41, position: 0, context: 40 })
+    ));
+}
+
+#[test]
+fn weights_of_another_model() {
+    let model = fixtures().join("bf16");
+    let built = built(&Request { weights: WeightsFrom::None, ..request(&model, &["cpu"]) });
+    assert_eq!(
+        built.refusal("local-task"),
+        "error: …/bundle carries no weights\nhint: name the checkpoint's folder with --weights"
+    );
+    let with = |folder: &Path| load(&built.bundle, Weights::in_folder(folder)?, &on("local-task"));
+    // It was compiled for the types of the config.json.
+    works(&mut *with(&model).unwrap(), "bf16");
+
+    let hint = "\nhint: give the checkpoint that the bundle was compiled from, or compile it for this one";
+    let parameters = built.bundle.manifest().parameters.len();
+    let message = failure(with(&fixtures().join("rope-theta")));
+    let first = format!("error: the weights do not fit the bundle: {parameters} of {parameters} tensors\n  ");
+    assert!(message.starts_with(&first) && message.ends_with(hint), "{message}");
+    assert_eq!(message.lines().count(), parameters + 2);
+    assert!(message.contains("model.norm.weight: f32[32], expected bf16[32]\n"), "{message}");
+
+    let message = failure(with(&fixtures().join("wide-heads")));
+    assert!(message.contains(": bf16[48,30], expected bf16[32,32]\n"), "{message}");
+}
+
+#[test]
+fn weights_without_tensors_that_are_needed() {
+    let built = bundle("all-biases", "cpu");
+    let weights = Weights::in_folder(&fixtures().join("bf16")).unwrap();
+    let message = failure(load(&built.bundle, weights, &on("local-task")));
+    let parameters = built.bundle.manifest().parameters.len();
+    // Seven biases in each of two layers.
+    let first = format!("error: the weights do not fit the bundle: 14 of {parameters} tensors\n  ");
+    assert!(message.starts_with(&first), "{message}");
+    assert!(
+        message.contains("\n  model.layers.1.mlp.up_proj.bias: missing, expected bf16[80]\n"),
+        "{message}"
+    );
+    // Those that the other has too many are none of its business.
+    let built = bundle("bf16", "cpu");
+    let weights = Weights::in_folder(&fixtures().join("all-biases")).unwrap();
+    assert_eq!(weights.check(&built.bundle.manifest().parameters).unwrap().len(), 14);
+    load(&built.bundle, weights, &on("local-task")).unwrap().prefill(&[1]).unwrap();
+}
+
+#[test]
+fn weights_that_are_cut_off_at_run_time() {
+    let folder = tempfile::tempdir().unwrap();
+    let built = bundle("gqa", "cpu");
+    let whole = fs::read(fixtures().join("gqa/model.safetensors")).unwrap();
+    for kept in [0, 7, 8, 100, whole.len() - 1] {
+        fs::write(folder.path().join("model.safetensors"), &whole[..kept]).unwrap();
+        let error = report(&Weights::in_folder(folder.path()).unwrap_err());
+        assert!(error.contains("model.safetensors is damaged: "), "{kept}: {error}");
+    }
+    fs::write(folder.path().join("model.safetensors"), &whole).unwrap();
+    let weights = Weights::in_folder(folder.path()).unwrap();
+    // Gone from its folder, the mapping lives on.
+    folder.close().unwrap();
+    works(&mut *load(&built.bundle, weights, &on("local-task")).unwrap(), "gqa");
+}
+
+#[test]
+fn another_iree() {
+    let mut built = bundle("gqa", "cpu");
+    edit(&mut built, |text| text.replace("version = \"3.13.0\"", "version = \"3.12.0\""));
+    assert_eq!(
+        built.refusal("local-task"),
+        "error: bundle was compiled by iree 3.12.0, this program runs iree 3.13.0\n\
+         hint: compile the bundle again with this version"
+    );
+}

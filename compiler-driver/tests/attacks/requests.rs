@@ -1,0 +1,119 @@
+//! Wrong requests.
+
+use std::fs;
+
+use mlxcel_compiler_driver::{Precision, WeightsFrom};
+
+use crate::common::{CONFIG, Place, names};
+
+/// The refusal of a request after `change`; the compiler must not have compiled.
+fn refusal(change: impl FnOnce(&mut Place)) -> String {
+    let mut place = Place::new("works");
+    change(&mut place);
+    let refusal = place.refusal();
+    assert!(place.calls() <= 1, "the compiler was started");
+    refusal
+}
+
+#[test]
+fn targets() {
+    assert_eq!(
+        refusal(|place| place.request.targets.clear()),
+        "error: found no target, expected at least one\nhint: --list-targets says what each target is"
+    );
+    for name in ["../targets/cpu", "cuda\0", "cuda-sm_9000"] {
+        let message = refusal(|place| place.request.targets.push(name.into()));
+        let expected = format!("error: found no target `{}`, expected one of cpu, ", name.escape_default());
+        assert!(message.starts_with(&expected), "{message}");
+    }
+    assert_eq!(
+        refusal(|place| {
+            place.request.targets.push("vulkan".into());
+            place.request.precision = Precision::Bf16;
+        }),
+        "error: target vulkan cannot compute in bf16, expected f32\n\
+         hint: choose --precision f32, or make a bundle of its own for this target"
+    );
+}
+
+#[test]
+fn contexts() {
+    for context in [0, 129, usize::MAX] {
+        assert_eq!(
+            refusal(|place| place.request.context = Some(context)),
+            format!(
+                "error: context of {context} tokens, expected 1 to 128 for model\n\
+                 hint: choose --ctx between 1 and 128"
+            )
+        );
+    }
+}
+
+#[test]
+fn configs() {
+    let with = |text: &[u8]| refusal(|place| fs::write(place.at("model/config.json"), text).unwrap());
+    let message = with(CONFIG.replace("llama", "gpt_neox").as_bytes());
+    assert!(message.starts_with("error: cannot describe the model of …/model/config.json: "), "{message}");
+    assert!(message.contains("gpt_neox") && message.contains("llama"), "{message}");
+    let message = with(b"{");
+    assert!(message.contains("config.json is not valid JSON"), "{message}");
+    let message = with(b"\xff\xfe");
+    assert!(message.starts_with("error: …/model/config.json is damaged: invalid utf-8"), "{message}");
+    let message = with(&vec![b' '; 2 << 20]);
+    assert_eq!(
+        message,
+        "error: …/model/config.json is damaged: found more than 1048576 bytes, expected fewer\n\
+         hint: download or copy the checkpoint again"
+    );
+    assert_eq!(
+        refusal(|place| fs::remove_file(place.at("model/config.json")).unwrap()),
+        "error: cannot read …/model/config.json: No such file or directory (os error 2)"
+    );
+    // A pipe that nobody writes to would be waited for without end.
+    assert_eq!(
+        refusal(|place| {
+            let path = place.at("model/config.json");
+            fs::remove_file(&path).unwrap();
+            assert!(std::process::Command::new("mkfifo").arg(&path).status().unwrap().success());
+        }),
+        "error: cannot read …/model/config.json: not a regular file"
+    );
+}
+
+#[test]
+fn destinations() {
+    let message = refusal(|place| {
+        fs::create_dir(place.at("out")).unwrap();
+        fs::write(place.at("out/thesis.tex"), "precious").unwrap();
+    });
+    assert!(message.starts_with("error: …/out exists and is a folder with other files"), "{message}");
+    let message = refusal(|place| fs::write(place.at("out"), "precious").unwrap());
+    assert!(message.starts_with("error: …/out exists and is a file"), "{message}");
+}
+
+#[test]
+fn compilers() {
+    let message = refusal(|place| place.request.compiler = Some(place.at("none")));
+    assert!(message.starts_with("error: found no iree-compile at …/none\nhint: "), "{message}");
+    let message = Place::new("older").refusal();
+    assert!(message.starts_with("error: …/older is version 3.12.1, expected 3.13.0\nhint: "), "{message}");
+}
+
+#[test]
+fn a_folder_without_weights() {
+    assert_eq!(
+        refusal(|place| place.request.weights = WeightsFrom::Folder(place.at("model"))),
+        "error: found no weights in …/model, expected model.safetensors or model.safetensors.index.json\n\
+         hint: choose --weights none or --weights random to compile without them"
+    );
+}
+
+#[test]
+fn a_refusal_leaves_an_older_bundle_alone() {
+    let mut place = Place::new("works");
+    place.build().0.unwrap();
+    place.request.context = Some(0);
+    place.refusal();
+    assert_eq!(names(&place.at("")), ["model", "out", "works"]);
+    mlxcel_artifacts::Bundle::open(&place.at("out")).unwrap();
+}

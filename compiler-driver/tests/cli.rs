@@ -1,0 +1,137 @@
+//! The program: what goes to stdout, what to stderr, and how it ends.
+#![allow(clippy::unwrap_used, reason = "a helper that fails is a test that fails")]
+
+mod common;
+
+use std::{
+    fs,
+    io::Read as _,
+    process::{Command, Output, Stdio},
+};
+
+use common::Place;
+
+/// mlxcel-compile in the folder of `place`, with its store and compiler.
+fn program(place: &Place, arguments: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_mlxcel-compile"));
+    command
+        .args(arguments)
+        .current_dir(place.at(""))
+        .env("MLXCEL_STORE", place.at("store"))
+        .env("MLXCEL_IREE_COMPILE", place.request.compiler.as_ref().unwrap());
+    command
+}
+
+fn run(place: &Place, arguments: &[&str]) -> (Option<i32>, String, String) {
+    let Output { status, stdout, stderr } = program(place, arguments).output().unwrap();
+    let text = |bytes| String::from_utf8(bytes).unwrap();
+    (status.code(), text(stdout), text(stderr).replace(&place.at("").display().to_string(), "…/"))
+}
+
+#[test]
+fn the_bundles_path_is_all_of_stdout() {
+    let place = Place::new("works");
+    let (code, stdout, stderr) = run(&place, &["--model", "model", "--target", "cuda,cpu-aarch64"]);
+    assert_eq!((code, stdout.as_str()), (Some(0), "model.bundle\n"), "{stderr}");
+    let lines: Vec<_> = stderr.lines().collect();
+    // The two do products in different ways, so each has a module of its own.
+    for (emitted, compiled, target) in [(0, 1, "cuda"), (2, 3, "cpu-aarch64")] {
+        assert!(
+            lines[emitted].starts_with("emitted ") && lines[emitted].contains(" of MLIR in "),
+            "{stderr}"
+        );
+        assert!(lines[compiled].starts_with(&format!("{target}: compiled in ")), "{stderr}");
+    }
+    assert_eq!(lines.len(), 4, "{stderr}");
+
+    let (code, stdout, stderr) = run(&place, &["--model", "model", "--target", "cuda", "--out", "a/b"]);
+    assert_eq!((code, stdout.as_str()), (Some(0), "a/b\n"), "{stderr}");
+    assert!(stderr.contains("cuda: from the store, "), "{stderr}");
+}
+
+#[test]
+fn mlir_goes_to_stdout_and_needs_no_compiler() {
+    let place = Place::new("works");
+    let (code, stdout, stderr) = run(&place, &["--model", "model", "--emit", "mlir"]);
+    assert_eq!(code, Some(0), "{stderr}");
+    assert!(stdout.contains("flow.parameter.named") && stdout.contains("model.embed_tokens.weight"));
+    assert_eq!(place.calls(), 0);
+}
+
+#[test]
+fn lists() {
+    let place = Place::new("works");
+    let (code, stdout, stderr) = run(&place, &["--list-targets"]);
+    assert_eq!((code, stderr.as_str()), (Some(0), ""));
+    assert_eq!(stdout.lines().count(), 10);
+    assert!(stdout.starts_with("cpu            this machine's CPU"), "{stdout}");
+    let (code, stdout, _) = run(&place, &["--list-models"]);
+    assert_eq!(code, Some(0));
+    assert!(stdout.lines().any(|line| line == "llama-3.2-1b"), "{stdout}");
+}
+
+#[test]
+fn random_weights_are_a_folder() {
+    let place = Place::new("works");
+    let (code, stdout, stderr) =
+        run(&place, &["random-weights", "--model", "model", "--seed", "1", "--out", "new/w"]);
+    assert_eq!((code, stdout.as_str(), stderr.as_str()), (Some(0), "new/w\n", ""));
+    assert!(place.at("new/w/model.safetensors").is_file());
+    let (code, stdout, stderr) = run(&place, &["random-weights", "--model", "model", "--out", "new/w"]);
+    assert_eq!((code, stdout.as_str()), (Some(1), ""));
+    assert_eq!(
+        stderr,
+        "error: new/w exists, expected nothing there\nhint: name another folder, or remove this one\n"
+    );
+}
+
+#[test]
+fn errors_end_with_1_and_a_hint() {
+    let place = Place::new("works");
+    let (code, stdout, stderr) = run(&place, &["--model", "model", "--ctx", "0"]);
+    assert_eq!((code, stdout.as_str()), (Some(1), ""));
+    assert_eq!(
+        stderr,
+        "error: context of 0 tokens, expected 1 to 128 for model\nhint: choose --ctx between 1 and 128\n"
+    );
+    let (code, _, stderr) = run(&place, &["--model", "model", "--precision", "int8"]);
+    assert_eq!(code, Some(2));
+    assert!(stderr.contains("found \"int8\", expected auto, f32, bf16 or f16"), "{stderr}");
+    let (code, _, stderr) = run(&place, &["--target", "cpu"]);
+    assert_eq!(code, Some(2));
+    assert!(stderr.contains("--model"), "{stderr}");
+}
+
+#[test]
+fn a_failing_compiler_says_how_to_repeat_it() {
+    let place = Place::new("crashes");
+    let (code, stdout, stderr) = run(&place, &["--model", "model", "--target", "cuda"]);
+    assert_eq!((code, stdout.as_str()), (Some(1), ""));
+    assert!(stderr.contains("error: iree-compile crashed with SIGSEGV for target cuda: "), "{stderr}");
+    let command = stderr
+        .split("to repeat it: ")
+        .nth(1)
+        .unwrap()
+        .trim()
+        .replace("…/", &format!("{}", place.at("").display()));
+    let repeated = Command::new("sh").args(["-c", &command]).output().unwrap();
+    assert!(String::from_utf8_lossy(&repeated.stderr).contains("crash backtrace"), "{command}");
+    let folder = command.split_whitespace().nth(1).unwrap();
+    assert!(fs::read_to_string(format!("{folder}/module.mlir")).unwrap().contains("flow.parameter.named"));
+    fs::remove_dir_all(folder).unwrap();
+}
+
+#[test]
+fn a_reader_that_leaves_is_no_error() {
+    let place = Place::new("works");
+    let mut child = program(&place, &["--model", "llama-3.2-1b", "--emit", "mlir"])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    drop(child.stdout.take());
+    let mut stderr = String::new();
+    child.stderr.take().unwrap().read_to_string(&mut stderr).unwrap();
+    assert_eq!(child.wait().unwrap().code(), Some(0), "{stderr}");
+    assert!(!stderr.contains("error"), "{stderr}");
+}

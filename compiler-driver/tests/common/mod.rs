@@ -1,0 +1,101 @@
+//! A small model in a folder, and compilers that do as they are told.
+#![allow(dead_code, reason = "each test target uses its own part")]
+
+use std::{
+    fs,
+    os::unix::fs::symlink,
+    path::{Path, PathBuf},
+};
+
+use mlxcel_artifacts::Bundle;
+use mlxcel_compiler_driver::{
+    Error, Event, Precision, Request, Source, WeightsFrom, build, write_random_weights,
+};
+use tempfile::TempDir;
+
+/// A folder of a test's own: `model` is a small model, `out` is free.
+pub(crate) struct Place {
+    folder: TempDir,
+    /// Changed by tests before they build.
+    pub(crate) request: Request,
+}
+
+/// config.json of the small model.
+pub(crate) const CONFIG: &str = r#"{
+  "model_type": "llama", "architectures": ["LlamaForCausalLM"], "hidden_act": "silu", "rms_norm_eps": 1e-5,
+  "vocab_size": 64, "hidden_size": 16, "intermediate_size": 32, "num_hidden_layers": 2, "num_attention_heads": 2,
+  "num_key_value_heads": 1, "max_position_embeddings": 128, "tie_word_embeddings": true, "dtype": "float32",
+  "bos_token_id": 1, "eos_token_id": 2
+}"#;
+
+impl Place {
+    /// The small model without weights, to be compiled for `cuda` by the fake compiler of that name.
+    pub(crate) fn new(compiler: &str) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let at = |name: &str| folder.path().join(name);
+        fs::create_dir(at("model")).unwrap();
+        fs::write(at("model/config.json"), CONFIG).unwrap();
+        let link = at(compiler);
+        symlink(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/fakes/iree-compile"), &link).unwrap();
+        let request = Request {
+            model: Source::Folder(at("model")),
+            targets: vec!["cuda".into()],
+            weights: WeightsFrom::Model,
+            precision: Precision::Auto,
+            context: None,
+            out: Some(at("out")),
+            keep: None,
+            store: Some(at("store")),
+            compiler: Some(link),
+        };
+        Self { folder, request }
+    }
+
+    /// The same with random weights in the model's folder.
+    pub(crate) fn with_weights() -> Self {
+        let place = Self::new("works");
+        write_random_weights(&place.request.model, 0, &place.at("random")).unwrap();
+        fs::rename(place.at("random/model.safetensors"), place.at("model/model.safetensors")).unwrap();
+        fs::remove_dir_all(place.at("random")).unwrap();
+        place
+    }
+
+    /// A path in the folder.
+    pub(crate) fn at(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    /// Builds, and gives the bundle with what happened.
+    pub(crate) fn build(&self) -> (Result<Bundle, Error>, Vec<Event>) {
+        let mut events = Vec::new();
+        let bundle = build(&self.request, &mut |event| events.push(event));
+        (bundle, events)
+    }
+
+    /// Builds, and gives the message of the failure with the test's folder as `…`, having checked that it left nothing.
+    pub(crate) fn refusal(&self) -> String {
+        let before = names(self.folder.path());
+        let (bundle, _) = self.build();
+        let error = bundle.expect_err("it was built");
+        let mut after = names(self.folder.path());
+        after.retain(|name| name != "store" && !name.ends_with(".log"));
+        assert_eq!(after, before, "something was left behind");
+        mlxcel_artifacts::report(&error).replace(&self.folder.path().display().to_string(), "…")
+    }
+
+    /// How often the compiler was started.
+    pub(crate) fn calls(&self) -> usize {
+        let log = format!("{}.log", self.request.compiler.as_ref().unwrap().display());
+        fs::read_to_string(log).map_or(0, |log| log.lines().count())
+    }
+}
+
+/// What lies in a folder, sorted.
+pub(crate) fn names(folder: &Path) -> Vec<String> {
+    let entries = fs::read_dir(folder).unwrap();
+    let mut names: Vec<String> =
+        entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+    names.retain(|name| name != "store" && !name.ends_with(".log"));
+    names.sort();
+    names
+}

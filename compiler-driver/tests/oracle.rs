@@ -1,0 +1,216 @@
+//! The whole pipeline against Hugging Face: tiny checkpoints of every kind are compiled, loaded and run, and the tokens
+//! and logits are those recorded in `models/oracle/fixtures`.
+//!
+//! With MLXCEL_ORACLE=full every prompt of every fixture runs on Vulkan too, otherwise a part of them.
+#![allow(clippy::unwrap_used, reason = "a helper that fails is a test that fails")]
+
+mod real;
+
+use std::{
+    collections::BTreeSet,
+    env, fs,
+    sync::{
+        Mutex,
+        atomic::{AtomicUsize, Ordering},
+    },
+    thread,
+};
+
+use mlxcel_artifacts::report;
+use mlxcel_runtime::{Error, Session, StopReason};
+use real::{Fixture, Recorded, built, fixtures, greedy, models, request};
+
+/// By how much a logit may differ: other orders of addition differ by less than 1e-4, of these sizes.
+const LOGIT_TOLERANCE: f32 = 2e-3;
+
+/// The fixtures that run on Vulkan by default, with their first and last prompt: those go
+/// through every entry point. All of them take Mesa's lavapipe many minutes.
+const ON_VULKAN: [&str; 3] = ["gqa", "mqa", "rope-llama3"];
+
+#[test]
+fn every_fixture_answers_as_hugging_face_does() {
+    let full = env::var_os("MLXCEL_ORACLE").is_some_and(|value| value == "full");
+    let all = Fixture::all_in(&fixtures()).unwrap();
+    assert!(ON_VULKAN.iter().all(|name| all.iter().any(|fixture| fixture.name == *name)));
+    each(&all, |fixture| {
+        // The target refuses checkpoints in 16 bits.
+        let config = std::fs::read_to_string(fixture.folder.join("config.json")).unwrap();
+        let narrow = config.contains("float16");
+        let vulkan = ON_VULKAN.contains(&fixture.name.as_str()) || (full && !narrow);
+        let targets: &[&str] = if vulkan { &["cpu", "vulkan"] } else { &["cpu"] };
+        let built = built(&request(&fixture.folder, targets));
+        let prompts: Vec<&Recorded> = fixture.prompts.iter().collect();
+        let (first, last) = (prompts[0], prompts[prompts.len() - 1]);
+
+        let mut session = built.session("local-task")?;
+        prompts.iter().try_for_each(|recorded| tokens_and_logits(&mut *session, recorded))?;
+        in_pieces(&mut *session, last)?;
+        tokens(&mut *built.session("local-sync")?, &prompts)?;
+        if vulkan {
+            let mut session = built.session("vulkan")?;
+            let ends = [first, last];
+            tokens(&mut *session, if full { &prompts } else { &ends })?;
+            if full {
+                in_pieces(&mut *session, last)?;
+            }
+        }
+        Ok(())
+    });
+}
+
+/// A failure, in words.
+struct Failure(String);
+
+impl From<Error> for Failure {
+    fn from(error: Error) -> Self {
+        Self(report(&error))
+    }
+}
+
+impl Failure {
+    fn unless(holds: bool, words: impl FnOnce() -> String) -> Result<(), Self> {
+        if holds { Ok(()) } else { Err(Self(words())) }
+    }
+}
+
+/// Runs `check` on every fixture, some at a time, and fails with the list of those that failed.
+fn each(fixtures: &[Fixture], check: impl Fn(&Fixture) -> Result<(), Failure> + Sync) {
+    let (next, failures) = (AtomicUsize::new(0), Mutex::new(Vec::new()));
+    let work = || {
+        while let Some(fixture) = fixtures.get(next.fetch_add(1, Ordering::Relaxed)) {
+            if let Err(Failure(words)) = check(fixture) {
+                failures.lock().unwrap().push(format!("{}: {words}", fixture.name));
+            }
+        }
+    };
+    thread::scope(|scope| {
+        for _ in 0..thread::available_parallelism().map_or(1, usize::from) {
+            scope.spawn(work);
+        }
+    });
+    let failures = failures.into_inner().unwrap();
+    assert!(failures.is_empty(), "{} of {}:\n{}", failures.len(), fixtures.len(), failures.join("\n"));
+}
+
+/// The tokens are the recorded ones, prompt after prompt in one session.
+fn tokens(session: &mut dyn Session, prompts: &[&Recorded]) -> Result<(), Failure> {
+    for recorded in prompts {
+        session.rewind(0)?;
+        let found = greedy(session, &recorded.prompt, recorded.tokens.len())?.tokens;
+        same(recorded.prompt.len(), &found, &recorded.tokens)?;
+    }
+    Ok(())
+}
+
+/// The tokens are the recorded ones, and so are the best logits of every step.
+fn tokens_and_logits(session: &mut dyn Session, recorded: &Recorded) -> Result<(), Failure> {
+    session.rewind(0)?;
+    let (mut next, mut found) = (session.prefill(&recorded.prompt)?, Vec::new());
+    for best in &recorded.best {
+        let at = || format!("after a prompt of {} and {} tokens", recorded.prompt.len(), found.len());
+        let mut logits = session.logits()?;
+        for &(id, expected) in best {
+            let logit = std::mem::replace(&mut logits[id as usize], f32::NEG_INFINITY);
+            let near = (logit - expected).abs() <= LOGIT_TOLERANCE;
+            Failure::unless(near, || format!("{}: logit {id} is {logit}, expected {expected}", at()))?;
+        }
+        let rest = logits.into_iter().fold(f32::NEG_INFINITY, f32::max);
+        let least = best.last().unwrap().1;
+        let below = rest <= least + LOGIT_TOLERANCE;
+        Failure::unless(below, || format!("{}: another logit is {rest}, expected at most {least}", at()))?;
+        found.push(next);
+        if found.len() < recorded.tokens.len() {
+            next = session.decode_step(next)?;
+        }
+    }
+    same(recorded.prompt.len(), &found, &recorded.tokens)
+}
+
+/// However a prompt is cut, its answer is the same: one that goes through several prefill chunks, and through the step
+/// from one decode bucket to the next, with what an abandoned answer left in the cache.
+fn in_pieces(session: &mut dyn Session, recorded: &Recorded) -> Result<(), Failure> {
+    let prompt = &recorded.prompt;
+    let (chunk, bucket) = (session.capabilities().prefill[0], session.capabilities().decode[0]);
+    let enough = session.capabilities().decode.len() > 1 && (chunk + 10..prompt.len() - 10).contains(&bucket);
+    Failure::unless(enough, || format!("no decode bucket ends within {} tokens", prompt.len()))?;
+
+    // Single steps over the edge of the bucket, then chunks from a position that no chunk ends at.
+    session.rewind(0)?;
+    session.prefill(&prompt[..bucket - 5])?;
+    for &token in &prompt[bucket - 5..bucket + 4] {
+        session.decode_step(token)?;
+    }
+    let found = greedy(session, &prompt[bucket + 4..], recorded.tokens.len())?.tokens;
+    same(prompt.len(), &found, &recorded.tokens)?;
+
+    // Back to the middle of a chunk, other tokens over what was there, back again: steps to the end of the prompt.
+    session.rewind(chunk + 3)?;
+    greedy(session, &[1; 50], 3)?;
+    session.rewind(chunk + 3)?;
+    session.prefill(&prompt[chunk + 3..bucket + 1 - chunk])?;
+    for &token in &prompt[bucket + 1 - chunk..prompt.len() - 1] {
+        session.decode_step(token)?;
+    }
+    let found = greedy(session, &prompt[prompt.len() - 1..], recorded.tokens.len())?.tokens;
+    same(prompt.len(), &found, &recorded.tokens)
+}
+
+fn same(prompt: usize, found: &[u32], expected: &[u32]) -> Result<(), Failure> {
+    Failure::unless(found == expected, || {
+        format!("after a prompt of {prompt}:\n  found    {found:?}\n  expected {expected:?}")
+    })
+}
+
+#[test]
+fn a_context_that_is_just_long_enough() {
+    let fixture = Fixture::find("gqa");
+    // The last token of an answer is not appended.
+    let context = |recorded: &Recorded| recorded.prompt.len() + recorded.tokens.len() - 1;
+    for recorded in [&fixture.prompts[1], &fixture.prompts[2], fixture.prompts.last().unwrap()] {
+        let mut request = request(&fixture.folder, &["cpu"]);
+        request.context = Some(context(recorded));
+        let built = built(&request);
+        let mut session = built.session("local-task").unwrap();
+        assert_eq!(session.capabilities().context, context(recorded));
+        assert_eq!(session.capabilities().decode.last(), Some(&context(recorded)));
+        // The answer goes on until the cache is full, which is one token after the last one asked for elsewhere.
+        let found = greedy(&mut *session, &recorded.prompt, usize::MAX).unwrap();
+        assert_eq!((&found.tokens[..40], found.tokens.len()), (&recorded.tokens[..], 40));
+        assert_eq!((found.stop_reason, session.position()), (StopReason::Context, context(recorded)));
+        // Nothing is left of what filled it.
+        session.rewind(0).unwrap();
+        let short = &fixture.prompts[0];
+        let fits = context(recorded) - short.prompt.len();
+        let found = greedy(&mut *session, &short.prompt, fits.min(40)).unwrap();
+        assert_eq!(found.tokens, short.tokens[..fits.min(40)]);
+    }
+}
+
+#[test]
+fn no_fixture_is_lost() {
+    let readme = fs::read_to_string(models().join("oracle/README.md")).unwrap();
+    let listed = readme.lines().filter_map(|line| line.strip_prefix("| `")?.split('`').next());
+    let listed: BTreeSet<String> = listed.map(Into::into).collect();
+    let found = Fixture::all_in(&fixtures()).unwrap().into_iter().map(|fixture| fixture.name);
+    assert_eq!(found.collect::<BTreeSet<_>>(), listed);
+    assert!(listed.len() >= 24, "{listed:?}");
+}
+
+#[test]
+fn fixtures_that_test_nothing_fail() {
+    let folder = tempfile::tempdir().unwrap();
+    let refused = || {
+        let error = Fixture::all_in(folder.path()).unwrap_err();
+        error.replace(&folder.path().display().to_string(), "…")
+    };
+    assert_eq!(refused(), "…: no fixtures");
+    fs::create_dir(folder.path().join("case")).unwrap();
+    assert_eq!(refused(), "…/case/expected.json: No such file or directory (os error 2)");
+    for text in [r#"{"prompts": []}"#, r#"{"prompts": [{"prompt": [1], "tokens": [], "best": []}]}"#] {
+        fs::write(folder.path().join("case/expected.json"), text).unwrap();
+        assert_eq!(
+            refused(),
+            "…/case/expected.json: expected prompts with 40 tokens and 40 steps of logits each"
+        );
+    }
+}

@@ -1,0 +1,183 @@
+//! From a request to a bundle, with a compiler that only pretends.
+#![allow(clippy::unwrap_used, reason = "a helper that fails is a test that fails")]
+
+mod common;
+
+use std::fs;
+
+use common::{CONFIG, Place, names};
+use mlxcel_compiler_driver::{Error, Event, Precision, Source, WeightsFrom, emit, write_random_weights};
+use safetensors::Dtype;
+
+#[test]
+fn a_bundle_has_what_was_asked_for() {
+    let mut place = Place::with_weights();
+    for (name, text) in [("tokenizer.json", "{}"), ("generation_config.json", "{ }"), ("README.md", "no")] {
+        fs::write(place.at("model").join(name), text).unwrap();
+    }
+    place.request.targets = ["cuda", "cpu-aarch64", "cuda"].map(Into::into).to_vec();
+    place.request.context = Some(100);
+    let (bundle, events) = place.build();
+    let bundle = bundle.unwrap();
+    assert_eq!(bundle.path(), place.at("out"));
+    let bundle = mlxcel_artifacts::Bundle::open(bundle.path()).unwrap();
+
+    let manifest = bundle.manifest();
+    assert_eq!((manifest.model.as_str(), manifest.family.as_str()), ("model", "llama"));
+    assert_eq!(manifest.plan.precision, "f32");
+    assert_eq!((manifest.plan.batch, manifest.plan.context, manifest.plan.vocab), (1, 100, 64));
+    assert_eq!(manifest.compiler.version, "3.13.0");
+    assert_eq!(
+        manifest.files.keys().collect::<Vec<_>>(),
+        ["config.json", "generation_config.json", "tokenizer.json"]
+    );
+    assert_eq!(manifest.weights.keys().collect::<Vec<_>>(), ["model.safetensors"]);
+    assert_eq!(manifest.parameters.len(), 20);
+    assert!(!manifest.entries.is_empty());
+
+    assert_eq!(manifest.targets.keys().collect::<Vec<_>>(), ["cpu-aarch64", "cuda"]);
+    let arm = &manifest.targets["cpu-aarch64"];
+    assert_eq!((arm.arch.as_str(), arm.cpu_features.join(" ")), ("aarch64", "dotprod fullfp16 neon".into()));
+    let vmfb = fs::read_to_string(bundle.blob_path(&arm.vmfb)).unwrap();
+    assert!(vmfb.contains(&arm.flags.join(" ")), "{vmfb}");
+
+    let compiled = events.iter().filter(|event| matches!(event, Event::Compiled { .. })).count();
+    assert_eq!((compiled, place.calls()), (2, 3), "a target named twice is compiled once");
+    assert!(!events.iter().any(|event| matches!(event, Event::Warning(_))), "{events:?}");
+}
+
+#[test]
+fn what_is_in_the_store_is_not_compiled() {
+    let mut place = Place::new("works");
+    let first = place.build().0.unwrap().manifest().clone();
+    let calls = place.calls();
+    let (bundle, events) = place.build();
+    assert_eq!(*bundle.unwrap().manifest(), first);
+    assert_eq!(place.calls(), calls);
+    assert!(matches!(&events[..], [Event::Emitted { .. }, Event::Stored { target, .. }] if target == "cuda"));
+
+    // Of what changes the module, anything makes it another.
+    place.request.precision = Precision::Bf16;
+    place.build().0.unwrap();
+    place.request.context = Some(64);
+    place.build().0.unwrap();
+    assert_eq!(place.calls(), calls + 2);
+
+    // A damaged entry is made again.
+    for key in fs::read_dir(place.at("store")).unwrap() {
+        for file in fs::read_dir(key.unwrap().path()).unwrap() {
+            fs::write(file.unwrap().path(), "damaged").unwrap();
+        }
+    }
+    place.build().0.unwrap();
+    assert_eq!(place.calls(), calls + 4, "its version, and the module");
+}
+
+#[test]
+fn intermediates_are_kept_where_asked() {
+    let mut place = Place::new("works");
+    place.request.keep = Some(place.at("keep/here"));
+    for _ in ["compiled", "from the store"] {
+        let bundle = place.build().0.unwrap();
+        let keep = place.at("keep/here");
+        assert_eq!(names(&keep), ["cuda.flags", "cuda.mlir", "cuda.vmfb"]);
+        let cuda = &bundle.manifest().targets["cuda"];
+        let flags = fs::read_to_string(keep.join("cuda.flags")).unwrap();
+        assert_eq!(flags.lines().collect::<Vec<_>>(), cuda.flags);
+        assert_eq!(
+            fs::read(keep.join("cuda.vmfb")).unwrap(),
+            fs::read(bundle.blob_path(&cuda.vmfb)).unwrap()
+        );
+        let mlir = emit(&place.request, &mut |_| {}).unwrap().mlir;
+        assert_eq!(fs::read_to_string(keep.join("cuda.mlir")).unwrap(), mlir);
+        fs::remove_dir_all(keep).unwrap();
+    }
+}
+
+#[test]
+fn random_weights_are_the_same_in_a_bundle_and_a_folder() {
+    let mut place = Place::new("works");
+    place.request.weights = WeightsFrom::Random(5);
+    let bundle = place.build().0.unwrap();
+    let (_, in_bundle) = bundle.weights().next().unwrap();
+    write_random_weights(&place.request.model, 5, &place.at("random")).unwrap();
+    assert_eq!(names(&place.at("random")), ["config.json", "model.safetensors"]);
+    assert_eq!(fs::read_to_string(place.at("random/config.json")).unwrap(), CONFIG);
+    let in_folder = fs::read(place.at("random/model.safetensors")).unwrap();
+    assert!(fs::read(in_bundle).unwrap() == in_folder);
+
+    let error = write_random_weights(&place.request.model, 6, &place.at("random")).unwrap_err();
+    assert!(matches!(error, Error::Occupied { .. }));
+    assert!(fs::read(place.at("random/model.safetensors")).unwrap() == in_folder);
+}
+
+#[test]
+fn weights_may_lie_elsewhere_and_bring_their_tokenizer() {
+    let place = Place::new("works");
+    let source = Source::find("smollm2-135m").unwrap();
+    assert!(matches!(source, Source::Preset(_)));
+    write_random_weights(&place.request.model, 0, &place.at("elsewhere")).unwrap();
+    fs::write(place.at("elsewhere/tokenizer.json"), "{}").unwrap();
+    let mut place = place;
+    place.request.weights = WeightsFrom::Folder(place.at("elsewhere"));
+    let bundle = place.build().0.unwrap();
+    assert!(bundle.manifest().files.contains_key("tokenizer.json"));
+    assert!(bundle.manifest().weights.contains_key("model.safetensors"));
+    place.request.weights = WeightsFrom::None;
+    let bundle = place.build().0.unwrap();
+    assert!(bundle.manifest().weights.is_empty());
+}
+
+#[test]
+fn types_are_the_files_not_the_configs() {
+    let place = Place::new("works");
+    let bf16 = CONFIG.replace("float32", "bfloat16");
+    fs::write(place.at("model/config.json"), bf16).unwrap();
+    write_random_weights(&place.request.model, 0, &place.at("random")).unwrap();
+    fs::rename(place.at("random/model.safetensors"), place.at("model/model.safetensors")).unwrap();
+    fs::write(place.at("model/config.json"), CONFIG).unwrap();
+    let bundle = place.build().0.unwrap();
+    assert!(bundle.manifest().parameters.iter().all(|parameter| parameter.dtype == Dtype::BF16));
+    assert_eq!(bundle.manifest().plan.precision, "bf16", "auto follows the weights");
+}
+
+#[test]
+fn shards_go_into_the_bundle_with_their_index() {
+    let place = Place::with_weights();
+    let whole = fs::read(place.at("model/model.safetensors")).unwrap();
+    let tensors = safetensors::SafeTensors::deserialize(&whole).unwrap();
+    let mut map = serde_json::Map::new();
+    let mut shards = [Vec::new(), Vec::new()];
+    for (i, (name, tensor)) in tensors.tensors().into_iter().enumerate() {
+        map.insert(name.clone(), format!("model-{}.safetensors", i % 2).into());
+        shards[i % 2].push((name, tensor));
+    }
+    for (i, shard) in shards.into_iter().enumerate() {
+        let path = place.at("model").join(format!("model-{i}.safetensors"));
+        safetensors::serialize_to_file(shard, None, &path).unwrap();
+    }
+    let index = serde_json::json!({ "metadata": { "total_size": 1 }, "weight_map": map });
+    fs::write(place.at("model/model.safetensors.index.json"), index.to_string()).unwrap();
+    fs::remove_file(place.at("model/model.safetensors")).unwrap();
+
+    let bundle = place.build().0.unwrap();
+    assert_eq!(
+        bundle.manifest().weights.keys().collect::<Vec<_>>(),
+        ["model-0.safetensors", "model-1.safetensors", "model.safetensors.index.json"]
+    );
+}
+
+#[test]
+fn a_failing_compiler_leaves_the_old_bundle() {
+    let mut place = Place::new("works");
+    let old = place.build().0.unwrap().manifest().clone();
+    place.request.compiler = Place::new("works").request.compiler;
+    let other = Place::new("fails");
+    place.request.compiler = other.request.compiler.clone();
+    place.request.context = Some(32);
+    let (failed, _) = place.build();
+    let Err(Error::Compile { folder, .. }) = failed else { panic!("it was built") };
+    fs::remove_dir_all(folder).unwrap();
+    assert_eq!(*mlxcel_artifacts::Bundle::open(&place.at("out")).unwrap().manifest(), old);
+    assert_eq!(names(&place.at("")), ["model", "out", "works"]);
+}

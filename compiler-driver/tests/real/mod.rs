@@ -1,0 +1,138 @@
+//! Bundles made by the real iree-compile, and sessions on them.
+#![allow(dead_code, reason = "each test target uses its own part")]
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+};
+
+use mlxcel_artifacts::{Bundle, report};
+use mlxcel_compiler_driver::{Precision, Request, Source, WeightsFrom, build};
+use mlxcel_runtime::{
+    Cancel, DeviceSpec, Error, Generation, LoadOptions, Options, Session, Weights, generate_greedy, load,
+};
+use serde::Deserialize;
+use tempfile::TempDir;
+
+/// A bundle in a folder of its own, which goes with it.
+pub(crate) struct Built {
+    folder: TempDir,
+    pub(crate) bundle: Bundle,
+}
+
+/// What Hugging Face answers to one prompt.
+#[derive(Debug, Deserialize)]
+pub(crate) struct Recorded {
+    pub(crate) prompt: Vec<u32>,
+    /// The greedy tokens.
+    pub(crate) tokens: Vec<u32>,
+    /// For each of them the five best ids with their logits, best first.
+    pub(crate) best: Vec<Vec<(u32, f32)>>,
+}
+
+/// A checkpoint with what Hugging Face answers.
+#[derive(Debug)]
+pub(crate) struct Fixture {
+    pub(crate) name: String,
+    pub(crate) folder: PathBuf,
+    pub(crate) prompts: Vec<Recorded>,
+}
+
+impl Fixture {
+    /// Every folder in `folder` as a fixture, sorted by name.
+    pub(crate) fn all_in(folder: &Path) -> Result<Vec<Self>, String> {
+        let entries = fs::read_dir(folder).map_err(|error| format!("{}: {error}", folder.display()))?;
+        let mut paths: Vec<PathBuf> = entries.map(|entry| entry.unwrap().path()).collect();
+        paths.sort();
+        if paths.is_empty() {
+            return Err(format!("{}: no fixtures", folder.display()));
+        }
+        paths.iter().map(|path| Self::open(path)).collect()
+    }
+
+    /// The committed one of that name.
+    pub(crate) fn find(name: &str) -> Self {
+        Self::open(&fixtures().join(name)).unwrap()
+    }
+
+    fn open(folder: &Path) -> Result<Self, String> {
+        #[derive(Deserialize)]
+        struct Expected {
+            prompts: Vec<Recorded>,
+        }
+        let path = folder.join("expected.json");
+        let fail = |reason: String| format!("{}: {reason}", path.display());
+        let text = fs::read_to_string(&path).map_err(|error| fail(error.to_string()))?;
+        let Expected { prompts } = serde_json::from_str(&text).map_err(|error| fail(error.to_string()))?;
+        let whole = |r: &Recorded| r.tokens.len() == 40 && r.best.len() == 40;
+        if prompts.is_empty() || !prompts.iter().all(whole) {
+            return Err(fail("expected prompts with 40 tokens and 40 steps of logits each".into()));
+        }
+        let name = folder.file_name().unwrap().to_string_lossy().into_owned();
+        Ok(Self { name, folder: folder.into(), prompts })
+    }
+}
+
+/// The folder of the committed fixtures.
+pub(crate) fn fixtures() -> PathBuf {
+    models().join("oracle/fixtures")
+}
+
+/// `models/` of the workspace.
+pub(crate) fn models() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../models")
+}
+
+/// What builds a bundle of the checkpoint in `model`, with its weights, in f32.
+pub(crate) fn request(model: &Path, targets: &[&str]) -> Request {
+    Request {
+        model: Source::Folder(model.into()),
+        targets: targets.iter().map(ToString::to_string).collect(),
+        weights: WeightsFrom::Model,
+        precision: Precision::F32,
+        context: None,
+        out: None,
+        keep: None,
+        // Outlives the tests, so that only the first run of an emitter and a compiler starts the latter.
+        store: Some(Path::new(env!("CARGO_TARGET_TMPDIR")).join("store")),
+        compiler: None,
+    }
+}
+
+/// Builds into a folder of the test's own.
+pub(crate) fn built(request: &Request) -> Built {
+    let folder = tempfile::tempdir().unwrap();
+    let request = Request { out: Some(folder.path().join("bundle")), ..request.clone() };
+    let bundle = build(&request, &mut |_| {}).unwrap_or_else(|error| panic!("{}", report(&error)));
+    Built { folder, bundle }
+}
+
+impl Built {
+    /// A session with the bundle's own weights.
+    pub(crate) fn session(&self, device: &str) -> Result<Box<dyn Session>, Error> {
+        load(&self.bundle, Weights::of_bundle(&self.bundle)?, &on(device))
+    }
+
+    /// The message of a session that cannot be had, with the test's folder as `…`.
+    pub(crate) fn refusal(&self, device: &str) -> String {
+        let error = self.session(device).err().expect("it was loaded");
+        self.shown(&error)
+    }
+
+    /// A message with the test's folder as `…`.
+    pub(crate) fn shown(&self, error: &(dyn std::error::Error + 'static)) -> String {
+        report(error).replace(&self.folder.path().display().to_string(), "…")
+    }
+}
+
+/// Two threads, so that they meet on every machine.
+pub(crate) fn on(device: &str) -> LoadOptions {
+    let device: DeviceSpec = device.parse().unwrap();
+    LoadOptions { device, threads: Some(2), context: None }
+}
+
+/// The `count` greedy tokens after `prompt` and what the session holds, with no regard to an end of text.
+pub(crate) fn greedy(session: &mut dyn Session, prompt: &[u32], count: usize) -> Result<Generation, Error> {
+    let options = Options { max_tokens: count, eos: vec![], logprobs: 0 };
+    generate_greedy(session, prompt, &options, &Cancel::new())
+}

@@ -1,0 +1,185 @@
+//! The decoder: from a description to entry points.
+
+use mlxcel_artifacts::signature::{Argument, ArgumentKind, Entry, MODULE_NAME, OutcomeKind, Parameter, Role};
+use mlxcel_models::{Block, ModelConfig};
+use safetensors::Dtype;
+
+use crate::{
+    Error, Function, Graph, HostIndex, Module, Plan, Program, Tensor,
+    layers::{
+        Builder,
+        attention::{Sequence, Span, attention},
+        cache::{Cache, LayerCache},
+        linear::{embedding, linear},
+        mlp::mlp,
+        norm::norm,
+        rope,
+        rope::Rotation,
+    },
+    module::Init,
+    plan::ATTENTION_BLOCK,
+};
+
+/// Builds the module of `model` for `plan`. `dtype_of` gives the element type of each weight in the checkpoint.
+///
+/// # Errors
+/// [`Error::Plan`] when the plan does not fit the model. Other errors mean that the description is not consistent.
+pub fn emit(model: &ModelConfig, plan: &Plan, dtype_of: &dyn Fn(&str) -> Dtype) -> Result<Program, Error> {
+    plan.validate(model)?;
+    let mut module = Module::new(MODULE_NAME);
+    let entries = plan.entries(model);
+    for entry in &entries {
+        let function = emit_entry(&mut module, model, plan, entry, dtype_of)?;
+        module.add(function);
+    }
+    let parameters = module
+        .globals()
+        .filter_map(|global| match &global.init {
+            Init::Parameter { key, .. } => {
+                Some(Parameter { name: key.clone(), dtype: dtype_of(key), shape: global.ty.shape.clone() })
+            }
+            Init::Zeros | Init::Computed => None,
+        })
+        .collect();
+    Ok(Program { mlir: module.to_mlir()?, entries, parameters })
+}
+
+/// The tensors of an entry's arguments.
+#[derive(Default)]
+struct Arguments {
+    tokens: Option<Tensor>,
+    positions: Option<Tensor>,
+    lengths: Option<Tensor>,
+    end: Option<HostIndex>,
+}
+
+impl Arguments {
+    fn new(g: &mut Graph, arguments: &[Argument]) -> Self {
+        let mut result = Self::default();
+        for argument in arguments {
+            let mut tensor = || Some(g.argument(argument.dtype, &argument.shape));
+            match argument.kind {
+                ArgumentKind::Tokens => result.tokens = tensor(),
+                ArgumentKind::Positions => result.positions = tensor(),
+                ArgumentKind::Lengths => result.lengths = tensor(),
+                ArgumentKind::End => result.end = Some(g.host_argument()),
+            }
+        }
+        result
+    }
+}
+
+fn emit_entry(
+    module: &mut Module,
+    model: &ModelConfig,
+    plan: &Plan,
+    entry: &Entry,
+    dtype_of: &dyn Fn(&str) -> Dtype,
+) -> Result<Function, Error> {
+    let mut b = Builder::new(module, dtype_of, plan);
+    let arguments = Arguments::new(&mut b.graph, &entry.arguments);
+    let (Some(tokens), Some(start)) = (arguments.tokens, arguments.positions) else {
+        b.graph.fail("func.func", "found an entry without tokens or positions, expected both");
+        return b.graph.finish(&entry.name, &[]);
+    };
+    let span = match (entry.role, arguments.end) {
+        (Role::Decode { cache }, _) => Span::Prefix(cache),
+        (Role::Prefill { .. }, Some(end)) => Span::Blocks { end, size: ATTENTION_BLOCK },
+        (Role::Prefill { .. }, None) => {
+            b.graph.fail("func.func", "found a prefill entry without an end, expected one");
+            return b.graph.finish(&entry.name, &[]);
+        }
+    };
+    let sequence = sequence(&mut b.graph, span, tokens, start);
+    let mut x = b.scope("embedding", |b| embedding(b, &model.embedding, tokens));
+    let mut rotations = Rotations::default();
+    let Some(first) = model.blocks.first() else {
+        b.graph.fail("func.func", "found a model without blocks, expected one at least");
+        return b.graph.finish(&entry.name, &[]);
+    };
+    let mut cache = Cache::load(&mut b, model.blocks.len(), &first.attention, plan.batch, plan.capacity());
+    for (index, layer) in model.blocks.iter().enumerate() {
+        x = b.scope(&format!("layer.{index}"), |b| {
+            let rotation = rotations.get(b, layer, sequence, plan.capacity());
+            block(b, layer, &mut cache.layer(index), rotation, sequence, x)
+        });
+    }
+    cache.store(&mut b.graph);
+    if let Some(lengths) = arguments.lengths {
+        x = last_tokens(&mut b.graph, x, lengths);
+    }
+    let x = b.scope("final_norm", |b| norm(b, &model.final_norm, x));
+    let logits = b.scope("head", |b| linear(b, &model.head, x));
+    let logits = b.graph.reshape(logits, &[plan.batch, model.vocab]);
+    let next = b.scope("argmax", |b| b.graph.argmax(logits));
+    let results: Vec<_> = entry
+        .results
+        .iter()
+        .map(|result| match result.kind {
+            OutcomeKind::NextToken => next,
+            OutcomeKind::Logits => logits,
+        })
+        .collect();
+    b.graph.finish(&entry.name, &results)
+}
+
+fn block(
+    b: &mut Builder<'_>,
+    layer: &Block,
+    cache: &mut LayerCache<'_>,
+    rotation: Rotation,
+    sequence: Sequence,
+    x: Tensor,
+) -> Tensor {
+    let normed = b.scope("attention_norm", |b| norm(b, &layer.attention_norm, x));
+    let attended =
+        b.scope("attention", |b| attention(b, &layer.attention, cache, rotation, sequence, normed));
+    let x = b.graph.add(x, attended);
+    let normed = b.scope("mlp_norm", |b| norm(b, &layer.mlp_norm, x));
+    let fed = b.scope("mlp", |b| mlp(b, &layer.mlp, normed));
+    b.graph.add(x, fed)
+}
+
+/// Positions of every token, from those of each row's first.
+fn sequence(g: &mut Graph, span: Span, tokens: Tensor, start: Tensor) -> Sequence {
+    let shape = g.shape(tokens).to_vec();
+    let offset = g.iota(Dtype::I32, &shape, 1);
+    let first = g.broadcast_in_dim(start, &shape, &[0]);
+    let positions = g.add(first, offset);
+    Sequence { start, positions, span }
+}
+
+/// Each row's token at `lengths - 1`: `[batch, tokens, hidden]` → `[batch, 1, hidden]`.
+fn last_tokens(g: &mut Graph, x: Tensor, lengths: Tensor) -> Tensor {
+    let &[batch, _, hidden] = g.shape(x) else {
+        return x;
+    };
+    let (zero, one) = (g.scalar(0.0, Dtype::I32), g.scalar(1.0, Dtype::I32));
+    let rows: Vec<_> = (0..batch)
+        .map(|row| {
+            let part = g.slice_dimension(x, 0, row, row + 1);
+            let length = g.slice(lengths, &[row], &[row + 1]);
+            let length = g.reshape(length, &[]);
+            let last = g.subtract(length, one);
+            g.dynamic_slice(part, &[zero, last, zero], &[1, 1, hidden])
+        })
+        .collect();
+    g.concatenate(&rows, 0)
+}
+
+/// The rotations of a function, one for each kind of rope among its layers.
+#[derive(Default)]
+struct Rotations(Vec<(mlxcel_models::Rope, usize, Rotation)>);
+
+impl Rotations {
+    fn get(&mut self, b: &mut Builder<'_>, layer: &Block, sequence: Sequence, capacity: usize) -> Rotation {
+        let (rope, width) = (&layer.attention.rope, layer.attention.head_dim);
+        if let Some((.., rotation)) = self.0.iter().find(|(r, w, _)| r == rope && *w == width) {
+            return *rotation;
+        }
+        let rotation =
+            b.scope("rope", |b| rope::rotation(&mut b.graph, rope, width, sequence.positions, capacity));
+        self.0.push((rope.clone(), width, rotation));
+        rotation
+    }
+}

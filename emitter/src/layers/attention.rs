@@ -1,0 +1,199 @@
+//! Attention over the cache.
+//!
+//! There is one attention. It attends to blocks of the cache with a running maximum and sum (the online softmax of
+//! Milakov and Gimelshein 2018, as FlashAttention uses it), so that no score matrix is larger than one block. A decode
+//! step is the case of one block, the bucket.
+
+use mlxcel_models::Attention;
+use safetensors::Dtype;
+
+use super::{
+    Builder,
+    cache::{Half, LayerCache},
+    linear::linear,
+    rope,
+    rope::Rotation,
+};
+use crate::{DotDimensions, Graph, HostIndex, Reduction, Tensor};
+
+/// Where a call's tokens are in their sequences.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Sequence {
+    /// The position of each row's first token, `[batch]`.
+    pub(crate) start: Tensor,
+    /// The position of each token, `[batch, tokens]`.
+    pub(crate) positions: Tensor,
+    /// What part of the cache can hold tokens that these attend to.
+    pub(crate) span: Span,
+}
+
+/// A part of the cache, from its start.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Span {
+    /// This many positions, known when compiling.
+    Prefix(usize),
+    /// Blocks of `size` positions up to `end`.
+    Blocks {
+        /// One past the last position of the call.
+        end: HostIndex,
+        /// Positions in a block.
+        size: usize,
+    },
+}
+
+/// The running state of an online softmax.
+#[derive(Clone, Copy)]
+struct Partial {
+    /// Largest score so far, `[batch, kv_heads, group, tokens]`.
+    max: Tensor,
+    /// Sum of `exp(score - max)`, as `max`.
+    sum: Tensor,
+    /// Sum of `exp(score - max) · value`, `max`'s dimensions and `head_dim`.
+    weighted: Tensor,
+}
+
+/// Writes the tokens' keys and values to the cache and attends to all positions up to each token's own:
+/// `[batch, tokens, hidden]` → the same.
+pub(crate) fn attention(
+    b: &mut Builder<'_>,
+    layer: &Attention,
+    cache: &mut LayerCache<'_>,
+    rotation: Rotation,
+    sequence: Sequence,
+    x: Tensor,
+) -> Tensor {
+    let &[batch, tokens, _] = b.graph.shape(x) else {
+        return x;
+    };
+    let operand = b.operand();
+    let (kv_heads, head_dim) = (layer.kv_heads, layer.head_dim);
+    let group = layer.heads.checked_div(kv_heads).unwrap_or(0);
+    let query = b.scope("q_proj", |b| linear(b, &layer.query, x));
+    let key = b.scope("k_proj", |b| linear(b, &layer.key, x));
+    let value = b.scope("v_proj", |b| linear(b, &layer.value, x));
+    let g = &mut b.graph;
+    let query = g.reshape(query, &[batch, tokens, layer.heads, head_dim]);
+    let key = g.reshape(key, &[batch, tokens, kv_heads, head_dim]);
+    let value = g.reshape(value, &[batch, tokens, kv_heads, head_dim]);
+    let query = rope::rotate(g, rotation, query);
+    let key = rope::rotate(g, rotation, key);
+    cache.append(g, Half::Keys, sequence.start, key);
+    cache.append(g, Half::Values, sequence.start, value);
+
+    let scale = g.scalar(layer.scale, Dtype::F32);
+    let scale = g.broadcast_like(scale, query);
+    let query = g.multiply(query, scale);
+    let query = g.reshape(query, &[batch, tokens, kv_heads, group, head_dim]);
+    let query = g.transpose(query, &[0, 2, 3, 1, 4]);
+    let query = g.convert(query, operand);
+    let attended = attend(g, query, cache, sequence);
+    let attended = g.transpose(attended, &[0, 3, 1, 2, 4]);
+    let attended = g.reshape(attended, &[batch, tokens, layer.heads * head_dim]);
+    b.scope("o_proj", |b| linear(b, &layer.output, attended))
+}
+
+/// Softmax attention of `query`, `[batch, kv_heads, group, tokens, head_dim]`, to the cache's span; `f32`, as `query`.
+fn attend(g: &mut Graph, query: Tensor, cache: &LayerCache<'_>, sequence: Sequence) -> Tensor {
+    let total = match sequence.span {
+        Span::Prefix(size) => {
+            let first = g.scalar(0.0, Dtype::I32);
+            let [keys, values] = Half::BOTH.map(|half| cache.prefix(g, half, size));
+            attend_block(g, query, keys, values, sequence.positions, first)
+        }
+        Span::Blocks { end, size } => attend_blocks(g, query, cache, sequence.positions, end, size),
+    };
+    let shape = g.shape(total.weighted).to_vec();
+    let sum = g.broadcast_in_dim(total.sum, &shape, &[0, 1, 2, 3]);
+    g.divide(total.weighted, sum)
+}
+
+fn attend_blocks(
+    g: &mut Graph,
+    query: Tensor,
+    cache: &LayerCache<'_>,
+    positions: Tensor,
+    end: HostIndex,
+    size: usize,
+) -> Partial {
+    let shape = g.shape(query).to_vec();
+    let rows = shape[..shape.len().saturating_sub(1)].to_vec();
+    // Position 0 is visible to every token and lies in the first block, so that the maximum is finite after it.
+    let max = g.full(f64::NEG_INFINITY, Dtype::F32, &rows);
+    let sum = g.full(0.0, Dtype::F32, &rows);
+    let weighted = g.full(0.0, Dtype::F32, &shape);
+    let state = g.for_loop(end, size, &[max, sum, weighted], |g, offset, state| {
+        let offset = g.host_scalar(offset);
+        let [keys, values] = Half::BOTH.map(|half| cache.block(g, half, offset, size));
+        let block = attend_block(g, query, keys, values, positions, offset);
+        let merged = merge(g, Partial { max: state[0], sum: state[1], weighted: state[2] }, block);
+        vec![merged.max, merged.sum, merged.weighted]
+    });
+    Partial { max: state[0], sum: state[1], weighted: state[2] }
+}
+
+/// Attention to the keys and values at positions `first..`, `[batch, size, kv_heads, head_dim]`.
+fn attend_block(
+    g: &mut Graph,
+    query: Tensor,
+    keys: Tensor,
+    values: Tensor,
+    positions: Tensor,
+    first: Tensor,
+) -> Partial {
+    let operand = g.dtype(query);
+    let [keys, values] = [keys, values].map(|cached| g.convert(cached, operand));
+    let scores =
+        DotDimensions { lhs_batch: &[0, 1], rhs_batch: &[0, 2], lhs_contract: &[4], rhs_contract: &[3] };
+    let scores = g.dot_general(query, keys, &scores, Dtype::F32);
+    let shape = g.shape(scores).to_vec();
+    let visible = visible(g, positions, first, &shape);
+    let hidden = g.full(f64::NEG_INFINITY, Dtype::F32, &shape);
+    let scores = g.select(visible, scores, hidden);
+    let max = g.reduce(scores, Reduction::Max, &[4]);
+    let max_all = g.broadcast_in_dim(max, &shape, &[0, 1, 2, 3]);
+    let shifted = g.subtract(scores, max_all);
+    let exp = g.exponential(shifted);
+    // A block of which a token sees nothing has the maximum -inf, and -inf - -inf is NaN: such terms count nothing.
+    let zero = g.full(0.0, Dtype::F32, &shape);
+    let exp = g.select(visible, exp, zero);
+    let exp = g.convert(exp, operand);
+    // The sum as a product: a reduction would be fused with the exponentials, and whole rows of them would go to the
+    // stack, which is too small for them.
+    let ones = g.full(1.0, operand, shape.get(4..).unwrap_or_default());
+    let sum = DotDimensions { lhs_contract: &[4], rhs_contract: &[0], ..DotDimensions::default() };
+    let sum = g.dot_general(exp, ones, &sum, Dtype::F32);
+    let weighted =
+        DotDimensions { lhs_batch: &[0, 1], rhs_batch: &[0, 2], lhs_contract: &[4], rhs_contract: &[1] };
+    let weighted = g.dot_general(exp, values, &weighted, Dtype::F32);
+    Partial { max, sum, weighted }
+}
+
+/// Whether a token (dimension 3) sees a key (dimension 4): the key's position is not after its own.
+fn visible(g: &mut Graph, positions: Tensor, first: Tensor, shape: &[usize]) -> Tensor {
+    let index = g.iota(Dtype::I32, shape.get(4..).unwrap_or_default(), 0);
+    let first = g.broadcast_like(first, index);
+    let keys = g.add(index, first);
+    let keys = g.broadcast_in_dim(keys, shape, &[4]);
+    let positions = g.broadcast_in_dim(positions, shape, &[0, 3]);
+    g.le(keys, positions)
+}
+
+/// Two disjoint blocks as one.
+fn merge(g: &mut Graph, a: Partial, b: Partial) -> Partial {
+    let max = g.maximum(a.max, b.max);
+    let factor = |g: &mut Graph, part: Tensor| {
+        let shifted = g.subtract(part, max);
+        g.exponential(shifted)
+    };
+    let (left, right) = (factor(g, a.max), factor(g, b.max));
+    let scaled = |g: &mut Graph, x: Tensor, factor: Tensor| {
+        let shape = g.shape(x).to_vec();
+        let factor = g.broadcast_in_dim(factor, &shape, &[0, 1, 2, 3]);
+        g.multiply(x, factor)
+    };
+    let (x, y) = (g.multiply(a.sum, left), g.multiply(b.sum, right));
+    let sum = g.add(x, y);
+    let (x, y) = (scaled(g, a.weighted, left), scaled(g, b.weighted, right));
+    let weighted = g.add(x, y);
+    Partial { max, sum, weighted }
+}

@@ -1,0 +1,77 @@
+//! Rotary position embedding.
+//!
+//! Angles are not computed on the device: back ends differ in how well they reduce large arguments of sine and cosine.
+//! Two small tables hold `cos` and `sin` of `64·i·f` and of `j·f`, computed in `f64`, and the angle addition theorem
+//! gives any position `64·i + j` from them to about one unit in the last place of `f32`, whatever the context.
+
+use mlxcel_models::Rope;
+use safetensors::Dtype;
+
+use crate::{Graph, Tensor};
+
+/// Rows of the fine table: a power of two, so that splitting a position is a shift and a mask.
+const FINE: usize = 64;
+
+/// Cosines and sines of a function's positions, each `[batch, tokens, head_dim / 2]`.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Rotation {
+    cos: Tensor,
+    sin: Tensor,
+}
+
+/// The rotation at `positions`, `[batch, tokens]`, all below `capacity`.
+pub(crate) fn rotation(
+    g: &mut Graph,
+    rope: &Rope,
+    head_dim: usize,
+    positions: Tensor,
+    capacity: usize,
+) -> Rotation {
+    let frequencies = rope.inverse_frequencies(head_dim);
+    let shape = g.shape(positions).to_vec();
+    let shift = g.full(f64::from(FINE.trailing_zeros()), Dtype::I32, &shape);
+    let coarse = g.shift_right_logical(positions, shift);
+    #[expect(clippy::cast_precision_loss, reason = "64 is exact")]
+    let mask = g.full((FINE - 1) as f64, Dtype::I32, &shape);
+    let fine = g.and(positions, mask);
+    let [cos_coarse, sin_coarse] = tables(g, &frequencies, FINE, capacity.div_ceil(FINE));
+    let [cos_fine, sin_fine] = tables(g, &frequencies, 1, FINE);
+    let [cos_a, sin_a] = [cos_coarse, sin_coarse].map(|table| g.take_rows(table, coarse));
+    let [cos_b, sin_b] = [cos_fine, sin_fine].map(|table| g.take_rows(table, fine));
+    let products = |g: &mut Graph, x, y, z, w| (g.multiply(x, y), g.multiply(z, w));
+    let (x, y) = products(g, cos_a, cos_b, sin_a, sin_b);
+    let cos = g.subtract(x, y);
+    let (x, y) = products(g, sin_a, cos_b, cos_a, sin_b);
+    let sin = g.add(x, y);
+    Rotation { cos, sin }
+}
+
+/// Cosine and sine of `row · step · frequency`, `[rows, frequencies]`.
+fn tables(g: &mut Graph, frequencies: &[f32], step: usize, rows: usize) -> [Tensor; 2] {
+    #[expect(clippy::cast_precision_loss, reason = "positions are below 2^52")]
+    let angles: Vec<f64> = (0..rows)
+        .flat_map(|row| frequencies.iter().map(move |&f| (row * step) as f64 * f64::from(f)))
+        .collect();
+    [f64::cos as fn(f64) -> f64, f64::sin].map(|function| {
+        #[expect(clippy::cast_possible_truncation, reason = "the table is f32")]
+        let values: Vec<f32> = angles.iter().map(|&angle| function(angle) as f32).collect();
+        g.constant_f32(&values, &[rows, frequencies.len()])
+    })
+}
+
+/// Rotates pairs `(i, i + head_dim / 2)` of `x`, `[batch, tokens, heads, head_dim]`.
+pub(crate) fn rotate(g: &mut Graph, rotation: Rotation, x: Tensor) -> Tensor {
+    let shape = g.shape(x).to_vec();
+    let &[batch, tokens, heads, width] = shape.as_slice() else {
+        return g.reshape(x, &[0]);
+    };
+    let half = [batch, tokens, heads, width / 2];
+    let [cos, sin] = [rotation.cos, rotation.sin].map(|table| g.broadcast_in_dim(table, &half, &[0, 1, 3]));
+    let first = g.slice_dimension(x, 3, 0, width / 2);
+    let second = g.slice_dimension(x, 3, width / 2, width);
+    let (a, b) = (g.multiply(first, cos), g.multiply(second, sin));
+    let left = g.subtract(a, b);
+    let (a, b) = (g.multiply(second, cos), g.multiply(first, sin));
+    let right = g.add(a, b);
+    g.concatenate(&[left, right], 3)
+}

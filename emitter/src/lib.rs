@@ -1,0 +1,41 @@
+//! From a model's description to StableHLO.
+//!
+//! [`emit`] interprets a [`ModelConfig`](mlxcel_models::ModelConfig) and gives a [`Program`]: the text of one module with
+//! a prefill entry per token bucket and a decode entry per cache bucket, over one set of weights and one cache.
+//!
+//! - A [`Graph`] is a function as a plain value: typed ops, no MLIR. Shapes and element types are checked as ops are
+//!   added, and the first error surfaces once, in [`Graph::finish`], with its scope.
+//! - `layers/` are the parts of a decoder, one of each: attention, mlp, norm, rope, linear. No family is named there.
+//! - `lower.rs` alone knows MLIR.
+//! - What entries take and give is [`mlxcel_artifacts::signature`]'s to say; `decoder.rs` walks its list.
+//!
+//! Start at `decoder.rs`, then `layers/attention.rs` and `graph.rs`.
+
+mod decoder;
+mod error;
+mod graph;
+mod layers;
+mod lower;
+mod module;
+mod ops;
+mod plan;
+mod types;
+
+pub use decoder::emit;
+pub use error::Error;
+pub use graph::{Function, Graph, HostIndex, Tensor};
+pub use module::{Global, Module};
+pub use ops::{DotDimensions, GatherDimensions, Reduction, ScatterDimensions};
+pub use plan::{Numerics, Plan, Products};
+pub use types::TensorType;
+
+/// What [`emit`] gives.
+#[derive(Debug, Clone)]
+pub struct Program {
+    /// The module as MLIR text: StableHLO in generic form.
+    pub mlir: String,
+    /// Its entry points.
+    pub entries: Vec<mlxcel_artifacts::signature::Entry>,
+    /// The parameters it reads, by name.
+    pub parameters: Vec<mlxcel_artifacts::signature::Parameter>,
+}

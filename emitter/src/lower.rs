@@ -1,0 +1,210 @@
+//! From the plain value to MLIR: the one place that knows melior.
+//!
+//! StableHLO and IREE's dialects are not registered, so every op but `builtin.module` and `func.func` is built and
+//! printed in generic form, and MLIR checks syntax and dominance alone; types were checked as ops were added.
+
+use melior::{
+    Context,
+    dialect::DialectRegistry,
+    ir::{
+        Attribute, Block, BlockLike, Identifier, Location, Module, Region, RegionLike, Type, Value,
+        attribute::{StringAttribute, TypeAttribute},
+        operation::{OperationBuilder, OperationLike, OperationMutLike, OperationPrintingFlags},
+    },
+    utility::register_all_dialects,
+};
+
+use crate::{
+    Error, graph,
+    graph::{Function, Tensor},
+    module::{Global, Init},
+};
+
+/// The text of a module.
+pub(crate) fn module<'g>(
+    name: &str,
+    globals: impl Iterator<Item = &'g Global>,
+    initializers: &[Function],
+    functions: &[Function],
+) -> Result<String, Error> {
+    let registry = DialectRegistry::new();
+    register_all_dialects(&registry);
+    let context = Context::new_with_registry(&registry, false);
+    context.set_allow_unregistered_dialects(true);
+    context.load_all_available_dialects();
+    let unknown = Location::unknown(&context);
+    let mut module = Module::new(unknown);
+    module.as_operation_mut().set_attribute("sym_name", StringAttribute::new(&context, name).into());
+    for global in globals {
+        module.body().append_operation(lower_global(&context, global)?);
+    }
+    for initializer in initializers {
+        module.body().append_operation(lower_initializer(&context, initializer)?);
+    }
+    for function in functions {
+        module.body().append_operation(lower_function(&context, function)?);
+    }
+    if !module.as_operation().verify() {
+        return Err(refused("builtin.module", "the module does not verify"));
+    }
+    module
+        .as_operation()
+        .to_string_with_flags(OperationPrintingFlags::new())
+        .map(|text| text + "\n")
+        .map_err(|error| refused("builtin.module", error))
+}
+
+type Operation<'c> = melior::ir::Operation<'c>;
+
+fn lower_global<'c>(context: &'c Context, global: &Global) -> Result<Operation<'c>, Error> {
+    const OP: &str = "util.global";
+    let ty = &global.ty;
+    let mut attributes = vec![
+        ("sym_name", StringAttribute::new(context, &global.symbol).into()),
+        ("sym_visibility", StringAttribute::new(context, "private").into()),
+        ("type", TypeAttribute::new(parse_type(context, ty)?).into()),
+    ];
+    let initial = match &global.init {
+        Init::Parameter { scope, key } => Some(format!("#flow.parameter.named<{scope:?}::{key:?}> : {ty}")),
+        Init::Zeros => {
+            attributes.push(("is_mutable", Attribute::unit(context)));
+            let zero = if crate::types::is_float(ty.dtype) { "0.0" } else { "0" };
+            Some(format!("dense<{zero}> : {ty}"))
+        }
+        Init::Computed => None,
+    };
+    if let Some(initial) = initial {
+        attributes.push(("initial_value", parse_attribute(context, OP, &initial)?));
+    }
+    build(
+        OP,
+        OperationBuilder::new(OP, Location::unknown(context)).add_attributes(&named(context, &attributes)),
+    )
+}
+
+fn lower_function<'c>(context: &'c Context, function: &Function) -> Result<Operation<'c>, Error> {
+    const OP: &str = "func.func";
+    let types = |tensors: &[Tensor]| {
+        let types: Vec<_> = tensors.iter().map(|&tensor| function.type_of(tensor).to_string()).collect();
+        types.join(", ")
+    };
+    let signature = format!("({}) -> ({})", types(&function.body.arguments), types(&function.body.results));
+    let ty = Type::parse(context, &signature).ok_or_else(|| refused(OP, &signature))?;
+    let attributes = [
+        ("sym_name", StringAttribute::new(context, &function.name).into()),
+        ("function_type", TypeAttribute::new(ty).into()),
+    ];
+    let body =
+        lower_region(context, function, &function.body, &vec![None; function.values()], "func.return")?;
+    let builder = OperationBuilder::new(OP, Location::unknown(context));
+    build(OP, builder.add_attributes(&named(context, &attributes)).add_regions([body]))
+}
+
+fn lower_initializer<'c>(context: &'c Context, function: &Function) -> Result<Operation<'c>, Error> {
+    const OP: &str = "util.initializer";
+    let ty = Type::parse(context, "() -> ()").ok_or_else(|| refused(OP, "its type"))?;
+    let attributes = [("function_type", TypeAttribute::new(ty).into())];
+    let body =
+        lower_region(context, function, &function.body, &vec![None; function.values()], "util.return")?;
+    let builder = OperationBuilder::new(OP, Location::unknown(context));
+    build(OP, builder.add_attributes(&named(context, &attributes)).add_regions([body]))
+}
+
+fn lower_region<'c>(
+    context: &'c Context,
+    function: &Function,
+    region: &graph::Region,
+    outer: &[Option<Value<'c, '_>>],
+    terminator: &'static str,
+) -> Result<Region<'c>, Error> {
+    let result = Region::new();
+    {
+        let mut arguments = Vec::with_capacity(region.arguments.len());
+        for &argument in &region.arguments {
+            let ty = parse_type(context, function.type_of(argument))?;
+            arguments.push((ty, Location::unknown(context)));
+        }
+        let block = result.append_block(Block::new(&arguments));
+        let mut values = outer.to_vec();
+        for (index, argument) in region.arguments.iter().enumerate() {
+            let value = block.argument(index).map_err(|error| refused(terminator, error))?;
+            values[argument.index()] = Some(value.into());
+        }
+        for op in &region.ops {
+            let mut regions = Vec::with_capacity(op.regions.len());
+            for inner in &op.regions {
+                let terminator = if op.name.starts_with("scf.") { "scf.yield" } else { "stablehlo.return" };
+                regions.push(lower_region(context, function, inner, &values, terminator)?);
+            }
+            let operation = block.append_operation(lower_op(context, function, op, &values, regions)?);
+            for (index, result) in op.results.iter().enumerate() {
+                let value = operation.result(index).map_err(|error| refused(op.name, error))?;
+                values[result.index()] = Some(value.into());
+            }
+        }
+        let operands = resolve(terminator, &region.results, &values)?;
+        let builder = OperationBuilder::new(terminator, Location::unknown(context)).add_operands(&operands);
+        block.append_operation(build(terminator, builder)?);
+    }
+    Ok(result)
+}
+
+fn lower_op<'c>(
+    context: &'c Context,
+    function: &Function,
+    op: &graph::Op,
+    values: &[Option<Value<'c, '_>>],
+    regions: Vec<Region<'c>>,
+) -> Result<Operation<'c>, Error> {
+    let mut attributes = Vec::with_capacity(op.attributes.len());
+    for (name, text) in &op.attributes {
+        attributes.push((*name, parse_attribute(context, op.name, text)?));
+    }
+    let mut results = Vec::with_capacity(op.results.len());
+    for &result in &op.results {
+        results.push(parse_type(context, function.type_of(result))?);
+    }
+    let location = Location::name(context, &op.scope, Location::unknown(context));
+    let builder = OperationBuilder::new(op.name, location)
+        .add_operands(&resolve(op.name, &op.operands, values)?)
+        .add_attributes(&named(context, &attributes))
+        .add_regions_vec(regions)
+        .add_results(&results);
+    build(op.name, builder)
+}
+
+fn resolve<'c, 'a>(
+    op: &str,
+    tensors: &[Tensor],
+    values: &[Option<Value<'c, 'a>>],
+) -> Result<Vec<Value<'c, 'a>>, Error> {
+    let value = |tensor: &Tensor| values.get(tensor.index()).copied().flatten();
+    tensors
+        .iter()
+        .map(|tensor| value(tensor).ok_or_else(|| refused(op, "an operand is no value of this function")))
+        .collect()
+}
+
+fn named<'c>(
+    context: &'c Context,
+    attributes: &[(&str, Attribute<'c>)],
+) -> Vec<(Identifier<'c>, Attribute<'c>)> {
+    attributes.iter().map(|&(name, attribute)| (Identifier::new(context, name), attribute)).collect()
+}
+
+fn build<'c>(op: &str, builder: OperationBuilder<'c>) -> Result<Operation<'c>, Error> {
+    builder.build().map_err(|error| refused(op, error))
+}
+
+fn parse_type<'c>(context: &'c Context, ty: &impl ToString) -> Result<Type<'c>, Error> {
+    let text = ty.to_string();
+    Type::parse(context, &text).ok_or_else(|| refused("a type", text))
+}
+
+fn parse_attribute<'c>(context: &'c Context, op: &str, text: &str) -> Result<Attribute<'c>, Error> {
+    Attribute::parse(context, text).ok_or_else(|| refused(op, format!("attribute {text:.200}")))
+}
+
+fn refused(op: &str, problem: impl ToString) -> Error {
+    Error::Mlir { op: op.to_owned(), problem: problem.to_string() }
+}

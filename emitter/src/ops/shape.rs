@@ -1,0 +1,143 @@
+//! Ops that move elements without computing: broadcast, reshape, transpose, concatenate, pad, reverse.
+
+use super::{distinct, i64_array, i64_attribute};
+use crate::{Graph, Tensor, TensorType};
+
+impl Graph {
+    /// Puts dimension `i` of `x` at `dimensions[i]` of a tensor of `shape`, repeating it along the others and along
+    /// dimensions of size 1.
+    pub fn broadcast_in_dim(&mut self, x: Tensor, shape: &[usize], dimensions: &[usize]) -> Tensor {
+        const OP: &str = "stablehlo.broadcast_in_dim";
+        let ty = self.type_of(x);
+        if !Self::poisoned(&[x]) {
+            let ascending = dimensions.windows(2).all(|pair| pair[0] < pair[1]);
+            let fits = dimensions.len() == ty.rank()
+                && dimensions
+                    .iter()
+                    .zip(&ty.shape)
+                    .all(|(&d, &n)| shape.get(d).is_some_and(|&m| n == m || n == 1));
+            if !ascending || !fits {
+                return self.fail(
+                    OP,
+                    format!("found {ty} at dimensions {dimensions:?}, expected them to fit {shape:?}"),
+                );
+            }
+        }
+        let attributes = vec![("broadcast_dimensions", i64_array(dimensions))];
+        self.op(OP, &[x], attributes, TensorType::new(ty.dtype, shape))
+    }
+
+    /// A scalar everywhere in the shape of `like`.
+    pub fn broadcast_like(&mut self, scalar: Tensor, like: Tensor) -> Tensor {
+        let shape = self.shape(like).to_vec();
+        self.broadcast_in_dim(scalar, &shape, &[])
+    }
+
+    /// The same elements in row-major order in another shape; nothing when it has that already.
+    pub fn reshape(&mut self, x: Tensor, shape: &[usize]) -> Tensor {
+        const OP: &str = "stablehlo.reshape";
+        let ty = self.type_of(x);
+        if Self::poisoned(&[x]) || ty.shape == shape {
+            return x;
+        }
+        let result = TensorType::new(ty.dtype, shape);
+        if result.elements() != ty.elements() {
+            return self.fail(OP, format!("found {ty}, expected as many elements as {result}"));
+        }
+        self.op(OP, &[x], vec![], result)
+    }
+
+    /// Dimension `i` of the result is dimension `permutation[i]` of `x`.
+    pub fn transpose(&mut self, x: Tensor, permutation: &[usize]) -> Tensor {
+        const OP: &str = "stablehlo.transpose";
+        let ty = self.type_of(x);
+        if Self::poisoned(&[x]) {
+            return x;
+        }
+        let mut sorted = permutation.to_vec();
+        sorted.sort_unstable();
+        if sorted != (0..ty.rank()).collect::<Vec<_>>() {
+            return self.fail(OP, format!("found permutation {permutation:?}, expected one of {ty}"));
+        }
+        let shape: Vec<_> = permutation.iter().map(|&d| ty.shape[d]).collect();
+        let attributes = vec![("permutation", i64_array(permutation))];
+        self.op(OP, &[x], attributes, TensorType::new(ty.dtype, shape))
+    }
+
+    /// The tensors one after the other along `dimension`.
+    pub fn concatenate(&mut self, parts: &[Tensor], dimension: usize) -> Tensor {
+        const OP: &str = "stablehlo.concatenate";
+        if Self::poisoned(parts) {
+            return Self::poison();
+        }
+        let types: Vec<_> = parts.iter().map(|&part| self.type_of(part)).collect();
+        let Some(first) = types.first().filter(|ty| dimension < ty.rank()) else {
+            return self
+                .fail(OP, format!("found dimension {dimension} of no tensor, expected one that all have"));
+        };
+        let mut result = first.clone();
+        result.shape[dimension] = 0;
+        for ty in &types {
+            let mut rest = ty.clone();
+            if dimension < rest.rank() {
+                result.shape[dimension] = result.shape[dimension].saturating_add(rest.shape[dimension]);
+                rest.shape[dimension] = result.shape[dimension];
+            }
+            if rest != result {
+                return self.fail(
+                    OP,
+                    format!("found {first} and {ty}, expected all but dimension {dimension} alike"),
+                );
+            }
+        }
+        self.op(OP, parts, vec![("dimension", i64_attribute(dimension))], result)
+    }
+
+    /// `low` elements of `value` before and `high` after each dimension, `interior` between elements.
+    pub fn pad(
+        &mut self,
+        x: Tensor,
+        value: Tensor,
+        low: &[usize],
+        high: &[usize],
+        interior: &[usize],
+    ) -> Tensor {
+        const OP: &str = "stablehlo.pad";
+        let (ty, fill) = (self.type_of(x), self.type_of(value));
+        if Self::poisoned(&[x, value]) {
+            return Self::poison();
+        }
+        if [low, high, interior].iter().any(|amounts| amounts.len() != ty.rank()) {
+            return self.fail(
+                OP,
+                format!("found paddings {low:?} {high:?} {interior:?}, expected one per dimension of {ty}"),
+            );
+        }
+        if fill != TensorType::new(ty.dtype, []) {
+            return self.fail(OP, format!("found padding value {fill}, expected a scalar for {ty}"));
+        }
+        let shape: Vec<_> = (0..ty.rank())
+            .map(|d| {
+                let between = ty.shape[d].saturating_sub(1).saturating_mul(interior[d]);
+                [low[d], high[d], between].into_iter().fold(ty.shape[d], usize::saturating_add)
+            })
+            .collect();
+        let attributes = vec![
+            ("edge_padding_low", i64_array(low)),
+            ("edge_padding_high", i64_array(high)),
+            ("interior_padding", i64_array(interior)),
+        ];
+        self.op(OP, &[x, value], attributes, TensorType::new(ty.dtype, shape))
+    }
+
+    /// The elements in reverse order along `dimensions`.
+    pub fn reverse(&mut self, x: Tensor, dimensions: &[usize]) -> Tensor {
+        const OP: &str = "stablehlo.reverse";
+        let ty = self.type_of(x);
+        if !Self::poisoned(&[x]) && !distinct(dimensions, ty.rank()) {
+            return self
+                .fail(OP, format!("found dimensions {dimensions:?}, expected different ones of {ty}"));
+        }
+        self.op(OP, &[x], vec![("dimensions", i64_array(dimensions))], ty)
+    }
+}

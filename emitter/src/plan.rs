@@ -1,0 +1,206 @@
+//! What a module is planned for: precision, batch, context, buckets.
+
+use mlxcel_artifacts::signature::{Entry, Role};
+use mlxcel_models::ModelConfig;
+use safetensors::Dtype;
+
+use crate::Error;
+
+/// Prefill sizes: a question and a page. A longer prompt goes through in chunks of the largest.
+const PREFILL: [usize; 2] = [32, 256];
+
+/// The smallest decode bucket, and what each next one is larger by. Every entry costs seconds of compiling, and up to
+/// some thousand positions the cache that a step reads in vain is little beside the weights.
+const DECODE: (usize, usize) = (256, 4);
+
+/// Positions that prefill attends over at a time.
+pub(crate) const ATTENTION_BLOCK: usize = 256;
+
+/// How a target's generated code does best at matrix products.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
+pub enum Products {
+    /// Operands in the plan's precision, as one StableHLO dot product: the target has instructions for it.
+    #[default]
+    Native,
+    /// Operands are stored in their type and widened to `f32` where they are used.
+    Widened,
+    /// As `Widened`, and weights are rearranged once, when the module is loaded, so that the same input of `lanes`
+    /// outputs lies together: a product is then one vector operation without shuffles.
+    Packed {
+        /// Elements of an `f32` vector register.
+        lanes: usize,
+    },
+}
+
+/// What a target's code generator can do with numbers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
+pub struct Numerics {
+    /// How it does best at matrix products.
+    pub products: Products,
+    /// Whether it cannot even load 16-bit floats: they are read as integers, and their bits widened to `f32`.
+    pub floats_as_bits: bool,
+}
+
+/// What a module is planned for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Plan {
+    /// What matrix products take where the target has instructions for it, and what the cache holds: `F32`, `BF16` or
+    /// `F16`. Products sum in `f32`, and norms, softmax and the residual stream are `f32` always.
+    pub precision: Dtype,
+    /// What the target can do.
+    pub numerics: Numerics,
+    /// Rows of a call.
+    pub batch: usize,
+    /// The longest sequence of a row, in tokens.
+    pub context: usize,
+    /// Tokens a row of each prefill entry, ascending.
+    pub prefill: Vec<usize>,
+    /// Positions that each decode entry attends over, ascending; the last one covers the context.
+    pub decode: Vec<usize>,
+}
+
+impl Plan {
+    /// The usual plan: one row, prefill buckets up to the context, decode buckets growing up to it.
+    #[must_use]
+    pub fn new(model: &ModelConfig, precision: Dtype, context: usize) -> Self {
+        let context = context.min(model.max_positions).max(1);
+        let mut prefill: Vec<_> = PREFILL.into_iter().filter(|&tokens| tokens <= context).collect();
+        if prefill.is_empty() {
+            prefill.push(context);
+        }
+        let (first, factor) = DECODE;
+        let growing = std::iter::successors(Some(first), |&cache| cache.checked_mul(factor));
+        let mut decode: Vec<_> = growing.take_while(|&cache| cache < context).collect();
+        decode.push(context);
+        Self { precision, numerics: Numerics::default(), batch: 1, context, prefill, decode }
+    }
+
+    /// The entry points, in the order of the module.
+    #[must_use]
+    pub fn entries(&self, model: &ModelConfig) -> Vec<Entry> {
+        let prefill = self.prefill.iter().map(|&tokens| Role::Prefill { tokens });
+        let decode = self.decode.iter().map(|&cache| Role::Decode { cache });
+        prefill.chain(decode).map(|role| Entry::new(role, self.batch, model.vocab)).collect()
+    }
+
+    /// Positions the cache has room for. A padded prefill writes past the last token, and a whole number of blocks is
+    /// read, so this is more than the context.
+    pub(crate) fn capacity(&self) -> usize {
+        let padded = self.context + self.prefill.last().copied().unwrap_or(0);
+        padded.next_multiple_of(ATTENTION_BLOCK)
+    }
+
+    /// Checks the plan against the model.
+    pub(crate) fn validate(&self, model: &ModelConfig) -> Result<(), Error> {
+        let refuse = |found: String, expected: String, hint| Err(Error::Plan { found, expected, hint });
+        if !matches!(self.precision, Dtype::F32 | Dtype::BF16 | Dtype::F16) {
+            let hint = "choose --precision f32, bf16 or f16";
+            return refuse(
+                format!("precision is {}", self.precision),
+                "f32, bf16 or f16 is needed".into(),
+                hint,
+            );
+        }
+        if self.batch == 0 {
+            return refuse("batch is 0".into(), "at least one row is needed".into(), "choose a batch of 1");
+        }
+        if self.context == 0 || self.context > model.max_positions {
+            let expected = format!("the model was made for 1 to {} positions", model.max_positions);
+            return refuse(format!("context is {}", self.context), expected, "choose another --ctx");
+        }
+        let ascending = |sizes: &[usize]| sizes.windows(2).all(|pair| pair[0] < pair[1]);
+        let fits = |sizes: &[usize]| sizes.iter().all(|&size| (1..=self.context).contains(&size));
+        let valid = [&self.prefill, &self.decode].iter().all(|sizes| ascending(sizes) && fits(sizes));
+        if !valid || self.prefill.is_empty() || self.decode.last() != Some(&self.context) {
+            let found = format!("buckets are {:?} and {:?}", self.prefill, self.decode);
+            let expected = format!("ascending ones up to the context of {} are needed", self.context);
+            return refuse(found, expected, "let Plan::new choose them");
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use mlxcel_models::Preset;
+
+    use super::*;
+
+    type Change = fn(&mut Plan);
+
+    /// A model made for 131072 positions.
+    fn model() -> ModelConfig {
+        let preset = Preset::find("llama-3.2-1b").unwrap();
+        ModelConfig::from_json(preset.config).unwrap()
+    }
+
+    #[test]
+    fn buckets_grow_up_to_the_context() {
+        let model = model();
+        let cases: [(usize, &[usize], &[usize]); 8] = [
+            (0, &[1], &[1]),
+            (1, &[1], &[1]),
+            (16, &[16], &[16]),
+            (40, &[32], &[40]),
+            (256, &[32, 256], &[256]),
+            (300, &[32, 256], &[256, 300]),
+            (4096, &[32, 256], &[256, 1024, 4096]),
+            (131_072, &[32, 256], &[256, 1024, 4096, 16384, 65536, 131_072]),
+        ];
+        for (context, prefill, decode) in cases {
+            let plan = Plan::new(&model, Dtype::BF16, context);
+            assert_eq!((plan.prefill.as_slice(), plan.decode.as_slice()), (prefill, decode), "{context}");
+            assert_eq!(plan.validate(&model).map_err(|error| error.to_string()), Ok(()));
+        }
+        assert_eq!(Plan::new(&model, Dtype::F32, usize::MAX).context, 131_072);
+    }
+
+    #[test]
+    fn the_cache_has_room_for_a_padded_prefill_in_whole_blocks() {
+        for (context, capacity) in [(1, 256), (40, 256), (256, 512), (300, 768), (4096, 4352)] {
+            assert_eq!(Plan::new(&model(), Dtype::F32, context).capacity(), capacity);
+        }
+    }
+
+    #[test]
+    fn entries_are_prefill_then_decode() {
+        let model = model();
+        let entries = Plan::new(&model, Dtype::F32, 300).entries(&model);
+        let names: Vec<_> = entries.iter().map(|entry| entry.name.as_str()).collect();
+        assert_eq!(names, ["prefill_32", "prefill_256", "decode_256", "decode_300"]);
+    }
+
+    #[test]
+    fn a_plan_that_does_not_fit_is_refused() {
+        let model = model();
+        let refused = |change: Change| {
+            let mut plan = Plan::new(&model, Dtype::F32, 300);
+            change(&mut plan);
+            plan.validate(&model).unwrap_err().to_string()
+        };
+        assert_eq!(
+            refused(|plan| plan.precision = Dtype::F64),
+            "precision is F64, but f32, bf16 or f16 is needed\nhint: choose --precision f32, bf16 or f16"
+        );
+        assert_eq!(
+            refused(|plan| plan.batch = 0),
+            "batch is 0, but at least one row is needed\nhint: choose a batch of 1"
+        );
+        let context = "but the model was made for 1 to 131072 positions\nhint: choose another --ctx";
+        assert_eq!(refused(|plan| plan.context = 0), format!("context is 0, {context}"));
+        assert_eq!(refused(|plan| plan.context = 131_073), format!("context is 131073, {context}"));
+        let buckets =
+            "but ascending ones up to the context of 300 are needed\nhint: let Plan::new choose them";
+        let cases: [(Change, &str); 6] = [
+            (|plan| plan.prefill = vec![], "[] and [256, 300]"),
+            (|plan| plan.prefill = vec![0], "[0] and [256, 300]"),
+            (|plan| plan.prefill = vec![32, 32], "[32, 32] and [256, 300]"),
+            (|plan| plan.prefill = vec![301], "[301] and [256, 300]"),
+            (|plan| plan.decode = vec![], "[32, 256] and []"),
+            (|plan| plan.decode = vec![256], "[32, 256] and [256]"),
+        ];
+        for (change, found) in cases {
+            assert_eq!(refused(change), format!("buckets are {found}, {buckets}"));
+        }
+    }
+}

@@ -1,0 +1,242 @@
+//! Operands that no correct caller gives. Every op must answer with an error at the end, never with a panic.
+
+#![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
+
+#[path = "../common/mod.rs"]
+mod common;
+
+use common::{COMPARISON, FLOAT_BINARY, FLOAT_UNARY, INTEGER_BINARY, INTEGER_UNARY, LOGICAL_BINARY, tiny};
+use mlxcel_emitter::{
+    DotDimensions, GatherDimensions, Graph, Module, Numerics, Plan, Products, Reduction, ScatterDimensions,
+    Tensor, TensorType, emit,
+};
+use safetensors::Dtype;
+
+const DIMENSIONS: [&[usize]; 9] =
+    [&[], &[0], &[1], &[5], &[0, 1], &[1, 0], &[0, 0], &[usize::MAX], &[usize::MAX, usize::MAX]];
+
+const DTYPES: [Dtype; 5] = [Dtype::F32, Dtype::I32, Dtype::BOOL, Dtype::C64, Dtype::F4];
+
+const REDUCTIONS: [Reduction; 6] =
+    [Reduction::Sum, Reduction::Product, Reduction::Max, Reduction::Min, Reduction::And, Reduction::Or];
+
+/// A poisoned tensor, scalars, and others that rarely go together.
+fn operands(g: &mut Graph) -> Vec<Tensor> {
+    let (two, three) = (g.argument(Dtype::F32, &[2]), g.argument(Dtype::F32, &[3]));
+    let mut operands = vec![g.add(two, three), two];
+    for dtype in [Dtype::F32, Dtype::I32, Dtype::U8, Dtype::BOOL] {
+        operands.push(g.argument(dtype, &[]));
+    }
+    operands.extend([
+        g.argument(Dtype::F32, &[2, 3]),
+        g.argument(Dtype::I32, &[0]),
+        g.argument(Dtype::I64, &[usize::MAX, usize::MAX]),
+    ]);
+    operands
+}
+
+/// The first error was the poisoned operand, whatever came after it.
+fn assert_first_error_is_kept(g: Graph) {
+    assert_eq!(
+        g.finish("f", &[]).unwrap_err().to_string(),
+        "graph: stablehlo.add: found tensor<2xf32> and tensor<3xf32>, expected two of one type"
+    );
+}
+
+#[test]
+fn elementwise_ops_take_anything() {
+    let mut g = Graph::new();
+    let operands = operands(&mut g);
+    let binary = [&FLOAT_BINARY[..], &INTEGER_BINARY, &LOGICAL_BINARY, &COMPARISON].concat();
+    for &x in &operands {
+        for op in FLOAT_UNARY.into_iter().chain(INTEGER_UNARY).chain([Graph::is_finite, Graph::barrier]) {
+            op(&mut g, x);
+        }
+        for dtype in DTYPES {
+            g.convert(x, dtype);
+            g.bitcast_convert(x, dtype);
+        }
+        g.reduce_precision(x, 0, u32::MAX);
+        for &y in &operands {
+            for op in &binary {
+                op(&mut g, x, y);
+            }
+            for &z in &operands {
+                g.select(x, y, z);
+                g.clamp(x, y, z);
+            }
+        }
+    }
+    assert_first_error_is_kept(g);
+}
+
+#[test]
+fn constants_take_any_type_and_shape() {
+    let mut g = Graph::new();
+    let (two, three) = (g.argument(Dtype::F32, &[2]), g.argument(Dtype::F32, &[3]));
+    g.add(two, three);
+    for shape in DIMENSIONS {
+        g.constant_f32(&[1.0, 2.0], shape);
+        g.constant_i32(&[], shape);
+        for dtype in DTYPES {
+            for value in [f64::NAN, f64::INFINITY, -1e300, 1e-300, 0.0] {
+                g.full(value, dtype, shape);
+            }
+            for dimension in [0, 7, usize::MAX] {
+                g.iota(dtype, shape, dimension);
+            }
+        }
+    }
+    assert_first_error_is_kept(g);
+}
+
+#[test]
+fn shape_ops_take_any_dimensions() {
+    let mut g = Graph::new();
+    for x in operands(&mut g) {
+        g.argmax(x);
+        for a in DIMENSIONS {
+            g.reshape(x, a);
+            g.transpose(x, a);
+            g.reverse(x, a);
+            for dimension in a {
+                g.concatenate(&[x, x], *dimension);
+                g.concatenate(&[], *dimension);
+                g.slice_dimension(x, *dimension, 1, usize::MAX);
+                g.slice_dimension(x, *dimension, 2, 1);
+            }
+            for reduction in REDUCTIONS {
+                g.reduce(x, reduction, a);
+                g.reduce_broadcast(x, reduction, a);
+            }
+            for b in DIMENSIONS {
+                g.broadcast_in_dim(x, a, b);
+                g.slice(x, a, b);
+                for c in DIMENSIONS {
+                    g.slice_strided(x, a, b, c);
+                    g.pad(x, x, a, b, c);
+                }
+            }
+        }
+    }
+    assert_first_error_is_kept(g);
+}
+
+#[test]
+fn ops_of_several_operands_take_any() {
+    let mut g = Graph::new();
+    let operands = operands(&mut g);
+    for &x in &operands {
+        for &y in &operands {
+            g.broadcast_like(x, y);
+            g.take_rows(x, y);
+            g.concatenate(&[x, y], 0);
+            g.sort(&[x, y], 0, true, |_, values| values[0]);
+            g.sort(&[], usize::MAX, false, |_, _| x);
+            g.pad(x, y, &[1], &[usize::MAX], &[usize::MAX]);
+            g.dynamic_slice(x, &[y], &[1]);
+            g.dynamic_slice(x, &[], &[]);
+            g.dynamic_slice(x, &[y, x], &[usize::MAX, 0]);
+            g.dynamic_update_slice(x, y, &[]);
+            g.dynamic_update_slice(x, y, &[x, y]);
+            for a in DIMENSIONS {
+                for b in DIMENSIONS {
+                    let dims = DotDimensions { lhs_batch: a, rhs_batch: b, lhs_contract: b, rhs_contract: a };
+                    g.dot_general(x, y, &dims, Dtype::F32);
+                    index_ops(&mut g, [x, y], a, b);
+                }
+            }
+        }
+    }
+    assert_first_error_is_kept(g);
+}
+
+fn index_ops(g: &mut Graph, [x, y]: [Tensor; 2], a: &[usize], b: &[usize]) {
+    for index_vector in [0, 1, usize::MAX] {
+        let gather = GatherDimensions { offset: a, collapsed_slice: b, start_index_map: a, index_vector };
+        g.gather(x, y, &gather, a);
+        let scatter =
+            ScatterDimensions { update_window: a, inserted_window: b, scatter_to_operand: b, index_vector };
+        g.scatter(x, y, x, &scatter, |_, old, _| old);
+    }
+}
+
+#[test]
+fn control_flow_takes_any_state() {
+    let mut g = Graph::new();
+    let end = g.host_argument();
+    let operands = operands(&mut g);
+    let global = Module::new("m").state("state", TensorType::new(Dtype::F32, [2]));
+    for &x in &operands {
+        g.store(&global, x);
+        for &y in &operands {
+            for step in [0, 1] {
+                g.for_loop(end, step, &[x], |_, _, _| vec![y]);
+                g.for_loop(end, step, &[x, y], |_, _, _| vec![]);
+            }
+            g.while_loop(&[x], |_, _| y, |_, _| vec![y]);
+            g.while_loop(&[], |_, _| y, |_, _| vec![x, y]);
+            g.if_else(x, |_| vec![x], |_| vec![y]);
+            g.if_else(x, |_| vec![x], |_| vec![]);
+        }
+    }
+    assert_first_error_is_kept(g);
+}
+
+#[test]
+fn tensors_of_another_graph_are_refused() {
+    let mut other = Graph::new();
+    let foreign = [(); 8].map(|()| other.argument(Dtype::F32, &[2]))[7];
+    assert_eq!(
+        Graph::new().finish("f", &[foreign]).unwrap_err().to_string(),
+        "graph: func.return: found a result of another graph, expected tensors of this one"
+    );
+
+    let mut g = Graph::new();
+    let result = g.negate(foreign);
+    let mut module = Module::new("m");
+    module.add(g.finish("f", &[result]).unwrap());
+    let error = module.to_mlir().unwrap_err();
+    assert_eq!(error.to_string(), "mlir refused stablehlo.negate: an operand is no value of this function");
+}
+
+#[test]
+fn a_type_that_mlir_lacks_is_refused() {
+    let mut g = Graph::new();
+    let x = g.argument(Dtype::F4, &[2]);
+    let y = g.argument(Dtype::F32, &[usize::MAX]);
+    let mut module = Module::new("m");
+    module.add(g.finish("f", &[x, y]).unwrap());
+    assert!(module.to_mlir().unwrap_err().to_string().starts_with("mlir refused func.func: "));
+}
+
+#[test]
+fn a_description_that_contradicts_itself_is_refused_by_scope() {
+    let mut plan = Plan::new(&tiny(), Dtype::F32, 40);
+    let refused = |plan: &Plan, change: fn(&mut mlxcel_models::ModelConfig)| {
+        let mut model = tiny();
+        change(&mut model);
+        emit(&model, plan, &|_| Dtype::F32).unwrap_err().to_string()
+    };
+    for products in [Products::Native, Products::Widened, Products::Packed { lanes: 8 }] {
+        plan.numerics = Numerics { products, floats_as_bits: false };
+        let wrong_weight = refused(&plan, |m| m.blocks[0].attention.query.weight.shape = vec![8, 17]);
+        assert_eq!(
+            wrong_weight,
+            "layer.0.attention.q_proj: stablehlo.reshape: found tensor<1x32x16xf32>, expected as many elements as \
+             tensor<30x17xf32>"
+        );
+        let changes: [fn(&mut mlxcel_models::ModelConfig); 7] = [
+            |m| m.blocks[0].attention.kv_heads = 0,
+            |m| m.blocks[0].attention.head_dim = 7,
+            |m| m.blocks[0].attention.heads = 3,
+            |m| m.blocks[0].mlp.down.weight.shape = vec![0, 0],
+            |m| m.blocks[0].mlp_norm.weight.shape = vec![],
+            |m| m.embedding.weight.shape = vec![],
+            |m| m.blocks.clear(),
+        ];
+        for change in changes {
+            refused(&plan, change);
+        }
+    }
+}

@@ -1,0 +1,96 @@
+//! What several test targets need: every elementwise op, and a tiny model.
+
+use mlxcel_emitter::{Graph, Tensor};
+use mlxcel_models::ModelConfig;
+
+pub(crate) type Unary = fn(&mut Graph, Tensor) -> Tensor;
+pub(crate) type Binary = fn(&mut Graph, Tensor, Tensor) -> Tensor;
+
+/// Of floats.
+pub(crate) const FLOAT_UNARY: [Unary; 19] = [
+    Graph::abs,
+    Graph::cbrt,
+    Graph::ceil,
+    Graph::cosine,
+    Graph::exponential,
+    Graph::exponential_minus_one,
+    Graph::floor,
+    Graph::log,
+    Graph::log_plus_one,
+    Graph::logistic,
+    Graph::negate,
+    Graph::round_nearest_afz,
+    Graph::round_nearest_even,
+    Graph::rsqrt,
+    Graph::sign,
+    Graph::sine,
+    Graph::sqrt,
+    Graph::tan,
+    Graph::tanh,
+];
+
+/// Of integers.
+pub(crate) const INTEGER_UNARY: [Unary; 6] =
+    [Graph::abs, Graph::count_leading_zeros, Graph::negate, Graph::not, Graph::popcnt, Graph::sign];
+
+/// Of floats.
+pub(crate) const FLOAT_BINARY: [Binary; 9] = [
+    Graph::add,
+    Graph::atan2,
+    Graph::divide,
+    Graph::maximum,
+    Graph::minimum,
+    Graph::multiply,
+    Graph::power,
+    Graph::remainder,
+    Graph::subtract,
+];
+
+/// Of integers.
+pub(crate) const INTEGER_BINARY: [Binary; 14] = [
+    Graph::add,
+    Graph::and,
+    Graph::divide,
+    Graph::maximum,
+    Graph::minimum,
+    Graph::multiply,
+    Graph::or,
+    Graph::power,
+    Graph::remainder,
+    Graph::shift_left,
+    Graph::shift_right_arithmetic,
+    Graph::shift_right_logical,
+    Graph::subtract,
+    Graph::xor,
+];
+
+/// Of truth values.
+pub(crate) const LOGICAL_BINARY: [Binary; 7] =
+    [Graph::add, Graph::and, Graph::maximum, Graph::minimum, Graph::multiply, Graph::or, Graph::xor];
+
+/// Of all, giving truth values.
+pub(crate) const COMPARISON: [Binary; 6] = [Graph::eq, Graph::ne, Graph::ge, Graph::gt, Graph::le, Graph::lt];
+
+/// A Llama that is small in every way: grouped heads, a tied head.
+pub(crate) fn tiny() -> ModelConfig {
+    let config = r#"{
+        "architectures": ["LlamaForCausalLM"],
+        "model_type": "llama",
+        "torch_dtype": "bfloat16",
+        "hidden_act": "silu",
+        "hidden_size": 16,
+        "intermediate_size": 24,
+        "num_hidden_layers": 1,
+        "num_attention_heads": 2,
+        "num_key_value_heads": 1,
+        "head_dim": 4,
+        "max_position_embeddings": 64,
+        "rms_norm_eps": 1e-05,
+        "rope_theta": 10000.0,
+        "tie_word_embeddings": true,
+        "vocab_size": 32,
+        "bos_token_id": 1,
+        "eos_token_id": 2
+    }"#;
+    ModelConfig::from_json(config).unwrap()
+}

@@ -1,0 +1,330 @@
+//! Whole modules as text. `cargo xtask goldens` puts each through iree-compile.
+
+#![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
+
+mod common;
+
+use common::{COMPARISON, FLOAT_BINARY, FLOAT_UNARY, INTEGER_BINARY, INTEGER_UNARY, LOGICAL_BINARY, tiny};
+use insta::assert_snapshot;
+use mlxcel_emitter::{
+    DotDimensions, GatherDimensions, Graph, Module, Numerics, Plan, Products, Reduction, ScatterDimensions,
+    Tensor, TensorType, emit,
+};
+use safetensors::Dtype;
+
+type Build<'a> = &'a dyn Fn(&mut Graph) -> Vec<Tensor>;
+
+/// A module of the functions, each named and built by what is given.
+fn module(functions: &[(&str, Build<'_>)]) -> String {
+    let mut module = Module::new("golden");
+    for (name, build) in functions {
+        let mut g = Graph::new();
+        let results = build(&mut g);
+        module.add(g.finish(*name, &results).unwrap());
+    }
+    module.to_mlir().unwrap()
+}
+
+#[test]
+fn elementwise() {
+    let binary = |dtype, ops: &'static [common::Binary]| {
+        move |g: &mut Graph| {
+            let (x, y) = (g.argument(dtype, &[4]), g.argument(dtype, &[4]));
+            ops.iter().map(|op| op(g, x, y)).collect()
+        }
+    };
+    let unary = |dtype, ops: &'static [common::Unary]| {
+        move |g: &mut Graph| {
+            let x = g.argument(dtype, &[4]);
+            ops.iter().map(|op| op(g, x)).collect()
+        }
+    };
+    assert_snapshot!(module(&[
+        ("float_unary", &unary(Dtype::F32, &FLOAT_UNARY)),
+        ("float_binary", &binary(Dtype::F32, &FLOAT_BINARY)),
+        ("float_comparison", &binary(Dtype::BF16, &COMPARISON)),
+        ("integer_unary", &unary(Dtype::I32, &INTEGER_UNARY)),
+        ("integer_binary", &binary(Dtype::I32, &INTEGER_BINARY)),
+        ("integer_comparison", &binary(Dtype::I64, &COMPARISON)),
+        ("unsigned_binary", &binary(Dtype::U8, &INTEGER_BINARY)),
+        ("unsigned_comparison", &binary(Dtype::U32, &COMPARISON)),
+        ("logical_unary", &unary(Dtype::BOOL, &[Graph::not])),
+        ("logical_binary", &binary(Dtype::BOOL, &LOGICAL_BINARY)),
+    ]));
+}
+
+#[test]
+fn conversion_and_choice() {
+    assert_snapshot!(module(&[
+        ("convert", &|g| {
+            let x = g.argument(Dtype::F32, &[2, 3]);
+            let all = [
+                Dtype::F16,
+                Dtype::BF16,
+                Dtype::F64,
+                Dtype::I8,
+                Dtype::I32,
+                Dtype::I64,
+                Dtype::U8,
+                Dtype::BOOL,
+            ];
+            let mut results: Vec<_> = all.iter().map(|&dtype| g.convert(x, dtype)).collect();
+            results.push(g.bitcast_convert(x, Dtype::I32));
+            results.push(g.reduce_precision(x, 8, 7));
+            results.push(g.is_finite(x));
+            results
+        }),
+        ("widen", &|g| {
+            let integers = [Dtype::I8, Dtype::U8, Dtype::U16, Dtype::BOOL];
+            integers
+                .map(|dtype| {
+                    let x = g.argument(dtype, &[3]);
+                    g.convert(x, Dtype::F32)
+                })
+                .to_vec()
+        }),
+        ("choose", &|g| {
+            let (x, y) = (g.argument(Dtype::F16, &[3]), g.argument(Dtype::F16, &[3]));
+            let (each, one) = (g.argument(Dtype::BOOL, &[3]), g.argument(Dtype::BOOL, &[]));
+            let (low, high) = (g.scalar(-1.0, Dtype::F16), g.scalar(1.0, Dtype::F16));
+            vec![g.select(each, x, y), g.select(one, x, y), g.clamp(low, x, high), g.clamp(x, x, y)]
+        }),
+    ]));
+}
+
+#[test]
+fn shape() {
+    assert_snapshot!(module(&[("shape", &|g| {
+        let (x, y) = (g.argument(Dtype::F32, &[2, 3]), g.argument(Dtype::F32, &[2, 1]));
+        let zero = g.scalar(0.0, Dtype::F32);
+        vec![
+            g.broadcast_in_dim(x, &[4, 2, 3], &[1, 2]),
+            g.broadcast_in_dim(y, &[2, 3], &[0, 1]),
+            g.broadcast_like(zero, x),
+            g.reshape(x, &[3, 1, 2]),
+            g.transpose(x, &[1, 0]),
+            g.concatenate(&[x, y, x], 1),
+            g.pad(x, zero, &[1, 0], &[0, 2], &[0, 1]),
+            g.reverse(x, &[0, 1]),
+            g.iota(Dtype::I32, &[2, 3], 1),
+            g.barrier(x),
+        ]
+    })]));
+}
+
+#[test]
+fn slice() {
+    assert_snapshot!(module(&[("slice", &|g| {
+        let (x, part) = (g.argument(Dtype::F32, &[4, 6]), g.argument(Dtype::F32, &[1, 2]));
+        let (row, column) = (g.argument(Dtype::I32, &[]), g.argument(Dtype::I32, &[]));
+        vec![
+            g.slice(x, &[1, 0], &[3, 6]),
+            g.slice_strided(x, &[0, 1], &[4, 6], &[2, 3]),
+            g.slice_dimension(x, 1, 2, 4),
+            g.dynamic_slice(x, &[row, column], &[1, 2]),
+            g.dynamic_update_slice(x, part, &[row, column]),
+        ]
+    })]));
+}
+
+#[test]
+fn dot() {
+    assert_snapshot!(module(&[
+        ("matrices", &|g| {
+            let (x, y) = (g.argument(Dtype::F32, &[2, 4]), g.argument(Dtype::F32, &[3, 4]));
+            let dims = DotDimensions { lhs_contract: &[1], rhs_contract: &[1], ..DotDimensions::default() };
+            vec![g.dot_general(x, y, &dims, Dtype::F32)]
+        }),
+        ("batches_summed_wider", &|g| {
+            let (x, y) = (g.argument(Dtype::BF16, &[5, 2, 4]), g.argument(Dtype::BF16, &[5, 4, 3]));
+            let dims =
+                DotDimensions { lhs_batch: &[0], rhs_batch: &[0], lhs_contract: &[2], rhs_contract: &[1] };
+            vec![g.dot_general(x, y, &dims, Dtype::F32)]
+        }),
+        ("integers", &|g| {
+            let (x, y) = (g.argument(Dtype::I8, &[2, 4]), g.argument(Dtype::I8, &[4]));
+            let dims = DotDimensions { lhs_contract: &[1], rhs_contract: &[0], ..DotDimensions::default() };
+            vec![g.dot_general(x, y, &dims, Dtype::I32)]
+        }),
+    ]));
+}
+
+#[test]
+fn reduce() {
+    let all = |dtype: Dtype, reductions: &'static [Reduction]| {
+        move |g: &mut Graph| {
+            let x = g.argument(dtype, &[2, 3]);
+            reductions.iter().map(|&reduction| g.reduce(x, reduction, &[1])).collect()
+        }
+    };
+    const NUMBERS: &[Reduction] = &[Reduction::Sum, Reduction::Product, Reduction::Max, Reduction::Min];
+    assert_snapshot!(module(&[
+        ("floats", &all(Dtype::F32, NUMBERS)),
+        ("halves", &all(Dtype::BF16, NUMBERS)),
+        ("integers", &all(Dtype::I64, NUMBERS)),
+        ("bytes", &all(Dtype::U8, NUMBERS)),
+        ("truths", &all(Dtype::BOOL, &[Reduction::And, Reduction::Or])),
+        ("whole", &|g| {
+            let x = g.argument(Dtype::F32, &[2, 3]);
+            vec![g.reduce(x, Reduction::Sum, &[1, 0]), g.reduce_broadcast(x, Reduction::Max, &[0])]
+        }),
+        ("argmax", &|g| {
+            let x = g.argument(Dtype::F32, &[2, 5]);
+            vec![g.argmax(x)]
+        }),
+    ]));
+}
+
+#[test]
+fn gather_and_scatter() {
+    assert_snapshot!(module(&[
+        ("rows", &|g| {
+            let (table, at) = (g.argument(Dtype::BF16, &[8, 4]), g.argument(Dtype::I32, &[2, 3]));
+            vec![g.take_rows(table, at)]
+        }),
+        ("windows", &|g| {
+            let (x, at) = (g.argument(Dtype::F32, &[8, 4]), g.argument(Dtype::I32, &[3, 2]));
+            let dims = GatherDimensions {
+                offset: &[1],
+                collapsed_slice: &[0],
+                start_index_map: &[0, 1],
+                index_vector: 1,
+            };
+            vec![g.gather(x, at, &dims, &[1, 2])]
+        }),
+        ("scatter", &|g| {
+            let (x, at) = (g.argument(Dtype::F32, &[8, 4]), g.argument(Dtype::I32, &[3, 1]));
+            let updates = g.argument(Dtype::F32, &[3, 4]);
+            let dims = ScatterDimensions {
+                update_window: &[1],
+                inserted_window: &[0],
+                scatter_to_operand: &[0],
+                index_vector: 1,
+            };
+            vec![g.scatter(x, at, updates, &dims, Graph::add)]
+        }),
+    ]));
+}
+
+#[test]
+fn sort() {
+    assert_snapshot!(module(&[("sort", &|g| {
+        let x = g.argument(Dtype::F32, &[2, 5]);
+        let index = g.iota(Dtype::I32, &[2, 5], 1);
+        g.sort(&[x, index], 1, true, |g, values| g.gt(values[0], values[1]))
+    })]));
+}
+
+#[test]
+fn control_flow() {
+    assert_snapshot!(module(&[
+        ("for_loop", &|g| {
+            let end = g.host_argument();
+            let x = g.argument(Dtype::I32, &[2]);
+            g.for_loop(end, 3, &[x], |g, i, state| {
+                let i = g.host_scalar(i);
+                let i = g.broadcast_like(i, state[0]);
+                vec![g.add(state[0], i)]
+            })
+        }),
+        ("while_loop", &|g| {
+            let (count, x) = (g.argument(Dtype::I32, &[]), g.argument(Dtype::F32, &[2]));
+            let (zero, one) = (g.scalar(0.0, Dtype::I32), g.scalar(1.0, Dtype::I32));
+            g.while_loop(
+                &[count, x],
+                |g, state| g.gt(state[0], zero),
+                |g, state| vec![g.subtract(state[0], one), g.add(state[1], state[1])],
+            )
+        }),
+        ("if_else", &|g| {
+            let (condition, x) = (g.argument(Dtype::BOOL, &[]), g.argument(Dtype::F32, &[2]));
+            g.if_else(condition, |g| vec![g.sine(x)], |g| vec![g.cosine(x)])
+        }),
+        ("host_number", &|g| {
+            let number = g.host_number(7);
+            vec![g.host_scalar(number)]
+        }),
+    ]));
+}
+
+#[test]
+fn globals() {
+    let mut module = Module::new("golden");
+    let weight = module.parameter("model", "layers.0.weight", TensorType::new(Dtype::BF16, [2]));
+    let state = module.state("state", TensorType::new(Dtype::F32, [2]));
+    let twice = module.computed("layers.0.weight.twice", TensorType::new(Dtype::F32, [2]), |g| {
+        let weight = g.load(&weight);
+        let weight = g.convert(weight, Dtype::F32);
+        g.add(weight, weight)
+    });
+    let twice = twice.unwrap();
+    let mut g = Graph::new();
+    let (weight, twice, sum) = (g.load(&weight), g.load(&twice), g.load(&state));
+    let weight = g.convert(weight, Dtype::F32);
+    let sum = g.add(sum, weight);
+    let sum = g.add(sum, twice);
+    g.store(&state, sum);
+    module.add(g.finish("step", &[sum]).unwrap());
+    assert_snapshot!(module.to_mlir().unwrap());
+}
+
+#[test]
+fn constants() {
+    let each = |dtype: Dtype, values: &'static [f64]| {
+        move |g: &mut Graph| values.iter().map(|&value| g.full(value, dtype, &[2])).collect()
+    };
+    const FLOATS: &[f64] = &[0.0, -0.0, 1e-5, 1.5e10, f64::INFINITY, f64::NEG_INFINITY, f64::NAN];
+    const INTEGERS: &[f64] = &[0.0, -1.9, 1e30, f64::NEG_INFINITY];
+    assert_snapshot!(module(&[
+        ("f16", &each(Dtype::F16, &FLOATS[..3])),
+        ("f16_special", &each(Dtype::F16, &FLOATS[4..])),
+        ("bf16", &each(Dtype::BF16, FLOATS)),
+        ("f32", &each(Dtype::F32, FLOATS)),
+        ("f64", &each(Dtype::F64, FLOATS)),
+        ("i8", &each(Dtype::I8, INTEGERS)),
+        ("i16", &each(Dtype::I16, INTEGERS)),
+        ("i32", &each(Dtype::I32, INTEGERS)),
+        ("i64", &each(Dtype::I64, INTEGERS)),
+        ("u8", &each(Dtype::U8, INTEGERS)),
+        ("u16", &each(Dtype::U16, INTEGERS)),
+        ("u32", &each(Dtype::U32, INTEGERS)),
+        ("u64", &each(Dtype::U64, INTEGERS)),
+        ("bool", &each(Dtype::BOOL, &[0.0, 2.0])),
+        ("scalars_and_lists", &|g| {
+            vec![
+                g.scalar(0.1, Dtype::F32),
+                g.constant_f32(&[1.0, f32::MIN_POSITIVE, -0.1], &[3]),
+                g.constant_f32(&[0.5], &[1]),
+                g.constant_i32(&[1, -2, 3, 4], &[2, 2]),
+            ]
+        }),
+    ]));
+}
+
+/// A program of the tiny model.
+fn program(precision: Dtype, numerics: Numerics, dtype_of: &dyn Fn(&str) -> Dtype) -> String {
+    let model = tiny();
+    let plan = Plan { numerics, ..Plan::new(&model, precision, 40) };
+    emit(&model, &plan, dtype_of).unwrap().mlir
+}
+
+#[test]
+fn program_native() {
+    let numerics = Numerics { products: Products::Native, floats_as_bits: false };
+    assert_snapshot!(program(Dtype::BF16, numerics, &|_| Dtype::BF16));
+}
+
+#[test]
+fn program_packed() {
+    let numerics = Numerics { products: Products::Packed { lanes: 8 }, floats_as_bits: false };
+    assert_snapshot!(program(Dtype::F32, numerics, &|_| Dtype::BF16));
+}
+
+/// One checkpoint of both kinds of 16-bit floats.
+#[test]
+fn program_widened_from_bits() {
+    let numerics = Numerics { products: Products::Widened, floats_as_bits: true };
+    let halves = ["model.norm.weight", "model.layers.0.self_attn.k_proj.weight"];
+    let dtype_of = |name: &str| if halves.contains(&name) { Dtype::F16 } else { Dtype::BF16 };
+    assert_snapshot!(program(Dtype::F32, numerics, &dtype_of));
+}

@@ -1,0 +1,164 @@
+//! Files broken mechanically. No panic, and a message names the key that was changed.
+
+use mlxcel_models::{Error, ModelConfig};
+use serde_json::{Value, json};
+
+use crate::{changed, holds, whole};
+
+fn nasty() -> Vec<Value> {
+    vec![
+        json!(null),
+        json!(true),
+        json!(false),
+        json!(0),
+        json!(-0.0),
+        json!(1),
+        json!(-1),
+        json!(2),
+        json!(0.5),
+        json!(3),
+        json!(65536),
+        json!(u32::MAX),
+        json!(i64::MIN),
+        json!(i64::MAX),
+        json!(u64::MAX),
+        json!(f64::MAX),
+        json!(f64::MIN_POSITIVE),
+        json!(f32::MIN_POSITIVE),
+        json!(""),
+        json!("llama"),
+        json!("default"),
+        json!("\u{0}\u{7f}\u{9b}"),
+        json!("x".repeat(100_000)),
+        json!([]),
+        json!([null]),
+        json!([[[[]]]]),
+        json!(vec![1; 10_000]),
+        json!({}),
+        json!({"factor": {"factor": {}}}),
+    ]
+}
+
+/// A description that holds, or a short message that names one of `keys`.
+fn survives(text: &str, keys: &[&str]) {
+    match ModelConfig::from_json(text) {
+        Ok(model) => holds(&model),
+        Err(Error::TooLarge { .. }) => {}
+        Err(error) => {
+            let message = error.to_string();
+            assert!(message.len() < 600, "{message}");
+            assert!(keys.iter().any(|key| message.contains(key)), "{message} names none of {keys:?}");
+        }
+    }
+}
+
+#[test]
+fn the_unchanged_file_is_fine() {
+    holds(&ModelConfig::from_json(&Value::from(whole()).to_string()).unwrap());
+}
+
+#[test]
+fn one_value_replaced() {
+    for key in whole().keys() {
+        for value in nasty() {
+            // A heads count may be at odds with what divides it, and a rope with the other spelling.
+            survives(&changed(&json!({key: value})), &[key, "num_key_value_heads", "rope_"]);
+        }
+    }
+}
+
+#[test]
+fn one_value_of_a_rope_replaced() {
+    let rope = whole()["rope_scaling"].as_object().cloned().unwrap();
+    for kind in ["default", "linear", "llama3"] {
+        for object in ["rope_scaling", "rope_parameters"] {
+            for key in rope.keys() {
+                for value in nasty() {
+                    let mut changes = json!({"rope_scaling": null, "original_max_position_embeddings": 64});
+                    changes[object] = rope.clone().into();
+                    changes[object]["rope_type"] = kind.into();
+                    changes[object][key] = value;
+                    survives(&changed(&changes), &[key, "high_freq_factor", "rope_theta"]);
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn two_values_replaced() {
+    // Sizes meet sizes: products, quotients and counts must not overflow or divide by zero.
+    let sizes = [
+        "hidden_size",
+        "intermediate_size",
+        "num_hidden_layers",
+        "num_attention_heads",
+        "num_key_value_heads",
+        "head_dim",
+        "vocab_size",
+        "max_position_embeddings",
+    ];
+    let values = [json!(null), json!(1), json!(2), json!(300), json!(65536), json!(1 << 20), json!(1 << 24)];
+    for (index, first) in sizes.iter().enumerate() {
+        for second in &sizes[index + 1..] {
+            for a in &values {
+                for b in &values {
+                    survives(&changed(&json!({*first: a, *second: b})), &sizes);
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn the_largest_of_everything() {
+    let text = changed(&json!({
+        "attention_bias": true,
+        "head_dim": 1 << 16,
+        "hidden_size": 1 << 20,
+        "intermediate_size": 1 << 24,
+        "max_position_embeddings": 1 << 24,
+        "mlp_bias": true,
+        "num_attention_heads": 1 << 16,
+        "num_hidden_layers": 4096,
+        "num_key_value_heads": 1 << 16,
+        "vocab_size": 1 << 24,
+    }));
+    let error = ModelConfig::from_json(&text).unwrap_err();
+    assert!(matches!(error, Error::TooLarge { .. }), "{error}");
+}
+
+#[test]
+fn cut_anywhere() {
+    let text = Value::from(whole()).to_string();
+    for end in 0..text.len() {
+        let error = ModelConfig::from_json(&text[..end]).unwrap_err();
+        assert_eq!(error.to_string(), "config.json is not valid JSON");
+    }
+}
+
+#[test]
+fn one_byte_changed() {
+    let text = Value::from(whole()).to_string();
+    for position in 0..text.len() {
+        for byte in *b"\0\"{}[]:,-0e9 \\x" {
+            let mut bytes = text.clone().into_bytes();
+            bytes[position] = byte;
+            if let Ok(model) = ModelConfig::from_json(&String::from_utf8(bytes).unwrap()) {
+                holds(&model);
+            }
+        }
+    }
+}
+
+#[test]
+fn not_the_json_it_should_be() {
+    let deep = format!("{}{}", "[".repeat(1_000_000), "]".repeat(1_000_000));
+    for text in ["", " ", "\u{feff}{}", "NaN", "{\"rope_theta\": NaN}", "{\"rope_theta\": 1e999}", &deep] {
+        assert_eq!(ModelConfig::from_json(text).unwrap_err().to_string(), "config.json is not valid JSON");
+    }
+    for text in ["null", "0", "\"llama\"", "[]"] {
+        let message = ModelConfig::from_json(text).unwrap_err().to_string();
+        assert_eq!(message, format!("`config.json` is {text}, expected an object"));
+    }
+}

@@ -1,0 +1,99 @@
+//! Descriptions against what transformers makes of the same config.json: `fixtures/reference.py` wrote the file.
+
+#![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
+
+use std::collections::BTreeMap;
+
+use mlxcel_models::{ModelConfig, PRESETS, Rope, RopeScaling};
+use serde_json::Value;
+
+fn cases() -> serde_json::Map<String, Value> {
+    let file: Value = serde_json::from_str(include_str!("fixtures/reference.json")).unwrap();
+    file["cases"].as_object().unwrap().clone()
+}
+
+fn describe(case: &Value) -> ModelConfig {
+    ModelConfig::from_json(&case["config"].to_string()).unwrap()
+}
+
+/// Steps between neighbouring f32 values, for positive ones.
+fn steps(a: f32, b: f32) -> u32 {
+    a.to_bits().abs_diff(b.to_bits())
+}
+
+#[test]
+fn weights_have_their_names_and_shapes() {
+    for (name, case) in cases() {
+        let model = describe(&case);
+        let ours = model.weights();
+        let shapes: BTreeMap<_, _> = ours.iter().map(|w| (w.name.clone(), w.shape.clone())).collect();
+        let theirs: BTreeMap<String, Vec<usize>> = serde_json::from_value(case["weights"].clone()).unwrap();
+        assert_eq!(shapes, theirs, "{name}");
+        assert_eq!(ours.len(), theirs.len(), "{name}: a weight came twice");
+        assert_eq!(model.tied(), !theirs.contains_key("lm_head.weight"), "{name}");
+        let elements: usize = theirs.values().map(|shape| shape.iter().product::<usize>()).sum();
+        assert_eq!(model.parameters(), elements as u64, "{name}");
+    }
+}
+
+#[test]
+fn numbers_are_the_same() {
+    for (name, case) in cases() {
+        let model = describe(&case);
+        let attention = &model.blocks[0].attention;
+        let heads: [usize; 3] = serde_json::from_value(case["heads"].clone()).unwrap();
+        assert_eq!([attention.heads, attention.kv_heads, attention.head_dim], heads, "{name}");
+        assert_eq!(Some(attention.scale), case["scale"].as_f64(), "{name}");
+        assert_eq!(Some(model.final_norm.epsilon), case["epsilon"].as_f64(), "{name}");
+        let eos: Vec<u32> = serde_json::from_value(case["eos"].clone()).unwrap();
+        assert_eq!(model.eos, eos, "{name}");
+        assert_eq!(model.bos.map(u64::from), case["bos"].as_u64(), "{name}");
+        // Without a type in the file, transformers takes the tensors'; a description says f32.
+        let dtype = match case["dtype"].as_str().unwrap() {
+            "float16" => "F16",
+            "bfloat16" => "BF16",
+            _ => "F32",
+        };
+        assert_eq!(format!("{:?}", model.dtype), dtype, "{name}");
+    }
+}
+
+#[test]
+fn frequencies_are_the_same_up_to_rounding() {
+    for (name, case) in cases() {
+        let attention = describe(&case).blocks.remove(0).attention;
+        let ours = attention.rope.inverse_frequencies(attention.head_dim);
+        let theirs: Vec<f32> = serde_json::from_value(case["inverse_frequencies"].clone()).unwrap();
+        assert_eq!(ours.len(), theirs.len(), "{name}");
+        for (a, b) in ours.iter().zip(&theirs) {
+            assert!(steps(*a, *b) <= 2, "{name}: {a:e} here, {b:e} there");
+        }
+    }
+}
+
+#[test]
+fn both_spellings_mean_the_same() {
+    let cases = cases();
+    for (old, new) in [("theta, old", "theta, new"), ("linear, old", "linear, new")] {
+        let (old, new) = (describe(&cases[old]), describe(&cases[new]));
+        assert_eq!(old.blocks, new.blocks);
+    }
+    for preset in PRESETS {
+        let mut config: serde_json::Map<String, Value> = serde_json::from_str(preset.config).unwrap();
+        let mut rope = config.remove("rope_scaling").and_then(|v| v.as_object().cloned()).unwrap_or_default();
+        rope.insert("rope_theta".into(), config.remove("rope_theta").unwrap());
+        config.insert("rope_parameters".into(), rope.into());
+        let dtype = config.remove("torch_dtype").unwrap();
+        config.insert("dtype".into(), dtype);
+        let new = ModelConfig::from_json(&Value::from(config).to_string()).unwrap();
+        assert_eq!(new, preset.model().unwrap(), "{}", preset.name);
+    }
+}
+
+#[test]
+fn an_empty_config_is_llama_2() {
+    let model = ModelConfig::from_json(r#"{"model_type": "llama"}"#).unwrap();
+    assert_eq!(model.parameters(), 6_738_415_616);
+    assert_eq!((model.eos, model.bos), (vec![2], Some(1)));
+    assert_eq!(model.blocks[0].attention.rope, Rope { theta: 10_000.0, scaling: RopeScaling::Default });
+}

@@ -1,0 +1,208 @@
+#include <pthread.h>
+
+#include "iree/async/frontier_tracker.h"
+#include "iree/async/util/proactor_pool.h"
+#include "iree/base/threading/numa.h"
+#include "iree/hal/drivers/init.h"
+#include "iree/hal/drivers/local_task/task_driver.h"
+#include "iree/hal/local/executable_plugin_manager.h"
+#include "iree/hal/local/loaders/registration/init.h"
+#include "iree/modules/hal/module.h"
+#include "iree/task/api.h"
+#include "internal.h"
+
+// IREE's default of 128 KiB is too small for dispatches whose tiles lie on the stack: they overflow it and the process
+// dies. The pages are only touched when they are used.
+#define MLXCEL_WORKER_STACK_SIZE (2 * 1024 * 1024)
+
+// local-task is not created through the registry: there the number of workers and their stacks come from process-wide
+// command line flags.
+static iree_status_t mlxcel_task_executor_create(size_t threads, iree_task_executor_t** out_executor) {
+  iree_task_topology_t topology;
+  iree_task_topology_initialize(&topology);
+  iree_status_t status = iree_task_topology_initialize_from_physical_cores(
+      IREE_TASK_TOPOLOGY_NODE_ID_ANY, IREE_TASK_TOPOLOGY_PERFORMANCE_LEVEL_ANY,
+      IREE_TASK_TOPOLOGY_DISTRIBUTION_COMPACT, threads ? threads : IREE_TASK_TOPOLOGY_MAX_GROUP_COUNT, &topology);
+  // More workers than cores to pin them to: leave the placement to the OS.
+  if (iree_status_is_ok(status)) {
+    iree_host_size_t cores = iree_task_topology_group_count(&topology);
+    iree_host_size_t wanted = threads ? threads : iree_max(cores, 1);
+    if (cores < wanted) {
+      iree_task_topology_deinitialize(&topology);
+      iree_task_topology_initialize_from_group_count(wanted, &topology);
+    }
+  }
+  if (iree_status_is_ok(status)) {
+    iree_task_executor_options_t options;
+    iree_task_executor_options_initialize(&options);
+    options.worker_stack_size = MLXCEL_WORKER_STACK_SIZE;
+    status = iree_task_executor_create(options, &topology, mlxcel_allocator(), out_executor);
+  }
+  iree_task_topology_deinitialize(&topology);
+  return status;
+}
+
+static iree_status_t mlxcel_task_driver_create(size_t threads, size_t* out_threads, iree_hal_driver_t** out_driver) {
+  iree_allocator_t allocator = mlxcel_allocator();
+  if (threads > IREE_TASK_TOPOLOGY_MAX_GROUP_COUNT) {
+    return iree_make_status(IREE_STATUS_INVALID_ARGUMENT, "%zu threads, expected at most %d", threads,
+                            (int)IREE_TASK_TOPOLOGY_MAX_GROUP_COUNT);
+  }
+  iree_task_executor_t* executor = NULL;
+  iree_status_t status = mlxcel_task_executor_create(threads, &executor);
+  iree_hal_executable_plugin_manager_t* plugins = NULL;
+  if (iree_status_is_ok(status)) {
+    *out_threads = iree_task_executor_worker_count(executor);
+    status = iree_hal_executable_plugin_manager_create(/*capacity=*/0, allocator, &plugins);
+  }
+  iree_hal_executable_loader_t* loaders[8] = {NULL};
+  iree_host_size_t loader_count = 0;
+  if (iree_status_is_ok(status)) {
+    status = iree_hal_create_all_available_executable_loaders(plugins, IREE_ARRAYSIZE(loaders), &loader_count,
+                                                              loaders, allocator);
+  }
+  iree_hal_allocator_t* device_allocator = NULL;
+  if (iree_status_is_ok(status)) {
+    status = iree_hal_allocator_create_heap(IREE_SV("local"), allocator, allocator, &device_allocator);
+  }
+  if (iree_status_is_ok(status)) {
+    iree_hal_task_device_params_t params;
+    iree_hal_task_device_params_initialize(&params);
+    status = iree_hal_task_driver_create(IREE_SV("local-task"), &params, 1, &executor, loader_count, loaders,
+                                         device_allocator, allocator, out_driver);
+  }
+  iree_hal_allocator_release(device_allocator);
+  for (iree_host_size_t i = 0; i < loader_count; ++i) iree_hal_executable_loader_release(loaders[i]);
+  iree_hal_executable_plugin_manager_release(plugins);
+  iree_task_executor_release(executor);
+  return status;
+}
+
+static iree_status_t mlxcel_registry_driver_create(iree_string_view_t name, iree_hal_driver_t** out_driver) {
+  iree_allocator_t allocator = mlxcel_allocator();
+  iree_hal_driver_registry_t* registry = NULL;
+  IREE_RETURN_IF_ERROR(iree_hal_driver_registry_allocate(allocator, &registry));
+  iree_status_t status = iree_hal_register_all_available_drivers(registry);
+  if (iree_status_is_ok(status)) {
+    status = iree_hal_driver_registry_try_create(registry, name, allocator, out_driver);
+  }
+  iree_hal_driver_registry_free(registry);
+  return status;
+}
+
+mlxcel_error_t* mlxcel_driver_list(mlxcel_string_t name, void (*found)(void* user, mlxcel_string_t name),
+                                   void* user) {
+  iree_hal_driver_t* driver = NULL;
+  iree_host_size_t count = 0;
+  iree_hal_device_info_t* infos = NULL;
+  iree_status_t status = mlxcel_registry_driver_create(mlxcel_view(name), &driver);
+  if (iree_status_is_ok(status)) {
+    status = iree_hal_driver_query_available_devices(driver, mlxcel_allocator(), &count, &infos);
+  }
+  for (iree_host_size_t i = 0; iree_status_is_ok(status) && i < count; ++i) {
+    found(user, (mlxcel_string_t){infos[i].name.data, infos[i].name.size});
+  }
+  iree_allocator_free(mlxcel_allocator(), infos);
+  iree_hal_driver_release(driver);
+  return mlxcel_error(status);
+}
+
+static iree_status_t mlxcel_hal_device_create(iree_string_view_t name, int64_t index, size_t threads,
+                                              size_t* out_threads, iree_hal_device_t** out_device) {
+  iree_allocator_t allocator = mlxcel_allocator();
+  *out_threads = 1;
+  iree_hal_driver_t* driver = NULL;
+  iree_status_t status = iree_string_view_equal(name, IREE_SV("local-task"))
+                             ? mlxcel_task_driver_create(threads, out_threads, &driver)
+                             : mlxcel_registry_driver_create(name, &driver);
+  iree_async_proactor_pool_t* proactors = NULL;
+  if (iree_status_is_ok(status)) {
+    status = iree_async_proactor_pool_create(iree_numa_node_count(), /*node_ids=*/NULL,
+                                             iree_async_proactor_pool_options_default(), allocator, &proactors);
+  }
+  if (iree_status_is_ok(status)) {
+    iree_hal_device_create_params_t params = iree_hal_device_create_params_default();
+    params.proactor_pool = proactors;
+    status = index < 0 ? iree_hal_driver_create_default_device(driver, &params, allocator, out_device)
+                       : iree_hal_driver_create_device_by_ordinal(driver, (iree_host_size_t)index, 0, NULL, &params,
+                                                                  allocator, out_device);
+  }
+  iree_async_proactor_pool_release(proactors);
+  iree_hal_driver_release(driver);
+  return status;
+}
+
+static iree_status_t mlxcel_hal_module_create(iree_vm_instance_t* instance, iree_hal_device_t* device,
+                                              iree_vm_module_t** out_module) {
+  iree_allocator_t allocator = mlxcel_allocator();
+  iree_async_frontier_tracker_t* tracker = NULL;
+  iree_hal_device_group_t* group = NULL;
+  iree_status_t status = iree_async_frontier_tracker_create(iree_async_frontier_tracker_options_default(), allocator,
+                                                            &tracker);
+  if (iree_status_is_ok(status)) {
+    status = iree_hal_device_group_create_from_device(device, tracker, allocator, &group);
+  }
+  if (iree_status_is_ok(status)) {
+    status = iree_hal_module_create(instance, iree_hal_module_device_policy_default(), group,
+                                    IREE_HAL_MODULE_FLAG_NONE, iree_hal_module_debug_sink_null(), allocator,
+                                    out_module);
+  }
+  iree_hal_device_group_release(group);
+  iree_async_frontier_tracker_release(tracker);
+  return status;
+}
+
+// One for the process, and for ever: IREE keeps the types that an instance registers in variables of the process, and
+// clears them for a moment when another one does, while programs on other threads read them.
+static iree_status_t mlxcel_instance_retain(iree_vm_instance_t** out_instance) {
+  static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
+  static iree_vm_instance_t* instance = NULL;
+  iree_status_t status = iree_ok_status();
+  pthread_mutex_lock(&mutex);
+  if (!instance) {
+    iree_vm_instance_t* created = NULL;
+    status = iree_vm_instance_create(IREE_VM_TYPE_CAPACITY_DEFAULT, mlxcel_allocator(), &created);
+    if (iree_status_is_ok(status)) status = iree_hal_module_register_all_types(created);
+    if (iree_status_is_ok(status)) {
+      instance = created;
+    } else {
+      iree_vm_instance_release(created);
+    }
+  }
+  if (iree_status_is_ok(status)) {
+    iree_vm_instance_retain(instance);
+    *out_instance = instance;
+  }
+  pthread_mutex_unlock(&mutex);
+  return status;
+}
+
+mlxcel_error_t* mlxcel_device_create(mlxcel_string_t driver, int64_t index, size_t threads,
+                                     mlxcel_device_t** out_device) {
+  *out_device = NULL;
+  mlxcel_device_t* device = NULL;
+  iree_status_t status = iree_allocator_malloc(mlxcel_allocator(), sizeof(*device), (void**)&device);
+  if (iree_status_is_ok(status)) status = mlxcel_instance_retain(&device->instance);
+  if (iree_status_is_ok(status)) {
+    status = mlxcel_hal_device_create(mlxcel_view(driver), index, threads, &device->threads, &device->device);
+  }
+  if (iree_status_is_ok(status)) {
+    status = mlxcel_hal_module_create(device->instance, device->device, &device->hal_module);
+  }
+  if (iree_status_is_ok(status)) {
+    *out_device = device;
+  } else {
+    mlxcel_device_free(device);
+  }
+  return mlxcel_error(status);
+}
+
+size_t mlxcel_device_threads(const mlxcel_device_t* device) { return device->threads; }
+
+void mlxcel_device_free(mlxcel_device_t* device) {
+  if (!device) return;
+  iree_vm_module_release(device->hal_module);
+  iree_hal_device_release(device->device);
+  iree_vm_instance_release(device->instance);
+  iree_allocator_free(mlxcel_allocator(), device);
+}

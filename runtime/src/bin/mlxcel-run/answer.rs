@@ -1,0 +1,149 @@
+//! One answer: tokens from the session, text to a writer as it is made.
+
+use std::{io::Write, ops::ControlFlow};
+
+use anyhow::{Error, Result};
+use mlxcel_runtime::{
+    Cancel, Generation, Options as Limits, Piece, Sampler, Session, TextStream, Tokenizer, generate,
+};
+
+/// What to answer.
+pub(crate) struct Request<'a> {
+    /// Without one, ids are written.
+    pub(crate) tokenizer: Option<&'a Tokenizer>,
+    /// Tokens to append to the session.
+    pub(crate) prompt: &'a [u32],
+    pub(crate) limits: &'a Limits,
+    pub(crate) stops: &'a [String],
+    /// Whether the answer is a text of its own and no continuation of the prompt's.
+    pub(crate) is_message: bool,
+}
+
+/// An answer.
+pub(crate) struct Answer {
+    pub(crate) generation: Generation,
+    /// `None` without a tokenizer.
+    pub(crate) text: Option<String>,
+}
+
+/// Where an answer goes, and what went wrong on the way.
+struct Writer<'a> {
+    stream: Option<TextStream<'a>>,
+    out: &'a mut dyn Write,
+    written: usize,
+    error: Option<Error>,
+}
+
+pub(crate) fn answer(
+    session: &mut dyn Session,
+    request: &Request<'_>,
+    sampler: Option<&mut Sampler>,
+    cancel: &Cancel,
+    out: &mut dyn Write,
+) -> Result<Answer> {
+    let &Request { tokenizer, prompt, limits, stops, is_message } = request;
+    let before = if is_message { &[] } else { prompt };
+    let stream = tokenizer.map(|tokenizer| tokenizer.stream(before, stops)).transpose()?;
+    let mut writer = Writer { stream, out, written: 0, error: None };
+    let mut stopped = false;
+    let generation = generate(session, prompt, limits, sampler, cancel, &mut |token| {
+        match writer.token(token) {
+            Ok(false) => return ControlFlow::Continue(()),
+            Ok(true) => stopped = true,
+            Err(error) => writer.error = Some(error),
+        }
+        ControlFlow::Break(())
+    })?;
+    if let Some(error) = writer.error {
+        return Err(error);
+    }
+    let Some(mut stream) = writer.stream else { return Ok(Answer { generation, text: None }) };
+    if !stopped {
+        let rest = stream.finish()?;
+        writer.out.write_all(rest.text.as_bytes())?;
+        writer.out.flush()?;
+    }
+    Ok(Answer { generation, text: Some(stream.text().to_string()) })
+}
+
+impl Writer<'_> {
+    /// Whether a stop text has come.
+    fn token(&mut self, token: u32) -> Result<bool> {
+        let Some(stream) = &mut self.stream else {
+            let separator = if self.written > 0 { "," } else { "" };
+            write!(self.out, "{separator}{token}")?;
+            self.out.flush()?;
+            self.written += 1;
+            return Ok(false);
+        };
+        let Piece { text, stopped } = stream.push(token)?;
+        if !text.is_empty() {
+            self.out.write_all(text.as_bytes())?;
+            // A reader sees each word when it is made, also through a pipe.
+            self.out.flush()?;
+        }
+        Ok(stopped)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io;
+
+    use mlxcel_runtime::{ScriptedSession, StopReason};
+
+    use super::*;
+
+    const LIMITS: Limits = Limits { max_tokens: 4, eos: vec![], logprobs: 0 };
+
+    fn tokenizer() -> Tokenizer {
+        let json = r#"{"version": "1.0", "model": {"type": "WordLevel", "unk_token": "a",
+            "vocab": {"a": 0, "b": 1, "c": 2, "d": 3}}, "decoder": {"type": "Fuse"}}"#;
+        Tokenizer::from_json(json.as_bytes()).unwrap()
+    }
+
+    fn ask(tokenizer: Option<&Tokenizer>, stops: &[&str], out: &mut dyn Write) -> Result<Answer> {
+        let stops: Vec<String> = stops.iter().map(ToString::to_string).collect();
+        let mut session = ScriptedSession::saying(100, 4, 1, &[1, 2, 3, 0]);
+        let request = Request { tokenizer, prompt: &[0], limits: &LIMITS, stops: &stops, is_message: false };
+        answer(&mut session, &request, None, &Cancel::new(), out)
+    }
+
+    #[test]
+    fn text_and_ids() {
+        let mut out = vec![];
+        let found = ask(Some(&tokenizer()), &[], &mut out).unwrap();
+        assert_eq!((found.text.as_deref(), out.as_slice()), (Some("bcda"), &b"bcda"[..]));
+        let mut out = vec![];
+        let found = ask(None, &[], &mut out).unwrap();
+        assert_eq!((found.text, out.as_slice()), (None, &b"1,2,3,0"[..]));
+    }
+
+    #[test]
+    fn a_stop_text_that_spans_tokens() {
+        let mut out = vec![];
+        let Answer { generation, text } = ask(Some(&tokenizer()), &["cd", "x"], &mut out).unwrap();
+        assert_eq!((text.as_deref(), out.as_slice()), (Some("b"), &b"b"[..]));
+        assert_eq!((generation.tokens, generation.stop_reason), (vec![1, 2, 3], StopReason::Stop));
+        // Only its beginning came: it is text.
+        let found = ask(Some(&tokenizer()), &["ab"], &mut vec![]).unwrap();
+        assert_eq!((found.text.as_deref(), found.generation.stop_reason), (Some("bcda"), StopReason::Length));
+    }
+
+    #[test]
+    fn a_reader_that_goes_away_ends_it() {
+        struct Closed;
+        impl Write for Closed {
+            fn write(&mut self, _: &[u8]) -> io::Result<usize> {
+                Err(io::ErrorKind::BrokenPipe.into())
+            }
+            fn flush(&mut self) -> io::Result<()> {
+                Ok(())
+            }
+        }
+        for tokenizer in [None, Some(&tokenizer())] {
+            let error = ask(tokenizer, &[], &mut Closed).err().unwrap();
+            assert!(crate::is_broken_pipe(&error));
+        }
+    }
+}

@@ -1,0 +1,266 @@
+//! The command line.
+
+use std::{
+    fs,
+    hash::{BuildHasher as _, RandomState},
+    io::{self, Read as _},
+    num::NonZeroUsize,
+    path::PathBuf,
+};
+
+use anyhow::{Context as _, Result, bail};
+use clap::Parser;
+use mlxcel_runtime::{DeviceSpec, LoadOptions, Options as Limits, Sampler, Sampling};
+
+/// The most tokens of one answer when -n does not say.
+pub(crate) const DEFAULT_TOKENS: usize = 128;
+
+/// Continues a text, or chats, with a bundle that mlxcel-compile made.
+///
+/// The text goes to stdout as it is made, everything else to stderr. Without a prompt it is read from stdin; on a
+/// terminal that is a chat, line by line.
+#[derive(Debug, Parser)]
+#[command(name = "mlxcel-run", version)]
+pub(crate) struct Options {
+    /// The bundle's folder.
+    pub(crate) bundle: PathBuf,
+
+    /// The prompt.
+    #[arg(short, long, value_name = "TEXT", group = "source", allow_hyphen_values = true)]
+    prompt: Option<String>,
+    /// Read the prompt from a file, without the newline at its end.
+    #[arg(short, long, value_name = "FILE", group = "source")]
+    file: Option<PathBuf>,
+    /// The prompt as token ids; no special ones are added.
+    #[arg(
+        long,
+        value_name = "IDS",
+        group = "source",
+        value_delimiter = ',',
+        conflicts_with_all = ["chat", "system"]
+    )]
+    tokens: Option<Vec<u32>>,
+
+    /// At most so many tokens [default: 128; in a chat on the terminal as many as fit].
+    #[arg(short = 'n', long = "n-predict", value_name = "N", allow_negative_numbers = true)]
+    max_tokens: Option<usize>,
+    /// The checkpoint's folder, or a safetensors file [default: the weights in the bundle].
+    #[arg(long, value_name = "FOLDER")]
+    pub(crate) weights: Option<PathBuf>,
+    /// Tokens of context [default: what the bundle was compiled for].
+    #[arg(short, long, value_name = "N")]
+    pub(crate) ctx_size: Option<NonZeroUsize>,
+
+    /// Temperature; 0 always takes the most likely token [default: 0, or 1 with another option of sampling].
+    #[arg(long, value_name = "T", allow_negative_numbers = true)]
+    temp: Option<f32>,
+    /// Draw from the K most likely tokens; 0 is all.
+    #[arg(long, value_name = "K")]
+    top_k: Option<usize>,
+    /// Draw from the most likely tokens that have this probability together; 1 is all.
+    #[arg(long, value_name = "P", allow_negative_numbers = true)]
+    top_p: Option<f32>,
+    /// Draw from tokens with at least this share of the best one's probability; 0 is all.
+    #[arg(long, value_name = "P", allow_negative_numbers = true)]
+    min_p: Option<f32>,
+    /// Where the random numbers start: the same seed gives the same text [default: another one each time].
+    #[arg(long, value_name = "SEED")]
+    seed: Option<u64>,
+
+    /// Go on after the model says that the text ends.
+    #[arg(long)]
+    ignore_eos: bool,
+    /// End before this text; may be given several times.
+    #[arg(long, value_name = "TEXT", allow_hyphen_values = true)]
+    pub(crate) stop: Vec<String>,
+    /// The prompt is a message, written as the checkpoint's chat template says.
+    #[arg(long)]
+    chat: bool,
+    /// What a chat starts with; implies --chat.
+    #[arg(long, value_name = "TEXT", allow_hyphen_values = true)]
+    pub(crate) system: Option<String>,
+
+    /// What to run on: auto, local-task, local-sync, cuda or cuda:1, vulkan or vulkan:1.
+    #[arg(long, default_value_t)]
+    device: DeviceSpec,
+    /// Threads of local-task [default: one for each physical core].
+    #[arg(short, long, value_name = "THREADS")]
+    threads: Option<NonZeroUsize>,
+
+    /// With --json: the K best ids of every token, with their log-probabilities.
+    #[arg(long, value_name = "K", requires = "json")]
+    logprobs: Option<NonZeroUsize>,
+    /// One JSON object at the end instead of text.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// What to start from.
+#[derive(Debug, PartialEq)]
+pub(crate) enum Prompt {
+    Text(String),
+    Tokens(Vec<u32>),
+    /// A person at a terminal will say.
+    None,
+}
+
+impl Options {
+    /// Whether prompts are messages.
+    pub(crate) fn is_chat(&self) -> bool {
+        self.chat || self.system.is_some()
+    }
+
+    pub(crate) fn read_prompt(&self) -> Result<Prompt> {
+        if let Some(tokens) = &self.tokens {
+            return Ok(Prompt::Tokens(tokens.clone()));
+        }
+        if let Some(text) = &self.prompt {
+            return Ok(Prompt::Text(text.clone()));
+        }
+        let (bytes, from) = match &self.file {
+            Some(path) => {
+                let bytes = fs::read(path).with_context(|| format!("cannot read {}", path.display()))?;
+                (bytes, path.display().to_string())
+            }
+            None if crate::is_interactive() && self.json => {
+                bail!("no prompt for --json\nhint: give one with -p, -f, --tokens or on standard input")
+            }
+            None if crate::is_interactive() => return Ok(Prompt::None),
+            None => {
+                let mut bytes = Vec::new();
+                io::stdin().lock().read_to_end(&mut bytes).context("cannot read standard input")?;
+                (bytes, "standard input".into())
+            }
+        };
+        text(bytes, &from).map(Prompt::Text)
+    }
+
+    /// `None` is greedy.
+    pub(crate) fn sampler(&self) -> Result<Option<Sampler>> {
+        let &Self { temp, top_k, top_p, min_p, seed, .. } = self;
+        let asked = top_k.is_some() || top_p.is_some() || min_p.is_some() || seed.is_some();
+        let temperature = temp.unwrap_or(if asked { 1.0 } else { 0.0 });
+        if !temperature.is_finite() || temperature < 0.0 {
+            bail!("--temp is {temperature}, expected 0 or more");
+        }
+        let all = Sampling::default();
+        let settings = Sampling {
+            temperature: if temperature > 0.0 { temperature } else { all.temperature },
+            top_k: top_k.unwrap_or(all.top_k),
+            top_p: top_p.unwrap_or(all.top_p),
+            min_p: min_p.unwrap_or(all.min_p),
+            // The one source of chance that std has.
+            seed: seed.unwrap_or_else(|| RandomState::new().hash_one(0)),
+        };
+        // Settings that mean nothing are refused even where they would not be used.
+        let sampler = Sampler::new(settings)?;
+        Ok((temperature > 0.0).then_some(sampler))
+    }
+
+    /// How much to generate; `default` is for where -n does not say, `None` no limit.
+    pub(crate) fn limits(&self, eos: Vec<u32>, default: Option<usize>) -> Limits {
+        Limits {
+            max_tokens: self.max_tokens.or(default).unwrap_or(usize::MAX),
+            eos: if self.ignore_eos { vec![] } else { eos },
+            logprobs: self.logprobs.map_or(0, usize::from),
+        }
+    }
+
+    pub(crate) fn load_options(&self) -> LoadOptions {
+        LoadOptions {
+            device: self.device,
+            threads: self.threads.map(usize::from),
+            context: self.ctx_size.map(usize::from),
+        }
+    }
+}
+
+/// A prompt without the newline that editors and `echo` put at the end.
+fn text(bytes: Vec<u8>, from: &str) -> Result<String> {
+    let mut text = String::from_utf8(bytes).map_err(|error| {
+        let at = error.utf8_error().valid_up_to();
+        anyhow::anyhow!("{from} has bytes that are not utf-8 at offset {at}, expected text")
+    })?;
+    if text.ends_with('\n') {
+        text.pop();
+        if text.ends_with('\r') {
+            text.pop();
+        }
+    }
+    Ok(text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn options(arguments: &[&str]) -> Options {
+        Options::try_parse_from(["mlxcel-run", "bundle"].iter().chain(arguments)).unwrap()
+    }
+
+    fn refused(arguments: &[&str]) -> String {
+        let parsed = Options::try_parse_from(["mlxcel-run", "bundle"].iter().chain(arguments));
+        parsed.unwrap_err().to_string().lines().next().unwrap().to_string()
+    }
+
+    #[test]
+    fn prompts() {
+        assert_eq!(options(&["-p", "-x"]).read_prompt().unwrap(), Prompt::Text("-x".into()));
+        let tokens = Prompt::Tokens(vec![1, 2, 3]);
+        assert_eq!(options(&["--tokens", "1,2,3"]).read_prompt().unwrap(), tokens);
+        for (found, expected) in [("a\n", "a"), ("a\r\n", "a"), ("a\n\n", "a\n"), ("a", "a"), ("", "")] {
+            assert_eq!(text(found.into(), "x").unwrap(), expected);
+        }
+        assert_eq!(
+            text(b"ab\xff".to_vec(), "standard input").unwrap_err().to_string(),
+            "standard input has bytes that are not utf-8 at offset 2, expected text"
+        );
+    }
+
+    #[test]
+    fn sampling_is_asked_for_by_any_of_its_options() {
+        let is_greedy = |arguments: &[&str]| options(arguments).sampler().unwrap().is_none();
+        assert!(is_greedy(&[]));
+        assert!(is_greedy(&["--temp", "0"]));
+        assert!(is_greedy(&["--temp", "0", "--seed", "3"]));
+        assert!(!is_greedy(&["--seed", "3"]));
+        assert!(!is_greedy(&["--top-k", "3"]));
+        assert!(!is_greedy(&["--temp", "0.7"]));
+        let refused = |arguments: &[&str]| options(arguments).sampler().unwrap_err().to_string();
+        assert_eq!(refused(&["--temp", "-1"]), "--temp is -1, expected 0 or more");
+        assert_eq!(refused(&["--top-p", "2"]), "top_p is 2, expected above 0 and at most 1");
+        assert_eq!(refused(&["--temp", "0", "--min-p", "-0.5"]), "min_p is -0.5, expected 0 to 1");
+    }
+
+    #[test]
+    fn what_does_not_go_together() {
+        let both = |arguments: &[&str]| assert!(refused(arguments).contains("cannot be used with"));
+        both(&["-p", "a", "-f", "b"]);
+        both(&["-p", "a", "--tokens", "1"]);
+        both(&["--tokens", "1", "--chat"]);
+        assert_eq!(
+            refused(&["--logprobs", "3"]),
+            "error: the following required arguments were not provided:"
+        );
+    }
+
+    #[test]
+    fn values_that_are_none() {
+        insta::assert_snapshot!(refused(&["--tokens", "1,x"]), @"error: invalid value 'x' for '--tokens <IDS>': invalid digit found in string");
+        insta::assert_snapshot!(refused(&["--tokens", "4294967296"]), @"error: invalid value '4294967296' for '--tokens <IDS>': 4294967296 is not in 0..=4294967295");
+        insta::assert_snapshot!(refused(&["--device", "tpu"]), @"error: invalid value 'tpu' for '--device <DEVICE>': unknown device `tpu`, expected auto, local-task, local-sync, cuda[:index] or vulkan[:index]");
+        insta::assert_snapshot!(refused(&["-t", "0"]), @"error: invalid value '0' for '--threads <THREADS>': number would be zero for non-zero type");
+        insta::assert_snapshot!(refused(&["--ctx-size", "0"]), @"error: invalid value '0' for '--ctx-size <N>': number would be zero for non-zero type");
+        insta::assert_snapshot!(refused(&["-n", "-1"]), @"error: invalid value '-1' for '--n-predict <N>': invalid digit found in string");
+    }
+
+    #[test]
+    fn limits() {
+        let limits = options(&["-n", "3", "--logprobs", "2", "--json"]).limits(vec![7], Some(128));
+        assert_eq!(limits, Limits { max_tokens: 3, eos: vec![7], logprobs: 2 });
+        let limits = options(&["--ignore-eos"]).limits(vec![7], None);
+        assert_eq!(limits, Limits { max_tokens: usize::MAX, eos: vec![], logprobs: 0 });
+        let load = options(&["--device", "cuda:1", "-t", "3", "-c", "64"]).load_options();
+        assert_eq!((load.device, load.threads, load.context), (DeviceSpec::Cuda(Some(1)), Some(3), Some(64)));
+    }
+}

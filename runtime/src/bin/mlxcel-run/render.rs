@@ -1,0 +1,128 @@
+//! What is said of an answer, to programs and to people.
+
+use std::{path::Path, time::Duration};
+
+use mlxcel_runtime::{Generation, Timings};
+use serde_json::{Value, json};
+
+/// What an answer does not know of itself.
+pub(crate) struct Facts<'a> {
+    pub(crate) prompt: &'a [u32],
+    pub(crate) bundle: &'a Path,
+    pub(crate) device: &'a str,
+    pub(crate) load: Duration,
+    /// Of a drawn answer.
+    pub(crate) seed: Option<u64>,
+}
+
+/// The object of `--json`.
+pub(crate) fn json(facts: &Facts<'_>, generation: &Generation, text: Option<&str>) -> Value {
+    let Generation { tokens, logprobs, stop_reason, timings } = generation;
+    let mut object = json!({ "prompt_tokens": facts.prompt, "tokens": tokens });
+    if let Some(text) = text {
+        object["text"] = text.into();
+    }
+    object["stop_reason"] = stop_reason.name().into();
+    object["timings"] = json!({
+        "load_ms": ms(facts.load),
+        "prefill_ms": ms(timings.prefill),
+        "decode_ms": ms(timings.decode),
+        "prefill_tok_s": timings.prefill_tok_s().map(rounded),
+        "decode_tok_s": timings.decode_tok_s().map(rounded),
+    });
+    object["device"] = facts.device.into();
+    object["bundle"] = facts.bundle.display().to_string().into();
+    if let Some(seed) = facts.seed {
+        object["seed"] = seed.into();
+    }
+    if !logprobs.is_empty() {
+        object["logprobs"] = json!(logprobs);
+    }
+    object
+}
+
+/// The line on stderr.
+pub(crate) fn timing(device: &str, load: Duration, generation: &Generation) -> String {
+    let Generation { stop_reason, timings, tokens, .. } = generation;
+    let Timings { prompt_tokens, .. } = *timings;
+    let rate = |rate: Option<f64>| rate.map_or_else(|| "-".into(), |rate| format!("{rate:.1}"));
+    format!(
+        "{device} · load {:.2} s · prefill {prompt_tokens} tokens, {} tok/s · decode {} tokens, {} tok/s · {stop_reason}",
+        load.as_secs_f64(),
+        rate(timings.prefill_tok_s()),
+        tokens.len(),
+        rate(timings.decode_tok_s()),
+    )
+}
+
+/// A warning of tensors that nothing reads.
+pub(crate) fn unused(names: &[String]) -> String {
+    const SHOWN: usize = 8;
+    let list: Vec<String> = names.iter().take(SHOWN).map(|name| name.escape_debug().to_string()).collect();
+    let more = match names.len().saturating_sub(SHOWN) {
+        0 => String::new(),
+        more => format!(" and {more} more"),
+    };
+    format!("warning: the bundle does not use {} of the weights: {}{more}", names.len(), list.join(", "))
+}
+
+fn ms(time: Duration) -> f64 {
+    rounded(time.as_secs_f64() * 1e3)
+}
+
+/// Microseconds are as fine as these measurements are.
+fn rounded(value: f64) -> f64 {
+    (value * 1e3).round() / 1e3
+}
+
+#[cfg(test)]
+mod tests {
+    use mlxcel_runtime::StopReason;
+
+    use super::*;
+
+    fn generation() -> Generation {
+        Generation {
+            tokens: vec![7, 8],
+            logprobs: vec![vec![(7, -0.5), (1, f32::NEG_INFINITY)], vec![(8, -0.25)]],
+            stop_reason: StopReason::Eos,
+            timings: Timings {
+                prompt_tokens: 3,
+                prefill: Duration::from_millis(30),
+                steps: 1,
+                decode: Duration::from_micros(62_500),
+            },
+        }
+    }
+
+    #[test]
+    fn for_a_program() {
+        let facts = Facts {
+            prompt: &[1, 2, 3],
+            bundle: Path::new("b"),
+            device: "scripted",
+            load: Duration::from_millis(1500),
+            seed: None,
+        };
+        insta::assert_snapshot!(json(&facts, &generation(), Some("a \"b\"")), @r#"{"prompt_tokens":[1,2,3],"tokens":[7,8],"text":"a \"b\"","stop_reason":"eos","timings":{"load_ms":1500.0,"prefill_ms":30.0,"decode_ms":62.5,"prefill_tok_s":100.0,"decode_tok_s":16.0},"device":"scripted","bundle":"b","logprobs":[[[7,-0.5],[1,null]],[[8,-0.25]]]}"#);
+        let (facts, plain) =
+            (Facts { seed: Some(5), ..facts }, Generation { logprobs: vec![], ..generation() });
+        let object = json(&facts, &plain, None);
+        let keys: Vec<&String> = object.as_object().unwrap().keys().collect();
+        assert_eq!(keys, ["prompt_tokens", "tokens", "stop_reason", "timings", "device", "bundle", "seed"]);
+    }
+
+    #[test]
+    fn for_a_person() {
+        insta::assert_snapshot!(timing("scripted", Duration::from_millis(1500), &generation()), @"scripted · load 1.50 s · prefill 3 tokens, 100.0 tok/s · decode 2 tokens, 16.0 tok/s · eos");
+        let nothing = Generation { timings: Timings::default(), ..generation() };
+        insta::assert_snapshot!(timing("scripted", Duration::ZERO, &nothing), @"scripted · load 0.00 s · prefill 0 tokens, - tok/s · decode 2 tokens, - tok/s · eos");
+    }
+
+    #[test]
+    fn a_warning_is_short() {
+        let names: Vec<String> = (0..10).map(|i| format!("t{i}\u{1b}")).collect();
+        insta::assert_snapshot!(unused(&names), @r"warning: the bundle does not use 10 of the weights: t0\u{1b}, t1\u{1b}, t2\u{1b}, t3\u{1b}, t4\u{1b}, t5\u{1b}, t6\u{1b}, t7\u{1b} and 2 more");
+        insta::assert_snapshot!(unused(&names[..1]), @r"warning: the bundle does not use 1 of the weights: t0\u{1b}");
+    }
+}

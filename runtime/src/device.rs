@@ -1,0 +1,125 @@
+//! What a bundle is to run on, as people write it.
+
+use std::{fmt, str::FromStr};
+
+use mlxcel_artifacts::Driver;
+
+/// A device to run on: `auto`, `local-task`, `local-sync`, `cuda`, `cuda:1`, `vulkan` or `vulkan:1`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum DeviceSpec {
+    /// An NVIDIA GPU where the bundle has a target for it and there is one; the CPU otherwise.
+    #[default]
+    Auto,
+    /// The CPU, with several threads.
+    LocalTask,
+    /// The CPU, on the calling thread.
+    LocalSync,
+    /// An NVIDIA GPU: the one with this index, or the driver's choice.
+    Cuda(Option<u32>),
+    /// A Vulkan device: the one with this index, or the driver's choice.
+    Vulkan(Option<u32>),
+}
+
+impl DeviceSpec {
+    /// The kind of device, by the manifest's name; `None` for [`DeviceSpec::Auto`].
+    #[must_use]
+    pub fn driver(self) -> Option<Driver> {
+        match self {
+            Self::Auto => None,
+            Self::LocalTask | Self::LocalSync => Some(Driver::Local),
+            Self::Cuda(_) => Some(Driver::Cuda),
+            Self::Vulkan(_) => Some(Driver::Vulkan),
+        }
+    }
+
+    /// Which of a driver's devices; `None` is the driver's choice.
+    #[must_use]
+    pub fn index(self) -> Option<u32> {
+        match self {
+            Self::Cuda(index) | Self::Vulkan(index) => index,
+            Self::Auto | Self::LocalTask | Self::LocalSync => None,
+        }
+    }
+
+    /// The name without the index.
+    pub(crate) fn kind(self) -> &'static str {
+        match self {
+            Self::Auto => "auto",
+            Self::LocalTask => "local-task",
+            Self::LocalSync => "local-sync",
+            Self::Cuda(_) => "cuda",
+            Self::Vulkan(_) => "vulkan",
+        }
+    }
+}
+
+impl fmt::Display for DeviceSpec {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.kind())?;
+        self.index().map_or(Ok(()), |index| write!(f, ":{index}"))
+    }
+}
+
+/// A text that names no device.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("unknown device `{}`, expected auto, local-task, local-sync, cuda[:index] or vulkan[:index]", .0.escape_default())]
+pub struct ParseDeviceError(String);
+
+impl FromStr for DeviceSpec {
+    type Err = ParseDeviceError;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let error = || ParseDeviceError(text.into());
+        let (kind, index) = match text.split_once(':') {
+            // Not `parse` alone: it takes a sign.
+            Some((kind, index)) if index.bytes().all(|b| b.is_ascii_digit()) => {
+                (kind, Some(index.parse().map_err(|_| error())?))
+            }
+            Some(_) => return Err(error()),
+            None => (text, None),
+        };
+        match (kind, index) {
+            ("auto", None) => Ok(Self::Auto),
+            ("local-task", None) => Ok(Self::LocalTask),
+            ("local-sync", None) => Ok(Self::LocalSync),
+            ("cuda", index) => Ok(Self::Cuda(index)),
+            ("vulkan", index) => Ok(Self::Vulkan(index)),
+            _ => Err(error()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_round_trip() {
+        for name in ["auto", "local-task", "local-sync", "cuda", "cuda:0", "cuda:12", "vulkan", "vulkan:1"] {
+            assert_eq!(name.parse::<DeviceSpec>().unwrap().to_string(), name);
+        }
+        assert_eq!("cuda:3".parse(), Ok(DeviceSpec::Cuda(Some(3))));
+    }
+
+    #[test]
+    fn other_names_are_refused() {
+        for name in [
+            "",
+            "CUDA",
+            "cuda:",
+            "cuda:-1",
+            "cuda:+1",
+            "cuda:4294967296",
+            "cuda:1:2",
+            "auto:0",
+            "local-task:2",
+            "gpu",
+        ] {
+            assert!(name.parse::<DeviceSpec>().is_err(), "{name}");
+        }
+        assert_eq!(
+            "rocm\n".parse::<DeviceSpec>().unwrap_err().to_string(),
+            "unknown device `rocm\\n`, expected auto, local-task, local-sync, cuda[:index] or vulkan[:index]"
+        );
+    }
+}

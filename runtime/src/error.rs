@@ -1,0 +1,224 @@
+//! What can go wrong when a bundle is run. A message is one line, then `hint:` lines where there is a remedy.
+
+use std::{error, io, path::PathBuf};
+
+/// The cause of an error, from a library underneath.
+pub type Cause = Box<dyn error::Error + Send + Sync>;
+
+/// What can go wrong when a bundle is run.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// The bundle cannot be opened, or has nothing for this machine.
+    #[error(transparent)]
+    Bundle(#[from] mlxcel_artifacts::Error),
+
+    /// This crate was built without its feature `iree`.
+    #[error("built without iree\nhint: build mlxcel-runtime with its default features")]
+    BuiltWithoutIree,
+
+    /// No device answers to the name given.
+    #[error("cannot use the device {device}{}", hint_line(hint))]
+    Device {
+        /// What was asked for: `cuda:1`.
+        device: String,
+        /// The remedy; empty when there is none.
+        hint: String,
+        /// The driver's answer.
+        source: Cause,
+    },
+
+    /// IREE failed.
+    #[error("cannot {doing}")]
+    Iree {
+        /// What it was to do: `load the module`, `run prefill_128`.
+        doing: String,
+        /// IREE's answer.
+        source: Cause,
+    },
+
+    /// The bundle does not have what a session needs.
+    #[error("the bundle does not fit this program: {0}")]
+    Unsupported(String),
+
+    /// The context asked for is not one that the bundle has.
+    #[error(
+        "context of {asked} tokens, expected 1 to {context}\n\
+         hint: the bundle was compiled for {context}: compile it again with another --ctx"
+    )]
+    Context {
+        /// Tokens asked for.
+        asked: usize,
+        /// Tokens that the bundle was compiled for.
+        context: usize,
+    },
+
+    /// Nothing to append.
+    #[error("the prompt has no tokens, expected at least one")]
+    NoTokens,
+
+    /// An id that the model does not know.
+    #[error("token {index} is {token}, expected 0 to {}", vocab.saturating_sub(1))]
+    TokenOutOfRange {
+        /// The id.
+        token: u32,
+        /// Its place among the tokens given, from 0.
+        index: usize,
+        /// Ids that the model knows.
+        vocab: usize,
+    },
+
+    /// More tokens than the cache has room for.
+    #[error(
+        "{tokens} tokens at position {position}, expected at most {}: the context is {context}\n\
+         hint: shorten the prompt, raise --ctx-size if it was given, or compile the bundle again with a larger --ctx",
+        context.saturating_sub(*position)
+    )]
+    TooLong {
+        /// Tokens to append.
+        tokens: usize,
+        /// Tokens in the cache.
+        position: usize,
+        /// Tokens that the cache holds.
+        context: usize,
+    },
+
+    /// A rewind that goes forward.
+    #[error("cannot rewind to {target}, expected at most {position}")]
+    Rewind {
+        /// The position asked for.
+        target: usize,
+        /// The session's position.
+        position: usize,
+    },
+
+    /// Logits were asked for before any token.
+    #[error("no logits: no token was appended since the session's start or its last rewind")]
+    NoLogits,
+
+    /// The model's answer is not a distribution.
+    #[error("the logit of token {token} is {value}, expected a number")]
+    BadLogit {
+        /// The first such token.
+        token: usize,
+        /// Its logit.
+        value: f32,
+    },
+
+    /// Sampling settings that mean nothing.
+    #[error("{name} is {value}, expected {expected}")]
+    BadSampling {
+        /// The setting.
+        name: &'static str,
+        /// Its value.
+        value: f32,
+        /// What it may be.
+        expected: &'static str,
+    },
+
+    /// The bundle has no weights and none were given.
+    #[error(
+        "{} carries no weights\nhint: name the checkpoint's folder with --weights",
+        .0.display()
+    )]
+    NoWeights(PathBuf),
+
+    /// A folder without weights.
+    #[error("no weights in {}: expected model.safetensors or model.safetensors.index.json", .0.display())]
+    NoWeightsInFolder(PathBuf),
+
+    /// A file that is damaged or not what its name says.
+    #[error("{} is damaged: {reason}", path.display())]
+    Damaged {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        reason: String,
+    },
+
+    /// Two files that both have a tensor.
+    #[error(
+        "tensor `{}` is both in {} and in {}, expected it in one",
+        name.escape_default(), first.display(), second.display()
+    )]
+    DuplicateTensor {
+        /// The tensor.
+        name: String,
+        /// One file.
+        first: PathBuf,
+        /// The other.
+        second: PathBuf,
+    },
+
+    /// Weights of another model than the bundle's.
+    #[error(
+        "the weights do not fit the bundle: {} of {expected} tensors{}\n\
+         hint: give the checkpoint that the bundle was compiled from, or compile it for this one",
+        problems.len(),
+        problems.iter().map(|line| format!("\n  {line}")).collect::<String>()
+    )]
+    WeightsMismatch {
+        /// One line for each tensor that is missing or of another type.
+        problems: Vec<String>,
+        /// Tensors that the bundle needs.
+        expected: usize,
+    },
+
+    /// A file of the checkpoint that is not JSON, or not of its form.
+    #[error("cannot understand {file}")]
+    Json {
+        /// Its name: `generation_config.json`.
+        file: String,
+        /// Where and why.
+        source: serde_json::Error,
+    },
+
+    /// The bundle has no tokenizer.
+    #[error(
+        "{} carries no tokenizer\n\
+         hint: give token ids with --tokens, or compile the bundle from a folder with a tokenizer.json",
+        .0.display()
+    )]
+    NoTokenizer(PathBuf),
+
+    /// The tokenizer failed.
+    #[error("cannot {doing}")]
+    Tokenizer {
+        /// What it was to do.
+        doing: &'static str,
+        /// The tokenizer's answer.
+        source: Cause,
+    },
+
+    /// The checkpoint says nothing of how a chat is written.
+    #[error(
+        "{} carries no chat template\nhint: leave out --chat and --system to continue the text as it is",
+        .0.display()
+    )]
+    NoChatTemplate(PathBuf),
+
+    /// The chat template cannot be parsed or refuses the chat.
+    #[error("the chat template failed: {0}")]
+    ChatTemplate(String),
+
+    /// Reading failed.
+    #[error("cannot read {}", path.display())]
+    Read {
+        /// The file or folder.
+        path: PathBuf,
+        /// The system's answer.
+        source: io::Error,
+    },
+}
+
+impl Error {
+    /// For `map_err` of a read.
+    pub(crate) fn read(path: impl Into<PathBuf>) -> impl FnOnce(io::Error) -> Self {
+        let path = path.into();
+        |source| Self::Read { path, source }
+    }
+}
+
+fn hint_line(hint: &str) -> String {
+    if hint.is_empty() { String::new() } else { format!("\nhint: {hint}") }
+}

@@ -1,0 +1,468 @@
+//! Everything unsafe: files mapped into memory, and IREE behind the C shim in `native/`.
+//!
+//! The types here own what they stand for and keep alive what it depends on: a [`Tensor`] keeps its module, a module
+//! the memory of its program and its parameters, and all of them the device. None is `Send`: IREE's contexts are not
+//! to be used from two threads, and two of these values may share one.
+
+#![allow(unsafe_code)]
+
+use std::{fs::File, io, path::Path};
+
+use memmap2::Mmap;
+
+#[cfg(feature = "iree")]
+pub(crate) use iree::{Call, Device, Error, Module, Tensor, devices};
+
+/// Maps a file for reading.
+pub(crate) fn map(path: &Path) -> io::Result<Mmap> {
+    let file = File::open(path)?;
+    // SAFETY: the mapping is private and read-only. That nobody truncates or rewrites the file meanwhile cannot be
+    // checked from here; bundles and checkpoints are written under another name and renamed, never in place.
+    unsafe { Mmap::map(&file) }
+}
+
+#[cfg(test)]
+#[cfg(feature = "iree")]
+pub(crate) mod tests;
+
+#[cfg(feature = "iree")]
+mod iree {
+    use std::{
+        ffi::c_void,
+        ptr::{self, NonNull},
+        rc::Rc,
+    };
+
+    use memmap2::Mmap;
+    use safetensors::Dtype;
+
+    use crate::weights::Weights;
+
+    /// What IREE answered instead of a result.
+    #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+    #[error("{status}: {message}")]
+    pub(crate) struct Error {
+        status: String,
+        message: String,
+    }
+
+    impl Error {
+        fn invalid(message: String) -> Self {
+            Self { status: "invalid argument".into(), message }
+        }
+    }
+
+    /// The names of the devices that `driver` sees.
+    pub(crate) fn devices(driver: &str) -> Result<Vec<String>, Error> {
+        unsafe extern "C" fn found(user: *mut c_void, name: raw::String) {
+            // SAFETY: `user` is the vector passed below, which nothing else uses during the call.
+            let names = unsafe { &mut *user.cast::<Vec<String>>() };
+            // SAFETY: the shim passes a name that lives until this function returns.
+            names.push(unsafe { name.to_string() });
+        }
+        let mut names = Vec::<String>::new();
+        // SAFETY: the string outlives the call; `found` is given the vector it expects.
+        check(unsafe {
+            raw::mlxcel_driver_list(raw::String::new(driver), found, ptr::from_mut(&mut names).cast())
+        })?;
+        Ok(names)
+    }
+
+    /// A device that programs run on.
+    #[derive(Debug, Clone)]
+    pub(crate) struct Device(Rc<DeviceHandle>);
+
+    #[derive(Debug)]
+    struct DeviceHandle(NonNull<raw::Device>);
+
+    impl Device {
+        /// A device of `driver`: the one with that index, or the one the driver prefers. `threads` is for local-task:
+        /// how many workers, by default one for each physical core.
+        pub(crate) fn create(
+            driver: &str,
+            index: Option<u32>,
+            threads: Option<usize>,
+        ) -> Result<Self, Error> {
+            let mut device = ptr::null_mut();
+            // SAFETY: the string outlives the call and `device` is a place for the result.
+            check(unsafe {
+                raw::mlxcel_device_create(
+                    raw::String::new(driver),
+                    index.map_or(-1, i64::from),
+                    threads.unwrap_or(0),
+                    &raw mut device,
+                )
+            })?;
+            Ok(Self(Rc::new(DeviceHandle(created(device)))))
+        }
+
+        /// Workers of a local-task device; 1 for others.
+        pub(crate) fn threads(&self) -> usize {
+            // SAFETY: the handle is alive as long as `self`.
+            unsafe { raw::mlxcel_device_threads(self.0.0.as_ptr()) }
+        }
+    }
+
+    impl Drop for DeviceHandle {
+        fn drop(&mut self) {
+            // SAFETY: the only owner frees it, once; modules hold a `Device` and are gone before it.
+            unsafe { raw::mlxcel_device_free(self.0.as_ptr()) }
+        }
+    }
+
+    /// A program loaded on a device.
+    #[derive(Debug)]
+    pub(crate) struct Module(Rc<ModuleHandle>);
+
+    #[derive(Debug)]
+    struct ModuleHandle {
+        raw: NonNull<raw::Module>,
+        device: Device,
+        // What `raw` points into.
+        _program: Mmap,
+        _weights: Weights,
+    }
+
+    impl Module {
+        /// Loads a program with the `parameters` of `weights` that it may ask for, and runs its initialisers.
+        ///
+        /// A program for the CPU is native code: loading it is running it, with all that this process may do.
+        pub(crate) fn load(
+            device: &Device,
+            program: Mmap,
+            weights: Weights,
+            scope: &str,
+            parameters: &[&str],
+        ) -> Result<Self, Error> {
+            let parameters = parameters
+                .iter()
+                .map(|&name| {
+                    let data =
+                        weights.tensor(name).ok_or_else(|| Error::invalid(format!("no tensor '{name}'")))?;
+                    Ok(raw::Parameter {
+                        name: raw::String::new(name),
+                        data: data.as_ptr(),
+                        length: data.len(),
+                    })
+                })
+                .collect::<Result<Vec<_>, Error>>()?;
+            let mut module = ptr::null_mut();
+            // SAFETY: the device is alive. The strings outlive the call, during which the shim copies them. The bytes
+            // of the program and of the tensors lie in read-only mappings, which do not move when their owners are
+            // moved into the handle below; every value that IREE's objects are reached through holds that handle.
+            check(unsafe {
+                raw::mlxcel_module_load(
+                    device.0.0.as_ptr(),
+                    program.as_ptr(),
+                    program.len(),
+                    raw::String::new(scope),
+                    parameters.as_ptr(),
+                    parameters.len(),
+                    &raw mut module,
+                )
+            })?;
+            let raw = created(module);
+            Ok(Self(Rc::new(ModuleHandle {
+                raw,
+                device: device.clone(),
+                _program: program,
+                _weights: weights,
+            })))
+        }
+    }
+
+    impl Drop for ModuleHandle {
+        fn drop(&mut self) {
+            // SAFETY: the only owner frees it, once, and before the device and the memory it points into, which are
+            // fields of `self`. Calls and tensors hold the handle, so none is left.
+            unsafe { raw::mlxcel_module_free(self.raw.as_ptr()) }
+        }
+    }
+
+    /// A function of a module that takes numbers of type i32, with its inputs on the device.
+    #[derive(Debug)]
+    pub(crate) struct Call {
+        raw: NonNull<raw::Call>,
+        /// Elements of each input.
+        inputs: Vec<usize>,
+        module: Rc<ModuleHandle>,
+    }
+
+    impl Call {
+        /// Finds `name` (`module.function`) and allocates inputs of these shapes.
+        pub(crate) fn new(module: &Module, name: &str, shapes: &[&[usize]]) -> Result<Self, Error> {
+            let dtype = raw::dtype(i32::DTYPE);
+            let inputs: Vec<raw::Type> = shapes
+                .iter()
+                .map(|dims| raw::Type { dtype, rank: dims.len(), dims: dims.as_ptr() })
+                .collect();
+            let mut call = ptr::null_mut();
+            // SAFETY: the module is alive; name, types and shapes outlive the call.
+            check(unsafe {
+                raw::mlxcel_call_create(
+                    module.0.raw.as_ptr(),
+                    raw::String::new(name),
+                    inputs.as_ptr(),
+                    inputs.len(),
+                    &raw mut call,
+                )
+            })?;
+            let raw = created(call);
+            let inputs = (0..inputs.len())
+                // SAFETY: the call was created with that many inputs.
+                .map(|input| unsafe { raw::mlxcel_call_input_size(raw.as_ptr(), input) } / size_of::<i32>())
+                .collect();
+            Ok(Self { raw, inputs, module: Rc::clone(&module.0) })
+        }
+
+        /// Copies the inputs to the device, runs the function and waits for it. The results stay on the device.
+        pub(crate) fn invoke(&mut self, inputs: &[&[i32]]) -> Result<Vec<Tensor>, Error> {
+            if !inputs.iter().map(|input| input.len()).eq(self.inputs.iter().copied()) {
+                let found: Vec<usize> = inputs.iter().map(|input| input.len()).collect();
+                return Err(Error::invalid(format!(
+                    "inputs of {found:?} numbers, expected {:?}",
+                    self.inputs
+                )));
+            }
+            let inputs: Vec<*const c_void> = inputs.iter().map(|input| input.as_ptr().cast()).collect();
+            // SAFETY: there are as many inputs as the call was created with, each of the size checked above, and the
+            // shim has copied them when it returns.
+            check(unsafe { raw::mlxcel_call_invoke(self.raw.as_ptr(), inputs.as_ptr()) })?;
+            // SAFETY: the handle is alive as long as `self`.
+            let count = unsafe { raw::mlxcel_call_output_count(self.raw.as_ptr()) };
+            (0..count).map(|_| self.take_output()).collect()
+        }
+
+        fn take_output(&mut self) -> Result<Tensor, Error> {
+            let mut tensor = ptr::null_mut();
+            // SAFETY: the handle is alive as long as `self`; the shim checks that there is a result.
+            check(unsafe { raw::mlxcel_call_take_output(self.raw.as_ptr(), &raw mut tensor) })?;
+            Ok(Tensor { raw: created(tensor), module: Rc::clone(&self.module) })
+        }
+    }
+
+    impl Drop for Call {
+        fn drop(&mut self) {
+            // SAFETY: the only owner frees it, once, and before the module, which is a field of `self`.
+            unsafe { raw::mlxcel_call_free(self.raw.as_ptr()) }
+        }
+    }
+
+    /// A result on the device.
+    #[derive(Debug)]
+    pub(crate) struct Tensor {
+        raw: NonNull<raw::Tensor>,
+        // The memory may be the module's: a parameter, say.
+        module: Rc<ModuleHandle>,
+    }
+
+    impl Tensor {
+        pub(crate) fn shape(&self) -> Vec<usize> {
+            // SAFETY: the handle is alive as long as `self`.
+            let rank = unsafe { raw::mlxcel_tensor_rank(self.raw.as_ptr()) };
+            // SAFETY: as above, and every axis is below the rank.
+            (0..rank).map(|axis| unsafe { raw::mlxcel_tensor_dim(self.raw.as_ptr(), axis) }).collect()
+        }
+
+        /// The elements, copied to the host.
+        pub(crate) fn read<T: Element>(&self) -> Result<Vec<T>, Error> {
+            // SAFETY: the handle is alive as long as `self`.
+            let (dtype, size) = unsafe {
+                (raw::mlxcel_tensor_dtype(self.raw.as_ptr()), raw::mlxcel_tensor_size(self.raw.as_ptr()))
+            };
+            if dtype != raw::dtype(T::DTYPE) || !size.is_multiple_of(size_of::<T>()) {
+                return Err(Error::invalid(format!(
+                    "a result of shape {:?} and {size} bytes is not of {:?}",
+                    self.shape(),
+                    T::DTYPE
+                )));
+            }
+            let mut values = vec![T::default(); size / size_of::<T>()];
+            // SAFETY: device and tensor are alive; `values` has exactly `size` bytes, and every pattern of bits is a
+            // value of the type (see `Element`).
+            check(unsafe {
+                raw::mlxcel_tensor_read(
+                    self.module.device.0.0.as_ptr(),
+                    self.raw.as_ptr(),
+                    values.as_mut_ptr().cast(),
+                    size,
+                )
+            })?;
+            Ok(values)
+        }
+    }
+
+    impl Drop for Tensor {
+        fn drop(&mut self) {
+            // SAFETY: the only owner frees it, once, and before the module, which is a field of `self`.
+            unsafe { raw::mlxcel_tensor_free(self.raw.as_ptr()) }
+        }
+    }
+
+    /// A type of elements that can be read as they are.
+    ///
+    /// # Safety
+    /// Every pattern of bits must be a value, and `DTYPE` must say what they mean.
+    pub(crate) unsafe trait Element: Copy + Default {
+        /// What the device calls it.
+        const DTYPE: Dtype;
+    }
+
+    // SAFETY: every pattern of 32 bits is an i32.
+    unsafe impl Element for i32 {
+        const DTYPE: Dtype = Dtype::I32;
+    }
+
+    // SAFETY: every pattern of 32 bits is an f32.
+    unsafe impl Element for f32 {
+        const DTYPE: Dtype = Dtype::F32;
+    }
+
+    /// The shim leaves a value wherever it reports no error.
+    fn created<T>(pointer: *mut T) -> NonNull<T> {
+        NonNull::new(pointer).expect("the shim gave neither a value nor an error")
+    }
+
+    fn check(error: *mut raw::Error) -> Result<(), Error> {
+        // SAFETY: the shim returns null or an error that lives until it is freed.
+        let Some(found) = (unsafe { error.as_ref() }) else { return Ok(()) };
+        // SAFETY: its strings live as long as it does.
+        let (code, text) = unsafe { (found.status.to_string(), found.message.to_string()) };
+        // SAFETY: freed once, and `found` is not used any more.
+        unsafe { raw::mlxcel_error_free(error) };
+        Err(Error { status: code.to_lowercase().replace('_', " "), message: message(&code, &text) })
+    }
+
+    /// What happened, of `file.c:12: CODE; what happened; while doing something\n[ 0] in some frame`.
+    fn message(code: &str, text: &str) -> String {
+        let start = text.find(code).map_or(0, |at| at + code.len());
+        let text = text[start..].trim_start_matches([';', ' ']);
+        let end = text.find("; while ").unwrap_or(text.len());
+        text[..end].lines().map(str::trim).collect::<Vec<_>>().join(" ").trim_end_matches('.').to_string()
+    }
+
+    /// `native/shim.h`.
+    mod raw {
+        use std::ffi::c_void;
+
+        use safetensors::Dtype;
+
+        #[repr(C)]
+        pub(super) struct Device(c_void);
+        #[repr(C)]
+        pub(super) struct Module(c_void);
+        #[repr(C)]
+        pub(super) struct Call(c_void);
+        #[repr(C)]
+        pub(super) struct Tensor(c_void);
+
+        #[repr(C)]
+        pub(super) struct String {
+            data: *const u8,
+            length: usize,
+        }
+
+        #[repr(C)]
+        pub(super) struct Error {
+            pub(super) status: String,
+            pub(super) message: String,
+        }
+
+        #[repr(C)]
+        pub(super) struct Parameter {
+            pub(super) name: String,
+            pub(super) data: *const u8,
+            pub(super) length: usize,
+        }
+
+        #[repr(C)]
+        pub(super) struct Type {
+            pub(super) dtype: u32,
+            pub(super) rank: usize,
+            pub(super) dims: *const usize,
+        }
+
+        impl String {
+            pub(super) fn new(text: &str) -> Self {
+                Self { data: text.as_ptr(), length: text.len() }
+            }
+
+            /// # Safety
+            /// The bytes must be alive.
+            pub(super) unsafe fn to_string(&self) -> std::string::String {
+                if self.length == 0 {
+                    return std::string::String::new();
+                }
+                // SAFETY: the caller's promise; the pointer is not null, because there are bytes.
+                let bytes = unsafe { std::slice::from_raw_parts(self.data, self.length) };
+                std::string::String::from_utf8_lossy(bytes).into_owned()
+            }
+        }
+
+        /// `mlxcel_dtype_t`; 0 is a type that the shim does not know and refuses.
+        pub(super) fn dtype(dtype: Dtype) -> u32 {
+            match dtype {
+                Dtype::BOOL => 1,
+                Dtype::I8 => 2,
+                Dtype::I16 => 3,
+                Dtype::I32 => 4,
+                Dtype::I64 => 5,
+                Dtype::F16 => 6,
+                Dtype::BF16 => 7,
+                Dtype::F32 => 8,
+                Dtype::F64 => 9,
+                _ => 0,
+            }
+        }
+
+        unsafe extern "C" {
+            pub(super) fn mlxcel_error_free(error: *mut Error);
+            pub(super) fn mlxcel_driver_list(
+                driver: String,
+                found: unsafe extern "C" fn(*mut c_void, String),
+                user: *mut c_void,
+            ) -> *mut Error;
+            pub(super) fn mlxcel_device_create(
+                driver: String,
+                index: i64,
+                threads: usize,
+                device: *mut *mut Device,
+            ) -> *mut Error;
+            pub(super) fn mlxcel_device_threads(device: *const Device) -> usize;
+            pub(super) fn mlxcel_device_free(device: *mut Device);
+            pub(super) fn mlxcel_module_load(
+                device: *mut Device,
+                vmfb: *const u8,
+                vmfb_length: usize,
+                scope: String,
+                parameters: *const Parameter,
+                parameter_count: usize,
+                module: *mut *mut Module,
+            ) -> *mut Error;
+            pub(super) fn mlxcel_module_free(module: *mut Module);
+            pub(super) fn mlxcel_call_create(
+                module: *mut Module,
+                name: String,
+                inputs: *const Type,
+                input_count: usize,
+                call: *mut *mut Call,
+            ) -> *mut Error;
+            pub(super) fn mlxcel_call_input_size(call: *const Call, input: usize) -> usize;
+            pub(super) fn mlxcel_call_invoke(call: *mut Call, inputs: *const *const c_void) -> *mut Error;
+            pub(super) fn mlxcel_call_output_count(call: *const Call) -> usize;
+            pub(super) fn mlxcel_call_take_output(call: *mut Call, tensor: *mut *mut Tensor) -> *mut Error;
+            pub(super) fn mlxcel_call_free(call: *mut Call);
+            pub(super) fn mlxcel_tensor_dtype(tensor: *const Tensor) -> u32;
+            pub(super) fn mlxcel_tensor_rank(tensor: *const Tensor) -> usize;
+            pub(super) fn mlxcel_tensor_dim(tensor: *const Tensor, axis: usize) -> usize;
+            pub(super) fn mlxcel_tensor_size(tensor: *const Tensor) -> usize;
+            pub(super) fn mlxcel_tensor_read(
+                device: *mut Device,
+                tensor: *mut Tensor,
+                target: *mut c_void,
+                length: usize,
+            ) -> *mut Error;
+            pub(super) fn mlxcel_tensor_free(tensor: *mut Tensor);
+        }
+    }
+}

@@ -1,0 +1,303 @@
+//! A session on IREE: it fills the calls that the manifest describes and keeps the results on the device.
+
+use mlxcel_artifacts::{
+    Bundle, Driver, IREE_VERSION, Machine, Manifest, choose,
+    signature::{ArgumentKind, Entry, MODULE_NAME, OutcomeKind, PARAMETER_SCOPE, Role},
+};
+
+use super::LoadOptions;
+use crate::{
+    Error,
+    device::DeviceSpec,
+    ffi::{self, Call, Device, Module, Tensor},
+    session::{Capabilities, Session, check_append, check_rewind},
+    weights::Weights,
+};
+
+const _: () = assert!(
+    same(IREE_VERSION.as_bytes(), env!("MLXCEL_IREE_VERSION").as_bytes()),
+    "the iree source is of another version than the bundles of this workspace: see IREE_VERSION in mlxcel-artifacts"
+);
+
+/// A module on a device, with one sequence in its cache.
+pub(super) struct IreeSession {
+    capabilities: Capabilities,
+    /// Ascending by size.
+    prefill: Vec<EntryPoint>,
+    /// Ascending by size.
+    decode: Vec<EntryPoint>,
+    position: usize,
+    /// After the last token appended.
+    logits: Option<Tensor>,
+}
+
+/// A function of the module.
+struct EntryPoint {
+    name: String,
+    /// Tokens of a prefill, cache positions of a step.
+    size: usize,
+    call: Call,
+    arguments: Vec<(ArgumentKind, Vec<i32>)>,
+    /// Places among the results.
+    next_token: usize,
+    logits: usize,
+}
+
+impl IreeSession {
+    pub(super) fn load(bundle: &Bundle, weights: Weights, options: &LoadOptions) -> Result<Self, Error> {
+        let manifest = bundle.manifest();
+        let plan = &manifest.plan;
+        if plan.batch != 1 {
+            return Err(Error::Unsupported(format!("it has {} rows a call, expected 1", plan.batch)));
+        }
+        let context = options.context.unwrap_or(plan.context);
+        if context == 0 || context > plan.context {
+            return Err(Error::Context { asked: context, context: plan.context });
+        }
+        weights.check(&manifest.parameters)?;
+        let (_, target) = choose(manifest, &Machine::this(), &drivers(manifest, options.device))?;
+        let (device, description) = open_device(options, target.driver)?;
+
+        let vmfb = bundle.blob_path(&target.vmfb);
+        let program = ffi::map(&vmfb).map_err(Error::read(vmfb))?;
+        let parameters: Vec<&str> = manifest.parameters.iter().map(|p| p.name.as_str()).collect();
+        let module = Module::load(&device, program, weights, PARAMETER_SCOPE, &parameters)
+            .map_err(failed(|| "load the module".into()))?;
+
+        let (prefill, decode) = entry_points(&module, &manifest.entries)?;
+        let sizes = |entries: &[EntryPoint]| entries.iter().map(|entry| entry.size).collect();
+        let capabilities = Capabilities {
+            context,
+            vocab: plan.vocab,
+            prefill: sizes(&prefill),
+            decode: sizes(&decode),
+            device: description,
+        };
+        Ok(Self { capabilities, prefill, decode, position: 0, logits: None })
+    }
+
+    /// Appends what one call takes.
+    fn append(
+        &mut self,
+        role: fn(&mut Self) -> &mut [EntryPoint],
+        index: usize,
+        tokens: &[u32],
+    ) -> Result<u32, Error> {
+        // First, so that its memory serves this call.
+        self.logits = None;
+        let (position, vocab) = (self.position, self.capabilities.vocab);
+        let entry = &mut role(self)[index];
+        let (next, logits) = entry.run(tokens, position, vocab)?;
+        self.position += tokens.len();
+        self.logits = Some(logits);
+        Ok(next)
+    }
+}
+
+impl Session for IreeSession {
+    fn capabilities(&self) -> &Capabilities {
+        &self.capabilities
+    }
+
+    fn position(&self) -> usize {
+        self.position
+    }
+
+    fn rewind(&mut self, position: usize) -> Result<(), Error> {
+        check_rewind(self.position, position)?;
+        // What lies behind the position in the cache is overwritten before it is read.
+        self.position = position;
+        self.logits = None;
+        Ok(())
+    }
+
+    fn prefill(&mut self, tokens: &[u32]) -> Result<u32, Error> {
+        check_append(&self.capabilities, self.position, tokens)?;
+        let (mut rest, mut next) = (tokens, 0);
+        while !rest.is_empty() {
+            let index = chunk(&self.capabilities.prefill, rest.len());
+            let (head, tail) = rest.split_at(rest.len().min(self.capabilities.prefill[index]));
+            next = self.append(|session| &mut session.prefill, index, head)?;
+            rest = tail;
+        }
+        Ok(next)
+    }
+
+    fn decode_step(&mut self, token: u32) -> Result<u32, Error> {
+        check_append(&self.capabilities, self.position, &[token])?;
+        // A manifest is valid only if its largest bucket holds the context.
+        let index = self.capabilities.decode.partition_point(|&cache| cache <= self.position);
+        self.append(|session| &mut session.decode, index, &[token])
+    }
+
+    fn logits(&mut self) -> Result<Vec<f32>, Error> {
+        let logits = self.logits.as_ref().ok_or(Error::NoLogits)?;
+        let values = logits.read::<f32>().map_err(failed(|| "read the logits".into()))?;
+        if values.len() != self.capabilities.vocab {
+            let (found, expected) = (values.len(), self.capabilities.vocab);
+            return Err(Error::Unsupported(format!("it gives {found} logits, expected {expected}")));
+        }
+        Ok(values)
+    }
+}
+
+impl EntryPoint {
+    fn new(module: &Module, entry: &Entry) -> Result<Self, Error> {
+        let name = &entry.name;
+        let shapes: Vec<&[usize]> =
+            entry.arguments.iter().map(|argument| argument.shape.as_slice()).collect();
+        let call = Call::new(module, &format!("{MODULE_NAME}.{name}"), &shapes)
+            .map_err(failed(|| format!("prepare {name}")))?;
+        let arguments = entry.arguments.iter().map(|a| (a.kind, vec![0; a.shape.iter().product()])).collect();
+        let size = match entry.role {
+            Role::Prefill { tokens } => tokens,
+            Role::Decode { cache } => cache,
+        };
+        // A valid manifest has both; a place that does not exist is an error when it is read.
+        let place =
+            |kind| entry.results.iter().position(|outcome| outcome.kind == kind).unwrap_or(usize::MAX);
+        let (next_token, logits) = (place(OutcomeKind::NextToken), place(OutcomeKind::Logits));
+        Ok(Self { name: name.clone(), size, call, arguments, next_token, logits })
+    }
+
+    /// Runs it on the one row; gives the next token and the logits.
+    fn run(&mut self, tokens: &[u32], position: usize, vocab: usize) -> Result<(u32, Tensor), Error> {
+        // A manifest is valid only if the vocabulary and the context fit an i32.
+        for (kind, values) in &mut self.arguments {
+            match kind {
+                ArgumentKind::Tokens => {
+                    // What is behind the tokens is padding; any id will do.
+                    values.fill(0);
+                    values.iter_mut().zip(tokens).for_each(|(value, &token)| *value = token as i32);
+                }
+                ArgumentKind::Positions => values.fill(position as i32),
+                ArgumentKind::Lengths => values.fill(tokens.len() as i32),
+                // The padding too: its keys and values are written.
+                ArgumentKind::End => values.fill((position + self.size) as i32),
+            }
+        }
+        let inputs: Vec<&[i32]> = self.arguments.iter().map(|(_, values)| values.as_slice()).collect();
+        let mut results = self.call.invoke(&inputs).map_err(failed(|| format!("run {}", self.name)))?;
+        if results.len() <= self.next_token.max(self.logits) {
+            let (found, name) = (results.len(), &self.name);
+            return Err(Error::Unsupported(format!(
+                "{name} gives {found} results, expected a token and logits"
+            )));
+        }
+        let next =
+            results[self.next_token].read::<i32>().map_err(failed(|| format!("read from {}", self.name)))?;
+        let next = next.first().and_then(|&id| u32::try_from(id).ok()).filter(|&id| (id as usize) < vocab);
+        let next = next
+            .ok_or_else(|| Error::Unsupported(format!("{} gives no token of the vocabulary", self.name)))?;
+        Ok((next, results.swap_remove(self.logits)))
+    }
+}
+
+/// The functions of the module, ascending by size.
+fn entry_points(module: &Module, entries: &[Entry]) -> Result<(Vec<EntryPoint>, Vec<EntryPoint>), Error> {
+    let (mut prefill, mut decode) = (Vec::new(), Vec::new());
+    for entry in entries {
+        let list = match entry.role {
+            Role::Prefill { .. } => &mut prefill,
+            Role::Decode { .. } => &mut decode,
+        };
+        list.push(EntryPoint::new(module, entry)?);
+    }
+    prefill.sort_by_key(|entry: &EntryPoint| entry.size);
+    decode.sort_by_key(|entry: &EntryPoint| entry.size);
+    Ok((prefill, decode))
+}
+
+/// The bucket for the head of a prompt of `tokens`: the smallest that holds all of it if more than half of it would be
+/// used, else the largest that the tokens fill.
+fn chunk(buckets: &[usize], tokens: usize) -> usize {
+    let holds = buckets.partition_point(|&bucket| bucket < tokens);
+    match buckets.get(holds) {
+        Some(&bucket) if holds == 0 || tokens > bucket / 2 => holds,
+        _ => holds.saturating_sub(1),
+    }
+}
+
+/// The drivers to look for targets of, in order of preference.
+fn drivers(manifest: &Manifest, device: DeviceSpec) -> Vec<Driver> {
+    if let Some(driver) = device.driver() {
+        return vec![driver];
+    }
+    // Asking for the devices initialises the driver, which takes its time.
+    let wanted = manifest.targets.values().any(|target| target.driver == Driver::Cuda);
+    if wanted && ffi::devices("cuda").is_ok_and(|devices| !devices.is_empty()) {
+        return vec![Driver::Cuda, Driver::Local];
+    }
+    vec![Driver::Local]
+}
+
+/// The device, and what to tell people of it.
+fn open_device(options: &LoadOptions, driver: Driver) -> Result<(Device, String), Error> {
+    let spec = match (options.device, driver) {
+        (DeviceSpec::Auto, Driver::Local) => DeviceSpec::LocalTask,
+        (DeviceSpec::Auto, Driver::Cuda) => DeviceSpec::Cuda(None),
+        (DeviceSpec::Auto, Driver::Vulkan) => DeviceSpec::Vulkan(None),
+        (named, _) => named,
+    };
+    let device = Device::create(spec.kind(), spec.index(), options.threads).map_err(|error| {
+        Error::Device { device: spec.to_string(), hint: hint(spec), source: Box::new(error) }
+    })?;
+    let description = match spec {
+        DeviceSpec::LocalTask => match device.threads() {
+            1 => "local-task, 1 thread".into(),
+            threads => format!("local-task, {threads} threads"),
+        },
+        _ => match name(spec) {
+            Some(name) => format!("{spec}, {name}"),
+            None => spec.to_string(),
+        },
+    };
+    Ok((device, description))
+}
+
+/// The device's own name, when it is certain which one it is.
+fn name(spec: DeviceSpec) -> Option<String> {
+    if spec.driver() == Some(Driver::Local) {
+        return None;
+    }
+    let mut names = ffi::devices(spec.kind()).ok()?;
+    match spec.index() {
+        Some(index) => names.into_iter().nth(index as usize),
+        None if names.len() == 1 => names.pop(),
+        None => None,
+    }
+}
+
+/// What to do when the device cannot be opened.
+fn hint(spec: DeviceSpec) -> String {
+    let other = "or run on the cpu with --device local-task, if the bundle has a cpu target";
+    match (spec, ffi::devices(spec.kind())) {
+        (DeviceSpec::Cuda(_), Err(_)) => format!("install NVIDIA's driver, {other}"),
+        (DeviceSpec::Vulkan(_), Err(_)) => format!("install a Vulkan driver, {other}"),
+        (DeviceSpec::Cuda(_) | DeviceSpec::Vulkan(_), Ok(names)) => {
+            let list: Vec<String> =
+                names.iter().enumerate().map(|(i, name)| format!("{}:{i} ({name})", spec.kind())).collect();
+            if list.is_empty() {
+                format!("there is no such device, {other}")
+            } else {
+                format!("there is {}", list.join(", "))
+            }
+        }
+        _ => String::new(),
+    }
+}
+
+fn failed(doing: impl FnOnce() -> String) -> impl FnOnce(ffi::Error) -> Error {
+    |error| Error::Iree { doing: doing(), source: Box::new(error) }
+}
+
+const fn same(a: &[u8], b: &[u8]) -> bool {
+    let mut i = 0;
+    while i < a.len() && i < b.len() && a[i] == b[i] {
+        i += 1;
+    }
+    i == a.len() && i == b.len()
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,42 @@
+//! Running a bundle: weights mapped, a module loaded on a device, a prompt in, tokens and text out.
+//!
+//! - **A session is a contract.** [`Session`] is one sequence of tokens with its cache on a device. [`load`] makes one of
+//!   a bundle; [`ScriptedSession`] follows a script, so that everything above the contract is tested without a model.
+//! - **Generation is neutral.** [`generate()`], [`generate_greedy`] and [`generate_streaming_greedy`] know sessions and
+//!   token ids, neither IREE nor text. Greedy generation reads the largest logit's id and never the logits.
+//! - **Same seed, same tokens.** [`Sampler`] says in which order it filters, and computes alike on every machine.
+//! - **Weights are not copied.** [`Weights`] maps safetensors files; names, types and shapes are compared with the
+//!   bundle's before anything runs.
+//! - **Text is whole.** [`TextStream`] gives out characters only when all of their bytes have come, and nothing of a stop
+//!   text.
+//! - **All that is unsafe is in `ffi.rs`**, which maps files and calls IREE through a C shim in `native/`. Without the
+//!   feature `iree` nothing native is built, and [`load`] answers [`Error::BuiltWithoutIree`].
+//!
+//! Start reading at [`Session`], then `generate.rs`; `iree.rs` is where a bundle becomes a session. The program is
+//! `src/bin/mlxcel-run`. An [`Error`]'s message may end with `hint:` lines; `mlxcel_artifacts::report` renders one with
+//! its causes.
+
+mod chat;
+mod device;
+mod error;
+mod ffi;
+mod generate;
+mod iree;
+mod sampling;
+mod scripted;
+mod session;
+mod tokenizer;
+mod weights;
+
+pub use chat::{ChatTemplate, Message};
+pub use device::DeviceSpec;
+pub use error::{Cause, Error};
+pub use generate::{
+    Cancel, Generation, Options, StopReason, Timings, generate, generate_greedy, generate_streaming_greedy,
+};
+pub use iree::{LoadOptions, load};
+pub use sampling::{Sampler, Sampling, top_logprobs};
+pub use scripted::{Call, ScriptedSession};
+pub use session::{Capabilities, Session, check_append, check_rewind};
+pub use tokenizer::{Piece, TextStream, Tokenizer, eos_ids};
+pub use weights::Weights;

@@ -1,0 +1,305 @@
+//! Drawing a token from logits.
+//!
+//! The order is llama.cpp's: `top_k` keeps the largest logits, `top_p` the smallest set of those whose probability
+//! reaches p, `min_p` what has at least that share of the best one's probability, and only then the temperature flattens
+//! or sharpens what is left. (In transformers the temperature comes first, so that a high one lets more tokens through
+//! `top_p`.)
+//!
+//! The same seed, settings and logits give the same token on every machine: ties go to the lower id, sums run in a fixed
+//! order in f64, exponentials come from `libm` and random numbers from ChaCha12.
+
+use rand_chacha::{
+    ChaCha12Rng,
+    rand_core::{Rng, SeedableRng},
+};
+
+use crate::Error;
+
+/// How to draw.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Sampling {
+    /// Logits are divided by it, above 0. Below 1 the likely becomes likelier.
+    pub temperature: f32,
+    /// Keep so many of the largest logits; 0 keeps all.
+    pub top_k: usize,
+    /// Keep the most likely tokens until their probability reaches this, above 0; 1 keeps all.
+    pub top_p: f32,
+    /// Keep tokens with at least this share of the best one's probability, 0 to 1; 0 keeps all.
+    pub min_p: f32,
+    /// Where the random numbers start.
+    pub seed: u64,
+}
+
+impl Default for Sampling {
+    /// From the model's own distribution.
+    fn default() -> Self {
+        Self { temperature: 1.0, top_k: 0, top_p: 1.0, min_p: 0.0, seed: 0 }
+    }
+}
+
+/// Draws tokens, one after the other.
+#[derive(Debug, Clone)]
+pub struct Sampler {
+    settings: Sampling,
+    random: ChaCha12Rng,
+}
+
+impl Sampler {
+    /// A sampler at the start of its random numbers.
+    ///
+    /// # Errors
+    /// When a setting is out of its range.
+    pub fn new(settings: Sampling) -> Result<Self, Error> {
+        let Sampling { temperature, top_k: _, top_p, min_p, seed } = settings;
+        let check = |right, name, value, expected| {
+            if right { Ok(()) } else { Err(Error::BadSampling { name, value, expected }) }
+        };
+        let positive = temperature > 0.0 && temperature.is_finite();
+        check(positive, "temperature", temperature, "a number above 0")?;
+        check(top_p > 0.0 && top_p <= 1.0, "top_p", top_p, "above 0 and at most 1")?;
+        check((0.0..=1.0).contains(&min_p), "min_p", min_p, "0 to 1")?;
+        Ok(Self { settings, random: ChaCha12Rng::seed_from_u64(seed) })
+    }
+
+    /// Where its random numbers started.
+    #[must_use]
+    pub fn seed(&self) -> u64 {
+        self.settings.seed
+    }
+
+    /// Draws a token.
+    ///
+    /// # Errors
+    /// When a logit is no number, or all are minus infinity.
+    pub fn sample(&mut self, logits: &[f32]) -> Result<u32, Error> {
+        check(logits)?;
+        let mut kept = candidates(logits, &self.settings);
+        let best = kept.iter().map(|c| c.logit).fold(f32::NEG_INFINITY, f32::max);
+        let temperature = f64::from(self.settings.temperature);
+        let mut total = 0.0;
+        for candidate in &mut kept {
+            total += libm::exp(f64::from(candidate.logit - best) / temperature);
+            candidate.cumulative = total;
+        }
+        // 53 random bits: every such number is an f64.
+        let uniform = (self.random.next_u64() >> 11) as f64 / (1u64 << 53) as f64;
+        let drawn = kept.iter().find(|c| c.cumulative > uniform * total).or(kept.last());
+        drawn.map(|c| c.id).ok_or(Error::NoLogits)
+    }
+}
+
+/// The `count` best ids with the logarithm of their probability, best first.
+///
+/// # Errors
+/// When a logit is no number, or all are minus infinity.
+pub fn top_logprobs(logits: &[f32], count: usize) -> Result<Vec<(u32, f32)>, Error> {
+    check(logits)?;
+    let best = logits.iter().copied().fold(f32::NEG_INFINITY, f32::max);
+    let log_total = f64::from(best) + libm::log(mass(logits.iter().copied(), best));
+    let top = largest(all(logits), count);
+    Ok(top.into_iter().map(|c| (c.id, (f64::from(c.logit) - log_total) as f32)).collect())
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Candidate {
+    id: u32,
+    logit: f32,
+    cumulative: f64,
+}
+
+/// What top-k, top-p and min-p leave, in an order that depends on nothing but the logits.
+fn candidates(logits: &[f32], settings: &Sampling) -> Vec<Candidate> {
+    let &Sampling { top_k, top_p, min_p, temperature: _, seed: _ } = settings;
+    let mut kept = all(logits);
+    if top_k > 0 {
+        kept = largest(kept, top_k);
+    }
+    if top_p < 1.0 {
+        kept = nucleus(kept, f64::from(top_p));
+    }
+    if min_p > 0.0 {
+        let best = kept.iter().map(|c| c.logit).fold(f32::NEG_INFINITY, f32::max);
+        kept.retain(|c| libm::exp(f64::from(c.logit - best)) >= f64::from(min_p));
+    }
+    kept
+}
+
+/// The fewest of the most likely candidates whose probability reaches `p`.
+fn nucleus(candidates: Vec<Candidate>, p: f64) -> Vec<Candidate> {
+    let best = candidates.iter().map(|c| c.logit).fold(f32::NEG_INFINITY, f32::max);
+    let total = mass(candidates.iter().map(|c| c.logit), best);
+    // Sorting a whole vocabulary costs more than a step of a small model; a nucleus is rarely large.
+    let mut count = 64;
+    loop {
+        let mut top = largest(candidates.clone(), count);
+        let mut sum = 0.0;
+        let end = top.iter().position(|c| {
+            sum += libm::exp(f64::from(c.logit - best));
+            sum >= p * total
+        });
+        if end.is_some() || top.len() == candidates.len() {
+            top.truncate(end.map_or(top.len(), |end| end + 1));
+            return top;
+        }
+        count *= 8;
+    }
+}
+
+/// The `count` largest, sorted.
+fn largest(mut candidates: Vec<Candidate>, count: usize) -> Vec<Candidate> {
+    let order = |a: &Candidate, b: &Candidate| match b.logit.total_cmp(&a.logit) {
+        // The two zeros are one value.
+        _ if a.logit == b.logit => a.id.cmp(&b.id),
+        other => other,
+    };
+    if count < candidates.len() && count > 0 {
+        candidates.select_nth_unstable_by(count - 1, order);
+    }
+    candidates.truncate(count);
+    candidates.sort_unstable_by(order);
+    candidates
+}
+
+fn all(logits: &[f32]) -> Vec<Candidate> {
+    let ids = 0u32..;
+    ids.zip(logits).map(|(id, &logit)| Candidate { id, logit, cumulative: 0.0 }).collect()
+}
+
+/// The sum of the probabilities, in units of the best one's.
+fn mass(logits: impl Iterator<Item = f32>, best: f32) -> f64 {
+    logits.map(|logit| libm::exp(f64::from(logit - best))).sum()
+}
+
+/// Minus infinity is a number here: it is how a model rules a token out.
+fn check(logits: &[f32]) -> Result<(), Error> {
+    let bad = |value: f32| value.is_nan() || value == f32::INFINITY;
+    if let Some(token) = logits.iter().position(|&value| bad(value)) {
+        return Err(Error::BadLogit { token, value: logits[token] });
+    }
+    if logits.iter().all(|&value| value == f32::NEG_INFINITY) {
+        return Err(logits.first().map_or(Error::NoLogits, |&value| Error::BadLogit { token: 0, value }));
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn kept(logits: &[f32], settings: Sampling) -> Vec<u32> {
+        candidates(logits, &settings).iter().map(|c| c.id).collect()
+    }
+
+    fn drawn(settings: Sampling, logits: &[f32], count: usize) -> Vec<u32> {
+        let mut sampler = Sampler::new(settings).unwrap();
+        (0..count).map(|_| sampler.sample(logits).unwrap()).collect()
+    }
+
+    /// Logits of these probabilities.
+    fn logits(probabilities: &[f32]) -> Vec<f32> {
+        probabilities.iter().map(|p| p.ln()).collect()
+    }
+
+    #[test]
+    fn what_each_filter_keeps() {
+        let logits = logits(&[0.1, 0.4, 0.2, 0.3]);
+        let with = Sampling::default();
+        assert_eq!(kept(&logits, with), [0, 1, 2, 3]);
+        assert_eq!(kept(&logits, Sampling { top_k: 2, ..with }), [1, 3]);
+        assert_eq!(kept(&logits, Sampling { top_k: 9, ..with }), [1, 3, 2, 0]);
+        assert_eq!(kept(&logits, Sampling { top_p: 0.71, ..with }), [1, 3, 2]);
+        assert_eq!(kept(&logits, Sampling { top_p: 0.69, ..with }), [1, 3]);
+        assert_eq!(kept(&logits, Sampling { top_p: 1e-9, ..with }), [1]);
+        assert_eq!(kept(&logits, Sampling { min_p: 0.6, ..with }), [1, 3]);
+        assert_eq!(kept(&logits, Sampling { min_p: 1.0, ..with }), [1]);
+    }
+
+    #[test]
+    fn top_p_is_of_what_top_k_left() {
+        // 0.4 and 0.3 are 0.57 and 0.43 of the two.
+        let logits = logits(&[0.1, 0.4, 0.2, 0.3]);
+        assert_eq!(kept(&logits, Sampling { top_k: 2, top_p: 0.5, ..Sampling::default() }), [1]);
+        assert_eq!(kept(&logits, Sampling { top_k: 2, top_p: 0.6, ..Sampling::default() }), [1, 3]);
+    }
+
+    #[test]
+    fn ties_go_to_the_lower_id() {
+        assert_eq!(kept(&[1.0; 6], Sampling { top_k: 3, ..Sampling::default() }), [0, 1, 2]);
+        assert_eq!(kept(&[-0.0, 0.0], Sampling { top_k: 1, ..Sampling::default() }), [0]);
+        assert_eq!(top_logprobs(&[1.0; 4], 2).unwrap().iter().map(|l| l.0).collect::<Vec<_>>(), [0, 1]);
+    }
+
+    #[test]
+    fn a_large_nucleus_is_whole() {
+        let flat = vec![0.5; 5000];
+        assert_eq!(kept(&flat, Sampling { top_p: 0.5, ..Sampling::default() }).len(), 2500);
+    }
+
+    #[test]
+    fn the_same_seed_draws_the_same() {
+        let logits: Vec<f32> = (0u16..50).map(|i| f32::from(i * 37 % 50) / 10.0).collect();
+        let settings = Sampling { temperature: 0.8, top_k: 40, top_p: 0.95, min_p: 0.05, seed: 42 };
+        // Word for word: a change of these numbers changes what every seed says.
+        assert_eq!(drawn(settings, &logits, 12), [12, 12, 16, 8, 27, 35, 20, 28, 4, 27, 13, 12]);
+        assert_eq!(
+            drawn(Sampling { seed: 43, ..Sampling::default() }, &logits, 12),
+            [35, 20, 17, 16, 4, 48, 7, 2, 24, 24, 1, 12]
+        );
+    }
+
+    #[test]
+    fn draws_follow_the_distribution() {
+        let logits = logits(&[0.1, 0.6, 0.3]);
+        let count = |settings| {
+            let mut counts = [0; 3];
+            drawn(settings, &logits, 10_000).iter().for_each(|&id| counts[id as usize] += 1);
+            counts
+        };
+        for (found, expected) in count(Sampling::default()).into_iter().zip([1000i32, 6000, 3000]) {
+            assert!((found - expected).abs() < 200, "{found} for {expected}");
+        }
+        // 0.6² : 0.3² : 0.1² = 36 : 9 : 1.
+        let sharp = count(Sampling { temperature: 0.5, ..Sampling::default() });
+        for (found, expected) in sharp.into_iter().zip([217i32, 7826, 1957]) {
+            assert!((found - expected).abs() < 200, "{found} for {expected}");
+        }
+    }
+
+    #[test]
+    fn what_is_ruled_out_is_not_drawn() {
+        let logits = [f32::NEG_INFINITY, 0.0, f32::NEG_INFINITY];
+        let hot = Sampling { temperature: 1e9, ..Sampling::default() };
+        assert!(drawn(hot, &logits, 100).iter().all(|&id| id == 1));
+        let cold = Sampling { temperature: f32::MIN_POSITIVE, ..Sampling::default() };
+        assert!(drawn(cold, &[1.0, 1.1, 0.0], 100).iter().all(|&id| id == 1));
+    }
+
+    #[test]
+    fn logits_that_are_no_distribution() {
+        let message = |logits: &[f32]| {
+            let error = Sampler::new(Sampling::default()).unwrap().sample(logits).unwrap_err().to_string();
+            assert_eq!(top_logprobs(logits, 1).unwrap_err().to_string(), error);
+            error
+        };
+        assert_eq!(message(&[0.0, f32::NAN]), "the logit of token 1 is NaN, expected a number");
+        assert_eq!(message(&[f32::INFINITY]), "the logit of token 0 is inf, expected a number");
+        assert_eq!(message(&[f32::NEG_INFINITY; 2]), "the logit of token 0 is -inf, expected a number");
+        assert_eq!(message(&[]), Error::NoLogits.to_string());
+    }
+
+    #[test]
+    fn settings_that_mean_nothing() {
+        let message = |settings| Sampler::new(settings).unwrap_err().to_string();
+        let with = Sampling::default();
+        assert_eq!(
+            message(Sampling { temperature: 0.0, ..with }),
+            "temperature is 0, expected a number above 0"
+        );
+        assert_eq!(
+            message(Sampling { temperature: f32::NAN, ..with }),
+            "temperature is NaN, expected a number above 0"
+        );
+        assert_eq!(message(Sampling { top_p: 0.0, ..with }), "top_p is 0, expected above 0 and at most 1");
+        assert_eq!(message(Sampling { min_p: 1.5, ..with }), "min_p is 1.5, expected 0 to 1");
+    }
+}

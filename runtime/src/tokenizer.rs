@@ -1,0 +1,399 @@
+//! Text to tokens and back: the checkpoint's own tokenizer.json, and text that grows token by token.
+
+use std::fs;
+
+use mlxcel_artifacts::Bundle;
+use serde::Deserialize;
+
+use crate::Error;
+
+/// A checkpoint's tokenizer.
+#[derive(Debug, Clone)]
+pub struct Tokenizer {
+    inner: tokenizers::Tokenizer,
+}
+
+impl Tokenizer {
+    /// The tokenizer that a bundle carries.
+    ///
+    /// # Errors
+    /// When it carries none, or its tokenizer.json cannot be understood.
+    pub fn of_bundle(bundle: &Bundle) -> Result<Self, Error> {
+        let path =
+            bundle.file("tokenizer.json").ok_or_else(|| Error::NoTokenizer(bundle.path().to_path_buf()))?;
+        Self::from_json(&fs::read(&path).map_err(Error::read(path))?)
+    }
+
+    /// The tokenizer that the text of a tokenizer.json describes.
+    ///
+    /// # Errors
+    /// When it cannot be understood.
+    pub fn from_json(text: &[u8]) -> Result<Self, Error> {
+        let doing = "understand tokenizer.json";
+        let fail = |source| Error::Tokenizer { doing, source };
+        let mut inner = tokenizers::Tokenizer::from_bytes(text).map_err(fail)?;
+        // Left over from training in some checkpoints; a prompt is never cut or filled up.
+        inner.with_truncation(None).map_err(fail)?;
+        inner.with_padding(None);
+        Ok(Self { inner })
+    }
+
+    /// The tokens of a text: `with_special` adds what the checkpoint puts around one (a bos, usually). A chat template
+    /// writes them itself.
+    ///
+    /// # Errors
+    /// When the tokenizer refuses the text.
+    pub fn encode(&self, text: &str, with_special: bool) -> Result<Vec<u32>, Error> {
+        let encoding = self.inner.encode_fast(text, with_special);
+        let encoding = encoding.map_err(|source| Error::Tokenizer { doing: "encode the prompt", source })?;
+        Ok(encoding.get_ids().to_vec())
+    }
+
+    /// The text of tokens, without special ones; bytes that are no UTF-8 become U+FFFD.
+    ///
+    /// # Errors
+    /// When the tokenizer refuses them.
+    pub fn decode(&self, tokens: &[u32]) -> Result<String, Error> {
+        self.inner
+            .decode(tokens, true)
+            .map_err(|source| Error::Tokenizer { doing: "decode the answer", source })
+    }
+
+    /// The text that continues `prompt`, up to the first of the `stops`; empty ones count for nothing.
+    ///
+    /// # Errors
+    /// When the tokenizer refuses the prompt.
+    pub fn stream(&self, prompt: &[u32], stops: &[String]) -> Result<TextStream<'_>, Error> {
+        // Whether the first word has a space before it depends on what is there already.
+        let shown = self.decode(prompt)?.trim_end_matches(REPLACEMENT).to_string();
+        Ok(TextStream {
+            tokenizer: self,
+            window: prompt.to_vec(),
+            complete: prompt.len(),
+            shown,
+            stops: stops.iter().filter(|stop| !stop.is_empty()).cloned().collect(),
+            held: String::new(),
+            text: String::new(),
+        })
+    }
+}
+
+/// What bytes that are no UTF-8 are decoded to, those of an unfinished character among them.
+const REPLACEMENT: char = '\u{fffd}';
+
+/// Text that grows token by token.
+///
+/// A character comes out when all of its bytes have come, and the beginning of a stop text when it turned out not to be
+/// one.
+#[derive(Debug)]
+pub struct TextStream<'a> {
+    tokenizer: &'a Tokenizer,
+    /// The latest tokens: those that completed the last characters taken over, and those after them.
+    window: Vec<u32>,
+    /// How many of them the former are. They tell how the text of the others begins.
+    complete: usize,
+    /// The part of their text that was taken over.
+    shown: String,
+    stops: Vec<String>,
+    /// Taken over and not given out: perhaps the beginning of a stop text.
+    held: String,
+    /// Given out.
+    text: String,
+}
+
+/// What a token added to a text.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Piece {
+    /// The text that is certain now; often empty.
+    pub text: String,
+    /// Whether a stop text has come. It is not part of the text, nor is what follows it.
+    pub stopped: bool,
+}
+
+impl TextStream<'_> {
+    /// Adds a token.
+    ///
+    /// # Errors
+    /// When the tokenizer refuses it.
+    pub fn push(&mut self, token: u32) -> Result<Piece, Error> {
+        self.window.push(token);
+        let text = self.tokenizer.decode(&self.window)?;
+        let whole = text.trim_end_matches(REPLACEMENT);
+        let Some(new) = whole.strip_prefix(&self.shown) else {
+            // An unfinished character can take the ones before it along until it is complete.
+            return Ok(Piece::default());
+        };
+        self.held.push_str(new);
+        if whole.len() == text.len() && !new.is_empty() {
+            self.window.drain(..self.complete);
+            self.complete = self.window.len();
+            self.shown = self.tokenizer.decode(&self.window)?;
+        } else {
+            self.shown.push_str(new);
+        }
+        Ok(self.give_out())
+    }
+
+    /// The rest of the text, when no more tokens will come.
+    ///
+    /// # Errors
+    /// When the tokenizer refuses the last tokens.
+    pub fn finish(&mut self) -> Result<Piece, Error> {
+        let text = self.tokenizer.decode(&self.window)?;
+        // Taken over as far as it was whole; the rest is bytes of a character that will never be.
+        let rest = text.strip_prefix(&self.shown).unwrap_or("\u{fffd}");
+        self.held.push_str(rest);
+        self.shown = text;
+        let mut piece = self.give_out();
+        if !piece.stopped {
+            piece.text.push_str(&self.held);
+            self.text.push_str(&self.held);
+            self.held.clear();
+        }
+        Ok(piece)
+    }
+
+    /// All text given out.
+    #[must_use]
+    pub fn text(&self) -> &str {
+        &self.text
+    }
+
+    fn give_out(&mut self) -> Piece {
+        let first = self.stops.iter().filter_map(|stop| self.held.find(stop.as_str())).min();
+        let end = first.unwrap_or_else(|| self.held.len() - self.unsure());
+        let text: String = self.held.drain(..end).collect();
+        self.text.push_str(&text);
+        Piece { text, stopped: first.is_some() }
+    }
+
+    /// Bytes at the end of what is held that may begin a stop text.
+    fn unsure(&self) -> usize {
+        let starts = self.held.char_indices().map(|(start, _)| &self.held[start..]);
+        let mut tails = starts.filter(|tail| self.stops.iter().any(|stop| stop.starts_with(tail)));
+        tails.next().map_or(0, str::len)
+    }
+}
+
+/// The ids that end a generation, by the config.json and the generation_config.json that a bundle carries.
+///
+/// # Errors
+/// When one of them cannot be understood.
+pub fn eos_ids(bundle: &Bundle) -> Result<Vec<u32>, Error> {
+    let mut ids = Vec::new();
+    for file in ["config.json", "generation_config.json"] {
+        let Some(path) = bundle.file(file) else { continue };
+        ids.extend(parse_eos(file, &fs::read(&path).map_err(Error::read(path))?)?);
+    }
+    ids.sort_unstable();
+    ids.dedup();
+    Ok(ids)
+}
+
+fn parse_eos(file: &str, text: &[u8]) -> Result<Vec<u32>, Error> {
+    #[derive(Deserialize)]
+    struct Config {
+        #[serde(default)]
+        eos_token_id: Option<Ids>,
+    }
+    #[derive(Deserialize)]
+    #[serde(untagged, expecting = "eos_token_id: expected a token id or a list of them")]
+    enum Ids {
+        One(u32),
+        Many(Vec<u32>),
+    }
+    let config: Config =
+        serde_json::from_slice(text).map_err(|source| Error::Json { file: file.into(), source })?;
+    Ok(match config.eos_token_id {
+        None => vec![],
+        Some(Ids::One(id)) => vec![id],
+        Some(Ids::Many(ids)) => ids,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Byte-level BPE without merges: one token a byte, as in GPT-2's alphabet.
+    fn byte_level() -> Tokenizer {
+        let mut vocab = serde_json::Map::new();
+        let (mut id, mut shifted) = (0u32, 0u32);
+        for byte in 0..=255u8 {
+            let plain = matches!(byte, b'!'..=b'~' | 0xa1..=0xac | 0xae..=0xff);
+            let symbol = if plain {
+                char::from(byte)
+            } else {
+                shifted += 1;
+                char::from_u32(255 + shifted).unwrap()
+            };
+            vocab.insert(symbol.to_string(), id.into());
+            id += 1;
+        }
+        let special = |id: u32, content: &str| {
+            serde_json::json!({"id": id, "content": content, "special": true, "single_word": false,
+                "lstrip": false, "rstrip": false, "normalized": false})
+        };
+        from_json(&serde_json::json!({
+            "version": "1.0",
+            "added_tokens": [special(256, "<s>"), special(257, "</s>")],
+            "pre_tokenizer": {"type": "ByteLevel", "add_prefix_space": false, "trim_offsets": true, "use_regex": true},
+            "post_processor": {
+                "type": "TemplateProcessing",
+                "single": [{"SpecialToken": {"id": "<s>", "type_id": 0}}, {"Sequence": {"id": "A", "type_id": 0}}],
+                "pair": [{"Sequence": {"id": "A", "type_id": 0}}, {"Sequence": {"id": "B", "type_id": 1}}],
+                "special_tokens": {"<s>": {"id": "<s>", "ids": [256], "tokens": ["<s>"]}},
+            },
+            "decoder": {"type": "ByteLevel", "add_prefix_space": false, "trim_offsets": true, "use_regex": true},
+            "truncation": {"direction": "Right", "max_length": 4, "strategy": "LongestFirst", "stride": 0},
+            "padding": {"strategy": {"Fixed": 16}, "direction": "Right", "pad_to_multiple_of": null,
+                "pad_id": 0, "pad_type_id": 0, "pad_token": "!"},
+            "model": {"type": "BPE", "vocab": vocab, "merges": []},
+        }))
+    }
+
+    /// Llama 2's kind: `▁` for a space, bytes as `<0xE2>`, and no space at the start of a text.
+    fn byte_fallback() -> Tokenizer {
+        let mut vocab = serde_json::Map::new();
+        for byte in 0..=255u32 {
+            vocab.insert(format!("<0x{byte:02X}>"), byte.into());
+        }
+        for (id, word) in ["▁Paris", "▁is", "é", "▁"].into_iter().enumerate() {
+            vocab.insert(word.into(), (256 + id).into());
+        }
+        from_json(&serde_json::json!({
+            "version": "1.0",
+            "added_tokens": [],
+            "decoder": {"type": "Sequence", "decoders": [
+                {"type": "Replace", "pattern": {"String": "▁"}, "content": " "},
+                {"type": "ByteFallback"},
+                {"type": "Fuse"},
+                {"type": "Strip", "content": " ", "start": 1, "stop": 0},
+            ]},
+            "model": {"type": "BPE", "vocab": vocab, "merges": [], "byte_fallback": true},
+        }))
+    }
+
+    fn from_json(json: &serde_json::Value) -> Tokenizer {
+        Tokenizer::from_json(json.to_string().as_bytes()).unwrap()
+    }
+
+    /// The pieces that come out, `$` after the one that stopped; the last is what `finish` gives.
+    fn pieces(tokenizer: &Tokenizer, prompt: &[u32], tokens: &[u32], stops: &[&str]) -> Vec<String> {
+        let stops: Vec<String> = stops.iter().map(ToString::to_string).collect();
+        let mut stream = tokenizer.stream(prompt, &stops).unwrap();
+        let mut found = vec![];
+        for &token in tokens {
+            let Piece { text, stopped } = stream.push(token).unwrap();
+            found.push(text);
+            if stopped {
+                found.push("$".into());
+                return found;
+            }
+        }
+        found.push(stream.finish().unwrap().text);
+        assert_eq!(found.concat(), stream.text());
+        found
+    }
+
+    fn bytes(text: &str) -> Vec<u32> {
+        byte_level().encode(text, false).unwrap()
+    }
+
+    #[test]
+    fn a_prompt_gets_its_special_tokens_and_is_neither_cut_nor_filled() {
+        let tokenizer = byte_level();
+        let plain = tokenizer.encode("hello", false).unwrap();
+        assert_eq!(plain.len(), 5);
+        let special = tokenizer.encode("hello", true).unwrap();
+        assert_eq!((special[0], &special[1..]), (256, plain.as_slice()));
+        assert_eq!(tokenizer.encode("", true).unwrap(), [256]);
+        assert!(tokenizer.encode("", false).unwrap().is_empty());
+        assert_eq!(tokenizer.encode("</s>", false).unwrap(), [257]);
+    }
+
+    #[test]
+    fn special_tokens_and_unknown_ids_have_no_text() {
+        let mut tokens = bytes("hi");
+        tokens.insert(1, 257);
+        tokens.push(100_000);
+        assert_eq!(byte_level().decode(&tokens).unwrap(), "hi");
+        assert_eq!(pieces(&byte_level(), &[256], &tokens, &[]).concat(), "hi");
+    }
+
+    #[test]
+    fn a_character_comes_out_whole() {
+        let found = pieces(&byte_level(), &[], &bytes("a€😀é"), &[]);
+        assert_eq!(found, ["a", "", "", "€", "", "", "", "😀", "", "é", ""]);
+        let euro_smile = [0xe2, 0x82, 0xac, 0xf0, 0x9f, 0x98, 0x80, 258];
+        let found = pieces(&byte_fallback(), &[], &euro_smile, &[]);
+        assert_eq!(found, ["", "", "€", "", "", "", "😀", "é", ""]);
+    }
+
+    #[test]
+    fn bytes_that_never_become_a_character() {
+        let euro = bytes("€");
+        assert_eq!(pieces(&byte_level(), &[], &euro[..2], &[]), ["", "", "\u{fffd}"]);
+        let stray = [bytes("a"), euro[1..2].to_vec(), bytes("b")].concat();
+        assert_eq!(pieces(&byte_level(), &[], &stray, &[]), ["a", "", "\u{fffd}b", ""]);
+        // A real U+FFFD is indistinguishable until something follows.
+        assert_eq!(pieces(&byte_level(), &[], &bytes("\u{fffd}"), &[]).concat(), "\u{fffd}");
+        // Complete, then spoiled by what follows: what was given out stays.
+        assert_eq!(pieces(&byte_fallback(), &[], &[0xc3, 0xa9, 0xe2], &[]), ["", "é", "", "\u{fffd}"]);
+    }
+
+    #[test]
+    fn a_prompt_that_ends_within_a_character() {
+        let euro = bytes("€");
+        assert_eq!(pieces(&byte_level(), &euro[..2], &euro[2..], &[]), ["€", ""]);
+    }
+
+    #[test]
+    fn the_first_word_keeps_its_space_after_a_prompt() {
+        let tokenizer = byte_fallback();
+        assert_eq!(pieces(&tokenizer, &[256], &[257, 256], &[]), [" is", " Paris", ""]);
+        assert_eq!(pieces(&tokenizer, &[], &[257, 256], &[]), ["is", " Paris", ""]);
+        let spaces = [256, 259, 259, 256];
+        assert_eq!(pieces(&tokenizer, &[], &spaces, &[]).concat(), tokenizer.decode(&spaces).unwrap());
+    }
+
+    #[test]
+    fn stop_texts() {
+        let stream = |text: &str, stops: &[&str]| pieces(&byte_level(), &[], &bytes(text), stops);
+        assert_eq!(stream("ab###c", &["###"]), ["a", "b", "", "", "", "$"]);
+        // Not a stop text after all.
+        assert_eq!(stream("a##b", &["###"]), ["a", "", "", "##b", ""]);
+        assert_eq!(stream("a##", &["###"]), ["a", "", "", "##"]);
+        // The end of one beginning is the beginning of another.
+        assert_eq!(stream("aab", &["ab"]), ["", "a", "", "$"]);
+        assert_eq!(stream("xyz", &["yz", "y"]), ["x", "", "$"]);
+        assert_eq!(stream("a€b", &["€"]), ["a", "", "", "", "$"]);
+        assert_eq!(stream("ab", &[""]), ["a", "b", ""]);
+    }
+
+    #[test]
+    fn a_stop_text_within_one_token() {
+        let found = pieces(&byte_fallback(), &[256], &[257, 256, 257], &["ar"]);
+        assert_eq!(found, [" is", " P", "$"]);
+    }
+
+    #[test]
+    fn eos() {
+        let parse = |text: &str| parse_eos("config.json", text.as_bytes());
+        assert_eq!(parse(r#"{"eos_token_id": 2}"#).unwrap(), [2]);
+        assert_eq!(parse(r#"{"eos_token_id": [128001, 128009]}"#).unwrap(), [128_001, 128_009]);
+        assert!(parse(r#"{"eos_token_id": null}"#).unwrap().is_empty());
+        assert!(parse("{}").unwrap().is_empty());
+        let error = parse(r#"{"eos_token_id": "</s>"}"#).unwrap_err();
+        assert_eq!(
+            mlxcel_artifacts::report(&error),
+            "error: cannot understand config.json: eos_token_id: expected a token id or a list of them at line 1 column 24"
+        );
+    }
+
+    #[test]
+    fn what_is_no_tokenizer() {
+        let error = Tokenizer::from_json(b"{}").unwrap_err();
+        assert_eq!(error.to_string(), "cannot understand tokenizer.json");
+    }
+}

@@ -1,0 +1,240 @@
+//! A checkpoint's tensors, in safetensors files that are mapped and never copied.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fmt, fs, io,
+    ops::Range,
+    path::{Path, PathBuf},
+    sync::Arc,
+};
+
+use memmap2::Mmap;
+use mlxcel_artifacts::{
+    Bundle,
+    signature::{Parameter, type_text},
+};
+use safetensors::{Dtype, SafeTensorError, SafeTensors, tensor::Metadata};
+use serde::Deserialize;
+
+use crate::{Error, ffi};
+
+/// A checkpoint in one file.
+const SINGLE: &str = "model.safetensors";
+/// The list of a checkpoint in several files.
+const INDEX: &str = "model.safetensors.index.json";
+/// No index is longer: one of 100,000 tensors has 10 MB.
+const INDEX_LIMIT_BYTES: u64 = 100_000_000;
+
+/// The tensors of a checkpoint. Clones share the mappings, which live as long as one of them.
+#[derive(Clone)]
+pub struct Weights(Arc<Inner>);
+
+struct Inner {
+    files: Vec<Mmap>,
+    tensors: BTreeMap<String, Tensor>,
+}
+
+struct Tensor {
+    dtype: Dtype,
+    shape: Vec<usize>,
+    file: usize,
+    /// Its bytes in the file.
+    range: Range<usize>,
+}
+
+/// The part of `model.safetensors.index.json` that is needed.
+#[derive(Deserialize)]
+struct Index {
+    /// The file of each tensor.
+    weight_map: BTreeMap<String, String>,
+}
+
+impl Weights {
+    /// Maps these safetensors files and reads their headers.
+    ///
+    /// # Errors
+    /// When a file cannot be read or is damaged, or two files have the same tensor.
+    pub fn open(paths: &[PathBuf]) -> Result<Self, Error> {
+        let mut files = Vec::with_capacity(paths.len());
+        let mut tensors = BTreeMap::<String, Tensor>::new();
+        for (file, path) in paths.iter().enumerate() {
+            let map = map(path)?;
+            for (name, tensor) in read_header(path, file, &map)? {
+                if let Some(other) = tensors.get(&name) {
+                    let first = paths[other.file].clone();
+                    return Err(Error::DuplicateTensor { name, first, second: path.clone() });
+                }
+                tensors.insert(name, tensor);
+            }
+            files.push(map);
+        }
+        Ok(Self(Arc::new(Inner { files, tensors })))
+    }
+
+    /// The weights in a checkpoint's folder: `model.safetensors`, or the shards that `model.safetensors.index.json`
+    /// names. As in transformers the single file goes first.
+    ///
+    /// # Errors
+    /// When there are none, the index is damaged, a shard is missing, or [`Weights::open`] refuses the files.
+    pub fn in_folder(folder: &Path) -> Result<Self, Error> {
+        fs::read_dir(folder).map_err(Error::read(folder))?;
+        let single = folder.join(SINGLE);
+        if single.is_file() {
+            return Self::open(&[single]);
+        }
+        let index = folder.join(INDEX);
+        if !index.is_file() {
+            return Err(Error::NoWeightsInFolder(folder.to_path_buf()));
+        }
+        let Index { weight_map } = read_index(&index)?;
+        let shards: BTreeSet<&str> = weight_map.values().map(String::as_str).collect();
+        let damaged = |reason: String| Error::Damaged { path: index.clone(), reason };
+        if let Some(shard) = shards.iter().find(|shard| !is_plain(shard)) {
+            let shard = shard.escape_default();
+            return Err(damaged(format!("shard `{shard}`, expected the name of a safetensors file")));
+        }
+        let missing: Vec<&str> = shards.iter().copied().filter(|s| !folder.join(s).is_file()).collect();
+        if !missing.is_empty() {
+            return Err(damaged(format!("it names shards that are not there: {}", missing.join(", "))));
+        }
+        let paths: Vec<PathBuf> = shards.iter().map(|shard| folder.join(shard)).collect();
+        let weights = Self::open(&paths)?;
+        let is_there = |name: &str, shard: &str| {
+            weights.0.tensors.get(name).is_some_and(|tensor| paths[tensor.file] == folder.join(shard))
+        };
+        match weight_map.iter().find(|(name, shard)| !is_there(name, shard)) {
+            None => Ok(weights),
+            Some((name, shard)) => {
+                let name = name.escape_default();
+                Err(damaged(format!("it expects tensor `{name}` in {shard}, which lacks it")))
+            }
+        }
+    }
+
+    /// The weights that a bundle carries.
+    ///
+    /// # Errors
+    /// When it carries none, or [`Weights::open`] refuses the files.
+    pub fn of_bundle(bundle: &Bundle) -> Result<Self, Error> {
+        // Beside the index: opening the bundle has found every file whole, and the tensors are checked by name.
+        let paths = bundle.weights().filter(|(name, _)| name.ends_with(".safetensors"));
+        let paths: Vec<PathBuf> = paths.map(|(_, path)| path).collect();
+        if paths.is_empty() {
+            return Err(Error::NoWeights(bundle.path().to_path_buf()));
+        }
+        Self::open(&paths)
+    }
+
+    /// Compares with what a bundle needs. Gives the names of tensors that it does not need.
+    ///
+    /// # Errors
+    /// One that names every tensor that is missing or of another type or shape.
+    pub fn check(&self, parameters: &[Parameter]) -> Result<Vec<String>, Error> {
+        let mut extra: BTreeSet<&str> = self.0.tensors.keys().map(String::as_str).collect();
+        let mut problems = Vec::new();
+        for Parameter { name, dtype, shape } in parameters {
+            extra.remove(name.as_str());
+            let expected = type_text(*dtype, shape);
+            match self.0.tensors.get(name) {
+                None => problems.push(format!("{name}: missing, expected {expected}")),
+                Some(found) if found.dtype != *dtype || found.shape != *shape => {
+                    problems.push(format!(
+                        "{name}: {}, expected {expected}",
+                        type_text(found.dtype, &found.shape)
+                    ));
+                }
+                Some(_) => {}
+            }
+        }
+        if problems.is_empty() {
+            return Ok(extra.into_iter().map(Into::into).collect());
+        }
+        Err(Error::WeightsMismatch { problems, expected: parameters.len() })
+    }
+
+    /// A tensor's bytes, little-endian. They need not be aligned.
+    #[must_use]
+    pub fn tensor(&self, name: &str) -> Option<&[u8]> {
+        let tensor = self.0.tensors.get(name)?;
+        Some(&self.0.files[tensor.file][tensor.range.clone()])
+    }
+
+    /// The tensors' names, sorted.
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        self.0.tensors.keys().map(String::as_str)
+    }
+}
+
+impl fmt::Debug for Weights {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Weights({} tensors in {} files)", self.0.tensors.len(), self.0.files.len())
+    }
+}
+
+fn map(path: &Path) -> Result<Mmap, Error> {
+    // Asked first: opening a pipe would wait for its writer.
+    if !fs::metadata(path).map_err(Error::read(path))?.is_file() {
+        return Err(Error::read(path)(io::Error::other("not a regular file")));
+    }
+    ffi::map(path).map_err(Error::read(path))
+}
+
+/// The tensors of a file. After this every range lies in the file and has the bytes of its type and shape.
+fn read_header(path: &Path, file: usize, bytes: &[u8]) -> Result<Vec<(String, Tensor)>, Error> {
+    let damaged = |reason: String| Error::Damaged { path: path.to_path_buf(), reason };
+    let length = match bytes.first_chunk() {
+        None => return Err(damaged(format!("found {} bytes, expected at least 8", bytes.len()))),
+        Some(&length) => u64::from_le_bytes(length),
+    };
+    if length > bytes.len() as u64 - 8 {
+        return Err(damaged(format!("found a header of {length} bytes in a file of {}", bytes.len())));
+    }
+    let (_, header) =
+        SafeTensors::read_metadata(bytes).map_err(|error| match expected_length(bytes, length) {
+            // Where that says more than the library does.
+            Some(expected) if matches!(error, SafeTensorError::MetadataIncompleteBuffer) => {
+                damaged(format!("found {} bytes, expected {expected} by its header", bytes.len()))
+            }
+            _ => damaged(printable(&error.to_string())),
+        })?;
+    // Fits: the whole header lies in the file.
+    let start = 8 + length as usize;
+    let tensors = header.tensors().into_iter().map(|(name, info)| {
+        let (from, to) = info.data_offsets;
+        let range = start + from..start + to;
+        (name, Tensor { dtype: info.dtype, shape: info.shape.clone(), file, range })
+    });
+    Ok(tensors.collect())
+}
+
+/// The length that a header speaks of, if it is one.
+fn expected_length(bytes: &[u8], header: u64) -> Option<usize> {
+    let start = 8 + usize::try_from(header).ok()?;
+    let metadata: Metadata = serde_json::from_slice(bytes.get(8..start)?).ok()?;
+    start.checked_add(metadata.data_len())
+}
+
+/// Text from a file, such that a terminal shows it and does nothing else.
+fn printable(text: &str) -> String {
+    text.chars()
+        .flat_map(|c| match c.is_control() {
+            true => c.escape_debug().collect(),
+            false => vec![c],
+        })
+        .collect()
+}
+
+fn read_index(path: &Path) -> Result<Index, Error> {
+    let damaged = |reason: String| Error::Damaged { path: path.to_path_buf(), reason };
+    let length = fs::metadata(path).map_err(Error::read(path))?.len();
+    if length > INDEX_LIMIT_BYTES {
+        return Err(damaged(format!("found {length} bytes, expected at most {INDEX_LIMIT_BYTES}")));
+    }
+    let text = fs::read(path).map_err(Error::read(path))?;
+    serde_json::from_slice(&text).map_err(|error| damaged(printable(&error.to_string())))
+}
+
+/// Whether a shard's name is that of a file beside the index, not a path to somewhere else.
+fn is_plain(name: &str) -> bool {
+    name.ends_with(".safetensors") && !name.contains(['/', '\\', '\0'])
+}

@@ -1,0 +1,83 @@
+//! Bundles whose small files are not what their names say.
+
+use std::path::Path;
+
+use mlxcel_artifacts::report;
+use mlxcel_runtime::{ChatTemplate, Error, Tokenizer, Weights, eos_ids};
+
+#[path = "../bundle/mod.rs"]
+mod bundle;
+
+use bundle::write;
+
+fn shown<T: std::fmt::Debug>(found: Result<T, Error>, folder: &Path) -> String {
+    report(&found.unwrap_err()).replace(&format!("{}/", folder.display()), "")
+}
+
+#[test]
+fn what_is_not_there() {
+    let folder = tempfile::tempdir().unwrap();
+    let bundle = write(&folder.path().join("b"), &[], &[]);
+    assert_eq!(
+        shown(Tokenizer::of_bundle(&bundle), folder.path()),
+        "error: b carries no tokenizer\n\
+         hint: give token ids with --tokens, or compile the bundle from a folder with a tokenizer.json"
+    );
+    assert_eq!(
+        shown(ChatTemplate::of_bundle(&bundle), folder.path()),
+        "error: b carries no chat template\n\
+         hint: leave out --chat and --system to continue the text as it is"
+    );
+    assert_eq!(
+        shown(Weights::of_bundle(&bundle), folder.path()),
+        "error: b carries no weights\nhint: name the checkpoint's folder with --weights"
+    );
+    assert!(eos_ids(&bundle).unwrap().is_empty());
+}
+
+#[test]
+fn what_is_damaged() {
+    let folder = tempfile::tempdir().unwrap();
+    let damaged = [
+        ("tokenizer.json", "{\"model\": {\"type\": \"BPE\", \"vocab\": {}, \"merges\": [\"a b\"]}}"),
+        ("tokenizer_config.json", "{\"chat_template\": 3}"),
+        ("config.json", "{\"eos_token_id\": -1}"),
+    ];
+    let bundle = write(&folder.path().join("b"), &damaged, &[("model.safetensors", "12345678{}")]);
+    assert!(
+        shown(Tokenizer::of_bundle(&bundle), folder.path())
+            .starts_with("error: cannot understand tokenizer.json: ")
+    );
+    assert!(
+        shown(ChatTemplate::of_bundle(&bundle), folder.path()).starts_with(
+            "error: cannot understand tokenizer_config.json: chat_template: expected a template"
+        )
+    );
+    assert_eq!(
+        shown(eos_ids(&bundle), folder.path()),
+        "error: cannot understand config.json: eos_token_id: expected a token id or a list of them at line 1 column 20"
+    );
+    assert!(shown(Weights::of_bundle(&bundle), folder.path()).contains(" is damaged: found a header of "));
+}
+
+#[test]
+fn eos_of_both_files() {
+    let folder = tempfile::tempdir().unwrap();
+    let files = [
+        ("config.json", "{\"eos_token_id\": 7}"),
+        ("generation_config.json", "{\"eos_token_id\": [9, 7, 8]}"),
+    ];
+    let bundle = write(&folder.path().join("b"), &files, &[]);
+    assert_eq!(eos_ids(&bundle).unwrap(), [7, 8, 9]);
+}
+
+#[test]
+fn a_template_of_its_own_goes_first() {
+    let folder = tempfile::tempdir().unwrap();
+    let files = [
+        ("tokenizer_config.json", "{\"chat_template\": \"old\", \"bos_token\": \"<s>\"}"),
+        ("chat_template.jinja", "new {{ bos_token }}"),
+    ];
+    let bundle = write(&folder.path().join("b"), &files, &[]);
+    assert_eq!(ChatTemplate::of_bundle(&bundle).unwrap().render(&[]).unwrap(), "new <s>");
+}

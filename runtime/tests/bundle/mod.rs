@@ -1,0 +1,45 @@
+//! Bundles for tests: whole, but with nothing in them that runs.
+
+use std::path::Path;
+
+use mlxcel_artifacts::{
+    Blob, Bundle, BundleWriter, Compiler, Digest, Driver, FORMAT, IREE_VERSION, Machine, Manifest, Plan,
+    TargetArtifact,
+    signature::{Entry, Parameter, Role},
+};
+use safetensors::Dtype;
+
+/// A bundle for this machine with a context of 16 tokens, 8 ids, one f32 parameter `a` of two elements, and these files
+/// and weights.
+pub(crate) fn write(out: &Path, files: &[(&str, &str)], weights: &[(&str, &str)]) -> Bundle {
+    let mut writer = BundleWriter::create(out).unwrap();
+    let mut add = |files: &[(&str, &str)]| {
+        let add = |&(name, text): &(&str, &str)| (name.into(), writer.add_bytes(text.as_bytes()).unwrap());
+        files.iter().map(add).collect::<Vec<(String, Blob)>>()
+    };
+    let (files, weights) = (add(files), add(weights));
+    let cpu = TargetArtifact {
+        driver: Driver::Local,
+        arch: Machine::this().arch,
+        cpu_features: vec![],
+        flags: vec![],
+        build_key: Digest::of(b"key"),
+        vmfb: writer.add_bytes(b"no vmfb").unwrap(),
+    };
+    let manifest = Manifest {
+        format: FORMAT,
+        model: "tiny".into(),
+        family: "llama".into(),
+        plan: Plan { precision: "f32".into(), batch: 1, context: 16, vocab: 8 },
+        compiler: Compiler { version: IREE_VERSION.into(), digest: Digest::of(b"compiler") },
+        targets: [("cpu".to_string(), cpu)].into(),
+        files: files.into_iter().collect(),
+        weights: weights.into_iter().collect(),
+        entries: vec![
+            Entry::new(Role::Prefill { tokens: 4 }, 1, 8),
+            Entry::new(Role::Decode { cache: 16 }, 1, 8),
+        ],
+        parameters: vec![Parameter { name: "a".into(), dtype: Dtype::F32, shape: vec![2] }],
+    };
+    writer.finish(&manifest).unwrap()
+}

@@ -1,0 +1,207 @@
+//! The program `mlxcel-run`, up to where a model would run.
+
+// Clippy knows tests, not their helpers.
+#![allow(clippy::unwrap_used)]
+
+use std::{
+    fs,
+    io::Write as _,
+    path::Path,
+    process::{Command, Output, Stdio},
+};
+
+mod bundle;
+
+/// Four words, `a` to `d`, and a `<s>` before them.
+const TOKENIZER: &str = r#"{
+    "version": "1.0",
+    "added_tokens": [{"id": 0, "content": "<s>", "special": true, "single_word": false, "lstrip": false,
+        "rstrip": false, "normalized": false}],
+    "pre_tokenizer": {"type": "Whitespace"},
+    "post_processor": {"type": "TemplateProcessing",
+        "single": [{"SpecialToken": {"id": "<s>", "type_id": 0}}, {"Sequence": {"id": "A", "type_id": 0}}],
+        "pair": [{"Sequence": {"id": "A", "type_id": 0}}, {"Sequence": {"id": "B", "type_id": 1}}],
+        "special_tokens": {"<s>": {"id": "<s>", "ids": [0], "tokens": ["<s>"]}}},
+    "model": {"type": "WordLevel", "vocab": {"<s>": 0, "a": 1, "b": 2, "c": 3, "d": 4, "big": 8}, "unk_token": "<s>"}
+}"#;
+
+fn weights() -> String {
+    let header = r#"{"a":{"dtype":"F32","shape":[2],"data_offsets":[0,8]},"x":{"dtype":"F32","shape":[1],"data_offsets":[8,12]}}"#;
+    let length = String::from_utf8((header.len() as u64).to_le_bytes().to_vec()).unwrap();
+    format!("{length}{header}{}", "\0".repeat(12))
+}
+
+/// A folder with the bundles `b` (with everything), `bare` (with nothing but the module) and `text` (with a tokenizer).
+fn folder() -> tempfile::TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    let at = |name| folder.path().join(name);
+    let tokenizer = ("tokenizer.json", TOKENIZER);
+    bundle::write(&at("b"), &[tokenizer], &[("model.safetensors", &weights())]);
+    bundle::write(&at("bare"), &[], &[]);
+    bundle::write(&at("text"), &[tokenizer], &[]);
+    fs::create_dir(at("checkpoint")).unwrap();
+    fs::write(at("checkpoint").join("model.safetensors"), weights()).unwrap();
+    folder
+}
+
+fn run(folder: &Path, arguments: &[&str], input: &[u8]) -> Output {
+    let mut child = Command::new(env!("CARGO_BIN_EXE_mlxcel-run"))
+        .args(arguments)
+        .current_dir(folder)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    // The program may end without reading it.
+    let _ = child.stdin.take().unwrap().write_all(input);
+    child.wait_with_output().unwrap()
+}
+
+/// What goes to stderr of a run that fails.
+fn refused(arguments: &[&str]) -> String {
+    refused_with(arguments, b"")
+}
+
+fn refused_with(arguments: &[&str], input: &[u8]) -> String {
+    let Output { status, stdout, stderr } = run(folder().path(), arguments, input);
+    assert_eq!((status.code(), stdout), (Some(1), vec![]));
+    String::from_utf8(stderr).unwrap()
+}
+
+#[test]
+fn what_is_no_bundle() {
+    assert_eq!(refused(&["none", "-p", "a"]), "error: none is not a bundle: nothing is there\n");
+    assert_eq!(
+        refused(&["checkpoint", "-p", "a"]),
+        "error: checkpoint is not a bundle: it has no manifest.toml\n"
+    );
+}
+
+#[test]
+fn prompts_that_have_no_tokens() {
+    let empty = "error: the prompt has no tokens, expected at least one\n\
+                 hint: give a text with -p, -f or on standard input, or ids with --tokens\n";
+    // The tokenizer adds its <s> to the empty text: one token, and it goes on to the weights.
+    assert!(refused(&["text", "-p", ""]).starts_with("error: text carries no weights\n"));
+    let folder = tempfile::tempdir().unwrap();
+    let plain = TOKENIZER.replace(r#"{"SpecialToken": {"id": "<s>", "type_id": 0}}, {"Seq"#, r#"{"Seq"#);
+    bundle::write(&folder.path().join("b"), &[("tokenizer.json", &plain)], &[]);
+    for (arguments, input) in [(&["b", "-p", ""][..], ""), (&["b"], ""), (&["b"], "\n")] {
+        let output = run(folder.path(), arguments, input.as_bytes());
+        assert_eq!(
+            (output.status.code(), String::from_utf8(output.stderr).unwrap()),
+            (Some(1), empty.into())
+        );
+    }
+}
+
+#[test]
+fn prompts_that_do_not_fit() {
+    let long = "a ".repeat(16);
+    let message = "error: 17 tokens at position 0, expected at most 16: the context is 16\n\
+                   hint: shorten the prompt, raise --ctx-size if it was given, or compile the bundle again with a larger --ctx\n";
+    assert_eq!(refused(&["b", "-p", &long]), message);
+    assert_eq!(refused_with(&["b"], long.as_bytes()), message);
+    assert!(
+        refused(&["b", "--ctx-size", "2", "-p", "a a"])
+            .starts_with("error: 3 tokens at position 0, expected at most 2: the context is 2\n")
+    );
+    assert_eq!(
+        refused(&["b", "--ctx-size", "17", "-p", "a"]),
+        "error: context of 17 tokens, expected 1 to 16\n\
+         hint: the bundle was compiled for 16: compile it again with another --ctx\n"
+    );
+}
+
+#[test]
+fn token_ids_out_of_range() {
+    assert_eq!(refused(&["b", "--tokens", "7,8"]), "error: token 1 is 8, expected 0 to 7\n");
+    assert_eq!(
+        refused(&["bare", "--tokens", "4294967295"]),
+        "error: token 0 is 4294967295, expected 0 to 7\n"
+    );
+    // A tokenizer that knows more than the model.
+    assert_eq!(refused(&["b", "-p", "big"]), "error: token 1 is 8, expected 0 to 7\n");
+}
+
+#[test]
+fn no_tokenizer() {
+    let message = "error: bare carries no tokenizer\n\
+                   hint: give token ids with --tokens, or compile the bundle from a folder with a tokenizer.json\n";
+    assert_eq!(refused(&["bare", "-p", "a"]), message);
+    assert_eq!(refused_with(&["bare"], b"a"), message);
+    assert_eq!(refused(&["bare", "--tokens", "1", "--stop", "x"]), message);
+    assert!(refused(&["bare", "--tokens", "1"]).starts_with("error: bare carries no weights\n"));
+}
+
+#[test]
+fn no_chat_template() {
+    let message = "error: b carries no chat template\n\
+                   hint: leave out --chat and --system to continue the text as it is\n";
+    assert_eq!(refused(&["b", "-p", "a", "--chat"]), message);
+    assert_eq!(refused(&["b", "-p", "a", "--system", "be brief"]), message);
+}
+
+#[test]
+fn files_that_cannot_be_read() {
+    assert_eq!(
+        refused(&["b", "-f", "none"]),
+        "error: cannot read none: No such file or directory (os error 2)\n"
+    );
+    assert_eq!(
+        refused_with(&["b"], b"ab\xff"),
+        "error: standard input has bytes that are not utf-8 at offset 2, expected text\n"
+    );
+    assert_eq!(
+        refused(&["b", "-p", "a", "--weights", "none"]),
+        "error: cannot read none: No such file or directory (os error 2)\n"
+    );
+    assert_eq!(
+        refused(&["b", "-p", "a", "--weights", "text"]),
+        "error: no weights in text: expected model.safetensors or model.safetensors.index.json\n"
+    );
+}
+
+#[test]
+fn sampling_that_means_nothing() {
+    assert_eq!(
+        refused(&["b", "-p", "a", "--top-p", "0"]),
+        "error: top_p is 0, expected above 0 and at most 1\n"
+    );
+    assert_eq!(refused(&["b", "-p", "a", "--temp", "nan"]), "error: --temp is NaN, expected 0 or more\n");
+}
+
+#[test]
+fn usage() {
+    for arguments in
+        [&[][..], &["b", "--frobnicate"], &["b", "-p", "a", "--device", "tpu"], &["b", "--tokens", "x"]]
+    {
+        let output = run(Path::new("."), arguments, b"");
+        assert_eq!((output.status.code(), output.stdout), (Some(2), vec![]));
+    }
+    let help = run(Path::new("."), &["--help"], b"");
+    assert!(help.status.success() && help.stderr.is_empty());
+}
+
+#[test]
+fn tensors_that_nothing_uses_are_a_warning() {
+    for arguments in [&["b", "-p", "a"][..], &["text", "-p", "a", "--weights", "checkpoint"]] {
+        let message = refused(arguments);
+        let mut lines = message.lines();
+        assert_eq!(lines.next(), Some("warning: the bundle does not use 1 of the weights: x"));
+        // Then the module is refused: it is none.
+        assert!(lines.next().is_some_and(|line| line.starts_with("error: ")), "{message}");
+    }
+}
+
+#[cfg(not(feature = "iree"))]
+#[test]
+fn built_without_iree() {
+    let message = refused(&["b", "-p", "a"]);
+    assert!(
+        message
+            .ends_with("error: built without iree\nhint: build mlxcel-runtime with its default features\n"),
+        "{message}"
+    );
+}

@@ -1,0 +1,191 @@
+//! Puts every committed golden through the real iree-compile.
+//!
+//! A golden is an MLIR module in the emitter's tests: an insta snapshot, in a `.snap` file or inline in the source, or a
+//! `.mlir` file. MLIR's own verifier knows none of the ops in it, so that only iree-compile can tell a module that is
+//! right from one that merely prints.
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    sync::atomic::{AtomicUsize, Ordering},
+    thread,
+    time::Instant,
+};
+
+use anyhow::{Context as _, Result, bail};
+
+use crate::{looks, setup::setup, shell, workspace::Workspace};
+
+/// Compiled all the way, for a CPU that does not depend on this machine.
+const FLAGS: [&str; 5] = [
+    "--iree-input-type=stablehlo",
+    "--iree-hal-target-device=local",
+    "--iree-hal-local-target-device-backends=llvm-cpu",
+    "--iree-llvmcpu-target-cpu=generic",
+    "-o=/dev/null",
+];
+
+/// A module and where it is from.
+#[derive(Debug, PartialEq, Eq)]
+struct Golden {
+    name: String,
+    module: String,
+}
+
+/// Compiles every golden and prints a table. With `bless` the goldens are taken from the emitter anew first.
+pub(crate) fn goldens(workspace: &Workspace, bless: bool) -> Result<()> {
+    setup(workspace)?;
+    if bless {
+        shell::run_aside(workspace.cargo("test -p mlxcel-emitter").env("INSTA_UPDATE", "always"))?;
+    }
+    let goldens = collect(&workspace.root)?;
+    if goldens.is_empty() {
+        bail!("found no golden in emitter/, expected at least one");
+    }
+    let folder = workspace.root.join("target/goldens");
+    fs::create_dir_all(&folder).with_context(|| folder.display().to_string())?;
+    let outcomes = compile_all(&looks::iree_compile_path(workspace), &goldens, &folder);
+
+    let mut rows = Vec::new();
+    for (golden, (milliseconds, error)) in goldens.iter().zip(&outcomes) {
+        let (state, why) = match error {
+            None => ("ok", String::new()),
+            Some(error) => ("failed", first_error(error)),
+        };
+        rows.push(vec![golden.name.clone(), state.to_owned(), format!("{milliseconds} ms"), why]);
+    }
+    shell::print(&shell::table(&rows))?;
+    let failed = outcomes.iter().filter(|(_, error)| error.is_some()).count();
+    if failed > 0 {
+        bail!("{failed} of {} goldens failed\nhint: the modules are in {}", goldens.len(), folder.display());
+    }
+    shell::print(&format!("{} goldens passed iree-compile\n", goldens.len()))
+}
+
+/// Milliseconds and the error, if any, in the order of the goldens.
+fn compile_all(iree_compile: &Path, goldens: &[Golden], folder: &Path) -> Vec<(u128, Option<String>)> {
+    let next = AtomicUsize::new(0);
+    let work = || {
+        let mut done = Vec::new();
+        loop {
+            let index = next.fetch_add(1, Ordering::Relaxed);
+            let Some(golden) = goldens.get(index) else { return done };
+            let start = Instant::now();
+            let outcome = compile(iree_compile, golden, &folder.join(format!("{index}.mlir")));
+            done.push((
+                index,
+                (start.elapsed().as_millis(), outcome.err().map(|error| format!("{error:#}"))),
+            ));
+        }
+    };
+    let mut outcomes = thread::scope(|scope| {
+        let workers: Vec<_> =
+            (0..thread::available_parallelism().map_or(1, usize::from)).map(|_| scope.spawn(work)).collect();
+        workers.into_iter().flat_map(|worker| worker.join().unwrap_or_default()).collect::<Vec<_>>()
+    });
+    outcomes.sort_by_key(|(index, _)| *index);
+    outcomes.into_iter().map(|(_, outcome)| outcome).collect()
+}
+
+fn compile(iree_compile: &Path, golden: &Golden, file: &Path) -> Result<()> {
+    fs::write(file, &golden.module)?;
+    shell::output(std::process::Command::new(iree_compile).args(FLAGS).arg(file)).map(drop)
+}
+
+/// The line that says what is wrong, of all that iree-compile says.
+fn first_error(text: &str) -> String {
+    let message = text.lines().find_map(|line| line.split_once("error: ")).map(|(_, message)| message);
+    message.or_else(|| text.lines().next()).unwrap_or_default().to_owned()
+}
+
+/// The goldens of the emitter, sorted by name.
+fn collect(root: &Path) -> Result<Vec<Golden>> {
+    let mut goldens = Vec::new();
+    for path in files_below(&root.join("emitter"))? {
+        let text = || fs::read_to_string(&path).with_context(|| path.display().to_string());
+        let name = path.strip_prefix(root).unwrap_or(&path).display().to_string();
+        match path.extension().and_then(|extension| extension.to_str()) {
+            Some("snap") => goldens.extend(golden(name, body_of_snapshot(&text()?))),
+            Some("mlir") => goldens.extend(golden(name, &text()?)),
+            Some("rs") => {
+                for (line, body) in inline_snapshots(&text()?) {
+                    goldens.extend(golden(format!("{name}:{line}"), body));
+                }
+            }
+            _ => {}
+        }
+    }
+    goldens.sort_by(|a, b| a.name.cmp(&b.name));
+    Ok(goldens)
+}
+
+/// A golden, if the text is a whole module: snapshots of anything else are not for iree-compile.
+fn golden(name: String, text: &str) -> Option<Golden> {
+    // Attribute aliases come before the module.
+    let first = text.lines().map(str::trim).find(|line| !line.is_empty() && !line.starts_with(['#', '/']))?;
+    let is_module = first.starts_with("module") || first.starts_with("\"builtin.module\"");
+    is_module.then(|| Golden { name, module: text.to_owned() })
+}
+
+/// What follows the header of a `.snap` file.
+fn body_of_snapshot(text: &str) -> &str {
+    let Some(rest) = text.strip_prefix("---\n") else { return text };
+    rest.split_once("\n---\n").map_or(text, |(_, body)| body)
+}
+
+/// Line and text of every `@r"…"` and `@r#"…"#` in Rust source.
+fn inline_snapshots(source: &str) -> Vec<(usize, &str)> {
+    let mut found = Vec::new();
+    let mut position = 0;
+    while let Some(start) = source[position..].find("@r").map(|offset| position + offset) {
+        position = start + 2;
+        let hashes = source[position..].bytes().take_while(|byte| *byte == b'#').count();
+        let Some(body) = source[position + hashes..].strip_prefix('"') else { continue };
+        let Some(length) = body.find(&format!("\"{}", "#".repeat(hashes))) else { continue };
+        found.push((source[..start].matches('\n').count() + 1, &body[..length]));
+        position += hashes + 1 + length;
+    }
+    found
+}
+
+fn files_below(folder: &Path) -> Result<Vec<PathBuf>> {
+    let mut files = Vec::new();
+    for entry in fs::read_dir(folder).with_context(|| folder.display().to_string())? {
+        let path = entry?.path();
+        if path.is_dir() {
+            files.extend(files_below(&path)?);
+        } else {
+            files.push(path);
+        }
+    }
+    Ok(files)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn modules_are_found_in_snapshots_and_other_text_is_not() {
+        let snap = "---\nsource: emitter/src/lib.rs\nexpression: text\n---\n\"builtin.module\"() ({\n}) : () -> ()\n";
+        let body = body_of_snapshot(snap);
+        assert_eq!(body, "\"builtin.module\"() ({\n}) : () -> ()\n");
+        assert!(golden("a".into(), body).is_some());
+        assert!(golden("a".into(), "#map = affine_map<() -> ()>\nmodule @model {\n}").is_some());
+        assert!(golden("a".into(), "shapes differ: found 2, expected 3").is_none());
+        assert!(golden("a".into(), "").is_none());
+    }
+
+    #[test]
+    fn inline_snapshots_are_read_from_source() {
+        let source = "fn a() {\n    assert_snapshot!(x, @r#\"\n    module {}\n    \"#);\n    b!(@r\"one\");\n}\n@return";
+        assert_eq!(inline_snapshots(source), [(2, "\n    module {}\n    "), (5, "one")]);
+    }
+
+    #[test]
+    fn the_first_error_is_what_the_table_shows() {
+        let text = "iree-compile x ended with exit status: 1\nx.mlir:3:8: error: 'op' is wrong\nx.mlir:3:8: note: see";
+        assert_eq!(first_error(text), "'op' is wrong");
+        assert_eq!(first_error("killed"), "killed");
+    }
+}

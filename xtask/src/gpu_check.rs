@@ -1,0 +1,215 @@
+//! `cargo xtask gpu-check`: what can only be checked on a GPU, in a folder that can be carried to one.
+//!
+//! The machine with the GPU needs neither compiler nor cargo: the folder holds executables, bundles, the expected tokens
+//! and `run.sh`, which does it all.
+
+use std::{
+    fmt::Write as _,
+    fs,
+    os::unix::fs::PermissionsExt as _,
+    path::{Path, PathBuf},
+};
+
+use anyhow::{Context as _, Result, bail};
+use clap::Args;
+use serde_json::Value;
+
+use crate::{setup::setup, shell, workspace::Workspace};
+
+const SCRIPT: &str = include_str!("gpu_check/run.sh");
+const MODEL: &str = "llama-3.2-1b";
+/// The weights and the prompt of the comparison at full shape. With other weights two logits may lie so close that
+/// another order of additions chooses another token: here the least gap of the 48 steps is 6.5e-3.
+const SEED: u64 = 0;
+const PROMPT: &str = "1,2,3,4,5,6,7,8";
+/// Of the oracle: grouped heads, bf16, more layers, rope scaling, and every option at once.
+const FIXTURES: [&str; 5] = ["gqa", "bf16", "deep", "rope-llama3", "everything"];
+/// It is to be carried, also over slow lines.
+const LIMIT: u64 = 60 << 20;
+
+/// What is asked of the check.
+#[derive(Args)]
+pub(crate) struct GpuCheck {
+    /// Only make the folder, to be carried to a machine with a GPU: `FOLDER/run.sh` does the rest there
+    #[arg(long, value_name = "FOLDER")]
+    pack: Option<PathBuf>,
+}
+
+/// Makes the folder, and without `--pack` runs the check on this machine.
+pub(crate) fn gpu_check(workspace: &Workspace, check: &GpuCheck) -> Result<()> {
+    let folder = match &check.pack {
+        Some(folder) => std::env::current_dir()?.join(folder),
+        None => workspace.root.join("target/gpu-check"),
+    };
+    setup(workspace)?;
+    pack(workspace, &folder)?;
+    if check.pack.is_some() {
+        return shell::print(&format!("{}\n", folder.display()));
+    }
+    Err(shell::become_program(&mut workspace.command(folder.join("run.sh"))))
+}
+
+fn pack(workspace: &Workspace, folder: &Path) -> Result<()> {
+    shell::run_aside(&mut workspace.cargo(
+        "build --release -p mlxcel-compiler-driver -p mlxcel-runtime --bin mlxcel-compile --bin mlxcel-run \
+         --example random-weights",
+    ))?;
+    fs::create_dir_all(folder.join("bundles")).with_context(|| folder.display().to_string())?;
+    let mut cases = String::new();
+    compile(workspace, folder, "demo", &["--model", "models/demo", "--precision", "f32"])?;
+    cases += &cases_of("demo", &read(&workspace.root.join("models/demo/expected.json"))?)?;
+    for fixture in FIXTURES {
+        let model = format!("models/oracle/fixtures/{fixture}");
+        compile(workspace, folder, fixture, &["--model", &model, "--precision", "f32"])?;
+        cases += &cases_of(fixture, &read(&workspace.root.join(&model).join("expected.json"))?)?;
+    }
+    for precision in ["f32", "bf16"] {
+        let name = format!("{MODEL}-{precision}");
+        compile(
+            workspace,
+            folder,
+            &name,
+            &["--model", MODEL, "--weights", "none", "--precision", precision],
+        )?;
+    }
+    write(&folder.join("cases.txt"), &cases)?;
+    let script = folder.join("run.sh");
+    write(&script, &SCRIPT.replace("@SEED@", &SEED.to_string()).replace("@PROMPT@", PROMPT))?;
+    fs::set_permissions(&script, fs::Permissions::from_mode(0o755))?;
+    for name in ["mlxcel-run", "examples/random-weights"] {
+        let from = workspace.release(name)?;
+        let to = folder.join(Path::new(name).file_name().unwrap_or(name.as_ref()));
+        fs::copy(&from, &to).with_context(|| to.display().to_string())?;
+    }
+    let bytes = size(folder)?;
+    if bytes > LIMIT {
+        bail!("{}: found {bytes} bytes, expected at most {LIMIT}", folder.display());
+    }
+    eprintln!("{} cases, {:.1} MiB", cases.lines().count() + 1, bytes as f64 / f64::from(1 << 20));
+    Ok(())
+}
+
+/// A bundle for the GPU, and for a CPU that does not depend on this machine: to compare with, and for trials.
+fn compile(workspace: &Workspace, folder: &Path, name: &str, arguments: &[&str]) -> Result<()> {
+    let cpu = if cfg!(target_arch = "aarch64") { "cpu-aarch64" } else { "cpu-x86-64-v3" };
+    let mut command = workspace.command(workspace.release("mlxcel-compile")?);
+    command.args(arguments).args(["--target", &format!("cuda,{cpu}"), "--out"]);
+    shell::run_aside(command.arg(folder.join("bundles").join(name)))
+}
+
+/// A line per case: the bundle, the prompt's ids and the expected ones. Knows the demo's file and those of the oracle.
+fn cases_of(bundle: &str, expected: &str) -> Result<String> {
+    let json: Value = serde_json::from_str(expected).with_context(|| format!("expected.json of {bundle}"))?;
+    let cases = json.get("cases").or_else(|| json.get("prompts")).and_then(Value::as_array);
+    let mut lines = String::new();
+    for case in cases.into_iter().flatten() {
+        let prompt = ids(case.get("prompt_tokens").or_else(|| case.get("prompt")));
+        let (Some(prompt), Some(tokens)) = (prompt, ids(case.get("tokens"))) else {
+            bail!("expected.json of {bundle}: found a case without prompt or tokens");
+        };
+        writeln!(lines, "{bundle} {prompt} {tokens}")?;
+    }
+    if lines.is_empty() {
+        bail!("expected.json of {bundle}: found no case, expected at least one");
+    }
+    Ok(lines)
+}
+
+/// Ids as the command line takes them.
+fn ids(value: Option<&Value>) -> Option<String> {
+    let ids: Option<Vec<String>> =
+        value?.as_array()?.iter().map(|id| Some(id.as_u64()?.to_string())).collect();
+    ids.map(|ids| ids.join(","))
+}
+
+fn read(path: &Path) -> Result<String> {
+    fs::read_to_string(path).with_context(|| path.display().to_string())
+}
+
+fn write(path: &Path, text: &str) -> Result<()> {
+    fs::write(path, text).with_context(|| path.display().to_string())
+}
+
+fn size(folder: &Path) -> Result<u64> {
+    let mut bytes = 0;
+    for entry in fs::read_dir(folder).with_context(|| folder.display().to_string())? {
+        let entry = entry?;
+        let metadata = entry.metadata()?;
+        bytes += if metadata.is_dir() { size(&entry.path())? } else { metadata.len() };
+    }
+    Ok(bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::process::Command;
+
+    use super::*;
+
+    #[test]
+    fn cases_come_from_both_kinds_of_file() {
+        let demo = r#"{"cases": [{"prompt": "a", "prompt_tokens": [1, 2], "tokens": [3], "text": "b"}]}"#;
+        assert_eq!(cases_of("demo", demo).unwrap(), "demo 1,2 3\n");
+        let oracle = r#"{"prompts": [{"prompt": [4], "tokens": [5, 6]}, {"prompt": [7], "tokens": [8]}]}"#;
+        assert_eq!(cases_of("gqa", oracle).unwrap(), "gqa 4 5,6\ngqa 7 8\n");
+        assert_eq!(
+            cases_of("x", r#"{"prompts": []}"#).unwrap_err().to_string(),
+            "expected.json of x: found no case, expected at least one"
+        );
+    }
+
+    #[test]
+    fn the_committed_files_have_cases() {
+        let models = Path::new(env!("CARGO_MANIFEST_DIR")).join("../models");
+        let count = |folder: PathBuf| cases_of("x", &read(&folder.join("expected.json")).unwrap()).unwrap();
+        assert_eq!(count(models.join("demo")).lines().count(), 5);
+        for fixture in FIXTURES {
+            assert_eq!(count(models.join("oracle/fixtures").join(fixture)).lines().count(), 7);
+        }
+    }
+
+    /// The script's outcome where mlxcel-run says what `answer`, a part of a shell script, says.
+    fn check(answer: &str) -> (bool, String) {
+        let folder = tempfile::tempdir().unwrap();
+        let at = |name: &str| folder.path().join(name);
+        let program = |name: &str, text: &str| {
+            write(&at(name), text).unwrap();
+            fs::set_permissions(at(name), fs::Permissions::from_mode(0o755)).unwrap();
+        };
+        program("run.sh", &SCRIPT.replace("@SEED@", "0").replace("@PROMPT@", "1"));
+        program("random-weights", "#!/bin/sh\nexit 0\n");
+        program("mlxcel-run", &format!("#!/bin/sh\n{answer}\n"));
+        write(&at("cases.txt"), "demo 1,2 3,4\n").unwrap();
+        let output = Command::new(at("run.sh")).output().unwrap();
+        (output.status.success(), String::from_utf8(output.stdout).unwrap())
+    }
+
+    #[test]
+    fn equal_tokens_pass() {
+        let (success, text) = check(
+            r#"echo '{"prompt_tokens":[1],"tokens":[3,4],"text":"\"tokens\":[9]","timings":{"load_ms":1.5,"prefill_tok_s":2.0,"decode_tok_s":3.25},"device":"cuda, A"}'"#,
+        );
+        assert!(success, "{text}");
+        insta::assert_snapshot!(text, @r"
+        ok      demo, 2 prompt tokens, 2 generated
+        making the weights of llama-3.2-1b from seed 0
+        ok      llama-3.2-1b f32 on cuda, against this machine's CPU
+        llama-3.2-1b f32 on cuda, A: prefill 2.0 tok/s, decode 3.25 tok/s, load 1.5 ms
+        llama-3.2-1b bf16 on cuda, A: prefill 2.0 tok/s, decode 3.25 tok/s, load 1.5 ms
+        2 passed, 0 failed
+        ");
+    }
+
+    #[test]
+    fn other_tokens_and_failures_do_not_pass() {
+        // $3 is the device.
+        let (success, text) = check(
+            r#"test $3 = cuda && id=5 || id=4; echo "{\"tokens\":[3,$id],\"timings\":{},\"device\":\"$3\"}""#,
+        );
+        assert!(!success && text.contains("  found    3,5\n  expected 3,4\n"), "{text}");
+        assert!(text.ends_with("0 passed, 2 failed\n"), "{text}");
+        let (success, text) = check("echo no driver >&2; exit 1");
+        assert!(!success && text.contains("  found    nothing\n  expected 3,4\n"), "{text}");
+        assert!(text.ends_with("0 passed, 4 failed\n"), "{text}");
+    }
+}

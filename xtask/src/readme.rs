@@ -1,0 +1,101 @@
+//! The tables in README.md that are generated from what they describe.
+//!
+//! Each stands between `<!-- generated: NAME -->` and `<!-- end -->`.
+
+use std::{fs, path::Path};
+
+use anyhow::{Context as _, Result, bail};
+use serde::Deserialize;
+
+use crate::parts::{PARTS, Supply};
+
+/// Compares the generated parts with what they should be, or writes them.
+pub(crate) fn check(root: &Path, fix: bool) -> Result<Vec<String>> {
+    let path = root.join("README.md");
+    let text = fs::read_to_string(&path).with_context(|| path.display().to_string())?;
+    let mut fresh = text.clone();
+    for (name, body) in [("targets", targets(root)?), ("parts", parts()), ("variables", variables())] {
+        fresh = replace(&fresh, name, &body)?;
+    }
+    if fresh == text {
+        return Ok(Vec::new());
+    }
+    if fix {
+        fs::write(&path, fresh).with_context(|| path.display().to_string())?;
+        return Ok(Vec::new());
+    }
+    Ok(vec![
+        "README.md: a generated table is out of date, expected what cargo xtask tidy --fix writes".to_owned(),
+    ])
+}
+
+fn replace(text: &str, name: &str, body: &str) -> Result<String> {
+    let (start, end) = (format!("<!-- generated: {name} -->\n"), "<!-- end -->");
+    let Some((before, rest)) = text.split_once(&start) else {
+        bail!("README.md: found no {}, expected one", start.trim());
+    };
+    let Some((_, after)) = rest.split_once(end) else {
+        bail!("README.md: found no {end} after {}, expected one", start.trim());
+    };
+    Ok(format!("{before}{start}{body}{end}{after}"))
+}
+
+/// The part of a target's file that a reader of the table wants to know.
+#[derive(Deserialize)]
+struct Target {
+    description: String,
+    driver: String,
+}
+
+fn targets(root: &Path) -> Result<String> {
+    let folder = root.join("compiler-driver/targets");
+    let mut rows = Vec::new();
+    for entry in fs::read_dir(&folder).with_context(|| folder.display().to_string())? {
+        let path = entry?.path();
+        let text = fs::read_to_string(&path).with_context(|| path.display().to_string())?;
+        let target: Target = toml::from_str(&text).with_context(|| path.display().to_string())?;
+        let name = path.file_stem().unwrap_or_default().to_string_lossy();
+        rows.push(format!("| `{name}` | {} | {} |\n", target.description, target.driver));
+    }
+    rows.sort();
+    Ok(format!("| target | compiles for | driver |\n|---|---|---|\n{}", rows.concat()))
+}
+
+fn parts() -> String {
+    let mut text = String::from("| part | expected | supplied by |\n|---|---|---|\n");
+    for part in PARTS {
+        let source = match part.supply {
+            Supply::Debian(packages) => format!("apt: `{}`", packages.join(" ")),
+            Supply::Wheels(name) => format!("PyPI, pinned in `xtask/toolchain.toml`: `.toolchain/{name}/`"),
+            Supply::Cargo => "cargo".to_owned(),
+        };
+        text.push_str(&format!("| {} | {} | {source} |\n", part.name, part.expected));
+    }
+    text
+}
+
+fn variables() -> String {
+    let mut text = String::from("| variable | meaning |\n|---|---|\n");
+    for variable in PARTS.iter().flat_map(|part| part.variables) {
+        text.push_str(&format!("| `{}` | {} |\n", variable.name, variable.meaning));
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_is_between_the_marks_is_replaced() {
+        let text = "a\n<!-- generated: x -->\nold\n<!-- end -->\nb\n<!-- end -->\n";
+        assert_eq!(
+            replace(text, "x", "new\n").unwrap(),
+            "a\n<!-- generated: x -->\nnew\n<!-- end -->\nb\n<!-- end -->\n"
+        );
+        assert_eq!(
+            replace(text, "y", "").unwrap_err().to_string(),
+            "README.md: found no <!-- generated: y -->, expected one"
+        );
+    }
+}
