@@ -1,4 +1,4 @@
-//! The parts of a decoder as mathematics over [`Graph`](crate::Graph): one of each, for every family.
+//! The parts of a decoder as mathematics over [`Graph`]: one of each, for every family.
 
 pub(crate) mod attention;
 mod bits;
