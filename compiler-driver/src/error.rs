@@ -82,20 +82,6 @@ pub enum Error {
         expected: String,
     },
 
-    /// The target does not compile with weights of this type.
-    #[error(
-        "target {target} cannot read weights in {found}, expected {expected}\n\
-         hint: convert the checkpoint to {expected}, or make a bundle without this target"
-    )]
-    TargetWeights {
-        /// The target.
-        target: String,
-        /// The weights' type.
-        found: String,
-        /// Those it can.
-        expected: String,
-    },
-
     /// The context is empty or longer than the model's.
     #[error(
         "context of {found} tokens, expected 1 to {limit} for {model}\nhint: choose --ctx between 1 and {limit}"

@@ -225,10 +225,6 @@ impl Prepared {
         let weights = Weights::find(&model, &request.weights, progress)?;
         let checkpoint_dtype = weights.main_dtype().unwrap_or(model.config.dtype);
         let precision = request.precision.choose(checkpoint_dtype, &targets)?;
-        let stored =
-            model.config.weights().into_iter().map(|weight| weights.dtype(&weight.name, &model.config));
-        let stored: Vec<Dtype> = stored.collect();
-        targets.iter().try_for_each(|target| target.check_weights(stored.iter().copied()))?;
         if request.precision == Precision::Auto && precision != checkpoint_dtype {
             progress(Event::Warning(format!(
                 "computing in {} on every target: one of them cannot compute in the checkpoint's {}",

@@ -30,13 +30,10 @@ pub struct Target {
     /// What matrix products may be computed in.
     #[serde(default = "every_float")]
     precisions: Vec<FloatName>,
-    /// What the checkpoint's tensors may be stored in.
-    #[serde(default = "every_float")]
-    weights: Vec<FloatName>,
     /// How it does best at matrix products, where that does not follow from its CPU's features.
     #[serde(default)]
     products: ProductsName,
-    /// Whether it can load 16-bit floats as integers only.
+    /// Whether it cannot load 16-bit floats.
     #[serde(default)]
     floats_as_bits: bool,
 }
@@ -172,12 +169,6 @@ impl Target {
         self.precisions.iter().any(|name| name.dtype() == dtype)
     }
 
-    /// Whether stored tensors of `dtype` compile.
-    #[must_use]
-    pub fn stores(&self, dtype: Dtype) -> bool {
-        self.weights.iter().any(|name| name.dtype() == dtype)
-    }
-
     /// Refuses a precision that the target cannot compile.
     pub(crate) fn check_precision(&self, dtype: Dtype) -> Result<(), Error> {
         if self.computes(dtype) {
@@ -188,18 +179,6 @@ impl Target {
             found: float_name(dtype),
             expected: names(&self.precisions),
         })
-    }
-
-    /// Refuses weights that the target cannot compile; `dtypes` are those the parameters have.
-    pub(crate) fn check_weights(&self, dtypes: impl IntoIterator<Item = Dtype>) -> Result<(), Error> {
-        match dtypes.into_iter().find(|dtype| !self.stores(*dtype)) {
-            None => Ok(()),
-            Some(found) => Err(Error::TargetWeights {
-                target: self.name.clone(),
-                found: float_name(found),
-                expected: names(&self.weights),
-            }),
-        }
     }
 }
 
@@ -298,7 +277,7 @@ mod tests {
         let mut text = String::new();
         for target in Target::all().unwrap() {
             let floats = |list: &[FloatName]| names(list).replace(" or ", " ");
-            let can = format!("computes {}, stores {}", floats(&target.precisions), floats(&target.weights));
+            let can = format!("computes {}", floats(&target.precisions));
             let Resolved { name, driver, arch, cpu_features, flags, numerics } =
                 target.resolve(&here, Dtype::BF16);
             text +=
@@ -399,12 +378,6 @@ mod tests {
             "target vulkan cannot compute in bf16, expected f32\n\
              hint: choose --precision f32, or make a bundle of its own for this target"
         );
-        assert_eq!(
-            targets[1].check_weights([Dtype::F32, Dtype::I8]).unwrap_err().to_string(),
-            "target vulkan cannot read weights in i8, expected f32\n\
-             hint: convert the checkpoint to f32, or make a bundle without this target"
-        );
-        assert!(targets[0].check_weights([Dtype::F32, Dtype::BF16, Dtype::F16]).is_ok());
     }
 
     #[test]

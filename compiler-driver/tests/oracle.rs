@@ -24,8 +24,8 @@ use real::{Fixture, Recorded, built, fixtures, greedy, models, request};
 const LOGIT_TOLERANCE: f32 = 2e-3;
 
 /// The fixtures that run on Vulkan by default, with their first and last prompt: those go
-/// through every entry point. All of them take Mesa's lavapipe many minutes.
-const ON_VULKAN: [&str; 3] = ["gqa", "mqa", "rope-llama3"];
+/// through every entry point, and they are of each element type. All of them take Mesa's lavapipe many minutes.
+const ON_VULKAN: [&str; 3] = ["everything", "f16", "gqa"];
 
 #[test]
 fn every_fixture_answers_as_hugging_face_does() {
@@ -33,10 +33,7 @@ fn every_fixture_answers_as_hugging_face_does() {
     let all = Fixture::all_in(&fixtures()).unwrap();
     assert!(ON_VULKAN.iter().all(|name| all.iter().any(|fixture| fixture.name == *name)));
     each(&all, |fixture| {
-        // The target refuses checkpoints in 16 bits.
-        let config = std::fs::read_to_string(fixture.folder.join("config.json")).unwrap();
-        let narrow = config.contains("float16");
-        let vulkan = ON_VULKAN.contains(&fixture.name.as_str()) || (full && !narrow);
+        let vulkan = full || ON_VULKAN.contains(&fixture.name.as_str());
         let targets: &[&str] = if vulkan { &["cpu", "vulkan"] } else { &["cpu"] };
         let built = built(&request(&fixture.folder, targets));
         let prompts: Vec<&Recorded> = fixture.prompts.iter().collect();

@@ -16,7 +16,6 @@ use crate::{
         rope,
         rope::Rotation,
     },
-    module::Init,
     plan::ATTENTION_BLOCK,
 };
 
@@ -32,15 +31,12 @@ pub fn emit(model: &ModelConfig, plan: &Plan, dtype_of: &dyn Fn(&str) -> Dtype) 
         let function = emit_entry(&mut module, model, plan, entry, dtype_of)?;
         module.add(function);
     }
-    let parameters = module
-        .globals()
-        .filter_map(|global| match &global.init {
-            Init::Parameter { key, .. } => {
-                Some(Parameter { name: key.clone(), dtype: dtype_of(key), shape: global.ty.shape.clone() })
-            }
-            Init::Zeros | Init::Computed => None,
-        })
-        .collect();
+    let parameters = model.weights().into_iter().map(|weight| Parameter {
+        name: weight.name.clone(),
+        dtype: dtype_of(&weight.name),
+        shape: weight.shape.clone(),
+    });
+    let parameters = parameters.collect();
     Ok(Program { mlir: module.to_mlir()?, entries, parameters })
 }
 

@@ -41,7 +41,8 @@ impl<'a> Builder<'a> {
         }
     }
 
-    /// A weight in the checkpoint's type; its bits as `i16` where the target cannot load that.
+    /// A weight in the checkpoint's type; where the target cannot load that, two neighbours of the last dimension to an
+    /// `i32`.
     pub(crate) fn stored(&mut self, weight: &Weight) -> Tensor {
         let global = self.parameter(weight);
         self.load(&global)
@@ -69,11 +70,23 @@ impl<'a> Builder<'a> {
     }
 
     fn parameter(&mut self, weight: &Weight) -> Global {
-        let dtype = match (self.dtype_of)(&weight.name) {
-            Dtype::BF16 | Dtype::F16 if self.numerics.floats_as_bits => Dtype::I16,
-            dtype => dtype,
-        };
-        self.module.parameter(PARAMETER_SCOPE, &weight.name, TensorType::new(dtype, weight.shape.as_slice()))
+        let mut ty = TensorType::new((self.dtype_of)(&weight.name), weight.shape.as_slice());
+        if self.in_words(weight) {
+            if !ty.shape.last().is_some_and(|last| last.is_multiple_of(2)) {
+                let problem = format!("found {ty} for {}, expected an even last dimension", weight.name);
+                self.graph.fail("util.global", problem);
+            }
+            ty.dtype = Dtype::I32;
+            if let Some(last) = ty.shape.last_mut() {
+                *last /= 2;
+            }
+        }
+        self.module.parameter(PARAMETER_SCOPE, &weight.name, ty)
+    }
+
+    /// Whether [`Self::stored`] gives two elements to a word.
+    fn in_words(&self, weight: &Weight) -> bool {
+        self.numerics.floats_as_bits && matches!((self.dtype_of)(&weight.name), Dtype::BF16 | Dtype::F16)
     }
 
     fn load(&mut self, global: &Global) -> Tensor {
@@ -83,13 +96,46 @@ impl<'a> Builder<'a> {
 
     /// `x`, elements of a weight as [`Self::stored`] gives them, as `dtype`.
     pub(crate) fn widen(&mut self, weight: &Weight, x: Tensor, dtype: Dtype) -> Tensor {
+        if !self.in_words(weight) {
+            return self.graph.convert(x, dtype);
+        }
         let g = &mut self.graph;
-        let x = match ((self.dtype_of)(&weight.name), g.dtype(x)) {
-            (Dtype::BF16, Dtype::I16) => bits::bf16(g, x),
-            (Dtype::F16, Dtype::I16) => bits::f16(g, x),
-            _ => x,
+        let mut shape = g.shape(x).to_vec();
+        let last = shape.len();
+        shape.push(1);
+        let halves = bits::halves(g, x, (self.dtype_of)(&weight.name)).map(|half| g.reshape(half, &shape));
+        let pairs = g.concatenate(&halves, last);
+        shape.truncate(last);
+        if let Some(last) = shape.last_mut() {
+            *last *= 2;
+        }
+        let wide = g.reshape(pairs, &shape);
+        g.convert(wide, dtype)
+    }
+
+    /// A weight of a product with `x`, `[rows, inputs]`, as operands: one pair, or one for every part of the inputs that
+    /// the target reads apart.
+    pub(crate) fn operands(&mut self, weight: &Weight, x: Tensor) -> Vec<(Tensor, Tensor)> {
+        let operand = self.operand();
+        let mut stored = self.stored(weight);
+        if self.numerics.products != Products::Native {
+            // Else the compiler would keep a widened copy of the whole weight.
+            stored = self.graph.barrier(stored);
+        }
+        if !self.in_words(weight) {
+            return vec![(self.graph.convert(x, operand), self.graph.convert(stored, operand))];
+        }
+        let g = &mut self.graph;
+        let &[rows, inputs] = g.shape(x) else {
+            return Vec::new();
         };
-        g.convert(x, dtype)
+        let pairs = g.reshape(x, &[rows, inputs / 2, 2]);
+        let halves = bits::halves(g, stored, (self.dtype_of)(&weight.name));
+        let part = |(index, weight)| {
+            let x = g.slice_dimension(pairs, 2, index, index + 1);
+            (g.reshape(x, &[rows, inputs / 2]), weight)
+        };
+        halves.into_iter().enumerate().map(part).collect()
     }
 
     /// A weight in `f32`.

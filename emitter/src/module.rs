@@ -79,16 +79,11 @@ impl Module {
         self.functions.push(function);
     }
 
-    /// Every global, by symbol.
-    pub(crate) fn globals(&self) -> impl Iterator<Item = &Global> {
-        self.globals.values()
-    }
-
     /// The module as MLIR text.
     ///
     /// # Errors
     /// [`Error::Mlir`] when MLIR refuses it, which no graph should bring about.
     pub fn to_mlir(&self) -> Result<String, Error> {
-        lower::module(&self.name, self.globals(), &self.initializers, &self.functions)
+        lower::module(&self.name, self.globals.values(), &self.initializers, &self.functions)
     }
 }

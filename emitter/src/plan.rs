@@ -37,7 +37,7 @@ pub enum Products {
 pub struct Numerics {
     /// How it does best at matrix products.
     pub products: Products,
-    /// Whether it cannot even load 16-bit floats: they are read as integers, and their bits widened to `f32`.
+    /// Whether it cannot even load 16-bit floats: they are read as 32-bit words of two, whose bits are widened to `f32`.
     pub floats_as_bits: bool,
 }
 

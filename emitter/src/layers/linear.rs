@@ -29,18 +29,14 @@ pub(crate) fn linear(b: &mut Builder<'_>, layer: &Linear, x: Tensor) -> Tensor {
     b.graph.reshape(y, &shape)
 }
 
-/// `[rows, inputs]` → `[rows, outputs]` as one dot product.
+/// `[rows, inputs]` → `[rows, outputs]` as a dot product, or a sum of them over parts of the inputs.
 fn dot(b: &mut Builder<'_>, layer: &Linear, x: Tensor) -> Tensor {
-    let operand = b.operand();
-    let mut weight = b.stored(&layer.weight);
-    if b.numerics.products != Products::Native {
-        // Else the compiler would keep a widened copy of the whole weight.
-        weight = b.graph.barrier(weight);
-    }
-    let weight = b.widen(&layer.weight, weight, operand);
-    let x = b.graph.convert(x, operand);
+    let operands = b.operands(&layer.weight, x);
+    let g = &mut b.graph;
     let dims = DotDimensions { lhs_contract: &[1], rhs_contract: &[1], ..DotDimensions::default() };
-    b.graph.dot_general(x, weight, &dims, Dtype::F32)
+    let products = operands.into_iter().map(|(x, weight)| g.dot_general(x, weight, &dims, Dtype::F32));
+    let products: Vec<_> = products.collect();
+    products.into_iter().reduce(|sum, product| g.add(sum, product)).unwrap_or(x)
 }
 
 /// `[rows, inputs]` → `[rows, outputs]` over a weight packed as `[outputs / lanes, inputs, lanes]`.
