@@ -133,7 +133,11 @@ fn lower_region<'c>(
         for op in &region.ops {
             let mut regions = Vec::with_capacity(op.regions.len());
             for inner in &op.regions {
-                let terminator = if op.name.starts_with("scf.") { "scf.yield" } else { "stablehlo.return" };
+                let terminator = match op.name.split_once('.') {
+                    Some(("scf", _)) => "scf.yield",
+                    Some(("linalg", _)) => "linalg.yield",
+                    _ => "stablehlo.return",
+                };
                 regions.push(lower_region(context, function, inner, &values, terminator)?);
             }
             let operation = block.append_operation(lower_op(context, function, op, &values, regions)?);

@@ -248,6 +248,20 @@ fn control_flow() {
 }
 
 #[test]
+fn mmt4d() {
+    assert_snapshot!(module(&[
+        ("bf16_weights", &|g| {
+            let (x, w) = (g.argument(Dtype::F32, &[2, 4, 8]), g.argument(Dtype::BF16, &[3, 4, 8]));
+            vec![g.mmt4d(x, w)]
+        }),
+        ("f32_row", &|g| {
+            let (x, w) = (g.argument(Dtype::F32, &[1, 4, 1]), g.argument(Dtype::F32, &[3, 4, 8]));
+            vec![g.mmt4d(x, w)]
+        }),
+    ]));
+}
+
+#[test]
 fn globals() {
     let mut module = Module::new("golden");
     let weight = module.parameter("model", "layers.0.weight", TensorType::new(Dtype::BF16, [2]));

@@ -4,7 +4,11 @@ use mlxcel_models::{Embedding, Linear};
 use safetensors::Dtype;
 
 use super::Builder;
-use crate::{DotDimensions, Products, Reduction, Tensor};
+use crate::{DotDimensions, Products, Tensor};
+
+/// Rows whose sums a product keeps in registers: with 8 lanes, half of the 16 registers of AVX2. Measured on Zen 3 at
+/// 256 × 2048 × 8192 in bf16, 2 threads: 8 by 8 120 to 132 GFLOP/s, 12 by 8 107 to 125, 16 by 8 103 to 117, 4 by 16 90.
+const TILE_ROWS: usize = 8;
 
 /// `x · weightᵀ + bias`: `[…, inputs]` → `[…, outputs]` in `f32`.
 pub(crate) fn linear(b: &mut Builder<'_>, layer: &Linear, x: Tensor) -> Tensor {
@@ -39,7 +43,8 @@ fn dot(b: &mut Builder<'_>, layer: &Linear, x: Tensor) -> Tensor {
     products.into_iter().reduce(|sum, product| g.add(sum, product)).unwrap_or(x)
 }
 
-/// `[rows, inputs]` → `[rows, outputs]` over a weight packed as `[outputs / lanes, inputs, lanes]`.
+/// `[rows, inputs]` → `[rows, outputs]` over a weight packed as `[outputs / lanes, inputs, lanes]`, one vector register's
+/// outputs at a time for each tile of rows.
 fn packed(b: &mut Builder<'_>, layer: &Linear, x: Tensor, lanes: usize) -> Tensor {
     let (inputs, outputs) = (layer.inputs(), layer.outputs());
     let panels = outputs / lanes;
@@ -48,19 +53,14 @@ fn packed(b: &mut Builder<'_>, layer: &Linear, x: Tensor, lanes: usize) -> Tenso
         let weight = g.reshape(weight, &[panels, lanes, inputs]);
         g.transpose(weight, &[0, 2, 1])
     });
-    let weight = b.widen(&layer.weight, weight, Dtype::F32);
     let g = &mut b.graph;
     let rows = g.shape(x).first().copied().unwrap_or(1);
-    // A single row as a product of its own rank: with a row dimension of size 1 the compiler vectorises less well.
-    let (shape, at): (&[usize], _) =
-        if rows == 1 { (&[panels, inputs, lanes], 0) } else { (&[rows, panels, inputs, lanes], 1) };
-    let x = if rows == 1 { g.reshape(x, &[inputs]) } else { x };
-    let x_at: Vec<_> = if rows == 1 { vec![1] } else { vec![0, 2] };
-    let x = g.broadcast_in_dim(x, shape, &x_at);
-    let weight = g.broadcast_in_dim(weight, shape, &[at, at + 1, at + 2]);
-    let products = g.multiply(x, weight);
-    let sums = g.reduce(products, Reduction::Sum, &[at + 1]);
-    g.reshape(sums, &[rows, outputs])
+    let tile = 1 << rows.trailing_zeros().min(TILE_ROWS.trailing_zeros());
+    let x = g.reshape(x, &[rows / tile, tile, inputs]);
+    let x = g.transpose(x, &[0, 2, 1]);
+    let y = g.mmt4d(x, weight);
+    let y = g.transpose(y, &[0, 2, 1, 3]);
+    g.reshape(y, &[rows, outputs])
 }
 
 /// Rows of the table for token ids: `[…]` → `[…, hidden]` in `f32`.

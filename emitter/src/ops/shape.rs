@@ -47,7 +47,7 @@ impl Graph {
         self.op(OP, &[x], vec![], result)
     }
 
-    /// Dimension `i` of the result is dimension `permutation[i]` of `x`.
+    /// Dimension `i` of the result is dimension `permutation[i]` of `x`. A reshape, where only dimensions of size 1 move.
     pub fn transpose(&mut self, x: Tensor, permutation: &[usize]) -> Tensor {
         const OP: &str = "stablehlo.transpose";
         let ty = self.type_of(x);
@@ -60,6 +60,10 @@ impl Graph {
             return self.fail(OP, format!("found permutation {permutation:?}, expected one of {ty}"));
         }
         let shape: Vec<_> = permutation.iter().map(|&d| ty.shape[d]).collect();
+        let moved = permutation.iter().filter(|&&d| ty.shape[d] != 1);
+        if moved.is_sorted() {
+            return self.reshape(x, &shape);
+        }
         let attributes = vec![("permutation", i64_array(permutation))];
         self.op(OP, &[x], attributes, TensorType::new(ty.dtype, shape))
     }

@@ -216,6 +216,50 @@ fn dot() {
 }
 
 #[test]
+fn mmt4d() {
+    let of = |lhs: (Dtype, &[usize]), rhs: (Dtype, &[usize])| {
+        gives(|g| {
+            let (x, y) = (g.argument(lhs.0, lhs.1), g.argument(rhs.0, rhs.1));
+            g.mmt4d(x, y)
+        })
+    };
+    let (rows, columns): (&[usize], &[usize]) = (&[5, 4, 8], &[3, 4, 16]);
+    for dtype in [Dtype::F32, Dtype::BF16, Dtype::F16] {
+        assert_eq!(of((Dtype::F32, rows), (dtype, columns)), "tensor<5x3x8x16xf32>");
+    }
+    let kinds = "expected f32 and a float no wider, with one second dimension";
+    assert_eq!(
+        of((Dtype::BF16, rows), (Dtype::BF16, columns)),
+        format!("graph: linalg.mmt4d: found tensor<5x4x8xbf16> and tensor<3x4x16xbf16>, {kinds}")
+    );
+    assert_eq!(
+        of((Dtype::F32, rows), (Dtype::F64, columns)),
+        format!("graph: linalg.mmt4d: found tensor<5x4x8xf32> and tensor<3x4x16xf64>, {kinds}")
+    );
+    assert_eq!(
+        of((Dtype::F32, &[5, 3, 8]), (Dtype::F32, columns)),
+        format!("graph: linalg.mmt4d: found tensor<5x3x8xf32> and tensor<3x4x16xf32>, {kinds}")
+    );
+    assert_eq!(
+        of((Dtype::F32, &[5, 4]), (Dtype::F32, columns)),
+        "graph: linalg.mmt4d: found tensor<5x4xf32> and tensor<3x4x16xf32>, expected two of three dimensions"
+    );
+}
+
+#[test]
+fn a_transpose_that_moves_no_element_is_a_reshape() {
+    let ops = |permutation: &[usize]| {
+        let mut g = Graph::new();
+        let x = f32(&mut g, &[2, 1, 3]);
+        let y = g.transpose(x, permutation);
+        let function = g.finish("f", &[y]).unwrap();
+        (function.body.ops[0].name, function.type_of(y).to_string())
+    };
+    assert_eq!(ops(&[1, 0, 2]), ("stablehlo.reshape", "tensor<1x2x3xf32>".into()));
+    assert_eq!(ops(&[2, 1, 0]), ("stablehlo.transpose", "tensor<3x1x2xf32>".into()));
+}
+
+#[test]
 fn reduce_and_sort() {
     let of = |build: fn(&mut Graph, Tensor) -> Tensor| {
         gives(|g| {
