@@ -3,7 +3,13 @@
 use std::{
     collections::{BTreeMap, btree_map::Entry},
     fs, io,
+    panic::resume_unwind,
     path::{Path, PathBuf},
+    sync::{
+        Mutex,
+        mpsc::{self, Sender},
+    },
+    thread::{self, ScopedJoinHandle},
     time::{Duration, Instant},
 };
 
@@ -115,25 +121,28 @@ pub fn build(request: &Request, progress: &mut Progress<'_>) -> Result<Bundle, E
     let toolchain = Toolchain::find(request.compiler.as_deref(), &store)?;
     let keep = request.keep.as_deref().map(Keep::new).transpose()?;
     let machine = Machine::this();
-    let mut targets = BTreeMap::new();
+    let resolved: Vec<_> =
+        plan.targets.iter().map(|target| target.resolve(&machine, plan.plan.precision)).collect();
     let mut programs = BTreeMap::new();
-    let (mut entries, mut parameters) = (Vec::new(), Vec::new());
-    for target in &plan.targets {
-        let target = target.resolve(&machine, plan.plan.precision);
-        let program = match programs.entry(target.numerics) {
-            Entry::Occupied(emitted) => emitted.into_mut(),
-            Entry::Vacant(place) => place.insert(plan.emit(target.numerics, progress)?),
-        };
-        let (build_key, vmfb) = vmfb(program, &target, &toolchain, &store, progress)?;
-        if let Some(keep) = &keep {
-            keep.target(&target, program, &vmfb)?;
+    for target in &resolved {
+        if let Entry::Vacant(place) = programs.entry(target.numerics) {
+            place.insert(plan.emit(target.numerics, progress)?);
         }
-        // What the module looks like from outside does not depend on the target.
-        (entries, parameters) = (program.entries.clone(), program.parameters.clone());
-        let Resolved { name, driver, arch, cpu_features, flags, numerics: _ } = target;
+    }
+    let jobs: Vec<_> =
+        resolved.iter().filter_map(|target| Some((target, programs.get(&target.numerics)?))).collect();
+    let vmfbs = vmfbs(&jobs, &toolchain, &store, progress)?;
+    let mut targets = BTreeMap::new();
+    for ((target, program), (build_key, vmfb)) in jobs.into_iter().zip(vmfbs) {
+        if let Some(keep) = &keep {
+            keep.target(target, program, &vmfb)?;
+        }
+        let Resolved { name, driver, arch, cpu_features, flags, numerics: _ } = target.clone();
         let vmfb = writer.add_file(&vmfb)?;
         targets.insert(name, TargetArtifact { driver, arch, cpu_features, flags, build_key, vmfb });
     }
+    // What the module looks like from outside does not depend on the target.
+    let Program { entries, parameters, .. } = programs.into_values().next().ok_or(Error::NoTarget)?;
 
     let files = plan.add_files(&mut writer)?;
     let weights = plan.add_weights(&mut writer, &out, progress)?;
@@ -362,13 +371,57 @@ fn context(asked: Option<usize>, model: &Model) -> Result<usize, Error> {
 }
 
 /// The vmfb of `program` for `target`, out of the store or made and put there, and its key.
+/// The vmfb of every job with its build key, in the order of the jobs: as many at a time as there are cores, because one
+/// compiler does not keep two busy.
+fn vmfbs(
+    jobs: &[(&Resolved, &Program)],
+    toolchain: &Toolchain,
+    store: &Store,
+    progress: &mut Progress<'_>,
+) -> Result<Vec<(Digest, PathBuf)>, Error> {
+    let queue = Mutex::new(jobs.iter().enumerate());
+    let (events, seen) = mpsc::channel();
+    let work = |events: Sender<Event>| {
+        let mut done = Vec::new();
+        // A queue that is locked while nobody can panic is never poisoned.
+        while let Some((index, (target, program))) = queue.lock().ok().and_then(|mut queue| queue.next()) {
+            let vmfb = vmfb(program, target, toolchain, store, &events);
+            if vmfb.is_err()
+                && let Ok(mut queue) = queue.lock()
+            {
+                // Nobody starts on another.
+                queue.by_ref().for_each(drop);
+            }
+            done.push((index, vmfb));
+        }
+        done
+    };
+    let done = thread::scope(|scope| {
+        let workers = thread::available_parallelism().map_or(1, usize::from).min(jobs.len());
+        let workers: Vec<_> = (0..workers)
+            .map(|_| {
+                let events = events.clone();
+                scope.spawn(|| work(events))
+            })
+            .collect();
+        drop(events);
+        seen.into_iter().for_each(progress);
+        let join =
+            |worker: ScopedJoinHandle<'_, Vec<_>>| worker.join().unwrap_or_else(|panic| resume_unwind(panic));
+        workers.into_iter().flat_map(join).collect::<BTreeMap<_, _>>()
+    });
+    done.into_values().collect()
+}
+
 fn vmfb(
     program: &Program,
     target: &Resolved,
     toolchain: &Toolchain,
     store: &Store,
-    progress: &mut Progress<'_>,
+    events: &Sender<Event>,
 ) -> Result<(Digest, PathBuf), Error> {
+    // Whoever listens outlives the workers.
+    let progress = |event| _ = events.send(event);
     let key = build_key(&program.mlir, &program.parameters, target, toolchain);
     if let Some(path) = store.get(&key)? {
         progress(Event::Stored { target: target.name.clone(), bytes: file_size(&path)? });

@@ -41,6 +41,11 @@ impl<'a> Builder<'a> {
         }
     }
 
+    /// A weight's element type in the checkpoint.
+    pub(crate) fn dtype(&self, weight: &Weight) -> Dtype {
+        (self.dtype_of)(&weight.name)
+    }
+
     /// A weight in the checkpoint's type; where the target cannot load that, two neighbours of the last dimension to an
     /// `i32`.
     pub(crate) fn stored(&mut self, weight: &Weight) -> Tensor {
@@ -48,19 +53,20 @@ impl<'a> Builder<'a> {
         self.load(&global)
     }
 
-    /// What `body` makes of a weight as [`Self::stored`] gives it, of the same element type, once, when the module is
-    /// loaded.
-    pub(crate) fn computed(
+    /// What `body` makes of weights as [`Self::stored`] gives them, of the first one's element type, once, when the module
+    /// is loaded.
+    pub(crate) fn computed<const N: usize>(
         &mut self,
-        weight: &Weight,
+        weights: [&Weight; N],
         what: &str,
         shape: &[usize],
-        body: impl FnOnce(&mut Graph, Tensor) -> Tensor,
+        body: impl FnOnce(&mut Graph, [Tensor; N]) -> Tensor,
     ) -> Tensor {
-        let stored = self.parameter(weight);
-        let ty = TensorType::new(stored.ty.dtype, shape);
-        let computed = self.module.computed(&format!("{}.{what}", weight.name), ty, |g| {
-            let stored = g.load(&stored);
+        let stored = weights.map(|weight| self.parameter(weight));
+        let name = format!("{}.{what}", weights.map(|weight| weight.name.as_str()).join("+"));
+        let dtype = stored.first().map_or(Dtype::F32, |global| global.ty.dtype);
+        let computed = self.module.computed(&name, TensorType::new(dtype, shape), |g| {
+            let stored = stored.map(|global| g.load(&global));
             body(g, stored)
         });
         match computed {
@@ -70,7 +76,7 @@ impl<'a> Builder<'a> {
     }
 
     fn parameter(&mut self, weight: &Weight) -> Global {
-        let mut ty = TensorType::new((self.dtype_of)(&weight.name), weight.shape.as_slice());
+        let mut ty = TensorType::new(self.dtype(weight), weight.shape.as_slice());
         if self.in_words(weight) {
             if !ty.shape.last().is_some_and(|last| last.is_multiple_of(2)) {
                 let problem = format!("found {ty} for {}, expected an even last dimension", weight.name);
@@ -86,7 +92,7 @@ impl<'a> Builder<'a> {
 
     /// Whether [`Self::stored`] gives two elements to a word.
     fn in_words(&self, weight: &Weight) -> bool {
-        self.numerics.floats_as_bits && matches!((self.dtype_of)(&weight.name), Dtype::BF16 | Dtype::F16)
+        self.numerics.floats_as_bits && matches!(self.dtype(weight), Dtype::BF16 | Dtype::F16)
     }
 
     fn load(&mut self, global: &Global) -> Tensor {
@@ -99,11 +105,12 @@ impl<'a> Builder<'a> {
         if !self.in_words(weight) {
             return self.graph.convert(x, dtype);
         }
+        let stored = self.dtype(weight);
         let g = &mut self.graph;
         let mut shape = g.shape(x).to_vec();
         let last = shape.len();
         shape.push(1);
-        let halves = bits::halves(g, x, (self.dtype_of)(&weight.name)).map(|half| g.reshape(half, &shape));
+        let halves = bits::halves(g, x, stored).map(|half| g.reshape(half, &shape));
         let pairs = g.concatenate(&halves, last);
         shape.truncate(last);
         if let Some(last) = shape.last_mut() {
@@ -125,12 +132,13 @@ impl<'a> Builder<'a> {
         if !self.in_words(weight) {
             return vec![(self.graph.convert(x, operand), self.graph.convert(stored, operand))];
         }
+        let dtype = self.dtype(weight);
         let g = &mut self.graph;
         let &[rows, inputs] = g.shape(x) else {
             return Vec::new();
         };
         let pairs = g.reshape(x, &[rows, inputs / 2, 2]);
-        let halves = bits::halves(g, stored, (self.dtype_of)(&weight.name));
+        let halves = bits::halves(g, stored, dtype);
         let part = |(index, weight)| {
             let x = g.slice_dimension(pairs, 2, index, index + 1);
             (g.reshape(x, &[rows, inputs / 2]), weight)

@@ -153,6 +153,8 @@ fn table(rows: Vec<(String, String)>) -> String {
 #[derive(Default)]
 struct Watcher {
     spinner: Option<ProgressBar>,
+    /// The targets that are being compiled.
+    compiling: Vec<String>,
 }
 
 impl Watcher {
@@ -162,9 +164,14 @@ impl Watcher {
             Event::Emitted { bytes, took } => {
                 self.say(&format!("emitted {} of MLIR in {}", size(bytes as u64), seconds(took)));
             }
-            Event::Compiling { target } => self.spin(format!("compiling for {target}")),
+            Event::Compiling { target } => {
+                self.compiling.push(target);
+                self.spin_compiling();
+            }
             Event::Compiled { target, took, bytes } => {
                 self.say(&format!("{target}: compiled in {}, {}", seconds(took), size(bytes)));
+                self.compiling.retain(|other| *other != target);
+                self.spin_compiling();
             }
             Event::Stored { target, bytes } => {
                 self.say(&format!("{target}: from the store, {}", size(bytes)))
@@ -176,6 +183,12 @@ impl Watcher {
     fn say(&mut self, line: &str) {
         self.clear();
         _ = writeln!(io::stderr(), "{line}");
+    }
+
+    fn spin_compiling(&mut self) {
+        if !self.compiling.is_empty() {
+            self.spin(format!("compiling for {}", self.compiling.join(", ")));
+        }
     }
 
     fn spin(&mut self, what: String) {

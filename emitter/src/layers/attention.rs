@@ -10,7 +10,7 @@ use safetensors::Dtype;
 use super::{
     Builder,
     cache::{Half, LayerCache},
-    linear::linear,
+    linear::{linear, linears},
     rope,
     rope::Rotation,
 };
@@ -68,9 +68,8 @@ pub(crate) fn attention(
     let operand = b.operand();
     let (kv_heads, head_dim) = (layer.kv_heads, layer.head_dim);
     let group = layer.heads.checked_div(kv_heads).unwrap_or(0);
-    let query = b.scope("q_proj", |b| linear(b, &layer.query, x));
-    let key = b.scope("k_proj", |b| linear(b, &layer.key, x));
-    let value = b.scope("v_proj", |b| linear(b, &layer.value, x));
+    let projections = [&layer.query, &layer.key, &layer.value];
+    let [query, key, value] = b.scope("qkv_proj", |b| linears(b, projections, x));
     let g = &mut b.graph;
     let query = g.reshape(query, &[batch, tokens, layer.heads, head_dim]);
     let key = g.reshape(key, &[batch, tokens, kv_heads, head_dim]);

@@ -12,25 +12,43 @@ const TILE_ROWS: usize = 8;
 
 /// `x · weightᵀ + bias`: `[…, inputs]` → `[…, outputs]` in `f32`.
 pub(crate) fn linear(b: &mut Builder<'_>, layer: &Linear, x: Tensor) -> Tensor {
-    let (inputs, outputs) = (layer.inputs(), layer.outputs());
-    let mut shape = b.graph.shape(x).to_vec();
+    let [y] = linears(b, [layer], x);
+    y
+}
+
+/// Several linear layers of one input, as one product where the target reads weights that are packed.
+pub(crate) fn linears<const N: usize>(b: &mut Builder<'_>, layers: [&Linear; N], x: Tensor) -> [Tensor; N] {
+    let shape = b.graph.shape(x).to_vec();
+    let inputs = shape.last().copied().unwrap_or(1);
     let rows = shape.iter().product::<usize>() / inputs.max(1);
     let x = b.graph.reshape(x, &[rows, inputs]);
-    let mut y = match b.numerics.products {
-        Products::Packed { lanes } if lanes > 0 && outputs.is_multiple_of(lanes) => {
-            packed(b, layer, x, lanes)
-        }
-        _ => dot(b, layer, x),
+    let products = match b.numerics.products {
+        Products::Packed { lanes } if packable(b, &layers, lanes) => packed(b, layers, x, lanes),
+        Products::Packed { lanes } => layers.map(|layer| {
+            if packable(b, &[layer], lanes) { packed(b, [layer], x, lanes)[0] } else { dot(b, layer, x) }
+        }),
+        Products::Native | Products::Widened => layers.map(|layer| dot(b, layer, x)),
     };
-    if let Some(bias) = &layer.bias {
-        let bias = b.weight_f32(bias);
-        let bias = b.graph.broadcast_in_dim(bias, &[rows, outputs], &[1]);
-        y = b.graph.add(y, bias);
-    }
-    if let Some(last) = shape.last_mut() {
-        *last = outputs;
-    }
-    b.graph.reshape(y, &shape)
+    let mut finish = |layer: &Linear, mut y| {
+        if let Some(bias) = &layer.bias {
+            let bias = b.weight_f32(bias);
+            let bias = b.graph.broadcast_in_dim(bias, &[rows, layer.outputs()], &[1]);
+            y = b.graph.add(y, bias);
+        }
+        let mut shape = shape.clone();
+        if let Some(last) = shape.last_mut() {
+            *last = layer.outputs();
+        }
+        b.graph.reshape(y, &shape)
+    };
+    std::array::from_fn(|index| finish(layers[index], products[index]))
+}
+
+/// Whether the layers' weights can be packed into one: whole panels, of one element type.
+fn packable(b: &Builder<'_>, layers: &[&Linear], lanes: usize) -> bool {
+    let whole = |layer: &&Linear| lanes > 0 && layer.outputs().is_multiple_of(lanes);
+    let dtype = |layer: &Linear| b.dtype(&layer.weight);
+    layers.iter().all(whole) && layers.windows(2).all(|pair| dtype(pair[0]) == dtype(pair[1]))
 }
 
 /// `[rows, inputs]` → `[rows, outputs]` as a dot product, or a sum of them over parts of the inputs.
@@ -43,15 +61,20 @@ fn dot(b: &mut Builder<'_>, layer: &Linear, x: Tensor) -> Tensor {
     products.into_iter().reduce(|sum, product| g.add(sum, product)).unwrap_or(x)
 }
 
-/// `[rows, inputs]` → `[rows, outputs]` over a weight packed as `[outputs / lanes, inputs, lanes]`, one vector register's
-/// outputs at a time for each tile of rows.
-fn packed(b: &mut Builder<'_>, layer: &Linear, x: Tensor, lanes: usize) -> Tensor {
-    let (inputs, outputs) = (layer.inputs(), layer.outputs());
-    let panels = outputs / lanes;
+/// `[rows, inputs]` → `[rows, outputs]` for each layer, over their weights packed as `[outputs / lanes, inputs, lanes]` one
+/// after the other: one vector register's outputs at a time for each tile of rows.
+fn packed<const N: usize>(b: &mut Builder<'_>, layers: [&Linear; N], x: Tensor, lanes: usize) -> [Tensor; N] {
+    let inputs = b.graph.shape(x).get(1).copied().unwrap_or(1);
+    let panels = layers.map(|layer| layer.outputs() / lanes);
+    let shape = [panels.iter().sum(), inputs, lanes];
     // Not as ops of the function that the compiler would hoist: it moves transposes about until nothing is packed.
-    let weight = b.computed(&layer.weight, "packed", &[panels, inputs, lanes], |g, weight| {
-        let weight = g.reshape(weight, &[panels, lanes, inputs]);
-        g.transpose(weight, &[0, 2, 1])
+    let weight = b.computed(layers.map(|layer| &layer.weight), "packed", &shape, |g, weights| {
+        let pack = |(&weight, panels): (&Tensor, usize)| {
+            let weight = g.reshape(weight, &[panels, lanes, inputs]);
+            g.transpose(weight, &[0, 2, 1])
+        };
+        let packed: Vec<_> = weights.iter().zip(panels).map(pack).collect();
+        if let &[only] = packed.as_slice() { only } else { g.concatenate(&packed, 0) }
     });
     let g = &mut b.graph;
     let rows = g.shape(x).first().copied().unwrap_or(1);
@@ -59,8 +82,13 @@ fn packed(b: &mut Builder<'_>, layer: &Linear, x: Tensor, lanes: usize) -> Tenso
     let x = g.reshape(x, &[rows / tile, tile, inputs]);
     let x = g.transpose(x, &[0, 2, 1]);
     let y = g.mmt4d(x, weight);
-    let y = g.transpose(y, &[0, 2, 1, 3]);
-    g.reshape(y, &[rows, outputs])
+    let mut first = 0;
+    panels.map(|panels| {
+        let y = g.slice_dimension(y, 1, first, first + panels);
+        first += panels;
+        let y = g.transpose(y, &[0, 2, 1, 3]);
+        g.reshape(y, &[rows, panels * lanes])
+    })
 }
 
 /// Rows of the table for token ids: `[…]` → `[…, hidden]` in `f32`.

@@ -2,13 +2,15 @@
 
 use mlxcel_models::{Activation, Mlp};
 
-use super::{Builder, linear::linear};
+use super::{
+    Builder,
+    linear::{linear, linears},
+};
 use crate::{Graph, Tensor};
 
 /// `down(activation(gate(x)) · up(x))`.
 pub(crate) fn mlp(b: &mut Builder<'_>, layer: &Mlp, x: Tensor) -> Tensor {
-    let gate = b.scope("gate_proj", |b| linear(b, &layer.gate, x));
-    let up = b.scope("up_proj", |b| linear(b, &layer.up, x));
+    let [gate, up] = b.scope("gate_up_proj", |b| linears(b, [&layer.gate, &layer.up], x));
     let active = activation(&mut b.graph, layer.activation, gate);
     let inner = b.graph.multiply(active, up);
     b.scope("down_proj", |b| linear(b, &layer.down, inner))

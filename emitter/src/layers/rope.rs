@@ -12,10 +12,12 @@ use crate::{Graph, Tensor};
 /// Rows of the fine table: a power of two, so that splitting a position is a shift and a mask.
 const FINE: usize = 64;
 
-/// Cosines and sines of a function's positions, each `[batch, tokens, head_dim / 2]`.
+/// Cosines and sines of a function's positions.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Rotation {
+    /// `[batch, tokens, head_dim / 2]`.
     cos: Tensor,
+    /// `[batch, tokens, 2, head_dim / 2]`: negated, then as it is.
     sin: Tensor,
 }
 
@@ -43,7 +45,10 @@ pub(crate) fn rotation(
     let cos = g.subtract(x, y);
     let (x, y) = products(g, sin_a, cos_b, cos_a, sin_b);
     let sin = g.add(x, y);
-    Rotation { cos, sin }
+    let negative = g.negate(sin);
+    let both = [shape[0], shape[1], 1, frequencies.len()];
+    let parts = [negative, sin].map(|part| g.reshape(part, &both));
+    Rotation { cos, sin: g.concatenate(&parts, 2) }
 }
 
 /// Cosine and sine of `row · step · frequency`, `[rows, frequencies]`.
@@ -59,19 +64,19 @@ fn tables(g: &mut Graph, frequencies: &[f32], step: usize, rows: usize) -> [Tens
     })
 }
 
-/// Rotates pairs `(i, i + head_dim / 2)` of `x`, `[batch, tokens, heads, head_dim]`.
+/// Rotates pairs `(i, i + head_dim / 2)` of `x`, `[batch, tokens, heads, head_dim]`: as a sum of `x` and of `x` with its
+/// halves exchanged, so that it is one loop over elements and no concatenation.
 pub(crate) fn rotate(g: &mut Graph, rotation: Rotation, x: Tensor) -> Tensor {
     let shape = g.shape(x).to_vec();
     let &[batch, tokens, heads, width] = shape.as_slice() else {
-        return g.reshape(x, &[0]);
+        return x;
     };
-    let half = [batch, tokens, heads, width / 2];
-    let [cos, sin] = [rotation.cos, rotation.sin].map(|table| g.broadcast_in_dim(table, &half, &[0, 1, 3]));
-    let first = g.slice_dimension(x, 3, 0, width / 2);
-    let second = g.slice_dimension(x, 3, width / 2, width);
-    let (a, b) = (g.multiply(first, cos), g.multiply(second, sin));
-    let left = g.subtract(a, b);
-    let (a, b) = (g.multiply(second, cos), g.multiply(first, sin));
-    let right = g.add(a, b);
-    g.concatenate(&[left, right], 3)
+    let halves = [batch, tokens, heads, 2, width / 2];
+    let x = g.reshape(x, &halves);
+    let exchanged = g.reverse(x, &[3]);
+    let cos = g.broadcast_in_dim(rotation.cos, &halves, &[0, 1, 4]);
+    let sin = g.broadcast_in_dim(rotation.sin, &halves, &[0, 1, 3, 4]);
+    let (a, b) = (g.multiply(x, cos), g.multiply(exchanged, sin));
+    let rotated = g.add(a, b);
+    g.reshape(rotated, &shape)
 }
