@@ -105,7 +105,7 @@ fn emit_entry(
         x = last_tokens(&mut b.graph, x, lengths);
     }
     let x = b.scope("final_norm", |b| norm(b, &model.final_norm, x));
-    let logits = b.scope("head", |b| linear(b, &model.head, x));
+    let logits = linear(&mut b, ("head", &model.head), x);
     let logits = b.graph.reshape(logits, &[plan.batch, model.vocab]);
     let next = b.scope("argmax", |b| b.graph.argmax(logits));
     let results: Vec<_> = entry

@@ -3,6 +3,8 @@
 //! StableHLO and IREE's dialects are not registered, so every op but `builtin.module` and `func.func` is built and
 //! printed in generic form, and MLIR checks syntax and dominance alone; types were checked as ops were added.
 
+use std::cell::RefCell;
+
 use melior::{
     Context,
     dialect::DialectRegistry,
@@ -32,17 +34,41 @@ pub(crate) fn module<'g>(
     let context = Context::new_with_registry(&registry, false);
     context.set_allow_unregistered_dialects(true);
     context.load_all_available_dialects();
-    let unknown = Location::unknown(&context);
+    let said = RefCell::new(Vec::new());
+    let listener = context.attach_diagnostic_handler(|diagnostic| {
+        said.borrow_mut().push(diagnostic.to_string());
+        true
+    });
+    let text = text(&context, name, globals, initializers, functions);
+    context.detach_diagnostic_handler(listener);
+    text.map_err(|error| match error {
+        Error::Mlir { op, problem } => {
+            let mut said = said.into_inner();
+            said.insert(0, problem);
+            Error::Mlir { op, problem: said.join(": ") }
+        }
+        other => other,
+    })
+}
+
+fn text<'g>(
+    context: &Context,
+    name: &str,
+    globals: impl Iterator<Item = &'g Global>,
+    initializers: &[Function],
+    functions: &[Function],
+) -> Result<String, Error> {
+    let unknown = Location::unknown(context);
     let mut module = Module::new(unknown);
-    module.as_operation_mut().set_attribute("sym_name", StringAttribute::new(&context, name).into());
+    module.as_operation_mut().set_attribute("sym_name", StringAttribute::new(context, name).into());
     for global in globals {
-        module.body().append_operation(lower_global(&context, global)?);
+        module.body().append_operation(lower_global(context, global)?);
     }
     for initializer in initializers {
-        module.body().append_operation(lower_initializer(&context, initializer)?);
+        module.body().append_operation(lower_initializer(context, initializer)?);
     }
     for function in functions {
-        module.body().append_operation(lower_function(&context, function)?);
+        module.body().append_operation(lower_function(context, function)?);
     }
     if !module.as_operation().verify() {
         return Err(refused("builtin.module", "the module does not verify"));

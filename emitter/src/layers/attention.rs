@@ -68,8 +68,8 @@ pub(crate) fn attention(
     let operand = b.operand();
     let (kv_heads, head_dim) = (layer.kv_heads, layer.head_dim);
     let group = layer.heads.checked_div(kv_heads).unwrap_or(0);
-    let projections = [&layer.query, &layer.key, &layer.value];
-    let [query, key, value] = b.scope("qkv_proj", |b| linears(b, projections, x));
+    let projections = [("q_proj", &layer.query), ("k_proj", &layer.key), ("v_proj", &layer.value)];
+    let [query, key, value] = linears(b, projections, x);
     let g = &mut b.graph;
     let query = g.reshape(query, &[batch, tokens, layer.heads, head_dim]);
     let key = g.reshape(key, &[batch, tokens, kv_heads, head_dim]);
@@ -88,7 +88,7 @@ pub(crate) fn attention(
     let attended = attend(g, query, cache, sequence);
     let attended = g.transpose(attended, &[0, 3, 1, 2, 4]);
     let attended = g.reshape(attended, &[batch, tokens, layer.heads * head_dim]);
-    b.scope("o_proj", |b| linear(b, &layer.output, attended))
+    linear(b, ("o_proj", &layer.output), attended)
 }
 
 /// Softmax attention of `query`, `[batch, kv_heads, group, tokens, head_dim]`, to the cache's span; `f32`, as `query`.

@@ -207,7 +207,11 @@ fn a_type_that_mlir_lacks_is_refused() {
     let y = g.argument(Dtype::F32, &[usize::MAX]);
     let mut module = Module::new("m");
     module.add(g.finish("f", &[x, y]).unwrap());
-    assert!(module.to_mlir().unwrap_err().to_string().starts_with("mlir refused func.func: "));
+    let signature = "(tensor<2xnone>, tensor<18446744073709551615xf32>)";
+    assert_eq!(
+        module.to_mlir().unwrap_err().to_string(),
+        format!("mlir refused func.func: {signature} -> {signature}: invalid tensor element type")
+    );
 }
 
 #[test]
@@ -223,8 +227,7 @@ fn a_description_that_contradicts_itself_is_refused_by_scope() {
         let wrong_weight = refused(&plan, |m| m.blocks[0].attention.query.weight.shape = vec![8, 17]);
         assert_eq!(
             wrong_weight,
-            "layer.0.attention.q_proj: stablehlo.reshape: found tensor<1x32x16xf32>, expected as many elements as \
-             tensor<30x17xf32>"
+            "layer.0.attention.q_proj: linear: found a weight of shape [8, 17], expected 16 inputs"
         );
         let changes: [fn(&mut mlxcel_models::ModelConfig); 7] = [
             |m| m.blocks[0].attention.kv_heads = 0,
