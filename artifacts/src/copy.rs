@@ -1,8 +1,8 @@
-//! Copying with a digest on the way.
+//! Reading with a digest on the way.
 
 use std::{
     fs::File,
-    io::{Read as _, Write as _},
+    io::{self, Read, Write as _},
     path::Path,
 };
 
@@ -11,29 +11,44 @@ use crate::{digest::Digest, error::Error};
 /// Large enough that hashing a chunk on several cores pays.
 const CHUNK: usize = 4 << 20;
 
-/// Copies the file `from` into `to` and syncs it. `shown` is the path that a failed write names: `to` itself may be a
-/// temporary file whose name says nothing.
-pub(crate) fn copy_hashed(from: &Path, to: &mut File, shown: &Path) -> Result<(Digest, u64), Error> {
-    let mut source = File::open(from).map_err(Error::read(from))?;
-    let length = source.metadata().map_err(Error::read(from))?.len();
+/// What stopped [`read_hashed`].
+pub(crate) enum Stopped<E> {
+    /// The source gave an error.
+    Read(io::Error),
+    /// The sink did.
+    Sink(E),
+}
+
+/// Reads `source` to its end, hands each chunk to `sink`, and gives the digest and length of it all.
+pub(crate) fn read_hashed<E>(
+    source: &mut dyn Read,
+    mut sink: impl FnMut(&[u8]) -> Result<(), E>,
+) -> Result<(Digest, u64), Stopped<E>> {
     let mut hasher = blake3::Hasher::new();
-    let mut chunk = vec![0; CHUNK.min(usize::try_from(length).unwrap_or(CHUNK).max(1 << 12))];
+    let mut chunk = Vec::new();
     loop {
-        let mut filled = 0;
-        while filled < chunk.len() {
-            match source.read(&mut chunk[filled..]) {
-                Ok(0) => break,
-                Ok(n) => filled += n,
-                Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
-                Err(error) => return Err(Error::read(from)(error)),
-            }
+        chunk.clear();
+        (&mut *source).take(CHUNK as u64).read_to_end(&mut chunk).map_err(Stopped::Read)?;
+        if chunk.is_empty() {
+            return Ok((Digest::finish(&hasher), hasher.count()));
         }
-        if filled == 0 {
-            break;
-        }
-        hasher.update_rayon(&chunk[..filled]);
-        to.write_all(&chunk[..filled]).map_err(Error::write(shown))?;
+        hasher.update_rayon(&chunk);
+        sink(&chunk).map_err(Stopped::Sink)?;
     }
+}
+
+/// Copies everything that `source` gives into `to` and syncs it. `from` is the path that a failed read names, `shown` that of
+/// a failed write: `to` itself may be a temporary file whose name says nothing.
+pub(crate) fn copy_hashed(
+    source: &mut dyn Read,
+    from: &Path,
+    to: &mut File,
+    shown: &Path,
+) -> Result<(Digest, u64), Error> {
+    let copied = read_hashed(source, |chunk| to.write_all(chunk)).map_err(|stopped| match stopped {
+        Stopped::Read(error) => Error::read(from)(error),
+        Stopped::Sink(error) => Error::write(shown)(error),
+    })?;
     to.sync_all().map_err(Error::write(shown))?;
-    Ok((Digest::finish(&hasher), hasher.count()))
+    Ok(copied)
 }

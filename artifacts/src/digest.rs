@@ -4,6 +4,8 @@ use std::{fmt, io, path::Path, str::FromStr};
 
 use serde::{Deserialize, Serialize};
 
+use crate::copy::{Stopped, read_hashed};
+
 /// What a digest's text form starts with.
 const PREFIX: &str = "blake3:";
 
@@ -27,6 +29,16 @@ impl Digest {
         let mut hasher = blake3::Hasher::new();
         hasher.update_mmap_rayon(path)?;
         Ok((Self(hasher.finalize()), hasher.count()))
+    }
+
+    /// The digest and the length of everything that `source` gives.
+    ///
+    /// # Errors
+    /// When reading fails.
+    pub fn of_reader(source: &mut dyn io::Read) -> io::Result<(Self, u64)> {
+        read_hashed(source, |_| Ok(())).map_err(|stopped| match stopped {
+            Stopped::Read(error) | Stopped::Sink(error) => error,
+        })
     }
 
     /// The 64 hex digits alone: a blob's file name.

@@ -187,6 +187,7 @@ pub(crate) mod tests {
                 name: "model.norm.weight".into(),
                 dtype: Dtype::BF16,
                 shape: vec![8],
+                source: None,
             }],
         }
     }

@@ -8,6 +8,8 @@ use std::fmt;
 use safetensors::Dtype;
 use serde::{Deserialize, Serialize};
 
+use crate::Digest;
+
 /// One entry point of a module.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -89,7 +91,7 @@ pub enum OutcomeKind {
 }
 
 /// A weight that a module reads as a parameter.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Parameter {
     /// The tensor's name in the checkpoint, and its key in the scope [`PARAMETER_SCOPE`].
@@ -98,6 +100,9 @@ pub struct Parameter {
     pub dtype: Dtype,
     /// Its shape in the checkpoint.
     pub shape: Vec<usize>,
+    /// The digest of its bytes in the checkpoint, where the bundle was built with weights.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub source: Option<Digest>,
 }
 
 /// The scope under which modules look their parameters up.
@@ -205,7 +210,7 @@ mod tests {
     use super::*;
 
     fn parameter(dtype: Dtype, shape: &[usize]) -> Parameter {
-        Parameter { name: "w".into(), dtype, shape: shape.to_vec() }
+        Parameter { name: "w".into(), dtype, shape: shape.to_vec(), source: None }
     }
 
     #[test]

@@ -66,7 +66,8 @@ impl Store {
         let mode = fs::Permissions::from_mode(0o666);
         let temporary = tempfile::Builder::new().prefix(".put.").permissions(mode).tempfile_in(&folder);
         let mut temporary = temporary.map_err(Error::write(&folder))?;
-        let (content, _) = copy_hashed(file, temporary.as_file_mut(), &folder)?;
+        let mut source = fs::File::open(file).map_err(Error::read(file))?;
+        let (content, _) = copy_hashed(&mut source, file, temporary.as_file_mut(), &folder)?;
         let path = folder.join(content.hex());
         temporary.persist(&path).map_err(|error| Error::write(&path)(error.error))?;
         Ok(path)

@@ -166,7 +166,7 @@ fn check_parameters(parameters: &[Parameter]) -> Check {
     let mut names = HashSet::new();
     let mut total = 0usize;
     for parameter in parameters {
-        let Parameter { name, dtype, shape } = parameter;
+        let Parameter { name, dtype, shape, source: _ } = parameter;
         text("parameter name", name)?;
         ensure(names.insert(name), || format!("parameter `{name}` is listed twice"))?;
         let found = || format!("parameter `{name}` is {}", type_text(*dtype, shape));
@@ -176,6 +176,10 @@ fn check_parameters(parameters: &[Parameter]) -> Check {
             Error::Invalid(format!("{}: its size overflows or is not whole bytes", found()))
         })?;
     }
+    let with_source = parameters.iter().filter(|parameter| parameter.source.is_some()).count();
+    ensure([0, parameters.len()].contains(&with_source), || {
+        format!("{with_source} of {} parameters have a source, expected all or none", parameters.len())
+    })?;
     Ok(())
 }
 
@@ -350,7 +354,7 @@ mod tests {
     #[test]
     fn parameters() {
         let with = |name: &str, dtype, shape: &[usize]| {
-            let parameter = Parameter { name: name.into(), dtype, shape: shape.to_vec() };
+            let parameter = Parameter { name: name.into(), dtype, shape: shape.to_vec(), source: None };
             refused(|m| m.parameters.push(parameter))
         };
         assert_eq!(
@@ -369,6 +373,12 @@ mod tests {
         assert_eq!(
             with("a\nb", Dtype::F32, &[1]),
             "parameter name is `a\\nb`, expected 1 to 255 bytes without control characters"
+        );
+        let source = Some(Digest::of(b"w"));
+        let sourced = Parameter { name: "w".into(), dtype: Dtype::F32, shape: vec![1], source };
+        assert_eq!(
+            refused(|m| m.parameters.push(sourced)),
+            "1 of 2 parameters have a source, expected all or none"
         );
     }
 }

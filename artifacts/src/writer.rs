@@ -4,7 +4,7 @@ use std::{
     collections::HashMap,
     ffi::OsStr,
     fs::{self, File},
-    io::{self, Write as _},
+    io::{self, Read, Write as _},
     path::{Path, PathBuf},
 };
 
@@ -79,9 +79,18 @@ impl BundleWriter {
         if !found.is_file() {
             return Err(Error::read(path)(io::Error::other("not a regular file")));
         }
+        let mut source = File::open(path).map_err(Error::read(path))?;
+        self.add_reader(&mut source, path)
+    }
+
+    /// Adds a blob of everything that `source` gives; `path` is what a failure to read it names.
+    ///
+    /// # Errors
+    /// When reading or writing fails.
+    pub fn add_reader(&mut self, source: &mut dyn Read, path: &Path) -> Result<Blob, Error> {
         let staged = self.bundle().join(BLOBS).join("incoming");
         let mut file = File::create(&staged).map_err(Error::write(&self.out))?;
-        let (digest, size) = copy_hashed(path, &mut file, &self.out)?;
+        let (digest, size) = copy_hashed(source, path, &mut file, &self.out)?;
         fs::rename(&staged, blob_path(&self.bundle(), digest)).map_err(Error::write(&self.out))?;
         self.sizes.insert(digest, size);
         Ok(Blob { digest, size })
@@ -110,7 +119,7 @@ impl BundleWriter {
         for digest in unnamed.into_keys() {
             fs::remove_file(blob_path(&bundle, digest)).map_err(Error::write(&self.out))?;
         }
-        // A failed `add_file` may have left its part.
+        // A failed `add_reader` may have left its part.
         _ = fs::remove_file(bundle.join(BLOBS).join("incoming"));
         self.write_synced(&bundle.join(MANIFEST), text.as_bytes())?;
         sync_folder(&bundle.join(BLOBS)).map_err(Error::write(&self.out))?;

@@ -33,8 +33,12 @@ fn bundle(out: &Path) -> Bundle {
         build_key: Digest::of(b"cpu"),
         vmfb: writer.add_bytes(&[4; 5_000]).unwrap(),
     };
-    let parameter =
-        |name: &str, dtype, shape: &[usize]| Parameter { name: name.into(), dtype, shape: shape.to_vec() };
+    let parameter = |name: &str, dtype, shape: &[usize]| Parameter {
+        name: name.into(),
+        dtype,
+        shape: shape.to_vec(),
+        source: None,
+    };
     let manifest = Manifest {
         format: FORMAT,
         model: "tiny".into(),

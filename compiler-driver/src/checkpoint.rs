@@ -2,11 +2,12 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet, HashMap},
-    fs::{self, File},
-    io::Read as _,
+    fs::File,
+    io::{Cursor, Read, Seek as _, SeekFrom},
     path::{Path, PathBuf},
 };
 
+use mlxcel_artifacts::Digest;
 use mlxcel_models::ModelConfig;
 use safetensors::{
     Dtype,
@@ -19,7 +20,7 @@ use crate::{Error, source::read_limited};
 /// A checkpoint in one file.
 pub(crate) const SINGLE: &str = "model.safetensors";
 /// The list of a checkpoint in several files.
-const INDEX: &str = "model.safetensors.index.json";
+pub(crate) const INDEX: &str = "model.safetensors.index.json";
 /// No header and no index is longer; safetensors' own limit for headers.
 const HEADER_LIMIT_BYTES: u64 = 100_000_000;
 
@@ -139,7 +140,7 @@ impl Checkpoint {
 
     /// Adds the tensors of one file and gives their names.
     fn add(&mut self, file: &str) -> Result<Vec<String>, Error> {
-        let tensors = read_header(&self.folder.join(file))?;
+        let tensors = TensorFile::open(&self.folder.join(file))?.tensors();
         let names = tensors.keys().cloned().collect();
         self.tensors.extend(tensors);
         self.files.push(file.to_owned());
@@ -152,27 +153,116 @@ fn is_plain(name: &str) -> bool {
     name.ends_with(".safetensors") && !name.contains(['/', '\\', '\0'])
 }
 
-/// The header of a safetensors file, checked against the file's length.
-fn read_header(path: &Path) -> Result<BTreeMap<String, TensorInfo>, Error> {
-    let damaged = |reason: String| Error::Damaged { path: path.to_owned(), reason };
-    let mut file = File::open(path).map_err(Error::io("read", path))?;
-    let found = fs::metadata(path).map_err(Error::io("read", path))?.len();
-    if found < 8 {
-        return Err(damaged(format!("found {found} bytes, expected at least 8")));
+/// A safetensors file with its header read and checked against the file's length.
+pub(crate) struct TensorFile {
+    path: PathBuf,
+    file: File,
+    /// The header's bytes.
+    header: Vec<u8>,
+    metadata: Metadata,
+}
+
+impl TensorFile {
+    pub(crate) fn open(path: &Path) -> Result<Self, Error> {
+        let damaged = |reason: String| Error::Damaged { path: path.to_owned(), reason };
+        let mut file = File::open(path).map_err(Error::io("read", path))?;
+        let found = file.metadata().map_err(Error::io("read", path))?.len();
+        if found < 8 {
+            return Err(damaged(format!("found {found} bytes, expected at least 8")));
+        }
+        let mut length = [0; 8];
+        file.read_exact(&mut length).map_err(Error::io("read", path))?;
+        let length = u64::from_le_bytes(length);
+        // Before anything of that size is allocated.
+        if length > HEADER_LIMIT_BYTES.min(found - 8) {
+            return Err(damaged(format!("found a header of {length} bytes in a file of {found}")));
+        }
+        let mut header = Vec::new();
+        file.by_ref().take(length).read_to_end(&mut header).map_err(Error::io("read", path))?;
+        let metadata: Metadata =
+            serde_json::from_slice(&header).map_err(|error| damaged(error.to_string()))?;
+        let expected = (metadata.data_len() as u64).saturating_add(8 + length);
+        if found != expected {
+            return Err(damaged(format!("found {found} bytes, expected {expected} by its header")));
+        }
+        Ok(Self { path: path.to_owned(), file, header, metadata })
     }
-    let mut length = [0; 8];
-    file.read_exact(&mut length).map_err(Error::io("read", path))?;
-    let length = u64::from_le_bytes(length);
-    // Before anything of that size is allocated.
-    if length > HEADER_LIMIT_BYTES.min(found - 8) {
-        return Err(damaged(format!("found a header of {length} bytes in a file of {found}")));
+
+    /// Its tensors by name.
+    fn tensors(&self) -> BTreeMap<String, TensorInfo> {
+        self.metadata.tensors().into_iter().map(|(name, tensor)| (name, tensor.clone())).collect()
     }
-    let mut header = Vec::new();
-    file.take(length).read_to_end(&mut header).map_err(Error::io("read", path))?;
-    let header: Metadata = serde_json::from_slice(&header).map_err(|error| damaged(error.to_string()))?;
-    let expected = (header.data_len() as u64).saturating_add(8 + length);
-    if found != expected {
-        return Err(damaged(format!("found {found} bytes, expected {expected} by its header")));
+
+    /// The digest of each tensor's bytes, by name.
+    pub(crate) fn digests(&mut self) -> Result<BTreeMap<String, Digest>, Error> {
+        let mut digests = BTreeMap::new();
+        for (name, tensor) in self.tensors() {
+            let (start, end) = tensor.data_offsets;
+            self.seek(start)?;
+            let mut bytes = (&mut self.file).take((end - start) as u64);
+            let (digest, _) = Digest::of_reader(&mut bytes).map_err(Error::io("read", &self.path))?;
+            digests.insert(name, digest);
+        }
+        Ok(digests)
     }
-    Ok(header.tensors().into_iter().map(|(name, tensor)| (name, tensor.clone())).collect())
+
+    /// The same tensors as a file whose data starts at a multiple of [`ALIGNMENT`]: mapped, it can be used where it lies.
+    pub(crate) fn aligned(&mut self) -> Result<impl Read + '_, Error> {
+        self.seek(0)?;
+        let header = aligned_header(self.header.clone());
+        Ok(Cursor::new(header).chain(&mut self.file))
+    }
+
+    /// Goes to a place in the data.
+    fn seek(&mut self, offset: usize) -> Result<(), Error> {
+        let offset = (8 + self.header.len() + offset) as u64;
+        self.file.seek(SeekFrom::Start(offset)).map_err(Error::io("read", &self.path))?;
+        Ok(())
+    }
+}
+
+/// What tensors on a device need their place in memory to be a multiple of, in bytes: else IREE copies them.
+const ALIGNMENT: usize = 64;
+
+/// A safetensors file up to its data: the header's length, and the header with spaces at its end that bring the data to a
+/// multiple of [`ALIGNMENT`].
+pub(crate) fn aligned_header(mut header: Vec<u8>) -> Vec<u8> {
+    header.resize((header.len() + 8).next_multiple_of(ALIGNMENT) - 8, b' ');
+    let mut file = (header.len() as u64).to_le_bytes().to_vec();
+    file.append(&mut header);
+    file
+}
+
+#[cfg(test)]
+mod tests {
+    use safetensors::SafeTensors;
+
+    use super::*;
+
+    #[test]
+    fn an_aligned_file_has_the_same_tensors_with_their_digests() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join(SINGLE);
+        // Headers of every length that safetensors writes, multiples of 8.
+        for pad in 0..8 {
+            let header = format!(
+                r#"{{"a":{{"dtype":"F32","shape":[2],"data_offsets":[0,8]}},"b":{{"dtype":"I8","shape":[3],"data_offsets":[8,11]}}{}}}"#,
+                " ".repeat(8 * pad)
+            );
+            let data: Vec<u8> = (1..=11).collect();
+            let whole = [&(header.len() as u64).to_le_bytes(), header.as_bytes(), &data].concat();
+            std::fs::write(&path, &whole).unwrap();
+
+            let mut file = TensorFile::open(&path).unwrap();
+            let digests = file.digests().unwrap();
+            let mut aligned = Vec::new();
+            file.aligned().unwrap().read_to_end(&mut aligned).unwrap();
+            assert_eq!((aligned.len() - data.len()) % ALIGNMENT, 0);
+            let tensors = SafeTensors::deserialize(&aligned).unwrap();
+            for (name, bytes) in [("a", &data[..8]), ("b", &data[8..])] {
+                assert_eq!(tensors.tensor(name).unwrap().data(), bytes);
+                assert_eq!(digests[name], Digest::of(bytes));
+            }
+        }
+    }
 }

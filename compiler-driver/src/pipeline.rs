@@ -22,7 +22,7 @@ use safetensors::Dtype;
 
 use crate::{
     Error,
-    checkpoint::{Checkpoint, SINGLE},
+    checkpoint::{Checkpoint, INDEX, SINGLE, TensorFile},
     compile,
     key::build_key,
     random::Random,
@@ -142,10 +142,13 @@ pub fn build(request: &Request, progress: &mut Progress<'_>) -> Result<Bundle, E
         targets.insert(name, TargetArtifact { driver, arch, cpu_features, flags, build_key, vmfb });
     }
     // What the module looks like from outside does not depend on the target.
-    let Program { entries, parameters, .. } = programs.into_values().next().ok_or(Error::NoTarget)?;
+    let Program { entries, mut parameters, .. } = programs.into_values().next().ok_or(Error::NoTarget)?;
 
     let files = plan.add_files(&mut writer)?;
-    let weights = plan.add_weights(&mut writer, &out, progress)?;
+    let Added { files: weights, sources } = plan.add_weights(&mut writer, &out, progress)?;
+    for parameter in &mut parameters {
+        parameter.source = sources.get(&parameter.name).copied();
+    }
     let manifest = Manifest {
         format: FORMAT,
         model: plan.model.name,
@@ -212,6 +215,15 @@ struct Prepared {
     plan: mlxcel_emitter::Plan,
 }
 
+/// The weights in a bundle.
+#[derive(Default)]
+struct Added {
+    /// By file name.
+    files: BTreeMap<String, Blob>,
+    /// The digest of every tensor.
+    sources: BTreeMap<String, Digest>,
+}
+
 /// The weights of a bundle, found and checked.
 enum Weights {
     None,
@@ -274,8 +286,19 @@ impl Prepared {
         writer: &mut BundleWriter,
         out: &Path,
         progress: &mut Progress<'_>,
-    ) -> Result<BTreeMap<String, Blob>, Error> {
-        let mut blobs = BTreeMap::new();
+    ) -> Result<Added, Error> {
+        let mut added = Added::default();
+        let mut add = |name: &str, path: &Path| {
+            let blob = if name == INDEX {
+                writer.add_file(path)?
+            } else {
+                let mut file = TensorFile::open(path)?;
+                added.sources.append(&mut file.digests()?);
+                writer.add_reader(&mut file.aligned()?, path)?
+            };
+            added.files.insert(name.to_owned(), blob);
+            Ok::<_, Error>(())
+        };
         match &self.weights {
             Weights::None => {}
             Weights::Random(seed) => {
@@ -286,16 +309,16 @@ impl Prepared {
                     .map_err(Error::io("write", parent(out)))?;
                 write_random(&Random::new(&self.model.config, *seed)?, file.path())
                     .map_err(Error::io("write", out))?;
-                blobs.insert(SINGLE.to_owned(), writer.add_file(file.path())?);
+                add(SINGLE, file.path())?;
             }
             Weights::Files(checkpoint) => {
                 for (name, path) in checkpoint.files() {
                     progress(Event::Weights { file: name.to_owned() });
-                    blobs.insert(name.to_owned(), writer.add_file(&path)?);
+                    add(name, &path)?;
                 }
             }
         }
-        Ok(blobs)
+        Ok(added)
     }
 }
 

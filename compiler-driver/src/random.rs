@@ -32,7 +32,7 @@ use safetensors::{
     tensor::{Metadata, TensorInfo},
 };
 
-use crate::{Error, target::float_name};
+use crate::{Error, checkpoint::aligned_header, target::float_name};
 
 /// The odd number nearest to 2⁶⁴ divided by the golden ratio: the step of splitmix64's counter.
 const STEP: u64 = 0x9E37_79B9_7F4A_7C15;
@@ -72,7 +72,6 @@ impl<'m> Random<'m> {
     pub(crate) fn write(&self, to: &mut dyn Write) -> io::Result<()> {
         let weights = self.model.weights();
         let header = self.header(&weights)?;
-        to.write_all(&(header.len() as u64).to_le_bytes())?;
         to.write_all(&header)?;
 
         let norms = norms(self.model);
@@ -108,10 +107,7 @@ impl<'m> Random<'m> {
         // transformers refuses a file that does not name its framework.
         let about = HashMap::from([("format".to_owned(), "pt".to_owned())]);
         let header = Metadata::new(Some(about), tensors).map_err(io::Error::other)?;
-        let mut header = serde_json::to_vec(&header)?;
-        // The data starts at a multiple of 64 bytes of the file: mapped, it can then be used where it lies.
-        header.resize((header.len() + 8).next_multiple_of(64) - 8, b' ');
-        Ok(header)
+        Ok(aligned_header(serde_json::to_vec(&header)?))
     }
 }
 

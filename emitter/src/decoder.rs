@@ -35,6 +35,7 @@ pub fn emit(model: &ModelConfig, plan: &Plan, dtype_of: &dyn Fn(&str) -> Dtype) 
         name: weight.name.clone(),
         dtype: dtype_of(&weight.name),
         shape: weight.shape.clone(),
+        source: None,
     });
     let parameters = parameters.collect();
     Ok(Program { mlir: module.to_mlir()?, entries, parameters })

@@ -132,7 +132,7 @@ impl Weights {
     pub fn check(&self, parameters: &[Parameter]) -> Result<Vec<String>, Error> {
         let mut extra: BTreeSet<&str> = self.0.tensors.keys().map(String::as_str).collect();
         let mut problems = Vec::new();
-        for Parameter { name, dtype, shape } in parameters {
+        for Parameter { name, dtype, shape, source: _ } in parameters {
             extra.remove(name.as_str());
             let expected = type_text(*dtype, shape);
             match self.0.tensors.get(name) {

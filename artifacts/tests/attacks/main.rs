@@ -53,6 +53,7 @@ impl Victim {
                 name: "w".into(),
                 dtype: safetensors::Dtype::F32,
                 shape: vec![4, 8],
+                source: Some(Digest::of(WEIGHTS)),
             }],
         };
         writer.finish(&manifest).unwrap();

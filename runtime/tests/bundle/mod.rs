@@ -39,7 +39,7 @@ pub(crate) fn write(out: &Path, files: &[(&str, &str)], weights: &[(&str, &str)]
             Entry::new(Role::Prefill { tokens: 4 }, 1, 8),
             Entry::new(Role::Decode { cache: 16 }, 1, 8),
         ],
-        parameters: vec![Parameter { name: "a".into(), dtype: Dtype::F32, shape: vec![2] }],
+        parameters: vec![Parameter { name: "a".into(), dtype: Dtype::F32, shape: vec![2], source: None }],
     };
     writer.finish(&manifest).unwrap()
 }

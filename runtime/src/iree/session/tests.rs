@@ -107,7 +107,12 @@ fn bundle(folder: &Path, device: &str, change: impl FnOnce(&mut Manifest)) -> Bu
         files: [].into(),
         weights: [].into(),
         entries: entries.map(|role| Entry::new(role, 1, VOCAB)).collect(),
-        parameters: vec![Parameter { name: "bias".into(), dtype: Dtype::F32, shape: vec![VOCAB] }],
+        parameters: vec![Parameter {
+            name: "bias".into(),
+            dtype: Dtype::F32,
+            shape: vec![VOCAB],
+            source: None,
+        }],
     };
     change(&mut manifest);
     writer.finish(&manifest).unwrap()
