@@ -1,4 +1,4 @@
-//! Reading what a checkpoint's safetensors files say about themselves: headers only, never the data.
+//! A checkpoint's safetensors files: their headers, read and checked, and their tensors as a bundle carries them.
 
 use std::{
     collections::{BTreeMap, BTreeSet, HashMap},

@@ -393,7 +393,6 @@ fn context(asked: Option<usize>, model: &Model) -> Result<usize, Error> {
     }
 }
 
-/// The vmfb of `program` for `target`, out of the store or made and put there, and its key.
 /// The vmfb of every job with its build key, in the order of the jobs: as many at a time as there are cores, because one
 /// compiler does not keep two busy.
 fn vmfbs(
@@ -436,6 +435,7 @@ fn vmfbs(
     done.into_values().collect()
 }
 
+/// The vmfb of `program` for `target`, out of the store or made and put there, and its key.
 fn vmfb(
     program: &Program,
     target: &Resolved,
