@@ -9,7 +9,11 @@ use crate::{Driver, digest::Digest};
 #[non_exhaustive]
 pub enum Error {
     /// The path does not hold a bundle.
-    #[error("{} is not a bundle: {reason}", path.display())]
+    #[error(
+        "{} is not a bundle: {reason}\n\
+         hint: a bundle is the folder that mlxcel-compile writes, with manifest.toml and blobs/ in it",
+        path.display()
+    )]
     NotABundle {
         /// The path given.
         path: PathBuf,
@@ -115,6 +119,30 @@ pub enum Error {
         path: PathBuf,
         /// What is there.
         found: &'static str,
+    },
+
+    /// The bundle would lie in another one.
+    #[error(
+        "{} would lie in the bundle {}, expected a place outside of bundles\n\
+         hint: name another folder",
+        path.display(), bundle.display()
+    )]
+    WithinBundle {
+        /// Where the bundle should go.
+        path: PathBuf,
+        /// The bundle around it.
+        bundle: PathBuf,
+    },
+
+    /// The store's path is something else than a folder.
+    #[error(
+        "the store {} is a file, expected a folder or nothing\n\
+         hint: --store or MLXCEL_STORE names a folder",
+        path.display()
+    )]
+    StoreNotAFolder {
+        /// The path given.
+        path: PathBuf,
     },
 
     /// The path for a bundle has no last component to give the folder.

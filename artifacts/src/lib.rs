@@ -18,6 +18,7 @@
 //! lines; [`report`] renders one with its causes for a terminal.
 
 mod bundle;
+mod cancel;
 mod copy;
 mod digest;
 mod error;
@@ -29,6 +30,7 @@ mod validate;
 mod writer;
 
 pub use bundle::Bundle;
+pub use cancel::{Cancel, Watched};
 pub use digest::{Digest, ParseDigestError};
 pub use error::{Error, report};
 pub use machine::{Driver, Machine, ParseDriverError, choose};

@@ -24,10 +24,14 @@ impl Store {
     /// made by the first [`Store::put`].
     ///
     /// # Errors
-    /// When no path is given and the environment names none.
+    /// When no path is given and the environment names none, or something that is no folder lies there.
     pub fn open(path: Option<&Path>) -> Result<Self, Error> {
         let path = path.map(Path::to_path_buf).or_else(|| default_path(|name| env::var_os(name)));
-        path.map(|path| Self { path }).ok_or(Error::NoStore)
+        let path = path.ok_or(Error::NoStore)?;
+        match fs::metadata(&path) {
+            Ok(found) if !found.is_dir() => Err(Error::StoreNotAFolder { path }),
+            _ => Ok(Self { path }),
+        }
     }
 
     /// The store's folder.
@@ -170,9 +174,14 @@ mod tests {
         let error = store.put(&Digest::of(b"key"), &missing).unwrap_err();
         assert_eq!(error.to_string(), format!("cannot read {}", missing.display()));
         assert_eq!(fs::read_dir(store.folder(&Digest::of(b"key"))).unwrap().count(), 0);
-        let store = Store::open(Some(&file)).unwrap();
-        let error = store.put(&Digest::of(b"key"), &file).unwrap_err();
-        assert!(error.to_string().starts_with(&format!("cannot write {}/", file.display())), "{error}");
+        assert_eq!(
+            Store::open(Some(&file)).unwrap_err().to_string(),
+            format!(
+                "the store {} is a file, expected a folder or nothing\n\
+                 hint: --store or MLXCEL_STORE names a folder",
+                file.display()
+            )
+        );
     }
 
     #[test]

@@ -6,6 +6,7 @@ use std::{
     fs::{self, File},
     io::{self, Read, Write as _},
     path::{Path, PathBuf},
+    time::Duration,
 };
 
 use rustix::{
@@ -22,6 +23,13 @@ use crate::{
     manifest::{Blob, Manifest},
 };
 
+/// Held locked in a staging folder by the process that fills it: one that nobody holds was left by a process that was
+/// killed.
+const LOCK: &str = "lock";
+
+/// A staging folder is not taken for a left one before this age: it is not locked in the moment it is made.
+const LEFT_AFTER: Duration = Duration::from_secs(60);
+
 /// A bundle in the making. Dropped before [`BundleWriter::finish`], it leaves nothing behind.
 #[derive(Debug)]
 pub struct BundleWriter {
@@ -31,14 +39,17 @@ pub struct BundleWriter {
     /// Holds the folder `bundle` until it is renamed. The folder within exists so that the bundle gets the user's
     /// permissions: a temporary folder is closed to others.
     staging: TempDir,
+    /// Locked as long as it is open.
+    _lock: File,
     sizes: HashMap<Digest, u64>,
 }
 
 impl BundleWriter {
     /// Starts a bundle that will lie at `out`. Makes `out`'s parent folders; `out` itself stays as it is until `finish`.
+    /// Removes what a writer of the same bundle left that was killed.
     ///
     /// # Errors
-    /// When something that is no bundle lies at `out`, or the folder beside it cannot be made.
+    /// When something that is no bundle lies at `out`, `out` is within a bundle, or the folder beside it cannot be made.
     pub fn create(out: &Path) -> Result<Self, Error> {
         let name = out.file_name().ok_or_else(|| Error::NoName(out.to_path_buf()))?;
         let parent = match out.parent() {
@@ -46,13 +57,18 @@ impl BundleWriter {
             _ => PathBuf::from("."),
         };
         occupant(out)?;
+        outside_bundles(out, &parent)?;
         fs::create_dir_all(&parent).map_err(Error::write(&parent))?;
         let mut prefix = OsStr::new(".").to_os_string();
         prefix.push(name);
         prefix.push(".");
+        remove_left(&parent, &prefix);
         let staging = tempfile::Builder::new().prefix(&prefix).tempdir_in(&parent);
         let staging = staging.map_err(Error::write(out))?;
-        let writer = Self { out: out.to_path_buf(), parent, staging, sizes: HashMap::new() };
+        let lock = File::create(staging.path().join(LOCK)).map_err(Error::write(out))?;
+        // Not every file system has locks; without one, nothing is ever removed as left.
+        _ = lock.try_lock();
+        let writer = Self { out: out.to_path_buf(), parent, staging, _lock: lock, sizes: HashMap::new() };
         fs::create_dir_all(writer.bundle().join(BLOBS)).map_err(Error::write(out))?;
         Ok(writer)
     }
@@ -127,6 +143,12 @@ impl BundleWriter {
         self.put_in_place(&bundle)?;
         sync_folder(&self.parent).map_err(Error::write(&self.parent))?;
         Ok(Bundle::written(self.out.clone(), manifest.clone()))
+    }
+
+    /// A folder on the bundle's own file system that goes with this writer, for files on their way into the bundle.
+    #[must_use]
+    pub fn scratch(&self) -> &Path {
+        self.staging.path()
     }
 
     /// The staged bundle.
@@ -217,6 +239,44 @@ fn occupant(out: &Path) -> Result<Occupant, Error> {
         (false, true) => Ok(Occupant::Bundle),
         (false, false) => occupied("a folder with other files"),
     }
+}
+
+/// Refuses an `out` that lies in a bundle: with anything else in it, that one could not be replaced any more.
+fn outside_bundles(out: &Path, parent: &Path) -> Result<(), Error> {
+    // What does not exist yet has no bundle above it but in what exists.
+    let existing = parent.ancestors().find_map(|folder| {
+        let folder = if folder == Path::new("") { Path::new(".") } else { folder };
+        folder.canonicalize().ok()
+    });
+    let around = existing
+        .as_deref()
+        .unwrap_or(parent)
+        .ancestors()
+        .find(|folder| folder.join(MANIFEST).is_file() && folder.join(BLOBS).is_dir());
+    match around {
+        None => Ok(()),
+        Some(bundle) => Err(Error::WithinBundle { path: out.to_path_buf(), bundle: bundle.to_path_buf() }),
+    }
+}
+
+/// Removes the staging folders of killed writers of one bundle: those in `parent` that start with `prefix`. Whatever cannot
+/// be removed stays; the next writer tries again.
+fn remove_left(parent: &Path, prefix: &OsStr) {
+    let Ok(entries) = fs::read_dir(parent) else { return };
+    for entry in entries.flatten() {
+        if entry.file_name().as_encoded_bytes().starts_with(prefix.as_encoded_bytes())
+            && is_left(&entry.path())
+        {
+            _ = fs::remove_dir_all(entry.path());
+        }
+    }
+}
+
+/// Whether `staging` was made by a writer that does not live any more.
+fn is_left(staging: &Path) -> bool {
+    let Ok(lock) = File::open(staging.join(LOCK)) else { return false };
+    let age = lock.metadata().and_then(|lock| lock.modified()).ok().and_then(|made| made.elapsed().ok());
+    age.is_some_and(|age| age > LEFT_AFTER) && lock.try_lock().is_ok()
 }
 
 /// Whether a rename failed because the destination was no longer as it had been seen.

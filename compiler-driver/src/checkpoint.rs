@@ -7,7 +7,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use mlxcel_artifacts::Digest;
+use mlxcel_artifacts::{Cancel, Digest};
 use mlxcel_models::ModelConfig;
 use safetensors::{
     Dtype,
@@ -194,12 +194,12 @@ impl TensorFile {
     }
 
     /// The digest of each tensor's bytes, by name.
-    pub(crate) fn digests(&mut self) -> Result<BTreeMap<String, Digest>, Error> {
+    pub(crate) fn digests(&mut self, cancel: &Cancel) -> Result<BTreeMap<String, Digest>, Error> {
         let mut digests = BTreeMap::new();
         for (name, tensor) in self.tensors() {
             let (start, end) = tensor.data_offsets;
             self.seek(start)?;
-            let mut bytes = (&mut self.file).take((end - start) as u64);
+            let mut bytes = cancel.watch(&mut self.file).take((end - start) as u64);
             let (digest, _) = Digest::of_reader(&mut bytes).map_err(Error::io("read", &self.path))?;
             digests.insert(name, digest);
         }
@@ -254,7 +254,7 @@ mod tests {
             std::fs::write(&path, &whole).unwrap();
 
             let mut file = TensorFile::open(&path).unwrap();
-            let digests = file.digests().unwrap();
+            let digests = file.digests(&Cancel::new()).unwrap();
             let mut aligned = Vec::new();
             file.aligned().unwrap().read_to_end(&mut aligned).unwrap();
             assert_eq!((aligned.len() - data.len()) % ALIGNMENT, 0);

@@ -3,9 +3,11 @@
 use std::{
     fs::{self, File},
     io::{self, BufRead as _, BufReader, Read as _},
-    os::unix::process::ExitStatusExt as _,
+    os::unix::process::{CommandExt as _, ExitStatusExt as _},
     path::{Path, PathBuf},
-    process::{Command, ExitStatus, Stdio},
+    process::{Child, Command, ExitStatus, Stdio},
+    thread,
+    time::Duration,
 };
 
 use tempfile::TempDir;
@@ -26,6 +28,9 @@ const LOG_LIMIT_BYTES: u64 = 4 << 20;
 const REASON_LINES: usize = 3;
 const REASON_CHARS: usize = 300;
 
+/// How often a compilation under way is looked at.
+const POLL: Duration = Duration::from_millis(10);
+
 /// A vmfb in a folder of its own, removed with this value.
 pub(crate) struct Compiled {
     folder: TempDir,
@@ -38,8 +43,14 @@ impl Compiled {
     }
 }
 
-/// Compiles `mlir` for `target`. When the compiler fails, the folder with its input and log stays.
-pub(crate) fn compile(mlir: &str, target: &Resolved, toolchain: &Toolchain) -> Result<Compiled, Error> {
+/// Compiles `mlir` for `target`; once `cancelled` says so, the compiler is stopped. When it fails, the folder with its input
+/// and log stays.
+pub(crate) fn compile(
+    mlir: &str,
+    target: &Resolved,
+    toolchain: &Toolchain,
+    cancelled: &dyn Fn() -> bool,
+) -> Result<Compiled, Error> {
     let folder = tempfile::Builder::new()
         .prefix("mlxcel-compile-")
         .tempdir()
@@ -50,15 +61,19 @@ pub(crate) fn compile(mlir: &str, target: &Resolved, toolchain: &Toolchain) -> R
     let log_path = folder.path().join(LOG);
     let log = File::create(&log_path).map_err(Error::io("write", &log_path))?;
     let log_too = log.try_clone().map_err(Error::io("write", &log_path))?;
-    let status = Command::new(&toolchain.executable)
+    let child = Command::new(&toolchain.executable)
         .args(&target.flags)
         .args([INPUT, "-o", OUTPUT])
         .current_dir(folder.path())
         .stdin(Stdio::null())
         .stdout(log)
         .stderr(log_too)
-        .status()
+        // A Ctrl-C is for this program, which then stops the compiler.
+        .process_group(0)
+        .spawn()
         .map_err(Error::io("run", &toolchain.executable))?;
+    let status = wait(child, cancelled).map_err(Error::io("run", &toolchain.executable))?;
+    let status = status.ok_or(Error::Cancelled)?;
 
     let compiled = Compiled { folder };
     let written = fs::metadata(compiled.path()).is_ok_and(|file| file.len() > 0);
@@ -74,6 +89,21 @@ pub(crate) fn compile(mlir: &str, target: &Resolved, toolchain: &Toolchain) -> R
         command: command_line(&folder, toolchain, target),
         folder,
     })
+}
+
+/// Waits for the compiler's end, or stops it and gives `None`.
+fn wait(mut child: Child, cancelled: &dyn Fn() -> bool) -> io::Result<Option<ExitStatus>> {
+    loop {
+        if let Some(status) = child.try_wait()? {
+            return Ok(Some(status));
+        }
+        if cancelled() {
+            child.kill()?;
+            child.wait()?;
+            return Ok(None);
+        }
+        thread::sleep(POLL);
+    }
 }
 
 /// How the compiler ended, as the verb of a sentence.
@@ -160,7 +190,8 @@ mod tests {
     /// The message of a fake compiler's failure with its folder as `DIR`, and that folder.
     fn failure(name: &str) -> (String, PathBuf) {
         let folder = tempfile::tempdir().unwrap();
-        let Err(error) = compile("module {}", &fake::target(), &fake::toolchain(folder.path(), name)) else {
+        let toolchain = fake::toolchain(folder.path(), name);
+        let Err(error) = compile("module {}", &fake::target(), &toolchain, &|| false) else {
             panic!("{name} compiled");
         };
         let Error::Compile { folder: kept, .. } = &error else { panic!("{error}") };
@@ -207,8 +238,8 @@ mod tests {
     #[test]
     fn success_leaves_nothing_behind() {
         let folder = tempfile::tempdir().unwrap();
-        let compiled =
-            compile("module {}", &fake::target(), &fake::toolchain(folder.path(), "works")).unwrap();
+        let toolchain = fake::toolchain(folder.path(), "works");
+        let compiled = compile("module {}", &fake::target(), &toolchain, &|| false).unwrap();
         let vmfb = compiled.path();
         assert_eq!(
             fs::read_to_string(&vmfb).unwrap(),
@@ -216,6 +247,17 @@ mod tests {
         );
         drop(compiled);
         assert!(!vmfb.parent().unwrap().exists());
+    }
+
+    #[test]
+    fn a_cancelled_compiler_is_stopped() {
+        let folder = tempfile::tempdir().unwrap();
+        let toolchain = fake::toolchain(folder.path(), "hangs");
+        let started = || fake::calls(&toolchain.executable) > 0;
+        let Err(error) = compile("module {}", &fake::target(), &toolchain, &started) else {
+            panic!("it compiled");
+        };
+        assert!(matches!(error, Error::Cancelled), "{error}");
     }
 
     #[test]
@@ -250,7 +292,7 @@ mod tests {
                 // What is read as bits is emitted in another way, which the oracle's tests compile.
                 let covered = covered || (stored != f32 && resolved.numerics.floats_as_bits);
                 if !covered && target.computes(computed.1) {
-                    let compiled = compile(&product(stored.0, computed.0), &resolved, real());
+                    let compiled = compile(&product(stored.0, computed.0), &resolved, real(), &|| false);
                     let compiled = compiled.unwrap_or_else(|error| panic!("{error}"));
                     let log = fs::read_to_string(compiled.folder.path().join(LOG)).unwrap();
                     assert_eq!(log, "", "{} warns: unknown feature?", target.name);
@@ -263,7 +305,7 @@ mod tests {
     fn the_same_input_gives_the_same_bytes_in_another_folder() {
         let target = Target::find("cpu").unwrap().resolve(&Machine::this(), safetensors::Dtype::F32);
         let bytes = || {
-            let compiled = compile(&product("bf16", "bf16"), &target, real());
+            let compiled = compile(&product("bf16", "bf16"), &target, real(), &|| false);
             fs::read(compiled.unwrap_or_else(|error| panic!("{error}")).path()).unwrap()
         };
         assert!(bytes() == bytes());
@@ -273,7 +315,7 @@ mod tests {
     fn a_real_failure_is_short() {
         let target = Target::find("cpu").unwrap().resolve(&Machine::this(), safetensors::Dtype::F32);
         let broken = product("f32", "f32").replace("stablehlo.dot_general", "stablehlo.no_such_op");
-        let Err(Error::Compile { reason, folder, .. }) = compile(&broken, &target, real()) else {
+        let Err(Error::Compile { reason, folder, .. }) = compile(&broken, &target, real(), &|| false) else {
             panic!("it compiled");
         };
         assert!(reason.contains("error: ") && reason.contains("stablehlo.no_such_op"), "{reason}");

@@ -20,6 +20,31 @@ pub enum Error {
         known: String,
     },
 
+    /// No folder at what can only be a path.
+    #[error(
+        "found no folder {}, expected one with a config.json\nhint: --list-models lists the presets, which need none",
+        path.display()
+    )]
+    NoFolder {
+        /// The path.
+        path: PathBuf,
+    },
+
+    /// A folder without a config.json.
+    #[error(
+        "found no config.json in {}, expected a checkpoint in Hugging Face's form\n\
+         hint: --model names the folder that config.json and the weights lie in",
+        folder.display()
+    )]
+    NoConfig {
+        /// The folder.
+        folder: PathBuf,
+    },
+
+    /// The build was asked to end early.
+    #[error("cancelled; nothing was written")]
+    Cancelled,
+
     /// The model's description could not be made.
     #[error("cannot describe the model of {origin}")]
     Model {

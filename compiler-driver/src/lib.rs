@@ -1,8 +1,8 @@
 //! From a model to a bundle: `config.json → ModelConfig → Program → iree-compile → Bundle`.
 //!
 //! [`build`] is the whole of it. A [`Request`] names a model, targets and weights; what can be checked without the
-//! compiler is checked first, the program is emitted once, compiled for each target in turn (one iree-compile already
-//! uses every core), and everything lands in a bundle that appears at its place only when it is whole.
+//! compiler is checked first, the program is emitted once per kind of numerics, compiled for several targets at a time, and
+//! everything lands in a bundle that appears at its place only when it is whole.
 //!
 //! Invariants:
 //! - A target is one file in `targets/`, and nothing else in this crate names one.
@@ -24,8 +24,10 @@ mod random;
 mod source;
 mod target;
 mod toolchain;
+mod vmfbs;
 
 pub use error::Error;
+pub use mlxcel_artifacts::Cancel;
 pub use pipeline::{DEFAULT_CONTEXT, Event, Progress, Request, build, emit, write_random_weights};
 pub use source::{Source, WeightsFrom};
 pub use target::{Precision, Resolved, Target};

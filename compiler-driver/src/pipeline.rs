@@ -3,32 +3,27 @@
 use std::{
     collections::{BTreeMap, btree_map::Entry},
     fs, io,
-    panic::resume_unwind,
     path::{Path, PathBuf},
-    sync::{
-        Mutex,
-        mpsc::{self, Sender},
-    },
-    thread::{self, ScopedJoinHandle},
     time::{Duration, Instant},
 };
 
 use mlxcel_artifacts::{
-    Blob, Bundle, BundleWriter, Compiler, Digest, FORMAT, Machine, Manifest, Plan, Store, TargetArtifact,
+    Blob, Bundle, BundleWriter, Cancel, Compiler, Digest, FORMAT, Machine, Manifest, Plan, Store,
+    TargetArtifact,
 };
 use mlxcel_emitter::{Numerics, Program};
 use mlxcel_models::ModelConfig;
 use safetensors::Dtype;
+use serde::de::IgnoredAny;
 
 use crate::{
     Error,
     checkpoint::{Checkpoint, INDEX, SINGLE, TensorFile},
-    compile,
-    key::build_key,
     random::Random,
-    source::{Model, Source, WeightsFrom},
+    source::{Model, Source, WeightsFrom, read_limited},
     target::{Precision, Resolved, Target, float_name},
     toolchain::Toolchain,
+    vmfbs::{Keep, vmfbs},
 };
 
 /// The context when none is asked for, where the model reaches that far.
@@ -42,6 +37,9 @@ const SMALL_FILES: [&str; 5] = [
     "special_tokens_map.json",
     "chat_template.jinja",
 ];
+
+/// No tokenizer is longer; those of the largest vocabularies have some 30 MB.
+const SMALL_FILE_LIMIT_BYTES: u64 = 256 << 20;
 
 /// What to build.
 #[derive(Debug, Clone)]
@@ -64,6 +62,8 @@ pub struct Request {
     pub store: Option<PathBuf>,
     /// The iree-compile to use; by default it is looked for.
     pub compiler: Option<PathBuf>,
+    /// Ends the build early.
+    pub cancel: Cancel,
 }
 
 /// What happens during a build, for whoever watches.
@@ -131,7 +131,7 @@ pub fn build(request: &Request, progress: &mut Progress<'_>) -> Result<Bundle, E
     }
     let jobs: Vec<_> =
         resolved.iter().filter_map(|target| Some((target, programs.get(&target.numerics)?))).collect();
-    let vmfbs = vmfbs(&jobs, &toolchain, &store, progress)?;
+    let vmfbs = vmfbs(&jobs, &toolchain, &store, &request.cancel, progress)?;
     let mut targets = BTreeMap::new();
     for ((target, program), (build_key, vmfb)) in jobs.into_iter().zip(vmfbs) {
         if let Some(keep) = &keep {
@@ -145,7 +145,7 @@ pub fn build(request: &Request, progress: &mut Progress<'_>) -> Result<Bundle, E
     let Program { entries, mut parameters, .. } = programs.into_values().next().ok_or(Error::NoTarget)?;
 
     let files = plan.add_files(&mut writer)?;
-    let Added { files: weights, sources } = plan.add_weights(&mut writer, &out, progress)?;
+    let Added { files: weights, sources } = plan.add_weights(&mut writer, &request.cancel, progress)?;
     for parameter in &mut parameters {
         parameter.source = sources.get(&parameter.name).copied();
     }
@@ -183,8 +183,8 @@ pub fn emit(request: &Request, progress: &mut Progress<'_>) -> Result<Program, E
 /// `--weights random:SEED` carries, for another program to load.
 ///
 /// # Errors
-/// The folder exists, or cannot be written.
-pub fn write_random_weights(model: &Source, seed: u64, out: &Path) -> Result<(), Error> {
+/// The folder exists, or cannot be written; `cancel` ended it.
+pub fn write_random_weights(model: &Source, seed: u64, out: &Path, cancel: &Cancel) -> Result<(), Error> {
     let model = model.load()?;
     let random = Random::new(&model.config, seed)?;
     if out.exists() {
@@ -195,7 +195,7 @@ pub fn write_random_weights(model: &Source, seed: u64, out: &Path) -> Result<(),
         .prefix(".mlxcel-")
         .tempdir_in(parent(out))
         .map_err(Error::io("write", parent(out)))?;
-    write_random(&random, &staging.path().join(SINGLE)).map_err(Error::io("write", out))?;
+    write_random(&random, &staging.path().join(SINGLE), cancel).map_err(Error::io("write", out))?;
     let config = staging.path().join("config.json");
     fs::write(&config, &model.json).map_err(Error::io("write", &config))?;
     for (name, path) in model.small_files(None) {
@@ -211,6 +211,8 @@ pub fn write_random_weights(model: &Source, seed: u64, out: &Path) -> Result<(),
 struct Prepared {
     model: Model,
     weights: Weights,
+    /// By their names in the bundle.
+    small_files: Vec<(&'static str, PathBuf)>,
     targets: Vec<Target>,
     plan: mlxcel_emitter::Plan,
 }
@@ -255,7 +257,11 @@ impl Prepared {
         }
         let context = context(request.context, &model)?;
         let plan = mlxcel_emitter::Plan::new(&model.config, precision, context);
-        Ok(Self { model, weights, targets, plan })
+        let small_files = model.small_files(weights.folder());
+        for (_, path) in small_files.iter().filter(|(name, _)| name.ends_with(".json")) {
+            check_json(path)?;
+        }
+        Ok(Self { model, weights, small_files, targets, plan })
     }
 
     fn emit(&self, numerics: Numerics, progress: &mut Progress<'_>) -> Result<Program, Error> {
@@ -271,12 +277,8 @@ impl Prepared {
     fn add_files(&self, writer: &mut BundleWriter) -> Result<BTreeMap<String, Blob>, Error> {
         let mut files = BTreeMap::new();
         files.insert("config.json".to_owned(), writer.add_bytes(self.model.json.as_bytes())?);
-        let beside_weights = match &self.weights {
-            Weights::Files(checkpoint) => Some(checkpoint.folder()),
-            Weights::None | Weights::Random(_) => None,
-        };
-        for (name, path) in self.model.small_files(beside_weights) {
-            files.insert(name.to_owned(), writer.add_file(&path)?);
+        for (name, path) in &self.small_files {
+            files.insert((*name).to_owned(), writer.add_file(path)?);
         }
         Ok(files)
     }
@@ -284,17 +286,18 @@ impl Prepared {
     fn add_weights(
         &self,
         writer: &mut BundleWriter,
-        out: &Path,
+        cancel: &Cancel,
         progress: &mut Progress<'_>,
     ) -> Result<Added, Error> {
         let mut added = Added::default();
+        let made = writer.scratch().join(SINGLE);
         let mut add = |name: &str, path: &Path| {
             let blob = if name == INDEX {
                 writer.add_file(path)?
             } else {
                 let mut file = TensorFile::open(path)?;
-                added.sources.append(&mut file.digests()?);
-                writer.add_reader(&mut file.aligned()?, path)?
+                added.sources.append(&mut file.digests(cancel)?);
+                writer.add_reader(&mut cancel.watch(file.aligned()?), path)?
             };
             added.files.insert(name.to_owned(), blob);
             Ok::<_, Error>(())
@@ -303,13 +306,10 @@ impl Prepared {
             Weights::None => {}
             Weights::Random(seed) => {
                 progress(Event::Weights { file: SINGLE.to_owned() });
-                let file = tempfile::Builder::new()
-                    .prefix(".mlxcel-")
-                    .tempfile_in(parent(out))
-                    .map_err(Error::io("write", parent(out)))?;
-                write_random(&Random::new(&self.model.config, *seed)?, file.path())
-                    .map_err(Error::io("write", out))?;
-                add(SINGLE, file.path())?;
+                write_random(&Random::new(&self.model.config, *seed)?, &made, cancel)
+                    .map_err(Error::io("write", &made))?;
+                add(SINGLE, &made)?;
+                fs::remove_file(&made).map_err(Error::io("write", &made))?;
             }
             Weights::Files(checkpoint) => {
                 for (name, path) in checkpoint.files() {
@@ -334,7 +334,16 @@ impl Weights {
             WeightsFrom::Folder(folder) => {
                 Some(Checkpoint::in_folder(folder)?.ok_or_else(|| no_weights(folder))?)
             }
-            WeightsFrom::Model => model.folder.as_deref().map(Checkpoint::in_folder).transpose()?.flatten(),
+            WeightsFrom::Model => {
+                let found = model.folder.as_deref().map(Checkpoint::in_folder).transpose()?.flatten();
+                if let (None, Some(folder)) = (&found, &model.folder) {
+                    progress(Event::Warning(format!(
+                        "found no weights in {}: the bundle carries none, mlxcel-run --weights names them",
+                        folder.display()
+                    )));
+                }
+                found
+            }
         };
         let Some(checkpoint) = found else { return Ok(Self::None) };
         let extra = checkpoint.check(&model.config, &model.name)?;
@@ -352,6 +361,14 @@ impl Weights {
             )));
         }
         Ok(Self::Files(checkpoint))
+    }
+
+    /// The folder they were found in.
+    fn folder(&self) -> Option<&Path> {
+        match self {
+            Self::Files(checkpoint) => Some(checkpoint.folder()),
+            Self::None | Self::Random(_) => None,
+        }
     }
 
     fn main_dtype(&self) -> Option<Dtype> {
@@ -382,6 +399,15 @@ impl Model {
     }
 }
 
+/// Refuses a small file that is cut off or something else: found here, it costs nobody a copy to another machine.
+fn check_json(path: &Path) -> Result<(), Error> {
+    let bytes = read_limited(path, SMALL_FILE_LIMIT_BYTES)?;
+    match serde_json::from_slice::<BTreeMap<String, IgnoredAny>>(&bytes) {
+        Ok(_) => Ok(()),
+        Err(error) => Err(Error::Damaged { path: path.to_owned(), reason: error.to_string() }),
+    }
+}
+
 /// The context to plan for.
 fn context(asked: Option<usize>, model: &Model) -> Result<usize, Error> {
     let limit = model.config.max_positions;
@@ -393,104 +419,11 @@ fn context(asked: Option<usize>, model: &Model) -> Result<usize, Error> {
     }
 }
 
-/// The vmfb of every job with its build key, in the order of the jobs: as many at a time as there are cores, because one
-/// compiler does not keep two busy.
-fn vmfbs(
-    jobs: &[(&Resolved, &Program)],
-    toolchain: &Toolchain,
-    store: &Store,
-    progress: &mut Progress<'_>,
-) -> Result<Vec<(Digest, PathBuf)>, Error> {
-    let queue = Mutex::new(jobs.iter().enumerate());
-    let (events, seen) = mpsc::channel();
-    let work = |events: Sender<Event>| {
-        let mut done = Vec::new();
-        // A queue that is locked while nobody can panic is never poisoned.
-        while let Some((index, (target, program))) = queue.lock().ok().and_then(|mut queue| queue.next()) {
-            let vmfb = vmfb(program, target, toolchain, store, &events);
-            if vmfb.is_err()
-                && let Ok(mut queue) = queue.lock()
-            {
-                // Nobody starts on another.
-                queue.by_ref().for_each(drop);
-            }
-            done.push((index, vmfb));
-        }
-        done
-    };
-    let done = thread::scope(|scope| {
-        let workers = thread::available_parallelism().map_or(1, usize::from).min(jobs.len());
-        let workers: Vec<_> = (0..workers)
-            .map(|_| {
-                let events = events.clone();
-                scope.spawn(|| work(events))
-            })
-            .collect();
-        drop(events);
-        seen.into_iter().for_each(progress);
-        let join =
-            |worker: ScopedJoinHandle<'_, Vec<_>>| worker.join().unwrap_or_else(|panic| resume_unwind(panic));
-        workers.into_iter().flat_map(join).collect::<BTreeMap<_, _>>()
-    });
-    done.into_values().collect()
-}
-
-/// The vmfb of `program` for `target`, out of the store or made and put there, and its key.
-fn vmfb(
-    program: &Program,
-    target: &Resolved,
-    toolchain: &Toolchain,
-    store: &Store,
-    events: &Sender<Event>,
-) -> Result<(Digest, PathBuf), Error> {
-    // Whoever listens outlives the workers.
-    let progress = |event| _ = events.send(event);
-    let key = build_key(&program.mlir, &program.parameters, target, toolchain);
-    if let Some(path) = store.get(&key)? {
-        progress(Event::Stored { target: target.name.clone(), bytes: file_size(&path)? });
-        return Ok((key, path));
-    }
-    progress(Event::Compiling { target: target.name.clone() });
-    let start = Instant::now();
-    let compiled = compile::compile(&program.mlir, target, toolchain)?;
-    let took = start.elapsed();
-    let path = store.put(&key, &compiled.path())?;
-    progress(Event::Compiled { target: target.name.clone(), took, bytes: file_size(&path)? });
-    Ok((key, path))
-}
-
-fn file_size(path: &Path) -> Result<u64, Error> {
-    Ok(fs::metadata(path).map_err(Error::io("read", path))?.len())
-}
-
-fn write_random(random: &Random<'_>, path: &Path) -> io::Result<()> {
-    random.write(&mut fs::File::create(path)?)
+fn write_random(random: &Random<'_>, path: &Path, cancel: &Cancel) -> io::Result<()> {
+    random.write(&mut cancel.watch(fs::File::create(path)?))
 }
 
 /// The folder in which `path` lies.
 fn parent(path: &Path) -> &Path {
     path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."))
-}
-
-/// A folder that intermediates are left in.
-struct Keep<'k>(&'k Path);
-
-impl<'k> Keep<'k> {
-    fn new(folder: &'k Path) -> Result<Self, Error> {
-        fs::create_dir_all(folder).map_err(Error::io("write", folder))?;
-        Ok(Self(folder))
-    }
-
-    fn write(&self, name: &str, bytes: &[u8]) -> Result<(), Error> {
-        let path = self.0.join(name);
-        fs::write(&path, bytes).map_err(Error::io("write", &path))
-    }
-
-    fn target(&self, target: &Resolved, program: &Program, vmfb: &Path) -> Result<(), Error> {
-        self.write(&format!("{}.mlir", target.name), program.mlir.as_bytes())?;
-        self.write(&format!("{}.flags", target.name), format!("{}\n", target.flags.join("\n")).as_bytes())?;
-        let to = self.0.join(format!("{}.vmfb", target.name));
-        fs::copy(vmfb, &to).map_err(Error::io("write", &to))?;
-        Ok(())
-    }
 }

@@ -1,7 +1,6 @@
 //! Where a model and its weights come from.
 
 use std::{
-    convert::Infallible,
     fs::{self, File},
     io::{self, Read as _},
     path::{Path, PathBuf},
@@ -63,6 +62,9 @@ impl Source {
         if Path::new(text).is_dir() {
             return Ok(Self::Folder(text.into()));
         }
+        if text.contains('/') {
+            return Err(Error::NoFolder { path: text.into() });
+        }
         Err(Error::UnknownModel {
             found: text.to_owned(),
             known: PRESETS.iter().map(|preset| preset.name).collect::<Vec<_>>().join(", "),
@@ -77,6 +79,9 @@ impl Source {
             }
             Self::Folder(folder) => {
                 let path = folder.join("config.json");
+                if !path.exists() {
+                    return Err(Error::NoConfig { folder: folder.clone() });
+                }
                 let json = read_limited(&path, CONFIG_LIMIT_BYTES)?;
                 let json = String::from_utf8(json)
                     .map_err(|error| Error::Damaged { path: path.clone(), reason: error.to_string() })?;
@@ -90,16 +95,19 @@ impl Source {
 }
 
 impl FromStr for WeightsFrom {
-    type Err = Infallible;
+    type Err = String;
 
     /// `none`, `random`, `random:SEED`, else a folder; `./random` is always a folder.
-    fn from_str(text: &str) -> Result<Self, Infallible> {
-        let seed = || text.strip_prefix("random:")?.parse().ok();
-        Ok(match text {
-            "none" => Self::None,
-            "random" => Self::Random(0),
-            _ => seed().map_or_else(|| Self::Folder(text.into()), Self::Random),
-        })
+    fn from_str(text: &str) -> Result<Self, String> {
+        let seed = |seed: &str| {
+            seed.parse().map_err(|_| format!("found seed {seed:?}, expected a number from 0 to {}", u64::MAX))
+        };
+        match (text, text.strip_prefix("random:")) {
+            ("none", _) => Ok(Self::None),
+            ("random", _) => Ok(Self::Random(0)),
+            (_, Some(text)) => seed(text).map(Self::Random),
+            (folder, None) => Ok(Self::Folder(folder.into())),
+        }
     }
 }
 
@@ -137,7 +145,11 @@ mod tests {
         assert_eq!(parse("none"), WeightsFrom::None);
         assert_eq!(parse("random"), WeightsFrom::Random(0));
         assert_eq!(parse("random:18446744073709551615"), WeightsFrom::Random(u64::MAX));
-        assert_eq!(parse("random:-1"), WeightsFrom::Folder("random:-1".into()));
+        assert_eq!(parse("./random:-1"), WeightsFrom::Folder("./random:-1".into()));
+        assert_eq!(
+            "random:-1".parse::<WeightsFrom>().unwrap_err(),
+            "found seed \"-1\", expected a number from 0 to 18446744073709551615"
+        );
         assert_eq!(parse("./random"), WeightsFrom::Folder("./random".into()));
     }
 
@@ -148,7 +160,20 @@ mod tests {
         );
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().to_str().unwrap();
-        assert!(matches!(Source::find(path), Ok(Source::Folder(found)) if found == folder.path()));
+        let source = Source::find(path).unwrap();
+        assert!(matches!(&source, Source::Folder(found) if found == folder.path()));
+        assert_eq!(
+            source.load().unwrap_err().to_string(),
+            format!(
+                "found no config.json in {path}, expected a checkpoint in Hugging Face's form\n\
+                 hint: --model names the folder that config.json and the weights lie in"
+            )
+        );
+        assert_eq!(
+            Source::find("/no/model").unwrap_err().to_string(),
+            "found no folder /no/model, expected one with a config.json\n\
+             hint: --list-models lists the presets, which need none"
+        );
         assert_eq!(
             Source::find("gpt\u{1b}-5").unwrap_err().to_string(),
             format!(

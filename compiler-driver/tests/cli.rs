@@ -7,9 +7,10 @@ use std::{
     fs,
     io::Read as _,
     process::{Command, Output, Stdio},
+    time::Duration,
 };
 
-use common::Place;
+use common::{Place, names};
 
 /// mlxcel-compile in the folder of `place`, with its store and compiler.
 fn program(place: &Place, arguments: &[&str]) -> Command {
@@ -31,7 +32,8 @@ fn run(place: &Place, arguments: &[&str]) -> (Option<i32>, String, String) {
 #[test]
 fn the_bundles_path_is_all_of_stdout() {
     let place = Place::new("works");
-    let (code, stdout, stderr) = run(&place, &["--model", "model", "--target", "cuda,cpu-aarch64"]);
+    let (code, stdout, stderr) =
+        run(&place, &["--model", "model", "--weights", "none", "--target", "cuda,cpu-aarch64"]);
     assert_eq!((code, stdout.as_str()), (Some(0), "model.bundle\n"), "{stderr}");
     let lines: Vec<_> = stderr.lines().collect();
     // The two do products in different ways, so each has a module of its own.
@@ -89,7 +91,7 @@ fn random_weights_are_a_folder() {
 #[test]
 fn errors_end_with_1_and_a_hint() {
     let place = Place::new("works");
-    let (code, stdout, stderr) = run(&place, &["--model", "model", "--ctx", "0"]);
+    let (code, stdout, stderr) = run(&place, &["--model", "model", "--weights", "none", "--ctx", "0"]);
     assert_eq!((code, stdout.as_str()), (Some(1), ""));
     assert_eq!(
         stderr,
@@ -101,6 +103,47 @@ fn errors_end_with_1_and_a_hint() {
     let (code, _, stderr) = run(&place, &["--target", "cpu"]);
     assert_eq!(code, Some(2));
     assert!(stderr.contains("--model"), "{stderr}");
+}
+
+#[test]
+fn options_that_would_be_ignored_are_refused() {
+    let place = Place::new("works");
+    for arguments in [
+        &["--model", "model", "--emit", "mlir", "--out", "b"][..],
+        &["--list-models", "--list-targets"],
+        &["--model", "model", "--weights", "random:x"],
+    ] {
+        let (code, stdout, stderr) = run(&place, arguments);
+        assert_eq!((code, stdout.as_str()), (Some(2), ""), "{stderr}");
+        assert!(stderr.starts_with("error: "), "{stderr}");
+    }
+}
+
+#[test]
+fn signals_end_a_build_without_a_trace() {
+    for signal in ["INT", "TERM"] {
+        let place = Place::new("hangs");
+        let temporary = place.at("tmp");
+        fs::create_dir(&temporary).unwrap();
+        let child = program(&place, &["--model", "model", "--target", "cuda"])
+            .env("TMPDIR", &temporary)
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        // Its first call tells the version.
+        while place.calls() < 2 {
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        let kill = format!("kill -{signal} {}", child.id());
+        assert!(Command::new("sh").args(["-c", &kill]).status().unwrap().success());
+        let Output { status, stderr, .. } = child.wait_with_output().unwrap();
+        let stderr = String::from_utf8(stderr).unwrap();
+        assert_eq!(status.code(), Some(130), "{stderr}");
+        assert!(stderr.ends_with("interrupted; nothing was written\n"), "{stderr}");
+        assert_eq!(names(&place.at("")), ["hangs", "model", "tmp"]);
+        // The compiler's folder goes with the compiler.
+        assert_eq!(names(&temporary), [""; 0]);
+    }
 }
 
 #[test]

@@ -6,7 +6,9 @@ mod common;
 use std::fs;
 
 use common::{CONFIG, Place, names};
-use mlxcel_compiler_driver::{Error, Event, Precision, Source, WeightsFrom, emit, write_random_weights};
+use mlxcel_compiler_driver::{
+    Cancel, Error, Event, Precision, Source, WeightsFrom, emit, write_random_weights,
+};
 use safetensors::Dtype;
 
 #[test]
@@ -49,6 +51,7 @@ fn a_bundle_has_what_was_asked_for() {
 #[test]
 fn what_is_in_the_store_is_not_compiled() {
     let mut place = Place::new("works");
+    place.request.weights = WeightsFrom::None;
     let first = place.build().0.unwrap().manifest().clone();
     let calls = place.calls();
     let (bundle, events) = place.build();
@@ -100,13 +103,14 @@ fn random_weights_are_the_same_in_a_bundle_and_a_folder() {
     place.request.weights = WeightsFrom::Random(5);
     let bundle = place.build().0.unwrap();
     let (_, in_bundle) = bundle.weights().next().unwrap();
-    write_random_weights(&place.request.model, 5, &place.at("random")).unwrap();
+    write_random_weights(&place.request.model, 5, &place.at("random"), &Cancel::new()).unwrap();
     assert_eq!(names(&place.at("random")), ["config.json", "model.safetensors"]);
     assert_eq!(fs::read_to_string(place.at("random/config.json")).unwrap(), CONFIG);
     let in_folder = fs::read(place.at("random/model.safetensors")).unwrap();
     assert!(fs::read(in_bundle).unwrap() == in_folder);
 
-    let error = write_random_weights(&place.request.model, 6, &place.at("random")).unwrap_err();
+    let error =
+        write_random_weights(&place.request.model, 6, &place.at("random"), &Cancel::new()).unwrap_err();
     assert!(matches!(error, Error::Occupied { .. }));
     assert!(fs::read(place.at("random/model.safetensors")).unwrap() == in_folder);
 }
@@ -116,7 +120,7 @@ fn weights_may_lie_elsewhere_and_bring_their_tokenizer() {
     let place = Place::new("works");
     let source = Source::find("smollm2-135m").unwrap();
     assert!(matches!(source, Source::Preset(_)));
-    write_random_weights(&place.request.model, 0, &place.at("elsewhere")).unwrap();
+    write_random_weights(&place.request.model, 0, &place.at("elsewhere"), &Cancel::new()).unwrap();
     fs::write(place.at("elsewhere/tokenizer.json"), "{}").unwrap();
     let mut place = place;
     place.request.weights = WeightsFrom::Folder(place.at("elsewhere"));
@@ -133,7 +137,7 @@ fn types_are_the_files_not_the_configs() {
     let place = Place::new("works");
     let bf16 = CONFIG.replace("float32", "bfloat16");
     fs::write(place.at("model/config.json"), bf16).unwrap();
-    write_random_weights(&place.request.model, 0, &place.at("random")).unwrap();
+    write_random_weights(&place.request.model, 0, &place.at("random"), &Cancel::new()).unwrap();
     fs::rename(place.at("random/model.safetensors"), place.at("model/model.safetensors")).unwrap();
     fs::write(place.at("model/config.json"), CONFIG).unwrap();
     let bundle = place.build().0.unwrap();
@@ -180,4 +184,40 @@ fn a_failing_compiler_leaves_the_old_bundle() {
     fs::remove_dir_all(folder).unwrap();
     assert_eq!(*mlxcel_artifacts::Bundle::open(&place.at("out")).unwrap().manifest(), old);
     assert_eq!(names(&place.at("")), ["model", "out", "works"]);
+}
+
+#[test]
+fn a_failing_target_ends_the_others() {
+    let mut place = Place::new("either");
+    place.request.targets = vec!["cpu-aarch64".into(), "cuda".into()];
+    let (failed, _) = place.build();
+    // That of the target that failed, not of the one that was stopped on its account.
+    let Err(Error::Compile { target, reason, folder, .. }) = failed else { panic!("it was built") };
+    assert_eq!((target.as_str(), reason.as_str()), ("cuda", "module.mlir:1:1: error: no cuda"));
+    fs::remove_dir_all(folder).unwrap();
+    assert_eq!(names(&place.at("")), ["either", "model"]);
+}
+
+#[test]
+fn a_cancelled_build_leaves_nothing() {
+    let mut place = Place::new("works");
+    place.request.weights = WeightsFrom::Random(5);
+    place.build().0.unwrap();
+    fs::remove_dir_all(place.at("out")).unwrap();
+    // What was compiled is in the store by now: it is the weights that are given up.
+    place.request.cancel.cancel();
+    assert!(place.build().0.is_err());
+    assert_eq!(names(&place.at("")), ["model", "works"]);
+}
+
+#[test]
+fn a_folder_without_weights_makes_a_bundle_without_them_and_says_so() {
+    let place = Place::new("works");
+    let (bundle, events) = place.build();
+    assert!(bundle.unwrap().manifest().weights.is_empty());
+    let warning = format!(
+        "found no weights in {}: the bundle carries none, mlxcel-run --weights names them",
+        place.at("model").display()
+    );
+    assert_eq!(events.iter().filter(|event| **event == Event::Warning(warning.clone())).count(), 1);
 }

@@ -6,12 +6,10 @@
 use std::{
     fmt,
     ops::ControlFlow,
-    sync::{
-        Arc,
-        atomic::{AtomicBool, Ordering},
-    },
     time::{Duration, Instant},
 };
+
+use mlxcel_artifacts::Cancel;
 
 use crate::{
     Error,
@@ -69,34 +67,6 @@ pub struct Timings {
     pub steps: usize,
     /// What they took together.
     pub decode: Duration,
-}
-
-/// A switch that ends a generation between two steps. Clones are the same switch.
-#[derive(Debug, Clone, Default)]
-pub struct Cancel(Arc<AtomicBool>);
-
-impl Cancel {
-    /// A switch that is off.
-    #[must_use]
-    pub fn new() -> Self {
-        Self::default()
-    }
-
-    /// Turns it on; safe to call from a signal's thread.
-    pub fn cancel(&self) {
-        self.0.store(true, Ordering::Relaxed);
-    }
-
-    /// Turns it off, for the next generation.
-    pub fn reset(&self) {
-        self.0.store(false, Ordering::Relaxed);
-    }
-
-    /// Whether it is on.
-    #[must_use]
-    pub fn is_cancelled(&self) -> bool {
-        self.0.load(Ordering::Relaxed)
-    }
 }
 
 /// Appends `prompt` to the session and generates the most likely tokens.

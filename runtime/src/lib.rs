@@ -32,9 +32,10 @@ pub use chat::{ChatTemplate, Message};
 pub use device::DeviceSpec;
 pub use error::{Cause, Error};
 pub use generate::{
-    Cancel, Generation, Options, StopReason, Timings, generate, generate_greedy, generate_streaming_greedy,
+    Generation, Options, StopReason, Timings, generate, generate_greedy, generate_streaming_greedy,
 };
 pub use iree::{LoadOptions, load};
+pub use mlxcel_artifacts::Cancel;
 pub use sampling::{Sampler, Sampling, top_logprobs};
 pub use scripted::{Call, ScriptedSession};
 pub use session::{Capabilities, Session, check_append, check_rewind};

@@ -169,6 +169,50 @@ fn what_is_no_bundle_is_kept() {
 }
 
 #[test]
+fn a_bundle_does_not_lie_in_another() {
+    let folder = tempdir().unwrap();
+    let out = folder.path().join("b");
+    write(&out, "tiny").unwrap();
+    for inner in ["b/c", "b/blobs/c", "b/new/c"] {
+        let inner = folder.path().join(inner);
+        assert_eq!(
+            BundleWriter::create(&inner).unwrap_err().to_string(),
+            format!(
+                "{} would lie in the bundle {}, expected a place outside of bundles\nhint: name another folder",
+                inner.display(),
+                out.canonicalize().unwrap().display()
+            )
+        );
+    }
+    write(&out, "again").unwrap();
+}
+
+#[test]
+fn what_a_killed_writer_left_is_removed() {
+    let folder = tempdir().unwrap();
+    let out = folder.path().join("b");
+    let hour_ago = std::time::SystemTime::now() - Duration::from_secs(3600);
+    let age = |staging: &Path| File::open(staging.join(LOCK)).unwrap().set_modified(hour_ago).unwrap();
+    let staging = |name: &str| {
+        let staging = folder.path().join(name);
+        fs::create_dir(&staging).unwrap();
+        fs::write(staging.join(LOCK), "").unwrap();
+        staging
+    };
+    age(&staging(".b.old"));
+    age(&staging(".c.old"));
+    staging(".b.new");
+    fs::create_dir(folder.path().join(".b.mine")).unwrap();
+    let alive = BundleWriter::create(&out).unwrap();
+    age(alive.scratch());
+    let alive_name = alive.scratch().file_name().unwrap().to_str().unwrap().to_owned();
+    write(&out, "tiny").unwrap();
+    let mut kept = [".b.mine", ".b.new", &alive_name, ".c.old", "b"];
+    kept.sort_unstable();
+    assert_eq!(names(folder.path()), kept);
+}
+
+#[test]
 fn what_appears_meanwhile_is_kept() {
     let folder = tempdir().unwrap();
     let out = folder.path().join("b");

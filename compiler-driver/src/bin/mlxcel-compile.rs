@@ -11,9 +11,13 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use indicatif::{ProgressBar, ProgressStyle};
 use mlxcel_artifacts::report;
 use mlxcel_compiler_driver::{
-    Error, Event, Precision, Request, Source, Target, WeightsFrom, build, emit, write_random_weights,
+    Cancel, Error, Event, Precision, Request, Source, Target, WeightsFrom, build, emit, write_random_weights,
 };
 use mlxcel_models::PRESETS;
+use signal_hook::{
+    consts::{SIGHUP, SIGINT, SIGTERM},
+    flag,
+};
 
 /// Compile a language model into a bundle. The last line on stdout is the bundle's path.
 #[derive(Parser)]
@@ -27,10 +31,10 @@ struct Cli {
 
 #[derive(Args)]
 struct Compile {
-    /// A preset's name, or a folder with a config.json
+    /// A preset's name (--list-models lists them), or a folder with a config.json
     #[arg(long, required_unless_present_any = ["list_targets", "list_models"])]
     model: Option<String>,
-    /// What to compile for; several go into one bundle
+    /// What to compile for (--list-targets); several with commas between them go into one bundle
     #[arg(long, value_delimiter = ',', default_value = "cpu")]
     target: Vec<String>,
     /// FOLDER, `random[:SEED]` or `none` [default: the model folder's own; none for a preset]
@@ -46,7 +50,7 @@ struct Compile {
     #[arg(long, value_name = "FOLDER")]
     out: Option<PathBuf>,
     /// Print this instead of making a bundle
-    #[arg(long)]
+    #[arg(long, conflicts_with_all = ["out", "keep"])]
     emit: Option<Emit>,
     /// Leave the MLIR, the flags and the vmfbs in this folder
     #[arg(long, value_name = "FOLDER")]
@@ -55,7 +59,7 @@ struct Compile {
     #[arg(long, value_name = "FOLDER", env = "MLXCEL_STORE")]
     store: Option<PathBuf>,
     /// List the targets and end
-    #[arg(long)]
+    #[arg(long, conflicts_with = "list_models")]
     list_targets: bool,
     /// List the presets and end
     #[arg(long)]
@@ -85,10 +89,25 @@ enum Command {
     },
 }
 
+/// The exit status after Ctrl-C or a request to end, as a shell has it for a program that SIGINT ended.
+const INTERRUPTED: u8 = 130;
+
 fn main() -> ExitCode {
     let mut watcher = Watcher::default();
-    let done = run(Cli::parse(), &mut watcher);
+    let cancel = Cancel::new();
+    for signal in [SIGINT, SIGTERM, SIGHUP] {
+        // The second one ends the program where it is.
+        let second = flag::register_conditional_shutdown(signal, INTERRUPTED.into(), cancel.flag());
+        if second.and_then(|_| flag::register(signal, cancel.flag())).is_err() {
+            watcher.see(Event::Warning(format!("signal {signal} will leave temporary files")));
+        }
+    }
+    let done = run(Cli::parse(), &cancel, &mut watcher);
     watcher.clear();
+    if done.is_err() && cancel.is_cancelled() {
+        _ = writeln!(io::stderr(), "interrupted; nothing was written");
+        return ExitCode::from(INTERRUPTED);
+    }
     let printed = match done {
         Ok(text) => io::stdout().lock().write_all(text.as_bytes()),
         Err(error) => {
@@ -107,10 +126,10 @@ fn main() -> ExitCode {
 }
 
 /// Does what is asked and gives what goes to stdout.
-fn run(cli: Cli, watcher: &mut Watcher) -> Result<String, Error> {
+fn run(cli: Cli, cancel: &Cancel, watcher: &mut Watcher) -> Result<String, Error> {
     match cli.command {
         Some(Command::RandomWeights { model, seed, out }) => {
-            write_random_weights(&Source::find(&model)?, seed, &out)?;
+            write_random_weights(&Source::find(&model)?, seed, &out, cancel)?;
             Ok(format!("{}\n", out.display()))
         }
         None if cli.compile.list_targets => {
@@ -119,11 +138,11 @@ fn run(cli: Cli, watcher: &mut Watcher) -> Result<String, Error> {
         None if cli.compile.list_models => {
             Ok(PRESETS.iter().map(|preset| format!("{}\n", preset.name)).collect())
         }
-        None => compile(cli.compile, watcher),
+        None => compile(cli.compile, cancel, watcher),
     }
 }
 
-fn compile(args: Compile, watcher: &mut Watcher) -> Result<String, Error> {
+fn compile(args: Compile, cancel: &Cancel, watcher: &mut Watcher) -> Result<String, Error> {
     let request = Request {
         // Required by the parser wherever this is reached.
         model: Source::find(args.model.as_deref().unwrap_or_default())?,
@@ -135,6 +154,7 @@ fn compile(args: Compile, watcher: &mut Watcher) -> Result<String, Error> {
         keep: args.keep,
         store: args.store,
         compiler: None,
+        cancel: cancel.clone(),
     };
     let mut progress = |event| watcher.see(event);
     match args.emit {

@@ -67,7 +67,8 @@ fn configs() {
     );
     assert_eq!(
         refusal(|place| fs::remove_file(place.at("model/config.json")).unwrap()),
-        "error: cannot read …/model/config.json: No such file or directory (os error 2)"
+        "error: found no config.json in …/model, expected a checkpoint in Hugging Face's form\n\
+         hint: --model names the folder that config.json and the weights lie in"
     );
     // A pipe that nobody writes to would be waited for without end.
     assert_eq!(
@@ -89,6 +90,16 @@ fn destinations() {
     assert!(message.starts_with("error: …/out exists and is a folder with other files"), "{message}");
     let message = refusal(|place| fs::write(place.at("out"), "precious").unwrap());
     assert!(message.starts_with("error: …/out exists and is a file"), "{message}");
+}
+
+#[test]
+fn small_files() {
+    for (name, text) in [("tokenizer.json", "{\"model\": {"), ("generation_config.json", "[]")] {
+        let message = refusal(|place| fs::write(place.at("model").join(name), text).unwrap());
+        let expected = format!("error: …/model/{name} is damaged: ");
+        assert!(message.starts_with(&expected), "{message}");
+        assert!(message.ends_with("\nhint: download or copy the checkpoint again"), "{message}");
+    }
 }
 
 #[test]

@@ -9,7 +9,7 @@ use std::{
 
 use mlxcel_artifacts::Bundle;
 use mlxcel_compiler_driver::{
-    Error, Event, Precision, Request, Source, WeightsFrom, build, write_random_weights,
+    Cancel, Error, Event, Precision, Request, Source, WeightsFrom, build, write_random_weights,
 };
 use tempfile::TempDir;
 
@@ -47,6 +47,7 @@ impl Place {
             keep: None,
             store: Some(at("store")),
             compiler: Some(link),
+            cancel: Cancel::new(),
         };
         Self { folder, request }
     }
@@ -54,7 +55,7 @@ impl Place {
     /// The same with random weights in the model's folder.
     pub(crate) fn with_weights() -> Self {
         let place = Self::new("works");
-        write_random_weights(&place.request.model, 0, &place.at("random")).unwrap();
+        write_random_weights(&place.request.model, 0, &place.at("random"), &Cancel::new()).unwrap();
         fs::rename(place.at("random/model.safetensors"), place.at("model/model.safetensors")).unwrap();
         fs::remove_dir_all(place.at("random")).unwrap();
         place

@@ -96,6 +96,7 @@ pub(crate) fn request(model: &Path, targets: &[&str]) -> Request {
         // Outlives the tests, so that only the first run of an emitter and a compiler starts the latter.
         store: Some(Path::new(env!("CARGO_TARGET_TMPDIR")).join("store")),
         compiler: None,
+        cancel: Cancel::new(),
     }
 }
 
