@@ -167,19 +167,32 @@ pub enum Error {
     /// A file of the checkpoint that is not JSON, or not of its form.
     #[error("cannot understand {file}")]
     Json {
-        /// Its name: `generation_config.json`.
+        /// The file: `generation_config.json in my.bundle`.
         file: String,
         /// Where and why.
         source: serde_json::Error,
     },
 
-    /// The bundle has no tokenizer.
+    /// There is no tokenizer where one was looked for.
     #[error(
-        "{} carries no tokenizer\n\
-         hint: give token ids with --tokens, or compile the bundle from a folder with a tokenizer.json",
-        .0.display()
+        "no tokenizer in {0}: expected a tokenizer.json\n\
+         hint: name a checkpoint's folder that has one with --weights, or compile the bundle from such a folder or with \
+         --weights FOLDER\n\
+         hint: without a tokenizer, give token ids with --tokens"
     )]
-    NoTokenizer(PathBuf),
+    NoTokenizer(String),
+
+    /// A tokenizer.json that is none.
+    #[error(
+        "cannot understand {file}\n\
+         hint: take the checkpoint's own tokenizer.json, or give token ids with --tokens"
+    )]
+    BadTokenizer {
+        /// The file: `tokenizer.json in my.bundle`.
+        file: String,
+        /// The tokenizer's answer.
+        source: Cause,
+    },
 
     /// The tokenizer failed.
     #[error("cannot {doing}")]
@@ -192,10 +205,10 @@ pub enum Error {
 
     /// The checkpoint says nothing of how a chat is written.
     #[error(
-        "{} carries no chat template\nhint: leave out --chat and --system to continue the text as it is",
-        .0.display()
+        "no chat template in {0}: expected a chat_template.jinja, or one in a tokenizer_config.json\n\
+         hint: leave out --chat and --system to continue the text as it is"
     )]
-    NoChatTemplate(PathBuf),
+    NoChatTemplate(String),
 
     /// The chat template cannot be parsed or refuses the chat.
     #[error("the chat template failed: {0}")]

@@ -17,6 +17,7 @@
 //! its causes.
 
 mod chat;
+mod checkpoint;
 mod device;
 mod error;
 mod ffi;
@@ -29,6 +30,7 @@ mod tokenizer;
 mod weights;
 
 pub use chat::{ChatTemplate, Message};
+pub use checkpoint::CheckpointFiles;
 pub use device::DeviceSpec;
 pub use error::{Cause, Error};
 pub use generate::{

@@ -31,16 +31,23 @@ fn weights() -> String {
     format!("{length}{header}{}", "\0".repeat(12))
 }
 
-/// A folder with the bundles `b` (with everything), `bare` (with nothing but the module) and `text` (with a tokenizer).
+/// A folder with the bundles `b` (with everything), `bare` (with nothing but the module), `ids` (with weights) and
+/// `text` (with a tokenizer), a `checkpoint` of weights, and an `instruct` one with a tokenizer and a chat template.
 fn folder() -> tempfile::TempDir {
     let folder = tempfile::tempdir().unwrap();
     let at = |name| folder.path().join(name);
     let tokenizer = ("tokenizer.json", TOKENIZER);
     bundle::write(&at("b"), &[tokenizer], &[("model.safetensors", &weights())]);
     bundle::write(&at("bare"), &[], &[]);
+    bundle::write(&at("ids"), &[], &[("model.safetensors", &weights())]);
     bundle::write(&at("text"), &[tokenizer], &[]);
-    fs::create_dir(at("checkpoint")).unwrap();
-    fs::write(at("checkpoint").join("model.safetensors"), weights()).unwrap();
+    for name in ["checkpoint", "instruct"] {
+        fs::create_dir(at(name)).unwrap();
+        fs::write(at(name).join("model.safetensors"), weights()).unwrap();
+    }
+    fs::write(at("instruct").join("tokenizer.json"), TOKENIZER).unwrap();
+    let template = r#"{"chat_template": "{% for m in messages %}{{ m.content }} {% endfor %}a a"}"#;
+    fs::write(at("instruct").join("tokenizer_config.json"), template).unwrap();
     folder
 }
 
@@ -82,11 +89,13 @@ fn what_is_no_bundle() {
 fn prompts_that_have_no_tokens() {
     let empty = "error: the prompt has no tokens, expected at least one\n\
                  hint: give a text with -p, -f or on standard input, or ids with --tokens\n";
-    // The tokenizer adds its <s> to the empty text: one token, and it goes on to the weights.
-    assert!(refused(&["text", "-p", ""]).starts_with("error: text carries no weights\n"));
     let folder = tempfile::tempdir().unwrap();
     let plain = TOKENIZER.replace(r#"{"SpecialToken": {"id": "<s>", "type_id": 0}}, {"Seq"#, r#"{"Seq"#);
-    bundle::write(&folder.path().join("b"), &[("tokenizer.json", &plain)], &[]);
+    bundle::write(
+        &folder.path().join("b"),
+        &[("tokenizer.json", &plain)],
+        &[("model.safetensors", &weights())],
+    );
     for (arguments, input) in [(&["b", "-p", ""][..], ""), (&["b"], ""), (&["b"], "\n")] {
         let output = run(folder.path(), arguments, input.as_bytes());
         assert_eq!(
@@ -118,7 +127,7 @@ fn prompts_that_do_not_fit() {
 fn token_ids_out_of_range() {
     assert_eq!(refused(&["b", "--tokens", "7,8"]), "error: token 1 is 8, expected 0 to 7\n");
     assert_eq!(
-        refused(&["bare", "--tokens", "4294967295"]),
+        refused(&["ids", "--tokens", "4294967295"]),
         "error: token 0 is 4294967295, expected 0 to 7\n"
     );
     // A tokenizer that knows more than the model.
@@ -127,17 +136,47 @@ fn token_ids_out_of_range() {
 
 #[test]
 fn no_tokenizer() {
-    let message = "error: bare carries no tokenizer\n\
-                   hint: give token ids with --tokens, or compile the bundle from a folder with a tokenizer.json\n";
-    assert_eq!(refused(&["bare", "-p", "a"]), message);
-    assert_eq!(refused_with(&["bare"], b"a"), message);
-    assert_eq!(refused(&["bare", "--tokens", "1", "--stop", "x"]), message);
-    assert!(refused(&["bare", "--tokens", "1"]).starts_with("error: bare carries no weights\n"));
+    let message = "error: no tokenizer in ids: expected a tokenizer.json\n\
+                   hint: name a checkpoint's folder that has one with --weights, or compile the bundle from such a \
+                   folder or with --weights FOLDER\n\
+                   hint: without a tokenizer, give token ids with --tokens\n";
+    assert_eq!(refused(&["ids", "-p", "a"]), message);
+    assert_eq!(refused_with(&["ids"], b"a"), message);
+    assert_eq!(refused(&["ids", "--tokens", "1", "--stop", "x"]), message);
+    assert!(
+        refused(&["bare", "--weights", "checkpoint", "-p", "a"])
+            .starts_with("error: no tokenizer in bare or checkpoint: ")
+    );
+    // Weights come first: their folder may have the tokenizer.
+    for arguments in [&["bare", "-p", "a"], &["bare", "--tokens", "1"]] {
+        assert_eq!(
+            refused(arguments),
+            "error: bare carries no weights\nhint: name the checkpoint's folder with --weights\n"
+        );
+    }
+}
+
+#[test]
+fn the_folder_of_the_weights_has_a_tokenizer() {
+    let of = |prompt: &str, more: &[&str]| {
+        refused(&[&["bare", "--weights", "instruct", "-p", prompt][..], more].concat())
+    };
+    // As far as a module is loaded, which is none.
+    assert!(of("a", &[]).contains("error: cannot load the module: ") || cfg!(not(feature = "iree")));
+    // <s> and 16 words; 15 words and the 2 of the template, which writes no <s>.
+    assert!(of(&"a ".repeat(16), &[]).starts_with("error: 17 tokens at position 0, "));
+    assert!(of(&"a ".repeat(15), &["--chat"]).starts_with("error: 17 tokens at position 0, "));
+    assert!(of(&"a ".repeat(14), &["--system", "b"]).starts_with("error: 17 tokens at position 0, "));
+    // A safetensors file alone has no folder.
+    assert!(
+        refused(&["bare", "--weights", "instruct/model.safetensors", "-p", "a"])
+            .starts_with("error: no tokenizer in bare: ")
+    );
 }
 
 #[test]
 fn no_chat_template() {
-    let message = "error: b carries no chat template\n\
+    let message = "error: no chat template in b: expected a chat_template.jinja, or one in a tokenizer_config.json\n\
                    hint: leave out --chat and --system to continue the text as it is\n";
     assert_eq!(refused(&["b", "-p", "a", "--chat"]), message);
     assert_eq!(refused(&["b", "-p", "a", "--system", "be brief"]), message);

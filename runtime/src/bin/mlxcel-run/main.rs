@@ -9,15 +9,15 @@ mod render;
 use std::{
     io::{self, IsTerminal as _, Write as _},
     process::ExitCode,
-    time::{Duration, Instant},
+    time::Instant,
 };
 
 use anyhow::{Result, bail};
 use clap::Parser as _;
 use mlxcel_artifacts::{Bundle, report};
 use mlxcel_runtime::{
-    Capabilities, ChatTemplate, Error, Message, Sampler, Session, StopReason, Tokenizer, Weights,
-    check_append, eos_ids, load,
+    Capabilities, ChatTemplate, CheckpointFiles, Error, Message, Sampler, Session, StopReason, Tokenizer,
+    Weights, check_append, eos_ids, load,
 };
 
 use crate::{
@@ -29,11 +29,15 @@ use crate::{
 /// What a shell expects of a program that Ctrl-C ended.
 const INTERRUPTED: u8 = 130;
 
-/// A bundle that is ready to answer.
-struct Model {
-    bundle: Bundle,
-    session: Box<dyn Session>,
-    load: Duration,
+/// What a run starts from, before anything large is loaded.
+struct Run<'a> {
+    options: &'a Options,
+    start: Instant,
+    bundle: &'a Bundle,
+    weights: Weights,
+    files: CheckpointFiles<'a>,
+    sampler: Option<Sampler>,
+    interrupt: &'a Interrupt,
 }
 
 fn main() -> ExitCode {
@@ -54,58 +58,55 @@ fn run(options: &Options) -> Result<ExitCode> {
     let sampler = options.sampler()?;
     let prompt = options.read_prompt()?;
     let bundle = Bundle::open(&options.bundle)?;
-    let tokenizer = match &prompt {
-        // Without text in or out there is nothing to tokenize.
-        Prompt::Tokens(_) if bundle.file("tokenizer.json").is_none() => None,
-        _ => Some(Tokenizer::of_bundle(&bundle)?),
-    };
-    match (prompt, tokenizer) {
-        (Prompt::None, Some(tokenizer)) => converse(options, start, bundle, &tokenizer, sampler, &interrupt),
-        (Prompt::None, None) => bail!("no prompt"),
-        (Prompt::Tokens(tokens), tokenizer) => {
-            if tokenizer.is_none() && !options.stop.is_empty() {
-                bail!(Error::NoTokenizer(options.bundle.clone()));
-            }
-            once(options, start, bundle, tokenizer.as_ref(), &tokens, sampler, &interrupt)
+    // Mapped, and no more: what is wrong with the folder is said before what is missing in it.
+    let weights = open_weights(options, &bundle)?;
+    let files = CheckpointFiles::new(&bundle, options.checkpoint());
+    let run = Run { options, start, bundle: &bundle, weights, files, sampler, interrupt: &interrupt };
+    match prompt {
+        Prompt::None => converse(run),
+        Prompt::Text(text) => {
+            let tokenizer = Tokenizer::of_checkpoint(&files)?;
+            let tokens = encode(&run, &tokenizer, text)?;
+            once(run, Some(&tokenizer), &tokens)
         }
-        (Prompt::Text(text), tokenizer) => {
-            let tokens = encode(options, &bundle, tokenizer.as_ref(), text)?;
-            once(options, start, bundle, tokenizer.as_ref(), &tokens, sampler, &interrupt)
+        Prompt::Tokens(tokens) => {
+            let tokenizer = match Tokenizer::of_checkpoint(&files) {
+                // Without text in or out there is nothing to tokenize.
+                Err(Error::NoTokenizer(_)) if options.stop.is_empty() => None,
+                found => Some(found?),
+            };
+            once(run, tokenizer.as_ref(), &tokens)
         }
     }
 }
 
+fn open_weights(options: &Options, bundle: &Bundle) -> Result<Weights> {
+    Ok(match (&options.weights, options.checkpoint()) {
+        (_, Some(folder)) => Weights::in_folder(folder)?,
+        (Some(file), None) => Weights::open(std::slice::from_ref(file))?,
+        (None, None) => Weights::of_bundle(bundle)?,
+    })
+}
+
 /// The tokens of a prompt, as it is or as the first message of a chat.
-fn encode(
-    options: &Options,
-    bundle: &Bundle,
-    tokenizer: Option<&Tokenizer>,
-    text: String,
-) -> Result<Vec<u32>> {
-    let Some(tokenizer) = tokenizer else { bail!(Error::NoTokenizer(options.bundle.clone())) };
-    if !options.is_chat() {
+fn encode(run: &Run<'_>, tokenizer: &Tokenizer, text: String) -> Result<Vec<u32>> {
+    if !run.options.is_chat() {
         return Ok(tokenizer.encode(&text, true)?);
     }
-    let template = ChatTemplate::of_bundle(bundle)?;
+    let template = ChatTemplate::of_checkpoint(&run.files)?;
     let mut messages: Vec<Message> =
-        options.system.iter().map(|text| Message::new("system", text.as_str())).collect();
+        run.options.system.iter().map(|text| Message::new("system", text.as_str())).collect();
     messages.push(Message::new("user", text));
     Ok(tokenizer.encode(&template.render(&messages)?, false)?)
 }
 
 /// One prompt, one answer.
-fn once(
-    options: &Options,
-    start: Instant,
-    bundle: Bundle,
-    tokenizer: Option<&Tokenizer>,
-    prompt: &[u32],
-    mut sampler: Option<Sampler>,
-    interrupt: &Interrupt,
-) -> Result<ExitCode> {
-    check_prompt(options, &bundle, prompt)?;
-    let limits = options.limits(eos_ids(&bundle)?, Some(options::DEFAULT_TOKENS));
-    let mut model = open(options, start, bundle)?;
+fn once(run: Run<'_>, tokenizer: Option<&Tokenizer>, prompt: &[u32]) -> Result<ExitCode> {
+    let Run { options, start, bundle, weights, files, mut sampler, interrupt } = run;
+    check_prompt(options, bundle, prompt)?;
+    let limits = options.limits(eos_ids(&files)?, Some(options::DEFAULT_TOKENS));
+    let mut session = open_session(options, bundle, weights)?;
+    let load = start.elapsed();
     let is_message = options.is_chat();
     let request = Request { tokenizer, prompt, limits: &limits, stops: &options.stop, is_message };
     let stdout = io::stdout();
@@ -114,50 +115,41 @@ fn once(
         let mut sink = io::sink();
         let mut lock = stdout.lock();
         let out: &mut dyn io::Write = if options.json { &mut sink } else { &mut lock };
-        answer::answer(model.session.as_mut(), &request, sampler.as_mut(), &interrupt.cancel, out)?
+        answer::answer(session.as_mut(), &request, sampler.as_mut(), &interrupt.cancel, out)?
     };
     let Answer { generation, text } = &answer;
+    let device = &session.capabilities().device;
     if options.json {
-        let facts = render::Facts {
-            prompt,
-            bundle: &options.bundle,
-            device: &model.session.capabilities().device,
-            load: model.load,
-            seed: sampler.as_ref().map(Sampler::seed),
-        };
+        let seed = sampler.as_ref().map(Sampler::seed);
+        let facts = render::Facts { prompt, bundle: &options.bundle, device, load, seed };
         writeln!(stdout.lock(), "{}", render::json(&facts, generation, text.as_deref()))?;
     } else if !text.as_ref().is_some_and(|text| text.ends_with('\n')) {
         writeln!(stdout.lock())?;
     }
-    note(&render::timing(&model.session.capabilities().device, model.load, generation));
+    note(&render::timing(device, load, generation));
     let interrupted = generation.stop_reason == StopReason::Cancelled;
     Ok(if interrupted { ExitCode::from(INTERRUPTED) } else { ExitCode::SUCCESS })
 }
 
 /// A chat on the terminal.
-fn converse(
-    options: &Options,
-    start: Instant,
-    bundle: Bundle,
-    tokenizer: &Tokenizer,
-    sampler: Option<Sampler>,
-    interrupt: &Interrupt,
-) -> Result<ExitCode> {
-    let template = match ChatTemplate::of_bundle(&bundle) {
+fn converse(run: Run<'_>) -> Result<ExitCode> {
+    let Run { options, start: _, bundle, weights, files, sampler, interrupt } = run;
+    let tokenizer = Tokenizer::of_checkpoint(&files)?;
+    let template = match ChatTemplate::of_checkpoint(&files) {
         Err(Error::NoChatTemplate(_)) if !options.is_chat() => None,
         found => Some(found?),
     };
-    let limits = options.limits(eos_ids(&bundle)?, None);
-    let mut model = open(options, start, bundle)?;
+    let limits = options.limits(eos_ids(&files)?, None);
+    let mut session = open_session(options, bundle, weights)?;
     note(&format!(
         "{} on {}: {} · Ctrl-C stops an answer, Ctrl-D ends",
-        model.bundle.manifest().model,
-        model.session.capabilities().device,
+        bundle.manifest().model,
+        session.capabilities().device,
         if template.is_some() { "chat" } else { "no chat template, every line is continued as text" },
     ));
-    let mut chat = chat::Chat::new(tokenizer, template, options.system.clone(), limits, &options.stop);
+    let mut chat = chat::Chat::new(&tokenizer, template, options.system.clone(), limits, &options.stop);
     let (mut input, mut out) = (io::stdin().lock(), io::stdout().lock());
-    chat.run(model.session.as_mut(), sampler, interrupt, &mut input, &mut out, &mut io::stderr())?;
+    chat.run(session.as_mut(), sampler, interrupt, &mut input, &mut out, &mut io::stderr())?;
     Ok(ExitCode::SUCCESS)
 }
 
@@ -179,18 +171,12 @@ fn check_prompt(options: &Options, bundle: &Bundle, prompt: &[u32]) -> Result<()
     Ok(check_append(&capabilities, 0, prompt)?)
 }
 
-fn open(options: &Options, start: Instant, bundle: Bundle) -> Result<Model> {
-    let weights = match &options.weights {
-        Some(file) if file.is_file() => Weights::open(std::slice::from_ref(file))?,
-        Some(folder) => Weights::in_folder(folder)?,
-        None => Weights::of_bundle(&bundle)?,
-    };
+fn open_session(options: &Options, bundle: &Bundle, weights: Weights) -> Result<Box<dyn Session>> {
     let unused = weights.check(&bundle.manifest().parameters)?;
     if !unused.is_empty() {
         note(&render::unused(&unused));
     }
-    let session = load(&bundle, weights, &options.load_options())?;
-    Ok(Model { bundle, session, load: start.elapsed() })
+    Ok(load(bundle, weights, &options.load_options())?)
 }
 
 /// Says something on stderr. That nobody hears it is no error.

@@ -5,7 +5,7 @@ use std::{
     hash::{BuildHasher as _, RandomState},
     io::{self, Read as _},
     num::NonZeroUsize,
-    path::PathBuf,
+    path::{Path, PathBuf},
 };
 
 use anyhow::{Context as _, Result, bail};
@@ -44,7 +44,8 @@ pub(crate) struct Options {
     /// At most so many tokens [default: 128; in a chat on the terminal as many as fit].
     #[arg(short = 'n', long = "n-predict", value_name = "N", allow_negative_numbers = true)]
     max_tokens: Option<usize>,
-    /// The checkpoint's folder, or a safetensors file [default: the weights in the bundle].
+    /// The checkpoint's folder, or a safetensors file [default: the weights in the bundle]. The folder's tokenizer.json,
+    /// tokenizer_config.json, chat_template.jinja and generation_config.json are used where the bundle carries none.
     #[arg(long, value_name = "FOLDER")]
     pub(crate) weights: Option<PathBuf>,
     /// Tokens of context [default: what the bundle was compiled for].
@@ -108,6 +109,11 @@ impl Options {
     /// Whether prompts are messages.
     pub(crate) fn is_chat(&self) -> bool {
         self.chat || self.system.is_some()
+    }
+
+    /// The folder of --weights, which has the checkpoint's other files too.
+    pub(crate) fn checkpoint(&self) -> Option<&Path> {
+        self.weights.as_deref().filter(|path| !path.is_file())
     }
 
     pub(crate) fn read_prompt(&self) -> Result<Prompt> {
