@@ -175,6 +175,32 @@ fn the_folder_of_the_weights_has_a_tokenizer() {
 }
 
 #[test]
+fn a_damaged_tokenizer() {
+    let folder = folder();
+    bundle::write(
+        &folder.path().join("damaged"),
+        &[("tokenizer.json", "{}")],
+        &[("model.safetensors", &weights())],
+    );
+    let stderr = |arguments: &[&str]| String::from_utf8(run(folder.path(), arguments, b"").stderr).unwrap();
+    let message = stderr(&["damaged", "-p", "a"]);
+    assert!(message.starts_with("error: cannot understand tokenizer.json in damaged: "), "{message}");
+    assert!(
+        message
+            .ends_with("\nhint: take the checkpoint's own tokenizer.json, or give token ids with --tokens\n")
+    );
+    // A stop text needs it.
+    assert_eq!(stderr(&["damaged", "--tokens", "1", "--stop", "x"]), message);
+    // Ids do not: it goes on to the weights and the module.
+    let message = stderr(&["damaged", "--tokens", "1"]);
+    let mut lines = message.lines();
+    let warning = lines.next().unwrap();
+    assert!(warning.starts_with("warning: cannot understand tokenizer.json in damaged: "), "{warning}");
+    assert!(warning.ends_with(": the answer is written as token ids"), "{warning}");
+    assert_eq!(lines.next(), Some("warning: the bundle does not use 1 of the weights: x"));
+}
+
+#[test]
 fn no_chat_template() {
     let message = "error: no chat template in b: expected a chat_template.jinja, or one in a tokenizer_config.json\n\
                    hint: leave out --chat and --system to continue the text as it is\n";

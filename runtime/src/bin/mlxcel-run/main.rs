@@ -70,11 +70,7 @@ fn run(options: &Options) -> Result<ExitCode> {
             once(run, Some(&tokenizer), &tokens)
         }
         Prompt::Tokens(tokens) => {
-            let tokenizer = match Tokenizer::of_checkpoint(&files) {
-                // Without text in or out there is nothing to tokenize.
-                Err(Error::NoTokenizer(_)) if options.stop.is_empty() => None,
-                found => Some(found?),
-            };
+            let tokenizer = decoder(&run)?;
             once(run, tokenizer.as_ref(), &tokens)
         }
     }
@@ -86,6 +82,20 @@ fn open_weights(options: &Options, bundle: &Bundle) -> Result<Weights> {
         (Some(file), None) => Weights::open(std::slice::from_ref(file))?,
         (None, None) => Weights::of_bundle(bundle)?,
     })
+}
+
+/// What writes the answer to token ids as text; `None` to write ids.
+fn decoder(run: &Run<'_>) -> Result<Option<Tokenizer>> {
+    match Tokenizer::of_checkpoint(&run.files) {
+        Ok(tokenizer) => Ok(Some(tokenizer)),
+        // Stop texts are texts.
+        Err(error) if !run.options.stop.is_empty() => bail!(error),
+        Err(Error::NoTokenizer(_)) => Ok(None),
+        Err(error) => {
+            note(&render::ids_instead(&error));
+            Ok(None)
+        }
+    }
 }
 
 /// The tokens of a prompt, as it is or as the first message of a chat.

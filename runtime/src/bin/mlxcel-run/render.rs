@@ -2,7 +2,8 @@
 
 use std::{path::Path, time::Duration};
 
-use mlxcel_runtime::{Generation, Timings};
+use mlxcel_artifacts::report;
+use mlxcel_runtime::{Error, Generation, Timings};
 use serde_json::{Value, json};
 
 /// What an answer does not know of itself.
@@ -53,6 +54,14 @@ pub(crate) fn timing(device: &str, load: Duration, generation: &Generation) -> S
         tokens.len(),
         rate(timings.decode_tok_s()),
     )
+}
+
+/// A warning that an answer has no text, because of a tokenizer that cannot be used.
+pub(crate) fn ids_instead(error: &Error) -> String {
+    let report = report(error);
+    // The remedies are for those who need text.
+    let reason = report.lines().next().unwrap_or_default().trim_start_matches("error: ");
+    format!("warning: {reason}: the answer is written as token ids")
 }
 
 /// A warning of tensors that nothing reads.
