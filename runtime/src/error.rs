@@ -2,6 +2,8 @@
 
 use std::{error, io, path::PathBuf};
 
+use mlxcel_artifacts::Driver;
+
 /// The cause of an error, from a library underneath.
 pub type Cause = Box<dyn error::Error + Send + Sync>;
 
@@ -16,6 +18,35 @@ pub enum Error {
     /// This crate was built without its feature `iree`.
     #[error("built without iree\nhint: build mlxcel-runtime with its default features")]
     BuiltWithoutIree,
+
+    /// The bundle was not compiled for the kind of device asked for.
+    #[error(
+        "no target of this bundle is for the device {device}: found {found}, expected one of the driver {driver}\n\
+         hint: leave out --device, or compile the bundle again with --target {}",
+        target_of(*driver)
+    )]
+    NoTargetFor {
+        /// What was asked for: `cuda`.
+        device: String,
+        /// The driver that it needs.
+        driver: Driver,
+        /// The bundle's targets with their drivers: `cpu (local)`.
+        found: String,
+    },
+
+    /// The bundle's targets do not run on this machine.
+    #[error(
+        "no target of this bundle runs {place}{}\nhint: {hint}",
+        reasons.iter().map(|(target, reason)| format!("\n  {target}: {reason}")).collect::<String>()
+    )]
+    NoTarget {
+        /// `here`, or `on local-task` where that was asked for.
+        place: String,
+        /// For each target that was tried its name and why it does not run.
+        reasons: Vec<(String, String)>,
+        /// The remedy.
+        hint: String,
+    },
 
     /// No device answers to the name given.
     #[error("cannot use the device {device}{}", hint_line(hint))]
@@ -229,6 +260,15 @@ impl Error {
     pub(crate) fn read(path: impl Into<PathBuf>) -> impl FnOnce(io::Error) -> Self {
         let path = path.into();
         |source| Self::Read { path, source }
+    }
+}
+
+/// The target that always goes with a driver.
+fn target_of(driver: Driver) -> &'static str {
+    match driver {
+        Driver::Local => "cpu",
+        Driver::Cuda => "cuda",
+        Driver::Vulkan => "vulkan",
     }
 }
 
