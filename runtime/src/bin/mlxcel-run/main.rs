@@ -22,6 +22,7 @@ use mlxcel_runtime::{
 
 use crate::{
     answer::{Answer, Request},
+    chat::{Chat, Terminal},
     interrupt::Interrupt,
     options::{Options, Prompt},
 };
@@ -137,6 +138,9 @@ fn once(run: Run<'_>, tokenizer: Option<&Tokenizer>, prompt: &[u32]) -> Result<E
         writeln!(stdout.lock())?;
     }
     note(&render::timing(device, load, generation));
+    if generation.stop_reason == StopReason::Context {
+        note(&render::cut_short(session.capabilities().context, render::LARGER_CONTEXT));
+    }
     let interrupted = generation.stop_reason == StopReason::Cancelled;
     Ok(if interrupted { ExitCode::from(INTERRUPTED) } else { ExitCode::SUCCESS })
 }
@@ -152,14 +156,20 @@ fn converse(run: Run<'_>) -> Result<ExitCode> {
     let limits = options.limits(eos_ids(&files)?, None);
     let mut session = open_session(options, bundle, weights)?;
     note(&format!(
-        "{} on {}: {} · Ctrl-C stops an answer, Ctrl-D ends",
+        "{} on {}: {} · /help lists commands, Ctrl-C stops an answer, Ctrl-D ends",
         bundle.manifest().model,
         session.capabilities().device,
         if template.is_some() { "chat" } else { "no chat template, every line is continued as text" },
     ));
-    let mut chat = chat::Chat::new(&tokenizer, template, options.system.clone(), limits, &options.stop);
-    let (mut input, mut out) = (io::stdin().lock(), io::stdout().lock());
-    chat.run(session.as_mut(), sampler, interrupt, &mut input, &mut out, &mut io::stderr())?;
+    let mut chat = Chat::new(&tokenizer, template, options.system.clone(), limits, &options.stop);
+    chat.run(&mut Terminal {
+        session: session.as_mut(),
+        sampler,
+        interrupt,
+        input: &mut io::stdin().lock(),
+        out: &mut io::stdout().lock(),
+        notes: &mut io::stderr(),
+    })?;
     Ok(ExitCode::SUCCESS)
 }
 

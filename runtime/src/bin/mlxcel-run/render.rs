@@ -64,6 +64,39 @@ pub(crate) fn ids_instead(error: &Error) -> String {
     format!("warning: {reason}: the answer is written as token ids")
 }
 
+/// A refusal of a message that a chat has no room for.
+pub(crate) fn no_room(tokens: usize, context: usize, has_history: bool) -> String {
+    if has_history {
+        return format!(
+            "error: the chat has {tokens} tokens with this message, expected at most {context}: the context is full\n\
+             hint: /clear forgets what was said before and answers this message"
+        );
+    }
+    format!(
+        "error: this message has {tokens} tokens, expected at most {context}: the context\n\
+         hint: shorten it, {LARGER_CONTEXT}"
+    )
+}
+
+/// A warning that an answer would have gone on.
+pub(crate) fn cut_short(context: usize, hint: &str) -> String {
+    format!("warning: the context of {context} tokens is full, and the answer ends here\nhint: {hint}")
+}
+
+/// What helps in a chat.
+pub(crate) const CLEAR: &str = "/clear starts the chat anew";
+/// What helps everywhere.
+pub(crate) const LARGER_CONTEXT: &str =
+    "raise --ctx-size if it was given, or compile the bundle again with a larger --ctx";
+
+/// A refusal of a line that may be a misspelt command.
+pub(crate) fn unknown_command(name: &str) -> String {
+    format!(
+        "unknown command {name}, expected /clear, /help or /exit\n\
+         hint: a line that begins with a space goes to the model as it is"
+    )
+}
+
 /// A warning of tensors that nothing reads.
 pub(crate) fn unused(names: &[String]) -> String {
     const SHOWN: usize = 8;
