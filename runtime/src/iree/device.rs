@@ -105,15 +105,24 @@ fn open_best<'m, D: Devices>(
     manifest: &'m Manifest,
 ) -> Result<Opened<'m, D::Device>, Error> {
     let mut search = Search { devices, machine, manifest, reasons: vec![], remedies: vec![] };
-    let cuda = search.candidates(Driver::Cuda)?;
+    let cuda = search.candidates(Driver::Cuda, DeviceSpec::Cuda)?;
     if let Some(opened) = search.open_first(cuda) {
         return Ok(opened);
     }
-    let vulkan = search.candidates(Driver::Vulkan)?;
+    let vulkan = search.candidates(Driver::Vulkan, DeviceSpec::Vulkan)?;
     let (software, hardware): (Vec<_>, Vec<_>) =
-        vulkan.into_iter().partition(|candidate| candidate.name.as_deref().is_some_and(is_software));
-    let cpu = search.candidates(Driver::Local)?;
-    if let Some(opened) = search.open_first(hardware.into_iter().chain(cpu).chain(software)) {
+        vulkan.into_iter().partition(|candidate| is_software(&candidate.name));
+    if let Some(opened) = search.open_first(hardware) {
+        return Ok(opened);
+    }
+    match fitting(machine, manifest, Driver::Local)? {
+        // The CPU is there: that it does not open is an error, and no reason to look further.
+        Fit::Target(..) => {
+            return open_named(devices, machine, manifest, DeviceSpec::LocalTask, Driver::Local);
+        }
+        Fit::None(reasons) => search.reasons.extend(reasons),
+    }
+    if let Some(opened) = search.open_first(software) {
         return Ok(opened);
     }
     let Search { reasons, mut remedies, .. } = search;
@@ -139,24 +148,22 @@ struct Candidate<'m> {
     target_name: &'m str,
     target: &'m TargetArtifact,
     spec: DeviceSpec,
-    name: Option<String>,
+    name: String,
 }
 
 impl<'m, D: Devices> Search<'_, 'm, D> {
-    /// The devices of a driver, if the bundle has a target for it.
-    fn candidates(&mut self, driver: Driver) -> Result<Vec<Candidate<'m>>, Error> {
+    /// The devices of a GPU's driver, if the bundle has a target for it.
+    fn candidates(
+        &mut self,
+        driver: Driver,
+        spec: fn(Option<u32>) -> DeviceSpec,
+    ) -> Result<Vec<Candidate<'m>>, Error> {
         let (target_name, target) = match fitting(self.machine, self.manifest, driver)? {
             Fit::Target(name, target) => (name, target),
             Fit::None(reasons) => {
                 self.reasons.extend(reasons);
                 return Ok(vec![]);
             }
-        };
-        let candidate = |spec, name| Candidate { target_name, target, spec, name };
-        let spec: fn(Option<u32>) -> DeviceSpec = match driver {
-            Driver::Local => return Ok(vec![candidate(DeviceSpec::LocalTask, None)]),
-            Driver::Cuda => DeviceSpec::Cuda,
-            Driver::Vulkan => DeviceSpec::Vulkan,
         };
         let names = match self.devices.list(driver) {
             Ok(names) if !names.is_empty() => names,
@@ -169,8 +176,11 @@ impl<'m, D: Devices> Search<'_, 'm, D> {
         };
         // An index where there is a choice.
         let is_one = names.len() == 1;
-        let numbered = (0..).zip(names);
-        Ok(numbered.map(|(i, name)| candidate(spec((!is_one).then_some(i)), Some(name))).collect())
+        let candidate = |(i, name)| {
+            let spec = spec((!is_one).then_some(i));
+            Candidate { target_name, target, spec, name }
+        };
+        Ok((0..).zip(names).map(candidate).collect())
     }
 
     fn open_first(
@@ -179,7 +189,7 @@ impl<'m, D: Devices> Search<'_, 'm, D> {
     ) -> Option<Opened<'m, D::Device>> {
         for Candidate { target_name, target, spec, name } in candidates {
             match self.devices.open(spec) {
-                Ok(device) => return Some(Opened { target, device, spec, name }),
+                Ok(device) => return Some(Opened { target, device, spec, name: Some(name) }),
                 Err(error) => self.reasons.push((target_name.into(), format!("cannot use {spec}: {error}"))),
             }
         }
@@ -223,7 +233,8 @@ fn install(driver: Driver) -> Option<&'static str> {
 
 /// What to do when the device asked for cannot be opened.
 fn device_hint(spec: DeviceSpec, driver: Driver, names: Result<Vec<String>, Cause>, has_cpu: bool) -> String {
-    let Some(install) = install(driver) else { return String::new() };
+    // A CPU is asked for nothing but its threads.
+    let Some(install) = install(driver) else { return "run with fewer --threads".into() };
     let other = if has_cpu {
         "run on the cpu with --device local-task"
     } else {

@@ -233,6 +233,18 @@ fn a_named_device_that_does_not_open() {
 }
 
 #[test]
+fn a_cpu_that_does_not_open() {
+    let mut machine = fake(&[(Driver::Vulkan, &[LLVMPIPE])]);
+    machine.broken = vec!["local-task"];
+    for asked in ["auto", "local-task"] {
+        assert_eq!(
+            refused(&machine, &["cpu", "vulkan"], asked),
+            "error: cannot use the device local-task: it is broken\nhint: run with fewer --threads"
+        );
+    }
+}
+
+#[test]
 fn another_iree_is_what_is_wrong() {
     let mut old = manifest(&["cpu"]);
     old.compiler.version = "3.12.0".into();
