@@ -49,11 +49,11 @@ pub enum Error {
     },
 
     /// No device answers to the name given.
-    #[error("cannot use the device {device}{}", hint_line(hint))]
+    #[error("cannot use the device {device}\nhint: {hint}")]
     Device {
         /// What was asked for: `cuda:1`.
         device: String,
-        /// The remedy; empty when there is none.
+        /// The remedy.
         hint: String,
         /// The driver's answer.
         source: Cause,
@@ -89,7 +89,12 @@ pub enum Error {
     NoTokens,
 
     /// An id that the model does not know.
-    #[error("token {index} is {token}, expected 0 to {}", vocab.saturating_sub(1))]
+    #[error(
+        "token {} of the prompt has the id {token}, expected 0 to {}\n\
+         hint: give ids of the model's own tokenizer",
+        index + 1,
+        vocab.saturating_sub(1)
+    )]
     TokenOutOfRange {
         /// The id.
         token: u32,
@@ -155,11 +160,26 @@ pub enum Error {
     NoWeights(PathBuf),
 
     /// A folder without weights.
-    #[error("no weights in {}: expected model.safetensors or model.safetensors.index.json", .0.display())]
+    #[error(
+        "found no weights in {}, expected model.safetensors or model.safetensors.index.json\n{WEIGHTS}",
+        .0.display()
+    )]
     NoWeightsInFolder(PathBuf),
 
+    /// A path to weights with nothing there.
+    #[error("found nothing at {}, expected a folder with weights or a safetensors file\n{WEIGHTS}", .0.display())]
+    NoSuchWeights(PathBuf),
+
+    /// A file in place of which Git LFS left a pointer.
+    #[error(
+        "{} is a pointer of git lfs, expected the tensors\n\
+         hint: fetch the files of the checkpoint with git lfs pull",
+        .0.display()
+    )]
+    LfsPointer(PathBuf),
+
     /// A file that is damaged or not what its name says.
-    #[error("{} is damaged: {reason}", path.display())]
+    #[error("{} is damaged: {reason}\nhint: download or copy the checkpoint again", path.display())]
     Damaged {
         /// The file.
         path: PathBuf,
@@ -255,6 +275,9 @@ pub enum Error {
     },
 }
 
+/// The remedy for a path without weights.
+const WEIGHTS: &str = "hint: name the checkpoint's folder, or a safetensors file, with --weights";
+
 impl Error {
     /// For `map_err` of a read.
     pub(crate) fn read(path: impl Into<PathBuf>) -> impl FnOnce(io::Error) -> Self {
@@ -270,8 +293,4 @@ fn target_of(driver: Driver) -> &'static str {
         Driver::Cuda => "cuda",
         Driver::Vulkan => "vulkan",
     }
-}
-
-fn hint_line(hint: &str) -> String {
-    if hint.is_empty() { String::new() } else { format!("\nhint: {hint}") }
 }

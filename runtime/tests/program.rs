@@ -78,17 +78,41 @@ fn refused_with(arguments: &[&str], input: &[u8]) -> String {
 
 #[test]
 fn what_is_no_bundle() {
-    assert_eq!(refused(&["none", "-p", "a"]), "error: none is not a bundle: nothing is there\n");
+    let hint = "hint: name the folder that mlxcel-compile printed as its last line\n";
+    assert_eq!(
+        refused(&["none", "-p", "a"]),
+        format!("error: none is not a bundle: nothing is there\n{hint}")
+    );
     assert_eq!(
         refused(&["checkpoint", "-p", "a"]),
-        "error: checkpoint is not a bundle: it has no manifest.toml\n"
+        format!("error: checkpoint is not a bundle: it has no manifest.toml\n{hint}")
+    );
+    let checkpoint = concat!(env!("CARGO_MANIFEST_DIR"), "/../models/demo");
+    assert_eq!(
+        refused(&[checkpoint, "-p", "a"]),
+        format!(
+            "error: {checkpoint} is not a bundle: it has no manifest.toml\n\
+             hint: this is a checkpoint: compile it with mlxcel-compile --model {checkpoint}\n"
+        )
     );
 }
 
 #[test]
+fn prompts_that_are_empty() {
+    let empty = "error: the prompt is empty, expected a text\n\
+                 hint: give one with -p, -f or on standard input, or with --tokens the ids to begin with\n";
+    assert_eq!(refused(&["b", "-p", ""]), empty);
+    for input in [&b""[..], b"\n", b"\r\n"] {
+        assert_eq!(refused_with(&["b"], input), empty);
+        assert_eq!(refused_with(&["b", "-f", "/dev/stdin"], input), empty);
+    }
+    // A message may be.
+    let message = refused(&["bare", "--weights", "instruct", "--chat", "-p", ""]);
+    assert!(message.starts_with("warning: the bundle does not use"), "{message}");
+}
+
+#[test]
 fn prompts_that_have_no_tokens() {
-    let empty = "error: the prompt has no tokens, expected at least one\n\
-                 hint: give a text with -p, -f or on standard input, or ids with --tokens\n";
     let folder = tempfile::tempdir().unwrap();
     let plain = TOKENIZER.replace(r#"{"SpecialToken": {"id": "<s>", "type_id": 0}}, {"Seq"#, r#"{"Seq"#);
     bundle::write(
@@ -96,13 +120,35 @@ fn prompts_that_have_no_tokens() {
         &[("tokenizer.json", &plain)],
         &[("model.safetensors", &weights())],
     );
-    for (arguments, input) in [(&["b", "-p", ""][..], ""), (&["b"], ""), (&["b"], "\n")] {
-        let output = run(folder.path(), arguments, input.as_bytes());
-        assert_eq!(
-            (output.status.code(), String::from_utf8(output.stderr).unwrap()),
-            (Some(1), empty.into())
-        );
-    }
+    let output = run(folder.path(), &["b", "-p", " "], b"");
+    assert_eq!(
+        (output.status.code(), String::from_utf8(output.stderr).unwrap()),
+        (
+            Some(1),
+            "error: the prompt has no tokens, expected at least one\n\
+             hint: give a text with -p, -f or on standard input, or ids with --tokens\n"
+                .into()
+        )
+    );
+}
+
+#[test]
+fn options_without_effect_are_warnings() {
+    let warning = |more: &[&str]| {
+        let message = refused(&[&["b", "-p", "big"][..], more].concat());
+        let (warning, error) = message.split_once('\n').unwrap();
+        assert!(error.starts_with("error: token 2 of the prompt"), "{message}");
+        warning.to_string()
+    };
+    assert_eq!(
+        warning(&["-t", "2", "--device", "local-sync"]),
+        "warning: --threads has no effect on local-sync: it is for local-task"
+    );
+    assert_eq!(
+        warning(&["--temp", "0", "--top-k", "4", "--seed", "1"]),
+        "warning: --top-k, --seed have no effect: --temp 0 always takes the most likely token"
+    );
+    assert!(refused(&["b", "-p", "big", "-t", "2", "--temp", "0"]).starts_with("error: "));
 }
 
 #[test]
@@ -125,13 +171,15 @@ fn prompts_that_do_not_fit() {
 
 #[test]
 fn token_ids_out_of_range() {
-    assert_eq!(refused(&["b", "--tokens", "7,8"]), "error: token 1 is 8, expected 0 to 7\n");
-    assert_eq!(
-        refused(&["ids", "--tokens", "4294967295"]),
-        "error: token 0 is 4294967295, expected 0 to 7\n"
+    let second = "error: token 2 of the prompt has the id 8, expected 0 to 7\n\
+                  hint: give ids of the model's own tokenizer\n";
+    assert_eq!(refused(&["b", "--tokens", "7,8"]), second);
+    assert!(
+        refused(&["ids", "--tokens", "4294967295"])
+            .starts_with("error: token 1 of the prompt has the id 4294967295, expected 0 to 7\n")
     );
     // A tokenizer that knows more than the model.
-    assert_eq!(refused(&["b", "-p", "big"]), "error: token 1 is 8, expected 0 to 7\n");
+    assert_eq!(refused(&["b", "-p", "big"]), second);
 }
 
 #[test]
@@ -212,7 +260,8 @@ fn no_chat_template() {
 fn files_that_cannot_be_read() {
     assert_eq!(
         refused(&["b", "-f", "none"]),
-        "error: cannot read none: No such file or directory (os error 2)\n"
+        "error: cannot read none: No such file or directory (os error 2)\n\
+         hint: -f names a file, -p gives the prompt itself\n"
     );
     assert_eq!(
         refused_with(&["b"], b"ab\xff"),
@@ -220,11 +269,13 @@ fn files_that_cannot_be_read() {
     );
     assert_eq!(
         refused(&["b", "-p", "a", "--weights", "none"]),
-        "error: cannot read none: No such file or directory (os error 2)\n"
+        "error: found nothing at none, expected a folder with weights or a safetensors file\n\
+         hint: name the checkpoint's folder, or a safetensors file, with --weights\n"
     );
     assert_eq!(
         refused(&["b", "-p", "a", "--weights", "text"]),
-        "error: no weights in text: expected model.safetensors or model.safetensors.index.json\n"
+        "error: found no weights in text, expected model.safetensors or model.safetensors.index.json\n\
+         hint: name the checkpoint's folder, or a safetensors file, with --weights\n"
     );
 }
 
@@ -232,9 +283,12 @@ fn files_that_cannot_be_read() {
 fn sampling_that_means_nothing() {
     assert_eq!(
         refused(&["b", "-p", "a", "--top-p", "0"]),
-        "error: top_p is 0, expected above 0 and at most 1\n"
+        "error: --top-p is 0, expected above 0 and at most 1\nhint: 1 draws from all tokens\n"
     );
-    assert_eq!(refused(&["b", "-p", "a", "--temp", "nan"]), "error: --temp is NaN, expected 0 or more\n");
+    assert_eq!(
+        refused(&["b", "-p", "a", "--temp", "nan"]),
+        "error: --temp is NaN, expected 0 or more\nhint: 0 always takes the most likely token\n"
+    );
 }
 
 #[test]

@@ -2,11 +2,11 @@
 
 use std::io::{BufRead, Write};
 
-use anyhow::Result;
+use anyhow::{Context as _, Result};
 use mlxcel_runtime::{ChatTemplate, Message, Options as Limits, Sampler, Session, StopReason, Tokenizer};
 
 use crate::{
-    answer::{Answer, Request, answer},
+    answer::{Answer, Request, WRITING, answer},
     interrupt::Interrupt,
     render,
 };
@@ -114,7 +114,7 @@ impl<'a> Chat<'a> {
         }
         self.unanswered = None;
         let Answer { generation, text: said } = self.answer(terminal, &tokens)?;
-        writeln!(terminal.out)?;
+        writeln!(terminal.out).context(WRITING)?;
         if generation.stop_reason == StopReason::Context {
             let hint = if self.template.is_some() { render::CLEAR } else { render::LARGER_CONTEXT };
             writeln!(terminal.notes, "{}", render::cut_short(context, hint))?;

@@ -5,23 +5,25 @@ mod chat;
 mod interrupt;
 mod options;
 mod render;
+mod values;
 
 use std::{
     io::{self, IsTerminal as _, Write as _},
+    path::Path,
     process::ExitCode,
     time::Instant,
 };
 
-use anyhow::{Result, bail};
+use anyhow::{Context as _, Result, anyhow, bail};
 use clap::Parser as _;
-use mlxcel_artifacts::{Bundle, report};
+use mlxcel_artifacts::{Bundle, Error as BundleError, report};
 use mlxcel_runtime::{
     Capabilities, ChatTemplate, CheckpointFiles, Error, Message, Sampler, Session, StopReason, Tokenizer,
     Weights, check_append, eos_ids, load,
 };
 
 use crate::{
-    answer::{Answer, Request},
+    answer::{Answer, Request, WRITING},
     chat::{Chat, Terminal},
     interrupt::Interrupt,
     options::{Options, Prompt},
@@ -57,8 +59,9 @@ fn run(options: &Options) -> Result<ExitCode> {
     let start = Instant::now();
     let interrupt = Interrupt::install()?;
     let sampler = options.sampler()?;
+    options.without_effect().iter().for_each(|warning| note(warning));
     let prompt = options.read_prompt()?;
-    let bundle = Bundle::open(&options.bundle)?;
+    let bundle = open_bundle(&options.bundle)?;
     // Mapped, and no more: what is wrong with the folder is said before what is missing in it.
     let weights = open_weights(options, &bundle)?;
     let files = CheckpointFiles::new(&bundle, options.checkpoint());
@@ -75,6 +78,13 @@ fn run(options: &Options) -> Result<ExitCode> {
             once(run, tokenizer.as_ref(), &tokens)
         }
     }
+}
+
+fn open_bundle(path: &Path) -> Result<Bundle> {
+    Bundle::open(path).map_err(|error| match error {
+        BundleError::NotABundle { .. } => anyhow!("{error}\nhint: {}", render::how_to_get_a_bundle(path)),
+        other => other.into(),
+    })
 }
 
 fn open_weights(options: &Options, bundle: &Bundle) -> Result<Weights> {
@@ -133,9 +143,10 @@ fn once(run: Run<'_>, tokenizer: Option<&Tokenizer>, prompt: &[u32]) -> Result<E
     if options.json {
         let seed = sampler.as_ref().map(Sampler::seed);
         let facts = render::Facts { prompt, bundle: &options.bundle, device, load, seed };
-        writeln!(stdout.lock(), "{}", render::json(&facts, generation, text.as_deref()))?;
+        let object = render::json(&facts, generation, text.as_deref());
+        writeln!(stdout.lock(), "{object}").context(WRITING)?;
     } else if !text.as_ref().is_some_and(|text| text.ends_with('\n')) {
-        writeln!(stdout.lock())?;
+        writeln!(stdout.lock()).context(WRITING)?;
     }
     note(&render::timing(device, load, generation));
     if generation.stop_reason == StopReason::Context {
@@ -176,7 +187,7 @@ fn converse(run: Run<'_>) -> Result<ExitCode> {
 /// Before anything large is loaded: whether the bundle can take the prompt at all.
 fn check_prompt(options: &Options, bundle: &Bundle, prompt: &[u32]) -> Result<()> {
     let plan = &bundle.manifest().plan;
-    let context = options.ctx_size.map_or(plan.context, usize::from);
+    let context = options.ctx_size.unwrap_or(plan.context);
     if context > plan.context {
         bail!(Error::Context { asked: context, context: plan.context });
     }
