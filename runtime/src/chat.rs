@@ -339,7 +339,8 @@ mod tests {
     fn refusals() {
         assert_eq!(
             render("{{ raise_exception('Conversation roles must alternate') }}", &[]).unwrap_err(),
-            "the chat template failed: invalid operation: Conversation roles must alternate (in chat_template:1)"
+            "the chat template failed: invalid operation: Conversation roles must alternate (in chat_template:1)\n\
+             hint: without --chat and --system a prompt of -p is continued as it is"
         );
         assert!(render("{% if %}", &[]).unwrap_err().starts_with("the chat template failed: syntax error:"));
         assert!(

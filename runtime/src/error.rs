@@ -69,7 +69,7 @@ pub enum Error {
     },
 
     /// The bundle does not have what a session needs.
-    #[error("the bundle does not fit this program: {0}")]
+    #[error("the bundle does not fit this program: {0}\nhint: compile the bundle again with this version")]
     Unsupported(String),
 
     /// The context asked for is not one that the bundle has.
@@ -133,7 +133,10 @@ pub enum Error {
     NoLogits,
 
     /// The model's answer is not a distribution.
-    #[error("the logit of token {token} is {value}, expected a number")]
+    #[error(
+        "the logit of token {token} is {value}, expected a number\n\
+         hint: check the weights, or compile the bundle with --precision f32"
+    )]
     BadLogit {
         /// The first such token.
         token: usize,
@@ -189,7 +192,7 @@ pub enum Error {
 
     /// Two files that both have a tensor.
     #[error(
-        "tensor `{}` is both in {} and in {}, expected it in one",
+        "tensor `{}` is both in {} and in {}, expected it in one\nhint: download or copy the checkpoint again",
         name.escape_default(), first.display(), second.display()
     )]
     DuplicateTensor {
@@ -216,7 +219,7 @@ pub enum Error {
     },
 
     /// A file of the checkpoint that is not JSON, or not of its form.
-    #[error("cannot understand {file}")]
+    #[error("cannot understand {file}\nhint: take the checkpoint's own file")]
     Json {
         /// The file: `generation_config.json in my.bundle`.
         file: String,
@@ -262,7 +265,10 @@ pub enum Error {
     NoChatTemplate(String),
 
     /// The chat template cannot be parsed or refuses the chat.
-    #[error("the chat template failed: {0}")]
+    #[error(
+        "the chat template failed: {0}\n\
+         hint: without --chat and --system a prompt of -p is continued as it is"
+    )]
     ChatTemplate(String),
 
     /// Reading failed.

@@ -398,7 +398,8 @@ mod tests {
         let error = parse(r#"{"eos_token_id": "</s>"}"#).unwrap_err();
         assert_eq!(
             mlxcel_artifacts::report(&error),
-            "error: cannot understand config.json: eos_token_id: expected a token id or a list of them at line 1 column 24"
+            "error: cannot understand config.json: eos_token_id: expected a token id or a list of them at line 1 \
+             column 24\nhint: take the checkpoint's own file"
         );
     }
 

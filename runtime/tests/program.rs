@@ -265,7 +265,7 @@ fn files_that_cannot_be_read() {
     );
     assert_eq!(
         refused_with(&["b"], b"ab\xff"),
-        "error: standard input has bytes that are not utf-8 at offset 2, expected text\n"
+        "error: standard input has bytes that are not utf-8 at offset 2, expected text\nhint: convert it to utf-8\n"
     );
     assert_eq!(
         refused(&["b", "-p", "a", "--weights", "none"]),

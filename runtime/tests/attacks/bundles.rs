@@ -59,7 +59,8 @@ fn what_is_damaged() {
     ));
     assert_eq!(
         shown(eos_ids(&own(&bundle)), folder.path()),
-        "error: cannot understand config.json in b: eos_token_id: expected a token id or a list of them at line 1 column 20"
+        "error: cannot understand config.json in b: eos_token_id: expected a token id or a list of them at line 1 \
+         column 20\nhint: take the checkpoint's own file"
     );
     assert!(shown(Weights::of_bundle(&bundle), folder.path()).contains(" is damaged: found a header of "));
 }

@@ -246,7 +246,8 @@ fn a_tensor_in_two_shards() {
         .with("2.safetensors", good("a"));
     assert_eq!(
         folder.refused(),
-        "error: tensor `a` is both in 1.safetensors and in 2.safetensors, expected it in one"
+        "error: tensor `a` is both in 1.safetensors and in 2.safetensors, expected it in one\n\
+         hint: download or copy the checkpoint again"
     );
 }
 

@@ -23,15 +23,15 @@ const ALL_TOKENS_AT_1: &str = "1 draws from all tokens";
 
 /// Continues a text, or chats, with a bundle that mlxcel-compile made.
 ///
-/// The text goes to stdout as it is made, everything else to stderr. Without a prompt it is read from stdin; on a
-/// terminal that is a chat, line by line.
+/// The text goes to stdout as it is made, everything else to stderr; without a tokenizer token ids are written. Without
+/// -p, -f and --tokens the prompt is read from standard input; on a terminal that is a chat, line by line.
 #[derive(Debug, Parser)]
 #[command(name = "mlxcel-run", version)]
 pub(crate) struct Options {
     /// The bundle's folder.
     pub(crate) bundle: PathBuf,
 
-    /// The prompt.
+    /// The prompt: a text to continue, or with --chat a message.
     #[arg(short, long, value_name = "TEXT", group = "source", allow_hyphen_values = true)]
     prompt: Option<String>,
     /// Read the prompt from a file, without the newline at its end.
@@ -53,8 +53,10 @@ pub(crate) struct Options {
     #[arg(short = 'n', long = "n-predict", value_name = "N", allow_negative_numbers = true, value_parser =
         whole::<usize>(0..=u64::MAX, "a large number goes on until the text ends or the context is full"))]
     max_tokens: Option<usize>,
-    /// The checkpoint's folder, or a safetensors file [default: the weights in the bundle]. The folder's tokenizer.json,
-    /// tokenizer_config.json, chat_template.jinja and generation_config.json are used where the bundle carries none.
+    /// The checkpoint's folder, or a safetensors file [default: the weights in the bundle].
+    ///
+    /// The folder's tokenizer.json, tokenizer_config.json, chat_template.jinja and generation_config.json are used where
+    /// the bundle carries none.
     #[arg(long, value_name = "FOLDER")]
     pub(crate) weights: Option<PathBuf>,
     /// Tokens of context [default: what the bundle was compiled for].
@@ -96,6 +98,9 @@ pub(crate) struct Options {
     pub(crate) system: Option<String>,
 
     /// What to run on: auto, local-task, local-sync, cuda or cuda:1, vulkan or vulkan:1.
+    ///
+    /// auto is the best that is here and that the bundle has a target for: CUDA, a GPU by Vulkan, the CPU. local-task is
+    /// the CPU with several threads, local-sync with one.
     #[arg(long, default_value_t)]
     device: DeviceSpec,
     /// Threads of local-task [default: one for each physical core].
@@ -242,7 +247,9 @@ impl Options {
 fn text(bytes: Vec<u8>, from: &str) -> Result<String> {
     let mut text = String::from_utf8(bytes).map_err(|error| {
         let at = error.utf8_error().valid_up_to();
-        anyhow!("{from} has bytes that are not utf-8 at offset {at}, expected text")
+        anyhow!(
+            "{from} has bytes that are not utf-8 at offset {at}, expected text\nhint: convert it to utf-8"
+        )
     })?;
     if text.ends_with('\n') {
         text.pop();
@@ -277,7 +284,7 @@ mod tests {
         }
         assert_eq!(
             text(b"ab\xff".to_vec(), "standard input").unwrap_err().to_string(),
-            "standard input has bytes that are not utf-8 at offset 2, expected text"
+            "standard input has bytes that are not utf-8 at offset 2, expected text\nhint: convert it to utf-8"
         );
     }
 
