@@ -1,13 +1,15 @@
 //! Chats as the model was trained to read them: the checkpoint's own template, rendered as transformers does.
 
-use std::{collections::BTreeMap, fs};
+use std::collections::BTreeMap;
 
 use minijinja::{Environment, ErrorKind, Value, syntax::SyntaxConfig, value::Kwargs};
-use mlxcel_artifacts::Bundle;
 use serde::{Deserialize, Serialize};
 use serde_json::ser::{Formatter, PrettyFormatter};
 
-use crate::Error;
+use crate::{
+    Error,
+    checkpoint::{CheckpointFile, CheckpointFiles},
+};
 
 /// The template where a file of its own holds it.
 const TEMPLATE: &str = "chat_template.jinja";
@@ -41,17 +43,23 @@ pub struct ChatTemplate {
 }
 
 impl ChatTemplate {
-    /// The template that a bundle carries.
+    /// The template of a checkpoint.
     ///
     /// # Errors
-    /// When it carries none, or tokenizer_config.json cannot be understood.
-    pub fn of_bundle(bundle: &Bundle) -> Result<Self, Error> {
-        let read = |name| {
-            let Some(path) = bundle.file(name) else { return Ok(None) };
-            fs::read_to_string(&path).map(Some).map_err(Error::read(path))
-        };
-        let found = Self::new(read(TEMPLATE)?, &read(CONFIG)?.unwrap_or_else(|| "{}".into()))?;
-        found.ok_or_else(|| Error::NoChatTemplate(bundle.path().to_path_buf()))
+    /// When it has none, or tokenizer_config.json cannot be understood.
+    pub fn of_checkpoint(files: &CheckpointFiles<'_>) -> Result<Self, Error> {
+        // Both files from one place: a template goes with the special tokens beside it.
+        for source in files.sources() {
+            let template = source.read(TEMPLATE)?.map(CheckpointFile::into_text).transpose()?;
+            let found = match source.read(CONFIG)? {
+                Some(CheckpointFile { shown, bytes }) => Self::parse(template, &bytes, &shown)?,
+                None => Self::parse(template, b"{}", CONFIG)?,
+            };
+            if let Some(found) = found {
+                return Ok(found);
+            }
+        }
+        Err(Error::NoChatTemplate(files.places()))
     }
 
     /// The template in `source`, or else in the text of a tokenizer_config.json; `None` when neither has one.
@@ -59,8 +67,12 @@ impl ChatTemplate {
     /// # Errors
     /// When tokenizer_config.json cannot be understood.
     pub fn new(source: Option<String>, tokenizer_config: &str) -> Result<Option<Self>, Error> {
-        let config: Config = serde_json::from_str(tokenizer_config)
-            .map_err(|source| Error::Json { file: CONFIG.into(), source })?;
+        Self::parse(source, tokenizer_config.as_bytes(), CONFIG)
+    }
+
+    fn parse(source: Option<String>, config: &[u8], file: &str) -> Result<Option<Self>, Error> {
+        let config: Config =
+            serde_json::from_slice(config).map_err(|source| Error::Json { file: file.into(), source })?;
         let Some(source) = source.or(config.chat_template.and_then(Templates::main)) else { return Ok(None) };
         let special = config.rest.into_iter().filter(|(name, _)| name.ends_with("_token"));
         let special = special.filter_map(|(name, value)| Some((name, token_text(value)?))).collect();
@@ -327,7 +339,8 @@ mod tests {
     fn refusals() {
         assert_eq!(
             render("{{ raise_exception('Conversation roles must alternate') }}", &[]).unwrap_err(),
-            "the chat template failed: invalid operation: Conversation roles must alternate (in chat_template:1)"
+            "the chat template failed: invalid operation: Conversation roles must alternate (in chat_template:1)\n\
+             hint: without --chat and --system a prompt of -p is continued as it is"
         );
         assert!(render("{% if %}", &[]).unwrap_err().starts_with("the chat template failed: syntax error:"));
         assert!(

@@ -7,7 +7,8 @@ use mlxcel_artifacts::Driver;
 /// A device to run on: `auto`, `local-task`, `local-sync`, `cuda`, `cuda:1`, `vulkan` or `vulkan:1`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum DeviceSpec {
-    /// An NVIDIA GPU where the bundle has a target for it and there is one; the CPU otherwise.
+    /// The best device that the bundle has a target for: an NVIDIA GPU, another GPU by Vulkan, or the CPU; last of all a
+    /// Vulkan device that is the CPU itself.
     #[default]
     Auto,
     /// The CPU, with several threads.

@@ -2,6 +2,8 @@
 
 use std::{error, io, path::PathBuf};
 
+use mlxcel_artifacts::Driver;
+
 /// The cause of an error, from a library underneath.
 pub type Cause = Box<dyn error::Error + Send + Sync>;
 
@@ -17,12 +19,41 @@ pub enum Error {
     #[error("built without iree\nhint: build mlxcel-runtime with its default features")]
     BuiltWithoutIree,
 
+    /// The bundle was not compiled for the kind of device asked for.
+    #[error(
+        "no target of this bundle is for the device {device}: found {found}, expected one of the driver {driver}\n\
+         hint: leave out --device, or compile the bundle again with --target {}",
+        target_of(*driver)
+    )]
+    NoTargetFor {
+        /// What was asked for: `cuda`.
+        device: String,
+        /// The driver that it needs.
+        driver: Driver,
+        /// The bundle's targets with their drivers: `cpu (local)`.
+        found: String,
+    },
+
+    /// The bundle's targets do not run on this machine.
+    #[error(
+        "no target of this bundle runs {place}{}\nhint: {hint}",
+        reasons.iter().map(|(target, reason)| format!("\n  {target}: {reason}")).collect::<String>()
+    )]
+    NoTarget {
+        /// `here`, or `on local-task` where that was asked for.
+        place: String,
+        /// For each target that was tried its name and why it does not run.
+        reasons: Vec<(String, String)>,
+        /// The remedy.
+        hint: String,
+    },
+
     /// No device answers to the name given.
-    #[error("cannot use the device {device}{}", hint_line(hint))]
+    #[error("cannot use the device {device}\nhint: {hint}")]
     Device {
         /// What was asked for: `cuda:1`.
         device: String,
-        /// The remedy; empty when there is none.
+        /// The remedy.
         hint: String,
         /// The driver's answer.
         source: Cause,
@@ -38,7 +69,7 @@ pub enum Error {
     },
 
     /// The bundle does not have what a session needs.
-    #[error("the bundle does not fit this program: {0}")]
+    #[error("the bundle does not fit this program: {0}\nhint: compile the bundle again with this version")]
     Unsupported(String),
 
     /// The context asked for is not one that the bundle has.
@@ -58,7 +89,12 @@ pub enum Error {
     NoTokens,
 
     /// An id that the model does not know.
-    #[error("token {index} is {token}, expected 0 to {}", vocab.saturating_sub(1))]
+    #[error(
+        "token {} of the prompt has the id {token}, expected 0 to {}\n\
+         hint: give ids of the model's own tokenizer",
+        index + 1,
+        vocab.saturating_sub(1)
+    )]
     TokenOutOfRange {
         /// The id.
         token: u32,
@@ -97,7 +133,10 @@ pub enum Error {
     NoLogits,
 
     /// The model's answer is not a distribution.
-    #[error("the logit of token {token} is {value}, expected a number")]
+    #[error(
+        "the logit of token {token} is {value}, expected a number\n\
+         hint: check the weights, or compile the bundle with --precision f32"
+    )]
     BadLogit {
         /// The first such token.
         token: usize,
@@ -124,11 +163,26 @@ pub enum Error {
     NoWeights(PathBuf),
 
     /// A folder without weights.
-    #[error("no weights in {}: expected model.safetensors or model.safetensors.index.json", .0.display())]
+    #[error(
+        "found no weights in {}, expected model.safetensors or model.safetensors.index.json\n{WEIGHTS}",
+        .0.display()
+    )]
     NoWeightsInFolder(PathBuf),
 
+    /// A path to weights with nothing there.
+    #[error("found nothing at {}, expected a folder with weights or a safetensors file\n{WEIGHTS}", .0.display())]
+    NoSuchWeights(PathBuf),
+
+    /// A file in place of which Git LFS left a pointer.
+    #[error(
+        "{} is a pointer of git lfs, expected the tensors\n\
+         hint: fetch the files of the checkpoint with git lfs pull",
+        .0.display()
+    )]
+    LfsPointer(PathBuf),
+
     /// A file that is damaged or not what its name says.
-    #[error("{} is damaged: {reason}", path.display())]
+    #[error("{} is damaged: {reason}\nhint: download or copy the checkpoint again", path.display())]
     Damaged {
         /// The file.
         path: PathBuf,
@@ -138,7 +192,7 @@ pub enum Error {
 
     /// Two files that both have a tensor.
     #[error(
-        "tensor `{}` is both in {} and in {}, expected it in one",
+        "tensor `{}` is both in {} and in {}, expected it in one\nhint: download or copy the checkpoint again",
         name.escape_default(), first.display(), second.display()
     )]
     DuplicateTensor {
@@ -165,21 +219,34 @@ pub enum Error {
     },
 
     /// A file of the checkpoint that is not JSON, or not of its form.
-    #[error("cannot understand {file}")]
+    #[error("cannot understand {file}\nhint: take the checkpoint's own file")]
     Json {
-        /// Its name: `generation_config.json`.
+        /// The file: `generation_config.json in my.bundle`.
         file: String,
         /// Where and why.
         source: serde_json::Error,
     },
 
-    /// The bundle has no tokenizer.
+    /// There is no tokenizer where one was looked for.
     #[error(
-        "{} carries no tokenizer\n\
-         hint: give token ids with --tokens, or compile the bundle from a folder with a tokenizer.json",
-        .0.display()
+        "no tokenizer in {0}: expected a tokenizer.json\n\
+         hint: name a checkpoint's folder that has one with --weights, or compile the bundle from such a folder or with \
+         --weights FOLDER\n\
+         hint: without a tokenizer, give token ids with --tokens"
     )]
-    NoTokenizer(PathBuf),
+    NoTokenizer(String),
+
+    /// A tokenizer.json that is none.
+    #[error(
+        "cannot understand {file}\n\
+         hint: take the checkpoint's own tokenizer.json, or give token ids with --tokens"
+    )]
+    BadTokenizer {
+        /// The file: `tokenizer.json in my.bundle`.
+        file: String,
+        /// The tokenizer's answer.
+        source: Cause,
+    },
 
     /// The tokenizer failed.
     #[error("cannot {doing}")]
@@ -192,13 +259,16 @@ pub enum Error {
 
     /// The checkpoint says nothing of how a chat is written.
     #[error(
-        "{} carries no chat template\nhint: leave out --chat and --system to continue the text as it is",
-        .0.display()
+        "no chat template in {0}: expected a chat_template.jinja, or one in a tokenizer_config.json\n\
+         hint: leave out --chat and --system to continue the text as it is"
     )]
-    NoChatTemplate(PathBuf),
+    NoChatTemplate(String),
 
     /// The chat template cannot be parsed or refuses the chat.
-    #[error("the chat template failed: {0}")]
+    #[error(
+        "the chat template failed: {0}\n\
+         hint: without --chat and --system a prompt of -p is continued as it is"
+    )]
     ChatTemplate(String),
 
     /// Reading failed.
@@ -211,6 +281,9 @@ pub enum Error {
     },
 }
 
+/// The remedy for a path without weights.
+const WEIGHTS: &str = "hint: name the checkpoint's folder, or a safetensors file, with --weights";
+
 impl Error {
     /// For `map_err` of a read.
     pub(crate) fn read(path: impl Into<PathBuf>) -> impl FnOnce(io::Error) -> Self {
@@ -219,6 +292,11 @@ impl Error {
     }
 }
 
-fn hint_line(hint: &str) -> String {
-    if hint.is_empty() { String::new() } else { format!("\nhint: {hint}") }
+/// The target that always goes with a driver.
+fn target_of(driver: Driver) -> &'static str {
+    match driver {
+        Driver::Local => "cpu",
+        Driver::Cuda => "cuda",
+        Driver::Vulkan => "vulkan",
+    }
 }

@@ -397,7 +397,11 @@ mod tests {
             error.to_string()
         };
         assert_eq!(message(&[]), "the prompt has no tokens, expected at least one");
-        assert_eq!(message(&[1, 10]), "token 1 is 10, expected 0 to 9");
+        assert_eq!(
+            message(&[1, 10]),
+            "token 2 of the prompt has the id 10, expected 0 to 9\n\
+             hint: give ids of the model's own tokenizer"
+        );
         assert_eq!(
             message(&[1; 5]),
             "5 tokens at position 0, expected at most 4: the context is 4\n\

@@ -5,6 +5,8 @@ use mlxcel_artifacts::Bundle;
 use crate::{Error, device::DeviceSpec, session::Session, weights::Weights};
 
 #[cfg(feature = "iree")]
+mod device;
+#[cfg(feature = "iree")]
 mod session;
 
 /// How a bundle is to be run.

@@ -7,6 +7,8 @@
 //! - **Same seed, same tokens.** [`Sampler`] says in which order it filters, and computes alike on every machine.
 //! - **Weights are not copied.** [`Weights`] maps safetensors files; names, types and shapes are compared with the
 //!   bundle's before anything runs.
+//! - **The bundle goes first.** [`CheckpointFiles`] finds tokenizer, chat template and ends of text in the bundle, and in
+//!   the folder of the weights what the bundle does not carry.
 //! - **Text is whole.** [`TextStream`] gives out characters only when all of their bytes have come, and nothing of a stop
 //!   text.
 //! - **All that is unsafe is in `ffi.rs`**, which maps files and calls IREE through a C shim in `native/`. Without the
@@ -17,6 +19,7 @@
 //! its causes.
 
 mod chat;
+mod checkpoint;
 mod device;
 mod error;
 mod ffi;
@@ -29,6 +32,7 @@ mod tokenizer;
 mod weights;
 
 pub use chat::{ChatTemplate, Message};
+pub use checkpoint::CheckpointFiles;
 pub use device::DeviceSpec;
 pub use error::{Cause, Error};
 pub use generate::{

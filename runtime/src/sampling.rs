@@ -281,9 +281,11 @@ mod tests {
             assert_eq!(top_logprobs(logits, 1).unwrap_err().to_string(), error);
             error
         };
-        assert_eq!(message(&[0.0, f32::NAN]), "the logit of token 1 is NaN, expected a number");
-        assert_eq!(message(&[f32::INFINITY]), "the logit of token 0 is inf, expected a number");
-        assert_eq!(message(&[f32::NEG_INFINITY; 2]), "the logit of token 0 is -inf, expected a number");
+        let expected =
+            "expected a number\nhint: check the weights, or compile the bundle with --precision f32";
+        assert_eq!(message(&[0.0, f32::NAN]), format!("the logit of token 1 is NaN, {expected}"));
+        assert_eq!(message(&[f32::INFINITY]), format!("the logit of token 0 is inf, {expected}"));
+        assert_eq!(message(&[f32::NEG_INFINITY; 2]), format!("the logit of token 0 is -inf, {expected}"));
         assert_eq!(message(&[]), Error::NoLogits.to_string());
     }
 

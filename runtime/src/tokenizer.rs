@@ -1,11 +1,12 @@
 //! Text to tokens and back: the checkpoint's own tokenizer.json, and text that grows token by token.
 
-use std::fs;
-
 use mlxcel_artifacts::Bundle;
 use serde::Deserialize;
 
-use crate::Error;
+use crate::{Error, checkpoint::CheckpointFiles};
+
+/// Its file, in a bundle and in a checkpoint's folder.
+const FILE: &str = "tokenizer.json";
 
 /// A checkpoint's tokenizer.
 #[derive(Debug, Clone)]
@@ -19,9 +20,16 @@ impl Tokenizer {
     /// # Errors
     /// When it carries none, or its tokenizer.json cannot be understood.
     pub fn of_bundle(bundle: &Bundle) -> Result<Self, Error> {
-        let path =
-            bundle.file("tokenizer.json").ok_or_else(|| Error::NoTokenizer(bundle.path().to_path_buf()))?;
-        Self::from_json(&fs::read(&path).map_err(Error::read(path))?)
+        Self::of_checkpoint(&CheckpointFiles::new(bundle, None))
+    }
+
+    /// The tokenizer of a checkpoint.
+    ///
+    /// # Errors
+    /// When it has none, or its tokenizer.json cannot be understood.
+    pub fn of_checkpoint(files: &CheckpointFiles<'_>) -> Result<Self, Error> {
+        let file = files.find(FILE)?.ok_or_else(|| Error::NoTokenizer(files.places()))?;
+        Self::parse(&file.bytes, &file.shown)
     }
 
     /// The tokenizer that the text of a tokenizer.json describes.
@@ -29,8 +37,11 @@ impl Tokenizer {
     /// # Errors
     /// When it cannot be understood.
     pub fn from_json(text: &[u8]) -> Result<Self, Error> {
-        let doing = "understand tokenizer.json";
-        let fail = |source| Error::Tokenizer { doing, source };
+        Self::parse(text, FILE)
+    }
+
+    fn parse(text: &[u8], file: &str) -> Result<Self, Error> {
+        let fail = |source| Error::BadTokenizer { file: file.into(), source };
         let mut inner = tokenizers::Tokenizer::from_bytes(text).map_err(fail)?;
         // Left over from training in some checkpoints; a prompt is never cut or filled up.
         inner.with_truncation(None).map_err(fail)?;
@@ -175,15 +186,15 @@ impl TextStream<'_> {
     }
 }
 
-/// The ids that end a generation, by the config.json and the generation_config.json that a bundle carries.
+/// The ids that end a generation, by a checkpoint's config.json and generation_config.json.
 ///
 /// # Errors
 /// When one of them cannot be understood.
-pub fn eos_ids(bundle: &Bundle) -> Result<Vec<u32>, Error> {
+pub fn eos_ids(files: &CheckpointFiles<'_>) -> Result<Vec<u32>, Error> {
     let mut ids = Vec::new();
-    for file in ["config.json", "generation_config.json"] {
-        let Some(path) = bundle.file(file) else { continue };
-        ids.extend(parse_eos(file, &fs::read(&path).map_err(Error::read(path))?)?);
+    for name in ["config.json", "generation_config.json"] {
+        let Some(file) = files.find(name)? else { continue };
+        ids.extend(parse_eos(&file.shown, &file.bytes)?);
     }
     ids.sort_unstable();
     ids.dedup();
@@ -387,13 +398,18 @@ mod tests {
         let error = parse(r#"{"eos_token_id": "</s>"}"#).unwrap_err();
         assert_eq!(
             mlxcel_artifacts::report(&error),
-            "error: cannot understand config.json: eos_token_id: expected a token id or a list of them at line 1 column 24"
+            "error: cannot understand config.json: eos_token_id: expected a token id or a list of them at line 1 \
+             column 24\nhint: take the checkpoint's own file"
         );
     }
 
     #[test]
     fn what_is_no_tokenizer() {
         let error = Tokenizer::from_json(b"{}").unwrap_err();
-        assert_eq!(error.to_string(), "cannot understand tokenizer.json");
+        assert_eq!(
+            error.to_string(),
+            "cannot understand tokenizer.json\n\
+             hint: take the checkpoint's own tokenizer.json, or give token ids with --tokens"
+        );
     }
 }

@@ -13,7 +13,10 @@ use mlxcel_artifacts::{
     Bundle,
     signature::{Parameter, type_text},
 };
-use safetensors::{Dtype, SafeTensorError, SafeTensors, tensor::Metadata};
+use safetensors::{
+    Dtype, SafeTensorError, SafeTensors,
+    tensor::{Metadata, TensorInfo},
+};
 use serde::Deserialize;
 
 use crate::{Error, ffi};
@@ -22,6 +25,8 @@ use crate::{Error, ffi};
 const SINGLE: &str = "model.safetensors";
 /// The list of a checkpoint in several files.
 const INDEX: &str = "model.safetensors.index.json";
+/// How the file begins that Git LFS leaves in place of one that was not fetched.
+const LFS_POINTER: &[u8] = b"version https://git-lfs.github.com/spec/";
 /// No index is longer: one of 100,000 tensors has 10 MB.
 const INDEX_LIMIT_BYTES: u64 = 100_000_000;
 
@@ -77,7 +82,10 @@ impl Weights {
     /// # Errors
     /// When there are none, the index is damaged, a shard is missing, or [`Weights::open`] refuses the files.
     pub fn in_folder(folder: &Path) -> Result<Self, Error> {
-        fs::read_dir(folder).map_err(Error::read(folder))?;
+        fs::read_dir(folder).map_err(|error| match error.kind() {
+            io::ErrorKind::NotFound => Error::NoSuchWeights(folder.to_path_buf()),
+            _ => Error::read(folder)(error),
+        })?;
         let single = folder.join(SINGLE);
         if single.is_file() {
             return Self::open(&[single]);
@@ -182,6 +190,9 @@ fn map(path: &Path) -> Result<Mmap, Error> {
 /// The tensors of a file. After this every range lies in the file and has the bytes of its type and shape.
 fn read_header(path: &Path, file: usize, bytes: &[u8]) -> Result<Vec<(String, Tensor)>, Error> {
     let damaged = |reason: String| Error::Damaged { path: path.to_path_buf(), reason };
+    if bytes.starts_with(LFS_POINTER) {
+        return Err(Error::LfsPointer(path.to_path_buf()));
+    }
     let length = match bytes.first_chunk() {
         None => return Err(damaged(format!("found {} bytes, expected at least 8", bytes.len()))),
         Some(&length) => u64::from_le_bytes(length),
@@ -189,16 +200,10 @@ fn read_header(path: &Path, file: usize, bytes: &[u8]) -> Result<Vec<(String, Te
     if length > bytes.len() as u64 - 8 {
         return Err(damaged(format!("found a header of {length} bytes in a file of {}", bytes.len())));
     }
-    let (_, header) =
-        SafeTensors::read_metadata(bytes).map_err(|error| match expected_length(bytes, length) {
-            // Where that says more than the library does.
-            Some(expected) if matches!(error, SafeTensorError::MetadataIncompleteBuffer) => {
-                damaged(format!("found {} bytes, expected {expected} by its header", bytes.len()))
-            }
-            _ => damaged(printable(&error.to_string())),
-        })?;
     // Fits: the whole header lies in the file.
     let start = 8 + length as usize;
+    let (_, header) = SafeTensors::read_metadata(bytes)
+        .map_err(|error| damaged(printable(&what_is_wrong(&error, bytes, start))))?;
     let tensors = header.tensors().into_iter().map(|(name, info)| {
         let (from, to) = info.data_offsets;
         let range = start + from..start + to;
@@ -207,11 +212,39 @@ fn read_header(path: &Path, file: usize, bytes: &[u8]) -> Result<Vec<(String, Te
     Ok(tensors.collect())
 }
 
-/// The length that a header speaks of, if it is one.
-fn expected_length(bytes: &[u8], header: u64) -> Option<usize> {
-    let start = 8 + usize::try_from(header).ok()?;
-    let metadata: Metadata = serde_json::from_slice(bytes.get(8..start)?).ok()?;
-    start.checked_add(metadata.data_len())
+/// What the library found in a file whose data begins at `start`, or what says more.
+fn what_is_wrong(error: &SafeTensorError, bytes: &[u8], start: usize) -> String {
+    let header = &bytes[8..start];
+    let better = match error {
+        SafeTensorError::MetadataIncompleteBuffer => serde_json::from_slice(header)
+            .ok()
+            .and_then(|metadata: Metadata| start.checked_add(metadata.data_len()))
+            .map(|expected| format!("found {} bytes, expected {expected} by its header", bytes.len())),
+        SafeTensorError::InvalidOffset(_) => None,
+        _ => wrong_tensor(header),
+    };
+    better.unwrap_or_else(|| error.to_string())
+}
+
+/// The first tensor in a header that contradicts itself, and how.
+fn wrong_tensor(header: &[u8]) -> Option<String> {
+    let entries: BTreeMap<String, serde_json::Value> = serde_json::from_slice(header).ok()?;
+    entries.into_iter().filter(|(name, _)| name != "__metadata__").find_map(|(name, entry)| {
+        let problem = match TensorInfo::deserialize(entry) {
+            Ok(TensorInfo { dtype, shape, data_offsets: (from, to) }) => {
+                let found = to.checked_sub(from)?;
+                let of = type_text(dtype, &shape);
+                let elements = shape.iter().try_fold(1, |product: usize, &size| product.checked_mul(size));
+                match elements.and_then(|elements| elements.checked_mul(dtype.bitsize())) {
+                    Some(bits) if bits.div_ceil(8) == found => return None,
+                    Some(bits) => format!("found {found} bytes, expected {} of {of}", bits.div_ceil(8)),
+                    None => format!("found {found} bytes, expected those of {of}, more than any file has"),
+                }
+            }
+            Err(error) => error.to_string(),
+        };
+        Some(format!("tensor `{name}`: {problem}"))
+    })
 }
 
 /// Text from a file, such that a terminal shows it and does nothing else.

@@ -31,16 +31,23 @@ fn weights() -> String {
     format!("{length}{header}{}", "\0".repeat(12))
 }
 
-/// A folder with the bundles `b` (with everything), `bare` (with nothing but the module) and `text` (with a tokenizer).
+/// A folder with the bundles `b` (with everything), `bare` (with nothing but the module), `ids` (with weights) and
+/// `text` (with a tokenizer), a `checkpoint` of weights, and an `instruct` one with a tokenizer and a chat template.
 fn folder() -> tempfile::TempDir {
     let folder = tempfile::tempdir().unwrap();
     let at = |name| folder.path().join(name);
     let tokenizer = ("tokenizer.json", TOKENIZER);
     bundle::write(&at("b"), &[tokenizer], &[("model.safetensors", &weights())]);
     bundle::write(&at("bare"), &[], &[]);
+    bundle::write(&at("ids"), &[], &[("model.safetensors", &weights())]);
     bundle::write(&at("text"), &[tokenizer], &[]);
-    fs::create_dir(at("checkpoint")).unwrap();
-    fs::write(at("checkpoint").join("model.safetensors"), weights()).unwrap();
+    for name in ["checkpoint", "instruct"] {
+        fs::create_dir(at(name)).unwrap();
+        fs::write(at(name).join("model.safetensors"), weights()).unwrap();
+    }
+    fs::write(at("instruct").join("tokenizer.json"), TOKENIZER).unwrap();
+    let template = r#"{"chat_template": "{% for m in messages %}{{ m.content }} {% endfor %}a a"}"#;
+    fs::write(at("instruct").join("tokenizer_config.json"), template).unwrap();
     folder
 }
 
@@ -71,29 +78,77 @@ fn refused_with(arguments: &[&str], input: &[u8]) -> String {
 
 #[test]
 fn what_is_no_bundle() {
-    assert_eq!(refused(&["none", "-p", "a"]), "error: none is not a bundle: nothing is there\n");
+    let hint = "hint: name the folder that mlxcel-compile printed as its last line\n";
+    assert_eq!(
+        refused(&["none", "-p", "a"]),
+        format!("error: none is not a bundle: nothing is there\n{hint}")
+    );
     assert_eq!(
         refused(&["checkpoint", "-p", "a"]),
-        "error: checkpoint is not a bundle: it has no manifest.toml\n"
+        format!("error: checkpoint is not a bundle: it has no manifest.toml\n{hint}")
+    );
+    let checkpoint = concat!(env!("CARGO_MANIFEST_DIR"), "/../models/demo");
+    assert_eq!(
+        refused(&[checkpoint, "-p", "a"]),
+        format!(
+            "error: {checkpoint} is not a bundle: it has no manifest.toml\n\
+             hint: this is a checkpoint: compile it with mlxcel-compile --model {checkpoint}\n"
+        )
     );
 }
 
 #[test]
+fn prompts_that_are_empty() {
+    let empty = "error: the prompt is empty, expected a text\n\
+                 hint: give one with -p, -f or on standard input, or with --tokens the ids to begin with\n";
+    assert_eq!(refused(&["b", "-p", ""]), empty);
+    for input in [&b""[..], b"\n", b"\r\n"] {
+        assert_eq!(refused_with(&["b"], input), empty);
+        assert_eq!(refused_with(&["b", "-f", "/dev/stdin"], input), empty);
+    }
+    // A message may be.
+    let message = refused(&["bare", "--weights", "instruct", "--chat", "-p", ""]);
+    assert!(message.starts_with("warning: the bundle does not use"), "{message}");
+}
+
+#[test]
 fn prompts_that_have_no_tokens() {
-    let empty = "error: the prompt has no tokens, expected at least one\n\
-                 hint: give a text with -p, -f or on standard input, or ids with --tokens\n";
-    // The tokenizer adds its <s> to the empty text: one token, and it goes on to the weights.
-    assert!(refused(&["text", "-p", ""]).starts_with("error: text carries no weights\n"));
     let folder = tempfile::tempdir().unwrap();
     let plain = TOKENIZER.replace(r#"{"SpecialToken": {"id": "<s>", "type_id": 0}}, {"Seq"#, r#"{"Seq"#);
-    bundle::write(&folder.path().join("b"), &[("tokenizer.json", &plain)], &[]);
-    for (arguments, input) in [(&["b", "-p", ""][..], ""), (&["b"], ""), (&["b"], "\n")] {
-        let output = run(folder.path(), arguments, input.as_bytes());
-        assert_eq!(
-            (output.status.code(), String::from_utf8(output.stderr).unwrap()),
-            (Some(1), empty.into())
-        );
-    }
+    bundle::write(
+        &folder.path().join("b"),
+        &[("tokenizer.json", &plain)],
+        &[("model.safetensors", &weights())],
+    );
+    let output = run(folder.path(), &["b", "-p", " "], b"");
+    assert_eq!(
+        (output.status.code(), String::from_utf8(output.stderr).unwrap()),
+        (
+            Some(1),
+            "error: the prompt has no tokens, expected at least one\n\
+             hint: give a text with -p, -f or on standard input, or ids with --tokens\n"
+                .into()
+        )
+    );
+}
+
+#[test]
+fn options_without_effect_are_warnings() {
+    let warning = |more: &[&str]| {
+        let message = refused(&[&["b", "-p", "big"][..], more].concat());
+        let (warning, error) = message.split_once('\n').unwrap();
+        assert!(error.starts_with("error: token 2 of the prompt"), "{message}");
+        warning.to_string()
+    };
+    assert_eq!(
+        warning(&["-t", "2", "--device", "local-sync"]),
+        "warning: --threads has no effect on local-sync: it is for local-task"
+    );
+    assert_eq!(
+        warning(&["--temp", "0", "--top-k", "4", "--seed", "1"]),
+        "warning: --top-k, --seed have no effect: --temp 0 always takes the most likely token"
+    );
+    assert!(refused(&["b", "-p", "big", "-t", "2", "--temp", "0"]).starts_with("error: "));
 }
 
 #[test]
@@ -116,28 +171,86 @@ fn prompts_that_do_not_fit() {
 
 #[test]
 fn token_ids_out_of_range() {
-    assert_eq!(refused(&["b", "--tokens", "7,8"]), "error: token 1 is 8, expected 0 to 7\n");
-    assert_eq!(
-        refused(&["bare", "--tokens", "4294967295"]),
-        "error: token 0 is 4294967295, expected 0 to 7\n"
+    let second = "error: token 2 of the prompt has the id 8, expected 0 to 7\n\
+                  hint: give ids of the model's own tokenizer\n";
+    assert_eq!(refused(&["b", "--tokens", "7,8"]), second);
+    assert!(
+        refused(&["ids", "--tokens", "4294967295"])
+            .starts_with("error: token 1 of the prompt has the id 4294967295, expected 0 to 7\n")
     );
     // A tokenizer that knows more than the model.
-    assert_eq!(refused(&["b", "-p", "big"]), "error: token 1 is 8, expected 0 to 7\n");
+    assert_eq!(refused(&["b", "-p", "big"]), second);
 }
 
 #[test]
 fn no_tokenizer() {
-    let message = "error: bare carries no tokenizer\n\
-                   hint: give token ids with --tokens, or compile the bundle from a folder with a tokenizer.json\n";
-    assert_eq!(refused(&["bare", "-p", "a"]), message);
-    assert_eq!(refused_with(&["bare"], b"a"), message);
-    assert_eq!(refused(&["bare", "--tokens", "1", "--stop", "x"]), message);
-    assert!(refused(&["bare", "--tokens", "1"]).starts_with("error: bare carries no weights\n"));
+    let message = "error: no tokenizer in ids: expected a tokenizer.json\n\
+                   hint: name a checkpoint's folder that has one with --weights, or compile the bundle from such a \
+                   folder or with --weights FOLDER\n\
+                   hint: without a tokenizer, give token ids with --tokens\n";
+    assert_eq!(refused(&["ids", "-p", "a"]), message);
+    assert_eq!(refused_with(&["ids"], b"a"), message);
+    assert_eq!(refused(&["ids", "--tokens", "1", "--stop", "x"]), message);
+    assert!(
+        refused(&["bare", "--weights", "checkpoint", "-p", "a"])
+            .starts_with("error: no tokenizer in bare or checkpoint: ")
+    );
+    // Weights come first: their folder may have the tokenizer.
+    for arguments in [&["bare", "-p", "a"], &["bare", "--tokens", "1"]] {
+        assert_eq!(
+            refused(arguments),
+            "error: bare carries no weights\nhint: name the checkpoint's folder with --weights\n"
+        );
+    }
+}
+
+#[test]
+fn the_folder_of_the_weights_has_a_tokenizer() {
+    let of = |prompt: &str, more: &[&str]| {
+        refused(&[&["bare", "--weights", "instruct", "-p", prompt][..], more].concat())
+    };
+    // As far as a module is loaded, which is none.
+    assert!(of("a", &[]).contains("error: cannot load the module: ") || cfg!(not(feature = "iree")));
+    // <s> and 16 words; 15 words and the 2 of the template, which writes no <s>.
+    assert!(of(&"a ".repeat(16), &[]).starts_with("error: 17 tokens at position 0, "));
+    assert!(of(&"a ".repeat(15), &["--chat"]).starts_with("error: 17 tokens at position 0, "));
+    assert!(of(&"a ".repeat(14), &["--system", "b"]).starts_with("error: 17 tokens at position 0, "));
+    // A safetensors file alone has no folder.
+    assert!(
+        refused(&["bare", "--weights", "instruct/model.safetensors", "-p", "a"])
+            .starts_with("error: no tokenizer in bare: ")
+    );
+}
+
+#[test]
+fn a_damaged_tokenizer() {
+    let folder = folder();
+    bundle::write(
+        &folder.path().join("damaged"),
+        &[("tokenizer.json", "{}")],
+        &[("model.safetensors", &weights())],
+    );
+    let stderr = |arguments: &[&str]| String::from_utf8(run(folder.path(), arguments, b"").stderr).unwrap();
+    let message = stderr(&["damaged", "-p", "a"]);
+    assert!(message.starts_with("error: cannot understand tokenizer.json in damaged: "), "{message}");
+    assert!(
+        message
+            .ends_with("\nhint: take the checkpoint's own tokenizer.json, or give token ids with --tokens\n")
+    );
+    // A stop text needs it.
+    assert_eq!(stderr(&["damaged", "--tokens", "1", "--stop", "x"]), message);
+    // Ids do not: it goes on to the weights and the module.
+    let message = stderr(&["damaged", "--tokens", "1"]);
+    let mut lines = message.lines();
+    let warning = lines.next().unwrap();
+    assert!(warning.starts_with("warning: cannot understand tokenizer.json in damaged: "), "{warning}");
+    assert!(warning.ends_with(": the answer is written as token ids"), "{warning}");
+    assert_eq!(lines.next(), Some("warning: the bundle does not use 1 of the weights: x"));
 }
 
 #[test]
 fn no_chat_template() {
-    let message = "error: b carries no chat template\n\
+    let message = "error: no chat template in b: expected a chat_template.jinja, or one in a tokenizer_config.json\n\
                    hint: leave out --chat and --system to continue the text as it is\n";
     assert_eq!(refused(&["b", "-p", "a", "--chat"]), message);
     assert_eq!(refused(&["b", "-p", "a", "--system", "be brief"]), message);
@@ -147,19 +260,22 @@ fn no_chat_template() {
 fn files_that_cannot_be_read() {
     assert_eq!(
         refused(&["b", "-f", "none"]),
-        "error: cannot read none: No such file or directory (os error 2)\n"
+        "error: cannot read none: No such file or directory (os error 2)\n\
+         hint: -f names a file, -p gives the prompt itself\n"
     );
     assert_eq!(
         refused_with(&["b"], b"ab\xff"),
-        "error: standard input has bytes that are not utf-8 at offset 2, expected text\n"
+        "error: standard input has bytes that are not utf-8 at offset 2, expected text\nhint: convert it to utf-8\n"
     );
     assert_eq!(
         refused(&["b", "-p", "a", "--weights", "none"]),
-        "error: cannot read none: No such file or directory (os error 2)\n"
+        "error: found nothing at none, expected a folder with weights or a safetensors file\n\
+         hint: name the checkpoint's folder, or a safetensors file, with --weights\n"
     );
     assert_eq!(
         refused(&["b", "-p", "a", "--weights", "text"]),
-        "error: no weights in text: expected model.safetensors or model.safetensors.index.json\n"
+        "error: found no weights in text, expected model.safetensors or model.safetensors.index.json\n\
+         hint: name the checkpoint's folder, or a safetensors file, with --weights\n"
     );
 }
 
@@ -167,9 +283,12 @@ fn files_that_cannot_be_read() {
 fn sampling_that_means_nothing() {
     assert_eq!(
         refused(&["b", "-p", "a", "--top-p", "0"]),
-        "error: top_p is 0, expected above 0 and at most 1\n"
+        "error: --top-p is 0, expected above 0 and at most 1\nhint: 1 draws from all tokens\n"
     );
-    assert_eq!(refused(&["b", "-p", "a", "--temp", "nan"]), "error: --temp is NaN, expected 0 or more\n");
+    assert_eq!(
+        refused(&["b", "-p", "a", "--temp", "nan"]),
+        "error: --temp is NaN, expected 0 or more\nhint: 0 always takes the most likely token\n"
+    );
 }
 
 #[test]

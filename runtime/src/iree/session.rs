@@ -1,11 +1,14 @@
 //! A session on IREE: it fills the calls that the manifest describes and keeps the results on the device.
 
 use mlxcel_artifacts::{
-    Bundle, Driver, IREE_VERSION, Machine, Manifest, choose,
+    Bundle, IREE_VERSION, Machine,
     signature::{ArgumentKind, Entry, MODULE_NAME, OutcomeKind, PARAMETER_SCOPE, Role},
 };
 
-use super::LoadOptions;
+use super::{
+    LoadOptions,
+    device::{self, Opened, ThisMachine},
+};
 use crate::{
     Error,
     device::DeviceSpec,
@@ -55,13 +58,13 @@ impl IreeSession {
             return Err(Error::Context { asked: context, context: plan.context });
         }
         weights.check(&manifest.parameters)?;
-        let (_, target) = choose(manifest, &Machine::this(), &drivers(manifest, options.device))?;
-        let (device, description) = open_device(options, target.driver)?;
+        let devices = ThisMachine { threads: options.threads };
+        let opened = device::open(&devices, &Machine::this(), manifest, options.device)?;
 
-        let vmfb = bundle.blob_path(&target.vmfb);
+        let vmfb = bundle.blob_path(&opened.target.vmfb);
         let program = ffi::map(&vmfb).map_err(Error::read(vmfb))?;
         let parameters: Vec<&str> = manifest.parameters.iter().map(|p| p.name.as_str()).collect();
-        let module = Module::load(&device, program, weights, PARAMETER_SCOPE, &parameters)
+        let module = Module::load(&opened.device, program, weights, PARAMETER_SCOPE, &parameters)
             .map_err(failed(|| "load the module".into()))?;
 
         let (prefill, decode) = entry_points(&module, &manifest.entries)?;
@@ -71,7 +74,7 @@ impl IreeSession {
             vocab: plan.vocab,
             prefill: sizes(&prefill),
             decode: sizes(&decode),
-            device: description,
+            device: description(&opened),
         };
         Ok(Self { capabilities, prefill, decode, position: 0, logits: None })
     }
@@ -218,72 +221,16 @@ fn chunk(buckets: &[usize], tokens: usize) -> usize {
     }
 }
 
-/// The drivers to look for targets of, in order of preference.
-fn drivers(manifest: &Manifest, device: DeviceSpec) -> Vec<Driver> {
-    if let Some(driver) = device.driver() {
-        return vec![driver];
-    }
-    // Asking for the devices initialises the driver, which takes its time.
-    let wanted = manifest.targets.values().any(|target| target.driver == Driver::Cuda);
-    if wanted && ffi::devices("cuda").is_ok_and(|devices| !devices.is_empty()) {
-        return vec![Driver::Cuda, Driver::Local];
-    }
-    vec![Driver::Local]
-}
-
-/// The device, and what to tell people of it.
-fn open_device(options: &LoadOptions, driver: Driver) -> Result<(Device, String), Error> {
-    let spec = match (options.device, driver) {
-        (DeviceSpec::Auto, Driver::Local) => DeviceSpec::LocalTask,
-        (DeviceSpec::Auto, Driver::Cuda) => DeviceSpec::Cuda(None),
-        (DeviceSpec::Auto, Driver::Vulkan) => DeviceSpec::Vulkan(None),
-        (named, _) => named,
-    };
-    let device = Device::create(spec.kind(), spec.index(), options.threads).map_err(|error| {
-        Error::Device { device: spec.to_string(), hint: hint(spec), source: Box::new(error) }
-    })?;
-    let description = match spec {
-        DeviceSpec::LocalTask => match device.threads() {
+/// What to tell people of a device.
+fn description(opened: &Opened<'_, Device>) -> String {
+    let Opened { device, spec, name, target: _ } = opened;
+    match (spec, name) {
+        (DeviceSpec::LocalTask, _) => match device.threads() {
             1 => "local-task, 1 thread".into(),
             threads => format!("local-task, {threads} threads"),
         },
-        _ => match name(spec) {
-            Some(name) => format!("{spec}, {name}"),
-            None => spec.to_string(),
-        },
-    };
-    Ok((device, description))
-}
-
-/// The device's own name, when it is certain which one it is.
-fn name(spec: DeviceSpec) -> Option<String> {
-    if spec.driver() == Some(Driver::Local) {
-        return None;
-    }
-    let mut names = ffi::devices(spec.kind()).ok()?;
-    match spec.index() {
-        Some(index) => names.into_iter().nth(index as usize),
-        None if names.len() == 1 => names.pop(),
-        None => None,
-    }
-}
-
-/// What to do when the device cannot be opened.
-fn hint(spec: DeviceSpec) -> String {
-    let other = "or run on the cpu with --device local-task, if the bundle has a cpu target";
-    match (spec, ffi::devices(spec.kind())) {
-        (DeviceSpec::Cuda(_), Err(_)) => format!("install NVIDIA's driver, {other}"),
-        (DeviceSpec::Vulkan(_), Err(_)) => format!("install a Vulkan driver, {other}"),
-        (DeviceSpec::Cuda(_) | DeviceSpec::Vulkan(_), Ok(names)) => {
-            let list: Vec<String> =
-                names.iter().enumerate().map(|(i, name)| format!("{}:{i} ({name})", spec.kind())).collect();
-            if list.is_empty() {
-                format!("there is no such device, {other}")
-            } else {
-                format!("there is {}", list.join(", "))
-            }
-        }
-        _ => String::new(),
+        (_, Some(name)) => format!("{spec}, {name}"),
+        (_, None) => spec.to_string(),
     }
 }
 

@@ -2,13 +2,17 @@
 
 use std::path::Path;
 
-use mlxcel_artifacts::report;
-use mlxcel_runtime::{ChatTemplate, Error, Tokenizer, Weights, eos_ids};
+use mlxcel_artifacts::{Bundle, report};
+use mlxcel_runtime::{ChatTemplate, CheckpointFiles, Error, Tokenizer, Weights, eos_ids};
 
 #[path = "../bundle/mod.rs"]
 mod bundle;
 
 use bundle::write;
+
+fn own(bundle: &Bundle) -> CheckpointFiles<'_> {
+    CheckpointFiles::new(bundle, None)
+}
 
 fn shown<T: std::fmt::Debug>(found: Result<T, Error>, folder: &Path) -> String {
     report(&found.unwrap_err()).replace(&format!("{}/", folder.display()), "")
@@ -20,19 +24,21 @@ fn what_is_not_there() {
     let bundle = write(&folder.path().join("b"), &[], &[]);
     assert_eq!(
         shown(Tokenizer::of_bundle(&bundle), folder.path()),
-        "error: b carries no tokenizer\n\
-         hint: give token ids with --tokens, or compile the bundle from a folder with a tokenizer.json"
+        "error: no tokenizer in b: expected a tokenizer.json\n\
+         hint: name a checkpoint's folder that has one with --weights, or compile the bundle from such a folder or \
+         with --weights FOLDER\n\
+         hint: without a tokenizer, give token ids with --tokens"
     );
     assert_eq!(
-        shown(ChatTemplate::of_bundle(&bundle), folder.path()),
-        "error: b carries no chat template\n\
+        shown(ChatTemplate::of_checkpoint(&own(&bundle)), folder.path()),
+        "error: no chat template in b: expected a chat_template.jinja, or one in a tokenizer_config.json\n\
          hint: leave out --chat and --system to continue the text as it is"
     );
     assert_eq!(
         shown(Weights::of_bundle(&bundle), folder.path()),
         "error: b carries no weights\nhint: name the checkpoint's folder with --weights"
     );
-    assert!(eos_ids(&bundle).unwrap().is_empty());
+    assert!(eos_ids(&own(&bundle)).unwrap().is_empty());
 }
 
 #[test]
@@ -46,16 +52,15 @@ fn what_is_damaged() {
     let bundle = write(&folder.path().join("b"), &damaged, &[("model.safetensors", "12345678{}")]);
     assert!(
         shown(Tokenizer::of_bundle(&bundle), folder.path())
-            .starts_with("error: cannot understand tokenizer.json: ")
+            .starts_with("error: cannot understand tokenizer.json in b: ")
     );
-    assert!(
-        shown(ChatTemplate::of_bundle(&bundle), folder.path()).starts_with(
-            "error: cannot understand tokenizer_config.json: chat_template: expected a template"
-        )
-    );
+    assert!(shown(ChatTemplate::of_checkpoint(&own(&bundle)), folder.path()).starts_with(
+        "error: cannot understand tokenizer_config.json in b: chat_template: expected a template"
+    ));
     assert_eq!(
-        shown(eos_ids(&bundle), folder.path()),
-        "error: cannot understand config.json: eos_token_id: expected a token id or a list of them at line 1 column 20"
+        shown(eos_ids(&own(&bundle)), folder.path()),
+        "error: cannot understand config.json in b: eos_token_id: expected a token id or a list of them at line 1 \
+         column 20\nhint: take the checkpoint's own file"
     );
     assert!(shown(Weights::of_bundle(&bundle), folder.path()).contains(" is damaged: found a header of "));
 }
@@ -68,7 +73,7 @@ fn eos_of_both_files() {
         ("generation_config.json", "{\"eos_token_id\": [9, 7, 8]}"),
     ];
     let bundle = write(&folder.path().join("b"), &files, &[]);
-    assert_eq!(eos_ids(&bundle).unwrap(), [7, 8, 9]);
+    assert_eq!(eos_ids(&own(&bundle)).unwrap(), [7, 8, 9]);
 }
 
 #[test]
@@ -79,5 +84,5 @@ fn a_template_of_its_own_goes_first() {
         ("chat_template.jinja", "new {{ bos_token }}"),
     ];
     let bundle = write(&folder.path().join("b"), &files, &[]);
-    assert_eq!(ChatTemplate::of_bundle(&bundle).unwrap().render(&[]).unwrap(), "new <s>");
+    assert_eq!(ChatTemplate::of_checkpoint(&own(&bundle)).unwrap().render(&[]).unwrap(), "new <s>");
 }

@@ -52,10 +52,16 @@ impl Folder {
     }
 }
 
+/// The reason in a message that a file is damaged.
+fn reason(message: &str, file: &str) -> String {
+    let reason = message.strip_prefix(&format!("error: {file} is damaged: ")).unwrap();
+    reason.strip_suffix("\nhint: download or copy the checkpoint again").unwrap().to_string()
+}
+
 /// What is said of a `model.safetensors` with these bytes.
 fn refused(bytes: impl AsRef<[u8]>) -> String {
     let message = Folder::new().with("model.safetensors", bytes).refused();
-    message.strip_prefix("error: model.safetensors is damaged: ").unwrap_or(&message).to_string()
+    reason(&message, "model.safetensors")
 }
 
 #[test]
@@ -138,7 +144,10 @@ fn offsets_that_lie() {
     assert_eq!(two((0, 8), (8, 16), 8), two((0, 8), (8, 16), 8));
     assert!(two((0, 8), (8, 16), 8).starts_with("found "));
     assert_eq!(two((0, 8), (usize::MAX - 7, 16), 16), "invalid offset for tensor `b`");
-    assert_eq!(two((0, 8), (8, usize::MAX), 16), "invalid shape, data type, or offset for tensor");
+    assert_eq!(
+        two((0, 8), (8, usize::MAX), 16),
+        format!("tensor `b`: found {} bytes, expected 8 of f32[2]", usize::MAX - 8)
+    );
 }
 
 #[test]
@@ -146,19 +155,19 @@ fn types_that_lie() {
     let one = |dtype: &str, shape: &str, to| {
         refused(file(&format!("{{{}}}", tensor("a", dtype, shape, 0, to)), to))
     };
-    let not = "invalid shape, data type, or offset for tensor";
-    assert_eq!(one("F32", "[3]", 8), not);
-    assert_eq!(one("F16", "[2]", 8), not);
-    assert_eq!(
-        one("F32", "[18446744073709551615, 18446744073709551615]", 8),
-        "overflow computing buffer size from shape and/or element type"
-    );
-    assert_eq!(
-        one("F32", "[9223372036854775807]", 8),
-        "overflow computing buffer size from shape and/or element type"
-    );
-    assert!(one("F31", "[2]", 8).starts_with("invalid JSON in header: unknown variant `F31`"));
-    assert!(one("F32", "[-2]", 8).starts_with("invalid JSON in header: "));
+    assert_eq!(one("F32", "[3]", 8), "tensor `a`: found 8 bytes, expected 12 of f32[3]");
+    assert_eq!(one("F16", "[2]", 8), "tensor `a`: found 8 bytes, expected 4 of f16[2]");
+    for shape in ["18446744073709551615,18446744073709551615", "9223372036854775807"] {
+        assert_eq!(
+            one("F32", &format!("[{shape}]"), 8),
+            format!("tensor `a`: found 8 bytes, expected those of f32[{shape}], more than any file has")
+        );
+    }
+    assert!(one("F31", "[2]", 8).starts_with("tensor `a`: unknown variant `F31`, expected one of "));
+    assert!(one("F32", "[-2]", 8).starts_with("tensor `a`: invalid value: integer `-2`, expected usize"));
+    assert_eq!(refused(file(r#"{"__metadata__": {}, "a": {}}"#, 0)), "tensor `a`: missing field `dtype`");
+    // The data is not a whole number of bytes.
+    assert!(!one("F4", "[3]", 2).is_empty());
 }
 
 #[test]
@@ -195,7 +204,7 @@ fn shards() {
 
     let damaged = |map: &str| {
         let message = folder(map).refused();
-        message.strip_prefix("error: model.safetensors.index.json is damaged: ").unwrap().to_string()
+        reason(&message, "model.safetensors.index.json")
     };
     assert_eq!(
         damaged(r#""a": "1.safetensors", "b": "3.safetensors", "c": "4.safetensors""#),
@@ -237,7 +246,8 @@ fn a_tensor_in_two_shards() {
         .with("2.safetensors", good("a"));
     assert_eq!(
         folder.refused(),
-        "error: tensor `a` is both in 1.safetensors and in 2.safetensors, expected it in one"
+        "error: tensor `a` is both in 1.safetensors and in 2.safetensors, expected it in one\n\
+         hint: download or copy the checkpoint again"
     );
 }
 
@@ -246,7 +256,7 @@ fn a_shard_that_is_damaged_is_named() {
     let folder = Folder::new()
         .with("model.safetensors.index.json", r#"{"weight_map": {"a": "1.safetensors"}}"#)
         .with("1.safetensors", "x");
-    assert_eq!(folder.refused(), "error: 1.safetensors is damaged: found 1 bytes, expected at least 8");
+    assert_eq!(reason(&folder.refused(), "1.safetensors"), "found 1 bytes, expected at least 8");
 }
 
 #[test]
@@ -255,10 +265,17 @@ fn what_is_not_there() {
     let shown = folder.path().display();
     assert_eq!(
         folder.refused(),
-        format!("error: no weights in {shown}: expected model.safetensors or model.safetensors.index.json")
+        format!(
+            "error: found no weights in {shown}, expected model.safetensors or model.safetensors.index.json\n\
+             hint: name the checkpoint's folder, or a safetensors file, with --weights"
+        )
     );
     let error = Weights::in_folder(&folder.path().join("none")).unwrap_err();
-    assert_eq!(folder.shown(&error), "error: cannot read none: No such file or directory (os error 2)");
+    assert_eq!(
+        folder.shown(&error),
+        "error: found nothing at none, expected a folder with weights or a safetensors file\n\
+         hint: name the checkpoint's folder, or a safetensors file, with --weights"
+    );
     let error = Weights::open(&[folder.path().join("none")]).unwrap_err();
     assert_eq!(folder.shown(&error), "error: cannot read none: No such file or directory (os error 2)");
     let error = Weights::open(&[folder.path().to_path_buf()]).unwrap_err();
@@ -266,6 +283,16 @@ fn what_is_not_there() {
     assert_eq!(
         report(&Weights::open(&[PathBuf::from("/dev/zero")]).unwrap_err()),
         "error: cannot read /dev/zero: not a regular file"
+    );
+}
+
+#[test]
+fn what_git_lfs_leaves_of_a_file() {
+    let pointer = "version https://git-lfs.github.com/spec/v1\noid sha256:4d7a\nsize 3743104\n";
+    assert_eq!(
+        Folder::new().with("model.safetensors", pointer).refused(),
+        "error: model.safetensors is a pointer of git lfs, expected the tensors\n\
+         hint: fetch the files of the checkpoint with git lfs pull"
     );
 }
 

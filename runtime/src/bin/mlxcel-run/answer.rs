@@ -2,10 +2,13 @@
 
 use std::{io::Write, ops::ControlFlow};
 
-use anyhow::{Error, Result};
+use anyhow::{Context as _, Error, Result};
 use mlxcel_runtime::{
     Cancel, Generation, Options as Limits, Piece, Sampler, Session, TextStream, Tokenizer, generate,
 };
+
+/// What fails when stdout does.
+pub(crate) const WRITING: &str = "cannot write the answer to standard output";
 
 /// What to answer.
 pub(crate) struct Request<'a> {
@@ -60,8 +63,7 @@ pub(crate) fn answer(
     let Some(mut stream) = writer.stream else { return Ok(Answer { generation, text: None }) };
     if !stopped {
         let rest = stream.finish()?;
-        writer.out.write_all(rest.text.as_bytes())?;
-        writer.out.flush()?;
+        write(writer.out, &rest.text)?;
     }
     Ok(Answer { generation, text: Some(stream.text().to_string()) })
 }
@@ -71,19 +73,21 @@ impl Writer<'_> {
     fn token(&mut self, token: u32) -> Result<bool> {
         let Some(stream) = &mut self.stream else {
             let separator = if self.written > 0 { "," } else { "" };
-            write!(self.out, "{separator}{token}")?;
-            self.out.flush()?;
+            write(self.out, &format!("{separator}{token}"))?;
             self.written += 1;
             return Ok(false);
         };
         let Piece { text, stopped } = stream.push(token)?;
         if !text.is_empty() {
-            self.out.write_all(text.as_bytes())?;
-            // A reader sees each word when it is made, also through a pipe.
-            self.out.flush()?;
+            write(self.out, &text)?;
         }
         Ok(stopped)
     }
+}
+
+/// A reader sees each word when it is made, also through a pipe.
+fn write(out: &mut dyn Write, text: &str) -> Result<()> {
+    out.write_all(text.as_bytes()).and_then(|()| out.flush()).context(WRITING)
 }
 
 #[cfg(test)]
@@ -131,19 +135,26 @@ mod tests {
     }
 
     #[test]
-    fn a_reader_that_goes_away_ends_it() {
-        struct Closed;
-        impl Write for Closed {
+    fn an_output_that_cannot_be_written_ends_it() {
+        struct Failing(io::ErrorKind);
+        impl Write for Failing {
             fn write(&mut self, _: &[u8]) -> io::Result<usize> {
-                Err(io::ErrorKind::BrokenPipe.into())
+                Err(self.0.into())
             }
             fn flush(&mut self) -> io::Result<()> {
                 Ok(())
             }
         }
         for tokenizer in [None, Some(&tokenizer())] {
-            let error = ask(tokenizer, &[], &mut Closed).err().unwrap();
-            assert!(crate::is_broken_pipe(&error));
+            let error = |kind| ask(tokenizer, &[], &mut Failing(kind)).err().unwrap();
+            // Nobody reads any more: nothing is wrong.
+            assert!(crate::is_broken_pipe(&error(io::ErrorKind::BrokenPipe)));
+            let full = error(io::ErrorKind::StorageFull);
+            assert!(!crate::is_broken_pipe(&full));
+            assert_eq!(
+                mlxcel_artifacts::report(full.as_ref()),
+                "error: cannot write the answer to standard output: no storage space"
+            );
         }
     }
 }

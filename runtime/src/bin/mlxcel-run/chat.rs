@@ -2,13 +2,13 @@
 
 use std::io::{BufRead, Write};
 
-use anyhow::Result;
-use mlxcel_artifacts::report;
-use mlxcel_runtime::{ChatTemplate, Error, Message, Options as Limits, Sampler, Session, Tokenizer};
+use anyhow::{Context as _, Result};
+use mlxcel_runtime::{ChatTemplate, Message, Options as Limits, Sampler, Session, StopReason, Tokenizer};
 
 use crate::{
-    answer::{Answer, Request, answer},
+    answer::{Answer, Request, WRITING, answer},
     interrupt::Interrupt,
+    render,
 };
 
 /// A chat and what was said in it.
@@ -20,9 +20,40 @@ pub(crate) struct Chat<'a> {
     limits: Limits,
     stops: &'a [String],
     messages: Vec<Message>,
+    /// A message that the context had no room for; `/clear` makes some.
+    unanswered: Option<String>,
     /// The tokens in the session.
     cached: Vec<u32>,
 }
+
+/// What a chat runs on, and where its parts go.
+pub(crate) struct Terminal<'a> {
+    pub(crate) session: &'a mut dyn Session,
+    pub(crate) sampler: Option<Sampler>,
+    pub(crate) interrupt: &'a Interrupt,
+    pub(crate) input: &'a mut dyn BufRead,
+    /// Answers.
+    pub(crate) out: &'a mut dyn Write,
+    /// What is no answer.
+    pub(crate) notes: &'a mut dyn Write,
+}
+
+/// What a line is.
+#[derive(Debug, PartialEq)]
+enum Line<'a> {
+    Nothing,
+    Text(&'a str),
+    Clear,
+    Help,
+    Exit,
+    Unknown(&'a str),
+}
+
+/// What `/help` says.
+const HELP: &str = "/clear  forget what was said, and answer a message that had no room
+/exit   end, as Ctrl-D does; also /quit
+/help   this list
+Ctrl-C stops an answer. A line that begins with a space goes to the model even if a / follows.";
 
 impl<'a> Chat<'a> {
     pub(crate) fn new(
@@ -32,42 +63,36 @@ impl<'a> Chat<'a> {
         limits: Limits,
         stops: &'a [String],
     ) -> Self {
-        let mut chat = Self { tokenizer, template, system, limits, stops, messages: vec![], cached: vec![] };
+        let (messages, unanswered, cached) = (vec![], None, vec![]);
+        let mut chat = Self { tokenizer, template, system, limits, stops, messages, unanswered, cached };
         chat.start_anew();
         chat
     }
 
-    /// Reads lines and writes answers until `input` ends. What is no answer goes to `notes`.
-    pub(crate) fn run(
-        &mut self,
-        session: &mut dyn Session,
-        mut sampler: Option<Sampler>,
-        interrupt: &Interrupt,
-        input: &mut dyn BufRead,
-        out: &mut dyn Write,
-        notes: &mut dyn Write,
-    ) -> Result<()> {
+    /// Reads lines and writes answers until `/exit`, or the input ends.
+    pub(crate) fn run(&mut self, terminal: &mut Terminal<'_>) -> Result<()> {
         let mut line = String::new();
         loop {
-            write!(notes, "> ")?;
-            notes.flush()?;
+            write!(terminal.notes, "> ")?;
+            terminal.notes.flush()?;
             line.clear();
-            if input.read_line(&mut line)? == 0 {
-                writeln!(notes)?;
+            if terminal.input.read_line(&mut line)? == 0 {
+                writeln!(terminal.notes)?;
                 return Ok(());
             }
-            let text = line.trim_end_matches(['\n', '\r']);
-            if text.trim().is_empty() {
-                continue;
-            }
-            let _answering = interrupt.answering();
-            match self.say(session, text, sampler.as_mut(), interrupt, out) {
-                Ok(()) => writeln!(out)?,
-                Err(error) if error.downcast_ref().is_some_and(|e| matches!(e, Error::TooLong { .. })) => {
-                    writeln!(notes, "{}\nthe chat starts anew", report(error.as_ref()))?;
+            match Line::new(&line) {
+                Line::Nothing => {}
+                Line::Text(text) => self.say(terminal, text)?,
+                Line::Clear => {
                     self.start_anew();
+                    match self.unanswered.take() {
+                        Some(text) => self.say(terminal, &text)?,
+                        None => writeln!(terminal.notes, "the chat starts anew")?,
+                    }
                 }
-                Err(error) => return Err(error),
+                Line::Help => writeln!(terminal.notes, "{HELP}")?,
+                Line::Exit => return Ok(()),
+                Line::Unknown(name) => writeln!(terminal.notes, "{}", render::unknown_command(name))?,
             }
         }
     }
@@ -76,21 +101,41 @@ impl<'a> Chat<'a> {
         self.messages = self.system.iter().map(|text| Message::new("system", text.as_str())).collect();
     }
 
-    fn say(
-        &mut self,
-        session: &mut dyn Session,
-        text: &str,
-        sampler: Option<&mut Sampler>,
-        interrupt: &Interrupt,
-        out: &mut dyn Write,
-    ) -> Result<()> {
-        let tokens = match &self.template {
-            None => self.tokenizer.encode(text, true)?,
-            Some(template) => {
-                self.messages.push(Message::new("user", text));
-                self.tokenizer.encode(&template.render(&self.messages)?, false)?
-            }
-        };
+    /// Answers a line, or says why there is no room for it.
+    fn say(&mut self, terminal: &mut Terminal<'_>, text: &str) -> Result<()> {
+        let tokens = self.encode(text)?;
+        let context = terminal.session.capabilities().context;
+        // Refused before anything is run or remembered, so that the chat can go on.
+        if tokens.len() > context {
+            let has_history = self.messages.len() > usize::from(self.system.is_some());
+            writeln!(terminal.notes, "{}", render::no_room(tokens.len(), context, has_history))?;
+            self.unanswered = has_history.then(|| text.to_string());
+            return Ok(());
+        }
+        self.unanswered = None;
+        let Answer { generation, text: said } = self.answer(terminal, &tokens)?;
+        writeln!(terminal.out).context(WRITING)?;
+        if generation.stop_reason == StopReason::Context {
+            let hint = if self.template.is_some() { render::CLEAR } else { render::LARGER_CONTEXT };
+            writeln!(terminal.notes, "{}", render::cut_short(context, hint))?;
+        }
+        if self.template.is_some() {
+            self.messages.push(Message::new("user", text));
+            self.messages.push(Message::new("assistant", said.unwrap_or_default()));
+        }
+        Ok(())
+    }
+
+    /// The chat with `text` as its next message, or the text alone where there is no template.
+    fn encode(&self, text: &str) -> Result<Vec<u32>> {
+        let Some(template) = &self.template else { return Ok(self.tokenizer.encode(text, true)?) };
+        let next = Message::new("user", text);
+        let messages: Vec<Message> = self.messages.iter().cloned().chain([next]).collect();
+        Ok(self.tokenizer.encode(&template.render(&messages)?, false)?)
+    }
+
+    fn answer(&mut self, terminal: &mut Terminal<'_>, tokens: &[u32]) -> Result<Answer> {
+        let Terminal { session, sampler, interrupt, out, .. } = terminal;
         // What the session has seen already need not be run again; one token must be, to get an answer.
         let same = tokens.iter().zip(&self.cached).take_while(|(a, b)| a == b).count();
         let kept = same.min(tokens.len().saturating_sub(1));
@@ -104,15 +149,32 @@ impl<'a> Chat<'a> {
             stops: self.stops,
             is_message: self.template.is_some(),
         };
-        let Answer { generation, text } = answer(session, &request, sampler, &interrupt.cancel, out)?;
+        let _answering = interrupt.answering();
+        let found = answer(*session, &request, sampler.as_mut(), &interrupt.cancel, out)?;
         self.cached.extend(&tokens[kept..]);
-        self.cached.extend(&generation.tokens);
+        self.cached.extend(&found.generation.tokens);
         // The last token was not run, nor a part of the prompt when it was cancelled.
         self.cached.truncate(session.position());
-        if self.template.is_some() {
-            self.messages.push(Message::new("assistant", text.unwrap_or_default()));
+        Ok(found)
+    }
+}
+
+impl<'a> Line<'a> {
+    /// Of a line with the newline at its end. A command is one word of letters after a `/`: paths go to the model.
+    fn new(line: &'a str) -> Self {
+        let text = line.trim_end_matches(['\n', '\r']);
+        match text.trim_end() {
+            "" => Self::Nothing,
+            "/clear" => Self::Clear,
+            "/help" | "/?" => Self::Help,
+            "/exit" | "/quit" | "/bye" => Self::Exit,
+            word => match word.strip_prefix('/') {
+                Some(name) if !name.is_empty() && name.bytes().all(|b| b.is_ascii_alphabetic()) => {
+                    Self::Unknown(word)
+                }
+                _ => Self::Text(text),
+            },
         }
-        Ok(())
     }
 }
 
@@ -162,7 +224,15 @@ mod tests {
         let limits = Limits { max_tokens: usize::MAX, eos: vec![END], logprobs: 0 };
         let mut chat = Chat::new(&tokenizer, template, Some("d".into()), limits, &[]);
         let (mut out, mut notes) = (vec![], vec![]);
-        chat.run(session, None, &Interrupt::new(), &mut input.as_bytes(), &mut out, &mut notes).unwrap();
+        let terminal = &mut Terminal {
+            session,
+            sampler: None,
+            interrupt: &Interrupt::new(),
+            input: &mut input.as_bytes(),
+            out: &mut out,
+            notes: &mut notes,
+        };
+        chat.run(terminal).unwrap();
         (String::from_utf8(out).unwrap(), String::from_utf8(notes).unwrap())
     }
 
@@ -179,18 +249,87 @@ mod tests {
         assert_eq!(prefills.cloned().collect::<Vec<_>>(), expected);
     }
 
+    const FULL: &str = "error: the chat has 11 tokens with this message, expected at most 10: the context is full\n\
+                        hint: /clear forgets what was said before and answers this message\n";
+
     #[test]
-    fn a_chat_longer_than_the_context_starts_anew() {
+    fn a_message_that_has_no_room_is_answered_after_clear() {
         let mut session = session(10);
-        let (out, notes) = talk(&mut session, template(), "a\nb\nc\n");
-        assert_eq!(out, "a b\nc d\n");
-        assert!(
-            notes.starts_with(
-                "> > error: 4 tokens at position 7, expected at most 3: the context is 10\nhint: "
-            )
+        let (out, notes) = talk(&mut session, template(), "a\nb\n/clear\n");
+        // system d user a assistant | a b <end> user b assistant: 11.
+        assert_eq!(out, "a b\nb c\n");
+        assert_eq!(notes, format!("> > {FULL}> > \n"));
+        assert_eq!(
+            session.tokens()[..5].iter().map(|&id| WORDS[id as usize]).collect::<Vec<_>>(),
+            ["system", "d", "user", "b", "assistant"]
         );
-        assert!(notes.ends_with("\nthe chat starts anew\n> > \n"), "{notes}");
-        assert_eq!(WORDS[session.tokens()[3] as usize], "c");
+    }
+
+    #[test]
+    fn a_message_that_has_no_room_is_not_part_of_the_chat() {
+        // A second and a third try do not make the chat longer.
+        let (out, notes) = talk(&mut session(10), template(), "a\nb\nc\nc\n/clear\n/clear\n");
+        assert_eq!(out, "a b\nc d\n");
+        assert_eq!(notes, format!("> > {FULL}> {FULL}> {FULL}> > the chat starts anew\n> \n"));
+    }
+
+    #[test]
+    fn a_message_longer_than_the_context() {
+        let (out, notes) = talk(&mut session(6), template(), "a a a\n/clear\na\n");
+        assert_eq!(
+            notes,
+            "> error: this message has 7 tokens, expected at most 6: the context\n\
+             hint: shorten it, raise --ctx-size if it was given, or compile the bundle again with a larger --ctx\n\
+             > the chat starts anew\n\
+             > warning: the context of 6 tokens is full, and the answer ends here\n\
+             hint: /clear starts the chat anew\n\
+             > \n"
+        );
+        // system d user a assistant | a; `b` is known without being run.
+        assert_eq!(out, "a b\n");
+    }
+
+    #[test]
+    fn commands_are_not_for_the_model() {
+        let mut session = session(100);
+        let (out, notes) = talk(&mut session, template(), "/help\n/foo\n/clear \n/exit\na\n");
+        assert_eq!((out.as_str(), session.calls().len()), ("", 0));
+        let unknown = "unknown command /foo, expected /clear, /help or /exit\n\
+                       hint: a line that begins with a space goes to the model as it is\n";
+        assert_eq!(notes, format!("> {HELP}\n> {unknown}> the chat starts anew\n> "));
+    }
+
+    #[test]
+    fn what_a_line_is() {
+        for (line, expected) in [
+            ("\n", Line::Nothing),
+            (" \t\r\n", Line::Nothing),
+            ("hi \n", Line::Text("hi ")),
+            ("hi", Line::Text("hi")),
+            ("/clear\r\n", Line::Clear),
+            ("/?\n", Line::Help),
+            ("/help \n", Line::Help),
+            ("/quit\n", Line::Exit),
+            ("/bye", Line::Exit),
+            ("/Exit\n", Line::Unknown("/Exit")),
+            (" /exit\n", Line::Text(" /exit")),
+            ("/exit now\n", Line::Text("/exit now")),
+            ("/usr/bin is a folder\n", Line::Text("/usr/bin is a folder")),
+            ("/usr/bin\n", Line::Text("/usr/bin")),
+            ("/\n", Line::Text("/")),
+        ] {
+            assert_eq!(Line::new(line), expected, "{line:?}");
+        }
+    }
+
+    #[test]
+    fn clear_forgets_what_was_said() {
+        let mut session = session(100);
+        let (out, _) = talk(&mut session, template(), "a\n/clear\nb\n");
+        assert_eq!(out, "a b\nb c\n");
+        // system d user: what stays the same is not run again.
+        assert!(session.calls().contains(&Call::Rewind(3)), "{:?}", session.calls());
+        assert_eq!(session.tokens().len(), 7);
     }
 
     #[test]

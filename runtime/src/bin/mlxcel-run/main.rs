@@ -5,23 +5,26 @@ mod chat;
 mod interrupt;
 mod options;
 mod render;
+mod values;
 
 use std::{
     io::{self, IsTerminal as _, Write as _},
+    path::Path,
     process::ExitCode,
-    time::{Duration, Instant},
+    time::Instant,
 };
 
-use anyhow::{Result, bail};
+use anyhow::{Context as _, Result, anyhow, bail};
 use clap::Parser as _;
-use mlxcel_artifacts::{Bundle, report};
+use mlxcel_artifacts::{Bundle, Error as BundleError, report};
 use mlxcel_runtime::{
-    Capabilities, ChatTemplate, Error, Message, Sampler, Session, StopReason, Tokenizer, Weights,
-    check_append, eos_ids, load,
+    Capabilities, ChatTemplate, CheckpointFiles, Error, Message, Sampler, Session, StopReason, Tokenizer,
+    Weights, check_append, eos_ids, load,
 };
 
 use crate::{
-    answer::{Answer, Request},
+    answer::{Answer, Request, WRITING},
+    chat::{Chat, Terminal},
     interrupt::Interrupt,
     options::{Options, Prompt},
 };
@@ -29,11 +32,15 @@ use crate::{
 /// What a shell expects of a program that Ctrl-C ended.
 const INTERRUPTED: u8 = 130;
 
-/// A bundle that is ready to answer.
-struct Model {
-    bundle: Bundle,
-    session: Box<dyn Session>,
-    load: Duration,
+/// What a run starts from, before anything large is loaded.
+struct Run<'a> {
+    options: &'a Options,
+    start: Instant,
+    bundle: &'a Bundle,
+    weights: Weights,
+    files: CheckpointFiles<'a>,
+    sampler: Option<Sampler>,
+    interrupt: &'a Interrupt,
 }
 
 fn main() -> ExitCode {
@@ -52,60 +59,75 @@ fn run(options: &Options) -> Result<ExitCode> {
     let start = Instant::now();
     let interrupt = Interrupt::install()?;
     let sampler = options.sampler()?;
+    options.without_effect().iter().for_each(|warning| note(warning));
     let prompt = options.read_prompt()?;
-    let bundle = Bundle::open(&options.bundle)?;
-    let tokenizer = match &prompt {
-        // Without text in or out there is nothing to tokenize.
-        Prompt::Tokens(_) if bundle.file("tokenizer.json").is_none() => None,
-        _ => Some(Tokenizer::of_bundle(&bundle)?),
-    };
-    match (prompt, tokenizer) {
-        (Prompt::None, Some(tokenizer)) => converse(options, start, bundle, &tokenizer, sampler, &interrupt),
-        (Prompt::None, None) => bail!("no prompt"),
-        (Prompt::Tokens(tokens), tokenizer) => {
-            if tokenizer.is_none() && !options.stop.is_empty() {
-                bail!(Error::NoTokenizer(options.bundle.clone()));
-            }
-            once(options, start, bundle, tokenizer.as_ref(), &tokens, sampler, &interrupt)
+    let bundle = open_bundle(&options.bundle)?;
+    // Mapped, and no more: what is wrong with the folder is said before what is missing in it.
+    let weights = open_weights(options, &bundle)?;
+    let files = CheckpointFiles::new(&bundle, options.checkpoint());
+    let run = Run { options, start, bundle: &bundle, weights, files, sampler, interrupt: &interrupt };
+    match prompt {
+        Prompt::None => converse(run),
+        Prompt::Text(text) => {
+            let tokenizer = Tokenizer::of_checkpoint(&files)?;
+            let tokens = encode(&run, &tokenizer, text)?;
+            once(run, Some(&tokenizer), &tokens)
         }
-        (Prompt::Text(text), tokenizer) => {
-            let tokens = encode(options, &bundle, tokenizer.as_ref(), text)?;
-            once(options, start, bundle, tokenizer.as_ref(), &tokens, sampler, &interrupt)
+        Prompt::Tokens(tokens) => {
+            let tokenizer = decoder(&run)?;
+            once(run, tokenizer.as_ref(), &tokens)
+        }
+    }
+}
+
+fn open_bundle(path: &Path) -> Result<Bundle> {
+    Bundle::open(path).map_err(|error| match error {
+        BundleError::NotABundle { .. } => anyhow!("{error}\nhint: {}", render::how_to_get_a_bundle(path)),
+        other => other.into(),
+    })
+}
+
+fn open_weights(options: &Options, bundle: &Bundle) -> Result<Weights> {
+    Ok(match (&options.weights, options.checkpoint()) {
+        (_, Some(folder)) => Weights::in_folder(folder)?,
+        (Some(file), None) => Weights::open(std::slice::from_ref(file))?,
+        (None, None) => Weights::of_bundle(bundle)?,
+    })
+}
+
+/// What writes the answer to token ids as text; `None` to write ids.
+fn decoder(run: &Run<'_>) -> Result<Option<Tokenizer>> {
+    match Tokenizer::of_checkpoint(&run.files) {
+        Ok(tokenizer) => Ok(Some(tokenizer)),
+        // Stop texts are texts.
+        Err(error) if !run.options.stop.is_empty() => bail!(error),
+        Err(Error::NoTokenizer(_)) => Ok(None),
+        Err(error) => {
+            note(&render::ids_instead(&error));
+            Ok(None)
         }
     }
 }
 
 /// The tokens of a prompt, as it is or as the first message of a chat.
-fn encode(
-    options: &Options,
-    bundle: &Bundle,
-    tokenizer: Option<&Tokenizer>,
-    text: String,
-) -> Result<Vec<u32>> {
-    let Some(tokenizer) = tokenizer else { bail!(Error::NoTokenizer(options.bundle.clone())) };
-    if !options.is_chat() {
+fn encode(run: &Run<'_>, tokenizer: &Tokenizer, text: String) -> Result<Vec<u32>> {
+    if !run.options.is_chat() {
         return Ok(tokenizer.encode(&text, true)?);
     }
-    let template = ChatTemplate::of_bundle(bundle)?;
+    let template = ChatTemplate::of_checkpoint(&run.files)?;
     let mut messages: Vec<Message> =
-        options.system.iter().map(|text| Message::new("system", text.as_str())).collect();
+        run.options.system.iter().map(|text| Message::new("system", text.as_str())).collect();
     messages.push(Message::new("user", text));
     Ok(tokenizer.encode(&template.render(&messages)?, false)?)
 }
 
 /// One prompt, one answer.
-fn once(
-    options: &Options,
-    start: Instant,
-    bundle: Bundle,
-    tokenizer: Option<&Tokenizer>,
-    prompt: &[u32],
-    mut sampler: Option<Sampler>,
-    interrupt: &Interrupt,
-) -> Result<ExitCode> {
-    check_prompt(options, &bundle, prompt)?;
-    let limits = options.limits(eos_ids(&bundle)?, Some(options::DEFAULT_TOKENS));
-    let mut model = open(options, start, bundle)?;
+fn once(run: Run<'_>, tokenizer: Option<&Tokenizer>, prompt: &[u32]) -> Result<ExitCode> {
+    let Run { options, start, bundle, weights, files, mut sampler, interrupt } = run;
+    check_prompt(options, bundle, prompt)?;
+    let limits = options.limits(eos_ids(&files)?, Some(options::DEFAULT_TOKENS));
+    let mut session = open_session(options, bundle, weights)?;
+    let load = start.elapsed();
     let is_message = options.is_chat();
     let request = Request { tokenizer, prompt, limits: &limits, stops: &options.stop, is_message };
     let stdout = io::stdout();
@@ -114,57 +136,58 @@ fn once(
         let mut sink = io::sink();
         let mut lock = stdout.lock();
         let out: &mut dyn io::Write = if options.json { &mut sink } else { &mut lock };
-        answer::answer(model.session.as_mut(), &request, sampler.as_mut(), &interrupt.cancel, out)?
+        answer::answer(session.as_mut(), &request, sampler.as_mut(), &interrupt.cancel, out)?
     };
     let Answer { generation, text } = &answer;
+    let device = &session.capabilities().device;
     if options.json {
-        let facts = render::Facts {
-            prompt,
-            bundle: &options.bundle,
-            device: &model.session.capabilities().device,
-            load: model.load,
-            seed: sampler.as_ref().map(Sampler::seed),
-        };
-        writeln!(stdout.lock(), "{}", render::json(&facts, generation, text.as_deref()))?;
+        let seed = sampler.as_ref().map(Sampler::seed);
+        let facts = render::Facts { prompt, bundle: &options.bundle, device, load, seed };
+        let object = render::json(&facts, generation, text.as_deref());
+        writeln!(stdout.lock(), "{object}").context(WRITING)?;
     } else if !text.as_ref().is_some_and(|text| text.ends_with('\n')) {
-        writeln!(stdout.lock())?;
+        writeln!(stdout.lock()).context(WRITING)?;
     }
-    note(&render::timing(&model.session.capabilities().device, model.load, generation));
+    note(&render::timing(device, load, generation));
+    if generation.stop_reason == StopReason::Context {
+        note(&render::cut_short(session.capabilities().context, render::LARGER_CONTEXT));
+    }
     let interrupted = generation.stop_reason == StopReason::Cancelled;
     Ok(if interrupted { ExitCode::from(INTERRUPTED) } else { ExitCode::SUCCESS })
 }
 
 /// A chat on the terminal.
-fn converse(
-    options: &Options,
-    start: Instant,
-    bundle: Bundle,
-    tokenizer: &Tokenizer,
-    sampler: Option<Sampler>,
-    interrupt: &Interrupt,
-) -> Result<ExitCode> {
-    let template = match ChatTemplate::of_bundle(&bundle) {
+fn converse(run: Run<'_>) -> Result<ExitCode> {
+    let Run { options, start: _, bundle, weights, files, sampler, interrupt } = run;
+    let tokenizer = Tokenizer::of_checkpoint(&files)?;
+    let template = match ChatTemplate::of_checkpoint(&files) {
         Err(Error::NoChatTemplate(_)) if !options.is_chat() => None,
         found => Some(found?),
     };
-    let limits = options.limits(eos_ids(&bundle)?, None);
-    let mut model = open(options, start, bundle)?;
+    let limits = options.limits(eos_ids(&files)?, None);
+    let mut session = open_session(options, bundle, weights)?;
     note(&format!(
-        "{} on {}: {} · Ctrl-C stops an answer, Ctrl-D ends",
-        model.bundle.manifest().model,
-        model.session.capabilities().device,
+        "{} on {}: {} · /help lists commands, Ctrl-C stops an answer, Ctrl-D ends",
+        bundle.manifest().model,
+        session.capabilities().device,
         if template.is_some() { "chat" } else { "no chat template, every line is continued as text" },
     ));
-    let mut chat = chat::Chat::new(tokenizer, template, options.system.clone(), limits, &options.stop);
-    let (mut input, mut out) = (io::stdin().lock(), io::stdout().lock());
-    chat.run(model.session.as_mut(), sampler, interrupt, &mut input, &mut out, &mut io::stderr())?;
+    let mut chat = Chat::new(&tokenizer, template, options.system.clone(), limits, &options.stop);
+    chat.run(&mut Terminal {
+        session: session.as_mut(),
+        sampler,
+        interrupt,
+        input: &mut io::stdin().lock(),
+        out: &mut io::stdout().lock(),
+        notes: &mut io::stderr(),
+    })?;
     Ok(ExitCode::SUCCESS)
 }
 
 /// Before anything large is loaded: whether the bundle can take the prompt at all.
 fn check_prompt(options: &Options, bundle: &Bundle, prompt: &[u32]) -> Result<()> {
     let plan = &bundle.manifest().plan;
-    let context = options.ctx_size.map_or(plan.context, usize::from);
+    let context = options.ctx_size.unwrap_or(plan.context);
     if context > plan.context {
         bail!(Error::Context { asked: context, context: plan.context });
     }
@@ -179,18 +202,12 @@ fn check_prompt(options: &Options, bundle: &Bundle, prompt: &[u32]) -> Result<()
     Ok(check_append(&capabilities, 0, prompt)?)
 }
 
-fn open(options: &Options, start: Instant, bundle: Bundle) -> Result<Model> {
-    let weights = match &options.weights {
-        Some(file) if file.is_file() => Weights::open(std::slice::from_ref(file))?,
-        Some(folder) => Weights::in_folder(folder)?,
-        None => Weights::of_bundle(&bundle)?,
-    };
+fn open_session(options: &Options, bundle: &Bundle, weights: Weights) -> Result<Box<dyn Session>> {
     let unused = weights.check(&bundle.manifest().parameters)?;
     if !unused.is_empty() {
         note(&render::unused(&unused));
     }
-    let session = load(&bundle, weights, &options.load_options())?;
-    Ok(Model { bundle, session, load: start.elapsed() })
+    Ok(load(bundle, weights, &options.load_options())?)
 }
 
 /// Says something on stderr. That nobody hears it is no error.

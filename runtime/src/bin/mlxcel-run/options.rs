@@ -4,28 +4,34 @@ use std::{
     fs,
     hash::{BuildHasher as _, RandomState},
     io::{self, Read as _},
-    num::NonZeroUsize,
-    path::PathBuf,
+    path::{Path, PathBuf},
 };
 
-use anyhow::{Context as _, Result, bail};
+use anyhow::{Context as _, Result, anyhow, bail};
 use clap::Parser;
-use mlxcel_runtime::{DeviceSpec, LoadOptions, Options as Limits, Sampler, Sampling};
+use mlxcel_runtime::{DeviceSpec, Error, LoadOptions, Options as Limits, Sampler, Sampling};
+
+use crate::values::{number, stop_text, whole};
 
 /// The most tokens of one answer when -n does not say.
 pub(crate) const DEFAULT_TOKENS: usize = 128;
 
+/// What a value of an option of sampling would mean.
+const GREEDY: &str = "0 always takes the most likely token";
+const ALL_TOKENS_AT_0: &str = "0 draws from all tokens";
+const ALL_TOKENS_AT_1: &str = "1 draws from all tokens";
+
 /// Continues a text, or chats, with a bundle that mlxcel-compile made.
 ///
-/// The text goes to stdout as it is made, everything else to stderr. Without a prompt it is read from stdin; on a
-/// terminal that is a chat, line by line.
+/// The text goes to stdout as it is made, everything else to stderr; without a tokenizer token ids are written. Without
+/// -p, -f and --tokens the prompt is read from standard input; on a terminal that is a chat, line by line.
 #[derive(Debug, Parser)]
 #[command(name = "mlxcel-run", version)]
 pub(crate) struct Options {
     /// The bundle's folder.
     pub(crate) bundle: PathBuf,
 
-    /// The prompt.
+    /// The prompt: a text to continue, or with --chat a message.
     #[arg(short, long, value_name = "TEXT", group = "source", allow_hyphen_values = true)]
     prompt: Option<String>,
     /// Read the prompt from a file, without the newline at its end.
@@ -37,41 +43,52 @@ pub(crate) struct Options {
         value_name = "IDS",
         group = "source",
         value_delimiter = ',',
+        allow_hyphen_values = true,
+        value_parser = whole::<u32>(0..=u32::MAX.into(), "separate token ids by commas: 1,2,3"),
         conflicts_with_all = ["chat", "system"]
     )]
     tokens: Option<Vec<u32>>,
 
     /// At most so many tokens [default: 128; in a chat on the terminal as many as fit].
-    #[arg(short = 'n', long = "n-predict", value_name = "N", allow_negative_numbers = true)]
+    #[arg(short = 'n', long = "n-predict", value_name = "N", allow_negative_numbers = true, value_parser =
+        whole::<usize>(0..=u64::MAX, "a large number goes on until the text ends or the context is full"))]
     max_tokens: Option<usize>,
     /// The checkpoint's folder, or a safetensors file [default: the weights in the bundle].
+    ///
+    /// The folder's tokenizer.json, tokenizer_config.json, chat_template.jinja and generation_config.json are used where
+    /// the bundle carries none.
     #[arg(long, value_name = "FOLDER")]
     pub(crate) weights: Option<PathBuf>,
     /// Tokens of context [default: what the bundle was compiled for].
-    #[arg(short, long, value_name = "N")]
-    pub(crate) ctx_size: Option<NonZeroUsize>,
+    #[arg(short, long, value_name = "N", allow_negative_numbers = true, value_parser =
+        whole::<usize>(1..=u64::MAX, "leave it out for all of the context that the bundle was compiled for"))]
+    pub(crate) ctx_size: Option<usize>,
 
     /// Temperature; 0 always takes the most likely token [default: 0, or 1 with another option of sampling].
-    #[arg(long, value_name = "T", allow_negative_numbers = true)]
+    #[arg(long, value_name = "T", allow_negative_numbers = true, value_parser = number("0 or more", GREEDY))]
     temp: Option<f32>,
     /// Draw from the K most likely tokens; 0 is all.
-    #[arg(long, value_name = "K")]
+    #[arg(long, value_name = "K", allow_negative_numbers = true, value_parser =
+        whole::<usize>(0..=u64::MAX, ALL_TOKENS_AT_0))]
     top_k: Option<usize>,
     /// Draw from the most likely tokens that have this probability together; 1 is all.
-    #[arg(long, value_name = "P", allow_negative_numbers = true)]
+    #[arg(long, value_name = "P", allow_negative_numbers = true, value_parser =
+        number("above 0 and at most 1", ALL_TOKENS_AT_1))]
     top_p: Option<f32>,
     /// Draw from tokens with at least this share of the best one's probability; 0 is all.
-    #[arg(long, value_name = "P", allow_negative_numbers = true)]
+    #[arg(long, value_name = "P", allow_negative_numbers = true, value_parser =
+        number("0 to 1", ALL_TOKENS_AT_0))]
     min_p: Option<f32>,
     /// Where the random numbers start: the same seed gives the same text [default: another one each time].
-    #[arg(long, value_name = "SEED")]
+    #[arg(long, value_name = "SEED", allow_negative_numbers = true, value_parser =
+        whole::<u64>(0..=u64::MAX, "leave it out for another seed each time"))]
     seed: Option<u64>,
 
     /// Go on after the model says that the text ends.
     #[arg(long)]
     ignore_eos: bool,
     /// End before this text; may be given several times.
-    #[arg(long, value_name = "TEXT", allow_hyphen_values = true)]
+    #[arg(long, value_name = "TEXT", allow_hyphen_values = true, value_parser = stop_text)]
     pub(crate) stop: Vec<String>,
     /// The prompt is a message, written as the checkpoint's chat template says.
     #[arg(long)]
@@ -81,15 +98,20 @@ pub(crate) struct Options {
     pub(crate) system: Option<String>,
 
     /// What to run on: auto, local-task, local-sync, cuda or cuda:1, vulkan or vulkan:1.
+    ///
+    /// auto is the best that is here and that the bundle has a target for: CUDA, a GPU by Vulkan, the CPU. local-task is
+    /// the CPU with several threads, local-sync with one.
     #[arg(long, default_value_t)]
     device: DeviceSpec,
     /// Threads of local-task [default: one for each physical core].
-    #[arg(short, long, value_name = "THREADS")]
-    threads: Option<NonZeroUsize>,
+    #[arg(short, long, value_name = "THREADS", allow_negative_numbers = true, value_parser =
+        whole::<usize>(1..=u64::MAX, "leave it out for one thread for each physical core"))]
+    threads: Option<usize>,
 
     /// With --json: the K best ids of every token, with their log-probabilities.
-    #[arg(long, value_name = "K", requires = "json")]
-    logprobs: Option<NonZeroUsize>,
+    #[arg(long, value_name = "K", requires = "json", allow_negative_numbers = true, value_parser =
+        whole::<usize>(1..=u64::MAX, "leave it out to record none"))]
+    logprobs: Option<usize>,
     /// One JSON object at the end instead of text.
     #[arg(long)]
     pub(crate) json: bool,
@@ -110,16 +132,26 @@ impl Options {
         self.chat || self.system.is_some()
     }
 
+    /// The folder of --weights, which has the checkpoint's other files too.
+    pub(crate) fn checkpoint(&self) -> Option<&Path> {
+        self.weights.as_deref().filter(|path| !path.is_file())
+    }
+
     pub(crate) fn read_prompt(&self) -> Result<Prompt> {
         if let Some(tokens) = &self.tokens {
             return Ok(Prompt::Tokens(tokens.clone()));
         }
         if let Some(text) = &self.prompt {
-            return Ok(Prompt::Text(text.clone()));
+            return self.text_prompt(text.clone());
         }
         let (bytes, from) = match &self.file {
             Some(path) => {
-                let bytes = fs::read(path).with_context(|| format!("cannot read {}", path.display()))?;
+                let bytes = fs::read(path).with_context(|| {
+                    format!(
+                        "cannot read {}\nhint: -f names a file, -p gives the prompt itself",
+                        path.display()
+                    )
+                })?;
                 (bytes, path.display().to_string())
             }
             None if crate::is_interactive() && self.json => {
@@ -132,7 +164,18 @@ impl Options {
                 (bytes, "standard input".into())
             }
         };
-        text(bytes, &from).map(Prompt::Text)
+        self.text_prompt(text(bytes, &from)?)
+    }
+
+    /// A chat may open with a message that is empty; there is nothing to continue of an empty text.
+    fn text_prompt(&self, text: String) -> Result<Prompt> {
+        if text.is_empty() && !self.is_chat() {
+            bail!(
+                "the prompt is empty, expected a text\n\
+                 hint: give one with -p, -f or on standard input, or with --tokens the ids to begin with"
+            );
+        }
+        Ok(Prompt::Text(text))
     }
 
     /// `None` is greedy.
@@ -141,7 +184,7 @@ impl Options {
         let asked = top_k.is_some() || top_p.is_some() || min_p.is_some() || seed.is_some();
         let temperature = temp.unwrap_or(if asked { 1.0 } else { 0.0 });
         if !temperature.is_finite() || temperature < 0.0 {
-            bail!("--temp is {temperature}, expected 0 or more");
+            bail!("--temp is {temperature}, expected 0 or more\nhint: {GREEDY}");
         }
         let all = Sampling::default();
         let settings = Sampling {
@@ -153,8 +196,37 @@ impl Options {
             seed: seed.unwrap_or_else(|| RandomState::new().hash_one(0)),
         };
         // Settings that mean nothing are refused even where they would not be used.
-        let sampler = Sampler::new(settings)?;
+        let sampler = Sampler::new(settings).map_err(|error| match error {
+            Error::BadSampling { name: "top_p", value, expected } => {
+                anyhow!("--top-p is {value}, expected {expected}\nhint: {ALL_TOKENS_AT_1}")
+            }
+            Error::BadSampling { name: "min_p", value, expected } => {
+                anyhow!("--min-p is {value}, expected {expected}\nhint: {ALL_TOKENS_AT_0}")
+            }
+            other => other.into(),
+        })?;
         Ok((temperature > 0.0).then_some(sampler))
+    }
+
+    /// Warnings of options that change nothing.
+    pub(crate) fn without_effect(&self) -> Vec<String> {
+        let mut found = Vec::new();
+        if self.threads.is_some() && !matches!(self.device, DeviceSpec::Auto | DeviceSpec::LocalTask) {
+            found.push(format!("warning: --threads has no effect on {}: it is for local-task", self.device));
+        }
+        let given = [
+            ("--top-k", self.top_k.is_some()),
+            ("--top-p", self.top_p.is_some()),
+            ("--min-p", self.min_p.is_some()),
+            ("--seed", self.seed.is_some()),
+        ];
+        let given: Vec<&str> =
+            given.iter().filter(|(_, is_given)| *is_given).map(|(flag, _)| *flag).collect();
+        if self.temp == Some(0.0) && !given.is_empty() {
+            let (list, has) = (given.join(", "), if given.len() == 1 { "has" } else { "have" });
+            found.push(format!("warning: {list} {has} no effect: --temp {GREEDY}"));
+        }
+        found
     }
 
     /// How much to generate; `default` is for where -n does not say, `None` no limit.
@@ -162,16 +234,12 @@ impl Options {
         Limits {
             max_tokens: self.max_tokens.or(default).unwrap_or(usize::MAX),
             eos: if self.ignore_eos { vec![] } else { eos },
-            logprobs: self.logprobs.map_or(0, usize::from),
+            logprobs: self.logprobs.unwrap_or(0),
         }
     }
 
     pub(crate) fn load_options(&self) -> LoadOptions {
-        LoadOptions {
-            device: self.device,
-            threads: self.threads.map(usize::from),
-            context: self.ctx_size.map(usize::from),
-        }
+        LoadOptions { device: self.device, threads: self.threads, context: self.ctx_size }
     }
 }
 
@@ -179,7 +247,9 @@ impl Options {
 fn text(bytes: Vec<u8>, from: &str) -> Result<String> {
     let mut text = String::from_utf8(bytes).map_err(|error| {
         let at = error.utf8_error().valid_up_to();
-        anyhow::anyhow!("{from} has bytes that are not utf-8 at offset {at}, expected text")
+        anyhow!(
+            "{from} has bytes that are not utf-8 at offset {at}, expected text\nhint: convert it to utf-8"
+        )
     })?;
     if text.ends_with('\n') {
         text.pop();
@@ -200,7 +270,8 @@ mod tests {
 
     fn refused(arguments: &[&str]) -> String {
         let parsed = Options::try_parse_from(["mlxcel-run", "bundle"].iter().chain(arguments));
-        parsed.unwrap_err().to_string().lines().next().unwrap().to_string()
+        let message = parsed.unwrap_err().to_string();
+        message.split("\n\n").next().unwrap().to_string()
     }
 
     #[test]
@@ -213,7 +284,7 @@ mod tests {
         }
         assert_eq!(
             text(b"ab\xff".to_vec(), "standard input").unwrap_err().to_string(),
-            "standard input has bytes that are not utf-8 at offset 2, expected text"
+            "standard input has bytes that are not utf-8 at offset 2, expected text\nhint: convert it to utf-8"
         );
     }
 
@@ -227,9 +298,18 @@ mod tests {
         assert!(!is_greedy(&["--top-k", "3"]));
         assert!(!is_greedy(&["--temp", "0.7"]));
         let refused = |arguments: &[&str]| options(arguments).sampler().unwrap_err().to_string();
-        assert_eq!(refused(&["--temp", "-1"]), "--temp is -1, expected 0 or more");
-        assert_eq!(refused(&["--top-p", "2"]), "top_p is 2, expected above 0 and at most 1");
-        assert_eq!(refused(&["--temp", "0", "--min-p", "-0.5"]), "min_p is -0.5, expected 0 to 1");
+        assert_eq!(
+            refused(&["--temp", "-1"]),
+            "--temp is -1, expected 0 or more\nhint: 0 always takes the most likely token"
+        );
+        assert_eq!(
+            refused(&["--top-p", "2"]),
+            "--top-p is 2, expected above 0 and at most 1\nhint: 1 draws from all tokens"
+        );
+        assert_eq!(
+            refused(&["--temp", "0", "--min-p", "-0.5"]),
+            "--min-p is -0.5, expected 0 to 1\nhint: 0 draws from all tokens"
+        );
     }
 
     #[test]
@@ -240,18 +320,87 @@ mod tests {
         both(&["--tokens", "1", "--chat"]);
         assert_eq!(
             refused(&["--logprobs", "3"]),
-            "error: the following required arguments were not provided:"
+            "error: the following required arguments were not provided:\n  --json"
         );
     }
 
     #[test]
     fn values_that_are_none() {
-        insta::assert_snapshot!(refused(&["--tokens", "1,x"]), @"error: invalid value 'x' for '--tokens <IDS>': invalid digit found in string");
-        insta::assert_snapshot!(refused(&["--tokens", "4294967296"]), @"error: invalid value '4294967296' for '--tokens <IDS>': 4294967296 is not in 0..=4294967295");
-        insta::assert_snapshot!(refused(&["--device", "tpu"]), @"error: invalid value 'tpu' for '--device <DEVICE>': unknown device `tpu`, expected auto, local-task, local-sync, cuda[:index] or vulkan[:index]");
-        insta::assert_snapshot!(refused(&["-t", "0"]), @"error: invalid value '0' for '--threads <THREADS>': number would be zero for non-zero type");
-        insta::assert_snapshot!(refused(&["--ctx-size", "0"]), @"error: invalid value '0' for '--ctx-size <N>': number would be zero for non-zero type");
-        insta::assert_snapshot!(refused(&["-n", "-1"]), @"error: invalid value '-1' for '--n-predict <N>': invalid digit found in string");
+        let check = |arguments: &[&str], option: &str, expected: &str| {
+            let value = arguments[1];
+            assert_eq!(
+                refused(arguments),
+                format!("error: invalid value '{value}' for '{option}': expected {expected}")
+            );
+        };
+        let physical = "a whole number, 1 or more\nhint: leave it out for one thread for each physical core";
+        for value in ["0", "-1", "two"] {
+            check(&["-t", value], "--threads <THREADS>", physical);
+        }
+        check(
+            &["--ctx-size", "0"],
+            "--ctx-size <N>",
+            "a whole number, 1 or more\nhint: leave it out for all of the context that the bundle was compiled for",
+        );
+        check(
+            &["--logprobs", "0"],
+            "--logprobs <K>",
+            "a whole number, 1 or more\nhint: leave it out to record none",
+        );
+        check(
+            &["-n", "-1"],
+            "--n-predict <N>",
+            "a whole number, 0 or more\nhint: a large number goes on until the text ends or the context is full",
+        );
+        check(
+            &["--seed", "-1"],
+            "--seed <SEED>",
+            "a whole number, 0 or more\nhint: leave it out for another seed each time",
+        );
+        check(&["--top-k", "-1"], "--top-k <K>", "a whole number, 0 or more\nhint: 0 draws from all tokens");
+        check(
+            &["--temp", "hot"],
+            "--temp <T>",
+            "a number, 0 or more\nhint: 0 always takes the most likely token",
+        );
+        check(
+            &["--top-p", ""],
+            "--top-p <P>",
+            "a number, above 0 and at most 1\nhint: 1 draws from all tokens",
+        );
+        check(
+            &["--stop", ""],
+            "--stop <TEXT>",
+            "a text of at least one character\nhint: leave it out to stop at no text",
+        );
+        let ids = "a whole number from 0 to 4294967295\nhint: separate token ids by commas: 1,2,3";
+        for value in ["x", "-1", "4294967296", "1 2"] {
+            check(&["--tokens", value], "--tokens <IDS>", ids);
+        }
+        assert_eq!(
+            refused(&["--tokens", "1,,2"]),
+            format!("error: invalid value '' for '--tokens <IDS>': expected {ids}")
+        );
+        assert_eq!(
+            refused(&["--device", "tpu"]),
+            "error: invalid value 'tpu' for '--device <DEVICE>': unknown device `tpu`, expected auto, local-task, \
+             local-sync, cuda[:index] or vulkan[:index]"
+        );
+    }
+
+    #[test]
+    fn options_without_effect() {
+        let warnings = |arguments: &[&str]| options(arguments).without_effect();
+        assert_eq!(
+            warnings(&["-t", "2", "--device", "cuda:1", "--temp", "0", "--min-p", "0.1"]),
+            [
+                "warning: --threads has no effect on cuda:1: it is for local-task",
+                "warning: --min-p has no effect: --temp 0 always takes the most likely token"
+            ]
+        );
+        assert!(warnings(&["-t", "2"]).is_empty());
+        assert!(warnings(&["-t", "2", "--device", "local-task", "--temp", "0"]).is_empty());
+        assert!(warnings(&["--temp", "0.1", "--seed", "1", "--top-k", "3"]).is_empty());
     }
 
     #[test]

@@ -2,7 +2,8 @@
 
 use std::{path::Path, time::Duration};
 
-use mlxcel_runtime::{Generation, Timings};
+use mlxcel_artifacts::report;
+use mlxcel_runtime::{Error, Generation, Timings};
 use serde_json::{Value, json};
 
 /// What an answer does not know of itself.
@@ -52,6 +53,55 @@ pub(crate) fn timing(device: &str, load: Duration, generation: &Generation) -> S
         rate(timings.prefill_tok_s()),
         tokens.len(),
         rate(timings.decode_tok_s()),
+    )
+}
+
+/// The remedy for a path that holds no bundle.
+pub(crate) fn how_to_get_a_bundle(path: &Path) -> String {
+    if path.join("config.json").is_file() {
+        return format!("this is a checkpoint: compile it with mlxcel-compile --model {}", path.display());
+    }
+    "name the folder that mlxcel-compile printed as its last line".into()
+}
+
+/// A warning that an answer has no text, because of a tokenizer that cannot be used.
+pub(crate) fn ids_instead(error: &Error) -> String {
+    let report = report(error);
+    // The remedies are for those who need text.
+    let reason = report.lines().next().unwrap_or_default().trim_start_matches("error: ");
+    format!("warning: {reason}: the answer is written as token ids")
+}
+
+/// A refusal of a message that a chat has no room for.
+pub(crate) fn no_room(tokens: usize, context: usize, has_history: bool) -> String {
+    if has_history {
+        return format!(
+            "error: the chat has {tokens} tokens with this message, expected at most {context}: the context is full\n\
+             hint: /clear forgets what was said before and answers this message"
+        );
+    }
+    format!(
+        "error: this message has {tokens} tokens, expected at most {context}: the context\n\
+         hint: shorten it, {LARGER_CONTEXT}"
+    )
+}
+
+/// A warning that an answer would have gone on.
+pub(crate) fn cut_short(context: usize, hint: &str) -> String {
+    format!("warning: the context of {context} tokens is full, and the answer ends here\nhint: {hint}")
+}
+
+/// What helps in a chat.
+pub(crate) const CLEAR: &str = "/clear starts the chat anew";
+/// What helps everywhere.
+pub(crate) const LARGER_CONTEXT: &str =
+    "raise --ctx-size if it was given, or compile the bundle again with a larger --ctx";
+
+/// A refusal of a line that may be a misspelt command.
+pub(crate) fn unknown_command(name: &str) -> String {
+    format!(
+        "unknown command {name}, expected /clear, /help or /exit\n\
+         hint: a line that begins with a space goes to the model as it is"
     )
 }
 

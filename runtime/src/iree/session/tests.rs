@@ -3,7 +3,9 @@
 
 use std::{fmt::Write, fs, path::Path};
 
-use mlxcel_artifacts::{BundleWriter, Compiler, Digest, FORMAT, Plan, TargetArtifact, signature::Parameter};
+use mlxcel_artifacts::{
+    BundleWriter, Compiler, Digest, Driver, FORMAT, Manifest, Plan, TargetArtifact, signature::Parameter,
+};
 use safetensors::Dtype;
 use tempfile::TempDir;
 
@@ -196,7 +198,7 @@ fn a_bundle_that_cannot_run_here() {
     assert!(refused("local-sync", &no_context, |_| ()).starts_with("error: context of 0 tokens"));
 
     let other = refused("local-sync", &options("vulkan"), |_| ());
-    assert!(other.contains("test: needs the driver local"), "{other}");
+    assert!(other.contains("found test (local), expected one of the driver vulkan"), "{other}");
     let other = refused("local-sync", &sync, |m| m.compiler.version = "3.12.0".into());
     assert!(other.contains("compiled by iree 3.12.0"), "{other}");
     let parameter = refused("local-sync", &sync, |m| m.parameters[0].shape = vec![65]);
@@ -234,7 +236,7 @@ fn a_device_that_is_not_there() {
             cuda.starts_with("error: cannot use the device cuda: unavailable: CUDA driver library"),
             "{cuda}"
         );
-        assert!(cuda.contains("\nhint: install NVIDIA's driver, or run on the cpu"), "{cuda}");
+        assert!(cuda.contains("\nhint: install NVIDIA's driver, or compile the bundle again"), "{cuda}");
     }
 }
 
@@ -243,6 +245,16 @@ fn the_device_is_named() {
     assert_eq!(open("local-sync").capabilities().device, "local-sync");
     assert_eq!(open("local-task").capabilities().device, "local-task, 2 threads");
     assert!(open("vulkan").capabilities().device.starts_with("vulkan"));
+}
+
+#[test]
+fn auto_takes_vulkan_where_there_is_nothing_else() {
+    let folder = TempDir::new().unwrap();
+    let (_folder, weights) = weights("bias", &bias(), 0);
+    let mut session =
+        IreeSession::load(&bundle(folder.path(), "vulkan", |_| ()), weights, &options("auto")).unwrap();
+    assert!(session.capabilities().device.starts_with("vulkan"), "{}", session.capabilities().device);
+    assert_eq!(session.prefill(&[1, 2]).unwrap(), answer(&[1, 2]));
 }
 
 #[test]

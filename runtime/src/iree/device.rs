@@ -1,0 +1,254 @@
+//! Which device a bundle runs on, with which of its targets.
+
+use mlxcel_artifacts::{Driver, Error as BundleError, Machine, Manifest, TargetArtifact, choose};
+
+use crate::{
+    device::DeviceSpec,
+    error::{Cause, Error},
+    ffi,
+};
+
+/// A device that was opened, and the target that runs on it.
+pub(super) struct Opened<'m, D> {
+    pub(super) target: &'m TargetArtifact,
+    pub(super) device: D,
+    pub(super) spec: DeviceSpec,
+    /// The device's own name, when it is certain which one it is.
+    pub(super) name: Option<String>,
+}
+
+/// The devices of a machine.
+pub(super) trait Devices {
+    type Device;
+
+    /// The names of a driver's devices, by index. The first question to a driver initialises it, which takes its time.
+    fn list(&self, driver: Driver) -> Result<Vec<String>, Cause>;
+
+    fn open(&self, spec: DeviceSpec) -> Result<Self::Device, Cause>;
+}
+
+/// The devices of this machine.
+pub(super) struct ThisMachine {
+    /// Of local-task.
+    pub(super) threads: Option<usize>,
+}
+
+impl Devices for ThisMachine {
+    type Device = ffi::Device;
+
+    fn list(&self, driver: Driver) -> Result<Vec<String>, Cause> {
+        Ok(ffi::devices(driver.name())?)
+    }
+
+    fn open(&self, spec: DeviceSpec) -> Result<ffi::Device, Cause> {
+        Ok(ffi::Device::create(spec.kind(), spec.index(), self.threads)?)
+    }
+}
+
+/// Opens the device asked for, or for [`DeviceSpec::Auto`] the best one that the bundle has a target for.
+pub(super) fn open<'m, D: Devices>(
+    devices: &D,
+    machine: &Machine,
+    manifest: &'m Manifest,
+    asked: DeviceSpec,
+) -> Result<Opened<'m, D::Device>, Error> {
+    match asked.driver() {
+        Some(driver) => open_named(devices, machine, manifest, asked, driver),
+        None => open_best(devices, machine, manifest),
+    }
+}
+
+fn open_named<'m, D: Devices>(
+    devices: &D,
+    machine: &Machine,
+    manifest: &'m Manifest,
+    spec: DeviceSpec,
+    driver: Driver,
+) -> Result<Opened<'m, D::Device>, Error> {
+    if manifest.targets.values().all(|target| target.driver != driver) {
+        let found = manifest.targets.iter().map(|(name, target)| format!("{name} ({})", target.driver));
+        return Err(Error::NoTargetFor {
+            device: spec.to_string(),
+            driver,
+            found: found.collect::<Vec<_>>().join(", "),
+        });
+    }
+    let target = match fitting(machine, manifest, driver)? {
+        Fit::Target(_, target) => target,
+        Fit::None(reasons) => {
+            return Err(Error::NoTarget { place: format!("on {spec}"), reasons, hint: RECOMPILE.into() });
+        }
+    };
+    let device = devices.open(spec).map_err(|source| {
+        let has_cpu = matches!(fitting(machine, manifest, Driver::Local), Ok(Fit::Target(..)));
+        let hint = device_hint(spec, driver, devices.list(driver), has_cpu);
+        Error::Device { device: spec.to_string(), hint, source }
+    })?;
+    let name = if driver == Driver::Local { None } else { name(devices, driver, spec) };
+    Ok(Opened { target, device, spec, name })
+}
+
+/// The device's own name.
+fn name<D: Devices>(devices: &D, driver: Driver, spec: DeviceSpec) -> Option<String> {
+    let mut names = devices.list(driver).ok()?;
+    match spec.index() {
+        Some(index) => names.into_iter().nth(index as usize),
+        None if names.len() == 1 => names.pop(),
+        None => None,
+    }
+}
+
+/// CUDA, then a GPU by Vulkan, then the CPU, and last a CPU that plays a Vulkan device.
+fn open_best<'m, D: Devices>(
+    devices: &D,
+    machine: &Machine,
+    manifest: &'m Manifest,
+) -> Result<Opened<'m, D::Device>, Error> {
+    let mut search = Search { devices, machine, manifest, reasons: vec![], remedies: vec![] };
+    let cuda = search.candidates(Driver::Cuda, DeviceSpec::Cuda)?;
+    if let Some(opened) = search.open_first(cuda) {
+        return Ok(opened);
+    }
+    let vulkan = search.candidates(Driver::Vulkan, DeviceSpec::Vulkan)?;
+    let (software, hardware): (Vec<_>, Vec<_>) =
+        vulkan.into_iter().partition(|candidate| is_software(&candidate.name));
+    if let Some(opened) = search.open_first(hardware) {
+        return Ok(opened);
+    }
+    match fitting(machine, manifest, Driver::Local)? {
+        // The CPU is there: that it does not open is an error, and no reason to look further.
+        Fit::Target(..) => {
+            return open_named(devices, machine, manifest, DeviceSpec::LocalTask, Driver::Local);
+        }
+        Fit::None(reasons) => search.reasons.extend(reasons),
+    }
+    if let Some(opened) = search.open_first(software) {
+        return Ok(opened);
+    }
+    let Search { reasons, mut remedies, .. } = search;
+    remedies.push(RECOMPILE);
+    Err(Error::NoTarget { place: "here".into(), reasons, hint: remedies.join(", or ") })
+}
+
+/// What always helps.
+const RECOMPILE: &str = "compile the bundle for this machine, e.g. with --target cpu";
+
+/// The search for the best device, and why others were not.
+struct Search<'a, 'm, D> {
+    devices: &'a D,
+    machine: &'a Machine,
+    manifest: &'m Manifest,
+    /// For a target its name and why it does not run.
+    reasons: Vec<(String, String)>,
+    remedies: Vec<&'static str>,
+}
+
+/// A device that may run a target.
+struct Candidate<'m> {
+    target_name: &'m str,
+    target: &'m TargetArtifact,
+    spec: DeviceSpec,
+    name: String,
+}
+
+impl<'m, D: Devices> Search<'_, 'm, D> {
+    /// The devices of a GPU's driver, if the bundle has a target for it.
+    fn candidates(
+        &mut self,
+        driver: Driver,
+        spec: fn(Option<u32>) -> DeviceSpec,
+    ) -> Result<Vec<Candidate<'m>>, Error> {
+        let (target_name, target) = match fitting(self.machine, self.manifest, driver)? {
+            Fit::Target(name, target) => (name, target),
+            Fit::None(reasons) => {
+                self.reasons.extend(reasons);
+                return Ok(vec![]);
+            }
+        };
+        let names = match self.devices.list(driver) {
+            Ok(names) if !names.is_empty() => names,
+            other => {
+                let reason = other.err().map_or_else(|| NO_DEVICE.into(), |error| error.to_string());
+                self.reasons.push((target_name.into(), reason));
+                self.remedies.extend(install(driver));
+                return Ok(vec![]);
+            }
+        };
+        // An index where there is a choice.
+        let is_one = names.len() == 1;
+        let candidate = |(i, name)| {
+            let spec = spec((!is_one).then_some(i));
+            Candidate { target_name, target, spec, name }
+        };
+        Ok((0..).zip(names).map(candidate).collect())
+    }
+
+    fn open_first(
+        &mut self,
+        candidates: impl IntoIterator<Item = Candidate<'m>>,
+    ) -> Option<Opened<'m, D::Device>> {
+        for Candidate { target_name, target, spec, name } in candidates {
+            match self.devices.open(spec) {
+                Ok(device) => return Some(Opened { target, device, spec, name: Some(name) }),
+                Err(error) => self.reasons.push((target_name.into(), format!("cannot use {spec}: {error}"))),
+            }
+        }
+        None
+    }
+}
+
+/// The best of a driver's targets for a machine.
+enum Fit<'m> {
+    Target(&'m str, &'m TargetArtifact),
+    /// For each of the driver's targets its name and why it does not fit.
+    None(Vec<(String, String)>),
+}
+
+fn fitting<'m>(machine: &Machine, manifest: &'m Manifest, driver: Driver) -> Result<Fit<'m>, Error> {
+    match choose(manifest, machine, &[driver]) {
+        Ok((name, target)) => Ok(Fit::Target(name, target)),
+        Err(BundleError::NoTarget { mut reasons, .. }) => {
+            reasons.retain(|(name, _)| manifest.targets.get(name).is_some_and(|t| t.driver == driver));
+            Ok(Fit::None(reasons))
+        }
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// Whether a Vulkan device of this name is the CPU: Mesa's lavapipe, SwiftShader, WARP.
+fn is_software(name: &str) -> bool {
+    ["llvmpipe", "SwiftShader", "Microsoft Basic Render Driver"].iter().any(|known| name.contains(known))
+}
+
+const NO_DEVICE: &str = "the driver finds no device";
+
+/// How to get a driver; `None` for the CPU, which needs none.
+fn install(driver: Driver) -> Option<&'static str> {
+    match driver {
+        Driver::Local => None,
+        Driver::Cuda => Some("install NVIDIA's driver"),
+        Driver::Vulkan => Some("install a Vulkan driver"),
+    }
+}
+
+/// What to do when the device asked for cannot be opened.
+fn device_hint(spec: DeviceSpec, driver: Driver, names: Result<Vec<String>, Cause>, has_cpu: bool) -> String {
+    // A CPU is asked for nothing but its threads.
+    let Some(install) = install(driver) else { return "run with fewer --threads".into() };
+    let other = if has_cpu {
+        "run on the cpu with --device local-task"
+    } else {
+        "compile the bundle again with --target cpu"
+    };
+    match names {
+        Err(_) => format!("{install}, or {other}"),
+        Ok(names) if names.is_empty() => format!("{NO_DEVICE}: {other}"),
+        Ok(names) => {
+            let named = names.iter().enumerate().map(|(i, name)| format!("{}:{i} ({name})", spec.kind()));
+            format!("there is {}", named.collect::<Vec<_>>().join(", "))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

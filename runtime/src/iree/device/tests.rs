@@ -1,0 +1,255 @@
+//! The choice of a device, on machines that are made up.
+
+use std::{
+    cell::RefCell,
+    collections::{BTreeMap, BTreeSet},
+};
+
+use mlxcel_artifacts::{
+    Blob, Compiler, Digest, FORMAT, IREE_VERSION, Plan, report,
+    signature::{Entry, Role},
+};
+
+use super::*;
+
+const LLVMPIPE: &str = "llvmpipe (LLVM 15.0.6, 256 bits)";
+
+/// A machine with these devices; a driver that is not among them is not installed.
+#[derive(Default)]
+struct Fake {
+    names: BTreeMap<Driver, Vec<&'static str>>,
+    /// Devices that do not open.
+    broken: Vec<&'static str>,
+    asked: RefCell<Vec<Driver>>,
+}
+
+impl Devices for Fake {
+    type Device = ();
+
+    fn list(&self, driver: Driver) -> Result<Vec<String>, Cause> {
+        self.asked.borrow_mut().push(driver);
+        let names = self.names.get(&driver).ok_or_else(|| format!("lib{driver}.so not found"))?;
+        Ok(names.iter().map(ToString::to_string).collect())
+    }
+
+    fn open(&self, spec: DeviceSpec) -> Result<(), Cause> {
+        if self.broken.contains(&spec.to_string().as_str()) {
+            return Err("it is broken".into());
+        }
+        let Some(driver) = spec.driver().filter(|&driver| driver != Driver::Local) else { return Ok(()) };
+        let names = self.names.get(&driver).ok_or_else(|| format!("lib{driver}.so not found"))?;
+        let index = spec.index().unwrap_or(0) as usize;
+        names.get(index).map(|_| ()).ok_or_else(|| "out of range".into())
+    }
+}
+
+fn fake(devices: &[(Driver, &[&'static str])]) -> Fake {
+    Fake {
+        names: devices.iter().map(|&(driver, names)| (driver, names.to_vec())).collect(),
+        ..Fake::default()
+    }
+}
+
+fn machine() -> Machine {
+    Machine { arch: "x86_64".into(), cpu_features: BTreeSet::from(["avx2".into()]) }
+}
+
+/// A bundle with targets of these names: `cpu`, `cpu-v4` that does not run here, `cuda` and `vulkan`.
+fn manifest(targets: &[&str]) -> Manifest {
+    let target = |name: &str| TargetArtifact {
+        driver: match name {
+            "cuda" => Driver::Cuda,
+            "vulkan" => Driver::Vulkan,
+            _ => Driver::Local,
+        },
+        arch: if name.starts_with("cpu") { "x86_64".into() } else { String::new() },
+        cpu_features: if name == "cpu-v4" { vec!["avx2".into(), "avx512f".into()] } else { vec![] },
+        flags: vec![],
+        build_key: Digest::of(b"key"),
+        vmfb: Blob { digest: Digest::of(b"vmfb"), size: 4 },
+    };
+    Manifest {
+        format: FORMAT,
+        model: "tiny".into(),
+        family: "llama".into(),
+        plan: Plan { precision: "f32".into(), batch: 1, context: 16, vocab: 8 },
+        compiler: Compiler { version: IREE_VERSION.into(), digest: Digest::of(b"compiler") },
+        targets: targets.iter().map(|&name| (name.into(), target(name))).collect(),
+        files: BTreeMap::new(),
+        weights: BTreeMap::new(),
+        entries: vec![Entry::new(Role::Prefill { tokens: 4 }, 1, 8)],
+        parameters: vec![],
+    }
+}
+
+/// The device that is opened, with its name.
+fn opened(devices: &Fake, targets: &[&str], asked: &str) -> String {
+    let manifest = manifest(targets);
+    let opened = open(devices, &machine(), &manifest, asked.parse().unwrap()).unwrap();
+    assert_eq!(Some(opened.target.driver), opened.spec.driver());
+    opened.name.map_or_else(|| opened.spec.to_string(), |name| format!("{} {name}", opened.spec))
+}
+
+fn refused(devices: &Fake, targets: &[&str], asked: &str) -> String {
+    let manifest = manifest(targets);
+    let error = open(devices, &machine(), &manifest, asked.parse().unwrap()).err().unwrap();
+    report(&error)
+}
+
+#[test]
+fn auto_takes_the_best_device_that_is_there() {
+    let all = ["cpu", "cuda", "vulkan"];
+    let nothing = Fake::default();
+    assert_eq!(opened(&nothing, &all, "auto"), "local-task");
+    let cuda = fake(&[(Driver::Cuda, &["H200"]), (Driver::Vulkan, &["H200"])]);
+    assert_eq!(opened(&cuda, &all, "auto"), "cuda H200");
+    assert_eq!(*cuda.asked.borrow(), [Driver::Cuda], "no driver is initialised that is not needed");
+    assert_eq!(opened(&cuda, &["cpu", "vulkan"], "auto"), "vulkan H200");
+    assert_eq!(opened(&cuda, &["cpu"], "auto"), "local-task");
+    let gpu = fake(&[(Driver::Vulkan, &["RADV NAVI31"])]);
+    assert_eq!(opened(&gpu, &all, "auto"), "vulkan RADV NAVI31");
+    // A driver without a device.
+    let no_device = fake(&[(Driver::Cuda, &[]), (Driver::Vulkan, &[])]);
+    assert_eq!(opened(&no_device, &all, "auto"), "local-task");
+}
+
+#[test]
+fn auto_asks_only_drivers_that_the_bundle_has_targets_for() {
+    let machine = fake(&[(Driver::Cuda, &["H200"]), (Driver::Vulkan, &["H200"])]);
+    opened(&machine, &["cpu"], "auto");
+    assert_eq!(*machine.asked.borrow(), []);
+}
+
+#[test]
+fn auto_prefers_the_cpu_to_a_vulkan_device_that_is_the_cpu() {
+    for software in
+        [LLVMPIPE, "SwiftShader Device (LLVM 10.0.0)", "Microsoft Direct3D12 (Microsoft Basic Render Driver)"]
+    {
+        let machine = fake(&[(Driver::Vulkan, &[software])]);
+        assert_eq!(opened(&machine, &["cpu", "vulkan"], "auto"), "local-task");
+        assert_eq!(opened(&machine, &["vulkan"], "auto"), format!("vulkan {software}"));
+        assert_eq!(opened(&machine, &["cpu-v4", "vulkan"], "auto"), format!("vulkan {software}"));
+    }
+    // The GPU beside it is named by its index.
+    let both = fake(&[(Driver::Vulkan, &[LLVMPIPE, "Intel Arc"])]);
+    assert_eq!(opened(&both, &["cpu", "vulkan"], "auto"), "vulkan:1 Intel Arc");
+}
+
+#[test]
+fn auto_goes_on_after_a_device_that_does_not_open() {
+    let names: &[_] = &["RTX 3090", "RTX 3060"];
+    let mut machine = fake(&[(Driver::Cuda, names), (Driver::Vulkan, &["RTX 3090"])]);
+    machine.broken = vec!["cuda:0"];
+    assert_eq!(opened(&machine, &["cpu", "cuda"], "auto"), "cuda:1 RTX 3060");
+    machine.broken = vec!["cuda:0", "cuda:1", "vulkan"];
+    assert_eq!(opened(&machine, &["cpu", "cuda", "vulkan"], "auto"), "local-task");
+    assert_eq!(
+        refused(&machine, &["cuda", "vulkan"], "auto"),
+        "error: no target of this bundle runs here\n  \
+           cuda: cannot use cuda:0: it is broken\n  \
+           cuda: cannot use cuda:1: it is broken\n  \
+           vulkan: cannot use vulkan: it is broken\n\
+         hint: compile the bundle for this machine, e.g. with --target cpu"
+    );
+}
+
+#[test]
+fn auto_says_of_every_target_why_it_does_not_run() {
+    assert_eq!(
+        refused(&Fake::default(), &["cuda"], "auto"),
+        "error: no target of this bundle runs here\n  \
+           cuda: libcuda.so not found\n\
+         hint: install NVIDIA's driver, or compile the bundle for this machine, e.g. with --target cpu"
+    );
+    let no_device = fake(&[(Driver::Vulkan, &[])]);
+    assert_eq!(
+        refused(&no_device, &["cuda", "vulkan", "cpu-v4"], "auto"),
+        "error: no target of this bundle runs here\n  \
+           cuda: libcuda.so not found\n  \
+           vulkan: the driver finds no device\n  \
+           cpu-v4: this cpu lacks avx512f (needed: avx2, avx512f)\n\
+         hint: install NVIDIA's driver, or install a Vulkan driver, or compile the bundle for this machine, e.g. with \
+         --target cpu"
+    );
+}
+
+#[test]
+fn a_device_that_is_named_is_the_one() {
+    let machine = fake(&[(Driver::Cuda, &["A", "B"]), (Driver::Vulkan, &[LLVMPIPE])]);
+    let all = ["cpu", "cuda", "vulkan"];
+    assert_eq!(opened(&machine, &all, "local-task"), "local-task");
+    assert_eq!(opened(&machine, &all, "local-sync"), "local-sync");
+    assert_eq!(opened(&machine, &all, "vulkan"), format!("vulkan {LLVMPIPE}"));
+    assert_eq!(opened(&machine, &all, "cuda:1"), "cuda:1 B");
+    assert_eq!(opened(&machine, &all, "cuda"), "cuda", "which one it is, the driver decides");
+}
+
+#[test]
+fn a_device_that_the_bundle_is_not_for() {
+    let nothing = Fake::default();
+    assert_eq!(
+        refused(&nothing, &["cpu"], "cuda:1"),
+        "error: no target of this bundle is for the device cuda:1: found cpu (local), expected one of the driver cuda\n\
+         hint: leave out --device, or compile the bundle again with --target cuda"
+    );
+    assert_eq!(
+        refused(&nothing, &["cuda", "vulkan"], "local-sync"),
+        "error: no target of this bundle is for the device local-sync: found cuda (cuda), vulkan (vulkan), expected one \
+         of the driver local\n\
+         hint: leave out --device, or compile the bundle again with --target cpu"
+    );
+    assert_eq!(
+        refused(&nothing, &["cpu-v4", "cuda"], "local-task"),
+        "error: no target of this bundle runs on local-task\n  \
+           cpu-v4: this cpu lacks avx512f (needed: avx2, avx512f)\n\
+         hint: compile the bundle for this machine, e.g. with --target cpu"
+    );
+}
+
+#[test]
+fn a_named_device_that_does_not_open() {
+    let nothing = Fake::default();
+    assert_eq!(
+        refused(&nothing, &["cpu", "cuda"], "cuda"),
+        "error: cannot use the device cuda: libcuda.so not found\n\
+         hint: install NVIDIA's driver, or run on the cpu with --device local-task"
+    );
+    assert_eq!(
+        refused(&nothing, &["cpu-v4", "vulkan"], "vulkan"),
+        "error: cannot use the device vulkan: libvulkan.so not found\n\
+         hint: install a Vulkan driver, or compile the bundle again with --target cpu"
+    );
+    let two = fake(&[(Driver::Cuda, &["A", "B"])]);
+    assert_eq!(
+        refused(&two, &["cuda"], "cuda:2"),
+        "error: cannot use the device cuda:2: out of range\nhint: there is cuda:0 (A), cuda:1 (B)"
+    );
+    let none = fake(&[(Driver::Vulkan, &[])]);
+    assert_eq!(
+        refused(&none, &["cpu", "vulkan"], "vulkan"),
+        "error: cannot use the device vulkan: out of range\n\
+         hint: the driver finds no device: run on the cpu with --device local-task"
+    );
+}
+
+#[test]
+fn a_cpu_that_does_not_open() {
+    let mut machine = fake(&[(Driver::Vulkan, &[LLVMPIPE])]);
+    machine.broken = vec!["local-task"];
+    for asked in ["auto", "local-task"] {
+        assert_eq!(
+            refused(&machine, &["cpu", "vulkan"], asked),
+            "error: cannot use the device local-task: it is broken\nhint: run with fewer --threads"
+        );
+    }
+}
+
+#[test]
+fn another_iree_is_what_is_wrong() {
+    let mut old = manifest(&["cpu"]);
+    old.compiler.version = "3.12.0".into();
+    for asked in [DeviceSpec::Auto, DeviceSpec::LocalTask] {
+        let error = open(&Fake::default(), &machine(), &old, asked).err().unwrap();
+        assert!(report(&error).starts_with("error: bundle was compiled by iree 3.12.0"));
+    }
+}
