@@ -92,7 +92,8 @@ pub(crate) fn blob_path(path: &Path, digest: Digest) -> PathBuf {
 }
 
 fn read_manifest(bundle: &Path) -> Result<Manifest, Error> {
-    let not = |reason| Error::NotABundle { path: bundle.to_path_buf(), reason };
+    let checkpoint = bundle.join("config.json").is_file();
+    let not = |reason| Error::NotABundle { path: bundle.to_path_buf(), reason, checkpoint };
     match fs::metadata(bundle) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Err(not("nothing is there")),
         Err(error) => return Err(Error::read(bundle)(error)),
@@ -168,9 +169,11 @@ mod tests {
             message(at),
             format!(
                 "{shown} is not a bundle: it has no manifest.toml\n\
-                 hint: a bundle is the folder that mlxcel-compile writes, with manifest.toml and blobs/ in it"
+                 hint: name the folder that mlxcel-compile printed as its last line"
             )
         );
+        fs::write(at.join("config.json"), "{}").unwrap();
+        assert!(message(at).ends_with(&format!("compile it with mlxcel-compile --model {shown}")));
         assert!(
             message(&at.join("x")).starts_with(&format!("{shown}/x is not a bundle: nothing is there\n"))
         );

@@ -1,6 +1,9 @@
 //! What can go wrong with a bundle. A message is one line, then `hint:` lines where there is a remedy.
 
-use std::{error, io, path::PathBuf};
+use std::{
+    error, io,
+    path::{Path, PathBuf},
+};
 
 use crate::{Driver, digest::Digest};
 
@@ -9,16 +12,14 @@ use crate::{Driver, digest::Digest};
 #[non_exhaustive]
 pub enum Error {
     /// The path does not hold a bundle.
-    #[error(
-        "{} is not a bundle: {reason}\n\
-         hint: a bundle is the folder that mlxcel-compile writes, with manifest.toml and blobs/ in it",
-        path.display()
-    )]
+    #[error("{} is not a bundle: {reason}\nhint: {}", path.display(), how_to_get_a_bundle(path, *checkpoint))]
     NotABundle {
         /// The path given.
         path: PathBuf,
         /// What was found there instead.
         reason: &'static str,
+        /// Whether it is a checkpoint's folder.
+        checkpoint: bool,
     },
 
     /// The bundle is of a format that this program does not know.
@@ -194,6 +195,13 @@ pub enum Error {
         /// The system's answer.
         source: io::Error,
     },
+}
+
+fn how_to_get_a_bundle(path: &Path, checkpoint: bool) -> String {
+    if checkpoint {
+        return format!("this is a checkpoint: compile it with mlxcel-compile --model {}", path.display());
+    }
+    "name the folder that mlxcel-compile printed as its last line".into()
 }
 
 /// The remedy for every kind of damage.

@@ -160,7 +160,7 @@ fn verify() {
     insta::assert_snapshot!(shown(&["verify", "c"], folder.path()), @"
     exit 1
     error: c is not a bundle: nothing is there
-    hint: a bundle is the folder that mlxcel-compile writes, with manifest.toml and blobs/ in it
+    hint: name the folder that mlxcel-compile printed as its last line
     ");
 }
 

@@ -9,14 +9,13 @@ mod values;
 
 use std::{
     io::{self, IsTerminal as _, Write as _},
-    path::Path,
     process::ExitCode,
     time::Instant,
 };
 
-use anyhow::{Context as _, Result, anyhow, bail};
+use anyhow::{Context as _, Result, bail};
 use clap::Parser as _;
-use mlxcel_artifacts::{Bundle, Error as BundleError, report};
+use mlxcel_artifacts::{Bundle, report};
 use mlxcel_runtime::{
     Capabilities, ChatTemplate, CheckpointFiles, Error, Message, Sampler, Session, StopReason, Tokenizer,
     Weights, check_append, eos_ids, load,
@@ -61,7 +60,7 @@ fn run(options: &Options) -> Result<ExitCode> {
     let sampler = options.sampler()?;
     options.without_effect().iter().for_each(|warning| note(warning));
     let prompt = options.read_prompt()?;
-    let bundle = open_bundle(&options.bundle)?;
+    let bundle = Bundle::open(&options.bundle)?;
     // Mapped, and no more: what is wrong with the folder is said before what is missing in it.
     let weights = open_weights(options, &bundle)?;
     let files = CheckpointFiles::new(&bundle, options.checkpoint());
@@ -78,13 +77,6 @@ fn run(options: &Options) -> Result<ExitCode> {
             once(run, tokenizer.as_ref(), &tokens)
         }
     }
-}
-
-fn open_bundle(path: &Path) -> Result<Bundle> {
-    Bundle::open(path).map_err(|error| match error {
-        BundleError::NotABundle { .. } => anyhow!("{error}\nhint: {}", render::how_to_get_a_bundle(path)),
-        other => other.into(),
-    })
 }
 
 fn open_weights(options: &Options, bundle: &Bundle) -> Result<Weights> {

@@ -56,14 +56,6 @@ pub(crate) fn timing(device: &str, load: Duration, generation: &Generation) -> S
     )
 }
 
-/// The remedy for a path that holds no bundle.
-pub(crate) fn how_to_get_a_bundle(path: &Path) -> String {
-    if path.join("config.json").is_file() {
-        return format!("this is a checkpoint: compile it with mlxcel-compile --model {}", path.display());
-    }
-    "name the folder that mlxcel-compile printed as its last line".into()
-}
-
 /// A warning that an answer has no text, because of a tokenizer that cannot be used.
 pub(crate) fn ids_instead(error: &Error) -> String {
     let report = report(error);
