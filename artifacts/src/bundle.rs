@@ -10,7 +10,7 @@ use std::{
 use crate::{
     digest::Digest,
     error::Error,
-    manifest::{Blob, Manifest},
+    manifest::{Blob, Manifest, TargetArtifact},
 };
 
 /// The manifest's file name.
@@ -68,6 +68,13 @@ impl Bundle {
     /// The checkpoint's safetensors files, by name: none when the bundle carries no weights.
     pub fn weights(&self) -> impl Iterator<Item = (&str, PathBuf)> {
         self.manifest.weights.iter().map(|(name, blob)| (name.as_str(), self.blob_path(blob)))
+    }
+
+    /// Whether it carries packed weights, for one target at least.
+    #[must_use]
+    pub fn is_packed(&self) -> bool {
+        let packed = |target: &TargetArtifact| target.packing.as_ref().is_some_and(|p| p.weights.is_some());
+        self.manifest.targets.values().any(packed)
     }
 
     /// A bundle that was just written, byte by byte, from this manifest.

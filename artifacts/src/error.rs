@@ -146,6 +146,13 @@ pub enum Error {
         path: PathBuf,
     },
 
+    /// A target reads the checkpoint's tensors as they are, or there is no such target.
+    #[error("target {target} has nothing to pack: it reads the weights as they are")]
+    NothingToPack {
+        /// The target.
+        target: String,
+    },
+
     /// The path for a bundle has no last component to give the folder.
     #[error("`{}` does not name a folder to write", .0.display())]
     NoName(PathBuf),

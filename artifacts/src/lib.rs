@@ -22,10 +22,12 @@ mod cancel;
 mod copy;
 mod digest;
 mod error;
+mod extend;
 mod machine;
 mod manifest;
 pub mod signature;
 mod store;
+mod tensors;
 mod validate;
 mod writer;
 
@@ -34,8 +36,9 @@ pub use cancel::{Cancel, Watched};
 pub use digest::{Digest, ParseDigestError};
 pub use error::{Error, report};
 pub use machine::{Driver, Machine, ParseDriverError, choose};
-pub use manifest::{Blob, Compiler, FORMAT, Manifest, Plan, TargetArtifact};
+pub use manifest::{Blob, Compiler, FORMAT, Manifest, Packing, Plan, TargetArtifact};
 pub use store::Store;
+pub use tensors::{ALIGNMENT, aligned_header, safetensors_prefix};
 pub use writer::BundleWriter;
 
 /// The IREE that this workspace is pinned to: the build side compiles with it, the run side runs it.

@@ -211,6 +211,7 @@ mod tests {
             flags: vec![],
             build_key: Digest::of(b"key"),
             vmfb: Blob { digest: Digest::of(b"vmfb"), size: 4 },
+            packing: None,
         }
     }
 

@@ -8,7 +8,7 @@ use crate::{
     Driver,
     digest::Digest,
     error::Error,
-    signature::{Entry, Parameter},
+    signature::{Entry, PackStep, Parameter},
     validate::validate,
 };
 
@@ -86,6 +86,24 @@ pub struct TargetArtifact {
     pub build_key: Digest,
     /// The vmfb.
     pub vmfb: Blob,
+    /// How the parameters that the vmfb reads are made from the checkpoint's; none where they are the same.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub packing: Option<Packing>,
+}
+
+/// How a target's own parameters are made from the checkpoint's, once, for every later start.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Packing {
+    /// Digest of everything that determines the vmfb.
+    pub build_key: Digest,
+    /// The module with the functions that the steps name, for the same device as the target's.
+    pub vmfb: Blob,
+    /// The results as a safetensors file, where the bundle carries them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub weights: Option<Blob>,
+    /// What to run; their results are the parameters of the target's vmfb.
+    pub steps: Vec<PackStep>,
 }
 
 /// A file under `blobs/`, named by its digest.
@@ -139,7 +157,14 @@ impl Manifest {
 
     /// Every blob with what it is for, `vmfb of target cpu`. Two names may share one blob.
     pub fn blobs(&self) -> impl Iterator<Item = (String, &Blob)> {
-        let targets = self.targets.iter().map(|(n, t)| (format!("vmfb of target {n}"), &t.vmfb));
+        let targets = self.targets.iter().flat_map(|(name, target)| {
+            let packing = target.packing.iter().flat_map(move |packing| {
+                let vmfb = (format!("packing vmfb of target {name}"), &packing.vmfb);
+                let weights = packing.weights.iter();
+                weights.map(move |blob| (format!("packed weights of target {name}"), blob)).chain([vmfb])
+            });
+            packing.chain([(format!("vmfb of target {name}"), &target.vmfb)])
+        });
         let files = self.files.iter().map(|(n, b)| (format!("file {n}"), b));
         let weights = self.weights.iter().map(|(n, b)| (format!("weights file {n}"), b));
         targets.chain(files).chain(weights)
@@ -169,6 +194,7 @@ pub(crate) mod tests {
             flags: vec!["--iree-hal-target-device=local".into(), "--iree-opt-level=O3".into()],
             build_key: Digest::of(b"key"),
             vmfb: blob(b"vmfb"),
+            packing: None,
         };
         Manifest {
             format: FORMAT,

@@ -105,11 +105,28 @@ pub struct Parameter {
     pub source: Option<Digest>,
 }
 
+/// A step in making a target's own parameters out of the checkpoint's.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct PackStep {
+    /// The function of the packing module that takes the sources and gives the results; none where the one result is the
+    /// one source as it is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub entry: Option<String>,
+    /// Names of the checkpoint's tensors.
+    pub sources: Vec<String>,
+    /// What the target's module then reads.
+    pub results: Vec<Parameter>,
+}
+
 /// The scope under which modules look their parameters up.
 pub const PARAMETER_SCOPE: &str = "model";
 
-/// The name of every module, the part before the dot in `model.prefill_128`.
+/// The name of every model's module, the part before the dot in `model.prefill_128`.
 pub const MODULE_NAME: &str = "model";
+
+/// The name of every packing module.
+pub const PACKING_MODULE_NAME: &str = "packing";
 
 impl Entry {
     /// The entry for `role` with `batch` rows and `vocab` logits a row.

@@ -11,8 +11,8 @@ use crate::{
     Driver,
     digest::Digest,
     error::Error,
-    manifest::{FORMAT, Manifest, Plan, TargetArtifact},
-    signature::{Argument, ArgumentKind, Entry, Outcome, OutcomeKind, Parameter, Role, type_text},
+    manifest::{FORMAT, Manifest, Packing, Plan, TargetArtifact},
+    signature::{Argument, ArgumentKind, Entry, Outcome, OutcomeKind, PackStep, Parameter, Role, type_text},
 };
 
 /// The longest name of a file, and of everything else that has a name.
@@ -45,7 +45,13 @@ pub(crate) fn validate(manifest: &Manifest) -> Check {
     }
     check_blobs(manifest)?;
     check_entries(plan, entries)?;
-    check_parameters(parameters)
+    check_parameters(parameters)?;
+    for (name, target) in targets {
+        if let Some(packing) = &target.packing {
+            check_packing(name, packing, parameters)?;
+        }
+    }
+    Ok(())
 }
 
 fn check_plan(plan: &Plan) -> Check {
@@ -62,7 +68,7 @@ fn check_plan(plan: &Plan) -> Check {
 }
 
 fn check_target(name: &str, target: &TargetArtifact) -> Check {
-    let TargetArtifact { driver, arch, cpu_features, flags, build_key: _, vmfb } = target;
+    let TargetArtifact { driver, arch, cpu_features, flags, build_key: _, vmfb, packing: _ } = target;
     if *driver == Driver::Local {
         text(format_args!("arch of target {name}"), arch)?;
     } else {
@@ -162,7 +168,7 @@ fn check_type(entry: &str, what: &dyn Display, found: Type<'_>, right: Type<'_>)
     ensure(bits.is_some(), || format!("{what} of entry {entry} is {shown}: its size overflows"))
 }
 
-fn check_parameters(parameters: &[Parameter]) -> Check {
+fn check_tensors(parameters: &[Parameter]) -> Check {
     let mut names = HashSet::new();
     let mut total = 0usize;
     for parameter in parameters {
@@ -176,6 +182,44 @@ fn check_parameters(parameters: &[Parameter]) -> Check {
             Error::Invalid(format!("{}: its size overflows or is not whole bytes", found()))
         })?;
     }
+    Ok(())
+}
+
+/// The steps' results are parameters, and what they are made from is the checkpoint's.
+fn check_packing(target: &str, packing: &Packing, parameters: &[Parameter]) -> Check {
+    let Packing { build_key: _, vmfb, weights: _, steps } = packing;
+    ensure(vmfb.size > 0, || format!("packing vmfb of target {target} has 0 bytes, expected more"))?;
+    let known: HashMap<&str, &Parameter> = parameters.iter().map(|p| (p.name.as_str(), p)).collect();
+    for PackStep { entry, sources, results } in steps {
+        for source in sources {
+            ensure(known.contains_key(source.as_str()), || {
+                let source = source.escape_default();
+                format!("packing of target {target} reads `{source}`, expected one of the parameters")
+            })?;
+        }
+        match (entry, sources.as_slice(), results.as_slice()) {
+            (Some(entry), _, [_, ..]) => text(format_args!("packing entry of target {target}"), entry)?,
+            (None, [source], [result]) => {
+                let found = known.get(source.as_str()).map(|p| (p.dtype, &p.shape));
+                ensure(found == Some((result.dtype, &result.shape)), || {
+                    format!("packing of target {target} keeps `{source}` in another type than it has")
+                })?;
+            }
+            (_, _, []) => {
+                return Err(Error::Invalid(format!("packing of target {target} has a step without results")));
+            }
+            (None, ..) => {
+                let problem = "a step that makes two tensors without a function, expected one";
+                return Err(Error::Invalid(format!("packing of target {target} has {problem}")));
+            }
+        }
+    }
+    let results: Vec<_> = steps.iter().flat_map(|step| &step.results).cloned().collect();
+    check_tensors(&results)
+}
+
+fn check_parameters(parameters: &[Parameter]) -> Check {
+    check_tensors(parameters)?;
     let with_source = parameters.iter().filter(|parameter| parameter.source.is_some()).count();
     ensure([0, parameters.len()].contains(&with_source), || {
         format!("{with_source} of {} parameters have a source, expected all or none", parameters.len())
@@ -348,6 +392,57 @@ mod tests {
         assert_eq!(
             refused(change),
             "logits of entry decode_64 is f32[2147483647,2147483647]: its size overflows"
+        );
+    }
+
+    #[test]
+    fn packing() {
+        let norm = manifest().parameters[0].clone();
+        let step = |entry: Option<&str>, sources: &[&str], results: Vec<Parameter>| PackStep {
+            entry: entry.map(Into::into),
+            sources: sources.iter().map(ToString::to_string).collect(),
+            results,
+        };
+        let with = |steps: Vec<PackStep>| {
+            refused(|m| {
+                let vmfb = m.targets["cpu"].vmfb;
+                let packing = Packing { build_key: Digest::of(b"packing"), vmfb, weights: None, steps };
+                m.targets.get_mut("cpu").unwrap().packing = Some(packing);
+            })
+        };
+        let name = norm.name.as_str();
+        let made = Parameter { name: "made".into(), ..norm.clone() };
+        assert_eq!(
+            with(vec![step(Some("panels_0"), &["w\u{1b}"], vec![made.clone()])]),
+            "packing of target cpu reads `w\\u{1b}`, expected one of the parameters"
+        );
+        assert_eq!(
+            with(vec![step(Some("panels_0"), &[name], vec![])]),
+            "packing of target cpu has a step without results"
+        );
+        assert_eq!(
+            with(vec![step(None, &[name], vec![made.clone(), norm.clone()])]),
+            "packing of target cpu has a step that makes two tensors without a function, expected one"
+        );
+        let wider = Parameter { shape: vec![9], ..made.clone() };
+        assert_eq!(
+            with(vec![step(None, &[name], vec![wider])]),
+            "packing of target cpu keeps `model.norm.weight` in another type than it has"
+        );
+        assert_eq!(
+            with(vec![step(None, &[name], vec![made.clone()]), step(Some("x"), &[name], vec![made.clone()])]),
+            "parameter `made` is listed twice"
+        );
+        let entry = with(vec![step(Some("a\nb"), &[name], vec![made])]);
+        assert!(entry.starts_with("packing entry of target cpu is `a\\nb`"), "{entry}");
+        assert_eq!(
+            refused(|m| {
+                let vmfb = Blob { digest: Digest::of(b"none"), size: 0 };
+                let packing =
+                    Packing { build_key: Digest::of(b"packing"), vmfb, weights: None, steps: vec![] };
+                m.targets.get_mut("cpu").unwrap().packing = Some(packing);
+            }),
+            "packing vmfb of target cpu has 0 bytes, expected more"
         );
     }
 

@@ -51,23 +51,11 @@ impl BundleWriter {
     /// # Errors
     /// When something that is no bundle lies at `out`, `out` is within a bundle, or the folder beside it cannot be made.
     pub fn create(out: &Path) -> Result<Self, Error> {
-        let name = out.file_name().ok_or_else(|| Error::NoName(out.to_path_buf()))?;
-        let parent = match out.parent() {
-            Some(parent) if parent != Path::new("") => parent.to_path_buf(),
-            _ => PathBuf::from("."),
-        };
+        let parent = parent(out)?;
         occupant(out)?;
         outside_bundles(out, &parent)?;
         fs::create_dir_all(&parent).map_err(Error::write(&parent))?;
-        let mut prefix = OsStr::new(".").to_os_string();
-        prefix.push(name);
-        prefix.push(".");
-        remove_left(&parent, &prefix);
-        let staging = tempfile::Builder::new().prefix(&prefix).tempdir_in(&parent);
-        let staging = staging.map_err(Error::write(out))?;
-        let lock = File::create(staging.path().join(LOCK)).map_err(Error::write(out))?;
-        // Not every file system has locks; without one, nothing is ever removed as left.
-        _ = lock.try_lock();
+        let (staging, lock) = staging(out)?;
         let writer = Self { out: out.to_path_buf(), parent, staging, _lock: lock, sizes: HashMap::new() };
         fs::create_dir_all(writer.bundle().join(BLOBS)).map_err(Error::write(out))?;
         Ok(writer)
@@ -195,6 +183,31 @@ impl BundleWriter {
     }
 }
 
+/// The folder that `out` lies in.
+fn parent(out: &Path) -> Result<PathBuf, Error> {
+    match (out.file_name(), out.parent()) {
+        (None, _) => Err(Error::NoName(out.to_path_buf())),
+        (_, Some(parent)) if parent != Path::new("") => Ok(parent.to_path_buf()),
+        _ => Ok(PathBuf::from(".")),
+    }
+}
+
+/// A folder beside the bundle `out`, and the lock that says that it is in use. Removes what killed writers of that bundle
+/// left.
+pub(crate) fn staging(out: &Path) -> Result<(TempDir, File), Error> {
+    let parent = parent(out)?;
+    let mut prefix = OsStr::new(".").to_os_string();
+    prefix.push(out.file_name().unwrap_or_default());
+    prefix.push(".");
+    remove_left(&parent, &prefix);
+    let staging = tempfile::Builder::new().prefix(&prefix).tempdir_in(&parent);
+    let staging = staging.map_err(Error::write(out))?;
+    let lock = File::create(staging.path().join(LOCK)).map_err(Error::write(out))?;
+    // Not every file system has locks; without one, nothing is ever removed as left.
+    _ = lock.try_lock();
+    Ok((staging, lock))
+}
+
 /// What a bundle may be put in the place of.
 enum Occupant {
     /// Nothing, or an empty folder.
@@ -286,7 +299,7 @@ fn raced(error: &io::Error) -> bool {
 }
 
 /// Brings a folder's entries to the disk.
-fn sync_folder(path: &Path) -> io::Result<()> {
+pub(crate) fn sync_folder(path: &Path) -> io::Result<()> {
     File::open(path)?.sync_all()
 }
 

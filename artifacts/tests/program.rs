@@ -24,6 +24,7 @@ fn bundle(out: &Path) -> Bundle {
         flags: vec!["--iree-hal-target-device=cuda".into(), "--iree-cuda-target=sm_80".into()],
         build_key: Digest::of(b"cuda"),
         vmfb,
+        packing: None,
     };
     let cpu = TargetArtifact {
         driver: Driver::Local,
@@ -32,6 +33,7 @@ fn bundle(out: &Path) -> Bundle {
         flags: vec!["--iree-opt-level=O3".into()],
         build_key: Digest::of(b"cpu"),
         vmfb: writer.add_bytes(&[4; 5_000]).unwrap(),
+        packing: None,
     };
     let parameter = |name: &str, dtype, shape: &[usize]| Parameter {
         name: name.into(),

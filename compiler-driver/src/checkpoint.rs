@@ -7,7 +7,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use mlxcel_artifacts::{Cancel, Digest};
+use mlxcel_artifacts::{Cancel, Digest, aligned_header};
 use mlxcel_models::ModelConfig;
 use safetensors::{
     Dtype,
@@ -221,21 +221,11 @@ impl TensorFile {
     }
 }
 
-/// What tensors on a device need their place in memory to be a multiple of, in bytes: else IREE copies them.
-const ALIGNMENT: usize = 64;
-
-/// A safetensors file up to its data: the header's length, and the header with spaces at its end that bring the data to a
-/// multiple of [`ALIGNMENT`].
-pub(crate) fn aligned_header(mut header: Vec<u8>) -> Vec<u8> {
-    header.resize((header.len() + 8).next_multiple_of(ALIGNMENT) - 8, b' ');
-    let mut file = (header.len() as u64).to_le_bytes().to_vec();
-    file.append(&mut header);
-    file
-}
-
 #[cfg(test)]
 mod tests {
     use safetensors::SafeTensors;
+
+    use mlxcel_artifacts::ALIGNMENT;
 
     use super::*;
 

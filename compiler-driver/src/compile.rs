@@ -12,7 +12,7 @@ use std::{
 
 use tempfile::TempDir;
 
-use crate::{Error, target::Resolved, toolchain::Toolchain};
+use crate::{Error, target::Resolved, toolchain::Toolchain, vmfbs::Unit};
 
 /// The input's name. The compiler writes the path it is given into the vmfb, so it is given this one, always the same,
 /// and started in the folder where the file lies.
@@ -43,10 +43,10 @@ impl Compiled {
     }
 }
 
-/// Compiles `mlir` for `target`; once `cancelled` says so, the compiler is stopped. When it fails, the folder with its input
+/// Compiles `unit` for `target`; once `cancelled` says so, the compiler is stopped. When it fails, the folder with its input
 /// and log stays.
 pub(crate) fn compile(
-    mlir: &str,
+    unit: &Unit<'_>,
     target: &Resolved,
     toolchain: &Toolchain,
     cancelled: &dyn Fn() -> bool,
@@ -56,7 +56,11 @@ pub(crate) fn compile(
         .tempdir()
         .map_err(Error::io("write", std::env::temp_dir()))?;
     let input = folder.path().join(INPUT);
-    fs::write(&input, mlir).map_err(Error::io("write", &input))?;
+    fs::write(&input, unit.mlir).map_err(Error::io("write", &input))?;
+    for object in unit.objects {
+        let path = folder.path().join(object.name);
+        fs::write(&path, object.bytes).map_err(Error::io("write", &path))?;
+    }
 
     let log_path = folder.path().join(LOG);
     let log = File::create(&log_path).map_err(Error::io("write", &log_path))?;
@@ -187,11 +191,16 @@ mod tests {
     use super::*;
     use crate::{Target, fake};
 
+    /// A module alone.
+    fn unit(mlir: &str) -> Unit<'_> {
+        Unit { mlir, objects: &[], parameters: &[] }
+    }
+
     /// The message of a fake compiler's failure with its folder as `DIR`, and that folder.
     fn failure(name: &str) -> (String, PathBuf) {
         let folder = tempfile::tempdir().unwrap();
         let toolchain = fake::toolchain(folder.path(), name);
-        let Err(error) = compile("module {}", &fake::target(), &toolchain, &|| false) else {
+        let Err(error) = compile(&unit("module {}"), &fake::target(), &toolchain, &|| false) else {
             panic!("{name} compiled");
         };
         let Error::Compile { folder: kept, .. } = &error else { panic!("{error}") };
@@ -239,7 +248,7 @@ mod tests {
     fn success_leaves_nothing_behind() {
         let folder = tempfile::tempdir().unwrap();
         let toolchain = fake::toolchain(folder.path(), "works");
-        let compiled = compile("module {}", &fake::target(), &toolchain, &|| false).unwrap();
+        let compiled = compile(&unit("module {}"), &fake::target(), &toolchain, &|| false).unwrap();
         let vmfb = compiled.path();
         assert_eq!(
             fs::read_to_string(&vmfb).unwrap(),
@@ -254,7 +263,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let toolchain = fake::toolchain(folder.path(), "hangs");
         let started = || fake::calls(&toolchain.executable) > 0;
-        let Err(error) = compile("module {}", &fake::target(), &toolchain, &started) else {
+        let Err(error) = compile(&unit("module {}"), &fake::target(), &toolchain, &started) else {
             panic!("it compiled");
         };
         assert!(matches!(error, Error::Cancelled), "{error}");
@@ -292,7 +301,8 @@ mod tests {
                 // What is read as bits is emitted in another way, which the oracle's tests compile.
                 let covered = covered || (stored != f32 && resolved.numerics.floats_as_bits);
                 if !covered && target.computes(computed.1) {
-                    let compiled = compile(&product(stored.0, computed.0), &resolved, real(), &|| false);
+                    let compiled =
+                        compile(&unit(&product(stored.0, computed.0)), &resolved, real(), &|| false);
                     let compiled = compiled.unwrap_or_else(|error| panic!("{error}"));
                     let log = fs::read_to_string(compiled.folder.path().join(LOG)).unwrap();
                     assert_eq!(log, "", "{} warns: unknown feature?", target.name);
@@ -305,7 +315,7 @@ mod tests {
     fn the_same_input_gives_the_same_bytes_in_another_folder() {
         let target = Target::find("cpu").unwrap().resolve(&Machine::this(), safetensors::Dtype::F32);
         let bytes = || {
-            let compiled = compile(&product("bf16", "bf16"), &target, real(), &|| false);
+            let compiled = compile(&unit(&product("bf16", "bf16")), &target, real(), &|| false);
             fs::read(compiled.unwrap_or_else(|error| panic!("{error}")).path()).unwrap()
         };
         assert!(bytes() == bytes());
@@ -315,7 +325,8 @@ mod tests {
     fn a_real_failure_is_short() {
         let target = Target::find("cpu").unwrap().resolve(&Machine::this(), safetensors::Dtype::F32);
         let broken = product("f32", "f32").replace("stablehlo.dot_general", "stablehlo.no_such_op");
-        let Err(Error::Compile { reason, folder, .. }) = compile(&broken, &target, real(), &|| false) else {
+        let Err(Error::Compile { reason, folder, .. }) = compile(&unit(&broken), &target, real(), &|| false)
+        else {
             panic!("it compiled");
         };
         assert!(reason.contains("error: ") && reason.contains("stablehlo.no_such_op"), "{reason}");

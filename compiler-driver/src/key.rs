@@ -2,21 +2,19 @@
 
 use mlxcel_artifacts::{Digest, FORMAT, signature::Parameter};
 
-use crate::{target::Resolved, toolchain::Toolchain};
+use mlxcel_emitter::Object;
+
+use crate::{target::Resolved, toolchain::Toolchain, vmfbs::Unit};
 
 /// Counts changes of how this crate runs the compiler that the key would not show otherwise.
-const REVISION: u64 = 1;
+const REVISION: u64 = 2;
 
-/// The key of `mlir` compiled for `target` by `toolchain`.
+/// The key of `unit` compiled for `target` by `toolchain`.
 ///
 /// Structures are taken apart without `..`, so that a field added to one of them is a compile error here until
 /// somebody has decided whether it belongs in the key.
-pub(crate) fn build_key(
-    mlir: &str,
-    parameters: &[Parameter],
-    target: &Resolved,
-    toolchain: &Toolchain,
-) -> Digest {
+pub(crate) fn build_key(unit: &Unit<'_>, target: &Resolved, toolchain: &Toolchain) -> Digest {
+    let Unit { mlir, objects, parameters } = unit;
     // Names do not reach the compiler: two targets of the same flags share their vmfb.
     // Numerics are in the MLIR.
     let Resolved { name: _, driver, arch, cpu_features, flags, numerics: _ } = target;
@@ -35,11 +33,16 @@ pub(crate) fn build_key(
     key.texts(flags);
     key.number(parameters.len() as u64);
     // The weights themselves do not determine the code.
-    for Parameter { name, dtype, shape, source: _ } in parameters {
+    for Parameter { name, dtype, shape, source: _ } in *parameters {
         key.text(name);
         key.text(&format!("{dtype:?}"));
         key.number(shape.len() as u64);
         shape.iter().for_each(|&size| key.number(size as u64));
+    }
+    key.number(objects.len() as u64);
+    for Object { name, bytes } in *objects {
+        key.text(name);
+        key.text(&Digest::of(bytes).to_string());
     }
     key.text(mlir);
     Digest::of(&key.0)
@@ -79,6 +82,7 @@ mod tests {
     #[derive(Clone)]
     struct Inputs {
         mlir: String,
+        objects: Vec<Object>,
         parameters: Vec<Parameter>,
         target: Resolved,
         toolchain: Toolchain,
@@ -89,6 +93,7 @@ mod tests {
             |name: &str| Parameter { name: name.into(), dtype: Dtype::BF16, shape: vec![2, 3], source: None };
         Inputs {
             mlir: "module {}".into(),
+            objects: vec![Object { name: "a.o", bytes: b"a" }, Object { name: "b.o", bytes: b"b" }],
             parameters: vec![parameter("a"), parameter("b")],
             target: Resolved {
                 name: "cpu".into(),
@@ -109,8 +114,8 @@ mod tests {
     fn key(change: impl FnOnce(&mut Inputs)) -> Digest {
         let mut inputs = inputs();
         change(&mut inputs);
-        let Inputs { mlir, parameters, target, toolchain } = inputs;
-        build_key(&mlir, &parameters, &target, &toolchain)
+        let Inputs { mlir, objects, parameters, target, toolchain } = inputs;
+        build_key(&Unit { mlir: &mlir, objects: &objects, parameters: &parameters }, &target, &toolchain)
     }
 
     #[test]
@@ -118,6 +123,9 @@ mod tests {
         let keys = [
             key(|_| {}),
             key(|i| i.mlir.push(' ')),
+            key(|i| i.objects[0].name = "c.o"),
+            key(|i| i.objects[0].bytes = b"c"),
+            key(|i| i.objects.truncate(1)),
             key(|i| i.parameters[0].name.push('x')),
             key(|i| i.parameters[0].dtype = Dtype::F32),
             key(|i| i.parameters[0].shape = vec![3, 2]),

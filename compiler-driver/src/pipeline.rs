@@ -8,7 +8,7 @@ use std::{
 };
 
 use mlxcel_artifacts::{
-    Blob, Bundle, BundleWriter, Cancel, Compiler, Digest, FORMAT, Machine, Manifest, Plan, Store,
+    Blob, Bundle, BundleWriter, Cancel, Compiler, Digest, FORMAT, Machine, Manifest, Packing, Plan, Store,
     TargetArtifact,
 };
 use mlxcel_emitter::{Numerics, Program};
@@ -23,7 +23,7 @@ use crate::{
     source::{Model, Source, WeightsFrom, read_limited},
     target::{Precision, Resolved, Target, float_name},
     toolchain::Toolchain,
-    vmfbs::{Keep, vmfbs},
+    vmfbs::{Job, Keep, Unit, vmfbs},
 };
 
 /// The context when none is asked for, where the model reaches that far.
@@ -130,16 +130,27 @@ pub fn build(request: &Request, progress: &mut Progress<'_>) -> Result<Bundle, E
         }
     }
     let jobs: Vec<_> =
-        resolved.iter().filter_map(|target| Some((target, programs.get(&target.numerics)?))).collect();
+        resolved.iter().flat_map(|target| jobs(target, programs.get(&target.numerics))).collect();
     let vmfbs = vmfbs(&jobs, &toolchain, &store, &request.cancel, progress)?;
     let mut targets = BTreeMap::new();
-    for ((target, program), (build_key, vmfb)) in jobs.into_iter().zip(vmfbs) {
+    for (job, (build_key, vmfb)) in jobs.iter().zip(vmfbs) {
         if let Some(keep) = &keep {
-            keep.target(target, program, &vmfb)?;
+            keep.job(job, &vmfb)?;
         }
-        let Resolved { name, driver, arch, cpu_features, flags, numerics: _ } = target.clone();
+        let Resolved { name, driver, arch, cpu_features, flags, numerics } = job.target.clone();
         let vmfb = writer.add_file(&vmfb)?;
-        targets.insert(name, TargetArtifact { driver, arch, cpu_features, flags, build_key, vmfb });
+        match targets.entry(name) {
+            Entry::Vacant(place) => {
+                let packing = None;
+                place.insert(TargetArtifact { driver, arch, cpu_features, flags, build_key, vmfb, packing });
+            }
+            // Its second job.
+            Entry::Occupied(mut place) => {
+                let packed = programs.get(&numerics).and_then(|program| program.packed.as_ref());
+                let steps = packed.map(|packed| packed.steps.clone()).unwrap_or_default();
+                place.get_mut().packing = Some(Packing { build_key, vmfb, weights: None, steps });
+            }
+        }
     }
     // What the module looks like from outside does not depend on the target.
     let Program { entries, mut parameters, .. } = programs.into_values().next().ok_or(Error::NoTarget)?;
@@ -167,6 +178,19 @@ pub fn build(request: &Request, progress: &mut Progress<'_>) -> Result<Bundle, E
         parameters,
     };
     Ok(writer.finish(&manifest)?)
+}
+
+/// What is compiled for a target: its program, then what packs the program's parameters.
+fn jobs<'j>(target: &'j Resolved, program: Option<&'j Program>) -> Vec<Job<'j>> {
+    let Some(Program { mlir, objects, parameters, packed, entries: _ }) = program else {
+        return Vec::new();
+    };
+    let mut jobs = vec![Job { label: target.name.clone(), target, unit: Unit { mlir, objects, parameters } }];
+    if let Some(packed) = packed {
+        let unit = Unit { mlir: &packed.mlir, objects: &[], parameters: &[] };
+        jobs.push(Job { label: format!("{} packing", target.name), target, unit });
+    }
+    jobs
 }
 
 /// Emits the program that `request` describes for its first target, compiling nothing.

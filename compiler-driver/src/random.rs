@@ -21,18 +21,16 @@
 //! then rounded to the checkpoint's element type, to nearest, ties to even.
 
 use std::{
-    collections::{BTreeSet, HashMap},
+    collections::BTreeSet,
     io::{self, Write},
     thread,
 };
 
-use mlxcel_models::{ModelConfig, Weight};
-use safetensors::{
-    Dtype,
-    tensor::{Metadata, TensorInfo},
-};
+use mlxcel_artifacts::safetensors_prefix;
+use mlxcel_models::ModelConfig;
+use safetensors::Dtype;
 
-use crate::{Error, checkpoint::aligned_header, target::float_name};
+use crate::{Error, target::float_name};
 
 /// The odd number nearest to 2⁶⁴ divided by the golden ratio: the step of splitmix64's counter.
 const STEP: u64 = 0x9E37_79B9_7F4A_7C15;
@@ -71,8 +69,9 @@ impl<'m> Random<'m> {
     /// Writes it as one safetensors file, never holding more than a few chunks.
     pub(crate) fn write(&self, to: &mut dyn Write) -> io::Result<()> {
         let weights = self.model.weights();
-        let header = self.header(&weights)?;
-        to.write_all(&header)?;
+        let dtype = self.model.dtype;
+        let tensors = weights.iter().map(|weight| (weight.name.as_str(), dtype, weight.shape.as_slice()));
+        to.write_all(&safetensors_prefix(tensors).map_err(io::Error::other)?)?;
 
         let norms = norms(self.model);
         let threads = thread::available_parallelism().map_or(1, usize::from);
@@ -92,22 +91,6 @@ impl<'m> Random<'m> {
             }
         }
         to.flush()
-    }
-
-    fn header(&self, weights: &[&Weight]) -> io::Result<Vec<u8>> {
-        let mut end = 0;
-        let mut tensors = Vec::new();
-        for weight in weights {
-            let start = end;
-            end += weight.shape.iter().product::<usize>() * self.encoding.width();
-            let shape = weight.shape.clone();
-            let info = TensorInfo { dtype: self.model.dtype, shape, data_offsets: (start, end) };
-            tensors.push((weight.name.clone(), info));
-        }
-        // transformers refuses a file that does not name its framework.
-        let about = HashMap::from([("format".to_owned(), "pt".to_owned())]);
-        let header = Metadata::new(Some(about), tensors).map_err(io::Error::other)?;
-        Ok(aligned_header(serde_json::to_vec(&header)?))
     }
 }
 

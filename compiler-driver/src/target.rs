@@ -3,7 +3,7 @@
 use std::{collections::BTreeSet, str::FromStr};
 
 use mlxcel_artifacts::{Driver, Machine};
-use mlxcel_emitter::{Numerics, Products};
+use mlxcel_emitter::{Isa, Numerics, Products};
 use safetensors::Dtype;
 use serde::Deserialize;
 
@@ -153,7 +153,7 @@ impl Target {
         let products = match self.products {
             ProductsName::Widened => Products::Widened,
             ProductsName::Native if arch.is_empty() => Products::Native,
-            ProductsName::Native => cpu_products(&cpu_features, precision),
+            ProductsName::Native => cpu_products(&arch, &cpu_features, precision),
         };
         if !arch.is_empty() && products == Products::Native {
             // Operands in the tiles that the instructions take; what is packed already gains nothing by it.
@@ -182,14 +182,14 @@ impl Target {
     }
 }
 
-/// What a CPU with these features does best at: bf16 products where it has instructions for them, else `f32` products of
-/// what is stored, which reads no more memory.
-fn cpu_products(features: &[String], precision: Dtype) -> Products {
+/// What a CPU with these features does best at: bf16 products where it has instructions for them, else kernels, else `f32`
+/// products of what is stored, which reads no more memory.
+fn cpu_products(arch: &str, features: &[String], precision: Dtype) -> Products {
     let has = |name: &str| features.iter().any(|feature| feature == name);
     if precision == Dtype::BF16 && (has("avx512bf16") || has("bf16")) {
         return Products::Native;
     }
-    Products::Packed { lanes: if has("avx512f") { 16 } else { 8 } }
+    Isa::of_cpu(arch, features).map_or(Products::Widened, Products::Kernels)
 }
 
 /// What the products are computed in, as asked for.
@@ -385,10 +385,12 @@ mod tests {
         let products = |features: &[&str], precision| {
             Target::find("cpu").unwrap().resolve(&machine("x86_64", features), precision).numerics.products
         };
-        assert_eq!(products(&["avx2", "fma"], Dtype::BF16), Products::Packed { lanes: 8 });
-        assert_eq!(products(&["avx2", "avx512f"], Dtype::BF16), Products::Packed { lanes: 16 });
-        assert_eq!(products(&["avx512f", "avx512bf16"], Dtype::BF16), Products::Native);
-        assert_eq!(products(&["avx512f", "avx512bf16"], Dtype::F32), Products::Packed { lanes: 16 });
+        let kernels = Products::Kernels(Isa::X86_64V3);
+        assert_eq!(products(&["avx2"], Dtype::BF16), Products::Widened);
+        assert_eq!(products(&["avx2", "fma", "f16c"], Dtype::BF16), kernels);
+        let all = ["avx2", "fma", "f16c", "avx512f", "avx512bf16"];
+        assert_eq!(products(&all, Dtype::BF16), Products::Native);
+        assert_eq!(products(&all, Dtype::F32), kernels);
     }
 
     #[test]

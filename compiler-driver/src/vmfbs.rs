@@ -14,15 +14,35 @@ use std::{
     time::Instant,
 };
 
+use mlxcel_artifacts::signature::Parameter;
 use mlxcel_artifacts::{Cancel, Digest, Store};
-use mlxcel_emitter::Program;
+use mlxcel_emitter::Object;
 
 use crate::{Error, Event, Progress, compile, key::build_key, target::Resolved, toolchain::Toolchain};
+
+/// What goes through the compiler.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Unit<'u> {
+    /// The module's text.
+    pub(crate) mlir: &'u str,
+    /// What it is linked with.
+    pub(crate) objects: &'u [Object],
+    /// What it reads.
+    pub(crate) parameters: &'u [Parameter],
+}
+
+/// A module to be compiled for a target.
+pub(crate) struct Job<'j> {
+    /// What people are told of it: the target's name, and which of its modules.
+    pub(crate) label: String,
+    pub(crate) target: &'j Resolved,
+    pub(crate) unit: Unit<'j>,
+}
 
 /// The vmfb of every job with its build key, in the order of the jobs: as many at a time as there are cores, because one
 /// compiler does not keep two busy.
 pub(crate) fn vmfbs(
-    jobs: &[(&Resolved, &Program)],
+    jobs: &[Job<'_>],
     toolchain: &Toolchain,
     store: &Store,
     cancel: &Cancel,
@@ -35,8 +55,8 @@ pub(crate) fn vmfbs(
     let work = |events: Sender<Event>| {
         let mut done = Vec::new();
         // A queue that is locked while nobody can panic is never poisoned.
-        while let Some((index, (target, program))) = queue.lock().ok().and_then(|mut queue| queue.next()) {
-            let vmfb = vmfb(program, target, toolchain, store, &stop, &events);
+        while let Some((index, job)) = queue.lock().ok().and_then(|mut queue| queue.next()) {
+            let vmfb = vmfb(job, toolchain, store, &stop, &events);
             // The others give up what they are at.
             failed.fetch_or(vmfb.is_err(), Ordering::Relaxed);
             done.push((index, vmfb));
@@ -69,10 +89,9 @@ pub(crate) fn vmfbs(
     if cancelled { Err(Error::Cancelled) } else { Ok(vmfbs) }
 }
 
-/// The vmfb of `program` for `target`, out of the store or made and put there, and its key.
+/// The vmfb of a job, out of the store or made and put there, and its key.
 fn vmfb(
-    program: &Program,
-    target: &Resolved,
+    Job { label, target, unit }: &Job<'_>,
     toolchain: &Toolchain,
     store: &Store,
     stop: &dyn Fn() -> bool,
@@ -83,17 +102,17 @@ fn vmfb(
     }
     // Whoever listens outlives the workers.
     let progress = |event| _ = events.send(event);
-    let key = build_key(&program.mlir, &program.parameters, target, toolchain);
+    let key = build_key(unit, target, toolchain);
     if let Some(path) = store.get(&key)? {
-        progress(Event::Stored { target: target.name.clone(), bytes: file_size(&path)? });
+        progress(Event::Stored { target: label.clone(), bytes: file_size(&path)? });
         return Ok((key, path));
     }
-    progress(Event::Compiling { target: target.name.clone() });
+    progress(Event::Compiling { target: label.clone() });
     let start = Instant::now();
-    let compiled = compile::compile(&program.mlir, target, toolchain, stop)?;
+    let compiled = compile::compile(unit, target, toolchain, stop)?;
     let took = start.elapsed();
     let path = store.put(&key, &compiled.path())?;
-    progress(Event::Compiled { target: target.name.clone(), took, bytes: file_size(&path)? });
+    progress(Event::Compiled { target: label.clone(), took, bytes: file_size(&path)? });
     Ok((key, path))
 }
 
@@ -115,10 +134,13 @@ impl<'k> Keep<'k> {
         fs::write(&path, bytes).map_err(Error::io("write", &path))
     }
 
-    pub(crate) fn target(&self, target: &Resolved, program: &Program, vmfb: &Path) -> Result<(), Error> {
-        self.write(&format!("{}.mlir", target.name), program.mlir.as_bytes())?;
-        self.write(&format!("{}.flags", target.name), format!("{}\n", target.flags.join("\n")).as_bytes())?;
-        let to = self.0.join(format!("{}.vmfb", target.name));
+    pub(crate) fn job(&self, job: &Job<'_>, vmfb: &Path) -> Result<(), Error> {
+        let Job { label, target, unit } = job;
+        let name = label.replace(' ', "-");
+        self.write(&format!("{name}.mlir"), unit.mlir.as_bytes())?;
+        unit.objects.iter().try_for_each(|object| self.write(object.name, object.bytes))?;
+        self.write(&format!("{name}.flags"), format!("{}\n", target.flags.join("\n")).as_bytes())?;
+        let to = self.0.join(format!("{name}.vmfb"));
         fs::copy(vmfb, &to).map_err(Error::io("write", &to))?;
         Ok(())
     }

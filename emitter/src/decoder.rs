@@ -5,7 +5,7 @@ use mlxcel_models::{Block, ModelConfig};
 use safetensors::Dtype;
 
 use crate::{
-    Error, Function, Graph, HostIndex, Module, Plan, Program, Tensor,
+    Error, Function, Graph, HostIndex, Module, Plan, Products, Program, Tensor,
     layers::{
         Builder,
         attention::{Sequence, Span, attention},
@@ -16,6 +16,7 @@ use crate::{
         rope,
         rope::Rotation,
     },
+    packing::Packing,
     plan::ATTENTION_BLOCK,
 };
 
@@ -25,10 +26,10 @@ use crate::{
 /// [`Error::Plan`] when the plan does not fit the model. Other errors mean that the description is not consistent.
 pub fn emit(model: &ModelConfig, plan: &Plan, dtype_of: &dyn Fn(&str) -> Dtype) -> Result<Program, Error> {
     plan.validate(model)?;
-    let mut module = Module::new(MODULE_NAME);
+    let (mut module, mut packing) = (Module::new(MODULE_NAME), Packing::new());
     let entries = plan.entries(model);
     for entry in &entries {
-        let function = emit_entry(&mut module, model, plan, entry, dtype_of)?;
+        let function = emit_entry(&mut module, &mut packing, model, plan, entry, dtype_of)?;
         module.add(function);
     }
     let parameters = model.weights().into_iter().map(|weight| Parameter {
@@ -38,7 +39,11 @@ pub fn emit(model: &ModelConfig, plan: &Plan, dtype_of: &dyn Fn(&str) -> Dtype) 
         source: None,
     });
     let parameters = parameters.collect();
-    Ok(Program { mlir: module.to_mlir()?, entries, parameters })
+    let packed = match plan.numerics.products {
+        Products::Kernels(_) => Some(packing.finish()?),
+        Products::Native | Products::Widened => None,
+    };
+    Ok(Program { mlir: module.to_mlir()?, entries, parameters, packed, objects: module.objects() })
 }
 
 /// The tensors of an entry's arguments.
@@ -68,12 +73,13 @@ impl Arguments {
 
 fn emit_entry(
     module: &mut Module,
+    packing: &mut Packing,
     model: &ModelConfig,
     plan: &Plan,
     entry: &Entry,
     dtype_of: &dyn Fn(&str) -> Dtype,
 ) -> Result<Function, Error> {
-    let mut b = Builder::new(module, dtype_of, plan);
+    let mut b = Builder::new(module, packing, dtype_of, plan);
     let arguments = Arguments::new(&mut b.graph, &entry.arguments);
     let (Some(tokens), Some(start)) = (arguments.tokens, arguments.positions) else {
         b.graph.fail("func.func", "found an entry without tokens or positions, expected both");
@@ -87,7 +93,7 @@ fn emit_entry(
             return b.graph.finish(&entry.name, &[]);
         }
     };
-    let sequence = sequence(&mut b.graph, span, tokens, start);
+    let sequence = sequence(&mut b.graph, span, tokens, start, arguments.lengths);
     let mut x = b.scope("embedding", |b| embedding(b, &model.embedding, tokens));
     let mut rotations = Rotations::default();
     let Some(first) = model.blocks.first() else {
@@ -138,12 +144,12 @@ fn block(
 }
 
 /// Positions of every token, from those of each row's first.
-fn sequence(g: &mut Graph, span: Span, tokens: Tensor, start: Tensor) -> Sequence {
+fn sequence(g: &mut Graph, span: Span, tokens: Tensor, start: Tensor, lengths: Option<Tensor>) -> Sequence {
     let shape = g.shape(tokens).to_vec();
     let offset = g.iota(Dtype::I32, &shape, 1);
     let first = g.broadcast_in_dim(start, &shape, &[0]);
     let positions = g.add(first, offset);
-    Sequence { start, positions, span }
+    Sequence { start, positions, lengths, span }
 }
 
 /// Each row's token at `lengths - 1`: `[batch, tokens, hidden]` → `[batch, 1, hidden]`.

@@ -145,7 +145,7 @@ impl Graph {
     fn tensor_type(&self, tensor: Tensor) -> Option<&TensorType> {
         match self.types.get(tensor.index()) {
             Some(ValueType::Tensor(ty)) => Some(ty),
-            Some(ValueType::Host(_) | ValueType::Scalar(_)) | None => None,
+            Some(ValueType::Host(_)) | None => None,
         }
     }
 

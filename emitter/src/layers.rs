@@ -6,6 +6,7 @@ pub(crate) mod cache;
 pub(crate) mod linear;
 pub(crate) mod mlp;
 pub(crate) mod norm;
+mod panels;
 pub(crate) mod rope;
 
 use std::collections::BTreeMap;
@@ -14,12 +15,13 @@ use mlxcel_artifacts::signature::PARAMETER_SCOPE;
 use mlxcel_models::Weight;
 use safetensors::Dtype;
 
-use crate::{Global, Graph, Module, Numerics, Plan, Products, Tensor, TensorType};
+use crate::{Global, Graph, Module, Numerics, Plan, Products, Tensor, TensorType, packing::Packing};
 
 /// What layers build into: the function, the module's globals and what is known of the weights.
 pub(crate) struct Builder<'a> {
     pub(crate) graph: Graph,
     pub(crate) module: &'a mut Module,
+    packing: &'a mut Packing,
     dtype_of: &'a dyn Fn(&str) -> Dtype,
     /// What the cache holds.
     pub(crate) precision: Dtype,
@@ -28,16 +30,21 @@ pub(crate) struct Builder<'a> {
 }
 
 impl<'a> Builder<'a> {
-    pub(crate) fn new(module: &'a mut Module, dtype_of: &'a dyn Fn(&str) -> Dtype, plan: &Plan) -> Self {
+    pub(crate) fn new(
+        module: &'a mut Module,
+        packing: &'a mut Packing,
+        dtype_of: &'a dyn Fn(&str) -> Dtype,
+        plan: &Plan,
+    ) -> Self {
         let Plan { precision, numerics, .. } = *plan;
-        Self { graph: Graph::new(), module, dtype_of, precision, numerics, loaded: BTreeMap::new() }
+        Self { graph: Graph::new(), module, packing, dtype_of, precision, numerics, loaded: BTreeMap::new() }
     }
 
     /// What operands of a matrix product are converted to.
     pub(crate) fn operand(&self) -> Dtype {
         match self.numerics.products {
             Products::Native => self.precision,
-            Products::Widened | Products::Packed { .. } => Dtype::F32,
+            Products::Widened | Products::Kernels(_) => Dtype::F32,
         }
     }
 
@@ -53,25 +60,25 @@ impl<'a> Builder<'a> {
         self.load(&global)
     }
 
-    /// What `body` makes of weights as [`Self::stored`] gives them, of the first one's element type, once, when the module
-    /// is loaded.
-    pub(crate) fn computed<const N: usize>(
+    /// What `body` makes of weights ahead of time, see [`Packing::make`].
+    pub(crate) fn packed(
         &mut self,
-        weights: [&Weight; N],
-        what: &str,
-        shape: &[usize],
-        body: impl FnOnce(&mut Graph, [Tensor; N]) -> Tensor,
-    ) -> Tensor {
-        let stored = weights.map(|weight| self.parameter(weight));
-        let name = format!("{}.{what}", weights.map(|weight| weight.name.as_str()).join("+"));
-        let dtype = stored.first().map_or(Dtype::F32, |global| global.ty.dtype);
-        let computed = self.module.computed(&name, TensorType::new(dtype, shape), |g| {
-            let stored = stored.map(|global| g.load(&global));
-            body(g, stored)
-        });
-        match computed {
-            Ok(global) => self.load(&global),
-            Err(error) => self.graph.fail_with(error),
+        recipe: &'static str,
+        weights: &[&Weight],
+        suffixes: &[&str],
+        body: impl FnOnce(&mut Graph, &[Tensor]) -> Vec<Tensor>,
+    ) -> Vec<Tensor> {
+        let ty = |weight: &Weight| TensorType::new(self.dtype(weight), weight.shape.as_slice());
+        let sources: Vec<_> = weights.iter().map(|weight| (weight.name.as_str(), ty(weight))).collect();
+        match self.packing.make(recipe, &sources, suffixes, body) {
+            Ok(made) => {
+                let load = |(name, ty): (String, TensorType)| {
+                    let global = self.module.parameter(PARAMETER_SCOPE, &name, ty);
+                    self.load(&global)
+                };
+                made.into_iter().map(load).collect()
+            }
+            Err(error) => vec![self.graph.fail_with(error); suffixes.len() + 1],
         }
     }
 
@@ -87,6 +94,7 @@ impl<'a> Builder<'a> {
                 *last /= 2;
             }
         }
+        self.packing.keep(&weight.name, &ty);
         self.module.parameter(PARAMETER_SCOPE, &weight.name, ty)
     }
 

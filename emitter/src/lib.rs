@@ -14,18 +14,22 @@
 mod decoder;
 mod error;
 mod graph;
+mod kernels;
 mod layers;
 mod lower;
 mod module;
 mod ops;
+mod packing;
 mod plan;
 mod types;
 
 pub use decoder::emit;
 pub use error::Error;
 pub use graph::{Function, Graph, HostIndex, Tensor};
+pub use kernels::{Isa, Object, objects};
 pub use module::{Global, Module};
 pub use ops::{DotDimensions, GatherDimensions, Reduction, ScatterDimensions};
+pub use packing::Packed;
 pub use plan::{Numerics, Plan, Products};
 pub use types::TensorType;
 
@@ -36,6 +40,10 @@ pub struct Program {
     pub mlir: String,
     /// Its entry points.
     pub entries: Vec<mlxcel_artifacts::signature::Entry>,
-    /// The parameters it reads, by name.
+    /// The checkpoint's tensors that it, or the packing module, reads.
     pub parameters: Vec<mlxcel_artifacts::signature::Parameter>,
+    /// How the parameters that it reads are made from those; none where they are the same.
+    pub packed: Option<Packed>,
+    /// The objects that it is linked with.
+    pub objects: Vec<Object>,
 }

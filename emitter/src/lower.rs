@@ -26,7 +26,6 @@ use crate::{
 pub(crate) fn module<'g>(
     name: &str,
     globals: impl Iterator<Item = &'g Global>,
-    initializers: &[Function],
     functions: &[Function],
 ) -> Result<String, Error> {
     let registry = DialectRegistry::new();
@@ -39,7 +38,7 @@ pub(crate) fn module<'g>(
         said.borrow_mut().push(diagnostic.to_string());
         true
     });
-    let text = text(&context, name, globals, initializers, functions);
+    let text = text(&context, name, globals, functions);
     context.detach_diagnostic_handler(listener);
     text.map_err(|error| match error {
         Error::Mlir { op, problem } => {
@@ -55,7 +54,6 @@ fn text<'g>(
     context: &Context,
     name: &str,
     globals: impl Iterator<Item = &'g Global>,
-    initializers: &[Function],
     functions: &[Function],
 ) -> Result<String, Error> {
     let unknown = Location::unknown(context);
@@ -63,9 +61,6 @@ fn text<'g>(
     module.as_operation_mut().set_attribute("sym_name", StringAttribute::new(context, name).into());
     for global in globals {
         module.body().append_operation(lower_global(context, global)?);
-    }
-    for initializer in initializers {
-        module.body().append_operation(lower_initializer(context, initializer)?);
     }
     for function in functions {
         module.body().append_operation(lower_function(context, function)?);
@@ -91,17 +86,14 @@ fn lower_global<'c>(context: &'c Context, global: &Global) -> Result<Operation<'
         ("type", TypeAttribute::new(parse_type(context, ty)?).into()),
     ];
     let initial = match &global.init {
-        Init::Parameter { scope, key } => Some(format!("#flow.parameter.named<{scope:?}::{key:?}> : {ty}")),
+        Init::Parameter { scope, key } => format!("#flow.parameter.named<{scope:?}::{key:?}> : {ty}"),
         Init::Zeros => {
             attributes.push(("is_mutable", Attribute::unit(context)));
             let zero = if crate::types::is_float(ty.dtype) { "0.0" } else { "0" };
-            Some(format!("dense<{zero}> : {ty}"))
+            format!("dense<{zero}> : {ty}")
         }
-        Init::Computed => None,
     };
-    if let Some(initial) = initial {
-        attributes.push(("initial_value", parse_attribute(context, OP, &initial)?));
-    }
+    attributes.push(("initial_value", parse_attribute(context, OP, &initial)?));
     build(
         OP,
         OperationBuilder::new(OP, Location::unknown(context)).add_attributes(&named(context, &attributes)),
@@ -122,16 +114,6 @@ fn lower_function<'c>(context: &'c Context, function: &Function) -> Result<Opera
     ];
     let body =
         lower_region(context, function, &function.body, &vec![None; function.values()], "func.return")?;
-    let builder = OperationBuilder::new(OP, Location::unknown(context));
-    build(OP, builder.add_attributes(&named(context, &attributes)).add_regions([body]))
-}
-
-fn lower_initializer<'c>(context: &'c Context, function: &Function) -> Result<Operation<'c>, Error> {
-    const OP: &str = "util.initializer";
-    let ty = Type::parse(context, "() -> ()").ok_or_else(|| refused(OP, "its type"))?;
-    let attributes = [("function_type", TypeAttribute::new(ty).into())];
-    let body =
-        lower_region(context, function, &function.body, &vec![None; function.values()], "util.return")?;
     let builder = OperationBuilder::new(OP, Location::unknown(context));
     build(OP, builder.add_attributes(&named(context, &attributes)).add_regions([body]))
 }
@@ -161,7 +143,6 @@ fn lower_region<'c>(
             for inner in &op.regions {
                 let terminator = match op.name.split_once('.') {
                     Some(("scf", _)) => "scf.yield",
-                    Some(("linalg", _)) => "linalg.yield",
                     _ => "stablehlo.return",
                 };
                 regions.push(lower_region(context, function, inner, &values, terminator)?);

@@ -2,7 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use crate::{Error, Graph, Tensor, TensorType, graph::Function, lower};
+use crate::{
+    Error, Graph, HostIndex, Tensor, TensorType,
+    graph::Function,
+    kernels::{Executable, Object},
+    lower,
+};
 
 /// A variable of a module, shared by its functions.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -19,8 +24,6 @@ pub(crate) enum Init {
     Parameter { scope: String, key: String },
     /// Zeros. Functions change it.
     Zeros,
-    /// What one of the module's initializers computes. Never changes.
-    Computed,
 }
 
 /// A module under construction.
@@ -28,7 +31,8 @@ pub(crate) enum Init {
 pub struct Module {
     name: String,
     globals: BTreeMap<String, Global>,
-    initializers: Vec<Function>,
+    /// By symbol.
+    executables: BTreeMap<String, Executable>,
     functions: Vec<Function>,
 }
 
@@ -36,7 +40,12 @@ impl Module {
     /// An empty module.
     #[must_use]
     pub fn new(name: impl Into<String>) -> Self {
-        Self { name: name.into(), globals: BTreeMap::new(), initializers: Vec::new(), functions: Vec::new() }
+        Self {
+            name: name.into(),
+            globals: BTreeMap::new(),
+            executables: BTreeMap::new(),
+            functions: Vec::new(),
+        }
     }
 
     /// The global that holds the parameter `scope::key`, made on first use.
@@ -50,28 +59,30 @@ impl Module {
         self.global(Global { symbol: name.to_owned(), ty, init: Init::Zeros })
     }
 
-    /// The global `name` that holds what `body` computes from other globals when the module is loaded, made on first use.
-    ///
-    /// # Errors
-    /// The first op of `body` with wrong operands.
-    pub fn computed(
-        &mut self,
-        name: &str,
-        ty: TensorType,
-        body: impl FnOnce(&mut Graph) -> Tensor,
-    ) -> Result<Global, Error> {
-        let global = Global { symbol: name.to_owned(), ty, init: Init::Computed };
-        if !self.globals.contains_key(name) {
-            let mut graph = Graph::new();
-            let value = graph.scope(name, body);
-            graph.store(&global, value);
-            self.initializers.push(graph.finish(name, &[])?);
-        }
-        Ok(self.global(global))
-    }
-
     fn global(&mut self, global: Global) -> Global {
         self.globals.entry(global.symbol.clone()).or_insert(global).clone()
+    }
+
+    /// Runs `executable` in `graph`, a function of this module.
+    pub(crate) fn call(
+        &mut self,
+        graph: &mut Graph,
+        executable: Executable,
+        operands: &[Tensor],
+        numbers: &[HostIndex],
+    ) -> Vec<Tensor> {
+        let results = graph.dispatch(&executable, operands, numbers);
+        self.executables.entry(executable.symbol()).or_insert(executable);
+        results
+    }
+
+    /// The objects that the module is to be linked with.
+    #[must_use]
+    pub fn objects(&self) -> Vec<Object> {
+        let mut objects: Vec<_> = self.executables.values().filter_map(Executable::object).collect();
+        objects.sort_by_key(|object| object.name);
+        objects.dedup();
+        objects
     }
 
     /// Adds a public function.
@@ -84,6 +95,9 @@ impl Module {
     /// # Errors
     /// [`Error::Mlir`] when MLIR refuses it, which no graph should bring about.
     pub fn to_mlir(&self) -> Result<String, Error> {
-        lower::module(&self.name, self.globals.values(), &self.initializers, &self.functions)
+        let text = lower::module(&self.name, self.globals.values(), &self.functions)?;
+        let executables: String = self.executables.values().map(Executable::to_mlir).collect();
+        // Before the first op: after the brace that opens the module.
+        Ok(text.replacen("{\n", &format!("{{\n{executables}"), 1))
     }
 }

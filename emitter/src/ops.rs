@@ -1,12 +1,12 @@
 //! StableHLO's ops as methods of [`Graph`](crate::Graph), one file per kind. Each is named as in the StableHLO
-//! specification, checks what the specification constrains, and gives the result's type. `mmt4d.rs` alone goes past it.
+//! specification, checks what the specification constrains, and gives the result's type. `dispatch.rs` alone goes past it.
 
 mod constant;
 mod control;
+mod dispatch;
 mod dot;
 mod elementwise;
 mod gather;
-mod mmt4d;
 mod reduce;
 mod shape;
 mod slice;

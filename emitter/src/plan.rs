@@ -4,7 +4,7 @@ use mlxcel_artifacts::signature::{Entry, Role};
 use mlxcel_models::ModelConfig;
 use safetensors::Dtype;
 
-use crate::Error;
+use crate::{Error, Isa};
 
 /// Prefill sizes: a question and a page. A longer prompt goes through in chunks of the largest.
 const PREFILL: [usize; 2] = [32, 256];
@@ -24,12 +24,8 @@ pub enum Products {
     Native,
     /// Operands are stored in their type and widened to `f32` where they are used.
     Widened,
-    /// As `Widened`, and weights are rearranged once, when the module is loaded, so that the same input of `lanes`
-    /// outputs lies together: a product is then one vector operation without shuffles.
-    Packed {
-        /// Elements of an `f32` vector register.
-        lanes: usize,
-    },
+    /// Kernels for this instruction set compute them, from weights that are packed ahead of time.
+    Kernels(Isa),
 }
 
 /// What a target's code generator can do with numbers.

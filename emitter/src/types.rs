@@ -39,8 +39,6 @@ pub(crate) enum ValueType {
     Tensor(TensorType),
     /// A number on the host, as loops and entry points take it.
     Host(HostType),
-    /// An element of a tensor, inside an op that is defined element by element.
-    Scalar(Dtype),
 }
 
 /// The type of a number on the host.
@@ -56,7 +54,6 @@ impl fmt::Display for ValueType {
             Self::Tensor(ty) => ty.fmt(f),
             Self::Host(HostType::I32) => f.write_str("i32"),
             Self::Host(HostType::Index) => f.write_str("index"),
-            Self::Scalar(dtype) => f.write_str(element(*dtype)),
         }
     }
 }

@@ -7,8 +7,8 @@ mod common;
 use common::{COMPARISON, FLOAT_BINARY, FLOAT_UNARY, INTEGER_BINARY, INTEGER_UNARY, LOGICAL_BINARY, tiny};
 use insta::assert_snapshot;
 use mlxcel_emitter::{
-    DotDimensions, GatherDimensions, Graph, Module, Numerics, Plan, Products, Reduction, ScatterDimensions,
-    Tensor, TensorType, emit,
+    DotDimensions, GatherDimensions, Graph, Isa, Module, Numerics, Plan, Products, Program, Reduction,
+    ScatterDimensions, Tensor, TensorType, emit,
 };
 use safetensors::Dtype;
 
@@ -248,35 +248,14 @@ fn control_flow() {
 }
 
 #[test]
-fn mmt4d() {
-    assert_snapshot!(module(&[
-        ("bf16_weights", &|g| {
-            let (x, w) = (g.argument(Dtype::F32, &[2, 4, 8]), g.argument(Dtype::BF16, &[3, 4, 8]));
-            vec![g.mmt4d(x, w)]
-        }),
-        ("f32_row", &|g| {
-            let (x, w) = (g.argument(Dtype::F32, &[1, 4, 1]), g.argument(Dtype::F32, &[3, 4, 8]));
-            vec![g.mmt4d(x, w)]
-        }),
-    ]));
-}
-
-#[test]
 fn globals() {
     let mut module = Module::new("golden");
     let weight = module.parameter("model", "layers.0.weight", TensorType::new(Dtype::BF16, [2]));
     let state = module.state("state", TensorType::new(Dtype::F32, [2]));
-    let twice = module.computed("layers.0.weight.twice", TensorType::new(Dtype::F32, [2]), |g| {
-        let weight = g.load(&weight);
-        let weight = g.convert(weight, Dtype::F32);
-        g.add(weight, weight)
-    });
-    let twice = twice.unwrap();
     let mut g = Graph::new();
-    let (weight, twice, sum) = (g.load(&weight), g.load(&twice), g.load(&state));
+    let (weight, sum) = (g.load(&weight), g.load(&state));
     let weight = g.convert(weight, Dtype::F32);
     let sum = g.add(sum, weight);
-    let sum = g.add(sum, twice);
     g.store(&state, sum);
     module.add(g.finish("step", &[sum]).unwrap());
     assert_snapshot!(module.to_mlir().unwrap());
@@ -316,22 +295,24 @@ fn constants() {
 }
 
 /// A program of the tiny model.
-fn program(precision: Dtype, numerics: Numerics, dtype_of: &dyn Fn(&str) -> Dtype) -> String {
+fn program(precision: Dtype, numerics: Numerics, dtype_of: &dyn Fn(&str) -> Dtype) -> Program {
     let model = tiny();
     let plan = Plan { numerics, ..Plan::new(&model, precision, 40) };
-    emit(&model, &plan, dtype_of).unwrap().mlir
+    emit(&model, &plan, dtype_of).unwrap()
 }
 
 #[test]
 fn program_native() {
     let numerics = Numerics { products: Products::Native, floats_as_bits: false };
-    assert_snapshot!(program(Dtype::BF16, numerics, &|_| Dtype::BF16));
+    assert_snapshot!(program(Dtype::BF16, numerics, &|_| Dtype::BF16).mlir);
 }
 
 #[test]
-fn program_packed() {
-    let numerics = Numerics { products: Products::Packed { lanes: 8 }, floats_as_bits: false };
-    assert_snapshot!(program(Dtype::F32, numerics, &|_| Dtype::BF16));
+fn program_with_kernels() {
+    let numerics = Numerics { products: Products::Kernels(Isa::X86_64V3), floats_as_bits: false };
+    let program = program(Dtype::F32, numerics, &|_| Dtype::BF16);
+    assert_snapshot!(program.mlir);
+    assert_snapshot!("packing", program.packed.unwrap().mlir);
 }
 
 /// One checkpoint of both kinds of 16-bit floats.
@@ -340,5 +321,5 @@ fn program_widened_from_bits() {
     let numerics = Numerics { products: Products::Widened, floats_as_bits: true };
     let halves = ["model.norm.weight", "model.layers.0.self_attn.k_proj.weight"];
     let dtype_of = |name: &str| if halves.contains(&name) { Dtype::F16 } else { Dtype::BF16 };
-    assert_snapshot!(program(Dtype::F32, numerics, &dtype_of));
+    assert_snapshot!(program(Dtype::F32, numerics, &dtype_of).mlir);
 }

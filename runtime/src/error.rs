@@ -59,6 +59,13 @@ pub enum Error {
         source: Cause,
     },
 
+    /// There is no room for the packed weights.
+    #[error("cannot keep the packed weights")]
+    Packed {
+        /// The system's answer.
+        source: io::Error,
+    },
+
     /// IREE failed.
     #[error("cannot {doing}")]
     Iree {
@@ -289,6 +296,11 @@ impl Error {
     pub(crate) fn read(path: impl Into<PathBuf>) -> impl FnOnce(io::Error) -> Self {
         let path = path.into();
         |source| Self::Read { path, source }
+    }
+
+    /// For `map_err` of a write of packed weights.
+    pub(crate) fn packed(source: io::Error) -> Self {
+        Self::Packed { source }
     }
 }
 

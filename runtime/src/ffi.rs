@@ -11,7 +11,7 @@ use std::{fs::File, io, path::Path};
 use memmap2::Mmap;
 
 #[cfg(feature = "iree")]
-pub(crate) use iree::{Call, Device, Error, Module, Tensor, devices};
+pub(crate) use iree::{Call, Device, Error, Module, Tensor, bytes, devices};
 
 /// Maps a file for reading.
 pub(crate) fn map(path: &Path) -> io::Result<Mmap> {
@@ -179,22 +179,25 @@ mod iree {
         }
     }
 
-    /// A function of a module that takes numbers of type i32, with its inputs on the device.
+    /// A function of a module, with its inputs on the device.
     #[derive(Debug)]
     pub(crate) struct Call {
         raw: NonNull<raw::Call>,
-        /// Elements of each input.
+        /// Bytes of each input.
         inputs: Vec<usize>,
         module: Rc<ModuleHandle>,
     }
 
     impl Call {
-        /// Finds `name` (`module.function`) and allocates inputs of these shapes.
-        pub(crate) fn new(module: &Module, name: &str, shapes: &[&[usize]]) -> Result<Self, Error> {
-            let dtype = raw::dtype(i32::DTYPE);
-            let inputs: Vec<raw::Type> = shapes
+        /// Finds `name` (`module.function`) and allocates inputs of these types.
+        pub(crate) fn new(module: &Module, name: &str, inputs: &[(Dtype, &[usize])]) -> Result<Self, Error> {
+            let inputs: Vec<raw::Type> = inputs
                 .iter()
-                .map(|dims| raw::Type { dtype, rank: dims.len(), dims: dims.as_ptr() })
+                .map(|(dtype, dims)| raw::Type {
+                    dtype: raw::dtype(*dtype),
+                    rank: dims.len(),
+                    dims: dims.as_ptr(),
+                })
                 .collect();
             let mut call = ptr::null_mut();
             // SAFETY: the module is alive; name, types and shapes outlive the call.
@@ -210,19 +213,16 @@ mod iree {
             let raw = created(call);
             let inputs = (0..inputs.len())
                 // SAFETY: the call was created with that many inputs.
-                .map(|input| unsafe { raw::mlxcel_call_input_size(raw.as_ptr(), input) } / size_of::<i32>())
+                .map(|input| unsafe { raw::mlxcel_call_input_size(raw.as_ptr(), input) })
                 .collect();
             Ok(Self { raw, inputs, module: Rc::clone(&module.0) })
         }
 
         /// Copies the inputs to the device, runs the function and waits for it. The results stay on the device.
-        pub(crate) fn invoke(&mut self, inputs: &[&[i32]]) -> Result<Vec<Tensor>, Error> {
+        pub(crate) fn invoke(&mut self, inputs: &[&[u8]]) -> Result<Vec<Tensor>, Error> {
             if !inputs.iter().map(|input| input.len()).eq(self.inputs.iter().copied()) {
                 let found: Vec<usize> = inputs.iter().map(|input| input.len()).collect();
-                return Err(Error::invalid(format!(
-                    "inputs of {found:?} numbers, expected {:?}",
-                    self.inputs
-                )));
+                return Err(Error::invalid(format!("inputs of {found:?} bytes, expected {:?}", self.inputs)));
             }
             let inputs: Vec<*const c_void> = inputs.iter().map(|input| input.as_ptr().cast()).collect();
             // SAFETY: there are as many inputs as the call was created with, each of the size checked above, and the
@@ -278,17 +278,28 @@ mod iree {
                 )));
             }
             let mut values = vec![T::default(); size / size_of::<T>()];
-            // SAFETY: device and tensor are alive; `values` has exactly `size` bytes, and every pattern of bits is a
-            // value of the type (see `Element`).
+            // SAFETY: `values` has exactly `size` bytes, and every pattern of bits is a value of the type (see `Element`).
+            let bytes = unsafe { std::slice::from_raw_parts_mut(values.as_mut_ptr().cast(), size) };
+            self.copy_to(bytes)?;
+            Ok(values)
+        }
+
+        /// Copies its bytes to the host: to all of `target`.
+        pub(crate) fn copy_to(&self, target: &mut [u8]) -> Result<(), Error> {
+            // SAFETY: the handle is alive as long as `self`.
+            let size = unsafe { raw::mlxcel_tensor_size(self.raw.as_ptr()) };
+            if size != target.len() {
+                return Err(Error::invalid(format!("a result of {size} bytes, expected {}", target.len())));
+            }
+            // SAFETY: device and tensor are alive; `target` has exactly `size` bytes.
             check(unsafe {
                 raw::mlxcel_tensor_read(
                     self.module.device.0.0.as_ptr(),
                     self.raw.as_ptr(),
-                    values.as_mut_ptr().cast(),
+                    target.as_mut_ptr().cast(),
                     size,
                 )
-            })?;
-            Ok(values)
+            })
         }
     }
 
@@ -316,6 +327,12 @@ mod iree {
     // SAFETY: every pattern of 32 bits is an f32.
     unsafe impl Element for f32 {
         const DTYPE: Dtype = Dtype::F32;
+    }
+
+    /// The bytes of numbers, as the device has them.
+    pub(crate) fn bytes<T: Element>(values: &[T]) -> &[u8] {
+        // SAFETY: any initialised memory may be read as bytes; elements are numbers, which have no padding.
+        unsafe { std::slice::from_raw_parts(values.as_ptr().cast(), size_of_val(values)) }
     }
 
     /// The shim leaves a value wherever it reports no error.

@@ -7,6 +7,8 @@ use crate::{Error, device::DeviceSpec, session::Session, weights::Weights};
 #[cfg(feature = "iree")]
 mod device;
 #[cfg(feature = "iree")]
+mod packing;
+#[cfg(feature = "iree")]
 mod session;
 
 /// How a bundle is to be run.
@@ -20,7 +22,8 @@ pub struct LoadOptions {
     pub context: Option<usize>,
 }
 
-/// Loads the bundle's module for a device of this machine, with `weights` as its parameters.
+/// Loads the bundle's module for a device of this machine, with its parameters made of `weights`, a checkpoint; without
+/// them of what the bundle carries.
 ///
 /// The weights are read where they lie, in their mapped files. A device with memory of its own gets a copy, and so does
 /// the CPU of a tensor that does not lie at a multiple of 64 bytes.
@@ -31,8 +34,29 @@ pub struct LoadOptions {
 /// When the bundle has no target for the device or this machine, the weights are not those that the bundle needs, or
 /// the device cannot be used.
 #[cfg(feature = "iree")]
-pub fn load(bundle: &Bundle, weights: Weights, options: &LoadOptions) -> Result<Box<dyn Session>, Error> {
+pub fn load(
+    bundle: &Bundle,
+    weights: Option<Weights>,
+    options: &LoadOptions,
+) -> Result<Box<dyn Session>, Error> {
     Ok(Box::new(session::IreeSession::load(bundle, weights, options)?))
+}
+
+/// Packs the weights for the bundle's target that runs on the device, once for every later start; gives the target's name
+/// and the bundle with them. `progress` gets the bytes written and those to write; `cancel` ends it, and the bundle is
+/// then as it was.
+///
+/// # Errors
+/// As [`load`]; when the target reads the weights as they are, or the bundle cannot be written.
+#[cfg(feature = "iree")]
+pub fn pack(
+    bundle: Bundle,
+    weights: Option<Weights>,
+    options: &LoadOptions,
+    cancel: &mlxcel_artifacts::Cancel,
+    progress: &mut dyn FnMut(usize, usize),
+) -> Result<(String, Bundle), Error> {
+    packing::pack(bundle, weights, options, cancel, progress)
 }
 
 /// Answers that this crate was built without IREE.
@@ -40,6 +64,26 @@ pub fn load(bundle: &Bundle, weights: Weights, options: &LoadOptions) -> Result<
 /// # Errors
 /// Always.
 #[cfg(not(feature = "iree"))]
-pub fn load(_: &Bundle, _: Weights, _: &LoadOptions) -> Result<Box<dyn Session>, Error> {
+pub fn pack(
+    _: Bundle,
+    _: Option<Weights>,
+    _: &LoadOptions,
+    _: &mlxcel_artifacts::Cancel,
+    _: &mut dyn FnMut(usize, usize),
+) -> Result<(String, Bundle), Error> {
     Err(Error::BuiltWithoutIree)
+}
+
+/// Answers that this crate was built without IREE.
+///
+/// # Errors
+/// Always.
+#[cfg(not(feature = "iree"))]
+pub fn load(_: &Bundle, _: Option<Weights>, _: &LoadOptions) -> Result<Box<dyn Session>, Error> {
+    Err(Error::BuiltWithoutIree)
+}
+
+#[cfg(feature = "iree")]
+fn failed(doing: impl FnOnce() -> String) -> impl FnOnce(crate::ffi::Error) -> Error {
+    |error| Error::Iree { doing: doing(), source: Box::new(error) }
 }

@@ -38,7 +38,7 @@ pub use error::{Cause, Error};
 pub use generate::{
     Generation, Options, StopReason, Timings, generate, generate_greedy, generate_streaming_greedy,
 };
-pub use iree::{LoadOptions, load};
+pub use iree::{LoadOptions, load, pack};
 pub use mlxcel_artifacts::Cancel;
 pub use sampling::{Sampler, Sampling, top_logprobs};
 pub use scripted::{Call, ScriptedSession};

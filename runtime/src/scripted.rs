@@ -42,6 +42,7 @@ impl ScriptedSession {
             prefill: vec![4],
             decode: vec![context],
             device: "scripted".into(),
+            ..Capabilities::default()
         };
         Self { capabilities, tokens: vec![], script: Box::new(script), fresh: false, calls: vec![] }
     }

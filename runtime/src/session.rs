@@ -3,7 +3,7 @@
 use crate::Error;
 
 /// What a session can do.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Capabilities {
     /// Tokens that the cache holds.
     pub context: usize,
@@ -15,6 +15,8 @@ pub struct Capabilities {
     pub decode: Vec<usize>,
     /// What it runs on, for people: `local-task, 2 threads`.
     pub device: String,
+    /// Whether its weights had to be packed for the device when it was loaded, which can be done once, ahead of time.
+    pub packed_at_load: bool,
 }
 
 /// One sequence of tokens on a device, with its cache.

@@ -55,6 +55,18 @@ struct Index {
 }
 
 impl Weights {
+    /// No tensors.
+    #[must_use]
+    pub fn none() -> Self {
+        Self(Arc::new(Inner { files: Vec::new(), tensors: BTreeMap::new() }))
+    }
+
+    /// The tensors of a safetensors file in memory.
+    pub(crate) fn of_image(image: Mmap) -> Result<Self, Error> {
+        let tensors = read_header(Path::new("packed weights"), 0, &image)?.into_iter().collect();
+        Ok(Self(Arc::new(Inner { files: vec![image], tensors })))
+    }
+
     /// Maps these safetensors files and reads their headers.
     ///
     /// # Errors

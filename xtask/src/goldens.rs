@@ -44,6 +44,10 @@ pub(crate) fn goldens(workspace: &Workspace, bless: bool) -> Result<()> {
     }
     let folder = workspace.root.join("target/goldens");
     fs::create_dir_all(&folder).with_context(|| folder.display().to_string())?;
+    // What modules with kernels are linked with.
+    let objects = folder.join("kernels");
+    let kernels = format!("run --quiet -p mlxcel-emitter --example kernels -- {}", objects.display());
+    shell::run_aside(&mut workspace.cargo(&kernels))?;
     let outcomes = compile_all(&looks::iree_compile_path(workspace), &goldens, &folder);
 
     let mut rows = Vec::new();
@@ -89,7 +93,10 @@ fn compile_all(iree_compile: &Path, goldens: &[Golden], folder: &Path) -> Vec<(u
 
 fn compile(iree_compile: &Path, golden: &Golden, file: &Path) -> Result<()> {
     fs::write(file, &golden.module)?;
-    shell::output(std::process::Command::new(iree_compile).args(FLAGS).arg(file)).map(drop)
+    let mut command = std::process::Command::new(iree_compile);
+    let mut objects = std::ffi::OsString::from("--iree-hal-executable-object-search-path=");
+    objects.push(file.with_file_name("kernels"));
+    shell::output(command.args(FLAGS).arg(objects).arg(file)).map(drop)
 }
 
 /// The line that says what is wrong, of all that iree-compile says.

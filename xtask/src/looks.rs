@@ -48,6 +48,16 @@ pub(crate) fn mlir(workspace: &Workspace) -> Look {
     Look::Found { version, path: folder }
 }
 
+/// Of LLVM's own folder: the kernels are compiled for other machines than this one.
+pub(crate) fn clang(workspace: &Workspace) -> Look {
+    let is_22 = |version: &str| numbers(version).first() == Some(&22);
+    let bin = prefix(workspace, "MLIR_SYS_220_PREFIX").join("bin");
+    match tool(workspace, &bin.join("llvm-nm"), is_22) {
+        Look::Found { .. } => tool(workspace, &bin.join("clang"), is_22),
+        other => other,
+    }
+}
+
 pub(crate) fn libclang(workspace: &Workspace) -> Look {
     let folder = workspace.variable("LIBCLANG_PATH").unwrap_or_else(|| LIBCLANG.into());
     let is_libclang = |name: &str| name.starts_with("libclang.so") || name.starts_with("libclang-22.so");

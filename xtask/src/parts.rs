@@ -117,6 +117,14 @@ pub(crate) const PARTS: &[Part] = &[
         look: looks::libclang,
     },
     Part {
+        name: "clang",
+        expected: "clang 22.x, with its own headers",
+        need: Need::Build,
+        supply: Supply::Debian(&["clang-22", "llvm-22"]),
+        variables: &[],
+        look: looks::clang,
+    },
+    Part {
         name: "system libraries",
         expected: "zlib, zstd and whatever else llvm-config asks the linker for",
         need: Need::Build,

@@ -27,7 +27,7 @@ pub(crate) struct Demo {
 pub(crate) fn demo(workspace: &Workspace, demo: &Demo) -> Result<()> {
     setup(workspace)?;
     shell::run_aside(&mut workspace.cargo(
-        "build --release -p mlxcel-compiler-driver -p mlxcel-runtime --bin mlxcel-compile --bin mlxcel-run",
+        "build --release -p mlxcel-compiler-driver -p mlxcel-runtime --bin mlxcel-compile --bin mlxcel-pack --bin mlxcel-run",
     ))?;
     let bundle = bundle_of(DEMO);
     let mut compile = workspace.command(workspace.release("mlxcel-compile")?);
@@ -56,7 +56,9 @@ fn test_command(arguments: &[String]) -> &'static str {
 pub(crate) fn compile(workspace: &Workspace, arguments: &[String]) -> Result<()> {
     setup(workspace)?;
     shell::run_aside(
-        &mut workspace.cargo("build --quiet --release -p mlxcel-compiler-driver --bin mlxcel-compile"),
+        &mut workspace.cargo(
+            "build --quiet --release -p mlxcel-compiler-driver -p mlxcel-runtime --bin mlxcel-compile --bin mlxcel-pack",
+        ),
     )?;
     let mut compile = workspace.command(workspace.release("mlxcel-compile")?);
     // Paths in the arguments are relative to where this was called.

@@ -100,6 +100,7 @@ fn cpu(vmfb: Blob) -> TargetArtifact {
         flags: vec!["--iree-opt-level=O3".into()],
         build_key: Digest::of(b"key"),
         vmfb,
+        packing: None,
     }
 }
 

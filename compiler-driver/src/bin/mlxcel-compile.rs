@@ -1,15 +1,16 @@
 //! `mlxcel-compile`: makes a bundle out of a model. Results go to stdout, everything else to stderr.
 
 use std::{
+    env,
     io::{self, IsTerminal as _, Write},
     path::PathBuf,
-    process::ExitCode,
+    process::{self, ExitCode},
     time::Duration,
 };
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use indicatif::{ProgressBar, ProgressStyle};
-use mlxcel_artifacts::report;
+use mlxcel_artifacts::{Bundle, Driver, Machine, choose, report};
 use mlxcel_compiler_driver::{
     Cancel, Error, Event, Precision, Request, Source, Target, WeightsFrom, build, emit, write_random_weights,
 };
@@ -55,6 +56,9 @@ struct Compile {
     /// Leave the MLIR, the flags and the vmfbs in this folder
     #[arg(long, value_name = "FOLDER")]
     keep: Option<PathBuf>,
+    /// Leave the weights as they are: every start packs them then, until mlxcel-pack has done it
+    #[arg(long)]
+    no_pack: bool,
     /// The folder that remembers what was compiled before [default: ~/.cache/mlxcel]
     #[arg(long, value_name = "FOLDER", env = "MLXCEL_STORE")]
     store: Option<PathBuf>,
@@ -65,6 +69,9 @@ struct Compile {
     #[arg(long)]
     list_models: bool,
 }
+
+/// The program that packs weights, of the runtime.
+const PACK: &str = "mlxcel-pack";
 
 /// What can be printed instead of making a bundle.
 #[derive(Clone, Copy, ValueEnum)]
@@ -159,8 +166,42 @@ fn compile(args: Compile, cancel: &Cancel, watcher: &mut Watcher) -> Result<Stri
     let mut progress = |event| watcher.see(event);
     match args.emit {
         Some(Emit::Mlir) => Ok(emit(&request, &mut progress)?.mlir),
-        None => Ok(format!("{}\n", build(&request, &mut progress)?.path().display())),
+        None => {
+            let bundle = build(&request, &mut progress)?;
+            if !args.no_pack {
+                pack(&bundle, &mut progress);
+            }
+            Ok(format!("{}\n", bundle.path().display()))
+        }
     }
+}
+
+/// Has the weights of a bundle packed that can be run here. It takes the runtime, which is a program of its own.
+fn pack(bundle: &Bundle, progress: &mut dyn FnMut(Event)) {
+    let manifest = bundle.manifest();
+    let runs_here = choose(manifest, &Machine::this(), &[Driver::Local]);
+    let has_work = runs_here.is_ok_and(|(_, target)| target.packing.is_some());
+    if manifest.weights.is_empty() || !has_work {
+        return;
+    }
+    let beside = env::current_exe().ok().map(|program| program.with_file_name(PACK));
+    let program = beside.filter(|program| program.is_file()).unwrap_or_else(|| PACK.into());
+    progress(Event::Weights { file: "packed weights".into() });
+    let run = process::Command::new(&program)
+        .args(["--device", "local-task"])
+        .arg(bundle.path())
+        .stdin(process::Stdio::null())
+        .stdout(process::Stdio::null())
+        .status();
+    let problem = match run {
+        Ok(status) if status.success() => return,
+        Ok(status) => format!("{} ended with {status}", program.display()),
+        Err(error) => format!("cannot run {}: {error}", program.display()),
+    };
+    let path = bundle.path().display();
+    progress(Event::Warning(format!(
+        "the weights are not packed: {problem}\nhint: mlxcel-pack {path} packs them, else every start does"
+    )));
 }
 
 /// Two columns.

@@ -116,7 +116,7 @@ fn a_cpu_that_is_not_this_one() {
         let list = features.iter().map(|name| format!("\"{name}\"")).collect::<Vec<_>>().join(", ");
         text.replace(&format!("cpu_features = [{list}]\n"), "")
     });
-    assert!(built.refusal("local-task").starts_with("error: cannot load the module: "));
+    assert!(built.refusal("local-task").starts_with("error: cannot load the packing module: "));
 }
 
 #[test]
@@ -210,12 +210,12 @@ fn tokens_that_do_not_fit() {
     let weights = || Weights::of_bundle(&built.bundle).unwrap();
     for context in [0, 513] {
         let options = LoadOptions { context: Some(context), ..on("local-task") };
-        assert!(failure(load(&built.bundle, weights(), &options)).starts_with(&format!(
+        assert!(failure(load(&built.bundle, Some(weights()), &options)).starts_with(&format!(
             "error: context of {context} tokens, expected 1 to 512\nhint: the bundle was compiled for 512"
         )));
     }
     let options = LoadOptions { context: Some(40), ..on("local-task") };
-    let mut session = load(&built.bundle, weights(), &options).unwrap();
+    let mut session = load(&built.bundle, Some(weights()), &options).unwrap();
     works(&mut *session, "gqa");
     session.rewind(0).unwrap();
     assert!(matches!(
@@ -232,7 +232,7 @@ fn weights_of_another_model() {
         built.refusal("local-task"),
         "error: …/bundle carries no weights\nhint: name the checkpoint's folder with --weights"
     );
-    let with = |folder: &Path| load(&built.bundle, Weights::in_folder(folder)?, &on("local-task"));
+    let with = |folder: &Path| load(&built.bundle, Some(Weights::in_folder(folder)?), &on("local-task"));
     // It was compiled for the types of the config.json.
     works(&mut *with(&model).unwrap(), "bf16");
 
@@ -252,7 +252,7 @@ fn weights_of_another_model() {
 fn weights_without_tensors_that_are_needed() {
     let built = bundle("all-biases", "cpu");
     let weights = Weights::in_folder(&fixtures().join("bf16")).unwrap();
-    let message = failure(load(&built.bundle, weights, &on("local-task")));
+    let message = failure(load(&built.bundle, Some(weights), &on("local-task")));
     let parameters = built.bundle.manifest().parameters.len();
     // Seven biases in each of two layers.
     let first = format!("error: the weights do not fit the bundle: 14 of {parameters} tensors\n  ");
@@ -265,7 +265,7 @@ fn weights_without_tensors_that_are_needed() {
     let built = bundle("bf16", "cpu");
     let weights = Weights::in_folder(&fixtures().join("all-biases")).unwrap();
     assert_eq!(weights.check(&built.bundle.manifest().parameters).unwrap().len(), 14);
-    load(&built.bundle, weights, &on("local-task")).unwrap().prefill(&[1]).unwrap();
+    load(&built.bundle, Some(weights), &on("local-task")).unwrap().prefill(&[1]).unwrap();
 }
 
 #[test]
@@ -282,7 +282,7 @@ fn weights_that_are_cut_off_at_run_time() {
     let weights = Weights::in_folder(folder.path()).unwrap();
     // Gone from its folder, the mapping lives on.
     folder.close().unwrap();
-    works(&mut *load(&built.bundle, weights, &on("local-task")).unwrap(), "gqa");
+    works(&mut *load(&built.bundle, Some(weights), &on("local-task")).unwrap(), "gqa");
 }
 
 #[test]

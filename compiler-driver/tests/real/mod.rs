@@ -9,7 +9,7 @@ use std::{
 use mlxcel_artifacts::{Bundle, report};
 use mlxcel_compiler_driver::{Precision, Request, Source, WeightsFrom, build};
 use mlxcel_runtime::{
-    Cancel, DeviceSpec, Error, Generation, LoadOptions, Options, Session, Weights, generate_greedy, load,
+    Cancel, DeviceSpec, Error, Generation, LoadOptions, Options, Session, generate_greedy, load,
 };
 use serde::Deserialize;
 use tempfile::TempDir;
@@ -111,7 +111,7 @@ pub(crate) fn built(request: &Request) -> Built {
 impl Built {
     /// A session with the bundle's own weights.
     pub(crate) fn session(&self, device: &str) -> Result<Box<dyn Session>, Error> {
-        load(&self.bundle, Weights::of_bundle(&self.bundle)?, &on(device))
+        load(&self.bundle, None, &on(device))
     }
 
     /// The message of a session that cannot be had, with the test's folder as `…`.

@@ -2,7 +2,9 @@
 //!
 //! There is one attention. It attends to blocks of the cache with a running maximum and sum (the online softmax of
 //! Milakov and Gimelshein 2018, as FlashAttention uses it), so that no score matrix is larger than one block. A decode
-//! step is the case of one block, the bucket.
+//! step is the case of one block, the bucket. Where a kernel computes it, it does the same in one pass over the cache.
+
+mod kernel;
 
 use mlxcel_models::Attention;
 use safetensors::Dtype;
@@ -14,7 +16,7 @@ use super::{
     rope,
     rope::Rotation,
 };
-use crate::{DotDimensions, Graph, HostIndex, Reduction, Tensor};
+use crate::{DotDimensions, Graph, HostIndex, Products, Reduction, Tensor};
 
 /// Where a call's tokens are in their sequences.
 #[derive(Debug, Clone, Copy)]
@@ -23,6 +25,8 @@ pub(crate) struct Sequence {
     pub(crate) start: Tensor,
     /// The position of each token, `[batch, tokens]`.
     pub(crate) positions: Tensor,
+    /// How many of each row's tokens are real, `[batch]`; all, where there is none.
+    pub(crate) lengths: Option<Tensor>,
     /// What part of the cache can hold tokens that these attend to.
     pub(crate) span: Span,
 }
@@ -82,12 +86,19 @@ pub(crate) fn attention(
     let scale = g.scalar(layer.scale, Dtype::F32);
     let scale = g.broadcast_like(scale, query);
     let query = g.multiply(query, scale);
-    let query = g.reshape(query, &[batch, tokens, kv_heads, group, head_dim]);
-    let query = g.transpose(query, &[0, 2, 3, 1, 4]);
-    let query = g.convert(query, operand);
-    let attended = attend(g, query, cache, sequence);
-    let attended = g.transpose(attended, &[0, 3, 1, 2, 4]);
-    let attended = g.reshape(attended, &[batch, tokens, layer.heads * head_dim]);
+    let attended = match b.numerics.products {
+        Products::Kernels(isa) if head_dim <= kernel::MAX_HEAD_DIM => {
+            kernel::attend(b, isa, query, cache, sequence)
+        }
+        _ => {
+            let query = g.reshape(query, &[batch, tokens, kv_heads, group, head_dim]);
+            let query = g.transpose(query, &[0, 2, 3, 1, 4]);
+            let query = g.convert(query, operand);
+            let attended = attend(g, query, cache, sequence);
+            g.transpose(attended, &[0, 3, 1, 2, 4])
+        }
+    };
+    let attended = b.graph.reshape(attended, &[batch, tokens, layer.heads * head_dim]);
     linear(b, ("o_proj", &layer.output), attended)
 }
 
@@ -130,7 +141,7 @@ fn attend_blocks(
     Partial { max: state[0], sum: state[1], weighted: state[2] }
 }
 
-/// Attention to the keys and values at positions `first..`, `[batch, size, kv_heads, head_dim]`.
+/// Attention to the keys and values at positions `first..`, `[batch, kv_heads, size, head_dim]`.
 fn attend_block(
     g: &mut Graph,
     query: Tensor,
@@ -142,7 +153,7 @@ fn attend_block(
     let operand = g.dtype(query);
     let [keys, values] = [keys, values].map(|cached| g.convert(cached, operand));
     let scores =
-        DotDimensions { lhs_batch: &[0, 1], rhs_batch: &[0, 2], lhs_contract: &[4], rhs_contract: &[3] };
+        DotDimensions { lhs_batch: &[0, 1], rhs_batch: &[0, 1], lhs_contract: &[4], rhs_contract: &[3] };
     let scores = g.dot_general(query, keys, &scores, Dtype::F32);
     let shape = g.shape(scores).to_vec();
     let visible = visible(g, positions, first, &shape);
@@ -162,7 +173,7 @@ fn attend_block(
     let sum = DotDimensions { lhs_contract: &[4], rhs_contract: &[0], ..DotDimensions::default() };
     let sum = g.dot_general(exp, ones, &sum, Dtype::F32);
     let weighted =
-        DotDimensions { lhs_batch: &[0, 1], rhs_batch: &[0, 2], lhs_contract: &[4], rhs_contract: &[1] };
+        DotDimensions { lhs_batch: &[0, 1], rhs_batch: &[0, 1], lhs_contract: &[4], rhs_contract: &[2] };
     let weighted = g.dot_general(exp, values, &weighted, Dtype::F32);
     Partial { max, sum, weighted }
 }

@@ -9,8 +9,8 @@ use safetensors::Dtype;
 use super::Builder;
 use crate::{Global, Graph, Tensor, TensorType};
 
-/// The cache as a function sees it: `[2 · layers, batch, capacity, kv_heads, head_dim]`, each layer's keys before its
-/// values.
+/// The cache as a function sees it: `[2 · layers, batch, kv_heads, capacity, head_dim]`, each layer's keys before its
+/// values. What one head attends to lies together.
 pub(crate) struct Cache {
     global: Global,
     value: Tensor,
@@ -42,7 +42,7 @@ impl Cache {
         batch: usize,
         capacity: usize,
     ) -> Self {
-        let shape = [2 * layers, batch, capacity, attention.kv_heads, attention.head_dim];
+        let shape = [2 * layers, batch, attention.kv_heads, capacity, attention.head_dim];
         let global = b.module.state("cache", TensorType::new(b.precision, shape));
         let value = b.graph.load(&global);
         Self { global, value }
@@ -67,7 +67,8 @@ impl LayerCache<'_> {
         };
         for row in 0..batch {
             let part = g.slice_dimension(new, 0, row, row + 1);
-            let part = g.reshape(part, &[1, 1, tokens, kv_heads, head_dim]);
+            let part = g.transpose(part, &[0, 2, 1, 3]);
+            let part = g.reshape(part, &[1, 1, kv_heads, tokens, head_dim]);
             let at = g.slice(start, &[row], &[row + 1]);
             let at = g.reshape(at, &[]);
             let starts = self.starts(g, half, row, at);
@@ -75,17 +76,27 @@ impl LayerCache<'_> {
         }
     }
 
-    /// The first `size` positions: `[batch, size, kv_heads, head_dim]`.
+    /// The whole cache, with what was appended.
+    pub(crate) fn all(&self) -> Tensor {
+        self.cache.value
+    }
+
+    /// Which layer's part this is.
+    pub(crate) fn layer(&self) -> usize {
+        self.layer
+    }
+
+    /// The first `size` positions: `[batch, kv_heads, size, head_dim]`.
     pub(crate) fn prefix(&self, g: &mut Graph, half: Half, size: usize) -> Tensor {
         let first = g.scalar(0.0, Dtype::I32);
         self.block(g, half, first, size)
     }
 
-    /// `size` positions from `offset`, an `i32` scalar: `[batch, size, kv_heads, head_dim]`.
+    /// `size` positions from `offset`, an `i32` scalar: `[batch, kv_heads, size, head_dim]`.
     pub(crate) fn block(&self, g: &mut Graph, half: Half, offset: Tensor, size: usize) -> Tensor {
         let starts = self.starts(g, half, 0, offset);
         let mut sizes = self.cache.global.ty.shape.clone();
-        [sizes[0], sizes[2]] = [1, size];
+        [sizes[0], sizes[3]] = [1, size];
         let part = g.dynamic_slice(self.cache.value, &starts, &sizes);
         g.reshape(part, &sizes[1..])
     }
@@ -97,6 +108,6 @@ impl LayerCache<'_> {
         let part = g.host_scalar(part);
         #[expect(clippy::cast_precision_loss, reason = "a batch is small")]
         let row = g.scalar(row as f64, Dtype::I32);
-        [part, row, position, zero, zero]
+        [part, row, zero, position, zero]
     }
 }

@@ -3,7 +3,8 @@
 use safetensors::Dtype;
 
 use crate::{
-    DotDimensions, GatherDimensions, Graph, Module, Reduction, ScatterDimensions, Tensor, TensorType,
+    DotDimensions, GatherDimensions, Graph, Isa, Module, Reduction, ScatterDimensions, Tensor, TensorType,
+    kernels::Executable,
 };
 
 /// The type of what `build` gives, as text.
@@ -216,33 +217,29 @@ fn dot() {
 }
 
 #[test]
-fn mmt4d() {
-    let of = |lhs: (Dtype, &[usize]), rhs: (Dtype, &[usize])| {
+fn a_kernel_takes_what_it_was_made_for() {
+    let executable = Executable {
+        isa: Isa::X86_64V3,
+        file: "matmul_float",
+        function: "matmul_f32",
+        operands: vec![TensorType::new(Dtype::F32, [1, 4, 16]), TensorType::new(Dtype::F32, [2, 4])],
+        results: vec![TensorType::new(Dtype::F32, [2, 16])],
+        numbers: 0,
+        sizes: vec![2, 16, 4],
+        items: 1,
+        grain: 1,
+    };
+    let of = |shape: &[usize]| {
         gives(|g| {
-            let (x, y) = (g.argument(lhs.0, lhs.1), g.argument(rhs.0, rhs.1));
-            g.mmt4d(x, y)
+            let (weights, x) = (g.argument(Dtype::F32, &[1, 4, 16]), g.argument(Dtype::F32, shape));
+            g.dispatch(&executable, &[weights, x], &[])[0]
         })
     };
-    let (rows, columns): (&[usize], &[usize]) = (&[5, 4, 8], &[3, 4, 16]);
-    for dtype in [Dtype::F32, Dtype::BF16, Dtype::F16] {
-        assert_eq!(of((Dtype::F32, rows), (dtype, columns)), "tensor<5x3x8x16xf32>");
-    }
-    let kinds = "expected f32 and a float no wider, with one second dimension";
+    assert_eq!(of(&[2, 4]), "tensor<2x16xf32>");
     assert_eq!(
-        of((Dtype::BF16, rows), (Dtype::BF16, columns)),
-        format!("graph: linalg.mmt4d: found tensor<5x4x8xbf16> and tensor<3x4x16xbf16>, {kinds}")
-    );
-    assert_eq!(
-        of((Dtype::F32, rows), (Dtype::F64, columns)),
-        format!("graph: linalg.mmt4d: found tensor<5x4x8xf32> and tensor<3x4x16xf64>, {kinds}")
-    );
-    assert_eq!(
-        of((Dtype::F32, &[5, 3, 8]), (Dtype::F32, columns)),
-        format!("graph: linalg.mmt4d: found tensor<5x3x8xf32> and tensor<3x4x16xf32>, {kinds}")
-    );
-    assert_eq!(
-        of((Dtype::F32, &[5, 4]), (Dtype::F32, columns)),
-        "graph: linalg.mmt4d: found tensor<5x4xf32> and tensor<3x4x16xf32>, expected two of three dimensions"
+        of(&[2, 5]),
+        "graph: flow.dispatch: found tensor<1x4x16xf32>, tensor<2x5xf32> and 0 numbers, \
+         expected tensor<1x4x16xf32>, tensor<2x4xf32> and 0 for matmul_f32"
     );
 }
 
@@ -422,23 +419,5 @@ fn branches_and_globals() {
             g.store(&global, x);
         }),
         "util.global.store: found the parameter @weight, expected a mutable global"
-    );
-}
-
-#[test]
-fn a_global_computed_of_wrong_operands_is_refused_by_its_name() {
-    let mut module = Module::new("m");
-    let error = module.computed("weight.packed", TensorType::new(Dtype::F32, [2]), |g| f32(g, &[3]));
-    assert_eq!(
-        error.unwrap_err().to_string(),
-        "graph: util.global.store: found tensor<3xf32>, expected tensor<2xf32> for @weight.packed"
-    );
-    let error = module.computed("weight.packed", TensorType::new(Dtype::F32, [2]), |g| {
-        let x = f32(g, &[2]);
-        g.not(x)
-    });
-    assert_eq!(
-        error.unwrap_err().to_string(),
-        "weight.packed: stablehlo.not: found tensor<2xf32>, expected an integer or boolean type"
     );
 }

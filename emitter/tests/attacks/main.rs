@@ -7,8 +7,8 @@ mod common;
 
 use common::{COMPARISON, FLOAT_BINARY, FLOAT_UNARY, INTEGER_BINARY, INTEGER_UNARY, LOGICAL_BINARY, tiny};
 use mlxcel_emitter::{
-    DotDimensions, GatherDimensions, Graph, Module, Numerics, Plan, Products, Reduction, ScatterDimensions,
-    Tensor, TensorType, emit,
+    DotDimensions, GatherDimensions, Graph, Isa, Module, Numerics, Plan, Products, Reduction,
+    ScatterDimensions, Tensor, TensorType, emit,
 };
 use safetensors::Dtype;
 
@@ -222,7 +222,7 @@ fn a_description_that_contradicts_itself_is_refused_by_scope() {
         change(&mut model);
         emit(&model, plan, &|_| Dtype::F32).unwrap_err().to_string()
     };
-    for products in [Products::Native, Products::Widened, Products::Packed { lanes: 8 }] {
+    for products in [Products::Native, Products::Widened, Products::Kernels(Isa::X86_64V3)] {
         plan.numerics = Numerics { products, floats_as_bits: false };
         let wrong_weight = refused(&plan, |m| m.blocks[0].attention.query.weight.shape = vec![8, 17]);
         assert_eq!(

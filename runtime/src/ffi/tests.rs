@@ -97,6 +97,11 @@ fn program(device: &str) -> Mmap {
     map(&compile(MODULE, device)).unwrap()
 }
 
+/// The function `add` of [`MODULE`].
+fn add(module: &Module) -> Result<Call, Error> {
+    Call::new(module, "model.add", &[(Dtype::I32, &[1, 4])])
+}
+
 #[test]
 fn state_and_results_stay_on_every_device() {
     for device in ["local-sync", "local-task", "vulkan"] {
@@ -106,17 +111,17 @@ fn state_and_results_stay_on_every_device() {
             let opened = Device::create(device, None, Some(2)).unwrap();
             assert_eq!(opened.threads(), if device == "local-task" { 2 } else { 1 });
             let module = Module::load(&opened, map(&program).unwrap(), weights, "model", &["w"]).unwrap();
-            let mut add = Call::new(&module, "model.add", &[&[1, 4]]).unwrap();
-            let first = add.invoke(&[&[1, 2, 3, 4]]).unwrap();
+            let mut call = add(&module).unwrap();
+            let first = call.invoke(&[bytes(&[1, 2, 3, 4])]).unwrap();
             assert_eq!(first[0].read::<i32>().unwrap(), [1, 2, 3, 4]);
             assert_eq!(first[1].read::<f32>().unwrap(), [1.0, 1.0, -6.0, 40.0]);
-            let second = add.invoke(&[&[1, 0, 0, 0]]).unwrap();
+            let second = call.invoke(&[bytes(&[1, 0, 0, 0])]).unwrap();
             assert_eq!(second[0].read::<i32>().unwrap(), [2, 2, 3, 4]);
             // Results are values, not views of what the next call overwrites.
             assert_eq!(first[0].read::<i32>().unwrap(), [1, 2, 3, 4]);
 
             let all = Call::new(&module, "model.weights", &[]).unwrap().invoke(&[]).unwrap();
-            drop((module, add, opened, first, second));
+            drop((module, call, opened, first, second));
             assert_eq!(all[0].read::<f32>().unwrap(), WEIGHTS, "a result keeps what it lies in");
         }
     }
@@ -131,9 +136,9 @@ fn one_device_takes_several_modules() {
             let (_folder, weights) = weights("w", &WEIGHTS, 0);
             Module::load(&opened, map(&program).unwrap(), weights, "model", &["w"]).unwrap()
         };
-        let mut calls = [load(), load()].map(|m| Call::new(&m, "model.add", &[&[1, 4]]).unwrap());
+        let mut calls = [load(), load()].map(|m| add(&m).unwrap());
         for call in &mut calls {
-            assert_eq!(call.invoke(&[&[5; 4]]).unwrap()[0].read::<i32>().unwrap(), [5; 4]);
+            assert_eq!(call.invoke(&[bytes(&[5; 4])]).unwrap()[0].read::<i32>().unwrap(), [5; 4]);
         }
     }
 }
@@ -164,8 +169,10 @@ fn what_iree_refuses_is_an_error() {
 
     let module = load(program("local-sync"), &all, &["w"]).unwrap();
     let refused = |name, shapes: &[&[usize]], inputs: &[&[i32]]| {
-        let mut call = Call::new(&module, name, shapes).map_err(|error| error.to_string())?;
-        call.invoke(inputs).map(drop).map_err(|error| error.to_string())
+        let types: Vec<(Dtype, &[usize])> = shapes.iter().map(|&shape| (Dtype::I32, shape)).collect();
+        let mut call = Call::new(&module, name, &types).map_err(|error| error.to_string())?;
+        let inputs: Vec<&[u8]> = inputs.iter().map(|input| bytes(input)).collect();
+        call.invoke(&inputs).map(drop).map_err(|error| error.to_string())
     };
     assert_eq!(
         refused("model.sub", &[], &[]).unwrap_err(),
@@ -179,13 +186,13 @@ fn what_iree_refuses_is_an_error() {
     assert!(shape.contains("expected shape `1x4`, actual shape `1x3`"), "{shape}");
     assert_eq!(
         refused("model.add", &[&[1, 4]], &[&[0; 3]]).unwrap_err(),
-        "invalid argument: inputs of [3] numbers, expected [4]"
+        "invalid argument: inputs of [12] bytes, expected [16]"
     );
     assert!(refused("model.add", &[&[usize::MAX, usize::MAX]], &[]).is_err());
     assert!(refused("model.add", &[&[1; 9]], &[]).is_err());
     // After all of that it still works.
-    let mut add = Call::new(&module, "model.add", &[&[1, 4]]).unwrap();
-    let results = add.invoke(&[&[1; 4]]).unwrap();
+    let mut call = add(&module).unwrap();
+    let results = call.invoke(&[bytes(&[1; 4])]).unwrap();
     assert!(results[0].read::<f32>().is_err(), "it is i32");
     assert_eq!(results[0].read::<i32>().unwrap(), [1; 4]);
 }

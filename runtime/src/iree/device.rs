@@ -10,6 +10,7 @@ use crate::{
 
 /// A device that was opened, and the target that runs on it.
 pub(super) struct Opened<'m, D> {
+    pub(super) target_name: &'m str,
     pub(super) target: &'m TargetArtifact,
     pub(super) device: D,
     pub(super) spec: DeviceSpec,
@@ -73,8 +74,8 @@ fn open_named<'m, D: Devices>(
             found: found.collect::<Vec<_>>().join(", "),
         });
     }
-    let target = match fitting(machine, manifest, driver)? {
-        Fit::Target(_, target) => target,
+    let (target_name, target) = match fitting(machine, manifest, driver)? {
+        Fit::Target(name, target) => (name, target),
         Fit::None(reasons) => {
             return Err(Error::NoTarget { place: format!("on {spec}"), reasons, hint: RECOMPILE.into() });
         }
@@ -85,7 +86,7 @@ fn open_named<'m, D: Devices>(
         Error::Device { device: spec.to_string(), hint, source }
     })?;
     let name = if driver == Driver::Local { None } else { name(devices, driver, spec) };
-    Ok(Opened { target, device, spec, name })
+    Ok(Opened { target_name, target, device, spec, name })
 }
 
 /// The device's own name.
@@ -189,7 +190,9 @@ impl<'m, D: Devices> Search<'_, 'm, D> {
     ) -> Option<Opened<'m, D::Device>> {
         for Candidate { target_name, target, spec, name } in candidates {
             match self.devices.open(spec) {
-                Ok(device) => return Some(Opened { target, device, spec, name: Some(name) }),
+                Ok(device) => {
+                    return Some(Opened { target_name, target, device, spec, name: Some(name) });
+                }
                 Err(error) => self.reasons.push((target_name.into(), format!("cannot use {spec}: {error}"))),
             }
         }

@@ -4,10 +4,12 @@ use mlxcel_artifacts::{
     Bundle, IREE_VERSION, Machine,
     signature::{ArgumentKind, Entry, MODULE_NAME, OutcomeKind, PARAMETER_SCOPE, Role},
 };
+use safetensors::Dtype;
 
 use super::{
     LoadOptions,
     device::{self, Opened, ThisMachine},
+    failed, packing,
 };
 use crate::{
     Error,
@@ -47,7 +49,11 @@ struct EntryPoint {
 }
 
 impl IreeSession {
-    pub(super) fn load(bundle: &Bundle, weights: Weights, options: &LoadOptions) -> Result<Self, Error> {
+    pub(super) fn load(
+        bundle: &Bundle,
+        weights: Option<Weights>,
+        options: &LoadOptions,
+    ) -> Result<Self, Error> {
         let manifest = bundle.manifest();
         let plan = &manifest.plan;
         if plan.batch != 1 {
@@ -57,13 +63,15 @@ impl IreeSession {
         if context == 0 || context > plan.context {
             return Err(Error::Context { asked: context, context: plan.context });
         }
-        weights.check(&manifest.parameters)?;
         let devices = ThisMachine { threads: options.threads };
         let opened = device::open(&devices, &Machine::this(), manifest, options.device)?;
 
         let vmfb = bundle.blob_path(&opened.target.vmfb);
         let program = ffi::map(&vmfb).map_err(Error::read(vmfb))?;
-        let parameters: Vec<&str> = manifest.parameters.iter().map(|p| p.name.as_str()).collect();
+        let (weights, packed_at_load) = packing::parameters(bundle, opened.target, &opened.device, weights)?;
+        let parameters = opened.target.packing.as_ref().map(packing::results);
+        let parameters = parameters.as_ref().unwrap_or(&manifest.parameters);
+        let parameters: Vec<&str> = parameters.iter().map(|p| p.name.as_str()).collect();
         let module = Module::load(&opened.device, program, weights, PARAMETER_SCOPE, &parameters)
             .map_err(failed(|| "load the module".into()))?;
 
@@ -75,6 +83,7 @@ impl IreeSession {
             prefill: sizes(&prefill),
             decode: sizes(&decode),
             device: description(&opened),
+            packed_at_load,
         };
         Ok(Self { capabilities, prefill, decode, position: 0, logits: None })
     }
@@ -147,9 +156,9 @@ impl Session for IreeSession {
 impl EntryPoint {
     fn new(module: &Module, entry: &Entry) -> Result<Self, Error> {
         let name = &entry.name;
-        let shapes: Vec<&[usize]> =
-            entry.arguments.iter().map(|argument| argument.shape.as_slice()).collect();
-        let call = Call::new(module, &format!("{MODULE_NAME}.{name}"), &shapes)
+        let inputs: Vec<(Dtype, &[usize])> =
+            entry.arguments.iter().map(|argument| (argument.dtype, argument.shape.as_slice())).collect();
+        let call = Call::new(module, &format!("{MODULE_NAME}.{name}"), &inputs)
             .map_err(failed(|| format!("prepare {name}")))?;
         let arguments = entry.arguments.iter().map(|a| (a.kind, vec![0; a.shape.iter().product()])).collect();
         let size = match entry.role {
@@ -179,7 +188,7 @@ impl EntryPoint {
                 ArgumentKind::End => values.fill((position + self.size) as i32),
             }
         }
-        let inputs: Vec<&[i32]> = self.arguments.iter().map(|(_, values)| values.as_slice()).collect();
+        let inputs: Vec<&[u8]> = self.arguments.iter().map(|(_, values)| ffi::bytes(values)).collect();
         let mut results = self.call.invoke(&inputs).map_err(failed(|| format!("run {}", self.name)))?;
         if results.len() <= self.next_token.max(self.logits) {
             let (found, name) = (results.len(), &self.name);
@@ -223,7 +232,7 @@ fn chunk(buckets: &[usize], tokens: usize) -> usize {
 
 /// What to tell people of a device.
 fn description(opened: &Opened<'_, Device>) -> String {
-    let Opened { device, spec, name, target: _ } = opened;
+    let Opened { device, spec, name, target_name: _, target: _ } = opened;
     match (spec, name) {
         (DeviceSpec::LocalTask, _) => match device.threads() {
             1 => "local-task, 1 thread".into(),
@@ -232,10 +241,6 @@ fn description(opened: &Opened<'_, Device>) -> String {
         (_, Some(name)) => format!("{spec}, {name}"),
         (_, None) => spec.to_string(),
     }
-}
-
-fn failed(doing: impl FnOnce() -> String) -> impl FnOnce(ffi::Error) -> Error {
-    |error| Error::Iree { doing: doing(), source: Box::new(error) }
 }
 
 const fn same(a: &[u8], b: &[u8]) -> bool {

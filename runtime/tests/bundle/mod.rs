@@ -25,6 +25,7 @@ pub(crate) fn write(out: &Path, files: &[(&str, &str)], weights: &[(&str, &str)]
         flags: vec![],
         build_key: Digest::of(b"key"),
         vmfb: writer.add_bytes(b"no vmfb").unwrap(),
+        packing: None,
     };
     let manifest = Manifest {
         format: FORMAT,

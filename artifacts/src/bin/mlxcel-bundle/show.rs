@@ -6,7 +6,7 @@ use std::{
 };
 
 use mlxcel_artifacts::{
-    Blob, Bundle, Manifest, TargetArtifact,
+    Blob, Bundle, Manifest, Packing, TargetArtifact,
     signature::{Entry, Parameter, type_text},
 };
 use serde::Serialize;
@@ -60,7 +60,7 @@ pub(crate) fn text(bundle: &Bundle) -> String {
 }
 
 fn target_text(name: &str, target: &TargetArtifact) -> String {
-    let TargetArtifact { driver, arch, cpu_features, flags, build_key, vmfb } = target;
+    let TargetArtifact { driver, arch, cpu_features, flags, build_key, vmfb, packing } = target;
     let mut out = format!("  {name}\n");
     let mut line = |name: &str, value: &dyn fmt::Display| out += &format!("    {name:<9} {value}\n");
     line("driver", driver);
@@ -72,6 +72,15 @@ fn target_text(name: &str, target: &TargetArtifact) -> String {
     }
     line("vmfb", &format!("{}  {}", vmfb.digest, Size(vmfb.size)));
     line("build key", build_key);
+    if let Some(Packing { build_key: _, vmfb, weights, steps }) = packing {
+        let results: Vec<_> = steps.iter().flat_map(|step| &step.results).collect();
+        let bytes: u64 = results.iter().filter_map(|result| result.bytes()).map(|bytes| bytes as u64).sum();
+        line("packing", &format!("{}  {}", vmfb.digest, Size(vmfb.size)));
+        match weights {
+            Some(blob) => line("packed", &format!("{}  {}", blob.digest, Size(blob.size))),
+            None => line("packed", &format!("not yet: {} tensors, {}", results.len(), Size(bytes))),
+        }
+    }
     for (i, flag) in flags.iter().enumerate() {
         line(if i == 0 { "flags" } else { "" }, flag);
     }

@@ -7,6 +7,7 @@ use std::sync::{
 
 use anyhow::{Context as _, Result};
 use mlxcel_runtime::Cancel;
+use signal_hook::{consts::SIGINT, flag};
 
 use crate::INTERRUPTED;
 
@@ -14,7 +15,7 @@ use crate::INTERRUPTED;
 pub(crate) struct Interrupt {
     /// Turned on by a Ctrl-C during an answer.
     pub(crate) cancel: Cancel,
-    answering: Arc<AtomicBool>,
+    idle: Arc<AtomicBool>,
 }
 
 /// While this lives, Ctrl-C ends the answer.
@@ -24,32 +25,32 @@ impl Interrupt {
     /// Takes Ctrl-C over. A second one during an answer ends the program, should a step hang.
     pub(crate) fn install() -> Result<Self> {
         let interrupt = Self::new();
-        let (cancel, answering) = (interrupt.cancel.clone(), Arc::clone(&interrupt.answering));
-        ctrlc::set_handler(move || {
-            if !answering.load(Ordering::Relaxed) || cancel.is_cancelled() {
-                std::process::exit(INTERRUPTED.into());
-            }
-            cancel.cancel();
-        })
-        .context("cannot handle ctrl-c")?;
+        // In this order: each looks at what the ones before it left.
+        flag::register_conditional_shutdown(SIGINT, INTERRUPTED.into(), Arc::clone(&interrupt.idle))
+            .and_then(|_| {
+                let cancelled = interrupt.cancel.flag();
+                flag::register_conditional_shutdown(SIGINT, INTERRUPTED.into(), cancelled)
+            })
+            .and_then(|_| flag::register(SIGINT, interrupt.cancel.flag()))
+            .context("cannot handle ctrl-c")?;
         Ok(interrupt)
     }
 
     /// One that nothing turns on by itself.
     pub(crate) fn new() -> Self {
-        Self { cancel: Cancel::new(), answering: Arc::default() }
+        Self { cancel: Cancel::new(), idle: Arc::new(AtomicBool::new(true)) }
     }
 
     /// Marks the time of an answer.
     pub(crate) fn answering(&self) -> Answering<'_> {
         self.cancel.reset();
-        self.answering.store(true, Ordering::Relaxed);
-        Answering(&self.answering)
+        self.idle.store(false, Ordering::Relaxed);
+        Answering(&self.idle)
     }
 }
 
 impl Drop for Answering<'_> {
     fn drop(&mut self) {
-        self.0.store(false, Ordering::Relaxed);
+        self.0.store(true, Ordering::Relaxed);
     }
 }

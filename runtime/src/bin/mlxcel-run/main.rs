@@ -36,7 +36,7 @@ struct Run<'a> {
     options: &'a Options,
     start: Instant,
     bundle: &'a Bundle,
-    weights: Weights,
+    weights: Option<Weights>,
     files: CheckpointFiles<'a>,
     sampler: Option<Sampler>,
     interrupt: &'a Interrupt,
@@ -79,11 +79,13 @@ fn run(options: &Options) -> Result<ExitCode> {
     }
 }
 
-fn open_weights(options: &Options, bundle: &Bundle) -> Result<Weights> {
+/// The checkpoint's weights; `None` where the bundle carries packed ones and no others were asked for.
+fn open_weights(options: &Options, bundle: &Bundle) -> Result<Option<Weights>> {
     Ok(match (&options.weights, options.checkpoint()) {
-        (_, Some(folder)) => Weights::in_folder(folder)?,
-        (Some(file), None) => Weights::open(std::slice::from_ref(file))?,
-        (None, None) => Weights::of_bundle(bundle)?,
+        (_, Some(folder)) => Some(Weights::in_folder(folder)?),
+        (Some(file), None) => Some(Weights::open(std::slice::from_ref(file))?),
+        (None, None) if bundle.is_packed() => None,
+        (None, None) => Some(Weights::of_bundle(bundle)?),
     })
 }
 
@@ -189,17 +191,21 @@ fn check_prompt(options: &Options, bundle: &Bundle, prompt: &[u32]) -> Result<()
             Error::NoTokens
         );
     }
-    let capabilities =
-        Capabilities { context, vocab: plan.vocab, prefill: vec![], decode: vec![], device: String::new() };
-    Ok(check_append(&capabilities, 0, prompt)?)
+    Ok(check_append(&Capabilities { context, vocab: plan.vocab, ..Capabilities::default() }, 0, prompt)?)
 }
 
-fn open_session(options: &Options, bundle: &Bundle, weights: Weights) -> Result<Box<dyn Session>> {
-    let unused = weights.check(&bundle.manifest().parameters)?;
-    if !unused.is_empty() {
-        note(&render::unused(&unused));
+fn open_session(options: &Options, bundle: &Bundle, weights: Option<Weights>) -> Result<Box<dyn Session>> {
+    if let Some(weights) = &weights {
+        let unused = weights.check(&bundle.manifest().parameters)?;
+        if !unused.is_empty() {
+            note(&render::unused(&unused));
+        }
     }
-    Ok(load(bundle, weights, &options.load_options())?)
+    let session = load(bundle, weights, &options.load_options())?;
+    if session.capabilities().packed_at_load {
+        note(&render::packed_at_load(&options.bundle));
+    }
+    Ok(session)
 }
 
 /// Says something on stderr. That nobody hears it is no error.

@@ -108,6 +108,11 @@ pub(crate) fn unused(names: &[String]) -> String {
     format!("warning: the bundle does not use {} of the weights: {}{more}", names.len(), list.join(", "))
 }
 
+/// That this start took longer than it has to.
+pub(crate) fn packed_at_load(bundle: &Path) -> String {
+    format!("packed the weights for this start\nhint: mlxcel-pack {} does it once", bundle.display())
+}
+
 fn ms(time: Duration) -> f64 {
     rounded(time.as_secs_f64() * 1e3)
 }

@@ -66,6 +66,7 @@ fn manifest(targets: &[&str]) -> Manifest {
         cpu_features: if name == "cpu-v4" { vec!["avx2".into(), "avx512f".into()] } else { vec![] },
         flags: vec![],
         build_key: Digest::of(b"key"),
+        packing: None,
         vmfb: Blob { digest: Digest::of(b"vmfb"), size: 4 },
     };
     Manifest {

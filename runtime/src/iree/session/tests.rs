@@ -95,6 +95,7 @@ fn bundle(folder: &Path, device: &str, change: impl FnOnce(&mut Manifest)) -> Bu
         flags: vec![],
         build_key: Digest::of(b"test"),
         vmfb,
+        packing: None,
     };
     let entries = PREFILL.map(|tokens| Role::Prefill { tokens }).into_iter();
     // Largest first: a session sorts them.
@@ -127,7 +128,7 @@ fn options(device: &str) -> LoadOptions {
 fn open(device: &str) -> IreeSession {
     let folder = TempDir::new().unwrap();
     let (_folder, weights) = weights("bias", &bias(), 8);
-    IreeSession::load(&bundle(folder.path(), device, |_| ()), weights, &options(device)).unwrap()
+    IreeSession::load(&bundle(folder.path(), device, |_| ()), Some(weights), &options(device)).unwrap()
 }
 
 #[test]
@@ -182,7 +183,7 @@ fn what_does_not_fit_is_refused_before_it_runs() {
 fn refused(device: &str, options: &LoadOptions, change: impl FnOnce(&mut Manifest)) -> String {
     let folder = TempDir::new().unwrap();
     let (_folder, weights) = weights("bias", &bias(), 0);
-    let result = IreeSession::load(&bundle(folder.path(), device, change), weights, options);
+    let result = IreeSession::load(&bundle(folder.path(), device, change), Some(weights), options);
     mlxcel_artifacts::report(&result.err().expect("it should be refused"))
 }
 
@@ -252,7 +253,7 @@ fn auto_takes_vulkan_where_there_is_nothing_else() {
     let folder = TempDir::new().unwrap();
     let (_folder, weights) = weights("bias", &bias(), 0);
     let mut session =
-        IreeSession::load(&bundle(folder.path(), "vulkan", |_| ()), weights, &options("auto")).unwrap();
+        IreeSession::load(&bundle(folder.path(), "vulkan", |_| ()), Some(weights), &options("auto")).unwrap();
     assert!(session.capabilities().device.starts_with("vulkan"), "{}", session.capabilities().device);
     assert_eq!(session.prefill(&[1, 2]).unwrap(), answer(&[1, 2]));
 }
@@ -263,7 +264,7 @@ fn a_smaller_context_is_kept() {
     let (_folder, weights) = weights("bias", &bias(), 0);
     let options = LoadOptions { context: Some(6), ..options("auto") };
     let mut session =
-        IreeSession::load(&bundle(folder.path(), "local-task", |_| ()), weights, &options).unwrap();
+        IreeSession::load(&bundle(folder.path(), "local-task", |_| ()), Some(weights), &options).unwrap();
     assert_eq!(session.capabilities().context, 6);
     session.prefill(&[1; 6]).unwrap();
     assert!(matches!(session.decode_step(1), Err(Error::TooLong { context: 6, .. })));

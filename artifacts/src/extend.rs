@@ -1,0 +1,152 @@
+//! Adding to a bundle that is there: a blob first, then the manifest that names it, each put in its place at once.
+
+use std::{
+    fs::{self, File},
+    io::{self, BufWriter, Write},
+};
+
+use crate::{
+    bundle::{Bundle, MANIFEST, blob_path},
+    digest::Digest,
+    error::Error,
+    manifest::Blob,
+    writer::{staging, sync_folder},
+};
+
+impl Bundle {
+    /// The bundle with the packed weights of its target `target`, which `write` writes. Weights that were packed for it
+    /// before are replaced.
+    ///
+    /// Until the end of it the bundle is as it was; a process that dies leaves at most a file that nothing names.
+    ///
+    /// # Errors
+    /// What `write` answers; when there is no such target or nothing to be packed for it, or the bundle cannot be
+    /// written.
+    pub fn with_packed_weights<E: From<Error>>(
+        self,
+        target: &str,
+        write: impl FnOnce(&mut dyn Write) -> Result<(), E>,
+    ) -> Result<Self, E> {
+        // A name of its own, which `.` has none of.
+        let path = self.path().canonicalize().map_err(Error::read(self.path()))?;
+        let mut manifest = self.manifest().clone();
+        let packing = manifest.targets.get_mut(target).and_then(|target| target.packing.as_mut());
+        let packing = packing.ok_or_else(|| Error::NothingToPack { target: target.to_owned() })?;
+        let (staging, _lock) = staging(&path)?;
+        let staged = staging.path().join("packed");
+        let file = File::create(&staged).map_err(Error::write(&path))?;
+        let mut to = Hashed { hasher: blake3::Hasher::new(), file: BufWriter::with_capacity(4 << 20, file) };
+        write(&mut to)?;
+        let blob = to.finish().map_err(Error::write(&path))?;
+        let old = packing.weights.replace(blob);
+        let text = manifest.render()?;
+        fs::rename(&staged, blob_path(&path, blob.digest)).map_err(Error::write(&path))?;
+        let replace = || {
+            let staged = staging.path().join(MANIFEST);
+            let mut file = File::create(&staged)?;
+            file.write_all(text.as_bytes())?;
+            file.sync_all()?;
+            sync_folder(&path.join(crate::bundle::BLOBS))?;
+            fs::rename(&staged, path.join(MANIFEST))?;
+            sync_folder(&path)
+        };
+        replace().map_err(Error::write(&path))?;
+        if let Some(old) = old.filter(|old| !manifest.blobs().any(|(_, blob)| blob.digest == old.digest)) {
+            // The bundle is whole with it and without it.
+            _ = fs::remove_file(blob_path(&path, old.digest));
+        }
+        Ok(Self::written(self.path().to_path_buf(), manifest))
+    }
+}
+
+/// A file with the digest of what was written to it.
+struct Hashed {
+    hasher: blake3::Hasher,
+    file: BufWriter<File>,
+}
+
+impl Hashed {
+    fn finish(mut self) -> io::Result<Blob> {
+        self.file.flush()?;
+        self.file.get_ref().sync_all()?;
+        Ok(Blob { digest: Digest::finish(&self.hasher), size: self.hasher.count() })
+    }
+}
+
+impl Write for Hashed {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let written = self.file.write(bytes)?;
+        self.hasher.update_rayon(&bytes[..written]);
+        Ok(written)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.file.flush()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::*;
+    use crate::{
+        BundleWriter, Packing,
+        manifest::tests::manifest,
+        signature::{PackStep, Parameter},
+    };
+
+    /// A bundle whose target `cpu` has something to pack.
+    fn bundle(out: &Path) -> Bundle {
+        let mut writer = BundleWriter::create(out).unwrap();
+        let vmfb = writer.add_bytes(b"vmfb").unwrap();
+        writer.add_bytes(b"{}").unwrap();
+        let mut manifest = manifest();
+        let Parameter { name, dtype, shape, source } = manifest.parameters[0].clone();
+        let results = vec![Parameter { name: format!("{name}.panels"), dtype, shape, source }];
+        let steps = vec![PackStep { entry: Some("panels_0".into()), sources: vec![name], results }];
+        let packing = Packing { build_key: Digest::of(b"packing"), vmfb, weights: None, steps };
+        manifest.targets.get_mut("cpu").unwrap().packing = Some(packing);
+        writer.finish(&manifest).unwrap()
+    }
+
+    fn with(bundle: Bundle, bytes: &[u8]) -> Result<Bundle, Error> {
+        bundle.with_packed_weights("cpu", |to| to.write_all(bytes).map_err(Error::write("there")))
+    }
+
+    #[test]
+    fn packed_weights_are_part_of_the_bundle_until_they_are_replaced() {
+        let folder = tempfile::tempdir().unwrap();
+        let out = folder.path().join("b");
+        let mut blobs = Vec::new();
+        for bytes in [b"first", b"later"] {
+            let bundle = with(Bundle::open(&out).unwrap_or_else(|_| bundle(&out)), bytes).unwrap();
+            assert_eq!(Bundle::open(&out).unwrap(), bundle);
+            assert!(bundle.is_packed());
+            let blob = bundle.manifest().targets["cpu"].packing.as_ref().unwrap().weights.unwrap();
+            assert_eq!(fs::read(bundle.blob_path(&blob)).unwrap(), bytes);
+            blobs.push(bundle.blob_path(&blob));
+        }
+        assert!(!blobs[0].exists() && blobs[1].exists());
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1, "something was left behind");
+    }
+
+    #[test]
+    fn what_fails_leaves_the_bundle_as_it_was() {
+        let folder = tempfile::tempdir().unwrap();
+        let out = folder.path().join("b");
+        let before = bundle(&out);
+        let failed = before.clone().with_packed_weights("cpu", |to| {
+            to.write_all(b"half").map_err(Error::write("there"))?;
+            Err(Error::NoStore)
+        });
+        assert!(matches!(failed, Err(Error::NoStore)));
+        assert_eq!(Bundle::open(&out).unwrap(), before);
+        assert_eq!(fs::read_dir(out.join("blobs")).unwrap().count(), 2);
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
+        assert_eq!(
+            before.with_packed_weights("cuda", |_| Err(Error::NoStore)).unwrap_err().to_string(),
+            "target cuda has nothing to pack: it reads the weights as they are"
+        );
+    }
+}

@@ -1,0 +1,80 @@
+//! Weights packed ahead of time: what they change, which is nothing but how a bundle starts.
+#![allow(clippy::unwrap_used, reason = "a helper that fails is a test that fails")]
+
+mod real;
+
+use std::fs;
+
+use mlxcel_artifacts::Bundle;
+use mlxcel_compiler_driver::{Request, WeightsFrom};
+use mlxcel_runtime::{Cancel, Weights, load, pack};
+use real::{Built, Fixture, built, fixtures, greedy, on, request};
+
+const FIXTURE: &str = "gqa";
+
+fn bundle() -> Built {
+    built(&request(&fixtures().join(FIXTURE), &["cpu"]))
+}
+
+/// Packs the bundle as it lies; the fractions of the work that were told of.
+fn packed(bundle: &Bundle, weights: Option<Weights>) -> (Bundle, Vec<f64>) {
+    let mut told = Vec::new();
+    let mut progress = |done: usize, total: usize| told.push(done as f64 / total as f64);
+    let (target, bundle) =
+        pack(bundle.clone(), weights, &on("local-task"), &Cancel::new(), &mut progress).unwrap();
+    assert_eq!(target, "cpu");
+    (bundle, told)
+}
+
+/// Its answer is the recorded one; whether it packed when it was loaded.
+fn answers(bundle: &Bundle) -> bool {
+    let recorded = &Fixture::find(FIXTURE).prompts[0];
+    let mut session = load(bundle, None, &on("local-task")).unwrap();
+    assert_eq!(greedy(session.as_mut(), &recorded.prompt, 40).unwrap().tokens, recorded.tokens);
+    session.capabilities().packed_at_load
+}
+
+#[test]
+fn packed_once_it_starts_without_packing() {
+    let built = bundle();
+    assert!(answers(&built.bundle));
+    let (once, told) = packed(&built.bundle, None);
+    assert!(!answers(&once));
+    assert!(told.is_sorted() && told.last() == Some(&1.0), "{told:?}");
+    assert_eq!(Bundle::open(once.path()).unwrap(), once);
+    // The same weights give the same bytes.
+    assert_eq!(packed(&once, None).0.manifest(), once.manifest());
+}
+
+#[test]
+fn weights_may_come_from_elsewhere_and_stay_away() {
+    let folder = fixtures().join(FIXTURE);
+    let built = built(&Request { weights: WeightsFrom::None, ..request(&folder, &["cpu"]) });
+    let error = load(&built.bundle, None, &on("local-task")).err().unwrap().to_string();
+    assert!(error.contains("carries no weights"), "{error}");
+    let (packed, _) = packed(&built.bundle, Some(Weights::in_folder(&folder).unwrap()));
+    assert!(!answers(&packed));
+}
+
+#[test]
+fn packing_that_ends_early_leaves_the_bundle_as_it_was() {
+    let built = bundle();
+    let before = fs::read_to_string(built.bundle.path().join("manifest.toml")).unwrap();
+    let cancel = Cancel::new();
+    let mut progress = |_: usize, _: usize| cancel.cancel();
+    let ended = pack(built.bundle.clone(), None, &on("local-task"), &cancel, &mut progress);
+    assert!(ended.is_err());
+    assert_eq!(fs::read_to_string(built.bundle.path().join("manifest.toml")).unwrap(), before);
+    assert_eq!(fs::read_dir(built.bundle.path().parent().unwrap()).unwrap().count(), 1);
+    assert!(answers(&built.bundle));
+}
+
+#[test]
+fn a_target_that_reads_weights_as_they_are_has_nothing_to_pack() {
+    let built = built(&request(&fixtures().join(FIXTURE), &["vulkan"]));
+    let refused = pack(built.bundle.clone(), None, &on("vulkan"), &Cancel::new(), &mut |_, _| ());
+    assert_eq!(
+        refused.err().unwrap().to_string(),
+        "target vulkan has nothing to pack: it reads the weights as they are"
+    );
+}

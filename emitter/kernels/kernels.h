@@ -1,0 +1,65 @@
+// The entry points; see each file for what its arguments mean.
+#ifndef KERNELS_KERNELS_H
+#define KERNELS_KERNELS_H
+
+#include "common.h"
+
+void quantize_rows(const float *x, act_q8 *q, float *scale, index k,
+                   index row_begin, index row_end);
+
+void quantize_groups(const float *x, int8_t *q, float *scale, float *offset,
+                     index k, index row_begin, index row_end);
+
+void matmul_q8(const int8_t *w, const float *w_scale, const act_q8 *a,
+               const float *a_scale, float *out, index m, index n, index k,
+               index panel_begin, index panel_end);
+
+void matmul_q4(const uint8_t *w, const uint16_t *w_scale, const int8_t *a,
+               const float *a_scale, const float *a_offset, float *out, index m,
+               index n, index k, index panel_begin, index panel_end);
+
+void matmul_f32(const float *w, const float *a, float *out, index m, index n,
+                index k, index panel_begin, index panel_end);
+void matmul_bf16(const uint16_t *w, const float *a, float *out, index m,
+                 index n, index k, index panel_begin, index panel_end);
+void matmul_f16(const uint16_t *w, const float *a, float *out, index m, index n,
+                index k, index panel_begin, index panel_end);
+
+void attention_f32(const float *q, const float *cache,
+                   const int32_t *positions, const int32_t *lengths, float *out,
+                   index layer, index batch, index tokens, index heads,
+                   index kv_heads, index head_dim, index capacity, index tile,
+                   index begin, index end);
+void attention_chunks_f32(const float *q, const float *cache,
+                          const int32_t *positions, const int32_t *lengths,
+                          float *partial, float *max_sum, index layer,
+                          index batch, index tokens, index heads,
+                          index kv_heads, index head_dim, index capacity,
+                          index tile, index chunk, index begin, index end);
+void attention_bf16(const float *q, const uint16_t *cache,
+                   const int32_t *positions, const int32_t *lengths, float *out,
+                   index layer, index batch, index tokens, index heads,
+                   index kv_heads, index head_dim, index capacity, index tile,
+                   index begin, index end);
+void attention_chunks_bf16(const float *q, const uint16_t *cache,
+                          const int32_t *positions, const int32_t *lengths,
+                          float *partial, float *max_sum, index layer,
+                          index batch, index tokens, index heads,
+                          index kv_heads, index head_dim, index capacity,
+                          index tile, index chunk, index begin, index end);
+void attention_f16(const float *q, const uint16_t *cache,
+                   const int32_t *positions, const int32_t *lengths, float *out,
+                   index layer, index batch, index tokens, index heads,
+                   index kv_heads, index head_dim, index capacity, index tile,
+                   index begin, index end);
+void attention_chunks_f16(const float *q, const uint16_t *cache,
+                          const int32_t *positions, const int32_t *lengths,
+                          float *partial, float *max_sum, index layer,
+                          index batch, index tokens, index heads,
+                          index kv_heads, index head_dim, index capacity,
+                          index tile, index chunk, index begin, index end);
+void attention_combine(const float *partial, const float *max_sum, float *out,
+                       index chunks, index rows, index head_dim, index begin,
+                       index end);
+
+#endif // KERNELS_KERNELS_H

@@ -1,0 +1,180 @@
+// out = a * w^T with 8-bit weights and 8-bit activations, one scale per row of
+// each, and exact 32-bit sums.
+//
+//   w        [ceil(n / NR)][k / STEP][NR][STEP]; rows past n are zero; STEP is
+//            2, or 4 where NEON has dot products
+//   w_scale  [n]
+//   a        [m][k], a_scale [m]
+//   out      [m][n]
+//
+// AVX2 has no exact 8-bit dot product, so weights are widened to 16 bits as
+// they are read and multiplied in pairs by vpmaddwd. Blocking over k does not
+// pay: a panel of 16 columns fits in L2 for every k in use, and one pass over
+// all of k leaves the sums in registers.
+
+#include "kernels.h"
+
+#define NR 16 // columns of a panel
+#if !defined(__AVX2__) && defined(__ARM_FEATURE_DOTPROD)
+#define MR 4   // most rows of a register tile
+#define STEP 4 // consecutive k that one multiplication takes
+#else
+#define MR 6
+#define STEP 2
+#endif
+#define PREFETCH_AHEAD 1024 // bytes
+
+#if defined(__AVX2__)
+
+INLINE __m256i widen(const int8_t *w) {
+  return _mm256_cvtepi8_epi16(_mm_loadu_si128((const __m128i *)w));
+}
+
+// The pair of activations at a, in every lane.
+INLINE __m256i broadcast_pair(const act_q8 *a) {
+  int32_t pair;
+  __builtin_memcpy(&pair, a, sizeof pair);
+  return _mm256_set1_epi32(pair);
+}
+
+INLINE void store_scaled(__m256i sums, float a_scale, const float *w_scale,
+                         float *out, index columns) {
+  const __m256 x =
+      _mm256_mul_ps(_mm256_cvtepi32_ps(sums), _mm256_set1_ps(a_scale));
+  if (columns >= 8) {
+    _mm256_storeu_ps(out, _mm256_mul_ps(x, _mm256_loadu_ps(w_scale)));
+    return;
+  }
+  float scaled[8];
+  _mm256_storeu_ps(scaled, x);
+  for (index j = 0; j < columns; ++j)
+    out[j] = scaled[j] * w_scale[j];
+}
+
+INLINE void tile(int rows, const int8_t *w, const float *w_scale,
+                 const act_q8 *a, const float *a_scale, float *out,
+                 index columns, index n, index k) {
+  __m256i acc[MR][2];
+#pragma clang loop unroll(full)
+  for (int r = 0; r < rows; ++r)
+    acc[r][0] = acc[r][1] = _mm256_setzero_si256();
+  for (index p = 0; p < k; p += STEP) {
+    prefetch(w + p * NR, PREFETCH_AHEAD);
+    const __m256i w0 = widen(w + p * NR);
+    const __m256i w1 = widen(w + p * NR + 16);
+#pragma clang loop unroll(full)
+    for (int r = 0; r < rows; ++r) {
+      const __m256i x = broadcast_pair(a + r * k + p);
+      acc[r][0] = _mm256_add_epi32(acc[r][0], _mm256_madd_epi16(x, w0));
+      acc[r][1] = _mm256_add_epi32(acc[r][1], _mm256_madd_epi16(x, w1));
+    }
+  }
+#pragma clang loop unroll(full)
+  for (int r = 0; r < rows; ++r) {
+    store_scaled(acc[r][0], a_scale[r], w_scale, out + r * n, columns);
+    if (columns > 8)
+      store_scaled(acc[r][1], a_scale[r], w_scale + 8, out + r * n + 8,
+                   columns - 8);
+  }
+}
+
+static void tile_rows(index rows, const int8_t *w, const float *w_scale,
+                      const act_q8 *a, const float *a_scale, float *out,
+                      index columns, index n, index k) {
+  switch (rows) {
+  case 1: tile(1, w, w_scale, a, a_scale, out, columns, n, k); break;
+  case 2: tile(2, w, w_scale, a, a_scale, out, columns, n, k); break;
+  case 3: tile(3, w, w_scale, a, a_scale, out, columns, n, k); break;
+  case 4: tile(4, w, w_scale, a, a_scale, out, columns, n, k); break;
+  case 5: tile(5, w, w_scale, a, a_scale, out, columns, n, k); break;
+  default: tile(6, w, w_scale, a, a_scale, out, columns, n, k); break;
+  }
+}
+
+#elif defined(__ARM_FEATURE_DOTPROD)
+
+INLINE void store_scaled(const int32x4_t sums[4], float a_scale,
+                         const float *w_scale, float *out, index columns) {
+  float scaled[NR];
+  for (int v = 0; v < 4; ++v)
+    vst1q_f32(scaled + v * 4, vmulq_n_f32(vcvtq_f32_s32(sums[v]), a_scale));
+  for (index j = 0; j < columns; ++j)
+    out[j] = scaled[j] * w_scale[j];
+}
+
+INLINE void tile(int rows, const int8_t *w, const float *w_scale,
+                 const act_q8 *a, const float *a_scale, float *out,
+                 index columns, index n, index k) {
+  int32x4_t acc[MR][4];
+#pragma clang loop unroll(full)
+  for (int r = 0; r < rows; ++r) {
+#pragma clang loop unroll(full)
+    for (int v = 0; v < 4; ++v)
+      acc[r][v] = vdupq_n_s32(0);
+  }
+  for (index p = 0; p < k; p += STEP) {
+    int8x16_t weights[4];
+#pragma clang loop unroll(full)
+    for (int v = 0; v < 4; ++v)
+      weights[v] = vld1q_s8(w + p * NR + v * 16);
+#pragma clang loop unroll(full)
+    for (int r = 0; r < rows; ++r) {
+      const int8x16_t x = broadcast_bytes(a + r * k + p);
+#pragma clang loop unroll(full)
+      for (int v = 0; v < 4; ++v)
+        acc[r][v] = vdotq_s32(acc[r][v], weights[v], x);
+    }
+  }
+#pragma clang loop unroll(full)
+  for (int r = 0; r < rows; ++r)
+    store_scaled(acc[r], a_scale[r], w_scale, out + r * n, columns);
+}
+
+static void tile_rows(index rows, const int8_t *w, const float *w_scale,
+                      const act_q8 *a, const float *a_scale, float *out,
+                      index columns, index n, index k) {
+  switch (rows) {
+  case 1: tile(1, w, w_scale, a, a_scale, out, columns, n, k); break;
+  case 2: tile(2, w, w_scale, a, a_scale, out, columns, n, k); break;
+  case 3: tile(3, w, w_scale, a, a_scale, out, columns, n, k); break;
+  default: tile(4, w, w_scale, a, a_scale, out, columns, n, k); break;
+  }
+}
+
+#else
+
+static void tile_rows(index rows, const int8_t *w, const float *w_scale,
+                      const act_q8 *a, const float *a_scale, float *out,
+                      index columns, index n, index k) {
+  for (index i = 0; i < rows; ++i) {
+    int32_t sums[NR];
+    for (index j = 0; j < NR; ++j)
+      sums[j] = 0;
+    for (index p = 0; p < k; p += STEP) {
+      const int32_t a0 = a[i * k + p];
+      const int32_t a1 = a[i * k + p + 1];
+      for (index j = 0; j < NR; ++j)
+        sums[j] += a0 * w[p * NR + j * STEP] + a1 * w[p * NR + j * STEP + 1];
+    }
+    for (index j = 0; j < columns; ++j)
+      out[i * n + j] = (float)sums[j] * a_scale[i] * w_scale[j];
+  }
+}
+
+#endif
+
+void matmul_q8(const int8_t *w, const float *w_scale, const act_q8 *a,
+               const float *a_scale, float *out, index m, index n, index k,
+               index panel_begin, index panel_end) {
+  // Rows are dealt evenly: 4 + 4 is faster than 6 + 2. The panels of a call stay
+  // in the cache of this core; rows come from further away, once for all panels.
+  const index tiles = divide_up(m, MR);
+  for (index t = 0; t < tiles; ++t) {
+    const index i = m * t / tiles, rows = m * (t + 1) / tiles - i;
+    for (index panel = panel_begin; panel < panel_end; ++panel) {
+      const index j = panel * NR;
+      tile_rows(rows, w + j * k, w_scale + j, a + i * k, a_scale + i,
+                out + i * n + j, min_index(NR, n - j), n, k);
+    }
+  }
+}

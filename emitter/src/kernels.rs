@@ -1,0 +1,181 @@
+//! Kernels in C, for what generated code does far below the machine's limit.
+//!
+//! A kernel is a function of a file in `kernels/`, compiled ahead of time for every [`Isa`] and linked into the vmfb: a
+//! bundle needs nothing beside itself. `build.rs` compiles them; an [`Executable`] is one of them with the sizes of one
+//! use, as the module calls it.
+//!
+//! The C function takes pointers to its operands and results, then numbers that a call gives, then sizes that are known
+//! when compiling, then the range of items that this workgroup does.
+
+use std::fmt::Write as _;
+
+use crate::TensorType;
+
+/// An instruction set that kernels are compiled for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Isa {
+    /// x86-64 with AVX2, FMA and F16C.
+    X86_64V3,
+    /// 64-bit ARM with dot products.
+    Aarch64,
+}
+
+/// A compiled file of kernels, which iree-compile looks for by its name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Object {
+    /// Its file name.
+    pub name: &'static str,
+    /// What is in the file.
+    pub bytes: &'static [u8],
+}
+
+/// Name and bytes of every compiled kernel: `<name>-<isa>.o`.
+const OBJECTS: &[(&str, &[u8])] = include!(concat!(env!("OUT_DIR"), "/objects.rs"));
+
+/// Every compiled kernel.
+pub fn objects() -> impl Iterator<Item = Object> {
+    OBJECTS.iter().map(|&(name, bytes)| Object { name, bytes })
+}
+
+impl Isa {
+    /// What a CPU with these features (LLVM's names) can run.
+    #[must_use]
+    pub fn of_cpu(arch: &str, features: &[String]) -> Option<Self> {
+        let all = |names: &[&str]| names.iter().all(|name| features.iter().any(|feature| feature == name));
+        match arch {
+            "x86_64" if all(&["avx2", "fma", "f16c"]) => Some(Self::X86_64V3),
+            "aarch64" if all(&["neon", "dotprod"]) => Some(Self::Aarch64),
+            _ => None,
+        }
+    }
+
+    /// How `build.rs` calls it.
+    fn name(self) -> &'static str {
+        match self {
+            Self::X86_64V3 => "x86_64_v3",
+            Self::Aarch64 => "aarch64",
+        }
+    }
+
+    /// IREE's name of the format of executables.
+    fn format(self) -> &'static str {
+        match self {
+            Self::X86_64V3 => "embedded-elf-x86_64",
+            Self::Aarch64 => "embedded-elf-arm_64",
+        }
+    }
+
+    /// The object file of the kernels in `kernels/<file>.c`.
+    fn object(self, file: &str) -> Option<Object> {
+        let expected = format!("{file}-{}.o", self.name());
+        objects().find(|object| object.name == expected)
+    }
+}
+
+/// A kernel with the sizes of one use.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Executable {
+    pub(crate) isa: Isa,
+    /// The file in `kernels/`, without `.c`.
+    pub(crate) file: &'static str,
+    /// The function in it.
+    pub(crate) function: &'static str,
+    /// What it reads.
+    pub(crate) operands: Vec<TensorType>,
+    /// What it writes.
+    pub(crate) results: Vec<TensorType>,
+    /// How many numbers a call gives.
+    pub(crate) numbers: usize,
+    /// Sizes, in the function's order.
+    pub(crate) sizes: Vec<usize>,
+    /// How many items there are to do, which the function's last two arguments are a range of.
+    pub(crate) items: usize,
+    /// How many of them a workgroup does.
+    pub(crate) grain: usize,
+}
+
+impl Executable {
+    /// A name that no other executable has: the function and its sizes determine the rest.
+    pub(crate) fn symbol(&self) -> String {
+        let sizes: String = self.sizes.iter().map(|size| format!("_{size}")).collect();
+        format!("{}{sizes}", self.function)
+    }
+
+    /// The name of its entry, which no other entry of the module has either: they end up in one library.
+    pub(crate) fn entry(&self) -> String {
+        format!("{}_call", self.symbol())
+    }
+
+    /// The object it is linked with.
+    pub(crate) fn object(&self) -> Option<Object> {
+        self.isa.object(self.file)
+    }
+
+    /// It as an op of IREE's dialect `stream`, at which level executables can name objects to be linked with.
+    pub(crate) fn to_mlir(&self) -> String {
+        let Self { isa, file, function, sizes, items, grain, numbers, .. } = self;
+        let bindings: Vec<_> = self.operands.iter().chain(&self.results).collect();
+        let symbol = self.symbol();
+        let workgroups = items.div_ceil((*grain).max(1));
+        let mut body = String::new();
+        for (index, ty) in bindings.iter().enumerate() {
+            body.push_str(&binding(index, ty));
+        }
+        let mut arguments: Vec<_> = (0..bindings.len()).map(|index| format!("%pointer{index}")).collect();
+        arguments.extend((0..*numbers).map(|index| format!("%number{index}")));
+        for (index, size) in sizes.iter().enumerate() {
+            _ = writeln!(body, "        %size{index} = arith.constant {size} : index");
+            arguments.push(format!("%size{index}"));
+        }
+        arguments.extend(["%begin".to_owned(), "%end".to_owned()]);
+        let types = vec!["index"; arguments.len()].join(", ");
+        let parameters: Vec<_> = (0..bindings.len())
+            .map(|index| format!("%binding{index}: !stream.binding"))
+            .chain((0..*numbers).map(|index| format!("%number{index}: index")))
+            .collect();
+        format!(
+            r#"  stream.executable private @{symbol} attributes {{hal.executable.objects = #hal.executable.objects<{{#hal.executable.target<"llvm-cpu", "{format}"> = [#hal.executable.object<{{path = "{file}-{isa}.o"}}>]}}>}} {{
+    stream.executable.export public @{entry} workgroups() -> (index, index, index) {{
+      %count = arith.constant {workgroups} : index
+      %one = arith.constant 1 : index
+      stream.return %count, %one, %one : index, index, index
+    }}
+    builtin.module {{
+      func.func private @{function}({types}) attributes {{hal.import.static}}
+      func.func @{entry}({parameters}) {{
+        %zero = arith.constant 0 : index
+        %workgroup = stream.dispatch.workgroup.id[0] : index
+        %grain = arith.constant {grain} : index
+        %items = arith.constant {items} : index
+        %begin = arith.muli %workgroup, %grain : index
+        %next = arith.addi %begin, %grain : index
+        %end = arith.minui %next, %items : index
+{body}        func.call @{function}({arguments}) : ({types}) -> ()
+        return
+      }}
+    }}
+  }}
+"#,
+            entry = self.entry(),
+            format = isa.format(),
+            isa = isa.name(),
+            parameters = parameters.join(", "),
+            arguments = arguments.join(", "),
+        )
+    }
+}
+
+/// The address of a binding's first element. As a number, because a memref's descriptor is no C type.
+fn binding(index: usize, ty: &TensorType) -> String {
+    let element = crate::types::element(ty.dtype).trim_start_matches('u');
+    let (memref, bytes) = (format!("memref<{}x{element}>", ty.elements()), ty.dtype.bitsize() / 8);
+    format!(
+        "        %memref{index} = stream.binding.subspan %binding{index}[%zero] : !stream.binding -> {memref}
+        %base{index}, %offset{index}, %length{index}, %stride{index} = iree_codegen.extract_strided_metadata %memref{index} : {memref} -> memref<{element}>, index, index, index
+        %address{index} = memref.extract_aligned_pointer_as_index %base{index} : memref<{element}> -> index
+        %width{index} = arith.constant {bytes} : index
+        %skipped{index} = arith.muli %offset{index}, %width{index} : index
+        %pointer{index} = arith.addi %address{index}, %skipped{index} : index
+"
+    )
+}

@@ -1,0 +1,81 @@
+//! Attention by a kernel, which reads the cache where it lies, up to each token's own position and no further.
+
+use safetensors::Dtype;
+
+use super::{super::cache::LayerCache, Sequence};
+use crate::{Isa, Tensor, TensorType, kernels::Executable, layers::Builder};
+
+/// Rows, of a query and a head each, that share the keys and values that a workgroup brings into `f32`: more than the kernel
+/// does at a time gains nothing.
+const ROWS: usize = 152;
+
+/// The longest rows that the kernel has room for.
+pub(super) const MAX_HEAD_DIM: usize = 256;
+
+/// Positions that one workgroup of a decode step attends to: with few heads, this is what gives every core some work.
+const CHUNK: usize = 1024;
+
+/// Softmax attention of `query`, `[batch, tokens, heads, head_dim]`, scaled, to a layer's cache; `f32`, as `query`.
+pub(super) fn attend(
+    b: &mut Builder<'_>,
+    isa: Isa,
+    query: Tensor,
+    cache: &LayerCache<'_>,
+    sequence: Sequence,
+) -> Tensor {
+    let &[batch, tokens, heads, head_dim] = b.graph.shape(query) else {
+        return query;
+    };
+    let values = cache.all();
+    let ty = b.graph.type_of(values);
+    let &[_, _, kv_heads, capacity, _] = ty.shape.as_slice() else {
+        return query;
+    };
+    let lengths = sequence.lengths.unwrap_or_else(|| b.graph.full(1.0, Dtype::I32, &[batch]));
+    let counts = TensorType::new(Dtype::I32, [batch]);
+    let whole = TensorType::new(Dtype::F32, [batch, tokens, heads, head_dim]);
+    let chunks = if tokens == 1 { capacity.div_ceil(CHUNK) } else { 1 };
+    let tile = ROWS.div_ceil(heads.checked_div(kv_heads).unwrap_or(0).max(1)).min(tokens);
+    let tiles = tokens.div_ceil(tile);
+    let function = |many, one| if chunks > 1 { many } else { one };
+    let mut executable = Executable {
+        isa,
+        file: "attention",
+        function: match ty.dtype {
+            Dtype::BF16 => function("attention_chunks_bf16", "attention_bf16"),
+            Dtype::F16 => function("attention_chunks_f16", "attention_f16"),
+            _ => function("attention_chunks_f32", "attention_f32"),
+        },
+        operands: vec![whole.clone(), ty, counts.clone(), counts],
+        results: vec![whole.clone()],
+        numbers: 1,
+        sizes: vec![batch, tokens, heads, kv_heads, head_dim, capacity, tile],
+        items: batch * chunks * tiles * kv_heads,
+        grain: 1,
+    };
+    if chunks > 1 {
+        executable.results = vec![
+            TensorType::new(Dtype::F32, [batch, chunks, tokens, heads, head_dim]),
+            TensorType::new(Dtype::F32, [batch, chunks, tokens, heads, 2]),
+        ];
+        executable.sizes.push(CHUNK);
+    }
+    let layer = b.graph.host_number(cache.layer());
+    let operands = [query, values, sequence.start, lengths];
+    let attended = b.module.call(&mut b.graph, executable, &operands, &[layer]);
+    if chunks == 1 {
+        return attended[0];
+    }
+    let combine = Executable {
+        isa,
+        file: "attention",
+        function: "attention_combine",
+        operands: attended.iter().map(|&part| b.graph.type_of(part)).collect(),
+        results: vec![whole],
+        numbers: 0,
+        sizes: vec![chunks, tokens * heads, head_dim],
+        items: batch * tokens * heads,
+        grain: batch * tokens * heads,
+    };
+    b.module.call(&mut b.graph, combine, &attended, &[])[0]
+}

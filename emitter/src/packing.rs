@@ -1,0 +1,149 @@
+//! What a target reads instead of the checkpoint's tensors: the same numbers, arranged or quantised once, ahead of time.
+//!
+//! A second module, the packing module, has a function for every kind of tensor that is made. It is run by whoever packs,
+//! not by the model's module, which takes the results as its parameters.
+
+use std::collections::BTreeSet;
+
+use mlxcel_artifacts::signature::{PACKING_MODULE_NAME, PackStep, Parameter};
+
+use crate::{Error, Graph, Module, Tensor, TensorType};
+
+/// The packing module and its steps, under construction.
+#[derive(Debug)]
+pub(crate) struct Packing {
+    module: Module,
+    steps: Vec<PackStep>,
+    /// The names of all results.
+    made: BTreeSet<String>,
+    recipes: Vec<Recipe>,
+}
+
+/// What a function of the packing module is made from: equal recipes are one function.
+#[derive(Debug, PartialEq, Eq)]
+struct Recipe {
+    name: &'static str,
+    sources: Vec<TensorType>,
+}
+
+/// A packing module with its steps.
+#[derive(Debug, Clone)]
+pub struct Packed {
+    /// The module as MLIR text.
+    pub mlir: String,
+    /// What to run to have all parameters, in the order of use.
+    pub steps: Vec<PackStep>,
+}
+
+impl Packing {
+    pub(crate) fn new() -> Self {
+        Self {
+            module: Module::new(PACKING_MODULE_NAME),
+            steps: Vec::new(),
+            made: BTreeSet::new(),
+            recipes: Vec::new(),
+        }
+    }
+
+    /// The tensor called `name` goes to the target as it is in the checkpoint.
+    pub(crate) fn keep(&mut self, name: &str, ty: &TensorType) {
+        if self.made.insert(name.to_owned()) {
+            let results = vec![parameter(name.to_owned(), ty)];
+            self.steps.push(PackStep { entry: None, sources: vec![name.to_owned()], results });
+        }
+    }
+
+    /// What `body` makes of the checkpoint's tensors `sources`, as parameters; `recipe` names what it does, which with the
+    /// sources' types determines it. The first result is named as the sources are, and the others with a suffix.
+    pub(crate) fn make(
+        &mut self,
+        recipe: &'static str,
+        sources: &[(&str, TensorType)],
+        suffixes: &[&str],
+        body: impl FnOnce(&mut Graph, &[Tensor]) -> Vec<Tensor>,
+    ) -> Result<Vec<(String, TensorType)>, Error> {
+        let names: Vec<String> = sources.iter().map(|(name, _)| (*name).to_owned()).collect();
+        let first = format!("{}.{recipe}", names.join("+"));
+        let made = |step: &PackStep| {
+            let ty = |made: &Parameter| TensorType::new(made.dtype, made.shape.as_slice());
+            step.results.iter().map(|made| (made.name.clone(), ty(made))).collect::<Vec<_>>()
+        };
+        if !self.made.insert(first.clone()) {
+            let step = self.steps.iter().find(|step| step.results.iter().any(|made| made.name == first));
+            return Ok(step.map(made).unwrap_or_default());
+        }
+        let wanted = Recipe { name: recipe, sources: sources.iter().map(|(_, ty)| ty.clone()).collect() };
+        let mut graph = Graph::new();
+        let arguments: Vec<_> = wanted.sources.iter().map(|ty| graph.argument(ty.dtype, &ty.shape)).collect();
+        let results = graph.scope(&first, |g| body(g, &arguments));
+        let types: Vec<_> = results.iter().map(|&result| graph.type_of(result)).collect();
+        let known = self.recipes.iter().position(|recipe| *recipe == wanted);
+        let number = known.unwrap_or(self.recipes.len());
+        let entry = format!("{recipe}_{number}");
+        let function = graph.finish(&entry, &results)?;
+        if known.is_none() {
+            self.module.add(function);
+            self.recipes.push(wanted);
+        }
+        let name = |index: usize| match index {
+            0 => first.clone(),
+            _ => format!("{first}.{}", suffixes.get(index - 1).copied().unwrap_or_default()),
+        };
+        let results = types.iter().enumerate().map(|(index, ty)| parameter(name(index), ty)).collect();
+        let step = PackStep { entry: Some(entry), sources: names, results };
+        let results = made(&step);
+        self.steps.push(step);
+        Ok(results)
+    }
+
+    pub(crate) fn finish(self) -> Result<Packed, Error> {
+        Ok(Packed { mlir: self.module.to_mlir()?, steps: self.steps })
+    }
+}
+
+fn parameter(name: String, ty: &TensorType) -> Parameter {
+    Parameter { name, dtype: ty.dtype, shape: ty.shape.clone(), source: None }
+}
+
+#[cfg(test)]
+mod tests {
+    use safetensors::Dtype;
+
+    use super::*;
+
+    fn ty(shape: &[usize]) -> TensorType {
+        TensorType::new(Dtype::F32, shape)
+    }
+
+    #[test]
+    fn what_is_made_in_one_way_is_one_function() {
+        let mut packing = Packing::new();
+        let mut twice = |name, shape: &[usize]| {
+            let made = packing.make("twice", &[(name, ty(shape))], &["copy"], |g, x| {
+                let sum = g.add(x[0], x[0]);
+                vec![sum, x[0]]
+            });
+            made.unwrap()
+        };
+        let first = twice("a", &[2]);
+        assert_eq!(first, [("a.twice".into(), ty(&[2])), ("a.twice.copy".into(), ty(&[2]))]);
+        assert_eq!(twice("b", &[2])[0].0, "b.twice");
+        assert_eq!(twice("c", &[3])[0].0, "c.twice");
+        assert_eq!(twice("a", &[2]), first);
+        packing.keep("d", &ty(&[4]));
+        packing.keep("d", &ty(&[4]));
+        let Packed { mlir, steps } = packing.finish().unwrap();
+        let entries: Vec<_> = steps.iter().map(|step| step.entry.as_deref()).collect();
+        assert_eq!(entries, [Some("twice_0"), Some("twice_0"), Some("twice_1"), None]);
+        assert_eq!(mlir.matches("func.func").count(), 2);
+    }
+
+    #[test]
+    fn wrong_operands_are_refused_by_the_tensors_name() {
+        let error = Packing::new().make("odd", &[("weight", ty(&[2]))], &[], |g, x| vec![g.not(x[0])]);
+        assert_eq!(
+            error.unwrap_err().to_string(),
+            "weight.odd: stablehlo.not: found tensor<2xf32>, expected an integer or boolean type"
+        );
+    }
+}

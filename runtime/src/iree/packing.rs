@@ -1,0 +1,160 @@
+//! Making a target's own parameters out of a checkpoint's tensors, with the module that the bundle has for it.
+
+use std::{
+    collections::{BTreeMap, btree_map::Entry},
+    io::Write,
+};
+
+use memmap2::MmapMut;
+use mlxcel_artifacts::{
+    Bundle, Cancel, Machine, Packing, TargetArtifact, safetensors_prefix,
+    signature::{PACKING_MODULE_NAME, PackStep, Parameter, type_text},
+};
+use safetensors::Dtype;
+
+use super::{
+    LoadOptions,
+    device::{self, ThisMachine},
+};
+use crate::{
+    Error,
+    ffi::{self, Call, Device, Module, Tensor},
+    weights::Weights,
+};
+
+/// The parameters of the target's module: as the bundle carries them, or made of `given` or of the bundle's checkpoint.
+/// Also whether they had to be packed.
+pub(super) fn parameters(
+    bundle: &Bundle,
+    target: &TargetArtifact,
+    device: &Device,
+    given: Option<Weights>,
+) -> Result<(Weights, bool), Error> {
+    let checkpoint = |given: Option<Weights>| {
+        let weights = given.map_or_else(|| Weights::of_bundle(bundle), Ok)?;
+        weights.check(&bundle.manifest().parameters)?;
+        Ok::<_, Error>(weights)
+    };
+    let Some(packing) = &target.packing else { return Ok((checkpoint(given)?, false)) };
+    if let (None, Some(packed)) = (&given, &packing.weights) {
+        let weights = Weights::open(&[bundle.blob_path(packed)])?;
+        weights.check(&results(packing))?;
+        return Ok((weights, false));
+    }
+    let weights = checkpoint(given)?;
+    let prefix = prefix(packing)?;
+    let mut image = MmapMut::map_anon(length(&prefix, packing)).map_err(Error::packed)?;
+    let mut rest = &mut image[..];
+    write(bundle, packing, device, &weights, &mut rest, &mut |_, _| ())?;
+    let image = image.make_read_only().map_err(Error::packed)?;
+    Ok((Weights::of_image(image)?, true))
+}
+
+/// See [`super::pack`].
+pub(super) fn pack(
+    bundle: Bundle,
+    given: Option<Weights>,
+    options: &LoadOptions,
+    cancel: &Cancel,
+    progress: &mut dyn FnMut(usize, usize),
+) -> Result<(String, Bundle), Error> {
+    let machine = ThisMachine { threads: options.threads };
+    let opened = device::open(&machine, &Machine::this(), bundle.manifest(), options.device)?;
+    let name = opened.target_name.to_owned();
+    let Some(packing) = opened.target.packing.clone() else {
+        return Err(mlxcel_artifacts::Error::NothingToPack { target: name }.into());
+    };
+    let weights = given.map_or_else(|| Weights::of_bundle(&bundle), Ok)?;
+    weights.check(&bundle.manifest().parameters)?;
+    let device = opened.device;
+    let source = bundle.clone();
+    let packed = bundle.with_packed_weights(&name, |to| {
+        write(&source, &packing, &device, &weights, &mut cancel.watch(to), progress)
+    })?;
+    Ok((name, packed))
+}
+
+/// What the target's module reads.
+pub(super) fn results(packing: &Packing) -> Vec<Parameter> {
+    packing.steps.iter().flat_map(|step| &step.results).cloned().collect()
+}
+
+/// Writes the packed parameters as a safetensors file. `progress` gets the bytes written and those to write.
+pub(super) fn write(
+    bundle: &Bundle,
+    packing: &Packing,
+    device: &Device,
+    weights: &Weights,
+    to: &mut dyn Write,
+    progress: &mut dyn FnMut(usize, usize),
+) -> Result<(), Error> {
+    let vmfb = bundle.blob_path(&packing.vmfb);
+    let program = ffi::map(&vmfb).map_err(Error::read(vmfb))?;
+    let module = Module::load(device, program, Weights::none(), "", &[])
+        .map_err(super::failed(|| "load the packing module".into()))?;
+    let types: BTreeMap<&str, &Parameter> =
+        bundle.manifest().parameters.iter().map(|parameter| (parameter.name.as_str(), parameter)).collect();
+    let prefix = prefix(packing)?;
+    let (mut done, total) = (prefix.len(), length(&prefix, packing));
+    to.write_all(&prefix).map_err(Error::packed)?;
+    let mut calls = BTreeMap::new();
+    for PackStep { entry, sources, results } in &packing.steps {
+        // A valid manifest reads parameters alone, and the weights were checked to have them.
+        let inputs: Vec<&[u8]> =
+            sources.iter().map(|name| weights.tensor(name).unwrap_or_default()).collect();
+        match entry {
+            None => inputs.iter().try_for_each(|bytes| to.write_all(bytes)).map_err(Error::packed)?,
+            Some(entry) => {
+                let call = match calls.entry(entry.as_str()) {
+                    Entry::Occupied(call) => call.into_mut(),
+                    Entry::Vacant(place) => {
+                        let inputs: Vec<(Dtype, &[usize])> = sources
+                            .iter()
+                            .filter_map(|name| types.get(name.as_str()))
+                            .map(|parameter| (parameter.dtype, parameter.shape.as_slice()))
+                            .collect();
+                        let call = Call::new(&module, &format!("{PACKING_MODULE_NAME}.{entry}"), &inputs);
+                        place.insert(call.map_err(super::failed(|| format!("prepare {entry}")))?)
+                    }
+                };
+                let made = call.invoke(&inputs).map_err(super::failed(|| format!("run {entry}")))?;
+                copy(entry, &made, results, to)?;
+            }
+        }
+        done += results.iter().filter_map(Parameter::bytes).sum::<usize>();
+        progress(done, total);
+    }
+    to.flush().map_err(Error::packed)
+}
+
+/// Writes what a step made, if it is what the manifest says.
+fn copy(entry: &str, made: &[Tensor], results: &[Parameter], to: &mut dyn Write) -> Result<(), Error> {
+    if made.len() != results.len() {
+        let (found, expected) = (made.len(), results.len());
+        return Err(Error::Unsupported(format!("{entry} gives {found} results, expected {expected}")));
+    }
+    for (tensor, result) in made.iter().zip(results) {
+        let mut bytes = vec![0; result.bytes().unwrap_or_default()];
+        if tensor.shape() != result.shape {
+            return Err(Error::Unsupported(format!(
+                "{entry} gives a tensor of shape {:?}, expected {}",
+                tensor.shape(),
+                type_text(result.dtype, &result.shape)
+            )));
+        }
+        tensor.copy_to(&mut bytes).map_err(super::failed(|| format!("read from {entry}")))?;
+        to.write_all(&bytes).map_err(Error::packed)?;
+    }
+    Ok(())
+}
+
+fn prefix(packing: &Packing) -> Result<Vec<u8>, Error> {
+    let results = results(packing);
+    let tensors = results.iter().map(|made| (made.name.as_str(), made.dtype, made.shape.as_slice()));
+    // A valid manifest has sizes that fit, and no name twice.
+    safetensors_prefix(tensors).map_err(|error| Error::Unsupported(error.to_string()))
+}
+
+fn length(prefix: &[u8], packing: &Packing) -> usize {
+    prefix.len() + results(packing).iter().filter_map(Parameter::bytes).sum::<usize>()
+}
