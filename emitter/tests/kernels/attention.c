@@ -1,0 +1,328 @@
+// Attention of random shapes, each computed whole and in chunks.
+//
+// Everything in the cache that no query may see is NaN: other layers, and what
+// comes after the last query of a row of the batch.
+
+#include "check.h"
+
+static const char *const type_names[] = {"f32", "bf16", "f16"};
+
+typedef struct {
+  element_type type;
+  index layers, layer, batch, tokens, heads, kv_heads, head_dim, capacity;
+  index tile, chunk;
+  int32_t *positions, *lengths;
+  float *q;
+  void *cache;
+  double *expected, *tolerance; // of every element of the result, of every row
+} problem;
+
+static index rows_of(const problem *p) { return p->tokens * p->heads; }
+static index chunks_of(const problem *p) {
+  return divide_up(p->capacity, p->chunk);
+}
+
+// ----------------------------------------------------------------- input
+
+// The first element at a position; half is 0 for keys and 1 for values.
+static index cache_place(const problem *p, index layer, index half, index b,
+                         index kv_head, index position) {
+  const index slab = (2 * layer + half) * p->batch + b;
+  return ((slab * p->kv_heads + kv_head) * p->capacity + position) *
+         p->head_dim;
+}
+
+static void fill_cache(problem *p, exponents keys) {
+  const index count = cache_place(p, p->layers, 0, 0, 0, 0);
+  p->cache = allocate(count * element_size(p->type));
+  for (index i = 0; i < count; ++i)
+    store_bits(p->cache, p->type, i,
+               p->type == ELEMENT_F32 ? bits_of(NAN) : 0x7fff);
+  for (index half = 0; half < 2; ++half)
+    for (index b = 0; b < p->batch; ++b)
+      for (index h = 0; h < p->kv_heads; ++h) {
+        const index seen = p->positions[b] + p->lengths[b];
+        const index at = cache_place(p, p->layer, half, b, h, 0);
+        for (index i = at; i < at + seen * p->head_dim; ++i)
+          store_bits(p->cache, p->type, i,
+                     random_bits(p->type, half ? ORDINARY : keys));
+      }
+}
+
+// Some rows of the batch are shorter than the call, some empty, and of some
+// only the queries that are padding would lie past the cache's end.
+static void place_rows(problem *p, index most_before) {
+  index end = 1;
+  p->positions = allocate(p->batch * 4);
+  p->lengths = allocate(p->batch * 4);
+  for (index b = 0; b < p->batch; ++b) {
+    const index position =
+        random_index(0, 4) ? random_index(0, most_before) : 0;
+    const index length =
+        random_index(0, 2) ? p->tokens : random_index(0, p->tokens);
+    p->positions[b] = (int32_t)position;
+    p->lengths[b] = (int32_t)length;
+    end = max_index(end, position + length);
+  }
+  p->capacity = end + (random_index(0, 1) ? random_index(0, 90) : 0);
+}
+
+// Scores of a few units, or of hundreds with `sharp`: then one weight is 1 and
+// most are 0.
+static problem random_problem(element_type type, index head_dim, index tokens,
+                              index most_before, int sharp) {
+  const index groups[] = {1, 2, 3, 4, 5, 7, 8};
+  problem p = {.type = type, .head_dim = head_dim, .tokens = tokens};
+  const int is_large = tokens * head_dim > 1000; // and slow enough
+  p.layers = random_index(1, 3);
+  p.layer = random_index(0, p.layers - 1);
+  p.batch = random_index(1, is_large ? 1 : 3);
+  p.kv_heads = random_index(1, is_large ? 2 : 3);
+  p.heads = p.kv_heads * PICK(groups);
+  p.tile = random_index(0, 1) ? tokens : random_index(1, tokens);
+  place_rows(&p, most_before);
+  p.chunk = random_index(divide_up(p.capacity, 5), p.capacity + 3);
+  const int spread = (int)lround(log2((double)head_dim) / 2);
+  const int high = (sharp ? 8 : 1) - spread;
+  p.q = random_floats(p.batch * rows_of(&p) * head_dim,
+                      (exponents){high - 4, high});
+  fill_cache(&p, ORDINARY);
+  at_case("attention_%s, layer %lld of %lld, %lld x %lld tokens, %lld/%lld "
+          "heads of %lld, capacity %lld, tiles of %lld, chunks of %lld",
+          type_names[type], (long long)p.layer, (long long)p.layers,
+          (long long)p.batch, (long long)p.tokens, (long long)p.heads,
+          (long long)p.kv_heads, (long long)p.head_dim, (long long)p.capacity,
+          (long long)p.tile, (long long)p.chunk);
+  return p;
+}
+
+// ------------------------------------------------------------- reference
+
+static double *cached(const problem *p, index half, index b, index kv_head,
+                      index count) {
+  double *x = allocate(count * p->head_dim * 8);
+  const index at = cache_place(p, p->layer, half, b, kv_head, 0);
+  for (index i = 0; i < count * p->head_dim; ++i)
+    x[i] = load_element(p->cache, p->type, at + i);
+  return x;
+}
+
+// One query of one head; returns the largest sum of magnitudes behind a score.
+static double attend(const float *q, const double *keys, const double *values,
+                     index count, index dim, double *weights, double *out) {
+  double max = -INFINITY, sum = 0, magnitude = 0;
+  for (index s = 0; s < count; ++s) {
+    double score = 0, size = 0;
+    for (index d = 0; d < dim; ++d) {
+      const double product = q[d] * keys[s * dim + d];
+      score += product;
+      size += fabs(product);
+    }
+    weights[s] = score;
+    max = fmax(max, score);
+    magnitude = fmax(magnitude, size);
+  }
+  memset(out, 0, (size_t)dim * 8);
+  for (index s = 0; s < count; ++s) {
+    const double weight = exp(weights[s] - max);
+    sum += weight;
+    for (index d = 0; d < dim; ++d)
+      out[d] += weight * values[s * dim + d];
+  }
+  for (index d = 0; d < dim; ++d)
+    out[d] /= sum;
+  return magnitude;
+}
+
+static void work_out_head(problem *p, index b, index head) {
+  const index dim = p->head_dim, count = p->positions[b] + p->lengths[b];
+  const index kv_head = head / (p->heads / p->kv_heads);
+  const int kept = buffer_count;
+  const double *keys = cached(p, 0, b, kv_head, count);
+  const double *values = cached(p, 1, b, kv_head, count);
+  double *weights = allocate(count * 8);
+  for (index t = 0; t < p->lengths[b]; ++t) {
+    const index row = (b * p->tokens + t) * p->heads + head;
+    const double magnitude =
+        attend(p->q + row * dim, keys, values, p->positions[b] + t + 1, dim,
+               weights, p->expected + row * dim);
+    // Values are below 2. The first part is for the sums over positions, the
+    // second for the scores, whose errors are relative ones of the weights.
+    p->tolerance[row] = 0x1p-18 + 0x1p-22 * magnitude;
+  }
+  release_from(kept);
+}
+
+static void work_out(problem *p) {
+  const index rows = p->batch * rows_of(p);
+  p->expected = allocate(rows * p->head_dim * 8);
+  p->tolerance = allocate(rows * 8);
+  memset(p->expected, 0, (size_t)(rows * p->head_dim) * 8);
+  memset(p->tolerance, 0, (size_t)rows * 8);
+  for (index b = 0; b < p->batch; ++b)
+    for (index head = 0; head < p->heads; ++head)
+      work_out_head(p, b, head);
+}
+
+static void check_result(const problem *p, const char *what, const float *out) {
+  for (index i = 0; i < p->batch * rows_of(p) * p->head_dim; ++i)
+    check_near(what, i, out[i], p->expected[i], p->tolerance[i / p->head_dim]);
+}
+
+// --------------------------------------------------------------- calls
+
+static void call_whole(const problem *p, float *out, index begin, index end) {
+#define ARGUMENTS                                                              \
+  p->q, p->cache, p->positions, p->lengths, out, p->layer, p->batch,           \
+      p->tokens, p->heads, p->kv_heads, p->head_dim, p->capacity, p->tile,     \
+      begin, end
+  switch (p->type) {
+  case ELEMENT_F32: attention_f32(ARGUMENTS); break;
+  case ELEMENT_BF16: attention_bf16(ARGUMENTS); break;
+  case ELEMENT_F16: attention_f16(ARGUMENTS); break;
+  }
+#undef ARGUMENTS
+}
+
+static void call_chunks(const problem *p, float *out, float *max_sum,
+                        index begin, index end) {
+#define ARGUMENTS                                                              \
+  p->q, p->cache, p->positions, p->lengths, out, max_sum, p->layer, p->batch,  \
+      p->tokens, p->heads, p->kv_heads, p->head_dim, p->capacity, p->tile,     \
+      p->chunk, begin, end
+  switch (p->type) {
+  case ELEMENT_F32: attention_chunks_f32(ARGUMENTS); break;
+  case ELEMENT_BF16: attention_chunks_bf16(ARGUMENTS); break;
+  case ELEMENT_F16: attention_chunks_f16(ARGUMENTS); break;
+  }
+#undef ARGUMENTS
+}
+
+// Checks that nothing wrote yet what an item is to write: one tile of queries
+// of one kv head. Items are [batch][chunks][tiles][kv_heads].
+static void check_item_untouched(const problem *p, const float *out,
+                                 const float *max_sum, index chunks,
+                                 index item) {
+  const index tiles = divide_up(p->tokens, p->tile);
+  const index group = p->heads / p->kv_heads, head = item % p->kv_heads * group;
+  const index first = item / p->kv_heads % tiles * p->tile;
+  const index chunk = item / p->kv_heads / tiles % chunks;
+  const index b = item / p->kv_heads / tiles / chunks;
+  for (index t = first; t < min_index(first + p->tile, p->tokens); ++t) {
+    const index row = ((b * chunks + chunk) * p->tokens + t) * p->heads + head;
+    check_untouched("another item's result", out, row * p->head_dim,
+                    (row + group) * p->head_dim);
+    if (max_sum)
+      check_untouched("another item's max and sum", max_sum, row * 2,
+                      (row + group) * 2);
+  }
+}
+
+// Does all items by several calls, the last ones first.
+static void do_items(const problem *p, float *out, float *max_sum,
+                     index chunks) {
+  const index tiles = divide_up(p->tokens, p->tile);
+  for (index end = p->batch * chunks * tiles * p->kv_heads; end > 0;) {
+    const index begin = random_index(0, end - 1);
+    for (index item = begin; item < end; ++item)
+      check_item_untouched(p, out, max_sum, chunks, item);
+    if (max_sum)
+      call_chunks(p, out, max_sum, begin, end);
+    else
+      call_whole(p, out, begin, end);
+    end = begin;
+  }
+}
+
+static void test_whole(const problem *p) {
+  float *out = allocate_results(p->batch * rows_of(p) * p->head_dim);
+  do_items(p, out, NULL, 1);
+  check_result(p, "out", out);
+}
+
+// A row has a sum where it sees something of the chunk; elsewhere the chunk
+// must weigh nothing.
+static void check_sums(const problem *p, const float *max_sum) {
+  const index chunks = chunks_of(p), rows = rows_of(p);
+  for (index i = 0; i < p->batch * chunks * rows; ++i) {
+    const index b = i / rows / chunks, token = i % rows / p->heads;
+    const index first = i / rows % chunks * p->chunk;
+    const int sees = token < p->lengths[b] && first <= p->positions[b] + token;
+    check_equal("has a sum", i, max_sum[i * 2 + 1] != 0, sees);
+    if (!sees)
+      check_equal("max", i, max_sum[i * 2], -INFINITY);
+  }
+}
+
+static void test_chunks(const problem *p) {
+  const index chunks = chunks_of(p), rows = rows_of(p);
+  float *partial =
+      allocate_results(p->batch * chunks * rows * p->head_dim);
+  float *max_sum = allocate_results(p->batch * chunks * rows * 2);
+  float *out = allocate_results(p->batch * rows * p->head_dim);
+  do_items(p, partial, max_sum, chunks);
+  check_sums(p, max_sum);
+  for (index end = p->batch * rows; end > 0;) {
+    const index begin = random_index(0, end - 1);
+    check_untouched("another call's row", out, begin * p->head_dim,
+                    end * p->head_dim);
+    attention_combine(partial, max_sum, out, chunks, rows, p->head_dim, begin,
+                      end);
+    end = begin;
+  }
+  check_result(p, "combined", out);
+}
+
+// ---------------------------------------------------------------- tests
+
+static const index head_dims[] = {1,  2,  3,  7,  8,  9,   15,  16,
+                                  17, 24, 33, 40, 64, 65,  72,  80,
+                                  127, 128, 129, 136, 192, 255, 256};
+
+static void test_problem(problem p) {
+  work_out(&p);
+  test_whole(&p);
+  test_chunks(&p);
+  release_all();
+}
+
+static void test_shapes(void) {
+  for (int i = 0; i < 23; ++i)
+    for (int type = 0; type < 3; ++type) {
+      const element_type of = (element_type)type;
+      test_problem(random_problem(of, head_dims[i], random_index(1, 3), 200,
+                                  random_index(0, 4) == 0));
+      test_problem(random_problem(of, head_dims[i], random_index(4, 40), 60,
+                                  random_index(0, 4) == 0));
+    }
+}
+
+// A call without items does nothing.
+static void test_no_items(void) {
+  const problem p = random_problem(ELEMENT_F32, 8, 2, 20, 0);
+  call_whole(&p, NULL, 1, 1);
+  call_chunks(&p, NULL, NULL, 1, 1);
+  attention_combine(NULL, NULL, NULL, 2, 2, 8, 1, 1);
+  release_all();
+}
+
+// NaN in a query must be seen in its row, and in no other.
+static void test_not_finite(void) {
+  const index tokens[] = {1, 3, 30};
+  for (int i = 0; i < 3; ++i) {
+    problem p = random_problem(ELEMENT_BF16, 40, tokens[i], 100, 0);
+    for (index b = 0; b < p.batch; ++b) {
+      const index row = random_index(0, rows_of(&p) - 1);
+      p.q[(b * rows_of(&p) + row) * p.head_dim + 39] = NAN;
+    }
+    test_problem(p);
+  }
+}
+
+int main(void) {
+  begin_tests();
+  test_shapes();
+  test_no_items();
+  test_not_finite();
+  return end_tests();
+}

@@ -1,0 +1,237 @@
+// What the tests of the kernels share: random input, buffers with watched ends,
+// and reports.
+//
+// A test names the case it is about with at_case(), allocates, calls the
+// kernel, compares every result with a reference in exact integers or doubles,
+// and ends the case with release_all().
+#ifndef TESTS_CHECK_H
+#define TESTS_CHECK_H
+
+#define _POSIX_C_SOURCE 200809L // for mprotect, which is not in C
+
+#include <math.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "kernels.h"
+
+#define SHARED static inline // not every test uses everything
+
+// ----------------------------------------------------------------- reports
+
+#define MOST_REPORTS 20
+#define MOST_SECONDS 120
+
+static char current_case[256];
+static long long checks, failures;
+
+__attribute__((format(printf, 1, 2))) SHARED void at_case(const char *format,
+                                                          ...) {
+  va_list arguments;
+  va_start(arguments, format);
+  vsnprintf(current_case, sizeof current_case, format, arguments);
+  va_end(arguments);
+}
+
+SHARED void fail(const char *what, index at, double found, double expected) {
+  if (failures++ < MOST_REPORTS)
+    fprintf(stderr, "%s: %s[%lld]: found %.9g, expected %.9g\n", current_case,
+            what, (long long)at, found, expected);
+}
+
+// NaN is near NaN and nothing else.
+SHARED void check_near(const char *what, index at, double found,
+                       double expected, double tolerance) {
+  ++checks;
+  if (isnan(expected) ? !isnan(found)
+                      : !(found == expected ||
+                          fabs(found - expected) <= tolerance))
+    fail(what, at, found, expected);
+}
+
+SHARED void check_equal(const char *what, index at, double found,
+                        double expected) {
+  check_near(what, at, found, expected, 0);
+}
+
+// Only what a signal handler may call.
+SHARED void report_crash(int number) {
+  const char *text = number == SIGALRM ? ": does not end\n"
+                     : number == SIGSEGV || number == SIGBUS
+                         ? ": touched what is not its own\n"
+                         : ": undefined behaviour\n";
+  const size_t length = strlen(current_case);
+  if (write(STDERR_FILENO, current_case, length) < 0 ||
+      write(STDERR_FILENO, text, strlen(text)) < 0)
+    _exit(3);
+  _exit(2);
+}
+
+SHARED void begin_tests(void) {
+  // clang's traps are SIGILL or SIGTRAP, as the machine has it.
+  const int signals[] = {SIGSEGV, SIGBUS, SIGILL, SIGTRAP, SIGALRM};
+  for (int i = 0; i < 5; ++i)
+    signal(signals[i], report_crash);
+  alarm(MOST_SECONDS);
+}
+
+// The exit status.
+SHARED int end_tests(void) {
+  fprintf(stderr, "%lld of %lld checks failed\n", failures, checks);
+  return failures != 0 || checks == 0;
+}
+
+// ----------------------------------------------------------------- buffers
+
+#define MOST_BUFFERS 16
+#define MARGIN 64 // least bytes before a buffer that are watched
+#define MARGIN_BYTE 0xa5
+
+typedef struct {
+  unsigned char *block, *start;
+  size_t usable; // bytes of the block before the page that cannot be touched
+} buffer;
+
+static buffer buffers[MOST_BUFFERS];
+static int buffer_count;
+
+// Ends where a page begins that cannot be touched, so that no access past the
+// end goes unseen. It begins wherever that leaves it: kernels may rely on no
+// more than the alignment of an element.
+SHARED void *allocate(index bytes) {
+  const index page = sysconf(_SC_PAGESIZE);
+  const index usable = divide_up(bytes + MARGIN, page) * page;
+  unsigned char *block = aligned_alloc((size_t)page, (size_t)(usable + page));
+  if (buffer_count == MOST_BUFFERS || !block ||
+      mprotect(block + usable, (size_t)page, PROT_NONE) != 0) {
+    perror("cannot allocate");
+    exit(3);
+  }
+  unsigned char *start = block + usable - bytes;
+  memset(block, MARGIN_BYTE, (size_t)(usable - bytes));
+  buffers[buffer_count++] = (buffer){block, start, (size_t)usable};
+  return start;
+}
+
+// Releases all but the first `kept` buffers.
+SHARED void release_from(int kept) {
+  for (; buffer_count > kept; --buffer_count) {
+    const buffer *b = &buffers[buffer_count - 1];
+    for (unsigned char *p = b->block; p < b->start; ++p)
+      if (*p != MARGIN_BYTE)
+        fail("byte before a buffer", p - b->start, *p, MARGIN_BYTE);
+    mprotect(b->block + b->usable, (size_t)sysconf(_SC_PAGESIZE),
+             PROT_READ | PROT_WRITE);
+    free(b->block);
+  }
+}
+
+SHARED void release_all(void) { release_from(0); }
+
+// What results hold before they are written: a NaN that no arithmetic gives.
+#define UNTOUCHED_BITS 0x7fc5a000u
+
+SHARED float *allocate_results(index count) {
+  float *x = allocate(count * 4);
+  for (index i = 0; i < count; ++i)
+    x[i] = float_of(UNTOUCHED_BITS);
+  return x;
+}
+
+SHARED void check_untouched(const char *what, const float *x, index begin,
+                            index end) {
+  for (index i = begin; i < end; ++i)
+    if (bits_of(x[i]) != UNTOUCHED_BITS)
+      fail(what, i, x[i], float_of(UNTOUCHED_BITS));
+}
+
+// ------------------------------------------------------------------ random
+
+static uint64_t random_state = 88172645463325252u;
+
+SHARED uint32_t random_u32(void) {
+  random_state ^= random_state << 13;
+  random_state ^= random_state >> 7;
+  random_state ^= random_state << 17;
+  return (uint32_t)(random_state >> 32);
+}
+
+// From low to high, both included.
+SHARED index random_index(index low, index high) {
+  return low + (index)(random_u32() % (uint64_t)(high - low + 1));
+}
+
+SHARED index pick(const index *choices, size_t bytes) {
+  return choices[random_index(0, (index)(bytes / sizeof *choices) - 1)];
+}
+#define PICK(choices) pick(choices, sizeof(choices))
+
+// Magnitudes from 2^low to 2^(high + 1), as far as the type has them: below its
+// normal numbers come subnormal ones.
+typedef struct {
+  int low, high;
+} exponents;
+
+#define ORDINARY ((exponents){-4, 0})
+
+SHARED uint32_t random_bits(element_type type, exponents range) {
+  const int mantissa_bits = type == ELEMENT_F32    ? 23
+                            : type == ELEMENT_BF16 ? 7
+                                                   : 10;
+  const int bias = type == ELEMENT_F16 ? 15 : 127;
+  const int sign_bit = type == ELEMENT_F32 ? 31 : 15;
+  const index field = random_index(range.low, range.high) + bias;
+  const uint32_t exponent =
+      (uint32_t)max_index(0, min_index(field, 2 * bias));
+  const uint32_t mantissa = random_u32() & ((1u << mantissa_bits) - 1);
+  return (random_u32() & 1) << sign_bit | exponent << mantissa_bits | mantissa;
+}
+
+SHARED void store_bits(void *base, element_type type, index i, uint32_t bits) {
+  if (type == ELEMENT_F32)
+    ((uint32_t *)base)[i] = bits;
+  else
+    ((uint16_t *)base)[i] = (uint16_t)bits;
+}
+
+SHARED void *random_elements(element_type type, index count, exponents range) {
+  void *x = allocate(count * element_size(type));
+  for (index i = 0; i < count; ++i)
+    store_bits(x, type, i, random_bits(type, range));
+  return x;
+}
+
+SHARED float *random_floats(index count, exponents range) {
+  return random_elements(ELEMENT_F32, count, range);
+}
+
+SHARED int8_t *random_bytes(index count, index low, index high) {
+  int8_t *x = allocate(count);
+  for (index i = 0; i < count; ++i)
+    x[i] = (int8_t)random_index(low, high);
+  return x;
+}
+
+// Either of two extremes.
+SHARED int8_t *extreme_bytes(index count, int8_t one, int8_t other) {
+  int8_t *x = allocate(count);
+  for (index i = 0; i < count; ++i)
+    x[i] = random_u32() & 1 ? one : other;
+  return x;
+}
+
+// ---------------------------------------------------------------- matrices
+
+// Of out [m][n], the columns that another call fills.
+SHARED void check_columns_untouched(const float *out, index m, index n,
+                                    index columns) {
+  for (index row = 0; row < m; ++row)
+    check_untouched("another call's column", out, row * n, row * n + columns);
+}
+
+#endif // TESTS_CHECK_H
