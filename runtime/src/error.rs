@@ -299,6 +299,7 @@ impl Error {
     }
 
     /// For `map_err` of a write of packed weights.
+    #[cfg(feature = "iree")]
     pub(crate) fn packed(source: io::Error) -> Self {
         Self::Packed { source }
     }

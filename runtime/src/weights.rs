@@ -62,6 +62,7 @@ impl Weights {
     }
 
     /// The tensors of a safetensors file in memory.
+    #[cfg(feature = "iree")]
     pub(crate) fn of_image(image: Mmap) -> Result<Self, Error> {
         let tensors = read_header(Path::new("packed weights"), 0, &image)?.into_iter().collect();
         Ok(Self(Arc::new(Inner { files: vec![image], tensors })))
