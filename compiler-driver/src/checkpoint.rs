@@ -206,7 +206,7 @@ impl TensorFile {
         Ok(digests)
     }
 
-    /// The same tensors as a file whose data starts at a multiple of [`ALIGNMENT`]: mapped, it can be used where it lies.
+    /// The same tensors as a file whose data starts at a multiple of [`mlxcel_artifacts::ALIGNMENT`]: mapped, it can be used where it lies.
     pub(crate) fn aligned(&mut self) -> Result<impl Read + '_, Error> {
         self.seek(0)?;
         let header = aligned_header(self.header.clone());

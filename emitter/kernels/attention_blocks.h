@@ -8,22 +8,19 @@
 // Loops over what whole vectors leave over carry a pragma: unrolled, they would
 // be most of the code.
 
-// Calls of few rows (decoding) read the cache as it lies, with the dimensions
-// in the lanes. Calls of many rows copy a block of keys, transposed, and then
-// of values to the stack as floats, once for a hundred rows or more, and
-// multiply in register tiles like a matmul.
+// They copy a block of keys, transposed, and then of values to the stack as
+// floats, once for a hundred rows or more, and multiply in register tiles like a
+// matmul.
 
-#define MR 6             // most rows of a register tile
+#define MR 6          // most rows of a register tile
 #define LANES 8
-#define NR 16            // its columns: positions, then dimensions
-#define BLOCK 64         // most positions of a block
-#define SCRATCH 13824    // floats for a converted block and scores: 54 KiB
-#define MAX_TILES 26     // register tiles that share a converted block
-#define FEW_ROWS 8       // most rows that are done without conversion
-#define FEW_TILE 4       // rows done together there
-#define FEW_AHEAD 24     // positions prefetched ahead there
-#define LOWEST_BASE (-0x1p120f) // below any maximum of finite scores
+#define NR 16         // its columns: positions, then dimensions
+#define BLOCK 64      // most positions of a block
+#define SCRATCH 13824 // floats for a converted block and scores: 54 KiB
+#define MAX_TILES 26  // register tiles that share a converted block
 #define MAX_HEAD_DIM 256
+// Below any maximum of scores that a model has: lower ones count as nothing seen.
+#define LOWEST_BASE (-0x1p120f)
 
 // The rows of one register tile. Places and counts are kept because working
 // them out takes divisions, which cost as much as the softmax.

@@ -5,8 +5,12 @@
 
 #include "attention_blocks.h"
 
-// Scores lie as [position][FEW_TILE], so that the softmax of all rows runs side
-// by side in the lanes.
+// A step of decoding: the dimensions are in the lanes. Scores lie as
+// [position][FEW_TILE], so that the softmax of all rows runs side by side.
+
+#define FEW_ROWS 8   // most rows that are done without conversion
+#define FEW_TILE 4   // rows done together
+#define FEW_AHEAD 24 // positions prefetched ahead
 
 // Up to FEW_TILE rows in flight. The first paired_dims() dimensions of q and
 // sums stand in load_paired's order.

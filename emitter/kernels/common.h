@@ -86,7 +86,7 @@ INLINE int32_t round_to_int(float x) {
 // 2^x for x <= 126. Relative error below 2e-7 for x >= -126; results below the
 // normal range are between 0 and 2^-125, and exactly 0 from x = -127 down to
 // -inf: at the clamp the polynomial is exactly 1, and the exponent arithmetic
-// turns 1.0 into +0. NaN gives NaN.
+// turns 1.0 into +0. A NaN that arithmetic made stays one; its low bits are zero.
 #define EXP2_LOWEST (-127.0f)
 #define EXP2_C1 6.931472028550421e-1f
 #define EXP2_C2 2.402264791363012e-1f
