@@ -24,7 +24,7 @@ struct Cli {
     /// The checkpoint's folder [default: the weights in the bundle]
     #[arg(long, value_name = "FOLDER")]
     weights: Option<PathBuf>,
-    /// Pack for what runs on this: auto, local-task, local-sync, cuda[:i] or vulkan[:i]
+    /// Pack for what runs on this: auto, local-task, local-sync, cuda or vulkan, or the second one as cuda:1
     #[arg(long, default_value = "auto")]
     device: DeviceSpec,
     /// Threads of the CPU [default: one for each physical core]
