@@ -387,8 +387,10 @@ mod tests {
         };
         let kernels = Products::Kernels(Isa::X86_64V3);
         assert_eq!(products(&["avx2"], Dtype::BF16), Products::Widened);
-        assert_eq!(products(&["avx2", "fma", "f16c"], Dtype::BF16), kernels);
-        let all = ["avx2", "fma", "f16c", "avx512f", "avx512bf16"];
+        assert_eq!(products(&["avx2", "fma", "f16c"], Dtype::BF16), Products::Widened);
+        let v3 = ["avx2", "fma", "f16c", "bmi", "bmi2", "lzcnt", "movbe"];
+        assert_eq!(products(&v3, Dtype::BF16), kernels);
+        let all = [&v3[..], &["avx512f", "avx512bf16"]].concat();
         assert_eq!(products(&all, Dtype::BF16), Products::Native);
         assert_eq!(products(&all, Dtype::F32), kernels);
     }

@@ -43,8 +43,11 @@ impl Isa {
     pub fn of_cpu(arch: &str, features: &[String]) -> Option<Self> {
         let all = |names: &[&str]| names.iter().all(|name| features.iter().any(|feature| feature == name));
         match arch {
-            "x86_64" if all(&["avx2", "fma", "f16c"]) => Some(Self::X86_64V3),
-            "aarch64" if all(&["neon", "dotprod"]) => Some(Self::Aarch64),
+            // All that `build.rs` lets clang use, not only what the sources name.
+            "x86_64" if all(&["avx2", "fma", "f16c", "bmi", "bmi2", "lzcnt", "movbe"]) => {
+                Some(Self::X86_64V3)
+            }
+            "aarch64" if all(&["neon", "fullfp16", "dotprod"]) => Some(Self::Aarch64),
             _ => None,
         }
     }
