@@ -36,7 +36,7 @@ mod native {
     // Only what changes the outcome: another CMake or another copy of the same headers does not, and xtask sets
     // variables that a plain `cargo build` does not have.
     const WATCHED_VARIABLES: [&str; 2] = ["MLXCEL_IREE_SOURCE", "MLXCEL_NO_CUDA"];
-    const SHIM: [&str; 5] = ["call.c", "device.c", "error.c", "module.c", "tensor.c"];
+    const SHIM: [&str; 6] = ["call.c", "device.c", "error.c", "module.c", "profile.c", "tensor.c"];
 
     /// `None` is a build without the CUDA driver.
     type CudaHeaders = Option<PathBuf>;

@@ -10,7 +10,7 @@ use std::{
 use crate::{
     digest::Digest,
     error::Error,
-    manifest::{Blob, Manifest, TargetArtifact},
+    manifest::{Blob, Manifest},
 };
 
 /// The manifest's file name.
@@ -73,8 +73,15 @@ impl Bundle {
     /// Whether it carries packed weights, for one target at least.
     #[must_use]
     pub fn is_packed(&self) -> bool {
-        let packed = |target: &TargetArtifact| target.packing.as_ref().is_some_and(|p| p.weights.is_some());
-        self.manifest.targets.values().any(packed)
+        self.packed_weights().next().is_some()
+    }
+
+    /// The files of packed weights that it carries, by target.
+    pub fn packed_weights(&self) -> impl Iterator<Item = (&str, PathBuf)> {
+        self.manifest.targets.iter().filter_map(|(name, target)| {
+            let blob = target.packing.as_ref()?.weights.as_ref()?;
+            Some((name.as_str(), self.blob_path(blob)))
+        })
     }
 
     /// A bundle that was just written, byte by byte, from this manifest.

@@ -211,6 +211,8 @@ mod tests {
             flags: vec![],
             build_key: Digest::of(b"key"),
             vmfb: Blob { digest: Digest::of(b"vmfb"), size: 4 },
+            entries: vec![],
+            step_bytes: 32,
             packing: None,
         }
     }

@@ -38,8 +38,6 @@ pub struct Manifest {
     /// The checkpoint's safetensors files by file name, where the bundle carries weights.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub weights: BTreeMap<String, Blob>,
-    /// The entry points, the same for every target.
-    pub entries: Vec<Entry>,
     /// The parameters that every target's module needs.
     pub parameters: Vec<Parameter>,
 }
@@ -50,12 +48,18 @@ pub struct Manifest {
 pub struct Plan {
     /// What matrix products are computed in: `f32`, `bf16` or `f16`.
     pub precision: String,
+    /// How the weights of matrix products are quantised: `none`, `q8` or `q4`.
+    pub quant: String,
+    /// What the key/value cache holds: `f32`, `bf16` or `f16`.
+    pub kv: String,
     /// Rows of a call.
     pub batch: usize,
     /// Positions the cache holds per row: the longest sequence, in tokens.
     pub context: usize,
     /// Logits a row.
     pub vocab: usize,
+    /// Bytes of the keys and values of one position.
+    pub position_bytes: u64,
 }
 
 /// The compiler that made the vmfbs.
@@ -86,6 +90,10 @@ pub struct TargetArtifact {
     pub build_key: Digest,
     /// The vmfb.
     pub vmfb: Blob,
+    /// Its entry points.
+    pub entries: Vec<Entry>,
+    /// Bytes of parameters that a decode step reads: all, but of an embedding that is no head only a row.
+    pub step_bytes: u64,
     /// How the parameters that the vmfb reads are made from the checkpoint's; none where they are the same.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub packing: Option<Packing>,
@@ -194,21 +202,30 @@ pub(crate) mod tests {
             flags: vec!["--iree-hal-target-device=local".into(), "--iree-opt-level=O3".into()],
             build_key: Digest::of(b"key"),
             vmfb: blob(b"vmfb"),
+            entries: vec![
+                Entry::new(Role::Prefill { tokens: 16 }, 1, 100),
+                Entry::new(Role::Decode { cache: 64 }, 1, 100),
+            ],
+            step_bytes: 32,
             packing: None,
         };
         Manifest {
             format: FORMAT,
             model: "tiny".into(),
             family: "llama".into(),
-            plan: Plan { precision: "f32".into(), batch: 1, context: 64, vocab: 100 },
+            plan: Plan {
+                precision: "f32".into(),
+                quant: "none".into(),
+                kv: "f32".into(),
+                batch: 1,
+                context: 64,
+                vocab: 100,
+                position_bytes: 64,
+            },
             compiler: Compiler { version: crate::IREE_VERSION.into(), digest: Digest::of(b"compiler") },
             targets: [("cpu".to_string(), cpu)].into(),
             files: [("config.json".to_string(), blob(b"{}"))].into(),
             weights: BTreeMap::new(),
-            entries: vec![
-                Entry::new(Role::Prefill { tokens: 16 }, 1, 100),
-                Entry::new(Role::Decode { cache: 64 }, 1, 100),
-            ],
             parameters: vec![Parameter {
                 name: "model.norm.weight".into(),
                 dtype: Dtype::BF16,
@@ -229,9 +246,12 @@ pub(crate) mod tests {
 
         [plan]
         precision = "f32"
+        quant = "none"
+        kv = "f32"
         batch = 1
         context = 64
         vocab = 100
+        position_bytes = 64
 
         [compiler]
         version = "3.13.0"
@@ -243,76 +263,77 @@ pub(crate) mod tests {
         cpu_features = ["avx2", "fma"]
         flags = ["--iree-hal-target-device=local", "--iree-opt-level=O3"]
         build_key = "blake3:ff8e2bab3b26e0c127002127905539b47eb421de85d554e15f55a446459b52b4"
+        step_bytes = 32
 
         [targets.cpu.vmfb]
         digest = "blake3:4166bb3ea9f457b17746fd3653d16065bcd13d195857aad716cf1843fb27b993"
         size = 4
 
-        [files."config.json"]
-        digest = "blake3:6e46dd10defc9b56c29a6ec56b508c21f54c08192194e4df25bf36f0c9c3c279"
-        size = 2
-
-        [[entries]]
+        [[targets.cpu.entries]]
         name = "prefill_16"
 
-        [entries.role.prefill]
+        [targets.cpu.entries.role.prefill]
         tokens = 16
 
-        [[entries.arguments]]
+        [[targets.cpu.entries.arguments]]
         kind = "tokens"
         dtype = "I32"
         shape = [1, 16]
 
-        [[entries.arguments]]
+        [[targets.cpu.entries.arguments]]
         kind = "positions"
         dtype = "I32"
         shape = [1]
 
-        [[entries.arguments]]
+        [[targets.cpu.entries.arguments]]
         kind = "lengths"
         dtype = "I32"
         shape = [1]
 
-        [[entries.arguments]]
+        [[targets.cpu.entries.arguments]]
         kind = "end"
         dtype = "I32"
         shape = []
 
-        [[entries.results]]
+        [[targets.cpu.entries.results]]
         kind = "next_token"
         dtype = "I32"
         shape = [1]
 
-        [[entries.results]]
+        [[targets.cpu.entries.results]]
         kind = "logits"
         dtype = "F32"
         shape = [1, 100]
 
-        [[entries]]
+        [[targets.cpu.entries]]
         name = "decode_64"
 
-        [entries.role.decode]
+        [targets.cpu.entries.role.decode]
         cache = 64
 
-        [[entries.arguments]]
+        [[targets.cpu.entries.arguments]]
         kind = "tokens"
         dtype = "I32"
         shape = [1, 1]
 
-        [[entries.arguments]]
+        [[targets.cpu.entries.arguments]]
         kind = "positions"
         dtype = "I32"
         shape = [1]
 
-        [[entries.results]]
+        [[targets.cpu.entries.results]]
         kind = "next_token"
         dtype = "I32"
         shape = [1]
 
-        [[entries.results]]
+        [[targets.cpu.entries.results]]
         kind = "logits"
         dtype = "F32"
         shape = [1, 100]
+
+        [files."config.json"]
+        digest = "blake3:6e46dd10defc9b56c29a6ec56b508c21f54c08192194e4df25bf36f0c9c3c279"
+        size = 2
 
         [[parameters]]
         name = "model.norm.weight"
@@ -337,7 +358,7 @@ pub(crate) mod tests {
         let parse = |text: &str| Manifest::parse(text).unwrap_err().to_string();
         assert_eq!(
             parse(&text.replace("driver = \"local\"", "driver = \"rocm\"")),
-            "manifest.toml line 16: unknown driver `rocm`, expected local, cuda or vulkan"
+            "manifest.toml line 19: unknown driver `rocm`, expected local, cuda or vulkan"
         );
         assert_eq!(parse("model = 'x'\n"), "manifest.toml line 1: missing field `format`");
         let error = parse(&text.replace("family = ", "kin = "));

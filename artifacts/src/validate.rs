@@ -18,15 +18,17 @@ use crate::{
 /// The longest name of a file, and of everything else that has a name.
 const LONGEST_NAME: usize = 255;
 
-/// What matrix products may be computed in.
-const PRECISIONS: [&str; 3] = ["f32", "bf16", "f16"];
+/// What matrix products may be computed in, and what the cache may hold.
+const FLOATS: [&str; 3] = ["f32", "bf16", "f16"];
+
+/// How weights may be quantised.
+const QUANTS: [&str; 3] = ["none", "q8", "q4"];
 
 type Check = Result<(), Error>;
 
 pub(crate) fn validate(manifest: &Manifest) -> Check {
     // Every field by name, so that a new one cannot be forgotten here.
-    let Manifest { format, model, family, plan, compiler, targets, files, weights, entries, parameters } =
-        manifest;
+    let Manifest { format, model, family, plan, compiler, targets, files, weights, parameters } = manifest;
     ensure(*format == FORMAT, || format!("format is {format}, expected {FORMAT}"))?;
     text("model", model)?;
     text("family", family)?;
@@ -36,6 +38,10 @@ pub(crate) fn validate(manifest: &Manifest) -> Check {
     for (name, target) in targets {
         file_name("target", name)?;
         check_target(name, target)?;
+        check_entries(plan, &target.entries).map_err(|error| match error {
+            Error::Invalid(problem) => Error::Invalid(format!("target {name}: {problem}")),
+            other => other,
+        })?;
     }
     for name in files.keys().chain(weights.keys()) {
         file_name("file", name)?;
@@ -44,7 +50,6 @@ pub(crate) fn validate(manifest: &Manifest) -> Check {
         ensure(!files.contains_key(name), || format!("file `{name}` is listed in files and in weights"))?;
     }
     check_blobs(manifest)?;
-    check_entries(plan, entries)?;
     check_parameters(parameters)?;
     for (name, target) in targets {
         if let Some(packing) = &target.packing {
@@ -55,9 +60,17 @@ pub(crate) fn validate(manifest: &Manifest) -> Check {
 }
 
 fn check_plan(plan: &Plan) -> Check {
-    let Plan { precision, batch, context, vocab } = plan;
-    ensure(PRECISIONS.contains(&precision.as_str()), || {
-        format!("plan.precision is `{}`, expected f32, bf16 or f16", precision.escape_default())
+    let Plan { precision, quant, kv, batch, context, vocab, position_bytes } = plan;
+    for (what, value, known) in
+        [("precision", precision, &FLOATS), ("quant", quant, &QUANTS), ("kv", kv, &FLOATS)]
+    {
+        ensure(known.contains(&value.as_str()), || {
+            let [first, second, last] = known;
+            format!("plan.{what} is `{}`, expected {first}, {second} or {last}", value.escape_default())
+        })?;
+    }
+    ensure(i64::try_from(*position_bytes).is_ok(), || {
+        format!("plan.position_bytes is {position_bytes}: more than any memory has")
     })?;
     for (what, value) in [("batch", batch), ("context", context), ("vocab", vocab)] {
         // Token ids and positions are i32 in the module.
@@ -68,7 +81,17 @@ fn check_plan(plan: &Plan) -> Check {
 }
 
 fn check_target(name: &str, target: &TargetArtifact) -> Check {
-    let TargetArtifact { driver, arch, cpu_features, flags, build_key: _, vmfb, packing: _ } = target;
+    let TargetArtifact {
+        driver,
+        arch,
+        cpu_features,
+        flags,
+        build_key: _,
+        vmfb,
+        entries: _,
+        step_bytes,
+        packing: _,
+    } = target;
     if *driver == Driver::Local {
         text(format_args!("arch of target {name}"), arch)?;
     } else {
@@ -86,6 +109,9 @@ fn check_target(name: &str, target: &TargetArtifact) -> Check {
             format!("flag `{}` of target {name} has a control character", flag.escape_default())
         })?;
     }
+    ensure(i64::try_from(*step_bytes).is_ok(), || {
+        format!("step_bytes of target {name} is {step_bytes}: more than any memory has")
+    })?;
     ensure(vmfb.size > 0, || format!("vmfb of target {name} has 0 bytes, expected more"))
 }
 
@@ -275,6 +301,12 @@ mod tests {
             refused(|m| m.plan.precision = "int3".into()),
             "plan.precision is `int3`, expected f32, bf16 or f16"
         );
+        assert_eq!(refused(|m| m.plan.quant = "q5".into()), "plan.quant is `q5`, expected none, q8 or q4");
+        assert_eq!(refused(|m| m.plan.kv = "q8".into()), "plan.kv is `q8`, expected f32, bf16 or f16");
+        assert_eq!(
+            refused(|m| m.plan.position_bytes = u64::MAX),
+            "plan.position_bytes is 18446744073709551615: more than any memory has"
+        );
         assert_eq!(refused(|m| m.plan.batch = 0), "plan.batch is 0, expected 1 to 2147483647");
         assert_eq!(
             refused(|m| m.plan.context = 1 << 40),
@@ -327,6 +359,10 @@ mod tests {
             refused(|m| cpu(m, |t| t.flags.push("--x\n".into()))),
             "flag `--x\\n` of target cpu has a control character"
         );
+        assert_eq!(
+            refused(|m| cpu(m, |t| t.step_bytes = u64::MAX)),
+            "step_bytes of target cpu is 18446744073709551615: more than any memory has"
+        );
         assert_eq!(refused(|m| cpu(m, |t| t.vmfb.size = 0)), "vmfb of target cpu has 0 bytes, expected more");
     }
 
@@ -344,41 +380,63 @@ mod tests {
         );
     }
 
+    fn entries(manifest: &mut Manifest) -> &mut Vec<Entry> {
+        &mut manifest.targets.get_mut("cpu").unwrap().entries
+    }
+
     #[test]
-    fn entries() {
+    fn entry_points() {
         let (prefill, decode) = (0, 1);
         assert_eq!(
-            refused(|m| m.entries[prefill].name = "main".into()),
-            "entry is named `main`, expected `prefill_16` by its role"
-        );
-        assert_eq!(refused(|m| m.entries.push(m.entries[0].clone())), "entry prefill_16 is listed twice");
-        assert_eq!(
-            refused(|m| m.entries[prefill].arguments[0].shape = vec![1, 17]),
-            "tokens of entry prefill_16 is i32[1,17], expected i32[1,16]"
+            refused(|m| entries(m)[prefill].name = "main".into()),
+            "target cpu: entry is named `main`, expected `prefill_16` by its role"
         );
         assert_eq!(
-            refused(|m| m.entries[decode].arguments[1].dtype = Dtype::I64),
-            "positions of entry decode_64 is i64[1], expected i32[1]"
+            refused(|m| {
+                let first = entries(m)[0].clone();
+                entries(m).push(first);
+            }),
+            "target cpu: entry prefill_16 is listed twice"
         );
         assert_eq!(
-            refused(|m| m.entries[decode].results[1].shape = vec![1, usize::MAX]),
-            "logits of entry decode_64 is f32[1,18446744073709551615], expected f32[1,100]"
+            refused(|m| entries(m)[prefill].arguments[0].shape = vec![1, 17]),
+            "target cpu: tokens of entry prefill_16 is i32[1,17], expected i32[1,16]"
         );
         assert_eq!(
-            refused(|m| m.entries[decode].arguments.extend_from_within(..1)),
-            "entry decode_64 takes tokens twice"
+            refused(|m| entries(m)[decode].arguments[1].dtype = Dtype::I64),
+            "target cpu: positions of entry decode_64 is i64[1], expected i32[1]"
         );
-        assert_eq!(refused(|m| m.entries[decode].arguments.remove(1)), "entry decode_64 takes no positions");
-        assert_eq!(refused(|m| m.entries[decode].results.remove(0)), "entry decode_64 gives no next_token");
-        assert_eq!(refused(|m| drop(m.entries.remove(prefill))), "no prefill entry, expected at least one");
-        assert_eq!(refused(|m| drop(m.entries.remove(decode))), "no decode entry, expected at least one");
+        assert_eq!(
+            refused(|m| entries(m)[decode].results[1].shape = vec![1, usize::MAX]),
+            "target cpu: logits of entry decode_64 is f32[1,18446744073709551615], expected f32[1,100]"
+        );
+        assert_eq!(
+            refused(|m| entries(m)[decode].arguments.extend_from_within(..1)),
+            "target cpu: entry decode_64 takes tokens twice"
+        );
+        assert_eq!(
+            refused(|m| entries(m)[decode].arguments.remove(1)),
+            "target cpu: entry decode_64 takes no positions"
+        );
+        assert_eq!(
+            refused(|m| entries(m)[decode].results.remove(0)),
+            "target cpu: entry decode_64 gives no next_token"
+        );
+        assert_eq!(
+            refused(|m| drop(entries(m).remove(prefill))),
+            "target cpu: no prefill entry, expected at least one"
+        );
+        assert_eq!(
+            refused(|m| drop(entries(m).remove(decode))),
+            "target cpu: no decode entry, expected at least one"
+        );
         assert_eq!(
             refused(|m| m.plan.context = 65),
-            "the largest decode entry covers 64 positions, expected the context, 65"
+            "target cpu: the largest decode entry covers 64 positions, expected the context, 65"
         );
         assert_eq!(
-            refused(|m| m.entries.push(Entry::new(Role::Prefill { tokens: 0 }, 1, 100))),
-            "entry prefill_0 is for 0 positions, expected 1 to 2147483647"
+            refused(|m| entries(m).push(Entry::new(Role::Prefill { tokens: 0 }, 1, 100))),
+            "target cpu: entry prefill_0 is for 0 positions, expected 1 to 2147483647"
         );
     }
 
@@ -387,11 +445,11 @@ mod tests {
         let max = i32::MAX as usize;
         let change = |m: &mut Manifest| {
             (m.plan.batch, m.plan.vocab) = (max, max);
-            m.entries = vec![Entry::new(Role::Decode { cache: 64 }, max, max)];
+            *entries(m) = vec![Entry::new(Role::Decode { cache: 64 }, max, max)];
         };
         assert_eq!(
             refused(change),
-            "logits of entry decode_64 is f32[2147483647,2147483647]: its size overflows"
+            "target cpu: logits of entry decode_64 is f32[2147483647,2147483647]: its size overflows"
         );
     }
 

@@ -24,6 +24,11 @@ fn bundle(out: &Path) -> Bundle {
         flags: vec!["--iree-hal-target-device=cuda".into(), "--iree-cuda-target=sm_80".into()],
         build_key: Digest::of(b"cuda"),
         vmfb,
+        entries: vec![
+            Entry::new(Role::Prefill { tokens: 128 }, 1, 100),
+            Entry::new(Role::Decode { cache: 512 }, 1, 100),
+        ],
+        step_bytes: 32,
         packing: None,
     };
     let cpu = TargetArtifact {
@@ -33,6 +38,11 @@ fn bundle(out: &Path) -> Bundle {
         flags: vec!["--iree-opt-level=O3".into()],
         build_key: Digest::of(b"cpu"),
         vmfb: writer.add_bytes(&[4; 5_000]).unwrap(),
+        entries: vec![
+            Entry::new(Role::Prefill { tokens: 128 }, 1, 100),
+            Entry::new(Role::Decode { cache: 512 }, 1, 100),
+        ],
+        step_bytes: 32,
         packing: None,
     };
     let parameter = |name: &str, dtype, shape: &[usize]| Parameter {
@@ -45,7 +55,15 @@ fn bundle(out: &Path) -> Bundle {
         format: FORMAT,
         model: "tiny".into(),
         family: "llama".into(),
-        plan: Plan { precision: "bf16".into(), batch: 1, context: 512, vocab: 100 },
+        plan: Plan {
+            precision: "bf16".into(),
+            quant: "none".into(),
+            kv: "bf16".into(),
+            batch: 1,
+            context: 512,
+            vocab: 100,
+            position_bytes: 64,
+        },
         compiler: Compiler { version: "3.13.0".into(), digest: Digest::of(b"compiler") },
         targets: [("cpu".to_string(), cpu), ("cuda".to_string(), cuda)].into(),
         files: [
@@ -54,10 +72,6 @@ fn bundle(out: &Path) -> Bundle {
         ]
         .into(),
         weights: [].into(),
-        entries: vec![
-            Entry::new(Role::Prefill { tokens: 128 }, 1, 100),
-            Entry::new(Role::Decode { cache: 512 }, 1, 100),
-        ],
         parameters: vec![
             parameter("model.embed_tokens.weight", Dtype::BF16, &[100, 64]),
             parameter("model.norm.weight", Dtype::F32, &[64]),
@@ -87,7 +101,9 @@ fn inspect_for_a_person() {
     format      1
     model       tiny
     family      llama
-    plan        precision bf16, batch 1, context 512, vocab 100
+    plan        precision bf16, quant none, kv bf16
+                batch 1, context 512, vocab 100
+    cache       64 bytes a position
     compiler    iree 3.13.0
                 blake3:d1c2da04f74e1b9322141fd35c76e1887f27d63aee89fffd9c6de3e728882188
 
@@ -98,17 +114,19 @@ fn inspect_for_a_person() {
         needs     avx2 fma
         vmfb      blake3:5bf14637b0ff7183f9013c9122e04a77f71653f42722cff3c21c8bc2f4b6832e  4.9 KiB (5000 bytes)
         build key blake3:5ee10a0c39b0e6d3c0cf58415f6340edc41de3a1f82222069e8b7282ff6d244f
+        step      reads 32 bytes of weights
         flags     --iree-opt-level=O3
+        entries   prefill_128  (tokens i32[1,128], positions i32[1], lengths i32[1], end i32[]) -> (next_token i32[1], logits f32[1,100])
+                  decode_512   (tokens i32[1,1], positions i32[1]) -> (next_token i32[1], logits f32[1,100])
       cuda
         driver    cuda
         vmfb      blake3:3d3b55c95832bd7c10a34a1d1ebb637dd8816d400671da2b02821c0b6f95895a  412.1 KiB (421990 bytes)
         build key blake3:685eb275438892b81c37c0693d01dc317c403590173c1fd763ea805098988ffd
+        step      reads 32 bytes of weights
         flags     --iree-hal-target-device=cuda
                   --iree-cuda-target=sm_80
-
-    entries
-      prefill_128  (tokens i32[1,128], positions i32[1], lengths i32[1], end i32[]) -> (next_token i32[1], logits f32[1,100])
-      decode_512   (tokens i32[1,1], positions i32[1]) -> (next_token i32[1], logits f32[1,100])
+        entries   prefill_128  (tokens i32[1,128], positions i32[1], lengths i32[1], end i32[]) -> (next_token i32[1], logits f32[1,100])
+                  decode_512   (tokens i32[1,1], positions i32[1]) -> (next_token i32[1], logits f32[1,100])
 
     parameters
       bf16       1 tensor   12.5 KiB (12800 bytes)
@@ -134,7 +152,7 @@ fn inspect_for_a_program() {
     let mut json: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
     assert_eq!(json.as_object_mut().unwrap().remove("path"), Some("b".into()));
     assert_eq!(json["targets"]["cuda"]["driver"], "cuda");
-    assert_eq!(json["entries"][0]["role"]["prefill"]["tokens"], 128);
+    assert_eq!(json["targets"]["cuda"]["entries"][0]["role"]["prefill"]["tokens"], 128);
     let manifest: Manifest = serde_json::from_value(json).unwrap();
     assert_eq!(manifest, *bundle.manifest());
 }

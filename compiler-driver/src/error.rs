@@ -107,6 +107,16 @@ pub enum Error {
         expected: String,
     },
 
+    /// The target cannot quantise weights.
+    #[error(
+        "target {target} cannot quantise weights, expected --quant none\n\
+         hint: make a bundle of its own for this target"
+    )]
+    TargetQuant {
+        /// The target.
+        target: String,
+    },
+
     /// The context is empty or longer than the model's.
     #[error(
         "context of {found} tokens, expected 1 to {limit} for {model}\nhint: choose --ctx between 1 and {limit}"

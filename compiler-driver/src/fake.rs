@@ -34,7 +34,10 @@ pub(crate) fn calls(compiler: &Path) -> usize {
 
 /// A target with flags that a shell would misread.
 pub(crate) fn target() -> Resolved {
-    let cuda =
-        Target::find("cuda").unwrap().resolve(&mlxcel_artifacts::Machine::this(), safetensors::Dtype::BF16);
+    let cuda = Target::find("cuda").unwrap().resolve(
+        &mlxcel_artifacts::Machine::this(),
+        safetensors::Dtype::BF16,
+        mlxcel_emitter::Quant::None,
+    );
     Resolved { flags: vec!["--flag=a b".into(), "--other=it's".into(), "--plain=+x,y".into()], ..cuda }
 }

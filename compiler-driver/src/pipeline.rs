@@ -11,7 +11,7 @@ use mlxcel_artifacts::{
     Blob, Bundle, BundleWriter, Cancel, Compiler, Digest, FORMAT, Machine, Manifest, Packing, Plan, Store,
     TargetArtifact,
 };
-use mlxcel_emitter::{Numerics, Program};
+use mlxcel_emitter::{Numerics, Products, Program, Quant};
 use mlxcel_models::ModelConfig;
 use safetensors::Dtype;
 use serde::de::IgnoredAny;
@@ -52,6 +52,10 @@ pub struct Request {
     pub weights: WeightsFrom,
     /// What matrix products are computed in.
     pub precision: Precision,
+    /// How weights are quantised.
+    pub quant: Quant,
+    /// What the key/value cache holds.
+    pub kv: Precision,
     /// Positions of the cache; by default [`DEFAULT_CONTEXT`] or the model's own, whichever is less.
     pub context: Option<usize>,
     /// The bundle's folder; by default `<model>.bundle` here.
@@ -121,10 +125,17 @@ pub fn build(request: &Request, progress: &mut Progress<'_>) -> Result<Bundle, E
     let toolchain = Toolchain::find(request.compiler.as_deref(), &store)?;
     let keep = request.keep.as_deref().map(Keep::new).transpose()?;
     let machine = Machine::this();
-    let resolved: Vec<_> =
-        plan.targets.iter().map(|target| target.resolve(&machine, plan.plan.precision)).collect();
+    let mlxcel_emitter::Plan { precision, quant, .. } = plan.plan;
+    let resolve = |target: &Target| target.resolve(&machine, precision, quant);
+    let resolved: Vec<_> = plan.targets.iter().map(resolve).collect();
     let mut programs = BTreeMap::new();
     for target in &resolved {
+        if quant != Quant::None && !matches!(target.numerics.products, Products::Kernels(_)) {
+            progress(Event::Warning(format!(
+                "target {} has no kernels for {quant}: plain StableHLO instead, which is slower",
+                target.name
+            )));
+        }
         if let Entry::Vacant(place) = programs.entry(target.numerics) {
             place.insert(plan.emit(target.numerics, progress)?);
         }
@@ -139,42 +150,55 @@ pub fn build(request: &Request, progress: &mut Progress<'_>) -> Result<Bundle, E
         }
         let Resolved { name, driver, arch, cpu_features, flags, numerics } = job.target.clone();
         let vmfb = writer.add_file(&vmfb)?;
+        let Some(program) = programs.get(&numerics) else { continue };
         match targets.entry(name) {
             Entry::Vacant(place) => {
-                let packing = None;
-                place.insert(TargetArtifact { driver, arch, cpu_features, flags, build_key, vmfb, packing });
+                let (entries, step_bytes, packing) = (program.entries.clone(), program.step_bytes, None);
+                place.insert(TargetArtifact {
+                    driver,
+                    arch,
+                    cpu_features,
+                    flags,
+                    build_key,
+                    vmfb,
+                    entries,
+                    step_bytes,
+                    packing,
+                });
             }
             // Its second job.
             Entry::Occupied(mut place) => {
-                let packed = programs.get(&numerics).and_then(|program| program.packed.as_ref());
-                let steps = packed.map(|packed| packed.steps.clone()).unwrap_or_default();
+                let steps = program.packed.as_ref().map(|packed| packed.steps.clone()).unwrap_or_default();
                 place.get_mut().packing = Some(Packing { build_key, vmfb, weights: None, steps });
             }
         }
     }
-    // What the module looks like from outside does not depend on the target.
-    let Program { entries, mut parameters, .. } = programs.into_values().next().ok_or(Error::NoTarget)?;
+    // What is read of the checkpoint does not depend on the target.
+    let Program { mut parameters, .. } = programs.into_values().next().ok_or(Error::NoTarget)?;
 
     let files = plan.add_files(&mut writer)?;
     let Added { files: weights, sources } = plan.add_weights(&mut writer, &request.cancel, progress)?;
     for parameter in &mut parameters {
         parameter.source = sources.get(&parameter.name).copied();
     }
+    let position_bytes = plan.model.config.cache_bytes_per_token(plan.plan.kv);
     let manifest = Manifest {
         format: FORMAT,
         model: plan.model.name,
         family: plan.model.config.family,
         plan: Plan {
             precision: float_name(plan.plan.precision),
+            quant: plan.plan.quant.to_string(),
+            kv: float_name(plan.plan.kv),
             batch: plan.plan.batch,
             context: plan.plan.context,
             vocab: plan.model.config.vocab,
+            position_bytes,
         },
         compiler: Compiler { version: toolchain.version, digest: toolchain.digest },
         targets,
         files,
         weights,
-        entries,
         parameters,
     };
     Ok(writer.finish(&manifest)?)
@@ -182,7 +206,7 @@ pub fn build(request: &Request, progress: &mut Progress<'_>) -> Result<Bundle, E
 
 /// What is compiled for a target: its program, then what packs the program's parameters.
 fn jobs<'j>(target: &'j Resolved, program: Option<&'j Program>) -> Vec<Job<'j>> {
-    let Some(Program { mlir, objects, parameters, packed, entries: _ }) = program else {
+    let Some(Program { mlir, objects, parameters, packed, entries: _, step_bytes: _ }) = program else {
         return Vec::new();
     };
     let mut jobs = vec![Job { label: target.name.clone(), target, unit: Unit { mlir, objects, parameters } }];
@@ -200,7 +224,8 @@ fn jobs<'j>(target: &'j Resolved, program: Option<&'j Program>) -> Vec<Job<'j>> 
 pub fn emit(request: &Request, progress: &mut Progress<'_>) -> Result<Program, Error> {
     let plan = Prepared::new(request, progress)?;
     let target = plan.targets.first().ok_or(Error::NoTarget)?;
-    plan.emit(target.resolve(&Machine::this(), plan.plan.precision).numerics, progress)
+    let Resolved { numerics, .. } = target.resolve(&Machine::this(), plan.plan.precision, plan.plan.quant);
+    plan.emit(numerics, progress)
 }
 
 /// Writes the random checkpoint of `model` for `seed` as a folder in Hugging Face's form: what a bundle with
@@ -280,7 +305,18 @@ impl Prepared {
             )));
         }
         let context = context(request.context, &model)?;
-        let plan = mlxcel_emitter::Plan::new(&model.config, precision, context);
+        let kv = match request.kv {
+            Precision::Auto => precision,
+            asked => asked.choose(precision, &targets)?,
+        };
+        if request.quant != Quant::None {
+            targets.iter().try_for_each(Target::check_quant)?;
+        }
+        let plan = mlxcel_emitter::Plan {
+            quant: request.quant,
+            kv,
+            ..mlxcel_emitter::Plan::new(&model.config, precision, context)
+        };
         let small_files = model.small_files(weights.folder());
         for (_, path) in small_files.iter().filter(|(name, _)| name.ends_with(".json")) {
             check_json(path)?;
@@ -291,7 +327,7 @@ impl Prepared {
     fn emit(&self, numerics: Numerics, progress: &mut Progress<'_>) -> Result<Program, Error> {
         let start = Instant::now();
         let config = &self.model.config;
-        let plan = mlxcel_emitter::Plan { numerics, ..self.plan.clone() };
+        let plan = self.plan.for_target(numerics);
         let program = mlxcel_emitter::emit(config, &plan, &|name| self.weights.dtype(name, config))
             .map_err(|source| Error::Emit { model: self.model.name.clone(), source: Box::new(source) })?;
         progress(Event::Emitted { bytes: program.mlir.len(), took: start.elapsed() });

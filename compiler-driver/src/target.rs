@@ -3,7 +3,7 @@
 use std::{collections::BTreeSet, str::FromStr};
 
 use mlxcel_artifacts::{Driver, Machine};
-use mlxcel_emitter::{Isa, Numerics, Products};
+use mlxcel_emitter::{Isa, Numerics, Products, Quant};
 use safetensors::Dtype;
 use serde::Deserialize;
 
@@ -127,11 +127,11 @@ impl Target {
         Ok(Self { name: name.to_owned(), ..target })
     }
 
-    /// The target with `machine` put in for `host`, for products in `precision`.
+    /// The target with `machine` put in for `host`, for products in `precision` of weights in `quant`.
     ///
     /// The flags never say `host`: a build key made of them would then mean something else on every machine.
     #[must_use]
-    pub fn resolve(&self, machine: &Machine, precision: Dtype) -> Resolved {
+    pub fn resolve(&self, machine: &Machine, precision: Dtype, quant: Quant) -> Resolved {
         let mut flags = self.flags.clone();
         let (arch, cpu_features) = match &self.cpu {
             None => (String::new(), Vec::new()),
@@ -153,7 +153,7 @@ impl Target {
         let products = match self.products {
             ProductsName::Widened => Products::Widened,
             ProductsName::Native if arch.is_empty() => Products::Native,
-            ProductsName::Native => cpu_products(&arch, &cpu_features, precision),
+            ProductsName::Native => cpu_products(&arch, &cpu_features, precision, quant),
         };
         if !arch.is_empty() && products == Products::Native {
             // Operands in the tiles that the instructions take; what is packed already gains nothing by it.
@@ -180,13 +180,19 @@ impl Target {
             expected: names(&self.precisions),
         })
     }
+
+    /// Refuses to quantise where the checkpoint's floats cannot be loaded as such.
+    pub(crate) fn check_quant(&self) -> Result<(), Error> {
+        if self.floats_as_bits { Err(Error::TargetQuant { target: self.name.clone() }) } else { Ok(()) }
+    }
 }
 
 /// What a CPU with these features does best at: bf16 products where it has instructions for them, else kernels, else `f32`
 /// products of what is stored, which reads no more memory.
-fn cpu_products(arch: &str, features: &[String], precision: Dtype) -> Products {
+fn cpu_products(arch: &str, features: &[String], precision: Dtype, quant: Quant) -> Products {
     let has = |name: &str| features.iter().any(|feature| feature == name);
-    if precision == Dtype::BF16 && (has("avx512bf16") || has("bf16")) {
+    let in_bf16 = quant == Quant::None && precision == Dtype::BF16;
+    if in_bf16 && (has("avx512bf16") || has("bf16")) {
         return Products::Native;
     }
     Isa::of_cpu(arch, features).map_or(Products::Widened, Products::Kernels)
@@ -279,7 +285,7 @@ mod tests {
             let floats = |list: &[FloatName]| names(list).replace(" or ", " ");
             let can = format!("computes {}", floats(&target.precisions));
             let Resolved { name, driver, arch, cpu_features, flags, numerics } =
-                target.resolve(&here, Dtype::BF16);
+                target.resolve(&here, Dtype::BF16, Quant::None);
             text +=
                 &format!("{name}: {driver} {arch} [{}]\n  {can}\n  {numerics:?}\n", cpu_features.join(" "));
             flags.iter().for_each(|flag| text += &format!("  {flag}\n"));
@@ -294,15 +300,18 @@ mod tests {
             assert!(!target.description.is_empty(), "{name}");
             assert_eq!(target.cpu.is_some(), target.driver == Driver::Local, "{name}");
             assert!(target.flags.iter().all(|flag| flag.starts_with("--iree-")), "{name}");
-            let resolved = target.resolve(&machine("aarch64", &["neon"]), Dtype::F32);
+            let resolved = target.resolve(&machine("aarch64", &["neon"]), Dtype::F32, Quant::None);
             assert!(!resolved.flags.iter().any(|flag| flag.contains("host")), "{name}");
         }
     }
 
     #[test]
     fn cpu_is_the_machine_it_is_asked_on() {
-        let resolved =
-            Target::find("cpu").unwrap().resolve(&machine("aarch64", &["neon", "dotprod"]), Dtype::F32);
+        let resolved = Target::find("cpu").unwrap().resolve(
+            &machine("aarch64", &["neon", "dotprod"]),
+            Dtype::F32,
+            Quant::None,
+        );
         assert_eq!(resolved.arch, "aarch64");
         assert_eq!(resolved.cpu_features, ["dotprod", "neon"]);
         assert_eq!(
@@ -321,7 +330,7 @@ mod tests {
         for (name, telling) in
             [("cpu-x86-64-v3", "avx2"), ("cpu-x86-64-v4", "avx512f"), ("cpu-aarch64", "dotprod")]
         {
-            let target = Target::find(name).unwrap().resolve(&here, Dtype::F32);
+            let target = Target::find(name).unwrap().resolve(&here, Dtype::F32, Quant::None);
             if target.arch == here.arch && here.cpu_features.contains(telling) {
                 let lacking: Vec<_> =
                     target.cpu_features.iter().filter(|f| !here.cpu_features.contains(*f)).collect();
@@ -382,9 +391,11 @@ mod tests {
 
     #[test]
     fn products_follow_from_the_cpu() {
-        let products = |features: &[&str], precision| {
-            Target::find("cpu").unwrap().resolve(&machine("x86_64", features), precision).numerics.products
+        let quantised = |features: &[&str], precision, quant| {
+            let here = machine("x86_64", features);
+            Target::find("cpu").unwrap().resolve(&here, precision, quant).numerics.products
         };
+        let products = |features: &[&str], precision| quantised(features, precision, Quant::None);
         let kernels = Products::Kernels(Isa::X86_64V3);
         assert_eq!(products(&["avx2"], Dtype::BF16), Products::Widened);
         assert_eq!(products(&["avx2", "fma", "f16c"], Dtype::BF16), Products::Widened);
@@ -393,6 +404,7 @@ mod tests {
         let all = [&v3[..], &["avx512f", "avx512bf16"]].concat();
         assert_eq!(products(&all, Dtype::BF16), Products::Native);
         assert_eq!(products(&all, Dtype::F32), kernels);
+        assert_eq!(quantised(&all, Dtype::BF16, Quant::Q8), kernels);
     }
 
     #[test]

@@ -54,10 +54,6 @@ INLINE index row_visible(const task *t, index row) {
   return t->position + row_token(t, row) + 1;
 }
 
-INLINE index clamp_index(index x, index low, index high) {
-  return max_index(low, min_index(x, high));
-}
-
 INLINE void clear_row(float *row, index head_dim) {
   for (index d = 0; d < head_dim; ++d)
     row[d] = 0.0f;

@@ -31,6 +31,23 @@ typedef int16_t act_q8;
 INLINE index min_index(index a, index b) { return a < b ? a : b; }
 INLINE index max_index(index a, index b) { return a > b ? a : b; }
 INLINE index divide_up(index a, index b) { return (a + b - 1) / b; }
+INLINE index clamp_index(index x, index low, index high) {
+  return max_index(low, min_index(x, high));
+}
+
+// Rows of products come as [batch][tokens]. Those from lengths[b] on are padding:
+// nothing is computed for them, and they give zeros.
+INLINE index real_rows(const int32_t *lengths, index b, index tokens) {
+  return clamp_index(lengths[b], 0, tokens);
+}
+
+// Columns begin..end of padding, the last of which may be past n.
+INLINE void clear_padding_rows(float *out, index rows, index n, index begin,
+                               index end) {
+  for (index i = 0; i < rows; ++i)
+    for (index j = begin; j < min_index(end, n); ++j)
+      out[i * n + j] = 0.0f;
+}
 
 INLINE uint32_t bits_of(float x) {
   uint32_t bits;

@@ -11,19 +11,24 @@ void quantize_groups(const float *x, int8_t *q, float *scale, float *offset,
                      index k, index row_begin, index row_end);
 
 void matmul_q8(const int8_t *w, const float *w_scale, const act_q8 *a,
-               const float *a_scale, float *out, index m, index n, index k,
-               index panel_begin, index panel_end);
+               const float *a_scale, const int32_t *lengths, float *out,
+               index batch, index tokens, index n, index k, index panel_begin,
+               index panel_end);
 
 void matmul_q4(const uint8_t *w, const uint16_t *w_scale, const int8_t *a,
-               const float *a_scale, const float *a_offset, float *out, index m,
+               const float *a_scale, const float *a_offset,
+               const int32_t *lengths, float *out, index batch, index tokens,
                index n, index k, index panel_begin, index panel_end);
 
-void matmul_f32(const float *w, const float *a, float *out, index m, index n,
-                index k, index panel_begin, index panel_end);
-void matmul_bf16(const uint16_t *w, const float *a, float *out, index m,
-                 index n, index k, index panel_begin, index panel_end);
-void matmul_f16(const uint16_t *w, const float *a, float *out, index m, index n,
-                index k, index panel_begin, index panel_end);
+void matmul_f32(const float *w, const float *a, const int32_t *lengths,
+                float *out, index batch, index tokens, index n, index k,
+                index panel_begin, index panel_end);
+void matmul_bf16(const uint16_t *w, const float *a, const int32_t *lengths,
+                 float *out, index batch, index tokens, index n, index k,
+                 index panel_begin, index panel_end);
+void matmul_f16(const uint16_t *w, const float *a, const int32_t *lengths,
+                float *out, index batch, index tokens, index n, index k,
+                index panel_begin, index panel_end);
 
 void attention_f32(const float *q, const float *cache,
                    const int32_t *positions, const int32_t *lengths, float *out,

@@ -1,8 +1,9 @@
 // out = a * w^T with weights in f32, bf16 or f16, activations and sums in f32.
 //
-//   w    [ceil(n / NR)][k][NR]; rows past n hold anything finite
-//   a    [m][k]
-//   out  [m][n]
+//   w        [ceil(n / NR)][k][NR]; rows past n hold anything finite
+//   a        [batch][tokens][k]
+//   lengths  [batch]; see real_rows()
+//   out      [batch][tokens][n]
 
 #include "kernels.h"
 
@@ -167,9 +168,9 @@ INLINE void tile_rows(index rows, element_type type, const void *w,
 // Weights are read from memory once, into the cache of this core, and from there
 // for every tile of rows; rows are read from further away, once for all panels.
 // So the panels of a call should fit: up to four of KC.
-INLINE void matmul(element_type type, const void *w, const float *a, float *out,
-                   index m, index n, index k, index panel_begin,
-                   index panel_end) {
+INLINE void multiply(element_type type, const void *w, const float *a, float *out,
+                     index m, index n, index k, index panel_begin,
+                     index panel_end) {
   // Rows are dealt evenly: 4 + 4 is faster than 6 + 2.
   const index tiles = divide_up(m, MR);
   for (index p = 0; p < k; p += KC) {
@@ -186,17 +187,36 @@ INLINE void matmul(element_type type, const void *w, const float *a, float *out,
   }
 }
 
-void matmul_f32(const float *w, const float *a, float *out, index m, index n,
-                index k, index panel_begin, index panel_end) {
-  matmul(ELEMENT_F32, w, a, out, m, n, k, panel_begin, panel_end);
+INLINE void matmul(element_type type, const void *w, const float *a,
+                   const int32_t *lengths, float *out, index batch,
+                   index tokens, index n, index k, index panel_begin,
+                   index panel_end) {
+  for (index b = 0; b < batch; ++b) {
+    const index first = b * tokens, m = real_rows(lengths, b, tokens);
+    multiply(type, w, a + first * k, out + first * n, m, n, k, panel_begin,
+             panel_end);
+    clear_padding_rows(out + (first + m) * n, tokens - m, n, panel_begin * NR,
+                       panel_end * NR);
+  }
 }
 
-void matmul_bf16(const uint16_t *w, const float *a, float *out, index m,
-                 index n, index k, index panel_begin, index panel_end) {
-  matmul(ELEMENT_BF16, w, a, out, m, n, k, panel_begin, panel_end);
+void matmul_f32(const float *w, const float *a, const int32_t *lengths,
+                float *out, index batch, index tokens, index n, index k,
+                index panel_begin, index panel_end) {
+  matmul(ELEMENT_F32, w, a, lengths, out, batch, tokens, n, k, panel_begin,
+         panel_end);
 }
 
-void matmul_f16(const uint16_t *w, const float *a, float *out, index m, index n,
-                index k, index panel_begin, index panel_end) {
-  matmul(ELEMENT_F16, w, a, out, m, n, k, panel_begin, panel_end);
+void matmul_bf16(const uint16_t *w, const float *a, const int32_t *lengths,
+                 float *out, index batch, index tokens, index n, index k,
+                 index panel_begin, index panel_end) {
+  matmul(ELEMENT_BF16, w, a, lengths, out, batch, tokens, n, k, panel_begin,
+         panel_end);
+}
+
+void matmul_f16(const uint16_t *w, const float *a, const int32_t *lengths,
+                float *out, index batch, index tokens, index n, index k,
+                index panel_begin, index panel_end) {
+  matmul(ELEMENT_F16, w, a, lengths, out, batch, tokens, n, k, panel_begin,
+         panel_end);
 }

@@ -5,10 +5,12 @@
 //             holds row r's weight k = 4j + e low and k = 16 + 4j + e high
 //   w_scale   [ceil(n / NR)][k / 32][NR] f16 (d); rows past n hold anything
 //             finite
-//   a         [m][k], a_scale and a_offset [m][k / 32]; a_offset is
-//             a_scale * 8 * (sum of the group's a), which takes the - 8 of all
-//             nibbles out of the inner loop
-//   out       [m][n]
+//   a         [batch][tokens][k], a_scale and a_offset
+//             [batch][tokens][k / 32]; a_offset is a_scale * 8 * (sum of the
+//             group's a), which takes the - 8 of all nibbles out of the inner
+//             loop
+//   lengths   [batch]; see real_rows()
+//   out       [batch][tokens][n]
 //
 // A lane of 32 bits belongs to one row, so vpmaddubsw with four activations in
 // every lane needs no shuffles. Its sums of two products are at most
@@ -209,9 +211,10 @@ static void tile_rows(index rows, const uint8_t *w, const uint16_t *w_scale,
 
 #endif
 
-void matmul_q4(const uint8_t *w, const uint16_t *w_scale, const int8_t *a,
-               const float *a_scale, const float *a_offset, float *out, index m,
-               index n, index k, index panel_begin, index panel_end) {
+static void multiply(const uint8_t *w, const uint16_t *w_scale, const int8_t *a,
+                     const float *a_scale, const float *a_offset, float *out,
+                     index m, index n, index k, index panel_begin,
+                     index panel_end) {
   // As in matmul_q8.c: tiles of rows outside, the panels of a call inside.
   const index groups = k / GROUP;
   const index tiles = divide_up(m, MR);
@@ -223,5 +226,20 @@ void matmul_q4(const uint8_t *w, const uint16_t *w_scale, const int8_t *a,
                 a + i * k, a_scale + i * groups, a_offset + i * groups,
                 out + i * n + j, min_index(NR, n - j), n, k);
     }
+  }
+}
+
+void matmul_q4(const uint8_t *w, const uint16_t *w_scale, const int8_t *a,
+               const float *a_scale, const float *a_offset,
+               const int32_t *lengths, float *out, index batch, index tokens,
+               index n, index k, index panel_begin, index panel_end) {
+  const index groups = k / GROUP;
+  for (index b = 0; b < batch; ++b) {
+    const index first = b * tokens, m = real_rows(lengths, b, tokens);
+    multiply(w, w_scale, a + first * k, a_scale + first * groups,
+             a_offset + first * groups, out + first * n, m, n, k, panel_begin,
+             panel_end);
+    clear_padding_rows(out + (first + m) * n, tokens - m, n, panel_begin * NR,
+                       panel_end * NR);
   }
 }

@@ -4,8 +4,9 @@
 //   w        [ceil(n / NR)][k / STEP][NR][STEP]; rows past n are zero; STEP is
 //            2, or 4 where NEON has dot products
 //   w_scale  [n]
-//   a        [m][k], a_scale [m]
-//   out      [m][n]
+//   a        [batch][tokens][k], a_scale [batch][tokens]
+//   lengths  [batch]; see real_rows()
+//   out      [batch][tokens][n]
 //
 // AVX2 has no exact 8-bit dot product, so weights are widened to 16 bits as
 // they are read and multiplied in pairs by vpmaddwd. Blocking over k does not
@@ -163,9 +164,9 @@ static void tile_rows(index rows, const int8_t *w, const float *w_scale,
 
 #endif
 
-void matmul_q8(const int8_t *w, const float *w_scale, const act_q8 *a,
-               const float *a_scale, float *out, index m, index n, index k,
-               index panel_begin, index panel_end) {
+static void multiply(const int8_t *w, const float *w_scale, const act_q8 *a,
+                     const float *a_scale, float *out, index m, index n,
+                     index k, index panel_begin, index panel_end) {
   // Rows are dealt evenly: 4 + 4 is faster than 6 + 2. The panels of a call stay
   // in the cache of this core; rows come from further away, once for all panels.
   const index tiles = divide_up(m, MR);
@@ -176,5 +177,18 @@ void matmul_q8(const int8_t *w, const float *w_scale, const act_q8 *a,
       tile_rows(rows, w + j * k, w_scale + j, a + i * k, a_scale + i,
                 out + i * n + j, min_index(NR, n - j), n, k);
     }
+  }
+}
+
+void matmul_q8(const int8_t *w, const float *w_scale, const act_q8 *a,
+               const float *a_scale, const int32_t *lengths, float *out,
+               index batch, index tokens, index n, index k, index panel_begin,
+               index panel_end) {
+  for (index b = 0; b < batch; ++b) {
+    const index first = b * tokens, m = real_rows(lengths, b, tokens);
+    multiply(w, w_scale, a + first * k, a_scale + first, out + first * n, m, n,
+             k, panel_begin, panel_end);
+    clear_padding_rows(out + (first + m) * n, tokens - m, n, panel_begin * NR,
+                       panel_end * NR);
   }
 }

@@ -1,11 +1,13 @@
 //! The decoder: from a description to entry points.
 
+use std::slice;
+
 use mlxcel_artifacts::signature::{Argument, ArgumentKind, Entry, MODULE_NAME, OutcomeKind, Parameter, Role};
 use mlxcel_models::{Block, ModelConfig};
 use safetensors::Dtype;
 
 use crate::{
-    Error, Function, Graph, HostIndex, Module, Plan, Products, Program, Tensor,
+    Error, Function, Graph, HostIndex, Module, Plan, Products, Program, Quant, Tensor,
     layers::{
         Builder,
         attention::{Sequence, Span, attention},
@@ -16,7 +18,7 @@ use crate::{
         rope,
         rope::Rotation,
     },
-    packing::Packing,
+    packing::{Packed, Packing},
     plan::ATTENTION_BLOCK,
 };
 
@@ -38,12 +40,35 @@ pub fn emit(model: &ModelConfig, plan: &Plan, dtype_of: &dyn Fn(&str) -> Dtype) 
         shape: weight.shape.clone(),
         source: None,
     });
-    let parameters = parameters.collect();
-    let packed = match plan.numerics.products {
-        Products::Kernels(_) => Some(packing.finish()?),
-        Products::Native | Products::Widened => None,
+    let parameters: Vec<_> = parameters.collect();
+    let packed = match (plan.numerics.products, plan.quant) {
+        (Products::Native | Products::Widened, Quant::None) => None,
+        (Products::Kernels(_), _) | (_, Quant::Q8 | Quant::Q4) => Some(packing.finish()?),
     };
-    Ok(Program { mlir: module.to_mlir()?, entries, parameters, packed, objects: module.objects() })
+    let step_bytes = step_bytes(model, &parameters, packed.as_ref());
+    Ok(Program {
+        mlir: module.to_mlir()?,
+        entries,
+        parameters,
+        packed,
+        step_bytes,
+        objects: module.objects(),
+    })
+}
+
+/// Bytes of parameters that a decode step reads: a row of the embedding, and all of what is no embedding.
+fn step_bytes(model: &ModelConfig, parameters: &[Parameter], packed: Option<&Packed>) -> u64 {
+    let table = &model.embedding.weight;
+    let is_table = |name: &str| *name == table.name && model.head.weight.name != table.name;
+    let bytes = |of: &[Parameter]| of.iter().filter_map(Parameter::bytes).sum::<usize>();
+    let read = |name: &str, of: &[Parameter]| {
+        let rows = if is_table(name) { table.shape.first().copied().unwrap_or(1) } else { 1 };
+        (bytes(of) / rows.max(1)) as u64
+    };
+    match packed {
+        None => parameters.iter().map(|one| read(&one.name, slice::from_ref(one))).sum(),
+        Some(Packed { steps, .. }) => steps.iter().map(|step| read(&step.sources[0], &step.results)).sum(),
+    }
 }
 
 /// The tensors of an entry's arguments.
@@ -93,7 +118,8 @@ fn emit_entry(
             return b.graph.finish(&entry.name, &[]);
         }
     };
-    let sequence = sequence(&mut b.graph, span, tokens, start, arguments.lengths);
+    b.lengths = arguments.lengths;
+    let sequence = sequence(&mut b.graph, span, tokens, start);
     let mut x = b.scope("embedding", |b| embedding(b, &model.embedding, tokens));
     let mut rotations = Rotations::default();
     let Some(first) = model.blocks.first() else {
@@ -144,12 +170,12 @@ fn block(
 }
 
 /// Positions of every token, from those of each row's first.
-fn sequence(g: &mut Graph, span: Span, tokens: Tensor, start: Tensor, lengths: Option<Tensor>) -> Sequence {
+fn sequence(g: &mut Graph, span: Span, tokens: Tensor, start: Tensor) -> Sequence {
     let shape = g.shape(tokens).to_vec();
     let offset = g.iota(Dtype::I32, &shape, 1);
     let first = g.broadcast_in_dim(start, &shape, &[0]);
     let positions = g.add(first, offset);
-    Sequence { start, positions, lengths, span }
+    Sequence { start, positions, span }
 }
 
 /// Each row's token at `lengths - 1`: `[batch, tokens, hidden]` → `[batch, 1, hidden]`.

@@ -9,6 +9,8 @@
 
 use std::fmt::Write as _;
 
+use safetensors::Dtype;
+
 use crate::TensorType;
 
 /// An instruction set that kernels are compiled for.
@@ -49,6 +51,22 @@ impl Isa {
             }
             "aarch64" if all(&["neon", "fullfp16", "dotprod"]) => Some(Self::Aarch64),
             _ => None,
+        }
+    }
+
+    /// How many inputs of an output lie together in 8-bit panels: see `matmul_q8.c`.
+    pub(crate) fn q8_step(self) -> usize {
+        match self {
+            Self::X86_64V3 => 2,
+            Self::Aarch64 => 4,
+        }
+    }
+
+    /// What `quantize_rows` makes of rows.
+    pub(crate) fn q8_activation(self) -> Dtype {
+        match self {
+            Self::X86_64V3 => Dtype::I16,
+            Self::Aarch64 => Dtype::I8,
         }
     }
 
@@ -98,10 +116,10 @@ pub(crate) struct Executable {
 }
 
 impl Executable {
-    /// A name that no other executable has: the function and its sizes determine the rest.
+    /// A name that no other executable has: the function, its sizes and how many items there are determine the rest.
     pub(crate) fn symbol(&self) -> String {
         let sizes: String = self.sizes.iter().map(|size| format!("_{size}")).collect();
-        format!("{}{sizes}", self.function)
+        format!("{}{sizes}_{}", self.function, self.items)
     }
 
     /// The name of its entry, which no other entry of the module has either: they end up in one library.

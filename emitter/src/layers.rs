@@ -7,6 +7,7 @@ pub(crate) mod linear;
 pub(crate) mod mlp;
 pub(crate) mod norm;
 mod panels;
+mod quantized;
 pub(crate) mod rope;
 
 use std::collections::BTreeMap;
@@ -15,7 +16,7 @@ use mlxcel_artifacts::signature::PARAMETER_SCOPE;
 use mlxcel_models::Weight;
 use safetensors::Dtype;
 
-use crate::{Global, Graph, Module, Numerics, Plan, Products, Tensor, TensorType, packing::Packing};
+use crate::{Global, Graph, Module, Numerics, Plan, Products, Quant, Tensor, TensorType, packing::Packing};
 
 /// What layers build into: the function, the module's globals and what is known of the weights.
 pub(crate) struct Builder<'a> {
@@ -23,9 +24,13 @@ pub(crate) struct Builder<'a> {
     pub(crate) module: &'a mut Module,
     packing: &'a mut Packing,
     dtype_of: &'a dyn Fn(&str) -> Dtype,
+    precision: Dtype,
+    pub(crate) quant: Quant,
     /// What the cache holds.
-    pub(crate) precision: Dtype,
+    pub(crate) kv: Dtype,
     pub(crate) numerics: Numerics,
+    /// How many of each row's tokens are real, `[batch]`; all, where there is none.
+    pub(crate) lengths: Option<Tensor>,
     loaded: BTreeMap<String, Tensor>,
 }
 
@@ -36,8 +41,9 @@ impl<'a> Builder<'a> {
         dtype_of: &'a dyn Fn(&str) -> Dtype,
         plan: &Plan,
     ) -> Self {
-        let Plan { precision, numerics, .. } = *plan;
-        Self { graph: Graph::new(), module, packing, dtype_of, precision, numerics, loaded: BTreeMap::new() }
+        let Plan { precision, quant, kv, numerics, .. } = *plan;
+        let (graph, loaded) = (Graph::new(), BTreeMap::new());
+        Self { graph, module, packing, dtype_of, precision, quant, kv, numerics, lengths: None, loaded }
     }
 
     /// What operands of a matrix product are converted to.
@@ -46,6 +52,14 @@ impl<'a> Builder<'a> {
             Products::Native => self.precision,
             Products::Widened | Products::Kernels(_) => Dtype::F32,
         }
+    }
+
+    /// How many of `tokens` tokens are real, in each of `batch` rows.
+    pub(crate) fn lengths(&mut self, batch: usize, tokens: usize) -> Tensor {
+        // A row of one token is never padding.
+        let given = self.lengths.filter(|_| tokens > 1);
+        #[expect(clippy::cast_precision_loss, reason = "a number of tokens")]
+        given.unwrap_or_else(|| self.graph.full(tokens as f64, Dtype::I32, &[batch]))
     }
 
     /// A weight's element type in the checkpoint.
@@ -84,6 +98,7 @@ impl<'a> Builder<'a> {
 
     fn parameter(&mut self, weight: &Weight) -> Global {
         let mut ty = TensorType::new(self.dtype(weight), weight.shape.as_slice());
+        self.packing.keep(&weight.name, &ty);
         if self.in_words(weight) {
             if !ty.shape.last().is_some_and(|last| last.is_multiple_of(2)) {
                 let problem = format!("found {ty} for {}, expected an even last dimension", weight.name);
@@ -94,7 +109,6 @@ impl<'a> Builder<'a> {
                 *last /= 2;
             }
         }
-        self.packing.keep(&weight.name, &ty);
         self.module.parameter(PARAMETER_SCOPE, &weight.name, ty)
     }
 

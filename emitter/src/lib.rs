@@ -30,7 +30,7 @@ pub use kernels::{Isa, Object, objects};
 pub use module::{Global, Module};
 pub use ops::{DotDimensions, GatherDimensions, Reduction, ScatterDimensions};
 pub use packing::Packed;
-pub use plan::{Numerics, Plan, Products};
+pub use plan::{Numerics, Plan, Products, Quant};
 pub use types::TensorType;
 
 /// What [`emit`] gives.
@@ -44,6 +44,8 @@ pub struct Program {
     pub parameters: Vec<mlxcel_artifacts::signature::Parameter>,
     /// How the parameters that it reads are made from those; none where they are the same.
     pub packed: Option<Packed>,
+    /// Bytes of parameters that a decode step reads.
+    pub step_bytes: u64,
     /// The objects that it is linked with.
     pub objects: Vec<Object>,
 }

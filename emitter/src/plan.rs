@@ -1,5 +1,7 @@
 //! What a module is planned for: precision, batch, context, buckets.
 
+use std::{fmt, str::FromStr};
+
 use mlxcel_artifacts::signature::{Entry, Role};
 use mlxcel_models::ModelConfig;
 use safetensors::Dtype;
@@ -9,8 +11,13 @@ use crate::{Error, Isa};
 /// Prefill sizes: a question and a page. A longer prompt goes through in chunks of the largest.
 const PREFILL: [usize; 2] = [32, 256];
 
+/// Prefill sizes where kernels skip the padding: a larger page costs a short prompt little, and weights are read once for
+/// all of it.
+const PREFILL_BY_KERNELS: [usize; 2] = [32, 512];
+
 /// The smallest decode bucket, and what each next one is larger by. Every entry costs seconds of compiling, and up to
-/// some thousand positions the cache that a step reads in vain is little beside the weights.
+/// some thousand positions the cache that a step reads in vain is little beside the weights. A kernel reads no more than
+/// there is: with one, one bucket does.
 const DECODE: (usize, usize) = (256, 4);
 
 /// Positions that prefill attends over at a time.
@@ -28,6 +35,51 @@ pub enum Products {
     Kernels(Isa),
 }
 
+/// How the weights of matrix products are quantised: linear layers, embedding and head. Norms and biases are not.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
+pub enum Quant {
+    /// Not at all: as they are in the checkpoint.
+    #[default]
+    None,
+    /// To 8 bits with a scale for each output, as compressed-tensors does for W8A8. Inputs are quantised in the same way,
+    /// a row at a time, and products are summed in whole numbers.
+    Q8,
+    /// To 4 bits with a scale for each 32 inputs of an output: GGUF's `Q4_0`. Inputs are quantised to 8 bits in the same
+    /// groups, as for GGUF's `Q8_0`.
+    Q4,
+}
+
+impl Quant {
+    /// Inputs that are packed together, of which a weight has a whole number.
+    fn inputs(self) -> usize {
+        match self {
+            Self::None => 1,
+            Self::Q8 => 4,
+            Self::Q4 => 32,
+        }
+    }
+}
+
+impl fmt::Display for Quant {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            Self::None => "none",
+            Self::Q8 => "q8",
+            Self::Q4 => "q4",
+        })
+    }
+}
+
+impl FromStr for Quant {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let all = [Self::None, Self::Q8, Self::Q4];
+        let found = all.into_iter().find(|quant| quant.to_string() == text);
+        found.ok_or_else(|| format!("found {text:?}, expected none, q8 or q4"))
+    }
+}
+
 /// What a target's code generator can do with numbers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
 pub struct Numerics {
@@ -40,9 +92,13 @@ pub struct Numerics {
 /// What a module is planned for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Plan {
-    /// What matrix products take where the target has instructions for it, and what the cache holds: `F32`, `BF16` or
-    /// `F16`. Products sum in `f32`, and norms, softmax and the residual stream are `f32` always.
+    /// What matrix products take where the target has instructions for it: `F32`, `BF16` or `F16`. Products sum in `f32`,
+    /// and norms, softmax and the residual stream are `f32` always.
     pub precision: Dtype,
+    /// How weights are quantised.
+    pub quant: Quant,
+    /// What the key/value cache holds: `F32`, `BF16` or `F16`.
+    pub kv: Dtype,
     /// What the target can do.
     pub numerics: Numerics,
     /// Rows of a call.
@@ -56,19 +112,40 @@ pub struct Plan {
 }
 
 impl Plan {
-    /// The usual plan: one row, prefill buckets up to the context, decode buckets growing up to it.
+    /// The usual plan: one row, nothing quantised, a cache in the precision, buckets as
+    /// [`for_target`](Self::for_target) chooses them for any.
     #[must_use]
     pub fn new(model: &ModelConfig, precision: Dtype, context: usize) -> Self {
         let context = context.min(model.max_positions).max(1);
-        let mut prefill: Vec<_> = PREFILL.into_iter().filter(|&tokens| tokens <= context).collect();
+        let plan = Self {
+            precision,
+            quant: Quant::None,
+            kv: precision,
+            numerics: Numerics::default(),
+            batch: 1,
+            context,
+            prefill: Vec::new(),
+            decode: Vec::new(),
+        };
+        plan.for_target(plan.numerics)
+    }
+
+    /// This plan on a target that can do `numerics`: prefill buckets up to the context, decode buckets growing up to it
+    /// where the target needs several.
+    #[must_use]
+    pub fn for_target(&self, numerics: Numerics) -> Self {
+        let context = self.context;
+        let by_kernels = matches!(numerics.products, Products::Kernels(_));
+        let sizes = if by_kernels { PREFILL_BY_KERNELS } else { PREFILL };
+        let mut prefill: Vec<_> = sizes.into_iter().filter(|&tokens| tokens <= context).collect();
         if prefill.is_empty() {
             prefill.push(context);
         }
         let (first, factor) = DECODE;
         let growing = std::iter::successors(Some(first), |&cache| cache.checked_mul(factor));
-        let mut decode: Vec<_> = growing.take_while(|&cache| cache < context).collect();
-        decode.push(context);
-        Self { precision, numerics: Numerics::default(), batch: 1, context, prefill, decode }
+        let smaller = growing.take_while(|&cache| cache < context && !by_kernels);
+        let decode = smaller.chain([context]).collect();
+        Self { numerics, prefill, decode, ..self.clone() }
     }
 
     /// The entry points, in the order of the module.
@@ -89,13 +166,14 @@ impl Plan {
     /// Checks the plan against the model.
     pub(crate) fn validate(&self, model: &ModelConfig) -> Result<(), Error> {
         let refuse = |found: String, expected: String, hint| Err(Error::Plan { found, expected, hint });
-        if !matches!(self.precision, Dtype::F32 | Dtype::BF16 | Dtype::F16) {
-            let hint = "choose --precision f32, bf16 or f16";
-            return refuse(
-                format!("precision is {}", self.precision),
-                "f32, bf16 or f16 is needed".into(),
-                hint,
-            );
+        let kinds = [
+            ("precision", self.precision, "choose --precision f32, bf16 or f16"),
+            ("kv", self.kv, "choose --kv f32, bf16 or f16"),
+        ];
+        for (what, dtype, hint) in kinds {
+            if !matches!(dtype, Dtype::F32 | Dtype::BF16 | Dtype::F16) {
+                return refuse(format!("{what} is {dtype}"), "f32, bf16 or f16 is needed".into(), hint);
+            }
         }
         if self.batch == 0 {
             return refuse("batch is 0".into(), "at least one row is needed".into(), "choose a batch of 1");
@@ -103,6 +181,13 @@ impl Plan {
         if self.context == 0 || self.context > model.max_positions {
             let expected = format!("the model was made for 1 to {} positions", model.max_positions);
             return refuse(format!("context is {}", self.context), expected, "choose another --ctx");
+        }
+        let whole = self.quant.inputs();
+        let rows = model.weights().into_iter().filter(|weight| weight.shape.len() == 2);
+        if let Some(weight) = rows.clone().find(|weight| !weight.shape[1].is_multiple_of(whole)) {
+            let found = format!("{} has {} inputs", weight.name, weight.shape[1]);
+            let expected = format!("{} needs a multiple of {whole}", self.quant);
+            return refuse(found, expected, "choose another --quant");
         }
         let ascending = |sizes: &[usize]| sizes.windows(2).all(|pair| pair[0] < pair[1]);
         let fits = |sizes: &[usize]| sizes.iter().all(|&size| (1..=self.context).contains(&size));
@@ -152,6 +237,16 @@ mod tests {
     }
 
     #[test]
+    fn kernels_need_fewer_buckets() {
+        let numerics = Numerics { products: Products::Kernels(Isa::X86_64V3), ..Numerics::default() };
+        for (context, prefill) in [(16, &[16][..]), (300, &[32]), (4096, &[32, 512])] {
+            let plan = Plan::new(&model(), Dtype::BF16, context).for_target(numerics);
+            assert_eq!((plan.prefill.as_slice(), plan.decode.as_slice()), (prefill, &[context][..]));
+            assert_eq!(plan.validate(&model()).map_err(|error| error.to_string()), Ok(()));
+        }
+    }
+
+    #[test]
     fn the_cache_has_room_for_a_padded_prefill_in_whole_blocks() {
         for (context, capacity) in [(1, 256), (40, 256), (256, 512), (300, 768), (4096, 4352)] {
             assert_eq!(Plan::new(&model(), Dtype::F32, context).capacity(), capacity);
@@ -179,6 +274,10 @@ mod tests {
             "precision is F64, but f32, bf16 or f16 is needed\nhint: choose --precision f32, bf16 or f16"
         );
         assert_eq!(
+            refused(|plan| plan.kv = Dtype::I8),
+            "kv is I8, but f32, bf16 or f16 is needed\nhint: choose --kv f32, bf16 or f16"
+        );
+        assert_eq!(
             refused(|plan| plan.batch = 0),
             "batch is 0, but at least one row is needed\nhint: choose a batch of 1"
         );
@@ -198,5 +297,18 @@ mod tests {
         for (change, found) in cases {
             assert_eq!(refused(change), format!("buckets are {found}, {buckets}"));
         }
+    }
+
+    #[test]
+    fn quantised_weights_are_of_whole_groups() {
+        let json = Preset::find("llama-3.2-1b").unwrap().config.replace("8192", "8180");
+        let model = ModelConfig::from_json(&json).unwrap();
+        let plan = |quant| Plan { quant, ..Plan::new(&model, Dtype::F32, 300) };
+        assert!(plan(Quant::Q8).validate(&model).is_ok());
+        assert_eq!(
+            plan(Quant::Q4).validate(&model).unwrap_err().to_string(),
+            "model.layers.0.mlp.down_proj.weight has 8180 inputs, but q4 needs a multiple of 32\n\
+             hint: choose another --quant"
+        );
     }
 }

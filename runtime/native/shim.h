@@ -17,6 +17,8 @@ typedef struct mlxcel_module_t mlxcel_module_t;
 typedef struct mlxcel_call_t mlxcel_call_t;
 // A tensor on a device.
 typedef struct mlxcel_tensor_t mlxcel_tensor_t;
+// A record of what a device does.
+typedef struct mlxcel_profile_t mlxcel_profile_t;
 
 // UTF-8, not terminated.
 typedef struct mlxcel_string_t {
@@ -56,6 +58,13 @@ typedef struct mlxcel_type_t {
   size_t rank;
   const size_t* dims;
 } mlxcel_type_t;
+
+// What calls of a function took.
+typedef struct mlxcel_profile_count_t {
+  int64_t calls;
+  // From the start of a call to its end.
+  int64_t span_ns;
+} mlxcel_profile_count_t;
 
 void mlxcel_error_free(mlxcel_error_t* error);
 
@@ -100,5 +109,14 @@ size_t mlxcel_tensor_size(const mlxcel_tensor_t* tensor);
 // Copies `length` bytes from the start of the tensor to the host.
 mlxcel_error_t* mlxcel_tensor_read(mlxcel_device_t* device, mlxcel_tensor_t* tensor, void* target, size_t length);
 void mlxcel_tensor_free(mlxcel_tensor_t* tensor);
+
+// Starts a record of what the device does. One at a time; not every driver keeps one.
+mlxcel_error_t* mlxcel_profile_begin(mlxcel_device_t* device, mlxcel_profile_t** out_profile);
+// Takes in what has happened so far: devices keep only so much.
+mlxcel_error_t* mlxcel_profile_flush(mlxcel_profile_t* profile);
+// Ends it, calls `found` for every function that ran, and frees it, whatever happens.
+mlxcel_error_t* mlxcel_profile_end(mlxcel_profile_t* profile,
+                                   void (*found)(void* user, mlxcel_string_t name, mlxcel_profile_count_t count),
+                                   void* user);
 
 #endif  // MLXCEL_SHIM_H_

@@ -126,6 +126,56 @@ pub enum Error {
         context: usize,
     },
 
+    /// A benchmark that the context has no room for.
+    #[error(
+        "{case} needs {needed} positions, the context has {context}\n\
+         hint: compile the bundle with a larger --ctx, or choose less"
+    )]
+    BenchTooLong {
+        /// What was to be measured.
+        case: String,
+        /// Positions that it takes.
+        needed: usize,
+        /// Tokens that the cache holds.
+        context: usize,
+    },
+
+    /// Somebody ended it.
+    #[error("interrupted")]
+    Cancelled,
+
+    /// The session cannot say where its time goes.
+    #[error("{device} keeps no profile of dispatches\nhint: choose --device local-task")]
+    NoProfile {
+        /// What it runs on.
+        device: String,
+    },
+
+    /// Two models that are to be compared have other tokens.
+    #[error("the bundle has a vocabulary of {found} tokens, its reference one of {expected}")]
+    OtherVocabulary {
+        /// The bundle's.
+        found: usize,
+        /// The reference's.
+        expected: usize,
+    },
+
+    /// A window of tokens that there is no room for, or in which nothing is predicted.
+    #[error("windows of {window} token{}, expected 2 to {context}", if *window == 1 { "" } else { "s" })]
+    Window {
+        /// Tokens asked for.
+        window: usize,
+        /// Tokens that the cache holds.
+        context: usize,
+    },
+
+    /// A text in which nothing is predicted.
+    #[error("the text has {tokens} token{}, expected at least 2", if *tokens == 1 { "" } else { "s" })]
+    ShortText {
+        /// Its length.
+        tokens: usize,
+    },
+
     /// A rewind that goes forward.
     #[error("cannot rewind to {target}, expected at most {position}")]
     Rewind {

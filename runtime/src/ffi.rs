@@ -11,7 +11,7 @@ use std::{fs::File, io, path::Path};
 use memmap2::Mmap;
 
 #[cfg(feature = "iree")]
-pub(crate) use iree::{Call, Device, Error, Module, Tensor, bytes, devices};
+pub(crate) use iree::{Call, Count, Device, Error, Module, Profile, Tensor, bytes, devices};
 
 /// Maps a file for reading.
 pub(crate) fn map(path: &Path) -> io::Result<Mmap> {
@@ -335,6 +335,70 @@ mod iree {
         unsafe { std::slice::from_raw_parts(values.as_ptr().cast(), size_of_val(values)) }
     }
 
+    /// A record of what a device does, from its making to its end.
+    #[derive(Debug)]
+    pub(crate) struct Profile {
+        raw: Option<NonNull<raw::Profile>>,
+        // What `raw` records.
+        _device: Device,
+    }
+
+    /// What the calls of a function took.
+    #[derive(Debug, Clone, PartialEq, Eq)]
+    pub(crate) struct Count {
+        pub(crate) function: String,
+        pub(crate) calls: u64,
+        /// From the start of a call to its end.
+        pub(crate) span_ns: u64,
+    }
+
+    impl Profile {
+        pub(crate) fn begin(device: &Device) -> Result<Self, Error> {
+            let mut profile = ptr::null_mut();
+            // SAFETY: the device is alive and `profile` is a place for the result.
+            check(unsafe { raw::mlxcel_profile_begin(device.0.0.as_ptr(), &raw mut profile) })?;
+            Ok(Self { raw: Some(created(profile)), _device: device.clone() })
+        }
+
+        /// Takes in what has happened so far: devices keep only so much.
+        pub(crate) fn flush(&mut self) -> Result<(), Error> {
+            let Some(raw) = self.raw else { return Ok(()) };
+            // SAFETY: the handle is alive until `finish` takes it.
+            check(unsafe { raw::mlxcel_profile_flush(raw.as_ptr()) })
+        }
+
+        pub(crate) fn end(mut self) -> Result<Vec<Count>, Error> {
+            self.finish()
+        }
+
+        fn finish(&mut self) -> Result<Vec<Count>, Error> {
+            unsafe extern "C" fn found(user: *mut c_void, name: raw::String, count: raw::Count) {
+                // SAFETY: `user` is the vector passed below, which nothing else uses during the call.
+                let counts = unsafe { &mut *user.cast::<Vec<Count>>() };
+                // SAFETY: the shim passes a name that lives until this function returns.
+                let function = unsafe { name.to_string() };
+                let [calls, span_ns] =
+                    [count.calls, count.span_ns].map(|number| u64::try_from(number).unwrap_or_default());
+                counts.push(Count { function, calls, span_ns });
+            }
+            let mut counts = Vec::<Count>::new();
+            let Some(raw) = self.raw.take() else { return Ok(counts) };
+            // SAFETY: the handle was taken, so that this is the one call that frees it; `found` is given the vector it
+            // expects.
+            check(unsafe {
+                raw::mlxcel_profile_end(raw.as_ptr(), found, ptr::from_mut(&mut counts).cast())
+            })?;
+            Ok(counts)
+        }
+    }
+
+    impl Drop for Profile {
+        fn drop(&mut self) {
+            // What was recorded is lost, and so is what went wrong with it.
+            _ = self.finish();
+        }
+    }
+
     /// The shim leaves a value wherever it reports no error.
     fn created<T>(pointer: *mut T) -> NonNull<T> {
         NonNull::new(pointer).expect("the shim gave neither a value nor an error")
@@ -372,6 +436,15 @@ mod iree {
         pub(super) struct Call(c_void);
         #[repr(C)]
         pub(super) struct Tensor(c_void);
+
+        #[repr(C)]
+        pub(super) struct Profile(c_void);
+
+        #[repr(C)]
+        pub(super) struct Count {
+            pub(super) calls: i64,
+            pub(super) span_ns: i64,
+        }
 
         #[repr(C)]
         pub(super) struct String {
@@ -480,6 +553,14 @@ mod iree {
                 length: usize,
             ) -> *mut Error;
             pub(super) fn mlxcel_tensor_free(tensor: *mut Tensor);
+            pub(super) fn mlxcel_profile_begin(device: *mut Device, profile: *mut *mut Profile)
+            -> *mut Error;
+            pub(super) fn mlxcel_profile_flush(profile: *mut Profile) -> *mut Error;
+            pub(super) fn mlxcel_profile_end(
+                profile: *mut Profile,
+                found: unsafe extern "C" fn(*mut c_void, String, Count),
+                user: *mut c_void,
+            ) -> *mut Error;
         }
     }
 }

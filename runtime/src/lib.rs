@@ -18,6 +18,7 @@
 //! `src/bin/mlxcel-run`. An [`Error`]'s message may end with `hint:` lines; `mlxcel_artifacts::report` renders one with
 //! its causes.
 
+mod bench;
 mod chat;
 mod checkpoint;
 mod device;
@@ -25,12 +26,14 @@ mod error;
 mod ffi;
 mod generate;
 mod iree;
+mod perplexity;
 mod sampling;
 mod scripted;
 mod session;
 mod tokenizer;
 mod weights;
 
+pub use bench::{Case, Dispatch, Profile, Reader, Sample, Statistics, Work};
 pub use chat::{ChatTemplate, Message};
 pub use checkpoint::CheckpointFiles;
 pub use device::DeviceSpec;
@@ -40,6 +43,7 @@ pub use generate::{
 };
 pub use iree::{LoadOptions, load, pack};
 pub use mlxcel_artifacts::Cancel;
+pub use perplexity::{Comparison, Quality, quality};
 pub use sampling::{Sampler, Sampling, top_logprobs};
 pub use scripted::{Call, ScriptedSession};
 pub use session::{Capabilities, Session, check_append, check_rewind};

@@ -1,6 +1,6 @@
 //! The contract between generation and whatever runs the model.
 
-use crate::Error;
+use crate::{Error, bench::Dispatch};
 
 /// What a session can do.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -13,8 +13,12 @@ pub struct Capabilities {
     pub prefill: Vec<usize>,
     /// Cache lengths that a step can attend over, ascending.
     pub decode: Vec<usize>,
+    /// The bundle's target that it runs.
+    pub target: String,
     /// What it runs on, for people: `local-task, 2 threads`.
     pub device: String,
+    /// Threads of the CPU that compute; 1 where another device does.
+    pub threads: usize,
     /// Whether its weights had to be packed for the device when it was loaded, which can be done once, ahead of time.
     pub packed_at_load: bool,
 }
@@ -54,6 +58,22 @@ pub trait Session {
     /// # Errors
     /// When nothing was appended since the start or the last rewind, or the device fails.
     fn logits(&mut self) -> Result<Vec<f32>, Error>;
+
+    /// Starts a record of what the device does.
+    ///
+    /// # Errors
+    /// When the session keeps none, as by default, or keeps one already.
+    fn start_profile(&mut self) -> Result<(), Error> {
+        Err(Error::NoProfile { device: self.capabilities().device.clone() })
+    }
+
+    /// Ends the record; gives what ran, in no order.
+    ///
+    /// # Errors
+    /// When the device fails.
+    fn end_profile(&mut self) -> Result<Vec<Dispatch>, Error> {
+        Ok(Vec::new())
+    }
 }
 
 /// Whether `tokens` may be appended at `position`: there is one, ids are in the vocabulary, and the cache has room.

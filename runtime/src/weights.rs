@@ -68,6 +68,11 @@ impl Weights {
         Ok(Self(Arc::new(Inner { files: vec![image], tensors })))
     }
 
+    /// The mapped files.
+    pub(crate) fn files(&self) -> &[Mmap] {
+        &self.0.files
+    }
+
     /// Maps these safetensors files and reads their headers.
     ///
     /// # Errors

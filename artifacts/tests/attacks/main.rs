@@ -40,15 +40,19 @@ impl Victim {
             format: FORMAT,
             model: "tiny".into(),
             family: "llama".into(),
-            plan: Plan { precision: "f32".into(), batch: 1, context: 64, vocab: 100 },
+            plan: Plan {
+                precision: "f32".into(),
+                quant: "none".into(),
+                kv: "f32".into(),
+                batch: 1,
+                context: 64,
+                vocab: 100,
+                position_bytes: 64,
+            },
             compiler: Compiler { version: IREE_VERSION.into(), digest: Digest::of(b"compiler") },
             targets: [("cpu".to_string(), cpu(writer.add_bytes(VMFB).unwrap()))].into(),
             files: [("config.json".to_string(), writer.add_bytes(CONFIG).unwrap())].into(),
             weights: [("model.safetensors".to_string(), writer.add_bytes(WEIGHTS).unwrap())].into(),
-            entries: vec![
-                Entry::new(Role::Prefill { tokens: 16 }, 1, 100),
-                Entry::new(Role::Decode { cache: 64 }, 1, 100),
-            ],
             parameters: vec![Parameter {
                 name: "w".into(),
                 dtype: safetensors::Dtype::F32,
@@ -100,6 +104,11 @@ fn cpu(vmfb: Blob) -> TargetArtifact {
         flags: vec!["--iree-opt-level=O3".into()],
         build_key: Digest::of(b"key"),
         vmfb,
+        entries: vec![
+            Entry::new(Role::Prefill { tokens: 16 }, 1, 100),
+            Entry::new(Role::Decode { cache: 64 }, 1, 100),
+        ],
+        step_bytes: 32,
         packing: None,
     }
 }

@@ -125,7 +125,7 @@ fn shapes_beyond_memory() {
     let message = Victim::edited("shape = [1, 16]", huge);
     assert_eq!(
         message,
-        "invalid manifest: tokens of entry prefill_16 is i32[4611686018427387904,4611686018427387904], \
+        "invalid manifest: target cpu: tokens of entry prefill_16 is i32[4611686018427387904,4611686018427387904], \
          expected i32[1,16]"
     );
 }

@@ -12,7 +12,8 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use indicatif::{ProgressBar, ProgressStyle};
 use mlxcel_artifacts::{Bundle, Driver, Machine, choose, report};
 use mlxcel_compiler_driver::{
-    Cancel, Error, Event, Precision, Request, Source, Target, WeightsFrom, build, emit, write_random_weights,
+    Cancel, Error, Event, Precision, Quant, Request, Source, Target, WeightsFrom, build, emit,
+    write_random_weights,
 };
 use mlxcel_models::PRESETS;
 use signal_hook::{
@@ -44,6 +45,12 @@ struct Compile {
     /// What matrix products are computed in: auto (the checkpoint's type), f32, bf16 or f16
     #[arg(long, default_value = "auto")]
     precision: Precision,
+    /// How the weights of matrix products are quantised: none, q8 (8 bits, a scale for each output) or q4 (GGUF's Q4_0)
+    #[arg(long, default_value = "none")]
+    quant: Quant,
+    /// What the key/value cache holds: auto (the precision), f32, bf16 or f16
+    #[arg(long, default_value = "auto")]
+    kv: Precision,
     /// Positions of the cache [default: 4096 or what the model was made for, whichever is less]
     #[arg(long, value_name = "N")]
     ctx: Option<usize>,
@@ -156,6 +163,8 @@ fn compile(args: Compile, cancel: &Cancel, watcher: &mut Watcher) -> Result<Stri
         targets: args.target,
         weights: args.weights.unwrap_or_default(),
         precision: args.precision,
+        quant: args.quant,
+        kv: args.kv,
         context: args.ctx,
         out: args.out,
         keep: args.keep,

@@ -9,7 +9,7 @@ use std::{
 
 use mlxcel_artifacts::Bundle;
 use mlxcel_compiler_driver::{
-    Cancel, Error, Event, Precision, Request, Source, WeightsFrom, build, write_random_weights,
+    Cancel, Error, Event, Precision, Quant, Request, Source, WeightsFrom, build, write_random_weights,
 };
 use tempfile::TempDir;
 
@@ -42,6 +42,8 @@ impl Place {
             targets: vec!["cuda".into()],
             weights: WeightsFrom::Model,
             precision: Precision::Auto,
+            quant: Quant::None,
+            kv: Precision::Auto,
             context: None,
             out: Some(at("out")),
             keep: None,

@@ -7,7 +7,7 @@ use std::{
 };
 
 use mlxcel_artifacts::{Bundle, report};
-use mlxcel_compiler_driver::{Precision, Request, Source, WeightsFrom, build};
+use mlxcel_compiler_driver::{Precision, Quant, Request, Source, WeightsFrom, build};
 use mlxcel_runtime::{
     Cancel, DeviceSpec, Error, Generation, LoadOptions, Options, Session, generate_greedy, load,
 };
@@ -90,6 +90,8 @@ pub(crate) fn request(model: &Path, targets: &[&str]) -> Request {
         targets: targets.iter().map(ToString::to_string).collect(),
         weights: WeightsFrom::Model,
         precision: Precision::F32,
+        quant: Quant::None,
+        kv: Precision::Auto,
         context: None,
         out: None,
         keep: None,

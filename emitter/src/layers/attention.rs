@@ -25,8 +25,6 @@ pub(crate) struct Sequence {
     pub(crate) start: Tensor,
     /// The position of each token, `[batch, tokens]`.
     pub(crate) positions: Tensor,
-    /// How many of each row's tokens are real, `[batch]`; all, where there is none.
-    pub(crate) lengths: Option<Tensor>,
     /// What part of the cache can hold tokens that these attend to.
     pub(crate) span: Span,
 }

@@ -43,7 +43,7 @@ impl Cache {
         capacity: usize,
     ) -> Self {
         let shape = [2 * layers, batch, attention.kv_heads, capacity, attention.head_dim];
-        let global = b.module.state("cache", TensorType::new(b.precision, shape));
+        let global = b.module.state("cache", TensorType::new(b.kv, shape));
         let value = b.graph.load(&global);
         Self { global, value }
     }

@@ -1,20 +1,38 @@
-//! Products by kernels, over weights packed into panels: [`LANES`] outputs of one input lie side by side, so that a product
-//! is one vector operation for each input and needs no shuffles.
+//! Products by kernels, over weights packed into panels: some outputs of one input lie side by side, so that a product is
+//! one vector operation for each input, or few of them, and needs no shuffles.
+
+mod float;
+mod q4;
+mod q8;
 
 use mlxcel_models::Weight;
 use safetensors::Dtype;
 
 use super::{Builder, linear::Named};
-use crate::{GatherDimensions, Graph, Isa, Tensor, TensorType, kernels::Executable};
+use crate::{Graph, Isa, Quant, Tensor, TensorType, kernels::Executable};
 
-/// Outputs of a panel: two vector registers of `f32` with AVX2.
-const LANES: usize = 16;
+/// Bytes of panels that stay in the cache of one core as a kernel goes through them with every row.
+const CACHED_BYTES: usize = 256 << 10;
 
-/// Panels of a workgroup: as the kernel goes through them they stay in the cache of one core, and rows are read once for
-/// all of them.
-const GRAIN: usize = 4;
+/// Outputs of a workgroup at most: enough that a workgroup is worth its start, few enough that there are some for every core.
+const MOST_OUTPUTS: usize = 64;
 
-/// `[rows, inputs]` → `[rows, outputs]` for each layer, as one product.
+/// A product by a kernel that is called as all of them are.
+struct Product<'a> {
+    isa: Isa,
+    file: &'static str,
+    function: &'static str,
+    /// The packed weights, then what the kernel takes of the rows.
+    operands: &'a [Tensor],
+    /// Outputs and inputs of the weights.
+    outputs: usize,
+    inputs: usize,
+    /// Outputs of a panel, and its bytes.
+    panel: usize,
+    panel_bytes: usize,
+}
+
+/// `[batch, tokens, inputs]` → `[batch, tokens, outputs]` for each layer, as one product.
 pub(super) fn products<const N: usize>(
     b: &mut Builder<'_>,
     isa: Isa,
@@ -22,33 +40,16 @@ pub(super) fn products<const N: usize>(
     x: Tensor,
 ) -> [Tensor; N] {
     b.scope(&layers.map(|(name, _)| name).join("+"), |b| {
-        let &[rows, inputs] = b.graph.shape(x) else {
-            return layers.map(|_| x);
-        };
         let weights = layers.map(|(_, layer)| &layer.weight);
-        let outputs: usize = layers.iter().map(|(_, layer)| layer.outputs()).sum();
-        let panels = packed(b, &weights);
-        let stored = b.graph.dtype(panels);
-        let product = Executable {
-            isa,
-            file: "matmul_float",
-            function: match stored {
-                Dtype::BF16 => "matmul_bf16",
-                Dtype::F16 => "matmul_f16",
-                _ => "matmul_f32",
-            },
-            operands: vec![b.graph.type_of(panels), TensorType::new(Dtype::F32, [rows, inputs])],
-            results: vec![TensorType::new(Dtype::F32, [rows, outputs])],
-            numbers: 0,
-            sizes: vec![rows, outputs, inputs],
-            items: outputs.div_ceil(LANES),
-            grain: GRAIN,
+        let product = match b.quant {
+            Quant::None => float::product(b, isa, &weights, x),
+            Quant::Q8 => q8::product(b, isa, &weights, x),
+            Quant::Q4 => q4::product(b, isa, &weights, x),
         };
-        let product = b.module.call(&mut b.graph, product, &[panels, x], &[])[0];
         let mut first = 0;
         layers.map(|(_, layer)| {
             let last = first + layer.outputs();
-            let part = b.graph.slice_dimension(product, 1, first, last);
+            let part = b.graph.slice_dimension(product, 2, first, last);
             first = last;
             part
         })
@@ -56,49 +57,75 @@ pub(super) fn products<const N: usize>(
 }
 
 /// Rows of a weight that is packed: `[…]` → `[…, inputs]` in `f32`.
-pub(super) fn rows(b: &mut Builder<'_>, weight: &Weight, rows: Tensor) -> Tensor {
-    let panels = packed(b, &[weight]);
-    let inputs = weight.shape.get(1).copied().unwrap_or(1);
-    let g = &mut b.graph;
+pub(super) fn rows(b: &mut Builder<'_>, isa: Isa, weight: &Weight, rows: Tensor) -> Tensor {
+    match b.quant {
+        Quant::None => float::rows(b, weight, rows),
+        Quant::Q8 => q8::rows(b, isa, weight, rows),
+        Quant::Q4 => q4::rows(b, weight, rows),
+    }
+}
+
+impl Product<'_> {
+    /// Calls it for rows `[batch, tokens]`.
+    fn call(self, b: &mut Builder<'_>, batch: usize, tokens: usize) -> Tensor {
+        let Self { isa, file, function, operands, outputs, inputs, panel, panel_bytes } = self;
+        let lengths = b.lengths(batch, tokens);
+        let operands = [operands, &[lengths]].concat();
+        let executable = Executable {
+            isa,
+            file,
+            function,
+            operands: operands.iter().map(|&operand| b.graph.type_of(operand)).collect(),
+            results: vec![TensorType::new(Dtype::F32, [batch, tokens, outputs])],
+            numbers: 0,
+            sizes: vec![batch, tokens, outputs, inputs],
+            items: outputs.div_ceil(panel),
+            grain: (CACHED_BYTES / panel_bytes.max(1)).clamp(1, MOST_OUTPUTS / panel),
+        };
+        b.module.call(&mut b.graph, executable, &operands, &[])[0]
+    }
+}
+
+/// Outputs and inputs of weights that lie one after the other.
+fn size(weights: &[&Weight]) -> (usize, usize) {
+    let of = |weight: &Weight, index: usize| weight.shape.get(index).copied().unwrap_or(1);
+    (weights.iter().map(|weight| of(weight, 0)).sum(), weights.first().map_or(1, |weight| of(weight, 1)))
+}
+
+/// Weights one after the other, `[outputs, inputs]`, as each panel's rows: `[panels, lanes, inputs]`, zeros at the end.
+fn paneled(g: &mut Graph, weights: &[Tensor], lanes: usize) -> Tensor {
+    let rows = if let &[only] = weights { only } else { g.concatenate(weights, 0) };
+    let mut shape = g.shape(rows).to_vec();
+    let Some(outputs) = shape.first().copied() else {
+        return rows;
+    };
+    let panels = outputs.div_ceil(lanes);
+    let missing = panels * lanes - outputs;
+    let rows = if missing == 0 {
+        rows
+    } else {
+        let zero = g.scalar(0.0, g.dtype(rows));
+        let none = vec![0; shape.len()];
+        let mut high = none.clone();
+        high[0] = missing;
+        g.pad(rows, zero, &none, &high, &none)
+    };
+    shape.splice(..1, [panels, lanes]);
+    g.reshape(rows, &shape)
+}
+
+/// Where rows of a weight are in its panels: `[…]` → `[…, 2]`, panel and lane.
+fn places(g: &mut Graph, rows: Tensor, lanes: usize) -> Tensor {
     let shape = g.shape(rows).to_vec();
     let part = |g: &mut Graph, value: usize| {
         #[expect(clippy::cast_precision_loss, reason = "a number of lanes")]
         let value = g.full(value as f64, Dtype::I32, &shape);
         value
     };
-    let (bits, mask) = (part(g, LANES.trailing_zeros() as usize), part(g, LANES - 1));
+    let (bits, mask) = (part(g, lanes.trailing_zeros() as usize), part(g, lanes - 1));
     let panel = g.shift_right_logical(rows, bits);
     let lane = g.and(rows, mask);
     let vector: Vec<_> = shape.iter().copied().chain([1]).collect();
     let components = [panel, lane].map(|index| g.reshape(index, &vector));
-    let indices = g.concatenate(&components, shape.len());
-    let dims = GatherDimensions {
-        offset: &[shape.len()],
-        collapsed_slice: &[0, 2],
-        start_index_map: &[0, 2],
-        index_vector: shape.len(),
-    };
-    let found = g.gather(panels, indices, &dims, &[1, inputs, 1]);
-    g.convert(found, Dtype::F32)
-}
-
-/// Weights of one number of inputs, one after the other, as `[panels, inputs, LANES]`.
-fn packed(b: &mut Builder<'_>, weights: &[&Weight]) -> Tensor {
-    let made = b.packed("panels", weights, &[], |g, weights| {
-        let rows = if let &[only] = weights { only } else { g.concatenate(weights, 0) };
-        let &[outputs, inputs] = g.shape(rows) else {
-            return vec![rows];
-        };
-        let panels = outputs.div_ceil(LANES);
-        let missing = panels * LANES - outputs;
-        let rows = if missing == 0 {
-            rows
-        } else {
-            let zero = g.scalar(0.0, g.dtype(rows));
-            g.pad(rows, zero, &[0, 0], &[missing, 0], &[0, 0])
-        };
-        let rows = g.reshape(rows, &[panels, LANES, inputs]);
-        vec![g.transpose(rows, &[0, 2, 1])]
-    });
-    made[0]
+    g.concatenate(&components, shape.len())
 }

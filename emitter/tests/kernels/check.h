@@ -227,6 +227,33 @@ SHARED int8_t *extreme_bytes(index count, int8_t one, int8_t other) {
 
 // ---------------------------------------------------------------- matrices
 
+// How the rows of a product are dealt.
+typedef struct {
+  index batch, tokens;
+  int32_t *lengths;
+} parts;
+
+SHARED parts whole(index rows) {
+  parts p = {1, rows, allocate(sizeof *p.lengths)};
+  *p.lengths = (int32_t)rows;
+  return p;
+}
+
+// In one part or two, of which some end in padding. Lengths out of range count
+// as the nearest in range.
+SHARED parts random_parts(index rows) {
+  const index batch = rows % 2 ? 1 : 2, tokens = rows / batch;
+  parts p = {batch, tokens, allocate(batch * (index)sizeof *p.lengths)};
+  for (index b = 0; b < batch; ++b)
+    p.lengths[b] = (int32_t)(random_u32() & 1 ? random_index(-1, tokens + 1)
+                                              : tokens);
+  return p;
+}
+
+SHARED int is_padding(const parts *p, index row) {
+  return row % p->tokens >= p->lengths[row / p->tokens];
+}
+
 // Of out [m][n], the columns that another call fills.
 SHARED void check_columns_untouched(const float *out, index m, index n,
                                     index columns) {

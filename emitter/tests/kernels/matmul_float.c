@@ -24,15 +24,17 @@ static const kind kinds[] = {
 
 typedef struct {
   element_type type;
+  parts rows;
   index m, n, k;
   void *w;
   float *a, *out;
 } problem;
 
-static problem random_problem(element_type type, const kind *of, index m,
+static problem random_problem(element_type type, const kind *of, parts rows,
                               index n, index k) {
+  const index m = rows.batch * rows.tokens;
   const index weights = divide_up(n, PANEL) * PANEL * k;
-  problem p = {.type = type, .m = m, .n = n, .k = k};
+  problem p = {.type = type, .rows = rows, .m = m, .n = n, .k = k};
   p.w = random_elements(type, weights, of->weights);
   p.a = random_floats(m * k, of->activations);
   p.out = allocate_results(m * n);
@@ -42,13 +44,16 @@ static problem random_problem(element_type type, const kind *of, index m,
 static void call(const problem *p, index begin, index end) {
   switch (p->type) {
   case ELEMENT_F32:
-    matmul_f32(p->w, p->a, p->out, p->m, p->n, p->k, begin, end);
+    matmul_f32(p->w, p->a, p->rows.lengths, p->out, p->rows.batch,
+               p->rows.tokens, p->n, p->k, begin, end);
     break;
   case ELEMENT_BF16:
-    matmul_bf16(p->w, p->a, p->out, p->m, p->n, p->k, begin, end);
+    matmul_bf16(p->w, p->a, p->rows.lengths, p->out, p->rows.batch,
+                p->rows.tokens, p->n, p->k, begin, end);
     break;
   case ELEMENT_F16:
-    matmul_f16(p->w, p->a, p->out, p->m, p->n, p->k, begin, end);
+    matmul_f16(p->w, p->a, p->rows.lengths, p->out, p->rows.batch,
+               p->rows.tokens, p->n, p->k, begin, end);
     break;
   }
 }
@@ -60,6 +65,10 @@ static double weight(const problem *p, index row, index at) {
 }
 
 static void check_one(const problem *p, index i, index j) {
+  if (is_padding(&p->rows, i)) {
+    check_equal("padding", i * p->n + j, p->out[i * p->n + j], 0);
+    return;
+  }
   double expected = 0, magnitude = 0;
   for (index at = 0; at < p->k; ++at) {
     const double product = p->a[i * p->k + at] * weight(p, j, at);
@@ -75,7 +84,7 @@ static void test_case(element_type type, const kind *of, index m, index n,
                       index k) {
   at_case("matmul_%s, %s, %lld x %lld x %lld", type_names[type], of->name,
           (long long)m, (long long)n, (long long)k);
-  const problem p = random_problem(type, of, m, n, k);
+  const problem p = random_problem(type, of, random_parts(m), n, k);
   const index panels = divide_up(n, PANEL), split = panels / 2;
   call(&p, split, panels);
   check_columns_untouched(p.out, m, n, split * PANEL);
@@ -91,7 +100,7 @@ static void test_not_finite(element_type type) {
   const float bad[] = {INFINITY, NAN};
   for (int b = 0; b < 2; ++b) {
     at_case("matmul_%s, an activation of %g", type_names[type], bad[b]);
-    const problem p = random_problem(type, &kinds[0], 8, 20, 33);
+    const problem p = random_problem(type, &kinds[0], whole(8), 20, 33);
     p.a[5 * p.k + 32] = bad[b];
     call(&p, 0, divide_up(p.n, PANEL));
     for (index i = 0; i < p.m * p.n; ++i)

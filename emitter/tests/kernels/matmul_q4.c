@@ -13,6 +13,7 @@ static const char *const kind_names[KINDS] = {"random", "zero", "highest",
                                               "lowest", "subnormal scales"};
 
 typedef struct {
+  parts rows;
   index m, n, k, groups;
   uint8_t *w;
   uint16_t *w_scale;
@@ -28,11 +29,12 @@ static int nibble(const problem *p, index row, index at) {
   return at % GROUP < 16 ? both & 15 : both >> 4;
 }
 
-static problem random_problem(kind of, index m, index n, index k) {
+static problem random_problem(kind of, parts rows, index n, index k) {
+  const index m = rows.batch * rows.tokens;
   const index panels = divide_up(n, PANEL), groups = k / GROUP;
   const index bytes = panels * groups * BLOCK;
   const exponents scales = of == SUBNORMAL ? (exponents){-15, -15} : ORDINARY;
-  problem p = {.m = m, .n = n, .k = k, .groups = groups};
+  problem p = {.rows = rows, .m = m, .n = n, .k = k, .groups = groups};
   p.w = (uint8_t *)(of == ZERO      ? extreme_bytes(bytes, 0, 0)
                     : of == HIGHEST ? extreme_bytes(bytes, -1, -1)
                                     : random_bytes(bytes, -128, 127));
@@ -53,11 +55,15 @@ static problem random_problem(kind of, index m, index n, index k) {
 }
 
 static void call(const problem *p, index begin, index end) {
-  matmul_q4(p->w, p->w_scale, p->a, p->a_scale, p->a_offset, p->out, p->m, p->n,
-            p->k, begin, end);
+  matmul_q4(p->w, p->w_scale, p->a, p->a_scale, p->a_offset, p->rows.lengths,
+            p->out, p->rows.batch, p->rows.tokens, p->n, p->k, begin, end);
 }
 
 static void check_one(const problem *p, index i, index j) {
+  if (is_padding(&p->rows, i)) {
+    check_equal("padding", i * p->n + j, p->out[i * p->n + j], 0);
+    return;
+  }
   double expected = 0, magnitude = 0;
   for (index g = 0; g < p->groups; ++g) {
     index dot = 0, largest = 0;
@@ -81,7 +87,7 @@ static void check_one(const problem *p, index i, index j) {
 static void test_case(kind of, index m, index n, index k) {
   at_case("matmul_q4, %s, %lld x %lld x %lld", kind_names[of], (long long)m,
           (long long)n, (long long)k);
-  const problem p = random_problem(of, m, n, k);
+  const problem p = random_problem(of, random_parts(m), n, k);
   const index panels = divide_up(n, PANEL), split = panels / 2;
   call(&p, split, panels);
   check_columns_untouched(p.out, m, n, split * PANEL);
@@ -97,7 +103,7 @@ static void test_not_finite(void) {
   const float bad[] = {INFINITY, NAN};
   for (int b = 0; b < 2; ++b) {
     at_case("matmul_q4, a scale of %g", bad[b]);
-    const problem p = random_problem(RANDOM, 4, 20, 64);
+    const problem p = random_problem(RANDOM, whole(4), 20, 64);
     const index row = 2, group = row * p.groups + 1;
     memset(p.a + group * GROUP, 0, GROUP);
     p.a_scale[group] = bad[b];

@@ -54,16 +54,21 @@ static void test_case(kind of, index m, index n, index k) {
   const int8_t *w = input(of, n * k, -128), *bytes = input(of, m * k, -127);
   const int8_t *packed = pack(w, n, k);
   const act_q8 *a = widen(bytes, m * k);
+  const parts rows = random_parts(m);
   const float *w_scale = random_floats(n, ORDINARY);
   const float *a_scale = random_floats(m, ORDINARY);
   float *out = allocate_results(m * n);
-  matmul_q8(packed, w_scale, a, a_scale, out, m, n, k, split, panels);
+  matmul_q8(packed, w_scale, a, a_scale, rows.lengths, out, rows.batch,
+            rows.tokens, n, k, split, panels);
   check_columns_untouched(out, m, n, split * PANEL);
-  matmul_q8(packed, w_scale, a, a_scale, out, m, n, k, 0, split);
+  matmul_q8(packed, w_scale, a, a_scale, rows.lengths, out, rows.batch,
+            rows.tokens, n, k, 0, split);
   for (index i = 0; i < m; ++i) {
     for (index j = 0; j < n; ++j) {
       const double expected =
-          dot(bytes + i * k, w + j * k, k) * a_scale[i] * w_scale[j];
+          is_padding(&rows, i)
+              ? 0
+              : dot(bytes + i * k, w + j * k, k) * a_scale[i] * w_scale[j];
       check_near("out", i * n + j, out[i * n + j], expected,
                  fabs(expected) * 0x1p-22);
     }
@@ -83,8 +88,10 @@ static void test_not_finite(void) {
     float *a_scale = random_floats(m, ORDINARY), *out = allocate_results(m * n);
     memset(bytes + 3 * k, 0, (size_t)k);
     a_scale[3] = bad[b];
-    matmul_q8(pack(w, n, k), w_scale, widen(bytes, m * k), a_scale, out, m, n,
-              k, 0, divide_up(n, PANEL));
+    const parts rows = whole(m);
+    matmul_q8(pack(w, n, k), w_scale, widen(bytes, m * k), a_scale,
+              rows.lengths, out, rows.batch, rows.tokens, n, k, 0,
+              divide_up(n, PANEL));
     for (index i = 0; i < m * n; ++i)
       check_equal("is NaN", i, isnan(out[i]) != 0, i / n == 3);
     release_all();

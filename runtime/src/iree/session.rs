@@ -1,5 +1,7 @@
 //! A session on IREE: it fills the calls that the manifest describes and keeps the results on the device.
 
+use std::time::Duration;
+
 use mlxcel_artifacts::{
     Bundle, IREE_VERSION, Machine,
     signature::{ArgumentKind, Entry, MODULE_NAME, OutcomeKind, PARAMETER_SCOPE, Role},
@@ -12,9 +14,9 @@ use super::{
     failed, packing,
 };
 use crate::{
-    Error,
+    Dispatch, Error,
     device::DeviceSpec,
-    ffi::{self, Call, Device, Module, Tensor},
+    ffi::{self, Call, Count, Device, Module, Profile, Tensor},
     session::{Capabilities, Session, check_append, check_rewind},
     weights::Weights,
 };
@@ -34,6 +36,8 @@ pub(super) struct IreeSession {
     position: usize,
     /// After the last token appended.
     logits: Option<Tensor>,
+    device: Device,
+    profile: Option<Profile>,
 }
 
 /// A function of the module.
@@ -75,17 +79,20 @@ impl IreeSession {
         let module = Module::load(&opened.device, program, weights, PARAMETER_SCOPE, &parameters)
             .map_err(failed(|| "load the module".into()))?;
 
-        let (prefill, decode) = entry_points(&module, &manifest.entries)?;
+        let (prefill, decode) = entry_points(&module, &opened.target.entries)?;
         let sizes = |entries: &[EntryPoint]| entries.iter().map(|entry| entry.size).collect();
         let capabilities = Capabilities {
             context,
             vocab: plan.vocab,
             prefill: sizes(&prefill),
             decode: sizes(&decode),
+            target: opened.target_name.to_owned(),
             device: description(&opened),
+            threads: opened.device.threads(),
             packed_at_load,
         };
-        Ok(Self { capabilities, prefill, decode, position: 0, logits: None })
+        let device = opened.device;
+        Ok(Self { capabilities, prefill, decode, position: 0, logits: None, device, profile: None })
     }
 
     /// Appends what one call takes.
@@ -100,6 +107,9 @@ impl IreeSession {
         let (position, vocab) = (self.position, self.capabilities.vocab);
         let entry = &mut role(self)[index];
         let (next, logits) = entry.run(tokens, position, vocab)?;
+        if let Some(profile) = &mut self.profile {
+            profile.flush().map_err(failed(|| "read the profile".into()))?;
+        }
         self.position += tokens.len();
         self.logits = Some(logits);
         Ok(next)
@@ -150,6 +160,25 @@ impl Session for IreeSession {
             return Err(Error::Unsupported(format!("it gives {found} logits, expected {expected}")));
         }
         Ok(values)
+    }
+
+    fn start_profile(&mut self) -> Result<(), Error> {
+        // The drivers of the CPU time what they run; others would give the device's own clocks.
+        let started = Profile::begin(&self.device);
+        self.profile =
+            Some(started.map_err(|_| Error::NoProfile { device: self.capabilities.device.clone() })?);
+        Ok(())
+    }
+
+    fn end_profile(&mut self) -> Result<Vec<Dispatch>, Error> {
+        let Some(profile) = self.profile.take() else { return Ok(Vec::new()) };
+        let counts = profile.end().map_err(failed(|| "end the profile".into()))?;
+        let dispatch = |Count { function, calls, span_ns }| Dispatch {
+            name: function,
+            calls,
+            time: Duration::from_nanos(span_ns),
+        };
+        Ok(counts.into_iter().map(dispatch).collect())
     }
 }
 

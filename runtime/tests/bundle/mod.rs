@@ -25,21 +25,30 @@ pub(crate) fn write(out: &Path, files: &[(&str, &str)], weights: &[(&str, &str)]
         flags: vec![],
         build_key: Digest::of(b"key"),
         vmfb: writer.add_bytes(b"no vmfb").unwrap(),
+        entries: vec![
+            Entry::new(Role::Prefill { tokens: 4 }, 1, 8),
+            Entry::new(Role::Decode { cache: 16 }, 1, 8),
+        ],
+        step_bytes: 32,
         packing: None,
     };
     let manifest = Manifest {
         format: FORMAT,
         model: "tiny".into(),
         family: "llama".into(),
-        plan: Plan { precision: "f32".into(), batch: 1, context: 16, vocab: 8 },
+        plan: Plan {
+            precision: "f32".into(),
+            quant: "none".into(),
+            kv: "f32".into(),
+            batch: 1,
+            context: 16,
+            vocab: 8,
+            position_bytes: 64,
+        },
         compiler: Compiler { version: IREE_VERSION.into(), digest: Digest::of(b"compiler") },
         targets: [("cpu".to_string(), cpu)].into(),
         files: files.into_iter().collect(),
         weights: weights.into_iter().collect(),
-        entries: vec![
-            Entry::new(Role::Prefill { tokens: 4 }, 1, 8),
-            Entry::new(Role::Decode { cache: 16 }, 1, 8),
-        ],
         parameters: vec![Parameter { name: "a".into(), dtype: Dtype::F32, shape: vec![2], source: None }],
     };
     writer.finish(&manifest).unwrap()

@@ -6,7 +6,7 @@ use std::{
 };
 
 use mlxcel_artifacts::{
-    Blob, Bundle, Manifest, Packing, TargetArtifact,
+    Blob, Bundle, Manifest, Packing, Plan, TargetArtifact,
     signature::{Entry, Parameter, type_text},
 };
 use serde::Serialize;
@@ -32,7 +32,7 @@ pub(crate) fn verdict(bundle: &Bundle) -> String {
 
 /// The bundle for a person.
 pub(crate) fn text(bundle: &Bundle) -> String {
-    let Manifest { format, model, family, plan, compiler, targets, files, weights, entries, parameters } =
+    let Manifest { format, model, family, plan, compiler, targets, files, weights, parameters } =
         bundle.manifest();
     let mut out = String::new();
     let mut line = |name: &str, value: &dyn fmt::Display| out += &format!("{name:<11} {value}\n");
@@ -40,16 +40,16 @@ pub(crate) fn text(bundle: &Bundle) -> String {
     line("format", format);
     line("model", model);
     line("family", family);
-    let (precision, batch, context, vocab) = (&plan.precision, plan.batch, plan.context, plan.vocab);
-    line("plan", &format!("precision {precision}, batch {batch}, context {context}, vocab {vocab}"));
+    let Plan { precision, quant, kv, batch, context, vocab, position_bytes } = plan;
+    line("plan", &format!("precision {precision}, quant {quant}, kv {kv}"));
+    line("", &format!("batch {batch}, context {context}, vocab {vocab}"));
+    line("cache", &format!("{} a position", Size(*position_bytes)));
     line("compiler", &format!("iree {}", compiler.version));
     line("", &compiler.digest);
     out += "\ntargets\n";
     for (name, target) in targets {
         out += &target_text(name, target);
     }
-    out += "\nentries\n";
-    out += &entries_text(entries);
     out += "\nparameters\n";
     out += &parameters_text(parameters);
     out += "\nfiles\n";
@@ -60,7 +60,8 @@ pub(crate) fn text(bundle: &Bundle) -> String {
 }
 
 fn target_text(name: &str, target: &TargetArtifact) -> String {
-    let TargetArtifact { driver, arch, cpu_features, flags, build_key, vmfb, packing } = target;
+    let TargetArtifact { driver, arch, cpu_features, flags, build_key, vmfb, entries, step_bytes, packing } =
+        target;
     let mut out = format!("  {name}\n");
     let mut line = |name: &str, value: &dyn fmt::Display| out += &format!("    {name:<9} {value}\n");
     line("driver", driver);
@@ -72,6 +73,7 @@ fn target_text(name: &str, target: &TargetArtifact) -> String {
     }
     line("vmfb", &format!("{}  {}", vmfb.digest, Size(vmfb.size)));
     line("build key", build_key);
+    line("step", &format!("reads {} of weights", Size(*step_bytes)));
     if let Some(Packing { build_key: _, vmfb, weights, steps }) = packing {
         let results: Vec<_> = steps.iter().flat_map(|step| &step.results).collect();
         let bytes: u64 = results.iter().filter_map(|result| result.bytes()).map(|bytes| bytes as u64).sum();
@@ -84,16 +86,19 @@ fn target_text(name: &str, target: &TargetArtifact) -> String {
     for (i, flag) in flags.iter().enumerate() {
         line(if i == 0 { "flags" } else { "" }, flag);
     }
+    for (i, entry) in entries_text(entries).into_iter().enumerate() {
+        line(if i == 0 { "entries" } else { "" }, &entry);
+    }
     out
 }
 
-fn entries_text(entries: &[Entry]) -> String {
+fn entries_text(entries: &[Entry]) -> Vec<String> {
     let width = entries.iter().map(|e| e.name.len()).max().unwrap_or(0);
     let text = |Entry { name, role: _, arguments, results }: &Entry| {
         let takes = arguments.iter().map(|a| format!("{} {}", a.kind, type_text(a.dtype, &a.shape)));
         let gives = results.iter().map(|r| format!("{} {}", r.kind, type_text(r.dtype, &r.shape)));
         let (takes, gives): (Vec<_>, Vec<_>) = (takes.collect(), gives.collect());
-        format!("  {name:<width$}  ({}) -> ({})\n", takes.join(", "), gives.join(", "))
+        format!("{name:<width$}  ({}) -> ({})", takes.join(", "), gives.join(", "))
     };
     entries.iter().map(text).collect()
 }

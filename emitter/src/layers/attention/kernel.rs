@@ -31,7 +31,7 @@ pub(super) fn attend(
     let &[_, _, kv_heads, capacity, _] = ty.shape.as_slice() else {
         return query;
     };
-    let lengths = sequence.lengths.unwrap_or_else(|| b.graph.full(1.0, Dtype::I32, &[batch]));
+    let lengths = b.lengths(batch, tokens);
     let counts = TensorType::new(Dtype::I32, [batch]);
     let whole = TensorType::new(Dtype::F32, [batch, tokens, heads, head_dim]);
     let chunks = if tokens == 1 { capacity.div_ceil(CHUNK) } else { 1 };

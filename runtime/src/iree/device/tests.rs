@@ -66,6 +66,8 @@ fn manifest(targets: &[&str]) -> Manifest {
         cpu_features: if name == "cpu-v4" { vec!["avx2".into(), "avx512f".into()] } else { vec![] },
         flags: vec![],
         build_key: Digest::of(b"key"),
+        entries: vec![Entry::new(Role::Prefill { tokens: 4 }, 1, 8)],
+        step_bytes: 32,
         packing: None,
         vmfb: Blob { digest: Digest::of(b"vmfb"), size: 4 },
     };
@@ -73,12 +75,19 @@ fn manifest(targets: &[&str]) -> Manifest {
         format: FORMAT,
         model: "tiny".into(),
         family: "llama".into(),
-        plan: Plan { precision: "f32".into(), batch: 1, context: 16, vocab: 8 },
+        plan: Plan {
+            precision: "f32".into(),
+            quant: "none".into(),
+            kv: "f32".into(),
+            batch: 1,
+            context: 16,
+            vocab: 8,
+            position_bytes: 64,
+        },
         compiler: Compiler { version: IREE_VERSION.into(), digest: Digest::of(b"compiler") },
         targets: targets.iter().map(|&name| (name.into(), target(name))).collect(),
         files: BTreeMap::new(),
         weights: BTreeMap::new(),
-        entries: vec![Entry::new(Role::Prefill { tokens: 4 }, 1, 8)],
         parameters: vec![],
     }
 }

@@ -88,6 +88,9 @@ fn bundle(folder: &Path, device: &str, change: impl FnOnce(&mut Manifest)) -> Bu
     let mut writer = BundleWriter::create(&folder.join("bundle")).unwrap();
     let vmfb = writer.add_bytes(&fs::read(compile(&module(), device)).unwrap()).unwrap();
     let driver: Driver = if device == "vulkan" { Driver::Vulkan } else { Driver::Local };
+    let entries = PREFILL.map(|tokens| Role::Prefill { tokens }).into_iter();
+    // Largest first: a session sorts them.
+    let entries = entries.chain(DECODE.map(|cache| Role::Decode { cache })).rev();
     let target = TargetArtifact {
         driver,
         arch: if driver == Driver::Local { std::env::consts::ARCH.into() } else { String::new() },
@@ -95,21 +98,27 @@ fn bundle(folder: &Path, device: &str, change: impl FnOnce(&mut Manifest)) -> Bu
         flags: vec![],
         build_key: Digest::of(b"test"),
         vmfb,
+        entries: entries.map(|role| Entry::new(role, 1, VOCAB)).collect(),
+        step_bytes: 32,
         packing: None,
     };
-    let entries = PREFILL.map(|tokens| Role::Prefill { tokens }).into_iter();
-    // Largest first: a session sorts them.
-    let entries = entries.chain(DECODE.map(|cache| Role::Decode { cache })).rev();
     let mut manifest = Manifest {
         format: FORMAT,
         model: "sum".into(),
         family: "llama".into(),
-        plan: Plan { precision: "f32".into(), batch: 1, context: CONTEXT, vocab: VOCAB },
+        plan: Plan {
+            precision: "f32".into(),
+            quant: "none".into(),
+            kv: "f32".into(),
+            batch: 1,
+            context: CONTEXT,
+            vocab: VOCAB,
+            position_bytes: 64,
+        },
         compiler: Compiler { version: IREE_VERSION.into(), digest: Digest::of(b"compiler") },
         targets: [("test".to_string(), target)].into(),
         files: [].into(),
         weights: [].into(),
-        entries: entries.map(|role| Entry::new(role, 1, VOCAB)).collect(),
         parameters: vec![Parameter {
             name: "bias".into(),
             dtype: Dtype::F32,
@@ -119,6 +128,10 @@ fn bundle(folder: &Path, device: &str, change: impl FnOnce(&mut Manifest)) -> Bu
     };
     change(&mut manifest);
     writer.finish(&manifest).unwrap()
+}
+
+fn entries(manifest: &mut Manifest) -> &mut Vec<Entry> {
+    &mut manifest.targets.get_mut("test").unwrap().entries
 }
 
 fn options(device: &str) -> LoadOptions {
@@ -208,14 +221,14 @@ fn a_bundle_that_cannot_run_here() {
     assert!(name.contains("other: missing"), "{name}");
     // A manifest that promises what the module does not have.
     let entry =
-        refused("local-sync", &sync, |m| m.entries.push(Entry::new(Role::Prefill { tokens: 5 }, 1, VOCAB)));
+        refused("local-sync", &sync, |m| entries(m).push(Entry::new(Role::Prefill { tokens: 5 }, 1, VOCAB)));
     assert_eq!(
         entry,
         "error: cannot prepare prefill_5: not found: no function `prefill_5` exported by module"
     );
     let rows = refused("local-sync", &sync, |m| {
         m.plan.batch = 2;
-        m.entries = m.entries.iter().map(|entry| Entry::new(entry.role, 2, VOCAB)).collect();
+        entries(m).iter_mut().for_each(|entry| *entry = Entry::new(entry.role, 2, VOCAB));
     });
     assert!(rows.contains("2 rows a call, expected 1"), "{rows}");
 }

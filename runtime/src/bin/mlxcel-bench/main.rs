@@ -1,0 +1,133 @@
+//! `mlxcel-bench`: how fast a bundle is, where its time goes, and how well it predicts a text.
+
+mod options;
+mod render;
+
+use std::{
+    fs,
+    io::{self, IsTerminal as _, Write as _},
+    process::ExitCode,
+};
+
+use anyhow::{Context as _, Result};
+use clap::Parser as _;
+use indicatif::{ProgressBar, ProgressStyle};
+use mlxcel_artifacts::{Bundle, report};
+use mlxcel_runtime::{
+    Cancel, CheckpointFiles, LoadOptions, Profile, Quality, Reader, Session, Tokenizer, Weights, load,
+    quality,
+};
+use signal_hook::{
+    consts::{SIGHUP, SIGINT, SIGTERM},
+    flag,
+};
+
+use crate::{
+    options::Options,
+    render::{About, Row},
+};
+
+/// The exit status after Ctrl-C or a request to end, as a shell has it for a program that SIGINT ended.
+const INTERRUPTED: u8 = 130;
+
+fn main() -> ExitCode {
+    let options = Options::parse();
+    let cancel = Cancel::new();
+    for signal in [SIGINT, SIGTERM, SIGHUP] {
+        // Where it cannot be handled it ends the program at once, which leaves nothing behind.
+        _ = flag::register_conditional_shutdown(signal, INTERRUPTED.into(), cancel.flag())
+            .and_then(|_| flag::register(signal, cancel.flag()));
+    }
+    let printed =
+        run(&options, &cancel).and_then(|text| Ok(io::stdout().lock().write_all(text.as_bytes())?));
+    match printed {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error)
+            if error.downcast_ref().is_some_and(|e: &io::Error| e.kind() == io::ErrorKind::BrokenPipe) =>
+        {
+            ExitCode::SUCCESS
+        }
+        Err(_) if cancel.is_cancelled() => ExitCode::from(INTERRUPTED),
+        Err(error) => {
+            // Nothing is left to tell it to when stderr is gone.
+            _ = writeln!(io::stderr(), "{}", report(error.as_ref()));
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// Does what is asked and gives what goes to stdout.
+fn run(options: &Options, cancel: &Cancel) -> Result<String> {
+    let bundle = Bundle::open(&options.bundle)?;
+    let (mut session, weights) = loaded(options, &bundle)?;
+    if let Some(text) = &options.perplexity {
+        let found = on_text(options, &bundle, session.as_mut(), text, cancel)?;
+        return Ok(render::quality(&found, options.output));
+    }
+    let about = About::new(&bundle, session.capabilities());
+    let cases = options.cases()?;
+    if options.profile {
+        let profiles = cases.iter().map(|case| Ok((*case, Profile::of(case, session.as_mut(), cancel)?)));
+        return Ok(render::profiles(&profiles.collect::<Result<Vec<_>>>()?, options.output));
+    }
+    let reader = Reader::new(weights, session.capabilities().threads);
+    let bar = bar(cases.len(), "case");
+    let mut rows = Vec::new();
+    for case in cases {
+        bar.set_message(case.to_string());
+        let samples = case.run(session.as_mut(), options.repetitions, Some(&reader), cancel)?;
+        rows.push(Row { case, samples });
+        bar.inc(1);
+    }
+    bar.finish_and_clear();
+    Ok(render::rows(&about, &rows, options.output))
+}
+
+/// A session, and the weights that it reads.
+fn loaded(options: &Options, bundle: &Bundle) -> Result<(Box<dyn Session>, Weights)> {
+    let given = options.weights.as_deref().map(Weights::in_folder).transpose()?;
+    let load_options =
+        LoadOptions { device: options.device, threads: options.threads, context: options.ctx_size };
+    let session = load(bundle, given.clone(), &load_options)?;
+    let target = &session.capabilities().target;
+    let packed = bundle.packed_weights().find(|(name, _)| name == target);
+    let weights = match (given, packed) {
+        (Some(given), _) => given,
+        (None, Some((_, path))) => Weights::open(&[path])?,
+        (None, None) => Weights::of_bundle(bundle)?,
+    };
+    Ok((session, weights))
+}
+
+/// The quality on the file's text.
+fn on_text(
+    options: &Options,
+    bundle: &Bundle,
+    session: &mut dyn Session,
+    file: &std::path::Path,
+    cancel: &Cancel,
+) -> Result<Quality> {
+    let text = fs::read_to_string(file).with_context(|| format!("cannot read {}", file.display()))?;
+    let files = CheckpointFiles::new(bundle, options.weights.as_deref());
+    let mut tokens = Tokenizer::of_checkpoint(&files)?.encode(&text, true)?;
+    tokens.truncate(options.tokens.unwrap_or(usize::MAX));
+    let reference = options.reference.as_deref().map(Bundle::open).transpose()?;
+    let mut reference = reference.as_ref().map(|reference| loaded(options, reference)).transpose()?;
+    let reference = reference.as_mut().map(|(session, _)| session.as_mut() as &mut (dyn Session + '_));
+    let window = options.window(session.capabilities().context);
+    let bar = bar(tokens.len(), "token");
+    let found =
+        quality(session, reference, &tokens, window, &mut |done, _| bar.set_position(done as u64), cancel);
+    bar.finish_and_clear();
+    Ok(found?)
+}
+
+/// Shown on a terminal alone.
+fn bar(length: usize, unit: &str) -> ProgressBar {
+    if !io::stderr().is_terminal() {
+        return ProgressBar::hidden();
+    }
+    let bar = ProgressBar::new(length as u64);
+    let style = ProgressStyle::with_template(&format!("{{bar:30}} {{pos}} of {{len}} {unit}s {{msg}}"));
+    style.map_or(bar.clone(), |style| bar.with_style(style))
+}

@@ -1,0 +1,122 @@
+//! The command line.
+
+use std::path::PathBuf;
+
+use anyhow::{Result, bail};
+use clap::{Parser, ValueEnum};
+use mlxcel_runtime::{Case, DeviceSpec, Work};
+
+/// The longest window of `--perplexity` when --window does not say.
+const WINDOW: usize = 512;
+
+/// Measures how fast a bundle is, in the form of llama-bench.
+///
+/// Every test runs once to warm up and then -r times; the mean and the deviation are given in tokens a second. For steps
+/// (tg) the share of the memory's bandwidth is given too: the bytes of weights and cache that the steps read, beside a
+/// plain read of the same weights by as many threads just before.
+#[derive(Debug, Parser)]
+#[command(name = "mlxcel-bench", version)]
+pub(crate) struct Options {
+    /// The bundle's folder
+    pub(crate) bundle: PathBuf,
+    /// Tokens of a prompt; several with commas between them, 0 for none
+    #[arg(short = 'p', long = "n-prompt", value_name = "N", value_delimiter = ',', default_value = "512")]
+    prompts: Vec<usize>,
+    /// Steps of one token; several with commas between them, 0 for none
+    #[arg(short = 'n', long = "n-gen", value_name = "N", value_delimiter = ',', default_value = "128")]
+    steps: Vec<usize>,
+    /// Tokens in the cache before; several with commas between them
+    #[arg(short = 'd', long = "n-depth", value_name = "N", value_delimiter = ',', default_value = "0")]
+    depths: Vec<usize>,
+    /// How often every test is repeated
+    #[arg(short = 'r', long, value_name = "N", default_value_t = 5, value_parser = positive)]
+    pub(crate) repetitions: usize,
+    /// Threads of the CPU [default: one for each physical core]
+    #[arg(short, long, value_name = "N")]
+    pub(crate) threads: Option<usize>,
+    /// What to run on: auto, local-task, local-sync, cuda or vulkan, or the second one as cuda:1
+    #[arg(long, default_value = "auto")]
+    pub(crate) device: DeviceSpec,
+    /// The checkpoint's folder [default: the weights in the bundle]
+    #[arg(long, value_name = "FOLDER")]
+    pub(crate) weights: Option<PathBuf>,
+    /// Tokens of context, at most what the bundle was compiled for
+    #[arg(long, value_name = "N")]
+    pub(crate) ctx_size: Option<usize>,
+    /// The form of the results
+    #[arg(short, long, default_value = "md")]
+    pub(crate) output: Output,
+    /// List where the time of each test goes, by dispatch
+    #[arg(long)]
+    pub(crate) profile: bool,
+    /// Predict the text of this file instead, and give the perplexity
+    #[arg(long, value_name = "FILE", conflicts_with = "profile")]
+    pub(crate) perplexity: Option<PathBuf>,
+    /// A bundle whose predictions are compared with: gives mean and 99th percentile of the divergence, and agreement
+    #[arg(long, value_name = "BUNDLE", requires = "perplexity")]
+    pub(crate) reference: Option<PathBuf>,
+    /// Tokens of the text at most
+    #[arg(long, value_name = "N", requires = "perplexity")]
+    pub(crate) tokens: Option<usize>,
+    /// Tokens that are predicted from each other [default: 512 or the context, whichever is less]
+    #[arg(long, value_name = "N", requires = "perplexity")]
+    window: Option<usize>,
+}
+
+/// The form of the results.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Output {
+    /// A Markdown table
+    Md,
+    /// Comma-separated values
+    Csv,
+    /// JSON
+    Json,
+}
+
+impl Options {
+    /// What is to be measured: depth by depth, prompts before steps.
+    pub(crate) fn cases(&self) -> Result<Vec<Case>> {
+        let works = || {
+            let prompts = self.prompts.iter().filter(|&&n| n > 0).map(|&n| Work::Prompt(n));
+            prompts.chain(self.steps.iter().filter(|&&n| n > 0).map(|&n| Work::Steps(n)))
+        };
+        let at = |&depth: &usize| works().map(move |work| Case { work, depth });
+        let cases: Vec<_> = self.depths.iter().flat_map(at).collect();
+        if cases.is_empty() {
+            bail!("nothing to measure\nhint: give -p or -n a number above 0");
+        }
+        Ok(cases)
+    }
+
+    /// Tokens of a window.
+    pub(crate) fn window(&self, context: usize) -> usize {
+        self.window.unwrap_or(WINDOW.min(context))
+    }
+}
+
+fn positive(text: &str) -> Result<usize, String> {
+    let found = text.parse().ok().filter(|&number: &usize| number > 0);
+    found.ok_or_else(|| format!("found {text:?}, expected a whole number above 0"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn cases(arguments: &[&str]) -> Vec<String> {
+        let options = Options::parse_from([&["mlxcel-bench", "b"], arguments].concat());
+        options.cases().unwrap().iter().map(ToString::to_string).collect()
+    }
+
+    #[test]
+    fn cases_are_llama_benchs() {
+        assert_eq!(cases(&[]), ["pp512", "tg128"]);
+        assert_eq!(
+            cases(&["-p", "16,32", "-n", "0", "-d", "0,100"]),
+            ["pp16", "pp32", "pp16 @ d100", "pp32 @ d100"]
+        );
+        let nothing = Options::parse_from(["mlxcel-bench", "b", "-p", "0", "-n", "0"]);
+        assert!(nothing.cases().unwrap_err().to_string().starts_with("nothing to measure"));
+    }
+}

@@ -1,0 +1,357 @@
+//! Results as Markdown, CSV and JSON.
+
+use std::fmt::Write as _;
+
+use mlxcel_artifacts::Bundle;
+use mlxcel_runtime::{Capabilities, Case, Comparison, Profile, Quality, Sample, Statistics, Work};
+use serde_json::{Value, json};
+
+use crate::options::Output;
+
+/// What every row says of the bundle.
+#[derive(Debug)]
+pub(crate) struct About {
+    model: String,
+    target: String,
+    threads: usize,
+    /// Parameters of the checkpoint.
+    parameters: u64,
+    /// Bytes of what the target reads.
+    bytes: u64,
+    step_bytes: u64,
+    position_bytes: u64,
+}
+
+/// A test with its results.
+#[derive(Debug)]
+pub(crate) struct Row {
+    pub(crate) case: Case,
+    pub(crate) samples: Vec<Sample>,
+}
+
+impl About {
+    pub(crate) fn new(bundle: &Bundle, capabilities: &Capabilities) -> Self {
+        let manifest = bundle.manifest();
+        let plan = &manifest.plan;
+        let target = &manifest.targets[&capabilities.target];
+        let elements = |shape: &[usize]| shape.iter().product::<usize>() as u64;
+        let bytes = |parameters: &mut dyn Iterator<Item = &mlxcel_artifacts::signature::Parameter>| {
+            parameters.filter_map(|parameter| parameter.bytes()).sum::<usize>() as u64
+        };
+        let kind = if plan.quant == "none" { &plan.precision } else { &plan.quant };
+        Self {
+            model: format!("{} {kind}", manifest.model),
+            target: capabilities.target.clone(),
+            threads: capabilities.threads,
+            parameters: manifest.parameters.iter().map(|parameter| elements(&parameter.shape)).sum(),
+            bytes: match &target.packing {
+                Some(packing) => bytes(&mut packing.steps.iter().flat_map(|step| &step.results)),
+                None => bytes(&mut manifest.parameters.iter()),
+            },
+            step_bytes: target.step_bytes,
+            position_bytes: plan.position_bytes,
+        }
+    }
+
+    /// Bytes that the case's steps read for each token: weights, and the cache up to the middle of the steps.
+    #[expect(clippy::cast_precision_loss, reason = "bytes of a memory")]
+    fn bytes_a_token(&self, case: &Case) -> f64 {
+        let positions = case.depth as f64 + case.tokens() as f64 / 2.0;
+        self.step_bytes as f64 + positions * self.position_bytes as f64
+    }
+}
+
+impl Row {
+    fn speed(&self) -> Statistics {
+        let speeds: Vec<_> = self.samples.iter().map(|sample| sample.tok_s).collect();
+        Statistics::of(&speeds)
+    }
+
+    /// The share of the bandwidth, of steps.
+    fn share(&self, about: &About) -> Option<Statistics> {
+        if matches!(self.case.work, Work::Prompt(_)) {
+            return None;
+        }
+        let bytes = about.bytes_a_token(&self.case);
+        let share = |sample: &Sample| Some(sample.tok_s * bytes / sample.read_bytes_s?);
+        let shares: Option<Vec<_>> = self.samples.iter().map(share).collect();
+        shares.map(|shares| Statistics::of(&shares))
+    }
+}
+
+/// The table of `rows`.
+pub(crate) fn rows(about: &About, rows: &[Row], output: Output) -> String {
+    let json = || rows.iter().map(|row| row_json(about, row));
+    match output {
+        Output::Json => return pretty(&Value::Array(json().collect())),
+        Output::Csv => {
+            // Lists have no place in a cell.
+            let scalar = |(name, value): (String, Value)| (!value.is_array()).then(|| (name, text(value)));
+            let fields = |row: Value| match row {
+                Value::Object(fields) => fields.into_iter().filter_map(scalar).unzip(),
+                _ => (Vec::<String>::new(), Vec::new()),
+            };
+            let (header, cells): (Vec<_>, Vec<_>) = json().map(fields).unzip();
+            let header: Vec<_> = header.first().into_iter().flatten().map(String::as_str).collect();
+            return table(&header, &cells, output);
+        }
+        Output::Md => {}
+    }
+    let header = ["model", "size", "params", "target", "threads", "test", "t/s", "bandwidth"];
+    #[expect(clippy::cast_precision_loss, reason = "shown with two digits")]
+    let cells = |row: &Row| {
+        let Statistics { mean, deviation } = row.speed();
+        let share = row.share(about);
+        [
+            about.model.clone(),
+            size(about.bytes),
+            format!("{:.2} B", about.parameters as f64 / 1e9),
+            about.target.clone(),
+            about.threads.to_string(),
+            row.case.to_string(),
+            format!("{mean:.2} ± {deviation:.2}"),
+            share.map_or("-".into(), |share| format!("{:.0} %", share.mean * 100.0)),
+        ]
+    };
+    table(&header, &rows.iter().map(|row| cells(row).to_vec()).collect::<Vec<_>>(), output)
+}
+
+fn row_json(about: &About, row: &Row) -> Value {
+    let Statistics { mean, deviation } = row.speed();
+    let reads: Option<Vec<_>> = row.samples.iter().map(|sample| sample.read_bytes_s).collect();
+    json!({
+        "model": about.model,
+        "size_bytes": about.bytes,
+        "parameters": about.parameters,
+        "target": about.target,
+        "threads": about.threads,
+        "test": row.case.to_string(),
+        "depth": row.case.depth,
+        "tokens": row.case.tokens(),
+        "mean_tok_s": mean,
+        "deviation_tok_s": deviation,
+        "samples_tok_s": row.samples.iter().map(|sample| sample.tok_s).collect::<Vec<_>>(),
+        "bytes_a_token": about.bytes_a_token(&row.case),
+        "bandwidth_share": row.share(about).map(|share| share.mean),
+        "read_bytes_s": reads,
+    })
+}
+
+/// A table for each profile.
+pub(crate) fn profiles(profiles: &[(Case, Profile)], output: Output) -> String {
+    if output == Output::Json {
+        let json = |(case, Profile { total, dispatches }): &(Case, Profile)| {
+            let dispatches = dispatches.iter().map(|dispatch| {
+                json!({
+                    "name": dispatch.name,
+                    "calls": dispatch.calls,
+                    "time_ms": dispatch.time.as_secs_f64() * 1e3,
+                })
+            });
+            json!({
+                "test": case.to_string(),
+                "total_ms": total.as_secs_f64() * 1e3,
+                "dispatches": dispatches.collect::<Vec<_>>(),
+            })
+        };
+        return pretty(&Value::Array(profiles.iter().map(json).collect()));
+    }
+    let header = ["test", "dispatch", "calls", "ms", "share"];
+    let mut cells = Vec::new();
+    for (case, Profile { total, dispatches }) in profiles {
+        let mut row = |name: &str, calls: String, time: f64| {
+            let share = 100.0 * time / total.as_secs_f64();
+            cells.push(vec![
+                case.to_string(),
+                name.to_owned(),
+                calls,
+                format!("{:.3}", time * 1e3),
+                format!("{share:.1} %"),
+            ]);
+        };
+        let mut rest = total.as_secs_f64();
+        for dispatch in dispatches {
+            row(&dispatch.name, dispatch.calls.to_string(), dispatch.time.as_secs_f64());
+            rest -= dispatch.time.as_secs_f64();
+        }
+        row("between dispatches", "-".into(), rest.max(0.0));
+    }
+    table(&header, &cells, output)
+}
+
+/// What was found on a text.
+pub(crate) fn quality(found: &Quality, output: Output) -> String {
+    let Quality { tokens, perplexity, comparison } = found;
+    let mut rows = vec![
+        ("tokens", json!(tokens), tokens.to_string()),
+        ("perplexity", json!(perplexity), format!("{perplexity:.4}")),
+    ];
+    if let Some(Comparison { reference_perplexity, mean_kl, p99_kl, top_1_agreement }) = comparison {
+        rows.extend([
+            ("reference_perplexity", json!(reference_perplexity), format!("{reference_perplexity:.4}")),
+            ("mean_kl", json!(mean_kl), format!("{mean_kl:.6}")),
+            ("p99_kl", json!(p99_kl), format!("{p99_kl:.6}")),
+            ("top_1_agreement", json!(top_1_agreement), format!("{:.2} %", top_1_agreement * 100.0)),
+        ]);
+    }
+    if output == Output::Json {
+        let fields = rows.into_iter().map(|(name, value, _)| (name.to_owned(), value));
+        return pretty(&Value::Object(fields.collect()));
+    }
+    let header: Vec<_> = rows.iter().map(|(name, ..)| *name).collect();
+    let cells = rows.iter().map(|(_, _, text)| text.clone()).collect();
+    table(&header, &[cells], output)
+}
+
+fn table(header: &[&str], rows: &[Vec<String>], output: Output) -> String {
+    let mut out = String::new();
+    if output == Output::Csv {
+        _ = writeln!(out, "{}", header.join(","));
+        for row in rows {
+            _ = writeln!(out, "{}", row.iter().map(|cell| quoted(cell)).collect::<Vec<_>>().join(","));
+        }
+        return out;
+    }
+    let width = |column: usize| {
+        let cells = rows.iter().map(|row| row[column].chars().count());
+        cells.chain([header[column].chars().count()]).max().unwrap_or_default()
+    };
+    let widths: Vec<_> = (0..header.len()).map(width).collect();
+    // Numbers end in one column.
+    let right = |column: usize| {
+        rows.iter().all(|row| row[column].starts_with(|c: char| c.is_ascii_digit() || c == '-'))
+    };
+    let mut line = |cells: &[&str]| {
+        let padded = cells.iter().zip(&widths).enumerate().map(|(column, (cell, &width))| {
+            if right(column) { format!("{cell:>width$}") } else { format!("{cell:<width$}") }
+        });
+        _ = writeln!(out, "| {} |", padded.collect::<Vec<_>>().join(" | "));
+    };
+    line(header);
+    let rules: Vec<_> = (0..header.len())
+        .map(|column| {
+            let dashes = "-".repeat(widths[column].saturating_sub(1).max(1));
+            if right(column) { dashes + ":" } else { format!("-{dashes}") }
+        })
+        .collect();
+    line(&rules.iter().map(String::as_str).collect::<Vec<_>>());
+    for row in rows {
+        line(&row.iter().map(String::as_str).collect::<Vec<_>>());
+    }
+    out
+}
+
+/// A value as a cell.
+fn text(value: Value) -> String {
+    match value {
+        Value::String(text) => text,
+        Value::Null => String::new(),
+        other => other.to_string(),
+    }
+}
+
+/// A cell of CSV (RFC 4180).
+fn quoted(cell: &str) -> String {
+    if cell.contains([',', '"', '\n']) {
+        format!("\"{}\"", cell.replace('"', "\"\""))
+    } else {
+        cell.to_owned()
+    }
+}
+
+#[expect(clippy::cast_precision_loss, reason = "shown with two digits")]
+fn size(bytes: u64) -> String {
+    let (mib, gib) = (bytes as f64 / f64::from(1 << 20), bytes as f64 / f64::from(1 << 30));
+    if gib >= 1.0 { format!("{gib:.2} GiB") } else { format!("{mib:.2} MiB") }
+}
+
+fn pretty(value: &Value) -> String {
+    format!("{value:#}\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use mlxcel_runtime::Dispatch;
+
+    use super::*;
+
+    fn about() -> About {
+        About {
+            model: "tiny, 1 \"b\" q8".into(),
+            target: "cpu".into(),
+            threads: 2,
+            parameters: 1_235_814_400,
+            bytes: 3 << 29,
+            step_bytes: 1_000,
+            position_bytes: 10,
+        }
+    }
+
+    fn tests() -> Vec<Row> {
+        let samples =
+            |speeds: [f64; 2]| speeds.map(|tok_s| Sample { tok_s, read_bytes_s: Some(21_280.0) }).to_vec();
+        vec![
+            Row { case: Case { work: Work::Prompt(512), depth: 0 }, samples: samples([100.0, 104.0]) },
+            Row { case: Case { work: Work::Steps(128), depth: 0 }, samples: samples([9.0, 11.0]) },
+        ]
+    }
+
+    #[test]
+    fn a_table_for_people() {
+        insta::assert_snapshot!(rows(&about(), &tests(), Output::Md), @r#"
+        | model          |     size | params | target | threads | test  |           t/s | bandwidth |
+        | -------------- | -------: | -----: | ------ | ------: | ----- | ------------: | --------: |
+        | tiny, 1 "b" q8 | 1.50 GiB | 1.24 B | cpu    |       2 | pp512 | 102.00 ± 2.83 |         - |
+        | tiny, 1 "b" q8 | 1.50 GiB | 1.24 B | cpu    |       2 | tg128 |  10.00 ± 1.41 |      77 % |
+        "#);
+    }
+
+    #[test]
+    fn tables_for_programs() {
+        insta::assert_snapshot!(rows(&about(), &tests(), Output::Csv), @r#"
+        model,size_bytes,parameters,target,threads,test,depth,tokens,mean_tok_s,deviation_tok_s,bytes_a_token,bandwidth_share
+        "tiny, 1 ""b"" q8",1610612736,1235814400,cpu,2,pp512,0,512,102.0,2.8284271247461903,3560.0,
+        "tiny, 1 ""b"" q8",1610612736,1235814400,cpu,2,tg128,0,128,10.0,1.4142135623730951,1640.0,0.7706766917293233
+        "#);
+        let json: Value = serde_json::from_str(&rows(&about(), &tests(), Output::Json)).unwrap();
+        assert_eq!(json[1]["test"], "tg128");
+        assert_eq!(json[1]["mean_tok_s"], 10.0);
+        // 1,000 bytes of weights and 64 positions of 10, ten times a second, of 21,280.
+        assert!((json[1]["bandwidth_share"].as_f64().unwrap() - 1640.0 * 10.0 / 21_280.0).abs() < 1e-9);
+        assert_eq!(json[0]["bandwidth_share"], Value::Null);
+    }
+
+    #[test]
+    fn a_profile_adds_up() {
+        let dispatch =
+            |name: &str, calls, ms| Dispatch { name: name.into(), calls, time: Duration::from_millis(ms) };
+        let profile = Profile {
+            total: Duration::from_millis(10),
+            dispatches: vec![dispatch("matmul", 16, 7), dispatch("norm", 33, 1)],
+        };
+        let case = Case { work: Work::Steps(1), depth: 0 };
+        insta::assert_snapshot!(profiles(&[(case, profile)], Output::Md), @r#"
+        | test | dispatch           | calls |    ms |  share |
+        | ---- | ------------------ | ----: | ----: | -----: |
+        | tg1  | matmul             |    16 | 7.000 | 70.0 % |
+        | tg1  | norm               |    33 | 1.000 | 10.0 % |
+        | tg1  | between dispatches |     - | 2.000 | 20.0 % |
+        "#);
+    }
+
+    #[test]
+    fn quality_beside_a_reference() {
+        let comparison =
+            Comparison { reference_perplexity: 5.0, mean_kl: 0.0005, p99_kl: 0.004, top_1_agreement: 0.985 };
+        let found = Quality { tokens: 1000, perplexity: 5.01, comparison: Some(comparison) };
+        insta::assert_snapshot!(quality(&found, Output::Md), @r#"
+        | tokens | perplexity | reference_perplexity |  mean_kl |   p99_kl | top_1_agreement |
+        | -----: | ---------: | -------------------: | -------: | -------: | --------------: |
+        |   1000 |     5.0100 |               5.0000 | 0.000500 | 0.004000 |         98.50 % |
+        "#);
+        let alone = Quality { comparison: None, ..found };
+        assert_eq!(quality(&alone, Output::Csv), "tokens,perplexity\n1000,5.0100\n");
+    }
+}

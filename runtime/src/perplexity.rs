@@ -1,0 +1,187 @@
+//! How well a model predicts a text, and how far it is from another one.
+
+use crate::{Cancel, Error, Session};
+
+/// What was found on a text.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Quality {
+    /// Tokens that were predicted: all but the first of every window.
+    pub tokens: usize,
+    /// `exp` of the mean negative log-likelihood.
+    pub perplexity: f64,
+    /// Beside the reference, where there was one.
+    pub comparison: Option<Comparison>,
+}
+
+/// How far a model's predictions are from a reference's on the same tokens.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Comparison {
+    /// The reference's own perplexity.
+    pub reference_perplexity: f64,
+    /// Mean of the Kullback-Leibler divergences from the reference's distribution to the model's, in nats.
+    pub mean_kl: f64,
+    /// Their 99th percentile.
+    pub p99_kl: f64,
+    /// The share of tokens at which both find the same one most likely.
+    pub top_1_agreement: f64,
+}
+
+/// Predicts every token of `text` from those before it in its window of `window` tokens, as `session` does and as
+/// `reference` does. `progress` gets the tokens done and all there are.
+///
+/// # Errors
+/// When the text has less than two tokens, the window does not fit a session, their vocabularies differ, a session fails,
+/// or `cancel` ends it.
+pub fn quality(
+    session: &mut dyn Session,
+    mut reference: Option<&mut (dyn Session + '_)>,
+    text: &[u32],
+    window: usize,
+    progress: &mut dyn FnMut(usize, usize),
+    cancel: &Cancel,
+) -> Result<Quality, Error> {
+    let mut contexts = vec![session.capabilities().context];
+    if let Some(reference) = &reference {
+        contexts.push(reference.capabilities().context);
+        let (found, expected) = (session.capabilities().vocab, reference.capabilities().vocab);
+        if found != expected {
+            return Err(Error::OtherVocabulary { found, expected });
+        }
+    }
+    let context = contexts.into_iter().min().unwrap_or_default();
+    if !(2..=context).contains(&window) {
+        return Err(Error::Window { window, context });
+    }
+    if text.len() < 2 {
+        return Err(Error::ShortText { tokens: text.len() });
+    }
+    let (mut loss, mut reference_loss, mut divergences, mut agreed) = (0.0, 0.0, Vec::new(), 0usize);
+    let mut predicted = 0;
+    let mut done = 0;
+    for tokens in text.chunks(window) {
+        session.rewind(0)?;
+        session.prefill(&tokens[..1])?;
+        if let Some(reference) = &mut reference {
+            reference.rewind(0)?;
+            reference.prefill(&tokens[..1])?;
+        }
+        for &token in &tokens[1..] {
+            if cancel.is_cancelled() {
+                return Err(Error::Cancelled);
+            }
+            let found = log_softmax(&session.logits()?);
+            loss -= found[token as usize];
+            predicted += 1;
+            session.decode_step(token)?;
+            if let Some(reference) = &mut reference {
+                let expected = log_softmax(&reference.logits()?);
+                reference_loss -= expected[token as usize];
+                divergences.push(divergence(&expected, &found));
+                agreed += usize::from(most_likely(&expected) == most_likely(&found));
+                reference.decode_step(token)?;
+            }
+        }
+        done += tokens.len();
+        progress(done, text.len());
+    }
+    #[expect(clippy::cast_precision_loss, reason = "a number of tokens")]
+    let count = predicted.max(1) as f64;
+    divergences.sort_by(f64::total_cmp);
+    #[expect(clippy::cast_precision_loss, reason = "a number of tokens")]
+    let comparison = reference.map(|_| Comparison {
+        reference_perplexity: (reference_loss / count).exp(),
+        mean_kl: divergences.iter().sum::<f64>() / count,
+        // The nearest rank.
+        p99_kl: divergences[(divergences.len() * 99).div_ceil(100).saturating_sub(1)],
+        top_1_agreement: agreed as f64 / count,
+    });
+    Ok(Quality { tokens: predicted, perplexity: (loss / count).exp(), comparison })
+}
+
+/// In `f64`.
+fn log_softmax(logits: &[f32]) -> Vec<f64> {
+    let max = logits.iter().copied().fold(f32::NEG_INFINITY, f32::max);
+    let shifted: Vec<f64> = logits.iter().map(|&logit| f64::from(logit) - f64::from(max)).collect();
+    let sum = shifted.iter().map(|x| x.exp()).sum::<f64>().ln();
+    shifted.into_iter().map(|x| x - sum).collect()
+}
+
+/// From `expected` to `found`, both logarithms of probabilities.
+fn divergence(expected: &[f64], found: &[f64]) -> f64 {
+    // What is impossible adds nothing, whatever the other thinks of it.
+    let terms = expected.iter().zip(found).filter(|(e, _)| **e > f64::NEG_INFINITY);
+    terms.map(|(expected, found)| expected.exp() * (expected - found)).sum()
+}
+
+/// The lowest id on a tie.
+fn most_likely(logits: &[f64]) -> usize {
+    (0..logits.len()).reduce(|best, id| if logits[id] > logits[best] { id } else { best }).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ScriptedSession;
+
+    /// Always the logarithms of 1/2, 1/4, 1/8 and 1/8.
+    fn halves() -> ScriptedSession {
+        ScriptedSession::new(8, 4, |_| [0.5f32, 0.25, 0.125, 0.125].map(f32::ln).to_vec())
+    }
+
+    fn even() -> ScriptedSession {
+        ScriptedSession::new(8, 4, |_| vec![3.0; 4])
+    }
+
+    fn of(session: &mut dyn Session, reference: Option<&mut (dyn Session + '_)>, text: &[u32]) -> Quality {
+        quality(session, reference, text, 4, &mut |_, _| (), &Cancel::new()).unwrap()
+    }
+
+    fn near(found: f64, expected: f64) {
+        assert!((found - expected).abs() < 1e-6, "found {found}, expected {expected}");
+    }
+
+    #[test]
+    fn perplexity_is_the_geometric_mean_of_what_was_predicted() {
+        let found = of(&mut even(), None, &[0, 1, 2, 3, 0, 1]);
+        // Two windows, whose first tokens are given.
+        assert_eq!((found.tokens, found.comparison), (4, None));
+        near(found.perplexity, 4.0);
+        near(of(&mut halves(), None, &[3, 0, 1, 2]).perplexity, 4.0);
+        near(of(&mut halves(), None, &[3, 0, 0]).perplexity, 2.0);
+    }
+
+    #[test]
+    fn a_model_agrees_with_itself() {
+        let found = of(&mut halves(), Some(&mut halves()), &[0, 1, 2]);
+        let Comparison { reference_perplexity, mean_kl, p99_kl, top_1_agreement } = found.comparison.unwrap();
+        near(reference_perplexity, found.perplexity);
+        assert_eq!((mean_kl, p99_kl, top_1_agreement), (0.0, 0.0, 1.0));
+    }
+
+    #[test]
+    fn divergence_is_from_the_reference() {
+        // sum p ln(p / q) with p = 1/2, 1/4, 1/8, 1/8 and q = 1/4: 1.25 ln 2 off the entropy of q.
+        let found = of(&mut even(), Some(&mut halves()), &[1, 1, 1]).comparison.unwrap();
+        near(found.mean_kl, 0.25 * 2f64.ln());
+        near(found.p99_kl, 0.25 * 2f64.ln());
+        near(found.top_1_agreement, 1.0);
+        let mut last = ScriptedSession::new(8, 4, |_| vec![0.0, 0.0, 0.0, 1.0]);
+        near(of(&mut last, Some(&mut halves()), &[1, 1, 1]).comparison.unwrap().top_1_agreement, 0.0);
+    }
+
+    #[test]
+    fn what_cannot_be_measured_is_refused() {
+        let refused = |text: &[u32], window, reference: &mut ScriptedSession| {
+            let found = quality(&mut even(), Some(reference), text, window, &mut |_, _| (), &Cancel::new());
+            found.unwrap_err().to_string()
+        };
+        assert_eq!(refused(&[1], 4, &mut even()), "the text has 1 token, expected at least 2");
+        assert_eq!(refused(&[1, 2], 1, &mut even()), "windows of 1 token, expected 2 to 8");
+        assert_eq!(refused(&[1, 2], 9, &mut even()), "windows of 9 tokens, expected 2 to 8");
+        let mut other = ScriptedSession::new(8, 5, |_| vec![0.0; 5]);
+        assert_eq!(
+            refused(&[1, 2], 4, &mut other),
+            "the bundle has a vocabulary of 4 tokens, its reference one of 5"
+        );
+    }
+}
