@@ -1,0 +1,252 @@
+use super::*;
+use crate::{Blob, manifest::tests::manifest};
+
+/// What `validate` says of the small manifest after `change`.
+fn refused<R>(change: impl FnOnce(&mut Manifest) -> R) -> String {
+    let mut manifest = manifest();
+    change(&mut manifest);
+    let message = manifest.validate().unwrap_err().to_string();
+    message.strip_prefix("invalid manifest: ").unwrap().to_string()
+}
+
+#[test]
+fn scalars() {
+    assert_eq!(manifest().validate().map_err(|e| e.to_string()), Ok(()));
+    assert_eq!(refused(|m| m.format = 0), "format is 0, expected 1");
+    assert_eq!(
+        refused(|m| m.model = "a\u{1b}[2J".into()),
+        "model is `a\\u{1b}[2J`, expected 1 to 255 bytes without control characters"
+    );
+    assert_eq!(
+        refused(|m| m.plan.precision = "int3".into()),
+        "plan.precision is `int3`, expected f32, bf16 or f16"
+    );
+    assert_eq!(refused(|m| m.plan.quant = "q5".into()), "plan.quant is `q5`, expected none, q8 or q4");
+    assert_eq!(refused(|m| m.plan.kv = "q8".into()), "plan.kv is `q8`, expected f32, bf16 or f16");
+    assert_eq!(
+        refused(|m| m.plan.position_bytes = u64::MAX),
+        "plan.position_bytes is 18446744073709551615: more than any memory has"
+    );
+    assert_eq!(refused(|m| m.plan.batch = 0), "plan.batch is 0, expected 1 to 2147483647");
+    assert_eq!(
+        refused(|m| m.plan.context = 1 << 40),
+        "plan.context is 1099511627776, expected 1 to 2147483647"
+    );
+}
+
+#[test]
+fn names_that_are_paths() {
+    for name in ["../config.json", "/etc/passwd", "a/b", "..", ".", "a\\b", "c:x"] {
+        let blob = manifest().files["config.json"];
+        let expected = format!("name of a file is `{name}`, expected a plain file name");
+        assert_eq!(refused(|m| m.files.insert(name.into(), blob)), expected);
+        assert_eq!(refused(|m| m.weights.insert(name.into(), blob)), expected);
+        let target = manifest().targets["cpu"].clone();
+        assert_eq!(
+            refused(|m| m.targets.insert(name.into(), target)),
+            format!("name of a target is `{name}`, expected a plain file name")
+        );
+    }
+    assert_eq!(
+        refused(|m| m.files.insert(String::new(), m.files["config.json"])),
+        "name of a file is ``, expected 1 to 255 bytes without control characters"
+    );
+    assert_eq!(
+        refused(|m| m.weights.insert("config.json".into(), m.files["config.json"])),
+        "file `config.json` is listed in files and in weights"
+    );
+}
+
+#[test]
+fn targets() {
+    let cpu = |m: &mut Manifest, change: fn(&mut TargetArtifact)| {
+        change(m.targets.get_mut("cpu").unwrap());
+    };
+    assert_eq!(refused(|m| m.targets.clear()), "no target, expected at least one");
+    assert_eq!(
+        refused(|m| cpu(m, |t| t.driver = Driver::Cuda)),
+        "target cpu has the driver cuda, expected no arch and no cpu_features"
+    );
+    assert_eq!(
+        refused(|m| cpu(m, |t| t.arch.clear())),
+        "arch of target cpu is ``, expected 1 to 255 bytes without control characters"
+    );
+    assert_eq!(
+        refused(|m| cpu(m, |t| t.cpu_features.push("avx2".into()))),
+        "cpu feature `avx2` of target cpu is listed twice"
+    );
+    assert_eq!(
+        refused(|m| cpu(m, |t| t.flags.push("--x\n".into()))),
+        "flag `--x\\n` of target cpu has a control character"
+    );
+    assert_eq!(
+        refused(|m| cpu(m, |t| t.step_bytes = u64::MAX)),
+        "step_bytes of target cpu is 18446744073709551615: more than any memory has"
+    );
+    assert_eq!(refused(|m| cpu(m, |t| t.vmfb.size = 0)), "vmfb of target cpu has 0 bytes, expected more");
+}
+
+#[test]
+fn blobs() {
+    let other = Blob { size: 9, ..manifest().targets["cpu"].vmfb };
+    assert_eq!(
+        refused(|m| m.files.insert("tokenizer.json".into(), other)),
+        "file tokenizer.json has 9 bytes, expected 4: vmfb of target cpu is the same blob"
+    );
+    let huge = Blob { digest: Digest::of(b"huge"), size: u64::MAX };
+    assert_eq!(
+        refused(|m| m.weights.insert("model.safetensors".into(), huge)),
+        "weights file model.safetensors has 18446744073709551615 bytes: more than any disk holds"
+    );
+}
+
+fn entries(manifest: &mut Manifest) -> &mut Vec<Entry> {
+    &mut manifest.targets.get_mut("cpu").unwrap().entries
+}
+
+#[test]
+fn entry_points() {
+    let (prefill, decode) = (0, 1);
+    assert_eq!(
+        refused(|m| entries(m)[prefill].name = "main".into()),
+        "target cpu: entry is named `main`, expected `prefill_16` by its role"
+    );
+    assert_eq!(
+        refused(|m| {
+            let first = entries(m)[0].clone();
+            entries(m).push(first);
+        }),
+        "target cpu: entry prefill_16 is listed twice"
+    );
+    assert_eq!(
+        refused(|m| entries(m)[prefill].arguments[0].shape = vec![1, 17]),
+        "target cpu: tokens of entry prefill_16 is i32[1,17], expected i32[1,16]"
+    );
+    assert_eq!(
+        refused(|m| entries(m)[decode].arguments[1].dtype = Dtype::I64),
+        "target cpu: positions of entry decode_64 is i64[1], expected i32[1]"
+    );
+    assert_eq!(
+        refused(|m| entries(m)[decode].results[1].shape = vec![1, usize::MAX]),
+        "target cpu: logits of entry decode_64 is f32[1,18446744073709551615], expected f32[1,100]"
+    );
+    assert_eq!(
+        refused(|m| entries(m)[decode].arguments.extend_from_within(..1)),
+        "target cpu: entry decode_64 takes tokens twice"
+    );
+    assert_eq!(
+        refused(|m| entries(m)[decode].arguments.remove(1)),
+        "target cpu: entry decode_64 takes no positions"
+    );
+    assert_eq!(
+        refused(|m| entries(m)[decode].results.remove(0)),
+        "target cpu: entry decode_64 gives no next_token"
+    );
+    assert_eq!(
+        refused(|m| drop(entries(m).remove(prefill))),
+        "target cpu: no prefill entry, expected at least one"
+    );
+    assert_eq!(
+        refused(|m| drop(entries(m).remove(decode))),
+        "target cpu: no decode entry, expected at least one"
+    );
+    assert_eq!(
+        refused(|m| m.plan.context = 65),
+        "target cpu: the largest decode entry covers 64 positions, expected the context, 65"
+    );
+    assert_eq!(
+        refused(|m| entries(m).push(Entry::new(Role::Prefill { tokens: 0 }, 1, 100))),
+        "target cpu: entry prefill_0 is for 0 positions, expected 1 to 2147483647"
+    );
+}
+
+#[test]
+fn an_entry_whose_size_overflows() {
+    let max = i32::MAX as usize;
+    let change = |m: &mut Manifest| {
+        (m.plan.batch, m.plan.vocab) = (max, max);
+        *entries(m) = vec![Entry::new(Role::Decode { cache: 64 }, max, max)];
+    };
+    assert_eq!(
+        refused(change),
+        "target cpu: logits of entry decode_64 is f32[2147483647,2147483647]: its size overflows"
+    );
+}
+
+#[test]
+fn packing() {
+    let norm = manifest().parameters[0].clone();
+    let step = |entry: Option<&str>, sources: &[&str], results: Vec<Parameter>| PackStep {
+        entry: entry.map(Into::into),
+        sources: sources.iter().map(ToString::to_string).collect(),
+        results,
+    };
+    let with = |steps: Vec<PackStep>| {
+        refused(|m| {
+            let vmfb = m.targets["cpu"].vmfb;
+            let packing = Packing { build_key: Digest::of(b"packing"), vmfb, weights: None, steps };
+            m.targets.get_mut("cpu").unwrap().packing = Some(packing);
+        })
+    };
+    let name = norm.name.as_str();
+    let made = Parameter { name: "made".into(), ..norm.clone() };
+    assert_eq!(
+        with(vec![step(Some("panels_0"), &["w\u{1b}"], vec![made.clone()])]),
+        "packing of target cpu reads `w\\u{1b}`, expected one of the parameters"
+    );
+    assert_eq!(
+        with(vec![step(Some("panels_0"), &[name], vec![])]),
+        "packing of target cpu has a step without results"
+    );
+    assert_eq!(
+        with(vec![step(None, &[name], vec![made.clone(), norm.clone()])]),
+        "packing of target cpu has a step that makes two tensors without a function, expected one"
+    );
+    let wider = Parameter { shape: vec![9], ..made.clone() };
+    assert_eq!(
+        with(vec![step(None, &[name], vec![wider])]),
+        "packing of target cpu keeps `model.norm.weight` in another type than it has"
+    );
+    assert_eq!(
+        with(vec![step(None, &[name], vec![made.clone()]), step(Some("x"), &[name], vec![made.clone()])]),
+        "parameter `made` is listed twice"
+    );
+    let entry = with(vec![step(Some("a\nb"), &[name], vec![made])]);
+    assert!(entry.starts_with("packing entry of target cpu is `a\\nb`"), "{entry}");
+    assert_eq!(
+        refused(|m| {
+            let vmfb = Blob { digest: Digest::of(b"none"), size: 0 };
+            let packing = Packing { build_key: Digest::of(b"packing"), vmfb, weights: None, steps: vec![] };
+            m.targets.get_mut("cpu").unwrap().packing = Some(packing);
+        }),
+        "packing vmfb of target cpu has 0 bytes, expected more"
+    );
+}
+
+#[test]
+fn parameters() {
+    let with = |name: &str, dtype, shape: &[usize]| {
+        let parameter = Parameter { name: name.into(), dtype, shape: shape.to_vec(), source: None };
+        refused(|m| m.parameters.push(parameter))
+    };
+    assert_eq!(with("model.norm.weight", Dtype::BF16, &[8]), "parameter `model.norm.weight` is listed twice");
+    assert_eq!(with("w", Dtype::F32, &[4, 0]), "parameter `w` is f32[4,0]: it has no elements");
+    assert_eq!(
+        with("w", Dtype::F32, &[1 << 40, 1 << 40]),
+        "parameter `w` is f32[1099511627776,1099511627776]: its size overflows or is not whole bytes"
+    );
+    assert_eq!(
+        with("w", Dtype::F4, &[3]),
+        "parameter `w` is f4[3]: its size overflows or is not whole bytes"
+    );
+    assert_eq!(
+        with("a\nb", Dtype::F32, &[1]),
+        "parameter name is `a\\nb`, expected 1 to 255 bytes without control characters"
+    );
+    let source = Some(Digest::of(b"w"));
+    let sourced = Parameter { name: "w".into(), dtype: Dtype::F32, shape: vec![1], source };
+    assert_eq!(
+        refused(|m| m.parameters.push(sourced)),
+        "1 of 2 parameters have a source, expected all or none"
+    );
+}

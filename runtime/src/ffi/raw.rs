@@ -1,0 +1,139 @@
+//! `native/shim.h`.
+
+use std::ffi::c_void;
+
+use safetensors::Dtype;
+
+#[repr(C)]
+pub(super) struct Device(c_void);
+#[repr(C)]
+pub(super) struct Module(c_void);
+#[repr(C)]
+pub(super) struct Call(c_void);
+#[repr(C)]
+pub(super) struct Tensor(c_void);
+
+#[repr(C)]
+pub(super) struct Profile(c_void);
+
+#[repr(C)]
+pub(super) struct Count {
+    pub(super) calls: i64,
+    pub(super) span_ns: i64,
+}
+
+#[repr(C)]
+pub(super) struct String {
+    data: *const u8,
+    length: usize,
+}
+
+#[repr(C)]
+pub(super) struct Error {
+    pub(super) status: String,
+    pub(super) message: String,
+}
+
+#[repr(C)]
+pub(super) struct Parameter {
+    pub(super) name: String,
+    pub(super) data: *const u8,
+    pub(super) length: usize,
+}
+
+#[repr(C)]
+pub(super) struct Type {
+    pub(super) dtype: u32,
+    pub(super) rank: usize,
+    pub(super) dims: *const usize,
+}
+
+impl String {
+    pub(super) fn new(text: &str) -> Self {
+        Self { data: text.as_ptr(), length: text.len() }
+    }
+
+    /// # Safety
+    /// The bytes must be alive.
+    pub(super) unsafe fn to_string(&self) -> std::string::String {
+        if self.length == 0 {
+            return std::string::String::new();
+        }
+        // SAFETY: the caller's promise; the pointer is not null, because there are bytes.
+        let bytes = unsafe { std::slice::from_raw_parts(self.data, self.length) };
+        std::string::String::from_utf8_lossy(bytes).into_owned()
+    }
+}
+
+/// `mlxcel_dtype_t`; 0 is a type that the shim does not know and refuses.
+pub(super) fn dtype(dtype: Dtype) -> u32 {
+    match dtype {
+        Dtype::BOOL => 1,
+        Dtype::I8 => 2,
+        Dtype::I16 => 3,
+        Dtype::I32 => 4,
+        Dtype::I64 => 5,
+        Dtype::F16 => 6,
+        Dtype::BF16 => 7,
+        Dtype::F32 => 8,
+        Dtype::F64 => 9,
+        _ => 0,
+    }
+}
+
+unsafe extern "C" {
+    pub(super) fn mlxcel_error_free(error: *mut Error);
+    pub(super) fn mlxcel_driver_list(
+        driver: String,
+        found: unsafe extern "C" fn(*mut c_void, String),
+        user: *mut c_void,
+    ) -> *mut Error;
+    pub(super) fn mlxcel_device_create(
+        driver: String,
+        index: i64,
+        threads: usize,
+        device: *mut *mut Device,
+    ) -> *mut Error;
+    pub(super) fn mlxcel_device_threads(device: *const Device) -> usize;
+    pub(super) fn mlxcel_device_free(device: *mut Device);
+    pub(super) fn mlxcel_module_load(
+        device: *mut Device,
+        vmfb: *const u8,
+        vmfb_length: usize,
+        scope: String,
+        parameters: *const Parameter,
+        parameter_count: usize,
+        module: *mut *mut Module,
+    ) -> *mut Error;
+    pub(super) fn mlxcel_module_free(module: *mut Module);
+    pub(super) fn mlxcel_call_create(
+        module: *mut Module,
+        name: String,
+        inputs: *const Type,
+        input_count: usize,
+        call: *mut *mut Call,
+    ) -> *mut Error;
+    pub(super) fn mlxcel_call_input_size(call: *const Call, input: usize) -> usize;
+    pub(super) fn mlxcel_call_invoke(call: *mut Call, inputs: *const *const c_void) -> *mut Error;
+    pub(super) fn mlxcel_call_output_count(call: *const Call) -> usize;
+    pub(super) fn mlxcel_call_take_output(call: *mut Call, tensor: *mut *mut Tensor) -> *mut Error;
+    pub(super) fn mlxcel_call_free(call: *mut Call);
+    pub(super) fn mlxcel_tensor_dtype(tensor: *const Tensor) -> u32;
+    pub(super) fn mlxcel_tensor_rank(tensor: *const Tensor) -> usize;
+    pub(super) fn mlxcel_tensor_dim(tensor: *const Tensor, axis: usize) -> usize;
+    pub(super) fn mlxcel_tensor_size(tensor: *const Tensor) -> usize;
+    pub(super) fn mlxcel_tensor_read(
+        device: *mut Device,
+        tensor: *mut Tensor,
+        target: *mut c_void,
+        length: usize,
+    ) -> *mut Error;
+    pub(super) fn mlxcel_tensor_free(tensor: *mut Tensor);
+    pub(super) fn mlxcel_profile_begin(device: *mut Device, profile: *mut *mut Profile) -> *mut Error;
+    pub(super) fn mlxcel_profile_flush(profile: *mut Profile) -> *mut Error;
+    pub(super) fn mlxcel_profile_end(
+        profile: *mut Profile,
+        found: unsafe extern "C" fn(*mut c_void, String, Count),
+        user: *mut c_void,
+    ) -> *mut Error;
+}
