@@ -14,6 +14,7 @@ mod gpu_check;
 mod invariants;
 mod looks;
 mod parts;
+mod peers;
 mod readme;
 mod setup;
 mod shell;
@@ -64,6 +65,8 @@ enum Task {
     },
     /// Check on a GPU what only a GPU can show: this machine's, or another's that needs nothing installed.
     GpuCheck(gpu_check::GpuCheck),
+    /// Measure this workspace and llama.cpp in turn on the same random weights, and print the ratios.
+    Peers(peers::Peers),
     /// Check the house rules that a machine can check.
     Tidy {
         /// Write the generated parts of README.md anew instead of comparing them.
@@ -95,6 +98,7 @@ fn run(task: Task, workspace: &Workspace) -> Result<()> {
         Task::Compile { arguments } => tasks::compile(workspace, &arguments),
         Task::Goldens { bless } => goldens::goldens(workspace, bless),
         Task::GpuCheck(check) => gpu_check::gpu_check(workspace, &check),
+        Task::Peers(peers) => peers::peers(workspace, &peers),
         Task::Tidy { fix } => tidy::tidy(workspace, fix),
         Task::Ci => ci::ci(workspace),
     }

@@ -178,7 +178,7 @@ fn pip_download(file: &str) -> Result<Command> {
     Ok(command)
 }
 
-fn verify(file: &Path, sha256: &str) -> Result<()> {
+pub(crate) fn verify(file: &Path, sha256: &str) -> Result<()> {
     let mut reader = File::open(file).with_context(|| file.display().to_string())?;
     let mut hasher = Sha256::new();
     let mut buffer = vec![0; 1 << 20];

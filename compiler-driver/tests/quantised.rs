@@ -1,0 +1,128 @@
+//! Quantised weights: the demo model's predictions of a text are those that Hugging Face transformers makes with the same
+//! formulas, on kernels and on plain StableHLO (`models/oracle/quantised.py` records them).
+#![allow(clippy::unwrap_used, reason = "a helper that fails is a test that fails")]
+
+mod real;
+
+use std::{collections::BTreeMap, fs};
+
+use mlxcel_artifacts::{Bundle, signature::Parameter};
+use mlxcel_compiler_driver::{Quant, Request, build};
+use mlxcel_runtime::{Cancel, Comparison, Quality, Tokenizer, load, pack, quality};
+use real::{built, greedy, models, on, request};
+use serde::Deserialize;
+
+/// Between which factors of the recorded one a divergence lies. A few rounded inputs more or less make it differ; weights
+/// alone quantised, or inputs in other groups, give another one.
+const DIVERGENCES: std::ops::Range<f64> = 0.85..1.15;
+
+/// By how much a perplexity may differ, relatively.
+const PERPLEXITY: f64 = 2e-3;
+
+/// The same in `f32`, where nothing is rounded to 8 bits.
+const PERPLEXITY_IN_F32: f64 = 5e-6;
+
+#[derive(Deserialize)]
+struct Recorded {
+    window: usize,
+    of: BTreeMap<String, Expected>,
+}
+
+#[derive(Deserialize)]
+struct Expected {
+    perplexity: f64,
+    mean_kl: f64,
+}
+
+/// The text, in tokens.
+fn text(bundle: &Bundle) -> Vec<u32> {
+    let text = fs::read_to_string(models().join("demo/held_out.txt")).unwrap();
+    Tokenizer::of_bundle(bundle).unwrap().encode(&text, true).unwrap()
+}
+
+fn predicts_as_recorded(target: &str, quant: Quant) {
+    let recorded = fs::read(models().join("demo/quantised.json")).unwrap();
+    let Recorded { window, of } = serde_json::from_slice(&recorded).unwrap();
+    let demo = models().join("demo");
+    let quantised = built(&Request { quant, ..request(&demo, &[target]) });
+    let plan = &quantised.bundle.manifest().plan;
+    assert_eq!((plan.quant.as_str(), plan.kv.as_str()), (&*quant.to_string(), "f32"));
+    let reference = built(&request(&demo, &["cpu"]));
+    let mut session = quantised.session("local-task").unwrap();
+    let mut reference = reference.session("local-task").unwrap();
+    let text = text(&quantised.bundle);
+    let found =
+        quality(session.as_mut(), Some(reference.as_mut()), &text, window, &mut |_, _| (), &Cancel::new());
+    let Quality { perplexity, comparison, .. } = found.unwrap();
+    let Comparison { reference_perplexity, mean_kl, .. } = comparison.unwrap();
+    let near = |found: f64, expected: f64, tolerance: f64| {
+        let difference = (found / expected - 1.0).abs();
+        assert!(difference < tolerance, "{target} {quant}: found {found}, expected {expected}");
+    };
+    near(reference_perplexity, of["none"].perplexity, PERPLEXITY_IN_F32);
+    let expected = &of[&quant.to_string()];
+    near(perplexity, expected.perplexity, PERPLEXITY);
+    let factor = mean_kl / expected.mean_kl;
+    assert!(
+        DIVERGENCES.contains(&factor),
+        "{target} {quant}: found {mean_kl}, expected {}",
+        expected.mean_kl
+    );
+}
+
+#[test]
+fn kernels_in_8_bits() {
+    predicts_as_recorded("cpu", Quant::Q8);
+}
+
+#[test]
+fn kernels_in_4_bits() {
+    predicts_as_recorded("cpu", Quant::Q4);
+}
+
+#[cfg(target_arch = "x86_64")]
+#[test]
+fn plain_stablehlo_in_8_bits() {
+    predicts_as_recorded("cpu-x86-64-v2", Quant::Q8);
+}
+
+#[cfg(target_arch = "x86_64")]
+#[test]
+fn plain_stablehlo_in_4_bits() {
+    predicts_as_recorded("cpu-x86-64-v2", Quant::Q4);
+}
+
+#[test]
+fn packed_weights_are_small_and_answer_the_same() {
+    let demo = models().join("demo");
+    for (quant, most_bits) in [(Quant::Q8, 8.3), (Quant::Q4, 4.6)] {
+        let built = built(&Request { quant, ..request(&demo, &["cpu"]) });
+        let device = on("local-task");
+        let (_, packed) = pack(built.bundle.clone(), None, &device, &Cancel::new(), &mut |_, _| ()).unwrap();
+        let manifest = packed.manifest();
+        let matrices = || manifest.parameters.iter().filter(|parameter| parameter.shape.len() == 2);
+        let is_matrix = |name: &String| matrices().any(|parameter| parameter.name == *name);
+        let steps = &manifest.targets["cpu"].packing.as_ref().unwrap().steps;
+        let of_matrices = steps.iter().filter(|step| step.sources.iter().all(is_matrix));
+        let bytes: usize = of_matrices.flat_map(|step| &step.results).filter_map(Parameter::bytes).sum();
+        let weights: usize = matrices().map(|parameter| parameter.shape.iter().product::<usize>()).sum();
+        let bits = 8.0 * bytes as f64 / weights as f64;
+        assert!(bits <= most_bits, "{quant}: {bits} bits a weight");
+
+        let prompt = &text(&packed)[..40];
+        let at_load = greedy(built.session("local-task").unwrap().as_mut(), prompt, 40).unwrap();
+        let ahead = greedy(load(&packed, None, &device).unwrap().as_mut(), prompt, 40).unwrap();
+        assert_eq!(at_load.tokens, ahead.tokens);
+    }
+}
+
+#[test]
+fn a_target_that_loads_no_small_numbers_refuses() {
+    let request = Request { quant: Quant::Q8, ..request(&models().join("demo"), &["vulkan"]) };
+    let error = build(&request, &mut |_| ()).unwrap_err().to_string();
+    assert_eq!(
+        error,
+        "target vulkan cannot quantise weights, expected --quant none\n\
+         hint: make a bundle of its own for this target"
+    );
+}

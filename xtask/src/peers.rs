@@ -1,0 +1,308 @@
+//! `cargo xtask peers`: this workspace beside llama.cpp, on the same random weights, in turn in one run.
+//!
+//! llama.cpp comes as the source in the package llama-cpp-python, and its weights are written with the package gguf: the
+//! only task for which Python is needed. What is made once is kept in the folder and used again.
+
+mod table;
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    process::Command,
+    time::Instant,
+};
+
+use anyhow::{Context as _, Result, bail};
+use clap::Args;
+use serde_json::Value;
+
+use crate::{setup::setup, shell, wheels, workspace::Workspace};
+
+use self::table::{Measured, Ratio};
+
+/// The peer's source on PyPI.
+const LLAMA_CPP_PYTHON: (&str, &str) =
+    ("0.3.36", "832db0699007f1be95a7e41ef12e88926b02ba836461e36a36372db2760c1a2e");
+const GGUF: &str = "gguf==0.19.0";
+const WRITE_GGUF: &str = include_str!("peers/gguf.py");
+/// An executable folder of llama.cpp that is there already.
+const LLAMA_CPP: &str = "MLXCEL_LLAMA_CPP";
+const SEED: &str = "0";
+const PROMPT: usize = 512;
+const STEPS: usize = 64;
+/// Tokens of the prompt that the first token is waited for after.
+const SHORT_PROMPT: usize = 16;
+
+/// Our precision or quantisation, and llama.cpp's name of the same.
+const FORMATS: [(&str, &str); 3] = [("bf16", "BF16"), ("q8", "Q8_0"), ("q4", "Q4_0")];
+
+/// What is compared.
+#[derive(Args)]
+pub(crate) struct Peers {
+    /// The preset whose shape the weights have
+    #[arg(long, default_value = "llama-3.2-1b")]
+    model: String,
+    /// How often everything is measured, in turn
+    #[arg(short, long, value_name = "N", default_value_t = 5)]
+    repeats: usize,
+    /// Threads of both
+    #[arg(short, long, value_name = "N", default_value_t = 2)]
+    threads: usize,
+    /// Tokens in the cache for the second measurement of steps; 0 leaves it out
+    #[arg(long, value_name = "N", default_value_t = 4096)]
+    depth: usize,
+    /// The formats: bf16, q8, q4
+    #[arg(long, value_name = "FORMAT", value_delimiter = ',')]
+    only: Vec<String>,
+    /// Where weights, bundles and llama.cpp are kept [default: target/peers]
+    #[arg(long, value_name = "FOLDER")]
+    folder: Option<PathBuf>,
+}
+
+/// What is ready to be measured.
+struct Bench {
+    run: PathBuf,
+    bench: PathBuf,
+    llama_bench: PathBuf,
+    threads: String,
+    depth: usize,
+}
+
+/// One format as both have it.
+struct Pair {
+    ours: &'static str,
+    theirs: &'static str,
+    bundle: PathBuf,
+    gguf: PathBuf,
+}
+
+/// Makes what is missing, measures, and prints the table.
+pub(crate) fn peers(workspace: &Workspace, peers: &Peers) -> Result<()> {
+    let unknown = peers.only.iter().find(|name| FORMATS.iter().all(|(ours, _)| ours != name));
+    if let Some(name) = unknown {
+        bail!("unknown format `{name}`, expected bf16, q8 or q4");
+    }
+    setup(workspace)?;
+    shell::run_aside(
+        &mut workspace.cargo("build --release -p mlxcel-compiler-driver -p mlxcel-runtime --bins"),
+    )?;
+    let folder = match &peers.folder {
+        Some(folder) => std::env::current_dir()?.join(folder),
+        None => workspace.root.join("target/peers"),
+    };
+    fs::create_dir_all(&folder).with_context(|| folder.display().to_string())?;
+    let tools = match workspace.variable(LLAMA_CPP) {
+        Some(tools) => tools,
+        None => llama_cpp(workspace, &folder)?,
+    };
+    let pairs = pairs(workspace, peers, &folder, &tools)?;
+    let bench = Bench {
+        run: workspace.release("mlxcel-run")?,
+        bench: workspace.release("mlxcel-bench")?,
+        llama_bench: tools.join("llama-bench"),
+        threads: peers.threads.to_string(),
+        depth: peers.depth,
+    };
+    let mut measured = Vec::new();
+    for repeat in 1..=peers.repeats {
+        for pair in &pairs {
+            eprintln!("{repeat} of {}: {}", peers.repeats, pair.ours);
+            measured.extend(bench.measure(workspace, pair)?);
+        }
+    }
+    let ratios = Ratio::of(&measured);
+    shell::print(&table::render(&ratios))
+}
+
+impl Bench {
+    /// Both, test by test, each right after the other.
+    fn measure(&self, workspace: &Workspace, pair: &Pair) -> Result<Vec<Measured>> {
+        let mut tests = vec![(PROMPT, 0, 0), (0, STEPS, 0)];
+        if self.depth > 0 {
+            tests.push((0, STEPS, self.depth));
+        }
+        let mut measured = Vec::new();
+        for (prompt, steps, depth) in tests {
+            let arguments = |command: &mut Command| {
+                for (option, number) in [("-p", prompt), ("-n", steps), ("-d", depth), ("-r", 1)] {
+                    command.args([option, &number.to_string()]);
+                }
+                command.args(["-t", &self.threads, "-o", "json"]);
+            };
+            let mut ours = workspace.command(&self.bench);
+            ours.arg(&pair.bundle).args(["--device", "local-task"]);
+            arguments(&mut ours);
+            let mut theirs = workspace.command(&self.llama_bench);
+            theirs.arg("-m").arg(&pair.gguf);
+            arguments(&mut theirs);
+            let (ours, theirs) = (first_row(&mut ours)?, first_row(&mut theirs)?);
+            let test = ours.get("test").and_then(Value::as_str).unwrap_or_default();
+            measured.push(Measured {
+                test: format!("{} {test}", pair.ours),
+                beside: pair.theirs,
+                unit: "tok/s",
+                ours: number(&ours, "mean_tok_s")?,
+                theirs: number(&theirs, "avg_ts")?,
+                share: ours.get("bandwidth_share").and_then(Value::as_f64),
+            });
+        }
+        measured.push(self.first_token(workspace, pair)?);
+        Ok(measured)
+    }
+
+    /// From the start of the process to its end, after a short prompt and one token.
+    fn first_token(&self, workspace: &Workspace, pair: &Pair) -> Result<Measured> {
+        let tokens: Vec<_> = (1..=SHORT_PROMPT).map(|token| token.to_string()).collect();
+        let mut ours = workspace.command(&self.run);
+        ours.arg(&pair.bundle).args(["--tokens", &tokens.join(","), "-n", "1", "--ignore-eos", "--json"]);
+        ours.args(["--device", "local-task", "-t", &self.threads]);
+        let mut theirs = workspace.command(&self.llama_bench);
+        theirs.arg("-m").arg(&pair.gguf);
+        theirs.args([
+            "-p",
+            &SHORT_PROMPT.to_string(),
+            "-n",
+            "0",
+            "-r",
+            "1",
+            "--no-warmup",
+            "-t",
+            &self.threads,
+        ]);
+        let [ours, theirs] = [ours, theirs].map(|mut command| {
+            let start = Instant::now();
+            shell::output(&mut command).map(|_| start.elapsed().as_secs_f64())
+        });
+        Ok(Measured {
+            test: format!("{} first token", pair.ours),
+            beside: pair.theirs,
+            unit: "s",
+            ours: ours?,
+            theirs: theirs?,
+            share: None,
+        })
+    }
+}
+
+/// Weights and bundles, made where they are not there.
+fn pairs(workspace: &Workspace, peers: &Peers, folder: &Path, tools: &Path) -> Result<Vec<Pair>> {
+    let weights = folder.join(format!("{}-random", peers.model));
+    let compile = workspace.release("mlxcel-compile")?;
+    if !weights.exists() {
+        let mut make = workspace.command(&compile);
+        make.args(["random-weights", "--model", &peers.model, "--seed", SEED, "--out"]).arg(&weights);
+        shell::run_aside(&mut make)?;
+    }
+    let bf16 = folder.join(format!("{}-BF16.gguf", peers.model));
+    whole(&bf16, |to| {
+        let script = folder.join("gguf.py");
+        fs::write(&script, WRITE_GGUF).with_context(|| script.display().to_string())?;
+        let python = python(workspace, folder)?;
+        shell::run_aside(workspace.command(python).arg(script).arg(&weights).arg(to))
+    })?;
+    let wanted =
+        |(ours, _): &&(&str, &str)| peers.only.is_empty() || peers.only.iter().any(|name| name == ours);
+    let mut pairs = Vec::new();
+    for (ours, theirs) in FORMATS.iter().filter(wanted) {
+        let gguf = folder.join(format!("{}-{theirs}.gguf", peers.model));
+        whole(&gguf, |to| {
+            let mut quantize = workspace.command(tools.join("llama-quantize"));
+            // Every matrix in the one format, embedding and head too.
+            shell::run_aside(quantize.arg("--pure").arg(&bf16).arg(to).arg(theirs))
+        })?;
+        // Made every time: it is quick when nothing has changed, and wrong when something has.
+        let bundle = folder.join(format!("{}-{ours}", peers.model));
+        let mut build = workspace.command(&compile);
+        build
+            .arg("--model")
+            .arg(&weights)
+            .args(["--target", "cpu", "--precision", "bf16", "--out"])
+            .arg(&bundle);
+        build.args(["--ctx", &(peers.depth + PROMPT + STEPS).to_string()]);
+        if *ours != "bf16" {
+            build.args(["--quant", ours]);
+        }
+        shell::run_aside(&mut build)?;
+        pairs.push(Pair { ours, theirs, bundle, gguf });
+    }
+    Ok(pairs)
+}
+
+/// Makes `file` under another name first, so that what is there is whole.
+fn whole(file: &Path, make: impl FnOnce(&Path) -> Result<()>) -> Result<()> {
+    if file.exists() {
+        return Ok(());
+    }
+    // A name of its own: llama-quantize takes one that holds a type's for the type.
+    let staged = file.with_file_name("staged.part");
+    make(&staged)?;
+    fs::rename(&staged, file).with_context(|| file.display().to_string())
+}
+
+/// A Python that has the package gguf.
+fn python(workspace: &Workspace, folder: &Path) -> Result<PathBuf> {
+    let python = folder.join("venv/bin/python3");
+    if !folder.join("venv/.ready").exists() {
+        let hint = "hint: apt-get install python3-venv";
+        shell::run_aside(workspace.command("python3").args(["-m", "venv"]).arg(folder.join("venv")))
+            .with_context(|| format!("cannot make a virtual environment\n{hint}"))?;
+        shell::run_aside(workspace.command(&python).args(["-m", "pip", "install", "--quiet", GGUF]))?;
+        fs::write(folder.join("venv/.ready"), "")?;
+    }
+    Ok(python)
+}
+
+/// Builds llama.cpp with what this machine's CPU has; the folder of its programs.
+fn llama_cpp(workspace: &Workspace, folder: &Path) -> Result<PathBuf> {
+    let (version, sha256) = LLAMA_CPP_PYTHON;
+    let source = folder.join(format!("llama_cpp_python-{version}/vendor/llama.cpp"));
+    let build = source.join("build");
+    let tools = build.join("bin");
+    if ["llama-bench", "llama-quantize"].iter().all(|tool| tools.join(tool).is_file()) {
+        return Ok(tools);
+    }
+    if !source.is_dir() {
+        let python = python(workspace, folder)?;
+        let mut pip = workspace.command(python);
+        pip.args([
+            "-m",
+            "pip",
+            "download",
+            "--quiet",
+            "--no-deps",
+            "--no-binary",
+            "llama-cpp-python",
+            "--dest",
+        ]);
+        shell::run_aside(pip.arg(folder).arg(format!("llama-cpp-python=={version}")))?;
+        let archive = folder.join(format!("llama_cpp_python-{version}.tar.gz"));
+        wheels::verify(&archive, sha256)?;
+        shell::run_aside(workspace.command("tar").arg("-xzf").arg(&archive).arg("-C").arg(folder))?;
+    }
+    let cmake = workspace.toolchain.join("cmake/cmake/data/bin/cmake");
+    let mut configure = workspace.command(&cmake);
+    configure.arg("-S").arg(&source).arg("-B").arg(&build).args([
+        "-G",
+        "Ninja",
+        "-DCMAKE_BUILD_TYPE=Release",
+    ]);
+    for option in ["LLAMA_CURL", "LLAMA_BUILD_SERVER", "LLAMA_BUILD_TESTS", "LLAMA_BUILD_EXAMPLES"] {
+        configure.arg(format!("-D{option}=OFF"));
+    }
+    shell::run_aside(&mut configure)?;
+    let mut compile = workspace.command(&cmake);
+    shell::run_aside(compile.arg("--build").arg(&build).args(["--target", "llama-bench", "llama-quantize"]))?;
+    Ok(tools)
+}
+
+fn first_row(command: &mut Command) -> Result<Value> {
+    let text = shell::output(command)?;
+    let rows: Value = serde_json::from_str(&text).with_context(|| shell::line(command))?;
+    rows.get(0).cloned().with_context(|| format!("{}: found no row, expected one", shell::line(command)))
+}
+
+fn number(row: &Value, name: &str) -> Result<f64> {
+    row.get(name)
+        .and_then(Value::as_f64)
+        .with_context(|| format!("found no {name} in {row}, expected a number"))
+}

@@ -1,0 +1,81 @@
+"""Writes a Llama checkpoint of Hugging Face as a GGUF file in bf16, without a tokenizer.
+
+    python3 gguf.py FOLDER OUT.gguf
+
+Matrices keep their bf16 bits; norms become f32, as llama.cpp wants them. With no vocabulary llama-bench runs it and
+nothing else does.
+"""
+
+import json
+import sys
+from pathlib import Path
+
+import gguf
+import numpy
+
+MATRICES = {
+    "attn_q": "self_attn.q_proj",
+    "attn_k": "self_attn.k_proj",
+    "attn_v": "self_attn.v_proj",
+    "attn_output": "self_attn.o_proj",
+    "ffn_gate": "mlp.gate_proj",
+    "ffn_up": "mlp.up_proj",
+    "ffn_down": "mlp.down_proj",
+}
+NORMS = {"attn_norm": "input_layernorm", "ffn_norm": "post_attention_layernorm"}
+
+
+def main():
+    folder, out = Path(sys.argv[1]), sys.argv[2]
+    config = json.loads((folder / "config.json").read_text())
+    data = numpy.memmap(folder / "model.safetensors", numpy.uint8, "r")
+    start = 8 + int.from_bytes(data[:8].tobytes(), "little")
+    header = json.loads(data[8:start].tobytes())
+    rope = config.get("rope_parameters") or config
+    heads = config["num_attention_heads"]
+
+    writer = gguf.GGUFWriter(out, "llama")
+    writer.add_context_length(config["max_position_embeddings"])
+    writer.add_embedding_length(config["hidden_size"])
+    writer.add_block_count(config["num_hidden_layers"])
+    writer.add_feed_forward_length(config["intermediate_size"])
+    writer.add_head_count(heads)
+    writer.add_head_count_kv(config.get("num_key_value_heads", heads))
+    writer.add_layer_norm_rms_eps(config["rms_norm_eps"])
+    writer.add_rope_freq_base(rope["rope_theta"])
+    writer.add_rope_dimension_count(config.get("head_dim") or config["hidden_size"] // heads)
+    writer.add_vocab_size(config["vocab_size"])
+    writer.add_tokenizer_model("no_vocab")
+    writer.add_file_type(gguf.LlamaFileType.MOSTLY_BF16)
+
+    def tensor(name):
+        entry = header[name]
+        assert entry["dtype"] == "BF16", f"{name} is {entry['dtype']}, expected BF16"
+        begin, end = entry["data_offsets"]
+        return data[start + begin : start + end].view(numpy.uint16).reshape(entry["shape"])
+
+    def matrix(name, source):
+        bits = tensor(source + ".weight").view(numpy.uint8)
+        writer.add_tensor(name + ".weight", bits, raw_shape=bits.shape, raw_dtype=gguf.GGMLQuantizationType.BF16)
+
+    def norm(name, source):
+        wide = tensor(source + ".weight").astype(numpy.uint32) << 16
+        writer.add_tensor(name + ".weight", wide.view(numpy.float32))
+
+    matrix("token_embd", "model.embed_tokens")
+    norm("output_norm", "model.norm")
+    if "lm_head.weight" in header:
+        matrix("output", "lm_head")
+    for layer in range(config["num_hidden_layers"]):
+        for target, source in NORMS.items():
+            norm(f"blk.{layer}.{target}", f"model.layers.{layer}.{source}")
+        for target, source in MATRICES.items():
+            matrix(f"blk.{layer}.{target}", f"model.layers.{layer}.{source}")
+    writer.write_header_to_file()
+    writer.write_kv_data_to_file()
+    writer.write_tensors_to_file()
+    writer.close()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,128 @@
+//! What was measured, as ratios.
+
+use crate::shell;
+
+/// One test of both, one right after the other.
+#[derive(Debug, Clone)]
+pub(super) struct Measured {
+    /// `q8 tg64 @ d4096`.
+    pub(super) test: String,
+    /// What the peer calls the format.
+    pub(super) beside: &'static str,
+    /// `tok/s`, of which more is better, or `s`.
+    pub(super) unit: &'static str,
+    pub(super) ours: f64,
+    pub(super) theirs: f64,
+    /// Of the memory's bandwidth, ours.
+    pub(super) share: Option<f64>,
+}
+
+/// All repeats of a test.
+#[derive(Debug, PartialEq)]
+pub(super) struct Ratio {
+    test: String,
+    beside: &'static str,
+    unit: &'static str,
+    ours: f64,
+    theirs: f64,
+    /// How many times better ours is: lowest, median, highest of the repeats.
+    ratio: [f64; 3],
+    share: Option<f64>,
+}
+
+impl Ratio {
+    /// By test, in the order of first appearance.
+    pub(super) fn of(measured: &[Measured]) -> Vec<Self> {
+        let mut tests: Vec<&str> = Vec::new();
+        for one in measured {
+            if !tests.contains(&one.test.as_str()) {
+                tests.push(&one.test);
+            }
+        }
+        let of_test = |test: &str| {
+            let of: Vec<_> = measured.iter().filter(|one| one.test == test).collect();
+            let first = of.first()?;
+            let ratios = sorted(of.iter().map(|one| match one.unit {
+                "s" => one.theirs / one.ours,
+                _ => one.ours / one.theirs,
+            }));
+            let shares: Option<Vec<_>> = of.iter().map(|one| one.share).collect();
+            Some(Self {
+                test: test.to_owned(),
+                beside: first.beside,
+                unit: first.unit,
+                ours: median(&sorted(of.iter().map(|one| one.ours))),
+                theirs: median(&sorted(of.iter().map(|one| one.theirs))),
+                ratio: [ratios[0], median(&ratios), ratios[ratios.len() - 1]],
+                share: shares.map(|shares| median(&sorted(shares.into_iter()))),
+            })
+        };
+        tests.into_iter().filter_map(of_test).collect()
+    }
+}
+
+/// Markdown that lines up.
+pub(super) fn render(ratios: &[Ratio]) -> String {
+    let mut rows = vec![
+        ["| test", "| ours", "| llama.cpp", "| unit", "| ratio", "| lowest to highest", "| bandwidth |"]
+            .map(str::to_owned)
+            .to_vec(),
+        vec!["|---".to_owned(); 7],
+    ];
+    rows[1][6].push('|');
+    for Ratio { test, beside, unit, ours, theirs, ratio: [low, median, high], share } in ratios {
+        let share = share.map_or("-".into(), |share| format!("{:.0} %", share * 100.0));
+        rows.push(vec![
+            format!("| {test}"),
+            format!("| {ours:.2}"),
+            format!("| {theirs:.2} ({beside})"),
+            format!("| {unit}"),
+            format!("| {median:.2}"),
+            format!("| {low:.2} to {high:.2}"),
+            format!("| {share} |"),
+        ]);
+    }
+    shell::table(&rows)
+}
+
+fn sorted(values: impl Iterator<Item = f64>) -> Vec<f64> {
+    let mut values: Vec<_> = values.collect();
+    values.sort_by(f64::total_cmp);
+    values
+}
+
+/// Of sorted values, at least one.
+fn median(sorted: &[f64]) -> f64 {
+    let half = sorted.len() / 2;
+    if sorted.len() % 2 == 1 { sorted[half] } else { f64::midpoint(sorted[half - 1], sorted[half]) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn measured(test: &str, unit: &'static str, ours: f64, theirs: f64) -> Measured {
+        Measured { test: test.into(), beside: "Q8_0", unit, ours, theirs, share: Some(ours / 20.0) }
+    }
+
+    #[test]
+    fn ratios_are_of_pairs() {
+        let all = [
+            measured("tg", "tok/s", 10.0, 5.0),
+            measured("first", "s", 0.5, 1.0),
+            measured("tg", "tok/s", 12.0, 12.0),
+            measured("tg", "tok/s", 9.0, 6.0),
+        ];
+        insta::assert_snapshot!(render(&Ratio::of(&all)), @"
+        | test   | ours   | llama.cpp    | unit   | ratio  | lowest to highest  | bandwidth |
+        |---     |---     |---           |---     |---     |---                 |---|
+        | tg     | 10.00  | 6.00 (Q8_0)  | tok/s  | 1.50   | 1.00 to 2.00       | 50 % |
+        | first  | 0.50   | 1.00 (Q8_0)  | s      | 2.00   | 2.00 to 2.00       | 2 % |
+        ");
+    }
+
+    #[test]
+    fn the_median_of_two_lies_between() {
+        assert_eq!((median(&[1.0]), median(&[1.0, 2.0]), median(&[1.0, 2.0, 9.0])), (1.0, 1.5, 2.0));
+    }
+}
