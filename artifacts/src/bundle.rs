@@ -10,7 +10,8 @@ use std::{
 use crate::{
     digest::Digest,
     error::Error,
-    manifest::{Blob, Manifest},
+    known::Known,
+    manifest::{Blob, Manifest, TargetArtifact},
 };
 
 /// The manifest's file name.
@@ -22,11 +23,13 @@ pub(crate) const BLOBS: &str = "blobs";
 /// The longest manifest that is read. A model of 20,000 tensors has one of 3 MB.
 const MANIFEST_LIMIT: u64 = 64 << 20;
 
-/// A bundle whose every blob was found whole.
+/// A bundle whose every blob was found whole, or will be before it is given out.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Bundle {
     path: PathBuf,
     manifest: Manifest,
+    /// Whether the weights were found whole.
+    weights_verified: bool,
 }
 
 impl Bundle {
@@ -35,10 +38,35 @@ impl Bundle {
     /// # Errors
     /// When `path` is no bundle, its format is newer, its manifest is invalid, or a blob is missing or damaged.
     pub fn open(path: &Path) -> Result<Self, Error> {
-        let manifest = read_manifest(path)?;
-        let bundle = Self { path: path.to_path_buf(), manifest };
-        bundle.verify()?;
+        let mut bundle = Self::open_without_weights(path)?;
+        let mut seen = HashSet::new();
+        for (what, blob) in bundle.manifest.weight_blobs() {
+            if seen.insert(blob.digest) {
+                verify_blob(path, &what, blob)?;
+            }
+        }
+        bundle.weights_verified = true;
         Ok(bundle)
+    }
+
+    /// The same without reading the weights, which are most of a bundle and of which a run may need a part: what
+    /// [`weights`](Self::weights) and [`packed_weights`](Self::packed_weights) give is verified then, and a file that was
+    /// found whole before and has not been changed since is not read again.
+    ///
+    /// # Errors
+    /// As [`open`](Self::open); of the weights only when a file is missing or has another size.
+    pub fn open_without_weights(path: &Path) -> Result<Self, Error> {
+        let manifest = read_manifest(path)?;
+        let mut seen = HashSet::new();
+        for (what, blob) in manifest.code_blobs() {
+            if seen.insert(blob.digest) {
+                verify_blob(path, &what, blob)?;
+            }
+        }
+        for (what, blob) in manifest.weight_blobs() {
+            check_file(path, &what, blob)?;
+        }
+        Ok(Self { path: path.to_path_buf(), manifest, weights_verified: false })
     }
 
     /// What the bundle says about itself.
@@ -66,37 +94,49 @@ impl Bundle {
     }
 
     /// The checkpoint's safetensors files, by name: none when the bundle carries no weights.
-    pub fn weights(&self) -> impl Iterator<Item = (&str, PathBuf)> {
-        self.manifest.weights.iter().map(|(name, blob)| (name.as_str(), self.blob_path(blob)))
+    ///
+    /// # Errors
+    /// When one is missing or damaged.
+    pub fn weights(&self) -> Result<Vec<(&str, PathBuf)>, Error> {
+        self.manifest
+            .weights
+            .iter()
+            .map(|(name, blob)| {
+                self.verified(&format!("weights file {name}"), blob).map(|path| (name.as_str(), path))
+            })
+            .collect()
     }
 
     /// Whether it carries packed weights, for one target at least.
     #[must_use]
     pub fn is_packed(&self) -> bool {
-        self.packed_weights().next().is_some()
+        let packed = |target: &TargetArtifact| target.packing.as_ref().is_some_and(|p| p.weights.is_some());
+        self.manifest.targets.values().any(packed)
     }
 
-    /// The files of packed weights that it carries, by target.
-    pub fn packed_weights(&self) -> impl Iterator<Item = (&str, PathBuf)> {
-        self.manifest.targets.iter().filter_map(|(name, target)| {
-            let blob = target.packing.as_ref()?.weights.as_ref()?;
-            Some((name.as_str(), self.blob_path(blob)))
-        })
+    /// The file of the target's packed weights, where it carries them.
+    ///
+    /// # Errors
+    /// When it is missing or damaged.
+    pub fn packed_weights(&self, target: &str) -> Result<Option<PathBuf>, Error> {
+        let packing = self.manifest.targets.get(target).and_then(|target| target.packing.as_ref());
+        let blob = packing.and_then(|packing| packing.weights.as_ref());
+        blob.map(|blob| self.verified(&format!("packed weights of target {target}"), blob)).transpose()
     }
 
     /// A bundle that was just written, byte by byte, from this manifest.
     pub(crate) fn written(path: PathBuf, manifest: Manifest) -> Self {
-        Self { path, manifest }
+        Self { path, manifest, weights_verified: true }
     }
 
-    fn verify(&self) -> Result<(), Error> {
-        let mut seen = HashSet::new();
-        for (what, blob) in self.manifest.blobs() {
-            if seen.insert(blob.digest) {
-                verify_blob(&self.path, what, blob)?;
-            }
+    /// Where a blob of weights lies, which is whole.
+    fn verified(&self, what: &str, blob: &Blob) -> Result<PathBuf, Error> {
+        let path = check_file(&self.path, what, blob)?;
+        if !self.weights_verified {
+            let found = Known::in_store().digest(&path, blob.digest).map_err(Error::read(&path))?;
+            same(what, found, blob)?;
         }
-        Ok(())
+        Ok(path)
     }
 }
 
@@ -137,8 +177,9 @@ fn read_manifest(bundle: &Path) -> Result<Manifest, Error> {
     Manifest::parse(&text)
 }
 
-fn verify_blob(bundle: &Path, what: String, blob: &Blob) -> Result<(), Error> {
-    let Blob { digest, size } = *blob;
+/// Whether the blob is a file of the right size; gives its place.
+fn check_file(bundle: &Path, what: &str, blob: &Blob) -> Result<PathBuf, Error> {
+    let (what, Blob { digest, size }) = (what.to_owned(), *blob);
     let path = blob_path(bundle, digest);
     // Not `metadata`: a link could lead out of the bundle, or to something that blocks when read.
     let found = match fs::symlink_metadata(&path) {
@@ -159,11 +200,20 @@ fn verify_blob(bundle: &Path, what: String, blob: &Blob) -> Result<(), Error> {
     if found.len() != size {
         return Err(Error::BlobSize { what, found: found.len(), expected: size, digest });
     }
+    Ok(path)
+}
+
+fn verify_blob(bundle: &Path, what: &str, blob: &Blob) -> Result<(), Error> {
+    let path = check_file(bundle, what, blob)?;
     let (found, _) = Digest::of_file(&path).map_err(Error::read(&path))?;
-    if found != digest {
-        return Err(Error::BlobDigest { what, found, expected: digest });
+    same(what, found, blob)
+}
+
+fn same(what: &str, found: Digest, blob: &Blob) -> Result<(), Error> {
+    if found == blob.digest {
+        return Ok(());
     }
-    Ok(())
+    Err(Error::BlobDigest { what: what.to_owned(), found, expected: blob.digest })
 }
 
 #[cfg(test)]

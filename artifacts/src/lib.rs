@@ -23,6 +23,7 @@ mod copy;
 mod digest;
 mod error;
 mod extend;
+mod known;
 mod machine;
 mod manifest;
 pub mod signature;

@@ -165,17 +165,27 @@ impl Manifest {
 
     /// Every blob with what it is for, `vmfb of target cpu`. Two names may share one blob.
     pub fn blobs(&self) -> impl Iterator<Item = (String, &Blob)> {
+        self.code_blobs().chain(self.weight_blobs())
+    }
+
+    /// Those that are not weights.
+    pub(crate) fn code_blobs(&self) -> impl Iterator<Item = (String, &Blob)> {
         let targets = self.targets.iter().flat_map(|(name, target)| {
-            let packing = target.packing.iter().flat_map(move |packing| {
-                let vmfb = (format!("packing vmfb of target {name}"), &packing.vmfb);
-                let weights = packing.weights.iter();
-                weights.map(move |blob| (format!("packed weights of target {name}"), blob)).chain([vmfb])
-            });
+            let packing = target.packing.iter();
+            let packing =
+                packing.map(move |packing| (format!("packing vmfb of target {name}"), &packing.vmfb));
             packing.chain([(format!("vmfb of target {name}"), &target.vmfb)])
         });
-        let files = self.files.iter().map(|(n, b)| (format!("file {n}"), b));
-        let weights = self.weights.iter().map(|(n, b)| (format!("weights file {n}"), b));
-        targets.chain(files).chain(weights)
+        targets.chain(self.files.iter().map(|(name, blob)| (format!("file {name}"), blob)))
+    }
+
+    /// Those of the checkpoint's weights, and of the packed ones.
+    pub(crate) fn weight_blobs(&self) -> impl Iterator<Item = (String, &Blob)> {
+        let packed = self.targets.iter().filter_map(|(name, target)| {
+            let blob = target.packing.as_ref()?.weights.as_ref()?;
+            Some((format!("packed weights of target {name}"), blob))
+        });
+        packed.chain(self.weights.iter().map(|(name, blob)| (format!("weights file {name}"), blob)))
     }
 }
 

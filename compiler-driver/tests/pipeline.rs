@@ -104,7 +104,7 @@ fn random_weights_are_the_same_in_a_bundle_and_a_folder() {
     let mut place = Place::new("works");
     place.request.weights = WeightsFrom::Random(5);
     let bundle = place.build().0.unwrap();
-    let (_, in_bundle) = bundle.weights().next().unwrap();
+    let (_, in_bundle) = bundle.weights().unwrap().remove(0);
     write_random_weights(&place.request.model, 5, &place.at("random"), &Cancel::new()).unwrap();
     assert_eq!(names(&place.at("random")), ["config.json", "model.safetensors"]);
     assert_eq!(fs::read_to_string(place.at("random/config.json")).unwrap(), CONFIG);

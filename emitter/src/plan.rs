@@ -13,7 +13,7 @@ const PREFILL: [usize; 2] = [32, 256];
 
 /// Prefill sizes where kernels skip the padding: a larger page costs a short prompt little, and weights are read once for
 /// all of it.
-const PREFILL_BY_KERNELS: [usize; 2] = [32, 512];
+const PREFILL_BY_KERNELS: [usize; 3] = [32, 128, 512];
 
 /// The smallest decode bucket, and what each next one is larger by. Every entry costs seconds of compiling, and up to
 /// some thousand positions the cache that a step reads in vain is little beside the weights. A kernel reads no more than
@@ -136,8 +136,8 @@ impl Plan {
     pub fn for_target(&self, numerics: Numerics) -> Self {
         let context = self.context;
         let by_kernels = matches!(numerics.products, Products::Kernels(_));
-        let sizes = if by_kernels { PREFILL_BY_KERNELS } else { PREFILL };
-        let mut prefill: Vec<_> = sizes.into_iter().filter(|&tokens| tokens <= context).collect();
+        let sizes: &[usize] = if by_kernels { &PREFILL_BY_KERNELS } else { &PREFILL };
+        let mut prefill: Vec<_> = sizes.iter().copied().filter(|&tokens| tokens <= context).collect();
         if prefill.is_empty() {
             prefill.push(context);
         }
@@ -239,7 +239,7 @@ mod tests {
     #[test]
     fn kernels_need_fewer_buckets() {
         let numerics = Numerics { products: Products::Kernels(Isa::X86_64V3), ..Numerics::default() };
-        for (context, prefill) in [(16, &[16][..]), (300, &[32]), (4096, &[32, 512])] {
+        for (context, prefill) in [(16, &[16][..]), (300, &[32, 128]), (4096, &[32, 128, 512])] {
             let plan = Plan::new(&model(), Dtype::BF16, context).for_target(numerics);
             assert_eq!((plan.prefill.as_slice(), plan.decode.as_slice()), (prefill, &[context][..]));
             assert_eq!(plan.validate(&model()).map_err(|error| error.to_string()), Ok(()));

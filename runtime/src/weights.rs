@@ -142,9 +142,9 @@ impl Weights {
     /// # Errors
     /// When it carries none, or [`Weights::open`] refuses the files.
     pub fn of_bundle(bundle: &Bundle) -> Result<Self, Error> {
-        // Beside the index: opening the bundle has found every file whole, and the tensors are checked by name.
-        let paths = bundle.weights().filter(|(name, _)| name.ends_with(".safetensors"));
-        let paths: Vec<PathBuf> = paths.map(|(_, path)| path).collect();
+        // Beside the index: every file is whole, and the tensors are checked by name.
+        let files = bundle.weights()?.into_iter().filter(|(name, _)| name.ends_with(".safetensors"));
+        let paths: Vec<PathBuf> = files.map(|(_, path)| path).collect();
         if paths.is_empty() {
             return Err(Error::NoWeights(bundle.path().to_path_buf()));
         }

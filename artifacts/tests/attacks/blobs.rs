@@ -5,7 +5,7 @@ use std::{
     os::unix::{fs::symlink, net::UnixListener},
 };
 
-use mlxcel_artifacts::Digest;
+use mlxcel_artifacts::{Bundle, Digest, report};
 
 use crate::{CONFIG, DAMAGED, VMFB, Victim, WEIGHTS};
 
@@ -25,6 +25,24 @@ fn a_flipped_byte() {
             assert_eq!(victim.message(), format!("{what} has digest {found}, expected {expected}{DAMAGED}"));
         }
     }
+}
+
+#[test]
+fn weights_that_are_read_later_are_verified_then() {
+    let victim = Victim::new();
+    let bundle = Bundle::open_without_weights(&victim.path()).unwrap();
+    assert_eq!(bundle.weights().unwrap(), [("model.safetensors", victim.blob(WEIGHTS))]);
+    let mut flipped = WEIGHTS.to_vec();
+    flipped[0] ^= 1;
+    fs::write(victim.blob(WEIGHTS), &flipped).unwrap();
+    let bundle = Bundle::open_without_weights(&victim.path()).unwrap();
+    assert_eq!(report(&bundle.weights().unwrap_err()), format!("error: {}", victim.message()));
+    // What costs nothing to see is seen at once, and what is no weights always.
+    fs::write(victim.blob(WEIGHTS), &flipped[1..]).unwrap();
+    assert_eq!(Bundle::open_without_weights(&victim.path()).unwrap_err().to_string(), victim.message());
+    fs::write(victim.blob(WEIGHTS), WEIGHTS).unwrap();
+    fs::write(victim.blob(CONFIG), CONFIG.to_ascii_uppercase()).unwrap();
+    assert_eq!(Bundle::open_without_weights(&victim.path()).unwrap_err().to_string(), victim.message());
 }
 
 #[test]

@@ -64,7 +64,7 @@ fn main() -> ExitCode {
 
 /// Packs, and gives the name of the target it was done for.
 fn run(cli: &Cli, cancel: &Cancel) -> Result<String, Error> {
-    let bundle = Bundle::open(&cli.bundle)?;
+    let bundle = Bundle::open_without_weights(&cli.bundle)?;
     let weights = cli.weights.as_deref().map(Weights::in_folder).transpose()?;
     let options = LoadOptions { device: cli.device, threads: cli.threads, context: None };
     let bar = bar();

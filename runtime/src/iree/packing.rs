@@ -26,7 +26,7 @@ use crate::{
 /// Also whether they had to be packed.
 pub(super) fn parameters(
     bundle: &Bundle,
-    target: &TargetArtifact,
+    (name, target): (&str, &TargetArtifact),
     device: &Device,
     given: Option<Weights>,
 ) -> Result<(Weights, bool), Error> {
@@ -36,8 +36,8 @@ pub(super) fn parameters(
         Ok::<_, Error>(weights)
     };
     let Some(packing) = &target.packing else { return Ok((checkpoint(given)?, false)) };
-    if let (None, Some(packed)) = (&given, &packing.weights) {
-        let weights = Weights::open(&[bundle.blob_path(packed)])?;
+    if let (None, Some(packed)) = (&given, bundle.packed_weights(name)?) {
+        let weights = Weights::open(&[packed])?;
         weights.check(&results(packing))?;
         return Ok((weights, false));
     }

@@ -72,7 +72,8 @@ impl IreeSession {
 
         let vmfb = bundle.blob_path(&opened.target.vmfb);
         let program = ffi::map(&vmfb).map_err(Error::read(vmfb))?;
-        let (weights, packed_at_load) = packing::parameters(bundle, opened.target, &opened.device, weights)?;
+        let (weights, packed_at_load) =
+            packing::parameters(bundle, (opened.target_name, opened.target), &opened.device, weights)?;
         let parameters = opened.target.packing.as_ref().map(packing::results);
         let parameters = parameters.as_ref().unwrap_or(&manifest.parameters);
         let parameters: Vec<&str> = parameters.iter().map(|p| p.name.as_str()).collect();

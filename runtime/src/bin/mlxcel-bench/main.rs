@@ -58,7 +58,7 @@ fn main() -> ExitCode {
 
 /// Does what is asked and gives what goes to stdout.
 fn run(options: &Options, cancel: &Cancel) -> Result<String> {
-    let bundle = Bundle::open(&options.bundle)?;
+    let bundle = Bundle::open_without_weights(&options.bundle)?;
     let (mut session, weights) = loaded(options, &bundle)?;
     if let Some(text) = &options.perplexity {
         let found = on_text(options, &bundle, session.as_mut(), text, cancel)?;
@@ -90,10 +90,10 @@ fn loaded(options: &Options, bundle: &Bundle) -> Result<(Box<dyn Session>, Weigh
         LoadOptions { device: options.device, threads: options.threads, context: options.ctx_size };
     let session = load(bundle, given.clone(), &load_options)?;
     let target = &session.capabilities().target;
-    let packed = bundle.packed_weights().find(|(name, _)| name == target);
+    let packed = bundle.packed_weights(target)?;
     let weights = match (given, packed) {
         (Some(given), _) => given,
-        (None, Some((_, path))) => Weights::open(&[path])?,
+        (None, Some(path)) => Weights::open(&[path])?,
         (None, None) => Weights::of_bundle(bundle)?,
     };
     Ok((session, weights))
@@ -111,7 +111,7 @@ fn on_text(
     let files = CheckpointFiles::new(bundle, options.weights.as_deref());
     let mut tokens = Tokenizer::of_checkpoint(&files)?.encode(&text, true)?;
     tokens.truncate(options.tokens.unwrap_or(usize::MAX));
-    let reference = options.reference.as_deref().map(Bundle::open).transpose()?;
+    let reference = options.reference.as_deref().map(Bundle::open_without_weights).transpose()?;
     let mut reference = reference.as_ref().map(|reference| loaded(options, reference)).transpose()?;
     let reference = reference.as_mut().map(|(session, _)| session.as_mut() as &mut (dyn Session + '_));
     let window = options.window(session.capabilities().context);

@@ -60,7 +60,7 @@ fn run(options: &Options) -> Result<ExitCode> {
     let sampler = options.sampler()?;
     options.without_effect().iter().for_each(|warning| note(warning));
     let prompt = options.read_prompt()?;
-    let bundle = Bundle::open(&options.bundle)?;
+    let bundle = Bundle::open_without_weights(&options.bundle)?;
     // Mapped, and no more: what is wrong with the folder is said before what is missing in it.
     let weights = open_weights(options, &bundle)?;
     let files = CheckpointFiles::new(&bundle, options.checkpoint());
