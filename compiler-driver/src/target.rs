@@ -345,8 +345,8 @@ mod tests {
             assert_eq!(
                 Target::find(name).unwrap_err().to_string(),
                 format!(
-                    "found no target `{name}`, expected one of cpu, cpu-aarch64, cpu-x86-64-v3, cpu-x86-64-v4, cuda, \
-                     cuda-sm_120, cuda-sm_121, cuda-sm_86, cuda-sm_89, vulkan\n\
+                    "found no target `{name}`, expected one of cpu, cpu-aarch64, cpu-x86-64-v2, cpu-x86-64-v3, cpu-x86-64-v4, \
+                     cuda, cuda-sm_120, cuda-sm_121, cuda-sm_86, cuda-sm_89, vulkan\n\
                      hint: --list-targets says what each target is"
                 )
             );
