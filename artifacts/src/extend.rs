@@ -55,7 +55,7 @@ impl Bundle {
             // The bundle is whole with it and without it.
             _ = fs::remove_file(blob_path(&path, old.digest));
         }
-        Ok(Self::written(self.path().to_path_buf(), manifest))
+        Ok(self.with_manifest(manifest))
     }
 }
 
@@ -129,6 +129,18 @@ mod tests {
         }
         assert!(!blobs[0].exists() && blobs[1].exists());
         assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1, "something was left behind");
+    }
+
+    #[test]
+    fn weights_that_were_not_verified_stay_so() {
+        let folder = tempfile::tempdir().unwrap();
+        let out = folder.path().join("b");
+        bundle(&out);
+        let packed = with(Bundle::open_without_weights(&out).unwrap(), b"packed").unwrap();
+        let file = packed.packed_weights("cpu").unwrap().unwrap();
+        fs::write(&file, b"pocked").unwrap();
+        let damaged = packed.packed_weights("cpu").unwrap_err().to_string();
+        assert!(damaged.starts_with("packed weights of target cpu has digest "), "{damaged}");
     }
 
     #[test]

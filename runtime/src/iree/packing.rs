@@ -36,7 +36,10 @@ pub(super) fn parameters(
         Ok::<_, Error>(weights)
     };
     let Some(packing) = &target.packing else { return Ok((checkpoint(given)?, false)) };
-    if let (None, Some(packed)) = (&given, bundle.packed_weights(name)?) {
+    // Not looked at where others are given: finding them whole is reading them.
+    if given.is_none()
+        && let Some(packed) = bundle.packed_weights(name)?
+    {
         let weights = Weights::open(&[packed])?;
         weights.check(&results(packing))?;
         return Ok((weights, false));

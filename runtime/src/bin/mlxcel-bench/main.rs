@@ -59,17 +59,18 @@ fn main() -> ExitCode {
 /// Does what is asked and gives what goes to stdout.
 fn run(options: &Options, cancel: &Cancel) -> Result<String> {
     let bundle = Bundle::open_without_weights(&options.bundle)?;
-    let (mut session, weights) = loaded(options, &bundle)?;
     if let Some(text) = &options.perplexity {
-        let found = on_text(options, &bundle, session.as_mut(), text, cancel)?;
+        let found = on_text(options, &bundle, text, cancel)?;
         return Ok(render::quality(&found, options.output));
     }
-    let about = About::new(&bundle, session.capabilities());
     let cases = options.cases()?;
+    let mut session = loaded(options, &bundle)?;
+    let about = About::new(&bundle, session.capabilities());
     if options.profile {
         let profiles = cases.iter().map(|case| Ok((*case, Profile::of(case, session.as_mut(), cancel)?)));
         return Ok(render::profiles(&profiles.collect::<Result<Vec<_>>>()?, options.output));
     }
+    let weights = read_weights(options, &bundle, &session.capabilities().target)?;
     let reader = Reader::new(weights, session.capabilities().threads);
     let bar = bar(cases.len(), "case");
     let mut rows = Vec::new();
@@ -83,41 +84,44 @@ fn run(options: &Options, cancel: &Cancel) -> Result<String> {
     Ok(render::rows(&about, &rows, options.output))
 }
 
-/// A session, and the weights that it reads.
-fn loaded(options: &Options, bundle: &Bundle) -> Result<(Box<dyn Session>, Weights)> {
+fn loaded(options: &Options, bundle: &Bundle) -> Result<Box<dyn Session>> {
     let given = options.weights.as_deref().map(Weights::in_folder).transpose()?;
     let load_options =
         LoadOptions { device: options.device, threads: options.threads, context: options.ctx_size };
-    let session = load(bundle, given.clone(), &load_options)?;
-    let target = &session.capabilities().target;
-    let packed = bundle.packed_weights(target)?;
-    let weights = match (given, packed) {
-        (Some(given), _) => given,
-        (None, Some(path)) => Weights::open(&[path])?,
-        (None, None) => Weights::of_bundle(bundle)?,
-    };
-    Ok((session, weights))
+    Ok(load(bundle, given, &load_options)?)
+}
+
+/// The weights that a session on `target` reads; those that it packed for itself, as they were before.
+fn read_weights(options: &Options, bundle: &Bundle, target: &str) -> Result<Weights> {
+    if let Some(folder) = &options.weights {
+        return Ok(Weights::in_folder(folder)?);
+    }
+    Ok(match bundle.packed_weights(target)? {
+        Some(path) => Weights::open(&[path])?,
+        None => Weights::of_bundle(bundle)?,
+    })
 }
 
 /// The quality on the file's text.
-fn on_text(
-    options: &Options,
-    bundle: &Bundle,
-    session: &mut dyn Session,
-    file: &std::path::Path,
-    cancel: &Cancel,
-) -> Result<Quality> {
+fn on_text(options: &Options, bundle: &Bundle, file: &std::path::Path, cancel: &Cancel) -> Result<Quality> {
     let text = fs::read_to_string(file).with_context(|| format!("cannot read {}", file.display()))?;
     let files = CheckpointFiles::new(bundle, options.weights.as_deref());
     let mut tokens = Tokenizer::of_checkpoint(&files)?.encode(&text, true)?;
     tokens.truncate(options.tokens.unwrap_or(usize::MAX));
+    let mut session = loaded(options, bundle)?;
     let reference = options.reference.as_deref().map(Bundle::open_without_weights).transpose()?;
     let mut reference = reference.as_ref().map(|reference| loaded(options, reference)).transpose()?;
-    let reference = reference.as_mut().map(|(session, _)| session.as_mut() as &mut (dyn Session + '_));
+    let reference = reference.as_mut().map(|session| session.as_mut() as &mut (dyn Session + '_));
     let window = options.window(session.capabilities().context);
     let bar = bar(tokens.len(), "token");
-    let found =
-        quality(session, reference, &tokens, window, &mut |done, _| bar.set_position(done as u64), cancel);
+    let found = quality(
+        session.as_mut(),
+        reference,
+        &tokens,
+        window,
+        &mut |done, _| bar.set_position(done as u64),
+        cancel,
+    );
     bar.finish_and_clear();
     Ok(found?)
 }
