@@ -41,6 +41,16 @@ INLINE index real_rows(const int32_t *lengths, index b, index tokens) {
   return clamp_index(lengths[b], 0, tokens);
 }
 
+// How many panels of weights a tile of one row takes at once. The row uses every
+// weight once, as fast as memory gives it, and that is a quarter more when it is
+// read in several places at once. Tiles of more rows need the registers.
+#define STREAMS 4
+
+// How many a tile of `rows` rows takes of the `left` ones.
+INLINE index panels_at_once(index rows, index left) {
+  return rows == 1 && left >= STREAMS ? STREAMS : 1;
+}
+
 // Columns begin..end of padding, the last of which may be past n.
 INLINE void clear_padding_rows(float *out, index rows, index n, index begin,
                                index end) {

@@ -20,9 +20,11 @@ typedef struct {
 
 #if defined(__AVX2__)
 
-// How many separate sums each output has: a tile of few rows would otherwise
+// How many separate sums each output has: a tile of few outputs would otherwise
 // wait for its own additions (4 cycles each, 2 begun per cycle).
-INLINE int chains_for(int rows) { return rows == 1 ? 4 : rows <= 3 ? 2 : 1; }
+INLINE int chains_for(int rows, int panels) {
+  return panels > 1 ? 1 : rows == 1 ? 4 : rows <= 3 ? 2 : 1;
+}
 
 // In bytes, found by trial.
 INLINE index prefetch_ahead(element_type type) {
@@ -47,11 +49,11 @@ INLINE void store_columns(const __m256 sums[2], float *out, index columns,
     out[j] = lanes[j] + (first ? 0.0f : out[j]);
 }
 
-// acc += one step of k.
-INLINE void step(int rows, element_type type, const void *w, const float *a,
-                 index stride, index p, __m256 acc[MR][2]) {
+// acc += one step of k, whose weights lie at element `at`.
+INLINE void step(int rows, element_type type, const void *w, index at,
+                 const float *a, index stride, index p, __m256 acc[MR][2]) {
   __m256 weights[2];
-  load_paired(w, type, p * NR, weights);
+  load_paired(w, type, at, weights);
 #pragma clang loop unroll(full)
   for (int r = 0; r < rows; ++r) {
     const __m256 x = _mm256_set1_ps(a[r * stride + p]);
@@ -60,110 +62,131 @@ INLINE void step(int rows, element_type type, const void *w, const float *a,
   }
 }
 
-INLINE void tile(int rows, element_type type, const void *w, const float *a,
-                 float *out, index columns, const part *at) {
-  const index k = at->depth;
-  const int chains = chains_for(rows);
-  __m256 acc[MAX_CHAINS][MR][2];
+INLINE void tile(int rows, int panels, element_type type, const void *w,
+                 const float *a, float *out, index columns, const part *at) {
+  const index k = at->depth, stride = at->stride;
+  const int chains = chains_for(rows, panels);
+  __m256 acc[STREAMS][MAX_CHAINS][MR][2];
 #pragma clang loop unroll(full)
-  for (int c = 0; c < chains; ++c) {
+  for (int s = 0; s < panels; ++s) {
 #pragma clang loop unroll(full)
-    for (int r = 0; r < rows; ++r)
-      acc[c][r][0] = acc[c][r][1] = _mm256_setzero_ps();
+    for (int c = 0; c < chains; ++c) {
+#pragma clang loop unroll(full)
+      for (int r = 0; r < rows; ++r)
+        acc[s][c][r][0] = acc[s][c][r][1] = _mm256_setzero_ps();
+    }
   }
   index p = 0;
   for (; p + chains <= k; p += chains) {
 #pragma clang loop unroll(full)
-    for (int c = 0; c < chains; ++c) {
-      prefetch(element_at(w, type, (p + c) * NR), prefetch_ahead(type));
-      step(rows, type, w, a, at->stride, p + c, acc[c]);
+    for (int s = 0; s < panels; ++s) {
+#pragma clang loop unroll(full)
+      for (int c = 0; c < chains; ++c) {
+        const index weights = (s * stride + p + c) * NR;
+        if (panels == 1)
+          prefetch(element_at(w, type, weights), prefetch_ahead(type));
+        step(rows, type, w, weights, a, stride, p + c, acc[s][c]);
+      }
     }
   }
+  // Several panels have one chain each, which leaves nothing over.
   for (; p < k; ++p)
-    step(rows, type, w, a, at->stride, p, acc[0]);
+    step(rows, type, w, p * NR, a, stride, p, acc[0][0]);
 #pragma clang loop unroll(full)
-  for (int r = 0; r < rows; ++r) {
+  for (int s = 0; s < panels; ++s) {
 #pragma clang loop unroll(full)
-    for (int c = 1; c < chains; ++c) {
-      acc[0][r][0] = _mm256_add_ps(acc[0][r][0], acc[c][r][0]);
-      acc[0][r][1] = _mm256_add_ps(acc[0][r][1], acc[c][r][1]);
+    for (int r = 0; r < rows; ++r) {
+      __m256 *sums = acc[s][0][r];
+#pragma clang loop unroll(full)
+      for (int c = 1; c < chains; ++c) {
+        sums[0] = _mm256_add_ps(sums[0], acc[s][c][r][0]);
+        sums[1] = _mm256_add_ps(sums[1], acc[s][c][r][1]);
+      }
+      put_in_order(type, sums);
+      store_columns(sums, out + r * at->n + s * NR, columns - s * NR,
+                    at->first);
     }
-    put_in_order(type, acc[0][r]);
-    store_columns(acc[0][r], out + r * at->n, columns, at->first);
   }
 }
 
 #elif defined(__ARM_NEON)
 
-INLINE void tile(int rows, element_type type, const void *w, const float *a,
-                 float *out, index columns, const part *at) {
+INLINE void tile(int rows, int panels, element_type type, const void *w,
+                 const float *a, float *out, index columns, const part *at) {
   const index k = at->depth, stride = at->stride, n = at->n;
-  float32x4_t acc[MR][4];
+  float32x4_t acc[STREAMS][MR][4];
 #pragma clang loop unroll(full)
-  for (int r = 0; r < rows; ++r) {
-#pragma clang loop unroll(full)
-    for (int v = 0; v < 4; ++v)
-      acc[r][v] = vdupq_n_f32(0.0f);
-  }
-  for (index p = 0; p < k; ++p) {
-    float32x4_t weights[4];
-#pragma clang loop unroll(full)
-    for (int v = 0; v < 4; ++v)
-      weights[v] = load_quad(w, type, p * NR + v * 4);
+  for (int s = 0; s < panels; ++s) {
 #pragma clang loop unroll(full)
     for (int r = 0; r < rows; ++r) {
 #pragma clang loop unroll(full)
       for (int v = 0; v < 4; ++v)
-        acc[r][v] = vfmaq_n_f32(acc[r][v], weights[v], a[r * stride + p]);
+        acc[s][r][v] = vdupq_n_f32(0.0f);
+    }
+  }
+  for (index p = 0; p < k; ++p) {
+#pragma clang loop unroll(full)
+    for (int s = 0; s < panels; ++s) {
+      float32x4_t weights[4];
+#pragma clang loop unroll(full)
+      for (int v = 0; v < 4; ++v)
+        weights[v] = load_quad(w, type, (s * stride + p) * NR + v * 4);
+#pragma clang loop unroll(full)
+      for (int r = 0; r < rows; ++r) {
+        const float x = a[r * stride + p];
+#pragma clang loop unroll(full)
+        for (int v = 0; v < 4; ++v)
+          acc[s][r][v] = vfmaq_n_f32(acc[s][r][v], weights[v], x);
+      }
     }
   }
 #pragma clang loop unroll(full)
-  for (int r = 0; r < rows; ++r) {
-    float lanes[NR];
+  for (int s = 0; s < panels; ++s) {
 #pragma clang loop unroll(full)
-    for (int v = 0; v < 4; ++v)
-      vst1q_f32(lanes + v * 4, acc[r][v]);
-    for (index j = 0; j < columns; ++j)
-      out[r * n + j] = lanes[j] + (at->first ? 0.0f : out[r * n + j]);
-  }
-}
-
-#endif
-
-#if defined(__AVX2__) || defined(__ARM_NEON)
-
-INLINE void tile_rows(index rows, element_type type, const void *w,
-                      const float *a, float *out, index columns,
-                      const part *at) {
-  switch (rows) {
-  case 1: tile(1, type, w, a, out, columns, at); break;
-  case 2: tile(2, type, w, a, out, columns, at); break;
-  case 3: tile(3, type, w, a, out, columns, at); break;
-  case 4: tile(4, type, w, a, out, columns, at); break;
-  case 5: tile(5, type, w, a, out, columns, at); break;
-  default: tile(6, type, w, a, out, columns, at); break;
+    for (int r = 0; r < rows; ++r) {
+      float lanes[NR], *target = out + r * n + s * NR;
+#pragma clang loop unroll(full)
+      for (int v = 0; v < 4; ++v)
+        vst1q_f32(lanes + v * 4, acc[s][r][v]);
+      for (index j = 0; j < min_index(NR, columns - s * NR); ++j)
+        target[j] = lanes[j] + (at->first ? 0.0f : target[j]);
+    }
   }
 }
 
 #else
 
-INLINE void tile_rows(index rows, element_type type, const void *w,
-                      const float *a, float *out, index columns,
-                      const part *at) {
+INLINE void tile(int rows, int panels, element_type type, const void *w,
+                 const float *a, float *out, index columns, const part *at) {
   const index k = at->depth, stride = at->stride, n = at->n;
   for (index i = 0; i < rows; ++i) {
-    float sums[NR];
-    for (index j = 0; j < NR; ++j)
-      sums[j] = 0;
-    for (index p = 0; p < k; ++p)
-      for (index j = 0; j < NR; ++j)
-        sums[j] += a[i * stride + p] * load_element(w, type, p * NR + j);
-    for (index j = 0; j < columns; ++j)
-      out[i * n + j] = sums[j] + (at->first ? 0.0f : out[i * n + j]);
+    for (index j = 0; j < min_index(panels * NR, columns); ++j) {
+      const index weights = j / NR * NR * stride + j % NR;
+      float sum = 0;
+      for (index p = 0; p < k; ++p)
+        sum += a[i * stride + p] * load_element(w, type, weights + p * NR);
+      out[i * n + j] = sum + (at->first ? 0.0f : out[i * n + j]);
+    }
   }
 }
 
 #endif
+
+// The first `rows` rows with `panels` panels, of which `columns` columns exist.
+INLINE void tile_rows(index rows, index panels, element_type type,
+                      const void *w, const float *a, float *out, index columns,
+                      const part *at) {
+#define TILE(rows, panels) tile(rows, panels, type, w, a, out, columns, at)
+  switch (rows) {
+  case 1: panels == 1 ? TILE(1, 1) : TILE(1, STREAMS); break;
+  case 2: TILE(2, 1); break;
+  case 3: TILE(3, 1); break;
+  case 4: TILE(4, 1); break;
+  case 5: TILE(5, 1); break;
+  default: TILE(6, 1); break;
+  }
+#undef TILE
+}
 
 // Weights are read from memory once, into the cache of this core, and from there
 // for every tile of rows; rows are read from further away, once for all panels.
@@ -178,10 +201,12 @@ INLINE void multiply(element_type type, const void *w, const float *a, float *ou
         .n = n, .stride = k, .depth = min_index(KC, k - p), .first = p == 0};
     for (index t = 0; t < tiles; ++t) {
       const index i = m * t / tiles, rows = m * (t + 1) / tiles - i;
-      for (index panel = panel_begin; panel < panel_end; ++panel) {
+      for (index panel = panel_begin, panels; panel < panel_end;
+           panel += panels) {
         const index j = panel * NR;
-        tile_rows(rows, type, element_at(w, type, j * k + p * NR), a + i * k + p,
-                  out + i * n + j, min_index(NR, n - j), &at);
+        panels = panels_at_once(rows, panel_end - panel);
+        tile_rows(rows, panels, type, element_at(w, type, j * k + p * NR),
+                  a + i * k + p, out + i * n + j, n - j, &at);
       }
     }
   }

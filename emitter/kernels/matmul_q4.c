@@ -76,43 +76,46 @@ INLINE void store_columns(__m256 x, float *out, index columns) {
     out[j] = lanes[j];
 }
 
-INLINE void tile(int rows, const uint8_t *w, const uint16_t *w_scale,
-                 const int8_t *a, const float *a_scale, const float *a_offset,
-                 float *out, index columns, index n, index k) {
+INLINE void tile(int rows, int panels, const uint8_t *w,
+                 const uint16_t *w_scale, const int8_t *a, const float *a_scale,
+                 const float *a_offset, float *out, index columns, index n,
+                 index k) {
   const index groups = k / GROUP;
-  __m256 acc[MR];
+  __m256 acc[STREAMS][MR];
 #pragma clang loop unroll(full)
-  for (int r = 0; r < rows; ++r)
-    acc[r] = _mm256_setzero_ps();
+  for (int s = 0; s < panels; ++s) {
+#pragma clang loop unroll(full)
+    for (int r = 0; r < rows; ++r)
+      acc[s][r] = _mm256_setzero_ps();
+  }
   for (index g = 0; g < groups; ++g) {
-    __m256i nibbles[8];
-    __m256 dots[MR];
-    prefetch(w + g * GROUP_BYTES, PREFETCH_AHEAD);
-    prefetch(w + g * GROUP_BYTES, PREFETCH_AHEAD + 64);
-    unpack_nibbles(w + g * GROUP_BYTES, nibbles);
-    const __m256 d = load_lanes(w_scale, ELEMENT_F16, g * NR);
-    dot_group(rows, nibbles, a + g * GROUP, k, dots);
 #pragma clang loop unroll(full)
-    for (int r = 0; r < rows; ++r) {
-      const index at = r * groups + g;
-      const __m256 x = _mm256_fmsub_ps(dots[r], _mm256_set1_ps(a_scale[at]),
-                                       _mm256_set1_ps(a_offset[at]));
-      acc[r] = _mm256_fmadd_ps(x, d, acc[r]);
+    for (int s = 0; s < panels; ++s) {
+      const index group = s * groups + g;
+      const uint8_t *weights = w + group * GROUP_BYTES;
+      __m256i nibbles[8];
+      __m256 dots[MR];
+      if (panels == 1) {
+        prefetch(weights, PREFETCH_AHEAD);
+        prefetch(weights, PREFETCH_AHEAD + 64);
+      }
+      unpack_nibbles(weights, nibbles);
+      const __m256 d = load_lanes(w_scale, ELEMENT_F16, group * NR);
+      dot_group(rows, nibbles, a + g * GROUP, k, dots);
+#pragma clang loop unroll(full)
+      for (int r = 0; r < rows; ++r) {
+        const index at = r * groups + g;
+        const __m256 x = _mm256_fmsub_ps(dots[r], _mm256_set1_ps(a_scale[at]),
+                                         _mm256_set1_ps(a_offset[at]));
+        acc[s][r] = _mm256_fmadd_ps(x, d, acc[s][r]);
+      }
     }
   }
 #pragma clang loop unroll(full)
-  for (int r = 0; r < rows; ++r)
-    store_columns(acc[r], out + r * n, columns);
-}
-
-static void tile_rows(index rows, const uint8_t *w, const uint16_t *w_scale,
-                      const int8_t *a, const float *a_scale,
-                      const float *a_offset, float *out, index columns, index n,
-                      index k) {
-  switch (rows) {
-  case 1: tile(1, w, w_scale, a, a_scale, a_offset, out, columns, n, k); break;
-  case 2: tile(2, w, w_scale, a, a_scale, a_offset, out, columns, n, k); break;
-  default: tile(3, w, w_scale, a, a_scale, a_offset, out, columns, n, k); break;
+  for (int s = 0; s < panels; ++s) {
+#pragma clang loop unroll(full)
+    for (int r = 0; r < rows; ++r)
+      store_columns(acc[s][r], out + r * n + s * NR, columns - s * NR);
   }
 }
 
@@ -142,37 +145,38 @@ INLINE void add_group(int rows, const uint8_t *w, float32x4_t d,
   }
 }
 
-INLINE void tile(int rows, const uint8_t *w, const uint16_t *w_scale,
-                 const int8_t *a, const float *a_scale, const float *a_offset,
-                 float *out, index columns, index n, index k) {
-  float32x4_t low[MR], high[MR];
+INLINE void tile(int rows, int panels, const uint8_t *w,
+                 const uint16_t *w_scale, const int8_t *a, const float *a_scale,
+                 const float *a_offset, float *out, index columns, index n,
+                 index k) {
+  const index groups = k / GROUP;
+  float32x4_t low[STREAMS][MR], high[STREAMS][MR];
 #pragma clang loop unroll(full)
-  for (int r = 0; r < rows; ++r)
-    low[r] = high[r] = vdupq_n_f32(0.0f);
-  for (index g = 0; g < k / GROUP; ++g) {
-    const uint8_t *group = w + g * GROUP_BYTES;
-    add_group(rows, group, load_quad(w_scale, ELEMENT_F16, g * NR),
-              a + g * GROUP, a_scale + g, a_offset + g, k, low);
-    add_group(rows, group + 16, load_quad(w_scale, ELEMENT_F16, g * NR + 4),
-              a + g * GROUP, a_scale + g, a_offset + g, k, high);
+  for (int s = 0; s < panels; ++s) {
+#pragma clang loop unroll(full)
+    for (int r = 0; r < rows; ++r)
+      low[s][r] = high[s][r] = vdupq_n_f32(0.0f);
   }
-  for (int r = 0; r < rows; ++r) {
-    float lanes[NR];
-    vst1q_f32(lanes, low[r]);
-    vst1q_f32(lanes + 4, high[r]);
-    for (index j = 0; j < columns; ++j)
-      out[r * n + j] = lanes[j];
+  for (index g = 0; g < groups; ++g) {
+#pragma clang loop unroll(full)
+    for (int s = 0; s < panels; ++s) {
+      const index group = s * groups + g;
+      const uint8_t *weights = w + group * GROUP_BYTES;
+      add_group(rows, weights, load_quad(w_scale, ELEMENT_F16, group * NR),
+                a + g * GROUP, a_scale + g, a_offset + g, k, low[s]);
+      add_group(rows, weights + 16,
+                load_quad(w_scale, ELEMENT_F16, group * NR + 4), a + g * GROUP,
+                a_scale + g, a_offset + g, k, high[s]);
+    }
   }
-}
-
-static void tile_rows(index rows, const uint8_t *w, const uint16_t *w_scale,
-                      const int8_t *a, const float *a_scale,
-                      const float *a_offset, float *out, index columns, index n,
-                      index k) {
-  switch (rows) {
-  case 1: tile(1, w, w_scale, a, a_scale, a_offset, out, columns, n, k); break;
-  case 2: tile(2, w, w_scale, a, a_scale, a_offset, out, columns, n, k); break;
-  default: tile(3, w, w_scale, a, a_scale, a_offset, out, columns, n, k); break;
+  for (int s = 0; s < panels; ++s) {
+    for (int r = 0; r < rows; ++r) {
+      float lanes[NR];
+      vst1q_f32(lanes, low[s][r]);
+      vst1q_f32(lanes + 4, high[s][r]);
+      for (index j = 0; j < min_index(NR, columns - s * NR); ++j)
+        out[r * n + s * NR + j] = lanes[j];
+    }
   }
 }
 
@@ -189,20 +193,20 @@ INLINE int32_t dot_group(const uint8_t *w, const int8_t *a, index row) {
   return sum;
 }
 
-static void tile_rows(index rows, const uint8_t *w, const uint16_t *w_scale,
-                      const int8_t *a, const float *a_scale,
-                      const float *a_offset, float *out, index columns, index n,
-                      index k) {
+INLINE void tile(int rows, int panels, const uint8_t *w,
+                 const uint16_t *w_scale, const int8_t *a, const float *a_scale,
+                 const float *a_offset, float *out, index columns, index n,
+                 index k) {
   const index groups = k / GROUP;
   for (index i = 0; i < rows; ++i) {
-    for (index j = 0; j < columns; ++j) {
+    for (index j = 0; j < min_index(panels * NR, columns); ++j) {
       float sum = 0;
       for (index g = 0; g < groups; ++g) {
-        const int32_t dot =
-            dot_group(w + g * GROUP_BYTES, a + i * k + g * GROUP, j);
-        const float x =
-            (float)dot * a_scale[i * groups + g] - a_offset[i * groups + g];
-        sum += x * float_from_f16(w_scale[g * NR + j]);
+        const index group = j / NR * groups + g, at = i * groups + g;
+        const int32_t dot = dot_group(w + group * GROUP_BYTES,
+                                      a + i * k + g * GROUP, j % NR);
+        const float x = (float)dot * a_scale[at] - a_offset[at];
+        sum += x * float_from_f16(w_scale[group * NR + j % NR]);
       }
       out[i * n + j] = sum;
     }
@@ -210,6 +214,21 @@ static void tile_rows(index rows, const uint8_t *w, const uint16_t *w_scale,
 }
 
 #endif
+
+// The first `rows` rows with `panels` panels, of which `columns` columns exist.
+static void tile_rows(index rows, index panels, const uint8_t *w,
+                      const uint16_t *w_scale, const int8_t *a,
+                      const float *a_scale, const float *a_offset, float *out,
+                      index columns, index n, index k) {
+#define TILE(rows, panels)                                                     \
+  tile(rows, panels, w, w_scale, a, a_scale, a_offset, out, columns, n, k)
+  switch (rows) {
+  case 1: panels == 1 ? TILE(1, 1) : TILE(1, STREAMS); break;
+  case 2: TILE(2, 1); break;
+  default: TILE(3, 1); break;
+  }
+#undef TILE
+}
 
 static void multiply(const uint8_t *w, const uint16_t *w_scale, const int8_t *a,
                      const float *a_scale, const float *a_offset, float *out,
@@ -220,11 +239,13 @@ static void multiply(const uint8_t *w, const uint16_t *w_scale, const int8_t *a,
   const index tiles = divide_up(m, MR);
   for (index t = 0; t < tiles; ++t) {
     const index i = m * t / tiles, rows = m * (t + 1) / tiles - i;
-    for (index panel = panel_begin; panel < panel_end; ++panel) {
+    for (index panel = panel_begin, panels; panel < panel_end;
+         panel += panels) {
       const index j = panel * NR;
-      tile_rows(rows, w + panel * groups * GROUP_BYTES, w_scale + j * groups,
-                a + i * k, a_scale + i * groups, a_offset + i * groups,
-                out + i * n + j, min_index(NR, n - j), n, k);
+      panels = panels_at_once(rows, panel_end - panel);
+      tile_rows(rows, panels, w + panel * groups * GROUP_BYTES,
+                w_scale + j * groups, a + i * k, a_scale + i * groups,
+                a_offset + i * groups, out + i * n + j, n - j, n, k);
     }
   }
 }

@@ -16,11 +16,10 @@
 #include "kernels.h"
 
 #define NR 16 // columns of a panel
+#define MR 6  // most rows of a register tile
 #if !defined(__AVX2__) && defined(__ARM_FEATURE_DOTPROD)
-#define MR 4   // most rows of a register tile
 #define STEP 4 // consecutive k that one multiplication takes
 #else
-#define MR 6
 #define STEP 2
 #endif
 #define PREFETCH_AHEAD 1024 // bytes
@@ -52,43 +51,44 @@ INLINE void store_scaled(__m256i sums, float a_scale, const float *w_scale,
     out[j] = scaled[j] * w_scale[j];
 }
 
-INLINE void tile(int rows, const int8_t *w, const float *w_scale,
+INLINE void store_row(const __m256i sums[2], float a_scale,
+                      const float *w_scale, float *out, index columns) {
+  store_scaled(sums[0], a_scale, w_scale, out, columns);
+  if (columns > 8)
+    store_scaled(sums[1], a_scale, w_scale + 8, out + 8, columns - 8);
+}
+
+INLINE void tile(int rows, int panels, const int8_t *w, const float *w_scale,
                  const act_q8 *a, const float *a_scale, float *out,
                  index columns, index n, index k) {
-  __m256i acc[MR][2];
+  __m256i acc[STREAMS][MR][2];
 #pragma clang loop unroll(full)
-  for (int r = 0; r < rows; ++r)
-    acc[r][0] = acc[r][1] = _mm256_setzero_si256();
+  for (int s = 0; s < panels; ++s) {
+#pragma clang loop unroll(full)
+    for (int r = 0; r < rows; ++r)
+      acc[s][r][0] = acc[s][r][1] = _mm256_setzero_si256();
+  }
   for (index p = 0; p < k; p += STEP) {
-    prefetch(w + p * NR, PREFETCH_AHEAD);
-    const __m256i w0 = widen(w + p * NR);
-    const __m256i w1 = widen(w + p * NR + 16);
 #pragma clang loop unroll(full)
-    for (int r = 0; r < rows; ++r) {
-      const __m256i x = broadcast_pair(a + r * k + p);
-      acc[r][0] = _mm256_add_epi32(acc[r][0], _mm256_madd_epi16(x, w0));
-      acc[r][1] = _mm256_add_epi32(acc[r][1], _mm256_madd_epi16(x, w1));
+    for (int s = 0; s < panels; ++s) {
+      const int8_t *weights = w + (s * k + p) * NR;
+      const __m256i w0 = widen(weights), w1 = widen(weights + 16);
+      if (panels == 1)
+        prefetch(weights, PREFETCH_AHEAD);
+#pragma clang loop unroll(full)
+      for (int r = 0; r < rows; ++r) {
+        const __m256i x = broadcast_pair(a + r * k + p);
+        acc[s][r][0] = _mm256_add_epi32(acc[s][r][0], _mm256_madd_epi16(x, w0));
+        acc[s][r][1] = _mm256_add_epi32(acc[s][r][1], _mm256_madd_epi16(x, w1));
+      }
     }
   }
 #pragma clang loop unroll(full)
-  for (int r = 0; r < rows; ++r) {
-    store_scaled(acc[r][0], a_scale[r], w_scale, out + r * n, columns);
-    if (columns > 8)
-      store_scaled(acc[r][1], a_scale[r], w_scale + 8, out + r * n + 8,
-                   columns - 8);
-  }
-}
-
-static void tile_rows(index rows, const int8_t *w, const float *w_scale,
-                      const act_q8 *a, const float *a_scale, float *out,
-                      index columns, index n, index k) {
-  switch (rows) {
-  case 1: tile(1, w, w_scale, a, a_scale, out, columns, n, k); break;
-  case 2: tile(2, w, w_scale, a, a_scale, out, columns, n, k); break;
-  case 3: tile(3, w, w_scale, a, a_scale, out, columns, n, k); break;
-  case 4: tile(4, w, w_scale, a, a_scale, out, columns, n, k); break;
-  case 5: tile(5, w, w_scale, a, a_scale, out, columns, n, k); break;
-  default: tile(6, w, w_scale, a, a_scale, out, columns, n, k); break;
+  for (int s = 0; s < panels; ++s) {
+#pragma clang loop unroll(full)
+    for (int r = 0; r < rows; ++r)
+      store_row(acc[s][r], a_scale[r], w_scale + s * NR, out + r * n + s * NR,
+                columns - s * NR);
   }
 }
 
@@ -103,66 +103,79 @@ INLINE void store_scaled(const int32x4_t sums[4], float a_scale,
     out[j] = scaled[j] * w_scale[j];
 }
 
-INLINE void tile(int rows, const int8_t *w, const float *w_scale,
+INLINE void tile(int rows, int panels, const int8_t *w, const float *w_scale,
                  const act_q8 *a, const float *a_scale, float *out,
                  index columns, index n, index k) {
-  int32x4_t acc[MR][4];
+  int32x4_t acc[STREAMS][MR][4];
 #pragma clang loop unroll(full)
-  for (int r = 0; r < rows; ++r) {
-#pragma clang loop unroll(full)
-    for (int v = 0; v < 4; ++v)
-      acc[r][v] = vdupq_n_s32(0);
-  }
-  for (index p = 0; p < k; p += STEP) {
-    int8x16_t weights[4];
-#pragma clang loop unroll(full)
-    for (int v = 0; v < 4; ++v)
-      weights[v] = vld1q_s8(w + p * NR + v * 16);
+  for (int s = 0; s < panels; ++s) {
 #pragma clang loop unroll(full)
     for (int r = 0; r < rows; ++r) {
-      const int8x16_t x = broadcast_bytes(a + r * k + p);
 #pragma clang loop unroll(full)
       for (int v = 0; v < 4; ++v)
-        acc[r][v] = vdotq_s32(acc[r][v], weights[v], x);
+        acc[s][r][v] = vdupq_n_s32(0);
+    }
+  }
+  for (index p = 0; p < k; p += STEP) {
+#pragma clang loop unroll(full)
+    for (int s = 0; s < panels; ++s) {
+      int8x16_t weights[4];
+#pragma clang loop unroll(full)
+      for (int v = 0; v < 4; ++v)
+        weights[v] = vld1q_s8(w + (s * k + p) * NR + v * 16);
+#pragma clang loop unroll(full)
+      for (int r = 0; r < rows; ++r) {
+        const int8x16_t x = broadcast_bytes(a + r * k + p);
+#pragma clang loop unroll(full)
+        for (int v = 0; v < 4; ++v)
+          acc[s][r][v] = vdotq_s32(acc[s][r][v], weights[v], x);
+      }
     }
   }
 #pragma clang loop unroll(full)
-  for (int r = 0; r < rows; ++r)
-    store_scaled(acc[r], a_scale[r], w_scale, out + r * n, columns);
-}
-
-static void tile_rows(index rows, const int8_t *w, const float *w_scale,
-                      const act_q8 *a, const float *a_scale, float *out,
-                      index columns, index n, index k) {
-  switch (rows) {
-  case 1: tile(1, w, w_scale, a, a_scale, out, columns, n, k); break;
-  case 2: tile(2, w, w_scale, a, a_scale, out, columns, n, k); break;
-  case 3: tile(3, w, w_scale, a, a_scale, out, columns, n, k); break;
-  default: tile(4, w, w_scale, a, a_scale, out, columns, n, k); break;
+  for (int s = 0; s < panels; ++s) {
+#pragma clang loop unroll(full)
+    for (int r = 0; r < rows; ++r)
+      store_scaled(acc[s][r], a_scale[r], w_scale + s * NR,
+                   out + r * n + s * NR, min_index(NR, columns - s * NR));
   }
 }
 
 #else
 
-static void tile_rows(index rows, const int8_t *w, const float *w_scale,
-                      const act_q8 *a, const float *a_scale, float *out,
-                      index columns, index n, index k) {
+INLINE void tile(int rows, int panels, const int8_t *w, const float *w_scale,
+                 const act_q8 *a, const float *a_scale, float *out,
+                 index columns, index n, index k) {
   for (index i = 0; i < rows; ++i) {
-    int32_t sums[NR];
-    for (index j = 0; j < NR; ++j)
-      sums[j] = 0;
-    for (index p = 0; p < k; p += STEP) {
-      const int32_t a0 = a[i * k + p];
-      const int32_t a1 = a[i * k + p + 1];
-      for (index j = 0; j < NR; ++j)
-        sums[j] += a0 * w[p * NR + j * STEP] + a1 * w[p * NR + j * STEP + 1];
+    for (index j = 0; j < min_index(panels * NR, columns); ++j) {
+      const int8_t *weights = w + j / NR * NR * k + j % NR * STEP;
+      int32_t sum = 0;
+      for (index p = 0; p < k; ++p)
+        sum += a[i * k + p] * weights[p / STEP * STEP * NR + p % STEP];
+      out[i * n + j] = (float)sum * a_scale[i] * w_scale[j];
     }
-    for (index j = 0; j < columns; ++j)
-      out[i * n + j] = (float)sums[j] * a_scale[i] * w_scale[j];
   }
 }
 
 #endif
+
+// The first `rows` rows with `panels` panels, of which `columns` columns exist.
+static void tile_rows(index rows, index panels, const int8_t *w,
+                      const float *w_scale, const act_q8 *a,
+                      const float *a_scale, float *out, index columns, index n,
+                      index k) {
+#define TILE(rows, panels)                                                     \
+  tile(rows, panels, w, w_scale, a, a_scale, out, columns, n, k)
+  switch (rows) {
+  case 1: panels == 1 ? TILE(1, 1) : TILE(1, STREAMS); break;
+  case 2: TILE(2, 1); break;
+  case 3: TILE(3, 1); break;
+  case 4: TILE(4, 1); break;
+  case 5: TILE(5, 1); break;
+  default: TILE(6, 1); break;
+  }
+#undef TILE
+}
 
 static void multiply(const int8_t *w, const float *w_scale, const act_q8 *a,
                      const float *a_scale, float *out, index m, index n,
@@ -172,10 +185,12 @@ static void multiply(const int8_t *w, const float *w_scale, const act_q8 *a,
   const index tiles = divide_up(m, MR);
   for (index t = 0; t < tiles; ++t) {
     const index i = m * t / tiles, rows = m * (t + 1) / tiles - i;
-    for (index panel = panel_begin; panel < panel_end; ++panel) {
+    for (index panel = panel_begin, panels; panel < panel_end;
+         panel += panels) {
       const index j = panel * NR;
-      tile_rows(rows, w + j * k, w_scale + j, a + i * k, a_scale + i,
-                out + i * n + j, min_index(NR, n - j), n, k);
+      panels = panels_at_once(rows, panel_end - panel);
+      tile_rows(rows, panels, w + j * k, w_scale + j, a + i * k, a_scale + i,
+                out + i * n + j, n - j, n, k);
     }
   }
 }

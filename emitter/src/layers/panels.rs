@@ -80,7 +80,12 @@ impl Product<'_> {
             numbers: 0,
             sizes: vec![batch, tokens, outputs, inputs],
             items: outputs.div_ceil(panel),
-            grain: (CACHED_BYTES / panel_bytes.max(1)).clamp(1, MOST_OUTPUTS / panel),
+            grain: if batch * tokens == 1 {
+                // Nothing is read twice, and kernels take several panels at once.
+                MOST_OUTPUTS / panel
+            } else {
+                (CACHED_BYTES / panel_bytes.max(1)).clamp(1, MOST_OUTPUTS / panel)
+            },
         };
         b.module.call(&mut b.graph, executable, &operands, &[])[0]
     }

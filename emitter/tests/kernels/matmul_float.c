@@ -116,6 +116,8 @@ int main(void) {
     for (const kind *k = kinds; k < kinds + KINDS; ++k) {
       for (index m = 1; m <= 20; ++m)
         test_case(of, k, m, random_index(1, 70), random_index(1, 130));
+      for (index n = 110; n <= 160; n += 5)
+        test_case(of, k, 1, n, random_index(1, 130)); // several panels at once
       test_case(of, k, 31, 33, 257);
       test_case(of, k, 7, 35, 4100);
       test_case(of, k, 1, 1, 1);

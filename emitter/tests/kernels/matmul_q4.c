@@ -120,6 +120,8 @@ int main(void) {
   for (kind of = 0; of < KINDS; ++of) {
     for (index m = 1; m <= 20; ++m)
       test_case(of, m, random_index(1, 70), GROUP * random_index(1, 6));
+    for (index n = 55; n <= 80; n += 3)
+      test_case(of, 1, n, GROUP * random_index(1, 6)); // several panels at once
     test_case(of, 61, 9, 544);
     test_case(of, 5, 17, 4128);
     test_case(of, 1, 8, 32);

@@ -103,6 +103,8 @@ int main(void) {
   for (kind of = 0; of < KINDS; ++of) {
     for (index m = 1; m <= 20; ++m)
       test_case(of, m, random_index(1, 70), 4 * random_index(1, 40));
+    for (index n = 110; n <= 160; n += 5)
+      test_case(of, 1, n, 4 * random_index(1, 40)); // several panels at once
     test_case(of, 61, 35, 516);
     test_case(of, 7, 17, 14336);
     test_case(of, 1, 16, 4);
