@@ -189,15 +189,32 @@ impl Reader {
     }
 }
 
-/// Of all words: what reads every byte and does nothing else that takes time.
+/// Of all words, in four places at once: a core gets a sixth more out of the memory than by reading in one (Zen 3).
 fn sum(bytes: &[u8]) -> u64 {
-    let mut sums = [0u64; 16];
-    for line in bytes.chunks_exact(128) {
-        for (sum, word) in sums.iter_mut().zip(line.chunks_exact(8)) {
-            *sum = sum.wrapping_add(u64::from_le_bytes(word.try_into().unwrap_or_default()));
+    /// What is read in one sweep of all four.
+    const BLOCK: usize = 256 << 10;
+    const LINE: usize = 64;
+    let mut sums = [[0u64; LINE / 8]; 4];
+    for block in bytes.chunks(BLOCK) {
+        let part = block.len() / 4 / LINE * LINE;
+        let (front, back) = block.split_at(2 * part);
+        let ((a, b), (c, rest)) = (front.split_at(part), back.split_at(part));
+        let (d, rest) = rest.split_at(part);
+        let [a, b, c, d] = [a, b, c, d].map(|part| part.chunks_exact(LINE));
+        for (((a, b), c), d) in a.zip(b).zip(c).zip(d) {
+            for (sums, line) in sums.iter_mut().zip([a, b, c, d]) {
+                add_words(sums, line);
+            }
         }
+        rest.chunks(LINE).for_each(|line| add_words(&mut sums[0], line));
     }
-    sums.iter().fold(0, |all, sum| all.wrapping_add(*sum))
+    sums.iter().flatten().fold(0, |all, sum| all.wrapping_add(*sum))
+}
+
+fn add_words(sums: &mut [u64], line: &[u8]) {
+    for (sum, word) in sums.iter_mut().zip(line.chunks_exact(8)) {
+        *sum = sum.wrapping_add(u64::from_le_bytes(word.try_into().unwrap_or_default()));
+    }
 }
 
 /// Where the time of some work went.
@@ -299,9 +316,12 @@ mod tests {
 
     #[test]
     fn every_byte_counts() {
-        let mut bytes = vec![0; 1024];
-        bytes[1023] = 1;
-        assert_eq!(sum(&bytes), 1 << 56);
+        for words in [1, 7, 8, 9, 128, 32_768, 32_769, 100_003] {
+            let word = |at: usize| u64::try_from(at * at).unwrap().to_le_bytes();
+            let bytes: Vec<u8> = (0..words).flat_map(word).collect();
+            let expected = (0..words).map(|at| u64::try_from(at * at).unwrap()).sum::<u64>();
+            assert_eq!(sum(&bytes), expected, "{words}");
+        }
     }
 
     #[test]
