@@ -50,7 +50,7 @@ pub struct Plan {
     pub precision: String,
     /// How the weights of matrix products are quantised: `none`, `q8` or `q4`.
     pub quant: String,
-    /// What the key/value cache holds: `f32`, `bf16` or `f16`.
+    /// What the key/value cache holds: `f32`, `bf16`, `f16` or `q8`.
     pub kv: String,
     /// Rows of a call.
     pub batch: usize,

@@ -19,10 +19,13 @@ use crate::{
 const LONGEST_NAME: usize = 255;
 
 /// What matrix products may be computed in, and what the cache may hold.
-const FLOATS: [&str; 3] = ["f32", "bf16", "f16"];
+const FLOATS: &[&str] = &["f32", "bf16", "f16"];
 
 /// How weights may be quantised.
-const QUANTS: [&str; 3] = ["none", "q8", "q4"];
+const QUANTS: &[&str] = &["none", "q8", "q4"];
+
+/// What the key/value cache can hold.
+const CACHES: &[&str] = &["f32", "bf16", "f16", "q8"];
 
 type Check = Result<(), Error>;
 
@@ -62,11 +65,10 @@ pub(crate) fn validate(manifest: &Manifest) -> Check {
 fn check_plan(plan: &Plan) -> Check {
     let Plan { precision, quant, kv, batch, context, vocab, position_bytes } = plan;
     for (what, value, known) in
-        [("precision", precision, &FLOATS), ("quant", quant, &QUANTS), ("kv", kv, &FLOATS)]
+        [("precision", precision, FLOATS), ("quant", quant, QUANTS), ("kv", kv, CACHES)]
     {
         ensure(known.contains(&value.as_str()), || {
-            let [first, second, last] = known;
-            format!("plan.{what} is `{}`, expected {first}, {second} or {last}", value.escape_default())
+            format!("plan.{what} is `{}`, expected one of {}", value.escape_default(), known.join(", "))
         })?;
     }
     ensure(i64::try_from(*position_bytes).is_ok(), || {

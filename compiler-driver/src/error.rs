@@ -117,6 +117,16 @@ pub enum Error {
         target: String,
     },
 
+    /// The target cannot hold a quantised cache.
+    #[error(
+        "target {target} cannot load 8-bit numbers, expected --kv f32\n\
+         hint: make a bundle of its own for this target"
+    )]
+    TargetKv {
+        /// The target.
+        target: String,
+    },
+
     /// The context is empty or longer than the model's.
     #[error(
         "context of {found} tokens, expected 1 to {limit} for {model}\nhint: choose --ctx between 1 and {limit}"

@@ -28,7 +28,7 @@ mod vmfbs;
 
 pub use error::Error;
 pub use mlxcel_artifacts::Cancel;
-pub use mlxcel_emitter::Quant;
+pub use mlxcel_emitter::{Kv, Quant};
 pub use pipeline::{DEFAULT_CONTEXT, Event, Progress, Request, build, emit, write_random_weights};
 pub use source::{Source, WeightsFrom};
 pub use target::{Precision, Resolved, Target};

@@ -11,7 +11,7 @@ use mlxcel_artifacts::{
     Blob, Bundle, BundleWriter, Cancel, Compiler, Digest, FORMAT, Machine, Manifest, Packing, Plan, Store,
     TargetArtifact,
 };
-use mlxcel_emitter::{Numerics, Products, Program, Quant};
+use mlxcel_emitter::{Kv, Numerics, Products, Program, Quant};
 use mlxcel_models::ModelConfig;
 use safetensors::Dtype;
 use serde::de::IgnoredAny;
@@ -54,8 +54,8 @@ pub struct Request {
     pub precision: Precision,
     /// How weights are quantised.
     pub quant: Quant,
-    /// What the key/value cache holds.
-    pub kv: Precision,
+    /// What the key/value cache holds; by default floats of the precision.
+    pub kv: Option<Kv>,
     /// Positions of the cache; by default [`DEFAULT_CONTEXT`] or the model's own, whichever is less.
     pub context: Option<usize>,
     /// The bundle's folder; by default `<model>.bundle` here.
@@ -181,7 +181,7 @@ pub fn build(request: &Request, progress: &mut Progress<'_>) -> Result<Bundle, E
     for parameter in &mut parameters {
         parameter.source = sources.get(&parameter.name).copied();
     }
-    let position_bytes = plan.model.config.cache_bytes_per_token(plan.plan.kv);
+    let position_bytes = plan.plan.kv.bytes(plan.model.config.cache_elements_per_token());
     let manifest = Manifest {
         format: FORMAT,
         model: plan.model.name,
@@ -189,7 +189,7 @@ pub fn build(request: &Request, progress: &mut Progress<'_>) -> Result<Bundle, E
         plan: Plan {
             precision: float_name(plan.plan.precision),
             quant: plan.plan.quant.to_string(),
-            kv: float_name(plan.plan.kv),
+            kv: plan.plan.kv.to_string(),
             batch: plan.plan.batch,
             context: plan.plan.context,
             vocab: plan.model.config.vocab,
@@ -305,10 +305,8 @@ impl Prepared {
             )));
         }
         let context = context(request.context, &model)?;
-        let kv = match request.kv {
-            Precision::Auto => precision,
-            asked => asked.choose(precision, &targets)?,
-        };
+        let kv = request.kv.unwrap_or(Kv::Float(precision));
+        targets.iter().try_for_each(|target| target.check_kv(kv))?;
         if request.quant != Quant::None {
             targets.iter().try_for_each(Target::check_quant)?;
         }

@@ -3,7 +3,7 @@
 use std::{collections::BTreeSet, str::FromStr};
 
 use mlxcel_artifacts::{Driver, Machine};
-use mlxcel_emitter::{Isa, Numerics, Products, Quant};
+use mlxcel_emitter::{Isa, Kv, Numerics, Products, Quant};
 use safetensors::Dtype;
 use serde::Deserialize;
 
@@ -179,6 +179,15 @@ impl Target {
             found: float_name(dtype),
             expected: names(&self.precisions),
         })
+    }
+
+    /// Refuses a cache that the target cannot load or store.
+    pub(crate) fn check_kv(&self, kv: Kv) -> Result<(), Error> {
+        match kv {
+            Kv::Float(dtype) => self.check_precision(dtype),
+            Kv::Q8 if self.floats_as_bits => Err(Error::TargetKv { target: self.name.clone() }),
+            Kv::Q8 => Ok(()),
+        }
     }
 
     /// Refuses to quantise where the checkpoint's floats cannot be loaded as such.

@@ -1,4 +1,4 @@
-//! Quantised weights: the demo model's predictions of a text are those that Hugging Face transformers makes with the same
+//! Quantised weights and caches: the demo model's predictions of a text are those that Hugging Face transformers makes with the same
 //! formulas, on kernels and on plain StableHLO (`models/oracle/quantised.py` records them).
 #![allow(clippy::unwrap_used, reason = "a helper that fails is a test that fails")]
 
@@ -7,9 +7,9 @@ mod real;
 use std::{collections::BTreeMap, fs};
 
 use mlxcel_artifacts::{Bundle, signature::Parameter};
-use mlxcel_compiler_driver::{Quant, Request, build};
+use mlxcel_compiler_driver::{Kv, Quant, Request, build};
 use mlxcel_runtime::{Cancel, Comparison, Quality, Tokenizer, load, pack, quality};
-use real::{built, greedy, models, on, request};
+use real::{Built, built, greedy, models, on, request};
 use serde::Deserialize;
 
 /// Between which factors of the recorded one a divergence lies. A few rounded inputs more or less make it differ; weights
@@ -40,14 +40,28 @@ fn text(bundle: &Bundle) -> Vec<u32> {
     Tokenizer::of_bundle(bundle).unwrap().encode(&text, true).unwrap()
 }
 
-fn predicts_as_recorded(target: &str, quant: Quant) {
-    let recorded = fs::read(models().join("demo/quantised.json")).unwrap();
-    let Recorded { window, of } = serde_json::from_slice(&recorded).unwrap();
-    let demo = models().join("demo");
-    let quantised = built(&Request { quant, ..request(&demo, &[target]) });
+/// Of the demo model with quantised weights.
+fn weights_predict_as_recorded(target: &str, quant: Quant) {
+    let quantised = built(&Request { quant, ..request(&models().join("demo"), &[target]) });
     let plan = &quantised.bundle.manifest().plan;
     assert_eq!((plan.quant.as_str(), plan.kv.as_str()), (&*quant.to_string(), "f32"));
-    let reference = built(&request(&demo, &["cpu"]));
+    predicts_as_recorded(&quantised, &quant.to_string());
+}
+
+/// Of the demo model with a quantised cache.
+fn cache_predicts_as_recorded(target: &str) {
+    let quantised = built(&Request { kv: Some(Kv::Q8), ..request(&models().join("demo"), &[target]) });
+    let plan = &quantised.bundle.manifest().plan;
+    assert_eq!((plan.quant.as_str(), plan.kv.as_str()), ("none", "q8"));
+    // Keys and values of 4 layers, 2 heads each, of 32 dimensions in 34 bytes.
+    assert_eq!(plan.position_bytes, 2 * 4 * 2 * 34);
+    predicts_as_recorded(&quantised, "kv-q8");
+}
+
+fn predicts_as_recorded(quantised: &Built, name: &str) {
+    let recorded = fs::read(models().join("demo/quantised.json")).unwrap();
+    let Recorded { window, of } = serde_json::from_slice(&recorded).unwrap();
+    let reference = built(&request(&models().join("demo"), &["cpu"]));
     let mut session = quantised.session("local-task").unwrap();
     let mut reference = reference.session("local-task").unwrap();
     let text = text(&quantised.bundle);
@@ -57,39 +71,46 @@ fn predicts_as_recorded(target: &str, quant: Quant) {
     let Comparison { reference_perplexity, mean_kl, .. } = comparison.unwrap();
     let near = |found: f64, expected: f64, tolerance: f64| {
         let difference = (found / expected - 1.0).abs();
-        assert!(difference < tolerance, "{target} {quant}: found {found}, expected {expected}");
+        assert!(difference < tolerance, "{name}: found {found}, expected {expected}");
     };
     near(reference_perplexity, of["none"].perplexity, PERPLEXITY_IN_F32);
-    let expected = &of[&quant.to_string()];
+    let expected = &of[name];
     near(perplexity, expected.perplexity, PERPLEXITY);
     let factor = mean_kl / expected.mean_kl;
-    assert!(
-        DIVERGENCES.contains(&factor),
-        "{target} {quant}: found {mean_kl}, expected {}",
-        expected.mean_kl
-    );
+    assert!(DIVERGENCES.contains(&factor), "{name}: found {mean_kl}, expected {}", expected.mean_kl);
+}
+
+#[test]
+fn kernels_on_a_cache_in_8_bits() {
+    cache_predicts_as_recorded("cpu");
+}
+
+#[cfg(target_arch = "x86_64")]
+#[test]
+fn plain_stablehlo_on_a_cache_in_8_bits() {
+    cache_predicts_as_recorded("cpu-x86-64-v2");
 }
 
 #[test]
 fn kernels_in_8_bits() {
-    predicts_as_recorded("cpu", Quant::Q8);
+    weights_predict_as_recorded("cpu", Quant::Q8);
 }
 
 #[test]
 fn kernels_in_4_bits() {
-    predicts_as_recorded("cpu", Quant::Q4);
+    weights_predict_as_recorded("cpu", Quant::Q4);
 }
 
 #[cfg(target_arch = "x86_64")]
 #[test]
 fn plain_stablehlo_in_8_bits() {
-    predicts_as_recorded("cpu-x86-64-v2", Quant::Q8);
+    weights_predict_as_recorded("cpu-x86-64-v2", Quant::Q8);
 }
 
 #[cfg(target_arch = "x86_64")]
 #[test]
 fn plain_stablehlo_in_4_bits() {
-    predicts_as_recorded("cpu-x86-64-v2", Quant::Q4);
+    weights_predict_as_recorded("cpu-x86-64-v2", Quant::Q4);
 }
 
 #[test]
@@ -118,11 +139,15 @@ fn packed_weights_are_small_and_answer_the_same() {
 
 #[test]
 fn a_target_that_loads_no_small_numbers_refuses() {
-    let request = Request { quant: Quant::Q8, ..request(&models().join("demo"), &["vulkan"]) };
-    let error = build(&request, &mut |_| ()).unwrap_err().to_string();
+    let refused = |request: &Request| build(request, &mut |_| ()).unwrap_err().to_string();
+    let hint = "hint: make a bundle of its own for this target";
+    let request = request(&models().join("demo"), &["vulkan"]);
     assert_eq!(
-        error,
-        "target vulkan cannot quantise weights, expected --quant none\n\
-         hint: make a bundle of its own for this target"
+        refused(&Request { quant: Quant::Q8, ..request.clone() }),
+        format!("target vulkan cannot quantise weights, expected --quant none\n{hint}")
+    );
+    assert_eq!(
+        refused(&Request { kv: Some(Kv::Q8), ..request }),
+        format!("target vulkan cannot load 8-bit numbers, expected --kv f32\n{hint}")
     );
 }

@@ -22,6 +22,21 @@ INLINE void attend_rows(const task *t, index rows) {
 #include "attention_rows.h"
 #endif
 
+INLINE void attend_as(element_type type, task t, index rows) {
+  t.keys.type = t.values.type = type;
+  attend_rows(&t, rows);
+}
+
+// Each type has code of its own.
+static void attend_typed(const task *t, index rows) {
+  switch (t->keys.type) {
+  case ELEMENT_F32: attend_as(ELEMENT_F32, *t, rows); break;
+  case ELEMENT_BF16: attend_as(ELEMENT_BF16, *t, rows); break;
+  case ELEMENT_F16: attend_as(ELEMENT_F16, *t, rows); break;
+  case ELEMENT_Q8: attend_as(ELEMENT_Q8, *t, rows); break;
+  }
+}
+
 // Padding queries: zeros, or a chunk that weighs nothing.
 INLINE void clear_padding(const task *t, index begin, index end) {
   for (index token = begin; token < end; ++token) {
@@ -37,133 +52,75 @@ INLINE void clear_padding(const task *t, index begin, index end) {
   }
 }
 
-INLINE void attention(element_type type, const float *q, const void *k_cache,
-                      const void *v_cache, const int32_t *position, float *out,
-                      float *partial, float *partial_max_sum, index tokens,
-                      index valid, index heads, index kv_heads, index head_dim,
-                      index position_stride, index head_stride, float scale,
-                      index chunk, index chunk_index, index kv_head,
-                      index token_begin, index token_end) {
-  const index group = heads / kv_heads;
-  const index chunk_place = chunk_index * tokens * heads;
-  const task t = {
-      .type = type,
-      .q = q,
-      .keys = element_at(k_cache, type, kv_head * head_stride),
-      .values = element_at(v_cache, type, kv_head * head_stride),
-      .sums = partial ? partial + chunk_place * head_dim : out,
-      .max_sum = partial ? partial_max_sum + chunk_place * 2 : NULL,
-      .position = *position,
-      .token_begin = token_begin,
-      .heads = heads,
-      .first_head = kv_head * group,
-      .group = group,
-      .head_dim = head_dim,
-      .position_stride = position_stride,
-      .scale = scale * LOG2_E,
-      .chunk_begin = chunk_index * chunk,
-      .chunk_end = chunk_index * chunk + chunk,
-  };
-  // Tokens that see nothing of this chunk come first, padding comes last.
-  const index end = clamp_index(valid, token_begin, token_end);
-  attend_rows(&t, (end - token_begin) * group);
-  clear_padding(&t, end, token_end);
-}
-
-// What every call has; see the top for the shapes of a row of the batch. The
-// cache is [2 * layers][batch][kv_heads][capacity][head_dim], each layer's keys
-// before its values. Items are [batch][chunks][tiles of queries][kv_heads].
-INLINE void attend_items(element_type type, const float *q, const void *cache,
-                         const int32_t *positions, const int32_t *lengths,
-                         float *out, float *max_sum, index layer, index batch,
-                         index tokens, index heads, index kv_heads,
-                         index head_dim, index capacity, index tile,
-                         index chunk, index begin, index end) {
+static void attend_items(cached cache, const float *q, const int32_t *positions,
+                         const int32_t *lengths, float *out, float *max_sum,
+                         index layer, index batch, index tokens, index heads,
+                         index kv_heads, index head_dim, index capacity,
+                         index tile, index chunk, index begin, index end) {
   const index tiles = divide_up(tokens, tile);
   const index chunks = divide_up(capacity, chunk);
-  const index rows = tokens * heads;
-  const index slab = kv_heads * capacity * head_dim;
+  const index rows = tokens * heads, group = heads / kv_heads;
+  const index head_stride = capacity * head_dim;
+  const index slab = kv_heads * head_stride;
   for (index item = begin; item < end; ++item) {
     const index kv_head = item % kv_heads;
     const index first = item / kv_heads % tiles * tile;
-    const index chunk_index = item / kv_heads / tiles % chunks;
-    const index row = item / kv_heads / tiles / chunks;
-    const index keys = 2 * layer * batch + row;
-    float *complete = out + row * rows * head_dim;
-    float *partial = out + row * chunks * rows * head_dim;
-    attention(type, q + row * rows * head_dim,
-              element_at(cache, type, keys * slab),
-              element_at(cache, type, (keys + batch) * slab), positions + row,
-              max_sum ? NULL : complete, max_sum ? partial : NULL,
-              max_sum ? max_sum + row * chunks * rows * 2 : NULL, tokens,
-              lengths[row], heads, kv_heads, head_dim, head_dim,
-              capacity * head_dim, 1.0f, chunk, chunk_index, kv_head, first,
-              min_index(first + tile, tokens));
+    const index part = item / kv_heads / tiles; // of [batch][chunks]
+    const index row = part / chunks, chunk_begin = part % chunks * chunk;
+    const index keys = (2 * layer * batch + row) * slab + kv_head * head_stride;
+    const index place = max_sum ? part : row;
+    const task t = {
+        .q = q + row * rows * head_dim,
+        .keys = cached_from(cache, keys),
+        .values = cached_from(cache, keys + batch * slab),
+        .sums = out + place * rows * head_dim,
+        .max_sum = max_sum ? max_sum + place * rows * 2 : NULL,
+        .position = positions[row],
+        .token_begin = first,
+        .heads = heads,
+        .first_head = kv_head * group,
+        .group = group,
+        .head_dim = head_dim,
+        .position_stride = head_dim,
+        .scale = LOG2_E,
+        .chunk_begin = chunk_begin,
+        .chunk_end = chunk_begin + chunk,
+    };
+    // Tokens that see nothing of this chunk come first, padding comes last.
+    const index last = min_index(first + tile, tokens);
+    const index valid = clamp_index(lengths[row], first, last);
+    attend_typed(&t, (valid - first) * group);
+    clear_padding(&t, valid, last);
   }
 }
 
-void attention_f32(const float *q, const float *cache,
-                   const int32_t *positions, const int32_t *lengths, float *out,
-                   index layer, index batch, index tokens, index heads,
-                   index kv_heads, index head_dim, index capacity, index tile,
-                   index begin, index end) {
-  attend_items(ELEMENT_F32, q, cache, positions, lengths, out, NULL, layer, batch,
-               tokens, heads, kv_heads, head_dim, capacity, tile, capacity,
-               begin, end);
+// The entry points for a cache of one type, whose pointers come last here.
+#define DEFINE_ATTENTION(name, cache, ...)                                     \
+  void attention_##name(const float *q, __VA_ARGS__, ATTENTION_WHOLE) {        \
+    attend_items(cache, q, positions, lengths, out, NULL, layer, batch,        \
+                 tokens, heads, kv_heads, head_dim, capacity, tile, capacity,  \
+                 begin, end);                                                  \
+  }                                                                            \
+  void attention_chunks_##name(const float *q, __VA_ARGS__,                    \
+                               ATTENTION_CHUNKS) {                             \
+    attend_items(cache, q, positions, lengths, partial, max_sum, layer, batch, \
+                 tokens, heads, kv_heads, head_dim, capacity, tile, chunk,     \
+                 begin, end);                                                  \
+  }
+
+INLINE cached floats(element_type type, const void *elements) {
+  return (cached){.type = type, .elements = elements};
 }
 
-void attention_chunks_f32(const float *q, const float *cache,
-                          const int32_t *positions, const int32_t *lengths,
-                          float *partial, float *max_sum, index layer,
-                          index batch, index tokens, index heads,
-                          index kv_heads, index head_dim, index capacity,
-                          index tile, index chunk, index begin, index end) {
-  attend_items(ELEMENT_F32, q, cache, positions, lengths, partial, max_sum, layer,
-               batch, tokens, heads, kv_heads, head_dim, capacity, tile, chunk,
-               begin, end);
+INLINE cached steps(const int8_t *elements, const uint16_t *scales) {
+  return (cached){ELEMENT_Q8, elements, scales};
 }
 
-void attention_bf16(const float *q, const uint16_t *cache,
-                   const int32_t *positions, const int32_t *lengths, float *out,
-                   index layer, index batch, index tokens, index heads,
-                   index kv_heads, index head_dim, index capacity, index tile,
-                   index begin, index end) {
-  attend_items(ELEMENT_BF16, q, cache, positions, lengths, out, NULL, layer, batch,
-               tokens, heads, kv_heads, head_dim, capacity, tile, capacity,
-               begin, end);
-}
-
-void attention_chunks_bf16(const float *q, const uint16_t *cache,
-                          const int32_t *positions, const int32_t *lengths,
-                          float *partial, float *max_sum, index layer,
-                          index batch, index tokens, index heads,
-                          index kv_heads, index head_dim, index capacity,
-                          index tile, index chunk, index begin, index end) {
-  attend_items(ELEMENT_BF16, q, cache, positions, lengths, partial, max_sum, layer,
-               batch, tokens, heads, kv_heads, head_dim, capacity, tile, chunk,
-               begin, end);
-}
-
-void attention_f16(const float *q, const uint16_t *cache,
-                   const int32_t *positions, const int32_t *lengths, float *out,
-                   index layer, index batch, index tokens, index heads,
-                   index kv_heads, index head_dim, index capacity, index tile,
-                   index begin, index end) {
-  attend_items(ELEMENT_F16, q, cache, positions, lengths, out, NULL, layer, batch,
-               tokens, heads, kv_heads, head_dim, capacity, tile, capacity,
-               begin, end);
-}
-
-void attention_chunks_f16(const float *q, const uint16_t *cache,
-                          const int32_t *positions, const int32_t *lengths,
-                          float *partial, float *max_sum, index layer,
-                          index batch, index tokens, index heads,
-                          index kv_heads, index head_dim, index capacity,
-                          index tile, index chunk, index begin, index end) {
-  attend_items(ELEMENT_F16, q, cache, positions, lengths, partial, max_sum, layer,
-               batch, tokens, heads, kv_heads, head_dim, capacity, tile, chunk,
-               begin, end);
-}
+DEFINE_ATTENTION(f32, floats(ELEMENT_F32, cache), const float *cache)
+DEFINE_ATTENTION(bf16, floats(ELEMENT_BF16, cache), const uint16_t *cache)
+DEFINE_ATTENTION(f16, floats(ELEMENT_F16, cache), const uint16_t *cache)
+DEFINE_ATTENTION(q8, steps(cache, scales), const int8_t *cache,
+                 const uint16_t *scales)
 
 // Merges the chunks of rows begin..end of [batch][tokens][heads].
 void attention_combine(const float *partial, const float *max_sum, float *out,

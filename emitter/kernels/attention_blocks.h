@@ -81,7 +81,7 @@ INLINE void pack_eight_keys(const task *t, index first, index count,
     __m256 x[8];
 #pragma clang loop unroll(full)
     for (int i = 0; i < 8; ++i)
-      x[i] = i < count ? load_lanes(t->keys, t->type,
+      x[i] = i < count ? cached_lanes(&t->keys,
                                     (first + i) * t->position_stride + d)
                        : _mm256_setzero_ps();
     transpose_8x8(x);
@@ -93,7 +93,7 @@ INLINE void pack_eight_keys(const task *t, index first, index count,
   for (; d < t->head_dim; ++d)
     for (index i = 0; i < 8; ++i)
       keys[d * NR + i] =
-          i < count ? t->scale * load_element(t->keys, t->type,
+          i < count ? t->scale * cached_element(&t->keys,
                                               (first + i) * t->position_stride +
                                                   d)
                     : 0.0f;
@@ -119,12 +119,12 @@ INLINE void pack_values(const task *t, index first, index count,
     index d = 0;
     for (; d + NR <= t->head_dim; d += NR) {
       float *target = values + d * block_size + s * NR;
-      _mm256_storeu_ps(target, load_lanes(t->values, t->type, row + d));
-      _mm256_storeu_ps(target + 8, load_lanes(t->values, t->type, row + d + 8));
+      _mm256_storeu_ps(target, cached_lanes(&t->values, row + d));
+      _mm256_storeu_ps(target + 8, cached_lanes(&t->values, row + d + 8));
     }
     for (index i = d; d < t->head_dim && i < d + NR; ++i)
       values[d * block_size + s * NR + i - d] =
-          i < t->head_dim ? load_element(t->values, t->type, row + i) : 0.0f;
+          i < t->head_dim ? cached_element(&t->values, row + i) : 0.0f;
   }
 }
 

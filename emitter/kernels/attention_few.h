@@ -25,7 +25,7 @@ INLINE index paired_dims(index head_dim) { return head_dim & ~(index)15; }
 
 INLINE index dim_place(const task *t, index d) {
   return d < paired_dims(t->head_dim)
-             ? (d & ~(index)15) + paired_place(t->type, d & 15)
+             ? (d & ~(index)15) + paired_place(t->keys.type, d & 15)
              : d;
 }
 
@@ -53,7 +53,7 @@ INLINE void score_positions(int rows, int positions, const task *t,
     __m256 keys[2][2];
 #pragma clang loop unroll(full)
     for (int i = 0; i < positions; ++i)
-      load_paired(t->keys, t->type, at + i * t->position_stride + d, keys[i]);
+      cached_pair(&t->keys, at + i * t->position_stride + d, keys[i]);
 #pragma clang loop unroll(full)
     for (int v = 0; v < 2; ++v) {
 #pragma clang loop unroll(full)
@@ -74,13 +74,12 @@ INLINE void score_positions(int rows, int positions, const task *t,
       for (index r = 0; r < rows; ++r)
         scores[i * FEW_TILE + r] +=
             few->q[r][d] *
-            load_element(t->keys, t->type, at + i * t->position_stride + d);
+            cached_element(&t->keys, at + i * t->position_stride + d);
 }
 
-INLINE void prefetch_row(const void *rows, element_type type, index at,
-                         index head_dim) {
-  const char *row = element_at(rows, type, at);
-  for (index byte = 0; byte < head_dim * element_size(type); byte += 64)
+INLINE void prefetch_row(const cached *rows, index at, index head_dim) {
+  const char *row = element_at(rows->elements, rows->type, at);
+  for (index byte = 0; byte < head_dim * element_size(rows->type); byte += 64)
     prefetch(row + byte, 0);
 }
 
@@ -91,10 +90,10 @@ INLINE void score_block(int rows, const task *t, few_rows *few, index first,
   for (; s + 2 <= count; s += 2) {
     const index at = (first + s) * stride;
     for (index i = 0; i < 2; ++i) {
-      prefetch_row(t->keys, t->type, at + (FEW_AHEAD + i) * stride,
+      prefetch_row(&t->keys, at + (FEW_AHEAD + i) * stride,
                    t->head_dim);
       // Values are read when the block's scores are done.
-      prefetch_row(t->values, t->type, at + i * stride, t->head_dim);
+      prefetch_row(&t->values, at + i * stride, t->head_dim);
     }
     score_positions(rows, 2, t, few, at, few->scores + s * FEW_TILE);
   }
@@ -153,7 +152,7 @@ INLINE void add_dims(int rows, int pairs, const task *t, few_rows *few,
 #pragma clang loop unroll(full)
     for (int p = 0; p < pairs; ++p) {
       __m256 values[2];
-      load_paired(t->values, t->type, at + p * 16, values);
+      cached_pair(&t->values, at + p * 16, values);
 #pragma clang loop unroll(full)
       for (int r = 0; r < rows; ++r) {
         const __m256 x = _mm256_set1_ps(few->scores[s * FEW_TILE + r]);
@@ -189,7 +188,7 @@ INLINE void add_block(int rows, const task *t, few_rows *few, index first,
 #pragma clang loop vectorize(disable) unroll(disable)
       for (index s = 0; s < count; ++s)
         sum += few->scores[s * FEW_TILE + r] *
-               load_element(t->values, t->type,
+               cached_element(&t->values,
                             (first + s) * t->position_stride + d);
       few->sums[r][d] = sum;
     }

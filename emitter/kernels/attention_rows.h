@@ -12,13 +12,13 @@ INLINE float score_position(const task *t, const float *q, index at) {
   index d = 0;
   for (; d + 8 <= t->head_dim; d += 8) {
     acc0 = vfmaq_f32(acc0, vld1q_f32(q + d),
-                     load_quad(t->keys, t->type, at + d));
+                     cached_quad(&t->keys, at + d));
     acc1 = vfmaq_f32(acc1, vld1q_f32(q + d + 4),
-                     load_quad(t->keys, t->type, at + d + 4));
+                     cached_quad(&t->keys, at + d + 4));
   }
   float score = vaddvq_f32(vaddq_f32(acc0, acc1));
   for (; d < t->head_dim; ++d)
-    score += q[d] * load_element(t->keys, t->type, at + d);
+    score += q[d] * cached_element(&t->keys, at + d);
   return score;
 }
 
@@ -27,9 +27,9 @@ INLINE void add_position(const task *t, float *sums, float weight, index at) {
   for (; d + 4 <= t->head_dim; d += 4)
     vst1q_f32(sums + d,
               vfmaq_n_f32(vld1q_f32(sums + d),
-                          load_quad(t->values, t->type, at + d), weight));
+                          cached_quad(&t->values, at + d), weight));
   for (; d < t->head_dim; ++d)
-    sums[d] += weight * load_element(t->values, t->type, at + d);
+    sums[d] += weight * cached_element(&t->values, at + d);
 }
 
 #else
@@ -37,13 +37,13 @@ INLINE void add_position(const task *t, float *sums, float weight, index at) {
 INLINE float score_position(const task *t, const float *q, index at) {
   float score = 0.0f;
   for (index d = 0; d < t->head_dim; ++d)
-    score += q[d] * load_element(t->keys, t->type, at + d);
+    score += q[d] * cached_element(&t->keys, at + d);
   return score;
 }
 
 INLINE void add_position(const task *t, float *sums, float weight, index at) {
   for (index d = 0; d < t->head_dim; ++d)
-    sums[d] += weight * load_element(t->values, t->type, at + d);
+    sums[d] += weight * cached_element(&t->values, at + d);
 }
 
 #endif

@@ -1,25 +1,25 @@
 // Causal attention over a key/value cache, with grouped queries, one online
 // softmax per query row, in f32 arithmetic.
 //
-//   q               [tokens][heads][head_dim], rotated
-//   k_cache/v_cache the row of position s and kv head h is the head_dim
-//                   elements at h * head_stride + s * position_stride
-//   out             [tokens][heads][head_dim]
+//   q          [batch][tokens][heads][head_dim], rotated and scaled
+//   cache      [2 * layers][batch][kv_heads][capacity][head_dim], each layer's
+//              keys before its values; Q8's scales [...][head_dim / 32]
+//   positions  [batch]; query t of row b stands at positions[b] + t and sees
+//              everything up to there
+//   lengths    [batch]; queries from lengths[b] on are padding
+//   out        [batch][tokens][heads][head_dim]; padding gives zeros
 //
-// Query t stands at position *position + t and sees 0..*position + t. Queries
-// from `valid` on are padding and give zeros.
-//
-// One call does the heads / kv_heads query heads of one kv head, queries
-// token_begin..token_end, positions chunk_index * chunk up to the next chunk.
-// With `partial` NULL the result is complete and goes to `out`. Otherwise sums
-// weighted by 2^(score - max) go to partial [chunks][tokens][heads][head_dim],
-// and max and the sum of the weights to partial_max_sum
-// [chunks][tokens][heads][2], to be merged by attention_combine. Scores are
-// kept in units of log 2, so max is too. A chunk of which a row sees nothing
-// has max = -inf and sum = 0, and its partial row is not to be read.
+// Items are [batch][chunks][tiles of queries][kv_heads]: each is the heads /
+// kv_heads query heads of one kv head, over one chunk of positions. Without
+// max_sum there is one chunk and the result is complete. With it, sums weighted
+// by 2^(score - max) go to out as [batch][chunks][tokens][heads][head_dim], and
+// max and the sum of the weights to max_sum [batch][chunks][tokens][heads][2], to
+// be merged by attention_combine. Scores are kept in units of log 2, so max is
+// too. A chunk of which a row sees nothing has max = -inf and sum = 0, and its
+// row of sums is not to be read.
 //
 // Sums accumulate in the destination row itself. A "row" here is one query of
-// one head; the rows of a call are ordered by token, then head.
+// one head; the rows of an item are ordered by token, then head.
 
 #ifndef KERNELS_ATTENTION_TASK_H
 #define KERNELS_ATTENTION_TASK_H
@@ -28,10 +28,65 @@
 
 #define NEGATIVE_INFINITY float_of(0xff800000u)
 
+#define CACHE_GROUP 32 // consecutive dimensions that share a scale
+
+// A part of the cache. Only Q8 has scales: that of element i is scales[i / 32],
+// and rows are whole groups.
 typedef struct {
   element_type type;
+  const void *elements;
+  const uint16_t *scales; // f16
+} cached;
+
+// The part from element i on, which begins a row.
+INLINE cached cached_from(cached all, index i) {
+  all.elements = element_at(all.elements, all.type, i);
+  all.scales += all.type == ELEMENT_Q8 ? i / CACHE_GROUP : 0;
+  return all;
+}
+
+INLINE float cached_scale(const cached *from, index i) {
+  return float_from_f16(from->scales[i / CACHE_GROUP]);
+}
+
+INLINE float cached_element(const cached *from, index i) {
+  const float x = load_element(from->elements, from->type, i);
+  return from->type == ELEMENT_Q8 ? x * cached_scale(from, i) : x;
+}
+
+#if defined(__AVX2__)
+
+// Eight consecutive elements of a group.
+INLINE __m256 cached_lanes(const cached *from, index i) {
+  const __m256 x = load_lanes(from->elements, from->type, i);
+  return from->type == ELEMENT_Q8
+             ? _mm256_mul_ps(x, _mm256_set1_ps(cached_scale(from, i)))
+             : x;
+}
+
+// Sixteen in load_paired's order.
+INLINE void cached_pair(const cached *from, index i, __m256 pair[2]) {
+  load_paired(from->elements, from->type, i, pair);
+  if (from->type == ELEMENT_Q8) {
+    const __m256 scale = _mm256_set1_ps(cached_scale(from, i));
+    pair[0] = _mm256_mul_ps(pair[0], scale);
+    pair[1] = _mm256_mul_ps(pair[1], scale);
+  }
+}
+
+#elif defined(__ARM_NEON)
+
+// Four consecutive elements of a group.
+INLINE float32x4_t cached_quad(const cached *from, index i) {
+  const float32x4_t x = load_quad(from->elements, from->type, i);
+  return from->type == ELEMENT_Q8 ? vmulq_n_f32(x, cached_scale(from, i)) : x;
+}
+
+#endif
+
+typedef struct {
   const float *q;
-  const void *keys, *values; // of this kv head
+  cached keys, values; // of this kv head
   float *sums;               // [tokens][heads][head_dim]
   float *max_sum;            // [tokens][heads][2], or NULL
   index position, token_begin, heads, first_head, group, head_dim;

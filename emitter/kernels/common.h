@@ -137,11 +137,12 @@ INLINE float exp2_poly(float x) {
   return float_of(bits_of(p) + (bits_of(shifted) << 23));
 }
 
-// The cache and weight element types that share one implementation each.
-typedef enum { ELEMENT_F32, ELEMENT_BF16, ELEMENT_F16 } element_type;
+// The cache and weight element types that share one implementation each. Those
+// of Q8 are steps of a scale that lies elsewhere; they load as whole numbers.
+typedef enum { ELEMENT_F32, ELEMENT_BF16, ELEMENT_F16, ELEMENT_Q8 } element_type;
 
 INLINE index element_size(element_type type) {
-  return type == ELEMENT_F32 ? 4 : 2;
+  return type == ELEMENT_F32 ? 4 : type == ELEMENT_Q8 ? 1 : 2;
 }
 
 INLINE const void *element_at(const void *base, element_type type, index i) {
@@ -151,6 +152,8 @@ INLINE const void *element_at(const void *base, element_type type, index i) {
 INLINE float load_element(const void *base, element_type type, index i) {
   if (type == ELEMENT_F32)
     return ((const float *)base)[i];
+  if (type == ELEMENT_Q8)
+    return ((const int8_t *)base)[i];
   const uint16_t bits = ((const uint16_t *)base)[i];
   return type == ELEMENT_BF16 ? float_from_bf16(bits) : float_from_f16(bits);
 }
@@ -243,6 +246,9 @@ INLINE __m256 exp2_lanes(__m256 x) {
 INLINE __m256 load_lanes(const void *base, element_type type, index i) {
   if (type == ELEMENT_F32)
     return _mm256_loadu_ps((const float *)base + i);
+  if (type == ELEMENT_Q8)
+    return _mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(
+        _mm_loadl_epi64((const __m128i *)((const int8_t *)base + i))));
   const __m128i halves =
       _mm_loadu_si128((const __m128i *)((const uint16_t *)base + i));
   if (type == ELEMENT_F16)
@@ -288,6 +294,12 @@ INLINE index paired_place(element_type type, index i) {
 INLINE float32x4_t load_quad(const void *base, element_type type, index i) {
   if (type == ELEMENT_F32)
     return vld1q_f32((const float *)base + i);
+  if (type == ELEMENT_Q8) {
+    int32_t four;
+    __builtin_memcpy(&four, (const int8_t *)base + i, sizeof four);
+    const int16x8_t wide = vmovl_s8(vreinterpret_s8_s32(vdup_n_s32(four)));
+    return vcvtq_f32_s32(vmovl_s16(vget_low_s16(wide)));
+  }
   const uint16x4_t halves = vld1_u16((const uint16_t *)base + i);
   if (type == ELEMENT_F16)
     return vcvt_f32_f16(vreinterpret_f16_u16(halves));

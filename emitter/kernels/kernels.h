@@ -30,39 +30,30 @@ void matmul_f16(const uint16_t *w, const float *a, const int32_t *lengths,
                 float *out, index batch, index tokens, index n, index k,
                 index panel_begin, index panel_end);
 
-void attention_f32(const float *q, const float *cache,
-                   const int32_t *positions, const int32_t *lengths, float *out,
-                   index layer, index batch, index tokens, index heads,
-                   index kv_heads, index head_dim, index capacity, index tile,
-                   index begin, index end);
-void attention_chunks_f32(const float *q, const float *cache,
-                          const int32_t *positions, const int32_t *lengths,
-                          float *partial, float *max_sum, index layer,
-                          index batch, index tokens, index heads,
-                          index kv_heads, index head_dim, index capacity,
-                          index tile, index chunk, index begin, index end);
-void attention_bf16(const float *q, const uint16_t *cache,
-                   const int32_t *positions, const int32_t *lengths, float *out,
-                   index layer, index batch, index tokens, index heads,
-                   index kv_heads, index head_dim, index capacity, index tile,
-                   index begin, index end);
+// Attention over a cache of each type: results as a whole, and in chunks of
+// positions that attention_combine() merges.
+#define ATTENTION_SIZES                                                        \
+  index layer, index batch, index tokens, index heads, index kv_heads,         \
+      index head_dim, index capacity, index tile
+#define ATTENTION_WHOLE                                                        \
+  const int32_t *positions, const int32_t *lengths, float *out,                \
+      ATTENTION_SIZES, index begin, index end
+#define ATTENTION_CHUNKS                                                       \
+  const int32_t *positions, const int32_t *lengths, float *partial,            \
+      float *max_sum, ATTENTION_SIZES, index chunk, index begin, index end
+
+void attention_f32(const float *q, const float *cache, ATTENTION_WHOLE);
+void attention_bf16(const float *q, const uint16_t *cache, ATTENTION_WHOLE);
+void attention_f16(const float *q, const uint16_t *cache, ATTENTION_WHOLE);
+void attention_q8(const float *q, const int8_t *cache, const uint16_t *scales,
+                  ATTENTION_WHOLE);
+void attention_chunks_f32(const float *q, const float *cache, ATTENTION_CHUNKS);
 void attention_chunks_bf16(const float *q, const uint16_t *cache,
-                          const int32_t *positions, const int32_t *lengths,
-                          float *partial, float *max_sum, index layer,
-                          index batch, index tokens, index heads,
-                          index kv_heads, index head_dim, index capacity,
-                          index tile, index chunk, index begin, index end);
-void attention_f16(const float *q, const uint16_t *cache,
-                   const int32_t *positions, const int32_t *lengths, float *out,
-                   index layer, index batch, index tokens, index heads,
-                   index kv_heads, index head_dim, index capacity, index tile,
-                   index begin, index end);
+                           ATTENTION_CHUNKS);
 void attention_chunks_f16(const float *q, const uint16_t *cache,
-                          const int32_t *positions, const int32_t *lengths,
-                          float *partial, float *max_sum, index layer,
-                          index batch, index tokens, index heads,
-                          index kv_heads, index head_dim, index capacity,
-                          index tile, index chunk, index begin, index end);
+                          ATTENTION_CHUNKS);
+void attention_chunks_q8(const float *q, const int8_t *cache,
+                         const uint16_t *scales, ATTENTION_CHUNKS);
 void attention_combine(const float *partial, const float *max_sum, float *out,
                        index chunks, index rows, index head_dim, index begin,
                        index end);

@@ -16,7 +16,9 @@ use mlxcel_artifacts::signature::PARAMETER_SCOPE;
 use mlxcel_models::Weight;
 use safetensors::Dtype;
 
-use crate::{Global, Graph, Module, Numerics, Plan, Products, Quant, Tensor, TensorType, packing::Packing};
+use crate::{
+    Global, Graph, Kv, Module, Numerics, Plan, Products, Quant, Tensor, TensorType, packing::Packing,
+};
 
 /// What layers build into: the function, the module's globals and what is known of the weights.
 pub(crate) struct Builder<'a> {
@@ -27,7 +29,7 @@ pub(crate) struct Builder<'a> {
     precision: Dtype,
     pub(crate) quant: Quant,
     /// What the cache holds.
-    pub(crate) kv: Dtype,
+    pub(crate) kv: Kv,
     pub(crate) numerics: Numerics,
     /// How many of each row's tokens are real, `[batch]`; all, where there is none.
     pub(crate) lengths: Option<Tensor>,

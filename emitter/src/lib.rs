@@ -30,7 +30,7 @@ pub use kernels::{Isa, Object, objects};
 pub use module::{Global, Module};
 pub use ops::{DotDimensions, GatherDimensions, Reduction, ScatterDimensions};
 pub use packing::Packed;
-pub use plan::{Numerics, Plan, Products, Quant};
+pub use plan::{Kv, Numerics, Plan, Products, Quant};
 pub use types::TensorType;
 
 /// What [`emit`] gives.

@@ -3,7 +3,7 @@
 use std::{fmt, str::FromStr};
 
 use mlxcel_artifacts::signature::{Entry, Role};
-use mlxcel_models::ModelConfig;
+use mlxcel_models::{Block, ModelConfig};
 use safetensors::Dtype;
 
 use crate::{Error, Isa};
@@ -19,6 +19,9 @@ const PREFILL_BY_KERNELS: [usize; 3] = [32, 128, 512];
 /// some thousand positions the cache that a step reads in vain is little beside the weights. A kernel reads no more than
 /// there is: with one, one bucket does.
 const DECODE: (usize, usize) = (256, 4);
+
+/// Dimensions that share a scale in [`Kv::Q8`].
+pub(crate) const CACHE_GROUP: usize = 32;
 
 /// Positions that prefill attends over at a time.
 pub(crate) const ATTENTION_BLOCK: usize = 256;
@@ -80,6 +83,53 @@ impl FromStr for Quant {
     }
 }
 
+/// What the key/value cache holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kv {
+    /// Floats: `F32`, `BF16` or `F16`.
+    Float(Dtype),
+    /// GGUF's `Q8_0`: groups of 32 of a head's dimensions in 8 bits, with an `f16` scale each.
+    Q8,
+}
+
+impl Kv {
+    /// Dimensions of a head that are stored together, of which it has a whole number.
+    fn dimensions(self) -> usize {
+        match self {
+            Self::Float(_) => 1,
+            Self::Q8 => CACHE_GROUP,
+        }
+    }
+
+    /// Bytes that this many elements take, scales included; `u64::MAX` where that does not fit.
+    #[must_use]
+    pub fn bytes(self, elements: u64) -> u64 {
+        match self {
+            Self::Float(dtype) => elements.saturating_mul(dtype.bitsize() as u64 / 8),
+            Self::Q8 => elements.saturating_add((elements / CACHE_GROUP as u64).saturating_mul(2)),
+        }
+    }
+}
+
+impl fmt::Display for Kv {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Float(dtype) => f.pad(&format!("{dtype:?}").to_lowercase()),
+            Self::Q8 => f.pad("q8"),
+        }
+    }
+}
+
+impl FromStr for Kv {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let floats = [Dtype::F32, Dtype::BF16, Dtype::F16].map(Self::Float);
+        let found = floats.into_iter().chain([Self::Q8]).find(|kv| kv.to_string() == text);
+        found.ok_or_else(|| format!("found {text:?}, expected f32, bf16, f16 or q8"))
+    }
+}
+
 /// What a target's code generator can do with numbers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
 pub struct Numerics {
@@ -97,8 +147,8 @@ pub struct Plan {
     pub precision: Dtype,
     /// How weights are quantised.
     pub quant: Quant,
-    /// What the key/value cache holds: `F32`, `BF16` or `F16`.
-    pub kv: Dtype,
+    /// What the key/value cache holds.
+    pub kv: Kv,
     /// What the target can do.
     pub numerics: Numerics,
     /// Rows of a call.
@@ -120,7 +170,7 @@ impl Plan {
         let plan = Self {
             precision,
             quant: Quant::None,
-            kv: precision,
+            kv: Kv::Float(precision),
             numerics: Numerics::default(),
             batch: 1,
             context,
@@ -166,14 +216,22 @@ impl Plan {
     /// Checks the plan against the model.
     pub(crate) fn validate(&self, model: &ModelConfig) -> Result<(), Error> {
         let refuse = |found: String, expected: String, hint| Err(Error::Plan { found, expected, hint });
+        let cached = if let Kv::Float(dtype) = self.kv { dtype } else { self.precision };
         let kinds = [
             ("precision", self.precision, "choose --precision f32, bf16 or f16"),
-            ("kv", self.kv, "choose --kv f32, bf16 or f16"),
+            ("kv", cached, "choose --kv f32, bf16, f16 or q8"),
         ];
         for (what, dtype, hint) in kinds {
             if !matches!(dtype, Dtype::F32 | Dtype::BF16 | Dtype::F16) {
                 return refuse(format!("{what} is {dtype}"), "f32, bf16 or f16 is needed".into(), hint);
             }
+        }
+        let whole = self.kv.dimensions();
+        let odd = |block: &&Block| !block.attention.head_dim.is_multiple_of(whole);
+        if let Some(block) = model.blocks.iter().find(odd) {
+            let found = format!("heads have {} dimensions", block.attention.head_dim);
+            let expected = format!("a cache in {} needs a multiple of {whole}", self.kv);
+            return refuse(found, expected, "choose another --kv");
         }
         if self.batch == 0 {
             return refuse("batch is 0".into(), "at least one row is needed".into(), "choose a batch of 1");
@@ -274,8 +332,8 @@ mod tests {
             "precision is F64, but f32, bf16 or f16 is needed\nhint: choose --precision f32, bf16 or f16"
         );
         assert_eq!(
-            refused(|plan| plan.kv = Dtype::I8),
-            "kv is I8, but f32, bf16 or f16 is needed\nhint: choose --kv f32, bf16 or f16"
+            refused(|plan| plan.kv = Kv::Float(Dtype::I8)),
+            "kv is I8, but f32, bf16 or f16 is needed\nhint: choose --kv f32, bf16, f16 or q8"
         );
         assert_eq!(
             refused(|plan| plan.batch = 0),
@@ -297,6 +355,29 @@ mod tests {
         for (change, found) in cases {
             assert_eq!(refused(change), format!("buckets are {found}, {buckets}"));
         }
+    }
+
+    #[test]
+    fn caches_have_names_and_sizes() {
+        for (name, bytes) in [("f32", 256), ("bf16", 128), ("f16", 128), ("q8", 68)] {
+            let kv: Kv = name.parse().unwrap();
+            assert_eq!((kv.to_string().as_str(), kv.bytes(64)), (name, bytes));
+            assert_eq!(kv.bytes(u64::MAX), u64::MAX, "{name}");
+        }
+        assert_eq!("i8".parse::<Kv>().unwrap_err(), "found \"i8\", expected f32, bf16, f16 or q8");
+    }
+
+    #[test]
+    fn a_quantised_cache_is_of_whole_groups() {
+        let json =
+            Preset::find("llama-3.2-1b").unwrap().config.replace("\"head_dim\": 64", "\"head_dim\": 72");
+        let model = ModelConfig::from_json(&json).unwrap();
+        let plan = |kv| Plan { kv, ..Plan::new(&model, Dtype::F32, 300) };
+        assert!(plan(Kv::Float(Dtype::F16)).validate(&model).is_ok());
+        assert_eq!(
+            plan(Kv::Q8).validate(&model).unwrap_err().to_string(),
+            "heads have 72 dimensions, but a cache in q8 needs a multiple of 32\nhint: choose another --kv"
+        );
     }
 
     #[test]

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What Hugging Face transformers makes of a checkpoint whose matrix products are quantised as --quant does it.
+"""What Hugging Face transformers makes of a checkpoint that is quantised as --quant and --kv do it.
 
     python3 models/oracle/quantised.py models/demo models/demo/held_out.txt           # a table
     python3 models/oracle/quantised.py models/demo models/demo/held_out.txt --record  # also writes quantised.json
@@ -7,9 +7,10 @@
 Every linear layer, embedding and head is replaced by its quantised form, in double precision, so that only the formulas
 count; everything else stays as transformers computes it in f32.
 
-    q8  compressed-tensors' W8A8: weights int8 with a scale for each output (largest magnitude / 127.5), inputs int8 with
-        a scale for each row (largest magnitude / 127)
-    q4  ggml's Q4_0 weights by Q8_0 inputs: groups of 32, the weights' by the package gguf itself
+    q8     compressed-tensors' W8A8: weights int8 with a scale for each output (largest magnitude / 127.5), inputs int8
+           with a scale for each row (largest magnitude / 127)
+    q4     ggml's Q4_0 weights by Q8_0 inputs: groups of 32, the weights' by the package gguf itself
+    kv-q8  weights as they are, keys and values through ggml's Q8_0: groups of 32 with a half float scale
 
 The table has for each: perplexity on the text in windows, and mean and 99th percentile of the Kullback-Leibler
 divergence from f32. That is what can be compared: single predictions cannot, because inputs are rounded to 8 bits, and a
@@ -91,6 +92,16 @@ def quantise(model, kind):
     return model
 
 
+class Q8Cache(transformers.DynamicCache):
+    def update(self, keys, values, *args, **kwargs):
+        return super().update(*(self.quantised(x) for x in (keys, values)), *args, **kwargs)
+
+    @staticmethod
+    def quantised(x):
+        steps, scale = rows_q8(x.reshape(*x.shape[:-1], -1, GROUP))
+        return (steps * scale.half().double()).float().reshape(x.shape)
+
+
 def load(folder):
     model = transformers.AutoModelForCausalLM.from_pretrained(
         folder, dtype=torch.float32, attn_implementation="eager"
@@ -99,8 +110,9 @@ def load(folder):
 
 
 @torch.no_grad()
-def log_probabilities(model, windows):
-    return [torch.log_softmax(model(input_ids=w[None], use_cache=False).logits[0, :-1].double(), -1) for w in windows]
+def log_probabilities(model, windows, cache):
+    logits = (model(input_ids=w[None], past_key_values=cache()).logits[0, :-1] for w in windows)
+    return [torch.log_softmax(x.double(), -1) for x in logits]
 
 
 def main():
@@ -113,12 +125,13 @@ def main():
     tokenizer = tokenizers.Tokenizer.from_file(str(options.folder / "tokenizer.json"))
     ids = torch.tensor(tokenizer.encode(options.text.read_text()).ids)
     windows = [w for w in ids.split(options.window) if len(w) > 1]
-    kinds = {"none": None, "q8": Q8, "q4": Q4}
+    plain = transformers.DynamicCache
+    kinds = {"none": (None, plain), "q8": (Q8, plain), "q4": (Q4, plain), "kv-q8": (None, Q8Cache)}
     recorded, exact = {}, None
     print("quant  perplexity  mean_kl   p99_kl")
-    for name, kind in kinds.items():
+    for name, (kind, cache) in kinds.items():
         model = load(options.folder)
-        found = log_probabilities(quantise(model, kind) if kind else model, windows)
+        found = log_probabilities(quantise(model, kind) if kind else model, windows, cache)
         exact = exact or found
         taken = [p.gather(1, w[1:, None])[:, 0] for p, w in zip(found, windows, strict=True)]
         perplexity = math.exp(-torch.cat(taken).mean())

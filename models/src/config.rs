@@ -171,13 +171,13 @@ impl ModelConfig {
         self.weights().into_iter().map(Weight::elements).fold(0, u64::saturating_add)
     }
 
-    /// Bytes of keys and values that one token leaves in a cache of `dtype`; `u64::MAX` where that does not fit.
+    /// Elements of keys and values that one token leaves in a cache; `u64::MAX` where that does not fit.
     #[must_use]
-    pub fn cache_bytes_per_token(&self, dtype: Dtype) -> u64 {
+    pub fn cache_elements_per_token(&self) -> u64 {
         let elements = self.blocks.iter().map(|Block { attention, .. }| {
             (attention.kv_heads as u64).saturating_mul(attention.head_dim as u64).saturating_mul(2)
         });
-        elements.fold(0, u64::saturating_add).saturating_mul(dtype.bitsize() as u64) / 8
+        elements.fold(0, u64::saturating_add)
     }
 }
 

@@ -75,7 +75,7 @@ mod tests {
         }
         let model = Preset::find("llama-3.2-1b").unwrap().model().unwrap();
         // 16 layers · (keys + values) · 8 heads · 64 · 2 bytes.
-        assert_eq!(model.cache_bytes_per_token(Dtype::BF16), 32_768);
+        assert_eq!(model.cache_elements_per_token(), 16_384);
     }
 
     #[test]

@@ -12,7 +12,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use indicatif::{ProgressBar, ProgressStyle};
 use mlxcel_artifacts::{Bundle, Driver, Machine, choose, report};
 use mlxcel_compiler_driver::{
-    Cancel, Error, Event, Precision, Quant, Request, Source, Target, WeightsFrom, build, emit,
+    Cancel, Error, Event, Kv, Precision, Quant, Request, Source, Target, WeightsFrom, build, emit,
     write_random_weights,
 };
 use mlxcel_models::PRESETS;
@@ -48,9 +48,9 @@ struct Compile {
     /// How the weights of matrix products are quantised: none, q8 (8 bits, a scale for each output) or q4 (GGUF's Q4_0)
     #[arg(long, default_value = "none")]
     quant: Quant,
-    /// What the key/value cache holds: auto (the precision), f32, bf16 or f16
-    #[arg(long, default_value = "auto")]
-    kv: Precision,
+    /// What the key/value cache holds: f32, bf16, f16 or q8 (GGUF's Q8_0) [default: the precision]
+    #[arg(long, value_name = "TYPE")]
+    kv: Option<Kv>,
     /// Positions of the cache [default: 4096 or what the model was made for, whichever is less]
     #[arg(long, value_name = "N")]
     ctx: Option<usize>,

@@ -43,7 +43,7 @@ impl Place {
             weights: WeightsFrom::Model,
             precision: Precision::Auto,
             quant: Quant::None,
-            kv: Precision::Auto,
+            kv: None,
             context: None,
             out: Some(at("out")),
             keep: None,

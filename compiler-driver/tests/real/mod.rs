@@ -91,7 +91,7 @@ pub(crate) fn request(model: &Path, targets: &[&str]) -> Request {
         weights: WeightsFrom::Model,
         precision: Precision::F32,
         quant: Quant::None,
-        kv: Precision::Auto,
+        kv: None,
         context: None,
         out: None,
         keep: None,

@@ -1,11 +1,11 @@
-//! How weights are quantised, and the product of quantised weights in plain StableHLO: what the kernels compute, for
-//! targets that have none.
+//! How weights and the cache are quantised, and the product of quantised weights in plain StableHLO: what the kernels
+//! compute, for targets that have none.
 
 use mlxcel_models::Weight;
 use safetensors::Dtype;
 
 use super::Builder;
-use crate::{DotDimensions, Graph, Quant, Reduction, Tensor, TensorType};
+use crate::{DotDimensions, Graph, Quant, Reduction, Tensor, TensorType, plan::CACHE_GROUP};
 
 /// Inputs that share a scale in [`Quant::Q4`].
 pub(super) const GROUP: usize = 32;
@@ -114,6 +114,32 @@ pub(super) fn q4(g: &mut Graph, weights: &[Tensor]) -> [Tensor; 2] {
     let high = g.shift_left(high, four);
     let both = g.or(low, high);
     [g.convert(both, Dtype::I8), g.convert(scales, Dtype::F16)]
+}
+
+/// Groups of the last dimension in 8 bits, as GGUF's `Q8_0`: `i8` of the same shape, and `f16` scales, `[…, groups]`.
+pub(super) fn q8_groups(g: &mut Graph, x: Tensor) -> [Tensor; 2] {
+    let shape = g.shape(x).to_vec();
+    let grouped = groups_of(&shape, CACHE_GROUP);
+    let x = g.reshape(x, &grouped);
+    let (steps, scales) = quantize(g, x);
+    let steps = g.reshape(steps, &shape);
+    [g.convert(steps, Dtype::I8), g.convert(scales, Dtype::F16)]
+}
+
+/// What [`q8_groups`] makes, as `f32` again.
+pub(super) fn from_q8_groups(g: &mut Graph, bytes: Tensor, scales: Tensor) -> Tensor {
+    let shape = g.shape(bytes).to_vec();
+    let grouped = groups_of(&shape, CACHE_GROUP);
+    let steps = g.reshape(bytes, &grouped);
+    let [steps, scales] = [steps, scales].map(|x| g.convert(x, Dtype::F32));
+    let values = scaled(g, steps, scales);
+    g.reshape(values, &shape)
+}
+
+/// `[…, groups, size]` of `[…, groups · size]`.
+fn groups_of(shape: &[usize], size: usize) -> Vec<usize> {
+    let (last, before) = shape.split_last().map_or((0, &[][..]), |(&last, before)| (last, before));
+    before.iter().copied().chain([last / size, size]).collect()
 }
 
 /// What [`q4`] makes, as `f32` again: the low halves of the groups and the high ones, `[…, groups, 16]`.

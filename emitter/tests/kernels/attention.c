@@ -5,7 +5,9 @@
 
 #include "check.h"
 
-static const char *const type_names[] = {"f32", "bf16", "f16"};
+static const char *const type_names[] = {"f32", "bf16", "f16", "q8"};
+#define TYPES 4
+#define CACHE_GROUP 32
 
 typedef struct {
   element_type type;
@@ -14,6 +16,7 @@ typedef struct {
   int32_t *positions, *lengths;
   float *q;
   void *cache;
+  uint16_t *scales; // of Q8
   double *expected, *tolerance; // of every element of the result, of every row
 } problem;
 
@@ -32,9 +35,34 @@ static index cache_place(const problem *p, index layer, index half, index b,
          p->head_dim;
 }
 
+// Values of at most two, as they are of the other types.
+static void fill_steps(problem *p, index count, exponents keys) {
+  int8_t *steps = p->cache;
+  p->scales = allocate(count / CACHE_GROUP * 2);
+  for (index i = 0; i < count; ++i)
+    steps[i] = (int8_t)random_index(-128, 127);
+  for (index i = 0; i < count / CACHE_GROUP; ++i)
+    p->scales[i] = 0x7fff;
+  for (index half = 0; half < 2; ++half)
+    for (index b = 0; b < p->batch; ++b)
+      for (index h = 0; h < p->kv_heads; ++h) {
+        const index seen = p->positions[b] + p->lengths[b];
+        const index at = cache_place(p, p->layer, half, b, h, 0) / CACHE_GROUP;
+        exponents range = half ? ORDINARY : keys;
+        range.low -= 7;
+        range.high -= 7;
+        for (index i = at; i < at + seen * p->head_dim / CACHE_GROUP; ++i)
+          p->scales[i] = (uint16_t)random_bits(ELEMENT_F16, range);
+      }
+}
+
 static void fill_cache(problem *p, exponents keys) {
   const index count = cache_place(p, p->layers, 0, 0, 0, 0);
   p->cache = allocate(count * element_size(p->type));
+  if (p->type == ELEMENT_Q8) {
+    fill_steps(p, count, keys);
+    return;
+  }
   for (index i = 0; i < count; ++i)
     store_bits(p->cache, p->type, i,
                p->type == ELEMENT_F32 ? bits_of(NAN) : 0x7fff);
@@ -103,7 +131,10 @@ static double *cached(const problem *p, index half, index b, index kv_head,
   double *x = allocate(count * p->head_dim * 8);
   const index at = cache_place(p, p->layer, half, b, kv_head, 0);
   for (index i = 0; i < count * p->head_dim; ++i)
-    x[i] = load_element(p->cache, p->type, at + i);
+    x[i] = load_element(p->cache, p->type, at + i) *
+           (p->type == ELEMENT_Q8
+                ? float_from_f16_portable(p->scales[(at + i) / CACHE_GROUP])
+                : 1.0);
   return x;
 }
 
@@ -173,13 +204,13 @@ static void check_result(const problem *p, const char *what, const float *out) {
 
 static void call_whole(const problem *p, float *out, index begin, index end) {
 #define ARGUMENTS                                                              \
-  p->q, p->cache, p->positions, p->lengths, out, p->layer, p->batch,           \
-      p->tokens, p->heads, p->kv_heads, p->head_dim, p->capacity, p->tile,     \
-      begin, end
+  p->positions, p->lengths, out, p->layer, p->batch, p->tokens, p->heads,      \
+      p->kv_heads, p->head_dim, p->capacity, p->tile, begin, end
   switch (p->type) {
-  case ELEMENT_F32: attention_f32(ARGUMENTS); break;
-  case ELEMENT_BF16: attention_bf16(ARGUMENTS); break;
-  case ELEMENT_F16: attention_f16(ARGUMENTS); break;
+  case ELEMENT_F32: attention_f32(p->q, p->cache, ARGUMENTS); break;
+  case ELEMENT_BF16: attention_bf16(p->q, p->cache, ARGUMENTS); break;
+  case ELEMENT_F16: attention_f16(p->q, p->cache, ARGUMENTS); break;
+  case ELEMENT_Q8: attention_q8(p->q, p->cache, p->scales, ARGUMENTS); break;
   }
 #undef ARGUMENTS
 }
@@ -187,13 +218,16 @@ static void call_whole(const problem *p, float *out, index begin, index end) {
 static void call_chunks(const problem *p, float *out, float *max_sum,
                         index begin, index end) {
 #define ARGUMENTS                                                              \
-  p->q, p->cache, p->positions, p->lengths, out, max_sum, p->layer, p->batch,  \
-      p->tokens, p->heads, p->kv_heads, p->head_dim, p->capacity, p->tile,     \
-      p->chunk, begin, end
+  p->positions, p->lengths, out, max_sum, p->layer, p->batch, p->tokens,       \
+      p->heads, p->kv_heads, p->head_dim, p->capacity, p->tile, p->chunk,      \
+      begin, end
   switch (p->type) {
-  case ELEMENT_F32: attention_chunks_f32(ARGUMENTS); break;
-  case ELEMENT_BF16: attention_chunks_bf16(ARGUMENTS); break;
-  case ELEMENT_F16: attention_chunks_f16(ARGUMENTS); break;
+  case ELEMENT_F32: attention_chunks_f32(p->q, p->cache, ARGUMENTS); break;
+  case ELEMENT_BF16: attention_chunks_bf16(p->q, p->cache, ARGUMENTS); break;
+  case ELEMENT_F16: attention_chunks_f16(p->q, p->cache, ARGUMENTS); break;
+  case ELEMENT_Q8:
+    attention_chunks_q8(p->q, p->cache, p->scales, ARGUMENTS);
+    break;
   }
 #undef ARGUMENTS
 }
@@ -277,7 +311,8 @@ static void test_chunks(const problem *p) {
 
 static const index head_dims[] = {1,  2,  3,  7,  8,  9,   15,  16,
                                   17, 24, 33, 40, 64, 65,  72,  80,
-                                  127, 128, 129, 136, 192, 255, 256};
+                                  127, 128, 129, 136, 192, 255, 256,
+                                  32, 96, 160};
 
 static void test_problem(problem p) {
   work_out(&p);
@@ -287,9 +322,11 @@ static void test_problem(problem p) {
 }
 
 static void test_shapes(void) {
-  for (int i = 0; i < 23; ++i)
-    for (int type = 0; type < 3; ++type) {
+  for (int i = 0; i < 26; ++i)
+    for (int type = 0; type < TYPES; ++type) {
       const element_type of = (element_type)type;
+      if (of == ELEMENT_Q8 && head_dims[i] % CACHE_GROUP != 0)
+        continue;
       test_problem(random_problem(of, head_dims[i], random_index(1, 3), 200,
                                   random_index(0, 4) == 0));
       test_problem(random_problem(of, head_dims[i], random_index(4, 40), 60,

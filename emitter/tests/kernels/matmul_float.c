@@ -51,6 +51,8 @@ static void call(const problem *p, index begin, index end) {
     matmul_bf16(p->w, p->a, p->rows.lengths, p->out, p->rows.batch,
                 p->rows.tokens, p->n, p->k, begin, end);
     break;
+  case ELEMENT_Q8: // has kernels of its own
+    break;
   case ELEMENT_F16:
     matmul_f16(p->w, p->a, p->rows.lengths, p->out, p->rows.batch,
                p->rows.tokens, p->n, p->k, begin, end);

@@ -64,7 +64,7 @@ fn changed(changes: &Value) -> String {
 fn holds(model: &ModelConfig) {
     assert!(model.vocab > 0 && model.hidden > 0 && model.max_positions > 0 && !model.blocks.is_empty());
     assert!(model.parameters() <= 1 << 44);
-    assert!(model.cache_bytes_per_token(model.dtype) > 0);
+    assert!(model.cache_elements_per_token() > 0);
     for block in &model.blocks {
         let attention = &block.attention;
         assert!(attention.kv_heads > 0 && attention.heads.is_multiple_of(attention.kv_heads));

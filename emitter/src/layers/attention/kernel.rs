@@ -3,7 +3,7 @@
 use safetensors::Dtype;
 
 use super::{super::cache::LayerCache, Sequence};
-use crate::{Isa, Tensor, TensorType, kernels::Executable, layers::Builder};
+use crate::{Isa, Kv, Tensor, TensorType, kernels::Executable, layers::Builder};
 
 /// Rows, of a query and a head each, that share the keys and values that a workgroup brings into `f32`: more than the kernel
 /// does at a time gains nothing.
@@ -26,9 +26,9 @@ pub(super) fn attend(
     let &[batch, tokens, heads, head_dim] = b.graph.shape(query) else {
         return query;
     };
-    let values = cache.all();
-    let ty = b.graph.type_of(values);
-    let &[_, _, kv_heads, capacity, _] = ty.shape.as_slice() else {
+    let cached = cache.all();
+    let types: Vec<_> = cached.iter().map(|&part| b.graph.type_of(part)).collect();
+    let Some(&[_, _, kv_heads, capacity, _]) = types.first().map(|ty| ty.shape.as_slice()) else {
         return query;
     };
     let lengths = b.lengths(batch, tokens);
@@ -41,12 +41,13 @@ pub(super) fn attend(
     let mut executable = Executable {
         isa,
         file: "attention",
-        function: match ty.dtype {
-            Dtype::BF16 => function("attention_chunks_bf16", "attention_bf16"),
-            Dtype::F16 => function("attention_chunks_f16", "attention_f16"),
-            _ => function("attention_chunks_f32", "attention_f32"),
+        function: match cache.kv() {
+            Kv::Q8 => function("attention_chunks_q8", "attention_q8"),
+            Kv::Float(Dtype::BF16) => function("attention_chunks_bf16", "attention_bf16"),
+            Kv::Float(Dtype::F16) => function("attention_chunks_f16", "attention_f16"),
+            Kv::Float(_) => function("attention_chunks_f32", "attention_f32"),
         },
-        operands: vec![whole.clone(), ty, counts.clone(), counts],
+        operands: [vec![whole.clone()], types, vec![counts.clone(), counts]].concat(),
         results: vec![whole.clone()],
         numbers: 1,
         sizes: vec![batch, tokens, heads, kv_heads, head_dim, capacity, tile],
@@ -61,7 +62,7 @@ pub(super) fn attend(
         executable.sizes.push(CHUNK);
     }
     let layer = b.graph.host_number(cache.layer());
-    let operands = [query, values, sequence.start, lengths];
+    let operands = [&[query], cached.as_slice(), &[sequence.start, lengths]].concat();
     let attended = b.module.call(&mut b.graph, executable, &operands, &[layer]);
     if chunks == 1 {
         return attended[0];
