@@ -8,6 +8,14 @@ use std::{
     },
 };
 
+use signal_hook::{
+    consts::{SIGHUP, SIGINT, SIGTERM},
+    flag,
+};
+
+/// The exit status of a program that was ended by Ctrl-C or a request to end, as a shell has it after SIGINT.
+pub const INTERRUPTED: u8 = 130;
+
 /// A switch that ends long work, a build or a generation, soon after it is turned on. Clones are the same switch.
 #[derive(Debug, Clone, Default)]
 pub struct Cancel(Arc<AtomicBool>);
@@ -33,6 +41,20 @@ impl Cancel {
     #[must_use]
     pub fn is_cancelled(&self) -> bool {
         self.0.load(Ordering::Relaxed)
+    }
+
+    /// A switch that Ctrl-C and requests to end the program turn on. A second one ends it at once, should the work hang.
+    ///
+    /// Where a signal cannot be handled it ends the program at once, which leaves nothing behind that looks whole.
+    #[must_use]
+    pub fn on_signals() -> Self {
+        let cancel = Self::new();
+        for signal in [SIGINT, SIGTERM, SIGHUP] {
+            // In this order: each looks at what the one before it left.
+            _ = flag::register_conditional_shutdown(signal, INTERRUPTED.into(), cancel.flag())
+                .and_then(|_| flag::register(signal, cancel.flag()));
+        }
+        cancel
     }
 
     /// What the switch turns, for the handler of a signal.

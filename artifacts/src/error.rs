@@ -147,7 +147,9 @@ pub enum Error {
     },
 
     /// A target reads the checkpoint's tensors as they are, or there is no such target.
-    #[error("target {target} has nothing to pack: it reads the weights as they are")]
+    #[error(
+        "target {target} has nothing to pack: it reads the weights as they are\nhint: run the bundle as it is"
+    )]
     NothingToPack {
         /// The target.
         target: String,

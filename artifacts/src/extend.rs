@@ -158,7 +158,7 @@ mod tests {
         assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
         assert_eq!(
             before.with_packed_weights("cuda", |_| Err(Error::NoStore)).unwrap_err().to_string(),
-            "target cuda has nothing to pack: it reads the weights as they are"
+            "target cuda has nothing to pack: it reads the weights as they are\nhint: run the bundle as it is"
         );
     }
 }

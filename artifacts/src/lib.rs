@@ -33,7 +33,7 @@ mod validate;
 mod writer;
 
 pub use bundle::Bundle;
-pub use cancel::{Cancel, Watched};
+pub use cancel::{Cancel, INTERRUPTED, Watched};
 pub use digest::{Digest, ParseDigestError};
 pub use error::{Error, report};
 pub use machine::{Driver, Machine, ParseDriverError, choose};

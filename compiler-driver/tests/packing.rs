@@ -75,6 +75,6 @@ fn a_target_that_reads_weights_as_they_are_has_nothing_to_pack() {
     let refused = pack(built.bundle.clone(), None, &on("vulkan"), &Cancel::new(), &mut |_, _| ());
     assert_eq!(
         refused.err().unwrap().to_string(),
-        "target vulkan has nothing to pack: it reads the weights as they are"
+        "target vulkan has nothing to pack: it reads the weights as they are\nhint: run the bundle as it is"
     );
 }

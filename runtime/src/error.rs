@@ -152,7 +152,10 @@ pub enum Error {
     },
 
     /// Two models that are to be compared have other tokens.
-    #[error("the bundle has a vocabulary of {found} tokens, its reference one of {expected}")]
+    #[error(
+        "the bundle has a vocabulary of {found} tokens, its reference one of {expected}\n\
+         hint: compare bundles of the same checkpoint"
+    )]
     OtherVocabulary {
         /// The bundle's.
         found: usize,
@@ -161,7 +164,10 @@ pub enum Error {
     },
 
     /// A window of tokens that there is no room for, or in which nothing is predicted.
-    #[error("windows of {window} token{}, expected 2 to {context}", if *window == 1 { "" } else { "s" })]
+    #[error(
+        "windows of {window} token{}, expected 2 to {context}\nhint: choose another --window",
+        if *window == 1 { "" } else { "s" }
+    )]
     Window {
         /// Tokens asked for.
         window: usize,
@@ -170,7 +176,10 @@ pub enum Error {
     },
 
     /// A text in which nothing is predicted.
-    #[error("the text has {tokens} token{}, expected at least 2", if *tokens == 1 { "" } else { "s" })]
+    #[error(
+        "the text has {tokens} token{}, expected at least 2\nhint: choose a longer text",
+        if *tokens == 1 { "" } else { "s" }
+    )]
     ShortText {
         /// Its length.
         tokens: usize,

@@ -175,13 +175,22 @@ mod tests {
             let found = quality(&mut even(), Some(reference), text, window, &mut |_, _| (), &Cancel::new());
             found.unwrap_err().to_string()
         };
-        assert_eq!(refused(&[1], 4, &mut even()), "the text has 1 token, expected at least 2");
-        assert_eq!(refused(&[1, 2], 1, &mut even()), "windows of 1 token, expected 2 to 8");
-        assert_eq!(refused(&[1, 2], 9, &mut even()), "windows of 9 tokens, expected 2 to 8");
+        assert_eq!(
+            refused(&[1], 4, &mut even()),
+            "the text has 1 token, expected at least 2\nhint: choose a longer text"
+        );
+        assert_eq!(
+            refused(&[1, 2], 1, &mut even()),
+            "windows of 1 token, expected 2 to 8\nhint: choose another --window"
+        );
+        assert_eq!(
+            refused(&[1, 2], 9, &mut even()),
+            "windows of 9 tokens, expected 2 to 8\nhint: choose another --window"
+        );
         let mut other = ScriptedSession::new(8, 5, |_| vec![0.0; 5]);
         assert_eq!(
             refused(&[1, 2], 4, &mut other),
-            "the bundle has a vocabulary of 4 tokens, its reference one of 5"
+            "the bundle has a vocabulary of 4 tokens, its reference one of 5\nhint: compare bundles of the same checkpoint"
         );
     }
 }

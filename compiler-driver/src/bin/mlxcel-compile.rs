@@ -10,16 +10,12 @@ use std::{
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use indicatif::{ProgressBar, ProgressStyle};
-use mlxcel_artifacts::{Bundle, Driver, Machine, choose, report};
+use mlxcel_artifacts::{Bundle, Driver, INTERRUPTED, Machine, choose, report};
 use mlxcel_compiler_driver::{
     Cancel, Error, Event, Kv, Precision, Quant, Request, Source, Target, WeightsFrom, build, emit,
     write_random_weights,
 };
 use mlxcel_models::PRESETS;
-use signal_hook::{
-    consts::{SIGHUP, SIGINT, SIGTERM},
-    flag,
-};
 
 /// Compile a language model into a bundle. The last line on stdout is the bundle's path.
 #[derive(Parser)]
@@ -103,19 +99,9 @@ enum Command {
     },
 }
 
-/// The exit status after Ctrl-C or a request to end, as a shell has it for a program that SIGINT ended.
-const INTERRUPTED: u8 = 130;
-
 fn main() -> ExitCode {
     let mut watcher = Watcher::default();
-    let cancel = Cancel::new();
-    for signal in [SIGINT, SIGTERM, SIGHUP] {
-        // The second one ends the program where it is.
-        let second = flag::register_conditional_shutdown(signal, INTERRUPTED.into(), cancel.flag());
-        if second.and_then(|_| flag::register(signal, cancel.flag())).is_err() {
-            watcher.see(Event::Warning(format!("signal {signal} will leave temporary files")));
-        }
-    }
+    let cancel = Cancel::on_signals();
     let done = run(Cli::parse(), &cancel, &mut watcher);
     watcher.clear();
     if done.is_err() && cancel.is_cancelled() {

@@ -8,12 +8,8 @@ use std::{
 
 use clap::Parser;
 use indicatif::{ProgressBar, ProgressStyle};
-use mlxcel_artifacts::{Bundle, Cancel, report};
+use mlxcel_artifacts::{Bundle, Cancel, INTERRUPTED, report};
 use mlxcel_runtime::{DeviceSpec, Error, LoadOptions, Weights, pack};
-use signal_hook::{
-    consts::{SIGHUP, SIGINT, SIGTERM},
-    flag,
-};
 
 /// Pack a bundle's weights for this machine, once for every later start.
 #[derive(Parser)]
@@ -32,16 +28,8 @@ struct Cli {
     threads: Option<usize>,
 }
 
-/// The exit status after Ctrl-C or a request to end, as a shell has it for a program that SIGINT ended.
-const INTERRUPTED: u8 = 130;
-
 fn main() -> ExitCode {
-    let cancel = Cancel::new();
-    for signal in [SIGINT, SIGTERM, SIGHUP] {
-        // Where it cannot be handled, it ends the program at once, which leaves a file that nothing names.
-        _ = flag::register_conditional_shutdown(signal, INTERRUPTED.into(), cancel.flag())
-            .and_then(|_| flag::register(signal, cancel.flag()));
-    }
+    let cancel = Cancel::on_signals();
     match run(&Cli::parse(), &cancel) {
         Ok(target) => match writeln!(io::stdout(), "{target}") {
             Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {

@@ -12,14 +12,10 @@ use std::{
 use anyhow::{Context as _, Result};
 use clap::Parser as _;
 use indicatif::{ProgressBar, ProgressStyle};
-use mlxcel_artifacts::{Bundle, report};
+use mlxcel_artifacts::{Bundle, INTERRUPTED, report};
 use mlxcel_runtime::{
     Cancel, CheckpointFiles, LoadOptions, Profile, Quality, Reader, Session, Tokenizer, Weights, load,
     quality,
-};
-use signal_hook::{
-    consts::{SIGHUP, SIGINT, SIGTERM},
-    flag,
 };
 
 use crate::{
@@ -27,17 +23,9 @@ use crate::{
     render::{About, Row},
 };
 
-/// The exit status after Ctrl-C or a request to end, as a shell has it for a program that SIGINT ended.
-const INTERRUPTED: u8 = 130;
-
 fn main() -> ExitCode {
     let options = Options::parse();
-    let cancel = Cancel::new();
-    for signal in [SIGINT, SIGTERM, SIGHUP] {
-        // Where it cannot be handled it ends the program at once, which leaves nothing behind.
-        _ = flag::register_conditional_shutdown(signal, INTERRUPTED.into(), cancel.flag())
-            .and_then(|_| flag::register(signal, cancel.flag()));
-    }
+    let cancel = Cancel::on_signals();
     let printed =
         run(&options, &cancel).and_then(|text| Ok(io::stdout().lock().write_all(text.as_bytes())?));
     match printed {

@@ -6,10 +6,9 @@ use std::sync::{
 };
 
 use anyhow::{Context as _, Result};
+use mlxcel_artifacts::INTERRUPTED;
 use mlxcel_runtime::Cancel;
 use signal_hook::{consts::SIGINT, flag};
-
-use crate::INTERRUPTED;
 
 /// What Ctrl-C does.
 pub(crate) struct Interrupt {

@@ -15,7 +15,7 @@ use std::{
 
 use anyhow::{Context as _, Result, bail};
 use clap::Parser as _;
-use mlxcel_artifacts::{Bundle, report};
+use mlxcel_artifacts::{Bundle, INTERRUPTED, report};
 use mlxcel_runtime::{
     Capabilities, ChatTemplate, CheckpointFiles, Error, Message, Sampler, Session, StopReason, Tokenizer,
     Weights, check_append, eos_ids, load,
@@ -27,9 +27,6 @@ use crate::{
     interrupt::Interrupt,
     options::{Options, Prompt},
 };
-
-/// What a shell expects of a program that Ctrl-C ended.
-const INTERRUPTED: u8 = 130;
 
 /// What a run starts from, before anything large is loaded.
 struct Run<'a> {
