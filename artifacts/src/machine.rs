@@ -200,6 +200,8 @@ fn this_cpu() -> Vec<&'static str> {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeMap;
+
     use super::*;
     use crate::{Blob, Digest, manifest::tests::manifest};
 
@@ -213,6 +215,7 @@ mod tests {
             vmfb: Blob { digest: Digest::of(b"vmfb"), size: 4 },
             entries: vec![],
             step_bytes: 32,
+            dispatches: BTreeMap::new(),
             packing: None,
         }
     }

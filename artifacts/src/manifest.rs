@@ -94,9 +94,28 @@ pub struct TargetArtifact {
     pub entries: Vec<Entry>,
     /// Bytes of parameters that a decode step reads: all, but of an embedding that is no head only a row.
     pub step_bytes: u64,
+    /// What its dispatches move by their names, of those of which it is known.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub dispatches: BTreeMap<String, Traffic>,
     /// How the parameters that the vmfb reads are made from the checkpoint's; none where they are the same.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub packing: Option<Packing>,
+}
+
+/// Bytes that a call of a dispatch reads and writes.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Traffic {
+    /// Every time.
+    pub bytes: u64,
+    /// For each position of the cache that it attends to.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub position_bytes: u64,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde's signature")]
+fn is_zero(bytes: &u64) -> bool {
+    *bytes == 0
 }
 
 /// How a target's own parameters are made from the checkpoint's, once, for every later start.
@@ -217,6 +236,7 @@ pub(crate) mod tests {
                 Entry::new(Role::Decode { cache: 64 }, 1, 100),
             ],
             step_bytes: 32,
+            dispatches: BTreeMap::new(),
             packing: None,
         };
         Manifest {

@@ -11,7 +11,7 @@ use crate::{
     Driver,
     digest::Digest,
     error::Error,
-    manifest::{FORMAT, Manifest, Packing, Plan, TargetArtifact},
+    manifest::{FORMAT, Manifest, Packing, Plan, TargetArtifact, Traffic},
     signature::{Argument, ArgumentKind, Entry, Outcome, OutcomeKind, PackStep, Parameter, Role, type_text},
 };
 
@@ -92,6 +92,7 @@ fn check_target(name: &str, target: &TargetArtifact) -> Check {
         vmfb,
         entries: _,
         step_bytes,
+        dispatches,
         packing: _,
     } = target;
     if *driver == Driver::Local {
@@ -114,6 +115,15 @@ fn check_target(name: &str, target: &TargetArtifact) -> Check {
     ensure(i64::try_from(*step_bytes).is_ok(), || {
         format!("step_bytes of target {name} is {step_bytes}: more than any memory has")
     })?;
+    for (dispatch, Traffic { bytes, position_bytes }) in dispatches {
+        let fits = [bytes, position_bytes].iter().all(|bytes| i64::try_from(**bytes).is_ok());
+        ensure(fits, || {
+            format!(
+                "dispatch `{}` of target {name} moves more than any memory has",
+                dispatch.escape_default()
+            )
+        })?;
+    }
     ensure(vmfb.size > 0, || format!("vmfb of target {name} has 0 bytes, expected more"))
 }
 

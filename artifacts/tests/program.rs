@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "clippy allows it in tests, but not in what tests call")]
 
 use std::{
+    collections::BTreeMap,
     fs,
     path::Path,
     process::{Command, Output, Stdio},
@@ -29,6 +30,7 @@ fn bundle(out: &Path) -> Bundle {
             Entry::new(Role::Decode { cache: 512 }, 1, 100),
         ],
         step_bytes: 32,
+        dispatches: BTreeMap::new(),
         packing: None,
     };
     let cpu = TargetArtifact {
@@ -43,6 +45,7 @@ fn bundle(out: &Path) -> Bundle {
             Entry::new(Role::Decode { cache: 512 }, 1, 100),
         ],
         step_bytes: 32,
+        dispatches: BTreeMap::new(),
         packing: None,
     };
     let parameter = |name: &str, dtype, shape: &[usize]| Parameter {

@@ -153,7 +153,7 @@ pub fn build(request: &Request, progress: &mut Progress<'_>) -> Result<Bundle, E
         let Some(program) = programs.get(&numerics) else { continue };
         match targets.entry(name) {
             Entry::Vacant(place) => {
-                let (entries, step_bytes, packing) = (program.entries.clone(), program.step_bytes, None);
+                let Program { entries, step_bytes, dispatches, .. } = program.clone();
                 place.insert(TargetArtifact {
                     driver,
                     arch,
@@ -163,7 +163,8 @@ pub fn build(request: &Request, progress: &mut Progress<'_>) -> Result<Bundle, E
                     vmfb,
                     entries,
                     step_bytes,
-                    packing,
+                    dispatches,
+                    packing: None,
                 });
             }
             // Its second job.
@@ -206,7 +207,7 @@ pub fn build(request: &Request, progress: &mut Progress<'_>) -> Result<Bundle, E
 
 /// What is compiled for a target: its program, then what packs the program's parameters.
 fn jobs<'j>(target: &'j Resolved, program: Option<&'j Program>) -> Vec<Job<'j>> {
-    let Some(Program { mlir, objects, parameters, packed, entries: _, step_bytes: _ }) = program else {
+    let Some(Program { mlir, objects, parameters, packed, .. }) = program else {
         return Vec::new();
     };
     let mut jobs = vec![Job { label: target.name.clone(), target, unit: Unit { mlir, objects, parameters } }];

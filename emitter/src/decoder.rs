@@ -52,6 +52,7 @@ pub fn emit(model: &ModelConfig, plan: &Plan, dtype_of: &dyn Fn(&str) -> Dtype) 
         parameters,
         packed,
         step_bytes,
+        dispatches: module.traffic(),
         objects: module.objects(),
     })
 }

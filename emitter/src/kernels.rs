@@ -7,8 +7,9 @@
 //! The C function takes pointers to its operands and results, then numbers that a call gives, then sizes that are known
 //! when compiling, then the range of items that this workgroup does.
 
-use std::fmt::Write as _;
+use std::{fmt::Write as _, ops::Range};
 
+use mlxcel_artifacts::Traffic;
 use safetensors::Dtype;
 
 use crate::TensorType;
@@ -103,6 +104,9 @@ pub(crate) struct Executable {
     pub(crate) function: &'static str,
     /// What it reads.
     pub(crate) operands: Vec<TensorType>,
+    /// Which of them are the cache, `[2 · layers, batch, kv_heads, capacity, …]`: of those it reads one layer's keys and
+    /// values, up to the last position that is attended to.
+    pub(crate) cache: Range<usize>,
     /// What it writes.
     pub(crate) results: Vec<TensorType>,
     /// How many numbers a call gives.
@@ -125,6 +129,21 @@ impl Executable {
     /// The name of its entry, which no other entry of the module has either: they end up in one library.
     pub(crate) fn entry(&self) -> String {
         format!("{}_call", self.symbol())
+    }
+
+    /// What a call reads and writes.
+    pub(crate) fn traffic(&self) -> Traffic {
+        let mut traffic = Traffic::default();
+        for (index, ty) in self.operands.iter().chain(&self.results).enumerate() {
+            let bytes = |of: &[usize]| (of.iter().product::<usize>() * ty.dtype.bitsize() / 8) as u64;
+            match *ty.shape {
+                [_, batch, kv_heads, _, width] if self.cache.contains(&index) => {
+                    traffic.position_bytes += bytes(&[2, batch, kv_heads, width]);
+                }
+                _ => traffic.bytes += bytes(&ty.shape),
+            }
+        }
+        traffic
     }
 
     /// The object it is linked with.

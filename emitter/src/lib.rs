@@ -46,6 +46,8 @@ pub struct Program {
     pub packed: Option<Packed>,
     /// Bytes of parameters that a decode step reads.
     pub step_bytes: u64,
+    /// What its kernels read and write, by the names of their dispatches.
+    pub dispatches: std::collections::BTreeMap<String, mlxcel_artifacts::Traffic>,
     /// The objects that it is linked with.
     pub objects: Vec<Object>,
 }

@@ -2,6 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use mlxcel_artifacts::Traffic;
+
 use crate::{
     Error, Graph, HostIndex, Tensor, TensorType,
     graph::Function,
@@ -83,6 +85,12 @@ impl Module {
         objects.sort_by_key(|object| object.name);
         objects.dedup();
         objects
+    }
+
+    /// What its executables read and write, by the names of their dispatches.
+    #[must_use]
+    pub fn traffic(&self) -> BTreeMap<String, Traffic> {
+        self.executables.values().map(|executable| (executable.entry(), executable.traffic())).collect()
     }
 
     /// Adds a public function.

@@ -6,6 +6,7 @@ mod blobs;
 mod manifests;
 
 use std::{
+    collections::BTreeMap,
     fs,
     path::{Path, PathBuf},
 };
@@ -109,6 +110,7 @@ fn cpu(vmfb: Blob) -> TargetArtifact {
             Entry::new(Role::Decode { cache: 64 }, 1, 100),
         ],
         step_bytes: 32,
+        dispatches: BTreeMap::new(),
         packing: None,
     }
 }

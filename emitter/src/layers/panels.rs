@@ -76,6 +76,7 @@ impl Product<'_> {
             file,
             function,
             operands: operands.iter().map(|&operand| b.graph.type_of(operand)).collect(),
+            cache: 0..0,
             results: vec![TensorType::new(Dtype::F32, [batch, tokens, outputs])],
             numbers: 0,
             sizes: vec![batch, tokens, outputs, inputs],

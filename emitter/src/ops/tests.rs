@@ -223,6 +223,7 @@ fn a_kernel_takes_what_it_was_made_for() {
         file: "matmul_float",
         function: "matmul_f32",
         operands: vec![TensorType::new(Dtype::F32, [1, 4, 16]), TensorType::new(Dtype::F32, [2, 4])],
+        cache: 0..0,
         results: vec![TensorType::new(Dtype::F32, [2, 16])],
         numbers: 0,
         sizes: vec![2, 16, 4],

@@ -1,6 +1,6 @@
 //! Bundles for tests: whole, but with nothing in them that runs.
 
-use std::path::Path;
+use std::{collections::BTreeMap, path::Path};
 
 use mlxcel_artifacts::{
     Blob, Bundle, BundleWriter, Compiler, Digest, Driver, FORMAT, IREE_VERSION, Machine, Manifest, Plan,
@@ -30,6 +30,7 @@ pub(crate) fn write(out: &Path, files: &[(&str, &str)], weights: &[(&str, &str)]
             Entry::new(Role::Decode { cache: 16 }, 1, 8),
         ],
         step_bytes: 32,
+        dispatches: BTreeMap::new(),
         packing: None,
     };
     let manifest = Manifest {

@@ -60,8 +60,18 @@ pub(crate) fn text(bundle: &Bundle) -> String {
 }
 
 fn target_text(name: &str, target: &TargetArtifact) -> String {
-    let TargetArtifact { driver, arch, cpu_features, flags, build_key, vmfb, entries, step_bytes, packing } =
-        target;
+    let TargetArtifact {
+        driver,
+        arch,
+        cpu_features,
+        flags,
+        build_key,
+        vmfb,
+        entries,
+        step_bytes,
+        dispatches: _,
+        packing,
+    } = target;
     let mut out = format!("  {name}\n");
     let mut line = |name: &str, value: &dyn fmt::Display| out += &format!("    {name:<9} {value}\n");
     line("driver", driver);

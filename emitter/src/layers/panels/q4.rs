@@ -33,6 +33,7 @@ pub(super) fn product(b: &mut Builder<'_>, isa: Isa, weights: &[&Weight], x: Ten
         file: "quantize",
         function: "quantize_groups",
         operands: vec![b.graph.type_of(x)],
+        cache: 0..0,
         results: vec![TensorType::new(Dtype::I8, [batch, tokens, inputs]), of_groups.clone(), of_groups],
         numbers: 0,
         sizes: vec![inputs],

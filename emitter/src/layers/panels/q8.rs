@@ -25,6 +25,7 @@ pub(super) fn product(b: &mut Builder<'_>, isa: Isa, weights: &[&Weight], x: Ten
         file: "quantize",
         function: "quantize_rows",
         operands: vec![b.graph.type_of(x)],
+        cache: 0..0,
         results: vec![
             TensorType::new(isa.q8_activation(), [batch, tokens, inputs]),
             TensorType::new(Dtype::F32, [batch, tokens]),

@@ -56,7 +56,7 @@ fn run(options: &Options, cancel: &Cancel) -> Result<String> {
     let about = About::new(&bundle, session.capabilities());
     if options.profile {
         let profiles = cases.iter().map(|case| Ok((*case, Profile::of(case, session.as_mut(), cancel)?)));
-        return Ok(render::profiles(&profiles.collect::<Result<Vec<_>>>()?, options.output));
+        return Ok(render::profiles(&about, &profiles.collect::<Result<Vec<_>>>()?, options.output));
     }
     let weights = read_weights(options, &bundle, &session.capabilities().target)?;
     let reader = Reader::new(weights, session.capabilities().threads);

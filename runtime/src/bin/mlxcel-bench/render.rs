@@ -1,9 +1,9 @@
 //! Results as Markdown, CSV and JSON.
 
-use std::fmt::Write as _;
+use std::{collections::BTreeMap, fmt::Write as _};
 
-use mlxcel_artifacts::Bundle;
-use mlxcel_runtime::{Capabilities, Case, Comparison, Profile, Quality, Sample, Statistics, Work};
+use mlxcel_artifacts::{Bundle, Traffic};
+use mlxcel_runtime::{Capabilities, Case, Comparison, Dispatch, Profile, Quality, Sample, Statistics, Work};
 use serde_json::{Value, json};
 
 use crate::options::Output;
@@ -20,6 +20,7 @@ pub(crate) struct About {
     bytes: u64,
     step_bytes: u64,
     position_bytes: u64,
+    dispatches: BTreeMap<String, Traffic>,
 }
 
 /// A test with its results.
@@ -50,15 +51,28 @@ impl About {
             },
             step_bytes: target.step_bytes,
             position_bytes: plan.position_bytes,
+            dispatches: target.dispatches.clone(),
         }
     }
 
-    /// Bytes that the case's steps read for each token: weights, and the cache up to the middle of the steps.
-    #[expect(clippy::cast_precision_loss, reason = "bytes of a memory")]
+    /// Bytes that the case's steps read for each token: weights, and the cache.
     fn bytes_a_token(&self, case: &Case) -> f64 {
-        let positions = case.depth as f64 + case.tokens() as f64 / 2.0;
-        self.step_bytes as f64 + positions * self.position_bytes as f64
+        moved(Traffic { bytes: self.step_bytes, position_bytes: self.position_bytes }, case)
     }
+
+    /// Bytes a second of a dispatch, where it is known what it moves.
+    #[expect(clippy::cast_precision_loss, reason = "a number of calls")]
+    fn bytes_s(&self, case: &Case, dispatch: &Dispatch) -> Option<f64> {
+        let traffic = self.dispatches.get(&dispatch.name)?;
+        Some(moved(*traffic, case) * dispatch.calls as f64 / dispatch.time.as_secs_f64())
+    }
+}
+
+/// Bytes that a call moves, with the cache up to the middle of the case's tokens.
+#[expect(clippy::cast_precision_loss, reason = "bytes of a memory")]
+fn moved(traffic: Traffic, case: &Case) -> f64 {
+    let positions = case.depth as f64 + case.tokens() as f64 / 2.0;
+    traffic.bytes as f64 + positions * traffic.position_bytes as f64
 }
 
 impl Row {
@@ -138,7 +152,7 @@ fn row_json(about: &About, row: &Row) -> Value {
 }
 
 /// A table for each profile.
-pub(crate) fn profiles(profiles: &[(Case, Profile)], output: Output) -> String {
+pub(crate) fn profiles(about: &About, profiles: &[(Case, Profile)], output: Output) -> String {
     if output == Output::Json {
         let json = |(case, Profile { total, dispatches }): &(Case, Profile)| {
             let dispatches = dispatches.iter().map(|dispatch| {
@@ -146,6 +160,7 @@ pub(crate) fn profiles(profiles: &[(Case, Profile)], output: Output) -> String {
                     "name": dispatch.name,
                     "calls": dispatch.calls,
                     "time_ms": dispatch.time.as_secs_f64() * 1e3,
+                    "bytes_s": about.bytes_s(case, dispatch),
                 })
             });
             json!({
@@ -156,10 +171,10 @@ pub(crate) fn profiles(profiles: &[(Case, Profile)], output: Output) -> String {
         };
         return pretty(&Value::Array(profiles.iter().map(json).collect()));
     }
-    let header = ["test", "dispatch", "calls", "ms", "share"];
+    let header = ["test", "dispatch", "calls", "ms", "share", "GB/s"];
     let mut cells = Vec::new();
     for (case, Profile { total, dispatches }) in profiles {
-        let mut row = |name: &str, calls: String, time: f64| {
+        let mut row = |name: &str, calls: String, time: f64, bytes_s: Option<f64>| {
             let share = 100.0 * time / total.as_secs_f64();
             cells.push(vec![
                 case.to_string(),
@@ -167,14 +182,16 @@ pub(crate) fn profiles(profiles: &[(Case, Profile)], output: Output) -> String {
                 calls,
                 format!("{:.3}", time * 1e3),
                 format!("{share:.1} %"),
+                bytes_s.map_or("-".into(), |bytes_s| format!("{:.1}", bytes_s / 1e9)),
             ]);
         };
         let mut rest = total.as_secs_f64();
         for dispatch in dispatches {
-            row(&dispatch.name, dispatch.calls.to_string(), dispatch.time.as_secs_f64());
+            let (time, bytes_s) = (dispatch.time.as_secs_f64(), about.bytes_s(case, dispatch));
+            row(&dispatch.name, dispatch.calls.to_string(), time, bytes_s);
             rest -= dispatch.time.as_secs_f64();
         }
-        row("between dispatches", "-".into(), rest.max(0.0));
+        row("between dispatches", "-".into(), rest.max(0.0), None);
     }
     table(&header, &cells, output)
 }
@@ -273,8 +290,6 @@ fn pretty(value: &Value) -> String {
 mod tests {
     use std::time::Duration;
 
-    use mlxcel_runtime::Dispatch;
-
     use super::*;
 
     fn about() -> About {
@@ -286,6 +301,7 @@ mod tests {
             bytes: 3 << 29,
             step_bytes: 1_000,
             position_bytes: 10,
+            dispatches: [("matmul".into(), Traffic { bytes: 7_000, position_bytes: 100 })].into(),
         }
     }
 
@@ -331,13 +347,14 @@ mod tests {
             total: Duration::from_millis(10),
             dispatches: vec![dispatch("matmul", 16, 7), dispatch("norm", 33, 1)],
         };
-        let case = Case { work: Work::Steps(1), depth: 0 };
-        insta::assert_snapshot!(profiles(&[(case, profile)], Output::Md), @r#"
-        | test | dispatch           | calls |    ms |  share |
-        | ---- | ------------------ | ----: | ----: | -----: |
-        | tg1  | matmul             |    16 | 7.000 | 70.0 % |
-        | tg1  | norm               |    33 | 1.000 | 10.0 % |
-        | tg1  | between dispatches |     - | 2.000 | 20.0 % |
+        let case = Case { work: Work::Steps(10), depth: 625_000 };
+        // 16 calls move 7,000 bytes and 100 of each of 625,005 positions, in 7 ms.
+        insta::assert_snapshot!(profiles(&about(), &[(case, profile)], Output::Md), @r#"
+        | test           | dispatch           | calls |    ms |  share |  GB/s |
+        | -------------- | ------------------ | ----: | ----: | -----: | ----: |
+        | tg10 @ d625000 | matmul             |    16 | 7.000 | 70.0 % | 142.9 |
+        | tg10 @ d625000 | norm               |    33 | 1.000 | 10.0 % |     - |
+        | tg10 @ d625000 | between dispatches |     - | 2.000 | 20.0 % |     - |
         "#);
     }
 

@@ -68,6 +68,7 @@ fn manifest(targets: &[&str]) -> Manifest {
         build_key: Digest::of(b"key"),
         entries: vec![Entry::new(Role::Prefill { tokens: 4 }, 1, 8)],
         step_bytes: 32,
+        dispatches: BTreeMap::new(),
         packing: None,
         vmfb: Blob { digest: Digest::of(b"vmfb"), size: 4 },
     };

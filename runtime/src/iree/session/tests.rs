@@ -1,7 +1,7 @@
 //! A session over a bundle with a module that can be computed by hand: after tokens t₀ … tₙ₋₁ it answers
 //! `Σ tᵢ · (i + 1) mod VOCAB`, and its logits are those of `bias` and 1 more for the answer.
 
-use std::{fmt::Write, fs, path::Path};
+use std::{collections::BTreeMap, fmt::Write, fs, path::Path};
 
 use mlxcel_artifacts::{
     BundleWriter, Compiler, Digest, Driver, FORMAT, Manifest, Plan, TargetArtifact, signature::Parameter,
@@ -100,6 +100,7 @@ fn bundle(folder: &Path, device: &str, change: impl FnOnce(&mut Manifest)) -> Bu
         vmfb,
         entries: entries.map(|role| Entry::new(role, 1, VOCAB)).collect(),
         step_bytes: 32,
+        dispatches: BTreeMap::new(),
         packing: None,
     };
     let mut manifest = Manifest {
