@@ -21,8 +21,9 @@
 typedef int64_t index;
 
 // How matmul_q8's activations are stored. AVX2 multiplies 16-bit pairs
-// (vpmaddwd), NEON dot products take bytes.
-#if !defined(__AVX2__) && defined(__ARM_FEATURE_DOTPROD)
+// (vpmaddwd), the dot products of AVX-512 and NEON take bytes.
+#if defined(__AVX512VNNI__) || \
+    (!defined(__AVX2__) && defined(__ARM_FEATURE_DOTPROD))
 typedef int8_t act_q8;
 #else
 typedef int16_t act_q8;

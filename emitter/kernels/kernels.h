@@ -30,6 +30,11 @@ void matmul_f16(const uint16_t *w, const float *a, const int32_t *lengths,
                 float *out, index batch, index tokens, index n, index k,
                 index panel_begin, index panel_end);
 
+void matmul_bf16_pairs(const uint16_t *w, const uint16_t *a,
+                       const int32_t *lengths, float *out, index batch,
+                       index tokens, index n, index k, index panel_begin,
+                       index panel_end);
+
 void attention_f32(const float *q, const float *cache,
                    const int32_t *positions, const int32_t *lengths, float *out,
                    index layer, index batch, index tokens, index heads,

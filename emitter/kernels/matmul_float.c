@@ -5,11 +5,16 @@
 //   lengths  [batch]; see real_rows()
 //   out      [batch][tokens][n]
 
-#include "kernels.h"
+#include "matmul.h"
 
 #define NR 16 // columns of a panel
-#define MR 6  // most rows of a register tile
+// Most rows of a register tile.
+#if defined(__AVX512VNNI__)
+#define MR 12
+#else
+#define MR 6
 #define MAX_CHAINS 4
+#endif
 #define KC 2048 // most of k that is summed at a time
 
 // What of k a call does: `depth` of it, from where its pointers are.
@@ -20,14 +25,64 @@ typedef struct {
 
 #if defined(__AVX2__)
 
-// How many separate sums each output has: a tile of few rows would otherwise
-// wait for its own additions (4 cycles each, 2 begun per cycle).
-INLINE int chains_for(int rows) { return rows == 1 ? 4 : rows <= 3 ? 2 : 1; }
-
 // In bytes, found by trial.
 INLINE index prefetch_ahead(element_type type) {
   return type == ELEMENT_F32 ? 512 : 1024;
 }
+
+#endif
+
+#if defined(__AVX512VNNI__)
+
+// acc += one step of k.
+INLINE void step(int rows, element_type type, const void *w, const float *a,
+                 index stride, index p, __m512 acc[MR]) {
+  const __m512 weights = load_16_lanes(w, type, p * NR);
+#pragma clang loop unroll(full)
+  for (int r = 0; r < rows; ++r)
+    acc[r] = _mm512_fmadd_ps(_mm512_set1_ps(a[r * stride + p]), weights,
+                             acc[r]);
+}
+
+INLINE void tile(int rows, element_type type, const void *w, const float *a,
+                 float *out, index columns, const part *at) {
+  const index k = at->depth;
+  const int chains = chains_for(rows);
+  __m512 acc[STEPS][MR];
+#pragma clang loop unroll(full)
+  for (int c = 0; c < chains; ++c) {
+#pragma clang loop unroll(full)
+    for (int r = 0; r < rows; ++r)
+      acc[c][r] = _mm512_setzero_ps();
+  }
+  index p = 0;
+  for (; p + STEPS <= k; p += STEPS) {
+#pragma clang loop unroll(full)
+    for (int s = 0; s < STEPS; ++s) {
+      prefetch(element_at(w, type, (p + s) * NR), prefetch_ahead(type));
+      step(rows, type, w, a, at->stride, p + s, acc[s % chains]);
+    }
+  }
+  for (; p < k; ++p)
+    step(rows, type, w, a, at->stride, p, acc[0]);
+  const __mmask16 mask = first_lanes(columns);
+#pragma clang loop unroll(full)
+  for (int r = 0; r < rows; ++r) {
+    float *target = out + r * at->n;
+#pragma clang loop unroll(full)
+    for (int c = 1; c < chains; ++c)
+      acc[0][r] = _mm512_add_ps(acc[0][r], acc[c][r]);
+    const __m512 before = at->first ? _mm512_setzero_ps()
+                                    : _mm512_maskz_loadu_ps(mask, target);
+    _mm512_mask_storeu_ps(target, mask, _mm512_add_ps(acc[0][r], before));
+  }
+}
+
+#elif defined(__AVX2__)
+
+// How many separate sums each output has: a tile of few rows would otherwise
+// wait for its own additions (4 cycles each, 2 begun per cycle).
+INLINE int chains_for(int rows) { return rows == 1 ? 4 : rows <= 3 ? 2 : 1; }
 
 INLINE void store_columns(const __m256 sums[2], float *out, index columns,
                           int first) {
@@ -135,14 +190,7 @@ INLINE void tile(int rows, element_type type, const void *w, const float *a,
 INLINE void tile_rows(index rows, element_type type, const void *w,
                       const float *a, float *out, index columns,
                       const part *at) {
-  switch (rows) {
-  case 1: tile(1, type, w, a, out, columns, at); break;
-  case 2: tile(2, type, w, a, out, columns, at); break;
-  case 3: tile(3, type, w, a, out, columns, at); break;
-  case 4: tile(4, type, w, a, out, columns, at); break;
-  case 5: tile(5, type, w, a, out, columns, at); break;
-  default: tile(6, type, w, a, out, columns, at); break;
-  }
+  TILE_OF_ROWS(rows, type, w, a, out, columns, at)
 }
 
 #else

@@ -12,19 +12,109 @@
 //   lengths   [batch]; see real_rows()
 //   out       [batch][tokens][n]
 //
-// A lane of 32 bits belongs to one row, so vpmaddubsw with four activations in
-// every lane needs no shuffles. Its sums of two products are at most
-// 2 * 15 * 127, so the eight of a group add up in 16 bits without overflow.
+// A lane of 32 bits belongs to one row, so vpdpbusd or vpmaddubsw with four
+// activations in every lane needs no shuffles. The latter's sums of two products
+// are at most 2 * 15 * 127, so the eight of a group add up in 16 bits without
+// overflow. AVX-512 takes two panels at a time, side by side in its registers.
 
-#include "kernels.h"
+#include "matmul.h"
 
 #define NR 8 // columns of a panel
-#define MR 3 // most rows of a register tile: more would spill the nibbles
+// Most rows of a register tile: more would spill the nibbles.
+#if defined(__AVX512VNNI__)
+#define MR 8
+#define PANELS 2 // at a time
+#else
+#define MR 3
+#define PANELS 1
+#endif
 #define GROUP 32
 #define GROUP_BYTES (GROUP / 2 * NR)
 #define PREFETCH_AHEAD 1024 // bytes
 
-#if defined(__AVX2__)
+#if defined(__AVX512VNNI__)
+
+// nibbles[j] holds k = 4j..4j+3 of each row of both panels.
+INLINE void unpack_nibbles(const uint8_t *left, const uint8_t *right,
+                           __m512i nibbles[8]) {
+  const __m512i mask = _mm512_set1_epi8(0x0f);
+#pragma clang loop unroll(full)
+  for (int j = 0; j < 4; ++j) {
+    const __m512i packed = _mm512_inserti64x4(
+        _mm512_castsi256_si512(
+            _mm256_loadu_si256((const __m256i *)(left + j * 32))),
+        _mm256_loadu_si256((const __m256i *)(right + j * 32)), 1);
+    nibbles[j] = _mm512_and_si512(packed, mask);
+    nibbles[j + 4] = _mm512_and_si512(_mm512_srli_epi16(packed, 4), mask);
+  }
+}
+
+INLINE __m512 load_scales(const uint16_t *left, const uint16_t *right) {
+  return _mm512_cvtph_ps(_mm256_inserti128_si256(
+      _mm256_castsi128_si256(_mm_loadu_si128((const __m128i *)left)),
+      _mm_loadu_si128((const __m128i *)right), 1));
+}
+
+// dots[r] = the sums of nibble * a[r] over the group, per column.
+INLINE void dot_group(int rows, const __m512i nibbles[8], const int8_t *a,
+                      index k, __m512 dots[MR]) {
+  const int8_t *row[MR]; // every third, from which the next two are reached
+  __m512i sums[MR];
+#pragma clang loop unroll(full)
+  for (int r = 0; r < rows; ++r) {
+    row[r] = r % 3 ? row[r - 1] + k : a + r * k;
+    if (r % 3 == 0) // else compilers work out each address anew
+      __asm__("" : "+r"(row[r]));
+  }
+#pragma clang loop unroll(full)
+  for (int j = 0; j < 8; ++j) {
+#pragma clang loop unroll(full)
+    for (int r = 0; r < rows; ++r)
+      sums[r] = _mm512_dpbusd_epi32(j ? sums[r] : _mm512_setzero_si512(),
+                                    nibbles[j], broadcast_four(row[r] + 4 * j));
+  }
+#pragma clang loop unroll(full)
+  for (int r = 0; r < rows; ++r)
+    dots[r] = _mm512_cvtepi32_ps(sums[r]);
+}
+
+INLINE void tile(int rows, const uint8_t *w, const uint16_t *w_scale,
+                 const int8_t *a, const float *a_scale, const float *a_offset,
+                 float *out, index columns, index n, index k) {
+  const index groups = k / GROUP;
+  // Without a second panel, the first once more, of which nothing is stored.
+  const index right = columns > NR ? groups : 0;
+  __m512 acc[MR];
+#pragma clang loop unroll(full)
+  for (int r = 0; r < rows; ++r)
+    acc[r] = _mm512_setzero_ps();
+  for (index g = 0; g < groups; ++g) {
+    const uint8_t *block = w + g * GROUP_BYTES;
+    const uint16_t *scales = w_scale + g * NR;
+    __m512i nibbles[8];
+    __m512 dots[MR];
+#pragma clang loop unroll(full)
+    for (int line = 0; line < GROUP_BYTES; line += 64) {
+      prefetch(block + line, PREFETCH_AHEAD);
+      prefetch(block + right * GROUP_BYTES + line, PREFETCH_AHEAD);
+    }
+    unpack_nibbles(block, block + right * GROUP_BYTES, nibbles);
+    const __m512 d = load_scales(scales, scales + right * NR);
+    dot_group(rows, nibbles, a + g * GROUP, k, dots);
+#pragma clang loop unroll(full)
+    for (int r = 0; r < rows; ++r) {
+      const index at = r * groups + g;
+      const __m512 x = _mm512_fmsub_ps(dots[r], _mm512_set1_ps(a_scale[at]),
+                                       _mm512_set1_ps(a_offset[at]));
+      acc[r] = _mm512_fmadd_ps(x, d, acc[r]);
+    }
+  }
+#pragma clang loop unroll(full)
+  for (int r = 0; r < rows; ++r)
+    _mm512_mask_storeu_ps(out + r * n, first_lanes(columns), acc[r]);
+}
+
+#elif defined(__AVX2__)
 
 // The four activations at a, in every lane.
 INLINE __m256i broadcast_four(const int8_t *a) {
@@ -105,17 +195,6 @@ INLINE void tile(int rows, const uint8_t *w, const uint16_t *w_scale,
     store_columns(acc[r], out + r * n, columns);
 }
 
-static void tile_rows(index rows, const uint8_t *w, const uint16_t *w_scale,
-                      const int8_t *a, const float *a_scale,
-                      const float *a_offset, float *out, index columns, index n,
-                      index k) {
-  switch (rows) {
-  case 1: tile(1, w, w_scale, a, a_scale, a_offset, out, columns, n, k); break;
-  case 2: tile(2, w, w_scale, a, a_scale, a_offset, out, columns, n, k); break;
-  default: tile(3, w, w_scale, a, a_scale, a_offset, out, columns, n, k); break;
-  }
-}
-
 #elif defined(__ARM_FEATURE_DOTPROD)
 
 // acc[r] += one group, for the four columns of half a panel.
@@ -165,17 +244,6 @@ INLINE void tile(int rows, const uint8_t *w, const uint16_t *w_scale,
   }
 }
 
-static void tile_rows(index rows, const uint8_t *w, const uint16_t *w_scale,
-                      const int8_t *a, const float *a_scale,
-                      const float *a_offset, float *out, index columns, index n,
-                      index k) {
-  switch (rows) {
-  case 1: tile(1, w, w_scale, a, a_scale, a_offset, out, columns, n, k); break;
-  case 2: tile(2, w, w_scale, a, a_scale, a_offset, out, columns, n, k); break;
-  default: tile(3, w, w_scale, a, a_scale, a_offset, out, columns, n, k); break;
-  }
-}
-
 #else
 
 INLINE int32_t dot_group(const uint8_t *w, const int8_t *a, index row) {
@@ -211,6 +279,17 @@ static void tile_rows(index rows, const uint8_t *w, const uint16_t *w_scale,
 
 #endif
 
+#if defined(__AVX2__) || defined(__ARM_FEATURE_DOTPROD)
+
+static void tile_rows(index rows, const uint8_t *w, const uint16_t *w_scale,
+                      const int8_t *a, const float *a_scale,
+                      const float *a_offset, float *out, index columns, index n,
+                      index k) {
+  TILE_OF_ROWS(rows, w, w_scale, a, a_scale, a_offset, out, columns, n, k)
+}
+
+#endif
+
 static void multiply(const uint8_t *w, const uint16_t *w_scale, const int8_t *a,
                      const float *a_scale, const float *a_offset, float *out,
                      index m, index n, index k, index panel_begin,
@@ -220,11 +299,11 @@ static void multiply(const uint8_t *w, const uint16_t *w_scale, const int8_t *a,
   const index tiles = divide_up(m, MR);
   for (index t = 0; t < tiles; ++t) {
     const index i = m * t / tiles, rows = m * (t + 1) / tiles - i;
-    for (index panel = panel_begin; panel < panel_end; ++panel) {
-      const index j = panel * NR;
+    for (index panel = panel_begin; panel < panel_end; panel += PANELS) {
+      const index j = panel * NR, end = min_index(panel + PANELS, panel_end);
       tile_rows(rows, w + panel * groups * GROUP_BYTES, w_scale + j * groups,
                 a + i * k, a_scale + i * groups, a_offset + i * groups,
-                out + i * n + j, min_index(NR, n - j), n, k);
+                out + i * n + j, min_index(end * NR, n) - j, n, k);
     }
   }
 }

@@ -2,30 +2,107 @@
 // each, and exact 32-bit sums.
 //
 //   w        [ceil(n / NR)][k / STEP][NR][STEP]; rows past n are zero; STEP is
-//            2, or 4 where NEON has dot products
+//            2, or 4 where AVX-512 or NEON has dot products
 //   w_scale  [n]
 //   a        [batch][tokens][k], a_scale [batch][tokens]
 //   lengths  [batch]; see real_rows()
 //   out      [batch][tokens][n]
 //
 // AVX2 has no exact 8-bit dot product, so weights are widened to 16 bits as
-// they are read and multiplied in pairs by vpmaddwd. Blocking over k does not
-// pay: a panel of 16 columns fits in L2 for every k in use, and one pass over
-// all of k leaves the sums in registers.
+// they are read and multiplied in pairs by vpmaddwd. The one of AVX-512 takes
+// unsigned bytes on one side: weights are read as w + 128, and sums begin with
+// what takes that out again. Blocking over k does not pay: a panel of 16
+// columns fits in L2 for every k in use, and one pass over all of k leaves the
+// sums in registers.
 
-#include "kernels.h"
+#include "matmul.h"
 
 #define NR 16 // columns of a panel
-#if !defined(__AVX2__) && defined(__ARM_FEATURE_DOTPROD)
-#define MR 4   // most rows of a register tile
+#if defined(__AVX512VNNI__)
+#define MR 12  // most rows of a register tile
 #define STEP 4 // consecutive k that one multiplication takes
+#elif !defined(__AVX2__) && defined(__ARM_FEATURE_DOTPROD)
+#define MR 4
+#define STEP 4
 #else
 #define MR 6
 #define STEP 2
 #endif
 #define PREFETCH_AHEAD 1024 // bytes
 
-#if defined(__AVX2__)
+// Rows of a that one register tile takes.
+typedef struct {
+  const act_q8 *a;
+  const float *scale;
+#if defined(__AVX512VNNI__)
+  int32_t start[MR]; // what each row's sums begin with
+#endif
+} input_rows;
+
+#if defined(__AVX512VNNI__)
+
+INLINE int32_t sum_row(const int8_t *a, index k) {
+  __m512i sums = _mm512_setzero_si512();
+  for (index p = 0; p < k; p += 64) {
+    const __mmask64 mask = k - p < 64 ? (1ull << (k - p)) - 1 : ~0ull;
+    sums = _mm512_dpbusd_epi32(sums, _mm512_set1_epi8(1),
+                               _mm512_maskz_loadu_epi8(mask, a + p));
+  }
+  return _mm512_reduce_add_epi32(sums);
+}
+
+// Sums wrap around, so that only what is left of them in the end has to fit.
+INLINE void start_sums(input_rows *x, index rows, index k) {
+  for (index r = 0; r < rows; ++r)
+    x->start[r] = -128 * sum_row(x->a + r * k, k);
+}
+
+// acc += one step of k.
+INLINE void step(int rows, const int8_t *w, const int8_t *a, index k,
+                 __m512i acc[MR]) {
+  const __m512i weights =
+      _mm512_xor_si512(_mm512_loadu_si512(w), _mm512_set1_epi8(-128));
+#pragma clang loop unroll(full)
+  for (int r = 0; r < rows; ++r)
+    acc[r] = _mm512_dpbusd_epi32(acc[r], weights, broadcast_four(a + r * k));
+}
+
+INLINE void tile(int rows, const int8_t *w, const float *w_scale,
+                 const input_rows *x, float *out, index columns, index n,
+                 index k) {
+  const int chains = chains_for(rows);
+  __m512i acc[STEPS][MR];
+#pragma clang loop unroll(full)
+  for (int c = 0; c < chains; ++c) {
+#pragma clang loop unroll(full)
+    for (int r = 0; r < rows; ++r)
+      acc[c][r] = _mm512_set1_epi32(c ? 0 : x->start[r]);
+  }
+  index p = 0;
+  for (; p + STEPS * STEP <= k; p += STEPS * STEP) {
+#pragma clang loop unroll(full)
+    for (int s = 0; s < STEPS; ++s) {
+      const index at = p + s * STEP;
+      prefetch(w + at * NR, PREFETCH_AHEAD);
+      step(rows, w + at * NR, x->a + at, k, acc[s % chains]);
+    }
+  }
+  for (; p < k; p += STEP)
+    step(rows, w + p * NR, x->a + p, k, acc[0]);
+  const __mmask16 mask = first_lanes(columns);
+  const __m512 scale = _mm512_maskz_loadu_ps(mask, w_scale);
+#pragma clang loop unroll(full)
+  for (int r = 0; r < rows; ++r) {
+#pragma clang loop unroll(full)
+    for (int c = 1; c < chains; ++c)
+      acc[0][r] = _mm512_add_epi32(acc[0][r], acc[c][r]);
+    const __m512 scaled = _mm512_mul_ps(_mm512_cvtepi32_ps(acc[0][r]),
+                                        _mm512_set1_ps(x->scale[r]));
+    _mm512_mask_storeu_ps(out + r * n, mask, _mm512_mul_ps(scaled, scale));
+  }
+}
+
+#elif defined(__AVX2__)
 
 INLINE __m256i widen(const int8_t *w) {
   return _mm256_cvtepi8_epi16(_mm_loadu_si128((const __m128i *)w));
@@ -53,8 +130,8 @@ INLINE void store_scaled(__m256i sums, float a_scale, const float *w_scale,
 }
 
 INLINE void tile(int rows, const int8_t *w, const float *w_scale,
-                 const act_q8 *a, const float *a_scale, float *out,
-                 index columns, index n, index k) {
+                 const input_rows *x, float *out, index columns, index n,
+                 index k) {
   __m256i acc[MR][2];
 #pragma clang loop unroll(full)
   for (int r = 0; r < rows; ++r)
@@ -65,30 +142,17 @@ INLINE void tile(int rows, const int8_t *w, const float *w_scale,
     const __m256i w1 = widen(w + p * NR + 16);
 #pragma clang loop unroll(full)
     for (int r = 0; r < rows; ++r) {
-      const __m256i x = broadcast_pair(a + r * k + p);
-      acc[r][0] = _mm256_add_epi32(acc[r][0], _mm256_madd_epi16(x, w0));
-      acc[r][1] = _mm256_add_epi32(acc[r][1], _mm256_madd_epi16(x, w1));
+      const __m256i a = broadcast_pair(x->a + r * k + p);
+      acc[r][0] = _mm256_add_epi32(acc[r][0], _mm256_madd_epi16(a, w0));
+      acc[r][1] = _mm256_add_epi32(acc[r][1], _mm256_madd_epi16(a, w1));
     }
   }
 #pragma clang loop unroll(full)
   for (int r = 0; r < rows; ++r) {
-    store_scaled(acc[r][0], a_scale[r], w_scale, out + r * n, columns);
+    store_scaled(acc[r][0], x->scale[r], w_scale, out + r * n, columns);
     if (columns > 8)
-      store_scaled(acc[r][1], a_scale[r], w_scale + 8, out + r * n + 8,
+      store_scaled(acc[r][1], x->scale[r], w_scale + 8, out + r * n + 8,
                    columns - 8);
-  }
-}
-
-static void tile_rows(index rows, const int8_t *w, const float *w_scale,
-                      const act_q8 *a, const float *a_scale, float *out,
-                      index columns, index n, index k) {
-  switch (rows) {
-  case 1: tile(1, w, w_scale, a, a_scale, out, columns, n, k); break;
-  case 2: tile(2, w, w_scale, a, a_scale, out, columns, n, k); break;
-  case 3: tile(3, w, w_scale, a, a_scale, out, columns, n, k); break;
-  case 4: tile(4, w, w_scale, a, a_scale, out, columns, n, k); break;
-  case 5: tile(5, w, w_scale, a, a_scale, out, columns, n, k); break;
-  default: tile(6, w, w_scale, a, a_scale, out, columns, n, k); break;
   }
 }
 
@@ -104,8 +168,8 @@ INLINE void store_scaled(const int32x4_t sums[4], float a_scale,
 }
 
 INLINE void tile(int rows, const int8_t *w, const float *w_scale,
-                 const act_q8 *a, const float *a_scale, float *out,
-                 index columns, index n, index k) {
+                 const input_rows *x, float *out, index columns, index n,
+                 index k) {
   int32x4_t acc[MR][4];
 #pragma clang loop unroll(full)
   for (int r = 0; r < rows; ++r) {
@@ -120,46 +184,45 @@ INLINE void tile(int rows, const int8_t *w, const float *w_scale,
       weights[v] = vld1q_s8(w + p * NR + v * 16);
 #pragma clang loop unroll(full)
     for (int r = 0; r < rows; ++r) {
-      const int8x16_t x = broadcast_bytes(a + r * k + p);
+      const int8x16_t a = broadcast_bytes(x->a + r * k + p);
 #pragma clang loop unroll(full)
       for (int v = 0; v < 4; ++v)
-        acc[r][v] = vdotq_s32(acc[r][v], weights[v], x);
+        acc[r][v] = vdotq_s32(acc[r][v], weights[v], a);
     }
   }
 #pragma clang loop unroll(full)
   for (int r = 0; r < rows; ++r)
-    store_scaled(acc[r], a_scale[r], w_scale, out + r * n, columns);
-}
-
-static void tile_rows(index rows, const int8_t *w, const float *w_scale,
-                      const act_q8 *a, const float *a_scale, float *out,
-                      index columns, index n, index k) {
-  switch (rows) {
-  case 1: tile(1, w, w_scale, a, a_scale, out, columns, n, k); break;
-  case 2: tile(2, w, w_scale, a, a_scale, out, columns, n, k); break;
-  case 3: tile(3, w, w_scale, a, a_scale, out, columns, n, k); break;
-  default: tile(4, w, w_scale, a, a_scale, out, columns, n, k); break;
-  }
+    store_scaled(acc[r], x->scale[r], w_scale, out + r * n, columns);
 }
 
 #else
 
 static void tile_rows(index rows, const int8_t *w, const float *w_scale,
-                      const act_q8 *a, const float *a_scale, float *out,
-                      index columns, index n, index k) {
+                      const input_rows *x, float *out, index columns, index n,
+                      index k) {
   for (index i = 0; i < rows; ++i) {
     int32_t sums[NR];
     for (index j = 0; j < NR; ++j)
       sums[j] = 0;
     for (index p = 0; p < k; p += STEP) {
-      const int32_t a0 = a[i * k + p];
-      const int32_t a1 = a[i * k + p + 1];
+      const int32_t a0 = x->a[i * k + p];
+      const int32_t a1 = x->a[i * k + p + 1];
       for (index j = 0; j < NR; ++j)
         sums[j] += a0 * w[p * NR + j * STEP] + a1 * w[p * NR + j * STEP + 1];
     }
     for (index j = 0; j < columns; ++j)
-      out[i * n + j] = (float)sums[j] * a_scale[i] * w_scale[j];
+      out[i * n + j] = (float)sums[j] * x->scale[i] * w_scale[j];
   }
+}
+
+#endif
+
+#if defined(__AVX2__) || defined(__ARM_FEATURE_DOTPROD)
+
+static void tile_rows(index rows, const int8_t *w, const float *w_scale,
+                      const input_rows *x, float *out, index columns, index n,
+                      index k) {
+  TILE_OF_ROWS(rows, w, w_scale, x, out, columns, n, k)
 }
 
 #endif
@@ -172,10 +235,14 @@ static void multiply(const int8_t *w, const float *w_scale, const act_q8 *a,
   const index tiles = divide_up(m, MR);
   for (index t = 0; t < tiles; ++t) {
     const index i = m * t / tiles, rows = m * (t + 1) / tiles - i;
+    input_rows x = {.a = a + i * k, .scale = a_scale + i};
+#if defined(__AVX512VNNI__)
+    start_sums(&x, rows, k);
+#endif
     for (index panel = panel_begin; panel < panel_end; ++panel) {
       const index j = panel * NR;
-      tile_rows(rows, w + j * k, w_scale + j, a + i * k, a_scale + i,
-                out + i * n + j, min_index(NR, n - j), n, k);
+      tile_rows(rows, w + j * k, w_scale + j, &x, out + i * n + j,
+                min_index(NR, n - j), n, k);
     }
   }
 }

@@ -59,7 +59,7 @@ pub(super) fn products<const N: usize>(
 /// Rows of a weight that is packed: `[…]` → `[…, inputs]` in `f32`.
 pub(super) fn rows(b: &mut Builder<'_>, isa: Isa, weight: &Weight, rows: Tensor) -> Tensor {
     match b.quant {
-        Quant::None => float::rows(b, weight, rows),
+        Quant::None => float::rows(b, isa, weight, rows),
         Quant::Q8 => q8::rows(b, isa, weight, rows),
         Quant::Q4 => q4::rows(b, weight, rows),
     }
