@@ -37,6 +37,7 @@ EMULATED __m512 emulated_cvtepi32_ps(__m512i x) {
     to[i] = (float)from[i];
   return _mm512_loadu_ps(to);
 }
+#undef _mm512_cvtepi32_ps
 #define _mm512_cvtepi32_ps emulated_cvtepi32_ps
 
 EMULATED __m512i emulated_cvtepu16_epi32(__m256i x) {
@@ -47,6 +48,7 @@ EMULATED __m512i emulated_cvtepu16_epi32(__m256i x) {
     to[i] = from[i];
   return _mm512_loadu_si512(to);
 }
+#undef _mm512_cvtepu16_epi32
 #define _mm512_cvtepu16_epi32 emulated_cvtepu16_epi32
 
 EMULATED __m512 emulated_cvtph_ps(__m256i x) {
@@ -55,6 +57,7 @@ EMULATED __m512 emulated_cvtph_ps(__m256i x) {
   _mm256_storeu_ps(to + 8, _mm256_cvtph_ps(_mm256_extracti128_si256(x, 1)));
   return _mm512_loadu_ps(to);
 }
+#undef _mm512_cvtph_ps
 #define _mm512_cvtph_ps emulated_cvtph_ps
 
 EMULATED int emulated_reduce_add_epi32(__m512i x) {
@@ -64,6 +67,7 @@ EMULATED int emulated_reduce_add_epi32(__m512i x) {
     sum += lanes[i];
   return (int)sum;
 }
+#undef _mm512_reduce_add_epi32
 #define _mm512_reduce_add_epi32 emulated_reduce_add_epi32
 
 // What is masked is not touched.
@@ -73,6 +77,7 @@ EMULATED __m512i emulated_maskz_loadu_epi8(__mmask64 mask, const void *from) {
     to[i] = mask >> i & 1 ? ((const char *)from)[i] : 0;
   return _mm512_loadu_si512(to);
 }
+#undef _mm512_maskz_loadu_epi8
 #define _mm512_maskz_loadu_epi8 emulated_maskz_loadu_epi8
 
 EMULATED __m512 emulated_maskz_loadu_ps(__mmask16 mask, const void *from) {
@@ -81,6 +86,7 @@ EMULATED __m512 emulated_maskz_loadu_ps(__mmask16 mask, const void *from) {
     to[i] = mask >> i & 1 ? ((const float *)from)[i] : 0;
   return _mm512_loadu_ps(to);
 }
+#undef _mm512_maskz_loadu_ps
 #define _mm512_maskz_loadu_ps emulated_maskz_loadu_ps
 
 EMULATED void emulated_mask_storeu_ps(void *to, __mmask16 mask, __m512 x) {
@@ -90,6 +96,7 @@ EMULATED void emulated_mask_storeu_ps(void *to, __mmask16 mask, __m512 x) {
     if (mask >> i & 1)
       ((float *)to)[i] = from[i];
 }
+#undef _mm512_mask_storeu_ps
 #define _mm512_mask_storeu_ps emulated_mask_storeu_ps
 
 EMULATED float emulated_normal(float x) {
@@ -104,7 +111,7 @@ EMULATED float emulated_bf16(unsigned short x) {
 }
 
 // SIMDe's knows numbers below the normal range, and passes vectors of bf16,
-// for which unoptimised code wants a library.
+// for which code that is not optimised needs a library.
 EMULATED __m512 emulated_dpbf16_ps(__m512 sums, __m512i x, __m512i y) {
   float to[16];
   unsigned short a[32], b[32];
@@ -116,6 +123,7 @@ EMULATED __m512 emulated_dpbf16_ps(__m512 sums, __m512i x, __m512i y) {
         emulated_bf16(a[i]), emulated_bf16(b[i]), to[i / 2]));
   return _mm512_loadu_ps(to);
 }
+#undef _mm512_dpbf16_ps
 #define _mm512_dpbf16_ps(sums, x, y)                                           \
   emulated_dpbf16_ps(sums, (__m512i)(x), (__m512i)(y))
 
