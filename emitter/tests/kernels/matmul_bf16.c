@@ -73,7 +73,7 @@ static void test_case(const kind *of, index m, index n, index k) {
   const problem p = random_problem(of, random_parts(m), n, k);
   const index panels = divide_up(n, PANEL), split = panels / 2;
   call(&p, split, panels);
-  check_columns_untouched(p.out, m, n, split * PANEL);
+  check_columns_untouched(p.out, m, n, 0, split * PANEL);
   call(&p, 0, split);
   for (index i = 0; i < m; ++i)
     for (index j = 0; j < n; ++j)
@@ -98,7 +98,7 @@ static void test_not_finite(void) {
 int main(void) {
   begin_tests();
   for (const kind *of = kinds; of < kinds + KINDS; ++of) {
-    for (index m = 1; m <= 26; ++m)
+    for (index m = 1; m <= 24; ++m)
       test_case(of, m, random_index(1, 70), PAIR * random_index(1, 65));
     test_case(of, 31, 33, 258);
     test_case(of, 7, 35, 4100);
