@@ -6,6 +6,7 @@
 
 // Calls tile(rows, ...) with the number of rows, 1 to MR, as a constant.
 #define TILE_OF_ROWS(rows, ...)                                                \
+  _Static_assert(MR <= 12, "a case for every number of rows");                 \
   switch (rows) {                                                              \
     TILE_CASE(1, __VA_ARGS__)                                                  \
     TILE_CASE(2, __VA_ARGS__)                                                  \
