@@ -71,7 +71,7 @@ impl<'a> Object<'a> {
     /// Those of a source.
     fn all(source: &'a Path, out: &Path) -> Vec<Self> {
         let stem = source.file_stem().expect("it has an extension").to_string_lossy();
-        let own = Isa::ALL.into_iter().filter(|isa| isa.compiled_as(&stem) == *isa);
+        let own = Isa::ALL.into_iter().filter(|isa| isa.compiled_as(&stem) == Some(*isa));
         own.map(|isa| {
             let name = format!("{stem}-{}.o", isa.name());
             let path = out.join(&name);

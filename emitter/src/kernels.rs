@@ -59,10 +59,7 @@ impl Isa {
 
     /// Whether it multiplies pairs of bf16: see `matmul_bf16.c`.
     pub(crate) fn multiplies_bf16(self) -> bool {
-        match self {
-            Self::X86_64V4Bf16 => true,
-            Self::X86_64V3 | Self::X86_64V4Vnni | Self::Aarch64 => false,
-        }
+        self.compiled_as("matmul_bf16").is_some()
     }
 
     /// IREE's name of the format of executables.
@@ -75,7 +72,7 @@ impl Isa {
 
     /// The name of the object file of the kernels in `kernels/<file>.c`.
     fn object_name(self, file: &str) -> String {
-        format!("{file}-{}.o", self.compiled_as(file).name())
+        format!("{file}-{}.o", self.compiled_as(file).unwrap_or(self).name())
     }
 }
 

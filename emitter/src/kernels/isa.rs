@@ -48,13 +48,15 @@ impl Isa {
         }
     }
 
-    /// The set that `kernels/<file>.c` is compiled for where this one is to run it: but for products in bf16, instructions
-    /// for bf16 change nothing.
+    /// The set that `kernels/<file>.c` is compiled for where this one is to run it; none where nothing calls it. Instructions
+    /// for bf16 are for one file, which is for nothing else.
     #[must_use]
-    pub fn compiled_as(self, file: &str) -> Self {
-        match self {
-            Self::X86_64V4Bf16 if file != "matmul_bf16" => Self::X86_64V4Vnni,
-            isa => isa,
+    pub fn compiled_as(self, file: &str) -> Option<Self> {
+        match (self, file) {
+            (Self::X86_64V4Bf16, "matmul_bf16") => Some(self),
+            (_, "matmul_bf16") => None,
+            (Self::X86_64V4Bf16, _) => Some(Self::X86_64V4Vnni),
+            _ => Some(self),
         }
     }
 
