@@ -73,7 +73,7 @@ static void tile_rows(index rows, const uint16_t *w, const uint16_t *a,
     for (index p = 0; p < k; ++p)
       for (index j = 0; j < NR; ++j)
         sums[j] += float_from_bf16(a[i * k + p]) *
-                   float_from_bf16(w[p / PAIR * PAIR * NR + j * PAIR + p % PAIR]);
+                   float_from_bf16(w[(p / PAIR * NR + j) * PAIR + p % PAIR]);
     for (index j = 0; j < columns; ++j)
       out[i * n + j] = sums[j];
   }

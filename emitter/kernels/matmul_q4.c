@@ -13,9 +13,10 @@
 //   out       [batch][tokens][n]
 //
 // A lane of 32 bits belongs to one row, so vpdpbusd or vpmaddubsw with four
-// activations in every lane needs no shuffles. The latter's sums of two products
-// are at most 2 * 15 * 127, so the eight of a group add up in 16 bits without
-// overflow. AVX-512 takes two panels at a time, side by side in its registers.
+// activations in every lane needs no shuffles. The latter's sums of two
+// products are at most 2 * 15 * 127, so the eight of a group add up in 16 bits
+// without overflow. AVX-512 takes two panels at a time, side by side in its
+// registers.
 
 #include "matmul.h"
 
