@@ -1,16 +1,18 @@
 //! Compiles `kernels/*.c` for every instruction set: freestanding objects that are linked into vmfbs, which have no libc.
 
+#[expect(dead_code, unreachable_pub, reason = "it is the library's, which uses the rest")]
+#[path = "src/kernels/isa.rs"]
+mod isa;
+
 use std::{
     env, fs,
     path::{Path, PathBuf},
     process::Command,
+    sync::atomic::{AtomicUsize, Ordering},
+    thread,
 };
 
-/// Each instruction set with what clang is told of it.
-const ISAS: [(&str, &[&str]); 2] = [
-    ("x86_64_v3", &["--target=x86_64-none-elf", "-march=x86-64-v3", "-mno-red-zone"]),
-    ("aarch64", &["--target=aarch64-none-elf", "-march=armv8.2-a+fp16+dotprod"]),
-];
+use isa::Isa;
 
 /// For every kernel. Nothing may be contracted or reordered that the source does not ask for.
 const FLAGS: &[&str] = &[
@@ -38,19 +40,56 @@ fn main() {
         .filter(|path| path.extension().is_some_and(|extension| extension == "c"))
         .collect();
     sources.sort();
-    let mut list = String::from("&[\n");
-    for source in &sources {
-        let stem = source.file_stem().expect("it has an extension").to_string_lossy();
-        for (isa, flags) in ISAS {
-            let name = format!("{stem}-{isa}.o");
-            let object = out.join(&name);
-            let mut clang = Command::new(prefix.join("bin/clang"));
-            run(clang.args(FLAGS).args(flags).arg(source).arg("-o").arg(&object));
-            check_symbols(&prefix, &object);
-            list.push_str(&format!("({name:?}, include_bytes!({object:?})),\n"));
+    let objects: Vec<Object<'_>> = sources.iter().flat_map(|source| Object::all(source, &out)).collect();
+    let threads = env::var("NUM_JOBS").ok().and_then(|jobs| jobs.parse().ok()).unwrap_or(1);
+    let next = AtomicUsize::new(0);
+    thread::scope(|scope| {
+        for _ in 0..threads {
+            scope.spawn(|| {
+                while let Some(object) = objects.get(next.fetch_add(1, Ordering::Relaxed)) {
+                    object.compile(&prefix);
+                }
+            });
         }
+    });
+    let list: String = objects
+        .iter()
+        .map(|Object { name, path, .. }| format!("({name:?}, include_bytes!({path:?})),\n"))
+        .collect();
+    fs::write(out.join("objects.rs"), format!("&[\n{list}]")).expect("OUT_DIR can be written");
+}
+
+/// A kernel for an instruction set.
+struct Object<'a> {
+    source: &'a Path,
+    isa: Isa,
+    name: String,
+    path: PathBuf,
+}
+
+impl<'a> Object<'a> {
+    /// Those of a source.
+    fn all(source: &'a Path, out: &Path) -> Vec<Self> {
+        let stem = source.file_stem().expect("it has an extension").to_string_lossy();
+        let own = Isa::ALL.into_iter().filter(|isa| isa.compiled_as(&stem) == Some(*isa));
+        own.map(|isa| {
+            let name = format!("{stem}-{}.o", isa.name());
+            let path = out.join(&name);
+            Self { source, isa, name, path }
+        })
+        .collect()
     }
-    fs::write(out.join("objects.rs"), list + "]").expect("OUT_DIR can be written");
+
+    fn compile(&self, prefix: &Path) {
+        let Self { source, isa, path, .. } = self;
+        let mut clang = Command::new(prefix.join("bin/clang"));
+        clang.args(FLAGS).arg(format!("--target={}-none-elf", isa.arch())).args(isa.march());
+        if isa.arch() == "x86_64" {
+            clang.arg("-mno-red-zone");
+        }
+        run(clang.arg(source).arg("-o").arg(path));
+        check_symbols(prefix, path);
+    }
 }
 
 /// What is missing in an object would be missing when a bundle is loaded, on another machine.

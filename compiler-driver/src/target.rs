@@ -196,12 +196,11 @@ impl Target {
     }
 }
 
-/// What a CPU with these features does best at: bf16 products where it has instructions for them, else kernels, else `f32`
-/// products of what is stored, which reads no more memory.
+/// What a CPU with these features does best at: bf16 products where it is an ARM CPU with instructions for them, which no
+/// kernel uses, else kernels, else `f32` products of what is stored, which reads no more memory.
 fn cpu_products(arch: &str, features: &[String], precision: Dtype, quant: Quant) -> Products {
-    let has = |name: &str| features.iter().any(|feature| feature == name);
     let in_bf16 = quant == Quant::None && precision == Dtype::BF16;
-    if in_bf16 && (has("avx512bf16") || has("bf16")) {
+    if in_bf16 && arch == "aarch64" && features.iter().any(|feature| feature == "bf16") {
         return Products::Native;
     }
     Isa::of_cpu(arch, features).map_or(Products::Widened, Products::Kernels)
@@ -336,9 +335,13 @@ mod tests {
     #[test]
     fn machines_report_what_targets_ask_for() {
         let here = Machine::this();
-        for (name, telling) in
-            [("cpu-x86-64-v3", "avx2"), ("cpu-x86-64-v4", "avx512f"), ("cpu-aarch64", "dotprod")]
-        {
+        for (name, telling) in [
+            ("cpu-x86-64-v3", "avx2"),
+            ("cpu-x86-64-v4", "avx512f"),
+            ("cpu-x86-64-v4-vnni", "avx512vnni"),
+            ("cpu-x86-64-v4-bf16", "avx512bf16"),
+            ("cpu-aarch64", "dotprod"),
+        ] {
             let target = Target::find(name).unwrap().resolve(&here, Dtype::F32, Quant::None);
             if target.arch == here.arch && here.cpu_features.contains(telling) {
                 let lacking: Vec<_> =
@@ -355,7 +358,7 @@ mod tests {
                 Target::find(name).unwrap_err().to_string(),
                 format!(
                     "found no target `{name}`, expected one of cpu, cpu-aarch64, cpu-x86-64-v2, cpu-x86-64-v3, cpu-x86-64-v4, \
-                     cuda, cuda-sm_120, cuda-sm_121, cuda-sm_86, cuda-sm_89, vulkan\n\
+                     cpu-x86-64-v4-bf16, cpu-x86-64-v4-vnni, cuda, cuda-sm_120, cuda-sm_121, cuda-sm_86, cuda-sm_89, vulkan\n\
                      hint: --list-targets says what each target is"
                 )
             );
@@ -405,15 +408,32 @@ mod tests {
             Target::find("cpu").unwrap().resolve(&here, precision, quant).numerics.products
         };
         let products = |features: &[&str], precision| quantised(features, precision, Quant::None);
-        let kernels = Products::Kernels(Isa::X86_64V3);
+        let kernels = Products::Kernels;
         assert_eq!(products(&["avx2"], Dtype::BF16), Products::Widened);
         assert_eq!(products(&["avx2", "fma", "f16c"], Dtype::BF16), Products::Widened);
         let v3 = ["avx2", "fma", "f16c", "bmi", "bmi2", "lzcnt", "movbe"];
-        assert_eq!(products(&v3, Dtype::BF16), kernels);
-        let all = [&v3[..], &["avx512f", "avx512bf16"]].concat();
-        assert_eq!(products(&all, Dtype::BF16), Products::Native);
-        assert_eq!(products(&all, Dtype::F32), kernels);
-        assert_eq!(quantised(&all, Dtype::BF16, Quant::Q8), kernels);
+        assert_eq!(products(&v3, Dtype::BF16), kernels(Isa::X86_64V3));
+        let v4 = [&v3[..], &["avx512f", "avx512bw", "avx512cd", "avx512dq", "avx512vl"]].concat();
+        assert_eq!(products(&v4, Dtype::BF16), kernels(Isa::X86_64V3));
+        let vnni = [&v4[..], &["avx512vnni"]].concat();
+        assert_eq!(products(&vnni, Dtype::BF16), kernels(Isa::X86_64V4Vnni));
+        let bf16 = [&vnni[..], &["avx512bf16"]].concat();
+        assert_eq!(products(&bf16, Dtype::BF16), kernels(Isa::X86_64V4Bf16));
+        assert_eq!(products(&bf16, Dtype::F32), kernels(Isa::X86_64V4Bf16));
+        assert_eq!(quantised(&bf16, Dtype::BF16, Quant::Q8), kernels(Isa::X86_64V4Bf16));
+        let bytes_missing = [&v4[..], &["avx512bf16"]].concat();
+        assert_eq!(products(&bytes_missing, Dtype::BF16), kernels(Isa::X86_64V3));
+    }
+
+    #[test]
+    fn arm_cpus_with_bf16_use_it() {
+        let here = machine("aarch64", &["neon", "fullfp16", "dotprod", "bf16"]);
+        let products = |precision, quant| {
+            Target::find("cpu").unwrap().resolve(&here, precision, quant).numerics.products
+        };
+        assert_eq!(products(Dtype::BF16, Quant::None), Products::Native);
+        assert_eq!(products(Dtype::F32, Quant::None), Products::Kernels(Isa::Aarch64));
+        assert_eq!(products(Dtype::BF16, Quant::Q4), Products::Kernels(Isa::Aarch64));
     }
 
     #[test]

@@ -66,8 +66,8 @@ fn lists() {
     let place = Place::new("works");
     let (code, stdout, stderr) = run(&place, &["--list-targets"]);
     assert_eq!((code, stderr.as_str()), (Some(0), ""));
-    assert_eq!(stdout.lines().count(), 11);
-    assert!(stdout.starts_with("cpu            this machine's CPU"), "{stdout}");
+    assert_eq!(stdout.lines().count(), 13);
+    assert!(stdout.starts_with("cpu                 this machine's CPU"), "{stdout}");
     let (code, stdout, _) = run(&place, &["--list-models"]);
     assert_eq!(code, Some(0));
     assert!(stdout.lines().any(|line| line == "llama-3.2-1b"), "{stdout}");

@@ -21,8 +21,9 @@
 typedef int64_t index;
 
 // How matmul_q8's activations are stored. AVX2 multiplies 16-bit pairs
-// (vpmaddwd), NEON dot products take bytes.
-#if !defined(__AVX2__) && defined(__ARM_FEATURE_DOTPROD)
+// (vpmaddwd), the dot products of AVX-512 and NEON take bytes.
+#if defined(__AVX512VNNI__) || \
+    (!defined(__AVX2__) && defined(__ARM_FEATURE_DOTPROD))
 typedef int8_t act_q8;
 #else
 typedef int16_t act_q8;
@@ -39,16 +40,6 @@ INLINE index clamp_index(index x, index low, index high) {
 // nothing is computed for them, and they give zeros.
 INLINE index real_rows(const int32_t *lengths, index b, index tokens) {
   return clamp_index(lengths[b], 0, tokens);
-}
-
-// How many panels of weights a tile of one row takes at once. The row uses every
-// weight once, as fast as memory gives it, and that is a quarter more when it is
-// read in several places at once. Tiles of more rows need the registers.
-#define STREAMS 4
-
-// How many a tile of `rows` rows takes of the `left` ones.
-INLINE index panels_at_once(index rows, index left) {
-  return rows == 1 && left >= STREAMS ? STREAMS : 1;
 }
 
 // Columns begin..end of padding, the last of which may be past n.

@@ -30,6 +30,11 @@ void matmul_f16(const uint16_t *w, const float *a, const int32_t *lengths,
                 float *out, index batch, index tokens, index n, index k,
                 index panel_begin, index panel_end);
 
+void matmul_bf16_pairs(const uint16_t *w, const uint16_t *a,
+                       const int32_t *lengths, float *out, index batch,
+                       index tokens, index n, index k, index panel_begin,
+                       index panel_end);
+
 // Attention over a cache of each type: results as a whole, and in chunks of
 // positions that attention_combine() merges.
 #define ATTENTION_SIZES                                                        \

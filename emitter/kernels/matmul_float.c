@@ -5,30 +5,107 @@
 //   lengths  [batch]; see real_rows()
 //   out      [batch][tokens][n]
 
-#include "kernels.h"
+#include "matmul.h"
 
-#define NR 16 // columns of a panel
-#define MR 6  // most rows of a register tile
+#define NR 16    // columns of a panel
+#define PANELS 1 // at a time
+// Most rows of a register tile.
+#if defined(__AVX512VNNI__)
+#define MR 12
+#else
+#define MR 6
 #define MAX_CHAINS 4
+#endif
 #define KC 2048 // most of k that is summed at a time
 
-// What of k a call does: `depth` of it, from where its pointers are.
+// The part of a product that one register tile takes: its rows, and `depth` of k,
+// from where the pointers are.
 typedef struct {
-  index n, stride, depth; // stride: from a row of a to the next
-  int first;              // else what is in out counts too
-} part;
+  element_type type;
+  const void *w;
+  const float *a;
+  float *out;
+  index n, k, depth;
+  int first; // else what is in out counts too
+} product;
 
 #if defined(__AVX2__)
-
-// How many separate sums each output has: a tile of few outputs would otherwise
-// wait for its own additions (4 cycles each, 2 begun per cycle).
-INLINE int chains_for(int rows, int panels) {
-  return panels > 1 ? 1 : rows == 1 ? 4 : rows <= 3 ? 2 : 1;
-}
 
 // In bytes, found by trial.
 INLINE index prefetch_ahead(element_type type) {
   return type == ELEMENT_F32 ? 512 : 1024;
+}
+
+#endif
+
+#if defined(__AVX512VNNI__)
+
+// acc += one step of k, whose weights lie at element `at`.
+INLINE void step(int rows, const product *x, index at, index p,
+                 __m512 acc[MR]) {
+  const __m512 weights = load_16_lanes(x->w, x->type, at);
+#pragma clang loop unroll(full)
+  for (int r = 0; r < rows; ++r)
+    acc[r] = _mm512_fmadd_ps(_mm512_set1_ps(x->a[r * x->k + p]), weights,
+                             acc[r]);
+}
+
+INLINE void tile(int rows, int streams, index apart, index panel,
+                 const product *x) {
+  const int chains = chains_for(rows, streams);
+  const index first = panel * x->k, step_apart = apart * x->k;
+  __m512 acc[STREAMS][STEPS][MR];
+#pragma clang loop unroll(full)
+  for (int s = 0; s < streams; ++s) {
+#pragma clang loop unroll(full)
+    for (int c = 0; c < chains; ++c) {
+#pragma clang loop unroll(full)
+      for (int r = 0; r < rows; ++r)
+        acc[s][c][r] = _mm512_setzero_ps();
+    }
+  }
+  index p = 0;
+  for (; p + STEPS <= x->depth; p += STEPS) {
+#pragma clang loop unroll(full)
+    for (int i = 0; i < STEPS; ++i) {
+#pragma clang loop unroll(full)
+      for (int s = 0; s < streams; ++s) {
+        const index at = (first + s * step_apart + p + i) * NR;
+        if (streams == 1)
+          prefetch(element_at(x->w, x->type, at), prefetch_ahead(x->type));
+        step(rows, x, at, p + i, acc[s][i % chains]);
+      }
+    }
+  }
+  for (; p < x->depth; ++p) {
+#pragma clang loop unroll(full)
+    for (int s = 0; s < streams; ++s)
+      step(rows, x, (first + s * step_apart + p) * NR, p, acc[s][0]);
+  }
+#pragma clang loop unroll(full)
+  for (int s = 0; s < streams; ++s) {
+    const index j = (panel + s * apart) * NR;
+    const __mmask16 mask = first_lanes(x->n - j);
+#pragma clang loop unroll(full)
+    for (int r = 0; r < rows; ++r) {
+      float *target = x->out + r * x->n + j;
+#pragma clang loop unroll(full)
+      for (int c = 1; c < chains; ++c)
+        acc[s][0][r] = _mm512_add_ps(acc[s][0][r], acc[s][c][r]);
+      const __m512 before = x->first ? _mm512_setzero_ps()
+                                     : _mm512_maskz_loadu_ps(mask, target);
+      _mm512_mask_storeu_ps(target, mask,
+                            _mm512_add_ps(acc[s][0][r], before));
+    }
+  }
+}
+
+#elif defined(__AVX2__)
+
+// How many separate sums each output has: a tile of few outputs would otherwise
+// wait for its own additions (4 cycles each, 2 begun per cycle).
+INLINE int chains_for(int rows, int streams) {
+  return streams > 1 ? 1 : rows == 1 ? 4 : rows <= 3 ? 2 : 1;
 }
 
 INLINE void store_columns(const __m256 sums[2], float *out, index columns,
@@ -50,25 +127,25 @@ INLINE void store_columns(const __m256 sums[2], float *out, index columns,
 }
 
 // acc += one step of k, whose weights lie at element `at`.
-INLINE void step(int rows, element_type type, const void *w, index at,
-                 const float *a, index stride, index p, __m256 acc[MR][2]) {
+INLINE void step(int rows, const product *x, index at, index p,
+                 __m256 acc[MR][2]) {
   __m256 weights[2];
-  load_paired(w, type, at, weights);
+  load_paired(x->w, x->type, at, weights);
 #pragma clang loop unroll(full)
   for (int r = 0; r < rows; ++r) {
-    const __m256 x = _mm256_set1_ps(a[r * stride + p]);
-    acc[r][0] = _mm256_fmadd_ps(x, weights[0], acc[r][0]);
-    acc[r][1] = _mm256_fmadd_ps(x, weights[1], acc[r][1]);
+    const __m256 a = _mm256_set1_ps(x->a[r * x->k + p]);
+    acc[r][0] = _mm256_fmadd_ps(a, weights[0], acc[r][0]);
+    acc[r][1] = _mm256_fmadd_ps(a, weights[1], acc[r][1]);
   }
 }
 
-INLINE void tile(int rows, int panels, element_type type, const void *w,
-                 const float *a, float *out, index columns, const part *at) {
-  const index k = at->depth, stride = at->stride;
-  const int chains = chains_for(rows, panels);
+INLINE void tile(int rows, int streams, index apart, index panel,
+                 const product *x) {
+  const int chains = chains_for(rows, streams);
+  const index first = panel * x->k, step_apart = apart * x->k;
   __m256 acc[STREAMS][MAX_CHAINS][MR][2];
 #pragma clang loop unroll(full)
-  for (int s = 0; s < panels; ++s) {
+  for (int s = 0; s < streams; ++s) {
 #pragma clang loop unroll(full)
     for (int c = 0; c < chains; ++c) {
 #pragma clang loop unroll(full)
@@ -77,23 +154,24 @@ INLINE void tile(int rows, int panels, element_type type, const void *w,
     }
   }
   index p = 0;
-  for (; p + chains <= k; p += chains) {
+  for (; p + chains <= x->depth; p += chains) {
 #pragma clang loop unroll(full)
-    for (int s = 0; s < panels; ++s) {
+    for (int s = 0; s < streams; ++s) {
 #pragma clang loop unroll(full)
       for (int c = 0; c < chains; ++c) {
-        const index weights = (s * stride + p + c) * NR;
-        if (panels == 1)
-          prefetch(element_at(w, type, weights), prefetch_ahead(type));
-        step(rows, type, w, weights, a, stride, p + c, acc[s][c]);
+        const index at = (first + s * step_apart + p + c) * NR;
+        if (streams == 1)
+          prefetch(element_at(x->w, x->type, at), prefetch_ahead(x->type));
+        step(rows, x, at, p + c, acc[s][c]);
       }
     }
   }
-  // Several panels have one chain each, which leaves nothing over.
-  for (; p < k; ++p)
-    step(rows, type, w, p * NR, a, stride, p, acc[0][0]);
+  // Several streams have one chain each, which leaves nothing over.
+  for (; p < x->depth; ++p)
+    step(rows, x, (first + p) * NR, p, acc[0][0]);
 #pragma clang loop unroll(full)
-  for (int s = 0; s < panels; ++s) {
+  for (int s = 0; s < streams; ++s) {
+    const index j = (panel + s * apart) * NR;
 #pragma clang loop unroll(full)
     for (int r = 0; r < rows; ++r) {
       __m256 *sums = acc[s][0][r];
@@ -102,21 +180,20 @@ INLINE void tile(int rows, int panels, element_type type, const void *w,
         sums[0] = _mm256_add_ps(sums[0], acc[s][c][r][0]);
         sums[1] = _mm256_add_ps(sums[1], acc[s][c][r][1]);
       }
-      put_in_order(type, sums);
-      store_columns(sums, out + r * at->n + s * NR, columns - s * NR,
-                    at->first);
+      put_in_order(x->type, sums);
+      store_columns(sums, x->out + r * x->n + j, x->n - j, x->first);
     }
   }
 }
 
 #elif defined(__ARM_NEON)
 
-INLINE void tile(int rows, int panels, element_type type, const void *w,
-                 const float *a, float *out, index columns, const part *at) {
-  const index k = at->depth, stride = at->stride, n = at->n;
+INLINE void tile(int rows, int streams, index apart, index panel,
+                 const product *x) {
+  const index first = panel * x->k, step_apart = apart * x->k;
   float32x4_t acc[STREAMS][MR][4];
 #pragma clang loop unroll(full)
-  for (int s = 0; s < panels; ++s) {
+  for (int s = 0; s < streams; ++s) {
 #pragma clang loop unroll(full)
     for (int r = 0; r < rows; ++r) {
 #pragma clang loop unroll(full)
@@ -124,69 +201,57 @@ INLINE void tile(int rows, int panels, element_type type, const void *w,
         acc[s][r][v] = vdupq_n_f32(0.0f);
     }
   }
-  for (index p = 0; p < k; ++p) {
+  for (index p = 0; p < x->depth; ++p) {
 #pragma clang loop unroll(full)
-    for (int s = 0; s < panels; ++s) {
+    for (int s = 0; s < streams; ++s) {
+      const index at = (first + s * step_apart + p) * NR;
       float32x4_t weights[4];
 #pragma clang loop unroll(full)
       for (int v = 0; v < 4; ++v)
-        weights[v] = load_quad(w, type, (s * stride + p) * NR + v * 4);
+        weights[v] = load_quad(x->w, x->type, at + v * 4);
 #pragma clang loop unroll(full)
       for (int r = 0; r < rows; ++r) {
-        const float x = a[r * stride + p];
+        const float a = x->a[r * x->k + p];
 #pragma clang loop unroll(full)
         for (int v = 0; v < 4; ++v)
-          acc[s][r][v] = vfmaq_n_f32(acc[s][r][v], weights[v], x);
+          acc[s][r][v] = vfmaq_n_f32(acc[s][r][v], weights[v], a);
       }
     }
   }
 #pragma clang loop unroll(full)
-  for (int s = 0; s < panels; ++s) {
+  for (int s = 0; s < streams; ++s) {
+    const index begin = (panel + s * apart) * NR;
 #pragma clang loop unroll(full)
     for (int r = 0; r < rows; ++r) {
-      float lanes[NR], *target = out + r * n + s * NR;
+      float lanes[NR], *target = x->out + r * x->n + begin;
 #pragma clang loop unroll(full)
       for (int v = 0; v < 4; ++v)
         vst1q_f32(lanes + v * 4, acc[s][r][v]);
-      for (index j = 0; j < min_index(NR, columns - s * NR); ++j)
-        target[j] = lanes[j] + (at->first ? 0.0f : target[j]);
+      for (index j = 0; j < min_index(NR, x->n - begin); ++j)
+        target[j] = lanes[j] + (x->first ? 0.0f : target[j]);
     }
   }
 }
 
 #else
 
-INLINE void tile(int rows, int panels, element_type type, const void *w,
-                 const float *a, float *out, index columns, const part *at) {
-  const index k = at->depth, stride = at->stride, n = at->n;
-  for (index i = 0; i < rows; ++i) {
-    for (index j = 0; j < min_index(panels * NR, columns); ++j) {
-      const index weights = j / NR * NR * stride + j % NR;
-      float sum = 0;
-      for (index p = 0; p < k; ++p)
-        sum += a[i * stride + p] * load_element(w, type, weights + p * NR);
-      out[i * n + j] = sum + (at->first ? 0.0f : out[i * n + j]);
+INLINE void tile(int rows, int streams, index apart, index panel,
+                 const product *x) {
+  for (int s = 0; s < streams; ++s) {
+    const index first = (panel + s * apart) * NR;
+    for (index j = first; j < min_index(first + NR, x->n); ++j) {
+      for (index r = 0; r < rows; ++r) {
+        float sum = 0, *target = x->out + r * x->n + j;
+        for (index p = 0; p < x->depth; ++p)
+          sum += x->a[r * x->k + p] *
+                 load_element(x->w, x->type, first * x->k + p * NR + j - first);
+        *target = sum + (x->first ? 0.0f : *target);
+      }
     }
   }
 }
 
 #endif
-
-// The first `rows` rows with `panels` panels, of which `columns` columns exist.
-INLINE void tile_rows(index rows, index panels, element_type type,
-                      const void *w, const float *a, float *out, index columns,
-                      const part *at) {
-#define TILE(rows, panels) tile(rows, panels, type, w, a, out, columns, at)
-  switch (rows) {
-  case 1: panels == 1 ? TILE(1, 1) : TILE(1, STREAMS); break;
-  case 2: TILE(2, 1); break;
-  case 3: TILE(3, 1); break;
-  case 4: TILE(4, 1); break;
-  case 5: TILE(5, 1); break;
-  default: TILE(6, 1); break;
-  }
-#undef TILE
-}
 
 // Weights are read from memory once, into the cache of this core, and from there
 // for every tile of rows; rows are read from further away, once for all panels.
@@ -197,17 +262,17 @@ INLINE void multiply(element_type type, const void *w, const float *a, float *ou
   // Rows are dealt evenly: 4 + 4 is faster than 6 + 2.
   const index tiles = divide_up(m, MR);
   for (index p = 0; p < k; p += KC) {
-    const part at = {
-        .n = n, .stride = k, .depth = min_index(KC, k - p), .first = p == 0};
     for (index t = 0; t < tiles; ++t) {
       const index i = m * t / tiles, rows = m * (t + 1) / tiles - i;
-      for (index panel = panel_begin, panels; panel < panel_end;
-           panel += panels) {
-        const index j = panel * NR;
-        panels = panels_at_once(rows, panel_end - panel);
-        tile_rows(rows, panels, type, element_at(w, type, j * k + p * NR),
-                  a + i * k + p, out + i * n + j, n - j, &at);
-      }
+      const product x = {.type = type,
+                         .w = element_at(w, type, p * NR),
+                         .a = a + i * k + p,
+                         .out = out + i * n,
+                         .n = n,
+                         .k = k,
+                         .depth = min_index(KC, k - p),
+                         .first = p == 0};
+      TILES(rows, panel_begin, panel_end, &x);
     }
   }
 }

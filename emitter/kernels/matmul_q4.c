@@ -12,19 +12,137 @@
 //   lengths   [batch]; see real_rows()
 //   out       [batch][tokens][n]
 //
-// A lane of 32 bits belongs to one row, so vpmaddubsw with four activations in
-// every lane needs no shuffles. Its sums of two products are at most
-// 2 * 15 * 127, so the eight of a group add up in 16 bits without overflow.
+// A lane of 32 bits belongs to one row, so vpdpbusd or vpmaddubsw with four
+// activations in every lane needs no shuffles. The latter's sums of two
+// products are at most 2 * 15 * 127, so the eight of a group add up in 16 bits
+// without overflow. AVX-512 takes two panels at a time, side by side in its
+// registers.
 
-#include "kernels.h"
+#include "matmul.h"
 
 #define NR 8 // columns of a panel
-#define MR 3 // most rows of a register tile: more would spill the nibbles
+// Most rows of a register tile: more would spill the nibbles.
+#if defined(__AVX512VNNI__)
+#define MR 8
+#define PANELS 2 // at a time
+#else
+#define MR 3
+#define PANELS 1
+#endif
 #define GROUP 32
 #define GROUP_BYTES (GROUP / 2 * NR)
-#define PREFETCH_AHEAD 1024 // bytes
 
 #if defined(__AVX2__)
+// In bytes, found by trial.
+INLINE index prefetch_ahead(int streams) { return streams > 1 ? 512 : 1024; }
+#endif
+
+// The product of the rows that one register tile takes.
+typedef struct {
+  const uint8_t *w;
+  const uint16_t *w_scale;
+  const int8_t *a;
+  const float *a_scale, *a_offset;
+  float *out;
+  index n, k;
+  index end; // of the columns that the call does
+} product;
+
+#if defined(__AVX512VNNI__)
+
+// nibbles[j] holds k = 4j..4j+3 of each row of both panels.
+INLINE void unpack_nibbles(const uint8_t *left, const uint8_t *right,
+                           __m512i nibbles[8]) {
+  const __m512i mask = _mm512_set1_epi8(0x0f);
+#pragma clang loop unroll(full)
+  for (int j = 0; j < 4; ++j) {
+    const __m512i packed = _mm512_inserti64x4(
+        _mm512_castsi256_si512(
+            _mm256_loadu_si256((const __m256i *)(left + j * 32))),
+        _mm256_loadu_si256((const __m256i *)(right + j * 32)), 1);
+    nibbles[j] = _mm512_and_si512(packed, mask);
+    nibbles[j + 4] = _mm512_and_si512(_mm512_srli_epi16(packed, 4), mask);
+  }
+}
+
+INLINE __m512 load_scales(const uint16_t *left, const uint16_t *right) {
+  return _mm512_cvtph_ps(_mm256_inserti128_si256(
+      _mm256_castsi128_si256(_mm_loadu_si128((const __m128i *)left)),
+      _mm_loadu_si128((const __m128i *)right), 1));
+}
+
+// dots[r] = the sums of nibble * a[r] over the group, per column.
+INLINE void dot_group(int rows, const __m512i nibbles[8], const int8_t *a,
+                      index k, __m512 dots[MR]) {
+  const int8_t *row[MR]; // every third, from which the next two are reached
+  __m512i sums[MR];
+#pragma clang loop unroll(full)
+  for (int r = 0; r < rows; ++r) {
+    row[r] = r % 3 ? row[r - 1] + k : a + r * k;
+    if (r % 3 == 0) // else compilers work out each address anew
+      __asm__("" : "+r"(row[r]));
+  }
+#pragma clang loop unroll(full)
+  for (int j = 0; j < 8; ++j) {
+#pragma clang loop unroll(full)
+    for (int r = 0; r < rows; ++r)
+      sums[r] = _mm512_dpbusd_epi32(j ? sums[r] : _mm512_setzero_si512(),
+                                    nibbles[j], broadcast_four(row[r] + 4 * j));
+  }
+#pragma clang loop unroll(full)
+  for (int r = 0; r < rows; ++r)
+    dots[r] = _mm512_cvtepi32_ps(sums[r]);
+}
+
+INLINE void tile(int rows, int streams, index apart, index panel,
+                 const product *x) {
+  const index groups = x->k / GROUP;
+  // Without a second panel, the first once more, of which nothing is stored.
+  const index right = (panel + 1) * NR < x->end ? groups : 0;
+  __m512 acc[STREAMS][MR];
+#pragma clang loop unroll(full)
+  for (int s = 0; s < streams; ++s) {
+#pragma clang loop unroll(full)
+    for (int r = 0; r < rows; ++r)
+      acc[s][r] = _mm512_setzero_ps();
+  }
+  for (index g = 0; g < groups; ++g) {
+#pragma clang loop unroll(full)
+    for (int s = 0; s < streams; ++s) {
+      const index group = (panel + s * apart) * groups + g;
+      const uint8_t *block = x->w + group * GROUP_BYTES;
+      const uint16_t *scales = x->w_scale + group * NR;
+      __m512i nibbles[8];
+      __m512 dots[MR];
+#pragma clang loop unroll(full)
+      for (int line = 0; line < GROUP_BYTES; line += 64) {
+        prefetch(block + line, prefetch_ahead(streams));
+        prefetch(block + right * GROUP_BYTES + line, prefetch_ahead(streams));
+      }
+      unpack_nibbles(block, block + right * GROUP_BYTES, nibbles);
+      const __m512 d = load_scales(scales, scales + right * NR);
+      dot_group(rows, nibbles, x->a + g * GROUP, x->k, dots);
+#pragma clang loop unroll(full)
+      for (int r = 0; r < rows; ++r) {
+        const index at = r * groups + g;
+        const __m512 sum =
+            _mm512_fmsub_ps(dots[r], _mm512_set1_ps(x->a_scale[at]),
+                            _mm512_set1_ps(x->a_offset[at]));
+        acc[s][r] = _mm512_fmadd_ps(sum, d, acc[s][r]);
+      }
+    }
+  }
+#pragma clang loop unroll(full)
+  for (int s = 0; s < streams; ++s) {
+    const index j = (panel + s * apart) * NR;
+#pragma clang loop unroll(full)
+    for (int r = 0; r < rows; ++r)
+      _mm512_mask_storeu_ps(x->out + r * x->n + j, first_lanes(x->end - j),
+                            acc[s][r]);
+  }
+}
+
+#elif defined(__AVX2__)
 
 // The four activations at a, in every lane.
 INLINE __m256i broadcast_four(const int8_t *a) {
@@ -76,46 +194,44 @@ INLINE void store_columns(__m256 x, float *out, index columns) {
     out[j] = lanes[j];
 }
 
-INLINE void tile(int rows, int panels, const uint8_t *w,
-                 const uint16_t *w_scale, const int8_t *a, const float *a_scale,
-                 const float *a_offset, float *out, index columns, index n,
-                 index k) {
-  const index groups = k / GROUP;
+INLINE void tile(int rows, int streams, index apart, index panel,
+                 const product *x) {
+  const index groups = x->k / GROUP;
   __m256 acc[STREAMS][MR];
 #pragma clang loop unroll(full)
-  for (int s = 0; s < panels; ++s) {
+  for (int s = 0; s < streams; ++s) {
 #pragma clang loop unroll(full)
     for (int r = 0; r < rows; ++r)
       acc[s][r] = _mm256_setzero_ps();
   }
   for (index g = 0; g < groups; ++g) {
 #pragma clang loop unroll(full)
-    for (int s = 0; s < panels; ++s) {
-      const index group = s * groups + g;
-      const uint8_t *weights = w + group * GROUP_BYTES;
+    for (int s = 0; s < streams; ++s) {
+      const index group = (panel + s * apart) * groups + g;
+      const uint8_t *block = x->w + group * GROUP_BYTES;
       __m256i nibbles[8];
       __m256 dots[MR];
-      if (panels == 1) {
-        prefetch(weights, PREFETCH_AHEAD);
-        prefetch(weights, PREFETCH_AHEAD + 64);
-      }
-      unpack_nibbles(weights, nibbles);
-      const __m256 d = load_lanes(w_scale, ELEMENT_F16, group * NR);
-      dot_group(rows, nibbles, a + g * GROUP, k, dots);
+      prefetch(block, prefetch_ahead(streams));
+      prefetch(block, prefetch_ahead(streams) + 64);
+      unpack_nibbles(block, nibbles);
+      const __m256 d = load_lanes(x->w_scale, ELEMENT_F16, group * NR);
+      dot_group(rows, nibbles, x->a + g * GROUP, x->k, dots);
 #pragma clang loop unroll(full)
       for (int r = 0; r < rows; ++r) {
         const index at = r * groups + g;
-        const __m256 x = _mm256_fmsub_ps(dots[r], _mm256_set1_ps(a_scale[at]),
-                                         _mm256_set1_ps(a_offset[at]));
-        acc[s][r] = _mm256_fmadd_ps(x, d, acc[s][r]);
+        const __m256 sum =
+            _mm256_fmsub_ps(dots[r], _mm256_set1_ps(x->a_scale[at]),
+                            _mm256_set1_ps(x->a_offset[at]));
+        acc[s][r] = _mm256_fmadd_ps(sum, d, acc[s][r]);
       }
     }
   }
 #pragma clang loop unroll(full)
-  for (int s = 0; s < panels; ++s) {
+  for (int s = 0; s < streams; ++s) {
+    const index j = (panel + s * apart) * NR;
 #pragma clang loop unroll(full)
     for (int r = 0; r < rows; ++r)
-      store_columns(acc[s][r], out + r * n + s * NR, columns - s * NR);
+      store_columns(acc[s][r], x->out + r * x->n + j, x->n - j);
   }
 }
 
@@ -145,37 +261,38 @@ INLINE void add_group(int rows, const uint8_t *w, float32x4_t d,
   }
 }
 
-INLINE void tile(int rows, int panels, const uint8_t *w,
-                 const uint16_t *w_scale, const int8_t *a, const float *a_scale,
-                 const float *a_offset, float *out, index columns, index n,
-                 index k) {
-  const index groups = k / GROUP;
+INLINE void tile(int rows, int streams, index apart, index panel,
+                 const product *x) {
+  const index groups = x->k / GROUP;
   float32x4_t low[STREAMS][MR], high[STREAMS][MR];
 #pragma clang loop unroll(full)
-  for (int s = 0; s < panels; ++s) {
+  for (int s = 0; s < streams; ++s) {
 #pragma clang loop unroll(full)
     for (int r = 0; r < rows; ++r)
       low[s][r] = high[s][r] = vdupq_n_f32(0.0f);
   }
   for (index g = 0; g < groups; ++g) {
 #pragma clang loop unroll(full)
-    for (int s = 0; s < panels; ++s) {
-      const index group = s * groups + g;
-      const uint8_t *weights = w + group * GROUP_BYTES;
-      add_group(rows, weights, load_quad(w_scale, ELEMENT_F16, group * NR),
-                a + g * GROUP, a_scale + g, a_offset + g, k, low[s]);
-      add_group(rows, weights + 16,
-                load_quad(w_scale, ELEMENT_F16, group * NR + 4), a + g * GROUP,
-                a_scale + g, a_offset + g, k, high[s]);
+    for (int s = 0; s < streams; ++s) {
+      const index group = (panel + s * apart) * groups + g;
+      const uint8_t *block = x->w + group * GROUP_BYTES;
+      const float32x4_t d_low = load_quad(x->w_scale, ELEMENT_F16, group * NR);
+      const float32x4_t d_high =
+          load_quad(x->w_scale, ELEMENT_F16, group * NR + 4);
+      add_group(rows, block, d_low, x->a + g * GROUP, x->a_scale + g,
+                x->a_offset + g, x->k, low[s]);
+      add_group(rows, block + 16, d_high, x->a + g * GROUP, x->a_scale + g,
+                x->a_offset + g, x->k, high[s]);
     }
   }
-  for (int s = 0; s < panels; ++s) {
+  for (int s = 0; s < streams; ++s) {
+    const index begin = (panel + s * apart) * NR;
     for (int r = 0; r < rows; ++r) {
       float lanes[NR];
       vst1q_f32(lanes, low[s][r]);
       vst1q_f32(lanes + 4, high[s][r]);
-      for (index j = 0; j < min_index(NR, columns - s * NR); ++j)
-        out[r * n + s * NR + j] = lanes[j];
+      for (index j = 0; j < min_index(NR, x->n - begin); ++j)
+        x->out[r * x->n + begin + j] = lanes[j];
     }
   }
 }
@@ -193,42 +310,28 @@ INLINE int32_t dot_group(const uint8_t *w, const int8_t *a, index row) {
   return sum;
 }
 
-INLINE void tile(int rows, int panels, const uint8_t *w,
-                 const uint16_t *w_scale, const int8_t *a, const float *a_scale,
-                 const float *a_offset, float *out, index columns, index n,
-                 index k) {
-  const index groups = k / GROUP;
-  for (index i = 0; i < rows; ++i) {
-    for (index j = 0; j < min_index(panels * NR, columns); ++j) {
-      float sum = 0;
-      for (index g = 0; g < groups; ++g) {
-        const index group = j / NR * groups + g, at = i * groups + g;
-        const int32_t dot = dot_group(w + group * GROUP_BYTES,
-                                      a + i * k + g * GROUP, j % NR);
-        const float x = (float)dot * a_scale[at] - a_offset[at];
-        sum += x * float_from_f16(w_scale[group * NR + j % NR]);
+INLINE void tile(int rows, int streams, index apart, index panel,
+                 const product *x) {
+  const index groups = x->k / GROUP;
+  for (int s = 0; s < streams; ++s) {
+    const index first = (panel + s * apart) * NR;
+    for (index j = first; j < min_index(first + NR, x->n); ++j) {
+      for (index r = 0; r < rows; ++r) {
+        float sum = 0;
+        for (index g = 0; g < groups; ++g) {
+          const index group = first / NR * groups + g, at = r * groups + g;
+          const int32_t dot = dot_group(x->w + group * GROUP_BYTES,
+                                        x->a + r * x->k + g * GROUP, j - first);
+          sum += ((float)dot * x->a_scale[at] - x->a_offset[at]) *
+                 float_from_f16(x->w_scale[group * NR + j - first]);
+        }
+        x->out[r * x->n + j] = sum;
       }
-      out[i * n + j] = sum;
     }
   }
 }
 
 #endif
-
-// The first `rows` rows with `panels` panels, of which `columns` columns exist.
-static void tile_rows(index rows, index panels, const uint8_t *w,
-                      const uint16_t *w_scale, const int8_t *a,
-                      const float *a_scale, const float *a_offset, float *out,
-                      index columns, index n, index k) {
-#define TILE(rows, panels)                                                     \
-  tile(rows, panels, w, w_scale, a, a_scale, a_offset, out, columns, n, k)
-  switch (rows) {
-  case 1: panels == 1 ? TILE(1, 1) : TILE(1, STREAMS); break;
-  case 2: TILE(2, 1); break;
-  default: TILE(3, 1); break;
-  }
-#undef TILE
-}
 
 static void multiply(const uint8_t *w, const uint16_t *w_scale, const int8_t *a,
                      const float *a_scale, const float *a_offset, float *out,
@@ -239,14 +342,16 @@ static void multiply(const uint8_t *w, const uint16_t *w_scale, const int8_t *a,
   const index tiles = divide_up(m, MR);
   for (index t = 0; t < tiles; ++t) {
     const index i = m * t / tiles, rows = m * (t + 1) / tiles - i;
-    for (index panel = panel_begin, panels; panel < panel_end;
-         panel += panels) {
-      const index j = panel * NR;
-      panels = panels_at_once(rows, panel_end - panel);
-      tile_rows(rows, panels, w + panel * groups * GROUP_BYTES,
-                w_scale + j * groups, a + i * k, a_scale + i * groups,
-                a_offset + i * groups, out + i * n + j, n - j, n, k);
-    }
+    const product x = {.w = w,
+                       .w_scale = w_scale,
+                       .a = a + i * k,
+                       .a_scale = a_scale + i * groups,
+                       .a_offset = a_offset + i * groups,
+                       .out = out + i * n,
+                       .n = n,
+                       .k = k,
+                       .end = min_index(panel_end * NR, n)};
+    TILES(rows, panel_begin, panel_end, &x);
   }
 }
 

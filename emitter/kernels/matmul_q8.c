@@ -2,29 +2,129 @@
 // each, and exact 32-bit sums.
 //
 //   w        [ceil(n / NR)][k / STEP][NR][STEP]; rows past n are zero; STEP is
-//            2, or 4 where NEON has dot products
+//            2, or 4 where AVX-512 or NEON has dot products
 //   w_scale  [n]
 //   a        [batch][tokens][k], a_scale [batch][tokens]
 //   lengths  [batch]; see real_rows()
 //   out      [batch][tokens][n]
 //
 // AVX2 has no exact 8-bit dot product, so weights are widened to 16 bits as
-// they are read and multiplied in pairs by vpmaddwd. Blocking over k does not
-// pay: a panel of 16 columns fits in L2 for every k in use, and one pass over
-// all of k leaves the sums in registers.
+// they are read and multiplied in pairs by vpmaddwd. The one of AVX-512 takes
+// unsigned bytes on one side: weights are read as w + 128, and sums begin with
+// what takes that out again. Blocking over k does not pay: a panel of 16
+// columns fits in L2 for every k in use, and one pass over all of k leaves the
+// sums in registers.
 
-#include "kernels.h"
+#include "matmul.h"
 
-#define NR 16 // columns of a panel
-#define MR 6  // most rows of a register tile
-#if !defined(__AVX2__) && defined(__ARM_FEATURE_DOTPROD)
+#define NR 16    // columns of a panel
+#define PANELS 1 // at a time
+#if defined(__AVX512VNNI__)
+#define MR 12  // most rows of a register tile
 #define STEP 4 // consecutive k that one multiplication takes
+#elif !defined(__AVX2__) && defined(__ARM_FEATURE_DOTPROD)
+#define MR 6
+#define STEP 4
 #else
+#define MR 6
 #define STEP 2
 #endif
 #define PREFETCH_AHEAD 1024 // bytes
 
-#if defined(__AVX2__)
+// The product of the rows that one register tile takes.
+typedef struct {
+  const int8_t *w;
+  const float *w_scale;
+  const act_q8 *a;
+  const float *a_scale;
+  float *out;
+  index n, k;
+#if defined(__AVX512VNNI__)
+  int32_t start[MR]; // what each row's sums begin with
+#endif
+} product;
+
+#if defined(__AVX512VNNI__)
+
+INLINE int32_t sum_row(const int8_t *a, index k) {
+  __m512i sums = _mm512_setzero_si512();
+  for (index p = 0; p < k; p += 64) {
+    const __mmask64 mask = k - p < 64 ? (1ull << (k - p)) - 1 : ~0ull;
+    sums = _mm512_dpbusd_epi32(sums, _mm512_set1_epi8(1),
+                               _mm512_maskz_loadu_epi8(mask, a + p));
+  }
+  return _mm512_reduce_add_epi32(sums);
+}
+
+// Sums wrap around, so that only what is left of them in the end has to fit.
+INLINE void start_sums(product *x, index rows) {
+  for (index r = 0; r < rows; ++r)
+    x->start[r] = -128 * sum_row(x->a + r * x->k, x->k);
+}
+
+// acc += one step of k.
+INLINE void step(int rows, const int8_t *w, const int8_t *a, index k,
+                 __m512i acc[MR]) {
+  const __m512i weights =
+      _mm512_xor_si512(_mm512_loadu_si512(w), _mm512_set1_epi8(-128));
+#pragma clang loop unroll(full)
+  for (int r = 0; r < rows; ++r)
+    acc[r] = _mm512_dpbusd_epi32(acc[r], weights, broadcast_four(a + r * k));
+}
+
+INLINE void tile(int rows, int streams, index apart, index panel,
+                 const product *x) {
+  const int chains = chains_for(rows, streams);
+  const index k = x->k;
+  const int8_t *w = x->w + panel * NR * k;
+  __m512i acc[STREAMS][STEPS][MR];
+#pragma clang loop unroll(full)
+  for (int s = 0; s < streams; ++s) {
+#pragma clang loop unroll(full)
+    for (int c = 0; c < chains; ++c) {
+#pragma clang loop unroll(full)
+      for (int r = 0; r < rows; ++r)
+        acc[s][c][r] = _mm512_set1_epi32(c ? 0 : x->start[r]);
+    }
+  }
+  index p = 0;
+  for (; p + STEPS * STEP <= k; p += STEPS * STEP) {
+#pragma clang loop unroll(full)
+    for (int i = 0; i < STEPS; ++i) {
+      const index at = p + i * STEP;
+#pragma clang loop unroll(full)
+      for (int s = 0; s < streams; ++s) {
+        const int8_t *weights = w + (s * apart * k + at) * NR;
+        if (streams == 1)
+          prefetch(weights, PREFETCH_AHEAD);
+        step(rows, weights, x->a + at, k, acc[s][i % chains]);
+      }
+    }
+  }
+  for (; p < k; p += STEP) {
+#pragma clang loop unroll(full)
+    for (int s = 0; s < streams; ++s)
+      step(rows, w + (s * apart * k + p) * NR, x->a + p, k, acc[s][0]);
+  }
+#pragma clang loop unroll(full)
+  for (int s = 0; s < streams; ++s) {
+    const index j = (panel + s * apart) * NR;
+    const __mmask16 mask = first_lanes(x->n - j);
+    const __m512 scale = _mm512_maskz_loadu_ps(mask, x->w_scale + j);
+#pragma clang loop unroll(full)
+    for (int r = 0; r < rows; ++r) {
+#pragma clang loop unroll(full)
+      for (int c = 1; c < chains; ++c)
+        acc[s][0][r] = _mm512_add_epi32(acc[s][0][r], acc[s][c][r]);
+      const __m512 scaled = _mm512_mul_ps(_mm512_cvtepi32_ps(acc[s][0][r]),
+                                          _mm512_set1_ps(x->a_scale[r]));
+      _mm512_mask_storeu_ps(x->out + r * x->n + j, mask,
+                            _mm512_mul_ps(scaled, scale));
+    }
+  }
+}
+
+#elif defined(__AVX2__)
 
 INLINE __m256i widen(const int8_t *w) {
   return _mm256_cvtepi8_epi16(_mm_loadu_si128((const __m128i *)w));
@@ -58,37 +158,39 @@ INLINE void store_row(const __m256i sums[2], float a_scale,
     store_scaled(sums[1], a_scale, w_scale + 8, out + 8, columns - 8);
 }
 
-INLINE void tile(int rows, int panels, const int8_t *w, const float *w_scale,
-                 const act_q8 *a, const float *a_scale, float *out,
-                 index columns, index n, index k) {
+INLINE void tile(int rows, int streams, index apart, index panel,
+                 const product *x) {
+  const index k = x->k;
+  const int8_t *w = x->w + panel * NR * k;
   __m256i acc[STREAMS][MR][2];
 #pragma clang loop unroll(full)
-  for (int s = 0; s < panels; ++s) {
+  for (int s = 0; s < streams; ++s) {
 #pragma clang loop unroll(full)
     for (int r = 0; r < rows; ++r)
       acc[s][r][0] = acc[s][r][1] = _mm256_setzero_si256();
   }
   for (index p = 0; p < k; p += STEP) {
 #pragma clang loop unroll(full)
-    for (int s = 0; s < panels; ++s) {
-      const int8_t *weights = w + (s * k + p) * NR;
+    for (int s = 0; s < streams; ++s) {
+      const int8_t *weights = w + (s * apart * k + p) * NR;
       const __m256i w0 = widen(weights), w1 = widen(weights + 16);
-      if (panels == 1)
+      if (streams == 1)
         prefetch(weights, PREFETCH_AHEAD);
 #pragma clang loop unroll(full)
       for (int r = 0; r < rows; ++r) {
-        const __m256i x = broadcast_pair(a + r * k + p);
-        acc[s][r][0] = _mm256_add_epi32(acc[s][r][0], _mm256_madd_epi16(x, w0));
-        acc[s][r][1] = _mm256_add_epi32(acc[s][r][1], _mm256_madd_epi16(x, w1));
+        const __m256i a = broadcast_pair(x->a + r * k + p);
+        acc[s][r][0] = _mm256_add_epi32(acc[s][r][0], _mm256_madd_epi16(a, w0));
+        acc[s][r][1] = _mm256_add_epi32(acc[s][r][1], _mm256_madd_epi16(a, w1));
       }
     }
   }
 #pragma clang loop unroll(full)
-  for (int s = 0; s < panels; ++s) {
+  for (int s = 0; s < streams; ++s) {
+    const index j = (panel + s * apart) * NR;
 #pragma clang loop unroll(full)
     for (int r = 0; r < rows; ++r)
-      store_row(acc[s][r], a_scale[r], w_scale + s * NR, out + r * n + s * NR,
-                columns - s * NR);
+      store_row(acc[s][r], x->a_scale[r], x->w_scale + j, x->out + r * x->n + j,
+                x->n - j);
   }
 }
 
@@ -103,12 +205,13 @@ INLINE void store_scaled(const int32x4_t sums[4], float a_scale,
     out[j] = scaled[j] * w_scale[j];
 }
 
-INLINE void tile(int rows, int panels, const int8_t *w, const float *w_scale,
-                 const act_q8 *a, const float *a_scale, float *out,
-                 index columns, index n, index k) {
+INLINE void tile(int rows, int streams, index apart, index panel,
+                 const product *x) {
+  const index k = x->k;
+  const int8_t *w = x->w + panel * NR * k;
   int32x4_t acc[STREAMS][MR][4];
 #pragma clang loop unroll(full)
-  for (int s = 0; s < panels; ++s) {
+  for (int s = 0; s < streams; ++s) {
 #pragma clang loop unroll(full)
     for (int r = 0; r < rows; ++r) {
 #pragma clang loop unroll(full)
@@ -118,64 +221,49 @@ INLINE void tile(int rows, int panels, const int8_t *w, const float *w_scale,
   }
   for (index p = 0; p < k; p += STEP) {
 #pragma clang loop unroll(full)
-    for (int s = 0; s < panels; ++s) {
+    for (int s = 0; s < streams; ++s) {
       int8x16_t weights[4];
 #pragma clang loop unroll(full)
       for (int v = 0; v < 4; ++v)
-        weights[v] = vld1q_s8(w + (s * k + p) * NR + v * 16);
+        weights[v] = vld1q_s8(w + (s * apart * k + p) * NR + v * 16);
 #pragma clang loop unroll(full)
       for (int r = 0; r < rows; ++r) {
-        const int8x16_t x = broadcast_bytes(a + r * k + p);
+        const int8x16_t a = broadcast_bytes(x->a + r * k + p);
 #pragma clang loop unroll(full)
         for (int v = 0; v < 4; ++v)
-          acc[s][r][v] = vdotq_s32(acc[s][r][v], weights[v], x);
+          acc[s][r][v] = vdotq_s32(acc[s][r][v], weights[v], a);
       }
     }
   }
 #pragma clang loop unroll(full)
-  for (int s = 0; s < panels; ++s) {
+  for (int s = 0; s < streams; ++s) {
+    const index j = (panel + s * apart) * NR;
 #pragma clang loop unroll(full)
     for (int r = 0; r < rows; ++r)
-      store_scaled(acc[s][r], a_scale[r], w_scale + s * NR,
-                   out + r * n + s * NR, min_index(NR, columns - s * NR));
+      store_scaled(acc[s][r], x->a_scale[r], x->w_scale + j,
+                   x->out + r * x->n + j, min_index(NR, x->n - j));
   }
 }
 
 #else
 
-INLINE void tile(int rows, int panels, const int8_t *w, const float *w_scale,
-                 const act_q8 *a, const float *a_scale, float *out,
-                 index columns, index n, index k) {
-  for (index i = 0; i < rows; ++i) {
-    for (index j = 0; j < min_index(panels * NR, columns); ++j) {
-      const int8_t *weights = w + j / NR * NR * k + j % NR * STEP;
-      int32_t sum = 0;
-      for (index p = 0; p < k; ++p)
-        sum += a[i * k + p] * weights[p / STEP * STEP * NR + p % STEP];
-      out[i * n + j] = (float)sum * a_scale[i] * w_scale[j];
+INLINE void tile(int rows, int streams, index apart, index panel,
+                 const product *x) {
+  for (int s = 0; s < streams; ++s) {
+    const index first = (panel + s * apart) * NR, k = x->k;
+    for (index j = first; j < min_index(first + NR, x->n); ++j) {
+      const int8_t *w = x->w + first * k + (j - first) * STEP;
+      for (index r = 0; r < rows; ++r) {
+        int32_t sum = 0;
+        for (index p = 0; p < k; ++p)
+          sum += x->a[r * k + p] * w[p / STEP * STEP * NR + p % STEP];
+        x->out[r * x->n + j] = (float)sum * x->a_scale[r] * x->w_scale[j];
+      }
     }
   }
 }
 
 #endif
-
-// The first `rows` rows with `panels` panels, of which `columns` columns exist.
-static void tile_rows(index rows, index panels, const int8_t *w,
-                      const float *w_scale, const act_q8 *a,
-                      const float *a_scale, float *out, index columns, index n,
-                      index k) {
-#define TILE(rows, panels)                                                     \
-  tile(rows, panels, w, w_scale, a, a_scale, out, columns, n, k)
-  switch (rows) {
-  case 1: panels == 1 ? TILE(1, 1) : TILE(1, STREAMS); break;
-  case 2: TILE(2, 1); break;
-  case 3: TILE(3, 1); break;
-  case 4: TILE(4, 1); break;
-  case 5: TILE(5, 1); break;
-  default: TILE(6, 1); break;
-  }
-#undef TILE
-}
 
 static void multiply(const int8_t *w, const float *w_scale, const act_q8 *a,
                      const float *a_scale, float *out, index m, index n,
@@ -185,13 +273,17 @@ static void multiply(const int8_t *w, const float *w_scale, const act_q8 *a,
   const index tiles = divide_up(m, MR);
   for (index t = 0; t < tiles; ++t) {
     const index i = m * t / tiles, rows = m * (t + 1) / tiles - i;
-    for (index panel = panel_begin, panels; panel < panel_end;
-         panel += panels) {
-      const index j = panel * NR;
-      panels = panels_at_once(rows, panel_end - panel);
-      tile_rows(rows, panels, w + j * k, w_scale + j, a + i * k, a_scale + i,
-                out + i * n + j, n - j, n, k);
-    }
+    product x = {.w = w,
+                 .w_scale = w_scale,
+                 .a = a + i * k,
+                 .a_scale = a_scale + i,
+                 .out = out + i * n,
+                 .n = n,
+                 .k = k};
+#if defined(__AVX512VNNI__)
+    start_sums(&x, rows);
+#endif
+    TILES(rows, panel_begin, panel_end, &x);
   }
 }
 

@@ -75,16 +75,6 @@ INLINE __m256i pack_i16(__m256i low, __m256i high) {
   return _mm256_permute4x64_epi64(_mm256_packs_epi32(low, high), 0xd8);
 }
 
-INLINE void quantize_row(const float *x, act_q8 *q, float inverse, index k) {
-  index i = 0;
-  for (; i + 16 <= k; i += 16)
-    _mm256_storeu_si256((__m256i *)(q + i),
-                        pack_i16(quantize_lanes(x + i, inverse),
-                                 quantize_lanes(x + i + 8, inverse)));
-  for (; i < k; ++i)
-    q[i] = (act_q8)quantize_one(x[i], inverse);
-}
-
 // Quantizes 32 values and returns the sum of the results.
 INLINE int32_t quantize_group(const float *x, int8_t *q, float inverse) {
   const __m256i low = pack_i16(quantize_lanes(x, inverse),
@@ -96,6 +86,21 @@ INLINE int32_t quantize_group(const float *x, int8_t *q, float inverse) {
   _mm256_storeu_si256((__m256i *)q, bytes);
   return sum_lanes_i32(
       _mm256_madd_epi16(_mm256_add_epi16(low, high), _mm256_set1_epi16(1)));
+}
+
+INLINE void quantize_row(const float *x, act_q8 *q, float inverse, index k) {
+  index i = 0;
+#if defined(__AVX512VNNI__)
+  for (; i + GROUP <= k; i += GROUP)
+    quantize_group(x + i, q + i, inverse);
+#else
+  for (; i + 16 <= k; i += 16)
+    _mm256_storeu_si256((__m256i *)(q + i),
+                        pack_i16(quantize_lanes(x + i, inverse),
+                                 quantize_lanes(x + i + 8, inverse)));
+#endif
+  for (; i < k; ++i)
+    q[i] = (act_q8)quantize_one(x[i], inverse);
 }
 
 #else

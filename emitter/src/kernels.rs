@@ -7,21 +7,15 @@
 //! The C function takes pointers to its operands and results, then numbers that a call gives, then sizes that are known
 //! when compiling, then the range of items that this workgroup does.
 
+mod isa;
+
 use std::{fmt::Write as _, ops::Range};
 
+pub use isa::Isa;
 use mlxcel_artifacts::Traffic;
 use safetensors::Dtype;
 
 use crate::TensorType;
-
-/// An instruction set that kernels are compiled for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Isa {
-    /// x86-64 with AVX2, FMA and F16C.
-    X86_64V3,
-    /// 64-bit ARM with dot products.
-    Aarch64,
-}
 
 /// A compiled file of kernels, which iree-compile looks for by its name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -41,25 +35,18 @@ pub fn objects() -> impl Iterator<Item = Object> {
 }
 
 impl Isa {
-    /// What a CPU with these features (LLVM's names) can run.
+    /// The best for a CPU with these features (LLVM's names).
     #[must_use]
     pub fn of_cpu(arch: &str, features: &[String]) -> Option<Self> {
-        let all = |names: &[&str]| names.iter().all(|name| features.iter().any(|feature| feature == name));
-        match arch {
-            // All that `build.rs` lets clang use, not only what the sources name.
-            "x86_64" if all(&["avx2", "fma", "f16c", "bmi", "bmi2", "lzcnt", "movbe"]) => {
-                Some(Self::X86_64V3)
-            }
-            "aarch64" if all(&["neon", "fullfp16", "dotprod"]) => Some(Self::Aarch64),
-            _ => None,
-        }
+        let has = |name: &str| features.iter().any(|feature| feature == name);
+        Self::ALL.into_iter().rfind(|isa| isa.runs_on(arch, has))
     }
 
     /// How many inputs of an output lie together in 8-bit panels: see `matmul_q8.c`.
     pub(crate) fn q8_step(self) -> usize {
         match self {
             Self::X86_64V3 => 2,
-            Self::Aarch64 => 4,
+            Self::X86_64V4Vnni | Self::X86_64V4Bf16 | Self::Aarch64 => 4,
         }
     }
 
@@ -67,30 +54,26 @@ impl Isa {
     pub(crate) fn q8_activation(self) -> Dtype {
         match self {
             Self::X86_64V3 => Dtype::I16,
-            Self::Aarch64 => Dtype::I8,
+            Self::X86_64V4Vnni | Self::X86_64V4Bf16 | Self::Aarch64 => Dtype::I8,
         }
     }
 
-    /// How `build.rs` calls it.
-    fn name(self) -> &'static str {
-        match self {
-            Self::X86_64V3 => "x86_64_v3",
-            Self::Aarch64 => "aarch64",
-        }
+    /// Whether it multiplies pairs of bf16: see `matmul_bf16.c`.
+    pub(crate) fn multiplies_bf16(self) -> bool {
+        self.compiled_as("matmul_bf16").is_some()
     }
 
     /// IREE's name of the format of executables.
     fn format(self) -> &'static str {
         match self {
-            Self::X86_64V3 => "embedded-elf-x86_64",
+            Self::X86_64V3 | Self::X86_64V4Vnni | Self::X86_64V4Bf16 => "embedded-elf-x86_64",
             Self::Aarch64 => "embedded-elf-arm_64",
         }
     }
 
-    /// The object file of the kernels in `kernels/<file>.c`.
-    fn object(self, file: &str) -> Option<Object> {
-        let expected = format!("{file}-{}.o", self.name());
-        objects().find(|object| object.name == expected)
+    /// The name of the object file of the kernels in `kernels/<file>.c`.
+    fn object_name(self, file: &str) -> String {
+        format!("{file}-{}.o", self.compiled_as(file).unwrap_or(self).name())
     }
 }
 
@@ -148,7 +131,8 @@ impl Executable {
 
     /// The object it is linked with.
     pub(crate) fn object(&self) -> Option<Object> {
-        self.isa.object(self.file)
+        let expected = self.isa.object_name(self.file);
+        objects().find(|object| object.name == expected)
     }
 
     /// It as an op of IREE's dialect `stream`, at which level executables can name objects to be linked with.
@@ -174,7 +158,7 @@ impl Executable {
             .chain((0..*numbers).map(|index| format!("%number{index}: index")))
             .collect();
         format!(
-            r#"  stream.executable private @{symbol} attributes {{hal.executable.objects = #hal.executable.objects<{{#hal.executable.target<"llvm-cpu", "{format}"> = [#hal.executable.object<{{path = "{file}-{isa}.o"}}>]}}>}} {{
+            r#"  stream.executable private @{symbol} attributes {{hal.executable.objects = #hal.executable.objects<{{#hal.executable.target<"llvm-cpu", "{format}"> = [#hal.executable.object<{{path = "{object}"}}>]}}>}} {{
     stream.executable.export public @{entry} workgroups() -> (index, index, index) {{
       %count = arith.constant {workgroups} : index
       %one = arith.constant 1 : index
@@ -198,7 +182,7 @@ impl Executable {
 "#,
             entry = self.entry(),
             format = isa.format(),
-            isa = isa.name(),
+            object = isa.object_name(file),
             parameters = parameters.join(", "),
             arguments = arguments.join(", "),
         )

@@ -26,6 +26,7 @@ pub(crate) struct Builder<'a> {
     pub(crate) module: &'a mut Module,
     packing: &'a mut Packing,
     dtype_of: &'a dyn Fn(&str) -> Dtype,
+    /// What products take, see [`Plan::precision`].
     precision: Dtype,
     pub(crate) quant: Quant,
     /// What the cache holds.

@@ -7,7 +7,7 @@ mod common;
 use common::{COMPARISON, FLOAT_BINARY, FLOAT_UNARY, INTEGER_BINARY, INTEGER_UNARY, LOGICAL_BINARY, tiny};
 use insta::assert_snapshot;
 use mlxcel_emitter::{
-    DotDimensions, GatherDimensions, Graph, Isa, Module, Numerics, Plan, Products, Program, Reduction,
+    DotDimensions, GatherDimensions, Graph, Isa, Module, Numerics, Plan, Products, Program, Quant, Reduction,
     ScatterDimensions, Tensor, TensorType, emit,
 };
 use safetensors::Dtype;
@@ -301,6 +301,14 @@ fn program(precision: Dtype, numerics: Numerics, dtype_of: &dyn Fn(&str) -> Dtyp
     emit(&model, &plan, dtype_of).unwrap()
 }
 
+/// The same by kernels, of a checkpoint in bf16.
+fn program_by_kernels(isa: Isa, precision: Dtype, quant: Quant) -> Program {
+    let numerics = Numerics { products: Products::Kernels(isa), floats_as_bits: false };
+    let model = tiny();
+    let plan = Plan { quant, ..Plan::new(&model, precision, 40) }.for_target(numerics);
+    emit(&model, &plan, &|_| Dtype::BF16).unwrap()
+}
+
 #[test]
 fn program_native() {
     let numerics = Numerics { products: Products::Native, floats_as_bits: false };
@@ -309,10 +317,23 @@ fn program_native() {
 
 #[test]
 fn program_with_kernels() {
-    let numerics = Numerics { products: Products::Kernels(Isa::X86_64V3), floats_as_bits: false };
-    let program = program(Dtype::F32, numerics, &|_| Dtype::BF16);
+    let program = program_by_kernels(Isa::X86_64V3, Dtype::F32, Quant::None);
     assert_snapshot!(program.mlir);
     assert_snapshot!("packing", program.packed.unwrap().mlir);
+}
+
+#[test]
+fn program_with_kernels_in_bf16() {
+    let program = program_by_kernels(Isa::X86_64V4Bf16, Dtype::BF16, Quant::None);
+    assert_snapshot!(program.mlir);
+    assert_snapshot!("packing_in_pairs", program.packed.unwrap().mlir);
+}
+
+#[test]
+fn program_with_kernels_in_8_bits() {
+    let program = program_by_kernels(Isa::X86_64V4Vnni, Dtype::BF16, Quant::Q8);
+    assert_snapshot!(program.mlir);
+    assert_snapshot!("packing_in_bytes", program.packed.unwrap().mlir);
 }
 
 /// One checkpoint of both kinds of 16-bit floats.

@@ -1,9 +1,10 @@
 //! The kernels run on this machine: each of `kernels/*.c` compares the kernels of the same name with a plain reference,
 //! on random and extreme input.
 //!
-//! Twice: linked with the objects that go into bundles, and compiled for no instruction set in particular, where the
-//! source has a second version of every kernel. Sanitizers' libraries do not come with clang: instead, buffers end at a
-//! page that cannot be touched (see `kernels/check.h`), and what the portable kernels do undefined ends the test.
+//! Linked with the objects that go into bundles, for every instruction set that this CPU has; compiled for none in
+//! particular, where the source has another version of every kernel; and what is for AVX-512 compiled for AVX2, with SIMDe
+//! in place of the instructions. Sanitizers' libraries do not come with clang: instead, buffers end at a page that cannot be
+//! touched (see `kernels/check.h`), and what the portable kernels do undefined ends the test.
 
 #![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
@@ -12,6 +13,9 @@ use std::{
     path::{Path, PathBuf},
     process::Command,
 };
+
+use mlxcel_artifacts::Machine;
+use mlxcel_emitter::Isa;
 
 const KERNELS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/kernels");
 const TESTS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/kernels");
@@ -28,52 +32,49 @@ const TRAPS: &[&str] =
 const PORTABLE: &[&str] =
     if cfg!(target_arch = "aarch64") { &["-U__ARM_NEON", "-U__ARM_FEATURE_DOTPROD"] } else { &[] };
 
-/// An instruction set with objects that run here.
-struct Isa {
-    /// As `build.rs` calls it.
-    name: &'static str,
-    march: &'static str,
-    /// Whether types in `common.h` depend on it.
-    has_types: bool,
-}
+/// For what is for AVX-512, with `kernels/emulated` in front of the compiler's own header. Optimised, what stands for an
+/// instruction would take long to compile.
+const EMULATED: &[&str] =
+    &["-O0", "-march=x86-64-v3", "-I", concat!(env!("CARGO_MANIFEST_DIR"), "/tests/kernels/emulated")];
 
-#[cfg(all(target_os = "linux", target_arch = "x86_64"))]
-fn isa() -> Option<Isa> {
-    let runs = is_x86_feature_detected!("avx2")
-        && is_x86_feature_detected!("fma")
-        && is_x86_feature_detected!("f16c")
-        && is_x86_feature_detected!("bmi2");
-    runs.then_some(Isa { name: "x86_64_v3", march: "-march=x86-64-v3", has_types: false })
-}
-
-#[cfg(all(target_os = "linux", target_arch = "aarch64"))]
-fn isa() -> Option<Isa> {
-    let runs =
-        std::arch::is_aarch64_feature_detected!("dotprod") && std::arch::is_aarch64_feature_detected!("fp16");
-    runs.then_some(Isa { name: "aarch64", march: "-march=armv8.2-a+fp16+dotprod", has_types: true })
-}
-
-#[cfg(not(all(target_os = "linux", any(target_arch = "x86_64", target_arch = "aarch64"))))]
-fn isa() -> Option<Isa> {
-    None
+/// The instruction sets whose objects run here.
+fn isas() -> impl Iterator<Item = Isa> {
+    let machine = Machine::this();
+    let runs = move |isa: &Isa| isa.runs_on(&machine.arch, |feature| machine.cpu_features.contains(feature));
+    // Objects are ELF files.
+    Isa::ALL.into_iter().filter(|_| cfg!(target_os = "linux")).filter(runs)
 }
 
 /// With the objects that go into bundles, or compiled for this machine where none of them runs.
 fn test_objects(name: &str) {
-    let source = source(name);
-    let Some(isa) = isa() else {
-        return test(name, "plain", &[], source.as_deref());
+    let own: Vec<_> = isas().filter(|isa| isa.compiled_as(name) == Some(*isa)).collect();
+    if own.is_empty() {
+        return test(name, "plain", &[], source(name).as_deref());
+    }
+    for isa in own {
+        test_object(name, isa);
+    }
+}
+
+fn test_object(name: &str, isa: Isa) {
+    let Some(source) = source(name) else {
+        return test(name, isa.name(), isa.march(), None);
     };
-    let Some(source) = source else {
-        return test(name, isa.name, &[isa.march], None);
-    };
-    let object = mlxcel_emitter::objects().find(|object| object.name == format!("{name}-{}.o", isa.name));
-    let object = object.unwrap_or_else(|| panic!("{} has no object for {}", source.display(), isa.name));
+    let object = mlxcel_emitter::objects().find(|object| object.name == format!("{name}-{}.o", isa.name()));
+    let object = object.unwrap_or_else(|| panic!("{} has no object for {}", source.display(), isa.name()));
     let path = folder().join(object.name);
     fs::write(&path, object.bytes).unwrap();
-    // Only where it matters: clang takes longer to read the header of AVX2's intrinsics than for everything else.
-    let flags: &[&str] = if isa.has_types { &[isa.march] } else { &[] };
-    test(name, isa.name, flags, Some(&path));
+    // Only where types in `common.h` depend on it: clang takes longer to read the header of AVX2's intrinsics than for
+    // everything else.
+    let flags = if isa == Isa::X86_64V3 { &[] } else { isa.march() };
+    test(name, isa.name(), flags, Some(&path));
+}
+
+fn test_emulated(name: &str) {
+    let Some(source) = source(name) else { return };
+    if fs::read_to_string(&source).unwrap().contains("__AVX512") && isas().any(|isa| isa == Isa::X86_64V3) {
+        test(name, "emulated", EMULATED, Some(&source));
+    }
 }
 
 fn test_portable(name: &str) {
@@ -124,11 +125,14 @@ macro_rules! tests {
         mod portable {
             $(#[test] fn $name() { super::test_portable(stringify!($name)); })*
         }
+        mod emulated {
+            $(#[test] fn $name() { super::test_emulated(stringify!($name)); })*
+        }
         const NAMES: &[&str] = &[$(stringify!($name)),*];
     };
 }
 
-tests! { attention common matmul_float matmul_q4 matmul_q8 quantize }
+tests! { attention common matmul_bf16 matmul_float matmul_q4 matmul_q8 quantize }
 
 #[test]
 fn every_kernel_is_tested() {

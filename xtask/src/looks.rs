@@ -13,6 +13,7 @@ use crate::{
 };
 
 const CMAKE_VERSION: [u32; 2] = [3, 26];
+const SIMDE_VERSION: [u32; 3] = [0, 7, 4];
 /// The IREE release that everything is pinned to.
 const IREE_VERSION: &str = "3.13.0";
 
@@ -181,6 +182,25 @@ pub(crate) fn vulkan(workspace: &Workspace) -> Look {
         return Look::Missing { path: "libvulkan.so.1".into() };
     }
     Look::Found { version: String::new(), path: drivers }
+}
+
+/// Asks clang, which compiles the tests with it and has folders of its own to look in.
+pub(crate) fn simde(workspace: &Workspace) -> Look {
+    const HEADER: &str = "simde/simde-common.h";
+    let clang = prefix(workspace, "MLIR_SYS_220_PREFIX").join("bin/clang");
+    let rule = shell::output(Command::new(clang).args(["-M", "-include", HEADER, "-x", "c", "/dev/null"]));
+    let rule = rule.unwrap_or_default();
+    let Some(path) = rule.split_whitespace().find(|word| word.ends_with(HEADER)).map(PathBuf::from) else {
+        return Look::Missing { path: HEADER.into() };
+    };
+    let header = fs::read_to_string(&path).unwrap_or_default();
+    let number = |part: &str| header.split_once(&format!("#define SIMDE_VERSION_{part} "))?.1.lines().next();
+    let version = ["MAJOR", "MINOR", "MICRO"].map(|part| number(part).unwrap_or("0").trim()).join(".");
+    if numbers(&version).as_slice() >= SIMDE_VERSION.as_slice() {
+        Look::Found { version, path }
+    } else {
+        Look::Wrong { found: version, path }
+    }
 }
 
 pub(crate) fn pip(workspace: &Workspace) -> Look {

@@ -204,6 +204,14 @@ pub(crate) const PARTS: &[Part] = &[
         look: looks::vulkan,
     },
     Part {
+        name: "simde",
+        expected: "SIMDe's headers where clang looks, 0.7.4 or newer",
+        need: Need::Tests,
+        supply: Supply::Debian(&["libsimde-dev"]),
+        variables: &[],
+        look: looks::simde,
+    },
+    Part {
         name: "pip",
         expected: "python3 -m pip and certificates",
         need: Need::Setup,

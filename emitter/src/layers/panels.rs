@@ -17,6 +17,9 @@ const CACHED_BYTES: usize = 256 << 10;
 /// Outputs of a workgroup at most: enough that a workgroup is worth its start, few enough that there are some for every core.
 const MOST_OUTPUTS: usize = 64;
 
+/// Workgroups that a product of a single row is divided into, where it is large enough.
+const LEAST_WORKGROUPS: usize = 32;
+
 /// A product by a kernel that is called as all of them are.
 struct Product<'a> {
     isa: Isa,
@@ -59,7 +62,7 @@ pub(super) fn products<const N: usize>(
 /// Rows of a weight that is packed: `[…]` → `[…, inputs]` in `f32`.
 pub(super) fn rows(b: &mut Builder<'_>, isa: Isa, weight: &Weight, rows: Tensor) -> Tensor {
     match b.quant {
-        Quant::None => float::rows(b, weight, rows),
+        Quant::None => float::rows(b, isa, weight, rows),
         Quant::Q8 => q8::rows(b, isa, weight, rows),
         Quant::Q4 => q4::rows(b, weight, rows),
     }
@@ -82,14 +85,20 @@ impl Product<'_> {
             sizes: vec![batch, tokens, outputs, inputs],
             items: outputs.div_ceil(panel),
             grain: if batch * tokens == 1 {
-                // Nothing is read twice, and kernels take several panels at once.
-                MOST_OUTPUTS / panel
+                outputs_of_a_row(outputs) / panel
             } else {
                 (CACHED_BYTES / panel_bytes.max(1)).clamp(1, MOST_OUTPUTS / panel)
             },
         };
         b.module.call(&mut b.graph, executable, &operands, &[])[0]
     }
+}
+
+/// Outputs of a workgroup for a single row. Nothing is read twice then, and kernels read in four places at once, each of
+/// which should be long: so as many as leave some workgroups for every core, in whole panels of all four.
+fn outputs_of_a_row(outputs: usize) -> usize {
+    let most = 4 * MOST_OUTPUTS;
+    (outputs / LEAST_WORKGROUPS / MOST_OUTPUTS * MOST_OUTPUTS).clamp(MOST_OUTPUTS, most)
 }
 
 /// Outputs and inputs of weights that lie one after the other.

@@ -222,7 +222,8 @@ fn a_description_that_contradicts_itself_is_refused_by_scope() {
         change(&mut model);
         emit(&model, plan, &|_| Dtype::F32).unwrap_err().to_string()
     };
-    for products in [Products::Native, Products::Widened, Products::Kernels(Isa::X86_64V3)] {
+    let by_kernels = Isa::ALL.map(Products::Kernels);
+    for products in [Products::Native, Products::Widened].into_iter().chain(by_kernels) {
         plan.numerics = Numerics { products, floats_as_bits: false };
         let wrong_weight = refused(&plan, |m| m.blocks[0].attention.query.weight.shape = vec![8, 17]);
         assert_eq!(

@@ -256,9 +256,10 @@ SHARED int is_padding(const parts *p, index row) {
 
 // Of out [m][n], the columns that another call fills.
 SHARED void check_columns_untouched(const float *out, index m, index n,
-                                    index columns) {
+                                    index begin, index end) {
   for (index row = 0; row < m; ++row)
-    check_untouched("another call's column", out, row * n, row * n + columns);
+    check_untouched("another call's column", out, row * n + begin,
+                    row * n + end);
 }
 
 #endif // TESTS_CHECK_H

@@ -1,0 +1,129 @@
+// out = a * w^T with weights and activations in bf16, sums in f32.
+//
+//   w        [ceil(n / NR)][k / 2][NR][2]; rows past n hold anything finite
+//   a        [batch][tokens][k]
+//   lengths  [batch]; see real_rows()
+//   out      [batch][tokens][n]
+//
+// vdpbf16ps takes pairs of k, and takes operands below the normal range for
+// zero. Panels and rows go as in matmul_q8.c.
+
+#include "matmul.h"
+
+#define NR 16    // columns of a panel
+#define MR 12    // most rows of a register tile
+#define PANELS 1 // at a time
+#define PAIR 2   // consecutive k that one multiplication takes
+#define PREFETCH_AHEAD 1024 // bytes
+
+// The product of the rows that one register tile takes.
+typedef struct {
+  const uint16_t *w, *a;
+  float *out;
+  index n, k;
+} product;
+
+#if defined(__AVX512BF16__)
+
+// acc += one pair of k.
+INLINE void step(int rows, const uint16_t *w, const uint16_t *a, index k,
+                 __m512 acc[MR]) {
+  const __m512bh weights = (__m512bh)_mm512_loadu_si512(w);
+#pragma clang loop unroll(full)
+  for (int r = 0; r < rows; ++r)
+    acc[r] = _mm512_dpbf16_ps(acc[r], weights,
+                              (__m512bh)broadcast_four(a + r * k));
+}
+
+INLINE void tile(int rows, int streams, index apart, index panel,
+                 const product *x) {
+  const int chains = chains_for(rows, streams);
+  const index k = x->k;
+  const uint16_t *w = x->w + panel * NR * k;
+  __m512 acc[STREAMS][STEPS][MR];
+#pragma clang loop unroll(full)
+  for (int s = 0; s < streams; ++s) {
+#pragma clang loop unroll(full)
+    for (int c = 0; c < chains; ++c) {
+#pragma clang loop unroll(full)
+      for (int r = 0; r < rows; ++r)
+        acc[s][c][r] = _mm512_setzero_ps();
+    }
+  }
+  index p = 0;
+  for (; p + STEPS * PAIR <= k; p += STEPS * PAIR) {
+#pragma clang loop unroll(full)
+    for (int i = 0; i < STEPS; ++i) {
+      const index at = p + i * PAIR;
+#pragma clang loop unroll(full)
+      for (int s = 0; s < streams; ++s) {
+        const uint16_t *weights = w + (s * apart * k + at) * NR;
+        if (streams == 1)
+          prefetch(weights, PREFETCH_AHEAD);
+        step(rows, weights, x->a + at, k, acc[s][i % chains]);
+      }
+    }
+  }
+  for (; p < k; p += PAIR) {
+#pragma clang loop unroll(full)
+    for (int s = 0; s < streams; ++s)
+      step(rows, w + (s * apart * k + p) * NR, x->a + p, k, acc[s][0]);
+  }
+#pragma clang loop unroll(full)
+  for (int s = 0; s < streams; ++s) {
+    const index j = (panel + s * apart) * NR;
+    const __mmask16 mask = first_lanes(x->n - j);
+#pragma clang loop unroll(full)
+    for (int r = 0; r < rows; ++r) {
+#pragma clang loop unroll(full)
+      for (int c = 1; c < chains; ++c)
+        acc[s][0][r] = _mm512_add_ps(acc[s][0][r], acc[s][c][r]);
+      _mm512_mask_storeu_ps(x->out + r * x->n + j, mask, acc[s][0][r]);
+    }
+  }
+}
+
+#else
+
+INLINE void tile(int rows, int streams, index apart, index panel,
+                 const product *x) {
+  for (int s = 0; s < streams; ++s) {
+    const index first = (panel + s * apart) * NR, k = x->k;
+    for (index j = first; j < min_index(first + NR, x->n); ++j) {
+      const uint16_t *w = x->w + first * k + (j - first) * PAIR;
+      for (index r = 0; r < rows; ++r) {
+        float sum = 0;
+        for (index p = 0; p < k; ++p)
+          sum += float_from_bf16(x->a[r * k + p]) *
+                 float_from_bf16(w[p / PAIR * PAIR * NR + p % PAIR]);
+        x->out[r * x->n + j] = sum;
+      }
+    }
+  }
+}
+
+#endif
+
+static void multiply(const uint16_t *w, const uint16_t *a, float *out, index m,
+                     index n, index k, index panel_begin, index panel_end) {
+  const index tiles = divide_up(m, MR);
+  for (index t = 0; t < tiles; ++t) {
+    const index i = m * t / tiles, rows = m * (t + 1) / tiles - i;
+    const product x = {
+        .w = w, .a = a + i * k, .out = out + i * n, .n = n, .k = k};
+    TILES(rows, panel_begin, panel_end, &x);
+  }
+}
+
+void matmul_bf16_pairs(const uint16_t *w, const uint16_t *a,
+                       const int32_t *lengths, float *out, index batch,
+                       index tokens, index n, index k, index panel_begin,
+                       index panel_end) {
+  for (index b = 0; b < batch; ++b) {
+    const index first = b * tokens, m = real_rows(lengths, b, tokens);
+    multiply(w, a + first * k, out + first * n, m, n, k, panel_begin,
+             panel_end);
+    clear_padding_rows(out + (first + m) * n, tokens - m, n, panel_begin * NR,
+                       panel_end * NR);
+  }
+}

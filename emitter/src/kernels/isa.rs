@@ -1,0 +1,76 @@
+//! The instruction sets that kernels are compiled for. The library and `build.rs` share this file.
+
+/// An instruction set that kernels are compiled for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Isa {
+    /// x86-64 with AVX2, FMA and F16C.
+    X86_64V3,
+    /// x86-64 with AVX-512 and its dot products of bytes.
+    X86_64V4Vnni,
+    /// The same with dot products of bf16.
+    X86_64V4Bf16,
+    /// 64-bit ARM with dot products.
+    Aarch64,
+}
+
+impl Isa {
+    /// Every one. Of those that a CPU runs, the last is the best.
+    pub const ALL: [Self; 4] = [Self::X86_64V3, Self::X86_64V4Vnni, Self::X86_64V4Bf16, Self::Aarch64];
+
+    /// Its name in those of objects.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::X86_64V3 => "x86_64_v3",
+            Self::X86_64V4Vnni => "x86_64_v4_vnni",
+            Self::X86_64V4Bf16 => "x86_64_v4_bf16",
+            Self::Aarch64 => "aarch64",
+        }
+    }
+
+    /// LLVM's name of the architecture.
+    #[must_use]
+    pub const fn arch(self) -> &'static str {
+        match self {
+            Self::X86_64V3 | Self::X86_64V4Vnni | Self::X86_64V4Bf16 => "x86_64",
+            Self::Aarch64 => "aarch64",
+        }
+    }
+
+    /// Which CPU clang is told to compile for.
+    #[must_use]
+    pub const fn march(self) -> &'static [&'static str] {
+        match self {
+            Self::X86_64V3 => &["-march=x86-64-v3"],
+            Self::X86_64V4Vnni => &["-march=x86-64-v4", "-mavx512vnni"],
+            Self::X86_64V4Bf16 => &["-march=x86-64-v4", "-mavx512vnni", "-mavx512bf16"],
+            Self::Aarch64 => &["-march=armv8.2-a+fp16+dotprod"],
+        }
+    }
+
+    /// The set that `kernels/<file>.c` is compiled for where this one is to run it; none where nothing calls it. Instructions
+    /// for bf16 are for one file, which is for nothing else.
+    #[must_use]
+    pub fn compiled_as(self, file: &str) -> Option<Self> {
+        match (self, file) {
+            (Self::X86_64V4Bf16, "matmul_bf16") => Some(self),
+            (_, "matmul_bf16") => None,
+            (Self::X86_64V4Bf16, _) => Some(Self::X86_64V4Vnni),
+            _ => Some(self),
+        }
+    }
+
+    /// Whether a CPU runs it that `has` these features (LLVM's names): all that clang may use, not only what the sources
+    /// name.
+    pub fn runs_on(self, arch: &str, has: impl Fn(&str) -> bool) -> bool {
+        let v3 = ["avx2", "fma", "f16c", "bmi", "bmi2", "lzcnt", "movbe"];
+        let v4 = ["avx512f", "avx512bw", "avx512cd", "avx512dq", "avx512vl"];
+        let needed: &[&[&str]] = match self {
+            Self::X86_64V3 => &[&v3],
+            Self::X86_64V4Vnni => &[&v3, &v4, &["avx512vnni"]],
+            Self::X86_64V4Bf16 => &[&v3, &v4, &["avx512vnni", "avx512bf16"]],
+            Self::Aarch64 => &[&["neon", "fullfp16", "dotprod"]],
+        };
+        arch == self.arch() && needed.iter().copied().flatten().all(|feature| has(feature))
+    }
+}

@@ -1,0 +1,130 @@
+// AVX-512 for CPUs without it: SIMDe's functions in place of the compiler's,
+// and what SIMDe 0.7.4 lacks or has in another way.
+#ifndef TESTS_EMULATED_IMMINTRIN_H
+#define TESTS_EMULATED_IMMINTRIN_H
+
+#include_next <immintrin.h>
+
+#define SIMDE_ENABLE_NATIVE_ALIASES
+#include <simde/x86/avx512/setzero.h> // first: insert.h takes it for granted
+
+#include <simde/x86/avx512/add.h>
+#include <simde/x86/avx512/and.h>
+#include <simde/x86/avx512/cast.h>
+#include <simde/x86/avx512/dpbusd.h>
+#include <simde/x86/avx512/fmadd.h>
+#include <simde/x86/avx512/fmsub.h>
+#include <simde/x86/avx512/insert.h>
+#include <simde/x86/avx512/loadu.h>
+#include <simde/x86/avx512/mul.h>
+#include <simde/x86/avx512/set1.h>
+#include <simde/x86/avx512/slli.h>
+#include <simde/x86/avx512/srli.h>
+#include <simde/x86/avx512/storeu.h>
+#include <simde/x86/avx512/xor.h>
+
+// After SIMDe, which would take it for the truth.
+#define __AVX512VNNI__ 1
+#define __AVX512BF16__ 1
+
+#define EMULATED static inline __attribute__((always_inline, unused))
+
+EMULATED __m512 emulated_cvtepi32_ps(__m512i x) {
+  int from[16];
+  float to[16];
+  _mm512_storeu_si512(from, x);
+  for (int i = 0; i < 16; ++i)
+    to[i] = (float)from[i];
+  return _mm512_loadu_ps(to);
+}
+#undef _mm512_cvtepi32_ps
+#define _mm512_cvtepi32_ps emulated_cvtepi32_ps
+
+EMULATED __m512i emulated_cvtepu16_epi32(__m256i x) {
+  unsigned short from[16];
+  unsigned to[16];
+  _mm256_storeu_si256((__m256i *)from, x);
+  for (int i = 0; i < 16; ++i)
+    to[i] = from[i];
+  return _mm512_loadu_si512(to);
+}
+#undef _mm512_cvtepu16_epi32
+#define _mm512_cvtepu16_epi32 emulated_cvtepu16_epi32
+
+EMULATED __m512 emulated_cvtph_ps(__m256i x) {
+  float to[16];
+  _mm256_storeu_ps(to, _mm256_cvtph_ps(_mm256_castsi256_si128(x)));
+  _mm256_storeu_ps(to + 8, _mm256_cvtph_ps(_mm256_extracti128_si256(x, 1)));
+  return _mm512_loadu_ps(to);
+}
+#undef _mm512_cvtph_ps
+#define _mm512_cvtph_ps emulated_cvtph_ps
+
+EMULATED int emulated_reduce_add_epi32(__m512i x) {
+  unsigned lanes[16], sum = 0;
+  _mm512_storeu_si512(lanes, x);
+  for (int i = 0; i < 16; ++i)
+    sum += lanes[i];
+  return (int)sum;
+}
+#undef _mm512_reduce_add_epi32
+#define _mm512_reduce_add_epi32 emulated_reduce_add_epi32
+
+// What is masked is not touched.
+EMULATED __m512i emulated_maskz_loadu_epi8(__mmask64 mask, const void *from) {
+  char to[64];
+  for (int i = 0; i < 64; ++i)
+    to[i] = mask >> i & 1 ? ((const char *)from)[i] : 0;
+  return _mm512_loadu_si512(to);
+}
+#undef _mm512_maskz_loadu_epi8
+#define _mm512_maskz_loadu_epi8 emulated_maskz_loadu_epi8
+
+EMULATED __m512 emulated_maskz_loadu_ps(__mmask16 mask, const void *from) {
+  float to[16];
+  for (int i = 0; i < 16; ++i)
+    to[i] = mask >> i & 1 ? ((const float *)from)[i] : 0;
+  return _mm512_loadu_ps(to);
+}
+#undef _mm512_maskz_loadu_ps
+#define _mm512_maskz_loadu_ps emulated_maskz_loadu_ps
+
+EMULATED void emulated_mask_storeu_ps(void *to, __mmask16 mask, __m512 x) {
+  float from[16];
+  _mm512_storeu_ps(from, x);
+  for (int i = 0; i < 16; ++i)
+    if (mask >> i & 1)
+      ((float *)to)[i] = from[i];
+}
+#undef _mm512_mask_storeu_ps
+#define _mm512_mask_storeu_ps emulated_mask_storeu_ps
+
+EMULATED float emulated_normal(float x) {
+  return __builtin_fabsf(x) < 0x1p-126f ? 0 : x;
+}
+
+EMULATED float emulated_bf16(unsigned short x) {
+  const unsigned bits = (unsigned)x << 16;
+  float value;
+  __builtin_memcpy(&value, &bits, 4);
+  return emulated_normal(value);
+}
+
+// SIMDe's knows numbers below the normal range, and passes vectors of bf16,
+// for which code that is not optimised needs a library.
+EMULATED __m512 emulated_dpbf16_ps(__m512 sums, __m512i x, __m512i y) {
+  float to[16];
+  unsigned short a[32], b[32];
+  _mm512_storeu_ps(to, sums);
+  _mm512_storeu_si512(a, x);
+  _mm512_storeu_si512(b, y);
+  for (int i = 0; i < 32; ++i)
+    to[i / 2] = emulated_normal(__builtin_fmaf(
+        emulated_bf16(a[i]), emulated_bf16(b[i]), to[i / 2]));
+  return _mm512_loadu_ps(to);
+}
+#undef _mm512_dpbf16_ps
+#define _mm512_dpbf16_ps(sums, x, y)                                           \
+  emulated_dpbf16_ps(sums, (__m512i)(x), (__m512i)(y))
+
+#endif // TESTS_EMULATED_IMMINTRIN_H
