@@ -203,3 +203,29 @@ fn binding(index: usize, ty: &TensorType) -> String {
 "
     )
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn of_a_cache_only_what_is_attended_to_counts() {
+        let rows = TensorType::new(Dtype::F32, [1, 1, 32, 64]);
+        let cache = |dtype, width| TensorType::new(dtype, [2 * 16, 1, 8, 4608, width]);
+        let attention = Executable {
+            isa: Isa::X86_64V3,
+            file: "attention",
+            function: "attention_q8",
+            operands: vec![rows.clone(), cache(Dtype::I8, 64), cache(Dtype::F16, 2)],
+            cache: 1..3,
+            results: vec![rows],
+            numbers: 1,
+            sizes: vec![],
+            items: 8,
+            grain: 1,
+        };
+        // Keys and values of 8 heads, of 64 dimensions and two scales each.
+        let expected = Traffic { bytes: 2 * 32 * 64 * 4, position_bytes: 2 * 8 * 68 };
+        assert_eq!(attention.traffic(), expected);
+    }
+}
