@@ -71,9 +71,7 @@ fn check_plan(plan: &Plan) -> Check {
             format!("plan.{what} is `{}`, expected one of {}", value.escape_default(), known.join(", "))
         })?;
     }
-    ensure(i64::try_from(*position_bytes).is_ok(), || {
-        format!("plan.position_bytes is {position_bytes}: more than any memory has")
-    })?;
+    fits_memory("plan.position_bytes", *position_bytes)?;
     for (what, value) in [("batch", batch), ("context", context), ("vocab", vocab)] {
         // Token ids and positions are i32 in the module.
         let fits = (1..=i32::MAX as usize).contains(value);
@@ -112,19 +110,21 @@ fn check_target(name: &str, target: &TargetArtifact) -> Check {
             format!("flag `{}` of target {name} has a control character", flag.escape_default())
         })?;
     }
-    ensure(i64::try_from(*step_bytes).is_ok(), || {
-        format!("step_bytes of target {name} is {step_bytes}: more than any memory has")
-    })?;
+    fits_memory(format_args!("step_bytes of target {name}"), *step_bytes)?;
     for (dispatch, Traffic { bytes, position_bytes }) in dispatches {
-        let fits = [bytes, position_bytes].iter().all(|bytes| i64::try_from(**bytes).is_ok());
-        ensure(fits, || {
-            format!(
-                "dispatch `{}` of target {name} moves more than any memory has",
-                dispatch.escape_default()
-            )
-        })?;
+        let dispatch = dispatch.escape_default();
+        fits_memory(format_args!("bytes of dispatch `{dispatch}` of target {name}"), *bytes)?;
+        fits_memory(
+            format_args!("position_bytes of dispatch `{dispatch}` of target {name}"),
+            *position_bytes,
+        )?;
     }
     ensure(vmfb.size > 0, || format!("vmfb of target {name} has 0 bytes, expected more"))
+}
+
+/// Whether a number of bytes is one that some memory has.
+fn fits_memory(what: impl Display, bytes: u64) -> Check {
+    ensure(i64::try_from(bytes).is_ok(), || format!("{what} is {bytes}: more than any memory has"))
 }
 
 fn check_blobs(manifest: &Manifest) -> Check {

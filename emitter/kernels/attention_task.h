@@ -41,7 +41,8 @@ typedef struct {
 // The part from element i on, which begins a row.
 INLINE cached cached_from(cached all, index i) {
   all.elements = element_at(all.elements, all.type, i);
-  all.scales += all.type == ELEMENT_Q8 ? i / CACHE_GROUP : 0;
+  if (all.type == ELEMENT_Q8)
+    all.scales += i / CACHE_GROUP;
   return all;
 }
 

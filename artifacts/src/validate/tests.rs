@@ -87,7 +87,7 @@ fn targets() {
         refused(|m| cpu(m, |t| {
             t.dispatches.insert("mat\tmul".into(), Traffic { bytes: 1, position_bytes: u64::MAX });
         })),
-        "dispatch `mat\\tmul` of target cpu moves more than any memory has"
+        "position_bytes of dispatch `mat\\tmul` of target cpu is 18446744073709551615: more than any memory has"
     );
     assert_eq!(refused(|m| cpu(m, |t| t.vmfb.size = 0)), "vmfb of target cpu has 0 bytes, expected more");
 }
