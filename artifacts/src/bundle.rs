@@ -1,7 +1,7 @@
 //! Opening a bundle: read, validate, verify.
 
 use std::{
-    collections::HashSet,
+    collections::{BTreeMap, HashSet},
     fs::{self, File},
     io::{self, Read as _},
     path::{Path, PathBuf},
@@ -11,7 +11,7 @@ use crate::{
     digest::Digest,
     error::Error,
     known::Known,
-    manifest::{Blob, Manifest, TargetArtifact},
+    manifest::{Blob, Manifest, TargetArtifact, packed_weights, weights_file},
 };
 
 /// The manifest's file name.
@@ -54,7 +54,7 @@ impl Bundle {
     /// found whole before and has not been changed since is not read again.
     ///
     /// # Errors
-    /// As [`open`](Self::open); of the weights only when a file is missing or has another size.
+    /// As [`open`](Self::open); of the checkpoint's weights only when a file is missing or has another size.
     pub fn open_without_weights(path: &Path) -> Result<Self, Error> {
         let manifest = read_manifest(path)?;
         let mut seen = HashSet::new();
@@ -63,8 +63,9 @@ impl Bundle {
                 verify_blob(path, &what, blob)?;
             }
         }
-        for (what, blob) in manifest.weight_blobs() {
-            check_file(path, &what, blob)?;
+        // Packed ones can be made again.
+        for (name, blob) in &manifest.weights {
+            check_file(path, &weights_file(name), blob)?;
         }
         Ok(Self { path: path.to_path_buf(), manifest, weights_verified: false })
     }
@@ -101,9 +102,7 @@ impl Bundle {
         self.manifest
             .weights
             .iter()
-            .map(|(name, blob)| {
-                self.verified(&format!("weights file {name}"), blob).map(|path| (name.as_str(), path))
-            })
+            .map(|(name, blob)| self.verified(&weights_file(name), blob).map(|path| (name.as_str(), path)))
             .collect()
     }
 
@@ -121,7 +120,16 @@ impl Bundle {
     pub fn packed_weights(&self, target: &str) -> Result<Option<PathBuf>, Error> {
         let packing = self.manifest.targets.get(target).and_then(|target| target.packing.as_ref());
         let blob = packing.and_then(|packing| packing.weights.as_ref());
-        blob.map(|blob| self.verified(&format!("packed weights of target {target}"), blob)).transpose()
+        blob.map(|blob| self.verified(&packed_weights(target), blob)).transpose()
+    }
+
+    /// Whether these safetensors files are those that the target's packed weights were made from.
+    ///
+    /// # Errors
+    /// When one cannot be read.
+    pub fn is_packed_from(&self, target: &str, files: &[PathBuf]) -> Result<bool, Error> {
+        let packing = self.manifest.targets.get(target).and_then(|target| target.packing.as_ref());
+        packing.map_or(Ok(false), |packing| are(files, &packing.made_from))
     }
 
     /// A bundle that was just written, byte by byte, from this manifest.
@@ -143,6 +151,39 @@ impl Bundle {
         }
         Ok(path)
     }
+}
+
+/// Files as a manifest has them.
+///
+/// # Errors
+/// When one cannot be read.
+pub(crate) fn blobs_of(files: &[PathBuf]) -> Result<BTreeMap<String, Blob>, Error> {
+    let blob = |file: &PathBuf| {
+        let (digest, size) = Digest::of_file(file).map_err(Error::read(file))?;
+        Ok((name(file), Blob { digest, size }))
+    };
+    files.iter().map(blob).collect()
+}
+
+/// Whether the files are these, each under its name; a single one may have another.
+fn are(files: &[PathBuf], these: &BTreeMap<String, Blob>) -> Result<bool, Error> {
+    if files.is_empty() || files.len() != these.len() {
+        return Ok(false);
+    }
+    let known = Known::in_store();
+    for file in files {
+        let blob = if files.len() == 1 { these.values().next() } else { these.get(&name(file)) };
+        let Some(blob) = blob else { return Ok(false) };
+        let size = fs::metadata(file).map_err(Error::read(file))?.len();
+        if size != blob.size || known.digest(file, blob.digest).map_err(Error::read(file))? != blob.digest {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}
+
+fn name(file: &Path) -> String {
+    file.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default()
 }
 
 /// Where the blob with `digest` lies in the bundle at `path`.

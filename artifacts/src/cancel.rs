@@ -6,15 +6,21 @@ use std::{
         Arc,
         atomic::{AtomicBool, Ordering},
     },
+    thread,
+    time::{Duration, Instant},
 };
 
 use signal_hook::{
     consts::{SIGHUP, SIGINT, SIGTERM},
-    flag,
+    iterator::Signals,
+    low_level,
 };
 
 /// The exit status of a program that was ended by Ctrl-C or a request to end, as a shell has it after SIGINT.
 pub const INTERRUPTED: u8 = 130;
+
+/// How long after a request to end another one is a second one.
+const IMPATIENT: Duration = Duration::from_secs(1);
 
 /// A switch that ends long work, a build or a generation, soon after it is turned on. Clones are the same switch.
 #[derive(Debug, Clone, Default)]
@@ -43,16 +49,27 @@ impl Cancel {
         self.0.load(Ordering::Relaxed)
     }
 
-    /// A switch that Ctrl-C and requests to end the program turn on. A second one ends it at once, should the work hang.
+    /// A switch that Ctrl-C and requests to end the program turn on. A second one ends it at once, should the work hang, if it
+    /// comes a while after the first: programs that end others often tell them twice, and work that is given up has files to
+    /// remove.
     ///
-    /// Where a signal cannot be handled it ends the program at once, which leaves nothing behind that looks whole.
+    /// Where signals cannot be handled they end the program at once, which leaves nothing behind that looks whole.
     #[must_use]
     pub fn on_signals() -> Self {
         let cancel = Self::new();
-        for signal in [SIGINT, SIGTERM, SIGHUP] {
-            // In this order: each looks at what the one before it left.
-            _ = flag::register_conditional_shutdown(signal, INTERRUPTED.into(), cancel.flag())
-                .and_then(|_| flag::register(signal, cancel.flag()));
+        let turned = cancel.clone();
+        if let Ok(mut signals) = Signals::new([SIGINT, SIGTERM, SIGHUP]) {
+            thread::spawn(move || {
+                let mut first = Instant::now();
+                for _ in signals.forever() {
+                    if !turned.is_cancelled() {
+                        first = Instant::now();
+                        turned.cancel();
+                    } else if first.elapsed() > IMPATIENT {
+                        low_level::exit(INTERRUPTED.into());
+                    }
+                }
+            });
         }
         cancel
     }

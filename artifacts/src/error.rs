@@ -5,7 +5,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use crate::{Driver, digest::Digest};
+use crate::{Driver, digest::Digest, manifest::PACKED_WEIGHTS};
 
 /// What can go wrong with a bundle or the store.
 #[derive(Debug, thiserror::Error)]
@@ -57,7 +57,7 @@ pub enum Error {
     Invalid(String),
 
     /// A blob is not there.
-    #[error("{what} is missing: expected blobs/{}\n{DAMAGED}", digest.hex())]
+    #[error("{what} is missing: expected blobs/{}\n{}", digest.hex(), remedy(what))]
     MissingBlob {
         /// What the blob is for: `vmfb of target cpu`.
         what: String,
@@ -66,7 +66,7 @@ pub enum Error {
     },
 
     /// A blob is there, but not as a file of the bundle's own.
-    #[error("{what} is {found}, expected a regular file: blobs/{}\n{DAMAGED}", digest.hex())]
+    #[error("{what} is {found}, expected a regular file: blobs/{}\n{}", digest.hex(), remedy(what))]
     NotAFile {
         /// What the blob is for.
         what: String,
@@ -77,7 +77,7 @@ pub enum Error {
     },
 
     /// A blob is longer or shorter than the manifest says.
-    #[error("{what} has {found} bytes, expected {expected}: blobs/{}\n{DAMAGED}", digest.hex())]
+    #[error("{what} has {found} bytes, expected {expected}: blobs/{}\n{}", digest.hex(), remedy(what))]
     BlobSize {
         /// What the blob is for.
         what: String,
@@ -90,7 +90,7 @@ pub enum Error {
     },
 
     /// A blob's bytes are not those that the manifest names.
-    #[error("{what} has digest {found}, expected {expected}\n{DAMAGED}")]
+    #[error("{what} has digest {found}, expected {expected}\n{}", remedy(what))]
     BlobDigest {
         /// What the blob is for.
         what: String,
@@ -214,6 +214,11 @@ fn how_to_get_a_bundle(path: &Path, checkpoint: bool) -> String {
 }
 
 /// The remedy for every kind of damage.
+fn remedy(what: &str) -> &'static str {
+    if what.starts_with(PACKED_WEIGHTS) { DAMAGED_PACKED } else { DAMAGED }
+}
+
+const DAMAGED_PACKED: &str = "hint: pack the weights again with mlxcel-pack, or copy the bundle again";
 const DAMAGED: &str = "hint: the bundle is damaged: copy it again with all of its blobs, or compile it again";
 
 impl Error {

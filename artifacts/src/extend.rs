@@ -3,10 +3,11 @@
 use std::{
     fs::{self, File},
     io::{self, BufWriter, Write},
+    path::PathBuf,
 };
 
 use crate::{
-    bundle::{Bundle, MANIFEST, blob_path},
+    bundle::{Bundle, MANIFEST, blob_path, blobs_of},
     digest::Digest,
     error::Error,
     manifest::Blob,
@@ -14,8 +15,8 @@ use crate::{
 };
 
 impl Bundle {
-    /// The bundle with the packed weights of its target `target`, which `write` writes. Weights that were packed for it
-    /// before are replaced.
+    /// The bundle with the packed weights of its target `target`, which `write` makes from the safetensors files
+    /// `made_from`, none of which are the bundle's own. Weights that were packed for it before are replaced.
     ///
     /// Until the end of it the bundle is as it was; a process that dies leaves at most a file that nothing names.
     ///
@@ -25,6 +26,7 @@ impl Bundle {
     pub fn with_packed_weights<E: From<Error>>(
         self,
         target: &str,
+        made_from: &[PathBuf],
         write: impl FnOnce(&mut dyn Write) -> Result<(), E>,
     ) -> Result<Self, E> {
         // A name of its own, which `.` has none of.
@@ -32,6 +34,7 @@ impl Bundle {
         let mut manifest = self.manifest().clone();
         let packing = manifest.targets.get_mut(target).and_then(|target| target.packing.as_mut());
         let packing = packing.ok_or_else(|| Error::NothingToPack { target: target.to_owned() })?;
+        let made_from = blobs_of(made_from)?;
         let (staging, _lock) = staging(&path)?;
         let staged = staging.path().join("packed");
         let file = File::create(&staged).map_err(Error::write(&path))?;
@@ -39,6 +42,7 @@ impl Bundle {
         write(&mut to)?;
         let blob = to.finish().map_err(Error::write(&path))?;
         let old = packing.weights.replace(blob);
+        packing.made_from = made_from;
         let text = manifest.render()?;
         fs::rename(&staged, blob_path(&path, blob.digest)).map_err(Error::write(&path))?;
         let replace = || {
@@ -87,7 +91,7 @@ impl Write for Hashed {
 
 #[cfg(test)]
 mod tests {
-    use std::path::Path;
+    use std::{collections::BTreeMap, path::Path};
 
     use super::*;
     use crate::{
@@ -105,13 +109,15 @@ mod tests {
         let Parameter { name, dtype, shape, source } = manifest.parameters[0].clone();
         let results = vec![Parameter { name: format!("{name}.panels"), dtype, shape, source }];
         let steps = vec![PackStep { entry: Some("panels_0".into()), sources: vec![name], results }];
-        let packing = Packing { build_key: Digest::of(b"packing"), vmfb, weights: None, steps };
+        let (build_key, made_from) = (Digest::of(b"packing"), BTreeMap::new());
+        let packing = Packing { build_key, vmfb, weights: None, made_from, steps };
         manifest.targets.get_mut("cpu").unwrap().packing = Some(packing);
         writer.finish(&manifest).unwrap()
     }
 
     fn with(bundle: Bundle, bytes: &[u8]) -> Result<Bundle, Error> {
-        bundle.with_packed_weights("cpu", |to| to.write_all(bytes).map_err(Error::write("there")))
+        let write = |to: &mut dyn Write| to.write_all(bytes).map_err(Error::write("there"));
+        bundle.with_packed_weights("cpu", &[], write)
     }
 
     #[test]
@@ -148,7 +154,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let out = folder.path().join("b");
         let before = bundle(&out);
-        let failed = before.clone().with_packed_weights("cpu", |to| {
+        let failed = before.clone().with_packed_weights("cpu", &[], |to| {
             to.write_all(b"half").map_err(Error::write("there"))?;
             Err(Error::NoStore)
         });
@@ -156,8 +162,9 @@ mod tests {
         assert_eq!(Bundle::open(&out).unwrap(), before);
         assert_eq!(fs::read_dir(out.join("blobs")).unwrap().count(), 2);
         assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
+        let nothing = before.with_packed_weights("cuda", &[], |_| Err(Error::NoStore));
         assert_eq!(
-            before.with_packed_weights("cuda", |_| Err(Error::NoStore)).unwrap_err().to_string(),
+            nothing.unwrap_err().to_string(),
             "target cuda has nothing to pack: it reads the weights as they are\nhint: run the bundle as it is"
         );
     }

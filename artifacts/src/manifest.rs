@@ -129,6 +129,9 @@ pub struct Packing {
     /// The results as a safetensors file, where the bundle carries them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub weights: Option<Blob>,
+    /// The checkpoint's safetensors files that they were made from, by file name.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub made_from: BTreeMap<String, Blob>,
     /// What to run; their results are the parameters of the target's vmfb.
     pub steps: Vec<PackStep>,
 }
@@ -142,6 +145,19 @@ pub struct Blob {
     /// Its length in bytes.
     pub size: u64,
 }
+
+/// What errors call a file of the checkpoint's weights.
+pub(crate) fn weights_file(name: &str) -> String {
+    format!("weights file {name}")
+}
+
+/// What errors call a target's packed weights.
+pub(crate) fn packed_weights(target: &str) -> String {
+    format!("{PACKED_WEIGHTS}{target}")
+}
+
+/// How that begins.
+pub(crate) const PACKED_WEIGHTS: &str = "packed weights of target ";
 
 impl Manifest {
     /// Reads a manifest's text and validates it.
@@ -202,9 +218,9 @@ impl Manifest {
     pub(crate) fn weight_blobs(&self) -> impl Iterator<Item = (String, &Blob)> {
         let packed = self.targets.iter().filter_map(|(name, target)| {
             let blob = target.packing.as_ref()?.weights.as_ref()?;
-            Some((format!("packed weights of target {name}"), blob))
+            Some((packed_weights(name), blob))
         });
-        packed.chain(self.weights.iter().map(|(name, blob)| (format!("weights file {name}"), blob)))
+        packed.chain(self.weights.iter().map(|(name, blob)| (weights_file(name), blob)))
     }
 }
 

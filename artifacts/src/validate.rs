@@ -225,7 +225,11 @@ fn check_tensors(parameters: &[Parameter]) -> Check {
 
 /// The steps' results are parameters, and what they are made from is the checkpoint's.
 fn check_packing(target: &str, packing: &Packing, parameters: &[Parameter]) -> Check {
-    let Packing { build_key: _, vmfb, weights: _, steps } = packing;
+    let Packing { build_key: _, vmfb, weights, made_from, steps } = packing;
+    made_from.keys().try_for_each(|name| file_name("file", name))?;
+    ensure(weights.is_some() || made_from.is_empty(), || {
+        format!("target {target} says what its packed weights were made from, and has none")
+    })?;
     ensure(vmfb.size > 0, || format!("packing vmfb of target {target} has 0 bytes, expected more"))?;
     let known: HashMap<&str, &Parameter> = parameters.iter().map(|p| (p.name.as_str(), p)).collect();
     for PackStep { entry, sources, results } in steps {

@@ -170,7 +170,8 @@ pub fn build(request: &Request, progress: &mut Progress<'_>) -> Result<Bundle, E
             // Its second job.
             Entry::Occupied(mut place) => {
                 let steps = program.packed.as_ref().map(|packed| packed.steps.clone()).unwrap_or_default();
-                place.get_mut().packing = Some(Packing { build_key, vmfb, weights: None, steps });
+                place.get_mut().packing =
+                    Some(Packing { build_key, vmfb, weights: None, made_from: BTreeMap::new(), steps });
             }
         }
     }
@@ -298,9 +299,10 @@ impl Prepared {
         let weights = Weights::find(&model, &request.weights, progress)?;
         let checkpoint_dtype = weights.main_dtype().unwrap_or(model.config.dtype);
         let precision = request.precision.choose(checkpoint_dtype, &targets)?;
-        if request.precision == Precision::Auto && precision != checkpoint_dtype {
+        let unable = targets.iter().find(|target| !target.computes(checkpoint_dtype));
+        if let (Precision::Auto, Some(Target { name, .. })) = (request.precision, unable) {
             progress(Event::Warning(format!(
-                "computing in {} on every target: one of them cannot compute in the checkpoint's {}",
+                "computing in {} on every target: {name} cannot compute in the checkpoint's {}",
                 float_name(precision),
                 float_name(checkpoint_dtype),
             )));

@@ -340,6 +340,7 @@ mod tests {
             ("cpu-x86-64-v4", "avx512f"),
             ("cpu-x86-64-v4-vnni", "avx512vnni"),
             ("cpu-x86-64-v4-bf16", "avx512bf16"),
+            ("cpu-x86-64-v4-amx", "amx-int8"),
             ("cpu-aarch64", "dotprod"),
         ] {
             let target = Target::find(name).unwrap().resolve(&here, Dtype::F32, Quant::None);
@@ -358,7 +359,8 @@ mod tests {
                 Target::find(name).unwrap_err().to_string(),
                 format!(
                     "found no target `{name}`, expected one of cpu, cpu-aarch64, cpu-x86-64-v2, cpu-x86-64-v3, cpu-x86-64-v4, \
-                     cpu-x86-64-v4-bf16, cpu-x86-64-v4-vnni, cuda, cuda-sm_120, cuda-sm_121, cuda-sm_86, cuda-sm_89, vulkan\n\
+                     cpu-x86-64-v4-amx, cpu-x86-64-v4-bf16, cpu-x86-64-v4-vnni, cuda, cuda-sm_120, cuda-sm_121, cuda-sm_86, \
+                     cuda-sm_89, vulkan\n\
                      hint: --list-targets says what each target is"
                 )
             );
@@ -421,6 +423,9 @@ mod tests {
         assert_eq!(products(&bf16, Dtype::BF16), kernels(Isa::X86_64V4Bf16));
         assert_eq!(products(&bf16, Dtype::F32), kernels(Isa::X86_64V4Bf16));
         assert_eq!(quantised(&bf16, Dtype::BF16, Quant::Q8), kernels(Isa::X86_64V4Bf16));
+        let amx = [&bf16[..], &["amx-tile", "amx-int8", "amx-bf16"]].concat();
+        assert_eq!(products(&amx, Dtype::BF16), kernels(Isa::X86_64V4Amx));
+        assert_eq!(products(&amx[..amx.len() - 1], Dtype::BF16), kernels(Isa::X86_64V4Bf16));
         let bytes_missing = [&v4[..], &["avx512bf16"]].concat();
         assert_eq!(products(&bytes_missing, Dtype::BF16), kernels(Isa::X86_64V3));
     }

@@ -3,7 +3,7 @@
 
 mod real;
 
-use std::fs;
+use std::{fs, path::Path};
 
 use mlxcel_artifacts::Bundle;
 use mlxcel_compiler_driver::{Request, WeightsFrom};
@@ -28,8 +28,12 @@ fn packed(bundle: &Bundle, weights: Option<Weights>) -> (Bundle, Vec<f64>) {
 
 /// Its answer is the recorded one; whether it packed when it was loaded.
 fn answers(bundle: &Bundle) -> bool {
+    answers_with(bundle, None)
+}
+
+fn answers_with(bundle: &Bundle, weights: Option<Weights>) -> bool {
     let recorded = &Fixture::find(FIXTURE).prompts[0];
-    let mut session = load(bundle, None, &on("local-task")).unwrap();
+    let mut session = load(bundle, weights, &on("local-task")).unwrap();
     assert_eq!(greedy(session.as_mut(), &recorded.prompt, 40).unwrap().tokens, recorded.tokens);
     session.capabilities().packed_at_load
 }
@@ -52,8 +56,70 @@ fn weights_may_come_from_elsewhere_and_stay_away() {
     let built = built(&Request { weights: WeightsFrom::None, ..request(&folder, &["cpu"]) });
     let error = load(&built.bundle, None, &on("local-task")).err().unwrap().to_string();
     assert!(error.contains("carries no weights"), "{error}");
-    let (packed, _) = packed(&built.bundle, Some(Weights::in_folder(&folder).unwrap()));
+    let weights = || Some(Weights::at(&folder).unwrap());
+    assert!(answers_with(&built.bundle, weights()), "nothing is packed yet");
+    let (packed, _) = packed(&built.bundle, weights());
     assert!(!answers(&packed));
+    // The same weights are packed already, be it under another name.
+    assert!(!answers_with(&packed, weights()));
+    let elsewhere = tempfile::tempdir().unwrap();
+    let copy = elsewhere.path().join("copy.safetensors");
+    fs::copy(folder.join("model.safetensors"), &copy).unwrap();
+    assert!(!answers_with(&packed, Some(Weights::at(&copy).unwrap())));
+    // Others are not: one bit is enough.
+    let mut bytes = fs::read(&copy).unwrap();
+    *bytes.last_mut().unwrap() ^= 1;
+    fs::write(&copy, bytes).unwrap();
+    let other = load(&packed, Some(Weights::at(&copy).unwrap()), &on("local-task")).unwrap();
+    assert!(other.capabilities().packed_at_load);
+}
+
+#[test]
+fn a_bundle_with_weights_takes_no_others() {
+    let built = bundle();
+    let (folder, cancel) = (tempfile::tempdir().unwrap(), Cancel::new());
+    let other = folder.path().join("model.safetensors");
+    let mut bytes = fs::read(fixtures().join(FIXTURE).join("model.safetensors")).unwrap();
+    fs::write(&other, &bytes).unwrap();
+    let with = |other: &Path| {
+        pack(
+            built.bundle.clone(),
+            Some(Weights::at(other).unwrap()),
+            &on("local-task"),
+            &cancel,
+            &mut |_, _| (),
+        )
+    };
+    with(&other).unwrap();
+    *bytes.last_mut().unwrap() ^= 1;
+    fs::write(&other, bytes).unwrap();
+    let path = built.bundle.path().display();
+    assert_eq!(
+        with(&other).err().unwrap().to_string(),
+        format!(
+            "{path} carries other weights than those given, expected none or the same\n\
+             hint: leave out --weights, or compile the bundle again with these"
+        )
+    );
+    assert!(!answers(&Bundle::open(built.bundle.path()).unwrap()));
+}
+
+#[test]
+fn packed_weights_that_are_damaged_can_be_packed_again() {
+    let built = bundle();
+    let (whole, _) = packed(&built.bundle, None);
+    let file = whole.packed_weights("cpu").unwrap().unwrap();
+    for damage in [&b"short"[..], b""] {
+        fs::write(&file, damage).unwrap();
+        let opened = Bundle::open_without_weights(whole.path()).unwrap();
+        let error = load(&opened, None, &on("local-task")).err().unwrap().to_string();
+        assert!(error.starts_with("packed weights of target cpu has "), "{error}");
+        let hint = "\nhint: pack the weights again with mlxcel-pack, or copy the bundle again";
+        assert!(error.ends_with(hint), "{error}");
+        assert!(!answers(&packed(&opened, None).0));
+    }
+    fs::remove_file(&file).unwrap();
+    assert!(!answers(&packed(&Bundle::open_without_weights(whole.path()).unwrap(), None).0));
 }
 
 #[test]

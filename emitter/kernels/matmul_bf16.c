@@ -8,12 +8,12 @@
 // vdpbf16ps takes pairs of k, and takes operands below the normal range for
 // zero. Panels and rows go as in matmul_q8.c.
 
-#include "matmul.h"
+#include "amx.h"
 
-#define NR 16    // columns of a panel
-#define MR 12    // most rows of a register tile
-#define PANELS 1 // at a time
-#define PAIR 2   // consecutive k that one multiplication takes
+#define NR 16               // columns of a panel
+#define MR 12               // most rows of a register tile
+#define PANELS 1            // at a time
+#define PAIR 2              // consecutive k that one multiplication takes
 #define PREFETCH_AHEAD 1024 // bytes
 
 // The product of the rows that one register tile takes.
@@ -31,8 +31,8 @@ INLINE void step(int rows, const uint16_t *w, const uint16_t *a, index k,
   const __m512bh weights = (__m512bh)_mm512_loadu_si512(w);
 #pragma clang loop unroll(full)
   for (int r = 0; r < rows; ++r)
-    acc[r] = _mm512_dpbf16_ps(acc[r], weights,
-                              (__m512bh)broadcast_four(a + r * k));
+    acc[r] =
+        _mm512_dpbf16_ps(acc[r], weights, (__m512bh)broadcast_four(a + r * k));
 }
 
 INLINE void tile(int rows, int streams, index apart, index panel,
@@ -83,6 +83,27 @@ INLINE void tile(int rows, int streams, index apart, index panel,
   }
 }
 
+#if defined(__AMX_BF16__)
+
+// As tile(), for rows and panels of tiles.
+INLINE void amx_tile(index rows, int tall, int wide, index panel,
+                     const product *x) {
+  const index bytes = x->k * (index)sizeof *x->a;
+  const amx_operands operands = amx_at(x->a, x->w, panel, bytes);
+  amx_sums sums;
+  amx_product(AMX_BF16, rows, tall, wide, &operands, sums);
+  for (int c = 0; c <= wide; ++c) {
+    const index j = (panel + c) * NR;
+    const __mmask16 mask = first_lanes(x->n - j);
+    for (index r = 0; r < rows; ++r)
+      _mm512_mask_storeu_ps(
+          x->out + r * x->n + j, mask,
+          _mm512_loadu_ps(sums[r / AMX_ROWS][c][r % AMX_ROWS]));
+  }
+}
+
+#endif
+
 #else
 
 INLINE void tile(int rows, int streams, index apart, index panel,
@@ -106,11 +127,16 @@ INLINE void tile(int rows, int streams, index apart, index panel,
 
 static void multiply(const uint16_t *w, const uint16_t *a, float *out, index m,
                      index n, index k, index panel_begin, index panel_end) {
-  const index tiles = divide_up(m, MR);
+  const int by_amx = amx_multiplies(m);
+  const index tiles = divide_up(m, by_amx ? AMX_MR : MR);
   for (index t = 0; t < tiles; ++t) {
     const index i = m * t / tiles, rows = m * (t + 1) / tiles - i;
     const product x = {
         .w = w, .a = a + i * k, .out = out + i * n, .n = n, .k = k};
+    if (by_amx) {
+      AMX_TILES(rows, panel_begin, panel_end, &x);
+      continue;
+    }
     TILES(rows, panel_begin, panel_end, &x);
   }
 }

@@ -18,7 +18,7 @@
 // without overflow. AVX-512 takes two panels at a time, side by side in its
 // registers.
 
-#include "matmul.h"
+#include "amx.h"
 
 #define NR 8 // columns of a panel
 // Most rows of a register tile: more would spill the nibbles.
@@ -29,6 +29,7 @@
 #define MR 3
 #define PANELS 1
 #endif
+#define BLOCK 128 // most rows of tiles, for which weights are unpacked once
 #define GROUP 32
 #define GROUP_BYTES (GROUP / 2 * NR)
 
@@ -142,6 +143,97 @@ INLINE void tile(int rows, int streams, index apart, index panel,
   }
 }
 
+#if defined(__AMX_INT8__)
+
+// Groups that go together: as bytes they stay in the nearest cache for all
+// rows.
+#define AMX_GROUPS 16
+#define AMX_DELAY 4 // groups
+
+typedef struct {
+  __m512i w[AMX_GROUPS][8]; // weights without their scale, -8 to 7
+  __m512 d[AMX_GROUPS];
+} amx_groups;
+
+INLINE void amx_unpack(const product *x, index panel, index first, index count,
+                       amx_groups *groups) {
+  const index all = x->k / GROUP;
+  const index right = (panel + 1) * NR < x->end ? all : 0; // as in tile()
+  for (index g = 0; g < count; ++g) {
+    const index group = panel * all + first + g;
+    const uint8_t *block = x->w + group * GROUP_BYTES;
+    const uint16_t *scales = x->w_scale + group * NR;
+    __m512i nibbles[8];
+    unpack_nibbles(block, block + right * GROUP_BYTES, nibbles);
+#pragma clang loop unroll(full)
+    for (int j = 0; j < 8; ++j)
+      groups->w[g][j] = _mm512_sub_epi8(nibbles[j], _mm512_set1_epi8(8));
+    groups->d[g] = load_scales(scales, scales + right * NR);
+  }
+}
+
+// acc += the groups from `first` on, for rows of which there are at most a
+// tile's.
+INLINE void amx_add(index rows, const int8_t *a, const float *a_scale,
+                    index first, index count, const amx_groups *groups, index k,
+                    __m512 out[AMX_ROWS]) {
+  const index all = k / GROUP;
+  __m512 acc[AMX_ROWS];
+  for (index r = 0; r < rows; ++r)
+    acc[r] = first ? out[r] : _mm512_setzero_ps();
+  // A tile that was stored can be read only some time later. Until then the
+  // next ones are on their way.
+  int32_t sums[2 * AMX_DELAY][AMX_ROWS][16];
+  for (index next = 0; next < count + AMX_DELAY; ++next) {
+    if (next < count) {
+      _tile_loadd(4, a + (first + next) * GROUP, k);
+      _tile_loadd(6, groups->w[next], AMX_BYTES);
+      _tile_zero(0);
+      _tile_dpbssd(0, 4, 6);
+      _tile_stored(0, sums[next % (2 * AMX_DELAY)], AMX_BYTES);
+    }
+    const index g = next - AMX_DELAY;
+    if (g < 0)
+      continue;
+    const float *scale = a_scale + first + g;
+    for (index r = 0; r < rows; ++r) {
+      const __m512 dots =
+          _mm512_cvtepi32_ps(_mm512_loadu_si512(sums[g % (2 * AMX_DELAY)][r]));
+      acc[r] =
+          _mm512_fmadd_ps(_mm512_mul_ps(dots, _mm512_set1_ps(scale[r * all])),
+                          groups->d[g], acc[r]);
+    }
+  }
+  for (index r = 0; r < rows; ++r)
+    out[r] = acc[r];
+}
+
+// Up to BLOCK rows by two panels.
+INLINE void amx_tile(index rows, index panel, const product *x) {
+  const index all = x->k / GROUP, rest = rows % AMX_ROWS, whole = rows - rest;
+  amx_groups groups;
+  __m512 acc[BLOCK];
+  for (index first = 0; first < all; first += AMX_GROUPS) {
+    const index count = min_index(AMX_GROUPS, all - first);
+    amx_unpack(x, panel, first, count, &groups);
+    amx_begin(AMX_ROWS, GROUP);
+    for (index r = 0; r < whole; r += AMX_ROWS)
+      amx_add(AMX_ROWS, x->a + r * x->k, x->a_scale + r * all, first, count,
+              &groups, x->k, acc + r);
+    if (rest) {
+      amx_begin(rest, GROUP);
+      amx_add(rest, x->a + whole * x->k, x->a_scale + whole * all, first, count,
+              &groups, x->k, acc + whole);
+    }
+  }
+  const index j = panel * NR;
+  for (index r = 0; r < rows; ++r)
+    _mm512_mask_storeu_ps(x->out + r * x->n + j, first_lanes(x->end - j),
+                          acc[r]);
+}
+
+#endif
+
 #elif defined(__AVX2__)
 
 // The four activations at a, in every lane.
@@ -172,15 +264,15 @@ INLINE void dot_group(int rows, const __m256i nibbles[8], const int8_t *a,
   for (int j = 0; j < 8; ++j) {
 #pragma clang loop unroll(full)
     for (int r = 0; r < rows; ++r) {
-      const __m256i products = _mm256_maddubs_epi16(
-          nibbles[j], broadcast_four(a + r * k + 4 * j));
+      const __m256i products =
+          _mm256_maddubs_epi16(nibbles[j], broadcast_four(a + r * k + 4 * j));
       sums[r] = j ? _mm256_add_epi16(sums[r], products) : products;
     }
   }
 #pragma clang loop unroll(full)
   for (int r = 0; r < rows; ++r)
-    dots[r] = _mm256_cvtepi32_ps(
-        _mm256_madd_epi16(sums[r], _mm256_set1_epi16(1)));
+    dots[r] =
+        _mm256_cvtepi32_ps(_mm256_madd_epi16(sums[r], _mm256_set1_epi16(1)));
 }
 
 INLINE void store_columns(__m256 x, float *out, index columns) {
@@ -337,20 +429,32 @@ static void multiply(const uint8_t *w, const uint16_t *w_scale, const int8_t *a,
                      const float *a_scale, const float *a_offset, float *out,
                      index m, index n, index k, index panel_begin,
                      index panel_end) {
-  // As in matmul_q8.c: tiles of rows outside, the panels of a call inside.
   const index groups = k / GROUP;
-  const index tiles = divide_up(m, MR);
+  product x = {.w = w,
+               .w_scale = w_scale,
+               .a = a,
+               .a_scale = a_scale,
+               .a_offset = a_offset,
+               .out = out,
+               .n = n,
+               .k = k,
+               .end = min_index(panel_end * NR, n)};
+  // As in matmul_q8.c: tiles of rows outside, the panels of a call inside.
+  const int by_amx = amx_multiplies(m);
+  const index tiles = divide_up(m, by_amx ? BLOCK : MR);
   for (index t = 0; t < tiles; ++t) {
     const index i = m * t / tiles, rows = m * (t + 1) / tiles - i;
-    const product x = {.w = w,
-                       .w_scale = w_scale,
-                       .a = a + i * k,
-                       .a_scale = a_scale + i * groups,
-                       .a_offset = a_offset + i * groups,
-                       .out = out + i * n,
-                       .n = n,
-                       .k = k,
-                       .end = min_index(panel_end * NR, n)};
+    x.a = a + i * k;
+    x.a_scale = a_scale + i * groups;
+    x.a_offset = a_offset + i * groups;
+    x.out = out + i * n;
+#if defined(__AMX_INT8__)
+    if (by_amx) {
+      for (index panel = panel_begin; panel < panel_end; panel += PANELS)
+        amx_tile(rows, panel, &x);
+      continue;
+    }
+#endif
     TILES(rows, panel_begin, panel_end, &x);
   }
 }

@@ -15,7 +15,7 @@
 // columns fits in L2 for every k in use, and one pass over all of k leaves the
 // sums in registers.
 
-#include "matmul.h"
+#include "amx.h"
 
 #define NR 16    // columns of a panel
 #define PANELS 1 // at a time
@@ -72,6 +72,13 @@ INLINE void step(int rows, const int8_t *w, const int8_t *a, index k,
     acc[r] = _mm512_dpbusd_epi32(acc[r], weights, broadcast_four(a + r * k));
 }
 
+INLINE void store_scaled(__m512i sums, float a_scale, __m512 w_scale,
+                         float *out, __mmask16 mask) {
+  const __m512 scaled =
+      _mm512_mul_ps(_mm512_cvtepi32_ps(sums), _mm512_set1_ps(a_scale));
+  _mm512_mask_storeu_ps(out, mask, _mm512_mul_ps(scaled, w_scale));
+}
+
 INLINE void tile(int rows, int streams, index apart, index panel,
                  const product *x) {
   const int chains = chains_for(rows, streams);
@@ -116,13 +123,31 @@ INLINE void tile(int rows, int streams, index apart, index panel,
 #pragma clang loop unroll(full)
       for (int c = 1; c < chains; ++c)
         acc[s][0][r] = _mm512_add_epi32(acc[s][0][r], acc[s][c][r]);
-      const __m512 scaled = _mm512_mul_ps(_mm512_cvtepi32_ps(acc[s][0][r]),
-                                          _mm512_set1_ps(x->a_scale[r]));
-      _mm512_mask_storeu_ps(x->out + r * x->n + j, mask,
-                            _mm512_mul_ps(scaled, scale));
+      store_scaled(acc[s][0][r], x->a_scale[r], scale, x->out + r * x->n + j,
+                   mask);
     }
   }
 }
+
+#if defined(__AMX_INT8__)
+
+// As tile(), for rows and panels of tiles.
+INLINE void amx_tile(index rows, int tall, int wide, index panel,
+                     const product *x) {
+  const amx_operands operands = amx_at(x->a, x->w, panel, x->k);
+  amx_sums sums;
+  amx_product(AMX_INT8, rows, tall, wide, &operands, sums);
+  for (int c = 0; c <= wide; ++c) {
+    const index j = (panel + c) * NR;
+    const __mmask16 mask = first_lanes(x->n - j);
+    const __m512 scale = _mm512_maskz_loadu_ps(mask, x->w_scale + j);
+    for (index r = 0; r < rows; ++r)
+      store_scaled(_mm512_loadu_si512(sums[r / AMX_ROWS][c][r % AMX_ROWS]),
+                   x->a_scale[r], scale, x->out + r * x->n + j, mask);
+  }
+}
+
+#endif
 
 #elif defined(__AVX2__)
 
@@ -268,9 +293,11 @@ INLINE void tile(int rows, int streams, index apart, index panel,
 static void multiply(const int8_t *w, const float *w_scale, const act_q8 *a,
                      const float *a_scale, float *out, index m, index n,
                      index k, index panel_begin, index panel_end) {
-  // Rows are dealt evenly: 4 + 4 is faster than 6 + 2. The panels of a call stay
-  // in the cache of this core; rows come from further away, once for all panels.
-  const index tiles = divide_up(m, MR);
+  // Rows are dealt evenly: 4 + 4 is faster than 6 + 2. The panels of a call
+  // stay in the cache of this core; rows come from further away, once for all
+  // panels.
+  const int by_amx = amx_multiplies(m);
+  const index tiles = divide_up(m, by_amx ? AMX_MR : MR);
   for (index t = 0; t < tiles; ++t) {
     const index i = m * t / tiles, rows = m * (t + 1) / tiles - i;
     product x = {.w = w,
@@ -280,6 +307,10 @@ static void multiply(const int8_t *w, const float *w_scale, const act_q8 *a,
                  .out = out + i * n,
                  .n = n,
                  .k = k};
+    if (by_amx) {
+      AMX_TILES(rows, panel_begin, panel_end, &x);
+      continue;
+    }
 #if defined(__AVX512VNNI__)
     start_sums(&x, rows);
 #endif

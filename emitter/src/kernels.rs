@@ -46,7 +46,7 @@ impl Isa {
     pub(crate) fn q8_step(self) -> usize {
         match self {
             Self::X86_64V3 => 2,
-            Self::X86_64V4Vnni | Self::X86_64V4Bf16 | Self::Aarch64 => 4,
+            Self::X86_64V4Vnni | Self::X86_64V4Bf16 | Self::X86_64V4Amx | Self::Aarch64 => 4,
         }
     }
 
@@ -54,7 +54,7 @@ impl Isa {
     pub(crate) fn q8_activation(self) -> Dtype {
         match self {
             Self::X86_64V3 => Dtype::I16,
-            Self::X86_64V4Vnni | Self::X86_64V4Bf16 | Self::Aarch64 => Dtype::I8,
+            Self::X86_64V4Vnni | Self::X86_64V4Bf16 | Self::X86_64V4Amx | Self::Aarch64 => Dtype::I8,
         }
     }
 
@@ -65,9 +65,9 @@ impl Isa {
 
     /// IREE's name of the format of executables.
     fn format(self) -> &'static str {
-        match self {
-            Self::X86_64V3 | Self::X86_64V4Vnni | Self::X86_64V4Bf16 => "embedded-elf-x86_64",
-            Self::Aarch64 => "embedded-elf-arm_64",
+        match self.arch() {
+            "aarch64" => "embedded-elf-arm_64",
+            _ => "embedded-elf-x86_64",
         }
     }
 

@@ -1,4 +1,8 @@
 #include <pthread.h>
+#if defined(__linux__)
+#include <sys/syscall.h>
+#include <unistd.h>
+#endif
 
 #include "iree/async/frontier_tracker.h"
 #include "iree/async/util/proactor_pool.h"
@@ -14,6 +18,16 @@
 // IREE's default of 128 KiB is too small for dispatches whose tiles lie on the stack: they overflow it and the process
 // dies. The pages are only touched when they are used.
 #define MLXCEL_WORKER_STACK_SIZE (2 * 1024 * 1024)
+
+int mlxcel_request_amx(void) {
+#if defined(__linux__) && defined(__x86_64__)
+  const long request_permission = 0x1023;  // ARCH_REQ_XCOMP_PERM
+  const long tile_data = 18;               // XFEATURE_XTILEDATA
+  return syscall(SYS_arch_prctl, request_permission, tile_data) == 0;
+#else
+  return 0;
+#endif
+}
 
 // local-task is not created through the registry: there the number of workers and their stacks come from process-wide
 // command line flags.

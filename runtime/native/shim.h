@@ -68,6 +68,9 @@ typedef struct mlxcel_profile_count_t {
 
 void mlxcel_error_free(mlxcel_error_t* error);
 
+// Asks the system for AMX's registers, which this process then has until it ends; 0 where it gets none.
+int mlxcel_request_amx(void);
+
 // Calls `found` with the name of every device that `driver` sees.
 mlxcel_error_t* mlxcel_driver_list(mlxcel_string_t driver, void (*found)(void* user, mlxcel_string_t name),
                                    void* user);

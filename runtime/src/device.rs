@@ -33,6 +33,13 @@ impl DeviceSpec {
         }
     }
 
+    /// That threads were asked for, where they are for another device.
+    #[must_use]
+    pub fn threads_without_effect(self, threads: Option<usize>) -> Option<String> {
+        let ignored = threads.is_some() && !matches!(self, Self::Auto | Self::LocalTask);
+        ignored.then(|| format!("warning: --threads has no effect on {self}: it is for local-task"))
+    }
+
     /// Which of a driver's devices; `None` is the driver's choice.
     #[must_use]
     pub fn index(self) -> Option<u32> {

@@ -129,7 +129,7 @@ pub enum Error {
     /// A benchmark that the context has no room for.
     #[error(
         "{case} needs {needed} positions, the context has {context}\n\
-         hint: compile the bundle with a larger --ctx, or choose less"
+         hint: choose less, raise --ctx-size if it was given, or compile the bundle with a larger --ctx"
     )]
     BenchTooLong {
         /// What was to be measured.
@@ -177,7 +177,7 @@ pub enum Error {
 
     /// A text in which nothing is predicted.
     #[error(
-        "the text has {tokens} token{}, expected at least 2\nhint: choose a longer text",
+        "the text has {tokens} token{}, expected at least 2\nhint: choose a longer text, or leave out --tokens",
         if *tokens == 1 { "" } else { "s" }
     )]
     ShortText {
@@ -223,10 +223,18 @@ pub enum Error {
 
     /// The bundle has no weights and none were given.
     #[error(
-        "{} carries no weights\nhint: name the checkpoint's folder with --weights",
+        "{} carries no weights\nhint: name the checkpoint's folder, or a safetensors file, with --weights",
         .0.display()
     )]
     NoWeights(PathBuf),
+
+    /// Weights were given to be packed into a bundle that carries others.
+    #[error(
+        "{} carries other weights than those given, expected none or the same\n\
+         hint: leave out --weights, or compile the bundle again with these",
+        .0.display()
+    )]
+    OtherWeights(PathBuf),
 
     /// A folder without weights.
     #[error(
@@ -275,7 +283,7 @@ pub enum Error {
         "the weights do not fit the bundle: {} of {expected} tensors{}\n\
          hint: give the checkpoint that the bundle was compiled from, or compile it for this one",
         problems.len(),
-        problems.iter().map(|line| format!("\n  {line}")).collect::<String>()
+        some_of(problems)
     )]
     WeightsMismatch {
         /// One line for each tensor that is missing or of another type.
@@ -298,7 +306,7 @@ pub enum Error {
         "no tokenizer in {0}: expected a tokenizer.json\n\
          hint: name a checkpoint's folder that has one with --weights, or compile the bundle from such a folder or with \
          --weights FOLDER\n\
-         hint: without a tokenizer, give token ids with --tokens"
+         hint: without a tokenizer, give mlxcel-run token ids with --tokens"
     )]
     NoTokenizer(String),
 
@@ -345,6 +353,16 @@ pub enum Error {
         /// The system's answer.
         source: io::Error,
     },
+}
+
+/// The first of many lines, and how many more there are.
+fn some_of(lines: &[String]) -> String {
+    const MOST: usize = 8;
+    let mut text: String = lines.iter().take(MOST).map(|line| format!("\n  {line}")).collect();
+    if let Some(more) = lines.len().checked_sub(MOST).filter(|more| *more > 0) {
+        text += &format!("\n  and {more} more");
+    }
+    text
 }
 
 /// The remedy for a path without weights.

@@ -11,7 +11,7 @@ use std::{fs::File, io, path::Path};
 use memmap2::Mmap;
 
 #[cfg(feature = "iree")]
-pub(crate) use iree::{Call, Count, Device, Error, Module, Profile, Tensor, bytes, devices};
+pub(crate) use iree::{Call, Count, Device, Error, Module, Profile, Tensor, bytes, devices, request_amx};
 
 /// Maps a file for reading.
 pub(crate) fn map(path: &Path) -> io::Result<Mmap> {
@@ -54,6 +54,12 @@ mod iree {
         fn invalid(message: String) -> Self {
             Self { status: "invalid argument".into(), message }
         }
+    }
+
+    /// Whether the system lets this process use AMX, for which it has to be asked.
+    pub(crate) fn request_amx() -> bool {
+        // SAFETY: it takes nothing, and changes only what code may use that did not use it before.
+        unsafe { raw::mlxcel_request_amx() != 0 }
     }
 
     /// The names of the devices that `driver` sees.

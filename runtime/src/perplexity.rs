@@ -177,7 +177,7 @@ mod tests {
         };
         assert_eq!(
             refused(&[1], 4, &mut even()),
-            "the text has 1 token, expected at least 2\nhint: choose a longer text"
+            "the text has 1 token, expected at least 2\nhint: choose a longer text, or leave out --tokens"
         );
         assert_eq!(
             refused(&[1, 2], 1, &mut even()),

@@ -10,7 +10,7 @@ use std::{
 
 use memmap2::Mmap;
 use mlxcel_artifacts::{
-    Bundle,
+    Bundle, Digest,
     signature::{Parameter, type_text},
 };
 use safetensors::{
@@ -35,6 +35,8 @@ const INDEX_LIMIT_BYTES: u64 = 100_000_000;
 pub struct Weights(Arc<Inner>);
 
 struct Inner {
+    /// Where the files lie; none for what is in memory only.
+    paths: Vec<PathBuf>,
     files: Vec<Mmap>,
     tensors: BTreeMap<String, Tensor>,
 }
@@ -58,14 +60,20 @@ impl Weights {
     /// No tensors.
     #[must_use]
     pub fn none() -> Self {
-        Self(Arc::new(Inner { files: Vec::new(), tensors: BTreeMap::new() }))
+        Self(Arc::new(Inner { paths: Vec::new(), files: Vec::new(), tensors: BTreeMap::new() }))
     }
 
     /// The tensors of a safetensors file in memory.
     #[cfg(feature = "iree")]
     pub(crate) fn of_image(image: Mmap) -> Result<Self, Error> {
         let tensors = read_header(Path::new("packed weights"), 0, &image)?.into_iter().collect();
-        Ok(Self(Arc::new(Inner { files: vec![image], tensors })))
+        Ok(Self(Arc::new(Inner { paths: Vec::new(), files: vec![image], tensors })))
+    }
+
+    /// Where the files lie; none for what is in memory only.
+    #[must_use]
+    pub fn paths(&self) -> &[PathBuf] {
+        &self.0.paths
     }
 
     /// The mapped files.
@@ -91,7 +99,15 @@ impl Weights {
             }
             files.push(map);
         }
-        Ok(Self(Arc::new(Inner { files, tensors })))
+        Ok(Self(Arc::new(Inner { paths: paths.to_vec(), files, tensors })))
+    }
+
+    /// The weights at `path`, which is a checkpoint's folder or a safetensors file.
+    ///
+    /// # Errors
+    /// As [`Weights::in_folder`] and [`Weights::open`].
+    pub fn at(path: &Path) -> Result<Self, Error> {
+        if path.is_file() { Self::open(&[path.to_path_buf()]) } else { Self::in_folder(path) }
     }
 
     /// The weights in a checkpoint's folder: `model.safetensors`, or the shards that `model.safetensors.index.json`
@@ -176,6 +192,15 @@ impl Weights {
             return Ok(extra.into_iter().map(Into::into).collect());
         }
         Err(Error::WeightsMismatch { problems, expected: parameters.len() })
+    }
+
+    /// Whether they are the tensors whose digests the parameters have.
+    #[must_use]
+    pub fn are(&self, parameters: &[Parameter]) -> bool {
+        parameters.iter().all(|Parameter { name, source, .. }| {
+            let found = self.tensor(name).map(Digest::of);
+            source.is_some() && found == *source
+        })
     }
 
     /// A tensor's bytes, little-endian. They need not be aligned.

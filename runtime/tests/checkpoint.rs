@@ -120,7 +120,7 @@ fn messages_name_both_places() {
         "error: no tokenizer in b or c: expected a tokenizer.json\n\
          hint: name a checkpoint's folder that has one with --weights, or compile the bundle from such a folder or \
          with --weights FOLDER\n\
-         hint: without a tokenizer, give token ids with --tokens"
+         hint: without a tokenizer, give mlxcel-run token ids with --tokens"
     );
     assert_eq!(
         none.shown(&ChatTemplate::of_checkpoint(&files).unwrap_err()),

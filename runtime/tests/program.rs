@@ -187,7 +187,7 @@ fn no_tokenizer() {
     let message = "error: no tokenizer in ids: expected a tokenizer.json\n\
                    hint: name a checkpoint's folder that has one with --weights, or compile the bundle from such a \
                    folder or with --weights FOLDER\n\
-                   hint: without a tokenizer, give token ids with --tokens\n";
+                   hint: without a tokenizer, give mlxcel-run token ids with --tokens\n";
     assert_eq!(refused(&["ids", "-p", "a"]), message);
     assert_eq!(refused_with(&["ids"], b"a"), message);
     assert_eq!(refused(&["ids", "--tokens", "1", "--stop", "x"]), message);
@@ -199,7 +199,7 @@ fn no_tokenizer() {
     for arguments in [&["bare", "-p", "a"], &["bare", "--tokens", "1"]] {
         assert_eq!(
             refused(arguments),
-            "error: bare carries no weights\nhint: name the checkpoint's folder with --weights\n"
+            "error: bare carries no weights\nhint: name the checkpoint's folder, or a safetensors file, with --weights\n"
         );
     }
 }

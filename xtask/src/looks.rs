@@ -52,11 +52,16 @@ pub(crate) fn mlir(workspace: &Workspace) -> Look {
 /// Of LLVM's own folder: the kernels are compiled for other machines than this one.
 pub(crate) fn clang(workspace: &Workspace) -> Look {
     let is_22 = |version: &str| numbers(version).first() == Some(&22);
-    let bin = prefix(workspace, "MLIR_SYS_220_PREFIX").join("bin");
-    match tool(workspace, &bin.join("llvm-nm"), is_22) {
-        Look::Found { .. } => tool(workspace, &bin.join("clang"), is_22),
+    let clang = clang_path(workspace);
+    match tool(workspace, &clang.with_file_name("llvm-nm"), is_22) {
+        Look::Found { .. } => tool(workspace, &clang, is_22),
         other => other,
     }
+}
+
+/// Where it is expected.
+pub(crate) fn clang_path(workspace: &Workspace) -> PathBuf {
+    prefix(workspace, "MLIR_SYS_220_PREFIX").join("bin/clang")
 }
 
 pub(crate) fn libclang(workspace: &Workspace) -> Look {
@@ -187,8 +192,14 @@ pub(crate) fn vulkan(workspace: &Workspace) -> Look {
 /// Asks clang, which compiles the tests with it and has folders of its own to look in.
 pub(crate) fn simde(workspace: &Workspace) -> Look {
     const HEADER: &str = "simde/simde-common.h";
-    let clang = prefix(workspace, "MLIR_SYS_220_PREFIX").join("bin/clang");
-    let rule = shell::output(Command::new(clang).args(["-M", "-include", HEADER, "-x", "c", "/dev/null"]));
+    let rule = shell::output(Command::new(clang_path(workspace)).args([
+        "-M",
+        "-include",
+        HEADER,
+        "-x",
+        "c",
+        "/dev/null",
+    ]));
     let rule = rule.unwrap_or_default();
     let Some(path) = rule.split_whitespace().find(|word| word.ends_with(HEADER)).map(PathBuf::from) else {
         return Look::Missing { path: HEADER.into() };

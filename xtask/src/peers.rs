@@ -16,7 +16,7 @@ use anyhow::{Context as _, Result, bail};
 use clap::Args;
 use serde_json::Value;
 
-use crate::{setup::setup, shell, wheels, workspace::Workspace};
+use crate::{looks, setup::setup, shell, wheels, workspace::Workspace};
 
 use self::table::{Measured, Ratio};
 
@@ -24,7 +24,7 @@ use self::table::{Measured, Ratio};
 const LLAMA_CPP_PYTHON: (&str, &str) =
     ("0.3.36", "832db0699007f1be95a7e41ef12e88926b02ba836461e36a36372db2760c1a2e");
 const GGUF: &str = "gguf==0.19.0";
-const WRITE_GGUF: &str = include_str!("peers/gguf.py");
+const WRITE_GGUF: &str = include_str!("peers/write_gguf.py");
 /// An executable folder of llama.cpp that is there already.
 const LLAMA_CPP: &str = "MLXCEL_LLAMA_CPP";
 const SEED: &str = "0";
@@ -197,7 +197,8 @@ fn pairs(workspace: &Workspace, peers: &Peers, folder: &Path, tools: &Path) -> R
     }
     let bf16 = folder.join(format!("{}-BF16.gguf", peers.model));
     whole(&bf16, |to| {
-        let script = folder.join("gguf.py");
+        // Python looks beside a script first: it must not be named as what it imports.
+        let script = folder.join("write_gguf.py");
         fs::write(&script, WRITE_GGUF).with_context(|| script.display().to_string())?;
         let python = python(workspace, folder)?;
         shell::run_aside(workspace.command(python).arg(script).arg(&weights).arg(to))
@@ -288,6 +289,9 @@ fn llama_cpp(workspace: &Workspace, folder: &Path) -> Result<PathBuf> {
         "Ninja",
         "-DCMAKE_BUILD_TYPE=Release",
     ]);
+    // gcc 12 leaves out half of what AMX is configured with, so that products of 8 and 4 bits end with SIGILL.
+    let clang = looks::clang_path(workspace);
+    configure.env("CC", &clang).env("CXX", clang.with_file_name("clang++"));
     for option in ["LLAMA_CURL", "LLAMA_BUILD_SERVER", "LLAMA_BUILD_TESTS", "LLAMA_BUILD_EXAMPLES"] {
         configure.arg(format!("-D{option}=OFF"));
     }

@@ -1,3 +1,5 @@
+use std::collections::BTreeMap;
+
 use super::*;
 use crate::{Blob, manifest::tests::manifest};
 
@@ -190,7 +192,13 @@ fn packing() {
     let with = |steps: Vec<PackStep>| {
         refused(|m| {
             let vmfb = m.targets["cpu"].vmfb;
-            let packing = Packing { build_key: Digest::of(b"packing"), vmfb, weights: None, steps };
+            let packing = Packing {
+                build_key: Digest::of(b"packing"),
+                vmfb,
+                weights: None,
+                made_from: BTreeMap::new(),
+                steps,
+            };
             m.targets.get_mut("cpu").unwrap().packing = Some(packing);
         })
     };
@@ -222,7 +230,13 @@ fn packing() {
     assert_eq!(
         refused(|m| {
             let vmfb = Blob { digest: Digest::of(b"none"), size: 0 };
-            let packing = Packing { build_key: Digest::of(b"packing"), vmfb, weights: None, steps: vec![] };
+            let packing = Packing {
+                build_key: Digest::of(b"packing"),
+                vmfb,
+                weights: None,
+                made_from: BTreeMap::new(),
+                steps: vec![],
+            };
             m.targets.get_mut("cpu").unwrap().packing = Some(packing);
         }),
         "packing vmfb of target cpu has 0 bytes, expected more"

@@ -4,7 +4,8 @@ use std::{
     env,
     io::{self, IsTerminal as _, Write},
     path::PathBuf,
-    process::{self, ExitCode},
+    process::{self, Child, ExitCode, ExitStatus},
+    thread,
     time::Duration,
 };
 
@@ -16,6 +17,7 @@ use mlxcel_compiler_driver::{
     write_random_weights,
 };
 use mlxcel_models::PRESETS;
+use rustix::process::{Pid, Signal, kill_process};
 
 /// Compile a language model into a bundle. The last line on stdout is the bundle's path.
 #[derive(Parser)]
@@ -104,45 +106,74 @@ fn main() -> ExitCode {
     let cancel = Cancel::on_signals();
     let done = run(Cli::parse(), &cancel, &mut watcher);
     watcher.clear();
-    if done.is_err() && cancel.is_cancelled() {
-        _ = writeln!(io::stderr(), "interrupted; nothing was written");
-        return ExitCode::from(INTERRUPTED);
-    }
-    let printed = match done {
-        Ok(text) => io::stdout().lock().write_all(text.as_bytes()),
+    // Nothing is left to tell it to when stderr is gone.
+    let say = |text: &str| _ = writeln!(io::stderr(), "{text}");
+    let (text, problem) = match done {
+        Ok(Done { text, packed }) => (text, packed.err()),
+        Err(_) if cancel.is_cancelled() => {
+            say("interrupted; nothing was written");
+            return ExitCode::from(INTERRUPTED);
+        }
         Err(error) => {
-            // Nothing is left to tell it to when stderr is gone.
-            _ = writeln!(io::stderr(), "{}", report(&error));
+            say(&report(&error));
             return ExitCode::FAILURE;
         }
     };
-    match printed {
+    match io::stdout().lock().write_all(text.as_bytes()) {
         Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
-            _ = writeln!(io::stderr(), "error: cannot write to stdout: {error}");
-            ExitCode::FAILURE
+            say(&format!("error: cannot write to stdout: {error}"));
+            return ExitCode::FAILURE;
         }
-        _ => ExitCode::SUCCESS,
+        _ => {}
+    }
+    match problem {
+        None => ExitCode::SUCCESS,
+        Some(NotPacked { reason, interrupted, hint }) => {
+            say(&format!("{reason}\nhint: {hint}"));
+            if interrupted { ExitCode::from(INTERRUPTED) } else { ExitCode::FAILURE }
+        }
     }
 }
 
-/// Does what is asked and gives what goes to stdout.
-fn run(cli: Cli, cancel: &Cancel, watcher: &mut Watcher) -> Result<String, Error> {
+/// What was done.
+struct Done {
+    /// What goes to stdout.
+    text: String,
+    packed: Result<(), NotPacked>,
+}
+
+impl From<String> for Done {
+    fn from(text: String) -> Self {
+        Self { text, packed: Ok(()) }
+    }
+}
+
+/// Why a bundle's weights are not packed, though it is whole without.
+struct NotPacked {
+    reason: String,
+    interrupted: bool,
+    hint: String,
+}
+
+/// Does what is asked.
+fn run(cli: Cli, cancel: &Cancel, watcher: &mut Watcher) -> Result<Done, Error> {
     match cli.command {
         Some(Command::RandomWeights { model, seed, out }) => {
             write_random_weights(&Source::find(&model)?, seed, &out, cancel)?;
-            Ok(format!("{}\n", out.display()))
+            Ok(format!("{}\n", out.display()).into())
         }
         None if cli.compile.list_targets => {
-            Ok(table(Target::all()?.into_iter().map(|target| (target.name, target.description)).collect()))
+            let rows = Target::all()?.into_iter().map(|target| (target.name, target.description));
+            Ok(table(rows.collect()).into())
         }
         None if cli.compile.list_models => {
-            Ok(PRESETS.iter().map(|preset| format!("{}\n", preset.name)).collect())
+            Ok(PRESETS.iter().map(|preset| format!("{}\n", preset.name)).collect::<String>().into())
         }
         None => compile(cli.compile, cancel, watcher),
     }
 }
 
-fn compile(args: Compile, cancel: &Cancel, watcher: &mut Watcher) -> Result<String, Error> {
+fn compile(args: Compile, cancel: &Cancel, watcher: &mut Watcher) -> Result<Done, Error> {
     let request = Request {
         // Required by the parser wherever this is reached.
         model: Source::find(args.model.as_deref().unwrap_or_default())?,
@@ -160,24 +191,23 @@ fn compile(args: Compile, cancel: &Cancel, watcher: &mut Watcher) -> Result<Stri
     };
     let mut progress = |event| watcher.see(event);
     match args.emit {
-        Some(Emit::Mlir) => Ok(emit(&request, &mut progress)?.mlir),
+        Some(Emit::Mlir) => Ok(emit(&request, &mut progress)?.mlir.into()),
         None => {
             let bundle = build(&request, &mut progress)?;
-            if !args.no_pack {
-                pack(&bundle, &mut progress);
-            }
-            Ok(format!("{}\n", bundle.path().display()))
+            let packed = if args.no_pack { Ok(()) } else { pack(&bundle, cancel, &mut progress) };
+            Ok(Done { text: format!("{}\n", bundle.path().display()), packed })
         }
     }
 }
 
-/// Has the weights of a bundle packed that can be run here. It takes the runtime, which is a program of its own.
-fn pack(bundle: &Bundle, progress: &mut dyn FnMut(Event)) {
+/// Has the weights of a bundle packed that can be run here. It takes the runtime, which is a program of its own: where there
+/// is none, the bundle is left as it is.
+fn pack(bundle: &Bundle, cancel: &Cancel, progress: &mut dyn FnMut(Event)) -> Result<(), NotPacked> {
     let manifest = bundle.manifest();
     let runs_here = choose(manifest, &Machine::this(), &[Driver::Local]);
     let has_work = runs_here.is_ok_and(|(_, target)| target.packing.is_some());
     if manifest.weights.is_empty() || !has_work {
-        return;
+        return Ok(());
     }
     let beside = env::current_exe().ok().map(|program| program.with_file_name(PACK));
     let program = beside.filter(|program| program.is_file()).unwrap_or_else(|| PACK.into());
@@ -187,16 +217,44 @@ fn pack(bundle: &Bundle, progress: &mut dyn FnMut(Event)) {
         .arg(bundle.path())
         .stdin(process::Stdio::null())
         .stdout(process::Stdio::null())
-        .status();
-    let problem = match run {
-        Ok(status) if status.success() => return,
-        Ok(status) => format!("{} ended with {status}", program.display()),
-        Err(error) => format!("cannot run {}: {error}", program.display()),
+        .spawn();
+    let hint = format!("mlxcel-pack {} packs them, else every start does", bundle.path().display());
+    let mut child = match run {
+        Ok(child) => child,
+        Err(error) => {
+            let problem = format!("cannot run {}: {error}", program.display());
+            progress(Event::Warning(format!("the weights are not packed: {problem}\nhint: {hint}")));
+            return Ok(());
+        }
     };
-    let path = bundle.path().display();
-    progress(Event::Warning(format!(
-        "the weights are not packed: {problem}\nhint: mlxcel-pack {path} packs them, else every start does"
-    )));
+    let ended = match wait(&mut child, cancel) {
+        Ok(status) if status.success() => return Ok(()),
+        Ok(status) => status.to_string(),
+        Err(error) => error.to_string(),
+    };
+    let interrupted = cancel.is_cancelled();
+    let reason = if interrupted {
+        "interrupted; the bundle is whole, its weights are not packed".into()
+    } else {
+        format!("error: the weights are not packed: {} ended with {ended}", program.display())
+    };
+    Err(NotPacked { reason, interrupted, hint })
+}
+
+/// Waits for a program, which is asked to end when this one is. It removes its files then.
+fn wait(child: &mut Child, cancel: &Cancel) -> io::Result<ExitStatus> {
+    let mut asked = false;
+    loop {
+        if let Some(status) = child.try_wait()? {
+            return Ok(status);
+        }
+        if cancel.is_cancelled() && !asked {
+            asked = true;
+            // It may have ended by itself meanwhile.
+            _ = kill_process(Pid::from_child(child), Signal::TERM);
+        }
+        thread::sleep(Duration::from_millis(20));
+    }
 }
 
 /// Two columns.

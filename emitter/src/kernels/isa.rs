@@ -9,13 +9,16 @@ pub enum Isa {
     X86_64V4Vnni,
     /// The same with dot products of bf16.
     X86_64V4Bf16,
+    /// The same with AMX: products of tiles of bytes and of bf16.
+    X86_64V4Amx,
     /// 64-bit ARM with dot products.
     Aarch64,
 }
 
 impl Isa {
     /// Every one. Of those that a CPU runs, the last is the best.
-    pub const ALL: [Self; 4] = [Self::X86_64V3, Self::X86_64V4Vnni, Self::X86_64V4Bf16, Self::Aarch64];
+    pub const ALL: [Self; 5] =
+        [Self::X86_64V3, Self::X86_64V4Vnni, Self::X86_64V4Bf16, Self::X86_64V4Amx, Self::Aarch64];
 
     /// Its name in those of objects.
     #[must_use]
@@ -24,6 +27,7 @@ impl Isa {
             Self::X86_64V3 => "x86_64_v3",
             Self::X86_64V4Vnni => "x86_64_v4_vnni",
             Self::X86_64V4Bf16 => "x86_64_v4_bf16",
+            Self::X86_64V4Amx => "x86_64_v4_amx",
             Self::Aarch64 => "aarch64",
         }
     }
@@ -32,7 +36,7 @@ impl Isa {
     #[must_use]
     pub const fn arch(self) -> &'static str {
         match self {
-            Self::X86_64V3 | Self::X86_64V4Vnni | Self::X86_64V4Bf16 => "x86_64",
+            Self::X86_64V3 | Self::X86_64V4Vnni | Self::X86_64V4Bf16 | Self::X86_64V4Amx => "x86_64",
             Self::Aarch64 => "aarch64",
         }
     }
@@ -44,18 +48,27 @@ impl Isa {
             Self::X86_64V3 => &["-march=x86-64-v3"],
             Self::X86_64V4Vnni => &["-march=x86-64-v4", "-mavx512vnni"],
             Self::X86_64V4Bf16 => &["-march=x86-64-v4", "-mavx512vnni", "-mavx512bf16"],
+            Self::X86_64V4Amx => &[
+                "-march=x86-64-v4",
+                "-mavx512vnni",
+                "-mavx512bf16",
+                "-mamx-tile",
+                "-mamx-int8",
+                "-mamx-bf16",
+            ],
             Self::Aarch64 => &["-march=armv8.2-a+fp16+dotprod"],
         }
     }
 
     /// The set that `kernels/<file>.c` is compiled for where this one is to run it; none where nothing calls it. Instructions
-    /// for bf16 are for one file, which is for nothing else.
+    /// for bf16 are for one file, which is for nothing else, and AMX is for products.
     #[must_use]
     pub fn compiled_as(self, file: &str) -> Option<Self> {
         match (self, file) {
-            (Self::X86_64V4Bf16, "matmul_bf16") => Some(self),
+            (Self::X86_64V4Bf16 | Self::X86_64V4Amx, "matmul_bf16") => Some(self),
             (_, "matmul_bf16") => None,
-            (Self::X86_64V4Bf16, _) => Some(Self::X86_64V4Vnni),
+            (Self::X86_64V4Amx, "matmul_q8" | "matmul_q4") => Some(self),
+            (Self::X86_64V4Bf16 | Self::X86_64V4Amx, _) => Some(Self::X86_64V4Vnni),
             _ => Some(self),
         }
     }
@@ -69,6 +82,9 @@ impl Isa {
             Self::X86_64V3 => &[&v3],
             Self::X86_64V4Vnni => &[&v3, &v4, &["avx512vnni"]],
             Self::X86_64V4Bf16 => &[&v3, &v4, &["avx512vnni", "avx512bf16"]],
+            Self::X86_64V4Amx => {
+                &[&v3, &v4, &["avx512vnni", "avx512bf16", "amx-tile", "amx-int8", "amx-bf16"]]
+            }
             Self::Aarch64 => &[&["neon", "fullfp16", "dotprod"]],
         };
         arch == self.arch() && needed.iter().copied().flatten().all(|feature| has(feature))

@@ -16,6 +16,10 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#if defined(__linux__)
+#include <sys/syscall.h>
+long syscall(long number, ...); // in unistd.h, but not in POSIX
+#endif
 #include <unistd.h>
 
 #include "kernels.h"
@@ -73,6 +77,14 @@ SHARED void report_crash(int number) {
 }
 
 SHARED void begin_tests(void) {
+#if defined(__AMX_TILE__) && defined(__linux__)
+  // Linux gives a process AMX only when asked: arch_prctl(ARCH_REQ_XCOMP_PERM,
+  // XFEATURE_XTILEDATA). Where it does not, nothing runs these kernels.
+  if (syscall(SYS_arch_prctl, 0x1023, 18) != 0) {
+    perror("no AMX");
+    exit(0);
+  }
+#endif
   // clang's traps are SIGILL or SIGTRAP, as the machine has it.
   const int signals[] = {SIGSEGV, SIGBUS, SIGILL, SIGTRAP, SIGALRM};
   for (int i = 0; i < 5; ++i)

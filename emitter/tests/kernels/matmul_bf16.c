@@ -82,11 +82,11 @@ static void test_case(const kind *of, index m, index n, index k) {
 }
 
 // Infinity and NaN must be seen in their row, and nowhere else.
-static void test_not_finite(void) {
+static void test_not_finite(index m) {
   const uint16_t bad[] = {0x7f80, 0x7fc0};
   for (int b = 0; b < 2; ++b) {
     at_case("matmul_bf16_pairs, an activation of %g", float_from_bf16(bad[b]));
-    const problem p = random_problem(&kinds[0], whole(8), 20, 34);
+    const problem p = random_problem(&kinds[0], whole(m), 20, 34);
     p.a[5 * p.k + 33] = bad[b];
     call(&p, 0, divide_up(p.n, PANEL));
     for (index i = 0; i < p.m * p.n; ++i)
@@ -104,6 +104,7 @@ int main(void) {
     test_case(of, 7, 35, 4100);
     test_case(of, 1, 1, 2);
   }
-  test_not_finite();
+  test_not_finite(8);
+  test_not_finite(20);
   return end_tests();
 }

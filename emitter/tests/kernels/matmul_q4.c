@@ -106,11 +106,11 @@ static void test_case(kind of, index m, index n, index k) {
 }
 
 // What quantize.c makes of a group with infinity or NaN.
-static void test_not_finite(void) {
+static void test_not_finite(index m) {
   const float bad[] = {INFINITY, NAN};
   for (int b = 0; b < 2; ++b) {
     at_case("matmul_q4, a scale of %g", bad[b]);
-    const problem p = random_problem(RANDOM, whole(4), 20, 64);
+    const problem p = random_problem(RANDOM, whole(m), 20, 64);
     const index row = 2, group = row * p.groups + 1;
     memset(p.a + group * GROUP, 0, GROUP);
     p.a_scale[group] = bad[b];
@@ -133,6 +133,7 @@ int main(void) {
     test_case(of, 5, 17, 4128);
     test_case(of, 1, 8, 32);
   }
-  test_not_finite();
+  test_not_finite(4);
+  test_not_finite(20);
   return end_tests();
 }

@@ -1,15 +1,21 @@
 //! `mlxcel-pack`: packs a bundle's weights for this machine, so that no start has to. The target's name goes to stdout.
 
+#[path = "shared/whole.rs"]
+mod whole;
+
 use std::{
     io::{self, IsTerminal as _, Write as _},
     path::PathBuf,
     process::ExitCode,
+    time::Instant,
 };
 
 use clap::Parser;
-use indicatif::{ProgressBar, ProgressStyle};
+use indicatif::{BinaryBytes, ProgressBar, ProgressStyle};
 use mlxcel_artifacts::{Bundle, Cancel, INTERRUPTED, report};
 use mlxcel_runtime::{DeviceSpec, Error, LoadOptions, Weights, pack};
+
+use crate::whole::whole;
 
 /// Pack a bundle's weights for this machine, once for every later start.
 #[derive(Parser)]
@@ -17,14 +23,15 @@ use mlxcel_runtime::{DeviceSpec, Error, LoadOptions, Weights, pack};
 struct Cli {
     /// The bundle's folder; the packed weights go into it
     bundle: PathBuf,
-    /// The checkpoint's folder [default: the weights in the bundle]
-    #[arg(long, value_name = "FOLDER")]
+    /// The checkpoint's folder, or a safetensors file [default: the weights in the bundle]
+    #[arg(long, value_name = "PATH")]
     weights: Option<PathBuf>,
     /// Pack for what runs on this: auto, local-task, local-sync, cuda or vulkan, or the second one as cuda:1
     #[arg(long, default_value = "auto")]
     device: DeviceSpec,
     /// Threads of the CPU [default: one for each physical core]
-    #[arg(short, long, value_name = "N")]
+    #[arg(short, long, value_name = "N", allow_negative_numbers = true, value_parser =
+        whole::<usize>(1..=u64::MAX, "leave it out for one thread for each physical core"))]
     threads: Option<usize>,
 }
 
@@ -53,15 +60,20 @@ fn main() -> ExitCode {
 /// Packs, and gives the name of the target it was done for.
 fn run(cli: &Cli, cancel: &Cancel) -> Result<String, Error> {
     let bundle = Bundle::open_without_weights(&cli.bundle)?;
-    let weights = cli.weights.as_deref().map(Weights::in_folder).transpose()?;
+    let weights = cli.weights.as_deref().map(Weights::at).transpose()?;
     let options = LoadOptions { device: cli.device, threads: cli.threads, context: None };
-    let bar = bar();
+    let (bar, start) = (bar(), Instant::now());
+    let mut bytes = 0;
     let done = pack(bundle, weights, &options, cancel, &mut |done, total| {
-        bar.set_length(total as u64);
+        bytes = total as u64;
+        bar.set_length(bytes);
         bar.set_position(done as u64);
     });
     bar.finish_and_clear();
-    done.map(|(target, _)| target)
+    let (target, _) = done?;
+    let took = start.elapsed().as_secs_f64();
+    _ = writeln!(io::stderr(), "{target}: packed in {took:.1} s, {}", BinaryBytes(bytes));
+    Ok(target)
 }
 
 /// Shown on a terminal alone.

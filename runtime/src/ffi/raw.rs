@@ -1,6 +1,6 @@
 //! `native/shim.h`.
 
-use std::ffi::c_void;
+use std::ffi::{c_int, c_void};
 
 use safetensors::Dtype;
 
@@ -83,6 +83,7 @@ pub(super) fn dtype(dtype: Dtype) -> u32 {
 
 unsafe extern "C" {
     pub(super) fn mlxcel_error_free(error: *mut Error);
+    pub(super) fn mlxcel_request_amx() -> c_int;
     pub(super) fn mlxcel_driver_list(
         driver: String,
         found: unsafe extern "C" fn(*mut c_void, String),

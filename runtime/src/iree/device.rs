@@ -46,6 +46,15 @@ impl Devices for ThisMachine {
     }
 }
 
+/// This machine, as this process may use it.
+pub(super) fn machine() -> Machine {
+    let mut machine = Machine::this();
+    if machine.cpu_features.contains("amx-tile") && !ffi::request_amx() {
+        machine.cpu_features.retain(|feature| !feature.starts_with("amx-"));
+    }
+    machine
+}
+
 /// Opens the device asked for, or for [`DeviceSpec::Auto`] the best one that the bundle has a target for.
 pub(super) fn open<'m, D: Devices>(
     devices: &D,

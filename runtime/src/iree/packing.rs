@@ -7,7 +7,7 @@ use std::{
 
 use memmap2::MmapMut;
 use mlxcel_artifacts::{
-    Bundle, Cancel, Machine, Packing, TargetArtifact, safetensors_prefix,
+    Bundle, Cancel, Manifest, Packing, TargetArtifact, safetensors_prefix,
     signature::{PACKING_MODULE_NAME, PackStep, Parameter, type_text},
 };
 use safetensors::Dtype;
@@ -36,8 +36,13 @@ pub(super) fn parameters(
         Ok::<_, Error>(weights)
     };
     let Some(packing) = &target.packing else { return Ok((checkpoint(given)?, false)) };
-    // Not looked at where others are given: finding them whole is reading them.
-    if given.is_none()
+    let Manifest { parameters, weights: own, .. } = bundle.manifest();
+    let are_packed = |given: &Weights| {
+        if own.is_empty() { bundle.is_packed_from(name, given.paths()) } else { Ok(given.are(parameters)) }
+    };
+    // To compare with those given, and to find the packed ones whole, is to read them all: only where it is needed.
+    if packing.weights.is_some()
+        && given.as_ref().map_or(Ok(true), are_packed)?
         && let Some(packed) = bundle.packed_weights(name)?
     {
         let weights = Weights::open(&[packed])?;
@@ -62,16 +67,27 @@ pub(super) fn pack(
     progress: &mut dyn FnMut(usize, usize),
 ) -> Result<(String, Bundle), Error> {
     let machine = ThisMachine { threads: options.threads };
-    let opened = device::open(&machine, &Machine::this(), bundle.manifest(), options.device)?;
+    let opened = device::open(&machine, &device::machine(), bundle.manifest(), options.device)?;
     let name = opened.target_name.to_owned();
     let Some(packing) = opened.target.packing.clone() else {
         return Err(mlxcel_artifacts::Error::NothingToPack { target: name }.into());
     };
-    let weights = given.map_or_else(|| Weights::of_bundle(&bundle), Ok)?;
-    weights.check(&bundle.manifest().parameters)?;
+    let (weights, made_from) = match given {
+        None => (Weights::of_bundle(&bundle)?, Vec::new()),
+        Some(given) => {
+            let files = given.paths().to_vec();
+            (given, files)
+        }
+    };
+    let Manifest { parameters, weights: own, .. } = bundle.manifest();
+    weights.check(parameters)?;
+    if !made_from.is_empty() && !own.is_empty() && !weights.are(parameters) {
+        return Err(Error::OtherWeights(bundle.path().to_path_buf()));
+    }
+    let made_from = if own.is_empty() { made_from } else { Vec::new() };
     let device = opened.device;
     let source = bundle.clone();
-    let packed = bundle.with_packed_weights(&name, |to| {
+    let packed = bundle.with_packed_weights(&name, &made_from, |to| {
         write(&source, &packing, &device, &weights, &mut cancel.watch(to), progress)
     })?;
     Ok((name, packed))

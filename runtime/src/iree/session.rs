@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use mlxcel_artifacts::{
-    Bundle, IREE_VERSION, Machine,
+    Bundle, IREE_VERSION,
     signature::{ArgumentKind, Entry, MODULE_NAME, OutcomeKind, PARAMETER_SCOPE, Role},
 };
 use safetensors::Dtype;
@@ -68,7 +68,7 @@ impl IreeSession {
             return Err(Error::Context { asked: context, context: plan.context });
         }
         let devices = ThisMachine { threads: options.threads };
-        let opened = device::open(&devices, &Machine::this(), manifest, options.device)?;
+        let opened = device::open(&devices, &device::machine(), manifest, options.device)?;
 
         let vmfb = bundle.blob_path(&opened.target.vmfb);
         let program = ffi::map(&vmfb).map_err(Error::read(vmfb))?;

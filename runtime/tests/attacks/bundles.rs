@@ -27,7 +27,7 @@ fn what_is_not_there() {
         "error: no tokenizer in b: expected a tokenizer.json\n\
          hint: name a checkpoint's folder that has one with --weights, or compile the bundle from such a folder or \
          with --weights FOLDER\n\
-         hint: without a tokenizer, give token ids with --tokens"
+         hint: without a tokenizer, give mlxcel-run token ids with --tokens"
     );
     assert_eq!(
         shown(ChatTemplate::of_checkpoint(&own(&bundle)), folder.path()),
@@ -36,7 +36,7 @@ fn what_is_not_there() {
     );
     assert_eq!(
         shown(Weights::of_bundle(&bundle), folder.path()),
-        "error: b carries no weights\nhint: name the checkpoint's folder with --weights"
+        "error: b carries no weights\nhint: name the checkpoint's folder, or a safetensors file, with --weights"
     );
     assert!(eos_ids(&own(&bundle)).unwrap().is_empty());
 }

@@ -55,7 +55,12 @@ pub(crate) fn text(bundle: &Bundle) -> String {
     out += "\nfiles\n";
     out += &blobs_text(files, "none");
     out += "\nweights\n";
-    out += &blobs_text(weights, "none: give them when the bundle is run");
+    let none = if bundle.is_packed() {
+        "none but the packed ones"
+    } else {
+        "none: give them when the bundle is run"
+    };
+    out += &blobs_text(weights, none);
     out
 }
 
@@ -84,13 +89,16 @@ fn target_text(name: &str, target: &TargetArtifact) -> String {
     line("vmfb", &format!("{}  {}", vmfb.digest, Size(vmfb.size)));
     line("build key", build_key);
     line("step", &format!("reads {} of weights", Size(*step_bytes)));
-    if let Some(Packing { build_key: _, vmfb, weights, steps }) = packing {
+    if let Some(Packing { build_key: _, vmfb, weights, made_from, steps }) = packing {
         let results: Vec<_> = steps.iter().flat_map(|step| &step.results).collect();
         let bytes: u64 = results.iter().filter_map(|result| result.bytes()).map(|bytes| bytes as u64).sum();
         line("packing", &format!("{}  {}", vmfb.digest, Size(vmfb.size)));
         match weights {
             Some(blob) => line("packed", &format!("{}  {}", blob.digest, Size(blob.size))),
             None => line("packed", &format!("not yet: {} tensors, {}", results.len(), Size(bytes))),
+        }
+        for (index, (file, blob)) in made_from.iter().enumerate() {
+            line(if index == 0 { "from" } else { "" }, &format!("{}  {file}", blob.digest));
         }
     }
     for (i, flag) in flags.iter().enumerate() {

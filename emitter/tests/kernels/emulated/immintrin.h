@@ -1,5 +1,5 @@
-// AVX-512 for CPUs without it: SIMDe's functions in place of the compiler's,
-// and what SIMDe 0.7.4 lacks or has in another way.
+// AVX-512 and AMX for CPUs without them: SIMDe's functions in place of the
+// compiler's, and what SIMDe 0.7.4 lacks or has in another way.
 #ifndef TESTS_EMULATED_IMMINTRIN_H
 #define TESTS_EMULATED_IMMINTRIN_H
 
@@ -21,11 +21,14 @@
 #include <simde/x86/avx512/slli.h>
 #include <simde/x86/avx512/srli.h>
 #include <simde/x86/avx512/storeu.h>
+#include <simde/x86/avx512/sub.h>
 #include <simde/x86/avx512/xor.h>
 
 // After SIMDe, which would take it for the truth.
 #define __AVX512VNNI__ 1
 #define __AVX512BF16__ 1
+#define __AMX_INT8__ 1
+#define __AMX_BF16__ 1
 
 #define EMULATED static inline __attribute__((always_inline, unused))
 
@@ -119,12 +122,116 @@ EMULATED __m512 emulated_dpbf16_ps(__m512 sums, __m512i x, __m512i y) {
   _mm512_storeu_si512(a, x);
   _mm512_storeu_si512(b, y);
   for (int i = 0; i < 32; ++i)
-    to[i / 2] = emulated_normal(__builtin_fmaf(
-        emulated_bf16(a[i]), emulated_bf16(b[i]), to[i / 2]));
+    to[i / 2] = emulated_normal(
+        __builtin_fmaf(emulated_bf16(a[i]), emulated_bf16(b[i]), to[i / 2]));
   return _mm512_loadu_ps(to);
 }
 #undef _mm512_dpbf16_ps
 #define _mm512_dpbf16_ps(sums, x, y)                                           \
   emulated_dpbf16_ps(sums, (__m512i)(x), (__m512i)(y))
+
+// AMX's registers. What is not in a tile's shape cannot be used.
+static struct {
+  int rows, bytes;
+  unsigned char at[16][64];
+} emulated_tiles[8];
+
+static inline void emulated_tile_loadconfig(const void *from) {
+  const unsigned char *shapes = from;
+  __builtin_memset(emulated_tiles, 0, sizeof emulated_tiles);
+  for (int tile = 0; tile < 8; ++tile) {
+    emulated_tiles[tile].bytes = shapes[16 + 2 * tile];
+    emulated_tiles[tile].rows = shapes[48 + tile];
+    if (shapes[0] != 1 || emulated_tiles[tile].bytes > 64 ||
+        emulated_tiles[tile].rows > 16)
+      __builtin_trap();
+  }
+}
+#undef _tile_loadconfig
+#define _tile_loadconfig emulated_tile_loadconfig
+
+static inline void emulated_tile_release(void) {
+  __builtin_memset(emulated_tiles, 0, sizeof emulated_tiles);
+}
+#undef _tile_release
+#define _tile_release emulated_tile_release
+
+static inline void emulated_tile_zero(int tile) {
+  if (emulated_tiles[tile].rows == 0)
+    __builtin_trap();
+  __builtin_memset(emulated_tiles[tile].at, 0, sizeof emulated_tiles[tile].at);
+}
+#undef _tile_zero
+#define _tile_zero emulated_tile_zero
+
+static inline void emulated_tile_loadd(int tile, const void *from,
+                                       long long stride) {
+  emulated_tile_zero(tile);
+  for (int row = 0; row < emulated_tiles[tile].rows; ++row)
+    __builtin_memcpy(emulated_tiles[tile].at[row],
+                     (const char *)from + row * stride,
+                     (unsigned)emulated_tiles[tile].bytes);
+}
+#undef _tile_loadd
+#define _tile_loadd emulated_tile_loadd
+
+static inline void emulated_tile_stored(int tile, void *to, long long stride) {
+  if (emulated_tiles[tile].rows == 0)
+    __builtin_trap();
+  for (int row = 0; row < emulated_tiles[tile].rows; ++row)
+    __builtin_memcpy((char *)to + row * stride, emulated_tiles[tile].at[row],
+                     (unsigned)emulated_tiles[tile].bytes);
+}
+#undef _tile_stored
+#define _tile_stored emulated_tile_stored
+
+// Adds to four bytes of `sum` the product of four of a row with four of a
+// column.
+typedef void emulated_dot(unsigned char *sum, const unsigned char *row,
+                          const unsigned char *column);
+
+static inline void emulated_tile_dot(int sums, int rows, int columns,
+                                     emulated_dot *dot) {
+  const int depth = emulated_tiles[rows].bytes / 4;
+  if (emulated_tiles[sums].rows != emulated_tiles[rows].rows ||
+      emulated_tiles[sums].bytes != emulated_tiles[columns].bytes ||
+      emulated_tiles[columns].rows != depth || depth == 0)
+    __builtin_trap();
+  for (int i = 0; i < emulated_tiles[sums].rows; ++i)
+    for (int p = 0; p < depth; ++p)
+      for (int j = 0; j < emulated_tiles[sums].bytes; j += 4)
+        dot(&emulated_tiles[sums].at[i][j], &emulated_tiles[rows].at[i][4 * p],
+            &emulated_tiles[columns].at[p][j]);
+}
+
+static inline void emulated_dot_bytes(unsigned char *sum,
+                                      const unsigned char *row,
+                                      const unsigned char *column) {
+  unsigned total;
+  __builtin_memcpy(&total, sum, 4);
+  for (int i = 0; i < 4; ++i)
+    total += (unsigned)((signed char)row[i] * (signed char)column[i]);
+  __builtin_memcpy(sum, &total, 4);
+}
+#undef _tile_dpbssd
+#define _tile_dpbssd(sums, rows, columns)                                      \
+  emulated_tile_dot(sums, rows, columns, emulated_dot_bytes)
+
+static inline void emulated_dot_bf16(unsigned char *sum,
+                                     const unsigned char *row,
+                                     const unsigned char *column) {
+  float total;
+  unsigned short a[2], b[2];
+  __builtin_memcpy(&total, sum, 4);
+  __builtin_memcpy(a, row, 4);
+  __builtin_memcpy(b, column, 4);
+  for (int i = 0; i < 2; ++i)
+    total = emulated_normal(
+        __builtin_fmaf(emulated_bf16(a[i]), emulated_bf16(b[i]), total));
+  __builtin_memcpy(sum, &total, 4);
+}
+#undef _tile_dpbf16ps
+#define _tile_dpbf16ps(sums, rows, columns)                                    \
+  emulated_tile_dot(sums, rows, columns, emulated_dot_bf16)
 
 #endif // TESTS_EMULATED_IMMINTRIN_H

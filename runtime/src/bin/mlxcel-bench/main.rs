@@ -2,6 +2,9 @@
 
 mod options;
 mod render;
+mod table;
+#[path = "../shared/whole.rs"]
+mod whole;
 
 use std::{
     fs,
@@ -14,21 +17,19 @@ use clap::Parser as _;
 use indicatif::{ProgressBar, ProgressStyle};
 use mlxcel_artifacts::{Bundle, INTERRUPTED, report};
 use mlxcel_runtime::{
-    Cancel, CheckpointFiles, LoadOptions, Profile, Quality, Reader, Session, Tokenizer, Weights, load,
-    quality,
+    Cancel, Capabilities, CheckpointFiles, LoadOptions, Profile, Quality, Reader, Session, Tokenizer,
+    Weights, load, quality,
 };
 
 use crate::{
     options::Options,
-    render::{About, Row},
+    render::{About, Row, Rows},
 };
 
 fn main() -> ExitCode {
     let options = Options::parse();
     let cancel = Cancel::on_signals();
-    let printed =
-        run(&options, &cancel).and_then(|text| Ok(io::stdout().lock().write_all(text.as_bytes())?));
-    match printed {
+    match run(&options, &cancel) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error)
             if error.downcast_ref().is_some_and(|e: &io::Error| e.kind() == io::ErrorKind::BrokenPipe) =>
@@ -44,56 +45,70 @@ fn main() -> ExitCode {
     }
 }
 
-/// Does what is asked and gives what goes to stdout.
-fn run(options: &Options, cancel: &Cancel) -> Result<String> {
+/// Does what is asked.
+fn run(options: &Options, cancel: &Cancel) -> Result<()> {
     let bundle = Bundle::open_without_weights(&options.bundle)?;
     if let Some(text) = &options.perplexity {
         let found = on_text(options, &bundle, text, cancel)?;
-        return Ok(render::quality(&found, options.output));
+        return print(&render::quality(&found, options.output));
     }
     let cases = options.cases()?;
     let mut session = loaded(options, &bundle)?;
     let about = About::new(&bundle, session.capabilities());
     if options.profile {
         let profiles = cases.iter().map(|case| Ok((*case, Profile::of(case, session.as_mut(), cancel)?)));
-        return Ok(render::profiles(&about, &profiles.collect::<Result<Vec<_>>>()?, options.output));
+        return print(&render::profiles(&about, &profiles.collect::<Result<Vec<_>>>()?, options.output));
     }
-    let weights = read_weights(options, &bundle, &session.capabilities().target)?;
+    let weights = read_weights(options, &bundle, session.capabilities())?;
     let reader = Reader::new(weights, session.capabilities().threads);
     let bar = bar(cases.len(), "case");
-    let mut rows = Vec::new();
+    let mut rows = Rows::new(&about, &cases, options.output);
+    bar.suspend(|| print(&rows.begin()))?;
     for case in cases {
         bar.set_message(case.to_string());
         let samples = case.run(session.as_mut(), options.repetitions, Some(&reader), cancel)?;
-        rows.push(Row { case, samples });
+        bar.suspend(|| print(&rows.row(&Row { case, samples })))?;
         bar.inc(1);
     }
     bar.finish_and_clear();
-    Ok(render::rows(&about, &rows, options.output))
+    print(&rows.end())
+}
+
+/// Writes to stdout what is a piece of the answer.
+fn print(text: &str) -> Result<()> {
+    let mut stdout = io::stdout().lock();
+    stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()).context("cannot write to stdout")
 }
 
 fn loaded(options: &Options, bundle: &Bundle) -> Result<Box<dyn Session>> {
-    let given = options.weights.as_deref().map(Weights::in_folder).transpose()?;
+    let given = options.weights.as_deref().map(Weights::at).transpose()?;
     let load_options =
         LoadOptions { device: options.device, threads: options.threads, context: options.ctx_size };
-    Ok(load(bundle, given, &load_options)?)
+    let session = load(bundle, given, &load_options)?;
+    if let Some(warning) = options.device.threads_without_effect(options.threads) {
+        _ = writeln!(io::stderr(), "{warning}");
+    }
+    Ok(session)
 }
 
-/// The weights that a session on `target` reads; those that it packed for itself, as they were before.
-fn read_weights(options: &Options, bundle: &Bundle, target: &str) -> Result<Weights> {
-    if let Some(folder) = &options.weights {
-        return Ok(Weights::in_folder(folder)?);
+/// The weights that a session reads; those that it packed for itself, as they were before.
+fn read_weights(options: &Options, bundle: &Bundle, session: &Capabilities) -> Result<Weights> {
+    if !session.packed_at_load
+        && let Some(path) = bundle.packed_weights(&session.target)?
+    {
+        return Ok(Weights::open(&[path])?);
     }
-    Ok(match bundle.packed_weights(target)? {
-        Some(path) => Weights::open(&[path])?,
+    Ok(match &options.weights {
+        Some(path) => Weights::at(path)?,
         None => Weights::of_bundle(bundle)?,
     })
 }
 
 /// The quality on the file's text.
 fn on_text(options: &Options, bundle: &Bundle, file: &std::path::Path, cancel: &Cancel) -> Result<Quality> {
-    let text = fs::read_to_string(file).with_context(|| format!("cannot read {}", file.display()))?;
-    let files = CheckpointFiles::new(bundle, options.weights.as_deref());
+    let text = fs::read_to_string(file)
+        .with_context(|| format!("cannot read {}\nhint: name a file of text in UTF-8", file.display()))?;
+    let files = CheckpointFiles::new(bundle, options.weights.as_deref().filter(|path| !path.is_file()));
     let mut tokens = Tokenizer::of_checkpoint(&files)?.encode(&text, true)?;
     tokens.truncate(options.tokens.unwrap_or(usize::MAX));
     let mut session = loaded(options, bundle)?;

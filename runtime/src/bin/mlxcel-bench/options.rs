@@ -6,6 +6,11 @@ use anyhow::{Result, bail};
 use clap::{Parser, ValueEnum};
 use mlxcel_runtime::{Case, DeviceSpec, Work};
 
+use crate::whole::whole;
+
+/// What to do about a list that is none.
+const LIST: &str = "give numbers with commas between them, as in 128,512";
+
 /// The longest window of `--perplexity` when --window does not say.
 const WINDOW: usize = 512;
 
@@ -20,28 +25,34 @@ pub(crate) struct Options {
     /// The bundle's folder
     pub(crate) bundle: PathBuf,
     /// Tokens of a prompt; several with commas between them, 0 for none
-    #[arg(short = 'p', long = "n-prompt", value_name = "N", value_delimiter = ',', default_value = "512")]
+    #[arg(short = 'p', long = "n-prompt", value_name = "N", value_delimiter = ',', default_value = "512",
+        allow_negative_numbers = true, value_parser = whole::<usize>(0..=u64::MAX, LIST))]
     prompts: Vec<usize>,
     /// Steps of one token; several with commas between them, 0 for none
-    #[arg(short = 'n', long = "n-gen", value_name = "N", value_delimiter = ',', default_value = "128")]
+    #[arg(short = 'n', long = "n-gen", value_name = "N", value_delimiter = ',', default_value = "128",
+        allow_negative_numbers = true, value_parser = whole::<usize>(0..=u64::MAX, LIST))]
     steps: Vec<usize>,
     /// Tokens in the cache before; several with commas between them
-    #[arg(short = 'd', long = "n-depth", value_name = "N", value_delimiter = ',', default_value = "0")]
+    #[arg(short = 'd', long = "n-depth", value_name = "N", value_delimiter = ',', default_value = "0",
+        allow_negative_numbers = true, value_parser = whole::<usize>(0..=u64::MAX, LIST))]
     depths: Vec<usize>,
     /// How often every test is repeated
-    #[arg(short = 'r', long, value_name = "N", default_value_t = 5, value_parser = positive)]
+    #[arg(short = 'r', long, value_name = "N", default_value_t = 5, allow_negative_numbers = true,
+        value_parser = whole::<usize>(1..=u64::MAX, "1 is the least"))]
     pub(crate) repetitions: usize,
-    /// Threads of the CPU [default: one for each physical core]
-    #[arg(short, long, value_name = "N")]
+    /// Threads of local-task [default: one for each physical core]
+    #[arg(short, long, value_name = "N", allow_negative_numbers = true, value_parser =
+        whole::<usize>(1..=u64::MAX, "leave it out for one thread for each physical core"))]
     pub(crate) threads: Option<usize>,
     /// What to run on: auto, local-task, local-sync, cuda or vulkan, or the second one as cuda:1
     #[arg(long, default_value = "auto")]
     pub(crate) device: DeviceSpec,
-    /// The checkpoint's folder [default: the weights in the bundle]
-    #[arg(long, value_name = "FOLDER")]
+    /// The checkpoint's folder, or a safetensors file [default: the weights in the bundle]
+    #[arg(long, value_name = "PATH")]
     pub(crate) weights: Option<PathBuf>,
     /// Tokens of context, at most what the bundle was compiled for
-    #[arg(long, value_name = "N")]
+    #[arg(short, long, value_name = "N", allow_negative_numbers = true, value_parser =
+        whole::<usize>(1..=u64::MAX, "leave it out for all of the context that the bundle was compiled for"))]
     pub(crate) ctx_size: Option<usize>,
     /// The form of the results
     #[arg(short, long, default_value = "md")]
@@ -50,16 +61,19 @@ pub(crate) struct Options {
     #[arg(long)]
     pub(crate) profile: bool,
     /// Predict the text of this file instead, and give the perplexity
-    #[arg(long, value_name = "FILE", conflicts_with = "profile")]
+    #[arg(long, value_name = "FILE",
+        conflicts_with_all = ["profile", "prompts", "steps", "depths", "repetitions"])]
     pub(crate) perplexity: Option<PathBuf>,
     /// A bundle whose predictions are compared with: gives mean and 99th percentile of the divergence, and agreement
     #[arg(long, value_name = "BUNDLE", requires = "perplexity")]
     pub(crate) reference: Option<PathBuf>,
     /// Tokens of the text at most
-    #[arg(long, value_name = "N", requires = "perplexity")]
+    #[arg(long, value_name = "N", requires = "perplexity", allow_negative_numbers = true, value_parser =
+        whole::<usize>(2..=u64::MAX, "leave it out for the whole text"))]
     pub(crate) tokens: Option<usize>,
     /// Tokens that are predicted from each other [default: 512 or the context, whichever is less]
-    #[arg(long, value_name = "N", requires = "perplexity")]
+    #[arg(long, value_name = "N", requires = "perplexity", allow_negative_numbers = true, value_parser =
+        whole::<usize>(2..=u64::MAX, "leave it out for 512 tokens, or the context where it is less"))]
     window: Option<usize>,
 }
 
@@ -93,11 +107,6 @@ impl Options {
     pub(crate) fn window(&self, context: usize) -> usize {
         self.window.unwrap_or(WINDOW.min(context))
     }
-}
-
-fn positive(text: &str) -> Result<usize, String> {
-    let found = text.parse().ok().filter(|&number: &usize| number > 0);
-    found.ok_or_else(|| format!("found {text:?}, expected a whole number above 0"))
 }
 
 #[cfg(test)]

@@ -1,18 +1,30 @@
 //! Results as Markdown, CSV and JSON.
 
-use std::{collections::BTreeMap, fmt::Write as _};
+use std::collections::BTreeMap;
 
 use mlxcel_artifacts::{Bundle, Traffic};
 use mlxcel_runtime::{Capabilities, Case, Comparison, Dispatch, Profile, Quality, Sample, Statistics, Work};
 use serde_json::{Value, json};
 
-use crate::options::Output;
+use crate::{
+    options::Output,
+    table::{Column, header, line, table, values},
+};
+
+/// Weights of less than this may lie in a processor's cache.
+const CACHED_BYTES: u64 = 256 << 20;
 
 /// What every row says of the bundle.
 #[derive(Debug)]
 pub(crate) struct About {
     model: String,
+    /// The bundle's folder.
+    bundle: String,
+    precision: String,
+    quant: String,
+    kv: String,
     target: String,
+    device: String,
     threads: usize,
     /// Parameters of the checkpoint.
     parameters: u64,
@@ -40,9 +52,15 @@ impl About {
             parameters.filter_map(|parameter| parameter.bytes()).sum::<usize>() as u64
         };
         let kind = if plan.quant == "none" { &plan.precision } else { &plan.quant };
+        let kv = if plan.kv == plan.precision { String::new() } else { format!(" kv-{}", plan.kv) };
         Self {
-            model: format!("{} {kind}", manifest.model),
+            model: format!("{} {kind}{kv}", manifest.model),
+            bundle: bundle.path().display().to_string(),
+            precision: plan.precision.clone(),
+            quant: plan.quant.clone(),
+            kv: plan.kv.clone(),
             target: capabilities.target.clone(),
+            device: capabilities.device.clone(),
             threads: capabilities.threads,
             parameters: manifest.parameters.iter().map(|parameter| elements(&parameter.shape)).sum(),
             bytes: match &target.packing {
@@ -53,6 +71,20 @@ impl About {
             position_bytes: plan.position_bytes,
             dispatches: target.dispatches.clone(),
         }
+    }
+
+    /// A row of the table.
+    fn cells(&self, case: &Case, speed: &str, share: &str) -> [String; 8] {
+        [
+            self.model.clone(),
+            size(self.bytes),
+            count(self.parameters),
+            self.target.clone(),
+            self.threads.to_string(),
+            case.to_string(),
+            speed.to_owned(),
+            share.to_owned(),
+        ]
     }
 
     /// Bytes that the case's steps read for each token: weights, and the cache.
@@ -83,7 +115,8 @@ impl Row {
 
     /// The share of the bandwidth, of steps.
     fn share(&self, about: &About) -> Option<Statistics> {
-        if matches!(self.case.work, Work::Prompt(_)) {
+        // What fits a cache says nothing of the memory.
+        if matches!(self.case.work, Work::Prompt(_)) || about.bytes < CACHED_BYTES {
             return None;
         }
         let bytes = about.bytes_a_token(&self.case);
@@ -93,51 +126,89 @@ impl Row {
     }
 }
 
-/// The table of `rows`.
-pub(crate) fn rows(about: &About, rows: &[Row], output: Output) -> String {
-    let json = || rows.iter().map(|row| row_json(about, row));
-    match output {
-        Output::Json => return pretty(&Value::Array(json().collect())),
-        Output::Csv => {
-            // Lists have no place in a cell.
-            let scalar = |(name, value): (String, Value)| (!value.is_array()).then(|| (name, text(value)));
-            let fields = |row: Value| match row {
-                Value::Object(fields) => fields.into_iter().filter_map(scalar).unzip(),
-                _ => (Vec::<String>::new(), Vec::new()),
-            };
-            let (header, cells): (Vec<_>, Vec<_>) = json().map(fields).unzip();
-            let header: Vec<_> = header.first().into_iter().flatten().map(String::as_str).collect();
-            return table(&header, &cells, output);
-        }
-        Output::Md => {}
+/// Results one by one, so that what is known is seen while the rest is measured.
+pub(crate) struct Rows<'a> {
+    about: &'a About,
+    output: Output,
+    columns: Vec<Column>,
+    /// For [`Output::Json`], which is one value.
+    done: Vec<Value>,
+}
+
+impl<'a> Rows<'a> {
+    /// For results of these cases.
+    pub(crate) fn new(about: &'a About, cases: &[Case], output: Output) -> Self {
+        const HEADER: [&str; 8] =
+            ["model", "size", "params", "target", "threads", "test", "t/s", "bandwidth"];
+        let known: Vec<_> = cases.iter().map(|case| about.cells(case, "1234.56 ± 123.45", "-")).collect();
+        let columns = HEADER.iter().enumerate().map(|(index, name)| {
+            let cells = known.iter().map(|row| row[index].as_str());
+            // Numbers end in one column.
+            Column::new(name, cells, !matches!(*name, "model" | "target" | "test"))
+        });
+        Self { about, output, columns: columns.collect(), done: Vec::new() }
     }
-    let header = ["model", "size", "params", "target", "threads", "test", "t/s", "bandwidth"];
-    #[expect(clippy::cast_precision_loss, reason = "shown with two digits")]
-    let cells = |row: &Row| {
-        let Statistics { mean, deviation } = row.speed();
-        let share = row.share(about);
-        [
-            about.model.clone(),
-            size(about.bytes),
-            format!("{:.2} B", about.parameters as f64 / 1e9),
-            about.target.clone(),
-            about.threads.to_string(),
-            row.case.to_string(),
-            format!("{mean:.2} ± {deviation:.2}"),
-            share.map_or("-".into(), |share| format!("{:.0} %", share.mean * 100.0)),
-        ]
-    };
-    table(&header, &rows.iter().map(|row| cells(row).to_vec()).collect::<Vec<_>>(), output)
+
+    /// What goes before all results.
+    pub(crate) fn begin(&self) -> String {
+        match self.output {
+            Output::Md => header(&self.columns),
+            Output::Csv | Output::Json => String::new(),
+        }
+    }
+
+    /// A result.
+    pub(crate) fn row(&mut self, row: &Row) -> String {
+        match self.output {
+            Output::Md => {
+                let Statistics { mean, deviation } = row.speed();
+                let speed = format!("{mean:.2} ± {deviation:.2}");
+                let share = row.share(self.about);
+                let share = share.map_or("-".into(), |share| format!("{:.0} %", share.mean * 100.0));
+                line(&self.columns, &self.about.cells(&row.case, &speed, &share))
+            }
+            Output::Csv => {
+                let Value::Object(fields) = row_json(self.about, row) else { return String::new() };
+                // Lists have no place in a cell.
+                let (names, cells): (Vec<_>, Vec<_>) = fields
+                    .into_iter()
+                    .filter(|(_, value)| !value.is_array())
+                    .map(|(name, value)| (name, text(value)))
+                    .unzip();
+                let first = if self.done.is_empty() { values(&names) } else { String::new() };
+                self.done.push(Value::Null);
+                first + &values(&cells)
+            }
+            Output::Json => {
+                self.done.push(row_json(self.about, row));
+                String::new()
+            }
+        }
+    }
+
+    /// What goes after all results.
+    pub(crate) fn end(self) -> String {
+        match self.output {
+            Output::Json => pretty(&Value::Array(self.done)),
+            Output::Md | Output::Csv => String::new(),
+        }
+    }
 }
 
 fn row_json(about: &About, row: &Row) -> Value {
     let Statistics { mean, deviation } = row.speed();
     let reads: Option<Vec<_>> = row.samples.iter().map(|sample| sample.read_bytes_s).collect();
+    let steps = matches!(row.case.work, Work::Steps(_));
     json!({
         "model": about.model,
+        "bundle": about.bundle,
         "size_bytes": about.bytes,
         "parameters": about.parameters,
+        "precision": about.precision,
+        "quant": about.quant,
+        "kv": about.kv,
         "target": about.target,
+        "device": about.device,
         "threads": about.threads,
         "test": row.case.to_string(),
         "depth": row.case.depth,
@@ -145,7 +216,7 @@ fn row_json(about: &About, row: &Row) -> Value {
         "mean_tok_s": mean,
         "deviation_tok_s": deviation,
         "samples_tok_s": row.samples.iter().map(|sample| sample.tok_s).collect::<Vec<_>>(),
-        "bytes_a_token": about.bytes_a_token(&row.case),
+        "bytes_a_token": steps.then(|| about.bytes_a_token(&row.case)),
         "bandwidth_share": row.share(about).map(|share| share.mean),
         "read_bytes_s": reads,
     })
@@ -171,19 +242,24 @@ pub(crate) fn profiles(about: &About, profiles: &[(Case, Profile)], output: Outp
         };
         return pretty(&Value::Array(profiles.iter().map(json).collect()));
     }
-    let header = ["test", "dispatch", "calls", "ms", "share", "GB/s"];
+    let csv = output == Output::Csv;
+    let header = match csv {
+        true => ["test", "dispatch", "calls", "time_ms", "share", "bytes_s"],
+        false => ["test", "dispatch", "calls", "ms", "share", "GB/s"],
+    };
     let mut cells = Vec::new();
     for (case, Profile { total, dispatches }) in profiles {
         let mut row = |name: &str, calls: String, time: f64, bytes_s: Option<f64>| {
-            let share = 100.0 * time / total.as_secs_f64();
-            cells.push(vec![
-                case.to_string(),
-                name.to_owned(),
-                calls,
-                format!("{:.3}", time * 1e3),
-                format!("{share:.1} %"),
-                bytes_s.map_or("-".into(), |bytes_s| format!("{:.1}", bytes_s / 1e9)),
-            ]);
+            let share = time / total.as_secs_f64();
+            let numbers = if csv {
+                let bytes_s = bytes_s.map(|bytes_s| bytes_s.to_string()).unwrap_or_default();
+                [calls, (time * 1e3).to_string(), share.to_string(), bytes_s]
+            } else {
+                let calls = if calls.is_empty() { "-".into() } else { calls };
+                let bytes_s = bytes_s.map_or("-".into(), |bytes_s| format!("{:.1}", bytes_s / 1e9));
+                [calls, format!("{:.3}", time * 1e3), format!("{:.1} %", 100.0 * share), bytes_s]
+            };
+            cells.push([&[case.to_string(), name.to_owned()], &numbers[..]].concat());
         };
         let mut rest = total.as_secs_f64();
         for dispatch in dispatches {
@@ -191,9 +267,9 @@ pub(crate) fn profiles(about: &About, profiles: &[(Case, Profile)], output: Outp
             row(&dispatch.name, dispatch.calls.to_string(), time, bytes_s);
             rest -= dispatch.time.as_secs_f64();
         }
-        row("between dispatches", "-".into(), rest.max(0.0), None);
+        row("between dispatches", String::new(), rest.max(0.0), None);
     }
-    table(&header, &cells, output)
+    render_table(&header, &cells, output)
 }
 
 /// What was found on a text.
@@ -216,46 +292,19 @@ pub(crate) fn quality(found: &Quality, output: Output) -> String {
         return pretty(&Value::Object(fields.collect()));
     }
     let header: Vec<_> = rows.iter().map(|(name, ..)| *name).collect();
-    let cells = rows.iter().map(|(_, _, text)| text.clone()).collect();
-    table(&header, &[cells], output)
+    let cell = |(_, value, shown): &(&str, Value, String)| match output {
+        Output::Csv => value.to_string(),
+        Output::Md | Output::Json => shown.clone(),
+    };
+    let cells = rows.iter().map(cell).collect();
+    render_table(&header, &[cells], output)
 }
 
-fn table(header: &[&str], rows: &[Vec<String>], output: Output) -> String {
-    let mut out = String::new();
-    if output == Output::Csv {
-        _ = writeln!(out, "{}", header.join(","));
-        for row in rows {
-            _ = writeln!(out, "{}", row.iter().map(|cell| quoted(cell)).collect::<Vec<_>>().join(","));
-        }
-        return out;
+fn render_table(names: &[&str], rows: &[Vec<String>], output: Output) -> String {
+    match output {
+        Output::Csv => values(names) + &rows.iter().map(|row| values(row)).collect::<String>(),
+        Output::Md | Output::Json => table(names, rows),
     }
-    let width = |column: usize| {
-        let cells = rows.iter().map(|row| row[column].chars().count());
-        cells.chain([header[column].chars().count()]).max().unwrap_or_default()
-    };
-    let widths: Vec<_> = (0..header.len()).map(width).collect();
-    // Numbers end in one column.
-    let right = |column: usize| {
-        rows.iter().all(|row| row[column].starts_with(|c: char| c.is_ascii_digit() || c == '-'))
-    };
-    let mut line = |cells: &[&str]| {
-        let padded = cells.iter().zip(&widths).enumerate().map(|(column, (cell, &width))| {
-            if right(column) { format!("{cell:>width$}") } else { format!("{cell:<width$}") }
-        });
-        _ = writeln!(out, "| {} |", padded.collect::<Vec<_>>().join(" | "));
-    };
-    line(header);
-    let rules: Vec<_> = (0..header.len())
-        .map(|column| {
-            let dashes = "-".repeat(widths[column].saturating_sub(1).max(1));
-            if right(column) { dashes + ":" } else { format!("-{dashes}") }
-        })
-        .collect();
-    line(&rules.iter().map(String::as_str).collect::<Vec<_>>());
-    for row in rows {
-        line(&row.iter().map(String::as_str).collect::<Vec<_>>());
-    }
-    out
 }
 
 /// A value as a cell.
@@ -267,19 +316,21 @@ fn text(value: Value) -> String {
     }
 }
 
-/// A cell of CSV (RFC 4180).
-fn quoted(cell: &str) -> String {
-    if cell.contains([',', '"', '\n']) {
-        format!("\"{}\"", cell.replace('"', "\"\""))
-    } else {
-        cell.to_owned()
-    }
-}
-
 #[expect(clippy::cast_precision_loss, reason = "shown with two digits")]
 fn size(bytes: u64) -> String {
     let (mib, gib) = (bytes as f64 / f64::from(1 << 20), bytes as f64 / f64::from(1 << 30));
     if gib >= 1.0 { format!("{gib:.2} GiB") } else { format!("{mib:.2} MiB") }
+}
+
+/// A number of parameters.
+#[expect(clippy::cast_precision_loss, reason = "shown with two digits")]
+fn count(parameters: u64) -> String {
+    let parameters = parameters as f64;
+    match parameters {
+        1e9.. => format!("{:.2} B", parameters / 1e9),
+        1e6.. => format!("{:.2} M", parameters / 1e6),
+        _ => format!("{:.2} K", parameters / 1e3),
+    }
 }
 
 fn pretty(value: &Value) -> String {
@@ -295,6 +346,11 @@ mod tests {
     fn about() -> About {
         About {
             model: "tiny, 1 \"b\" q8".into(),
+            bundle: "b".into(),
+            precision: "bf16".into(),
+            quant: "q8".into(),
+            kv: "bf16".into(),
+            device: "local-task".into(),
             target: "cpu".into(),
             threads: 2,
             parameters: 1_235_814_400,
@@ -314,24 +370,44 @@ mod tests {
         ]
     }
 
+    fn rows(output: Output) -> String {
+        let (about, tests) = (about(), tests());
+        let cases: Vec<_> = tests.iter().map(|row| row.case).collect();
+        let mut rows = Rows::new(&about, &cases, output);
+        let begin = rows.begin();
+        let all: String = tests.iter().map(|row| rows.row(row)).collect();
+        begin + &all + &rows.end()
+    }
+
     #[test]
     fn a_table_for_people() {
-        insta::assert_snapshot!(rows(&about(), &tests(), Output::Md), @r#"
-        | model          |     size | params | target | threads | test  |           t/s | bandwidth |
-        | -------------- | -------: | -----: | ------ | ------: | ----- | ------------: | --------: |
-        | tiny, 1 "b" q8 | 1.50 GiB | 1.24 B | cpu    |       2 | pp512 | 102.00 ± 2.83 |         - |
-        | tiny, 1 "b" q8 | 1.50 GiB | 1.24 B | cpu    |       2 | tg128 |  10.00 ± 1.41 |      77 % |
+        insta::assert_snapshot!(rows(Output::Md), @r#"
+        | model          |     size | params | target | threads | test  |              t/s | bandwidth |
+        | -------------- | -------: | -----: | ------ | ------: | ----- | ---------------: | --------: |
+        | tiny, 1 "b" q8 | 1.50 GiB | 1.24 B | cpu    |       2 | pp512 |    102.00 ± 2.83 |         - |
+        | tiny, 1 "b" q8 | 1.50 GiB | 1.24 B | cpu    |       2 | tg128 |     10.00 ± 1.41 |      77 % |
         "#);
     }
 
     #[test]
+    fn counts_of_parameters() {
+        assert_eq!([999_999, 1_869_504, 1_235_814_400].map(count), ["1000.00 K", "1.87 M", "1.24 B"]);
+    }
+
+    #[test]
+    fn the_share_is_of_what_no_cache_holds() {
+        let small = About { bytes: CACHED_BYTES - 1, ..about() };
+        assert!(tests().iter().all(|row| row.share(&small).is_none()));
+    }
+
+    #[test]
     fn tables_for_programs() {
-        insta::assert_snapshot!(rows(&about(), &tests(), Output::Csv), @r#"
-        model,size_bytes,parameters,target,threads,test,depth,tokens,mean_tok_s,deviation_tok_s,bytes_a_token,bandwidth_share
-        "tiny, 1 ""b"" q8",1610612736,1235814400,cpu,2,pp512,0,512,102.0,2.8284271247461903,3560.0,
-        "tiny, 1 ""b"" q8",1610612736,1235814400,cpu,2,tg128,0,128,10.0,1.4142135623730951,1640.0,0.7706766917293233
+        insta::assert_snapshot!(rows(Output::Csv), @r#"
+        model,bundle,size_bytes,parameters,precision,quant,kv,target,device,threads,test,depth,tokens,mean_tok_s,deviation_tok_s,bytes_a_token,bandwidth_share
+        "tiny, 1 ""b"" q8",b,1610612736,1235814400,bf16,q8,bf16,cpu,local-task,2,pp512,0,512,102.0,2.8284271247461903,,
+        "tiny, 1 ""b"" q8",b,1610612736,1235814400,bf16,q8,bf16,cpu,local-task,2,tg128,0,128,10.0,1.4142135623730951,1640.0,0.7706766917293233
         "#);
-        let json: Value = serde_json::from_str(&rows(&about(), &tests(), Output::Json)).unwrap();
+        let json: Value = serde_json::from_str(&rows(Output::Json)).unwrap();
         assert_eq!(json[1]["test"], "tg128");
         assert_eq!(json[1]["mean_tok_s"], 10.0);
         // 1,000 bytes of weights and 64 positions of 10, ten times a second, of 21,280.
@@ -369,6 +445,6 @@ mod tests {
         |   1000 |     5.0100 |               5.0000 | 0.000500 | 0.004000 |         98.50 % |
         "#);
         let alone = Quality { comparison: None, ..found };
-        assert_eq!(quality(&alone, Output::Csv), "tokens,perplexity\n1000,5.0100\n");
+        assert_eq!(quality(&alone, Output::Csv), "tokens,perplexity\n1000,5.01\n");
     }
 }

@@ -6,6 +6,8 @@ mod interrupt;
 mod options;
 mod render;
 mod values;
+#[path = "../shared/whole.rs"]
+mod whole;
 
 use std::{
     io::{self, IsTerminal as _, Write as _},
@@ -78,11 +80,10 @@ fn run(options: &Options) -> Result<ExitCode> {
 
 /// The checkpoint's weights; `None` where the bundle carries packed ones and no others were asked for.
 fn open_weights(options: &Options, bundle: &Bundle) -> Result<Option<Weights>> {
-    Ok(match (&options.weights, options.checkpoint()) {
-        (_, Some(folder)) => Some(Weights::in_folder(folder)?),
-        (Some(file), None) => Some(Weights::open(std::slice::from_ref(file))?),
-        (None, None) if bundle.is_packed() => None,
-        (None, None) => Some(Weights::of_bundle(bundle)?),
+    Ok(match &options.weights {
+        Some(path) => Some(Weights::at(path)?),
+        None if bundle.is_packed() => None,
+        None => Some(Weights::of_bundle(bundle)?),
     })
 }
 
@@ -200,7 +201,7 @@ fn open_session(options: &Options, bundle: &Bundle, weights: Option<Weights>) ->
     }
     let session = load(bundle, weights, &options.load_options())?;
     if session.capabilities().packed_at_load {
-        note(&render::packed_at_load(&options.bundle));
+        note(&render::packed_at_load(bundle, options.weights.as_deref()));
     }
     Ok(session)
 }

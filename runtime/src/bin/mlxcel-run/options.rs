@@ -11,7 +11,10 @@ use anyhow::{Context as _, Result, anyhow, bail};
 use clap::Parser;
 use mlxcel_runtime::{DeviceSpec, Error, LoadOptions, Options as Limits, Sampler, Sampling};
 
-use crate::values::{number, stop_text, whole};
+use crate::{
+    values::{number, stop_text},
+    whole::whole,
+};
 
 /// The most tokens of one answer when -n does not say.
 pub(crate) const DEFAULT_TOKENS: usize = 128;
@@ -57,7 +60,7 @@ pub(crate) struct Options {
     ///
     /// The folder's tokenizer.json, tokenizer_config.json, chat_template.jinja and generation_config.json are used where
     /// the bundle carries none.
-    #[arg(long, value_name = "FOLDER")]
+    #[arg(long, value_name = "PATH")]
     pub(crate) weights: Option<PathBuf>,
     /// Tokens of context [default: what the bundle was compiled for].
     #[arg(short, long, value_name = "N", allow_negative_numbers = true, value_parser =
@@ -210,10 +213,7 @@ impl Options {
 
     /// Warnings of options that change nothing.
     pub(crate) fn without_effect(&self) -> Vec<String> {
-        let mut found = Vec::new();
-        if self.threads.is_some() && !matches!(self.device, DeviceSpec::Auto | DeviceSpec::LocalTask) {
-            found.push(format!("warning: --threads has no effect on {}: it is for local-task", self.device));
-        }
+        let mut found: Vec<String> = self.device.threads_without_effect(self.threads).into_iter().collect();
         let given = [
             ("--top-k", self.top_k.is_some()),
             ("--top-p", self.top_p.is_some()),

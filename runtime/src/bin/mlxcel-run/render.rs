@@ -2,7 +2,7 @@
 
 use std::{path::Path, time::Duration};
 
-use mlxcel_artifacts::report;
+use mlxcel_artifacts::{Bundle, report};
 use mlxcel_runtime::{Error, Generation, Timings};
 use serde_json::{Value, json};
 
@@ -109,8 +109,16 @@ pub(crate) fn unused(names: &[String]) -> String {
 }
 
 /// That this start took longer than it has to.
-pub(crate) fn packed_at_load(bundle: &Path) -> String {
-    format!("packed the weights for this start\nhint: mlxcel-pack {} does it once", bundle.display())
+pub(crate) fn packed_at_load(bundle: &Bundle, given: Option<&Path>) -> String {
+    let path = bundle.path().display();
+    let hint = match given {
+        None => format!("mlxcel-pack {path} does it once"),
+        Some(given) if bundle.manifest().weights.is_empty() => {
+            format!("mlxcel-pack {path} --weights {} does it once", given.display())
+        }
+        Some(_) => "the bundle carries other weights: compile it with these to have them packed".into(),
+    };
+    format!("packed the weights for this start\nhint: {hint}")
 }
 
 fn ms(time: Duration) -> f64 {

@@ -1,6 +1,6 @@
 """Writes a Llama checkpoint of Hugging Face as a GGUF file in bf16, without a tokenizer.
 
-    python3 gguf.py FOLDER OUT.gguf
+    python3 write_gguf.py FOLDER OUT.gguf
 
 Matrices keep their bf16 bits; norms become f32, as llama.cpp wants them. With no vocabulary llama-bench runs it and
 nothing else does.
