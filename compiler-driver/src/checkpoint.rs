@@ -70,6 +70,42 @@ impl Checkpoint {
         self.tensors.get(name).map(|tensor| tensor.dtype)
     }
 
+    /// `model` as the tensors that are here have it, and what is to be said of that. A head of its own that is a copy of the
+    /// embedding counts as tied.
+    pub(crate) fn adapt(
+        &self,
+        model: ModelConfig,
+        cancel: &Cancel,
+    ) -> Result<(ModelConfig, Option<String>), Error> {
+        let expected = model.head.tied;
+        let mut model = model.with_tensors(|name| self.tensors.contains_key(name));
+        let (head, embedding) = (&model.head.linear.weight.name, &model.embedding.weight.name);
+        if expected && !model.head.tied && self.digest(head, cancel)? == self.digest(embedding, cancel)? {
+            model.head.tied = true;
+        }
+        let said = match (expected, model.head.tied) {
+            (true, false) => {
+                "config.json ties the head to the embedding, but the checkpoint has another one: used"
+            }
+            (false, true) => {
+                "the checkpoint has no head of its own: the embedding is used, as if they were tied"
+            }
+            _ => return Ok((model, None)),
+        };
+        Ok((model, Some(said.into())))
+    }
+
+    /// The digest of a tensor's bytes; `None` where there is no such tensor.
+    fn digest(&self, name: &str, cancel: &Cancel) -> Result<Option<Digest>, Error> {
+        for (_, path) in self.files().filter(|(file, _)| *file != INDEX) {
+            let mut file = TensorFile::open(&path)?;
+            if let Some(tensor) = file.metadata.info(name).cloned() {
+                return file.digest(&tensor, cancel).map(Some);
+            }
+        }
+        Ok(None)
+    }
+
     /// Compares with what `model` needs. Gives the names of tensors that it does not need.
     pub(crate) fn check(&self, model: &ModelConfig, name: &str) -> Result<Vec<&str>, Error> {
         let mut problems = Vec::new();
@@ -197,13 +233,17 @@ impl TensorFile {
     pub(crate) fn digests(&mut self, cancel: &Cancel) -> Result<BTreeMap<String, Digest>, Error> {
         let mut digests = BTreeMap::new();
         for (name, tensor) in self.tensors() {
-            let (start, end) = tensor.data_offsets;
-            self.seek(start)?;
-            let mut bytes = cancel.watch(&mut self.file).take((end - start) as u64);
-            let (digest, _) = Digest::of_reader(&mut bytes).map_err(Error::io("read", &self.path))?;
-            digests.insert(name, digest);
+            digests.insert(name, self.digest(&tensor, cancel)?);
         }
         Ok(digests)
+    }
+
+    fn digest(&mut self, tensor: &TensorInfo, cancel: &Cancel) -> Result<Digest, Error> {
+        let (start, end) = tensor.data_offsets;
+        self.seek(start)?;
+        let mut bytes = cancel.watch(&mut self.file).take((end - start) as u64);
+        let (digest, _) = Digest::of_reader(&mut bytes).map_err(Error::io("read", &self.path))?;
+        Ok(digest)
     }
 
     /// The same tensors as a file whose data starts at a multiple of [`mlxcel_artifacts::ALIGNMENT`]: mapped, it can be used where it lies.

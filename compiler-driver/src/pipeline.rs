@@ -58,6 +58,8 @@ pub struct Request {
     pub kv: Option<Kv>,
     /// Positions of the cache; by default [`DEFAULT_CONTEXT`] or the model's own, whichever is less.
     pub context: Option<usize>,
+    /// Tokens that a prompt goes through at a time; by default the target's sizes.
+    pub chunk: Option<usize>,
     /// The bundle's folder; by default `<model>.bundle` here.
     pub out: Option<PathBuf>,
     /// A folder to leave MLIR, flags and vmfbs in.
@@ -295,8 +297,8 @@ impl Prepared {
         if targets.is_empty() {
             return Err(Error::NoTarget);
         }
-        let model = request.model.load()?;
-        let weights = Weights::find(&model, &request.weights, progress)?;
+        let mut model = request.model.load()?;
+        let weights = Weights::find(&mut model, request, progress)?;
         let checkpoint_dtype = weights.main_dtype().unwrap_or(model.config.dtype);
         let precision = request.precision.choose(checkpoint_dtype, &targets)?;
         let unable = targets.iter().find(|target| !target.computes(checkpoint_dtype));
@@ -316,6 +318,7 @@ impl Prepared {
         let plan = mlxcel_emitter::Plan {
             quant: request.quant,
             kv,
+            chunk: request.chunk,
             ..mlxcel_emitter::Plan::new(&model.config, precision, context)
         };
         let small_files = model.small_files(weights.folder());
@@ -384,9 +387,10 @@ impl Prepared {
 }
 
 impl Weights {
-    fn find(model: &Model, from: &WeightsFrom, progress: &mut Progress<'_>) -> Result<Self, Error> {
+    /// Those of the request; `model` is then what their tensors say it is.
+    fn find(model: &mut Model, request: &Request, progress: &mut Progress<'_>) -> Result<Self, Error> {
         let no_weights = |folder: &Path| Error::NoWeights { folder: folder.to_owned() };
-        let found = match from {
+        let found = match &request.weights {
             WeightsFrom::None => None,
             WeightsFrom::Random(seed) => {
                 Random::new(&model.config, *seed)?;
@@ -407,6 +411,11 @@ impl Weights {
             }
         };
         let Some(checkpoint) = found else { return Ok(Self::None) };
+        let (config, said) = checkpoint.adapt(model.config.clone(), &request.cancel)?;
+        model.config = config;
+        if let Some(said) = said {
+            progress(Event::Warning(said));
+        }
         let extra = checkpoint.check(&model.config, &model.name)?;
         if !extra.is_empty() {
             let shown: Vec<String> = extra

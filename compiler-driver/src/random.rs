@@ -21,7 +21,7 @@
 //! then rounded to the checkpoint's element type, to nearest, ties to even.
 
 use std::{
-    collections::BTreeSet,
+    collections::BTreeMap,
     io::{self, Write},
     thread,
 };
@@ -79,7 +79,7 @@ impl<'m> Random<'m> {
         for weight in weights {
             let tensor = Tensor {
                 base: mix(self.seed.wrapping_add(STEP)) ^ fnv1a(&weight.name),
-                offset: if norms.contains(weight.name.as_str()) { 1.0 } else { 0.0 },
+                offset: norms.get(weight.name.as_str()).copied().unwrap_or(0.0),
                 encoding: self.encoding,
             };
             let elements: usize = weight.shape.iter().product();
@@ -162,10 +162,10 @@ fn fnv1a(text: &str) -> u64 {
     text.bytes().fold(0xCBF2_9CE4_8422_2325, step)
 }
 
-/// The names of the norms' weights, which lie around 1.
-fn norms(model: &ModelConfig) -> BTreeSet<&str> {
-    let of_blocks = model.blocks.iter().flat_map(|block| [&block.attention_norm, &block.mlp_norm]);
-    of_blocks.chain([&model.final_norm]).map(|norm| norm.weight.name.as_str()).collect()
+/// What the norms' weights, by name, lie around: with its offset a norm multiplies by about 1.
+fn norms(model: &ModelConfig) -> BTreeMap<&str, f32> {
+    let weights = model.norms().flat_map(|norm| norm.weights.iter().map(move |weight| (norm, weight)));
+    weights.map(|(norm, weight)| (weight.name.as_str(), 1.0 - norm.offset as f32)).collect()
 }
 
 #[cfg(test)]
@@ -179,7 +179,7 @@ mod tests {
     fn model(dtype: Dtype) -> ModelConfig {
         let mut model = Preset::find("smollm2-135m").unwrap().model().unwrap();
         model.blocks.truncate(1);
-        for weight in [&mut model.embedding.weight, &mut model.head.weight] {
+        for weight in [&mut model.embedding.weight, &mut model.head.linear.weight] {
             weight.shape[0] = 4096;
         }
         model.dtype = dtype;

@@ -56,9 +56,11 @@ static void attend_items(cached cache, const float *q, const int32_t *positions,
                          const int32_t *lengths, float *out, float *max_sum,
                          index layer, index batch, index tokens, index heads,
                          index kv_heads, index head_dim, index capacity,
-                         index tile, index chunk, index begin, index end) {
+                         index tile, index window, index soft_cap, index chunk,
+                         index begin, index end) {
   const index tiles = divide_up(tokens, tile);
-  const index chunks = divide_up(capacity, chunk);
+  const index span = window ? min_index(window + tokens, capacity) : capacity;
+  const index chunks = divide_up(span, chunk);
   const index rows = tokens * heads, group = heads / kv_heads;
   const index head_stride = capacity * head_dim;
   const index slab = kv_heads * head_stride;
@@ -66,10 +68,10 @@ static void attend_items(cached cache, const float *q, const int32_t *positions,
     const index kv_head = item % kv_heads;
     const index first = item / kv_heads % tiles * tile;
     const index part = item / kv_heads / tiles; // of [batch][chunks]
-    const index row = part / chunks, chunk_begin = part % chunks * chunk;
+    const index row = part / chunks;
     const index keys = (2 * layer * batch + row) * slab + kv_head * head_stride;
     const index place = max_sum ? part : row;
-    const task t = {
+    task t = {
         .q = q + row * rows * head_dim,
         .keys = cached_from(cache, keys),
         .values = cached_from(cache, keys + batch * slab),
@@ -82,10 +84,13 @@ static void attend_items(cached cache, const float *q, const int32_t *positions,
         .group = group,
         .head_dim = head_dim,
         .position_stride = head_dim,
+        .capacity = capacity,
+        .window = window,
         .scale = LOG2_E,
-        .chunk_begin = chunk_begin,
-        .chunk_end = chunk_begin + chunk,
+        .soft_cap = float_of((uint32_t)soft_cap) * LOG2_E,
     };
+    t.chunk_begin = row_first(&t, 0) + part % chunks * chunk;
+    t.chunk_end = t.chunk_begin + chunk;
     // Tokens that see nothing of this chunk come first, padding comes last.
     const index last = min_index(first + tile, tokens);
     const index valid = clamp_index(lengths[row], first, last);
@@ -98,14 +103,14 @@ static void attend_items(cached cache, const float *q, const int32_t *positions,
 #define DEFINE_ATTENTION(name, cache, ...)                                     \
   void attention_##name(const float *q, __VA_ARGS__, ATTENTION_WHOLE) {        \
     attend_items(cache, q, positions, lengths, out, NULL, layer, batch,        \
-                 tokens, heads, kv_heads, head_dim, capacity, tile, capacity,  \
-                 begin, end);                                                  \
+                 tokens, heads, kv_heads, head_dim, capacity, tile, window,    \
+                 soft_cap, capacity, begin, end);                              \
   }                                                                            \
   void attention_chunks_##name(const float *q, __VA_ARGS__,                    \
                                ATTENTION_CHUNKS) {                             \
     attend_items(cache, q, positions, lengths, partial, max_sum, layer, batch, \
-                 tokens, heads, kv_heads, head_dim, capacity, tile, chunk,     \
-                 begin, end);                                                  \
+                 tokens, heads, kv_heads, head_dim, capacity, tile, window,    \
+                 soft_cap, chunk, begin, end);                                 \
   }
 
 INLINE cached floats(element_type type, const void *elements) {

@@ -29,6 +29,7 @@ typedef struct {
   float sum[LANES];
   float rescale[LANES]; // what the last block's new maximum does to sums
   index place[MR];      // row_place()
+  index first[MR];      // row_first()
   index visible[MR];    // row_visible()
   index rows;
   float *scores; // [MR][BLOCK], then weights
@@ -232,8 +233,13 @@ static void value_rows_partial(index rows, const float *weights,
       sums[r][d] = lanes[r][d];
 }
 
-// The largest of a row's scores, of which `visible` of `padded` count.
-INLINE float mask_row(float *scores, index visible, index padded) {
+// The largest of a row's scores, of which those from `first` to `visible` of
+// `padded` count.
+INLINE float mask_row(float *scores, index first, index visible,
+                      index padded) {
+#pragma clang loop vectorize(disable) unroll(disable)
+  for (index s = 0; s < first; ++s)
+    scores[s] = NEGATIVE_INFINITY;
 #pragma clang loop vectorize(disable) unroll(disable)
   for (index s = visible; s < padded; ++s)
     scores[s] = NEGATIVE_INFINITY;
@@ -273,15 +279,19 @@ INLINE float weigh_row(float *scores, float max, index padded) {
 
 // One step of the online softmax for the rows of a tile. Maxima come before
 // weights, for all rows, so that no row waits for its own maximum.
-static void softmax_tile(row_tile *tile, index block, index count) {
+static void softmax_tile(const task *t, row_tile *tile, index block,
+                         index count) {
   const index padded = divide_up(count, 8) * 8;
   float block_max[LANES], block_sum[LANES];
   for (index r = 0; r < LANES; ++r)
     block_max[r] = block_sum[r] = 0.0f;
-  for (index r = 0; r < tile->rows; ++r)
+  for (index r = 0; r < tile->rows; ++r) {
+    float *scores = tile->scores + r * BLOCK;
+    cap_scores(t, scores, count);
     block_max[r] =
-        mask_row(tile->scores + r * BLOCK,
+        mask_row(scores, clamp_index(tile->first[r] - block, 0, count),
                  clamp_index(tile->visible[r] - block, 0, count), padded);
+  }
   const __m256 old_max = _mm256_loadu_ps(tile->max);
   // The bound keeps rows that have seen nothing yet from inf - inf.
   const __m256 max =
@@ -306,6 +316,7 @@ static void begin_tile(const task *t, index first, index rows, float *scores,
   tile->scores = scores;
   for (index r = 0; r < rows; ++r) {
     tile->place[r] = row_place(t, first + r);
+    tile->first[r] = row_first(t, first + r);
     tile->visible[r] = row_visible(t, first + r);
     clear_row(t->sums + tile->place[r] * t->head_dim, t->head_dim);
   }
@@ -316,9 +327,12 @@ static void finish_tile(const task *t, const row_tile *tile) {
     finish_row(t, tile->place[r], tile->max[r], tile->sum[r]);
 }
 
-// How many positions of the block some row of the tile sees: its last row
-// sees the most.
+// How many positions of the block some row of the tile sees, from its first on:
+// the last row of the tile sees most to the end, the first one most to the
+// beginning.
 INLINE index tile_visible(const row_tile *tile, index block, index count) {
+  if (block + count <= tile->first[0])
+    return 0;
   return clamp_index(tile->visible[tile->rows - 1] - block, 0, count);
 }
 
@@ -332,7 +346,7 @@ static void weigh_tile(const task *t, row_tile *tile, index block, index count,
   for (index r = 0; r < tile->rows; ++r)
     q[r] = t->q + tile->place[r] * t->head_dim;
   score_rows(tile->rows, q, keys, tile->scores, visible, t->head_dim);
-  softmax_tile(tile, block, visible);
+  softmax_tile(t, tile, block, visible);
 }
 
 static void add_tile(const task *t, const row_tile *tile, index block,
@@ -363,6 +377,7 @@ INLINE void attend_many(const task *t, index row_begin, index rows) {
   float *scores = scratch + converted_size(t->head_dim);
   const index tile_count = divide_up(rows, MR);
   const index block_size = block_size_for(t->head_dim);
+  const index begin = max_index(t->chunk_begin, row_first(t, row_begin));
   const index end =
       min_index(t->chunk_end, row_visible(t, row_begin + rows - 1));
   for (index i = 0; i < tile_count; ++i) {
@@ -371,14 +386,17 @@ INLINE void attend_many(const task *t, index row_begin, index rows) {
     begin_tile(t, row_begin + first, rows * (i + 1) / tile_count - first,
                scores + first * BLOCK, &tiles[i]);
   }
-  for (index block = t->chunk_begin; block < end; block += block_size) {
-    const index count = min_index(block_size, end - block);
-    pack_keys(t, block, count, converted);
+  for (index block = begin; block < end;) {
+    const index count =
+        until_wrap(t, block, min_index(block_size, end - block));
+    const index slot = position_slot(t, block);
+    pack_keys(t, slot, count, converted);
     for (index i = 0; i < tile_count; ++i)
       weigh_tile(t, &tiles[i], block, count, converted);
-    pack_values(t, block, count, converted);
+    pack_values(t, slot, count, converted);
     for (index i = 0; i < tile_count; ++i)
       add_tile(t, &tiles[i], block, count, converted);
+    block += count;
   }
   for (index i = 0; i < tile_count; ++i)
     finish_tile(t, &tiles[i]);

@@ -100,16 +100,23 @@ INLINE void score_block(int rows, const task *t, few_rows *few, index first,
   if (s < count)
     score_positions(rows, 1, t, few, (first + s) * stride,
                     few->scores + s * FEW_TILE);
+  cap_scores(t, few->scores, count * FEW_TILE);
 }
 
-// Turns the block's scores into weights, 0 for what a row does not see.
-INLINE void weigh_block(const index visible[FEW_TILE], index count,
+// Turns the block's scores into weights, 0 for what a row does not see: it sees
+// those from first[r] to visible[r].
+INLINE void weigh_block(const index first[FEW_TILE],
+                        const index visible[FEW_TILE], index count,
                         few_rows *few) {
   float *scores = few->scores;
-  for (index r = 0; r < FEW_TILE; ++r)
+  for (index r = 0; r < FEW_TILE; ++r) {
+#pragma clang loop vectorize(disable) unroll(disable)
+    for (index s = 0; s < first[r]; ++s)
+      scores[s * FEW_TILE + r] = NEGATIVE_INFINITY;
 #pragma clang loop vectorize(disable) unroll(disable)
     for (index s = visible[r]; s < count + 1; ++s)
       scores[s * FEW_TILE + r] = NEGATIVE_INFINITY;
+  }
   __m256 largest = _mm256_loadu_ps(scores);
   for (index s = 2; s < count; s += 2)
     largest = _mm256_max_ps(largest, _mm256_loadu_ps(scores + s * FEW_TILE));
@@ -226,18 +233,23 @@ INLINE void finish_few(int rows, const task *t, index row_begin,
 // `rows` <= FEW_TILE rows over the chunk.
 INLINE void attend_tile(int rows, const task *t, index row_begin) {
   few_rows few;
-  index visible[FEW_TILE];
+  index first[FEW_TILE], visible[FEW_TILE];
+  const index begin = max_index(t->chunk_begin, row_first(t, row_begin));
   const index end =
       min_index(t->chunk_end, row_visible(t, row_begin + rows - 1));
   begin_few(rows, t, row_begin, &few);
-  for (index block = t->chunk_begin; block < end; block += BLOCK) {
-    const index count = min_index(BLOCK, end - block);
-    for (index r = 0; r < FEW_TILE; ++r)
-      visible[r] = clamp_index(
-          row_visible(t, row_begin + min_index(r, rows - 1)) - block, 0, count);
-    score_block(rows, t, &few, block, count);
-    weigh_block(visible, count, &few);
-    add_block(rows, t, &few, block, count);
+  for (index block = begin; block < end;) {
+    const index count = until_wrap(t, block, min_index(BLOCK, end - block));
+    const index slot = position_slot(t, block);
+    for (index r = 0; r < FEW_TILE; ++r) {
+      const index row = row_begin + min_index(r, rows - 1);
+      first[r] = clamp_index(row_first(t, row) - block, 0, count);
+      visible[r] = clamp_index(row_visible(t, row) - block, 0, count);
+    }
+    score_block(rows, t, &few, slot, count);
+    weigh_block(first, visible, count, &few);
+    add_block(rows, t, &few, slot, count);
+    block += count;
   }
   finish_few(rows, t, row_begin, &few);
 }

@@ -53,11 +53,14 @@ INLINE void attend_row(const task *t, index row) {
   const float *q = t->q + place * head_dim;
   float *sums = t->sums + place * head_dim;
   const index end = min_index(t->chunk_end, row_visible(t, row));
+  const index begin = max_index(t->chunk_begin, row_first(t, row));
   float max = NEGATIVE_INFINITY, sum = 0.0f;
   clear_row(sums, head_dim);
-  for (index s = t->chunk_begin; s < end; ++s) {
-    const index at = s * t->position_stride;
-    const float score = score_position(t, q, at) * t->scale;
+  for (index s = begin; s < end; ++s) {
+    const index at = position_slot(t, s) * t->position_stride;
+    float score = score_position(t, q, at) * t->scale;
+    if (t->soft_cap != 0.0f)
+      score = capped(t, score);
     if (score > max) {
       const float rescale = exp2_poly(max - score);
       scale_row(sums, rescale, head_dim);

@@ -4,13 +4,17 @@
 //   q          [batch][tokens][heads][head_dim], rotated and scaled
 //   cache      [2 * layers][batch][kv_heads][capacity][head_dim], each layer's
 //              keys before its values; Q8's scales [...][head_dim / 32]
+//              position p lies at p % capacity
 //   positions  [batch]; query t of row b stands at positions[b] + t and sees
-//              everything up to there
+//              everything up to there, or no more than `window` positions of it
+//              where window is not 0
 //   lengths    [batch]; queries from lengths[b] on are padding
 //   out        [batch][tokens][heads][head_dim]; padding gives zeros
 //
 // Items are [batch][chunks][tiles of queries][kv_heads]: each is the heads /
-// kv_heads query heads of one kv head, over one chunk of positions. Without
+// kv_heads query heads of one kv head, over one chunk of the positions that its
+// first query sees and those after. Scores s become c * tanh(s / c) where the
+// bits of the float c, soft_cap, are not 0. Without
 // max_sum there is one chunk and the result is complete. With it, sums weighted
 // by 2^(score - max) go to out as [batch][chunks][tokens][heads][head_dim], and
 // max and the sum of the weights to max_sum [batch][chunks][tokens][heads][2], to
@@ -92,7 +96,9 @@ typedef struct {
   float *max_sum;            // [tokens][heads][2], or NULL
   index position, token_begin, heads, first_head, group, head_dim;
   index position_stride;
+  index capacity, window;  // window: 0 for none
   float scale;             // to scores in units of log 2
+  float soft_cap;          // of those, or 0
   index chunk_begin, chunk_end;
 } task;
 
@@ -109,6 +115,54 @@ INLINE index row_place(const task *t, index row) {
 INLINE index row_visible(const task *t, index row) {
   return t->position + row_token(t, row) + 1;
 }
+
+// The first position that the row sees.
+INLINE index row_first(const task *t, index row) {
+  return t->window ? max_index(row_visible(t, row) - t->window, 0) : 0;
+}
+
+// Where a position lies in the cache.
+INLINE index position_slot(const task *t, index position) {
+  return position % t->capacity;
+}
+
+// How many of `count` positions from one on lie side by side.
+INLINE index until_wrap(const task *t, index position, index count) {
+  return min_index(count, t->capacity - position_slot(t, position));
+}
+
+// tanh(x) is 1 - 2 / (e^2x + 1); beyond 10 it is 1 to the last bit.
+#define TANH_END 10.0f
+
+INLINE float capped(const task *t, float score) {
+  const float x = score / t->soft_cap;
+  const float inside = x > TANH_END ? TANH_END : x < -TANH_END ? -TANH_END : x;
+  const float e = exp2_poly(inside * (2.0f * LOG2_E));
+  return t->soft_cap * (1.0f - 2.0f / (e + 1.0f));
+}
+
+#if defined(__AVX2__)
+
+// The same of `count` scores, or up to seven more.
+INLINE void cap_scores(const task *t, float *scores, index count) {
+  if (t->soft_cap == 0.0f)
+    return;
+  const __m256 cap = _mm256_set1_ps(t->soft_cap);
+  const __m256 one = _mm256_set1_ps(1.0f), two = _mm256_set1_ps(2.0f);
+  for (index s = 0; s < count; s += 8) {
+    __m256 x = _mm256_div_ps(_mm256_loadu_ps(scores + s), cap);
+    // NaN stays, as a second operand does.
+    x = _mm256_min_ps(_mm256_set1_ps(TANH_END), x);
+    x = _mm256_max_ps(_mm256_set1_ps(-TANH_END), x);
+    const __m256 e =
+        exp2_lanes(_mm256_mul_ps(x, _mm256_set1_ps(2.0f * LOG2_E)));
+    const __m256 tanh =
+        _mm256_sub_ps(one, _mm256_div_ps(two, _mm256_add_ps(e, one)));
+    _mm256_storeu_ps(scores + s, _mm256_mul_ps(cap, tanh));
+  }
+}
+
+#endif
 
 INLINE void clear_row(float *row, index head_dim) {
   for (index d = 0; d < head_dim; ++d)

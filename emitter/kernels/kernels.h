@@ -39,7 +39,7 @@ void matmul_bf16_pairs(const uint16_t *w, const uint16_t *a,
 // positions that attention_combine() merges.
 #define ATTENTION_SIZES                                                        \
   index layer, index batch, index tokens, index heads, index kv_heads,         \
-      index head_dim, index capacity, index tile
+      index head_dim, index capacity, index tile, index window, index soft_cap
 #define ATTENTION_WHOLE                                                        \
   const int32_t *positions, const int32_t *lengths, float *out,                \
       ATTENTION_SIZES, index begin, index end

@@ -3,7 +3,7 @@
 use std::slice;
 
 use mlxcel_artifacts::signature::{Argument, ArgumentKind, Entry, MODULE_NAME, OutcomeKind, Parameter, Role};
-use mlxcel_models::{Block, ModelConfig};
+use mlxcel_models::{Block, Branch, Embedding, ModelConfig, Rope};
 use safetensors::Dtype;
 
 use crate::{
@@ -57,13 +57,14 @@ pub fn emit(model: &ModelConfig, plan: &Plan, dtype_of: &dyn Fn(&str) -> Dtype) 
     })
 }
 
-/// Bytes of parameters that a decode step reads: a row of the embedding, and all of what is no embedding.
+/// Bytes of parameters that a decode step reads: a row of each table, and all of what is no table.
 fn step_bytes(model: &ModelConfig, parameters: &[Parameter], packed: Option<&Packed>) -> u64 {
-    let table = &model.embedding.weight;
-    let is_table = |name: &str| *name == table.name && model.head.weight.name != table.name;
+    let Embedding { weight, positions, .. } = &model.embedding;
+    let tables = [(!model.head.tied).then_some(weight), positions.as_ref()];
     let bytes = |of: &[Parameter]| of.iter().filter_map(Parameter::bytes).sum::<usize>();
     let read = |name: &str, of: &[Parameter]| {
-        let rows = if is_table(name) { table.shape.first().copied().unwrap_or(1) } else { 1 };
+        let table = tables.into_iter().flatten().find(|table| table.name == name);
+        let rows = table.and_then(|table| table.shape.first().copied()).unwrap_or(1);
         (bytes(of) / rows.max(1)) as u64
     };
     match packed {
@@ -121,16 +122,18 @@ fn emit_entry(
     };
     b.lengths = arguments.lengths;
     let sequence = sequence(&mut b.graph, span, tokens, start);
-    let mut x = b.scope("embedding", |b| embedding(b, &model.embedding, tokens));
+    let mut x = b.scope("embedding", |b| embedding(b, &model.embedding, tokens, sequence.positions));
     let mut rotations = Rotations::default();
     let Some(first) = model.blocks.first() else {
         b.graph.fail("func.func", "found a model without blocks, expected one at least");
         return b.graph.finish(&entry.name, &[]);
     };
-    let mut cache = Cache::load(&mut b, model.blocks.len(), &first.attention, plan.batch, plan.capacity());
+    let mut cache =
+        Cache::load(&mut b, model.blocks.len(), &first.attention.layer, plan.batch, plan.capacity());
     for (index, layer) in model.blocks.iter().enumerate() {
         x = b.scope(&format!("layer.{index}"), |b| {
-            let rotation = rotations.get(b, layer, sequence, plan.capacity());
+            let rope = layer.attention.layer.rope.as_ref();
+            let rotation = rope.map(|rope| rotations.get(b, rope, sequence, plan.capacity()));
             block(b, layer, &mut cache.layer(index), rotation, sequence, x)
         });
     }
@@ -139,7 +142,7 @@ fn emit_entry(
         x = last_tokens(&mut b.graph, x, lengths);
     }
     let x = b.scope("final_norm", |b| norm(b, &model.final_norm, x));
-    let logits = linear(&mut b, ("head", &model.head), x);
+    let logits = b.scope("head", |b| head(b, model, x));
     let logits = b.graph.reshape(logits, &[plan.batch, model.vocab]);
     let next = b.scope("argmax", |b| b.graph.argmax(logits));
     let results: Vec<_> = entry
@@ -157,17 +160,39 @@ fn block(
     b: &mut Builder<'_>,
     layer: &Block,
     cache: &mut LayerCache<'_>,
-    rotation: Rotation,
+    rotation: Option<Rotation>,
     sequence: Sequence,
     x: Tensor,
 ) -> Tensor {
-    let normed = b.scope("attention_norm", |b| norm(b, &layer.attention_norm, x));
-    let attended =
-        b.scope("attention", |b| attention(b, &layer.attention, cache, rotation, sequence, normed));
-    let x = b.graph.add(x, attended);
-    let normed = b.scope("mlp_norm", |b| norm(b, &layer.mlp_norm, x));
-    let fed = b.scope("mlp", |b| mlp(b, &layer.mlp, normed));
-    b.graph.add(x, fed)
+    let attended = b.scope("attention", |b| {
+        branch(b, &layer.attention, x, |b, layer, x| attention(b, layer, cache, rotation, sequence, x))
+    });
+    let input = if layer.parallel { x } else { b.graph.add(x, attended) };
+    let fed = b.scope("mlp", |b| branch(b, &layer.mlp, input, mlp));
+    let fed = b.graph.add(input, fed);
+    if layer.parallel { b.graph.add(fed, attended) } else { fed }
+}
+
+/// What a branch adds to `x`.
+fn branch<T>(
+    b: &mut Builder<'_>,
+    branch: &Branch<T>,
+    x: Tensor,
+    layer: impl FnOnce(&mut Builder<'_>, &T, Tensor) -> Tensor,
+) -> Tensor {
+    let normed = branch.before.as_ref().map_or(x, |before| b.scope("norm", |b| norm(b, before, x)));
+    let mut y = layer(b, &branch.layer, normed);
+    if let Some(after) = &branch.after {
+        y = b.scope("norm_after", |b| norm(b, after, y));
+    }
+    b.graph.scale(y, branch.scale)
+}
+
+/// Logits of the last hidden state.
+fn head(b: &mut Builder<'_>, model: &ModelConfig, x: Tensor) -> Tensor {
+    let logits = linear(b, ("lm_head", &model.head_linear()), x);
+    let logits = b.graph.scale(logits, model.head.scale);
+    model.head.soft_cap.map_or(logits, |cap| b.graph.soft_cap(logits, cap))
 }
 
 /// Positions of every token, from those of each row's first.
@@ -199,17 +224,15 @@ fn last_tokens(g: &mut Graph, x: Tensor, lengths: Tensor) -> Tensor {
 
 /// The rotations of a function, one for each kind of rope among its layers.
 #[derive(Default)]
-struct Rotations(Vec<(mlxcel_models::Rope, usize, Rotation)>);
+struct Rotations(Vec<(Rope, Rotation)>);
 
 impl Rotations {
-    fn get(&mut self, b: &mut Builder<'_>, layer: &Block, sequence: Sequence, capacity: usize) -> Rotation {
-        let (rope, width) = (&layer.attention.rope, layer.attention.head_dim);
-        if let Some((.., rotation)) = self.0.iter().find(|(r, w, _)| r == rope && *w == width) {
+    fn get(&mut self, b: &mut Builder<'_>, rope: &Rope, sequence: Sequence, capacity: usize) -> Rotation {
+        if let Some((_, rotation)) = self.0.iter().find(|(known, _)| known == rope) {
             return *rotation;
         }
-        let rotation =
-            b.scope("rope", |b| rope::rotation(&mut b.graph, rope, width, sequence.positions, capacity));
-        self.0.push((rope.clone(), width, rotation));
+        let rotation = b.scope("rope", |b| rope::rotation(&mut b.graph, rope, sequence.positions, capacity));
+        self.0.push((rope.clone(), rotation));
         rotation
     }
 }

@@ -22,7 +22,7 @@ pub(crate) struct Packing {
 /// What a function of the packing module is made from: equal recipes are one function.
 #[derive(Debug, PartialEq, Eq)]
 struct Recipe {
-    name: &'static str,
+    name: String,
     sources: Vec<TensorType>,
 }
 
@@ -57,7 +57,7 @@ impl Packing {
     /// sources' types determines it. The first result is named as the sources are, and the others with a suffix.
     pub(crate) fn make(
         &mut self,
-        recipe: &'static str,
+        recipe: &str,
         sources: &[(&str, TensorType)],
         suffixes: &[&str],
         body: impl FnOnce(&mut Graph, &[Tensor]) -> Vec<Tensor>,
@@ -72,7 +72,8 @@ impl Packing {
             let step = self.steps.iter().find(|step| step.results.iter().any(|made| made.name == first));
             return Ok(step.map(made).unwrap_or_default());
         }
-        let wanted = Recipe { name: recipe, sources: sources.iter().map(|(_, ty)| ty.clone()).collect() };
+        let wanted =
+            Recipe { name: recipe.to_owned(), sources: sources.iter().map(|(_, ty)| ty.clone()).collect() };
         let mut graph = Graph::new();
         let arguments: Vec<_> = wanted.sources.iter().map(|ty| graph.argument(ty.dtype, &ty.shape)).collect();
         let results = graph.scope(&first, |g| body(g, &arguments));

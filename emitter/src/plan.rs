@@ -1,6 +1,6 @@
 //! What a module is planned for: precision, batch, context, buckets.
 
-use std::{fmt, str::FromStr};
+use std::{fmt, slice, str::FromStr};
 
 use mlxcel_artifacts::signature::{Entry, Role};
 use mlxcel_models::{Block, ModelConfig};
@@ -155,6 +155,8 @@ pub struct Plan {
     pub batch: usize,
     /// The longest sequence of a row, in tokens.
     pub context: usize,
+    /// Tokens a row of the only prefill entry; where there is none, the target has as many entries as do it good.
+    pub chunk: Option<usize>,
     /// Tokens a row of each prefill entry, ascending.
     pub prefill: Vec<usize>,
     /// Positions that each decode entry attends over, ascending; the last one covers the context.
@@ -174,6 +176,7 @@ impl Plan {
             numerics: Numerics::default(),
             batch: 1,
             context,
+            chunk: None,
             prefill: Vec::new(),
             decode: Vec::new(),
         };
@@ -186,7 +189,11 @@ impl Plan {
     pub fn for_target(&self, numerics: Numerics) -> Self {
         let context = self.context;
         let by_kernels = matches!(numerics.products, Products::Kernels(_));
-        let sizes: &[usize] = if by_kernels { &PREFILL_BY_KERNELS } else { &PREFILL };
+        let sizes = match &self.chunk {
+            Some(chunk) => slice::from_ref(chunk),
+            None if by_kernels => &PREFILL_BY_KERNELS,
+            None => &PREFILL[..],
+        };
         let mut prefill: Vec<_> = sizes.iter().copied().filter(|&tokens| tokens <= context).collect();
         if prefill.is_empty() {
             prefill.push(context);
@@ -227,9 +234,9 @@ impl Plan {
             }
         }
         let whole = self.kv.dimensions();
-        let odd = |block: &&Block| !block.attention.head_dim.is_multiple_of(whole);
+        let odd = |block: &&Block| !block.attention.layer.head_dim.is_multiple_of(whole);
         if let Some(block) = model.blocks.iter().find(odd) {
-            let found = format!("heads have {} dimensions", block.attention.head_dim);
+            let found = format!("heads have {} dimensions", block.attention.layer.head_dim);
             let expected = format!("a cache in {} needs a multiple of {whole}", self.kv);
             return refuse(found, expected, "choose another --kv");
         }
@@ -241,9 +248,9 @@ impl Plan {
             return refuse(format!("context is {}", self.context), expected, "choose another --ctx");
         }
         let whole = self.quant.inputs();
-        let rows = model.weights().into_iter().filter(|weight| weight.shape.len() == 2);
-        if let Some(weight) = rows.clone().find(|weight| !weight.shape[1].is_multiple_of(whole)) {
-            let found = format!("{} has {} inputs", weight.name, weight.shape[1]);
+        // The embedding is as wide as the inputs of other layers are.
+        if let Some(linear) = model.linears().find(|linear| !linear.inputs().is_multiple_of(whole)) {
+            let found = format!("{} has {} inputs", linear.weight.name, linear.inputs());
             let expected = format!("{} needs a multiple of {whole}", self.quant);
             return refuse(found, expected, "choose another --quant");
         }
@@ -301,6 +308,18 @@ mod tests {
             let plan = Plan::new(&model(), Dtype::BF16, context).for_target(numerics);
             assert_eq!((plan.prefill.as_slice(), plan.decode.as_slice()), (prefill, &[context][..]));
             assert_eq!(plan.validate(&model()).map_err(|error| error.to_string()), Ok(()));
+        }
+    }
+
+    #[test]
+    fn a_chunk_is_the_only_prefill() {
+        let by_kernels = Numerics { products: Products::Kernels(Isa::X86_64V3), ..Numerics::default() };
+        for numerics in [Numerics::default(), by_kernels] {
+            let prefill = |chunk, context| {
+                let plan = Plan { chunk: Some(chunk), ..Plan::new(&model(), Dtype::BF16, context) };
+                plan.for_target(numerics).prefill
+            };
+            assert_eq!((prefill(48, 300), prefill(512, 300)), (vec![48], vec![300]));
         }
     }
 

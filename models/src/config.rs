@@ -1,5 +1,7 @@
 //! The description of a decoder-only language model.
 
+use std::collections::BTreeSet;
+
 use safetensors::Dtype;
 
 use crate::{Error, Rope, family};
@@ -13,7 +15,7 @@ pub struct ModelConfig {
     pub vocab: usize,
     /// Width of the residual stream.
     pub hidden: usize,
-    /// The longest sequence, in tokens, that the checkpoint was made for.
+    /// The longest sequence, in tokens, that is computed as the checkpoint was made for it.
     pub max_positions: usize,
     /// The element type the checkpoint says its weights have.
     pub dtype: Dtype,
@@ -23,12 +25,16 @@ pub struct ModelConfig {
     pub blocks: Vec<Block>,
     /// The norm before the head.
     pub final_norm: Norm,
-    /// The head, `hidden → vocab`. A tied head names the embedding's weight.
-    pub head: Linear,
+    /// What makes logits of the last hidden state.
+    pub head: Head,
     /// Ids that end a generation (`eos_token_id`: one or several).
     pub eos: Vec<u32>,
     /// The id that starts a text (`bos_token_id`).
     pub bos: Option<u32>,
+    /// What all names of tensors begin with in some checkpoints, and in others nothing.
+    pub prefix: Option<&'static str>,
+    /// What config.json offers and this description leaves out, in words for people.
+    pub notes: Vec<String>,
 }
 
 /// A weight of the checkpoint, by its name there.
@@ -40,24 +46,52 @@ pub struct Weight {
     pub shape: Vec<usize>,
 }
 
-/// A table of rows looked up by token id.
+/// A table of rows looked up by token id: `weight[token] · scale + positions[position]`.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Embedding {
     /// `[vocab, hidden]`.
     pub weight: Weight,
+    /// What rows are multiplied by.
+    pub scale: f64,
+    /// A learned row for every position, `[max_positions, hidden]`.
+    pub positions: Option<Weight>,
 }
 
-/// One transformer block: `x += attention(norm(x)); x += mlp(norm(x))`.
+/// The head: `soft_cap(linear(x) · scale)`.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Head {
+    /// `hidden → vocab`, with a weight of its own, which is not there where the head is tied.
+    pub linear: Linear,
+    /// Whether the embedding's weight is used in place of the head's own.
+    pub tied: bool,
+    /// What logits are multiplied by.
+    pub scale: f64,
+    /// Logits become `cap · tanh(logits / cap)`.
+    pub soft_cap: Option<f64>,
+}
+
+/// One transformer block: `x += attention(x); x += mlp(x)`, or `x += attention(x) + mlp(x)` where it is parallel.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Block {
-    /// Norm before the attention.
-    pub attention_norm: Norm,
     /// The attention.
-    pub attention: Attention,
-    /// Norm before the mlp.
-    pub mlp_norm: Norm,
+    pub attention: Branch<Attention>,
     /// The mlp.
-    pub mlp: Mlp,
+    pub mlp: Branch<Mlp>,
+    /// Whether both branches read the block's input.
+    pub parallel: bool,
+}
+
+/// What a block adds to the residual stream: `scale · after(layer(before(x)))`.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Branch<T> {
+    /// Norm of the layer's input.
+    pub before: Option<Norm>,
+    /// What it computes.
+    pub layer: T,
+    /// Norm of the layer's output.
+    pub after: Option<Norm>,
+    /// What the output is multiplied by.
+    pub scale: f64,
 }
 
 /// Causal self-attention with grouped key/value heads.
@@ -69,10 +103,19 @@ pub struct Attention {
     pub kv_heads: usize,
     /// Width of one head.
     pub head_dim: usize,
-    /// What scores are multiplied by before the softmax.
+    /// What scores are multiplied by.
     pub scale: f64,
+    /// Scores then become `cap · tanh(scores / cap)`.
+    pub soft_cap: Option<f64>,
+    /// How many positions a token sees at most, up to its own and with it; all, where there is none.
+    pub window: Option<usize>,
     /// Rotary position embedding of queries and keys.
-    pub rope: Rope,
+    pub rope: Option<Rope>,
+    /// Norm of queries, before rope. Its weight is `[head_dim]` for every head alike, `[heads, head_dim]` for each head
+    /// its own, or `[heads · head_dim]` where all heads are one vector.
+    pub query_norm: Option<Norm>,
+    /// The same of keys, with `kv_heads`.
+    pub key_norm: Option<Norm>,
     /// `hidden → heads · head_dim`.
     pub query: Linear,
     /// `hidden → kv_heads · head_dim`.
@@ -83,13 +126,13 @@ pub struct Attention {
     pub output: Linear,
 }
 
-/// A gated mlp: `down(activation(gate(x)) · up(x))`.
+/// An mlp: `down(activation(gate(x)) · up(x))`, or `down(activation(up(x)))` without a gate.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Mlp {
-    /// The activation of the gate.
+    /// The activation.
     pub activation: Activation,
     /// `hidden → intermediate`.
-    pub gate: Linear,
+    pub gate: Option<Linear>,
     /// `hidden → intermediate`.
     pub up: Linear,
     /// `intermediate → hidden`.
@@ -99,17 +142,37 @@ pub struct Mlp {
 /// An elementwise activation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Activation {
-    /// `x · sigmoid(x)`.
+    /// `x · sigmoid(x)` (Elfwing et al., arXiv 1702.03118).
     Silu,
+    /// `x · Φ(x)`, with the error function (Hendrycks and Gimpel, arXiv 1606.08415).
+    Gelu,
+    /// Its approximation with `tanh` in the same paper.
+    GeluTanh,
 }
 
-/// Root-mean-square norm: `x / sqrt(mean(x²) + epsilon) · weight`.
+/// A norm over the last dimension, `(x - mean) / sqrt(variance + epsilon) · (offset + weight) + bias`, or without the
+/// mean.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Norm {
-    /// Added to the mean square.
+    /// Whether it subtracts the mean.
+    pub kind: NormKind,
+    /// Added to the variance, or to the mean square.
     pub epsilon: f64,
+    /// Added to the weight.
+    pub offset: f64,
+    /// One of `[width]`, or as [`Attention::query_norm`] says; or several, one for each head.
+    pub weights: Vec<Weight>,
     /// `[width]`.
-    pub weight: Weight,
+    pub bias: Option<Weight>,
+}
+
+/// What a norm divides by, and whether it subtracts the mean before.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum NormKind {
+    /// Root mean square (Zhang and Sennrich, arXiv 1910.07467).
+    Rms,
+    /// Layer normalisation (Ba et al., arXiv 1607.06450).
+    Layer,
 }
 
 /// `x · weightᵀ + bias`.
@@ -119,6 +182,22 @@ pub struct Linear {
     pub weight: Weight,
     /// `[outputs]`.
     pub bias: Option<Weight>,
+    /// Which of the outputs are this layer's, where several layers share a tensor.
+    pub part: Option<Part>,
+    /// Whether the weight is stored as `[inputs, outputs]`.
+    pub transposed: bool,
+}
+
+/// Outputs of a weight whose tensor has those of other layers too: in each of `groups` groups of equal size, `size` from
+/// `first`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Part {
+    /// Groups of outputs.
+    pub groups: usize,
+    /// The first output of a group.
+    pub first: usize,
+    /// How many outputs of a group.
+    pub size: usize,
 }
 
 /// More parameters than this and the description is a mistake: the largest models known have some 10^12.
@@ -140,29 +219,91 @@ impl ModelConfig {
         Ok(model)
     }
 
-    /// Whether the head shares the embedding's weight.
+    /// The description of the tensors that a checkpoint has, of which `has` knows the names: with the prefix or without,
+    /// and whether its head is tied is what its tensors say, whatever config.json does.
     #[must_use]
-    pub fn tied(&self) -> bool {
-        self.head.weight.name == self.embedding.weight.name
+    pub fn with_tensors(mut self, has: impl Fn(&str) -> bool) -> Self {
+        if let Some(prefix) = self.prefix
+            && !has(&self.embedding.weight.name)
+        {
+            for weight in self.weights_mut() {
+                if let Some(bare) = weight.name.strip_prefix(prefix) {
+                    weight.name = bare.into();
+                }
+            }
+        }
+        self.head.tied = !has(&self.head.linear.weight.name);
+        self
+    }
+
+    /// Every weight of every part, those that share a tensor too.
+    fn weights_mut(&mut self) -> Vec<&mut Weight> {
+        let Embedding { weight, positions, .. } = &mut self.embedding;
+        let mut weights: Vec<_> = std::iter::once(weight).chain(positions).collect();
+        for Block { attention, mlp, .. } in &mut self.blocks {
+            let Attention { query, key, value, output, query_norm, key_norm, .. } = &mut attention.layer;
+            let norms = [&mut attention.before, query_norm, key_norm, &mut attention.after];
+            let norms = norms.into_iter().chain([&mut mlp.before, &mut mlp.after]).flatten();
+            weights.extend(norms.flat_map(Norm::weights_mut));
+            let Mlp { gate, up, down, .. } = &mut mlp.layer;
+            let linears = [query, key, value, output, up, down].into_iter().chain(gate);
+            weights.extend(linears.flat_map(Linear::weights_mut));
+        }
+        weights.extend(self.final_norm.weights_mut());
+        weights.extend(self.head.linear.weights_mut());
+        weights
+    }
+
+    /// The head's product: with the embedding's weight where it is tied.
+    #[must_use]
+    pub fn head_linear(&self) -> Linear {
+        let mut linear = self.head.linear.clone();
+        if self.head.tied {
+            linear.weight = self.embedding.weight.clone();
+        }
+        linear
     }
 
     /// Every weight of the checkpoint, once, in the order of use. A tied head's comes as the embedding's.
     #[must_use]
     pub fn weights(&self) -> Vec<&Weight> {
         let mut weights = vec![&self.embedding.weight];
-        for Block { attention_norm, attention, mlp_norm, mlp } in &self.blocks {
-            weights.push(&attention_norm.weight);
-            for linear in [&attention.query, &attention.key, &attention.value, &attention.output] {
-                weights.extend(linear.weights());
-            }
-            weights.push(&mlp_norm.weight);
-            for linear in [&mlp.gate, &mlp.up, &mlp.down] {
-                weights.extend(linear.weights());
-            }
+        weights.extend(&self.embedding.positions);
+        for Block { attention, mlp, .. } in &self.blocks {
+            let Attention { query, key, value, output, query_norm, key_norm, .. } = &attention.layer;
+            weights.extend(attention.before.iter().flat_map(Norm::all_weights));
+            weights.extend([query, key, value].into_iter().flat_map(Linear::weights));
+            weights.extend([query_norm, key_norm].into_iter().flatten().flat_map(Norm::all_weights));
+            weights.extend(output.weights());
+            weights.extend(attention.after.iter().chain(&mlp.before).flat_map(Norm::all_weights));
+            weights.extend(mlp.layer.linears().flat_map(Linear::weights));
+            weights.extend(mlp.after.iter().flat_map(Norm::all_weights));
         }
-        weights.push(&self.final_norm.weight);
-        weights.extend(self.head.weights().filter(|weight| weight.name != self.embedding.weight.name));
+        weights.extend(self.final_norm.all_weights());
+        let Linear { weight, bias, .. } = &self.head.linear;
+        weights.extend((!self.head.tied).then_some(weight));
+        weights.extend(bias);
+        let mut seen = BTreeSet::new();
+        weights.retain(|weight| seen.insert(&weight.name));
         weights
+    }
+
+    /// The norms, in the order of use.
+    pub fn norms(&self) -> impl Iterator<Item = &Norm> {
+        let of_blocks = self.blocks.iter().flat_map(|Block { attention, mlp, .. }| {
+            let Attention { query_norm, key_norm, .. } = &attention.layer;
+            [&attention.before, query_norm, key_norm, &attention.after, &mlp.before, &mlp.after]
+        });
+        of_blocks.flatten().chain([&self.final_norm])
+    }
+
+    /// The linear layers, in the order of use; of a tied head too, whose weight is then the embedding's.
+    pub fn linears(&self) -> impl Iterator<Item = &Linear> {
+        let of_blocks = self.blocks.iter().flat_map(|Block { attention, mlp, .. }| {
+            let Attention { query, key, value, output, .. } = &attention.layer;
+            [query, key, value, output].into_iter().chain(mlp.layer.linears())
+        });
+        of_blocks.chain([&self.head.linear])
     }
 
     /// Elements of all weights; `u64::MAX` where that does not fit.
@@ -175,7 +316,8 @@ impl ModelConfig {
     #[must_use]
     pub fn cache_elements_per_token(&self) -> u64 {
         let elements = self.blocks.iter().map(|Block { attention, .. }| {
-            (attention.kv_heads as u64).saturating_mul(attention.head_dim as u64).saturating_mul(2)
+            let Attention { kv_heads, head_dim, .. } = attention.layer;
+            (kv_heads as u64).saturating_mul(head_dim as u64).saturating_mul(2)
         });
         elements.fold(0, u64::saturating_add)
     }
@@ -189,17 +331,64 @@ impl Weight {
     }
 }
 
+impl<T> Branch<T> {
+    /// The layer alone.
+    pub(crate) fn of(layer: T) -> Self {
+        Self { before: None, layer, after: None, scale: 1.0 }
+    }
+}
+
+impl Mlp {
+    /// Its linear layers, in the order of use.
+    pub fn linears(&self) -> impl Iterator<Item = &Linear> {
+        self.gate.iter().chain([&self.up, &self.down])
+    }
+}
+
+impl Norm {
+    /// The shape of its weights, as one.
+    #[must_use]
+    pub fn shape(&self) -> Vec<usize> {
+        match self.weights.as_slice() {
+            [] => vec![],
+            [only] => only.shape.clone(),
+            [first, ..] => [&[self.weights.len()], first.shape.as_slice()].concat(),
+        }
+    }
+
+    /// The weights, then the bias.
+    pub(crate) fn all_weights(&self) -> impl Iterator<Item = &Weight> {
+        self.weights.iter().chain(&self.bias)
+    }
+}
+
+impl Norm {
+    fn weights_mut(&mut self) -> impl Iterator<Item = &mut Weight> {
+        self.weights.iter_mut().chain(&mut self.bias)
+    }
+}
+
 impl Linear {
+    fn weights_mut(&mut self) -> impl Iterator<Item = &mut Weight> {
+        std::iter::once(&mut self.weight).chain(&mut self.bias)
+    }
+
     /// Width of the input.
     #[must_use]
     pub fn inputs(&self) -> usize {
-        self.weight.shape[1]
+        self.weight.shape[usize::from(!self.transposed)]
     }
 
     /// Width of the output.
     #[must_use]
     pub fn outputs(&self) -> usize {
-        self.weight.shape[0]
+        self.part.map_or_else(|| self.weight_outputs(), |part| part.groups * part.size)
+    }
+
+    /// Outputs of the tensor, those of other layers included.
+    #[must_use]
+    pub fn weight_outputs(&self) -> usize {
+        self.weight.shape[usize::from(self.transposed)]
     }
 
     /// The weight, then the bias.

@@ -18,8 +18,11 @@ mod family;
 mod preset;
 mod rope;
 
-pub use config::{Activation, Attention, Block, Embedding, Linear, Mlp, ModelConfig, Norm, Weight};
+pub use config::{
+    Activation, Attention, Block, Branch, Embedding, Head, Linear, Mlp, ModelConfig, Norm, NormKind, Part,
+    Weight,
+};
 pub use error::Error;
 pub use family::{FAMILIES, Family};
 pub use preset::{PRESETS, Preset};
-pub use rope::{Rope, RopeScaling};
+pub use rope::{Pairs, Rope, RopeScaling};

@@ -4,7 +4,7 @@
 
 use std::collections::BTreeMap;
 
-use mlxcel_models::{ModelConfig, PRESETS, Rope, RopeScaling};
+use mlxcel_models::{ModelConfig, PRESETS, Pairs, Rope, RopeScaling};
 use serde_json::Value;
 
 fn cases() -> serde_json::Map<String, Value> {
@@ -14,6 +14,10 @@ fn cases() -> serde_json::Map<String, Value> {
 
 fn describe(case: &Value) -> ModelConfig {
     ModelConfig::from_json(&case["config"].to_string()).unwrap()
+}
+
+fn rope(model: &ModelConfig) -> Rope {
+    model.blocks[0].attention.layer.rope.clone().unwrap()
 }
 
 /// Steps between neighbouring f32 values, for positive ones.
@@ -30,7 +34,7 @@ fn weights_have_their_names_and_shapes() {
         let theirs: BTreeMap<String, Vec<usize>> = serde_json::from_value(case["weights"].clone()).unwrap();
         assert_eq!(shapes, theirs, "{name}");
         assert_eq!(ours.len(), theirs.len(), "{name}: a weight came twice");
-        assert_eq!(model.tied(), !theirs.contains_key("lm_head.weight"), "{name}");
+        assert_eq!(model.head.tied, !theirs.contains_key("lm_head.weight"), "{name}");
         let elements: usize = theirs.values().map(|shape| shape.iter().product::<usize>()).sum();
         assert_eq!(model.parameters(), elements as u64, "{name}");
     }
@@ -40,7 +44,7 @@ fn weights_have_their_names_and_shapes() {
 fn numbers_are_the_same() {
     for (name, case) in cases() {
         let model = describe(&case);
-        let attention = &model.blocks[0].attention;
+        let attention = &model.blocks[0].attention.layer;
         let heads: [usize; 3] = serde_json::from_value(case["heads"].clone()).unwrap();
         assert_eq!([attention.heads, attention.kv_heads, attention.head_dim], heads, "{name}");
         assert_eq!(Some(attention.scale), case["scale"].as_f64(), "{name}");
@@ -61,8 +65,7 @@ fn numbers_are_the_same() {
 #[test]
 fn frequencies_are_the_same_up_to_rounding() {
     for (name, case) in cases() {
-        let attention = describe(&case).blocks.remove(0).attention;
-        let ours = attention.rope.inverse_frequencies(attention.head_dim);
+        let ours = rope(&describe(&case)).inverse_frequencies();
         let theirs: Vec<f32> = serde_json::from_value(case["inverse_frequencies"].clone()).unwrap();
         assert_eq!(ours.len(), theirs.len(), "{name}");
         for (a, b) in ours.iter().zip(&theirs) {
@@ -80,6 +83,9 @@ fn both_spellings_mean_the_same() {
     }
     for preset in PRESETS {
         let mut config: serde_json::Map<String, Value> = serde_json::from_str(preset.config).unwrap();
+        if config["model_type"] != "llama" {
+            continue;
+        }
         let mut rope = config.remove("rope_scaling").and_then(|v| v.as_object().cloned()).unwrap_or_default();
         rope.insert("rope_theta".into(), config.remove("rope_theta").unwrap());
         config.insert("rope_parameters".into(), rope.into());
@@ -94,6 +100,7 @@ fn both_spellings_mean_the_same() {
 fn an_empty_config_is_llama_2() {
     let model = ModelConfig::from_json(r#"{"model_type": "llama"}"#).unwrap();
     assert_eq!(model.parameters(), 6_738_415_616);
-    assert_eq!((model.eos, model.bos), (vec![2], Some(1)));
-    assert_eq!(model.blocks[0].attention.rope, Rope { theta: 10_000.0, scaling: RopeScaling::Default });
+    assert_eq!((&model.eos, model.bos), (&vec![2], Some(1)));
+    let expected = Rope { theta: 10_000.0, width: 128, pairs: Pairs::Halves, scaling: RopeScaling::Default };
+    assert_eq!(rope(&model), expected);
 }

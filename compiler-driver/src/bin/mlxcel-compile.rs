@@ -52,6 +52,9 @@ struct Compile {
     /// Positions of the cache [default: 4096 or what the model was made for, whichever is less]
     #[arg(long, value_name = "N")]
     ctx: Option<usize>,
+    /// Tokens that a prompt goes through at a time, in the only size [default: sizes that suit the target]
+    #[arg(long, value_name = "N")]
+    chunk: Option<usize>,
     /// The bundle's folder; a bundle that is there is replaced [default: MODEL.bundle]
     #[arg(long, value_name = "FOLDER")]
     out: Option<PathBuf>,
@@ -183,6 +186,7 @@ fn compile(args: Compile, cancel: &Cancel, watcher: &mut Watcher) -> Result<Done
         quant: args.quant,
         kv: args.kv,
         context: args.ctx,
+        chunk: args.chunk,
         out: args.out,
         keep: args.keep,
         store: args.store,

@@ -45,6 +45,7 @@ impl Place {
             quant: Quant::None,
             kv: None,
             context: None,
+            chunk: None,
             out: Some(at("out")),
             keep: None,
             store: Some(at("store")),

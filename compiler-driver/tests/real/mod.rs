@@ -34,6 +34,8 @@ pub(crate) struct Recorded {
 #[derive(Debug)]
 pub(crate) struct Fixture {
     pub(crate) name: String,
+    /// Its `model_type`.
+    pub(crate) family: String,
     pub(crate) folder: PathBuf,
     pub(crate) prompts: Vec<Recorded>,
 }
@@ -60,6 +62,10 @@ impl Fixture {
         struct Expected {
             prompts: Vec<Recorded>,
         }
+        #[derive(Deserialize)]
+        struct Config {
+            model_type: String,
+        }
         let path = folder.join("expected.json");
         let fail = |reason: String| format!("{}: {reason}", path.display());
         let text = fs::read_to_string(&path).map_err(|error| fail(error.to_string()))?;
@@ -69,7 +75,10 @@ impl Fixture {
             return Err(fail("expected prompts with 40 tokens and 40 steps of logits each".into()));
         }
         let name = folder.file_name().unwrap().to_string_lossy().into_owned();
-        Ok(Self { name, folder: folder.into(), prompts })
+        let config = fs::read(folder.join("config.json")).map_err(|error| error.to_string())?;
+        let Config { model_type: family } =
+            serde_json::from_slice(&config).map_err(|error| error.to_string())?;
+        Ok(Self { name, family, folder: folder.into(), prompts })
     }
 }
 
@@ -93,6 +102,7 @@ pub(crate) fn request(model: &Path, targets: &[&str]) -> Request {
         quant: Quant::None,
         kv: None,
         context: None,
+        chunk: None,
         out: None,
         keep: None,
         // Outlives the tests, so that only the first run of an emitter and a compiler starts the latter.
@@ -104,10 +114,15 @@ pub(crate) fn request(model: &Path, targets: &[&str]) -> Request {
 
 /// Builds into a folder of the test's own.
 pub(crate) fn built(request: &Request) -> Built {
+    try_built(request).unwrap_or_else(|words| panic!("{words}"))
+}
+
+/// The same, with a failure in words.
+pub(crate) fn try_built(request: &Request) -> Result<Built, String> {
     let folder = tempfile::tempdir().unwrap();
     let request = Request { out: Some(folder.path().join("bundle")), ..request.clone() };
-    let bundle = build(&request, &mut |_| {}).unwrap_or_else(|error| panic!("{}", report(&error)));
-    Built { folder, bundle }
+    let bundle = build(&request, &mut |_| {}).map_err(|error| report(&error))?;
+    Ok(Built { folder, bundle })
 }
 
 impl Built {

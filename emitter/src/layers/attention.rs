@@ -6,13 +6,14 @@
 
 mod kernel;
 
-use mlxcel_models::Attention;
+use mlxcel_models::{Attention, Norm};
 use safetensors::Dtype;
 
 use super::{
     Builder,
     cache::{Half, LayerCache},
     linear::{linear, linears},
+    norm::norm,
     rope,
     rope::Rotation,
 };
@@ -60,7 +61,7 @@ pub(crate) fn attention(
     b: &mut Builder<'_>,
     layer: &Attention,
     cache: &mut LayerCache<'_>,
-    rotation: Rotation,
+    rotation: Option<Rotation>,
     sequence: Sequence,
     x: Tensor,
 ) -> Tensor {
@@ -72,27 +73,24 @@ pub(crate) fn attention(
     let group = layer.heads.checked_div(kv_heads).unwrap_or(0);
     let projections = [("q_proj", &layer.query), ("k_proj", &layer.key), ("v_proj", &layer.value)];
     let [query, key, value] = linears(b, projections, x);
+    let query = b.scope("q_norm", |b| heads(b, layer.query_norm.as_ref(), layer.heads, query));
+    let key = b.scope("k_norm", |b| heads(b, layer.key_norm.as_ref(), kv_heads, key));
+    let value = heads(b, None, kv_heads, value);
     let g = &mut b.graph;
-    let query = g.reshape(query, &[batch, tokens, layer.heads, head_dim]);
-    let key = g.reshape(key, &[batch, tokens, kv_heads, head_dim]);
-    let value = g.reshape(value, &[batch, tokens, kv_heads, head_dim]);
-    let query = rope::rotate(g, rotation, query);
-    let key = rope::rotate(g, rotation, key);
+    let [query, key] = [query, key].map(|x| rotation.map_or(x, |rotation| rope::rotate(g, rotation, x)));
     cache.append(g, Half::Keys, sequence.start, key);
     cache.append(g, Half::Values, sequence.start, value);
 
-    let scale = g.scalar(layer.scale, Dtype::F32);
-    let scale = g.broadcast_like(scale, query);
-    let query = g.multiply(query, scale);
+    let query = g.scale(query, layer.scale);
     let attended = match b.numerics.products {
         Products::Kernels(isa) if head_dim <= kernel::MAX_HEAD_DIM => {
-            kernel::attend(b, isa, query, cache, sequence)
+            kernel::attend(b, isa, layer, query, cache, sequence)
         }
         _ => {
             let query = g.reshape(query, &[batch, tokens, kv_heads, group, head_dim]);
             let query = g.transpose(query, &[0, 2, 3, 1, 4]);
             let query = g.convert(query, operand);
-            let attended = attend(g, query, cache, sequence);
+            let attended = attend(g, layer, query, cache, sequence);
             g.transpose(attended, &[0, 3, 1, 2, 4])
         }
     };
@@ -100,15 +98,40 @@ pub(crate) fn attention(
     linear(b, ("o_proj", &layer.output), attended)
 }
 
+/// `x`, `[batch, tokens, heads · head_dim]`, as heads, with the norm that they have.
+fn heads(b: &mut Builder<'_>, of_heads: Option<&Norm>, count: usize, x: Tensor) -> Tensor {
+    let &[batch, tokens, width] = b.graph.shape(x) else {
+        return x;
+    };
+    let split = [batch, tokens, count, width.checked_div(count).unwrap_or(0)];
+    match of_heads {
+        None => b.graph.reshape(x, &split),
+        Some(layer) if layer.shape() == [width] => {
+            let normed = norm(b, layer, x);
+            b.graph.reshape(normed, &split)
+        }
+        Some(layer) => {
+            let x = b.graph.reshape(x, &split);
+            norm(b, layer, x)
+        }
+    }
+}
+
 /// Softmax attention of `query`, `[batch, kv_heads, group, tokens, head_dim]`, to the cache's span; `f32`, as `query`.
-fn attend(g: &mut Graph, query: Tensor, cache: &LayerCache<'_>, sequence: Sequence) -> Tensor {
+fn attend(
+    g: &mut Graph,
+    layer: &Attention,
+    query: Tensor,
+    cache: &LayerCache<'_>,
+    sequence: Sequence,
+) -> Tensor {
     let total = match sequence.span {
         Span::Prefix(size) => {
             let first = g.scalar(0.0, Dtype::I32);
             let [keys, values] = Half::BOTH.map(|half| cache.prefix(g, half, size));
-            attend_block(g, query, keys, values, sequence.positions, first)
+            attend_block(g, layer, query, [keys, values], sequence.positions, first)
         }
-        Span::Blocks { end, size } => attend_blocks(g, query, cache, sequence.positions, end, size),
+        Span::Blocks { end, size } => attend_blocks(g, layer, query, cache, sequence.positions, (end, size)),
     };
     let shape = g.shape(total.weighted).to_vec();
     let sum = g.broadcast_in_dim(total.sum, &shape, &[0, 1, 2, 3]);
@@ -117,22 +140,22 @@ fn attend(g: &mut Graph, query: Tensor, cache: &LayerCache<'_>, sequence: Sequen
 
 fn attend_blocks(
     g: &mut Graph,
+    layer: &Attention,
     query: Tensor,
     cache: &LayerCache<'_>,
     positions: Tensor,
-    end: HostIndex,
-    size: usize,
+    (end, size): (HostIndex, usize),
 ) -> Partial {
     let shape = g.shape(query).to_vec();
     let rows = shape[..shape.len().saturating_sub(1)].to_vec();
-    // Position 0 is visible to every token and lies in the first block, so that the maximum is finite after it.
-    let max = g.full(f64::NEG_INFINITY, Dtype::F32, &rows);
+    // Below any score, and finite: with a window a token may see nothing of the first blocks, and -inf - -inf is NaN.
+    let max = g.full(f64::from(f32::MIN), Dtype::F32, &rows);
     let sum = g.full(0.0, Dtype::F32, &rows);
     let weighted = g.full(0.0, Dtype::F32, &shape);
     let state = g.for_loop(end, size, &[max, sum, weighted], |g, offset, state| {
         let offset = g.host_scalar(offset);
         let [keys, values] = Half::BOTH.map(|half| cache.block(g, half, offset, size));
-        let block = attend_block(g, query, keys, values, positions, offset);
+        let block = attend_block(g, layer, query, [keys, values], positions, offset);
         let merged = merge(g, Partial { max: state[0], sum: state[1], weighted: state[2] }, block);
         vec![merged.max, merged.sum, merged.weighted]
     });
@@ -142,19 +165,20 @@ fn attend_blocks(
 /// Attention to the keys and values at positions `first..`, `[batch, kv_heads, size, head_dim]`.
 fn attend_block(
     g: &mut Graph,
+    layer: &Attention,
     query: Tensor,
-    keys: Tensor,
-    values: Tensor,
+    cached: [Tensor; 2],
     positions: Tensor,
     first: Tensor,
 ) -> Partial {
     let operand = g.dtype(query);
-    let [keys, values] = [keys, values].map(|cached| g.convert(cached, operand));
+    let [keys, values] = cached.map(|cached| g.convert(cached, operand));
     let scores =
         DotDimensions { lhs_batch: &[0, 1], rhs_batch: &[0, 1], lhs_contract: &[4], rhs_contract: &[3] };
     let scores = g.dot_general(query, keys, &scores, Dtype::F32);
+    let scores = layer.soft_cap.map_or(scores, |cap| g.soft_cap(scores, cap));
     let shape = g.shape(scores).to_vec();
-    let visible = visible(g, positions, first, &shape);
+    let visible = visible(g, layer.window, positions, first, &shape);
     let hidden = g.full(f64::NEG_INFINITY, Dtype::F32, &shape);
     let scores = g.select(visible, scores, hidden);
     let max = g.reduce(scores, Reduction::Max, &[4]);
@@ -176,14 +200,27 @@ fn attend_block(
     Partial { max, sum, weighted }
 }
 
-/// Whether a token (dimension 3) sees a key (dimension 4): the key's position is not after its own.
-fn visible(g: &mut Graph, positions: Tensor, first: Tensor, shape: &[usize]) -> Tensor {
+/// Whether a token (dimension 3) sees a key (dimension 4): the key's position is not after its own, nor so far before it
+/// that it is out of the window.
+fn visible(
+    g: &mut Graph,
+    window: Option<usize>,
+    positions: Tensor,
+    first: Tensor,
+    shape: &[usize],
+) -> Tensor {
     let index = g.iota(Dtype::I32, shape.get(4..).unwrap_or_default(), 0);
     let first = g.broadcast_like(first, index);
     let keys = g.add(index, first);
     let keys = g.broadcast_in_dim(keys, shape, &[4]);
     let positions = g.broadcast_in_dim(positions, shape, &[0, 3]);
-    g.le(keys, positions)
+    let visible = g.le(keys, positions);
+    let Some(window) = window else { return visible };
+    let distance = g.subtract(positions, keys);
+    #[expect(clippy::cast_precision_loss, reason = "a number of positions")]
+    let window = g.full(window as f64, Dtype::I32, shape);
+    let near = g.lt(distance, window);
+    g.and(visible, near)
 }
 
 /// Two disjoint blocks as one.

@@ -1,28 +1,76 @@
 //! Norms.
 
-use mlxcel_models::Norm;
+use std::slice;
+
+use mlxcel_models::{Norm, NormKind, Weight};
+use safetensors::Dtype;
 
 use super::Builder;
-use crate::{Reduction, Tensor};
+use crate::{Graph, Reduction, Tensor};
 
-/// Root-mean-square norm over the last dimension, in `f32` (Zhang and Sennrich 2019, equation 4, with Llama's epsilon).
+/// A norm over the last dimension, in `f32`: see [`Norm`]. A weight of several dimensions is for as many last ones of `x`.
 pub(crate) fn norm(b: &mut Builder<'_>, layer: &Norm, x: Tensor) -> Tensor {
-    let weight = b.weight_f32(&layer.weight);
-    let g = &mut b.graph;
-    let shape = g.shape(x).to_vec();
+    let shape = b.graph.shape(x).to_vec();
     let last = shape.len().saturating_sub(1);
     let kept: Vec<_> = (0..last).collect();
-    let squares = g.multiply(x, x);
-    let sum = g.reduce(squares, Reduction::Sum, &[last]);
-    let reduced = &shape[..last];
-    #[expect(clippy::cast_precision_loss, reason = "a width is below 2^52")]
-    let width = g.full(shape.last().copied().unwrap_or(1) as f64, safetensors::Dtype::F32, reduced);
-    let mean = g.divide(sum, width);
-    let epsilon = g.full(layer.epsilon, safetensors::Dtype::F32, reduced);
-    let shifted = g.add(mean, epsilon);
+    let g = &mut b.graph;
+    let spread = |g: &mut Graph, of_rows| g.broadcast_in_dim(of_rows, &shape, &kept);
+    let centred = match layer.kind {
+        NormKind::Rms => x,
+        NormKind::Layer => {
+            let mean = mean(g, x);
+            let mean = spread(g, mean);
+            g.subtract(x, mean)
+        }
+    };
+    let squares = g.multiply(centred, centred);
+    let variance = mean(g, squares);
+    let epsilon = g.full(layer.epsilon, Dtype::F32, &shape[..last]);
+    let shifted = g.add(variance, epsilon);
     let scale = g.rsqrt(shifted);
-    let scale = g.broadcast_in_dim(scale, &shape, &kept);
-    let normalised = g.multiply(x, scale);
-    let weight = g.broadcast_in_dim(weight, &shape, &[last]);
-    g.multiply(normalised, weight)
+    let scale = spread(g, scale);
+    let normalised = g.multiply(centred, scale);
+    let mut weight = like(b, &layer.weights, &shape);
+    if layer.offset != 0.0 {
+        let offset = b.graph.full(layer.offset, Dtype::F32, &shape);
+        weight = b.graph.add(offset, weight);
+    }
+    let weighted = b.graph.multiply(normalised, weight);
+    let Some(bias) = &layer.bias else { return weighted };
+    let bias = like(b, slice::from_ref(bias), &shape);
+    b.graph.add(weighted, bias)
+}
+
+/// Over the last dimension.
+fn mean(g: &mut Graph, x: Tensor) -> Tensor {
+    let shape = g.shape(x).to_vec();
+    let last = shape.len().saturating_sub(1);
+    let sum = g.reduce(x, Reduction::Sum, &[last]);
+    #[expect(clippy::cast_precision_loss, reason = "a width is below 2^52")]
+    let width = g.full(shape.last().copied().unwrap_or(1) as f64, Dtype::F32, &shape[..last]);
+    g.divide(sum, width)
+}
+
+/// A weight, or several one after the other, in the last dimensions of `shape`.
+fn like(b: &mut Builder<'_>, weights: &[Weight], shape: &[usize]) -> Tensor {
+    let rows: Vec<_> = weights.iter().map(|weight| b.weight_f32(weight)).collect();
+    let weight = match *rows.as_slice() {
+        [only] => only,
+        _ => {
+            let rows: Vec<_> = rows
+                .iter()
+                .map(|&row| {
+                    let one = [&[1], b.graph.shape(row)].concat();
+                    b.graph.reshape(row, &one)
+                })
+                .collect();
+            b.graph.concatenate(&rows, 0)
+        }
+    };
+    let found = b.graph.shape(weight).to_vec();
+    if found.is_empty() || !shape.ends_with(&found) {
+        return b.graph.fail("norm", format!("found a weight of {found:?}, expected the last of {shape:?}"));
+    }
+    let dimensions: Vec<_> = (shape.len() - found.len()..shape.len()).collect();
+    b.graph.broadcast_in_dim(weight, shape, &dimensions)
 }

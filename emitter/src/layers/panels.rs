@@ -8,7 +8,7 @@ mod q8;
 use mlxcel_models::Weight;
 use safetensors::Dtype;
 
-use super::{Builder, linear::Named};
+use super::{Builder, Matrix, linear::Named};
 use crate::{Graph, Isa, Quant, Tensor, TensorType, kernels::Executable};
 
 /// Bytes of panels that stay in the cache of one core as a kernel goes through them with every row.
@@ -35,27 +35,24 @@ struct Product<'a> {
     panel_bytes: usize,
 }
 
-/// `[batch, tokens, inputs]` → `[batch, tokens, outputs]` for each layer, as one product.
-pub(super) fn products<const N: usize>(
-    b: &mut Builder<'_>,
-    isa: Isa,
-    layers: [Named<'_>; N],
-    x: Tensor,
-) -> [Tensor; N] {
-    b.scope(&layers.map(|(name, _)| name).join("+"), |b| {
-        let weights = layers.map(|(_, layer)| &layer.weight);
+/// `[batch, tokens, inputs]` → `[batch, tokens, outputs of the tensor]` for each layer's tensor, as one product.
+pub(super) fn products(b: &mut Builder<'_>, isa: Isa, layers: &[Named<'_>], x: Tensor) -> Vec<Tensor> {
+    let names: Vec<_> = layers.iter().map(|(name, _)| *name).collect();
+    b.scope(&names.join("+"), |b| {
+        let weights: Vec<_> = layers.iter().map(|&(_, layer)| Matrix::from(layer)).collect();
         let product = match b.quant {
             Quant::None => float::product(b, isa, &weights, x),
             Quant::Q8 => q8::product(b, isa, &weights, x),
             Quant::Q4 => q4::product(b, isa, &weights, x),
         };
         let mut first = 0;
-        layers.map(|(_, layer)| {
-            let last = first + layer.outputs();
+        let part = |(_, layer): &Named<'_>| {
+            let last = first + layer.weight_outputs();
             let part = b.graph.slice_dimension(product, 2, first, last);
             first = last;
             part
-        })
+        };
+        layers.iter().map(part).collect()
     })
 }
 
@@ -102,9 +99,9 @@ fn outputs_of_a_row(outputs: usize) -> usize {
 }
 
 /// Outputs and inputs of weights that lie one after the other.
-fn size(weights: &[&Weight]) -> (usize, usize) {
-    let of = |weight: &Weight, index: usize| weight.shape.get(index).copied().unwrap_or(1);
-    (weights.iter().map(|weight| of(weight, 0)).sum(), weights.first().map_or(1, |weight| of(weight, 1)))
+fn size(weights: &[Matrix<'_>]) -> (usize, usize) {
+    let outputs = weights.iter().map(|weight| weight.size().0).sum();
+    (outputs, weights.first().map_or(1, |weight| weight.size().1))
 }
 
 /// Weights one after the other, `[outputs, inputs]`, as each panel's rows: `[panels, lanes, inputs]`, zeros at the end.

@@ -4,7 +4,7 @@
 use mlxcel_models::Weight;
 use safetensors::Dtype;
 
-use super::Builder;
+use super::{Builder, Matrix};
 use crate::{DotDimensions, Graph, Quant, Reduction, Tensor, TensorType, plan::CACHE_GROUP};
 
 /// Inputs that share a scale in [`Quant::Q4`].
@@ -17,7 +17,7 @@ const Q8_STEPS: f64 = 127.5;
 const Q8_LEAST_SCALE: f64 = f32::EPSILON as f64;
 
 /// `x · weightᵀ`, `[rows, inputs]` → `[rows, outputs]`.
-pub(super) fn product(b: &mut Builder<'_>, weight: &Weight, x: Tensor) -> Tensor {
+pub(super) fn product(b: &mut Builder<'_>, weight: Matrix<'_>, x: Tensor) -> Tensor {
     match b.quant {
         Quant::Q4 => q4_product(b, weight, x),
         Quant::Q8 | Quant::None => q8_product(b, weight, x),
@@ -26,7 +26,7 @@ pub(super) fn product(b: &mut Builder<'_>, weight: &Weight, x: Tensor) -> Tensor
 
 /// Rows of a weight: `[…]` → `[…, inputs]` in `f32`.
 pub(super) fn rows(b: &mut Builder<'_>, weight: &Weight, rows: Tensor) -> Tensor {
-    let [bytes, scales] = packed(b, weight);
+    let [bytes, scales] = packed(b, weight.into());
     let quant = b.quant;
     let g = &mut b.graph;
     let shape = g.shape(rows).to_vec();
@@ -167,7 +167,7 @@ pub(super) fn q4_rows(g: &mut Graph, bytes: Tensor, scales: Tensor, shape: &[usi
     g.reshape(values, shape)
 }
 
-fn q8_product(b: &mut Builder<'_>, weight: &Weight, x: Tensor) -> Tensor {
+fn q8_product(b: &mut Builder<'_>, weight: Matrix<'_>, x: Tensor) -> Tensor {
     let [bytes, scales] = packed(b, weight);
     // Whole numbers up to 128 are exact in every float.
     let operand = b.operand();
@@ -182,7 +182,7 @@ fn q8_product(b: &mut Builder<'_>, weight: &Weight, x: Tensor) -> Tensor {
 }
 
 /// In `f32`, whatever the plan's precision: scaled weights are not exact in less.
-fn q4_product(b: &mut Builder<'_>, weight: &Weight, x: Tensor) -> Tensor {
+fn q4_product(b: &mut Builder<'_>, weight: Matrix<'_>, x: Tensor) -> Tensor {
     let [bytes, scales] = packed(b, weight);
     let g = &mut b.graph;
     let &[rows, inputs] = g.shape(x) else {
@@ -224,7 +224,7 @@ fn quantize(g: &mut Graph, x: Tensor) -> (Tensor, Tensor) {
 }
 
 /// Bytes and scales of a weight as [`q8`] and [`q4`] give them.
-fn packed(b: &mut Builder<'_>, weight: &Weight) -> [Tensor; 2] {
+fn packed(b: &mut Builder<'_>, weight: Matrix<'_>) -> [Tensor; 2] {
     let made = match b.quant {
         Quant::Q4 => b.packed("q4", &[weight], &["scales"], |g, weights| q4(g, weights).to_vec()),
         Quant::Q8 | Quant::None => {

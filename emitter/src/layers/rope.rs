@@ -4,7 +4,7 @@
 //! Two small tables hold `cos` and `sin` of `64·i·f` and of `j·f`, computed in `f64`, and the angle addition theorem
 //! gives any position `64·i + j` from them to about one unit in the last place of `f32`, whatever the context.
 
-use mlxcel_models::Rope;
+use mlxcel_models::{Pairs, Rope};
 use safetensors::Dtype;
 
 use crate::{Graph, Tensor};
@@ -15,29 +15,26 @@ const FINE: usize = 64;
 /// Cosines and sines of a function's positions.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Rotation {
-    /// `[batch, tokens, head_dim / 2]`.
+    pairs: Pairs,
+    /// `[batch, tokens, width / 2]`.
     cos: Tensor,
-    /// `[batch, tokens, 2, head_dim / 2]`: negated, then as it is.
+    /// `[batch, tokens, 2, width / 2]` or `[batch, tokens, width / 2, 2]`: negated, then as it is.
     sin: Tensor,
 }
 
 /// The rotation at `positions`, `[batch, tokens]`, all below `capacity`.
-pub(crate) fn rotation(
-    g: &mut Graph,
-    rope: &Rope,
-    head_dim: usize,
-    positions: Tensor,
-    capacity: usize,
-) -> Rotation {
-    let frequencies = rope.inverse_frequencies(head_dim);
+pub(crate) fn rotation(g: &mut Graph, rope: &Rope, positions: Tensor, capacity: usize) -> Rotation {
+    let frequencies = rope.inverse_frequencies();
     let shape = g.shape(positions).to_vec();
     let shift = g.full(f64::from(FINE.trailing_zeros()), Dtype::I32, &shape);
     let coarse = g.shift_right_logical(positions, shift);
     #[expect(clippy::cast_precision_loss, reason = "64 is exact")]
     let mask = g.full((FINE - 1) as f64, Dtype::I32, &shape);
     let fine = g.and(positions, mask);
-    let [cos_coarse, sin_coarse] = tables(g, &frequencies, FINE, capacity.div_ceil(FINE));
-    let [cos_fine, sin_fine] = tables(g, &frequencies, 1, FINE);
+    // One factor of each product carries the amplitude.
+    let coarse_step = (FINE, rope.amplitude());
+    let [cos_coarse, sin_coarse] = tables(g, &frequencies, coarse_step, capacity.div_ceil(FINE));
+    let [cos_fine, sin_fine] = tables(g, &frequencies, (1, 1.0), FINE);
     let [cos_a, sin_a] = [cos_coarse, sin_coarse].map(|table| g.take_rows(table, coarse));
     let [cos_b, sin_b] = [cos_fine, sin_fine].map(|table| g.take_rows(table, fine));
     let products = |g: &mut Graph, x, y, z, w| (g.multiply(x, y), g.multiply(z, w));
@@ -46,37 +43,56 @@ pub(crate) fn rotation(
     let (x, y) = products(g, sin_a, cos_b, cos_a, sin_b);
     let sin = g.add(x, y);
     let negative = g.negate(sin);
-    let both = [shape[0], shape[1], 1, frequencies.len()];
+    let pair = pair_dimension(rope.pairs) - 1;
+    let mut both = vec![shape[0], shape[1], frequencies.len()];
+    both.insert(pair, 1);
     let parts = [negative, sin].map(|part| g.reshape(part, &both));
-    Rotation { cos, sin: g.concatenate(&parts, 2) }
+    Rotation { pairs: rope.pairs, cos, sin: g.concatenate(&parts, pair) }
 }
 
-/// Cosine and sine of `row · step · frequency`, `[rows, frequencies]`.
-fn tables(g: &mut Graph, frequencies: &[f32], step: usize, rows: usize) -> [Tensor; 2] {
+/// Which dimension of `[batch, tokens, heads, …]` tells the two of a pair apart.
+fn pair_dimension(pairs: Pairs) -> usize {
+    match pairs {
+        Pairs::Halves => 3,
+        Pairs::Neighbours => 4,
+    }
+}
+
+/// Cosine and sine of `row · step · frequency`, `[rows, frequencies]`, times the amplitude.
+fn tables(g: &mut Graph, frequencies: &[f32], (step, amplitude): (usize, f64), rows: usize) -> [Tensor; 2] {
     #[expect(clippy::cast_precision_loss, reason = "positions are below 2^52")]
     let angles: Vec<f64> = (0..rows)
         .flat_map(|row| frequencies.iter().map(move |&f| (row * step) as f64 * f64::from(f)))
         .collect();
     [f64::cos as fn(f64) -> f64, f64::sin].map(|function| {
         #[expect(clippy::cast_possible_truncation, reason = "the table is f32")]
-        let values: Vec<f32> = angles.iter().map(|&angle| function(angle) as f32).collect();
+        let values: Vec<f32> = angles.iter().map(|&angle| (amplitude * function(angle)) as f32).collect();
         g.constant_f32(&values, &[rows, frequencies.len()])
     })
 }
 
-/// Rotates pairs `(i, i + head_dim / 2)` of `x`, `[batch, tokens, heads, head_dim]`: as a sum of `x` and of `x` with its
-/// halves exchanged, so that it is one loop over elements and no concatenation.
+/// Rotates the first dimensions of every head of `x`, `[batch, tokens, heads, head_dim]`: as a sum of `x` and of `x` with
+/// the two of each pair exchanged, so that it is one loop over elements and no concatenation.
 pub(crate) fn rotate(g: &mut Graph, rotation: Rotation, x: Tensor) -> Tensor {
-    let shape = g.shape(x).to_vec();
-    let &[batch, tokens, heads, width] = shape.as_slice() else {
+    let (&[batch, tokens, heads, head_dim], &[_, _, pairs]) = (g.shape(x), g.shape(rotation.cos)) else {
         return x;
     };
-    let halves = [batch, tokens, heads, 2, width / 2];
-    let x = g.reshape(x, &halves);
-    let exchanged = g.reverse(x, &[3]);
-    let cos = g.broadcast_in_dim(rotation.cos, &halves, &[0, 1, 4]);
-    let sin = g.broadcast_in_dim(rotation.sin, &halves, &[0, 1, 3, 4]);
-    let (a, b) = (g.multiply(x, cos), g.multiply(exchanged, sin));
+    let width = 2 * pairs;
+    if width < head_dim {
+        let rotated = g.slice_dimension(x, 3, 0, width);
+        let rotated = rotate(g, rotation, rotated);
+        let rest = g.slice_dimension(x, 3, width, head_dim);
+        return g.concatenate(&[rotated, rest], 3);
+    }
+    let pair = pair_dimension(rotation.pairs);
+    let mut split = vec![batch, tokens, heads, pairs];
+    split.insert(pair, 2);
+    let of_pairs = 7 - pair;
+    let by_pairs = g.reshape(x, &split);
+    let exchanged = g.reverse(by_pairs, &[pair]);
+    let cos = g.broadcast_in_dim(rotation.cos, &split, &[0, 1, of_pairs]);
+    let sin = g.broadcast_in_dim(rotation.sin, &split, &[0, 1, 3, 4]);
+    let (a, b) = (g.multiply(by_pairs, cos), g.multiply(exchanged, sin));
     let rotated = g.add(a, b);
-    g.reshape(rotated, &shape)
+    g.reshape(rotated, &[batch, tokens, heads, head_dim])
 }

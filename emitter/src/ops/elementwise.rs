@@ -94,6 +94,8 @@ unary! {
     floor = "stablehlo.floor", Float;
     /// Natural logarithm.
     log = "stablehlo.log", Float;
+    /// The error function. It is of CHLO, which iree-compile takes beside StableHLO.
+    erf = "chlo.erf", Float;
     /// `log(1 + x)`.
     log_plus_one = "stablehlo.log_plus_one", Float;
     /// `1 / (1 + e⁻ˣ)`.
@@ -201,6 +203,25 @@ impl Graph {
         let direction = format!("#stablehlo<comparison_direction {direction}>");
         let result = TensorType::new(Dtype::BOOL, a.shape);
         self.op(OP, &[x, y], vec![("comparison_direction", direction)], result)
+    }
+
+    /// `x · factor`.
+    pub fn scale(&mut self, x: Tensor, factor: f64) -> Tensor {
+        if factor == 1.0 {
+            return x;
+        }
+        let factor = self.scalar(factor, self.dtype(x));
+        let factor = self.broadcast_like(factor, x);
+        self.multiply(x, factor)
+    }
+
+    /// `cap · tanh(x / cap)`.
+    pub fn soft_cap(&mut self, x: Tensor, cap: f64) -> Tensor {
+        let divisor = self.scalar(cap, self.dtype(x));
+        let divisor = self.broadcast_like(divisor, x);
+        let ratio = self.divide(x, divisor);
+        let tanh = self.tanh(ratio);
+        self.scale(tanh, cap)
     }
 
     /// `x` where `condition` holds, else `y`. The condition has the shape of both or none.

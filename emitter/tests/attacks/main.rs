@@ -225,17 +225,17 @@ fn a_description_that_contradicts_itself_is_refused_by_scope() {
     let by_kernels = Isa::ALL.map(Products::Kernels);
     for products in [Products::Native, Products::Widened].into_iter().chain(by_kernels) {
         plan.numerics = Numerics { products, floats_as_bits: false };
-        let wrong_weight = refused(&plan, |m| m.blocks[0].attention.query.weight.shape = vec![8, 17]);
+        let wrong_weight = refused(&plan, |m| m.blocks[0].attention.layer.query.weight.shape = vec![8, 17]);
         assert_eq!(
             wrong_weight,
             "layer.0.attention.q_proj: linear: found a weight of shape [8, 17], expected 16 inputs"
         );
         let changes: [fn(&mut mlxcel_models::ModelConfig); 7] = [
-            |m| m.blocks[0].attention.kv_heads = 0,
-            |m| m.blocks[0].attention.head_dim = 7,
-            |m| m.blocks[0].attention.heads = 3,
-            |m| m.blocks[0].mlp.down.weight.shape = vec![0, 0],
-            |m| m.blocks[0].mlp_norm.weight.shape = vec![],
+            |m| m.blocks[0].attention.layer.kv_heads = 0,
+            |m| m.blocks[0].attention.layer.head_dim = 7,
+            |m| m.blocks[0].attention.layer.heads = 3,
+            |m| m.blocks[0].mlp.layer.down.weight.shape = vec![0, 0],
+            |m| m.final_norm.weights[0].shape = vec![],
             |m| m.embedding.weight.shape = vec![],
             |m| m.blocks.clear(),
         ];

@@ -12,7 +12,8 @@ static const char *const type_names[] = {"f32", "bf16", "f16", "q8"};
 typedef struct {
   element_type type;
   index layers, layer, batch, tokens, heads, kv_heads, head_dim, capacity;
-  index tile, chunk;
+  index tile, chunk, window;
+  float soft_cap;
   int32_t *positions, *lengths;
   float *q;
   void *cache;
@@ -21,8 +22,15 @@ typedef struct {
 } problem;
 
 static index rows_of(const problem *p) { return p->tokens * p->heads; }
+// What its queries see is less than a chunk times this.
 static index chunks_of(const problem *p) {
-  return divide_up(p->capacity, p->chunk);
+  const index seen = p->window ? p->window + p->tokens : p->capacity;
+  return divide_up(min_index(seen, p->capacity), p->chunk);
+}
+
+// The first position that a query sees.
+static index first_of(const problem *p, index b, index token) {
+  return p->window ? max_index(p->positions[b] + token + 1 - p->window, 0) : 0;
 }
 
 // ----------------------------------------------------------------- input
@@ -31,7 +39,8 @@ static index chunks_of(const problem *p) {
 static index cache_place(const problem *p, index layer, index half, index b,
                          index kv_head, index position) {
   const index slab = (2 * layer + half) * p->batch + b;
-  return ((slab * p->kv_heads + kv_head) * p->capacity + position) *
+  return ((slab * p->kv_heads + kv_head) * p->capacity +
+          position % p->capacity) *
          p->head_dim;
 }
 
@@ -46,13 +55,16 @@ static void fill_steps(problem *p, index count, exponents keys) {
   for (index half = 0; half < 2; ++half)
     for (index b = 0; b < p->batch; ++b)
       for (index h = 0; h < p->kv_heads; ++h) {
-        const index seen = p->positions[b] + p->lengths[b];
-        const index at = cache_place(p, p->layer, half, b, h, 0) / CACHE_GROUP;
         exponents range = half ? ORDINARY : keys;
         range.low -= 7;
         range.high -= 7;
-        for (index i = at; i < at + seen * p->head_dim / CACHE_GROUP; ++i)
-          p->scales[i] = (uint16_t)random_bits(ELEMENT_F16, range);
+        for (index s = first_of(p, b, 0); s < p->positions[b] + p->lengths[b];
+             ++s) {
+          const index at =
+              cache_place(p, p->layer, half, b, h, s) / CACHE_GROUP;
+          for (index i = at; i < at + p->head_dim / CACHE_GROUP; ++i)
+            p->scales[i] = (uint16_t)random_bits(ELEMENT_F16, range);
+        }
       }
 }
 
@@ -68,13 +80,14 @@ static void fill_cache(problem *p, exponents keys) {
                p->type == ELEMENT_F32 ? bits_of(NAN) : 0x7fff);
   for (index half = 0; half < 2; ++half)
     for (index b = 0; b < p->batch; ++b)
-      for (index h = 0; h < p->kv_heads; ++h) {
-        const index seen = p->positions[b] + p->lengths[b];
-        const index at = cache_place(p, p->layer, half, b, h, 0);
-        for (index i = at; i < at + seen * p->head_dim; ++i)
-          store_bits(p->cache, p->type, i,
-                     random_bits(p->type, half ? ORDINARY : keys));
-      }
+      for (index h = 0; h < p->kv_heads; ++h)
+        for (index s = first_of(p, b, 0); s < p->positions[b] + p->lengths[b];
+             ++s) {
+          const index at = cache_place(p, p->layer, half, b, h, s);
+          for (index i = at; i < at + p->head_dim; ++i)
+            store_bits(p->cache, p->type, i,
+                       random_bits(p->type, half ? ORDINARY : keys));
+        }
 }
 
 // Some rows of the batch are shorter than the call, some empty, and of some
@@ -93,6 +106,9 @@ static void place_rows(problem *p, index most_before) {
     end = max_index(end, position + length);
   }
   p->capacity = end + (random_index(0, 1) ? random_index(0, 90) : 0);
+  // With a window, what is seen need be all that there is room for.
+  if (p->window && random_index(0, 1))
+    p->capacity = p->window + p->tokens + random_index(0, 9);
 }
 
 // Scores of a few units, or of hundreds with `sharp`: then one weight is 1 and
@@ -108,6 +124,9 @@ static problem random_problem(element_type type, index head_dim, index tokens,
   p.kv_heads = random_index(1, is_large ? 2 : 3);
   p.heads = p.kv_heads * PICK(groups);
   p.tile = random_index(0, 1) ? tokens : random_index(1, tokens);
+  p.window = random_index(0, 1) ? random_index(1, 90) : 0;
+  // Few units as scores are, so that it matters, or many, so that it hardly does.
+  p.soft_cap = random_index(0, 1) ? 0.0f : random_index(0, 1) ? 1.5f : 50.0f;
   place_rows(&p, most_before);
   p.chunk = random_index(divide_up(p.capacity, 5), p.capacity + 3);
   const int spread = (int)lround(log2((double)head_dim) / 2);
@@ -116,11 +135,13 @@ static problem random_problem(element_type type, index head_dim, index tokens,
                       (exponents){high - 4, high});
   fill_cache(&p, ORDINARY);
   at_case("attention_%s, layer %lld of %lld, %lld x %lld tokens, %lld/%lld "
-          "heads of %lld, capacity %lld, tiles of %lld, chunks of %lld",
+          "heads of %lld, capacity %lld, tiles of %lld, chunks of %lld, window "
+          "%lld, soft cap %g",
           type_names[type], (long long)p.layer, (long long)p.layers,
           (long long)p.batch, (long long)p.tokens, (long long)p.heads,
           (long long)p.kv_heads, (long long)p.head_dim, (long long)p.capacity,
-          (long long)p.tile, (long long)p.chunk);
+          (long long)p.tile, (long long)p.chunk, (long long)p.window,
+          (double)p.soft_cap);
   return p;
 }
 
@@ -129,32 +150,39 @@ static problem random_problem(element_type type, index head_dim, index tokens,
 static double *cached(const problem *p, index half, index b, index kv_head,
                       index count) {
   double *x = allocate(count * p->head_dim * 8);
-  const index at = cache_place(p, p->layer, half, b, kv_head, 0);
-  for (index i = 0; i < count * p->head_dim; ++i)
-    x[i] = load_element(p->cache, p->type, at + i) *
-           (p->type == ELEMENT_Q8
-                ? float_from_f16_portable(p->scales[(at + i) / CACHE_GROUP])
-                : 1.0);
+  for (index s = 0; s < count; ++s) {
+    const index at = cache_place(p, p->layer, half, b, kv_head, s);
+    for (index d = 0; d < p->head_dim; ++d)
+      x[s * p->head_dim + d] =
+          load_element(p->cache, p->type, at + d) *
+          (p->type == ELEMENT_Q8
+               ? float_from_f16_portable(p->scales[(at + d) / CACHE_GROUP])
+               : 1.0);
+  }
   return x;
 }
 
-// One query of one head; returns the largest sum of magnitudes behind a score.
+// One query of one head, which sees `first` to `count`; returns the largest sum
+// of magnitudes behind a score.
 static double attend(const float *q, const double *keys, const double *values,
-                     index count, index dim, double *weights, double *out) {
+                     index first, index count, index dim, double soft_cap,
+                     double *weights, double *out) {
   double max = -INFINITY, sum = 0, magnitude = 0;
-  for (index s = 0; s < count; ++s) {
+  for (index s = first; s < count; ++s) {
     double score = 0, size = 0;
     for (index d = 0; d < dim; ++d) {
       const double product = q[d] * keys[s * dim + d];
       score += product;
       size += fabs(product);
     }
+    if (soft_cap != 0)
+      score = soft_cap * tanh(score / soft_cap);
     weights[s] = score;
     max = fmax(max, score);
     magnitude = fmax(magnitude, size);
   }
   memset(out, 0, (size_t)dim * 8);
-  for (index s = 0; s < count; ++s) {
+  for (index s = first; s < count; ++s) {
     const double weight = exp(weights[s] - max);
     sum += weight;
     for (index d = 0; d < dim; ++d)
@@ -175,11 +203,13 @@ static void work_out_head(problem *p, index b, index head) {
   for (index t = 0; t < p->lengths[b]; ++t) {
     const index row = (b * p->tokens + t) * p->heads + head;
     const double magnitude =
-        attend(p->q + row * dim, keys, values, p->positions[b] + t + 1, dim,
-               weights, p->expected + row * dim);
+        attend(p->q + row * dim, keys, values, first_of(p, b, t),
+               p->positions[b] + t + 1, dim, p->soft_cap, weights,
+               p->expected + row * dim);
     // Values are below 2. The first part is for the sums over positions, the
     // second for the scores, whose errors are relative ones of the weights.
-    p->tolerance[row] = 0x1p-18 + 0x1p-22 * magnitude;
+    p->tolerance[row] =
+        0x1p-18 + 0x1p-22 * magnitude + 0x1p-21 * p->soft_cap;
   }
   release_from(kept);
 }
@@ -205,7 +235,8 @@ static void check_result(const problem *p, const char *what, const float *out) {
 static void call_whole(const problem *p, float *out, index begin, index end) {
 #define ARGUMENTS                                                              \
   p->positions, p->lengths, out, p->layer, p->batch, p->tokens, p->heads,      \
-      p->kv_heads, p->head_dim, p->capacity, p->tile, begin, end
+      p->kv_heads, p->head_dim, p->capacity, p->tile, p->window,               \
+      (index)bits_of(p->soft_cap), begin, end
   switch (p->type) {
   case ELEMENT_F32: attention_f32(p->q, p->cache, ARGUMENTS); break;
   case ELEMENT_BF16: attention_bf16(p->q, p->cache, ARGUMENTS); break;
@@ -219,8 +250,8 @@ static void call_chunks(const problem *p, float *out, float *max_sum,
                         index begin, index end) {
 #define ARGUMENTS                                                              \
   p->positions, p->lengths, out, max_sum, p->layer, p->batch, p->tokens,       \
-      p->heads, p->kv_heads, p->head_dim, p->capacity, p->tile, p->chunk,      \
-      begin, end
+      p->heads, p->kv_heads, p->head_dim, p->capacity, p->tile, p->window,     \
+      (index)bits_of(p->soft_cap), p->chunk, begin, end
   switch (p->type) {
   case ELEMENT_F32: attention_chunks_f32(p->q, p->cache, ARGUMENTS); break;
   case ELEMENT_BF16: attention_chunks_bf16(p->q, p->cache, ARGUMENTS); break;
@@ -280,8 +311,13 @@ static void check_sums(const problem *p, const float *max_sum) {
   const index chunks = chunks_of(p), rows = rows_of(p);
   for (index i = 0; i < p->batch * chunks * rows; ++i) {
     const index b = i / rows / chunks, token = i % rows / p->heads;
-    const index first = i / rows % chunks * p->chunk;
-    const int sees = token < p->lengths[b] && first <= p->positions[b] + token;
+    // Chunks begin where the first query of the tile sees its first position.
+    const index tile_begin = token / p->tile * p->tile;
+    const index first =
+        first_of(p, b, tile_begin) + i / rows % chunks * p->chunk;
+    const int sees = token < p->lengths[b] &&
+                     first <= p->positions[b] + token &&
+                     first + p->chunk > first_of(p, b, token);
     check_equal("has a sum", i, max_sum[i * 2 + 1] != 0, sees);
     if (!sees)
       check_equal("max", i, max_sum[i * 2], -INFINITY);

@@ -12,14 +12,14 @@ const POSITIVE: RangeInclusive<f64> = f32::MIN_POSITIVE as f64..=f32::MAX as f64
 /// An object of a config.json, and where it lies.
 #[derive(Debug)]
 pub(crate) struct Json<'a> {
-    path: &'static str,
+    path: String,
     object: &'a Map<String, Value>,
 }
 
 impl<'a> Json<'a> {
     /// The whole file.
     pub(crate) fn top(object: &'a Map<String, Value>) -> Self {
-        Self { path: "", object }
+        Self { path: String::new(), object }
     }
 
     /// The value at `key`, where there is one and it is not null.
@@ -43,11 +43,20 @@ impl<'a> Json<'a> {
     }
 
     /// The object at `key`; `None` where it is absent or null.
-    pub(crate) fn object(&self, key: &'static str) -> Result<Option<Self>, Error> {
+    pub(crate) fn object(&self, key: &str) -> Result<Option<Self>, Error> {
         match self.value(key) {
             None => Ok(None),
-            Some(Value::Object(object)) => Ok(Some(Self { path: key, object })),
+            Some(Value::Object(object)) => Ok(Some(Self { path: self.named(key), object })),
             Some(_) => Err(self.invalid(key, "an object or null")),
+        }
+    }
+
+    /// Refuses anything but objects or nulls, and those under other keys than these.
+    pub(crate) fn each_object(&self, keys: &[&str]) -> Result<(), Error> {
+        let expected = || format!("an object for each of {}", keys.join(" and "));
+        match self.object.iter().find(|(key, _)| !keys.contains(&key.as_str())) {
+            Some((key, _)) => Err(self.unsupported(key, expected())),
+            None => keys.iter().try_for_each(|key| self.object(key).map(|_| ())),
         }
     }
 
@@ -78,14 +87,20 @@ impl<'a> Json<'a> {
         }
     }
 
-    /// The size at `key`, from 1 to `largest`; `None` where it is absent or null.
-    pub(crate) fn optional_size(&self, key: &str, largest: usize) -> Result<Option<usize>, Error> {
-        self.value(key)
-            .map(|value| {
-                size(value, largest)
-                    .ok_or_else(|| self.invalid(key, format!("null or an integer from 1 to {largest}")))
-            })
-            .transpose()
+    /// The size at `key`, from 1 to `largest`, `default` where it is absent; `None` is null.
+    pub(crate) fn size_or_null(
+        &self,
+        key: &str,
+        default: Option<usize>,
+        largest: usize,
+    ) -> Result<Option<usize>, Error> {
+        match self.object.get(key) {
+            None => Ok(default),
+            Some(Value::Null) => Ok(None),
+            Some(value) => size(value, largest)
+                .map(Some)
+                .ok_or_else(|| self.invalid(key, format!("null or an integer from 1 to {largest}"))),
+        }
     }
 
     /// The positive number at `key`; `None` where it is absent.
@@ -95,6 +110,36 @@ impl<'a> Json<'a> {
             Some(number) if POSITIVE.contains(&number) => Ok(Some(number)),
             _ => Err(self.invalid(key, "a positive number that an f32 can hold")),
         }
+    }
+
+    /// The positive number at `key`, `default` where it is absent; `None` is null.
+    pub(crate) fn positive_or_null(&self, key: &str, default: Option<f64>) -> Result<Option<f64>, Error> {
+        match self.object.get(key) {
+            None => Ok(default),
+            Some(Value::Null) => Ok(None),
+            Some(_) => self.positive(key),
+        }
+    }
+
+    /// The `count` positive numbers at `key`.
+    pub(crate) fn positives(&self, key: &str, count: usize) -> Result<Vec<f64>, Error> {
+        let positive = |value: &Value| value.as_f64().filter(|number| POSITIVE.contains(number));
+        self.list(key, count, "positive numbers", positive)
+    }
+
+    /// The list of `count` values at `key`, each of which `read` takes.
+    pub(crate) fn list<T>(
+        &self,
+        key: &str,
+        count: usize,
+        what: &str,
+        read: impl Fn(&'a Value) -> Option<T>,
+    ) -> Result<Vec<T>, Error> {
+        let expected = || format!("a list of {count} {what}");
+        let Some(value) = self.value(key) else { return Err(self.missing(key, expected())) };
+        let values = value.as_array().filter(|values| values.len() == count);
+        let values = values.and_then(|values| values.iter().map(read).collect());
+        values.ok_or_else(|| self.invalid(key, expected()))
     }
 
     /// The number at `key`, zero or positive, `default` where it is absent.
@@ -107,9 +152,9 @@ impl<'a> Json<'a> {
     }
 
     /// The token id at `key`, `default` where it is absent; `None` is null.
-    pub(crate) fn token(&self, key: &str, default: u32) -> Result<Option<u32>, Error> {
+    pub(crate) fn token(&self, key: &str, default: Option<u32>) -> Result<Option<u32>, Error> {
         match self.object.get(key) {
-            None => Ok(Some(default)),
+            None => Ok(default),
             Some(Value::Null) => Ok(None),
             Some(value) => match token(value) {
                 Some(id) => Ok(Some(id)),
@@ -119,9 +164,9 @@ impl<'a> Json<'a> {
     }
 
     /// The token ids at `key`, where one may stand without a list, `default` where it is absent; none is null.
-    pub(crate) fn tokens(&self, key: &str, default: u32) -> Result<Vec<u32>, Error> {
+    pub(crate) fn tokens(&self, key: &str, default: &[u32]) -> Result<Vec<u32>, Error> {
         let ids = match self.object.get(key) {
-            None => Some(vec![default]),
+            None => Some(default.to_vec()),
             Some(Value::Null) => Some(vec![]),
             Some(Value::Array(values)) => values.iter().map(token).collect(),
             Some(value) => token(value).map(|id| vec![id]),

@@ -62,20 +62,22 @@ fn changed(changes: &Value) -> String {
 
 /// What must be true of every description that comes out.
 fn holds(model: &ModelConfig) {
+    let family = &model.family;
     assert!(model.vocab > 0 && model.hidden > 0 && model.max_positions > 0 && !model.blocks.is_empty());
     assert!(model.parameters() <= 1 << 44);
     assert!(model.cache_elements_per_token() > 0);
     for block in &model.blocks {
-        let attention = &block.attention;
+        let attention = &block.attention.layer;
         assert!(attention.kv_heads > 0 && attention.heads.is_multiple_of(attention.kv_heads));
         assert!(attention.head_dim > 0 && attention.head_dim.is_multiple_of(2));
-        assert_eq!(attention.query.outputs(), attention.heads * attention.head_dim);
-        assert_eq!(attention.output.inputs(), attention.heads * attention.head_dim);
-        assert_eq!(attention.key.outputs(), attention.kv_heads * attention.head_dim);
-        assert!(attention.scale.is_finite() && block.mlp_norm.epsilon.is_finite());
+        assert_eq!(attention.query.outputs(), attention.heads * attention.head_dim, "{family}");
+        assert_eq!(attention.output.inputs(), attention.heads * attention.head_dim, "{family}");
+        assert_eq!(attention.key.outputs(), attention.kv_heads * attention.head_dim, "{family}");
+        assert!(attention.scale.is_finite() && model.norms().all(|norm| norm.epsilon.is_finite()));
     }
-    let attention = &model.blocks[0].attention;
-    let frequencies = attention.rope.inverse_frequencies(attention.head_dim);
-    assert_eq!(frequencies.len(), attention.head_dim / 2);
-    assert!(frequencies.iter().all(|frequency| frequency.is_finite()));
+    for rope in model.blocks.iter().filter_map(|block| block.attention.layer.rope.as_ref()) {
+        let frequencies = rope.inverse_frequencies();
+        assert_eq!(frequencies.len(), rope.width / 2);
+        assert!(frequencies.iter().all(|frequency| frequency.is_finite()) && rope.amplitude().is_finite());
+    }
 }

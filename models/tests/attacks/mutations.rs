@@ -1,7 +1,9 @@
 //! Files broken mechanically. No panic, and a message names the key that was changed.
 
-use mlxcel_models::{Error, ModelConfig};
-use serde_json::{Value, json};
+use std::{collections::BTreeSet, fs, path::Path};
+
+use mlxcel_models::{Error, FAMILIES, ModelConfig};
+use serde_json::{Map, Value, json};
 
 use crate::{changed, holds, whole};
 
@@ -68,9 +70,32 @@ fn one_value_replaced() {
 }
 
 #[test]
+fn one_value_of_any_family_replaced() {
+    let fixtures = Path::new(env!("CARGO_MANIFEST_DIR")).join("oracle/fixtures");
+    let mut families = BTreeSet::new();
+    for entry in fs::read_dir(fixtures).unwrap() {
+        let text = fs::read_to_string(entry.unwrap().path().join("config.json")).unwrap();
+        let config: Map<String, Value> = serde_json::from_str(&text).unwrap();
+        families.insert(config["model_type"].as_str().unwrap().to_owned());
+        // Whatever is at odds with the value may be named in its place.
+        let mut keys: Vec<_> = config.keys().map(String::as_str).collect();
+        keys.extend(["sliding_window", "head_dim", "rope_", "rotary_", "per_layer_config"]);
+        for key in config.keys() {
+            for value in nasty() {
+                let mut changed = config.clone();
+                changed.insert(key.clone(), value);
+                survives(&Value::from(changed).to_string(), &keys);
+            }
+        }
+    }
+    let known: BTreeSet<_> = FAMILIES.iter().map(|family| family.name.to_owned()).collect();
+    assert_eq!(families, known, "every family has a fixture");
+}
+
+#[test]
 fn one_value_of_a_rope_replaced() {
     let rope = whole()["rope_scaling"].as_object().cloned().unwrap();
-    for kind in ["default", "linear", "llama3"] {
+    for kind in ["default", "linear", "dynamic", "llama3", "yarn"] {
         for object in ["rope_scaling", "rope_parameters"] {
             for key in rope.keys() {
                 for value in nasty() {
@@ -78,7 +103,7 @@ fn one_value_of_a_rope_replaced() {
                     changes[object] = rope.clone().into();
                     changes[object]["rope_type"] = kind.into();
                     changes[object][key] = value;
-                    survives(&changed(&changes), &[key, "high_freq_factor", "rope_theta"]);
+                    survives(&changed(&changes), &[key, "high_freq_factor", "rope_theta", "beta_fast"]);
                 }
             }
         }

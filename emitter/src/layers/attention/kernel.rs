@@ -1,5 +1,6 @@
 //! Attention by a kernel, which reads the cache where it lies, up to each token's own position and no further.
 
+use mlxcel_models::Attention;
 use safetensors::Dtype;
 
 use super::{super::cache::LayerCache, Sequence};
@@ -19,6 +20,7 @@ const CHUNK: usize = 1024;
 pub(super) fn attend(
     b: &mut Builder<'_>,
     isa: Isa,
+    layer: &Attention,
     query: Tensor,
     cache: &LayerCache<'_>,
     sequence: Sequence,
@@ -34,9 +36,14 @@ pub(super) fn attend(
     let lengths = b.lengths(batch, tokens);
     let counts = TensorType::new(Dtype::I32, [batch]);
     let whole = TensorType::new(Dtype::F32, [batch, tokens, heads, head_dim]);
-    let chunks = if tokens == 1 { capacity.div_ceil(CHUNK) } else { 1 };
+    let span = layer.window.map_or(capacity, |window| capacity.min(window + tokens));
+    let chunks = if tokens == 1 { span.div_ceil(CHUNK) } else { 1 };
     let tile = ROWS.div_ceil(heads.checked_div(kv_heads).unwrap_or(0).max(1)).min(tokens);
     let tiles = tokens.div_ceil(tile);
+    let window = layer.window.unwrap_or(0);
+    // As bits, for sizes are whole numbers.
+    #[expect(clippy::cast_possible_truncation, reason = "the kernel computes in f32")]
+    let soft_cap = layer.soft_cap.map_or(0, |cap| (cap as f32).to_bits() as usize);
     let function = |many, one| if chunks > 1 { many } else { one };
     let mut executable = Executable {
         isa,
@@ -51,7 +58,7 @@ pub(super) fn attend(
         cache: 1..1 + cached.len(),
         results: vec![whole.clone()],
         numbers: 1,
-        sizes: vec![batch, tokens, heads, kv_heads, head_dim, capacity, tile],
+        sizes: vec![batch, tokens, heads, kv_heads, head_dim, capacity, tile, window, soft_cap],
         items: batch * chunks * tiles * kv_heads,
         grain: 1,
     };
@@ -62,9 +69,9 @@ pub(super) fn attend(
         ];
         executable.sizes.push(CHUNK);
     }
-    let layer = b.graph.host_number(cache.layer());
+    let number = b.graph.host_number(cache.layer());
     let operands = [&[query], cached.as_slice(), &[sequence.start, lengths]].concat();
-    let attended = b.module.call(&mut b.graph, executable, &operands, &[layer]);
+    let attended = b.module.call(&mut b.graph, executable, &operands, &[number]);
     if chunks == 1 {
         return attended[0];
     }

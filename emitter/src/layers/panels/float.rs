@@ -5,7 +5,10 @@ use mlxcel_models::Weight;
 use safetensors::Dtype;
 
 use super::{Product, paneled, places, size};
-use crate::{GatherDimensions, Isa, Tensor, layers::Builder};
+use crate::{
+    GatherDimensions, Isa, Tensor,
+    layers::{Builder, Matrix},
+};
 
 /// Outputs of a panel: two vector registers of `f32` with AVX2, one with AVX-512.
 const LANES: usize = 16;
@@ -14,7 +17,7 @@ const LANES: usize = 16;
 const PAIR: usize = 2;
 
 /// `[batch, tokens, inputs]` → `[batch, tokens, outputs]`.
-pub(super) fn product(b: &mut Builder<'_>, isa: Isa, weights: &[&Weight], x: Tensor) -> Tensor {
+pub(super) fn product(b: &mut Builder<'_>, isa: Isa, weights: &[Matrix<'_>], x: Tensor) -> Tensor {
     let &[batch, tokens, _] = b.graph.shape(x) else {
         return x;
     };
@@ -44,9 +47,9 @@ pub(super) fn product(b: &mut Builder<'_>, isa: Isa, weights: &[&Weight], x: Ten
 
 /// Rows of a weight: `[…]` → `[…, inputs]` in `f32`.
 pub(super) fn rows(b: &mut Builder<'_>, isa: Isa, weight: &Weight, rows: Tensor) -> Tensor {
-    let panels = packed(b, isa, &[weight]);
-    let by_pairs = by_pairs(b, isa, &[weight]);
-    let (_, inputs) = size(&[weight]);
+    let panels = packed(b, isa, &[weight.into()]);
+    let by_pairs = by_pairs(b, isa, &[weight.into()]);
+    let (_, inputs) = size(&[weight.into()]);
     let g = &mut b.graph;
     let shape = g.shape(rows).to_vec();
     let last = shape.len();
@@ -63,15 +66,15 @@ pub(super) fn rows(b: &mut Builder<'_>, isa: Isa, weight: &Weight, rows: Tensor)
 
 /// Whether products with these weights are in bf16 on both sides. Weights of an odd number of inputs have none to pair
 /// the last with.
-fn by_pairs(b: &Builder<'_>, isa: Isa, weights: &[&Weight]) -> bool {
-    let in_bf16 = |weight: &&Weight| b.dtype(weight) == Dtype::BF16;
+fn by_pairs(b: &Builder<'_>, isa: Isa, weights: &[Matrix<'_>]) -> bool {
+    let in_bf16 = |matrix: &Matrix<'_>| b.dtype(matrix.weight) == Dtype::BF16;
     isa.multiplies_bf16()
         && b.precision == Dtype::BF16
         && weights.iter().all(in_bf16)
         && size(weights).1.is_multiple_of(PAIR)
 }
 
-fn packed(b: &mut Builder<'_>, isa: Isa, weights: &[&Weight]) -> Tensor {
+fn packed(b: &mut Builder<'_>, isa: Isa, weights: &[Matrix<'_>]) -> Tensor {
     let by_pairs = by_pairs(b, isa, weights);
     let made = b.packed("panels", weights, &[], |g, weights| {
         let rows = paneled(g, weights, LANES);

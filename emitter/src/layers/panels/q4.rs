@@ -11,7 +11,7 @@ use crate::{
     GatherDimensions, Isa, Tensor, TensorType,
     kernels::Executable,
     layers::{
-        Builder,
+        Builder, Matrix,
         quantized::{self, GROUP},
     },
 };
@@ -20,7 +20,7 @@ use crate::{
 const LANES: usize = 8;
 
 /// `[batch, tokens, inputs]` → `[batch, tokens, outputs]`.
-pub(super) fn product(b: &mut Builder<'_>, isa: Isa, weights: &[&Weight], x: Tensor) -> Tensor {
+pub(super) fn product(b: &mut Builder<'_>, isa: Isa, weights: &[Matrix<'_>], x: Tensor) -> Tensor {
     let &[batch, tokens, _] = b.graph.shape(x) else {
         return x;
     };
@@ -56,8 +56,8 @@ pub(super) fn product(b: &mut Builder<'_>, isa: Isa, weights: &[&Weight], x: Ten
 
 /// Rows of a weight: `[…]` → `[…, inputs]` in `f32`.
 pub(super) fn rows(b: &mut Builder<'_>, weight: &Weight, rows: Tensor) -> Tensor {
-    let [panels, scales] = packed(b, &[weight]);
-    let groups = size(&[weight]).1 / GROUP;
+    let [panels, scales] = packed(b, &[weight.into()]);
+    let groups = size(&[weight.into()]).1 / GROUP;
     let g = &mut b.graph;
     let shape = g.shape(rows).to_vec();
     let last = shape.len();
@@ -81,7 +81,7 @@ pub(super) fn rows(b: &mut Builder<'_>, weight: &Weight, rows: Tensor) -> Tensor
 }
 
 /// Panels and scales of weights.
-fn packed(b: &mut Builder<'_>, weights: &[&Weight]) -> [Tensor; 2] {
+fn packed(b: &mut Builder<'_>, weights: &[Matrix<'_>]) -> [Tensor; 2] {
     let made = b.packed("q4_panels", weights, &["scales"], |g, weights| {
         let [bytes, scales] = quantized::q4(g, weights);
         let [bytes, scales] = [bytes, scales].map(|part| paneled(g, &[part], LANES));

@@ -7,14 +7,14 @@ use super::{Product, paneled, places, size};
 use crate::{
     GatherDimensions, Isa, Tensor, TensorType,
     kernels::Executable,
-    layers::{Builder, quantized},
+    layers::{Builder, Matrix, quantized},
 };
 
 /// Outputs of a panel.
 const LANES: usize = 16;
 
 /// `[batch, tokens, inputs]` → `[batch, tokens, outputs]`.
-pub(super) fn product(b: &mut Builder<'_>, isa: Isa, weights: &[&Weight], x: Tensor) -> Tensor {
+pub(super) fn product(b: &mut Builder<'_>, isa: Isa, weights: &[Matrix<'_>], x: Tensor) -> Tensor {
     let &[batch, tokens, _] = b.graph.shape(x) else {
         return x;
     };
@@ -51,8 +51,8 @@ pub(super) fn product(b: &mut Builder<'_>, isa: Isa, weights: &[&Weight], x: Ten
 
 /// Rows of a weight: `[…]` → `[…, inputs]` in `f32`.
 pub(super) fn rows(b: &mut Builder<'_>, isa: Isa, weight: &Weight, rows: Tensor) -> Tensor {
-    let [panels, scales] = packed(b, isa, &[weight]);
-    let ((_, inputs), step) = (size(&[weight]), isa.q8_step());
+    let [panels, scales] = packed(b, isa, &[weight.into()]);
+    let ((_, inputs), step) = (size(&[weight.into()]), isa.q8_step());
     let g = &mut b.graph;
     let shape = g.shape(rows).to_vec();
     let last = shape.len();
@@ -77,7 +77,7 @@ pub(super) fn rows(b: &mut Builder<'_>, isa: Isa, weight: &Weight, rows: Tensor)
 }
 
 /// Panels and scales of weights.
-fn packed(b: &mut Builder<'_>, isa: Isa, weights: &[&Weight]) -> [Tensor; 2] {
+fn packed(b: &mut Builder<'_>, isa: Isa, weights: &[Matrix<'_>]) -> [Tensor; 2] {
     let step = isa.q8_step();
     let made = b.packed("q8_panels", weights, &["scales"], |g, weights| {
         let [bytes, scales] = quantized::q8(g, weights);

@@ -1,0 +1,29 @@
+//! Command R7B and Command A: Command R with windows in three of four layers, and rope in those alone.
+//!
+//! transformers' `Cohere2Config` and `Cohere2ForCausalLM`.
+
+use super::{
+    cohere::{COHERE, NEIGHBOURS, scale_logits},
+    json::Json,
+    standard::{Standard, layer_name},
+};
+use crate::{Attention, Error, ModelConfig};
+
+pub(super) fn describe(json: &Json<'_>) -> Result<ModelConfig, Error> {
+    let mut model = Standard::read(json, COHERE)?;
+    let rope = model.rope(&NEIGHBOURS)?;
+    let bias = json.flag("attention_bias", false)?;
+    let window = model.window(Some(4096))?;
+    let period = json.size("sliding_window_pattern", 4, 1 << 16)?;
+    let slides = model.slides(window, |layer| !(layer + 1).is_multiple_of(period))?;
+    let block = |(layer, slides): (_, bool)| {
+        let name = layer_name(layer);
+        let rope = slides.then(|| rope.clone());
+        let attention = model.attention(&format!("{name}.self_attn"), [bias; 2], rope);
+        let window = window.filter(|_| slides);
+        let mlp = model.mlp(&format!("{name}.mlp"), false);
+        model.block_of_one_norm(&name, Attention { window, ..attention }, mlp)
+    };
+    let blocks = slides.into_iter().enumerate().map(block).collect();
+    scale_logits(json, model.model("cohere2", blocks)?)
+}

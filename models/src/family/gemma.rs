@@ -1,0 +1,47 @@
+//! Gemma: norms whose weight is an offset from one, and embeddings that are scaled.
+//!
+//! transformers' `GemmaConfig` and `GemmaForCausalLM`.
+
+use super::{
+    json::Json,
+    rope::ROPE,
+    standard::{Defaults, LLAMA, Standard, layer_name},
+};
+use crate::{Activation, Error, ModelConfig};
+
+const GEMMA: Defaults = Defaults {
+    vocab: 256_000,
+    hidden: ("hidden_size", 3072),
+    intermediate: 24_576,
+    layers: ("num_hidden_layers", 28),
+    heads: ("num_attention_heads", 16),
+    kv_heads: Some(16),
+    head_dim: Some(256),
+    max_positions: ("max_position_embeddings", 8192),
+    norm_offset: 1.0,
+    activation: ("hidden_act", Activation::GeluTanh),
+    tied: true,
+    bos: Some(2),
+    eos: &[1],
+    ..LLAMA
+};
+
+pub(super) fn describe(json: &Json<'_>) -> Result<ModelConfig, Error> {
+    let mut model = Standard::read(json, GEMMA)?;
+    // The first release said `gelu` and meant this.
+    if model.activation == Activation::Gelu {
+        model.activation = Activation::GeluTanh;
+    }
+    let rope = model.rope(&ROPE)?;
+    model.no_windows()?;
+    let bias = json.flag("attention_bias", false)?;
+    let block = |layer| {
+        let name = layer_name(layer);
+        let attention = model.attention(&format!("{name}.self_attn"), [bias; 2], Some(rope.clone()));
+        model.block(&name, attention, model.mlp(&format!("{name}.mlp"), false))
+    };
+    let blocks = (0..model.layers).map(block).collect();
+    let mut model = model.model("gemma", blocks)?;
+    model.embedding.scale = (model.hidden as f64).sqrt();
+    Ok(model)
+}

@@ -1,0 +1,76 @@
+//! Gemma 2: soft caps of scores and logits, a window in every other layer, norms before and after each branch.
+//!
+//! transformers' `Gemma2Config` and `Gemma2ForCausalLM`.
+
+use super::{
+    json::Json,
+    rope::ROPE,
+    standard::{Defaults, LLAMA, Standard, layer_name},
+};
+use crate::{Activation, Attention, Block, Branch, Error, Mlp, ModelConfig};
+
+pub(super) const GEMMA2: Defaults = Defaults {
+    vocab: 256_000,
+    hidden: ("hidden_size", 2304),
+    intermediate: 9216,
+    layers: ("num_hidden_layers", 26),
+    heads: ("num_attention_heads", 8),
+    kv_heads: Some(4),
+    head_dim: Some(256),
+    max_positions: ("max_position_embeddings", 8192),
+    norm_offset: 1.0,
+    activation: ("hidden_activation", Activation::GeluTanh),
+    tied: true,
+    bos: Some(2),
+    eos: &[1],
+    ..LLAMA
+};
+
+pub(super) fn describe(json: &Json<'_>) -> Result<ModelConfig, Error> {
+    let mut model = Standard::read(json, GEMMA2)?;
+    let rope = model.rope(&ROPE)?;
+    let bias = json.flag("attention_bias", false)?;
+    let soft_cap = json.positive_or_null("attn_logit_softcapping", Some(50.0))?;
+    let scale = score_scale(json)?;
+    let window = model.window(Some(4096))?;
+    let slides = model.slides(window, |layer| layer % 2 == 0)?;
+    let block = |(layer, slides): (_, bool)| {
+        let name = layer_name(layer);
+        let attention = model.attention(&format!("{name}.self_attn"), [bias; 2], Some(rope.clone()));
+        let window = window.filter(|_| slides);
+        block(&model, &name, Attention { scale, soft_cap, window, ..attention })
+    };
+    let blocks = slides.into_iter().enumerate().map(block).collect();
+    finish(model.model("gemma2", blocks)?, json.positive_or_null("final_logit_softcapping", Some(30.0))?)
+}
+
+/// What scores are multiplied by: `query_pre_attn_scalar` is the number of dimensions that it stands for.
+pub(super) fn score_scale(json: &Json<'_>) -> Result<f64, Error> {
+    Ok(json.positive("query_pre_attn_scalar")?.unwrap_or(256.0).powf(-0.5))
+}
+
+/// A block with four norms.
+pub(super) fn block(model: &Standard<'_>, name: &str, attention: Attention) -> Block {
+    let norm = |part| Some(model.norm(format!("{name}.{part}")));
+    let mlp: Mlp = model.mlp(&format!("{name}.mlp"), false);
+    Block {
+        attention: Branch {
+            before: norm("input_layernorm"),
+            after: norm("post_attention_layernorm"),
+            ..Branch::of(attention)
+        },
+        mlp: Branch {
+            before: norm("pre_feedforward_layernorm"),
+            after: norm("post_feedforward_layernorm"),
+            ..Branch::of(mlp)
+        },
+        parallel: false,
+    }
+}
+
+/// The model with embeddings scaled and logits capped.
+pub(super) fn finish(mut model: ModelConfig, soft_cap: Option<f64>) -> Result<ModelConfig, Error> {
+    model.embedding.scale = (model.hidden as f64).sqrt();
+    model.head.soft_cap = soft_cap;
+    Ok(model)
+}

@@ -1,0 +1,77 @@
+//! GPT-2: learned positions and no rope, weights stored with their inputs first.
+//!
+//! transformers' `GPT2Config` and `GPT2LMHeadModel`.
+
+use super::{
+    json::Json,
+    standard::{Defaults, LLAMA, Standard, linear, parts, weight},
+};
+use crate::{Activation, Error, Linear, Mlp, ModelConfig, NormKind};
+
+const GPT2: Defaults = Defaults {
+    vocab: 50_257,
+    hidden: ("n_embd", 768),
+    layers: ("n_layer", 12),
+    heads: ("n_head", 12),
+    max_positions: ("n_positions", 1024),
+    heads_have_keys: false,
+    norm: NormKind::Layer,
+    epsilon: ("layer_norm_epsilon", 1e-5),
+    norm_bias: true,
+    activation: ("activation_function", Activation::GeluTanh),
+    tied: true,
+    bos: Some(50_256),
+    eos: &[50_256],
+    ..LLAMA
+};
+
+/// What names begin with, but for those of the first release.
+const PREFIX: &str = "transformer.";
+
+pub(super) fn describe(json: &Json<'_>) -> Result<ModelConfig, Error> {
+    let model = Standard::read(json, GPT2)?;
+    model.no_windows()?;
+    json.only("add_cross_attention", "false", |value| value.as_bool() == Some(false))?;
+    let hidden = model.hidden;
+    let inner = json.size_or_null("n_inner", None, 1 << 24)?.unwrap_or(4 * hidden);
+    let scaled = json.flag("scale_attn_weights", true)?;
+    let by_layer = json.flag("scale_attn_by_inverse_layer_idx", false)?;
+    let block = |layer| {
+        let name = format!("{PREFIX}h.{layer}");
+        let all = transposed(format!("{name}.attn.c_attn"), [hidden, 3 * hidden]);
+        let [query, key, value] = parts(&all, 1, [hidden; 3]);
+        let output = transposed(format!("{name}.attn.c_proj"), [hidden, hidden]);
+        let mut attention = model.attention_of([query, key, value, output], None);
+        if !scaled {
+            attention.scale = 1.0;
+        }
+        if by_layer {
+            attention.scale /= (layer + 1) as f64;
+        }
+        let mlp = Mlp {
+            activation: model.activation,
+            gate: None,
+            up: transposed(format!("{name}.mlp.c_fc"), [hidden, inner]),
+            down: transposed(format!("{name}.mlp.c_proj"), [inner, hidden]),
+        };
+        let mut block = model.block(&name, attention, mlp);
+        block.attention.before = Some(model.norm(format!("{name}.ln_1")));
+        block.mlp.before = Some(model.norm(format!("{name}.ln_2")));
+        block
+    };
+    let blocks = (0..model.layers).map(block).collect();
+    let final_norm = model.norm(format!("{PREFIX}ln_f"));
+    let mut model = model.model("gpt2", blocks)?;
+    model.final_norm = final_norm;
+    model.embedding.weight = weight(format!("{PREFIX}wte.weight"), [model.vocab, hidden]);
+    model.embedding.positions = Some(weight(format!("{PREFIX}wpe.weight"), [model.max_positions, hidden]));
+    model.prefix = Some(PREFIX);
+    Ok(model)
+}
+
+/// A linear layer of `[inputs, outputs]`, with a bias.
+fn transposed(name: String, [inputs, outputs]: [usize; 2]) -> Linear {
+    let layer = linear(name, [outputs, inputs], true);
+    let weight = weight(layer.weight.name, [inputs, outputs]);
+    Linear { weight, transposed: true, ..layer }
+}

@@ -1,0 +1,415 @@
+//! What families share: the keys of a config.json as transformers' `LlamaConfig` calls them, and blocks whose tensors are
+//! named as those of its `LlamaForCausalLM`. A family says where it differs.
+
+use safetensors::Dtype;
+use serde_json::Value;
+
+use super::{json::Json, rope};
+use crate::{
+    Activation, Attention, Block, Branch, Embedding, Error, Head, Linear, Mlp, ModelConfig, Norm, NormKind,
+    Part, Rope, Weight,
+};
+
+/// What the keys of a family are called where that differs, and what they stand for where they are absent.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Defaults {
+    pub(super) vocab: usize,
+    pub(super) hidden: (&'static str, usize),
+    pub(super) intermediate: usize,
+    pub(super) layers: (&'static str, usize),
+    pub(super) heads: (&'static str, usize),
+    /// Whether there are keys of key/value heads and of the width of heads; else the former are as many as query heads,
+    /// and the latter an equal part of the hidden width.
+    pub(super) heads_have_keys: bool,
+    /// As many as query heads, if not given; that is also what null means.
+    pub(super) kv_heads: Option<usize>,
+    /// An equal part of the hidden width, if not given; that is also what null means.
+    pub(super) head_dim: Option<usize>,
+    pub(super) max_positions: (&'static str, usize),
+    pub(super) norm: NormKind,
+    pub(super) epsilon: (&'static str, f64),
+    /// Whether norms have a bias.
+    pub(super) norm_bias: bool,
+    /// See [`Norm::offset`].
+    pub(super) norm_offset: f64,
+    pub(super) activation: (&'static str, Activation),
+    pub(super) tied: bool,
+    pub(super) bos: Option<u32>,
+    pub(super) eos: &'static [u32],
+}
+
+/// `LlamaConfig`'s.
+pub(super) const LLAMA: Defaults = Defaults {
+    vocab: 32_000,
+    hidden: ("hidden_size", 4096),
+    intermediate: 11_008,
+    layers: ("num_hidden_layers", 32),
+    heads: ("num_attention_heads", 32),
+    heads_have_keys: true,
+    kv_heads: None,
+    head_dim: None,
+    max_positions: ("max_position_embeddings", 2048),
+    norm: NormKind::Rms,
+    epsilon: ("rms_norm_eps", 1e-6),
+    norm_bias: false,
+    norm_offset: 0.0,
+    activation: ("hidden_act", Activation::Silu),
+    tied: false,
+    bos: Some(1),
+    eos: &[2],
+};
+
+/// The sizes of a config.json, and what makes parts of a description from them.
+pub(super) struct Standard<'j> {
+    pub(super) json: &'j Json<'j>,
+    defaults: Defaults,
+    pub(super) vocab: usize,
+    pub(super) hidden: usize,
+    pub(super) intermediate: usize,
+    pub(super) layers: usize,
+    pub(super) heads: usize,
+    pub(super) kv_heads: usize,
+    pub(super) head_dim: usize,
+    pub(super) max_positions: usize,
+    pub(super) activation: Activation,
+    epsilon: f64,
+    notes: Vec<String>,
+}
+
+impl<'j> Standard<'j> {
+    pub(super) fn read(json: &'j Json<'j>, defaults: Defaults) -> Result<Self, Error> {
+        refuse(json)?;
+        let size = |(key, default), largest| json.size(key, default, largest);
+        let hidden = size(defaults.hidden, 1 << 20)?;
+        let heads = size(defaults.heads, 1 << 16)?;
+        let of_heads = |key, default| match defaults.heads_have_keys {
+            true => json.size_or_null(key, default, 1 << 16),
+            false => Ok(None),
+        };
+        let kv_heads = of_heads("num_key_value_heads", defaults.kv_heads)?.unwrap_or(heads);
+        if !heads.is_multiple_of(kv_heads) {
+            let expected = format!("a divisor of {}, which is {heads}", defaults.heads.0);
+            return Err(json.invalid("num_key_value_heads", expected));
+        }
+        let head_dim = match of_heads("head_dim", defaults.head_dim)? {
+            Some(head_dim) if head_dim.is_multiple_of(2) => head_dim,
+            Some(_) => return Err(json.invalid("head_dim", "an even number, for rope turns pairs")),
+            None if hidden.is_multiple_of(2 * heads) => hidden / heads,
+            None => {
+                let expected = format!("an even multiple of {}, which is {heads}", defaults.heads.0);
+                return Err(json.invalid(defaults.hidden.0, expected).with_hint("or give head_dim"));
+            }
+        };
+        Ok(Self {
+            json,
+            defaults,
+            vocab: json.size("vocab_size", defaults.vocab, 1 << 24)?,
+            hidden,
+            intermediate: json.size("intermediate_size", defaults.intermediate, 1 << 24)?,
+            layers: size(defaults.layers, 4096)?,
+            heads,
+            kv_heads,
+            head_dim,
+            // Up to 2^24 an f32 holds every position exactly.
+            max_positions: size(defaults.max_positions, 1 << 24)?,
+            activation: activation(json, defaults.activation)?,
+            epsilon: json.not_negative(defaults.epsilon.0, defaults.epsilon.1)?,
+            notes: Vec::new(),
+        })
+    }
+
+    /// The rope of the config.json. The model is good for no more positions than it.
+    pub(super) fn rope(&mut self, defaults: &rope::Defaults) -> Result<Rope, Error> {
+        let read = rope::read(self.json, defaults, self.head_dim, self.max_positions)?;
+        self.max_positions = read.max_positions;
+        self.notes.extend(read.note);
+        Ok(read.rope)
+    }
+
+    /// Refuses keys of windows, in a family that has none, unless they say nothing.
+    pub(super) fn no_windows(&self) -> Result<(), Error> {
+        let json = self.json;
+        for key in ["sliding_window", "attention_chunk_size"] {
+            let supported = format!("null, or max_position_embeddings ({}) or more", self.max_positions);
+            json.only(key, &supported, |value| {
+                value.as_u64().is_some_and(|window| window >= self.max_positions as u64)
+            })?;
+        }
+        json.only("layer_types", "null, or \"full_attention\" for every layer", |value| {
+            let full = |name: &Value| name.as_str() == Some("full_attention");
+            value.as_array().is_some_and(|names| names.iter().all(full))
+        })
+    }
+
+    /// The window of `sliding_window`; `default` where it is absent.
+    pub(super) fn window(&self, default: Option<usize>) -> Result<Option<usize>, Error> {
+        self.json.size_or_null("sliding_window", default, 1 << 30)
+    }
+
+    /// Whether the attention of each layer has the window: what `layer_types` says, or `default` without it.
+    pub(super) fn slides(
+        &self,
+        window: Option<usize>,
+        default: impl Fn(usize) -> bool,
+    ) -> Result<Vec<bool>, Error> {
+        let json = self.json;
+        if json.value("layer_types").is_none() {
+            return Ok((0..self.layers).map(|layer| window.is_some() && default(layer)).collect());
+        }
+        let slides = json.list(
+            "layer_types",
+            self.layers,
+            "sliding_attention or full_attention",
+            |value| match value.as_str()? {
+                "sliding_attention" => Some(true),
+                "full_attention" => Some(false),
+                _ => None,
+            },
+        )?;
+        if window.is_none() && slides.contains(&true) {
+            let expected = "a number of positions, for `layer_types` has sliding_attention";
+            return Err(json.invalid("sliding_window", expected));
+        }
+        Ok(slides)
+    }
+
+    /// The window of each layer where `use_sliding_window` has to say that there are any, as the Qwen families have it.
+    pub(super) fn switched_windows(
+        &self,
+        window: Option<usize>,
+        default: impl Fn(usize) -> bool,
+    ) -> Result<Vec<Option<usize>>, Error> {
+        let used = self.json.flag("use_sliding_window", false)?;
+        let window = self.window(window)?.filter(|_| used);
+        let slides = self.slides(window, default)?;
+        Ok(slides.into_iter().map(|slides| window.filter(|_| slides)).collect())
+    }
+
+    /// Attention whose projections are called `q_proj`, `k_proj`, `v_proj` and `o_proj` after `name`. The first three have
+    /// a bias if the first of `biases` says so, and the last by the second.
+    pub(super) fn attention(&self, name: &str, biases: [bool; 2], rope: Option<Rope>) -> Attention {
+        let (queries, keys) = (self.heads * self.head_dim, self.kv_heads * self.head_dim);
+        let linear = |part, inputs, outputs, bias| linear(format!("{name}.{part}"), [outputs, inputs], bias);
+        self.attention_of(
+            [
+                linear("q_proj", self.hidden, queries, biases[0]),
+                linear("k_proj", self.hidden, keys, biases[0]),
+                linear("v_proj", self.hidden, keys, biases[0]),
+                linear("o_proj", queries, self.hidden, biases[1]),
+            ],
+            rope,
+        )
+    }
+
+    /// Attention with these layers, the output's last.
+    pub(super) fn attention_of(&self, layers: [Linear; 4], rope: Option<Rope>) -> Attention {
+        let [query, key, value, output] = layers;
+        Attention {
+            heads: self.heads,
+            kv_heads: self.kv_heads,
+            head_dim: self.head_dim,
+            scale: (self.head_dim as f64).powf(-0.5),
+            soft_cap: None,
+            window: None,
+            rope,
+            query_norm: None,
+            key_norm: None,
+            query,
+            key,
+            value,
+            output,
+        }
+    }
+
+    /// A gated mlp whose layers are called `gate_proj`, `up_proj` and `down_proj` after `name`.
+    pub(super) fn mlp(&self, name: &str, bias: bool) -> Mlp {
+        let linear = |part, shape| linear(format!("{name}.{part}"), shape, bias);
+        Mlp {
+            activation: self.activation,
+            gate: Some(linear("gate_proj", [self.intermediate, self.hidden])),
+            up: linear("up_proj", [self.intermediate, self.hidden]),
+            down: linear("down_proj", [self.hidden, self.intermediate]),
+        }
+    }
+
+    /// A gated mlp whose gate and up share the tensor `gate_up_proj`, without biases.
+    pub(super) fn fused_mlp(&self, name: &str) -> Mlp {
+        let both = linear(format!("{name}.gate_up_proj"), [2 * self.intermediate, self.hidden], false);
+        let [gate, up] = parts(&both, 1, [self.intermediate; 2]);
+        let down = linear(format!("{name}.down_proj"), [self.hidden, self.intermediate], false);
+        Mlp { activation: self.activation, gate: Some(gate), up, down }
+    }
+
+    /// A block with a norm before each branch, called `input_layernorm` and `post_attention_layernorm` after `name`.
+    pub(super) fn block(&self, name: &str, attention: Attention, mlp: Mlp) -> Block {
+        let norm = |part| Some(self.norm(format!("{name}.{part}")));
+        Block {
+            attention: Branch { before: norm("input_layernorm"), ..Branch::of(attention) },
+            mlp: Branch { before: norm("post_attention_layernorm"), ..Branch::of(mlp) },
+            parallel: false,
+        }
+    }
+
+    /// A block with a norm after each branch alone, called `post_attention_layernorm` and `post_feedforward_layernorm`.
+    pub(super) fn block_of_norms_after(&self, name: &str, attention: Attention, mlp: Mlp) -> Block {
+        let norm = |part| Some(self.norm(format!("{name}.{part}")));
+        Block {
+            attention: Branch { after: norm("post_attention_layernorm"), ..Branch::of(attention) },
+            mlp: Branch { after: norm("post_feedforward_layernorm"), ..Branch::of(mlp) },
+            parallel: false,
+        }
+    }
+
+    /// A parallel block whose branches read the same norm, `input_layernorm`.
+    pub(super) fn block_of_one_norm(&self, name: &str, attention: Attention, mlp: Mlp) -> Block {
+        let before = Some(self.norm(format!("{name}.input_layernorm")));
+        Block {
+            attention: Branch { before: before.clone(), ..Branch::of(attention) },
+            mlp: Branch { before, ..Branch::of(mlp) },
+            parallel: true,
+        }
+    }
+
+    /// A norm of the residual stream.
+    pub(super) fn norm(&self, name: String) -> Norm {
+        self.norm_of(name, vec![self.hidden])
+    }
+
+    /// Norms of queries and keys, of these shapes.
+    pub(super) fn norm_heads(&self, attention: &mut Attention, names: [String; 2], shapes: [Vec<usize>; 2]) {
+        let ([query, key], [of_query, of_key]) = (names, shapes);
+        attention.query_norm = Some(self.norm_of(query, of_query));
+        attention.key_norm = Some(self.norm_of(key, of_key));
+    }
+
+    /// Norms of each query and key head, called `q_norm` and `k_norm` after `name`, with one weight for all heads.
+    pub(super) fn norm_each_head(&self, attention: &mut Attention, name: &str) {
+        let names = ["q_norm", "k_norm"].map(|part| format!("{name}.{part}"));
+        self.norm_heads(attention, names, [vec![self.head_dim], vec![self.head_dim]]);
+    }
+
+    /// The same of all heads as one vector.
+    pub(super) fn norm_all_heads(&self, attention: &mut Attention, name: &str) {
+        let names = ["q_norm", "k_norm"].map(|part| format!("{name}.{part}"));
+        let width = |heads| vec![heads * self.head_dim];
+        self.norm_heads(attention, names, [width(self.heads), width(self.kv_heads)]);
+    }
+
+    /// Norms of each query and key head, called `q_layernorm` and `k_layernorm` after `name`, each with a weight of its own
+    /// and no bias.
+    pub(super) fn norm_heads_apart(&self, attention: &mut Attention, name: &str) {
+        let norms = |part: &str, heads| {
+            let weight = |head| weight(format!("{name}.{part}.norms.{head}.weight"), [self.head_dim]);
+            let weights = (0..heads).map(weight).collect();
+            Some(Norm { weights, bias: None, ..self.norm_of(String::new(), vec![]) })
+        };
+        attention.query_norm = norms("q_layernorm", self.heads);
+        attention.key_norm = norms("k_layernorm", self.kv_heads);
+    }
+
+    fn norm_of(&self, name: String, shape: Vec<usize>) -> Norm {
+        let Defaults { norm: kind, norm_bias, norm_offset: offset, .. } = self.defaults;
+        let bias = norm_bias.then(|| Weight { name: format!("{name}.bias"), shape: shape.clone() });
+        let weight = Weight { name: format!("{name}.weight"), shape };
+        Norm { kind, epsilon: self.epsilon, offset, weights: vec![weight], bias }
+    }
+
+    /// The model of these blocks, whose other tensors are `model.embed_tokens`, `model.norm` and `lm_head`.
+    pub(super) fn model(self, family: &str, blocks: Vec<Block>) -> Result<ModelConfig, Error> {
+        let Self { json, defaults, vocab, hidden, max_positions, .. } = self;
+        Ok(ModelConfig {
+            family: family.into(),
+            vocab,
+            hidden,
+            max_positions,
+            dtype: dtype(json)?,
+            embedding: Embedding {
+                weight: weight("model.embed_tokens.weight", [vocab, hidden]),
+                scale: 1.0,
+                positions: None,
+            },
+            blocks,
+            final_norm: self.norm("model.norm".into()),
+            head: Head {
+                linear: linear("lm_head", [vocab, hidden], false),
+                tied: json.flag("tie_word_embeddings", defaults.tied)?,
+                scale: 1.0,
+                soft_cap: None,
+            },
+            eos: json.tokens("eos_token_id", defaults.eos)?,
+            bos: json.token("bos_token_id", defaults.bos)?,
+            prefix: None,
+            notes: self.notes,
+        })
+    }
+}
+
+/// The name of a layer's tensors, as most families have it.
+pub(super) fn layer_name(layer: usize) -> String {
+    format!("model.layers.{layer}")
+}
+
+/// A linear layer of `[outputs, inputs]`.
+pub(super) fn linear(name: impl Into<String>, shape: [usize; 2], bias: bool) -> Linear {
+    let name = name.into();
+    Linear {
+        bias: bias.then(|| weight(format!("{name}.bias"), [shape[0]])),
+        weight: weight(format!("{name}.weight"), shape),
+        part: None,
+        transposed: false,
+    }
+}
+
+/// The layers that share the tensor of `all`: in each of `groups` groups, outputs of these sizes, one after the other.
+pub(super) fn parts<const N: usize>(all: &Linear, groups: usize, sizes: [usize; N]) -> [Linear; N] {
+    let mut next = 0;
+    sizes.map(|size| {
+        let first = next;
+        next += size;
+        Linear { part: Some(Part { groups, first, size }), ..all.clone() }
+    })
+}
+
+/// The weight `name` of this shape.
+pub(super) fn weight<const RANK: usize>(name: impl Into<String>, shape: [usize; RANK]) -> Weight {
+    Weight { name: name.into(), shape: shape.to_vec() }
+}
+
+/// Refuses the keys that change what a model computes and have no place in a description.
+fn refuse(json: &Json<'_>) -> Result<(), Error> {
+    json.only("architectures", "a name that ends in ForCausalLM or LMHeadModel", |value| {
+        let decodes = |name: &str| name.ends_with("ForCausalLM") || name.ends_with("LMHeadModel");
+        let decodes = |name: &Value| name.as_str().is_some_and(decodes);
+        value.as_array().is_some_and(|names| names.is_empty() || names.iter().any(decodes))
+    })?;
+    json.only("quantization_config", "null", |_| false)
+        .map_err(|error| error.with_hint("take the checkpoint that it was quantised from"))?;
+    json.only("use_bidirectional_attention", "false", |value| value.as_bool() == Some(false))?;
+    json.only("per_layer_config", "null", |_| false)
+}
+
+/// The activation that `key` names. Those of GELU by `tanh` are one formula.
+fn activation(json: &Json<'_>, (key, default): (&str, Activation)) -> Result<Activation, Error> {
+    match json.text(key)? {
+        None => Ok(default),
+        Some("silu" | "swish") => Ok(Activation::Silu),
+        Some("gelu") => Ok(Activation::Gelu),
+        Some("gelu_fast" | "gelu_new" | "gelu_pytorch_tanh") => Ok(Activation::GeluTanh),
+        Some(_) => {
+            Err(json.unsupported(key, "one of silu, swish, gelu, gelu_fast, gelu_new or gelu_pytorch_tanh"))
+        }
+    }
+}
+
+/// The element type of the weights. transformers 5 writes `dtype`, and takes that where both are there.
+fn dtype(json: &Json<'_>) -> Result<Dtype, Error> {
+    let Some(key) = ["dtype", "torch_dtype"].into_iter().find(|key| json.value(key).is_some()) else {
+        return Ok(Dtype::F32);
+    };
+    match json.text(key)? {
+        Some("float32") => Ok(Dtype::F32),
+        Some("bfloat16") => Ok(Dtype::BF16),
+        Some("float16") => Ok(Dtype::F16),
+        _ => Err(json.unsupported(key, "one of float32, bfloat16 or float16")),
+    }
+}
