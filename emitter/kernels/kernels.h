@@ -35,6 +35,27 @@ void matmul_bf16_pairs(const uint16_t *w, const uint16_t *a,
                        index tokens, index n, index k, index panel_begin,
                        index panel_end);
 
+// The same products of a mixture of experts; matmul.h says how rows lie.
+#define EXPERTS                                                                \
+  const int32_t *experts, const int32_t *begins, float *out, index n, index k, \
+      index begin, index end
+
+void matmul_q8_experts(const int8_t *w, const float *w_scale, const act_q8 *a,
+                       const float *a_scale, EXPERTS);
+void matmul_q4_experts(const uint8_t *w, const uint16_t *w_scale,
+                       const int8_t *a, const float *a_scale,
+                       const float *a_offset, EXPERTS);
+void matmul_f32_experts(const float *w, const float *a, EXPERTS);
+void matmul_bf16_experts(const uint16_t *w, const float *a, EXPERTS);
+void matmul_f16_experts(const uint16_t *w, const float *a, EXPERTS);
+void matmul_bf16_pairs_experts(const uint16_t *w, const uint16_t *a, EXPERTS);
+
+void route(const float *logits, const int32_t *lengths, float *weights,
+           int32_t *slots, int32_t *row_tokens, int32_t *row_experts,
+           int32_t *segment_experts, int32_t *segment_begins, index batch,
+           index tokens, index experts, index active, index normalised,
+           index begin, index end);
+
 // Attention over a cache of each type: results as a whole, and in chunks of
 // positions that attention_combine() merges.
 #define ATTENTION_SIZES                                                        \

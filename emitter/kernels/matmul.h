@@ -45,6 +45,34 @@
       tile(count, 1, 0, panel, __VA_ARGS__);                                   \
     break;
 
+// What a call does of a mixture of experts: rows of one of them, with some of its
+// panels.
+typedef struct {
+  index expert, row, rows, panel_begin, panel_end;
+} expert_part;
+
+// Weights are a matrix for each expert, one after the other, of `panels` panels.
+// Rows lie in segments: segment s is rows begins[s] to begins[s + 1], all of
+// experts[s]. Items are the panels of all segments. Goes on to the next part of
+// items *item to end that has rows; 0 where there is none.
+INLINE int next_expert_part(const int32_t *experts, const int32_t *begins,
+                            index panels, index *item, index end,
+                            expert_part *part) {
+  while (*item < end) {
+    const index segment = *item / panels, first = *item % panels;
+    const index last = min_index(panels, first + end - *item);
+    *item += last - first;
+    part->expert = experts[segment];
+    part->row = begins[segment];
+    part->rows = begins[segment + 1] - begins[segment];
+    part->panel_begin = first;
+    part->panel_end = last;
+    if (part->rows > 0)
+      return 1;
+  }
+  return 0;
+}
+
 #if defined(__AVX512VNNI__)
 
 // Steps of k that go together, so that working out addresses costs little.

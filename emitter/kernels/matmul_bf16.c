@@ -153,3 +153,14 @@ void matmul_bf16_pairs(const uint16_t *w, const uint16_t *a,
                        panel_end * NR);
   }
 }
+
+void matmul_bf16_pairs_experts(const uint16_t *w, const uint16_t *a, EXPERTS) {
+  const index panels = divide_up(n, NR);
+  expert_part p;
+  for (index item = begin;
+       next_expert_part(experts, begins, panels, &item, end, &p);) {
+    const index panel = p.expert * panels;
+    multiply(w + panel * NR * k, a + p.row * k, out + p.row * n, p.rows, n, k,
+             p.panel_begin, p.panel_end);
+  }
+}

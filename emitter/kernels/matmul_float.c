@@ -310,3 +310,27 @@ void matmul_f16(const uint16_t *w, const float *a, const int32_t *lengths,
   matmul(ELEMENT_F16, w, a, lengths, out, batch, tokens, n, k, panel_begin,
          panel_end);
 }
+
+INLINE void matmul_experts(element_type type, const void *w, const float *a,
+                           EXPERTS) {
+  const index panels = divide_up(n, NR);
+  expert_part p;
+  for (index item = begin;
+       next_expert_part(experts, begins, panels, &item, end, &p);) {
+    const index panel = p.expert * panels;
+    multiply(type, element_at(w, type, panel * NR * k), a + p.row * k,
+             out + p.row * n, p.rows, n, k, p.panel_begin, p.panel_end);
+  }
+}
+
+void matmul_f32_experts(const float *w, const float *a, EXPERTS) {
+  matmul_experts(ELEMENT_F32, w, a, experts, begins, out, n, k, begin, end);
+}
+
+void matmul_bf16_experts(const uint16_t *w, const float *a, EXPERTS) {
+  matmul_experts(ELEMENT_BF16, w, a, experts, begins, out, n, k, begin, end);
+}
+
+void matmul_f16_experts(const uint16_t *w, const float *a, EXPERTS) {
+  matmul_experts(ELEMENT_F16, w, a, experts, begins, out, n, k, begin, end);
+}

@@ -473,3 +473,19 @@ void matmul_q4(const uint8_t *w, const uint16_t *w_scale, const int8_t *a,
                        panel_end * NR);
   }
 }
+
+void matmul_q4_experts(const uint8_t *w, const uint16_t *w_scale,
+                       const int8_t *a, const float *a_scale,
+                       const float *a_offset, EXPERTS) {
+  const index groups = k / GROUP;
+  const index panels = divide_up(n, NR);
+  expert_part p;
+  for (index item = begin;
+       next_expert_part(experts, begins, panels, &item, end, &p);) {
+    const index panel = p.expert * panels;
+    multiply(w + panel * NR * k / 2, w_scale + panel * NR * groups,
+             a + p.row * k, a_scale + p.row * groups,
+             a_offset + p.row * groups, out + p.row * n, p.rows, n, k,
+             p.panel_begin, p.panel_end);
+  }
+}

@@ -330,3 +330,16 @@ void matmul_q8(const int8_t *w, const float *w_scale, const act_q8 *a,
                        panel_end * NR);
   }
 }
+
+void matmul_q8_experts(const int8_t *w, const float *w_scale, const act_q8 *a,
+                       const float *a_scale, EXPERTS) {
+  const index panels = divide_up(n, NR);
+  expert_part p;
+  for (index item = begin;
+       next_expert_part(experts, begins, panels, &item, end, &p);) {
+    const index panel = p.expert * panels;
+    multiply(w + panel * NR * k, w_scale + panel * NR, a + p.row * k,
+             a_scale + p.row, out + p.row * n, p.rows, n, k, p.panel_begin,
+             p.panel_end);
+  }
+}

@@ -1,19 +1,19 @@
 //! The decoder: from a description to entry points.
 
-use std::slice;
+use std::{collections::BTreeMap, slice};
 
 use mlxcel_artifacts::signature::{Argument, ArgumentKind, Entry, MODULE_NAME, OutcomeKind, Parameter, Role};
-use mlxcel_models::{Block, Branch, Embedding, ModelConfig, Rope};
+use mlxcel_models::{Block, Branch, Embedding, FeedForward, Mlp, ModelConfig, Rope};
 use safetensors::Dtype;
 
 use crate::{
-    Error, Function, Graph, HostIndex, Module, Plan, Products, Program, Quant, Tensor,
+    Error, Function, Graph, HostIndex, Module, Plan, Program, Tensor,
     layers::{
         Builder,
         attention::{Sequence, Span, attention},
         cache::{Cache, LayerCache},
         linear::{embedding, linear},
-        mlp::mlp,
+        mlp::feed_forward,
         norm::norm,
         rope,
         rope::Rotation,
@@ -41,10 +41,7 @@ pub fn emit(model: &ModelConfig, plan: &Plan, dtype_of: &dyn Fn(&str) -> Dtype) 
         source: None,
     });
     let parameters: Vec<_> = parameters.collect();
-    let packed = match (plan.numerics.products, plan.quant) {
-        (Products::Native | Products::Widened, Quant::None) => None,
-        (Products::Kernels(_), _) | (_, Quant::Q8 | Quant::Q4) => Some(packing.finish()?),
-    };
+    let packed = if packing.makes_something() { Some(packing.finish()?) } else { None };
     let step_bytes = step_bytes(model, &parameters, packed.as_ref());
     Ok(Program {
         mlir: module.to_mlir()?,
@@ -57,15 +54,25 @@ pub fn emit(model: &ModelConfig, plan: &Plan, dtype_of: &dyn Fn(&str) -> Dtype) 
     })
 }
 
-/// Bytes of parameters that a decode step reads: a row of each table, and all of what is no table.
+/// Bytes of parameters that a decode step reads: a row of each table, the active ones of a mixture's experts, and all of
+/// what is neither.
 fn step_bytes(model: &ModelConfig, parameters: &[Parameter], packed: Option<&Packed>) -> u64 {
     let Embedding { weight, positions, .. } = &model.embedding;
     let tables = [(!model.head.tied).then_some(weight), positions.as_ref()];
     let bytes = |of: &[Parameter]| of.iter().filter_map(Parameter::bytes).sum::<usize>();
+    let mut of_experts = BTreeMap::new();
+    for block in &model.blocks {
+        if let FeedForward::Experts(layer) = &block.mlp.layer {
+            let linears = layer.experts.iter().flat_map(Mlp::linears);
+            let weights = linears.map(|linear| linear.weight.name.as_str());
+            of_experts.extend(weights.map(|name| (name, (layer.active, layer.experts.len()))));
+        }
+    }
     let read = |name: &str, of: &[Parameter]| {
         let table = tables.into_iter().flatten().find(|table| table.name == name);
         let rows = table.and_then(|table| table.shape.first().copied()).unwrap_or(1);
-        (bytes(of) / rows.max(1)) as u64
+        let (active, experts) = of_experts.get(name).copied().unwrap_or((1, 1));
+        (bytes(of) / rows.max(1) * active / experts.max(1)) as u64
     };
     match packed {
         None => parameters.iter().map(|one| read(&one.name, slice::from_ref(one))).sum(),
@@ -168,7 +175,7 @@ fn block(
         branch(b, &layer.attention, x, |b, layer, x| attention(b, layer, cache, rotation, sequence, x))
     });
     let input = if layer.parallel { x } else { b.graph.add(x, attended) };
-    let fed = b.scope("mlp", |b| branch(b, &layer.mlp, input, mlp));
+    let fed = b.scope("mlp", |b| branch(b, &layer.mlp, input, feed_forward));
     let fed = b.graph.add(input, fed);
     if layer.parallel { b.graph.add(fed, attended) } else { fed }
 }

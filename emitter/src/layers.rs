@@ -3,50 +3,25 @@
 pub(crate) mod attention;
 mod bits;
 pub(crate) mod cache;
+pub(crate) mod experts;
 pub(crate) mod linear;
 pub(crate) mod mlp;
 pub(crate) mod norm;
 mod panels;
 mod quantized;
 pub(crate) mod rope;
+mod weights;
 
 use std::collections::BTreeMap;
 
 use mlxcel_artifacts::signature::PARAMETER_SCOPE;
-use mlxcel_models::{Linear, Weight};
+use mlxcel_models::Weight;
 use safetensors::Dtype;
+use weights::{Matrix, Weights};
 
 use crate::{
     Global, Graph, Kv, Module, Numerics, Plan, Products, Quant, Tensor, TensorType, packing::Packing,
 };
-
-/// A weight of matrix products.
-#[derive(Clone, Copy)]
-pub(crate) struct Matrix<'w> {
-    weight: &'w Weight,
-    /// Whether it is `[inputs, outputs]`, not `[outputs, inputs]`.
-    transposed: bool,
-}
-
-impl<'w> From<&'w Linear> for Matrix<'w> {
-    fn from(layer: &'w Linear) -> Self {
-        Self { weight: &layer.weight, transposed: layer.transposed }
-    }
-}
-
-impl<'w> From<&'w Weight> for Matrix<'w> {
-    fn from(weight: &'w Weight) -> Self {
-        Self { weight, transposed: false }
-    }
-}
-
-impl Matrix<'_> {
-    /// Outputs and inputs.
-    fn size(&self) -> (usize, usize) {
-        let of = |index: usize| self.weight.shape.get(index).copied().unwrap_or(1);
-        if self.transposed { (of(1), of(0)) } else { (of(0), of(1)) }
-    }
-}
 
 /// What layers build into: the function, the module's globals and what is known of the weights.
 pub(crate) struct Builder<'a> {
@@ -105,24 +80,22 @@ impl<'a> Builder<'a> {
         self.load(&global)
     }
 
-    /// What `body` makes of weights ahead of time, each `[outputs, inputs]`, see [`Packing::make`].
+    /// What `body` makes of weights ahead of time, each `[outputs, inputs]`, see [`Packing::make`]. Those of experts are one
+    /// matrix, in which each expert's outputs begin at a multiple of `lanes`.
     pub(crate) fn packed(
         &mut self,
         recipe: &str,
-        weights: &[Matrix<'_>],
+        weights: Weights<'_>,
+        lanes: usize,
         suffixes: &[&str],
         body: impl FnOnce(&mut Graph, &[Tensor]) -> Vec<Tensor>,
     ) -> Vec<Tensor> {
         let ty = |weight: &Weight| TensorType::new(self.dtype(weight), weight.shape.as_slice());
         let sources: Vec<_> =
-            weights.iter().map(|Matrix { weight, .. }| (weight.name.as_str(), ty(weight))).collect();
-        let transposed = weights.iter().any(|matrix| matrix.transposed);
-        let recipe = if transposed { format!("{recipe}_transposed") } else { recipe.into() };
+            weights.tensors().into_iter().map(|weight| (weight.name.as_str(), ty(weight))).collect();
+        let recipe = format!("{recipe}{}", weights.kind());
         let body = |g: &mut Graph, stored: &[Tensor]| {
-            let rows = |(matrix, &x): (&Matrix<'_>, &Tensor)| {
-                if matrix.transposed { g.transpose(x, &[1, 0]) } else { x }
-            };
-            let rows: Vec<_> = weights.iter().zip(stored).map(rows).collect();
+            let rows = weights.rows(g, stored, lanes);
             body(g, &rows)
         };
         match self.packing.make(&recipe, &sources, suffixes, body) {
@@ -186,7 +159,7 @@ impl<'a> Builder<'a> {
     /// A weight of a product with `x`, `[rows, inputs]`, as operands: one pair, or one for every part of the inputs that
     /// the target reads apart.
     pub(crate) fn operands(&mut self, matrix: Matrix<'_>, x: Tensor) -> Vec<(Tensor, Tensor)> {
-        let Matrix { weight, transposed } = matrix;
+        let Matrix { weight, transposed, .. } = matrix;
         let operand = self.operand();
         let mut stored = self.stored(weight);
         if self.numerics.products != Products::Native {

@@ -63,7 +63,12 @@ impl Packing {
         body: impl FnOnce(&mut Graph, &[Tensor]) -> Vec<Tensor>,
     ) -> Result<Vec<(String, TensorType)>, Error> {
         let names: Vec<String> = sources.iter().map(|(name, _)| (*name).to_owned()).collect();
-        let first = format!("{}.{recipe}", names.join("+"));
+        // The experts of a mixture are too many to be named.
+        let joined = match names.as_slice() {
+            [first, rest @ ..] if rest.len() > 3 => format!("{first}+{}", rest.len()),
+            names => names.join("+"),
+        };
+        let first = format!("{joined}.{recipe}");
         let made = |step: &PackStep| {
             let ty = |made: &Parameter| TensorType::new(made.dtype, made.shape.as_slice());
             step.results.iter().map(|made| (made.name.clone(), ty(made))).collect::<Vec<_>>()
@@ -95,6 +100,11 @@ impl Packing {
         let results = made(&step);
         self.steps.push(step);
         Ok(results)
+    }
+
+    /// Whether anything is made, and not only kept.
+    pub(crate) fn makes_something(&self) -> bool {
+        !self.recipes.is_empty()
     }
 
     pub(crate) fn finish(self) -> Result<Packed, Error> {

@@ -3,7 +3,7 @@
 use std::{fmt, slice, str::FromStr};
 
 use mlxcel_artifacts::signature::{Entry, Role};
-use mlxcel_models::{Block, ModelConfig};
+use mlxcel_models::{Block, FeedForward, ModelConfig};
 use safetensors::Dtype;
 
 use crate::{Error, Isa};
@@ -253,6 +253,16 @@ impl Plan {
             let found = format!("{} has {} inputs", linear.weight.name, linear.inputs());
             let expected = format!("{} needs a multiple of {whole}", self.quant);
             return refuse(found, expected, "choose another --quant");
+        }
+        let mixture = |block: &Block| matches!(block.mlp.layer, FeedForward::Experts(_));
+        let by_kernels = matches!(self.numerics.products, Products::Kernels(_));
+        if self.quant != Quant::None && !by_kernels && model.blocks.iter().any(mixture) {
+            let found = format!("a mixture of experts in {} on a target without kernels", self.quant);
+            return refuse(found, "a target with kernels is needed".into(), "choose --quant none");
+        }
+        if self.numerics.floats_as_bits && model.dtype != Dtype::F32 && model.blocks.iter().any(mixture) {
+            let found = "a mixture of experts in 16 bits on a target that cannot load them".into();
+            return refuse(found, "weights in f32 are needed".into(), "choose another --target");
         }
         let ascending = |sizes: &[usize]| sizes.windows(2).all(|pair| pair[0] < pair[1]);
         let fits = |sizes: &[usize]| sizes.iter().all(|&size| (1..=self.context).contains(&size));

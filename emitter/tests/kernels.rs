@@ -132,7 +132,7 @@ macro_rules! tests {
     };
 }
 
-tests! { attention common matmul_bf16 matmul_float matmul_q4 matmul_q8 quantize }
+tests! { attention common matmul_bf16 matmul_float matmul_q4 matmul_q8 quantize route }
 
 #[test]
 fn every_kernel_is_tested() {

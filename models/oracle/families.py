@@ -1,5 +1,7 @@
-"""The dense cases of make_family_fixtures.py. Every family has one that leaves out the keys whose defaults a small model
-can have."""
+"""The dense cases of make_family_fixtures.py.
+
+Every family has one that leaves out the keys whose defaults a small model can have.
+"""
 
 import torch
 
@@ -11,6 +13,8 @@ from hub_configs import (
 
 # Of branches that a norm ends and of scores, against loops of a few tokens, with tied embeddings most of all.
 LIVELY = {"post_attention": 4.0, "post_feedforward": 4.0, "q_norm": 2.0, "k_norm": 2.0, "v_proj.weight": 5.0}
+# Large logits, so that one gelu and another, which differ by less than 5e-4, give logits that differ by 0.02.
+GELU = {"lm_head": 26.0, "embed_out": 26.0, "mlp.c_proj": 5.0, "down_proj": 5.0, "dense_4h_to_h": 3.0}
 SMALL = {"embedding_std": 0.003}  # so that the epsilon of the first norm matters
 
 
@@ -76,8 +80,8 @@ CASES = [
     Case("olmo2-hub", "norms after attention and MLP, norms of all heads of q and k together", OLMO2, storage="BF16"),
     Case(
         "olmo2-biases", "biases of q, k, v and o; tied",
-        OLMO2 | {"attention_bias": True, "tie_word_embeddings": True, "num_key_value_heads": 1}, spelling="saved",
-        embedding_std=0.5, gains=LIVELY,
+        OLMO2 | {"attention_bias": True, "tie_word_embeddings": True, "num_key_value_heads": 1},
+        storage="F16", spelling="saved", embedding_std=0.5, gains=LIVELY,
     ),
     Case(
         "olmo2-bare", "defaults: as many key/value heads as query heads",
@@ -143,7 +147,8 @@ CASES = [
             "num_key_value_heads": 1, "rope_theta": 100000, "sliding_window": None, "tie_word_embeddings": False,
             "use_bias": False,
         },
-        spelling="saved", idle=("scale_attn_weights",),
+        storage="BF16", spelling="saved", idle=("scale_attn_weights",), gains=GELU | {"q_proj": 3.0},
+        matters={"kind of gelu": {"hidden_act": "gelu"}},
     ),
     Case(
         "starcoder2-bare", "defaults: two key/value heads, biases, tied",
@@ -161,7 +166,8 @@ CASES = [
             "attention_bias": True, "hidden_act": "gelu_pytorch_tanh", "hidden_activation": "gelu_pytorch_tanh",
             "num_key_value_heads": 2, "tie_word_embeddings": False,
         },
-        spelling="saved", norm_mean=0.0, embedding_std=0.3, idle=("hidden_activation",),
+        storage="F16", spelling="saved", norm_mean=0.0, embedding_std=0.3, idle=("hidden_activation",), gains=GELU,
+        matters={"kind of gelu": {"hidden_act": "gelu_python"}},
     ),
     Case(
         "gemma-bare", "defaults: head_dim 256, tied",
@@ -182,8 +188,8 @@ CASES = [
             "intermediate_size": 50, "layer_types": [FULL, SLIDING], "num_key_value_heads": 1,
             "tie_word_embeddings": False,
         },
-        spelling="saved", norm_mean=0.0, embedding_std=0.3, idle=("hidden_act",),
-        matters={"layer_types": {"layer_types": [SLIDING, FULL]}},
+        storage="BF16", spelling="saved", norm_mean=0.0, embedding_std=0.3, idle=("hidden_act",), gains=GELU,
+        matters={"layer_types": {"layer_types": [SLIDING, FULL]}, "kind of gelu": {"hidden_activation": "gelu"}},
     ),
     Case(
         "gemma2-bare", "defaults: head_dim 256, query_pre_attn_scalar 256, caps 50 and 30",
@@ -200,18 +206,20 @@ CASES = [
     ),
 
     Case(
-        "gemma3-hub", "five layers with a window and their own rope, one without and with linear rope; norms of q and k",
+        "gemma3-hub", "five layers with a window and their own rope, one without and with linear rope; q and k normed",
         GEMMA3, storage="BF16", norm_mean=0.0, embedding_std=0.3, gains={"q_norm": 2.5},
     ),
     Case(
-        "gemma3-layer-types", "layer_types, biases, untied, a cap of logits",
+        "gemma3-layer-types", "layer_types, biases, untied, a large cap of logits",
         GEMMA3 | {
-            "attention_bias": True, "final_logit_softcapping": 5.0,
+            "attention_bias": True, "final_logit_softcapping": 200.0,
             "layer_types": [SLIDING, FULL, SLIDING], "num_hidden_layers": 3, "rope_local_base_freq": 137.0,
             "tie_word_embeddings": False,
         },
-        spelling="saved", norm_mean=0.0, embedding_std=0.3,
-        matters={"layer_types": {"layer_types": [FULL, SLIDING, SLIDING]}},
+        storage="F16", spelling="saved", norm_mean=0.0, embedding_std=0.3, gains=GELU,
+        matters={
+            "layer_types": {"layer_types": [FULL, SLIDING, SLIDING]}, "kind of gelu": {"hidden_activation": "gelu"},
+        },
     ),
     Case(
         "gemma3-bare", "defaults: a sixth layer without a window, both thetas",
@@ -236,7 +244,7 @@ CASES = [
             "attention_bias": True, "logit_scale": 0.8, "num_key_value_heads": 4, "rope_theta": 75000.0,
             "tie_word_embeddings": False, "use_qk_norm": True,
         },
-        spelling="saved",
+        storage="BF16", spelling="saved",
     ),
     Case(
         "cohere-bare", "defaults: logit_scale 0.0625, rope_theta 500000",
@@ -270,7 +278,10 @@ CASES = [
         },
     ),
 
-    Case("glm4-hub", "interleaved rope of half a head, four norms, biases of q, k and v, fused gate and up", GLM4),
+    Case(
+        "glm4-hub", "interleaved rope of half a head, four norms, biases of q, k and v, fused gate and up", GLM4,
+        storage="BF16",
+    ),
     Case(
         "glm4-no-biases", "no biases, rope of a quarter, tied",
         GLM4 | {
@@ -309,7 +320,7 @@ CASES = [
             "layer_types": [SLIDING, SLIDING, SLIDING, FULL], "num_hidden_layers": 4, "num_key_value_heads": 3,
             "sliding_window": 24, "sliding_window_pattern": "LLLG", "tie_word_embeddings": False,
         },
-        spelling="saved", matters={"layer_types": {"layer_types": [SLIDING, SLIDING, FULL, FULL]}},
+        storage="F16", spelling="saved", matters={"layer_types": {"layer_types": [SLIDING, SLIDING, FULL, FULL]}},
     ),
     Case(
         "exaone4-bare", "defaults: every fourth layer without a window and rope",
@@ -321,7 +332,8 @@ CASES = [
 
     Case(
         "gpt-neox-parallel", "Pythia: attention beside the MLP, rope of a quarter, fused q, k and v of each head",
-        GPT_NEOX, storage="F16", stale=neox_stale(2),
+        GPT_NEOX, storage="F16", stale=neox_stale(2), gains=GELU | {"query_key_value": 2.2},
+        matters={"kind of gelu": {"hidden_act": "gelu_new"}},
     ),
     Case(
         "gpt-neox-sequential", "no parallel residual, rope of the whole head, no biases of attention, tied",
@@ -334,7 +346,7 @@ CASES = [
     ),
     Case(
         "gpt-neox-bare", "defaults: parallel, a quarter of the rope, biases",
-        {k: v for k, v in sized(GPT_NEOX).items() if k != "num_key_value_heads"}, **SMALL,
+        sized(GPT_NEOX), **SMALL,
         matters={
             "default rotary_emb_base": {"rotary_emb_base": 15000}, "default rotary_pct": {"rotary_pct": 1.0},
             "default parallel": {"use_parallel_residual": False}, "default activation": {"hidden_act": "relu"},
@@ -384,11 +396,13 @@ CASES = [
     Case(
         "olmo3-hub", "three layers with a window and plain rope, the fourth without and with yarn", OLMO3,
         storage="BF16",
-        matters={"layer_types": {"layer_types": [SLIDING, SLIDING, FULL, FULL]}, "rope_scaling": {"rope_scaling": None}},
+        matters={
+            "layer_types": {"layer_types": [SLIDING, SLIDING, FULL, FULL]}, "rope_scaling": {"rope_scaling": None},
+        },
     ),
     Case(
         "olmo3-bare", "defaults: every fourth layer without a window, rope_theta 500000",
-        sized(OLMO3, num_hidden_layers=5, num_key_value_heads=1, sliding_window=50), storage="F16",
+        sized(OLMO3, hidden_size=24, num_hidden_layers=5, num_key_value_heads=1, sliding_window=50), storage="F16",
         matters=theta(10000.0) | {
             "default layer_types": {"layer_types": [SLIDING, FULL, SLIDING, FULL, SLIDING]},
         },
@@ -399,14 +413,14 @@ CASES = [
             "attention_bias": True, "layer_types": [FULL, SLIDING], "num_hidden_layers": 2, "rope_scaling": None,
             "tie_word_embeddings": True, "rope_theta": 10000,
         },
-        spelling="saved", embedding_std=0.5, gains=LIVELY,
+        storage="F16", spelling="saved", embedding_std=0.5, gains=LIVELY,
     ),
 
     Case("seed-oss-hub", "biases of q, k and v, head_dim", SEED_OSS, storage="BF16"),
     Case(
         "seed-oss-biases", "biases of o and of the MLP too, tied",
         SEED_OSS | {"attention_out_bias": True, "mlp_bias": True, "tie_word_embeddings": True},
-        spelling="saved", embedding_std=0.3,
+        storage="F16", spelling="saved", embedding_std=0.3,
     ),
     Case(
         "seed-oss-bare", "defaults: head_dim 128, biases",
@@ -475,6 +489,6 @@ CASES = [
             "n_embd": 32, "n_head": 4, "n_layer": 2, "n_positions": 344, "scale_attn_weights": False,
             "tie_word_embeddings": False, "vocab_size": 97,
         },
-        storage="BF16", matters={"default activation": {"activation_function": "relu"}},
+        storage="BF16", gains=GELU, matters={"default activation": {"activation_function": "gelu"}},
     ),
 ]  # fmt: skip

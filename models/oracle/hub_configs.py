@@ -108,6 +108,7 @@ GPT_NEOX = hub(
     intermediate_size=100, layer_norm_eps=1e-5, num_attention_heads=2, rotary_emb_base=10000, rotary_pct=0.25,
     tie_word_embeddings=False, use_parallel_residual=True,
 )  # fmt: skip
+del GPT_NEOX["num_key_value_heads"]
 STABLELM = hub(
     "StableLmForCausalLM", "stablelm", "4.38.0", bos_token_id=0, eos_token_id=0, hidden_act="silu",
     layer_norm_eps=1e-5, num_attention_heads=2, num_key_value_heads=2, partial_rotary_factor=0.25, rope_theta=10000,

@@ -94,7 +94,7 @@ CASES = [
         gains=ROUTER,
     ),
     Case(
-        "qwen3-moe-saved", "num_local_experts; probabilities as they are, biases, a window, tied, no experts in the first layer",
+        "qwen3-moe-saved", "num_local_experts; probabilities as they are, biases, a window, tied, first layer dense",
         QWEN3_MOE | {
             "attention_bias": True, "mlp_only_layers": [0], "norm_topk_prob": False, "num_experts_per_tok": 3,
             "sliding_window": 24, "tie_word_embeddings": True, "use_sliding_window": True,

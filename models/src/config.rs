@@ -75,8 +75,8 @@ pub struct Head {
 pub struct Block {
     /// The attention.
     pub attention: Branch<Attention>,
-    /// The mlp.
-    pub mlp: Branch<Mlp>,
+    /// The mlp, or several.
+    pub mlp: Branch<FeedForward>,
     /// Whether both branches read the block's input.
     pub parallel: bool,
 }
@@ -109,6 +109,10 @@ pub struct Attention {
     pub soft_cap: Option<f64>,
     /// How many positions a token sees at most, up to its own and with it; all, where there is none.
     pub window: Option<usize>,
+    /// What queries, keys and values are in magnitude at most, before rope.
+    pub clip: Option<f64>,
+    /// A score for each query head, `[heads]`, of a position that every token sees and that has no value.
+    pub sinks: Option<Weight>,
     /// Rotary position embedding of queries and keys.
     pub rope: Option<Rope>,
     /// Norm of queries, before rope. Its weight is `[head_dim]` for every head alike, `[heads, head_dim]` for each head
@@ -126,11 +130,49 @@ pub struct Attention {
     pub output: Linear,
 }
 
-/// An mlp: `down(activation(gate(x)) · up(x))`, or `down(activation(up(x)))` without a gate.
+/// What a block computes of each token alone.
+#[derive(Debug, Clone, PartialEq)]
+pub enum FeedForward {
+    /// One mlp for all tokens.
+    Mlp(Box<Mlp>),
+    /// Some of several, which the token chooses.
+    Experts(Box<Experts>),
+}
+
+/// A mixture of experts (Shazeer et al., arXiv 1701.06538): `Σ weight_e(x) · expert_e(x)` over the `active` experts of
+/// which the router gives the largest logits.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Experts {
+    /// `hidden → experts`.
+    pub router: Linear,
+    /// How many experts compute a token.
+    pub active: usize,
+    /// Whether weights are a softmax of the active experts' logits alone, so that they sum to one, or of all logits.
+    pub normalised: bool,
+    /// The experts, alike but for their weights.
+    pub experts: Vec<Mlp>,
+    /// An mlp that computes every token, beside them.
+    pub shared: Option<Shared>,
+}
+
+/// An expert for every token: `sigmoid(gate(x)) · mlp(x)`.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Shared {
+    /// The mlp.
+    pub mlp: Mlp,
+    /// `hidden → 1`.
+    pub gate: Option<Linear>,
+}
+
+/// An mlp: `down(activation(gate(x)) · (up(x) + up_offset))`, or `down(activation(up(x)))` without a gate.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Mlp {
     /// The activation.
     pub activation: Activation,
+    /// What gate is at most, and up in magnitude.
+    pub limit: Option<f64>,
+    /// Added to up, where there is a gate.
+    pub up_offset: f64,
     /// `hidden → intermediate`.
     pub gate: Option<Linear>,
     /// `hidden → intermediate`.
@@ -140,10 +182,15 @@ pub struct Mlp {
 }
 
 /// An elementwise activation.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Activation {
     /// `x · sigmoid(x)` (Elfwing et al., arXiv 1702.03118).
     Silu,
+    /// `x · sigmoid(beta · x)` (Ramachandran et al., arXiv 1710.05941).
+    Swish {
+        /// How steep it is.
+        beta: f64,
+    },
     /// `x · Φ(x)`, with the error function (Hendrycks and Gimpel, arXiv 1606.08415).
     Gelu,
     /// Its approximation with `tanh` in the same paper.
@@ -182,6 +229,8 @@ pub struct Linear {
     pub weight: Weight,
     /// `[outputs]`.
     pub bias: Option<Weight>,
+    /// Which of several matrices, where the weight is a stack of them, `[matrices, outputs, inputs]`, and the bias of rows.
+    pub matrix: Option<usize>,
     /// Which of the outputs are this layer's, where several layers share a tensor.
     pub part: Option<Part>,
     /// Whether the weight is stored as `[inputs, outputs]`.
@@ -241,12 +290,13 @@ impl ModelConfig {
         let Embedding { weight, positions, .. } = &mut self.embedding;
         let mut weights: Vec<_> = std::iter::once(weight).chain(positions).collect();
         for Block { attention, mlp, .. } in &mut self.blocks {
-            let Attention { query, key, value, output, query_norm, key_norm, .. } = &mut attention.layer;
+            let Attention { query, key, value, output, query_norm, key_norm, sinks, .. } =
+                &mut attention.layer;
+            weights.extend(sinks);
             let norms = [&mut attention.before, query_norm, key_norm, &mut attention.after];
             let norms = norms.into_iter().chain([&mut mlp.before, &mut mlp.after]).flatten();
             weights.extend(norms.flat_map(Norm::weights_mut));
-            let Mlp { gate, up, down, .. } = &mut mlp.layer;
-            let linears = [query, key, value, output, up, down].into_iter().chain(gate);
+            let linears = [query, key, value, output].into_iter().chain(mlp.layer.linears_mut());
             weights.extend(linears.flat_map(Linear::weights_mut));
         }
         weights.extend(self.final_norm.weights_mut());
@@ -270,10 +320,11 @@ impl ModelConfig {
         let mut weights = vec![&self.embedding.weight];
         weights.extend(&self.embedding.positions);
         for Block { attention, mlp, .. } in &self.blocks {
-            let Attention { query, key, value, output, query_norm, key_norm, .. } = &attention.layer;
+            let Attention { query, key, value, output, query_norm, key_norm, sinks, .. } = &attention.layer;
             weights.extend(attention.before.iter().flat_map(Norm::all_weights));
             weights.extend([query, key, value].into_iter().flat_map(Linear::weights));
             weights.extend([query_norm, key_norm].into_iter().flatten().flat_map(Norm::all_weights));
+            weights.extend(sinks);
             weights.extend(output.weights());
             weights.extend(attention.after.iter().chain(&mlp.before).flat_map(Norm::all_weights));
             weights.extend(mlp.layer.linears().flat_map(Linear::weights));
@@ -338,10 +389,54 @@ impl<T> Branch<T> {
     }
 }
 
+impl FeedForward {
+    /// Its linear layers, those of all experts too, in the order of use.
+    pub fn linears(&self) -> Box<dyn Iterator<Item = &Linear> + '_> {
+        match self {
+            Self::Mlp(mlp) => Box::new(mlp.linears()),
+            Self::Experts(experts) => {
+                let Experts { router, experts, shared, .. } = &**experts;
+                let of_experts = experts.iter().flat_map(Mlp::linears);
+                let of_shared = shared.iter().flat_map(|Shared { mlp, gate }| mlp.linears().chain(gate));
+                Box::new(std::iter::once(router).chain(of_experts).chain(of_shared))
+            }
+        }
+    }
+
+    fn linears_mut(&mut self) -> Vec<&mut Linear> {
+        match self {
+            Self::Mlp(mlp) => mlp.linears_mut().collect(),
+            Self::Experts(experts) => {
+                let Experts { router, experts, shared, .. } = &mut **experts;
+                let of_experts = experts.iter_mut().flat_map(Mlp::linears_mut);
+                let of_shared =
+                    shared.iter_mut().flat_map(|Shared { mlp, gate }| mlp.linears_mut().chain(gate));
+                std::iter::once(router).chain(of_experts).chain(of_shared).collect()
+            }
+        }
+    }
+}
+
 impl Mlp {
     /// Its linear layers, in the order of use.
     pub fn linears(&self) -> impl Iterator<Item = &Linear> {
         self.gate.iter().chain([&self.up, &self.down])
+    }
+
+    fn linears_mut(&mut self) -> impl Iterator<Item = &mut Linear> {
+        self.gate.iter_mut().chain([&mut self.up, &mut self.down])
+    }
+}
+
+impl From<Mlp> for FeedForward {
+    fn from(mlp: Mlp) -> Self {
+        Self::Mlp(Box::new(mlp))
+    }
+}
+
+impl From<Experts> for FeedForward {
+    fn from(experts: Experts) -> Self {
+        Self::Experts(Box::new(experts))
     }
 }
 
@@ -376,7 +471,7 @@ impl Linear {
     /// Width of the input.
     #[must_use]
     pub fn inputs(&self) -> usize {
-        self.weight.shape[usize::from(!self.transposed)]
+        self.weight.shape[usize::from(self.matrix.is_some()) + usize::from(!self.transposed)]
     }
 
     /// Width of the output.
@@ -388,7 +483,7 @@ impl Linear {
     /// Outputs of the tensor, those of other layers included.
     #[must_use]
     pub fn weight_outputs(&self) -> usize {
-        self.weight.shape[usize::from(self.transposed)]
+        self.weight.shape[usize::from(self.matrix.is_some()) + usize::from(self.transposed)]
     }
 
     /// The weight, then the bias.

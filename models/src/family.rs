@@ -2,7 +2,7 @@
 //!
 //! A family is one file with a function from a config.json to a description, and one line in [`FAMILIES`]. Keys are
 //! read through `json`, which names the key, the value and what was expected in every error; `standard` reads the keys
-//! and builds the parts that families share, and `rope` the rotary keys.
+//! and builds the parts that families share, `rope` the rotary keys, and `experts` mixtures.
 
 use serde_json::Value;
 
@@ -11,21 +11,28 @@ use crate::{Error, ModelConfig, error::shown, family::json::Json};
 mod cohere;
 mod cohere2;
 mod exaone4;
+mod experts;
 mod gemma;
 mod gemma2;
 mod gemma3_text;
 mod glm4;
 mod gpt2;
 mod gpt_neox;
+mod gpt_oss;
 mod granite;
+mod granitemoe;
 mod json;
 mod llama;
 mod mistral;
+mod mixtral;
 mod olmo2;
 mod olmo3;
+mod olmoe;
 mod phi3;
 mod qwen2;
+mod qwen2_moe;
 mod qwen3;
+mod qwen3_moe;
 mod rope;
 mod seed_oss;
 mod smollm3;
@@ -53,14 +60,20 @@ pub const FAMILIES: &[Family] = &[
     Family { name: "glm4", describe: glm4::describe },
     Family { name: "gpt2", describe: gpt2::describe },
     Family { name: "gpt_neox", describe: gpt_neox::describe },
+    Family { name: "gpt_oss", describe: gpt_oss::describe },
     Family { name: "granite", describe: granite::describe },
+    Family { name: "granitemoe", describe: granitemoe::describe },
     Family { name: "llama", describe: llama::describe },
     Family { name: "mistral", describe: mistral::describe },
+    Family { name: "mixtral", describe: mixtral::describe },
     Family { name: "olmo2", describe: olmo2::describe },
     Family { name: "olmo3", describe: olmo3::describe },
+    Family { name: "olmoe", describe: olmoe::describe },
     Family { name: "phi3", describe: phi3::describe },
     Family { name: "qwen2", describe: qwen2::describe },
+    Family { name: "qwen2_moe", describe: qwen2_moe::describe },
     Family { name: "qwen3", describe: qwen3::describe },
+    Family { name: "qwen3_moe", describe: qwen3_moe::describe },
     Family { name: "seed_oss", describe: seed_oss::describe },
     Family { name: "smollm3", describe: smollm3::describe },
     Family { name: "stablelm", describe: stablelm::describe },

@@ -19,8 +19,8 @@ mod preset;
 mod rope;
 
 pub use config::{
-    Activation, Attention, Block, Branch, Embedding, Head, Linear, Mlp, ModelConfig, Norm, NormKind, Part,
-    Weight,
+    Activation, Attention, Block, Branch, Embedding, Experts, FeedForward, Head, Linear, Mlp, ModelConfig,
+    Norm, NormKind, Part, Shared, Weight,
 };
 pub use error::Error;
 pub use family::{FAMILIES, Family};

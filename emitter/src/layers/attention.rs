@@ -77,6 +77,7 @@ pub(crate) fn attention(
     let key = b.scope("k_norm", |b| heads(b, layer.key_norm.as_ref(), kv_heads, key));
     let value = heads(b, None, kv_heads, value);
     let g = &mut b.graph;
+    let [query, key, value] = [query, key, value].map(|x| layer.clip.map_or(x, |limit| g.clip(x, limit)));
     let [query, key] = [query, key].map(|x| rotation.map_or(x, |rotation| rope::rotate(g, rotation, x)));
     cache.append(g, Half::Keys, sequence.start, key);
     cache.append(g, Half::Values, sequence.start, value);
@@ -90,8 +91,8 @@ pub(crate) fn attention(
             let query = g.reshape(query, &[batch, tokens, kv_heads, group, head_dim]);
             let query = g.transpose(query, &[0, 2, 3, 1, 4]);
             let query = g.convert(query, operand);
-            let attended = attend(g, layer, query, cache, sequence);
-            g.transpose(attended, &[0, 3, 1, 2, 4])
+            let attended = attend(b, layer, query, cache, sequence);
+            b.graph.transpose(attended, &[0, 3, 1, 2, 4])
         }
     };
     let attended = b.graph.reshape(attended, &[batch, tokens, layer.heads * head_dim]);
@@ -119,13 +120,14 @@ fn heads(b: &mut Builder<'_>, of_heads: Option<&Norm>, count: usize, x: Tensor) 
 
 /// Softmax attention of `query`, `[batch, kv_heads, group, tokens, head_dim]`, to the cache's span; `f32`, as `query`.
 fn attend(
-    g: &mut Graph,
+    b: &mut Builder<'_>,
     layer: &Attention,
     query: Tensor,
     cache: &LayerCache<'_>,
     sequence: Sequence,
 ) -> Tensor {
-    let total = match sequence.span {
+    let g = &mut b.graph;
+    let mut total = match sequence.span {
         Span::Prefix(size) => {
             let first = g.scalar(0.0, Dtype::I32);
             let [keys, values] = Half::BOTH.map(|half| cache.prefix(g, half, size));
@@ -133,6 +135,18 @@ fn attend(
         }
         Span::Blocks { end, size } => attend_blocks(g, layer, query, cache, sequence.positions, (end, size)),
     };
+    if let Some(sinks) = &layer.sinks {
+        let scores = b.weight_f32(sinks);
+        let g = &mut b.graph;
+        let rows = g.shape(total.max).to_vec();
+        let heads = g.reshape(scores, rows.get(1..3).unwrap_or_default());
+        let max = g.broadcast_in_dim(heads, &rows, &[1, 2]);
+        let shape = g.shape(total.weighted).to_vec();
+        let weighted = g.full(0.0, Dtype::F32, &shape);
+        let sum = g.full(1.0, Dtype::F32, &rows);
+        total = merge(g, total, Partial { max, sum, weighted });
+    }
+    let g = &mut b.graph;
     let shape = g.shape(total.weighted).to_vec();
     let sum = g.broadcast_in_dim(total.sum, &shape, &[0, 1, 2, 3]);
     g.divide(total.weighted, sum)

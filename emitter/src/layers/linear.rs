@@ -67,7 +67,7 @@ fn biased(b: &mut Builder<'_>, (name, layer): Named<'_>, y: Tensor) -> Tensor {
 }
 
 /// The layer's outputs of all those of its tensor.
-fn part(g: &mut Graph, layer: &Linear, y: Tensor) -> Tensor {
+pub(super) fn part(g: &mut Graph, layer: &Linear, y: Tensor) -> Tensor {
     let (Some(Part { groups, first, size }), &[batch, tokens, outputs]) = (layer.part, g.shape(y)) else {
         return y;
     };

@@ -8,7 +8,11 @@ mod q8;
 use mlxcel_models::Weight;
 use safetensors::Dtype;
 
-use super::{Builder, Matrix, linear::Named};
+use super::{
+    Builder, Matrix,
+    linear::Named,
+    weights::{Weights, padded},
+};
 use crate::{Graph, Isa, Quant, Tensor, TensorType, kernels::Executable};
 
 /// Bytes of panels that stay in the cache of one core as a kernel goes through them with every row.
@@ -20,11 +24,31 @@ const MOST_OUTPUTS: usize = 64;
 /// Workgroups that a product of a single row is divided into, where it is large enough.
 const LEAST_WORKGROUPS: usize = 32;
 
+/// Where the rows of a product with experts lie: the expert of each segment, and the first row of each and one past the
+/// last.
+#[derive(Clone, Copy)]
+pub(super) struct Segments {
+    pub(super) experts: Tensor,
+    pub(super) begins: Tensor,
+}
+
+/// What a product is of: rows, with the same weights all or each with those of its expert.
+#[derive(Clone, Copy)]
+pub(super) struct Rows<'w> {
+    pub(super) weights: Weights<'w>,
+    /// `[batch, tokens, inputs]`.
+    pub(super) x: Tensor,
+    /// For experts.
+    pub(super) segments: Option<Segments>,
+}
+
 /// A product by a kernel that is called as all of them are.
 struct Product<'a> {
     isa: Isa,
     file: &'static str,
-    function: &'static str,
+    /// For rows, and for rows of experts.
+    functions: [&'static str; 2],
+    segments: Option<Segments>,
     /// The packed weights, then what the kernel takes of the rows.
     operands: &'a [Tensor],
     /// Outputs and inputs of the weights.
@@ -40,11 +64,7 @@ pub(super) fn products(b: &mut Builder<'_>, isa: Isa, layers: &[Named<'_>], x: T
     let names: Vec<_> = layers.iter().map(|(name, _)| *name).collect();
     b.scope(&names.join("+"), |b| {
         let weights: Vec<_> = layers.iter().map(|&(_, layer)| Matrix::from(layer)).collect();
-        let product = match b.quant {
-            Quant::None => float::product(b, isa, &weights, x),
-            Quant::Q8 => q8::product(b, isa, &weights, x),
-            Quant::Q4 => q4::product(b, isa, &weights, x),
-        };
+        let product = product(b, isa, Rows { weights: Weights::Layers(&weights), x, segments: None });
         let mut first = 0;
         let part = |(_, layer): &Named<'_>| {
             let last = first + layer.weight_outputs();
@@ -54,6 +74,15 @@ pub(super) fn products(b: &mut Builder<'_>, isa: Isa, layers: &[Named<'_>], x: T
         };
         layers.iter().map(part).collect()
     })
+}
+
+/// `[batch, tokens, inputs]` → `[batch, tokens, outputs]`.
+pub(super) fn product(b: &mut Builder<'_>, isa: Isa, rows: Rows<'_>) -> Tensor {
+    match b.quant {
+        Quant::None => float::product(b, isa, rows),
+        Quant::Q8 => q8::product(b, isa, rows),
+        Quant::Q4 => q4::product(b, isa, rows),
+    }
 }
 
 /// Rows of a weight that is packed: `[…]` → `[…, inputs]` in `f32`.
@@ -68,9 +97,25 @@ pub(super) fn rows(b: &mut Builder<'_>, isa: Isa, weight: &Weight, rows: Tensor)
 impl Product<'_> {
     /// Calls it for rows `[batch, tokens]`.
     fn call(self, b: &mut Builder<'_>, batch: usize, tokens: usize) -> Tensor {
-        let Self { isa, file, function, operands, outputs, inputs, panel, panel_bytes } = self;
-        let lengths = b.lengths(batch, tokens);
-        let operands = [operands, &[lengths]].concat();
+        let Self { isa, file, functions: [of_rows, of_experts], segments, operands, outputs, inputs, .. } =
+            self;
+        let panels = outputs.div_ceil(self.panel);
+        let by_row = outputs_of_a_row(outputs) / self.panel;
+        let by_cache = (CACHED_BYTES / self.panel_bytes.max(1)).clamp(1, MOST_OUTPUTS / self.panel);
+        let (function, last, sizes, items, few) = match segments {
+            Some(Segments { experts, begins }) => {
+                let count = b.graph.shape(experts).iter().product::<usize>();
+                // Where there are as many segments as rows, each has one.
+                let few = count == batch * tokens;
+                (of_experts, vec![experts, begins], vec![outputs, inputs], count * panels, few)
+            }
+            None => {
+                let lengths = b.lengths(batch, tokens);
+                let sizes = vec![batch, tokens, outputs, inputs];
+                (of_rows, vec![lengths], sizes, panels, batch * tokens == 1)
+            }
+        };
+        let operands = [operands, &last].concat();
         let executable = Executable {
             isa,
             file,
@@ -79,13 +124,9 @@ impl Product<'_> {
             cache: 0..0,
             results: vec![TensorType::new(Dtype::F32, [batch, tokens, outputs])],
             numbers: 0,
-            sizes: vec![batch, tokens, outputs, inputs],
-            items: outputs.div_ceil(panel),
-            grain: if batch * tokens == 1 {
-                outputs_of_a_row(outputs) / panel
-            } else {
-                (CACHED_BYTES / panel_bytes.max(1)).clamp(1, MOST_OUTPUTS / panel)
-            },
+            sizes,
+            items,
+            grain: if few { by_row } else { by_cache },
         };
         b.module.call(&mut b.graph, executable, &operands, &[])[0]
     }
@@ -98,31 +139,14 @@ fn outputs_of_a_row(outputs: usize) -> usize {
     (outputs / LEAST_WORKGROUPS / MOST_OUTPUTS * MOST_OUTPUTS).clamp(MOST_OUTPUTS, most)
 }
 
-/// Outputs and inputs of weights that lie one after the other.
-fn size(weights: &[Matrix<'_>]) -> (usize, usize) {
-    let outputs = weights.iter().map(|weight| weight.size().0).sum();
-    (outputs, weights.first().map_or(1, |weight| weight.size().1))
-}
-
 /// Weights one after the other, `[outputs, inputs]`, as each panel's rows: `[panels, lanes, inputs]`, zeros at the end.
 fn paneled(g: &mut Graph, weights: &[Tensor], lanes: usize) -> Tensor {
-    let rows = if let &[only] = weights { only } else { g.concatenate(weights, 0) };
+    let rows = padded(g, weights, lanes);
     let mut shape = g.shape(rows).to_vec();
     let Some(outputs) = shape.first().copied() else {
         return rows;
     };
-    let panels = outputs.div_ceil(lanes);
-    let missing = panels * lanes - outputs;
-    let rows = if missing == 0 {
-        rows
-    } else {
-        let zero = g.scalar(0.0, g.dtype(rows));
-        let none = vec![0; shape.len()];
-        let mut high = none.clone();
-        high[0] = missing;
-        g.pad(rows, zero, &none, &high, &none)
-    };
-    shape.splice(..1, [panels, lanes]);
+    shape.splice(..1, [outputs / lanes, lanes]);
     g.reshape(rows, &shape)
 }
 

@@ -4,7 +4,7 @@
 use mlxcel_models::Weight;
 use safetensors::Dtype;
 
-use super::{Builder, Matrix};
+use super::{Builder, Matrix, weights::Weights};
 use crate::{DotDimensions, Graph, Quant, Reduction, Tensor, TensorType, plan::CACHE_GROUP};
 
 /// Inputs that share a scale in [`Quant::Q4`].
@@ -226,9 +226,11 @@ fn quantize(g: &mut Graph, x: Tensor) -> (Tensor, Tensor) {
 /// Bytes and scales of a weight as [`q8`] and [`q4`] give them.
 fn packed(b: &mut Builder<'_>, weight: Matrix<'_>) -> [Tensor; 2] {
     let made = match b.quant {
-        Quant::Q4 => b.packed("q4", &[weight], &["scales"], |g, weights| q4(g, weights).to_vec()),
+        Quant::Q4 => {
+            b.packed("q4", Weights::Layers(&[weight]), 1, &["scales"], |g, weights| q4(g, weights).to_vec())
+        }
         Quant::Q8 | Quant::None => {
-            b.packed("q8", &[weight], &["scales"], |g, weights| q8(g, weights).to_vec())
+            b.packed("q8", Weights::Layers(&[weight]), 1, &["scales"], |g, weights| q8(g, weights).to_vec())
         }
     };
     // Else the compiler would keep a widened copy of the whole weight.

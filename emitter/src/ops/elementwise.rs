@@ -215,6 +215,15 @@ impl Graph {
         self.multiply(x, factor)
     }
 
+    /// `x`, from `-limit` to `limit`.
+    pub fn clip(&mut self, x: Tensor, limit: f64) -> Tensor {
+        let [low, high] = [-limit, limit].map(|bound| {
+            let bound = self.scalar(bound, self.dtype(x));
+            self.broadcast_like(bound, x)
+        });
+        self.clamp(low, x, high)
+    }
+
     /// `cap · tanh(x / cap)`.
     pub fn soft_cap(&mut self, x: Tensor, cap: f64) -> Tensor {
         let divisor = self.scalar(cap, self.dtype(x));

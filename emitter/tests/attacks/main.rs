@@ -234,7 +234,11 @@ fn a_description_that_contradicts_itself_is_refused_by_scope() {
             |m| m.blocks[0].attention.layer.kv_heads = 0,
             |m| m.blocks[0].attention.layer.head_dim = 7,
             |m| m.blocks[0].attention.layer.heads = 3,
-            |m| m.blocks[0].mlp.layer.down.weight.shape = vec![0, 0],
+            |m| {
+                if let mlxcel_models::FeedForward::Mlp(mlp) = &mut m.blocks[0].mlp.layer {
+                    mlp.down.weight.shape = vec![0, 0];
+                }
+            },
             |m| m.final_norm.weights[0].shape = vec![],
             |m| m.embedding.weight.shape = vec![],
             |m| m.blocks.clear(),

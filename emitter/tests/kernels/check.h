@@ -100,7 +100,7 @@ SHARED int end_tests(void) {
 
 // ----------------------------------------------------------------- buffers
 
-#define MOST_BUFFERS 16
+#define MOST_BUFFERS 24
 #define MARGIN 64 // least bytes before a buffer that are watched
 #define MARGIN_BYTE 0xa5
 
@@ -272,6 +272,37 @@ SHARED void check_columns_untouched(const float *out, index m, index n,
   for (index row = 0; row < m; ++row)
     check_untouched("another call's column", out, row * n + begin,
                     row * n + end);
+}
+
+// Rows of a mixture of experts, in segments, of which some are empty.
+typedef struct {
+  index count; // of experts
+  index segments, rows;
+  int32_t *experts, *begins;
+} mixture;
+
+SHARED mixture random_mixture(void) {
+  mixture x = {.count = random_index(1, 5), .segments = random_index(1, 6)};
+  x.experts = allocate(x.segments * 4);
+  x.begins = allocate((x.segments + 1) * 4);
+  x.begins[0] = 0;
+  for (index s = 0; s < x.segments; ++s) {
+    const index rows = random_index(0, 2) ? random_index(0, 3)
+                                          : random_index(0, 40);
+    x.experts[s] = (int32_t)random_index(0, x.count - 1);
+    x.begins[s + 1] = x.begins[s] + (int32_t)rows;
+  }
+  x.rows = x.begins[x.segments];
+  return x;
+}
+
+// Against what the product of each segment alone gives: another call may add
+// up in another order.
+SHARED void check_experts(const mixture *x, index n, const float *found,
+                          const float *expected) {
+  for (index i = 0; i < x->rows * n; ++i)
+    check_near("out", i, found[i], expected[i],
+               fabs((double)expected[i]) * 0x1p-12 + 0x1p-16);
 }
 
 #endif // TESTS_CHECK_H

@@ -95,6 +95,32 @@ static void test_not_finite(index m) {
   }
 }
 
+static void test_experts(void) {
+  const mixture x = random_mixture();
+  const index n = random_index(1, 70), k = PAIR * random_index(1, 150);
+  const index lanes = divide_up(n, PANEL) * PANEL;
+  const index items = x.segments * divide_up(n, PANEL);
+  const index middle = random_index(0, items);
+  at_case("matmul_bf16_pairs_experts, %lld x %lld x %lld of %lld",
+          (long long)x.rows, (long long)n, (long long)k, (long long)x.count);
+  const problem p =
+      random_problem(&kinds[0], whole(x.rows), x.count * lanes, k);
+  float *out = allocate_results(x.rows * n);
+  float *expected = allocate_results(x.rows * n);
+  matmul_bf16_pairs_experts(p.w, p.a, x.experts, x.begins, out, n, k, middle,
+                            items);
+  matmul_bf16_pairs_experts(p.w, p.a, x.experts, x.begins, out, n, k, 0,
+                            middle);
+  for (index s = 0; s < x.segments; ++s) {
+    const index row = x.begins[s];
+    const int32_t rows = x.begins[s + 1] - x.begins[s];
+    matmul_bf16_pairs(p.w + x.experts[s] * lanes * k, p.a + row * k, &rows,
+                      expected + row * n, 1, rows, n, k, 0, lanes / PANEL);
+  }
+  check_experts(&x, n, out, expected);
+  release_all();
+}
+
 int main(void) {
   begin_tests();
   for (const kind *of = kinds; of < kinds + KINDS; ++of) {
@@ -106,5 +132,7 @@ int main(void) {
   }
   test_not_finite(8);
   test_not_finite(20);
+  for (int i = 0; i < 60; ++i)
+    test_experts();
   return end_tests();
 }

@@ -111,6 +111,43 @@ static void test_not_finite(element_type type) {
   }
 }
 
+static void test_experts(element_type type) {
+  const mixture x = random_mixture();
+  const index n = random_index(1, 70), k = random_index(1, 300);
+  const index lanes = divide_up(n, PANEL) * PANEL;
+  const index items = x.segments * divide_up(n, PANEL);
+  const index middle = random_index(0, items);
+  at_case("experts of type %d, %lld x %lld x %lld of %lld", type,
+          (long long)x.rows, (long long)n, (long long)k, (long long)x.count);
+  const problem p =
+      random_problem(type, &kinds[0], whole(x.rows), x.count * lanes, k);
+  float *out = allocate_results(x.rows * n);
+  problem part = p;
+  part.out = allocate_results(x.rows * n);
+  for (int second = 0; second < 2; ++second) {
+    const index begin = second ? 0 : middle, end = second ? middle : items;
+    if (type == ELEMENT_F32)
+      matmul_f32_experts(p.w, p.a, x.experts, x.begins, out, n, k, begin, end);
+    else if (type == ELEMENT_BF16)
+      matmul_bf16_experts(p.w, p.a, x.experts, x.begins, out, n, k, begin, end);
+    else
+      matmul_f16_experts(p.w, p.a, x.experts, x.begins, out, n, k, begin, end);
+  }
+  const float *expected = part.out;
+  for (index s = 0; s < x.segments; ++s) {
+    const index row = x.begins[s];
+    const int32_t rows = x.begins[s + 1] - x.begins[s];
+    part.w = (char *)p.w + x.experts[s] * lanes * k * element_size(type);
+    part.a = p.a + row * k;
+    part.out = (float *)expected + row * n;
+    part.n = n;
+    part.rows = (parts){1, rows, (int32_t *)&rows};
+    call(&part, 0, lanes / PANEL);
+  }
+  check_experts(&x, n, out, expected);
+  release_all();
+}
+
 int main(void) {
   begin_tests();
   for (int type = 0; type < 3; ++type) {
@@ -125,6 +162,11 @@ int main(void) {
       test_case(of, k, 1, 1, 1);
     }
     test_not_finite(of);
+  }
+  for (int i = 0; i < 30; ++i) {
+    test_experts(ELEMENT_F32);
+    test_experts(ELEMENT_BF16);
+    test_experts(ELEMENT_F16);
   }
   return end_tests();
 }

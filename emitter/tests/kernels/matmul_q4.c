@@ -122,6 +122,34 @@ static void test_not_finite(index m) {
   }
 }
 
+static void test_experts(void) {
+  const mixture x = random_mixture();
+  const index n = random_index(1, 70), k = GROUP * random_index(1, 9);
+  const index panels = divide_up(n, PANEL), groups = k / GROUP;
+  const index items = x.segments * divide_up(n, PANEL);
+  const index middle = random_index(0, items);
+  at_case("matmul_q4_experts, %lld x %lld x %lld of %lld", (long long)x.rows,
+          (long long)n, (long long)k, (long long)x.count);
+  const problem p = random_problem(RANDOM, whole(x.rows),
+                                   x.count * panels * PANEL, k);
+  float *out = allocate_results(x.rows * n);
+  float *expected = allocate_results(x.rows * n);
+  matmul_q4_experts(p.w, p.w_scale, p.a, p.a_scale, p.a_offset, x.experts,
+                    x.begins, out, n, k, middle, items);
+  matmul_q4_experts(p.w, p.w_scale, p.a, p.a_scale, p.a_offset, x.experts,
+                    x.begins, out, n, k, 0, middle);
+  for (index s = 0; s < x.segments; ++s) {
+    const index row = x.begins[s], first = x.experts[s] * panels;
+    const int32_t rows = x.begins[s + 1] - x.begins[s];
+    matmul_q4(p.w + first * groups * BLOCK, p.w_scale + first * groups * PANEL,
+              p.a + row * k, p.a_scale + row * groups,
+              p.a_offset + row * groups, &rows, expected + row * n, 1, rows, n,
+              k, 0, panels);
+  }
+  check_experts(&x, n, out, expected);
+  release_all();
+}
+
 int main(void) {
   begin_tests();
   for (kind of = 0; of < KINDS; ++of) {
@@ -135,5 +163,7 @@ int main(void) {
   }
   test_not_finite(4);
   test_not_finite(20);
+  for (int i = 0; i < 60; ++i)
+    test_experts();
   return end_tests();
 }

@@ -98,6 +98,35 @@ static void test_not_finite(index m) {
   }
 }
 
+static void test_experts(void) {
+  const mixture x = random_mixture();
+  const index n = random_index(1, 70), k = 4 * random_index(1, 40);
+  const index lanes = divide_up(n, PANEL) * PANEL;
+  const index items = x.segments * divide_up(n, PANEL);
+  const index middle = random_index(0, items);
+  at_case("matmul_q8_experts, %lld x %lld x %lld of %lld", (long long)x.rows,
+          (long long)n, (long long)k, (long long)x.count);
+  const int8_t *w = random_bytes(x.count * lanes * k, -128, 127);
+  const act_q8 *a = widen(random_bytes(x.rows * k, -127, 127), x.rows * k);
+  const float *w_scale = random_floats(x.count * lanes, ORDINARY);
+  const float *a_scale = random_floats(x.rows, ORDINARY);
+  float *out = allocate_results(x.rows * n);
+  float *expected = allocate_results(x.rows * n);
+  matmul_q8_experts(w, w_scale, a, a_scale, x.experts, x.begins, out, n, k,
+                    middle, items);
+  matmul_q8_experts(w, w_scale, a, a_scale, x.experts, x.begins, out, n, k, 0,
+                    middle);
+  for (index s = 0; s < x.segments; ++s) {
+    const index row = x.begins[s], e = x.experts[s];
+    const int32_t rows = x.begins[s + 1] - x.begins[s];
+    matmul_q8(w + e * lanes * k, w_scale + e * lanes, a + row * k,
+              a_scale + row, &rows, expected + row * n, 1, rows, n, k, 0,
+              lanes / PANEL);
+  }
+  check_experts(&x, n, out, expected);
+  release_all();
+}
+
 int main(void) {
   begin_tests();
   for (kind of = 0; of < KINDS; ++of) {
@@ -113,6 +142,8 @@ int main(void) {
       test_case(of, 1, 3, 2);
     }
   }
+  for (int i = 0; i < 60; ++i)
+    test_experts();
   test_not_finite(7);
   test_not_finite(20);
   return end_tests();

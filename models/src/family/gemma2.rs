@@ -62,7 +62,7 @@ pub(super) fn block(model: &Standard<'_>, name: &str, attention: Attention) -> B
         mlp: Branch {
             before: norm("pre_feedforward_layernorm"),
             after: norm("post_feedforward_layernorm"),
-            ..Branch::of(mlp)
+            ..Branch::of(mlp.into())
         },
         parallel: false,
     }

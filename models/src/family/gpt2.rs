@@ -50,6 +50,8 @@ pub(super) fn describe(json: &Json<'_>) -> Result<ModelConfig, Error> {
         }
         let mlp = Mlp {
             activation: model.activation,
+            limit: None,
+            up_offset: 0.0,
             gate: None,
             up: transposed(format!("{name}.mlp.c_fc"), [hidden, inner]),
             down: transposed(format!("{name}.mlp.c_proj"), [inner, hidden]),

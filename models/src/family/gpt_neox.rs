@@ -47,6 +47,8 @@ pub(super) fn describe(json: &Json<'_>) -> Result<ModelConfig, Error> {
         let attention = model.attention_of([query, key, value, output], Some(rope.clone()));
         let mlp = Mlp {
             activation: model.activation,
+            limit: None,
+            up_offset: 0.0,
             gate: None,
             up: linear(format!("{name}.mlp.dense_h_to_4h"), [model.intermediate, model.hidden], true),
             down: linear(format!("{name}.mlp.dense_4h_to_h"), [model.hidden, model.intermediate], true),

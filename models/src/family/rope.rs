@@ -8,6 +8,8 @@
 
 use std::f64::consts::PI;
 
+use serde_json::{Map, Value};
+
 use crate::{Error, Pairs, Rope, RopeScaling, family::json::Json};
 
 const ORIGINAL: &str = "original_max_position_embeddings";
@@ -31,6 +33,8 @@ pub(super) struct Defaults {
     pub(super) longrope: &'static [&'static str],
     /// The original context where no key has it; that of the model, if not given.
     pub(super) original: Option<usize>,
+    /// The object that stands for `rope_parameters` where there is none, as JSON.
+    pub(super) absent: Option<&'static str>,
 }
 
 /// As most families have it.
@@ -44,6 +48,7 @@ pub(super) const ROPE: Defaults = Defaults {
     pairs: Pairs::Halves,
     longrope: &["longrope"],
     original: None,
+    absent: None,
 };
 
 /// A rope, and up to where it holds.
@@ -88,6 +93,10 @@ pub(super) fn read(
                 }
             }
         }
+    }
+    if let (true, Some(text)) = (found.is_empty(), defaults.absent) {
+        let object: Map<String, Value> = serde_json::from_str(text).map_err(Error::Syntax)?;
+        found.push(reader.rope(&Json::top(&object), &outer)?);
     }
     if found.len() == 2 && found[0] != found[1] {
         return Err(json

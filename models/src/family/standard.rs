@@ -6,8 +6,8 @@ use serde_json::Value;
 
 use super::{json::Json, rope};
 use crate::{
-    Activation, Attention, Block, Branch, Embedding, Error, Head, Linear, Mlp, ModelConfig, Norm, NormKind,
-    Part, Rope, Weight,
+    Activation, Attention, Block, Branch, Embedding, Error, FeedForward, Head, Linear, Mlp, ModelConfig,
+    Norm, NormKind, Part, Rope, Weight,
 };
 
 /// What the keys of a family are called where that differs, and what they stand for where they are absent.
@@ -173,14 +173,19 @@ impl<'j> Standard<'j> {
         Ok(slides)
     }
 
+    /// The window of all layers where `use_sliding_window` has to say that there is one.
+    pub(super) fn switched_window(&self, default: Option<usize>) -> Result<Option<usize>, Error> {
+        let used = self.json.flag("use_sliding_window", false)?;
+        Ok(self.window(default)?.filter(|_| used))
+    }
+
     /// The window of each layer where `use_sliding_window` has to say that there are any, as the Qwen families have it.
     pub(super) fn switched_windows(
         &self,
         window: Option<usize>,
         default: impl Fn(usize) -> bool,
     ) -> Result<Vec<Option<usize>>, Error> {
-        let used = self.json.flag("use_sliding_window", false)?;
-        let window = self.window(window)?.filter(|_| used);
+        let window = self.switched_window(window)?;
         let slides = self.slides(window, default)?;
         Ok(slides.into_iter().map(|slides| window.filter(|_| slides)).collect())
     }
@@ -211,6 +216,8 @@ impl<'j> Standard<'j> {
             scale: (self.head_dim as f64).powf(-0.5),
             soft_cap: None,
             window: None,
+            clip: None,
+            sinks: None,
             rope,
             query_norm: None,
             key_norm: None,
@@ -223,13 +230,14 @@ impl<'j> Standard<'j> {
 
     /// A gated mlp whose layers are called `gate_proj`, `up_proj` and `down_proj` after `name`.
     pub(super) fn mlp(&self, name: &str, bias: bool) -> Mlp {
+        self.mlp_of(name, self.intermediate, bias)
+    }
+
+    /// The same of another width.
+    pub(super) fn mlp_of(&self, name: &str, width: usize, bias: bool) -> Mlp {
         let linear = |part, shape| linear(format!("{name}.{part}"), shape, bias);
-        Mlp {
-            activation: self.activation,
-            gate: Some(linear("gate_proj", [self.intermediate, self.hidden])),
-            up: linear("up_proj", [self.intermediate, self.hidden]),
-            down: linear("down_proj", [self.hidden, self.intermediate]),
-        }
+        let [gate, up] = ["gate_proj", "up_proj"].map(|part| linear(part, [width, self.hidden]));
+        self.gated(gate, up, linear("down_proj", [self.hidden, width]))
     }
 
     /// A gated mlp whose gate and up share the tensor `gate_up_proj`, without biases.
@@ -237,35 +245,50 @@ impl<'j> Standard<'j> {
         let both = linear(format!("{name}.gate_up_proj"), [2 * self.intermediate, self.hidden], false);
         let [gate, up] = parts(&both, 1, [self.intermediate; 2]);
         let down = linear(format!("{name}.down_proj"), [self.hidden, self.intermediate], false);
-        Mlp { activation: self.activation, gate: Some(gate), up, down }
+        self.gated(gate, up, down)
+    }
+
+    /// A gated mlp of these layers.
+    pub(super) fn gated(&self, gate: Linear, up: Linear, down: Linear) -> Mlp {
+        Mlp { activation: self.activation, limit: None, up_offset: 0.0, gate: Some(gate), up, down }
     }
 
     /// A block with a norm before each branch, called `input_layernorm` and `post_attention_layernorm` after `name`.
-    pub(super) fn block(&self, name: &str, attention: Attention, mlp: Mlp) -> Block {
+    pub(super) fn block(&self, name: &str, attention: Attention, mlp: impl Into<FeedForward>) -> Block {
         let norm = |part| Some(self.norm(format!("{name}.{part}")));
         Block {
             attention: Branch { before: norm("input_layernorm"), ..Branch::of(attention) },
-            mlp: Branch { before: norm("post_attention_layernorm"), ..Branch::of(mlp) },
+            mlp: Branch { before: norm("post_attention_layernorm"), ..Branch::of(mlp.into()) },
             parallel: false,
         }
     }
 
     /// A block with a norm after each branch alone, called `post_attention_layernorm` and `post_feedforward_layernorm`.
-    pub(super) fn block_of_norms_after(&self, name: &str, attention: Attention, mlp: Mlp) -> Block {
+    pub(super) fn block_of_norms_after(
+        &self,
+        name: &str,
+        attention: Attention,
+        mlp: impl Into<FeedForward>,
+    ) -> Block {
         let norm = |part| Some(self.norm(format!("{name}.{part}")));
         Block {
             attention: Branch { after: norm("post_attention_layernorm"), ..Branch::of(attention) },
-            mlp: Branch { after: norm("post_feedforward_layernorm"), ..Branch::of(mlp) },
+            mlp: Branch { after: norm("post_feedforward_layernorm"), ..Branch::of(mlp.into()) },
             parallel: false,
         }
     }
 
     /// A parallel block whose branches read the same norm, `input_layernorm`.
-    pub(super) fn block_of_one_norm(&self, name: &str, attention: Attention, mlp: Mlp) -> Block {
+    pub(super) fn block_of_one_norm(
+        &self,
+        name: &str,
+        attention: Attention,
+        mlp: impl Into<FeedForward>,
+    ) -> Block {
         let before = Some(self.norm(format!("{name}.input_layernorm")));
         Block {
             attention: Branch { before: before.clone(), ..Branch::of(attention) },
-            mlp: Branch { before, ..Branch::of(mlp) },
+            mlp: Branch { before, ..Branch::of(mlp.into()) },
             parallel: true,
         }
     }
@@ -356,6 +379,7 @@ pub(super) fn linear(name: impl Into<String>, shape: [usize; 2], bias: bool) -> 
         bias: bias.then(|| weight(format!("{name}.bias"), [shape[0]])),
         weight: weight(format!("{name}.weight"), shape),
         part: None,
+        matrix: None,
         transposed: false,
     }
 }

@@ -37,6 +37,8 @@ pub(super) fn describe(json: &Json<'_>) -> Result<ModelConfig, Error> {
         let attention = model.attention(&format!("{name}.self_attn"), [bias; 2], Some(rope.clone()));
         let mlp = Mlp {
             activation: model.activation,
+            limit: None,
+            up_offset: 0.0,
             gate: None,
             up: linear(format!("{name}.mlp.c_fc"), [model.intermediate, model.hidden], bias),
             down: linear(format!("{name}.mlp.c_proj"), [model.hidden, model.intermediate], bias),

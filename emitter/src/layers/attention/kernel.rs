@@ -1,10 +1,10 @@
 //! Attention by a kernel, which reads the cache where it lies, up to each token's own position and no further.
 
-use mlxcel_models::Attention;
+use mlxcel_models::{Attention, Weight};
 use safetensors::Dtype;
 
 use super::{super::cache::LayerCache, Sequence};
-use crate::{Isa, Kv, Tensor, TensorType, kernels::Executable, layers::Builder};
+use crate::{Graph, Isa, Kv, Reduction, Tensor, TensorType, kernels::Executable, layers::Builder};
 
 /// Rows, of a query and a head each, that share the keys and values that a workgroup brings into `f32`: more than the kernel
 /// does at a time gains nothing.
@@ -44,7 +44,8 @@ pub(super) fn attend(
     // As bits, for sizes are whole numbers.
     #[expect(clippy::cast_possible_truncation, reason = "the kernel computes in f32")]
     let soft_cap = layer.soft_cap.map_or(0, |cap| (cap as f32).to_bits() as usize);
-    let function = |many, one| if chunks > 1 { many } else { one };
+    let by_chunks = chunks > 1 || layer.sinks.is_some();
+    let function = |many, one| if by_chunks { many } else { one };
     let mut executable = Executable {
         isa,
         file: "attention",
@@ -62,16 +63,19 @@ pub(super) fn attend(
         items: batch * chunks * tiles * kv_heads,
         grain: 1,
     };
-    if chunks > 1 {
+    if by_chunks {
         executable.results = vec![
             TensorType::new(Dtype::F32, [batch, chunks, tokens, heads, head_dim]),
             TensorType::new(Dtype::F32, [batch, chunks, tokens, heads, 2]),
         ];
-        executable.sizes.push(CHUNK);
+        executable.sizes.push(if chunks > 1 { CHUNK } else { capacity });
     }
     let number = b.graph.host_number(cache.layer());
     let operands = [&[query], cached.as_slice(), &[sequence.start, lengths]].concat();
     let attended = b.module.call(&mut b.graph, executable, &operands, &[number]);
+    if let Some(sinks) = &layer.sinks {
+        return combine_with_sinks(b, sinks, [attended[0], attended[1]]);
+    }
     if chunks == 1 {
         return attended[0];
     }
@@ -88,4 +92,46 @@ pub(super) fn attend(
         grain: batch * tokens * heads,
     };
     b.module.call(&mut b.graph, combine, &attended, &[])[0]
+}
+
+/// What `attention_combine` makes of chunks, with a score of each head that has no value: sums `[batch, chunks, tokens,
+/// heads, head_dim]`, and maxima, in units of log 2, and sums of weights, `[batch, chunks, tokens, heads, 2]`.
+fn combine_with_sinks(b: &mut Builder<'_>, sinks: &Weight, [sums, max_sum]: [Tensor; 2]) -> Tensor {
+    let sinks = b.weight_f32(sinks);
+    let g = &mut b.graph;
+    let shape = g.shape(sums).to_vec();
+    let &[batch, chunks, tokens, heads, _] = shape.as_slice() else {
+        return sums;
+    };
+    let of_chunks = [batch, chunks, tokens, heads];
+    let [max, weights] = [0, 1].map(|index| {
+        let part = g.slice_dimension(max_sum, 4, index, index + 1);
+        g.reshape(part, &of_chunks)
+    });
+    let rows = [batch, tokens, heads];
+    let sinks = g.scale(sinks, std::f64::consts::LOG2_E);
+    let sinks = g.broadcast_in_dim(sinks, &rows, &[2]);
+    let largest = g.reduce(max, Reduction::Max, &[1]);
+    let largest = g.maximum(largest, sinks);
+    let power = |g: &mut Graph, x: Tensor, base: Tensor| {
+        let shifted = g.subtract(x, base);
+        let scaled = g.scale(shifted, std::f64::consts::LN_2);
+        g.exponential(scaled)
+    };
+    let base = g.broadcast_in_dim(largest, &of_chunks, &[0, 2, 3]);
+    let factors = power(g, max, base);
+    let weights = g.multiply(weights, factors);
+    let sum = g.reduce(weights, Reduction::Sum, &[1]);
+    let of_sinks = power(g, sinks, largest);
+    let sum = g.add(sum, of_sinks);
+    // Sums of a chunk that weighs nothing were not written.
+    let zero = g.full(0.0, Dtype::F32, &shape);
+    let spread = g.broadcast_in_dim(factors, &shape, &[0, 1, 2, 3]);
+    let counts = g.gt(spread, zero);
+    let weighted = g.multiply(sums, spread);
+    let weighted = g.select(counts, weighted, zero);
+    let total = g.reduce(weighted, Reduction::Sum, &[1]);
+    let whole = g.shape(total).to_vec();
+    let sum = g.broadcast_in_dim(sum, &whole, &[0, 1, 2]);
+    g.divide(total, sum)
 }

@@ -4,10 +4,10 @@
 use mlxcel_models::Weight;
 use safetensors::Dtype;
 
-use super::{Product, paneled, places, size};
+use super::{Product, Rows, paneled, places};
 use crate::{
     GatherDimensions, Isa, Tensor,
-    layers::{Builder, Matrix},
+    layers::{Builder, Matrix, weights::Weights},
 };
 
 /// Outputs of a panel: two vector registers of `f32` with AVX2, one with AVX-512.
@@ -17,25 +17,27 @@ const LANES: usize = 16;
 const PAIR: usize = 2;
 
 /// `[batch, tokens, inputs]` → `[batch, tokens, outputs]`.
-pub(super) fn product(b: &mut Builder<'_>, isa: Isa, weights: &[Matrix<'_>], x: Tensor) -> Tensor {
+pub(super) fn product(b: &mut Builder<'_>, isa: Isa, rows: Rows<'_>) -> Tensor {
+    let Rows { weights, x, segments } = rows;
     let &[batch, tokens, _] = b.graph.shape(x) else {
         return x;
     };
-    let (outputs, inputs) = size(weights);
+    let (outputs, inputs) = weights.size();
     let panels = packed(b, isa, weights);
     let stored = b.graph.dtype(panels);
     let by_pairs = by_pairs(b, isa, weights);
     let x = if by_pairs { b.graph.convert(x, Dtype::BF16) } else { x };
-    let (file, function) = match stored {
-        Dtype::BF16 if by_pairs => ("matmul_bf16", "matmul_bf16_pairs"),
-        Dtype::BF16 => ("matmul_float", "matmul_bf16"),
-        Dtype::F16 => ("matmul_float", "matmul_f16"),
-        _ => ("matmul_float", "matmul_f32"),
+    let (file, functions) = match stored {
+        Dtype::BF16 if by_pairs => ("matmul_bf16", ["matmul_bf16_pairs", "matmul_bf16_pairs_experts"]),
+        Dtype::BF16 => ("matmul_float", ["matmul_bf16", "matmul_bf16_experts"]),
+        Dtype::F16 => ("matmul_float", ["matmul_f16", "matmul_f16_experts"]),
+        _ => ("matmul_float", ["matmul_f32", "matmul_f32_experts"]),
     };
     let product = Product {
         isa,
         file,
-        function,
+        functions,
+        segments,
         operands: &[panels, x],
         outputs,
         inputs,
@@ -47,9 +49,9 @@ pub(super) fn product(b: &mut Builder<'_>, isa: Isa, weights: &[Matrix<'_>], x: 
 
 /// Rows of a weight: `[…]` → `[…, inputs]` in `f32`.
 pub(super) fn rows(b: &mut Builder<'_>, isa: Isa, weight: &Weight, rows: Tensor) -> Tensor {
-    let panels = packed(b, isa, &[weight.into()]);
-    let by_pairs = by_pairs(b, isa, &[weight.into()]);
-    let (_, inputs) = size(&[weight.into()]);
+    let panels = packed(b, isa, Weights::Layers(&[weight.into()]));
+    let by_pairs = by_pairs(b, isa, Weights::Layers(&[weight.into()]));
+    let (_, inputs) = Matrix::from(weight).size();
     let g = &mut b.graph;
     let shape = g.shape(rows).to_vec();
     let last = shape.len();
@@ -66,17 +68,17 @@ pub(super) fn rows(b: &mut Builder<'_>, isa: Isa, weight: &Weight, rows: Tensor)
 
 /// Whether products with these weights are in bf16 on both sides. Weights of an odd number of inputs have none to pair
 /// the last with.
-fn by_pairs(b: &Builder<'_>, isa: Isa, weights: &[Matrix<'_>]) -> bool {
-    let in_bf16 = |matrix: &Matrix<'_>| b.dtype(matrix.weight) == Dtype::BF16;
+fn by_pairs(b: &Builder<'_>, isa: Isa, weights: Weights<'_>) -> bool {
+    let in_bf16 = |weight: &Weight| b.dtype(weight) == Dtype::BF16;
     isa.multiplies_bf16()
         && b.precision == Dtype::BF16
-        && weights.iter().all(in_bf16)
-        && size(weights).1.is_multiple_of(PAIR)
+        && weights.tensors().into_iter().all(in_bf16)
+        && weights.size().1.is_multiple_of(PAIR)
 }
 
-fn packed(b: &mut Builder<'_>, isa: Isa, weights: &[Matrix<'_>]) -> Tensor {
+fn packed(b: &mut Builder<'_>, isa: Isa, weights: Weights<'_>) -> Tensor {
     let by_pairs = by_pairs(b, isa, weights);
-    let made = b.packed("panels", weights, &[], |g, weights| {
+    let made = b.packed("panels", weights, LANES, &[], |g, weights| {
         let rows = paneled(g, weights, LANES);
         let &[panels, lanes, inputs] = g.shape(rows) else {
             return vec![rows];

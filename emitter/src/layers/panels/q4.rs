@@ -6,13 +6,14 @@
 use mlxcel_models::Weight;
 use safetensors::Dtype;
 
-use super::{Product, paneled, places, size};
+use super::{Product, Rows, paneled, places};
 use crate::{
     GatherDimensions, Isa, Tensor, TensorType,
     kernels::Executable,
     layers::{
         Builder, Matrix,
         quantized::{self, GROUP},
+        weights::Weights,
     },
 };
 
@@ -20,11 +21,12 @@ use crate::{
 const LANES: usize = 8;
 
 /// `[batch, tokens, inputs]` → `[batch, tokens, outputs]`.
-pub(super) fn product(b: &mut Builder<'_>, isa: Isa, weights: &[Matrix<'_>], x: Tensor) -> Tensor {
+pub(super) fn product(b: &mut Builder<'_>, isa: Isa, rows: Rows<'_>) -> Tensor {
+    let Rows { weights, x, segments } = rows;
     let &[batch, tokens, _] = b.graph.shape(x) else {
         return x;
     };
-    let (outputs, inputs) = size(weights);
+    let (outputs, inputs) = weights.size();
     let groups = inputs / GROUP;
     let [panels, scales] = packed(b, weights);
     let of_groups = TensorType::new(Dtype::F32, [batch, tokens, groups]);
@@ -44,7 +46,8 @@ pub(super) fn product(b: &mut Builder<'_>, isa: Isa, weights: &[Matrix<'_>], x: 
     let product = Product {
         isa,
         file: "matmul_q4",
-        function: "matmul_q4",
+        functions: ["matmul_q4", "matmul_q4_experts"],
+        segments,
         operands: &[panels, scales, rows[0], rows[1], rows[2]],
         outputs,
         inputs,
@@ -56,8 +59,8 @@ pub(super) fn product(b: &mut Builder<'_>, isa: Isa, weights: &[Matrix<'_>], x: 
 
 /// Rows of a weight: `[…]` → `[…, inputs]` in `f32`.
 pub(super) fn rows(b: &mut Builder<'_>, weight: &Weight, rows: Tensor) -> Tensor {
-    let [panels, scales] = packed(b, &[weight.into()]);
-    let groups = size(&[weight.into()]).1 / GROUP;
+    let [panels, scales] = packed(b, Weights::Layers(&[weight.into()]));
+    let groups = Matrix::from(weight).size().1 / GROUP;
     let g = &mut b.graph;
     let shape = g.shape(rows).to_vec();
     let last = shape.len();
@@ -81,8 +84,8 @@ pub(super) fn rows(b: &mut Builder<'_>, weight: &Weight, rows: Tensor) -> Tensor
 }
 
 /// Panels and scales of weights.
-fn packed(b: &mut Builder<'_>, weights: &[Matrix<'_>]) -> [Tensor; 2] {
-    let made = b.packed("q4_panels", weights, &["scales"], |g, weights| {
+fn packed(b: &mut Builder<'_>, weights: Weights<'_>) -> [Tensor; 2] {
+    let made = b.packed("q4_panels", weights, LANES, &["scales"], |g, weights| {
         let [bytes, scales] = quantized::q4(g, weights);
         let [bytes, scales] = [bytes, scales].map(|part| paneled(g, &[part], LANES));
         let &[panels, lanes, groups, _] = g.shape(bytes) else {

@@ -3,22 +3,23 @@
 use mlxcel_models::Weight;
 use safetensors::Dtype;
 
-use super::{Product, paneled, places, size};
+use super::{Product, Rows, paneled, places};
 use crate::{
     GatherDimensions, Isa, Tensor, TensorType,
     kernels::Executable,
-    layers::{Builder, Matrix, quantized},
+    layers::{Builder, Matrix, quantized, weights::Weights},
 };
 
 /// Outputs of a panel.
 const LANES: usize = 16;
 
 /// `[batch, tokens, inputs]` → `[batch, tokens, outputs]`.
-pub(super) fn product(b: &mut Builder<'_>, isa: Isa, weights: &[Matrix<'_>], x: Tensor) -> Tensor {
+pub(super) fn product(b: &mut Builder<'_>, isa: Isa, rows: Rows<'_>) -> Tensor {
+    let Rows { weights, x, segments } = rows;
     let &[batch, tokens, _] = b.graph.shape(x) else {
         return x;
     };
-    let (outputs, inputs) = size(weights);
+    let (outputs, inputs) = weights.size();
     let [panels, scales] = packed(b, isa, weights);
     let quantize = Executable {
         isa,
@@ -39,7 +40,8 @@ pub(super) fn product(b: &mut Builder<'_>, isa: Isa, weights: &[Matrix<'_>], x: 
     let product = Product {
         isa,
         file: "matmul_q8",
-        function: "matmul_q8",
+        functions: ["matmul_q8", "matmul_q8_experts"],
+        segments,
         operands: &[panels, scales, rows[0], rows[1]],
         outputs,
         inputs,
@@ -51,8 +53,8 @@ pub(super) fn product(b: &mut Builder<'_>, isa: Isa, weights: &[Matrix<'_>], x: 
 
 /// Rows of a weight: `[…]` → `[…, inputs]` in `f32`.
 pub(super) fn rows(b: &mut Builder<'_>, isa: Isa, weight: &Weight, rows: Tensor) -> Tensor {
-    let [panels, scales] = packed(b, isa, &[weight.into()]);
-    let ((_, inputs), step) = (size(&[weight.into()]), isa.q8_step());
+    let [panels, scales] = packed(b, isa, Weights::Layers(&[weight.into()]));
+    let ((_, inputs), step) = (Matrix::from(weight).size(), isa.q8_step());
     let g = &mut b.graph;
     let shape = g.shape(rows).to_vec();
     let last = shape.len();
@@ -77,9 +79,9 @@ pub(super) fn rows(b: &mut Builder<'_>, isa: Isa, weight: &Weight, rows: Tensor)
 }
 
 /// Panels and scales of weights.
-fn packed(b: &mut Builder<'_>, isa: Isa, weights: &[Matrix<'_>]) -> [Tensor; 2] {
+fn packed(b: &mut Builder<'_>, isa: Isa, weights: Weights<'_>) -> [Tensor; 2] {
     let step = isa.q8_step();
-    let made = b.packed("q8_panels", weights, &["scales"], |g, weights| {
+    let made = b.packed("q8_panels", weights, LANES, &["scales"], |g, weights| {
         let [bytes, scales] = quantized::q8(g, weights);
         let rows = paneled(g, &[bytes], LANES);
         let &[panels, lanes, inputs] = g.shape(rows) else {

@@ -1,0 +1,137 @@
+//! The weights of matrix products, as checkpoints have them.
+
+use mlxcel_models::{Linear, Weight};
+
+use crate::{Graph, Tensor};
+
+/// A weight of matrix products.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Matrix<'w> {
+    pub(super) weight: &'w Weight,
+    /// Which matrix of a stack, `[matrices, …]`, it is.
+    pub(super) of_stack: Option<usize>,
+    /// Whether it is `[inputs, outputs]`, not `[outputs, inputs]`.
+    pub(super) transposed: bool,
+}
+
+impl<'w> From<&'w Linear> for Matrix<'w> {
+    fn from(layer: &'w Linear) -> Self {
+        Self { weight: &layer.weight, of_stack: layer.matrix, transposed: layer.transposed }
+    }
+}
+
+impl<'w> From<&'w Weight> for Matrix<'w> {
+    fn from(weight: &'w Weight) -> Self {
+        Self { weight, of_stack: None, transposed: false }
+    }
+}
+
+impl Matrix<'_> {
+    /// Outputs and inputs.
+    pub(super) fn size(&self) -> (usize, usize) {
+        let first = usize::from(self.of_stack.is_some());
+        let of = |index: usize| self.weight.shape.get(first + index).copied().unwrap_or(1);
+        if self.transposed { (of(1), of(0)) } else { (of(0), of(1)) }
+    }
+
+    /// `[outputs, inputs]` of the stored tensor.
+    fn rows(&self, g: &mut Graph, mut x: Tensor) -> Tensor {
+        if let Some(index) = self.of_stack {
+            let shape = g.shape(x).to_vec();
+            let one = g.slice_dimension(x, 0, index, index + 1);
+            x = g.reshape(one, shape.get(1..).unwrap_or_default());
+        }
+        if self.transposed { g.transpose(x, &[1, 0]) } else { x }
+    }
+}
+
+/// Weights that are packed together, of one number of inputs.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Weights<'w> {
+    /// Of several layers, whose outputs lie one after the other.
+    Layers(&'w [Matrix<'w>]),
+    /// Of the experts of a mixture, each of several layers.
+    Experts(&'w [Vec<Matrix<'w>>]),
+}
+
+impl<'w> Weights<'w> {
+    /// The layers of one expert, or all.
+    pub(super) fn layers(self) -> &'w [Matrix<'w>] {
+        match self {
+            Self::Layers(layers) => layers,
+            Self::Experts(experts) => experts.first().map_or(&[], Vec::as_slice),
+        }
+    }
+
+    /// Outputs, of one expert, and inputs.
+    pub(super) fn size(self) -> (usize, usize) {
+        let layers = self.layers();
+        let outputs = layers.iter().map(|layer| layer.size().0).sum();
+        (outputs, layers.first().map_or(1, |layer| layer.size().1))
+    }
+
+    /// The tensors, each once.
+    pub(super) fn tensors(self) -> Vec<&'w Weight> {
+        let all: Vec<_> = match self {
+            Self::Layers(layers) => layers.iter().collect(),
+            Self::Experts(experts) => experts.iter().flatten().collect(),
+        };
+        let mut tensors: Vec<&Weight> = Vec::new();
+        for Matrix { weight, .. } in all {
+            // Matrices of a stack follow each other.
+            let known = |other: &&Weight| other.name == weight.name;
+            if !tensors.iter().rev().take(2).any(known) {
+                tensors.push(weight);
+            }
+        }
+        tensors
+    }
+
+    /// What tells recipes apart that are for tensors of the same types.
+    pub(super) fn kind(self) -> &'static str {
+        let transposed = self.layers().iter().any(|layer| layer.transposed);
+        match (self, transposed) {
+            (Self::Layers(_), false) => "",
+            (Self::Layers(_), true) => "_transposed",
+            (Self::Experts(_), false) => "_experts",
+            (Self::Experts(_), true) => "_experts_transposed",
+        }
+    }
+
+    /// `[outputs, inputs]` of each layer, or of all experts together, each of whose outputs are then padded with zeros to a
+    /// multiple of `lanes`. `stored` are the [`tensors`](Self::tensors).
+    pub(super) fn rows(self, g: &mut Graph, stored: &[Tensor], lanes: usize) -> Vec<Tensor> {
+        let tensors = self.tensors();
+        let find = |matrix: &Matrix<'_>| {
+            let place = tensors.iter().position(|tensor| tensor.name == matrix.weight.name);
+            place.and_then(|place| stored.get(place).copied())
+        };
+        let mut rows = |matrices: &[Matrix<'_>]| -> Vec<Tensor> {
+            let with_tensor = matrices.iter().filter_map(|matrix| Some((matrix, find(matrix)?)));
+            with_tensor.map(|(matrix, x)| matrix.rows(g, x)).collect()
+        };
+        match self {
+            Self::Layers(layers) => rows(layers),
+            Self::Experts(experts) => {
+                let parts: Vec<_> = experts.iter().map(|layers| rows(layers)).collect();
+                let padded: Vec<_> = parts.iter().map(|layers| padded(g, layers, lanes)).collect();
+                vec![g.concatenate(&padded, 0)]
+            }
+        }
+    }
+}
+
+/// Rows one after the other, and zeros up to a multiple of `lanes`.
+pub(super) fn padded(g: &mut Graph, rows: &[Tensor], lanes: usize) -> Tensor {
+    let rows = if let &[only] = rows { only } else { g.concatenate(rows, 0) };
+    let shape = g.shape(rows).to_vec();
+    let missing = shape.first().map_or(0, |outputs| outputs.next_multiple_of(lanes) - outputs);
+    if missing == 0 {
+        return rows;
+    }
+    let zero = g.scalar(0.0, g.dtype(rows));
+    let none = vec![0; shape.len()];
+    let mut high = none.clone();
+    high[0] = missing;
+    g.pad(rows, zero, &none, &high, &none)
+}
