@@ -224,6 +224,7 @@ mod tests {
             vmfb: Blob { digest: Digest::of(b"vmfb"), size: 4 },
             entries: vec![],
             step_bytes: 32,
+            rewind: None,
             dispatches: BTreeMap::new(),
             packing: None,
         }

@@ -58,7 +58,20 @@ pub struct Plan {
     pub context: usize,
     /// Logits a row.
     pub vocab: usize,
-    /// Bytes of the keys and values of one position.
+    /// Bytes of the keys and values of one position, in layers that attend to all positions.
+    pub position_bytes: u64,
+    /// The same in layers that attend to no more than the last ones.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub windows: Vec<Window>,
+}
+
+/// The layers of one window.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Window {
+    /// How many positions they attend to at most.
+    pub positions: usize,
+    /// Bytes of their keys and values of one position.
     pub position_bytes: u64,
 }
 
@@ -92,8 +105,13 @@ pub struct TargetArtifact {
     pub vmfb: Blob,
     /// Its entry points.
     pub entries: Vec<Entry>,
-    /// Bytes of parameters that a decode step reads: all, but of an embedding that is no head only a row.
+    /// Bytes of parameters that a decode step reads: all, but of an embedding that is no head only a row, and of the experts
+    /// of a mixture those that are active.
     pub step_bytes: u64,
+    /// How many positions a sequence may go back and still have in its cache what layers with a window attend to; any
+    /// number, where there is none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rewind: Option<usize>,
     /// What its dispatches move by their names, of those of which it is known.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub dispatches: BTreeMap<String, Traffic>,
@@ -252,6 +270,7 @@ pub(crate) mod tests {
                 Entry::new(Role::Decode { cache: 64 }, 1, 100),
             ],
             step_bytes: 32,
+            rewind: None,
             dispatches: BTreeMap::new(),
             packing: None,
         };
@@ -267,6 +286,7 @@ pub(crate) mod tests {
                 context: 64,
                 vocab: 100,
                 position_bytes: 64,
+                windows: vec![],
             },
             compiler: Compiler { version: crate::IREE_VERSION.into(), digest: Digest::of(b"compiler") },
             targets: [("cpu".to_string(), cpu)].into(),

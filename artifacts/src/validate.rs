@@ -11,7 +11,7 @@ use crate::{
     Driver,
     digest::Digest,
     error::Error,
-    manifest::{FORMAT, Manifest, Packing, Plan, TargetArtifact, Traffic},
+    manifest::{FORMAT, Manifest, Packing, Plan, TargetArtifact, Traffic, Window},
     signature::{Argument, ArgumentKind, Entry, Outcome, OutcomeKind, PackStep, Parameter, Role, type_text},
 };
 
@@ -63,7 +63,7 @@ pub(crate) fn validate(manifest: &Manifest) -> Check {
 }
 
 fn check_plan(plan: &Plan) -> Check {
-    let Plan { precision, quant, kv, batch, context, vocab, position_bytes } = plan;
+    let Plan { precision, quant, kv, batch, context, vocab, position_bytes, windows } = plan;
     for (what, value, known) in
         [("precision", precision, FLOATS), ("quant", quant, QUANTS), ("kv", kv, CACHES)]
     {
@@ -72,6 +72,10 @@ fn check_plan(plan: &Plan) -> Check {
         })?;
     }
     fits_memory("plan.position_bytes", *position_bytes)?;
+    for Window { positions, position_bytes } in windows {
+        fits_memory("position_bytes of a window", *position_bytes)?;
+        ensure(*positions > 0, || "a window has 0 positions, expected more".into())?;
+    }
     for (what, value) in [("batch", batch), ("context", context), ("vocab", vocab)] {
         // Token ids and positions are i32 in the module.
         let fits = (1..=i32::MAX as usize).contains(value);
@@ -90,6 +94,7 @@ fn check_target(name: &str, target: &TargetArtifact) -> Check {
         vmfb,
         entries: _,
         step_bytes,
+        rewind: _,
         dispatches,
         packing: _,
     } = target;

@@ -30,6 +30,7 @@ fn bundle(out: &Path) -> Bundle {
             Entry::new(Role::Decode { cache: 512 }, 1, 100),
         ],
         step_bytes: 32,
+        rewind: None,
         dispatches: BTreeMap::new(),
         packing: None,
     };
@@ -45,6 +46,7 @@ fn bundle(out: &Path) -> Bundle {
             Entry::new(Role::Decode { cache: 512 }, 1, 100),
         ],
         step_bytes: 32,
+        rewind: None,
         dispatches: BTreeMap::new(),
         packing: None,
     };
@@ -66,6 +68,7 @@ fn bundle(out: &Path) -> Bundle {
             context: 512,
             vocab: 100,
             position_bytes: 64,
+            windows: vec![],
         },
         compiler: Compiler { version: "3.13.0".into(), digest: Digest::of(b"compiler") },
         targets: [("cpu".to_string(), cpu), ("cuda".to_string(), cuda)].into(),

@@ -9,7 +9,7 @@ use std::{
 
 use mlxcel_artifacts::{
     Blob, Bundle, BundleWriter, Cancel, Compiler, Digest, FORMAT, Machine, Manifest, Packing, Plan, Store,
-    TargetArtifact,
+    TargetArtifact, Window,
 };
 use mlxcel_emitter::{Kv, Numerics, Products, Program, Quant};
 use mlxcel_models::ModelConfig;
@@ -155,7 +155,7 @@ pub fn build(request: &Request, progress: &mut Progress<'_>) -> Result<Bundle, E
         let Some(program) = programs.get(&numerics) else { continue };
         match targets.entry(name) {
             Entry::Vacant(place) => {
-                let Program { entries, step_bytes, dispatches, .. } = program.clone();
+                let Program { entries, step_bytes, rewind, dispatches, .. } = program.clone();
                 place.insert(TargetArtifact {
                     driver,
                     arch,
@@ -165,6 +165,7 @@ pub fn build(request: &Request, progress: &mut Progress<'_>) -> Result<Bundle, E
                     vmfb,
                     entries,
                     step_bytes,
+                    rewind,
                     dispatches,
                     packing: None,
                 });
@@ -185,7 +186,13 @@ pub fn build(request: &Request, progress: &mut Progress<'_>) -> Result<Bundle, E
     for parameter in &mut parameters {
         parameter.source = sources.get(&parameter.name).copied();
     }
-    let position_bytes = plan.plan.kv.bytes(plan.model.config.cache_elements_per_token());
+    let mut elements = plan.model.config.cache_elements_per_token();
+    let whole = elements.remove(&None).unwrap_or(0);
+    let windows = elements.into_iter().filter_map(|(window, elements)| {
+        Some(Window { positions: window?, position_bytes: plan.plan.kv.bytes(elements) })
+    });
+    let windows = windows.collect();
+    let position_bytes = plan.plan.kv.bytes(whole);
     let manifest = Manifest {
         format: FORMAT,
         model: plan.model.name,
@@ -198,6 +205,7 @@ pub fn build(request: &Request, progress: &mut Progress<'_>) -> Result<Bundle, E
             context: plan.plan.context,
             vocab: plan.model.config.vocab,
             position_bytes,
+            windows,
         },
         compiler: Compiler { version: toolchain.version, digest: toolchain.digest },
         targets,

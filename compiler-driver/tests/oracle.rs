@@ -33,8 +33,15 @@ const ON_VULKAN: [&str; 3] = ["everything", "f16", "gqa"];
 
 /// The fixtures of other families than Llama that run without kernels by default: together they have every option that
 /// kernels know of, and the largest parts that are computed in another way without them.
-const PLAIN: [&str; 7] =
-    ["cohere2-hub", "gemma2-hub", "gpt-neox-parallel", "gpt-oss-hub", "gpt2-hub", "phi4-mini", "qwen2-moe-hub"];
+const PLAIN: [&str; 7] = [
+    "cohere2-hub",
+    "gemma2-hub",
+    "gpt-neox-parallel",
+    "gpt-oss-hub",
+    "gpt2-hub",
+    "phi4-mini",
+    "qwen2-moe-hub",
+];
 
 /// Held by whoever has a Vulkan device. Two of them at a time in one process were once lost (VK_ERROR_DEVICE_LOST, with
 /// Debian 12's Mesa on a machine that had much else to do).

@@ -49,6 +49,7 @@ pub fn emit(model: &ModelConfig, plan: &Plan, dtype_of: &dyn Fn(&str) -> Dtype) 
         parameters,
         packed,
         step_bytes,
+        rewind: plan.rewind(model),
         dispatches: module.traffic(),
         objects: module.objects(),
     })
@@ -135,13 +136,15 @@ fn emit_entry(
         b.graph.fail("func.func", "found a model without blocks, expected one at least");
         return b.graph.finish(&entry.name, &[]);
     };
-    let mut cache =
-        Cache::load(&mut b, model.blocks.len(), &first.attention.layer, plan.batch, plan.capacity());
+    let mut cache = Cache::load(&mut b, model, &first.attention.layer, plan);
     for (index, layer) in model.blocks.iter().enumerate() {
         x = b.scope(&format!("layer.{index}"), |b| {
             let rope = layer.attention.layer.rope.as_ref();
             let rotation = rope.map(|rope| rotations.get(b, rope, sequence, plan.capacity()));
-            block(b, layer, &mut cache.layer(index), rotation, sequence, x)
+            match cache.layer(index) {
+                Some(mut cache) => block(b, layer, &mut cache, rotation, sequence, x),
+                None => x,
+            }
         });
     }
     cache.store(&mut b.graph);

@@ -46,6 +46,8 @@ pub struct Program {
     pub packed: Option<Packed>,
     /// Bytes of parameters that a decode step reads.
     pub step_bytes: u64,
+    /// How many positions a sequence may go back without being computed again; any number, where there is none.
+    pub rewind: Option<usize>,
     /// What its kernels read and write, by the names of their dispatches.
     pub dispatches: std::collections::BTreeMap<String, mlxcel_artifacts::Traffic>,
     /// The objects that it is linked with.

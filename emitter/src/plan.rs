@@ -220,6 +220,23 @@ impl Plan {
         padded.next_multiple_of(ATTENTION_BLOCK)
     }
 
+    /// Positions that the cache of a layer with this window has room for: all, or what the window sees and what the largest
+    /// call writes, padding included, in whole blocks, where that is less.
+    pub(crate) fn slots(&self, window: Option<usize>) -> usize {
+        let written = self.prefill.last().copied().unwrap_or(0);
+        let needed = |window: usize| window.saturating_add(written).next_multiple_of(ATTENTION_BLOCK);
+        window.map_or(self.capacity(), |window| needed(window).min(self.capacity()))
+    }
+
+    /// How many positions a sequence may go back without having to be computed again: what windows keep beside what
+    /// they see. Any number, where there is none.
+    #[must_use]
+    pub fn rewind(&self, model: &ModelConfig) -> Option<usize> {
+        let windows = model.blocks.iter().filter_map(|block| block.attention.layer.window);
+        let round = windows.filter(|&window| self.slots(Some(window)) < self.capacity());
+        round.map(|window| self.slots(Some(window)) - window).min()
+    }
+
     /// Checks the plan against the model.
     pub(crate) fn validate(&self, model: &ModelConfig) -> Result<(), Error> {
         let refuse = |found: String, expected: String, hint| Err(Error::Plan { found, expected, hint });
@@ -338,6 +355,20 @@ mod tests {
         for (context, capacity) in [(1, 256), (40, 256), (256, 512), (300, 768), (4096, 4352)] {
             assert_eq!(Plan::new(&model(), Dtype::F32, context).capacity(), capacity);
         }
+    }
+
+    #[test]
+    fn windows_keep_what_they_see_and_what_a_call_writes() {
+        let plan = Plan::new(&model(), Dtype::F32, 4096);
+        // 256 tokens a prefill.
+        for (window, slots) in [(1, 512), (256, 512), (257, 768), (3840, 4096), (4096, 4352), (1 << 30, 4352)]
+        {
+            assert_eq!(plan.slots(Some(window)), slots, "{window}");
+        }
+        assert_eq!((plan.slots(None), plan.rewind(&model())), (4352, None));
+        let gemma = Preset::find("gemma-2-2b").unwrap().model().unwrap();
+        let long = Plan::new(&gemma, Dtype::F32, 8192);
+        assert_eq!((long.capacity(), long.slots(Some(4096)), long.rewind(&gemma)), (8448, 4352, Some(256)));
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! The description of a decoder-only language model.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use safetensors::Dtype;
 
@@ -363,14 +363,18 @@ impl ModelConfig {
         self.weights().into_iter().map(Weight::elements).fold(0, u64::saturating_add)
     }
 
-    /// Elements of keys and values that one token leaves in a cache; `u64::MAX` where that does not fit.
+    /// Elements of keys and values that one token leaves in a cache, of the layers of each window, and of those of none;
+    /// `u64::MAX` where that does not fit.
     #[must_use]
-    pub fn cache_elements_per_token(&self) -> u64 {
-        let elements = self.blocks.iter().map(|Block { attention, .. }| {
-            let Attention { kv_heads, head_dim, .. } = attention.layer;
-            (kv_heads as u64).saturating_mul(head_dim as u64).saturating_mul(2)
-        });
-        elements.fold(0, u64::saturating_add)
+    pub fn cache_elements_per_token(&self) -> BTreeMap<Option<usize>, u64> {
+        let mut elements = BTreeMap::new();
+        for Block { attention, .. } in &self.blocks {
+            let Attention { kv_heads, head_dim, window, .. } = attention.layer;
+            let of_layer = (kv_heads as u64).saturating_mul(head_dim as u64).saturating_mul(2);
+            let sum: &mut u64 = elements.entry(window).or_default();
+            *sum = sum.saturating_add(of_layer);
+        }
+        elements
     }
 }
 

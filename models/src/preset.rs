@@ -53,7 +53,10 @@ mod tests {
         }
         let model = Preset::find("llama-3.2-1b").unwrap().model().unwrap();
         // 16 layers · (keys + values) · 8 heads · 64 · 2 bytes.
-        assert_eq!(model.cache_elements_per_token(), 16_384);
+        assert_eq!(model.cache_elements_per_token(), [(None, 16_384)].into());
+        let windows = Preset::find("gemma-2-2b").unwrap().model().unwrap().cache_elements_per_token();
+        // 13 layers of each kind · (keys + values) · 4 heads · 256.
+        assert_eq!(windows, [(None, 26_624), (Some(4096), 26_624)].into());
     }
 
     #[test]

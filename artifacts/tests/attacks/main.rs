@@ -49,6 +49,7 @@ impl Victim {
                 context: 64,
                 vocab: 100,
                 position_bytes: 64,
+                windows: vec![],
             },
             compiler: Compiler { version: IREE_VERSION.into(), digest: Digest::of(b"compiler") },
             targets: [("cpu".to_string(), cpu(writer.add_bytes(VMFB).unwrap()))].into(),
@@ -110,6 +111,7 @@ fn cpu(vmfb: Blob) -> TargetArtifact {
             Entry::new(Role::Decode { cache: 64 }, 1, 100),
         ],
         step_bytes: 32,
+        rewind: None,
         dispatches: BTreeMap::new(),
         packing: None,
     }

@@ -44,6 +44,48 @@ pub(crate) enum Span {
     },
 }
 
+/// Where the tokens of a call are, and the keys of the cache.
+#[derive(Clone, Copy)]
+struct Keys {
+    /// The position of each token, `[batch, tokens]`.
+    positions: Tensor,
+    /// Where positions go round, the last one that was written, `[batch]`, and the number of slots.
+    round: Option<(Tensor, usize)>,
+}
+
+impl Keys {
+    fn new(g: &mut Graph, cache: &LayerCache<'_>, sequence: Sequence) -> Self {
+        let positions = sequence.positions;
+        let round = cache.round().map(|slots| {
+            let shape = g.shape(positions).to_vec();
+            let tokens = shape.get(1).copied().unwrap_or(1);
+            let last = g.slice_dimension(positions, 1, tokens.saturating_sub(1), tokens);
+            let batch = shape.get(..1).unwrap_or_default();
+            (g.reshape(last, batch), slots)
+        });
+        Self { positions, round }
+    }
+
+    /// The positions of the keys in slots from `first` on, in the last dimension of `shape`, `[batch, …, slots]`. Slots that
+    /// hold nothing yet have negative ones.
+    fn positions(&self, g: &mut Graph, first: Tensor, shape: &[usize]) -> Tensor {
+        let last = shape.len().saturating_sub(1);
+        let index = g.iota(Dtype::I32, shape.get(last..).unwrap_or_default(), 0);
+        let first = g.broadcast_like(first, index);
+        let slot = g.add(index, first);
+        let slot = g.broadcast_in_dim(slot, shape, &[last]);
+        let Some((written, slots)) = self.round else { return slot };
+        // A slot holds the last position that belongs there.
+        let written = g.broadcast_in_dim(written, shape, &[0]);
+        #[expect(clippy::cast_precision_loss, reason = "a number of positions")]
+        let slots = g.full(slots as f64, Dtype::I32, shape);
+        let ahead = g.add(written, slots);
+        let distance = g.subtract(ahead, slot);
+        let distance = g.remainder(distance, slots);
+        g.subtract(written, distance)
+    }
+}
+
 /// The running state of an online softmax.
 #[derive(Clone, Copy)]
 struct Partial {
@@ -127,13 +169,19 @@ fn attend(
     sequence: Sequence,
 ) -> Tensor {
     let g = &mut b.graph;
-    let mut total = match sequence.span {
-        Span::Prefix(size) => {
+    let keys = Keys::new(g, cache, sequence);
+    let mut total = match (sequence.span, cache.round()) {
+        (Span::Prefix(size), round) => {
             let first = g.scalar(0.0, Dtype::I32);
-            let [keys, values] = Half::BOTH.map(|half| cache.prefix(g, half, size));
-            attend_block(g, layer, query, [keys, values], sequence.positions, first)
+            let size = round.unwrap_or(size);
+            let cached = Half::BOTH.map(|half| cache.prefix(g, half, size));
+            attend_block(g, layer, query, cached, keys, first)
         }
-        Span::Blocks { end, size } => attend_blocks(g, layer, query, cache, sequence.positions, (end, size)),
+        (Span::Blocks { end, size }, None) => attend_blocks(g, layer, query, cache, keys, (end, size)),
+        (Span::Blocks { size, .. }, Some(slots)) => {
+            let end = g.host_number(slots);
+            attend_blocks(g, layer, query, cache, keys, (end, size))
+        }
     };
     if let Some(sinks) = &layer.sinks {
         let scores = b.weight_f32(sinks);
@@ -157,7 +205,7 @@ fn attend_blocks(
     layer: &Attention,
     query: Tensor,
     cache: &LayerCache<'_>,
-    positions: Tensor,
+    at: Keys,
     (end, size): (HostIndex, usize),
 ) -> Partial {
     let shape = g.shape(query).to_vec();
@@ -169,7 +217,7 @@ fn attend_blocks(
     let state = g.for_loop(end, size, &[max, sum, weighted], |g, offset, state| {
         let offset = g.host_scalar(offset);
         let [keys, values] = Half::BOTH.map(|half| cache.block(g, half, offset, size));
-        let block = attend_block(g, layer, query, [keys, values], positions, offset);
+        let block = attend_block(g, layer, query, [keys, values], at, offset);
         let merged = merge(g, Partial { max: state[0], sum: state[1], weighted: state[2] }, block);
         vec![merged.max, merged.sum, merged.weighted]
     });
@@ -182,7 +230,7 @@ fn attend_block(
     layer: &Attention,
     query: Tensor,
     cached: [Tensor; 2],
-    positions: Tensor,
+    at: Keys,
     first: Tensor,
 ) -> Partial {
     let operand = g.dtype(query);
@@ -192,7 +240,7 @@ fn attend_block(
     let scores = g.dot_general(query, keys, &scores, Dtype::F32);
     let scores = layer.soft_cap.map_or(scores, |cap| g.soft_cap(scores, cap));
     let shape = g.shape(scores).to_vec();
-    let visible = visible(g, layer.window, positions, first, &shape);
+    let visible = visible(g, layer.window, at, first, &shape);
     let hidden = g.full(f64::NEG_INFINITY, Dtype::F32, &shape);
     let scores = g.select(visible, scores, hidden);
     let max = g.reduce(scores, Reduction::Max, &[4]);
@@ -216,20 +264,16 @@ fn attend_block(
 
 /// Whether a token (dimension 3) sees a key (dimension 4): the key's position is not after its own, nor so far before it
 /// that it is out of the window.
-fn visible(
-    g: &mut Graph,
-    window: Option<usize>,
-    positions: Tensor,
-    first: Tensor,
-    shape: &[usize],
-) -> Tensor {
-    let index = g.iota(Dtype::I32, shape.get(4..).unwrap_or_default(), 0);
-    let first = g.broadcast_like(first, index);
-    let keys = g.add(index, first);
-    let keys = g.broadcast_in_dim(keys, shape, &[4]);
-    let positions = g.broadcast_in_dim(positions, shape, &[0, 3]);
-    let visible = g.le(keys, positions);
+fn visible(g: &mut Graph, window: Option<usize>, at: Keys, first: Tensor, shape: &[usize]) -> Tensor {
+    let keys = at.positions(g, first, shape);
+    let positions = g.broadcast_in_dim(at.positions, shape, &[0, 3]);
+    let mut visible = g.le(keys, positions);
     let Some(window) = window else { return visible };
+    if at.round.is_some() {
+        let first = g.full(0.0, Dtype::I32, shape);
+        let is_there = g.ge(keys, first);
+        visible = g.and(visible, is_there);
+    }
     let distance = g.subtract(positions, keys);
     #[expect(clippy::cast_precision_loss, reason = "a number of positions")]
     let window = g.full(window as f64, Dtype::I32, shape);

@@ -222,7 +222,8 @@ impl Reader<'_, '_> {
         let pair = |turns: f64| width as f64 * (original / (turns * 2.0 * PI)).ln() / (2.0 * theta.ln());
         let (mut first, mut last) =
             (pair(optional("beta_fast")?.unwrap_or(32.0)), pair(optional("beta_slow")?.unwrap_or(1.0)));
-        if object.flag("truncate", true)? {
+        // transformers looks for it beside the objects of types of layers, where it never is.
+        if object.flag("truncate", true)? || self.defaults.layer_type.is_some() {
             (first, last) = (first.floor(), last.ceil());
         }
         (first, last) = (first.max(0.0), last.min(width as f64 - 1.0));

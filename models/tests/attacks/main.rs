@@ -65,7 +65,7 @@ fn holds(model: &ModelConfig) {
     let family = &model.family;
     assert!(model.vocab > 0 && model.hidden > 0 && model.max_positions > 0 && !model.blocks.is_empty());
     assert!(model.parameters() <= 1 << 44);
-    assert!(model.cache_elements_per_token() > 0);
+    assert!(model.cache_elements_per_token().values().all(|&elements| elements > 0));
     for block in &model.blocks {
         let attention = &block.attention.layer;
         assert!(attention.kv_heads > 0 && attention.heads.is_multiple_of(attention.kv_heads));

@@ -33,7 +33,12 @@ pub(super) struct IreeSession {
     prefill: Vec<EntryPoint>,
     /// Ascending by size.
     decode: Vec<EntryPoint>,
-    position: usize,
+    /// What the cache holds.
+    tokens: Vec<u32>,
+    /// One past the last position that was written since the start, padding included.
+    written: usize,
+    /// How far back from there windows are still whole.
+    reach: Option<usize>,
     /// After the last token appended.
     logits: Option<Tensor>,
     device: Device,
@@ -93,7 +98,9 @@ impl IreeSession {
             packed_at_load,
         };
         let device = opened.device;
-        Ok(Self { capabilities, prefill, decode, position: 0, logits: None, device, profile: None })
+        let reach = opened.target.rewind;
+        let (tokens, written, logits, profile) = (Vec::new(), 0, None, None);
+        Ok(Self { capabilities, prefill, decode, tokens, written, reach, logits, device, profile })
     }
 
     /// Appends what one call takes.
@@ -105,13 +112,16 @@ impl IreeSession {
     ) -> Result<u32, Error> {
         // First, so that its memory serves this call.
         self.logits = None;
-        let (position, vocab) = (self.position, self.capabilities.vocab);
+        let (position, vocab) = (self.tokens.len(), self.capabilities.vocab);
         let entry = &mut role(self)[index];
-        let (next, logits) = entry.run(tokens, position, vocab)?;
+        let writes = entry.tokens();
+        let run = entry.run(tokens, position, vocab);
+        self.written = self.written.max(position + writes);
+        let (next, logits) = run?;
         if let Some(profile) = &mut self.profile {
             profile.flush().map_err(failed(|| "read the profile".into()))?;
         }
-        self.position += tokens.len();
+        self.tokens.extend(tokens);
         self.logits = Some(logits);
         Ok(next)
     }
@@ -123,19 +133,31 @@ impl Session for IreeSession {
     }
 
     fn position(&self) -> usize {
-        self.position
+        self.tokens.len()
     }
 
     fn rewind(&mut self, position: usize) -> Result<(), Error> {
-        check_rewind(self.position, position)?;
+        check_rewind(self.tokens.len(), position)?;
         // What lies behind the position in the cache is overwritten before it is read.
-        self.position = position;
+        let mut kept = std::mem::take(&mut self.tokens);
+        kept.truncate(position);
+        self.logits = None;
+        if position == 0 {
+            self.written = 0;
+        }
+        if self.reach.is_none_or(|reach| position + reach >= self.written) {
+            self.tokens = kept;
+            return Ok(());
+        }
+        // What windows saw there is overwritten.
+        self.written = 0;
+        self.prefill(&kept)?;
         self.logits = None;
         Ok(())
     }
 
     fn prefill(&mut self, tokens: &[u32]) -> Result<u32, Error> {
-        check_append(&self.capabilities, self.position, tokens)?;
+        check_append(&self.capabilities, self.tokens.len(), tokens)?;
         let (mut rest, mut next) = (tokens, 0);
         while !rest.is_empty() {
             let index = chunk(&self.capabilities.prefill, rest.len());
@@ -147,9 +169,9 @@ impl Session for IreeSession {
     }
 
     fn decode_step(&mut self, token: u32) -> Result<u32, Error> {
-        check_append(&self.capabilities, self.position, &[token])?;
+        check_append(&self.capabilities, self.tokens.len(), &[token])?;
         // A manifest is valid only if its largest bucket holds the context.
-        let index = self.capabilities.decode.partition_point(|&cache| cache <= self.position);
+        let index = self.capabilities.decode.partition_point(|&cache| cache <= self.tokens.len());
         self.append(|session| &mut session.decode, index, &[token])
     }
 
@@ -200,6 +222,12 @@ impl EntryPoint {
             |kind| entry.results.iter().position(|outcome| outcome.kind == kind).unwrap_or(usize::MAX);
         let (next_token, logits) = (place(OutcomeKind::NextToken), place(OutcomeKind::Logits));
         Ok(Self { name: name.clone(), size, call, arguments, next_token, logits })
+    }
+
+    /// How many positions a call writes, padding included.
+    fn tokens(&self) -> usize {
+        let tokens = self.arguments.iter().find(|(kind, _)| *kind == ArgumentKind::Tokens);
+        tokens.map_or(0, |(_, values)| values.len())
     }
 
     /// Runs it on the one row; gives the next token and the logits.

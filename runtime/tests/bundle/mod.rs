@@ -30,6 +30,7 @@ pub(crate) fn write(out: &Path, files: &[(&str, &str)], weights: &[(&str, &str)]
             Entry::new(Role::Decode { cache: 16 }, 1, 8),
         ],
         step_bytes: 32,
+        rewind: None,
         dispatches: BTreeMap::new(),
         packing: None,
     };
@@ -45,6 +46,7 @@ pub(crate) fn write(out: &Path, files: &[(&str, &str)], weights: &[(&str, &str)]
             context: 16,
             vocab: 8,
             position_bytes: 64,
+            windows: vec![],
         },
         compiler: Compiler { version: IREE_VERSION.into(), digest: Digest::of(b"compiler") },
         targets: [("cpu".to_string(), cpu)].into(),

@@ -6,7 +6,7 @@ use std::{
 };
 
 use mlxcel_artifacts::{
-    Blob, Bundle, Manifest, Packing, Plan, TargetArtifact,
+    Blob, Bundle, Manifest, Packing, Plan, TargetArtifact, Window,
     signature::{Entry, Parameter, type_text},
 };
 use serde::Serialize;
@@ -40,10 +40,13 @@ pub(crate) fn text(bundle: &Bundle) -> String {
     line("format", format);
     line("model", model);
     line("family", family);
-    let Plan { precision, quant, kv, batch, context, vocab, position_bytes } = plan;
+    let Plan { precision, quant, kv, batch, context, vocab, position_bytes, windows } = plan;
     line("plan", &format!("precision {precision}, quant {quant}, kv {kv}"));
     line("", &format!("batch {batch}, context {context}, vocab {vocab}"));
     line("cache", &format!("{} a position", Size(*position_bytes)));
+    for Window { positions, position_bytes } in windows {
+        line("", &format!("{} of each of the last {positions}", Size(*position_bytes)));
+    }
     line("compiler", &format!("iree {}", compiler.version));
     line("", &compiler.digest);
     out += "\ntargets\n";
@@ -74,6 +77,7 @@ fn target_text(name: &str, target: &TargetArtifact) -> String {
         vmfb,
         entries,
         step_bytes,
+        rewind: _,
         dispatches: _,
         packing,
     } = target;

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use mlxcel_artifacts::{Bundle, Traffic};
+use mlxcel_artifacts::{Bundle, Traffic, Window};
 use mlxcel_runtime::{Capabilities, Case, Comparison, Dispatch, Profile, Quality, Sample, Statistics, Work};
 use serde_json::{Value, json};
 
@@ -32,6 +32,7 @@ pub(crate) struct About {
     bytes: u64,
     step_bytes: u64,
     position_bytes: u64,
+    windows: Vec<Window>,
     dispatches: BTreeMap<String, Traffic>,
 }
 
@@ -69,6 +70,7 @@ impl About {
             },
             step_bytes: target.step_bytes,
             position_bytes: plan.position_bytes,
+            windows: plan.windows.clone(),
             dispatches: target.dispatches.clone(),
         }
     }
@@ -88,8 +90,12 @@ impl About {
     }
 
     /// Bytes that the case's steps read for each token: weights, and the cache.
+    #[expect(clippy::cast_precision_loss, reason = "bytes of a memory")]
     fn bytes_a_token(&self, case: &Case) -> f64 {
-        moved(Traffic { bytes: self.step_bytes, position_bytes: self.position_bytes }, case)
+        let all = moved(Traffic { bytes: self.step_bytes, position_bytes: self.position_bytes }, case);
+        let of_window =
+            |window: &Window| middle(case).min(window.positions as f64) * window.position_bytes as f64;
+        all + self.windows.iter().map(of_window).sum::<f64>()
     }
 
     /// Bytes a second of a dispatch, where it is known what it moves.
@@ -103,8 +109,13 @@ impl About {
 /// Bytes that a call moves, with the cache up to the middle of the case's tokens.
 #[expect(clippy::cast_precision_loss, reason = "bytes of a memory")]
 fn moved(traffic: Traffic, case: &Case) -> f64 {
-    let positions = case.depth as f64 + case.tokens() as f64 / 2.0;
-    traffic.bytes as f64 + positions * traffic.position_bytes as f64
+    traffic.bytes as f64 + middle(case) * traffic.position_bytes as f64
+}
+
+/// The position in the middle of the case's tokens.
+#[expect(clippy::cast_precision_loss, reason = "a number of positions")]
+fn middle(case: &Case) -> f64 {
+    case.depth as f64 + case.tokens() as f64 / 2.0
 }
 
 impl Row {
@@ -357,6 +368,7 @@ mod tests {
             bytes: 3 << 29,
             step_bytes: 1_000,
             position_bytes: 10,
+            windows: vec![],
             dispatches: [("matmul".into(), Traffic { bytes: 7_000, position_bytes: 100 })].into(),
         }
     }

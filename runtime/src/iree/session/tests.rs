@@ -100,6 +100,7 @@ fn bundle(folder: &Path, device: &str, change: impl FnOnce(&mut Manifest)) -> Bu
         vmfb,
         entries: entries.map(|role| Entry::new(role, 1, VOCAB)).collect(),
         step_bytes: 32,
+        rewind: None,
         dispatches: BTreeMap::new(),
         packing: None,
     };
@@ -115,6 +116,7 @@ fn bundle(folder: &Path, device: &str, change: impl FnOnce(&mut Manifest)) -> Bu
             context: CONTEXT,
             vocab: VOCAB,
             position_bytes: 64,
+            windows: vec![],
         },
         compiler: Compiler { version: IREE_VERSION.into(), digest: Digest::of(b"compiler") },
         targets: [("test".to_string(), target)].into(),
