@@ -13,6 +13,7 @@ mod goldens;
 mod gpu_check;
 mod invariants;
 mod looks;
+mod models;
 mod parts;
 mod peers;
 mod readme;
@@ -63,6 +64,8 @@ enum Task {
         #[arg(long)]
         bless: bool,
     },
+    /// List the families of models that are supported, and their presets.
+    Models(models::Models),
     /// Check on a GPU what only a GPU can show: this machine's, or another's that needs nothing installed.
     GpuCheck(gpu_check::GpuCheck),
     /// Measure this workspace and llama.cpp in turn on the same random weights, and print the ratios.
@@ -97,6 +100,7 @@ fn run(task: Task, workspace: &Workspace) -> Result<()> {
         Task::Test { arguments } => tasks::test(workspace, &arguments),
         Task::Compile { arguments } => tasks::compile(workspace, &arguments),
         Task::Goldens { bless } => goldens::goldens(workspace, bless),
+        Task::Models(models) => models::models(workspace, &models),
         Task::GpuCheck(check) => gpu_check::gpu_check(workspace, &check),
         Task::Peers(peers) => peers::peers(workspace, &peers),
         Task::Tidy { fix } => tidy::tidy(workspace, fix),
