@@ -16,6 +16,7 @@ mod looks;
 mod models;
 mod parts;
 mod peers;
+mod presets;
 mod readme;
 mod setup;
 mod shell;
@@ -66,6 +67,8 @@ enum Task {
     },
     /// List the families of models that are supported, and their presets.
     Models(models::Models),
+    /// Compile every preset, and print what each took and how large it is.
+    Presets(presets::Presets),
     /// Check on a GPU what only a GPU can show: this machine's, or another's that needs nothing installed.
     GpuCheck(gpu_check::GpuCheck),
     /// Measure this workspace and llama.cpp in turn on the same random weights, and print the ratios.
@@ -101,6 +104,7 @@ fn run(task: Task, workspace: &Workspace) -> Result<()> {
         Task::Compile { arguments } => tasks::compile(workspace, &arguments),
         Task::Goldens { bless } => goldens::goldens(workspace, bless),
         Task::Models(models) => models::models(workspace, &models),
+        Task::Presets(presets) => presets::presets(workspace, &presets),
         Task::GpuCheck(check) => gpu_check::gpu_check(workspace, &check),
         Task::Peers(peers) => peers::peers(workspace, &peers),
         Task::Tidy { fix } => tidy::tidy(workspace, fix),
