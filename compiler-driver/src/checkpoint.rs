@@ -70,13 +70,23 @@ impl Checkpoint {
         self.tensors.get(name).map(|tensor| tensor.dtype)
     }
 
-    /// `model` as the tensors that are here have it, and what is to be said of that. A head of its own that is a copy of the
-    /// embedding counts as tied.
-    pub(crate) fn adapt(
+    /// `model` as the tensors that are here have it, and what a person should know of that.
+    ///
+    /// # Errors
+    /// They are not the tensors of `model`, which is called `name`.
+    pub(crate) fn fit(
         &self,
         model: ModelConfig,
+        name: &str,
         cancel: &Cancel,
-    ) -> Result<(ModelConfig, Option<String>), Error> {
+    ) -> Result<(ModelConfig, Vec<String>), Error> {
+        let (model, said) = self.adapt(model, cancel)?;
+        let unused = unused(&self.check(&model, name)?);
+        Ok((model, said.into_iter().chain(unused).collect()))
+    }
+
+    /// `model` with the head and the names that are here. A head of its own that is a copy of the embedding counts as tied.
+    fn adapt(&self, model: ModelConfig, cancel: &Cancel) -> Result<(ModelConfig, Option<String>), Error> {
         let expected = model.head.tied;
         let mut model = model.with_tensors(|name| self.tensors.contains_key(name));
         let (head, embedding) = (&model.head.linear.weight.name, &model.embedding.weight.name);
@@ -107,7 +117,7 @@ impl Checkpoint {
     }
 
     /// Compares with what `model` needs. Gives the names of tensors that it does not need.
-    pub(crate) fn check(&self, model: &ModelConfig, name: &str) -> Result<Vec<&str>, Error> {
+    fn check(&self, model: &ModelConfig, name: &str) -> Result<Vec<&str>, Error> {
         let mut problems = Vec::new();
         let mut extra: BTreeSet<&str> = self.tensors.keys().map(String::as_str).collect();
         for weight in model.weights() {
@@ -131,11 +141,17 @@ impl Checkpoint {
 
     /// The element type that most elements of the checkpoint have.
     pub(crate) fn main_dtype(&self) -> Option<Dtype> {
+        let elements = self.elements_by_dtype();
+        elements.into_iter().max_by_key(|&(dtype, count)| (count, dtype)).map(|(dtype, _)| dtype)
+    }
+
+    /// How many elements the checkpoint has of each type.
+    pub(crate) fn elements_by_dtype(&self) -> BTreeMap<Dtype, u128> {
         let mut elements: BTreeMap<Dtype, u128> = BTreeMap::new();
         for TensorInfo { dtype, shape, .. } in self.tensors.values() {
             *elements.entry(*dtype).or_default() += shape.iter().map(|&size| size as u128).product::<u128>();
         }
-        elements.into_iter().max_by_key(|&(dtype, count)| (count, dtype)).map(|(dtype, _)| dtype)
+        elements
     }
 
     fn add_indexed(&mut self, index: &Path) -> Result<(), Error> {
@@ -181,6 +197,23 @@ impl Checkpoint {
         self.tensors.extend(tensors);
         self.files.push(file.to_owned());
         Ok(names)
+    }
+}
+
+/// That these tensors are not used, if there are any.
+fn unused(names: &[&str]) -> Option<String> {
+    const SHOWN: usize = 5;
+    // They are whatever a file says, so each is cut and made harmless.
+    let shown = names.iter().take(SHOWN);
+    let shown = shown.map(|name| name.chars().take(100).flat_map(char::escape_default).collect::<String>());
+    let shown = shown.collect::<Vec<_>>().join(", ");
+    match names {
+        [] => None,
+        [_] => Some(format!("1 tensor of the checkpoint is not used: {shown}")),
+        _ => {
+            let dots = if names.len() > SHOWN { ", …" } else { "" };
+            Some(format!("{} tensors of the checkpoint are not used: {shown}{dots}", names.len()))
+        }
     }
 }
 

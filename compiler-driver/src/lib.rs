@@ -16,6 +16,7 @@
 mod checkpoint;
 mod compile;
 mod error;
+mod explain;
 #[cfg(test)]
 mod fake;
 mod key;
@@ -27,6 +28,7 @@ mod toolchain;
 mod vmfbs;
 
 pub use error::Error;
+pub use explain::explain;
 pub use mlxcel_artifacts::Cancel;
 pub use mlxcel_emitter::{Kv, Quant};
 pub use pipeline::{DEFAULT_CONTEXT, Event, Progress, Request, build, emit, write_random_weights};

@@ -419,25 +419,9 @@ impl Weights {
             }
         };
         let Some(checkpoint) = found else { return Ok(Self::None) };
-        let (config, said) = checkpoint.adapt(model.config.clone(), &request.cancel)?;
+        let (config, said) = checkpoint.fit(model.config.clone(), &model.name, &request.cancel)?;
         model.config = config;
-        if let Some(said) = said {
-            progress(Event::Warning(said));
-        }
-        let extra = checkpoint.check(&model.config, &model.name)?;
-        if !extra.is_empty() {
-            let shown: Vec<String> = extra
-                .iter()
-                .take(5)
-                .map(|name| name.chars().take(100).flat_map(char::escape_default).collect())
-                .collect();
-            let dots = if extra.len() > shown.len() { ", …" } else { "" };
-            progress(Event::Warning(format!(
-                "{} tensors of the checkpoint are not used: {}{dots}",
-                extra.len(),
-                shown.join(", "),
-            )));
-        }
+        said.into_iter().for_each(|text| progress(Event::Warning(text)));
         Ok(Self::Files(checkpoint))
     }
 

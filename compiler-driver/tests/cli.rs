@@ -10,7 +10,7 @@ use std::{
     time::Duration,
 };
 
-use common::{Place, names};
+use common::{CONFIG, Place, names};
 
 /// mlxcel-compile in the folder of `place`, with its store and compiler.
 fn program(place: &Place, arguments: &[&str]) -> Command {
@@ -74,6 +74,42 @@ fn lists() {
 }
 
 #[test]
+fn a_model_is_explained_without_a_compiler() {
+    let place = Place::new("works");
+    let (code, stdout, stderr) = run(&place, &["--explain", "model"]);
+    assert_eq!((code, stderr.as_str()), (Some(0), ""));
+    assert!(stdout.starts_with("model       model\nfamily      llama\nparameters  5712\n"), "{stdout}");
+    let (code, stdout, stderr) = run(&place, &["--explain", "gpt2"]);
+    assert_eq!((code, stderr.as_str()), (Some(0), ""));
+    assert!(stdout.contains("\nrope        none\n"), "{stdout}");
+    assert_eq!(place.calls(), 0);
+    assert_eq!(names(&place.at("")), ["model", "works"]);
+}
+
+#[test]
+fn what_is_not_supported_is_explained_by_the_reason() {
+    let place = Place::new("works");
+    for (from, to, reason) in [
+        (
+            r#""model_type": "llama""#,
+            r#""model_type": "mamba""#,
+            ": `model_type` is \"mamba\", which is not supported, expected one of cohere, ",
+        ),
+        (
+            r#""hidden_act": "silu""#,
+            r#""hidden_act": "relu""#,
+            ": `hidden_act` is \"relu\", which is not supported, expected one of silu, swish, ",
+        ),
+    ] {
+        fs::write(place.at("model/config.json"), CONFIG.replace(from, to)).unwrap();
+        let (code, stdout, stderr) = run(&place, &["--explain", "model"]);
+        assert_eq!((code, stdout.as_str()), (Some(1), ""), "{stderr}");
+        assert!(stderr.starts_with("error: cannot describe the model of model/config.json"), "{stderr}");
+        assert!(stderr.contains(reason), "{stderr}");
+    }
+}
+
+#[test]
 fn random_weights_are_a_folder() {
     let place = Place::new("works");
     let (code, stdout, stderr) =
@@ -111,6 +147,8 @@ fn options_that_would_be_ignored_are_refused() {
     for arguments in [
         &["--model", "model", "--emit", "mlir", "--out", "b"][..],
         &["--list-models", "--list-targets"],
+        &["--explain", "model", "--model", "model"],
+        &["--explain", "model", "--quant", "q4"],
         &["--model", "model", "--weights", "random:x"],
     ] {
         let (code, stdout, stderr) = run(&place, arguments);

@@ -3,13 +3,13 @@
 
 mod common;
 
-use std::fs;
+use std::{fs, path::Path};
 
 use common::{CONFIG, Place, names};
 use mlxcel_compiler_driver::{
     Cancel, Error, Event, Precision, Source, WeightsFrom, emit, write_random_weights,
 };
-use safetensors::Dtype;
+use safetensors::{Dtype, SafeTensors, tensor::TensorView};
 
 #[test]
 fn a_bundle_has_what_was_asked_for() {
@@ -151,7 +151,7 @@ fn types_are_the_files_not_the_configs() {
 fn shards_go_into_the_bundle_with_their_index() {
     let place = Place::with_weights();
     let whole = fs::read(place.at("model/model.safetensors")).unwrap();
-    let tensors = safetensors::SafeTensors::deserialize(&whole).unwrap();
+    let tensors = SafeTensors::deserialize(&whole).unwrap();
     let mut map = serde_json::Map::new();
     let mut shards = [Vec::new(), Vec::new()];
     for (i, (name, tensor)) in tensors.tensors().into_iter().enumerate() {
@@ -222,4 +222,104 @@ fn a_folder_without_weights_makes_a_bundle_without_them_and_says_so() {
         place.at("model").display()
     );
     assert_eq!(events.iter().filter(|event| **event == Event::Warning(warning.clone())).count(), 1);
+}
+
+/// Writes the model's tensors anew: each as `change` makes it of its name and bytes, or not at all.
+fn rewrite(place: &Place, change: impl Fn(&str, Vec<u8>) -> Vec<(String, Vec<u8>)>) {
+    let path = place.at("model/model.safetensors");
+    let bytes = fs::read(&path).unwrap();
+    let tensors = SafeTensors::deserialize(&bytes).unwrap();
+    let mut changed = Vec::new();
+    for (name, tensor) in tensors.tensors() {
+        for (new, data) in change(&name, tensor.data().to_vec()) {
+            changed.push((new, tensor.dtype(), tensor.shape().to_vec(), data));
+        }
+    }
+    let views = changed.iter().map(|(name, dtype, shape, data)| {
+        (name.as_str(), TensorView::new(*dtype, shape.clone(), data).unwrap())
+    });
+    safetensors::serialize_to_file(views.collect::<Vec<_>>(), None, &path).unwrap();
+}
+
+/// The bundle's parameters called `name`, and the warnings.
+fn parameters(place: &Place, name: &str) -> (usize, Vec<String>) {
+    let (bundle, events) = place.build();
+    let warnings = events.into_iter().filter_map(|event| match event {
+        Event::Warning(text) => Some(text),
+        _ => None,
+    });
+    let manifest = bundle.unwrap().manifest().clone();
+    (manifest.parameters.iter().filter(|parameter| parameter.name == name).count(), warnings.collect())
+}
+
+const EMBEDDING: &str = "model.embed_tokens.weight";
+const HEAD: &str = "lm_head.weight";
+
+/// The tensors of the tied model with a head, whose bytes `make` makes of the embedding's.
+fn add_head(place: &Place, make: impl Fn(Vec<u8>) -> Vec<u8>) {
+    rewrite(place, |name, data| {
+        let head = (name == EMBEDDING).then(|| (HEAD.into(), make(data.clone())));
+        [(name.into(), data)].into_iter().chain(head).collect()
+    });
+}
+
+#[test]
+fn a_head_of_its_own_is_used_whatever_the_config_says() {
+    let place = Place::with_weights();
+    add_head(&place, |data| data.into_iter().rev().collect());
+    let warning = "config.json ties the head to the embedding, but the checkpoint has another one: used";
+    assert_eq!(parameters(&place, HEAD), (1, vec![warning.into()]));
+    let untied = CONFIG.replace(r#""tie_word_embeddings": true"#, r#""tie_word_embeddings": false"#);
+    fs::write(place.at("model/config.json"), untied).unwrap();
+    assert_eq!(parameters(&place, HEAD), (1, vec![]));
+}
+
+#[test]
+fn a_head_that_is_missing_is_the_embedding() {
+    let place = Place::with_weights();
+    assert_eq!(parameters(&place, HEAD), (0, vec![]));
+    let untied = CONFIG.replace(r#""tie_word_embeddings": true"#, r#""tie_word_embeddings": false"#);
+    fs::write(place.at("model/config.json"), untied).unwrap();
+    let warning = "the checkpoint has no head of its own: the embedding is used, as if they were tied";
+    assert_eq!(parameters(&place, HEAD), (0, vec![warning.into()]));
+}
+
+#[test]
+fn a_copy_of_the_embedding_is_a_tied_head() {
+    let place = Place::with_weights();
+    add_head(&place, |data| data);
+    let warning = "1 tensor of the checkpoint is not used: lm_head.weight";
+    assert_eq!(parameters(&place, HEAD), (0, vec![warning.into()]));
+    // Where config.json knows of the head, it is one.
+    let untied = CONFIG.replace(r#""tie_word_embeddings": true"#, r#""tie_word_embeddings": false"#);
+    fs::write(place.at("model/config.json"), untied).unwrap();
+    assert_eq!(parameters(&place, HEAD), (1, vec![]));
+}
+
+#[test]
+fn names_of_tensors_have_the_familys_prefix_or_none() {
+    const PREFIX: &str = "transformer.";
+    let place = Place::new("works");
+    let fixture = Path::new(env!("CARGO_MANIFEST_DIR")).join("../models/oracle/fixtures/gpt2-hub");
+    for file in ["config.json", "model.safetensors"] {
+        fs::copy(fixture.join(file), place.at("model").join(file)).unwrap();
+    }
+    let (bare, prefixed) = ("wte.weight", "transformer.wte.weight");
+    let found = [bare, prefixed].map(|name| parameters(&place, name).0);
+    assert!(found == [1, 0] || found == [0, 1], "{found:?}");
+    // The masks that old files have are no weights.
+    let is_mask = |name: &str| name.ends_with(".attn.bias");
+    let bare_name = |name: &str| name.trim_start_matches(PREFIX).to_owned();
+    rewrite(&place, |name, data| if is_mask(name) { vec![] } else { vec![(bare_name(name), data)] });
+    assert_eq!(parameters(&place, bare), (1, vec![]));
+    rewrite(&place, |name, data| vec![(format!("{PREFIX}{name}"), data)]);
+    assert_eq!(parameters(&place, prefixed), (1, vec![]));
+    // Names of both kinds are of no checkpoint: those that do not go with the embedding's are missing.
+    rewrite(&place, |name, data| {
+        let is_norm = name.contains(".ln_f.");
+        vec![(if is_norm { bare_name(name) } else { name.into() }, data)]
+    });
+    let refusal = place.refusal();
+    assert!(refusal.contains("\n  transformer.ln_f.bias: missing, expected shape "), "{refusal}");
+    assert!(refusal.contains("\n  transformer.ln_f.weight: missing, expected shape "), "{refusal}");
 }

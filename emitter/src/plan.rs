@@ -61,6 +61,19 @@ impl Quant {
             Self::Q4 => 32,
         }
     }
+
+    /// Bytes of a matrix of this many elements, `inputs` for each output, scales included. Where it is not quantised it is
+    /// in `dtype`. `u64::MAX` where that does not fit.
+    #[must_use]
+    pub fn bytes(self, elements: u64, inputs: u64, dtype: Dtype) -> u64 {
+        match self {
+            Self::None => elements.saturating_mul(dtype.bitsize() as u64 / 8),
+            // A scale of 4 bytes for each output.
+            Self::Q8 => elements.saturating_add((elements / inputs.max(1)).saturating_mul(4)),
+            // 32 halves of a byte, and a scale of 2 bytes.
+            Self::Q4 => (elements / 32).saturating_mul(16 + 2),
+        }
+    }
 }
 
 impl fmt::Display for Quant {
@@ -105,7 +118,7 @@ impl Kv {
     #[must_use]
     pub fn bytes(self, elements: u64) -> u64 {
         match self {
-            Self::Float(dtype) => elements.saturating_mul(dtype.bitsize() as u64 / 8),
+            Self::Float(dtype) => Quant::None.bytes(elements, 1, dtype),
             Self::Q8 => elements.saturating_add((elements / CACHE_GROUP as u64).saturating_mul(2)),
         }
     }
@@ -238,7 +251,10 @@ impl Plan {
     }
 
     /// Checks the plan against the model.
-    pub(crate) fn validate(&self, model: &ModelConfig) -> Result<(), Error> {
+    ///
+    /// # Errors
+    /// [`Error::Plan`] says what does not fit.
+    pub fn validate(&self, model: &ModelConfig) -> Result<(), Error> {
         let refuse = |found: String, expected: String, hint| Err(Error::Plan { found, expected, hint });
         let cached = if let Kv::Float(dtype) = self.kv { dtype } else { self.precision };
         let kinds = [
@@ -425,6 +441,13 @@ mod tests {
             assert_eq!(kv.bytes(u64::MAX), u64::MAX, "{name}");
         }
         assert_eq!("i8".parse::<Kv>().unwrap_err(), "found \"i8\", expected f32, bf16, f16 or q8");
+    }
+
+    #[test]
+    fn quantised_weights_have_sizes() {
+        let bytes = |quant: Quant| quant.bytes(3 * 64, 64, Dtype::BF16);
+        assert_eq!([Quant::None, Quant::Q8, Quant::Q4].map(bytes), [384, 3 * (64 + 4), 6 * 18]);
+        assert_eq!(Quant::Q8.bytes(u64::MAX, 0, Dtype::F32), u64::MAX);
     }
 
     #[test]

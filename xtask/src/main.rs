@@ -13,8 +13,10 @@ mod goldens;
 mod gpu_check;
 mod invariants;
 mod looks;
+mod models;
 mod parts;
 mod peers;
+mod presets;
 mod readme;
 mod setup;
 mod shell;
@@ -63,6 +65,10 @@ enum Task {
         #[arg(long)]
         bless: bool,
     },
+    /// List the families of models that are supported, and their presets.
+    Models(models::Models),
+    /// Compile every preset, and print what each took and how large it is.
+    Presets(presets::Presets),
     /// Check on a GPU what only a GPU can show: this machine's, or another's that needs nothing installed.
     GpuCheck(gpu_check::GpuCheck),
     /// Measure this workspace and llama.cpp in turn on the same random weights, and print the ratios.
@@ -97,6 +103,8 @@ fn run(task: Task, workspace: &Workspace) -> Result<()> {
         Task::Test { arguments } => tasks::test(workspace, &arguments),
         Task::Compile { arguments } => tasks::compile(workspace, &arguments),
         Task::Goldens { bless } => goldens::goldens(workspace, bless),
+        Task::Models(models) => models::models(workspace, &models),
+        Task::Presets(presets) => presets::presets(workspace, &presets),
         Task::GpuCheck(check) => gpu_check::gpu_check(workspace, &check),
         Task::Peers(peers) => peers::peers(workspace, &peers),
         Task::Tidy { fix } => tidy::tidy(workspace, fix),

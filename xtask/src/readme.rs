@@ -7,14 +7,23 @@ use std::{fs, path::Path};
 use anyhow::{Context as _, Result, bail};
 use serde::Deserialize;
 
-use crate::parts::{PARTS, Supply};
+use crate::{
+    models,
+    parts::{PARTS, Supply},
+};
 
 /// Compares the generated parts with what they should be, or writes them.
 pub(crate) fn check(root: &Path, fix: bool) -> Result<Vec<String>> {
     let path = root.join("README.md");
     let text = fs::read_to_string(&path).with_context(|| path.display().to_string())?;
     let mut fresh = text.clone();
-    for (name, body) in [("targets", targets(root)?), ("parts", parts()), ("variables", variables())] {
+    let tables = [
+        ("targets", targets(root)?),
+        ("models", models::markdown(root)?),
+        ("parts", parts()),
+        ("variables", variables()),
+    ];
+    for (name, body) in tables {
         fresh = replace(&fresh, name, &body)?;
     }
     if fresh == text {

@@ -1,6 +1,6 @@
 //! The tasks that build the other crates and start them.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use anyhow::Result;
 use clap::Args;
@@ -52,15 +52,20 @@ fn test_command(arguments: &[String]) -> &'static str {
     if chooses { "test" } else { "test --workspace" }
 }
 
-/// mlxcel-compile with the arguments, and an output folder where they name none.
-pub(crate) fn compile(workspace: &Workspace, arguments: &[String]) -> Result<()> {
+/// Sets up, builds mlxcel-compile and what it starts, and says where it is.
+pub(crate) fn build_compiler(workspace: &Workspace) -> Result<PathBuf> {
     setup(workspace)?;
     shell::run_aside(
         &mut workspace.cargo(
             "build --quiet --release -p mlxcel-compiler-driver -p mlxcel-runtime --bin mlxcel-compile --bin mlxcel-pack",
         ),
     )?;
-    let mut compile = workspace.command(workspace.release("mlxcel-compile")?);
+    Ok(workspace.release("mlxcel-compile")?)
+}
+
+/// mlxcel-compile with the arguments, and an output folder where they name none.
+pub(crate) fn compile(workspace: &Workspace, arguments: &[String]) -> Result<()> {
+    let mut compile = workspace.command(build_compiler(workspace)?);
     // Paths in the arguments are relative to where this was called.
     compile.current_dir(std::env::current_dir()?);
     compile.args(arguments);

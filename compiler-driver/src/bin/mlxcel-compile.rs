@@ -13,7 +13,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use indicatif::{ProgressBar, ProgressStyle};
 use mlxcel_artifacts::{Bundle, Driver, INTERRUPTED, Machine, choose, report};
 use mlxcel_compiler_driver::{
-    Cancel, Error, Event, Kv, Precision, Quant, Request, Source, Target, WeightsFrom, build, emit,
+    Cancel, Error, Event, Kv, Precision, Quant, Request, Source, Target, WeightsFrom, build, emit, explain,
     write_random_weights,
 };
 use mlxcel_models::PRESETS;
@@ -32,7 +32,7 @@ struct Cli {
 #[derive(Args)]
 struct Compile {
     /// A preset's name (--list-models lists them), or a folder with a config.json
-    #[arg(long, required_unless_present_any = ["list_targets", "list_models"])]
+    #[arg(long, required_unless_present_any = ["explain", "list_targets", "list_models"])]
     model: Option<String>,
     /// What to compile for (--list-targets); several with commas between them go into one bundle
     #[arg(long, value_delimiter = ',', default_value = "cpu")]
@@ -70,6 +70,9 @@ struct Compile {
     /// The folder that remembers what was compiled before [default: ~/.cache/mlxcel]
     #[arg(long, value_name = "FOLDER", env = "MLXCEL_STORE")]
     store: Option<PathBuf>,
+    /// Say what a model is, a preset or a folder with a config.json, and end
+    #[arg(long, value_name = "MODEL", conflicts_with_all = NOT_EXPLAINED)]
+    explain: Option<String>,
     /// List the targets and end
     #[arg(long, conflicts_with = "list_models")]
     list_targets: bool,
@@ -77,6 +80,24 @@ struct Compile {
     #[arg(long)]
     list_models: bool,
 }
+
+/// What does not change what a model is.
+const NOT_EXPLAINED: [&str; 14] = [
+    "model",
+    "target",
+    "weights",
+    "precision",
+    "quant",
+    "kv",
+    "ctx",
+    "chunk",
+    "out",
+    "emit",
+    "keep",
+    "no_pack",
+    "list_targets",
+    "list_models",
+];
 
 /// The program that packs weights, of the runtime.
 const PACK: &str = "mlxcel-pack";
@@ -172,7 +193,10 @@ fn run(cli: Cli, cancel: &Cancel, watcher: &mut Watcher) -> Result<Done, Error> 
         None if cli.compile.list_models => {
             Ok(PRESETS.iter().map(|preset| format!("{}\n", preset.name)).collect::<String>().into())
         }
-        None => compile(cli.compile, cancel, watcher),
+        None => match cli.compile.explain {
+            Some(model) => Ok(explain(&Source::find(&model)?, cancel)?.into()),
+            None => compile(cli.compile, cancel, watcher),
+        },
     }
 }
 

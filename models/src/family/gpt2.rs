@@ -77,3 +77,33 @@ fn transposed(name: String, [inputs, outputs]: [usize; 2]) -> Linear {
     let weight = weight(layer.weight.name, [inputs, outputs]);
     Linear { weight, transposed: true, ..layer }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn names(model: &ModelConfig) -> Vec<&str> {
+        model.weights().into_iter().map(|weight| weight.name.as_str()).collect()
+    }
+
+    #[test]
+    fn tensors_are_called_as_in_the_checkpoint() {
+        let model = ModelConfig::from_json(r#"{"model_type": "gpt2", "n_layer": 2}"#).unwrap();
+        assert!(names(&model).iter().all(|name| name.starts_with(PREFIX)));
+        let bare = names(&model).into_iter().map(|name| &name[PREFIX.len()..]).collect::<Vec<_>>();
+        let first_release = model.clone().with_tensors(|name| bare.contains(&name));
+        assert_eq!(names(&first_release), bare);
+        assert_eq!(model.clone().with_tensors(|name| name.starts_with(PREFIX)), model);
+    }
+
+    #[test]
+    fn a_head_of_its_own_has_no_prefix() {
+        let model = ModelConfig::from_json(r#"{"model_type": "gpt2", "n_layer": 2}"#).unwrap();
+        for prefix in [PREFIX, ""] {
+            let embedding = format!("{prefix}wte.weight");
+            let untied = model.clone().with_tensors(|name| name == embedding || name == "lm_head.weight");
+            assert!(!untied.head.tied);
+            assert_eq!(names(&untied).last(), Some(&"lm_head.weight"));
+        }
+    }
+}

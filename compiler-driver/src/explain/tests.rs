@@ -1,0 +1,81 @@
+use std::{fs, path::Path};
+
+use mlxcel_models::{PRESETS, Preset};
+
+use super::*;
+
+fn fixture(name: &str) -> Source {
+    Source::Folder(Path::new(env!("CARGO_MANIFEST_DIR")).join("../models/oracle/fixtures").join(name))
+}
+
+fn explained(source: &Source) -> String {
+    explain(source, &Cancel::new()).unwrap()
+}
+
+#[test]
+fn presets() {
+    for name in ["llama-3.2-1b", "gemma-2-2b", "phi-4-mini", "gpt2"] {
+        insta::assert_snapshot!(name, explained(&Source::find(name).unwrap()));
+    }
+}
+
+#[test]
+fn folders() {
+    // Tensors in shards, and sizes that cannot be quantised; layers of two kinds; a head's parts; tensors that are not used.
+    for name in ["everything", "cohere2-hub", "stablelm-parallel", "gpt2-inverse-layers"] {
+        insta::assert_snapshot!(name, explained(&fixture(name)));
+    }
+}
+
+#[test]
+fn every_line_has_a_name() {
+    for preset in PRESETS {
+        let text = explained(&Source::Preset(preset));
+        assert!(text.lines().all(|line| !line.starts_with(' ') && line.trim_end() == line), "{text}");
+    }
+}
+
+#[test]
+fn parts_are_all_of_the_model() {
+    for preset in PRESETS {
+        let model = preset.model().unwrap();
+        let parts = weights::parts(&model, &|_| Dtype::BF16);
+        assert_eq!(parts[5].parameters, model.parameters(), "{}", preset.name);
+        assert_eq!(parts[5].bytes[..2], [4, 2].map(|size| size * model.parameters()), "{}", preset.name);
+    }
+}
+
+/// The table's sizes are those of what packing makes.
+#[test]
+fn quantised_sizes_are_what_is_packed() {
+    let model = Preset::find("smollm2-135m").unwrap().model().unwrap();
+    let gpt2 = Preset::find("gpt2").unwrap().model().unwrap();
+    for mut model in [model, gpt2] {
+        model.blocks.truncate(2);
+        let [.., all] = weights::parts(&model, &|_| Dtype::BF16);
+        for (form, quant) in [(2, Quant::Q8), (3, Quant::Q4)] {
+            let plan = Plan { quant, ..Plan::new(&model, Dtype::BF16, 32) };
+            let program = mlxcel_emitter::emit(&model, &plan, &|_| Dtype::BF16).unwrap();
+            let steps = program.packed.unwrap().steps;
+            let packed: usize =
+                steps.iter().flat_map(|step| &step.results).filter_map(|result| result.bytes()).sum();
+            assert_eq!(all.bytes[form], packed as u64, "{} in {quant}", model.family);
+        }
+    }
+}
+
+#[test]
+fn a_folder_without_weights_is_a_model() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("gpt2");
+    fs::create_dir(&path).unwrap();
+    fs::write(path.join("config.json"), Preset::find("gpt2").unwrap().config).unwrap();
+    assert_eq!(explained(&Source::Folder(path)), explained(&Source::find("gpt2").unwrap()));
+}
+
+#[test]
+fn runs_are_short() {
+    assert_eq!(runs(&[0, 1, 2, 5, 7, 8]), "0-2, 5, 7-8");
+    assert_eq!(runs(&[0, 2, 4, 6, 8, 10, 12, 14]), "0, 2, 4, 6, 8, 10, 12, 14");
+    assert_eq!(runs(&[0, 2, 4, 6, 8, 10, 12, 14, 16]), "0, 2, 4, 6, 8, 10, 12, 14, …");
+}

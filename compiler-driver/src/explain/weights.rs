@@ -1,0 +1,124 @@
+//! The weights of a model by part, and what they take in each precision.
+
+use std::collections::BTreeSet;
+
+use mlxcel_emitter::Quant;
+use mlxcel_models::{Embedding, Linear, ModelConfig, Norm, Weight};
+use safetensors::Dtype;
+
+use super::misfit;
+
+/// How weights may be held.
+const FORMS: [Form; 4] = [
+    Form::Float("f32", Dtype::F32),
+    Form::Float("bf16", Dtype::BF16),
+    Form::Quantised(Quant::Q8),
+    Form::Quantised(Quant::Q4),
+];
+
+#[derive(Debug, Clone, Copy)]
+enum Form {
+    /// All of them in this type.
+    Float(&'static str, Dtype),
+    /// Matrices quantised, and the rest as it is.
+    Quantised(Quant),
+}
+
+/// A part of the model.
+#[derive(Debug)]
+pub(super) struct Part {
+    name: &'static str,
+    pub(super) parameters: u64,
+    /// In each of [`FORMS`].
+    pub(super) bytes: [u64; FORMS.len()],
+}
+
+/// The parts, and their sum. Norms and biases are of the types that `dtype_of` says where matrices are quantised.
+pub(super) fn table(config: &ModelConfig, dtype_of: &dyn Fn(&str) -> Dtype) -> String {
+    let heads = FORMS.map(|form| match form {
+        Form::Float(name, _) => format!("{name} MiB"),
+        Form::Quantised(quant) => format!("{quant} MiB"),
+    });
+    let possible = FORMS.map(|form| match form {
+        Form::Float(..) => true,
+        Form::Quantised(quant) => misfit(config, |plan| plan.quant = quant).is_none(),
+    });
+    let line = |name: &str, parameters: &str, cells: [String; FORMS.len()]| {
+        let cells = cells.map(|cell| format!("  {cell:>11}")).concat();
+        format!("{name:<9}  {parameters:>15}{cells}\n")
+    };
+    let mut text = line("part", "parameters", heads);
+    for Part { name, parameters, bytes } in parts(config, dtype_of) {
+        let cells = std::array::from_fn(|form| match possible[form] {
+            true => format!("{:.2}", bytes[form] as f64 / f64::from(1 << 20)),
+            false => "-".into(),
+        });
+        text += &line(name, &parameters.to_string(), cells);
+    }
+    text
+}
+
+/// The parts, and `all` of them.
+pub(super) fn parts(config: &ModelConfig, dtype_of: &dyn Fn(&str) -> Dtype) -> [Part; 6] {
+    let Embedding { weight, positions, scale: _ } = &config.embedding;
+    let attention = config.blocks.iter().flat_map(|block| {
+        let layer = &block.attention.layer;
+        [&layer.query, &layer.key, &layer.value, &layer.output]
+    });
+    let mlp = config.blocks.iter().flat_map(|block| block.mlp.layer.linears());
+    let norms = config.norms().flat_map(|Norm { weights, bias, .. }| weights.iter().chain(bias));
+    let head = &config.head.linear;
+    let table = (weight, Some(config.hidden));
+    let own = (!config.head.tied).then_some((&head.weight, Some(head.inputs())));
+
+    // Layers may share a tensor, which counts once.
+    let mut seen = BTreeSet::new();
+    let mut part = |name, weights: Vec<(&Weight, Option<usize>)>| {
+        let mut part = Part { name, parameters: 0, bytes: [0; FORMS.len()] };
+        for (weight, inputs) in weights {
+            if seen.insert(weight.name.clone()) {
+                part.parameters += weight.elements();
+                for (bytes, form) in part.bytes.iter_mut().zip(FORMS) {
+                    *bytes += form.bytes(weight, inputs, dtype_of);
+                }
+            }
+        }
+        part
+    };
+    let parts = [
+        part("embedding", [table].into_iter().chain(positions.iter().map(plain)).collect()),
+        part("attention", attention.flat_map(of_linear).collect()),
+        part("mlp", mlp.flat_map(of_linear).collect()),
+        part("norms", norms.map(plain).collect()),
+        part("head", own.into_iter().chain(head.bias.iter().map(plain)).collect()),
+    ];
+    let all = Part {
+        name: "all",
+        parameters: parts.iter().map(|part| part.parameters).sum(),
+        bytes: std::array::from_fn(|form| parts.iter().map(|part| part.bytes[form]).sum()),
+    };
+    let [embedding, attention, mlp, norms, head] = parts;
+    [embedding, attention, mlp, norms, head, all]
+}
+
+/// A weight that is never quantised.
+fn plain(weight: &Weight) -> (&Weight, Option<usize>) {
+    (weight, None)
+}
+
+/// The weights of a linear layer, the matrix with its inputs.
+fn of_linear(linear: &Linear) -> impl Iterator<Item = (&Weight, Option<usize>)> {
+    [(&linear.weight, Some(linear.inputs()))].into_iter().chain(linear.bias.iter().map(plain))
+}
+
+impl Form {
+    /// Bytes of a weight, which is a matrix where it has inputs.
+    fn bytes(self, weight: &Weight, inputs: Option<usize>, dtype_of: &dyn Fn(&str) -> Dtype) -> u64 {
+        let (quant, dtype) = match self {
+            Self::Float(_, dtype) => (Quant::None, dtype),
+            Self::Quantised(quant) if inputs.is_some() => (quant, Dtype::F32),
+            Self::Quantised(_) => (Quant::None, dtype_of(&weight.name)),
+        };
+        quant.bytes(weight.elements(), inputs.unwrap_or(1) as u64, dtype)
+    }
+}
