@@ -8,10 +8,10 @@ mod weights;
 use std::fmt;
 
 use mlxcel_artifacts::Cancel;
-use mlxcel_emitter::{Kv, Plan, Quant};
+use mlxcel_emitter::{Isa, Kv, Plan, Products, Quant};
 use mlxcel_models::{
-    Activation, Attention, Block, Branch, Embedding, Head, Linear, Mlp, ModelConfig, Norm, NormKind, Pairs,
-    Rope, RopeScaling,
+    Activation, Attention, Block, Branch, Embedding, Experts, FeedForward, Head, Linear, Mlp, ModelConfig,
+    Norm, NormKind, Pairs, Rope, RopeScaling, Shared,
 };
 use safetensors::Dtype;
 
@@ -48,6 +48,8 @@ pub fn explain(source: &Source, cancel: &Cancel) -> Result<String, Error> {
 /// Why the plan that `change` makes does not fit the model.
 fn misfit(config: &ModelConfig, change: impl FnOnce(&mut Plan)) -> Option<String> {
     let mut plan = Plan::new(config, Dtype::F32, DEFAULT_CONTEXT);
+    // Some target has kernels.
+    plan.numerics.products = Products::Kernels(Isa::X86_64V3);
     change(&mut plan);
     let problem = plan.validate(config).err()?.to_string();
     problem.lines().next().map(str::to_owned)
@@ -128,9 +130,6 @@ impl Lines {
         self.of_layers("scores", config, |block| scores(&block.attention.layer));
         self.of_layers("window", config, |block| match block.attention.layer.window {
             None => "none, every position is seen".into(),
-            Some(window) if window >= config.max_positions => {
-                format!("{window} positions, no less than the context")
-            }
             Some(window) => format!("{window} positions"),
         });
         self.of_layers("rope", config, |block| rope(&block.attention.layer));
@@ -142,7 +141,7 @@ impl Lines {
             let Attention { key_norm, kv_heads, head_dim, .. } = &block.attention.layer;
             norm_of_heads(key_norm.as_ref(), *kv_heads, *head_dim)
         });
-        self.of_layers("mlp", config, |block| mlp(&block.mlp.layer));
+        self.of_layers("mlp", config, |block| feed_forward(&block.mlp.layer));
         self.of_layers("biases", config, biases);
         self.of_layers("block", config, order);
         self.of_layers("norms", config, norms);
@@ -152,14 +151,18 @@ impl Lines {
 
     /// What cache and quantised weights take.
     fn memory(&mut self, config: &ModelConfig) {
-        let elements = config.cache_elements_per_token();
-        let bytes = |kv: Kv| kv.bytes(elements);
-        let [f32, bf16] = [Dtype::F32, Dtype::BF16].map(|dtype| bytes(Kv::Float(dtype)));
-        let q8 = match misfit(config, |plan| plan.kv = Kv::Q8) {
-            None => format!("{} in q8", bytes(Kv::Q8)),
-            Some(problem) => format!("not in q8, for {problem}"),
-        };
-        self.add("cache", format!("bytes a token: {f32} in f32, {bf16} in bf16 or f16, {q8}"));
+        let misfit_in_q8 = misfit(config, |plan| plan.kv = Kv::Q8);
+        for (window, elements) in config.cache_elements_per_token() {
+            let bytes = |kv: Kv| kv.bytes(elements);
+            let [f32, bf16] = [Dtype::F32, Dtype::BF16].map(|dtype| bytes(Kv::Float(dtype)));
+            let q8 = match &misfit_in_q8 {
+                None => format!("{} in q8", bytes(Kv::Q8)),
+                Some(problem) => format!("not in q8, for {problem}"),
+            };
+            let which =
+                window.map_or("a token".into(), |window| format!("of each of the last {window} tokens"));
+            self.add("cache", format!("bytes {which}: {f32} in f32, {bf16} in bf16 or f16, {q8}"));
+        }
         for quant in [Quant::Q8, Quant::Q4] {
             if let Some(problem) = misfit(config, |plan| plan.quant = quant) {
                 self.add("quant", format!("not {quant}, for {problem}"));
@@ -198,7 +201,7 @@ fn heads(Attention { heads, kv_heads, head_dim, .. }: &Attention) -> String {
     }
 }
 
-fn scores(Attention { head_dim, scale, soft_cap, .. }: &Attention) -> String {
+fn scores(Attention { head_dim, scale, soft_cap, sinks, clip, .. }: &Attention) -> String {
     let scaled = if *scale == (*head_dim as f64).powf(-0.5) {
         format!("divided by the square root of {head_dim}")
     } else if *scale == 1.0 {
@@ -206,7 +209,9 @@ fn scores(Attention { head_dim, scale, soft_cap, .. }: &Attention) -> String {
     } else {
         format!("multiplied by {scale}")
     };
-    scaled + &capped(*soft_cap)
+    let clip = clip.map(|limit| format!(", of queries and keys of at most {limit}")).unwrap_or_default();
+    let sinks = sinks.as_ref().map(|_| ", and one for a sink without a value").unwrap_or_default();
+    format!("{scaled}{clip}{}{sinks}", capped(*soft_cap))
 }
 
 fn capped(soft_cap: Option<f64>) -> String {
@@ -266,27 +271,51 @@ fn norm(Norm { kind, epsilon, offset, weights, bias }: &Norm) -> String {
     format!("{kind}, epsilon {epsilon:?}{weight}{bias}")
 }
 
-fn mlp(Mlp { activation, gate, up, down: _ }: &Mlp) -> String {
+fn feed_forward(layer: &FeedForward) -> String {
+    let experts = match layer {
+        FeedForward::Mlp(layer) => return mlp(layer),
+        FeedForward::Experts(experts) => experts,
+    };
+    let Experts { router: _, active, normalised, experts, shared } = &**experts;
+    let each = experts.first().map(mlp).unwrap_or_default();
+    let of = if *normalised { "of those" } else { "of all" };
+    let shared = shared.as_ref().map(|Shared { mlp: layer, gate }| {
+        let gated = if gate.is_some() { ", gated" } else { "" };
+        format!("; one for every token, {}{gated}", mlp(layer))
+    });
+    let count = experts.len();
+    format!("{count} experts, {active} a token by a softmax {of}, each {each}{}", shared.unwrap_or_default())
+}
+
+fn mlp(Mlp { activation, limit, up_offset, gate, up, down: _ }: &Mlp) -> String {
     let gated = if gate.is_some() { "gated" } else { "no gate" };
     let activation = match activation {
-        Activation::Silu => "silu",
-        Activation::Gelu => "gelu",
-        Activation::GeluTanh => "gelu by tanh",
+        Activation::Silu => "silu".into(),
+        Activation::Swish { beta } => format!("swish of {beta}"),
+        Activation::Gelu => "gelu".into(),
+        Activation::GeluTanh => "gelu by tanh".into(),
     };
-    format!("{} wide, {gated}, {activation}", up.outputs())
+    let limit = limit.map(|limit| format!(", at most {limit}")).unwrap_or_default();
+    let offset = if *up_offset == 0.0 { String::new() } else { format!(", up + {up_offset}") };
+    format!("{} wide, {gated}, {activation}{limit}{offset}", up.outputs())
 }
 
 fn biases(Block { attention, mlp, .. }: &Block) -> String {
     let Attention { query, key, value, output, .. } = &attention.layer;
-    let Mlp { gate, up, down, .. } = &mlp.layer;
-    let named: [(&str, Option<&Linear>); 7] = [
+    // Experts are alike.
+    let (router, layer) = match &mlp.layer {
+        FeedForward::Mlp(layer) => (None, Some(&**layer)),
+        FeedForward::Experts(experts) => (Some(&experts.router), experts.experts.first()),
+    };
+    let named: [(&str, Option<&Linear>); 8] = [
         ("query", Some(query)),
         ("key", Some(key)),
         ("value", Some(value)),
         ("output", Some(output)),
-        ("gate", gate.as_ref()),
-        ("up", Some(up)),
-        ("down", Some(down)),
+        ("router", router),
+        ("gate", layer.and_then(|layer| layer.gate.as_ref())),
+        ("up", layer.map(|layer| &layer.up)),
+        ("down", layer.map(|layer| &layer.down)),
     ];
     let biased = named.into_iter().filter(|(_, linear)| linear.is_some_and(|linear| linear.bias.is_some()));
     let names: Vec<_> = biased.map(|(name, _)| name).collect();

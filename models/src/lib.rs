@@ -15,14 +15,15 @@
 mod config;
 mod error;
 mod family;
+mod feed_forward;
 mod preset;
 mod rope;
 
 pub use config::{
-    Activation, Attention, Block, Branch, Embedding, Experts, FeedForward, Head, Linear, Mlp, ModelConfig,
-    Norm, NormKind, Part, Shared, Weight,
+    Attention, Block, Branch, Embedding, Head, Linear, ModelConfig, Norm, NormKind, Part, Weight,
 };
 pub use error::Error;
 pub use family::{FAMILIES, Family};
+pub use feed_forward::{Activation, Experts, FeedForward, Mlp, Shared};
 pub use preset::{PRESETS, Preset};
 pub use rope::{Pairs, Rope, RopeScaling};

@@ -65,7 +65,9 @@ pub(super) fn parts(config: &ModelConfig, dtype_of: &dyn Fn(&str) -> Dtype) -> [
         let layer = &block.attention.layer;
         [&layer.query, &layer.key, &layer.value, &layer.output]
     });
+    let sinks = config.blocks.iter().filter_map(|block| block.attention.layer.sinks.as_ref());
     let mlp = config.blocks.iter().flat_map(|block| block.mlp.layer.linears());
+    let exact = config.blocks.iter().flat_map(|block| block.mlp.layer.exact_linears());
     let norms = config.norms().flat_map(|Norm { weights, bias, .. }| weights.iter().chain(bias));
     let head = &config.head.linear;
     let table = (weight, Some(config.hidden));
@@ -87,8 +89,8 @@ pub(super) fn parts(config: &ModelConfig, dtype_of: &dyn Fn(&str) -> Dtype) -> [
     };
     let parts = [
         part("embedding", [table].into_iter().chain(positions.iter().map(plain)).collect()),
-        part("attention", attention.flat_map(of_linear).collect()),
-        part("mlp", mlp.flat_map(of_linear).collect()),
+        part("attention", attention.flat_map(of_linear).chain(sinks.map(plain)).collect()),
+        part("mlp", exact.map(|linear| plain(&linear.weight)).chain(mlp.flat_map(of_linear)).collect()),
         part("norms", norms.map(plain).collect()),
         part("head", own.into_iter().chain(head.bias.iter().map(plain)).collect()),
     ];
