@@ -116,6 +116,8 @@ fn emit_entry(
 ) -> Result<Function, Error> {
     let mut b = Builder::new(module, packing, dtype_of, plan);
     let arguments = Arguments::new(&mut b.graph, &entry.arguments);
+    // The places of every layer's keys and values.
+    b.graph.prepare_host_numbers(2 * model.blocks.len());
     let (Some(tokens), Some(start)) = (arguments.tokens, arguments.positions) else {
         b.graph.fail("func.func", "found an entry without tokens or positions, expected both");
         return b.graph.finish(&entry.name, &[]);
@@ -201,8 +203,10 @@ fn branch<T>(
 /// Logits of the last hidden state.
 fn head(b: &mut Builder<'_>, model: &ModelConfig, x: Tensor) -> Tensor {
     let logits = linear(b, ("lm_head", &model.head_linear()), x);
-    let logits = b.graph.scale(logits, model.head.scale);
-    model.head.soft_cap.map_or(logits, |cap| b.graph.soft_cap(logits, cap))
+    let scaled = b.graph.scale(logits, model.head.scale);
+    let scaled = model.head.soft_cap.map_or(scaled, |cap| b.graph.soft_cap(scaled, cap));
+    // Fused with the search for the largest, all of them would go to the stack, which is too small for them.
+    if scaled == logits { logits } else { b.graph.barrier(scaled) }
 }
 
 /// Positions of every token, from those of each row's first.

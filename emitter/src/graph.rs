@@ -54,6 +54,8 @@ pub struct Graph {
     regions: Vec<Region>,
     scopes: Vec<String>,
     error: Option<Error>,
+    /// See [`Self::prepare_host_numbers`].
+    pub(crate) host_numbers: Vec<HostIndex>,
 }
 
 /// A finished function.
@@ -74,7 +76,8 @@ impl Graph {
     /// An empty function.
     #[must_use]
     pub fn new() -> Self {
-        Self { types: Vec::new(), regions: vec![Region::default()], scopes: Vec::new(), error: None }
+        let (types, scopes, host_numbers) = (Vec::new(), Vec::new(), Vec::new());
+        Self { types, regions: vec![Region::default()], scopes, error: None, host_numbers }
     }
 
     /// Adds an argument to the function.

@@ -19,6 +19,8 @@ pub(crate) fn norm(b: &mut Builder<'_>, layer: &Norm, x: Tensor) -> Tensor {
         NormKind::Rms => x,
         NormKind::Layer => {
             let mean = mean(g, x);
+            // Fused with the variance, whole rows would go to the stack, which is too small for them.
+            let mean = g.barrier(mean);
             let mean = spread(g, mean);
             g.subtract(x, mean)
         }

@@ -1,9 +1,6 @@
 //! What families with mixtures of experts share.
 
-use super::{
-    json::Json,
-    standard::{Standard, linear},
-};
+use super::standard::{Standard, linear};
 use crate::{Error, Experts, Linear, Mlp};
 
 /// How many experts there are, and how many of them compute a token.
@@ -12,11 +9,15 @@ pub(super) struct Count {
     pub(super) active: usize,
 }
 
+/// More experts than this, in all layers, and the description is a mistake: the largest models known have some 10^4.
+const EXPERTS_MAX: usize = 1 << 16;
+
 /// The sizes of a mixture, of `experts` experts and `active` ones if the keys are absent. transformers takes either key
 /// for the other.
-pub(super) fn count(json: &Json<'_>, experts: usize, active: usize) -> Result<Count, Error> {
+pub(super) fn count(model: &Standard<'_>, experts: usize, active: usize) -> Result<Count, Error> {
+    let json = model.json;
     let key = if json.has("num_experts") { "num_experts" } else { "num_local_experts" };
-    let experts = json.size(key, experts, 1 << 16)?;
+    let experts = json.size(key, experts, EXPERTS_MAX / model.layers)?;
     Ok(Count { experts, active: json.size("num_experts_per_tok", active.min(experts), experts)? })
 }
 

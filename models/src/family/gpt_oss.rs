@@ -36,7 +36,7 @@ pub(super) fn describe(json: &Json<'_>) -> Result<ModelConfig, Error> {
     let bias = json.flag("attention_bias", true)?;
     let window = model.window(Some(128))?;
     let slides = model.slides(window, |layer| layer % 2 == 0)?;
-    let count = experts::count(json, 128, 4)?;
+    let count = experts::count(&model, 128, 4)?;
     let activation = Activation::Swish { beta: json.positive("swiglu_alpha")?.unwrap_or(1.702) };
     let limit = Some(json.positive("swiglu_limit")?.unwrap_or(7.0));
     let (hidden, width) = (model.hidden, model.intermediate);

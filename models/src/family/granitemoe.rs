@@ -17,7 +17,7 @@ pub(super) fn describe(json: &Json<'_>) -> Result<ModelConfig, Error> {
     let rope = model.rope(&ROPE)?;
     model.no_windows()?;
     let bias = json.flag("attention_bias", false)?;
-    let count = experts::count(json, 8, 2)?;
+    let count = experts::count(&model, 8, 2)?;
     let multipliers = Multipliers::read(json)?;
     let (hidden, width) = (model.hidden, model.intermediate);
     let block = |layer| {

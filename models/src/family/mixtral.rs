@@ -23,7 +23,7 @@ pub(super) fn describe(json: &Json<'_>) -> Result<ModelConfig, Error> {
     let mut model = Standard::read(json, MIXTRAL)?;
     let rope = model.rope(&rope::Defaults { theta: 1_000_000.0, ..ROPE })?;
     let window = model.window(None)?;
-    let count = experts::count(json, 8, 2)?;
+    let count = experts::count(&model, 8, 2)?;
     let block = |layer| {
         let name = layer_name(layer);
         let attention = model.attention(&format!("{name}.self_attn"), [false; 2], Some(rope.clone()));

@@ -27,7 +27,7 @@ pub(super) fn describe(json: &Json<'_>) -> Result<ModelConfig, Error> {
     model.no_windows()?;
     let clip = json.positive_or_null("clip_qkv", None)?;
     let bias = json.flag("attention_bias", false)?;
-    let count = experts::count(json, 64, 8)?;
+    let count = experts::count(&model, 64, 8)?;
     let normalised = json.flag("norm_topk_prob", false)?;
     let block = |layer| {
         let name = layer_name(layer);

@@ -26,7 +26,7 @@ pub(super) fn describe(json: &Json<'_>) -> Result<ModelConfig, Error> {
     let rope = model.rope(&ROPE)?;
     let last = json.not_negative("max_window_layers", 28.0)?;
     let windows = model.switched_windows(Some(4096), |layer| layer % 2 == 0 && (layer as f64) < last)?;
-    let count = experts::count(json, 60, 4)?;
+    let count = experts::count(&model, 60, 4)?;
     let width = json.size("moe_intermediate_size", 1408, 1 << 24)?;
     let shared_width = json.size("shared_expert_intermediate_size", 5632, 1 << 24)?;
     let normalised = json.flag("norm_topk_prob", false)?;

@@ -25,7 +25,7 @@ pub(super) fn describe(json: &Json<'_>) -> Result<ModelConfig, Error> {
     let rope = model.rope(&ROPE)?;
     let bias = json.flag("attention_bias", false)?;
     let window = model.switched_window(Some(4096))?;
-    let count = experts::count(json, 128, 8)?;
+    let count = experts::count(&model, 128, 8)?;
     let width = json.size("moe_intermediate_size", 768, 1 << 24)?;
     let normalised = json.flag("norm_topk_prob", false)?;
     let sparse = experts::sparse_layers(&model)?;
