@@ -10,7 +10,7 @@
 //! [`Error`], never a panic.
 //!
 //! Start at [`ModelConfig`], then `family/llama.rs`. A new family is one file in `family/` and its line in
-//! [`FAMILIES`]; a new preset is one file in `presets/` and its line in [`PRESETS`].
+//! [`FAMILIES`]; a new preset is one file in `presets/`.
 
 mod config;
 mod error;

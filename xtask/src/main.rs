@@ -20,6 +20,7 @@ mod presets;
 mod readme;
 mod setup;
 mod shell;
+mod sparse;
 mod tasks;
 mod tidy;
 mod wheels;
@@ -73,6 +74,8 @@ enum Task {
     GpuCheck(gpu_check::GpuCheck),
     /// Measure this workspace and llama.cpp in turn on the same random weights, and print the ratios.
     Peers(peers::Peers),
+    /// Measure a mixture of experts beside a dense model that reads as many weights for a token.
+    Sparse(sparse::Sparse),
     /// Check the house rules that a machine can check.
     Tidy {
         /// Write the generated parts of README.md anew instead of comparing them.
@@ -107,6 +110,7 @@ fn run(task: Task, workspace: &Workspace) -> Result<()> {
         Task::Presets(presets) => presets::presets(workspace, &presets),
         Task::GpuCheck(check) => gpu_check::gpu_check(workspace, &check),
         Task::Peers(peers) => peers::peers(workspace, &peers),
+        Task::Sparse(sparse) => sparse::sparse(workspace, &sparse),
         Task::Tidy { fix } => tidy::tidy(workspace, fix),
         Task::Ci => ci::ci(workspace),
     }

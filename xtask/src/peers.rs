@@ -18,6 +18,7 @@ use serde_json::Value;
 
 use crate::{looks, setup::setup, shell, wheels, workspace::Workspace};
 
+pub(crate) use self::table::spread;
 use self::table::{Measured, Ratio};
 
 /// The peer's source on PyPI.
@@ -301,13 +302,13 @@ fn llama_cpp(workspace: &Workspace, folder: &Path) -> Result<PathBuf> {
     Ok(tools)
 }
 
-fn first_row(command: &mut Command) -> Result<Value> {
+pub(crate) fn first_row(command: &mut Command) -> Result<Value> {
     let text = shell::output(command)?;
     let rows: Value = serde_json::from_str(&text).with_context(|| shell::line(command))?;
     rows.get(0).cloned().with_context(|| format!("{}: found no row, expected one", shell::line(command)))
 }
 
-fn number(row: &Value, name: &str) -> Result<f64> {
+pub(crate) fn number(row: &Value, name: &str) -> Result<f64> {
     row.get(name)
         .and_then(Value::as_f64)
         .with_context(|| format!("found no {name} in {row}, expected a number"))

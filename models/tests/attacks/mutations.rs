@@ -1,6 +1,10 @@
 //! Files broken mechanically. No panic, and a message names the key that was changed.
 
-use std::{collections::{BTreeMap, BTreeSet}, fs, path::Path};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fs,
+    path::Path,
+};
 
 use mlxcel_models::{Error, FAMILIES, ModelConfig};
 use serde_json::{Map, Value, json};

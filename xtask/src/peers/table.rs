@@ -42,10 +42,10 @@ impl Ratio {
         let of_test = |test: &str| {
             let of: Vec<_> = measured.iter().filter(|one| one.test == test).collect();
             let first = of.first()?;
-            let ratios = sorted(of.iter().map(|one| match one.unit {
+            let ratios = of.iter().map(|one| match one.unit {
                 "s" => one.theirs / one.ours,
                 _ => one.ours / one.theirs,
-            }));
+            });
             let shares: Option<Vec<_>> = of.iter().map(|one| one.share).collect();
             Some(Self {
                 test: test.to_owned(),
@@ -53,7 +53,7 @@ impl Ratio {
                 unit: first.unit,
                 ours: median(&sorted(of.iter().map(|one| one.ours))),
                 theirs: median(&sorted(of.iter().map(|one| one.theirs))),
-                ratio: [ratios[0], median(&ratios), ratios[ratios.len() - 1]],
+                ratio: spread(ratios.collect()),
                 share: shares.map(|shares| median(&sorted(shares.into_iter()))),
             })
         };
@@ -83,6 +83,12 @@ pub(super) fn render(ratios: &[Ratio]) -> String {
         ]);
     }
     shell::table(&rows)
+}
+
+/// The lowest, the median and the highest of some values, at least one.
+pub(crate) fn spread(values: Vec<f64>) -> [f64; 3] {
+    let values = sorted(values.into_iter());
+    [values[0], median(&values), values[values.len() - 1]]
 }
 
 fn sorted(values: impl Iterator<Item = f64>) -> Vec<f64> {

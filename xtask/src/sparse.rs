@@ -1,0 +1,86 @@
+//! `cargo xtask sparse`: a mixture of 64 experts, 8 of which compute a token, beside a dense model that reads as many weights.
+//!
+//! If routing is sparse, a decode step of both takes the same time but for what choosing takes.
+
+use std::{fs, path::PathBuf};
+
+use anyhow::{Context as _, Result};
+use clap::Args;
+
+use crate::{
+    peers::{first_row, number, spread},
+    setup::setup,
+    shell,
+    workspace::Workspace,
+};
+
+/// OLMoE's shape with fewer layers, and one mlp as wide as eight of its experts.
+const SHAPES: [(&str, &str); 2] =
+    [("mixture", include_str!("sparse/mixture.json")), ("dense", include_str!("sparse/dense.json"))];
+const STEPS: &str = "64";
+
+/// What is compared.
+#[derive(Args)]
+pub(crate) struct Sparse {
+    /// How weights are quantised: none, q8 or q4
+    #[arg(long, default_value = "q8")]
+    quant: String,
+    /// How often everything is measured, in turn
+    #[arg(short, long, value_name = "N", default_value_t = 5)]
+    repeats: usize,
+    /// Threads
+    #[arg(short, long, value_name = "N", default_value_t = 2)]
+    threads: usize,
+}
+
+/// Makes both, measures, and prints the table.
+pub(crate) fn sparse(workspace: &Workspace, sparse: &Sparse) -> Result<()> {
+    setup(workspace)?;
+    shell::run_aside(
+        &mut workspace.cargo("build --release -p mlxcel-compiler-driver -p mlxcel-runtime --bins"),
+    )?;
+    let bundles = SHAPES.map(|(name, config)| bundle(workspace, sparse, name, config));
+    let [mixture, dense] = bundles;
+    let bundles = [mixture?, dense?];
+    let (mut speeds, mut ratios) = ([vec![], vec![]], vec![]);
+    for repeat in 1..=sparse.repeats {
+        eprintln!("{repeat} of {}", sparse.repeats);
+        for (bundle, speeds) in bundles.iter().zip(&mut speeds) {
+            let mut bench = workspace.command(workspace.release("mlxcel-bench")?);
+            bench.arg(bundle).args(["-p", "0", "-n", STEPS, "-r", "2", "-o", "json"]);
+            bench.args(["--device", "local-task", "-t", &sparse.threads.to_string()]);
+            speeds.push(number(&first_row(&mut bench)?, "mean_tok_s")?);
+        }
+        if let (Some(mixture), Some(dense)) = (speeds[0].last(), speeds[1].last()) {
+            ratios.push(dense / mixture);
+        }
+    }
+    let [[_, mixture, _], [_, dense, _]] = speeds.map(spread);
+    let [low, median, high] = spread(ratios);
+    let head =
+        ["| quant", "| mixture", "| dense", "| unit", "| time of a step, ratio", "| lowest to highest |"];
+    let rule = ["|---", "|---", "|---", "|---", "|---", "|---|"];
+    let row = [
+        format!("| {}", sparse.quant),
+        format!("| {mixture:.2}"),
+        format!("| {dense:.2}"),
+        "| tok/s".into(),
+        format!("| {median:.2}"),
+        format!("| {low:.2} to {high:.2} |"),
+    ];
+    let rows = [head.map(str::to_owned).to_vec(), rule.map(str::to_owned).to_vec(), row.to_vec()];
+    shell::print(&shell::table(&rows))
+}
+
+/// The bundle of a shape with random weights.
+fn bundle(workspace: &Workspace, sparse: &Sparse, name: &str, config: &str) -> Result<PathBuf> {
+    let model = workspace.root.join("target/sparse").join(name);
+    fs::create_dir_all(&model).with_context(|| model.display().to_string())?;
+    fs::write(model.join("config.json"), config).with_context(|| model.display().to_string())?;
+    let bundle = model.with_extension(&sparse.quant);
+    let mut build = workspace.command(workspace.release("mlxcel-compile")?);
+    build.arg("--model").arg(&model).args(["--target", "cpu", "--weights", "random:0", "--ctx", "512"]);
+    build.args(["--quant", &sparse.quant, "--out"]).arg(&bundle);
+    shell::run_aside(&mut build)?;
+    Ok(bundle)
+}
