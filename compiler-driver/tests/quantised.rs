@@ -8,8 +8,8 @@ use std::{collections::BTreeMap, fs};
 
 use mlxcel_artifacts::{Bundle, signature::Parameter};
 use mlxcel_compiler_driver::{Kv, Quant, Request, build};
-use mlxcel_runtime::{Cancel, Comparison, Quality, Tokenizer, load, pack, quality};
-use real::{Built, built, greedy, models, on, request};
+use mlxcel_runtime::{Cancel, Comparison, Quality, Session, Tokenizer, load, pack, quality};
+use real::{Built, Fixture, built, greedy, models, on, request};
 use serde::Deserialize;
 
 /// Between which factors of the recorded one a divergence lies. A few rounded inputs more or less make it differ; weights
@@ -134,6 +134,35 @@ fn packed_weights_are_small_and_answer_the_same() {
         let at_load = greedy(built.session("local-task").unwrap().as_mut(), prompt, 40).unwrap();
         let ahead = greedy(load(&packed, None, &device).unwrap().as_mut(), prompt, 40).unwrap();
         assert_eq!(at_load.tokens, ahead.tokens);
+    }
+}
+
+/// Experts whose weights are tensors of their own, and stacked ones: their logits in 8 bits are near to those that transformers
+/// gives in f32, and the same after a prompt, whose rows are sorted by expert, and after single tokens.
+#[test]
+fn experts_in_8_bits() {
+    for name in ["mixtral-hub", "granitemoe-hub"] {
+        let fixture = Fixture::find(name);
+        let quantised = built(&Request { quant: Quant::Q8, ..request(&fixture.folder, &["cpu"]) });
+        let mut session = quantised.session("local-task").unwrap();
+        for recorded in &fixture.prompts[2..4] {
+            let best = &recorded.best[0];
+            let spread = best[0].1.abs().max(1.0);
+            let far = |session: &mut dyn Session| {
+                let logits = session.logits().unwrap();
+                best.iter().map(|&(id, expected)| (logits[id as usize] - expected).abs()).fold(0.0, f32::max)
+            };
+            session.rewind(0).unwrap();
+            session.prefill(&recorded.prompt).unwrap();
+            let at_once = far(&mut *session);
+            session.rewind(0).unwrap();
+            for &token in &recorded.prompt {
+                session.decode_step(token).unwrap();
+            }
+            let in_steps = far(&mut *session);
+            assert!((at_once - in_steps).abs() < 1e-4, "{name}: {at_once} and {in_steps}");
+            assert!(at_once < 0.08 * spread, "{name}: {at_once} and {in_steps} of {spread}");
+        }
     }
 }
 
