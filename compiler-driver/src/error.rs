@@ -129,7 +129,8 @@ pub enum Error {
 
     /// The context is empty or longer than the model's.
     #[error(
-        "context of {found} tokens, expected 1 to {limit} for {model}\nhint: choose --ctx between 1 and {limit}"
+        "context of {found} tokens, expected 1 to {limit} for {model}{}\nhint: choose --ctx between 1 and {limit}",
+        left_out(notes)
     )]
     Context {
         /// The model.
@@ -138,6 +139,8 @@ pub enum Error {
         found: usize,
         /// The longest.
         limit: usize,
+        /// What the description leaves out: why a checkpoint that offers more has this limit.
+        notes: Vec<String>,
     },
 
     /// iree-compile is nowhere.
@@ -252,6 +255,10 @@ pub enum Error {
 
 /// The remedy where the compiler is not the right one.
 const SETUP: &str = "hint: cargo xtask setup installs the right one, MLXCEL_IREE_COMPILE names another";
+
+fn left_out(notes: &[String]) -> String {
+    notes.iter().map(|note| format!("\nnot supported: {note}")).collect()
+}
 
 impl Error {
     /// Puts the system's answer together with what was tried on which file, for `map_err`.

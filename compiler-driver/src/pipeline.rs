@@ -477,7 +477,8 @@ fn context(asked: Option<usize>, model: &Model) -> Result<usize, Error> {
     if (1..=limit).contains(&found) {
         Ok(found)
     } else {
-        Err(Error::Context { model: model.name.clone(), found, limit })
+        let notes = model.config.notes.clone();
+        Err(Error::Context { model: model.name.clone(), found, limit, notes })
     }
 }
 

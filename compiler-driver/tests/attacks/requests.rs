@@ -1,8 +1,8 @@
 //! Wrong requests.
 
-use std::fs;
+use std::{fs, path::Path};
 
-use mlxcel_compiler_driver::{Precision, WeightsFrom};
+use mlxcel_compiler_driver::{Precision, Source, WeightsFrom};
 
 use crate::common::{CONFIG, Place, names};
 
@@ -49,12 +49,26 @@ fn contexts() {
     }
 }
 
+/// What a rope could do beyond its limit is named.
+#[test]
+fn contexts_that_a_rope_is_not_exact_for() {
+    let fixture = Path::new(env!("CARGO_MANIFEST_DIR")).join("../models/oracle/fixtures/phi3-longrope");
+    let refused = refusal(|place| {
+        place.request.model = Source::Folder(fixture);
+        place.request.context = Some(500);
+    });
+    let expected = "error: context of 500 tokens, expected 1 to 384 for phi3-longrope\n\
+        not supported: sequences of 385 to 768 positions, for which longrope uses its `long_factor`\n\
+        hint: choose --ctx between 1 and 384";
+    assert_eq!(refused, expected);
+}
+
 #[test]
 fn configs() {
     let with = |text: &[u8]| refusal(|place| fs::write(place.at("model/config.json"), text).unwrap());
-    let message = with(CONFIG.replace("llama", "gpt_neox").as_bytes());
+    let message = with(CONFIG.replace("llama", "mamba").as_bytes());
     assert!(message.starts_with("error: cannot describe the model of …/model/config.json: "), "{message}");
-    assert!(message.contains("gpt_neox") && message.contains("llama"), "{message}");
+    assert!(message.contains("mamba") && message.contains("llama"), "{message}");
     let message = with(b"{");
     assert!(message.contains("config.json is not valid JSON"), "{message}");
     let message = with(b"\xff\xfe");
