@@ -180,6 +180,8 @@ impl Blocks {
 /// How many are true along a dimension.
 fn count_true(g: &mut Graph, x: Tensor, dimension: usize) -> Tensor {
     let ones = g.convert(x, Dtype::I32);
+    // Fused with the comparison, iree-compile 3.13 has no code for it on CUDA.
+    let ones = g.barrier(ones);
     g.reduce(ones, Reduction::Sum, &[dimension])
 }
 
