@@ -58,7 +58,7 @@ fn every_fixture_answers_as_hugging_face_does() {
         all.into_iter().filter(|fixture| only.split(',').any(|part| fixture.name.contains(part))).collect();
     assert!(!all.is_empty(), "no fixture is called {only}");
     each(&all, |fixture| {
-        let vulkan = full || ON_VULKAN.contains(&fixture.name.as_str());
+        let vulkan = full && fixture.on_vulkan || ON_VULKAN.contains(&fixture.name.as_str());
         let targets: &[&str] = if vulkan { &["cpu", "vulkan"] } else { &["cpu"] };
         let whole = ON_VULKAN.contains(&fixture.name.as_str()) || fixture.family == "llama";
         // Buckets are the same for all families: for others than the first, fewer, which compile in half the time.
