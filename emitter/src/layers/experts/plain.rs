@@ -131,14 +131,14 @@ impl Blocks {
         let [at, before] = [0, 1].map(|dimension| g.iota(Dtype::I32, &[rows, rows], dimension));
         let earlier = g.lt(before, at);
         let earlier = g.and(same, earlier);
-        let place = count_true(g, earlier, 1);
+        let place = count_true(g, earlier);
         // Blocks of each expert, and the first of them.
         let [expert, of_row] = [
             g.iota(Dtype::I32, &[experts, rows], 0),
             g.broadcast_in_dim(row_experts, &[experts, rows], &[1]),
         ];
         let is_of = g.eq(expert, of_row);
-        let found = count_true(g, is_of, 1);
+        let found = count_true(g, is_of);
         let whole = g.full(small(size), Dtype::I32, &[experts]);
         let more = g.full(small(size - 1), Dtype::I32, &[experts]);
         let found = g.add(found, more);
@@ -148,13 +148,13 @@ impl Blocks {
         let needed_all = g.broadcast_in_dim(needed, &[experts, experts], &[1]);
         let zero = g.full(0.0, Dtype::I32, &[experts, experts]);
         let before = g.select(is_before, needed_all, zero);
-        let first = g.reduce(before, Reduction::Sum, &[1]);
+        let first = reduced(g, before, Reduction::Sum);
         let after = g.add(first, needed);
         // A block is of the expert before whose end it lies, and of no earlier one.
         let [block, ends] =
             [g.iota(Dtype::I32, &[count, experts], 0), g.broadcast_in_dim(after, &[count, experts], &[1])];
         let ended = g.le(ends, block);
-        let of_block = count_true(g, ended, 1);
+        let of_block = count_true(g, ended);
         let last = g.full(small(experts - 1), Dtype::I32, &[count]);
         let of_block = g.minimum(of_block, last);
         // Each row's slot, and back.
@@ -170,19 +170,23 @@ impl Blocks {
         let row = g.iota(Dtype::I32, &all_slots, 1);
         let nothing = g.full(0.0, Dtype::I32, &all_slots);
         let row = g.select(is_there, row, nothing);
-        let row = g.reduce(row, Reduction::Max, &[1]);
+        let row = reduced(g, row, Reduction::Max);
         let per_token = g.full(small(active), Dtype::I32, &[count * size]);
         let tokens = g.divide(row, per_token);
         Self { count, size, experts: of_block, tokens, slots: g.reshape(slots, &[all, active]) }
     }
 }
 
-/// How many are true along a dimension.
-fn count_true(g: &mut Graph, x: Tensor, dimension: usize) -> Tensor {
+/// How many are true in each row.
+fn count_true(g: &mut Graph, x: Tensor) -> Tensor {
     let ones = g.convert(x, Dtype::I32);
-    // Fused with the comparison, iree-compile 3.13 has no code for it on CUDA.
-    let ones = g.barrier(ones);
-    g.reduce(ones, Reduction::Sum, &[dimension])
+    reduced(g, ones, Reduction::Sum)
+}
+
+/// Over the rows of a table that is worked out. Fused with that, iree-compile 3.13 has no code for it on CUDA.
+fn reduced(g: &mut Graph, x: Tensor, reduction: Reduction) -> Tensor {
+    let x = g.barrier(x);
+    g.reduce(x, reduction, &[1])
 }
 
 /// Row `index` of a table.
