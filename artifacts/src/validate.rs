@@ -94,7 +94,7 @@ fn check_target(name: &str, target: &TargetArtifact) -> Check {
         vmfb,
         entries: _,
         step_bytes,
-        rewind: _,
+        rewind,
         dispatches,
         packing: _,
     } = target;
@@ -116,6 +116,12 @@ fn check_target(name: &str, target: &TargetArtifact) -> Check {
         })?;
     }
     fits_memory(format_args!("step_bytes of target {name}"), *step_bytes)?;
+    if let Some(rewind) = rewind {
+        // A number of positions, to which others are added.
+        ensure(*rewind <= i32::MAX as usize, || {
+            format!("rewind of target {name} is {rewind}, expected at most {}", i32::MAX)
+        })?;
+    }
     for (dispatch, Traffic { bytes, position_bytes }) in dispatches {
         let dispatch = dispatch.escape_default();
         fits_memory(format_args!("bytes of dispatch `{dispatch}` of target {name}"), *bytes)?;

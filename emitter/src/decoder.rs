@@ -116,8 +116,6 @@ fn emit_entry(
 ) -> Result<Function, Error> {
     let mut b = Builder::new(module, packing, dtype_of, plan);
     let arguments = Arguments::new(&mut b.graph, &entry.arguments);
-    // The places of every layer's keys and values.
-    b.graph.prepare_host_numbers(2 * model.blocks.len());
     let (Some(tokens), Some(start)) = (arguments.tokens, arguments.positions) else {
         b.graph.fail("func.func", "found an entry without tokens or positions, expected both");
         return b.graph.finish(&entry.name, &[]);

@@ -7,6 +7,8 @@
 //! Errors surface once. The first op with wrong operands is remembered with its scope; it and everything computed from
 //! it are poisoned tensors, on which ops do nothing. [`Graph::finish`] returns that first error.
 
+use std::collections::BTreeMap;
+
 use safetensors::Dtype;
 
 use crate::{
@@ -54,8 +56,8 @@ pub struct Graph {
     regions: Vec<Region>,
     scopes: Vec<String>,
     error: Option<Error>,
-    /// See [`Self::prepare_host_numbers`].
-    pub(crate) host_numbers: Vec<HostIndex>,
+    /// What [`Self::host_number`] gave.
+    pub(crate) host_numbers: BTreeMap<usize, HostIndex>,
 }
 
 /// A finished function.
@@ -76,7 +78,7 @@ impl Graph {
     /// An empty function.
     #[must_use]
     pub fn new() -> Self {
-        let (types, scopes, host_numbers) = (Vec::new(), Vec::new(), Vec::new());
+        let (types, scopes, host_numbers) = (Vec::new(), Vec::new(), BTreeMap::new());
         Self { types, regions: vec![Region::default()], scopes, error: None, host_numbers }
     }
 
@@ -196,6 +198,15 @@ impl Graph {
             region.ops.push(op);
         }
         results
+    }
+
+    /// Moves the last `count` ops to place `at` of the function's body. They use none that stand between.
+    pub(crate) fn move_to_start(&mut self, count: usize, at: usize) {
+        let Some(current) = self.regions.last_mut() else { return };
+        let moved = current.ops.split_off(current.ops.len().saturating_sub(count));
+        if let Some(body) = self.regions.first_mut() {
+            body.ops.splice(at..at, moved);
+        }
     }
 
     /// Builds a region whose block takes `arguments` and returns what `body` returns.

@@ -91,6 +91,10 @@ fn targets() {
         })),
         "position_bytes of dispatch `mat\\tmul` of target cpu is 18446744073709551615: more than any memory has"
     );
+    assert_eq!(
+        refused(|m| cpu(m, |t| t.rewind = Some(usize::MAX))),
+        "rewind of target cpu is 18446744073709551615, expected at most 2147483647"
+    );
     assert_eq!(refused(|m| cpu(m, |t| t.vmfb.size = 0)), "vmfb of target cpu has 0 bytes, expected more");
 }
 

@@ -40,24 +40,21 @@ impl Graph {
         self.op_with_regions(OP, &operands, vec![], vec![body], types.into_iter().map(Into::into).collect())
     }
 
-    /// Makes the numbers up to `count` what [`host_number`](Self::host_number) gives, here. At the start of a function
-    /// iree-compile can put all that follows into one command buffer; it ends one before each number that is made later,
-    /// and from some twenty layers on takes time that doubles with each.
-    pub fn prepare_host_numbers(&mut self, count: usize) {
-        self.host_numbers = (0..count).map(|value| self.new_host_number(value)).collect();
-    }
-
     /// A number of the host that the compiler does not look into. Code that differs in such numbers alone is compiled
     /// once.
+    ///
+    /// It is made where the function begins, so that iree-compile can put all that follows into one command buffer: it ends
+    /// one before each number, and from some twenty layers with such ends on takes time that doubles with each.
     pub fn host_number(&mut self, value: usize) -> HostIndex {
-        let prepared = self.host_numbers.get(value).copied();
-        prepared.unwrap_or_else(|| self.new_host_number(value))
-    }
-
-    fn new_host_number(&mut self, value: usize) -> HostIndex {
+        if let Some(known) = self.host_numbers.get(&value) {
+            return *known;
+        }
         let constant = self.host_constant(value);
         let index = vec![ValueType::Host(HostType::Index)];
-        HostIndex(self.op_with_regions("util.optimization_barrier", &[constant], vec![], vec![], index)[0])
+        let made = self.op_with_regions("util.optimization_barrier", &[constant], vec![], vec![], index)[0];
+        self.move_to_start(2, 2 * self.host_numbers.len());
+        self.host_numbers.insert(value, HostIndex(made));
+        HostIndex(made)
     }
 
     /// A number of the host as an `i32` scalar.

@@ -29,7 +29,7 @@ pub(super) const NAMES: [&str; 3] = ["gate_proj", "up_proj", "down_proj"];
 pub(super) fn apart(
     model: &Standard<'_>,
     name: &str,
-    Count { experts, active }: &Count,
+    count: &Count,
     (width, [gate, up, down]): (usize, [&str; 3]),
     normalised: bool,
 ) -> Experts {
@@ -40,11 +40,8 @@ pub(super) fn apart(
         model.gated(gate, up, layer(down, [hidden, width]))
     };
     Experts {
-        router: linear(format!("{name}.gate"), [*experts, hidden], false),
-        active: *active,
         normalised,
-        experts: (0..*experts).map(expert).collect(),
-        shared: None,
+        ..of(linear(format!("{name}.gate"), [count.experts, hidden], false), count, expert)
     }
 }
 
@@ -58,7 +55,7 @@ pub(super) fn stacked(all: &Linear, count: usize, expert: usize) -> Linear {
     Linear { matrix: Some(expert), ..layer }
 }
 
-/// A mixture whose experts are `expert`.
+/// A mixture whose experts are `expert`, and whose weights sum to one.
 pub(super) fn of(
     router: Linear,
     Count { experts, active }: &Count,
