@@ -10,7 +10,7 @@ use safetensors::Dtype;
 
 use super::{
     Builder,
-    linear::{linear, part},
+    linear::{linear, part, tensors_of},
     mlp::{inner, mlp},
     panels::{self, Rows, Segments},
     weights::{Matrix, Weights},
@@ -63,16 +63,8 @@ impl<'m> Layers<'m> {
     /// What `pick` takes of each expert.
     fn new(experts: &'m [Mlp], pick: impl Fn(&'m Mlp) -> Vec<&'m Linear>) -> Self {
         let layers = experts.first().map(&pick).unwrap_or_default();
-        let (mut tensors, mut firsts): (Vec<&Linear>, Vec<usize>) = (Vec::new(), Vec::new());
-        let mut places = Vec::new();
-        for (index, layer) in layers.iter().enumerate() {
-            let known = tensors.iter().position(|other| other.weight == layer.weight);
-            places.push(known.unwrap_or(tensors.len()));
-            if known.is_none() {
-                tensors.push(layer);
-                firsts.push(index);
-            }
-        }
+        let (firsts, places) = tensors_of(layers.iter().copied());
+        let tensors = firsts.iter().map(|&first| layers[first]).collect();
         let of_expert = |expert| {
             let layers = pick(expert);
             firsts.iter().filter_map(|&index| layers.get(index).map(|&layer| layer.into())).collect()
@@ -181,17 +173,16 @@ fn by_kernels(b: &mut Builder<'_>, isa: Isa, layer: &Experts, logits: Tensor, x:
     } else {
         g.take_rows(flat, row_tokens)
     };
-    let mut y = g.reshape(taken, &[1, rows, hidden]);
+    let x = g.reshape(taken, &[1, rows, hidden]);
+    let products = |b: &mut Builder<'_>, layers: &Layers<'_>, x: Tensor| {
+        let biases = layers.biases(b);
+        let product = panels::product(b, isa, Rows { weights: layers.weights(), x, segments });
+        layers.split(&mut b.graph, product, &biases, |g, table| g.take_rows(table, row_experts))
+    };
     let [first, last] = Layers::both(layer);
-    for (name, layers) in [("experts.inner", &first), ("experts.outer", &last)] {
-        y = b.scope(name, |b| {
-            let biases = layers.biases(b);
-            let product = panels::product(b, isa, Rows { weights: layers.weights(), x: y, segments });
-            let of_rows = |g: &mut Graph, table| g.take_rows(table, row_experts);
-            let given = layers.split(&mut b.graph, product, &biases, of_rows);
-            if name == "experts.inner" { between(&mut b.graph, layer, &given) } else { given[0] }
-        });
-    }
+    let given = b.scope("experts.inner", |b| products(b, &first, x));
+    let inner = between(&mut b.graph, layer, &given);
+    let y = b.scope("experts.outer", |b| products(b, &last, inner)[0]);
     let g = &mut b.graph;
     let split = [batch, tokens, active, hidden];
     let of_tokens = if all == 1 {

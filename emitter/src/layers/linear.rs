@@ -25,14 +25,8 @@ pub(crate) fn linears<const N: usize>(b: &mut Builder<'_>, layers: [Named<'_>; N
         let problem = format!("found a weight of shape {:?}, expected {inputs} inputs", layer.weight.shape);
         return b.scope(name, |b| layers.map(|_| b.graph.fail("linear", problem.as_str())));
     }
-    let mut tensors: Vec<Named<'_>> = Vec::new();
-    let places = layers.map(|(name, layer)| {
-        let known = tensors.iter().position(|(_, other)| other.weight == layer.weight);
-        known.unwrap_or_else(|| {
-            tensors.push((name, layer));
-            tensors.len() - 1
-        })
-    });
+    let (firsts, places) = tensors_of(layers.iter().map(|(_, layer)| *layer));
+    let tensors: Vec<_> = firsts.into_iter().map(|first| layers[first]).collect();
     let products = match b.numerics.products {
         Products::Kernels(isa) if alike(b, &tensors) => panels::products(b, isa, &tensors, x),
         Products::Kernels(isa) => {
@@ -47,6 +41,21 @@ pub(crate) fn linears<const N: usize>(b: &mut Builder<'_>, layers: [Named<'_>; N
         let (name, layer) = layers[index];
         b.scope(name, |b| part(&mut b.graph, layer, whole[places[index]]))
     })
+}
+
+/// The first layer of each tensor, and for every layer which of those has its tensor.
+pub(super) fn tensors_of<'l>(layers: impl Iterator<Item = &'l Linear>) -> (Vec<usize>, Vec<usize>) {
+    let (mut firsts, mut tensors) = (Vec::new(), Vec::new());
+    let mut place = |(index, layer): (usize, &'l Linear)| {
+        let known = tensors.iter().position(|weight| *weight == &layer.weight);
+        known.unwrap_or_else(|| {
+            firsts.push(index);
+            tensors.push(&layer.weight);
+            tensors.len() - 1
+        })
+    };
+    let places = layers.enumerate().map(&mut place).collect();
+    (firsts, places)
 }
 
 /// Whether the layers' weights are of one element type.

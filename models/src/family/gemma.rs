@@ -3,6 +3,7 @@
 //! transformers' `GemmaConfig` and `GemmaForCausalLM`.
 
 use super::{
+    gemma2::finish,
     json::Json,
     rope::ROPE,
     standard::{Defaults, LLAMA, Standard, layer_name},
@@ -41,7 +42,5 @@ pub(super) fn describe(json: &Json<'_>) -> Result<ModelConfig, Error> {
         model.block(&name, attention, model.mlp(&format!("{name}.mlp"), false))
     };
     let blocks = (0..model.layers).map(block).collect();
-    let mut model = model.model("gemma", blocks)?;
-    model.embedding.scale = (model.hidden as f64).sqrt();
-    Ok(model)
+    Ok(finish(model.model("gemma", blocks)?, None))
 }

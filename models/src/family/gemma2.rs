@@ -41,7 +41,8 @@ pub(super) fn describe(json: &Json<'_>) -> Result<ModelConfig, Error> {
         block(&model, &name, Attention { scale, soft_cap, window, ..attention })
     };
     let blocks = slides.into_iter().enumerate().map(block).collect();
-    finish(model.model("gemma2", blocks)?, json.positive_or_null("final_logit_softcapping", Some(30.0))?)
+    let soft_cap = json.positive_or_null("final_logit_softcapping", Some(30.0))?;
+    Ok(finish(model.model("gemma2", blocks)?, soft_cap))
 }
 
 /// What scores are multiplied by: `query_pre_attn_scalar` is the number of dimensions that it stands for.
@@ -69,8 +70,8 @@ pub(super) fn block(model: &Standard<'_>, name: &str, attention: Attention) -> B
 }
 
 /// The model with embeddings scaled and logits capped.
-pub(super) fn finish(mut model: ModelConfig, soft_cap: Option<f64>) -> Result<ModelConfig, Error> {
+pub(super) fn finish(mut model: ModelConfig, soft_cap: Option<f64>) -> ModelConfig {
     model.embedding.scale = (model.hidden as f64).sqrt();
     model.head.soft_cap = soft_cap;
-    Ok(model)
+    model
 }

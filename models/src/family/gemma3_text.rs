@@ -44,5 +44,6 @@ pub(super) fn describe(json: &Json<'_>) -> Result<ModelConfig, Error> {
         block(&model, &name, layer)
     };
     let blocks = slides.into_iter().enumerate().map(block).collect();
-    finish(model.model("gemma3_text", blocks)?, json.positive_or_null("final_logit_softcapping", None)?)
+    let soft_cap = json.positive_or_null("final_logit_softcapping", None)?;
+    Ok(finish(model.model("gemma3_text", blocks)?, soft_cap))
 }
