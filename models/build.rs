@@ -1,4 +1,5 @@
-//! Lists `presets/*.json` as source text, so that a new preset is one file there and nothing else.
+//! Lists `presets/*.json` as source text, so that a new preset is one file there and nothing else; that of an encoder may
+//! have another one in `presets/pooling/`.
 
 use std::{env, error::Error, fmt::Write as _, fs, path::Path};
 
@@ -20,7 +21,13 @@ fn main() -> Result<(), Box<dyn Error>> {
     let mut list = String::from("&[\n");
     for name in names {
         let path = folder.join(format!("{name}.json"));
-        writeln!(list, "    Preset {{ name: {name:?}, config: include_str!({path:?}) }},")?;
+        let pooling = folder.join(format!("pooling/{name}.json"));
+        let pooling =
+            if pooling.exists() { format!("Some(include_str!({pooling:?}))") } else { "None".to_owned() };
+        writeln!(
+            list,
+            "    Preset {{ name: {name:?}, config: include_str!({path:?}), pooling: {pooling} }},"
+        )?;
     }
     list.push_str("]\n");
     fs::write(Path::new(&env::var("OUT_DIR")?).join("presets.rs"), list)?;

@@ -37,7 +37,9 @@ pub use cancel::{Cancel, INTERRUPTED, Watched};
 pub use digest::{Digest, ParseDigestError};
 pub use error::{Error, report};
 pub use machine::{Driver, Machine, ParseDriverError, choose};
-pub use manifest::{Blob, Compiler, FORMAT, Manifest, Packing, Plan, TargetArtifact, Traffic, Window};
+pub use manifest::{
+    Blob, Compiler, Embedding, FORMAT, Manifest, Packing, Plan, TargetArtifact, Traffic, Window,
+};
 pub use store::Store;
 pub use tensors::{ALIGNMENT, aligned_header, safetensors_prefix};
 pub use writer::BundleWriter;

@@ -56,13 +56,28 @@ pub struct Plan {
     pub batch: usize,
     /// Positions the cache holds per row: the longest sequence, in tokens.
     pub context: usize,
-    /// Logits a row.
+    /// How many tokens the model knows; of a model that continues texts also the logits a row.
     pub vocab: usize,
     /// Bytes of the keys and values of one position, in layers that attend to all positions.
     pub position_bytes: u64,
     /// The same in layers that attend to no more than the last ones.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub windows: Vec<Window>,
+    /// What is made of a text, where the model does not continue it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub embedding: Option<Embedding>,
+}
+
+/// One vector of a text.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Embedding {
+    /// How many numbers it has.
+    pub width: usize,
+    /// What it is made of: `mean` of all tokens' hidden states, or that of `cls`, the first.
+    pub pooling: String,
+    /// Whether its Euclidean length is 1.
+    pub normalised: bool,
 }
 
 /// The layers of one window.
@@ -287,6 +302,7 @@ pub(crate) mod tests {
                 vocab: 100,
                 position_bytes: 64,
                 windows: vec![],
+                embedding: None,
             },
             compiler: Compiler { version: crate::IREE_VERSION.into(), digest: Digest::of(b"compiler") },
             targets: [("cpu".to_string(), cpu)].into(),

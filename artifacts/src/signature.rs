@@ -38,6 +38,11 @@ pub enum Role {
         /// Positions attended over: every row's position must be below it.
         cache: usize,
     },
+    /// Takes a whole text of up to `tokens` tokens a row and keeps nothing of it.
+    Encode {
+        /// Tokens a row; shorter rows are padded.
+        tokens: usize,
+    },
 }
 
 /// An argument: what it means, and its type.
@@ -88,6 +93,8 @@ pub enum OutcomeKind {
     NextToken,
     /// The logits after each row's last real token, `[batch, vocab]`.
     Logits,
+    /// One vector of each row's text, `[batch, hidden]`.
+    Embedding,
 }
 
 /// A weight that a module reads as a parameter.
@@ -129,22 +136,21 @@ pub const MODULE_NAME: &str = "model";
 pub const PACKING_MODULE_NAME: &str = "packing";
 
 impl Entry {
-    /// The entry for `role` with `batch` rows and `vocab` logits a row.
+    /// The entry for `role` with `batch` rows, which gives `width` numbers a row: logits, or those of an embedding.
     #[must_use]
-    pub fn new(role: Role, batch: usize, vocab: usize) -> Self {
+    pub fn new(role: Role, batch: usize, width: usize) -> Self {
         let kinds: &[ArgumentKind] = match role {
             Role::Prefill { .. } => {
                 &[ArgumentKind::Tokens, ArgumentKind::Positions, ArgumentKind::Lengths, ArgumentKind::End]
             }
             Role::Decode { .. } => &[ArgumentKind::Tokens, ArgumentKind::Positions],
+            Role::Encode { .. } => &[ArgumentKind::Tokens, ArgumentKind::Lengths],
         };
         Self {
             name: role.entry_name(),
             role,
             arguments: kinds.iter().map(|&kind| Argument::new(kind, role, batch)).collect(),
-            results: [OutcomeKind::NextToken, OutcomeKind::Logits]
-                .map(|kind| Outcome::new(kind, batch, vocab))
-                .into(),
+            results: role.results().iter().map(|&kind| Outcome::new(kind, batch, width)).collect(),
         }
     }
 }
@@ -156,6 +162,31 @@ impl Role {
         match self {
             Self::Prefill { tokens } => format!("prefill_{tokens}"),
             Self::Decode { cache } => format!("decode_{cache}"),
+            Self::Encode { tokens } => format!("encode_{tokens}"),
+        }
+    }
+
+    /// What its size counts: tokens of a call, or positions of the cache.
+    #[must_use]
+    pub fn size(self) -> usize {
+        let (Self::Prefill { tokens: size } | Self::Decode { cache: size } | Self::Encode { tokens: size }) =
+            self;
+        size
+    }
+
+    /// What every entry in this role takes, whatever else it does.
+    pub(crate) fn needs(self) -> &'static [ArgumentKind] {
+        match self {
+            Self::Prefill { .. } | Self::Decode { .. } => &[ArgumentKind::Tokens, ArgumentKind::Positions],
+            Self::Encode { .. } => &[ArgumentKind::Tokens, ArgumentKind::Lengths],
+        }
+    }
+
+    /// What an entry in this role gives.
+    pub(crate) fn results(self) -> &'static [OutcomeKind] {
+        match self {
+            Self::Prefill { .. } | Self::Decode { .. } => &[OutcomeKind::NextToken, OutcomeKind::Logits],
+            Self::Encode { .. } => &[OutcomeKind::Embedding],
         }
     }
 }
@@ -165,7 +196,7 @@ impl Argument {
     #[must_use]
     pub fn new(kind: ArgumentKind, role: Role, batch: usize) -> Self {
         let shape = match (kind, role) {
-            (ArgumentKind::Tokens, Role::Prefill { tokens }) => vec![batch, tokens],
+            (ArgumentKind::Tokens, Role::Prefill { tokens } | Role::Encode { tokens }) => vec![batch, tokens],
             (ArgumentKind::Tokens, Role::Decode { .. }) => vec![batch, 1],
             (ArgumentKind::Positions | ArgumentKind::Lengths, _) => vec![batch],
             (ArgumentKind::End, _) => Vec::new(),
@@ -175,12 +206,14 @@ impl Argument {
 }
 
 impl Outcome {
-    /// The result of this kind that every entry gives.
+    /// The result of this kind that every entry gives, of `width` numbers a row where it is several.
     #[must_use]
-    pub fn new(kind: OutcomeKind, batch: usize, vocab: usize) -> Self {
+    pub fn new(kind: OutcomeKind, batch: usize, width: usize) -> Self {
         match kind {
             OutcomeKind::NextToken => Self { kind, dtype: Dtype::I32, shape: vec![batch] },
-            OutcomeKind::Logits => Self { kind, dtype: Dtype::F32, shape: vec![batch, vocab] },
+            OutcomeKind::Logits | OutcomeKind::Embedding => {
+                Self { kind, dtype: Dtype::F32, shape: vec![batch, width] }
+            }
         }
     }
 }
@@ -201,6 +234,7 @@ impl fmt::Display for OutcomeKind {
         f.pad(match self {
             Self::NextToken => "next_token",
             Self::Logits => "logits",
+            Self::Embedding => "embedding",
         })
     }
 }
@@ -247,6 +281,10 @@ mod tests {
         assert_eq!(
             text(Entry::new(Role::Decode { cache: 512 }, 2, 1000)),
             "decode_512: tokens i32[2,1], positions i32[2], next_token i32[2], logits f32[2,1000]"
+        );
+        assert_eq!(
+            text(Entry::new(Role::Encode { tokens: 64 }, 2, 384)),
+            "encode_64: tokens i32[2,64], lengths i32[2], embedding f32[2,384]"
         );
     }
 

@@ -11,8 +11,8 @@ use crate::{
     Driver,
     digest::Digest,
     error::Error,
-    manifest::{FORMAT, Manifest, Packing, Plan, TargetArtifact, Traffic, Window},
-    signature::{Argument, ArgumentKind, Entry, Outcome, OutcomeKind, PackStep, Parameter, Role, type_text},
+    manifest::{Embedding, FORMAT, Manifest, Packing, Plan, TargetArtifact, Traffic, Window},
+    signature::{Argument, Entry, Outcome, PackStep, Parameter, Role, type_text},
 };
 
 /// The longest name of a file, and of everything else that has a name.
@@ -26,6 +26,9 @@ const QUANTS: &[&str] = &["none", "q8", "q4"];
 
 /// What the key/value cache can hold.
 const CACHES: &[&str] = &["f32", "bf16", "f16", "q8"];
+
+/// What an embedding can be made of.
+const POOLINGS: &[&str] = &["mean", "cls"];
 
 type Check = Result<(), Error>;
 
@@ -63,10 +66,11 @@ pub(crate) fn validate(manifest: &Manifest) -> Check {
 }
 
 fn check_plan(plan: &Plan) -> Check {
-    let Plan { precision, quant, kv, batch, context, vocab, position_bytes, windows } = plan;
-    for (what, value, known) in
-        [("precision", precision, FLOATS), ("quant", quant, QUANTS), ("kv", kv, CACHES)]
-    {
+    let Plan { precision, quant, kv, batch, context, vocab, position_bytes, windows, embedding } = plan;
+    let pooling =
+        embedding.as_ref().map(|Embedding { pooling, .. }| ("embedding.pooling", pooling, POOLINGS));
+    let words = [("precision", precision, FLOATS), ("quant", quant, QUANTS), ("kv", kv, CACHES)];
+    for (what, value, known) in words.into_iter().chain(pooling) {
         ensure(known.contains(&value.as_str()), || {
             format!("plan.{what} is `{}`, expected one of {}", value.escape_default(), known.join(", "))
         })?;
@@ -76,7 +80,8 @@ fn check_plan(plan: &Plan) -> Check {
         fits_memory("position_bytes of a window", *position_bytes)?;
         ensure(*positions > 0, || "a window has 0 positions, expected more".into())?;
     }
-    for (what, value) in [("batch", batch), ("context", context), ("vocab", vocab)] {
+    let width = embedding.as_ref().map(|Embedding { width, .. }| ("embedding.width", width));
+    for (what, value) in [("batch", batch), ("context", context), ("vocab", vocab)].into_iter().chain(width) {
         // Token ids and positions are i32 in the module.
         let fits = (1..=i32::MAX as usize).contains(value);
         ensure(fits, || format!("plan.{what} is {value}, expected 1 to {}", i32::MAX))?;
@@ -165,22 +170,26 @@ fn check_entries(plan: &Plan, entries: &[Entry]) -> Check {
         ensure(names.insert(name), || format!("entry {} is listed twice", entry.name))?;
         check_entry(plan, entry)?;
     }
+    let is_encode = |entry: &Entry| matches!(entry.role, Role::Encode { .. });
+    let last = if plan.embedding.is_some() { "encode" } else { "decode" };
+    if let Some(entry) = entries.iter().find(|entry| is_encode(entry) != plan.embedding.is_some()) {
+        let says = if plan.embedding.is_some() { "has" } else { "has no" };
+        return Err(Error::Invalid(format!("entry {} in a bundle whose plan {says} embedding", entry.name)));
+    }
     let prefill = entries.iter().any(|e| matches!(e.role, Role::Prefill { .. }));
-    ensure(prefill, || "no prefill entry, expected at least one".into())?;
-    let reach = entries.iter().filter_map(|e| match e.role {
-        Role::Decode { cache } => Some(cache),
-        Role::Prefill { .. } => None,
-    });
-    let reach = reach.max().ok_or_else(|| Error::Invalid("no decode entry, expected at least one".into()))?;
+    ensure(prefill || plan.embedding.is_some(), || "no prefill entry, expected at least one".into())?;
+    let covering = entries.iter().filter(|e| !matches!(e.role, Role::Prefill { .. }));
+    let reach = covering.map(|entry| entry.role.size()).max();
+    let reach = reach.ok_or_else(|| Error::Invalid(format!("no {last} entry, expected at least one")))?;
     ensure(reach >= plan.context, || {
-        format!("the largest decode entry covers {reach} positions, expected the context, {}", plan.context)
+        format!("the largest {last} entry covers {reach} positions, expected the context, {}", plan.context)
     })
 }
 
 fn check_entry(plan: &Plan, entry: &Entry) -> Check {
     let Entry { name, role, arguments, results } = entry;
-    let (Role::Prefill { tokens: size } | Role::Decode { cache: size }) = role;
-    ensure((1..=i32::MAX as usize).contains(size), || {
+    let size = role.size();
+    ensure((1..=i32::MAX as usize).contains(&size), || {
         format!("entry {name} is for {size} positions, expected 1 to {}", i32::MAX)
     })?;
     let mut kinds = HashSet::new();
@@ -193,14 +202,15 @@ fn check_entry(plan: &Plan, entry: &Entry) -> Check {
     for outcome in results {
         let Outcome { kind, dtype, shape } = outcome;
         ensure(kinds.insert(kind.to_string()), || format!("entry {name} gives {kind} twice"))?;
-        let right = Outcome::new(*kind, plan.batch, plan.vocab);
+        let width = plan.embedding.as_ref().map_or(plan.vocab, |embedding| embedding.width);
+        let right = Outcome::new(*kind, plan.batch, width);
         check_type(name, kind, (*dtype, shape), (right.dtype, &right.shape))?;
     }
-    for kind in [ArgumentKind::Tokens, ArgumentKind::Positions] {
-        ensure(arguments.iter().any(|a| a.kind == kind), || format!("entry {name} takes no {kind}"))?;
+    for kind in role.needs() {
+        ensure(arguments.iter().any(|a| a.kind == *kind), || format!("entry {name} takes no {kind}"))?;
     }
-    for kind in [OutcomeKind::NextToken, OutcomeKind::Logits] {
-        ensure(results.iter().any(|r| r.kind == kind), || format!("entry {name} gives no {kind}"))?;
+    for kind in role.results() {
+        ensure(results.iter().any(|r| r.kind == *kind), || format!("entry {name} gives no {kind}"))?;
     }
     Ok(())
 }

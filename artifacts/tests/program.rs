@@ -69,6 +69,7 @@ fn bundle(out: &Path) -> Bundle {
             vocab: 100,
             position_bytes: 64,
             windows: vec![],
+            embedding: None,
         },
         compiler: Compiler { version: "3.13.0".into(), digest: Digest::of(b"compiler") },
         targets: [("cpu".to_string(), cpu), ("cuda".to_string(), cuda)].into(),

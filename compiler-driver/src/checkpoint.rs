@@ -8,7 +8,7 @@ use std::{
 };
 
 use mlxcel_artifacts::{Cancel, Digest, aligned_header};
-use mlxcel_models::ModelConfig;
+use mlxcel_models::{Head, ModelConfig};
 use safetensors::{
     Dtype,
     tensor::{Metadata, TensorInfo},
@@ -87,13 +87,16 @@ impl Checkpoint {
 
     /// `model` with the head and the names that are here. A head of its own that is a copy of the embedding counts as tied.
     fn adapt(&self, model: ModelConfig, cancel: &Cancel) -> Result<(ModelConfig, Option<String>), Error> {
-        let expected = model.head.tied;
+        let is_tied = |model: &ModelConfig| matches!(&model.head, Head::Logits(head) if head.tied);
+        let expected = is_tied(&model);
         let mut model = model.with_tensors(|name| self.tensors.contains_key(name));
-        let (head, embedding) = (&model.head.linear.weight.name, &model.embedding.weight.name);
-        if expected && !model.head.tied && self.digest(head, cancel)? == self.digest(embedding, cancel)? {
-            model.head.tied = true;
+        if let (true, Head::Logits(head)) = (expected, &mut model.head)
+            && !head.tied
+        {
+            let own = self.digest(&head.linear.weight.name, cancel)?;
+            head.tied = own == self.digest(&model.embedding.weight.name, cancel)?;
         }
-        let said = match (expected, model.head.tied) {
+        let said = match (expected, is_tied(&model)) {
             (true, false) => {
                 "config.json ties the head to the embedding, but the checkpoint has another one: used"
             }

@@ -54,6 +54,15 @@ pub enum Error {
         source: Box<mlxcel_models::Error>,
     },
 
+    /// The type of a cache was asked for, and the model has none.
+    #[error(
+        "found --kv, but {model} makes embeddings of whole texts: it has no key/value cache\nhint: leave out --kv"
+    )]
+    NoCache {
+        /// The model.
+        model: String,
+    },
+
     /// The program could not be emitted.
     #[error("cannot emit the program of {model}")]
     Emit {

@@ -10,8 +10,8 @@ use std::fmt;
 use mlxcel_artifacts::Cancel;
 use mlxcel_emitter::{Isa, Kv, Plan, Products, Quant};
 use mlxcel_models::{
-    Activation, Attention, Block, Branch, Embedding, Experts, FeedForward, Head, Linear, Mlp, ModelConfig,
-    Norm, NormKind, Pairs, Rope, RopeScaling, Shared,
+    Activation, Attention, Block, Branch, Embedding, Experts, FeedForward, Head, Linear, Logits, Mlp,
+    ModelConfig, Norm, NormKind, Pairs, Pooling, PoolingKind, Rope, RopeScaling, Shared,
 };
 use safetensors::Dtype;
 
@@ -28,7 +28,7 @@ use crate::{
 /// # Errors
 /// There is no such model, it is not supported, or its folder's tensors are not its own; `cancel` ended it.
 pub fn explain(source: &Source, cancel: &Cancel) -> Result<String, Error> {
-    let Model { name, config, folder, .. } = source.load()?;
+    let Model { name, config, folder, longest, said: said_of_folder, json: _ } = source.load()?;
     let found = folder.as_deref().map(Checkpoint::in_folder).transpose()?.flatten();
     let (config, said) = match &found {
         Some(checkpoint) => checkpoint.fit(config, &name, cancel)?,
@@ -38,7 +38,10 @@ pub fn explain(source: &Source, cancel: &Cancel) -> Result<String, Error> {
     lines.add("model", name);
     lines.sizes(&config);
     lines.stored(&config, found.as_ref());
-    said.into_iter().for_each(|text| lines.add("note", text));
+    if let Some(longest) = longest.filter(|&longest| longest < config.max_positions) {
+        lines.add("texts", format!("cut after {longest} tokens, unless --ctx asks for more"));
+    }
+    said_of_folder.into_iter().chain(said).for_each(|text| lines.add("note", text));
     lines.parts(&config);
     lines.memory(&config);
     let dtype_of = |name: &str| found.as_ref().and_then(|found| found.dtype(name)).unwrap_or(config.dtype);
@@ -103,6 +106,9 @@ impl Lines {
         for note in &config.notes {
             self.add("left out", &**note);
         }
+        if let Head::Pooling(_) = config.head {
+            return;
+        }
         let ids = |ids: &[u32]| ids.iter().map(u32::to_string).collect::<Vec<_>>().join(", ");
         let begins = config.bos.map_or("begins with none".into(), |id| format!("begins with {id}"));
         let ends = if config.eos.is_empty() { "none".into() } else { ids(&config.eos) };
@@ -145,8 +151,8 @@ impl Lines {
         self.of_layers("biases", config, biases);
         self.of_layers("block", config, order);
         self.of_layers("norms", config, norms);
-        self.add("final norm", norm(&config.final_norm));
-        self.add("head", head(&config.head));
+        self.add("final norm", config.final_norm.as_ref().map_or("none".into(), norm));
+        self.add("head", head(config));
     }
 
     /// What cache and quantised weights take.
@@ -185,13 +191,25 @@ fn runs(numbers: &[usize]) -> String {
     format!("{}{dots}", shown.join(", "))
 }
 
-fn embedding(Embedding { weight: _, scale, positions }: &Embedding) -> String {
+fn embedding(Embedding { weight: _, scale, positions, token_types, norm: of_sum }: &Embedding) -> String {
     let scaled = if *scale == 1.0 { "not scaled".into() } else { format!("multiplied by {scale}") };
     let learned = positions.as_ref().map(|_| "; a learned row is added for each position");
-    format!("{scaled}{}", learned.unwrap_or_default())
+    let types = token_types.as_ref().map(|_| "; the row of the first token type is added");
+    let norm = of_sum.as_ref().map(|layer| format!("; the sum has a norm: {}", norm(layer)));
+    format!(
+        "{scaled}{}{}{}",
+        learned.unwrap_or_default(),
+        types.unwrap_or_default(),
+        norm.unwrap_or_default()
+    )
 }
 
-fn heads(Attention { heads, kv_heads, head_dim, .. }: &Attention) -> String {
+fn heads(layer: &Attention) -> String {
+    let seen = if layer.causal { "" } else { "; every token sees the whole text" };
+    format!("{}{seen}", groups(layer))
+}
+
+fn groups(Attention { heads, kv_heads, head_dim, .. }: &Attention) -> String {
     match (heads / kv_heads, kv_heads) {
         (1, _) => format!("{heads} heads, {head_dim} wide, each with its own keys and values"),
         (_, 1) => format!("{heads} query heads, {head_dim} wide, which share one key/value head"),
@@ -335,16 +353,18 @@ fn order(Block { attention, mlp, parallel }: &Block) -> String {
 }
 
 fn norms(Block { attention, mlp, .. }: &Block) -> String {
-    fn of<T>(branch: &Branch<T>) -> [Option<&Norm>; 2] {
-        [branch.before.as_ref(), branch.after.as_ref()]
+    fn of<T>(branch: &Branch<T>) -> [Option<&Norm>; 3] {
+        [branch.before.as_ref(), branch.after.as_ref(), branch.after_sum.as_ref()]
     }
     let shared = attention.before.is_some() && attention.before == mlp.before;
-    let ([before, after], [before_mlp, after_mlp]) = (of(attention), of(mlp));
+    let ([before, after, after_sum], [before_mlp, after_mlp, after_mlp_sum]) = (of(attention), of(mlp));
     let places = [
         (if shared { "before both as one" } else { "before attention" }, before),
         ("after attention", after),
         ("before mlp", before_mlp.filter(|_| !shared)),
         ("after mlp", after_mlp),
+        ("of the sum after attention", after_sum),
+        ("of the sum after mlp", after_mlp_sum),
     ];
     let mut kinds: Vec<(String, Vec<&str>)> = vec![];
     for (place, found) in places {
@@ -358,7 +378,19 @@ fn norms(Block { attention, mlp, .. }: &Block) -> String {
     if texts.is_empty() { "none".into() } else { texts.join("; ") }
 }
 
-fn head(Head { linear, tied, scale, soft_cap }: &Head) -> String {
+fn head(config: &ModelConfig) -> String {
+    let layer = match &config.head {
+        Head::Logits(layer) => layer,
+        Head::Pooling(Pooling { kind, normalised }) => {
+            let of = match kind {
+                PoolingKind::Mean => "the mean of all tokens",
+                PoolingKind::Cls => "the first token",
+            };
+            let length = if *normalised { ", normalised" } else { "" };
+            return format!("an embedding of {} numbers: {of}{length}", config.hidden);
+        }
+    };
+    let Logits { linear, tied, scale, soft_cap } = &**layer;
     let weight = if *tied { "tied to the embedding" } else { "a weight of its own" };
     let bias = linear.bias.as_ref().map(|_| ", bias").unwrap_or_default();
     let scaled = if *scale == 1.0 { String::new() } else { format!(", multiplied by {scale}") };

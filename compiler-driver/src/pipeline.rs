@@ -8,17 +8,18 @@ use std::{
 };
 
 use mlxcel_artifacts::{
-    Blob, Bundle, BundleWriter, Cancel, Compiler, Digest, FORMAT, Machine, Manifest, Packing, Plan, Store,
-    TargetArtifact, Window,
+    Blob, Bundle, BundleWriter, Cancel, Compiler, Digest, FORMAT, Machine, Manifest, Packing, Store,
+    TargetArtifact,
 };
 use mlxcel_emitter::{Kv, Numerics, Products, Program, Quant};
-use mlxcel_models::ModelConfig;
+use mlxcel_models::{Head, ModelConfig};
 use safetensors::Dtype;
 use serde::de::IgnoredAny;
 
 use crate::{
     Error,
     checkpoint::{Checkpoint, INDEX, SINGLE, TensorFile},
+    planned::planned,
     random::Random,
     source::{Model, Source, WeightsFrom, read_limited},
     target::{Precision, Resolved, Target, float_name},
@@ -56,7 +57,8 @@ pub struct Request {
     pub quant: Quant,
     /// What the key/value cache holds; by default floats of the precision.
     pub kv: Option<Kv>,
-    /// Positions of the cache; by default [`DEFAULT_CONTEXT`] or the model's own, whichever is less.
+    /// Positions of the cache, or tokens of a text; by default [`DEFAULT_CONTEXT`], or what the folder of an encoder says,
+    /// or the model's own, whichever is less.
     pub context: Option<usize>,
     /// Tokens that a prompt goes through at a time; by default the target's sizes.
     pub chunk: Option<usize>,
@@ -186,27 +188,11 @@ pub fn build(request: &Request, progress: &mut Progress<'_>) -> Result<Bundle, E
     for parameter in &mut parameters {
         parameter.source = sources.get(&parameter.name).copied();
     }
-    let mut elements = plan.model.config.cache_elements_per_token();
-    let whole = elements.remove(&None).unwrap_or(0);
-    let windows = elements.into_iter().filter_map(|(window, elements)| {
-        Some(Window { positions: window?, position_bytes: plan.plan.kv.bytes(elements) })
-    });
-    let windows = windows.collect();
-    let position_bytes = plan.plan.kv.bytes(whole);
     let manifest = Manifest {
         format: FORMAT,
+        plan: planned(&plan.model.config, &plan.plan),
         model: plan.model.name,
         family: plan.model.config.family,
-        plan: Plan {
-            precision: float_name(plan.plan.precision),
-            quant: plan.plan.quant.to_string(),
-            kv: plan.plan.kv.to_string(),
-            batch: plan.plan.batch,
-            context: plan.plan.context,
-            vocab: plan.model.config.vocab,
-            position_bytes,
-            windows,
-        },
         compiler: Compiler { version: toolchain.version, digest: toolchain.digest },
         targets,
         files,
@@ -306,6 +292,7 @@ impl Prepared {
             return Err(Error::NoTarget);
         }
         let mut model = request.model.load()?;
+        model.said.take().into_iter().for_each(|text| progress(Event::Warning(text)));
         let weights = Weights::find(&mut model, request, progress)?;
         let checkpoint_dtype = weights.main_dtype().unwrap_or(model.config.dtype);
         let precision = request.precision.choose(checkpoint_dtype, &targets)?;
@@ -318,7 +305,10 @@ impl Prepared {
             )));
         }
         let context = context(request.context, &model)?;
-        let kv = request.kv.unwrap_or(Kv::Float(precision));
+        let kv = match (&model.config.head, request.kv) {
+            (Head::Pooling(_), Some(_)) => return Err(Error::NoCache { model: model.name }),
+            (_, asked) => asked.unwrap_or(Kv::Float(precision)),
+        };
         targets.iter().try_for_each(|target| target.check_kv(kv))?;
         if request.quant != Quant::None {
             targets.iter().try_for_each(Target::check_quant)?;
@@ -473,7 +463,8 @@ fn check_json(path: &Path) -> Result<(), Error> {
 /// The context to plan for.
 fn context(asked: Option<usize>, model: &Model) -> Result<usize, Error> {
     let limit = model.config.max_positions;
-    let found = asked.unwrap_or_else(|| limit.min(DEFAULT_CONTEXT));
+    let usual = model.longest.unwrap_or(DEFAULT_CONTEXT);
+    let found = asked.unwrap_or_else(|| limit.min(usual));
     if (1..=limit).contains(&found) {
         Ok(found)
     } else {

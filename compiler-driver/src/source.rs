@@ -1,6 +1,7 @@
 //! Where a model and its weights come from.
 
 use std::{
+    fmt::Display,
     fs::{self, File},
     io::{self, Read as _},
     path::{Path, PathBuf},
@@ -9,10 +10,10 @@ use std::{
 
 use mlxcel_models::{ModelConfig, PRESETS, Preset};
 
-use crate::Error;
+use crate::{Error, sentence};
 
 /// No config.json is longer.
-const CONFIG_LIMIT_BYTES: u64 = 1 << 20;
+pub(crate) const CONFIG_LIMIT_BYTES: u64 = 1 << 20;
 
 /// Which model.
 #[derive(Debug, Clone)]
@@ -48,6 +49,10 @@ pub(crate) struct Model {
     pub(crate) config: ModelConfig,
     /// The folder, where it comes from one.
     pub(crate) folder: Option<PathBuf>,
+    /// The most tokens of a text that it reads, where less than the model can.
+    pub(crate) longest: Option<usize>,
+    /// What a person should know of it.
+    pub(crate) said: Option<String>,
 }
 
 impl Source {
@@ -72,25 +77,27 @@ impl Source {
     }
 
     pub(crate) fn load(&self) -> Result<Model, Error> {
-        let (name, json, folder, origin) = match self {
-            Self::Preset(preset) => {
-                let origin = format!("the preset {}", preset.name);
-                (preset.name.to_owned(), preset.config.to_owned(), None, origin)
-            }
+        match self {
+            Self::Preset(preset) => Ok(Model {
+                name: preset.name.to_owned(),
+                json: preset.config.to_owned(),
+                config: preset.model().map_err(model_error(format_args!("the preset {}", preset.name)))?,
+                folder: None,
+                longest: None,
+                said: None,
+            }),
             Self::Folder(folder) => {
                 let path = folder.join("config.json");
                 if !path.exists() {
                     return Err(Error::NoConfig { folder: folder.clone() });
                 }
-                let json = read_limited(&path, CONFIG_LIMIT_BYTES)?;
-                let json = String::from_utf8(json)
-                    .map_err(|error| Error::Damaged { path: path.clone(), reason: error.to_string() })?;
-                (folder_name(folder), json, Some(folder.clone()), path.display().to_string())
+                let json = read_text(&path, CONFIG_LIMIT_BYTES)?;
+                let mut config = ModelConfig::from_json(&json).map_err(model_error(path.display()))?;
+                let (longest, said) = sentence::read(folder, &mut config)?;
+                let (name, folder) = (folder_name(folder), Some(folder.clone()));
+                Ok(Model { name, json, config, folder, longest, said })
             }
-        };
-        let config = ModelConfig::from_json(&json)
-            .map_err(|source| Error::Model { origin, source: Box::new(source) })?;
-        Ok(Model { name, json, config, folder })
+        }
     }
 }
 
@@ -115,6 +122,18 @@ impl FromStr for WeightsFrom {
 fn folder_name(folder: &Path) -> String {
     let named = |path: &Path| path.file_name().map(|name| name.to_string_lossy().into_owned());
     named(folder).or_else(|| named(&folder.canonicalize().ok()?)).unwrap_or_else(|| "model".to_owned())
+}
+
+/// That a file, or whatever is at `origin`, describes no model.
+pub(crate) fn model_error(origin: impl Display) -> impl FnOnce(mlxcel_models::Error) -> Error {
+    move |source| Error::Model { origin: origin.to_string(), source: Box::new(source) }
+}
+
+/// The text of a regular file of at most `limit` bytes.
+pub(crate) fn read_text(path: &Path, limit: u64) -> Result<String, Error> {
+    let bytes = read_limited(path, limit)?;
+    String::from_utf8(bytes)
+        .map_err(|error| Error::Damaged { path: path.to_owned(), reason: error.to_string() })
 }
 
 /// All of a regular file of at most `limit` bytes: a pipe would never end, and a huge file is not what its name says.

@@ -93,7 +93,7 @@ fn what_is_not_supported_is_explained_by_the_reason() {
         (
             r#""model_type": "llama""#,
             r#""model_type": "mamba""#,
-            ": `model_type` is \"mamba\", which is not supported, expected one of cohere, ",
+            ": `model_type` is \"mamba\", which is not supported, expected one of bert, cohere, ",
         ),
         (
             r#""hidden_act": "silu""#,

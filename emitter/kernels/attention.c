@@ -56,8 +56,8 @@ static void attend_items(cached cache, const float *q, const int32_t *positions,
                          const int32_t *lengths, float *out, float *max_sum,
                          index layer, index batch, index tokens, index heads,
                          index kv_heads, index head_dim, index capacity,
-                         index tile, index window, index soft_cap, index chunk,
-                         index begin, index end) {
+                         index tile, index window, index soft_cap,
+                         index causal, index chunk, index begin, index end) {
   const index tiles = divide_up(tokens, tile);
   const index span = window ? min_index(window + tokens, capacity) : capacity;
   const index chunks = divide_up(span, chunk);
@@ -86,6 +86,7 @@ static void attend_items(cached cache, const float *q, const int32_t *positions,
         .position_stride = head_dim,
         .capacity = capacity,
         .window = window,
+        .seen = causal ? 0 : positions[row] + lengths[row],
         .scale = LOG2_E,
         .soft_cap = float_of((uint32_t)soft_cap) * LOG2_E,
     };
@@ -104,13 +105,13 @@ static void attend_items(cached cache, const float *q, const int32_t *positions,
   void attention_##name(const float *q, __VA_ARGS__, ATTENTION_WHOLE) {        \
     attend_items(cache, q, positions, lengths, out, NULL, layer, batch,        \
                  tokens, heads, kv_heads, head_dim, capacity, tile, window,    \
-                 soft_cap, capacity, begin, end);                              \
+                 soft_cap, causal, capacity, begin, end);                              \
   }                                                                            \
   void attention_chunks_##name(const float *q, __VA_ARGS__,                    \
                                ATTENTION_CHUNKS) {                             \
     attend_items(cache, q, positions, lengths, partial, max_sum, layer, batch, \
                  tokens, heads, kv_heads, head_dim, capacity, tile, window,    \
-                 soft_cap, chunk, begin, end);                                 \
+                 soft_cap, causal, chunk, begin, end);                                 \
   }
 
 INLINE cached floats(element_type type, const void *elements) {

@@ -1,5 +1,5 @@
-// Causal attention over a key/value cache, with grouped queries, one online
-// softmax per query row, in f32 arithmetic.
+// Attention over a key/value cache, with grouped queries, one online softmax per
+// query row, in f32 arithmetic.
 //
 //   q          [batch][tokens][heads][head_dim], rotated and scaled
 //   cache      [2 * layers][batch][kv_heads][capacity][head_dim], each layer's
@@ -7,7 +7,8 @@
 //              position p lies at p % capacity
 //   positions  [batch]; query t of row b stands at positions[b] + t and sees
 //              everything up to there, or no more than `window` positions of it
-//              where window is not 0
+//              where window is not 0; where causal is 0 it sees everything up
+//              to the row's last query
 //   lengths    [batch]; queries from lengths[b] on are padding
 //   out        [batch][tokens][heads][head_dim]; padding gives zeros
 //
@@ -97,6 +98,7 @@ typedef struct {
   index position, token_begin, heads, first_head, group, head_dim;
   index position_stride;
   index capacity, window;  // window: 0 for none
+  index seen;              // positions that every row sees, or 0 if causal
   float scale;             // to scores in units of log 2
   float soft_cap;          // of those, or 0
   index chunk_begin, chunk_end;
@@ -113,7 +115,7 @@ INLINE index row_place(const task *t, index row) {
 
 // How many positions, from 0 on, the row sees.
 INLINE index row_visible(const task *t, index row) {
-  return t->position + row_token(t, row) + 1;
+  return t->seen ? t->seen : t->position + row_token(t, row) + 1;
 }
 
 // The first position that the row sees.

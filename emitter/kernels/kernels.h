@@ -60,7 +60,8 @@ void route(const float *logits, const int32_t *lengths, float *weights,
 // positions that attention_combine() merges.
 #define ATTENTION_SIZES                                                        \
   index layer, index batch, index tokens, index heads, index kv_heads,         \
-      index head_dim, index capacity, index tile, index window, index soft_cap
+      index head_dim, index capacity, index tile, index window,                \
+      index soft_cap, index causal
 #define ATTENTION_WHOLE                                                        \
   const int32_t *positions, const int32_t *lengths, float *out,                \
       ATTENTION_SIZES, index begin, index end

@@ -1,4 +1,4 @@
-//! The parts of a decoder as mathematics over [`Graph`]: one of each, for every family.
+//! The parts of a transformer as mathematics over [`Graph`]: one of each, for every family.
 
 pub(crate) mod attention;
 mod bits;
@@ -8,6 +8,7 @@ pub(crate) mod linear;
 pub(crate) mod mlp;
 pub(crate) mod norm;
 mod panels;
+pub(crate) mod pooling;
 mod quantized;
 pub(crate) mod rope;
 mod weights;

@@ -5,14 +5,14 @@
 //!
 //! - A [`Graph`] is a function as a plain value: typed ops, no MLIR. Shapes and element types are checked as ops are
 //!   added, and the first error surfaces once, in [`Graph::finish`], with its scope.
-//! - `layers/` are the parts of a decoder, one of each: attention, mlp, norm, rope, linear. No family is named there.
+//! - `layers/` are the parts of a transformer, one of each: attention, mlp, norm, rope, linear. No family is named there.
 //! - `lower.rs` alone knows MLIR.
-//! - What entries take and give is [`mlxcel_artifacts::signature`]'s to say; `decoder.rs` walks its list.
+//! - What entries take and give is [`mlxcel_artifacts::signature`]'s to say; `transformer.rs` walks its list.
 //!
-//! Start at `decoder.rs`, then `layers/attention.rs` and `graph.rs`.
+//! Start at `transformer.rs`, then `layers/attention.rs` and `graph.rs`.
 
-mod decoder;
 mod error;
+mod forms;
 mod graph;
 mod kernels;
 mod layers;
@@ -21,16 +21,18 @@ mod module;
 mod ops;
 mod packing;
 mod plan;
+mod transformer;
 mod types;
 
-pub use decoder::emit;
 pub use error::Error;
+pub use forms::{Kv, Quant};
 pub use graph::{Function, Graph, HostIndex, Tensor};
 pub use kernels::{Isa, Object, objects};
 pub use module::{Global, Module};
 pub use ops::{DotDimensions, GatherDimensions, Reduction, ScatterDimensions};
 pub use packing::Packed;
-pub use plan::{Kv, Numerics, Plan, Products, Quant};
+pub use plan::{Numerics, Plan, Products, Task};
+pub use transformer::emit;
 pub use types::TensorType;
 
 /// What [`emit`] gives.

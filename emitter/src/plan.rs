@@ -1,12 +1,12 @@
 //! What a module is planned for: precision, batch, context, buckets.
 
-use std::{fmt, slice, str::FromStr};
+use std::slice;
 
 use mlxcel_artifacts::signature::{Entry, Role};
-use mlxcel_models::{Block, FeedForward, ModelConfig};
+use mlxcel_models::{Block, FeedForward, Head, ModelConfig};
 use safetensors::Dtype;
 
-use crate::{Error, Isa};
+use crate::{Error, Isa, Kv, Quant};
 
 /// Prefill sizes: a question and a page. A longer prompt goes through in chunks of the largest.
 const PREFILL: [usize; 2] = [32, 256];
@@ -19,9 +19,6 @@ const PREFILL_BY_KERNELS: [usize; 3] = [32, 128, 512];
 /// some thousand positions the cache that a step reads in vain is little beside the weights. A kernel reads no more than
 /// there is: with one, one bucket does.
 const DECODE: (usize, usize) = (256, 4);
-
-/// Dimensions that share a scale in [`Kv::Q8`].
-pub(crate) const CACHE_GROUP: usize = 32;
 
 /// Positions that prefill attends over at a time.
 pub(crate) const ATTENTION_BLOCK: usize = 256;
@@ -38,111 +35,6 @@ pub enum Products {
     Kernels(Isa),
 }
 
-/// How the weights of matrix products are quantised: linear layers, embedding and head. Norms and biases are not.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
-pub enum Quant {
-    /// Not at all: as they are in the checkpoint.
-    #[default]
-    None,
-    /// To 8 bits with a scale for each output, as compressed-tensors does for W8A8. Inputs are quantised in the same way,
-    /// a row at a time, and products are summed in whole numbers.
-    Q8,
-    /// To 4 bits with a scale for each 32 inputs of an output: GGUF's `Q4_0`. Inputs are quantised to 8 bits in the same
-    /// groups, as for GGUF's `Q8_0`.
-    Q4,
-}
-
-impl Quant {
-    /// Inputs that are packed together, of which a weight has a whole number.
-    fn inputs(self) -> usize {
-        match self {
-            Self::None => 1,
-            Self::Q8 => 4,
-            Self::Q4 => 32,
-        }
-    }
-
-    /// Bytes of a matrix of this many elements, `inputs` for each output, scales included. Where it is not quantised it is
-    /// in `dtype`. `u64::MAX` where that does not fit.
-    #[must_use]
-    pub fn bytes(self, elements: u64, inputs: u64, dtype: Dtype) -> u64 {
-        match self {
-            Self::None => elements.saturating_mul(dtype.bitsize() as u64 / 8),
-            // A scale of 4 bytes for each output.
-            Self::Q8 => elements.saturating_add((elements / inputs.max(1)).saturating_mul(4)),
-            // 32 halves of a byte, and a scale of 2 bytes.
-            Self::Q4 => (elements / 32).saturating_mul(16 + 2),
-        }
-    }
-}
-
-impl fmt::Display for Quant {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(match self {
-            Self::None => "none",
-            Self::Q8 => "q8",
-            Self::Q4 => "q4",
-        })
-    }
-}
-
-impl FromStr for Quant {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        let all = [Self::None, Self::Q8, Self::Q4];
-        let found = all.into_iter().find(|quant| quant.to_string() == text);
-        found.ok_or_else(|| format!("found {text:?}, expected none, q8 or q4"))
-    }
-}
-
-/// What the key/value cache holds.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kv {
-    /// Floats: `F32`, `BF16` or `F16`.
-    Float(Dtype),
-    /// GGUF's `Q8_0`: groups of 32 of a head's dimensions in 8 bits, with an `f16` scale each.
-    Q8,
-}
-
-impl Kv {
-    /// Dimensions of a head that are stored together, of which it has a whole number.
-    fn dimensions(self) -> usize {
-        match self {
-            Self::Float(_) => 1,
-            Self::Q8 => CACHE_GROUP,
-        }
-    }
-
-    /// Bytes that this many elements take, scales included; `u64::MAX` where that does not fit.
-    #[must_use]
-    pub fn bytes(self, elements: u64) -> u64 {
-        match self {
-            Self::Float(dtype) => Quant::None.bytes(elements, 1, dtype),
-            Self::Q8 => elements.saturating_add((elements / CACHE_GROUP as u64).saturating_mul(2)),
-        }
-    }
-}
-
-impl fmt::Display for Kv {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Float(dtype) => f.pad(&format!("{dtype:?}").to_lowercase()),
-            Self::Q8 => f.pad("q8"),
-        }
-    }
-}
-
-impl FromStr for Kv {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        let floats = [Dtype::F32, Dtype::BF16, Dtype::F16].map(Self::Float);
-        let found = floats.into_iter().chain([Self::Q8]).find(|kv| kv.to_string() == text);
-        found.ok_or_else(|| format!("found {text:?}, expected f32, bf16, f16 or q8"))
-    }
-}
-
 /// What a target's code generator can do with numbers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
 pub struct Numerics {
@@ -152,9 +44,20 @@ pub struct Numerics {
     pub floats_as_bits: bool,
 }
 
+/// What a module does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Task {
+    /// Continues texts, with a cache.
+    Generate,
+    /// Makes one vector of a whole text, and keeps nothing.
+    Embed,
+}
+
 /// What a module is planned for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Plan {
+    /// What it does.
+    pub task: Task,
     /// What matrix products take where the target has instructions for it: `F32`, `BF16` or `F16`. Products sum in `f32`,
     /// and norms, softmax and the residual stream are `f32` always.
     pub precision: Dtype,
@@ -170,9 +73,10 @@ pub struct Plan {
     pub context: usize,
     /// Tokens a row of the only prefill entry; where there is none, the target has as many entries as do it good.
     pub chunk: Option<usize>,
-    /// Tokens a row of each prefill entry, ascending.
+    /// Tokens a row of each prefill entry, ascending; of each entry that embeds, where the last one covers the context.
     pub prefill: Vec<usize>,
-    /// Positions that each decode entry attends over, ascending; the last one covers the context.
+    /// Positions that each decode entry attends over, ascending; the last one covers the context. A module that embeds has
+    /// none.
     pub decode: Vec<usize>,
 }
 
@@ -182,7 +86,12 @@ impl Plan {
     #[must_use]
     pub fn new(model: &ModelConfig, precision: Dtype, context: usize) -> Self {
         let context = context.min(model.max_positions).max(1);
+        let task = match model.head {
+            Head::Logits(_) => Task::Generate,
+            Head::Pooling(_) => Task::Embed,
+        };
         let plan = Self {
+            task,
             precision,
             quant: Quant::None,
             kv: Kv::Float(precision),
@@ -208,8 +117,12 @@ impl Plan {
             None => &PREFILL[..],
         };
         let mut prefill: Vec<_> = sizes.iter().copied().filter(|&tokens| tokens <= context).collect();
-        if prefill.is_empty() {
+        // A text cannot go through an encoder in parts.
+        if prefill.is_empty() || self.task == Task::Embed && prefill.last() != Some(&context) {
             prefill.push(context);
+        }
+        if self.task == Task::Embed {
+            return Self { numerics, prefill, decode: Vec::new(), ..self.clone() };
         }
         let (first, factor) = DECODE;
         let growing = std::iter::successors(Some(first), |&cache| cache.checked_mul(factor));
@@ -221,9 +134,13 @@ impl Plan {
     /// The entry points, in the order of the module.
     #[must_use]
     pub fn entries(&self, model: &ModelConfig) -> Vec<Entry> {
-        let prefill = self.prefill.iter().map(|&tokens| Role::Prefill { tokens });
+        let (prefill, width): (fn(usize) -> Role, _) = match self.task {
+            Task::Generate => (|tokens| Role::Prefill { tokens }, model.vocab),
+            Task::Embed => (|tokens| Role::Encode { tokens }, model.hidden),
+        };
+        let prefill = self.prefill.iter().map(|&tokens| prefill(tokens));
         let decode = self.decode.iter().map(|&cache| Role::Decode { cache });
-        prefill.chain(decode).map(|role| Entry::new(role, self.batch, model.vocab)).collect()
+        prefill.chain(decode).map(|role| Entry::new(role, self.batch, width)).collect()
     }
 
     /// Positions the cache has room for. A padded prefill writes past the last token, and a whole number of blocks is
@@ -300,7 +217,11 @@ impl Plan {
         let ascending = |sizes: &[usize]| sizes.windows(2).all(|pair| pair[0] < pair[1]);
         let fits = |sizes: &[usize]| sizes.iter().all(|&size| (1..=self.context).contains(&size));
         let valid = [&self.prefill, &self.decode].iter().all(|sizes| ascending(sizes) && fits(sizes));
-        if !valid || self.prefill.is_empty() || self.decode.last() != Some(&self.context) {
+        let last = match self.task {
+            Task::Generate => self.decode.last(),
+            Task::Embed => self.prefill.last().filter(|_| self.decode.is_empty()),
+        };
+        if !valid || self.prefill.is_empty() || last != Some(&self.context) {
             let found = format!("buckets are {:?} and {:?}", self.prefill, self.decode);
             let expected = format!("ascending ones up to the context of {} are needed", self.context);
             return refuse(found, expected, "let Plan::new choose them");

@@ -10,6 +10,7 @@ use mlxcel_emitter::{
     DotDimensions, GatherDimensions, Graph, Isa, Module, Numerics, Plan, Products, Program, Quant, Reduction,
     ScatterDimensions, Tensor, TensorType, emit,
 };
+use mlxcel_models::ModelConfig;
 use safetensors::Dtype;
 
 type Build<'a> = &'a dyn Fn(&mut Graph) -> Vec<Tensor>;
@@ -343,4 +344,22 @@ fn program_widened_from_bits() {
     let halves = ["model.norm.weight", "model.layers.0.self_attn.k_proj.weight"];
     let dtype_of = |name: &str| if halves.contains(&name) { Dtype::F16 } else { Dtype::BF16 };
     assert_snapshot!(program(Dtype::F32, numerics, &dtype_of).mlir);
+}
+
+/// A BERT that is small in every way, whose one entry takes a whole text.
+#[test]
+fn program_of_an_encoder() {
+    let config = r#"{
+        "model_type": "bert",
+        "hidden_size": 8,
+        "intermediate_size": 12,
+        "num_hidden_layers": 1,
+        "num_attention_heads": 2,
+        "max_position_embeddings": 16,
+        "vocab_size": 32
+    }"#;
+    let model = ModelConfig::from_json(config).unwrap();
+    let plan = Plan::new(&model, Dtype::F32, 16);
+    assert_eq!((plan.prefill.as_slice(), plan.decode.as_slice()), (&[16][..], &[][..]));
+    assert_snapshot!(emit(&model, &plan, &|_| Dtype::F32).unwrap().mlir);
 }

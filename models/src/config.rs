@@ -1,12 +1,12 @@
-//! The description of a decoder-only language model.
+//! The description of a transformer over text: a decoder, which continues one, or an encoder, which gives a vector.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use safetensors::Dtype;
 
-use crate::{Error, FeedForward, Rope, family};
+use crate::{Error, FeedForward, Head, Logits, Rope, family};
 
-/// A decoder-only transformer: `tokens → embedding → blocks → norm → head → logits`.
+/// A transformer over text: `tokens → embedding → blocks → norm → head`.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ModelConfig {
     /// The registry name of the family it came from: Hugging Face's `model_type`.
@@ -24,8 +24,8 @@ pub struct ModelConfig {
     /// The blocks, first to last.
     pub blocks: Vec<Block>,
     /// The norm before the head.
-    pub final_norm: Norm,
-    /// What makes logits of the last hidden state.
+    pub final_norm: Option<Norm>,
+    /// What is made of the last hidden states.
     pub head: Head,
     /// Ids that end a generation (`eos_token_id`: one or several).
     pub eos: Vec<u32>,
@@ -46,7 +46,7 @@ pub struct Weight {
     pub shape: Vec<usize>,
 }
 
-/// A table of rows looked up by token id: `weight[token] · scale + positions[position]`.
+/// A table of rows looked up by token id: `norm(weight[token] · scale + positions[position] + token_types[0])`.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Embedding {
     /// `[vocab, hidden]`.
@@ -55,19 +55,10 @@ pub struct Embedding {
     pub scale: f64,
     /// A learned row for every position, `[max_positions, hidden]`.
     pub positions: Option<Weight>,
-}
-
-/// The head: `soft_cap(linear(x) · scale)`.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Head {
-    /// `hidden → vocab`, with a weight of its own, which is not there where the head is tied.
-    pub linear: Linear,
-    /// Whether the embedding's weight is used in place of the head's own.
-    pub tied: bool,
-    /// What logits are multiplied by.
-    pub scale: f64,
-    /// Logits become `cap · tanh(logits / cap)`.
-    pub soft_cap: Option<f64>,
+    /// A learned row for every type that a token can have, `[types, hidden]`. All tokens of a text have the first one.
+    pub token_types: Option<Weight>,
+    /// Norm of the sum.
+    pub norm: Option<Norm>,
 }
 
 /// One transformer block: `x += attention(x); x += mlp(x)`, or `x += attention(x) + mlp(x)` where it is parallel.
@@ -81,7 +72,7 @@ pub struct Block {
     pub parallel: bool,
 }
 
-/// What a block adds to the residual stream: `scale · after(layer(before(x)))`.
+/// What a block does to the residual stream: `x = after_sum(x + scale · after(layer(before(x))))`.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Branch<T> {
     /// Norm of the layer's input.
@@ -92,11 +83,15 @@ pub struct Branch<T> {
     pub after: Option<Norm>,
     /// What the output is multiplied by.
     pub scale: f64,
+    /// Norm of the residual stream with the output (Vaswani et al., arXiv 1706.03762, 5.4).
+    pub after_sum: Option<Norm>,
 }
 
-/// Causal self-attention with grouped key/value heads.
+/// Self-attention with grouped key/value heads.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Attention {
+    /// Whether a token sees those up to its own position alone, or the whole text.
+    pub causal: bool,
     /// Query heads.
     pub heads: usize,
     /// Key/value heads; divides `heads`.
@@ -218,44 +213,48 @@ impl ModelConfig {
                 }
             }
         }
-        self.head.tied = !has(&self.head.linear.weight.name);
+        self.with_logits(|head| head.tied = !has(&head.linear.weight.name))
+    }
+
+    /// The description with this `change` of its head of logits.
+    pub(crate) fn with_logits(mut self, change: impl FnOnce(&mut Logits)) -> Self {
+        if let Head::Logits(head) = &mut self.head {
+            change(head);
+        }
         self
     }
 
     /// Every weight of every part, those that share a tensor too.
     fn weights_mut(&mut self) -> Vec<&mut Weight> {
-        let Embedding { weight, positions, .. } = &mut self.embedding;
-        let mut weights: Vec<_> = std::iter::once(weight).chain(positions).collect();
+        let Embedding { weight, positions, token_types, norm, scale: _ } = &mut self.embedding;
+        let mut weights: Vec<_> = std::iter::once(weight).chain(positions).chain(token_types).collect();
+        weights.extend(norm.iter_mut().flat_map(Norm::weights_mut));
         for Block { attention, mlp, .. } in &mut self.blocks {
             let Attention { query, key, value, output, query_norm, key_norm, sinks, .. } =
                 &mut attention.layer;
             weights.extend(sinks);
-            let norms = [&mut attention.before, query_norm, key_norm, &mut attention.after];
-            let norms = norms.into_iter().chain([&mut mlp.before, &mut mlp.after]).flatten();
+            let of_attention =
+                [&mut attention.before, query_norm, key_norm, &mut attention.after, &mut attention.after_sum];
+            let of_mlp = [&mut mlp.before, &mut mlp.after, &mut mlp.after_sum];
+            let norms = of_attention.into_iter().chain(of_mlp).flatten();
             weights.extend(norms.flat_map(Norm::weights_mut));
             let linears = [query, key, value, output].into_iter().chain(mlp.layer.linears_mut());
             weights.extend(linears.flat_map(Linear::weights_mut));
         }
-        weights.extend(self.final_norm.weights_mut());
-        weights.extend(self.head.linear.weights_mut());
-        weights
-    }
-
-    /// The head's product: with the embedding's weight where it is tied.
-    #[must_use]
-    pub fn head_linear(&self) -> Linear {
-        let mut linear = self.head.linear.clone();
-        if self.head.tied {
-            linear.weight = self.embedding.weight.clone();
+        weights.extend(self.final_norm.iter_mut().flat_map(Norm::weights_mut));
+        if let Head::Logits(head) = &mut self.head {
+            weights.extend(head.linear.weights_mut());
         }
-        linear
+        weights
     }
 
     /// Every weight of the checkpoint, once, in the order of use. A tied head's comes as the embedding's.
     #[must_use]
     pub fn weights(&self) -> Vec<&Weight> {
-        let mut weights = vec![&self.embedding.weight];
-        weights.extend(&self.embedding.positions);
+        let Embedding { weight, positions, token_types, norm, scale: _ } = &self.embedding;
+        let mut weights = vec![weight];
+        weights.extend(positions.iter().chain(token_types));
+        weights.extend(norm.iter().flat_map(Norm::all_weights));
         for Block { attention, mlp, .. } in &self.blocks {
             let Attention { query, key, value, output, query_norm, key_norm, sinks, .. } = &attention.layer;
             weights.extend(attention.before.iter().flat_map(Norm::all_weights));
@@ -263,14 +262,16 @@ impl ModelConfig {
             weights.extend([query_norm, key_norm].into_iter().flatten().flat_map(Norm::all_weights));
             weights.extend(sinks);
             weights.extend(output.weights());
-            weights.extend(attention.after.iter().chain(&mlp.before).flat_map(Norm::all_weights));
+            let between = attention.after.iter().chain(&attention.after_sum).chain(&mlp.before);
+            weights.extend(between.flat_map(Norm::all_weights));
             weights.extend(mlp.layer.linears().flat_map(Linear::weights));
-            weights.extend(mlp.after.iter().flat_map(Norm::all_weights));
+            weights.extend(mlp.after.iter().chain(&mlp.after_sum).flat_map(Norm::all_weights));
         }
-        weights.extend(self.final_norm.all_weights());
-        let Linear { weight, bias, .. } = &self.head.linear;
-        weights.extend((!self.head.tied).then_some(weight));
-        weights.extend(bias);
+        weights.extend(self.final_norm.iter().flat_map(Norm::all_weights));
+        if let Head::Logits(head) = &self.head {
+            weights.extend((!head.tied).then_some(&head.linear.weight));
+            weights.extend(&head.linear.bias);
+        }
         let mut seen = BTreeSet::new();
         weights.retain(|weight| seen.insert(&weight.name));
         weights
@@ -280,9 +281,12 @@ impl ModelConfig {
     pub fn norms(&self) -> impl Iterator<Item = &Norm> {
         let of_blocks = self.blocks.iter().flat_map(|Block { attention, mlp, .. }| {
             let Attention { query_norm, key_norm, .. } = &attention.layer;
-            [&attention.before, query_norm, key_norm, &attention.after, &mlp.before, &mlp.after]
+            let of_attention =
+                [&attention.before, query_norm, key_norm, &attention.after, &attention.after_sum];
+            of_attention.into_iter().chain([&mlp.before, &mlp.after, &mlp.after_sum])
         });
-        of_blocks.flatten().chain([&self.final_norm])
+        let norms = std::iter::once(&self.embedding.norm).chain(of_blocks).chain([&self.final_norm]);
+        norms.flatten()
     }
 
     /// The linear layers, in the order of use; of a tied head too, whose weight is then the embedding's.
@@ -291,7 +295,10 @@ impl ModelConfig {
             let Attention { query, key, value, output, .. } = &attention.layer;
             [query, key, value, output].into_iter().chain(mlp.layer.linears())
         });
-        of_blocks.chain([&self.head.linear])
+        of_blocks.chain(match &self.head {
+            Head::Logits(head) => Some(&head.linear),
+            Head::Pooling(_) => None,
+        })
     }
 
     /// Elements of all weights; `u64::MAX` where that does not fit.
@@ -301,10 +308,13 @@ impl ModelConfig {
     }
 
     /// Elements of keys and values that one token leaves in a cache, of the layers of each window, and of those of none;
-    /// `u64::MAX` where that does not fit.
+    /// `u64::MAX` where that does not fit. An encoder has no cache.
     #[must_use]
     pub fn cache_elements_per_token(&self) -> BTreeMap<Option<usize>, u64> {
         let mut elements = BTreeMap::new();
+        if let Head::Pooling(_) = self.head {
+            return elements;
+        }
         for Block { attention, .. } in &self.blocks {
             let Attention { kv_heads, head_dim, window, .. } = attention.layer;
             let of_layer = (kv_heads as u64).saturating_mul(head_dim as u64).saturating_mul(2);
@@ -326,7 +336,7 @@ impl Weight {
 impl<T> Branch<T> {
     /// The layer alone.
     pub(crate) fn of(layer: T) -> Self {
-        Self { before: None, layer, after: None, scale: 1.0 }
+        Self { before: None, layer, after: None, scale: 1.0, after_sum: None }
     }
 }
 

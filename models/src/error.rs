@@ -8,8 +8,13 @@ use serde_json::Value;
 #[non_exhaustive]
 pub enum Error {
     /// The text is not JSON.
-    #[error("config.json is not valid JSON")]
-    Syntax(#[source] serde_json::Error),
+    #[error("{file} is not valid JSON")]
+    Syntax {
+        /// Which text.
+        file: &'static str,
+        /// What is wrong with it.
+        source: serde_json::Error,
+    },
     /// A key without a default is not there.
     #[error("`{key}` is missing from config.json, expected {expected}{}", line(hint))]
     Missing {
@@ -62,7 +67,7 @@ impl Error {
             Self::Missing { hint, .. } | Self::Invalid { hint, .. } | Self::Unsupported { hint, .. } => {
                 *hint = Some(remedy.into());
             }
-            Self::Syntax(_) | Self::TooLarge { .. } => {}
+            Self::Syntax { .. } | Self::TooLarge { .. } => {}
         }
         self
     }

@@ -8,6 +8,7 @@ use serde_json::Value;
 
 use crate::{Error, ModelConfig, error::shown, family::json::Json};
 
+mod bert;
 mod cohere;
 mod cohere2;
 mod exaone4;
@@ -21,7 +22,7 @@ mod gpt_neox;
 mod gpt_oss;
 mod granite;
 mod granitemoe;
-mod json;
+pub(crate) mod json;
 mod llama;
 mod mistral;
 mod mixtral;
@@ -51,6 +52,7 @@ pub struct Family {
 
 /// All families.
 pub const FAMILIES: &[Family] = &[
+    Family { name: "bert", describe: bert::describe },
     Family { name: "cohere", describe: cohere::describe },
     Family { name: "cohere2", describe: cohere2::describe },
     Family { name: "exaone4", describe: exaone4::describe },
@@ -82,7 +84,8 @@ pub const FAMILIES: &[Family] = &[
 
 /// The description of config.json `text`, by the family that its `model_type` names.
 pub(crate) fn describe(text: &str) -> Result<ModelConfig, Error> {
-    let value: Value = serde_json::from_str(text).map_err(Error::Syntax)?;
+    let value: Value =
+        serde_json::from_str(text).map_err(|source| Error::Syntax { file: "config.json", source })?;
     let Value::Object(object) = &value else {
         return Err(Error::Invalid {
             key: "config.json".into(),
@@ -123,10 +126,10 @@ mod tests {
         assert!(error.source().unwrap().to_string().starts_with("EOF while parsing"));
         assert_eq!(describe("[1]").unwrap_err().to_string(), "`config.json` is [1], expected an object");
         let message = |text| describe(text).unwrap_err().to_string();
-        let missing = "`model_type` is missing from config.json, expected one of cohere, cohere2, ";
+        let missing = "`model_type` is missing from config.json, expected one of bert, cohere, cohere2, ";
         assert!(message("{}").starts_with(missing), "{}", message("{}"));
         let other = message(r#"{"model_type": "mamba"}"#);
-        let unsupported = "`model_type` is \"mamba\", which is not supported, expected one of cohere, ";
+        let unsupported = "`model_type` is \"mamba\", which is not supported, expected one of bert, cohere, ";
         assert!(other.starts_with(unsupported) && other.ends_with(", starcoder2"), "{other}");
         assert_eq!(
             describe(r#"{"model_type": 3}"#).unwrap_err().to_string(),

@@ -16,14 +16,16 @@ mod config;
 mod error;
 mod family;
 mod feed_forward;
+mod head;
 mod preset;
 mod rope;
+mod sentence;
 
-pub use config::{
-    Attention, Block, Branch, Embedding, Head, Linear, ModelConfig, Norm, NormKind, Part, Weight,
-};
+pub use config::{Attention, Block, Branch, Embedding, Linear, ModelConfig, Norm, NormKind, Part, Weight};
 pub use error::Error;
 pub use family::{FAMILIES, Family};
 pub use feed_forward::{Activation, Experts, FeedForward, Mlp, Shared};
+pub use head::{Head, Logits, Pooling, PoolingKind};
 pub use preset::{PRESETS, Preset};
 pub use rope::{Pairs, Rope, RopeScaling};
+pub use sentence::Modules;

@@ -1,6 +1,6 @@
 //! Well-known models by name, so that none of their files need be at hand to compile for them.
 
-use crate::{Error, ModelConfig};
+use crate::{Error, Head, ModelConfig, Pooling};
 
 /// A published model: its name and its config.json, reduced to what describes the architecture.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -9,6 +9,8 @@ pub struct Preset {
     pub name: &'static str,
     /// Its config.json.
     pub config: &'static str,
+    /// The config.json of its pooling, as sentence-transformers has it. All that have one are then normalised.
+    pub pooling: Option<&'static str>,
 }
 
 /// All presets, by name: the files of `presets/`.
@@ -27,7 +29,11 @@ impl Preset {
     ///
     /// When its config.json is at fault, which a test rules out for [`PRESETS`].
     pub fn model(&self) -> Result<ModelConfig, Error> {
-        ModelConfig::from_json(self.config)
+        let mut model = ModelConfig::from_json(self.config)?;
+        if let Some(pooling) = self.pooling {
+            model.head = Head::Pooling(Pooling::from_json(pooling, true)?);
+        }
+        Ok(model)
     }
 }
 
@@ -49,7 +55,10 @@ mod tests {
     #[test]
     fn presets_carry_what_a_generation_needs() {
         for preset in PRESETS {
-            assert!(!preset.model().unwrap().eos.is_empty(), "{} has no eos id", preset.name);
+            let model = preset.model().unwrap();
+            let generates = matches!(model.head, Head::Logits(_));
+            assert_eq!(generates, !model.eos.is_empty(), "{}", preset.name);
+            assert_eq!(generates, preset.pooling.is_none(), "{}", preset.name);
         }
         let model = Preset::find("llama-3.2-1b").unwrap().model().unwrap();
         // 16 layers · (keys + values) · 8 heads · 64 · 2 bytes.

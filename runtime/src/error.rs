@@ -79,6 +79,22 @@ pub enum Error {
     #[error("the bundle does not fit this program: {0}\nhint: compile the bundle again with this version")]
     Unsupported(String),
 
+    /// The bundle makes embeddings.
+    #[error(
+        "{model} makes embeddings of texts and does not continue them\nhint: mlxcel-run --embed gives them"
+    )]
+    OnlyEmbedding {
+        /// The model.
+        model: String,
+    },
+
+    /// The bundle makes no embeddings.
+    #[error("{model} continues texts and makes no embeddings of them\nhint: leave out --embed")]
+    NoEmbedding {
+        /// The model.
+        model: String,
+    },
+
     /// The context asked for is not one that the bundle has.
     #[error(
         "context of {asked} tokens, expected 1 to {context}\n\

@@ -2,10 +2,14 @@
 
 use mlxcel_artifacts::Bundle;
 
-use crate::{Error, device::DeviceSpec, session::Session, weights::Weights};
+use crate::{Encoder, Error, device::DeviceSpec, session::Session, weights::Weights};
 
 #[cfg(feature = "iree")]
 mod device;
+#[cfg(feature = "iree")]
+mod encoder;
+#[cfg(feature = "iree")]
+mod loaded;
 #[cfg(feature = "iree")]
 mod packing;
 #[cfg(feature = "iree")]
@@ -31,8 +35,8 @@ pub struct LoadOptions {
 /// A module for the CPU is native code, and this runs it: load only bundles that you would run as a program.
 ///
 /// # Errors
-/// When the bundle has no target for the device or this machine, the weights are not those that the bundle needs, or
-/// the device cannot be used.
+/// When the bundle has no target for the device or this machine, the weights are not those that the bundle needs, the
+/// device cannot be used, or the bundle makes embeddings.
 #[cfg(feature = "iree")]
 pub fn load(
     bundle: &Bundle,
@@ -40,6 +44,19 @@ pub fn load(
     options: &LoadOptions,
 ) -> Result<Box<dyn Session>, Error> {
     Ok(Box::new(session::IreeSession::load(bundle, weights, options)?))
+}
+
+/// Loads a bundle that makes embeddings, as [`load`] does one that continues texts.
+///
+/// # Errors
+/// As [`load`]; when the bundle makes none.
+#[cfg(feature = "iree")]
+pub fn load_encoder(
+    bundle: &Bundle,
+    weights: Option<Weights>,
+    options: &LoadOptions,
+) -> Result<Box<dyn Encoder>, Error> {
+    Ok(Box::new(encoder::IreeEncoder::load(bundle, weights, options)?))
 }
 
 /// Packs the weights for the bundle's target that runs on the device, once for every later start; gives the target's name
@@ -80,6 +97,15 @@ pub fn pack(
 /// Always.
 #[cfg(not(feature = "iree"))]
 pub fn load(_: &Bundle, _: Option<Weights>, _: &LoadOptions) -> Result<Box<dyn Session>, Error> {
+    Err(Error::BuiltWithoutIree)
+}
+
+/// Answers that this crate was built without IREE.
+///
+/// # Errors
+/// Always.
+#[cfg(not(feature = "iree"))]
+pub fn load_encoder(_: &Bundle, _: Option<Weights>, _: &LoadOptions) -> Result<Box<dyn Encoder>, Error> {
     Err(Error::BuiltWithoutIree)
 }
 

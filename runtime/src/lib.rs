@@ -2,6 +2,7 @@
 //!
 //! - **A session is a contract.** [`Session`] is one sequence of tokens with its cache on a device. [`load`] makes one of
 //!   a bundle; [`ScriptedSession`] follows a script, so that everything above the contract is tested without a model.
+//! - **So is an encoder.** [`Encoder`] makes one vector of a text and keeps nothing; [`load_encoder`] makes one of a bundle.
 //! - **Generation is neutral.** [`generate()`], [`generate_greedy`] and [`generate_streaming_greedy`] know sessions and
 //!   token ids, neither IREE nor text. Greedy generation reads the largest logit's id and never the logits.
 //! - **Same seed, same tokens.** [`Sampler`] says in which order it filters, and computes alike on every machine.
@@ -22,6 +23,7 @@ mod bench;
 mod chat;
 mod checkpoint;
 mod device;
+mod encoder;
 mod error;
 mod ffi;
 mod generate;
@@ -37,11 +39,12 @@ pub use bench::{Case, Dispatch, Profile, Reader, Sample, Statistics, Work};
 pub use chat::{ChatTemplate, Message};
 pub use checkpoint::CheckpointFiles;
 pub use device::DeviceSpec;
+pub use encoder::Encoder;
 pub use error::{Cause, Error};
 pub use generate::{
     Generation, Options, StopReason, Timings, generate, generate_greedy, generate_streaming_greedy,
 };
-pub use iree::{LoadOptions, load, pack};
+pub use iree::{LoadOptions, load, load_encoder, pack};
 pub use mlxcel_artifacts::Cancel;
 pub use perplexity::{Comparison, Quality, quality};
 pub use sampling::{Sampler, Sampling, top_logprobs};

@@ -2,6 +2,7 @@
 
 use mlxcel_artifacts::Bundle;
 use serde::Deserialize;
+use tokenizers::{PostProcessor as _, TruncationDirection};
 
 use crate::{Error, checkpoint::CheckpointFiles};
 
@@ -58,6 +59,21 @@ impl Tokenizer {
         let encoding = self.inner.encode_fast(text, with_special);
         let encoding = encoding.map_err(|source| Error::Tokenizer { doing: "encode the prompt", source })?;
         Ok(encoding.get_ids().to_vec())
+    }
+
+    /// The tokens of a text with what the checkpoint puts around one, at most `limit`, and whether that cut the text.
+    ///
+    /// # Errors
+    /// When the tokenizer refuses the text.
+    pub fn encode_within(&self, text: &str, limit: usize) -> Result<(Vec<u32>, bool), Error> {
+        let fail = |source| Error::Tokenizer { doing: "encode the text", source };
+        let mut encoding = self.inner.encode_fast(text, false).map_err(fail)?;
+        let special = self.inner.get_post_processor().map_or(0, |processor| processor.added_tokens(false));
+        let room = limit.saturating_sub(special);
+        let is_cut = encoding.len() > room;
+        encoding.truncate(room, 0, TruncationDirection::Right);
+        let encoding = self.inner.post_process(encoding, None, true).map_err(fail)?;
+        Ok((encoding.get_ids().to_vec(), is_cut))
     }
 
     /// The text of tokens, without special ones; bytes that are no UTF-8 become U+FFFD.

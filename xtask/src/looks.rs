@@ -189,6 +189,14 @@ pub(crate) fn vulkan(workspace: &Workspace) -> Look {
     Look::Found { version: String::new(), path: drivers }
 }
 
+pub(crate) fn minilm(workspace: &Workspace) -> Look {
+    let path = workspace.toolchain.join("minilm/model.safetensors");
+    if !path.is_file() || wheels::is_outdated(workspace, "minilm") {
+        return Look::Missing { path };
+    }
+    Look::Found { version: String::new(), path }
+}
+
 /// Asks clang, which compiles the tests with it and has folders of its own to look in.
 pub(crate) fn simde(workspace: &Workspace) -> Look {
     const HEADER: &str = "simde/simde-common.h";

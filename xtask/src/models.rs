@@ -91,6 +91,9 @@ fn presets(root: &Path) -> Result<Vec<(String, String)>> {
     let mut presets = Vec::new();
     for entry in fs::read_dir(&folder).with_context(|| folder.display().to_string())? {
         let path = entry?.path();
+        if path.extension().is_none_or(|extension| extension != "json") {
+            continue;
+        }
         let config: Config =
             serde_json::from_str(&read(&path)?).with_context(|| path.display().to_string())?;
         let name = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();

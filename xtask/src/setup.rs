@@ -9,9 +9,18 @@ use crate::{
     workspace::Workspace,
 };
 
-/// Makes everything ready that the build needs. Only looks when all of it is there.
+/// Makes everything ready that builds and tests need. Only looks when all of it is there.
 pub(crate) fn setup(workspace: &Workspace) -> Result<()> {
-    let is_lacking = |part: &&Part| part.need != Need::Setup && !(part.look)(workspace).is_found();
+    setup_for(workspace, &[Need::Build, Need::Tests])
+}
+
+/// The same of what builds alone need.
+pub(crate) fn setup_to_build(workspace: &Workspace) -> Result<()> {
+    setup_for(workspace, &[Need::Build])
+}
+
+fn setup_for(workspace: &Workspace, needs: &[Need]) -> Result<()> {
+    let is_lacking = |part: &&Part| needs.contains(&part.need) && !(part.look)(workspace).is_found();
     let lacking: Vec<&Part> = PARTS.iter().filter(is_lacking).collect();
     if lacking.is_empty() {
         return Ok(());
@@ -31,7 +40,10 @@ pub(crate) fn setup(workspace: &Workspace) -> Result<()> {
     }
     for part in wanted {
         if let Supply::Wheels(name) = part.supply {
-            wheels::install(workspace, name)?;
+            match wheels::install(workspace, name) {
+                Err(error) if part.need == Need::Tests => eprintln!("warning: {error:#}"),
+                done => done?,
+            }
         }
     }
     report(workspace, &lacking)

@@ -5,7 +5,11 @@ use std::path::{Path, PathBuf};
 use anyhow::Result;
 use clap::Args;
 
-use crate::{setup::setup, shell, workspace::Workspace};
+use crate::{
+    setup::{setup, setup_to_build},
+    shell,
+    workspace::Workspace,
+};
 
 const DEMO: &str = "models/demo";
 const DEMO_PROMPT: &str = "And it came to pass";
@@ -25,7 +29,7 @@ pub(crate) struct Demo {
 
 /// From a fresh checkout to text on stdout.
 pub(crate) fn demo(workspace: &Workspace, demo: &Demo) -> Result<()> {
-    setup(workspace)?;
+    setup_to_build(workspace)?;
     shell::run_aside(&mut workspace.cargo(
         "build --release -p mlxcel-compiler-driver -p mlxcel-runtime --bin mlxcel-compile --bin mlxcel-pack --bin mlxcel-run",
     ))?;
@@ -54,7 +58,7 @@ fn test_command(arguments: &[String]) -> &'static str {
 
 /// Sets up, builds mlxcel-compile and what it starts, and says where it is.
 pub(crate) fn build_compiler(workspace: &Workspace) -> Result<PathBuf> {
-    setup(workspace)?;
+    setup_to_build(workspace)?;
     shell::run_aside(
         &mut workspace.cargo(
             "build --quiet --release -p mlxcel-compiler-driver -p mlxcel-runtime --bin mlxcel-compile --bin mlxcel-pack",

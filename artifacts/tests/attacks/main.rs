@@ -50,6 +50,7 @@ impl Victim {
                 vocab: 100,
                 position_bytes: 64,
                 windows: vec![],
+                embedding: None,
             },
             compiler: Compiler { version: IREE_VERSION.into(), digest: Digest::of(b"compiler") },
             targets: [("cpu".to_string(), cpu(writer.add_bytes(VMFB).unwrap()))].into(),

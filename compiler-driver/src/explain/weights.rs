@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use mlxcel_emitter::Quant;
-use mlxcel_models::{Embedding, Linear, ModelConfig, Norm, Weight};
+use mlxcel_models::{Embedding, Head, Linear, Logits, ModelConfig, Norm, Weight};
 use safetensors::Dtype;
 
 use super::misfit;
@@ -60,7 +60,7 @@ pub(super) fn table(config: &ModelConfig, dtype_of: &dyn Fn(&str) -> Dtype) -> S
 
 /// The parts, and `all` of them.
 pub(super) fn parts(config: &ModelConfig, dtype_of: &dyn Fn(&str) -> Dtype) -> [Part; 6] {
-    let Embedding { weight, positions, scale: _ } = &config.embedding;
+    let Embedding { weight, positions, token_types, norm: _, scale: _ } = &config.embedding;
     let attention = config.blocks.iter().flat_map(|block| {
         let layer = &block.attention.layer;
         [&layer.query, &layer.key, &layer.value, &layer.output]
@@ -69,9 +69,15 @@ pub(super) fn parts(config: &ModelConfig, dtype_of: &dyn Fn(&str) -> Dtype) -> [
     let mlp = config.blocks.iter().flat_map(|block| block.mlp.layer.linears());
     let exact = config.blocks.iter().flat_map(|block| block.mlp.layer.exact_linears());
     let norms = config.norms().flat_map(|Norm { weights, bias, .. }| weights.iter().chain(bias));
-    let head = &config.head.linear;
     let table = (weight, Some(config.hidden));
-    let own = (!config.head.tied).then_some((&head.weight, Some(head.inputs())));
+    let head: Vec<_> = match &config.head {
+        Head::Logits(head) => {
+            let Logits { linear, tied, .. } = &**head;
+            let own = (!tied).then_some((&linear.weight, Some(linear.inputs())));
+            own.into_iter().chain(linear.bias.iter().map(plain)).collect()
+        }
+        Head::Pooling(_) => vec![],
+    };
 
     // Layers may share a tensor, which counts once.
     let mut seen = BTreeSet::new();
@@ -88,11 +94,14 @@ pub(super) fn parts(config: &ModelConfig, dtype_of: &dyn Fn(&str) -> Dtype) -> [
         part
     };
     let parts = [
-        part("embedding", [table].into_iter().chain(positions.iter().map(plain)).collect()),
+        part(
+            "embedding",
+            [table].into_iter().chain(positions.iter().chain(token_types).map(plain)).collect(),
+        ),
         part("attention", attention.flat_map(of_linear).chain(sinks.map(plain)).collect()),
         part("mlp", exact.map(|linear| plain(&linear.weight)).chain(mlp.flat_map(of_linear)).collect()),
         part("norms", norms.map(plain).collect()),
-        part("head", own.into_iter().chain(head.bias.iter().map(plain)).collect()),
+        part("head", head),
     ];
     let all = Part {
         name: "all",

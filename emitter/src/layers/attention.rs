@@ -51,10 +51,12 @@ struct Keys {
     positions: Tensor,
     /// Where positions go round, the last one that was written, `[batch]`, and the number of slots.
     round: Option<(Tensor, usize)>,
+    /// Where tokens see the whole text, how many of each row's are real, `[batch]`.
+    lengths: Option<Tensor>,
 }
 
 impl Keys {
-    fn new(g: &mut Graph, cache: &LayerCache<'_>, sequence: Sequence) -> Self {
+    fn new(g: &mut Graph, cache: &LayerCache<'_>, sequence: Sequence, lengths: Option<Tensor>) -> Self {
         let positions = sequence.positions;
         let round = cache.round().map(|slots| {
             let shape = g.shape(positions).to_vec();
@@ -63,7 +65,7 @@ impl Keys {
             let batch = shape.get(..1).unwrap_or_default();
             (g.reshape(last, batch), slots)
         });
-        Self { positions, round }
+        Self { positions, round, lengths }
     }
 
     /// The positions of the keys in slots from `first` on, in the last dimension of `shape`, `[batch, …, slots]`. Slots that
@@ -97,7 +99,7 @@ struct Partial {
     weighted: Tensor,
 }
 
-/// Writes the tokens' keys and values to the cache and attends to all positions up to each token's own:
+/// Writes the tokens' keys and values to the cache and attends to all positions, up to each token's own where it is causal:
 /// `[batch, tokens, hidden]` → the same.
 pub(crate) fn attention(
     b: &mut Builder<'_>,
@@ -168,8 +170,12 @@ fn attend(
     cache: &LayerCache<'_>,
     sequence: Sequence,
 ) -> Tensor {
+    let &[batch, _, _, tokens, _] = b.graph.shape(query) else {
+        return query;
+    };
+    let lengths = (!layer.causal).then(|| b.lengths(batch, tokens));
     let g = &mut b.graph;
-    let keys = Keys::new(g, cache, sequence);
+    let keys = Keys::new(g, cache, sequence, lengths);
     let mut total = match (sequence.span, cache.round()) {
         (Span::Prefix(size), round) => {
             let first = g.scalar(0.0, Dtype::I32);
@@ -263,9 +269,13 @@ fn attend_block(
 }
 
 /// Whether a token (dimension 3) sees a key (dimension 4): the key's position is not after its own, nor so far before it
-/// that it is out of the window.
+/// that it is out of the window. Where attention is not causal, it sees every real one.
 fn visible(g: &mut Graph, window: Option<usize>, at: Keys, first: Tensor, shape: &[usize]) -> Tensor {
     let keys = at.positions(g, first, shape);
+    if let Some(lengths) = at.lengths {
+        let lengths = g.broadcast_in_dim(lengths, shape, &[0]);
+        return g.lt(keys, lengths);
+    }
     let positions = g.broadcast_in_dim(at.positions, shape, &[0, 3]);
     let mut visible = g.le(keys, positions);
     let Some(window) = window else { return visible };

@@ -10,7 +10,7 @@ use mlxcel_models::{Attention, ModelConfig};
 use safetensors::Dtype;
 
 use super::{Builder, quantized};
-use crate::{Global, Graph, Kv, Plan, Tensor, TensorType, plan::CACHE_GROUP};
+use crate::{Global, Graph, Kv, Plan, Tensor, TensorType, forms::CACHE_GROUP};
 
 /// The cache as a function sees it.
 pub(crate) struct Cache {
@@ -33,7 +33,8 @@ struct Group {
 
 /// A global with its value so far.
 struct Part {
-    global: Global,
+    /// Where it is kept for the next call, if it is.
+    global: Option<Global>,
     value: Tensor,
 }
 
@@ -80,7 +81,7 @@ impl Cache {
                 let shape = [2 * count, plan.batch, attention.kv_heads, slots, width];
                 let global = b.module.state(name, TensorType::new(dtype, shape));
                 let value = b.graph.load(&global);
-                Part { global, value }
+                Part { global: Some(global), value }
             };
             let parts = match kv {
                 Kv::Float(dtype) => vec![part(&name, dtype, width)],
@@ -94,6 +95,20 @@ impl Cache {
         Self { groups, places }
     }
 
+    /// Room for the keys and values of one call of `tokens` tokens, in `f32`, which every layer in turn writes anew.
+    pub(crate) fn of_call(
+        b: &mut Builder<'_>,
+        model: &ModelConfig,
+        attention: &Attention,
+        batch: usize,
+        tokens: usize,
+    ) -> Self {
+        let (dtype, shape) = (Dtype::F32, [2, batch, attention.kv_heads, tokens, attention.head_dim]);
+        let part = Part { global: None, value: b.graph.full(0.0, dtype, &shape) };
+        let group = Group { parts: vec![part], kv: Kv::Float(dtype), slots: tokens, goes_round: false };
+        Self { groups: vec![group], places: vec![(0, 0); model.blocks.len()] }
+    }
+
     pub(crate) fn layer(&mut self, layer: usize) -> Option<LayerCache<'_>> {
         let &(group, layer) = self.places.get(layer)?;
         Some(LayerCache { cache: self.groups.get_mut(group)?, layer })
@@ -102,7 +117,11 @@ impl Cache {
     /// Makes what was appended the module's state.
     pub(crate) fn store(self, g: &mut Graph) {
         let parts = self.groups.iter().flat_map(|group| &group.parts);
-        parts.for_each(|part| g.store(&part.global, part.value));
+        for Part { global, value } in parts {
+            if let Some(global) = global {
+                g.store(global, *value);
+            }
+        }
     }
 }
 
@@ -235,7 +254,7 @@ impl LayerCache<'_> {
     pub(crate) fn block(&self, g: &mut Graph, half: Half, offset: Tensor, size: usize) -> Tensor {
         let starts = self.starts(g, half, 0, offset);
         let mut part = |part: &Part| {
-            let mut sizes = part.global.ty.shape.clone();
+            let mut sizes = g.shape(part.value).to_vec();
             [sizes[0], sizes[3]] = [1, size];
             let block = g.dynamic_slice(part.value, &starts, &sizes);
             g.reshape(block, &sizes[1..])

@@ -3,7 +3,7 @@
 use mlxcel_models::{Embedding, Linear, Part, Weight};
 use safetensors::Dtype;
 
-use super::{Builder, Matrix, panels, quantized};
+use super::{Builder, Matrix, norm::norm, panels, quantized};
 use crate::{DotDimensions, Graph, Products, Quant, Tensor};
 
 /// A linear layer with the name that errors give it.
@@ -112,7 +112,8 @@ fn plain_dot(b: &mut Builder<'_>, matrix: Matrix<'_>, x: Tensor) -> Tensor {
     products.into_iter().reduce(|sum, product| g.add(sum, product)).unwrap_or(x)
 }
 
-/// Rows of the table for token ids: `[batch, tokens]` → `[batch, tokens, hidden]` in `f32`, with those of their positions.
+/// Rows of the table for token ids, with what is added to them, see [`Embedding`]: `[batch, tokens]` → `[batch, tokens,
+/// hidden]` in `f32`.
 pub(crate) fn embedding(b: &mut Builder<'_>, layer: &Embedding, tokens: Tensor, positions: Tensor) -> Tensor {
     let rows = match (b.numerics.products, b.quant) {
         (Products::Kernels(isa), _) => panels::rows(b, isa, &layer.weight, tokens),
@@ -130,8 +131,15 @@ pub(crate) fn embedding(b: &mut Builder<'_>, layer: &Embedding, tokens: Tensor, 
         let of_positions = take_rows(b, table, positions);
         rows = b.graph.add(rows, of_positions);
     }
+    if let Some(table) = &layer.token_types {
+        let shape = b.graph.shape(tokens).to_vec();
+        let first = b.graph.full(0.0, Dtype::I32, &shape);
+        let of_types = take_rows(b, table, first);
+        rows = b.graph.add(rows, of_types);
+    }
     // Fused with the first norm, the gathered rows would go to the stack, which is too small for them.
-    b.graph.barrier(rows)
+    let rows = b.graph.barrier(rows);
+    layer.norm.as_ref().map_or(rows, |layer| b.scope("norm", |b| norm(b, layer, rows)))
 }
 
 /// Rows of a table that is as the checkpoint has it, in `f32`.

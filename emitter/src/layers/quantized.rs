@@ -5,7 +5,7 @@ use mlxcel_models::Weight;
 use safetensors::Dtype;
 
 use super::{Builder, Matrix, weights::Weights};
-use crate::{DotDimensions, Graph, Quant, Reduction, Tensor, TensorType, plan::CACHE_GROUP};
+use crate::{DotDimensions, Graph, Quant, Reduction, Tensor, TensorType, forms::CACHE_GROUP};
 
 /// Inputs that share a scale in [`Quant::Q4`].
 pub(super) const GROUP: usize = 32;

@@ -239,7 +239,11 @@ fn a_description_that_contradicts_itself_is_refused_by_scope() {
                     mlp.down.weight.shape = vec![0, 0];
                 }
             },
-            |m| m.final_norm.weights[0].shape = vec![],
+            |m| {
+                if let Some(norm) = &mut m.final_norm {
+                    norm.weights[0].shape = vec![];
+                }
+            },
             |m| m.embedding.weight.shape = vec![],
             |m| m.blocks.clear(),
         ];

@@ -12,7 +12,7 @@ static const char *const type_names[] = {"f32", "bf16", "f16", "q8"};
 typedef struct {
   element_type type;
   index layers, layer, batch, tokens, heads, kv_heads, head_dim, capacity;
-  index tile, chunk, window;
+  index tile, chunk, window, causal;
   float soft_cap;
   int32_t *positions, *lengths;
   float *q;
@@ -31,6 +31,11 @@ static index chunks_of(const problem *p) {
 // The first position that a query sees.
 static index first_of(const problem *p, index b, index token) {
   return p->window ? max_index(p->positions[b] + token + 1 - p->window, 0) : 0;
+}
+
+// One past the last position that a query sees.
+static index end_of(const problem *p, index b, index token) {
+  return p->positions[b] + (p->causal ? token + 1 : p->lengths[b]);
 }
 
 // ----------------------------------------------------------------- input
@@ -124,7 +129,8 @@ static problem random_problem(element_type type, index head_dim, index tokens,
   p.kv_heads = random_index(1, is_large ? 2 : 3);
   p.heads = p.kv_heads * PICK(groups);
   p.tile = random_index(0, 1) ? tokens : random_index(1, tokens);
-  p.window = random_index(0, 1) ? random_index(1, 90) : 0;
+  p.causal = random_index(0, 4) != 0;
+  p.window = p.causal && random_index(0, 1) ? random_index(1, 90) : 0;
   // Few units as scores are, so that it matters, or many, so that it hardly does.
   p.soft_cap = random_index(0, 1) ? 0.0f : random_index(0, 1) ? 1.5f : 50.0f;
   place_rows(&p, most_before);
@@ -136,12 +142,12 @@ static problem random_problem(element_type type, index head_dim, index tokens,
   fill_cache(&p, ORDINARY);
   at_case("attention_%s, layer %lld of %lld, %lld x %lld tokens, %lld/%lld "
           "heads of %lld, capacity %lld, tiles of %lld, chunks of %lld, window "
-          "%lld, soft cap %g",
+          "%lld, causal %lld, soft cap %g",
           type_names[type], (long long)p.layer, (long long)p.layers,
           (long long)p.batch, (long long)p.tokens, (long long)p.heads,
           (long long)p.kv_heads, (long long)p.head_dim, (long long)p.capacity,
           (long long)p.tile, (long long)p.chunk, (long long)p.window,
-          (double)p.soft_cap);
+          (long long)p.causal, (double)p.soft_cap);
   return p;
 }
 
@@ -204,7 +210,7 @@ static void work_out_head(problem *p, index b, index head) {
     const index row = (b * p->tokens + t) * p->heads + head;
     const double magnitude =
         attend(p->q + row * dim, keys, values, first_of(p, b, t),
-               p->positions[b] + t + 1, dim, p->soft_cap, weights,
+               end_of(p, b, t), dim, p->soft_cap, weights,
                p->expected + row * dim);
     // Values are below 2. The first part is for the sums over positions, the
     // second for the scores, whose errors are relative ones of the weights.
@@ -236,7 +242,7 @@ static void call_whole(const problem *p, float *out, index begin, index end) {
 #define ARGUMENTS                                                              \
   p->positions, p->lengths, out, p->layer, p->batch, p->tokens, p->heads,      \
       p->kv_heads, p->head_dim, p->capacity, p->tile, p->window,               \
-      (index)bits_of(p->soft_cap), begin, end
+      (index)bits_of(p->soft_cap), p->causal, begin, end
   switch (p->type) {
   case ELEMENT_F32: attention_f32(p->q, p->cache, ARGUMENTS); break;
   case ELEMENT_BF16: attention_bf16(p->q, p->cache, ARGUMENTS); break;
@@ -251,7 +257,7 @@ static void call_chunks(const problem *p, float *out, float *max_sum,
 #define ARGUMENTS                                                              \
   p->positions, p->lengths, out, max_sum, p->layer, p->batch, p->tokens,       \
       p->heads, p->kv_heads, p->head_dim, p->capacity, p->tile, p->window,     \
-      (index)bits_of(p->soft_cap), p->chunk, begin, end
+      (index)bits_of(p->soft_cap), p->causal, p->chunk, begin, end
   switch (p->type) {
   case ELEMENT_F32: attention_chunks_f32(p->q, p->cache, ARGUMENTS); break;
   case ELEMENT_BF16: attention_chunks_bf16(p->q, p->cache, ARGUMENTS); break;
@@ -316,7 +322,7 @@ static void check_sums(const problem *p, const float *max_sum) {
     const index first =
         first_of(p, b, tile_begin) + i / rows % chunks * p->chunk;
     const int sees = token < p->lengths[b] &&
-                     first <= p->positions[b] + token &&
+                     first < end_of(p, b, token) &&
                      first + p->chunk > first_of(p, b, token);
     check_equal("has a sum", i, max_sum[i * 2 + 1] != 0, sees);
     if (!sees)

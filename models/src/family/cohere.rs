@@ -48,7 +48,7 @@ pub(super) fn describe(json: &Json<'_>) -> Result<ModelConfig, Error> {
     scale_logits(json, model.model("cohere", blocks)?)
 }
 
-pub(super) fn scale_logits(json: &Json<'_>, mut model: ModelConfig) -> Result<ModelConfig, Error> {
-    model.head.scale = json.positive("logit_scale")?.unwrap_or(0.0625);
-    Ok(model)
+pub(super) fn scale_logits(json: &Json<'_>, model: ModelConfig) -> Result<ModelConfig, Error> {
+    let scale = json.positive("logit_scale")?.unwrap_or(0.0625);
+    Ok(model.with_logits(|head| head.scale = scale))
 }

@@ -72,6 +72,5 @@ pub(super) fn block(model: &Standard<'_>, name: &str, attention: Attention) -> B
 /// The model with embeddings scaled and logits capped.
 pub(super) fn finish(mut model: ModelConfig, soft_cap: Option<f64>) -> ModelConfig {
     model.embedding.scale = (model.hidden as f64).sqrt();
-    model.head.soft_cap = soft_cap;
-    model
+    model.with_logits(|head| head.soft_cap = soft_cap)
 }

@@ -64,7 +64,7 @@ pub(super) fn describe(json: &Json<'_>) -> Result<ModelConfig, Error> {
     let blocks = (0..model.layers).map(block).collect();
     let final_norm = model.norm(format!("{PREFIX}ln_f"));
     let mut model = model.model("gpt2", blocks)?;
-    model.final_norm = final_norm;
+    model.final_norm = Some(final_norm);
     model.embedding.weight = weight(format!("{PREFIX}wte.weight"), [model.vocab, hidden]);
     model.embedding.positions = Some(weight(format!("{PREFIX}wpe.weight"), [model.max_positions, hidden]));
     model.prefix = Some(PREFIX);
@@ -81,6 +81,7 @@ fn transposed(name: String, [inputs, outputs]: [usize; 2]) -> Linear {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Head;
 
     fn names(model: &ModelConfig) -> Vec<&str> {
         model.weights().into_iter().map(|weight| weight.name.as_str()).collect()
@@ -102,7 +103,7 @@ mod tests {
         for prefix in [PREFIX, ""] {
             let embedding = format!("{prefix}wte.weight");
             let untied = model.clone().with_tensors(|name| name == embedding || name == "lm_head.weight");
-            assert!(!untied.head.tied);
+            assert!(matches!(&untied.head, Head::Logits(head) if !head.tied));
             assert_eq!(names(&untied).last(), Some(&"lm_head.weight"));
         }
     }

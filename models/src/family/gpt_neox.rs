@@ -60,8 +60,8 @@ pub(super) fn describe(json: &Json<'_>) -> Result<ModelConfig, Error> {
     let blocks = (0..model.layers).map(block).collect();
     let final_norm = model.norm("gpt_neox.final_layer_norm".into());
     let mut model = model.model("gpt_neox", blocks)?;
-    model.final_norm = final_norm;
+    model.final_norm = Some(final_norm);
     model.embedding.weight = weight("gpt_neox.embed_in.weight", [model.vocab, model.hidden]);
-    model.head.linear = linear("embed_out", [model.vocab, model.hidden], false);
-    Ok(model)
+    let head = linear("embed_out", [model.vocab, model.hidden], false);
+    Ok(model.with_logits(|logits| logits.linear = head))
 }

@@ -53,7 +53,6 @@ impl Multipliers {
 
     pub(super) fn finish(&self, mut model: ModelConfig) -> ModelConfig {
         model.embedding.scale = self.embedding;
-        model.head.scale = 1.0 / self.logits;
-        model
+        model.with_logits(|head| head.scale = 1.0 / self.logits)
     }
 }

@@ -95,7 +95,8 @@ pub(super) fn read(
         }
     }
     if let (true, Some(text)) = (found.is_empty(), defaults.absent) {
-        let object: Map<String, Value> = serde_json::from_str(text).map_err(Error::Syntax)?;
+        let object: Map<String, Value> =
+            serde_json::from_str(text).map_err(|source| Error::Syntax { file: "config.json", source })?;
         found.push(reader.rope(&Json::top(&object), &outer)?);
     }
     if found.len() == 2 && found[0] != found[1] {

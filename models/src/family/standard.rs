@@ -6,13 +6,15 @@ use serde_json::Value;
 
 use super::{json::Json, rope};
 use crate::{
-    Activation, Attention, Block, Branch, Embedding, Error, FeedForward, Head, Linear, Mlp, ModelConfig,
-    Norm, NormKind, Part, Rope, Weight,
+    Activation, Attention, Block, Branch, Embedding, Error, FeedForward, Head, Linear, Logits, Mlp,
+    ModelConfig, Norm, NormKind, Part, Rope, Weight,
 };
 
 /// What the keys of a family are called where that differs, and what they stand for where they are absent.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Defaults {
+    /// How the name of the checkpoint's class, in `architectures`, may end.
+    pub(super) architectures: &'static [&'static str],
     pub(super) vocab: usize,
     pub(super) hidden: (&'static str, usize),
     pub(super) intermediate: usize,
@@ -40,6 +42,7 @@ pub(super) struct Defaults {
 
 /// `LlamaConfig`'s.
 pub(super) const LLAMA: Defaults = Defaults {
+    architectures: &["ForCausalLM", "LMHeadModel"],
     vocab: 32_000,
     hidden: ("hidden_size", 4096),
     intermediate: 11_008,
@@ -78,7 +81,7 @@ pub(super) struct Standard<'j> {
 
 impl<'j> Standard<'j> {
     pub(super) fn read(json: &'j Json<'j>, defaults: Defaults) -> Result<Self, Error> {
-        refuse(json)?;
+        refuse(json, defaults.architectures)?;
         let size = |(key, default), largest| json.size(key, default, largest);
         let hidden = size(defaults.hidden, 1 << 20)?;
         let heads = size(defaults.heads, 1 << 16)?;
@@ -210,6 +213,7 @@ impl<'j> Standard<'j> {
     pub(super) fn attention_of(&self, layers: [Linear; 4], rope: Option<Rope>) -> Attention {
         let [query, key, value, output] = layers;
         Attention {
+            causal: true,
             heads: self.heads,
             kv_heads: self.kv_heads,
             head_dim: self.head_dim,
@@ -337,8 +341,9 @@ impl<'j> Standard<'j> {
         Norm { kind, epsilon: self.epsilon, offset, weights: vec![weight], bias }
     }
 
-    /// The model of these blocks, whose other tensors are `model.embed_tokens`, `model.norm` and `lm_head`.
+    /// The decoder of these blocks, whose other tensors are `model.embed_tokens`, `model.norm` and `lm_head`.
     pub(super) fn model(self, family: &str, blocks: Vec<Block>) -> Result<ModelConfig, Error> {
+        let final_norm = Some(self.norm("model.norm".into()));
         let Self { json, defaults, vocab, hidden, max_positions, .. } = self;
         Ok(ModelConfig {
             family: family.into(),
@@ -350,15 +355,17 @@ impl<'j> Standard<'j> {
                 weight: weight("model.embed_tokens.weight", [vocab, hidden]),
                 scale: 1.0,
                 positions: None,
+                token_types: None,
+                norm: None,
             },
             blocks,
-            final_norm: self.norm("model.norm".into()),
-            head: Head {
+            final_norm,
+            head: Head::Logits(Box::new(Logits {
                 linear: linear("lm_head", [vocab, hidden], false),
                 tied: json.flag("tie_word_embeddings", defaults.tied)?,
                 scale: 1.0,
                 soft_cap: None,
-            },
+            })),
             eos: json.tokens("eos_token_id", defaults.eos)?,
             bos: json.token("bos_token_id", defaults.bos)?,
             prefix: None,
@@ -400,11 +407,13 @@ pub(super) fn weight<const RANK: usize>(name: impl Into<String>, shape: [usize; 
 }
 
 /// Refuses the keys that change what a model computes and have no place in a description.
-fn refuse(json: &Json<'_>) -> Result<(), Error> {
-    json.only("architectures", "a name that ends in ForCausalLM or LMHeadModel", |value| {
-        let decodes = |name: &str| name.ends_with("ForCausalLM") || name.ends_with("LMHeadModel");
-        let decodes = |name: &Value| name.as_str().is_some_and(decodes);
-        value.as_array().is_some_and(|names| names.is_empty() || names.iter().any(decodes))
+fn refuse(json: &Json<'_>, architectures: &[&str]) -> Result<(), Error> {
+    let supported = format!("a name that ends in {}", architectures.join(" or "));
+    json.only("architectures", &supported, |value| {
+        let fits = |name: &Value| {
+            name.as_str().is_some_and(|name| architectures.iter().any(|end| name.ends_with(end)))
+        };
+        value.as_array().is_some_and(|names| names.is_empty() || names.iter().any(fits))
     })?;
     json.only("quantization_config", "null", |_| false)
         .map_err(|error| error.with_hint("take the checkpoint that it was quantised from"))?;

@@ -182,7 +182,7 @@ fn refused(config: &Value) -> String {
 fn families_that_cannot_be_exact() {
     let message = message(&json!({"model_type": "deepseek_v3"}));
     let expected =
-        "`model_type` is \"deepseek_v3\", which is not supported, expected one of cohere, cohere2, ";
+        "`model_type` is \"deepseek_v3\", which is not supported, expected one of bert, cohere, cohere2, ";
     assert!(message.starts_with(expected), "{message}");
     for (config, expected) in [
         (

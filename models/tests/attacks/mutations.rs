@@ -75,10 +75,11 @@ fn one_value_replaced() {
 
 #[test]
 fn one_value_of_any_family_replaced() {
-    let fixtures = Path::new(env!("CARGO_MANIFEST_DIR")).join("oracle/fixtures");
+    let folders = ["oracle/fixtures", "oracle/encoders"]
+        .map(|folder| fs::read_dir(Path::new(env!("CARGO_MANIFEST_DIR")).join(folder)).unwrap());
     // Of each family the one with most keys.
     let mut families: BTreeMap<String, Map<String, Value>> = BTreeMap::new();
-    for entry in fs::read_dir(fixtures).unwrap() {
+    for entry in folders.into_iter().flatten() {
         let text = fs::read_to_string(entry.unwrap().path().join("config.json")).unwrap();
         let config: Map<String, Value> = serde_json::from_str(&text).unwrap();
         let known = families.entry(config["model_type"].as_str().unwrap().to_owned()).or_default();

@@ -3,28 +3,20 @@
 use std::time::Duration;
 
 use mlxcel_artifacts::{
-    Bundle, IREE_VERSION,
-    signature::{ArgumentKind, Entry, MODULE_NAME, OutcomeKind, PARAMETER_SCOPE, Role},
+    Bundle,
+    signature::{OutcomeKind, Role},
 };
-use safetensors::Dtype;
 
 use super::{
-    LoadOptions,
-    device::{self, Opened, ThisMachine},
-    failed, packing,
+    LoadOptions, failed,
+    loaded::{EntryPoint, Loaded},
 };
 use crate::{
     Dispatch, Error,
-    device::DeviceSpec,
-    ffi::{self, Call, Count, Device, Module, Profile, Tensor},
+    ffi::{Count, Device, Profile, Tensor},
     session::{Capabilities, Session, check_append, check_rewind},
     weights::Weights,
 };
-
-const _: () = assert!(
-    same(IREE_VERSION.as_bytes(), env!("MLXCEL_IREE_VERSION").as_bytes()),
-    "the iree source is of another version than the bundles of this workspace: see IREE_VERSION in mlxcel-artifacts"
-);
 
 /// A module on a device, with one sequence in its cache.
 pub(super) struct IreeSession {
@@ -45,60 +37,21 @@ pub(super) struct IreeSession {
     profile: Option<Profile>,
 }
 
-/// A function of the module.
-struct EntryPoint {
-    name: String,
-    /// Tokens of a prefill, cache positions of a step.
-    size: usize,
-    call: Call,
-    arguments: Vec<(ArgumentKind, Vec<i32>)>,
-    /// Places among the results.
-    next_token: usize,
-    logits: usize,
-}
-
 impl IreeSession {
     pub(super) fn load(
         bundle: &Bundle,
         weights: Option<Weights>,
         options: &LoadOptions,
     ) -> Result<Self, Error> {
-        let manifest = bundle.manifest();
-        let plan = &manifest.plan;
-        if plan.batch != 1 {
-            return Err(Error::Unsupported(format!("it has {} rows a call, expected 1", plan.batch)));
+        if bundle.manifest().plan.embedding.is_some() {
+            return Err(Error::OnlyEmbedding { model: bundle.manifest().model.clone() });
         }
-        let context = options.context.unwrap_or(plan.context);
-        if context == 0 || context > plan.context {
-            return Err(Error::Context { asked: context, context: plan.context });
-        }
-        let devices = ThisMachine { threads: options.threads };
-        let opened = device::open(&devices, &device::machine(), manifest, options.device)?;
-
-        let vmfb = bundle.blob_path(&opened.target.vmfb);
-        let program = ffi::map(&vmfb).map_err(Error::read(vmfb))?;
-        let (weights, packed_at_load) =
-            packing::parameters(bundle, (opened.target_name, opened.target), &opened.device, weights)?;
-        let parameters = opened.target.packing.as_ref().map(packing::results);
-        let parameters = parameters.as_ref().unwrap_or(&manifest.parameters);
-        let parameters: Vec<&str> = parameters.iter().map(|p| p.name.as_str()).collect();
-        let module = Module::load(&opened.device, program, weights, PARAMETER_SCOPE, &parameters)
-            .map_err(failed(|| "load the module".into()))?;
-
-        let (prefill, decode) = entry_points(&module, &opened.target.entries)?;
-        let sizes = |entries: &[EntryPoint]| entries.iter().map(|entry| entry.size).collect();
-        let capabilities = Capabilities {
-            context,
-            vocab: plan.vocab,
-            prefill: sizes(&prefill),
-            decode: sizes(&decode),
-            target: opened.target_name.to_owned(),
-            device: description(&opened),
-            threads: opened.device.threads(),
-            packed_at_load,
-        };
-        let device = opened.device;
-        let reach = opened.target.rewind;
+        let Loaded { mut capabilities, entries, device, rewind: reach } =
+            Loaded::new(bundle, weights, options)?;
+        let is_prefill = |entry: &EntryPoint| matches!(entry.entry.role, Role::Prefill { .. });
+        let (prefill, decode): (Vec<_>, Vec<_>) = entries.into_iter().partition(is_prefill);
+        let sizes = |entries: &[EntryPoint]| entries.iter().map(EntryPoint::size).collect();
+        (capabilities.prefill, capabilities.decode) = (sizes(&prefill), sizes(&decode));
         let (tokens, written, logits, profile) = (Vec::new(), 0, None, None);
         Ok(Self { capabilities, prefill, decode, tokens, written, reach, logits, device, profile })
     }
@@ -115,9 +68,10 @@ impl IreeSession {
         let (position, vocab) = (self.tokens.len(), self.capabilities.vocab);
         let entry = &mut role(self)[index];
         let writes = entry.tokens();
-        let run = entry.run(tokens, position, vocab);
+        let run = entry.run(tokens, position);
+        let answer = run.and_then(|results| answer(entry, results, vocab));
         self.written = self.written.max(position + writes);
-        let (next, logits) = run?;
+        let (next, logits) = answer?;
         if let Some(profile) = &mut self.profile {
             profile.flush().map_err(failed(|| "read the profile".into()))?;
         }
@@ -205,77 +159,15 @@ impl Session for IreeSession {
     }
 }
 
-impl EntryPoint {
-    fn new(module: &Module, entry: &Entry) -> Result<Self, Error> {
-        let name = &entry.name;
-        let inputs: Vec<(Dtype, &[usize])> =
-            entry.arguments.iter().map(|argument| (argument.dtype, argument.shape.as_slice())).collect();
-        let call = Call::new(module, &format!("{MODULE_NAME}.{name}"), &inputs)
-            .map_err(failed(|| format!("prepare {name}")))?;
-        let arguments = entry.arguments.iter().map(|a| (a.kind, vec![0; a.shape.iter().product()])).collect();
-        let size = match entry.role {
-            Role::Prefill { tokens } => tokens,
-            Role::Decode { cache } => cache,
-        };
-        // A valid manifest has both; a place that does not exist is an error when it is read.
-        let place =
-            |kind| entry.results.iter().position(|outcome| outcome.kind == kind).unwrap_or(usize::MAX);
-        let (next_token, logits) = (place(OutcomeKind::NextToken), place(OutcomeKind::Logits));
-        Ok(Self { name: name.clone(), size, call, arguments, next_token, logits })
-    }
-
-    /// How many positions a call writes, padding included.
-    fn tokens(&self) -> usize {
-        let tokens = self.arguments.iter().find(|(kind, _)| *kind == ArgumentKind::Tokens);
-        tokens.map_or(0, |(_, values)| values.len())
-    }
-
-    /// Runs it on the one row; gives the next token and the logits.
-    fn run(&mut self, tokens: &[u32], position: usize, vocab: usize) -> Result<(u32, Tensor), Error> {
-        // A manifest is valid only if the vocabulary and the context fit an i32.
-        for (kind, values) in &mut self.arguments {
-            match kind {
-                ArgumentKind::Tokens => {
-                    // What is behind the tokens is padding; any id will do.
-                    values.fill(0);
-                    values.iter_mut().zip(tokens).for_each(|(value, &token)| *value = token as i32);
-                }
-                ArgumentKind::Positions => values.fill(position as i32),
-                ArgumentKind::Lengths => values.fill(tokens.len() as i32),
-                // The padding too: its keys and values are written.
-                ArgumentKind::End => values.fill((position + self.size) as i32),
-            }
-        }
-        let inputs: Vec<&[u8]> = self.arguments.iter().map(|(_, values)| ffi::bytes(values)).collect();
-        let mut results = self.call.invoke(&inputs).map_err(failed(|| format!("run {}", self.name)))?;
-        if results.len() <= self.next_token.max(self.logits) {
-            let (found, name) = (results.len(), &self.name);
-            return Err(Error::Unsupported(format!(
-                "{name} gives {found} results, expected a token and logits"
-            )));
-        }
-        let next =
-            results[self.next_token].read::<i32>().map_err(failed(|| format!("read from {}", self.name)))?;
-        let next = next.first().and_then(|&id| u32::try_from(id).ok()).filter(|&id| (id as usize) < vocab);
-        let next = next
-            .ok_or_else(|| Error::Unsupported(format!("{} gives no token of the vocabulary", self.name)))?;
-        Ok((next, results.swap_remove(self.logits)))
-    }
-}
-
-/// The functions of the module, ascending by size.
-fn entry_points(module: &Module, entries: &[Entry]) -> Result<(Vec<EntryPoint>, Vec<EntryPoint>), Error> {
-    let (mut prefill, mut decode) = (Vec::new(), Vec::new());
-    for entry in entries {
-        let list = match entry.role {
-            Role::Prefill { .. } => &mut prefill,
-            Role::Decode { .. } => &mut decode,
-        };
-        list.push(EntryPoint::new(module, entry)?);
-    }
-    prefill.sort_by_key(|entry: &EntryPoint| entry.size);
-    decode.sort_by_key(|entry: &EntryPoint| entry.size);
-    Ok((prefill, decode))
+/// The next token and the logits among the results of a call.
+fn answer(entry: &EntryPoint, results: Vec<Tensor>, vocab: usize) -> Result<(u32, Tensor), Error> {
+    let name = &entry.entry.name;
+    let mut results: Vec<_> = results.into_iter().map(Some).collect();
+    let next = entry.take(OutcomeKind::NextToken, &mut results)?;
+    let next = next.read::<i32>().map_err(failed(|| format!("read from {name}")))?;
+    let next = next.first().and_then(|&id| u32::try_from(id).ok()).filter(|&id| (id as usize) < vocab);
+    let next = next.ok_or_else(|| Error::Unsupported(format!("{name} gives no token of the vocabulary")))?;
+    Ok((next, entry.take(OutcomeKind::Logits, &mut results)?))
 }
 
 /// The bucket for the head of a prompt of `tokens`: the smallest that holds all of it if more than half of it would be
@@ -286,27 +178,6 @@ fn chunk(buckets: &[usize], tokens: usize) -> usize {
         Some(&bucket) if holds == 0 || tokens > bucket / 2 => holds,
         _ => holds.saturating_sub(1),
     }
-}
-
-/// What to tell people of a device.
-fn description(opened: &Opened<'_, Device>) -> String {
-    let Opened { device, spec, name, target_name: _, target: _ } = opened;
-    match (spec, name) {
-        (DeviceSpec::LocalTask, _) => match device.threads() {
-            1 => "local-task, 1 thread".into(),
-            threads => format!("local-task, {threads} threads"),
-        },
-        (_, Some(name)) => format!("{spec}, {name}"),
-        (_, None) => spec.to_string(),
-    }
-}
-
-const fn same(a: &[u8], b: &[u8]) -> bool {
-    let mut i = 0;
-    while i < a.len() && i < b.len() && a[i] == b[i] {
-        i += 1;
-    }
-    i == a.len() && i == b.len()
 }
 
 #[cfg(test)]

@@ -47,6 +47,7 @@ pub(crate) fn write(out: &Path, files: &[(&str, &str)], weights: &[(&str, &str)]
             vocab: 8,
             position_bytes: 64,
             windows: vec![],
+            embedding: None,
         },
         compiler: Compiler { version: IREE_VERSION.into(), digest: Digest::of(b"compiler") },
         targets: [("cpu".to_string(), cpu)].into(),

@@ -6,7 +6,7 @@ use std::{
 };
 
 use mlxcel_artifacts::{
-    Blob, Bundle, Manifest, Packing, Plan, TargetArtifact, Window,
+    Blob, Bundle, Embedding, Manifest, Packing, Plan, TargetArtifact, Window,
     signature::{Entry, Parameter, type_text},
 };
 use serde::Serialize;
@@ -40,10 +40,21 @@ pub(crate) fn text(bundle: &Bundle) -> String {
     line("format", format);
     line("model", model);
     line("family", family);
-    let Plan { precision, quant, kv, batch, context, vocab, position_bytes, windows } = plan;
-    line("plan", &format!("precision {precision}, quant {quant}, kv {kv}"));
-    line("", &format!("batch {batch}, context {context}, vocab {vocab}"));
-    line("cache", &format!("{} a position", Size(*position_bytes)));
+    let Plan { precision, quant, kv, batch, context, vocab, position_bytes, windows, embedding } = plan;
+    let sizes = format!("batch {batch}, context {context}, vocab {vocab}");
+    match embedding {
+        None => {
+            line("plan", &format!("precision {precision}, quant {quant}, kv {kv}"));
+            line("", &sizes);
+            line("cache", &format!("{} a position", Size(*position_bytes)));
+        }
+        Some(Embedding { width, pooling, normalised }) => {
+            line("plan", &format!("precision {precision}, quant {quant}"));
+            line("", &sizes);
+            let length = if *normalised { ", normalised" } else { "" };
+            line("embedding", &format!("{width} numbers, {pooling} of the tokens{length}"));
+        }
+    }
     for Window { positions, position_bytes } in windows {
         line("", &format!("{} of each of the last {positions}", Size(*position_bytes)));
     }

@@ -1,7 +1,8 @@
-//! `mlxcel-run`: continues a text, or chats, with a bundle.
+//! `mlxcel-run`: continues a text, chats, or makes embeddings, with a bundle.
 
 mod answer;
 mod chat;
+mod embed;
 mod interrupt;
 mod options;
 mod render;
@@ -58,6 +59,9 @@ fn run(options: &Options) -> Result<ExitCode> {
     let interrupt = Interrupt::install()?;
     let sampler = options.sampler()?;
     options.without_effect().iter().for_each(|warning| note(warning));
+    if options.embed {
+        return embed::run(options, start, &interrupt);
+    }
     let prompt = options.read_prompt()?;
     let bundle = Bundle::open_without_weights(&options.bundle)?;
     // Mapped, and no more: what is wrong with the folder is said before what is missing in it.
@@ -193,17 +197,26 @@ fn check_prompt(options: &Options, bundle: &Bundle, prompt: &[u32]) -> Result<()
 }
 
 fn open_session(options: &Options, bundle: &Bundle, weights: Option<Weights>) -> Result<Box<dyn Session>> {
-    if let Some(weights) = &weights {
-        let unused = weights.check(&bundle.manifest().parameters)?;
-        if !unused.is_empty() {
-            note(&render::unused(&unused));
-        }
-    }
+    check_weights(bundle, weights.as_ref())?;
     let session = load(bundle, weights, &options.load_options())?;
-    if session.capabilities().packed_at_load {
+    note_packing(options, bundle, session.capabilities());
+    Ok(session)
+}
+
+/// Whether these are the weights that the bundle needs; says which of them it does not.
+fn check_weights(bundle: &Bundle, weights: Option<&Weights>) -> Result<()> {
+    let unused = weights.map(|weights| weights.check(&bundle.manifest().parameters)).transpose()?;
+    if let Some(unused) = unused.filter(|unused| !unused.is_empty()) {
+        note(&render::unused(&unused));
+    }
+    Ok(())
+}
+
+/// Says that this start packed the weights, if it did.
+fn note_packing(options: &Options, bundle: &Bundle, capabilities: &Capabilities) {
+    if capabilities.packed_at_load {
         note(&render::packed_at_load(bundle, options.weights.as_deref()));
     }
-    Ok(session)
 }
 
 /// Says something on stderr. That nobody hears it is no error.

@@ -19,6 +19,21 @@ use crate::{
 /// The most tokens of one answer when -n does not say.
 pub(crate) const DEFAULT_TOKENS: usize = 128;
 
+/// What does not change an embedding.
+const NOT_OF_EMBEDDINGS: [&str; 11] = [
+    "max_tokens",
+    "temp",
+    "top_k",
+    "top_p",
+    "min_p",
+    "seed",
+    "ignore_eos",
+    "stop",
+    "chat",
+    "system",
+    "logprobs",
+];
+
 /// What a value of an option of sampling would mean.
 const GREEDY: &str = "0 always takes the most likely token";
 const ALL_TOKENS_AT_0: &str = "0 draws from all tokens";
@@ -118,6 +133,13 @@ pub(crate) struct Options {
     /// One JSON object at the end instead of text.
     #[arg(long)]
     pub(crate) json: bool,
+
+    /// Write the embedding of a text instead of continuing it, of a bundle that makes embeddings.
+    ///
+    /// -p gives one text; of a file or of standard input every line is one. Each gets a line of numbers, or with --json an
+    /// object in a line of its own. A text longer than the context is cut.
+    #[arg(long, conflicts_with_all = NOT_OF_EMBEDDINGS)]
+    pub(crate) embed: bool,
 }
 
 /// What to start from.
@@ -141,11 +163,41 @@ impl Options {
     }
 
     pub(crate) fn read_prompt(&self) -> Result<Prompt> {
+        match self.read_source()? {
+            // A chat may open with a message that is empty; there is nothing to continue of an empty text.
+            Prompt::Text(text) if text.is_empty() && !self.is_chat() => bail!(
+                "the prompt is empty, expected a text\n\
+                 hint: give one with -p, -f or on standard input, or with --tokens the ids to begin with"
+            ),
+            Prompt::None if self.json => {
+                bail!("no prompt for --json\nhint: give one with -p, -f, --tokens or on standard input")
+            }
+            prompt => Ok(prompt),
+        }
+    }
+
+    /// What to embed: the one text of -p, or every line of another source.
+    pub(crate) fn read_texts(&self) -> Result<Vec<Prompt>> {
+        Ok(match self.read_source()? {
+            Prompt::Text(text) if text.is_empty() && self.prompt.is_none() => {
+                bail!("found no text, expected one in each line\nhint: -p \"\" gives an empty one")
+            }
+            Prompt::Text(text) if self.prompt.is_none() => {
+                text.split('\n').map(|line| Prompt::Text(line.trim_end_matches('\r').into())).collect()
+            }
+            Prompt::None => bail!(
+                "no text for --embed\nhint: give one with -p, or lines of them with -f or on standard input"
+            ),
+            given => vec![given],
+        })
+    }
+
+    fn read_source(&self) -> Result<Prompt> {
         if let Some(tokens) = &self.tokens {
             return Ok(Prompt::Tokens(tokens.clone()));
         }
         if let Some(text) = &self.prompt {
-            return self.text_prompt(text.clone());
+            return Ok(Prompt::Text(text.clone()));
         }
         let (bytes, from) = match &self.file {
             Some(path) => {
@@ -157,9 +209,6 @@ impl Options {
                 })?;
                 (bytes, path.display().to_string())
             }
-            None if crate::is_interactive() && self.json => {
-                bail!("no prompt for --json\nhint: give one with -p, -f, --tokens or on standard input")
-            }
             None if crate::is_interactive() => return Ok(Prompt::None),
             None => {
                 let mut bytes = Vec::new();
@@ -167,18 +216,7 @@ impl Options {
                 (bytes, "standard input".into())
             }
         };
-        self.text_prompt(text(bytes, &from)?)
-    }
-
-    /// A chat may open with a message that is empty; there is nothing to continue of an empty text.
-    fn text_prompt(&self, text: String) -> Result<Prompt> {
-        if text.is_empty() && !self.is_chat() {
-            bail!(
-                "the prompt is empty, expected a text\n\
-                 hint: give one with -p, -f or on standard input, or with --tokens the ids to begin with"
-            );
-        }
-        Ok(Prompt::Text(text))
+        Ok(Prompt::Text(text(bytes, &from)?))
     }
 
     /// `None` is greedy.

@@ -121,7 +121,8 @@ pub(crate) fn packed_at_load(bundle: &Bundle, given: Option<&Path>) -> String {
     format!("packed the weights for this start\nhint: {hint}")
 }
 
-fn ms(time: Duration) -> f64 {
+/// Milliseconds, for a program.
+pub(crate) fn ms(time: Duration) -> f64 {
     rounded(time.as_secs_f64() * 1e3)
 }
 

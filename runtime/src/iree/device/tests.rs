@@ -86,6 +86,7 @@ fn manifest(targets: &[&str]) -> Manifest {
             vocab: 8,
             position_bytes: 64,
             windows: vec![],
+            embedding: None,
         },
         compiler: Compiler { version: IREE_VERSION.into(), digest: Digest::of(b"compiler") },
         targets: targets.iter().map(|&name| (name.into(), target(name))).collect(),

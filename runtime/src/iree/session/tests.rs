@@ -4,13 +4,17 @@
 use std::{collections::BTreeMap, fmt::Write, fs, path::Path};
 
 use mlxcel_artifacts::{
-    BundleWriter, Compiler, Digest, Driver, FORMAT, Manifest, Plan, TargetArtifact, signature::Parameter,
+    BundleWriter, Compiler, Digest, Driver, FORMAT, IREE_VERSION, Manifest, Plan, TargetArtifact,
+    signature::{Entry, Parameter},
 };
 use safetensors::Dtype;
 use tempfile::TempDir;
 
 use super::*;
-use crate::ffi::tests::{compile, weights};
+use crate::{
+    ffi,
+    ffi::tests::{compile, weights},
+};
 
 const CONTEXT: usize = 32;
 const VOCAB: usize = 64;
@@ -117,6 +121,7 @@ fn bundle(folder: &Path, device: &str, change: impl FnOnce(&mut Manifest)) -> Bu
             vocab: VOCAB,
             position_bytes: 64,
             windows: vec![],
+            embedding: None,
         },
         compiler: Compiler { version: IREE_VERSION.into(), digest: Digest::of(b"compiler") },
         targets: [("test".to_string(), target)].into(),

@@ -1,9 +1,9 @@
-//! The decoder: from a description to entry points.
+//! From a description to entry points.
 
 use std::{collections::BTreeMap, slice};
 
 use mlxcel_artifacts::signature::{Argument, ArgumentKind, Entry, MODULE_NAME, OutcomeKind, Parameter, Role};
-use mlxcel_models::{Block, Branch, Embedding, FeedForward, Mlp, ModelConfig, Rope};
+use mlxcel_models::{Block, Branch, Embedding, FeedForward, Head, Linear, Logits, Mlp, ModelConfig, Rope};
 use safetensors::Dtype;
 
 use crate::{
@@ -15,6 +15,7 @@ use crate::{
         linear::{embedding, linear},
         mlp::feed_forward,
         norm::norm,
+        pooling::pooling,
         rope,
         rope::Rotation,
     },
@@ -58,8 +59,9 @@ pub fn emit(model: &ModelConfig, plan: &Plan, dtype_of: &dyn Fn(&str) -> Dtype) 
 /// Bytes of parameters that a decode step reads: a row of each table, the active ones of a mixture's experts, and all of
 /// what is neither.
 fn step_bytes(model: &ModelConfig, parameters: &[Parameter], packed: Option<&Packed>) -> u64 {
-    let Embedding { weight, positions, .. } = &model.embedding;
-    let tables = [(!model.head.tied).then_some(weight), positions.as_ref()];
+    let Embedding { weight, positions, token_types, .. } = &model.embedding;
+    let is_head = matches!(&model.head, Head::Logits(head) if head.tied);
+    let tables = [(!is_head).then_some(weight), positions.as_ref(), token_types.as_ref()];
     let bytes = |of: &[Parameter]| of.iter().filter_map(Parameter::bytes).sum::<usize>();
     let mut of_experts = BTreeMap::new();
     for block in &model.blocks {
@@ -116,12 +118,13 @@ fn emit_entry(
 ) -> Result<Function, Error> {
     let mut b = Builder::new(module, packing, dtype_of, plan);
     let arguments = Arguments::new(&mut b.graph, &entry.arguments);
-    let (Some(tokens), Some(start)) = (arguments.tokens, arguments.positions) else {
-        b.graph.fail("func.func", "found an entry without tokens or positions, expected both");
+    let Some(tokens) = arguments.tokens else {
+        b.graph.fail("func.func", "found an entry without tokens, expected them");
         return b.graph.finish(&entry.name, &[]);
     };
+    let start = arguments.positions.unwrap_or_else(|| b.graph.full(0.0, Dtype::I32, &[plan.batch]));
     let span = match (entry.role, arguments.end) {
-        (Role::Decode { cache }, _) => Span::Prefix(cache),
+        (Role::Decode { cache: size } | Role::Encode { tokens: size }, _) => Span::Prefix(size),
         (Role::Prefill { .. }, Some(end)) => Span::Blocks { end, size: ATTENTION_BLOCK },
         (Role::Prefill { .. }, None) => {
             b.graph.fail("func.func", "found a prefill entry without an end, expected one");
@@ -136,7 +139,12 @@ fn emit_entry(
         b.graph.fail("func.func", "found a model without blocks, expected one at least");
         return b.graph.finish(&entry.name, &[]);
     };
-    let mut cache = Cache::load(&mut b, model, &first.attention.layer, plan);
+    let mut cache = match entry.role {
+        Role::Encode { tokens } => Cache::of_call(&mut b, model, &first.attention.layer, plan.batch, tokens),
+        Role::Prefill { .. } | Role::Decode { .. } => {
+            Cache::load(&mut b, model, &first.attention.layer, plan)
+        }
+    };
     for (index, layer) in model.blocks.iter().enumerate() {
         x = b.scope(&format!("layer.{index}"), |b| {
             let rope = layer.attention.layer.rope.as_ref();
@@ -148,21 +156,31 @@ fn emit_entry(
         });
     }
     cache.store(&mut b.graph);
-    if let Some(lengths) = arguments.lengths {
+    let generates = matches!(model.head, Head::Logits(_));
+    if let (true, Some(lengths)) = (generates, arguments.lengths) {
         x = last_tokens(&mut b.graph, x, lengths);
     }
-    let x = b.scope("final_norm", |b| norm(b, &model.final_norm, x));
-    let logits = b.scope("head", |b| head(b, model, x));
-    let logits = b.graph.reshape(logits, &[plan.batch, model.vocab]);
-    let next = b.scope("argmax", |b| b.graph.argmax(logits));
-    let results: Vec<_> = entry
-        .results
-        .iter()
-        .map(|result| match result.kind {
-            OutcomeKind::NextToken => next,
-            OutcomeKind::Logits => logits,
-        })
-        .collect();
+    if let Some(layer) = &model.final_norm {
+        x = b.scope("final_norm", |b| norm(b, layer, x));
+    }
+    let made = match &model.head {
+        Head::Logits(layer) => {
+            let product = layer.product(&model.embedding);
+            let logits = b.scope("head", |b| head(b, layer, &product, x));
+            let logits = b.graph.reshape(logits, &[plan.batch, model.vocab]);
+            let next = b.scope("argmax", |b| b.graph.argmax(logits));
+            vec![(OutcomeKind::NextToken, next), (OutcomeKind::Logits, logits)]
+        }
+        Head::Pooling(layer) => vec![(OutcomeKind::Embedding, b.scope("pooling", |b| pooling(b, *layer, x)))],
+    };
+    let mut results = Vec::new();
+    for outcome in &entry.results {
+        let found = made.iter().find(|(kind, _)| *kind == outcome.kind).map(|(_, tensor)| *tensor);
+        results.push(found.unwrap_or_else(|| {
+            let problem = format!("found no {}, expected the model's head to make it", outcome.kind);
+            b.graph.fail("func.func", problem)
+        }));
+    }
     b.graph.finish(&entry.name, &results)
 }
 
@@ -177,10 +195,16 @@ fn block(
     let attended = b.scope("attention", |b| {
         branch(b, &layer.attention, x, |b, layer, x| attention(b, layer, cache, rotation, sequence, x))
     });
-    let input = if layer.parallel { x } else { b.graph.add(x, attended) };
+    let input = if layer.parallel { x } else { sum(b, &layer.attention, x, attended) };
     let fed = b.scope("mlp", |b| branch(b, &layer.mlp, input, feed_forward));
-    let fed = b.graph.add(input, fed);
-    if layer.parallel { b.graph.add(fed, attended) } else { fed }
+    let fed = sum(b, &layer.mlp, input, fed);
+    if layer.parallel { sum(b, &layer.attention, fed, attended) } else { fed }
+}
+
+/// The residual stream `x` with what a branch adds to it.
+fn sum<T>(b: &mut Builder<'_>, branch: &Branch<T>, x: Tensor, added: Tensor) -> Tensor {
+    let sum = b.graph.add(x, added);
+    branch.after_sum.as_ref().map_or(sum, |layer| b.scope("norm_after_sum", |b| norm(b, layer, sum)))
 }
 
 /// What a branch adds to `x`.
@@ -199,10 +223,10 @@ fn branch<T>(
 }
 
 /// Logits of the last hidden state.
-fn head(b: &mut Builder<'_>, model: &ModelConfig, x: Tensor) -> Tensor {
-    let logits = linear(b, ("lm_head", &model.head_linear()), x);
-    let scaled = b.graph.scale(logits, model.head.scale);
-    let scaled = model.head.soft_cap.map_or(scaled, |cap| b.graph.soft_cap(scaled, cap));
+fn head(b: &mut Builder<'_>, layer: &Logits, product: &Linear, x: Tensor) -> Tensor {
+    let logits = linear(b, ("lm_head", product), x);
+    let scaled = b.graph.scale(logits, layer.scale);
+    let scaled = layer.soft_cap.map_or(scaled, |cap| b.graph.soft_cap(scaled, cap));
     // Fused with the search for the largest, all of them would go to the stack, which is too small for them.
     if scaled == logits { logits } else { b.graph.barrier(scaled) }
 }

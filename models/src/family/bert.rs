@@ -1,0 +1,76 @@
+//! BERT: an encoder, whose blocks have their norms after each sum; MiniLM, BGE, E5 and GTE are trained of it.
+//!
+//! transformers' `BertConfig` and `BertModel`, with the first token type for every token. Its pooler, a layer for the
+//! first token, is no part of what sentence-transformers makes embeddings with.
+
+use super::{
+    json::Json,
+    standard::{Defaults, LLAMA, Standard, linear, weight},
+};
+use crate::{Activation, Block, Branch, Error, Head, Mlp, ModelConfig, NormKind, Pooling};
+
+const BERT: Defaults = Defaults {
+    architectures: &["BertModel", "BertForMaskedLM", "BertForPreTraining"],
+    vocab: 30_522,
+    hidden: ("hidden_size", 768),
+    intermediate: 3072,
+    layers: ("num_hidden_layers", 12),
+    heads: ("num_attention_heads", 12),
+    heads_have_keys: false,
+    max_positions: ("max_position_embeddings", 512),
+    norm: NormKind::Layer,
+    epsilon: ("layer_norm_eps", 1e-12),
+    norm_bias: true,
+    activation: ("hidden_act", Activation::Gelu),
+    bos: None,
+    eos: &[],
+    ..LLAMA
+};
+
+/// What the names of tensors begin with in checkpoints that have a head too.
+const PREFIX: &str = "bert.";
+
+pub(super) fn describe(json: &Json<'_>) -> Result<ModelConfig, Error> {
+    let model = Standard::read(json, BERT)?;
+    model.no_windows()?;
+    for key in ["add_cross_attention", "is_decoder"] {
+        json.only(key, "false", |value| value.as_bool() == Some(false))?;
+    }
+    json.only("position_embedding_type", "absolute", |value| value.as_str() == Some("absolute"))?;
+    let types = json.size("type_vocab_size", 2, 1 << 16)?;
+    let (hidden, inner) = (model.hidden, model.intermediate);
+    let block = |layer| {
+        let name = format!("{PREFIX}encoder.layer.{layer}");
+        let square = |part| linear(format!("{name}.attention.{part}"), [hidden, hidden], true);
+        let mut attention =
+            model.attention_of(["self.query", "self.key", "self.value", "output.dense"].map(square), None);
+        attention.causal = false;
+        let mlp = Mlp {
+            activation: model.activation,
+            limit: None,
+            up_offset: 0.0,
+            gate: None,
+            up: linear(format!("{name}.intermediate.dense"), [inner, hidden], true),
+            down: linear(format!("{name}.output.dense"), [hidden, inner], true),
+        };
+        let norm = |part| Some(model.norm(format!("{name}.{part}.LayerNorm")));
+        Block {
+            attention: Branch { after_sum: norm("attention.output"), ..Branch::of(attention) },
+            mlp: Branch { after_sum: norm("output"), ..Branch::of(mlp.into()) },
+            parallel: false,
+        }
+    };
+    let blocks = (0..model.layers).map(block).collect();
+    let embeddings = |part| format!("{PREFIX}embeddings.{part}");
+    let norm = model.norm(embeddings("LayerNorm"));
+    let mut model = model.model("bert", blocks)?;
+    model.embedding.weight = weight(embeddings("word_embeddings.weight"), [model.vocab, hidden]);
+    model.embedding.positions =
+        Some(weight(embeddings("position_embeddings.weight"), [model.max_positions, hidden]));
+    model.embedding.token_types = Some(weight(embeddings("token_type_embeddings.weight"), [types, hidden]));
+    model.embedding.norm = Some(norm);
+    model.final_norm = None;
+    model.head = Head::Pooling(Pooling::default());
+    model.prefix = Some(PREFIX);
+    Ok(model)
+}

@@ -1,0 +1,166 @@
+//! A bundle's module on a device, and its functions.
+
+use mlxcel_artifacts::{
+    Bundle, IREE_VERSION,
+    signature::{ArgumentKind, Entry, MODULE_NAME, OutcomeKind, PARAMETER_SCOPE},
+};
+use safetensors::Dtype;
+
+use super::{
+    LoadOptions,
+    device::{self, Opened, ThisMachine},
+    failed, packing,
+};
+use crate::{
+    Error,
+    device::DeviceSpec,
+    ffi::{self, Call, Device, Module, Tensor},
+    session::Capabilities,
+    weights::Weights,
+};
+
+const _: () = assert!(
+    same(IREE_VERSION.as_bytes(), env!("MLXCEL_IREE_VERSION").as_bytes()),
+    "the iree source is of another version than the bundles of this workspace: see IREE_VERSION in mlxcel-artifacts"
+);
+
+/// A module on a device, with its weights.
+pub(super) struct Loaded {
+    /// But for the sizes of entries.
+    pub(super) capabilities: Capabilities,
+    pub(super) entries: Vec<EntryPoint>,
+    pub(super) device: Device,
+    /// See the manifest's [`rewind`](mlxcel_artifacts::TargetArtifact::rewind).
+    pub(super) rewind: Option<usize>,
+}
+
+impl Loaded {
+    /// See [`load`](super::load).
+    pub(super) fn new(
+        bundle: &Bundle,
+        weights: Option<Weights>,
+        options: &LoadOptions,
+    ) -> Result<Self, Error> {
+        let manifest = bundle.manifest();
+        let plan = &manifest.plan;
+        if plan.batch != 1 {
+            return Err(Error::Unsupported(format!("it has {} rows a call, expected 1", plan.batch)));
+        }
+        let context = options.context.unwrap_or(plan.context);
+        if context == 0 || context > plan.context {
+            return Err(Error::Context { asked: context, context: plan.context });
+        }
+        let devices = ThisMachine { threads: options.threads };
+        let opened = device::open(&devices, &device::machine(), manifest, options.device)?;
+
+        let vmfb = bundle.blob_path(&opened.target.vmfb);
+        let program = ffi::map(&vmfb).map_err(Error::read(vmfb))?;
+        let (weights, packed_at_load) =
+            packing::parameters(bundle, (opened.target_name, opened.target), &opened.device, weights)?;
+        let parameters = opened.target.packing.as_ref().map(packing::results);
+        let parameters = parameters.as_ref().unwrap_or(&manifest.parameters);
+        let parameters: Vec<&str> = parameters.iter().map(|p| p.name.as_str()).collect();
+        let module = Module::load(&opened.device, program, weights, PARAMETER_SCOPE, &parameters)
+            .map_err(failed(|| "load the module".into()))?;
+
+        let entries = opened.target.entries.iter().map(|entry| EntryPoint::new(&module, entry));
+        let mut entries = entries.collect::<Result<Vec<_>, _>>()?;
+        entries.sort_by_key(|entry| entry.entry.role.size());
+        let capabilities = Capabilities {
+            context,
+            vocab: plan.vocab,
+            prefill: Vec::new(),
+            decode: Vec::new(),
+            target: opened.target_name.to_owned(),
+            device: description(&opened),
+            threads: opened.device.threads(),
+            packed_at_load,
+        };
+        let rewind = opened.target.rewind;
+        Ok(Self { capabilities, entries, device: opened.device, rewind })
+    }
+}
+
+/// A function of the module.
+pub(super) struct EntryPoint {
+    pub(super) entry: Entry,
+    call: Call,
+    /// What the arguments are filled with, in their order.
+    values: Vec<Vec<i32>>,
+}
+
+impl EntryPoint {
+    fn new(module: &Module, entry: &Entry) -> Result<Self, Error> {
+        let name = &entry.name;
+        let inputs: Vec<(Dtype, &[usize])> =
+            entry.arguments.iter().map(|argument| (argument.dtype, argument.shape.as_slice())).collect();
+        let call = Call::new(module, &format!("{MODULE_NAME}.{name}"), &inputs)
+            .map_err(failed(|| format!("prepare {name}")))?;
+        let values = entry.arguments.iter().map(|a| vec![0; a.shape.iter().product()]).collect();
+        Ok(Self { entry: entry.clone(), call, values })
+    }
+
+    /// What its size counts, see [`Role::size`](mlxcel_artifacts::signature::Role::size).
+    pub(super) fn size(&self) -> usize {
+        self.entry.role.size()
+    }
+
+    /// How many tokens a call takes, padding included.
+    pub(super) fn tokens(&self) -> usize {
+        let mut arguments = self.entry.arguments.iter().zip(&self.values);
+        arguments.find(|(argument, _)| argument.kind == ArgumentKind::Tokens).map_or(0, |(_, v)| v.len())
+    }
+
+    /// Runs it on one row, whose first token stands at `position`; gives the results.
+    pub(super) fn run(&mut self, tokens: &[u32], position: usize) -> Result<Vec<Tensor>, Error> {
+        let written = self.tokens();
+        // A manifest is valid only if the vocabulary and the context fit an i32.
+        for (argument, values) in self.entry.arguments.iter().zip(&mut self.values) {
+            match argument.kind {
+                ArgumentKind::Tokens => {
+                    // What is behind the tokens is padding; any id will do.
+                    values.fill(0);
+                    values.iter_mut().zip(tokens).for_each(|(value, &token)| *value = token as i32);
+                }
+                ArgumentKind::Positions => values.fill(position as i32),
+                ArgumentKind::Lengths => values.fill(tokens.len() as i32),
+                // The padding too: its keys and values are written.
+                ArgumentKind::End => values.fill((position + written) as i32),
+            }
+        }
+        let inputs: Vec<&[u8]> = self.values.iter().map(|values| ffi::bytes(values)).collect();
+        self.call.invoke(&inputs).map_err(failed(|| format!("run {}", self.entry.name)))
+    }
+
+    /// Takes the result of this kind out of `results`.
+    pub(super) fn take(&self, kind: OutcomeKind, results: &mut [Option<Tensor>]) -> Result<Tensor, Error> {
+        // A valid manifest has it; a module that does not keep to the manifest may give less.
+        let place = self.entry.results.iter().position(|outcome| outcome.kind == kind);
+        let found = place.and_then(|place| results.get_mut(place)).and_then(Option::take);
+        found.ok_or_else(|| {
+            let (name, found) = (&self.entry.name, results.len());
+            Error::Unsupported(format!("{name} gives {found} results, expected {kind} among them"))
+        })
+    }
+}
+
+/// What to tell people of a device.
+fn description(opened: &Opened<'_, Device>) -> String {
+    let Opened { device, spec, name, target_name: _, target: _ } = opened;
+    match (spec, name) {
+        (DeviceSpec::LocalTask, _) => match device.threads() {
+            1 => "local-task, 1 thread".into(),
+            threads => format!("local-task, {threads} threads"),
+        },
+        (_, Some(name)) => format!("{spec}, {name}"),
+        (_, None) => spec.to_string(),
+    }
+}
+
+const fn same(a: &[u8], b: &[u8]) -> bool {
+    let mut i = 0;
+    while i < a.len() && i < b.len() && a[i] == b[i] {
+        i += 1;
+    }
+    i == a.len() && i == b.len()
+}
