@@ -28,6 +28,8 @@ const MANIFEST_LIMIT: u64 = 64 << 20;
 pub struct Bundle {
     path: PathBuf,
     manifest: Manifest,
+    /// The manifest's bytes, which a signature is over.
+    text: String,
     /// Whether the weights were found whole.
     weights_verified: bool,
 }
@@ -56,7 +58,8 @@ impl Bundle {
     /// # Errors
     /// As [`open`](Self::open); of the checkpoint's weights only when a file is missing or has another size.
     pub fn open_without_weights(path: &Path) -> Result<Self, Error> {
-        let manifest = read_manifest(path)?;
+        let text = read_manifest(path)?;
+        let manifest = Manifest::parse(&text)?;
         let mut seen = HashSet::new();
         for (what, blob) in manifest.code_blobs() {
             if seen.insert(blob.digest) {
@@ -67,7 +70,12 @@ impl Bundle {
         for (name, blob) in &manifest.weights {
             check_file(path, &weights_file(name), blob)?;
         }
-        Ok(Self { path: path.to_path_buf(), manifest, weights_verified: false })
+        Ok(Self { path: path.to_path_buf(), manifest, text, weights_verified: false })
+    }
+
+    /// The manifest's text, as it was read or written.
+    pub(crate) fn text(&self) -> &str {
+        &self.text
     }
 
     /// What the bundle says about itself.
@@ -133,13 +141,13 @@ impl Bundle {
     }
 
     /// A bundle that was just written, byte by byte, from this manifest.
-    pub(crate) fn written(path: PathBuf, manifest: Manifest) -> Self {
-        Self { path, manifest, weights_verified: true }
+    pub(crate) fn written(path: PathBuf, manifest: Manifest, text: String) -> Self {
+        Self { path, manifest, text, weights_verified: true }
     }
 
     /// The same bundle with another manifest in its place. Weights that nobody has verified stay so.
-    pub(crate) fn with_manifest(self, manifest: Manifest) -> Self {
-        Self { manifest, ..self }
+    pub(crate) fn with_manifest(self, manifest: Manifest, text: String) -> Self {
+        Self { manifest, text, ..self }
     }
 
     /// Where a blob of weights lies, which is whole.
@@ -191,7 +199,7 @@ pub(crate) fn blob_path(path: &Path, digest: Digest) -> PathBuf {
     path.join(BLOBS).join(digest.hex())
 }
 
-fn read_manifest(bundle: &Path) -> Result<Manifest, Error> {
+fn read_manifest(bundle: &Path) -> Result<String, Error> {
     let checkpoint = bundle.join("config.json").is_file();
     let not = |reason| Error::NotABundle { path: bundle.to_path_buf(), reason, checkpoint };
     match fs::metadata(bundle) {
@@ -215,12 +223,11 @@ fn read_manifest(bundle: &Path) -> Result<Manifest, Error> {
         let found = fs::metadata(&path).map_or(0, |m| m.len()).max(bytes.len() as u64);
         return Err(Error::ManifestTooLarge { found, limit: MANIFEST_LIMIT });
     }
-    let text = String::from_utf8(bytes).map_err(|error| {
+    String::from_utf8(bytes).map_err(|error| {
         let good = &error.as_bytes()[..error.utf8_error().valid_up_to()];
         let line = 1 + good.iter().filter(|&&b| b == b'\n').count();
         Error::Syntax { line, message: "bytes that are not utf-8".into() }
-    })?;
-    Manifest::parse(&text)
+    })
 }
 
 /// Whether the blob is a file of the right size; gives its place.

@@ -187,6 +187,44 @@ pub enum Error {
         reasons: Vec<(String, String)>,
     },
 
+    /// A key or a signature that is none.
+    #[error("bad {what}\nhint: keys and signatures are minisign's: mlxcel-bundle keygen makes keys")]
+    Key {
+        /// `public key`, `secret key`, `signature`.
+        what: &'static str,
+        /// Why.
+        source: Box<dyn error::Error + Send + Sync>,
+    },
+
+    /// A key would be written over something.
+    #[error("{} exists, expected nothing\nhint: a key that is lost cannot be made again: name another file", path.display())]
+    KeyExists {
+        /// What is there.
+        path: PathBuf,
+    },
+
+    /// The bundle is not signed by whom it has to be.
+    #[error(
+        "found {found}, expected a signature of this bundle by the key {expected}\n\
+         hint: get the bundle from its maker again, and do not run this one"
+    )]
+    Signature {
+        /// What was found instead.
+        found: String,
+        /// The id of the key.
+        expected: String,
+    },
+
+    /// A signed bundle would be changed.
+    #[error(
+        "the bundle is signed by the key {key}, expected one that is not: its signature would no longer hold\n\
+         hint: pack before signing, or remove manifest.toml.minisig and sign again"
+    )]
+    IsSigned {
+        /// The id of the key.
+        key: String,
+    },
+
     /// The environment names no folder for the store.
     #[error(
         "no folder for the store: neither HOME, XDG_CACHE_HOME nor MLXCEL_STORE is set\n\

@@ -11,6 +11,7 @@ use crate::{
     digest::Digest,
     error::Error,
     manifest::Blob,
+    signing::Signed,
     writer::{staging, sync_folder},
 };
 
@@ -21,8 +22,8 @@ impl Bundle {
     /// Until the end of it the bundle is as it was; a process that dies leaves at most a file that nothing names.
     ///
     /// # Errors
-    /// What `write` answers; when there is no such target or nothing to be packed for it, or the bundle cannot be
-    /// written.
+    /// What `write` answers; when there is no such target or nothing to be packed for it, the bundle is signed, or it
+    /// cannot be written.
     pub fn with_packed_weights<E: From<Error>>(
         self,
         target: &str,
@@ -31,6 +32,9 @@ impl Bundle {
     ) -> Result<Self, E> {
         // A name of its own, which `.` has none of.
         let path = self.path().canonicalize().map_err(Error::read(self.path()))?;
+        if let Some(Signed { key, .. }) = self.signed()? {
+            return Err(Error::IsSigned { key }.into());
+        }
         let mut manifest = self.manifest().clone();
         let packing = manifest.targets.get_mut(target).and_then(|target| target.packing.as_mut());
         let packing = packing.ok_or_else(|| Error::NothingToPack { target: target.to_owned() })?;
@@ -59,7 +63,9 @@ impl Bundle {
             // The bundle is whole with it and without it.
             _ = fs::remove_file(blob_path(&path, old.digest));
         }
-        Ok(self.with_manifest(manifest))
+        let packed = self.clone().with_manifest(manifest, text);
+        packed.inherit_origin(&self);
+        Ok(packed)
     }
 }
 

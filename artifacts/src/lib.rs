@@ -6,6 +6,7 @@
 //! - **Opening verifies.** [`Bundle::open`] reads the manifest, validates it and compares the size and the digest of every
 //!   blob. There is no other way to get a [`Bundle`]. Digests prove that a bundle is whole, not that it is honest: a vmfb
 //!   for the CPU is native code.
+//! - **Signing is minisign's.** [`Bundle::sign`] signs the manifest, which names every blob by its digest.
 //! - **Writing is atomic.** [`BundleWriter`] works in a folder of its own and renames it when all is on the disk. At any
 //!   moment a path holds the old bundle, the new one or none.
 //! - **One description.** [`signature`] says what a module's entry points take and give, [`Manifest`] all the rest, and
@@ -17,6 +18,7 @@
 //! Start reading at [`manifest`](Manifest), then `bundle.rs` and `writer.rs`. An [`Error`]'s message may end with `hint:`
 //! lines; [`report`] renders one with its causes for a terminal.
 
+mod built;
 mod bundle;
 mod cancel;
 mod copy;
@@ -27,6 +29,7 @@ mod known;
 mod machine;
 mod manifest;
 pub mod signature;
+mod signing;
 mod store;
 mod tensors;
 mod validate;
@@ -40,6 +43,7 @@ pub use machine::{Driver, Machine, ParseDriverError, choose};
 pub use manifest::{
     Blob, Compiler, Embedding, FORMAT, Manifest, Packing, Plan, TargetArtifact, Traffic, Window,
 };
+pub use signing::{PublicKey, SecretKey, Signed};
 pub use store::Store;
 pub use tensors::{ALIGNMENT, aligned_header, safetensors_prefix};
 pub use writer::BundleWriter;

@@ -130,7 +130,7 @@ impl BundleWriter {
         sync_folder(&bundle).map_err(Error::write(&self.out))?;
         self.put_in_place(&bundle)?;
         sync_folder(&self.parent).map_err(Error::write(&self.parent))?;
-        Ok(Bundle::written(self.out.clone(), manifest.clone()))
+        Ok(Bundle::written(self.out.clone(), manifest.clone(), text))
     }
 
     /// A folder on the bundle's own file system that goes with this writer, for files on their way into the bundle.

@@ -171,6 +171,7 @@ fn verify() {
     insta::assert_snapshot!(shown(&["verify", "b"], folder.path()), @"
     exit 0
     ok: b is whole, 4 blobs, 419.9 KiB (429992 bytes)
+    not signed: it is whole, but nothing says who made it
     ");
     let config = bundle.file("config.json").unwrap();
     fs::write(&config, "[]").unwrap();
@@ -221,4 +222,47 @@ fn a_full_disk_is_an_error() {
         .unwrap();
     assert_eq!(output.status.code(), Some(1));
     assert_eq!(String::from_utf8(output.stderr).unwrap(), "error: No space left on device (os error 28)\n");
+}
+
+#[test]
+fn keys_signatures_and_who_made_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = folder.path();
+    bundle(&at.join("b"));
+    let says = |arguments: &[&str]| shown(arguments, at);
+    assert!(says(&["verify", "b"]).ends_with("\nnot signed: it is whole, but nothing says who made it\n"));
+    assert!(says(&["keygen", "--no-password"]).starts_with("exit 0\nkey     "));
+    assert!(
+        says(&["keygen", "--no-password"]).starts_with("exit 1\nerror: mlxcel.pub exists, expected nothing")
+    );
+    let public = fs::read_to_string(at.join("mlxcel.pub")).unwrap();
+    let text = public.lines().last().unwrap();
+    let id = public.lines().next().unwrap().rsplit(' ').next().unwrap();
+    let done = says(&["sign", "b", "--comment", "release 1"]);
+    assert_eq!(done, format!("exit 0\nsigned b with the key {id}: release 1\n"));
+    for key in ["mlxcel.pub", text] {
+        assert!(
+            says(&["verify", "b", "--key", key])
+                .ends_with(&format!("\nok: signed by the key {id}: release 1\n"))
+        );
+    }
+    let unchecked = format!("\nnot checked: it says that the key {id} signed it; --key checks that\n");
+    assert!(says(&["verify", "b"]).ends_with(&unchecked));
+
+    fs::write(at.join("password"), "secret\n").unwrap();
+    assert!(says(&["keygen", "--out", "other.key", "--password-file", "password"]).starts_with("exit 0"));
+    let refused = says(&["verify", "b", "--key", "other.pub"]);
+    assert!(refused.starts_with(&format!("exit 1\nerror: found one by the key {id}, expected")), "{refused}");
+    let closed = says(&["sign", "b", "--key", "other.key", "--no-password"]);
+    assert!(closed.starts_with("exit 1\nerror: "), "{closed}");
+    let signed = says(&["sign", "b", "--key", "other.key", "--password-file", "password"]);
+    assert!(signed.starts_with("exit 0\nsigned b with the key "), "{signed}");
+    assert!(says(&["sign", "b", "--comment", "two\nlines"]).starts_with("exit 2\n"));
+
+    // minisign itself, where it is installed.
+    let minisign =
+        Command::new("minisign").current_dir(at).args(["-Vm", "b/manifest.toml", "-p", "other.pub"]).output();
+    if let Ok(output) = minisign {
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    }
 }

@@ -199,7 +199,9 @@ pub fn build(request: &Request, progress: &mut Progress<'_>) -> Result<Bundle, E
         weights,
         parameters,
     };
-    Ok(writer.finish(&manifest)?)
+    let bundle = writer.finish(&manifest)?;
+    store.remember_built(&bundle);
+    Ok(bundle)
 }
 
 /// What is compiled for a target: its program, then what packs the program's parameters.

@@ -189,6 +189,15 @@ pub(crate) fn vulkan(workspace: &Workspace) -> Look {
     Look::Found { version: String::new(), path: drivers }
 }
 
+/// It knows no `--version`.
+pub(crate) fn minisign(workspace: &Workspace) -> Look {
+    let path = on_path(workspace, Path::new("minisign"));
+    match shell::output(workspace.command(&path).arg("-v")) {
+        Ok(text) => Look::Found { version: version_in(&text), path },
+        Err(_) => Look::Missing { path },
+    }
+}
+
 pub(crate) fn minilm(workspace: &Workspace) -> Look {
     let path = workspace.toolchain.join("minilm/model.safetensors");
     if !path.is_file() || wheels::is_outdated(workspace, "minilm") {

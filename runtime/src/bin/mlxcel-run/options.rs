@@ -9,10 +9,12 @@ use std::{
 
 use anyhow::{Context as _, Result, anyhow, bail};
 use clap::Parser;
+use mlxcel_artifacts::{Bundle, PublicKey};
 use mlxcel_runtime::{DeviceSpec, Error, LoadOptions, Options as Limits, Sampler, Sampling};
 
 use crate::{
-    values::{number, stop_text},
+    render,
+    values::{number, public_key, stop_text},
     whole::whole,
 };
 
@@ -133,6 +135,10 @@ pub(crate) struct Options {
     /// One JSON object at the end instead of text.
     #[arg(long)]
     pub(crate) json: bool,
+
+    /// Run only a bundle that the owner of this key signed: minisign's public key, or its file.
+    #[arg(long, value_name = "KEY", env = "MLXCEL_REQUIRE_SIGNATURE", value_parser = public_key)]
+    require_signature: Option<PublicKey>,
 
     /// Write the embedding of a text instead of continuing it, of a bundle that makes embeddings.
     ///
@@ -274,6 +280,23 @@ impl Options {
             eos: if self.ignore_eos { vec![] } else { eos },
             logprobs: self.logprobs.unwrap_or(0),
         }
+    }
+
+    /// The bundle, without its weights, if it may be run.
+    pub(crate) fn open_bundle(&self) -> Result<Bundle> {
+        let bundle = Bundle::open_without_weights(&self.bundle)?;
+        if let Some(key) = &self.require_signature {
+            bundle.verify_signature(key)?;
+        }
+        Ok(bundle)
+    }
+
+    /// What a person should know of a bundle's origin before its code runs.
+    pub(crate) fn origin(&self, bundle: &Bundle) -> Result<Option<String>> {
+        if self.require_signature.is_some() || bundle.is_from_here() {
+            return Ok(None);
+        }
+        Ok(Some(render::from_elsewhere(bundle.signed()?.as_ref())))
     }
 
     pub(crate) fn load_options(&self) -> LoadOptions {
