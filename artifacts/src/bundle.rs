@@ -84,6 +84,12 @@ impl Bundle {
         &self.manifest
     }
 
+    /// Bytes of the manifest's text.
+    #[must_use]
+    pub fn manifest_size(&self) -> u64 {
+        self.text.len() as u64
+    }
+
     /// The bundle's folder.
     #[must_use]
     pub fn path(&self) -> &Path {

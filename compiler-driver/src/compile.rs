@@ -69,6 +69,8 @@ pub(crate) fn compile(
         .args(&target.flags)
         .args([INPUT, "-o", OUTPUT])
         .current_dir(folder.path())
+        // Its own temporary files too: it hands their names to the linker by a shell, without quotes.
+        .env("TMPDIR", ".")
         .stdin(Stdio::null())
         .stdout(log)
         .stderr(log_too)

@@ -189,6 +189,10 @@ pub(crate) fn vulkan(workspace: &Workspace) -> Look {
     Look::Found { version: String::new(), path: drivers }
 }
 
+pub(crate) fn faketime(workspace: &Workspace) -> Look {
+    tool(workspace, Path::new("faketime"), |_| true)
+}
+
 /// It knows no `--version`.
 pub(crate) fn minisign(workspace: &Workspace) -> Look {
     let path = on_path(workspace, Path::new("minisign"));

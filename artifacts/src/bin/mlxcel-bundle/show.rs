@@ -199,7 +199,15 @@ fn blobs_text(blobs: &BTreeMap<String, Blob>, none: &str) -> String {
 }
 
 /// A number of bytes: `412.1 KiB (421990 bytes)`.
-struct Size(u64);
+pub(crate) struct Size(pub(crate) u64);
+
+impl Size {
+    /// Without the exact number: `412.1 KiB`.
+    pub(crate) fn short(bytes: u64) -> String {
+        let text = Self(bytes).to_string();
+        text.split(" (").next().unwrap_or_default().to_owned()
+    }
+}
 
 impl fmt::Display for Size {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -1,0 +1,132 @@
+//! The same checkpoint, plan, targets and compiler give the same bundle, bit for bit, whoever makes it, where and when.
+#![allow(clippy::unwrap_used, reason = "a helper that fails is a test that fails")]
+
+use std::{
+    fs,
+    os::unix::fs::PermissionsExt as _,
+    path::{Path, PathBuf},
+    process::Command,
+};
+
+/// Where a build differs from another one in what must not matter.
+struct Place {
+    /// Its home, store and working folder are in it.
+    folder: PathBuf,
+    user: &'static str,
+    zone: &'static str,
+    /// Of processors that it may use.
+    threads: &'static str,
+    /// A day, for `faketime`.
+    day: Option<&'static str>,
+}
+
+/// Builds `model` there, from nothing, and gives the bundle's folder.
+fn built(place: &Place, model: &Path, targets: &str) -> PathBuf {
+    let Place { folder, user, zone, threads, day } = place;
+    let (home, work) = (folder.join("home of").join(user), folder.join("work"));
+    fs::create_dir_all(&home).unwrap();
+    fs::create_dir_all(&work).unwrap();
+    // A copy, with other times.
+    let copy = work.join("checkpoint");
+    fs::create_dir(&copy).unwrap();
+    for entry in fs::read_dir(model).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_file() {
+            fs::copy(&path, copy.join(path.file_name().unwrap())).unwrap();
+        }
+    }
+    let faketime = Command::new("faketime").arg("--version").output().is_ok();
+    let program = env!("CARGO_BIN_EXE_mlxcel-compile");
+    let mut command = match day {
+        Some(day) if faketime => {
+            let mut command = Command::new("faketime");
+            command.arg(day).arg(program);
+            command
+        }
+        _ => Command::new(program),
+    };
+    let output = command
+        // Few entry points: they are compiled twice.
+        .args([
+            "--model",
+            "checkpoint",
+            "--target",
+            targets,
+            "--ctx",
+            "64",
+            "--chunk",
+            "32",
+            "--out",
+            "bundle",
+        ])
+        .current_dir(&work)
+        .env("HOME", &home)
+        .env("USER", user)
+        .env("LOGNAME", user)
+        .env("TZ", zone)
+        .env("LC_ALL", if day.is_some() { "C" } else { "de_DE.UTF-8" })
+        .env("TMPDIR", &home)
+        .env("MLXCEL_STORE", folder.join("store"))
+        .env("OMP_NUM_THREADS", threads)
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    work.join("bundle")
+}
+
+/// Every file below a folder, with its bytes.
+fn files(folder: &Path) -> Vec<(PathBuf, Vec<u8>)> {
+    let mut found = Vec::new();
+    let mut folders = vec![folder.to_owned()];
+    while let Some(next) = folders.pop() {
+        for entry in fs::read_dir(next).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                folders.push(path);
+            } else {
+                let mode = fs::metadata(&path).unwrap().permissions().mode();
+                assert_eq!(mode & 0o111, 0, "{} is executable", path.display());
+                found.push((path.strip_prefix(folder).unwrap().to_owned(), fs::read(&path).unwrap()));
+            }
+        }
+    }
+    found.sort();
+    found
+}
+
+#[test]
+fn two_builds_are_alike_to_the_last_bit() {
+    let model = Path::new(env!("CARGO_MANIFEST_DIR")).join("../models/oracle/fixtures/gqa");
+    let temporary = tempfile::tempdir().unwrap();
+    let place = |name: &str, user, zone, threads, day| Place {
+        folder: temporary.path().join(name),
+        user,
+        zone,
+        threads,
+        day,
+    };
+    let here = place("one", "alice", "UTC", "1", None);
+    let there =
+        place("a much longer name/of another place", "bob", "Asia/Tokyo", "2", Some("2031-02-03 04:05:06"));
+    // With kernels, and without.
+    let targets = "cpu-x86-64-v3,cuda";
+    let [first, second] = [&here, &there].map(|place| files(&built(place, &model, targets)));
+    let names = |files: &[(PathBuf, Vec<u8>)]| files.iter().map(|(path, _)| path.clone()).collect::<Vec<_>>();
+    assert_eq!(names(&first), names(&second));
+    assert!(first == second, "the same names and other bytes");
+    // Nothing of the places is inside.
+    let secrets = [
+        "alice",
+        "bob",
+        "much longer name",
+        "Tokyo",
+        env!("CARGO_MANIFEST_DIR"),
+        temporary.path().to_str().unwrap(),
+    ];
+    for (path, bytes) in first.iter().chain(&second) {
+        for secret in secrets {
+            let found = bytes.windows(secret.len()).any(|window| window == secret.as_bytes());
+            assert!(!found, "{} has {secret}", path.display());
+        }
+    }
+}
