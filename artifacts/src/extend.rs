@@ -112,8 +112,8 @@ mod tests {
         let vmfb = writer.add_bytes(b"vmfb").unwrap();
         writer.add_bytes(b"{}").unwrap();
         let mut manifest = manifest();
-        let Parameter { name, dtype, shape, source } = manifest.parameters[0].clone();
-        let results = vec![Parameter { name: format!("{name}.panels"), dtype, shape, source }];
+        let Parameter { name, dtype, shape, source, aliases } = manifest.parameters[0].clone();
+        let results = vec![Parameter { name: format!("{name}.panels"), dtype, shape, source, aliases }];
         let steps = vec![PackStep { entry: Some("panels_0".into()), sources: vec![name], results }];
         let (build_key, made_from) = (Digest::of(b"packing"), BTreeMap::new());
         let packing = Packing { build_key, vmfb, weights: None, made_from, steps };

@@ -313,6 +313,7 @@ pub(crate) mod tests {
                 dtype: Dtype::BF16,
                 shape: vec![8],
                 source: None,
+                aliases: vec![],
             }],
         }
     }

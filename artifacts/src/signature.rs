@@ -110,6 +110,9 @@ pub struct Parameter {
     /// The digest of its bytes in the checkpoint, where the bundle was built with weights.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub source: Option<Digest>,
+    /// What other checkpoints of the same model call it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub aliases: Vec<String>,
 }
 
 /// A step in making a target's own parameters out of the checkpoint's.
@@ -261,7 +264,7 @@ mod tests {
     use super::*;
 
     fn parameter(dtype: Dtype, shape: &[usize]) -> Parameter {
-        Parameter { name: "w".into(), dtype, shape: shape.to_vec(), source: None }
+        Parameter { name: "w".into(), dtype, shape: shape.to_vec(), source: None, aliases: vec![] }
     }
 
     #[test]

@@ -231,8 +231,9 @@ fn check_tensors(parameters: &[Parameter]) -> Check {
     let mut names = HashSet::new();
     let mut total = 0usize;
     for parameter in parameters {
-        let Parameter { name, dtype, shape, source: _ } = parameter;
+        let Parameter { name, dtype, shape, source: _, aliases } = parameter;
         text("parameter name", name)?;
+        aliases.iter().try_for_each(|alias| text(format_args!("alias of parameter `{name}`"), alias))?;
         ensure(names.insert(name), || format!("parameter `{name}` is listed twice"))?;
         let found = || format!("parameter `{name}` is {}", type_text(*dtype, shape));
         ensure(!shape.contains(&0), || format!("{}: it has no elements", found()))?;

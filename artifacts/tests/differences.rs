@@ -18,6 +18,7 @@ fn write(out: &Path, weights: &[u8], change: impl FnOnce(&mut Manifest)) {
         dtype,
         shape: vec![25, 100],
         source: Some(Digest::of(weights)),
+        aliases: vec![],
     };
     let step = PackStep {
         entry: Some("panels_0".into()),

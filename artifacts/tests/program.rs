@@ -55,6 +55,7 @@ fn bundle(out: &Path) -> Bundle {
         dtype,
         shape: shape.to_vec(),
         source: None,
+        aliases: vec![],
     };
     let manifest = Manifest {
         format: FORMAT,

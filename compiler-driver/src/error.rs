@@ -54,6 +54,28 @@ pub enum Error {
         source: Box<mlxcel_models::Error>,
     },
 
+    /// A file beside an encoder asks for something else than what is done with texts.
+    #[error("{}: {problem}\nhint: {hint}", path.display())]
+    EncoderOption {
+        /// The file.
+        path: PathBuf,
+        /// The key, its value, and what is supported.
+        problem: String,
+        /// What to do about it.
+        hint: &'static str,
+    },
+
+    /// Prompts would go through in parts of another size than the context allows.
+    #[error(
+        "--chunk is {found}, expected 1 to {context}: the context\nhint: leave it out for sizes that suit the target"
+    )]
+    Chunk {
+        /// What was asked for.
+        found: usize,
+        /// The context.
+        context: usize,
+    },
+
     /// The type of a cache was asked for, and the model has none.
     #[error(
         "found --kv, but {model} makes embeddings of whole texts: it has no key/value cache\nhint: leave out --kv"

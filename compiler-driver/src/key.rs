@@ -33,7 +33,7 @@ pub(crate) fn build_key(unit: &Unit<'_>, target: &Resolved, toolchain: &Toolchai
     key.texts(flags);
     key.number(parameters.len() as u64);
     // The weights themselves do not determine the code.
-    for Parameter { name, dtype, shape, source: _ } in *parameters {
+    for Parameter { name, dtype, shape, source: _, aliases: _ } in *parameters {
         key.text(name);
         key.text(&format!("{dtype:?}"));
         key.number(shape.len() as u64);
@@ -89,8 +89,13 @@ mod tests {
     }
 
     fn inputs() -> Inputs {
-        let parameter =
-            |name: &str| Parameter { name: name.into(), dtype: Dtype::BF16, shape: vec![2, 3], source: None };
+        let parameter = |name: &str| Parameter {
+            name: name.into(),
+            dtype: Dtype::BF16,
+            shape: vec![2, 3],
+            source: None,
+            aliases: vec![],
+        };
         Inputs {
             mlir: "module {}".into(),
             objects: vec![Object { name: "a.o", bytes: b"a" }, Object { name: "b.o", bytes: b"b" }],

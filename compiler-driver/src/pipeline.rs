@@ -21,6 +21,7 @@ use crate::{
     checkpoint::{Checkpoint, INDEX, SINGLE, TensorFile},
     planned::planned,
     random::Random,
+    sentence,
     source::{Model, Source, WeightsFrom, read_limited},
     target::{Precision, Resolved, Target, float_name},
     toolchain::Toolchain,
@@ -306,7 +307,16 @@ impl Prepared {
                 float_name(checkpoint_dtype),
             )));
         }
+        if let (None, Some(folder)) = (&model.folder, weights.folder()) {
+            // A preset's checkpoint says more than its config.json.
+            let (longest, said) = sentence::read(folder, &mut model.config)?;
+            model.longest = longest;
+            said.into_iter().for_each(|text| progress(Event::Warning(text)));
+        }
         let context = context(request.context, &model)?;
+        if let Some(found) = request.chunk.filter(|chunk| !(1..=context).contains(chunk)) {
+            return Err(Error::Chunk { found, context });
+        }
         let kv = match (&model.config.head, request.kv) {
             (Head::Pooling(_), Some(_)) => return Err(Error::NoCache { model: model.name }),
             (_, asked) => asked.unwrap_or(Kv::Float(precision)),

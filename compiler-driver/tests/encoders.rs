@@ -3,14 +3,20 @@
 
 mod real;
 
-use std::{env, fs, path::PathBuf};
+use std::{
+    collections::BTreeMap,
+    env, fs,
+    path::{Path, PathBuf},
+};
 
 use mlxcel_artifacts::report;
-use mlxcel_compiler_driver::{Quant, Request};
+use mlxcel_compiler_driver::{Cancel, Quant, Request, Source, WeightsFrom, explain};
 use mlxcel_models::{FAMILIES, Head, ModelConfig};
-use mlxcel_runtime::{Encoder, Tokenizer, load_encoder};
+use mlxcel_runtime::{Encoder, Tokenizer, Weights, load_encoder};
 use real::{Built, built, models, on, request};
+use safetensors::SafeTensors;
 use serde::Deserialize;
+use tempfile::TempDir;
 
 /// By how much a number of an embedding may differ, as a part of the embedding's length.
 const TOLERANCE: f32 = 1e-5;
@@ -176,4 +182,91 @@ fn a_bundle_is_for_embeddings_or_for_text() {
     assert!(refused(&[]).starts_with("the prompt has no tokens"));
     assert!(refused(&[131]).starts_with("token 1 of the prompt has the id 131, expected 0 to 130"));
     assert!(refused(&[1; 221]).starts_with("221 tokens at position 0, expected at most 220"));
+}
+
+/// A copy of the fixture whose tensors are called as `rename` says.
+fn renamed(fixture: &Path, rename: impl Fn(&str) -> String) -> TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    let bytes = fs::read(fixture.join("model.safetensors")).unwrap();
+    let tensors = SafeTensors::deserialize(&bytes).unwrap();
+    let tensors = tensors.tensors().into_iter().map(|(name, tensor)| (rename(&name), tensor));
+    let tensors: BTreeMap<_, _> = tensors.collect();
+    safetensors::serialize_to_file(&tensors, None, &folder.path().join("model.safetensors")).unwrap();
+    fs::copy(fixture.join("config.json"), folder.path().join("config.json")).unwrap();
+    folder
+}
+
+/// A bundle without weights knows nothing of how the checkpoint spells names that it will be run with.
+#[test]
+fn weights_given_later_may_be_spelled_otherwise() {
+    let fixture = models().join("oracle/encoders/bert-hub");
+    let text = fs::read_to_string(fixture.join("expected.json")).unwrap();
+    let Expected { texts } = serde_json::from_str(&text).unwrap();
+    let old = |name: &str| {
+        name.replace("LayerNorm.weight", "LayerNorm.gamma").replace("LayerNorm.bias", "LayerNorm.beta")
+    };
+    let spellings = [
+        renamed(&fixture, str::to_owned),
+        renamed(&fixture, |name| format!("bert.{name}")),
+        renamed(&fixture, |name| format!("bert.{}", old(name))),
+        renamed(&fixture, old),
+    ];
+    for target in ["cpu", "cpu-x86-64-v2"] {
+        let request =
+            Request { weights: WeightsFrom::None, chunk: Some(220), ..request(&fixture, &[target]) };
+        let bare = built(&request);
+        for folder in &spellings {
+            let weights = Weights::at(folder.path()).unwrap();
+            let mut encoder = load_encoder(&bare.bundle, Some(weights), &on("local-task")).unwrap();
+            holds(target, encoder.as_mut(), &texts[..2], TOLERANCE);
+        }
+    }
+    // Compiled with them, they are found too.
+    let old = built(&Request { chunk: Some(220), ..request(spellings[2].path(), &["cpu"]) });
+    let mut encoder = encoder(&old, "local-task");
+    holds("old names", encoder.as_mut(), &texts[..2], TOLERANCE);
+}
+
+/// What sentence-transformers would do with texts and this does not is refused.
+#[test]
+fn files_beside_an_encoder_that_ask_for_more() {
+    let fixture = models().join("oracle/encoders/bert-hub");
+    let folder = renamed(&fixture, str::to_owned);
+    let says = |file: &str, text: &str| {
+        fs::write(folder.path().join(file), text).unwrap();
+        let said = explain(&Source::Folder(folder.path().to_owned()), &Cancel::new());
+        fs::remove_file(folder.path().join(file)).unwrap();
+        said.map_err(|error| report(&error).replace(&folder.path().display().to_string(), "…"))
+    };
+    let refused = |file: &str, text: &str| says(file, text).unwrap_err();
+    assert_eq!(
+        refused("config_sentence_transformers.json", r#"{"default_prompt_name": "query"}"#),
+        "error: …/config_sentence_transformers.json: `default_prompt_name` is \"query\", which is not supported, expected null\n\
+         hint: write the prompt before every text, and set this to null"
+    );
+    assert!(
+        says("config_sentence_transformers.json", r#"{"default_prompt_name": null, "prompts": {}}"#).is_ok()
+    );
+    assert!(
+        refused("sentence_bert_config.json", r#"{"do_lower_case": true}"#)
+            .contains("`do_lower_case` is true")
+    );
+    assert!(
+        refused("tokenizer_config.json", r#"{"truncation_side": "left"}"#)
+            .contains("`truncation_side` is \"left\"")
+    );
+    for length in ["0", "-1", "2.5", "\"256\"", "[]"] {
+        let message = refused("sentence_bert_config.json", &format!(r#"{{"max_seq_length": {length}}}"#));
+        assert!(
+            message.contains("`max_seq_length` is ") && message.contains("expected a number of tokens"),
+            "{message}"
+        );
+    }
+    let cut = says("sentence_bert_config.json", r#"{"max_seq_length": 100}"#).unwrap();
+    assert!(cut.contains("cut after 100 tokens"), "{cut}");
+    assert!(!says("tokenizer_config.json", r#"{"model_max_length": 1e30}"#).unwrap().contains("cut after"));
+    assert!(refused("modules.json", "[]").contains("expected a Pooling among the modules"));
+    let missing = r#"[{"type": "sentence_transformers.models.Transformer", "path": ""},
+        {"type": "sentence_transformers.models.Pooling", "path": "1_Pooling"}]"#;
+    assert!(refused("modules.json", missing).contains("cannot read …/1_Pooling/config.json"));
 }

@@ -113,7 +113,7 @@ impl Packing {
 }
 
 fn parameter(name: String, ty: &TensorType) -> Parameter {
-    Parameter { name, dtype: ty.dtype, shape: ty.shape.clone(), source: None }
+    Parameter { name, dtype: ty.dtype, shape: ty.shape.clone(), source: None, aliases: vec![] }
 }
 
 #[cfg(test)]

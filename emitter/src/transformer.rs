@@ -40,6 +40,7 @@ pub fn emit(model: &ModelConfig, plan: &Plan, dtype_of: &dyn Fn(&str) -> Dtype) 
         dtype: dtype_of(&weight.name),
         shape: weight.shape.clone(),
         source: None,
+        aliases: model.spellings.others(&weight.name),
     });
     let parameters: Vec<_> = parameters.collect();
     let packed = if packing.makes_something() { Some(packing.finish()?) } else { None };

@@ -31,10 +31,21 @@ pub struct ModelConfig {
     pub eos: Vec<u32>,
     /// The id that starts a text (`bos_token_id`).
     pub bos: Option<u32>,
-    /// What all names of tensors begin with in some checkpoints, and in others nothing.
-    pub prefix: Option<&'static str>,
+    /// What else checkpoints of it call its tensors.
+    pub spellings: Spellings,
+    /// How names begin of tensors that its checkpoints have and it has no use for.
+    pub leftovers: &'static [&'static str],
     /// What config.json offers and this description leaves out, in words for people.
     pub notes: Vec<String>,
+}
+
+/// Other names of tensors.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Spellings {
+    /// What all names begin with in some checkpoints, and in others nothing.
+    pub prefix: Option<&'static str>,
+    /// How names end, and how the same ones do in other checkpoints.
+    pub endings: &'static [(&'static str, &'static str)],
 }
 
 /// A weight of the checkpoint, by its name there.
@@ -200,17 +211,14 @@ impl ModelConfig {
         Ok(model)
     }
 
-    /// The description of the tensors that a checkpoint has, of which `has` knows the names: with the prefix or without,
-    /// and whether its head is tied is what its tensors say, whatever config.json does.
+    /// The description of the tensors that a checkpoint has, of which `has` knows the names: in whatever spelling, and
+    /// whether its head is tied is what its tensors say, whatever config.json does.
     #[must_use]
     pub fn with_tensors(mut self, has: impl Fn(&str) -> bool) -> Self {
-        if let Some(prefix) = self.prefix
-            && !has(&self.embedding.weight.name)
-        {
-            for weight in self.weights_mut() {
-                if let Some(bare) = weight.name.strip_prefix(prefix) {
-                    weight.name = bare.into();
-                }
+        let spellings = self.spellings;
+        for weight in self.weights_mut().into_iter().filter(|weight| !has(&weight.name)) {
+            if let Some(other) = spellings.others(&weight.name).into_iter().find(|name| has(name)) {
+                weight.name = other;
             }
         }
         self.with_logits(|head| head.tied = !has(&head.linear.weight.name))
@@ -322,6 +330,27 @@ impl ModelConfig {
             *sum = sum.saturating_add(of_layer);
         }
         elements
+    }
+}
+
+impl Spellings {
+    /// What else the tensor `name` is called.
+    #[must_use]
+    pub fn others(&self, name: &str) -> Vec<String> {
+        let mut names = vec![name.to_owned()];
+        let swapped = |(one, other): &(&str, &str)| {
+            let swap = |from, to| name.strip_suffix(from).map(|start| format!("{start}{to}"));
+            swap(*one, *other).or_else(|| swap(*other, *one))
+        };
+        names.extend(self.endings.iter().find_map(swapped));
+        if let Some(prefix) = self.prefix {
+            let with_or_without = |name: &String| {
+                name.strip_prefix(prefix).map_or_else(|| format!("{prefix}{name}"), str::to_owned)
+            };
+            let others: Vec<_> = names.iter().map(with_or_without).collect();
+            names.extend(others);
+        }
+        names.split_off(1)
     }
 }
 

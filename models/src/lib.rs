@@ -21,7 +21,9 @@ mod preset;
 mod rope;
 mod sentence;
 
-pub use config::{Attention, Block, Branch, Embedding, Linear, ModelConfig, Norm, NormKind, Part, Weight};
+pub use config::{
+    Attention, Block, Branch, Embedding, Linear, ModelConfig, Norm, NormKind, Part, Spellings, Weight,
+};
 pub use error::Error;
 pub use family::{FAMILIES, Family};
 pub use feed_forward::{Activation, Experts, FeedForward, Mlp, Shared};

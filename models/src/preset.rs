@@ -31,7 +31,7 @@ impl Preset {
     pub fn model(&self) -> Result<ModelConfig, Error> {
         let mut model = ModelConfig::from_json(self.config)?;
         if let Some(pooling) = self.pooling {
-            model.head = Head::Pooling(Pooling::from_json(pooling, true)?);
+            model.head = Head::Pooling(Pooling::from_json(pooling, true, model.hidden)?);
         }
         Ok(model)
     }

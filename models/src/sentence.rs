@@ -40,8 +40,9 @@ impl Modules {
                     .ok_or_else(|| invalid(format!("modules.json[{index}].{key}"), found, "a string"))
             };
             let kind = text("type")?;
-            // Packages have moved, classes have kept their names.
-            match (kind.rsplit('.').next(), &folder) {
+            // Modules have moved within the package; classes have kept their names.
+            let class = kind.strip_prefix("sentence_transformers.").and_then(|path| path.rsplit('.').next());
+            match (class, &folder) {
                 (Some("Transformer"), None) if index == 0 => {}
                 (Some("Pooling"), None) if index > 0 => folder = Some(text("path")?.to_owned()),
                 (Some("Normalize"), Some(_)) => normalised = true,
@@ -68,11 +69,12 @@ impl Modules {
 }
 
 impl Pooling {
-    /// The pooling that the text of its config.json asks for, of sentence-transformers in any version.
+    /// The pooling that the text of its config.json asks for, of sentence-transformers in any version, for a model of `hidden`
+    /// numbers a token.
     ///
     /// # Errors
     /// The text is no such file, or it asks for something else than the mean or the first token.
-    pub fn from_json(text: &str, normalised: bool) -> Result<Self, Error> {
+    pub fn from_json(text: &str, normalised: bool, hidden: usize) -> Result<Self, Error> {
         let syntax = |source| Error::Syntax { file: "config.json of the pooling", source };
         let object: Map<String, Value> = serde_json::from_str(text).map_err(syntax)?;
         let json = Json::top(&object);
@@ -81,6 +83,10 @@ impl Pooling {
             "cls" => Some(PoolingKind::Cls),
             _ => None,
         };
+        for key in ["embedding_dimension", "word_embedding_dimension"] {
+            let is_width = |value: &Value| value.as_u64() == Some(hidden as u64);
+            json.only(key, &format!("hidden_size, which is {hidden}"), is_width)?;
+        }
         const SUPPORTED: &str = "mean or cls";
         if let Some(value) = json.value("pooling_mode") {
             let name = value.as_array().filter(|names| names.len() == 1).map_or(value, |names| &names[0]);
@@ -155,7 +161,7 @@ mod tests {
 
     #[test]
     fn poolings_in_every_spelling() {
-        let read = |text: &str| Pooling::from_json(text, true).map(|pooling| pooling.kind);
+        let read = |text: &str| Pooling::from_json(text, true, 4).map(|pooling| pooling.kind);
         let message = |text: &str| read(text).unwrap_err().to_string();
         let mean = r#"{"pooling_mode_cls_token": false, "pooling_mode_mean_tokens": true}"#;
         let cls = r#"{"pooling_mode_cls_token": true, "pooling_mode_mean_tokens": false}"#;
@@ -176,6 +182,10 @@ mod tests {
         assert_eq!(
             message(r#"{"pooling_mode_cls_token": true, "pooling_mode_mean_tokens": true}"#),
             "`pooling_mode_*` is true 2 times, which is not supported, expected one of mean or cls"
+        );
+        assert_eq!(
+            message(r#"{"word_embedding_dimension": 768}"#),
+            "`word_embedding_dimension` is 768, which is not supported, expected hidden_size, which is 4"
         );
         assert_eq!(
             message(r#"{"pooling_mode_cls_token": 1}"#),

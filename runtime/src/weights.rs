@@ -32,7 +32,11 @@ const INDEX_LIMIT_BYTES: u64 = 100_000_000;
 
 /// The tensors of a checkpoint. Clones share the mappings, which live as long as one of them.
 #[derive(Clone)]
-pub struct Weights(Arc<Inner>);
+pub struct Weights {
+    inner: Arc<Inner>,
+    /// What tensors are called here that are asked for by other names.
+    spelled: Arc<BTreeMap<String, String>>,
+}
 
 struct Inner {
     /// Where the files lie; none for what is in memory only.
@@ -60,25 +64,29 @@ impl Weights {
     /// No tensors.
     #[must_use]
     pub fn none() -> Self {
-        Self(Arc::new(Inner { paths: Vec::new(), files: Vec::new(), tensors: BTreeMap::new() }))
+        Self::of(Inner { paths: Vec::new(), files: Vec::new(), tensors: BTreeMap::new() })
+    }
+
+    fn of(inner: Inner) -> Self {
+        Self { inner: Arc::new(inner), spelled: Arc::default() }
     }
 
     /// The tensors of a safetensors file in memory.
     #[cfg(feature = "iree")]
     pub(crate) fn of_image(image: Mmap) -> Result<Self, Error> {
         let tensors = read_header(Path::new("packed weights"), 0, &image)?.into_iter().collect();
-        Ok(Self(Arc::new(Inner { paths: Vec::new(), files: vec![image], tensors })))
+        Ok(Self::of(Inner { paths: Vec::new(), files: vec![image], tensors }))
     }
 
     /// Where the files lie; none for what is in memory only.
     #[must_use]
     pub fn paths(&self) -> &[PathBuf] {
-        &self.0.paths
+        &self.inner.paths
     }
 
     /// The mapped files.
     pub(crate) fn files(&self) -> &[Mmap] {
-        &self.0.files
+        &self.inner.files
     }
 
     /// Maps these safetensors files and reads their headers.
@@ -99,7 +107,7 @@ impl Weights {
             }
             files.push(map);
         }
-        Ok(Self(Arc::new(Inner { paths: paths.to_vec(), files, tensors })))
+        Ok(Self::of(Inner { paths: paths.to_vec(), files, tensors }))
     }
 
     /// The weights at `path`, which is a checkpoint's folder or a safetensors file.
@@ -142,7 +150,7 @@ impl Weights {
         let paths: Vec<PathBuf> = shards.iter().map(|shard| folder.join(shard)).collect();
         let weights = Self::open(&paths)?;
         let is_there = |name: &str, shard: &str| {
-            weights.0.tensors.get(name).is_some_and(|tensor| paths[tensor.file] == folder.join(shard))
+            weights.inner.tensors.get(name).is_some_and(|tensor| paths[tensor.file] == folder.join(shard))
         };
         match weight_map.iter().find(|(name, shard)| !is_there(name, shard)) {
             None => Ok(weights),
@@ -172,12 +180,13 @@ impl Weights {
     /// # Errors
     /// One that names every tensor that is missing or of another type or shape.
     pub fn check(&self, parameters: &[Parameter]) -> Result<Vec<String>, Error> {
-        let mut extra: BTreeSet<&str> = self.0.tensors.keys().map(String::as_str).collect();
+        let mut extra: BTreeSet<&str> = self.inner.tensors.keys().map(String::as_str).collect();
         let mut problems = Vec::new();
-        for Parameter { name, dtype, shape, source: _ } in parameters {
-            extra.remove(name.as_str());
+        for Parameter { name, dtype, shape, source: _, aliases } in parameters {
+            let here = self.spelling(name, aliases).unwrap_or(name);
+            extra.remove(here);
             let expected = type_text(*dtype, shape);
-            match self.0.tensors.get(name) {
+            match self.inner.tensors.get(here) {
                 None => problems.push(format!("{name}: missing, expected {expected}")),
                 Some(found) if found.dtype != *dtype || found.shape != *shape => {
                     problems.push(format!(
@@ -194,6 +203,23 @@ impl Weights {
         Err(Error::WeightsMismatch { problems, expected: parameters.len() })
     }
 
+    /// The same weights, in which these parameters are found by their names, whatever they are called here.
+    #[must_use]
+    pub fn spelled_as(self, parameters: &[Parameter]) -> Self {
+        let other = |Parameter { name, aliases, .. }: &Parameter| {
+            let here = self.spelling(name, aliases).filter(|here| here != name)?;
+            Some((name.clone(), here.to_owned()))
+        };
+        let spelled = Arc::new(parameters.iter().filter_map(other).collect());
+        Self { spelled, ..self }
+    }
+
+    /// What a tensor is called here.
+    fn spelling<'n>(&self, name: &'n str, aliases: &'n [String]) -> Option<&'n str> {
+        let mut names = std::iter::once(name).chain(aliases.iter().map(String::as_str));
+        names.find(|name| self.inner.tensors.contains_key(*name))
+    }
+
     /// Whether they are the tensors whose digests the parameters have.
     #[must_use]
     pub fn are(&self, parameters: &[Parameter]) -> bool {
@@ -206,19 +232,19 @@ impl Weights {
     /// A tensor's bytes, little-endian. They need not be aligned.
     #[must_use]
     pub fn tensor(&self, name: &str) -> Option<&[u8]> {
-        let tensor = self.0.tensors.get(name)?;
-        Some(&self.0.files[tensor.file][tensor.range.clone()])
+        let tensor = self.inner.tensors.get(self.spelled.get(name).map_or(name, String::as_str))?;
+        Some(&self.inner.files[tensor.file][tensor.range.clone()])
     }
 
     /// The tensors' names, sorted.
     pub fn names(&self) -> impl Iterator<Item = &str> {
-        self.0.tensors.keys().map(String::as_str)
+        self.inner.tensors.keys().map(String::as_str)
     }
 }
 
 impl fmt::Debug for Weights {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Weights({} tensors in {} files)", self.0.tensors.len(), self.0.files.len())
+        write!(f, "Weights({} tensors in {} files)", self.inner.tensors.len(), self.inner.files.len())
     }
 }
 

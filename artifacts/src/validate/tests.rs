@@ -250,7 +250,8 @@ fn packing() {
 #[test]
 fn parameters() {
     let with = |name: &str, dtype, shape: &[usize]| {
-        let parameter = Parameter { name: name.into(), dtype, shape: shape.to_vec(), source: None };
+        let parameter =
+            Parameter { name: name.into(), dtype, shape: shape.to_vec(), source: None, aliases: vec![] };
         refused(|m| m.parameters.push(parameter))
     };
     assert_eq!(with("model.norm.weight", Dtype::BF16, &[8]), "parameter `model.norm.weight` is listed twice");
@@ -268,7 +269,7 @@ fn parameters() {
         "parameter name is `a\\nb`, expected 1 to 255 bytes without control characters"
     );
     let source = Some(Digest::of(b"w"));
-    let sourced = Parameter { name: "w".into(), dtype: Dtype::F32, shape: vec![1], source };
+    let sourced = Parameter { name: "w".into(), dtype: Dtype::F32, shape: vec![1], source, aliases: vec![] };
     assert_eq!(
         refused(|m| m.parameters.push(sourced)),
         "1 of 2 parameters have a source, expected all or none"

@@ -62,6 +62,7 @@ impl Victim {
                 dtype: safetensors::Dtype::F32,
                 shape: vec![4, 8],
                 source: Some(Digest::of(WEIGHTS)),
+                aliases: vec![],
             }],
         };
         writer.finish(&manifest).unwrap();

@@ -7,7 +7,7 @@ use super::{
     json::Json,
     standard::{Defaults, LLAMA, Standard, linear, weight},
 };
-use crate::{Activation, Block, Branch, Error, Head, Mlp, ModelConfig, NormKind, Pooling};
+use crate::{Activation, Block, Branch, Error, Head, Mlp, ModelConfig, NormKind, Pooling, Spellings};
 
 const BERT: Defaults = Defaults {
     architectures: &["BertModel", "BertForMaskedLM", "BertForPreTraining"],
@@ -26,6 +26,14 @@ const BERT: Defaults = Defaults {
     eos: &[],
     ..LLAMA
 };
+
+/// How checkpoints from before PyTorch 1.0 call weights and biases of norms.
+const ENDINGS: [(&str, &str); 2] =
+    [(".LayerNorm.weight", ".LayerNorm.gamma"), (".LayerNorm.bias", ".LayerNorm.beta")];
+
+/// Of other heads than pooling, and positions counted up.
+const LEFTOVERS: [&str; 5] =
+    ["embeddings.position_ids", "bert.embeddings.position_ids", "pooler.", "bert.pooler.", "cls."];
 
 /// What the names of tensors begin with in checkpoints that have a head too.
 const PREFIX: &str = "bert.";
@@ -71,6 +79,7 @@ pub(super) fn describe(json: &Json<'_>) -> Result<ModelConfig, Error> {
     model.embedding.norm = Some(norm);
     model.final_norm = None;
     model.head = Head::Pooling(Pooling::default());
-    model.prefix = Some(PREFIX);
+    model.spellings = Spellings { prefix: Some(PREFIX), endings: &ENDINGS };
+    model.leftovers = &LEFTOVERS;
     Ok(model)
 }

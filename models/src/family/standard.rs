@@ -7,7 +7,7 @@ use serde_json::Value;
 use super::{json::Json, rope};
 use crate::{
     Activation, Attention, Block, Branch, Embedding, Error, FeedForward, Head, Linear, Logits, Mlp,
-    ModelConfig, Norm, NormKind, Part, Rope, Weight,
+    ModelConfig, Norm, NormKind, Part, Rope, Spellings, Weight,
 };
 
 /// What the keys of a family are called where that differs, and what they stand for where they are absent.
@@ -100,7 +100,12 @@ impl<'j> Standard<'j> {
             None if hidden.is_multiple_of(2 * heads) => hidden / heads,
             None => {
                 let expected = format!("an even multiple of {}, which is {heads}", defaults.heads.0);
-                return Err(json.invalid(defaults.hidden.0, expected).with_hint("or give head_dim"));
+                let error = json.invalid(defaults.hidden.0, expected);
+                return Err(if defaults.heads_have_keys {
+                    error.with_hint("or give head_dim")
+                } else {
+                    error
+                });
             }
         };
         Ok(Self {
@@ -368,7 +373,8 @@ impl<'j> Standard<'j> {
             })),
             eos: json.tokens("eos_token_id", defaults.eos)?,
             bos: json.token("bos_token_id", defaults.bos)?,
-            prefix: None,
+            spellings: Spellings::default(),
+            leftovers: &[],
             notes: self.notes,
         })
     }

@@ -32,11 +32,13 @@ pub(super) fn parameters(
 ) -> Result<(Weights, bool), Error> {
     let checkpoint = |given: Option<Weights>| {
         let weights = given.map_or_else(|| Weights::of_bundle(bundle), Ok)?;
-        weights.check(&bundle.manifest().parameters)?;
-        Ok::<_, Error>(weights)
+        let parameters = &bundle.manifest().parameters;
+        weights.check(parameters)?;
+        Ok::<_, Error>(weights.spelled_as(parameters))
     };
     let Some(packing) = &target.packing else { return Ok((checkpoint(given)?, false)) };
     let Manifest { parameters, weights: own, .. } = bundle.manifest();
+    let given = given.map(|given| given.spelled_as(parameters));
     let are_packed = |given: &Weights| {
         if own.is_empty() { bundle.is_packed_from(name, given.paths()) } else { Ok(given.are(parameters)) }
     };
@@ -81,6 +83,7 @@ pub(super) fn pack(
     };
     let Manifest { parameters, weights: own, .. } = bundle.manifest();
     weights.check(parameters)?;
+    let weights = weights.spelled_as(parameters);
     if !made_from.is_empty() && !own.is_empty() && !weights.are(parameters) {
         return Err(Error::OtherWeights(bundle.path().to_path_buf()));
     }

@@ -53,7 +53,13 @@ pub(crate) fn write(out: &Path, files: &[(&str, &str)], weights: &[(&str, &str)]
         targets: [("cpu".to_string(), cpu)].into(),
         files: files.into_iter().collect(),
         weights: weights.into_iter().collect(),
-        parameters: vec![Parameter { name: "a".into(), dtype: Dtype::F32, shape: vec![2], source: None }],
+        parameters: vec![Parameter {
+            name: "a".into(),
+            dtype: Dtype::F32,
+            shape: vec![2],
+            source: None,
+            aliases: vec![],
+        }],
     };
     writer.finish(&manifest).unwrap()
 }

@@ -210,7 +210,7 @@ impl Differences {
         let (a, b) = (by_name(a), by_name(b));
         let (mut others, mut types) = (vec![], vec![]);
         self.maps(what, &a, &b, |_, name, a, b| {
-            let Parameter { name: _, dtype, shape, source } = a;
+            let Parameter { name: _, dtype, shape, source, aliases: _ } = a;
             if (dtype, shape) != (&b.dtype, &b.shape) {
                 types.push(format!("{name}: {}, {}", type_text(*dtype, shape), type_text(b.dtype, &b.shape)));
             } else if source.is_some() && b.source.is_some() && *source != b.source {

@@ -132,6 +132,7 @@ fn bundle(folder: &Path, device: &str, change: impl FnOnce(&mut Manifest)) -> Bu
             dtype: Dtype::F32,
             shape: vec![VOCAB],
             source: None,
+            aliases: vec![],
         }],
     };
     change(&mut manifest);
