@@ -5,7 +5,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use crate::{Driver, digest::Digest, manifest::PACKED_WEIGHTS};
+use crate::{digest::Digest, manifest::PACKED_WEIGHTS};
 
 /// What can go wrong with a bundle or the store.
 #[derive(Debug, thiserror::Error)]
@@ -171,22 +171,6 @@ pub enum Error {
         expected: &'static str,
     },
 
-    /// None of the bundle's targets runs here.
-    #[error(
-        "no target of this bundle runs here ({arch} cpu; drivers: {}){}\n\
-         hint: compile the bundle for this machine, e.g. with --target cpu",
-        list(drivers),
-        lines(reasons)
-    )]
-    NoTarget {
-        /// The architecture of this machine's CPU.
-        arch: String,
-        /// The drivers that were looked for.
-        drivers: Vec<Driver>,
-        /// For every target its name and why it does not fit.
-        reasons: Vec<(String, String)>,
-    },
-
     /// A key or a signature that is none.
     #[error("bad {what}\nhint: keys and signatures are minisign's: mlxcel-bundle keygen makes keys")]
     Key {
@@ -290,17 +274,6 @@ pub fn report(error: &(dyn error::Error + 'static)) -> String {
         next = error.source();
     }
     message + &hints
-}
-
-fn list(drivers: &[Driver]) -> String {
-    if drivers.is_empty() {
-        return "none".into();
-    }
-    drivers.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
-}
-
-fn lines(reasons: &[(String, String)]) -> String {
-    reasons.iter().map(|(target, reason)| format!("\n  {target}: {reason}")).collect()
 }
 
 #[cfg(test)]

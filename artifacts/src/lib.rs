@@ -12,8 +12,8 @@
 //! - **One description.** [`signature`] says what a module's entry points take and give, [`Manifest`] all the rest, and
 //!   [`Manifest::validate`] is the one check of both. Names in a manifest are plain: none can lead out of the bundle.
 //! - **The store is a cache.** [`Store`] keeps files by the key of what made them; a damaged entry counts as missing.
-//! - **A target is chosen, not assumed.** [`choose`] compares what targets need with what [`Machine::this`] has, so that
-//!   no CPU meets an instruction that it lacks.
+//! - **A target is chosen, not assumed.** [`judge`] compares what targets need with what a [`Machine`] has, so that no CPU
+//!   meets an instruction that it lacks.
 //!
 //! Start reading at [`manifest`](Manifest), then `bundle.rs` and `writer.rs`. An [`Error`]'s message may end with `hint:`
 //! lines; [`report`] renders one with its causes for a terminal.
@@ -28,24 +28,28 @@ mod extend;
 mod known;
 mod machine;
 mod manifest;
+mod probe;
 pub mod signature;
 mod signing;
 mod store;
 mod tensors;
 mod validate;
+mod verdict;
 mod writer;
 
 pub use bundle::Bundle;
 pub use cancel::{Cancel, INTERRUPTED, Watched};
 pub use digest::{Digest, ParseDigestError};
 pub use error::{Error, report};
-pub use machine::{Driver, Machine, ParseDriverError, choose};
+pub use machine::{Driver, Gpu, Machine, ParseDriverError, ParseVersionError, Version};
 pub use manifest::{
-    Blob, Compiler, Embedding, FORMAT, Manifest, Packing, Plan, TargetArtifact, Traffic, Window,
+    Blob, Compiler, Embedding, FORMAT, GpuNeeds, Manifest, Packing, Plan, TargetArtifact, Traffic, Window,
 };
+pub use probe::nvidia_gpus;
 pub use signing::{PublicKey, SecretKey, Signed};
 pub use store::Store;
 pub use tensors::{ALIGNMENT, aligned_header, safetensors_prefix};
+pub use verdict::{Judgement, Place, Verdict, best, check_iree, judge, judge_on};
 pub use writer::BundleWriter;
 
 /// The IREE that this workspace is pinned to: the build side compiles with it, the run side runs it.

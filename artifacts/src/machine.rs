@@ -1,17 +1,8 @@
-//! Which target of a bundle runs on a machine.
-//!
-//! A vmfb for the CPU is native code: on a CPU that lacks a feature it uses, it dies of an illegal instruction. So the
-//! manifest says what a target needs, [`Machine::this`] says what there is, and [`choose`] compares.
+//! What a machine has to run bundles with.
 
 use std::{collections::BTreeSet, fmt, str::FromStr};
 
 use serde::{Deserialize, Serialize};
-
-use crate::{
-    IREE_VERSION,
-    error::Error,
-    manifest::{Manifest, TargetArtifact},
-};
 
 /// A kind of device, by the IREE HAL driver that runs it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -73,76 +64,114 @@ impl From<Driver> for String {
     }
 }
 
-/// What matters of a machine when a CPU target is chosen.
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// A version of two numbers, written `8.0`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct Version(pub u32, pub u32);
+
+impl fmt::Display for Version {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(&format!("{}.{}", self.0, self.1))
+    }
+}
+
+impl FromStr for Version {
+    type Err = ParseVersionError;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let number =
+            |text: &str| text.bytes().all(|b| b.is_ascii_digit()).then(|| text.parse().ok()).flatten();
+        let parts =
+            text.split_once('.').and_then(|(major, minor)| Some(Self(number(major)?, number(minor)?)));
+        // One version has one text.
+        parts.filter(|version| version.to_string() == text).ok_or_else(|| ParseVersionError(text.into()))
+    }
+}
+
+impl TryFrom<String> for Version {
+    type Error = ParseVersionError;
+
+    fn try_from(text: String) -> Result<Self, Self::Error> {
+        text.parse()
+    }
+}
+
+impl From<Version> for String {
+    fn from(version: Version) -> Self {
+        version.to_string()
+    }
+}
+
+/// A text that is no version.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("`{}` is no version, expected two numbers as in `8.0`", .0.escape_default())]
+pub struct ParseVersionError(String);
+
+/// What matters of a machine when a target is chosen. As JSON it can be given to somebody who compiles for it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Machine {
     /// The CPU's architecture: `x86_64` or `aarch64`.
     pub arch: String,
     /// The CPU's features by LLVM's names: `avx2`, `fma`, `f16c`, `avx512f`, …
     pub cpu_features: BTreeSet<String>,
+    /// Bytes of its memory.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub memory_bytes: Option<u64>,
+    /// Its GPUs, in the drivers' order.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub gpus: Vec<Gpu>,
+}
+
+/// What matters of a GPU. What is not known is no reason to refuse.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Gpu {
+    /// The driver: CUDA or Vulkan.
+    pub driver: Driver,
+    /// What the driver calls it.
+    pub name: String,
+    /// Of an NVIDIA GPU.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub compute_capability: Option<Version>,
+    /// The newest CUDA that its driver runs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cuda: Option<Version>,
+    /// Bytes of its memory.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub memory_bytes: Option<u64>,
+    /// Bytes of that which nobody uses.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub free_bytes: Option<u64>,
+}
+
+impl Gpu {
+    /// One of which nothing is known but its name.
+    #[must_use]
+    pub fn named(driver: Driver, name: impl Into<String>) -> Self {
+        let (compute_capability, cuda, memory_bytes, free_bytes) = (None, None, None, None);
+        Self { driver, name: name.into(), compute_capability, cuda, memory_bytes, free_bytes }
+    }
 }
 
 impl Machine {
-    /// This machine.
+    /// This machine's CPU and memory. Its GPUs are for those to say who can ask their drivers.
     #[must_use]
     pub fn this() -> Self {
         Self {
             arch: std::env::consts::ARCH.into(),
             cpu_features: this_cpu().into_iter().map(Into::into).collect(),
+            memory_bytes: this_memory(),
+            gpus: Vec::new(),
         }
-    }
-
-    /// Why `target` does not run here with one of `drivers`; `None` when it does.
-    fn objection(&self, target: &TargetArtifact, drivers: &[Driver]) -> Option<String> {
-        if !drivers.contains(&target.driver) {
-            return Some(format!("needs the driver {}", target.driver));
-        }
-        if target.driver != Driver::Local {
-            return None;
-        }
-        if target.arch != self.arch {
-            return Some(format!("compiled for {}, this cpu is {}", target.arch, self.arch));
-        }
-        let missing = target.cpu_features.iter().filter(|&f| !self.cpu_features.contains(f));
-        let missing: Vec<&str> = missing.map(String::as_str).collect();
-        (!missing.is_empty()).then(|| {
-            format!("this cpu lacks {} (needed: {})", missing.join(", "), target.cpu_features.join(", "))
-        })
     }
 }
 
-/// The target to run on `machine`: of the first of `drivers` for which one fits, the one that uses the most CPU features.
-///
-/// # Errors
-/// When the bundle was compiled by another IREE than [`IREE_VERSION`], or when no target fits; the error says of every
-/// target why not.
-pub fn choose<'m>(
-    manifest: &'m Manifest,
-    machine: &Machine,
-    drivers: &[Driver],
-) -> Result<(&'m str, &'m TargetArtifact), Error> {
-    if manifest.compiler.version != IREE_VERSION {
-        return Err(Error::OtherIree { found: manifest.compiler.version.clone(), expected: IREE_VERSION });
-    }
-    let mut best: Option<(usize, &str, &TargetArtifact)> = None;
-    let mut reasons = Vec::new();
-    for (name, target) in &manifest.targets {
-        if let Some(reason) = machine.objection(target, drivers) {
-            reasons.push((name.clone(), reason));
-            continue;
-        }
-        // Smaller is better; on a tie the first by name stays, so that the choice does not depend on chance.
-        let rank = drivers.iter().position(|&d| d == target.driver).unwrap_or(usize::MAX);
-        if best
-            .is_none_or(|(r, _, b)| rank < r || rank == r && target.cpu_features.len() > b.cpu_features.len())
-        {
-            best = Some((rank, name, target));
-        }
-    }
-    match best {
-        Some((_, name, target)) => Ok((name, target)),
-        None => Err(Error::NoTarget { arch: machine.arch.clone(), drivers: drivers.to_vec(), reasons }),
-    }
+/// Bytes of all memory, as Linux says.
+fn this_memory() -> Option<u64> {
+    let text = std::fs::read_to_string("/proc/meminfo").ok()?;
+    let kib = text.lines().find_map(|line| line.strip_prefix("MemTotal:"))?.trim().strip_suffix(" kB")?;
+    kib.parse::<u64>().ok()?.checked_mul(1024)
 }
 
 /// `detected!(macro; "LLVM's name" = "Rust's name", …)`: LLVM's names of the features that this CPU has.
@@ -209,92 +238,7 @@ fn this_cpu() -> Vec<&'static str> {
 
 #[cfg(test)]
 mod tests {
-    use std::collections::BTreeMap;
-
     use super::*;
-    use crate::{Blob, Digest, manifest::tests::manifest};
-
-    fn target(driver: Driver, arch: &str, features: &[&str]) -> TargetArtifact {
-        TargetArtifact {
-            driver,
-            arch: arch.into(),
-            cpu_features: features.iter().map(ToString::to_string).collect(),
-            flags: vec![],
-            build_key: Digest::of(b"key"),
-            vmfb: Blob { digest: Digest::of(b"vmfb"), size: 4 },
-            entries: vec![],
-            step_bytes: 32,
-            rewind: None,
-            dispatches: BTreeMap::new(),
-            packing: None,
-        }
-    }
-
-    fn with(targets: &[(&str, TargetArtifact)]) -> Manifest {
-        let targets = targets.iter().map(|(n, t)| ((*n).to_string(), t.clone())).collect();
-        Manifest { targets, ..manifest() }
-    }
-
-    fn machine(features: &[&str]) -> Machine {
-        Machine { arch: "x86_64".into(), cpu_features: features.iter().map(ToString::to_string).collect() }
-    }
-
-    fn cpus() -> Manifest {
-        with(&[
-            ("cpu-aarch64", target(Driver::Local, "aarch64", &["neon"])),
-            ("cpu-x86-64-v3", target(Driver::Local, "x86_64", &["avx2", "fma"])),
-            ("cpu-x86-64-v4", target(Driver::Local, "x86_64", &["avx2", "fma", "avx512f", "avx512bw"])),
-            ("cuda", target(Driver::Cuda, "", &[])),
-            ("cuda-sm_121", target(Driver::Cuda, "", &[])),
-        ])
-    }
-
-    fn name(manifest: &Manifest, machine: &Machine, drivers: &[Driver]) -> String {
-        choose(manifest, machine, drivers).unwrap().0.to_string()
-    }
-
-    #[test]
-    fn the_most_features_that_fit_win() {
-        let m = cpus();
-        assert_eq!(name(&m, &machine(&["avx2", "fma", "f16c"]), &[Driver::Local]), "cpu-x86-64-v3");
-        let wide = machine(&["avx2", "fma", "avx512f", "avx512bw"]);
-        assert_eq!(name(&m, &wide, &[Driver::Local]), "cpu-x86-64-v4");
-    }
-
-    #[test]
-    fn drivers_are_tried_in_order_and_ties_go_by_name() {
-        let (m, here) = (cpus(), machine(&["avx2", "fma"]));
-        assert_eq!(name(&m, &here, &[Driver::Cuda, Driver::Local]), "cuda");
-        assert_eq!(name(&m, &here, &[Driver::Local, Driver::Cuda]), "cpu-x86-64-v3");
-        assert_eq!(name(&m, &here, &[Driver::Vulkan, Driver::Local]), "cpu-x86-64-v3");
-    }
-
-    #[test]
-    fn the_error_says_of_every_target_why_not() {
-        let error = choose(&cpus(), &machine(&["avx2"]), &[Driver::Local, Driver::Vulkan]).unwrap_err();
-        insta::assert_snapshot!(error, @r"
-        no target of this bundle runs here (x86_64 cpu; drivers: local, vulkan)
-          cpu-aarch64: compiled for aarch64, this cpu is x86_64
-          cpu-x86-64-v3: this cpu lacks fma (needed: avx2, fma)
-          cpu-x86-64-v4: this cpu lacks fma, avx512f, avx512bw (needed: avx2, fma, avx512f, avx512bw)
-          cuda: needs the driver cuda
-          cuda-sm_121: needs the driver cuda
-        hint: compile the bundle for this machine, e.g. with --target cpu
-        ");
-        let error = choose(&cpus(), &machine(&[]), &[]).unwrap_err().to_string();
-        assert!(error.contains("(x86_64 cpu; drivers: none)"), "{error}");
-    }
-
-    #[test]
-    fn another_iree_is_refused() {
-        let mut m = cpus();
-        m.compiler.version = "3.12.0".into();
-        assert_eq!(
-            choose(&m, &machine(&["avx2", "fma"]), &[Driver::Local]).unwrap_err().to_string(),
-            "bundle was compiled by iree 3.12.0, this program runs iree 3.13.0\n\
-             hint: compile the bundle again with this version"
-        );
-    }
 
     #[test]
     fn this_machine_has_what_the_kernel_says() {
@@ -318,6 +262,15 @@ mod tests {
         for (kernel, llvm) in if machine.arch == "x86_64" { x86 } else { arm } {
             let expected = line.split_whitespace().any(|word| word == *kernel);
             assert_eq!(machine.cpu_features.contains(*llvm), expected, "{llvm}");
+        }
+    }
+
+    #[test]
+    fn versions_have_one_text() {
+        assert_eq!("8.0".parse(), Ok(Version(8, 0)));
+        assert!(Version(8, 9) < Version(12, 0) && Version(7, 9) < Version(7, 10));
+        for text in ["", "8", "8.", ".0", "8.0.1", "08.0", "8.00", "+8.0", "8.-1", "4294967296.0"] {
+            assert!(text.parse::<Version>().is_err(), "{text}");
         }
     }
 

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    Driver,
+    Driver, Version,
     digest::Digest,
     error::Error,
     signature::{Entry, PackStep, Parameter},
@@ -112,6 +112,9 @@ pub struct TargetArtifact {
     /// CPU features (LLVM's names) the code uses and the machine must have.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub cpu_features: Vec<String>,
+    /// What an NVIDIA GPU must have.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub gpu: Option<GpuNeeds>,
     /// The flags given to the compiler.
     pub flags: Vec<String>,
     /// Digest of everything that determines the vmfb.
@@ -133,6 +136,16 @@ pub struct TargetArtifact {
     /// How the parameters that the vmfb reads are made from the checkpoint's; none where they are the same.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub packing: Option<Packing>,
+}
+
+/// What an NVIDIA GPU must have, as the code says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct GpuNeeds {
+    /// The least compute capability.
+    pub compute_capability: Version,
+    /// The version of PTX, which newer drivers understand.
+    pub ptx: Version,
 }
 
 /// Bytes that a call of a dispatch reads and writes.
@@ -277,6 +290,7 @@ pub(crate) mod tests {
             driver: Driver::Local,
             arch: "x86_64".into(),
             cpu_features: vec!["avx2".into(), "fma".into()],
+            gpu: None,
             flags: vec!["--iree-hal-target-device=local".into(), "--iree-opt-level=O3".into()],
             build_key: Digest::of(b"key"),
             vmfb: blob(b"vmfb"),

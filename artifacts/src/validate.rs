@@ -94,6 +94,7 @@ fn check_target(name: &str, target: &TargetArtifact) -> Check {
         driver,
         arch,
         cpu_features,
+        gpu,
         flags,
         build_key: _,
         vmfb,
@@ -110,6 +111,9 @@ fn check_target(name: &str, target: &TargetArtifact) -> Check {
             format!("target {name} has the driver {driver}, expected no arch and no cpu_features")
         })?;
     }
+    ensure(gpu.is_none() || *driver == Driver::Cuda, || {
+        format!("target {name} has the driver {driver}, expected no compute capability and no PTX")
+    })?;
     let mut seen = HashSet::new();
     for feature in cpu_features {
         text(format_args!("cpu feature of target {name}"), feature)?;

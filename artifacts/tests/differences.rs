@@ -29,6 +29,7 @@ fn write(out: &Path, weights: &[u8], change: impl FnOnce(&mut Manifest)) {
         driver: Driver::Local,
         arch: "x86_64".into(),
         cpu_features: vec!["avx2".into(), "fma".into()],
+        gpu: None,
         flags: vec!["--iree-opt-level=O3".into()],
         build_key: Digest::of(b"cpu"),
         vmfb: writer.add_bytes(&[4; 5_000]).unwrap(),

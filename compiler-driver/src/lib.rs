@@ -22,6 +22,7 @@ mod fake;
 mod key;
 mod pipeline;
 mod planned;
+mod ptx;
 mod random;
 mod sentence;
 mod source;

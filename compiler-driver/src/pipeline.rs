@@ -8,7 +8,7 @@ use std::{
 };
 
 use mlxcel_artifacts::{
-    Blob, Bundle, BundleWriter, Cancel, Compiler, Digest, FORMAT, Machine, Manifest, Packing, Store,
+    Blob, Bundle, BundleWriter, Cancel, Compiler, Digest, Driver, FORMAT, Machine, Manifest, Packing, Store,
     TargetArtifact,
 };
 use mlxcel_emitter::{Kv, Numerics, Products, Program, Quant};
@@ -20,6 +20,7 @@ use crate::{
     Error,
     checkpoint::{Checkpoint, INDEX, SINGLE, TensorFile},
     planned::planned,
+    ptx,
     random::Random,
     sentence,
     source::{Model, Source, WeightsFrom, read_limited},
@@ -154,6 +155,7 @@ pub fn build(request: &Request, progress: &mut Progress<'_>) -> Result<Bundle, E
             keep.job(job, &vmfb)?;
         }
         let Resolved { name, driver, arch, cpu_features, flags, numerics } = job.target.clone();
+        let gpu = if driver == Driver::Cuda { ptx::needs(&vmfb)? } else { None };
         let vmfb = writer.add_file(&vmfb)?;
         let Some(program) = programs.get(&numerics) else { continue };
         match targets.entry(name) {
@@ -163,6 +165,7 @@ pub fn build(request: &Request, progress: &mut Progress<'_>) -> Result<Bundle, E
                     driver,
                     arch,
                     cpu_features,
+                    gpu,
                     flags,
                     build_key,
                     vmfb,

@@ -278,7 +278,8 @@ mod tests {
     use super::*;
 
     fn machine(arch: &str, features: &[&str]) -> Machine {
-        Machine { arch: arch.into(), cpu_features: features.iter().map(ToString::to_string).collect() }
+        let cpu_features = features.iter().map(ToString::to_string).collect();
+        Machine { arch: arch.into(), cpu_features, memory_bytes: None, gpus: vec![] }
     }
 
     fn targets(names: &[&str]) -> Vec<Target> {

@@ -114,6 +114,13 @@ fn two_builds_are_alike_to_the_last_bit() {
     let names = |files: &[(PathBuf, Vec<u8>)]| files.iter().map(|(path, _)| path.clone()).collect::<Vec<_>>();
     assert_eq!(names(&first), names(&second));
     assert!(first == second, "the same names and other bytes");
+    // What the code says that it needs is said of it.
+    let manifest = first.iter().find(|(path, _)| path.ends_with("manifest.toml")).unwrap();
+    let manifest = String::from_utf8(manifest.1.clone()).unwrap();
+    assert!(
+        manifest.contains("[targets.cuda.gpu]\ncompute_capability = \"8.0\"\nptx = \"7.6\"\n"),
+        "{manifest}"
+    );
     // Nothing of the places is inside.
     let secrets = [
         "alice",

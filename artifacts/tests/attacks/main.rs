@@ -106,6 +106,7 @@ fn cpu(vmfb: Blob) -> TargetArtifact {
         driver: Driver::Local,
         arch: "x86_64".into(),
         cpu_features: vec!["avx2".into()],
+        gpu: None,
         flags: vec!["--iree-opt-level=O3".into()],
         build_key: Digest::of(b"key"),
         vmfb,

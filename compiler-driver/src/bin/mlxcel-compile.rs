@@ -11,7 +11,7 @@ use std::{
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use indicatif::{ProgressBar, ProgressStyle};
-use mlxcel_artifacts::{Bundle, Driver, INTERRUPTED, Machine, choose, report};
+use mlxcel_artifacts::{Bundle, INTERRUPTED, Machine, Place, best, judge_on, report};
 use mlxcel_compiler_driver::{
     Cancel, Error, Event, Kv, Precision, Quant, Request, Source, Target, WeightsFrom, build, emit, explain,
     write_random_weights,
@@ -232,8 +232,8 @@ fn compile(args: Compile, cancel: &Cancel, watcher: &mut Watcher) -> Result<Done
 /// is none, the bundle is left as it is.
 fn pack(bundle: &Bundle, cancel: &Cancel, progress: &mut dyn FnMut(Event)) -> Result<(), NotPacked> {
     let manifest = bundle.manifest();
-    let runs_here = choose(manifest, &Machine::this(), &[Driver::Local]);
-    let has_work = runs_here.is_ok_and(|(_, target)| target.packing.is_some());
+    let judged = judge_on(manifest, &Machine::this(), Place::Cpu);
+    let has_work = best(&judged).is_some_and(|best| best.artifact().packing.is_some());
     if manifest.weights.is_empty() || !has_work {
         return Ok(());
     }

@@ -1,6 +1,8 @@
 //! Which device a bundle runs on, with which of its targets.
 
-use mlxcel_artifacts::{Driver, Error as BundleError, Machine, Manifest, TargetArtifact, choose};
+use mlxcel_artifacts::{
+    Driver, Gpu, Machine, Manifest, Place, TargetArtifact, Verdict, best, check_iree, judge_on, nvidia_gpus,
+};
 
 use crate::{
     device::DeviceSpec,
@@ -22,8 +24,8 @@ pub(super) struct Opened<'m, D> {
 pub(super) trait Devices {
     type Device;
 
-    /// The names of a driver's devices, by index. The first question to a driver initialises it, which takes its time.
-    fn list(&self, driver: Driver) -> Result<Vec<String>, Cause>;
+    /// A driver's devices, by index. The first question to a driver initialises it, which takes its time.
+    fn list(&self, driver: Driver) -> Result<Vec<Gpu>, Cause>;
 
     fn open(&self, spec: DeviceSpec) -> Result<Self::Device, Cause>;
 }
@@ -37,8 +39,15 @@ pub(super) struct ThisMachine {
 impl Devices for ThisMachine {
     type Device = ffi::Device;
 
-    fn list(&self, driver: Driver) -> Result<Vec<String>, Cause> {
-        Ok(ffi::devices(driver.name())?)
+    fn list(&self, driver: Driver) -> Result<Vec<Gpu>, Cause> {
+        let names = ffi::devices(driver.name())?;
+        // Another order than the driver's own.
+        let known = if driver == Driver::Cuda { nvidia_gpus() } else { Vec::new() };
+        let gpu = |name: String| {
+            let found = known.iter().find(|gpu| gpu.name == name);
+            found.cloned().unwrap_or_else(|| Gpu::named(driver, name))
+        };
+        Ok(names.into_iter().map(gpu).collect())
     }
 
     fn open(&self, spec: DeviceSpec) -> Result<ffi::Device, Cause> {
@@ -62,6 +71,7 @@ pub(super) fn open<'m, D: Devices>(
     manifest: &'m Manifest,
     asked: DeviceSpec,
 ) -> Result<Opened<'m, D::Device>, Error> {
+    check_iree(manifest)?;
     match asked.driver() {
         Some(driver) => open_named(devices, machine, manifest, asked, driver),
         None => open_best(devices, machine, manifest),
@@ -83,27 +93,30 @@ fn open_named<'m, D: Devices>(
             found: found.collect::<Vec<_>>().join(", "),
         });
     }
-    let (target_name, target) = match fitting(machine, manifest, driver)? {
+    let gpu = if driver == Driver::Local { None } else { gpu(devices, driver, spec) };
+    let unknown = Gpu::named(driver, spec.to_string());
+    let place =
+        if driver == Driver::Local { Place::Cpu } else { Place::Gpu(gpu.as_ref().unwrap_or(&unknown)) };
+    let (target_name, target) = match fitting(machine, manifest, place) {
         Fit::Target(name, target) => (name, target),
         Fit::None(reasons) => {
             return Err(Error::NoTarget { place: format!("on {spec}"), reasons, hint: RECOMPILE.into() });
         }
     };
     let device = devices.open(spec).map_err(|source| {
-        let has_cpu = matches!(fitting(machine, manifest, Driver::Local), Ok(Fit::Target(..)));
+        let has_cpu = matches!(fitting(machine, manifest, Place::Cpu), Fit::Target(..));
         let hint = device_hint(spec, driver, devices.list(driver), has_cpu);
         Error::Device { device: spec.to_string(), hint, source }
     })?;
-    let name = if driver == Driver::Local { None } else { name(devices, driver, spec) };
-    Ok(Opened { target_name, target, device, spec, name })
+    Ok(Opened { target_name, target, device, spec, name: gpu.map(|gpu| gpu.name) })
 }
 
-/// The device's own name.
-fn name<D: Devices>(devices: &D, driver: Driver, spec: DeviceSpec) -> Option<String> {
-    let mut names = devices.list(driver).ok()?;
+/// The device, where it is certain which one it is.
+fn gpu<D: Devices>(devices: &D, driver: Driver, spec: DeviceSpec) -> Option<Gpu> {
+    let mut gpus = devices.list(driver).ok()?;
     match spec.index() {
-        Some(index) => names.into_iter().nth(index as usize),
-        None if names.len() == 1 => names.pop(),
+        Some(index) => gpus.into_iter().nth(index as usize),
+        None if gpus.len() == 1 => gpus.pop(),
         None => None,
     }
 }
@@ -115,17 +128,17 @@ fn open_best<'m, D: Devices>(
     manifest: &'m Manifest,
 ) -> Result<Opened<'m, D::Device>, Error> {
     let mut search = Search { devices, machine, manifest, reasons: vec![], remedies: vec![] };
-    let cuda = search.candidates(Driver::Cuda, DeviceSpec::Cuda)?;
+    let cuda = search.candidates(Driver::Cuda, DeviceSpec::Cuda);
     if let Some(opened) = search.open_first(cuda) {
         return Ok(opened);
     }
-    let vulkan = search.candidates(Driver::Vulkan, DeviceSpec::Vulkan)?;
+    let vulkan = search.candidates(Driver::Vulkan, DeviceSpec::Vulkan);
     let (software, hardware): (Vec<_>, Vec<_>) =
         vulkan.into_iter().partition(|candidate| is_software(&candidate.name));
     if let Some(opened) = search.open_first(hardware) {
         return Ok(opened);
     }
-    match fitting(machine, manifest, Driver::Local)? {
+    match fitting(machine, manifest, Place::Cpu) {
         // The CPU is there: that it does not open is an error, and no reason to look further.
         Fit::Target(..) => {
             return open_named(devices, machine, manifest, DeviceSpec::LocalTask, Driver::Local);
@@ -163,34 +176,31 @@ struct Candidate<'m> {
 
 impl<'m, D: Devices> Search<'_, 'm, D> {
     /// The devices of a GPU's driver, if the bundle has a target for it.
-    fn candidates(
-        &mut self,
-        driver: Driver,
-        spec: fn(Option<u32>) -> DeviceSpec,
-    ) -> Result<Vec<Candidate<'m>>, Error> {
-        let (target_name, target) = match fitting(self.machine, self.manifest, driver)? {
-            Fit::Target(name, target) => (name, target),
-            Fit::None(reasons) => {
-                self.reasons.extend(reasons);
-                return Ok(vec![]);
-            }
-        };
-        let names = match self.devices.list(driver) {
-            Ok(names) if !names.is_empty() => names,
+    fn candidates(&mut self, driver: Driver, spec: fn(Option<u32>) -> DeviceSpec) -> Vec<Candidate<'m>> {
+        let mut targets = self.manifest.targets.iter().filter(|(_, target)| target.driver == driver);
+        let Some((first, _)) = targets.next() else { return vec![] };
+        let gpus = match self.devices.list(driver) {
+            Ok(gpus) if !gpus.is_empty() => gpus,
             other => {
                 let reason = other.err().map_or_else(|| NO_DEVICE.into(), |error| error.to_string());
-                self.reasons.push((target_name.into(), reason));
+                self.reasons.push((first.clone(), reason));
                 self.remedies.extend(install(driver));
-                return Ok(vec![]);
+                return vec![];
             }
         };
         // An index where there is a choice.
-        let is_one = names.len() == 1;
-        let candidate = |(i, name)| {
-            let spec = spec((!is_one).then_some(i));
-            Candidate { target_name, target, spec, name }
-        };
-        Ok((0..).zip(names).map(candidate).collect())
+        let is_one = gpus.len() == 1;
+        let mut candidates = Vec::new();
+        for (i, gpu) in (0..).zip(gpus) {
+            match fitting(self.machine, self.manifest, Place::Gpu(&gpu)) {
+                Fit::Target(target_name, target) => {
+                    let spec = spec((!is_one).then_some(i));
+                    candidates.push(Candidate { target_name, target, spec, name: gpu.name });
+                }
+                Fit::None(reasons) => self.reasons.extend(reasons),
+            }
+        }
+        candidates
     }
 
     fn open_first(
@@ -216,15 +226,14 @@ enum Fit<'m> {
     None(Vec<(String, String)>),
 }
 
-fn fitting<'m>(machine: &Machine, manifest: &'m Manifest, driver: Driver) -> Result<Fit<'m>, Error> {
-    match choose(manifest, machine, &[driver]) {
-        Ok((name, target)) => Ok(Fit::Target(name, target)),
-        Err(BundleError::NoTarget { mut reasons, .. }) => {
-            reasons.retain(|(name, _)| manifest.targets.get(name).is_some_and(|t| t.driver == driver));
-            Ok(Fit::None(reasons))
-        }
-        Err(error) => Err(error.into()),
+/// The best target for a place.
+fn fitting<'m>(machine: &Machine, manifest: &'m Manifest, place: Place<'_>) -> Fit<'m> {
+    let judged = judge_on(manifest, machine, place);
+    if let Some(best) = best(&judged) {
+        return Fit::Target(best.target, best.artifact());
     }
+    let refused = judged.into_iter().filter(|judgement| judgement.verdict == Verdict::Refuse);
+    Fit::None(refused.map(|judgement| (judgement.target.to_owned(), judgement.reasons.join("; "))).collect())
 }
 
 /// Whether a Vulkan device of this name is the CPU: Mesa's lavapipe, SwiftShader, WARP.
@@ -244,7 +253,7 @@ fn install(driver: Driver) -> Option<&'static str> {
 }
 
 /// What to do when the device asked for cannot be opened.
-fn device_hint(spec: DeviceSpec, driver: Driver, names: Result<Vec<String>, Cause>, has_cpu: bool) -> String {
+fn device_hint(spec: DeviceSpec, driver: Driver, gpus: Result<Vec<Gpu>, Cause>, has_cpu: bool) -> String {
     // A CPU is asked for nothing but its threads.
     let Some(install) = install(driver) else { return "run with fewer --threads".into() };
     let other = if has_cpu {
@@ -252,11 +261,11 @@ fn device_hint(spec: DeviceSpec, driver: Driver, names: Result<Vec<String>, Caus
     } else {
         "compile the bundle again with --target cpu"
     };
-    match names {
+    match gpus {
         Err(_) => format!("{install}, or {other}"),
-        Ok(names) if names.is_empty() => format!("{NO_DEVICE}: {other}"),
-        Ok(names) => {
-            let named = names.iter().enumerate().map(|(i, name)| format!("{}:{i} ({name})", spec.kind()));
+        Ok(gpus) if gpus.is_empty() => format!("{NO_DEVICE}: {other}"),
+        Ok(gpus) => {
+            let named = gpus.iter().enumerate().map(|(i, gpu)| format!("{}:{i} ({})", spec.kind(), gpu.name));
             format!("there is {}", named.collect::<Vec<_>>().join(", "))
         }
     }

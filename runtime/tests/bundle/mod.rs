@@ -22,6 +22,7 @@ pub(crate) fn write(out: &Path, files: &[(&str, &str)], weights: &[(&str, &str)]
         driver: Driver::Local,
         arch: Machine::this().arch,
         cpu_features: vec![],
+        gpu: None,
         flags: vec![],
         build_key: Digest::of(b"key"),
         vmfb: writer.add_bytes(b"no vmfb").unwrap(),

@@ -6,7 +6,7 @@ use std::{
 };
 
 use mlxcel_artifacts::{
-    Blob, Compiler, Digest, Embedding, Manifest, Packing, Plan, TargetArtifact, Traffic, Window,
+    Blob, Compiler, Digest, Embedding, GpuNeeds, Manifest, Packing, Plan, TargetArtifact, Traffic, Window,
     signature::{Argument, Entry, Outcome, PackStep, Parameter, type_text},
 };
 
@@ -102,6 +102,7 @@ impl Differences {
             driver,
             arch,
             cpu_features,
+            gpu,
             flags,
             build_key,
             vmfb,
@@ -116,6 +117,13 @@ impl Differences {
         self.value(&of("driver"), driver, &b.driver);
         self.value(&of("cpu"), arch, &b.arch);
         self.lists(&of("cpu features"), cpu_features, &b.cpu_features);
+        let needs = |gpu: &Option<GpuNeeds>| match gpu {
+            None => "none".to_owned(),
+            Some(GpuNeeds { compute_capability, ptx }) => {
+                format!("compute capability {compute_capability}, PTX {ptx}")
+            }
+        };
+        self.value(&of("gpu"), &needs(gpu), &needs(&b.gpu));
         self.lists(&of("flags"), flags, &b.flags);
         // Whatever else it is made of is the program: the same flags and compiler, and other code.
         if *build_key != b.build_key && *flags == b.flags {

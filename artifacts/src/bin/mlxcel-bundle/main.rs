@@ -1,5 +1,6 @@
 //! `mlxcel-bundle`: shows, verifies and signs bundles.
 
+mod check;
 mod diff;
 mod show;
 mod size;
@@ -13,9 +14,9 @@ use std::{
 
 use anyhow::{Context as _, Result};
 use clap::{Args, Parser, Subcommand};
-use mlxcel_artifacts::{Bundle, PublicKey, SecretKey, report};
+use mlxcel_artifacts::{Bundle, Driver, Machine, PublicKey, SecretKey, report};
 
-use crate::diff::Differences;
+use crate::{check::Checked, diff::Differences};
 
 /// Shows, verifies and signs bundles of compiled models.
 #[derive(Parser)]
@@ -46,6 +47,22 @@ enum Command {
         #[arg(long)]
         key: Option<String>,
     },
+    /// Says of every target whether it runs here, and why not; ends with 1 if none does.
+    Check {
+        /// The bundle's folder.
+        bundle: PathBuf,
+        /// Only on devices of this kind: local, cuda or vulkan.
+        #[arg(long, value_name = "DRIVER")]
+        device: Option<Driver>,
+        /// Not here but on the machine that this file describes, which `mlxcel-bundle machine` wrote there.
+        #[arg(long, value_name = "FILE")]
+        machine: Option<PathBuf>,
+        /// One JSON object: the judgements, and the target to run.
+        #[arg(long)]
+        json: bool,
+    },
+    /// Describes this machine, for `check` and for people who compile for it, as JSON.
+    Machine,
     /// Says what differs between two bundles; ends with 1 if anything does.
     Diff {
         /// The first bundle's folder.
@@ -154,6 +171,16 @@ fn run(command: &Command) -> Result<(String, ExitCode)> {
             let key = SecretKey::open(key, ask)?;
             show::signed(bundle, &Bundle::open(bundle)?.sign(&key, comment)?)
         }
+        Command::Check { bundle, device, machine, json } => {
+            let machine = machine.as_deref().map_or_else(|| Ok(Machine::with_gpus()), check::read_machine)?;
+            let bundle = Bundle::open_without_weights(bundle)?;
+            let checked = Checked::new(bundle.manifest(), &machine, *device);
+            if !checked.runs() {
+                code = ExitCode::FAILURE;
+            }
+            if *json { checked.json()? } else { checked.to_string() }
+        }
+        Command::Machine => serde_json::to_string_pretty(&Machine::with_gpus())? + "\n",
         Command::Size { bundle } => size::text(&Bundle::open_without_weights(bundle)?),
         Command::Diff { first, second } => {
             let [first, second] = [first, second].map(|path| Bundle::open_without_weights(path));

@@ -7,7 +7,7 @@ use std::{
 };
 
 use mlxcel_artifacts::{
-    Blob, Bundle, Embedding, Manifest, Packing, Plan, PublicKey, Signed, TargetArtifact, Window,
+    Blob, Bundle, Embedding, GpuNeeds, Manifest, Packing, Plan, PublicKey, Signed, TargetArtifact, Window,
     signature::{Entry, Parameter, type_text},
 };
 use serde::Serialize;
@@ -111,6 +111,7 @@ fn target_text(name: &str, target: &TargetArtifact) -> String {
         driver,
         arch,
         cpu_features,
+        gpu,
         flags,
         build_key,
         vmfb,
@@ -128,6 +129,9 @@ fn target_text(name: &str, target: &TargetArtifact) -> String {
     }
     if !cpu_features.is_empty() {
         line("needs", &cpu_features.join(" "));
+    }
+    if let Some(GpuNeeds { compute_capability, ptx }) = gpu {
+        line("needs", &format!("compute capability {compute_capability}, PTX {ptx}"));
     }
     line("vmfb", &format!("{}  {}", vmfb.digest, Size(vmfb.size)));
     line("build key", build_key);

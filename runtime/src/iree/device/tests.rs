@@ -26,10 +26,10 @@ struct Fake {
 impl Devices for Fake {
     type Device = ();
 
-    fn list(&self, driver: Driver) -> Result<Vec<String>, Cause> {
+    fn list(&self, driver: Driver) -> Result<Vec<Gpu>, Cause> {
         self.asked.borrow_mut().push(driver);
         let names = self.names.get(&driver).ok_or_else(|| format!("lib{driver}.so not found"))?;
-        Ok(names.iter().map(ToString::to_string).collect())
+        Ok(names.iter().map(|name| Gpu::named(driver, *name)).collect())
     }
 
     fn open(&self, spec: DeviceSpec) -> Result<(), Cause> {
@@ -51,7 +51,8 @@ fn fake(devices: &[(Driver, &[&'static str])]) -> Fake {
 }
 
 fn machine() -> Machine {
-    Machine { arch: "x86_64".into(), cpu_features: BTreeSet::from(["avx2".into()]) }
+    let cpu_features = BTreeSet::from(["avx2".into()]);
+    Machine { arch: "x86_64".into(), cpu_features, memory_bytes: None, gpus: vec![] }
 }
 
 /// A bundle with targets of these names: `cpu`, `cpu-v4` that does not run here, `cuda` and `vulkan`.
@@ -64,6 +65,7 @@ fn manifest(targets: &[&str]) -> Manifest {
         },
         arch: if name.starts_with("cpu") { "x86_64".into() } else { String::new() },
         cpu_features: if name == "cpu-v4" { vec!["avx2".into(), "avx512f".into()] } else { vec![] },
+        gpu: None,
         flags: vec![],
         build_key: Digest::of(b"key"),
         entries: vec![Entry::new(Role::Prefill { tokens: 4 }, 1, 8)],

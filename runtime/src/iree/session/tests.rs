@@ -99,6 +99,7 @@ fn bundle(folder: &Path, device: &str, change: impl FnOnce(&mut Manifest)) -> Bu
         driver,
         arch: if driver == Driver::Local { std::env::consts::ARCH.into() } else { String::new() },
         cpu_features: vec![],
+        gpu: None,
         flags: vec![],
         build_key: Digest::of(b"test"),
         vmfb,

@@ -1,0 +1,74 @@
+//! The GPUs of this machine, as far as they can be known without using them.
+
+use std::{env, fs, path::Path};
+
+use nvml_wrapper::{Nvml, error::NvmlError};
+
+use crate::machine::{Driver, Gpu, Machine, Version};
+
+/// Where Vulkan's loader looks for drivers, in Linux distributions.
+const VULKAN_DRIVERS: [&str; 4] = [
+    "/etc/vulkan/icd.d",
+    "/usr/local/share/vulkan/icd.d",
+    "/usr/share/vulkan/icd.d",
+    "/usr/local/etc/vulkan/icd.d",
+];
+
+impl Machine {
+    /// This machine with its GPUs: NVIDIA's by its management library, and for Vulkan the drivers that are installed.
+    #[must_use]
+    pub fn with_gpus() -> Self {
+        let gpus = nvidia_gpus().into_iter().chain(vulkan_drivers()).collect();
+        Self { gpus, ..Self::this() }
+    }
+}
+
+/// NVIDIA's GPUs; none where there is no driver of theirs. They may be in another order than CUDA has them in.
+#[must_use]
+pub fn nvidia_gpus() -> Vec<Gpu> {
+    ask().unwrap_or_default()
+}
+
+fn ask() -> Result<Vec<Gpu>, NvmlError> {
+    let nvml = Nvml::init()?;
+    // 12040 is 12.4.
+    let cuda = nvml.sys_cuda_driver_version().ok().and_then(|version| {
+        let (major, minor) = (version / 1000, version % 1000 / 10);
+        Some(Version(major.try_into().ok()?, minor.try_into().ok()?))
+    });
+    let mut gpus = Vec::new();
+    for index in 0..nvml.device_count()? {
+        let device = nvml.device_by_index(index)?;
+        let capability = device.cuda_compute_capability().ok();
+        let compute_capability = capability
+            .and_then(|found| Some(Version(found.major.try_into().ok()?, found.minor.try_into().ok()?)));
+        let memory = device.memory_info().ok();
+        gpus.push(Gpu {
+            driver: Driver::Cuda,
+            name: device.name()?,
+            compute_capability,
+            cuda,
+            memory_bytes: memory.as_ref().map(|memory| memory.total),
+            free_bytes: memory.as_ref().map(|memory| memory.free),
+        });
+    }
+    Ok(gpus)
+}
+
+/// A device for each driver that Vulkan's loader would find: which devices it has, only the driver knows.
+fn vulkan_drivers() -> Vec<Gpu> {
+    let named = |path: &Path| {
+        let name = path.file_name()?.to_str()?.strip_suffix(".json")?;
+        Some(Gpu::named(Driver::Vulkan, format!("the driver {name}")))
+    };
+    if let Some(files) = env::var_os("VK_DRIVER_FILES").or_else(|| env::var_os("VK_ICD_FILENAMES")) {
+        return env::split_paths(&files)
+            .filter(|path| path.is_file())
+            .filter_map(|path| named(&path))
+            .collect();
+    }
+    let entries = VULKAN_DRIVERS.iter().filter_map(|folder| fs::read_dir(folder).ok()).flatten().flatten();
+    let mut gpus: Vec<_> = entries.filter_map(|entry| named(&entry.path())).collect();
+    gpus.sort_by(|a, b| a.name.cmp(&b.name));
+    gpus
+}

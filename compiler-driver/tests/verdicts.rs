@@ -1,0 +1,157 @@
+//! Which targets of the table run on which machines: a bundle with all of them, judged for machines that are made up.
+#![allow(clippy::unwrap_used, reason = "a helper that fails is a test that fails")]
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use mlxcel_artifacts::{
+    Blob, Compiler, Digest, Driver, FORMAT, Gpu, GpuNeeds, IREE_VERSION, Machine, Manifest, Place, Plan,
+    TargetArtifact, Verdict, Version, best, judge, judge_on,
+};
+use mlxcel_compiler_driver::{Quant, Target};
+use safetensors::Dtype;
+
+const AMPERE: GpuNeeds = GpuNeeds { compute_capability: Version(8, 0), ptx: Version(7, 6) };
+
+/// What the CPUs of a level have.
+const V2: &[&str] = &["sahf", "sse3", "ssse3", "sse4.1", "sse4.2", "popcnt", "cx16"];
+const V3: &[&str] = &["avx", "avx2", "bmi", "bmi2", "f16c", "fma", "lzcnt", "movbe"];
+const V4: &[&str] = &["avx512f", "avx512bw", "avx512cd", "avx512dq", "avx512vl"];
+const VNNI: &[&str] = &["avx512vnni"];
+const BF16: &[&str] = &["avx512bf16"];
+const AMX: &[&str] = &["amx-tile", "amx-int8", "amx-bf16", "avx512fp16"];
+const ARM: &[&str] = &["neon", "dotprod", "fp-armv8", "lse", "fullfp16", "rdm", "crc"];
+
+/// Every target of the table but `cpu`, which is whatever machine compiles.
+fn manifest() -> Manifest {
+    let compiling = machine("x86_64", &[], vec![]);
+    let mut targets = BTreeMap::new();
+    for target in Target::all().unwrap().into_iter().filter(|target| target.name != "cpu") {
+        let resolved = target.resolve(&compiling, Dtype::F32, Quant::None);
+        // What `ptx.rs` finds in the code; of iree-compile 3.13 for each of its targets.
+        let sm = resolved.flags.iter().find_map(|flag| flag.strip_prefix("--iree-cuda-target=sm_"));
+        let gpu = sm.map(|sm| {
+            let number: u32 = sm.parse().unwrap();
+            GpuNeeds { compute_capability: Version(number / 10, number % 10), ..AMPERE }
+        });
+        let artifact = TargetArtifact {
+            driver: resolved.driver,
+            arch: resolved.arch,
+            cpu_features: resolved.cpu_features,
+            gpu,
+            flags: resolved.flags,
+            build_key: Digest::of(b"key"),
+            vmfb: Blob { digest: Digest::of(b"vmfb"), size: 4 },
+            entries: vec![],
+            step_bytes: 0,
+            rewind: None,
+            dispatches: BTreeMap::new(),
+            packing: None,
+        };
+        targets.insert(resolved.name, artifact);
+    }
+    Manifest {
+        format: FORMAT,
+        model: "all".into(),
+        family: "llama".into(),
+        plan: Plan {
+            precision: "f32".into(),
+            quant: "none".into(),
+            kv: "f32".into(),
+            batch: 1,
+            context: 64,
+            vocab: 100,
+            position_bytes: 64,
+            windows: vec![],
+            embedding: None,
+        },
+        compiler: Compiler { version: IREE_VERSION.into(), digest: Digest::of(b"compiler") },
+        targets,
+        files: BTreeMap::new(),
+        weights: BTreeMap::new(),
+        parameters: vec![],
+    }
+}
+
+fn machine(arch: &str, levels: &[&[&str]], gpus: Vec<Gpu>) -> Machine {
+    let cpu_features = levels.iter().flat_map(|level| level.iter().map(ToString::to_string)).collect();
+    Machine { arch: arch.into(), cpu_features, memory_bytes: None, gpus }
+}
+
+fn nvidia(name: &str, major: u32, minor: u32) -> Gpu {
+    let compute_capability = Some(Version(major, minor));
+    Gpu { compute_capability, cuda: Some(Version(13, 0)), ..Gpu::named(Driver::Cuda, name) }
+}
+
+/// The targets that run there, and the best of them in each place.
+fn running<'m>(manifest: &'m Manifest, machine: &Machine) -> (BTreeSet<&'m str>, Vec<&'m str>) {
+    let judged = judge(manifest, machine);
+    let runs = judged.iter().filter(|judgement| judgement.verdict != Verdict::Refuse);
+    let gpus = machine.gpus.iter().map(Place::Gpu);
+    let best_of = |place| best(&judge_on(manifest, machine, place)).map(|best| best.target);
+    (runs.map(|judgement| judgement.target).collect(), gpus.chain([Place::Cpu]).filter_map(best_of).collect())
+}
+
+#[test]
+fn every_target_on_every_kind_of_machine() {
+    let manifest = manifest();
+    let [v2, v3, v4, vnni, bf16, amx, arm] = [
+        "cpu-x86-64-v2",
+        "cpu-x86-64-v3",
+        "cpu-x86-64-v4",
+        "cpu-x86-64-v4-vnni",
+        "cpu-x86-64-v4-bf16",
+        "cpu-x86-64-v4-amx",
+        "cpu-aarch64",
+    ];
+    let x86 = |levels: &[&[&str]]| machine("x86_64", levels, vec![]);
+    let gpu = |gpu: Gpu| machine("x86_64", &[], vec![gpu]);
+    let cases: Vec<(&str, Machine, Vec<&str>, Vec<&str>)> = vec![
+        ("a CPU of 2003", x86(&[]), vec![], vec![]),
+        ("Nehalem", x86(&[V2]), vec![v2], vec![v2]),
+        ("Haswell, Zen 2", x86(&[V2, V3]), vec![v2, v3], vec![v3]),
+        ("Skylake-SP", x86(&[V2, V3, V4]), vec![v2, v3, v4], vec![v4]),
+        ("Ice Lake-SP", x86(&[V2, V3, V4, VNNI]), vec![v2, v3, v4, vnni], vec![vnni]),
+        ("Zen 4", x86(&[V2, V3, V4, VNNI, BF16]), vec![v2, v3, v4, vnni, bf16], vec![bf16]),
+        (
+            "Sapphire Rapids",
+            x86(&[V2, V3, V4, VNNI, BF16, AMX]),
+            vec![v2, v3, v4, vnni, bf16, amx],
+            vec![amx],
+        ),
+        ("Graviton 3", machine("aarch64", &[ARM], vec![]), vec![arm], vec![arm]),
+        ("RISC-V", machine("riscv64", &[], vec![]), vec![], vec![]),
+        ("T4", gpu(nvidia("T4", 7, 5)), vec![], vec![]),
+        ("A100", gpu(nvidia("A100", 8, 0)), vec!["cuda"], vec!["cuda"]),
+        ("RTX 3090", gpu(nvidia("RTX 3090", 8, 6)), vec!["cuda", "cuda-sm_86"], vec!["cuda-sm_86"]),
+        ("L4", gpu(nvidia("L4", 8, 9)), vec!["cuda", "cuda-sm_86", "cuda-sm_89"], vec!["cuda-sm_89"]),
+        ("H100", gpu(nvidia("H100", 9, 0)), vec!["cuda", "cuda-sm_86", "cuda-sm_89"], vec!["cuda-sm_89"]),
+        (
+            "RTX 5090",
+            gpu(nvidia("RTX 5090", 12, 0)),
+            vec!["cuda", "cuda-sm_120", "cuda-sm_86", "cuda-sm_89"],
+            vec!["cuda-sm_120"],
+        ),
+        (
+            "GB10",
+            gpu(nvidia("GB10", 12, 1)),
+            vec!["cuda", "cuda-sm_120", "cuda-sm_121", "cuda-sm_86", "cuda-sm_89"],
+            vec!["cuda-sm_121"],
+        ),
+        ("Radeon", gpu(Gpu::named(Driver::Vulkan, "Radeon")), vec!["vulkan"], vec!["vulkan"]),
+        (
+            "a desktop with an A100 beside its CPU",
+            machine("x86_64", &[V2, V3], vec![nvidia("A100", 8, 0)]),
+            vec![v2, v3, "cuda"],
+            vec!["cuda", v3],
+        ),
+    ];
+    let mut seen = BTreeSet::new();
+    for (name, machine, runs, chosen) in cases {
+        let (found, best) = running(&manifest, &machine);
+        assert_eq!(found, runs.iter().copied().collect(), "{name}");
+        assert_eq!(best, chosen, "{name}");
+        seen.extend(found);
+    }
+    // None of the table is left out.
+    assert_eq!(seen, manifest.targets.keys().map(String::as_str).collect());
+}
