@@ -3,14 +3,14 @@
 use std::{
     fs::{self, File},
     io::{self, BufWriter, Write},
-    path::PathBuf,
+    path::{Path, PathBuf},
 };
 
 use crate::{
-    bundle::{Bundle, MANIFEST, blob_path, blobs_of},
+    bundle::{BLOBS, Bundle, MANIFEST, blob_path, blobs_of},
     digest::Digest,
     error::Error,
-    manifest::Blob,
+    manifest::{Blob, Manifest, Replay},
     signing::Signed,
     writer::{staging, sync_folder},
 };
@@ -30,11 +30,7 @@ impl Bundle {
         made_from: &[PathBuf],
         write: impl FnOnce(&mut dyn Write) -> Result<(), E>,
     ) -> Result<Self, E> {
-        // A name of its own, which `.` has none of.
-        let path = self.path().canonicalize().map_err(Error::read(self.path()))?;
-        if let Some(Signed { key, .. }) = self.signed()? {
-            return Err(Error::IsSigned { key }.into());
-        }
+        let path = self.changeable()?;
         let mut manifest = self.manifest().clone();
         let packing = manifest.targets.get_mut(target).and_then(|target| target.packing.as_mut());
         let packing = packing.ok_or_else(|| Error::NothingToPack { target: target.to_owned() })?;
@@ -47,25 +43,51 @@ impl Bundle {
         let blob = to.finish().map_err(Error::write(&path))?;
         let old = packing.weights.replace(blob);
         packing.made_from = made_from;
-        let text = manifest.render()?;
         fs::rename(&staged, blob_path(&path, blob.digest)).map_err(Error::write(&path))?;
-        let replace = || {
-            let staged = staging.path().join(MANIFEST);
-            let mut file = File::create(&staged)?;
-            file.write_all(text.as_bytes())?;
-            file.sync_all()?;
-            sync_folder(&path.join(crate::bundle::BLOBS))?;
-            fs::rename(&staged, path.join(MANIFEST))?;
-            sync_folder(&path)
-        };
-        replace().map_err(Error::write(&path))?;
-        if let Some(old) = old.filter(|old| !manifest.blobs().any(|(_, blob)| blob.digest == old.digest)) {
+        let packed = self.replace_manifest(&path, staging.path(), manifest)?;
+        let is_named = |old: &Blob| packed.manifest().blobs().any(|(_, blob)| blob.digest == old.digest);
+        if let Some(old) = old.filter(|old| !is_named(old)) {
             // The bundle is whole with it and without it.
             _ = fs::remove_file(blob_path(&path, old.digest));
         }
-        let packed = self.clone().with_manifest(manifest, text);
-        packed.inherit_origin(&self);
         Ok(packed)
+    }
+
+    /// The bundle with these prompts and what they must give, in place of those that it has.
+    ///
+    /// # Errors
+    /// They are not what this model can give, the bundle is signed, or it cannot be written.
+    pub fn with_replays(self, replays: Vec<Replay>) -> Result<Self, Error> {
+        let path = self.changeable()?;
+        let (staging, _lock) = staging(&path)?;
+        let manifest = Manifest { replays, ..self.manifest().clone() };
+        self.replace_manifest(&path, staging.path(), manifest)
+    }
+
+    /// Where it lies, if its manifest may be another one: a name of its own, which `.` has none of.
+    fn changeable(&self) -> Result<PathBuf, Error> {
+        if let Some(Signed { key, .. }) = self.signed()? {
+            return Err(Error::IsSigned { key });
+        }
+        self.path().canonicalize().map_err(Error::read(self.path()))
+    }
+
+    /// Puts a manifest, all of whose blobs are there, in the place of this one, at once.
+    fn replace_manifest(&self, path: &Path, staging: &Path, manifest: Manifest) -> Result<Self, Error> {
+        let text = manifest.render()?;
+        let replace = || {
+            let staged = staging.join(MANIFEST);
+            let mut file = File::create(&staged)?;
+            file.write_all(text.as_bytes())?;
+            file.sync_all()?;
+            sync_folder(&path.join(BLOBS))?;
+            fs::rename(&staged, path.join(MANIFEST))?;
+            sync_folder(path)
+        };
+        replace().map_err(Error::write(path))?;
+        let replaced = self.clone().with_manifest(manifest, text);
+        replaced.inherit_origin(self);
+        Ok(replaced)
     }
 }
 
@@ -97,7 +119,7 @@ impl Write for Hashed {
 
 #[cfg(test)]
 mod tests {
-    use std::{collections::BTreeMap, path::Path};
+    use std::collections::BTreeMap;
 
     use super::*;
     use crate::{

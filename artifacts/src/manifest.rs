@@ -40,6 +40,27 @@ pub struct Manifest {
     pub weights: BTreeMap<String, Blob>,
     /// The parameters that every target's module needs.
     pub parameters: Vec<Parameter>,
+    /// What the model must answer on every device.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub replays: Vec<Replay>,
+}
+
+/// A prompt, and what was recorded for it: what a greedy generation goes on with, or the embedding.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Replay {
+    /// Token ids.
+    pub prompt: Vec<u32>,
+    /// The most likely tokens after it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub tokens: Vec<u32>,
+    /// By how much the logit of each of them was above every other: where it is little, another order of additions may
+    /// choose another token.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub gaps: Vec<f32>,
+    /// The vector of the prompt, of a model that embeds.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub embedding: Vec<f32>,
 }
 
 /// What the module was planned for.
@@ -322,6 +343,7 @@ pub(crate) mod tests {
             targets: [("cpu".to_string(), cpu)].into(),
             files: [("config.json".to_string(), blob(b"{}"))].into(),
             weights: BTreeMap::new(),
+            replays: vec![],
             parameters: vec![Parameter {
                 name: "model.norm.weight".into(),
                 dtype: Dtype::BF16,

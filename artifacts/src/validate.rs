@@ -11,7 +11,7 @@ use crate::{
     Driver,
     digest::Digest,
     error::Error,
-    manifest::{Embedding, FORMAT, Manifest, Packing, Plan, TargetArtifact, Traffic, Window},
+    manifest::{Embedding, FORMAT, Manifest, Packing, Plan, Replay, TargetArtifact, Traffic, Window},
     signature::{Argument, Entry, Outcome, PackStep, Parameter, Role, type_text},
 };
 
@@ -34,7 +34,8 @@ type Check = Result<(), Error>;
 
 pub(crate) fn validate(manifest: &Manifest) -> Check {
     // Every field by name, so that a new one cannot be forgotten here.
-    let Manifest { format, model, family, plan, compiler, targets, files, weights, parameters } = manifest;
+    let Manifest { format, model, family, plan, compiler, targets, files, weights, parameters, replays } =
+        manifest;
     ensure(*format == FORMAT, || format!("format is {format}, expected {FORMAT}"))?;
     text("model", model)?;
     text("family", family)?;
@@ -56,6 +57,7 @@ pub(crate) fn validate(manifest: &Manifest) -> Check {
         ensure(!files.contains_key(name), || format!("file `{name}` is listed in files and in weights"))?;
     }
     check_blobs(manifest)?;
+    replays.iter().try_for_each(|replay| check_replay(plan, replay))?;
     check_parameters(parameters)?;
     for (name, target) in targets {
         if let Some(packing) = &target.packing {
@@ -140,6 +142,36 @@ fn check_target(name: &str, target: &TargetArtifact) -> Check {
         )?;
     }
     ensure(vmfb.size > 0, || format!("vmfb of target {name} has 0 bytes, expected more"))
+}
+
+fn check_replay(plan: &Plan, replay: &Replay) -> Check {
+    let Replay { prompt, tokens, gaps, embedding } = replay;
+    ensure(!prompt.is_empty(), || "a replay has no prompt, expected token ids".into())?;
+    let ids = prompt.iter().chain(tokens);
+    for &id in ids {
+        ensure((id as usize) < plan.vocab, || {
+            format!("a replay has the token {id}, expected 0 to {}", plan.vocab - 1)
+        })?;
+    }
+    // The last token is not appended.
+    let positions = prompt.len() + tokens.len().saturating_sub(1);
+    ensure(positions <= plan.context, || {
+        format!("a replay has {positions} positions, expected at most the context, {}", plan.context)
+    })?;
+    let width = plan.embedding.as_ref().map_or(0, |embedding| embedding.width);
+    ensure(
+        embedding.len() == width && tokens.is_empty() == (width > 0) && gaps.len() == tokens.len(),
+        || {
+            format!(
+                "a replay has {} tokens, {} gaps and {} numbers, expected what the model gives",
+                tokens.len(),
+                gaps.len(),
+                embedding.len()
+            )
+        },
+    )?;
+    let finite = embedding.iter().chain(gaps).all(|number| number.is_finite());
+    ensure(finite, || "a replay has a number that is infinite or none".into())
 }
 
 /// Whether a number of bytes is one that some memory has.

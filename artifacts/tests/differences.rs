@@ -67,6 +67,7 @@ fn write(out: &Path, weights: &[u8], change: impl FnOnce(&mut Manifest)) {
         targets: [("cpu".to_string(), cpu)].into(),
         files: [("config.json".to_string(), writer.add_bytes(b"{}").unwrap())].into(),
         weights: [("model.safetensors".to_string(), writer.add_bytes(weights).unwrap())].into(),
+        replays: vec![],
         parameters: vec![
             parameter("model.layers.0.w", Dtype::BF16),
             parameter("model.layers.1.w", Dtype::BF16),

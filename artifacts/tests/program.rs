@@ -82,6 +82,7 @@ fn bundle(out: &Path) -> Bundle {
         ]
         .into(),
         weights: [].into(),
+        replays: vec![],
         parameters: vec![
             parameter("model.embed_tokens.weight", Dtype::BF16, &[100, 64]),
             parameter("model.norm.weight", Dtype::F32, &[64]),

@@ -201,6 +201,7 @@ pub fn build(request: &Request, progress: &mut Progress<'_>) -> Result<Bundle, E
         targets,
         files,
         weights,
+        replays: vec![],
         parameters,
     };
     let bundle = writer.finish(&manifest)?;

@@ -5,9 +5,11 @@ mod real;
 
 use std::fs;
 
-use mlxcel_compiler_driver::{Precision, Request};
-use mlxcel_runtime::Tokenizer;
-use real::{Built, built, greedy, models, request};
+use mlxcel_artifacts::Bundle;
+use mlxcel_compiler_driver::{Precision, Request, WeightsFrom};
+use mlxcel_runtime::{Outcome, Tokenizer, Weights, load, record, replay, usual_prompts};
+use real::{Built, built, greedy, models, on, request};
+use safetensors::SafeTensors;
 use serde::Deserialize;
 
 /// `expected.json`.
@@ -86,4 +88,65 @@ fn in_bf16_it_differs_by_rounding_only() {
         // All 48 in f32, and nearly all in bf16: the least gap between two logits is below 0.01.
         assert!(agreed >= 48 + 46, "{agreed} of 96 after `{}`", case.prompt);
     }
+}
+
+/// What was recorded is what a bundle carries from then on, and one changed weight is found out.
+#[test]
+fn a_self_test_knows_a_changed_weight() {
+    let demo = models().join("demo");
+    let without = built(&Request { weights: WeightsFrom::None, ..request(&demo, &["cpu"]) });
+    let given = |folder: &std::path::Path| Weights::at(folder).unwrap();
+    let mut session = load(&without.bundle, Some(given(&demo)), &on("local-task")).unwrap();
+    let (vocab, context) = (session.capabilities().vocab, session.capabilities().context);
+    let smallest = session.capabilities().prefill[0];
+    let prompts = usual_prompts(vocab, context, smallest, 24)
+        .into_iter()
+        .chain(cases().into_iter().map(|c| c.prompt_tokens));
+    let replays: Vec<_> = prompts.map(|prompt| record(session.as_mut(), &prompt, 24).unwrap()).collect();
+    let recorded = without.bundle.clone().with_replays(replays.clone()).unwrap();
+    assert_eq!(Bundle::open(recorded.path()).unwrap().manifest().replays, replays);
+    // What was recorded here is what Hugging Face says.
+    for (replay, case) in replays[replays.len() - 5..].iter().zip(cases()) {
+        assert_eq!(replay.tokens, case.tokens[..24]);
+    }
+
+    for device in ["local-task", "local-sync"] {
+        let mut session = load(&recorded, Some(given(&demo)), &on(device)).unwrap();
+        for recorded in &recorded.manifest().replays {
+            assert_eq!(replay(session.as_mut(), recorded).unwrap(), Outcome::Same);
+        }
+    }
+
+    // A matrix of the last layer with another sign.
+    let changed = tempfile::tempdir().unwrap();
+    let bytes = fs::read(demo.join("model.safetensors")).unwrap();
+    let tensors = SafeTensors::deserialize(&bytes).unwrap();
+    let name = tensors
+        .names()
+        .into_iter()
+        .filter(|name| name.ends_with("down_proj.weight"))
+        .max()
+        .unwrap()
+        .to_owned();
+    let start = tensors.tensor(&name).unwrap().data().as_ptr() as usize - bytes.as_ptr() as usize;
+    let length = tensors.tensor(&name).unwrap().data().len();
+    let width = tensors.tensor(&name).unwrap().dtype().bitsize() / 8;
+    let mut other = bytes.clone();
+    // The sign is the highest bit of the last byte.
+    other[start..start + length].iter_mut().skip(width - 1).step_by(width).for_each(|byte| *byte ^= 0x80);
+    fs::write(changed.path().join("model.safetensors"), other).unwrap();
+    let mut session = load(&recorded, Some(given(changed.path())), &on("local-task")).unwrap();
+    let first = recorded.manifest().replays.iter().find_map(|recorded| {
+        match replay(session.as_mut(), recorded).unwrap() {
+            Outcome::Diverged { index, found, expected, .. } => Some((index, found, expected, recorded)),
+            _ => None,
+        }
+    });
+    let (index, found, expected, replayed) = first.expect("nothing diverged");
+    assert_eq!(replayed.tokens[index], expected);
+    assert_ne!(found, expected);
+    // Up to there it is the same: the first one is named.
+    session.rewind(0).unwrap();
+    let tokens = greedy(session.as_mut(), &replayed.prompt, index + 1).unwrap().tokens;
+    assert_eq!((&tokens[..index], tokens[index]), (&replayed.tokens[..index], found));
 }

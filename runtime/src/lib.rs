@@ -29,6 +29,7 @@ mod ffi;
 mod generate;
 mod iree;
 mod perplexity;
+mod replay;
 mod sampling;
 mod scripted;
 mod session;
@@ -47,6 +48,7 @@ pub use generate::{
 pub use iree::{LoadOptions, load, load_encoder, pack};
 pub use mlxcel_artifacts::Cancel;
 pub use perplexity::{Comparison, Quality, quality};
+pub use replay::{Outcome, record, record_embedding, replay, replay_embedding, usual_prompts};
 pub use sampling::{Sampler, Sampling, top_logprobs};
 pub use scripted::{Call, ScriptedSession};
 pub use session::{Capabilities, Session, check_append, check_rewind};

@@ -57,6 +57,7 @@ impl Victim {
             targets: [("cpu".to_string(), cpu(writer.add_bytes(VMFB).unwrap()))].into(),
             files: [("config.json".to_string(), writer.add_bytes(CONFIG).unwrap())].into(),
             weights: [("model.safetensors".to_string(), writer.add_bytes(WEIGHTS).unwrap())].into(),
+            replays: vec![],
             parameters: vec![Parameter {
                 name: "w".into(),
                 dtype: safetensors::Dtype::F32,

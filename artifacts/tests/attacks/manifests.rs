@@ -174,3 +174,34 @@ fn a_manifest_that_is_a_link() {
     symlink(&outside, &path).unwrap();
     assert!(victim.message().contains("is not a bundle: its manifest.toml is not a regular file\n"));
 }
+
+#[test]
+fn replays_that_no_model_gives() {
+    let refused =
+        |replay: &str| Victim::edited("[[parameters]]", &format!("[[replays]]\n{replay}\n[[parameters]]"));
+    let invalid = |problem: &str| format!("invalid manifest: {problem}");
+    assert_eq!(refused("prompt = []"), invalid("a replay has no prompt, expected token ids"));
+    assert_eq!(
+        refused("prompt = [100]\ntokens = [1]\ngaps = [0.5]"),
+        invalid("a replay has the token 100, expected 0 to 99")
+    );
+    assert_eq!(
+        refused("prompt = [1]\ntokens = [4294967295]\ngaps = [0.5]"),
+        invalid("a replay has the token 4294967295, expected 0 to 99")
+    );
+    let long = format!("prompt = {:?}\ntokens = [1]\ngaps = [0.5]", vec![1; 65]);
+    assert_eq!(refused(&long), invalid("a replay has 65 positions, expected at most the context, 64"));
+    let expected = |tokens, gaps, numbers| {
+        invalid(&format!(
+            "a replay has {tokens} tokens, {gaps} gaps and {numbers} numbers, expected what the model gives"
+        ))
+    };
+    assert_eq!(refused("prompt = [1]"), expected(0, 0, 0));
+    assert_eq!(refused("prompt = [1]\ntokens = [1, 2]\ngaps = [0.5]"), expected(2, 1, 0));
+    assert_eq!(refused("prompt = [1]\ntokens = [1]\ngaps = [0.5]\nembedding = [0.5]"), expected(1, 1, 1));
+    for number in ["nan", "inf", "-inf", "1e300"] {
+        let text = format!("prompt = [1]\ntokens = [1]\ngaps = [{number}]");
+        assert_eq!(refused(&text), invalid("a replay has a number that is infinite or none"));
+    }
+    assert!(refused("prompt = [-1]").starts_with("manifest.toml line "));
+}

@@ -6,7 +6,7 @@ use super::{
     LoadOptions, failed,
     loaded::{EntryPoint, Loaded},
 };
-use crate::{Capabilities, Encoder, Error, encoder::size_for, weights::Weights};
+use crate::{Capabilities, Encoder, Error, check_append, weights::Weights};
 
 /// A module on a device that keeps nothing from one call to the next.
 pub(super) struct IreeEncoder {
@@ -50,5 +50,32 @@ impl Encoder for IreeEncoder {
             return Err(Error::Unsupported(format!("it gives {found} numbers, expected {expected}")));
         }
         Ok(numbers)
+    }
+}
+
+/// Which of `sizes`, ascending, a text of these tokens goes through.
+///
+/// # Errors
+/// When [`check_append`] refuses the tokens.
+fn size_for(capabilities: &Capabilities, tokens: &[u32]) -> Result<usize, Error> {
+    check_append(capabilities, 0, tokens)?;
+    // A manifest is valid only if its largest entry holds the context.
+    Ok(capabilities.prefill.partition_point(|&size| size < tokens.len()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_text_goes_through_the_smallest_size_that_holds_it() {
+        let capabilities =
+            Capabilities { context: 100, vocab: 10, prefill: vec![8, 32, 128], ..Capabilities::default() };
+        let size = |count: usize| size_for(&capabilities, &vec![1; count]).map_err(|error| error.to_string());
+        for (count, expected) in [(1, 0), (8, 0), (9, 1), (32, 1), (33, 2), (100, 2)] {
+            assert_eq!(size(count), Ok(expected), "{count}");
+        }
+        assert!(size(101).unwrap_err().starts_with("101 tokens at position 0, expected at most 100"));
+        assert_eq!(size(0).unwrap_err(), "the prompt has no tokens, expected at least one");
     }
 }

@@ -31,7 +31,8 @@ impl Differences {
     /// Those of two manifests.
     pub(crate) fn of(a: &Manifest, b: &Manifest) -> Self {
         // Every field by name, so that a new one cannot be forgotten here.
-        let Manifest { format, model, family, plan, compiler, targets, files, weights, parameters } = a;
+        let Manifest { format, model, family, plan, compiler, targets, files, weights, parameters, replays } =
+            a;
         let mut found = Self::default();
         found.value("format", format, &b.format);
         found.value("model", model, &b.model);
@@ -51,6 +52,9 @@ impl Differences {
         found.maps("weights", weights, &b.weights, |found, name, a, b| {
             found.blob(&format!("weights {name}"), a, b);
         });
+        if *replays != b.replays {
+            found.add("self-test", "other prompts or answers");
+        }
         found
     }
 

@@ -7,7 +7,8 @@ use std::{
 };
 
 use mlxcel_artifacts::{
-    Blob, Bundle, Embedding, GpuNeeds, Manifest, Packing, Plan, PublicKey, Signed, TargetArtifact, Window,
+    Blob, Bundle, Embedding, GpuNeeds, Manifest, Packing, Plan, PublicKey, Replay, Signed, TargetArtifact,
+    Window,
     signature::{Entry, Parameter, type_text},
 };
 use serde::Serialize;
@@ -60,7 +61,7 @@ pub(crate) fn signed(bundle: &Path, signed: &Signed) -> String {
 
 /// The bundle for a person.
 pub(crate) fn text(bundle: &Bundle) -> String {
-    let Manifest { format, model, family, plan, compiler, targets, files, weights, parameters } =
+    let Manifest { format, model, family, plan, compiler, targets, files, weights, parameters, replays } =
         bundle.manifest();
     let mut out = String::new();
     let mut line = |name: &str, value: &dyn fmt::Display| out += &format!("{name:<11} {value}\n");
@@ -88,6 +89,15 @@ pub(crate) fn text(bundle: &Bundle) -> String {
     }
     line("compiler", &format!("iree {}", compiler.version));
     line("", &compiler.digest);
+    let count = |replay: &Replay| replay.tokens.len();
+    match replays.as_slice() {
+        [] => line("self-test", &"none recorded"),
+        [..] if plan.embedding.is_some() => line("self-test", &format!("{} embeddings", replays.len())),
+        [..] => {
+            let tokens: usize = replays.iter().map(count).sum();
+            line("self-test", &format!("{tokens} tokens after {} prompts", replays.len()));
+        }
+    }
     out += "\ntargets\n";
     for (name, target) in targets {
         out += &target_text(name, target);

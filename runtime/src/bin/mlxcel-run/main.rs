@@ -6,6 +6,7 @@ mod embed;
 mod interrupt;
 mod options;
 mod render;
+mod self_test;
 mod values;
 #[path = "../shared/whole.rs"]
 mod whole;
@@ -59,6 +60,12 @@ fn run(options: &Options) -> Result<ExitCode> {
     let interrupt = Interrupt::install()?;
     let sampler = options.sampler()?;
     options.without_effect().iter().for_each(|warning| note(warning));
+    if options.self_test {
+        return self_test::run(options);
+    }
+    if options.record_test {
+        return self_test::record_test(options);
+    }
     if options.embed {
         return embed::run(options, start, &interrupt);
     }

@@ -21,6 +21,10 @@ use crate::{
 /// The most tokens of one answer when -n does not say.
 pub(crate) const DEFAULT_TOKENS: usize = 128;
 
+/// What does not change a self-test.
+const NOT_OF_SELF_TESTS: [&str; 11] =
+    ["json", "temp", "top_k", "top_p", "min_p", "seed", "ignore_eos", "stop", "chat", "system", "logprobs"];
+
 /// What does not change an embedding.
 const NOT_OF_EMBEDDINGS: [&str; 11] = [
     "max_tokens",
@@ -140,6 +144,13 @@ pub(crate) struct Options {
     #[arg(long, value_name = "KEY", env = "MLXCEL_REQUIRE_SIGNATURE", value_parser = public_key)]
     require_signature: Option<PublicKey>,
 
+    /// Replay what was recorded of the model, and say whether it answers alike on this device.
+    #[arg(long, conflicts_with_all = NOT_OF_SELF_TESTS, conflicts_with_all = ["source", "max_tokens", "record_test", "embed"])]
+    pub(crate) self_test: bool,
+    /// Record in the bundle what the model answers here, for --self-test: to the prompt given, or to usual ones.
+    #[arg(long, conflicts_with_all = NOT_OF_SELF_TESTS, conflicts_with = "embed")]
+    pub(crate) record_test: bool,
+
     /// Write the embedding of a text instead of continuing it, of a bundle that makes embeddings.
     ///
     /// -p gives one text; of a file or of standard input every line is one. Each gets a line of numbers, or with --json an
@@ -196,6 +207,17 @@ impl Options {
             ),
             given => vec![given],
         })
+    }
+
+    /// The prompt on the command line, if there is one.
+    pub(crate) fn given_prompt(&self) -> Option<Prompt> {
+        let text = || self.prompt.clone().map(Prompt::Text);
+        self.tokens.clone().map(Prompt::Tokens).or_else(text)
+    }
+
+    /// How many tokens to record.
+    pub(crate) fn recorded_tokens(&self, default: usize) -> usize {
+        self.max_tokens.unwrap_or(default).max(1)
     }
 
     fn read_source(&self) -> Result<Prompt> {
@@ -322,155 +344,4 @@ fn text(bytes: Vec<u8>, from: &str) -> Result<String> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn options(arguments: &[&str]) -> Options {
-        Options::try_parse_from(["mlxcel-run", "bundle"].iter().chain(arguments)).unwrap()
-    }
-
-    fn refused(arguments: &[&str]) -> String {
-        let parsed = Options::try_parse_from(["mlxcel-run", "bundle"].iter().chain(arguments));
-        let message = parsed.unwrap_err().to_string();
-        message.split("\n\n").next().unwrap().to_string()
-    }
-
-    #[test]
-    fn prompts() {
-        assert_eq!(options(&["-p", "-x"]).read_prompt().unwrap(), Prompt::Text("-x".into()));
-        let tokens = Prompt::Tokens(vec![1, 2, 3]);
-        assert_eq!(options(&["--tokens", "1,2,3"]).read_prompt().unwrap(), tokens);
-        for (found, expected) in [("a\n", "a"), ("a\r\n", "a"), ("a\n\n", "a\n"), ("a", "a"), ("", "")] {
-            assert_eq!(text(found.into(), "x").unwrap(), expected);
-        }
-        assert_eq!(
-            text(b"ab\xff".to_vec(), "standard input").unwrap_err().to_string(),
-            "standard input has bytes that are not utf-8 at offset 2, expected text\nhint: convert it to utf-8"
-        );
-    }
-
-    #[test]
-    fn sampling_is_asked_for_by_any_of_its_options() {
-        let is_greedy = |arguments: &[&str]| options(arguments).sampler().unwrap().is_none();
-        assert!(is_greedy(&[]));
-        assert!(is_greedy(&["--temp", "0"]));
-        assert!(is_greedy(&["--temp", "0", "--seed", "3"]));
-        assert!(!is_greedy(&["--seed", "3"]));
-        assert!(!is_greedy(&["--top-k", "3"]));
-        assert!(!is_greedy(&["--temp", "0.7"]));
-        let refused = |arguments: &[&str]| options(arguments).sampler().unwrap_err().to_string();
-        assert_eq!(
-            refused(&["--temp", "-1"]),
-            "--temp is -1, expected 0 or more\nhint: 0 always takes the most likely token"
-        );
-        assert_eq!(
-            refused(&["--top-p", "2"]),
-            "--top-p is 2, expected above 0 and at most 1\nhint: 1 draws from all tokens"
-        );
-        assert_eq!(
-            refused(&["--temp", "0", "--min-p", "-0.5"]),
-            "--min-p is -0.5, expected 0 to 1\nhint: 0 draws from all tokens"
-        );
-    }
-
-    #[test]
-    fn what_does_not_go_together() {
-        let both = |arguments: &[&str]| assert!(refused(arguments).contains("cannot be used with"));
-        both(&["-p", "a", "-f", "b"]);
-        both(&["-p", "a", "--tokens", "1"]);
-        both(&["--tokens", "1", "--chat"]);
-        assert_eq!(
-            refused(&["--logprobs", "3"]),
-            "error: the following required arguments were not provided:\n  --json"
-        );
-    }
-
-    #[test]
-    fn values_that_are_none() {
-        let check = |arguments: &[&str], option: &str, expected: &str| {
-            let value = arguments[1];
-            assert_eq!(
-                refused(arguments),
-                format!("error: invalid value '{value}' for '{option}': expected {expected}")
-            );
-        };
-        let physical = "a whole number, 1 or more\nhint: leave it out for one thread for each physical core";
-        for value in ["0", "-1", "two"] {
-            check(&["-t", value], "--threads <THREADS>", physical);
-        }
-        check(
-            &["--ctx-size", "0"],
-            "--ctx-size <N>",
-            "a whole number, 1 or more\nhint: leave it out for all of the context that the bundle was compiled for",
-        );
-        check(
-            &["--logprobs", "0"],
-            "--logprobs <K>",
-            "a whole number, 1 or more\nhint: leave it out to record none",
-        );
-        check(
-            &["-n", "-1"],
-            "--n-predict <N>",
-            "a whole number, 0 or more\nhint: a large number goes on until the text ends or the context is full",
-        );
-        check(
-            &["--seed", "-1"],
-            "--seed <SEED>",
-            "a whole number, 0 or more\nhint: leave it out for another seed each time",
-        );
-        check(&["--top-k", "-1"], "--top-k <K>", "a whole number, 0 or more\nhint: 0 draws from all tokens");
-        check(
-            &["--temp", "hot"],
-            "--temp <T>",
-            "a number, 0 or more\nhint: 0 always takes the most likely token",
-        );
-        check(
-            &["--top-p", ""],
-            "--top-p <P>",
-            "a number, above 0 and at most 1\nhint: 1 draws from all tokens",
-        );
-        check(
-            &["--stop", ""],
-            "--stop <TEXT>",
-            "a text of at least one character\nhint: leave it out to stop at no text",
-        );
-        let ids = "a whole number from 0 to 4294967295\nhint: separate token ids by commas: 1,2,3";
-        for value in ["x", "-1", "4294967296", "1 2"] {
-            check(&["--tokens", value], "--tokens <IDS>", ids);
-        }
-        assert_eq!(
-            refused(&["--tokens", "1,,2"]),
-            format!("error: invalid value '' for '--tokens <IDS>': expected {ids}")
-        );
-        assert_eq!(
-            refused(&["--device", "tpu"]),
-            "error: invalid value 'tpu' for '--device <DEVICE>': unknown device `tpu`, expected auto, local-task, \
-             local-sync, cuda[:index] or vulkan[:index]"
-        );
-    }
-
-    #[test]
-    fn options_without_effect() {
-        let warnings = |arguments: &[&str]| options(arguments).without_effect();
-        assert_eq!(
-            warnings(&["-t", "2", "--device", "cuda:1", "--temp", "0", "--min-p", "0.1"]),
-            [
-                "warning: --threads has no effect on cuda:1: it is for local-task",
-                "warning: --min-p has no effect: --temp 0 always takes the most likely token"
-            ]
-        );
-        assert!(warnings(&["-t", "2"]).is_empty());
-        assert!(warnings(&["-t", "2", "--device", "local-task", "--temp", "0"]).is_empty());
-        assert!(warnings(&["--temp", "0.1", "--seed", "1", "--top-k", "3"]).is_empty());
-    }
-
-    #[test]
-    fn limits() {
-        let limits = options(&["-n", "3", "--logprobs", "2", "--json"]).limits(vec![7], Some(128));
-        assert_eq!(limits, Limits { max_tokens: 3, eos: vec![7], logprobs: 2 });
-        let limits = options(&["--ignore-eos"]).limits(vec![7], None);
-        assert_eq!(limits, Limits { max_tokens: usize::MAX, eos: vec![], logprobs: 0 });
-        let load = options(&["--device", "cuda:1", "-t", "3", "-c", "64"]).load_options();
-        assert_eq!((load.device, load.threads, load.context), (DeviceSpec::Cuda(Some(1)), Some(3), Some(64)));
-    }
-}
+mod tests;
