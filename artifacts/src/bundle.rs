@@ -21,7 +21,7 @@ pub(crate) const MANIFEST: &str = "manifest.toml";
 pub(crate) const BLOBS: &str = "blobs";
 
 /// The longest manifest that is read. A model of 20,000 tensors has one of 3 MB.
-const MANIFEST_LIMIT: u64 = 64 << 20;
+pub(crate) const MANIFEST_LIMIT: u64 = 64 << 20;
 
 /// A bundle whose every blob was found whole, or will be before it is given out.
 #[derive(Debug, Clone, PartialEq)]

@@ -171,6 +171,15 @@ pub enum Error {
         expected: &'static str,
     },
 
+    /// A file that is no exported bundle.
+    #[error("{} is no exported bundle: {problem}\nhint: mlxcel-bundle export makes one; if it was copied, copy it again", path.display())]
+    Archive {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        problem: String,
+    },
+
     /// A key or a signature that is none.
     #[error("bad {what}\nhint: keys and signatures are minisign's: mlxcel-bundle keygen makes keys")]
     Key {

@@ -18,6 +18,7 @@
 //! Start reading at [`manifest`](Manifest), then `bundle.rs` and `writer.rs`. An [`Error`]'s message may end with `hint:`
 //! lines; [`report`] renders one with its causes for a terminal.
 
+mod archive;
 mod built;
 mod bundle;
 mod cancel;

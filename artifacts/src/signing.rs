@@ -22,7 +22,7 @@ use crate::{
 pub(crate) const SIGNATURE: &str = "manifest.toml.minisig";
 
 /// No key and no signature is longer.
-const LIMIT_BYTES: u64 = 4096;
+pub(crate) const LIMIT_BYTES: u64 = 4096;
 
 /// What a key's bytes begin with.
 const ALGORITHM: &[u8] = b"Ed";
@@ -173,14 +173,19 @@ impl Bundle {
         Ok(Signed { key: key.id(), comment: signature.trusted_comment().unwrap_or_default() })
     }
 
-    fn signature(&self) -> Result<Option<SignatureBox>, Error> {
+    /// The signature's file as it is, if there is one.
+    pub(crate) fn signature_text(&self) -> Result<Option<String>, Error> {
         let path = self.path().join(SIGNATURE);
         match fs::symlink_metadata(&path) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
             Err(error) => return Err(Error::read(path)(error)),
             Ok(_) => {}
         }
-        let text = read(&path)?;
+        read(&path).map(Some)
+    }
+
+    fn signature(&self) -> Result<Option<SignatureBox>, Error> {
+        let Some(text) = self.signature_text()? else { return Ok(None) };
         let no_signature = |reason: &str| Error::Key { what: "signature", source: reason.into() };
         // The library takes lengths for granted.
         let lengths: Vec<usize> = text.lines().map(|line| line.trim().len()).collect();

@@ -21,6 +21,7 @@ use crate::{
     digest::Digest,
     error::Error,
     manifest::{Blob, Manifest},
+    signing::SIGNATURE,
 };
 
 /// Held locked in a staging folder by the process that fills it: one that nobody holds was left by a process that was
@@ -108,6 +109,16 @@ impl BundleWriter {
     /// destination, or when writing fails. The destination is then as it was.
     pub fn finish(self, manifest: &Manifest) -> Result<Bundle, Error> {
         let text = manifest.render()?;
+        self.finish_as(manifest, text, None)
+    }
+
+    /// The same of a manifest that was read, whose text stays as it was, with its signature.
+    pub(crate) fn finish_as(
+        self,
+        manifest: &Manifest,
+        text: String,
+        signature: Option<&str>,
+    ) -> Result<Bundle, Error> {
         let mut unnamed = self.sizes.clone();
         for (what, blob) in manifest.blobs() {
             match self.sizes.get(&blob.digest) {
@@ -126,6 +137,9 @@ impl BundleWriter {
         // A failed `add_reader` may have left its part.
         _ = fs::remove_file(bundle.join(BLOBS).join("incoming"));
         self.write_synced(&bundle.join(MANIFEST), text.as_bytes())?;
+        if let Some(signature) = signature {
+            self.write_synced(&bundle.join(SIGNATURE), signature.as_bytes())?;
+        }
         sync_folder(&bundle.join(BLOBS)).map_err(Error::write(&self.out))?;
         sync_folder(&bundle).map_err(Error::write(&self.out))?;
         self.put_in_place(&bundle)?;

@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "clippy allows it in tests, but not in what tests call")]
 
+mod archives;
 mod blobs;
 mod manifests;
 mod signatures;

@@ -6,9 +6,10 @@ mod show;
 mod size;
 
 use std::{
-    fs,
-    io::{self, Write as _},
-    path::PathBuf,
+    ffi::OsStr,
+    fs::{self, File},
+    io::{self, BufReader, BufWriter, Write as _},
+    path::{Path, PathBuf},
     process::ExitCode,
 };
 
@@ -63,6 +64,22 @@ enum Command {
     },
     /// Describes this machine, for `check` and for people who compile for it, as JSON.
     Machine,
+    /// Writes a bundle to one file, a tar archive that is the same for the same bundle.
+    Export {
+        /// The bundle's folder.
+        bundle: PathBuf,
+        /// The file; `-` is standard output [default: BUNDLE.tar].
+        #[arg(long, value_name = "FILE")]
+        out: Option<PathBuf>,
+    },
+    /// Makes a bundle of a file that `export` wrote.
+    Import {
+        /// The file; `-` is standard input.
+        file: PathBuf,
+        /// The bundle's folder; a bundle that is there is replaced.
+        #[arg(long, value_name = "FOLDER")]
+        out: PathBuf,
+    },
     /// Says what differs between two bundles; ends with 1 if anything does.
     Diff {
         /// The first bundle's folder.
@@ -181,6 +198,26 @@ fn run(command: &Command) -> Result<(String, ExitCode)> {
             if *json { checked.json()? } else { checked.to_string() }
         }
         Command::Machine => serde_json::to_string_pretty(&Machine::with_gpus())? + "\n",
+        Command::Export { bundle, out } => {
+            let bundle = Bundle::open_without_weights(bundle)?;
+            if out.as_deref() == Some(Path::new("-")) {
+                bundle.export_to(&mut BufWriter::with_capacity(1 << 20, io::stdout().lock()))?;
+                return Ok((String::new(), code));
+            }
+            let out = out.clone().unwrap_or_else(|| beside(bundle.path()));
+            bundle.export(&out)?;
+            format!("{}\n", out.display())
+        }
+        Command::Import { file, out } => {
+            let imported = if file == Path::new("-") {
+                Bundle::import(&mut io::stdin().lock(), Path::new("standard input"), out)?
+            } else {
+                let open = || format!("cannot read {}", file.display());
+                let mut from = BufReader::with_capacity(1 << 20, File::open(file).with_context(open)?);
+                Bundle::import(&mut from, file, out)?
+            };
+            format!("{}\n", imported.path().display())
+        }
         Command::Size { bundle } => size::text(&Bundle::open_without_weights(bundle)?),
         Command::Diff { first, second } => {
             let [first, second] = [first, second].map(|path| Bundle::open_without_weights(path));
@@ -192,6 +229,13 @@ fn run(command: &Command) -> Result<(String, ExitCode)> {
         }
     };
     Ok((text, code))
+}
+
+/// The archive of a bundle when it is not named.
+fn beside(bundle: &Path) -> PathBuf {
+    let mut name = bundle.file_name().unwrap_or_else(|| OsStr::new("bundle")).to_os_string();
+    name.push(".tar");
+    name.into()
 }
 
 /// Whether the reader of our output has gone: `mlxcel-bundle inspect b | head`.

@@ -1,0 +1,171 @@
+//! A bundle as one file: a tar archive that is the same for the same bundle.
+//!
+//! The manifest comes first, then its signature if it has one, then the blobs by name. Entries have no owner, no time and one
+//! mode. Reading takes nothing else: every entry is one that the manifest names, of the size that it says, and is hashed on
+//! its way to the disk.
+
+use std::{
+    collections::BTreeMap,
+    fs::{self, File},
+    io::{self, BufReader, BufWriter, Read, Write},
+    os::unix::fs::PermissionsExt as _,
+    path::Path,
+};
+
+use tar::{Archive, Builder, Entry, EntryType, Header};
+
+use crate::{
+    bundle::{BLOBS, Bundle, MANIFEST, MANIFEST_LIMIT},
+    digest::Digest,
+    error::Error,
+    manifest::{Blob, Manifest},
+    signing::{LIMIT_BYTES as SIGNATURE_LIMIT, SIGNATURE},
+    writer::{BundleWriter, sync_folder},
+};
+
+/// An entry with its name.
+type Named<'e, 'r> = (String, Entry<'e, &'r mut dyn Read>);
+
+impl Bundle {
+    /// Writes the bundle to a file, which is replaced at once if it was there. Every blob is verified as it is read.
+    ///
+    /// # Errors
+    /// When a blob is missing or damaged, or the file cannot be written.
+    pub fn export(&self, out: &Path) -> Result<(), Error> {
+        let folder = out.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        // The mode is that of an ordinary new file.
+        let mode = fs::Permissions::from_mode(0o666);
+        let temporary =
+            tempfile::Builder::new().prefix(".mlxcel-export-").permissions(mode).tempfile_in(folder);
+        let temporary = temporary.map_err(Error::write(folder))?;
+        let mut to = BufWriter::with_capacity(1 << 20, temporary.as_file());
+        self.export_to(&mut to)?;
+        to.flush().map_err(Error::write(out))?;
+        drop(to);
+        temporary.as_file().sync_all().map_err(Error::write(out))?;
+        temporary.persist(out).map_err(|error| Error::write(out)(error.error))?;
+        sync_folder(folder).map_err(Error::write(folder))
+    }
+
+    /// The same to any writer.
+    ///
+    /// # Errors
+    /// As [`export`](Self::export).
+    pub fn export_to(&self, to: &mut dyn Write) -> Result<(), Error> {
+        let failed = || Error::write(self.path());
+        let mut archive = Builder::new(to);
+        let mut add = |name: &str, size: u64, bytes: &mut dyn Read| {
+            let mut header = Header::new_ustar();
+            header.set_size(size);
+            header.set_mode(0o644);
+            header.set_uid(0);
+            header.set_gid(0);
+            header.set_mtime(0);
+            archive.append_data(&mut header, name, bytes)
+        };
+        let text = self.text().as_bytes();
+        add(MANIFEST, text.len() as u64, &mut &*text).map_err(failed())?;
+        if let Some(signature) = self.signature_text()? {
+            add(SIGNATURE, signature.len() as u64, &mut signature.as_bytes()).map_err(failed())?;
+        }
+        // By digest, each once.
+        let blobs: BTreeMap<String, (String, Blob)> =
+            self.manifest().blobs().map(|(what, blob)| (blob.digest.hex(), (what, *blob))).collect();
+        for (name, (what, blob)) in blobs {
+            let path = self.blob_path(&blob);
+            let file = File::open(&path).map_err(Error::read(&path))?;
+            let mut hashed =
+                Hashed { file: BufReader::with_capacity(1 << 20, file), hasher: blake3::Hasher::new() };
+            // The size was checked when the bundle was opened; a file that has grown since is cut here.
+            let mut bytes = (&mut hashed).take(blob.size);
+            add(&format!("{BLOBS}/{name}"), blob.size, &mut bytes).map_err(failed())?;
+            let found = Digest::finish(&hashed.hasher);
+            if found != blob.digest {
+                return Err(Error::BlobDigest { what, found, expected: blob.digest });
+            }
+        }
+        archive.into_inner().and_then(|to| to.flush()).map_err(failed())
+    }
+
+    /// Makes the bundle at `out` of what [`export`](Self::export) wrote, read from `from`, which errors call `name`. `out` is
+    /// as it was until all of it was found whole.
+    ///
+    /// # Errors
+    /// When it is no such archive, or not of a whole bundle, or `out` cannot be written.
+    pub fn import(from: &mut dyn Read, name: &Path, out: &Path) -> Result<Self, Error> {
+        let bad = |problem: String| Error::Archive { path: name.to_path_buf(), problem };
+        let unreadable =
+            |error: io::Error| Error::Archive { path: name.to_path_buf(), problem: error.to_string() };
+        let mut writer = BundleWriter::create(out)?;
+        let mut archive = Archive::new(from);
+        // Raw: what extends an entry's header would be read to memory, however long it is. Our names need none.
+        let mut entries = archive.entries().map_err(unreadable)?.raw(true);
+        let mut next = || -> Result<Option<Named<'_, '_>>, Error> {
+            let Some(entry) = entries.next() else { return Ok(None) };
+            let entry = entry.map_err(unreadable)?;
+            let path = String::from_utf8_lossy(&entry.path_bytes()).into_owned();
+            if entry.header().entry_type() != EntryType::Regular {
+                return Err(bad(format!("{} is no regular file", path.escape_debug())));
+            }
+            Ok(Some((path, entry)))
+        };
+        let Some((first, entry)) = next()? else { return Err(bad("it is empty".into())) };
+        if first != MANIFEST {
+            return Err(bad(format!("it begins with {}, expected {MANIFEST}", first.escape_debug())));
+        }
+        let text = text(entry, MANIFEST_LIMIT).map_err(|problem| bad(format!("{MANIFEST}: {problem}")))?;
+        let manifest = Manifest::parse(&text)?;
+        let mut missing: BTreeMap<String, (String, Blob)> =
+            manifest.blobs().map(|(what, blob)| (blob.digest.hex(), (what, *blob))).collect();
+        let mut signature = None;
+        while let Some((path, mut entry)) = next()? {
+            if path == SIGNATURE && signature.is_none() {
+                let read = self::text(entry, SIGNATURE_LIMIT);
+                signature = Some(read.map_err(|problem| bad(format!("{SIGNATURE}: {problem}")))?);
+                continue;
+            }
+            let wanted = path.strip_prefix(BLOBS).and_then(|rest| rest.strip_prefix('/'));
+            let Some((what, blob)) = wanted.and_then(|name| missing.remove(name)) else {
+                let again = if path == SIGNATURE {
+                    "a second time"
+                } else {
+                    "which the manifest does not name, or a second time"
+                };
+                return Err(bad(format!("it has {}, {again}", path.escape_debug())));
+            };
+            let found = entry.size();
+            if found != blob.size {
+                return Err(Error::BlobSize { what, found, expected: blob.size, digest: blob.digest });
+            }
+            let added = writer.add_reader(&mut entry, name)?;
+            if added.digest != blob.digest {
+                return Err(Error::BlobDigest { what, found: added.digest, expected: blob.digest });
+            }
+        }
+        if let Some((what, blob)) = missing.into_values().next() {
+            return Err(Error::MissingBlob { what, digest: blob.digest });
+        }
+        writer.finish_as(&manifest, text, signature.as_deref())
+    }
+}
+
+/// The text of an entry of at most `limit` bytes.
+fn text(entry: impl Read, limit: u64) -> Result<String, String> {
+    let mut text = String::new();
+    entry.take(limit + 1).read_to_string(&mut text).map_err(|error| error.to_string())?;
+    if text.len() as u64 > limit { Err(format!("found more than {limit} bytes")) } else { Ok(text) }
+}
+
+/// A file with the digest of what was read of it.
+struct Hashed {
+    file: BufReader<File>,
+    hasher: blake3::Hasher,
+}
+
+impl Read for Hashed {
+    fn read(&mut self, bytes: &mut [u8]) -> io::Result<usize> {
+        let read = self.file.read(bytes)?;
+        self.hasher.update(&bytes[..read]);
+        Ok(read)
+    }
+}
