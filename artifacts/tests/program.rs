@@ -117,6 +117,7 @@ fn inspect_for_a_person() {
     cache       64 bytes a position
     compiler    iree 3.13.0
                 blake3:d1c2da04f74e1b9322141fd35c76e1887f27d63aee89fffd9c6de3e728882188
+    self-test   none recorded
 
     targets
       cpu
