@@ -9,6 +9,7 @@
 mod apt;
 mod ci;
 mod doctor;
+mod fuzz;
 mod goldens;
 mod gpu_check;
 mod invariants;
@@ -76,6 +77,8 @@ enum Task {
     Peers(peers::Peers),
     /// Measure a mixture of experts beside a dense model that reads as many weights for a token.
     Sparse(sparse::Sparse),
+    /// Feed hostile bytes to everything that reads what may come from elsewhere.
+    Fuzz(fuzz::Fuzz),
     /// Check the house rules that a machine can check.
     Tidy {
         /// Write the generated parts of README.md anew instead of comparing them.
@@ -111,6 +114,7 @@ fn run(task: Task, workspace: &Workspace) -> Result<()> {
         Task::GpuCheck(check) => gpu_check::gpu_check(workspace, &check),
         Task::Peers(peers) => peers::peers(workspace, &peers),
         Task::Sparse(sparse) => sparse::sparse(workspace, &sparse),
+        Task::Fuzz(fuzz) => fuzz::fuzz(workspace, &fuzz),
         Task::Tidy { fix } => tidy::tidy(workspace, fix),
         Task::Ci => ci::ci(workspace),
     }

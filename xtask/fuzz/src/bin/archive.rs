@@ -1,0 +1,19 @@
+//! Exported bundles: nothing is left of one that is refused, and one that is taken opens.
+#![no_main]
+
+use std::{fs, path::Path};
+
+use libfuzzer_sys::fuzz_target;
+use mlxcel_artifacts::Bundle;
+
+fuzz_target!(|bytes: &[u8]| {
+    let folder = tempfile::tempdir().expect("a folder");
+    let out = folder.path().join("bundle");
+    match Bundle::import(&mut &*bytes, Path::new("archive"), &out) {
+        Ok(bundle) => {
+            assert_eq!(Bundle::open(&out).expect("what was imported"), bundle);
+            _ = bundle.signed();
+        }
+        Err(_) => assert_eq!(fs::read_dir(folder.path()).expect("the folder").count(), 0),
+    }
+});

@@ -1,0 +1,23 @@
+//! The bundle's folder: a manifest and a signature of any bytes beside blobs that are there.
+#![no_main]
+
+use std::fs;
+
+use libfuzzer_sys::fuzz_target;
+use mlxcel_artifacts::{Bundle, Digest, Machine, judge};
+
+fuzz_target!(|parts: (&[u8], &[u8])| {
+    let (manifest, signature) = parts;
+    let folder = tempfile::tempdir().expect("a folder");
+    let blobs = folder.path().join("blobs");
+    fs::create_dir(&blobs).expect("a folder");
+    for bytes in [&b"vmfb"[..], b"{}"] {
+        fs::write(blobs.join(Digest::of(bytes).hex()), bytes).expect("a blob");
+    }
+    fs::write(folder.path().join("manifest.toml"), manifest).expect("a manifest");
+    fs::write(folder.path().join("manifest.toml.minisig"), signature).expect("a signature");
+    if let Ok(bundle) = Bundle::open(folder.path()) {
+        _ = bundle.signed();
+        _ = judge(bundle.manifest(), &Machine::this());
+    }
+});

@@ -1,0 +1,22 @@
+//! config.json, and what sentence-transformers has beside it: a description that holds, or an error.
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+use mlxcel_models::{ModelConfig, Modules, Pooling};
+
+/// More tensors than this are not listed: the check is of descriptions, not of patience.
+const LAYERS_MAX: usize = 64;
+
+fuzz_target!(|text: &str| {
+    _ = Modules::from_json(text);
+    _ = Pooling::from_json(text, true, 64);
+    let Ok(model) = ModelConfig::from_json(text) else { return };
+    assert!(model.vocab > 0 && model.hidden > 0 && model.max_positions > 0 && !model.blocks.is_empty());
+    _ = model.cache_elements_per_token();
+    if model.blocks.len() <= LAYERS_MAX {
+        let weights = model.weights();
+        assert!(weights.iter().all(|weight| weight.elements() > 0));
+        let names = weights.into_iter().map(|weight| weight.name.clone()).collect::<Vec<_>>();
+        _ = model.with_tensors(|name| names.iter().any(|other| other == name));
+    }
+});
