@@ -143,10 +143,13 @@ fn judge_target<'m>(
         Place::Cpu => machine.memory_bytes,
         Place::Gpu(gpu) => gpu.memory_bytes,
     };
-    let needed = weights.saturating_add(cache);
+    let packs = matches!(&target.packing, Some(Packing { weights: None, .. }));
+    let whole = weights.saturating_add(cache);
+    // The CPU reads weights where they lie in their files, unless they have to be packed first.
+    let needed = if matches!(place, Place::Cpu) && !packs { cache } else { whole };
     if let Some(memory) = memory.filter(|&memory| memory < needed) {
-        let what = format!("weights and cache take {}, its memory has {}", Mib(needed), Mib(memory));
-        objections.push(what);
+        let what = if needed == cache { "the cache takes" } else { "weights and cache take" };
+        objections.push(format!("{what} {}, its memory has {}", Mib(needed), Mib(memory)));
     }
     let device = place.to_string();
     if !objections.is_empty() {
@@ -158,7 +161,9 @@ fn judge_target<'m>(
     {
         notes.push(format!("only {} of its memory is free", Mib(*free)));
     }
-    let packs = matches!(&target.packing, Some(Packing { weights: None, .. }));
+    if memory.is_some_and(|memory| memory < whole) {
+        notes.push("that is more than its memory: every step reads the disk".into());
+    }
     if packs {
         notes.push("every start packs the weights: mlxcel-pack does it once".into());
     }
@@ -385,11 +390,15 @@ mod tests {
             let found = judged.iter().find(|judgement| judgement.target == "cpu-x86-64-v3").unwrap();
             (found.verdict, found.reasons.join("; "))
         };
-        let (refused, reason) = verdict(&manifest, Some(1 << 30));
+        let (refused, reason) = verdict(&manifest, Some(1 << 29));
         assert_eq!(
             (refused, reason.as_str()),
-            (Verdict::Refuse, "weights and cache take 1024.0 MiB, its memory has 1024.0 MiB")
+            (Verdict::Refuse, "the cache takes 1024.0 MiB, its memory has 512.0 MiB")
         );
+        // Weights are read where they lie.
+        let (runs, note) = verdict(&manifest, Some(1 << 30));
+        assert_eq!(runs, Verdict::Run);
+        assert!(note.ends_with("that is more than its memory: every step reads the disk"), "{note}");
         assert_eq!(verdict(&manifest, Some(1 << 31)).0, Verdict::Run);
         assert_eq!(verdict(&manifest, None).0, Verdict::Run);
         let packing = Packing {
