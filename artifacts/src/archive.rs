@@ -94,8 +94,7 @@ impl Bundle {
     /// When it is no such archive, or not of a whole bundle, or `out` cannot be written.
     pub fn import(from: &mut dyn Read, name: &Path, out: &Path) -> Result<Self, Error> {
         let bad = |problem: String| Error::Archive { path: name.to_path_buf(), problem };
-        let unreadable =
-            |error: io::Error| Error::Archive { path: name.to_path_buf(), problem: error.to_string() };
+        let unreadable = |error: io::Error| bad(error.to_string());
         let mut writer = BundleWriter::create(out)?;
         let mut archive = Archive::new(from);
         // Raw: what extends an entry's header would be read to memory, however long it is. Our names need none.

@@ -12,7 +12,7 @@ use crate::{
     error::Error,
     manifest::{Blob, Manifest, Replay},
     signing::Signed,
-    writer::{staging, sync_folder},
+    writer::{replace_file, staging, sync_folder},
 };
 
 impl Bundle {
@@ -75,16 +75,9 @@ impl Bundle {
     /// Puts a manifest, all of whose blobs are there, in the place of this one, at once.
     fn replace_manifest(&self, path: &Path, staging: &Path, manifest: Manifest) -> Result<Self, Error> {
         let text = manifest.render()?;
-        let replace = || {
-            let staged = staging.join(MANIFEST);
-            let mut file = File::create(&staged)?;
-            file.write_all(text.as_bytes())?;
-            file.sync_all()?;
-            sync_folder(&path.join(BLOBS))?;
-            fs::rename(&staged, path.join(MANIFEST))?;
-            sync_folder(path)
-        };
-        replace().map_err(Error::write(path))?;
+        let replaced = sync_folder(&path.join(BLOBS))
+            .and_then(|()| replace_file(path, staging, MANIFEST, text.as_bytes()));
+        replaced.map_err(Error::write(path))?;
         let replaced = self.clone().with_manifest(manifest, text);
         replaced.inherit_origin(self);
         Ok(replaced)

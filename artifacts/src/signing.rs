@@ -15,7 +15,7 @@ use minisign::{KeyPair, SecretKeyBox, SignatureBox};
 use crate::{
     bundle::Bundle,
     error::Error,
-    writer::{staging, sync_folder},
+    writer::{replace_file, staging},
 };
 
 /// The signature's file beside the manifest, named as minisign names it.
@@ -134,15 +134,8 @@ impl Bundle {
         let signature = signature.map_err(bad)?;
         let path = self.path().canonicalize().map_err(Error::read(self.path()))?;
         let (staging, _lock) = staging(&path)?;
-        let replace = || {
-            let staged = staging.path().join(SIGNATURE);
-            let mut file = File::create(&staged)?;
-            file.write_all(signature.to_string().as_bytes())?;
-            file.sync_all()?;
-            fs::rename(&staged, path.join(SIGNATURE))?;
-            sync_folder(&path)
-        };
-        replace().map_err(Error::write(&path))?;
+        let text = signature.to_string();
+        replace_file(&path, staging.path(), SIGNATURE, text.as_bytes()).map_err(Error::write(&path))?;
         Ok(Signed { key: id(signature.keynum()), comment: comment.to_owned() })
     }
 

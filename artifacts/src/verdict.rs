@@ -237,7 +237,9 @@ impl<'m> Judgement<'m> {
 }
 
 impl Place<'_> {
-    fn driver(self) -> Driver {
+    /// The driver that runs what is there.
+    #[must_use]
+    pub fn driver(self) -> Driver {
         match self {
             Self::Cpu => Driver::Local,
             Self::Gpu(gpu) => gpu.driver,

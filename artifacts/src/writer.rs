@@ -312,6 +312,16 @@ fn raced(error: &io::Error) -> bool {
     matches!(error.kind(), AlreadyExists | DirectoryNotEmpty | NotFound)
 }
 
+/// Puts a file of these bytes into `folder`, at once, in place of the one of that name: staged, brought to the disk, renamed.
+pub(crate) fn replace_file(folder: &Path, staging: &Path, name: &str, bytes: &[u8]) -> io::Result<()> {
+    let staged = staging.join(name);
+    let mut file = File::create(&staged)?;
+    file.write_all(bytes)?;
+    file.sync_all()?;
+    fs::rename(&staged, folder.join(name))?;
+    sync_folder(folder)
+}
+
 /// Brings a folder's entries to the disk.
 pub(crate) fn sync_folder(path: &Path) -> io::Result<()> {
     File::open(path)?.sync_all()

@@ -26,20 +26,15 @@ impl<'m> Checked<'m> {
         let mut judgements = judge(manifest, machine);
         judgements.retain(|judgement| only.is_none_or(|driver| driver == judgement.artifact().driver));
         // As the runtime looks: CUDA, then Vulkan, then the CPU.
-        let mut places = Vec::new();
-        for driver in [Driver::Cuda, Driver::Vulkan] {
-            places.extend(
-                machine.gpus.iter().filter(|gpu| gpu.driver == driver).map(|gpu| (driver, Place::Gpu(gpu))),
-            );
-        }
-        places.push((Driver::Local, Place::Cpu));
-        let mut runs = None;
-        for (_, place) in places.into_iter().filter(|(driver, _)| only.is_none_or(|only| only == *driver)) {
+        let gpus_of = |driver| machine.gpus.iter().filter(move |gpu| gpu.driver == driver);
+        let gpus = [Driver::Cuda, Driver::Vulkan].into_iter().flat_map(gpus_of).map(Place::Gpu);
+        let mut places =
+            gpus.chain([Place::Cpu]).filter(|place| only.is_none_or(|only| only == place.driver()));
+        let runs = places.find_map(|place| {
             let judged = judge_on(manifest, machine, place);
-            if let (None, Some(best)) = (&runs, best(&judged)) {
-                runs = Some(Choice { target: best.target.to_owned(), device: place.to_string() });
-            }
-        }
+            let best = best(&judged)?;
+            Some(Choice { target: best.target.to_owned(), device: place.to_string() })
+        });
         Self { judgements, runs }
     }
 

@@ -21,24 +21,9 @@ use crate::{
 /// The most tokens of one answer when -n does not say.
 pub(crate) const DEFAULT_TOKENS: usize = 128;
 
-/// What does not change a self-test.
-const NOT_OF_SELF_TESTS: [&str; 11] =
-    ["json", "temp", "top_k", "top_p", "min_p", "seed", "ignore_eos", "stop", "chat", "system", "logprobs"];
-
-/// What does not change an embedding.
-const NOT_OF_EMBEDDINGS: [&str; 11] = [
-    "max_tokens",
-    "temp",
-    "top_k",
-    "top_p",
-    "min_p",
-    "seed",
-    "ignore_eos",
-    "stop",
-    "chat",
-    "system",
-    "logprobs",
-];
+/// What matters only where a text is continued for somebody: neither to an embedding nor to a self-test.
+const OF_ANSWERS: [&str; 10] =
+    ["temp", "top_k", "top_p", "min_p", "seed", "ignore_eos", "stop", "chat", "system", "logprobs"];
 
 /// What a value of an option of sampling would mean.
 const GREEDY: &str = "0 always takes the most likely token";
@@ -145,17 +130,17 @@ pub(crate) struct Options {
     require_signature: Option<PublicKey>,
 
     /// Replay what was recorded of the model, and say whether it answers alike on this device.
-    #[arg(long, conflicts_with_all = NOT_OF_SELF_TESTS, conflicts_with_all = ["source", "max_tokens", "record_test", "embed"])]
+    #[arg(long, conflicts_with_all = OF_ANSWERS, conflicts_with_all = ["json", "source", "max_tokens", "record_test", "embed"])]
     pub(crate) self_test: bool,
     /// Record in the bundle what the model answers here, for --self-test: to the prompt given, or to usual ones.
-    #[arg(long, conflicts_with_all = NOT_OF_SELF_TESTS, conflicts_with = "embed")]
+    #[arg(long, conflicts_with_all = OF_ANSWERS, conflicts_with_all = ["json", "embed"])]
     pub(crate) record_test: bool,
 
     /// Write the embedding of a text instead of continuing it, of a bundle that makes embeddings.
     ///
     /// -p gives one text; of a file or of standard input every line is one. Each gets a line of numbers, or with --json an
     /// object in a line of its own. A text longer than the context is cut.
-    #[arg(long, conflicts_with_all = NOT_OF_EMBEDDINGS)]
+    #[arg(long, conflicts_with_all = OF_ANSWERS, conflicts_with = "max_tokens")]
     pub(crate) embed: bool,
 }
 
