@@ -20,7 +20,7 @@ use crate::{
     error::Error,
     manifest::{Blob, Manifest},
     signing::{LIMIT_BYTES as SIGNATURE_LIMIT, SIGNATURE},
-    writer::{BundleWriter, sync_folder},
+    writer::{Destination, add_whole, sync_folder},
 };
 
 /// An entry with its name.
@@ -87,15 +87,14 @@ impl Bundle {
         archive.into_inner().and_then(|to| to.flush()).map_err(failed())
     }
 
-    /// Makes the bundle at `out` of what [`export`](Self::export) wrote, read from `from`, which errors call `name`. `out` is
-    /// as it was until all of it was found whole.
+    /// Makes a bundle of what [`export`](Self::export) wrote, read from `from`, which errors call `name`. Its place is as it
+    /// was until all of it was found whole.
     ///
     /// # Errors
-    /// When it is no such archive, or not of a whole bundle, or `out` cannot be written.
-    pub fn import(from: &mut dyn Read, name: &Path, out: &Path) -> Result<Self, Error> {
+    /// When it is no such archive, or not of a whole bundle, or the place cannot be written.
+    pub fn import(from: &mut dyn Read, name: &Path, mut to: Box<dyn Destination>) -> Result<Self, Error> {
         let bad = |problem: String| Error::Archive { path: name.to_path_buf(), problem };
         let unreadable = |error: io::Error| bad(error.to_string());
-        let mut writer = BundleWriter::create(out)?;
         let mut archive = Archive::new(from);
         // Raw: what extends an entry's header would be read to memory, however long it is. Our names need none.
         let mut entries = archive.entries().map_err(unreadable)?.raw(true);
@@ -114,6 +113,7 @@ impl Bundle {
         }
         let text = text(entry, MANIFEST_LIMIT).map_err(|problem| bad(format!("{MANIFEST}: {problem}")))?;
         let manifest = Manifest::parse(&text)?;
+        to.begin(&manifest)?;
         let mut missing: BTreeMap<String, (String, Blob)> =
             manifest.blobs().map(|(what, blob)| (blob.digest.hex(), (what, *blob))).collect();
         let mut signature = None;
@@ -136,15 +136,12 @@ impl Bundle {
             if found != blob.size {
                 return Err(Error::BlobSize { what, found, expected: blob.size, digest: blob.digest });
             }
-            let added = writer.add_reader(&mut entry, name)?;
-            if added.digest != blob.digest {
-                return Err(Error::BlobDigest { what, found: added.digest, expected: blob.digest });
-            }
+            add_whole(&mut *to, what, &blob, &mut entry, name)?;
         }
         if let Some((what, blob)) = missing.into_values().next() {
             return Err(Error::MissingBlob { what, digest: blob.digest });
         }
-        writer.finish_as(&manifest, text, signature.as_deref())
+        to.finish_as(&manifest, text, signature.as_deref())
     }
 }
 

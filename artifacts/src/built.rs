@@ -5,7 +5,7 @@ use std::{fs, io};
 use crate::{bundle::Bundle, digest::Digest, store::Store};
 
 /// The folder in the store, of empty files named by the digests of manifests.
-const FOLDER: &str = "built";
+const FOLDER: &str = "notes/from-here";
 
 impl Store {
     /// Remembers that `bundle` was compiled here. What cannot be remembered is taken for a bundle from elsewhere.

@@ -1,4 +1,4 @@
-//! Opening a bundle: read, validate, verify.
+//! Opening a bundle: find, read, validate, verify.
 
 use std::{
     collections::{BTreeMap, HashSet},
@@ -12,6 +12,8 @@ use crate::{
     error::Error,
     known::Known,
     manifest::{Blob, Manifest, TargetArtifact, packed_weights, weights_file},
+    store::{Name, Store},
+    writer::{Destination, add_whole},
 };
 
 /// The manifest's file name.
@@ -26,7 +28,7 @@ pub(crate) const MANIFEST_LIMIT: u64 = 64 << 20;
 /// A bundle whose every blob was found whole, or will be before it is given out.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Bundle {
-    path: PathBuf,
+    place: Place,
     manifest: Manifest,
     /// The manifest's bytes, which a signature is over.
     text: String,
@@ -34,8 +36,43 @@ pub struct Bundle {
     weights_verified: bool,
 }
 
+/// Where a bundle lies.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Place {
+    /// The folder of its manifest.
+    pub(crate) folder: PathBuf,
+    /// That of its blobs.
+    pub(crate) blobs: PathBuf,
+    /// Whether that is a store's, which other bundles have too.
+    pub(crate) stored: bool,
+}
+
+impl Place {
+    /// A folder of its own.
+    pub(crate) fn folder(path: PathBuf) -> Self {
+        Self { blobs: path.join(BLOBS), folder: path, stored: false }
+    }
+
+    /// The folder at `path`; where nothing is there, the bundle of that name in the default store.
+    fn find(path: &Path) -> Result<Self, Error> {
+        if fs::symlink_metadata(path).is_err()
+            && let Some(name) = path.to_str().and_then(|text| text.parse::<Name>().ok())
+            && let Ok(store) = Store::open(None)
+            && let Some(place) = store.place(&name)?
+        {
+            return Ok(place);
+        }
+        Ok(Self::folder(path.to_path_buf()))
+    }
+
+    fn blob_path(&self, digest: Digest) -> PathBuf {
+        self.blobs.join(digest.hex())
+    }
+}
+
 impl Bundle {
-    /// Opens the bundle at `path`: validates its manifest and verifies size and digest of every blob, weights too.
+    /// Opens the bundle at `path`, or the one that has this name in the default store if nothing is at such a path:
+    /// validates its manifest and verifies size and digest of every blob, weights too.
     ///
     /// # Errors
     /// When `path` is no bundle, its format is newer, its manifest is invalid, or a blob is missing or damaged.
@@ -44,7 +81,7 @@ impl Bundle {
         let mut seen = HashSet::new();
         for (what, blob) in bundle.manifest.weight_blobs() {
             if seen.insert(blob.digest) {
-                verify_blob(path, &what, blob)?;
+                verify_blob(&bundle.place, &what, blob)?;
             }
         }
         bundle.weights_verified = true;
@@ -58,19 +95,20 @@ impl Bundle {
     /// # Errors
     /// As [`open`](Self::open); of the checkpoint's weights only when a file is missing or has another size.
     pub fn open_without_weights(path: &Path) -> Result<Self, Error> {
-        let text = read_manifest(path)?;
+        let place = Place::find(path)?;
+        let text = read_manifest(&place.folder)?;
         let manifest = Manifest::parse(&text)?;
         let mut seen = HashSet::new();
         for (what, blob) in manifest.code_blobs() {
             if seen.insert(blob.digest) {
-                verify_blob(path, &what, blob)?;
+                verify_blob(&place, &what, blob)?;
             }
         }
         // Packed ones can be made again.
         for (name, blob) in &manifest.weights {
-            check_file(path, &weights_file(name), blob)?;
+            check_file(&place, &weights_file(name), blob)?;
         }
-        Ok(Self { path: path.to_path_buf(), manifest, text, weights_verified: false })
+        Ok(Self { place, manifest, text, weights_verified: false })
     }
 
     /// The manifest's text, as it was read or written.
@@ -93,13 +131,38 @@ impl Bundle {
     /// The bundle's folder.
     #[must_use]
     pub fn path(&self) -> &Path {
-        &self.path
+        &self.place.folder
+    }
+
+    /// Whether it lies in a store, which shares its blobs with others.
+    pub(crate) fn is_stored(&self) -> bool {
+        self.place.stored
+    }
+
+    /// Copies the bundle, its signature with it. Every blob is verified on the way; what is there already is not copied.
+    ///
+    /// # Errors
+    /// When a blob is missing or damaged, or `to` cannot be written.
+    pub fn copy_to(&self, mut to: Box<dyn Destination>) -> Result<Self, Error> {
+        to.begin(&self.manifest)?;
+        let mut seen = HashSet::new();
+        for (what, blob) in self.manifest.blobs() {
+            if !seen.insert(blob.digest) || to.has(blob) {
+                continue;
+            }
+            let path = check_file(&self.place, &what, blob)?;
+            let mut file = File::open(&path).map_err(Error::read(&path))?;
+            add_whole(&mut *to, what, blob, &mut file, &path)?;
+        }
+        let copy = to.finish_as(&self.manifest, self.text.clone(), self.signature_text()?.as_deref())?;
+        copy.inherit_origin(self);
+        Ok(copy)
     }
 
     /// Where a blob of this bundle lies.
     #[must_use]
     pub fn blob_path(&self, blob: &Blob) -> PathBuf {
-        blob_path(&self.path, blob.digest)
+        self.place.blob_path(blob.digest)
     }
 
     /// Where one of the checkpoint's small files lies: `config.json`, `tokenizer.json`, …
@@ -147,8 +210,8 @@ impl Bundle {
     }
 
     /// A bundle that was just written, byte by byte, from this manifest.
-    pub(crate) fn written(path: PathBuf, manifest: Manifest, text: String) -> Self {
-        Self { path, manifest, text, weights_verified: true }
+    pub(crate) fn written(place: Place, manifest: Manifest, text: String) -> Self {
+        Self { place, manifest, text, weights_verified: true }
     }
 
     /// The same bundle with another manifest in its place. Weights that nobody has verified stay so.
@@ -158,7 +221,7 @@ impl Bundle {
 
     /// Where a blob of weights lies, which is whole.
     fn verified(&self, what: &str, blob: &Blob) -> Result<PathBuf, Error> {
-        let path = check_file(&self.path, what, blob)?;
+        let path = check_file(&self.place, what, blob)?;
         if !self.weights_verified {
             let found = Known::in_store().digest(&path, blob.digest).map_err(Error::read(&path))?;
             same(what, found, blob)?;
@@ -200,12 +263,8 @@ fn name(file: &Path) -> String {
     file.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default()
 }
 
-/// Where the blob with `digest` lies in the bundle at `path`.
-pub(crate) fn blob_path(path: &Path, digest: Digest) -> PathBuf {
-    path.join(BLOBS).join(digest.hex())
-}
-
-fn read_manifest(bundle: &Path) -> Result<String, Error> {
+/// The manifest's text.
+pub(crate) fn read_manifest(bundle: &Path) -> Result<String, Error> {
     let checkpoint = bundle.join("config.json").is_file();
     let not = |reason| Error::NotABundle { path: bundle.to_path_buf(), reason, checkpoint };
     match fs::metadata(bundle) {
@@ -237,9 +296,9 @@ fn read_manifest(bundle: &Path) -> Result<String, Error> {
 }
 
 /// Whether the blob is a file of the right size; gives its place.
-fn check_file(bundle: &Path, what: &str, blob: &Blob) -> Result<PathBuf, Error> {
+fn check_file(place: &Place, what: &str, blob: &Blob) -> Result<PathBuf, Error> {
     let (what, Blob { digest, size }) = (what.to_owned(), *blob);
-    let path = blob_path(bundle, digest);
+    let path = place.blob_path(digest);
     // Not `metadata`: a link could lead out of the bundle, or to something that blocks when read.
     let found = match fs::symlink_metadata(&path) {
         Err(e) if matches!(e.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => {
@@ -262,13 +321,13 @@ fn check_file(bundle: &Path, what: &str, blob: &Blob) -> Result<PathBuf, Error> 
     Ok(path)
 }
 
-fn verify_blob(bundle: &Path, what: &str, blob: &Blob) -> Result<(), Error> {
-    let path = check_file(bundle, what, blob)?;
+fn verify_blob(place: &Place, what: &str, blob: &Blob) -> Result<(), Error> {
+    let path = check_file(place, what, blob)?;
     let (found, _) = Digest::of_file(&path).map_err(Error::read(&path))?;
     same(what, found, blob)
 }
 
-fn same(what: &str, found: Digest, blob: &Blob) -> Result<(), Error> {
+pub(crate) fn same(what: &str, found: Digest, blob: &Blob) -> Result<(), Error> {
     if found == blob.digest {
         return Ok(());
     }
@@ -292,7 +351,8 @@ mod tests {
             message(at),
             format!(
                 "{shown} is not a bundle: it has no manifest.toml\n\
-                 hint: name the folder that mlxcel-compile printed as its last line"
+                 hint: name the folder that mlxcel-compile printed as its last line, or a bundle that \
+                 mlxcel-bundle list shows"
             )
         );
         fs::write(at.join("config.json"), "{}").unwrap();

@@ -5,7 +5,9 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use crate::{digest::Digest, manifest::PACKED_WEIGHTS};
+use bytesize::ByteSize;
+
+use crate::{digest::Digest, manifest::PACKED_WEIGHTS, store::Name};
 
 /// What can go wrong with a bundle or the store.
 #[derive(Debug, thiserror::Error)]
@@ -146,6 +148,65 @@ pub enum Error {
         path: PathBuf,
     },
 
+    /// The store's limit is no size.
+    #[error("MLXCEL_STORE_LIMIT is `{found}`, expected a size\nhint: such as 20GB or 500MiB")]
+    StoreLimit {
+        /// The variable's value.
+        found: String,
+    },
+
+    /// Others use the store, and what they need is not known.
+    #[error(
+        "the store {} is in use, expected nobody to add to it meanwhile\nhint: try again when builds and downloads are done",
+        path.display()
+    )]
+    StoreInUse {
+        /// The store.
+        path: PathBuf,
+    },
+
+    /// A bundle does not fit into the store.
+    #[error(
+        "the bundle needs {} and the store's other bundles have {}, expected at most {} in all\n\
+         hint: remove bundles with mlxcel-bundle remove, or raise MLXCEL_STORE_LIMIT",
+        ByteSize(*needed), ByteSize(*others), ByteSize(*limit)
+    )]
+    StoreFull {
+        /// Bytes that it would add.
+        needed: u64,
+        /// Bytes that the others have.
+        others: u64,
+        /// How many there may be.
+        limit: u64,
+    },
+
+    /// A text that is no bundle's name.
+    #[error(
+        "`{}` is no name for a bundle, expected letters, digits and any of . _ - : @ /\n\
+         hint: such as demo, llama-3.2-1b:q4 or registry.example/models/demo:1",
+        found.escape_debug()
+    )]
+    BadName {
+        /// The text.
+        found: String,
+    },
+
+    /// No bundle of this name is in the store.
+    #[error("the store {} has no {name}\nhint: mlxcel-bundle list shows what it has", store.display())]
+    NoSuchBundle {
+        /// The name.
+        name: Name,
+        /// The store.
+        store: PathBuf,
+    },
+
+    /// A bundle in the store would be changed.
+    #[error(
+        "the bundle lies in the store, expected one in a folder of its own: others share its files\n\
+         hint: mlxcel-bundle copy NAME --out FOLDER gives one that can be changed"
+    )]
+    IsStored,
+
     /// A target reads the checkpoint's tensors as they are, or there is no such target.
     #[error(
         "target {target} has nothing to pack: it reads the weights as they are\nhint: run the bundle as it is"
@@ -241,7 +302,8 @@ fn how_to_get_a_bundle(path: &Path, checkpoint: bool) -> String {
     if checkpoint {
         return format!("this is a checkpoint: compile it with mlxcel-compile --model {}", path.display());
     }
-    "name the folder that mlxcel-compile printed as its last line".into()
+    "name the folder that mlxcel-compile printed as its last line, or a bundle that mlxcel-bundle list shows"
+        .into()
 }
 
 /// The remedy for every kind of damage.

@@ -7,7 +7,7 @@ use std::{
 };
 
 use crate::{
-    bundle::{BLOBS, Bundle, MANIFEST, blob_path, blobs_of},
+    bundle::{BLOBS, Bundle, MANIFEST, blobs_of},
     digest::Digest,
     error::Error,
     manifest::{Blob, Manifest, Replay},
@@ -43,12 +43,12 @@ impl Bundle {
         let blob = to.finish().map_err(Error::write(&path))?;
         let old = packing.weights.replace(blob);
         packing.made_from = made_from;
-        fs::rename(&staged, blob_path(&path, blob.digest)).map_err(Error::write(&path))?;
+        fs::rename(&staged, self.blob_path(&blob)).map_err(Error::write(&path))?;
         let packed = self.replace_manifest(&path, staging.path(), manifest)?;
         let is_named = |old: &Blob| packed.manifest().blobs().any(|(_, blob)| blob.digest == old.digest);
         if let Some(old) = old.filter(|old| !is_named(old)) {
             // The bundle is whole with it and without it.
-            _ = fs::remove_file(blob_path(&path, old.digest));
+            _ = fs::remove_file(packed.blob_path(&old));
         }
         Ok(packed)
     }
@@ -68,6 +68,9 @@ impl Bundle {
     fn changeable(&self) -> Result<PathBuf, Error> {
         if let Some(Signed { key, .. }) = self.signed()? {
             return Err(Error::IsSigned { key });
+        }
+        if self.is_stored() {
+            return Err(Error::IsStored);
         }
         self.path().canonicalize().map_err(Error::read(self.path()))
     }

@@ -3,6 +3,9 @@
 //! A file is known by the place and the times that the file system gives it. Whoever writes to it changes the time of its
 //! last change, which nobody can set back, and it is read again. What this cannot see is a disk that loses bits by
 //! itself: `mlxcel-bundle verify` always reads everything.
+//!
+//! A note carries a code under a key that only this user can read, so that nobody else's note is believed, nor one that was
+//! torn, edited or copied from another machine.
 
 use std::{
     fs,
@@ -12,10 +15,18 @@ use std::{
     time::{Duration, SystemTime, UNIX_EPOCH},
 };
 
+use rustix::{
+    process::geteuid,
+    rand::{GetRandomFlags, getrandom},
+};
+
 use crate::{digest::Digest, store::Store};
 
-/// The folder in the store.
-const FOLDER: &str = "whole";
+/// The folder in the store, which the user's number follows.
+const FOLDER: &str = "notes/whole-";
+
+/// The key's file beside the notes.
+const KEY: &str = "key";
 
 /// A file that was changed this short a time ago could be changed again without another time: file systems' clocks tick some
 /// hundred times a second, or every second.
@@ -25,13 +36,14 @@ const SETTLED: Duration = Duration::from_secs(2);
 #[derive(Debug)]
 pub(crate) struct Known {
     /// `None` where there is nowhere to remember anything.
-    folder: Option<PathBuf>,
+    notes: Option<Notes>,
 }
 
 impl Known {
     /// What the default store remembers.
     pub(crate) fn in_store() -> Self {
-        Self { folder: Store::open(None).ok().map(|store| store.path().join(FOLDER)) }
+        let folder = |store: Store| store.path().join(format!("{FOLDER}{}", geteuid().as_raw()));
+        Self { notes: Store::open(None).ok().map(folder).and_then(|folder| Notes::in_folder(folder).ok()) }
     }
 
     /// The digest of the file at `path`, which is `expected` without reading it where it was found so before.
@@ -40,18 +52,69 @@ impl Known {
     /// When the file cannot be read.
     pub(crate) fn digest(&self, path: &Path, expected: Digest) -> io::Result<Digest> {
         let before = Identity::of(path)?;
-        let note = self.folder.as_ref().map(|folder| folder.join(expected.hex()));
-        let noted = note.as_ref().and_then(|note| fs::read_to_string(note).ok());
-        if noted.is_some_and(|noted| noted == before.text) {
+        if self.notes.as_ref().is_some_and(|notes| notes.have(expected, &before)) {
             return Ok(expected);
         }
         let (found, _) = Digest::of_file(path)?;
         let after = Identity::of(path)?;
-        if let Some(note) = note.filter(|_| found == expected && before == after && after.is_settled()) {
+        if let Some(notes) = &self.notes
+            && found == expected
+            && before == after
+            && after.is_settled()
+        {
             // What cannot be noted is read again next time.
-            _ = write(&note, &after.text);
+            _ = notes.write(expected, &after);
         }
         Ok(found)
+    }
+}
+
+/// A folder of notes, one for a digest, and the key to them.
+#[derive(Debug)]
+struct Notes {
+    folder: PathBuf,
+    key: [u8; blake3::KEY_LEN],
+}
+
+impl Notes {
+    /// Makes the folder and the key where they are missing.
+    fn in_folder(folder: PathBuf) -> io::Result<Self> {
+        fs::create_dir_all(&folder)?;
+        let path = folder.join(KEY);
+        if fs::symlink_metadata(&path).is_err() {
+            let mut key = [0; blake3::KEY_LEN];
+            if getrandom(&mut key, GetRandomFlags::empty())? != key.len() {
+                return Err(io::Error::other("too few random bytes"));
+            }
+            // A temporary file is for its owner's eyes.
+            let mut staged = tempfile::NamedTempFile::new_in(&folder)?;
+            staged.write_all(&key)?;
+            // Another process may have been faster: its key is as good.
+            _ = staged.persist_noclobber(&path);
+        }
+        let found = fs::symlink_metadata(&path)?;
+        if !found.is_file() || found.uid() != geteuid().as_raw() || found.mode() & 0o077 != 0 {
+            return Err(io::Error::other("the key is not for its owner's eyes alone"));
+        }
+        let key = fs::read(&path)?.try_into().map_err(|_| io::Error::other("no key"))?;
+        Ok(Self { folder, key })
+    }
+
+    fn text(&self, digest: Digest, identity: &Identity) -> String {
+        let said = format!("{} {}", digest.hex(), identity.text);
+        format!("{}{}\n", identity.text, blake3::keyed_hash(&self.key, said.as_bytes()).to_hex())
+    }
+
+    fn have(&self, digest: Digest, identity: &Identity) -> bool {
+        let noted = fs::read_to_string(self.folder.join(digest.hex()));
+        noted.is_ok_and(|noted| noted == self.text(digest, identity))
+    }
+
+    fn write(&self, digest: Digest, identity: &Identity) -> io::Result<()> {
+        let mut staged = tempfile::NamedTempFile::new_in(&self.folder)?;
+        staged.write_all(self.text(digest, identity).as_bytes())?;
+        staged.persist(self.folder.join(digest.hex())).map_err(|error| error.error)?;
+        Ok(())
     }
 }
 
@@ -79,15 +142,6 @@ impl Identity {
     }
 }
 
-fn write(note: &Path, text: &str) -> io::Result<()> {
-    let folder = note.parent().unwrap_or(Path::new("."));
-    fs::create_dir_all(folder)?;
-    let mut staged = tempfile::NamedTempFile::new_in(folder)?;
-    staged.write_all(text.as_bytes())?;
-    staged.persist(note).map_err(|error| error.error)?;
-    Ok(())
-}
-
 #[cfg(test)]
 mod tests {
     use std::{fs::File, thread};
@@ -100,19 +154,28 @@ mod tests {
         thread::sleep(SETTLED + Duration::from_millis(100));
     }
 
+    /// Notes in `store`, and how many there are.
+    fn known(folder: &Path) -> (Known, impl Fn() -> usize) {
+        let store = folder.join("store");
+        let notes = Notes::in_folder(store.clone()).unwrap();
+        // The key is one of the files.
+        (Known { notes: Some(notes) }, move || fs::read_dir(&store).unwrap().count() - 1)
+    }
+
     #[test]
     fn a_file_is_read_once_until_it_changes() {
         let folder = tempfile::tempdir().unwrap();
-        let known = Known { folder: Some(folder.path().join("store")) };
+        let (known, notes) = known(folder.path());
         let (path, whole) = (folder.path().join("blob"), Digest::of(b"whole"));
         settled(&path, b"whole");
         assert_eq!(known.digest(&path, whole).unwrap(), whole);
         let note = folder.path().join("store").join(whole.hex());
         let noted = fs::read_to_string(&note).unwrap();
-        // It is believed: another expectation that has this file's note is not checked against the bytes.
+        // It is believed: what our own note says of this file is not checked against the bytes.
         let other = Digest::of(b"other");
-        fs::write(folder.path().join("store").join(other.hex()), &noted).unwrap();
+        known.notes.as_ref().unwrap().write(other, &Identity::of(&path).unwrap()).unwrap();
         assert_eq!(known.digest(&path, other).unwrap(), other);
+        assert_eq!(notes(), 2);
         // Same length, and the time of the content set back: the time of the change tells.
         let before = fs::metadata(&path).unwrap().modified().unwrap();
         fs::write(&path, b"whale").unwrap();
@@ -124,14 +187,51 @@ mod tests {
     #[test]
     fn nothing_is_noted_of_what_is_fresh_or_damaged() {
         let folder = tempfile::tempdir().unwrap();
-        let known = Known { folder: Some(folder.path().join("store")) };
+        let (known, notes) = known(folder.path());
         let path = folder.path().join("blob");
         fs::write(&path, b"fresh").unwrap();
         assert_eq!(known.digest(&path, Digest::of(b"fresh")).unwrap(), Digest::of(b"fresh"));
         settled(&path, b"damaged");
         assert_eq!(known.digest(&path, Digest::of(b"fresh")).unwrap(), Digest::of(b"damaged"));
-        assert!(!folder.path().join("store").exists());
-        let nowhere = Known { folder: None };
+        assert_eq!(notes(), 0);
+        let nowhere = Known { notes: None };
         assert_eq!(nowhere.digest(&path, Digest::of(b"damaged")).unwrap(), Digest::of(b"damaged"));
+    }
+
+    #[test]
+    fn only_our_own_notes_are_believed() {
+        let folder = tempfile::tempdir().unwrap();
+        let (known, _) = known(folder.path());
+        let path = folder.path().join("blob");
+        settled(&path, b"damaged");
+        let (damaged, expected) = (Digest::of(b"damaged"), Digest::of(b"whole"));
+        known.digest(&path, damaged).unwrap();
+        let store = folder.path().join("store");
+        let identity = Identity::of(&path).unwrap();
+        let noted = fs::read_to_string(store.join(damaged.hex())).unwrap();
+        let stranger = Notes { folder: store.clone(), key: [7; 32] };
+        let forged =
+            [identity.text.clone(), noted.clone(), stranger.text(expected, &identity), noted[..30].into()];
+        for text in forged {
+            fs::write(store.join(expected.hex()), &text).unwrap();
+            assert_eq!(known.digest(&path, expected).unwrap(), damaged, "{text} was believed");
+        }
+    }
+
+    #[test]
+    fn a_key_that_others_can_read_is_none() {
+        use std::os::unix::fs::{PermissionsExt as _, symlink};
+        let folder = tempfile::tempdir().unwrap();
+        let open = || Notes::in_folder(folder.path().join("store"));
+        let key = open().unwrap().key;
+        assert_eq!(open().unwrap().key, key);
+        let path = folder.path().join("store").join(KEY);
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o640)).unwrap();
+        assert!(open().is_err());
+        fs::rename(&path, folder.path().join("elsewhere")).unwrap();
+        symlink(folder.path().join("elsewhere"), &path).unwrap();
+        assert!(open().is_err());
+        fs::remove_file(&path).unwrap();
+        assert_ne!(open().unwrap().key, key);
     }
 }

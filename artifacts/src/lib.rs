@@ -11,7 +11,8 @@
 //!   moment a path holds the old bundle, the new one or none.
 //! - **One description.** [`signature`] says what a module's entry points take and give, [`Manifest`] all the rest, and
 //!   [`Manifest::validate`] is the one check of both. Names in a manifest are plain: none can lead out of the bundle.
-//! - **The store is a cache.** [`Store`] keeps files by the key of what made them; a damaged entry counts as missing.
+//! - **The store is shared.** [`Store`] has files by their content: bundles under names, and what was built by the key of
+//!   what made it. A damaged file counts as missing.
 //! - **A target is chosen, not assumed.** [`judge`] compares what targets need with what a [`Machine`] has, so that no CPU
 //!   meets an instruction that it lacks.
 //!
@@ -49,10 +50,10 @@ pub use manifest::{
 };
 pub use probe::nvidia_gpus;
 pub use signing::{PublicKey, SecretKey, Signed};
-pub use store::Store;
+pub use store::{Collected, Name, Store, StoreWriter, Stored, Using};
 pub use tensors::{ALIGNMENT, aligned_header, safetensors_prefix};
 pub use verdict::{Judgement, Place, Verdict, best, check_iree, judge, judge_on};
-pub use writer::BundleWriter;
+pub use writer::{BundleWriter, Destination};
 
 /// The IREE that this workspace is pinned to: the build side compiles with it, the run side runs it.
 pub const IREE_VERSION: &str = "3.13.0";

@@ -265,6 +265,16 @@ impl Manifest {
         toml::to_string(self).map_err(|error| Error::Invalid(error.to_string()))
     }
 
+    /// Bytes of all blobs, each once.
+    #[must_use]
+    pub fn bytes(&self) -> u64 {
+        self.blobs()
+            .map(|(_, blob)| (blob.digest.hex(), blob.size))
+            .collect::<BTreeMap<_, _>>()
+            .into_values()
+            .sum()
+    }
+
     /// Every blob with what it is for, `vmfb of target cpu`. Two names may share one blob.
     pub fn blobs(&self) -> impl Iterator<Item = (String, &Blob)> {
         self.code_blobs().chain(self.weight_blobs())

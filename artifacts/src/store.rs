@@ -1,36 +1,81 @@
-//! A cache of built files, by the key of everything that determines them.
+//! The store: files by their content, shared by everything on this machine that has them in common.
 //!
-//! An entry is a file `<store>/<key's hex>/<content's hex>`. Its name says what it must contain, so one rename makes it
-//! and one hash checks it; several processes may put the same entry at once, and every one of them succeeds.
+//! ```text
+//! blobs/<digest>                 a file; every name is the blake3 digest of what is in it
+//! bundles/<digest>/              a bundle's manifest, named by its digest, and its signature
+//! names/<name>                   which of them a name means
+//! built/<key>                    which blob the compiler gave for a key
+//! incoming/                      what is on its way into the store, and what a download has so far
+//! notes/                         what this machine remembers of bundles: see `known.rs` and `built.rs`
+//! lock                           held shared by who adds and uses, alone by who collects
+//! ```
+//!
+//! Everything is written beside its place, brought to the disk and renamed, and what names something is written after it:
+//! a process that dies at any moment leaves a store that is whole, and perhaps files that nothing names, which
+//! [`Store::collect`] removes. What is damaged afterwards counts as missing, and adding it again mends it.
+
+mod bundles;
+mod cache;
+mod collect;
+mod name;
 
 use std::{
     env,
     ffi::{OsStr, OsString},
-    fs, io,
+    fs::{self, File},
+    io::{self, Read},
     os::unix::fs::PermissionsExt as _,
     path::{Path, PathBuf},
 };
 
-use crate::{copy::copy_hashed, digest::Digest, error::Error};
+use bytesize::ByteSize;
+use tempfile::{NamedTempFile, TempDir};
 
-/// A folder of built files, by key.
+pub use self::{
+    bundles::{StoreWriter, Stored},
+    collect::Collected,
+    name::Name,
+};
+use crate::{
+    bundle::BLOBS,
+    copy::copy_hashed,
+    digest::Digest,
+    error::Error,
+    manifest::Blob,
+    writer::{replace_file, staging_in, sync_folder},
+};
+
+/// The variable that says how many bytes the store may have.
+const LIMIT: &str = "MLXCEL_STORE_LIMIT";
+
+/// A folder of files that bundles and builds share.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Store {
     path: PathBuf,
+    /// How many bytes its blobs may have together.
+    limit: Option<u64>,
+}
+
+/// While it lives, nothing is collected from the store.
+#[derive(Debug)]
+pub struct Using {
+    _lock: File,
 }
 
 impl Store {
     /// The store at `path`; without one at `$MLXCEL_STORE`, `$XDG_CACHE_HOME/mlxcel` or `~/.cache/mlxcel`. The folder is
-    /// made by the first [`Store::put`].
+    /// made by whatever is put there first.
     ///
     /// # Errors
-    /// When no path is given and the environment names none, or something that is no folder lies there.
+    /// When no path is given and the environment names none, something that is no folder lies there, or
+    /// `$MLXCEL_STORE_LIMIT` is no size.
     pub fn open(path: Option<&Path>) -> Result<Self, Error> {
         let path = path.map(Path::to_path_buf).or_else(|| default_path(|name| env::var_os(name)));
         let path = path.ok_or(Error::NoStore)?;
+        let limit = limit(env::var_os(LIMIT).as_deref())?;
         match fs::metadata(&path) {
             Ok(found) if !found.is_dir() => Err(Error::StoreNotAFolder { path }),
-            _ => Ok(Self { path }),
+            _ => Ok(Self { path, limit }),
         }
     }
 
@@ -40,53 +85,122 @@ impl Store {
         &self.path
     }
 
-    /// The file put under `key`, verified. A damaged one counts as none: it will be made again.
+    /// Keeps what is in the store there for as long as the answer lives.
     ///
     /// # Errors
-    /// When the store cannot be read.
-    pub fn get(&self, key: &Digest) -> Result<Option<PathBuf>, Error> {
-        let folder = self.folder(key);
-        let entries = match fs::read_dir(&folder) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-            other => other.map_err(Error::read(&folder))?,
-        };
-        let mut paths = Vec::new();
-        for entry in entries {
-            paths.push(entry.map_err(Error::read(&folder))?.path());
-        }
-        // More than one where a compiler gave two outputs for one key: any will do, but always the same.
-        paths.sort();
-        Ok(paths.into_iter().find(|path| is_whole(path)))
+    /// When the store's folder cannot be made or written.
+    pub fn in_use(&self) -> Result<Using, Error> {
+        let lock = self.lock()?;
+        // Not every file system has locks; without them, collecting is up to whoever does it at a bad moment.
+        _ = lock.lock_shared();
+        Ok(Using { _lock: lock })
     }
 
-    /// Puts a copy of `file` under `key`; gives the copy's path.
-    ///
-    /// # Errors
-    /// When `file` cannot be read or the store cannot be written; the store is then as it was.
-    pub fn put(&self, key: &Digest, file: &Path) -> Result<PathBuf, Error> {
-        let folder = self.folder(key);
-        fs::create_dir_all(&folder).map_err(Error::write(&folder))?;
-        // The mode is that of an ordinary new file, so that users who share a store can read it.
-        let mode = fs::Permissions::from_mode(0o666);
-        let temporary = tempfile::Builder::new().prefix(".put.").permissions(mode).tempfile_in(&folder);
-        let mut temporary = temporary.map_err(Error::write(&folder))?;
-        let mut source = fs::File::open(file).map_err(Error::read(file))?;
-        let (content, _) = copy_hashed(&mut source, file, temporary.as_file_mut(), &folder)?;
-        let path = folder.join(content.hex());
-        temporary.persist(&path).map_err(|error| Error::write(&path)(error.error))?;
+    fn lock(&self) -> Result<File, Error> {
+        fs::create_dir_all(&self.path).map_err(Error::write(&self.path))?;
+        let path = self.path.join("lock");
+        let mode = |file: &File| file.set_permissions(fs::Permissions::from_mode(0o666));
+        match File::options().write(true).create_new(true).open(&path) {
+            Ok(file) => {
+                // For the other users of a shared store; where it cannot be, they have a store of their own.
+                _ = mode(&file);
+                Ok(file)
+            }
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+                File::open(&path).map_err(Error::read(path))
+            }
+            Err(error) => Err(Error::write(path)(error)),
+        }
+    }
+
+    /// Where its blobs lie.
+    pub(crate) fn blobs(&self) -> PathBuf {
+        self.path.join(BLOBS)
+    }
+
+    fn blob_path(&self, digest: Digest) -> PathBuf {
+        self.blobs().join(digest.hex())
+    }
+
+    /// The blob if it is there and whole.
+    fn whole_blob(&self, digest: Digest) -> Option<PathBuf> {
+        let path = self.blob_path(digest);
+        let regular = fs::symlink_metadata(&path).is_ok_and(|found| found.is_file());
+        let whole = regular && Digest::of_file(&path).is_ok_and(|(found, _)| found == digest);
+        whole.then_some(path)
+    }
+
+    /// Adds everything that `source` gives, which a failed read calls `from`, in place of a damaged one.
+    fn add_blob(&self, source: &mut dyn Read, from: &Path) -> Result<Blob, Error> {
+        let mut incoming = self.incoming_file()?;
+        let (digest, size) = copy_hashed(source, from, incoming.as_file_mut(), &self.path)?;
+        self.place_blob(incoming, digest)?;
+        Ok(Blob { digest, size })
+    }
+
+    /// Puts a file that is on the disk in its place.
+    fn place_blob(&self, incoming: NamedTempFile, digest: Digest) -> Result<PathBuf, Error> {
+        let path = self.blob_path(digest);
+        self.make(BLOBS)?;
+        incoming.persist(&path).map_err(|error| Error::write(&path)(error.error))?;
         Ok(path)
     }
 
-    fn folder(&self, key: &Digest) -> PathBuf {
-        self.path.join(key.hex())
+    /// A file on its way into the store.
+    fn incoming_file(&self) -> Result<NamedTempFile, Error> {
+        let incoming = self.make(INCOMING)?;
+        // Nobody has a reason to write to it ever after.
+        let mode = fs::Permissions::from_mode(0o444);
+        let file = tempfile::Builder::new().prefix(".").permissions(mode).tempfile_in(&incoming);
+        file.map_err(Error::write(incoming))
+    }
+
+    /// A folder for what is on its way.
+    fn incoming_folder(&self) -> Result<(TempDir, File), Error> {
+        staging_in(&self.make(INCOMING)?, OsStr::new("."))
+    }
+
+    /// One of the store's folders.
+    fn make(&self, folder: &str) -> Result<PathBuf, Error> {
+        let path = self.path.join(folder);
+        fs::create_dir_all(&path).map_err(Error::write(&path))?;
+        Ok(path)
+    }
+
+    /// Puts a small file in its place, at once and on the disk.
+    fn replace(&self, folder: &str, name: &str, text: &str) -> Result<(), Error> {
+        let folder = self.make(folder)?;
+        let (staging, _lock) = self.incoming_folder()?;
+        replace_file(&folder, staging.path(), name, text.as_bytes()).map_err(Error::write(folder.join(name)))
+    }
+
+    /// Brings the names of new blobs to the disk.
+    fn sync_blobs(&self) -> Result<(), Error> {
+        let blobs = self.make(BLOBS)?;
+        sync_folder(&blobs).map_err(Error::write(blobs))
     }
 }
 
-/// Whether `path` is a regular file with the content that its name says.
-fn is_whole(path: &Path) -> bool {
-    let named = path.file_name().and_then(OsStr::to_str).and_then(Digest::from_hex);
-    let regular = fs::symlink_metadata(path).is_ok_and(|found| found.is_file());
-    named.is_some_and(|named| regular && Digest::of_file(path).is_ok_and(|(found, _)| found == named))
+/// The folder of what is on its way.
+const INCOMING: &str = "incoming";
+
+/// The files of a folder; none where there is no folder.
+fn entries(folder: &Path) -> Result<Vec<PathBuf>, Error> {
+    let entries = match fs::read_dir(folder) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+        other => other.map_err(Error::read(folder))?,
+    };
+    let mut paths = Vec::new();
+    for entry in entries {
+        paths.push(entry.map_err(Error::read(folder))?.path());
+    }
+    paths.sort();
+    Ok(paths)
+}
+
+/// The digest that names a file.
+fn named(path: &Path) -> Option<Digest> {
+    path.file_name().and_then(OsStr::to_str).and_then(Digest::from_hex)
 }
 
 /// The store's place by the environment. An empty variable counts as unset, and so does a relative `XDG_CACHE_HOME`, as
@@ -98,110 +212,13 @@ fn default_path(variable: impl Fn(&str) -> Option<OsString>) -> Option<PathBuf> 
         .or_else(|| variable("HOME").map(|home| home.join(".cache/mlxcel")))
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// A store in a temporary folder, and a file to put.
-    fn store() -> (tempfile::TempDir, Store, PathBuf) {
-        let folder = tempfile::tempdir().unwrap();
-        let store = Store::open(Some(&folder.path().join("store"))).unwrap();
-        let file = folder.path().join("file");
-        fs::write(&file, "content").unwrap();
-        (folder, store, file)
-    }
-
-    #[test]
-    fn what_was_put_is_found() {
-        let (_folder, store, file) = store();
-        let (key, other) = (Digest::of(b"key"), Digest::of(b"other"));
-        assert_eq!(store.get(&key).unwrap(), None);
-        let path = store.put(&key, &file).unwrap();
-        assert_eq!(fs::read(&path).unwrap(), b"content");
-        assert_eq!(store.get(&key).unwrap(), Some(path));
-        assert_eq!(store.get(&other).unwrap(), None);
-    }
-
-    #[test]
-    fn a_damaged_entry_is_a_miss_and_heals() {
-        let (_folder, store, file) = store();
-        let key = Digest::of(b"key");
-        let path = store.put(&key, &file).unwrap();
-        for damage in ["contenT", "", "longer content"] {
-            fs::write(&path, damage).unwrap();
-            assert_eq!(store.get(&key).unwrap(), None);
-            assert_eq!(store.put(&key, &file).unwrap(), path);
-            assert_eq!(store.get(&key).unwrap().as_ref(), Some(&path));
-        }
-        // A link to the right content is not the store's own file.
-        fs::remove_file(&path).unwrap();
-        std::os::unix::fs::symlink(&file, &path).unwrap();
-        assert_eq!(store.get(&key).unwrap(), None);
-    }
-
-    #[test]
-    fn a_put_that_was_cut_short_is_not_found() {
-        let (_folder, store, file) = store();
-        let key = Digest::of(b"key");
-        store.put(&Digest::of(b"other"), &file).unwrap();
-        fs::create_dir_all(store.folder(&key)).unwrap();
-        fs::write(store.folder(&key).join(".put.abc"), "cont").unwrap();
-        assert_eq!(store.get(&key).unwrap(), None);
-    }
-
-    #[test]
-    fn puts_at_once_all_succeed() {
-        let (_folder, store, file) = store();
-        let key = Digest::of(b"key");
-        let paths: Vec<PathBuf> = std::thread::scope(|scope| {
-            let put = || {
-                let path = store.put(&key, &file).unwrap();
-                // Whole at any moment, whoever is writing.
-                assert_eq!(store.get(&key).unwrap().as_ref(), Some(&path));
-                path
-            };
-            let threads: Vec<_> = (0..8).map(|_| scope.spawn(put)).collect();
-            threads.into_iter().map(|thread| thread.join().unwrap()).collect()
-        });
-        assert!(paths.iter().all(|path| *path == paths[0]));
-        assert_eq!(fs::read_dir(store.folder(&key)).unwrap().count(), 1);
-    }
-
-    #[test]
-    fn errors_name_the_path() {
-        let (folder, store, file) = store();
-        let missing = folder.path().join("missing");
-        let error = store.put(&Digest::of(b"key"), &missing).unwrap_err();
-        assert_eq!(error.to_string(), format!("cannot read {}", missing.display()));
-        assert_eq!(fs::read_dir(store.folder(&Digest::of(b"key"))).unwrap().count(), 0);
-        assert_eq!(
-            Store::open(Some(&file)).unwrap_err().to_string(),
-            format!(
-                "the store {} is a file, expected a folder or nothing\n\
-                 hint: --store or MLXCEL_STORE names a folder",
-                file.display()
-            )
-        );
-    }
-
-    #[test]
-    fn the_environment_names_the_store() {
-        let path = |set: &[(&str, &str)]| {
-            default_path(|name| set.iter().find(|(n, _)| *n == name).map(|(_, value)| value.into()))
-        };
-        let all = [("MLXCEL_STORE", "/s"), ("XDG_CACHE_HOME", "/x"), ("HOME", "/h")];
-        assert_eq!(path(&all), Some("/s".into()));
-        assert_eq!(path(&all[1..]), Some("/x/mlxcel".into()));
-        assert_eq!(path(&all[2..]), Some("/h/.cache/mlxcel".into()));
-        assert_eq!(
-            path(&[("MLXCEL_STORE", ""), ("XDG_CACHE_HOME", "r"), ("HOME", "/h")]),
-            Some("/h/.cache/mlxcel".into())
-        );
-        assert_eq!(path(&[]), None);
-        assert_eq!(
-            Error::NoStore.to_string(),
-            "no folder for the store: neither HOME, XDG_CACHE_HOME nor MLXCEL_STORE is set\n\
-             hint: set MLXCEL_STORE to a folder"
-        );
-    }
+/// The limit by the environment.
+fn limit(text: Option<&OsStr>) -> Result<Option<u64>, Error> {
+    let Some(text) = text.filter(|text| !text.is_empty()) else { return Ok(None) };
+    let size = text.to_str().and_then(|text| text.parse::<ByteSize>().ok());
+    let size = size.ok_or_else(|| Error::StoreLimit { found: text.to_string_lossy().into_owned() })?;
+    Ok(Some(size.as_u64()))
 }
+
+#[cfg(test)]
+mod tests;

@@ -16,7 +16,7 @@ use rustix::{
 use tempfile::TempDir;
 
 use crate::{
-    bundle::{BLOBS, Bundle, MANIFEST, blob_path},
+    bundle::{BLOBS, Bundle, MANIFEST, Place, same},
     copy::copy_hashed,
     digest::Digest,
     error::Error,
@@ -30,6 +30,51 @@ const LOCK: &str = "lock";
 
 /// A staging folder is not taken for a left one before this age: it is not locked in the moment it is made.
 const LEFT_AFTER: Duration = Duration::from_secs(60);
+
+/// Where a bundle that is there already is written to: a folder of its own, by a [`BundleWriter`], or a store, by a
+/// [`StoreWriter`](crate::StoreWriter).
+pub trait Destination {
+    /// Told of the manifest before anything is added.
+    ///
+    /// # Errors
+    /// When there is no room for such a bundle.
+    fn begin(&mut self, manifest: &Manifest) -> Result<(), Error>;
+
+    /// Whether a blob is there, whole, before it was added.
+    fn has(&mut self, blob: &Blob) -> bool;
+
+    /// Adds a blob of everything that `source` gives; `path` is what a failure to read it names.
+    ///
+    /// # Errors
+    /// When reading or writing fails.
+    fn add_reader(&mut self, source: &mut dyn Read, path: &Path) -> Result<Blob, Error>;
+
+    /// Puts the bundle in its place, at once, with the text of its manifest and of its signature as they are.
+    ///
+    /// # Errors
+    /// When a blob that the manifest names was not added, or the place cannot be written, which is then as it was.
+    fn finish_as(
+        self: Box<Self>,
+        manifest: &Manifest,
+        text: String,
+        signature: Option<&str>,
+    ) -> Result<Bundle, Error>;
+}
+
+/// Adds a blob of everything that `source` gives, which must be what the manifest says.
+pub(crate) fn add_whole(
+    to: &mut dyn Destination,
+    what: String,
+    blob: &Blob,
+    source: &mut dyn Read,
+    from: &Path,
+) -> Result<(), Error> {
+    let Blob { digest, size } = to.add_reader(source, from)?;
+    if size != blob.size {
+        return Err(Error::BlobSize { what, found: size, expected: blob.size, digest: blob.digest });
+    }
+    same(&what, digest, blob)
+}
 
 /// A bundle in the making. Dropped before [`BundleWriter::finish`], it leaves nothing behind.
 #[derive(Debug)]
@@ -69,7 +114,7 @@ impl BundleWriter {
     pub fn add_bytes(&mut self, bytes: &[u8]) -> Result<Blob, Error> {
         let blob = Blob { digest: Digest::of(bytes), size: bytes.len() as u64 };
         if !self.sizes.contains_key(&blob.digest) {
-            self.write_synced(&blob_path(&self.bundle(), blob.digest), bytes)?;
+            self.write_synced(&self.blob_path(blob.digest), bytes)?;
             self.sizes.insert(blob.digest, blob.size);
         }
         Ok(blob)
@@ -88,19 +133,6 @@ impl BundleWriter {
         self.add_reader(&mut source, path)
     }
 
-    /// Adds a blob of everything that `source` gives; `path` is what a failure to read it names.
-    ///
-    /// # Errors
-    /// When reading or writing fails.
-    pub fn add_reader(&mut self, source: &mut dyn Read, path: &Path) -> Result<Blob, Error> {
-        let staged = self.bundle().join(BLOBS).join("incoming");
-        let mut file = File::create(&staged).map_err(Error::write(&self.out))?;
-        let (digest, size) = copy_hashed(source, path, &mut file, &self.out)?;
-        fs::rename(&staged, blob_path(&self.bundle(), digest)).map_err(Error::write(&self.out))?;
-        self.sizes.insert(digest, size);
-        Ok(Blob { digest, size })
-    }
-
     /// Validates the manifest, writes it, brings everything to the disk and puts the bundle in its place, at once. A bundle
     /// that was there is replaced; blobs that the manifest does not name are left out.
     ///
@@ -109,42 +141,7 @@ impl BundleWriter {
     /// destination, or when writing fails. The destination is then as it was.
     pub fn finish(self, manifest: &Manifest) -> Result<Bundle, Error> {
         let text = manifest.render()?;
-        self.finish_as(manifest, text, None)
-    }
-
-    /// The same of a manifest that was read, whose text stays as it was, with its signature.
-    pub(crate) fn finish_as(
-        self,
-        manifest: &Manifest,
-        text: String,
-        signature: Option<&str>,
-    ) -> Result<Bundle, Error> {
-        let mut unnamed = self.sizes.clone();
-        for (what, blob) in manifest.blobs() {
-            match self.sizes.get(&blob.digest) {
-                Some(&size) if size == blob.size => _ = unnamed.remove(&blob.digest),
-                Some(&size) => {
-                    let Blob { digest, size: expected } = *blob;
-                    return Err(Error::BlobSize { what, found: size, expected, digest });
-                }
-                None => return Err(Error::NotAdded { what, digest: blob.digest }),
-            }
-        }
-        let bundle = self.bundle();
-        for digest in unnamed.into_keys() {
-            fs::remove_file(blob_path(&bundle, digest)).map_err(Error::write(&self.out))?;
-        }
-        // A failed `add_reader` may have left its part.
-        _ = fs::remove_file(bundle.join(BLOBS).join("incoming"));
-        self.write_synced(&bundle.join(MANIFEST), text.as_bytes())?;
-        if let Some(signature) = signature {
-            self.write_synced(&bundle.join(SIGNATURE), signature.as_bytes())?;
-        }
-        sync_folder(&bundle.join(BLOBS)).map_err(Error::write(&self.out))?;
-        sync_folder(&bundle).map_err(Error::write(&self.out))?;
-        self.put_in_place(&bundle)?;
-        sync_folder(&self.parent).map_err(Error::write(&self.parent))?;
-        Ok(Bundle::written(self.out.clone(), manifest.clone(), text))
+        Box::new(self).finish_as(manifest, text, None)
     }
 
     /// A folder on the bundle's own file system that goes with this writer, for files on their way into the bundle.
@@ -156,6 +153,10 @@ impl BundleWriter {
     /// The staged bundle.
     fn bundle(&self) -> PathBuf {
         self.staging.path().join("bundle")
+    }
+
+    fn blob_path(&self, digest: Digest) -> PathBuf {
+        self.bundle().join(BLOBS).join(digest.hex())
     }
 
     fn write_synced(&self, path: &Path, bytes: &[u8]) -> Result<(), Error> {
@@ -197,6 +198,59 @@ impl BundleWriter {
     }
 }
 
+impl Destination for BundleWriter {
+    fn begin(&mut self, _manifest: &Manifest) -> Result<(), Error> {
+        Ok(())
+    }
+
+    fn has(&mut self, blob: &Blob) -> bool {
+        self.sizes.get(&blob.digest) == Some(&blob.size)
+    }
+
+    fn add_reader(&mut self, source: &mut dyn Read, path: &Path) -> Result<Blob, Error> {
+        let staged = self.bundle().join(BLOBS).join("incoming");
+        let mut file = File::create(&staged).map_err(Error::write(&self.out))?;
+        let (digest, size) = copy_hashed(source, path, &mut file, &self.out)?;
+        fs::rename(&staged, self.blob_path(digest)).map_err(Error::write(&self.out))?;
+        self.sizes.insert(digest, size);
+        Ok(Blob { digest, size })
+    }
+
+    fn finish_as(
+        self: Box<Self>,
+        manifest: &Manifest,
+        text: String,
+        signature: Option<&str>,
+    ) -> Result<Bundle, Error> {
+        let mut unnamed = self.sizes.clone();
+        for (what, blob) in manifest.blobs() {
+            match self.sizes.get(&blob.digest) {
+                Some(&size) if size == blob.size => _ = unnamed.remove(&blob.digest),
+                Some(&size) => {
+                    let Blob { digest, size: expected } = *blob;
+                    return Err(Error::BlobSize { what, found: size, expected, digest });
+                }
+                None => return Err(Error::NotAdded { what, digest: blob.digest }),
+            }
+        }
+        let bundle = self.bundle();
+        for digest in unnamed.into_keys() {
+            fs::remove_file(self.blob_path(digest)).map_err(Error::write(&self.out))?;
+        }
+        // A failed `add_reader` may have left its part.
+        _ = fs::remove_file(bundle.join(BLOBS).join("incoming"));
+        self.write_synced(&bundle.join(MANIFEST), text.as_bytes())?;
+        if let Some(signature) = signature {
+            self.write_synced(&bundle.join(SIGNATURE), signature.as_bytes())?;
+        }
+        sync_folder(&bundle.join(BLOBS)).map_err(Error::write(&self.out))?;
+        sync_folder(&bundle).map_err(Error::write(&self.out))?;
+        self.put_in_place(&bundle)?;
+        sync_folder(&self.parent).map_err(Error::write(&self.parent))?;
+        Ok(Bundle::written(Place::folder(self.out.clone()), manifest.clone(), text))
+    }
+}
+
 /// The folder that `out` lies in.
 fn parent(out: &Path) -> Result<PathBuf, Error> {
     match (out.file_name(), out.parent()) {
@@ -213,10 +267,15 @@ pub(crate) fn staging(out: &Path) -> Result<(TempDir, File), Error> {
     let mut prefix = OsStr::new(".").to_os_string();
     prefix.push(out.file_name().unwrap_or_default());
     prefix.push(".");
-    remove_left(&parent, &prefix);
-    let staging = tempfile::Builder::new().prefix(&prefix).tempdir_in(&parent);
-    let staging = staging.map_err(Error::write(out))?;
-    let lock = File::create(staging.path().join(LOCK)).map_err(Error::write(out))?;
+    staging_in(&parent, &prefix)
+}
+
+/// The same in the folder `parent`, of a name that starts with `prefix`.
+pub(crate) fn staging_in(parent: &Path, prefix: &OsStr) -> Result<(TempDir, File), Error> {
+    remove_left(parent, prefix);
+    let staging = tempfile::Builder::new().prefix(prefix).tempdir_in(parent);
+    let staging = staging.map_err(Error::write(parent))?;
+    let lock = File::create(staging.path().join(LOCK)).map_err(Error::write(parent))?;
     // Not every file system has locks; without one, nothing is ever removed as left.
     _ = lock.try_lock();
     Ok((staging, lock))
@@ -230,7 +289,7 @@ enum Occupant {
 }
 
 /// What lies at `out`; an error when it is anything that a bundle must not replace. Replacing deletes, so this looks at
-/// every name: a bundle has nothing but a manifest and blobs. It need not be whole: replacing a damaged one is a remedy.
+/// every name: a bundle has nothing but a manifest, its signature and blobs. It need not be whole: replacing a damaged one is a remedy.
 fn occupant(out: &Path) -> Result<Occupant, Error> {
     let occupied = |found| Err(Error::Occupied { path: out.to_path_buf(), found });
     match fs::symlink_metadata(out) {
@@ -250,6 +309,7 @@ fn occupant(out: &Path) -> Result<Occupant, Error> {
         let kind = fs::symlink_metadata(path).map_err(Error::read(path))?;
         match path.file_name().and_then(OsStr::to_str) {
             Some(MANIFEST) if kind.is_file() => manifest = true,
+            Some(SIGNATURE) if kind.is_file() => {}
             Some(BLOBS) if kind.is_dir() => {
                 let blob = |p: &PathBuf| {
                     p.file_name().and_then(OsStr::to_str).is_some_and(|n| Digest::from_hex(n).is_some())

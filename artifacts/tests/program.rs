@@ -193,7 +193,7 @@ fn verify() {
     insta::assert_snapshot!(shown(&["verify", "c"], folder.path()), @"
     exit 1
     error: c is not a bundle: nothing is there
-    hint: name the folder that mlxcel-compile printed as its last line
+    hint: name the folder that mlxcel-compile printed as its last line, or a bundle that mlxcel-bundle list shows
     ");
 }
 

@@ -128,6 +128,7 @@ pub fn build(request: &Request, progress: &mut Progress<'_>) -> Result<Bundle, E
     let out = request.out.clone().unwrap_or_else(|| format!("{}.bundle", plan.model.name).into());
     let mut writer = BundleWriter::create(&out)?;
     let store = Store::open(request.store.as_deref())?;
+    let using = store.in_use()?;
     let toolchain = Toolchain::find(request.compiler.as_deref(), &store)?;
     let keep = request.keep.as_deref().map(Keep::new).transpose()?;
     let machine = Machine::this();
@@ -206,6 +207,8 @@ pub fn build(request: &Request, progress: &mut Progress<'_>) -> Result<Bundle, E
     };
     let bundle = writer.finish(&manifest)?;
     store.remember_built(&bundle);
+    drop(using);
+    store.keep_to_limit();
     Ok(bundle)
 }
 

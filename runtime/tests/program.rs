@@ -80,7 +80,7 @@ fn refused_with(arguments: &[&str], input: &[u8]) -> String {
 
 #[test]
 fn what_is_no_bundle() {
-    let hint = "hint: name the folder that mlxcel-compile printed as its last line\n";
+    let hint = "hint: name the folder that mlxcel-compile printed as its last line, or a bundle that mlxcel-bundle list shows\n";
     assert_eq!(
         refused(&["none", "-p", "a"]),
         format!("error: none is not a bundle: nothing is there\n{hint}")

@@ -2,7 +2,7 @@
 
 use std::{fs, io::Write as _, path::Path};
 
-use mlxcel_artifacts::{Bundle, Digest, SecretKey, report};
+use mlxcel_artifacts::{Bundle, BundleWriter, Digest, SecretKey, report};
 use tar::{Builder, EntryType, Header};
 
 use crate::{CONFIG, VMFB, Victim, WEIGHTS};
@@ -41,7 +41,11 @@ impl Exported {
     }
 
     fn import(&self, bytes: &[u8]) -> Result<Bundle, String> {
-        let imported = Bundle::import(&mut &*bytes, Path::new("b.tar"), &self.out());
+        let imported = Bundle::import(
+            &mut &*bytes,
+            Path::new("b.tar"),
+            Box::new(BundleWriter::create(&self.out()).unwrap()),
+        );
         imported.map_err(|error| report(&error))
     }
 

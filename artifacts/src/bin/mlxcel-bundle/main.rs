@@ -1,9 +1,10 @@
-//! `mlxcel-bundle`: shows, verifies and signs bundles.
+//! `mlxcel-bundle`: shows, verifies, signs, moves and keeps bundles.
 
 mod check;
 mod diff;
 mod show;
 mod size;
+mod stored;
 
 use std::{
     ffi::OsStr,
@@ -14,12 +15,16 @@ use std::{
 };
 
 use anyhow::{Context as _, Result};
+use bytesize::ByteSize;
 use clap::{Args, Parser, Subcommand};
-use mlxcel_artifacts::{Bundle, Driver, Machine, PublicKey, SecretKey, report};
+use mlxcel_artifacts::{
+    Bundle, BundleWriter, Destination, Driver, Error, Machine, Name, PublicKey, SecretKey, Store,
+    StoreWriter, report,
+};
 
 use crate::{check::Checked, diff::Differences};
 
-/// Shows, verifies and signs bundles of compiled models.
+/// Shows, verifies, signs, moves and keeps bundles of compiled models. A BUNDLE is a folder, or a name in the store.
 #[derive(Parser)]
 #[command(name = "mlxcel-bundle", version)]
 struct Options {
@@ -76,9 +81,37 @@ enum Command {
     Import {
         /// The file; `-` is standard input.
         file: PathBuf,
-        /// The bundle's folder; a bundle that is there is replaced.
-        #[arg(long, value_name = "FOLDER")]
-        out: PathBuf,
+        #[command(flatten)]
+        to: To,
+    },
+    /// Copies a bundle to a folder, or into the store under a name.
+    Copy {
+        /// The bundle.
+        bundle: PathBuf,
+        #[command(flatten)]
+        to: To,
+    },
+    /// Shows the bundles of the store: their sizes, and what would be free without each.
+    List {
+        /// One JSON array.
+        #[arg(long)]
+        json: bool,
+    },
+    /// Takes bundles out of the store, and then what only they had.
+    Remove {
+        /// Their names.
+        #[arg(required = true)]
+        names: Vec<Name>,
+    },
+    /// Removes from the store what no bundle needs; of what the compiler gave, what was not used for longest goes first.
+    Gc {
+        /// Until no more than this is there, such as 20GB; bundles that have a name always stay [default:
+        /// $MLXCEL_STORE_LIMIT, or everything that was built stays].
+        #[arg(long, value_name = "SIZE")]
+        max_size: Option<ByteSize>,
+        /// Only says what would be removed.
+        #[arg(long)]
+        dry_run: bool,
     },
     /// Says what differs between two bundles; ends with 1 if anything does.
     Diff {
@@ -113,6 +146,34 @@ enum Command {
         #[command(flatten)]
         password: Password,
     },
+}
+
+/// Where a bundle goes.
+#[derive(Args)]
+#[group(required = true, multiple = false)]
+struct To {
+    /// The bundle's folder; a bundle that is there is replaced.
+    #[arg(long, value_name = "FOLDER")]
+    out: Option<PathBuf>,
+    /// Its name in the store.
+    #[arg(long, value_name = "NAME")]
+    name: Option<Name>,
+}
+
+impl To {
+    fn destination(&self) -> Result<Box<dyn Destination>, Error> {
+        match (&self.name, &self.out) {
+            (Some(name), _) => Ok(Box::new(StoreWriter::new(&Store::open(None)?, name)?)),
+            // Clap wants one of the two.
+            (None, out) => Ok(Box::new(BundleWriter::create(out.as_deref().unwrap_or(Path::new("")))?)),
+        }
+    }
+
+    /// What programs are given for it.
+    fn shown(&self, bundle: &Bundle) -> String {
+        let name = self.name.as_ref().map(Name::to_string);
+        name.unwrap_or_else(|| bundle.path().display().to_string()) + "\n"
+    }
 }
 
 /// Where a secret key's password comes from; without these it is asked for.
@@ -208,15 +269,29 @@ fn run(command: &Command) -> Result<(String, ExitCode)> {
             bundle.export(&out)?;
             format!("{}\n", out.display())
         }
-        Command::Import { file, out } => {
+        Command::Import { file, to } => {
             let imported = if file == Path::new("-") {
-                Bundle::import(&mut io::stdin().lock(), Path::new("standard input"), out)?
+                Bundle::import(&mut io::stdin().lock(), Path::new("standard input"), to.destination()?)?
             } else {
                 let open = || format!("cannot read {}", file.display());
                 let mut from = BufReader::with_capacity(1 << 20, File::open(file).with_context(open)?);
-                Bundle::import(&mut from, file, out)?
+                Bundle::import(&mut from, file, to.destination()?)?
             };
-            format!("{}\n", imported.path().display())
+            to.shown(&imported)
+        }
+        Command::Copy { bundle, to } => {
+            to.shown(&Bundle::open_without_weights(bundle)?.copy_to(to.destination()?)?)
+        }
+        Command::List { json: false } => stored::text(&Store::open(None)?.list()?),
+        Command::List { json: true } => stored::json(&Store::open(None)?.list()?)?,
+        Command::Remove { names } => {
+            let store = Store::open(None)?;
+            names.iter().try_for_each(|name| store.remove(name))?;
+            stored::collected(store.collect(None, false)?, false)
+        }
+        Command::Gc { max_size, dry_run } => {
+            let limit = max_size.map(|size| size.as_u64());
+            stored::collected(Store::open(None)?.collect(limit, *dry_run)?, *dry_run)
         }
         Command::Size { bundle } => size::text(&Bundle::open_without_weights(bundle)?),
         Command::Diff { first, second } => {

@@ -22,7 +22,7 @@ const WINDOW: usize = 512;
 #[derive(Debug, Parser)]
 #[command(name = "mlxcel-bench", version)]
 pub(crate) struct Options {
-    /// The bundle's folder
+    /// The bundle's folder, or its name in the store
     pub(crate) bundle: PathBuf,
     /// Tokens of a prompt; several with commas between them, 0 for none
     #[arg(short = 'p', long = "n-prompt", value_name = "N", value_delimiter = ',', default_value = "512",

@@ -37,7 +37,7 @@ const ALL_TOKENS_AT_1: &str = "1 draws from all tokens";
 #[derive(Debug, Parser)]
 #[command(name = "mlxcel-run", version)]
 pub(crate) struct Options {
-    /// The bundle's folder.
+    /// The bundle's folder, or its name in the store
     pub(crate) bundle: PathBuf,
 
     /// The prompt: a text to continue, or with --chat a message.

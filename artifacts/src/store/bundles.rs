@@ -1,0 +1,226 @@
+//! The bundles in a store: manifests under names, their blobs shared.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fs,
+    io::{self, Read},
+    path::{Path, PathBuf},
+};
+
+use super::{BLOBS, Name, Store, Using, cache, entries, named};
+use crate::{
+    bundle::{Bundle, MANIFEST, Place, read_manifest},
+    digest::Digest,
+    error::Error,
+    manifest::{Blob, Manifest},
+    signing::SIGNATURE,
+    writer::{Destination, replace_file},
+};
+
+/// The folder of manifests.
+pub(super) const BUNDLES: &str = "bundles";
+
+/// The folder of names.
+const NAMES: &str = "names";
+
+/// A name in the store.
+#[derive(Debug)]
+pub struct Stored {
+    /// The name.
+    pub name: Name,
+    /// Digest of its manifest.
+    pub digest: Digest,
+    /// What the manifest says, or why it cannot be read.
+    pub manifest: Result<Manifest, Error>,
+    /// Bytes of its blobs that nothing else in the store has.
+    pub own_bytes: u64,
+}
+
+impl Store {
+    /// Where the bundle of this name lies.
+    ///
+    /// # Errors
+    /// When the store cannot be read.
+    pub(crate) fn place(&self, name: &Name) -> Result<Option<Place>, Error> {
+        let digest = self.meant(name)?;
+        Ok(digest.map(|digest| Place {
+            folder: self.path.join(BUNDLES).join(digest.hex()),
+            blobs: self.blobs(),
+            stored: true,
+        }))
+    }
+
+    /// The digest of the manifest that a name means.
+    fn meant(&self, name: &Name) -> Result<Option<Digest>, Error> {
+        cache::built(&self.path.join(NAMES).join(name.file_name()))
+    }
+
+    /// All bundles by name.
+    ///
+    /// # Errors
+    /// When the store cannot be read.
+    pub fn list(&self) -> Result<Vec<Stored>, Error> {
+        let mut all = Vec::new();
+        for path in entries(&self.path.join(NAMES))? {
+            let Some(name) = Name::of_file(&path) else { continue };
+            let Some(digest) = cache::built(&path)? else { continue };
+            all.push(Stored { name, digest, manifest: self.manifest(digest), own_bytes: 0 });
+        }
+        // How many bundles have a blob; two names of one bundle are one.
+        let mut users: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
+        for Stored { digest, manifest, .. } in &all {
+            for (_, blob) in manifest.iter().flat_map(Manifest::blobs) {
+                users.entry(blob.digest.hex()).or_default().insert(digest.hex());
+            }
+        }
+        for stored in &mut all {
+            let blobs = stored.manifest.iter().flat_map(Manifest::blobs);
+            let own = blobs.filter(|(_, blob)| users.get(&blob.digest.hex()).is_some_and(|u| u.len() == 1));
+            let own: BTreeMap<String, u64> = own.map(|(_, blob)| (blob.digest.hex(), blob.size)).collect();
+            stored.own_bytes = own.into_values().sum();
+        }
+        Ok(all)
+    }
+
+    /// The manifest of this digest, whole.
+    pub(super) fn manifest(&self, digest: Digest) -> Result<Manifest, Error> {
+        let text = read_manifest(&self.path.join(BUNDLES).join(digest.hex()))?;
+        let found = Digest::of(text.as_bytes());
+        if found != digest {
+            return Err(Error::BlobDigest { what: "manifest".into(), found, expected: digest });
+        }
+        Manifest::parse(&text)
+    }
+
+    /// Takes a name away. What only its bundle had stays until the store is collected.
+    ///
+    /// # Errors
+    /// When there is no such name, or the store cannot be written.
+    pub fn remove(&self, name: &Name) -> Result<(), Error> {
+        let path = self.path.join(NAMES).join(name.file_name());
+        match fs::remove_file(&path) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                Err(Error::NoSuchBundle { name: name.clone(), store: self.path.clone() })
+            }
+            other => other.map_err(Error::write(path)),
+        }
+    }
+
+    /// Digests of the manifests that names mean.
+    pub(super) fn named_bundles(&self) -> Result<BTreeMap<String, Digest>, Error> {
+        let mut all = BTreeMap::new();
+        for path in entries(&self.path.join(NAMES))? {
+            if let Some(digest) = cache::built(&path)? {
+                all.insert(digest.hex(), digest);
+            }
+        }
+        Ok(all)
+    }
+
+    /// The folders of manifests.
+    pub(super) fn bundle_folders(&self) -> Result<Vec<(PathBuf, Option<Digest>)>, Error> {
+        let folders = entries(&self.path.join(BUNDLES))?;
+        Ok(folders.into_iter().map(|path| (path.clone(), named(&path))).collect())
+    }
+}
+
+/// A bundle on its way into a store. Dropped before it is finished, it leaves at most files that nothing names.
+#[derive(Debug)]
+pub struct StoreWriter {
+    store: Store,
+    name: Name,
+    added: BTreeMap<String, u64>,
+    using: Using,
+}
+
+impl StoreWriter {
+    /// Starts a bundle that will have this name in the store, in place of the one that has it.
+    ///
+    /// # Errors
+    /// When the store cannot be written.
+    pub fn new(store: &Store, name: &Name) -> Result<Self, Error> {
+        let using = store.in_use()?;
+        Ok(Self { store: store.clone(), name: name.clone(), added: BTreeMap::new(), using })
+    }
+
+    /// The store.
+    #[must_use]
+    pub fn store(&self) -> &Store {
+        &self.store
+    }
+
+    /// Whether a blob is there already, and whole: then it need not be added.
+    pub fn has(&mut self, blob: &Blob) -> bool {
+        let is_there = self.store.whole_blob(blob.digest).is_some();
+        if is_there {
+            self.added.insert(blob.digest.hex(), blob.size);
+        }
+        is_there
+    }
+
+    /// Whether the blobs that a manifest names fit, together with the other bundles.
+    ///
+    /// # Errors
+    /// [`Error::StoreFull`] when they do not.
+    pub fn check_room(&self, manifest: &Manifest) -> Result<(), Error> {
+        let Some(limit) = self.store.limit else { return Ok(()) };
+        let mut blobs: BTreeMap<String, u64> = BTreeMap::new();
+        let replaced = self.store.meant(&self.name)?;
+        for stored in self.store.list()?.iter().filter(|stored| Some(stored.digest) != replaced) {
+            blobs.extend(
+                stored.manifest.iter().flat_map(Manifest::blobs).map(|(_, b)| (b.digest.hex(), b.size)),
+            );
+        }
+        let others = blobs.values().sum();
+        blobs.extend(manifest.blobs().map(|(_, blob)| (blob.digest.hex(), blob.size)));
+        let needed: u64 = blobs.values().sum();
+        if needed > limit { Err(Error::StoreFull { needed: needed - others, others, limit }) } else { Ok(()) }
+    }
+}
+
+impl Destination for StoreWriter {
+    fn begin(&mut self, manifest: &Manifest) -> Result<(), Error> {
+        self.check_room(manifest)
+    }
+
+    fn has(&mut self, blob: &Blob) -> bool {
+        Self::has(self, blob)
+    }
+
+    fn add_reader(&mut self, source: &mut dyn Read, path: &Path) -> Result<Blob, Error> {
+        let blob = self.store.add_blob(source, path)?;
+        self.added.insert(blob.digest.hex(), blob.size);
+        Ok(blob)
+    }
+
+    fn finish_as(
+        self: Box<Self>,
+        manifest: &Manifest,
+        text: String,
+        signature: Option<&str>,
+    ) -> Result<Bundle, Error> {
+        for (what, blob) in manifest.blobs() {
+            let Blob { digest, size } = *blob;
+            match self.added.get(&digest.hex()) {
+                Some(&found) if found == size => {}
+                Some(&found) => return Err(Error::BlobSize { what, found, expected: size, digest }),
+                None => return Err(Error::NotAdded { what, digest }),
+            }
+        }
+        let Self { store, name, using, .. } = *self;
+        store.sync_blobs()?;
+        let digest = Digest::of(text.as_bytes());
+        let folder = store.make(&format!("{BUNDLES}/{}", digest.hex()))?;
+        let (staging, _lock) = store.incoming_folder()?;
+        let put = |file: &str, text: &str| replace_file(&folder, staging.path(), file, text.as_bytes());
+        put(MANIFEST, &text).map_err(Error::write(&folder))?;
+        if let Some(signature) = signature {
+            put(SIGNATURE, signature).map_err(Error::write(&folder))?;
+        }
+        store.replace(NAMES, &name.file_name(), &format!("{}\n", digest.hex()))?;
+        drop(using);
+        store.keep_to_limit();
+        let place = Place { folder, blobs: store.path.join(BLOBS), stored: true };
+        Ok(Bundle::written(place, manifest.clone(), text))
+    }
+}

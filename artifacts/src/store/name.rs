@@ -1,0 +1,74 @@
+//! What a bundle in the store is called.
+
+use std::{fmt, path::Path, str::FromStr};
+
+use crate::error::Error;
+
+/// No name is longer: it is a file's name too.
+const LONGEST: usize = 200;
+
+/// The name of a bundle in the store: `demo`, `llama-3.2-1b:q4`, or where it was pulled from,
+/// `registry.example/models/demo:1`.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Name(String);
+
+impl Name {
+    /// The name as text.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    /// The name of its file. No name has a `+`.
+    pub(super) fn file_name(&self) -> String {
+        self.0.replace('/', "+")
+    }
+
+    pub(super) fn of_file(path: &Path) -> Option<Self> {
+        path.file_name()?.to_str()?.replace('+', "/").parse().ok()
+    }
+}
+
+impl FromStr for Name {
+    type Err = Error;
+
+    fn from_str(text: &str) -> Result<Self, Error> {
+        let plain = |c: char| c.is_ascii_alphanumeric() || "._-:@/".contains(c);
+        // Every part begins with a letter or digit, so that none is `..` or hidden.
+        let part = |part: &str| part.starts_with(|c: char| c.is_ascii_alphanumeric());
+        if text.len() > LONGEST || !text.chars().all(plain) || !text.split('/').all(part) {
+            return Err(Error::BadName { found: text.chars().take(LONGEST).collect() });
+        }
+        Ok(Self(text.to_owned()))
+    }
+}
+
+impl fmt::Display for Name {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(&self.0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_those_of_registries_and_of_files() {
+        for text in ["demo", "Llama-3.2-1B_q4", "localhost:5000/a/b:1.0", "r.example/a@sha256:0f"] {
+            let name: Name = text.parse().unwrap();
+            assert_eq!(name.to_string(), text);
+            assert_eq!(Name::of_file(Path::new("/s/names").join(name.file_name()).as_path()), Some(name));
+        }
+        let long = "a".repeat(LONGEST + 1);
+        for text in ["", "/", "a/", "/a", "a//b", "..", "a/../b", ".hidden", "a b", "a+b", "ä", "a\n", &long]
+        {
+            assert!(text.parse::<Name>().is_err(), "{text}");
+        }
+        assert_eq!(
+            "a/../b".parse::<Name>().unwrap_err().to_string(),
+            "`a/../b` is no name for a bundle, expected letters, digits and any of . _ - : @ /\n\
+             hint: such as demo, llama-3.2-1b:q4 or registry.example/models/demo:1"
+        );
+    }
+}

@@ -1,0 +1,333 @@
+use std::{process::Command, thread, time::Duration};
+
+use super::*;
+use crate::{BundleWriter, Manifest, bundle::Bundle, manifest::tests::manifest};
+
+/// A store in a temporary folder, and a file to put.
+fn store() -> (TempDir, Store, PathBuf) {
+    let folder = tempfile::tempdir().unwrap();
+    let store = Store { path: folder.path().join("store"), limit: None };
+    let file = folder.path().join("file");
+    fs::write(&file, "content").unwrap();
+    (folder, store, file)
+}
+
+/// A bundle with weights of its own, in a folder.
+fn bundle(folder: &Path, weights: &str) -> Bundle {
+    let mut writer = BundleWriter::create(&folder.join("bundle")).unwrap();
+    writer.add_bytes(b"vmfb").unwrap();
+    writer.add_bytes(b"{}").unwrap();
+    let blob = writer.add_bytes(weights.as_bytes()).unwrap();
+    let weights = [("model.safetensors".to_owned(), blob)].into();
+    writer.finish(&Manifest { weights, ..manifest() }).unwrap()
+}
+
+fn name(text: &str) -> Name {
+    text.parse().unwrap()
+}
+
+/// Puts a bundle with these weights there.
+fn add(store: &Store, named: &str, weights: &str) -> Result<Bundle, Error> {
+    let folder = tempfile::tempdir().unwrap();
+    bundle(folder.path(), weights).copy_to(Box::new(StoreWriter::new(store, &name(named))?))
+}
+
+/// Opens it as a program that knows this store would, and reads all of it.
+fn whole(store: &Store, named: &str) -> Result<Manifest, Error> {
+    let place = store.place(&name(named))?.expect("the name");
+    let text = crate::bundle::read_manifest(&place.folder)?;
+    let manifest = Manifest::parse(&text)?;
+    for (what, blob) in manifest.blobs() {
+        let digest = blob.digest;
+        let path = store.whole_blob(digest).ok_or(Error::MissingBlob { what, digest })?;
+        assert_eq!(fs::metadata(path).unwrap().len(), blob.size);
+    }
+    Ok(manifest)
+}
+
+fn blobs(store: &Store) -> usize {
+    entries(&store.blobs()).unwrap().len()
+}
+
+#[test]
+fn what_was_put_is_found() {
+    let (_folder, store, file) = store();
+    let (key, other) = (Digest::of(b"key"), Digest::of(b"other"));
+    assert_eq!(store.get(&key).unwrap(), None);
+    let path = store.put(&key, &file).unwrap();
+    assert_eq!(fs::read(&path).unwrap(), b"content");
+    assert_eq!(store.get(&key).unwrap(), Some(path.clone()));
+    assert_eq!(store.get(&other).unwrap(), None);
+    // The same content under another key is the same file.
+    assert_eq!(store.put(&other, &file).unwrap(), path);
+    assert_eq!(blobs(&store), 1);
+}
+
+#[test]
+fn a_damaged_entry_is_a_miss_and_heals() {
+    let (_folder, store, file) = store();
+    let key = Digest::of(b"key");
+    let path = store.put(&key, &file).unwrap();
+    let damage = |path: &Path, text: &str| {
+        fs::remove_file(path).unwrap();
+        fs::write(path, text).unwrap();
+    };
+    for text in ["contenT", "", "longer content"] {
+        damage(&path, text);
+        assert_eq!(store.get(&key).unwrap(), None);
+        assert_eq!(store.put(&key, &file).unwrap(), path);
+        assert_eq!(store.get(&key).unwrap().as_ref(), Some(&path));
+    }
+    // A link to the right content is not the store's own file.
+    fs::remove_file(&path).unwrap();
+    std::os::unix::fs::symlink(&file, &path).unwrap();
+    assert_eq!(store.get(&key).unwrap(), None);
+    store.put(&key, &file).unwrap();
+    // The entry itself.
+    let entry = store.path.join(cache::BUILT).join(key.hex());
+    for text in ["", "../../etc/passwd\n", &"0".repeat(64)] {
+        damage(&entry, text);
+        assert_eq!(store.get(&key).unwrap(), None);
+    }
+}
+
+#[test]
+fn puts_at_once_all_succeed() {
+    let (_folder, store, file) = store();
+    let key = Digest::of(b"key");
+    let paths: Vec<PathBuf> = thread::scope(|scope| {
+        let put = || {
+            let path = store.put(&key, &file).unwrap();
+            // Whole at any moment, whoever is writing.
+            assert_eq!(store.get(&key).unwrap().as_ref(), Some(&path));
+            path
+        };
+        let threads: Vec<_> = (0..8).map(|_| scope.spawn(put)).collect();
+        threads.into_iter().map(|thread| thread.join().unwrap()).collect()
+    });
+    assert!(paths.iter().all(|path| *path == paths[0]));
+    assert_eq!(blobs(&store), 1);
+    assert_eq!(entries(&store.path.join(INCOMING)).unwrap(), Vec::<PathBuf>::new());
+}
+
+#[test]
+fn bundles_share_what_they_have_in_common() {
+    let (_folder, store, _) = store();
+    add(&store, "q4", "small").unwrap();
+    add(&store, "bf16", "larger").unwrap();
+    add(&store, "r.example/models/demo:1", "larger").unwrap();
+    // vmfb, config.json and two weights.
+    assert_eq!(blobs(&store), 4);
+    let listed: Vec<_> =
+        store.list().unwrap().into_iter().map(|s| (s.name.to_string(), s.own_bytes)).collect();
+    let expected = [("bf16", 6), ("q4", 5), ("r.example/models/demo:1", 6)];
+    assert_eq!(listed, expected.map(|(name, bytes)| (name.to_owned(), bytes)));
+    assert_eq!(whole(&store, "q4").unwrap().weights["model.safetensors"].size, 5);
+    // Another bundle of that name takes its place.
+    add(&store, "q4", "other").unwrap();
+    assert_eq!(whole(&store, "q4").unwrap().weights["model.safetensors"].digest, Digest::of(b"other"));
+}
+
+#[test]
+fn what_no_name_needs_is_collected() {
+    let (_folder, store, file) = store();
+    add(&store, "a", "of a").unwrap();
+    add(&store, "b", "of b").unwrap();
+    let key = Digest::of(b"key");
+    store.put(&key, &file).unwrap();
+    store.remove(&name("a")).unwrap();
+    let would = store.collect(None, true).unwrap();
+    assert_eq!(blobs(&store), 5, "a dry run removed something");
+    let collected = store.collect(None, false).unwrap();
+    assert_eq!(would, collected);
+    // Its weights and its manifest.
+    assert_eq!((collected.files, collected.kept_bytes), (2, 4 + 2 + 4 + 7));
+    whole(&store, "b").unwrap();
+    assert!(store.get(&key).unwrap().is_some());
+    assert_eq!(store.collect(None, false).unwrap().files, 0);
+    assert_eq!(
+        store.remove(&name("a")).unwrap_err().to_string(),
+        format!("the store {} has no a\nhint: mlxcel-bundle list shows what it has", store.path.display())
+    );
+}
+
+#[test]
+fn what_was_used_last_stays_longest() {
+    let (folder, store, _) = store();
+    add(&store, "named", "weights").unwrap();
+    let keys = ["first", "second", "third"].map(|text| {
+        let file = folder.path().join(text);
+        fs::write(&file, text).unwrap();
+        let key = Digest::of(text.as_bytes());
+        store.put(&key, &file).unwrap();
+        thread::sleep(Duration::from_millis(20));
+        key
+    });
+    store.get(&keys[0]).unwrap();
+    let named = 4 + 2 + 7;
+    // Room for two of the three.
+    assert_eq!(store.collect(Some(named + 10), false).unwrap().kept_bytes, named + 10);
+    let stays = |key| store.get(key).unwrap().is_some();
+    assert_eq!(keys.each_ref().map(stays), [true, false, true]);
+    // What has a name stays even so.
+    assert_eq!(store.collect(Some(0), false).unwrap().kept_bytes, named);
+    whole(&store, "named").unwrap();
+    assert_eq!(keys.each_ref().map(stays), [false; 3]);
+}
+
+#[test]
+fn a_store_has_a_limit() {
+    let (_folder, mut store, file) = store();
+    // One of them, and what both share.
+    store.limit = Some(4 + 2 + 5 + 2);
+    let key = Digest::of(b"key");
+    store.put(&key, &file).unwrap();
+    add(&store, "a", "first").unwrap();
+    assert_eq!(store.get(&key).unwrap(), None, "over the limit, and no bundle needs it");
+    assert_eq!(
+        add(&store, "b", "other").unwrap_err().to_string(),
+        "the bundle needs 5 B and the store's other bundles have 11 B, expected at most 13 B in all\n\
+         hint: remove bundles with mlxcel-bundle remove, or raise MLXCEL_STORE_LIMIT"
+    );
+    // In place of the other one there is room for it.
+    add(&store, "a", "other").unwrap();
+    whole(&store, "a").unwrap();
+    assert_eq!(blobs(&store), 3);
+}
+
+#[test]
+fn a_damaged_bundle_is_mended_by_adding_it_again() {
+    let (_folder, store, _) = store();
+    let bundle = add(&store, "a", "weights").unwrap();
+    let blob = store.blob_path(bundle.manifest().weights["model.safetensors"].digest);
+    fs::remove_file(&blob).unwrap();
+    assert!(whole(&store, "a").is_err());
+    add(&store, "a", "weights").unwrap();
+    whole(&store, "a").unwrap();
+    let manifest = bundle.path().join("manifest.toml");
+    fs::write(&manifest, "format = 1\n").unwrap();
+    let stored = &store.list().unwrap()[0];
+    assert!(matches!(stored.manifest, Err(Error::BlobDigest { .. })), "{stored:?}");
+    add(&store, "a", "weights").unwrap();
+    whole(&store, "a").unwrap();
+}
+
+#[test]
+fn nothing_is_collected_that_is_in_use_or_unknown() {
+    let (_folder, store, file) = store();
+    add(&store, "a", "weights").unwrap();
+    let using = store.in_use().unwrap();
+    assert_eq!(
+        store.collect(None, false).unwrap_err().to_string(),
+        format!(
+            "the store {} is in use, expected nobody to add to it meanwhile\n\
+             hint: try again when builds and downloads are done",
+            store.path.display()
+        )
+    );
+    drop(using);
+    // A bundle of a later program.
+    let newer = "format = 999\nblobs = \"elsewhere\"\n";
+    let digest = Digest::of(newer.as_bytes());
+    let folder = store.make(&format!("{}/{}", bundles::BUNDLES, digest.hex())).unwrap();
+    fs::write(folder.join("manifest.toml"), newer).unwrap();
+    store.replace("names", "later", &format!("{}\n", digest.hex())).unwrap();
+    store.put(&Digest::of(b"key"), &file).unwrap();
+    assert!(matches!(store.collect(Some(0), false), Err(Error::NewerFormat { .. })));
+    assert_eq!(blobs(&store), 4);
+}
+
+#[test]
+fn what_killed_writers_left_is_collected() {
+    let (_folder, store, file) = store();
+    let key = Digest::of(b"key");
+    store.put(&key, &file).unwrap();
+    let incoming = store.make(INCOMING).unwrap();
+    fs::write(incoming.join(".abc"), "half of a blo").unwrap();
+    fs::create_dir(incoming.join(".def")).unwrap();
+    fs::write(incoming.join(".def/manifest.toml"), "format").unwrap();
+    let part = incoming.join(format!("{}.part", Digest::of(b"blob").hex()));
+    fs::write(&part, "half of a download").unwrap();
+    fs::write(store.blobs().join("notes.txt"), "somebody's").unwrap();
+    let collected = store.collect(None, false).unwrap();
+    assert_eq!(collected.files, 2);
+    // A download goes on, unless nobody has for a week.
+    assert_eq!(entries(&incoming).unwrap(), [part.as_path()]);
+    let week = Command::new("touch").args(["-d", "8 days ago"]).arg(&part).status().unwrap();
+    assert!(week.success());
+    assert_eq!(store.collect(None, false).unwrap().files, 1);
+    assert!(store.get(&key).unwrap().is_some());
+}
+
+#[test]
+fn writers_at_once_and_a_collector_agree() {
+    let (_folder, store, _) = store();
+    thread::scope(|scope| {
+        for writer in 0..4 {
+            let store = &store;
+            scope.spawn(move || {
+                for round in 0..5 {
+                    let named = format!("w{writer}");
+                    add(store, &named, &format!("weights {round}")).unwrap();
+                    whole(store, &named).unwrap();
+                }
+            });
+        }
+        scope.spawn(|| {
+            for _ in 0..200 {
+                match store.collect(None, false) {
+                    Ok(_) | Err(Error::StoreInUse { .. }) => {}
+                    Err(error) => panic!("{error}"),
+                }
+            }
+        });
+    });
+    store.collect(None, false).unwrap();
+    // vmfb, config.json, and the weights of the last round.
+    assert_eq!(blobs(&store), 3);
+    assert_eq!(store.list().unwrap().len(), 4);
+}
+
+#[test]
+fn errors_name_the_path() {
+    let (folder, store, file) = store();
+    let missing = folder.path().join("missing");
+    let error = store.put(&Digest::of(b"key"), &missing).unwrap_err();
+    assert_eq!(error.to_string(), format!("cannot read {}", missing.display()));
+    assert_eq!(
+        Store::open(Some(&file)).unwrap_err().to_string(),
+        format!(
+            "the store {} is a file, expected a folder or nothing\n\
+             hint: --store or MLXCEL_STORE names a folder",
+            file.display()
+        )
+    );
+    assert_eq!(
+        limit(Some(OsStr::new("much"))).unwrap_err().to_string(),
+        "MLXCEL_STORE_LIMIT is `much`, expected a size\nhint: such as 20GB or 500MiB"
+    );
+    assert_eq!(limit(Some(OsStr::new("20GB"))).unwrap(), Some(20_000_000_000));
+    assert_eq!(limit(Some(OsStr::new("1 KiB"))).unwrap(), Some(1024));
+    assert_eq!(limit(Some(OsStr::new(""))).unwrap(), None);
+}
+
+#[test]
+fn the_environment_names_the_store() {
+    let path = |set: &[(&str, &str)]| {
+        default_path(|name| set.iter().find(|(n, _)| *n == name).map(|(_, value)| value.into()))
+    };
+    let all = [("MLXCEL_STORE", "/s"), ("XDG_CACHE_HOME", "/x"), ("HOME", "/h")];
+    assert_eq!(path(&all), Some("/s".into()));
+    assert_eq!(path(&all[1..]), Some("/x/mlxcel".into()));
+    assert_eq!(path(&all[2..]), Some("/h/.cache/mlxcel".into()));
+    assert_eq!(
+        path(&[("MLXCEL_STORE", ""), ("XDG_CACHE_HOME", "r"), ("HOME", "/h")]),
+        Some("/h/.cache/mlxcel".into())
+    );
+    assert_eq!(path(&[]), None);
+    assert_eq!(
+        Error::NoStore.to_string(),
+        "no folder for the store: neither HOME, XDG_CACHE_HOME nor MLXCEL_STORE is set\n\
+         hint: set MLXCEL_STORE to a folder"
+    );
+}
