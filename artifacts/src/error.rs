@@ -279,6 +279,54 @@ pub enum Error {
         key: String,
     },
 
+    /// A text that names no place in a registry.
+    #[error(
+        "`{}` names no place in a registry\nhint: such as registry.example/models/demo:1 or localhost:5000/demo",
+        found.escape_debug()
+    )]
+    Reference {
+        /// The text.
+        found: String,
+        /// Why.
+        source: Box<dyn error::Error + Send + Sync>,
+    },
+
+    /// Docker's configuration has credentials that cannot be read.
+    #[error(
+        "cannot take the credentials for {host} from {}\nhint: docker login {host} writes them there",
+        path.display()
+    )]
+    Credentials {
+        /// The registry.
+        host: String,
+        /// Docker's configuration.
+        path: PathBuf,
+        /// Why.
+        source: Box<dyn error::Error + Send + Sync>,
+    },
+
+    /// A registry or the way to it fails.
+    #[error("cannot {doing} {name}\nhint: {hint}")]
+    Registry {
+        /// `push` or `pull`.
+        doing: &'static str,
+        /// The place in the registry.
+        name: String,
+        /// What may help.
+        hint: String,
+        /// What happened.
+        source: Box<dyn error::Error + Send + Sync>,
+    },
+
+    /// What is at a place in a registry is no bundle.
+    #[error("{name} is no bundle: {problem}\nhint: mlxcel-bundle push puts bundles there")]
+    NoArtifact {
+        /// The place in the registry.
+        name: String,
+        /// What is wrong with it.
+        problem: String,
+    },
+
     /// The environment names no folder for the store.
     #[error(
         "no folder for the store: neither HOME, XDG_CACHE_HOME nor MLXCEL_STORE is set\n\

@@ -13,6 +13,7 @@
 //!   [`Manifest::validate`] is the one check of both. Names in a manifest are plain: none can lead out of the bundle.
 //! - **The store is shared.** [`Store`] has files by their content: bundles under names, and what was built by the key of
 //!   what made it. A damaged file counts as missing.
+//! - **Registries have bundles too.** With the feature `registry`, [`Registry`] pushes and pulls them as OCI artifacts.
 //! - **A target is chosen, not assumed.** [`judge`] compares what targets need with what a [`Machine`] has, so that no CPU
 //!   meets an instruction that it lacks.
 //!
@@ -31,6 +32,8 @@ mod known;
 mod machine;
 mod manifest;
 mod probe;
+#[cfg(feature = "registry")]
+mod registry;
 pub mod signature;
 mod signing;
 mod store;
@@ -49,6 +52,8 @@ pub use manifest::{
     Window,
 };
 pub use probe::nvidia_gpus;
+#[cfg(feature = "registry")]
+pub use registry::{Moved, Registry};
 pub use signing::{PublicKey, SecretKey, Signed};
 pub use store::{Collected, Name, Store, StoreWriter, Stored, Using};
 pub use tensors::{ALIGNMENT, aligned_header, safetensors_prefix};

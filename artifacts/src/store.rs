@@ -18,6 +18,8 @@ mod bundles;
 mod cache;
 mod collect;
 mod name;
+#[cfg(feature = "registry")]
+mod part;
 
 use std::{
     env,
@@ -31,6 +33,8 @@ use std::{
 use bytesize::ByteSize;
 use tempfile::{NamedTempFile, TempDir};
 
+#[cfg(feature = "registry")]
+pub(crate) use self::part::Part;
 pub use self::{
     bundles::{StoreWriter, Stored},
     collect::Collected,

@@ -236,34 +236,6 @@ pub fn emit(request: &Request, progress: &mut Progress<'_>) -> Result<Program, E
     plan.emit(numerics, progress)
 }
 
-/// Writes the random checkpoint of `model` for `seed` as a folder in Hugging Face's form: what a bundle with
-/// `--weights random:SEED` carries, for another program to load.
-///
-/// # Errors
-/// The folder exists, or cannot be written; `cancel` ended it.
-pub fn write_random_weights(model: &Source, seed: u64, out: &Path, cancel: &Cancel) -> Result<(), Error> {
-    let model = model.load()?;
-    let random = Random::new(&model.config, seed)?;
-    if out.exists() {
-        return Err(Error::Occupied { path: out.to_owned() });
-    }
-    fs::create_dir_all(parent(out)).map_err(Error::io("write", parent(out)))?;
-    let staging = tempfile::Builder::new()
-        .prefix(".mlxcel-")
-        .tempdir_in(parent(out))
-        .map_err(Error::io("write", parent(out)))?;
-    write_random(&random, &staging.path().join(SINGLE), cancel).map_err(Error::io("write", out))?;
-    let config = staging.path().join("config.json");
-    fs::write(&config, &model.json).map_err(Error::io("write", &config))?;
-    for (name, path) in model.small_files(None) {
-        fs::copy(&path, staging.path().join(name)).map_err(Error::io("copy", &path))?;
-    }
-    fs::rename(staging.path(), out).map_err(Error::io("write", out))?;
-    // Renamed away: there is nothing to remove any more.
-    let _ = staging.keep();
-    Ok(())
-}
-
 /// A request, checked against model, weights and targets.
 struct Prepared {
     model: Model,
@@ -387,7 +359,8 @@ impl Prepared {
             Weights::None => {}
             Weights::Random(seed) => {
                 progress(Event::Weights { file: SINGLE.to_owned() });
-                write_random(&Random::new(&self.model.config, *seed)?, &made, cancel)
+                Random::new(&self.model.config, *seed)?
+                    .write_file(&made, cancel)
                     .map_err(Error::io("write", &made))?;
                 add(SINGLE, &made)?;
                 fs::remove_file(&made).map_err(Error::io("write", &made))?;
@@ -490,13 +463,4 @@ fn context(asked: Option<usize>, model: &Model) -> Result<usize, Error> {
         let notes = model.config.notes.clone();
         Err(Error::Context { model: model.name.clone(), found, limit, notes })
     }
-}
-
-fn write_random(random: &Random<'_>, path: &Path, cancel: &Cancel) -> io::Result<()> {
-    random.write(&mut cancel.watch(fs::File::create(path)?))
-}
-
-/// The folder in which `path` lies.
-fn parent(path: &Path) -> &Path {
-    path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }

@@ -22,15 +22,17 @@
 
 use std::{
     collections::BTreeMap,
+    fs,
     io::{self, Write},
+    path::Path,
     thread,
 };
 
-use mlxcel_artifacts::safetensors_prefix;
+use mlxcel_artifacts::{Cancel, safetensors_prefix};
 use mlxcel_models::ModelConfig;
 use safetensors::Dtype;
 
-use crate::{Error, target::float_name};
+use crate::{Error, checkpoint::SINGLE, source::Source, target::float_name};
 
 /// The odd number nearest to 2⁶⁴ divided by the golden ratio: the step of splitmix64's counter.
 const STEP: u64 = 0x9E37_79B9_7F4A_7C15;
@@ -64,6 +66,11 @@ impl<'m> Random<'m> {
             other => return Err(Error::RandomType { found: float_name(other) }),
         };
         Ok(Self { model, seed, encoding })
+    }
+
+    /// Writes it to a file, until `cancel` ends it.
+    pub(crate) fn write_file(&self, path: &Path, cancel: &Cancel) -> io::Result<()> {
+        self.write(&mut cancel.watch(fs::File::create(path)?))
     }
 
     /// Writes it as one safetensors file, never holding more than a few chunks.
@@ -166,6 +173,39 @@ fn fnv1a(text: &str) -> u64 {
 fn norms(model: &ModelConfig) -> BTreeMap<&str, f32> {
     let weights = model.norms().flat_map(|norm| norm.weights.iter().map(move |weight| (norm, weight)));
     weights.map(|(norm, weight)| (weight.name.as_str(), 1.0 - norm.offset as f32)).collect()
+}
+
+/// Writes the random checkpoint of `model` for `seed` as a folder in Hugging Face's form: what a bundle with
+/// `--weights random:SEED` carries, for another program to load.
+///
+/// # Errors
+/// The folder exists, or cannot be written; `cancel` ended it.
+pub fn write_random_weights(model: &Source, seed: u64, out: &Path, cancel: &Cancel) -> Result<(), Error> {
+    let model = model.load()?;
+    let random = Random::new(&model.config, seed)?;
+    if out.exists() {
+        return Err(Error::Occupied { path: out.to_owned() });
+    }
+    fs::create_dir_all(parent(out)).map_err(Error::io("write", parent(out)))?;
+    let staging = tempfile::Builder::new()
+        .prefix(".mlxcel-")
+        .tempdir_in(parent(out))
+        .map_err(Error::io("write", parent(out)))?;
+    random.write_file(&staging.path().join(SINGLE), cancel).map_err(Error::io("write", out))?;
+    let config = staging.path().join("config.json");
+    fs::write(&config, &model.json).map_err(Error::io("write", &config))?;
+    for (name, path) in model.small_files(None) {
+        fs::copy(&path, staging.path().join(name)).map_err(Error::io("copy", &path))?;
+    }
+    fs::rename(staging.path(), out).map_err(Error::io("write", out))?;
+    // Renamed away: there is nothing to remove any more.
+    let _ = staging.keep();
+    Ok(())
+}
+
+/// The folder in which `path` lies.
+fn parent(path: &Path) -> &Path {
+    path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
 #[cfg(test)]

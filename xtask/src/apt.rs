@@ -1,8 +1,8 @@
 //! Debian packages through apt.
 
-use std::{fs, os::unix::fs::MetadataExt as _, process::Command};
+use std::{fs, os::unix::fs::MetadataExt as _, path::Path, process::Command};
 
-use anyhow::{Result, bail};
+use anyhow::{Context as _, Result, bail};
 
 use crate::shell;
 
@@ -25,10 +25,40 @@ pub(crate) fn install(packages: &[&str]) -> Result<()> {
             missing.join(" ")
         );
     };
-    if !without_candidate(&missing).is_empty() {
-        eprintln!("apt-get update");
-        shell::run_aside(&mut apt_get(prefix, &["update"]))?;
-        let unknown = without_candidate(&missing);
+    have_candidates(&missing, Some(prefix))?;
+    eprintln!("installing {}", missing.join(" "));
+    let mut arguments = vec!["install", "--yes", "--no-install-recommends"];
+    arguments.extend(&missing);
+    shell::run_aside(&mut apt_get(prefix, &arguments))
+}
+
+/// Unpacks a package into a folder, without installing it: nothing that it would start is started.
+pub(crate) fn unpack(package: &str, to: &Path) -> Result<()> {
+    have_candidates(&[package], privilege())?;
+    eprintln!("unpacking {package}");
+    let folder = to.with_extension("incoming");
+    _ = fs::remove_dir_all(&folder);
+    let root = folder.join("root");
+    fs::create_dir_all(&root).with_context(|| format!("cannot write {}", root.display()))?;
+    shell::run_aside(apt_get(&[], &["download", package]).current_dir(&folder))?;
+    let mut files = fs::read_dir(&folder)?.filter_map(|entry| Some(entry.ok()?.path()));
+    let Some(file) = files.find(|path| path.extension().is_some_and(|extension| extension == "deb")) else {
+        bail!("apt-get download left no package in {}", folder.display());
+    };
+    shell::run_aside(Command::new("dpkg-deb").arg("-x").arg(file).arg(&root))?;
+    _ = fs::remove_dir_all(to);
+    fs::rename(&root, to).with_context(|| format!("cannot write {}", to.display()))?;
+    fs::remove_dir_all(&folder).with_context(|| format!("cannot remove {}", folder.display()))
+}
+
+/// Makes sure that apt knows a version of each, by asking its sources again where it does not and this user may.
+fn have_candidates(packages: &[&str], prefix: Option<&'static [&'static str]>) -> Result<()> {
+    if !without_candidate(packages).is_empty() {
+        if let Some(prefix) = prefix {
+            eprintln!("apt-get update");
+            shell::run_aside(&mut apt_get(prefix, &["update"]))?;
+        }
+        let unknown = without_candidate(packages);
         if !unknown.is_empty() {
             bail!(
                 "no such package in the configured apt sources: {}{}",
@@ -37,10 +67,7 @@ pub(crate) fn install(packages: &[&str]) -> Result<()> {
             );
         }
     }
-    eprintln!("installing {}", missing.join(" "));
-    let mut arguments = vec!["install", "--yes", "--no-install-recommends"];
-    arguments.extend(&missing);
-    shell::run_aside(&mut apt_get(prefix, &arguments))
+    Ok(())
 }
 
 fn hint_for(unknown: &[&str]) -> &'static str {

@@ -11,8 +11,9 @@ use crate::{
 /// Prints every part. An error if the build cannot work.
 pub(crate) fn doctor(workspace: &Workspace) -> Result<()> {
     let looks: Vec<(&Part, Look)> = PARTS.iter().map(|part| (part, (part.look)(workspace))).collect();
-    let is_supplied =
-        |(part, look): &(&Part, Look)| look.is_found() || !matches!(part.supply, Supply::Wheels(_));
+    let is_supplied = |(part, look): &(&Part, Look)| {
+        look.is_found() || !matches!(part.supply, Supply::Wheels(_) | Supply::Unpacked(_))
+    };
     let fetches = !looks.iter().all(is_supplied);
     let is_broken = |part: &Part, look: &Look| match part.need {
         Need::Build => !look.is_found(),
@@ -55,7 +56,7 @@ pub(crate) fn describe(part: &Part, look: &Look, workspace: &Workspace) -> Strin
         ([], Supply::Debian(packages)) => {
             format!("cargo xtask setup, which installs {}", packages.join(" "))
         }
-        ([], Supply::Wheels(_)) => "cargo xtask setup".to_owned(),
+        ([], Supply::Wheels(_) | Supply::Unpacked(_)) => "cargo xtask setup".to_owned(),
         ([], Supply::Cargo) => "it comes with mlxcel-runtime's dependencies: cargo fetch".to_owned(),
         (variables, _) => format!("change or unset {}", variables.join(" and ")),
     };

@@ -193,6 +193,13 @@ pub(crate) fn faketime(workspace: &Workspace) -> Look {
     tool(workspace, Path::new("faketime"), |_| true)
 }
 
+/// Installed, or where setup unpacks it.
+pub(crate) fn docker_registry(workspace: &Workspace) -> Look {
+    let unpacked = workspace.toolchain.join("docker-registry/usr/bin/docker-registry");
+    let name = if unpacked.is_file() { unpacked } else { "docker-registry".into() };
+    tool(workspace, &name, |_| true)
+}
+
 /// It knows no `--version`.
 pub(crate) fn minisign(workspace: &Workspace) -> Look {
     let path = on_path(workspace, Path::new("minisign"));

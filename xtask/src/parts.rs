@@ -41,6 +41,8 @@ pub(crate) enum Need {
 pub(crate) enum Supply {
     /// These Debian packages.
     Debian(&'static [&'static str]),
+    /// This Debian package, unpacked into the toolchain's folder: installed, it would start a service.
+    Unpacked(&'static str),
     /// The wheels in `toolchain.toml` of the part with this name.
     Wheels(&'static str),
     /// Cargo, with the other crates.
@@ -226,6 +228,14 @@ pub(crate) const PARTS: &[Part] = &[
         supply: Supply::Debian(&["faketime"]),
         variables: &[],
         look: looks::faketime,
+    },
+    Part {
+        name: "docker-registry",
+        expected: "docker-registry of Debian, 2.8 or newer",
+        need: Need::Tests,
+        supply: Supply::Unpacked("docker-registry"),
+        variables: &[],
+        look: looks::docker_registry,
     },
     Part {
         name: "minilm",

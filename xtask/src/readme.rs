@@ -75,6 +75,7 @@ fn parts() -> String {
     for part in PARTS {
         let source = match part.supply {
             Supply::Debian(packages) => format!("apt: `{}`", packages.join(" ")),
+            Supply::Unpacked(package) => format!("apt: `{package}`, unpacked: `.toolchain/{package}/`"),
             Supply::Wheels(name) => format!("PyPI, pinned in `xtask/toolchain.toml`: `.toolchain/{name}/`"),
             Supply::Cargo => "cargo".to_owned(),
         };

@@ -39,11 +39,14 @@ fn setup_for(workspace: &Workspace, needs: &[Need]) -> Result<()> {
         eprintln!("warning: {error:#}");
     }
     for part in wanted {
-        if let Supply::Wheels(name) = part.supply {
-            match wheels::install(workspace, name) {
-                Err(error) if part.need == Need::Tests => eprintln!("warning: {error:#}"),
-                done => done?,
-            }
+        let supplied = match part.supply {
+            Supply::Wheels(name) => wheels::install(workspace, name),
+            Supply::Unpacked(package) => apt::unpack(package, &workspace.toolchain.join(package)),
+            Supply::Debian(_) | Supply::Cargo => Ok(()),
+        };
+        match supplied {
+            Err(error) if part.need == Need::Tests => eprintln!("warning: {error:#}"),
+            done => done?,
         }
     }
     report(workspace, &lacking)

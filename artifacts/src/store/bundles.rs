@@ -158,6 +158,12 @@ impl StoreWriter {
         is_there
     }
 
+    /// Notes that a blob is there.
+    #[cfg(feature = "registry")]
+    pub(super) fn added(&mut self, blob: &Blob) {
+        self.added.insert(blob.digest.hex(), blob.size);
+    }
+
     /// Whether the blobs that a manifest names fit, together with the other bundles.
     ///
     /// # Errors

@@ -5,6 +5,8 @@ mod diff;
 mod show;
 mod size;
 mod stored;
+#[cfg(feature = "registry")]
+mod transfer;
 
 use std::{
     ffi::OsStr,
@@ -17,6 +19,8 @@ use std::{
 use anyhow::{Context as _, Result};
 use bytesize::ByteSize;
 use clap::{Args, Parser, Subcommand};
+#[cfg(feature = "registry")]
+use mlxcel_artifacts::Registry;
 use mlxcel_artifacts::{
     Bundle, BundleWriter, Destination, Driver, Error, Machine, Name, PublicKey, SecretKey, Store,
     StoreWriter, report,
@@ -91,6 +95,23 @@ enum Command {
         #[command(flatten)]
         to: To,
     },
+    /// Uploads a bundle to an OCI registry, with docker's credentials; what is there already is not sent.
+    #[cfg(feature = "registry")]
+    Push {
+        /// The bundle.
+        bundle: PathBuf,
+        #[command(flatten)]
+        place: InRegistry,
+    },
+    /// Downloads a bundle from an OCI registry into the store; goes on where a download before this one stopped.
+    #[cfg(feature = "registry")]
+    Pull {
+        #[command(flatten)]
+        place: InRegistry,
+        /// Its name in the store [default: REFERENCE].
+        #[arg(long, value_name = "NAME")]
+        name: Option<Name>,
+    },
     /// Shows the bundles of the store: their sizes, and what would be free without each.
     List {
         /// One JSON array.
@@ -146,6 +167,17 @@ enum Command {
         #[command(flatten)]
         password: Password,
     },
+}
+
+/// A place in a registry.
+#[cfg(feature = "registry")]
+#[derive(Args)]
+struct InRegistry {
+    /// The place: registry.example/models/demo:1.
+    reference: String,
+    /// The registry has no TLS; one on this machine is taken for that anyway.
+    #[arg(long)]
+    plain_http: bool,
 }
 
 /// Where a bundle goes.
@@ -281,6 +313,21 @@ fn run(command: &Command) -> Result<(String, ExitCode)> {
         }
         Command::Copy { bundle, to } => {
             to.shown(&Bundle::open_without_weights(bundle)?.copy_to(to.destination()?)?)
+        }
+        #[cfg(feature = "registry")]
+        Command::Push { bundle, place: InRegistry { reference, plain_http } } => {
+            let bundle = Bundle::open_without_weights(bundle)?;
+            let registry = Registry::new(reference, *plain_http)?;
+            let digest = transfer::shown(|progress| registry.push(&bundle, progress))?;
+            format!("{reference}@{digest}\n")
+        }
+        #[cfg(feature = "registry")]
+        Command::Pull { place: InRegistry { reference, plain_http }, name } => {
+            let registry = Registry::new(reference, *plain_http)?;
+            let name = name.clone().map_or_else(|| reference.parse(), Ok)?;
+            let to = StoreWriter::new(&Store::open(None)?, &name)?;
+            transfer::shown(|progress| registry.pull(to, progress))?;
+            format!("{name}\n")
         }
         Command::List { json: false } => stored::text(&Store::open(None)?.list()?),
         Command::List { json: true } => stored::json(&Store::open(None)?.list()?)?,

@@ -1,0 +1,290 @@
+//! Push and pull through a real registry, Debian's docker-registry, on this machine.
+
+#![allow(clippy::unwrap_used, reason = "clippy allows it in tests, but not in what tests call")]
+
+mod common;
+
+use std::{
+    env, fs,
+    io::{Read as _, Write as _},
+    net::{TcpListener, TcpStream},
+    path::{Path, PathBuf},
+    process::{Child, Command, Stdio},
+    thread,
+    time::{Duration, Instant},
+};
+
+use crate::common::{program, text, write};
+
+/// A registry, until it is dropped.
+struct Registry {
+    child: Child,
+    port: u16,
+    root: PathBuf,
+}
+
+/// Debian's package, on the PATH or where `cargo xtask setup` unpacks it.
+fn docker_registry() -> PathBuf {
+    let toolchain = env::var_os("MLXCEL_TOOLCHAIN").map(PathBuf::from);
+    let toolchain = toolchain.unwrap_or_else(|| Path::new(env!("CARGO_MANIFEST_DIR")).join("../.toolchain"));
+    let path = env::var_os("PATH").unwrap_or_default();
+    let folders = env::split_paths(&path).chain([toolchain.join("docker-registry/usr/bin")]);
+    let mut programs = folders.map(|folder| folder.join("docker-registry"));
+    programs.find(|program| program.is_file()).expect("docker-registry: cargo xtask setup unpacks it")
+}
+
+impl Registry {
+    /// Starts one; with a password, if asked for.
+    fn start(folder: &Path, password: bool) -> Self {
+        let program = docker_registry();
+        // Free a moment ago; another process may take it, hence the second look below.
+        let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+        let root = folder.join("registry");
+        let mut config = format!(
+            "version: 0.1\nlog:\n  level: error\n  accesslog:\n    disabled: true\nstorage:\n  filesystem:\n    \
+             rootdirectory: {}\nhttp:\n  addr: 127.0.0.1:{port}\n",
+            root.display()
+        );
+        if password {
+            // Of somebody, whose password is `secret`.
+            let users = folder.join("htpasswd");
+            fs::write(&users, HTPASSWD).unwrap();
+            config += &format!("auth:\n  htpasswd:\n    realm: test\n    path: {}\n", users.display());
+        }
+        let file = folder.join("registry.yml");
+        fs::write(&file, config).unwrap();
+        let log = fs::File::create(folder.join("registry.log")).unwrap();
+        let mut child =
+            Command::new(program).arg("serve").arg(&file).stdout(Stdio::null()).stderr(log).spawn().unwrap();
+        let start = Instant::now();
+        while TcpStream::connect(("127.0.0.1", port)).is_err() {
+            assert!(child.try_wait().unwrap().is_none(), "docker-registry has ended");
+            assert!(start.elapsed() < Duration::from_secs(20), "docker-registry does not answer");
+            thread::sleep(Duration::from_millis(20));
+        }
+        Self { child, port, root }
+    }
+
+    fn reference(&self, name: &str) -> String {
+        format!("localhost:{}/{name}", self.port)
+    }
+
+    /// Where it keeps the blob with these bytes.
+    fn blob(&self, bytes: &[u8]) -> PathBuf {
+        let found =
+            Command::new("find").arg(&self.root).args(["-name", "data", "-type", "f"]).output().unwrap();
+        let paths = String::from_utf8(found.stdout).unwrap();
+        paths.lines().map(PathBuf::from).find(|path| fs::read(path).unwrap() == bytes).expect("the blob")
+    }
+}
+
+const HTPASSWD: &str = "somebody:$2b$05$tWZ.IAOU4jybcXLUV3UaeuQ2eMFCpv0TZUiaarW2oswJs4X1CGKAm\n";
+
+impl Drop for Registry {
+    fn drop(&mut self) {
+        _ = self.child.kill();
+        _ = self.child.wait();
+    }
+}
+
+/// What a program says, where neither ports nor folders are the same twice.
+fn said(folder: &Path, registry: &Registry, arguments: &[&str]) -> String {
+    let shown =
+        text(program(folder, arguments).env("DOCKER_CONFIG", folder.join(".docker")).output().unwrap());
+    shown.replace(folder.to_str().unwrap(), "FOLDER").replace(&registry.port.to_string(), "PORT")
+}
+
+#[test]
+fn what_is_pushed_is_pulled() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = folder.path();
+    let registry = Registry::start(at, false);
+    let reference = registry.reference("models/tiny:q4");
+    let say = |arguments: &[&str]| said(at, &registry, arguments);
+    write(&at.join("a"), &vec![7; 3_000_000], |_| ());
+    assert!(say(&["keygen", "--no-password"]).starts_with("exit 0"));
+    assert!(say(&["sign", "a", "--no-password"]).starts_with("exit 0"));
+    let first = say(&["push", "a", &reference]);
+    assert!(first.starts_with("exit 0\nlocalhost:PORT/models/tiny:q4@sha256:"), "{first}");
+    // The same bundle is the same artifact.
+    assert_eq!(say(&["push", "a", &reference]), first);
+    assert_eq!(say(&["pull", &reference]), "exit 0\nlocalhost:PORT/models/tiny:q4\n");
+    assert_eq!(say(&["diff", "a", &reference]), "exit 0\n");
+    assert!(say(&["verify", &reference, "--key", "mlxcel.pub"]).contains("ok: signed by the key"));
+    // By its digest, and under another name; from a store that has its files, nothing is fetched.
+    let digest =
+        format!("{}@{}", registry.reference("models/tiny"), first.trim().rsplit_once('@').unwrap().1);
+    fs::remove_file(registry.blob(&vec![7; 3_000_000])).unwrap();
+    assert_eq!(say(&["pull", &digest, "--name", "tiny"]), "exit 0\ntiny\n");
+    assert_eq!(say(&["diff", "a", "tiny"]), "exit 0\n");
+}
+
+#[test]
+fn a_tampered_layer_is_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = folder.path();
+    let registry = Registry::start(at, false);
+    let reference = registry.reference("tiny");
+    let say = |arguments: &[&str]| said(at, &registry, arguments);
+    write(&at.join("a"), &[7; 3_000], |_| ());
+    assert!(say(&["push", "a", &reference]).starts_with("exit 0"));
+    let whole = [7; 3_000];
+    let blob = registry.blob(&whole);
+    let mut tampered = whole;
+    tampered[1_000] = 8;
+    for (bytes, place) in
+        [(&tampered[..], "same length"), (&whole[..2_000], "shorter"), (&[8; 4_000][..], "longer")]
+    {
+        fs::write(&blob, bytes).unwrap();
+        let refused = say(&["pull", &reference]);
+        assert!(refused.starts_with("exit 1\n") && refused.contains("\nerror: "), "{place}: {refused}");
+        if place == "same length" {
+            insta::assert_snapshot!(refused, @r"
+            exit 1
+            error: weights file model.safetensors has digest blake3:6e5db5ba7c1b042f18b13bd63a5d89def08d6943a1c5252d96ae97dedec88ca3, expected blake3:9e89044382c8cda4ee37449ba0933b1619b9b6a47aa804566cc0b582bbc07761
+            hint: the bundle is damaged: copy it again with all of its blobs, or compile it again
+            ");
+        }
+        assert_eq!(say(&["list"]), "exit 0\n", "{place}");
+    }
+    // The registry is mended, and so is what it gives.
+    fs::write(&blob, whole).unwrap();
+    assert!(say(&["pull", &reference]).starts_with("exit 0"));
+    assert_eq!(say(&["diff", "a", &reference]), "exit 0\n");
+    // A manifest that is not the one that was pushed.
+    let manifest = fs::read(at.join("a/manifest.toml")).unwrap();
+    let mut changed = manifest.clone();
+    changed[0] = b'#';
+    fs::write(registry.blob(&manifest), changed).unwrap();
+    insta::assert_snapshot!(say(&["pull", &reference]), @r"
+    exit 1
+    error: cannot pull localhost:PORT/tiny: Invalid digest. Expected sha256:17e6eb1b785009e9cf0afb941a2215b4dc4308dda47ea0b27ab10544c8a41ec2, got sha256:d7706665ed9893bdc69aaa9a59b4aea4f1be8b07247f7d4ccbf844049e2cd2b2
+    hint: what has been transferred need not be again: repeat it when the registry answers
+    ");
+}
+
+#[test]
+fn a_download_goes_on_where_it_stopped() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = folder.path();
+    let registry = Registry::start(at, false);
+    let weights: Vec<u8> = (0..20_000_000u32).map(|i| (i ^ (i >> 9)) as u8).collect();
+    write(&at.join("a"), &weights, |_| ());
+    assert!(said(at, &registry, &["push", "a", &registry.reference("tiny")]).starts_with("exit 0"));
+    // A way to it that breaks after so many bytes, and counts them.
+    let way = Way::to(registry.port, 5_000_000);
+    let reference = format!("localhost:{}/tiny", way.port);
+    let pulled = said(at, &registry, &["pull", &reference, "--name", "tiny"]);
+    assert!(pulled.starts_with("exit 0\ntiny\nwarning: once more after "), "{pulled}");
+    assert_eq!(said(at, &registry, &["diff", "a", "tiny"]), "exit 0\n");
+    let (moved, broken) = way.moved();
+    assert!(broken >= 3, "the way broke {broken} times");
+    // Nothing was fetched twice but what was on its way when it broke.
+    assert!(moved < 24_000_000, "{moved} bytes for 20 MB");
+}
+
+#[test]
+fn credentials_are_docker_s() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = folder.path();
+    let registry = Registry::start(at, true);
+    let reference = registry.reference("tiny");
+    write(&at.join("a"), &[7; 3_000], |_| ());
+    let say = |arguments: &[&str]| said(at, &registry, arguments);
+    insta::assert_snapshot!(say(&["push", "a", &reference]), @r"
+    exit 1
+    error: cannot push localhost:PORT/tiny: HTTP status client error (401 Unauthorized) for url (http://localhost:PORT/v2/tiny/blobs/sha256:17e6eb1b785009e9cf0afb941a2215b4dc4308dda47ea0b27ab10544c8a41ec2)
+    hint: docker login localhost:PORT gives credentials
+    ");
+    let config = |auth: &str| {
+        fs::create_dir_all(at.join(".docker")).unwrap();
+        let text = format!("{{\"auths\": {{\"localhost:{}\": {{\"auth\": \"{auth}\"}}}}}}", registry.port);
+        fs::write(at.join(".docker/config.json"), text).unwrap();
+    };
+    // somebody:wrong
+    config("c29tZWJvZHk6d3Jvbmc=");
+    assert!(say(&["push", "a", &reference]).starts_with("exit 1\nerror: cannot push"));
+    // somebody:secret
+    config("c29tZWJvZHk6c2VjcmV0");
+    assert!(say(&["push", "a", &reference]).starts_with("exit 0"));
+    assert!(say(&["pull", &reference]).starts_with("exit 0"));
+    config("no base64");
+    insta::assert_snapshot!(say(&["pull", &reference]), @r"
+    exit 1
+    error: cannot take the credentials for localhost:PORT from FOLDER/.docker/config.json: Unable to decode credential
+    hint: docker login localhost:PORT writes them there
+    ");
+}
+
+#[test]
+fn what_is_not_there_or_no_bundle() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = folder.path();
+    let registry = Registry::start(at, false);
+    let say = |arguments: &[&str]| said(at, &registry, arguments);
+    insta::assert_snapshot!(say(&["pull", &registry.reference("none")]), @r"
+    exit 1
+    error: cannot pull localhost:PORT/none: Registry error: url http://localhost:PORT/v2/none/manifests/latest, envelope: OCI API errors: [OCI API error: manifest unknown]
+    hint: look at its name and its tag
+    ");
+    insta::assert_snapshot!(say(&["pull", "Not A Reference"]), @r"
+    exit 1
+    error: `Not A Reference` names no place in a registry: invalid reference format
+    hint: such as registry.example/models/demo:1 or localhost:5000/demo
+    ");
+    write(&at.join("a"), &[7; 3_000], |_| ());
+    assert!(say(&["push", "a", &registry.reference("tiny")]).starts_with("exit 0"));
+    // Nobody listens there.
+    let nobody = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let refused = say(&["pull", &format!("localhost:{nobody}/tiny")]).replace(&nobody.to_string(), "NOBODY");
+    insta::assert_snapshot!(refused, @r"
+    exit 1
+    error: cannot pull localhost:NOBODY/tiny: error sending request for url (http://localhost:NOBODY/v2/): client error (Connect): tcp connect error: Connection refused (os error 111)
+    hint: look at the registry's name; --plain-http is for one without TLS
+    ");
+}
+
+/// A way to a port that breaks every connection after so many bytes.
+struct Way {
+    port: u16,
+    counts: std::sync::Arc<std::sync::Mutex<(usize, usize)>>,
+}
+
+impl Way {
+    fn to(port: u16, limit: usize) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let way = Self { port: listener.local_addr().unwrap().port(), counts: std::sync::Arc::default() };
+        let counts = std::sync::Arc::clone(&way.counts);
+        thread::spawn(move || {
+            for client in listener.incoming() {
+                let Ok(mut client) = client else { return };
+                let Ok(mut server) = TcpStream::connect(("127.0.0.1", port)) else { return };
+                let (mut asks, mut to) = (client.try_clone().unwrap(), server.try_clone().unwrap());
+                thread::spawn(move || std::io::copy(&mut asks, &mut to));
+                let counts = std::sync::Arc::clone(&counts);
+                thread::spawn(move || {
+                    let (mut buffer, mut sent) = (vec![0; 1 << 16], 0);
+                    while let Ok(read @ 1..) = server.read(&mut buffer) {
+                        if client.write_all(&buffer[..read]).is_err() {
+                            break;
+                        }
+                        sent += read;
+                        counts.lock().unwrap().0 += read;
+                        if sent > limit {
+                            counts.lock().unwrap().1 += 1;
+                            break;
+                        }
+                    }
+                    _ = client.shutdown(std::net::Shutdown::Both);
+                    _ = server.shutdown(std::net::Shutdown::Both);
+                });
+            }
+        });
+        way
+    }
+
+    /// Bytes that came back, and how often it broke.
+    fn moved(&self) -> (usize, usize) {
+        *self.counts.lock().unwrap()
+    }
+}
