@@ -1,13 +1,32 @@
-//! Lists `targets/*.toml` as source text, so that a new target is one file there and nothing else.
+//! Lists `targets/*.toml` as source text, so that a new target is one file there and nothing else, and the crates that this
+//! one is made of, for what a bundle says of its making.
 
-use std::{env, error::Error, fmt::Write as _, fs, path::Path};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    env,
+    error::Error,
+    fmt::Write as _,
+    fs,
+    path::Path,
+};
+
+use cargo_lock::{Lockfile, Package};
 
 fn main() -> Result<(), Box<dyn Error>> {
-    let folder = Path::new(&env::var("CARGO_MANIFEST_DIR")?).join("targets");
+    let this = env::var("CARGO_MANIFEST_DIR")?;
+    let out = env::var("OUT_DIR")?;
+    let folder = Path::new(&this).join("targets");
     println!("cargo:rerun-if-changed={}", folder.display());
+    fs::write(Path::new(&out).join("targets.rs"), targets(&folder)?)?;
+    let root = Path::new(&this).join("..");
+    println!("cargo:rerun-if-changed={}", root.join("Cargo.lock").display());
+    fs::write(Path::new(&out).join("crates.rs"), crates(&root, &env::var("CARGO_PKG_NAME")?)?)?;
+    Ok(())
+}
 
+fn targets(folder: &Path) -> Result<String, Box<dyn Error>> {
     let mut names = Vec::new();
-    for entry in fs::read_dir(&folder)? {
+    for entry in fs::read_dir(folder)? {
         let path = entry?.path();
         if path.extension().is_some_and(|extension| extension == "toml")
             && let Some(name) = path.file_stem().and_then(|stem| stem.to_str())
@@ -23,6 +42,63 @@ fn main() -> Result<(), Box<dyn Error>> {
         writeln!(list, "    ({name:?}, include_str!({path:?})),")?;
     }
     list.push_str("]\n");
-    fs::write(Path::new(&env::var("OUT_DIR")?).join("targets.rs"), list)?;
-    Ok(())
+    Ok(list)
+}
+
+/// Name, version and sha256 of every crate from a registry that `name` is built from, as the lock file has them.
+fn crates(root: &Path, name: &str) -> Result<String, Box<dyn Error>> {
+    let lock = Lockfile::load(root.join("Cargo.lock"))?;
+    let mut ours = BTreeMap::new();
+    for folder in ["artifacts", "compiler-driver", "emitter", "models"] {
+        let path = root.join(folder).join("Cargo.toml");
+        println!("cargo:rerun-if-changed={}", path.display());
+        let manifest: toml::Table = fs::read_to_string(path)?.parse()?;
+        ours.insert(format!("mlxcel-{folder}"), needed(&manifest));
+    }
+    let mut seen: BTreeSet<&Package> = BTreeSet::new();
+    let mut next: Vec<&Package> =
+        lock.packages.iter().filter(|package| package.name.as_str() == name).collect();
+    while let Some(package) = next.pop() {
+        if !seen.insert(package) {
+            continue;
+        }
+        // The lock file has what tests need too, but only of our own crates.
+        let needed = ours.get(package.name.as_str());
+        let dependencies = package
+            .dependencies
+            .iter()
+            .filter(|dependency| needed.is_none_or(|needed| needed.contains(dependency.name.as_str())));
+        next.extend(
+            dependencies.flat_map(|dependency| lock.packages.iter().filter(|p| dependency.matches(p))),
+        );
+    }
+    let mut list = String::from("&[\n");
+    for package in seen {
+        if let Some(checksum) = &package.checksum {
+            writeln!(
+                list,
+                "    ({:?}, {:?}, {:?}),",
+                package.name.as_str(),
+                package.version.to_string(),
+                checksum.to_string()
+            )?;
+        }
+    }
+    list.push_str("]\n");
+    Ok(list)
+}
+
+/// The names of the crates that a manifest needs to be built, without what is optional.
+fn needed(manifest: &toml::Table) -> BTreeSet<String> {
+    let of = |table: &toml::Table| -> Vec<String> {
+        let tables = ["dependencies", "build-dependencies"]
+            .map(|kind| table.get(kind).and_then(|kind| kind.as_table()));
+        let is_optional =
+            |value: &toml::Value| value.get("optional").and_then(toml::Value::as_bool) == Some(true);
+        let names = tables.into_iter().flatten().flatten();
+        names.filter(|(_, value)| !is_optional(value)).map(|(name, _)| name.clone()).collect()
+    };
+    let targets = manifest.get("target").and_then(toml::Value::as_table).into_iter().flatten();
+    let targets = targets.filter_map(|(_, table)| table.as_table());
+    targets.flat_map(of).chain(of(manifest)).collect()
 }

@@ -171,6 +171,12 @@ impl Bundle {
         self.manifest.files.get(name).map(|blob| self.blob_path(blob))
     }
 
+    /// Where a document lies: `sbom.cdx.json`, `provenance.intoto.json`.
+    #[must_use]
+    pub fn document(&self, name: &str) -> Option<PathBuf> {
+        self.manifest.documents.get(name).map(|blob| self.blob_path(blob))
+    }
+
     /// The checkpoint's safetensors files, by name: none when the bundle carries no weights.
     ///
     /// # Errors

@@ -12,8 +12,11 @@ use crate::{
     validate::validate,
 };
 
-/// The version of the format that this crate writes. A reader refuses a newer one.
-pub const FORMAT: u32 = 1;
+/// The version of the format that this crate writes. A reader takes every older one, and refuses a newer one.
+///
+/// 1. The first.
+/// 2. `documents`.
+pub const FORMAT: u32 = 2;
 
 /// A bundle's manifest. Fields are public; a value that came out of [`Manifest::parse`] has passed
 /// [`Manifest::validate`].
@@ -38,6 +41,10 @@ pub struct Manifest {
     /// The checkpoint's safetensors files by file name, where the bundle carries weights.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub weights: BTreeMap<String, Blob>,
+    /// What says where the bundle comes from, by file name: its parts in CycloneDX's form (`sbom.cdx.json`), and how it was
+    /// made in in-toto's (`provenance.intoto.json`). Since format 2.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub documents: BTreeMap<String, Blob>,
     /// The parameters that every target's module needs.
     pub parameters: Vec<Parameter>,
     /// What the model must answer on every device.
@@ -288,7 +295,9 @@ impl Manifest {
                 packing.map(move |packing| (format!("packing vmfb of target {name}"), &packing.vmfb));
             packing.chain([(format!("vmfb of target {name}"), &target.vmfb)])
         });
-        targets.chain(self.files.iter().map(|(name, blob)| (format!("file {name}"), blob)))
+        let files = self.files.iter().map(|(name, blob)| (format!("file {name}"), blob));
+        let documents = self.documents.iter().map(|(name, blob)| (format!("document {name}"), blob));
+        targets.chain(files).chain(documents)
     }
 
     /// Those of the checkpoint's weights, and of the packed ones.
@@ -353,6 +362,7 @@ pub(crate) mod tests {
             targets: [("cpu".to_string(), cpu)].into(),
             files: [("config.json".to_string(), blob(b"{}"))].into(),
             weights: BTreeMap::new(),
+            documents: BTreeMap::new(),
             replays: vec![],
             parameters: vec![Parameter {
                 name: "model.norm.weight".into(),
@@ -369,7 +379,7 @@ pub(crate) mod tests {
         let text = manifest().render().unwrap();
         assert_eq!(Manifest::parse(&text).unwrap(), manifest());
         insta::assert_snapshot!(text, @r#"
-        format = 1
+        format = 2
         model = "tiny"
         family = "llama"
 
@@ -473,10 +483,10 @@ pub(crate) mod tests {
 
     #[test]
     fn a_newer_format_is_named_before_anything_else() {
-        let error = Manifest::parse("format = 2\nnovelty = true\n").unwrap_err();
+        let error = Manifest::parse("format = 3\nnovelty = true\n").unwrap_err();
         assert_eq!(
             error.to_string(),
-            "bundle has format 2, this program reads up to 1\n\
+            "bundle has format 3, this program reads up to 2\n\
              hint: update this program, or compile the bundle again with this version"
         );
     }

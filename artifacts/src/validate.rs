@@ -34,9 +34,21 @@ type Check = Result<(), Error>;
 
 pub(crate) fn validate(manifest: &Manifest) -> Check {
     // Every field by name, so that a new one cannot be forgotten here.
-    let Manifest { format, model, family, plan, compiler, targets, files, weights, parameters, replays } =
-        manifest;
-    ensure(*format == FORMAT, || format!("format is {format}, expected {FORMAT}"))?;
+    let Manifest {
+        format,
+        model,
+        family,
+        plan,
+        compiler,
+        targets,
+        files,
+        weights,
+        documents,
+        parameters,
+        replays,
+    } = manifest;
+    ensure((1..=FORMAT).contains(format), || format!("format is {format}, expected 1 to {FORMAT}"))?;
+    ensure(*format >= 2 || documents.is_empty(), || format!("format {format} has no documents, found some"))?;
     text("model", model)?;
     text("family", family)?;
     check_plan(plan)?;
@@ -50,7 +62,7 @@ pub(crate) fn validate(manifest: &Manifest) -> Check {
             other => other,
         })?;
     }
-    for name in files.keys().chain(weights.keys()) {
+    for name in files.keys().chain(weights.keys()).chain(documents.keys()) {
         file_name("file", name)?;
     }
     for name in weights.keys() {

@@ -82,6 +82,7 @@ fn bundle(out: &Path) -> Bundle {
         ]
         .into(),
         weights: [].into(),
+        documents: BTreeMap::new(),
         replays: vec![],
         parameters: vec![
             parameter("model.embed_tokens.weight", Dtype::BF16, &[100, 64]),
@@ -109,7 +110,7 @@ fn inspect_for_a_person() {
     insta::assert_snapshot!(shown(&["inspect", "b"], folder.path()), @"
     exit 0
     bundle      b
-    format      1
+    format      2
     model       tiny
     family      llama
     plan        precision bf16, quant none, kv bf16
@@ -152,6 +153,9 @@ fn inspect_for_a_person() {
 
     weights
       none: give them when the bundle is run
+
+    documents
+      none: nothing says how it was made
     ");
 }
 

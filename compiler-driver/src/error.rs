@@ -65,6 +65,12 @@ pub enum Error {
         hint: &'static str,
     },
 
+    /// What a bundle says of its making could not be written down.
+    #[error(
+        "cannot describe the bundle\nhint: this is a defect of the program: report it with the model's name"
+    )]
+    Document(#[source] Box<dyn std::error::Error + Send + Sync>),
+
     /// Prompts would go through in parts of another size than the context allows.
     #[error(
         "--chunk is {found}, expected 1 to {context}: the context\nhint: leave it out for sizes that suit the target"
@@ -292,6 +298,11 @@ fn left_out(notes: &[String]) -> String {
 }
 
 impl Error {
+    /// For `map_err` of what makes a document.
+    pub(crate) fn document(source: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> Self {
+        Self::Document(source.into())
+    }
+
     /// Puts the system's answer together with what was tried on which file, for `map_err`.
     pub(crate) fn io(doing: &'static str, path: impl Into<PathBuf>) -> impl FnOnce(io::Error) -> Self {
         let path = path.into();

@@ -15,6 +15,7 @@
 
 mod checkpoint;
 mod compile;
+mod documents;
 mod error;
 mod explain;
 #[cfg(test)]

@@ -2,14 +2,14 @@
 
 use std::{
     collections::{BTreeMap, btree_map::Entry},
-    fs, io,
+    fs,
     path::{Path, PathBuf},
     time::{Duration, Instant},
 };
 
 use mlxcel_artifacts::{
-    Blob, Bundle, BundleWriter, Cancel, Compiler, Digest, Driver, FORMAT, Machine, Manifest, Packing, Store,
-    TargetArtifact,
+    Blob, Bundle, BundleWriter, Cancel, Compiler, Destination as _, Digest, Driver, FORMAT, Machine,
+    Manifest, Packing, Store, TargetArtifact,
 };
 use mlxcel_emitter::{Kv, Numerics, Products, Program, Quant};
 use mlxcel_models::{Head, ModelConfig};
@@ -19,6 +19,7 @@ use serde::de::IgnoredAny;
 use crate::{
     Error,
     checkpoint::{Checkpoint, INDEX, SINGLE, TensorFile},
+    documents::{self, Material},
     planned::planned,
     ptx,
     random::Random,
@@ -189,11 +190,12 @@ pub fn build(request: &Request, progress: &mut Progress<'_>) -> Result<Bundle, E
     let Program { mut parameters, .. } = programs.into_values().next().ok_or(Error::NoTarget)?;
 
     let files = plan.add_files(&mut writer)?;
-    let Added { files: weights, sources } = plan.add_weights(&mut writer, &request.cancel, progress)?;
+    let Added { files: weights, sources, materials } =
+        plan.add_weights(&mut writer, &request.cancel, progress)?;
     for parameter in &mut parameters {
         parameter.source = sources.get(&parameter.name).copied();
     }
-    let manifest = Manifest {
+    let mut manifest = Manifest {
         format: FORMAT,
         plan: planned(&plan.model.config, &plan.plan),
         model: plan.model.name,
@@ -202,9 +204,11 @@ pub fn build(request: &Request, progress: &mut Progress<'_>) -> Result<Bundle, E
         targets,
         files,
         weights,
+        documents: BTreeMap::new(),
         replays: vec![],
         parameters,
     };
+    manifest.documents = documents::add(&mut writer, &manifest, request, &materials)?;
     let bundle = writer.finish(&manifest)?;
     store.remember_built(&bundle);
     drop(using);
@@ -253,6 +257,8 @@ struct Added {
     files: BTreeMap<String, Blob>,
     /// The digest of every tensor.
     sources: BTreeMap<String, Digest>,
+    /// The files that they were copied from.
+    materials: Vec<Material>,
 }
 
 /// The weights of a bundle, found and checked.
@@ -343,6 +349,7 @@ impl Prepared {
         progress: &mut Progress<'_>,
     ) -> Result<Added, Error> {
         let mut added = Added::default();
+        let mut materials = Vec::new();
         let made = writer.scratch().join(SINGLE);
         let mut add = |name: &str, path: &Path| {
             let blob = if name == INDEX {
@@ -369,10 +376,12 @@ impl Prepared {
                 for (name, path) in checkpoint.files() {
                     progress(Event::Weights { file: name.to_owned() });
                     add(name, &path)?;
+                    let (digest, _) = Digest::of_file(&path).map_err(Error::io("read", &path))?;
+                    materials.push(Material { name: name.to_owned(), digest });
                 }
             }
         }
-        Ok(added)
+        Ok(Added { materials, ..added })
     }
 }
 
@@ -433,7 +442,7 @@ impl Weights {
 
 impl Model {
     /// The small files there are: those of the model's folder, else those beside the weights.
-    fn small_files(&self, beside_weights: Option<&Path>) -> Vec<(&'static str, PathBuf)> {
+    pub(crate) fn small_files(&self, beside_weights: Option<&Path>) -> Vec<(&'static str, PathBuf)> {
         let folders: Vec<&Path> = self.folder.as_deref().into_iter().chain(beside_weights).collect();
         let find = |name: &'static str| {
             let path = folders.iter().map(|folder| folder.join(name)).find(|path| path.is_file())?;

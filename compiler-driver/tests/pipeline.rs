@@ -69,10 +69,10 @@ fn what_is_in_the_store_is_not_compiled() {
     assert_eq!(place.calls(), calls + 2);
 
     // A damaged entry is made again.
-    for key in fs::read_dir(place.at("store")).unwrap() {
-        for file in fs::read_dir(key.unwrap().path()).unwrap() {
-            fs::write(file.unwrap().path(), "damaged").unwrap();
-        }
+    for blob in fs::read_dir(place.at("store/blobs")).unwrap() {
+        let path = blob.unwrap().path();
+        fs::remove_file(&path).unwrap();
+        fs::write(path, "damaged").unwrap();
     }
     place.build().0.unwrap();
     assert_eq!(place.calls(), calls + 4, "its version, and the module");

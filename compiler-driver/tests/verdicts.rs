@@ -68,6 +68,7 @@ fn manifest() -> Manifest {
         targets,
         files: BTreeMap::new(),
         weights: BTreeMap::new(),
+        documents: BTreeMap::new(),
         replays: vec![],
         parameters: vec![],
     }

@@ -14,7 +14,12 @@ fn refused<R>(change: impl FnOnce(&mut Manifest) -> R) -> String {
 #[test]
 fn scalars() {
     assert_eq!(manifest().validate().map_err(|e| e.to_string()), Ok(()));
-    assert_eq!(refused(|m| m.format = 0), "format is 0, expected 1");
+    assert_eq!(refused(|m| m.format = 0), "format is 0, expected 1 to 2");
+    let document = |m: &mut Manifest| {
+        m.format = 1;
+        m.documents.insert("sbom.cdx.json".into(), m.files["config.json"]);
+    };
+    assert_eq!(refused(document), "format 1 has no documents, found some");
     assert_eq!(
         refused(|m| m.model = "a\u{1b}[2J".into()),
         "model is `a\\u{1b}[2J`, expected 1 to 255 bytes without control characters"

@@ -58,6 +58,7 @@ impl Victim {
             targets: [("cpu".to_string(), cpu(writer.add_bytes(VMFB).unwrap()))].into(),
             files: [("config.json".to_string(), writer.add_bytes(CONFIG).unwrap())].into(),
             weights: [("model.safetensors".to_string(), writer.add_bytes(WEIGHTS).unwrap())].into(),
+            documents: BTreeMap::new(),
             replays: vec![],
             parameters: vec![Parameter {
                 name: "w".into(),

@@ -10,24 +10,24 @@ use crate::{VMFB, Victim};
 fn a_newer_format() {
     let newer = |format: i64| {
         format!(
-            "bundle has format {format}, this program reads up to 1\n\
+            "bundle has format {format}, this program reads up to 2\n\
              hint: update this program, or compile the bundle again with this version"
         )
     };
-    assert_eq!(Victim::edited("format = 1", "format = 2"), newer(2));
-    assert_eq!(Victim::edited("format = 1", "format = 9223372036854775807"), newer(i64::MAX));
+    assert_eq!(Victim::edited("format = 2", "format = 3"), newer(3));
+    assert_eq!(Victim::edited("format = 2", "format = 9223372036854775807"), newer(i64::MAX));
     // Whatever else a newer format may have.
-    assert_eq!(Victim::edited("format = 1", "format = 2\nshards = [[1], [2]]"), newer(2));
-    assert_eq!(Victim::edited("format = 1", "format = 0"), "invalid manifest: format is 0, expected 1");
+    assert_eq!(Victim::edited("format = 2", "format = 3\nshards = [[1], [2]]"), newer(3));
+    assert_eq!(Victim::edited("format = 2", "format = 0"), "invalid manifest: format is 0, expected 1 to 2");
     assert_eq!(
-        Victim::edited("format = 1", "format = -1"),
+        Victim::edited("format = 2", "format = -1"),
         "manifest.toml line 1: invalid value: integer `-1`, expected u32"
     );
     assert_eq!(
-        Victim::edited("format = 1", "format = \"1\""),
+        Victim::edited("format = 2", "format = \"1\""),
         "manifest.toml line 1: invalid type: string \"1\", expected i64"
     );
-    assert_eq!(Victim::edited("format = 1", ""), "manifest.toml line 1: missing field `format`");
+    assert_eq!(Victim::edited("format = 2", ""), "manifest.toml line 1: missing field `format`");
 }
 
 #[test]

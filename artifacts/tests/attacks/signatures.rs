@@ -80,7 +80,7 @@ fn over_another_manifest() {
     );
     // A byte that TOML does not see is one of the manifest too.
     let other = Signed::new();
-    other.victim.edit("format = 1", "format = 1 ");
+    other.victim.edit("format = 2", "format = 2 ");
     assert!(other.verdict().is_err());
     // Another bundle's.
     let third = Signed { victim: Victim::new(), key: signed.key.clone() };

@@ -3,6 +3,9 @@
 #![allow(clippy::unwrap_used, reason = "clippy allows it in tests, but not in what tests call")]
 #![allow(dead_code, unreachable_pub, reason = "every test program uses its own part of it")]
 
+pub mod kill;
+pub mod registry;
+
 use std::{
     collections::BTreeMap,
     path::Path,
@@ -72,6 +75,7 @@ pub fn write(out: &Path, weights: &[u8], change: impl FnOnce(&mut Manifest)) {
         targets: [("cpu".to_string(), cpu)].into(),
         files: [("config.json".to_string(), writer.add_bytes(b"{}").unwrap())].into(),
         weights: [("model.safetensors".to_string(), writer.add_bytes(weights).unwrap())].into(),
+        documents: BTreeMap::new(),
         replays: vec![],
         parameters: vec![
             parameter("model.layers.0.w", Dtype::BF16),
@@ -98,4 +102,21 @@ pub fn shown(folder: &Path, arguments: &[&str]) -> String {
 pub fn text(output: Output) -> String {
     let text = |bytes| String::from_utf8(bytes).unwrap();
     format!("exit {}\n{}{}", output.status.code().unwrap(), text(output.stdout), text(output.stderr))
+}
+
+/// A text without digests, which change with every field that manifests get.
+pub fn masked(text: &str) -> String {
+    let mut masked = String::new();
+    let mut digits = String::new();
+    for c in text.chars().chain(['\n']) {
+        if c.is_ascii_digit() || ('a'..='f').contains(&c) {
+            digits.push(c);
+            continue;
+        }
+        masked += if digits.len() == 64 { "DIGEST" } else { &digits };
+        digits.clear();
+        masked.push(c);
+    }
+    masked.pop();
+    masked
 }

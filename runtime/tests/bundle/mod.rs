@@ -54,6 +54,7 @@ pub(crate) fn write(out: &Path, files: &[(&str, &str)], weights: &[(&str, &str)]
         targets: [("cpu".to_string(), cpu)].into(),
         files: files.into_iter().collect(),
         weights: weights.into_iter().collect(),
+        documents: BTreeMap::new(),
         replays: vec![],
         parameters: vec![Parameter {
             name: "a".into(),

@@ -31,8 +31,19 @@ impl Differences {
     /// Those of two manifests.
     pub(crate) fn of(a: &Manifest, b: &Manifest) -> Self {
         // Every field by name, so that a new one cannot be forgotten here.
-        let Manifest { format, model, family, plan, compiler, targets, files, weights, parameters, replays } =
-            a;
+        let Manifest {
+            format,
+            model,
+            family,
+            plan,
+            compiler,
+            targets,
+            files,
+            weights,
+            documents,
+            parameters,
+            replays,
+        } = a;
         let mut found = Self::default();
         found.value("format", format, &b.format);
         found.value("model", model, &b.model);
@@ -54,6 +65,12 @@ impl Differences {
         });
         if *replays != b.replays {
             found.add("self-test", "other prompts or answers");
+        }
+        if found.is_empty() {
+            // They tell of every other difference too.
+            found.maps("document", documents, &b.documents, |found, name, a, b| {
+                found.blob(&format!("document {name}"), a, b);
+            });
         }
         found
     }

@@ -48,6 +48,9 @@ enum Command {
         /// One JSON object: the manifest, and the bundle's path.
         #[arg(long)]
         json: bool,
+        /// One of its files or documents as it is: config.json, sbom.cdx.json, provenance.intoto.json.
+        #[arg(long, value_name = "NAME", conflicts_with = "json")]
+        file: Option<String>,
     },
     /// Verifies the size and the digest of everything in a bundle, and whose it is.
     Verify {
@@ -259,8 +262,11 @@ fn main() -> ExitCode {
 fn run(command: &Command) -> Result<(String, ExitCode)> {
     let mut code = ExitCode::SUCCESS;
     let text = match command {
-        Command::Inspect { bundle, json: false } => show::text(&Bundle::open(bundle)?),
-        Command::Inspect { bundle, json: true } => show::json(&Bundle::open(bundle)?)?,
+        Command::Inspect { bundle, file: Some(name), .. } => {
+            show::file(&Bundle::open_without_weights(bundle)?, name)?
+        }
+        Command::Inspect { bundle, json: false, .. } => show::text(&Bundle::open(bundle)?),
+        Command::Inspect { bundle, json: true, .. } => show::json(&Bundle::open(bundle)?)?,
         Command::Verify { bundle, key } => {
             let key = key.as_deref().map(PublicKey::find).transpose()?;
             let bundle = Bundle::open(bundle)?;

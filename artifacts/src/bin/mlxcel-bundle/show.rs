@@ -2,9 +2,11 @@
 
 use std::{
     collections::{BTreeMap, HashMap},
-    fmt,
+    fmt, fs,
     path::Path,
 };
+
+use anyhow::{Context as _, Result, bail};
 
 use mlxcel_artifacts::{
     Blob, Bundle, Embedding, GpuNeeds, Manifest, Packing, Plan, PublicKey, Replay, Signed, TargetArtifact,
@@ -23,6 +25,20 @@ pub(crate) fn json(bundle: &Bundle) -> serde_json::Result<String> {
     }
     let path = bundle.path().display().to_string();
     Ok(serde_json::to_string_pretty(&Shown { path, manifest: bundle.manifest() })? + "\n")
+}
+
+/// A file of it or a document, as it is.
+pub(crate) fn file(bundle: &Bundle, name: &str) -> Result<String> {
+    let Manifest { files, documents, .. } = bundle.manifest();
+    let Some(path) = bundle.file(name).or_else(|| bundle.document(name)) else {
+        let names: Vec<_> = files.keys().chain(documents.keys()).map(String::as_str).collect();
+        bail!(
+            "the bundle has no `{}`, expected one of {}\nhint: mlxcel-bundle inspect shows what it has",
+            name.escape_debug(),
+            names.join(", ")
+        );
+    };
+    fs::read_to_string(&path).with_context(|| format!("cannot read {}", path.display()))
 }
 
 /// That the bundle is whole, and how much that is; and whose it is, as far as that is known.
@@ -61,8 +77,19 @@ pub(crate) fn signed(bundle: &Path, signed: &Signed) -> String {
 
 /// The bundle for a person.
 pub(crate) fn text(bundle: &Bundle) -> String {
-    let Manifest { format, model, family, plan, compiler, targets, files, weights, parameters, replays } =
-        bundle.manifest();
+    let Manifest {
+        format,
+        model,
+        family,
+        plan,
+        compiler,
+        targets,
+        files,
+        weights,
+        documents,
+        parameters,
+        replays,
+    } = bundle.manifest();
     let mut out = String::new();
     let mut line = |name: &str, value: &dyn fmt::Display| out += &format!("{name:<11} {value}\n");
     line("bundle", &bundle.path().display());
@@ -113,6 +140,8 @@ pub(crate) fn text(bundle: &Bundle) -> String {
         "none: give them when the bundle is run"
     };
     out += &blobs_text(weights, none);
+    out += "\ndocuments\n";
+    out += &blobs_text(documents, "none: nothing says how it was made");
     out
 }
 

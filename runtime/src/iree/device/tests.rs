@@ -94,6 +94,7 @@ fn manifest(targets: &[&str]) -> Manifest {
         targets: targets.iter().map(|&name| (name.into(), target(name))).collect(),
         files: BTreeMap::new(),
         weights: BTreeMap::new(),
+        documents: BTreeMap::new(),
         replays: vec![],
         parameters: vec![],
     }

@@ -128,6 +128,7 @@ fn bundle(folder: &Path, device: &str, change: impl FnOnce(&mut Manifest)) -> Bu
         targets: [("test".to_string(), target)].into(),
         files: [].into(),
         weights: [].into(),
+        documents: BTreeMap::new(),
         replays: vec![],
         parameters: vec![Parameter {
             name: "bias".into(),

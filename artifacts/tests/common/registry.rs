@@ -1,0 +1,81 @@
+//! A registry on this machine, Debian's docker-registry.
+
+use std::{
+    env, fs,
+    net::{TcpListener, TcpStream},
+    path::{Path, PathBuf},
+    process::{Child, Command, Stdio},
+    thread,
+    time::{Duration, Instant},
+};
+
+/// A registry, until it is dropped.
+pub struct Registry {
+    child: Child,
+    pub port: u16,
+    root: PathBuf,
+}
+
+/// Debian's package, on the PATH or where `cargo xtask setup` unpacks it.
+fn docker_registry() -> PathBuf {
+    let toolchain = env::var_os("MLXCEL_TOOLCHAIN").map(PathBuf::from);
+    let toolchain = toolchain.unwrap_or_else(|| Path::new(env!("CARGO_MANIFEST_DIR")).join("../.toolchain"));
+    let path = env::var_os("PATH").unwrap_or_default();
+    let folders = env::split_paths(&path).chain([toolchain.join("docker-registry/usr/bin")]);
+    let mut programs = folders.map(|folder| folder.join("docker-registry"));
+    programs.find(|program| program.is_file()).expect("docker-registry: cargo xtask setup unpacks it")
+}
+
+impl Registry {
+    /// Starts one; with a password, if asked for.
+    pub fn start(folder: &Path, password: bool) -> Self {
+        let program = docker_registry();
+        // Free a moment ago; another process may take it, hence the second look below.
+        let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+        let root = folder.join("registry");
+        let mut config = format!(
+            "version: 0.1\nlog:\n  level: error\n  accesslog:\n    disabled: true\nstorage:\n  filesystem:\n    \
+             rootdirectory: {}\nhttp:\n  addr: 127.0.0.1:{port}\n",
+            root.display()
+        );
+        if password {
+            // Of somebody, whose password is `secret`.
+            let users = folder.join("htpasswd");
+            fs::write(&users, HTPASSWD).unwrap();
+            config += &format!("auth:\n  htpasswd:\n    realm: test\n    path: {}\n", users.display());
+        }
+        let file = folder.join("registry.yml");
+        fs::write(&file, config).unwrap();
+        let log = fs::File::create(folder.join("registry.log")).unwrap();
+        let mut child =
+            Command::new(program).arg("serve").arg(&file).stdout(Stdio::null()).stderr(log).spawn().unwrap();
+        let start = Instant::now();
+        while TcpStream::connect(("127.0.0.1", port)).is_err() {
+            assert!(child.try_wait().unwrap().is_none(), "docker-registry has ended");
+            assert!(start.elapsed() < Duration::from_secs(20), "docker-registry does not answer");
+            thread::sleep(Duration::from_millis(20));
+        }
+        Self { child, port, root }
+    }
+
+    pub fn reference(&self, name: &str) -> String {
+        format!("localhost:{}/{name}", self.port)
+    }
+
+    /// Where it keeps the blob with these bytes.
+    pub fn blob(&self, bytes: &[u8]) -> PathBuf {
+        let found =
+            Command::new("find").arg(&self.root).args(["-name", "data", "-type", "f"]).output().unwrap();
+        let paths = String::from_utf8(found.stdout).unwrap();
+        paths.lines().map(PathBuf::from).find(|path| fs::read(path).unwrap() == bytes).expect("the blob")
+    }
+}
+
+const HTPASSWD: &str = "somebody:$2b$05$tWZ.IAOU4jybcXLUV3UaeuQ2eMFCpv0TZUiaarW2oswJs4X1CGKAm\n";
+
+impl Drop for Registry {
+    fn drop(&mut self) {
+        _ = self.child.kill();
+        _ = self.child.wait();
+    }
+}

@@ -1,0 +1,132 @@
+//! Whoever writes a bundle or to the store may be killed at any moment.
+
+#![allow(clippy::unwrap_used, reason = "clippy allows it in tests, but not in what tests call")]
+
+mod common;
+
+use std::{fs, path::Path};
+
+use mlxcel_artifacts::{Bundle, Digest, Name, Store};
+
+use crate::common::{kill::killed, program, registry::Registry, write};
+
+/// Whether the bundle at `path` is there; if it is, it is the one that was to be made.
+fn is_there(path: &Path, expected: &Bundle) -> bool {
+    if !path.exists() {
+        return false;
+    }
+    let found = Bundle::open(path).unwrap();
+    assert_eq!(found.manifest(), expected.manifest());
+    true
+}
+
+/// Whether the store has the bundle `name`; every file in it is whole in any case.
+fn is_stored(folder: &Path, name: &str, expected: &Bundle) -> bool {
+    let store = Store::open(Some(&folder.join(".store"))).unwrap();
+    for blob in fs::read_dir(store.path().join("blobs")).into_iter().flatten() {
+        let path = blob.unwrap().path();
+        let (digest, _) = Digest::of_file(&path).unwrap();
+        assert_eq!(path.file_name().unwrap().to_str().unwrap(), digest.hex());
+    }
+    let stored = store.list().unwrap();
+    let Some(found) = stored.iter().find(|stored| stored.name.as_str() == name) else { return false };
+    assert_eq!(found.manifest.as_ref().unwrap(), expected.manifest());
+    // It opens as any program would open it, all of it.
+    let verified = program(folder, &["verify", name]).output().unwrap();
+    assert!(verified.status.success(), "{}", String::from_utf8_lossy(&verified.stderr));
+    true
+}
+
+/// A bundle with some megabytes, in `a`.
+fn bundle(folder: &Path) -> Bundle {
+    write(&folder.join("a"), &vec![7; 4_000_000], |_| ());
+    Bundle::open(&folder.join("a")).unwrap()
+}
+
+#[test]
+fn import_to_a_folder() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = folder.path();
+    let expected = bundle(at);
+    expected.export(&at.join("a.tar")).unwrap();
+    let out = at.join("out");
+    killed(
+        || program(at, &["import", "a.tar", "--out", "out"]),
+        || _ = fs::remove_dir_all(&out),
+        || is_there(&out, &expected),
+    );
+}
+
+#[test]
+fn import_over_another_bundle() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = folder.path();
+    let expected = bundle(at);
+    expected.export(&at.join("a.tar")).unwrap();
+    let out = at.join("out");
+    let other = |path: &Path| write(path, &[1; 1000], |manifest| manifest.model = "other".into());
+    killed(
+        || program(at, &["import", "a.tar", "--out", "out"]),
+        || {
+            _ = fs::remove_dir_all(&out);
+            other(&out);
+        },
+        // The old one or the new one, whole, at any moment.
+        || match Bundle::open(&out).unwrap() {
+            found if found.manifest().model == "other" => false,
+            found => found.manifest() == expected.manifest(),
+        },
+    );
+}
+
+#[test]
+fn copy_to_the_store() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = folder.path();
+    let expected = bundle(at);
+    killed(
+        || program(at, &["copy", "a", "--name", "n"]),
+        || _ = fs::remove_dir_all(at.join(".store")),
+        || is_stored(at, "n", &expected),
+    );
+}
+
+#[test]
+fn pull() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = folder.path();
+    let expected = bundle(at);
+    let registry = Registry::start(at, false);
+    let reference = registry.reference("tiny");
+    assert!(program(at, &["push", "a", &reference]).output().unwrap().status.success());
+    killed(
+        || program(at, &["pull", &reference, "--name", "n"]),
+        || _ = fs::remove_dir_all(at.join(".store")),
+        || is_stored(at, "n", &expected),
+    );
+}
+
+#[test]
+fn collecting() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = folder.path();
+    let expected = bundle(at);
+    write(&at.join("b"), &vec![8; 1000], |_| ());
+    let fill = || {
+        _ = fs::remove_dir_all(at.join(".store"));
+        for (path, name) in [("a", "n"), ("b", "gone")] {
+            assert!(program(at, &["copy", path, "--name", name]).output().unwrap().status.success());
+        }
+        let store = Store::open(Some(&at.join(".store"))).unwrap();
+        store.remove(&"gone".parse::<Name>().unwrap()).unwrap();
+    };
+    killed(
+        || program(at, &["gc"]),
+        fill,
+        || {
+            assert!(is_stored(at, "n", &expected));
+            // Whether what only the other one had is gone.
+            fs::read_dir(at.join(".store/blobs")).unwrap().count() == expected.manifest().blobs().count() - 1
+        },
+    );
+}

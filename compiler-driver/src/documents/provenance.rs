@@ -1,0 +1,122 @@
+//! How a bundle was made, as an in-toto statement (<https://in-toto.io/Statement/v1>) with a predicate of SLSA
+//! (<https://slsa.dev/provenance/v1>).
+
+use std::collections::BTreeMap;
+
+use mlxcel_artifacts::{Compiler, Digest, Manifest};
+use serde::Serialize;
+
+use super::{CRATES, Material, REPOSITORY, VERSION};
+
+/// The statement: what was made, and the predicate.
+#[derive(Serialize)]
+pub(super) struct Statement {
+    #[serde(rename = "_type")]
+    kind: &'static str,
+    subject: Vec<Resource>,
+    #[serde(rename = "predicateType")]
+    predicate_type: &'static str,
+    predicate: Predicate,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Predicate {
+    build_definition: BuildDefinition,
+    run_details: RunDetails,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct BuildDefinition {
+    build_type: String,
+    external_parameters: BTreeMap<&'static str, String>,
+    internal_parameters: BTreeMap<String, Internal>,
+    resolved_dependencies: Vec<Resource>,
+}
+
+/// What was done for a target.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Internal {
+    flags: Vec<String>,
+    build_key: String,
+}
+
+#[derive(Serialize)]
+struct RunDetails {
+    builder: Builder,
+}
+
+#[derive(Serialize)]
+struct Builder {
+    id: &'static str,
+    version: BTreeMap<&'static str, String>,
+}
+
+/// A `ResourceDescriptor`.
+#[derive(Serialize)]
+struct Resource {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    name: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    uri: Option<String>,
+    digest: BTreeMap<&'static str, String>,
+}
+
+impl Resource {
+    fn file(name: impl Into<String>, digest: &Digest) -> Self {
+        Self { name: Some(name.into()), uri: None, digest: [("blake3", digest.hex())].into() }
+    }
+}
+
+/// How the bundle of `manifest` was made as `asked`, with weights from these files.
+pub(super) fn statement(
+    manifest: &Manifest,
+    asked: &BTreeMap<&'static str, String>,
+    weights: &[Material],
+) -> Statement {
+    let Manifest { model, family, plan, compiler: Compiler { version, digest }, targets, files, .. } =
+        manifest;
+    let mut external = asked.clone();
+    external.extend([
+        ("model", model.clone()),
+        ("family", family.clone()),
+        ("precision", plan.precision.clone()),
+        ("quant", plan.quant.clone()),
+        ("kv", plan.kv.clone()),
+        ("context", plan.context.to_string()),
+    ]);
+    let internal = targets.iter().map(|(name, target)| {
+        let internal = Internal { flags: target.flags.clone(), build_key: target.build_key.to_string() };
+        (name.clone(), internal)
+    });
+    let compiler = Resource {
+        name: Some("iree-compile".into()),
+        uri: Some(format!("pkg:pypi/iree-base-compiler@{version}")),
+        digest: [("blake3", digest.hex())].into(),
+    };
+    let crates = CRATES.iter().map(|(name, version, sha256)| Resource {
+        name: None,
+        uri: Some(format!("pkg:cargo/{name}@{version}")),
+        digest: [("sha256", (*sha256).to_owned())].into(),
+    });
+    let files = files.iter().map(|(name, blob)| Resource::file(name, &blob.digest));
+    let weights = weights.iter().map(|Material { name, digest }| Resource::file(name, digest));
+    Statement {
+        kind: "https://in-toto.io/Statement/v1",
+        subject: manifest.blobs().map(|(what, blob)| Resource::file(what, &blob.digest)).collect(),
+        predicate_type: "https://slsa.dev/provenance/v1",
+        predicate: Predicate {
+            build_definition: BuildDefinition {
+                build_type: format!("{REPOSITORY}/compile/v1"),
+                external_parameters: external,
+                internal_parameters: internal.collect(),
+                resolved_dependencies: files.chain(weights).chain([compiler]).chain(crates).collect(),
+            },
+            run_details: RunDetails {
+                builder: Builder { id: REPOSITORY, version: [("mlxcel-compile", VERSION.to_owned())].into() },
+            },
+        },
+    }
+}

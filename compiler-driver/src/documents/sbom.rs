@@ -1,0 +1,67 @@
+//! The parts of a bundle and of what made it, in CycloneDX's form.
+
+use cyclonedx_bom::{
+    models::{
+        bom::{Bom, SpecVersion},
+        component::{Classification, Component, Components, Scope},
+        hash::{Hash, HashAlgorithm, HashValue, Hashes},
+        metadata::Metadata,
+        tool::Tools,
+    },
+    prelude::{NormalizedString, Purl},
+};
+use mlxcel_artifacts::{Blob, Compiler, Manifest};
+
+use super::{CRATES, REPOSITORY, VERSION};
+use crate::Error;
+
+/// The document about the bundle of `manifest`.
+///
+/// # Errors
+/// None that a valid manifest can cause.
+pub(super) fn document(manifest: &Manifest) -> Result<Vec<u8>, Error> {
+    let Manifest { model, compiler: Compiler { version, digest }, .. } = manifest;
+    let mut bundle = Component::new(Classification::MachineLearningModel, model, "", None);
+    bundle.version = None;
+    let mut ours = Component::new(Classification::Application, "mlxcel-compile", VERSION, None);
+    ours.publisher = Some(NormalizedString::new(REPOSITORY));
+    let mut iree = Component::new(Classification::Application, "iree-compile", version, None);
+    iree.purl = Some(Purl::new("pypi", "iree-base-compiler", version).map_err(Error::document)?);
+    iree.hashes = Some(hashes(HashAlgorithm::BLAKE3, &digest.hex()));
+    let mut components: Vec<Component> = manifest.blobs().map(|(what, blob)| file(&what, blob)).collect();
+    for (name, version, sha256) in CRATES {
+        let mut library = Component::new(Classification::Library, name, version, None);
+        library.purl = Some(Purl::new("cargo", name, version).map_err(Error::document)?);
+        library.hashes = Some(hashes(HashAlgorithm::SHA_256, sha256));
+        // It made the bundle, and is not in it.
+        library.scope = Some(Scope::Excluded);
+        components.push(library);
+    }
+    let bom = Bom {
+        version: 1,
+        serial_number: None,
+        metadata: Some(Metadata {
+            component: Some(bundle),
+            tools: Some(Tools::Object { services: None, components: Some(Components(vec![ours, iree])) }),
+            ..Metadata::default()
+        }),
+        components: Some(Components(components)),
+        spec_version: SpecVersion::V1_5,
+        ..Bom::default()
+    };
+    let mut text = Vec::new();
+    bom.output_as_json_v1_5(&mut text).map_err(Error::document)?;
+    Ok(text)
+}
+
+/// A file of the bundle.
+fn file(what: &str, blob: &Blob) -> Component {
+    let mut file = Component::new(Classification::File, what, "", None);
+    file.version = None;
+    file.hashes = Some(hashes(HashAlgorithm::BLAKE3, &blob.digest.hex()));
+    file
+}
+
+fn hashes(alg: HashAlgorithm, content: &str) -> Hashes {
+    Hashes(vec![Hash { alg, content: HashValue(content.to_owned()) }])
+}

@@ -1,0 +1,74 @@
+//! What a bundle says of its own making.
+#![allow(clippy::unwrap_used, reason = "a helper that fails is a test that fails")]
+
+mod common;
+
+use std::fs;
+
+use common::Place;
+use cyclonedx_bom::{
+    models::bom::SpecVersion,
+    prelude::{Bom, Validate as _},
+};
+use mlxcel_artifacts::{Bundle, Digest};
+use serde_json::Value;
+
+fn document(bundle: &Bundle, name: &str) -> Vec<u8> {
+    fs::read(bundle.document(name).unwrap()).unwrap()
+}
+
+#[test]
+fn the_parts_are_listed() {
+    let mut place = Place::with_weights();
+    place.request.targets = vec!["cuda".into(), "cpu-aarch64".into()];
+    let bundle = place.build().0.unwrap();
+    let bom = Bom::parse_from_json(&document(&bundle, "sbom.cdx.json")[..]).unwrap();
+    assert!(bom.validate_version(SpecVersion::V1_5).passed());
+    let metadata = bom.metadata.unwrap();
+    assert_eq!(metadata.component.unwrap().name.to_string(), "model");
+    // Of the day and of nobody.
+    assert!(metadata.timestamp.is_none() && bom.serial_number.is_none());
+    let components = bom.components.unwrap().0;
+    for (what, blob) in bundle.manifest().blobs().filter(|(what, _)| !what.starts_with("document ")) {
+        let component = components.iter().find(|component| component.name.to_string() == what).expect(&what);
+        assert_eq!(component.hashes.as_ref().unwrap().0[0].content.0, blob.digest.hex(), "{what}");
+    }
+    let melior = components.iter().find(|component| component.name.to_string() == "melior").unwrap();
+    let purl = melior.purl.as_ref().unwrap().to_string();
+    assert!(purl.starts_with("pkg:cargo/melior@0."), "{purl}");
+}
+
+#[test]
+fn the_making_is_told() {
+    let mut place = Place::with_weights();
+    place.request.targets = vec!["cuda".into(), "cpu-aarch64".into()];
+    let bundle = place.build().0.unwrap();
+    let manifest = bundle.manifest();
+    let statement: Value = serde_json::from_slice(&document(&bundle, "provenance.intoto.json")).unwrap();
+    assert_eq!(statement["_type"], "https://in-toto.io/Statement/v1");
+    assert_eq!(statement["predicateType"], "https://slsa.dev/provenance/v1");
+    let digest_of = |list: &Value, name: &str| {
+        let found = list.as_array().unwrap().iter().find(|resource| resource["name"] == name);
+        found.map(|resource| resource["digest"]["blake3"].as_str().unwrap().to_owned())
+    };
+    for (what, blob) in manifest.blobs().filter(|(what, _)| !what.starts_with("document ")) {
+        assert_eq!(digest_of(&statement["subject"], &what), Some(blob.digest.hex()), "{what}");
+    }
+    let build = &statement["predicate"]["buildDefinition"];
+    // The file that was read, not the bundle's, whose tensors are aligned.
+    let (source, _) = Digest::of_file(&place.at("model/model.safetensors")).unwrap();
+    let materials = &build["resolvedDependencies"];
+    assert_eq!(digest_of(materials, "model.safetensors"), Some(source.hex()));
+    assert_eq!(digest_of(materials, "config.json"), Some(manifest.files["config.json"].digest.hex()));
+    assert_eq!(digest_of(materials, "iree-compile"), Some(manifest.compiler.digest.hex()));
+    let asked = &build["externalParameters"];
+    assert_eq!(
+        (&asked["model"], &asked["targets"], &asked["weights"]),
+        (&"model".into(), &"cuda,cpu-aarch64".into(), &"files".into())
+    );
+    let flags = &build["internalParameters"]["cuda"]["flags"];
+    assert_eq!(*flags, serde_json::to_value(&manifest.targets["cuda"].flags).unwrap());
+    // Nothing of where it was made.
+    let text = statement.to_string();
+    assert!(!text.contains(place.at("").to_str().unwrap()), "{text}");
+}

@@ -1,0 +1,53 @@
+//! A bundle of format 1, as it was committed when that was the format: it opens, its signature holds, and it runs.
+#![cfg(feature = "iree")]
+#![allow(clippy::unwrap_used, reason = "clippy allows it in tests, but not in what tests call")]
+
+use std::{
+    fs::File,
+    path::{Path, PathBuf},
+    process::Command,
+};
+
+use mlxcel_artifacts::{Bundle, BundleWriter, IREE_VERSION, Machine, PublicKey, best, check_iree, judge};
+
+fn fixture(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures").join(name)
+}
+
+/// The bundle in a folder.
+fn imported(folder: &Path) -> Bundle {
+    let path = fixture("format-1.tar");
+    let to = Box::new(BundleWriter::create(&folder.join("bundle")).unwrap());
+    Bundle::import(&mut File::open(&path).unwrap(), &path, to).unwrap()
+}
+
+#[test]
+fn it_opens_and_is_whose_it_was() {
+    let folder = tempfile::tempdir().unwrap();
+    let bundle = imported(folder.path());
+    assert_eq!(bundle.manifest().format, 1);
+    assert_eq!(Bundle::open(bundle.path()).unwrap().manifest(), bundle.manifest());
+    let key = PublicKey::find(fixture("format-1.pub").to_str().unwrap()).unwrap();
+    assert_eq!(bundle.verify_signature(&key).unwrap().comment, "a bundle of format 1");
+}
+
+#[test]
+fn it_runs_with_the_iree_that_it_was_compiled_for() {
+    let folder = tempfile::tempdir().unwrap();
+    let bundle = imported(folder.path());
+    let manifest = bundle.manifest();
+    let run = Command::new(env!("CARGO_BIN_EXE_mlxcel-run"))
+        .arg(bundle.path())
+        .arg("--self-test")
+        .output()
+        .unwrap();
+    let said = String::from_utf8(run.stdout).unwrap() + &String::from_utf8(run.stderr).unwrap();
+    // On a CPU that has what `cpu-x86-64-v3` needs.
+    if best(&judge(manifest, &Machine::this())).is_some() {
+        assert!(run.status.success() && said.contains("self-test passed"), "{said}");
+    } else {
+        assert!(!run.status.success() && said.contains("hint: "), "{said}");
+    }
+    // Code of another one is refused by its number, and everything else of the bundle can be used.
+    assert_eq!(check_iree(manifest).is_ok(), manifest.compiler.version == IREE_VERSION);
+}
