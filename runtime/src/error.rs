@@ -237,6 +237,18 @@ pub enum Error {
         expected: &'static str,
     },
 
+    /// A vmfb whose digest is right and whose parts are not: it was damaged before the bundle was made.
+    #[error(
+        "the vmfb of target {target} is damaged: {reason}, expected whole parts\n\
+         hint: its digest is that of the damaged one: compile the bundle again, and look at what made this one"
+    )]
+    Vmfb {
+        /// The target.
+        target: String,
+        /// What is wrong with it.
+        reason: String,
+    },
+
     /// The bundle has no weights and none were given.
     #[error(
         "{} carries no weights\nhint: name the checkpoint's folder, or a safetensors file, with --weights",

@@ -14,6 +14,7 @@ mod loaded;
 mod packing;
 #[cfg(feature = "iree")]
 mod session;
+mod vmfb;
 
 /// How a bundle is to be run.
 #[derive(Debug, Clone, Default)]

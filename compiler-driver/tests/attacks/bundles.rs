@@ -82,12 +82,40 @@ fn a_module_that_is_cut_off_or_something_else() {
         let old = vmfb(&built);
         let bytes = fs::read(built.bundle.blob_path(&old)).unwrap();
         replace_blob(&mut built, old, &bytes[..kept]);
-        assert!(built.refusal("local-task").starts_with("error: cannot load the module: "), "{kept}");
+        let refusal = built.refusal("local-task");
+        assert!(refusal.starts_with("error: the vmfb of target cpu is damaged: "), "{kept}: {refusal}");
     }
     let mut built = bundle("gqa", "cpu");
     let old = vmfb(&built);
     replace_blob(&mut built, old, b"just a text, and no module");
-    assert!(built.refusal("local-task").starts_with("error: cannot load the module: "));
+    assert!(built.refusal("local-task").starts_with("error: the vmfb of target cpu is damaged: "));
+}
+
+#[test]
+fn a_bit_that_changed_before_its_digest_was_made() {
+    // In the module, in the code for the CPU, which IREE verifies nothing of, and wherever else.
+    const PLACES: usize = 60;
+    let whole = bundle("gqa", "cpu");
+    let bytes = fs::read(whole.bundle.blob_path(&vmfb(&whole))).unwrap();
+    let mut refused = 0;
+    for place in 1..=PLACES {
+        let mut built = bundle("gqa", "cpu");
+        let mut changed = bytes.clone();
+        let at = bytes.len() * place / (PLACES + 1);
+        changed[at] ^= 1 << (place % 8);
+        let old = vmfb(&built);
+        replace_blob(&mut built, old, &changed);
+        match load(&built.bundle, None, &on("local-task")) {
+            // Between the parts of the file there is padding, which nobody reads.
+            Ok(mut session) => works(session.as_mut(), "gqa"),
+            Err(error) => {
+                let error = report(&error);
+                assert!(error.starts_with("error: the vmfb of target cpu is damaged: "), "{at}: {error}");
+                refused += 1;
+            }
+        }
+    }
+    assert!(refused > PLACES * 9 / 10, "{refused} of {PLACES}");
 }
 
 #[test]

@@ -9,7 +9,7 @@ use safetensors::Dtype;
 use super::{
     LoadOptions,
     device::{self, Opened, ThisMachine},
-    failed, packing,
+    failed, packing, vmfb,
 };
 use crate::{
     Error,
@@ -53,8 +53,7 @@ impl Loaded {
         let devices = ThisMachine { threads: options.threads };
         let opened = device::open(&devices, &device::machine(), manifest, options.device)?;
 
-        let vmfb = bundle.blob_path(&opened.target.vmfb);
-        let program = ffi::map(&vmfb).map_err(Error::read(vmfb))?;
+        let program = vmfb::map(&bundle.blob_path(&opened.target.vmfb), opened.target_name)?;
         let (weights, packed_at_load) =
             packing::parameters(bundle, (opened.target_name, opened.target), &opened.device, weights)?;
         let parameters = opened.target.packing.as_ref().map(packing::results);

@@ -15,10 +15,11 @@ use safetensors::Dtype;
 use super::{
     LoadOptions,
     device::{self, ThisMachine},
+    vmfb,
 };
 use crate::{
     Error,
-    ffi::{self, Call, Device, Module, Tensor},
+    ffi::{Call, Device, Module, Tensor},
     weights::Weights,
 };
 
@@ -55,7 +56,7 @@ pub(super) fn parameters(
     let prefix = prefix(packing)?;
     let mut image = MmapMut::map_anon(length(&prefix, packing)).map_err(Error::packed)?;
     let mut rest = &mut image[..];
-    write(bundle, packing, device, &weights, &mut rest, &mut |_, _| ())?;
+    write(bundle, (name, packing), device, &weights, &mut rest, &mut |_, _| ())?;
     let image = image.make_read_only().map_err(Error::packed)?;
     Ok((Weights::of_image(image)?, true))
 }
@@ -91,7 +92,7 @@ pub(super) fn pack(
     let device = opened.device;
     let source = bundle.clone();
     let packed = bundle.with_packed_weights(&name, &made_from, |to| {
-        write(&source, &packing, &device, &weights, &mut cancel.watch(to), progress)
+        write(&source, (&name, &packing), &device, &weights, &mut cancel.watch(to), progress)
     })?;
     Ok((name, packed))
 }
@@ -104,14 +105,13 @@ pub(super) fn results(packing: &Packing) -> Vec<Parameter> {
 /// Writes the packed parameters as a safetensors file. `progress` gets the bytes written and those to write.
 pub(super) fn write(
     bundle: &Bundle,
-    packing: &Packing,
+    (target, packing): (&str, &Packing),
     device: &Device,
     weights: &Weights,
     to: &mut dyn Write,
     progress: &mut dyn FnMut(usize, usize),
 ) -> Result<(), Error> {
-    let vmfb = bundle.blob_path(&packing.vmfb);
-    let program = ffi::map(&vmfb).map_err(Error::read(vmfb))?;
+    let program = vmfb::map(&bundle.blob_path(&packing.vmfb), target)?;
     let module = Module::load(device, program, Weights::none(), "", &[])
         .map_err(super::failed(|| "load the packing module".into()))?;
     let types: BTreeMap<&str, &Parameter> =
