@@ -48,8 +48,8 @@ pub use digest::{Digest, ParseDigestError};
 pub use error::{Error, report};
 pub use machine::{Driver, Gpu, Machine, ParseDriverError, ParseVersionError, Version};
 pub use manifest::{
-    Blob, Compiler, Embedding, FORMAT, GpuNeeds, Manifest, Packing, Plan, Replay, TargetArtifact, Traffic,
-    Window,
+    Blob, Compiler, Embedding, FORMAT, GpuNeeds, Manifest, Packing, Plan, Replay, SMALL_FILE_LIMIT_BYTES,
+    TargetArtifact, Traffic, Window,
 };
 pub use probe::nvidia_gpus;
 #[cfg(feature = "registry")]

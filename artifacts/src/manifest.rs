@@ -18,6 +18,10 @@ use crate::{
 /// 2. `documents`.
 pub const FORMAT: u32 = 2;
 
+/// No small file of a checkpoint is longer, and no document: programs read them whole. The tokenizers of the largest
+/// vocabularies have some 30 MB.
+pub const SMALL_FILE_LIMIT_BYTES: u64 = 256 << 20;
+
 /// A bundle's manifest. Fields are public; a value that came out of [`Manifest::parse`] has passed
 /// [`Manifest::validate`].
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

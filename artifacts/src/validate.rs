@@ -11,7 +11,10 @@ use crate::{
     Driver,
     digest::Digest,
     error::Error,
-    manifest::{Embedding, FORMAT, Manifest, Packing, Plan, Replay, TargetArtifact, Traffic, Window},
+    manifest::{
+        Blob, Embedding, FORMAT, Manifest, Packing, Plan, Replay, SMALL_FILE_LIMIT_BYTES, TargetArtifact,
+        Traffic, Window,
+    },
     signature::{Argument, Entry, Outcome, PackStep, Parameter, Role, type_text},
 };
 
@@ -64,6 +67,11 @@ pub(crate) fn validate(manifest: &Manifest) -> Check {
     }
     for name in files.keys().chain(weights.keys()).chain(documents.keys()) {
         file_name("file", name)?;
+    }
+    for (name, Blob { size, .. }) in files.iter().chain(documents) {
+        ensure(*size <= SMALL_FILE_LIMIT_BYTES, || {
+            format!("file `{name}` has {size} bytes, expected at most {SMALL_FILE_LIMIT_BYTES}")
+        })?;
     }
     for name in weights.keys() {
         ensure(!files.contains_key(name), || format!("file `{name}` is listed in files and in weights"))?;

@@ -42,9 +42,6 @@ const SMALL_FILES: [&str; 5] = [
     "chat_template.jinja",
 ];
 
-/// No tokenizer is longer; those of the largest vocabularies have some 30 MB.
-const SMALL_FILE_LIMIT_BYTES: u64 = 256 << 20;
-
 /// What to build.
 #[derive(Debug, Clone)]
 pub struct Request {

@@ -8,16 +8,16 @@ use tar::{Builder, EntryType, Header};
 use crate::{CONFIG, VMFB, Victim, WEIGHTS};
 
 /// A victim and its archive.
-struct Exported {
+pub(crate) struct Exported {
     victim: Victim,
     bytes: Vec<u8>,
 }
 
 /// An entry: its name, what it is, and its bytes.
-type Part = (String, EntryType, Vec<u8>);
+pub(crate) type Part = (String, EntryType, Vec<u8>);
 
 impl Exported {
-    fn new() -> Self {
+    pub(crate) fn new() -> Self {
         let victim = Victim::new();
         let mut bytes = Vec::new();
         victim.open().unwrap().export_to(&mut bytes).unwrap();
@@ -50,7 +50,7 @@ impl Exported {
     }
 
     /// The message when the archive has these parts. Nothing is left then.
-    fn refused(&self, change: impl FnOnce(&mut Vec<Part>)) -> String {
+    pub(crate) fn refused(&self, change: impl FnOnce(&mut Vec<Part>)) -> String {
         let mut parts = self.parts();
         change(&mut parts);
         let refused = self.import(&archive(&parts)).unwrap_err();

@@ -6,6 +6,7 @@ mod archives;
 mod blobs;
 mod manifests;
 mod signatures;
+mod table;
 
 use std::{
     collections::BTreeMap,
@@ -19,6 +20,11 @@ use mlxcel_artifacts::{
     signature::{Entry, Parameter, Role},
 };
 use tempfile::TempDir;
+
+#[path = "../common/masked.rs"]
+mod masks;
+
+use masks::masked;
 
 const VMFB: &[u8] = b"the module";
 const CONFIG: &[u8] = b"{\"model_type\": \"llama\"}";

@@ -4,6 +4,7 @@
 #![allow(dead_code, unreachable_pub, reason = "every test program uses its own part of it")]
 
 pub mod kill;
+mod masked;
 pub mod registry;
 
 use std::{
@@ -17,6 +18,8 @@ use mlxcel_artifacts::{
     signature::{Entry, PackStep, Parameter, Role},
 };
 use safetensors::Dtype;
+
+pub use masked::masked;
 
 /// Writes a bundle with these weights, changed as asked.
 pub fn write(out: &Path, weights: &[u8], change: impl FnOnce(&mut Manifest)) {
@@ -102,21 +105,4 @@ pub fn shown(folder: &Path, arguments: &[&str]) -> String {
 pub fn text(output: Output) -> String {
     let text = |bytes| String::from_utf8(bytes).unwrap();
     format!("exit {}\n{}{}", output.status.code().unwrap(), text(output.stdout), text(output.stderr))
-}
-
-/// A text without digests, which change with every field that manifests get.
-pub fn masked(text: &str) -> String {
-    let mut masked = String::new();
-    let mut digits = String::new();
-    for c in text.chars().chain(['\n']) {
-        if c.is_ascii_digit() || ('a'..='f').contains(&c) {
-            digits.push(c);
-            continue;
-        }
-        masked += if digits.len() == 64 { "DIGEST" } else { &digits };
-        digits.clear();
-        masked.push(c);
-    }
-    masked.pop();
-    masked
 }

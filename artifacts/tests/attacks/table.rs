@@ -1,0 +1,247 @@
+//! What happens to a bundle, and the message that it gets: `table.snap` is the list for people.
+
+use std::{
+    fs::{self, File},
+    os::unix::fs::symlink,
+    path::Path,
+};
+
+use mlxcel_artifacts::{Bundle, BundleWriter, Digest, PublicKey, SecretKey, report};
+use tar::EntryType;
+
+use crate::{CONFIG, VMFB, Victim, WEIGHTS, archives::Exported};
+
+/// What is done to a bundle, and what opening it says.
+type Case = (&'static str, Box<dyn Fn(&Victim)>);
+
+/// An edit of the manifest.
+fn edit(what: &'static str, from: &'static str, to: impl Into<String>) -> Case {
+    let to = to.into();
+    (what, Box::new(move |victim: &Victim| victim.edit(from, &to)))
+}
+
+/// Something that happens to a blob.
+fn blob(what: &'static str, bytes: &'static [u8], change: impl Fn(&Path) + 'static) -> Case {
+    (what, Box::new(move |victim: &Victim| change(&victim.blob(bytes))))
+}
+
+fn replace(path: &Path, bytes: &[u8]) {
+    fs::remove_file(path).unwrap();
+    fs::write(path, bytes).unwrap();
+}
+
+fn bundles() -> Vec<Case> {
+    let flipped = |bytes: &[u8]| {
+        let (at, mut bytes) = (bytes.len() / 2, bytes.to_vec());
+        bytes[at] ^= 1;
+        bytes
+    };
+    let manifest = |change: fn(&Path)| move |victim: &Victim| change(&victim.path().join("manifest.toml"));
+    let name = "[files.\"config.json\"]";
+    vec![
+        edit("a newer format", "format = 2", "format = 3"),
+        edit("no format", "format = 2", ""),
+        edit("a format below the first", "format = 2", "format = 0"),
+        edit("a field that is not known", "format = 2", "format = 2\nnovelty = 1"),
+        edit("a field of another type", "context = 64", "context = \"64\""),
+        edit("a name that leads out", name, "[files.\"../../.bashrc\"]"),
+        edit("an absolute name", name, "[files.\"/etc/passwd\"]"),
+        edit("a name within a folder", name, "[files.\"a/b\"]"),
+        edit("an empty name", name, "[files.\"\"]"),
+        edit("a name with control characters", name, "[files.\"a\\u001b[2Jb\"]"),
+        edit("a digest that is a path", "digest = \"blake3:", "digest = \"blake3:../../../etc/passwd"),
+        edit("a file listed twice", name, format!("{name}\nsize = 1\n{name}")),
+        edit("one name in files and weights", "[weights.\"model.safetensors\"]", "[weights.\"config.json\"]"),
+        edit("one blob of two sizes", "size = 100000", "size = 100001"),
+        edit("a size beyond any disk", "size = 10", "size = 9223372036854775807"),
+        edit("a size that overflows", "size = 10", "size = 99999999999999999999"),
+        edit("a negative size", "size = 10", "size = -1"),
+        edit("a tokenizer of 4 GB", "size = 23", "size = 4294967296"),
+        edit("a shape beyond memory", "shape = [4, 8]", "shape = [4294967296, 4294967296, 4294967296]"),
+        edit("a type that is none", "dtype = \"F32\"", "dtype = \"F33\""),
+        edit("a batch of none", "batch = 1", "batch = 0"),
+        edit("a context beyond its entries", "context = 64", "context = 65"),
+        edit("no targets", "[targets.cpu]", "[elsewhere.cpu]"),
+        edit("a driver that is none", "driver = \"local\"", "driver = \"metal\""),
+        edit("an architecture with control characters", "arch = \"x86_64\"", "arch = \"x86_64\\u0007\""),
+        edit("a flag with a line of its own", "O3\"", "O3\\n--iree-input=evil\""),
+        edit("an entry of another name", "name = \"prefill_16\"", "name = \"main\""),
+        edit(
+            "terminal controls in the model's name",
+            "model = \"tiny\"",
+            "model = \"\\u001b]0;owned\\u0007\"",
+        ),
+        (
+            "a manifest of 1 TB",
+            Box::new(manifest(|path| File::create(path).unwrap().set_len(1 << 40).unwrap())),
+        ),
+        (
+            "a manifest of 100,000 nested arrays",
+            Box::new(manifest(|path| {
+                fs::write(path, format!("format = 2\nmodel = {}", "[".repeat(100_000))).unwrap();
+            })),
+        ),
+        (
+            "a manifest that is cut off",
+            Box::new(manifest(|path| {
+                let text = fs::read(path).unwrap();
+                fs::write(path, &text[..text.len() / 2]).unwrap();
+            })),
+        ),
+        (
+            "a manifest that is no text",
+            Box::new(manifest(|path| fs::write(path, b"format = 2\n\xff").unwrap())),
+        ),
+        (
+            "a manifest that is a link",
+            Box::new(manifest(|path| {
+                fs::rename(path, path.with_extension("elsewhere")).unwrap();
+                symlink("manifest.elsewhere", path).unwrap();
+            })),
+        ),
+        ("a manifest that is missing", Box::new(manifest(|path| fs::remove_file(path).unwrap()))),
+        blob("a vmfb that is missing", VMFB, |path| fs::remove_file(path).unwrap()),
+        blob("a vmfb that is cut off", VMFB, |path| replace(path, &VMFB[..5])),
+        blob("a vmfb of other bytes", VMFB, move |path| replace(path, &flipped(VMFB))),
+        blob("weights of other bytes", WEIGHTS, move |path| replace(path, &flipped(WEIGHTS))),
+        blob("weights that have grown", WEIGHTS, |path| replace(path, &[WEIGHTS, b"more"].concat())),
+        blob("a vmfb that is a link out", VMFB, |path| {
+            fs::remove_file(path).unwrap();
+            symlink("/etc/passwd", path).unwrap();
+        }),
+        blob("a vmfb that is endless", VMFB, |path| {
+            fs::remove_file(path).unwrap();
+            symlink("/dev/zero", path).unwrap();
+        }),
+        blob("a vmfb that is a folder", VMFB, |path| {
+            fs::remove_file(path).unwrap();
+            fs::create_dir(path).unwrap();
+        }),
+        (
+            "two blobs exchanged",
+            Box::new(|victim| {
+                let (a, b) = (victim.blob(VMFB), victim.blob(CONFIG));
+                replace(&a, CONFIG);
+                replace(&b, VMFB);
+            }),
+        ),
+    ]
+}
+
+/// What is done to the entries of an archive.
+fn archives() -> Vec<(&'static str, String)> {
+    let exported = Exported::new();
+    let entry = |name: &str, kind, bytes: &[u8]| (name.to_owned(), kind, bytes.to_vec());
+    let blob = |bytes: &[u8]| format!("blobs/{}", Digest::of(bytes).hex());
+    vec![
+        ("an archive with nothing in it", exported.refused(Vec::clear)),
+        ("one that begins with a blob", exported.refused(|parts| parts.rotate_left(1))),
+        ("an entry that leads out", exported.refused(|p| p.push(entry("../evil", EntryType::Regular, b"x")))),
+        ("an absolute entry", exported.refused(|p| p.push(entry("/tmp/evil", EntryType::Regular, b"x")))),
+        (
+            "a link among the entries",
+            exported.refused(|p| p[1] = entry(&blob(VMFB), EntryType::Symlink, b"")),
+        ),
+        (
+            "a header that renames the next",
+            exported.refused(|p| {
+                p.insert(1, entry("././@LongLink", EntryType::GNULongName, b"elsewhere"));
+            }),
+        ),
+        ("a blob twice", exported.refused(|parts| parts.push(parts[1].clone()))),
+        ("a blob that is missing", exported.refused(|parts| _ = parts.pop())),
+        (
+            "a blob of other bytes",
+            exported.refused(|parts| {
+                let last = parts.last_mut().unwrap();
+                last.2[0] ^= 1;
+            }),
+        ),
+    ]
+}
+
+/// What is done to a signature.
+fn signatures() -> Vec<(&'static str, String)> {
+    let folder = tempfile::tempdir().unwrap();
+    let key = |name: &str| {
+        let (secret, public) = (folder.path().join(name), folder.path().join(format!("{name}.pub")));
+        SecretKey::generate(&secret, &public, None).unwrap();
+        let secret = SecretKey::open(&secret, || unreachable!("it has no password")).unwrap();
+        (secret, PublicKey::find(public.to_str().unwrap()).unwrap())
+    };
+    let ((ours, public), (theirs, other)) = (key("ours"), key("theirs"));
+    let ids = |text: String| text.replace(&public.id(), "OURS").replace(&other.id(), "THEIRS");
+    let refused = |change: &dyn Fn(&Victim)| {
+        let victim = Victim::new();
+        change(&victim);
+        let bundle = victim.open().unwrap();
+        ids(report(&bundle.verify_signature(&public).unwrap_err()))
+    };
+    let signed =
+        |victim: &Victim, key: &SecretKey| _ = victim.open().unwrap().sign(key, "a comment").unwrap();
+    let change = |victim: &Victim, from: &str, to: &str| {
+        let path = victim.path().join("manifest.toml.minisig");
+        let text = fs::read_to_string(&path).unwrap();
+        fs::write(path, text.replacen(from, to, 1)).unwrap();
+    };
+    vec![
+        ("no signature", refused(&|_| ())),
+        ("a signature by another key", refused(&|victim| signed(victim, &theirs))),
+        (
+            "a signature over another manifest",
+            refused(&|victim| {
+                signed(victim, &ours);
+                victim.edit("model = \"tiny\"", "model = \"evil\"");
+            }),
+        ),
+        (
+            "a signature with another comment",
+            refused(&|victim| {
+                signed(victim, &ours);
+                change(victim, "a comment", "a release");
+            }),
+        ),
+        (
+            "a signature that is cut off",
+            refused(&|victim| {
+                signed(victim, &ours);
+                change(victim, "trusted comment", "");
+            }),
+        ),
+    ]
+}
+
+#[test]
+fn every_one_gets_its_message() {
+    let mut rows: Vec<(&str, String)> = Vec::new();
+    for (what, change) in bundles() {
+        let victim = Victim::new();
+        change(&victim);
+        rows.push((
+            what,
+            report(&victim.open().err().unwrap_or_else(|| panic!("{what}: it opened")))
+                .replace(victim.path().to_str().unwrap(), "BUNDLE"),
+        ));
+    }
+    rows.extend(archives());
+    rows.extend(signatures());
+    assert!(rows.len() >= 40, "{} rows", rows.len());
+    let table: String = rows
+        .iter()
+        .map(|(what, message)| format!("{what}\n    {}\n", message.replace('\n', "\n    ")))
+        .collect();
+    let mut settings = insta::Settings::clone_current();
+    settings.set_snapshot_path(".");
+    settings.set_prepend_module_to_snapshot(false);
+    settings.set_omit_expression(true);
+    settings.bind(|| insta::assert_snapshot!("table", crate::masked(&table)));
+}
+
+#[test]
+fn nothing_of_an_import_that_failed_is_there() {
+    let victim = Victim::new();
+    let out = victim.folder.path().join("out");
+    let to = Box::new(BundleWriter::create(&out).unwrap());
+    assert!(Bundle::import(&mut &b"no archive"[..], Path::new("x"), to).is_err());
+    assert!(!out.exists());
+}
