@@ -9,7 +9,7 @@ use std::{
 
 use mlxcel_artifacts::{
     Blob, Bundle, BundleWriter, Cancel, Compiler, Destination as _, Digest, Driver, FORMAT, Machine,
-    Manifest, Packing, Store, TargetArtifact,
+    Manifest, Packing, SMALL_FILE_LIMIT_BYTES, Store, TargetArtifact,
 };
 use mlxcel_emitter::{Kv, Numerics, Products, Program, Quant};
 use mlxcel_models::{Head, ModelConfig};
