@@ -13,7 +13,7 @@ use std::{
     thread,
 };
 
-use crate::common::{masked, program, registry::Registry, text, write};
+use crate::common::{masked::masked, program, registry::Registry, text, write};
 
 /// What a program says, where neither ports nor folders are the same twice.
 fn said(folder: &Path, registry: &Registry, arguments: &[&str]) -> String {

@@ -6,7 +6,7 @@ mod common;
 
 use std::fs;
 
-use crate::common::{masked, program, shown, text, write};
+use crate::common::{masked::masked, program, shown, text, write};
 
 /// Two bundles that have all in common but their weights.
 fn folder() -> tempfile::TempDir {

@@ -4,7 +4,7 @@
 #![allow(dead_code, unreachable_pub, reason = "every test program uses its own part of it")]
 
 pub mod kill;
-mod masked;
+pub mod masked;
 pub mod registry;
 
 use std::{
@@ -18,8 +18,6 @@ use mlxcel_artifacts::{
     signature::{Entry, PackStep, Parameter, Role},
 };
 use safetensors::Dtype;
-
-pub use masked::masked;
 
 /// Writes a bundle with these weights, changed as asked.
 pub fn write(out: &Path, weights: &[u8], change: impl FnOnce(&mut Manifest)) {
