@@ -14,6 +14,7 @@ mod loaded;
 mod packing;
 #[cfg(feature = "iree")]
 mod session;
+#[cfg(feature = "iree")]
 mod vmfb;
 
 /// How a bundle is to be run.
