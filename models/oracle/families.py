@@ -7,8 +7,9 @@ import torch
 
 from family_case import Case
 from hub_configs import (
-    COHERE, COHERE2, EXAONE4, FULL, GEMMA, GEMMA2, GEMMA3, GLM4, GPT2, GPT_NEOX, GRANITE, LLAMA, LONG_CONTEXT, LONGROPE,
-    MISTRAL, OLMO2, OLMO3, PHI3, QWEN2, QWEN3, SEED_OSS, SLIDING, SMOLLM3, STABLELM, STARCODER2, neox_stale, sized,
+    COHERE, COHERE2, ERNIE4_5, EXAONE4, FULL, GEMMA, GEMMA2, GEMMA3, GLM4, GPT2, GPT_NEOX, GRANITE, LLAMA, LONG_CONTEXT,
+    LONGROPE, MISTRAL, OLMO2, OLMO3, PHI3, QWEN2, QWEN3, SEED_OSS, SLIDING, SMOLLM3, STABLELM, STARCODER2, neox_stale,
+    sized,
 )  # fmt: skip
 
 # Of branches that a norm ends and of scores, against loops of a few tokens, with tied embeddings most of all.
@@ -16,6 +17,10 @@ LIVELY = {"post_attention": 4.0, "post_feedforward": 4.0, "q_norm": 2.0, "k_norm
 # Large logits, so that one gelu and another, which differ by less than 5e-4, give logits that differ by 0.02.
 GELU = {"lm_head": 26.0, "embed_out": 26.0, "mlp.c_proj": 5.0, "down_proj": 5.0, "dense_4h_to_h": 3.0}
 SMALL = {"embedding_std": 0.003}  # so that the epsilon of the first norm matters
+
+
+def without(config, *keys):
+    return {key: value for key, value in config.items() if key not in keys}
 
 
 def theta(value):
@@ -35,7 +40,7 @@ CASES = [
     ),
     Case(
         "mistral-bare", "defaults: eight key/value heads, a long window",
-        {k: v for k, v in sized(MISTRAL, num_attention_heads=8).items() if k != "num_key_value_heads"},
+        without(sized(MISTRAL, num_attention_heads=8), "num_key_value_heads"),
         **SMALL, matters=theta(15000.0) | {"default eps": {"rms_norm_eps": 1e-5}},
     ),
 
@@ -85,8 +90,7 @@ CASES = [
     ),
     Case(
         "olmo2-bare", "defaults: as many key/value heads as query heads",
-        {k: v for k, v in sized(OLMO2).items() if k != "num_key_value_heads"}, storage="F16",
-        matters=theta(15000.0),
+        without(sized(OLMO2), "num_key_value_heads"), storage="F16", matters=theta(15000.0),
     ),
 
     Case(
@@ -100,7 +104,7 @@ CASES = [
     ),
     Case(
         "granite-bare", "defaults: multipliers of 1, also of the scores",
-        {k: v for k, v in sized(GRANITE).items() if k != "num_key_value_heads"}, storage="BF16", **SMALL, gain=1.3,
+        without(sized(GRANITE), "num_key_value_heads"), storage="BF16", **SMALL, gain=1.3,
         matters=theta(15000.0) | {
             "default eps": {"rms_norm_eps": 1e-5},
             "default attention_multiplier": {"attention_multiplier": 8**-0.5},
@@ -133,7 +137,7 @@ CASES = [
         storage="BF16", spelling="saved", idle=("sliding_window", "sliding_window + 1", "rope_scaling.long_factor"),
     ),
     Case(
-        "phi3-bare", "defaults", {k: v for k, v in sized(PHI3).items() if k != "num_key_value_heads"}, storage="F16",
+        "phi3-bare", "defaults", without(sized(PHI3), "num_key_value_heads"), storage="F16",
         **SMALL, matters=theta(15000.0) | {"default eps": {"rms_norm_eps": 1e-6}},
     ),
 
@@ -152,7 +156,7 @@ CASES = [
     ),
     Case(
         "starcoder2-bare", "defaults: two key/value heads, biases, tied",
-        {k: v for k, v in sized(STARCODER2).items() if k != "num_key_value_heads"}, storage="F16",
+        without(sized(STARCODER2), "num_key_value_heads"), storage="F16",
         embedding_std=0.5, matters=theta(15000.0) | {"default activation": {"hidden_act": "relu"}},
     ),
 
@@ -248,7 +252,7 @@ CASES = [
     ),
     Case(
         "cohere-bare", "defaults: logit_scale 0.0625, rope_theta 500000",
-        {k: v for k, v in sized(COHERE).items() if k != "num_key_value_heads"}, storage="BF16", embedding_std=0.5,
+        without(sized(COHERE), "num_key_value_heads"), storage="BF16", embedding_std=0.5,
         matters=theta(10000.0) | {"default logit_scale": {"logit_scale": 0.08}},
     ),
 
@@ -267,10 +271,7 @@ CASES = [
     ),
     Case(
         "cohere2-bare", "defaults: logit_scale 0.0625, every fourth layer without a window",
-        {
-            k: v for k, v in sized(COHERE2, sliding_window=50, num_hidden_layers=5).items()
-            if k != "num_key_value_heads"
-        },
+        without(sized(COHERE2, sliding_window=50, num_hidden_layers=5), "num_key_value_heads"),
         storage="F16", embedding_std=0.5,
         matters=theta(15000.0) | {
             "default logit_scale": {"logit_scale": 0.08},
@@ -292,10 +293,7 @@ CASES = [
     ),
     Case(
         "glm4-bare", "defaults: head_dim 128, two key/value heads, biases, half of the rope",
-        {
-            k: v for k, v in sized(GLM4, hidden_size=24, intermediate_size=50, num_attention_heads=2).items()
-            if k != "num_key_value_heads"
-        },
+        without(sized(GLM4, hidden_size=24, intermediate_size=50, num_attention_heads=2), "num_key_value_heads"),
         storage="BF16", embedding_std=0.0003,
         matters=theta(15000.0) | {
             "default partial_rotary_factor": {"partial_rotary_factor": 0.25},
@@ -378,9 +376,7 @@ CASES = [
     ),
     Case(
         "smollm3-interval", "every second layer without rope and with a window; biases; untied",
-        {
-            k: v for k, v in SMOLLM3.items() if k not in ("layer_types", "no_rope_layers")
-        } | {
+        without(SMOLLM3, "layer_types", "no_rope_layers") | {
             "attention_bias": True, "mlp_bias": True, "no_rope_layer_interval": 2, "num_hidden_layers": 2,
             "num_key_value_heads": 1, "sliding_window": 24, "tie_word_embeddings": False, "use_sliding_window": True,
         },
@@ -389,7 +385,7 @@ CASES = [
     ),
     Case(
         "smollm3-bare", "defaults: rope_theta 2000000, every fourth layer without rope, four key/value heads",
-        {k: v for k, v in sized(SMOLLM3).items() if k != "num_key_value_heads"}, storage="F16", embedding_std=0.3,
+        without(sized(SMOLLM3), "num_key_value_heads"), storage="F16", embedding_std=0.3,
         matters=theta(10000.0) | {"default no_rope_layer_interval": {"no_rope_layer_interval": 2}},
     ),
 
@@ -424,17 +420,25 @@ CASES = [
     ),
     Case(
         "seed-oss-bare", "defaults: head_dim 128, biases",
-        sized(
-            SEED_OSS, hidden_size=24, intermediate_size=50, num_attention_heads=2, num_key_value_heads=1
-        ),
+        sized(SEED_OSS, hidden_size=24, intermediate_size=50, num_attention_heads=2, num_key_value_heads=1),
         storage="BF16", **SMALL, matters=theta(15000.0) | {"default eps": {"rms_norm_eps": 1e-5}},
+    ),
+
+    Case("ernie4_5-hub", "interleaved rope, head_dim, tied", ERNIE4_5, storage="BF16", embedding_std=0.3),
+    Case(
+        "ernie4_5-biases", "biases of everything, untied", ERNIE4_5 | {"use_bias": True, "tie_word_embeddings": False},
+        storage="F16", spelling="saved",
+    ),
+    Case(
+        "ernie4_5-bare", "defaults but for the head: head_dim 128, two key/value heads, no biases",
+        without(sized(ERNIE4_5, hidden_size=24, intermediate_size=50, num_attention_heads=2), "num_key_value_heads")
+        | {"tie_word_embeddings": False},
+        storage="BF16", **SMALL, matters=theta(15000.0) | {"default eps": {"rms_norm_eps": 1e-6}},
     ),
 
     Case(
         "llama-yarn", "yarn with the usual betas",
-        LLAMA | {
-            "rope_scaling": {"factor": 4.0, "original_max_position_embeddings": 300, "rope_type": "yarn"},
-        },
+        LLAMA | {"rope_scaling": {"factor": 4.0, "original_max_position_embeddings": 300, "rope_type": "yarn"}},
         storage="BF16",
         matters={
             "rope_scaling": {"rope_scaling": None},

@@ -136,6 +136,10 @@ SEED_OSS = hub(
     bos_token_id=0, head_dim=10, hidden_act="silu", mlp_bias=False, pad_token_id=1, residual_dropout=0.1,
     rms_norm_eps=1e-6, rope_scaling={"rope_type": "default"}, rope_theta=10000000.0, tie_word_embeddings=False,
 )  # fmt: skip
+ERNIE4_5 = hub(
+    "Ernie4_5ForCausalLM", "ernie4_5", "4.54.0", bos_token_id=1, head_dim=10, hidden_act="silu", pad_token_id=0,
+    rms_norm_eps=1e-5, rope_theta=500000.0, tie_word_embeddings=True, use_bias=False,
+)  # fmt: skip
 LLAMA = hub(
     "LlamaForCausalLM", "llama", "4.45.0", attention_bias=False, head_dim=16, hidden_act="silu", mlp_bias=False,
     pretraining_tp=1, rms_norm_eps=1e-5, rope_theta=100.0, tie_word_embeddings=False,

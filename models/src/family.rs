@@ -11,6 +11,7 @@ use crate::{Error, ModelConfig, error::shown, family::json::Json};
 mod bert;
 mod cohere;
 mod cohere2;
+mod ernie4_5;
 mod exaone4;
 mod experts;
 mod gemma;
@@ -55,6 +56,7 @@ pub const FAMILIES: &[Family] = &[
     Family { name: "bert", describe: bert::describe },
     Family { name: "cohere", describe: cohere::describe },
     Family { name: "cohere2", describe: cohere2::describe },
+    Family { name: "ernie4_5", describe: ernie4_5::describe },
     Family { name: "exaone4", describe: exaone4::describe },
     Family { name: "gemma", describe: gemma::describe },
     Family { name: "gemma2", describe: gemma2::describe },
