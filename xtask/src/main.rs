@@ -15,6 +15,7 @@ mod gpu_check;
 mod invariants;
 mod looks;
 mod models;
+mod opening;
 mod parts;
 mod peers;
 mod presets;
@@ -77,6 +78,8 @@ enum Task {
     Peers(peers::Peers),
     /// Measure a mixture of experts beside a dense model that reads as many weights for a token.
     Sparse(sparse::Sparse),
+    /// Measure what verifying and opening a bundle cost, beside reading it.
+    Opening(opening::Opening),
     /// Feed hostile bytes to everything that reads what may come from elsewhere.
     Fuzz(fuzz::Fuzz),
     /// Check the house rules that a machine can check.
@@ -114,6 +117,7 @@ fn run(task: Task, workspace: &Workspace) -> Result<()> {
         Task::GpuCheck(check) => gpu_check::gpu_check(workspace, &check),
         Task::Peers(peers) => peers::peers(workspace, &peers),
         Task::Sparse(sparse) => sparse::sparse(workspace, &sparse),
+        Task::Opening(opening) => opening::opening(workspace, &opening),
         Task::Fuzz(fuzz) => fuzz::fuzz(workspace, &fuzz),
         Task::Tidy { fix } => tidy::tidy(workspace, fix),
         Task::Ci => ci::ci(workspace),

@@ -1,0 +1,79 @@
+//! `cargo xtask opening`: what it costs to know that a bundle is whole, beside reading it.
+
+use std::{fs, path::PathBuf, process::Command};
+
+use anyhow::{Context as _, Result};
+use clap::Args;
+
+use crate::{peers::spread, setup::setup_to_build, shell, workspace::Workspace};
+
+/// Of the largest tokenizers that models of this size have.
+const TOKENIZER_BYTES: usize = 17 << 20;
+
+/// What is measured.
+#[derive(Args)]
+pub(crate) struct Opening {
+    /// The preset whose shape the bundle has, with random weights
+    #[arg(long, default_value = "llama-3.2-1b")]
+    model: String,
+    /// How often
+    #[arg(short, long, value_name = "N", default_value_t = 10)]
+    repeats: usize,
+}
+
+/// Makes the bundle, measures, and prints the table.
+pub(crate) fn opening(workspace: &Workspace, opening: &Opening) -> Result<()> {
+    setup_to_build(workspace)?;
+    shell::run_aside(&mut workspace.cargo(
+        "build --release -p mlxcel-compiler-driver -p mlxcel-runtime -p mlxcel-artifacts --bins --example opening",
+    ))?;
+    let bundle = bundle(workspace, opening)?;
+    // Files that were just written are not remembered.
+    std::thread::sleep(std::time::Duration::from_secs(3));
+    let mut command: Command = workspace.command(workspace.release("examples/opening")?);
+    let text = shell::output(command.arg(&bundle).arg(opening.repeats.to_string()))?;
+    let mut columns: [Vec<f64>; 4] = Default::default();
+    for line in text.lines() {
+        let numbers: Vec<f64> = line.split(' ').filter_map(|number| number.parse().ok()).collect();
+        if let [read, verify, open] = numbers[..] {
+            for (column, number) in columns.iter_mut().zip([read, verify, verify / read, open]) {
+                column.push(number);
+            }
+        }
+    }
+    let heads = ["read, ms", "verify, ms", "verify / read", "open a verified one, ms"];
+    let mut rows = vec![["|", "| median", "| lowest to highest |"].map(str::to_owned).to_vec()];
+    rows.push(["|---", "|---", "|---"].map(str::to_owned).to_vec());
+    for (head, column) in heads.into_iter().zip(columns) {
+        let [low, median, high] = spread(column);
+        rows.push(vec![format!("| {head}"), format!("| {median:.2}"), format!("| {low:.2} to {high:.2} |")]);
+    }
+    shell::print(&shell::table(&rows))
+}
+
+/// The preset's config.json with a tokenizer of a real one's length.
+fn bundle(workspace: &Workspace, opening: &Opening) -> Result<PathBuf> {
+    let folder = workspace.root.join("target/opening").join(&opening.model);
+    let write = || {
+        fs::create_dir_all(&folder)?;
+        let preset = workspace.root.join("models/presets").join(format!("{}.json", opening.model));
+        fs::copy(preset, folder.join("config.json"))?;
+        fs::write(
+            folder.join("tokenizer.json"),
+            format!("{{\"padding\": \"{}\"}}", "x".repeat(TOKENIZER_BYTES)),
+        )
+    };
+    write().with_context(|| folder.display().to_string())?;
+    let bundle = folder.with_extension("bundle");
+    let mut build = workspace.command(workspace.release("mlxcel-compile")?);
+    build.arg("--model").arg(&folder).args([
+        "--target",
+        "cpu",
+        "--weights",
+        "random:0",
+        "--precision",
+        "bf16",
+    ]);
+    shell::run_aside(build.arg("--out").arg(&bundle))?;
+    Ok(bundle)
+}
