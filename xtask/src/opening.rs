@@ -64,7 +64,7 @@ fn bundle(workspace: &Workspace, opening: &Opening) -> Result<PathBuf> {
         )
     };
     write().with_context(|| folder.display().to_string())?;
-    let bundle = folder.with_extension("bundle");
+    let bundle = folder.join("bundle");
     let mut build = workspace.command(workspace.release("mlxcel-compile")?);
     build.arg("--model").arg(&folder).args([
         "--target",
