@@ -32,6 +32,10 @@ impl Bundle {
     /// # Errors
     /// When a blob is missing or damaged, or the file cannot be written.
     pub fn export(&self, out: &Path) -> Result<(), Error> {
+        if fs::symlink_metadata(out).is_ok_and(|found| !found.is_file()) {
+            let found = "it is no regular file, expected one or nothing; --out - is standard output";
+            return Err(Error::write(out)(io::Error::other(found)));
+        }
         let folder = out.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
         // The mode is that of an ordinary new file.
         let mode = fs::Permissions::from_mode(0o666);

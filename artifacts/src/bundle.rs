@@ -12,6 +12,7 @@ use crate::{
     error::Error,
     known::Known,
     manifest::{Blob, Manifest, TargetArtifact, packed_weights, weights_file},
+    signing::SIGNATURE,
     store::{Name, Store},
     writer::{Destination, add_whole},
 };
@@ -43,24 +44,31 @@ pub(crate) struct Place {
     pub(crate) folder: PathBuf,
     /// That of its blobs.
     pub(crate) blobs: PathBuf,
-    /// Whether that is a store's, which other bundles have too.
-    pub(crate) stored: bool,
+    /// The signature's file, if there is one.
+    pub(crate) signature: PathBuf,
+    /// The name that it has, if that is in a store, where others have its blobs too.
+    pub(crate) name: Option<Name>,
 }
 
 impl Place {
     /// A folder of its own.
     pub(crate) fn folder(path: PathBuf) -> Self {
-        Self { blobs: path.join(BLOBS), folder: path, stored: false }
+        Self { blobs: path.join(BLOBS), signature: path.join(SIGNATURE), folder: path, name: None }
     }
 
     /// The folder at `path`; where nothing is there, the bundle of that name in the default store.
     fn find(path: &Path) -> Result<Self, Error> {
         if fs::symlink_metadata(path).is_err()
             && let Some(name) = path.to_str().and_then(|text| text.parse::<Name>().ok())
-            && let Ok(store) = Store::open(None)
-            && let Some(place) = store.place(&name)?
         {
-            return Ok(place);
+            match Store::open(None) {
+                Err(Error::NoStore) => {}
+                store => {
+                    if let Some(place) = store?.place(&name)? {
+                        return Ok(place);
+                    }
+                }
+            }
         }
         Ok(Self::folder(path.to_path_buf()))
     }
@@ -134,9 +142,16 @@ impl Bundle {
         &self.place.folder
     }
 
-    /// Whether it lies in a store, which shares its blobs with others.
-    pub(crate) fn is_stored(&self) -> bool {
-        self.place.stored
+    /// Where it lies.
+    pub(crate) fn place(&self) -> &Place {
+        &self.place
+    }
+
+    /// What people call it: its name in the store, or its folder.
+    #[must_use]
+    pub fn shown(&self) -> String {
+        let name = self.place.name.as_ref().map(Name::to_string);
+        name.unwrap_or_else(|| self.path().display().to_string())
     }
 
     /// Copies the bundle, its signature with it. Every blob is verified on the way; what is there already is not copied.

@@ -200,6 +200,28 @@ pub enum Error {
         store: PathBuf,
     },
 
+    /// What a name in the store means cannot be read.
+    #[error(
+        "{name} in the store is damaged, expected a bundle's manifest\n\
+         hint: put it there again, which takes what is left of it, or mlxcel-bundle remove {name}"
+    )]
+    DamagedName {
+        /// The name.
+        name: Name,
+    },
+
+    /// What a registry gave is not what its manifest says.
+    #[error(
+        "what {name} gives is not the bundle that was pushed\n\
+         hint: it was changed in the registry or on the way: do not run it, and push it again from where it is whole"
+    )]
+    Tampered {
+        /// The place in the registry.
+        name: String,
+        /// What is wrong with it.
+        source: Box<Error>,
+    },
+
     /// A bundle in the store would be changed.
     #[error(
         "the bundle lies in the store, expected one in a folder of its own: others share its files\n\

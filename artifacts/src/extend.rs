@@ -66,11 +66,11 @@ impl Bundle {
 
     /// Where it lies, if its manifest may be another one: a name of its own, which `.` has none of.
     fn changeable(&self) -> Result<PathBuf, Error> {
+        if self.place().name.is_some() {
+            return Err(Error::IsStored);
+        }
         if let Some(Signed { key, .. }) = self.signed()? {
             return Err(Error::IsSigned { key });
-        }
-        if self.is_stored() {
-            return Err(Error::IsStored);
         }
         self.path().canonicalize().map_err(Error::read(self.path()))
     }

@@ -74,6 +74,12 @@ impl Registry {
     /// # Errors
     /// It is no reference, or the credentials cannot be read.
     pub fn new(name: &str, plain_http: bool) -> Result<Self, Error> {
+        // As docker has it, what has no registry is docker.io's, where nobody wants to push by mistake.
+        let (host, _) = name.split_once('/').unwrap_or_default();
+        if !host.contains(['.', ':']) && host != "localhost" {
+            let source = "it has no registry before a /".into();
+            return Err(Error::Reference { found: name.to_owned(), source });
+        }
         let reference: Reference = name
             .parse()
             .map_err(|source| Error::Reference { found: name.to_owned(), source: Box::new(source) })?;

@@ -15,6 +15,7 @@ use minisign::{KeyPair, SecretKeyBox, SignatureBox};
 use crate::{
     bundle::Bundle,
     error::Error,
+    store::Store,
     writer::{replace_file, staging},
 };
 
@@ -132,10 +133,14 @@ impl Bundle {
         let signature =
             minisign::sign(None, &key.0, text, Some(comment), Some("signature of an mlxcel bundle"));
         let signature = signature.map_err(bad)?;
-        let path = self.path().canonicalize().map_err(Error::read(self.path()))?;
-        let (staging, _lock) = staging(&path)?;
         let text = signature.to_string();
-        replace_file(&path, staging.path(), SIGNATURE, text.as_bytes()).map_err(Error::write(&path))?;
+        if let Some(name) = &self.place().name {
+            Store::of(self.place()).sign(name, &text)?;
+        } else {
+            let path = self.path().canonicalize().map_err(Error::read(self.path()))?;
+            let (staging, _lock) = staging(&path)?;
+            replace_file(&path, staging.path(), SIGNATURE, text.as_bytes()).map_err(Error::write(&path))?;
+        }
         Ok(Signed { key: id(signature.keynum()), comment: comment.to_owned() })
     }
 
@@ -168,13 +173,13 @@ impl Bundle {
 
     /// The signature's file as it is, if there is one.
     pub(crate) fn signature_text(&self) -> Result<Option<String>, Error> {
-        let path = self.path().join(SIGNATURE);
-        match fs::symlink_metadata(&path) {
+        let path = &self.place().signature;
+        match fs::symlink_metadata(path) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
             Err(error) => return Err(Error::read(path)(error)),
             Ok(_) => {}
         }
-        read(&path).map(Some)
+        read(path).map(Some)
     }
 
     fn signature(&self) -> Result<Option<SignatureBox>, Error> {

@@ -5,6 +5,7 @@ use std::{
     ffi::OsStr,
     fs::{self, File},
     io::{self, Read, Write as _},
+    os::unix::fs::MetadataExt as _,
     path::{Path, PathBuf},
     time::Duration,
 };
@@ -291,6 +292,20 @@ enum Occupant {
 /// What lies at `out`; an error when it is anything that a bundle must not replace. Replacing deletes, so this looks at
 /// every name: a bundle has nothing but a manifest, its signature and blobs. It need not be whole: replacing a damaged one is a remedy.
 fn occupant(out: &Path) -> Result<Occupant, Error> {
+    let identity = || fs::symlink_metadata(out).map(|found| (found.dev(), found.ino())).ok();
+    for _ in 0..100 {
+        let before = identity();
+        let found = look(out);
+        // Another writer may have put a bundle in its place meanwhile, and removed what was being looked at.
+        if identity() == before {
+            return found;
+        }
+    }
+    Err(Error::write(out)(io::Error::other("other writers kept changing it")))
+}
+
+/// One look.
+fn look(out: &Path) -> Result<Occupant, Error> {
     let occupied = |found| Err(Error::Occupied { path: out.to_path_buf(), found });
     match fs::symlink_metadata(out) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Occupant::Nothing),

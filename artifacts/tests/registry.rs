@@ -72,7 +72,8 @@ fn a_tampered_layer_is_refused() {
         if place == "same length" {
             insta::assert_snapshot!(refused, @r"
             exit 1
-            error: weights file model.safetensors has digest blake3:DIGEST, expected blake3:DIGEST
+            error: what localhost:PORT/tiny gives is not the bundle that was pushed: weights file model.safetensors has digest blake3:DIGEST, expected blake3:DIGEST
+            hint: it was changed in the registry or on the way: do not run it, and push it again from where it is whole
             hint: the bundle is damaged: copy it again with all of its blobs, or compile it again
             ");
         }
@@ -160,7 +161,7 @@ fn what_is_not_there_or_no_bundle() {
     ");
     insta::assert_snapshot!(say(&["pull", "Not A Reference"]), @r"
     exit 1
-    error: `Not A Reference` names no place in a registry: invalid reference format
+    error: `Not A Reference` names no place in a registry: it has no registry before a /
     hint: such as registry.example/models/demo:1 or localhost:5000/demo
     ");
     write(&at.join("a"), &[7; 3_000], |_| ());

@@ -35,7 +35,7 @@ fn bundles_are_kept_under_names() {
     ");
     insta::assert_snapshot!(shown(&["verify", "tiny:q4"]), @r"
     exit 0
-    ok: FOLDER/.store/bundles/DIGEST is whole, 4 blobs, 6.5 KiB (6702 bytes)
+    ok: tiny:q4 is whole, 4 blobs, 6.5 KiB (6702 bytes)
     not signed: it is whole, but nothing says who made it
     ");
     assert_eq!(shown(&["diff", "r.example/tiny:1", "b"]), "exit 0\n");
@@ -122,10 +122,75 @@ fn a_bundle_in_the_store_is_signed_as_any_other() {
     shown(&["copy", "a", "--name", "n"]);
     assert!(shown(&["sign", "n", "--no-password"]).starts_with("exit 0\n"));
     assert!(shown(&["verify", "n", "--key", "mlxcel.pub"]).contains("ok: signed by the key "));
+    // It is one name's, whatever other names the same bundle has.
+    shown(&["copy", "a", "--name", "other"]);
+    assert!(shown(&["verify", "other"]).contains("not signed"));
+    assert!(shown(&["verify", "n", "--key", "mlxcel.pub"]).contains("ok: signed by the key "));
     // The signature goes with it.
     shown(&["copy", "n", "--out", "signed"]);
     assert!(shown(&["verify", "signed", "--key", "mlxcel.pub"]).contains("ok: signed by the key "));
     // And what is not signed takes the place of what is.
     assert_eq!(shown(&["copy", "b", "--out", "signed"]), "exit 0\nsigned\n");
     assert!(shown(&["verify", "signed"]).contains("not signed"));
+}
+
+#[test]
+fn what_is_wrong_with_the_store_is_said() {
+    let folder = folder();
+    let store = |value: &str| {
+        let mut verify = program(folder.path(), &["verify", "n"]);
+        text(verify.env("MLXCEL_STORE_LIMIT", value).output().unwrap())
+    };
+    insta::assert_snapshot!(store("much"), @r"
+    exit 1
+    error: MLXCEL_STORE_LIMIT is `much`, expected a size
+    hint: such as 20GB or 500MiB
+    ");
+    let shown = |arguments: &[&str]| shown(folder.path(), arguments);
+    shown(&["copy", "a", "--name", "n"]);
+    fs::write(folder.path().join(".store/names/n"), "garbage").unwrap();
+    // What it needs is not thrown away.
+    insta::assert_snapshot!(shown(&["gc"]), @r"
+    exit 1
+    error: n in the store is damaged, expected a bundle's manifest
+    hint: put it there again, which takes what is left of it, or mlxcel-bundle remove n
+    ");
+    assert!(shown(&["copy", "a", "--name", "n"]).starts_with("exit 0"));
+    assert!(shown(&["gc"]).starts_with("exit 0"));
+    assert!(shown(&["verify", "n"]).starts_with("exit 0\nok: n is whole"));
+}
+
+#[test]
+fn what_is_removed_while_others_work_goes_later() {
+    let folder = folder();
+    let shown = |arguments: &[&str]| shown(folder.path(), arguments);
+    shown(&["copy", "a", "--name", "n"]);
+    shown(&["copy", "b", "--name", "m"]);
+    let store = mlxcel_artifacts::Store::open(Some(&folder.path().join(".store"))).unwrap();
+    let using = store.in_use().unwrap();
+    // All of the names, or none.
+    assert!(shown(&["remove", "n", "none"]).starts_with("exit 1\nerror: the store "));
+    insta::assert_snapshot!(shown(&["remove", "n"]), @r"
+    exit 0
+    removed; what only they had stays until mlxcel-bundle gc: the store is in use
+    ");
+    assert!(shown(&["gc", "--dry-run"]).starts_with("exit 0\nwould remove "));
+    assert!(shown(&["gc"]).starts_with("exit 1\n"));
+    drop(using);
+    assert!(shown(&["gc"]).starts_with("exit 0\nremoved "));
+    assert!(shown(&["verify", "m"]).starts_with("exit 0\n"));
+}
+
+#[test]
+fn nothing_but_a_file_is_exported_over() {
+    let folder = folder();
+    let shown = |arguments: &[&str]| shown(folder.path(), arguments);
+    std::os::unix::fs::symlink("elsewhere", folder.path().join("link")).unwrap();
+    insta::assert_snapshot!(shown(&["export", "a", "--out", "link"]), @r"
+    exit 1
+    error: cannot write link: it is no regular file, expected one or nothing; --out - is standard output
+    ");
+    assert!(fs::symlink_metadata(folder.path().join("link")).unwrap().is_symlink());
+    shown(&["copy", "a", "--name", "x/n:1"]);
+    assert_eq!(shown(&["export", "x/n:1"]), "exit 0\nn:1.tar\n");
 }

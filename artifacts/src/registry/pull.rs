@@ -68,7 +68,8 @@ impl Registry {
                     return Err(Error::BlobSize { what, found, expected: blob.size, digest: blob.digest });
                 }
                 self.pull_blob(&layer.digest, &mut part, blob.size, progress).await?;
-                to.add_part(part, &what, &blob)?;
+                let source = |error| Error::Tampered { name: self.name.clone(), source: Box::new(error) };
+                to.add_part(part, &what, &blob).map_err(source)?;
             }
             progress(Moved::Bytes(blob.size));
         }

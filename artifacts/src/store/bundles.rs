@@ -13,7 +13,6 @@ use crate::{
     digest::Digest,
     error::Error,
     manifest::{Blob, Manifest},
-    signing::SIGNATURE,
     writer::{Destination, replace_file},
 };
 
@@ -22,6 +21,9 @@ pub(super) const BUNDLES: &str = "bundles";
 
 /// The folder of names.
 const NAMES: &str = "names";
+
+/// The folder of signatures.
+const SIGNATURES: &str = "signatures";
 
 /// A name in the store.
 #[derive(Debug)]
@@ -32,7 +34,7 @@ pub struct Stored {
     pub digest: Digest,
     /// What the manifest says, or why it cannot be read.
     pub manifest: Result<Manifest, Error>,
-    /// Bytes of its blobs that nothing else in the store has.
+    /// Bytes of its blobs that no other name needs.
     pub own_bytes: u64,
 }
 
@@ -46,8 +48,27 @@ impl Store {
         Ok(digest.map(|digest| Place {
             folder: self.path.join(BUNDLES).join(digest.hex()),
             blobs: self.blobs(),
-            stored: true,
+            signature: self.path.join(SIGNATURES).join(name.file_name()),
+            name: Some(name.clone()),
         }))
+    }
+
+    /// The store that a bundle lies in.
+    pub(crate) fn of(place: &Place) -> Self {
+        Self { path: place.blobs.parent().unwrap_or(Path::new("")).to_path_buf(), limit: None }
+    }
+
+    /// Puts a signature to a name. Others of the same bundle keep theirs.
+    pub(crate) fn sign(&self, name: &Name, signature: &str) -> Result<(), Error> {
+        self.replace(SIGNATURES, &name.file_name(), signature)
+    }
+
+    fn remove_signature(&self, name: &Name) -> Result<(), Error> {
+        let path = self.path.join(SIGNATURES).join(name.file_name());
+        match fs::remove_file(&path) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => Err(Error::write(path)(error)),
+            _ => Ok(()),
+        }
     }
 
     /// The digest of the manifest that a name means.
@@ -66,11 +87,11 @@ impl Store {
             let Some(digest) = cache::built(&path)? else { continue };
             all.push(Stored { name, digest, manifest: self.manifest(digest), own_bytes: 0 });
         }
-        // How many bundles have a blob; two names of one bundle are one.
-        let mut users: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
-        for Stored { digest, manifest, .. } in &all {
+        // Which names need a blob.
+        let mut users: BTreeMap<String, BTreeSet<Name>> = BTreeMap::new();
+        for Stored { name, manifest, .. } in &all {
             for (_, blob) in manifest.iter().flat_map(Manifest::blobs) {
-                users.entry(blob.digest.hex()).or_default().insert(digest.hex());
+                users.entry(blob.digest.hex()).or_default().insert(name.clone());
             }
         }
         for stored in &mut all {
@@ -98,6 +119,7 @@ impl Store {
     /// When there is no such name, or the store cannot be written.
     pub fn remove(&self, name: &Name) -> Result<(), Error> {
         let path = self.path.join(NAMES).join(name.file_name());
+        self.remove_signature(name)?;
         match fs::remove_file(&path) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
                 Err(Error::NoSuchBundle { name: name.clone(), store: self.path.clone() })
@@ -106,15 +128,36 @@ impl Store {
         }
     }
 
-    /// Digests of the manifests that names mean.
-    pub(super) fn named_bundles(&self) -> Result<BTreeMap<String, Digest>, Error> {
+    /// Digests of the manifests that names mean, each with one of the names.
+    ///
+    /// # Errors
+    /// When what a name means cannot be read: what it needs is not known then.
+    pub(super) fn named_bundles(&self) -> Result<BTreeMap<String, (Digest, Name)>, Error> {
         let mut all = BTreeMap::new();
         for path in entries(&self.path.join(NAMES))? {
-            if let Some(digest) = cache::built(&path)? {
-                all.insert(digest.hex(), digest);
-            }
+            let Some(name) = Name::of_file(&path) else { continue };
+            let digest = cache::built(&path)?.ok_or_else(|| Error::DamagedName { name: name.clone() })?;
+            all.insert(digest.hex(), (digest, name));
         }
         Ok(all)
+    }
+
+    /// Whether a name is there.
+    ///
+    /// # Errors
+    /// [`Error::NoSuchBundle`] when it is not.
+    pub fn find(&self, name: &Name) -> Result<(), Error> {
+        let there = self.path.join(NAMES).join(name.file_name()).is_file();
+        let none = || Error::NoSuchBundle { name: name.clone(), store: self.path.clone() };
+        if there { Ok(()) } else { Err(none()) }
+    }
+
+    /// Signatures of names that are there no more.
+    pub(super) fn orphaned_signatures(&self) -> Result<Vec<PathBuf>, Error> {
+        let signatures = entries(&self.path.join(SIGNATURES))?;
+        let named =
+            |path: &PathBuf| path.file_name().is_some_and(|name| self.path.join(NAMES).join(name).exists());
+        Ok(signatures.into_iter().filter(|path| !named(path)).collect())
     }
 
     /// The folders of manifests.
@@ -220,13 +263,14 @@ impl Destination for StoreWriter {
         let (staging, _lock) = store.incoming_folder()?;
         let put = |file: &str, text: &str| replace_file(&folder, staging.path(), file, text.as_bytes());
         put(MANIFEST, &text).map_err(Error::write(&folder))?;
-        if let Some(signature) = signature {
-            put(SIGNATURE, signature).map_err(Error::write(&folder))?;
-        }
+        // Between these it has none, never that of another bundle.
+        store.remove_signature(&name)?;
         store.replace(NAMES, &name.file_name(), &format!("{}\n", digest.hex()))?;
+        signature.map_or(Ok(()), |signature| store.sign(&name, signature))?;
         drop(using);
         store.keep_to_limit();
-        let place = Place { folder, blobs: store.path.join(BLOBS), stored: true };
+        let signature = store.path.join(SIGNATURES).join(name.file_name());
+        let place = Place { folder, blobs: store.path.join(BLOBS), signature, name: Some(name) };
         Ok(Bundle::written(place, manifest.clone(), text))
     }
 }

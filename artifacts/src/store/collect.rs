@@ -38,7 +38,7 @@ impl Store {
         }
         let lock = self.lock()?;
         // A file system without locks: as if nobody was there.
-        if let Err(fs::TryLockError::WouldBlock) = lock.try_lock() {
+        if !dry && let Err(fs::TryLockError::WouldBlock) = lock.try_lock() {
             return Err(Error::StoreInUse { path: self.path.clone() });
         }
         let mut removing = Removing { dry, collected: Collected::default() };
@@ -59,13 +59,18 @@ impl Store {
     fn collect_bundles(&self, removing: &mut Removing) -> Result<BTreeMap<String, Digest>, Error> {
         let names = self.named_bundles()?;
         let mut live = BTreeMap::new();
-        for digest in names.values() {
+        for (digest, name) in names.values() {
             let manifest = match self.manifest(*digest) {
-                // Nobody can open it, and adding it again brings its blobs along.
-                Err(Error::BlobDigest { .. } | Error::NotABundle { .. }) => continue,
+                // What it needs is there to mend it with.
+                Err(Error::BlobDigest { .. } | Error::NotABundle { .. }) => {
+                    return Err(Error::DamagedName { name: name.clone() });
+                }
                 other => other?,
             };
             live.extend(manifest.blobs().map(|(_, blob)| (blob.digest.hex(), blob.digest)));
+        }
+        for signature in self.orphaned_signatures()? {
+            removing.file(&signature)?;
         }
         for (folder, digest) in self.bundle_folders()? {
             if !digest.is_some_and(|digest| names.contains_key(&digest.hex())) {

@@ -43,7 +43,7 @@ const DIFFERENT: u8 = 1;
 enum Command {
     /// Verifies a bundle and shows what is in it.
     Inspect {
-        /// The bundle's folder.
+        /// The bundle: its folder, or its name in the store.
         bundle: PathBuf,
         /// One JSON object: the manifest, and the bundle's path.
         #[arg(long)]
@@ -54,7 +54,7 @@ enum Command {
     },
     /// Verifies the size and the digest of everything in a bundle, and whose it is.
     Verify {
-        /// The bundle's folder.
+        /// The bundle: its folder, or its name in the store.
         bundle: PathBuf,
         /// The public key, or its file, of who must have signed it.
         #[arg(long)]
@@ -62,7 +62,7 @@ enum Command {
     },
     /// Says of every target whether it runs here, and why not; ends with 1 if none does.
     Check {
-        /// The bundle's folder.
+        /// The bundle: its folder, or its name in the store.
         bundle: PathBuf,
         /// Only on devices of this kind: local, cuda or vulkan.
         #[arg(long, value_name = "DRIVER")]
@@ -78,7 +78,7 @@ enum Command {
     Machine,
     /// Writes a bundle to one file, a tar archive that is the same for the same bundle.
     Export {
-        /// The bundle's folder.
+        /// The bundle: its folder, or its name in the store.
         bundle: PathBuf,
         /// The file; `-` is standard output [default: BUNDLE.tar].
         #[arg(long, value_name = "FILE")]
@@ -93,7 +93,7 @@ enum Command {
     },
     /// Copies a bundle to a folder, or into the store under a name.
     Copy {
-        /// The bundle.
+        /// The bundle: its folder, or its name in the store.
         bundle: PathBuf,
         #[command(flatten)]
         to: To,
@@ -101,7 +101,7 @@ enum Command {
     /// Uploads a bundle to an OCI registry, with docker's credentials; what is there already is not sent.
     #[cfg(feature = "registry")]
     Push {
-        /// The bundle.
+        /// The bundle: its folder, or its name in the store.
         bundle: PathBuf,
         #[command(flatten)]
         place: InRegistry,
@@ -146,7 +146,7 @@ enum Command {
     },
     /// Shows where a bundle's bytes are.
     Size {
-        /// The bundle's folder.
+        /// The bundle: its folder, or its name in the store.
         bundle: PathBuf,
     },
     /// Makes a pair of keys to sign bundles with, in minisign's form.
@@ -159,7 +159,7 @@ enum Command {
     },
     /// Signs a bundle, in `manifest.toml.minisig`.
     Sign {
-        /// The bundle's folder.
+        /// The bundle: its folder, or its name in the store.
         bundle: PathBuf,
         /// The secret key's file.
         #[arg(long, default_value = "mlxcel.key")]
@@ -297,13 +297,13 @@ fn run(command: &Command) -> Result<(String, ExitCode)> {
             if *json { checked.json()? } else { checked.to_string() }
         }
         Command::Machine => serde_json::to_string_pretty(&Machine::with_gpus())? + "\n",
-        Command::Export { bundle, out } => {
-            let bundle = Bundle::open_without_weights(bundle)?;
+        Command::Export { bundle: path, out } => {
+            let bundle = Bundle::open_without_weights(path)?;
             if out.as_deref() == Some(Path::new("-")) {
                 bundle.export_to(&mut BufWriter::with_capacity(1 << 20, io::stdout().lock()))?;
                 return Ok((String::new(), code));
             }
-            let out = out.clone().unwrap_or_else(|| beside(bundle.path()));
+            let out = out.clone().unwrap_or_else(|| beside(path));
             bundle.export(&out)?;
             format!("{}\n", out.display())
         }
@@ -339,8 +339,15 @@ fn run(command: &Command) -> Result<(String, ExitCode)> {
         Command::List { json: true } => stored::json(&Store::open(None)?.list()?)?,
         Command::Remove { names } => {
             let store = Store::open(None)?;
+            // All or none.
+            names.iter().try_for_each(|name| store.find(name))?;
             names.iter().try_for_each(|name| store.remove(name))?;
-            stored::collected(store.collect(None, false)?, false)
+            match store.collect(None, false) {
+                Err(Error::StoreInUse { .. }) => {
+                    "removed; what only they had stays until mlxcel-bundle gc: the store is in use\n".into()
+                }
+                collected => stored::collected(collected?, false),
+            }
         }
         Command::Gc { max_size, dry_run } => {
             let limit = max_size.map(|size| size.as_u64());

@@ -52,7 +52,7 @@ pub(crate) fn verdict(bundle: &Bundle, verified: Option<&Signed>, signed: Option
         }
         (None, None) => "not signed: it is whole, but nothing says who made it".into(),
     };
-    format!("ok: {} is whole, {} blobs, {bytes}\n{origin}\n", bundle.path().display(), sizes.len())
+    format!("ok: {} is whole, {} blobs, {bytes}\n{origin}\n", bundle.shown(), sizes.len())
 }
 
 /// The signer's words, if there are any.
@@ -92,7 +92,7 @@ pub(crate) fn text(bundle: &Bundle) -> String {
     } = bundle.manifest();
     let mut out = String::new();
     let mut line = |name: &str, value: &dyn fmt::Display| out += &format!("{name:<11} {value}\n");
-    line("bundle", &bundle.path().display());
+    line("bundle", &bundle.shown());
     line("format", format);
     line("model", model);
     line("family", family);
