@@ -5,7 +5,6 @@
 //! its way to the disk.
 
 use std::{
-    collections::BTreeMap,
     fs::{self, File},
     io::{self, BufReader, BufWriter, Read, Write},
     os::unix::fs::PermissionsExt as _,
@@ -18,7 +17,7 @@ use crate::{
     bundle::{BLOBS, Bundle, MANIFEST, MANIFEST_LIMIT},
     digest::Digest,
     error::Error,
-    manifest::{Blob, Manifest},
+    manifest::Manifest,
     signing::{LIMIT_BYTES as SIGNATURE_LIMIT, SIGNATURE},
     writer::{Destination, add_whole, sync_folder},
 };
@@ -73,9 +72,7 @@ impl Bundle {
             add(SIGNATURE, signature.len() as u64, &mut signature.as_bytes()).map_err(failed())?;
         }
         // By digest, each once.
-        let blobs: BTreeMap<String, (String, Blob)> =
-            self.manifest().blobs().map(|(what, blob)| (blob.digest.hex(), (what, *blob))).collect();
-        for (name, (what, blob)) in blobs {
+        for (name, (what, blob)) in self.manifest().distinct_blobs() {
             let path = self.blob_path(&blob);
             let file = File::open(&path).map_err(Error::read(&path))?;
             let mut hashed =
@@ -118,8 +115,7 @@ impl Bundle {
         let text = text(entry, MANIFEST_LIMIT).map_err(|problem| bad(format!("{MANIFEST}: {problem}")))?;
         let manifest = Manifest::parse(&text)?;
         to.begin(&manifest)?;
-        let mut missing: BTreeMap<String, (String, Blob)> =
-            manifest.blobs().map(|(what, blob)| (blob.digest.hex(), (what, *blob))).collect();
+        let mut missing = manifest.distinct_blobs();
         let mut signature = None;
         while let Some((path, mut entry)) = next()? {
             if path == SIGNATURE && signature.is_none() {

@@ -279,11 +279,12 @@ impl Manifest {
     /// Bytes of all blobs, each once.
     #[must_use]
     pub fn bytes(&self) -> u64 {
-        self.blobs()
-            .map(|(_, blob)| (blob.digest.hex(), blob.size))
-            .collect::<BTreeMap<_, _>>()
-            .into_values()
-            .sum()
+        self.distinct_blobs().into_values().map(|(_, blob)| blob.size).sum()
+    }
+
+    /// Every blob once, by its file's name, with one of the things that it is for.
+    pub(crate) fn distinct_blobs(&self) -> BTreeMap<String, (String, Blob)> {
+        self.blobs().map(|(what, blob)| (blob.digest.hex(), (what, *blob))).collect()
     }
 
     /// Every blob with what it is for, `vmfb of target cpu`. Two names may share one blob.

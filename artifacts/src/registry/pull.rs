@@ -14,7 +14,7 @@ use super::{ARTIFACT, ATTEMPTS, Moved, Registry, TITLE, chain, may_pass, pause};
 use crate::{
     bundle::{BLOBS, Bundle, MANIFEST, MANIFEST_LIMIT},
     error::Error,
-    manifest::{Blob, Manifest},
+    manifest::Manifest,
     signing::{LIMIT_BYTES as SIGNATURE_LIMIT, SIGNATURE},
     store::{Part, StoreWriter},
     writer::Destination as _,
@@ -55,9 +55,7 @@ impl Registry {
             Some(layer) => Some(self.pull_text(&layer, SIGNATURE_LIMIT, SIGNATURE).await?),
             None => None,
         };
-        let blobs: BTreeMap<String, (String, Blob)> =
-            manifest.blobs().map(|(what, blob)| (blob.digest.hex(), (what, *blob))).collect();
-        for (name, (what, blob)) in blobs {
+        for (name, (what, blob)) in manifest.distinct_blobs() {
             progress(Moved::File { what: what.clone(), bytes: blob.size });
             if let Some(mut part) = to.part(&blob)? {
                 let Some(layer) = layers.get(&format!("{BLOBS}/{name}")) else {

@@ -1,7 +1,6 @@
 //! Uploading.
 
 use std::{
-    collections::BTreeMap,
     convert::Infallible,
     fs::File,
     io::Read as _,
@@ -59,9 +58,7 @@ impl Registry {
             layers.push(layer);
         }
         // By digest, each once, as in an archive.
-        let blobs: BTreeMap<String, (String, Blob)> =
-            bundle.manifest().blobs().map(|(what, blob)| (blob.digest.hex(), (what, *blob))).collect();
-        for (name, (what, blob)) in blobs {
+        for (name, (what, blob)) in bundle.manifest().distinct_blobs() {
             let path = bundle.blob_path(&blob);
             let sha256 = sha256(&path, &what, &blob)?;
             let layer = descriptor(&format!("{BLOBS}/{name}"), FILE_LAYER, &sha256, blob.size);

@@ -7,7 +7,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use super::{BLOBS, Name, Store, Using, cache, entries, named};
+use super::{Name, Store, Using, cache, entries, named};
 use crate::{
     bundle::{Bundle, MANIFEST, Place, read_manifest},
     digest::Digest,
@@ -44,13 +44,17 @@ impl Store {
     /// # Errors
     /// When the store cannot be read.
     pub(crate) fn place(&self, name: &Name) -> Result<Option<Place>, Error> {
-        let digest = self.meant(name)?;
-        Ok(digest.map(|digest| Place {
+        Ok(self.meant(name)?.map(|digest| self.place_of(name, digest)))
+    }
+
+    /// Where the bundle with this manifest lies under a name.
+    fn place_of(&self, name: &Name, digest: Digest) -> Place {
+        Place {
             folder: self.path.join(BUNDLES).join(digest.hex()),
             blobs: self.blobs(),
             signature: self.path.join(SIGNATURES).join(name.file_name()),
             name: Some(name.clone()),
-        }))
+        }
     }
 
     /// The store that a bundle lies in.
@@ -95,10 +99,9 @@ impl Store {
             }
         }
         for stored in &mut all {
-            let blobs = stored.manifest.iter().flat_map(Manifest::blobs);
-            let own = blobs.filter(|(_, blob)| users.get(&blob.digest.hex()).is_some_and(|u| u.len() == 1));
-            let own: BTreeMap<String, u64> = own.map(|(_, blob)| (blob.digest.hex(), blob.size)).collect();
-            stored.own_bytes = own.into_values().sum();
+            let blobs = stored.manifest.iter().flat_map(Manifest::distinct_blobs);
+            let own = blobs.filter(|(hex, _)| users.get(hex).is_some_and(|users| users.len() == 1));
+            stored.own_bytes = own.map(|(_, (_, blob))| blob.size).sum();
         }
         Ok(all)
     }
@@ -192,15 +195,6 @@ impl StoreWriter {
         &self.store
     }
 
-    /// Whether a blob is there already, and whole: then it need not be added.
-    pub fn has(&mut self, blob: &Blob) -> bool {
-        let is_there = self.store.whole_blob(blob.digest).is_some();
-        if is_there {
-            self.added.insert(blob.digest.hex(), blob.size);
-        }
-        is_there
-    }
-
     /// Notes that a blob is there.
     #[cfg(feature = "registry")]
     pub(super) fn added(&mut self, blob: &Blob) {
@@ -233,7 +227,11 @@ impl Destination for StoreWriter {
     }
 
     fn has(&mut self, blob: &Blob) -> bool {
-        Self::has(self, blob)
+        let is_there = self.store.whole_blob(blob.digest).is_some();
+        if is_there {
+            self.added.insert(blob.digest.hex(), blob.size);
+        }
+        is_there
     }
 
     fn add_reader(&mut self, source: &mut dyn Read, path: &Path) -> Result<Blob, Error> {
@@ -269,8 +267,6 @@ impl Destination for StoreWriter {
         signature.map_or(Ok(()), |signature| store.sign(&name, signature))?;
         drop(using);
         store.keep_to_limit();
-        let signature = store.path.join(SIGNATURES).join(name.file_name());
-        let place = Place { folder, blobs: store.path.join(BLOBS), signature, name: Some(name) };
-        Ok(Bundle::written(place, manifest.clone(), text))
+        Ok(Bundle::written(store.place_of(&name, digest), manifest.clone(), text))
     }
 }

@@ -8,7 +8,7 @@ use std::{
 };
 
 use super::{INCOMING, Store, StoreWriter};
-use crate::{bundle::same, digest::Digest, error::Error, manifest::Blob};
+use crate::{bundle::same, digest::Digest, error::Error, manifest::Blob, writer::Destination as _};
 
 /// What is there of a blob so far. No other process has it meanwhile.
 #[derive(Debug)]
