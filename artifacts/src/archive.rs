@@ -22,6 +22,13 @@ use crate::{
     writer::{Destination, add_whole, sync_folder},
 };
 
+/// What begins what people make of archives, and the program that undoes it.
+const COMPRESSED: [(&[u8], &str); 4] =
+    [(b"\x1f\x8b", "gzip"), (b"\x28\xb5\x2f\xfd", "zstd"), (b"\xfd7zX", "xz"), (b"BZh", "bzip2")];
+
+/// The longest of these beginnings.
+const MAGIC_BYTES: u64 = 4;
+
 /// An entry with its name.
 type Named<'e, 'r> = (String, Entry<'e, &'r mut dyn Read>);
 
@@ -42,7 +49,7 @@ impl Bundle {
             tempfile::Builder::new().prefix(".mlxcel-export-").permissions(mode).tempfile_in(folder);
         let temporary = temporary.map_err(Error::write(folder))?;
         let mut to = BufWriter::with_capacity(1 << 20, temporary.as_file());
-        self.export_to(&mut to)?;
+        self.export_to(&mut to, out)?;
         to.flush().map_err(Error::write(out))?;
         drop(to);
         temporary.as_file().sync_all().map_err(Error::write(out))?;
@@ -50,12 +57,12 @@ impl Bundle {
         sync_folder(folder).map_err(Error::write(folder))
     }
 
-    /// The same to any writer.
+    /// The same to any writer, which errors call `name`.
     ///
     /// # Errors
     /// As [`export`](Self::export).
-    pub fn export_to(&self, to: &mut dyn Write) -> Result<(), Error> {
-        let failed = || Error::write(self.path());
+    pub fn export_to(&self, to: &mut dyn Write, name: &Path) -> Result<(), Error> {
+        let failed = || Error::write(name);
         let mut archive = Builder::new(to);
         let mut add = |name: &str, size: u64, bytes: &mut dyn Read| {
             let mut header = Header::new_ustar();
@@ -96,6 +103,12 @@ impl Bundle {
     pub fn import(from: &mut dyn Read, name: &Path, mut to: Box<dyn Destination>) -> Result<Self, Error> {
         let bad = |problem: String| Error::Archive { path: name.to_path_buf(), problem };
         let unreadable = |error: io::Error| bad(error.to_string());
+        let mut start = Vec::new();
+        (&mut *from).take(MAGIC_BYTES).read_to_end(&mut start).map_err(Error::read(name))?;
+        if let Some((_, by)) = COMPRESSED.iter().find(|(magic, _)| start.starts_with(magic)) {
+            return Err(bad(format!("it is compressed by {by}, expected it as export wrote it")));
+        }
+        let from: &mut dyn Read = &mut start.chain(from);
         let mut archive = Archive::new(from);
         // Raw: what extends an entry's header would be read to memory, however long it is. Our names need none.
         let mut entries = archive.entries().map_err(unreadable)?.raw(true);
@@ -136,7 +149,11 @@ impl Bundle {
             if found != blob.size {
                 return Err(Error::BlobSize { what, found, expected: blob.size, digest: blob.digest });
             }
-            add_whole(&mut *to, what, &blob, &mut entry, name)?;
+            let cut = bad(format!("it ends within {what}"));
+            match add_whole(&mut *to, what, &blob, &mut entry, name) {
+                Err(Error::BlobSize { .. }) => return Err(cut),
+                other => other?,
+            }
         }
         if let Some((what, blob)) = missing.into_values().next() {
             return Err(Error::MissingBlob { what, digest: blob.digest });
@@ -146,10 +163,14 @@ impl Bundle {
 }
 
 /// The text of an entry of at most `limit` bytes.
-fn text(entry: impl Read, limit: u64) -> Result<String, String> {
+fn text(mut entry: Entry<'_, impl Read>, limit: u64) -> Result<String, String> {
     let mut text = String::new();
-    entry.take(limit + 1).read_to_string(&mut text).map_err(|error| error.to_string())?;
-    if text.len() as u64 > limit { Err(format!("found more than {limit} bytes")) } else { Ok(text) }
+    let read = (&mut entry).take(limit + 1).read_to_string(&mut text);
+    match read.map_err(|error| error.to_string())? as u64 {
+        read if read > limit => Err(format!("found more than {limit} bytes")),
+        read if read < entry.size() => Err("the archive ends within it".into()),
+        _ => Ok(text),
+    }
 }
 
 /// A file with the digest of what was read of it.

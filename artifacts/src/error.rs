@@ -37,7 +37,7 @@ pub enum Error {
     },
 
     /// `manifest.toml` is larger than any manifest.
-    #[error("manifest.toml has {found} bytes, expected at most {limit}")]
+    #[error("manifest.toml has {found} bytes, expected at most {limit}\n{BAD_MANIFEST}")]
     ManifestTooLarge {
         /// Its length.
         found: u64,
@@ -46,7 +46,7 @@ pub enum Error {
     },
 
     /// `manifest.toml` is no TOML, or not a manifest's.
-    #[error("manifest.toml line {line}: {message}")]
+    #[error("manifest.toml line {line}: {message}\n{BAD_MANIFEST}")]
     Syntax {
         /// Line, from 1.
         line: usize,
@@ -55,7 +55,7 @@ pub enum Error {
     },
 
     /// A manifest that contradicts itself or that no compiler can have written.
-    #[error("invalid manifest: {0}")]
+    #[error("invalid manifest: {0}\n{BAD_MANIFEST}")]
     Invalid(String),
 
     /// A blob is not there.
@@ -182,13 +182,15 @@ pub enum Error {
 
     /// A text that is no bundle's name.
     #[error(
-        "`{}` is no name for a bundle, expected letters, digits and any of . _ - : @ /\n\
+        "`{}` is no name for a bundle: {problem}\n\
          hint: such as demo, llama-3.2-1b:q4 or registry.example/models/demo:1",
         found.escape_debug()
     )]
     BadName {
         /// The text.
         found: String,
+        /// What is wrong with it, and what was expected.
+        problem: String,
     },
 
     /// No bundle of this name is in the store.
@@ -219,7 +221,7 @@ pub enum Error {
         /// The place in the registry.
         name: String,
         /// What is wrong with it.
-        source: Box<Error>,
+        source: Box<dyn error::Error + Send + Sync>,
     },
 
     /// A bundle in the store would be changed.
@@ -259,6 +261,15 @@ pub enum Error {
     Archive {
         /// The file.
         path: PathBuf,
+        /// What is wrong with it.
+        problem: String,
+    },
+
+    /// A document that lists the bundle's parts is none.
+    #[error("document {name} lists no parts: {problem}\n{BAD_MANIFEST}")]
+    Document {
+        /// The document.
+        name: String,
         /// What is wrong with it.
         problem: String,
     },
@@ -357,7 +368,7 @@ pub enum Error {
     NoStore,
 
     /// Reading or writing failed.
-    #[error("cannot {doing} {}", path.display())]
+    #[error("cannot {doing} {}{}", path.display(), io_hint(source))]
     Io {
         /// `read` or `write`.
         doing: &'static str,
@@ -376,12 +387,26 @@ fn how_to_get_a_bundle(path: &Path, checkpoint: bool) -> String {
         .into()
 }
 
+/// The remedy where the system's answer has one.
+fn io_hint(source: &io::Error) -> &'static str {
+    match source.kind() {
+        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
+            "\nhint: make room there, or name a place on another disk"
+        }
+        io::ErrorKind::ReadOnlyFilesystem => "\nhint: name a place that can be written",
+        io::ErrorKind::PermissionDenied => "\nhint: look at who owns it and who may use it",
+        _ => "",
+    }
+}
+
 /// The remedy for every kind of damage.
 fn remedy(what: &str) -> &'static str {
     if what.starts_with(PACKED_WEIGHTS) { DAMAGED_PACKED } else { DAMAGED }
 }
 
 const DAMAGED_PACKED: &str = "hint: pack the weights again with mlxcel-pack, or copy the bundle again";
+const BAD_MANIFEST: &str =
+    "hint: the bundle is damaged, or mlxcel-compile did not make it: get it again from where it was made";
 const DAMAGED: &str = "hint: the bundle is damaged: copy it again with all of its blobs, or compile it again";
 
 impl Error {

@@ -1,6 +1,7 @@
 //! Adding to a bundle that is there: a blob first, then the manifest that names it, each put in its place at once.
 
 use std::{
+    collections::{BTreeMap, HashSet},
     fs::{self, File},
     io::{self, BufWriter, Write},
     path::{Path, PathBuf},
@@ -9,6 +10,7 @@ use std::{
 use crate::{
     bundle::{BLOBS, Bundle, MANIFEST, blobs_of},
     digest::Digest,
+    documents::with_parts,
     error::Error,
     manifest::{Blob, Manifest, Replay},
     signing::Signed,
@@ -17,7 +19,8 @@ use crate::{
 
 impl Bundle {
     /// The bundle with the packed weights of its target `target`, which `write` makes from the safetensors files
-    /// `made_from`, none of which are the bundle's own. Weights that were packed for it before are replaced.
+    /// `made_from`, none of which are the bundle's own. Weights that were packed for it before are replaced. The documents
+    /// that list the bundle's parts list them too.
     ///
     /// Until the end of it the bundle is as it was; a process that dies leaves at most a file that nothing names.
     ///
@@ -41,16 +44,30 @@ impl Bundle {
         let mut to = Hashed { hasher: blake3::Hasher::new(), file: BufWriter::with_capacity(4 << 20, file) };
         write(&mut to)?;
         let blob = to.finish().map_err(Error::write(&path))?;
-        let old = packing.weights.replace(blob);
+        packing.weights = Some(blob);
         packing.made_from = made_from;
         fs::rename(&staged, self.blob_path(&blob)).map_err(Error::write(&path))?;
+        manifest.documents = self.documents_of(&manifest, staging.path())?;
         let packed = self.replace_manifest(&path, staging.path(), manifest)?;
-        let is_named = |old: &Blob| packed.manifest().blobs().any(|(_, blob)| blob.digest == old.digest);
-        if let Some(old) = old.filter(|old| !is_named(old)) {
+        let named: HashSet<_> = packed.manifest().blobs().map(|(_, blob)| blob.digest).collect();
+        for (_, old) in self.manifest().blobs().filter(|(_, old)| !named.contains(&old.digest)) {
             // The bundle is whole with it and without it.
-            _ = fs::remove_file(packed.blob_path(&old));
+            _ = fs::remove_file(packed.blob_path(old));
         }
         Ok(packed)
+    }
+
+    /// The bundle's documents, now of the parts of `manifest`.
+    fn documents_of(&self, manifest: &Manifest, staging: &Path) -> Result<BTreeMap<String, Blob>, Error> {
+        let document = |(name, old): (&String, &Blob)| {
+            let path = self.blob_path(old);
+            let bytes = with_parts(name, fs::read(&path).map_err(Error::read(path))?, manifest)?;
+            let blob = Blob::of(&bytes);
+            let folder = self.path().join(BLOBS);
+            replace_file(&folder, staging, &blob.digest.hex(), &bytes).map_err(Error::write(folder))?;
+            Ok((name.clone(), blob))
+        };
+        manifest.documents.iter().map(document).collect()
     }
 
     /// The bundle with these prompts and what they must give, in place of those that it has.
@@ -115,8 +132,6 @@ impl Write for Hashed {
 
 #[cfg(test)]
 mod tests {
-    use std::collections::BTreeMap;
-
     use super::*;
     use crate::{
         BundleWriter, Packing,

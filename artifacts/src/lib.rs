@@ -26,6 +26,7 @@ mod bundle;
 mod cancel;
 mod copy;
 mod digest;
+mod documents;
 mod error;
 mod extend;
 mod known;
@@ -34,6 +35,8 @@ mod manifest;
 mod probe;
 #[cfg(feature = "registry")]
 mod registry;
+#[cfg(any(test, feature = "sample"))]
+pub mod sample;
 pub mod signature;
 mod signing;
 mod store;
@@ -45,6 +48,7 @@ mod writer;
 pub use bundle::Bundle;
 pub use cancel::{Cancel, INTERRUPTED, Watched};
 pub use digest::{Digest, ParseDigestError};
+pub use documents::{PROVENANCE, SBOM, with_parts};
 pub use error::{Error, report};
 pub use machine::{Driver, Gpu, Machine, ParseDriverError, ParseVersionError, Version};
 pub use manifest::{

@@ -224,6 +224,14 @@ pub struct Blob {
     pub size: u64,
 }
 
+impl Blob {
+    /// The one of these bytes.
+    #[must_use]
+    pub fn of(bytes: &[u8]) -> Self {
+        Self { digest: Digest::of(bytes), size: bytes.len() as u64 }
+    }
+}
+
 /// What errors call a file of the checkpoint's weights.
 pub(crate) fn weights_file(name: &str) -> String {
     format!("weights file {name}")

@@ -20,7 +20,7 @@ use docker_credential::{CredentialRetrievalError, DockerCredential, get_credenti
 use oci_client::{
     Client, Reference,
     client::{ClientConfig, ClientProtocol},
-    errors::{OciDistributionError, OciErrorCode},
+    errors::{DigestError, OciDistributionError, OciErrorCode},
     secrets::RegistryAuth,
 };
 
@@ -132,6 +132,13 @@ impl Registry {
 
     fn failed(&self, doing: &'static str, source: OciDistributionError) -> Error {
         use OciErrorCode::{Denied, ManifestUnknown, NameUnknown, NotFound, Unauthorized};
+        // Found while a layer is read, it is an error of reading.
+        let is_digest = |source: &io::Error| source.get_ref().is_some_and(|error| error.is::<DigestError>());
+        if matches!(&source, OciDistributionError::DigestError(_))
+            || matches!(&source, OciDistributionError::IoError(source) if is_digest(source))
+        {
+            return Error::Tampered { name: self.name.clone(), source: said(&source).into() };
+        }
         let code = match &source {
             OciDistributionError::RegistryError { envelope, .. } => {
                 envelope.errors.first().map(|error| &error.code)
@@ -158,7 +165,7 @@ impl Registry {
                 "what has been transferred need not be again: repeat it when the registry answers".to_owned()
             }
         };
-        Error::Registry { doing, name: self.name.clone(), hint, source: Box::new(source) }
+        Error::Registry { doing, name: self.name.clone(), hint, source: said(&source).into() }
     }
 
     fn refuse(&self, problem: String) -> Error {
@@ -216,13 +223,27 @@ fn pause(attempts: u32) -> Duration {
     Duration::from_millis(200 << attempts.min(ATTEMPTS))
 }
 
-/// An error with its causes, on a line.
-fn chain(error: &OciDistributionError) -> String {
-    let mut text = error.to_string();
-    let mut next = std::error::Error::source(error);
-    while let Some(cause) = next {
-        text += &format!(": {cause}");
-        next = cause.source();
+/// What is wrong, in a line without addresses: what the registry says, or what lies at the bottom of it.
+fn said(error: &OciDistributionError) -> String {
+    match error {
+        OciDistributionError::RegistryError { envelope, .. } => {
+            let all: Vec<_> = envelope.errors.iter().map(|error| error.message.as_str()).collect();
+            format!("the registry says: {}", all.join("; ").escape_debug())
+        }
+        OciDistributionError::ServerError { code, .. } => format!("the registry answers {code}"),
+        OciDistributionError::UnauthorizedError { .. } => "the registry answers 401 Unauthorized".into(),
+        OciDistributionError::ImageManifestNotFoundError(_) => "the registry has no such manifest".into(),
+        _ => {
+            if let OciDistributionError::RequestError(error) = error
+                && let Some(status) = error.status()
+            {
+                return format!("the registry answers {status}");
+            }
+            let mut bottom: &dyn std::error::Error = error;
+            while let Some(cause) = bottom.source() {
+                bottom = cause;
+            }
+            bottom.to_string()
+        }
     }
-    text
 }

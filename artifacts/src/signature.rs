@@ -250,6 +250,12 @@ pub fn type_text(dtype: Dtype, shape: &[usize]) -> String {
 }
 
 impl Parameter {
+    /// One with a single name, which may have any bytes.
+    #[must_use]
+    pub fn new(name: impl Into<String>, dtype: Dtype, shape: &[usize]) -> Self {
+        Self { name: name.into(), dtype, shape: shape.to_vec(), source: None, aliases: vec![] }
+    }
+
     /// Bytes of its data; `None` when that overflows or is not whole bytes.
     #[must_use]
     pub fn bytes(&self) -> Option<usize> {
@@ -264,7 +270,7 @@ mod tests {
     use super::*;
 
     fn parameter(dtype: Dtype, shape: &[usize]) -> Parameter {
-        Parameter { name: "w".into(), dtype, shape: shape.to_vec(), source: None, aliases: vec![] }
+        Parameter::new("w", dtype, shape)
     }
 
     #[test]

@@ -59,7 +59,10 @@ impl PublicKey {
         let path = Path::new(text);
         let text = if path.exists() { read(path)? } else { text.into() };
         let line = text.lines().last().ok_or_else(|| bad("the file is empty".into()))?;
-        let key = minisign::PublicKey::from_base64(line).map_err(|error| bad(error.to_string()))?;
+        let key = minisign::PublicKey::from_base64(line).map_err(|error| {
+            let place = if path.exists() { "" } else { "no file has this name, and as a key: " };
+            bad(format!("{place}{error}"))
+        })?;
         if !key.to_bytes().starts_with(ALGORITHM) {
             return Err(bad("it is for another algorithm than Ed25519".into()));
         }
@@ -112,6 +115,10 @@ impl SecretKey {
     /// The file cannot be read or is no key, or the password is not its own.
     pub fn open(path: &Path, password: impl FnOnce() -> io::Result<String>) -> Result<Self, Error> {
         let bad = |source: minisign::PError| Error::Key { what: "secret key", source: Box::new(source) };
+        if !path.exists() {
+            let source = format!("{} does not exist", path.display()).into();
+            return Err(Error::Key { what: "secret key", source });
+        }
         let text = read(path)?;
         let parse = || SecretKeyBox::from_string(&text).map_err(bad);
         if let Ok(key) = parse()?.into_unencrypted_secret_key() {

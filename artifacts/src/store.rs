@@ -127,12 +127,12 @@ impl Store {
         self.blobs().join(digest.hex())
     }
 
-    /// The blob if it is there and whole.
-    fn whole_blob(&self, digest: Digest) -> Option<PathBuf> {
+    /// The blob, and how many bytes it has, if it is there and whole.
+    fn whole_blob(&self, digest: Digest) -> Option<(PathBuf, u64)> {
         let path = self.blob_path(digest);
         let regular = fs::symlink_metadata(&path).is_ok_and(|found| found.is_file());
-        let whole = regular && Digest::of_file(&path).is_ok_and(|(found, _)| found == digest);
-        whole.then_some(path)
+        let (found, size) = regular.then(|| Digest::of_file(&path).ok())??;
+        (found == digest).then_some((path, size))
     }
 
     /// Adds everything that `source` gives, which a failed read calls `from`, in place of a damaged one.

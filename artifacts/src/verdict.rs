@@ -173,14 +173,14 @@ fn judge_target<'m>(
 
 fn cpu_objection(target: &TargetArtifact, machine: &Machine) -> Vec<String> {
     if target.arch != machine.arch {
-        return vec![format!("compiled for {}, this cpu is {}", target.arch, machine.arch)];
+        return vec![format!("compiled for {}, the cpu is {}", target.arch, machine.arch)];
     }
     let missing = target.cpu_features.iter().filter(|&feature| !machine.cpu_features.contains(feature));
     let missing: Vec<&str> = missing.map(String::as_str).collect();
     if missing.is_empty() {
         return Vec::new();
     }
-    vec![format!("this cpu lacks {} (needed: {})", missing.join(", "), target.cpu_features.join(", "))]
+    vec![format!("the cpu lacks {} (needed: {})", missing.join(", "), target.cpu_features.join(", "))]
 }
 
 fn gpu_objections(target: &TargetArtifact, gpu: &Gpu) -> Vec<String> {
@@ -280,27 +280,15 @@ mod tests {
     use std::collections::BTreeMap;
 
     use super::*;
-    use crate::{Blob, Digest, manifest::tests::manifest};
+    use crate::{Blob, Digest, manifest::tests::manifest, sample};
 
     fn target(driver: Driver, arch: &str, features: &[&str]) -> TargetArtifact {
         let newest = features.first().and_then(|text| text.parse().ok());
+        let features = if newest.is_some() { &[] } else { features };
         TargetArtifact {
-            driver,
-            arch: arch.into(),
-            cpu_features: if newest.is_some() {
-                vec![]
-            } else {
-                features.iter().map(ToString::to_string).collect()
-            },
+            cpu_features: features.iter().map(ToString::to_string).collect(),
             gpu: newest.map(|compute_capability| GpuNeeds { compute_capability, ptx: Version(7, 6) }),
-            flags: vec![],
-            build_key: Digest::of(b"key"),
-            vmfb: Blob { digest: Digest::of(b"vmfb"), size: 4 },
-            entries: vec![],
-            step_bytes: 32,
-            rewind: None,
-            dispatches: BTreeMap::new(),
-            packing: None,
+            ..sample::target(driver, arch, Blob::of(b"vmfb"), &[], 0)
         }
     }
 
@@ -372,9 +360,9 @@ mod tests {
             .map(|j| format!("{} on {}: {}: {}", j.target, j.device, j.verdict, j.reasons.join("; ")))
             .collect();
         insta::assert_snapshot!(lines.join("\n"), @r"
-        cpu-aarch64 on cpu: refuse: compiled for aarch64, this cpu is x86_64
-        cpu-x86-64-v3 on cpu: refuse: this cpu lacks fma (needed: avx2, fma)
-        cpu-x86-64-v4 on cpu: refuse: this cpu lacks fma, avx512f, avx512bw (needed: avx2, fma, avx512f, avx512bw)
+        cpu-aarch64 on cpu: refuse: compiled for aarch64, the cpu is x86_64
+        cpu-x86-64-v3 on cpu: refuse: the cpu lacks fma (needed: avx2, fma)
+        cpu-x86-64-v4 on cpu: refuse: the cpu lacks fma, avx512f, avx512bw (needed: avx2, fma, avx512f, avx512bw)
         cuda on sm 8.6: refuse: its driver is for CUDA 11.5, expected 11.6 or newer, for PTX 7.6
         cuda-sm_89 on sm 8.6: refuse: compute capability is 8.6, expected 8.9 or more; its driver is for CUDA 11.5, expected 11.6 or newer, for PTX 7.6
         vulkan on none: refuse: there is no device of the driver vulkan
@@ -405,7 +393,7 @@ mod tests {
         assert_eq!(verdict(&manifest, None).0, Verdict::Run);
         let packing = Packing {
             build_key: Digest::of(b"packing"),
-            vmfb: Blob { digest: Digest::of(b"vmfb"), size: 4 },
+            vmfb: Blob::of(b"vmfb"),
             weights: None,
             made_from: BTreeMap::new(),
             steps: vec![],

@@ -113,7 +113,7 @@ impl BundleWriter {
     /// # Errors
     /// When writing fails.
     pub fn add_bytes(&mut self, bytes: &[u8]) -> Result<Blob, Error> {
-        let blob = Blob { digest: Digest::of(bytes), size: bytes.len() as u64 };
+        let blob = Blob::of(bytes);
         if !self.sizes.contains_key(&blob.digest) {
             self.write_synced(&self.blob_path(blob.digest), bytes)?;
             self.sizes.insert(blob.digest, blob.size);

@@ -5,7 +5,7 @@
 mod common;
 
 use mlxcel_artifacts::{
-    Compiler, Digest, IREE_VERSION, Manifest,
+    Compiler, Digest, IREE_VERSION, Manifest, Replay,
     signature::{Entry, Role},
 };
 
@@ -46,6 +46,22 @@ fn a_flag_the_compiler_an_entry_and_sizes() {
     target cpu entry         only in the second: prefill_64
     target cpu step          reads 32 bytes, reads 64 bytes
     ");
+}
+
+#[test]
+fn signatures_and_recorded_answers() {
+    let folder = tempfile::tempdir().unwrap();
+    let shown = |arguments: &[&str]| shown(folder.path(), arguments);
+    let replay = Replay { prompt: vec![1], tokens: vec![2], gaps: vec![0.5], embedding: vec![] };
+    write(&folder.path().join("a"), &[1; 10], |_| ());
+    write(&folder.path().join("b"), &[1; 10], |manifest| manifest.replays = vec![replay]);
+    shown(&["keygen", "--no-password"]);
+    let signed = shown(&["sign", "b", "--no-password", "--comment", "release"]);
+    let key = signed.split_whitespace().rev().nth(1).unwrap().trim_end_matches(':');
+    assert_eq!(
+        shown(&["diff", "a", "b"]),
+        format!("exit 1\nself-test  only in the second\nsignature  none, by the key {key}: release\n")
+    );
 }
 
 #[test]

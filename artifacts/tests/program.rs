@@ -3,92 +3,48 @@
 #![allow(clippy::unwrap_used, reason = "clippy allows it in tests, but not in what tests call")]
 
 use std::{
-    collections::BTreeMap,
     fs,
     path::Path,
     process::{Command, Output, Stdio},
 };
 
 use mlxcel_artifacts::{
-    Bundle, BundleWriter, Compiler, Digest, Driver, FORMAT, Manifest, Plan, TargetArtifact,
-    signature::{Entry, Parameter, Role},
+    Bundle, BundleWriter, Digest, Driver, Manifest, TargetArtifact, sample,
+    signature::{Parameter, Role},
 };
 use safetensors::Dtype;
 
 fn bundle(out: &Path) -> Bundle {
     let mut writer = BundleWriter::create(out).unwrap();
     let vmfb = writer.add_bytes(&[3; 421_990]).unwrap();
+    let roles = [Role::Prefill { tokens: 128 }, Role::Decode { cache: 512 }];
     let cuda = TargetArtifact {
-        driver: Driver::Cuda,
-        arch: String::new(),
-        cpu_features: vec![],
-        gpu: None,
         flags: vec!["--iree-hal-target-device=cuda".into(), "--iree-cuda-target=sm_80".into()],
         build_key: Digest::of(b"cuda"),
-        vmfb,
-        entries: vec![
-            Entry::new(Role::Prefill { tokens: 128 }, 1, 100),
-            Entry::new(Role::Decode { cache: 512 }, 1, 100),
-        ],
-        step_bytes: 32,
-        rewind: None,
-        dispatches: BTreeMap::new(),
-        packing: None,
+        ..sample::target(Driver::Cuda, "", vmfb, &roles, 100)
     };
+    let vmfb = writer.add_bytes(&[4; 5_000]).unwrap();
     let cpu = TargetArtifact {
-        driver: Driver::Local,
-        arch: "x86_64".into(),
         cpu_features: vec!["avx2".into(), "fma".into()],
-        gpu: None,
         flags: vec!["--iree-opt-level=O3".into()],
         build_key: Digest::of(b"cpu"),
-        vmfb: writer.add_bytes(&[4; 5_000]).unwrap(),
-        entries: vec![
-            Entry::new(Role::Prefill { tokens: 128 }, 1, 100),
-            Entry::new(Role::Decode { cache: 512 }, 1, 100),
-        ],
-        step_bytes: 32,
-        rewind: None,
-        dispatches: BTreeMap::new(),
-        packing: None,
+        ..sample::target(Driver::Local, "x86_64", vmfb, &roles, 100)
     };
-    let parameter = |name: &str, dtype, shape: &[usize]| Parameter {
-        name: name.into(),
-        dtype,
-        shape: shape.to_vec(),
-        source: None,
-        aliases: vec![],
-    };
-    let manifest = Manifest {
-        format: FORMAT,
-        model: "tiny".into(),
-        family: "llama".into(),
-        plan: Plan {
-            precision: "bf16".into(),
-            quant: "none".into(),
-            kv: "bf16".into(),
-            batch: 1,
-            context: 512,
-            vocab: 100,
-            position_bytes: 64,
-            windows: vec![],
-            embedding: None,
-        },
-        compiler: Compiler { version: "3.13.0".into(), digest: Digest::of(b"compiler") },
+    let mut manifest = Manifest {
         targets: [("cpu".to_string(), cpu), ("cuda".to_string(), cuda)].into(),
         files: [
             ("config.json".to_string(), writer.add_bytes(b"{}").unwrap()),
             ("tokenizer.json".to_string(), writer.add_bytes(&[b' '; 3000]).unwrap()),
         ]
         .into(),
-        weights: [].into(),
-        documents: BTreeMap::new(),
-        replays: vec![],
         parameters: vec![
-            parameter("model.embed_tokens.weight", Dtype::BF16, &[100, 64]),
-            parameter("model.norm.weight", Dtype::F32, &[64]),
+            Parameter::new("model.embed_tokens.weight", Dtype::BF16, &[100, 64]),
+            Parameter::new("model.norm.weight", Dtype::F32, &[64]),
         ],
+        ..sample::manifest(512, 100)
     };
+    manifest.plan.precision = "bf16".into();
+    manifest.plan.kv = "bf16".into();
     writer.finish(&manifest).unwrap()
 }
 

@@ -77,7 +77,7 @@ fn a_tampered_layer_is_refused() {
             hint: the bundle is damaged: copy it again with all of its blobs, or compile it again
             ");
         }
-        assert_eq!(say(&["list"]), "exit 0\n", "{place}");
+        assert!(say(&["list"]).ends_with(" has no bundles\n"), "{place}");
     }
     // The registry is mended, and so is what it gives.
     fs::write(&blob, whole).unwrap();
@@ -90,8 +90,8 @@ fn a_tampered_layer_is_refused() {
     fs::write(registry.blob(&manifest), changed).unwrap();
     insta::assert_snapshot!(say(&["pull", &reference]), @r"
     exit 1
-    error: cannot pull localhost:PORT/tiny: Invalid digest. Expected sha256:DIGEST, got sha256:DIGEST
-    hint: what has been transferred need not be again: repeat it when the registry answers
+    error: what localhost:PORT/tiny gives is not the bundle that was pushed: Invalid digest. Expected sha256:DIGEST, got sha256:DIGEST
+    hint: it was changed in the registry or on the way: do not run it, and push it again from where it is whole
     ");
 }
 
@@ -125,7 +125,7 @@ fn credentials_are_docker_s() {
     let say = |arguments: &[&str]| said(at, &registry, arguments);
     insta::assert_snapshot!(say(&["push", "a", &reference]), @r"
     exit 1
-    error: cannot push localhost:PORT/tiny: HTTP status client error (401 Unauthorized) for url (http://localhost:PORT/v2/tiny/blobs/sha256:DIGEST)
+    error: cannot push localhost:PORT/tiny: the registry answers 401 Unauthorized
     hint: docker login localhost:PORT gives credentials
     ");
     let config = |auth: &str| {
@@ -156,7 +156,7 @@ fn what_is_not_there_or_no_bundle() {
     let say = |arguments: &[&str]| said(at, &registry, arguments);
     insta::assert_snapshot!(say(&["pull", &registry.reference("none")]), @r"
     exit 1
-    error: cannot pull localhost:PORT/none: Registry error: url http://localhost:PORT/v2/none/manifests/latest, envelope: OCI API errors: [OCI API error: manifest unknown]
+    error: cannot pull localhost:PORT/none: the registry says: manifest unknown
     hint: look at its name and its tag
     ");
     insta::assert_snapshot!(say(&["pull", "Not A Reference"]), @r"
@@ -171,7 +171,7 @@ fn what_is_not_there_or_no_bundle() {
     let refused = say(&["pull", &format!("localhost:{nobody}/tiny")]).replace(&nobody.to_string(), "NOBODY");
     insta::assert_snapshot!(refused, @r"
     exit 1
-    error: cannot pull localhost:NOBODY/tiny: error sending request for url (http://localhost:NOBODY/v2/): client error (Connect): tcp connect error: Connection refused (os error 111)
+    error: cannot pull localhost:NOBODY/tiny: Connection refused (os error 111)
     hint: look at the registry's name; --plain-http is for one without TLS
     ");
 }

@@ -8,7 +8,7 @@ mod sbom;
 
 use std::collections::BTreeMap;
 
-use mlxcel_artifacts::{Blob, BundleWriter, Digest, Manifest};
+use mlxcel_artifacts::{Blob, BundleWriter, Digest, Manifest, PROVENANCE, SBOM, with_parts};
 
 use crate::{Error, pipeline::Request, source::WeightsFrom};
 
@@ -39,11 +39,12 @@ pub(crate) fn add(
 ) -> Result<BTreeMap<String, Blob>, Error> {
     let provenance = provenance::statement(manifest, &asked(request), weights);
     let documents = [
-        ("provenance.intoto.json", serde_json::to_vec_pretty(&provenance).map_err(Error::document)?),
-        ("sbom.cdx.json", sbom::document(manifest)?),
+        (PROVENANCE, serde_json::to_vec(&provenance).map_err(Error::document)?),
+        (SBOM, sbom::document(manifest)?),
     ];
     let mut added = BTreeMap::new();
     for (name, bytes) in documents {
+        let bytes = with_parts(name, bytes, manifest)?;
         added.insert(name.to_owned(), writer.add_bytes(&bytes)?);
     }
     Ok(added)

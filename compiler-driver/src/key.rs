@@ -89,13 +89,7 @@ mod tests {
     }
 
     fn inputs() -> Inputs {
-        let parameter = |name: &str| Parameter {
-            name: name.into(),
-            dtype: Dtype::BF16,
-            shape: vec![2, 3],
-            source: None,
-            aliases: vec![],
-        };
+        let parameter = |name: &str| Parameter::new(name, Dtype::BF16, &[2, 3]);
         Inputs {
             mlir: "module {}".into(),
             objects: vec![Object { name: "a.o", bytes: b"a" }, Object { name: "b.o", bytes: b"b" }],

@@ -3,9 +3,9 @@
 
 mod real;
 
-use std::{fs, path::Path};
+use std::{collections::HashSet, fs, path::Path};
 
-use mlxcel_artifacts::Bundle;
+use mlxcel_artifacts::{Bundle, PROVENANCE, SBOM};
 use mlxcel_compiler_driver::{Request, WeightsFrom};
 use mlxcel_runtime::{Cancel, Weights, load, pack};
 use real::{Built, Fixture, built, fixtures, greedy, on, request};
@@ -46,6 +46,18 @@ fn packed_once_it_starts_without_packing() {
     assert!(!answers(&once));
     assert!(told.is_sorted() && told.last() == Some(&1.0), "{told:?}");
     assert_eq!(Bundle::open(once.path()).unwrap(), once);
+    // They are among its parts now.
+    let weights = once.manifest().targets["cpu"].packing.as_ref().unwrap().weights.unwrap();
+    for (name, list) in [(SBOM, "components"), (PROVENANCE, "subject")] {
+        let text = fs::read(once.document(name).unwrap()).unwrap();
+        let document: serde_json::Value = serde_json::from_slice(&text).unwrap();
+        let parts = document[list].as_array().unwrap();
+        let part = parts.iter().find(|part| part["name"] == "packed weights of target cpu").unwrap();
+        assert!(part.to_string().contains(&weights.digest.hex()), "{part}");
+    }
+    // And what they took the place of is gone.
+    let named: HashSet<_> = once.manifest().blobs().map(|(_, blob)| blob.digest).collect();
+    assert_eq!(fs::read_dir(once.path().join("blobs")).unwrap().count(), named.len());
     // The same weights give the same bytes.
     assert_eq!(packed(&once, None).0.manifest(), once.manifest());
 }

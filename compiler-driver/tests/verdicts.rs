@@ -4,8 +4,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use mlxcel_artifacts::{
-    Blob, Compiler, Digest, Driver, FORMAT, Gpu, GpuNeeds, IREE_VERSION, Machine, Manifest, Place, Plan,
-    TargetArtifact, Verdict, Version, best, judge, judge_on,
+    Blob, Driver, Gpu, GpuNeeds, Machine, Manifest, Place, TargetArtifact, Verdict, Version, best, judge,
+    judge_on, sample,
 };
 use mlxcel_compiler_driver::{Quant, Target};
 use safetensors::Dtype;
@@ -34,44 +34,14 @@ fn manifest() -> Manifest {
             GpuNeeds { compute_capability: Version(number / 10, number % 10), ..AMPERE }
         });
         let artifact = TargetArtifact {
-            driver: resolved.driver,
-            arch: resolved.arch,
             cpu_features: resolved.cpu_features,
             gpu,
             flags: resolved.flags,
-            build_key: Digest::of(b"key"),
-            vmfb: Blob { digest: Digest::of(b"vmfb"), size: 4 },
-            entries: vec![],
-            step_bytes: 0,
-            rewind: None,
-            dispatches: BTreeMap::new(),
-            packing: None,
+            ..sample::target(resolved.driver, &resolved.arch, Blob::of(b"vmfb"), &[], 0)
         };
         targets.insert(resolved.name, artifact);
     }
-    Manifest {
-        format: FORMAT,
-        model: "all".into(),
-        family: "llama".into(),
-        plan: Plan {
-            precision: "f32".into(),
-            quant: "none".into(),
-            kv: "f32".into(),
-            batch: 1,
-            context: 64,
-            vocab: 100,
-            position_bytes: 64,
-            windows: vec![],
-            embedding: None,
-        },
-        compiler: Compiler { version: IREE_VERSION.into(), digest: Digest::of(b"compiler") },
-        targets,
-        files: BTreeMap::new(),
-        weights: BTreeMap::new(),
-        documents: BTreeMap::new(),
-        replays: vec![],
-        parameters: vec![],
-    }
+    Manifest { targets, ..sample::manifest(64, 100) }
 }
 
 fn machine(arch: &str, levels: &[&[&str]], gpus: Vec<Gpu>) -> Machine {

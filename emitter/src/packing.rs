@@ -48,7 +48,7 @@ impl Packing {
     /// The tensor called `name` goes to the target as it is in the checkpoint.
     pub(crate) fn keep(&mut self, name: &str, ty: &TensorType) {
         if self.made.insert(name.to_owned()) {
-            let results = vec![parameter(name.to_owned(), ty)];
+            let results = vec![Parameter::new(name, ty.dtype, &ty.shape)];
             self.steps.push(PackStep { entry: None, sources: vec![name.to_owned()], results });
         }
     }
@@ -95,7 +95,11 @@ impl Packing {
             0 => first.clone(),
             _ => format!("{first}.{}", suffixes.get(index - 1).copied().unwrap_or_default()),
         };
-        let results = types.iter().enumerate().map(|(index, ty)| parameter(name(index), ty)).collect();
+        let results = types
+            .iter()
+            .enumerate()
+            .map(|(index, ty)| Parameter::new(name(index), ty.dtype, &ty.shape))
+            .collect();
         let step = PackStep { entry: Some(entry), sources: names, results };
         let results = made(&step);
         self.steps.push(step);
@@ -110,10 +114,6 @@ impl Packing {
     pub(crate) fn finish(self) -> Result<Packed, Error> {
         Ok(Packed { mlir: self.module.to_mlir()?, steps: self.steps })
     }
-}
-
-fn parameter(name: String, ty: &TensorType) -> Parameter {
-    Parameter { name, dtype: ty.dtype, shape: ty.shape.clone(), source: None, aliases: vec![] }
 }
 
 #[cfg(test)]

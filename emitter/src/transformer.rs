@@ -36,11 +36,8 @@ pub fn emit(model: &ModelConfig, plan: &Plan, dtype_of: &dyn Fn(&str) -> Dtype) 
         module.add(function);
     }
     let parameters = model.weights().into_iter().map(|weight| Parameter {
-        name: weight.name.clone(),
-        dtype: dtype_of(&weight.name),
-        shape: weight.shape.clone(),
-        source: None,
         aliases: model.spellings.others(&weight.name),
+        ..Parameter::new(&weight.name, dtype_of(&weight.name), &weight.shape)
     });
     let parameters: Vec<_> = parameters.collect();
     let packed = if packing.makes_something() { Some(packing.finish()?) } else { None };

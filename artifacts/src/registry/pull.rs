@@ -10,7 +10,7 @@ use oci_client::{
     manifest::{OCI_IMAGE_MEDIA_TYPE, OciDescriptor, OciImageManifest},
 };
 
-use super::{ARTIFACT, ATTEMPTS, Moved, Registry, TITLE, chain, may_pass, pause};
+use super::{ARTIFACT, ATTEMPTS, Moved, Registry, TITLE, may_pass, pause, said};
 use crate::{
     bundle::{BLOBS, Bundle, MANIFEST, MANIFEST_LIMIT},
     error::Error,
@@ -113,7 +113,7 @@ impl Registry {
                     if attempts >= ATTEMPTS || !may_pass(&error) {
                         return Err(self.failed("pull", error));
                     }
-                    progress(Moved::Again { problem: chain(&error) });
+                    progress(Moved::Again { problem: said(&error) });
                     tokio::time::sleep(pause(attempts)).await;
                 }
             }

@@ -21,7 +21,7 @@ use oci_client::{
 };
 use sha2::{Digest as _, Sha256};
 
-use super::{ARTIFACT, ATTEMPTS, Moved, Registry, TITLE, chain, may_pass, pause};
+use super::{ARTIFACT, ATTEMPTS, Moved, Registry, TITLE, may_pass, pause, said};
 use crate::{
     bundle::{BLOBS, Bundle, MANIFEST, same},
     copy::{Stopped, read_hashed},
@@ -132,7 +132,7 @@ impl Registry {
                 }
                 Err(error) if attempts + 1 < ATTEMPTS && may_pass(&error) => {
                     attempts += 1;
-                    progress(Moved::Again { problem: chain(&error) });
+                    progress(Moved::Again { problem: said(&error) });
                     tokio::time::sleep(pause(attempts)).await;
                 }
                 Err(error) => return Err(self.failed("push", error)),

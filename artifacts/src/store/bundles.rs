@@ -75,8 +75,11 @@ impl Store {
         }
     }
 
-    /// The digest of the manifest that a name means.
-    fn meant(&self, name: &Name) -> Result<Option<Digest>, Error> {
+    /// The digest of the manifest that a name means, if it means any.
+    ///
+    /// # Errors
+    /// When the store cannot be read.
+    pub fn meant(&self, name: &Name) -> Result<Option<Digest>, Error> {
         cache::built(&self.path.join(NAMES).join(name.file_name()))
     }
 
@@ -227,11 +230,12 @@ impl Destination for StoreWriter {
     }
 
     fn has(&mut self, blob: &Blob) -> bool {
-        let is_there = self.store.whole_blob(blob.digest).is_some();
-        if is_there {
-            self.added.insert(blob.digest.hex(), blob.size);
+        let found = self.store.whole_blob(blob.digest);
+        if let Some((_, size)) = &found {
+            // What it has, whatever the manifest says: `finish_as` compares.
+            self.added.insert(blob.digest.hex(), *size);
         }
-        is_there
+        found.is_some()
     }
 
     fn add_reader(&mut self, source: &mut dyn Read, path: &Path) -> Result<Blob, Error> {

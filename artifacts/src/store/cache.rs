@@ -28,7 +28,7 @@ impl Store {
                 .open(&entry)
                 .and_then(|file| file.set_modified(SystemTime::now()));
         }
-        Ok(found)
+        Ok(found.map(|(path, _)| path))
     }
 
     /// Puts a copy of `file` under `key`; gives the copy's path.

@@ -1,14 +1,14 @@
 //! Removing what nothing needs.
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     fs,
     path::{Path, PathBuf},
     time::{Duration, SystemTime},
 };
 
 use super::{INCOMING, Store, cache, entries, named};
-use crate::{digest::Digest, error::Error};
+use crate::error::Error;
 
 /// How long a download that was broken off may be gone on with.
 const PART_KEPT: Duration = Duration::from_secs(7 * 24 * 3600);
@@ -22,6 +22,8 @@ pub struct Collected {
     pub bytes: u64,
     /// Bytes of the blobs that stay.
     pub kept_bytes: u64,
+    /// How many there should be at most; what has a name stays even so.
+    pub limit_bytes: Option<u64>,
 }
 
 impl Store {
@@ -41,10 +43,12 @@ impl Store {
         if !dry && let Err(fs::TryLockError::WouldBlock) = lock.try_lock() {
             return Err(Error::StoreInUse { path: self.path.clone() });
         }
-        let mut removing = Removing { dry, collected: Collected::default() };
+        let limit = limit.or(self.limit);
+        let mut removing =
+            Removing { dry, collected: Collected { limit_bytes: limit, ..Collected::default() } };
         let live = self.collect_bundles(&mut removing)?;
         self.collect_incoming(&mut removing)?;
-        self.collect_blobs(live, limit.or(self.limit), &mut removing)?;
+        self.collect_blobs(live, limit, &mut removing)?;
         Ok(removing.collected)
     }
 
@@ -55,10 +59,10 @@ impl Store {
         }
     }
 
-    /// Removes bundles without a name; gives the digests of what the others need.
-    fn collect_bundles(&self, removing: &mut Removing) -> Result<BTreeMap<String, Digest>, Error> {
+    /// Removes bundles without a name; gives the digests, in hex, of what the others need.
+    fn collect_bundles(&self, removing: &mut Removing) -> Result<BTreeSet<String>, Error> {
         let names = self.named_bundles()?;
-        let mut live = BTreeMap::new();
+        let mut live = BTreeSet::new();
         for (digest, name) in names.values() {
             let manifest = match self.manifest(*digest) {
                 // What it needs is there to mend it with.
@@ -67,7 +71,7 @@ impl Store {
                 }
                 other => other?,
             };
-            live.extend(manifest.blobs().map(|(_, blob)| (blob.digest.hex(), blob.digest)));
+            live.extend(manifest.blobs().map(|(_, blob)| blob.digest.hex()));
         }
         for signature in self.orphaned_signatures()? {
             removing.file(&signature)?;
@@ -104,7 +108,7 @@ impl Store {
 
     fn collect_blobs(
         &self,
-        live: BTreeMap<String, Digest>,
+        live: BTreeSet<String>,
         limit: Option<u64>,
         removing: &mut Removing,
     ) -> Result<(), Error> {
@@ -129,7 +133,7 @@ impl Store {
         // Used last comes first.
         built.sort_by(|a, b| b.cmp(a));
         let mut needed: BTreeMap<String, u64> =
-            live.into_keys().filter_map(|hex| sizes.get(&hex).map(|size| (hex, *size))).collect();
+            live.into_iter().filter_map(|hex| sizes.get(&hex).map(|size| (hex, *size))).collect();
         let mut total: u64 = needed.values().sum();
         let mut full = false;
         for (_, entry, hex) in built {

@@ -33,13 +33,19 @@ impl FromStr for Name {
     type Err = Error;
 
     fn from_str(text: &str) -> Result<Self, Error> {
-        let plain = |c: char| c.is_ascii_alphanumeric() || "._-:@/".contains(c);
+        let plain = |c: &char| c.is_ascii_alphanumeric() || "._-:@/".contains(*c);
         // Every part begins with a letter or digit, so that none is `..` or hidden.
         let part = |part: &str| part.starts_with(|c: char| c.is_ascii_alphanumeric());
-        if text.len() > LONGEST || !text.chars().all(plain) || !text.split('/').all(part) {
-            return Err(Error::BadName { found: text.chars().take(LONGEST).collect() });
-        }
-        Ok(Self(text.to_owned()))
+        let problem = if text.len() > LONGEST {
+            format!("it has {} bytes, expected at most {LONGEST}", text.len())
+        } else if let Some(found) = text.chars().find(|c| !plain(c)) {
+            format!("it has a {found:?}, expected letters, digits and any of . _ - : @ /")
+        } else if !text.split('/').all(part) {
+            "expected a letter or digit at its beginning and after every /".into()
+        } else {
+            return Ok(Self(text.to_owned()));
+        };
+        Err(Error::BadName { found: text.chars().take(LONGEST).collect(), problem })
     }
 }
 
@@ -65,10 +71,12 @@ mod tests {
         {
             assert!(text.parse::<Name>().is_err(), "{text}");
         }
-        assert_eq!(
-            "a/../b".parse::<Name>().unwrap_err().to_string(),
-            "`a/../b` is no name for a bundle, expected letters, digits and any of . _ - : @ /\n\
-             hint: such as demo, llama-3.2-1b:q4 or registry.example/models/demo:1"
-        );
+        let problem = |text: &str| {
+            let message = text.parse::<Name>().unwrap_err().to_string();
+            message.split_once(" is no name for a bundle: ").unwrap().1.lines().next().unwrap().to_owned()
+        };
+        assert_eq!(problem("a\tb"), "it has a '\\t', expected letters, digits and any of . _ - : @ /");
+        assert_eq!(problem("a/../b"), "expected a letter or digit at its beginning and after every /");
+        assert_eq!(problem(&long), "it has 201 bytes, expected at most 200");
     }
 }

@@ -1,7 +1,7 @@
 use std::{process::Command, thread, time::Duration};
 
 use super::*;
-use crate::{BundleWriter, Manifest, bundle::Bundle, manifest::tests::manifest};
+use crate::{BundleWriter, Manifest, bundle::Bundle, manifest::tests::manifest, writer::Destination as _};
 
 /// A store in a temporary folder, and a file to put.
 fn store() -> (TempDir, Store, PathBuf) {
@@ -39,7 +39,7 @@ fn whole(store: &Store, named: &str) -> Result<Manifest, Error> {
     let manifest = Manifest::parse(&text)?;
     for (what, blob) in manifest.blobs() {
         let digest = blob.digest;
-        let path = store.whole_blob(digest).ok_or(Error::MissingBlob { what, digest })?;
+        let (path, _) = store.whole_blob(digest).ok_or(Error::MissingBlob { what, digest })?;
         assert_eq!(fs::metadata(path).unwrap().len(), blob.size);
     }
     Ok(manifest)
@@ -126,6 +126,20 @@ fn bundles_share_what_they_have_in_common() {
     // Another bundle of that name takes its place.
     add(&store, "q4", "other").unwrap();
     assert_eq!(whole(&store, "q4").unwrap().weights["model.safetensors"].digest, Digest::of(b"other"));
+}
+
+#[test]
+fn a_blob_that_is_there_has_the_size_that_the_manifest_says() {
+    let (_folder, store, _) = store();
+    add(&store, "a", "weights").unwrap();
+    let mut lying = manifest();
+    lying.files.get_mut("config.json").unwrap().size += 1;
+    let mut writer = StoreWriter::new(&store, &name("b")).unwrap();
+    assert!(lying.blobs().all(|(_, blob)| writer.has(blob)));
+    let text = lying.render().unwrap();
+    let refused = Box::new(writer).finish_as(&lying, text, None).unwrap_err().to_string();
+    assert!(refused.starts_with("file config.json has 2 bytes, expected 3: "), "{refused}");
+    assert_eq!(store.list().unwrap().len(), 1);
 }
 
 #[test]

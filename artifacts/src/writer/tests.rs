@@ -69,7 +69,7 @@ fn an_added_file_is_a_copy() {
     let mut writer = BundleWriter::create(&folder.path().join("b")).unwrap();
     fill(&mut writer).unwrap();
     let blob = writer.add_file(&source).unwrap();
-    assert_eq!(blob, Blob { digest: Digest::of(&bytes), size: 9_000_000 });
+    assert_eq!(blob, Blob::of(&bytes));
     assert_eq!(writer.add_file(&source).unwrap(), blob);
     let mut manifest = manifest();
     manifest.weights.insert("model.safetensors".into(), blob);
@@ -266,7 +266,10 @@ fn a_manifest_must_fit_its_blobs() {
         finish(|m| m.files.get_mut("config.json").unwrap().size = 3)
             .starts_with("file config.json has 2 bytes, expected 3: ")
     );
-    assert_eq!(finish(|m| m.plan.batch = 0), "invalid manifest: plan.batch is 0, expected 1 to 2147483647");
+    assert!(
+        finish(|m| m.plan.batch = 0)
+            .starts_with("invalid manifest: plan.batch is 0, expected 1 to 2147483647\n")
+    );
     assert!(names(folder.path()).is_empty());
 }
 

@@ -20,7 +20,7 @@ impl Exported {
     pub(crate) fn new() -> Self {
         let victim = Victim::new();
         let mut bytes = Vec::new();
-        victim.open().unwrap().export_to(&mut bytes).unwrap();
+        victim.open().unwrap().export_to(&mut bytes, Path::new("b.tar")).unwrap();
         Self { victim, bytes }
     }
 
@@ -89,7 +89,7 @@ fn it_comes_back_as_it_was() {
     let imported = exported.import(&exported.bytes).unwrap();
     assert_eq!(*imported.manifest(), exported.victim.manifest);
     let mut again = Vec::new();
-    imported.export_to(&mut again).unwrap();
+    imported.export_to(&mut again, Path::new("b.tar")).unwrap();
     assert!(again == exported.bytes, "another archive of the same bundle");
     // Nothing of the machine is inside.
     let mut archive = tar::Archive::new(exported.bytes.as_slice());
@@ -217,6 +217,12 @@ fn every_truncation_and_garbage() {
     for garbage in [vec![0x41; 10_000], vec![0xff; 512], b"PK\x03\x04".to_vec()] {
         exported.import(&garbage).unwrap_err();
     }
+    let message = |bytes: &[u8]| exported.import(bytes).unwrap_err();
+    let bad = |problem: &str| format!("error: b.tar is no exported bundle: {problem}{HINT}");
+    assert_eq!(message(&exported.bytes[..600]), bad("manifest.toml: the archive ends within it"));
+    let weights = exported.bytes.windows(WEIGHTS.len()).position(|bytes| bytes == WEIGHTS).unwrap();
+    assert_eq!(message(&exported.bytes[..weights + 1]), bad("it ends within weights file model.safetensors"));
+    assert_eq!(message(b"\x1f\x8b\x08\0"), bad("it is compressed by gzip, expected it as export wrote it"));
     // A size beyond everything.
     let mut huge = exported.bytes.clone();
     huge[124..136].copy_from_slice(b"77777777777\0");

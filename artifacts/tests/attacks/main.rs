@@ -9,15 +9,13 @@ mod signatures;
 mod table;
 
 use std::{
-    collections::BTreeMap,
     fs,
     path::{Path, PathBuf},
 };
 
 use mlxcel_artifacts::{
-    Blob, Bundle, BundleWriter, Compiler, Digest, Driver, Error, FORMAT, IREE_VERSION, Manifest, Plan,
-    TargetArtifact,
-    signature::{Entry, Parameter, Role},
+    Blob, Bundle, BundleWriter, Digest, Driver, Error, Manifest, TargetArtifact, sample,
+    signature::{Parameter, Role},
 };
 use tempfile::TempDir;
 
@@ -45,34 +43,16 @@ impl Victim {
     fn new() -> Self {
         let folder = tempfile::tempdir().unwrap();
         let mut writer = BundleWriter::create(&folder.path().join("b")).unwrap();
+        let weights = Parameter {
+            source: Some(Digest::of(WEIGHTS)),
+            ..Parameter::new("w", safetensors::Dtype::F32, &[4, 8])
+        };
         let manifest = Manifest {
-            format: FORMAT,
-            model: "tiny".into(),
-            family: "llama".into(),
-            plan: Plan {
-                precision: "f32".into(),
-                quant: "none".into(),
-                kv: "f32".into(),
-                batch: 1,
-                context: 64,
-                vocab: 100,
-                position_bytes: 64,
-                windows: vec![],
-                embedding: None,
-            },
-            compiler: Compiler { version: IREE_VERSION.into(), digest: Digest::of(b"compiler") },
             targets: [("cpu".to_string(), cpu(writer.add_bytes(VMFB).unwrap()))].into(),
             files: [("config.json".to_string(), writer.add_bytes(CONFIG).unwrap())].into(),
             weights: [("model.safetensors".to_string(), writer.add_bytes(WEIGHTS).unwrap())].into(),
-            documents: BTreeMap::new(),
-            replays: vec![],
-            parameters: vec![Parameter {
-                name: "w".into(),
-                dtype: safetensors::Dtype::F32,
-                shape: vec![4, 8],
-                source: Some(Digest::of(WEIGHTS)),
-                aliases: vec![],
-            }],
+            parameters: vec![weights],
+            ..sample::manifest(64, 100)
         };
         writer.finish(&manifest).unwrap();
         Self { folder, manifest }
@@ -101,32 +81,19 @@ impl Victim {
         assert!(text.contains(from), "no {from} in {text}");
         fs::write(path, text.replacen(from, to, 1)).unwrap();
     }
-
-    /// The message after one edit of the manifest of a whole bundle.
-    fn edited(from: &str, to: &str) -> String {
-        let victim = Self::new();
-        victim.edit(from, to);
-        victim.message()
-    }
 }
 
 fn cpu(vmfb: Blob) -> TargetArtifact {
     TargetArtifact {
-        driver: Driver::Local,
-        arch: "x86_64".into(),
         cpu_features: vec!["avx2".into()],
-        gpu: None,
         flags: vec!["--iree-opt-level=O3".into()],
-        build_key: Digest::of(b"key"),
-        vmfb,
-        entries: vec![
-            Entry::new(Role::Prefill { tokens: 16 }, 1, 100),
-            Entry::new(Role::Decode { cache: 64 }, 1, 100),
-        ],
-        step_bytes: 32,
-        rewind: None,
-        dispatches: BTreeMap::new(),
-        packing: None,
+        ..sample::target(
+            Driver::Local,
+            "x86_64",
+            vmfb,
+            &[Role::Prefill { tokens: 16 }, Role::Decode { cache: 64 }],
+            100,
+        )
     }
 }
 

@@ -14,8 +14,8 @@ use std::{
 };
 
 use mlxcel_artifacts::{
-    BundleWriter, Compiler, Digest, Driver, FORMAT, IREE_VERSION, Manifest, Packing, Plan, TargetArtifact,
-    signature::{Entry, PackStep, Parameter, Role},
+    BundleWriter, Digest, Driver, Manifest, Packing, TargetArtifact, sample,
+    signature::{PackStep, Parameter, Role},
 };
 use safetensors::Dtype;
 
@@ -23,65 +23,38 @@ use safetensors::Dtype;
 pub fn write(out: &Path, weights: &[u8], change: impl FnOnce(&mut Manifest)) {
     let mut writer = BundleWriter::create(out).unwrap();
     let parameter = |name: &str, dtype| Parameter {
-        name: name.into(),
-        dtype,
-        shape: vec![25, 100],
         source: Some(Digest::of(weights)),
-        aliases: vec![],
+        ..Parameter::new(name, dtype, &[25, 100])
     };
     let step = PackStep {
         entry: Some("panels_0".into()),
         sources: vec!["model.layers.0.w".into()],
         results: vec![parameter("model.layers.0.w.panels", Dtype::F32)],
     };
+    let packing = Packing {
+        build_key: Digest::of(b"packing"),
+        vmfb: writer.add_bytes(&[5; 700]).unwrap(),
+        weights: Some(writer.add_bytes(weights).unwrap()),
+        made_from: BTreeMap::new(),
+        steps: vec![step],
+    };
+    let vmfb = writer.add_bytes(&[4; 5_000]).unwrap();
+    let roles = [Role::Prefill { tokens: 32 }, Role::Decode { cache: 512 }];
     let cpu = TargetArtifact {
-        driver: Driver::Local,
-        arch: "x86_64".into(),
         cpu_features: vec!["avx2".into(), "fma".into()],
-        gpu: None,
         flags: vec!["--iree-opt-level=O3".into()],
-        build_key: Digest::of(b"cpu"),
-        vmfb: writer.add_bytes(&[4; 5_000]).unwrap(),
-        entries: vec![
-            Entry::new(Role::Prefill { tokens: 32 }, 1, 100),
-            Entry::new(Role::Decode { cache: 512 }, 1, 100),
-        ],
-        step_bytes: 32,
-        rewind: None,
-        dispatches: BTreeMap::new(),
-        packing: Some(Packing {
-            build_key: Digest::of(b"packing"),
-            vmfb: writer.add_bytes(&[5; 700]).unwrap(),
-            weights: Some(writer.add_bytes(weights).unwrap()),
-            made_from: BTreeMap::new(),
-            steps: vec![step],
-        }),
+        packing: Some(packing),
+        ..sample::target(Driver::Local, "x86_64", vmfb, &roles, 100)
     };
     let mut manifest = Manifest {
-        format: FORMAT,
-        model: "tiny".into(),
-        family: "llama".into(),
-        plan: Plan {
-            precision: "bf16".into(),
-            quant: "none".into(),
-            kv: "bf16".into(),
-            batch: 1,
-            context: 512,
-            vocab: 100,
-            position_bytes: 64,
-            windows: vec![],
-            embedding: None,
-        },
-        compiler: Compiler { version: IREE_VERSION.into(), digest: Digest::of(b"compiler") },
         targets: [("cpu".to_string(), cpu)].into(),
         files: [("config.json".to_string(), writer.add_bytes(b"{}").unwrap())].into(),
         weights: [("model.safetensors".to_string(), writer.add_bytes(weights).unwrap())].into(),
-        documents: BTreeMap::new(),
-        replays: vec![],
         parameters: vec![
             parameter("model.layers.0.w", Dtype::BF16),
             parameter("model.layers.1.w", Dtype::BF16),
         ],
+        ..sample::manifest(512, 100)
     };
     change(&mut manifest);
     writer.finish(&manifest).unwrap();

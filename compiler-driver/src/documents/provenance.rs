@@ -13,7 +13,8 @@ use super::{CRATES, Material, REPOSITORY, VERSION};
 pub(super) struct Statement {
     #[serde(rename = "_type")]
     kind: &'static str,
-    subject: Vec<Resource>,
+    /// Left to [`mlxcel_artifacts::with_parts`].
+    subject: [Resource; 0],
     #[serde(rename = "predicateType")]
     predicate_type: &'static str,
     predicate: Predicate,
@@ -105,7 +106,7 @@ pub(super) fn statement(
     let weights = weights.iter().map(|Material { name, digest }| Resource::file(name, digest));
     Statement {
         kind: "https://in-toto.io/Statement/v1",
-        subject: manifest.blobs().map(|(what, blob)| Resource::file(what, &blob.digest)).collect(),
+        subject: [],
         predicate_type: "https://slsa.dev/provenance/v1",
         predicate: Predicate {
             build_definition: BuildDefinition {

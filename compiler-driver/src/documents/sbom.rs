@@ -10,7 +10,7 @@ use cyclonedx_bom::{
     },
     prelude::{NormalizedString, Purl},
 };
-use mlxcel_artifacts::{Blob, Compiler, Manifest};
+use mlxcel_artifacts::{Compiler, Manifest};
 
 use super::{CRATES, REPOSITORY, VERSION};
 use crate::Error;
@@ -28,7 +28,8 @@ pub(super) fn document(manifest: &Manifest) -> Result<Vec<u8>, Error> {
     let mut iree = Component::new(Classification::Application, "iree-compile", version, None);
     iree.purl = Some(Purl::new("pypi", "iree-base-compiler", version).map_err(Error::document)?);
     iree.hashes = Some(hashes(HashAlgorithm::BLAKE3, &digest.hex()));
-    let mut components: Vec<Component> = manifest.blobs().map(|(what, blob)| file(&what, blob)).collect();
+    // The bundle's files are left to `mlxcel_artifacts::with_parts`.
+    let mut components = Vec::new();
     for (name, version, sha256) in CRATES {
         let mut library = Component::new(Classification::Library, name, version, None);
         library.purl = Some(Purl::new("cargo", name, version).map_err(Error::document)?);
@@ -52,14 +53,6 @@ pub(super) fn document(manifest: &Manifest) -> Result<Vec<u8>, Error> {
     let mut text = Vec::new();
     bom.output_as_json_v1_5(&mut text).map_err(Error::document)?;
     Ok(text)
-}
-
-/// A file of the bundle.
-fn file(what: &str, blob: &Blob) -> Component {
-    let mut file = Component::new(Classification::File, what, "", None);
-    file.version = None;
-    file.hashes = Some(hashes(HashAlgorithm::BLAKE3, &blob.digest.hex()));
-    file
 }
 
 fn hashes(alg: HashAlgorithm, content: &str) -> Hashes {

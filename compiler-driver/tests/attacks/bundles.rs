@@ -131,7 +131,7 @@ fn a_cpu_that_is_not_this_one() {
             built.refusal(device),
             format!(
                 "error: no target of this bundle runs {place}\n  \
-                 {other}: compiled for {its}, this cpu is {}\n\
+                 {other}: compiled for {its}, the cpu is {}\n\
                  hint: compile the bundle for this machine, e.g. with --target cpu",
                 machine.arch
             )
@@ -155,7 +155,7 @@ fn instructions_that_this_cpu_lacks() {
         return works(&mut *built.session("local-task").unwrap(), "gqa");
     }
     let message = built.refusal("local-task");
-    let reason = if machine.arch == "x86_64" { "this cpu lacks avx512bw, " } else { "compiled for x86_64, " };
+    let reason = if machine.arch == "x86_64" { "the cpu lacks avx512bw, " } else { "compiled for x86_64, " };
     assert!(message.contains(&format!("\n  cpu-x86-64-v4: {reason}")), "{message}");
     assert!(message.ends_with("\nhint: compile the bundle for this machine, e.g. with --target cpu"));
 }

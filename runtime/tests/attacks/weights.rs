@@ -314,13 +314,7 @@ fn weights_of_another_model() {
     let bytes = file(&format!("{{{}}}", header.join(",")), 24);
     let folder = Folder::new().with("model.safetensors", bytes);
     let weights = Weights::in_folder(folder.path()).unwrap();
-    let parameter = |name: &str| Parameter {
-        name: name.into(),
-        dtype: Dtype::F32,
-        shape: vec![2],
-        source: None,
-        aliases: vec![],
-    };
+    let parameter = |name: &str| Parameter::new(name, Dtype::F32, &[2]);
     assert_eq!(
         weights.check(&[parameter("right")]).unwrap(),
         ["extra.a", "extra.b", "misshapen", "mistyped"]

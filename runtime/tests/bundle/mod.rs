@@ -1,11 +1,10 @@
 //! Bundles for tests: whole, but with nothing in them that runs.
 
-use std::{collections::BTreeMap, path::Path};
+use std::path::Path;
 
 use mlxcel_artifacts::{
-    Blob, Bundle, BundleWriter, Compiler, Digest, Driver, FORMAT, IREE_VERSION, Machine, Manifest, Plan,
-    TargetArtifact,
-    signature::{Entry, Parameter, Role},
+    Blob, Bundle, BundleWriter, Driver, Machine, Manifest, sample,
+    signature::{Parameter, Role},
 };
 use safetensors::Dtype;
 
@@ -18,51 +17,15 @@ pub(crate) fn write(out: &Path, files: &[(&str, &str)], weights: &[(&str, &str)]
         files.iter().map(add).collect::<Vec<(String, Blob)>>()
     };
     let (files, weights) = (add(files), add(weights));
-    let cpu = TargetArtifact {
-        driver: Driver::Local,
-        arch: Machine::this().arch,
-        cpu_features: vec![],
-        gpu: None,
-        flags: vec![],
-        build_key: Digest::of(b"key"),
-        vmfb: writer.add_bytes(b"no vmfb").unwrap(),
-        entries: vec![
-            Entry::new(Role::Prefill { tokens: 4 }, 1, 8),
-            Entry::new(Role::Decode { cache: 16 }, 1, 8),
-        ],
-        step_bytes: 32,
-        rewind: None,
-        dispatches: BTreeMap::new(),
-        packing: None,
-    };
+    let vmfb = writer.add_bytes(b"no vmfb").unwrap();
+    let roles = [Role::Prefill { tokens: 4 }, Role::Decode { cache: 16 }];
+    let cpu = sample::target(Driver::Local, &Machine::this().arch, vmfb, &roles, 8);
     let manifest = Manifest {
-        format: FORMAT,
-        model: "tiny".into(),
-        family: "llama".into(),
-        plan: Plan {
-            precision: "f32".into(),
-            quant: "none".into(),
-            kv: "f32".into(),
-            batch: 1,
-            context: 16,
-            vocab: 8,
-            position_bytes: 64,
-            windows: vec![],
-            embedding: None,
-        },
-        compiler: Compiler { version: IREE_VERSION.into(), digest: Digest::of(b"compiler") },
         targets: [("cpu".to_string(), cpu)].into(),
         files: files.into_iter().collect(),
         weights: weights.into_iter().collect(),
-        documents: BTreeMap::new(),
-        replays: vec![],
-        parameters: vec![Parameter {
-            name: "a".into(),
-            dtype: Dtype::F32,
-            shape: vec![2],
-            source: None,
-            aliases: vec![],
-        }],
+        parameters: vec![Parameter::new("a", Dtype::F32, &[2])],
+        ..sample::manifest(16, 8)
     };
     writer.finish(&manifest).unwrap()
 }

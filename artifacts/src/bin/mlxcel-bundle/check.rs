@@ -57,7 +57,7 @@ impl fmt::Display for Checked<'_> {
         }
         match &self.runs {
             Some(Choice { target, device }) => writeln!(f, "runs the target {target} on {device}"),
-            None => writeln!(f, "runs nowhere here: compile it for this machine, e.g. with --target cpu"),
+            None => writeln!(f, "runs nowhere on the machine: compile it for that, e.g. with --target cpu"),
         }
     }
 }

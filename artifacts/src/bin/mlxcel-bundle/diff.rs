@@ -6,7 +6,8 @@ use std::{
 };
 
 use mlxcel_artifacts::{
-    Blob, Compiler, Digest, Embedding, GpuNeeds, Manifest, Packing, Plan, TargetArtifact, Traffic, Window,
+    Blob, Bundle, Compiler, Digest, Embedding, Error, GpuNeeds, Manifest, Packing, Plan, Signed,
+    TargetArtifact, Traffic, Window,
     signature::{Argument, Entry, Outcome, PackStep, Parameter, type_text},
 };
 
@@ -28,8 +29,22 @@ impl Display for Differences {
 }
 
 impl Differences {
-    /// Those of two manifests.
-    pub(crate) fn of(a: &Manifest, b: &Manifest) -> Self {
+    /// Those of two bundles.
+    ///
+    /// # Errors
+    /// When a signature is none.
+    pub(crate) fn of(a: &Bundle, b: &Bundle) -> Result<Self, Error> {
+        let mut found = Self::of_manifests(a.manifest(), b.manifest());
+        let text = |signed: Option<Signed>| match signed {
+            None => "none".to_owned(),
+            Some(Signed { key, comment }) if comment.is_empty() => format!("by the key {key}"),
+            Some(Signed { key, comment }) => format!("by the key {key}: {}", comment.escape_debug()),
+        };
+        found.value("signature", &text(a.signed()?), &text(b.signed()?));
+        Ok(found)
+    }
+
+    fn of_manifests(a: &Manifest, b: &Manifest) -> Self {
         // Every field by name, so that a new one cannot be forgotten here.
         let Manifest {
             format,
@@ -63,8 +78,11 @@ impl Differences {
         found.maps("weights", weights, &b.weights, |found, name, a, b| {
             found.blob(&format!("weights {name}"), a, b);
         });
-        if *replays != b.replays {
-            found.add("self-test", "other prompts or answers");
+        match (replays.as_slice(), b.replays.as_slice()) {
+            (a, b) if a == b => {}
+            (_, []) => found.add("self-test", "only in the first"),
+            ([], _) => found.add("self-test", "only in the second"),
+            _ => found.add("self-test", "other prompts or answers"),
         }
         if found.is_empty() {
             // They tell of every other difference too.

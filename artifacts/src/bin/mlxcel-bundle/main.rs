@@ -16,7 +16,7 @@ use std::{
     process::ExitCode,
 };
 
-use anyhow::{Context as _, Result};
+use anyhow::{Context as _, Result, bail};
 use bytesize::ByteSize;
 use clap::{Args, Parser, Subcommand};
 #[cfg(feature = "registry")]
@@ -196,19 +196,29 @@ struct To {
 }
 
 impl To {
-    fn destination(&self) -> Result<Box<dyn Destination>, Error> {
+    /// Has `work` write a bundle there; gives what programs are given for it.
+    fn put(&self, work: impl FnOnce(Box<dyn Destination>) -> Result<Bundle, Error>) -> Result<String, Error> {
         match (&self.name, &self.out) {
-            (Some(name), _) => Ok(Box::new(StoreWriter::new(&Store::open(None)?, name)?)),
+            (Some(name), _) => put(name, |to| work(Box::new(to))),
             // Clap wants one of the two.
-            (None, out) => Ok(Box::new(BundleWriter::create(out.as_deref().unwrap_or(Path::new("")))?)),
+            (None, out) => {
+                let to = BundleWriter::create(out.as_deref().unwrap_or(Path::new("")))?;
+                Ok(format!("{}\n", work(Box::new(to))?.path().display()))
+            }
         }
     }
+}
 
-    /// What programs are given for it.
-    fn shown(&self, bundle: &Bundle) -> String {
-        let name = self.name.as_ref().map(Name::to_string);
-        name.unwrap_or_else(|| bundle.path().display().to_string()) + "\n"
+/// The same for a name in the store. That it has meant another bundle is said.
+fn put(name: &Name, work: impl FnOnce(StoreWriter) -> Result<Bundle, Error>) -> Result<String, Error> {
+    let store = Store::open(None)?;
+    let before = store.meant(name)?;
+    work(StoreWriter::new(&store, name)?)?;
+    let now = store.meant(name)?;
+    if let Some(before) = before.filter(|before| Some(*before) != now) {
+        eprintln!("note: {name} was another bundle before, {before}");
     }
+    Ok(format!("{name}\n"))
 }
 
 /// Where a secret key's password comes from; without these it is asked for.
@@ -300,7 +310,8 @@ fn run(command: &Command) -> Result<(String, ExitCode)> {
         Command::Export { bundle: path, out } => {
             let bundle = Bundle::open_without_weights(path)?;
             if out.as_deref() == Some(Path::new("-")) {
-                bundle.export_to(&mut BufWriter::with_capacity(1 << 20, io::stdout().lock()))?;
+                let mut to = BufWriter::with_capacity(1 << 20, io::stdout().lock());
+                bundle.export_to(&mut to, Path::new("standard output"))?;
                 return Ok((String::new(), code));
             }
             let out = out.clone().unwrap_or_else(|| beside(path));
@@ -308,17 +319,23 @@ fn run(command: &Command) -> Result<(String, ExitCode)> {
             format!("{}\n", out.display())
         }
         Command::Import { file, to } => {
-            let imported = if file == Path::new("-") {
-                Bundle::import(&mut io::stdin().lock(), Path::new("standard input"), to.destination()?)?
+            if file == Path::new("-") {
+                to.put(|to| Bundle::import(&mut io::stdin().lock(), Path::new("standard input"), to))?
+            } else if file.is_dir() {
+                bail!(
+                    "{} is a folder, expected a file that mlxcel-bundle export wrote\n\
+                     hint: mlxcel-bundle copy takes the folder of a bundle",
+                    file.display()
+                );
             } else {
                 let open = || format!("cannot read {}", file.display());
                 let mut from = BufReader::with_capacity(1 << 20, File::open(file).with_context(open)?);
-                Bundle::import(&mut from, file, to.destination()?)?
-            };
-            to.shown(&imported)
+                to.put(|to| Bundle::import(&mut from, file, to))?
+            }
         }
         Command::Copy { bundle, to } => {
-            to.shown(&Bundle::open_without_weights(bundle)?.copy_to(to.destination()?)?)
+            let bundle = Bundle::open_without_weights(bundle)?;
+            to.put(|to| bundle.copy_to(to))?
         }
         #[cfg(feature = "registry")]
         Command::Push { bundle, place: InRegistry { reference, plain_http } } => {
@@ -331,11 +348,16 @@ fn run(command: &Command) -> Result<(String, ExitCode)> {
         Command::Pull { place: InRegistry { reference, plain_http }, name } => {
             let registry = Registry::new(reference, *plain_http)?;
             let name = name.clone().map_or_else(|| reference.parse(), Ok)?;
-            let to = StoreWriter::new(&Store::open(None)?, &name)?;
-            transfer::shown(|progress| registry.pull(to, progress))?;
-            format!("{name}\n")
+            put(&name, |to| transfer::shown(|progress| registry.pull(to, progress)))?
         }
-        Command::List { json: false } => stored::text(&Store::open(None)?.list()?),
+        Command::List { json: false } => {
+            let store = Store::open(None)?;
+            let all = store.list()?;
+            if all.is_empty() {
+                eprintln!("the store {} has no bundles", store.path().display());
+            }
+            stored::text(&all)
+        }
         Command::List { json: true } => stored::json(&Store::open(None)?.list()?)?,
         Command::Remove { names } => {
             let store = Store::open(None)?;
@@ -356,7 +378,7 @@ fn run(command: &Command) -> Result<(String, ExitCode)> {
         Command::Size { bundle } => size::text(&Bundle::open_without_weights(bundle)?),
         Command::Diff { first, second } => {
             let [first, second] = [first, second].map(|path| Bundle::open_without_weights(path));
-            let found = Differences::of(first?.manifest(), second?.manifest());
+            let found = Differences::of(&first?, &second?)?;
             if !found.is_empty() {
                 code = ExitCode::from(DIFFERENT);
             }

@@ -55,7 +55,15 @@ pub(crate) fn json(all: &[Stored]) -> serde_json::Result<String> {
 }
 
 /// What was removed, or would be.
-pub(crate) fn collected(Collected { files, bytes, kept_bytes }: Collected, dry: bool) -> String {
+pub(crate) fn collected(collected: Collected, dry: bool) -> String {
+    let Collected { files, bytes, kept_bytes, limit_bytes } = collected;
     let removed = if dry { "would remove" } else { "removed" };
-    format!("{removed} {files} files, {}; {} stay\n", Size(bytes), Size(kept_bytes))
+    let mut out = format!("{removed} {files} files, {}; {} stay\n", Size(bytes), Size(kept_bytes));
+    if let Some(limit) = limit_bytes.filter(|&limit| limit < kept_bytes) {
+        out += &format!(
+            "that is more than {}: bundles that have a name stay until they are removed\n",
+            Size::short(limit)
+        );
+    }
+    out
 }

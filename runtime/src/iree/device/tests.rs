@@ -5,10 +5,7 @@ use std::{
     collections::{BTreeMap, BTreeSet},
 };
 
-use mlxcel_artifacts::{
-    Blob, Compiler, Digest, FORMAT, IREE_VERSION, Plan, report,
-    signature::{Entry, Role},
-};
+use mlxcel_artifacts::{Blob, report, sample, signature::Role};
 
 use super::*;
 
@@ -57,46 +54,21 @@ fn machine() -> Machine {
 
 /// A bundle with targets of these names: `cpu`, `cpu-v4` that does not run here, `cuda` and `vulkan`.
 fn manifest(targets: &[&str]) -> Manifest {
-    let target = |name: &str| TargetArtifact {
-        driver: match name {
+    let target = |name: &str| {
+        let driver = match name {
             "cuda" => Driver::Cuda,
             "vulkan" => Driver::Vulkan,
             _ => Driver::Local,
-        },
-        arch: if name.starts_with("cpu") { "x86_64".into() } else { String::new() },
-        cpu_features: if name == "cpu-v4" { vec!["avx2".into(), "avx512f".into()] } else { vec![] },
-        gpu: None,
-        flags: vec![],
-        build_key: Digest::of(b"key"),
-        entries: vec![Entry::new(Role::Prefill { tokens: 4 }, 1, 8)],
-        step_bytes: 32,
-        rewind: None,
-        dispatches: BTreeMap::new(),
-        packing: None,
-        vmfb: Blob { digest: Digest::of(b"vmfb"), size: 4 },
+        };
+        let arch = if driver == Driver::Local { "x86_64" } else { "" };
+        TargetArtifact {
+            cpu_features: if name == "cpu-v4" { vec!["avx2".into(), "avx512f".into()] } else { vec![] },
+            ..sample::target(driver, arch, Blob::of(b"vmfb"), &[Role::Prefill { tokens: 4 }], 8)
+        }
     };
     Manifest {
-        format: FORMAT,
-        model: "tiny".into(),
-        family: "llama".into(),
-        plan: Plan {
-            precision: "f32".into(),
-            quant: "none".into(),
-            kv: "f32".into(),
-            batch: 1,
-            context: 16,
-            vocab: 8,
-            position_bytes: 64,
-            windows: vec![],
-            embedding: None,
-        },
-        compiler: Compiler { version: IREE_VERSION.into(), digest: Digest::of(b"compiler") },
         targets: targets.iter().map(|&name| (name.into(), target(name))).collect(),
-        files: BTreeMap::new(),
-        weights: BTreeMap::new(),
-        documents: BTreeMap::new(),
-        replays: vec![],
-        parameters: vec![],
+        ..sample::manifest(16, 8)
     }
 }
 
@@ -185,7 +157,7 @@ fn auto_says_of_every_target_why_it_does_not_run() {
         "error: no target of this bundle runs here\n  \
            cuda: libcuda.so not found\n  \
            vulkan: the driver finds no device\n  \
-           cpu-v4: this cpu lacks avx512f (needed: avx2, avx512f)\n\
+           cpu-v4: the cpu lacks avx512f (needed: avx2, avx512f)\n\
          hint: install NVIDIA's driver, or install a Vulkan driver, or compile the bundle for this machine, e.g. with \
          --target cpu"
     );
@@ -219,7 +191,7 @@ fn a_device_that_the_bundle_is_not_for() {
     assert_eq!(
         refused(&nothing, &["cpu-v4", "cuda"], "local-task"),
         "error: no target of this bundle runs on local-task\n  \
-           cpu-v4: this cpu lacks avx512f (needed: avx2, avx512f)\n\
+           cpu-v4: the cpu lacks avx512f (needed: avx2, avx512f)\n\
          hint: compile the bundle for this machine, e.g. with --target cpu"
     );
 }

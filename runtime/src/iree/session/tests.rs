@@ -1,10 +1,10 @@
 //! A session over a bundle with a module that can be computed by hand: after tokens t₀ … tₙ₋₁ it answers
 //! `Σ tᵢ · (i + 1) mod VOCAB`, and its logits are those of `bias` and 1 more for the answer.
 
-use std::{collections::BTreeMap, fmt::Write, fs, path::Path};
+use std::{fmt::Write, fs, path::Path};
 
 use mlxcel_artifacts::{
-    BundleWriter, Compiler, Digest, Driver, FORMAT, IREE_VERSION, Manifest, Plan, TargetArtifact,
+    BundleWriter, Driver, Manifest, sample,
     signature::{Entry, Parameter},
 };
 use safetensors::Dtype;
@@ -92,51 +92,17 @@ fn bundle(folder: &Path, device: &str, change: impl FnOnce(&mut Manifest)) -> Bu
     let mut writer = BundleWriter::create(&folder.join("bundle")).unwrap();
     let vmfb = writer.add_bytes(&fs::read(compile(&module(), device)).unwrap()).unwrap();
     let driver: Driver = if device == "vulkan" { Driver::Vulkan } else { Driver::Local };
-    let entries = PREFILL.map(|tokens| Role::Prefill { tokens }).into_iter();
     // Largest first: a session sorts them.
-    let entries = entries.chain(DECODE.map(|cache| Role::Decode { cache })).rev();
-    let target = TargetArtifact {
-        driver,
-        arch: if driver == Driver::Local { std::env::consts::ARCH.into() } else { String::new() },
-        cpu_features: vec![],
-        gpu: None,
-        flags: vec![],
-        build_key: Digest::of(b"test"),
-        vmfb,
-        entries: entries.map(|role| Entry::new(role, 1, VOCAB)).collect(),
-        step_bytes: 32,
-        rewind: None,
-        dispatches: BTreeMap::new(),
-        packing: None,
-    };
+    let roles = [
+        DECODE.map(|cache| Role::Decode { cache }).into_iter().rev().collect::<Vec<_>>(),
+        PREFILL.map(|tokens| Role::Prefill { tokens }).into_iter().rev().collect(),
+    ];
+    let arch = if driver == Driver::Local { std::env::consts::ARCH } else { "" };
+    let target = sample::target(driver, arch, vmfb, &roles.concat(), VOCAB);
     let mut manifest = Manifest {
-        format: FORMAT,
-        model: "sum".into(),
-        family: "llama".into(),
-        plan: Plan {
-            precision: "f32".into(),
-            quant: "none".into(),
-            kv: "f32".into(),
-            batch: 1,
-            context: CONTEXT,
-            vocab: VOCAB,
-            position_bytes: 64,
-            windows: vec![],
-            embedding: None,
-        },
-        compiler: Compiler { version: IREE_VERSION.into(), digest: Digest::of(b"compiler") },
         targets: [("test".to_string(), target)].into(),
-        files: [].into(),
-        weights: [].into(),
-        documents: BTreeMap::new(),
-        replays: vec![],
-        parameters: vec![Parameter {
-            name: "bias".into(),
-            dtype: Dtype::F32,
-            shape: vec![VOCAB],
-            source: None,
-            aliases: vec![],
-        }],
+        parameters: vec![Parameter::new("bias", Dtype::F32, &[VOCAB])],
+        ..sample::manifest(CONTEXT, VOCAB)
     };
     change(&mut manifest);
     writer.finish(&manifest).unwrap()
