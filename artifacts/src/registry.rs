@@ -209,6 +209,27 @@ fn is_here(host: &str) -> bool {
     name == "localhost" || address.is_ok_and(|address| address.is_loopback())
 }
 
+/// How often something was tried without moving anything.
+#[derive(Default)]
+struct Attempts(u32);
+
+impl Attempts {
+    /// Waits for the next one, after this error; gives it back where that would not go better.
+    async fn again(
+        &mut self,
+        error: OciDistributionError,
+        progress: &mut dyn FnMut(Moved),
+    ) -> Result<(), OciDistributionError> {
+        self.0 += 1;
+        if self.0 >= ATTEMPTS || !may_pass(&error) {
+            return Err(error);
+        }
+        progress(Moved::Again { problem: said(&error) });
+        tokio::time::sleep(Duration::from_millis(200 << self.0)).await;
+        Ok(())
+    }
+}
+
 /// Whether another attempt may go better.
 fn may_pass(error: &OciDistributionError) -> bool {
     match error {
@@ -216,11 +237,6 @@ fn may_pass(error: &OciDistributionError) -> bool {
         OciDistributionError::ServerError { code, .. } => *code >= 500 || *code == 429,
         _ => false,
     }
-}
-
-/// How long to wait before an attempt.
-fn pause(attempts: u32) -> Duration {
-    Duration::from_millis(200 << attempts.min(ATTEMPTS))
 }
 
 /// What is wrong, in a line without addresses: what the registry says, or what lies at the bottom of it.

@@ -155,7 +155,9 @@ fn judge_target<'m>(
     if !objections.is_empty() {
         return Judgement::new((name, target), Verdict::Refuse, device, objections);
     }
-    let mut notes = vec![format!("weights take {}, the cache {}", Mib(weights), Mib(cache))];
+    // What embeds has none.
+    let cache = if cache > 0 { format!(", the cache {}", Mib(cache)) } else { String::new() };
+    let mut notes = vec![format!("weights take {}{cache}", Mib(weights))];
     if let Place::Gpu(Gpu { free_bytes: Some(free), .. }) = place
         && *free < needed
     {

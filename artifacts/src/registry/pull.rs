@@ -10,7 +10,7 @@ use oci_client::{
     manifest::{OCI_IMAGE_MEDIA_TYPE, OciDescriptor, OciImageManifest},
 };
 
-use super::{ARTIFACT, ATTEMPTS, Moved, Registry, TITLE, may_pass, pause, said};
+use super::{ARTIFACT, Attempts, Moved, Registry, TITLE};
 use crate::{
     bundle::{BLOBS, Bundle, MANIFEST, MANIFEST_LIMIT},
     error::Error,
@@ -101,7 +101,7 @@ impl Registry {
         if part.len() > size {
             part.restart()?;
         }
-        let mut attempts = 0;
+        let mut attempts = Attempts::default();
         while part.len() < size {
             let before = part.len();
             match self.pull_rest(digest, part, size, progress).await? {
@@ -109,12 +109,11 @@ impl Registry {
                 // All of it, but not what the registry has it for: its own digest tells what it is.
                 Err(_) if part.len() == size => return Ok(()),
                 Err(error) => {
-                    attempts = if part.len() > before { 0 } else { attempts + 1 };
-                    if attempts >= ATTEMPTS || !may_pass(&error) {
-                        return Err(self.failed("pull", error));
+                    if part.len() > before {
+                        attempts = Attempts::default();
                     }
-                    progress(Moved::Again { problem: said(&error) });
-                    tokio::time::sleep(pause(attempts)).await;
+                    let stays = |error| self.failed("pull", error);
+                    attempts.again(error, progress).await.map_err(stays)?;
                 }
             }
         }

@@ -21,7 +21,7 @@ use oci_client::{
 };
 use sha2::{Digest as _, Sha256};
 
-use super::{ARTIFACT, ATTEMPTS, Moved, Registry, TITLE, may_pass, pause, said};
+use super::{ARTIFACT, Attempts, Moved, Registry, TITLE};
 use crate::{
     bundle::{BLOBS, Bundle, MANIFEST, same},
     copy::{Stopped, read_hashed},
@@ -104,7 +104,7 @@ impl Registry {
     ) -> Result<(), Error> {
         let bytes = u64::try_from(layer.size).unwrap_or_default();
         progress(Moved::File { what: what.to_owned(), bytes });
-        let mut attempts = 0;
+        let mut attempts = Attempts::default();
         loop {
             let sent = Arc::new(AtomicU64::new(0));
             let send = async {
@@ -130,12 +130,10 @@ impl Registry {
                     progress(Moved::Bytes(bytes));
                     return Ok(());
                 }
-                Err(error) if attempts + 1 < ATTEMPTS && may_pass(&error) => {
-                    attempts += 1;
-                    progress(Moved::Again { problem: said(&error) });
-                    tokio::time::sleep(pause(attempts)).await;
+                Err(error) => {
+                    let stays = |error| self.failed("push", error);
+                    attempts.again(error, progress).await.map_err(stays)?;
                 }
-                Err(error) => return Err(self.failed("push", error)),
             }
         }
     }
