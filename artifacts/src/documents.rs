@@ -16,6 +16,10 @@ pub const SBOM: &str = "sbom.cdx.json";
 /// How it was made, as an in-toto statement.
 pub const PROVENANCE: &str = "provenance.intoto.json";
 
+/// No longer document is parsed: its values take many times its bytes in memory. Those of a model with 20,000 tensors have
+/// some 100 kB, because they do not list tensors.
+const LIMIT_BYTES: usize = 16 << 20;
+
 /// The document `name`, of the text `bytes`, with every file that `manifest` names but documents: as CycloneDX's components
 /// of the type `file`, and as the subject of an in-toto statement. Another document stays as it is.
 ///
@@ -28,6 +32,9 @@ pub fn with_parts(name: &str, bytes: Vec<u8>, manifest: &Manifest) -> Result<Vec
         PROVENANCE => ("subject", subject),
         _ => return Ok(bytes),
     };
+    if bytes.len() > LIMIT_BYTES {
+        return Err(bad(format!("it has {} bytes, expected at most {LIMIT_BYTES}", bytes.len())));
+    }
     let mut document: Value = serde_json::from_slice(&bytes).map_err(|error| bad(error.to_string()))?;
     let found = document.get_mut(list).and_then(Value::as_array_mut);
     let parts = found.ok_or_else(|| bad(format!("expected a list of the name {list}")))?;
@@ -73,6 +80,9 @@ mod tests {
         let manifest = manifest();
         assert_eq!(with_parts("notes.txt", b"anything".to_vec(), &manifest).unwrap(), b"anything");
         let message = |text: &str| with_parts(PROVENANCE, text.into(), &manifest).unwrap_err().to_string();
+        let long = " ".repeat(LIMIT_BYTES + 1);
+        let expected = ": it has 16777217 bytes, expected at most 16777216\n";
+        assert!(message(&long).contains(expected));
         insta::assert_snapshot!(message("{"), @r"
         document provenance.intoto.json lists no parts: EOF while parsing an object at line 1 column 1
         hint: the bundle is damaged, or mlxcel-compile did not make it: get it again from where it was made
