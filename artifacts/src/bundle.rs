@@ -5,6 +5,7 @@ use std::{
     fs::{self, File},
     io::{self, Read as _},
     path::{Path, PathBuf},
+    sync::Arc,
 };
 
 use crate::{
@@ -13,7 +14,7 @@ use crate::{
     known::Known,
     manifest::{Blob, Manifest, TargetArtifact, packed_weights, weights_file},
     signing::SIGNATURE,
-    store::{Name, Store},
+    store::{Name, Store, Using},
     writer::{Destination, add_whole},
 };
 
@@ -38,7 +39,7 @@ pub struct Bundle {
 }
 
 /// Where a bundle lies.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone)]
 pub(crate) struct Place {
     /// The folder of its manifest.
     pub(crate) folder: PathBuf,
@@ -46,14 +47,32 @@ pub(crate) struct Place {
     pub(crate) blobs: PathBuf,
     /// The signature's file, if there is one.
     pub(crate) signature: PathBuf,
-    /// The name that it has, if that is in a store, where others have its blobs too.
-    pub(crate) name: Option<Name>,
+    /// Where it is in a store, whose other bundles have its blobs too.
+    pub(crate) stored: Option<Stored>,
+}
+
+/// A bundle's place in a store.
+#[derive(Debug, Clone)]
+pub(crate) struct Stored {
+    /// The name that it has.
+    pub(crate) name: Name,
+    /// The digest of its manifest.
+    pub(crate) manifest: Digest,
+    /// Keeps its files there, also when the name comes to mean another bundle. None in a store that cannot be written.
+    pub(crate) _using: Option<Arc<Using>>,
+}
+
+/// A bundle is the same wherever and for how long it is kept.
+impl PartialEq for Place {
+    fn eq(&self, other: &Self) -> bool {
+        (&self.folder, &self.blobs) == (&other.folder, &other.blobs)
+    }
 }
 
 impl Place {
     /// A folder of its own.
     pub(crate) fn folder(path: PathBuf) -> Self {
-        Self { blobs: path.join(BLOBS), signature: path.join(SIGNATURE), folder: path, name: None }
+        Self { blobs: path.join(BLOBS), signature: path.join(SIGNATURE), folder: path, stored: None }
     }
 
     /// The folder at `path` if a bundle is there; else the bundle of that name in the default store, if there is one.
@@ -104,8 +123,23 @@ impl Bundle {
     /// # Errors
     /// As [`open`](Self::open); of the checkpoint's weights only when a file is missing or has another size.
     pub fn open_without_weights(path: &Path) -> Result<Self, Error> {
-        let place = Place::find(path)?;
+        Self::at(Place::find(path)?)
+    }
+
+    /// The same at a place.
+    pub(crate) fn at(place: Place) -> Result<Self, Error> {
         let text = read_manifest(&place.folder)?;
+        match &place.stored {
+            Some(Stored { name, manifest, .. }) if Digest::of(text.as_bytes()) != *manifest => {
+                return Err(Error::DamagedName { name: name.clone() });
+            }
+            // Through a link, what is added to the bundle would be written elsewhere.
+            None if fs::symlink_metadata(&place.blobs).is_ok_and(|found| found.is_symlink()) => {
+                let (path, reason) = (place.folder, "its blobs are in another folder, behind a link");
+                return Err(Error::NotABundle { path, reason, checkpoint: false });
+            }
+            _ => {}
+        }
         let manifest = Manifest::parse(&text)?;
         let mut seen = HashSet::new();
         for (what, blob) in manifest.code_blobs() {
@@ -151,7 +185,7 @@ impl Bundle {
     /// What people call it: its name in the store, or its folder.
     #[must_use]
     pub fn shown(&self) -> String {
-        let name = self.place.name.as_ref().map(Name::to_string);
+        let name = self.place.stored.as_ref().map(|stored| stored.name.to_string());
         name.unwrap_or_else(|| self.path().display().to_string())
     }
 

@@ -157,7 +157,8 @@ pub enum Error {
 
     /// Others use the store, and what they need is not known.
     #[error(
-        "the store {} is in use, expected nobody to add to it meanwhile\nhint: try again when builds and downloads are done",
+        "the store {} is in use, expected nobody to use it meanwhile\n\
+         hint: try again when builds, downloads and what runs from it are done",
         path.display()
     )]
     StoreInUse {
@@ -310,6 +311,16 @@ pub enum Error {
     IsSigned {
         /// The id of the key.
         key: String,
+    },
+
+    /// A bundle is another one than when it was opened.
+    #[error(
+        "{} was changed meanwhile, expected nobody else to change it\nhint: do it again with the bundle as it is now",
+        path.display()
+    )]
+    Changed {
+        /// The bundle.
+        path: PathBuf,
     },
 
     /// A text that names no place in a registry.

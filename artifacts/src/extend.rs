@@ -8,7 +8,7 @@ use std::{
 };
 
 use crate::{
-    bundle::{BLOBS, Bundle, MANIFEST, blobs_of},
+    bundle::{BLOBS, Bundle, MANIFEST, blobs_of, read_manifest},
     digest::Digest,
     documents::with_parts,
     error::Error,
@@ -83,7 +83,7 @@ impl Bundle {
 
     /// Where it lies, if its manifest may be another one: a name of its own, which `.` has none of.
     fn changeable(&self) -> Result<PathBuf, Error> {
-        if self.place().name.is_some() {
+        if self.place().stored.is_some() {
             return Err(Error::IsStored);
         }
         if let Some(Signed { key, .. }) = self.signed()? {
@@ -92,9 +92,24 @@ impl Bundle {
         self.path().canonicalize().map_err(Error::read(self.path()))
     }
 
+    /// Holds the folder against others who would change this bundle, which must be as it was when it was opened.
+    pub(crate) fn alone(&self, path: &Path) -> Result<File, Error> {
+        let folder = File::open(path).map_err(Error::read(path))?;
+        // Not every file system has locks; without them, those who look at the same moment do not see each other.
+        _ = folder.lock();
+        if read_manifest(path)? != self.text() {
+            return Err(Error::Changed { path: path.to_path_buf() });
+        }
+        Ok(folder)
+    }
+
     /// Puts a manifest, all of whose blobs are there, in the place of this one, at once.
     fn replace_manifest(&self, path: &Path, staging: &Path, manifest: Manifest) -> Result<Self, Error> {
         let text = manifest.render()?;
+        let _alone = self.alone(path)?;
+        if let Some(Signed { key, .. }) = self.signed()? {
+            return Err(Error::IsSigned { key });
+        }
         let replaced = sync_folder(&path.join(BLOBS))
             .and_then(|()| replace_file(path, staging, MANIFEST, text.as_bytes()));
         replaced.map_err(Error::write(path))?;
@@ -134,7 +149,7 @@ impl Write for Hashed {
 mod tests {
     use super::*;
     use crate::{
-        BundleWriter, Packing,
+        BundleWriter, Packing, SecretKey,
         manifest::tests::manifest,
         signature::{PackStep, Parameter},
     };
@@ -174,6 +189,39 @@ mod tests {
         }
         assert!(!blobs[0].exists() && blobs[1].exists());
         assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1, "something was left behind");
+    }
+
+    #[test]
+    fn what_was_changed_meanwhile_is_not_overwritten() {
+        let folder = tempfile::tempdir().unwrap();
+        let out = folder.path().join("b");
+        let before = bundle(&out);
+        let replay = Replay { prompt: vec![1], tokens: vec![2], gaps: vec![0.5], embedding: vec![] };
+        let meanwhile = |change: &dyn Fn(Bundle)| {
+            let refused = Bundle::open(&out).unwrap().with_packed_weights("cpu", &[], |to| {
+                change(Bundle::open(&out).unwrap());
+                to.write_all(b"packed").map_err(Error::write("there"))
+            });
+            refused.unwrap_err().to_string()
+        };
+        let changed = meanwhile(&|bundle| _ = bundle.with_replays(vec![replay.clone()]).unwrap());
+        assert_eq!(
+            changed,
+            format!(
+                "{} was changed meanwhile, expected nobody else to change it\n\
+                 hint: do it again with the bundle as it is now",
+                out.display()
+            )
+        );
+        assert_eq!(Bundle::open(&out).unwrap().manifest().replays, [replay.clone()]);
+        let key = folder.path().join("key");
+        SecretKey::generate(&key, &key.with_extension("pub"), None).unwrap();
+        let key = SecretKey::open(&key, || unreachable!("it has no password")).unwrap();
+        // Nor is what was not seen signed.
+        assert!(matches!(before.sign(&key, ""), Err(Error::Changed { .. })));
+        let signed = meanwhile(&|bundle| _ = bundle.sign(&key, "").unwrap());
+        assert!(signed.starts_with("the bundle is signed by the key "), "{signed}");
+        assert!(!Bundle::open(&out).unwrap().is_packed());
     }
 
     #[test]

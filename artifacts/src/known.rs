@@ -1,14 +1,16 @@
 //! Which files of weights were found whole before, so that not every start reads gigabytes to find them whole again.
 //!
 //! A file is known by the place and the times that the file system gives it. Whoever writes to it changes the time of its
-//! last change, which nobody can set back, and it is read again. What this cannot see is a disk that loses bits by
-//! itself: `mlxcel-bundle verify` always reads everything.
+//! last change, which nobody can set back, and it is read again. Whoever had mapped it before may write without that as long
+//! as the pages are not on the disk: so they are brought there before the file is read, and a file that lies in memory alone
+//! is not noted if others may write to it. What this cannot see is a disk that loses bits by itself: `mlxcel-bundle
+//! verify` always reads everything.
 //!
 //! A note carries a code under a key that only this user can read, so that nobody else's note is believed, nor one that was
 //! torn, edited or copied from another machine.
 
 use std::{
-    fs,
+    fs::{self, File},
     io::{self, Write as _},
     os::unix::fs::MetadataExt as _,
     path::{Path, PathBuf},
@@ -16,6 +18,7 @@ use std::{
 };
 
 use rustix::{
+    fs::fstatfs,
     process::geteuid,
     rand::{GetRandomFlags, getrandom},
 };
@@ -31,6 +34,10 @@ const KEY: &str = "key";
 /// A file that was changed this short a time ago could be changed again without another time: file systems' clocks tick some
 /// hundred times a second, or every second.
 const SETTLED: Duration = Duration::from_secs(2);
+
+/// File systems without a disk, by their numbers in Linux's `magic.h`.
+const TMPFS: u64 = 0x0102_1994;
+const RAMFS: u64 = 0x8584_58f6;
 
 /// The files that were found whole.
 #[derive(Debug)]
@@ -55,18 +62,28 @@ impl Known {
         if self.notes.as_ref().is_some_and(|notes| notes.have(expected, &before)) {
             return Ok(expected);
         }
+        let is_watched = before.is_settled() && shows_writes(path)?;
         let (found, _) = Digest::of_file(path)?;
-        let after = Identity::of(path)?;
         if let Some(notes) = &self.notes
             && found == expected
-            && before == after
-            && after.is_settled()
+            && is_watched
+            && before == Identity::of(path)?
         {
             // What cannot be noted is read again next time.
-            _ = notes.write(expected, &after);
+            _ = notes.write(expected, &before);
         }
         Ok(found)
     }
+}
+
+/// Whether every write to the file from now on changes its times, or is its owner's, who is this user or the system.
+fn shows_writes(path: &Path) -> io::Result<bool> {
+    let file = File::open(path)?;
+    let found = file.metadata()?;
+    let ours = [geteuid().as_raw(), 0].contains(&found.uid()) && found.mode() & 0o022 == 0;
+    let in_memory = [TMPFS, RAMFS].contains(&(fstatfs(&file)?.f_type as u64));
+    // A page that was written through a mapping is watched again once it is on the disk.
+    Ok(ours || !in_memory && file.sync_data().is_ok())
 }
 
 /// A folder of notes, one for a digest, and the key to them.
@@ -89,6 +106,8 @@ impl Notes {
             // A temporary file is for its owner's eyes.
             let mut staged = tempfile::NamedTempFile::new_in(&folder)?;
             staged.write_all(&key)?;
+            // Half a key would be one for ever.
+            staged.as_file().sync_all()?;
             // Another process may have been faster: its key is as good.
             _ = staged.persist_noclobber(&path);
         }
@@ -144,7 +163,7 @@ impl Identity {
 
 #[cfg(test)]
 mod tests {
-    use std::{fs::File, thread};
+    use std::thread;
 
     use super::*;
 

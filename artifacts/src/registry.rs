@@ -35,6 +35,9 @@ const TITLE: &str = "org.opencontainers.image.title";
 /// How often a transfer that stops is begun again without having moved anything in between.
 const ATTEMPTS: u32 = 5;
 
+/// No more is shown of what a registry says.
+const LONGEST_CHARS: usize = 300;
+
 /// A transfer that moves nothing for so long has stopped.
 const PATIENCE: Duration = Duration::from_secs(60);
 
@@ -188,9 +191,7 @@ fn credentials(host: &str) -> Result<RegistryAuth, Error> {
         let host = host.to_owned();
         Err(Error::Credentials { host, path: path.clone(), source })
     };
-    // Docker's own registry is known to docker under another name.
-    let key = if host.ends_with("docker.io") { "https://index.docker.io/v1/" } else { host };
-    match get_credential_from_reader(BufReader::new(file), key) {
+    match get_credential_from_reader(BufReader::new(file), known_as(host)) {
         Ok(DockerCredential::UsernamePassword(user, password)) => Ok(RegistryAuth::Basic(user, password)),
         Ok(DockerCredential::IdentityToken(_)) => {
             bad("found an identity token, expected user and password".into())
@@ -198,6 +199,11 @@ fn credentials(host: &str) -> Result<RegistryAuth, Error> {
         Err(CredentialRetrievalError::NoCredentialConfigured) => Ok(RegistryAuth::Anonymous),
         Err(source) => bad(Box::new(source)),
     }
+}
+
+/// What docker's configuration calls a registry: docker's own has another name there.
+fn known_as(host: &str) -> &str {
+    if host == "docker.io" || host.ends_with(".docker.io") { "https://index.docker.io/v1/" } else { host }
 }
 
 /// Whether a registry is on this machine: docker takes these too for ones without TLS.
@@ -244,7 +250,7 @@ fn said(error: &OciDistributionError) -> String {
     match error {
         OciDistributionError::RegistryError { envelope, .. } => {
             let all: Vec<_> = envelope.errors.iter().map(|error| error.message.as_str()).collect();
-            format!("the registry says: {}", all.join("; ").escape_debug())
+            format!("the registry says: {}", quoted(&all.join("; ")))
         }
         OciDistributionError::ServerError { code, .. } => format!("the registry answers {code}"),
         OciDistributionError::UnauthorizedError { .. } => "the registry answers 401 Unauthorized".into(),
@@ -259,7 +265,44 @@ fn said(error: &OciDistributionError) -> String {
             while let Some(cause) = bottom.source() {
                 bottom = cause;
             }
-            bottom.to_string()
+            quoted(&bottom.to_string())
+        }
+    }
+}
+
+/// A text that a registry may have made, as a terminal can take it.
+fn quoted(text: &str) -> String {
+    text.escape_debug().take(LONGEST_CHARS).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn docker_s_password_is_docker_s_alone() {
+        for host in ["docker.io", "index.docker.io", "registry-1.docker.io"] {
+            assert_eq!(known_as(host), "https://index.docker.io/v1/");
+        }
+        for host in ["evildocker.io", "docker.io.example", "docker.io:5000", "localhost:5000"] {
+            assert_eq!(known_as(host), host);
+        }
+    }
+
+    #[test]
+    fn what_a_registry_says_is_short_and_plain() {
+        let shown = said(&OciDistributionError::AuthenticationFailure("\u{1b}[2J".repeat(1000)));
+        assert_eq!(shown.chars().count(), LONGEST_CHARS);
+        assert!(!shown.contains('\u{1b}'), "{shown}");
+    }
+
+    #[test]
+    fn only_this_machine_goes_without_tls() {
+        for host in ["localhost", "localhost:5000", "127.0.0.1:5000", "127.1.2.3", "[::1]:5000"] {
+            assert!(is_here(host), "{host}");
+        }
+        for host in ["localhost.example", "127.0.0.1.example:80", "10.0.0.1:5000", "example:5000"] {
+            assert!(!is_here(host), "{host}");
         }
     }
 }

@@ -13,7 +13,7 @@ use std::{
 use minisign::{KeyPair, SecretKeyBox, SignatureBox};
 
 use crate::{
-    bundle::Bundle,
+    bundle::{Bundle, Stored},
     error::Error,
     store::Store,
     writer::{replace_file, staging},
@@ -141,10 +141,11 @@ impl Bundle {
             minisign::sign(None, &key.0, text, Some(comment), Some("signature of an mlxcel bundle"));
         let signature = signature.map_err(bad)?;
         let text = signature.to_string();
-        if let Some(name) = &self.place().name {
-            Store::of(self.place()).sign(name, &text)?;
+        if let Some(Stored { name, manifest, .. }) = &self.place().stored {
+            Store::of(self.place()).sign(name, *manifest, &text)?;
         } else {
             let path = self.path().canonicalize().map_err(Error::read(self.path()))?;
+            let _alone = self.alone(&path)?;
             let (staging, _lock) = staging(&path)?;
             replace_file(&path, staging.path(), SIGNATURE, text.as_bytes()).map_err(Error::write(&path))?;
         }

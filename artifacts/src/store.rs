@@ -4,7 +4,7 @@
 //! blobs/<digest>                 a file; every name is the blake3 digest of what is in it
 //! bundles/<digest>/              a bundle's manifest, named by its digest
 //! names/<name>                   which of them a name means
-//! signatures/<name>              the signature that it has under this name
+//! signatures/<name>=<digest>     the signature that it has under this name
 //! built/<key>                    which blob the compiler gave for a key
 //! incoming/                      what is on its way into the store, and what a download has so far
 //! notes/                         what this machine remembers of bundles: see `known.rs` and `built.rs`

@@ -13,6 +13,8 @@ use std::{
     thread,
 };
 
+use mlxcel_artifacts::Digest;
+
 use crate::common::{masked::masked, program, registry::Registry, text, write};
 
 /// What a program says, where neither ports nor folders are the same twice.
@@ -113,6 +115,25 @@ fn a_download_goes_on_where_it_stopped() {
     assert!(broken >= 3, "the way broke {broken} times");
     // Nothing was fetched twice but what was on its way when it broke.
     assert!(moved < 24_000_000, "{moved} bytes for 20 MB");
+}
+
+#[test]
+fn what_was_left_of_a_download_may_be_anything() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = folder.path();
+    let registry = Registry::start(at, false);
+    let reference = registry.reference("tiny");
+    write(&at.join("a"), &[7; 30_000], |_| ());
+    let say = |arguments: &[&str]| said(at, &registry, arguments);
+    assert!(say(&["push", "a", &reference]).starts_with("exit 0"));
+    let incoming = at.join(".store/incoming");
+    fs::create_dir_all(&incoming).unwrap();
+    for length in [1, 29_999, 30_000, 40_000] {
+        let part = incoming.join(format!("{}.part", Digest::of(&[7; 30_000]).hex()));
+        fs::write(part, vec![0; length]).unwrap();
+        assert_eq!(say(&["pull", &reference, "--name", "tiny"]), "exit 0\ntiny\n", "{length}");
+        assert!(say(&["remove", "tiny"]).starts_with("exit 0\n"));
+    }
 }
 
 #[test]

@@ -65,7 +65,13 @@ impl Registry {
                 if found != blob.size {
                     return Err(Error::BlobSize { what, found, expected: blob.size, digest: blob.digest });
                 }
+                let resumed = part.len() > 0;
                 self.pull_blob(&layer.digest, &mut part, blob.size, progress).await?;
+                if resumed && !part.is(&blob)? {
+                    // What was there may have come from elsewhere, or not got to the disk.
+                    part.restart()?;
+                    self.pull_blob(&layer.digest, &mut part, blob.size, progress).await?;
+                }
                 let source = |error| Error::Tampered { name: self.name.clone(), source: Box::new(error) };
                 to.add_part(part, &what, &blob).map_err(source)?;
             }

@@ -2,14 +2,16 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet},
+    ffi::OsStr,
     fs,
     io::{self, Read},
     path::{Path, PathBuf},
+    sync::Arc,
 };
 
 use super::{Name, Store, Using, cache, entries, named};
 use crate::{
-    bundle::{Bundle, MANIFEST, Place, read_manifest},
+    bundle::{self, Bundle, MANIFEST, Place, read_manifest},
     digest::Digest,
     error::Error,
     manifest::{Blob, Manifest},
@@ -44,16 +46,22 @@ impl Store {
     /// # Errors
     /// When the store cannot be read.
     pub(crate) fn place(&self, name: &Name) -> Result<Option<Place>, Error> {
+        // In use before it is looked at, so that nothing of it goes in between.
+        let _using = self.in_use();
         Ok(self.meant(name)?.map(|digest| self.place_of(name, digest)))
     }
 
     /// Where the bundle with this manifest lies under a name.
-    fn place_of(&self, name: &Name, digest: Digest) -> Place {
+    fn place_of(&self, name: &Name, manifest: Digest) -> Place {
         Place {
-            folder: self.path.join(BUNDLES).join(digest.hex()),
+            folder: self.path.join(BUNDLES).join(manifest.hex()),
             blobs: self.blobs(),
-            signature: self.path.join(SIGNATURES).join(name.file_name()),
-            name: Some(name.clone()),
+            signature: self.path.join(SIGNATURES).join(signature_file(name, manifest)),
+            stored: Some(bundle::Stored {
+                name: name.clone(),
+                manifest,
+                _using: self.in_use().ok().map(Arc::new),
+            }),
         }
     }
 
@@ -62,13 +70,13 @@ impl Store {
         Self { path: place.blobs.parent().unwrap_or(Path::new("")).to_path_buf(), limit: None }
     }
 
-    /// Puts a signature to a name. Others of the same bundle keep theirs.
-    pub(crate) fn sign(&self, name: &Name, signature: &str) -> Result<(), Error> {
-        self.replace(SIGNATURES, &name.file_name(), signature)
+    /// Puts a signature to the bundle of this manifest under a name. Other names of the same bundle keep theirs.
+    pub(crate) fn sign(&self, name: &Name, manifest: Digest, signature: &str) -> Result<(), Error> {
+        self.replace(SIGNATURES, &signature_file(name, manifest), signature)
     }
 
-    fn remove_signature(&self, name: &Name) -> Result<(), Error> {
-        let path = self.path.join(SIGNATURES).join(name.file_name());
+    fn remove_signature(&self, name: &Name, manifest: Digest) -> Result<(), Error> {
+        let path = self.path.join(SIGNATURES).join(signature_file(name, manifest));
         match fs::remove_file(&path) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => Err(Error::write(path)(error)),
             _ => Ok(()),
@@ -125,7 +133,9 @@ impl Store {
     /// When there is no such name, or the store cannot be written.
     pub fn remove(&self, name: &Name) -> Result<(), Error> {
         let path = self.path.join(NAMES).join(name.file_name());
-        self.remove_signature(name)?;
+        if let Some(manifest) = self.meant(name)? {
+            self.remove_signature(name, manifest)?;
+        }
         match fs::remove_file(&path) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
                 Err(Error::NoSuchBundle { name: name.clone(), store: self.path.clone() })
@@ -158,12 +168,20 @@ impl Store {
         if there { Ok(()) } else { Err(none()) }
     }
 
-    /// Signatures of names that are there no more.
+    /// Signatures of names that are there no more, or mean another bundle.
     pub(super) fn orphaned_signatures(&self) -> Result<Vec<PathBuf>, Error> {
-        let signatures = entries(&self.path.join(SIGNATURES))?;
-        let named =
-            |path: &PathBuf| path.file_name().is_some_and(|name| self.path.join(NAMES).join(name).exists());
-        Ok(signatures.into_iter().filter(|path| !named(path)).collect())
+        let mut orphans = Vec::new();
+        for path in entries(&self.path.join(SIGNATURES))? {
+            let file = path.file_name().and_then(OsStr::to_str).unwrap_or_default();
+            let meant = match file.rsplit_once('=') {
+                Some((name, _)) => cache::built(&self.path.join(NAMES).join(name))?,
+                None => None,
+            };
+            if !meant.is_some_and(|digest| file.ends_with(&format!("={}", digest.hex()))) {
+                orphans.push(path);
+            }
+        }
+        Ok(orphans)
     }
 
     /// The folders of manifests.
@@ -171,6 +189,12 @@ impl Store {
         let folders = entries(&self.path.join(BUNDLES))?;
         Ok(folders.into_iter().map(|path| (path.clone(), named(&path))).collect())
     }
+}
+
+/// The file of a signature: the name's, and after a character that no name has, which manifest it is of. So nobody who
+/// changes what the name means, at whatever moment, gives it another bundle's.
+fn signature_file(name: &Name, manifest: Digest) -> String {
+    format!("{}={}", name.file_name(), manifest.hex())
 }
 
 /// A bundle on its way into a store. Dropped before it is finished, it leaves at most files that nothing names.
@@ -211,8 +235,7 @@ impl StoreWriter {
     pub fn check_room(&self, manifest: &Manifest) -> Result<(), Error> {
         let Some(limit) = self.store.limit else { return Ok(()) };
         let mut blobs: BTreeMap<String, u64> = BTreeMap::new();
-        let replaced = self.store.meant(&self.name)?;
-        for stored in self.store.list()?.iter().filter(|stored| Some(stored.digest) != replaced) {
+        for stored in self.store.list()?.iter().filter(|stored| stored.name != self.name) {
             blobs.extend(
                 stored.manifest.iter().flat_map(Manifest::blobs).map(|(_, b)| (b.digest.hex(), b.size)),
             );
@@ -265,10 +288,16 @@ impl Destination for StoreWriter {
         let (staging, _lock) = store.incoming_folder()?;
         let put = |file: &str, text: &str| replace_file(&folder, staging.path(), file, text.as_bytes());
         put(MANIFEST, &text).map_err(Error::write(&folder))?;
-        // Between these it has none, never that of another bundle.
-        store.remove_signature(&name)?;
+        match signature {
+            Some(signature) => store.sign(&name, digest, signature)?,
+            None => store.remove_signature(&name, digest)?,
+        }
+        let before = store.meant(&name)?.filter(|before| *before != digest);
         store.replace(NAMES, &name.file_name(), &format!("{}\n", digest.hex()))?;
-        signature.map_or(Ok(()), |signature| store.sign(&name, signature))?;
+        if let Some(before) = before {
+            // What it meant before is no longer looked for.
+            _ = store.remove_signature(&name, before);
+        }
         drop(using);
         store.keep_to_limit();
         Ok(Bundle::written(store.place_of(&name, digest), manifest.clone(), text))

@@ -31,6 +31,12 @@ impl Part {
         Ok(())
     }
 
+    /// Whether it is this blob.
+    pub(crate) fn is(&self, blob: &Blob) -> Result<bool, Error> {
+        let (digest, size) = Digest::of_file(&self.path).map_err(Error::read(&self.path))?;
+        Ok(Blob { digest, size } == *blob)
+    }
+
     /// Begins again from nothing.
     pub(crate) fn restart(&mut self) -> Result<(), Error> {
         self.file.set_len(0).map_err(Error::write(&self.path))?;
@@ -74,14 +80,14 @@ impl StoreWriter {
 
     /// Adds a blob that has been downloaded. One that is not what the manifest says is thrown away.
     pub(crate) fn add_part(&mut self, part: Part, what: &str, blob: &Blob) -> Result<(), Error> {
-        let Part { file, path, len } = part;
+        let Part { file, path, .. } = part;
         file.sync_all().map_err(Error::write(&path))?;
-        let checked = Digest::of_file(&path).map_err(Error::read(&path)).and_then(|(found, _)| {
-            if len != blob.size {
+        let checked = Digest::of_file(&path).map_err(Error::read(&path)).and_then(|(digest, found)| {
+            if found != blob.size {
                 let Blob { digest, size: expected } = *blob;
-                return Err(Error::BlobSize { what: what.to_owned(), found: len, expected, digest });
+                return Err(Error::BlobSize { what: what.to_owned(), found, expected, digest });
             }
-            same(what, found, blob)
+            same(what, digest, blob)
         });
         if let Err(error) = checked {
             _ = fs::remove_file(&path);

@@ -34,15 +34,13 @@ fn add(store: &Store, named: &str, weights: &str) -> Result<Bundle, Error> {
 
 /// Opens it as a program that knows this store would, and reads all of it.
 fn whole(store: &Store, named: &str) -> Result<Manifest, Error> {
-    let place = store.place(&name(named))?.expect("the name");
-    let text = crate::bundle::read_manifest(&place.folder)?;
-    let manifest = Manifest::parse(&text)?;
-    for (what, blob) in manifest.blobs() {
+    let bundle = Bundle::at(store.place(&name(named))?.expect("the name"))?;
+    for (what, blob) in bundle.manifest().blobs() {
         let digest = blob.digest;
         let (path, _) = store.whole_blob(digest).ok_or(Error::MissingBlob { what, digest })?;
         assert_eq!(fs::metadata(path).unwrap().len(), blob.size);
     }
-    Ok(manifest)
+    Ok(bundle.manifest().clone())
 }
 
 fn blobs(store: &Store) -> usize {
@@ -203,6 +201,10 @@ fn a_store_has_a_limit() {
         "the bundle needs 5 B and the store's other bundles have 11 B, expected at most 13 B in all\n\
          hint: remove bundles with mlxcel-bundle remove, or raise MLXCEL_STORE_LIMIT"
     );
+    // Another name of the same bundle keeps it there.
+    add(&store, "c", "first").unwrap();
+    assert!(matches!(add(&store, "a", "other"), Err(Error::StoreFull { .. })));
+    store.remove(&name("c")).unwrap();
     // In place of the other one there is room for it.
     add(&store, "a", "other").unwrap();
     whole(&store, "a").unwrap();
@@ -222,6 +224,13 @@ fn a_damaged_bundle_is_mended_by_adding_it_again() {
     fs::write(&manifest, "format = 1\n").unwrap();
     let stored = &store.list().unwrap()[0];
     assert!(matches!(stored.manifest, Err(Error::BlobDigest { .. })), "{stored:?}");
+    assert!(matches!(whole(&store, "a"), Err(Error::DamagedName { .. })));
+    // One that could be a bundle's, but not of this one.
+    let text = bundle.text().replacen("model = \"tiny\"", "model = \"tidy\"", 1);
+    assert_ne!(text, bundle.text());
+    Manifest::parse(&text).unwrap();
+    fs::write(&manifest, text).unwrap();
+    assert!(matches!(whole(&store, "a"), Err(Error::DamagedName { .. })));
     add(&store, "a", "weights").unwrap();
     whole(&store, "a").unwrap();
 }
@@ -234,12 +243,19 @@ fn nothing_is_collected_that_is_in_use_or_unknown() {
     assert_eq!(
         store.collect(None, false).unwrap_err().to_string(),
         format!(
-            "the store {} is in use, expected nobody to add to it meanwhile\n\
-             hint: try again when builds and downloads are done",
+            "the store {} is in use, expected nobody to use it meanwhile\n\
+             hint: try again when builds, downloads and what runs from it are done",
             store.path.display()
         )
     );
     drop(using);
+    // Whoever reads a bundle keeps it, whatever its name means meanwhile.
+    let read = Bundle::at(store.place(&name("a")).unwrap().unwrap()).unwrap();
+    add(&store, "a", "others").unwrap();
+    assert!(matches!(store.collect(None, false), Err(Error::StoreInUse { .. })));
+    assert_eq!(read.weights().unwrap().len(), 1);
+    drop(read);
+    store.collect(None, false).unwrap();
     // A bundle of a later program.
     let newer = "format = 999\nblobs = \"elsewhere\"\n";
     let digest = Digest::of(newer.as_bytes());

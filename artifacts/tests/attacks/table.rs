@@ -100,6 +100,14 @@ fn bundles() -> Vec<Case> {
             })),
         ),
         ("a manifest that is missing", Box::new(manifest(|path| fs::remove_file(path).unwrap()))),
+        (
+            "blobs in another folder",
+            Box::new(|victim| {
+                let blobs = victim.path().join("blobs");
+                fs::rename(&blobs, victim.folder.path().join("elsewhere")).unwrap();
+                symlink("../elsewhere", blobs).unwrap();
+            }),
+        ),
         blob("a vmfb that is missing", VMFB, |path| fs::remove_file(path).unwrap()),
         blob("a vmfb that is cut off", VMFB, |path| replace(path, &VMFB[..5])),
         blob("a vmfb of other bytes", VMFB, move |path| replace(path, &flipped(VMFB))),
