@@ -1,0 +1,32 @@
+//! A bundle that goes through a registry to a machine that has nothing of it, and runs there.
+#![allow(clippy::unwrap_used, reason = "a helper that fails is a test that fails")]
+
+mod real;
+#[allow(dead_code, unreachable_pub, reason = "this test uses its own part of it")]
+#[path = "../../artifacts/tests/common/registry.rs"]
+mod server;
+
+use mlxcel_artifacts::{Registry, Store, StoreWriter};
+use mlxcel_runtime::load;
+use real::{Fixture, built, fixtures, greedy, on, request};
+
+const FIXTURE: &str = "gqa";
+
+#[test]
+fn pushed_wiped_and_pulled_it_answers_as_before() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = server::Registry::start(folder.path(), false);
+    let built = built(&request(&fixtures().join(FIXTURE), &["cpu"]));
+    let registry = Registry::new(&server.reference("models/gqa:1"), false).unwrap();
+    let pushed = registry.push(&built.bundle, &mut |_| ()).unwrap();
+    assert!(pushed.starts_with("sha256:"), "{pushed}");
+    let manifest = built.bundle.manifest().clone();
+    drop(built);
+    let store = Store::open(Some(&folder.path().join("fresh"))).unwrap();
+    let to = StoreWriter::new(&store, &"gqa".parse().unwrap()).unwrap();
+    let pulled = registry.pull(to, &mut |_| ()).unwrap();
+    assert_eq!(*pulled.manifest(), manifest);
+    let recorded = &Fixture::find(FIXTURE).prompts[0];
+    let mut session = load(&pulled, None, &on("local-task")).unwrap();
+    assert_eq!(greedy(session.as_mut(), &recorded.prompt, 40).unwrap().tokens, recorded.tokens);
+}
