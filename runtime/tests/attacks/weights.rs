@@ -1,7 +1,7 @@
 //! Weights that are damaged, or made to be.
 
 use std::{
-    fs,
+    fs::{self, File},
     path::{Path, PathBuf},
 };
 
@@ -108,6 +108,18 @@ fn headers_longer_than_anything() {
 }
 
 #[test]
+fn headers_longer_than_the_format_has() {
+    let folder = Folder::new().with("model.safetensors", 100_000_001u64.to_le_bytes());
+    // Sparse: costs no disk.
+    let path = folder.path().join("model.safetensors");
+    File::options().write(true).open(path).unwrap().set_len(1 << 30).unwrap();
+    assert_eq!(
+        reason(&folder.refused(), "model.safetensors"),
+        "found a header of 100000001 bytes in a file of 1073741824"
+    );
+}
+
+#[test]
 fn data_that_is_cut_short_or_too_long() {
     let mut bytes = good("a");
     bytes.pop();
@@ -148,6 +160,18 @@ fn offsets_that_lie() {
         two((0, 8), (8, usize::MAX), 16),
         format!("tensor `b`: found {} bytes, expected 8 of f32[2]", usize::MAX - 8)
     );
+}
+
+#[test]
+fn offsets_to_the_end_of_the_address_space() {
+    // 8 tensors of 2^61 - 1 bytes: each is possible, and so is their sum, but not with the header before them.
+    let size = (1usize << 61) - 1;
+    let tensors: Vec<String> = (0..8)
+        .map(|i| tensor(&format!("t{i}"), "U8", &format!("[{size}]"), i * size, (i + 1) * size))
+        .collect();
+    let bytes = file(&format!("{{{}}}", tensors.join(",")), 0);
+    let expected = 8 * size as u128 + bytes.len() as u128;
+    assert_eq!(refused(&bytes), format!("found {} bytes, expected {expected} by its header", bytes.len()));
 }
 
 #[test]
