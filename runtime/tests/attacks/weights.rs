@@ -9,6 +9,10 @@ use mlxcel_artifacts::{report, signature::Parameter};
 use mlxcel_runtime::{Error, Weights};
 use safetensors::Dtype;
 
+#[path = "../../../xtask/fuzz/src/lib.rs"]
+#[expect(unreachable_pub, reason = "the fuzz targets call it")]
+mod framing;
+
 /// A safetensors file with this header and so many bytes of data.
 fn file(header: &str, data: usize) -> Vec<u8> {
     let mut bytes = (header.len() as u64).to_le_bytes().to_vec();
@@ -82,6 +86,26 @@ fn a_whole_file() {
     let clone = weights.clone();
     drop((weights, folder));
     assert_eq!(clone.tensor("a").unwrap(), [8, 9]);
+}
+
+#[test]
+fn seeds_of_fuzzing_are_whole() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../xtask/fuzz/corpus/weights");
+    for (seed, whole) in [("single.bin", true), ("indexed.bin", true), ("overflow.bin", false)] {
+        let bytes = fs::read(folder.join(seed)).unwrap();
+        let (file, index) = framing::two_files(&bytes);
+        let at = match index {
+            [] => Folder::new().with("model.safetensors", file),
+            _ => Folder::new()
+                .with("model-00001-of-00001.safetensors", file)
+                .with("model.safetensors.index.json", index),
+        };
+        match whole {
+            true => assert_eq!(Weights::in_folder(at.path()).unwrap().names().count(), 2, "{seed}"),
+            // Refused for its length alone: all before that was read.
+            false => assert!(at.refused().contains("by its header"), "{seed}"),
+        }
+    }
 }
 
 #[test]
