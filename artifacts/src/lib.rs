@@ -60,7 +60,9 @@ pub use probe::nvidia_gpus;
 pub use registry::{Moved, Registry};
 pub use signing::{PublicKey, SecretKey, Signed};
 pub use store::{Collected, Name, Store, StoreWriter, Stored, Using};
-pub use tensors::{ALIGNMENT, aligned_header, safetensors_prefix};
+pub use tensors::{
+    ALIGNMENT, HEADER_LIMIT_BYTES, aligned_header, printable, safetensors_header, safetensors_prefix,
+};
 pub use verdict::{Judgement, Place, Verdict, best, check_iree, judge, judge_on};
 pub use writer::{BundleWriter, Destination};
 

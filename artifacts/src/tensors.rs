@@ -1,11 +1,18 @@
-//! The start of a safetensors file, such that its data can be used where it lies.
+//! The start of a safetensors file: read and checked, and written such that the data can be used where it lies.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 
 use safetensors::{
     Dtype, SafeTensorError,
     tensor::{Metadata, TensorInfo},
 };
+use serde::Deserialize as _;
+
+use crate::signature::type_text;
+
+/// No header of a safetensors file is longer, and no index of several: the format's own limit. That of 100,000 tensors has
+/// 10 MB.
+pub const HEADER_LIMIT_BYTES: u64 = 100_000_000;
 
 /// What tensors on a device need their place in memory to be a multiple of, in bytes: else IREE copies them.
 pub const ALIGNMENT: usize = 64;
@@ -42,6 +49,60 @@ pub fn aligned_header(mut header: Vec<u8>) -> Vec<u8> {
     let mut file = (header.len() as u64).to_le_bytes().to_vec();
     file.append(&mut header);
     file
+}
+
+/// The tensors of a safetensors file of `found` bytes with this header. Every range lies in the file then, and has the bytes
+/// of its type and shape.
+///
+/// # Errors
+/// What is wrong, as [`printable`] text.
+pub fn safetensors_header(header: &[u8], found: u64) -> Result<Metadata, String> {
+    let text = str::from_utf8(header).map_err(|error| format!("invalid UTF-8 in header: {error}"))?;
+    let metadata: Metadata = serde_json::from_str(text).map_err(|error| {
+        printable(&wrong_tensor(text).unwrap_or_else(|| match error.line() {
+            // Of tensors that do not fit each other: they were parsed already.
+            0 => error.to_string(),
+            _ => format!("invalid JSON in header: {error}"),
+        }))
+    })?;
+    // The library's own sum of these can overflow, so that its `read_metadata` is not asked.
+    let expected = metadata.data_len() as u128 + 8 + header.len() as u128;
+    if u128::from(found) != expected {
+        return Err(format!("found {found} bytes, expected {expected} by its header"));
+    }
+    Ok(metadata)
+}
+
+/// The first tensor in a header that contradicts itself, and how.
+fn wrong_tensor(header: &str) -> Option<String> {
+    let entries: BTreeMap<String, serde_json::Value> = serde_json::from_str(header).ok()?;
+    entries.into_iter().filter(|(name, _)| name != "__metadata__").find_map(|(name, entry)| {
+        let problem = match TensorInfo::deserialize(entry) {
+            Ok(TensorInfo { dtype, shape, data_offsets: (from, to) }) => {
+                let found = to.checked_sub(from)?;
+                let of = type_text(dtype, &shape);
+                let elements = shape.iter().try_fold(1, |product: usize, &size| product.checked_mul(size));
+                match elements.and_then(|elements| elements.checked_mul(dtype.bitsize())) {
+                    Some(bits) if bits.div_ceil(8) == found => return None,
+                    Some(bits) => format!("found {found} bytes, expected {} of {of}", bits.div_ceil(8)),
+                    None => format!("found {found} bytes, expected those of {of}, more than any file has"),
+                }
+            }
+            Err(error) => error.to_string(),
+        };
+        Some(format!("tensor `{name}`: {problem}"))
+    })
+}
+
+/// Text from a file, such that a terminal shows it and does nothing else.
+#[must_use]
+pub fn printable(text: &str) -> String {
+    text.chars()
+        .flat_map(|c| match c.is_control() {
+            true => c.escape_debug().collect(),
+            false => vec![c],
+        })
+        .collect()
 }
 
 #[cfg(test)]

@@ -7,7 +7,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use mlxcel_artifacts::{Cancel, Digest, aligned_header};
+use mlxcel_artifacts::{Cancel, Digest, HEADER_LIMIT_BYTES, aligned_header, safetensors_header};
 use mlxcel_models::{Head, ModelConfig};
 use safetensors::{
     Dtype,
@@ -21,8 +21,6 @@ use crate::{Error, source::read_limited};
 pub(crate) const SINGLE: &str = "model.safetensors";
 /// The list of a checkpoint in several files.
 pub(crate) const INDEX: &str = "model.safetensors.index.json";
-/// No header and no index is longer; safetensors' own limit for headers.
-const HEADER_LIMIT_BYTES: u64 = 100_000_000;
 
 /// The tensors of a folder's safetensors files.
 #[derive(Debug)]
@@ -252,12 +250,7 @@ impl TensorFile {
         }
         let mut header = Vec::new();
         file.by_ref().take(length).read_to_end(&mut header).map_err(Error::io("read", path))?;
-        let metadata: Metadata =
-            serde_json::from_slice(&header).map_err(|error| damaged(error.to_string()))?;
-        let expected = (metadata.data_len() as u64).saturating_add(8 + length);
-        if found != expected {
-            return Err(damaged(format!("found {found} bytes, expected {expected} by its header")));
-        }
+        let metadata = safetensors_header(&header, found).map_err(damaged)?;
         Ok(Self { path: path.to_owned(), file, header, metadata })
     }
 

@@ -10,13 +10,10 @@ use std::{
 
 use memmap2::Mmap;
 use mlxcel_artifacts::{
-    Bundle, Digest,
+    Bundle, Digest, HEADER_LIMIT_BYTES, printable, safetensors_header,
     signature::{Parameter, type_text},
 };
-use safetensors::{
-    Dtype, SafeTensorError, SafeTensors,
-    tensor::{Metadata, TensorInfo},
-};
+use safetensors::Dtype;
 use serde::Deserialize;
 
 use crate::{Error, ffi};
@@ -27,8 +24,6 @@ const SINGLE: &str = "model.safetensors";
 const INDEX: &str = "model.safetensors.index.json";
 /// How the file begins that Git LFS leaves in place of one that was not fetched.
 const LFS_POINTER: &[u8] = b"version https://git-lfs.github.com/spec/";
-/// No index is longer: one of 100,000 tensors has 10 MB.
-const INDEX_LIMIT_BYTES: u64 = 100_000_000;
 
 /// The tensors of a checkpoint. Clones share the mappings, which live as long as one of them.
 #[derive(Clone)]
@@ -266,13 +261,12 @@ fn read_header(path: &Path, file: usize, bytes: &[u8]) -> Result<Vec<(String, Te
         None => return Err(damaged(format!("found {} bytes, expected at least 8", bytes.len()))),
         Some(&length) => u64::from_le_bytes(length),
     };
-    if length > bytes.len() as u64 - 8 {
+    if length > HEADER_LIMIT_BYTES.min(bytes.len() as u64 - 8) {
         return Err(damaged(format!("found a header of {length} bytes in a file of {}", bytes.len())));
     }
     // Fits: the whole header lies in the file.
     let start = 8 + length as usize;
-    let (_, header) = SafeTensors::read_metadata(bytes)
-        .map_err(|error| damaged(printable(&what_is_wrong(&error, bytes, start))))?;
+    let header = safetensors_header(&bytes[8..start], bytes.len() as u64).map_err(damaged)?;
     let tensors = header.tensors().into_iter().map(|(name, info)| {
         let (from, to) = info.data_offsets;
         let range = start + from..start + to;
@@ -281,56 +275,11 @@ fn read_header(path: &Path, file: usize, bytes: &[u8]) -> Result<Vec<(String, Te
     Ok(tensors.collect())
 }
 
-/// What the library found in a file whose data begins at `start`, or what says more.
-fn what_is_wrong(error: &SafeTensorError, bytes: &[u8], start: usize) -> String {
-    let header = &bytes[8..start];
-    let better = match error {
-        SafeTensorError::MetadataIncompleteBuffer => serde_json::from_slice(header)
-            .ok()
-            .and_then(|metadata: Metadata| start.checked_add(metadata.data_len()))
-            .map(|expected| format!("found {} bytes, expected {expected} by its header", bytes.len())),
-        SafeTensorError::InvalidOffset(_) => None,
-        _ => wrong_tensor(header),
-    };
-    better.unwrap_or_else(|| error.to_string())
-}
-
-/// The first tensor in a header that contradicts itself, and how.
-fn wrong_tensor(header: &[u8]) -> Option<String> {
-    let entries: BTreeMap<String, serde_json::Value> = serde_json::from_slice(header).ok()?;
-    entries.into_iter().filter(|(name, _)| name != "__metadata__").find_map(|(name, entry)| {
-        let problem = match TensorInfo::deserialize(entry) {
-            Ok(TensorInfo { dtype, shape, data_offsets: (from, to) }) => {
-                let found = to.checked_sub(from)?;
-                let of = type_text(dtype, &shape);
-                let elements = shape.iter().try_fold(1, |product: usize, &size| product.checked_mul(size));
-                match elements.and_then(|elements| elements.checked_mul(dtype.bitsize())) {
-                    Some(bits) if bits.div_ceil(8) == found => return None,
-                    Some(bits) => format!("found {found} bytes, expected {} of {of}", bits.div_ceil(8)),
-                    None => format!("found {found} bytes, expected those of {of}, more than any file has"),
-                }
-            }
-            Err(error) => error.to_string(),
-        };
-        Some(format!("tensor `{name}`: {problem}"))
-    })
-}
-
-/// Text from a file, such that a terminal shows it and does nothing else.
-fn printable(text: &str) -> String {
-    text.chars()
-        .flat_map(|c| match c.is_control() {
-            true => c.escape_debug().collect(),
-            false => vec![c],
-        })
-        .collect()
-}
-
 fn read_index(path: &Path) -> Result<Index, Error> {
     let damaged = |reason: String| Error::Damaged { path: path.to_path_buf(), reason };
     let length = fs::metadata(path).map_err(Error::read(path))?.len();
-    if length > INDEX_LIMIT_BYTES {
-        return Err(damaged(format!("found {length} bytes, expected at most {INDEX_LIMIT_BYTES}")));
+    if length > HEADER_LIMIT_BYTES {
+        return Err(damaged(format!("found {length} bytes, expected at most {HEADER_LIMIT_BYTES}")));
     }
     let text = fs::read(path).map_err(Error::read(path))?;
     serde_json::from_slice(&text).map_err(|error| damaged(printable(&error.to_string())))

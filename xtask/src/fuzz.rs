@@ -110,12 +110,18 @@ mod tests {
     #[test]
     fn every_reader_of_strange_bytes_has_a_target() {
         let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
-        assert_eq!(targets(root).unwrap(), ["archive", "bundle", "config", "manifest", "weights"]);
+        let targets = targets(root).unwrap();
+        assert_eq!(targets, ["archive", "bundle", "config", "manifest", "weights"]);
         for (name, folder) in SEEDS {
             assert!(seeds(root, name).contains(&root.join(folder)), "{name}");
         }
-        for name in ["archive", "manifest"] {
-            assert!(!seeds(root, name).is_empty(), "{name} has no seeds");
+        for name in targets {
+            let folders = seeds(root, &name);
+            let files = folders.iter().flat_map(|folder| fs::read_dir(folder).unwrap().flatten());
+            let lengths = files.map(|file| file.metadata().unwrap()).filter(fs::Metadata::is_file);
+            let lengths: Vec<_> = lengths.map(|metadata| metadata.len()).collect();
+            assert!(!lengths.is_empty(), "{name} has no seeds");
+            assert!(lengths.iter().all(|length| (1..LONGEST as u64).contains(length)), "{name}: {lengths:?}");
         }
     }
 }

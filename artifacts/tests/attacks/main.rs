@@ -5,6 +5,7 @@
 mod archives;
 mod blobs;
 mod manifests;
+mod seeds;
 mod signatures;
 mod table;
 

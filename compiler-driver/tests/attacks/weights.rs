@@ -81,10 +81,10 @@ fn headers() {
         ("[".repeat(100_000), 0, "invalid type"),
         (format!(r#"{{"a":{}"#, "[".repeat(100_000)), 0, "recursion limit"),
         (tensor("F33", "[1]", "[0,4]"), 4, "unknown variant `F33`"),
-        (tensor("F32", "[1]", "[0,8]"), 8, "invalid shape"),
+        (tensor("F32", "[1]", "[0,8]"), 8, "found 8 bytes, expected 4 of f32[1]"),
         (tensor("F32", "[1]", "[4,8]"), 8, "invalid offset"),
         (tensor("F32", "[1]", "[8,4]"), 8, "invalid offset"),
-        (tensor("F32", "[18446744073709551615,2]", "[0,4]"), 4, "overflow"),
+        (tensor("F32", "[18446744073709551615,2]", "[0,4]"), 4, "more than any file has"),
         (tensor("F32", "[-1]", "[0,4]"), 4, "invalid value"),
         (overlap.to_owned(), 12, "invalid offset"),
     ] {
@@ -94,6 +94,22 @@ fn headers() {
     }
     let message = refusal(|bytes| bytes[9] = 0xff);
     assert!(message.contains("is damaged: "), "{message}");
+    // 8 tensors of 2^61 - 1 bytes: each is possible, and so is their sum, but not with the header before them.
+    let size = (1u64 << 61) - 1;
+    let tensors: Vec<String> = (0..8)
+        .map(|i| {
+            format!(
+                r#""t{i}":{{"dtype":"U8","shape":[{size}],"data_offsets":[{},{}]}}"#,
+                i * size,
+                (i + 1) * size
+            )
+        })
+        .collect();
+    let bytes = file(&format!("{{{}}}", tensors.join(",")), 0);
+    let expected = 8 * u128::from(size) + bytes.len() as u128;
+    let found = format!("is damaged: found {} bytes, expected {expected} by its header", bytes.len());
+    let message = refusal(|all| *all = bytes);
+    assert!(message.contains(&found), "{message}");
 }
 
 #[test]

@@ -1,13 +1,17 @@
 //! Weights that are damaged, or made to be.
 
 use std::{
-    fs,
+    fs::{self, File},
     path::{Path, PathBuf},
 };
 
 use mlxcel_artifacts::{report, signature::Parameter};
 use mlxcel_runtime::{Error, Weights};
 use safetensors::Dtype;
+
+#[path = "../../../xtask/fuzz/src/lib.rs"]
+#[expect(unreachable_pub, reason = "the fuzz targets call it")]
+mod framing;
 
 /// A safetensors file with this header and so many bytes of data.
 fn file(header: &str, data: usize) -> Vec<u8> {
@@ -85,6 +89,26 @@ fn a_whole_file() {
 }
 
 #[test]
+fn seeds_of_fuzzing_are_whole() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../xtask/fuzz/corpus/weights");
+    for (seed, whole) in [("single.bin", true), ("indexed.bin", true), ("overflow.bin", false)] {
+        let bytes = fs::read(folder.join(seed)).unwrap();
+        let (file, index) = framing::two_files(&bytes);
+        let at = match index {
+            [] => Folder::new().with("model.safetensors", file),
+            _ => Folder::new()
+                .with("model-00001-of-00001.safetensors", file)
+                .with("model.safetensors.index.json", index),
+        };
+        match whole {
+            true => assert_eq!(Weights::in_folder(at.path()).unwrap().names().count(), 2, "{seed}"),
+            // Refused for its length alone: all before that was read.
+            false => assert!(at.refused().contains("by its header"), "{seed}"),
+        }
+    }
+}
+
+#[test]
 fn headers_that_are_cut_short() {
     assert_eq!(refused(b""), "found 0 bytes, expected at least 8");
     assert_eq!(refused(b"1234567"), "found 7 bytes, expected at least 8");
@@ -105,6 +129,18 @@ fn headers_longer_than_anything() {
         let bytes = [length.to_le_bytes().as_slice(), b"{}"].concat();
         assert_eq!(refused(bytes), format!("found a header of {length} bytes in a file of 10"));
     }
+}
+
+#[test]
+fn headers_longer_than_the_format_has() {
+    let folder = Folder::new().with("model.safetensors", 100_000_001u64.to_le_bytes());
+    // Sparse: costs no disk.
+    let path = folder.path().join("model.safetensors");
+    File::options().write(true).open(path).unwrap().set_len(1 << 30).unwrap();
+    assert_eq!(
+        reason(&folder.refused(), "model.safetensors"),
+        "found a header of 100000001 bytes in a file of 1073741824"
+    );
 }
 
 #[test]
@@ -148,6 +184,18 @@ fn offsets_that_lie() {
         two((0, 8), (8, usize::MAX), 16),
         format!("tensor `b`: found {} bytes, expected 8 of f32[2]", usize::MAX - 8)
     );
+}
+
+#[test]
+fn offsets_to_the_end_of_the_address_space() {
+    // 8 tensors of 2^61 - 1 bytes: each is possible, and so is their sum, but not with the header before them.
+    let size = (1usize << 61) - 1;
+    let tensors: Vec<String> = (0..8)
+        .map(|i| tensor(&format!("t{i}"), "U8", &format!("[{size}]"), i * size, (i + 1) * size))
+        .collect();
+    let bytes = file(&format!("{{{}}}", tensors.join(",")), 0);
+    let expected = 8 * size as u128 + bytes.len() as u128;
+    assert_eq!(refused(&bytes), format!("found {} bytes, expected {expected} by its header", bytes.len()));
 }
 
 #[test]

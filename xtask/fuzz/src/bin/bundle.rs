@@ -5,9 +5,10 @@ use std::fs;
 
 use libfuzzer_sys::fuzz_target;
 use mlxcel_artifacts::{Bundle, Digest, Machine, judge};
+use mlxcel_fuzz::two_files;
 
-fuzz_target!(|parts: (&[u8], &[u8])| {
-    let (manifest, signature) = parts;
+fuzz_target!(|bytes: &[u8]| {
+    let (manifest, signature) = two_files(bytes);
     let folder = tempfile::tempdir().expect("a folder");
     let blobs = folder.path().join("blobs");
     fs::create_dir(&blobs).expect("a folder");

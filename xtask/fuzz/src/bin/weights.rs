@@ -4,10 +4,11 @@
 use std::fs;
 
 use libfuzzer_sys::fuzz_target;
+use mlxcel_fuzz::two_files;
 use mlxcel_runtime::Weights;
 
-fuzz_target!(|parts: (&[u8], &[u8])| {
-    let (file, index) = parts;
+fuzz_target!(|bytes: &[u8]| {
+    let (file, index) = two_files(bytes);
     let folder = tempfile::tempdir().expect("a folder");
     let name = if index.is_empty() { "model.safetensors" } else { "model-00001-of-00001.safetensors" };
     fs::write(folder.path().join(name), file).expect("a file");
