@@ -32,6 +32,7 @@ mod extend;
 mod known;
 mod machine;
 mod manifest;
+mod place;
 mod probe;
 #[cfg(feature = "registry")]
 mod registry;
@@ -55,6 +56,7 @@ pub use manifest::{
     Blob, Compiler, Embedding, FORMAT, GpuNeeds, Manifest, Packing, Plan, Replay, SMALL_FILE_LIMIT_BYTES,
     TargetArtifact, Traffic, Window,
 };
+pub use place::{Place, Preference};
 pub use probe::nvidia_gpus;
 #[cfg(feature = "registry")]
 pub use registry::{Moved, Registry};
@@ -63,7 +65,7 @@ pub use store::{Collected, Name, Store, StoreWriter, Stored, Using};
 pub use tensors::{
     ALIGNMENT, HEADER_LIMIT_BYTES, aligned_header, printable, safetensors_header, safetensors_prefix,
 };
-pub use verdict::{Judgement, Place, Verdict, best, check_iree, judge, judge_on};
+pub use verdict::{Judgement, Verdict, best, check_iree, judge, judge_on};
 pub use writer::{BundleWriter, Destination};
 
 /// The IREE that this workspace is pinned to: the build side compiles with it, the run side runs it.

@@ -121,6 +121,9 @@ pub struct Machine {
     /// Its GPUs, in the drivers' order.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub gpus: Vec<Gpu>,
+    /// Its Vulkan drivers, where they were not asked for devices: they may have some or none.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub vulkan_drivers: Vec<String>,
 }
 
 /// What matters of a GPU. What is not known is no reason to refuse.
@@ -163,6 +166,7 @@ impl Machine {
             cpu_features: this_cpu().into_iter().map(Into::into).collect(),
             memory_bytes: this_memory(),
             gpus: Vec::new(),
+            vulkan_drivers: Vec::new(),
         }
     }
 }
@@ -263,6 +267,16 @@ mod tests {
             let expected = line.split_whitespace().any(|word| word == *kernel);
             assert_eq!(machine.cpu_features.contains(*llvm), expected, "{llvm}");
         }
+    }
+
+    #[test]
+    fn a_machine_without_gpus_and_drivers_is_one() {
+        let machine: Machine =
+            serde_json::from_str(r#"{"arch": "x86_64", "cpu_features": ["avx2"]}"#).unwrap();
+        assert_eq!((machine.gpus.len(), machine.vulkan_drivers.len()), (0, 0));
+        let found = Machine { vulkan_drivers: vec!["lvp_icd.x86_64".into()], ..machine };
+        let text = serde_json::to_string(&found).unwrap();
+        assert_eq!(serde_json::from_str::<Machine>(&text).unwrap(), found);
     }
 
     #[test]

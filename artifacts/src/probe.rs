@@ -1,4 +1,4 @@
-//! The GPUs of this machine, as far as they can be known without using them.
+//! The GPUs and drivers of this machine, as far as they can be known without using them.
 
 use std::{env, fs, path::Path};
 
@@ -18,8 +18,7 @@ impl Machine {
     /// This machine with its GPUs: NVIDIA's by its management library, and for Vulkan the drivers that are installed.
     #[must_use]
     pub fn with_gpus() -> Self {
-        let gpus = nvidia_gpus().into_iter().chain(vulkan_drivers()).collect();
-        Self { gpus, ..Self::this() }
+        Self { gpus: nvidia_gpus(), vulkan_drivers: vulkan_drivers(), ..Self::this() }
     }
 }
 
@@ -55,12 +54,9 @@ fn ask() -> Result<Vec<Gpu>, NvmlError> {
     Ok(gpus)
 }
 
-/// A device for each driver that Vulkan's loader would find: which devices it has, only the driver knows.
-fn vulkan_drivers() -> Vec<Gpu> {
-    let named = |path: &Path| {
-        let name = path.file_name()?.to_str()?.strip_suffix(".json")?;
-        Some(Gpu::named(Driver::Vulkan, format!("the driver {name}")))
-    };
+/// The drivers that Vulkan's loader would find: which devices they have, only they know.
+fn vulkan_drivers() -> Vec<String> {
+    let named = |path: &Path| Some(path.file_name()?.to_str()?.strip_suffix(".json")?.to_owned());
     if let Some(files) = env::var_os("VK_DRIVER_FILES").or_else(|| env::var_os("VK_ICD_FILENAMES")) {
         return env::split_paths(&files)
             .filter(|path| path.is_file())
@@ -68,7 +64,7 @@ fn vulkan_drivers() -> Vec<Gpu> {
             .collect();
     }
     let entries = VULKAN_DRIVERS.iter().filter_map(|folder| fs::read_dir(folder).ok()).flatten().flatten();
-    let mut gpus: Vec<_> = entries.filter_map(|entry| named(&entry.path())).collect();
-    gpus.sort_by(|a, b| a.name.cmp(&b.name));
-    gpus
+    let mut names: Vec<_> = entries.filter_map(|entry| named(&entry.path())).collect();
+    names.sort();
+    names
 }

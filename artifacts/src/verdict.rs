@@ -11,19 +11,11 @@ use serde::Serialize;
 use crate::{
     IREE_VERSION,
     error::Error,
-    machine::{Driver, Gpu, Machine, Version},
+    machine::{Gpu, Machine, Version},
     manifest::{GpuNeeds, Manifest, Packing, TargetArtifact},
+    place::Place,
     signature::Parameter,
 };
-
-/// Where a target may run.
-#[derive(Debug, Clone, Copy)]
-pub enum Place<'g> {
-    /// On the CPU.
-    Cpu,
-    /// On this GPU.
-    Gpu(&'g Gpu),
-}
 
 /// Whether a target runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -44,7 +36,7 @@ pub struct Judgement<'m> {
     pub target: &'m str,
     /// Whether it runs.
     pub verdict: Verdict,
-    /// Where: `cpu`, or a GPU's name.
+    /// Where: `cpu`, a GPU's name, or a device that may be there.
     pub device: String,
     /// Why not; where it runs, what there is to know.
     pub reasons: Vec<String>,
@@ -79,16 +71,16 @@ const PTX: [(Version, Version); 20] = [
     (Version(9, 1), Version(13, 1)),
 ];
 
-/// Every target of a bundle in every place of a machine that its driver is for: GPUs in their order, then the CPU. A target
-/// for which there is no place is refused.
+/// Every target of a bundle in every place of a machine that its driver is for, the best place first. A target for which
+/// there is no place is refused.
 #[must_use]
 pub fn judge<'m>(manifest: &'m Manifest, machine: &Machine) -> Vec<Judgement<'m>> {
     let mut found = Vec::new();
+    let places = machine.places();
     for (name, target) in &manifest.targets {
-        let gpus = machine.gpus.iter().filter(|gpu| gpu.driver == target.driver).map(Place::Gpu);
-        let cpu = (target.driver == Driver::Local).then_some(Place::Cpu);
+        let places = places.iter().filter(|place| place.driver() == target.driver);
         let before = found.len();
-        found.extend(gpus.chain(cpu).map(|place| judge_target(manifest, (name, target), machine, place)));
+        found.extend(places.map(|&place| judge_target(manifest, (name, target), machine, place)));
         if found.len() == before {
             let reason = format!("there is no device of the driver {}", target.driver);
             found.push(Judgement::new((name, target), Verdict::Refuse, "none".into(), vec![reason]));
@@ -136,12 +128,14 @@ fn judge_target<'m>(
     objections.extend(match place {
         Place::Cpu => cpu_objection(target, machine),
         Place::Gpu(gpu) => gpu_objections(target, gpu),
+        Place::VulkanDrivers(_) => Vec::new(),
     });
     let weights = weight_bytes(manifest, target);
     let cache = cache_bytes(manifest);
     let memory = match place {
         Place::Cpu => machine.memory_bytes,
         Place::Gpu(gpu) => gpu.memory_bytes,
+        Place::VulkanDrivers(_) => None,
     };
     let packs = matches!(&target.packing, Some(Packing { weights: None, .. }));
     let whole = weights.saturating_add(cache);
@@ -168,6 +162,9 @@ fn judge_target<'m>(
     }
     if packs {
         notes.push("every start packs the weights: mlxcel-pack does it once".into());
+    }
+    if let Place::VulkanDrivers(drivers) = place {
+        notes.push(format!("nothing is known but the installed drivers: {}", drivers.join(", ")));
     }
     let verdict = if packs { Verdict::RunWithPacking } else { Verdict::Run };
     Judgement::new((name, target), verdict, device, notes)
@@ -238,26 +235,6 @@ impl<'m> Judgement<'m> {
     }
 }
 
-impl Place<'_> {
-    /// The driver that runs what is there.
-    #[must_use]
-    pub fn driver(self) -> Driver {
-        match self {
-            Self::Cpu => Driver::Local,
-            Self::Gpu(gpu) => gpu.driver,
-        }
-    }
-}
-
-impl fmt::Display for Place<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Cpu => f.pad("cpu"),
-            Self::Gpu(gpu) => f.pad(&gpu.name),
-        }
-    }
-}
-
 impl fmt::Display for Verdict {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(match self {
@@ -282,7 +259,7 @@ mod tests {
     use std::collections::BTreeMap;
 
     use super::*;
-    use crate::{Blob, Digest, manifest::tests::manifest, sample};
+    use crate::{Blob, Digest, Driver, manifest::tests::manifest, sample};
 
     fn target(driver: Driver, arch: &str, features: &[&str]) -> TargetArtifact {
         let newest = features.first().and_then(|text| text.parse().ok());
@@ -308,7 +285,13 @@ mod tests {
 
     fn cpu(features: &[&str]) -> Machine {
         let cpu_features = features.iter().map(ToString::to_string).collect();
-        Machine { arch: "x86_64".into(), cpu_features, memory_bytes: None, gpus: vec![] }
+        Machine {
+            arch: "x86_64".into(),
+            cpu_features,
+            memory_bytes: None,
+            gpus: vec![],
+            vulkan_drivers: vec![],
+        }
     }
 
     fn nvidia(capability: Version, cuda: Version) -> Gpu {

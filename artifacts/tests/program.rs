@@ -158,6 +158,83 @@ fn verify() {
 }
 
 #[test]
+fn check_takes_what_the_loader_takes() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = folder.path();
+    let roles = [Role::Prefill { tokens: 4 }, Role::Decode { cache: 512 }];
+    for (name, drivers) in [("both", &[Driver::Local, Driver::Vulkan][..]), ("vulkan", &[Driver::Vulkan])] {
+        let mut writer = BundleWriter::create(&at.join(name)).unwrap();
+        let vmfb = writer.add_bytes(b"vmfb").unwrap();
+        let target = |&driver: &Driver| {
+            let arch = if driver == Driver::Local { "x86_64" } else { "" };
+            (driver.to_string(), sample::target(driver, arch, vmfb, &roles, 100))
+        };
+        let targets = drivers.iter().map(target).collect();
+        writer.finish(&Manifest { targets, ..sample::manifest(512, 100) }).unwrap();
+    }
+    let says = |bundle: &str, has: &str, arguments: &[&str]| {
+        let machine = format!(r#"{{"arch": "x86_64", "cpu_features": []{has}}}"#);
+        fs::write(at.join("machine.json"), machine).unwrap();
+        shown(&[&["check", bundle, "--machine", "machine.json"], arguments].concat(), at)
+    };
+    let llvmpipe = r#", "gpus": [{"driver": "vulkan", "name": "llvmpipe"}]"#;
+    let radeon = r#", "gpus": [{"driver": "vulkan", "name": "Radeon"}], "vulkan_drivers": ["radeon_icd"]"#;
+    let drivers = r#", "vulkan_drivers": ["lvp_icd", "radeon_icd"]"#;
+    insta::assert_snapshot!(says("both", "", &[]), @"
+    exit 0
+    local   cpu   run               weights take 0.0 MiB, the cache 0.0 MiB
+    vulkan  none  refuse            there is no device of the driver vulkan
+    runs the target local on cpu
+    ");
+    insta::assert_snapshot!(says("both", llvmpipe, &[]), @"
+    exit 0
+    local   cpu       run               weights take 0.0 MiB, the cache 0.0 MiB
+    vulkan  llvmpipe  run               weights take 0.0 MiB, the cache 0.0 MiB
+    runs the target local on cpu
+    ");
+    insta::assert_snapshot!(says("vulkan", llvmpipe, &[]), @"
+    exit 0
+    vulkan  llvmpipe  run               weights take 0.0 MiB, the cache 0.0 MiB
+    runs the target vulkan on llvmpipe
+    ");
+    insta::assert_snapshot!(says("both", radeon, &[]), @"
+    exit 0
+    local   cpu                               run               weights take 0.0 MiB, the cache 0.0 MiB
+    vulkan  Radeon                            run               weights take 0.0 MiB, the cache 0.0 MiB
+    vulkan  a vulkan device, if there is one  run               weights take 0.0 MiB, the cache 0.0 MiB; nothing is known but the installed drivers: radeon_icd
+    runs the target vulkan on Radeon
+    ");
+    insta::assert_snapshot!(says("both", drivers, &[]), @"
+    exit 0
+    local   cpu                               run               weights take 0.0 MiB, the cache 0.0 MiB
+    vulkan  a vulkan device, if there is one  run               weights take 0.0 MiB, the cache 0.0 MiB; nothing is known but the installed drivers: lvp_icd, radeon_icd
+    runs the target local on cpu, or the target vulkan on a vulkan device, if there is one and it is a GPU
+    ");
+    insta::assert_snapshot!(says("both", drivers, &["--device", "local"]), @"
+    exit 0
+    local  cpu  run               weights take 0.0 MiB, the cache 0.0 MiB
+    runs the target local on cpu
+    ");
+    insta::assert_snapshot!(says("vulkan", drivers, &[]), @"
+    exit 1
+    vulkan  a vulkan device, if there is one  run               weights take 0.0 MiB, the cache 0.0 MiB; nothing is known but the installed drivers: lvp_icd, radeon_icd
+    is not known to run: it runs the target vulkan on a vulkan device, if there is one
+    hint: mlxcel-run --device vulkan says on the machine whether there is, or compile it for that, e.g. with --target cpu
+    ");
+    insta::assert_snapshot!(says("vulkan", "", &[]), @"
+    exit 1
+    vulkan  none  refuse            there is no device of the driver vulkan
+    runs nowhere on the machine: compile it for that, e.g. with --target cpu
+    ");
+    let json = says("vulkan", drivers, &["--json"]);
+    let json: serde_json::Value = serde_json::from_str(json.strip_prefix("exit 1\n").unwrap()).unwrap();
+    assert_eq!(
+        (&json["runs"], &json["may_run"]["target"]),
+        (&serde_json::Value::Null, &serde_json::Value::from("vulkan"))
+    );
+}
+
+#[test]
 fn a_broken_pipe_is_a_quiet_end() {
     let folder = tempfile::tempdir().unwrap();
     bundle(&folder.path().join("b"));

@@ -279,7 +279,7 @@ mod tests {
 
     fn machine(arch: &str, features: &[&str]) -> Machine {
         let cpu_features = features.iter().map(ToString::to_string).collect();
-        Machine { arch: arch.into(), cpu_features, memory_bytes: None, gpus: vec![] }
+        Machine { arch: arch.into(), cpu_features, memory_bytes: None, gpus: vec![], vulkan_drivers: vec![] }
     }
 
     fn targets(names: &[&str]) -> Vec<Target> {

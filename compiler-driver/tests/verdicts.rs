@@ -46,7 +46,7 @@ fn manifest() -> Manifest {
 
 fn machine(arch: &str, levels: &[&[&str]], gpus: Vec<Gpu>) -> Machine {
     let cpu_features = levels.iter().flat_map(|level| level.iter().map(ToString::to_string)).collect();
-    Machine { arch: arch.into(), cpu_features, memory_bytes: None, gpus }
+    Machine { arch: arch.into(), cpu_features, memory_bytes: None, gpus, vulkan_drivers: vec![] }
 }
 
 fn nvidia(name: &str, major: u32, minor: u32) -> Gpu {

@@ -1,7 +1,10 @@
 //! Which device a bundle runs on, with which of its targets.
 
+use std::collections::BTreeSet;
+
 use mlxcel_artifacts::{
-    Driver, Gpu, Machine, Manifest, Place, TargetArtifact, Verdict, best, check_iree, judge_on, nvidia_gpus,
+    Driver, Gpu, Machine, Manifest, Place, Preference, TargetArtifact, Verdict, best, check_iree, judge_on,
+    nvidia_gpus,
 };
 
 use crate::{
@@ -121,32 +124,37 @@ fn gpu<D: Devices>(devices: &D, driver: Driver, spec: DeviceSpec) -> Option<Gpu>
     }
 }
 
-/// CUDA, then a GPU by Vulkan, then the CPU, and last a CPU that plays a Vulkan device.
+/// The first place in the order of [`Preference`] that opens. A driver is asked when it may have what is next.
 fn open_best<'m, D: Devices>(
     devices: &D,
     machine: &Machine,
     manifest: &'m Manifest,
 ) -> Result<Opened<'m, D::Device>, Error> {
     let mut search = Search { devices, machine, manifest, reasons: vec![], remedies: vec![] };
-    let cuda = search.candidates(Driver::Cuda, DeviceSpec::Cuda);
-    if let Some(opened) = search.open_first(cuda) {
-        return Ok(opened);
-    }
-    let vulkan = search.candidates(Driver::Vulkan, DeviceSpec::Vulkan);
-    let (software, hardware): (Vec<_>, Vec<_>) =
-        vulkan.into_iter().partition(|candidate| is_software(&candidate.name));
-    if let Some(opened) = search.open_first(hardware) {
-        return Ok(opened);
-    }
-    match fitting(machine, manifest, Place::Cpu) {
-        // The CPU is there: that it does not open is an error, and no reason to look further.
-        Fit::Target(..) => {
-            return open_named(devices, machine, manifest, DeviceSpec::LocalTask, Driver::Local);
+    let (mut asked, mut candidates) = (BTreeSet::new(), Vec::new());
+    for preference in Preference::ALL {
+        let driver = preference.driver();
+        let spec: fn(Option<u32>) -> DeviceSpec = match driver {
+            Driver::Cuda => DeviceSpec::Cuda,
+            Driver::Vulkan => DeviceSpec::Vulkan,
+            Driver::Local => match fitting(machine, manifest, Place::Cpu) {
+                // The CPU is there: that it does not open is an error, and no reason to look further.
+                Fit::Target(..) => {
+                    return open_named(devices, machine, manifest, DeviceSpec::LocalTask, driver);
+                }
+                Fit::None(reasons) => {
+                    search.reasons.extend(reasons);
+                    continue;
+                }
+            },
+        };
+        if asked.insert(driver) {
+            candidates.extend(search.candidates(driver, spec));
         }
-        Fit::None(reasons) => search.reasons.extend(reasons),
-    }
-    if let Some(opened) = search.open_first(software) {
-        return Ok(opened);
+        let next = candidates.extract_if(.., |candidate| candidate.preference == preference);
+        if let Some(opened) = search.open_first(next) {
+            return Ok(opened);
+        }
     }
     let Search { reasons, mut remedies, .. } = search;
     remedies.push(RECOMPILE);
@@ -171,6 +179,7 @@ struct Candidate<'m> {
     target_name: &'m str,
     target: &'m TargetArtifact,
     spec: DeviceSpec,
+    preference: Preference,
     name: String,
 }
 
@@ -192,10 +201,11 @@ impl<'m, D: Devices> Search<'_, 'm, D> {
         let is_one = gpus.len() == 1;
         let mut candidates = Vec::new();
         for (i, gpu) in (0..).zip(gpus) {
-            match fitting(self.machine, self.manifest, Place::Gpu(&gpu)) {
+            let place = Place::Gpu(&gpu);
+            match fitting(self.machine, self.manifest, place) {
                 Fit::Target(target_name, target) => {
-                    let spec = spec((!is_one).then_some(i));
-                    candidates.push(Candidate { target_name, target, spec, name: gpu.name });
+                    let (spec, preference) = (spec((!is_one).then_some(i)), place.preference());
+                    candidates.push(Candidate { target_name, target, spec, preference, name: gpu.name });
                 }
                 Fit::None(reasons) => self.reasons.extend(reasons),
             }
@@ -207,7 +217,7 @@ impl<'m, D: Devices> Search<'_, 'm, D> {
         &mut self,
         candidates: impl IntoIterator<Item = Candidate<'m>>,
     ) -> Option<Opened<'m, D::Device>> {
-        for Candidate { target_name, target, spec, name } in candidates {
+        for Candidate { target_name, target, spec, name, .. } in candidates {
             match self.devices.open(spec) {
                 Ok(device) => {
                     return Some(Opened { target_name, target, device, spec, name: Some(name) });
@@ -234,11 +244,6 @@ fn fitting<'m>(machine: &Machine, manifest: &'m Manifest, place: Place<'_>) -> F
     }
     let refused = judged.into_iter().filter(|judgement| judgement.verdict == Verdict::Refuse);
     Fit::None(refused.map(|judgement| (judgement.target.to_owned(), judgement.reasons.join("; "))).collect())
-}
-
-/// Whether a Vulkan device of this name is the CPU: Mesa's lavapipe, SwiftShader, WARP.
-fn is_software(name: &str) -> bool {
-    ["llvmpipe", "SwiftShader", "Microsoft Basic Render Driver"].iter().any(|known| name.contains(known))
 }
 
 const NO_DEVICE: &str = "the driver finds no device";

@@ -3,15 +3,17 @@
 use std::{fmt, fs, path::Path};
 
 use anyhow::{Context as _, Result};
-use mlxcel_artifacts::{Driver, Judgement, Machine, Manifest, Place, best, judge, judge_on};
+use mlxcel_artifacts::{Driver, Judgement, Machine, Manifest, Preference, best, judge, judge_on};
 use serde::Serialize;
 
 /// The judgements, and what a loader would run.
 #[derive(Serialize)]
 pub(crate) struct Checked<'m> {
     judgements: Vec<Judgement<'m>>,
-    /// In the order of preference the first device that something runs on, with the best target for it.
+    /// The first place that something runs in, with the best target for it.
     runs: Option<Choice>,
+    /// What the loader takes instead, if a device is there that only its driver knows of.
+    may_run: Option<Choice>,
 }
 
 /// A target on a device.
@@ -25,17 +27,21 @@ impl<'m> Checked<'m> {
     pub(crate) fn new(manifest: &'m Manifest, machine: &Machine, only: Option<Driver>) -> Self {
         let mut judgements = judge(manifest, machine);
         judgements.retain(|judgement| only.is_none_or(|driver| driver == judgement.artifact().driver));
-        // As the runtime looks: CUDA, then Vulkan, then the CPU.
-        let gpus_of = |driver| machine.gpus.iter().filter(move |gpu| gpu.driver == driver);
-        let gpus = [Driver::Cuda, Driver::Vulkan].into_iter().flat_map(gpus_of).map(Place::Gpu);
-        let mut places =
-            gpus.chain([Place::Cpu]).filter(|place| only.is_none_or(|only| only == place.driver()));
-        let runs = places.find_map(|place| {
+        let places = machine.places().into_iter();
+        let places = places.filter(|place| only.is_none_or(|driver| driver == place.driver()));
+        let choices = places.filter_map(|place| {
             let judged = judge_on(manifest, machine, place);
             let best = best(&judged)?;
-            Some(Choice { target: best.target.to_owned(), device: place.to_string() })
+            let choice = Choice { target: best.target.to_owned(), device: place.to_string() };
+            Some((place.preference(), choice))
         });
-        Self { judgements, runs }
+        let (possible, certain): (Vec<_>, Vec<_>) =
+            choices.partition(|(preference, _)| *preference == Preference::Possible);
+        let (runs, may_run) = (certain.into_iter().next(), possible.into_iter().next());
+        // At its best, a device that may be there is a GPU.
+        let is_better = runs.as_ref().is_none_or(|(preference, _)| Preference::Vulkan < *preference);
+        let choice = |(_, choice)| choice;
+        Self { judgements, runs: runs.map(choice), may_run: may_run.filter(|_| is_better).map(choice) }
     }
 
     pub(crate) fn runs(&self) -> bool {
@@ -55,10 +61,25 @@ impl fmt::Display for Checked<'_> {
             let reasons = reasons.join("; ");
             writeln!(f, "{target:<names$}  {device:<devices$}  {verdict:<16}  {reasons}")?;
         }
-        match &self.runs {
-            Some(Choice { target, device }) => writeln!(f, "runs the target {target} on {device}"),
-            None => writeln!(f, "runs nowhere on the machine: compile it for that, e.g. with --target cpu"),
+        match (&self.runs, &self.may_run) {
+            (Some(runs), None) => writeln!(f, "runs {runs}"),
+            (Some(runs), Some(may)) => writeln!(f, "runs {runs}, or {may} and it is a GPU"),
+            (None, Some(may)) => writeln!(
+                f,
+                "is not known to run: it runs {may}\n\
+                 hint: mlxcel-run --device vulkan says on the machine whether there is, or compile it for that, e.g. with \
+                 --target cpu"
+            ),
+            (None, None) => {
+                writeln!(f, "runs nowhere on the machine: compile it for that, e.g. with --target cpu")
+            }
         }
+    }
+}
+
+impl fmt::Display for Choice {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "the target {} on {}", self.target, self.device)
     }
 }
 

@@ -60,7 +60,7 @@ enum Command {
         #[arg(long)]
         key: Option<String>,
     },
-    /// Says of every target whether it runs here, and why not; ends with 1 if none does.
+    /// Says of every target whether it runs here, and why not; ends with 1 if none does for certain.
     Check {
         /// The bundle: its folder, or its name in the store.
         bundle: PathBuf,

@@ -49,7 +49,7 @@ fn fake(devices: &[(Driver, &[&'static str])]) -> Fake {
 
 fn machine() -> Machine {
     let cpu_features = BTreeSet::from(["avx2".into()]);
-    Machine { arch: "x86_64".into(), cpu_features, memory_bytes: None, gpus: vec![] }
+    Machine { arch: "x86_64".into(), cpu_features, memory_bytes: None, gpus: vec![], vulkan_drivers: vec![] }
 }
 
 /// A bundle with targets of these names: `cpu`, `cpu-v4` that does not run here, `cuda` and `vulkan`.
