@@ -213,7 +213,7 @@ mod tests {
                 out.display()
             )
         );
-        assert_eq!(Bundle::open(&out).unwrap().manifest().replays, [replay.clone()]);
+        assert_eq!(Bundle::open(&out).unwrap().manifest().replays, std::slice::from_ref(&replay));
         let key = folder.path().join("key");
         SecretKey::generate(&key, &key.with_extension("pub"), None).unwrap();
         let key = SecretKey::open(&key, || unreachable!("it has no password")).unwrap();
