@@ -14,10 +14,10 @@ use std::{
 use tar::{Archive, Builder, Entry, EntryType, Header};
 
 use crate::{
-    bundle::{BLOBS, Bundle, MANIFEST, MANIFEST_LIMIT},
+    bundle::{BLOBS, Bundle, MANIFEST},
     digest::Digest,
     error::Error,
-    manifest::Manifest,
+    manifest::{MANIFEST_LIMIT, Manifest},
     signing::{LIMIT_BYTES as SIGNATURE_LIMIT, SIGNATURE},
     writer::{Destination, add_whole, sync_folder},
 };

@@ -12,7 +12,7 @@ use crate::{
     digest::Digest,
     error::Error,
     known::Known,
-    manifest::{Blob, Manifest, TargetArtifact, packed_weights, weights_file},
+    manifest::{Blob, MANIFEST_LIMIT, Manifest, TargetArtifact, packed_weights, weights_file},
     signing::SIGNATURE,
     store::{Name, Store, Using},
     writer::{Destination, add_whole},
@@ -23,9 +23,6 @@ pub(crate) const MANIFEST: &str = "manifest.toml";
 
 /// The folder of blobs.
 pub(crate) const BLOBS: &str = "blobs";
-
-/// The longest manifest that is read. A model of 20,000 tensors has one of 3 MB.
-pub(crate) const MANIFEST_LIMIT: u64 = 64 << 20;
 
 /// A bundle whose every blob was found whole, or will be before it is given out.
 #[derive(Debug, Clone, PartialEq)]

@@ -1,5 +1,7 @@
 //! `manifest.toml`: everything a bundle says about itself.
 
+mod parse;
+
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
@@ -11,6 +13,8 @@ use crate::{
     signature::{Entry, PackStep, Parameter},
     validate::validate,
 };
+
+pub(crate) use parse::MANIFEST_LIMIT;
 
 /// The version of the format that this crate writes. A reader takes every older one, and refuses a newer one.
 ///
@@ -251,16 +255,7 @@ impl Manifest {
     /// # Errors
     /// When the format is newer, the text is no manifest, or [`Manifest::validate`] refuses it.
     pub fn parse(text: &str) -> Result<Self, Error> {
-        let syntax = |error: toml::de::Error| Error::Syntax {
-            line: 1 + error.span().map_or(0, |span| text[..span.start].matches('\n').count()),
-            message: error.message().to_string(),
-        };
-        // The format first and alone: a newer manifest may have anything else in it.
-        let Probe { format } = toml::from_str(text).map_err(syntax)?;
-        if format > i64::from(FORMAT) {
-            return Err(Error::NewerFormat { found: format, supported: FORMAT });
-        }
-        let manifest: Self = toml::from_str(text).map_err(syntax)?;
+        let manifest = parse::parse(text)?;
         manifest.validate()?;
         Ok(manifest)
     }
@@ -321,12 +316,6 @@ impl Manifest {
         });
         packed.chain(self.weights.iter().map(|(name, blob)| (weights_file(name), blob)))
     }
-}
-
-/// The one field that every version of the format has.
-#[derive(Deserialize)]
-struct Probe {
-    format: i64,
 }
 
 #[cfg(test)]

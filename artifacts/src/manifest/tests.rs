@@ -151,3 +151,83 @@ fn syntax_errors_have_a_line() {
     let error = parse(&text.replace("family = ", "kin = "));
     assert!(error.starts_with("manifest.toml line 3: unknown field `kin`, expected one of"), "{error}");
 }
+
+/// With parameters, and two targets that pack them, in more pieces than one.
+fn long() -> Manifest {
+    let source = Digest::of(b"tensor");
+    let parameter = |n: usize| Parameter {
+        source: Some(source),
+        ..Parameter::new(format!("model.layers.{n}.weight"), Dtype::BF16, &[8, 4])
+    };
+    let step = |n: usize| PackStep {
+        entry: None,
+        sources: vec![parameter(n).name],
+        results: vec![Parameter { source: None, ..parameter(n) }],
+    };
+    let mut all = manifest();
+    all.parameters = (0..2000).map(parameter).collect();
+    all.replays = vec![Replay { prompt: vec![1, 2], tokens: vec![3], gaps: vec![0.5], embedding: vec![] }];
+    let mut cpu = all.targets["cpu"].clone();
+    cpu.packing = Some(Packing {
+        build_key: source,
+        vmfb: cpu.vmfb,
+        weights: None,
+        made_from: BTreeMap::new(),
+        steps: (0..2000).map(step).collect(),
+    });
+    all.targets = [("cpu".into(), cpu.clone()), ("cpu-x86-64-v3".into(), cpu)].into();
+    all
+}
+
+#[test]
+fn lists_of_several_pieces_are_whole_and_in_order() {
+    let text = long().render().unwrap();
+    assert!(text.len() > 500_000);
+    assert_eq!(Manifest::parse(&text).unwrap(), long());
+    assert_eq!(toml::from_str::<Manifest>(&text).unwrap(), long());
+    // A manifest may have come by way of another system.
+    assert_eq!(Manifest::parse(&text.replace('\n', "\r\n")).unwrap(), long());
+}
+
+#[test]
+fn errors_in_pieces_have_their_line() {
+    let text = long().render().unwrap();
+    for name in ["model.layers.1.weight", "model.layers.1999.weight"] {
+        let last = text.rmatch_indices(&format!("name = \"{name}\"")).next().unwrap().0;
+        let wrong = format!("{}kin{}", &text[..last], &text[last + 4..]);
+        let line = 1 + text[..last].matches('\n').count();
+        let error = Manifest::parse(&wrong).unwrap_err().to_string();
+        assert!(error.starts_with(&format!("manifest.toml line {line}: unknown field `kin`")), "{error}");
+    }
+    // After the lists.
+    let at = text.find("[[replays]]").unwrap();
+    let line = 2 + text[..at].matches('\n').count();
+    let error = Manifest::parse(&text.replace("[[replays]]\n", "[[replays]]\nkin = 1\n")).unwrap_err();
+    assert!(error.to_string().starts_with(&format!("manifest.toml line {line}: unknown field")), "{error}");
+}
+
+#[test]
+fn lists_that_no_manifest_has_are_refused() {
+    let text = manifest().render().unwrap();
+    let parse = |more: &str| Manifest::parse(&format!("{text}{more}")).unwrap_err().to_string();
+    // The list of a target that is not there, and one within an item.
+    let steps = "[[targets.gpu.packing.steps]]\nsources = []\nresults = []\n".repeat(2);
+    assert!(parse(&steps).contains("missing field `build_key`"), "{}", parse(&steps));
+    let step = "[[targets.gpu.packing.steps]]\nsources = []\nresults = []\n";
+    let deceived = text.replace("\"tiny\"", "\"\"\"\n[[targets.gpu.packing.steps]]\n\"\"\"") + step;
+    let error = Manifest::parse(&deceived).unwrap_err().to_string();
+    assert!(error.contains("line 102: found packing steps after a text"), "{error}");
+    let within = "[[parameters]]\nname = \"x\"\ndtype = \"U8\"\nshape = [\n[[parameters]]\n]\n";
+    assert!(parse(within).starts_with("manifest.toml line "), "{}", parse(within));
+}
+
+#[test]
+fn a_newer_format_is_named_whatever_follows() {
+    let error = |text: &str| Manifest::parse(text).unwrap_err().to_string();
+    let newer = error("format = 3\n");
+    for rest in ["x = [\n[1],\n[2]]\n", "[[shards]]\nx = 1\n", "[parameters]\n"] {
+        assert_eq!(error(&format!("format = 3\n{rest}")), newer);
+    }
+    let long = format!("format = 3\n{}", "[[shards]]\nname = \"x\"\n".repeat(100_000));
+    assert_eq!(error(&long), newer);
+}

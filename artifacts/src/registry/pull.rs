@@ -12,9 +12,9 @@ use oci_client::{
 
 use super::{ARTIFACT, Attempts, Moved, Registry, TITLE};
 use crate::{
-    bundle::{BLOBS, Bundle, MANIFEST, MANIFEST_LIMIT},
+    bundle::{BLOBS, Bundle, MANIFEST},
     error::Error,
-    manifest::Manifest,
+    manifest::{MANIFEST_LIMIT, Manifest},
     signing::{LIMIT_BYTES as SIGNATURE_LIMIT, SIGNATURE},
     store::{Part, StoreWriter},
     writer::Destination as _,

@@ -53,7 +53,7 @@ fn garbage() {
     let path = victim.path().join("manifest.toml");
     fs::write(&path, [0xde, 0xad, 0xbe, 0xef]).unwrap();
     assert_eq!(message(&victim), "manifest.toml line 1: bytes that are not utf-8");
-    let deep = "a = ".to_string() + &"[".repeat(1 << 20);
+    let deep = "a = ".to_string() + &"[".repeat(1 << 19);
     let dotted = "a.".repeat(1 << 16) + "a = 1";
     for text in ["", "\0\0\0", "format", "{}", "format = 1", "format = 1\nformat = 1", &deep, &dotted] {
         fs::write(&path, text).unwrap();

@@ -82,6 +82,34 @@ fn bundles() -> Vec<Case> {
             })),
         ),
         (
+            "a manifest of 60 MB that is one array",
+            Box::new(manifest(|path| {
+                fs::write(path, format!("format = 2\nmodel = [{}]", "0,".repeat(30_000_000))).unwrap();
+            })),
+        ),
+        (
+            "a manifest of 60 MB of nested tables",
+            Box::new(manifest(|path| {
+                let table = format!("[x{}]\n", ".x".repeat(60));
+                fs::write(path, format!("format = 2\n{}", table.repeat(480_000))).unwrap();
+            })),
+        ),
+        (
+            "a manifest of millions of aliases",
+            Box::new(manifest(|path| {
+                let aliases = format!("\n[[parameters]]\naliases = [{}]", "\"\",".repeat(300_000));
+                let text = fs::read_to_string(path).unwrap();
+                fs::write(path, text + &aliases.repeat(14)).unwrap();
+            })),
+        ),
+        (
+            "a manifest of a million parameters",
+            Box::new(manifest(|path| {
+                let text = fs::read_to_string(path).unwrap();
+                fs::write(path, text + &"\n[[parameters]]".repeat(1_000_000)).unwrap();
+            })),
+        ),
+        (
             "a manifest that is cut off",
             Box::new(manifest(|path| {
                 let text = fs::read(path).unwrap();
