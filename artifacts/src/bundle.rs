@@ -212,6 +212,36 @@ impl Bundle {
         self.place.blob_path(blob.digest)
     }
 
+    /// Reads the blob of a module, a small file or a document into `to`, which has its size, and then verifies what is there:
+    /// unlike the file it cannot become something else afterwards.
+    ///
+    /// # Errors
+    /// When it is missing or damaged, or cannot be read.
+    pub fn read_blob(&self, blob: &Blob, to: &mut [u8]) -> Result<(), Error> {
+        let what = self.manifest.code_blobs().find(|(_, other)| *other == blob);
+        let what = what.map_or_else(|| "blob".into(), |(what, _)| what);
+        let path = check_file(&self.place, &what, blob)?;
+        let read = File::open(&path).and_then(|mut file| file.read_exact(to));
+        read.map_err(Error::read(&path))?;
+        same(&what, Digest::of(to), blob)
+    }
+
+    /// One of the checkpoint's small files, as [`read_blob`](Self::read_blob) reads it; `None` when the bundle has none of
+    /// that name.
+    ///
+    /// # Errors
+    /// As [`read_blob`](Self::read_blob).
+    pub fn read_file(&self, name: &str) -> Result<Option<Vec<u8>>, Error> {
+        self.manifest.files.get(name).map(|blob| self.read_small(blob)).transpose()
+    }
+
+    /// The bytes of a small file or a document, as [`read_blob`](Self::read_blob) reads them.
+    pub(crate) fn read_small(&self, blob: &Blob) -> Result<Vec<u8>, Error> {
+        let mut bytes = vec![0; usize::try_from(blob.size).unwrap_or(usize::MAX)];
+        self.read_blob(blob, &mut bytes)?;
+        Ok(bytes)
+    }
+
     /// Where one of the checkpoint's small files lies: `config.json`, `tokenizer.json`, …
     #[must_use]
     pub fn file(&self, name: &str) -> Option<PathBuf> {

@@ -60,8 +60,7 @@ impl Bundle {
     /// The bundle's documents, now of the parts of `manifest`.
     fn documents_of(&self, manifest: &Manifest, staging: &Path) -> Result<BTreeMap<String, Blob>, Error> {
         let document = |(name, old): (&String, &Blob)| {
-            let path = self.blob_path(old);
-            let bytes = with_parts(name, fs::read(&path).map_err(Error::read(path))?, manifest)?;
+            let bytes = with_parts(name, self.read_small(old)?, manifest)?;
             let blob = Blob::of(&bytes);
             let folder = self.path().join(BLOBS);
             replace_file(&folder, staging, &blob.digest.hex(), &bytes).map_err(Error::write(folder))?;

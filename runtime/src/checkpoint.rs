@@ -1,9 +1,6 @@
 //! A checkpoint's small files: those that a bundle carries, and those in the folder that its weights come from.
 
-use std::{
-    fs, io,
-    path::{Path, PathBuf},
-};
+use std::{fs, io, path::Path};
 
 use mlxcel_artifacts::Bundle;
 
@@ -57,19 +54,18 @@ pub(crate) enum Source<'a> {
 impl Source<'_> {
     /// The file of that name; `None` when it is not there.
     pub(crate) fn read(self, name: &str) -> Result<Option<CheckpointFile>, Error> {
-        let Some(path) = self.find(name) else { return Ok(None) };
-        let bytes = fs::read(&path).map_err(Error::read(&path))?;
+        let bytes = match self {
+            Self::Bundle(bundle) => bundle.read_file(name)?,
+            Self::Folder(folder) => {
+                let path = folder.join(name);
+                // Asked first: reading a pipe would wait for its writer.
+                let bytes = path.is_file().then(|| fs::read(&path).map_err(Error::read(&path)));
+                bytes.transpose()?
+            }
+        };
         // A blob's own name tells people nothing.
         let shown = format!("{name} in {}", self.path().display());
-        Ok(Some(CheckpointFile { shown, bytes }))
-    }
-
-    fn find(self, name: &str) -> Option<PathBuf> {
-        match self {
-            Self::Bundle(bundle) => bundle.file(name),
-            // Asked first: reading a pipe would wait for its writer.
-            Self::Folder(folder) => Some(folder.join(name)).filter(|path| path.is_file()),
-        }
+        Ok(bytes.map(|bytes| CheckpointFile { shown, bytes }))
     }
 
     fn path(&self) -> &Path {

@@ -46,6 +46,33 @@ fn weights_that_are_read_later_are_verified_then() {
 }
 
 #[test]
+fn what_is_read_was_verified() {
+    let victim = Victim::new();
+    let bundle = Bundle::open_without_weights(&victim.path()).unwrap();
+    assert_eq!(bundle.read_file("config.json").unwrap().unwrap(), CONFIG);
+    assert_eq!(bundle.read_file("../manifest.toml").unwrap(), None);
+    let vmfb = bundle.manifest().targets["cpu"].vmfb;
+    let mut bytes = vec![0; VMFB.len()];
+    bundle.read_blob(&vmfb, &mut bytes).unwrap();
+    assert_eq!(bytes, VMFB);
+    // Since then: other bytes, of another length, and in a place of their own.
+    let mut refused = || bundle.read_blob(&vmfb, &mut bytes).unwrap_err().to_string();
+    fs::write(victim.blob(VMFB), VMFB.to_ascii_uppercase()).unwrap();
+    assert_eq!(refused(), victim.message());
+    fs::write(victim.blob(VMFB), &VMFB[1..]).unwrap();
+    assert_eq!(refused(), victim.message());
+    let elsewhere = victim.path().join("elsewhere");
+    fs::write(&elsewhere, VMFB).unwrap();
+    fs::remove_file(victim.blob(VMFB)).unwrap();
+    symlink(&elsewhere, victim.blob(VMFB)).unwrap();
+    assert_eq!(refused(), victim.message());
+    // Less than all of it is not it.
+    fs::rename(&elsewhere, victim.blob(VMFB)).unwrap();
+    bytes.pop();
+    assert!(bundle.read_blob(&vmfb, &mut bytes).is_err());
+}
+
+#[test]
 fn a_missing_blob() {
     for (bytes, what) in KINDS {
         let victim = Victim::new();

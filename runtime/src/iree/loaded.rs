@@ -53,7 +53,7 @@ impl Loaded {
         let devices = ThisMachine { threads: options.threads };
         let opened = device::open(&devices, &device::machine(), manifest, options.device)?;
 
-        let program = vmfb::map(&bundle.blob_path(&opened.target.vmfb), opened.target_name)?;
+        let program = vmfb::read(bundle, &opened.target.vmfb, opened.target_name)?;
         let (weights, packed_at_load) =
             packing::parameters(bundle, (opened.target_name, opened.target), &opened.device, weights)?;
         let parameters = opened.target.packing.as_ref().map(packing::results);

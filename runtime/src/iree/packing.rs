@@ -111,7 +111,7 @@ pub(super) fn write(
     to: &mut dyn Write,
     progress: &mut dyn FnMut(usize, usize),
 ) -> Result<(), Error> {
-    let program = vmfb::map(&bundle.blob_path(&packing.vmfb), target)?;
+    let program = vmfb::read(bundle, &packing.vmfb, target)?;
     let module = Module::load(device, program, Weights::none(), "", &[])
         .map_err(super::failed(|| "load the packing module".into()))?;
     let types: BTreeMap<&str, &Parameter> =

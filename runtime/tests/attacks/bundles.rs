@@ -1,9 +1,11 @@
 //! Bundles whose small files are not what their names say.
 
-use std::path::Path;
+use std::{fs, path::Path};
 
-use mlxcel_artifacts::{Bundle, report};
-use mlxcel_runtime::{ChatTemplate, CheckpointFiles, Error, Tokenizer, Weights, eos_ids};
+use mlxcel_artifacts::{Blob, Bundle, Digest, Manifest, report};
+use mlxcel_runtime::{
+    ChatTemplate, CheckpointFiles, DeviceSpec, Error, LoadOptions, Tokenizer, Weights, eos_ids, load,
+};
 
 #[path = "../bundle/mod.rs"]
 mod bundle;
@@ -63,6 +65,38 @@ fn what_is_damaged() {
          column 20\nhint: take the checkpoint's own file"
     );
     assert!(shown(Weights::of_bundle(&bundle), folder.path()).contains(" is damaged: found a header of "));
+}
+
+/// What the bundle's folder has may be replaced while the bundle is open.
+#[test]
+fn what_is_replaced_after_it_was_verified() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("b");
+    let weights = [("model.safetensors", "12345678{}")];
+    write(&path, &[("tokenizer.json", "{\"model\": 1}"), ("config.json", "{}")], &weights);
+    let bundle = Bundle::open_without_weights(&path).unwrap();
+    let Manifest { targets, files, .. } = bundle.manifest();
+    let replaced = |blob: &Blob| {
+        let other = vec![b' '; usize::try_from(blob.size).unwrap()];
+        fs::write(bundle.blob_path(blob), &other).unwrap();
+        let expected = blob.digest;
+        format!(
+            "has digest {}, expected {expected}\n\
+             hint: the bundle is damaged: copy it again with all of its blobs, or compile it again",
+            Digest::of(&other)
+        )
+    };
+    let expected = replaced(&files["tokenizer.json"]);
+    let found = shown(Tokenizer::of_bundle(&bundle), folder.path());
+    assert_eq!(found, format!("error: file tokenizer.json {expected}"));
+    let expected = replaced(&files["config.json"]);
+    assert_eq!(shown(eos_ids(&own(&bundle)), folder.path()), format!("error: file config.json {expected}"));
+    let expected = replaced(&targets["cpu"].vmfb);
+    if cfg!(feature = "iree") {
+        let options = LoadOptions { device: DeviceSpec::LocalSync, ..LoadOptions::default() };
+        let refused = load(&bundle, None, &options).map(drop);
+        assert_eq!(shown(refused, folder.path()), format!("error: vmfb of target cpu {expected}"));
+    }
 }
 
 #[test]

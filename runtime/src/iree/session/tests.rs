@@ -157,6 +157,20 @@ fn a_prompt_goes_on_where_the_session_is() {
 }
 
 #[test]
+fn code_that_was_loaded_stays_what_it_is() {
+    let folder = TempDir::new().unwrap();
+    let bundle = bundle(folder.path(), "local-sync", |_| ());
+    let (_folder, weights) = weights("bias", &bias(), 0);
+    let mut session = IreeSession::load(&bundle, Some(weights), &options("local-sync")).unwrap();
+    let vmfb = bundle.manifest().targets["test"].vmfb;
+    let other = vec![0; usize::try_from(vmfb.size).unwrap()];
+    // The same file, which a mapping would show.
+    fs::write(bundle.blob_path(&vmfb), other).unwrap();
+    assert_eq!(session.prefill(&[1, 2, 3]).unwrap(), answer(&[1, 2, 3]));
+    assert_eq!(session.decode_step(4).unwrap(), answer(&[1, 2, 3, 4]));
+}
+
+#[test]
 fn what_does_not_fit_is_refused_before_it_runs() {
     let mut session = open("local-sync");
     assert!(matches!(session.logits(), Err(Error::NoLogits)));
