@@ -3,7 +3,7 @@
 use std::{
     env,
     io::{self, IsTerminal as _, Write},
-    path::PathBuf,
+    path::{Path, PathBuf},
     process::{self, Child, ExitCode, ExitStatus},
     thread,
     time::Duration,
@@ -222,7 +222,8 @@ fn compile(args: Compile, cancel: &Cancel, watcher: &mut Watcher) -> Result<Done
         Some(Emit::Mlir) => Ok(emit(&request, &mut progress)?.mlir.into()),
         None => {
             let bundle = build(&request, &mut progress)?;
-            let packed = if args.no_pack { Ok(()) } else { pack(&bundle, cancel, &mut progress) };
+            let store = request.store.as_deref();
+            let packed = if args.no_pack { Ok(()) } else { pack(&bundle, store, cancel, &mut progress) };
             Ok(Done { text: format!("{}\n", bundle.path().display()), packed })
         }
     }
@@ -230,7 +231,12 @@ fn compile(args: Compile, cancel: &Cancel, watcher: &mut Watcher) -> Result<Done
 
 /// Has the weights of a bundle packed that can be run here. It takes the runtime, which is a program of its own: where there
 /// is none, the bundle is left as it is.
-fn pack(bundle: &Bundle, cancel: &Cancel, progress: &mut dyn FnMut(Event)) -> Result<(), NotPacked> {
+fn pack(
+    bundle: &Bundle,
+    store: Option<&Path>,
+    cancel: &Cancel,
+    progress: &mut dyn FnMut(Event),
+) -> Result<(), NotPacked> {
     let manifest = bundle.manifest();
     let judged = judge_on(manifest, &Machine::this(), Place::Cpu);
     let has_work = best(&judged).is_some_and(|best| best.artifact().packing.is_some());
@@ -243,6 +249,9 @@ fn pack(bundle: &Bundle, cancel: &Cancel, progress: &mut dyn FnMut(Event)) -> Re
     let run = process::Command::new(&program)
         .args(["--device", "local-task"])
         .arg(bundle.path())
+        // The store remembers by its manifest what was compiled here. That is why the program runs its code even where
+        // MLXCEL_REQUIRE_SIGNATURE is set, which stays so: what lay in the bundle's place meanwhile would be refused.
+        .envs(store.map(|store| ("MLXCEL_STORE", store)))
         .stdin(process::Stdio::null())
         .stdout(process::Stdio::null())
         .spawn();

@@ -1,5 +1,7 @@
 //! `mlxcel-pack`: packs a bundle's weights for this machine, so that no start has to. The target's name goes to stdout.
 
+#[path = "shared/origin.rs"]
+mod origin;
 #[path = "shared/whole.rs"]
 mod whole;
 
@@ -10,14 +12,18 @@ use std::{
     time::Instant,
 };
 
+use anyhow::{Context as _, Result};
 use clap::Parser;
 use indicatif::{BinaryBytes, ProgressBar, ProgressStyle};
 use mlxcel_artifacts::{Bundle, Cancel, INTERRUPTED, report};
-use mlxcel_runtime::{DeviceSpec, Error, LoadOptions, Weights, pack};
+use mlxcel_runtime::{DeviceSpec, LoadOptions, Weights, pack};
 
-use crate::whole::whole;
+use crate::{origin::Origin, whole::whole};
 
 /// Pack a bundle's weights for this machine, once for every later start.
+///
+/// Packing runs code of the bundle and changes it. A signed bundle is not changed any more, so that --require-signature
+/// leaves those to be packed that were compiled on this machine.
 #[derive(Parser)]
 #[command(name = "mlxcel-pack", version)]
 struct Cli {
@@ -33,7 +39,13 @@ struct Cli {
     #[arg(short, long, value_name = "N", allow_negative_numbers = true, value_parser =
         whole::<usize>(1..=u64::MAX, "leave it out for one thread for each physical core"))]
     threads: Option<usize>,
+    #[command(flatten)]
+    origin: Origin,
 }
+
+/// Why a bundle would have to be signed.
+const NOT_FROM_HERE: &str = "the bundle was not compiled here, and its code may run only if it is signed\n\
+    hint: get it packed: whoever made it packs it before signing";
 
 fn main() -> ExitCode {
     let cancel = Cancel::on_signals();
@@ -51,17 +63,22 @@ fn main() -> ExitCode {
         }
         Err(error) => {
             // Nothing is left to tell it to when stderr is gone.
-            _ = writeln!(io::stderr(), "{}", report(&error));
+            _ = writeln!(io::stderr(), "{}", report(error.as_ref()));
             ExitCode::FAILURE
         }
     }
 }
 
 /// Packs, and gives the name of the target it was done for.
-fn run(cli: &Cli, cancel: &Cancel) -> Result<String, Error> {
+fn run(cli: &Cli, cancel: &Cancel) -> Result<String> {
     let bundle = Bundle::open_without_weights(&cli.bundle)?;
+    // What was compiled here is packed before its owner can sign it.
+    if !bundle.is_from_here() {
+        cli.origin.check(&bundle).context(NOT_FROM_HERE)?;
+    }
     let weights = cli.weights.as_deref().map(Weights::at).transpose()?;
     let options = LoadOptions { device: cli.device, threads: cli.threads, context: None };
+    cli.origin.note(&bundle)?;
     let (bar, start) = (bar(), Instant::now());
     let mut bytes = 0;
     let done = pack(bundle, weights, &options, cancel, &mut |done, total| {

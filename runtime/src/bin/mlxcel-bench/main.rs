@@ -1,6 +1,8 @@
 //! `mlxcel-bench`: how fast a bundle is, where its time goes, and how well it predicts a text.
 
 mod options;
+#[path = "../shared/origin.rs"]
+mod origin;
 mod render;
 mod table;
 #[path = "../shared/whole.rs"]
@@ -9,6 +11,7 @@ mod whole;
 use std::{
     fs,
     io::{self, IsTerminal as _, Write as _},
+    path::Path,
     process::ExitCode,
 };
 
@@ -47,7 +50,7 @@ fn main() -> ExitCode {
 
 /// Does what is asked.
 fn run(options: &Options, cancel: &Cancel) -> Result<()> {
-    let bundle = Bundle::open_without_weights(&options.bundle)?;
+    let bundle = open(options, &options.bundle)?;
     if let Some(text) = &options.perplexity {
         let found = on_text(options, &bundle, text, cancel)?;
         return print(&render::quality(&found, options.output));
@@ -80,10 +83,18 @@ fn print(text: &str) -> Result<()> {
     stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()).context("cannot write to stdout")
 }
 
+/// A bundle, without its weights, if its code may run.
+fn open(options: &Options, path: &Path) -> Result<Bundle> {
+    let bundle = Bundle::open_without_weights(path)?;
+    options.origin.check(&bundle)?;
+    Ok(bundle)
+}
+
 fn loaded(options: &Options, bundle: &Bundle) -> Result<Box<dyn Session>> {
     let given = options.weights.as_deref().map(Weights::at).transpose()?;
     let load_options =
         LoadOptions { device: options.device, threads: options.threads, context: options.ctx_size };
+    options.origin.note(bundle)?;
     let session = load(bundle, given, &load_options)?;
     if let Some(warning) = options.device.threads_without_effect(options.threads) {
         _ = writeln!(io::stderr(), "{warning}");
@@ -105,14 +116,19 @@ fn read_weights(options: &Options, bundle: &Bundle, session: &Capabilities) -> R
 }
 
 /// The quality on the file's text.
-fn on_text(options: &Options, bundle: &Bundle, file: &std::path::Path, cancel: &Cancel) -> Result<Quality> {
+fn on_text(options: &Options, bundle: &Bundle, file: &Path, cancel: &Cancel) -> Result<Quality> {
     let text = fs::read_to_string(file)
         .with_context(|| format!("cannot read {}\nhint: name a file of text in UTF-8", file.display()))?;
     let files = CheckpointFiles::new(bundle, options.weights.as_deref().filter(|path| !path.is_file()));
     let mut tokens = Tokenizer::of_checkpoint(&files)?.encode(&text, true)?;
     tokens.truncate(options.tokens.unwrap_or(usize::MAX));
+    // Before any code runs: neither of them may be somebody else's.
+    let reference = options
+        .reference
+        .as_deref()
+        .map(|path| open(options, path).with_context(|| format!("cannot compare with {}", path.display())));
+    let reference = reference.transpose()?;
     let mut session = loaded(options, bundle)?;
-    let reference = options.reference.as_deref().map(Bundle::open_without_weights).transpose()?;
     let mut reference = reference.as_ref().map(|reference| loaded(options, reference)).transpose()?;
     let reference = reference.as_mut().map(|session| session.as_mut() as &mut (dyn Session + '_));
     let window = options.window(session.capabilities().context);

@@ -6,7 +6,7 @@ use anyhow::{Result, bail};
 use clap::{Parser, ValueEnum};
 use mlxcel_runtime::{Case, DeviceSpec, Work};
 
-use crate::whole::whole;
+use crate::{origin::Origin, whole::whole};
 
 /// What to do about a list that is none.
 const LIST: &str = "give numbers with commas between them, as in 128,512";
@@ -54,6 +54,8 @@ pub(crate) struct Options {
     #[arg(short, long, value_name = "N", allow_negative_numbers = true, value_parser =
         whole::<usize>(1..=u64::MAX, "leave it out for all of the context that the bundle was compiled for"))]
     pub(crate) ctx_size: Option<usize>,
+    #[command(flatten)]
+    pub(crate) origin: Origin,
     /// The form of the results
     #[arg(short, long, default_value = "md")]
     pub(crate) output: Output,

@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 use crate::{
     check_weights,
     interrupt::Interrupt,
-    note, note_origin, note_packing, open_weights,
+    note, note_packing, open_weights,
     options::{Options, Prompt},
     render,
 };
@@ -56,7 +56,7 @@ pub(crate) fn run(options: &Options, start: Instant, interrupt: &Interrupt) -> R
     let has_text = texts.iter().any(|text| matches!(text, Prompt::Text(_)));
     let tokenizer = has_text.then(|| Tokenizer::of_checkpoint(&files)).transpose()?;
     check_weights(&bundle, weights.as_ref())?;
-    note_origin(options, &bundle)?;
+    options.origin.note(&bundle)?;
     let mut encoder = load_encoder(&bundle, weights, &options.load_options())?;
     note_packing(options, &bundle, encoder.capabilities());
     let (device, load) = (encoder.capabilities().device.clone(), start.elapsed());

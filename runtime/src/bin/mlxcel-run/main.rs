@@ -5,6 +5,8 @@ mod chat;
 mod embed;
 mod interrupt;
 mod options;
+#[path = "../shared/origin.rs"]
+mod origin;
 mod render;
 mod self_test;
 mod values;
@@ -205,7 +207,7 @@ fn check_prompt(options: &Options, bundle: &Bundle, prompt: &[u32]) -> Result<()
 
 fn open_session(options: &Options, bundle: &Bundle, weights: Option<Weights>) -> Result<Box<dyn Session>> {
     check_weights(bundle, weights.as_ref())?;
-    note_origin(options, bundle)?;
+    options.origin.note(bundle)?;
     let session = load(bundle, weights, &options.load_options())?;
     note_packing(options, bundle, session.capabilities());
     Ok(session)
@@ -217,12 +219,6 @@ fn check_weights(bundle: &Bundle, weights: Option<&Weights>) -> Result<()> {
     if let Some(unused) = unused.filter(|unused| !unused.is_empty()) {
         note(&render::unused(&unused));
     }
-    Ok(())
-}
-
-/// Says where the code comes from that is about to run, if nobody vouches for it.
-fn note_origin(options: &Options, bundle: &Bundle) -> Result<()> {
-    options.origin(bundle)?.iter().for_each(|text| note(text));
     Ok(())
 }
 

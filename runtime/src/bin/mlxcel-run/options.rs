@@ -9,12 +9,12 @@ use std::{
 
 use anyhow::{Context as _, Result, anyhow, bail};
 use clap::Parser;
-use mlxcel_artifacts::{Bundle, PublicKey};
+use mlxcel_artifacts::Bundle;
 use mlxcel_runtime::{DeviceSpec, Error, LoadOptions, Options as Limits, Sampler, Sampling};
 
 use crate::{
-    render,
-    values::{number, public_key, stop_text},
+    origin::Origin,
+    values::{number, stop_text},
     whole::whole,
 };
 
@@ -125,9 +125,8 @@ pub(crate) struct Options {
     #[arg(long)]
     pub(crate) json: bool,
 
-    /// Run only a bundle that the owner of this key signed: minisign's public key, or its file.
-    #[arg(long, value_name = "KEY", env = "MLXCEL_REQUIRE_SIGNATURE", value_parser = public_key)]
-    require_signature: Option<PublicKey>,
+    #[command(flatten)]
+    pub(crate) origin: Origin,
 
     /// Replay what was recorded of the model, and say whether it answers alike on this device.
     #[arg(long, conflicts_with_all = OF_ANSWERS, conflicts_with_all = ["json", "source", "max_tokens", "record_test", "embed"])]
@@ -292,18 +291,8 @@ impl Options {
     /// The bundle, without its weights, if it may be run.
     pub(crate) fn open_bundle(&self) -> Result<Bundle> {
         let bundle = Bundle::open_without_weights(&self.bundle)?;
-        if let Some(key) = &self.require_signature {
-            bundle.verify_signature(key)?;
-        }
+        self.origin.check(&bundle)?;
         Ok(bundle)
-    }
-
-    /// What a person should know of a bundle's origin before its code runs.
-    pub(crate) fn origin(&self, bundle: &Bundle) -> Result<Option<String>> {
-        if self.require_signature.is_some() || bundle.is_from_here() {
-            return Ok(None);
-        }
-        Ok(Some(render::from_elsewhere(bundle.signed()?.as_ref())))
     }
 
     pub(crate) fn load_options(&self) -> LoadOptions {

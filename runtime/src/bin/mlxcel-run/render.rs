@@ -2,7 +2,7 @@
 
 use std::{path::Path, time::Duration};
 
-use mlxcel_artifacts::{Bundle, Signed, report};
+use mlxcel_artifacts::{Bundle, report};
 use mlxcel_runtime::{Error, Generation, Timings};
 use serde_json::{Value, json};
 
@@ -106,17 +106,6 @@ pub(crate) fn unused(names: &[String]) -> String {
         more => format!(" and {more} more"),
     };
     format!("warning: the bundle does not use {} of the weights: {}{more}", names.len(), list.join(", "))
-}
-
-/// That nobody here vouches for a bundle's code.
-pub(crate) fn from_elsewhere(signed: Option<&Signed>) -> String {
-    let origin = signed.map_or("is not signed".into(), |Signed { key, .. }| {
-        format!("says that the key {key} signed it, which was not checked")
-    });
-    format!(
-        "note: this bundle was not compiled here and {origin}: its code runs as any program's does\n\
-         hint: --require-signature runs only what the owner of a key signed"
-    )
 }
 
 /// That this start took longer than it has to.

@@ -13,7 +13,7 @@ use mlxcel_runtime::{
 };
 
 use crate::{
-    check_weights, note_origin, note_packing, open_weights,
+    check_weights, note_packing, open_weights,
     options::{Options, Prompt},
 };
 
@@ -105,7 +105,7 @@ enum Model {
 fn each(options: &Options, bundle: &Bundle, body: impl FnOnce(&mut Model) -> Result<()>) -> Result<String> {
     let weights = open_weights(options, bundle)?;
     check_weights(bundle, weights.as_ref())?;
-    note_origin(options, bundle)?;
+    options.origin.note(bundle)?;
     let load_options = options.load_options();
     let mut model = match bundle.manifest().plan.embedding {
         None => Model::Session(load(bundle, weights, &load_options)?),

@@ -1,7 +1,5 @@
 //! Values on the command line: what is expected of one, and what to do when it is another.
 
-use mlxcel_artifacts::{PublicKey, report};
-
 /// A parser of numbers. Whether they mean anything is for those who know.
 pub(crate) fn number(
     expected: &'static str,
@@ -16,11 +14,6 @@ pub(crate) fn stop_text(text: &str) -> Result<String, String> {
         return Err("expected a text of at least one character\nhint: leave it out to stop at no text".into());
     }
     Ok(text.into())
-}
-
-/// A public key, or its file.
-pub(crate) fn public_key(text: &str) -> Result<PublicKey, String> {
-    PublicKey::find(text).map_err(|error| report(&error).trim_start_matches("error: ").to_owned())
 }
 
 #[cfg(test)]

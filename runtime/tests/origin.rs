@@ -1,0 +1,215 @@
+//! Whose code each program runs: what is said of it, and what a required signature keeps from running.
+
+// Clippy knows tests, not their helpers.
+#![allow(clippy::unwrap_used)]
+
+use std::{
+    collections::BTreeMap,
+    fs,
+    path::PathBuf,
+    process::{Command, Output},
+};
+
+use mlxcel_artifacts::{
+    Bundle, BundleWriter, Digest, Packing, SecretKey, Store,
+    signature::{PackStep, Parameter},
+};
+use safetensors::Dtype;
+
+mod bundle;
+
+const RUN: (&str, &[&str]) = (env!("CARGO_BIN_EXE_mlxcel-run"), &["--tokens", "1"]);
+const BENCH: (&str, &[&str]) = (env!("CARGO_BIN_EXE_mlxcel-bench"), &["-p", "1", "-n", "0"]);
+const PACK: (&str, &[&str]) = (env!("CARGO_BIN_EXE_mlxcel-pack"), &["--device", "local-sync"]);
+
+/// How far a program comes with a bundle whose code may run: its module is none.
+const AT_ITS_CODE: &str = if cfg!(feature = "iree") {
+    "error: the vmfb of target cpu is damaged: "
+} else {
+    "error: built without iree\n"
+};
+
+const NOT_SIGNED: &str = "found no signature, expected a signature of this bundle by the key ";
+
+const TOKENIZER: &str =
+    r#"{"version": "1.0", "model": {"type": "WordLevel", "vocab": {"?": 0, "a": 1}, "unk_token": "?"}}"#;
+
+/// A folder with a store, keys and bundles.
+struct Place(tempfile::TempDir);
+
+impl Place {
+    fn new() -> Self {
+        Self(tempfile::tempdir().unwrap())
+    }
+
+    fn at(&self, name: &str) -> PathBuf {
+        self.0.path().join(name)
+    }
+
+    /// A bundle with everything, whose weights can be packed.
+    fn bundle(&self, name: &str) -> Bundle {
+        let header = r#"{"a":{"dtype":"F32","shape":[2],"data_offsets":[0,8]}}"#;
+        let length = String::from_utf8((header.len() as u64).to_le_bytes().to_vec()).unwrap();
+        let weights = format!("{length}{header}{}", "\0".repeat(8));
+        let plain = tempfile::tempdir().unwrap();
+        let files = [("tokenizer.json", TOKENIZER)];
+        let plain = bundle::write(&plain.path().join("b"), &files, &[("model.safetensors", &weights)]);
+        let mut manifest = plain.manifest().clone();
+        let a = Parameter::new("a", Dtype::F32, &[2]);
+        let cpu = manifest.targets.get_mut("cpu").unwrap();
+        cpu.packing = Some(Packing {
+            build_key: Digest::of(b"packing"),
+            vmfb: cpu.vmfb,
+            weights: None,
+            made_from: BTreeMap::new(),
+            steps: vec![PackStep { entry: None, sources: vec!["a".into()], results: vec![a] }],
+        });
+        let mut writer = BundleWriter::create(&self.at(name)).unwrap();
+        for (_, blob) in plain.manifest().blobs() {
+            writer.add_bytes(&fs::read(plain.blob_path(blob)).unwrap()).unwrap();
+        }
+        writer.finish(&manifest).unwrap()
+    }
+
+    /// The same, compiled here as far as the store knows.
+    fn bundle_from_here(&self, name: &str) {
+        Store::open(Some(&self.at("store"))).unwrap().remember_built(&self.bundle(name));
+    }
+
+    /// A pair of keys, `name` and `name.pub`; the id.
+    fn key(&self, name: &str) -> String {
+        SecretKey::generate(&self.at(name), &self.at(&format!("{name}.pub")), None).unwrap().id()
+    }
+
+    fn sign(&self, bundle: &Bundle, key: &str) {
+        let secret = SecretKey::open(&self.at(key), || unreachable!("it has no password")).unwrap();
+        bundle.sign(&secret, "").unwrap();
+    }
+
+    /// How a program ends with the bundle `b`, and what goes to stderr.
+    fn ends(&self, (program, arguments): (&str, &[&str]), more: &[&str]) -> (Option<i32>, String) {
+        let Output { status, stderr, .. } =
+            self.command(program).args(arguments).args(more).output().unwrap();
+        (status.code(), String::from_utf8(stderr).unwrap())
+    }
+
+    fn command(&self, program: &str) -> Command {
+        let mut command = Command::new(program);
+        command.arg("b").current_dir(self.0.path());
+        command.env_remove("MLXCEL_REQUIRE_SIGNATURE").env("MLXCEL_STORE", self.at("store"));
+        command
+    }
+}
+
+#[test]
+fn code_from_elsewhere_is_said_to_be_that() {
+    let place = Place::new();
+    let bundle = place.bundle("b");
+    let note = |origin: &str| {
+        format!(
+            "note: the bundle b was not compiled here and {origin}: its code runs as any program's does\n\
+             hint: --require-signature runs only what the owner of a key signed\n"
+        )
+    };
+    for program in [RUN, BENCH, PACK] {
+        let (_, message) = place.ends(program, &[]);
+        assert!(message.starts_with(&(note("is not signed") + AT_ITS_CODE)), "{message}");
+    }
+    let key = place.key("k");
+    place.sign(&bundle, "k");
+    for program in [RUN, BENCH] {
+        let (_, message) = place.ends(program, &[]);
+        let expected = note(&format!("says that the key {key} signed it, which was not checked"));
+        assert!(message.starts_with(&(expected + AT_ITS_CODE)), "{message}");
+    }
+    let here = Place::new();
+    here.bundle_from_here("b");
+    for program in [RUN, BENCH, PACK] {
+        let (_, message) = here.ends(program, &[]);
+        assert!(message.starts_with(AT_ITS_CODE), "{message}");
+    }
+}
+
+#[test]
+fn a_signature_that_is_required() {
+    let place = Place::new();
+    place.bundle_from_here("b");
+    let bundle = Bundle::open(&place.at("b")).unwrap();
+    let [key, other] = ["k", "other"].map(|name| place.key(name));
+    for program in [RUN, BENCH] {
+        let (code, message) = place.ends(program, &["--require-signature", "k.pub"]);
+        assert_eq!(code, Some(1));
+        assert!(message.starts_with(&format!("error: {NOT_SIGNED}{key}\n")), "{message}");
+    }
+    place.sign(&bundle, "k");
+    for program in [RUN, BENCH] {
+        let (_, message) = place.ends(program, &["--require-signature", "k.pub"]);
+        assert!(message.starts_with(AT_ITS_CODE), "{message}");
+        let (code, message) = place.ends(program, &["--require-signature", "other.pub"]);
+        assert_eq!(code, Some(1));
+        let expected = format!("error: found one by the key {key}, expected a signature of this bundle by");
+        assert!(message.starts_with(&expected) && message.contains(&other), "{message}");
+    }
+    for program in [RUN, BENCH, PACK] {
+        let (code, message) = place.ends(program, &["--require-signature", "no key"]);
+        assert_eq!(code, Some(2));
+        let expected = "error: invalid value 'no key' for '--require-signature <KEY>'";
+        assert!(message.starts_with(expected), "{message}");
+        let required =
+            place.command(program.0).args(program.1).env("MLXCEL_REQUIRE_SIGNATURE", "no key").output();
+        assert_eq!(required.unwrap().status.code(), Some(2));
+    }
+}
+
+#[test]
+fn what_is_compared_with_is_signed_too() {
+    let place = Place::new();
+    let bundle = place.bundle("b");
+    place.bundle("reference");
+    let key = place.key("k");
+    place.sign(&bundle, "k");
+    fs::write(place.at("text"), "a a a").unwrap();
+    let compared = ["--perplexity", "text", "--reference", "reference", "--require-signature", "k.pub"];
+    let (code, message) = place.ends((BENCH.0, &[]), &compared);
+    assert_eq!(code, Some(1));
+    // Before the other one's code runs.
+    assert!(
+        message.starts_with(&format!("error: cannot compare with reference: {NOT_SIGNED}{key}\n")),
+        "{message}"
+    );
+}
+
+#[test]
+fn what_was_compiled_here_is_packed_before_it_is_signed() {
+    let required = ["--require-signature", "k.pub"];
+    let place = Place::new();
+    let key = place.key("k");
+    place.bundle("b");
+    let (code, message) = place.ends(PACK, &required);
+    assert_eq!(
+        (code, message),
+        (
+            Some(1),
+            format!(
+                "error: the bundle was not compiled here, and its code may run only if it is signed: \
+                 {NOT_SIGNED}{key}\n\
+                 hint: get it packed: whoever made it packs it before signing\n\
+                 hint: get the bundle from its maker again, and do not run this one\n"
+            )
+        )
+    );
+    let here = Place::new();
+    here.key("k");
+    here.bundle_from_here("b");
+    let (_, message) = here.ends(PACK, &required);
+    assert!(message.starts_with(AT_ITS_CODE), "{message}");
+    // What is signed has been packed, or is not any more.
+    for place in [&place, &here] {
+        place.sign(&Bundle::open(&place.at("b")).unwrap(), "k");
+        let (code, message) = place.ends(PACK, &required);
+        assert_eq!(code, Some(1));
+        let signed = "error: the bundle is signed by the key ";
+        let expected = if cfg!(feature = "iree") { signed } else { AT_ITS_CODE };
+        assert!(message.starts_with(expected), "{message}");
+    }
+}
