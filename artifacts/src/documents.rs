@@ -20,8 +20,8 @@ pub const PROVENANCE: &str = "provenance.intoto.json";
 /// some 100 kB, because they do not list tensors.
 const LIMIT_BYTES: usize = 16 << 20;
 
-/// The document `name`, of the text `bytes`, with every file that `manifest` names but documents: as CycloneDX's components
-/// of the type `file`, and as the subject of an in-toto statement. Another document stays as it is.
+/// The document `name`, of the text `bytes`, with every file that `manifest` names, which has no documents yet: as CycloneDX's
+/// components of the type `file`, and as the subject of an in-toto statement. Another document stays as it is.
 ///
 /// # Errors
 /// It is no such document.
@@ -40,8 +40,7 @@ pub fn with_parts(name: &str, bytes: Vec<u8>, manifest: &Manifest) -> Result<Vec
     let parts = found.ok_or_else(|| bad(format!("expected a list of the name {list}")))?;
     // All of in-toto's are files.
     parts.retain(|part| name == SBOM && part["type"] != "file");
-    let files = manifest.blobs().filter(|(what, _)| !what.starts_with("document "));
-    parts.splice(0..0, files.map(|(what, blob)| part(&what, blob)));
+    parts.splice(0..0, manifest.blobs().map(|(what, blob)| part(&what, blob)));
     // Whether this crate keeps the order of keys depends on what else is built with it.
     document.sort_all_objects();
     serde_json::to_vec_pretty(&document).map_err(|error| bad(error.to_string()))

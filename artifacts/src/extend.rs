@@ -4,6 +4,7 @@ use std::{
     collections::{BTreeMap, HashSet},
     fs::{self, File},
     io::{self, BufWriter, Write},
+    mem,
     path::{Path, PathBuf},
 };
 
@@ -47,7 +48,8 @@ impl Bundle {
         packing.weights = Some(blob);
         packing.made_from = made_from;
         fs::rename(&staged, self.blob_path(&blob)).map_err(Error::write(&path))?;
-        manifest.documents = self.documents_of(&manifest, staging.path())?;
+        let documents = mem::take(&mut manifest.documents);
+        manifest.documents = self.list_in(&documents, &manifest, staging.path())?;
         let packed = self.replace_manifest(&path, staging.path(), manifest)?;
         let named: HashSet<_> = packed.manifest().blobs().map(|(_, blob)| blob.digest).collect();
         for (_, old) in self.manifest().blobs().filter(|(_, old)| !named.contains(&old.digest)) {
@@ -57,8 +59,13 @@ impl Bundle {
         Ok(packed)
     }
 
-    /// The bundle's documents, now of the parts of `manifest`.
-    fn documents_of(&self, manifest: &Manifest, staging: &Path) -> Result<BTreeMap<String, Blob>, Error> {
+    /// Documents of this bundle, now with the parts that `manifest` has, which is without documents.
+    fn list_in(
+        &self,
+        documents: &BTreeMap<String, Blob>,
+        manifest: &Manifest,
+        staging: &Path,
+    ) -> Result<BTreeMap<String, Blob>, Error> {
         let document = |(name, old): (&String, &Blob)| {
             let bytes = with_parts(name, self.read_small(old)?, manifest)?;
             let blob = Blob::of(&bytes);
@@ -66,7 +73,7 @@ impl Bundle {
             replace_file(&folder, staging, &blob.digest.hex(), &bytes).map_err(Error::write(folder))?;
             Ok((name.clone(), blob))
         };
-        manifest.documents.iter().map(document).collect()
+        documents.iter().map(document).collect()
     }
 
     /// The bundle with these prompts and what they must give, in place of those that it has.
@@ -106,9 +113,8 @@ impl Bundle {
     fn replace_manifest(&self, path: &Path, staging: &Path, manifest: Manifest) -> Result<Self, Error> {
         let text = manifest.render()?;
         let _alone = self.alone(path)?;
-        if let Some(Signed { key, .. }) = self.signed()? {
-            return Err(Error::IsSigned { key });
-        }
+        // Somebody may have signed it meanwhile.
+        self.changeable()?;
         let replaced = sync_folder(&path.join(BLOBS))
             .and_then(|()| replace_file(path, staging, MANIFEST, text.as_bytes()));
         replaced.map_err(Error::write(path))?;

@@ -46,22 +46,22 @@ impl Store {
     /// # Errors
     /// When the store cannot be read.
     pub(crate) fn place(&self, name: &Name) -> Result<Option<Place>, Error> {
+        // A store is not made for being asked.
+        if self.meant(name)?.is_none() {
+            return Ok(None);
+        }
         // In use before it is looked at, so that nothing of it goes in between.
-        let _using = self.in_use();
-        Ok(self.meant(name)?.map(|digest| self.place_of(name, digest)))
+        let using = self.in_use().ok();
+        Ok(self.meant(name)?.map(|digest| self.place_of(name, digest, using)))
     }
 
     /// Where the bundle with this manifest lies under a name.
-    fn place_of(&self, name: &Name, manifest: Digest) -> Place {
+    fn place_of(&self, name: &Name, manifest: Digest, using: Option<Using>) -> Place {
         Place {
             folder: self.path.join(BUNDLES).join(manifest.hex()),
             blobs: self.blobs(),
             signature: self.path.join(SIGNATURES).join(signature_file(name, manifest)),
-            stored: Some(bundle::Stored {
-                name: name.clone(),
-                manifest,
-                _using: self.in_use().ok().map(Arc::new),
-            }),
+            stored: Some(bundle::Stored { name: name.clone(), manifest, _using: using.map(Arc::new) }),
         }
     }
 
@@ -300,6 +300,6 @@ impl Destination for StoreWriter {
         }
         drop(using);
         store.keep_to_limit();
-        Ok(Bundle::written(store.place_of(&name, digest), manifest.clone(), text))
+        Ok(Bundle::written(store.place_of(&name, digest, store.in_use().ok()), manifest.clone(), text))
     }
 }

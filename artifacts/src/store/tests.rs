@@ -319,6 +319,13 @@ fn writers_at_once_and_a_collector_agree() {
 }
 
 #[test]
+fn a_store_is_not_made_for_being_asked() {
+    let (_folder, store, _) = store();
+    assert!(store.place(&name("none")).unwrap().is_none());
+    assert!(!store.path.exists());
+}
+
+#[test]
 fn errors_name_the_path() {
     let (folder, store, file) = store();
     let missing = folder.path().join("missing");
