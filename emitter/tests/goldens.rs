@@ -158,12 +158,13 @@ fn reduce() {
             reductions.iter().map(|&reduction| g.reduce(x, reduction, &[1])).collect()
         }
     };
-    const NUMBERS: &[Reduction] = &[Reduction::Sum, Reduction::Product, Reduction::Max, Reduction::Min];
+    const INTEGERS: &[Reduction] = &[Reduction::Sum, Reduction::Product];
+    const FLOATS: &[Reduction] = &[Reduction::Sum, Reduction::Product, Reduction::Max];
     assert_snapshot!(module(&[
-        ("floats", &all(Dtype::F32, NUMBERS)),
-        ("halves", &all(Dtype::BF16, NUMBERS)),
-        ("integers", &all(Dtype::I64, NUMBERS)),
-        ("bytes", &all(Dtype::U8, NUMBERS)),
+        ("floats", &all(Dtype::F32, FLOATS)),
+        ("halves", &all(Dtype::BF16, FLOATS)),
+        ("integers", &all(Dtype::I64, INTEGERS)),
+        ("bytes", &all(Dtype::U8, INTEGERS)),
         ("truths", &all(Dtype::BOOL, &[Reduction::And, Reduction::Or])),
         ("whole", &|g| {
             let x = g.argument(Dtype::F32, &[2, 3]);

@@ -85,10 +85,7 @@ pub(super) fn q4(g: &mut Graph, weights: &[Tensor]) -> [Tensor; 2] {
     let largest = g.broadcast_in_dim(largest, &shape, &[0, 1]);
     let is_largest = g.eq(magnitude, largest);
     let place = g.iota(Dtype::I32, &shape, 2);
-    #[expect(clippy::cast_precision_loss, reason = "a small number")]
-    let nowhere = g.full(GROUP as f64, Dtype::I32, &shape);
-    let candidates = g.select(is_largest, place, nowhere);
-    let first = g.reduce(candidates, Reduction::Min, &[2]);
+    let first = g.first_true(is_largest);
     let first = g.broadcast_in_dim(first, &shape, &[0, 1]);
     let is_first = g.eq(place, first);
     let zero = like(g, x, 0.0);

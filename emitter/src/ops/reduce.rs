@@ -3,7 +3,7 @@
 use safetensors::Dtype;
 
 use super::{distinct, i64_array};
-use crate::{Graph, Tensor, TensorType};
+use crate::{Graph, Tensor, TensorType, types::is_integer};
 
 /// What a reduction combines elements with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -12,20 +12,19 @@ pub enum Reduction {
     Sum,
     /// Their product.
     Product,
-    /// The largest.
+    /// The largest, of floats.
     Max,
-    /// The smallest.
-    Min,
     /// Whether all hold.
     And,
     /// Whether any holds.
     Or,
 }
 
+const REDUCE: &str = "stablehlo.reduce";
+
 impl Graph {
     /// Combines the elements along `dimensions`, which disappear.
     pub fn reduce(&mut self, x: Tensor, reduction: Reduction, dimensions: &[usize]) -> Tensor {
-        const OP: &str = "stablehlo.reduce";
         let ty = self.type_of(x);
         if Self::poisoned(&[x]) {
             return x;
@@ -34,15 +33,23 @@ impl Graph {
         sorted.sort_unstable();
         if !distinct(dimensions, ty.rank()) {
             return self
-                .fail(OP, format!("found dimensions {dimensions:?}, expected different ones of {ty}"));
+                .fail(REDUCE, format!("found dimensions {dimensions:?}, expected different ones of {ty}"));
         }
         let logical = matches!(reduction, Reduction::And | Reduction::Or);
         if logical != (ty.dtype == Dtype::BOOL) {
             return self.fail(
-                OP,
+                REDUCE,
                 format!("found {ty} to reduce with {reduction:?}, expected truth values for and/or alone"),
             );
         }
+        if reduction == Reduction::Max && is_integer(ty.dtype) {
+            return self.fail(REDUCE, format!("found {ty} to reduce with {reduction:?}, expected floats"));
+        }
+        self.reduce_any(x, reduction, &sorted)
+    }
+
+    fn reduce_any(&mut self, x: Tensor, reduction: Reduction, dimensions: &[usize]) -> Tensor {
+        let ty = self.type_of(x);
         let shape: Vec<_> = (0..ty.rank()).filter(|d| !dimensions.contains(d)).map(|d| ty.shape[d]).collect();
         let init = self.scalar(identity(reduction), ty.dtype);
         let scalar = TensorType::new(ty.dtype, []);
@@ -52,14 +59,13 @@ impl Graph {
                 Reduction::Sum => g.add(a, b),
                 Reduction::Product => g.multiply(a, b),
                 Reduction::Max => g.maximum(a, b),
-                Reduction::Min => g.minimum(a, b),
                 Reduction::And => g.and(a, b),
                 Reduction::Or => g.or(a, b),
             }]
         });
-        let attributes = vec![("dimensions", i64_array(&sorted))];
+        let attributes = vec![("dimensions", i64_array(dimensions))];
         self.op_with_regions(
-            OP,
+            REDUCE,
             &[x, init],
             attributes,
             vec![body],
@@ -85,11 +91,28 @@ impl Graph {
         // Two plain reductions instead of one over pairs: each is a vector loop, and the tie goes to the lowest.
         let largest = self.reduce_broadcast(x, Reduction::Max, &[last]);
         let hit = self.eq(x, largest);
-        let index = self.iota(Dtype::I32, &ty.shape, last);
+        self.first_true(hit)
+    }
+
+    /// The lowest index along the last dimension at which `x` is true, `i32`; the dimension's size where it is nowhere.
+    pub fn first_true(&mut self, x: Tensor) -> Tensor {
+        let ty = self.type_of(x);
+        let (Some(last), Dtype::BOOL) = (ty.rank().checked_sub(1), ty.dtype) else {
+            return self
+                .fail("first_true", format!("found {ty}, expected truth values with a dimension to search"));
+        };
+        // The largest distance from the end. For GPUs iree-compile 3.13 fills up what it reduces with the least and the
+        // largest of *unsigned* numbers, 0 and -1, so that of signed ones only a maximum of none below 0 is right.
         #[expect(clippy::cast_precision_loss, reason = "a vocabulary is below 2^52")]
-        let none = self.full(ty.shape[last] as f64, Dtype::I32, &ty.shape);
-        let candidates = self.select(hit, index, none);
-        self.reduce(candidates, Reduction::Min, &[last])
+        let size = ty.shape[last] as f64;
+        let ends = self.full(size, Dtype::I32, &ty.shape);
+        let index = self.iota(Dtype::I32, &ty.shape, last);
+        let distance = self.subtract(ends, index);
+        let none = self.full(0.0, Dtype::I32, &ty.shape);
+        let distance = self.select(x, distance, none);
+        let farthest = self.reduce_any(distance, Reduction::Max, &[last]);
+        let ends = self.full(size, Dtype::I32, &ty.shape[..last]);
+        self.subtract(ends, farthest)
     }
 }
 
@@ -99,6 +122,5 @@ fn identity(reduction: Reduction) -> f64 {
         Reduction::Sum | Reduction::Or => 0.0,
         Reduction::Product | Reduction::And => 1.0,
         Reduction::Max => f64::NEG_INFINITY,
-        Reduction::Min => f64::INFINITY,
     }
 }

@@ -288,6 +288,17 @@ fn reduce_and_sort() {
         "graph: argmax: found tensor<f32>, expected a dimension to search"
     );
     assert_eq!(
+        of(|g, x| g.first_true(x)),
+        "graph: first_true: found tensor<2x3xf32>, expected truth values with a dimension to search"
+    );
+    assert_eq!(
+        of(|g, x| {
+            let x = g.convert(x, Dtype::I32);
+            g.reduce(x, Reduction::Max, &[0])
+        }),
+        "graph: stablehlo.reduce: found tensor<2x3xi32> to reduce with Max, expected floats"
+    );
+    assert_eq!(
         of(|g, x| g.sort(&[x], 2, true, |g, values| g.lt(values[0], values[1]))[0]),
         "graph: stablehlo.sort: found dimension 2 of tensor<2x3xf32>, expected one shape with that dimension"
     );

@@ -17,8 +17,8 @@ const DIMENSIONS: [&[usize]; 9] =
 
 const DTYPES: [Dtype; 5] = [Dtype::F32, Dtype::I32, Dtype::BOOL, Dtype::C64, Dtype::F4];
 
-const REDUCTIONS: [Reduction; 6] =
-    [Reduction::Sum, Reduction::Product, Reduction::Max, Reduction::Min, Reduction::And, Reduction::Or];
+const REDUCTIONS: [Reduction; 5] =
+    [Reduction::Sum, Reduction::Product, Reduction::Max, Reduction::And, Reduction::Or];
 
 /// A poisoned tensor, scalars, and others that rarely go together.
 fn operands(g: &mut Graph) -> Vec<Tensor> {

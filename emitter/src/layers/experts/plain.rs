@@ -148,7 +148,7 @@ impl Blocks {
         let needed_all = g.broadcast_in_dim(needed, &[experts, experts], &[1]);
         let zero = g.full(0.0, Dtype::I32, &[experts, experts]);
         let before = g.select(is_before, needed_all, zero);
-        let first = reduced(g, before, Reduction::Sum);
+        let first = reduced(g, before);
         let after = g.add(first, needed);
         // A block is of the expert before whose end it lies, and of no earlier one.
         let [block, ends] =
@@ -170,7 +170,8 @@ impl Blocks {
         let row = g.iota(Dtype::I32, &all_slots, 1);
         let nothing = g.full(0.0, Dtype::I32, &all_slots);
         let row = g.select(is_there, row, nothing);
-        let row = reduced(g, row, Reduction::Max);
+        // At most one row is there.
+        let row = reduced(g, row);
         let per_token = g.full(small(active), Dtype::I32, &[count * size]);
         let tokens = g.divide(row, per_token);
         Self { count, size, experts: of_block, tokens, slots: g.reshape(slots, &[all, active]) }
@@ -180,13 +181,13 @@ impl Blocks {
 /// How many are true in each row.
 fn count_true(g: &mut Graph, x: Tensor) -> Tensor {
     let ones = g.convert(x, Dtype::I32);
-    reduced(g, ones, Reduction::Sum)
+    reduced(g, ones)
 }
 
-/// Over the rows of a table that is worked out. Fused with that, iree-compile 3.13 has no code for it on CUDA.
-fn reduced(g: &mut Graph, x: Tensor, reduction: Reduction) -> Tensor {
+/// The sum over the rows of a table that is worked out. Fused with that, iree-compile 3.13 has no code for it on CUDA.
+fn reduced(g: &mut Graph, x: Tensor) -> Tensor {
     let x = g.barrier(x);
-    g.reduce(x, reduction, &[1])
+    g.reduce(x, Reduction::Sum, &[1])
 }
 
 /// Row `index` of a table.
