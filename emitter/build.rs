@@ -19,14 +19,11 @@ const FLAGS: &[&str] = &[
     "-std=c11",
     "-O3",
     "-ffreestanding",
-    "-fPIC",
-    "-fno-stack-protector",
     "-fno-asynchronous-unwind-tables",
     "-ffp-contract=off",
     "-Wall",
     "-Wextra",
     "-Werror",
-    "-c",
 ];
 
 fn main() {
@@ -73,7 +70,7 @@ impl<'a> Object<'a> {
         let stem = source.file_stem().expect("it has an extension").to_string_lossy();
         let own = Isa::ALL.into_iter().filter(|isa| isa.compiled_as(&stem) == Some(*isa));
         own.map(|isa| {
-            let name = format!("{stem}-{}.o", isa.name());
+            let name = format!("{stem}-{}.{}", isa.name(), isa.extension());
             let path = out.join(&name);
             Self { source, isa, name, path }
         })
@@ -83,7 +80,12 @@ impl<'a> Object<'a> {
     fn compile(&self, prefix: &Path) {
         let Self { source, isa, path, .. } = self;
         let mut clang = Command::new(prefix.join("bin/clang"));
-        clang.args(FLAGS).arg(format!("--target={}-none-elf", isa.arch())).args(isa.march());
+        clang.args(FLAGS).args(isa.march());
+        if isa.is_gpu() {
+            run(clang.args(["--target=nvptx64-nvidia-cuda", "-S"]).arg(source).arg("-o").arg(path));
+            return check_ptx(path);
+        }
+        clang.arg(format!("--target={}-none-elf", isa.arch())).args(["-fPIC", "-fno-stack-protector", "-c"]);
         if isa.arch() == "x86_64" {
             clang.arg("-mno-red-zone");
         }
@@ -96,6 +98,14 @@ impl<'a> Object<'a> {
 fn check_symbols(prefix: &Path, object: &Path) {
     let undefined = run(Command::new(prefix.join("bin/llvm-nm")).arg("--undefined-only").arg(object));
     assert!(undefined.is_empty(), "{} needs what no vmfb has:\n{undefined}", object.display());
+}
+
+/// Likewise. And arrays that are not registers lie in the GPU's own memory, which is slow.
+fn check_ptx(object: &Path) {
+    let text = fs::read_to_string(object).expect("clang wrote it");
+    for word in [".extern", ".local"] {
+        assert!(!text.contains(word), "{}: found {word}, expected none", object.display());
+    }
 }
 
 fn run(command: &mut Command) -> String {

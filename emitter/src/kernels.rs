@@ -1,12 +1,13 @@
-//! Kernels in C, for what generated code does far below the machine's limit.
+//! Kernels in C, for what generated code does far below the machine's limit, on CPUs and on GPUs.
 //!
 //! A kernel is a function of a file in `kernels/`, compiled ahead of time for every [`Isa`] and linked into the vmfb: a
 //! bundle needs nothing beside itself. `build.rs` compiles them; an [`Executable`] is one of them with the sizes of one
 //! use, as the module calls it.
 //!
 //! The C function takes pointers to its operands and results, then numbers that a call gives, then sizes that are known
-//! when compiling, then the range of items that this workgroup does.
+//! when compiling, and on a CPU the range of items that this workgroup does. On a GPU a workgroup does one item.
 
+mod cuda;
 mod isa;
 
 use std::{fmt::Write as _, ops::Range};
@@ -26,7 +27,7 @@ pub struct Object {
     pub bytes: &'static [u8],
 }
 
-/// Name and bytes of every compiled kernel: `<name>-<isa>.o`.
+/// Name and bytes of every compiled kernel: `<name>-<isa>.o`, and of GPUs `.ptx`.
 const OBJECTS: &[(&str, &[u8])] = include!(concat!(env!("OUT_DIR"), "/objects.rs"));
 
 /// Every compiled kernel.
@@ -47,6 +48,7 @@ impl Isa {
         match self {
             Self::X86_64V3 => 2,
             Self::X86_64V4Vnni | Self::X86_64V4Bf16 | Self::X86_64V4Amx | Self::Aarch64 => 4,
+            Self::Sm80 => 1,
         }
     }
 
@@ -54,7 +56,9 @@ impl Isa {
     pub(crate) fn q8_activation(self) -> Dtype {
         match self {
             Self::X86_64V3 => Dtype::I16,
-            Self::X86_64V4Vnni | Self::X86_64V4Bf16 | Self::X86_64V4Amx | Self::Aarch64 => Dtype::I8,
+            Self::X86_64V4Vnni | Self::X86_64V4Bf16 | Self::X86_64V4Amx | Self::Aarch64 | Self::Sm80 => {
+                Dtype::I8
+            }
         }
     }
 
@@ -67,13 +71,14 @@ impl Isa {
     fn format(self) -> &'static str {
         match self.arch() {
             "aarch64" => "embedded-elf-arm_64",
+            "nvptx64" => "cuda-nvptx-fb",
             _ => "embedded-elf-x86_64",
         }
     }
 
     /// The name of the object file of the kernels in `kernels/<file>.c`.
     fn object_name(self, file: &str) -> String {
-        format!("{file}-{}.o", self.compiled_as(file).unwrap_or(self).name())
+        format!("{file}-{}.{}", self.compiled_as(file).unwrap_or(self).name(), self.extension())
     }
 }
 
@@ -98,7 +103,7 @@ pub(crate) struct Executable {
     pub(crate) sizes: Vec<usize>,
     /// How many items there are to do, which the function's last two arguments are a range of.
     pub(crate) items: usize,
-    /// How many of them a workgroup does.
+    /// How many of them a workgroup does. On a GPU it does one, with this many threads.
     pub(crate) grain: usize,
 }
 
@@ -109,9 +114,10 @@ impl Executable {
         format!("{}{sizes}_{}", self.function, self.items)
     }
 
-    /// The name of its entry, which no other entry of the module has either: they end up in one library.
+    /// The name of its entry. On a CPU no other entry of the module has it either, for they end up in one library; on a GPU
+    /// it is the function itself, in a library of its own.
     pub(crate) fn entry(&self) -> String {
-        format!("{}_call", self.symbol())
+        if self.isa.is_gpu() { self.function.to_owned() } else { format!("{}_call", self.symbol()) }
     }
 
     /// What a call reads and writes.
@@ -135,8 +141,13 @@ impl Executable {
         objects().find(|object| object.name == expected)
     }
 
-    /// It as an op of IREE's dialect `stream`, at which level executables can name objects to be linked with.
+    /// It as an op of IREE's.
     pub(crate) fn to_mlir(&self) -> String {
+        if self.isa.is_gpu() { cuda::executable(self) } else { self.linked() }
+    }
+
+    /// As an op of IREE's dialect `stream`, at which level executables can name objects to be linked with.
+    fn linked(&self) -> String {
         let Self { isa, file, function, sizes, items, grain, numbers, .. } = self;
         let bindings: Vec<_> = self.operands.iter().chain(&self.results).collect();
         let symbol = self.symbol();

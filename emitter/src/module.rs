@@ -87,10 +87,12 @@ impl Module {
         objects
     }
 
-    /// What its executables read and write, by the names of their dispatches.
+    /// What its executables read and write, by the names of their dispatches. Of GPUs there is none: executables that differ
+    /// in sizes alone have dispatches of one name.
     #[must_use]
     pub fn traffic(&self) -> BTreeMap<String, Traffic> {
-        self.executables.values().map(|executable| (executable.entry(), executable.traffic())).collect()
+        let named = self.executables.values().filter(|executable| !executable.isa.is_gpu());
+        named.map(|executable| (executable.entry(), executable.traffic())).collect()
     }
 
     /// Adds a public function.

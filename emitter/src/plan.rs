@@ -42,6 +42,19 @@ pub struct Numerics {
     pub products: Products,
     /// Whether it cannot even load 16-bit floats: they are read as 32-bit words of two, whose bits are widened to `f32`.
     pub floats_as_bits: bool,
+    /// The instruction set of kernels for what is no product; where products are by kernels, the same.
+    pub others: Option<Isa>,
+}
+
+impl Numerics {
+    /// The instruction set of the kernels that compute attention of single tokens.
+    #[must_use]
+    pub fn steps_by(self) -> Option<Isa> {
+        match self.products {
+            Products::Kernels(isa) => Some(isa),
+            Products::Native | Products::Widened => self.others,
+        }
+    }
 }
 
 /// What a module does.
@@ -126,7 +139,7 @@ impl Plan {
         }
         let (first, factor) = DECODE;
         let growing = std::iter::successors(Some(first), |&cache| cache.checked_mul(factor));
-        let smaller = growing.take_while(|&cache| cache < context && !by_kernels);
+        let smaller = growing.take_while(|&cache| cache < context && numerics.steps_by().is_none());
         let decode = smaller.chain([context]).collect();
         Self { numerics, prefill, decode, ..self.clone() }
     }

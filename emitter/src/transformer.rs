@@ -7,7 +7,8 @@ use mlxcel_models::{Block, Branch, Embedding, FeedForward, Head, Linear, Logits,
 use safetensors::Dtype;
 
 use crate::{
-    Error, Function, Graph, HostIndex, Module, Plan, Program, Tensor,
+    Error, Function, Graph, HostIndex, Module, Plan, Program, Tensor, TensorType,
+    kernels::Executable,
     layers::{
         Builder,
         attention::{Sequence, Span, attention},
@@ -22,6 +23,9 @@ use crate::{
     packing::{Packed, Packing},
     plan::ATTENTION_BLOCK,
 };
+
+/// As in `kernels/cuda_argmax.c`.
+const ARGMAX_THREADS: usize = 1024;
 
 /// Builds the module of `model` for `plan`. `dtype_of` gives the element type of each weight in the checkpoint.
 ///
@@ -166,7 +170,7 @@ fn emit_entry(
             let product = layer.product(&model.embedding);
             let logits = b.scope("head", |b| head(b, layer, &product, x));
             let logits = b.graph.reshape(logits, &[plan.batch, model.vocab]);
-            let next = b.scope("argmax", |b| b.graph.argmax(logits));
+            let next = b.scope("argmax", |b| argmax(b, logits));
             vec![(OutcomeKind::NextToken, next), (OutcomeKind::Logits, logits)]
         }
         Head::Pooling(layer) => vec![(OutcomeKind::Embedding, b.scope("pooling", |b| pooling(b, *layer, x)))],
@@ -180,6 +184,28 @@ fn emit_entry(
         }));
     }
     b.graph.finish(&entry.name, &results)
+}
+
+/// The token with the largest logit of each row of `[batch, vocab]`, as [`Graph::argmax`](crate::Graph::argmax). On GPUs a
+/// kernel finds it: generated code takes one small workgroup for it, or, fused with what scales logits, does not compile.
+fn argmax(b: &mut Builder<'_>, logits: Tensor) -> Tensor {
+    let (Some(isa), &[batch, vocab]) = (b.numerics.others.filter(|isa| isa.is_gpu()), b.graph.shape(logits))
+    else {
+        return b.graph.argmax(logits);
+    };
+    let executable = Executable {
+        isa,
+        file: "cuda_argmax",
+        function: "cuda_argmax",
+        operands: vec![b.graph.type_of(logits)],
+        cache: 0..0,
+        results: vec![TensorType::new(Dtype::I32, [batch])],
+        numbers: 0,
+        sizes: vec![vocab],
+        items: batch,
+        grain: ARGMAX_THREADS,
+    };
+    b.module.call(&mut b.graph, executable, &[logits], &[])[0]
 }
 
 fn block(

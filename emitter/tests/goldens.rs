@@ -305,7 +305,7 @@ fn program(precision: Dtype, numerics: Numerics, dtype_of: &dyn Fn(&str) -> Dtyp
 
 /// The same by kernels, of a checkpoint in bf16.
 fn program_by_kernels(isa: Isa, precision: Dtype, quant: Quant) -> Program {
-    let numerics = Numerics { products: Products::Kernels(isa), floats_as_bits: false };
+    let numerics = Numerics { products: Products::Kernels(isa), ..Numerics::default() };
     let model = tiny();
     let plan = Plan { quant, ..Plan::new(&model, precision, 40) }.for_target(numerics);
     emit(&model, &plan, &|_| Dtype::BF16).unwrap()
@@ -313,7 +313,7 @@ fn program_by_kernels(isa: Isa, precision: Dtype, quant: Quant) -> Program {
 
 #[test]
 fn program_native() {
-    let numerics = Numerics { products: Products::Native, floats_as_bits: false };
+    let numerics = Numerics { products: Products::Native, ..Numerics::default() };
     assert_snapshot!(program(Dtype::BF16, numerics, &|_| Dtype::BF16).mlir);
 }
 
@@ -341,7 +341,7 @@ fn program_with_kernels_in_8_bits() {
 /// One checkpoint of both kinds of 16-bit floats.
 #[test]
 fn program_widened_from_bits() {
-    let numerics = Numerics { products: Products::Widened, floats_as_bits: true };
+    let numerics = Numerics { products: Products::Widened, floats_as_bits: true, ..Numerics::default() };
     let halves = ["model.norm.weight", "model.layers.0.self_attn.k_proj.weight"];
     let dtype_of = |name: &str| if halves.contains(&name) { Dtype::F16 } else { Dtype::BF16 };
     assert_snapshot!(program(Dtype::F32, numerics, &dtype_of).mlir);

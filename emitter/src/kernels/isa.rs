@@ -13,12 +13,20 @@ pub enum Isa {
     X86_64V4Amx,
     /// 64-bit ARM with dot products.
     Aarch64,
+    /// NVIDIA GPUs from compute capability 8.0 on, as PTX.
+    Sm80,
 }
 
 impl Isa {
     /// Every one. Of those that a CPU runs, the last is the best.
-    pub const ALL: [Self; 5] =
-        [Self::X86_64V3, Self::X86_64V4Vnni, Self::X86_64V4Bf16, Self::X86_64V4Amx, Self::Aarch64];
+    pub const ALL: [Self; 6] = [
+        Self::X86_64V3,
+        Self::X86_64V4Vnni,
+        Self::X86_64V4Bf16,
+        Self::X86_64V4Amx,
+        Self::Aarch64,
+        Self::Sm80,
+    ];
 
     /// Its name in those of objects.
     #[must_use]
@@ -29,6 +37,7 @@ impl Isa {
             Self::X86_64V4Bf16 => "x86_64_v4_bf16",
             Self::X86_64V4Amx => "x86_64_v4_amx",
             Self::Aarch64 => "aarch64",
+            Self::Sm80 => "sm_80",
         }
     }
 
@@ -38,10 +47,23 @@ impl Isa {
         match self {
             Self::X86_64V3 | Self::X86_64V4Vnni | Self::X86_64V4Bf16 | Self::X86_64V4Amx => "x86_64",
             Self::Aarch64 => "aarch64",
+            Self::Sm80 => "nvptx64",
         }
     }
 
-    /// Which CPU clang is told to compile for.
+    /// What the names of its objects end in.
+    #[must_use]
+    pub const fn extension(self) -> &'static str {
+        if self.is_gpu() { "ptx" } else { "o" }
+    }
+
+    /// Whether it is a GPU's.
+    #[must_use]
+    pub const fn is_gpu(self) -> bool {
+        matches!(self, Self::Sm80)
+    }
+
+    /// Which processor clang is told to compile for.
     #[must_use]
     pub const fn march(self) -> &'static [&'static str] {
         match self {
@@ -57,13 +79,18 @@ impl Isa {
                 "-mamx-bf16",
             ],
             Self::Aarch64 => &["-march=armv8.2-a+fp16+dotprod"],
+            // The version of PTX that iree-compile 3.13 writes, so that kernels ask for no newer driver.
+            Self::Sm80 => &["-march=sm_80", "-Xclang", "-target-feature", "-Xclang", "+ptx76"],
         }
     }
 
     /// The set that `kernels/<file>.c` is compiled for where this one is to run it; none where nothing calls it. Instructions
-    /// for bf16 are for one file, which is for nothing else, and AMX is for products.
+    /// for bf16 are for one file, which is for nothing else, AMX is for products, and GPUs have files of their own.
     #[must_use]
     pub fn compiled_as(self, file: &str) -> Option<Self> {
+        if self.is_gpu() != file.starts_with("cuda_") {
+            return None;
+        }
         match (self, file) {
             (Self::X86_64V4Bf16 | Self::X86_64V4Amx, "matmul_bf16") => Some(self),
             (_, "matmul_bf16") => None,
@@ -86,6 +113,7 @@ impl Isa {
                 &[&v3, &v4, &["avx512vnni", "avx512bf16", "amx-tile", "amx-int8", "amx-bf16"]]
             }
             Self::Aarch64 => &[&["neon", "fullfp16", "dotprod"]],
+            Self::Sm80 => &[],
         };
         arch == self.arch() && needed.iter().copied().flatten().all(|feature| has(feature))
     }

@@ -17,7 +17,7 @@ use super::{
     rope,
     rope::Rotation,
 };
-use crate::{DotDimensions, Graph, HostIndex, Products, Reduction, Tensor};
+use crate::{DotDimensions, Graph, HostIndex, Reduction, Tensor};
 
 /// Where a call's tokens are in their sequences.
 #[derive(Debug, Clone, Copy)]
@@ -112,7 +112,7 @@ pub(crate) fn attention(
     let &[batch, tokens, _] = b.graph.shape(x) else {
         return x;
     };
-    let operand = b.operand();
+    let (operand, isa) = (b.operand(), kernel::isa(b, layer, tokens));
     let (kv_heads, head_dim) = (layer.kv_heads, layer.head_dim);
     let group = layer.heads.checked_div(kv_heads).unwrap_or(0);
     let projections = [("q_proj", &layer.query), ("k_proj", &layer.key), ("v_proj", &layer.value)];
@@ -127,11 +127,9 @@ pub(crate) fn attention(
     cache.append(g, Half::Values, sequence.start, value);
 
     let query = g.scale(query, layer.scale);
-    let attended = match b.numerics.products {
-        Products::Kernels(isa) if head_dim <= kernel::MAX_HEAD_DIM => {
-            kernel::attend(b, isa, layer, query, cache, sequence)
-        }
-        _ => {
+    let attended = match isa {
+        Some(isa) => kernel::attend(b, isa, layer, query, cache, sequence),
+        None => {
             let query = g.reshape(query, &[batch, tokens, kv_heads, group, head_dim]);
             let query = g.transpose(query, &[0, 2, 3, 1, 4]);
             let query = g.convert(query, operand);

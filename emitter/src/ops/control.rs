@@ -59,9 +59,22 @@ impl Graph {
 
     /// A number of the host as an `i32` scalar.
     pub fn host_scalar(&mut self, index: HostIndex) -> Tensor {
-        let host = vec![ValueType::Host(HostType::I32)];
-        let number = self.op_with_regions("arith.index_cast", &[index.0], vec![], vec![], host)[0];
+        let number = self.host_i32(index);
         self.op("tensor.from_elements", &[number], vec![], TensorType::new(Dtype::I32, []))
+    }
+
+    /// A number of the host in 32 bits: what a kernel on a GPU takes.
+    pub(super) fn host_i32(&mut self, index: HostIndex) -> Tensor {
+        let host = vec![ValueType::Host(HostType::I32)];
+        self.op_with_regions("arith.index_cast", &[index.0], vec![], vec![], host)[0]
+    }
+
+    /// The same of a size.
+    pub(super) fn host_i32_constant(&mut self, value: usize) -> Tensor {
+        // Bits: a size may be those of a float.
+        let attributes = vec![("value", format!("{} : i32", value as u32 as i32))];
+        let host = vec![ValueType::Host(HostType::I32)];
+        self.op_with_regions("arith.constant", &[], attributes, vec![], host)[0]
     }
 
     fn host_constant(&mut self, value: usize) -> Tensor {

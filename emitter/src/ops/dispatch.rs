@@ -29,7 +29,13 @@ impl Graph {
             self.fail(OP, problem);
             return vec![Self::poison(); executable.results.len()];
         }
-        let all: Vec<_> = operands.iter().copied().chain(numbers.iter().map(|number| number.0)).collect();
+        let mut all = operands.to_vec();
+        if executable.isa.is_gpu() {
+            all.extend(numbers.iter().map(|&number| self.host_i32(number)));
+            all.extend(executable.sizes.iter().map(|&size| self.host_i32_constant(size)));
+        } else {
+            all.extend(numbers.iter().map(|number| number.0));
+        }
         let untied = vec!["-1 : index"; executable.results.len()].join(", ");
         let attributes = vec![
             ("entry_points", format!("[@{}::@{}]", executable.symbol(), executable.entry())),

@@ -10,11 +10,38 @@ use crate::{Graph, Isa, Kv, Reduction, Tensor, TensorType, kernels::Executable, 
 /// does at a time gains nothing.
 const ROWS: usize = 152;
 
-/// The longest rows that the kernel has room for.
-pub(super) const MAX_HEAD_DIM: usize = 256;
+/// The longest rows that the kernels have room for.
+const MAX_HEAD_DIM: usize = 256;
+
+/// What the rows are a multiple of that the kernels for GPUs read: `VECTOR` of `cuda_attention.h`.
+const GPU_VECTOR: usize = 8;
 
 /// Positions that one workgroup of a decode step attends to: with few heads, this is what gives every core some work.
 const CHUNK: usize = 1024;
+
+/// Threads of a workgroup on a GPU: `THREADS` of `cuda_attention.h`.
+const GPU_THREADS: usize = 256;
+
+/// Workgroups that give every part of a large GPU some work.
+const GPU_WORKGROUPS: usize = 256;
+
+/// More parts than this take longer to merge than they gain.
+const GPU_PARTS: usize = 32;
+
+/// The instruction set of the kernel that attends to `tokens` tokens; none where StableHLO does. On GPUs kernels are for
+/// single tokens, generated code does more.
+pub(super) fn isa(b: &Builder<'_>, layer: &Attention, tokens: usize) -> Option<Isa> {
+    let fits = |isa: &Isa| {
+        layer.head_dim <= MAX_HEAD_DIM
+            && (!isa.is_gpu() || tokens == 1 && layer.causal && layer.head_dim.is_multiple_of(GPU_VECTOR))
+    };
+    b.numerics.steps_by().filter(fits)
+}
+
+/// How many of a kv head's `group` heads a workgroup of a GPU does.
+fn gpu_rows(head_dim: usize) -> usize {
+    if head_dim <= 128 { 4 } else { 2 }
+}
 
 /// Softmax attention of `query`, `[batch, tokens, heads, head_dim]`, scaled, to a layer's cache; `f32`, as `query`.
 pub(super) fn attend(
@@ -37,24 +64,42 @@ pub(super) fn attend(
     let counts = TensorType::new(Dtype::I32, [batch]);
     let whole = TensorType::new(Dtype::F32, [batch, tokens, heads, head_dim]);
     let span = layer.window.map_or(capacity, |window| capacity.min(window + tokens));
-    let chunks = if tokens == 1 { span.div_ceil(CHUNK) } else { 1 };
-    let tile = ROWS.div_ceil(heads.checked_div(kv_heads).unwrap_or(0).max(1)).min(tokens);
-    let tiles = tokens.div_ceil(tile);
+    let group = heads.checked_div(kv_heads).unwrap_or(0).max(1);
+    // On a GPU positions are in so many equal parts, and tiles are heads of a group; on a CPU parts have one size, and
+    // tiles are tokens.
+    let (tile, tiles) = if isa.is_gpu() {
+        (gpu_rows(head_dim), group.div_ceil(gpu_rows(head_dim)))
+    } else {
+        let tile = ROWS.div_ceil(group).min(tokens);
+        (tile, tokens.div_ceil(tile))
+    };
+    let chunks = if isa.is_gpu() {
+        GPU_WORKGROUPS.div_ceil(batch * tiles * kv_heads).min(GPU_PARTS)
+    } else if tokens == 1 {
+        span.div_ceil(CHUNK)
+    } else {
+        1
+    };
     let window = layer.window.unwrap_or(0);
     // As bits, for sizes are whole numbers.
     #[expect(clippy::cast_possible_truncation, reason = "the kernel computes in f32")]
     let soft_cap = layer.soft_cap.map_or(0, |cap| (cap as f32).to_bits() as usize);
-    let by_chunks = chunks > 1 || layer.sinks.is_some();
-    let function = |many, one| if by_chunks { many } else { one };
+    let by_chunks = isa.is_gpu() || chunks > 1 || layer.sinks.is_some();
+    let (on_gpu, many, one) = match cache.kv() {
+        Kv::Q8 => ("cuda_attention_q8", "attention_chunks_q8", "attention_q8"),
+        Kv::Float(Dtype::BF16) => ("cuda_attention_bf16", "attention_chunks_bf16", "attention_bf16"),
+        Kv::Float(Dtype::F16) => ("cuda_attention_f16", "attention_chunks_f16", "attention_f16"),
+        Kv::Float(_) => ("cuda_attention_f32", "attention_chunks_f32", "attention_f32"),
+    };
+    let (file, function) = match (isa.is_gpu(), by_chunks) {
+        (true, _) => (on_gpu, on_gpu),
+        (false, true) => ("attention", many),
+        (false, false) => ("attention", one),
+    };
     let mut executable = Executable {
         isa,
-        file: "attention",
-        function: match cache.kv() {
-            Kv::Q8 => function("attention_chunks_q8", "attention_q8"),
-            Kv::Float(Dtype::BF16) => function("attention_chunks_bf16", "attention_bf16"),
-            Kv::Float(Dtype::F16) => function("attention_chunks_f16", "attention_f16"),
-            Kv::Float(_) => function("attention_chunks_f32", "attention_f32"),
-        },
+        file,
+        function,
         operands: [vec![whole.clone()], types, vec![counts.clone(), counts]].concat(),
         cache: 1..1 + cached.len(),
         results: vec![whole.clone()],
@@ -72,14 +117,20 @@ pub(super) fn attend(
             usize::from(layer.causal),
         ],
         items: batch * chunks * tiles * kv_heads,
-        grain: 1,
+        grain: if isa.is_gpu() { GPU_THREADS } else { 1 },
     };
     if by_chunks {
         executable.results = vec![
             TensorType::new(Dtype::F32, [batch, chunks, tokens, heads, head_dim]),
             TensorType::new(Dtype::F32, [batch, chunks, tokens, heads, 2]),
         ];
-        executable.sizes.push(if chunks > 1 { CHUNK } else { capacity });
+        executable.sizes.push(if isa.is_gpu() {
+            chunks
+        } else if chunks > 1 {
+            CHUNK
+        } else {
+            capacity
+        });
     }
     let number = b.graph.host_number(cache.layer());
     let operands = [&[query], cached.as_slice(), &[sequence.start, lengths]].concat();
@@ -87,20 +138,20 @@ pub(super) fn attend(
     if let Some(sinks) = &layer.sinks {
         return combine_with_sinks(b, sinks, [attended[0], attended[1]]);
     }
-    if chunks == 1 {
+    if !by_chunks {
         return attended[0];
     }
     let combine = Executable {
         isa,
-        file: "attention",
-        function: "attention_combine",
+        file: if isa.is_gpu() { "cuda_attention_combine" } else { "attention" },
+        function: if isa.is_gpu() { "cuda_attention_combine" } else { "attention_combine" },
         operands: attended.iter().map(|&part| b.graph.type_of(part)).collect(),
         cache: 0..0,
         results: vec![whole],
         numbers: 0,
         sizes: vec![chunks, tokens * heads, head_dim],
         items: batch * tokens * heads,
-        grain: batch * tokens * heads,
+        grain: if isa.is_gpu() { GPU_THREADS } else { batch * tokens * heads },
     };
     b.module.call(&mut b.graph, combine, &attended, &[])[0]
 }

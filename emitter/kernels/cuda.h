@@ -1,0 +1,58 @@
+// What kernels for NVIDIA GPUs are written with. Where they are not compiled for
+// one, emulated/cuda.h of the tests stands for it.
+#ifndef KERNELS_CUDA_H
+#define KERNELS_CUDA_H
+
+#include "common.h"
+
+#if defined(__NVPTX__)
+
+// Of loops over arrays that are to be registers.
+#define UNROLL _Pragma("clang loop unroll(full)")
+
+// Called by blocks of a grid: operands, results, then numbers.
+#define KERNEL __attribute__((nvptx_kernel)) void
+
+// An array that the threads of a block share.
+#define BLOCK_SHARED static __attribute__((address_space(3), loader_uninitialized))
+
+INLINE index thread_in_block(void) { return __nvvm_read_ptx_sreg_tid_x(); }
+INLINE index block_in_grid(void) { return __nvvm_read_ptx_sreg_ctaid_x(); }
+
+// Until all threads of the block are here.
+INLINE void wait_for_block(void) { __syncthreads(); }
+
+// What the lane whose number differs in the bits of `mask` gives. All lanes of
+// the warp must be here.
+INLINE uint32_t bits_from_lane_xor(uint32_t x, int mask) {
+  return (uint32_t)__nvvm_shfl_sync_bfly_i32(-1, (int)x, mask, 31);
+}
+
+// 2^x, to two units in the last place; 0 for -inf.
+INLINE float exp2_near(float x) { return __nvvm_ex2_approx_f(x); }
+
+#else
+#include "emulated/cuda.h"
+#endif
+
+#define WARP 32
+
+INLINE float from_lane_xor(float x, int mask) {
+  return float_of(bits_from_lane_xor(bits_of(x), mask));
+}
+
+INLINE float larger(float a, float b) { return a < b ? b : a; }
+
+INLINE float of_warp_largest(float x) {
+  for (int mask = 1; mask < WARP; mask *= 2)
+    x = larger(x, from_lane_xor(x, mask));
+  return x;
+}
+
+INLINE float of_warp_sum(float x) {
+  for (int mask = 1; mask < WARP; mask *= 2)
+    x += from_lane_xor(x, mask);
+  return x;
+}
+
+#endif

@@ -1,0 +1,56 @@
+// The index of the largest element of each row, one for each block: the lowest on
+// a tie, and the length of a row that has NaN.
+
+#include "cuda.h"
+
+enum { THREADS = 1024, WARPS = THREADS / WARP };
+
+typedef struct {
+  float value;
+  uint32_t at; // NOWHERE if nothing was seen, INVALID after NaN
+} best;
+
+#define NOWHERE 0xfffffffeu
+#define INVALID 0xffffffffu
+
+INLINE best better(best a, best b) {
+  if (a.at == INVALID || b.at == NOWHERE)
+    return a;
+  if (b.at == INVALID || a.at == NOWHERE)
+    return b;
+  return b.value > a.value || (b.value == a.value && b.at < a.at) ? b : a;
+}
+
+INLINE best of_warp(best x) {
+  for (int mask = 1; mask < WARP; mask *= 2) {
+    const best other = {from_lane_xor(x.value, mask),
+                        bits_from_lane_xor(x.at, mask)};
+    x = better(x, other);
+  }
+  return x;
+}
+
+BLOCK_SHARED float values[WARPS];
+BLOCK_SHARED uint32_t places[WARPS];
+
+KERNEL cuda_argmax(const float *logits, int32_t *out, int length) {
+  const index thread = thread_in_block();
+  const float *row = logits + block_in_grid() * length;
+  best found = {0.0f, NOWHERE};
+#pragma clang loop unroll_count(8)
+  for (index i = thread; i < length; i += THREADS) {
+    const float x = row[i];
+    found = better(found, (best){x, x == x ? (uint32_t)i : INVALID});
+  }
+  found = of_warp(found);
+  if (thread % WARP == 0) {
+    values[thread / WARP] = found.value;
+    places[thread / WARP] = found.at;
+  }
+  wait_for_block();
+  if (thread < WARP) {
+    found = of_warp((best){values[thread], places[thread]});
+    if (thread == 0)
+      out[block_in_grid()] = found.at == INVALID ? length : (int32_t)found.at;
+  }
+}

@@ -1,0 +1,299 @@
+// Attention of single queries on NVIDIA GPUs, as attention_task.h defines it, in
+// chunks.
+//
+// A block does up to `rows` heads of one kv head over one of `chunks` equal parts
+// of the positions that the query sees. Eight lanes have a row of the cache
+// between them, eight neighbouring elements each in turn, so that a warp reads
+// four rows at a time, and whole lines of memory. Each eight lanes keep a maximum
+// and sums of their own, which are merged at the end.
+
+#ifndef KERNELS_CUDA_ATTENTION_H
+#define KERNELS_CUDA_ATTENTION_H
+
+#include "cuda.h"
+
+enum {
+  THREADS = 256,
+  WARPS = THREADS / WARP,
+  ROW_LANES = 8,
+  VECTOR = 8, // elements that a lane reads at once
+  WARP_ROWS = WARP / ROW_LANES,
+  BLOCK_ROWS = THREADS / ROW_LANES,
+  AHEAD = 2, // rows of the cache that are read before the first is used
+  CACHE_GROUP = 32,
+  MOST_ROWS = 4,
+  MOST = 64, // elements of as many rows that a lane has
+  PARTIAL = MOST * ROW_LANES,
+};
+
+#define LOG2E 1.44269504088896340736f
+#define LEAST (-3.40282347e38f)
+#define NEGATIVE_INFINITY float_of(0xff800000u)
+
+typedef struct {
+  element_type type;
+  const void *elements;
+  const uint16_t *scales; // f16, of Q8: one for CACHE_GROUP elements
+} cached;
+
+typedef struct {
+  cached keys, values;
+  const float *q;
+  float *sums, *max_sum;
+  index first, end; // positions
+  index head_dim, capacity, heads;
+  int wraps;
+  float soft_cap;
+} task;
+
+typedef uint32_t words4 __attribute__((vector_size(16)));
+typedef uint32_t words2 __attribute__((vector_size(8)));
+
+INLINE float float_from_half(uint16_t x) {
+#if defined(__NVPTX__)
+  _Float16 half;
+  __builtin_memcpy(&half, &x, sizeof half);
+  return (float)half;
+#else
+  return float_from_f16_portable(x);
+#endif
+}
+
+INLINE float from_halves(element_type type, uint32_t bits) {
+  return type == ELEMENT_BF16 ? float_from_bf16((uint16_t)bits)
+                              : float_from_half((uint16_t)bits);
+}
+
+// Eight elements, of which the first lies at a multiple of eight.
+INLINE void vector(const cached *from, index i, float x[VECTOR]) {
+  switch (from->type) {
+  case ELEMENT_F32:
+    UNROLL for (int half = 0; half < 2; ++half) {
+      const words4 four =
+          *(const words4 *)((const float *)from->elements + i + half * 4);
+      UNROLL for (int e = 0; e < 4; ++e)
+        x[half * 4 + e] = float_of(four[e]);
+    }
+    break;
+  case ELEMENT_BF16:
+  case ELEMENT_F16: {
+    const words4 pairs =
+        *(const words4 *)((const uint16_t *)from->elements + i);
+    UNROLL for (int e = 0; e < 4; ++e) {
+      x[2 * e] = from_halves(from->type, pairs[e] & 0xffff);
+      x[2 * e + 1] = from_halves(from->type, pairs[e] >> 16);
+    }
+    break;
+  }
+  case ELEMENT_Q8: {
+    const words2 fours =
+        *(const words2 *)((const int8_t *)from->elements + i);
+    const float scale = float_from_half(from->scales[i / CACHE_GROUP]);
+    UNROLL for (int e = 0; e < VECTOR; ++e)
+      x[e] = (float)(int8_t)(fours[e / 4] >> e % 4 * 8) * scale;
+    break;
+  }
+  }
+}
+
+// This lane's elements of a row that begins at element `at`; zeros past its end.
+INLINE void part_of_row(const cached *from, index at, index head_dim, index lane,
+                        const int vectors, float *x) {
+  UNROLL for (int v = 0; v < vectors; ++v) {
+    const index first = (v * ROW_LANES + lane) * VECTOR;
+    if (first < head_dim)
+      vector(from, at + first, x + v * VECTOR);
+    else
+      UNROLL for (int e = 0; e < VECTOR; ++e)
+        x[v * VECTOR + e] = 0.0f;
+  }
+}
+
+// tanh, in units of log 2: cap * (1 - 2 / (e^(2 x / cap) + 1)).
+INLINE float capped(float x, float cap) {
+  const float power = exp2_near(x / cap * (2.0f * LOG2E));
+  return cap - 2.0f * cap / (power + 1.0f);
+}
+
+BLOCK_SHARED float partial[WARPS * PARTIAL];
+BLOCK_SHARED float partial_max[WARPS * MOST_ROWS];
+BLOCK_SHARED float partial_sum[WARPS * MOST_ROWS];
+
+// `count` of at most `rows` heads, of which each lane has `vectors` vectors.
+INLINE void attend(const task *t, index count, const int rows,
+                   const int vectors) {
+  const int size = vectors * VECTOR;
+  const index thread = thread_in_block(), warp = thread / WARP;
+  const index lane = thread % ROW_LANES;
+  const cached queries = {ELEMENT_F32, t->q, 0};
+  float q[MOST], sums[MOST], max[MOST_ROWS], sum[MOST_ROWS];
+  UNROLL for (int r = 0; r < rows; ++r) {
+    const index row = r < count ? r : 0;
+    part_of_row(&queries, row * t->head_dim, t->head_dim, lane, vectors,
+                q + r * size);
+    UNROLL for (int e = 0; e < size; ++e) {
+      q[r * size + e] *= LOG2E;
+      sums[r * size + e] = 0.0f;
+    }
+    max[r] = LEAST;
+    sum[r] = 0.0f;
+  }
+
+  // The same number of times for all lanes of a warp.
+  for (index base = t->first + warp * WARP_ROWS; base < t->end;
+       base += AHEAD * BLOCK_ROWS) {
+    float keys[MOST], values[MOST];
+    UNROLL for (int a = 0; a < AHEAD; ++a) {
+      index position = base + a * BLOCK_ROWS + thread % WARP / ROW_LANES;
+      position = min_index(position, t->end - 1);
+      const index slot = t->wraps ? position % t->capacity : position;
+      part_of_row(&t->keys, slot * t->head_dim, t->head_dim, lane, vectors,
+                  keys + a * size);
+      part_of_row(&t->values, slot * t->head_dim, t->head_dim, lane, vectors,
+                  values + a * size);
+    }
+    UNROLL for (int a = 0; a < AHEAD; ++a) {
+      const int there =
+          base + a * BLOCK_ROWS + thread % WARP / ROW_LANES < t->end;
+      UNROLL for (int r = 0; r < rows; ++r) {
+        float score = 0.0f;
+        UNROLL for (int e = 0; e < size; ++e)
+          score = __builtin_fmaf(q[r * size + e], keys[a * size + e], score);
+        UNROLL for (int mask = 1; mask < ROW_LANES; mask *= 2)
+          score += from_lane_xor(score, mask);
+        if (t->soft_cap != 0.0f)
+          score = capped(score, t->soft_cap);
+        score = there ? score : NEGATIVE_INFINITY;
+        const float most = larger(max[r], score);
+        const float before = exp2_near(max[r] - most);
+        const float weight = exp2_near(score - most);
+        max[r] = most;
+        sum[r] = sum[r] * before + weight;
+        UNROLL for (int e = 0; e < size; ++e)
+          sums[r * size + e] = __builtin_fmaf(weight, values[a * size + e],
+                                              sums[r * size + e] * before);
+      }
+    }
+  }
+
+  UNROLL for (int r = 0; r < rows; ++r) {
+    float most = max[r];
+    UNROLL for (int mask = ROW_LANES; mask < WARP; mask *= 2)
+      most = larger(most, from_lane_xor(most, mask));
+    const float factor = exp2_near(max[r] - most);
+    float total = sum[r] * factor;
+    UNROLL for (int mask = ROW_LANES; mask < WARP; mask *= 2)
+      total += from_lane_xor(total, mask);
+    UNROLL for (int e = 0; e < size; ++e) {
+      float x = sums[r * size + e] * factor;
+      UNROLL for (int mask = ROW_LANES; mask < WARP; mask *= 2)
+        x += from_lane_xor(x, mask);
+      const index d = (e / VECTOR * ROW_LANES + lane) * VECTOR + e % VECTOR;
+      if (thread % WARP < ROW_LANES && d < t->head_dim)
+        partial[warp * PARTIAL + r * size * ROW_LANES + d] = x;
+    }
+    if (thread % WARP == 0) {
+      partial_max[warp * MOST_ROWS + r] = most;
+      partial_sum[warp * MOST_ROWS + r] = total;
+    }
+  }
+  wait_for_block();
+
+  for (int r = 0; r < count; ++r) {
+    float most = LEAST, factors[WARPS], total = 0.0f;
+    UNROLL for (int w = 0; w < WARPS; ++w)
+      most = larger(most, partial_max[w * MOST_ROWS + r]);
+    UNROLL for (int w = 0; w < WARPS; ++w) {
+      factors[w] = exp2_near(partial_max[w * MOST_ROWS + r] - most);
+      total += partial_sum[w * MOST_ROWS + r] * factors[w];
+    }
+    for (index d = thread; d < t->head_dim; d += THREADS) {
+      float x = 0.0f;
+      UNROLL for (int w = 0; w < WARPS; ++w)
+        x += partial[w * PARTIAL + r * size * ROW_LANES + d] * factors[w];
+      t->sums[r * t->head_dim + d] = x;
+    }
+    if (thread == 0) {
+      t->max_sum[r * 2] = t->first < t->end ? most : NEGATIVE_INFINITY;
+      t->max_sum[r * 2 + 1] = t->first < t->end ? total : 0.0f;
+    }
+  }
+}
+
+INLINE cached cached_from(element_type type, const void *elements,
+                          const uint16_t *scales, index i) {
+  switch (type) {
+  case ELEMENT_F32: elements = (const float *)elements + i; break;
+  case ELEMENT_BF16:
+  case ELEMENT_F16: elements = (const uint16_t *)elements + i; break;
+  case ELEMENT_Q8:
+    elements = (const int8_t *)elements + i;
+    scales += i / CACHE_GROUP;
+    break;
+  }
+  return (cached){type, elements, scales};
+}
+
+// Blocks are [batch][chunks][groups of `rows` heads][kv_heads].
+INLINE void attend_block(element_type type, const void *cache,
+                         const uint16_t *scales, const float *q,
+                         const int32_t *positions, float *sums, float *max_sum,
+                         int layer, int batch, int heads, int kv_heads,
+                         int head_dim, int capacity, int rows, int window,
+                         uint32_t soft_cap, int chunks) {
+  const index block = block_in_grid(), group = heads / kv_heads;
+  const index blocks = divide_up(group, rows);
+  const index kv_head = block % kv_heads;
+  const index first_row = block / kv_heads % blocks * rows;
+  const index part = block / kv_heads / blocks; // of [batch][chunks]
+  const index b = part / chunks, chunk = part % chunks;
+  const index position = positions[b];
+  const index first = window ? max_index(position + 1 - window, 0) : 0;
+  // In whole turns of the block, but for the last.
+  const index turn = AHEAD * BLOCK_ROWS;
+  const index share =
+      divide_up(divide_up(position + 1 - first, chunks), turn) * turn;
+  const index slab = (index)kv_heads * capacity * head_dim;
+  const index keys =
+      (2 * (index)layer * batch + b) * slab + kv_head * capacity * head_dim;
+  const index head = kv_head * group + first_row;
+  const index place = part * heads + head;
+  task t = {
+      .keys = cached_from(type, cache, scales, keys),
+      .values = cached_from(type, cache, scales, keys + batch * slab),
+      .q = q + (b * heads + head) * head_dim,
+      .sums = sums + place * head_dim,
+      .max_sum = max_sum + place * 2,
+      .first = first + chunk * share,
+      .head_dim = head_dim,
+      .capacity = capacity,
+      .heads = heads,
+      .wraps = window != 0,
+      .soft_cap = float_of(soft_cap) * LOG2E,
+  };
+  t.end = min_index(t.first + share, position + 1);
+  const index count = min_index(rows, group - first_row);
+  if (head_dim <= 64)
+    attend(&t, count, 4, 1);
+  else if (head_dim <= 128)
+    attend(&t, count, 4, 2);
+  else
+    attend(&t, count, 2, 4);
+}
+
+// The rows of a cache of one type; `tokens` is 1, and what is not named has no
+// meaning for single queries.
+#define DEFINE_ATTENTION(name, type, scales, ...)                              \
+  KERNEL cuda_attention_##name(                                              \
+      const float *q, __VA_ARGS__, const int32_t *positions,                   \
+      const int32_t *lengths, float *sums, float *max_sum, int layer,          \
+      int batch, int tokens, int heads, int kv_heads, int head_dim,            \
+      int capacity, int rows, int window, uint32_t soft_cap, int causal,       \
+      int chunks) {                                                            \
+    (void)lengths, (void)tokens, (void)causal;                                 \
+    attend_block(type, cache, scales, q, positions, sums, max_sum, layer,      \
+                 batch, heads, kv_heads, head_dim, capacity, rows, window,     \
+                 soft_cap, chunks);                                            \
+  }
+
+#endif

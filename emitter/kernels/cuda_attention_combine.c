@@ -1,0 +1,37 @@
+// What cuda_attention.h leaves to be merged.
+
+#include "cuda_attention.h"
+
+enum { MOST_CHUNKS = 32 }; // one for each lane of a warp
+
+BLOCK_SHARED float weights[MOST_CHUNKS];
+
+// Merges the chunks of a row of [batch][heads], one for each block.
+KERNEL cuda_attention_combine(const float *partial_sums, const float *max_sum,
+                              float *out, int chunks, int rows, int head_dim) {
+  const int thread = (int)thread_in_block(), row = (int)block_in_grid();
+  // Row r of chunk c of its part of the batch.
+  const int first = row / rows * chunks * rows + row % rows;
+  if (thread < MOST_CHUNKS) {
+    const int there = thread < chunks;
+    const float *of_chunk = max_sum + (first + (there ? thread : 0) * rows) * 2;
+    const float max = there ? of_chunk[0] : NEGATIVE_INFINITY;
+    const float most = larger(LEAST, of_warp_largest(max));
+    const float weight = exp2_near(max - most);
+    // Of a chunk that weighs nothing, the sums mean nothing.
+    const float sum = there && of_chunk[1] != 0.0f ? of_chunk[1] * weight : 0.0f;
+    const float total = of_warp_sum(sum);
+    weights[thread] = sum != 0.0f ? weight / total : 0.0f;
+  }
+  wait_for_block();
+  for (int d = thread; d < head_dim; d += THREADS) {
+    float x = 0.0f;
+#pragma clang loop unroll_count(8)
+    for (int c = 0; c < chunks; ++c)
+      x += weights[c] != 0.0f
+               ? partial_sums[(index)(first + c * rows) * head_dim + d] *
+                     weights[c]
+               : 0.0f;
+    out[(index)row * head_dim + d] = x;
+  }
+}

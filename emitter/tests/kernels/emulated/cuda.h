@@ -1,0 +1,104 @@
+// A GPU on a CPU: the threads of a block take turns, as coroutines of one thread,
+// until each has come to where it waits for others. run_grid() is a launch.
+#ifndef TESTS_EMULATED_CUDA_H
+#define TESTS_EMULATED_CUDA_H
+
+#include <math.h>
+#include <setjmp.h>
+#include <stdlib.h>
+#include <ucontext.h>
+
+#define KERNEL static void
+#define BLOCK_SHARED static
+#define UNROLL
+
+#define GPU_MOST_THREADS 1024
+#define GPU_STACK_BYTES (64 << 10)
+
+static struct {
+  // Contexts to begin with; they ask the system at every switch, which jumps do not.
+  ucontext_t scheduler, first[GPU_MOST_THREADS];
+  jmp_buf back, threads[GPU_MOST_THREADS];
+  char *stacks;
+  int begun[GPU_MOST_THREADS], running[GPU_MOST_THREADS];
+  // What a thread gave last and before that: one that goes on early may give the
+  // next before another has read this.
+  uint32_t given[GPU_MOST_THREADS][2];
+  unsigned exchanges[GPU_MOST_THREADS];
+  index thread, block, count, arrived;
+  void (*body)(void);
+} gpu;
+
+INLINE index thread_in_block(void) { return gpu.thread; }
+INLINE index block_in_grid(void) { return gpu.block; }
+INLINE float exp2_near(float x) { return exp2f(x); }
+
+// Until every other thread has come as far.
+static inline void gpu_take_turns(void) {
+  const index thread = gpu.thread;
+  if (setjmp(gpu.threads[thread]) == 0)
+    longjmp(gpu.back, 1);
+}
+
+static inline void wait_for_block(void) {
+  const index round = gpu.arrived / gpu.count;
+  ++gpu.arrived;
+  while (gpu.arrived / gpu.count == round)
+    gpu_take_turns();
+}
+
+static inline uint32_t bits_from_lane_xor(uint32_t x, int mask) {
+  const index thread = gpu.thread;
+  const unsigned at = gpu.exchanges[thread]++ % 2;
+  gpu.given[thread][at] = x;
+  gpu_take_turns();
+  return gpu.given[thread ^ mask][at];
+}
+
+static inline void gpu_thread(void) {
+  const index thread = gpu.thread;
+  gpu.body();
+  gpu.running[thread] = 0;
+  longjmp(gpu.back, 1);
+}
+
+// On until it waits or ends.
+static inline void gpu_go_on(index thread) {
+  gpu.thread = thread;
+  if (setjmp(gpu.back) != 0)
+    return;
+  if (gpu.begun[thread])
+    longjmp(gpu.threads[thread], 1);
+  gpu.begun[thread] = 1;
+  swapcontext(&gpu.scheduler, &gpu.first[thread]);
+}
+
+// Calls `body` in every thread of every block, the last block first: blocks may
+// come in any order.
+static inline void run_grid(index blocks, index threads, void (*body)(void)) {
+  if (!gpu.stacks)
+    gpu.stacks = malloc((size_t)GPU_MOST_THREADS * GPU_STACK_BYTES);
+  gpu.body = body;
+  gpu.count = threads;
+  for (gpu.block = blocks - 1; gpu.block >= 0; --gpu.block) {
+    for (index t = 0; t < threads; ++t) {
+      getcontext(&gpu.first[t]);
+      gpu.first[t].uc_stack.ss_sp = gpu.stacks + t * GPU_STACK_BYTES;
+      gpu.first[t].uc_stack.ss_size = GPU_STACK_BYTES;
+      gpu.first[t].uc_link = NULL;
+      makecontext(&gpu.first[t], gpu_thread, 0);
+      gpu.begun[t] = 0;
+      gpu.running[t] = 1;
+      gpu.exchanges[t] = 0;
+    }
+    gpu.arrived = 0;
+    for (index left = threads; left > 0;)
+      for (index t = 0; t < threads; ++t)
+        if (gpu.running[t]) {
+          gpu_go_on(t);
+          left -= !gpu.running[t];
+        }
+  }
+}
+
+#endif
