@@ -32,16 +32,25 @@ pub(crate) fn opening(workspace: &Workspace, opening: &Opening) -> Result<()> {
     std::thread::sleep(std::time::Duration::from_secs(3));
     let mut command: Command = workspace.command(workspace.release("examples/opening")?);
     let text = shell::output(command.arg(&bundle).arg(opening.repeats.to_string()))?;
-    let mut columns: [Vec<f64>; 4] = Default::default();
+    let mut columns: [Vec<f64>; 7] = Default::default();
     for line in text.lines() {
         let numbers: Vec<f64> = line.split(' ').filter_map(|number| number.parse().ok()).collect();
-        if let [read, verify, open] = numbers[..] {
-            for (column, number) in columns.iter_mut().zip([read, verify, verify / read, open]) {
+        if let [cold_read, cold_verify, read, verify, open] = numbers[..] {
+            let all = [cold_read, cold_verify, cold_verify / cold_read, read, verify, verify / read, open];
+            for (column, number) in columns.iter_mut().zip(all) {
                 column.push(number);
             }
         }
     }
-    let heads = ["read, ms", "verify, ms", "verify / read", "open a verified one, ms"];
+    let heads = [
+        "read from the disk, ms",
+        "verify from the disk, ms",
+        "verify / read",
+        "read from the cache, ms",
+        "verify from the cache, ms",
+        "verify / read",
+        "open a verified one, ms",
+    ];
     let mut rows = vec![["|", "| median", "| lowest to highest |"].map(str::to_owned).to_vec()];
     rows.push(["|---", "|---", "|---"].map(str::to_owned).to_vec());
     for (head, column) in heads.into_iter().zip(columns) {
