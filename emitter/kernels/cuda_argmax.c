@@ -3,7 +3,11 @@
 
 #include "cuda.h"
 
-enum { THREADS = 1024, WARPS = THREADS / WARP };
+enum {
+  THREADS = 1024,
+  WARPS = THREADS / WARP,
+  AHEAD = 16, // elements that a thread reads before it looks at the first
+};
 
 typedef struct {
   float value;
@@ -37,10 +41,15 @@ KERNEL cuda_argmax(const float *logits, int32_t *out, int length) {
   const index thread = thread_in_block();
   const float *row = logits + block_in_grid() * length;
   best found = {0.0f, NOWHERE};
-#pragma clang loop unroll_count(8)
-  for (index i = thread; i < length; i += THREADS) {
-    const float x = row[i];
-    found = better(found, (best){x, x == x ? (uint32_t)i : INVALID});
+  for (int i = (int)thread; i < length; i += AHEAD * THREADS) {
+    float x[AHEAD];
+    UNROLL for (int a = 0; a < AHEAD; ++a)
+      x[a] = i + a * THREADS < length ? row[i + a * THREADS] : row[i];
+    UNROLL for (int a = 0; a < AHEAD; ++a) {
+      // What is not there is the first again.
+      const int at = i + a * THREADS < length ? i + a * THREADS : i;
+      found = better(found, (best){x[a], x[a] == x[a] ? (uint32_t)at : INVALID});
+    }
   }
   found = of_warp(found);
   if (thread % WARP == 0) {

@@ -40,24 +40,13 @@ typedef struct {
   cached keys, values;
   const float *q;
   float *sums, *max_sum;
-  index first, end; // positions
-  index head_dim, capacity, heads;
+  int first, end; // positions
+  int head_dim, capacity;
   int wraps;
   float soft_cap;
 } task;
 
-typedef uint32_t words4 __attribute__((vector_size(16)));
 typedef uint32_t words2 __attribute__((vector_size(8)));
-
-INLINE float float_from_half(uint16_t x) {
-#if defined(__NVPTX__)
-  _Float16 half;
-  __builtin_memcpy(&half, &x, sizeof half);
-  return (float)half;
-#else
-  return float_from_f16_portable(x);
-#endif
-}
 
 INLINE float from_halves(element_type type, uint32_t bits) {
   return type == ELEMENT_BF16 ? float_from_bf16((uint16_t)bits)
@@ -123,8 +112,8 @@ BLOCK_SHARED float partial_sum[WARPS * MOST_ROWS];
 INLINE void attend(const task *t, index count, const int rows,
                    const int vectors) {
   const int size = vectors * VECTOR;
-  const index thread = thread_in_block(), warp = thread / WARP;
-  const index lane = thread % ROW_LANES;
+  const int thread = (int)thread_in_block(), warp = thread / WARP;
+  const int lane = thread % ROW_LANES;
   const cached queries = {ELEMENT_F32, t->q, 0};
   float q[MOST], sums[MOST], max[MOST_ROWS], sum[MOST_ROWS];
   UNROLL for (int r = 0; r < rows; ++r) {
@@ -140,12 +129,12 @@ INLINE void attend(const task *t, index count, const int rows,
   }
 
   // The same number of times for all lanes of a warp.
-  for (index base = t->first + warp * WARP_ROWS; base < t->end;
+  for (int base = t->first + warp * WARP_ROWS; base < t->end;
        base += AHEAD * BLOCK_ROWS) {
     float keys[MOST], values[MOST];
     UNROLL for (int a = 0; a < AHEAD; ++a) {
-      index position = base + a * BLOCK_ROWS + thread % WARP / ROW_LANES;
-      position = min_index(position, t->end - 1);
+      int position = base + a * BLOCK_ROWS + thread % WARP / ROW_LANES;
+      position = position < t->end ? position : t->end - 1;
       const index slot = t->wraps ? position % t->capacity : position;
       part_of_row(&t->keys, slot * t->head_dim, t->head_dim, lane, vectors,
                   keys + a * size);
@@ -214,8 +203,8 @@ INLINE void attend(const task *t, index count, const int rows,
       t->sums[r * t->head_dim + d] = x;
     }
     if (thread == 0) {
-      t->max_sum[r * 2] = t->first < t->end ? most : NEGATIVE_INFINITY;
-      t->max_sum[r * 2 + 1] = t->first < t->end ? total : 0.0f;
+      t->max_sum[r * 2] = most;
+      t->max_sum[r * 2 + 1] = total;
     }
   }
 }
@@ -241,38 +230,45 @@ INLINE void attend_block(element_type type, const void *cache,
                          int layer, int batch, int heads, int kv_heads,
                          int head_dim, int capacity, int rows, int window,
                          uint32_t soft_cap, int chunks) {
-  const index block = block_in_grid(), group = heads / kv_heads;
-  const index blocks = divide_up(group, rows);
-  const index kv_head = block % kv_heads;
-  const index first_row = block / kv_heads % blocks * rows;
-  const index part = block / kv_heads / blocks; // of [batch][chunks]
-  const index b = part / chunks, chunk = part % chunks;
-  const index position = positions[b];
-  const index first = window ? max_index(position + 1 - window, 0) : 0;
+  const int block = (int)block_in_grid(), group = heads / kv_heads;
+  const int blocks = (group + rows - 1) / rows;
+  const int kv_head = block % kv_heads;
+  const int first_row = block / kv_heads % blocks * rows;
+  const int part = block / kv_heads / blocks; // of [batch][chunks]
+  const int b = part / chunks, chunk = part % chunks;
+  const int position = positions[b];
+  const int before = window ? position + 1 - window : 0;
+  const int first = before < 0 ? 0 : before;
   // In whole turns of the block, but for the last.
-  const index turn = AHEAD * BLOCK_ROWS;
-  const index share =
-      divide_up(divide_up(position + 1 - first, chunks), turn) * turn;
+  const int turn = AHEAD * BLOCK_ROWS;
+  const int equal = (position - first) / chunks + 1;
+  const int share = (equal + turn - 1) / turn * turn;
   const index slab = (index)kv_heads * capacity * head_dim;
   const index keys =
-      (2 * (index)layer * batch + b) * slab + kv_head * capacity * head_dim;
+      (2 * (index)layer * batch + b) * slab + (index)kv_head * capacity * head_dim;
   const index head = kv_head * group + first_row;
-  const index place = part * heads + head;
+  const index place = (index)part * heads + head;
   task t = {
       .keys = cached_from(type, cache, scales, keys),
       .values = cached_from(type, cache, scales, keys + batch * slab),
-      .q = q + (b * heads + head) * head_dim,
+      .q = q + ((index)b * heads + head) * head_dim,
       .sums = sums + place * head_dim,
       .max_sum = max_sum + place * 2,
       .first = first + chunk * share,
       .head_dim = head_dim,
       .capacity = capacity,
-      .heads = heads,
       .wraps = window != 0,
       .soft_cap = float_of(soft_cap) * LOG2E,
   };
-  t.end = min_index(t.first + share, position + 1);
+  t.end = t.first + share < position + 1 ? t.first + share : position + 1;
   const index count = min_index(rows, group - first_row);
+  if (t.first >= t.end) {
+    for (index r = thread_in_block(); r < count; r += THREADS) {
+      t.max_sum[r * 2] = NEGATIVE_INFINITY;
+      t.max_sum[r * 2 + 1] = 0.0f;
+    }
+    return;
+  }
   if (head_dim <= 64)
     attend(&t, count, 4, 1);
   else if (head_dim <= 128)

@@ -5,6 +5,7 @@ mod bits;
 pub(crate) mod cache;
 pub(crate) mod experts;
 pub(crate) mod linear;
+mod matvec;
 pub(crate) mod mlp;
 pub(crate) mod norm;
 mod panels;

@@ -132,7 +132,7 @@ macro_rules! tests {
     };
 }
 
-tests! { attention common cuda_argmax cuda_attention matmul_bf16 matmul_float matmul_q4 matmul_q8 quantize route }
+tests! { attention common cuda_argmax cuda_attention cuda_matvec matmul_bf16 matmul_float matmul_q4 matmul_q8 quantize route }
 
 #[test]
 fn every_kernel_is_tested() {

@@ -3,7 +3,7 @@
 use mlxcel_models::{Embedding, Linear, Part, Weight};
 use safetensors::Dtype;
 
-use super::{Builder, Matrix, norm::norm, panels, quantized};
+use super::{Builder, Matrix, matvec, norm::norm, panels, quantized};
 use crate::{DotDimensions, Graph, Products, Quant, Tensor};
 
 /// A linear layer with the name that errors give it.
@@ -27,12 +27,13 @@ pub(crate) fn linears<const N: usize>(b: &mut Builder<'_>, layers: [Named<'_>; N
     }
     let (firsts, places) = tensors_of(layers.iter().map(|(_, layer)| *layer));
     let tensors: Vec<_> = firsts.into_iter().map(|first| layers[first]).collect();
-    let products = match b.numerics.products {
-        Products::Kernels(isa) if alike(b, &tensors) => panels::products(b, isa, &tensors, x),
-        Products::Kernels(isa) => {
+    let products = match (b.numerics.products, matvec::isa(b, &tensors, x)) {
+        (_, Some(isa)) => matvec::products(b, isa, &tensors, x),
+        (Products::Kernels(isa), None) if alike(b, &tensors) => panels::products(b, isa, &tensors, x),
+        (Products::Kernels(isa), None) => {
             tensors.iter().flat_map(|&tensor| panels::products(b, isa, &[tensor], x)).collect()
         }
-        Products::Native | Products::Widened => {
+        (Products::Native | Products::Widened, None) => {
             tensors.iter().map(|&tensor| b.scope(tensor.0, |b| dot(b, tensor.1, x))).collect()
         }
     };

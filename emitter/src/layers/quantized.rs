@@ -221,7 +221,7 @@ fn quantize(g: &mut Graph, x: Tensor) -> (Tensor, Tensor) {
 }
 
 /// Bytes and scales of a weight as [`q8`] and [`q4`] give them.
-fn packed(b: &mut Builder<'_>, weight: Matrix<'_>) -> [Tensor; 2] {
+pub(super) fn packed(b: &mut Builder<'_>, weight: Matrix<'_>) -> [Tensor; 2] {
     let made = match b.quant {
         Quant::Q4 => {
             b.packed("q4", Weights::Layers(&[weight]), 1, &["scales"], |g, weights| q4(g, weights).to_vec())
