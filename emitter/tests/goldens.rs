@@ -317,6 +317,13 @@ fn program_native() {
     assert_snapshot!(program(Dtype::BF16, numerics, &|_| Dtype::BF16).mlir);
 }
 
+/// Generated products but for single rows, which kernels of a GPU compute.
+#[test]
+fn program_with_kernels_of_a_gpu() {
+    let numerics = Numerics { others: Some(Isa::Sm80), ..Numerics::default() };
+    assert_snapshot!(program(Dtype::BF16, numerics, &|_| Dtype::BF16).mlir);
+}
+
 #[test]
 fn program_with_kernels() {
     let program = program_by_kernels(Isa::X86_64V3, Dtype::F32, Quant::None);

@@ -16,14 +16,19 @@ use anyhow::{Context as _, Result, bail};
 
 use crate::{looks, setup::setup, shell, workspace::Workspace};
 
-/// Compiled all the way, for a CPU that does not depend on this machine.
-const FLAGS: [&str; 5] = [
-    "--iree-input-type=stablehlo",
+/// Compiled all the way.
+const FLAGS: [&str; 2] = ["--iree-input-type=stablehlo", "-o=/dev/null"];
+
+/// For a CPU that does not depend on this machine.
+const FOR_CPU: [&str; 3] = [
     "--iree-hal-target-device=local",
     "--iree-hal-local-target-device-backends=llvm-cpu",
     "--iree-llvmcpu-target-cpu=generic",
-    "-o=/dev/null",
 ];
+
+/// For modules with kernels of this format.
+const FOR_GPU: [&str; 2] = ["--iree-hal-target-device=cuda", "--iree-cuda-target=sm_80"];
+const GPU_FORMAT: &str = "cuda-nvptx-fb";
 
 /// A module and where it is from.
 #[derive(Debug, PartialEq, Eq)]
@@ -96,7 +101,8 @@ fn compile(iree_compile: &Path, golden: &Golden, file: &Path) -> Result<()> {
     let mut command = std::process::Command::new(iree_compile);
     let mut objects = std::ffi::OsString::from("--iree-hal-executable-object-search-path=");
     objects.push(file.with_file_name("kernels"));
-    shell::output(command.args(FLAGS).arg(objects).arg(file)).map(drop)
+    let target = if golden.module.contains(GPU_FORMAT) { &FOR_GPU[..] } else { &FOR_CPU };
+    shell::output(command.args(FLAGS).args(target).arg(objects).arg(file)).map(drop)
 }
 
 /// The line that says what is wrong, of all that iree-compile says.

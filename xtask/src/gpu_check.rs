@@ -22,8 +22,28 @@ const MODEL: &str = "llama-3.2-1b";
 /// another order of additions chooses another token: here the least gap of the 48 steps is 6.5e-3.
 const SEED: u64 = 0;
 const PROMPT: &str = "1,2,3,4,5,6,7,8";
-/// Of the oracle: grouped heads, bf16, more layers, rope scaling, and every option at once.
-const FIXTURES: [&str; 5] = ["gqa", "bf16", "deep", "rope-llama3", "everything"];
+/// Of the oracle: grouped heads, bf16, f16, more layers, rope scaling, and every option at once; heads that kernels are not
+/// for, a window, capped scores and logits, sinks with experts, and a tensor that layers share.
+const FIXTURES: [&str; 11] = [
+    "gqa",
+    "bf16",
+    "f16",
+    "deep",
+    "rope-llama3",
+    "everything",
+    "odd-sizes",
+    "mistral-window",
+    "gemma2-hub",
+    "gpt-oss-hub",
+    "phi4-mini",
+];
+/// How the model of full shape is compiled; `run.sh` goes through the same names.
+const FULL: [(&str, [&str; 4]); 4] = [
+    ("f32", ["--precision", "f32", "--quant", "none"]),
+    ("bf16", ["--precision", "bf16", "--quant", "none"]),
+    ("q8", ["--precision", "bf16", "--quant", "q8"]),
+    ("q4", ["--precision", "bf16", "--quant", "q4"]),
+];
 /// It is to be carried, also over slow lines.
 const LIMIT: u64 = 60 << 20;
 
@@ -63,14 +83,9 @@ fn pack(workspace: &Workspace, folder: &Path) -> Result<()> {
         compile(workspace, folder, fixture, &["--model", &model, "--precision", "f32"])?;
         cases += &cases_of(fixture, &read(&workspace.root.join(&model).join("expected.json"))?)?;
     }
-    for precision in ["f32", "bf16"] {
-        let name = format!("{MODEL}-{precision}");
-        compile(
-            workspace,
-            folder,
-            &name,
-            &["--model", MODEL, "--weights", "none", "--precision", precision],
-        )?;
+    for (name, options) in FULL {
+        let arguments = [&["--model", MODEL, "--weights", "none"], &options[..]].concat();
+        compile(workspace, folder, &format!("{MODEL}-{name}"), &arguments)?;
     }
     write(&folder.join("cases.txt"), &cases)?;
     let script = folder.join("run.sh");
@@ -164,7 +179,7 @@ mod tests {
         let count = |folder: PathBuf| cases_of("x", &read(&folder.join("expected.json")).unwrap()).unwrap();
         assert_eq!(count(models.join("demo")).lines().count(), 5);
         for fixture in FIXTURES {
-            assert_eq!(count(models.join("oracle/fixtures").join(fixture)).lines().count(), 7);
+            assert!(count(models.join("oracle/fixtures").join(fixture)).lines().count() > 2, "{fixture}");
         }
     }
 
@@ -196,6 +211,8 @@ mod tests {
         ok      llama-3.2-1b f32 on cuda, against this machine's CPU
         llama-3.2-1b f32 on cuda, A: prefill 2.0 tok/s, decode 3.25 tok/s, load 1.5 ms
         llama-3.2-1b bf16 on cuda, A: prefill 2.0 tok/s, decode 3.25 tok/s, load 1.5 ms
+        llama-3.2-1b q8 on cuda, A: prefill 2.0 tok/s, decode 3.25 tok/s, load 1.5 ms
+        llama-3.2-1b q4 on cuda, A: prefill 2.0 tok/s, decode 3.25 tok/s, load 1.5 ms
         2 passed, 0 failed
         ");
     }
@@ -210,6 +227,6 @@ mod tests {
         assert!(text.ends_with("0 passed, 2 failed\n"), "{text}");
         let (success, text) = check("echo no driver >&2; exit 1");
         assert!(!success && text.contains("  found    nothing\n  expected 3,4\n"), "{text}");
-        assert!(text.ends_with("0 passed, 4 failed\n"), "{text}");
+        assert!(text.ends_with("0 passed, 6 failed\n"), "{text}");
     }
 }

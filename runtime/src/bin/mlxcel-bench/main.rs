@@ -18,7 +18,7 @@ use std::{
 use anyhow::{Context as _, Result};
 use clap::Parser as _;
 use indicatif::{ProgressBar, ProgressStyle};
-use mlxcel_artifacts::{Bundle, INTERRUPTED, report};
+use mlxcel_artifacts::{Bundle, Driver, INTERRUPTED, report};
 use mlxcel_runtime::{
     Cancel, Capabilities, CheckpointFiles, LoadOptions, Profile, Quality, Reader, Session, Tokenizer,
     Weights, load, quality,
@@ -62,14 +62,13 @@ fn run(options: &Options, cancel: &Cancel) -> Result<()> {
         let profiles = cases.iter().map(|case| Ok((*case, Profile::of(case, session.as_mut(), cancel)?)));
         return print(&render::profiles(&about, &profiles.collect::<Result<Vec<_>>>()?, options.output));
     }
-    let weights = read_weights(options, &bundle, session.capabilities())?;
-    let reader = Reader::new(weights, session.capabilities().threads);
+    let reader = reader(options, &bundle, session.capabilities())?;
     let bar = bar(cases.len(), "case");
     let mut rows = Rows::new(&about, &cases, options.output);
     bar.suspend(|| print(&rows.begin()))?;
     for case in cases {
         bar.set_message(case.to_string());
-        let samples = case.run(session.as_mut(), options.repetitions, Some(&reader), cancel)?;
+        let samples = case.run(session.as_mut(), options.repetitions, reader.as_ref(), cancel)?;
         bar.suspend(|| print(&rows.row(&Row { case, samples })))?;
         bar.inc(1);
     }
@@ -100,6 +99,16 @@ fn loaded(options: &Options, bundle: &Bundle) -> Result<Box<dyn Session>> {
         _ = writeln!(io::stderr(), "{warning}");
     }
     Ok(session)
+}
+
+/// What reads the weights as the session's device does: of a GPU's memory nothing here knows how fast it is.
+fn reader(options: &Options, bundle: &Bundle, session: &Capabilities) -> Result<Option<Reader>> {
+    let target = bundle.manifest().targets.get(&session.target);
+    if target.is_none_or(|target| target.driver != Driver::Local) {
+        return Ok(None);
+    }
+    let weights = read_weights(options, bundle, session)?;
+    Ok(Some(Reader::new(weights, session.threads)))
 }
 
 /// The weights that a session reads; those that it packed for itself, as they were before.

@@ -17,7 +17,7 @@ const WINDOW: usize = 512;
 /// Measures how fast a bundle is, in the form of llama-bench.
 ///
 /// Every test runs once to warm up and then -r times; the mean and the deviation are given in tokens a second. For steps
-/// (tg) the share of the memory's bandwidth is given too: the bytes of weights and cache that the steps read, beside a
+/// (tg) on a CPU the share of the memory's bandwidth is given too: the bytes of weights and cache that the steps read, beside a
 /// plain read of the same weights by as many threads just before.
 #[derive(Debug, Parser)]
 #[command(name = "mlxcel-bench", version)]
