@@ -136,8 +136,12 @@ pub fn build(request: &Request, progress: &mut Progress<'_>) -> Result<Bundle, E
     let mut programs = BTreeMap::new();
     for target in &resolved {
         if quant != Quant::None && !matches!(target.numerics.products, Products::Kernels(_)) {
+            let what = match target.numerics.steps_by() {
+                Some(_) => format!("kernels for {quant} only of single tokens: prompts take"),
+                None => format!("no kernels for {quant}: it takes"),
+            };
             progress(Event::Warning(format!(
-                "target {} has no kernels for {quant}: plain StableHLO instead, which is slower",
+                "target {} has {what} plain StableHLO, which is slower",
                 target.name
             )));
         }
