@@ -94,7 +94,10 @@ fn choose(g: &mut Graph, layer: &Experts, logits: Tensor, all: usize) -> (Tensor
     let all_weights = if layer.normalised { weights } else { exponentials(g, total) };
     let sum = g.reduce(all_weights, Reduction::Sum, &[1]);
     let sum = g.broadcast_in_dim(sum, &[all, layer.active], &[0]);
-    (chosen, g.divide(weights, sum))
+    // Where a token has one expert, the sum would be fused with all up to the next norm's, for which iree-compile 3.13 has no
+    // code on CUDA.
+    let weights = g.divide(weights, sum);
+    (chosen, g.barrier(weights))
 }
 
 /// Rows, a token with one of its experts each, dealt to blocks of one expert.
