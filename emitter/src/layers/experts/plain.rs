@@ -94,10 +94,11 @@ fn choose(g: &mut Graph, layer: &Experts, logits: Tensor, all: usize) -> (Tensor
     let all_weights = if layer.normalised { weights } else { exponentials(g, total) };
     let sum = g.reduce(all_weights, Reduction::Sum, &[1]);
     let sum = g.broadcast_in_dim(sum, &[all, layer.active], &[0]);
-    // Where a token has one expert, the sum would be fused with all up to the next norm's, for which iree-compile 3.13 has no
-    // code on CUDA.
     let weights = g.divide(weights, sum);
-    (chosen, g.barrier(weights))
+    // Where a token has one expert, nothing else keeps iree-compile 3.13 from fusing the choice with the table that compares
+    // all choices with each other, whose workgroups then read what others have not written yet; and the sum with all up
+    // to the next norm's, for which it has no code on CUDA.
+    (g.barrier(chosen), g.barrier(weights))
 }
 
 /// Rows, a token with one of its experts each, dealt to blocks of one expert.
