@@ -23,8 +23,8 @@ const MODEL: &str = "llama-3.2-1b";
 const SEED: u64 = 0;
 const PROMPT: &str = "1,2,3,4,5,6,7,8";
 /// Of the oracle: grouped heads, bf16, f16, more layers, rope scaling, and every option at once; heads that kernels are not
-/// for, a window, capped scores and logits, sinks with experts, and a tensor that layers share.
-const FIXTURES: [&str; 11] = [
+/// for, a window, capped scores and logits, sinks with experts, one expert a token, and a tensor that layers share.
+const FIXTURES: [&str; 12] = [
     "gqa",
     "bf16",
     "f16",
@@ -35,6 +35,7 @@ const FIXTURES: [&str; 11] = [
     "mistral-window",
     "gemma2-hub",
     "gpt-oss-hub",
+    "mixtral-one",
     "phi4-mini",
 ];
 /// How the model of full shape is compiled; `run.sh` goes through the same names.
