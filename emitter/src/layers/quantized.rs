@@ -26,7 +26,7 @@ pub(super) fn product(b: &mut Builder<'_>, weight: Matrix<'_>, x: Tensor) -> Ten
 
 /// Rows of a weight: `[…]` → `[…, inputs]` in `f32`.
 pub(super) fn rows(b: &mut Builder<'_>, weight: &Weight, rows: Tensor) -> Tensor {
-    let [bytes, scales] = packed(b, weight.into());
+    let [bytes, scales] = kept(b, weight.into());
     let quant = b.quant;
     let g = &mut b.graph;
     let shape = g.shape(rows).to_vec();
@@ -165,7 +165,7 @@ pub(super) fn q4_rows(g: &mut Graph, bytes: Tensor, scales: Tensor, shape: &[usi
 }
 
 fn q8_product(b: &mut Builder<'_>, weight: Matrix<'_>, x: Tensor) -> Tensor {
-    let [bytes, scales] = packed(b, weight);
+    let [bytes, scales] = kept(b, weight);
     // Whole numbers up to 128 are exact in every float.
     let operand = b.operand();
     let g = &mut b.graph;
@@ -180,7 +180,7 @@ fn q8_product(b: &mut Builder<'_>, weight: Matrix<'_>, x: Tensor) -> Tensor {
 
 /// In `f32`, whatever the plan's precision: scaled weights are not exact in less.
 fn q4_product(b: &mut Builder<'_>, weight: Matrix<'_>, x: Tensor) -> Tensor {
-    let [bytes, scales] = packed(b, weight);
+    let [bytes, scales] = kept(b, weight);
     let g = &mut b.graph;
     let &[rows, inputs] = g.shape(x) else {
         return x;
@@ -220,6 +220,12 @@ fn quantize(g: &mut Graph, x: Tensor) -> (Tensor, Tensor) {
     (g.round_nearest_even(steps), scales)
 }
 
+/// What [`packed`] gives, for generated code: else the compiler would keep a widened copy of the whole weight. It ends a
+/// command buffer before each.
+fn kept(b: &mut Builder<'_>, weight: Matrix<'_>) -> [Tensor; 2] {
+    packed(b, weight).map(|part| b.graph.barrier(part))
+}
+
 /// Bytes and scales of a weight as [`q8`] and [`q4`] give them.
 pub(super) fn packed(b: &mut Builder<'_>, weight: Matrix<'_>) -> [Tensor; 2] {
     let made = match b.quant {
@@ -230,8 +236,7 @@ pub(super) fn packed(b: &mut Builder<'_>, weight: Matrix<'_>) -> [Tensor; 2] {
             b.packed("q8", Weights::Layers(&[weight]), 1, &["scales"], |g, weights| q8(g, weights).to_vec())
         }
     };
-    // Else the compiler would keep a widened copy of the whole weight.
-    [made[0], made[1]].map(|part| b.graph.barrier(part))
+    [made[0], made[1]]
 }
 
 /// `x` times the scale of its row of the last dimension.
