@@ -1,5 +1,5 @@
 //! Products of a single row by kernels of a GPU, which read weights as checkpoints have them, or as
-//! [`quantized`](super::quantized) makes them. Generated code needs one dispatch for each weight, and those cost more than
+//! [`quantized`] makes them. Generated code needs one dispatch for each weight, and those cost more than
 //! their work.
 
 use safetensors::Dtype;
