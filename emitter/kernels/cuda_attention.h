@@ -280,7 +280,7 @@ INLINE void attend_block(element_type type, const void *cache,
 // The rows of a cache of one type; `tokens` is 1, and what is not named has no
 // meaning for single queries.
 #define DEFINE_ATTENTION(name, type, scales, ...)                              \
-  KERNEL cuda_attention_##name(                                              \
+  KERNEL cuda_attention_##name(                                                \
       const float *q, __VA_ARGS__, const int32_t *positions,                   \
       const int32_t *lengths, float *sums, float *max_sum, int layer,          \
       int batch, int tokens, int heads, int kv_heads, int head_dim,            \

@@ -23,7 +23,13 @@ enum {
   MOST_INPUTS = 32, // of 16 bytes
 };
 
-typedef enum { WEIGHT_F32, WEIGHT_BF16, WEIGHT_F16, WEIGHT_Q8, WEIGHT_Q4 } weight_type;
+typedef enum {
+  WEIGHT_F32,
+  WEIGHT_BF16,
+  WEIGHT_F16,
+  WEIGHT_Q8,
+  WEIGHT_Q4,
+} weight_type;
 
 typedef struct {
   const void *weights, *scales;
@@ -156,52 +162,54 @@ INLINE void multiply(weight_type type, const float *x,
 
 // For one, two and three matrices of a type.
 #define DEFINE_MATVEC(name, type, element)                                     \
-  KERNEL cuda_matvec_##name##_1(const float *x, const element *w0, float *out0, \
-                                int n0, int inputs, int split) {               \
+  KERNEL cuda_matvec_##name##_1(const float *x, const element *w0,             \
+                                float *out0, int n0, int inputs, int split) {  \
     const matrix matrices[] = {MATRIX(w0, 0, out0, n0), NO_MATRIX, NO_MATRIX}; \
-    multiply(type, x, matrices, 1, inputs, split);                                    \
+    multiply(type, x, matrices, 1, inputs, split);                             \
   }                                                                            \
   KERNEL cuda_matvec_##name##_2(const float *x, const element *w0,             \
                                 const element *w1, float *out0, float *out1,   \
-                                int n0, int n1, int inputs, int split) {                  \
+                                int n0, int n1, int inputs, int split) {       \
     const matrix matrices[] = {MATRIX(w0, 0, out0, n0),                        \
                                MATRIX(w1, 0, out1, n1), NO_MATRIX};            \
-    multiply(type, x, matrices, 2, inputs, split);                                    \
+    multiply(type, x, matrices, 2, inputs, split);                             \
   }                                                                            \
   KERNEL cuda_matvec_##name##_3(                                               \
       const float *x, const element *w0, const element *w1, const element *w2, \
       float *out0, float *out1, float *out2, int n0, int n1, int n2,           \
-      int inputs, int split) {                                                            \
+      int inputs, int split) {                                                 \
     const matrix matrices[] = {MATRIX(w0, 0, out0, n0),                        \
                                MATRIX(w1, 0, out1, n1),                        \
                                MATRIX(w2, 0, out2, n2)};                       \
-    multiply(type, x, matrices, 3, inputs, split);                                    \
+    multiply(type, x, matrices, 3, inputs, split);                             \
   }
 
 // The same with scales.
 #define DEFINE_SCALED_MATVEC(name, type, element, scale)                       \
   KERNEL cuda_matvec_##name##_1(const float *x, const element *w0,             \
                                 const scale *s0, float *out0, int n0,          \
-                                int inputs, int split) {                                  \
+                                int inputs, int split) {                       \
     const matrix matrices[] = {MATRIX(w0, s0, out0, n0), NO_MATRIX,            \
                                NO_MATRIX};                                     \
-    multiply(type, x, matrices, 1, inputs, split);                                    \
+    multiply(type, x, matrices, 1, inputs, split);                             \
   }                                                                            \
   KERNEL cuda_matvec_##name##_2(                                               \
       const float *x, const element *w0, const scale *s0, const element *w1,   \
-      const scale *s1, float *out0, float *out1, int n0, int n1, int inputs, int split) { \
+      const scale *s1, float *out0, float *out1, int n0, int n1, int inputs,   \
+      int split) {                                                             \
     const matrix matrices[] = {MATRIX(w0, s0, out0, n0),                       \
                                MATRIX(w1, s1, out1, n1), NO_MATRIX};           \
-    multiply(type, x, matrices, 2, inputs, split);                                    \
+    multiply(type, x, matrices, 2, inputs, split);                             \
   }                                                                            \
   KERNEL cuda_matvec_##name##_3(                                               \
       const float *x, const element *w0, const scale *s0, const element *w1,   \
       const scale *s1, const element *w2, const scale *s2, float *out0,        \
-      float *out1, float *out2, int n0, int n1, int n2, int inputs, int split) {          \
+      float *out1, float *out2, int n0, int n1, int n2, int inputs,            \
+      int split) {                                                             \
     const matrix matrices[] = {MATRIX(w0, s0, out0, n0),                       \
                                MATRIX(w1, s1, out1, n1),                       \
                                MATRIX(w2, s2, out2, n2)};                      \
-    multiply(type, x, matrices, 3, inputs, split);                                    \
+    multiply(type, x, matrices, 3, inputs, split);                             \
   }
 
 #endif
