@@ -78,6 +78,14 @@ fn what_is_in_the_store_is_not_compiled() {
     assert_eq!(place.calls(), calls + 4, "its version, and the module");
 }
 
+/// What the module's kernels are in, without which it does not compile.
+const KERNELS: [&str; 4] = [
+    "cuda_argmax-sm_80.ptx",
+    "cuda_attention_combine-sm_80.ptx",
+    "cuda_attention_f32-sm_80.ptx",
+    "cuda_matvec_f32-sm_80.ptx",
+];
+
 #[test]
 fn intermediates_are_kept_where_asked() {
     let mut place = Place::new("works");
@@ -85,7 +93,7 @@ fn intermediates_are_kept_where_asked() {
     for _ in ["compiled", "from the store"] {
         let bundle = place.build().0.unwrap();
         let keep = place.at("keep/here");
-        assert_eq!(names(&keep), ["cuda.flags", "cuda.mlir", "cuda.vmfb"]);
+        assert_eq!(names(&keep), [&["cuda.flags", "cuda.mlir", "cuda.vmfb"][..], &KERNELS].concat());
         let cuda = &bundle.manifest().targets["cuda"];
         let flags = fs::read_to_string(keep.join("cuda.flags")).unwrap();
         assert_eq!(flags.lines().collect::<Vec<_>>(), cuda.flags);
