@@ -82,7 +82,12 @@ impl<'a> Object<'a> {
         let mut clang = Command::new(prefix.join("bin/clang"));
         clang.args(FLAGS).args(isa.march());
         if isa.is_gpu() {
-            run(clang.args(["--target=nvptx64-nvidia-cuda", "-S"]).arg(source).arg("-o").arg(path));
+            run(clang
+                .arg(format!("--target={}-nvidia-cuda", isa.arch()))
+                .arg("-S")
+                .arg(source)
+                .arg("-o")
+                .arg(path));
             return check_ptx(path);
         }
         clang.arg(format!("--target={}-none-elf", isa.arch())).args(["-fPIC", "-fno-stack-protector", "-c"]);

@@ -159,8 +159,8 @@ impl Target {
             // Operands in the tiles that the instructions take; what is packed already gains nothing by it.
             flags.push("--iree-opt-data-tiling".into());
         }
-        let others = (self.driver == Driver::Cuda).then_some(Isa::Sm80);
-        let numerics = Numerics { products, floats_as_bits: self.floats_as_bits, others };
+        let gpu = (self.driver == Driver::Cuda).then_some(Isa::Sm80);
+        let numerics = Numerics { products, floats_as_bits: self.floats_as_bits, gpu };
         Resolved { name: self.name.clone(), driver: self.driver, arch, cpu_features, flags, numerics }
     }
 

@@ -80,7 +80,11 @@ INLINE float float_from_f16_portable(uint16_t x) {
 }
 
 INLINE float float_from_f16(uint16_t x) {
-#if defined(__F16C__)
+#if defined(__NVPTX__)
+  _Float16 half;
+  __builtin_memcpy(&half, &x, sizeof half);
+  return (float)half;
+#elif defined(__F16C__)
   return _mm_cvtss_f32(_mm_cvtph_ps(_mm_cvtsi32_si128(x)));
 #elif defined(__ARM_NEON)
   __fp16 half;

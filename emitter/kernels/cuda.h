@@ -40,16 +40,6 @@ INLINE float exp2_near(float x) { return __nvvm_ex2_approx_f(x); }
 // What a lane reads at once at most.
 typedef uint32_t words4 __attribute__((vector_size(16)));
 
-INLINE float float_from_half(uint16_t x) {
-#if defined(__NVPTX__)
-  _Float16 half;
-  __builtin_memcpy(&half, &x, sizeof half);
-  return (float)half;
-#else
-  return float_from_f16_portable(x);
-#endif
-}
-
 INLINE float from_lane_xor(float x, int mask) {
   return float_of(bits_from_lane_xor(bits_of(x), mask));
 }

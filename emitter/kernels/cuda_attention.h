@@ -10,6 +10,7 @@
 #ifndef KERNELS_CUDA_ATTENTION_H
 #define KERNELS_CUDA_ATTENTION_H
 
+#include "cached.h"
 #include "cuda.h"
 
 enum {
@@ -20,21 +21,12 @@ enum {
   WARP_ROWS = WARP / ROW_LANES,
   BLOCK_ROWS = THREADS / ROW_LANES,
   AHEAD = 2, // rows of the cache that are read before the first is used
-  CACHE_GROUP = 32,
   MOST_ROWS = 4,
   MOST = 64, // elements of as many rows that a lane has
   PARTIAL = MOST * ROW_LANES,
 };
 
-#define LOG2E 1.44269504088896340736f
 #define LEAST (-3.40282347e38f)
-#define NEGATIVE_INFINITY float_of(0xff800000u)
-
-typedef struct {
-  element_type type;
-  const void *elements;
-  const uint16_t *scales; // f16, of Q8: one for CACHE_GROUP elements
-} cached;
 
 typedef struct {
   cached keys, values;
@@ -50,7 +42,7 @@ typedef uint32_t words2 __attribute__((vector_size(8)));
 
 INLINE float from_halves(element_type type, uint32_t bits) {
   return type == ELEMENT_BF16 ? float_from_bf16((uint16_t)bits)
-                              : float_from_half((uint16_t)bits);
+                              : float_from_f16((uint16_t)bits);
 }
 
 // Eight elements, of which the first lies at a multiple of eight.
@@ -77,7 +69,7 @@ INLINE void vector(const cached *from, index i, float x[VECTOR]) {
   case ELEMENT_Q8: {
     const words2 fours =
         *(const words2 *)((const int8_t *)from->elements + i);
-    const float scale = float_from_half(from->scales[i / CACHE_GROUP]);
+    const float scale = float_from_f16(from->scales[i / CACHE_GROUP]);
     UNROLL for (int e = 0; e < VECTOR; ++e)
       x[e] = (float)(int8_t)(fours[e / 4] >> e % 4 * 8) * scale;
     break;
@@ -100,7 +92,7 @@ INLINE void part_of_row(const cached *from, index at, index head_dim, index lane
 
 // tanh, in units of log 2: cap * (1 - 2 / (e^(2 x / cap) + 1)).
 INLINE float capped(float x, float cap) {
-  const float power = exp2_near(x / cap * (2.0f * LOG2E));
+  const float power = exp2_near(x / cap * (2.0f * LOG2_E));
   return cap - 2.0f * cap / (power + 1.0f);
 }
 
@@ -121,7 +113,7 @@ INLINE void attend(const task *t, index count, const int rows,
     part_of_row(&queries, row * t->head_dim, t->head_dim, lane, vectors,
                 q + r * size);
     UNROLL for (int e = 0; e < size; ++e) {
-      q[r * size + e] *= LOG2E;
+      q[r * size + e] *= LOG2_E;
       sums[r * size + e] = 0.0f;
     }
     max[r] = LEAST;
@@ -209,27 +201,11 @@ INLINE void attend(const task *t, index count, const int rows,
   }
 }
 
-INLINE cached cached_from(element_type type, const void *elements,
-                          const uint16_t *scales, index i) {
-  switch (type) {
-  case ELEMENT_F32: elements = (const float *)elements + i; break;
-  case ELEMENT_BF16:
-  case ELEMENT_F16: elements = (const uint16_t *)elements + i; break;
-  case ELEMENT_Q8:
-    elements = (const int8_t *)elements + i;
-    scales += i / CACHE_GROUP;
-    break;
-  }
-  return (cached){type, elements, scales};
-}
-
 // Blocks are [batch][chunks][groups of `rows` heads][kv_heads].
-INLINE void attend_block(element_type type, const void *cache,
-                         const uint16_t *scales, const float *q,
-                         const int32_t *positions, float *sums, float *max_sum,
-                         int layer, int batch, int heads, int kv_heads,
-                         int head_dim, int capacity, int rows, int window,
-                         uint32_t soft_cap, int chunks) {
+INLINE void attend_block(cached cache, const float *q, const int32_t *positions,
+                         float *sums, float *max_sum, int layer, int batch,
+                         int heads, int kv_heads, int head_dim, int capacity,
+                         int rows, int window, uint32_t soft_cap, int chunks) {
   const int block = (int)block_in_grid(), group = heads / kv_heads;
   const int blocks = (group + rows - 1) / rows;
   const int kv_head = block % kv_heads;
@@ -249,8 +225,8 @@ INLINE void attend_block(element_type type, const void *cache,
   const index head = kv_head * group + first_row;
   const index place = (index)part * heads + head;
   task t = {
-      .keys = cached_from(type, cache, scales, keys),
-      .values = cached_from(type, cache, scales, keys + batch * slab),
+      .keys = cached_from(cache, keys),
+      .values = cached_from(cache, keys + batch * slab),
       .q = q + ((index)b * heads + head) * head_dim,
       .sums = sums + place * head_dim,
       .max_sum = max_sum + place * 2,
@@ -258,7 +234,7 @@ INLINE void attend_block(element_type type, const void *cache,
       .head_dim = head_dim,
       .capacity = capacity,
       .wraps = window != 0,
-      .soft_cap = float_of(soft_cap) * LOG2E,
+      .soft_cap = float_of(soft_cap) * LOG2_E,
   };
   t.end = t.first + share < position + 1 ? t.first + share : position + 1;
   const index count = min_index(rows, group - first_row);
@@ -287,9 +263,9 @@ INLINE void attend_block(element_type type, const void *cache,
       int capacity, int rows, int window, uint32_t soft_cap, int causal,       \
       int chunks) {                                                            \
     (void)lengths, (void)tokens, (void)causal;                                 \
-    attend_block(type, cache, scales, q, positions, sums, max_sum, layer,      \
-                 batch, heads, kv_heads, head_dim, capacity, rows, window,     \
-                 soft_cap, chunks);                                            \
+    attend_block((cached){type, cache, scales}, q, positions, sums, max_sum,   \
+                 layer, batch, heads, kv_heads, head_dim, capacity, rows,      \
+                 window, soft_cap, chunks);                                    \
   }
 
 #endif

@@ -63,8 +63,8 @@ INLINE void widen(weight_type type, words4 words, float w[MOST_INPUTS]) {
       w[2 * i + 1] = float_of(words[i] & 0xffff0000u);
       break;
     case WEIGHT_F16:
-      w[2 * i] = float_from_half((uint16_t)words[i]);
-      w[2 * i + 1] = float_from_half((uint16_t)(words[i] >> 16));
+      w[2 * i] = float_from_f16((uint16_t)words[i]);
+      w[2 * i + 1] = float_from_f16((uint16_t)(words[i] >> 16));
       break;
     case WEIGHT_Q8: {
       const uint32_t bytes = words[i] ^ 0x80808080u;
@@ -136,7 +136,7 @@ INLINE void multiply(weight_type type, const float *x,
       UNROLL for (int e = 0; e < size; ++e)
         sum = __builtin_fmaf(w[e], values[e], sum);
       sums[r] = type == WEIGHT_Q4
-                    ? __builtin_fmaf(sum, float_from_half(group_scales[r][i]),
+                    ? __builtin_fmaf(sum, float_from_f16(group_scales[r][i]),
                                      sums[r])
                     : sum;
     }

@@ -42,17 +42,17 @@ pub struct Numerics {
     pub products: Products,
     /// Whether it cannot even load 16-bit floats: they are read as 32-bit words of two, whose bits are widened to `f32`.
     pub floats_as_bits: bool,
-    /// The instruction set of kernels for what is no product; where products are by kernels, the same.
-    pub others: Option<Isa>,
+    /// The instruction set of a GPU's kernels, which are for steps of one token; all else is generated.
+    pub gpu: Option<Isa>,
 }
 
 impl Numerics {
-    /// The instruction set of the kernels that compute attention of single tokens.
+    /// The instruction set of the kernels that compute attention of a step.
     #[must_use]
     pub fn steps_by(self) -> Option<Isa> {
         match self.products {
             Products::Kernels(isa) => Some(isa),
-            Products::Native | Products::Widened => self.others,
+            Products::Native | Products::Widened => self.gpu,
         }
     }
 }

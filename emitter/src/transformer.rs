@@ -189,8 +189,7 @@ fn emit_entry(
 /// The token with the largest logit of each row of `[batch, vocab]`, as [`Graph::argmax`](crate::Graph::argmax). On GPUs a
 /// kernel finds it: generated code takes one small workgroup for it, or, fused with what scales logits, does not compile.
 fn argmax(b: &mut Builder<'_>, logits: Tensor) -> Tensor {
-    let (Some(isa), &[batch, vocab]) = (b.numerics.others.filter(|isa| isa.is_gpu()), b.graph.shape(logits))
-    else {
+    let (Some(isa), &[batch, vocab]) = (b.numerics.gpu, b.graph.shape(logits)) else {
         return b.graph.argmax(logits);
     };
     let executable = Executable {

@@ -320,7 +320,7 @@ fn program_native() {
 /// Generated products but for single rows, which kernels of a GPU compute.
 #[test]
 fn program_with_kernels_of_a_gpu() {
-    let numerics = Numerics { others: Some(Isa::Sm80), ..Numerics::default() };
+    let numerics = Numerics { gpu: Some(Isa::Sm80), ..Numerics::default() };
     assert_snapshot!(program(Dtype::BF16, numerics, &|_| Dtype::BF16).mlir);
 }
 

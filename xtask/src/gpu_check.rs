@@ -38,7 +38,7 @@ const FIXTURES: [&str; 12] = [
     "mixtral-one",
     "phi4-mini",
 ];
-/// How the model of full shape is compiled; `run.sh` goes through the same names.
+/// How the model of full shape is compiled.
 const FULL: [(&str, [&str; 4]); 4] = [
     ("f32", ["--precision", "f32", "--quant", "none"]),
     ("bf16", ["--precision", "bf16", "--quant", "none"]),
@@ -90,7 +90,7 @@ fn pack(workspace: &Workspace, folder: &Path) -> Result<()> {
     }
     write(&folder.join("cases.txt"), &cases)?;
     let script = folder.join("run.sh");
-    write(&script, &SCRIPT.replace("@SEED@", &SEED.to_string()).replace("@PROMPT@", PROMPT))?;
+    write(&script, &script_for(SEED, PROMPT))?;
     fs::set_permissions(&script, fs::Permissions::from_mode(0o755))?;
     for name in ["mlxcel-run", "examples/random-weights"] {
         let from = workspace.release(name)?;
@@ -103,6 +103,12 @@ fn pack(workspace: &Workspace, folder: &Path) -> Result<()> {
     }
     eprintln!("{} cases, {:.1} MiB", cases.lines().count() + 1, bytes as f64 / f64::from(1 << 20));
     Ok(())
+}
+
+/// `run.sh` with the weights' seed and the prompt of the comparison at full shape.
+fn script_for(seed: u64, prompt: &str) -> String {
+    let full = FULL.map(|(name, _)| name).join(" ");
+    SCRIPT.replace("@SEED@", &seed.to_string()).replace("@PROMPT@", prompt).replace("@FULL@", &full)
 }
 
 /// A bundle for the GPU, and for a CPU that does not depend on this machine: to compare with, and for trials.
@@ -193,7 +199,7 @@ mod tests {
             write(&at(name), text).unwrap();
             fs::set_permissions(at(name), fs::Permissions::from_mode(0o755)).unwrap();
         };
-        program("run.sh", &SCRIPT.replace("@SEED@", "0").replace("@PROMPT@", "1"));
+        program("run.sh", &script_for(0, "1"));
         program("random-weights", "#!/bin/sh\nexit 0\n");
         program("mlxcel-run", &format!("#!/bin/sh\n{answer}\n"));
         write(&at("cases.txt"), "demo 1,2 3,4\n").unwrap();

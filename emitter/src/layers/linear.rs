@@ -60,7 +60,7 @@ pub(super) fn tensors_of<'l>(layers: impl Iterator<Item = &'l Linear>) -> (Vec<u
 }
 
 /// Whether the layers' weights are of one element type.
-fn alike(b: &Builder<'_>, layers: &[Named<'_>]) -> bool {
+pub(super) fn alike(b: &Builder<'_>, layers: &[Named<'_>]) -> bool {
     let dtype = |(_, layer): Named<'_>| b.dtype(&layer.weight);
     layers.windows(2).all(|pair| dtype(pair[0]) == dtype(pair[1]))
 }

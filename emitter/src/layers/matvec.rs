@@ -4,13 +4,20 @@
 
 use safetensors::Dtype;
 
-use super::{Builder, Matrix, linear::Named, quantized};
+use super::{
+    Builder, Matrix,
+    linear::{Named, alike},
+    quantized,
+};
 use crate::{Isa, Quant, Tensor, TensorType, kernels::Executable};
 
 /// Threads of a workgroup, warps of them, and outputs that some of these have together: as in `kernels/cuda_matvec.h`.
 const THREADS: usize = 256;
 const WARPS: usize = THREADS / 32;
 const OUTPUTS: usize = 2;
+
+/// Matrices of a call at most.
+const MATRICES: usize = 3;
 
 /// Workgroups that give every part of a large GPU some work, several times.
 const WORKGROUPS: usize = 512;
@@ -19,7 +26,7 @@ const WORKGROUPS: usize = 512;
 struct Kernel {
     file: &'static str,
     /// For one matrix, two and three.
-    functions: [&'static str; 3],
+    functions: [&'static str; MATRICES],
     /// Inputs that it reads at once.
     vector: usize,
 }
@@ -33,6 +40,11 @@ macro_rules! kernel {
             vector: $vector,
         }
     };
+}
+
+/// The element type of the first of them.
+fn dtype(b: &Builder<'_>, layers: &[Named<'_>]) -> Dtype {
+    layers.first().map_or(Dtype::F32, |(_, layer)| b.dtype(&layer.weight))
 }
 
 /// The kernel for weights of a type.
@@ -50,31 +62,26 @@ fn kernel(quant: Quant, dtype: Dtype) -> Option<Kernel> {
 /// The instruction set of the kernels for these products; none where there is more than one row, or a weight that they do
 /// not read.
 pub(super) fn isa(b: &Builder<'_>, layers: &[Named<'_>], x: Tensor) -> Option<Isa> {
-    let isa = b.numerics.others.filter(|isa| isa.is_gpu())?;
+    let isa = b.numerics.gpu?;
     let (rows, inputs) = match *b.graph.shape(x) {
         [batch, tokens, inputs] => (batch * tokens, inputs),
         _ => return None,
     };
-    let (_, first) = layers.first()?;
-    let dtype = b.dtype(&first.weight);
-    let reads = |(_, layer): &Named<'_>| {
-        let as_it_is = layer.matrix.is_none() && !layer.transposed && b.dtype(&layer.weight) == dtype;
-        as_it_is || b.quant != Quant::None
-    };
-    let vector = kernel(b.quant, dtype)?.vector;
-    (rows == 1 && inputs.is_multiple_of(vector) && layers.iter().all(reads)).then_some(isa)
+    let vector = kernel(b.quant, dtype(b, layers))?.vector;
+    let plain = |(_, layer): &Named<'_>| layer.matrix.is_none() && !layer.transposed;
+    let as_they_are = alike(b, layers) && layers.iter().all(plain);
+    let reads = inputs.is_multiple_of(vector) && (as_they_are || b.quant != Quant::None);
+    (rows == 1 && reads).then_some(isa)
 }
 
 /// `[1, 1, inputs]` → `[1, 1, outputs of the tensor]` for each layer's tensor.
 pub(super) fn products(b: &mut Builder<'_>, isa: Isa, layers: &[Named<'_>], x: Tensor) -> Vec<Tensor> {
-    let most = 3;
-    layers.chunks(most).flat_map(|layers| product(b, isa, layers, x)).collect()
+    layers.chunks(MATRICES).flat_map(|layers| product(b, isa, layers, x)).collect()
 }
 
 fn product(b: &mut Builder<'_>, isa: Isa, layers: &[Named<'_>], x: Tensor) -> Vec<Tensor> {
     let names: Vec<_> = layers.iter().map(|(name, _)| *name).collect();
-    let dtype = layers.first().map_or(Dtype::F32, |(_, layer)| b.dtype(&layer.weight));
-    let Some(kernel) = kernel(b.quant, dtype) else { return vec![x; layers.len()] };
+    let Some(kernel) = kernel(b.quant, dtype(b, layers)) else { return vec![x; layers.len()] };
     b.scope(&names.join("+"), |b| {
         let inputs = b.graph.shape(x).last().copied().unwrap_or(1);
         let mut operands = vec![b.graph.reshape(x, &[inputs])];

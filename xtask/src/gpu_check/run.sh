@@ -52,7 +52,7 @@ generate local-task llama-3.2-1b-f32 "$prompt" "$number" --weights "$scratch/wei
 expected="$(tokens)"
 generate "$device" llama-3.2-1b-f32 "$prompt" "$number" --weights "$scratch/weights" || true
 compare "llama-3.2-1b f32 on $device, against this machine's CPU" "$(tokens)" "${expected:-nothing on the CPU}"
-for precision in f32 bf16 q8 q4; do
+for precision in @FULL@; do
   # A prompt that fills the largest prefill bucket, and enough steps to measure.
   if generate "$device" "llama-3.2-1b-$precision" "$(seq -s, 1 256)" 128 --weights "$scratch/weights"; then
     device_name="$(grep -o '"device":"[^"]*"' "$scratch/json" | cut -d'"' -f4)"

@@ -38,9 +38,36 @@ pub(super) fn isa(b: &Builder<'_>, layer: &Attention, tokens: usize) -> Option<I
     b.numerics.steps_by().filter(fits)
 }
 
-/// How many of a kv head's `group` heads a workgroup of a GPU does.
-fn gpu_rows(head_dim: usize) -> usize {
-    if head_dim <= 128 { 4 } else { 2 }
+/// How the work of a call is divided among workgroups.
+struct Division {
+    /// What a workgroup does of one kv head: tokens on a CPU, heads of the group on a GPU. And how many such there are.
+    tile: usize,
+    tiles: usize,
+    /// Into how many parts the positions are divided.
+    chunks: usize,
+    /// What the kernel is told of them: positions of each on a CPU, how many there are on a GPU.
+    chunk: usize,
+    /// Items of a workgroup on a CPU, its threads on a GPU.
+    grain: usize,
+}
+
+impl Division {
+    /// `tokens` attend to `span` of the cache's positions, with `group` heads of each kv head.
+    fn on_cpu([tokens, group]: [usize; 2], [span, capacity]: [usize; 2]) -> Self {
+        let tile = ROWS.div_ceil(group).min(tokens);
+        let chunks = if tokens == 1 { span.div_ceil(CHUNK) } else { 1 };
+        let chunk = if chunks > 1 { CHUNK } else { capacity };
+        Self { tile, tiles: tokens.div_ceil(tile), chunks, chunk, grain: 1 }
+    }
+
+    /// A token attends with `group` heads of each of `kv_heads`, all rows' together.
+    fn on_gpu([kv_heads, group]: [usize; 2], head_dim: usize) -> Self {
+        // As `attend_block` of `cuda_attention.h` has them.
+        let tile = if head_dim <= 128 { 4 } else { 2 };
+        let tiles = group.div_ceil(tile);
+        let chunks = GPU_WORKGROUPS.div_ceil(tiles * kv_heads).min(GPU_PARTS);
+        Self { tile, tiles, chunks, chunk: chunks, grain: GPU_THREADS }
+    }
 }
 
 /// Softmax attention of `query`, `[batch, tokens, heads, head_dim]`, scaled, to a layer's cache; `f32`, as `query`.
@@ -65,20 +92,10 @@ pub(super) fn attend(
     let whole = TensorType::new(Dtype::F32, [batch, tokens, heads, head_dim]);
     let span = layer.window.map_or(capacity, |window| capacity.min(window + tokens));
     let group = heads.checked_div(kv_heads).unwrap_or(0).max(1);
-    // On a GPU positions are in so many equal parts, and tiles are heads of a group; on a CPU parts have one size, and
-    // tiles are tokens.
-    let (tile, tiles) = if isa.is_gpu() {
-        (gpu_rows(head_dim), group.div_ceil(gpu_rows(head_dim)))
+    let Division { tile, tiles, chunks, chunk, grain } = if isa.is_gpu() {
+        Division::on_gpu([batch * kv_heads, group], head_dim)
     } else {
-        let tile = ROWS.div_ceil(group).min(tokens);
-        (tile, tokens.div_ceil(tile))
-    };
-    let chunks = if isa.is_gpu() {
-        GPU_WORKGROUPS.div_ceil(batch * tiles * kv_heads).min(GPU_PARTS)
-    } else if tokens == 1 {
-        span.div_ceil(CHUNK)
-    } else {
-        1
+        Division::on_cpu([tokens, group], [span, capacity])
     };
     let window = layer.window.unwrap_or(0);
     // As bits, for sizes are whole numbers.
@@ -117,20 +134,14 @@ pub(super) fn attend(
             usize::from(layer.causal),
         ],
         items: batch * chunks * tiles * kv_heads,
-        grain: if isa.is_gpu() { GPU_THREADS } else { 1 },
+        grain,
     };
     if by_chunks {
         executable.results = vec![
             TensorType::new(Dtype::F32, [batch, chunks, tokens, heads, head_dim]),
             TensorType::new(Dtype::F32, [batch, chunks, tokens, heads, 2]),
         ];
-        executable.sizes.push(if isa.is_gpu() {
-            chunks
-        } else if chunks > 1 {
-            CHUNK
-        } else {
-            capacity
-        });
+        executable.sizes.push(chunk);
     }
     let number = b.graph.host_number(cache.layer());
     let operands = [&[query], cached.as_slice(), &[sequence.start, lengths]].concat();
@@ -141,17 +152,22 @@ pub(super) fn attend(
     if !by_chunks {
         return attended[0];
     }
+    let (file, function, grain) = if isa.is_gpu() {
+        ("cuda_attention_combine", "cuda_attention_combine", GPU_THREADS)
+    } else {
+        ("attention", "attention_combine", batch * tokens * heads)
+    };
     let combine = Executable {
         isa,
-        file: if isa.is_gpu() { "cuda_attention_combine" } else { "attention" },
-        function: if isa.is_gpu() { "cuda_attention_combine" } else { "attention_combine" },
+        file,
+        function,
         operands: attended.iter().map(|&part| b.graph.type_of(part)).collect(),
         cache: 0..0,
         results: vec![whole],
         numbers: 0,
         sizes: vec![chunks, tokens * heads, head_dim],
         items: batch * tokens * heads,
-        grain: if isa.is_gpu() { GPU_THREADS } else { batch * tokens * heads },
+        grain,
     };
     b.module.call(&mut b.graph, combine, &attended, &[])[0]
 }
