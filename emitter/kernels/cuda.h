@@ -37,6 +37,10 @@ INLINE float exp2_near(float x) { return __nvvm_ex2_approx_f(x); }
 
 #define WARP 32
 
+// A number that whoever calls the kernels has one of too: in the object, where a
+// test of theirs finds it.
+#define STATED(name, value) const int stated_##name = (value)
+
 // What a lane reads at once at most.
 typedef uint32_t words4 __attribute__((vector_size(16)));
 

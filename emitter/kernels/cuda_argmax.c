@@ -9,6 +9,8 @@ enum {
   AHEAD = 16, // elements that a thread reads before it looks at the first
 };
 
+STATED(threads, THREADS);
+
 typedef struct {
   float value;
   uint32_t at; // NOWHERE if nothing was seen, INVALID after NaN

@@ -21,10 +21,19 @@ enum {
   WARP_ROWS = WARP / ROW_LANES,
   BLOCK_ROWS = THREADS / ROW_LANES,
   AHEAD = 2, // rows of the cache that are read before the first is used
-  MOST_ROWS = 4,
+  NARROW = 128, // rows of the cache of so many elements or fewer
+  NARROW_ROWS = 4, // heads that a block does then
+  WIDE_ROWS = 2,
+  MOST_ROWS = NARROW_ROWS,
   MOST = 64, // elements of as many rows that a lane has
   PARTIAL = MOST * ROW_LANES,
 };
+
+STATED(threads, THREADS);
+STATED(vector, VECTOR);
+STATED(narrow, NARROW);
+STATED(narrow_rows, NARROW_ROWS);
+STATED(wide_rows, WIDE_ROWS);
 
 #define LEAST (-3.40282347e38f)
 
@@ -246,11 +255,11 @@ INLINE void attend_block(cached cache, const float *q, const int32_t *positions,
     return;
   }
   if (head_dim <= 64)
-    attend(&t, count, 4, 1);
-  else if (head_dim <= 128)
-    attend(&t, count, 4, 2);
+    attend(&t, count, NARROW_ROWS, 1);
+  else if (head_dim <= NARROW)
+    attend(&t, count, NARROW_ROWS, 2);
   else
-    attend(&t, count, 2, 4);
+    attend(&t, count, WIDE_ROWS, 4);
 }
 
 // The rows of a cache of one type; `tokens` is 1, and what is not named has no

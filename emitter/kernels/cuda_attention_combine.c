@@ -4,6 +4,8 @@
 
 enum { MOST_CHUNKS = 32 }; // one for each lane of a warp
 
+STATED(chunks, MOST_CHUNKS);
+
 BLOCK_SHARED float weights[MOST_CHUNKS];
 
 // Merges the chunks of a row of [batch][heads], one for each block.

@@ -23,6 +23,10 @@ enum {
   MOST_INPUTS = 32, // of 16 bytes
 };
 
+STATED(threads, THREADS);
+STATED(outputs, OUTPUTS);
+STATED(matrices, MOST_MATRICES);
+
 typedef enum {
   WEIGHT_F32,
   WEIGHT_BF16,

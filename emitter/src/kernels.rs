@@ -7,7 +7,7 @@
 //! The C function takes pointers to its operands and results, then numbers that a call gives, then sizes that are known
 //! when compiling, and on a CPU the range of items that this workgroup does. On a GPU a workgroup does one item.
 
-mod cuda;
+pub(crate) mod cuda;
 mod isa;
 
 use std::{fmt::Write as _, ops::Range};

@@ -295,3 +295,14 @@ impl Rotations {
         rotation
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::kernels::cuda::stated;
+
+    #[test]
+    fn what_the_kernel_states_is_what_is_given_to_it() {
+        assert_eq!(stated("cuda_argmax", "threads"), Some(ARGMAX_THREADS));
+    }
+}

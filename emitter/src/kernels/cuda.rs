@@ -3,6 +3,17 @@
 use std::iter;
 
 use super::Executable;
+#[cfg(test)]
+use super::{Isa, objects};
+
+/// The number that the kernels of `kernels/<file>.c` state under this name: `STATED` of `cuda.h`.
+#[cfg(test)]
+pub(crate) fn stated(file: &str, name: &str) -> Option<usize> {
+    let object = Isa::Sm80.object_name(file);
+    let text = objects().find(|found| found.name == object)?.bytes;
+    let symbol = format!(" stated_{name} = ");
+    std::str::from_utf8(text).ok()?.split_once(&symbol)?.1.split_once(';')?.0.parse().ok()
+}
 
 /// An executable of IREE's dialect `hal`, all of which is in the object. Its functions take pointers to operands and
 /// results, then `i32`s.

@@ -112,3 +112,24 @@ fn product(b: &mut Builder<'_>, isa: Isa, layers: &[Named<'_>], x: Tensor) -> Ve
         made.into_iter().zip(outputs).map(|(y, outputs)| b.graph.reshape(y, &[1, 1, outputs])).collect()
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::kernels::cuda::stated;
+
+    #[test]
+    fn what_kernels_state_is_what_is_given_to_them() {
+        for (quant, dtype) in [
+            (Quant::Q8, Dtype::F32),
+            (Quant::Q4, Dtype::F32),
+            (Quant::None, Dtype::F32),
+            (Quant::None, Dtype::BF16),
+            (Quant::None, Dtype::F16),
+        ] {
+            let file = kernel(quant, dtype).unwrap().file;
+            let found = ["threads", "outputs", "matrices"].map(|name| stated(file, name));
+            assert_eq!(found, [THREADS, OUTPUTS, MATRICES].map(Some), "{file}");
+        }
+    }
+}

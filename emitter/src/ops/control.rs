@@ -70,9 +70,12 @@ impl Graph {
     }
 
     /// The same of a size.
-    pub(super) fn host_i32_constant(&mut self, value: usize) -> Tensor {
+    pub(super) fn host_i32_constant(&mut self, op: &'static str, value: usize) -> Tensor {
+        let Ok(bits) = u32::try_from(value) else {
+            return self.fail(op, format!("found a size of {value}, expected at most {}", u32::MAX));
+        };
         // Bits: a size may be those of a float.
-        let attributes = vec![("value", format!("{} : i32", value as u32 as i32))];
+        let attributes = vec![("value", format!("{} : i32", bits.cast_signed()))];
         let host = vec![ValueType::Host(HostType::I32)];
         self.op_with_regions("arith.constant", &[], attributes, vec![], host)[0]
     }

@@ -32,7 +32,7 @@ impl Graph {
         let mut all = operands.to_vec();
         if executable.isa.is_gpu() {
             all.extend(numbers.iter().map(|&number| self.host_i32(number)));
-            all.extend(executable.sizes.iter().map(|&size| self.host_i32_constant(size)));
+            all.extend(executable.sizes.iter().map(|&size| self.host_i32_constant(OP, size)));
         } else {
             all.extend(numbers.iter().map(|number| number.0));
         }

@@ -433,3 +433,31 @@ fn branches_and_globals() {
         "util.global.store: found the parameter @weight, expected a mutable global"
     );
 }
+
+#[test]
+fn sizes_that_a_gpu_cannot_be_given() {
+    let call = |size: usize| {
+        let row = TensorType::new(Dtype::F32, [2]);
+        let executable = Executable {
+            isa: Isa::Sm80,
+            file: "cuda_argmax",
+            function: "cuda_argmax",
+            operands: vec![row.clone()],
+            cache: 0..0,
+            results: vec![row],
+            numbers: 0,
+            sizes: vec![size],
+            items: 1,
+            grain: 1,
+        };
+        move |g: &mut Graph| {
+            let x = f32(g, &[2]);
+            g.dispatch(&executable, &[x], &[])[0]
+        }
+    };
+    assert_eq!(gives(call((1 << 32) - 1)), "tensor<2xf32>");
+    assert_eq!(
+        refuses(call(1 << 32)),
+        "flow.dispatch: found a size of 4294967296, expected at most 4294967295"
+    );
+}

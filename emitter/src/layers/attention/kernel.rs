@@ -22,10 +22,15 @@ const CHUNK: usize = 1024;
 /// Threads of a workgroup on a GPU: `THREADS` of `cuda_attention.h`.
 const GPU_THREADS: usize = 256;
 
+/// Heads that a workgroup of a GPU does, of rows up to `GPU_NARROW` elements and of wider ones: as there.
+const GPU_NARROW: usize = 128;
+const GPU_NARROW_ROWS: usize = 4;
+const GPU_WIDE_ROWS: usize = 2;
+
 /// Workgroups that give every part of a large GPU some work.
 const GPU_WORKGROUPS: usize = 256;
 
-/// More parts than this take longer to merge than they gain.
+/// More parts than this take longer to merge than they gain: `MOST_CHUNKS` of `cuda_attention_combine.c`.
 const GPU_PARTS: usize = 32;
 
 /// The instruction set of the kernel that attends to `tokens` tokens; none where StableHLO does. On GPUs kernels are for
@@ -62,8 +67,7 @@ impl Division {
 
     /// A token attends with `group` heads of each of `kv_heads`, all rows' together.
     fn on_gpu([kv_heads, group]: [usize; 2], head_dim: usize) -> Self {
-        // As `attend_block` of `cuda_attention.h` has them.
-        let tile = if head_dim <= 128 { 4 } else { 2 };
+        let tile = if head_dim <= GPU_NARROW { GPU_NARROW_ROWS } else { GPU_WIDE_ROWS };
         let tiles = group.div_ceil(tile);
         let chunks = GPU_WORKGROUPS.div_ceil(tiles * kv_heads).min(GPU_PARTS);
         Self { tile, tiles, chunks, chunk: chunks, grain: GPU_THREADS }
@@ -212,4 +216,22 @@ fn combine_with_sinks(b: &mut Builder<'_>, sinks: &Weight, [sums, max_sum]: [Ten
     let whole = g.shape(total).to_vec();
     let sum = g.broadcast_in_dim(sum, &whole, &[0, 1, 2]);
     g.divide(total, sum)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::kernels::cuda::stated;
+
+    #[test]
+    fn what_kernels_state_is_what_is_given_to_them() {
+        let names = ["threads", "vector", "narrow", "narrow_rows", "wide_rows"];
+        let expected = [GPU_THREADS, GPU_VECTOR, GPU_NARROW, GPU_NARROW_ROWS, GPU_WIDE_ROWS];
+        for kind in ["f32", "bf16", "f16", "q8"] {
+            let file = format!("cuda_attention_{kind}");
+            assert_eq!(names.map(|name| stated(&file, name)), expected.map(Some), "{file}");
+        }
+        let found = ["threads", "chunks"].map(|name| stated("cuda_attention_combine", name));
+        assert_eq!(found, [GPU_THREADS, GPU_PARTS].map(Some));
+    }
 }
