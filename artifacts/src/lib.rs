@@ -61,7 +61,7 @@ pub use probe::nvidia_gpus;
 #[cfg(feature = "registry")]
 pub use registry::{Moved, Registry};
 pub use signing::{PublicKey, SecretKey, Signed};
-pub use store::{Collected, Name, Store, StoreWriter, Stored, Using};
+pub use store::{Collected, Name, Replaced, Scratch, Store, StoreWriter, Stored, Using};
 pub use tensors::{
     ALIGNMENT, HEADER_LIMIT_BYTES, aligned_header, printable, safetensors_header, safetensors_prefix,
 };

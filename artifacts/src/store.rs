@@ -37,7 +37,7 @@ use tempfile::{NamedTempFile, TempDir};
 #[cfg(feature = "registry")]
 pub(crate) use self::part::Part;
 pub use self::{
-    bundles::{StoreWriter, Stored},
+    bundles::{Replaced, StoreWriter, Stored},
     collect::Collected,
     name::Name,
 };
@@ -65,6 +65,22 @@ pub struct Store {
 #[derive(Debug)]
 pub struct Using {
     _lock: File,
+}
+
+/// A folder in the store for a bundle on its way there. Goes when it is dropped.
+#[derive(Debug)]
+pub struct Scratch {
+    folder: TempDir,
+    _lock: File,
+    _using: Using,
+}
+
+impl Scratch {
+    /// The folder.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        self.folder.path()
+    }
 }
 
 impl Store {
@@ -99,6 +115,16 @@ impl Store {
         // Not every file system has locks; without them, collecting is up to whoever does it at a bad moment.
         _ = lock.lock_shared();
         Ok(Using { _lock: lock })
+    }
+
+    /// A folder for a bundle that is not whole yet. What a process leaves there that is killed is collected.
+    ///
+    /// # Errors
+    /// When the store's folder cannot be made or written.
+    pub fn scratch(&self) -> Result<Scratch, Error> {
+        let using = self.in_use()?;
+        let (folder, lock) = self.incoming_folder()?;
+        Ok(Scratch { folder, _lock: lock, _using: using })
     }
 
     fn lock(&self) -> Result<File, Error> {

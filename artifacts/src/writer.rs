@@ -1,7 +1,7 @@
 //! Writing a bundle: stage beside the destination, sync, rename.
 
 use std::{
-    collections::HashMap,
+    collections::{HashMap, HashSet},
     ffi::OsStr,
     fs::{self, File},
     io::{self, Read, Write as _},
@@ -223,19 +223,10 @@ impl Destination for BundleWriter {
         text: String,
         signature: Option<&str>,
     ) -> Result<Bundle, Error> {
-        let mut unnamed = self.sizes.clone();
-        for (what, blob) in manifest.blobs() {
-            match self.sizes.get(&blob.digest) {
-                Some(&size) if size == blob.size => _ = unnamed.remove(&blob.digest),
-                Some(&size) => {
-                    let Blob { digest, size: expected } = *blob;
-                    return Err(Error::BlobSize { what, found: size, expected, digest });
-                }
-                None => return Err(Error::NotAdded { what, digest: blob.digest }),
-            }
-        }
+        all_added(manifest, &self.sizes)?;
         let bundle = self.bundle();
-        for digest in unnamed.into_keys() {
+        let named: HashSet<_> = manifest.blobs().map(|(_, blob)| blob.digest).collect();
+        for &digest in self.sizes.keys().filter(|digest| !named.contains(digest)) {
             fs::remove_file(self.blob_path(digest)).map_err(Error::write(&self.out))?;
         }
         // A failed `add_reader` may have left its part.
@@ -250,6 +241,18 @@ impl Destination for BundleWriter {
         sync_folder(&self.parent).map_err(Error::write(&self.parent))?;
         Ok(Bundle::written(Place::folder(self.out.clone()), manifest.clone(), text))
     }
+}
+
+/// That everything that a manifest names was added, as long as it says.
+pub(crate) fn all_added(manifest: &Manifest, added: &HashMap<Digest, u64>) -> Result<(), Error> {
+    for (what, &Blob { digest, size: expected }) in manifest.blobs() {
+        match added.get(&digest) {
+            Some(&found) if found == expected => {}
+            Some(&found) => return Err(Error::BlobSize { what, found, expected, digest }),
+            None => return Err(Error::NotAdded { what, digest }),
+        }
+    }
+    Ok(())
 }
 
 /// The folder that `out` lies in.

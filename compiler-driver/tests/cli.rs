@@ -11,6 +11,7 @@ use std::{
 };
 
 use common::{CONFIG, Place, names};
+use mlxcel_artifacts::Store;
 
 /// mlxcel-compile in the folder of `place`, with its store and compiler.
 fn program(place: &Place, arguments: &[&str]) -> Command {
@@ -50,6 +51,35 @@ fn the_bundles_path_is_all_of_stdout() {
     let (code, stdout, stderr) = run(&place, &["--model", "model", "--target", "cuda", "--out", "a/b"]);
     assert_eq!((code, stdout.as_str()), (Some(0), "a/b\n"), "{stderr}");
     assert!(stderr.contains("cuda: from the store, "), "{stderr}");
+}
+
+#[test]
+fn a_bundle_can_go_to_the_store_under_a_name() {
+    let place = Place::new("works");
+    let named = ["--model", "model", "--weights", "none", "--target", "cuda", "--name", "r.example/demo:1"];
+    let (code, stdout, stderr) = run(&place, &named);
+    assert_eq!((code, stdout.as_str()), (Some(0), "r.example/demo:1\n"), "{stderr}");
+    assert!(!stderr.contains("another bundle"), "{stderr}");
+    assert_eq!(names(&place.at("")), ["model", "works"]);
+    assert_eq!(names(&place.at("store/incoming")), [""; 0]);
+    let store = Store::open(Some(&place.at("store"))).unwrap();
+    let in_store = || store.list().unwrap().remove(0);
+    assert_eq!(in_store().manifest.unwrap().targets.keys().collect::<Vec<_>>(), ["cuda"]);
+
+    let first = in_store().digest;
+    let (code, _, stderr) = run(&place, &[&named[..], &["--ctx", "8"]].concat());
+    assert_eq!(code, Some(0), "{stderr}");
+    assert!(stderr.ends_with(&format!("warning: r.example/demo:1 was another bundle before, {first}\n")));
+    assert_ne!(in_store().digest, first);
+
+    let (code, stdout, stderr) = run(&place, &[&named[..], &["--out", "there"]].concat());
+    assert_eq!((code, stdout.as_str()), (Some(2), ""), "{stderr}");
+    assert!(stderr.contains("'--name <NAME>' cannot be used with '--out <FOLDER>'"), "{stderr}");
+    let small = program(&place, &named).env("MLXCEL_STORE_LIMIT", "10B").output().unwrap();
+    let stderr = String::from_utf8(small.stderr).unwrap();
+    assert_eq!((small.status.code(), small.stdout.len()), (Some(1), 0), "{stderr}");
+    assert!(stderr.contains("expected at most 10 B in all"), "{stderr}");
+    assert_ne!(in_store().digest, first);
 }
 
 #[test]

@@ -81,12 +81,12 @@ pub(crate) fn compile(workspace: &Workspace, arguments: &[String]) -> Result<()>
 
 /// The model whose bundle has no folder named yet.
 fn needs_output(arguments: &[String]) -> Option<&str> {
-    let writes_no_bundle = |argument: &String| {
-        ["--out", "--emit", "--help", "--version"].iter().any(|option| {
+    let needs_none = |argument: &String| {
+        ["--out", "--name", "--emit", "--help", "--version"].iter().any(|option| {
             argument == option || argument.strip_prefix(option).is_some_and(|rest| rest.starts_with('='))
         }) || ["-h", "-V", "-o"].contains(&argument.as_str())
     };
-    if arguments.iter().any(writes_no_bundle) {
+    if arguments.iter().any(needs_none) {
         return None;
     }
     let joined = arguments.iter().find_map(|argument| argument.strip_prefix("--model="));
@@ -117,6 +117,7 @@ mod tests {
         assert_eq!(needs_output(&words("--target cpu --model=llama-3.2-1b")), Some("llama-3.2-1b"));
         assert_eq!(needs_output(&words("--model a --out x")), None);
         assert_eq!(needs_output(&words("--model a --out=x")), None);
+        assert_eq!(needs_output(&words("--model a --name x")), None);
         assert_eq!(needs_output(&words("--model a --emit mlir")), None);
         assert_eq!(needs_output(&words("--help")), None);
         assert_eq!(needs_output(&words("--model")), None);

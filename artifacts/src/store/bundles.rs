@@ -1,9 +1,9 @@
 //! The bundles in a store: manifests under names, their blobs shared.
 
 use std::{
-    collections::{BTreeMap, BTreeSet},
+    collections::{BTreeMap, BTreeSet, HashMap},
     ffi::OsStr,
-    fs,
+    fmt, fs,
     io::{self, Read},
     path::{Path, PathBuf},
     sync::Arc,
@@ -15,7 +15,7 @@ use crate::{
     digest::Digest,
     error::Error,
     manifest::{Blob, Manifest},
-    writer::{Destination, replace_file},
+    writer::{Destination, all_added, replace_file},
 };
 
 /// The folder of manifests.
@@ -40,7 +40,36 @@ pub struct Stored {
     pub own_bytes: u64,
 }
 
+/// That a name has meant another bundle until now.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Replaced {
+    name: Name,
+    before: Digest,
+}
+
+impl fmt::Display for Replaced {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} was another bundle before, {}", self.name, self.before)
+    }
+}
+
 impl Store {
+    /// Has `work` write the bundle that has this name from then on.
+    ///
+    /// # Errors
+    /// Those of `work`, and when the store cannot be read or written.
+    pub fn write(
+        &self,
+        name: &Name,
+        work: impl FnOnce(StoreWriter) -> Result<Bundle, Error>,
+    ) -> Result<Option<Replaced>, Error> {
+        let before = self.meant(name)?;
+        work(StoreWriter::new(self, name)?)?;
+        let now = self.meant(name)?;
+        let before = before.filter(|before| Some(*before) != now);
+        Ok(before.map(|before| Replaced { name: name.clone(), before }))
+    }
+
     /// Where the bundle of this name lies.
     ///
     /// # Errors
@@ -202,7 +231,7 @@ fn signature_file(name: &Name, manifest: Digest) -> String {
 pub struct StoreWriter {
     store: Store,
     name: Name,
-    added: BTreeMap<String, u64>,
+    added: HashMap<Digest, u64>,
     using: Using,
 }
 
@@ -213,7 +242,7 @@ impl StoreWriter {
     /// When the store cannot be written.
     pub fn new(store: &Store, name: &Name) -> Result<Self, Error> {
         let using = store.in_use()?;
-        Ok(Self { store: store.clone(), name: name.clone(), added: BTreeMap::new(), using })
+        Ok(Self { store: store.clone(), name: name.clone(), added: HashMap::new(), using })
     }
 
     /// The store.
@@ -225,7 +254,7 @@ impl StoreWriter {
     /// Notes that a blob is there.
     #[cfg(feature = "registry")]
     pub(super) fn added(&mut self, blob: &Blob) {
-        self.added.insert(blob.digest.hex(), blob.size);
+        self.added.insert(blob.digest, blob.size);
     }
 
     /// Whether the blobs that a manifest names fit, together with the other bundles.
@@ -256,14 +285,14 @@ impl Destination for StoreWriter {
         let found = self.store.whole_blob(blob.digest);
         if let Some((_, size)) = &found {
             // What it has, whatever the manifest says: `finish_as` compares.
-            self.added.insert(blob.digest.hex(), *size);
+            self.added.insert(blob.digest, *size);
         }
         found.is_some()
     }
 
     fn add_reader(&mut self, source: &mut dyn Read, path: &Path) -> Result<Blob, Error> {
         let blob = self.store.add_blob(source, path)?;
-        self.added.insert(blob.digest.hex(), blob.size);
+        self.added.insert(blob.digest, blob.size);
         Ok(blob)
     }
 
@@ -273,14 +302,7 @@ impl Destination for StoreWriter {
         text: String,
         signature: Option<&str>,
     ) -> Result<Bundle, Error> {
-        for (what, blob) in manifest.blobs() {
-            let Blob { digest, size } = *blob;
-            match self.added.get(&digest.hex()) {
-                Some(&found) if found == size => {}
-                Some(&found) => return Err(Error::BlobSize { what, found, expected: size, digest }),
-                None => return Err(Error::NotAdded { what, digest }),
-            }
-        }
+        all_added(manifest, &self.added)?;
         let Self { store, name, using, .. } = *self;
         store.sync_blobs()?;
         let digest = Digest::of(text.as_bytes());

@@ -11,7 +11,7 @@ use std::{
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use indicatif::{ProgressBar, ProgressStyle};
-use mlxcel_artifacts::{Bundle, INTERRUPTED, Machine, Place, best, judge_on, report};
+use mlxcel_artifacts::{Bundle, INTERRUPTED, Machine, Name, Place, Scratch, Store, best, judge_on, report};
 use mlxcel_compiler_driver::{
     Cancel, Error, Event, Kv, Precision, Quant, Request, Source, Target, WeightsFrom, build, emit, explain,
     write_random_weights,
@@ -19,7 +19,7 @@ use mlxcel_compiler_driver::{
 use mlxcel_models::PRESETS;
 use rustix::process::{Pid, Signal, kill_process};
 
-/// Compile a language model into a bundle. The last line on stdout is the bundle's path.
+/// Compile a language model into a bundle. The last line on stdout is the bundle's path, or its name in the store.
 #[derive(Parser)]
 #[command(name = "mlxcel-compile", version, args_conflicts_with_subcommands = true)]
 struct Cli {
@@ -58,8 +58,11 @@ struct Compile {
     /// The bundle's folder; a bundle that is there is replaced [default: MODEL.bundle]
     #[arg(long, value_name = "FOLDER")]
     out: Option<PathBuf>,
+    /// Its name in the store, in place of a folder
+    #[arg(long, value_name = "NAME", conflicts_with = "out")]
+    name: Option<Name>,
     /// Print this instead of making a bundle
-    #[arg(long, conflicts_with_all = ["out", "keep"])]
+    #[arg(long, conflicts_with_all = ["out", "name", "keep"])]
     emit: Option<Emit>,
     /// Leave the MLIR, the flags and the vmfbs in this folder
     #[arg(long, value_name = "FOLDER")]
@@ -82,7 +85,7 @@ struct Compile {
 }
 
 /// What does not change what a model is.
-const NOT_EXPLAINED: [&str; 14] = [
+const NOT_EXPLAINED: [&str; 15] = [
     "model",
     "target",
     "weights",
@@ -92,6 +95,7 @@ const NOT_EXPLAINED: [&str; 14] = [
     "ctx",
     "chunk",
     "out",
+    "name",
     "emit",
     "keep",
     "no_pack",
@@ -201,6 +205,7 @@ fn run(cli: Cli, cancel: &Cancel, watcher: &mut Watcher) -> Result<Done, Error> 
 }
 
 fn compile(args: Compile, cancel: &Cancel, watcher: &mut Watcher) -> Result<Done, Error> {
+    let named = args.name.map(|name| Named::new(name, args.store.as_deref())).transpose()?;
     let request = Request {
         // Required by the parser wherever this is reached.
         model: Source::find(args.model.as_deref().unwrap_or_default())?,
@@ -211,7 +216,7 @@ fn compile(args: Compile, cancel: &Cancel, watcher: &mut Watcher) -> Result<Done
         kv: args.kv,
         context: args.ctx,
         chunk: args.chunk,
-        out: args.out,
+        out: named.as_ref().map(Named::folder).or(args.out),
         keep: args.keep,
         store: args.store,
         compiler: None,
@@ -222,18 +227,61 @@ fn compile(args: Compile, cancel: &Cancel, watcher: &mut Watcher) -> Result<Done
         Some(Emit::Mlir) => Ok(emit(&request, &mut progress)?.mlir.into()),
         None => {
             let bundle = build(&request, &mut progress)?;
+            let hint = match &named {
+                None => format!("mlxcel-pack {} packs them", bundle.path().display()),
+                Some(Named { name, .. }) => {
+                    format!(
+                        "mlxcel-bundle copy {name} --out FOLDER gives one whose weights mlxcel-pack packs"
+                    )
+                }
+            };
             let store = request.store.as_deref();
-            let packed = if args.no_pack { Ok(()) } else { pack(&bundle, store, cancel, &mut progress) };
-            Ok(Done { text: format!("{}\n", bundle.path().display()), packed })
+            let packed =
+                if args.no_pack { Ok(()) } else { pack(&bundle, store, &hint, cancel, &mut progress) };
+            match named {
+                Some(named) => Ok(Done { text: named.finish(&mut progress)?, packed }),
+                None => Ok(Done { text: format!("{}\n", bundle.path().display()), packed }),
+            }
         }
     }
 }
 
+/// A bundle that is made in a folder and then put into the store.
+struct Named {
+    name: Name,
+    store: Store,
+    scratch: Scratch,
+}
+
+impl Named {
+    fn new(name: Name, store: Option<&Path>) -> Result<Self, Error> {
+        let store = Store::open(store)?;
+        let scratch = store.scratch()?;
+        Ok(Self { name, store, scratch })
+    }
+
+    /// The bundle's folder until then.
+    fn folder(&self) -> PathBuf {
+        self.scratch.path().join("bundle")
+    }
+
+    /// Gives the name, for stdout.
+    fn finish(self, progress: &mut dyn FnMut(Event)) -> Result<String, Error> {
+        let bundle = Bundle::open_without_weights(&self.folder())?;
+        let replaced = self.store.write(&self.name, |to| bundle.copy_to(Box::new(to)))?;
+        if let Some(replaced) = replaced {
+            progress(Event::Warning(replaced.to_string()));
+        }
+        Ok(format!("{}\n", self.name))
+    }
+}
+
 /// Has the weights of a bundle packed that can be run here. It takes the runtime, which is a program of its own: where there
-/// is none, the bundle is left as it is.
+/// is none, the bundle is left as it is, and a person is told what packs it then: `hint`.
 fn pack(
     bundle: &Bundle,
     store: Option<&Path>,
+    hint: &str,
     cancel: &Cancel,
     progress: &mut dyn FnMut(Event),
 ) -> Result<(), NotPacked> {
@@ -255,7 +303,7 @@ fn pack(
         .stdin(process::Stdio::null())
         .stdout(process::Stdio::null())
         .spawn();
-    let hint = format!("mlxcel-pack {} packs them, else every start does", bundle.path().display());
+    let hint = format!("{hint}, else every start does");
     let mut child = match run {
         Ok(child) => child,
         Err(error) => {

@@ -211,12 +211,8 @@ impl To {
 
 /// The same for a name in the store. That it has meant another bundle is said.
 fn put(name: &Name, work: impl FnOnce(StoreWriter) -> Result<Bundle, Error>) -> Result<String, Error> {
-    let store = Store::open(None)?;
-    let before = store.meant(name)?;
-    work(StoreWriter::new(&store, name)?)?;
-    let now = store.meant(name)?;
-    if let Some(before) = before.filter(|before| Some(*before) != now) {
-        eprintln!("note: {name} was another bundle before, {before}");
+    if let Some(replaced) = Store::open(None)?.write(name, work)? {
+        eprintln!("note: {replaced}");
     }
     Ok(format!("{name}\n"))
 }
