@@ -243,7 +243,7 @@ impl Destination for BundleWriter {
     }
 }
 
-/// That everything that a manifest names was added, as long as it says.
+/// That everything that a manifest names was added, of the lengths that it says.
 pub(crate) fn all_added(manifest: &Manifest, added: &HashMap<Digest, u64>) -> Result<(), Error> {
     for (what, &Blob { digest, size: expected }) in manifest.blobs() {
         match added.get(&digest) {
