@@ -14,7 +14,7 @@ use std::{
     time::Instant,
 };
 
-use mlxcel_artifacts::Bundle;
+use mlxcel_artifacts::{Bundle, Manifest};
 use rustix::fs::{Advice, fadvise};
 
 fn main() -> Result<(), Box<dyn Error>> {
@@ -75,11 +75,16 @@ fn read(files: &BTreeSet<PathBuf>) -> Done {
     Ok(())
 }
 
-/// As a program does that runs the bundle: its code, its small files, and all of its weights.
+/// As a program does that runs the bundle: its code and its small files, whose bytes it verifies as it reads them, and all of
+/// its weights.
 fn open(path: &Path) -> Done {
     let bundle = Bundle::open_without_weights(path)?;
+    let Manifest { targets, files, .. } = bundle.manifest();
+    for blob in targets.values().map(|target| &target.vmfb).chain(files.values()) {
+        bundle.read_blob(blob, &mut vec![0; usize::try_from(blob.size)?])?;
+    }
     bundle.weights()?;
-    for target in bundle.manifest().targets.keys() {
+    for target in targets.keys() {
         bundle.packed_weights(target)?;
     }
     Ok(())

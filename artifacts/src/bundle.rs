@@ -1,6 +1,7 @@
 //! Opening a bundle: find, read, validate, verify.
 
 use std::{
+    cell::LazyCell,
     collections::{BTreeMap, HashSet},
     fs::{self, File},
     io::{self, Read as _},
@@ -23,6 +24,10 @@ pub(crate) const MANIFEST: &str = "manifest.toml";
 
 /// The folder of blobs.
 pub(crate) const BLOBS: &str = "blobs";
+
+/// Files of this size and larger are not read again that were found whole before. Smaller ones are read in the time that it
+/// takes to look for a note.
+const NOTED_BYTES: u64 = 1 << 20;
 
 /// A bundle whose every blob was found whole, or will be before it is given out.
 #[derive(Debug, Clone, PartialEq)]
@@ -102,11 +107,11 @@ impl Bundle {
     /// # Errors
     /// When `path` is no bundle, its format is newer, its manifest is invalid, or a blob is missing or damaged.
     pub fn open(path: &Path) -> Result<Self, Error> {
-        let mut bundle = Self::open_without_weights(path)?;
+        let mut bundle = Self::opened(Place::find(path)?, &read_whole)?;
         let mut seen = HashSet::new();
         for (what, blob) in bundle.manifest.weight_blobs() {
             if seen.insert(blob.digest) {
-                verify_blob(&bundle.place, &what, blob)?;
+                read_whole(&bundle.place, &what, blob)?;
             }
         }
         bundle.weights_verified = true;
@@ -114,8 +119,9 @@ impl Bundle {
     }
 
     /// The same without reading the weights, which are most of a bundle and of which a run may need a part: what
-    /// [`weights`](Self::weights) and [`packed_weights`](Self::packed_weights) give is verified then, and a file that was
-    /// found whole before and has not been changed since is not read again.
+    /// [`weights`](Self::weights) and [`packed_weights`](Self::packed_weights) give is verified then. A large file that was
+    /// found whole before and has not been changed since is not read again; what code and small files are made of is
+    /// verified as it is read, by [`read_blob`](Self::read_blob).
     ///
     /// # Errors
     /// As [`open`](Self::open); of the checkpoint's weights only when a file is missing or has another size.
@@ -125,6 +131,20 @@ impl Bundle {
 
     /// The same at a place.
     pub(crate) fn at(place: Place) -> Result<Self, Error> {
+        let known = LazyCell::new(Known::in_store);
+        Self::opened(place, &|place, what, blob| {
+            if blob.size < NOTED_BYTES {
+                return read_whole(place, what, blob);
+            }
+            known_whole(&known, place, what, blob).map(drop)
+        })
+    }
+
+    /// The same; `verify` is for everything but weights.
+    fn opened(
+        place: Place,
+        verify: &dyn Fn(&Place, &str, &Blob) -> Result<(), Error>,
+    ) -> Result<Self, Error> {
         let text = read_manifest(&place.folder)?;
         match &place.stored {
             Some(Stored { name, manifest, .. }) if Digest::of(text.as_bytes()) != *manifest => {
@@ -141,7 +161,7 @@ impl Bundle {
         let mut seen = HashSet::new();
         for (what, blob) in manifest.code_blobs() {
             if seen.insert(blob.digest) {
-                verify_blob(&place, &what, blob)?;
+                verify(&place, &what, blob)?;
             }
         }
         // Packed ones can be made again.
@@ -226,7 +246,7 @@ impl Bundle {
         same(&what, Digest::of(to), blob)
     }
 
-    /// One of the checkpoint's small files, as [`read_blob`](Self::read_blob) reads it; `None` when the bundle has none of
+    /// One of the checkpoint's small files, `config.json`, `tokenizer.json`, …, as [`read_blob`](Self::read_blob) reads it; `None` when the bundle has none of
     /// that name.
     ///
     /// # Errors
@@ -242,16 +262,12 @@ impl Bundle {
         Ok(bytes)
     }
 
-    /// Where one of the checkpoint's small files lies: `config.json`, `tokenizer.json`, …
-    #[must_use]
-    pub fn file(&self, name: &str) -> Option<PathBuf> {
-        self.manifest.files.get(name).map(|blob| self.blob_path(blob))
-    }
-
-    /// Where a document lies: `sbom.cdx.json`, `provenance.intoto.json`.
-    #[must_use]
-    pub fn document(&self, name: &str) -> Option<PathBuf> {
-        self.manifest.documents.get(name).map(|blob| self.blob_path(blob))
+    /// One of the documents, `sbom.cdx.json` or `provenance.intoto.json`, in the same way.
+    ///
+    /// # Errors
+    /// As [`read_blob`](Self::read_blob).
+    pub fn read_document(&self, name: &str) -> Result<Option<Vec<u8>>, Error> {
+        self.manifest.documents.get(name).map(|blob| self.read_small(blob)).transpose()
     }
 
     /// The checkpoint's safetensors files, by name: none when the bundle carries no weights.
@@ -304,12 +320,10 @@ impl Bundle {
 
     /// Where a blob of weights lies, which is whole.
     fn verified(&self, what: &str, blob: &Blob) -> Result<PathBuf, Error> {
-        let path = check_file(&self.place, what, blob)?;
-        if !self.weights_verified {
-            let found = Known::in_store().digest(&path, blob.digest).map_err(Error::read(&path))?;
-            same(what, found, blob)?;
+        if self.weights_verified {
+            return check_file(&self.place, what, blob);
         }
-        Ok(path)
+        known_whole(&Known::in_store(), &self.place, what, blob)
     }
 }
 
@@ -404,7 +418,16 @@ fn check_file(place: &Place, what: &str, blob: &Blob) -> Result<PathBuf, Error> 
     Ok(path)
 }
 
-fn verify_blob(place: &Place, what: &str, blob: &Blob) -> Result<(), Error> {
+/// Verifies a blob, by reading it unless it was found whole before and has not been changed since; gives its place.
+fn known_whole(known: &Known, place: &Place, what: &str, blob: &Blob) -> Result<PathBuf, Error> {
+    let path = check_file(place, what, blob)?;
+    let found = known.digest(&path, blob.digest).map_err(Error::read(&path))?;
+    same(what, found, blob)?;
+    Ok(path)
+}
+
+/// Verifies a blob by reading it.
+fn read_whole(place: &Place, what: &str, blob: &Blob) -> Result<(), Error> {
     let path = check_file(place, what, blob)?;
     let (found, _) = Digest::of_file(&path).map_err(Error::read(&path))?;
     same(what, found, blob)

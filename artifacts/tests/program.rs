@@ -3,9 +3,11 @@
 #![allow(clippy::unwrap_used, reason = "clippy allows it in tests, but not in what tests call")]
 
 use std::{
-    fs,
+    fs::{self, File},
     path::Path,
     process::{Command, Output, Stdio},
+    thread,
+    time::Duration,
 };
 
 use mlxcel_artifacts::{
@@ -15,6 +17,11 @@ use mlxcel_artifacts::{
 use safetensors::Dtype;
 
 fn bundle(out: &Path) -> Bundle {
+    bundle_with(out, &[b' '; 3000])
+}
+
+/// With this tokenizer.
+fn bundle_with(out: &Path, tokenizer: &[u8]) -> Bundle {
     let mut writer = BundleWriter::create(out).unwrap();
     let vmfb = writer.add_bytes(&[3; 421_990]).unwrap();
     let roles = [Role::Prefill { tokens: 128 }, Role::Decode { cache: 512 }];
@@ -34,7 +41,7 @@ fn bundle(out: &Path) -> Bundle {
         targets: [("cpu".to_string(), cpu), ("cuda".to_string(), cuda)].into(),
         files: [
             ("config.json".to_string(), writer.add_bytes(b"{}").unwrap()),
-            ("tokenizer.json".to_string(), writer.add_bytes(&[b' '; 3000]).unwrap()),
+            ("tokenizer.json".to_string(), writer.add_bytes(tokenizer).unwrap()),
         ]
         .into(),
         parameters: vec![
@@ -57,6 +64,34 @@ fn shown(arguments: &[&str], folder: &Path) -> String {
     let Output { status, stdout, stderr } = run(arguments, folder);
     let code = status.code().unwrap();
     format!("exit {code}\n{}{}", String::from_utf8(stdout).unwrap(), String::from_utf8(stderr).unwrap())
+}
+
+#[test]
+fn a_large_file_is_read_again_only_when_it_changed() {
+    let folder = tempfile::tempdir().unwrap();
+    let bundle = bundle_with(&folder.path().join("b"), &vec![b' '; 1 << 20]);
+    // What was just written is not noted: it could be written again without another time.
+    thread::sleep(Duration::from_millis(2100));
+    let store = folder.path().join("store");
+    let size = || {
+        let mut size = Command::new(env!("CARGO_BIN_EXE_mlxcel-bundle"));
+        size.args(["size", "b"]).current_dir(folder.path()).env("MLXCEL_STORE", &store).output().unwrap()
+    };
+    assert!(size().status.success());
+    let notes = fs::read_dir(store.join("notes")).unwrap().next().unwrap().unwrap().path();
+    let tokenizer = bundle.manifest().files["tokenizer.json"];
+    let names = || fs::read_dir(&notes).unwrap().map(|entry| entry.unwrap().file_name());
+    assert_eq!(names().filter(|name| name != "key").collect::<Vec<_>>(), [tokenizer.digest.hex().as_str()]);
+    assert!(size().status.success());
+    // The same length and the same time.
+    let path = bundle.blob_path(&tokenizer);
+    let time = fs::metadata(&path).unwrap().modified().unwrap();
+    fs::write(&path, vec![b'x'; 1 << 20]).unwrap();
+    File::options().write(true).open(&path).unwrap().set_modified(time).unwrap();
+    let Output { status, stderr, .. } = size();
+    let stderr = String::from_utf8(stderr).unwrap();
+    assert_eq!(status.code(), Some(1), "{stderr}");
+    assert!(stderr.starts_with("error: file tokenizer.json has digest blake3:"), "{stderr}");
 }
 
 #[test]
@@ -138,7 +173,7 @@ fn verify() {
     ok: b is whole, 4 blobs, 419.9 KiB (429992 bytes)
     not signed: it is whole, but nothing says who made it
     ");
-    let config = bundle.file("config.json").unwrap();
+    let config = bundle.blob_path(&bundle.manifest().files["config.json"]);
     fs::write(&config, "[]").unwrap();
     insta::assert_snapshot!(shown(&["verify", "b"], folder.path()), @"
     exit 1

@@ -3,8 +3,6 @@
 
 mod common;
 
-use std::fs;
-
 use common::Place;
 use cyclonedx_bom::{
     models::bom::SpecVersion,
@@ -14,7 +12,7 @@ use mlxcel_artifacts::{Bundle, Digest};
 use serde_json::Value;
 
 fn document(bundle: &Bundle, name: &str) -> Vec<u8> {
-    fs::read(bundle.document(name).unwrap()).unwrap()
+    bundle.read_document(name).unwrap().unwrap()
 }
 
 #[test]

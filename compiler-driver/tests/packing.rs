@@ -49,7 +49,7 @@ fn packed_once_it_starts_without_packing() {
     // They are among its parts now.
     let weights = once.manifest().targets["cpu"].packing.as_ref().unwrap().weights.unwrap();
     for (name, list) in [(SBOM, "components"), (PROVENANCE, "subject")] {
-        let text = fs::read(once.document(name).unwrap()).unwrap();
+        let text = once.read_document(name).unwrap().unwrap();
         let document: serde_json::Value = serde_json::from_slice(&text).unwrap();
         let parts = document[list].as_array().unwrap();
         let part = parts.iter().find(|part| part["name"] == "packed weights of target cpu").unwrap();

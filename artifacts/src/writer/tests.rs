@@ -57,7 +57,10 @@ fn a_bundle_has_the_permissions_of_an_ordinary_folder() {
     fs::write(ordinary.join("file"), "").unwrap();
     let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode();
     assert_eq!(mode(bundle.path()), mode(&ordinary));
-    assert_eq!(mode(&bundle.file("config.json").unwrap()), mode(&ordinary.join("file")));
+    assert_eq!(
+        mode(&bundle.blob_path(&bundle.manifest().files["config.json"])),
+        mode(&ordinary.join("file"))
+    );
 }
 
 #[test]

@@ -103,8 +103,8 @@ fn untouched_it_opens() {
     let victim = Victim::new();
     let bundle = victim.open().unwrap();
     assert_eq!(*bundle.manifest(), victim.manifest);
-    assert_eq!(fs::read(bundle.file("config.json").unwrap()).unwrap(), CONFIG);
-    assert_eq!(bundle.file("../manifest.toml"), None);
+    assert_eq!(bundle.read_file("config.json").unwrap().unwrap(), CONFIG);
+    assert_eq!(bundle.read_file("../manifest.toml").unwrap(), None);
     let weights: Vec<(&str, PathBuf)> = bundle.weights().unwrap();
     assert_eq!(weights, [("model.safetensors", victim.blob(WEIGHTS))]);
     let inside = |path: &Path| path.starts_with(victim.path().join("blobs"));

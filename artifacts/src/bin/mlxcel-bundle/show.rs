@@ -2,7 +2,7 @@
 
 use std::{
     collections::{BTreeMap, HashMap},
-    fmt, fs,
+    fmt,
     path::Path,
 };
 
@@ -29,8 +29,12 @@ pub(crate) fn json(bundle: &Bundle) -> serde_json::Result<String> {
 
 /// A file of it or a document, as it is.
 pub(crate) fn file(bundle: &Bundle, name: &str) -> Result<String> {
-    let Manifest { files, documents, .. } = bundle.manifest();
-    let Some(path) = bundle.file(name).or_else(|| bundle.document(name)) else {
+    let bytes = match bundle.read_file(name)? {
+        None => bundle.read_document(name)?,
+        file => file,
+    };
+    let Some(bytes) = bytes else {
+        let Manifest { files, documents, .. } = bundle.manifest();
         let names: Vec<_> = files.keys().chain(documents.keys()).map(String::as_str).collect();
         bail!(
             "the bundle has no `{}`, expected one of {}\nhint: mlxcel-bundle inspect shows what it has",
@@ -38,7 +42,7 @@ pub(crate) fn file(bundle: &Bundle, name: &str) -> Result<String> {
             names.join(", ")
         );
     };
-    fs::read_to_string(&path).with_context(|| format!("cannot read {}", path.display()))
+    String::from_utf8(bytes).with_context(|| format!("cannot show {name}"))
 }
 
 /// That the bundle is whole, and how much that is; and whose it is, as far as that is known.
