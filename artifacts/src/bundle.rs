@@ -246,8 +246,8 @@ impl Bundle {
         same(&what, Digest::of(to), blob)
     }
 
-    /// One of the checkpoint's small files, `config.json`, `tokenizer.json`, …, as [`read_blob`](Self::read_blob) reads it; `None` when the bundle has none of
-    /// that name.
+    /// One of the checkpoint's small files, `config.json`, `tokenizer.json`, …, as [`read_blob`](Self::read_blob) reads it;
+    /// `None` when the bundle has none of that name.
     ///
     /// # Errors
     /// As [`read_blob`](Self::read_blob).

@@ -1,4 +1,5 @@
-//! Which files of weights were found whole before, so that not every start reads gigabytes to find them whole again.
+//! Which large files were found whole before, so that not every start reads gigabytes of weights to find them whole again.
+//! Code and small files are verified when they are read, besides.
 //!
 //! A file is known by the place and the times that the file system gives it. Whoever writes to it changes the time of its
 //! last change, which nobody can set back, and it is read again. Whoever had mapped it before may write without that as long

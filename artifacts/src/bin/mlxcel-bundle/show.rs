@@ -42,7 +42,11 @@ pub(crate) fn file(bundle: &Bundle, name: &str) -> Result<String> {
             names.join(", ")
         );
     };
-    String::from_utf8(bytes).with_context(|| format!("cannot show {name}"))
+    String::from_utf8(bytes).with_context(|| {
+        format!(
+            "cannot show {name}, expected text in utf-8\nhint: mlxcel-bundle inspect says which blob it is"
+        )
+    })
 }
 
 /// That the bundle is whole, and how much that is; and whose it is, as far as that is known.
