@@ -12,10 +12,10 @@ use std::{
 use crate::{
     digest::Digest,
     error::Error,
-    known::Known,
+    known::VerifiedFiles,
     manifest::{Blob, MANIFEST_LIMIT, Manifest, TargetArtifact, packed_weights, weights_file},
     signing::SIGNATURE,
-    store::{Name, Store, Using},
+    store::{Name, SharedLock, Store},
     writer::{Destination, add_whole},
 };
 
@@ -32,7 +32,7 @@ const NOTED_BYTES: u64 = 1 << 20;
 /// A bundle whose every blob was found whole, or will be before it is given out.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Bundle {
-    place: Place,
+    place: Location,
     manifest: Manifest,
     /// The manifest's bytes, which a signature is over.
     text: String,
@@ -42,7 +42,7 @@ pub struct Bundle {
 
 /// Where a bundle lies.
 #[derive(Debug, Clone)]
-pub(crate) struct Place {
+pub(crate) struct Location {
     /// The folder of its manifest.
     pub(crate) folder: PathBuf,
     /// That of its blobs.
@@ -50,28 +50,28 @@ pub(crate) struct Place {
     /// The signature's file, if there is one.
     pub(crate) signature: PathBuf,
     /// Where it is in a store, whose other bundles have its blobs too.
-    pub(crate) stored: Option<Stored>,
+    pub(crate) stored: Option<StoreEntry>,
 }
 
 /// A bundle's place in a store.
 #[derive(Debug, Clone)]
-pub(crate) struct Stored {
+pub(crate) struct StoreEntry {
     /// The name that it has.
     pub(crate) name: Name,
     /// The digest of its manifest.
     pub(crate) manifest: Digest,
     /// Keeps its files there, also when the name comes to mean another bundle. None in a store that cannot be written.
-    pub(crate) _using: Option<Arc<Using>>,
+    pub(crate) _using: Option<Arc<SharedLock>>,
 }
 
 /// A bundle is the same wherever and for how long it is kept.
-impl PartialEq for Place {
+impl PartialEq for Location {
     fn eq(&self, other: &Self) -> bool {
         (&self.folder, &self.blobs) == (&other.folder, &other.blobs)
     }
 }
 
-impl Place {
+impl Location {
     /// A folder of its own.
     pub(crate) fn folder(path: PathBuf) -> Self {
         Self { blobs: path.join(BLOBS), signature: path.join(SIGNATURE), folder: path, stored: None }
@@ -107,7 +107,7 @@ impl Bundle {
     /// # Errors
     /// When `path` is no bundle, its format is newer, its manifest is invalid, or a blob is missing or damaged.
     pub fn open(path: &Path) -> Result<Self, Error> {
-        let mut bundle = Self::opened(Place::find(path)?, &read_whole)?;
+        let mut bundle = Self::opened(Location::find(path)?, &read_whole)?;
         let mut seen = HashSet::new();
         for (what, blob) in bundle.manifest.weight_blobs() {
             if seen.insert(blob.digest) {
@@ -126,12 +126,12 @@ impl Bundle {
     /// # Errors
     /// As [`open`](Self::open); of the checkpoint's weights only when a file is missing or has another size.
     pub fn open_without_weights(path: &Path) -> Result<Self, Error> {
-        Self::at(Place::find(path)?)
+        Self::at(Location::find(path)?)
     }
 
     /// The same at a place.
-    pub(crate) fn at(place: Place) -> Result<Self, Error> {
-        let known = LazyCell::new(Known::in_store);
+    pub(crate) fn at(place: Location) -> Result<Self, Error> {
+        let known = LazyCell::new(VerifiedFiles::in_store);
         Self::opened(place, &|place, what, blob| {
             if blob.size < NOTED_BYTES {
                 return read_whole(place, what, blob);
@@ -142,12 +142,12 @@ impl Bundle {
 
     /// The same; `verify` is for everything but weights.
     fn opened(
-        place: Place,
-        verify: &dyn Fn(&Place, &str, &Blob) -> Result<(), Error>,
+        place: Location,
+        verify: &dyn Fn(&Location, &str, &Blob) -> Result<(), Error>,
     ) -> Result<Self, Error> {
         let text = read_manifest(&place.folder)?;
         match &place.stored {
-            Some(Stored { name, manifest, .. }) if Digest::of(text.as_bytes()) != *manifest => {
+            Some(StoreEntry { name, manifest, .. }) if Digest::of(text.as_bytes()) != *manifest => {
                 return Err(Error::DamagedName { name: name.clone() });
             }
             // Through a link, what is added to the bundle would be written elsewhere.
@@ -195,13 +195,13 @@ impl Bundle {
     }
 
     /// Where it lies.
-    pub(crate) fn place(&self) -> &Place {
+    pub(crate) fn place(&self) -> &Location {
         &self.place
     }
 
     /// What people call it: its name in the store, or its folder.
     #[must_use]
-    pub fn shown(&self) -> String {
+    pub fn display_name(&self) -> String {
         let name = self.place.stored.as_ref().map(|stored| stored.name.to_string());
         name.unwrap_or_else(|| self.path().display().to_string())
     }
@@ -309,7 +309,7 @@ impl Bundle {
     }
 
     /// A bundle that was just written, byte by byte, from this manifest.
-    pub(crate) fn written(place: Place, manifest: Manifest, text: String) -> Self {
+    pub(crate) fn written(place: Location, manifest: Manifest, text: String) -> Self {
         Self { place, manifest, text, weights_verified: true }
     }
 
@@ -323,7 +323,7 @@ impl Bundle {
         if self.weights_verified {
             return check_file(&self.place, what, blob);
         }
-        known_whole(&Known::in_store(), &self.place, what, blob)
+        known_whole(&VerifiedFiles::in_store(), &self.place, what, blob)
     }
 }
 
@@ -344,7 +344,7 @@ fn are(files: &[PathBuf], these: &BTreeMap<String, Blob>) -> Result<bool, Error>
     if files.is_empty() || files.len() != these.len() {
         return Ok(false);
     }
-    let known = Known::in_store();
+    let known = VerifiedFiles::in_store();
     for file in files {
         let blob = if files.len() == 1 { these.values().next() } else { these.get(&name(file)) };
         let Some(blob) = blob else { return Ok(false) };
@@ -393,7 +393,7 @@ pub(crate) fn read_manifest(bundle: &Path) -> Result<String, Error> {
 }
 
 /// Whether the blob is a file of the right size; gives its place.
-fn check_file(place: &Place, what: &str, blob: &Blob) -> Result<PathBuf, Error> {
+fn check_file(place: &Location, what: &str, blob: &Blob) -> Result<PathBuf, Error> {
     let (what, Blob { digest, size }) = (what.to_owned(), *blob);
     let path = place.blob_path(digest);
     // Not `metadata`: a link could lead out of the bundle, or to something that blocks when read.
@@ -419,7 +419,7 @@ fn check_file(place: &Place, what: &str, blob: &Blob) -> Result<PathBuf, Error> 
 }
 
 /// Verifies a blob, by reading it unless it was found whole before and has not been changed since; gives its place.
-fn known_whole(known: &Known, place: &Place, what: &str, blob: &Blob) -> Result<PathBuf, Error> {
+fn known_whole(known: &VerifiedFiles, place: &Location, what: &str, blob: &Blob) -> Result<PathBuf, Error> {
     let path = check_file(place, what, blob)?;
     let found = known.digest(&path, blob.digest).map_err(Error::read(&path))?;
     same(what, found, blob)?;
@@ -427,7 +427,7 @@ fn known_whole(known: &Known, place: &Place, what: &str, blob: &Blob) -> Result<
 }
 
 /// Verifies a blob by reading it.
-fn read_whole(place: &Place, what: &str, blob: &Blob) -> Result<(), Error> {
+fn read_whole(place: &Location, what: &str, blob: &Blob) -> Result<(), Error> {
     let path = check_file(place, what, blob)?;
     let (found, _) = Digest::of_file(&path).map_err(Error::read(&path))?;
     same(what, found, blob)

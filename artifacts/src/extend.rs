@@ -13,7 +13,7 @@ use crate::{
     digest::Digest,
     documents::with_parts,
     error::Error,
-    manifest::{Blob, Manifest, Replay},
+    manifest::{Blob, Manifest, SelfTestCase},
     signing::Signed,
     writer::{replace_file, staging, sync_folder},
 };
@@ -80,7 +80,7 @@ impl Bundle {
     ///
     /// # Errors
     /// They are not what this model can give, the bundle is signed, or it cannot be written.
-    pub fn with_replays(self, replays: Vec<Replay>) -> Result<Self, Error> {
+    pub fn with_replays(self, replays: Vec<SelfTestCase>) -> Result<Self, Error> {
         let path = self.changeable()?;
         let (staging, _lock) = staging(&path)?;
         let manifest = Manifest { replays, ..self.manifest().clone() };
@@ -201,7 +201,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let out = folder.path().join("b");
         let before = bundle(&out);
-        let replay = Replay { prompt: vec![1], tokens: vec![2], gaps: vec![0.5], embedding: vec![] };
+        let replay = SelfTestCase { prompt: vec![1], tokens: vec![2], gaps: vec![0.5], embedding: vec![] };
         let meanwhile = |change: &dyn Fn(Bundle)| {
             let refused = Bundle::open(&out).unwrap().with_packed_weights("cpu", &[], |to| {
                 change(Bundle::open(&out).unwrap());

@@ -42,12 +42,12 @@ const RAMFS: u64 = 0x8584_58f6;
 
 /// The files that were found whole.
 #[derive(Debug)]
-pub(crate) struct Known {
+pub(crate) struct VerifiedFiles {
     /// `None` where there is nowhere to remember anything.
     notes: Option<Notes>,
 }
 
-impl Known {
+impl VerifiedFiles {
     /// What the default store remembers.
     pub(crate) fn in_store() -> Self {
         let folder = |store: Store| store.path().join(format!("{FOLDER}{}", geteuid().as_raw()));
@@ -175,11 +175,11 @@ mod tests {
     }
 
     /// Notes in `store`, and how many there are.
-    fn known(folder: &Path) -> (Known, impl Fn() -> usize) {
+    fn known(folder: &Path) -> (VerifiedFiles, impl Fn() -> usize) {
         let store = folder.join("store");
         let notes = Notes::in_folder(store.clone()).unwrap();
         // The key is one of the files.
-        (Known { notes: Some(notes) }, move || fs::read_dir(&store).unwrap().count() - 1)
+        (VerifiedFiles { notes: Some(notes) }, move || fs::read_dir(&store).unwrap().count() - 1)
     }
 
     #[test]
@@ -214,7 +214,7 @@ mod tests {
         settled(&path, b"damaged");
         assert_eq!(known.digest(&path, Digest::of(b"fresh")).unwrap(), Digest::of(b"damaged"));
         assert_eq!(notes(), 0);
-        let nowhere = Known { notes: None };
+        let nowhere = VerifiedFiles { notes: None };
         assert_eq!(nowhere.digest(&path, Digest::of(b"damaged")).unwrap(), Digest::of(b"damaged"));
     }
 

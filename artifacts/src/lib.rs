@@ -53,19 +53,19 @@ pub use documents::{PROVENANCE, SBOM, with_parts};
 pub use error::{Error, report};
 pub use machine::{Driver, Gpu, Machine, ParseDriverError, ParseVersionError, Version};
 pub use manifest::{
-    Blob, Compiler, Embedding, FORMAT, GpuNeeds, Manifest, Packing, Plan, Replay, SMALL_FILE_LIMIT_BYTES,
-    TargetArtifact, Traffic, Window,
+    Blob, Compiler, EmbeddingSpec, FORMAT, GpuNeeds, Manifest, ModelSpec, Packing, SMALL_FILE_LIMIT_BYTES,
+    SelfTestCase, TargetArtifact, Traffic, Window,
 };
-pub use place::{Place, Preference};
+pub use place::{DeviceClass, Place};
 pub use probe::nvidia_gpus;
 #[cfg(feature = "registry")]
-pub use registry::{Moved, Registry};
+pub use registry::{Registry, TransferEvent};
 pub use signing::{PublicKey, SecretKey, Signed};
-pub use store::{Collected, Name, Replaced, Scratch, Store, StoreWriter, Stored, Using};
+pub use store::{Collected, Name, Replaced, Scratch, SharedLock, Store, StoreWriter, Stored};
 pub use tensors::{
     ALIGNMENT, HEADER_LIMIT_BYTES, aligned_header, printable, safetensors_header, safetensors_prefix,
 };
-pub use verdict::{Judgement, Verdict, best, check_iree, judge, judge_on};
+pub use verdict::{Compatibility, Verdict, best, check_iree, judge, judge_on};
 pub use writer::{BundleWriter, Destination};
 
 /// The IREE that this workspace is pinned to: the build side compiles with it, the run side runs it.

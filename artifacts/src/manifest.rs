@@ -38,7 +38,7 @@ pub struct Manifest {
     /// The family: `model_type` of config.json.
     pub family: String,
     /// What the module was planned for.
-    pub plan: Plan,
+    pub plan: ModelSpec,
     /// The compiler that made the vmfbs.
     pub compiler: Compiler,
     /// One vmfb per target, by the target's name.
@@ -57,13 +57,13 @@ pub struct Manifest {
     pub parameters: Vec<Parameter>,
     /// What the model must answer on every device.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub replays: Vec<Replay>,
+    pub replays: Vec<SelfTestCase>,
 }
 
 /// A prompt, and what was recorded for it: what a greedy generation goes on with, or the embedding.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Replay {
+pub struct SelfTestCase {
     /// Token ids.
     pub prompt: Vec<u32>,
     /// The most likely tokens after it.
@@ -81,7 +81,7 @@ pub struct Replay {
 /// What the module was planned for.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Plan {
+pub struct ModelSpec {
     /// What matrix products are computed in: `f32`, `bf16` or `f16`.
     pub precision: String,
     /// How the weights of matrix products are quantised: `none`, `q8` or `q4`.
@@ -101,13 +101,13 @@ pub struct Plan {
     pub windows: Vec<Window>,
     /// What is made of a text, where the model does not continue it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub embedding: Option<Embedding>,
+    pub embedding: Option<EmbeddingSpec>,
 }
 
 /// One vector of a text.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Embedding {
+pub struct EmbeddingSpec {
     /// How many numbers it has.
     pub width: usize,
     /// What it is made of: `mean` of all tokens' hidden states, or that of `cls`, the first.

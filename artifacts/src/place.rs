@@ -1,6 +1,6 @@
 //! Where targets run on a machine, and which place is taken before which.
 //!
-//! The runtime and `mlxcel-bundle check` both go by [`Preference`]. The one asks drivers for their devices, and only those
+//! The runtime and `mlxcel-bundle check` both go by [`DeviceClass`]. The one asks drivers for their devices, and only those
 //! that it needs; the other has a [`Machine`].
 
 use std::fmt;
@@ -20,7 +20,7 @@ pub enum Place<'g> {
 
 /// Which places are taken before which, the best first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Preference {
+pub enum DeviceClass {
     /// An NVIDIA GPU by CUDA.
     Cuda,
     /// A GPU by Vulkan.
@@ -33,7 +33,7 @@ pub enum Preference {
     Possible,
 }
 
-impl Preference {
+impl DeviceClass {
     /// Every one, the best first.
     pub const ALL: [Self; 5] = [Self::Cuda, Self::Vulkan, Self::Cpu, Self::Software, Self::Possible];
 
@@ -57,15 +57,15 @@ impl Place<'_> {
 
     /// Whether it is taken before others.
     #[must_use]
-    pub fn preference(self) -> Preference {
+    pub fn preference(self) -> DeviceClass {
         match self {
-            Self::Cpu => Preference::Cpu,
-            Self::VulkanDrivers(_) => Preference::Possible,
+            Self::Cpu => DeviceClass::Cpu,
+            Self::VulkanDrivers(_) => DeviceClass::Possible,
             Self::Gpu(gpu) => match gpu.driver {
-                Driver::Local => Preference::Cpu,
-                Driver::Cuda => Preference::Cuda,
-                Driver::Vulkan if is_software(&gpu.name) => Preference::Software,
-                Driver::Vulkan => Preference::Vulkan,
+                Driver::Local => DeviceClass::Cpu,
+                Driver::Cuda => DeviceClass::Cuda,
+                Driver::Vulkan if is_software(&gpu.name) => DeviceClass::Software,
+                Driver::Vulkan => DeviceClass::Vulkan,
             },
         }
     }
@@ -105,7 +105,7 @@ mod tests {
 
     #[test]
     fn preferences_are_in_order() {
-        assert!(Preference::ALL.is_sorted_by(|a, b| a < b));
+        assert!(DeviceClass::ALL.is_sorted_by(|a, b| a < b));
     }
 
     #[test]

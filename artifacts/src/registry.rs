@@ -43,7 +43,7 @@ const PATIENCE: Duration = Duration::from_secs(60);
 
 /// What happens during a transfer, for whoever watches.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Moved {
+pub enum TransferEvent {
     /// A file's turn has come.
     File {
         /// What it is.
@@ -119,7 +119,7 @@ impl Registry {
     ///
     /// # Errors
     /// A blob is damaged, or the registry or the network does not do its part.
-    pub fn push(&self, bundle: &Bundle, progress: &mut dyn FnMut(Moved)) -> Result<String, Error> {
+    pub fn push(&self, bundle: &Bundle, progress: &mut dyn FnMut(TransferEvent)) -> Result<String, Error> {
         self.runtime.block_on(self.push_all(bundle, progress))
     }
 
@@ -129,7 +129,7 @@ impl Registry {
     /// # Errors
     /// It is no bundle, not whole or not what its manifest says; the registry or the network does not do its part; or the
     /// store cannot be written.
-    pub fn pull(&self, to: StoreWriter, progress: &mut dyn FnMut(Moved)) -> Result<Bundle, Error> {
+    pub fn pull(&self, to: StoreWriter, progress: &mut dyn FnMut(TransferEvent)) -> Result<Bundle, Error> {
         self.runtime.block_on(self.pull_all(to, progress))
     }
 
@@ -224,13 +224,13 @@ impl Attempts {
     async fn again(
         &mut self,
         error: OciDistributionError,
-        progress: &mut dyn FnMut(Moved),
+        progress: &mut dyn FnMut(TransferEvent),
     ) -> Result<(), OciDistributionError> {
         self.0 += 1;
         if self.0 >= ATTEMPTS || !may_pass(&error) {
             return Err(error);
         }
-        progress(Moved::Again { problem: said(&error) });
+        progress(TransferEvent::Again { problem: said(&error) });
         tokio::time::sleep(Duration::from_millis(200 << self.0)).await;
         Ok(())
     }

@@ -5,7 +5,7 @@
 use std::collections::BTreeMap;
 
 use crate::{
-    Blob, Compiler, Digest, Driver, FORMAT, IREE_VERSION, Manifest, Plan, TargetArtifact,
+    Blob, Compiler, Digest, Driver, FORMAT, IREE_VERSION, Manifest, ModelSpec, TargetArtifact,
     signature::{Entry, Role},
 };
 
@@ -16,7 +16,7 @@ pub fn manifest(context: usize, vocab: usize) -> Manifest {
         format: FORMAT,
         model: "tiny".into(),
         family: "llama".into(),
-        plan: Plan {
+        plan: ModelSpec {
             precision: "f32".into(),
             quant: "none".into(),
             kv: "f32".into(),

@@ -19,9 +19,9 @@ pub struct Entry {
     /// What it is for.
     pub role: Role,
     /// What it takes, in order.
-    pub arguments: Vec<Argument>,
+    pub arguments: Vec<ArgumentSpec>,
     /// What it gives, in order.
-    pub results: Vec<Outcome>,
+    pub results: Vec<ResultSpec>,
 }
 
 /// What an entry point is for.
@@ -48,7 +48,7 @@ pub enum Role {
 /// An argument: what it means, and its type.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Argument {
+pub struct ArgumentSpec {
     /// What the caller must put there.
     pub kind: ArgumentKind,
     /// Element type.
@@ -76,9 +76,9 @@ pub enum ArgumentKind {
 /// A result: what it means, and its type.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Outcome {
+pub struct ResultSpec {
     /// What the caller finds there.
-    pub kind: OutcomeKind,
+    pub kind: ResultKind,
     /// Element type.
     pub dtype: Dtype,
     /// Shape.
@@ -88,7 +88,7 @@ pub struct Outcome {
 /// What a result means.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum OutcomeKind {
+pub enum ResultKind {
     /// The id with the largest logit after each row's last real token (the lowest id on a tie), `[batch]`.
     NextToken,
     /// The logits after each row's last real token, `[batch, vocab]`.
@@ -152,8 +152,8 @@ impl Entry {
         Self {
             name: role.entry_name(),
             role,
-            arguments: kinds.iter().map(|&kind| Argument::new(kind, role, batch)).collect(),
-            results: role.results().iter().map(|&kind| Outcome::new(kind, batch, width)).collect(),
+            arguments: kinds.iter().map(|&kind| ArgumentSpec::new(kind, role, batch)).collect(),
+            results: role.results().iter().map(|&kind| ResultSpec::new(kind, batch, width)).collect(),
         }
     }
 }
@@ -186,15 +186,15 @@ impl Role {
     }
 
     /// What an entry in this role gives.
-    pub(crate) fn results(self) -> &'static [OutcomeKind] {
+    pub(crate) fn results(self) -> &'static [ResultKind] {
         match self {
-            Self::Prefill { .. } | Self::Decode { .. } => &[OutcomeKind::NextToken, OutcomeKind::Logits],
-            Self::Encode { .. } => &[OutcomeKind::Embedding],
+            Self::Prefill { .. } | Self::Decode { .. } => &[ResultKind::NextToken, ResultKind::Logits],
+            Self::Encode { .. } => &[ResultKind::Embedding],
         }
     }
 }
 
-impl Argument {
+impl ArgumentSpec {
     /// The argument of this kind that an entry in `role` takes.
     #[must_use]
     pub fn new(kind: ArgumentKind, role: Role, batch: usize) -> Self {
@@ -208,13 +208,13 @@ impl Argument {
     }
 }
 
-impl Outcome {
+impl ResultSpec {
     /// The result of this kind that every entry gives, of `width` numbers a row where it is several.
     #[must_use]
-    pub fn new(kind: OutcomeKind, batch: usize, width: usize) -> Self {
+    pub fn new(kind: ResultKind, batch: usize, width: usize) -> Self {
         match kind {
-            OutcomeKind::NextToken => Self { kind, dtype: Dtype::I32, shape: vec![batch] },
-            OutcomeKind::Logits | OutcomeKind::Embedding => {
+            ResultKind::NextToken => Self { kind, dtype: Dtype::I32, shape: vec![batch] },
+            ResultKind::Logits | ResultKind::Embedding => {
                 Self { kind, dtype: Dtype::F32, shape: vec![batch, width] }
             }
         }
@@ -232,7 +232,7 @@ impl fmt::Display for ArgumentKind {
     }
 }
 
-impl fmt::Display for OutcomeKind {
+impl fmt::Display for ResultKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(match self {
             Self::NextToken => "next_token",

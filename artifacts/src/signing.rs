@@ -13,7 +13,7 @@ use std::{
 use minisign::{KeyPair, SecretKeyBox, SignatureBox};
 
 use crate::{
-    bundle::{Bundle, Stored},
+    bundle::{Bundle, StoreEntry},
     error::Error,
     store::Store,
     writer::{replace_file, staging},
@@ -141,7 +141,7 @@ impl Bundle {
             minisign::sign(None, &key.0, text, Some(comment), Some("signature of an mlxcel bundle"));
         let signature = signature.map_err(bad)?;
         let text = signature.to_string();
-        if let Some(Stored { name, manifest, .. }) = &self.place().stored {
+        if let Some(StoreEntry { name, manifest, .. }) = &self.place().stored {
             Store::of(self.place()).sign(name, *manifest, &text)?;
         } else {
             let path = self.path().canonicalize().map_err(Error::read(self.path()))?;

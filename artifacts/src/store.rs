@@ -63,7 +63,7 @@ pub struct Store {
 
 /// While it lives, nothing is collected from the store.
 #[derive(Debug)]
-pub struct Using {
+pub struct SharedLock {
     _lock: File,
 }
 
@@ -72,7 +72,7 @@ pub struct Using {
 pub struct Scratch {
     folder: TempDir,
     _lock: File,
-    _using: Using,
+    _using: SharedLock,
 }
 
 impl Scratch {
@@ -110,11 +110,11 @@ impl Store {
     ///
     /// # Errors
     /// When the store's folder cannot be made or written.
-    pub fn in_use(&self) -> Result<Using, Error> {
+    pub fn in_use(&self) -> Result<SharedLock, Error> {
         let lock = self.lock()?;
         // Not every file system has locks; without them, collecting is up to whoever does it at a bad moment.
         _ = lock.lock_shared();
-        Ok(Using { _lock: lock })
+        Ok(SharedLock { _lock: lock })
     }
 
     /// A folder for a bundle that is not whole yet. What a process leaves there that is killed is collected.

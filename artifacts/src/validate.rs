@@ -12,10 +12,10 @@ use crate::{
     digest::Digest,
     error::Error,
     manifest::{
-        Blob, Embedding, FORMAT, Manifest, Packing, Plan, Replay, SMALL_FILE_LIMIT_BYTES, TargetArtifact,
-        Traffic, Window,
+        Blob, EmbeddingSpec, FORMAT, Manifest, ModelSpec, Packing, SMALL_FILE_LIMIT_BYTES, SelfTestCase,
+        TargetArtifact, Traffic, Window,
     },
-    signature::{Argument, Entry, Outcome, PackStep, Parameter, Role, type_text},
+    signature::{ArgumentSpec, Entry, PackStep, Parameter, ResultSpec, Role, type_text},
 };
 
 /// The longest name of a file, and of everything else that has a name.
@@ -87,10 +87,10 @@ pub(crate) fn validate(manifest: &Manifest) -> Check {
     Ok(())
 }
 
-fn check_plan(plan: &Plan) -> Check {
-    let Plan { precision, quant, kv, batch, context, vocab, position_bytes, windows, embedding } = plan;
+fn check_plan(plan: &ModelSpec) -> Check {
+    let ModelSpec { precision, quant, kv, batch, context, vocab, position_bytes, windows, embedding } = plan;
     let pooling =
-        embedding.as_ref().map(|Embedding { pooling, .. }| ("embedding.pooling", pooling, POOLINGS));
+        embedding.as_ref().map(|EmbeddingSpec { pooling, .. }| ("embedding.pooling", pooling, POOLINGS));
     let words = [("precision", precision, FLOATS), ("quant", quant, QUANTS), ("kv", kv, CACHES)];
     for (what, value, known) in words.into_iter().chain(pooling) {
         ensure(known.contains(&value.as_str()), || {
@@ -102,7 +102,7 @@ fn check_plan(plan: &Plan) -> Check {
         fits_memory("position_bytes of a window", *position_bytes)?;
         ensure(*positions > 0, || "a window has 0 positions, expected more".into())?;
     }
-    let width = embedding.as_ref().map(|Embedding { width, .. }| ("embedding.width", width));
+    let width = embedding.as_ref().map(|EmbeddingSpec { width, .. }| ("embedding.width", width));
     for (what, value) in [("batch", batch), ("context", context), ("vocab", vocab)].into_iter().chain(width) {
         // Token ids and positions are i32 in the module.
         let fits = (1..=i32::MAX as usize).contains(value);
@@ -164,8 +164,8 @@ fn check_target(name: &str, target: &TargetArtifact) -> Check {
     ensure(vmfb.size > 0, || format!("vmfb of target {name} has 0 bytes, expected more"))
 }
 
-fn check_replay(plan: &Plan, replay: &Replay) -> Check {
-    let Replay { prompt, tokens, gaps, embedding } = replay;
+fn check_replay(plan: &ModelSpec, replay: &SelfTestCase) -> Check {
+    let SelfTestCase { prompt, tokens, gaps, embedding } = replay;
     ensure(!prompt.is_empty(), || "a replay has no prompt, expected token ids".into())?;
     let ids = prompt.iter().chain(tokens);
     for &id in ids {
@@ -216,7 +216,7 @@ fn check_blobs(manifest: &Manifest) -> Check {
     Ok(())
 }
 
-fn check_entries(plan: &Plan, entries: &[Entry]) -> Check {
+fn check_entries(plan: &ModelSpec, entries: &[Entry]) -> Check {
     let mut names = HashSet::new();
     for entry in entries {
         let name = entry.role.entry_name();
@@ -242,7 +242,7 @@ fn check_entries(plan: &Plan, entries: &[Entry]) -> Check {
     })
 }
 
-fn check_entry(plan: &Plan, entry: &Entry) -> Check {
+fn check_entry(plan: &ModelSpec, entry: &Entry) -> Check {
     let Entry { name, role, arguments, results } = entry;
     let size = role.size();
     ensure((1..=i32::MAX as usize).contains(&size), || {
@@ -250,16 +250,16 @@ fn check_entry(plan: &Plan, entry: &Entry) -> Check {
     })?;
     let mut kinds = HashSet::new();
     for argument in arguments {
-        let Argument { kind, dtype, shape } = argument;
+        let ArgumentSpec { kind, dtype, shape } = argument;
         ensure(kinds.insert(kind.to_string()), || format!("entry {name} takes {kind} twice"))?;
-        let right = Argument::new(*kind, *role, plan.batch);
+        let right = ArgumentSpec::new(*kind, *role, plan.batch);
         check_type(name, kind, (*dtype, shape), (right.dtype, &right.shape))?;
     }
     for outcome in results {
-        let Outcome { kind, dtype, shape } = outcome;
+        let ResultSpec { kind, dtype, shape } = outcome;
         ensure(kinds.insert(kind.to_string()), || format!("entry {name} gives {kind} twice"))?;
         let width = plan.embedding.as_ref().map_or(plan.vocab, |embedding| embedding.width);
-        let right = Outcome::new(*kind, plan.batch, width);
+        let right = ResultSpec::new(*kind, plan.batch, width);
         check_type(name, kind, (*dtype, shape), (right.dtype, &right.shape))?;
     }
     for kind in role.needs() {

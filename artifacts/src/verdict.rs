@@ -31,7 +31,7 @@ pub enum Verdict {
 
 /// What is judged of a target.
 #[derive(Debug, Clone, Serialize)]
-pub struct Judgement<'m> {
+pub struct Compatibility<'m> {
     /// The target's name.
     pub target: &'m str,
     /// Whether it runs.
@@ -74,7 +74,7 @@ const PTX: [(Version, Version); 20] = [
 /// Every target of a bundle in every place of a machine that its driver is for, the best place first. A target for which
 /// there is no place is refused.
 #[must_use]
-pub fn judge<'m>(manifest: &'m Manifest, machine: &Machine) -> Vec<Judgement<'m>> {
+pub fn judge<'m>(manifest: &'m Manifest, machine: &Machine) -> Vec<Compatibility<'m>> {
     let mut found = Vec::new();
     let places = machine.places();
     for (name, target) in &manifest.targets {
@@ -83,7 +83,7 @@ pub fn judge<'m>(manifest: &'m Manifest, machine: &Machine) -> Vec<Judgement<'m>
         found.extend(places.map(|&place| judge_target(manifest, (name, target), machine, place)));
         if found.len() == before {
             let reason = format!("there is no device of the driver {}", target.driver);
-            found.push(Judgement::new((name, target), Verdict::Refuse, "none".into(), vec![reason]));
+            found.push(Compatibility::new((name, target), Verdict::Refuse, "none".into(), vec![reason]));
         }
     }
     found
@@ -91,7 +91,7 @@ pub fn judge<'m>(manifest: &'m Manifest, machine: &Machine) -> Vec<Judgement<'m>
 
 /// Every target that is for this kind of place.
 #[must_use]
-pub fn judge_on<'m>(manifest: &'m Manifest, machine: &Machine, place: Place<'_>) -> Vec<Judgement<'m>> {
+pub fn judge_on<'m>(manifest: &'m Manifest, machine: &Machine, place: Place<'_>) -> Vec<Compatibility<'m>> {
     let targets = manifest.targets.iter().filter(|(_, target)| target.driver == place.driver());
     targets.map(|target| judge_target(manifest, (target.0, target.1), machine, place)).collect()
 }
@@ -99,7 +99,7 @@ pub fn judge_on<'m>(manifest: &'m Manifest, machine: &Machine, place: Place<'_>)
 /// The best of what runs: of the newest GPU code, or of the most CPU features; of equals the first by name, so that the
 /// choice does not depend on chance. `judgements` are of one place.
 #[must_use]
-pub fn best<'j, 'm>(judgements: &'j [Judgement<'m>]) -> Option<&'j Judgement<'m>> {
+pub fn best<'j, 'm>(judgements: &'j [Compatibility<'m>]) -> Option<&'j Compatibility<'m>> {
     let runs = judgements.iter().filter(|judgement| judgement.verdict != Verdict::Refuse);
     runs.reduce(|best, next| if next.rank > best.rank { next } else { best })
 }
@@ -120,7 +120,7 @@ fn judge_target<'m>(
     (name, target): (&'m str, &'m TargetArtifact),
     machine: &Machine,
     place: Place<'_>,
-) -> Judgement<'m> {
+) -> Compatibility<'m> {
     let mut objections = Vec::new();
     if let Err(Error::OtherIree { found, expected }) = check_iree(manifest) {
         objections.push(format!("compiled by iree {found}, this program runs iree {expected}"));
@@ -147,7 +147,7 @@ fn judge_target<'m>(
     }
     let device = place.to_string();
     if !objections.is_empty() {
-        return Judgement::new((name, target), Verdict::Refuse, device, objections);
+        return Compatibility::new((name, target), Verdict::Refuse, device, objections);
     }
     // What embeds has none.
     let cache = if cache > 0 { format!(", the cache {}", Mib(cache)) } else { String::new() };
@@ -167,7 +167,7 @@ fn judge_target<'m>(
         notes.push(format!("nothing is known but the installed drivers: {}", drivers.join(", ")));
     }
     let verdict = if packs { Verdict::RunWithPacking } else { Verdict::Run };
-    Judgement::new((name, target), verdict, device, notes)
+    Compatibility::new((name, target), verdict, device, notes)
 }
 
 fn cpu_objection(target: &TargetArtifact, machine: &Machine) -> Vec<String> {
@@ -217,7 +217,7 @@ fn cache_bytes(manifest: &Manifest) -> u64 {
     windows.fold(of(plan.context, plan.position_bytes), u64::saturating_add)
 }
 
-impl<'m> Judgement<'m> {
+impl<'m> Compatibility<'m> {
     fn new(
         (target, artifact): (&'m str, &'m TargetArtifact),
         verdict: Verdict,

@@ -17,7 +17,7 @@ use rustix::{
 use tempfile::TempDir;
 
 use crate::{
-    bundle::{BLOBS, Bundle, MANIFEST, Place, same},
+    bundle::{BLOBS, Bundle, Location, MANIFEST, same},
     copy::copy_hashed,
     digest::Digest,
     error::Error,
@@ -239,7 +239,7 @@ impl Destination for BundleWriter {
         sync_folder(&bundle).map_err(Error::write(&self.out))?;
         self.put_in_place(&bundle)?;
         sync_folder(&self.parent).map_err(Error::write(&self.parent))?;
-        Ok(Bundle::written(Place::folder(self.out.clone()), manifest.clone(), text))
+        Ok(Bundle::written(Location::folder(self.out.clone()), manifest.clone(), text))
     }
 }
 

@@ -5,7 +5,7 @@
 mod common;
 
 use mlxcel_artifacts::{
-    Compiler, Digest, IREE_VERSION, Manifest, Replay,
+    Compiler, Digest, IREE_VERSION, Manifest, SelfTestCase,
     signature::{Entry, Role},
 };
 
@@ -52,7 +52,7 @@ fn a_flag_the_compiler_an_entry_and_sizes() {
 fn signatures_and_recorded_answers() {
     let folder = tempfile::tempdir().unwrap();
     let shown = |arguments: &[&str]| shown(folder.path(), arguments);
-    let replay = Replay { prompt: vec![1], tokens: vec![2], gaps: vec![0.5], embedding: vec![] };
+    let replay = SelfTestCase { prompt: vec![1], tokens: vec![2], gaps: vec![0.5], embedding: vec![] };
     write(&folder.path().join("a"), &[1; 10], |_| ());
     write(&folder.path().join("b"), &[1; 10], |manifest| manifest.replays = vec![replay]);
     shown(&["keygen", "--no-password"]);

@@ -9,7 +9,7 @@ use std::{
 
 use clap::Parser;
 use mlxcel_artifacts::report;
-use mlxcel_compiler_driver::{Cancel, Source, write_random_weights};
+use mlxcel_compiler_driver::{Cancel, ModelSource, write_random_weights};
 
 /// Write the random checkpoint that `--weights random:SEED` puts into a bundle, in Hugging Face's form
 #[derive(Parser)]
@@ -27,7 +27,9 @@ struct Cli {
 
 fn main() -> ExitCode {
     let Cli { model, seed, out } = Cli::parse();
-    match Source::find(&model).and_then(|source| write_random_weights(&source, seed, &out, &Cancel::new())) {
+    match ModelSource::find(&model)
+        .and_then(|source| write_random_weights(&source, seed, &out, &Cancel::new()))
+    {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             // Nothing is left to tell it to when stderr is gone.

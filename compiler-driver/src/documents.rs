@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 
 use mlxcel_artifacts::{Blob, BundleWriter, Digest, Manifest, PROVENANCE, SBOM, with_parts};
 
-use crate::{Error, pipeline::Request, source::WeightsFrom};
+use crate::{Error, pipeline::Request, source::WeightSource};
 
 /// Name, version and sha256 of the crates that this program is built from.
 const CRATES: &[(&str, &str, &str)] = include!(concat!(env!("OUT_DIR"), "/crates.rs"));
@@ -53,9 +53,9 @@ pub(crate) fn add(
 /// What was asked for and does not say where on this machine anything lies.
 fn asked(request: &Request) -> BTreeMap<&'static str, String> {
     let weights = match &request.weights {
-        WeightsFrom::None => "none".to_owned(),
-        WeightsFrom::Random(seed) => format!("random:{seed}"),
-        WeightsFrom::Folder(_) | WeightsFrom::Model => "files".to_owned(),
+        WeightSource::None => "none".to_owned(),
+        WeightSource::Random(seed) => format!("random:{seed}"),
+        WeightSource::Folder(_) | WeightSource::Model => "files".to_owned(),
     };
     let mut asked = BTreeMap::from([("weights", weights), ("targets", request.targets.join(","))]);
     let chunk = request.chunk.map(|chunk| chunk.to_string());

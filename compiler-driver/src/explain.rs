@@ -16,7 +16,7 @@ use mlxcel_models::{
 use safetensors::Dtype;
 
 use crate::{
-    DEFAULT_CONTEXT, Error, Source,
+    DEFAULT_CONTEXT, Error, ModelSource,
     checkpoint::{Checkpoint, INDEX},
     source::Model,
     target::float_name,
@@ -27,7 +27,7 @@ use crate::{
 ///
 /// # Errors
 /// There is no such model, it is not supported, or its folder's tensors are not its own; `cancel` ended it.
-pub fn explain(source: &Source, cancel: &Cancel) -> Result<String, Error> {
+pub fn explain(source: &ModelSource, cancel: &Cancel) -> Result<String, Error> {
     let Model { name, config, folder, longest, said: said_of_folder, json: _ } = source.load()?;
     let found = folder.as_deref().map(Checkpoint::in_folder).transpose()?.flatten();
     let (config, said) = match &found {

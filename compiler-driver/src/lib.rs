@@ -37,6 +37,6 @@ pub use mlxcel_artifacts::Cancel;
 pub use mlxcel_emitter::{Kv, Quant};
 pub use pipeline::{DEFAULT_CONTEXT, Event, Progress, Request, build, emit};
 pub use random::write_random_weights;
-pub use source::{Source, WeightsFrom};
+pub use source::{ModelSource, WeightSource};
 pub use target::{Precision, Resolved, Target};
 pub use toolchain::Toolchain;

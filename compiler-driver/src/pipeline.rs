@@ -24,7 +24,7 @@ use crate::{
     ptx,
     random::Random,
     sentence,
-    source::{Model, Source, WeightsFrom, read_limited},
+    source::{Model, ModelSource, WeightSource, read_limited},
     target::{Precision, Resolved, Target, float_name},
     toolchain::Toolchain,
     vmfbs::{Job, Keep, Unit, vmfbs},
@@ -46,11 +46,11 @@ const SMALL_FILES: [&str; 5] = [
 #[derive(Debug, Clone)]
 pub struct Request {
     /// Which model.
-    pub model: Source,
+    pub model: ModelSource,
     /// The targets by name.
     pub targets: Vec<String>,
     /// The weights that the bundle carries.
-    pub weights: WeightsFrom,
+    pub weights: WeightSource,
     /// What matrix products are computed in.
     pub precision: Precision,
     /// How weights are quantised.
@@ -391,15 +391,15 @@ impl Weights {
     fn find(model: &mut Model, request: &Request, progress: &mut Progress<'_>) -> Result<Self, Error> {
         let no_weights = |folder: &Path| Error::NoWeights { folder: folder.to_owned() };
         let found = match &request.weights {
-            WeightsFrom::None => None,
-            WeightsFrom::Random(seed) => {
+            WeightSource::None => None,
+            WeightSource::Random(seed) => {
                 Random::new(&model.config, *seed)?;
                 return Ok(Self::Random(*seed));
             }
-            WeightsFrom::Folder(folder) => {
+            WeightSource::Folder(folder) => {
                 Some(Checkpoint::in_folder(folder)?.ok_or_else(|| no_weights(folder))?)
             }
-            WeightsFrom::Model => {
+            WeightSource::Model => {
                 let found = model.folder.as_deref().map(Checkpoint::in_folder).transpose()?.flatten();
                 if let (None, Some(folder)) = (&found, &model.folder) {
                     progress(Event::Warning(format!(

@@ -32,7 +32,7 @@ use mlxcel_artifacts::{Cancel, safetensors_prefix};
 use mlxcel_models::ModelConfig;
 use safetensors::Dtype;
 
-use crate::{Error, checkpoint::SINGLE, source::Source, target::float_name};
+use crate::{Error, checkpoint::SINGLE, source::ModelSource, target::float_name};
 
 /// The odd number nearest to 2⁶⁴ divided by the golden ratio: the step of splitmix64's counter.
 const STEP: u64 = 0x9E37_79B9_7F4A_7C15;
@@ -180,7 +180,12 @@ fn norms(model: &ModelConfig) -> BTreeMap<&str, f32> {
 ///
 /// # Errors
 /// The folder exists, or cannot be written; `cancel` ended it.
-pub fn write_random_weights(model: &Source, seed: u64, out: &Path, cancel: &Cancel) -> Result<(), Error> {
+pub fn write_random_weights(
+    model: &ModelSource,
+    seed: u64,
+    out: &Path,
+    cancel: &Cancel,
+) -> Result<(), Error> {
     let model = model.load()?;
     let random = Random::new(&model.config, seed)?;
     if out.exists() {

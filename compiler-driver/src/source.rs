@@ -17,7 +17,7 @@ pub(crate) const CONFIG_LIMIT_BYTES: u64 = 1 << 20;
 
 /// Which model.
 #[derive(Debug, Clone)]
-pub enum Source {
+pub enum ModelSource {
     /// One that this workspace knows by name.
     Preset(&'static Preset),
     /// A folder in Hugging Face's form, with a config.json.
@@ -26,7 +26,7 @@ pub enum Source {
 
 /// Which weights a bundle carries.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub enum WeightsFrom {
+pub enum WeightSource {
     /// The model folder's own where it has some, else none.
     #[default]
     Model,
@@ -55,7 +55,7 @@ pub(crate) struct Model {
     pub(crate) said: Option<String>,
 }
 
-impl Source {
+impl ModelSource {
     /// The preset of that name, else the folder at that path. `./name` is always a folder.
     ///
     /// # Errors
@@ -101,7 +101,7 @@ impl Source {
     }
 }
 
-impl FromStr for WeightsFrom {
+impl FromStr for WeightSource {
     type Err = String;
 
     /// `none`, `random`, `random:SEED`, else a folder; `./random` is always a folder.
@@ -160,27 +160,27 @@ mod tests {
 
     #[test]
     fn weights_by_name() {
-        let parse = |text: &str| text.parse::<WeightsFrom>().unwrap();
-        assert_eq!(parse("none"), WeightsFrom::None);
-        assert_eq!(parse("random"), WeightsFrom::Random(0));
-        assert_eq!(parse("random:18446744073709551615"), WeightsFrom::Random(u64::MAX));
-        assert_eq!(parse("./random:-1"), WeightsFrom::Folder("./random:-1".into()));
+        let parse = |text: &str| text.parse::<WeightSource>().unwrap();
+        assert_eq!(parse("none"), WeightSource::None);
+        assert_eq!(parse("random"), WeightSource::Random(0));
+        assert_eq!(parse("random:18446744073709551615"), WeightSource::Random(u64::MAX));
+        assert_eq!(parse("./random:-1"), WeightSource::Folder("./random:-1".into()));
         assert_eq!(
-            "random:-1".parse::<WeightsFrom>().unwrap_err(),
+            "random:-1".parse::<WeightSource>().unwrap_err(),
             "found seed \"-1\", expected a number from 0 to 18446744073709551615"
         );
-        assert_eq!(parse("./random"), WeightsFrom::Folder("./random".into()));
+        assert_eq!(parse("./random"), WeightSource::Folder("./random".into()));
     }
 
     #[test]
     fn models_by_name() {
         assert!(
-            matches!(Source::find("llama-3.2-1b"), Ok(Source::Preset(preset)) if preset.name == "llama-3.2-1b")
+            matches!(ModelSource::find("llama-3.2-1b"), Ok(ModelSource::Preset(preset)) if preset.name == "llama-3.2-1b")
         );
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().to_str().unwrap();
-        let source = Source::find(path).unwrap();
-        assert!(matches!(&source, Source::Folder(found) if found == folder.path()));
+        let source = ModelSource::find(path).unwrap();
+        assert!(matches!(&source, ModelSource::Folder(found) if found == folder.path()));
         assert_eq!(
             source.load().unwrap_err().to_string(),
             format!(
@@ -189,12 +189,12 @@ mod tests {
             )
         );
         assert_eq!(
-            Source::find("/no/model").unwrap_err().to_string(),
+            ModelSource::find("/no/model").unwrap_err().to_string(),
             "found no folder /no/model, expected one with a config.json\n\
              hint: --list-models lists the presets, which need none"
         );
         assert_eq!(
-            Source::find("gpt\u{1b}-5").unwrap_err().to_string(),
+            ModelSource::find("gpt\u{1b}-5").unwrap_err().to_string(),
             format!(
                 "found no model `gpt\\u{{1b}}-5`, expected a folder with a config.json or one of {}\n\
                  hint: --list-models lists the presets",

@@ -6,7 +6,7 @@ mod real;
 use std::fs;
 
 use mlxcel_artifacts::Bundle;
-use mlxcel_compiler_driver::{Precision, Request, WeightsFrom};
+use mlxcel_compiler_driver::{Precision, Request, WeightSource};
 use mlxcel_runtime::{Outcome, Tokenizer, Weights, load, record, replay, usual_prompts};
 use real::{Built, built, greedy, models, on, request};
 use safetensors::SafeTensors;
@@ -94,7 +94,7 @@ fn in_bf16_it_differs_by_rounding_only() {
 #[test]
 fn a_self_test_knows_a_changed_weight() {
     let demo = models().join("demo");
-    let without = built(&Request { weights: WeightsFrom::None, ..request(&demo, &["cpu"]) });
+    let without = built(&Request { weights: WeightSource::None, ..request(&demo, &["cpu"]) });
     let given = |folder: &std::path::Path| Weights::at(folder).unwrap();
     let mut session = load(&without.bundle, Some(given(&demo)), &on("local-task")).unwrap();
     let (vocab, context) = (session.capabilities().vocab, session.capabilities().context);

@@ -10,7 +10,7 @@ use std::{
 };
 
 use mlxcel_artifacts::report;
-use mlxcel_compiler_driver::{Cancel, Quant, Request, Source, WeightsFrom, explain};
+use mlxcel_compiler_driver::{Cancel, ModelSource, Quant, Request, WeightSource, explain};
 use mlxcel_models::{FAMILIES, Head, ModelConfig};
 use mlxcel_runtime::{Encoder, Tokenizer, Weights, load_encoder};
 use real::{Built, built, models, on, request};
@@ -213,7 +213,7 @@ fn weights_given_later_may_be_spelled_otherwise() {
     ];
     for target in ["cpu", "cpu-x86-64-v2"] {
         let request =
-            Request { weights: WeightsFrom::None, chunk: Some(220), ..request(&fixture, &[target]) };
+            Request { weights: WeightSource::None, chunk: Some(220), ..request(&fixture, &[target]) };
         let bare = built(&request);
         for folder in &spellings {
             let weights = Weights::at(folder.path()).unwrap();
@@ -234,7 +234,7 @@ fn files_beside_an_encoder_that_ask_for_more() {
     let folder = renamed(&fixture, str::to_owned);
     let says = |file: &str, text: &str| {
         fs::write(folder.path().join(file), text).unwrap();
-        let said = explain(&Source::Folder(folder.path().to_owned()), &Cancel::new());
+        let said = explain(&ModelSource::Folder(folder.path().to_owned()), &Cancel::new());
         fs::remove_file(folder.path().join(file)).unwrap();
         said.map_err(|error| report(&error).replace(&folder.path().display().to_string(), "…"))
     };

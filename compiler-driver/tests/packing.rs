@@ -6,7 +6,7 @@ mod real;
 use std::{collections::HashSet, fs, path::Path};
 
 use mlxcel_artifacts::{Bundle, PROVENANCE, SBOM};
-use mlxcel_compiler_driver::{Request, WeightsFrom};
+use mlxcel_compiler_driver::{Request, WeightSource};
 use mlxcel_runtime::{Cancel, Weights, load, pack};
 use real::{Built, Fixture, built, fixtures, greedy, on, request};
 
@@ -65,7 +65,7 @@ fn packed_once_it_starts_without_packing() {
 #[test]
 fn weights_may_come_from_elsewhere_and_stay_away() {
     let folder = fixtures().join(FIXTURE);
-    let built = built(&Request { weights: WeightsFrom::None, ..request(&folder, &["cpu"]) });
+    let built = built(&Request { weights: WeightSource::None, ..request(&folder, &["cpu"]) });
     let error = load(&built.bundle, None, &on("local-task")).err().unwrap().to_string();
     assert!(error.contains("carries no weights"), "{error}");
     let weights = || Some(Weights::at(&folder).unwrap());

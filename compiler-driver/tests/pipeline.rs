@@ -7,7 +7,7 @@ use std::{fs, path::Path};
 
 use common::{CONFIG, Place, names};
 use mlxcel_compiler_driver::{
-    Cancel, Error, Event, Precision, Source, WeightsFrom, emit, write_random_weights,
+    Cancel, Error, Event, ModelSource, Precision, WeightSource, emit, write_random_weights,
 };
 use safetensors::{Dtype, SafeTensors, tensor::TensorView};
 
@@ -53,7 +53,7 @@ fn a_bundle_has_what_was_asked_for() {
 #[test]
 fn what_is_in_the_store_is_not_compiled() {
     let mut place = Place::new("works");
-    place.request.weights = WeightsFrom::None;
+    place.request.weights = WeightSource::None;
     let first = place.build().0.unwrap().manifest().clone();
     let calls = place.calls();
     let (bundle, events) = place.build();
@@ -110,7 +110,7 @@ fn intermediates_are_kept_where_asked() {
 #[test]
 fn random_weights_are_the_same_in_a_bundle_and_a_folder() {
     let mut place = Place::new("works");
-    place.request.weights = WeightsFrom::Random(5);
+    place.request.weights = WeightSource::Random(5);
     let bundle = place.build().0.unwrap();
     let (_, in_bundle) = bundle.weights().unwrap().remove(0);
     write_random_weights(&place.request.model, 5, &place.at("random"), &Cancel::new()).unwrap();
@@ -128,16 +128,16 @@ fn random_weights_are_the_same_in_a_bundle_and_a_folder() {
 #[test]
 fn weights_may_lie_elsewhere_and_bring_their_tokenizer() {
     let place = Place::new("works");
-    let source = Source::find("smollm2-135m").unwrap();
-    assert!(matches!(source, Source::Preset(_)));
+    let source = ModelSource::find("smollm2-135m").unwrap();
+    assert!(matches!(source, ModelSource::Preset(_)));
     write_random_weights(&place.request.model, 0, &place.at("elsewhere"), &Cancel::new()).unwrap();
     fs::write(place.at("elsewhere/tokenizer.json"), "{}").unwrap();
     let mut place = place;
-    place.request.weights = WeightsFrom::Folder(place.at("elsewhere"));
+    place.request.weights = WeightSource::Folder(place.at("elsewhere"));
     let bundle = place.build().0.unwrap();
     assert!(bundle.manifest().files.contains_key("tokenizer.json"));
     assert!(bundle.manifest().weights.contains_key("model.safetensors"));
-    place.request.weights = WeightsFrom::None;
+    place.request.weights = WeightSource::None;
     let bundle = place.build().0.unwrap();
     assert!(bundle.manifest().weights.is_empty());
 }
@@ -211,7 +211,7 @@ fn a_failing_target_ends_the_others() {
 #[test]
 fn a_cancelled_build_leaves_nothing() {
     let mut place = Place::new("works");
-    place.request.weights = WeightsFrom::Random(5);
+    place.request.weights = WeightSource::Random(5);
     place.build().0.unwrap();
     fs::remove_dir_all(place.at("out")).unwrap();
     // What was compiled is in the store by now: it is the weights that are given up.

@@ -2,7 +2,9 @@
 
 use std::{collections::BTreeMap, slice};
 
-use mlxcel_artifacts::signature::{Argument, ArgumentKind, Entry, MODULE_NAME, OutcomeKind, Parameter, Role};
+use mlxcel_artifacts::signature::{
+    ArgumentKind, ArgumentSpec, Entry, MODULE_NAME, Parameter, ResultKind, Role,
+};
 use mlxcel_models::{Block, Branch, Embedding, FeedForward, Head, Linear, Logits, Mlp, ModelConfig, Rope};
 use safetensors::Dtype;
 
@@ -95,7 +97,7 @@ struct Arguments {
 }
 
 impl Arguments {
-    fn new(g: &mut Graph, arguments: &[Argument]) -> Self {
+    fn new(g: &mut Graph, arguments: &[ArgumentSpec]) -> Self {
         let mut result = Self::default();
         for argument in arguments {
             let mut tensor = || Some(g.argument(argument.dtype, &argument.shape));
@@ -171,9 +173,9 @@ fn emit_entry(
             let logits = b.scope("head", |b| head(b, layer, &product, x));
             let logits = b.graph.reshape(logits, &[plan.batch, model.vocab]);
             let next = b.scope("argmax", |b| argmax(b, logits));
-            vec![(OutcomeKind::NextToken, next), (OutcomeKind::Logits, logits)]
+            vec![(ResultKind::NextToken, next), (ResultKind::Logits, logits)]
         }
-        Head::Pooling(layer) => vec![(OutcomeKind::Embedding, b.scope("pooling", |b| pooling(b, *layer, x)))],
+        Head::Pooling(layer) => vec![(ResultKind::Embedding, b.scope("pooling", |b| pooling(b, *layer, x)))],
     };
     let mut results = Vec::new();
     for outcome in &entry.results {

@@ -1,6 +1,6 @@
 //! Golden replay: what a model answered when it was recorded, it must answer on every device.
 
-use mlxcel_artifacts::Replay;
+use mlxcel_artifacts::SelfTestCase;
 
 use crate::{Encoder, Error, Session, top_logprobs};
 
@@ -36,9 +36,9 @@ pub enum Outcome {
 ///
 /// # Errors
 /// When the prompt is refused or the session fails.
-pub fn record(session: &mut dyn Session, prompt: &[u32], count: usize) -> Result<Replay, Error> {
+pub fn record(session: &mut dyn Session, prompt: &[u32], count: usize) -> Result<SelfTestCase, Error> {
     session.rewind(0)?;
-    let mut replay = Replay { prompt: prompt.to_vec(), ..Replay::default() };
+    let mut replay = SelfTestCase { prompt: prompt.to_vec(), ..SelfTestCase::default() };
     let mut next = session.prefill(prompt)?;
     while replay.tokens.len() < count {
         let best = top_logprobs(&session.logits()?, 2)?;
@@ -61,7 +61,7 @@ pub fn record(session: &mut dyn Session, prompt: &[u32], count: usize) -> Result
 ///
 /// # Errors
 /// When the session fails.
-pub fn replay(session: &mut dyn Session, recorded: &Replay) -> Result<Outcome, Error> {
+pub fn replay(session: &mut dyn Session, recorded: &SelfTestCase) -> Result<Outcome, Error> {
     session.rewind(0)?;
     let mut found = session.prefill(&recorded.prompt)?;
     for (index, (&expected, &gap)) in recorded.tokens.iter().zip(&recorded.gaps).enumerate() {
@@ -79,16 +79,16 @@ pub fn replay(session: &mut dyn Session, recorded: &Replay) -> Result<Outcome, E
 ///
 /// # Errors
 /// When the prompt is refused or the encoder fails.
-pub fn record_embedding(encoder: &mut dyn Encoder, prompt: &[u32]) -> Result<Replay, Error> {
+pub fn record_embedding(encoder: &mut dyn Encoder, prompt: &[u32]) -> Result<SelfTestCase, Error> {
     let embedding = encoder.embed(prompt)?;
-    Ok(Replay { prompt: prompt.to_vec(), embedding, ..Replay::default() })
+    Ok(SelfTestCase { prompt: prompt.to_vec(), embedding, ..SelfTestCase::default() })
 }
 
 /// Replays what was recorded of an encoder.
 ///
 /// # Errors
 /// When the encoder fails.
-pub fn replay_embedding(encoder: &mut dyn Encoder, recorded: &Replay) -> Result<Outcome, Error> {
+pub fn replay_embedding(encoder: &mut dyn Encoder, recorded: &SelfTestCase) -> Result<Outcome, Error> {
     let found = encoder.embed(&recorded.prompt)?;
     let length = recorded.embedding.iter().map(|x| x * x).sum::<f32>().sqrt().max(f32::MIN_POSITIVE);
     let differences = found.iter().zip(&recorded.embedding).map(|(x, y)| (x - y).abs());

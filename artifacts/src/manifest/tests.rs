@@ -166,7 +166,8 @@ fn long() -> Manifest {
     };
     let mut all = manifest();
     all.parameters = (0..2000).map(parameter).collect();
-    all.replays = vec![Replay { prompt: vec![1, 2], tokens: vec![3], gaps: vec![0.5], embedding: vec![] }];
+    all.replays =
+        vec![SelfTestCase { prompt: vec![1, 2], tokens: vec![3], gaps: vec![0.5], embedding: vec![] }];
     let mut cpu = all.targets["cpu"].clone();
     cpu.packing = Some(Packing {
         build_key: source,

@@ -10,7 +10,7 @@ use oci_client::{
     manifest::{OCI_IMAGE_MEDIA_TYPE, OciDescriptor, OciImageManifest},
 };
 
-use super::{ARTIFACT, Attempts, Moved, Registry, TITLE};
+use super::{ARTIFACT, Attempts, Registry, TITLE, TransferEvent};
 use crate::{
     bundle::{BLOBS, Bundle, MANIFEST},
     error::Error,
@@ -24,7 +24,7 @@ impl Registry {
     pub(super) async fn pull_all(
         &self,
         mut to: StoreWriter,
-        progress: &mut dyn FnMut(Moved),
+        progress: &mut dyn FnMut(TransferEvent),
     ) -> Result<Bundle, Error> {
         let failed = |source| self.failed("pull", source);
         self.client.auth(&self.reference, &self.auth, RegistryOperation::Pull).await.map_err(failed)?;
@@ -56,7 +56,7 @@ impl Registry {
             None => None,
         };
         for (name, (what, blob)) in manifest.distinct_blobs() {
-            progress(Moved::File { what: what.clone(), bytes: blob.size });
+            progress(TransferEvent::File { what: what.clone(), bytes: blob.size });
             if let Some(mut part) = to.part(&blob)? {
                 let Some(layer) = layers.get(&format!("{BLOBS}/{name}")) else {
                     return Err(Error::MissingBlob { what, digest: blob.digest });
@@ -75,7 +75,7 @@ impl Registry {
                 let source = |error| Error::Tampered { name: self.name.clone(), source: Box::new(error) };
                 to.add_part(part, &what, &blob).map_err(source)?;
             }
-            progress(Moved::Bytes(blob.size));
+            progress(TransferEvent::Bytes(blob.size));
         }
         Box::new(to).finish_as(&manifest, text, signature.as_deref())
     }
@@ -102,7 +102,7 @@ impl Registry {
         digest: &str,
         part: &mut Part,
         size: u64,
-        progress: &mut dyn FnMut(Moved),
+        progress: &mut dyn FnMut(TransferEvent),
     ) -> Result<(), Error> {
         if part.len() > size {
             part.restart()?;
@@ -132,7 +132,7 @@ impl Registry {
         digest: &str,
         part: &mut Part,
         size: u64,
-        progress: &mut dyn FnMut(Moved),
+        progress: &mut dyn FnMut(TransferEvent),
     ) -> Result<Result<(), OciDistributionError>, Error> {
         let asked = if part.len() == 0 {
             self.client.pull_blob_stream(&self.reference, digest).await.map(BlobResponse::Full)
@@ -155,7 +155,7 @@ impl Registry {
             // What is too much is not kept: the digest will not be that of the blob, unless it is.
             let room = usize::try_from(size - part.len()).unwrap_or(usize::MAX);
             part.append(&chunk[..chunk.len().min(room)])?;
-            progress(Moved::Bytes(part.len()));
+            progress(TransferEvent::Bytes(part.len()));
             if chunk.len() > room {
                 return Ok(Ok(()));
             }

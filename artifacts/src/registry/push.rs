@@ -21,7 +21,7 @@ use oci_client::{
 };
 use sha2::{Digest as _, Sha256};
 
-use super::{ARTIFACT, Attempts, Moved, Registry, TITLE};
+use super::{ARTIFACT, Attempts, Registry, TITLE, TransferEvent};
 use crate::{
     bundle::{BLOBS, Bundle, MANIFEST, same},
     copy::{Stopped, read_hashed},
@@ -44,7 +44,7 @@ impl Registry {
     pub(super) async fn push_all(
         &self,
         bundle: &Bundle,
-        progress: &mut dyn FnMut(Moved),
+        progress: &mut dyn FnMut(TransferEvent),
     ) -> Result<String, Error> {
         let failed = |source| self.failed("push", source);
         self.client.auth(&self.reference, &self.auth, RegistryOperation::Push).await.map_err(failed)?;
@@ -83,15 +83,15 @@ impl Registry {
         &self,
         bytes: Vec<u8>,
         layer: &OciDescriptor,
-        progress: &mut dyn FnMut(Moved),
+        progress: &mut dyn FnMut(TransferEvent),
     ) -> Result<(), OciDistributionError> {
         let what = layer.annotations.iter().flatten().map(|(_, title)| title.clone()).collect();
         let len = bytes.len() as u64;
-        progress(Moved::File { what, bytes: len });
+        progress(TransferEvent::File { what, bytes: len });
         if !self.client.blob_exists(&self.reference, &layer.digest).await? {
             self.client.push_blob(&self.reference, bytes, &layer.digest).await?;
         }
-        progress(Moved::Bytes(len));
+        progress(TransferEvent::Bytes(len));
         Ok(())
     }
 
@@ -100,10 +100,10 @@ impl Registry {
         path: &Path,
         what: &str,
         layer: &OciDescriptor,
-        progress: &mut dyn FnMut(Moved),
+        progress: &mut dyn FnMut(TransferEvent),
     ) -> Result<(), Error> {
         let bytes = u64::try_from(layer.size).unwrap_or_default();
-        progress(Moved::File { what: what.to_owned(), bytes });
+        progress(TransferEvent::File { what: what.to_owned(), bytes });
         let mut attempts = Attempts::default();
         loop {
             let sent = Arc::new(AtomicU64::new(0));
@@ -115,8 +115,8 @@ impl Registry {
                 }
                 Ok(())
             };
-            let told = |bytes: &AtomicU64, progress: &mut dyn FnMut(Moved)| {
-                progress(Moved::Bytes(bytes.load(Ordering::Relaxed)));
+            let told = |bytes: &AtomicU64, progress: &mut dyn FnMut(TransferEvent)| {
+                progress(TransferEvent::Bytes(bytes.load(Ordering::Relaxed)));
             };
             tokio::pin!(send);
             let done = loop {
@@ -127,7 +127,7 @@ impl Registry {
             };
             match done {
                 Ok(()) => {
-                    progress(Moved::Bytes(bytes));
+                    progress(TransferEvent::Bytes(bytes));
                     return Ok(());
                 }
                 Err(error) => {

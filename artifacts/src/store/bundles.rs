@@ -9,9 +9,9 @@ use std::{
     sync::Arc,
 };
 
-use super::{Name, Store, Using, cache, entries, named};
+use super::{Name, SharedLock, Store, cache, entries, named};
 use crate::{
-    bundle::{self, Bundle, MANIFEST, Place, read_manifest},
+    bundle::{self, Bundle, Location, MANIFEST, read_manifest},
     digest::Digest,
     error::Error,
     manifest::{Blob, Manifest},
@@ -63,9 +63,9 @@ impl Store {
         name: &Name,
         work: impl FnOnce(StoreWriter) -> Result<Bundle, Error>,
     ) -> Result<Option<Replaced>, Error> {
-        let before = self.meant(name)?;
+        let before = self.resolve(name)?;
         work(StoreWriter::new(self, name)?)?;
-        let now = self.meant(name)?;
+        let now = self.resolve(name)?;
         let before = before.filter(|before| Some(*before) != now);
         Ok(before.map(|before| Replaced { name: name.clone(), before }))
     }
@@ -74,28 +74,28 @@ impl Store {
     ///
     /// # Errors
     /// When the store cannot be read.
-    pub(crate) fn place(&self, name: &Name) -> Result<Option<Place>, Error> {
+    pub(crate) fn place(&self, name: &Name) -> Result<Option<Location>, Error> {
         // A store is not made for being asked.
-        if self.meant(name)?.is_none() {
+        if self.resolve(name)?.is_none() {
             return Ok(None);
         }
         // In use before it is looked at, so that nothing of it goes in between.
         let using = self.in_use().ok();
-        Ok(self.meant(name)?.map(|digest| self.place_of(name, digest, using)))
+        Ok(self.resolve(name)?.map(|digest| self.place_of(name, digest, using)))
     }
 
     /// Where the bundle with this manifest lies under a name.
-    fn place_of(&self, name: &Name, manifest: Digest, using: Option<Using>) -> Place {
-        Place {
+    fn place_of(&self, name: &Name, manifest: Digest, using: Option<SharedLock>) -> Location {
+        Location {
             folder: self.path.join(BUNDLES).join(manifest.hex()),
             blobs: self.blobs(),
             signature: self.path.join(SIGNATURES).join(signature_file(name, manifest)),
-            stored: Some(bundle::Stored { name: name.clone(), manifest, _using: using.map(Arc::new) }),
+            stored: Some(bundle::StoreEntry { name: name.clone(), manifest, _using: using.map(Arc::new) }),
         }
     }
 
     /// The store that a bundle lies in.
-    pub(crate) fn of(place: &Place) -> Self {
+    pub(crate) fn of(place: &Location) -> Self {
         Self { path: place.blobs.parent().unwrap_or(Path::new("")).to_path_buf(), limit: None }
     }
 
@@ -116,7 +116,7 @@ impl Store {
     ///
     /// # Errors
     /// When the store cannot be read.
-    pub fn meant(&self, name: &Name) -> Result<Option<Digest>, Error> {
+    pub fn resolve(&self, name: &Name) -> Result<Option<Digest>, Error> {
         cache::built(&self.path.join(NAMES).join(name.file_name()))
     }
 
@@ -162,7 +162,7 @@ impl Store {
     /// When there is no such name, or the store cannot be written.
     pub fn remove(&self, name: &Name) -> Result<(), Error> {
         let path = self.path.join(NAMES).join(name.file_name());
-        if let Some(manifest) = self.meant(name)? {
+        if let Some(manifest) = self.resolve(name)? {
             self.remove_signature(name, manifest)?;
         }
         match fs::remove_file(&path) {
@@ -232,7 +232,7 @@ pub struct StoreWriter {
     store: Store,
     name: Name,
     added: HashMap<Digest, u64>,
-    using: Using,
+    using: SharedLock,
 }
 
 impl StoreWriter {
@@ -314,7 +314,7 @@ impl Destination for StoreWriter {
             Some(signature) => store.sign(&name, digest, signature)?,
             None => store.remove_signature(&name, digest)?,
         }
-        let before = store.meant(&name)?.filter(|before| *before != digest);
+        let before = store.resolve(&name)?.filter(|before| *before != digest);
         store.replace(NAMES, &name.file_name(), &format!("{}\n", digest.hex()))?;
         if let Some(before) = before {
             // What it meant before is no longer looked for.

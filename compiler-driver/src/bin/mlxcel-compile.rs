@@ -13,8 +13,8 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use indicatif::{ProgressBar, ProgressStyle};
 use mlxcel_artifacts::{Bundle, INTERRUPTED, Machine, Name, Place, Scratch, Store, best, judge_on, report};
 use mlxcel_compiler_driver::{
-    Cancel, Error, Event, Kv, Precision, Quant, Request, Source, Target, WeightsFrom, build, emit, explain,
-    write_random_weights,
+    Cancel, Error, Event, Kv, ModelSource, Precision, Quant, Request, Target, WeightSource, build, emit,
+    explain, write_random_weights,
 };
 use mlxcel_models::PRESETS;
 use rustix::process::{Pid, Signal, kill_process};
@@ -39,7 +39,7 @@ struct Compile {
     target: Vec<String>,
     /// FOLDER, `random[:SEED]` or `none` [default: the model folder's own; none for a preset]
     #[arg(long, value_name = "FOLDER|random[:SEED]|none")]
-    weights: Option<WeightsFrom>,
+    weights: Option<WeightSource>,
     /// What matrix products are computed in: auto (the checkpoint's type), f32, bf16 or f16
     #[arg(long, default_value = "auto")]
     precision: Precision,
@@ -187,7 +187,7 @@ struct NotPacked {
 fn run(cli: Cli, cancel: &Cancel, watcher: &mut Watcher) -> Result<Done, Error> {
     match cli.command {
         Some(Command::RandomWeights { model, seed, out }) => {
-            write_random_weights(&Source::find(&model)?, seed, &out, cancel)?;
+            write_random_weights(&ModelSource::find(&model)?, seed, &out, cancel)?;
             Ok(format!("{}\n", out.display()).into())
         }
         None if cli.compile.list_targets => {
@@ -198,7 +198,7 @@ fn run(cli: Cli, cancel: &Cancel, watcher: &mut Watcher) -> Result<Done, Error> 
             Ok(PRESETS.iter().map(|preset| format!("{}\n", preset.name)).collect::<String>().into())
         }
         None => match cli.compile.explain {
-            Some(model) => Ok(explain(&Source::find(&model)?, cancel)?.into()),
+            Some(model) => Ok(explain(&ModelSource::find(&model)?, cancel)?.into()),
             None => compile(cli.compile, cancel, watcher),
         },
     }
@@ -208,7 +208,7 @@ fn compile(args: Compile, cancel: &Cancel, watcher: &mut Watcher) -> Result<Done
     let named = args.name.map(|name| Named::new(name, args.store.as_deref())).transpose()?;
     let request = Request {
         // Required by the parser wherever this is reached.
-        model: Source::find(args.model.as_deref().unwrap_or_default())?,
+        model: ModelSource::find(args.model.as_deref().unwrap_or_default())?,
         targets: args.target,
         weights: args.weights.unwrap_or_default(),
         precision: args.precision,

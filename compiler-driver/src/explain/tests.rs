@@ -4,18 +4,18 @@ use mlxcel_models::{PRESETS, Preset};
 
 use super::*;
 
-fn fixture(name: &str) -> Source {
-    Source::Folder(Path::new(env!("CARGO_MANIFEST_DIR")).join("../models/oracle/fixtures").join(name))
+fn fixture(name: &str) -> ModelSource {
+    ModelSource::Folder(Path::new(env!("CARGO_MANIFEST_DIR")).join("../models/oracle/fixtures").join(name))
 }
 
-fn explained(source: &Source) -> String {
+fn explained(source: &ModelSource) -> String {
     explain(source, &Cancel::new()).unwrap()
 }
 
 #[test]
 fn presets() {
     for name in ["llama-3.2-1b", "gemma-2-2b", "phi-4-mini", "gpt2"] {
-        insta::assert_snapshot!(name, explained(&Source::find(name).unwrap()));
+        insta::assert_snapshot!(name, explained(&ModelSource::find(name).unwrap()));
     }
 }
 
@@ -30,7 +30,7 @@ fn folders() {
 #[test]
 fn every_line_has_a_name() {
     for preset in PRESETS {
-        let text = explained(&Source::Preset(preset));
+        let text = explained(&ModelSource::Preset(preset));
         assert!(text.lines().all(|line| !line.starts_with(' ') && line.trim_end() == line), "{text}");
     }
 }
@@ -70,7 +70,7 @@ fn a_folder_without_weights_is_a_model() {
     let path = folder.path().join("gpt2");
     fs::create_dir(&path).unwrap();
     fs::write(path.join("config.json"), Preset::find("gpt2").unwrap().config).unwrap();
-    assert_eq!(explained(&Source::Folder(path)), explained(&Source::find("gpt2").unwrap()));
+    assert_eq!(explained(&ModelSource::Folder(path)), explained(&ModelSource::find("gpt2").unwrap()));
 }
 
 #[test]

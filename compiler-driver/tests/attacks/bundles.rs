@@ -4,7 +4,7 @@
 use std::{fs, path::Path};
 
 use mlxcel_artifacts::{Blob, Bundle, Digest, Machine, report};
-use mlxcel_compiler_driver::{Request, WeightsFrom};
+use mlxcel_compiler_driver::{Request, WeightSource};
 use mlxcel_runtime::{Error, LoadOptions, Session, Weights, load};
 
 use crate::real::{Built, Fixture, built, fixtures, greedy, on, request};
@@ -255,7 +255,7 @@ fn tokens_that_do_not_fit() {
 #[test]
 fn weights_of_another_model() {
     let model = fixtures().join("bf16");
-    let built = built(&Request { weights: WeightsFrom::None, ..request(&model, &["cpu"]) });
+    let built = built(&Request { weights: WeightSource::None, ..request(&model, &["cpu"]) });
     assert_eq!(
         built.refusal("local-task"),
         "error: …/bundle carries no weights\nhint: name the checkpoint's folder, or a safetensors file, with --weights"

@@ -2,7 +2,7 @@
 
 use std::{fs, path::Path};
 
-use mlxcel_compiler_driver::{Precision, Source, WeightsFrom};
+use mlxcel_compiler_driver::{ModelSource, Precision, WeightSource};
 
 use crate::common::{CONFIG, Place, names};
 
@@ -54,7 +54,7 @@ fn contexts() {
 fn contexts_that_a_rope_is_not_exact_for() {
     let fixture = Path::new(env!("CARGO_MANIFEST_DIR")).join("../models/oracle/fixtures/phi3-longrope");
     let refused = refusal(|place| {
-        place.request.model = Source::Folder(fixture);
+        place.request.model = ModelSource::Folder(fixture);
         place.request.context = Some(500);
     });
     let expected = "error: context of 500 tokens, expected 1 to 384 for phi3-longrope\n\
@@ -127,7 +127,7 @@ fn compilers() {
 #[test]
 fn a_folder_without_weights() {
     assert_eq!(
-        refusal(|place| place.request.weights = WeightsFrom::Folder(place.at("model"))),
+        refusal(|place| place.request.weights = WeightSource::Folder(place.at("model"))),
         "error: found no weights in …/model, expected model.safetensors or model.safetensors.index.json\n\
          hint: choose --weights none or --weights random to compile without them"
     );

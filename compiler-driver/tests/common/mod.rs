@@ -9,7 +9,7 @@ use std::{
 
 use mlxcel_artifacts::Bundle;
 use mlxcel_compiler_driver::{
-    Cancel, Error, Event, Precision, Quant, Request, Source, WeightsFrom, build, write_random_weights,
+    Cancel, Error, Event, ModelSource, Precision, Quant, Request, WeightSource, build, write_random_weights,
 };
 use tempfile::TempDir;
 
@@ -38,9 +38,9 @@ impl Place {
         let link = at(compiler);
         symlink(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/fakes/iree-compile"), &link).unwrap();
         let request = Request {
-            model: Source::Folder(at("model")),
+            model: ModelSource::Folder(at("model")),
             targets: vec!["cuda".into()],
-            weights: WeightsFrom::Model,
+            weights: WeightSource::Model,
             precision: Precision::Auto,
             quant: Quant::None,
             kv: None,

@@ -7,7 +7,7 @@ use std::{
 };
 
 use mlxcel_artifacts::{Bundle, report};
-use mlxcel_compiler_driver::{Precision, Quant, Request, Source, WeightsFrom, build};
+use mlxcel_compiler_driver::{ModelSource, Precision, Quant, Request, WeightSource, build};
 use mlxcel_models::{Block, FeedForward, ModelConfig};
 use mlxcel_runtime::{
     Cancel, DeviceSpec, Error, Generation, LoadOptions, Options, Session, generate_greedy, load,
@@ -96,9 +96,9 @@ pub(crate) fn models() -> PathBuf {
 /// What builds a bundle of the checkpoint in `model`, with its weights, in f32.
 pub(crate) fn request(model: &Path, targets: &[&str]) -> Request {
     Request {
-        model: Source::Folder(model.into()),
+        model: ModelSource::Folder(model.into()),
         targets: targets.iter().map(ToString::to_string).collect(),
-        weights: WeightsFrom::Model,
+        weights: WeightSource::Model,
         precision: Precision::F32,
         quant: Quant::None,
         kv: None,

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use mlxcel_artifacts::{
-    Driver, Gpu, Machine, Manifest, Place, Preference, TargetArtifact, Verdict, best, check_iree, judge_on,
+    DeviceClass, Driver, Gpu, Machine, Manifest, Place, TargetArtifact, Verdict, best, check_iree, judge_on,
     nvidia_gpus,
 };
 
@@ -124,7 +124,7 @@ fn gpu<D: Devices>(devices: &D, driver: Driver, spec: DeviceSpec) -> Option<Gpu>
     }
 }
 
-/// The first place in the order of [`Preference`] that opens. A driver is asked when it may have what is next.
+/// The first place in the order of [`DeviceClass`] that opens. A driver is asked when it may have what is next.
 fn open_best<'m, D: Devices>(
     devices: &D,
     machine: &Machine,
@@ -132,7 +132,7 @@ fn open_best<'m, D: Devices>(
 ) -> Result<Opened<'m, D::Device>, Error> {
     let mut search = Search { devices, machine, manifest, reasons: vec![], remedies: vec![] };
     let (mut asked, mut candidates) = (BTreeSet::new(), Vec::new());
-    for preference in Preference::ALL {
+    for preference in DeviceClass::ALL {
         let driver = preference.driver();
         let spec: fn(Option<u32>) -> DeviceSpec = match driver {
             Driver::Cuda => DeviceSpec::Cuda,
@@ -179,7 +179,7 @@ struct Candidate<'m> {
     target_name: &'m str,
     target: &'m TargetArtifact,
     spec: DeviceSpec,
-    preference: Preference,
+    preference: DeviceClass,
     name: String,
 }
 

@@ -1,6 +1,6 @@
 //! An encoder on IREE.
 
-use mlxcel_artifacts::{Bundle, signature::OutcomeKind};
+use mlxcel_artifacts::{Bundle, signature::ResultKind};
 
 use super::{
     LoadOptions, failed,
@@ -43,7 +43,7 @@ impl Encoder for IreeEncoder {
     fn embed(&mut self, tokens: &[u32]) -> Result<Vec<f32>, Error> {
         let entry = &mut self.entries[size_for(&self.capabilities, tokens)?];
         let mut results: Vec<_> = entry.run(tokens, 0)?.into_iter().map(Some).collect();
-        let embedding = entry.take(OutcomeKind::Embedding, &mut results)?;
+        let embedding = entry.take(ResultKind::Embedding, &mut results)?;
         let numbers = embedding.read::<f32>().map_err(failed(|| "read the embedding".into()))?;
         if numbers.len() != self.width {
             let (found, expected) = (numbers.len(), self.width);

@@ -2,7 +2,7 @@
 
 use mlxcel_artifacts::{
     Bundle, IREE_VERSION,
-    signature::{ArgumentKind, Entry, MODULE_NAME, OutcomeKind, PARAMETER_SCOPE},
+    signature::{ArgumentKind, Entry, MODULE_NAME, PARAMETER_SCOPE, ResultKind},
 };
 use safetensors::Dtype;
 
@@ -132,7 +132,7 @@ impl EntryPoint {
     }
 
     /// Takes the result of this kind out of `results`.
-    pub(super) fn take(&self, kind: OutcomeKind, results: &mut [Option<Tensor>]) -> Result<Tensor, Error> {
+    pub(super) fn take(&self, kind: ResultKind, results: &mut [Option<Tensor>]) -> Result<Tensor, Error> {
         // A valid manifest has it; a module that does not keep to the manifest may give less.
         let place = self.entry.results.iter().position(|outcome| outcome.kind == kind);
         let found = place.and_then(|place| results.get_mut(place)).and_then(Option::take);

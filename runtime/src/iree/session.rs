@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use mlxcel_artifacts::{
     Bundle,
-    signature::{OutcomeKind, Role},
+    signature::{ResultKind, Role},
 };
 
 use super::{
@@ -163,11 +163,11 @@ impl Session for IreeSession {
 fn answer(entry: &EntryPoint, results: Vec<Tensor>, vocab: usize) -> Result<(u32, Tensor), Error> {
     let name = &entry.entry.name;
     let mut results: Vec<_> = results.into_iter().map(Some).collect();
-    let next = entry.take(OutcomeKind::NextToken, &mut results)?;
+    let next = entry.take(ResultKind::NextToken, &mut results)?;
     let next = next.read::<i32>().map_err(failed(|| format!("read from {name}")))?;
     let next = next.first().and_then(|&id| u32::try_from(id).ok()).filter(|&id| (id as usize) < vocab);
     let next = next.ok_or_else(|| Error::Unsupported(format!("{name} gives no token of the vocabulary")))?;
-    Ok((next, entry.take(OutcomeKind::Logits, &mut results)?))
+    Ok((next, entry.take(ResultKind::Logits, &mut results)?))
 }
 
 /// The bucket for the head of a prompt of `tokens`: the smallest that holds all of it if more than half of it would be

@@ -3,13 +3,13 @@
 use std::{fmt, fs, path::Path};
 
 use anyhow::{Context as _, Result};
-use mlxcel_artifacts::{Driver, Judgement, Machine, Manifest, Preference, best, judge, judge_on};
+use mlxcel_artifacts::{Compatibility, DeviceClass, Driver, Machine, Manifest, best, judge, judge_on};
 use serde::Serialize;
 
 /// The judgements, and what a loader would run.
 #[derive(Serialize)]
 pub(crate) struct Checked<'m> {
-    judgements: Vec<Judgement<'m>>,
+    judgements: Vec<Compatibility<'m>>,
     /// The first place that something runs in, with the best target for it.
     runs: Option<Choice>,
     /// What the loader takes instead, if a device is there that only its driver knows of.
@@ -36,10 +36,10 @@ impl<'m> Checked<'m> {
             Some((place.preference(), choice))
         });
         let (possible, certain): (Vec<_>, Vec<_>) =
-            choices.partition(|(preference, _)| *preference == Preference::Possible);
+            choices.partition(|(preference, _)| *preference == DeviceClass::Possible);
         let (runs, may_run) = (certain.into_iter().next(), possible.into_iter().next());
         // At its best, a device that may be there is a GPU.
-        let is_better = runs.as_ref().is_none_or(|(preference, _)| Preference::Vulkan < *preference);
+        let is_better = runs.as_ref().is_none_or(|(preference, _)| DeviceClass::Vulkan < *preference);
         let choice = |(_, choice)| choice;
         Self { judgements, runs: runs.map(choice), may_run: may_run.filter(|_| is_better).map(choice) }
     }
@@ -55,9 +55,10 @@ impl<'m> Checked<'m> {
 
 impl fmt::Display for Checked<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let width = |text: fn(&Judgement<'_>) -> usize| self.judgements.iter().map(text).max().unwrap_or(0);
+        let width =
+            |text: fn(&Compatibility<'_>) -> usize| self.judgements.iter().map(text).max().unwrap_or(0);
         let (names, devices) = (width(|j| j.target.chars().count()), width(|j| j.device.chars().count()));
-        for Judgement { target, verdict, device, reasons, .. } in &self.judgements {
+        for Compatibility { target, verdict, device, reasons, .. } in &self.judgements {
             let reasons = reasons.join("; ");
             writeln!(f, "{target:<names$}  {device:<devices$}  {verdict:<16}  {reasons}")?;
         }

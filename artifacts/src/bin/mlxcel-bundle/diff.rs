@@ -6,9 +6,9 @@ use std::{
 };
 
 use mlxcel_artifacts::{
-    Blob, Bundle, Compiler, Digest, Embedding, Error, GpuNeeds, Manifest, Packing, Plan, Signed,
+    Blob, Bundle, Compiler, Digest, EmbeddingSpec, Error, GpuNeeds, Manifest, ModelSpec, Packing, Signed,
     TargetArtifact, Traffic, Window,
-    signature::{Argument, Entry, Outcome, PackStep, Parameter, type_text},
+    signature::{ArgumentSpec, Entry, PackStep, Parameter, ResultSpec, type_text},
 };
 
 use crate::show::Size;
@@ -107,8 +107,8 @@ impl Differences {
         }
     }
 
-    fn plan(&mut self, a: &Plan, b: &Plan) {
-        let Plan { precision, quant, kv, batch, context, vocab, position_bytes, windows, embedding } = a;
+    fn plan(&mut self, a: &ModelSpec, b: &ModelSpec) {
+        let ModelSpec { precision, quant, kv, batch, context, vocab, position_bytes, windows, embedding } = a;
         self.value("precision", precision, &b.precision);
         self.value("quant", quant, &b.quant);
         self.value("kv", kv, &b.kv);
@@ -127,9 +127,9 @@ impl Differences {
             or_none(windows.iter().map(each).collect())
         };
         self.value("windows", &text(windows), &text(&b.windows));
-        let text = |embedding: &Option<Embedding>| match embedding {
+        let text = |embedding: &Option<EmbeddingSpec>| match embedding {
             None => "none".to_owned(),
-            Some(Embedding { width, pooling, normalised }) => {
+            Some(EmbeddingSpec { width, pooling, normalised }) => {
                 format!("{width} numbers, {pooling}{}", if *normalised { ", normalised" } else { "" })
             }
         };
@@ -316,9 +316,10 @@ fn signature(entry: &Entry) -> String {
     let Entry { name: _, role: _, arguments, results } = entry;
     let takes = arguments
         .iter()
-        .map(|Argument { kind, dtype, shape }| format!("{kind} {}", type_text(*dtype, shape)));
-    let gives =
-        results.iter().map(|Outcome { kind, dtype, shape }| format!("{kind} {}", type_text(*dtype, shape)));
+        .map(|ArgumentSpec { kind, dtype, shape }| format!("{kind} {}", type_text(*dtype, shape)));
+    let gives = results
+        .iter()
+        .map(|ResultSpec { kind, dtype, shape }| format!("{kind} {}", type_text(*dtype, shape)));
     let (takes, gives): (Vec<_>, Vec<_>) = (takes.collect(), gives.collect());
     format!("({}) -> ({})", takes.join(", "), gives.join(", "))
 }

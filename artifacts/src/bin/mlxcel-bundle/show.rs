@@ -9,8 +9,8 @@ use std::{
 use anyhow::{Context as _, Result, bail};
 
 use mlxcel_artifacts::{
-    Blob, Bundle, Embedding, GpuNeeds, Manifest, Packing, Plan, PublicKey, Replay, Signed, TargetArtifact,
-    Window,
+    Blob, Bundle, EmbeddingSpec, GpuNeeds, Manifest, ModelSpec, Packing, PublicKey, SelfTestCase, Signed,
+    TargetArtifact, Window,
     signature::{Entry, Parameter, type_text},
 };
 use serde::Serialize;
@@ -60,7 +60,7 @@ pub(crate) fn verdict(bundle: &Bundle, verified: Option<&Signed>, signed: Option
         }
         (None, None) => "not signed: it is whole, but nothing says who made it".into(),
     };
-    format!("ok: {} is whole, {} blobs, {bytes}\n{origin}\n", bundle.shown(), sizes.len())
+    format!("ok: {} is whole, {} blobs, {bytes}\n{origin}\n", bundle.display_name(), sizes.len())
 }
 
 /// The signer's words, if there are any.
@@ -100,11 +100,11 @@ pub(crate) fn text(bundle: &Bundle) -> String {
     } = bundle.manifest();
     let mut out = String::new();
     let mut line = |name: &str, value: &dyn fmt::Display| out += &format!("{name:<11} {value}\n");
-    line("bundle", &bundle.shown());
+    line("bundle", &bundle.display_name());
     line("format", format);
     line("model", model);
     line("family", family);
-    let Plan { precision, quant, kv, batch, context, vocab, position_bytes, windows, embedding } = plan;
+    let ModelSpec { precision, quant, kv, batch, context, vocab, position_bytes, windows, embedding } = plan;
     let sizes = format!("batch {batch}, context {context}, vocab {vocab}");
     match embedding {
         None => {
@@ -112,7 +112,7 @@ pub(crate) fn text(bundle: &Bundle) -> String {
             line("", &sizes);
             line("cache", &format!("{} a position", Size(*position_bytes)));
         }
-        Some(Embedding { width, pooling, normalised }) => {
+        Some(EmbeddingSpec { width, pooling, normalised }) => {
             line("plan", &format!("precision {precision}, quant {quant}"));
             line("", &sizes);
             let length = if *normalised { ", normalised" } else { "" };
@@ -124,7 +124,7 @@ pub(crate) fn text(bundle: &Bundle) -> String {
     }
     line("compiler", &format!("iree {}", compiler.version));
     line("", &compiler.digest);
-    let count = |replay: &Replay| replay.tokens.len();
+    let count = |replay: &SelfTestCase| replay.tokens.len();
     match replays.as_slice() {
         [] => line("self-test", &"none recorded"),
         [..] if plan.embedding.is_some() => line("self-test", &format!("{} embeddings", replays.len())),

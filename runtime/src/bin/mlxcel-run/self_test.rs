@@ -6,7 +6,7 @@ use std::{
 };
 
 use anyhow::{Context as _, Result, bail};
-use mlxcel_artifacts::{Bundle, Replay};
+use mlxcel_artifacts::{Bundle, SelfTestCase};
 use mlxcel_runtime::{
     CheckpointFiles, Outcome, Tokenizer, load, load_encoder, record, record_embedding, replay,
     replay_embedding, usual_prompts,
@@ -36,7 +36,7 @@ pub(crate) fn run(options: &Options) -> Result<ExitCode> {
     }
     let mut out = io::stdout().lock();
     let mut failed = 0;
-    let mut report = |index: usize, recorded: &Replay, outcome: &Outcome| {
+    let mut report = |index: usize, recorded: &SelfTestCase, outcome: &Outcome| {
         failed += usize::from(*outcome != Outcome::Same);
         writeln!(out, "{}", line(index, replays.len(), recorded, outcome)).context(WRITING)
     };
@@ -122,8 +122,8 @@ fn each(options: &Options, bundle: &Bundle, body: impl FnOnce(&mut Model) -> Res
 }
 
 /// How one replay went.
-fn line(index: usize, count: usize, recorded: &Replay, outcome: &Outcome) -> String {
-    let Replay { prompt, tokens, .. } = recorded;
+fn line(index: usize, count: usize, recorded: &SelfTestCase, outcome: &Outcome) -> String {
+    let SelfTestCase { prompt, tokens, .. } = recorded;
     let s = if prompt.len() == 1 { "" } else { "s" };
     let which = format!("{} of {count}, after {} token{s}", index + 1, prompt.len());
     match outcome {
@@ -148,12 +148,16 @@ mod tests {
 
     #[test]
     fn lines() {
-        let recorded =
-            Replay { prompt: vec![1, 2], tokens: vec![3, 4, 5], gaps: vec![1.0; 3], ..Replay::default() };
+        let recorded = SelfTestCase {
+            prompt: vec![1, 2],
+            tokens: vec![3, 4, 5],
+            gaps: vec![1.0; 3],
+            ..SelfTestCase::default()
+        };
         let diverged = Outcome::Diverged { index: 1, found: 9, expected: 4, gap: 0.25 };
         insta::assert_snapshot!(line(0, 3, &recorded, &Outcome::Same), @"ok    1 of 3, after 2 tokens: 3 tokens");
         insta::assert_snapshot!(line(1, 3, &recorded, &diverged), @"FAIL  2 of 3, after 2 tokens: token 2 of 3 is 9, expected 4, whose logit was 0.2500 above every other");
-        let embedding = Replay { prompt: vec![1], embedding: vec![1.0], ..Replay::default() };
+        let embedding = SelfTestCase { prompt: vec![1], embedding: vec![1.0], ..SelfTestCase::default() };
         let distant = Outcome::Distant { distance: 0.5, tolerance: 0.01 };
         insta::assert_snapshot!(line(2, 3, &embedding, &distant), @"FAIL  3 of 3, after 1 token: the embedding is 0.5000 of its length away, expected 0.01 at most");
         insta::assert_snapshot!(line(2, 3, &embedding, &Outcome::Same), @"ok    3 of 3, after 1 token: the embedding");

@@ -26,7 +26,7 @@ impl Origin {
             _ = writeln!(
                 io::stderr().lock(),
                 "{}",
-                from_elsewhere(&bundle.shown(), bundle.signed()?.as_ref())
+                from_elsewhere(&bundle.display_name(), bundle.signed()?.as_ref())
             );
         }
         Ok(())
