@@ -1,13 +1,20 @@
 //! A blake3 digest, written `blake3:<64 hex digits>`.
 
-use std::{fmt, io, path::Path, str::FromStr};
+use std::{
+    fmt,
+    fs::File,
+    io::{self, BufWriter, Read, Write},
+    path::Path,
+    str::FromStr,
+};
 
 use serde::{Deserialize, Serialize};
 
-use crate::copy::{Stopped, read_hashed};
-
 /// What a digest's text form starts with.
 const PREFIX: &str = "blake3:";
+
+/// Large enough that hashing a chunk on several cores pays.
+const CHUNK: usize = 4 << 20;
 
 /// A blake3 digest. Its text form is `blake3:` and 64 lower-case hex digits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -92,6 +99,90 @@ impl TryFrom<String> for Digest {
 
     fn try_from(text: String) -> Result<Self, Self::Error> {
         text.parse()
+    }
+}
+
+/// What stopped [`read_hashed`].
+pub(crate) enum Stopped<E> {
+    /// The source gave an error.
+    Read(io::Error),
+    /// The sink did.
+    Sink(E),
+}
+
+/// Reads `source` to its end, hands each chunk to `sink`, and gives the digest and length of it all.
+pub(crate) fn read_hashed<E>(
+    source: &mut dyn Read,
+    mut sink: impl FnMut(&[u8]) -> Result<(), E>,
+) -> Result<(Digest, u64), Stopped<E>> {
+    let mut hasher = blake3::Hasher::new();
+    let mut chunk = Vec::new();
+    loop {
+        chunk.clear();
+        (&mut *source).take(CHUNK as u64).read_to_end(&mut chunk).map_err(Stopped::Read)?;
+        if chunk.is_empty() {
+            return Ok((Digest::finish(&hasher), hasher.count()));
+        }
+        hasher.update_rayon(&chunk);
+        sink(&chunk).map_err(Stopped::Sink)?;
+    }
+}
+
+/// A reader that hashes what is read through it.
+pub(crate) struct HashedReader<R> {
+    inner: R,
+    hasher: blake3::Hasher,
+}
+
+impl<R> HashedReader<R> {
+    /// Hashes what is read of `inner` from here on.
+    pub(crate) fn new(inner: R) -> Self {
+        Self { inner, hasher: blake3::Hasher::new() }
+    }
+
+    /// Returns the digest of everything that was read.
+    pub(crate) fn digest(&self) -> Digest {
+        Digest::finish(&self.hasher)
+    }
+}
+
+impl<R: Read> Read for HashedReader<R> {
+    fn read(&mut self, bytes: &mut [u8]) -> io::Result<usize> {
+        let read = self.inner.read(bytes)?;
+        self.hasher.update(&bytes[..read]);
+        Ok(read)
+    }
+}
+
+/// A buffered file that hashes what is written to it.
+pub(crate) struct HashedWriter {
+    file: BufWriter<File>,
+    hasher: blake3::Hasher,
+}
+
+impl HashedWriter {
+    /// Hashes what is written to `file` from here on.
+    pub(crate) fn new(file: File) -> Self {
+        Self { file: BufWriter::with_capacity(CHUNK, file), hasher: blake3::Hasher::new() }
+    }
+
+    /// Syncs the file and returns the digest and the length of what was written.
+    pub(crate) fn finish(mut self) -> io::Result<(Digest, u64)> {
+        self.file.flush()?;
+        self.file.get_ref().sync_all()?;
+        Ok((Digest::finish(&self.hasher), self.hasher.count()))
+    }
+}
+
+impl Write for HashedWriter {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let written = self.file.write(bytes)?;
+        self.hasher.update_rayon(&bytes[..written]);
+        Ok(written)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.file.flush()
     }
 }
 

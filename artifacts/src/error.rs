@@ -7,7 +7,7 @@ use std::{
 
 use bytesize::ByteSize;
 
-use crate::{digest::Digest, manifest::PACKED_WEIGHTS, store::Name};
+use crate::{digest::Digest, manifest::PACKED_WEIGHTS, name::Name};
 
 /// What can go wrong with a bundle or the store.
 #[derive(Debug, thiserror::Error)]

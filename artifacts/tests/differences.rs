@@ -6,7 +6,7 @@ mod common;
 
 use mlxcel_artifacts::{
     Compiler, Digest, IREE_VERSION, Manifest, SelfTestCase,
-    signature::{Entry, Role},
+    entry::{Entry, Role},
 };
 
 use crate::common::{shown, write};

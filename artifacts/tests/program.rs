@@ -11,8 +11,9 @@ use std::{
 };
 
 use mlxcel_artifacts::{
-    Bundle, BundleWriter, Digest, Driver, Manifest, TargetArtifact, sample,
-    signature::{Parameter, Role},
+    Bundle, BundleWriter, Digest, Driver, Manifest, TargetArtifact,
+    entry::{Parameter, Role},
+    sample,
 };
 use safetensors::Dtype;
 

@@ -1,6 +1,6 @@
 //! The build key: a digest of everything that determines a vmfb.
 
-use mlxcel_artifacts::{Digest, FORMAT, signature::Parameter};
+use mlxcel_artifacts::{Digest, FORMAT, entry::Parameter};
 
 use mlxcel_emitter::Object;
 

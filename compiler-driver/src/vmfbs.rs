@@ -14,7 +14,7 @@ use std::{
     time::Instant,
 };
 
-use mlxcel_artifacts::signature::Parameter;
+use mlxcel_artifacts::entry::Parameter;
 use mlxcel_artifacts::{Cancel, Digest, Store};
 use mlxcel_emitter::Object;
 

@@ -6,7 +6,7 @@ mod real;
 
 use std::{collections::BTreeMap, fs};
 
-use mlxcel_artifacts::{Bundle, signature::Parameter};
+use mlxcel_artifacts::{Bundle, entry::Parameter};
 use mlxcel_compiler_driver::{Kv, Quant, Request, build};
 use mlxcel_runtime::{Cancel, Comparison, Quality, Session, Tokenizer, load, pack, quality};
 use real::{Built, Fixture, built, greedy, models, on, request};

@@ -16,7 +16,7 @@ mod weights;
 
 use std::collections::BTreeMap;
 
-use mlxcel_artifacts::signature::PARAMETER_SCOPE;
+use mlxcel_artifacts::entry::PARAMETER_SCOPE;
 use mlxcel_models::Weight;
 use safetensors::Dtype;
 use weights::{Matrix, Weights};

@@ -41,9 +41,9 @@ pub struct Program {
     /// The module as MLIR text: StableHLO in generic form.
     pub mlir: String,
     /// Its entry points.
-    pub entries: Vec<mlxcel_artifacts::signature::Entry>,
+    pub entries: Vec<mlxcel_artifacts::entry::Entry>,
     /// The checkpoint's tensors that it, or the packing module, reads.
-    pub parameters: Vec<mlxcel_artifacts::signature::Parameter>,
+    pub parameters: Vec<mlxcel_artifacts::entry::Parameter>,
     /// How the parameters that it reads are made from those; none where they are the same.
     pub packed: Option<Packed>,
     /// Bytes of parameters that a decode step reads.

@@ -5,7 +5,7 @@
 
 use std::collections::BTreeSet;
 
-use mlxcel_artifacts::signature::{PACKING_MODULE_NAME, PackStep, Parameter};
+use mlxcel_artifacts::entry::{PACKING_MODULE_NAME, PackStep, Parameter};
 
 use crate::{Error, Graph, Module, Tensor, TensorType};
 

@@ -2,7 +2,7 @@
 
 use std::slice;
 
-use mlxcel_artifacts::signature::{Entry, Role};
+use mlxcel_artifacts::entry::{Entry, Role};
 use mlxcel_models::{Block, FeedForward, Head, ModelConfig};
 use safetensors::Dtype;
 

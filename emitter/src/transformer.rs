@@ -2,9 +2,7 @@
 
 use std::{collections::BTreeMap, slice};
 
-use mlxcel_artifacts::signature::{
-    ArgumentKind, ArgumentSpec, Entry, MODULE_NAME, Parameter, ResultKind, Role,
-};
+use mlxcel_artifacts::entry::{ArgumentKind, ArgumentSpec, Entry, MODULE_NAME, Parameter, ResultKind, Role};
 use mlxcel_models::{Block, Branch, Embedding, FeedForward, Head, Linear, Logits, Mlp, ModelConfig, Rope};
 use safetensors::Dtype;
 

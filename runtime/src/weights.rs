@@ -10,8 +10,9 @@ use std::{
 
 use memmap2::Mmap;
 use mlxcel_artifacts::{
-    Bundle, Digest, HEADER_LIMIT_BYTES, printable, safetensors_header,
-    signature::{Parameter, type_text},
+    Bundle, Digest, HEADER_LIMIT_BYTES,
+    entry::{Parameter, type_text},
+    printable, safetensors_header,
 };
 use safetensors::Dtype;
 use serde::Deserialize;

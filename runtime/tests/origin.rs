@@ -12,7 +12,7 @@ use std::{
 
 use mlxcel_artifacts::{
     Bundle, BundleWriter, Digest, Packing, SecretKey, Store,
-    signature::{PackStep, Parameter},
+    entry::{PackStep, Parameter},
 };
 use safetensors::Dtype;
 

@@ -14,11 +14,11 @@ use std::{
 
 use serde::{Deserialize, de::DeserializeOwned};
 
-use super::{FORMAT, Manifest};
-use crate::{
-    error::Error,
-    signature::{PackStep, Parameter},
+use super::{
+    FORMAT, Manifest,
+    entry::{PackStep, Parameter},
 };
+use crate::error::Error;
 
 /// The longest manifest that is read. One with 50,000 tensors that are packed for three targets has 47 MB.
 pub(crate) const MANIFEST_LIMIT: u64 = 64 << 20;

@@ -1,7 +1,7 @@
 use safetensors::Dtype;
 
 use super::*;
-use crate::{sample, signature::Role};
+use entry::Role;
 
 /// A small valid manifest; its blobs are `b"vmfb"` and `b"{}"`.
 pub(crate) fn manifest() -> Manifest {

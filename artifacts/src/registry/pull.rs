@@ -12,12 +12,11 @@ use oci_client::{
 
 use super::{ARTIFACT, Attempts, Registry, TITLE, TransferEvent};
 use crate::{
-    bundle::{BLOBS, Bundle, MANIFEST},
+    bundle::{Bundle, sign::LIMIT_BYTES as SIGNATURE_LIMIT, write::Destination as _},
     error::Error,
+    layout::{BLOBS, MANIFEST, SIGNATURE},
     manifest::{MANIFEST_LIMIT, Manifest},
-    signing::{LIMIT_BYTES as SIGNATURE_LIMIT, SIGNATURE},
     store::{Part, StoreWriter},
-    writer::Destination as _,
 };
 
 impl Registry {

@@ -23,11 +23,11 @@ use sha2::{Digest as _, Sha256};
 
 use super::{ARTIFACT, Attempts, Registry, TITLE, TransferEvent};
 use crate::{
-    bundle::{BLOBS, Bundle, MANIFEST, same},
-    copy::{Stopped, read_hashed},
+    blob::Blob,
+    bundle::{Bundle, same},
+    digest::{Stopped, read_hashed},
     error::Error,
-    manifest::Blob,
-    signing::SIGNATURE,
+    layout::{BLOBS, MANIFEST, SIGNATURE},
 };
 
 /// The layers' media types: the manifest's, and every other file's.

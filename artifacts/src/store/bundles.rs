@@ -9,23 +9,23 @@ use std::{
     sync::Arc,
 };
 
-use super::{Name, SharedLock, Store, cache, entries, named};
+use super::{
+    build_cache::built,
+    open::{SharedLock, Store, entries, named},
+};
 use crate::{
-    bundle::{self, Bundle, Location, MANIFEST, read_manifest},
+    blob::Blob,
+    bundle::{
+        self, Bundle, Location, read_manifest,
+        write::{Destination, all_added},
+    },
     digest::Digest,
     error::Error,
-    manifest::{Blob, Manifest},
-    writer::{Destination, all_added, replace_file},
+    files::replace_file,
+    layout::{BUNDLES, MANIFEST, NAMES, SIGNATURES},
+    manifest::Manifest,
+    name::Name,
 };
-
-/// The folder of manifests.
-pub(super) const BUNDLES: &str = "bundles";
-
-/// The folder of names.
-const NAMES: &str = "names";
-
-/// The folder of signatures.
-const SIGNATURES: &str = "signatures";
 
 /// A name in the store.
 #[derive(Debug)]
@@ -117,7 +117,7 @@ impl Store {
     /// # Errors
     /// When the store cannot be read.
     pub fn resolve(&self, name: &Name) -> Result<Option<Digest>, Error> {
-        cache::built(&self.path.join(NAMES).join(name.file_name()))
+        built(&self.path.join(NAMES).join(name.file_name()))
     }
 
     /// All bundles by name.
@@ -128,7 +128,7 @@ impl Store {
         let mut all = Vec::new();
         for path in entries(&self.path.join(NAMES))? {
             let Some(name) = Name::of_file(&path) else { continue };
-            let Some(digest) = cache::built(&path)? else { continue };
+            let Some(digest) = built(&path)? else { continue };
             all.push(Stored { name, digest, manifest: self.manifest(digest), own_bytes: 0 });
         }
         // Which names need a blob.
@@ -181,7 +181,7 @@ impl Store {
         let mut all = BTreeMap::new();
         for path in entries(&self.path.join(NAMES))? {
             let Some(name) = Name::of_file(&path) else { continue };
-            let digest = cache::built(&path)?.ok_or_else(|| Error::DamagedName { name: name.clone() })?;
+            let digest = built(&path)?.ok_or_else(|| Error::DamagedName { name: name.clone() })?;
             all.insert(digest.hex(), (digest, name));
         }
         Ok(all)
@@ -203,7 +203,7 @@ impl Store {
         for path in entries(&self.path.join(SIGNATURES))? {
             let file = path.file_name().and_then(OsStr::to_str).unwrap_or_default();
             let meant = match file.rsplit_once('=') {
-                Some((name, _)) => cache::built(&self.path.join(NAMES).join(name))?,
+                Some((name, _)) => built(&self.path.join(NAMES).join(name))?,
                 None => None,
             };
             if !meant.is_some_and(|digest| file.ends_with(&format!("={}", digest.hex()))) {

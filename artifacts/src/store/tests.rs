@@ -1,7 +1,29 @@
-use std::{process::Command, thread, time::Duration};
+use std::{
+    ffi::OsStr,
+    fs,
+    path::{Path, PathBuf},
+    process::Command,
+    thread,
+    time::Duration,
+};
 
-use super::*;
-use crate::{BundleWriter, Manifest, bundle::Bundle, manifest::tests::manifest, writer::Destination as _};
+use tempfile::TempDir;
+
+use super::{
+    bundles::StoreWriter,
+    open::{Store, default_path, entries, limit},
+};
+use crate::{
+    bundle::{
+        Bundle,
+        write::{BundleWriter, Destination as _},
+    },
+    digest::Digest,
+    error::Error,
+    layout::{BUILT, BUNDLES, INCOMING},
+    manifest::{Manifest, tests::manifest},
+    name::Name,
+};
 
 /// A store in a temporary folder, and a file to put.
 fn store() -> (TempDir, Store, PathBuf) {
@@ -82,7 +104,7 @@ fn a_damaged_entry_is_a_miss_and_heals() {
     assert_eq!(store.get(&key).unwrap(), None);
     store.put(&key, &file).unwrap();
     // The entry itself.
-    let entry = store.path.join(cache::BUILT).join(key.hex());
+    let entry = store.path.join(BUILT).join(key.hex());
     for text in ["", "../../etc/passwd\n", &"0".repeat(64)] {
         damage(&entry, text);
         assert_eq!(store.get(&key).unwrap(), None);
@@ -259,7 +281,7 @@ fn nothing_is_collected_that_is_in_use_or_unknown() {
     // A bundle of a later program.
     let newer = "format = 999\nblobs = \"elsewhere\"\n";
     let digest = Digest::of(newer.as_bytes());
-    let folder = store.make(&format!("{}/{}", bundles::BUNDLES, digest.hex())).unwrap();
+    let folder = store.make(&format!("{}/{}", BUNDLES, digest.hex())).unwrap();
     fs::write(folder.join("manifest.toml"), newer).unwrap();
     store.replace("names", "later", &format!("{}\n", digest.hex())).unwrap();
     store.put(&Digest::of(b"key"), &file).unwrap();

@@ -15,8 +15,9 @@ use std::{
 };
 
 use mlxcel_artifacts::{
-    Blob, Bundle, BundleWriter, Digest, Driver, Error, Manifest, TargetArtifact, sample,
-    signature::{Parameter, Role},
+    Blob, Bundle, BundleWriter, Digest, Driver, Error, Manifest, TargetArtifact,
+    entry::{Parameter, Role},
+    sample,
 };
 use tempfile::TempDir;
 

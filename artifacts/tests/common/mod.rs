@@ -14,8 +14,9 @@ use std::{
 };
 
 use mlxcel_artifacts::{
-    BundleWriter, Digest, Driver, Manifest, Packing, TargetArtifact, sample,
-    signature::{PackStep, Parameter, Role},
+    BundleWriter, Digest, Driver, Manifest, Packing, TargetArtifact,
+    entry::{PackStep, Parameter, Role},
+    sample,
 };
 use safetensors::Dtype;
 

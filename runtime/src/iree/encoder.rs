@@ -1,6 +1,6 @@
 //! An encoder on IREE.
 
-use mlxcel_artifacts::{Bundle, signature::ResultKind};
+use mlxcel_artifacts::{Bundle, entry::ResultKind};
 
 use super::{
     LoadOptions, failed,

@@ -2,7 +2,7 @@
 
 use mlxcel_artifacts::{
     Bundle, IREE_VERSION,
-    signature::{ArgumentKind, Entry, MODULE_NAME, PARAMETER_SCOPE, ResultKind},
+    entry::{ArgumentKind, Entry, MODULE_NAME, PARAMETER_SCOPE, ResultKind},
 };
 use safetensors::Dtype;
 
@@ -99,7 +99,7 @@ impl EntryPoint {
         Ok(Self { entry: entry.clone(), call, values })
     }
 
-    /// What its size counts, see [`Role::size`](mlxcel_artifacts::signature::Role::size).
+    /// What its size counts, see [`Role::size`](mlxcel_artifacts::entry::Role::size).
     pub(super) fn size(&self) -> usize {
         self.entry.role.size()
     }

@@ -7,8 +7,9 @@ use std::{
 
 use memmap2::MmapMut;
 use mlxcel_artifacts::{
-    Bundle, Cancel, Manifest, Packing, TargetArtifact, safetensors_prefix,
-    signature::{PACKING_MODULE_NAME, PackStep, Parameter, type_text},
+    Bundle, Cancel, Manifest, Packing, TargetArtifact,
+    entry::{PACKING_MODULE_NAME, PackStep, Parameter, type_text},
+    safetensors_prefix,
 };
 use safetensors::Dtype;
 

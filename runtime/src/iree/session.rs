@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use mlxcel_artifacts::{
     Bundle,
-    signature::{ResultKind, Role},
+    entry::{ResultKind, Role},
 };
 
 use super::{

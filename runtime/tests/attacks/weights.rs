@@ -5,7 +5,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use mlxcel_artifacts::{report, signature::Parameter};
+use mlxcel_artifacts::{entry::Parameter, report};
 use mlxcel_runtime::{Error, Weights};
 use safetensors::Dtype;
 

@@ -3,8 +3,9 @@
 use std::path::Path;
 
 use mlxcel_artifacts::{
-    Blob, Bundle, BundleWriter, Driver, Machine, Manifest, sample,
-    signature::{Parameter, Role},
+    Blob, Bundle, BundleWriter, Driver, Machine, Manifest,
+    entry::{Parameter, Role},
+    sample,
 };
 use safetensors::Dtype;
 

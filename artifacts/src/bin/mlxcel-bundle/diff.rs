@@ -8,7 +8,7 @@ use std::{
 use mlxcel_artifacts::{
     Blob, Bundle, Compiler, Digest, EmbeddingSpec, Error, GpuNeeds, Manifest, ModelSpec, Packing, Signed,
     TargetArtifact, Traffic, Window,
-    signature::{ArgumentSpec, Entry, PackStep, Parameter, ResultSpec, type_text},
+    entry::{ArgumentSpec, Entry, PackStep, Parameter, ResultSpec, type_text},
 };
 
 use crate::show::Size;

@@ -11,7 +11,7 @@ use anyhow::{Context as _, Result, bail};
 use mlxcel_artifacts::{
     Blob, Bundle, EmbeddingSpec, GpuNeeds, Manifest, ModelSpec, Packing, PublicKey, SelfTestCase, Signed,
     TargetArtifact, Window,
-    signature::{Entry, Parameter, type_text},
+    entry::{Entry, Parameter, type_text},
 };
 use serde::Serialize;
 

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, HashSet};
 
-use mlxcel_artifacts::{Bundle, Digest, signature::Parameter};
+use mlxcel_artifacts::{Bundle, Digest, entry::Parameter};
 
 use crate::show::Size;
 

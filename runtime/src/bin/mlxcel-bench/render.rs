@@ -49,7 +49,7 @@ impl About {
         let plan = &manifest.plan;
         let target = &manifest.targets[&capabilities.target];
         let elements = |shape: &[usize]| shape.iter().product::<usize>() as u64;
-        let bytes = |parameters: &mut dyn Iterator<Item = &mlxcel_artifacts::signature::Parameter>| {
+        let bytes = |parameters: &mut dyn Iterator<Item = &mlxcel_artifacts::entry::Parameter>| {
             parameters.filter_map(|parameter| parameter.bytes()).sum::<usize>() as u64
         };
         let kind = if plan.quant == "none" { &plan.precision } else { &plan.quant };

@@ -5,7 +5,7 @@ use std::{
     collections::{BTreeMap, BTreeSet},
 };
 
-use mlxcel_artifacts::{Blob, report, sample, signature::Role};
+use mlxcel_artifacts::{Blob, entry::Role, report, sample};
 
 use super::*;
 

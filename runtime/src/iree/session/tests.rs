@@ -4,8 +4,9 @@
 use std::{fmt::Write, fs, path::Path};
 
 use mlxcel_artifacts::{
-    BundleWriter, Driver, Manifest, sample,
-    signature::{Entry, Parameter},
+    BundleWriter, Driver, Manifest,
+    entry::{Entry, Parameter},
+    sample,
 };
 use safetensors::Dtype;
 use tempfile::TempDir;

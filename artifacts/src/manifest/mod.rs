@@ -1,19 +1,18 @@
 //! `manifest.toml`: everything a bundle says about itself.
 
+pub mod entry;
 mod parse;
+#[cfg(any(test, feature = "sample"))]
+pub mod sample;
+mod validate;
 
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{
-    Driver, Version,
-    digest::Digest,
-    error::Error,
-    signature::{Entry, PackStep, Parameter},
-    validate::validate,
-};
+use crate::{blob::Blob, digest::Digest, driver::Driver, error::Error, version::Version};
 
+use entry::{Entry, PackStep, Parameter};
 pub(crate) use parse::MANIFEST_LIMIT;
 
 /// The version of the format that this crate writes. A reader takes every older one, and refuses a newer one.
@@ -218,24 +217,6 @@ pub struct Packing {
     pub steps: Vec<PackStep>,
 }
 
-/// A file under `blobs/`, named by its digest.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Blob {
-    /// blake3 of its bytes.
-    pub digest: Digest,
-    /// Its length in bytes.
-    pub size: u64,
-}
-
-impl Blob {
-    /// The one of these bytes.
-    #[must_use]
-    pub fn of(bytes: &[u8]) -> Self {
-        Self { digest: Digest::of(bytes), size: bytes.len() as u64 }
-    }
-}
-
 /// What errors call a file of the checkpoint's weights.
 pub(crate) fn weights_file(name: &str) -> String {
     format!("weights file {name}")
@@ -266,7 +247,7 @@ impl Manifest {
     /// # Errors
     /// The first thing that is wrong.
     pub fn validate(&self) -> Result<(), Error> {
-        validate(self)
+        validate::validate(self)
     }
 
     /// The manifest's text; the same manifest always has the same one.

@@ -3,19 +3,19 @@
 use std::{
     collections::{BTreeMap, HashSet},
     fs::{self, File},
-    io::{self, BufWriter, Write},
+    io::Write,
     mem,
     path::{Path, PathBuf},
 };
 
 use crate::{
-    bundle::{BLOBS, Bundle, MANIFEST, blobs_of, read_manifest},
-    digest::Digest,
-    documents::with_parts,
+    blob::Blob,
+    bundle::{Bundle, blobs_of, documents::with_parts, read_manifest, sign::Signed},
+    digest::HashedWriter,
     error::Error,
-    manifest::{Blob, Manifest, SelfTestCase},
-    signing::Signed,
-    writer::{replace_file, staging, sync_folder},
+    files::{replace_file, staging, sync_folder},
+    layout::{BLOBS, MANIFEST},
+    manifest::{Manifest, SelfTestCase},
 };
 
 impl Bundle {
@@ -42,9 +42,10 @@ impl Bundle {
         let (staging, _lock) = staging(&path)?;
         let staged = staging.path().join("packed");
         let file = File::create(&staged).map_err(Error::write(&path))?;
-        let mut to = Hashed { hasher: blake3::Hasher::new(), file: BufWriter::with_capacity(4 << 20, file) };
+        let mut to = HashedWriter::new(file);
         write(&mut to)?;
-        let blob = to.finish().map_err(Error::write(&path))?;
+        let (digest, size) = to.finish().map_err(Error::write(&path))?;
+        let blob = Blob { digest, size };
         packing.weights = Some(blob);
         packing.made_from = made_from;
         fs::rename(&staged, self.blob_path(&blob)).map_err(Error::write(&path))?;
@@ -124,39 +125,15 @@ impl Bundle {
     }
 }
 
-/// A file with the digest of what was written to it.
-struct Hashed {
-    hasher: blake3::Hasher,
-    file: BufWriter<File>,
-}
-
-impl Hashed {
-    fn finish(mut self) -> io::Result<Blob> {
-        self.file.flush()?;
-        self.file.get_ref().sync_all()?;
-        Ok(Blob { digest: Digest::finish(&self.hasher), size: self.hasher.count() })
-    }
-}
-
-impl Write for Hashed {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        let written = self.file.write(bytes)?;
-        self.hasher.update_rayon(&bytes[..written]);
-        Ok(written)
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        self.file.flush()
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::{
-        BundleWriter, Packing, SecretKey,
-        manifest::tests::manifest,
-        signature::{PackStep, Parameter},
+        BundleWriter, Digest, Packing, SecretKey,
+        manifest::{
+            entry::{PackStep, Parameter},
+            tests::manifest,
+        },
     };
 
     /// A bundle whose target `cpu` has something to pack.

@@ -20,11 +20,11 @@ impl Name {
     }
 
     /// The name of its file. No name has a `+`.
-    pub(super) fn file_name(&self) -> String {
+    pub(crate) fn file_name(&self) -> String {
         self.0.replace('/', "+")
     }
 
-    pub(super) fn of_file(path: &Path) -> Option<Self> {
+    pub(crate) fn of_file(path: &Path) -> Option<Self> {
         path.file_name()?.to_str()?.replace('+', "/").parse().ok()
     }
 }

@@ -7,20 +7,13 @@
 //! signatures/<name>=<digest>     the signature that it has under this name
 //! built/<key>                    which blob the compiler gave for a key
 //! incoming/                      what is on its way into the store, and what a download has so far
-//! notes/                         what this machine remembers of bundles: see `known.rs` and `built.rs`
+//! notes/                         what this machine remembers of bundles: see `bundle/verified.rs` and `bundle/origin.rs`
 //! lock                           held shared by who adds and uses, alone by who collects
 //! ```
 //!
 //! Everything is written beside its place, brought to the disk and renamed, and what names something is written after it:
 //! a process that dies at any moment leaves a store that is whole, and perhaps files that nothing names, which
 //! [`Store::collect`] removes. What is damaged afterwards counts as missing, and adding it again mends it.
-
-mod bundles;
-mod cache;
-mod collect;
-mod name;
-#[cfg(feature = "registry")]
-mod part;
 
 use std::{
     env,
@@ -34,20 +27,12 @@ use std::{
 use bytesize::ByteSize;
 use tempfile::{NamedTempFile, TempDir};
 
-#[cfg(feature = "registry")]
-pub(crate) use self::part::Part;
-pub use self::{
-    bundles::{Replaced, StoreWriter, Stored},
-    collect::Collected,
-    name::Name,
-};
 use crate::{
-    bundle::BLOBS,
-    copy::copy_hashed,
+    blob::Blob,
     digest::Digest,
     error::Error,
-    manifest::Blob,
-    writer::{replace_file, staging_in, sync_folder},
+    files::{copy_hashed, replace_file, staging_in, sync_folder},
+    layout::{BLOBS, INCOMING},
 };
 
 /// The variable that says how many bytes the store may have.
@@ -56,9 +41,9 @@ const LIMIT: &str = "MLXCEL_STORE_LIMIT";
 /// A folder of files that bundles and builds share.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Store {
-    path: PathBuf,
+    pub(super) path: PathBuf,
     /// How many bytes its blobs may have together.
-    limit: Option<u64>,
+    pub(super) limit: Option<u64>,
 }
 
 /// While it lives, nothing is collected from the store.
@@ -127,7 +112,7 @@ impl Store {
         Ok(Scratch { folder, _lock: lock, _using: using })
     }
 
-    fn lock(&self) -> Result<File, Error> {
+    pub(super) fn lock(&self) -> Result<File, Error> {
         fs::create_dir_all(&self.path).map_err(Error::write(&self.path))?;
         let path = self.path.join("lock");
         let mode = |file: &File| file.set_permissions(fs::Permissions::from_mode(0o666));
@@ -149,12 +134,12 @@ impl Store {
         self.path.join(BLOBS)
     }
 
-    fn blob_path(&self, digest: Digest) -> PathBuf {
+    pub(super) fn blob_path(&self, digest: Digest) -> PathBuf {
         self.blobs().join(digest.hex())
     }
 
     /// The blob, and how many bytes it has, if it is there and whole.
-    fn whole_blob(&self, digest: Digest) -> Option<(PathBuf, u64)> {
+    pub(super) fn whole_blob(&self, digest: Digest) -> Option<(PathBuf, u64)> {
         let path = self.blob_path(digest);
         let regular = fs::symlink_metadata(&path).is_ok_and(|found| found.is_file());
         let (found, size) = regular.then(|| Digest::of_file(&path).ok())??;
@@ -162,7 +147,7 @@ impl Store {
     }
 
     /// Adds everything that `source` gives, which a failed read calls `from`, in place of a damaged one.
-    fn add_blob(&self, source: &mut dyn Read, from: &Path) -> Result<Blob, Error> {
+    pub(super) fn add_blob(&self, source: &mut dyn Read, from: &Path) -> Result<Blob, Error> {
         let mut incoming = self.incoming_file()?;
         let (digest, size) = copy_hashed(source, from, incoming.as_file_mut(), &self.path)?;
         self.place_blob(incoming, digest)?;
@@ -187,36 +172,33 @@ impl Store {
     }
 
     /// A folder for what is on its way.
-    fn incoming_folder(&self) -> Result<(TempDir, File), Error> {
+    pub(super) fn incoming_folder(&self) -> Result<(TempDir, File), Error> {
         staging_in(&self.make(INCOMING)?, OsStr::new("."))
     }
 
     /// One of the store's folders.
-    fn make(&self, folder: &str) -> Result<PathBuf, Error> {
+    pub(super) fn make(&self, folder: &str) -> Result<PathBuf, Error> {
         let path = self.path.join(folder);
         fs::create_dir_all(&path).map_err(Error::write(&path))?;
         Ok(path)
     }
 
     /// Puts a small file in its place, at once and on the disk.
-    fn replace(&self, folder: &str, name: &str, text: &str) -> Result<(), Error> {
+    pub(super) fn replace(&self, folder: &str, name: &str, text: &str) -> Result<(), Error> {
         let folder = self.make(folder)?;
         let (staging, _lock) = self.incoming_folder()?;
         replace_file(&folder, staging.path(), name, text.as_bytes()).map_err(Error::write(folder.join(name)))
     }
 
     /// Brings the names of new blobs to the disk.
-    fn sync_blobs(&self) -> Result<(), Error> {
+    pub(super) fn sync_blobs(&self) -> Result<(), Error> {
         let blobs = self.make(BLOBS)?;
         sync_folder(&blobs).map_err(Error::write(blobs))
     }
 }
 
-/// The folder of what is on its way.
-const INCOMING: &str = "incoming";
-
 /// The files of a folder; none where there is no folder.
-fn entries(folder: &Path) -> Result<Vec<PathBuf>, Error> {
+pub(super) fn entries(folder: &Path) -> Result<Vec<PathBuf>, Error> {
     let entries = match fs::read_dir(folder) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
         other => other.map_err(Error::read(folder))?,
@@ -230,13 +212,13 @@ fn entries(folder: &Path) -> Result<Vec<PathBuf>, Error> {
 }
 
 /// The digest that names a file.
-fn named(path: &Path) -> Option<Digest> {
+pub(super) fn named(path: &Path) -> Option<Digest> {
     path.file_name().and_then(OsStr::to_str).and_then(Digest::from_hex)
 }
 
 /// The store's place by the environment. An empty variable counts as unset, and so does a relative `XDG_CACHE_HOME`, as
 /// its specification has it.
-fn default_path(variable: impl Fn(&str) -> Option<OsString>) -> Option<PathBuf> {
+pub(super) fn default_path(variable: impl Fn(&str) -> Option<OsString>) -> Option<PathBuf> {
     let variable = |name| variable(name).filter(|value| !value.is_empty()).map(PathBuf::from);
     variable("MLXCEL_STORE")
         .or_else(|| variable("XDG_CACHE_HOME").filter(|p| p.is_absolute()).map(|p| p.join("mlxcel")))
@@ -244,12 +226,9 @@ fn default_path(variable: impl Fn(&str) -> Option<OsString>) -> Option<PathBuf> 
 }
 
 /// The limit by the environment.
-fn limit(text: Option<&OsStr>) -> Result<Option<u64>, Error> {
+pub(super) fn limit(text: Option<&OsStr>) -> Result<Option<u64>, Error> {
     let Some(text) = text.filter(|text| !text.is_empty()) else { return Ok(None) };
     let size = text.to_str().and_then(|text| text.parse::<ByteSize>().ok());
     let size = size.ok_or_else(|| Error::StoreLimit { found: text.to_string_lossy().into_owned() })?;
     Ok(Some(size.as_u64()))
 }
-
-#[cfg(test)]
-mod tests;

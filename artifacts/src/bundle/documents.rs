@@ -5,10 +5,7 @@
 
 use serde_json::{Value, json};
 
-use crate::{
-    error::Error,
-    manifest::{Blob, Manifest},
-};
+use crate::{blob::Blob, error::Error, manifest::Manifest};
 
 /// The bundle's parts and what made it, in CycloneDX's form.
 pub const SBOM: &str = "sbom.cdx.json";

@@ -5,7 +5,8 @@
 
 use std::fmt;
 
-use crate::machine::{Driver, Gpu, Machine};
+use super::hardware::{Gpu, Machine};
+use crate::driver::Driver;
 
 /// Where a target may run.
 #[derive(Debug, Clone, Copy)]

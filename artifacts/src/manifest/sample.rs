@@ -4,10 +4,11 @@
 
 use std::collections::BTreeMap;
 
-use crate::{
-    Blob, Compiler, Digest, Driver, FORMAT, IREE_VERSION, Manifest, ModelSpec, TargetArtifact,
-    signature::{Entry, Role},
+use super::{
+    Compiler, FORMAT, Manifest, ModelSpec, TargetArtifact,
+    entry::{Entry, Role},
 };
+use crate::{blob::Blob, digest::Digest, driver::Driver, iree::IREE_VERSION};
 
 /// A manifest of this model: a context of `context` tokens of `vocab` ids, and no targets, files, weights or parameters.
 #[must_use]

@@ -8,7 +8,7 @@ use safetensors::{
 };
 use serde::Deserialize as _;
 
-use crate::signature::type_text;
+use crate::manifest::entry::type_text;
 
 /// No header of a safetensors file is longer, and no index of several: the format's own limit. That of 100,000 tensors has
 /// 10 MB.

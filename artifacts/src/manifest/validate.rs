@@ -7,16 +7,12 @@ use std::{
 
 use safetensors::Dtype;
 
-use crate::{
-    Driver,
-    digest::Digest,
-    error::Error,
-    manifest::{
-        Blob, EmbeddingSpec, FORMAT, Manifest, ModelSpec, Packing, SMALL_FILE_LIMIT_BYTES, SelfTestCase,
-        TargetArtifact, Traffic, Window,
-    },
-    signature::{ArgumentSpec, Entry, PackStep, Parameter, ResultSpec, Role, type_text},
+use super::{
+    EmbeddingSpec, FORMAT, Manifest, ModelSpec, Packing, SMALL_FILE_LIMIT_BYTES, SelfTestCase,
+    TargetArtifact, Traffic, Window,
+    entry::{ArgumentSpec, Entry, PackStep, Parameter, ResultSpec, Role, type_text},
 };
+use crate::{blob::Blob, digest::Digest, driver::Driver, error::Error};
 
 /// The longest name of a file, and of everything else that has a name.
 const LONGEST_NAME: usize = 255;

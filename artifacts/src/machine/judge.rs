@@ -8,13 +8,15 @@ use std::fmt;
 
 use serde::Serialize;
 
-use crate::{
-    IREE_VERSION,
-    error::Error,
-    machine::{Gpu, Machine, Version},
-    manifest::{GpuNeeds, Manifest, Packing, TargetArtifact},
+use super::{
+    hardware::{Gpu, Machine},
     place::Place,
-    signature::Parameter,
+};
+use crate::{
+    error::Error,
+    iree::IREE_VERSION,
+    manifest::{GpuNeeds, Manifest, Packing, TargetArtifact, entry::Parameter},
+    version::Version,
 };
 
 /// Whether a target runs.
@@ -259,7 +261,12 @@ mod tests {
     use std::collections::BTreeMap;
 
     use super::*;
-    use crate::{Blob, Digest, Driver, manifest::tests::manifest, sample};
+    use crate::{
+        blob::Blob,
+        digest::Digest,
+        driver::Driver,
+        manifest::{sample, tests::manifest},
+    };
 
     fn target(driver: Driver, arch: &str, features: &[&str]) -> TargetArtifact {
         let newest = features.first().and_then(|text| text.parse().ok());

@@ -1,5 +1,13 @@
 //! Opening a bundle: find, read, validate, verify.
 
+mod archive;
+pub(crate) mod documents;
+mod edit;
+mod origin;
+pub(crate) mod sign;
+mod verified;
+pub(crate) mod write;
+
 use std::{
     cell::LazyCell,
     collections::{BTreeMap, HashSet},
@@ -10,20 +18,16 @@ use std::{
 };
 
 use crate::{
+    blob::Blob,
     digest::Digest,
     error::Error,
-    known::VerifiedFiles,
-    manifest::{Blob, MANIFEST_LIMIT, Manifest, TargetArtifact, packed_weights, weights_file},
-    signing::SIGNATURE,
-    store::{Name, SharedLock, Store},
-    writer::{Destination, add_whole},
+    layout::{BLOBS, MANIFEST, SIGNATURE},
+    manifest::{MANIFEST_LIMIT, Manifest, TargetArtifact, packed_weights, weights_file},
+    name::Name,
+    store::{SharedLock, Store},
 };
-
-/// The manifest's file name.
-pub(crate) const MANIFEST: &str = "manifest.toml";
-
-/// The folder of blobs.
-pub(crate) const BLOBS: &str = "blobs";
+use verified::VerifiedFiles;
+use write::{Destination, add_whole};
 
 /// Files of this size and larger are not read again that were found whole before. Smaller ones are read in the time that it
 /// takes to look for a note.

@@ -8,7 +8,7 @@ use std::fmt;
 use safetensors::Dtype;
 use serde::{Deserialize, Serialize};
 
-use crate::Digest;
+use crate::digest::Digest;
 
 /// One entry point of a module.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

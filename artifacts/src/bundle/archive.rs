@@ -14,12 +14,16 @@ use std::{
 use tar::{Archive, Builder, Entry, EntryType, Header};
 
 use crate::{
-    bundle::{BLOBS, Bundle, MANIFEST},
-    digest::Digest,
+    bundle::{
+        Bundle,
+        sign::LIMIT_BYTES as SIGNATURE_LIMIT,
+        write::{Destination, add_whole},
+    },
+    digest::HashedReader,
     error::Error,
+    files::sync_folder,
+    layout::{BLOBS, MANIFEST, SIGNATURE},
     manifest::{MANIFEST_LIMIT, Manifest},
-    signing::{LIMIT_BYTES as SIGNATURE_LIMIT, SIGNATURE},
-    writer::{Destination, add_whole, sync_folder},
 };
 
 /// What begins what people make of archives, and the program that undoes it.
@@ -82,12 +86,11 @@ impl Bundle {
         for (name, (what, blob)) in self.manifest().distinct_blobs() {
             let path = self.blob_path(&blob);
             let file = File::open(&path).map_err(Error::read(&path))?;
-            let mut hashed =
-                Hashed { file: BufReader::with_capacity(1 << 20, file), hasher: blake3::Hasher::new() };
+            let mut hashed = HashedReader::new(BufReader::with_capacity(1 << 20, file));
             // The size was checked when the bundle was opened; a file that has grown since is cut here.
             let mut bytes = (&mut hashed).take(blob.size);
             add(&format!("{BLOBS}/{name}"), blob.size, &mut bytes).map_err(failed())?;
-            let found = Digest::finish(&hashed.hasher);
+            let found = hashed.digest();
             if found != blob.digest {
                 return Err(Error::BlobDigest { what, found, expected: blob.digest });
             }
@@ -170,19 +173,5 @@ fn text(mut entry: Entry<'_, impl Read>, limit: u64) -> Result<String, String> {
         read if read > limit => Err(format!("found more than {limit} bytes")),
         read if read < entry.size() => Err("the archive ends within it".into()),
         _ => Ok(text),
-    }
-}
-
-/// A file with the digest of what was read of it.
-struct Hashed {
-    file: BufReader<File>,
-    hasher: blake3::Hasher,
-}
-
-impl Read for Hashed {
-    fn read(&mut self, bytes: &mut [u8]) -> io::Result<usize> {
-        let read = self.file.read(bytes)?;
-        self.hasher.update(&bytes[..read]);
-        Ok(read)
     }
 }

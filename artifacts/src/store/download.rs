@@ -7,8 +7,14 @@ use std::{
     path::PathBuf,
 };
 
-use super::{INCOMING, Store, StoreWriter};
-use crate::{bundle::same, digest::Digest, error::Error, manifest::Blob, writer::Destination as _};
+use super::{bundles::StoreWriter, open::Store};
+use crate::{
+    blob::Blob,
+    bundle::{same, write::Destination as _},
+    digest::Digest,
+    error::Error,
+    layout::{BLOBS, INCOMING},
+};
 
 /// What is there of a blob so far. No other process has it meanwhile.
 #[derive(Debug)]
@@ -96,7 +102,7 @@ impl StoreWriter {
         // Nobody has a reason to write to it ever after.
         file.set_permissions(fs::Permissions::from_mode(0o444)).map_err(Error::write(&path))?;
         let place = self.store().blob_path(blob.digest);
-        self.store().make(super::BLOBS)?;
+        self.store().make(BLOBS)?;
         fs::rename(&path, &place).map_err(Error::write(&place))?;
         self.added(blob);
         Ok(())

@@ -7,7 +7,6 @@ use std::{
     io::{self, Read, Write as _},
     os::unix::fs::MetadataExt as _,
     path::{Path, PathBuf},
-    time::Duration,
 };
 
 use rustix::{
@@ -17,20 +16,14 @@ use rustix::{
 use tempfile::TempDir;
 
 use crate::{
-    bundle::{BLOBS, Bundle, Location, MANIFEST, same},
-    copy::copy_hashed,
+    blob::Blob,
+    bundle::{Bundle, Location, same},
     digest::Digest,
     error::Error,
-    manifest::{Blob, Manifest},
-    signing::SIGNATURE,
+    files::{copy_hashed, parent, staging, sync_folder},
+    layout::{BLOBS, MANIFEST, SIGNATURE},
+    manifest::Manifest,
 };
-
-/// Held locked in a staging folder by the process that fills it: one that nobody holds was left by a process that was
-/// killed.
-const LOCK: &str = "lock";
-
-/// A staging folder is not taken for a left one before this age: it is not locked in the moment it is made.
-const LEFT_AFTER: Duration = Duration::from_secs(60);
 
 /// Where a bundle that is there already is written to: a folder of its own, by a [`BundleWriter`], or a store, by a
 /// [`StoreWriter`](crate::StoreWriter).
@@ -255,36 +248,6 @@ pub(crate) fn all_added(manifest: &Manifest, added: &HashMap<Digest, u64>) -> Re
     Ok(())
 }
 
-/// The folder that `out` lies in.
-fn parent(out: &Path) -> Result<PathBuf, Error> {
-    match (out.file_name(), out.parent()) {
-        (None, _) => Err(Error::NoName(out.to_path_buf())),
-        (_, Some(parent)) if parent != Path::new("") => Ok(parent.to_path_buf()),
-        _ => Ok(PathBuf::from(".")),
-    }
-}
-
-/// A folder beside the bundle `out`, and the lock that says that it is in use. Removes what killed writers of that bundle
-/// left.
-pub(crate) fn staging(out: &Path) -> Result<(TempDir, File), Error> {
-    let parent = parent(out)?;
-    let mut prefix = OsStr::new(".").to_os_string();
-    prefix.push(out.file_name().unwrap_or_default());
-    prefix.push(".");
-    staging_in(&parent, &prefix)
-}
-
-/// The same in the folder `parent`, of a name that starts with `prefix`.
-pub(crate) fn staging_in(parent: &Path, prefix: &OsStr) -> Result<(TempDir, File), Error> {
-    remove_left(parent, prefix);
-    let staging = tempfile::Builder::new().prefix(prefix).tempdir_in(parent);
-    let staging = staging.map_err(Error::write(parent))?;
-    let lock = File::create(staging.path().join(LOCK)).map_err(Error::write(parent))?;
-    // Not every file system has locks; without one, nothing is ever removed as left.
-    _ = lock.try_lock();
-    Ok((staging, lock))
-}
-
 /// What a bundle may be put in the place of.
 enum Occupant {
     /// Nothing, or an empty folder.
@@ -364,45 +327,10 @@ fn outside_bundles(out: &Path, parent: &Path) -> Result<(), Error> {
     }
 }
 
-/// Removes the staging folders of killed writers of one bundle: those in `parent` that start with `prefix`. Whatever cannot
-/// be removed stays; the next writer tries again.
-fn remove_left(parent: &Path, prefix: &OsStr) {
-    let Ok(entries) = fs::read_dir(parent) else { return };
-    for entry in entries.flatten() {
-        if entry.file_name().as_encoded_bytes().starts_with(prefix.as_encoded_bytes())
-            && is_left(&entry.path())
-        {
-            _ = fs::remove_dir_all(entry.path());
-        }
-    }
-}
-
-/// Whether `staging` was made by a writer that does not live any more.
-fn is_left(staging: &Path) -> bool {
-    let Ok(lock) = File::open(staging.join(LOCK)) else { return false };
-    let age = lock.metadata().and_then(|lock| lock.modified()).ok().and_then(|made| made.elapsed().ok());
-    age.is_some_and(|age| age > LEFT_AFTER) && lock.try_lock().is_ok()
-}
-
 /// Whether a rename failed because the destination was no longer as it had been seen.
 fn raced(error: &io::Error) -> bool {
     use io::ErrorKind::{AlreadyExists, DirectoryNotEmpty, NotFound};
     matches!(error.kind(), AlreadyExists | DirectoryNotEmpty | NotFound)
-}
-
-/// Puts a file of these bytes into `folder`, at once, in place of the one of that name: staged, brought to the disk, renamed.
-pub(crate) fn replace_file(folder: &Path, staging: &Path, name: &str, bytes: &[u8]) -> io::Result<()> {
-    let staged = staging.join(name);
-    let mut file = File::create(&staged)?;
-    file.write_all(bytes)?;
-    file.sync_all()?;
-    fs::rename(&staged, folder.join(name))?;
-    sync_folder(folder)
-}
-
-/// Brings a folder's entries to the disk.
-pub(crate) fn sync_folder(path: &Path) -> io::Result<()> {
-    File::open(path)?.sync_all()
 }
 
 #[cfg(test)]

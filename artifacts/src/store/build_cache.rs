@@ -6,11 +6,8 @@ use std::{
     time::SystemTime,
 };
 
-use super::Store;
-use crate::{digest::Digest, error::Error};
-
-/// The folder of files named by keys, each with the digest of what was built.
-pub(super) const BUILT: &str = "built";
+use super::open::Store;
+use crate::{digest::Digest, error::Error, layout::BUILT};
 
 impl Store {
     /// The file put under `key`, verified. A damaged one counts as none: it will be made again.

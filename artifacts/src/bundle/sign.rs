@@ -15,12 +15,10 @@ use minisign::{KeyPair, SecretKeyBox, SignatureBox};
 use crate::{
     bundle::{Bundle, StoreEntry},
     error::Error,
+    files::{replace_file, staging},
+    layout::SIGNATURE,
     store::Store,
-    writer::{replace_file, staging},
 };
-
-/// The signature's file beside the manifest, named as minisign names it.
-pub(crate) const SIGNATURE: &str = "manifest.toml.minisig";
 
 /// No key and no signature is longer.
 pub(crate) const LIMIT_BYTES: u64 = 4096;

@@ -4,7 +4,11 @@ use std::{env, fs, path::Path};
 
 use nvml_wrapper::{Nvml, error::NvmlError};
 
-use crate::machine::{Driver, Gpu, Machine, Version};
+use super::{
+    cpu::this_cpu,
+    hardware::{Gpu, Machine},
+};
+use crate::{driver::Driver, version::Version};
 
 /// Where Vulkan's loader looks for drivers, in Linux distributions.
 const VULKAN_DRIVERS: [&str; 4] = [
@@ -15,6 +19,18 @@ const VULKAN_DRIVERS: [&str; 4] = [
 ];
 
 impl Machine {
+    /// This machine's CPU and memory. Its GPUs are for those to say who can ask their drivers.
+    #[must_use]
+    pub fn this() -> Self {
+        Self {
+            arch: std::env::consts::ARCH.into(),
+            cpu_features: this_cpu().into_iter().map(Into::into).collect(),
+            memory_bytes: this_memory(),
+            gpus: Vec::new(),
+            vulkan_drivers: Vec::new(),
+        }
+    }
+
     /// This machine with its GPUs: NVIDIA's by its management library, and for Vulkan the drivers that are installed.
     #[must_use]
     pub fn with_gpus() -> Self {
@@ -67,4 +83,41 @@ fn vulkan_drivers() -> Vec<String> {
     let mut names: Vec<_> = entries.filter_map(|entry| named(&entry.path())).collect();
     names.sort();
     names
+}
+
+/// Bytes of all memory, as Linux says.
+fn this_memory() -> Option<u64> {
+    let text = std::fs::read_to_string("/proc/meminfo").ok()?;
+    let kib = text.lines().find_map(|line| line.strip_prefix("MemTotal:"))?.trim().strip_suffix(" kB")?;
+    kib.parse::<u64>().ok()?.checked_mul(1024)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn this_machine_has_what_the_kernel_says() {
+        let machine = Machine::this();
+        assert_eq!(machine.arch, std::env::consts::ARCH);
+        let Ok(cpuinfo) = std::fs::read_to_string("/proc/cpuinfo") else { return };
+        // (in /proc/cpuinfo, LLVM's name)
+        let x86: &[_] = &[
+            ("avx2", "avx2"),
+            ("f16c", "f16c"),
+            ("bmi1", "bmi"),
+            ("avx512_vnni", "avx512vnni"),
+            ("amx_int8", "amx-int8"),
+            ("amx_bf16", "amx-bf16"),
+        ];
+        let arm: &[_] =
+            &[("asimd", "neon"), ("asimddp", "dotprod"), ("i8mm", "i8mm"), ("asimdhp", "fullfp16")];
+        let Some(line) = cpuinfo.lines().find(|l| l.starts_with("flags") || l.starts_with("Features")) else {
+            return;
+        };
+        for (kernel, llvm) in if machine.arch == "x86_64" { x86 } else { arm } {
+            let expected = line.split_whitespace().any(|word| word == *kernel);
+            assert_eq!(machine.cpu_features.contains(*llvm), expected, "{llvm}");
+        }
+    }
 }

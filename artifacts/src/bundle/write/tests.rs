@@ -1,11 +1,11 @@
 //! Writing: what is there afterwards, and what is there when it failed.
 
-use std::{env, os::unix::fs::symlink, process::Command};
+use std::{env, os::unix::fs::symlink, process::Command, time::Duration};
 
 use tempfile::tempdir;
 
 use super::*;
-use crate::{error::report, manifest::tests::manifest};
+use crate::{error::report, layout::STAGING_LOCK, manifest::tests::manifest};
 
 /// Writes the small manifest's bundle, for a model of this name.
 fn write(out: &Path, model: &str) -> Result<Bundle, Error> {
@@ -195,11 +195,12 @@ fn what_a_killed_writer_left_is_removed() {
     let folder = tempdir().unwrap();
     let out = folder.path().join("b");
     let hour_ago = std::time::SystemTime::now() - Duration::from_secs(3600);
-    let age = |staging: &Path| File::open(staging.join(LOCK)).unwrap().set_modified(hour_ago).unwrap();
+    let age =
+        |staging: &Path| File::open(staging.join(STAGING_LOCK)).unwrap().set_modified(hour_ago).unwrap();
     let staging = |name: &str| {
         let staging = folder.path().join(name);
         fs::create_dir(&staging).unwrap();
-        fs::write(staging.join(LOCK), "").unwrap();
+        fs::write(staging.join(STAGING_LOCK), "").unwrap();
         staging
     };
     age(&staging(".b.old"));
@@ -317,7 +318,7 @@ fn a_full_disk() {
     fs::write(&source, vec![1; 3_000_000]).unwrap();
     // In a child, because the limit holds for a whole process. The limit stands in for a full disk: a write fails in the
     // middle of a blob. `ulimit -f` counts blocks of 512 or 1024 bytes, by shell.
-    let shell = "trap '' XFSZ; ulimit -f 1024; exec \"$0\" --exact writer::tests::disk_full_child";
+    let shell = "trap '' XFSZ; ulimit -f 1024; exec \"$0\" --exact bundle::write::tests::disk_full_child";
     let out = Command::new("sh")
         .args(["-c", shell])
         .arg(env::current_exe().unwrap())

@@ -7,8 +7,14 @@ use std::{
     time::{Duration, SystemTime},
 };
 
-use super::{INCOMING, Store, cache, entries, named};
-use crate::error::Error;
+use super::{
+    build_cache::built,
+    open::{Store, entries, named},
+};
+use crate::{
+    error::Error,
+    layout::{BUILT, INCOMING},
+};
 
 /// How long a download that was broken off may be gone on with.
 const PART_KEPT: Duration = Duration::from_secs(7 * 24 * 3600);
@@ -120,23 +126,25 @@ impl Store {
                 None => removing.file(&path)?,
             }
         }
-        let mut built: Vec<(SystemTime, PathBuf, String)> = Vec::new();
-        for entry in entries(&self.path.join(cache::BUILT))? {
+        let mut entries_by_use: Vec<(SystemTime, PathBuf, String)> = Vec::new();
+        for entry in entries(&self.path.join(BUILT))? {
             let used =
                 fs::metadata(&entry).and_then(|found| found.modified()).map_err(Error::read(&entry))?;
-            match cache::built(&entry)? {
-                Some(digest) if sizes.contains_key(&digest.hex()) => built.push((used, entry, digest.hex())),
+            match built(&entry)? {
+                Some(digest) if sizes.contains_key(&digest.hex()) => {
+                    entries_by_use.push((used, entry, digest.hex()))
+                }
                 // Damaged, or of a blob that is gone.
                 _ => removing.file(&entry)?,
             }
         }
         // Used last comes first.
-        built.sort_by(|a, b| b.cmp(a));
+        entries_by_use.sort_by(|a, b| b.cmp(a));
         let mut needed: BTreeMap<String, u64> =
             live.into_iter().filter_map(|hex| sizes.get(&hex).map(|size| (hex, *size))).collect();
         let mut total: u64 = needed.values().sum();
         let mut full = false;
-        for (_, entry, hex) in built {
+        for (_, entry, hex) in entries_by_use {
             let size =
                 if needed.contains_key(&hex) { 0 } else { sizes.get(&hex).copied().unwrap_or_default() };
             full |= limit.is_some_and(|limit| total + size > limit) && size > 0;

@@ -1,0 +1,81 @@
+//! Kinds of devices.
+
+use std::{fmt, str::FromStr};
+
+use serde::{Deserialize, Serialize};
+
+/// A kind of device, by the IREE HAL driver that runs it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub enum Driver {
+    /// The CPU: local-task or local-sync.
+    Local,
+    /// An NVIDIA GPU.
+    Cuda,
+    /// A Vulkan device.
+    Vulkan,
+}
+
+impl Driver {
+    /// Every driver.
+    pub const ALL: [Self; 3] = [Self::Local, Self::Cuda, Self::Vulkan];
+
+    /// Its name in the manifest: `local`, `cuda` or `vulkan`.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Local => "local",
+            Self::Cuda => "cuda",
+            Self::Vulkan => "vulkan",
+        }
+    }
+}
+
+impl fmt::Display for Driver {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
+    }
+}
+
+/// A text that names no driver.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("unknown driver `{}`, expected local, cuda or vulkan", .0.escape_default())]
+pub struct ParseDriverError(String);
+
+impl FromStr for Driver {
+    type Err = ParseDriverError;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        Self::ALL.into_iter().find(|d| d.name() == text).ok_or_else(|| ParseDriverError(text.into()))
+    }
+}
+
+impl TryFrom<String> for Driver {
+    type Error = ParseDriverError;
+
+    fn try_from(text: String) -> Result<Self, Self::Error> {
+        text.parse()
+    }
+}
+
+impl From<Driver> for String {
+    fn from(driver: Driver) -> Self {
+        driver.name().into()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn driver_names_round_trip() {
+        for driver in Driver::ALL {
+            assert_eq!(driver.to_string().parse(), Ok(driver));
+        }
+        assert_eq!(
+            "rocm".parse::<Driver>().unwrap_err().to_string(),
+            "unknown driver `rocm`, expected local, cuda or vulkan"
+        );
+    }
+}
