@@ -7,7 +7,9 @@ use std::fs;
 
 use mlxcel_artifacts::Bundle;
 use mlxcel_compiler_driver::{Precision, Request, WeightSource};
-use mlxcel_runtime::{Outcome, Tokenizer, Weights, load, record, replay, usual_prompts};
+use mlxcel_runtime::{
+    SelfTestResult, Tokenizer, Weights, load, record_generation, replay_generation, self_test_prompts,
+};
 use real::{Built, built, greedy, models, on, request};
 use safetensors::SafeTensors;
 use serde::Deserialize;
@@ -41,7 +43,7 @@ fn demo(precision: Precision) -> Built {
 #[test]
 fn it_says_what_hugging_face_says() {
     let built = demo(Precision::F32);
-    let tokenizer = Tokenizer::of_bundle(&built.bundle).unwrap();
+    let tokenizer = Tokenizer::from_bundle(&built.bundle).unwrap();
     let mut session = built.session("auto").unwrap();
     for case in cases() {
         let prompt = tokenizer.encode(&case.prompt, true).unwrap();
@@ -95,14 +97,15 @@ fn in_bf16_it_differs_by_rounding_only() {
 fn a_self_test_knows_a_changed_weight() {
     let demo = models().join("demo");
     let without = built(&Request { weights: WeightSource::None, ..request(&demo, &["cpu"]) });
-    let given = |folder: &std::path::Path| Weights::at(folder).unwrap();
+    let given = |folder: &std::path::Path| Weights::open(folder).unwrap();
     let mut session = load(&without.bundle, Some(given(&demo)), &on("local-task")).unwrap();
     let (vocab, context) = (session.capabilities().vocab, session.capabilities().context);
     let smallest = session.capabilities().prefill[0];
-    let prompts = usual_prompts(vocab, context, smallest, 24)
+    let prompts = self_test_prompts(vocab, context, smallest, 24)
         .into_iter()
         .chain(cases().into_iter().map(|c| c.prompt_tokens));
-    let replays: Vec<_> = prompts.map(|prompt| record(session.as_mut(), &prompt, 24).unwrap()).collect();
+    let replays: Vec<_> =
+        prompts.map(|prompt| record_generation(session.as_mut(), &prompt, 24).unwrap()).collect();
     let recorded = without.bundle.clone().with_replays(replays.clone()).unwrap();
     assert_eq!(Bundle::open(recorded.path()).unwrap().manifest().replays, replays);
     // What was recorded here is what Hugging Face says.
@@ -113,7 +116,7 @@ fn a_self_test_knows_a_changed_weight() {
     for device in ["local-task", "local-sync"] {
         let mut session = load(&recorded, Some(given(&demo)), &on(device)).unwrap();
         for recorded in &recorded.manifest().replays {
-            assert_eq!(replay(session.as_mut(), recorded).unwrap(), Outcome::Same);
+            assert_eq!(replay_generation(session.as_mut(), recorded).unwrap(), SelfTestResult::Passed);
         }
     }
 
@@ -137,8 +140,10 @@ fn a_self_test_knows_a_changed_weight() {
     fs::write(changed.path().join("model.safetensors"), other).unwrap();
     let mut session = load(&recorded, Some(given(changed.path())), &on("local-task")).unwrap();
     let first = recorded.manifest().replays.iter().find_map(|recorded| {
-        match replay(session.as_mut(), recorded).unwrap() {
-            Outcome::Diverged { index, found, expected, .. } => Some((index, found, expected, recorded)),
+        match replay_generation(session.as_mut(), recorded).unwrap() {
+            SelfTestResult::TokenMismatch { index, found, expected, .. } => {
+                Some((index, found, expected, recorded))
+            }
             _ => None,
         }
     });

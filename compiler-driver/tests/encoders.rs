@@ -149,7 +149,7 @@ fn a_trained_checkpoint_is_embedded_as_by_sentence_transformers() {
         let built = built(&request);
         let mut encoder = encoder(&built, "local-task");
         assert_eq!((encoder.capabilities().context, encoder.width()), (256, 384));
-        let tokenizer = Tokenizer::of_bundle(&built.bundle).unwrap();
+        let tokenizer = Tokenizer::from_bundle(&built.bundle).unwrap();
         let mut cut = 0;
         for Sentence { text, tokens, embedding } in &sentences {
             let (found, is_cut) = tokenizer.encode_within(text, 256).unwrap();
@@ -216,7 +216,7 @@ fn weights_given_later_may_be_spelled_otherwise() {
             Request { weights: WeightSource::None, chunk: Some(220), ..request(&fixture, &[target]) };
         let bare = built(&request);
         for folder in &spellings {
-            let weights = Weights::at(folder.path()).unwrap();
+            let weights = Weights::open(folder.path()).unwrap();
             let mut encoder = load_encoder(&bare.bundle, Some(weights), &on("local-task")).unwrap();
             holds(target, encoder.as_mut(), &texts[..2], TOLERANCE);
         }

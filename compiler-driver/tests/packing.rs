@@ -68,7 +68,7 @@ fn weights_may_come_from_elsewhere_and_stay_away() {
     let built = built(&Request { weights: WeightSource::None, ..request(&folder, &["cpu"]) });
     let error = load(&built.bundle, None, &on("local-task")).err().unwrap().to_string();
     assert!(error.contains("carries no weights"), "{error}");
-    let weights = || Some(Weights::at(&folder).unwrap());
+    let weights = || Some(Weights::open(&folder).unwrap());
     assert!(answers_with(&built.bundle, weights()), "nothing is packed yet");
     let (packed, _) = packed(&built.bundle, weights());
     assert!(!answers(&packed));
@@ -77,12 +77,12 @@ fn weights_may_come_from_elsewhere_and_stay_away() {
     let elsewhere = tempfile::tempdir().unwrap();
     let copy = elsewhere.path().join("copy.safetensors");
     fs::copy(folder.join("model.safetensors"), &copy).unwrap();
-    assert!(!answers_with(&packed, Some(Weights::at(&copy).unwrap())));
+    assert!(!answers_with(&packed, Some(Weights::open(&copy).unwrap())));
     // Others are not: one bit is enough.
     let mut bytes = fs::read(&copy).unwrap();
     *bytes.last_mut().unwrap() ^= 1;
     fs::write(&copy, bytes).unwrap();
-    let other = load(&packed, Some(Weights::at(&copy).unwrap()), &on("local-task")).unwrap();
+    let other = load(&packed, Some(Weights::open(&copy).unwrap()), &on("local-task")).unwrap();
     assert!(other.capabilities().packed_at_load);
 }
 
@@ -96,7 +96,7 @@ fn a_bundle_with_weights_takes_no_others() {
     let with = |other: &Path| {
         pack(
             built.bundle.clone(),
-            Some(Weights::at(other).unwrap()),
+            Some(Weights::open(other).unwrap()),
             &on("local-task"),
             &cancel,
             &mut |_, _| (),

@@ -8,7 +8,7 @@ use std::{collections::BTreeMap, fs};
 
 use mlxcel_artifacts::{Bundle, entry::Parameter};
 use mlxcel_compiler_driver::{Kv, Quant, Request, build};
-use mlxcel_runtime::{Cancel, Comparison, Quality, Session, Tokenizer, load, pack, quality};
+use mlxcel_runtime::{Cancel, Quality, QualityComparison, Session, Tokenizer, load, measure_quality, pack};
 use real::{Built, Fixture, built, greedy, models, on, request};
 use serde::Deserialize;
 
@@ -37,7 +37,7 @@ struct Expected {
 /// The text, in tokens.
 fn text(bundle: &Bundle) -> Vec<u32> {
     let text = fs::read_to_string(models().join("demo/held_out.txt")).unwrap();
-    Tokenizer::of_bundle(bundle).unwrap().encode(&text, true).unwrap()
+    Tokenizer::from_bundle(bundle).unwrap().encode(&text, true).unwrap()
 }
 
 /// Of the demo model with quantised weights.
@@ -65,10 +65,16 @@ fn predicts_as_recorded(quantised: &Built, name: &str) {
     let mut session = quantised.session("local-task").unwrap();
     let mut reference = reference.session("local-task").unwrap();
     let text = text(&quantised.bundle);
-    let found =
-        quality(session.as_mut(), Some(reference.as_mut()), &text, window, &mut |_, _| (), &Cancel::new());
+    let found = measure_quality(
+        session.as_mut(),
+        Some(reference.as_mut()),
+        &text,
+        window,
+        &mut |_, _| (),
+        &Cancel::new(),
+    );
     let Quality { perplexity, comparison, .. } = found.unwrap();
-    let Comparison { reference_perplexity, mean_kl, .. } = comparison.unwrap();
+    let QualityComparison { reference_perplexity, mean_kl, .. } = comparison.unwrap();
     let near = |found: f64, expected: f64, tolerance: f64| {
         let difference = (found / expected - 1.0).abs();
         assert!(difference < tolerance, "{name}: found {found}, expected {expected}");

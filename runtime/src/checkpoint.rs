@@ -4,7 +4,7 @@ use std::{fs, io, path::Path};
 
 use mlxcel_artifacts::Bundle;
 
-use crate::Error;
+use crate::error::Error;
 
 /// Where a checkpoint's small files are looked for: `tokenizer.json`, `generation_config.json` and the like.
 ///

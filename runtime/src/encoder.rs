@@ -1,6 +1,6 @@
 //! The contract between whoever needs embeddings of texts and whatever runs the model.
 
-use crate::{Capabilities, Error};
+use crate::{error::Error, session::Capabilities};
 
 /// A model on a device that makes one vector of a text.
 pub trait Encoder {

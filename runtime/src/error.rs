@@ -403,6 +403,12 @@ impl Error {
         |source| Self::Read { path, source }
     }
 
+    /// For `map_err` of a call of IREE.
+    #[cfg(feature = "iree")]
+    pub(crate) fn iree<E: Into<Cause>>(doing: impl FnOnce() -> String) -> impl FnOnce(E) -> Self {
+        |source| Self::Iree { doing: doing(), source: source.into() }
+    }
+
     /// For `map_err` of a write of packed weights.
     #[cfg(feature = "iree")]
     pub(crate) fn packed(source: io::Error) -> Self {

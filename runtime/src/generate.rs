@@ -12,14 +12,14 @@ use std::{
 use mlxcel_artifacts::Cancel;
 
 use crate::{
-    Error,
+    error::Error,
     sampling::{Sampler, top_logprobs},
     session::{Session, check_append},
 };
 
 /// How much to generate, and what to record.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Options {
+pub struct GenerateOptions {
     /// At most so many tokens. 0 runs the prompt alone.
     pub max_tokens: usize,
     /// Ids that end the generation; empty to go on to the end.
@@ -44,11 +44,11 @@ pub struct Generation {
 /// Why a generation ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum StopReason {
-    /// The model gave one of [`Options::eos`].
+    /// The model gave one of [`GenerateOptions::eos`].
     Eos,
     /// The receiver of the tokens had enough: a stop text has come.
     Stop,
-    /// [`Options::max_tokens`] were generated.
+    /// [`GenerateOptions::max_tokens`] were generated.
     Length,
     /// The cache is full.
     Context,
@@ -76,7 +76,7 @@ pub struct Timings {
 pub fn generate_greedy(
     session: &mut dyn Session,
     prompt: &[u32],
-    options: &Options,
+    options: &GenerateOptions,
     cancel: &Cancel,
 ) -> Result<Generation, Error> {
     generate(session, prompt, options, None, cancel, &mut |_| ControlFlow::Continue(()))
@@ -89,7 +89,7 @@ pub fn generate_greedy(
 pub fn generate_streaming_greedy(
     session: &mut dyn Session,
     prompt: &[u32],
-    options: &Options,
+    options: &GenerateOptions,
     cancel: &Cancel,
     on_token: &mut dyn FnMut(u32) -> ControlFlow<()>,
 ) -> Result<Generation, Error> {
@@ -106,7 +106,7 @@ pub fn generate_streaming_greedy(
 pub fn generate(
     session: &mut dyn Session,
     prompt: &[u32],
-    options: &Options,
+    options: &GenerateOptions,
     sampler: Option<&mut Sampler>,
     cancel: &Cancel,
     on_token: &mut dyn FnMut(u32) -> ControlFlow<()>,
@@ -238,13 +238,16 @@ fn rate(tokens: usize, time: Duration) -> Option<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Sampling, ScriptedSession, scripted::Call};
+    use crate::{
+        sampling::Sampling,
+        scripted::{Call, ScriptedSession},
+    };
 
-    fn options(max_tokens: usize) -> Options {
-        Options { max_tokens, eos: vec![9], logprobs: 0 }
+    fn options(max_tokens: usize) -> GenerateOptions {
+        GenerateOptions { max_tokens, eos: vec![9], logprobs: 0 }
     }
 
-    fn greedy(session: &mut ScriptedSession, prompt: &[u32], options: &Options) -> Generation {
+    fn greedy(session: &mut ScriptedSession, prompt: &[u32], options: &GenerateOptions) -> Generation {
         generate_greedy(session, prompt, options, &Cancel::new()).unwrap()
     }
 
@@ -264,7 +267,7 @@ mod tests {
         let session = || ScriptedSession::saying(100, 10, 1, &[3, 9, 4]);
         let found = greedy(&mut session(), &[1], &options(10));
         assert_eq!((found.tokens, found.stop_reason), (vec![3, 9], StopReason::Eos));
-        let ignored = Options { eos: vec![], ..options(4) };
+        let ignored = GenerateOptions { eos: vec![], ..options(4) };
         let found = greedy(&mut session(), &[1], &ignored);
         assert_eq!((found.tokens, found.stop_reason), (vec![3, 9, 4, 4], StopReason::Length));
     }
@@ -368,7 +371,7 @@ mod tests {
             1 => vec![0.0, 0.0, f32::NEG_INFINITY],
             _ => vec![0.0, 1.0, 2.0],
         });
-        let found = greedy(&mut session, &[1], &Options { logprobs: 2, ..options(2) });
+        let found = greedy(&mut session, &[1], &GenerateOptions { logprobs: 2, ..options(2) });
         assert_eq!(found.tokens, [0, 2]);
         let half = -std::f32::consts::LN_2;
         assert_eq!(found.logprobs[0], [(0, half), (1, half)]);

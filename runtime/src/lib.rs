@@ -19,8 +19,6 @@
 //! `src/bin/mlxcel-run`. An [`Error`]'s message may end with `hint:` lines; `mlxcel_artifacts::report` renders one with
 //! its causes.
 
-mod bench;
-mod chat;
 mod checkpoint;
 mod device;
 mod encoder;
@@ -28,29 +26,36 @@ mod error;
 mod ffi;
 mod generate;
 mod iree;
-mod perplexity;
-mod replay;
+mod measure;
 mod sampling;
-mod scripted;
+#[cfg(any(test, feature = "scripted"))]
+pub mod scripted;
 mod session;
-mod tokenizer;
+mod text;
 mod weights;
 
-pub use bench::{Case, Dispatch, Profile, Reader, Sample, Statistics, Work};
-pub use chat::{ChatTemplate, Message};
 pub use checkpoint::CheckpointFiles;
-pub use device::DeviceSpec;
+pub use device::{DeviceSpec, ParseDeviceError};
 pub use encoder::Encoder;
 pub use error::{Cause, Error};
 pub use generate::{
-    Generation, Options, StopReason, Timings, generate, generate_greedy, generate_streaming_greedy,
+    GenerateOptions, Generation, StopReason, Timings, generate, generate_greedy, generate_streaming_greedy,
 };
 pub use iree::{LoadOptions, load, load_encoder, pack};
+pub use measure::{
+    bench::{BenchCase, BenchSample, BenchWork, ReadBandwidth, Statistics},
+    perplexity::{Quality, QualityComparison, measure_quality},
+    profile::Profile,
+    self_test::{
+        SelfTestResult, record_embedding, record_generation, replay_embedding, replay_generation,
+        self_test_prompts,
+    },
+};
 pub use mlxcel_artifacts::Cancel;
-pub use perplexity::{Comparison, Quality, quality};
-pub use replay::{Outcome, record, record_embedding, replay, replay_embedding, usual_prompts};
 pub use sampling::{Sampler, Sampling, top_logprobs};
-pub use scripted::{Call, ScriptedSession};
-pub use session::{Capabilities, Session, check_append, check_rewind};
-pub use tokenizer::{Piece, TextStream, Tokenizer, eos_ids};
+pub use session::{Capabilities, Dispatch, Session, check_append, check_rewind};
+pub use text::{
+    chat::{ChatTemplate, Message},
+    tokenizer::{Piece, TextStream, Tokenizer, eos_ids},
+};
 pub use weights::Weights;

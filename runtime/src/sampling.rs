@@ -13,7 +13,7 @@ use rand_chacha::{
     rand_core::{Rng, SeedableRng},
 };
 
-use crate::Error;
+use crate::error::Error;
 
 /// How to draw.
 #[derive(Debug, Clone, Copy, PartialEq)]

@@ -3,7 +3,7 @@
 use std::fmt;
 
 use crate::{
-    Error,
+    error::Error,
     session::{Capabilities, Session, check_append, check_rewind},
 };
 

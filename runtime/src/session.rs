@@ -1,6 +1,8 @@
 //! The contract between generation and whatever runs the model.
 
-use crate::{Error, bench::Dispatch};
+use std::time::Duration;
+
+use crate::error::Error;
 
 /// What a session can do.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -74,6 +76,17 @@ pub trait Session {
     fn end_profile(&mut self) -> Result<Vec<Dispatch>, Error> {
         Ok(Vec::new())
     }
+}
+
+/// What the calls of one function took.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Dispatch {
+    /// The function's name.
+    pub name: String,
+    /// How often it was called.
+    pub calls: u64,
+    /// From the start of a call to its end, of all calls.
+    pub time: Duration,
 }
 
 /// Whether `tokens` may be appended at `position`: there is one, ids are in the vocabulary, and the cache has room.

@@ -17,7 +17,7 @@ use mlxcel_artifacts::{
 use safetensors::Dtype;
 use serde::Deserialize;
 
-use crate::{Error, ffi};
+use crate::{error::Error, ffi};
 
 /// A checkpoint in one file.
 const SINGLE: &str = "model.safetensors";
@@ -59,19 +59,19 @@ struct Index {
 impl Weights {
     /// No tensors.
     #[must_use]
-    pub fn none() -> Self {
-        Self::of(Inner { paths: Vec::new(), files: Vec::new(), tensors: BTreeMap::new() })
+    pub fn empty() -> Self {
+        Self::new(Inner { paths: Vec::new(), files: Vec::new(), tensors: BTreeMap::new() })
     }
 
-    fn of(inner: Inner) -> Self {
+    fn new(inner: Inner) -> Self {
         Self { inner: Arc::new(inner), spelled: Arc::default() }
     }
 
     /// The tensors of a safetensors file in memory.
     #[cfg(feature = "iree")]
-    pub(crate) fn of_image(image: Mmap) -> Result<Self, Error> {
+    pub(crate) fn from_mapping(image: Mmap) -> Result<Self, Error> {
         let tensors = read_header(Path::new("packed weights"), 0, &image)?.into_iter().collect();
-        Ok(Self::of(Inner { paths: Vec::new(), files: vec![image], tensors }))
+        Ok(Self::new(Inner { paths: Vec::new(), files: vec![image], tensors }))
     }
 
     /// Where the files lie; none for what is in memory only.
@@ -89,7 +89,7 @@ impl Weights {
     ///
     /// # Errors
     /// When a file cannot be read or is damaged, or two files have the same tensor.
-    pub fn open(paths: &[PathBuf]) -> Result<Self, Error> {
+    pub fn from_files(paths: &[PathBuf]) -> Result<Self, Error> {
         let mut files = Vec::with_capacity(paths.len());
         let mut tensors = BTreeMap::<String, Tensor>::new();
         for (file, path) in paths.iter().enumerate() {
@@ -103,30 +103,30 @@ impl Weights {
             }
             files.push(map);
         }
-        Ok(Self::of(Inner { paths: paths.to_vec(), files, tensors }))
+        Ok(Self::new(Inner { paths: paths.to_vec(), files, tensors }))
     }
 
     /// The weights at `path`, which is a checkpoint's folder or a safetensors file.
     ///
     /// # Errors
-    /// As [`Weights::in_folder`] and [`Weights::open`].
-    pub fn at(path: &Path) -> Result<Self, Error> {
-        if path.is_file() { Self::open(&[path.to_path_buf()]) } else { Self::in_folder(path) }
+    /// As [`Weights::from_folder`] and [`Weights::from_files`].
+    pub fn open(path: &Path) -> Result<Self, Error> {
+        if path.is_file() { Self::from_files(&[path.to_path_buf()]) } else { Self::from_folder(path) }
     }
 
     /// The weights in a checkpoint's folder: `model.safetensors`, or the shards that `model.safetensors.index.json`
     /// names. As in transformers the single file goes first.
     ///
     /// # Errors
-    /// When there are none, the index is damaged, a shard is missing, or [`Weights::open`] refuses the files.
-    pub fn in_folder(folder: &Path) -> Result<Self, Error> {
+    /// When there are none, the index is damaged, a shard is missing, or [`Weights::from_files`] refuses the files.
+    pub fn from_folder(folder: &Path) -> Result<Self, Error> {
         fs::read_dir(folder).map_err(|error| match error.kind() {
             io::ErrorKind::NotFound => Error::NoSuchWeights(folder.to_path_buf()),
             _ => Error::read(folder)(error),
         })?;
         let single = folder.join(SINGLE);
         if single.is_file() {
-            return Self::open(&[single]);
+            return Self::from_files(&[single]);
         }
         let index = folder.join(INDEX);
         if !index.is_file() {
@@ -144,7 +144,7 @@ impl Weights {
             return Err(damaged(format!("it names shards that are not there: {}", missing.join(", "))));
         }
         let paths: Vec<PathBuf> = shards.iter().map(|shard| folder.join(shard)).collect();
-        let weights = Self::open(&paths)?;
+        let weights = Self::from_files(&paths)?;
         let is_there = |name: &str, shard: &str| {
             weights.inner.tensors.get(name).is_some_and(|tensor| paths[tensor.file] == folder.join(shard))
         };
@@ -160,15 +160,15 @@ impl Weights {
     /// The weights that a bundle carries.
     ///
     /// # Errors
-    /// When it carries none, or [`Weights::open`] refuses the files.
-    pub fn of_bundle(bundle: &Bundle) -> Result<Self, Error> {
+    /// When it carries none, or [`Weights::from_files`] refuses the files.
+    pub fn from_bundle(bundle: &Bundle) -> Result<Self, Error> {
         // Beside the index: every file is whole, and the tensors are checked by name.
         let files = bundle.weights()?.into_iter().filter(|(name, _)| name.ends_with(".safetensors"));
         let paths: Vec<PathBuf> = files.map(|(_, path)| path).collect();
         if paths.is_empty() {
             return Err(Error::NoWeights(bundle.path().to_path_buf()));
         }
-        Self::open(&paths)
+        Self::from_files(&paths)
     }
 
     /// Compares with what a bundle needs. Gives the names of tensors that it does not need.
@@ -201,7 +201,7 @@ impl Weights {
 
     /// The same weights, in which these parameters are found by their names, whatever they are called here.
     #[must_use]
-    pub fn spelled_as(self, parameters: &[Parameter]) -> Self {
+    pub fn with_aliases(self, parameters: &[Parameter]) -> Self {
         let other = |Parameter { name, aliases, .. }: &Parameter| {
             let here = self.spelling(name, aliases).filter(|here| here != name)?;
             Some((name.clone(), here.to_owned()))
@@ -218,7 +218,7 @@ impl Weights {
 
     /// Whether they are the tensors whose digests the parameters have.
     #[must_use]
-    pub fn are(&self, parameters: &[Parameter]) -> bool {
+    pub fn match_digests(&self, parameters: &[Parameter]) -> bool {
         parameters.iter().all(|Parameter { name, source, .. }| {
             let found = self.tensor(name).map(Digest::of);
             source.is_some() && found == *source
@@ -235,6 +235,13 @@ impl Weights {
     /// The tensors' names, sorted.
     pub fn names(&self) -> impl Iterator<Item = &str> {
         self.inner.tensors.keys().map(String::as_str)
+    }
+}
+
+#[cfg(feature = "iree")]
+impl ffi::ParameterSource for Weights {
+    fn parameter(&self, name: &str) -> Option<&[u8]> {
+        self.tensor(name)
     }
 }
 

@@ -47,11 +47,11 @@ impl Places {
 }
 
 fn word_of(files: &CheckpointFiles<'_>) -> String {
-    Tokenizer::of_checkpoint(files).unwrap().decode(&[1]).unwrap()
+    Tokenizer::from_checkpoint(files).unwrap().decode(&[1]).unwrap()
 }
 
 fn chat(files: &CheckpointFiles<'_>) -> String {
-    ChatTemplate::of_checkpoint(files).unwrap().render(&[Message::new("user", "x")]).unwrap()
+    ChatTemplate::from_checkpoint(files).unwrap().render(&[Message::new("user", "x")]).unwrap()
 }
 
 #[test]
@@ -116,14 +116,14 @@ fn messages_name_both_places() {
     let checkpoint = none.checkpoint();
     let files = CheckpointFiles::new(&none.bundle, Some(&checkpoint));
     assert_eq!(
-        none.shown(&Tokenizer::of_checkpoint(&files).unwrap_err()),
+        none.shown(&Tokenizer::from_checkpoint(&files).unwrap_err()),
         "error: no tokenizer in b or c: expected a tokenizer.json\n\
          hint: name a checkpoint's folder that has one with --weights, or compile the bundle from such a folder or \
          with --weights FOLDER\n\
          hint: without a tokenizer, give mlxcel-run token ids with --tokens"
     );
     assert_eq!(
-        none.shown(&ChatTemplate::of_checkpoint(&files).unwrap_err()),
+        none.shown(&ChatTemplate::from_checkpoint(&files).unwrap_err()),
         "error: no chat template in b or c: expected a chat_template.jinja, or one in a tokenizer_config.json\n\
          hint: leave out --chat and --system to continue the text as it is"
     );
@@ -135,13 +135,13 @@ fn damaged_files_of_the_folder_are_named() {
     let damaged = places(&[], &[("tokenizer.json", "{}"), ("generation_config.json", "{")]);
     let checkpoint = damaged.checkpoint();
     let files = CheckpointFiles::new(&damaged.bundle, Some(&checkpoint));
-    let message = damaged.shown(&Tokenizer::of_checkpoint(&files).unwrap_err());
+    let message = damaged.shown(&Tokenizer::from_checkpoint(&files).unwrap_err());
     assert!(message.starts_with("error: cannot understand tokenizer.json in c: "), "{message}");
     let message = damaged.shown(&eos_ids(&files).unwrap_err());
     assert!(message.starts_with("error: cannot understand generation_config.json in c: "), "{message}");
     fs::write(checkpoint.join("chat_template.jinja"), b"a\xff").unwrap();
     assert_eq!(
-        damaged.shown(&ChatTemplate::of_checkpoint(&files).unwrap_err()),
+        damaged.shown(&ChatTemplate::from_checkpoint(&files).unwrap_err()),
         "error: cannot read chat_template.jinja in c: found bytes that are not utf-8 at offset 1, expected text"
     );
 }
@@ -153,7 +153,7 @@ fn what_is_no_file_is_not_there() {
     fs::create_dir(checkpoint.join("tokenizer.json")).unwrap();
     let message = |folder: &Path| {
         let files = CheckpointFiles::new(&empty.bundle, Some(folder));
-        empty.shown(&Tokenizer::of_checkpoint(&files).unwrap_err())
+        empty.shown(&Tokenizer::from_checkpoint(&files).unwrap_err())
     };
     assert!(message(&checkpoint).starts_with("error: no tokenizer in b or c: "));
     assert!(message(&checkpoint.join("none")).starts_with("error: no tokenizer in b or c/none: "));

@@ -235,7 +235,7 @@ fn tokens_that_do_not_fit() {
     assert!(matches!(session.decode_step(131), Err(Error::TokenOutOfRange { token: 131, .. })));
     works(&mut *session, "gqa");
 
-    let weights = || Weights::of_bundle(&built.bundle).unwrap();
+    let weights = || Weights::from_bundle(&built.bundle).unwrap();
     for context in [0, 513] {
         let options = LoadOptions { context: Some(context), ..on("local-task") };
         assert!(failure(load(&built.bundle, Some(weights()), &options)).starts_with(&format!(
@@ -260,7 +260,7 @@ fn weights_of_another_model() {
         built.refusal("local-task"),
         "error: …/bundle carries no weights\nhint: name the checkpoint's folder, or a safetensors file, with --weights"
     );
-    let with = |folder: &Path| load(&built.bundle, Some(Weights::in_folder(folder)?), &on("local-task"));
+    let with = |folder: &Path| load(&built.bundle, Some(Weights::from_folder(folder)?), &on("local-task"));
     // It was compiled for the types of the config.json.
     works(&mut *with(&model).unwrap(), "bf16");
 
@@ -281,7 +281,7 @@ fn weights_of_another_model() {
 #[test]
 fn weights_without_tensors_that_are_needed() {
     let built = bundle("all-biases", "cpu");
-    let weights = Weights::in_folder(&fixtures().join("bf16")).unwrap();
+    let weights = Weights::from_folder(&fixtures().join("bf16")).unwrap();
     let message = failure(load(&built.bundle, Some(weights), &on("local-task")));
     let parameters = built.bundle.manifest().parameters.len();
     // Seven biases in each of two layers.
@@ -293,7 +293,7 @@ fn weights_without_tensors_that_are_needed() {
     );
     // Those that the other has too many are none of its business.
     let built = bundle("bf16", "cpu");
-    let weights = Weights::in_folder(&fixtures().join("all-biases")).unwrap();
+    let weights = Weights::from_folder(&fixtures().join("all-biases")).unwrap();
     assert_eq!(weights.check(&built.bundle.manifest().parameters).unwrap().len(), 14);
     load(&built.bundle, Some(weights), &on("local-task")).unwrap().prefill(&[1]).unwrap();
 }
@@ -305,11 +305,11 @@ fn weights_that_are_cut_off_at_run_time() {
     let whole = fs::read(fixtures().join("gqa/model.safetensors")).unwrap();
     for kept in [0, 7, 8, 100, whole.len() - 1] {
         fs::write(folder.path().join("model.safetensors"), &whole[..kept]).unwrap();
-        let error = report(&Weights::in_folder(folder.path()).unwrap_err());
+        let error = report(&Weights::from_folder(folder.path()).unwrap_err());
         assert!(error.contains("model.safetensors is damaged: "), "{kept}: {error}");
     }
     fs::write(folder.path().join("model.safetensors"), &whole).unwrap();
-    let weights = Weights::in_folder(folder.path()).unwrap();
+    let weights = Weights::from_folder(folder.path()).unwrap();
     // Gone from its folder, the mapping lives on.
     folder.close().unwrap();
     works(&mut *load(&built.bundle, Some(weights), &on("local-task")).unwrap(), "gqa");

@@ -10,7 +10,7 @@ use mlxcel_artifacts::{Bundle, report};
 use mlxcel_compiler_driver::{ModelSource, Precision, Quant, Request, WeightSource, build};
 use mlxcel_models::{Block, FeedForward, ModelConfig};
 use mlxcel_runtime::{
-    Cancel, DeviceSpec, Error, Generation, LoadOptions, Options, Session, generate_greedy, load,
+    Cancel, DeviceSpec, Error, GenerateOptions, Generation, LoadOptions, Session, generate_greedy, load,
 };
 use safetensors::Dtype;
 use serde::Deserialize;
@@ -152,6 +152,6 @@ pub(crate) fn on(device: &str) -> LoadOptions {
 
 /// The `count` greedy tokens after `prompt` and what the session holds, with no regard to an end of text.
 pub(crate) fn greedy(session: &mut dyn Session, prompt: &[u32], count: usize) -> Result<Generation, Error> {
-    let options = Options { max_tokens: count, eos: vec![], logprobs: 0 };
+    let options = GenerateOptions { max_tokens: count, eos: vec![], logprobs: 0 };
     generate_greedy(session, prompt, &options, &Cancel::new())
 }

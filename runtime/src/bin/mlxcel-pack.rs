@@ -1,9 +1,9 @@
 //! `mlxcel-pack`: packs a bundle's weights for this machine, so that no start has to. The target's name goes to stdout.
 
+#[path = "shared/integer.rs"]
+mod integer;
 #[path = "shared/origin.rs"]
 mod origin;
-#[path = "shared/whole.rs"]
-mod whole;
 
 use std::{
     io::{self, IsTerminal as _, Write as _},
@@ -18,7 +18,7 @@ use indicatif::{BinaryBytes, ProgressBar, ProgressStyle};
 use mlxcel_artifacts::{Bundle, Cancel, INTERRUPTED, report};
 use mlxcel_runtime::{DeviceSpec, LoadOptions, Weights, pack};
 
-use crate::{origin::Origin, whole::whole};
+use crate::{integer::integer, origin::Origin};
 
 /// Pack a bundle's weights for this machine, once for every later start.
 ///
@@ -37,7 +37,7 @@ struct Cli {
     device: DeviceSpec,
     /// Threads of the CPU [default: one for each physical core]
     #[arg(short, long, value_name = "N", allow_negative_numbers = true, value_parser =
-        whole::<usize>(1..=u64::MAX, "leave it out for one thread for each physical core"))]
+        integer::<usize>(1..=u64::MAX, "leave it out for one thread for each physical core"))]
     threads: Option<usize>,
     #[command(flatten)]
     origin: Origin,
@@ -76,7 +76,7 @@ fn run(cli: &Cli, cancel: &Cancel) -> Result<String> {
     if !bundle.is_from_here() {
         cli.origin.check(&bundle).context(NOT_FROM_HERE)?;
     }
-    let weights = cli.weights.as_deref().map(Weights::at).transpose()?;
+    let weights = cli.weights.as_deref().map(Weights::open).transpose()?;
     let options = LoadOptions { device: cli.device, threads: cli.threads, context: None };
     cli.origin.note(&bundle)?;
     let (bar, start) = (bar(), Instant::now());

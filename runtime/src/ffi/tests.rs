@@ -5,14 +5,16 @@ use std::{
     env,
     path::{Path, PathBuf},
     process::Command,
+    rc::Rc,
     sync::Mutex,
 };
 
+use memmap2::Mmap;
 use mlxcel_artifacts::Digest;
 use safetensors::{Dtype, tensor::TensorView};
 use tempfile::{TempDir, TempPath};
 
-use super::*;
+use super::{shim::Error, *};
 use crate::weights::Weights;
 
 /// The vmfb of a module, compiled for the driver that `device` belongs to.
@@ -65,7 +67,7 @@ pub(crate) fn weights(name: &str, values: &[f32], skew: usize) -> (TempDir, Weig
     let folder = TempDir::new().unwrap();
     let path = folder.path().join("model.safetensors");
     std::fs::write(&path, [&(padded as u64).to_le_bytes()[..], &text, &bytes].concat()).unwrap();
-    let weights = Weights::open(&[path]).unwrap();
+    let weights = Weights::from_files(&[path]).unwrap();
     assert_eq!(weights.tensor(name).unwrap().as_ptr() as usize % 64, skew);
     (folder, weights)
 }
@@ -110,7 +112,8 @@ fn state_and_results_stay_on_every_device() {
             let (_folder, weights) = weights("w", &WEIGHTS, skew);
             let opened = Device::create(device, None, Some(2)).unwrap();
             assert_eq!(opened.threads(), if device == "local-task" { 2 } else { 1 });
-            let module = Module::load(&opened, map(&program).unwrap(), weights, "model", &["w"]).unwrap();
+            let module =
+                Module::load(&opened, map(&program).unwrap(), Rc::new(weights), "model", &["w"]).unwrap();
             let mut call = add(&module).unwrap();
             let first = call.invoke(&[bytes(&[1, 2, 3, 4])]).unwrap();
             assert_eq!(first[0].read::<i32>().unwrap(), [1, 2, 3, 4]);
@@ -134,7 +137,7 @@ fn one_device_takes_several_modules() {
         let program = compile(MODULE, device);
         let load = || {
             let (_folder, weights) = weights("w", &WEIGHTS, 0);
-            Module::load(&opened, map(&program).unwrap(), weights, "model", &["w"]).unwrap()
+            Module::load(&opened, map(&program).unwrap(), Rc::new(weights), "model", &["w"]).unwrap()
         };
         let mut calls = [load(), load()].map(|m| add(&m).unwrap());
         for call in &mut calls {
@@ -148,7 +151,8 @@ fn what_iree_refuses_is_an_error() {
     let device = Device::create("local-sync", None, None).unwrap();
     let (_folder, all) = weights("w", &WEIGHTS, 0);
     let load = |program, weights: &Weights, names: &[&str]| {
-        Module::load(&device, program, weights.clone(), "model", names).map_err(|error| error.to_string())
+        Module::load(&device, program, Rc::new(weights.clone()), "model", names)
+            .map_err(|error| error.to_string())
     };
     let refused = |result: Result<Module, String>| result.map(drop).unwrap_err();
     assert_eq!(

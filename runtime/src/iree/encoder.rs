@@ -3,10 +3,15 @@
 use mlxcel_artifacts::{Bundle, entry::ResultKind};
 
 use super::{
-    LoadOptions, failed,
-    loaded::{EntryPoint, Loaded},
+    loaded::{EntryPoint, LoadedModule},
+    options::LoadOptions,
 };
-use crate::{Capabilities, Encoder, Error, check_append, weights::Weights};
+use crate::{
+    encoder::Encoder,
+    error::Error,
+    session::{Capabilities, check_append},
+    weights::Weights,
+};
 
 /// A module on a device that keeps nothing from one call to the next.
 pub(super) struct IreeEncoder {
@@ -25,7 +30,7 @@ impl IreeEncoder {
         let Some(embedding) = &bundle.manifest().plan.embedding else {
             return Err(Error::NoEmbedding { model: bundle.manifest().model.clone() });
         };
-        let Loaded { mut capabilities, entries, .. } = Loaded::new(bundle, weights, options)?;
+        let LoadedModule { mut capabilities, entries, .. } = LoadedModule::new(bundle, weights, options)?;
         capabilities.prefill = entries.iter().map(EntryPoint::size).collect();
         Ok(Self { capabilities, width: embedding.width, entries })
     }
@@ -44,7 +49,7 @@ impl Encoder for IreeEncoder {
         let entry = &mut self.entries[size_for(&self.capabilities, tokens)?];
         let mut results: Vec<_> = entry.run(tokens, 0)?.into_iter().map(Some).collect();
         let embedding = entry.take(ResultKind::Embedding, &mut results)?;
-        let numbers = embedding.read::<f32>().map_err(failed(|| "read the embedding".into()))?;
+        let numbers = embedding.read::<f32>().map_err(Error::iree(|| "read the embedding".into()))?;
         if numbers.len() != self.width {
             let (found, expected) = (numbers.len(), self.width);
             return Err(Error::Unsupported(format!("it gives {found} numbers, expected {expected}")));

@@ -1,5 +1,7 @@
 //! A bundle's module on a device, and its functions.
 
+use std::rc::Rc;
+
 use mlxcel_artifacts::{
     Bundle, IREE_VERSION,
     entry::{ArgumentKind, Entry, MODULE_NAME, PARAMETER_SCOPE, ResultKind},
@@ -7,13 +9,14 @@ use mlxcel_artifacts::{
 use safetensors::Dtype;
 
 use super::{
-    LoadOptions,
-    device::{self, Opened, ThisMachine},
-    failed, packing, vmfb,
+    options::LoadOptions,
+    packing,
+    select::{self, OpenedDevice, ThisMachine},
+    vmfb,
 };
 use crate::{
-    Error,
     device::DeviceSpec,
+    error::Error,
     ffi::{self, Call, Device, Module, Tensor},
     session::Capabilities,
     weights::Weights,
@@ -25,7 +28,7 @@ const _: () = assert!(
 );
 
 /// A module on a device, with its weights.
-pub(super) struct Loaded {
+pub(super) struct LoadedModule {
     /// But for the sizes of entries.
     pub(super) capabilities: Capabilities,
     pub(super) entries: Vec<EntryPoint>,
@@ -34,7 +37,7 @@ pub(super) struct Loaded {
     pub(super) rewind: Option<usize>,
 }
 
-impl Loaded {
+impl LoadedModule {
     /// See [`load`](super::load).
     pub(super) fn new(
         bundle: &Bundle,
@@ -51,7 +54,7 @@ impl Loaded {
             return Err(Error::Context { asked: context, context: plan.context });
         }
         let devices = ThisMachine { threads: options.threads };
-        let opened = device::open(&devices, &device::machine(), manifest, options.device)?;
+        let opened = select::open(&devices, &select::machine(), manifest, options.device)?;
 
         let program = vmfb::read(bundle, &opened.target.vmfb, opened.target_name)?;
         let (weights, packed_at_load) =
@@ -59,8 +62,8 @@ impl Loaded {
         let parameters = opened.target.packing.as_ref().map(packing::results);
         let parameters = parameters.as_ref().unwrap_or(&manifest.parameters);
         let parameters: Vec<&str> = parameters.iter().map(|p| p.name.as_str()).collect();
-        let module = Module::load(&opened.device, program, weights, PARAMETER_SCOPE, &parameters)
-            .map_err(failed(|| "load the module".into()))?;
+        let module = Module::load(&opened.device, program, Rc::new(weights), PARAMETER_SCOPE, &parameters)
+            .map_err(Error::iree(|| "load the module".into()))?;
 
         let entries = opened.target.entries.iter().map(|entry| EntryPoint::new(&module, entry));
         let mut entries = entries.collect::<Result<Vec<_>, _>>()?;
@@ -94,7 +97,7 @@ impl EntryPoint {
         let inputs: Vec<(Dtype, &[usize])> =
             entry.arguments.iter().map(|argument| (argument.dtype, argument.shape.as_slice())).collect();
         let call = Call::new(module, &format!("{MODULE_NAME}.{name}"), &inputs)
-            .map_err(failed(|| format!("prepare {name}")))?;
+            .map_err(Error::iree(|| format!("prepare {name}")))?;
         let values = entry.arguments.iter().map(|a| vec![0; a.shape.iter().product()]).collect();
         Ok(Self { entry: entry.clone(), call, values })
     }
@@ -128,7 +131,7 @@ impl EntryPoint {
             }
         }
         let inputs: Vec<&[u8]> = self.values.iter().map(|values| ffi::bytes(values)).collect();
-        self.call.invoke(&inputs).map_err(failed(|| format!("run {}", self.entry.name)))
+        self.call.invoke(&inputs).map_err(Error::iree(|| format!("run {}", self.entry.name)))
     }
 
     /// Takes the result of this kind out of `results`.
@@ -144,8 +147,8 @@ impl EntryPoint {
 }
 
 /// What to tell people of a device.
-fn description(opened: &Opened<'_, Device>) -> String {
-    let Opened { device, spec, name, target_name: _, target: _ } = opened;
+fn description(opened: &OpenedDevice<'_, Device>) -> String {
+    let OpenedDevice { device, spec, name, target_name: _, target: _ } = opened;
     match (spec, name) {
         (DeviceSpec::LocalTask, _) => match device.threads() {
             1 => "local-task, 1 thread".into(),

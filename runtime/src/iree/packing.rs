@@ -3,6 +3,7 @@
 use std::{
     collections::{BTreeMap, btree_map::Entry},
     io::Write,
+    rc::Rc,
 };
 
 use memmap2::MmapMut;
@@ -14,12 +15,12 @@ use mlxcel_artifacts::{
 use safetensors::Dtype;
 
 use super::{
-    LoadOptions,
-    device::{self, ThisMachine},
+    options::LoadOptions,
+    select::{self, ThisMachine},
     vmfb,
 };
 use crate::{
-    Error,
+    error::Error,
     ffi::{Call, Device, Module, Tensor},
     weights::Weights,
 };
@@ -33,23 +34,27 @@ pub(super) fn parameters(
     given: Option<Weights>,
 ) -> Result<(Weights, bool), Error> {
     let checkpoint = |given: Option<Weights>| {
-        let weights = given.map_or_else(|| Weights::of_bundle(bundle), Ok)?;
+        let weights = given.map_or_else(|| Weights::from_bundle(bundle), Ok)?;
         let parameters = &bundle.manifest().parameters;
         weights.check(parameters)?;
-        Ok::<_, Error>(weights.spelled_as(parameters))
+        Ok::<_, Error>(weights.with_aliases(parameters))
     };
     let Some(packing) = &target.packing else { return Ok((checkpoint(given)?, false)) };
     let Manifest { parameters, weights: own, .. } = bundle.manifest();
-    let given = given.map(|given| given.spelled_as(parameters));
+    let given = given.map(|given| given.with_aliases(parameters));
     let are_packed = |given: &Weights| {
-        if own.is_empty() { bundle.is_packed_from(name, given.paths()) } else { Ok(given.are(parameters)) }
+        if own.is_empty() {
+            bundle.is_packed_from(name, given.paths())
+        } else {
+            Ok(given.match_digests(parameters))
+        }
     };
     // To compare with those given, and to find the packed ones whole, is to read them all: only where it is needed.
     if packing.weights.is_some()
         && given.as_ref().map_or(Ok(true), are_packed)?
         && let Some(packed) = bundle.packed_weights(name)?
     {
-        let weights = Weights::open(&[packed])?;
+        let weights = Weights::from_files(&[packed])?;
         weights.check(&results(packing))?;
         return Ok((weights, false));
     }
@@ -59,7 +64,7 @@ pub(super) fn parameters(
     let mut rest = &mut image[..];
     write(bundle, (name, packing), device, &weights, &mut rest, &mut |_, _| ())?;
     let image = image.make_read_only().map_err(Error::packed)?;
-    Ok((Weights::of_image(image)?, true))
+    Ok((Weights::from_mapping(image)?, true))
 }
 
 /// See [`super::pack`].
@@ -71,13 +76,13 @@ pub(super) fn pack(
     progress: &mut dyn FnMut(usize, usize),
 ) -> Result<(String, Bundle), Error> {
     let machine = ThisMachine { threads: options.threads };
-    let opened = device::open(&machine, &device::machine(), bundle.manifest(), options.device)?;
+    let opened = select::open(&machine, &select::machine(), bundle.manifest(), options.device)?;
     let name = opened.target_name.to_owned();
     let Some(packing) = opened.target.packing.clone() else {
         return Err(mlxcel_artifacts::Error::NothingToPack { target: name }.into());
     };
     let (weights, made_from) = match given {
-        None => (Weights::of_bundle(&bundle)?, Vec::new()),
+        None => (Weights::from_bundle(&bundle)?, Vec::new()),
         Some(given) => {
             let files = given.paths().to_vec();
             (given, files)
@@ -85,8 +90,8 @@ pub(super) fn pack(
     };
     let Manifest { parameters, weights: own, .. } = bundle.manifest();
     weights.check(parameters)?;
-    let weights = weights.spelled_as(parameters);
-    if !made_from.is_empty() && !own.is_empty() && !weights.are(parameters) {
+    let weights = weights.with_aliases(parameters);
+    if !made_from.is_empty() && !own.is_empty() && !weights.match_digests(parameters) {
         return Err(Error::OtherWeights(bundle.path().to_path_buf()));
     }
     let made_from = if own.is_empty() { made_from } else { Vec::new() };
@@ -113,8 +118,8 @@ pub(super) fn write(
     progress: &mut dyn FnMut(usize, usize),
 ) -> Result<(), Error> {
     let program = vmfb::read(bundle, &packing.vmfb, target)?;
-    let module = Module::load(device, program, Weights::none(), "", &[])
-        .map_err(super::failed(|| "load the packing module".into()))?;
+    let module = Module::load(device, program, Rc::new(Weights::empty()), "", &[])
+        .map_err(Error::iree(|| "load the packing module".into()))?;
     let types: BTreeMap<&str, &Parameter> =
         bundle.manifest().parameters.iter().map(|parameter| (parameter.name.as_str(), parameter)).collect();
     let prefix = prefix(packing)?;
@@ -137,10 +142,10 @@ pub(super) fn write(
                             .map(|parameter| (parameter.dtype, parameter.shape.as_slice()))
                             .collect();
                         let call = Call::new(&module, &format!("{PACKING_MODULE_NAME}.{entry}"), &inputs);
-                        place.insert(call.map_err(super::failed(|| format!("prepare {entry}")))?)
+                        place.insert(call.map_err(Error::iree(|| format!("prepare {entry}")))?)
                     }
                 };
-                let made = call.invoke(&inputs).map_err(super::failed(|| format!("run {entry}")))?;
+                let made = call.invoke(&inputs).map_err(Error::iree(|| format!("run {entry}")))?;
                 copy(entry, &made, results, to)?;
             }
         }
@@ -165,7 +170,7 @@ fn copy(entry: &str, made: &[Tensor], results: &[Parameter], to: &mut dyn Write)
                 type_text(result.dtype, &result.shape)
             )));
         }
-        tensor.copy_to(&mut bytes).map_err(super::failed(|| format!("read from {entry}")))?;
+        tensor.copy_to(&mut bytes).map_err(Error::iree(|| format!("read from {entry}")))?;
         to.write_all(&bytes).map_err(Error::packed)?;
     }
     Ok(())

@@ -8,13 +8,13 @@ use mlxcel_artifacts::{
 };
 
 use super::{
-    LoadOptions, failed,
-    loaded::{EntryPoint, Loaded},
+    loaded::{EntryPoint, LoadedModule},
+    options::LoadOptions,
 };
 use crate::{
-    Dispatch, Error,
-    ffi::{Count, Device, Profile, Tensor},
-    session::{Capabilities, Session, check_append, check_rewind},
+    error::Error,
+    ffi::{Device, DispatchCount, Profile, Tensor},
+    session::{Capabilities, Dispatch, Session, check_append, check_rewind},
     weights::Weights,
 };
 
@@ -46,8 +46,8 @@ impl IreeSession {
         if bundle.manifest().plan.embedding.is_some() {
             return Err(Error::OnlyEmbedding { model: bundle.manifest().model.clone() });
         }
-        let Loaded { mut capabilities, entries, device, rewind: reach } =
-            Loaded::new(bundle, weights, options)?;
+        let LoadedModule { mut capabilities, entries, device, rewind: reach } =
+            LoadedModule::new(bundle, weights, options)?;
         let is_prefill = |entry: &EntryPoint| matches!(entry.entry.role, Role::Prefill { .. });
         let (prefill, decode): (Vec<_>, Vec<_>) = entries.into_iter().partition(is_prefill);
         let sizes = |entries: &[EntryPoint]| entries.iter().map(EntryPoint::size).collect();
@@ -73,7 +73,7 @@ impl IreeSession {
         self.written = self.written.max(position + writes);
         let (next, logits) = answer?;
         if let Some(profile) = &mut self.profile {
-            profile.flush().map_err(failed(|| "read the profile".into()))?;
+            profile.flush().map_err(Error::iree(|| "read the profile".into()))?;
         }
         self.tokens.extend(tokens);
         self.logits = Some(logits);
@@ -131,7 +131,7 @@ impl Session for IreeSession {
 
     fn logits(&mut self) -> Result<Vec<f32>, Error> {
         let logits = self.logits.as_ref().ok_or(Error::NoLogits)?;
-        let values = logits.read::<f32>().map_err(failed(|| "read the logits".into()))?;
+        let values = logits.read::<f32>().map_err(Error::iree(|| "read the logits".into()))?;
         if values.len() != self.capabilities.vocab {
             let (found, expected) = (values.len(), self.capabilities.vocab);
             return Err(Error::Unsupported(format!("it gives {found} logits, expected {expected}")));
@@ -149,8 +149,8 @@ impl Session for IreeSession {
 
     fn end_profile(&mut self) -> Result<Vec<Dispatch>, Error> {
         let Some(profile) = self.profile.take() else { return Ok(Vec::new()) };
-        let counts = profile.end().map_err(failed(|| "end the profile".into()))?;
-        let dispatch = |Count { function, calls, span_ns }| Dispatch {
+        let counts = profile.end().map_err(Error::iree(|| "end the profile".into()))?;
+        let dispatch = |DispatchCount { function, calls, span_ns }| Dispatch {
             name: function,
             calls,
             time: Duration::from_nanos(span_ns),
@@ -164,7 +164,7 @@ fn answer(entry: &EntryPoint, results: Vec<Tensor>, vocab: usize) -> Result<(u32
     let name = &entry.entry.name;
     let mut results: Vec<_> = results.into_iter().map(Some).collect();
     let next = entry.take(ResultKind::NextToken, &mut results)?;
-    let next = next.read::<i32>().map_err(failed(|| format!("read from {name}")))?;
+    let next = next.read::<i32>().map_err(Error::iree(|| format!("read from {name}")))?;
     let next = next.first().and_then(|&id| u32::try_from(id).ok()).filter(|&id| (id as usize) < vocab);
     let next = next.ok_or_else(|| Error::Unsupported(format!("{name} gives no token of the vocabulary")))?;
     Ok((next, entry.take(ResultKind::Logits, &mut results)?))

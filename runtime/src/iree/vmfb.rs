@@ -14,7 +14,7 @@ use memmap2::{Mmap, MmapMut};
 use mlxcel_artifacts::{Blob, Bundle};
 use zip::ZipArchive;
 
-use crate::Error;
+use crate::error::Error;
 
 /// Reads the vmfb `blob`, which the target `target` has, to where a page begins: IREE wants its data aligned.
 ///

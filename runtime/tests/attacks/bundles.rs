@@ -25,19 +25,19 @@ fn what_is_not_there() {
     let folder = tempfile::tempdir().unwrap();
     let bundle = write(&folder.path().join("b"), &[], &[]);
     assert_eq!(
-        shown(Tokenizer::of_bundle(&bundle), folder.path()),
+        shown(Tokenizer::from_bundle(&bundle), folder.path()),
         "error: no tokenizer in b: expected a tokenizer.json\n\
          hint: name a checkpoint's folder that has one with --weights, or compile the bundle from such a folder or \
          with --weights FOLDER\n\
          hint: without a tokenizer, give mlxcel-run token ids with --tokens"
     );
     assert_eq!(
-        shown(ChatTemplate::of_checkpoint(&own(&bundle)), folder.path()),
+        shown(ChatTemplate::from_checkpoint(&own(&bundle)), folder.path()),
         "error: no chat template in b: expected a chat_template.jinja, or one in a tokenizer_config.json\n\
          hint: leave out --chat and --system to continue the text as it is"
     );
     assert_eq!(
-        shown(Weights::of_bundle(&bundle), folder.path()),
+        shown(Weights::from_bundle(&bundle), folder.path()),
         "error: b carries no weights\nhint: name the checkpoint's folder, or a safetensors file, with --weights"
     );
     assert!(eos_ids(&own(&bundle)).unwrap().is_empty());
@@ -53,10 +53,10 @@ fn what_is_damaged() {
     ];
     let bundle = write(&folder.path().join("b"), &damaged, &[("model.safetensors", "12345678{}")]);
     assert!(
-        shown(Tokenizer::of_bundle(&bundle), folder.path())
+        shown(Tokenizer::from_bundle(&bundle), folder.path())
             .starts_with("error: cannot understand tokenizer.json in b: ")
     );
-    assert!(shown(ChatTemplate::of_checkpoint(&own(&bundle)), folder.path()).starts_with(
+    assert!(shown(ChatTemplate::from_checkpoint(&own(&bundle)), folder.path()).starts_with(
         "error: cannot understand tokenizer_config.json in b: chat_template: expected a template"
     ));
     assert_eq!(
@@ -64,7 +64,7 @@ fn what_is_damaged() {
         "error: cannot understand config.json in b: eos_token_id: expected a token id or a list of them at line 1 \
          column 20\nhint: take the checkpoint's own file"
     );
-    assert!(shown(Weights::of_bundle(&bundle), folder.path()).contains(" is damaged: found a header of "));
+    assert!(shown(Weights::from_bundle(&bundle), folder.path()).contains(" is damaged: found a header of "));
 }
 
 /// What the bundle's folder has may be replaced while the bundle is open.
@@ -87,7 +87,7 @@ fn what_is_replaced_after_it_was_verified() {
         )
     };
     let expected = replaced(&files["tokenizer.json"]);
-    let found = shown(Tokenizer::of_bundle(&bundle), folder.path());
+    let found = shown(Tokenizer::from_bundle(&bundle), folder.path());
     assert_eq!(found, format!("error: file tokenizer.json {expected}"));
     let expected = replaced(&files["config.json"]);
     assert_eq!(shown(eos_ids(&own(&bundle)), folder.path()), format!("error: file config.json {expected}"));
@@ -118,5 +118,5 @@ fn a_template_of_its_own_goes_first() {
         ("chat_template.jinja", "new {{ bos_token }}"),
     ];
     let bundle = write(&folder.path().join("b"), &files, &[]);
-    assert_eq!(ChatTemplate::of_checkpoint(&own(&bundle)).unwrap().render(&[]).unwrap(), "new <s>");
+    assert_eq!(ChatTemplate::from_checkpoint(&own(&bundle)).unwrap().render(&[]).unwrap(), "new <s>");
 }

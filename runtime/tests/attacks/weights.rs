@@ -48,7 +48,7 @@ impl Folder {
 
     /// The report of the error, without the folder's path.
     fn refused(&self) -> String {
-        self.shown(&Weights::in_folder(self.path()).unwrap_err())
+        self.shown(&Weights::from_folder(self.path()).unwrap_err())
     }
 
     fn shown(&self, error: &Error) -> String {
@@ -76,7 +76,7 @@ fn a_whole_file() {
         tensor("a", "BF16", "[1,1]", 8, 10)
     );
     let folder = Folder::new().with("model.safetensors", file(&header, 10));
-    let weights = Weights::in_folder(folder.path()).unwrap();
+    let weights = Weights::from_folder(folder.path()).unwrap();
     assert_eq!(weights.names().collect::<Vec<_>>(), ["a", "b"]);
     assert_eq!(weights.tensor("b").unwrap(), [0, 1, 2, 3, 4, 5, 6, 7]);
     assert_eq!(weights.tensor("a").unwrap(), [8, 9]);
@@ -101,7 +101,7 @@ fn seeds_of_fuzzing_are_whole() {
                 .with("model.safetensors.index.json", index),
         };
         match whole {
-            true => assert_eq!(Weights::in_folder(at.path()).unwrap().names().count(), 2, "{seed}"),
+            true => assert_eq!(Weights::from_folder(at.path()).unwrap().names().count(), 2, "{seed}"),
             // Refused for its length alone: all before that was read.
             false => assert!(at.refused().contains("by its header"), "{seed}"),
         }
@@ -248,7 +248,7 @@ fn shards() {
             .with("2.safetensors", good("b"))
     };
     let whole = folder(r#""a": "1.safetensors", "b": "2.safetensors""#);
-    assert_eq!(Weights::in_folder(whole.path()).unwrap().names().count(), 2);
+    assert_eq!(Weights::from_folder(whole.path()).unwrap().names().count(), 2);
 
     let damaged = |map: &str| {
         let message = folder(map).refused();
@@ -318,18 +318,18 @@ fn what_is_not_there() {
              hint: name the checkpoint's folder, or a safetensors file, with --weights"
         )
     );
-    let error = Weights::in_folder(&folder.path().join("none")).unwrap_err();
+    let error = Weights::from_folder(&folder.path().join("none")).unwrap_err();
     assert_eq!(
         folder.shown(&error),
         "error: found nothing at none, expected a folder with weights or a safetensors file\n\
          hint: name the checkpoint's folder, or a safetensors file, with --weights"
     );
-    let error = Weights::open(&[folder.path().join("none")]).unwrap_err();
+    let error = Weights::from_files(&[folder.path().join("none")]).unwrap_err();
     assert_eq!(folder.shown(&error), "error: cannot read none: No such file or directory (os error 2)");
-    let error = Weights::open(&[folder.path().to_path_buf()]).unwrap_err();
+    let error = Weights::from_files(&[folder.path().to_path_buf()]).unwrap_err();
     assert_eq!(report(&error), format!("error: cannot read {shown}: not a regular file"));
     assert_eq!(
-        report(&Weights::open(&[PathBuf::from("/dev/zero")]).unwrap_err()),
+        report(&Weights::from_files(&[PathBuf::from("/dev/zero")]).unwrap_err()),
         "error: cannot read /dev/zero: not a regular file"
     );
 }
@@ -347,7 +347,7 @@ fn what_git_lfs_leaves_of_a_file() {
 #[test]
 fn a_single_file_goes_before_an_index() {
     let folder = Folder::new().with("model.safetensors", good("a")).with("model.safetensors.index.json", "{");
-    assert_eq!(Weights::in_folder(folder.path()).unwrap().names().collect::<Vec<_>>(), ["a"]);
+    assert_eq!(Weights::from_folder(folder.path()).unwrap().names().collect::<Vec<_>>(), ["a"]);
 }
 
 #[test]
@@ -361,7 +361,7 @@ fn weights_of_another_model() {
     ];
     let bytes = file(&format!("{{{}}}", header.join(",")), 24);
     let folder = Folder::new().with("model.safetensors", bytes);
-    let weights = Weights::in_folder(folder.path()).unwrap();
+    let weights = Weights::from_folder(folder.path()).unwrap();
     let parameter = |name: &str| Parameter::new(name, Dtype::F32, &[2]);
     assert_eq!(
         weights.check(&[parameter("right")]).unwrap(),

@@ -1,12 +1,12 @@
 //! `mlxcel-bench`: how fast a bundle is, where its time goes, and how well it predicts a text.
 
+#[path = "../shared/integer.rs"]
+mod integer;
 mod options;
 #[path = "../shared/origin.rs"]
 mod origin;
 mod render;
 mod table;
-#[path = "../shared/whole.rs"]
-mod whole;
 
 use std::{
     fs,
@@ -20,8 +20,8 @@ use clap::Parser as _;
 use indicatif::{ProgressBar, ProgressStyle};
 use mlxcel_artifacts::{Bundle, Driver, INTERRUPTED, report};
 use mlxcel_runtime::{
-    Cancel, Capabilities, CheckpointFiles, LoadOptions, Profile, Quality, Reader, Session, Tokenizer,
-    Weights, load, quality,
+    Cancel, Capabilities, CheckpointFiles, LoadOptions, Profile, Quality, ReadBandwidth, Session, Tokenizer,
+    Weights, load, measure_quality,
 };
 
 use crate::{
@@ -59,7 +59,7 @@ fn run(options: &Options, cancel: &Cancel) -> Result<()> {
     let mut session = loaded(options, &bundle)?;
     let about = About::new(&bundle, session.capabilities());
     if options.profile {
-        let profiles = cases.iter().map(|case| Ok((*case, Profile::of(case, session.as_mut(), cancel)?)));
+        let profiles = cases.iter().map(|case| Ok((*case, Profile::record(case, session.as_mut(), cancel)?)));
         return print(&render::profiles(&about, &profiles.collect::<Result<Vec<_>>>()?, options.output));
     }
     let reader = reader(options, &bundle, session.capabilities())?;
@@ -90,7 +90,7 @@ fn open(options: &Options, path: &Path) -> Result<Bundle> {
 }
 
 fn loaded(options: &Options, bundle: &Bundle) -> Result<Box<dyn Session>> {
-    let given = options.weights.as_deref().map(Weights::at).transpose()?;
+    let given = options.weights.as_deref().map(Weights::open).transpose()?;
     let load_options =
         LoadOptions { device: options.device, threads: options.threads, context: options.ctx_size };
     options.origin.note(bundle)?;
@@ -102,13 +102,13 @@ fn loaded(options: &Options, bundle: &Bundle) -> Result<Box<dyn Session>> {
 }
 
 /// What reads the weights as the session's device does: of a GPU's memory nothing here knows how fast it is.
-fn reader(options: &Options, bundle: &Bundle, session: &Capabilities) -> Result<Option<Reader>> {
+fn reader(options: &Options, bundle: &Bundle, session: &Capabilities) -> Result<Option<ReadBandwidth>> {
     let target = bundle.manifest().targets.get(&session.target);
     if target.is_none_or(|target| target.driver != Driver::Local) {
         return Ok(None);
     }
     let weights = read_weights(options, bundle, session)?;
-    Ok(Some(Reader::new(weights, session.threads)))
+    Ok(Some(ReadBandwidth::new(weights, session.threads)))
 }
 
 /// The weights that a session reads; those that it packed for itself, as they were before.
@@ -116,11 +116,11 @@ fn read_weights(options: &Options, bundle: &Bundle, session: &Capabilities) -> R
     if !session.packed_at_load
         && let Some(path) = bundle.packed_weights(&session.target)?
     {
-        return Ok(Weights::open(&[path])?);
+        return Ok(Weights::from_files(&[path])?);
     }
     Ok(match &options.weights {
-        Some(path) => Weights::at(path)?,
-        None => Weights::of_bundle(bundle)?,
+        Some(path) => Weights::open(path)?,
+        None => Weights::from_bundle(bundle)?,
     })
 }
 
@@ -129,7 +129,7 @@ fn on_text(options: &Options, bundle: &Bundle, file: &Path, cancel: &Cancel) -> 
     let text = fs::read_to_string(file)
         .with_context(|| format!("cannot read {}\nhint: name a file of text in UTF-8", file.display()))?;
     let files = CheckpointFiles::new(bundle, options.weights.as_deref().filter(|path| !path.is_file()));
-    let mut tokens = Tokenizer::of_checkpoint(&files)?.encode(&text, true)?;
+    let mut tokens = Tokenizer::from_checkpoint(&files)?.encode(&text, true)?;
     tokens.truncate(options.tokens.unwrap_or(usize::MAX));
     // Before any code runs: neither of them may be somebody else's.
     let reference = options
@@ -142,7 +142,7 @@ fn on_text(options: &Options, bundle: &Bundle, file: &Path, cancel: &Cancel) -> 
     let reference = reference.as_mut().map(|session| session.as_mut() as &mut (dyn Session + '_));
     let window = options.window(session.capabilities().context);
     let bar = bar(tokens.len(), "token");
-    let found = quality(
+    let found = measure_quality(
         session.as_mut(),
         reference,
         &tokens,

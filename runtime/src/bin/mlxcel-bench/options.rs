@@ -4,9 +4,9 @@ use std::path::PathBuf;
 
 use anyhow::{Result, bail};
 use clap::{Parser, ValueEnum};
-use mlxcel_runtime::{Case, DeviceSpec, Work};
+use mlxcel_runtime::{BenchCase, BenchWork, DeviceSpec};
 
-use crate::{origin::Origin, whole::whole};
+use crate::{integer::integer, origin::Origin};
 
 /// What to do about a list that is none.
 const LIST: &str = "give numbers with commas between them, as in 128,512";
@@ -26,23 +26,23 @@ pub(crate) struct Options {
     pub(crate) bundle: PathBuf,
     /// Tokens of a prompt; several with commas between them, 0 for none
     #[arg(short = 'p', long = "n-prompt", value_name = "N", value_delimiter = ',', default_value = "512",
-        allow_negative_numbers = true, value_parser = whole::<usize>(0..=u64::MAX, LIST))]
+        allow_negative_numbers = true, value_parser = integer::<usize>(0..=u64::MAX, LIST))]
     prompts: Vec<usize>,
     /// Steps of one token; several with commas between them, 0 for none
     #[arg(short = 'n', long = "n-gen", value_name = "N", value_delimiter = ',', default_value = "128",
-        allow_negative_numbers = true, value_parser = whole::<usize>(0..=u64::MAX, LIST))]
+        allow_negative_numbers = true, value_parser = integer::<usize>(0..=u64::MAX, LIST))]
     steps: Vec<usize>,
     /// Tokens in the cache before; several with commas between them
     #[arg(short = 'd', long = "n-depth", value_name = "N", value_delimiter = ',', default_value = "0",
-        allow_negative_numbers = true, value_parser = whole::<usize>(0..=u64::MAX, LIST))]
+        allow_negative_numbers = true, value_parser = integer::<usize>(0..=u64::MAX, LIST))]
     depths: Vec<usize>,
     /// How often every test is repeated
     #[arg(short = 'r', long, value_name = "N", default_value_t = 5, allow_negative_numbers = true,
-        value_parser = whole::<usize>(1..=u64::MAX, "1 is the least"))]
+        value_parser = integer::<usize>(1..=u64::MAX, "1 is the least"))]
     pub(crate) repetitions: usize,
     /// Threads of local-task [default: one for each physical core]
     #[arg(short, long, value_name = "N", allow_negative_numbers = true, value_parser =
-        whole::<usize>(1..=u64::MAX, "leave it out for one thread for each physical core"))]
+        integer::<usize>(1..=u64::MAX, "leave it out for one thread for each physical core"))]
     pub(crate) threads: Option<usize>,
     /// What to run on: auto, local-task, local-sync, cuda or vulkan, or the second one as cuda:1
     #[arg(long, default_value = "auto")]
@@ -52,7 +52,7 @@ pub(crate) struct Options {
     pub(crate) weights: Option<PathBuf>,
     /// Tokens of context, at most what the bundle was compiled for
     #[arg(short, long, value_name = "N", allow_negative_numbers = true, value_parser =
-        whole::<usize>(1..=u64::MAX, "leave it out for all of the context that the bundle was compiled for"))]
+        integer::<usize>(1..=u64::MAX, "leave it out for all of the context that the bundle was compiled for"))]
     pub(crate) ctx_size: Option<usize>,
     #[command(flatten)]
     pub(crate) origin: Origin,
@@ -71,11 +71,11 @@ pub(crate) struct Options {
     pub(crate) reference: Option<PathBuf>,
     /// Tokens of the text at most
     #[arg(long, value_name = "N", requires = "perplexity", allow_negative_numbers = true, value_parser =
-        whole::<usize>(2..=u64::MAX, "leave it out for the whole text"))]
+        integer::<usize>(2..=u64::MAX, "leave it out for the whole text"))]
     pub(crate) tokens: Option<usize>,
     /// Tokens that are predicted from each other [default: 512 or the context, whichever is less]
     #[arg(long, value_name = "N", requires = "perplexity", allow_negative_numbers = true, value_parser =
-        whole::<usize>(2..=u64::MAX, "leave it out for 512 tokens, or the context where it is less"))]
+        integer::<usize>(2..=u64::MAX, "leave it out for 512 tokens, or the context where it is less"))]
     window: Option<usize>,
 }
 
@@ -92,12 +92,12 @@ pub(crate) enum Output {
 
 impl Options {
     /// What is to be measured: depth by depth, prompts before steps.
-    pub(crate) fn cases(&self) -> Result<Vec<Case>> {
+    pub(crate) fn cases(&self) -> Result<Vec<BenchCase>> {
         let works = || {
-            let prompts = self.prompts.iter().filter(|&&n| n > 0).map(|&n| Work::Prompt(n));
-            prompts.chain(self.steps.iter().filter(|&&n| n > 0).map(|&n| Work::Steps(n)))
+            let prompts = self.prompts.iter().filter(|&&n| n > 0).map(|&n| BenchWork::Prompt(n));
+            prompts.chain(self.steps.iter().filter(|&&n| n > 0).map(|&n| BenchWork::Decode(n)))
         };
-        let at = |&depth: &usize| works().map(move |work| Case { work, depth });
+        let at = |&depth: &usize| works().map(move |work| BenchCase { work, depth });
         let cases: Vec<_> = self.depths.iter().flat_map(at).collect();
         if cases.is_empty() {
             bail!("nothing to measure\nhint: give -p or -n a number above 0");

@@ -3,7 +3,10 @@
 use std::collections::BTreeMap;
 
 use mlxcel_artifacts::{Bundle, Traffic, Window};
-use mlxcel_runtime::{Capabilities, Case, Comparison, Dispatch, Profile, Quality, Sample, Statistics, Work};
+use mlxcel_runtime::{
+    BenchCase, BenchSample, BenchWork, Capabilities, Dispatch, Profile, Quality, QualityComparison,
+    Statistics,
+};
 use serde_json::{Value, json};
 
 use crate::{
@@ -39,8 +42,8 @@ pub(crate) struct About {
 /// A test with its results.
 #[derive(Debug)]
 pub(crate) struct Row {
-    pub(crate) case: Case,
-    pub(crate) samples: Vec<Sample>,
+    pub(crate) case: BenchCase,
+    pub(crate) samples: Vec<BenchSample>,
 }
 
 impl About {
@@ -76,7 +79,7 @@ impl About {
     }
 
     /// A row of the table.
-    fn cells(&self, case: &Case, speed: &str, share: &str) -> [String; 8] {
+    fn cells(&self, case: &BenchCase, speed: &str, share: &str) -> [String; 8] {
         [
             self.model.clone(),
             size(self.bytes),
@@ -91,7 +94,7 @@ impl About {
 
     /// Bytes that the case's steps read for each token: weights, and the cache.
     #[expect(clippy::cast_precision_loss, reason = "bytes of a memory")]
-    fn bytes_a_token(&self, case: &Case) -> f64 {
+    fn bytes_a_token(&self, case: &BenchCase) -> f64 {
         let all = moved(Traffic { bytes: self.step_bytes, position_bytes: self.position_bytes }, case);
         let of_window =
             |window: &Window| middle(case).min(window.positions as f64) * window.position_bytes as f64;
@@ -100,7 +103,7 @@ impl About {
 
     /// Bytes a second of a dispatch, where it is known what it moves.
     #[expect(clippy::cast_precision_loss, reason = "a number of calls")]
-    fn bytes_s(&self, case: &Case, dispatch: &Dispatch) -> Option<f64> {
+    fn bytes_s(&self, case: &BenchCase, dispatch: &Dispatch) -> Option<f64> {
         let traffic = self.dispatches.get(&dispatch.name)?;
         Some(moved(*traffic, case) * dispatch.calls as f64 / dispatch.time.as_secs_f64())
     }
@@ -108,32 +111,32 @@ impl About {
 
 /// Bytes that a call moves, with the cache up to the middle of the case's tokens.
 #[expect(clippy::cast_precision_loss, reason = "bytes of a memory")]
-fn moved(traffic: Traffic, case: &Case) -> f64 {
+fn moved(traffic: Traffic, case: &BenchCase) -> f64 {
     traffic.bytes as f64 + middle(case) * traffic.position_bytes as f64
 }
 
 /// The position in the middle of the case's tokens.
 #[expect(clippy::cast_precision_loss, reason = "a number of positions")]
-fn middle(case: &Case) -> f64 {
+fn middle(case: &BenchCase) -> f64 {
     case.depth as f64 + case.tokens() as f64 / 2.0
 }
 
 impl Row {
     fn speed(&self) -> Statistics {
         let speeds: Vec<_> = self.samples.iter().map(|sample| sample.tok_s).collect();
-        Statistics::of(&speeds)
+        Statistics::of_samples(&speeds)
     }
 
     /// The share of the bandwidth, of steps.
     fn share(&self, about: &About) -> Option<Statistics> {
         // What fits a cache says nothing of the memory.
-        if matches!(self.case.work, Work::Prompt(_)) || about.bytes < CACHED_BYTES {
+        if matches!(self.case.work, BenchWork::Prompt(_)) || about.bytes < CACHED_BYTES {
             return None;
         }
         let bytes = about.bytes_a_token(&self.case);
-        let share = |sample: &Sample| Some(sample.tok_s * bytes / sample.read_bytes_s?);
+        let share = |sample: &BenchSample| Some(sample.tok_s * bytes / sample.read_bytes_s?);
         let shares: Option<Vec<_>> = self.samples.iter().map(share).collect();
-        shares.map(|shares| Statistics::of(&shares))
+        shares.map(|shares| Statistics::of_samples(&shares))
     }
 }
 
@@ -148,7 +151,7 @@ pub(crate) struct Rows<'a> {
 
 impl<'a> Rows<'a> {
     /// For results of these cases.
-    pub(crate) fn new(about: &'a About, cases: &[Case], output: Output) -> Self {
+    pub(crate) fn new(about: &'a About, cases: &[BenchCase], output: Output) -> Self {
         const HEADER: [&str; 8] =
             ["model", "size", "params", "target", "threads", "test", "t/s", "bandwidth"];
         let known: Vec<_> = cases.iter().map(|case| about.cells(case, "1234.56 ± 123.45", "-")).collect();
@@ -209,7 +212,7 @@ impl<'a> Rows<'a> {
 fn row_json(about: &About, row: &Row) -> Value {
     let Statistics { mean, deviation } = row.speed();
     let reads: Option<Vec<_>> = row.samples.iter().map(|sample| sample.read_bytes_s).collect();
-    let steps = matches!(row.case.work, Work::Steps(_));
+    let steps = matches!(row.case.work, BenchWork::Decode(_));
     json!({
         "model": about.model,
         "bundle": about.bundle,
@@ -234,9 +237,9 @@ fn row_json(about: &About, row: &Row) -> Value {
 }
 
 /// A table for each profile.
-pub(crate) fn profiles(about: &About, profiles: &[(Case, Profile)], output: Output) -> String {
+pub(crate) fn profiles(about: &About, profiles: &[(BenchCase, Profile)], output: Output) -> String {
     if output == Output::Json {
-        let json = |(case, Profile { total, dispatches }): &(Case, Profile)| {
+        let json = |(case, Profile { total, dispatches }): &(BenchCase, Profile)| {
             let dispatches = dispatches.iter().map(|dispatch| {
                 json!({
                     "name": dispatch.name,
@@ -290,7 +293,7 @@ pub(crate) fn quality(found: &Quality, output: Output) -> String {
         ("tokens", json!(tokens), tokens.to_string()),
         ("perplexity", json!(perplexity), format!("{perplexity:.4}")),
     ];
-    if let Some(Comparison { reference_perplexity, mean_kl, p99_kl, top_1_agreement }) = comparison {
+    if let Some(QualityComparison { reference_perplexity, mean_kl, p99_kl, top_1_agreement }) = comparison {
         rows.extend([
             ("reference_perplexity", json!(reference_perplexity), format!("{reference_perplexity:.4}")),
             ("mean_kl", json!(mean_kl), format!("{mean_kl:.6}")),
@@ -374,11 +377,15 @@ mod tests {
     }
 
     fn tests() -> Vec<Row> {
-        let samples =
-            |speeds: [f64; 2]| speeds.map(|tok_s| Sample { tok_s, read_bytes_s: Some(21_280.0) }).to_vec();
+        let samples = |speeds: [f64; 2]| {
+            speeds.map(|tok_s| BenchSample { tok_s, read_bytes_s: Some(21_280.0) }).to_vec()
+        };
         vec![
-            Row { case: Case { work: Work::Prompt(512), depth: 0 }, samples: samples([100.0, 104.0]) },
-            Row { case: Case { work: Work::Steps(128), depth: 0 }, samples: samples([9.0, 11.0]) },
+            Row {
+                case: BenchCase { work: BenchWork::Prompt(512), depth: 0 },
+                samples: samples([100.0, 104.0]),
+            },
+            Row { case: BenchCase { work: BenchWork::Decode(128), depth: 0 }, samples: samples([9.0, 11.0]) },
         ]
     }
 
@@ -435,7 +442,7 @@ mod tests {
             total: Duration::from_millis(10),
             dispatches: vec![dispatch("matmul", 16, 7), dispatch("norm", 33, 1)],
         };
-        let case = Case { work: Work::Steps(10), depth: 625_000 };
+        let case = BenchCase { work: BenchWork::Decode(10), depth: 625_000 };
         // 16 calls move 7,000 bytes and 100 of each of 625,005 positions, in 7 ms.
         insta::assert_snapshot!(profiles(&about(), &[(case, profile)], Output::Md), @r#"
         | test           | dispatch           | calls |    ms |  share |  GB/s |
@@ -448,8 +455,12 @@ mod tests {
 
     #[test]
     fn quality_beside_a_reference() {
-        let comparison =
-            Comparison { reference_perplexity: 5.0, mean_kl: 0.0005, p99_kl: 0.004, top_1_agreement: 0.985 };
+        let comparison = QualityComparison {
+            reference_perplexity: 5.0,
+            mean_kl: 0.0005,
+            p99_kl: 0.004,
+            top_1_agreement: 0.985,
+        };
         let found = Quality { tokens: 1000, perplexity: 5.01, comparison: Some(comparison) };
         insta::assert_snapshot!(quality(&found, Output::Md), @r#"
         | tokens | perplexity | reference_perplexity |  mean_kl |   p99_kl | top_1_agreement |

@@ -4,7 +4,7 @@ use std::{io::Write, ops::ControlFlow};
 
 use anyhow::{Context as _, Error, Result};
 use mlxcel_runtime::{
-    Cancel, Generation, Options as Limits, Piece, Sampler, Session, TextStream, Tokenizer, generate,
+    Cancel, GenerateOptions, Generation, Piece, Sampler, Session, TextStream, Tokenizer, generate,
 };
 
 /// What fails when stdout does.
@@ -16,7 +16,7 @@ pub(crate) struct Request<'a> {
     pub(crate) tokenizer: Option<&'a Tokenizer>,
     /// Tokens to append to the session.
     pub(crate) prompt: &'a [u32],
-    pub(crate) limits: &'a Limits,
+    pub(crate) limits: &'a GenerateOptions,
     pub(crate) stops: &'a [String],
     /// Whether the answer is a text of its own and no continuation of the prompt's.
     pub(crate) is_message: bool,
@@ -94,11 +94,12 @@ fn write(out: &mut dyn Write, text: &str) -> Result<()> {
 mod tests {
     use std::io;
 
-    use mlxcel_runtime::{ScriptedSession, StopReason};
+    use mlxcel_runtime::{StopReason, scripted::ScriptedSession};
 
     use super::*;
+    use crate::stdio::is_broken_pipe;
 
-    const LIMITS: Limits = Limits { max_tokens: 4, eos: vec![], logprobs: 0 };
+    const LIMITS: GenerateOptions = GenerateOptions { max_tokens: 4, eos: vec![], logprobs: 0 };
 
     fn tokenizer() -> Tokenizer {
         let json = r#"{"version": "1.0", "model": {"type": "WordLevel", "unk_token": "a",
@@ -148,9 +149,9 @@ mod tests {
         for tokenizer in [None, Some(&tokenizer())] {
             let error = |kind| ask(tokenizer, &[], &mut Failing(kind)).err().unwrap();
             // Nobody reads any more: nothing is wrong.
-            assert!(crate::is_broken_pipe(&error(io::ErrorKind::BrokenPipe)));
+            assert!(is_broken_pipe(&error(io::ErrorKind::BrokenPipe)));
             let full = error(io::ErrorKind::StorageFull);
-            assert!(!crate::is_broken_pipe(&full));
+            assert!(!is_broken_pipe(&full));
             assert_eq!(
                 mlxcel_artifacts::report(full.as_ref()),
                 "error: cannot write the answer to standard output: no storage space"

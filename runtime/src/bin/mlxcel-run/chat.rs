@@ -3,7 +3,7 @@
 use std::io::{BufRead, Write};
 
 use anyhow::{Context as _, Result};
-use mlxcel_runtime::{ChatTemplate, Message, Options as Limits, Sampler, Session, StopReason, Tokenizer};
+use mlxcel_runtime::{ChatTemplate, GenerateOptions, Message, Sampler, Session, StopReason, Tokenizer};
 
 use crate::{
     answer::{Answer, Request, WRITING, answer},
@@ -17,7 +17,7 @@ pub(crate) struct Chat<'a> {
     /// Without one, every line is a text to continue.
     template: Option<ChatTemplate>,
     system: Option<String>,
-    limits: Limits,
+    limits: GenerateOptions,
     stops: &'a [String],
     messages: Vec<Message>,
     /// A message that the context had no room for; `/clear` makes some.
@@ -60,7 +60,7 @@ impl<'a> Chat<'a> {
         tokenizer: &'a Tokenizer,
         template: Option<ChatTemplate>,
         system: Option<String>,
-        limits: Limits,
+        limits: GenerateOptions,
         stops: &'a [String],
     ) -> Self {
         let (messages, unanswered, cached) = (vec![], None, vec![]);
@@ -180,7 +180,7 @@ impl<'a> Line<'a> {
 
 #[cfg(test)]
 mod tests {
-    use mlxcel_runtime::{Call, ScriptedSession};
+    use mlxcel_runtime::scripted::{Call, ScriptedSession};
 
     use super::*;
 
@@ -221,7 +221,7 @@ mod tests {
     /// What goes to stdout and stderr.
     fn talk(session: &mut ScriptedSession, template: Option<ChatTemplate>, input: &str) -> (String, String) {
         let tokenizer = tokenizer();
-        let limits = Limits { max_tokens: usize::MAX, eos: vec![END], logprobs: 0 };
+        let limits = GenerateOptions { max_tokens: usize::MAX, eos: vec![END], logprobs: 0 };
         let mut chat = Chat::new(&tokenizer, template, Some("d".into()), limits, &[]);
         let (mut out, mut notes) = (vec![], vec![]);
         let terminal = &mut Terminal {

@@ -14,11 +14,11 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use crate::{
-    check_weights,
     interrupt::Interrupt,
-    note, note_packing, open_weights,
+    model::{check_weights, note_packing, open_weights},
     options::{Options, Prompt},
     render,
+    stdio::note,
 };
 
 /// What is said of one text.
@@ -54,7 +54,7 @@ pub(crate) fn run(options: &Options, start: Instant, interrupt: &Interrupt) -> R
     let weights = open_weights(options, &bundle)?;
     let files = CheckpointFiles::new(&bundle, options.checkpoint());
     let has_text = texts.iter().any(|text| matches!(text, Prompt::Text(_)));
-    let tokenizer = has_text.then(|| Tokenizer::of_checkpoint(&files)).transpose()?;
+    let tokenizer = has_text.then(|| Tokenizer::from_checkpoint(&files)).transpose()?;
     check_weights(&bundle, weights.as_ref())?;
     options.origin.note(&bundle)?;
     let mut encoder = load_encoder(&bundle, weights, &options.load_options())?;

@@ -3,18 +3,20 @@
 mod answer;
 mod chat;
 mod embed;
+#[path = "../shared/integer.rs"]
+mod integer;
 mod interrupt;
+mod model;
+mod numbers;
 mod options;
 #[path = "../shared/origin.rs"]
 mod origin;
 mod render;
 mod self_test;
-mod values;
-#[path = "../shared/whole.rs"]
-mod whole;
+mod stdio;
 
 use std::{
-    io::{self, IsTerminal as _, Write as _},
+    io::{self, Write as _},
     process::ExitCode,
     time::Instant,
 };
@@ -23,15 +25,17 @@ use anyhow::{Context as _, Result, bail};
 use clap::Parser as _;
 use mlxcel_artifacts::{Bundle, INTERRUPTED, report};
 use mlxcel_runtime::{
-    Capabilities, ChatTemplate, CheckpointFiles, Error, Message, Sampler, Session, StopReason, Tokenizer,
-    Weights, check_append, eos_ids, load,
+    Capabilities, ChatTemplate, CheckpointFiles, Error, Message, Sampler, StopReason, Tokenizer, Weights,
+    check_append, eos_ids,
 };
 
 use crate::{
     answer::{Answer, Request, WRITING},
     chat::{Chat, Terminal},
     interrupt::Interrupt,
+    model::{open_session, open_weights},
     options::{Options, Prompt},
+    stdio::{is_broken_pipe, note},
 };
 
 /// What a run starts from, before anything large is loaded.
@@ -80,7 +84,7 @@ fn run(options: &Options) -> Result<ExitCode> {
     match prompt {
         Prompt::None => converse(run),
         Prompt::Text(text) => {
-            let tokenizer = Tokenizer::of_checkpoint(&files)?;
+            let tokenizer = Tokenizer::from_checkpoint(&files)?;
             let tokens = encode(&run, &tokenizer, text)?;
             once(run, Some(&tokenizer), &tokens)
         }
@@ -91,18 +95,9 @@ fn run(options: &Options) -> Result<ExitCode> {
     }
 }
 
-/// The checkpoint's weights; `None` where the bundle carries packed ones and no others were asked for.
-fn open_weights(options: &Options, bundle: &Bundle) -> Result<Option<Weights>> {
-    Ok(match &options.weights {
-        Some(path) => Some(Weights::at(path)?),
-        None if bundle.is_packed() => None,
-        None => Some(Weights::of_bundle(bundle)?),
-    })
-}
-
 /// What writes the answer to token ids as text; `None` to write ids.
 fn decoder(run: &Run<'_>) -> Result<Option<Tokenizer>> {
-    match Tokenizer::of_checkpoint(&run.files) {
+    match Tokenizer::from_checkpoint(&run.files) {
         Ok(tokenizer) => Ok(Some(tokenizer)),
         // Stop texts are texts.
         Err(error) if !run.options.stop.is_empty() => bail!(error),
@@ -119,7 +114,7 @@ fn encode(run: &Run<'_>, tokenizer: &Tokenizer, text: String) -> Result<Vec<u32>
     if !run.options.is_chat() {
         return Ok(tokenizer.encode(&text, true)?);
     }
-    let template = ChatTemplate::of_checkpoint(&run.files)?;
+    let template = ChatTemplate::from_checkpoint(&run.files)?;
     let mut messages: Vec<Message> =
         run.options.system.iter().map(|text| Message::new("system", text.as_str())).collect();
     messages.push(Message::new("user", text));
@@ -164,8 +159,8 @@ fn once(run: Run<'_>, tokenizer: Option<&Tokenizer>, prompt: &[u32]) -> Result<E
 /// A chat on the terminal.
 fn converse(run: Run<'_>) -> Result<ExitCode> {
     let Run { options, start: _, bundle, weights, files, sampler, interrupt } = run;
-    let tokenizer = Tokenizer::of_checkpoint(&files)?;
-    let template = match ChatTemplate::of_checkpoint(&files) {
+    let tokenizer = Tokenizer::from_checkpoint(&files)?;
+    let template = match ChatTemplate::from_checkpoint(&files) {
         Err(Error::NoChatTemplate(_)) if !options.is_chat() => None,
         found => Some(found?),
     };
@@ -203,43 +198,4 @@ fn check_prompt(options: &Options, bundle: &Bundle, prompt: &[u32]) -> Result<()
         );
     }
     Ok(check_append(&Capabilities { context, vocab: plan.vocab, ..Capabilities::default() }, 0, prompt)?)
-}
-
-fn open_session(options: &Options, bundle: &Bundle, weights: Option<Weights>) -> Result<Box<dyn Session>> {
-    check_weights(bundle, weights.as_ref())?;
-    options.origin.note(bundle)?;
-    let session = load(bundle, weights, &options.load_options())?;
-    note_packing(options, bundle, session.capabilities());
-    Ok(session)
-}
-
-/// Whether these are the weights that the bundle needs; says which of them it does not.
-fn check_weights(bundle: &Bundle, weights: Option<&Weights>) -> Result<()> {
-    let unused = weights.map(|weights| weights.check(&bundle.manifest().parameters)).transpose()?;
-    if let Some(unused) = unused.filter(|unused| !unused.is_empty()) {
-        note(&render::unused(&unused));
-    }
-    Ok(())
-}
-
-/// Says that this start packed the weights, if it did.
-fn note_packing(options: &Options, bundle: &Bundle, capabilities: &Capabilities) {
-    if capabilities.packed_at_load {
-        note(&render::packed_at_load(bundle, options.weights.as_deref()));
-    }
-}
-
-/// Says something on stderr. That nobody hears it is no error.
-fn note(text: &str) {
-    let _ = writeln!(io::stderr().lock(), "{text}");
-}
-
-/// Whether the reader of our output has gone: `mlxcel-run b -p x | head`.
-fn is_broken_pipe(error: &anyhow::Error) -> bool {
-    error.downcast_ref::<io::Error>().is_some_and(|e| e.kind() == io::ErrorKind::BrokenPipe)
-}
-
-/// Whether a person sits in front of stdin.
-fn is_interactive() -> bool {
-    io::stdin().is_terminal()
 }

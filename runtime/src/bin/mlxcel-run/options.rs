@@ -10,12 +10,13 @@ use std::{
 use anyhow::{Context as _, Result, anyhow, bail};
 use clap::Parser;
 use mlxcel_artifacts::Bundle;
-use mlxcel_runtime::{DeviceSpec, Error, LoadOptions, Options as Limits, Sampler, Sampling};
+use mlxcel_runtime::{DeviceSpec, Error, GenerateOptions, LoadOptions, Sampler, Sampling};
 
 use crate::{
+    integer::integer,
+    numbers::{number, stop_text},
     origin::Origin,
-    values::{number, stop_text},
-    whole::whole,
+    stdio::is_interactive,
 };
 
 /// The most tokens of one answer when -n does not say.
@@ -53,14 +54,14 @@ pub(crate) struct Options {
         group = "source",
         value_delimiter = ',',
         allow_hyphen_values = true,
-        value_parser = whole::<u32>(0..=u32::MAX.into(), "separate token ids by commas: 1,2,3"),
+        value_parser = integer::<u32>(0..=u32::MAX.into(), "separate token ids by commas: 1,2,3"),
         conflicts_with_all = ["chat", "system"]
     )]
     tokens: Option<Vec<u32>>,
 
     /// At most so many tokens [default: 128; in a chat on the terminal as many as fit].
     #[arg(short = 'n', long = "n-predict", value_name = "N", allow_negative_numbers = true, value_parser =
-        whole::<usize>(0..=u64::MAX, "a large number goes on until the text ends or the context is full"))]
+        integer::<usize>(0..=u64::MAX, "a large number goes on until the text ends or the context is full"))]
     max_tokens: Option<usize>,
     /// The checkpoint's folder, or a safetensors file [default: the weights in the bundle].
     ///
@@ -70,7 +71,7 @@ pub(crate) struct Options {
     pub(crate) weights: Option<PathBuf>,
     /// Tokens of context [default: what the bundle was compiled for].
     #[arg(short, long, value_name = "N", allow_negative_numbers = true, value_parser =
-        whole::<usize>(1..=u64::MAX, "leave it out for all of the context that the bundle was compiled for"))]
+        integer::<usize>(1..=u64::MAX, "leave it out for all of the context that the bundle was compiled for"))]
     pub(crate) ctx_size: Option<usize>,
 
     /// Temperature; 0 always takes the most likely token [default: 0, or 1 with another option of sampling].
@@ -78,7 +79,7 @@ pub(crate) struct Options {
     temp: Option<f32>,
     /// Draw from the K most likely tokens; 0 is all.
     #[arg(long, value_name = "K", allow_negative_numbers = true, value_parser =
-        whole::<usize>(0..=u64::MAX, ALL_TOKENS_AT_0))]
+        integer::<usize>(0..=u64::MAX, ALL_TOKENS_AT_0))]
     top_k: Option<usize>,
     /// Draw from the most likely tokens that have this probability together; 1 is all.
     #[arg(long, value_name = "P", allow_negative_numbers = true, value_parser =
@@ -90,7 +91,7 @@ pub(crate) struct Options {
     min_p: Option<f32>,
     /// Where the random numbers start: the same seed gives the same text [default: another one each time].
     #[arg(long, value_name = "SEED", allow_negative_numbers = true, value_parser =
-        whole::<u64>(0..=u64::MAX, "leave it out for another seed each time"))]
+        integer::<u64>(0..=u64::MAX, "leave it out for another seed each time"))]
     seed: Option<u64>,
 
     /// Go on after the model says that the text ends.
@@ -114,12 +115,12 @@ pub(crate) struct Options {
     device: DeviceSpec,
     /// Threads of local-task [default: one for each physical core].
     #[arg(short, long, value_name = "THREADS", allow_negative_numbers = true, value_parser =
-        whole::<usize>(1..=u64::MAX, "leave it out for one thread for each physical core"))]
+        integer::<usize>(1..=u64::MAX, "leave it out for one thread for each physical core"))]
     threads: Option<usize>,
 
     /// With --json: the K best ids of every token, with their log-probabilities.
     #[arg(long, value_name = "K", requires = "json", allow_negative_numbers = true, value_parser =
-        whole::<usize>(1..=u64::MAX, "leave it out to record none"))]
+        integer::<usize>(1..=u64::MAX, "leave it out to record none"))]
     logprobs: Option<usize>,
     /// One JSON object at the end instead of text.
     #[arg(long)]
@@ -221,7 +222,7 @@ impl Options {
                 })?;
                 (bytes, path.display().to_string())
             }
-            None if crate::is_interactive() => return Ok(Prompt::None),
+            None if is_interactive() => return Ok(Prompt::None),
             None => {
                 let mut bytes = Vec::new();
                 io::stdin().lock().read_to_end(&mut bytes).context("cannot read standard input")?;
@@ -280,8 +281,8 @@ impl Options {
     }
 
     /// How much to generate; `default` is for where -n does not say, `None` no limit.
-    pub(crate) fn limits(&self, eos: Vec<u32>, default: Option<usize>) -> Limits {
-        Limits {
+    pub(crate) fn limits(&self, eos: Vec<u32>, default: Option<usize>) -> GenerateOptions {
+        GenerateOptions {
             max_tokens: self.max_tokens.or(default).unwrap_or(usize::MAX),
             eos: if self.ignore_eos { vec![] } else { eos },
             logprobs: self.logprobs.unwrap_or(0),

@@ -8,12 +8,12 @@ use std::{
 use anyhow::{Context as _, Result, bail};
 use mlxcel_artifacts::{Bundle, SelfTestCase};
 use mlxcel_runtime::{
-    CheckpointFiles, Outcome, Tokenizer, load, load_encoder, record, record_embedding, replay,
-    replay_embedding, usual_prompts,
+    CheckpointFiles, SelfTestResult, Tokenizer, load, load_encoder, record_embedding, record_generation,
+    replay_embedding, replay_generation, self_test_prompts,
 };
 
 use crate::{
-    check_weights, note_packing, open_weights,
+    model::{check_weights, note_packing, open_weights},
     options::{Options, Prompt},
 };
 
@@ -36,14 +36,14 @@ pub(crate) fn run(options: &Options) -> Result<ExitCode> {
     }
     let mut out = io::stdout().lock();
     let mut failed = 0;
-    let mut report = |index: usize, recorded: &SelfTestCase, outcome: &Outcome| {
-        failed += usize::from(*outcome != Outcome::Same);
+    let mut report = |index: usize, recorded: &SelfTestCase, outcome: &SelfTestResult| {
+        failed += usize::from(*outcome != SelfTestResult::Passed);
         writeln!(out, "{}", line(index, replays.len(), recorded, outcome)).context(WRITING)
     };
     let device = each(options, &bundle, |model| {
         for (index, recorded) in replays.iter().enumerate() {
             let outcome = match model {
-                Model::Session(session) => replay(session.as_mut(), recorded)?,
+                Model::Session(session) => replay_generation(session.as_mut(), recorded)?,
                 Model::Encoder(encoder) => replay_embedding(encoder.as_mut(), recorded)?,
             };
             report(index, recorded, &outcome)?;
@@ -71,15 +71,15 @@ pub(crate) fn record_test(options: &Options) -> Result<ExitCode> {
             Some(Prompt::Tokens(tokens)) => vec![tokens],
             Some(Prompt::Text(text)) => {
                 let files = CheckpointFiles::new(&bundle, options.checkpoint());
-                vec![Tokenizer::of_checkpoint(&files)?.encode(&text, true)?]
+                vec![Tokenizer::from_checkpoint(&files)?.encode(&text, true)?]
             }
             Some(Prompt::None) | None => {
-                usual_prompts(capabilities.vocab, capabilities.context, smallest, count)
+                self_test_prompts(capabilities.vocab, capabilities.context, smallest, count)
             }
         };
         for prompt in prompts {
             replays.push(match model {
-                Model::Session(session) => record(session.as_mut(), &prompt, count)?,
+                Model::Session(session) => record_generation(session.as_mut(), &prompt, count)?,
                 Model::Encoder(encoder) => record_embedding(encoder.as_mut(), &prompt)?,
             });
         }
@@ -122,19 +122,19 @@ fn each(options: &Options, bundle: &Bundle, body: impl FnOnce(&mut Model) -> Res
 }
 
 /// How one replay went.
-fn line(index: usize, count: usize, recorded: &SelfTestCase, outcome: &Outcome) -> String {
+fn line(index: usize, count: usize, recorded: &SelfTestCase, outcome: &SelfTestResult) -> String {
     let SelfTestCase { prompt, tokens, .. } = recorded;
     let s = if prompt.len() == 1 { "" } else { "s" };
     let which = format!("{} of {count}, after {} token{s}", index + 1, prompt.len());
     match outcome {
-        Outcome::Same if tokens.is_empty() => format!("ok    {which}: the embedding"),
-        Outcome::Same => format!("ok    {which}: {} tokens", tokens.len()),
-        Outcome::Diverged { index, found, expected, gap } => format!(
+        SelfTestResult::Passed if tokens.is_empty() => format!("ok    {which}: the embedding"),
+        SelfTestResult::Passed => format!("ok    {which}: {} tokens", tokens.len()),
+        SelfTestResult::TokenMismatch { index, found, expected, gap } => format!(
             "FAIL  {which}: token {} of {} is {found}, expected {expected}, whose logit was {gap:.4} above every other",
             index + 1,
             tokens.len()
         ),
-        Outcome::Distant { distance, tolerance } => {
+        SelfTestResult::EmbeddingMismatch { distance, tolerance } => {
             format!(
                 "FAIL  {which}: the embedding is {distance:.4} of its length away, expected {tolerance} at most"
             )
@@ -154,12 +154,12 @@ mod tests {
             gaps: vec![1.0; 3],
             ..SelfTestCase::default()
         };
-        let diverged = Outcome::Diverged { index: 1, found: 9, expected: 4, gap: 0.25 };
-        insta::assert_snapshot!(line(0, 3, &recorded, &Outcome::Same), @"ok    1 of 3, after 2 tokens: 3 tokens");
+        let diverged = SelfTestResult::TokenMismatch { index: 1, found: 9, expected: 4, gap: 0.25 };
+        insta::assert_snapshot!(line(0, 3, &recorded, &SelfTestResult::Passed), @"ok    1 of 3, after 2 tokens: 3 tokens");
         insta::assert_snapshot!(line(1, 3, &recorded, &diverged), @"FAIL  2 of 3, after 2 tokens: token 2 of 3 is 9, expected 4, whose logit was 0.2500 above every other");
         let embedding = SelfTestCase { prompt: vec![1], embedding: vec![1.0], ..SelfTestCase::default() };
-        let distant = Outcome::Distant { distance: 0.5, tolerance: 0.01 };
+        let distant = SelfTestResult::EmbeddingMismatch { distance: 0.5, tolerance: 0.01 };
         insta::assert_snapshot!(line(2, 3, &embedding, &distant), @"FAIL  3 of 3, after 1 token: the embedding is 0.5000 of its length away, expected 0.01 at most");
-        insta::assert_snapshot!(line(2, 3, &embedding, &Outcome::Same), @"ok    3 of 3, after 1 token: the embedding");
+        insta::assert_snapshot!(line(2, 3, &embedding, &SelfTestResult::Passed), @"ok    3 of 3, after 1 token: the embedding");
     }
 }

@@ -15,7 +15,7 @@ fuzz_target!(|bytes: &[u8]| {
     if !index.is_empty() {
         fs::write(folder.path().join("model.safetensors.index.json"), index).expect("an index");
     }
-    if let Ok(weights) = Weights::in_folder(folder.path()) {
+    if let Ok(weights) = Weights::from_folder(folder.path()) {
         for name in weights.names() {
             assert!(weights.tensor(name).expect("a tensor that it names").len() <= file.len());
         }

@@ -140,9 +140,9 @@ fn options_without_effect() {
 #[test]
 fn limits() {
     let limits = options(&["-n", "3", "--logprobs", "2", "--json"]).limits(vec![7], Some(128));
-    assert_eq!(limits, Limits { max_tokens: 3, eos: vec![7], logprobs: 2 });
+    assert_eq!(limits, GenerateOptions { max_tokens: 3, eos: vec![7], logprobs: 2 });
     let limits = options(&["--ignore-eos"]).limits(vec![7], None);
-    assert_eq!(limits, Limits { max_tokens: usize::MAX, eos: vec![], logprobs: 0 });
+    assert_eq!(limits, GenerateOptions { max_tokens: usize::MAX, eos: vec![], logprobs: 0 });
     let load = options(&["--device", "cuda:1", "-t", "3", "-c", "64"]).load_options();
     assert_eq!((load.device, load.threads, load.context), (DeviceSpec::Cuda(Some(1)), Some(3), Some(64)));
 }

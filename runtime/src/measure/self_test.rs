@@ -2,18 +2,18 @@
 
 use mlxcel_artifacts::SelfTestCase;
 
-use crate::{Encoder, Error, Session, top_logprobs};
+use crate::{encoder::Encoder, error::Error, sampling::top_logprobs, session::Session};
 
 /// By how much an embedding may differ, as a part of its length: devices add in other orders, and some round to 16 bits.
 const EMBEDDING_TOLERANCE: f32 = 1e-2;
 
 /// How a replay went.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Outcome {
+pub enum SelfTestResult {
     /// As it was recorded.
-    Same,
+    Passed,
     /// The first token that is another one.
-    Diverged {
+    TokenMismatch {
         /// Its place among the tokens, from 0.
         index: usize,
         /// The token given.
@@ -24,7 +24,7 @@ pub enum Outcome {
         gap: f32,
     },
     /// The embedding is too far from the one recorded.
-    Distant {
+    EmbeddingMismatch {
         /// The largest difference of a number, as a part of the recorded one's length.
         distance: f32,
         /// How much it may be.
@@ -36,7 +36,11 @@ pub enum Outcome {
 ///
 /// # Errors
 /// When the prompt is refused or the session fails.
-pub fn record(session: &mut dyn Session, prompt: &[u32], count: usize) -> Result<SelfTestCase, Error> {
+pub fn record_generation(
+    session: &mut dyn Session,
+    prompt: &[u32],
+    count: usize,
+) -> Result<SelfTestCase, Error> {
     session.rewind(0)?;
     let mut replay = SelfTestCase { prompt: prompt.to_vec(), ..SelfTestCase::default() };
     let mut next = session.prefill(prompt)?;
@@ -61,18 +65,21 @@ pub fn record(session: &mut dyn Session, prompt: &[u32], count: usize) -> Result
 ///
 /// # Errors
 /// When the session fails.
-pub fn replay(session: &mut dyn Session, recorded: &SelfTestCase) -> Result<Outcome, Error> {
+pub fn replay_generation(
+    session: &mut dyn Session,
+    recorded: &SelfTestCase,
+) -> Result<SelfTestResult, Error> {
     session.rewind(0)?;
     let mut found = session.prefill(&recorded.prompt)?;
     for (index, (&expected, &gap)) in recorded.tokens.iter().zip(&recorded.gaps).enumerate() {
         if found != expected {
-            return Ok(Outcome::Diverged { index, found, expected, gap });
+            return Ok(SelfTestResult::TokenMismatch { index, found, expected, gap });
         }
         if index + 1 < recorded.tokens.len() {
             found = session.decode_step(expected)?;
         }
     }
-    Ok(Outcome::Same)
+    Ok(SelfTestResult::Passed)
 }
 
 /// Records the embedding of `prompt`.
@@ -88,7 +95,7 @@ pub fn record_embedding(encoder: &mut dyn Encoder, prompt: &[u32]) -> Result<Sel
 ///
 /// # Errors
 /// When the encoder fails.
-pub fn replay_embedding(encoder: &mut dyn Encoder, recorded: &SelfTestCase) -> Result<Outcome, Error> {
+pub fn replay_embedding(encoder: &mut dyn Encoder, recorded: &SelfTestCase) -> Result<SelfTestResult, Error> {
     let found = encoder.embed(&recorded.prompt)?;
     let length = recorded.embedding.iter().map(|x| x * x).sum::<f32>().sqrt().max(f32::MIN_POSITIVE);
     let differences = found.iter().zip(&recorded.embedding).map(|(x, y)| (x - y).abs());
@@ -96,13 +103,17 @@ pub fn replay_embedding(encoder: &mut dyn Encoder, recorded: &SelfTestCase) -> R
     let distance = differences.fold(0.0, |most: f32, x| if x <= most { most } else { x }) / length;
     let tolerance = EMBEDDING_TOLERANCE;
     // Not `distance > tolerance`, which NaN is not.
-    Ok(if distance <= tolerance { Outcome::Same } else { Outcome::Distant { distance, tolerance } })
+    Ok(if distance <= tolerance {
+        SelfTestResult::Passed
+    } else {
+        SelfTestResult::EmbeddingMismatch { distance, tolerance }
+    })
 }
 
 /// Prompts that touch every part of a bundle: the shortest, one of a few tokens, and one longer than the smallest prefill,
 /// of ids spread over the vocabulary. All fit the context with `count` tokens after them.
 #[must_use]
-pub fn usual_prompts(vocab: usize, context: usize, smallest: usize, count: usize) -> Vec<Vec<u32>> {
+pub fn self_test_prompts(vocab: usize, context: usize, smallest: usize, count: usize) -> Vec<Vec<u32>> {
     let room = context.saturating_sub(count).max(1);
     let mut lengths: Vec<usize> = [1, 7, smallest + 9].into_iter().map(|length| length.min(room)).collect();
     lengths.dedup();
@@ -114,7 +125,7 @@ pub fn usual_prompts(vocab: usize, context: usize, smallest: usize, count: usize
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::ScriptedSession;
+    use crate::scripted::ScriptedSession;
 
     fn session() -> ScriptedSession {
         ScriptedSession::saying(100, 10, 2, &[3, 4, 5, 6])
@@ -123,43 +134,43 @@ mod tests {
     #[test]
     fn what_was_recorded_is_replayed() {
         let mut session = session();
-        let recorded = record(&mut session, &[1, 2], 3).unwrap();
+        let recorded = record_generation(&mut session, &[1, 2], 3).unwrap();
         assert_eq!((recorded.tokens.as_slice(), recorded.gaps.len()), (&[3, 4, 5][..], 3));
         assert!(recorded.gaps.iter().all(|&gap| gap > 0.0 && gap.is_finite()), "{:?}", recorded.gaps);
         // With something else in the cache.
         session.prefill(&[7]).unwrap();
-        assert_eq!(replay(&mut session, &recorded).unwrap(), Outcome::Same);
+        assert_eq!(replay_generation(&mut session, &recorded).unwrap(), SelfTestResult::Passed);
     }
 
     #[test]
     fn the_first_other_token_is_named() {
-        let recorded = record(&mut session(), &[1, 2], 4).unwrap();
+        let recorded = record_generation(&mut session(), &[1, 2], 4).unwrap();
         let mut other = ScriptedSession::saying(100, 10, 2, &[3, 4, 9, 9]);
         let gap = recorded.gaps[2];
         assert_eq!(
-            replay(&mut other, &recorded).unwrap(),
-            Outcome::Diverged { index: 2, found: 9, expected: 5, gap }
+            replay_generation(&mut other, &recorded).unwrap(),
+            SelfTestResult::TokenMismatch { index: 2, found: 9, expected: 5, gap }
         );
     }
 
     #[test]
     fn the_context_ends_a_record() {
         let mut short = ScriptedSession::saying(4, 10, 2, &[3]);
-        let recorded = record(&mut short, &[1, 2], 40).unwrap();
+        let recorded = record_generation(&mut short, &[1, 2], 40).unwrap();
         assert_eq!(recorded.tokens, [3, 3, 3]);
-        assert_eq!(replay(&mut short, &recorded).unwrap(), Outcome::Same);
+        assert_eq!(replay_generation(&mut short, &recorded).unwrap(), SelfTestResult::Passed);
     }
 
     #[test]
-    fn usual_prompts_fit() {
+    fn self_test_prompts_fit() {
         for (vocab, context, smallest) in [(1, 1, 1), (100, 8, 4), (32_000, 4096, 32), (7, 40, 512)] {
-            let prompts = usual_prompts(vocab, context, smallest, 16);
+            let prompts = self_test_prompts(vocab, context, smallest, 16);
             assert!(!prompts.is_empty());
             for prompt in prompts {
                 assert!((1..=context).contains(&prompt.len()));
                 assert!(prompt.iter().all(|&id| (id as usize) < vocab));
             }
         }
-        assert_eq!(usual_prompts(100, 4096, 32, 16).iter().map(Vec::len).collect::<Vec<_>>(), [1, 7, 41]);
+        assert_eq!(self_test_prompts(100, 4096, 32, 16).iter().map(Vec::len).collect::<Vec<_>>(), [1, 7, 41]);
     }
 }

@@ -14,7 +14,7 @@ use crate::{
 };
 
 /// A device that was opened, and the target that runs on it.
-pub(super) struct Opened<'m, D> {
+pub(super) struct OpenedDevice<'m, D> {
     pub(super) target_name: &'m str,
     pub(super) target: &'m TargetArtifact,
     pub(super) device: D,
@@ -73,7 +73,7 @@ pub(super) fn open<'m, D: Devices>(
     machine: &Machine,
     manifest: &'m Manifest,
     asked: DeviceSpec,
-) -> Result<Opened<'m, D::Device>, Error> {
+) -> Result<OpenedDevice<'m, D::Device>, Error> {
     check_iree(manifest)?;
     match asked.driver() {
         Some(driver) => open_named(devices, machine, manifest, asked, driver),
@@ -87,7 +87,7 @@ fn open_named<'m, D: Devices>(
     manifest: &'m Manifest,
     spec: DeviceSpec,
     driver: Driver,
-) -> Result<Opened<'m, D::Device>, Error> {
+) -> Result<OpenedDevice<'m, D::Device>, Error> {
     if manifest.targets.values().all(|target| target.driver != driver) {
         let found = manifest.targets.iter().map(|(name, target)| format!("{name} ({})", target.driver));
         return Err(Error::NoTargetFor {
@@ -111,7 +111,7 @@ fn open_named<'m, D: Devices>(
         let hint = device_hint(spec, driver, devices.list(driver), has_cpu);
         Error::Device { device: spec.to_string(), hint, source }
     })?;
-    Ok(Opened { target_name, target, device, spec, name: gpu.map(|gpu| gpu.name) })
+    Ok(OpenedDevice { target_name, target, device, spec, name: gpu.map(|gpu| gpu.name) })
 }
 
 /// The device, where it is certain which one it is.
@@ -129,7 +129,7 @@ fn open_best<'m, D: Devices>(
     devices: &D,
     machine: &Machine,
     manifest: &'m Manifest,
-) -> Result<Opened<'m, D::Device>, Error> {
+) -> Result<OpenedDevice<'m, D::Device>, Error> {
     let mut search = Search { devices, machine, manifest, reasons: vec![], remedies: vec![] };
     let (mut asked, mut candidates) = (BTreeSet::new(), Vec::new());
     for preference in DeviceClass::ALL {
@@ -216,11 +216,11 @@ impl<'m, D: Devices> Search<'_, 'm, D> {
     fn open_first(
         &mut self,
         candidates: impl IntoIterator<Item = Candidate<'m>>,
-    ) -> Option<Opened<'m, D::Device>> {
+    ) -> Option<OpenedDevice<'m, D::Device>> {
         for Candidate { target_name, target, spec, name, .. } in candidates {
             match self.devices.open(spec) {
                 Ok(device) => {
-                    return Some(Opened { target_name, target, device, spec, name: Some(name) });
+                    return Some(OpenedDevice { target_name, target, device, spec, name: Some(name) });
                 }
                 Err(error) => self.reasons.push((target_name.into(), format!("cannot use {spec}: {error}"))),
             }

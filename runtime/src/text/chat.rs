@@ -7,8 +7,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::ser::{Formatter, PrettyFormatter};
 
 use crate::{
-    Error,
     checkpoint::{CheckpointFile, CheckpointFiles},
+    error::Error,
 };
 
 /// The template where a file of its own holds it.
@@ -47,7 +47,7 @@ impl ChatTemplate {
     ///
     /// # Errors
     /// When it has none, or tokenizer_config.json cannot be understood.
-    pub fn of_checkpoint(files: &CheckpointFiles<'_>) -> Result<Self, Error> {
+    pub fn from_checkpoint(files: &CheckpointFiles<'_>) -> Result<Self, Error> {
         // Both files from one place: a template goes with the special tokens beside it.
         for source in files.sources() {
             let template = source.read(TEMPLATE)?.map(CheckpointFile::into_text).transpose()?;

@@ -1,6 +1,8 @@
 //! How well a model predicts a text, and how far it is from another one.
 
-use crate::{Cancel, Error, Session};
+use mlxcel_artifacts::Cancel;
+
+use crate::{error::Error, session::Session};
 
 /// What was found on a text.
 #[derive(Debug, Clone, PartialEq)]
@@ -10,12 +12,12 @@ pub struct Quality {
     /// `exp` of the mean negative log-likelihood.
     pub perplexity: f64,
     /// Beside the reference, where there was one.
-    pub comparison: Option<Comparison>,
+    pub comparison: Option<QualityComparison>,
 }
 
 /// How far a model's predictions are from a reference's on the same tokens.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Comparison {
+pub struct QualityComparison {
     /// The reference's own perplexity.
     pub reference_perplexity: f64,
     /// Mean of the Kullback-Leibler divergences from the reference's distribution to the model's, in nats.
@@ -32,7 +34,7 @@ pub struct Comparison {
 /// # Errors
 /// When the text has less than two tokens, the window does not fit a session, their vocabularies differ, a session fails,
 /// or `cancel` ends it.
-pub fn quality(
+pub fn measure_quality(
     session: &mut dyn Session,
     mut reference: Option<&mut (dyn Session + '_)>,
     text: &[u32],
@@ -88,7 +90,7 @@ pub fn quality(
     let count = predicted.max(1) as f64;
     divergences.sort_by(f64::total_cmp);
     #[expect(clippy::cast_precision_loss, reason = "a number of tokens")]
-    let comparison = reference.map(|_| Comparison {
+    let comparison = reference.map(|_| QualityComparison {
         reference_perplexity: (reference_loss / count).exp(),
         mean_kl: divergences.iter().sum::<f64>() / count,
         // The nearest rank.
@@ -121,7 +123,7 @@ fn most_likely(logits: &[f64]) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::ScriptedSession;
+    use crate::scripted::ScriptedSession;
 
     /// Always the logarithms of 1/2, 1/4, 1/8 and 1/8.
     fn halves() -> ScriptedSession {
@@ -133,7 +135,7 @@ mod tests {
     }
 
     fn of(session: &mut dyn Session, reference: Option<&mut (dyn Session + '_)>, text: &[u32]) -> Quality {
-        quality(session, reference, text, 4, &mut |_, _| (), &Cancel::new()).unwrap()
+        measure_quality(session, reference, text, 4, &mut |_, _| (), &Cancel::new()).unwrap()
     }
 
     fn near(found: f64, expected: f64) {
@@ -153,7 +155,8 @@ mod tests {
     #[test]
     fn a_model_agrees_with_itself() {
         let found = of(&mut halves(), Some(&mut halves()), &[0, 1, 2]);
-        let Comparison { reference_perplexity, mean_kl, p99_kl, top_1_agreement } = found.comparison.unwrap();
+        let QualityComparison { reference_perplexity, mean_kl, p99_kl, top_1_agreement } =
+            found.comparison.unwrap();
         near(reference_perplexity, found.perplexity);
         assert_eq!((mean_kl, p99_kl, top_1_agreement), (0.0, 0.0, 1.0));
     }
@@ -172,7 +175,8 @@ mod tests {
     #[test]
     fn what_cannot_be_measured_is_refused() {
         let refused = |text: &[u32], window, reference: &mut ScriptedSession| {
-            let found = quality(&mut even(), Some(reference), text, window, &mut |_, _| (), &Cancel::new());
+            let found =
+                measure_quality(&mut even(), Some(reference), text, window, &mut |_, _| (), &Cancel::new());
             found.unwrap_err().to_string()
         };
         assert_eq!(

@@ -4,7 +4,7 @@ use mlxcel_artifacts::Bundle;
 use serde::Deserialize;
 use tokenizers::{PostProcessor as _, TruncationDirection};
 
-use crate::{Error, checkpoint::CheckpointFiles};
+use crate::{checkpoint::CheckpointFiles, error::Error};
 
 /// Its file, in a bundle and in a checkpoint's folder.
 const FILE: &str = "tokenizer.json";
@@ -20,15 +20,15 @@ impl Tokenizer {
     ///
     /// # Errors
     /// When it carries none, or its tokenizer.json cannot be understood.
-    pub fn of_bundle(bundle: &Bundle) -> Result<Self, Error> {
-        Self::of_checkpoint(&CheckpointFiles::new(bundle, None))
+    pub fn from_bundle(bundle: &Bundle) -> Result<Self, Error> {
+        Self::from_checkpoint(&CheckpointFiles::new(bundle, None))
     }
 
     /// The tokenizer of a checkpoint.
     ///
     /// # Errors
     /// When it has none, or its tokenizer.json cannot be understood.
-    pub fn of_checkpoint(files: &CheckpointFiles<'_>) -> Result<Self, Error> {
+    pub fn from_checkpoint(files: &CheckpointFiles<'_>) -> Result<Self, Error> {
         let file = files.find(FILE)?.ok_or_else(|| Error::NoTokenizer(files.places()))?;
         Self::parse(&file.bytes, &file.shown)
     }

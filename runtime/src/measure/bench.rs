@@ -5,29 +5,31 @@ use std::{
     time::{Duration, Instant},
 };
 
-use crate::{Cancel, Error, Session, Weights};
+use mlxcel_artifacts::Cancel;
+
+use crate::{error::Error, session::Session, weights::Weights};
 
 /// What is measured.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Work {
+pub enum BenchWork {
     /// One prompt of this many tokens.
     Prompt(usize),
     /// This many steps of one token.
-    Steps(usize),
+    Decode(usize),
 }
 
 /// What is measured, and where in the sequence.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Case {
+pub struct BenchCase {
     /// The work.
-    pub work: Work,
+    pub work: BenchWork,
     /// Tokens in the cache before it.
     pub depth: usize,
 }
 
 /// What one repetition took.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Sample {
+pub struct BenchSample {
     /// Tokens a second.
     pub tok_s: f64,
     /// Bytes a second of a plain read of the weights just before, where there was one.
@@ -43,11 +45,11 @@ pub struct Statistics {
     pub deviation: f64,
 }
 
-impl Case {
+impl BenchCase {
     /// Tokens of the work.
     #[must_use]
     pub fn tokens(&self) -> usize {
-        let (Work::Prompt(tokens) | Work::Steps(tokens)) = self.work;
+        let (BenchWork::Prompt(tokens) | BenchWork::Decode(tokens)) = self.work;
         tokens
     }
 
@@ -59,18 +61,18 @@ impl Case {
         &self,
         session: &mut dyn Session,
         repetitions: usize,
-        read: Option<&Reader>,
+        read: Option<&ReadBandwidth>,
         cancel: &Cancel,
-    ) -> Result<Vec<Sample>, Error> {
+    ) -> Result<Vec<BenchSample>, Error> {
         self.prepare(session)?;
         let mut samples = Vec::with_capacity(repetitions);
         for repetition in 0..=repetitions {
-            let read_bytes_s = read.map(Reader::bytes_per_second);
+            let read_bytes_s = read.map(ReadBandwidth::bytes_per_second);
             let took = self.once(session, cancel)?;
             #[expect(clippy::cast_precision_loss, reason = "a number of tokens")]
             let tok_s = self.tokens() as f64 / took.as_secs_f64();
             if repetition > 0 {
-                samples.push(Sample { tok_s, read_bytes_s });
+                samples.push(BenchSample { tok_s, read_bytes_s });
             }
         }
         Ok(samples)
@@ -102,8 +104,8 @@ impl Case {
         let tokens = tokens(self.tokens(), session.capabilities().vocab);
         let start = Instant::now();
         match self.work {
-            Work::Prompt(_) => _ = session.prefill(&tokens)?,
-            Work::Steps(_) => {
+            BenchWork::Prompt(_) => _ = session.prefill(&tokens)?,
+            BenchWork::Decode(_) => {
                 for &token in &tokens {
                     if cancel.is_cancelled() {
                         break;
@@ -121,11 +123,11 @@ impl Case {
     }
 }
 
-impl fmt::Display for Case {
+impl fmt::Display for BenchCase {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let text = match self.work {
-            Work::Prompt(tokens) => format!("pp{tokens}"),
-            Work::Steps(tokens) => format!("tg{tokens}"),
+            BenchWork::Prompt(tokens) => format!("pp{tokens}"),
+            BenchWork::Decode(tokens) => format!("tg{tokens}"),
         };
         f.pad(&if self.depth == 0 { text } else { format!("{text} @ d{}", self.depth) })
     }
@@ -134,7 +136,7 @@ impl fmt::Display for Case {
 impl Statistics {
     /// Of `values`, at least one.
     #[must_use]
-    pub fn of(values: &[f64]) -> Self {
+    pub fn of_samples(values: &[f64]) -> Self {
         #[expect(clippy::cast_precision_loss, reason = "a number of repetitions")]
         let count = values.len() as f64;
         let mean = values.iter().sum::<f64>() / count;
@@ -157,12 +159,12 @@ fn tokens(count: usize, vocab: usize) -> Vec<u32> {
 
 /// A plain read of weights, as fast as the memory gives them: the limit of a decode step.
 #[derive(Debug)]
-pub struct Reader {
+pub struct ReadBandwidth {
     weights: Weights,
     threads: usize,
 }
 
-impl Reader {
+impl ReadBandwidth {
     /// Reads `weights` with `threads` threads.
     #[must_use]
     pub fn new(weights: Weights, threads: usize) -> Self {
@@ -217,65 +219,29 @@ fn add_words(sums: &mut [u64], line: &[u8]) {
     }
 }
 
-/// Where the time of some work went.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Profile {
-    /// How long the work took.
-    pub total: Duration,
-    /// By function, the longest first.
-    pub dispatches: Vec<Dispatch>,
-}
-
-/// What the calls of one function took.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Dispatch {
-    /// The function's name.
-    pub name: String,
-    /// How often it was called.
-    pub calls: u64,
-    /// From the start of a call to its end, of all calls.
-    pub time: Duration,
-}
-
-impl Profile {
-    /// Does the case's work once, watched.
-    ///
-    /// # Errors
-    /// When the session keeps no profile, or as [`Case::run`].
-    pub fn of(case: &Case, session: &mut dyn Session, cancel: &Cancel) -> Result<Self, Error> {
-        case.prepare(session)?;
-        case.once(session, cancel)?;
-        session.start_profile()?;
-        let total = case.once(session, cancel);
-        let mut dispatches = session.end_profile()?;
-        dispatches.sort_by(|a, b| b.time.cmp(&a.time).then_with(|| a.name.cmp(&b.name)));
-        Ok(Self { total: total?, dispatches })
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Call, ScriptedSession};
+    use crate::scripted::{Call, ScriptedSession};
 
     fn session() -> ScriptedSession {
         ScriptedSession::new(64, 10, |_| vec![0.0; 10])
     }
 
-    fn case(work: Work, depth: usize) -> Case {
-        Case { work, depth }
+    fn case(work: BenchWork, depth: usize) -> BenchCase {
+        BenchCase { work, depth }
     }
 
     #[test]
     fn names_are_llama_benchs() {
-        assert_eq!(case(Work::Prompt(512), 0).to_string(), "pp512");
-        assert_eq!(case(Work::Steps(128), 4096).to_string(), "tg128 @ d4096");
+        assert_eq!(case(BenchWork::Prompt(512), 0).to_string(), "pp512");
+        assert_eq!(case(BenchWork::Decode(128), 4096).to_string(), "tg128 @ d4096");
     }
 
     #[test]
     fn the_work_is_done_at_its_depth_and_once_more_to_warm_up() {
         let mut session = session();
-        let samples = case(Work::Steps(2), 5).run(&mut session, 2, None, &Cancel::new()).unwrap();
+        let samples = case(BenchWork::Decode(2), 5).run(&mut session, 2, None, &Cancel::new()).unwrap();
         assert_eq!(samples.len(), 2);
         assert!(samples.iter().all(|sample| sample.tok_s > 0.0 && sample.read_bytes_s.is_none()));
         let [decode, rewind] = [|c: &Call| matches!(c, Call::Decode(_)), |c: &Call| *c == Call::Rewind(5)]
@@ -283,16 +249,16 @@ mod tests {
         assert_eq!((decode, rewind), (6, 3));
         assert!(session.calls().contains(&Call::Prefill(5)));
         // What is there already is not filled in again.
-        case(Work::Prompt(7), 5).run(&mut session, 1, None, &Cancel::new()).unwrap();
+        case(BenchWork::Prompt(7), 5).run(&mut session, 1, None, &Cancel::new()).unwrap();
         assert_eq!(session.calls().iter().filter(|call| **call == Call::Prefill(5)).count(), 1);
         assert_eq!(session.calls().iter().filter(|call| **call == Call::Prefill(7)).count(), 2);
-        case(Work::Prompt(7), 3).run(&mut session, 1, None, &Cancel::new()).unwrap();
+        case(BenchWork::Prompt(7), 3).run(&mut session, 1, None, &Cancel::new()).unwrap();
         assert_eq!(session.position(), 3);
     }
 
     #[test]
     fn what_does_not_fit_is_refused() {
-        let error = case(Work::Prompt(60), 5).run(&mut session(), 1, None, &Cancel::new()).unwrap_err();
+        let error = case(BenchWork::Prompt(60), 5).run(&mut session(), 1, None, &Cancel::new()).unwrap_err();
         assert_eq!(
             error.to_string(),
             "pp60 @ d5 needs 65 positions, the context has 64\nhint: choose less, raise --ctx-size if it was given, or compile the bundle with a larger --ctx"
@@ -303,14 +269,14 @@ mod tests {
     fn cancelled_work_is_no_sample() {
         let cancel = Cancel::new();
         cancel.cancel();
-        let error = case(Work::Steps(3), 0).run(&mut session(), 1, None, &cancel).unwrap_err();
+        let error = case(BenchWork::Decode(3), 0).run(&mut session(), 1, None, &cancel).unwrap_err();
         assert!(matches!(error, Error::Cancelled));
     }
 
     #[test]
     fn deviations_are_of_samples() {
-        assert_eq!(Statistics::of(&[2.0]), Statistics { mean: 2.0, deviation: 0.0 });
-        let two = Statistics::of(&[1.0, 3.0]);
+        assert_eq!(Statistics::of_samples(&[2.0]), Statistics { mean: 2.0, deviation: 0.0 });
+        let two = Statistics::of_samples(&[1.0, 3.0]);
         assert_eq!((two.mean, two.deviation), (2.0, 2f64.sqrt()));
     }
 
@@ -322,14 +288,5 @@ mod tests {
             let expected = (0..words).map(|at| u64::try_from(at * at).unwrap()).sum::<u64>();
             assert_eq!(sum(&bytes), expected, "{words}");
         }
-    }
-
-    #[test]
-    fn a_session_without_profiles_says_so() {
-        let error = Profile::of(&case(Work::Steps(1), 0), &mut session(), &Cancel::new()).unwrap_err();
-        assert_eq!(
-            error.to_string(),
-            "scripted keeps no profile of dispatches\nhint: choose --device local-task"
-        );
     }
 }

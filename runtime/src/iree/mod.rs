@@ -2,31 +2,23 @@
 
 use mlxcel_artifacts::Bundle;
 
-use crate::{Encoder, Error, device::DeviceSpec, session::Session, weights::Weights};
+use crate::{encoder::Encoder, error::Error, session::Session, weights::Weights};
 
-#[cfg(feature = "iree")]
-mod device;
 #[cfg(feature = "iree")]
 mod encoder;
 #[cfg(feature = "iree")]
 mod loaded;
+mod options;
 #[cfg(feature = "iree")]
 mod packing;
+#[cfg(feature = "iree")]
+mod select;
 #[cfg(feature = "iree")]
 mod session;
 #[cfg(feature = "iree")]
 mod vmfb;
 
-/// How a bundle is to be run.
-#[derive(Debug, Clone, Default)]
-pub struct LoadOptions {
-    /// What to run it on.
-    pub device: DeviceSpec,
-    /// Threads of [`DeviceSpec::LocalTask`]; `None` is one for each physical core.
-    pub threads: Option<usize>,
-    /// Tokens of context, at most what the bundle was compiled for; `None` is all of it.
-    pub context: Option<usize>,
-}
+pub use options::LoadOptions;
 
 /// Loads the bundle's module for a device of this machine, with its parameters made of `weights`, a checkpoint; without
 /// them of what the bundle carries.
@@ -109,9 +101,4 @@ pub fn load(_: &Bundle, _: Option<Weights>, _: &LoadOptions) -> Result<Box<dyn S
 #[cfg(not(feature = "iree"))]
 pub fn load_encoder(_: &Bundle, _: Option<Weights>, _: &LoadOptions) -> Result<Box<dyn Encoder>, Error> {
     Err(Error::BuiltWithoutIree)
-}
-
-#[cfg(feature = "iree")]
-fn failed(doing: impl FnOnce() -> String) -> impl FnOnce(crate::ffi::Error) -> Error {
-    |error| Error::Iree { doing: doing(), source: Box::new(error) }
 }

@@ -3,7 +3,7 @@
 use std::{num::IntErrorKind, ops::RangeInclusive};
 
 /// A parser of whole numbers in a range.
-pub(crate) fn whole<T: TryFrom<u64>>(
+pub(crate) fn integer<T: TryFrom<u64>>(
     range: RangeInclusive<u64>,
     hint: &'static str,
 ) -> impl Fn(&str) -> Result<T, String> + Clone {
@@ -29,7 +29,7 @@ mod tests {
 
     #[test]
     fn whole_numbers() {
-        let count = whole::<usize>(1..=u64::MAX, "leave it out");
+        let count = integer::<usize>(1..=u64::MAX, "leave it out");
         assert_eq!(count("1"), Ok(1));
         assert_eq!(count("18446744073709551615"), Ok(usize::MAX));
         for text in ["0", "-1", "x", "", "1.5"] {
@@ -39,7 +39,7 @@ mod tests {
             count("18446744073709551616").unwrap_err(),
             "expected at most 18446744073709551615\nhint: leave it out"
         );
-        let id = whole::<u32>(0..=u32::MAX.into(), "h");
+        let id = integer::<u32>(0..=u32::MAX.into(), "h");
         assert_eq!(id("4294967295"), Ok(u32::MAX));
         assert_eq!(id("4294967296").unwrap_err(), "expected a whole number from 0 to 4294967295\nhint: h");
     }

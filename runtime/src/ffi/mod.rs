@@ -1,0 +1,19 @@
+//! All unsafe code of the workspace: files mapped into memory, and IREE behind the C shim in `native/`.
+
+#![allow(unsafe_code)]
+
+mod map;
+#[cfg(feature = "iree")]
+mod raw;
+#[cfg(feature = "iree")]
+mod shim;
+
+pub(crate) use map::map;
+#[cfg(feature = "iree")]
+pub(crate) use shim::{
+    Call, Device, DispatchCount, Module, ParameterSource, Profile, Tensor, bytes, devices, request_amx,
+};
+
+#[cfg(test)]
+#[cfg(feature = "iree")]
+pub(crate) mod tests;

@@ -1,0 +1,404 @@
+//! Safe types over the C shim in `native/`: devices, modules, calls, tensors and profiles of IREE.
+//!
+//! Each type owns the object it stands for and keeps alive what that object depends on: a [`Tensor`] its module, a
+//! [`Module`] its program, its parameters and its device. None is `Send`: an IREE context must not be used from two
+//! threads, and two of these values may share one.
+
+use std::{
+    ffi::c_void,
+    fmt,
+    ptr::{self, NonNull},
+    rc::Rc,
+};
+
+use memmap2::Mmap;
+use safetensors::Dtype;
+
+use super::raw;
+
+/// What IREE answered instead of a result.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{status}: {message}")]
+pub(crate) struct Error {
+    status: String,
+    message: String,
+}
+
+impl Error {
+    fn invalid(message: String) -> Self {
+        Self { status: "invalid argument".into(), message }
+    }
+}
+
+/// Whether the system lets this process use AMX, for which it has to be asked.
+pub(crate) fn request_amx() -> bool {
+    // SAFETY: it takes nothing, and changes only what code may use that did not use it before.
+    unsafe { raw::mlxcel_request_amx() != 0 }
+}
+
+/// The names of the devices that `driver` sees.
+pub(crate) fn devices(driver: &str) -> Result<Vec<String>, Error> {
+    unsafe extern "C" fn found(user: *mut c_void, name: raw::String) {
+        // SAFETY: `user` is the vector passed below, which nothing else uses during the call.
+        let names = unsafe { &mut *user.cast::<Vec<String>>() };
+        // SAFETY: the shim passes a name that lives until this function returns.
+        names.push(unsafe { name.to_string() });
+    }
+    let mut names = Vec::<String>::new();
+    // SAFETY: the string outlives the call; `found` is given the vector it expects.
+    check(unsafe {
+        raw::mlxcel_driver_list(raw::String::new(driver), found, ptr::from_mut(&mut names).cast())
+    })?;
+    Ok(names)
+}
+
+/// A device that programs run on.
+#[derive(Debug, Clone)]
+pub(crate) struct Device(Rc<DeviceHandle>);
+
+#[derive(Debug)]
+struct DeviceHandle(NonNull<raw::Device>);
+
+impl Device {
+    /// A device of `driver`: the one with that index, or the one the driver prefers. `threads` is for local-task:
+    /// how many workers, by default one for each physical core.
+    pub(crate) fn create(driver: &str, index: Option<u32>, threads: Option<usize>) -> Result<Self, Error> {
+        let mut device = ptr::null_mut();
+        // SAFETY: the string outlives the call and `device` is a place for the result.
+        check(unsafe {
+            raw::mlxcel_device_create(
+                raw::String::new(driver),
+                index.map_or(-1, i64::from),
+                threads.unwrap_or(0),
+                &raw mut device,
+            )
+        })?;
+        Ok(Self(Rc::new(DeviceHandle(created(device)))))
+    }
+
+    /// Workers of a local-task device; 1 for others.
+    pub(crate) fn threads(&self) -> usize {
+        // SAFETY: the handle is alive as long as `self`.
+        unsafe { raw::mlxcel_device_threads(self.0.0.as_ptr()) }
+    }
+}
+
+impl Drop for DeviceHandle {
+    fn drop(&mut self) {
+        // SAFETY: the only owner frees it, once; modules hold a `Device` and are gone before it.
+        unsafe { raw::mlxcel_device_free(self.0.as_ptr()) }
+    }
+}
+
+/// Bytes of a module's parameters, by name.
+pub(crate) trait ParameterSource: fmt::Debug {
+    /// Returns the parameter's bytes, little-endian; they need not be aligned.
+    fn parameter(&self, name: &str) -> Option<&[u8]>;
+}
+
+/// A program loaded on a device.
+#[derive(Debug)]
+pub(crate) struct Module(Rc<ModuleHandle>);
+
+#[derive(Debug)]
+struct ModuleHandle {
+    raw: NonNull<raw::Module>,
+    device: Device,
+    // `raw` points into these.
+    _program: Mmap,
+    _parameters: Rc<dyn ParameterSource>,
+}
+
+impl Module {
+    /// Loads a program with the `parameters` of `weights` that it may ask for, and runs its initialisers.
+    ///
+    /// A program for the CPU is native code: loading it is running it, with all that this process may do.
+    pub(crate) fn load(
+        device: &Device,
+        program: Mmap,
+        source: Rc<dyn ParameterSource>,
+        scope: &str,
+        names: &[&str],
+    ) -> Result<Self, Error> {
+        let parameters = names
+            .iter()
+            .map(|&name| {
+                let data =
+                    source.parameter(name).ok_or_else(|| Error::invalid(format!("no tensor '{name}'")))?;
+                Ok(raw::Parameter { name: raw::String::new(name), data: data.as_ptr(), length: data.len() })
+            })
+            .collect::<Result<Vec<_>, Error>>()?;
+        let mut module = ptr::null_mut();
+        // SAFETY: the device is alive. The shim copies the strings during the call. The program lies in a read-only
+        // mapping, which does not move when its owner moves into the handle below. The parameters are borrowed from
+        // the source, which is behind an `Rc` that the handle keeps: nobody can move it or borrow it mutably. Every
+        // value that reaches IREE's objects holds that handle.
+        check(unsafe {
+            raw::mlxcel_module_load(
+                device.0.0.as_ptr(),
+                program.as_ptr(),
+                program.len(),
+                raw::String::new(scope),
+                parameters.as_ptr(),
+                parameters.len(),
+                &raw mut module,
+            )
+        })?;
+        let raw = created(module);
+        Ok(Self(Rc::new(ModuleHandle {
+            raw,
+            device: device.clone(),
+            _program: program,
+            _parameters: source,
+        })))
+    }
+}
+
+impl Drop for ModuleHandle {
+    fn drop(&mut self) {
+        // SAFETY: the only owner frees it, once, and before the device and the memory it points into, which are
+        // fields of `self`. Calls and tensors hold the handle, so none is left.
+        unsafe { raw::mlxcel_module_free(self.raw.as_ptr()) }
+    }
+}
+
+/// A function of a module, with its inputs on the device.
+#[derive(Debug)]
+pub(crate) struct Call {
+    raw: NonNull<raw::Call>,
+    /// Bytes of each input.
+    inputs: Vec<usize>,
+    module: Rc<ModuleHandle>,
+}
+
+impl Call {
+    /// Finds `name` (`module.function`) and allocates inputs of these types.
+    pub(crate) fn new(module: &Module, name: &str, inputs: &[(Dtype, &[usize])]) -> Result<Self, Error> {
+        let inputs: Vec<raw::Type> = inputs
+            .iter()
+            .map(|(dtype, dims)| raw::Type {
+                dtype: raw::dtype(*dtype),
+                rank: dims.len(),
+                dims: dims.as_ptr(),
+            })
+            .collect();
+        let mut call = ptr::null_mut();
+        // SAFETY: the module is alive; name, types and shapes outlive the call.
+        check(unsafe {
+            raw::mlxcel_call_create(
+                module.0.raw.as_ptr(),
+                raw::String::new(name),
+                inputs.as_ptr(),
+                inputs.len(),
+                &raw mut call,
+            )
+        })?;
+        let raw = created(call);
+        let inputs = (0..inputs.len())
+            // SAFETY: the call was created with that many inputs.
+            .map(|input| unsafe { raw::mlxcel_call_input_size(raw.as_ptr(), input) })
+            .collect();
+        Ok(Self { raw, inputs, module: Rc::clone(&module.0) })
+    }
+
+    /// Copies the inputs to the device, runs the function and waits for it. The results stay on the device.
+    pub(crate) fn invoke(&mut self, inputs: &[&[u8]]) -> Result<Vec<Tensor>, Error> {
+        if !inputs.iter().map(|input| input.len()).eq(self.inputs.iter().copied()) {
+            let found: Vec<usize> = inputs.iter().map(|input| input.len()).collect();
+            return Err(Error::invalid(format!("inputs of {found:?} bytes, expected {:?}", self.inputs)));
+        }
+        let inputs: Vec<*const c_void> = inputs.iter().map(|input| input.as_ptr().cast()).collect();
+        // SAFETY: there are as many inputs as the call was created with, each of the size checked above, and the
+        // shim has copied them when it returns.
+        check(unsafe { raw::mlxcel_call_invoke(self.raw.as_ptr(), inputs.as_ptr()) })?;
+        // SAFETY: the handle is alive as long as `self`.
+        let count = unsafe { raw::mlxcel_call_output_count(self.raw.as_ptr()) };
+        (0..count).map(|_| self.take_output()).collect()
+    }
+
+    fn take_output(&mut self) -> Result<Tensor, Error> {
+        let mut tensor = ptr::null_mut();
+        // SAFETY: the handle is alive as long as `self`; the shim checks that there is a result.
+        check(unsafe { raw::mlxcel_call_take_output(self.raw.as_ptr(), &raw mut tensor) })?;
+        Ok(Tensor { raw: created(tensor), module: Rc::clone(&self.module) })
+    }
+}
+
+impl Drop for Call {
+    fn drop(&mut self) {
+        // SAFETY: the only owner frees it, once, and before the module, which is a field of `self`.
+        unsafe { raw::mlxcel_call_free(self.raw.as_ptr()) }
+    }
+}
+
+/// A result on the device.
+#[derive(Debug)]
+pub(crate) struct Tensor {
+    raw: NonNull<raw::Tensor>,
+    // The memory may be the module's: a parameter, say.
+    module: Rc<ModuleHandle>,
+}
+
+impl Tensor {
+    pub(crate) fn shape(&self) -> Vec<usize> {
+        // SAFETY: the handle is alive as long as `self`.
+        let rank = unsafe { raw::mlxcel_tensor_rank(self.raw.as_ptr()) };
+        // SAFETY: as above, and every axis is below the rank.
+        (0..rank).map(|axis| unsafe { raw::mlxcel_tensor_dim(self.raw.as_ptr(), axis) }).collect()
+    }
+
+    /// The elements, copied to the host.
+    pub(crate) fn read<T: Element>(&self) -> Result<Vec<T>, Error> {
+        // SAFETY: the handle is alive as long as `self`.
+        let (dtype, size) = unsafe {
+            (raw::mlxcel_tensor_dtype(self.raw.as_ptr()), raw::mlxcel_tensor_size(self.raw.as_ptr()))
+        };
+        if dtype != raw::dtype(T::DTYPE) || !size.is_multiple_of(size_of::<T>()) {
+            return Err(Error::invalid(format!(
+                "a result of shape {:?} and {size} bytes is not of {:?}",
+                self.shape(),
+                T::DTYPE
+            )));
+        }
+        let mut values = vec![T::default(); size / size_of::<T>()];
+        // SAFETY: `values` has exactly `size` bytes, and every pattern of bits is a value of the type (see `Element`).
+        let bytes = unsafe { std::slice::from_raw_parts_mut(values.as_mut_ptr().cast(), size) };
+        self.copy_to(bytes)?;
+        Ok(values)
+    }
+
+    /// Copies its bytes to the host: to all of `target`.
+    pub(crate) fn copy_to(&self, target: &mut [u8]) -> Result<(), Error> {
+        // SAFETY: the handle is alive as long as `self`.
+        let size = unsafe { raw::mlxcel_tensor_size(self.raw.as_ptr()) };
+        if size != target.len() {
+            return Err(Error::invalid(format!("a result of {size} bytes, expected {}", target.len())));
+        }
+        // SAFETY: device and tensor are alive; `target` has exactly `size` bytes.
+        check(unsafe {
+            raw::mlxcel_tensor_read(
+                self.module.device.0.0.as_ptr(),
+                self.raw.as_ptr(),
+                target.as_mut_ptr().cast(),
+                size,
+            )
+        })
+    }
+}
+
+impl Drop for Tensor {
+    fn drop(&mut self) {
+        // SAFETY: the only owner frees it, once, and before the module, which is a field of `self`.
+        unsafe { raw::mlxcel_tensor_free(self.raw.as_ptr()) }
+    }
+}
+
+/// A type of elements that can be read as they are.
+///
+/// # Safety
+/// Every pattern of bits must be a value, and `DTYPE` must say what they mean.
+pub(crate) unsafe trait Element: Copy + Default {
+    /// What the device calls it.
+    const DTYPE: Dtype;
+}
+
+// SAFETY: every pattern of 32 bits is an i32.
+unsafe impl Element for i32 {
+    const DTYPE: Dtype = Dtype::I32;
+}
+
+// SAFETY: every pattern of 32 bits is an f32.
+unsafe impl Element for f32 {
+    const DTYPE: Dtype = Dtype::F32;
+}
+
+/// The bytes of numbers, as the device has them.
+pub(crate) fn bytes<T: Element>(values: &[T]) -> &[u8] {
+    // SAFETY: any initialised memory may be read as bytes; elements are numbers, which have no padding.
+    unsafe { std::slice::from_raw_parts(values.as_ptr().cast(), size_of_val(values)) }
+}
+
+/// A record of what a device does, from its making to its end.
+#[derive(Debug)]
+pub(crate) struct Profile {
+    raw: Option<NonNull<raw::Profile>>,
+    // What `raw` records.
+    _device: Device,
+}
+
+/// What the calls of a function took.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct DispatchCount {
+    pub(crate) function: String,
+    pub(crate) calls: u64,
+    /// From the start of a call to its end.
+    pub(crate) span_ns: u64,
+}
+
+impl Profile {
+    pub(crate) fn begin(device: &Device) -> Result<Self, Error> {
+        let mut profile = ptr::null_mut();
+        // SAFETY: the device is alive and `profile` is a place for the result.
+        check(unsafe { raw::mlxcel_profile_begin(device.0.0.as_ptr(), &raw mut profile) })?;
+        Ok(Self { raw: Some(created(profile)), _device: device.clone() })
+    }
+
+    /// Takes in what has happened so far: devices keep only so much.
+    pub(crate) fn flush(&mut self) -> Result<(), Error> {
+        let Some(raw) = self.raw else { return Ok(()) };
+        // SAFETY: the handle is alive until `finish` takes it.
+        check(unsafe { raw::mlxcel_profile_flush(raw.as_ptr()) })
+    }
+
+    pub(crate) fn end(mut self) -> Result<Vec<DispatchCount>, Error> {
+        self.finish()
+    }
+
+    fn finish(&mut self) -> Result<Vec<DispatchCount>, Error> {
+        unsafe extern "C" fn found(user: *mut c_void, name: raw::String, count: raw::Count) {
+            // SAFETY: `user` is the vector passed below, which nothing else uses during the call.
+            let counts = unsafe { &mut *user.cast::<Vec<DispatchCount>>() };
+            // SAFETY: the shim passes a name that lives until this function returns.
+            let function = unsafe { name.to_string() };
+            let [calls, span_ns] =
+                [count.calls, count.span_ns].map(|number| u64::try_from(number).unwrap_or_default());
+            counts.push(DispatchCount { function, calls, span_ns });
+        }
+        let mut counts = Vec::<DispatchCount>::new();
+        let Some(raw) = self.raw.take() else { return Ok(counts) };
+        // SAFETY: the handle was taken, so that this is the one call that frees it; `found` is given the vector it
+        // expects.
+        check(unsafe { raw::mlxcel_profile_end(raw.as_ptr(), found, ptr::from_mut(&mut counts).cast()) })?;
+        Ok(counts)
+    }
+}
+
+impl Drop for Profile {
+    fn drop(&mut self) {
+        // What was recorded is lost, and so is what went wrong with it.
+        _ = self.finish();
+    }
+}
+
+/// The shim leaves a value wherever it reports no error.
+fn created<T>(pointer: *mut T) -> NonNull<T> {
+    NonNull::new(pointer).expect("the shim gave neither a value nor an error")
+}
+
+fn check(error: *mut raw::Error) -> Result<(), Error> {
+    // SAFETY: the shim returns null or an error that lives until it is freed.
+    let Some(found) = (unsafe { error.as_ref() }) else { return Ok(()) };
+    // SAFETY: its strings live as long as it does.
+    let (code, text) = unsafe { (found.status.to_string(), found.message.to_string()) };
+    // SAFETY: freed once, and `found` is not used any more.
+    unsafe { raw::mlxcel_error_free(error) };
+    Err(Error { status: code.to_lowercase().replace('_', " "), message: message(&code, &text) })
+}
+
+/// What happened, of `file.c:12: CODE; what happened; while doing something\n[ 0] in some frame`.
+fn message(code: &str, text: &str) -> String {
+    let start = text.find(code).map_or(0, |at| at + code.len());
+    let text = text[start..].trim_start_matches([';', ' ']);
+    let end = text.find("; while ").unwrap_or(text.len());
+    text[..end].lines().map(str::trim).collect::<Vec<_>>().join(" ").trim_end_matches('.').to_string()
+}
