@@ -9,23 +9,23 @@ use mlxcel_artifacts::{
     entry::{Entry, Role},
 };
 
-use crate::common::{shown, write};
+use crate::common::{run, write};
 
-/// What `diff` says of a bundle and the same changed.
+/// Compares a bundle with a changed copy of it.
 fn differences(change: impl FnOnce(&mut Manifest)) -> String {
     let folder = tempfile::tempdir().unwrap();
     write(&folder.path().join("a"), &[1; 1000], |_| ());
     write(&folder.path().join("b"), &[1; 1000], change);
-    shown(folder.path(), &["diff", "a", "b"])
+    run(folder.path(), &["diff", "a", "b"])
 }
 
 #[test]
-fn the_same_bundle_in_two_folders() {
+fn equal_bundles_have_no_differences() {
     assert_eq!(differences(|_| ()), "exit 0\n");
 }
 
 #[test]
-fn a_flag_the_compiler_an_entry_and_sizes() {
+fn flags_compilers_entries_and_sizes() {
     let found = differences(|manifest| {
         manifest.compiler = Compiler { version: IREE_VERSION.into(), digest: Digest::of(b"other") };
         manifest.plan.context = 256;
@@ -49,23 +49,23 @@ fn a_flag_the_compiler_an_entry_and_sizes() {
 }
 
 #[test]
-fn signatures_and_recorded_answers() {
+fn signatures_and_self_tests() {
     let folder = tempfile::tempdir().unwrap();
-    let shown = |arguments: &[&str]| shown(folder.path(), arguments);
-    let replay = SelfTestCase { prompt: vec![1], tokens: vec![2], gaps: vec![0.5], embedding: vec![] };
+    let run = |arguments: &[&str]| run(folder.path(), arguments);
+    let case = SelfTestCase { prompt: vec![1], tokens: vec![2], gaps: vec![0.5], embedding: vec![] };
     write(&folder.path().join("a"), &[1; 10], |_| ());
-    write(&folder.path().join("b"), &[1; 10], |manifest| manifest.replays = vec![replay]);
-    shown(&["keygen", "--no-password"]);
-    let signed = shown(&["sign", "b", "--no-password", "--comment", "release"]);
+    write(&folder.path().join("b"), &[1; 10], |manifest| manifest.replays = vec![case]);
+    run(&["keygen", "--no-password"]);
+    let signed = run(&["sign", "b", "--no-password", "--comment", "release"]);
     let key = signed.split_whitespace().rev().nth(1).unwrap().trim_end_matches(':');
     assert_eq!(
-        shown(&["diff", "a", "b"]),
-        format!("exit 1\nself-test  only in the second\nsignature  none, by the key {key}: release\n")
+        run(&["diff", "a", "b"]),
+        format!("exit 1\nself-test  only in the second\nsignature  none → by key {key}: release\n")
     );
 }
 
 #[test]
-fn other_weights() {
+fn weights() {
     let folder = tempfile::tempdir().unwrap();
     write(&folder.path().join("a"), &[1; 1000], |_| ());
     write(&folder.path().join("b"), &[2; 1500], |manifest| {
@@ -73,7 +73,7 @@ fn other_weights() {
         let other = manifest.targets["cpu"].clone();
         manifest.targets.insert("cpu-2".into(), other);
     });
-    insta::assert_snapshot!(shown(folder.path(), &["diff", "a", "b"]), @r"
+    insta::assert_snapshot!(run(folder.path(), &["diff", "a", "b"]), @r"
     exit 1
     parameters                  other types: model.layers.1.w: bf16[25,100], bf16[50,50]
     parameters                  other bytes: model.layers.0.w
@@ -84,12 +84,12 @@ fn other_weights() {
 }
 
 #[test]
-fn where_the_bytes_are() {
+fn sizes_of_files_and_tensors() {
     let folder = tempfile::tempdir().unwrap();
     write(&folder.path().join("a"), &[1; 100_000], |_| ());
-    let text = shown(folder.path(), &["size", "a"]);
-    // The manifest's own size is another with every field, and so are the shares.
-    let lines = text.lines().filter(|line| !line.contains("manifest") && !line.starts_with("in all"));
+    let text = run(folder.path(), &["size", "a"]);
+    // Leaves out the manifest's size, which changes with every new field, and the shares.
+    let lines = text.lines().filter(|line| !line.contains("manifest") && !line.starts_with("total"));
     let lines: Vec<_> = lines.map(|line| line.split(" % ").last().unwrap_or(line).trim_start()).collect();
     insta::assert_snapshot!(lines.join("\n"), @r"
     exit 0
@@ -106,9 +106,9 @@ fn where_the_bytes_are() {
 }
 
 #[test]
-fn what_cannot_be_compared() {
+fn a_missing_bundle_is_an_error() {
     let folder = tempfile::tempdir().unwrap();
     write(&folder.path().join("a"), &[1; 10], |_| ());
-    let refused = shown(folder.path(), &["diff", "a", "b"]);
+    let refused = run(folder.path(), &["diff", "a", "b"]);
     assert!(refused.starts_with("exit 2\nerror: b is not a bundle: nothing is there\n"), "{refused}");
 }

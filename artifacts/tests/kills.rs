@@ -1,4 +1,4 @@
-//! Whoever writes a bundle or to the store may be killed at any moment.
+//! Killing a writer at any moment leaves bundles and the store consistent.
 
 #![allow(clippy::unwrap_used, reason = "clippy allows it in tests, but not in what tests call")]
 
@@ -8,9 +8,9 @@ use std::{fs, path::Path};
 
 use mlxcel_artifacts::{Bundle, Digest, Name, Store};
 
-use crate::common::{kill::killed, program, registry::Registry, write};
+use crate::common::{kill::kill_at_random, program, registry::Registry, write};
 
-/// Whether the bundle at `path` is there; if it is, it is the one that was to be made.
+/// Returns whether `path` holds a bundle. It must equal `expected` then.
 fn is_there(path: &Path, expected: &Bundle) -> bool {
     if !path.exists() {
         return false;
@@ -20,7 +20,7 @@ fn is_there(path: &Path, expected: &Bundle) -> bool {
     true
 }
 
-/// Whether the store has the bundle `name`; every file in it is whole in any case.
+/// Returns whether the store has the bundle `name`. Every blob in the store must have its digest.
 fn is_stored(folder: &Path, name: &str, expected: &Bundle) -> bool {
     let store = Store::open(Some(&folder.join(".store"))).unwrap();
     for blob in fs::read_dir(store.path().join("blobs")).into_iter().flatten() {
@@ -31,13 +31,12 @@ fn is_stored(folder: &Path, name: &str, expected: &Bundle) -> bool {
     let stored = store.list().unwrap();
     let Some(found) = stored.iter().find(|stored| stored.name.as_str() == name) else { return false };
     assert_eq!(found.manifest.as_ref().unwrap(), expected.manifest());
-    // It opens as any program would open it, all of it.
     let verified = program(folder, &["verify", name]).output().unwrap();
     assert!(verified.status.success(), "{}", String::from_utf8_lossy(&verified.stderr));
     true
 }
 
-/// A bundle with some megabytes, in `a`.
+/// Writes a bundle of some megabytes to `a`.
 fn bundle(folder: &Path) -> Bundle {
     write(&folder.join("a"), &vec![7; 4_000_000], |_| ());
     Bundle::open(&folder.join("a")).unwrap()
@@ -50,7 +49,7 @@ fn import_to_a_folder() {
     let expected = bundle(at);
     expected.export(&at.join("a.tar")).unwrap();
     let out = at.join("out");
-    killed(
+    kill_at_random(
         || program(at, &["import", "a.tar", "--out", "out"]),
         || _ = fs::remove_dir_all(&out),
         || is_there(&out, &expected),
@@ -65,13 +64,13 @@ fn import_over_another_bundle() {
     expected.export(&at.join("a.tar")).unwrap();
     let out = at.join("out");
     let other = |path: &Path| write(path, &[1; 1000], |manifest| manifest.model = "other".into());
-    killed(
+    kill_at_random(
         || program(at, &["import", "a.tar", "--out", "out"]),
         || {
             _ = fs::remove_dir_all(&out);
             other(&out);
         },
-        // The old one or the new one, whole, at any moment.
+        // The folder always holds either the old or the new bundle.
         || match Bundle::open(&out).unwrap() {
             found if found.manifest().model == "other" => false,
             found => found.manifest() == expected.manifest(),
@@ -84,7 +83,7 @@ fn copy_to_the_store() {
     let folder = tempfile::tempdir().unwrap();
     let at = folder.path();
     let expected = bundle(at);
-    killed(
+    kill_at_random(
         || program(at, &["copy", "a", "--name", "n"]),
         || _ = fs::remove_dir_all(at.join(".store")),
         || is_stored(at, "n", &expected),
@@ -99,7 +98,7 @@ fn pull() {
     let registry = Registry::start(at, false);
     let reference = registry.reference("tiny");
     assert!(program(at, &["push", "a", &reference]).output().unwrap().status.success());
-    killed(
+    kill_at_random(
         || program(at, &["pull", &reference, "--name", "n"]),
         || _ = fs::remove_dir_all(at.join(".store")),
         || is_stored(at, "n", &expected),
@@ -107,7 +106,7 @@ fn pull() {
 }
 
 #[test]
-fn collecting() {
+fn gc() {
     let folder = tempfile::tempdir().unwrap();
     let at = folder.path();
     let expected = bundle(at);
@@ -120,12 +119,12 @@ fn collecting() {
         let store = Store::open(Some(&at.join(".store"))).unwrap();
         store.remove(&"gone".parse::<Name>().unwrap()).unwrap();
     };
-    killed(
+    kill_at_random(
         || program(at, &["gc"]),
         fill,
         || {
             assert!(is_stored(at, "n", &expected));
-            // Whether what only the other one had is gone.
+            // Done when the blobs that only the removed bundle had are gone.
             fs::read_dir(at.join(".store/blobs")).unwrap().count() == expected.manifest().blobs().count() - 1
         },
     );

@@ -17,11 +17,12 @@ use mlxcel_artifacts::{
 };
 use safetensors::Dtype;
 
+/// Writes a bundle for two targets.
 fn bundle(out: &Path) -> Bundle {
     bundle_with(out, &[b' '; 3000])
 }
 
-/// With this tokenizer.
+/// Writes a bundle with this tokenizer.
 fn bundle_with(out: &Path, tokenizer: &[u8]) -> Bundle {
     let mut writer = BundleWriter::create(out).unwrap();
     let vmfb = writer.add_bytes(&[3; 421_990]).unwrap();
@@ -56,22 +57,22 @@ fn bundle_with(out: &Path, tokenizer: &[u8]) -> Bundle {
     writer.finish(&manifest).unwrap()
 }
 
-fn run(arguments: &[&str], folder: &Path) -> Output {
+fn output(arguments: &[&str], folder: &Path) -> Output {
     Command::new(env!("CARGO_BIN_EXE_mlxcel-bundle")).args(arguments).current_dir(folder).output().unwrap()
 }
 
-/// Status, stdout and stderr as one text.
-fn shown(arguments: &[&str], folder: &Path) -> String {
-    let Output { status, stdout, stderr } = run(arguments, folder);
+/// Returns the exit status, stdout and stderr as one text.
+fn run(arguments: &[&str], folder: &Path) -> String {
+    let Output { status, stdout, stderr } = output(arguments, folder);
     let code = status.code().unwrap();
     format!("exit {code}\n{}{}", String::from_utf8(stdout).unwrap(), String::from_utf8(stderr).unwrap())
 }
 
 #[test]
-fn a_large_file_is_read_again_only_when_it_changed() {
+fn a_large_file_is_reread_only_after_a_change() {
     let folder = tempfile::tempdir().unwrap();
     let bundle = bundle_with(&folder.path().join("b"), &vec![b' '; 1 << 20]);
-    // What was just written is not noted: it could be written again without another time.
+    // A file that was just written is not remembered: a second write could leave its time as it is.
     thread::sleep(Duration::from_millis(2100));
     let store = folder.path().join("store");
     let size = || {
@@ -84,7 +85,7 @@ fn a_large_file_is_read_again_only_when_it_changed() {
     let names = || fs::read_dir(&notes).unwrap().map(|entry| entry.unwrap().file_name());
     assert_eq!(names().filter(|name| name != "key").collect::<Vec<_>>(), [tokenizer.digest.hex().as_str()]);
     assert!(size().status.success());
-    // The same length and the same time.
+    // Another content with the same length and time.
     let path = bundle.blob_path(&tokenizer);
     let time = fs::metadata(&path).unwrap().modified().unwrap();
     fs::write(&path, vec![b'x'; 1 << 20]).unwrap();
@@ -96,10 +97,10 @@ fn a_large_file_is_read_again_only_when_it_changed() {
 }
 
 #[test]
-fn inspect_for_a_person() {
+fn inspect_as_text() {
     let folder = tempfile::tempdir().unwrap();
     bundle(&folder.path().join("b"));
-    insta::assert_snapshot!(shown(&["inspect", "b"], folder.path()), @"
+    insta::assert_snapshot!(run(&["inspect", "b"], folder.path()), @"
     exit 0
     bundle      b
     format      2
@@ -152,10 +153,10 @@ fn inspect_for_a_person() {
 }
 
 #[test]
-fn inspect_for_a_program() {
+fn inspect_as_json() {
     let folder = tempfile::tempdir().unwrap();
     let bundle = bundle(&folder.path().join("b"));
-    let output = run(&["inspect", "--json", "b"], folder.path());
+    let output = output(&["inspect", "--json", "b"], folder.path());
     assert!(output.status.success() && output.stderr.is_empty());
     let mut json: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
     assert_eq!(json.as_object_mut().unwrap().remove("path"), Some("b".into()));
@@ -166,27 +167,27 @@ fn inspect_for_a_program() {
 }
 
 #[test]
-fn verify() {
+fn verify_finds_damage() {
     let folder = tempfile::tempdir().unwrap();
     let bundle = bundle(&folder.path().join("b"));
-    insta::assert_snapshot!(shown(&["verify", "b"], folder.path()), @"
+    insta::assert_snapshot!(run(&["verify", "b"], folder.path()), @"
     exit 0
     ok: b is whole, 4 blobs, 419.9 KiB (429992 bytes)
     not signed: it is whole, but nothing says who made it
     ");
     let config = bundle.blob_path(&bundle.manifest().files["config.json"]);
     fs::write(&config, "[]").unwrap();
-    insta::assert_snapshot!(shown(&["verify", "b"], folder.path()), @"
+    insta::assert_snapshot!(run(&["verify", "b"], folder.path()), @"
     exit 1
     error: file config.json has digest blake3:d53d18c23212ea7b6300594bb89bce60218f6eff2b9d628b8cc42d3e79bbd5ab, expected blake3:6e46dd10defc9b56c29a6ec56b508c21f54c08192194e4df25bf36f0c9c3c279
     hint: the bundle is damaged: copy it again with all of its blobs, or compile it again
     ");
-    insta::assert_snapshot!(shown(&["inspect", "b"], folder.path()), @"
+    insta::assert_snapshot!(run(&["inspect", "b"], folder.path()), @"
     exit 1
     error: file config.json has digest blake3:d53d18c23212ea7b6300594bb89bce60218f6eff2b9d628b8cc42d3e79bbd5ab, expected blake3:6e46dd10defc9b56c29a6ec56b508c21f54c08192194e4df25bf36f0c9c3c279
     hint: the bundle is damaged: copy it again with all of its blobs, or compile it again
     ");
-    insta::assert_snapshot!(shown(&["verify", "c"], folder.path()), @"
+    insta::assert_snapshot!(run(&["verify", "c"], folder.path()), @"
     exit 1
     error: c is not a bundle: nothing is there
     hint: name the folder that mlxcel-compile printed as its last line, or a bundle that mlxcel-bundle list shows
@@ -194,7 +195,7 @@ fn verify() {
 }
 
 #[test]
-fn check_takes_what_the_loader_takes() {
+fn check_chooses_the_target_that_the_runtime_loads() {
     let folder = tempfile::tempdir().unwrap();
     let at = folder.path();
     let roles = [Role::Prefill { tokens: 4 }, Role::Decode { cache: 512 }];
@@ -208,61 +209,61 @@ fn check_takes_what_the_loader_takes() {
         let targets = drivers.iter().map(target).collect();
         writer.finish(&Manifest { targets, ..sample::manifest(512, 100) }).unwrap();
     }
-    let says = |bundle: &str, has: &str, arguments: &[&str]| {
+    let check = |bundle: &str, has: &str, arguments: &[&str]| {
         let machine = format!(r#"{{"arch": "x86_64", "cpu_features": []{has}}}"#);
         fs::write(at.join("machine.json"), machine).unwrap();
-        shown(&[&["check", bundle, "--machine", "machine.json"], arguments].concat(), at)
+        run(&[&["check", bundle, "--machine", "machine.json"], arguments].concat(), at)
     };
     let llvmpipe = r#", "gpus": [{"driver": "vulkan", "name": "llvmpipe"}]"#;
     let radeon = r#", "gpus": [{"driver": "vulkan", "name": "Radeon"}], "vulkan_drivers": ["radeon_icd"]"#;
     let drivers = r#", "vulkan_drivers": ["lvp_icd", "radeon_icd"]"#;
-    insta::assert_snapshot!(says("both", "", &[]), @"
+    insta::assert_snapshot!(check("both", "", &[]), @"
     exit 0
     local   cpu   run               weights take 0.0 MiB, the cache 0.0 MiB
     vulkan  none  refuse            there is no device of the driver vulkan
     runs the target local on cpu
     ");
-    insta::assert_snapshot!(says("both", llvmpipe, &[]), @"
+    insta::assert_snapshot!(check("both", llvmpipe, &[]), @"
     exit 0
     local   cpu       run               weights take 0.0 MiB, the cache 0.0 MiB
     vulkan  llvmpipe  run               weights take 0.0 MiB, the cache 0.0 MiB
     runs the target local on cpu
     ");
-    insta::assert_snapshot!(says("vulkan", llvmpipe, &[]), @"
+    insta::assert_snapshot!(check("vulkan", llvmpipe, &[]), @"
     exit 0
     vulkan  llvmpipe  run               weights take 0.0 MiB, the cache 0.0 MiB
     runs the target vulkan on llvmpipe
     ");
-    insta::assert_snapshot!(says("both", radeon, &[]), @"
+    insta::assert_snapshot!(check("both", radeon, &[]), @"
     exit 0
     local   cpu                               run               weights take 0.0 MiB, the cache 0.0 MiB
     vulkan  Radeon                            run               weights take 0.0 MiB, the cache 0.0 MiB
     vulkan  a vulkan device, if there is one  run               weights take 0.0 MiB, the cache 0.0 MiB; nothing is known but the installed drivers: radeon_icd
     runs the target vulkan on Radeon
     ");
-    insta::assert_snapshot!(says("both", drivers, &[]), @"
+    insta::assert_snapshot!(check("both", drivers, &[]), @"
     exit 0
     local   cpu                               run               weights take 0.0 MiB, the cache 0.0 MiB
     vulkan  a vulkan device, if there is one  run               weights take 0.0 MiB, the cache 0.0 MiB; nothing is known but the installed drivers: lvp_icd, radeon_icd
     runs the target local on cpu, or the target vulkan on a vulkan device, if there is one and it is a GPU
     ");
-    insta::assert_snapshot!(says("both", drivers, &["--device", "local"]), @"
+    insta::assert_snapshot!(check("both", drivers, &["--device", "local"]), @"
     exit 0
     local  cpu  run               weights take 0.0 MiB, the cache 0.0 MiB
     runs the target local on cpu
     ");
-    insta::assert_snapshot!(says("vulkan", drivers, &[]), @"
+    insta::assert_snapshot!(check("vulkan", drivers, &[]), @"
     exit 1
     vulkan  a vulkan device, if there is one  run               weights take 0.0 MiB, the cache 0.0 MiB; nothing is known but the installed drivers: lvp_icd, radeon_icd
     is not known to run: it runs the target vulkan on a vulkan device, if there is one
     hint: mlxcel-run --device vulkan says on the machine whether there is, or compile it for that, e.g. with --target cpu
     ");
-    insta::assert_snapshot!(says("vulkan", "", &[]), @"
+    insta::assert_snapshot!(check("vulkan", "", &[]), @"
     exit 1
     vulkan  none  refuse            there is no device of the driver vulkan
     runs nowhere on the machine: compile it for that, e.g. with --target cpu
     ");
-    let json = says("vulkan", drivers, &["--json"]);
+    let json = check("vulkan", drivers, &["--json"]);
     let json: serde_json::Value = serde_json::from_str(json.strip_prefix("exit 1\n").unwrap()).unwrap();
     assert_eq!(
         (&json["runs"], &json["may_run"]["target"]),
@@ -271,7 +272,7 @@ fn check_takes_what_the_loader_takes() {
 }
 
 #[test]
-fn a_broken_pipe_is_a_quiet_end() {
+fn a_closed_pipe_ends_the_program_quietly() {
     let folder = tempfile::tempdir().unwrap();
     bundle(&folder.path().join("b"));
     let mut child = Command::new(env!("CARGO_BIN_EXE_mlxcel-bundle"))
@@ -299,45 +300,48 @@ fn a_full_disk_is_an_error() {
         .output()
         .unwrap();
     assert_eq!(output.status.code(), Some(1));
-    assert_eq!(String::from_utf8(output.stderr).unwrap(), "error: No space left on device (os error 28)\n");
+    assert_eq!(
+        String::from_utf8(output.stderr).unwrap(),
+        "error: cannot write to standard output: No space left on device (os error 28)\n\
+         hint: free some disk space, or write to another disk\n"
+    );
 }
 
 #[test]
-fn keys_signatures_and_who_made_it() {
+fn signing_and_verifying() {
     let folder = tempfile::tempdir().unwrap();
     let at = folder.path();
     bundle(&at.join("b"));
-    let says = |arguments: &[&str]| shown(arguments, at);
-    assert!(says(&["verify", "b"]).ends_with("\nnot signed: it is whole, but nothing says who made it\n"));
-    assert!(says(&["keygen", "--no-password"]).starts_with("exit 0\nkey     "));
+    let run = |arguments: &[&str]| run(arguments, at);
+    assert!(run(&["verify", "b"]).ends_with("\nnot signed: nothing proves who made it\n"));
+    assert!(run(&["keygen", "--no-password"]).starts_with("exit 0\nkey     "));
     assert!(
-        says(&["keygen", "--no-password"]).starts_with("exit 1\nerror: mlxcel.pub exists, expected nothing")
+        run(&["keygen", "--no-password"]).starts_with("exit 1\nerror: mlxcel.pub exists, expected nothing")
     );
     let public = fs::read_to_string(at.join("mlxcel.pub")).unwrap();
     let text = public.lines().last().unwrap();
     let id = public.lines().next().unwrap().rsplit(' ').next().unwrap();
-    let done = says(&["sign", "b", "--comment", "release 1"]);
-    assert_eq!(done, format!("exit 0\nsigned b with the key {id}: release 1\n"));
+    let done = run(&["sign", "b", "--comment", "release 1"]);
+    assert_eq!(done, format!("exit 0\nsigned b with key {id}: release 1\n"));
     for key in ["mlxcel.pub", text] {
         assert!(
-            says(&["verify", "b", "--key", key])
-                .ends_with(&format!("\nok: signed by the key {id}: release 1\n"))
+            run(&["verify", "b", "--key", key]).ends_with(&format!("\nok: signed by key {id}: release 1\n"))
         );
     }
-    let unchecked = format!("\nnot checked: it says that the key {id} signed it; --key checks that\n");
-    assert!(says(&["verify", "b"]).ends_with(&unchecked));
+    let unchecked = format!("\nnot verified: claims a signature by key {id}; verify it with --key\n");
+    assert!(run(&["verify", "b"]).ends_with(&unchecked));
 
     fs::write(at.join("password"), "secret\n").unwrap();
-    assert!(says(&["keygen", "--out", "other.key", "--password-file", "password"]).starts_with("exit 0"));
-    let refused = says(&["verify", "b", "--key", "other.pub"]);
+    assert!(run(&["keygen", "--out", "other.key", "--password-file", "password"]).starts_with("exit 0"));
+    let refused = run(&["verify", "b", "--key", "other.pub"]);
     assert!(refused.starts_with(&format!("exit 1\nerror: found one by the key {id}, expected")), "{refused}");
-    let closed = says(&["sign", "b", "--key", "other.key", "--no-password"]);
+    let closed = run(&["sign", "b", "--key", "other.key", "--no-password"]);
     assert!(closed.starts_with("exit 1\nerror: "), "{closed}");
-    let signed = says(&["sign", "b", "--key", "other.key", "--password-file", "password"]);
-    assert!(signed.starts_with("exit 0\nsigned b with the key "), "{signed}");
-    assert!(says(&["sign", "b", "--comment", "two\nlines"]).starts_with("exit 2\n"));
+    let signed = run(&["sign", "b", "--key", "other.key", "--password-file", "password"]);
+    assert!(signed.starts_with("exit 0\nsigned b with key "), "{signed}");
+    assert!(run(&["sign", "b", "--comment", "two\nlines"]).starts_with("exit 2\n"));
 
-    // minisign itself, where it is installed.
+    // minisign itself verifies the signature, if it is installed.
     let minisign =
         Command::new("minisign").current_dir(at).args(["-Vm", "b/manifest.toml", "-p", "other.pub"]).output();
     if let Ok(output) = minisign {

@@ -1,4 +1,4 @@
-//! Push and pull through a real registry, Debian's docker-registry, on this machine.
+//! Push and pull through a local registry, Debian's docker-registry.
 
 #![allow(clippy::unwrap_used, reason = "clippy allows it in tests, but not in what tests call")]
 
@@ -15,41 +15,43 @@ use std::{
 
 use mlxcel_artifacts::Digest;
 
-use crate::common::{masked::masked, program, registry::Registry, text, write};
+use crate::common::{masked::masked, program, registry::Registry, transcript, write};
 
-/// What a program says, where neither ports nor folders are the same twice.
-fn said(folder: &Path, registry: &Registry, arguments: &[&str]) -> String {
-    let shown =
-        text(program(folder, arguments).env("DOCKER_CONFIG", folder.join(".docker")).output().unwrap());
-    masked(&shown.replace(folder.to_str().unwrap(), "FOLDER").replace(&registry.port.to_string(), "PORT"))
+/// Runs the program. Masks the port, the folder and digests in its transcript.
+fn run(folder: &Path, registry: &Registry, arguments: &[&str]) -> String {
+    let transcript =
+        transcript(program(folder, arguments).env("DOCKER_CONFIG", folder.join(".docker")).output().unwrap());
+    masked(
+        &transcript.replace(folder.to_str().unwrap(), "FOLDER").replace(&registry.port.to_string(), "PORT"),
+    )
 }
 
 #[test]
-fn what_is_pushed_is_pulled() {
+fn a_pushed_bundle_can_be_pulled() {
     let folder = tempfile::tempdir().unwrap();
     let at = folder.path();
     let registry = Registry::start(at, false);
     let reference = registry.reference("models/tiny:q4");
-    let say = |arguments: &[&str]| said(at, &registry, arguments);
+    let run = |arguments: &[&str]| run(at, &registry, arguments);
     write(&at.join("a"), &vec![7; 3_000_000], |_| ());
-    assert!(say(&["keygen", "--no-password"]).starts_with("exit 0"));
-    assert!(say(&["sign", "a", "--no-password"]).starts_with("exit 0"));
+    assert!(run(&["keygen", "--no-password"]).starts_with("exit 0"));
+    assert!(run(&["sign", "a", "--no-password"]).starts_with("exit 0"));
     let pushed = || {
         let output = program(at, &["push", "a", &reference]).output().unwrap();
         let text = String::from_utf8(output.stdout).unwrap();
         text.trim().strip_prefix(&reference).and_then(|rest| rest.strip_prefix('@')).unwrap().to_owned()
     };
     let digest = pushed();
-    // The same bundle is the same artifact.
+    // Pushing the same bundle again gives the same artifact.
     assert_eq!(pushed(), digest);
-    assert_eq!(say(&["pull", &reference]), "exit 0\nlocalhost:PORT/models/tiny:q4\n");
-    assert_eq!(say(&["diff", "a", &reference]), "exit 0\n");
-    assert!(say(&["verify", &reference, "--key", "mlxcel.pub"]).contains("ok: signed by the key"));
-    // By its digest, and under another name; from a store that has its files, nothing is fetched.
+    assert_eq!(run(&["pull", &reference]), "exit 0\nlocalhost:PORT/models/tiny:q4\n");
+    assert_eq!(run(&["diff", "a", &reference]), "exit 0\n");
+    assert!(run(&["verify", &reference, "--key", "mlxcel.pub"]).contains("ok: signed by key"));
+    // Pulling by digest under another name fetches nothing: the store has the files, and the registry lost one.
     let by_digest = format!("{}@{digest}", registry.reference("models/tiny"));
     fs::remove_file(registry.blob(&vec![7; 3_000_000])).unwrap();
-    assert_eq!(say(&["pull", &by_digest, "--name", "tiny"]), "exit 0\ntiny\n");
-    assert_eq!(say(&["diff", "a", "tiny"]), "exit 0\n");
+    assert_eq!(run(&["pull", &by_digest, "--name", "tiny"]), "exit 0\ntiny\n");
+    assert_eq!(run(&["diff", "a", "tiny"]), "exit 0\n");
 }
 
 #[test]
@@ -58,9 +60,9 @@ fn a_tampered_layer_is_refused() {
     let at = folder.path();
     let registry = Registry::start(at, false);
     let reference = registry.reference("tiny");
-    let say = |arguments: &[&str]| said(at, &registry, arguments);
+    let run = |arguments: &[&str]| run(at, &registry, arguments);
     write(&at.join("a"), &[7; 3_000], |_| ());
-    assert!(say(&["push", "a", &reference]).starts_with("exit 0"));
+    assert!(run(&["push", "a", &reference]).starts_with("exit 0"));
     let whole = [7; 3_000];
     let blob = registry.blob(&whole);
     let mut tampered = whole;
@@ -69,7 +71,7 @@ fn a_tampered_layer_is_refused() {
         [(&tampered[..], "same length"), (&whole[..2_000], "shorter"), (&[8; 4_000][..], "longer")]
     {
         fs::write(&blob, bytes).unwrap();
-        let refused = say(&["pull", &reference]);
+        let refused = run(&["pull", &reference]);
         assert!(refused.starts_with("exit 1\n") && refused.contains("\nerror: "), "{place}: {refused}");
         if place == "same length" {
             insta::assert_snapshot!(refused, @r"
@@ -79,18 +81,18 @@ fn a_tampered_layer_is_refused() {
             hint: the bundle is damaged: copy it again with all of its blobs, or compile it again
             ");
         }
-        assert!(say(&["list"]).ends_with(" has no bundles\n"), "{place}");
+        assert!(run(&["list"]).ends_with(" has no bundles\n"), "{place}");
     }
-    // The registry is mended, and so is what it gives.
+    // After the registry is repaired, the pull succeeds.
     fs::write(&blob, whole).unwrap();
-    assert!(say(&["pull", &reference]).starts_with("exit 0"));
-    assert_eq!(say(&["diff", "a", &reference]), "exit 0\n");
-    // A manifest that is not the one that was pushed.
+    assert!(run(&["pull", &reference]).starts_with("exit 0"));
+    assert_eq!(run(&["diff", "a", &reference]), "exit 0\n");
+    // A changed manifest.
     let manifest = fs::read(at.join("a/manifest.toml")).unwrap();
     let mut changed = manifest.clone();
     changed[0] = b'#';
     fs::write(registry.blob(&manifest), changed).unwrap();
-    insta::assert_snapshot!(say(&["pull", &reference]), @r"
+    insta::assert_snapshot!(run(&["pull", &reference]), @r"
     exit 1
     error: what localhost:PORT/tiny gives is not the bundle that was pushed: Invalid digest. Expected sha256:DIGEST, got sha256:DIGEST
     hint: it was changed in the registry or on the way: do not run it, and push it again from where it is whole
@@ -98,53 +100,53 @@ fn a_tampered_layer_is_refused() {
 }
 
 #[test]
-fn a_download_goes_on_where_it_stopped() {
+fn an_interrupted_pull_resumes() {
     let folder = tempfile::tempdir().unwrap();
     let at = folder.path();
     let registry = Registry::start(at, false);
     let weights: Vec<u8> = (0..20_000_000u32).map(|i| (i ^ (i >> 9)) as u8).collect();
     write(&at.join("a"), &weights, |_| ());
-    assert!(said(at, &registry, &["push", "a", &registry.reference("tiny")]).starts_with("exit 0"));
-    // A way to it that breaks after so many bytes, and counts them.
-    let way = Way::to(registry.port, 5_000_000);
-    let reference = format!("localhost:{}/tiny", way.port);
-    let pulled = said(at, &registry, &["pull", &reference, "--name", "tiny"]);
-    assert!(pulled.starts_with("exit 0\ntiny\nwarning: once more after "), "{pulled}");
-    assert_eq!(said(at, &registry, &["diff", "a", "tiny"]), "exit 0\n");
-    let (moved, broken) = way.moved();
-    assert!(broken >= 3, "the way broke {broken} times");
-    // Nothing was fetched twice but what was on its way when it broke.
+    assert!(run(at, &registry, &["push", "a", &registry.reference("tiny")]).starts_with("exit 0"));
+    // A proxy that closes connections after 5 MB.
+    let proxy = Proxy::start(registry.port, 5_000_000);
+    let reference = format!("localhost:{}/tiny", proxy.port);
+    let pulled = run(at, &registry, &["pull", &reference, "--name", "tiny"]);
+    assert!(pulled.starts_with("exit 0\ntiny\nwarning: retrying after "), "{pulled}");
+    assert_eq!(run(at, &registry, &["diff", "a", "tiny"]), "exit 0\n");
+    let (moved, broken) = proxy.counts();
+    assert!(broken >= 3, "the proxy closed {broken} connections");
+    // Only bytes in flight when a connection closed are fetched twice.
     assert!(moved < 24_000_000, "{moved} bytes for 20 MB");
 }
 
 #[test]
-fn what_was_left_of_a_download_may_be_anything() {
+fn a_damaged_partial_download_is_fetched_again() {
     let folder = tempfile::tempdir().unwrap();
     let at = folder.path();
     let registry = Registry::start(at, false);
     let reference = registry.reference("tiny");
     write(&at.join("a"), &[7; 30_000], |_| ());
-    let say = |arguments: &[&str]| said(at, &registry, arguments);
-    assert!(say(&["push", "a", &reference]).starts_with("exit 0"));
+    let run = |arguments: &[&str]| run(at, &registry, arguments);
+    assert!(run(&["push", "a", &reference]).starts_with("exit 0"));
     let incoming = at.join(".store/incoming");
     fs::create_dir_all(&incoming).unwrap();
     for length in [1, 29_999, 30_000, 40_000] {
         let part = incoming.join(format!("{}.part", Digest::of(&[7; 30_000]).hex()));
         fs::write(part, vec![0; length]).unwrap();
-        assert_eq!(say(&["pull", &reference, "--name", "tiny"]), "exit 0\ntiny\n", "{length}");
-        assert!(say(&["remove", "tiny"]).starts_with("exit 0\n"));
+        assert_eq!(run(&["pull", &reference, "--name", "tiny"]), "exit 0\ntiny\n", "{length}");
+        assert!(run(&["remove", "tiny"]).starts_with("exit 0\n"));
     }
 }
 
 #[test]
-fn credentials_are_docker_s() {
+fn credentials_come_from_docker() {
     let folder = tempfile::tempdir().unwrap();
     let at = folder.path();
     let registry = Registry::start(at, true);
     let reference = registry.reference("tiny");
     write(&at.join("a"), &[7; 3_000], |_| ());
-    let say = |arguments: &[&str]| said(at, &registry, arguments);
-    insta::assert_snapshot!(say(&["push", "a", &reference]), @r"
+    let run = |arguments: &[&str]| run(at, &registry, arguments);
+    insta::assert_snapshot!(run(&["push", "a", &reference]), @r"
     exit 1
     error: cannot push localhost:PORT/tiny: the registry answers 401 Unauthorized
     hint: docker login localhost:PORT gives credentials
@@ -156,13 +158,13 @@ fn credentials_are_docker_s() {
     };
     // somebody:wrong
     config("c29tZWJvZHk6d3Jvbmc=");
-    assert!(say(&["push", "a", &reference]).starts_with("exit 1\nerror: cannot push"));
+    assert!(run(&["push", "a", &reference]).starts_with("exit 1\nerror: cannot push"));
     // somebody:secret
     config("c29tZWJvZHk6c2VjcmV0");
-    assert!(say(&["push", "a", &reference]).starts_with("exit 0"));
-    assert!(say(&["pull", &reference]).starts_with("exit 0"));
+    assert!(run(&["push", "a", &reference]).starts_with("exit 0"));
+    assert!(run(&["pull", &reference]).starts_with("exit 0"));
     config("no base64");
-    insta::assert_snapshot!(say(&["pull", &reference]), @r"
+    insta::assert_snapshot!(run(&["pull", &reference]), @r"
     exit 1
     error: cannot take the credentials for localhost:PORT from FOLDER/.docker/config.json: Unable to decode credential
     hint: docker login localhost:PORT writes them there
@@ -170,26 +172,26 @@ fn credentials_are_docker_s() {
 }
 
 #[test]
-fn what_is_not_there_or_no_bundle() {
+fn a_missing_reference_or_registry_is_an_error() {
     let folder = tempfile::tempdir().unwrap();
     let at = folder.path();
     let registry = Registry::start(at, false);
-    let say = |arguments: &[&str]| said(at, &registry, arguments);
-    insta::assert_snapshot!(say(&["pull", &registry.reference("none")]), @r"
+    let run = |arguments: &[&str]| run(at, &registry, arguments);
+    insta::assert_snapshot!(run(&["pull", &registry.reference("none")]), @r"
     exit 1
     error: cannot pull localhost:PORT/none: the registry says: manifest unknown
     hint: look at its name and its tag
     ");
-    insta::assert_snapshot!(say(&["pull", "Not A Reference"]), @r"
+    insta::assert_snapshot!(run(&["pull", "Not A Reference"]), @r"
     exit 1
     error: `Not A Reference` names no place in a registry: it has no registry before a /
     hint: such as registry.example/models/demo:1 or localhost:5000/demo
     ");
     write(&at.join("a"), &[7; 3_000], |_| ());
-    assert!(say(&["push", "a", &registry.reference("tiny")]).starts_with("exit 0"));
-    // Nobody listens there.
+    assert!(run(&["push", "a", &registry.reference("tiny")]).starts_with("exit 0"));
+    // A port where nothing listens.
     let nobody = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
-    let refused = say(&["pull", &format!("localhost:{nobody}/tiny")]).replace(&nobody.to_string(), "NOBODY");
+    let refused = run(&["pull", &format!("localhost:{nobody}/tiny")]).replace(&nobody.to_string(), "NOBODY");
     insta::assert_snapshot!(refused, @r"
     exit 1
     error: cannot pull localhost:NOBODY/tiny: Connection refused (os error 111)
@@ -197,17 +199,17 @@ fn what_is_not_there_or_no_bundle() {
     ");
 }
 
-/// A way to a port that breaks every connection after so many bytes.
-struct Way {
+/// A proxy that closes every connection after `limit` bytes.
+struct Proxy {
     port: u16,
     counts: Arc<Mutex<(usize, usize)>>,
 }
 
-impl Way {
-    fn to(port: u16, limit: usize) -> Self {
+impl Proxy {
+    fn start(port: u16, limit: usize) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-        let way = Self { port: listener.local_addr().unwrap().port(), counts: Arc::default() };
-        let counts = Arc::clone(&way.counts);
+        let proxy = Self { port: listener.local_addr().unwrap().port(), counts: Arc::default() };
+        let counts = Arc::clone(&proxy.counts);
         thread::spawn(move || {
             for client in listener.incoming() {
                 let Ok(mut client) = client else { return };
@@ -233,11 +235,11 @@ impl Way {
                 });
             }
         });
-        way
+        proxy
     }
 
-    /// Bytes that came back, and how often it broke.
-    fn moved(&self) -> (usize, usize) {
+    /// Returns how many bytes it forwarded from the port, and how many connections it closed.
+    fn counts(&self) -> (usize, usize) {
         *self.counts.lock().unwrap()
     }
 }

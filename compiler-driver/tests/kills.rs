@@ -13,7 +13,7 @@ use std::{
 };
 
 use common::Place;
-use kill::killed;
+use kill::kill_at_random;
 use mlxcel_artifacts::{Bundle, Digest, report};
 use mlxcel_compiler_driver::write_random_weights;
 use mlxcel_runtime::{Cancel, pack};
@@ -44,7 +44,7 @@ fn compiling() {
         _ = fs::remove_dir_all(&out);
         _ = fs::remove_dir_all(&store);
     };
-    killed(command, before, || {
+    kill_at_random(command, before, || {
         for blob in fs::read_dir(store.join("blobs")).into_iter().flatten() {
             let path = blob.unwrap().path();
             let (digest, _) = Digest::of_file(&path).unwrap();
@@ -84,7 +84,7 @@ fn packing() {
         command.args(["--exact", "packing_child"]).env(CHILD, &out);
         command
     };
-    killed(command, before, || {
+    kill_at_random(command, before, || {
         let found = Bundle::open(&out).unwrap();
         assert!(*found.manifest() == packed || *found.manifest() == plain);
         *found.manifest() == packed

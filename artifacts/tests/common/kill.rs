@@ -1,4 +1,4 @@
-//! Programs that are killed at random moments.
+//! Kills programs at random moments.
 
 #![allow(clippy::unwrap_used, reason = "clippy allows it in tests, but not in what tests call")]
 #![allow(unreachable_pub, reason = "several test programs have it")]
@@ -9,12 +9,13 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// How often a program is killed.
+/// The number of runs that are killed.
 const KILLS: u32 = 100;
 
-/// Runs what `command` gives to its end once, then kills it after random parts of the time that it took, and has `check` look
-/// at what is there after each; it says whether the work was done. `before` makes everything as it was.
-pub fn killed(command: impl Fn() -> Command, before: impl Fn(), check: impl Fn() -> bool) {
+/// Runs `command` to its end, then kills [`KILLS`] runs of it after random parts of that time.
+///
+/// `check` looks at the result after each run and returns whether the work was done. `before` restores the initial state.
+pub fn kill_at_random(command: impl Fn() -> Command, before: impl Fn(), check: impl Fn() -> bool) {
     let mut whole = Duration::MAX;
     for _ in 0..3 {
         before();
@@ -22,11 +23,11 @@ pub fn killed(command: impl Fn() -> Command, before: impl Fn(), check: impl Fn()
         let done = command().output().unwrap();
         assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
         whole = whole.min(start.elapsed());
-        assert!(check(), "it ended well, and nothing was there");
+        assert!(check(), "the command succeeded without a result");
     }
     let (mut done, mut state) = (0, 0x9E37_79B9_u32);
     for round in 0..KILLS {
-        // What the one before left is there for every second one.
+        // Every second run starts with what the killed one left.
         if round % 2 == 0 {
             before();
         }
@@ -38,8 +39,8 @@ pub fn killed(command: impl Fn() -> Command, before: impl Fn(), check: impl Fn()
         child.wait().unwrap();
         done += u32::from(check());
     }
-    // Otherwise the moments were not those of its work.
-    assert!(done < KILLS, "it was always done before it was killed");
+    // Otherwise no run was killed during its work.
+    assert!(done < KILLS, "every run finished before it was killed");
     before();
     assert!(command().output().unwrap().status.success());
     assert!(check());

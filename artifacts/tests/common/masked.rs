@@ -1,8 +1,8 @@
-//! Texts without what changes.
+//! Masks for snapshots.
 
 #![allow(unreachable_pub, reason = "several test programs have it")]
 
-/// A text without digests, which change with every field that manifests get.
+/// Replaces digests, which change with every new field of the manifest, by `DIGEST`.
 pub fn masked(text: &str) -> String {
     let mut masked = String::new();
     let mut digits = String::new();

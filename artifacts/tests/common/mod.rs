@@ -1,4 +1,4 @@
-//! A small bundle, and the program.
+//! A small bundle, and `mlxcel-bundle`.
 
 #![allow(clippy::unwrap_used, reason = "clippy allows it in tests, but not in what tests call")]
 #![allow(dead_code, unreachable_pub, reason = "every test program uses its own part of it")]
@@ -20,7 +20,7 @@ use mlxcel_artifacts::{
 };
 use safetensors::Dtype;
 
-/// Writes a bundle with these weights, changed as asked.
+/// Writes a bundle with these weights, and with a manifest that `change` has changed.
 pub fn write(out: &Path, weights: &[u8], change: impl FnOnce(&mut Manifest)) {
     let mut writer = BundleWriter::create(out).unwrap();
     let parameter = |name: &str, dtype| Parameter {
@@ -61,20 +61,20 @@ pub fn write(out: &Path, weights: &[u8], change: impl FnOnce(&mut Manifest)) {
     writer.finish(&manifest).unwrap();
 }
 
-/// `mlxcel-bundle` in this folder, which is its store too, in `.store`.
+/// Returns a command that runs `mlxcel-bundle` in this folder, with the store in `.store`.
 pub fn program(folder: &Path, arguments: &[&str]) -> Command {
     let mut program = Command::new(env!("CARGO_BIN_EXE_mlxcel-bundle"));
     program.args(arguments).current_dir(folder).env("MLXCEL_STORE", folder.join(".store"));
     program
 }
 
-/// How it ended, and what it said.
-pub fn shown(folder: &Path, arguments: &[&str]) -> String {
-    text(program(folder, arguments).output().unwrap())
+/// Runs `mlxcel-bundle` and returns its transcript.
+pub fn run(folder: &Path, arguments: &[&str]) -> String {
+    transcript(program(folder, arguments).output().unwrap())
 }
 
-/// The same of a program that has run.
-pub fn text(output: Output) -> String {
+/// Returns the exit status, stdout and stderr as one text.
+pub fn transcript(output: Output) -> String {
     let text = |bytes| String::from_utf8(bytes).unwrap();
     format!("exit {}\n{}{}", output.status.code().unwrap(), text(output.stdout), text(output.stderr))
 }

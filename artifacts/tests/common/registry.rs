@@ -1,4 +1,4 @@
-//! A registry on this machine, Debian's docker-registry.
+//! A local registry, Debian's docker-registry.
 
 use std::{
     env, fs,
@@ -9,28 +9,28 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// A registry, until it is dropped.
+/// A running registry. Dropping it ends it.
 pub struct Registry {
     child: Child,
     pub port: u16,
     root: PathBuf,
 }
 
-/// Debian's package, on the PATH or where `cargo xtask setup` unpacks it.
+/// Finds docker-registry on the PATH, or where `cargo xtask setup` unpacks it.
 fn docker_registry() -> PathBuf {
     let toolchain = env::var_os("MLXCEL_TOOLCHAIN").map(PathBuf::from);
     let toolchain = toolchain.unwrap_or_else(|| Path::new(env!("CARGO_MANIFEST_DIR")).join("../.toolchain"));
     let path = env::var_os("PATH").unwrap_or_default();
     let folders = env::split_paths(&path).chain([toolchain.join("docker-registry/usr/bin")]);
     let mut programs = folders.map(|folder| folder.join("docker-registry"));
-    programs.find(|program| program.is_file()).expect("docker-registry: cargo xtask setup unpacks it")
+    programs.find(|program| program.is_file()).expect("docker-registry is missing: run `cargo xtask setup`")
 }
 
 impl Registry {
-    /// Starts one; with a password, if asked for.
+    /// Starts a registry, with basic authentication if `password`.
     pub fn start(folder: &Path, password: bool) -> Self {
         let program = docker_registry();
-        // Free a moment ago; another process may take it, hence the second look below.
+        // Another process may take this port first: the loop below checks.
         let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
         let root = folder.join("registry");
         let mut config = format!(
@@ -39,7 +39,6 @@ impl Registry {
             root.display()
         );
         if password {
-            // Of somebody, whose password is `secret`.
             let users = folder.join("htpasswd");
             fs::write(&users, HTPASSWD).unwrap();
             config += &format!("auth:\n  htpasswd:\n    realm: test\n    path: {}\n", users.display());
@@ -62,7 +61,7 @@ impl Registry {
         format!("localhost:{}/{name}", self.port)
     }
 
-    /// Where it keeps the blob with these bytes.
+    /// Finds the file in which the registry keeps these bytes.
     pub fn blob(&self, bytes: &[u8]) -> PathBuf {
         let found =
             Command::new("find").arg(&self.root).args(["-name", "data", "-type", "f"]).output().unwrap();
@@ -71,6 +70,7 @@ impl Registry {
     }
 }
 
+/// The user `somebody` with the password `secret`.
 const HTPASSWD: &str = "somebody:$2b$05$tWZ.IAOU4jybcXLUV3UaeuQ2eMFCpv0TZUiaarW2oswJs4X1CGKAm\n";
 
 impl Drop for Registry {

@@ -1,18 +1,66 @@
-//! Whether a bundle runs on a machine, target by target.
+//! `check` and `machine`: whether a bundle runs on a machine.
 
-use std::{fmt, fs, path::Path};
+use std::{
+    fmt, fs,
+    path::{Path, PathBuf},
+};
 
 use anyhow::{Context as _, Result};
+use clap::Args;
 use mlxcel_artifacts::{Compatibility, DeviceClass, Driver, Machine, Manifest, best, judge, judge_on};
 use serde::Serialize;
 
-/// The judgements, and what a loader would run.
+use crate::{arguments::Source, outcome::Outcome};
+
+/// Check whether a bundle runs on this machine
+///
+/// Lists every target with a verdict and its reasons. Exits with 1 if no target is certain to run.
+#[derive(Args)]
+pub(crate) struct Check {
+    #[command(flatten)]
+    source: Source,
+    /// Consider only devices of this driver: local, cuda or vulkan
+    #[arg(long, value_name = "DRIVER")]
+    device: Option<Driver>,
+    /// Check another machine, described by a file that `mlxcel-bundle machine` wrote there
+    #[arg(long, value_name = "FILE")]
+    machine: Option<PathBuf>,
+    /// Print one JSON object
+    #[arg(long)]
+    json: bool,
+}
+
+impl Check {
+    pub(crate) fn run(&self) -> Result<Outcome> {
+        let machine = self.machine.as_deref().map_or_else(|| Ok(Machine::with_gpus()), read_machine)?;
+        let bundle = self.source.open_without_weights()?;
+        let report = Report::new(bundle.manifest(), &machine, self.device);
+        let text = if self.json { serde_json::to_string_pretty(&report)? + "\n" } else { report.to_string() };
+        Ok(Outcome { text, status: u8::from(report.runs.is_none()) })
+    }
+}
+
+/// Describes this machine as JSON.
+pub(crate) fn describe_machine() -> Result<Outcome> {
+    Ok((serde_json::to_string_pretty(&Machine::with_gpus())? + "\n").into())
+}
+
+/// Reads a file that [`describe_machine`] wrote.
+fn read_machine(path: &Path) -> Result<Machine> {
+    let shown = path.display();
+    let hint = format!("hint: on the machine to check, run `mlxcel-bundle machine > {shown}`");
+    let text = fs::read_to_string(path).with_context(|| format!("cannot read {shown}\n{hint}"))?;
+    serde_json::from_str(&text).with_context(|| format!("{shown} does not describe a machine\n{hint}"))
+}
+
+/// The targets of a bundle on a machine.
 #[derive(Serialize)]
-pub(crate) struct Checked<'m> {
-    judgements: Vec<Compatibility<'m>>,
-    /// The first place that something runs in, with the best target for it.
+struct Report<'m> {
+    #[serde(rename = "judgements")]
+    targets: Vec<Compatibility<'m>>,
+    /// The best target on the best device that certainly exists.
     runs: Option<Choice>,
-    /// What the loader takes instead, if a device is there that only its driver knows of.
+    /// The target that the runtime takes instead if a device exists that only its driver can list.
     may_run: Option<Choice>,
 }
 
@@ -23,74 +71,56 @@ struct Choice {
     device: String,
 }
 
-impl<'m> Checked<'m> {
-    pub(crate) fn new(manifest: &'m Manifest, machine: &Machine, only: Option<Driver>) -> Self {
-        let mut judgements = judge(manifest, machine);
-        judgements.retain(|judgement| only.is_none_or(|driver| driver == judgement.artifact().driver));
+impl<'m> Report<'m> {
+    fn new(manifest: &'m Manifest, machine: &Machine, only: Option<Driver>) -> Self {
+        let mut targets = judge(manifest, machine);
+        targets.retain(|target| only.is_none_or(|driver| driver == target.artifact().driver));
         let places = machine.places().into_iter();
         let places = places.filter(|place| only.is_none_or(|driver| driver == place.driver()));
         let choices = places.filter_map(|place| {
-            let judged = judge_on(manifest, machine, place);
-            let best = best(&judged)?;
+            let targets = judge_on(manifest, machine, place);
+            let best = best(&targets)?;
             let choice = Choice { target: best.target.to_owned(), device: place.to_string() };
             Some((place.preference(), choice))
         });
         let (possible, certain): (Vec<_>, Vec<_>) =
-            choices.partition(|(preference, _)| *preference == DeviceClass::Possible);
+            choices.partition(|(class, _)| *class == DeviceClass::Possible);
         let (runs, may_run) = (certain.into_iter().next(), possible.into_iter().next());
-        // At its best, a device that may be there is a GPU.
-        let is_better = runs.as_ref().is_none_or(|(preference, _)| DeviceClass::Vulkan < *preference);
+        // A possible device is a GPU at best.
+        let may_be_better = runs.as_ref().is_none_or(|(class, _)| DeviceClass::Vulkan < *class);
         let choice = |(_, choice)| choice;
-        Self { judgements, runs: runs.map(choice), may_run: may_run.filter(|_| is_better).map(choice) }
-    }
-
-    pub(crate) fn runs(&self) -> bool {
-        self.runs.is_some()
-    }
-
-    pub(crate) fn json(&self) -> serde_json::Result<String> {
-        Ok(serde_json::to_string_pretty(self)? + "\n")
+        Self { targets, runs: runs.map(choice), may_run: may_run.filter(|_| may_be_better).map(choice) }
     }
 }
 
-impl fmt::Display for Checked<'_> {
+impl fmt::Display for Report<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let width =
-            |text: fn(&Compatibility<'_>) -> usize| self.judgements.iter().map(text).max().unwrap_or(0);
-        let (names, devices) = (width(|j| j.target.chars().count()), width(|j| j.device.chars().count()));
-        for Compatibility { target, verdict, device, reasons, .. } in &self.judgements {
+        let width = |text: fn(&Compatibility<'_>) -> usize| self.targets.iter().map(text).max().unwrap_or(0);
+        let (names, devices) = (width(|c| c.target.chars().count()), width(|c| c.device.chars().count()));
+        for Compatibility { target, verdict, device, reasons, .. } in &self.targets {
             let reasons = reasons.join("; ");
             writeln!(f, "{target:<names$}  {device:<devices$}  {verdict:<16}  {reasons}")?;
         }
         match (&self.runs, &self.may_run) {
             (Some(runs), None) => writeln!(f, "runs {runs}"),
-            (Some(runs), Some(may)) => writeln!(f, "runs {runs}, or {may} and it is a GPU"),
-            (None, Some(may)) => writeln!(
+            (Some(runs), Some(may_run)) => writeln!(f, "runs {runs}, or {may_run} and it is a GPU"),
+            (None, Some(may_run)) => writeln!(
                 f,
-                "is not known to run: it runs {may}\n\
-                 hint: mlxcel-run --device vulkan says on the machine whether there is, or compile it for that, e.g. with \
-                 --target cpu"
+                "may run {may_run}\n\
+                 hint: find out with `mlxcel-run --device vulkan` on that machine, or compile for its CPU with \
+                 `mlxcel-compile --target cpu`"
             ),
-            (None, None) => {
-                writeln!(f, "runs nowhere on the machine: compile it for that, e.g. with --target cpu")
-            }
+            (None, None) => writeln!(
+                f,
+                "no target runs on the machine\n\
+                 hint: compile for its CPU with `mlxcel-compile --target cpu`"
+            ),
         }
     }
 }
 
 impl fmt::Display for Choice {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "the target {} on {}", self.target, self.device)
+        write!(f, "target {} on {}", self.target, self.device)
     }
-}
-
-/// The machine that a file describes.
-pub(crate) fn read_machine(path: &Path) -> Result<Machine> {
-    let text = fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?;
-    serde_json::from_str(&text).with_context(|| {
-        format!(
-            "{} describes no machine\nhint: `mlxcel-bundle machine` there writes what is expected",
-            path.display()
-        )
-    })
 }

@@ -1,4 +1,4 @@
-//! Progress of uploads and downloads, on stderr.
+//! A progress bar for transfers, on stderr.
 
 use std::time::Duration;
 
@@ -7,11 +7,11 @@ use mlxcel_artifacts::TransferEvent;
 
 const BAR: &str = "{msg:30} [{bar:24}] {bytes:>10} of {total_bytes:>10}  {binary_bytes_per_sec}, {eta} left";
 
-/// Does `work`, and shows how it goes where somebody looks.
-pub(crate) fn shown<T>(work: impl FnOnce(&mut dyn FnMut(TransferEvent)) -> T) -> T {
+/// Runs `transfer` and shows its progress if stderr is a terminal.
+pub(crate) fn with_progress<T>(transfer: impl FnOnce(&mut dyn FnMut(TransferEvent)) -> T) -> T {
     let bar = ProgressBar::no_length();
     bar.set_style(ProgressStyle::with_template(BAR).unwrap_or_else(|_| ProgressStyle::default_bar()));
-    let done = work(&mut |moved| match moved {
+    let result = transfer(&mut |event| match event {
         TransferEvent::File { what, bytes } => {
             bar.set_length(bytes);
             bar.set_position(0);
@@ -20,8 +20,8 @@ pub(crate) fn shown<T>(work: impl FnOnce(&mut dyn FnMut(TransferEvent)) -> T) ->
             bar.enable_steady_tick(Duration::from_millis(200));
         }
         TransferEvent::Bytes(bytes) => bar.set_position(bytes),
-        TransferEvent::Again { problem } => bar.suspend(|| eprintln!("warning: once more after {problem}")),
+        TransferEvent::Again { problem } => bar.suspend(|| eprintln!("warning: retrying after {problem}")),
     });
     bar.finish_and_clear();
-    done
+    result
 }

@@ -1,0 +1,216 @@
+//! A bundle's manifest in words, for `inspect`.
+
+use std::{collections::BTreeMap, fmt};
+
+use mlxcel_artifacts::{
+    Blob, Bundle, EmbeddingSpec, GpuNeeds, Manifest, ModelSpec, Packing, SelfTestCase, TargetArtifact,
+    Window,
+    entry::{Entry, Parameter, type_text},
+};
+
+use crate::byte_count::ByteCount;
+
+/// Rows of a name and a value.
+struct Rows {
+    text: String,
+    indent: usize,
+    /// The width of names.
+    width: usize,
+}
+
+impl Rows {
+    fn new(indent: usize, width: usize) -> Self {
+        Self { text: String::new(), indent, width }
+    }
+
+    fn add(&mut self, name: &str, value: impl fmt::Display) {
+        let Self { indent, width, .. } = *self;
+        self.text += &format!("{:indent$}{name:<width$} {value}\n", "");
+    }
+
+    /// Adds a row for each value; only the first one has the name.
+    fn add_list<V: fmt::Display>(&mut self, name: &str, values: impl IntoIterator<Item = V>) {
+        for (index, value) in values.into_iter().enumerate() {
+            self.add(if index == 0 { name } else { "" }, value);
+        }
+    }
+}
+
+/// Describes a bundle for people.
+pub(crate) fn describe(bundle: &Bundle) -> String {
+    // No `..`, so that a new field is not forgotten here.
+    let Manifest {
+        format,
+        model,
+        family,
+        plan,
+        compiler,
+        targets,
+        files,
+        weights,
+        documents,
+        parameters,
+        replays,
+    } = bundle.manifest();
+    let mut rows = Rows::new(0, 11);
+    rows.add("bundle", bundle.display_name());
+    rows.add("format", format);
+    rows.add("model", model);
+    rows.add("family", family);
+    add_model(&mut rows, plan);
+    rows.add("compiler", format!("iree {}", compiler.version));
+    rows.add("", compiler.digest);
+    rows.add("self-test", self_test(replays, plan.embedding.is_some()));
+    let mut text = rows.text;
+    text += "\ntargets\n";
+    text.extend(targets.iter().map(|(name, target)| describe_target(name, target)));
+    text += "\nparameters\n";
+    text += &describe_parameters(parameters);
+    text += "\nfiles\n";
+    text += &list_blobs(files, "none");
+    text += "\nweights\n";
+    let none = if bundle.is_packed() {
+        "none: only packed weights"
+    } else {
+        "none: pass --weights when you run the bundle"
+    };
+    text += &list_blobs(weights, none);
+    text += "\ndocuments\n";
+    text += &list_blobs(documents, "none: no list of parts, no provenance");
+    text
+}
+
+fn add_model(rows: &mut Rows, model: &ModelSpec) {
+    let ModelSpec { precision, quant, kv, batch, context, vocab, position_bytes, windows, embedding } = model;
+    let sizes = format!("batch {batch}, context {context}, vocab {vocab}");
+    match embedding {
+        None => {
+            rows.add("plan", format!("precision {precision}, quant {quant}, kv {kv}"));
+            rows.add("", sizes);
+            rows.add("cache", format!("{} per position", ByteCount(*position_bytes)));
+        }
+        Some(EmbeddingSpec { width, pooling, normalised }) => {
+            rows.add("plan", format!("precision {precision}, quant {quant}"));
+            rows.add("", sizes);
+            let length = if *normalised { ", normalized" } else { "" };
+            rows.add("embedding", format!("{width} dimensions, {pooling} pooling{length}"));
+        }
+    }
+    for Window { positions, position_bytes } in windows {
+        rows.add("", format!("{} for each of the last {positions} positions", ByteCount(*position_bytes)));
+    }
+}
+
+fn self_test(cases: &[SelfTestCase], embeds: bool) -> String {
+    match cases.len() {
+        0 => "none recorded".into(),
+        count if embeds => format!("{count} embeddings"),
+        count => {
+            let tokens: usize = cases.iter().map(|case| case.tokens.len()).sum();
+            format!("{tokens} tokens after {count} prompts")
+        }
+    }
+}
+
+fn describe_target(name: &str, target: &TargetArtifact) -> String {
+    let TargetArtifact {
+        driver,
+        arch,
+        cpu_features,
+        gpu,
+        flags,
+        build_key,
+        vmfb,
+        entries,
+        step_bytes,
+        rewind: _,
+        dispatches: _,
+        packing,
+    } = target;
+    let mut rows = Rows::new(4, 9);
+    rows.add("driver", driver);
+    if !arch.is_empty() {
+        rows.add("cpu", arch);
+    }
+    if !cpu_features.is_empty() {
+        rows.add("needs", cpu_features.join(" "));
+    }
+    if let Some(GpuNeeds { compute_capability, ptx }) = gpu {
+        rows.add("needs", format!("compute capability {compute_capability}, PTX {ptx}"));
+    }
+    rows.add("vmfb", describe_blob(vmfb));
+    rows.add("build key", build_key);
+    rows.add("step", format!("reads {} of weights", ByteCount(*step_bytes)));
+    if let Some(packing) = packing {
+        add_packing(&mut rows, packing);
+    }
+    rows.add_list("flags", flags);
+    rows.add_list("entries", describe_entries(entries));
+    format!("  {name}\n{}", rows.text)
+}
+
+fn add_packing(rows: &mut Rows, packing: &Packing) {
+    let Packing { build_key: _, vmfb, weights, made_from, steps } = packing;
+    rows.add("packing", describe_blob(vmfb));
+    match weights {
+        Some(blob) => rows.add("packed", describe_blob(blob)),
+        None => {
+            let results = || steps.iter().flat_map(|step| &step.results);
+            let bytes: u64 = results().filter_map(Parameter::bytes).map(|bytes| bytes as u64).sum();
+            rows.add("packed", format!("not yet: {} tensors, {}", results().count(), ByteCount(bytes)));
+        }
+    }
+    rows.add_list("from", made_from.iter().map(|(file, blob)| format!("{}  {file}", blob.digest)));
+}
+
+fn describe_entries(entries: &[Entry]) -> Vec<String> {
+    let width = entries.iter().map(|entry| entry.name.len()).max().unwrap_or(0);
+    let describe = |entry: &Entry| format!("{:<width$}  {}", entry.name, describe_signature(entry));
+    entries.iter().map(describe).collect()
+}
+
+/// Returns the types that an entry takes and returns: `(tokens i32[1,1]) -> (logits f32[1,100])`.
+pub(crate) fn describe_signature(entry: &Entry) -> String {
+    let Entry { name: _, role: _, arguments, results } = entry;
+    let arguments = arguments.iter().map(|a| format!("{} {}", a.kind, type_text(a.dtype, &a.shape)));
+    let results = results.iter().map(|r| format!("{} {}", r.kind, type_text(r.dtype, &r.shape)));
+    let (arguments, results): (Vec<_>, Vec<_>) = (arguments.collect(), results.collect());
+    format!("({}) -> ({})", arguments.join(", "), results.join(", "))
+}
+
+fn describe_parameters(parameters: &[Parameter]) -> String {
+    // A validated manifest's sizes do not overflow.
+    let bytes = |p: &Parameter| p.bytes().unwrap_or(0) as u64;
+    let mut dtypes: BTreeMap<String, (usize, u64)> = BTreeMap::new();
+    for parameter in parameters {
+        let (count, total) = dtypes.entry(parameter.dtype.to_string().to_lowercase()).or_default();
+        *count += 1;
+        *total += bytes(parameter);
+    }
+    let row = |name: &str, count: usize, total: u64| {
+        let tensors = if count == 1 { "tensor " } else { "tensors" };
+        format!("  {name:<5} {count:>6} {tensors}  {}\n", ByteCount(total))
+    };
+    let mut text: String = dtypes.iter().map(|(name, (count, total))| row(name, *count, *total)).collect();
+    if dtypes.len() != 1 {
+        text += &row("all", parameters.len(), parameters.iter().map(bytes).sum());
+    }
+    if let Some(largest) = parameters.iter().max_by_key(|p| bytes(p)) {
+        let shape = type_text(largest.dtype, &largest.shape);
+        text += &format!("  the largest is {} {shape}\n", largest.name);
+    }
+    text
+}
+
+fn list_blobs(blobs: &BTreeMap<String, Blob>, none: &str) -> String {
+    if blobs.is_empty() {
+        return format!("  {none}\n");
+    }
+    let width = blobs.keys().map(|name| name.chars().count()).max().unwrap_or(0);
+    let row = |(name, blob): (&String, &Blob)| format!("  {name:<width$}  {}\n", describe_blob(blob));
+    blobs.iter().map(row).collect()
+}
+
+fn describe_blob(blob: &Blob) -> String {
+    format!("{}  {}", blob.digest, ByteCount(blob.size))
+}
