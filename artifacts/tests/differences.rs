@@ -38,13 +38,13 @@ fn flags_compilers_entries_and_sizes() {
     });
     insta::assert_snapshot!(found, @r"
     exit 1
-    context                  512, 256
-    compiler                 another build of it: d1c2da04f74e, 3f796163ebf9
-    target cpu cpu features  in another order
+    context                  512 → 256
+    compiler                 different builds: d1c2da04f74e → 3f796163ebf9
+    target cpu cpu features  different order
     target cpu flags         only in the second: --iree-llvmcpu-debug
     target cpu entry         only in the first: prefill_32
     target cpu entry         only in the second: prefill_64
-    target cpu step          reads 32 bytes, reads 64 bytes
+    target cpu step reads    32 bytes → 64 bytes
     ");
 }
 
@@ -75,11 +75,11 @@ fn weights() {
     });
     insta::assert_snapshot!(run(folder.path(), &["diff", "a", "b"]), @r"
     exit 1
-    parameters                  other types: model.layers.1.w: bf16[25,100], bf16[50,50]
-    parameters                  other bytes: model.layers.0.w
+    parameters                  different types: model.layers.1.w bf16[25,100] → bf16[50,50]
+    parameters                  different content: model.layers.0.w
     target                      only in the second: cpu-2
-    target cpu packing weights  other bytes, 1000 bytes, 1.5 KiB (1500 bytes): 92d52878182c, a4630a946ca2
-    weights model.safetensors   other bytes, 1000 bytes, 1.5 KiB (1500 bytes): 92d52878182c, a4630a946ca2
+    target cpu packing weights  different content: 92d52878182c → a4630a946ca2, 1000 bytes → 1.5 KiB (1500 bytes)
+    weights model.safetensors   different content: 92d52878182c → a4630a946ca2, 1000 bytes → 1.5 KiB (1500 bytes)
     ");
 }
 
@@ -98,7 +98,7 @@ fn sizes_of_files_and_tensors() {
     700 bytes  packing vmfb of target cpu
     2 bytes  file config.json
 
-    97.7 KiB (100000 bytes) are named twice and lie there once
+    97.7 KiB (100000 bytes) are listed twice and stored once
 
     the checkpoint's tensors, 9.8 KiB (10000 bytes)
     9.8 KiB  model.layers.*.w

@@ -100,7 +100,7 @@ fn a_large_file_is_reread_only_after_a_change() {
 fn inspect_as_text() {
     let folder = tempfile::tempdir().unwrap();
     bundle(&folder.path().join("b"));
-    insta::assert_snapshot!(run(&["inspect", "b"], folder.path()), @"
+    insta::assert_snapshot!(run(&["inspect", "b"], folder.path()), @r"
     exit 0
     bundle      b
     format      2
@@ -108,7 +108,7 @@ fn inspect_as_text() {
     family      llama
     plan        precision bf16, quant none, kv bf16
                 batch 1, context 512, vocab 100
-    cache       64 bytes a position
+    cache       64 bytes per position
     compiler    iree 3.13.0
                 blake3:d1c2da04f74e1b9322141fd35c76e1887f27d63aee89fffd9c6de3e728882188
     self-test   none recorded
@@ -145,10 +145,10 @@ fn inspect_as_text() {
       tokenizer.json  blake3:75e2e30555055d10866ae77d3e9fe6270b36a54c194074c04e6ece0928c4a0bc  2.9 KiB (3000 bytes)
 
     weights
-      none: give them when the bundle is run
+      none: pass --weights when you run the bundle
 
     documents
-      none: nothing says how it was made
+      none: no SBOM, no provenance
     ");
 }
 
@@ -170,10 +170,10 @@ fn inspect_as_json() {
 fn verify_finds_damage() {
     let folder = tempfile::tempdir().unwrap();
     let bundle = bundle(&folder.path().join("b"));
-    insta::assert_snapshot!(run(&["verify", "b"], folder.path()), @"
+    insta::assert_snapshot!(run(&["verify", "b"], folder.path()), @r"
     exit 0
-    ok: b is whole, 4 blobs, 419.9 KiB (429992 bytes)
-    not signed: it is whole, but nothing says who made it
+    ok: b is intact, 4 blobs, 419.9 KiB (429992 bytes)
+    not signed: nothing proves who made it
     ");
     let config = bundle.blob_path(&bundle.manifest().files["config.json"]);
     fs::write(&config, "[]").unwrap();
@@ -217,51 +217,52 @@ fn check_chooses_the_target_that_the_runtime_loads() {
     let llvmpipe = r#", "gpus": [{"driver": "vulkan", "name": "llvmpipe"}]"#;
     let radeon = r#", "gpus": [{"driver": "vulkan", "name": "Radeon"}], "vulkan_drivers": ["radeon_icd"]"#;
     let drivers = r#", "vulkan_drivers": ["lvp_icd", "radeon_icd"]"#;
-    insta::assert_snapshot!(check("both", "", &[]), @"
+    insta::assert_snapshot!(check("both", "", &[]), @r"
     exit 0
     local   cpu   run               weights take 0.0 MiB, the cache 0.0 MiB
     vulkan  none  refuse            there is no device of the driver vulkan
-    runs the target local on cpu
+    runs target local on cpu
     ");
-    insta::assert_snapshot!(check("both", llvmpipe, &[]), @"
+    insta::assert_snapshot!(check("both", llvmpipe, &[]), @r"
     exit 0
     local   cpu       run               weights take 0.0 MiB, the cache 0.0 MiB
     vulkan  llvmpipe  run               weights take 0.0 MiB, the cache 0.0 MiB
-    runs the target local on cpu
+    runs target local on cpu
     ");
-    insta::assert_snapshot!(check("vulkan", llvmpipe, &[]), @"
+    insta::assert_snapshot!(check("vulkan", llvmpipe, &[]), @r"
     exit 0
     vulkan  llvmpipe  run               weights take 0.0 MiB, the cache 0.0 MiB
-    runs the target vulkan on llvmpipe
+    runs target vulkan on llvmpipe
     ");
-    insta::assert_snapshot!(check("both", radeon, &[]), @"
+    insta::assert_snapshot!(check("both", radeon, &[]), @r"
     exit 0
     local   cpu                               run               weights take 0.0 MiB, the cache 0.0 MiB
     vulkan  Radeon                            run               weights take 0.0 MiB, the cache 0.0 MiB
     vulkan  a vulkan device, if there is one  run               weights take 0.0 MiB, the cache 0.0 MiB; nothing is known but the installed drivers: radeon_icd
-    runs the target vulkan on Radeon
+    runs target vulkan on Radeon
     ");
-    insta::assert_snapshot!(check("both", drivers, &[]), @"
+    insta::assert_snapshot!(check("both", drivers, &[]), @r"
     exit 0
     local   cpu                               run               weights take 0.0 MiB, the cache 0.0 MiB
     vulkan  a vulkan device, if there is one  run               weights take 0.0 MiB, the cache 0.0 MiB; nothing is known but the installed drivers: lvp_icd, radeon_icd
-    runs the target local on cpu, or the target vulkan on a vulkan device, if there is one and it is a GPU
+    runs target local on cpu, or target vulkan on a vulkan device, if there is one and it is a GPU
     ");
-    insta::assert_snapshot!(check("both", drivers, &["--device", "local"]), @"
+    insta::assert_snapshot!(check("both", drivers, &["--device", "local"]), @r"
     exit 0
     local  cpu  run               weights take 0.0 MiB, the cache 0.0 MiB
-    runs the target local on cpu
+    runs target local on cpu
     ");
-    insta::assert_snapshot!(check("vulkan", drivers, &[]), @"
+    insta::assert_snapshot!(check("vulkan", drivers, &[]), @r"
     exit 1
     vulkan  a vulkan device, if there is one  run               weights take 0.0 MiB, the cache 0.0 MiB; nothing is known but the installed drivers: lvp_icd, radeon_icd
-    is not known to run: it runs the target vulkan on a vulkan device, if there is one
-    hint: mlxcel-run --device vulkan says on the machine whether there is, or compile it for that, e.g. with --target cpu
+    may run target vulkan on a vulkan device, if there is one
+    hint: find out with `mlxcel-run --device vulkan` on that machine, or compile for its CPU with `mlxcel-compile --target cpu`
     ");
-    insta::assert_snapshot!(check("vulkan", "", &[]), @"
+    insta::assert_snapshot!(check("vulkan", "", &[]), @r"
     exit 1
     vulkan  none  refuse            there is no device of the driver vulkan
-    runs nowhere on the machine: compile it for that, e.g. with --target cpu
+    no target runs on the machine
+    hint: compile for its CPU with `mlxcel-compile --target cpu`
     ");
     let json = check("vulkan", drivers, &["--json"]);
     let json: serde_json::Value = serde_json::from_str(json.strip_prefix("exit 1\n").unwrap()).unwrap();

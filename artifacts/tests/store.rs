@@ -29,14 +29,14 @@ fn bundles_are_stored_under_names() {
     fs::remove_dir_all(folder.path().join("a")).unwrap();
     insta::assert_snapshot!(run(&["list"]), @r"
     exit 0
-    name                      size       its own  targets
+    name                      size        unique  targets
     r.example/tiny:1       8.5 KiB       2.9 KiB  cpu
     tiny:q4                6.5 KiB    1000 bytes  cpu
     ");
     insta::assert_snapshot!(run(&["verify", "tiny:q4"]), @r"
     exit 0
-    ok: tiny:q4 is whole, 4 blobs, 6.5 KiB (6702 bytes)
-    not signed: it is whole, but nothing says who made it
+    ok: tiny:q4 is intact, 4 blobs, 6.5 KiB (6702 bytes)
+    not signed: nothing proves who made it
     ");
     assert_eq!(run(&["diff", "r.example/tiny:1", "b"]), "exit 0\n");
     // Copying to a folder gives the same bundle.
@@ -44,11 +44,11 @@ fn bundles_are_stored_under_names() {
     assert_eq!(run(&["diff", "again", "tiny:q4"]), "exit 0\n");
     insta::assert_snapshot!(run(&["gc", "--dry-run"]), @r"
     exit 0
-    would remove 0 files, 0 bytes; 9.5 KiB (9702 bytes) stay
+    would remove 0 files, 0 bytes; 9.5 KiB (9702 bytes) remain
     ");
     insta::assert_snapshot!(run(&["remove", "tiny:q4"]), @r"
     exit 0
-    removed 2 files, 3.7 KiB (3750 bytes); 8.5 KiB (8702 bytes) stay
+    removed 2 files, 3.7 KiB (3750 bytes); 8.5 KiB (8702 bytes) remain
     ");
     insta::assert_snapshot!(run(&["list", "--json"]), @r#"
     exit 0
@@ -100,8 +100,8 @@ fn replacing_a_name_prints_a_note() {
     ");
     insta::assert_snapshot!(run(&["gc", "--max-size", "1kB"]), @r"
     exit 0
-    removed 2 files, 3.7 KiB (3750 bytes); 8.5 KiB (8702 bytes) stay
-    that is more than 1000 bytes: bundles that have a name stay until they are removed
+    removed 2 files, 3.7 KiB (3750 bytes); 8.5 KiB (8702 bytes) remain
+    that exceeds the limit of 1000 bytes: bundles with a name stay until `mlxcel-bundle remove NAME`
     ");
 }
 
@@ -193,7 +193,7 @@ fn files_of_removed_bundles_stay_while_the_store_is_in_use() {
     assert!(run(&["remove", "n", "none"]).starts_with("exit 1\nerror: the store "));
     insta::assert_snapshot!(run(&["remove", "n"]), @r"
     exit 0
-    removed; what only they had stays until mlxcel-bundle gc: the store is in use
+    removed the names; the store is in use: run `mlxcel-bundle gc` later to remove their files
     ");
     assert!(run(&["gc", "--dry-run"]).starts_with("exit 0\nwould remove "));
     assert!(run(&["gc"]).starts_with("exit 1\n"));

@@ -76,7 +76,7 @@ pub(crate) fn describe(bundle: &Bundle) -> String {
     };
     text += &list_blobs(weights, none);
     text += "\ndocuments\n";
-    text += &list_blobs(documents, "none: no list of parts, no provenance");
+    text += &list_blobs(documents, "none: no SBOM, no provenance");
     text
 }
 

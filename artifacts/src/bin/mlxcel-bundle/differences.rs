@@ -168,8 +168,8 @@ impl Differences {
         }
         self.blobs(&field("vmfb"), vmfb, &b.vmfb);
         self.entries(&field("entry"), entries, &b.entries);
-        let text = |bytes: &u64| format!("reads {}", ByteCount(*bytes));
-        self.values(&field("step"), &text(step_bytes), &text(&b.step_bytes));
+        let text = |bytes: &u64| ByteCount(*bytes).to_string();
+        self.values(&field("step reads"), &text(step_bytes), &text(&b.step_bytes));
         let text = |rewind: &Option<usize>| rewind.map_or("any".into(), |positions| positions.to_string());
         self.values(&field("rewind"), &text(rewind), &text(&b.rewind));
         self.dispatches(&field("dispatches"), dispatches, &b.dispatches);

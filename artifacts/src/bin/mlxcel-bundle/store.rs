@@ -126,7 +126,7 @@ fn describe_collected(collected: Collected, dry_run: bool) -> String {
     let Collected { files, bytes, kept_bytes, limit_bytes } = collected;
     let removed = if dry_run { "would remove" } else { "removed" };
     let (bytes, kept) = (ByteCount(bytes), ByteCount(kept_bytes));
-    let mut text = format!("{removed} {files} files, {bytes}; kept {kept}\n");
+    let mut text = format!("{removed} {files} files, {bytes}; {kept} remain\n");
     if let Some(limit) = limit_bytes.filter(|&limit| limit < kept_bytes) {
         text += &format!(
             "that exceeds the limit of {}: bundles with a name stay until `mlxcel-bundle remove NAME`\n",
