@@ -183,8 +183,8 @@ impl<'j> Standard<'j> {
 
     /// The window of all layers where `use_sliding_window` has to say that there is one.
     pub(super) fn switched_window(&self, default: Option<usize>) -> Result<Option<usize>, Error> {
-        let used = self.json.flag("use_sliding_window", false)?;
-        Ok(self.window(default)?.filter(|_| used))
+        // transformers writes a window of 0 where there is none.
+        if !self.json.flag("use_sliding_window", false)? { Ok(None) } else { self.window(default) }
     }
 
     /// The window of each layer where `use_sliding_window` has to say that there are any, as the Qwen families have it.
