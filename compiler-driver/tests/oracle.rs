@@ -1,7 +1,8 @@
-//! The whole pipeline against Hugging Face: tiny checkpoints of every kind are compiled, loaded and run, and the tokens
-//! and logits are those recorded in `models/oracle/fixtures`.
+//! The whole pipeline against Hugging Face: tiny checkpoints of every family and option are compiled, loaded and run. Tokens
+//! and logits must be those recorded in `models/oracle/fixtures`.
 //!
-//! With MLXCEL_FIXTURES=gemma,phi only those run whose names have one of these parts. With MLXCEL_ORACLE=full every prompt of every fixture runs on Vulkan too, otherwise a part of them.
+//! `MLXCEL_FIXTURES=gemma,phi` runs the fixtures whose names contain one of these words. `MLXCEL_ORACLE=full` runs the
+//! product: every fixture, with every entry point, every prompt on Vulkan too.
 #![allow(clippy::unwrap_used, reason = "a helper that fails is a test that fails")]
 
 mod real;
@@ -27,13 +28,15 @@ const CHUNK: usize = 32;
 /// By how much a logit may differ: other orders of addition differ by less than 1e-4, of these sizes.
 const LOGIT_TOLERANCE: f32 = 2e-3;
 
-/// The fixtures that run on Vulkan by default, with their first and last prompt: those go
-/// through every entry point, and they are of each element type. All of them take Mesa's lavapipe many minutes.
-const ON_VULKAN: [&str; 3] = ["everything", "f16", "gqa"];
+/// Fixtures that run with every entry point, on local-sync and on Vulkan by default: one for each element type.
+///
+/// On Vulkan the first and the last prompt go through every entry point. All prompts of all fixtures take Mesa's lavapipe
+/// many minutes.
+const EVERY_ENTRY: [&str; 3] = ["everything", "f16", "gqa"];
 
-/// The fixtures of other families than Llama that run without kernels by default: together they have every option that
-/// kernels know of, and the largest parts that are computed in another way without them.
-const PLAIN: [&str; 7] = [
+/// Fixtures that also run without kernels by default: together they have every option that kernels know of, and the largest
+/// parts that are computed in another way without them.
+const WITHOUT_KERNELS: [&str; 7] = [
     "cohere2-hub",
     "gemma2-hub",
     "gpt-neox-parallel",
@@ -43,51 +46,110 @@ const PLAIN: [&str; 7] = [
     "qwen2-moe-hub",
 ];
 
+/// Fixtures that only `MLXCEL_ORACLE=full` runs, because others compute with the same options.
+///
+/// What sets them apart is how config.json spells an option or leaves it out. That is compared with transformers for every
+/// fixture, without a compiler: `models/tests/expanded.rs`. Fixtures of the same options run by default: `attention-bias`,
+/// `mlp-bias` (for `all-biases`), `narrow-heads` (`bf16`), `gemma3-hub` (`deep`), `llama2-old` (`mha`), the old spellings
+/// of rope, and each family's other fixtures. Their heads are 4 to 256 wide by default too.
+const FULL_ONLY: [&str; 27] = [
+    "all-biases",
+    "bare",
+    "bf16",
+    "cohere-bare",
+    "cohere2-bare",
+    "deep",
+    "ernie4_5-bare",
+    "exaone4-bare",
+    "gemma-bare",
+    "gemma3-bare",
+    "glm4-bare",
+    "gpt-neox-bare",
+    "granite-bare",
+    "llama-dynamic",
+    "mha",
+    "mixtral-bare",
+    "olmo2-bare",
+    "olmo3-bare",
+    "phi3-bare",
+    "qwen3-moe-bare",
+    "rope-linear",
+    "rope-llama3",
+    "rope-theta",
+    "seed-oss-bare",
+    "smollm3-bare",
+    "stablelm-bare",
+    "starcoder2-bare",
+];
+
 /// Held by whoever has a Vulkan device. Two of them at a time in one process were once lost (VK_ERROR_DEVICE_LOST, with
 /// Debian 12's Mesa on a machine that had much else to do).
 static ON_LAVAPIPE: Mutex<()> = Mutex::new(());
 
 #[test]
 fn every_fixture_answers_as_hugging_face_does() {
-    let full = env::var_os("MLXCEL_ORACLE").is_some_and(|value| value == "full");
-    let all = Fixture::all_in(&fixtures()).unwrap();
-    let is_there = |name: &&str| all.iter().any(|fixture| fixture.name == **name);
-    assert!(ON_VULKAN.iter().chain(&PLAIN).all(is_there));
+    let full = is_full();
     let only = env::var("MLXCEL_FIXTURES").unwrap_or_default();
-    let all: Vec<_> =
-        all.into_iter().filter(|fixture| only.split(',').any(|part| fixture.name.contains(part))).collect();
-    assert!(!all.is_empty(), "no fixture is called {only}");
-    each(&all, |fixture| {
-        let vulkan = full && fixture.on_vulkan || ON_VULKAN.contains(&fixture.name.as_str());
-        let targets: &[&str] = if vulkan { &["cpu", "vulkan"] } else { &["cpu"] };
-        let whole = ON_VULKAN.contains(&fixture.name.as_str()) || fixture.family == "llama";
-        // Buckets are the same for all families: for others than the first, fewer, which compile in half the time.
-        let chunk = (!full && !whole).then_some(CHUNK);
-        let built = built_for(fixture, chunk, targets)?;
-        let prompts: Vec<&Recorded> = fixture.prompts.iter().collect();
-        let (first, last) = (prompts[0], prompts[prompts.len() - 1]);
+    let is_chosen = |fixture: &Fixture| match only.as_str() {
+        "" => full || !FULL_ONLY.contains(&fixture.name.as_str()),
+        words => words.split(',').any(|word| fixture.name.contains(word)),
+    };
+    let chosen: Vec<_> = Fixture::all_in(&fixtures()).unwrap().into_iter().filter(is_chosen).collect();
+    assert!(!chosen.is_empty(), "no fixture is called {only}");
+    each(&chosen, |fixture| answers(fixture, full));
+}
 
-        let mut session = built.session("local-task")?;
-        prompts.iter().try_for_each(|recorded| tokens_and_logits(&mut *session, recorded))?;
-        in_pieces(&mut *session, last)?;
-        if whole {
-            tokens(&mut *built.session("local-sync")?, &prompts)?;
+/// Returns whether everything is asked for, not the default.
+fn is_full() -> bool {
+    env::var_os("MLXCEL_ORACLE").is_some_and(|value| value == "full")
+}
+
+/// Compiles one fixture and compares its answers on every device that the run asks for.
+fn answers(fixture: &Fixture, full: bool) -> Result<(), Failure> {
+    let every_entry = EVERY_ENTRY.contains(&fixture.name.as_str());
+    let vulkan = full && fixture.on_vulkan || every_entry;
+    let targets: &[&str] = if vulkan { &["cpu", "vulkan"] } else { &["cpu"] };
+    // Entry points are the same for all families. One prefill size compiles in half the time.
+    let chunk = (!full && !every_entry).then_some(CHUNK);
+    let built = built_for(fixture, chunk, targets)?;
+    let prompts: Vec<&Recorded> = fixture.prompts.iter().collect();
+    let (first, last) = (prompts[0], prompts[prompts.len() - 1]);
+
+    let mut session = built.session("local-task")?;
+    prompts.iter().try_for_each(|recorded| tokens_and_logits(&mut *session, recorded))?;
+    in_pieces(&mut *session, last)?;
+    if full || every_entry {
+        tokens(&mut *built.session("local-sync")?, &prompts)?;
+    }
+    if full || WITHOUT_KERNELS.contains(&fixture.name.as_str()) {
+        let plain = built_for(fixture, chunk, &["cpu-x86-64-v2"])?;
+        tokens(&mut *plain.session("local-task")?, &prompts)?;
+    }
+    if vulkan {
+        let _alone = ON_LAVAPIPE.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut session = built.session("vulkan")?;
+        let ends = [first, last];
+        tokens(&mut *session, if full { &prompts } else { &ends })?;
+        if full {
+            in_pieces(&mut *session, last)?;
         }
-        if PLAIN.contains(&fixture.name.as_str()) {
-            let plain = built_for(fixture, chunk, &["cpu-x86-64-v2"])?;
-            tokens(&mut *plain.session("local-task")?, &prompts)?;
-        }
-        if vulkan {
-            let _alone = ON_LAVAPIPE.lock().unwrap_or_else(PoisonError::into_inner);
-            let mut session = built.session("vulkan")?;
-            let ends = [first, last];
-            tokens(&mut *session, if full { &prompts } else { &ends })?;
-            if full {
-                in_pieces(&mut *session, last)?;
-            }
-        }
-        Ok(())
-    });
+    }
+    Ok(())
+}
+
+#[test]
+fn the_default_has_every_family() {
+    let all = Fixture::all_in(&fixtures()).unwrap();
+    let named = || EVERY_ENTRY.iter().chain(&WITHOUT_KERNELS).chain(&FULL_ONLY);
+    for name in named() {
+        assert!(all.iter().any(|fixture| fixture.name == *name), "no fixture is called {name}");
+    }
+    let is_default = |fixture: &&Fixture| !FULL_ONLY.contains(&fixture.name.as_str());
+    let families = |of: &mut dyn Iterator<Item = &Fixture>| -> BTreeSet<String> {
+        of.map(|fixture| fixture.family.clone()).collect()
+    };
+    assert_eq!(families(&mut all.iter().filter(is_default)), families(&mut all.iter()));
+    assert!(EVERY_ENTRY.iter().chain(&WITHOUT_KERNELS).all(|name| !FULL_ONLY.contains(name)));
 }
 
 fn built_for(fixture: &Fixture, chunk: Option<usize>, targets: &[&str]) -> Result<Built, Failure> {
