@@ -7,6 +7,7 @@
 //! Start at [`parts::PARTS`], the list that `setup` and `doctor` share; [`ci`] is what has to pass.
 
 mod apt;
+mod check;
 mod ci;
 mod doctor;
 mod fuzz;

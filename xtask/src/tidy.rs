@@ -4,7 +4,7 @@ use std::{fs, path::Path};
 
 use anyhow::{Context as _, Result, bail};
 
-use crate::{invariants, readme, shell, workspace::Workspace};
+use crate::{check::circles, invariants, readme, shell, workspace::Workspace};
 
 const LINES: usize = 500;
 const BYTES: u64 = 1 << 20;
@@ -67,6 +67,7 @@ pub(crate) fn tidy(workspace: &Workspace, fix: bool) -> Result<()> {
             found.extend(check_text(file, &text));
         }
     }
+    found.extend(circles::check(&workspace.root, &files)?);
     found.extend(invariants::violations(workspace)?);
     if found.is_empty() {
         return shell::print(&format!("{} files are tidy\n", files.len()));

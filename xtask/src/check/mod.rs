@@ -1,0 +1,3 @@
+//! The checks of `cargo xtask tidy`.
+
+pub(crate) mod circles;
