@@ -1,4 +1,5 @@
-//! Compiles `kernels/*.c` for every instruction set: freestanding objects that are linked into vmfbs, which have no libc.
+//! Compiles `kernels/cpu/*.c` and `kernels/cuda/*.c` for every instruction set: freestanding objects for vmfbs, which have no
+//! libc.
 
 #[expect(dead_code, unreachable_pub, reason = "it is the library's, which uses the rest")]
 #[path = "src/kernels/isa.rs"]
@@ -31,13 +32,7 @@ fn main() {
     println!("cargo::rerun-if-env-changed=MLIR_SYS_220_PREFIX");
     let prefix = env::var_os("MLIR_SYS_220_PREFIX").map_or("/usr/lib/llvm-22".into(), PathBuf::from);
     let out = PathBuf::from(env::var_os("OUT_DIR").expect("cargo sets OUT_DIR"));
-    let mut sources: Vec<PathBuf> = fs::read_dir("kernels")
-        .expect("the folder of kernels is in this package")
-        .map(|entry| entry.expect("its entries can be read").path())
-        .filter(|path| path.extension().is_some_and(|extension| extension == "c"))
-        .collect();
-    sources.sort();
-    let objects: Vec<Object<'_>> = sources.iter().flat_map(|source| Object::all(source, &out)).collect();
+    let objects: Vec<Object> = Isa::ALL.into_iter().flat_map(|isa| Object::all(isa, &out)).collect();
     let threads = env::var("NUM_JOBS").ok().and_then(|jobs| jobs.parse().ok()).unwrap_or(1);
     let next = AtomicUsize::new(0);
     thread::scope(|scope| {
@@ -56,31 +51,36 @@ fn main() {
     fs::write(out.join("objects.rs"), format!("&[\n{list}]")).expect("OUT_DIR can be written");
 }
 
-/// A kernel for an instruction set.
-struct Object<'a> {
-    source: &'a Path,
+/// A file of kernels, compiled for an instruction set.
+struct Object {
+    source: PathBuf,
     isa: Isa,
     name: String,
     path: PathBuf,
 }
 
-impl<'a> Object<'a> {
-    /// Those of a source.
-    fn all(source: &'a Path, out: &Path) -> Vec<Self> {
-        let stem = source.file_stem().expect("it has an extension").to_string_lossy();
-        let own = Isa::ALL.into_iter().filter(|isa| isa.compiled_as(&stem) == Some(*isa));
-        own.map(|isa| {
-            let name = format!("{stem}-{}.{}", isa.name(), isa.extension());
-            let path = out.join(&name);
-            Self { source, isa, name, path }
-        })
-        .collect()
+impl Object {
+    /// Returns every object of an instruction set, sorted by source.
+    fn all(isa: Isa, out: &Path) -> Vec<Self> {
+        let folder = Path::new("kernels").join(isa.folder());
+        let entries = fs::read_dir(folder).expect("the folders of kernels are in this package");
+        let mut sources: Vec<PathBuf> =
+            entries.map(|entry| entry.expect("entries can be read").path()).collect();
+        sources.sort();
+        let own = sources.into_iter().filter_map(|source| {
+            let file = source.file_name()?.to_str()?.strip_suffix(".c")?;
+            (isa.object_isa(file) == Some(isa)).then(|| {
+                let name = isa.object_name(file);
+                Self { path: out.join(&name), source: source.clone(), isa, name }
+            })
+        });
+        own.collect()
     }
 
     fn compile(&self, prefix: &Path) {
         let Self { source, isa, path, .. } = self;
         let mut clang = Command::new(prefix.join("bin/clang"));
-        clang.args(FLAGS).args(isa.march());
+        clang.args(FLAGS).args(isa.clang_flags());
         if isa.is_gpu() {
             run(clang
                 .arg(format!("--target={}-nvidia-cuda", isa.arch()))

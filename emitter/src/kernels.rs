@@ -1,6 +1,6 @@
 //! Kernels in C, for what generated code does far below the machine's limit, on CPUs and on GPUs.
 //!
-//! A kernel is a function of a file in `kernels/`, compiled ahead of time for every [`Isa`] and linked into the vmfb: a
+//! A kernel is a function of a file in `kernels/cpu/` or `kernels/cuda/`, compiled ahead of time for every [`Isa`] and linked into the vmfb: a
 //! bundle needs nothing beside itself. `build.rs` compiles them; an [`Executable`] is one of them with the sizes of one
 //! use, as the module calls it.
 //!
@@ -27,7 +27,7 @@ pub struct Object {
     pub bytes: &'static [u8],
 }
 
-/// Name and bytes of every compiled kernel: `<name>-<isa>.o`, and of GPUs `.ptx`.
+/// Name and bytes of every compiled kernel: [`Isa::object_name`].
 const OBJECTS: &[(&str, &[u8])] = include!(concat!(env!("OUT_DIR"), "/objects.rs"));
 
 /// Every compiled kernel.
@@ -64,7 +64,7 @@ impl Isa {
 
     /// Whether it multiplies pairs of bf16: see `matmul_bf16.c`.
     pub(crate) fn multiplies_bf16(self) -> bool {
-        self.compiled_as("matmul_bf16").is_some()
+        self.object_isa("matmul_bf16").is_some()
     }
 
     /// IREE's name of the format of executables.
@@ -75,18 +75,13 @@ impl Isa {
             _ => "embedded-elf-x86_64",
         }
     }
-
-    /// The name of the object file of the kernels in `kernels/<file>.c`.
-    fn object_name(self, file: &str) -> String {
-        format!("{file}-{}.{}", self.compiled_as(file).unwrap_or(self).name(), self.extension())
-    }
 }
 
 /// A kernel with the sizes of one use.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Executable {
     pub(crate) isa: Isa,
-    /// The file in `kernels/`, without `.c`.
+    /// The file in `kernels/<Isa::folder>/`, without `.c`.
     pub(crate) file: &'static str,
     /// The function in it.
     pub(crate) function: &'static str,

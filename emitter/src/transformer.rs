@@ -24,7 +24,7 @@ use crate::{
     plan::ATTENTION_BLOCK,
 };
 
-/// As in `kernels/cuda_argmax.c`.
+/// As in `kernels/cuda/argmax.c`.
 const ARGMAX_THREADS: usize = 1024;
 
 /// Builds the module of `model` for `plan`. `dtype_of` gives the element type of each weight in the checkpoint.
@@ -194,7 +194,7 @@ fn argmax(b: &mut Builder<'_>, logits: Tensor) -> Tensor {
     };
     let executable = Executable {
         isa,
-        file: "cuda_argmax",
+        file: "argmax",
         function: "cuda_argmax",
         operands: vec![b.graph.type_of(logits)],
         cache: 0..0,
@@ -303,6 +303,6 @@ mod tests {
 
     #[test]
     fn what_the_kernel_states_is_what_is_given_to_it() {
-        assert_eq!(stated("cuda_argmax", "threads"), Some(ARGMAX_THREADS));
+        assert_eq!(stated("argmax", "threads"), Some(ARGMAX_THREADS));
     }
 }

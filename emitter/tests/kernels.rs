@@ -1,10 +1,14 @@
-//! The kernels run on this machine: each of `kernels/*.c` compares the kernels of the same name with a plain reference,
-//! on random and extreme input.
+//! Runs the kernels on this machine: each program in `kernels/` compares the kernels of its name with a plain reference, on
+//! random and extreme input.
 //!
-//! Linked with the objects that go into bundles, for every instruction set that this CPU has; compiled for none in
-//! particular, where the source has another version of every kernel; and what is for AVX-512 compiled for AVX2, with SIMDe
-//! in place of the instructions. Sanitizers' libraries do not come with clang: instead, buffers end at a page that cannot be
-//! touched (see `kernels/check.h`), and what the portable kernels do undefined ends the test.
+//! Each program is built in three ways:
+//!
+//! - `objects`: linked with the objects that go into bundles, once for every instruction set that this CPU has.
+//! - `portable`: with kernels compiled for no instruction set in particular, and traps for undefined behavior.
+//! - `emulated`: with kernels for AVX-512 and AMX compiled for AVX2, where functions replace the instructions.
+//!
+//! Kernels for GPUs run on the CPU, on `kernels/emulated/cuda.h`. clang comes without the libraries of its sanitizers, so
+//! buffers end at a page that cannot be accessed: see `kernels/check.h`.
 
 #![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
@@ -20,24 +24,26 @@ use mlxcel_emitter::Isa;
 const KERNELS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/kernels");
 const TESTS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/kernels");
 
-/// For the tests, and for the kernels that are not compiled yet. Contraction would be another rounding than the source's.
+/// Flags for the tests, and for kernels that have no object. Contraction would round differently than the source.
 const FLAGS: &[&str] = &["-std=c11", "-O1", "-ffp-contract=off", "-Wall", "-Wextra", "-Werror"];
 
-/// Of what is undefined. They need no library, unlike the reports that clang could give instead. Together with checks of
-/// pointers clang 22 compiles some loops wrong, so that they do not end; and pointers are watched anyway.
+/// Traps for undefined behavior, which need no library.
+///
+/// With checks of pointer overflow, clang 22 miscompiles some loops, which then do not end. Buffers' ends are watched anyway.
 const TRAPS: &[&str] =
     &["-fsanitize=undefined", "-fno-sanitize=pointer-overflow", "-fsanitize-trap=undefined"];
 
-/// 64-bit ARM always has NEON, so that it takes some pretending to compile what is for machines without.
+/// Flags that hide NEON, which every 64-bit ARM CPU has, so that the portable path is compiled.
 const PORTABLE: &[&str] =
     if cfg!(target_arch = "aarch64") { &["-U__ARM_NEON", "-U__ARM_FEATURE_DOTPROD"] } else { &[] };
 
-/// For what is for AVX-512, with `kernels/emulated` in front of the compiler's own header. Optimised, what stands for an
-/// instruction would take long to compile.
+/// Flags for emulated AVX-512 and AMX: `kernels/emulated` comes before the compiler's own headers.
+///
+/// Optimizing the functions that replace instructions would take long.
 const EMULATED: &[&str] =
     &["-O0", "-march=x86-64-v3", "-I", concat!(env!("CARGO_MANIFEST_DIR"), "/tests/kernels/emulated")];
 
-/// The instruction sets whose objects run here.
+/// Returns the instruction sets whose objects run on this machine.
 fn isas() -> impl Iterator<Item = Isa> {
     let machine = Machine::this();
     let runs = move |isa: &Isa| isa.runs_on(&machine.arch, |feature| machine.cpu_features.contains(feature));
@@ -45,60 +51,75 @@ fn isas() -> impl Iterator<Item = Isa> {
     Isa::ALL.into_iter().filter(|_| cfg!(target_os = "linux")).filter(runs)
 }
 
-/// With the objects that go into bundles, or compiled for this machine where none of them runs.
-fn test_objects(name: &str) {
-    let own: Vec<_> = isas().filter(|isa| isa.compiled_as(name) == Some(*isa)).collect();
-    if own.is_empty() {
-        return test(name, "plain", &[], source(name).as_deref());
+/// A test program and the kernels that it tests: `<folder>/<file>.c` in `tests/kernels/` and in `kernels/`.
+#[derive(Clone, Copy)]
+struct Subject {
+    folder: &'static str,
+    file: &'static str,
+}
+
+impl Subject {
+    /// Tests the objects that go into bundles, or kernels compiled for this machine if it runs none of the objects.
+    fn test_objects(self) {
+        let own = |isa: &Isa| isa.folder() == self.folder && isa.object_isa(self.file) == Some(*isa);
+        let own: Vec<_> = isas().filter(own).collect();
+        if own.is_empty() {
+            return self.test("plain", &[], self.source().as_deref());
+        }
+        for isa in own {
+            self.test_object(isa);
+        }
     }
-    for isa in own {
-        test_object(name, isa);
+
+    fn test_object(self, isa: Isa) {
+        let Some(source) = self.source() else {
+            return self.test(isa.name(), isa.clang_flags(), None);
+        };
+        let name = isa.object_name(self.file);
+        let object = mlxcel_emitter::objects().find(|object| object.name == name);
+        let object =
+            object.unwrap_or_else(|| panic!("{} has no object for {}", source.display(), isa.name()));
+        let path = programs().join(object.name);
+        fs::write(&path, object.bytes).unwrap();
+        // Types in `kernels.h` depend on the instruction set only from AVX-512 on. clang takes longer to read the header of
+        // AVX2's intrinsics than for everything else.
+        let flags = if isa == Isa::X86_64V3 { &[] } else { isa.clang_flags() };
+        self.test(isa.name(), flags, Some(&path));
+    }
+
+    fn test_portable(self) {
+        self.test("portable", &[TRAPS, PORTABLE].concat(), self.source().as_deref());
+    }
+
+    fn test_emulated(self) {
+        let Some(source) = self.source() else { return };
+        if fs::read_to_string(&source).unwrap().contains("__AVX512") && isas().any(|isa| isa == Isa::X86_64V3)
+        {
+            self.test("emulated", EMULATED, Some(&source));
+        }
+    }
+
+    /// Builds and runs the test with these kernels.
+    fn test(self, variant: &str, flags: &[&str], kernels: Option<&Path>) {
+        let Self { folder, file } = self;
+        let program = programs().join(format!("{folder}_{file}-{variant}"));
+        let prefix = env::var_os("MLIR_SYS_220_PREFIX").map_or("/usr/lib/llvm-22".into(), PathBuf::from);
+        let mut clang = Command::new(prefix.join("bin/clang"));
+        clang.args(FLAGS).args(flags).args(["-I", KERNELS, "-I", TESTS]);
+        clang.arg(format!("{TESTS}/{folder}/{file}.c")).args(kernels).arg("-o").arg(&program).arg("-lm");
+        run(&mut clang);
+        run(&mut Command::new(program));
+    }
+
+    /// Returns the kernels' source if the test links it. Tests include headers, and kernels for GPUs.
+    fn source(self) -> Option<PathBuf> {
+        let path = Path::new(KERNELS).join(self.folder).join(format!("{}.c", self.file));
+        (path.exists() && self.folder == "cpu").then_some(path)
     }
 }
 
-fn test_object(name: &str, isa: Isa) {
-    let Some(source) = source(name) else {
-        return test(name, isa.name(), isa.march(), None);
-    };
-    let object = mlxcel_emitter::objects().find(|object| object.name == format!("{name}-{}.o", isa.name()));
-    let object = object.unwrap_or_else(|| panic!("{} has no object for {}", source.display(), isa.name()));
-    let path = folder().join(object.name);
-    fs::write(&path, object.bytes).unwrap();
-    // Only where types in `common.h` depend on it: clang takes longer to read the header of AVX2's intrinsics than for
-    // everything else.
-    let flags = if isa == Isa::X86_64V3 { &[] } else { isa.march() };
-    test(name, isa.name(), flags, Some(&path));
-}
-
-fn test_emulated(name: &str) {
-    let Some(source) = source(name) else { return };
-    if fs::read_to_string(&source).unwrap().contains("__AVX512") && isas().any(|isa| isa == Isa::X86_64V3) {
-        test(name, "emulated", EMULATED, Some(&source));
-    }
-}
-
-fn test_portable(name: &str) {
-    test(name, "portable", &[TRAPS, PORTABLE].concat(), source(name).as_deref());
-}
-
-/// Builds and runs a test with these kernels.
-fn test(name: &str, variant: &str, flags: &[&str], kernels: Option<&Path>) {
-    let program = folder().join(format!("{name}-{variant}"));
-    let prefix = env::var_os("MLIR_SYS_220_PREFIX").map_or("/usr/lib/llvm-22".into(), PathBuf::from);
-    let mut clang = Command::new(prefix.join("bin/clang"));
-    clang.args(FLAGS).args(flags).args(["-I", KERNELS, "-I", TESTS]);
-    clang.arg(format!("{TESTS}/{name}.c")).args(kernels).arg("-o").arg(&program).arg("-lm");
-    run(&mut clang);
-    run(&mut Command::new(program));
-}
-
-/// The kernels' source, to be linked. What is only included has none; those for GPUs are included by their tests.
-fn source(name: &str) -> Option<PathBuf> {
-    let path = Path::new(KERNELS).join(format!("{name}.c"));
-    (path.exists() && !name.starts_with("cuda_")).then_some(path)
-}
-
-fn folder() -> PathBuf {
+/// Returns the folder for objects and programs.
+fn programs() -> PathBuf {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("kernels");
     fs::create_dir_all(&folder).unwrap();
     folder
@@ -118,35 +139,36 @@ fn run(command: &mut Command) {
 }
 
 macro_rules! tests {
-    ($($name:ident)*) => {
-        mod objects {
-            $(#[test] fn $name() { super::test_objects(stringify!($name)); })*
-        }
-        mod portable {
-            $(#[test] fn $name() { super::test_portable(stringify!($name)); })*
-        }
-        mod emulated {
-            $(#[test] fn $name() { super::test_emulated(stringify!($name)); })*
-        }
-        const NAMES: &[&str] = &[$(stringify!($name)),*];
+    ($($folder:ident: $($file:ident)*;)*) => {
+        $(mod $folder {
+            $(mod $file {
+                const SUBJECT: crate::Subject =
+                    crate::Subject { folder: stringify!($folder), file: stringify!($file) };
+                #[test] fn objects() { SUBJECT.test_objects(); }
+                #[test] fn portable() { SUBJECT.test_portable(); }
+                #[test] fn emulated() { SUBJECT.test_emulated(); }
+            })*
+        })*
+        const SUBJECTS: &[(&str, &[&str])] = &[$((stringify!($folder), &[$(stringify!($file)),*])),*];
     };
 }
 
-tests! { attention common cuda_argmax cuda_attention cuda_matvec matmul_bf16 matmul_float matmul_q4 matmul_q8 quantize route }
+tests! {
+    cpu: attention common matmul_bf16 matmul_float matmul_q4 matmul_q8 quantize route;
+    cuda: argmax attention matvec;
+}
 
 #[test]
 fn every_kernel_is_tested() {
-    // That of `cuda_attention` has what is in files of that name and more.
-    let has_test =
-        |name: &str| NAMES.iter().any(|tested| name == *tested || name.starts_with(&format!("{tested}_")));
-    for file in fs::read_dir(KERNELS).unwrap() {
-        let path = file.unwrap().path();
-        if path.extension().is_some_and(|extension| extension == "c") {
-            assert!(
-                path.file_stem().is_some_and(|stem| has_test(&stem.to_string_lossy())),
-                "{}",
-                path.display()
-            );
+    for (folder, tested) in SUBJECTS {
+        // The test of `attention` includes `attention_q8.c` and every other file whose name begins so.
+        let has_test =
+            |file: &str| tested.iter().any(|name| file == *name || file.starts_with(&format!("{name}_")));
+        for entry in fs::read_dir(Path::new(KERNELS).join(folder)).unwrap() {
+            let name = entry.unwrap().file_name().into_string().unwrap();
+            if let Some(file) = name.strip_suffix(".c") {
+                assert!(has_test(file), "{folder}/{name}");
+            }
         }
     }
 }

@@ -6,7 +6,7 @@ use super::Executable;
 #[cfg(test)]
 use super::{Isa, objects};
 
-/// The number that the kernels of `kernels/<file>.c` state under this name: `STATED` of `cuda.h`.
+/// The number that the kernels of `kernels/cuda/<file>.c` state under this name: `STATED` of `cuda.h`.
 #[cfg(test)]
 pub(crate) fn stated(file: &str, name: &str) -> Option<usize> {
     let object = Isa::Sm80.object_name(file);

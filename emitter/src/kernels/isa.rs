@@ -51,21 +51,15 @@ impl Isa {
         }
     }
 
-    /// What the names of its objects end in.
-    #[must_use]
-    pub const fn extension(self) -> &'static str {
-        if self.is_gpu() { "ptx" } else { "o" }
-    }
-
     /// Whether it is a GPU's.
     #[must_use]
     pub const fn is_gpu(self) -> bool {
         matches!(self, Self::Sm80)
     }
 
-    /// Which processor clang is told to compile for.
+    /// Returns the flags that make clang compile for it.
     #[must_use]
-    pub const fn march(self) -> &'static [&'static str] {
+    pub const fn clang_flags(self) -> &'static [&'static str] {
         match self {
             Self::X86_64V3 => &["-march=x86-64-v3"],
             Self::X86_64V4Vnni => &["-march=x86-64-v4", "-mavx512vnni"],
@@ -84,13 +78,18 @@ impl Isa {
         }
     }
 
-    /// The set that `kernels/<file>.c` is compiled for where this one is to run it; none where nothing calls it. Instructions
-    /// for bf16 are for one file, which is for nothing else, AMX is for products, and GPUs have files of their own.
+    /// Returns the folder in `kernels/` that has its sources.
     #[must_use]
-    pub fn compiled_as(self, file: &str) -> Option<Self> {
-        if self.is_gpu() != file.starts_with("cuda_") {
-            return None;
-        }
+    pub const fn folder(self) -> &'static str {
+        if self.is_gpu() { "cuda" } else { "cpu" }
+    }
+
+    /// Returns the instruction set that `<file>.c` of its folder is compiled for, if a module for this one links that file.
+    ///
+    /// Most files gain nothing from the newest instructions, so that they share the object of an older set: only products
+    /// use AMX, and only `matmul_bf16` multiplies bf16.
+    #[must_use]
+    pub fn object_isa(self, file: &str) -> Option<Self> {
         match (self, file) {
             (Self::X86_64V4Bf16 | Self::X86_64V4Amx, "matmul_bf16") => Some(self),
             (_, "matmul_bf16") => None,
@@ -98,6 +97,13 @@ impl Isa {
             (Self::X86_64V4Bf16 | Self::X86_64V4Amx, _) => Some(Self::X86_64V4Vnni),
             _ => Some(self),
         }
+    }
+
+    /// Returns the name of the object that a module for this instruction set links for `<file>.c` of its folder.
+    #[must_use]
+    pub fn object_name(self, file: &str) -> String {
+        let isa = self.object_isa(file).unwrap_or(self).name();
+        if self.is_gpu() { format!("cuda_{file}-{isa}.ptx") } else { format!("{file}-{isa}.o") }
     }
 
     /// Whether a CPU runs it that `has` these features (LLVM's names): all that clang may use, not only what the sources

@@ -11,7 +11,7 @@ use super::{
 };
 use crate::{Isa, Quant, Tensor, TensorType, kernels::Executable};
 
-/// Threads of a workgroup, warps of them, and outputs that some of these have together: as in `kernels/cuda_matvec.h`.
+/// Threads of a workgroup, warps of them, and outputs that some of these have together: as in `kernels/cuda/matvec.h`.
 const THREADS: usize = 256;
 const WARPS: usize = THREADS / 32;
 const OUTPUTS: usize = 2;
@@ -22,7 +22,7 @@ const MATRICES: usize = 3;
 /// Workgroups that give every part of a large GPU some work, several times.
 const WORKGROUPS: usize = 512;
 
-/// A kernel of `kernels/cuda_matvec_<type>.c`.
+/// A kernel of `kernels/cuda/matvec_<type>.c`.
 struct Kernel {
     file: &'static str,
     /// For one matrix, two and three.
@@ -36,7 +36,11 @@ macro_rules! kernel {
     ($file:literal, $vector:literal) => {
         Kernel {
             file: $file,
-            functions: [concat!($file, "_1"), concat!($file, "_2"), concat!($file, "_3")],
+            functions: [
+                concat!("cuda_", $file, "_1"),
+                concat!("cuda_", $file, "_2"),
+                concat!("cuda_", $file, "_3"),
+            ],
             vector: $vector,
         }
     };
@@ -50,11 +54,11 @@ fn dtype(b: &Builder<'_>, layers: &[Named<'_>]) -> Dtype {
 /// The kernel for weights of a type.
 fn kernel(quant: Quant, dtype: Dtype) -> Option<Kernel> {
     Some(match (quant, dtype) {
-        (Quant::Q8, _) => kernel!("cuda_matvec_q8", 16),
-        (Quant::Q4, _) => kernel!("cuda_matvec_q4", 32),
-        (Quant::None, Dtype::F32) => kernel!("cuda_matvec_f32", 4),
-        (Quant::None, Dtype::BF16) => kernel!("cuda_matvec_bf16", 8),
-        (Quant::None, Dtype::F16) => kernel!("cuda_matvec_f16", 8),
+        (Quant::Q8, _) => kernel!("matvec_q8", 16),
+        (Quant::Q4, _) => kernel!("matvec_q4", 32),
+        (Quant::None, Dtype::F32) => kernel!("matvec_f32", 4),
+        (Quant::None, Dtype::BF16) => kernel!("matvec_bf16", 8),
+        (Quant::None, Dtype::F16) => kernel!("matvec_f16", 8),
         (Quant::None, _) => return None,
     })
 }

@@ -440,7 +440,7 @@ fn sizes_that_a_gpu_cannot_be_given() {
         let row = TensorType::new(Dtype::F32, [2]);
         let executable = Executable {
             isa: Isa::Sm80,
-            file: "cuda_argmax",
+            file: "argmax",
             function: "cuda_argmax",
             operands: vec![row.clone()],
             cache: 0..0,

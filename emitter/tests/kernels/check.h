@@ -22,14 +22,14 @@ long syscall(long number, ...); // in unistd.h, but not in POSIX
 #endif
 #include <unistd.h>
 
-#include "kernels.h"
+#include "common.h"
 
 #define SHARED static inline // not every test uses everything
 
 // ----------------------------------------------------------------- reports
 
-#define MOST_REPORTS 20
-#define MOST_SECONDS 120
+#define MAX_REPORTS 20
+#define MAX_SECONDS 120
 
 static char current_case[256];
 static long long checks, failures;
@@ -43,7 +43,7 @@ __attribute__((format(printf, 1, 2))) SHARED void at_case(const char *format,
 }
 
 SHARED void fail(const char *what, index at, double found, double expected) {
-  if (failures++ < MOST_REPORTS)
+  if (failures++ < MAX_REPORTS)
     fprintf(stderr, "%s: %s[%lld]: found %.9g, expected %.9g\n", current_case,
             what, (long long)at, found, expected);
 }
@@ -89,7 +89,7 @@ SHARED void begin_tests(void) {
   const int signals[] = {SIGSEGV, SIGBUS, SIGILL, SIGTRAP, SIGALRM};
   for (int i = 0; i < 5; ++i)
     signal(signals[i], report_crash);
-  alarm(MOST_SECONDS);
+  alarm(MAX_SECONDS);
 }
 
 // The exit status.
@@ -100,7 +100,7 @@ SHARED int end_tests(void) {
 
 // ----------------------------------------------------------------- buffers
 
-#define MOST_BUFFERS 24
+#define MAX_BUFFERS 24
 #define MARGIN 64 // least bytes before a buffer that are watched
 #define MARGIN_BYTE 0xa5
 
@@ -109,7 +109,7 @@ typedef struct {
   size_t usable; // bytes of the block before the page that cannot be touched
 } buffer;
 
-static buffer buffers[MOST_BUFFERS];
+static buffer buffers[MAX_BUFFERS];
 static int buffer_count;
 
 // Ends where a page begins that cannot be touched, so that no access past the
@@ -119,7 +119,7 @@ SHARED void *allocate(index bytes) {
   const index page = sysconf(_SC_PAGESIZE);
   const index usable = divide_up(bytes + MARGIN, page) * page;
   unsigned char *block = aligned_alloc((size_t)page, (size_t)(usable + page));
-  if (buffer_count == MOST_BUFFERS || !block ||
+  if (buffer_count == MAX_BUFFERS || !block ||
       mprotect(block + usable, (size_t)page, PROT_NONE) != 0) {
     perror("cannot allocate");
     exit(3);

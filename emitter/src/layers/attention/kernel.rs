@@ -13,13 +13,13 @@ const ROWS: usize = 152;
 /// The longest rows that the kernels have room for.
 const MAX_HEAD_DIM: usize = 256;
 
-/// What the rows are a multiple of that the kernels for GPUs read: `VECTOR` of `cuda_attention.h`.
+/// What the rows are a multiple of that the kernels for GPUs read: `VECTOR` of `cuda/attention.h`.
 const GPU_VECTOR: usize = 8;
 
 /// Positions that one workgroup of a decode step attends to: with few heads, this is what gives every core some work.
 const CHUNK: usize = 1024;
 
-/// Threads of a workgroup on a GPU: `THREADS` of `cuda_attention.h`.
+/// Threads of a workgroup on a GPU: `THREADS` of `cuda/attention.h`.
 const GPU_THREADS: usize = 256;
 
 /// Heads that a workgroup of a GPU does, of rows up to `GPU_NARROW` elements and of wider ones: as there.
@@ -30,7 +30,7 @@ const GPU_WIDE_ROWS: usize = 2;
 /// Workgroups that give every part of a large GPU some work.
 const GPU_WORKGROUPS: usize = 256;
 
-/// More parts than this take longer to merge than they gain: `MOST_CHUNKS` of `cuda_attention_combine.c`.
+/// More parts than this take longer to merge than they gain: `MOST_CHUNKS` of `cuda/attention_combine.c`.
 const GPU_PARTS: usize = 32;
 
 /// The instruction set of the kernel that attends to `tokens` tokens; none where StableHLO does. On GPUs kernels are for
@@ -107,13 +107,17 @@ pub(super) fn attend(
     let soft_cap = layer.soft_cap.map_or(0, |cap| (cap as f32).to_bits() as usize);
     let by_chunks = isa.is_gpu() || chunks > 1 || layer.sinks.is_some();
     let (on_gpu, many, one) = match cache.kv() {
-        Kv::Q8 => ("cuda_attention_q8", "attention_chunks_q8", "attention_q8"),
-        Kv::Float(Dtype::BF16) => ("cuda_attention_bf16", "attention_chunks_bf16", "attention_bf16"),
-        Kv::Float(Dtype::F16) => ("cuda_attention_f16", "attention_chunks_f16", "attention_f16"),
-        Kv::Float(_) => ("cuda_attention_f32", "attention_chunks_f32", "attention_f32"),
+        Kv::Q8 => (("attention_q8", "cuda_attention_q8"), "attention_chunks_q8", "attention_q8"),
+        Kv::Float(Dtype::BF16) => {
+            (("attention_bf16", "cuda_attention_bf16"), "attention_chunks_bf16", "attention_bf16")
+        }
+        Kv::Float(Dtype::F16) => {
+            (("attention_f16", "cuda_attention_f16"), "attention_chunks_f16", "attention_f16")
+        }
+        Kv::Float(_) => (("attention_f32", "cuda_attention_f32"), "attention_chunks_f32", "attention_f32"),
     };
     let (file, function) = match (isa.is_gpu(), by_chunks) {
-        (true, _) => (on_gpu, on_gpu),
+        (true, _) => on_gpu,
         (false, true) => ("attention", many),
         (false, false) => ("attention", one),
     };
@@ -157,7 +161,7 @@ pub(super) fn attend(
         return attended[0];
     }
     let (file, function, grain) = if isa.is_gpu() {
-        ("cuda_attention_combine", "cuda_attention_combine", GPU_THREADS)
+        ("attention_combine", "cuda_attention_combine", GPU_THREADS)
     } else {
         ("attention", "attention_combine", batch * tokens * heads)
     };
@@ -228,10 +232,10 @@ mod tests {
         let names = ["threads", "vector", "narrow", "narrow_rows", "wide_rows"];
         let expected = [GPU_THREADS, GPU_VECTOR, GPU_NARROW, GPU_NARROW_ROWS, GPU_WIDE_ROWS];
         for kind in ["f32", "bf16", "f16", "q8"] {
-            let file = format!("cuda_attention_{kind}");
+            let file = format!("attention_{kind}");
             assert_eq!(names.map(|name| stated(&file, name)), expected.map(Some), "{file}");
         }
-        let found = ["threads", "chunks"].map(|name| stated("cuda_attention_combine", name));
+        let found = ["threads", "chunks"].map(|name| stated("attention_combine", name));
         assert_eq!(found, [GPU_THREADS, GPU_PARTS].map(Some));
     }
 }

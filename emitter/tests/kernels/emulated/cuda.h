@@ -1,5 +1,5 @@
 // A GPU on a CPU: the threads of a block take turns, as coroutines of one thread,
-// until each has come to where it waits for others. run_grid() is a launch.
+// until each has come to where it waits for others. launch_grid() is a launch.
 #ifndef TESTS_EMULATED_CUDA_H
 #define TESTS_EMULATED_CUDA_H
 
@@ -9,49 +9,49 @@
 #include <ucontext.h>
 
 #define KERNEL static void
-#define BLOCK_SHARED static
+#define SHARED_MEMORY static
 #define UNROLL
 
-#define GPU_MOST_THREADS 1024
+#define GPU_MAX_THREADS 1024
 #define GPU_STACK_BYTES (64 << 10)
 
 static struct {
   // Contexts to begin with; they ask the system at every switch, which jumps do not.
-  ucontext_t scheduler, first[GPU_MOST_THREADS];
-  jmp_buf back, threads[GPU_MOST_THREADS];
+  ucontext_t scheduler, first[GPU_MAX_THREADS];
+  jmp_buf back, threads[GPU_MAX_THREADS];
   char *stacks;
-  int begun[GPU_MOST_THREADS], running[GPU_MOST_THREADS];
+  int begun[GPU_MAX_THREADS], running[GPU_MAX_THREADS];
   // What a thread gave last and before that: one that goes on early may give the
   // next before another has read this.
-  uint32_t given[GPU_MOST_THREADS][2];
-  unsigned exchanges[GPU_MOST_THREADS];
+  uint32_t given[GPU_MAX_THREADS][2];
+  unsigned exchanges[GPU_MAX_THREADS];
   index thread, block, count, arrived;
   void (*body)(void);
 } gpu;
 
-INLINE index thread_in_block(void) { return gpu.thread; }
-INLINE index block_in_grid(void) { return gpu.block; }
-INLINE float exp2_near(float x) { return exp2f(x); }
+INLINE index thread_idx(void) { return gpu.thread; }
+INLINE index block_idx(void) { return gpu.block; }
+INLINE float exp2_approx(float x) { return exp2f(x); }
 
 // Until every other thread has come as far.
-static inline void gpu_take_turns(void) {
+static inline void gpu_yield(void) {
   const index thread = gpu.thread;
   if (setjmp(gpu.threads[thread]) == 0)
     longjmp(gpu.back, 1);
 }
 
-static inline void wait_for_block(void) {
+static inline void syncthreads(void) {
   const index round = gpu.arrived / gpu.count;
   ++gpu.arrived;
   while (gpu.arrived / gpu.count == round)
-    gpu_take_turns();
+    gpu_yield();
 }
 
-static inline uint32_t bits_from_lane_xor(uint32_t x, int mask) {
+static inline uint32_t shuffle_xor_u32(uint32_t x, int mask) {
   const index thread = gpu.thread;
   const unsigned at = gpu.exchanges[thread]++ % 2;
   gpu.given[thread][at] = x;
-  gpu_take_turns();
+  gpu_yield();
   return gpu.given[thread ^ mask][at];
 }
 
@@ -63,7 +63,7 @@ static inline void gpu_thread(void) {
 }
 
 // On until it waits or ends.
-static inline void gpu_go_on(index thread) {
+static inline void gpu_resume(index thread) {
   gpu.thread = thread;
   if (setjmp(gpu.back) != 0)
     return;
@@ -75,9 +75,9 @@ static inline void gpu_go_on(index thread) {
 
 // Calls `body` in every thread of every block, the last block first: blocks may
 // come in any order.
-static inline void run_grid(index blocks, index threads, void (*body)(void)) {
+static inline void launch_grid(index blocks, index threads, void (*body)(void)) {
   if (!gpu.stacks)
-    gpu.stacks = malloc((size_t)GPU_MOST_THREADS * GPU_STACK_BYTES);
+    gpu.stacks = malloc((size_t)GPU_MAX_THREADS * GPU_STACK_BYTES);
   gpu.body = body;
   gpu.count = threads;
   for (gpu.block = blocks - 1; gpu.block >= 0; --gpu.block) {
@@ -95,7 +95,7 @@ static inline void run_grid(index blocks, index threads, void (*body)(void)) {
     for (index left = threads; left > 0;)
       for (index t = 0; t < threads; ++t)
         if (gpu.running[t]) {
-          gpu_go_on(t);
+          gpu_resume(t);
           left -= !gpu.running[t];
         }
   }

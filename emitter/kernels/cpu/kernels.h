@@ -1,0 +1,103 @@
+// The entry points; see each file for what its arguments mean.
+#ifndef KERNELS_CPU_KERNELS_H
+#define KERNELS_CPU_KERNELS_H
+
+#include "../common.h"
+
+// How matmul_q8's activations are stored. AVX2 multiplies 16-bit pairs
+// (vpmaddwd), the dot products of AVX-512 and NEON take bytes.
+#if defined(__AVX512VNNI__) || \
+    (!defined(__AVX2__) && defined(__ARM_FEATURE_DOTPROD))
+typedef int8_t act_q8;
+#else
+typedef int16_t act_q8;
+#endif
+
+// Rows of products come as [batch][tokens]. Those from lengths[b] on are padding:
+// nothing is computed for them, and they give zeros.
+INLINE index real_rows(const int32_t *lengths, index b, index tokens) {
+  return clamp_index(lengths[b], 0, tokens);
+}
+
+void quantize_rows(const float *x, act_q8 *q, float *scale, index k,
+                   index row_begin, index row_end);
+
+void quantize_groups(const float *x, int8_t *q, float *scale, float *offset,
+                     index k, index row_begin, index row_end);
+
+void matmul_q8(const int8_t *w, const float *w_scale, const act_q8 *a,
+               const float *a_scale, const int32_t *lengths, float *out,
+               index batch, index tokens, index n, index k, index panel_begin,
+               index panel_end);
+
+void matmul_q4(const uint8_t *w, const uint16_t *w_scale, const int8_t *a,
+               const float *a_scale, const float *a_offset,
+               const int32_t *lengths, float *out, index batch, index tokens,
+               index n, index k, index panel_begin, index panel_end);
+
+void matmul_f32(const float *w, const float *a, const int32_t *lengths,
+                float *out, index batch, index tokens, index n, index k,
+                index panel_begin, index panel_end);
+void matmul_bf16(const uint16_t *w, const float *a, const int32_t *lengths,
+                 float *out, index batch, index tokens, index n, index k,
+                 index panel_begin, index panel_end);
+void matmul_f16(const uint16_t *w, const float *a, const int32_t *lengths,
+                float *out, index batch, index tokens, index n, index k,
+                index panel_begin, index panel_end);
+
+void matmul_bf16_pairs(const uint16_t *w, const uint16_t *a,
+                       const int32_t *lengths, float *out, index batch,
+                       index tokens, index n, index k, index panel_begin,
+                       index panel_end);
+
+// The same products of a mixture of experts; matmul.h says how rows lie.
+#define EXPERTS                                                                \
+  const int32_t *experts, const int32_t *begins, float *out, index n, index k, \
+      index begin, index end
+
+void matmul_q8_experts(const int8_t *w, const float *w_scale, const act_q8 *a,
+                       const float *a_scale, EXPERTS);
+void matmul_q4_experts(const uint8_t *w, const uint16_t *w_scale,
+                       const int8_t *a, const float *a_scale,
+                       const float *a_offset, EXPERTS);
+void matmul_f32_experts(const float *w, const float *a, EXPERTS);
+void matmul_bf16_experts(const uint16_t *w, const float *a, EXPERTS);
+void matmul_f16_experts(const uint16_t *w, const float *a, EXPERTS);
+void matmul_bf16_pairs_experts(const uint16_t *w, const uint16_t *a, EXPERTS);
+
+void route(const float *logits, const int32_t *lengths, float *weights,
+           int32_t *slots, int32_t *row_tokens, int32_t *row_experts,
+           int32_t *segment_experts, int32_t *segment_begins, index batch,
+           index tokens, index experts, index active, index normalised,
+           index begin, index end);
+
+// Attention over a cache of each type: results as a whole, and in chunks of
+// positions that attention_combine() merges.
+#define ATTENTION_SIZES                                                        \
+  index layer, index batch, index tokens, index heads, index kv_heads,         \
+      index head_dim, index capacity, index tile, index window,                \
+      index soft_cap, index causal
+#define ATTENTION_WHOLE                                                        \
+  const int32_t *positions, const int32_t *lengths, float *out,                \
+      ATTENTION_SIZES, index begin, index end
+#define ATTENTION_CHUNKS                                                       \
+  const int32_t *positions, const int32_t *lengths, float *partial,            \
+      float *max_sum, ATTENTION_SIZES, index chunk, index begin, index end
+
+void attention_f32(const float *q, const float *cache, ATTENTION_WHOLE);
+void attention_bf16(const float *q, const uint16_t *cache, ATTENTION_WHOLE);
+void attention_f16(const float *q, const uint16_t *cache, ATTENTION_WHOLE);
+void attention_q8(const float *q, const int8_t *cache, const uint16_t *scales,
+                  ATTENTION_WHOLE);
+void attention_chunks_f32(const float *q, const float *cache, ATTENTION_CHUNKS);
+void attention_chunks_bf16(const float *q, const uint16_t *cache,
+                           ATTENTION_CHUNKS);
+void attention_chunks_f16(const float *q, const uint16_t *cache,
+                          ATTENTION_CHUNKS);
+void attention_chunks_q8(const float *q, const int8_t *cache,
+                         const uint16_t *scales, ATTENTION_CHUNKS);
+void attention_combine(const float *partial, const float *max_sum, float *out,
+                       index chunks, index rows, index head_dim, index begin,
+                       index end);
+
+#endif // KERNELS_CPU_KERNELS_H

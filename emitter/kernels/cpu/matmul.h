@@ -1,0 +1,122 @@
+// What the products share.
+#ifndef KERNELS_CPU_MATMUL_H
+#define KERNELS_CPU_MATMUL_H
+
+#include "kernels.h"
+#include "simd.h"
+
+// Columns begin..end of padding, the last of which may be past n.
+INLINE void clear_padding_rows(float *out, index rows, index n, index begin,
+                               index end) {
+  for (index i = 0; i < rows; ++i)
+    for (index j = begin; j < min_index(end, n); ++j)
+      out[i * n + j] = 0.0f;
+}
+
+// How many panels a tile of one row takes at once. The row uses every weight
+// once, as fast as memory gives it, and that is a quarter more when it is read in
+// several places at once. Tiles of more rows need the registers.
+#define STREAMS 4
+
+// Calls tile(rows, streams, apart, panel, ...) for all panels begin..end of
+// `rows` rows, 1 to MR: each takes PANELS panels from `panel` on, and as many
+// `apart` panels further, `streams` times in all. rows and streams are constants.
+#define TILES(rows, begin, end, ...)                                           \
+  do {                                                                         \
+    _Static_assert(MR <= 12, "a case for every number of rows");               \
+    index panel = begin;                                                       \
+    if (rows == 1) {                                                           \
+      const index apart = (end - begin) / (STREAMS * PANELS) * PANELS;         \
+      for (; panel < begin + apart; panel += PANELS)                           \
+        tile(1, STREAMS, apart, panel, __VA_ARGS__);                           \
+      panel += (STREAMS - 1) * apart;                                          \
+    }                                                                          \
+    for (; panel < end; panel += PANELS) {                                     \
+      switch (rows) {                                                          \
+        TILE_CASE(1, __VA_ARGS__)                                              \
+        TILE_CASE(2, __VA_ARGS__)                                              \
+        TILE_CASE(3, __VA_ARGS__)                                              \
+        TILE_CASE(4, __VA_ARGS__)                                              \
+        TILE_CASE(5, __VA_ARGS__)                                              \
+        TILE_CASE(6, __VA_ARGS__)                                              \
+        TILE_CASE(7, __VA_ARGS__)                                              \
+        TILE_CASE(8, __VA_ARGS__)                                              \
+        TILE_CASE(9, __VA_ARGS__)                                              \
+        TILE_CASE(10, __VA_ARGS__)                                             \
+        TILE_CASE(11, __VA_ARGS__)                                             \
+        TILE_CASE(12, __VA_ARGS__)                                             \
+      }                                                                        \
+    }                                                                          \
+  } while (0)
+#define TILE_CASE(count, ...)                                                  \
+  case count:                                                                  \
+    if (count <= MR)                                                           \
+      tile(count, 1, 0, panel, __VA_ARGS__);                                   \
+    break;
+
+// What a call does of a mixture of experts: rows of one of them, with some of its
+// panels.
+typedef struct {
+  index expert, row, rows, panel_begin, panel_end;
+} expert_part;
+
+// Weights are a matrix for each expert, one after the other, of `panels` panels.
+// Rows lie in segments: segment s is rows begins[s] to begins[s + 1], all of
+// experts[s]. Items are the panels of all segments. Goes on to the next part of
+// items *item to end that has rows; 0 where there is none.
+INLINE int next_expert_part(const int32_t *experts, const int32_t *begins,
+                            index panels, index *item, index end,
+                            expert_part *part) {
+  while (*item < end) {
+    const index segment = *item / panels, first = *item % panels;
+    const index last = min_index(panels, first + end - *item);
+    *item += last - first;
+    part->expert = experts[segment];
+    part->row = begins[segment];
+    part->rows = begins[segment + 1] - begins[segment];
+    part->panel_begin = first;
+    part->panel_end = last;
+    if (part->rows > 0)
+      return 1;
+  }
+  return 0;
+}
+
+#if defined(__AVX512VNNI__)
+
+// Steps of k that go together, so that working out addresses costs little.
+#define STEPS 4
+
+// How many separate sums each output has: a tile of few outputs would otherwise
+// wait for its own additions (4 to 6 cycles each, 1 or 2 begun per cycle).
+INLINE int chains_for(int rows, int streams) {
+  return streams > 1 ? 1 : rows <= 2 ? 4 : rows <= 7 ? 2 : 1;
+}
+
+// The first `columns` of 16 lanes, or all.
+INLINE __mmask16 first_lanes(index columns) {
+  return (__mmask16)((1u << min_index(columns, 16)) - 1);
+}
+
+// Sixteen consecutive elements as floats.
+INLINE __m512 load_16_lanes(const void *base, element_type type, index i) {
+  if (type == ELEMENT_F32)
+    return _mm512_loadu_ps((const float *)base + i);
+  const __m256i halves =
+      _mm256_loadu_si256((const __m256i *)((const uint16_t *)base + i));
+  if (type == ELEMENT_F16)
+    return _mm512_cvtph_ps(halves);
+  return _mm512_castsi512_ps(
+      _mm512_slli_epi32(_mm512_cvtepu16_epi32(halves), 16));
+}
+
+// The four bytes at p, in every lane.
+INLINE __m512i broadcast_four(const void *p) {
+  int32_t four;
+  __builtin_memcpy(&four, p, sizeof four);
+  return _mm512_set1_epi32(four);
+}
+
+#endif
+
+#endif // KERNELS_CPU_MATMUL_H

@@ -1,0 +1,164 @@
+// Vectors of AVX2 and NEON.
+#ifndef KERNELS_CPU_SIMD_H
+#define KERNELS_CPU_SIMD_H
+
+#include "../common.h"
+
+#if defined(__AVX2__)
+
+#define EXP2_MAX_VECTORS 4
+
+// Hints that `bytes_ahead` past p will be read soon. Beyond the end of a
+// tensor the hint is harmless: prefetches do not fault.
+INLINE void prefetch(const void *p, index bytes_ahead) {
+  _mm_prefetch((const char *)p + bytes_ahead, _MM_HINT_T0);
+}
+
+INLINE float sum_lanes(__m256 x) {
+  __m128 s = _mm_add_ps(_mm256_castps256_ps128(x), _mm256_extractf128_ps(x, 1));
+  s = _mm_add_ps(s, _mm_movehl_ps(s, s));
+  return _mm_cvtss_f32(_mm_add_ss(s, _mm_movehdup_ps(s)));
+}
+
+INLINE float max_lanes(__m256 x) {
+  __m128 s = _mm_max_ps(_mm256_castps256_ps128(x), _mm256_extractf128_ps(x, 1));
+  s = _mm_max_ps(s, _mm_movehl_ps(s, s));
+  return _mm_cvtss_f32(_mm_max_ss(s, _mm_movehdup_ps(s)));
+}
+
+INLINE int32_t sum_lanes_i32(__m256i x) {
+  __m128i s =
+      _mm_add_epi32(_mm256_castsi256_si128(x), _mm256_extracti128_si256(x, 1));
+  s = _mm_add_epi32(s, _mm_shuffle_epi32(s, 0x4e));
+  s = _mm_add_epi32(s, _mm_shuffle_epi32(s, 0xb1));
+  return _mm_cvtsi128_si32(s);
+}
+
+INLINE uint32_t max_lanes_u32(__m256i x) {
+  __m128i s =
+      _mm_max_epu32(_mm256_castsi256_si128(x), _mm256_extracti128_si256(x, 1));
+  s = _mm_max_epu32(s, _mm_shuffle_epi32(s, 0x4e));
+  s = _mm_max_epu32(s, _mm_shuffle_epi32(s, 0xb1));
+  return (uint32_t)_mm_cvtsi128_si32(s);
+}
+
+// Lets no instruction that makes one of the vectors move past one that uses
+// another: compilers like to finish one chain before they begin the next.
+INLINE void in_step(int count, __m256 x[]) {
+  if (count == 4)
+    __asm__("" : "+x"(x[0]), "+x"(x[1]), "+x"(x[2]), "+x"(x[3]));
+}
+
+// exp2_poly of all lanes of `count` vectors, in step: done one after the
+// other, their long chains fill the processor's queues and leave its units
+// idle.
+INLINE void exp2_vectors(int count, __m256 x[]) {
+  const float coefficients[] = {EXP2_C5, EXP2_C4, EXP2_C3,
+                                EXP2_C2, EXP2_C1, 1.0f};
+  const __m256 magic = _mm256_set1_ps(ROUNDING_MAGIC);
+  __m256 shifted[EXP2_MAX_VECTORS], p[EXP2_MAX_VECTORS];
+#pragma clang loop unroll(full)
+  for (int i = 0; i < count; ++i) {
+    // maxps returns its second operand for NaN, which keeps NaN visible.
+    x[i] = _mm256_max_ps(_mm256_set1_ps(EXP2_LOWEST), x[i]);
+    shifted[i] = _mm256_add_ps(x[i], magic);
+  }
+  in_step(count, shifted);
+#pragma clang loop unroll(full)
+  for (int i = 0; i < count; ++i) {
+    x[i] = _mm256_sub_ps(x[i], _mm256_sub_ps(shifted[i], magic));
+    p[i] = _mm256_set1_ps(EXP2_C6);
+  }
+#pragma clang loop unroll(full)
+  for (int c = 0; c < 6; ++c) {
+#pragma clang loop unroll(full)
+    for (int i = 0; i < count; ++i)
+      p[i] = _mm256_fmadd_ps(p[i], x[i], _mm256_set1_ps(coefficients[c]));
+    in_step(count, p);
+  }
+#pragma clang loop unroll(full)
+  for (int i = 0; i < count; ++i)
+    x[i] = _mm256_castsi256_ps(_mm256_add_epi32(
+        _mm256_castps_si256(p[i]),
+        _mm256_slli_epi32(_mm256_castps_si256(shifted[i]), 23)));
+}
+
+INLINE __m256 exp2_lanes(__m256 x) {
+  exp2_vectors(1, &x);
+  return x;
+}
+
+// Eight consecutive elements as floats.
+INLINE __m256 load_lanes(const void *base, element_type type, index i) {
+  if (type == ELEMENT_F32)
+    return _mm256_loadu_ps((const float *)base + i);
+  if (type == ELEMENT_Q8)
+    return _mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(
+        _mm_loadl_epi64((const __m128i *)((const int8_t *)base + i))));
+  const __m128i halves =
+      _mm_loadu_si128((const __m128i *)((const uint16_t *)base + i));
+  if (type == ELEMENT_F16)
+    return _mm256_cvtph_ps(halves);
+  return _mm256_castsi256_ps(
+      _mm256_slli_epi32(_mm256_cvtepu16_epi32(halves), 16));
+}
+
+// Sixteen consecutive elements as two vectors, in an order that suits the
+// type: bf16 comes as the even elements and the odd ones, which takes half the
+// work of widening them in place. put_in_order() sorts such a pair.
+INLINE void load_paired(const void *base, element_type type, index i,
+                        __m256 pair[2]) {
+  if (type != ELEMENT_BF16) {
+    pair[0] = load_lanes(base, type, i);
+    pair[1] = load_lanes(base, type, i + 8);
+    return;
+  }
+  const __m256i both =
+      _mm256_loadu_si256((const __m256i *)((const uint16_t *)base + i));
+  pair[0] = _mm256_castsi256_ps(_mm256_slli_epi32(both, 16));
+  pair[1] = _mm256_castsi256_ps(
+      _mm256_and_si256(both, _mm256_set1_epi32((int)0xffff0000u)));
+}
+
+INLINE void put_in_order(element_type type, __m256 pair[2]) {
+  if (type != ELEMENT_BF16)
+    return;
+  const __m256 low = _mm256_unpacklo_ps(pair[0], pair[1]);
+  const __m256 high = _mm256_unpackhi_ps(pair[0], pair[1]);
+  pair[0] = _mm256_permute2f128_ps(low, high, 0x20);
+  pair[1] = _mm256_permute2f128_ps(low, high, 0x31);
+}
+
+// Where load_paired puts element i of its sixteen.
+INLINE index paired_place(element_type type, index i) {
+  return type == ELEMENT_BF16 ? i / 2 + i % 2 * 8 : i;
+}
+
+#elif defined(__ARM_NEON)
+
+// Four consecutive elements as floats.
+INLINE float32x4_t load_quad(const void *base, element_type type, index i) {
+  if (type == ELEMENT_F32)
+    return vld1q_f32((const float *)base + i);
+  if (type == ELEMENT_Q8) {
+    int32_t four;
+    __builtin_memcpy(&four, (const int8_t *)base + i, sizeof four);
+    const int16x8_t wide = vmovl_s8(vreinterpret_s8_s32(vdup_n_s32(four)));
+    return vcvtq_f32_s32(vmovl_s16(vget_low_s16(wide)));
+  }
+  const uint16x4_t halves = vld1_u16((const uint16_t *)base + i);
+  if (type == ELEMENT_F16)
+    return vcvt_f32_f16(vreinterpret_f16_u16(halves));
+  return vreinterpretq_f32_u32(vshll_n_u16(halves, 16));
+}
+
+// The four bytes at p, in every lane.
+INLINE int8x16_t broadcast_bytes(const int8_t *p) {
+  int32_t four;
+  __builtin_memcpy(&four, p, sizeof four);
+  return vreinterpretq_s8_s32(vdupq_n_s32(four));
+}
+
+#endif // __AVX2__, __ARM_NEON
+
+#endif // KERNELS_CPU_SIMD_H

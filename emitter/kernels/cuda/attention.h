@@ -1,0 +1,280 @@
+// Attention of single queries on NVIDIA GPUs, as attention_task.h defines it, in
+// chunks.
+//
+// A block does up to `rows` heads of one kv head over one of `chunks` equal parts
+// of the positions that the query sees. Eight lanes have a row of the cache
+// between them, eight neighbouring elements each in turn, so that a warp reads
+// four rows at a time, and whole lines of memory. Each eight lanes keep a maximum
+// and sums of their own, which are merged at the end.
+
+#ifndef KERNELS_CUDA_ATTENTION_H
+#define KERNELS_CUDA_ATTENTION_H
+
+#include "../kv_cache.h"
+#include "cuda.h"
+
+enum {
+  THREADS = 256,
+  WARPS = THREADS / WARP,
+  ROW_LANES = 8,
+  VECTOR = 8, // elements that a lane reads at once
+  WARP_ROWS = WARP / ROW_LANES,
+  BLOCK_ROWS = THREADS / ROW_LANES,
+  AHEAD = 2, // rows of the cache that are read before the first is used
+  NARROW = 128, // rows of the cache of so many elements or fewer
+  NARROW_ROWS = 4, // heads that a block does then
+  WIDE_ROWS = 2,
+  MAX_ROWS = NARROW_ROWS,
+  MAX_ELEMENTS = 64, // elements of as many rows that a lane has
+  PARTIAL = MAX_ELEMENTS * ROW_LANES,
+};
+
+STATED(threads, THREADS);
+STATED(vector, VECTOR);
+STATED(narrow, NARROW);
+STATED(narrow_rows, NARROW_ROWS);
+STATED(wide_rows, WIDE_ROWS);
+
+#define LOWEST_FLOAT (-3.40282347e38f)
+
+typedef struct {
+  kv_slice keys, values;
+  const float *q;
+  float *sums, *max_sum;
+  int first, end; // positions
+  int head_dim, capacity;
+  int wraps;
+  float soft_cap;
+} task;
+
+typedef uint32_t uint2_t __attribute__((vector_size(8)));
+
+INLINE float from_halves(element_type type, uint32_t bits) {
+  return type == ELEMENT_BF16 ? float_from_bf16((uint16_t)bits)
+                              : float_from_f16((uint16_t)bits);
+}
+
+// Eight elements, of which the first lies at a multiple of eight.
+INLINE void vector(const kv_slice *from, index i, float x[VECTOR]) {
+  switch (from->type) {
+  case ELEMENT_F32:
+    UNROLL for (int half = 0; half < 2; ++half) {
+      const uint4_t four =
+          *(const uint4_t *)((const float *)from->elements + i + half * 4);
+      UNROLL for (int e = 0; e < 4; ++e)
+        x[half * 4 + e] = float_of(four[e]);
+    }
+    break;
+  case ELEMENT_BF16:
+  case ELEMENT_F16: {
+    const uint4_t pairs =
+        *(const uint4_t *)((const uint16_t *)from->elements + i);
+    UNROLL for (int e = 0; e < 4; ++e) {
+      x[2 * e] = from_halves(from->type, pairs[e] & 0xffff);
+      x[2 * e + 1] = from_halves(from->type, pairs[e] >> 16);
+    }
+    break;
+  }
+  case ELEMENT_Q8: {
+    const uint2_t fours =
+        *(const uint2_t *)((const int8_t *)from->elements + i);
+    const float scale = float_from_f16(from->scales[i / CACHE_GROUP]);
+    UNROLL for (int e = 0; e < VECTOR; ++e)
+      x[e] = (float)(int8_t)(fours[e / 4] >> e % 4 * 8) * scale;
+    break;
+  }
+  }
+}
+
+// This lane's elements of a row that begins at element `at`; zeros past its end.
+INLINE void part_of_row(const kv_slice *from, index at, index head_dim, index lane,
+                        const int vectors, float *x) {
+  UNROLL for (int v = 0; v < vectors; ++v) {
+    const index first = (v * ROW_LANES + lane) * VECTOR;
+    if (first < head_dim)
+      vector(from, at + first, x + v * VECTOR);
+    else
+      UNROLL for (int e = 0; e < VECTOR; ++e)
+        x[v * VECTOR + e] = 0.0f;
+  }
+}
+
+// tanh, in units of log 2: cap * (1 - 2 / (e^(2 x / cap) + 1)).
+INLINE float capped(float x, float cap) {
+  const float power = exp2_approx(x / cap * (2.0f * LOG2_E));
+  return cap - 2.0f * cap / (power + 1.0f);
+}
+
+SHARED_MEMORY float partial[WARPS * PARTIAL];
+SHARED_MEMORY float partial_max[WARPS * MAX_ROWS];
+SHARED_MEMORY float partial_sum[WARPS * MAX_ROWS];
+
+// `count` of at most `rows` heads, of which each lane has `vectors` vectors.
+INLINE void attend(const task *t, index count, const int rows,
+                   const int vectors) {
+  const int size = vectors * VECTOR;
+  const int thread = (int)thread_idx(), warp = thread / WARP;
+  const int lane = thread % ROW_LANES;
+  const kv_slice queries = {ELEMENT_F32, t->q, 0};
+  float q[MAX_ELEMENTS], sums[MAX_ELEMENTS], max[MAX_ROWS], sum[MAX_ROWS];
+  UNROLL for (int r = 0; r < rows; ++r) {
+    const index row = r < count ? r : 0;
+    part_of_row(&queries, row * t->head_dim, t->head_dim, lane, vectors,
+                q + r * size);
+    UNROLL for (int e = 0; e < size; ++e) {
+      q[r * size + e] *= LOG2_E;
+      sums[r * size + e] = 0.0f;
+    }
+    max[r] = LOWEST_FLOAT;
+    sum[r] = 0.0f;
+  }
+
+  // The same number of times for all lanes of a warp.
+  for (int base = t->first + warp * WARP_ROWS; base < t->end;
+       base += AHEAD * BLOCK_ROWS) {
+    float keys[MAX_ELEMENTS], values[MAX_ELEMENTS];
+    UNROLL for (int a = 0; a < AHEAD; ++a) {
+      int position = base + a * BLOCK_ROWS + thread % WARP / ROW_LANES;
+      position = position < t->end ? position : t->end - 1;
+      const index slot = t->wraps ? position % t->capacity : position;
+      part_of_row(&t->keys, slot * t->head_dim, t->head_dim, lane, vectors,
+                  keys + a * size);
+      part_of_row(&t->values, slot * t->head_dim, t->head_dim, lane, vectors,
+                  values + a * size);
+    }
+    UNROLL for (int a = 0; a < AHEAD; ++a) {
+      const int there =
+          base + a * BLOCK_ROWS + thread % WARP / ROW_LANES < t->end;
+      UNROLL for (int r = 0; r < rows; ++r) {
+        float score = 0.0f;
+        UNROLL for (int e = 0; e < size; ++e)
+          score = __builtin_fmaf(q[r * size + e], keys[a * size + e], score);
+        UNROLL for (int mask = 1; mask < ROW_LANES; mask *= 2)
+          score += shuffle_xor(score, mask);
+        if (t->soft_cap != 0.0f)
+          score = capped(score, t->soft_cap);
+        score = there ? score : NEGATIVE_INFINITY;
+        const float most = max_float(max[r], score);
+        const float before = exp2_approx(max[r] - most);
+        const float weight = exp2_approx(score - most);
+        max[r] = most;
+        sum[r] = sum[r] * before + weight;
+        UNROLL for (int e = 0; e < size; ++e)
+          sums[r * size + e] = __builtin_fmaf(weight, values[a * size + e],
+                                              sums[r * size + e] * before);
+      }
+    }
+  }
+
+  UNROLL for (int r = 0; r < rows; ++r) {
+    float most = max[r];
+    UNROLL for (int mask = ROW_LANES; mask < WARP; mask *= 2)
+      most = max_float(most, shuffle_xor(most, mask));
+    const float factor = exp2_approx(max[r] - most);
+    float total = sum[r] * factor;
+    UNROLL for (int mask = ROW_LANES; mask < WARP; mask *= 2)
+      total += shuffle_xor(total, mask);
+    UNROLL for (int e = 0; e < size; ++e) {
+      float x = sums[r * size + e] * factor;
+      UNROLL for (int mask = ROW_LANES; mask < WARP; mask *= 2)
+        x += shuffle_xor(x, mask);
+      const index d = (e / VECTOR * ROW_LANES + lane) * VECTOR + e % VECTOR;
+      if (thread % WARP < ROW_LANES && d < t->head_dim)
+        partial[warp * PARTIAL + r * size * ROW_LANES + d] = x;
+    }
+    if (thread % WARP == 0) {
+      partial_max[warp * MAX_ROWS + r] = most;
+      partial_sum[warp * MAX_ROWS + r] = total;
+    }
+  }
+  syncthreads();
+
+  for (int r = 0; r < count; ++r) {
+    float most = LOWEST_FLOAT, factors[WARPS], total = 0.0f;
+    UNROLL for (int w = 0; w < WARPS; ++w)
+      most = max_float(most, partial_max[w * MAX_ROWS + r]);
+    UNROLL for (int w = 0; w < WARPS; ++w) {
+      factors[w] = exp2_approx(partial_max[w * MAX_ROWS + r] - most);
+      total += partial_sum[w * MAX_ROWS + r] * factors[w];
+    }
+    for (index d = thread; d < t->head_dim; d += THREADS) {
+      float x = 0.0f;
+      UNROLL for (int w = 0; w < WARPS; ++w)
+        x += partial[w * PARTIAL + r * size * ROW_LANES + d] * factors[w];
+      t->sums[r * t->head_dim + d] = x;
+    }
+    if (thread == 0) {
+      t->max_sum[r * 2] = most;
+      t->max_sum[r * 2 + 1] = total;
+    }
+  }
+}
+
+// Blocks are [batch][chunks][groups of `rows` heads][kv_heads].
+INLINE void attend_block(kv_slice cache, const float *q, const int32_t *positions,
+                         float *sums, float *max_sum, int layer, int batch,
+                         int heads, int kv_heads, int head_dim, int capacity,
+                         int rows, int window, uint32_t soft_cap, int chunks) {
+  const int block = (int)block_idx(), group = heads / kv_heads;
+  const int blocks = (group + rows - 1) / rows;
+  const int kv_head = block % kv_heads;
+  const int first_row = block / kv_heads % blocks * rows;
+  const int part = block / kv_heads / blocks; // of [batch][chunks]
+  const int b = part / chunks, chunk = part % chunks;
+  const int position = positions[b];
+  const int before = window ? position + 1 - window : 0;
+  const int first = before < 0 ? 0 : before;
+  // In whole turns of the block, but for the last.
+  const int turn = AHEAD * BLOCK_ROWS;
+  const int equal = (position - first) / chunks + 1;
+  const int share = (equal + turn - 1) / turn * turn;
+  const index slab = (index)kv_heads * capacity * head_dim;
+  const index keys =
+      (2 * (index)layer * batch + b) * slab + (index)kv_head * capacity * head_dim;
+  const index head = kv_head * group + first_row;
+  const index place = (index)part * heads + head;
+  task t = {
+      .keys = kv_slice_at(cache, keys),
+      .values = kv_slice_at(cache, keys + batch * slab),
+      .q = q + ((index)b * heads + head) * head_dim,
+      .sums = sums + place * head_dim,
+      .max_sum = max_sum + place * 2,
+      .first = first + chunk * share,
+      .head_dim = head_dim,
+      .capacity = capacity,
+      .wraps = window != 0,
+      .soft_cap = float_of(soft_cap) * LOG2_E,
+  };
+  t.end = t.first + share < position + 1 ? t.first + share : position + 1;
+  const index count = min_index(rows, group - first_row);
+  if (t.first >= t.end) {
+    for (index r = thread_idx(); r < count; r += THREADS) {
+      t.max_sum[r * 2] = NEGATIVE_INFINITY;
+      t.max_sum[r * 2 + 1] = 0.0f;
+    }
+    return;
+  }
+  if (head_dim <= 64)
+    attend(&t, count, NARROW_ROWS, 1);
+  else if (head_dim <= NARROW)
+    attend(&t, count, NARROW_ROWS, 2);
+  else
+    attend(&t, count, WIDE_ROWS, 4);
+}
+
+// The rows of a cache of one type; `tokens` is 1, and what is not named has no
+// meaning for single queries.
+#define DEFINE_ATTENTION(name, type, scales, ...)                              \
+  KERNEL cuda_attention_##name(                                                \
+      const float *q, __VA_ARGS__, const int32_t *positions,                   \
+      const int32_t *lengths, float *sums, float *max_sum, int layer,          \
+      int batch, int tokens, int heads, int kv_heads, int head_dim,            \
+      int capacity, int rows, int window, uint32_t soft_cap, int causal,       \
+      int chunks) {                                                            \
+    (void)lengths, (void)tokens, (void)causal;                                 \
+    attend_block((kv_slice){type, cache, scales}, q, positions, sums, max_sum,   \
+                 layer, batch, heads, kv_heads, head_dim, capacity, rows,      \
+                 window, soft_cap, chunks);                                    \
+  }
+
+#endif

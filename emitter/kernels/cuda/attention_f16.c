@@ -1,0 +1,5 @@
+// Attention to a cache of f16.
+
+#include "attention.h"
+
+DEFINE_ATTENTION(f16, ELEMENT_F16, 0, const uint16_t *cache)

@@ -1,0 +1,5 @@
+// Attention to a cache of f32.
+
+#include "attention.h"
+
+DEFINE_ATTENTION(f32, ELEMENT_F32, 0, const float *cache)

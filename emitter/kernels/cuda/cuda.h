@@ -1,0 +1,65 @@
+// What kernels for NVIDIA GPUs are written with. Where they are not compiled for
+// one, emulated/cuda.h of the tests stands for it.
+#ifndef KERNELS_CUDA_CUDA_H
+#define KERNELS_CUDA_CUDA_H
+
+#include "../common.h"
+
+#if defined(__NVPTX__)
+
+// Of loops over arrays that are to be registers.
+#define UNROLL _Pragma("clang loop unroll(full)")
+
+// Called by blocks of a grid: operands, results, then numbers.
+#define KERNEL __attribute__((nvptx_kernel)) void
+
+// An array that the threads of a block share.
+#define SHARED_MEMORY static __attribute__((address_space(3), loader_uninitialized))
+
+INLINE index thread_idx(void) { return __nvvm_read_ptx_sreg_tid_x(); }
+INLINE index block_idx(void) { return __nvvm_read_ptx_sreg_ctaid_x(); }
+
+// Until all threads of the block are here.
+INLINE void syncthreads(void) { __syncthreads(); }
+
+// What the lane whose number differs in the bits of `mask` gives. All lanes of
+// the warp must be here.
+INLINE uint32_t shuffle_xor_u32(uint32_t x, int mask) {
+  return (uint32_t)__nvvm_shfl_sync_bfly_i32(-1, (int)x, mask, 31);
+}
+
+// 2^x, to two units in the last place; 0 for -inf.
+INLINE float exp2_approx(float x) { return __nvvm_ex2_approx_f(x); }
+
+#else
+#include "emulated/cuda.h"
+#endif
+
+#define WARP 32
+
+// A number that whoever calls the kernels has one of too: in the object, where a
+// test of theirs finds it.
+#define STATED(name, value) const int stated_##name = (value)
+
+// What a lane reads at once at most.
+typedef uint32_t uint4_t __attribute__((vector_size(16)));
+
+INLINE float shuffle_xor(float x, int mask) {
+  return float_of(shuffle_xor_u32(bits_of(x), mask));
+}
+
+INLINE float max_float(float a, float b) { return a < b ? b : a; }
+
+INLINE float warp_reduce_max(float x) {
+  for (int mask = 1; mask < WARP; mask *= 2)
+    x = max_float(x, shuffle_xor(x, mask));
+  return x;
+}
+
+INLINE float warp_reduce_sum(float x) {
+  for (int mask = 1; mask < WARP; mask *= 2)
+    x += shuffle_xor(x, mask);
+  return x;
+}
+
+#endif

@@ -1,5 +1,0 @@
-// Attention to a cache of bf16.
-
-#include "cuda_attention.h"
-
-DEFINE_ATTENTION(bf16, ELEMENT_BF16, 0, const uint16_t *cache)

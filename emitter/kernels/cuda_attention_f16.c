@@ -1,5 +1,0 @@
-// Attention to a cache of f16.
-
-#include "cuda_attention.h"
-
-DEFINE_ATTENTION(f16, ELEMENT_F16, 0, const uint16_t *cache)

@@ -1,5 +1,0 @@
-// Attention to a cache of f32.
-
-#include "cuda_attention.h"
-
-DEFINE_ATTENTION(f32, ELEMENT_F32, 0, const float *cache)

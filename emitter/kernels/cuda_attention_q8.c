@@ -1,6 +1,0 @@
-// Attention to a cache of q8.
-
-#include "cuda_attention.h"
-
-DEFINE_ATTENTION(q8, ELEMENT_Q8, scales, const int8_t *cache,
-                 const uint16_t *scales)

@@ -1,5 +1,0 @@
-// Products of a single row with weights in bf16.
-
-#include "cuda_matvec.h"
-
-DEFINE_MATVEC(bf16, WEIGHT_BF16, uint16_t)

@@ -1,5 +1,0 @@
-// Products of a single row with weights in f16.
-
-#include "cuda_matvec.h"
-
-DEFINE_MATVEC(f16, WEIGHT_F16, uint16_t)

@@ -1,5 +1,0 @@
-// Products of a single row with weights in f32.
-
-#include "cuda_matvec.h"
-
-DEFINE_MATVEC(f32, WEIGHT_F32, float)

@@ -1,0 +1,102 @@
+// The helpers that every kernel is built from.
+
+#include "check.h"
+#include "cpu/simd.h"
+
+// Halves by the definition of the format.
+static double half_by_definition(uint16_t half) {
+  const int exponent = (half >> 10) & 31, mantissa = half & 1023;
+  const double sign = half & 0x8000 ? -1 : 1;
+  if (exponent == 31)
+    return mantissa ? NAN : sign * INFINITY;
+  if (exponent == 0)
+    return sign * ldexp(mantissa, -24);
+  return sign * ldexp(1024 + mantissa, exponent - 25);
+}
+
+static void test_halves(void) {
+  at_case("every half");
+  for (index i = 0; i < 0x10000; ++i) {
+    const uint16_t half = (uint16_t)i;
+    const double expected = half_by_definition(half);
+    check_equal("float_from_f16", i, float_from_f16(half), expected);
+    check_equal("float_from_f16_portable", i, float_from_f16_portable(half),
+                expected);
+    check_equal("load_element", i, load_element(&half, ELEMENT_F16, 0),
+                expected);
+  }
+}
+
+static void test_bfloats(void) {
+  const float exact[] = {0, -0.0f, 1, -3.140625f, 0x1p-133f, 0x1.fep127f};
+  at_case("bf16");
+  for (index i = 0; i < 6; ++i) {
+    const uint16_t bits = (uint16_t)(bits_of(exact[i]) >> 16);
+    check_equal("float_from_bf16", i, float_from_bf16(bits), exact[i]);
+    check_equal("load_element", i, load_element(&bits, ELEMENT_BF16, 0),
+                exact[i]);
+  }
+  check_equal("float_from_bf16", 0x7f80, float_from_bf16(0x7f80), INFINITY);
+  check_equal("float_from_bf16", 0x7fc0, float_from_bf16(0x7fc0), NAN);
+}
+
+static void test_rounding(void) {
+  at_case("rounding, ties to even");
+  for (index i = -1000; i <= 1000; ++i)
+    check_equal("round_to_int(i / 4)", i, round_to_int((float)i / 4),
+                nearbyint((double)i / 4));
+}
+
+static double relative_error(double found, double expected) {
+  return fabs(found - expected) / expected;
+}
+
+// Every way there is to compute 2^x, which must all keep the same promises.
+static int exp2_all(float x, double results[2]) {
+  results[0] = exp2_poly(x);
+#if defined(__AVX2__)
+  float lanes[8];
+  _mm256_storeu_ps(lanes, exp2_lanes(_mm256_set1_ps(x)));
+  results[1] = lanes[5];
+  return 2;
+#else
+  return 1;
+#endif
+}
+
+static void test_exp2(void) {
+  const index steps = 300000;
+  double found[2];
+  at_case("2^x");
+  for (index i = 0; i <= steps; ++i) {
+    const float x = (float)(-126 + 252.0 * (double)i / (double)steps);
+    const int ways = exp2_all(x, found);
+    for (int way = 0; way < ways; ++way)
+      check_near("relative error", i, relative_error(found[way], exp2(x)), 0,
+                 2e-7);
+  }
+  for (index i = 0; i <= 1000; ++i) {
+    const float x = -127 + (float)i / 1000;
+    const int ways = exp2_all(x, found);
+    for (int way = 0; way < ways; ++way)
+      check_near("below the normal range", i, found[way], 0x1p-126, 0x1p-126);
+  }
+  const float vanishing[] = {-127, -1000, -3e38f, -INFINITY};
+  for (index i = 0; i < 4; ++i) {
+    const int ways = exp2_all(vanishing[i], found);
+    for (int way = 0; way < ways; ++way)
+      check_equal("of what vanishes", i, found[way], 0);
+  }
+  const int ways = exp2_all(NAN, found);
+  for (int way = 0; way < ways; ++way)
+    check_equal("of NaN", way, found[way], NAN);
+}
+
+int main(void) {
+  begin_tests();
+  test_halves();
+  test_bfloats();
+  test_rounding();
+  test_exp2();
+  return end_tests();
+}

@@ -1,0 +1,171 @@
+// Quantization must be exact to the bit: what differs by one step here would
+// differ between machines.
+
+#include "check.h"
+#include "cpu/kernels.h"
+
+#define GROUP 32
+#define NEVER_WRITTEN 99
+
+typedef enum {
+  RANDOM,
+  ZERO,
+  ONE_HUGE, // in every row
+  EQUAL,    // but for their signs
+  SUBNORMAL,
+  SMALLEST, // around the magnitude below which a row counts as zero
+  LARGEST,
+  WIDE,
+  KINDS
+} kind;
+
+static const char *const kind_names[KINDS] = {
+    "random",    "zero",     "one huge", "equal",
+    "subnormal", "smallest", "largest",  "wide"};
+
+static float *input(kind of, index rows, index k) {
+  const exponents ranges[KINDS] = {
+      [SUBNORMAL] = {-127, -127}, [SMALLEST] = {-122, -119},
+      [LARGEST] = {120, 127},     [WIDE] = {-60, 60}};
+  const int has_range = ranges[of].low != 0;
+  float *x = random_floats(rows * k, has_range ? ranges[of] : ORDINARY);
+  for (index i = 0; i < rows * k; ++i) {
+    if (of == ZERO)
+      x[i] *= 0.0f; // of both signs
+    if (of == EQUAL)
+      x[i] = copysignf(3.0f, x[i]);
+  }
+  if (of == ONE_HUGE)
+    for (index row = 0; row < rows; ++row)
+      x[row * k + random_index(0, k - 1)] = -1e30f;
+  return x;
+}
+
+static float largest_magnitude(const float *x, index count) {
+  float largest = 0;
+  for (index i = 0; i < count; ++i)
+    largest = fmaxf(largest, fabsf(x[i]));
+  return largest < 0x1p-120f ? 0 : largest;
+}
+
+static double quantized(float x, float largest) {
+  const float scaled = x * (127.0f / largest);
+  return largest > 0 ? nearbyint(scaled) : 0;
+}
+
+static void check_rows(const float *x, const act_q8 *q, const float *scale,
+                       index k, index begin, index end) {
+  for (index row = begin; row < end; ++row) {
+    const float largest = largest_magnitude(x + row * k, k);
+    check_equal("scale", row, scale[row], largest / 127.0f);
+    for (index i = row * k; i < row * k + k; ++i)
+      check_equal("q", i, q[i], quantized(x[i], largest));
+  }
+}
+
+static void test_rows(void) {
+  const index sizes[] = {1, 2, 7, 15, 16, 17, 31, 32, 33, 100, 2048, 2050};
+  const index rows = 5, begin = 1, end = 4;
+  for (kind of = 0; of < KINDS; ++of) {
+    for (int s = 0; s < 12; ++s) {
+      const index k = sizes[s];
+      at_case("quantize_rows, %s, k = %lld", kind_names[of], (long long)k);
+      const float *x = input(of, rows, k);
+      float *scale = allocate_results(rows);
+      act_q8 *q = allocate(rows * k * (index)sizeof *q);
+      for (index i = 0; i < rows * k; ++i)
+        q[i] = NEVER_WRITTEN;
+      quantize_rows(x, q, scale, k, begin, end);
+      check_rows(x, q, scale, k, begin, end);
+      check_untouched("another call's scale", scale, 0, begin);
+      check_untouched("another call's scale", scale, end, rows);
+      for (index i = 0; i < rows * k; ++i)
+        if (i < begin * k || i >= end * k)
+          check_equal("another call's q", i, q[i], NEVER_WRITTEN);
+      release_all();
+    }
+  }
+}
+
+static void check_groups(const float *x, const int8_t *q, const float *scale,
+                         const float *offset, index begin, index end) {
+  for (index group = begin; group < end; ++group) {
+    const float largest = largest_magnitude(x + group * GROUP, GROUP);
+    index sum = 0;
+    for (index i = group * GROUP; i < group * GROUP + GROUP; ++i) {
+      check_equal("q", i, q[i], quantized(x[i], largest));
+      sum += q[i];
+    }
+    check_equal("scale", group, scale[group], largest / 127.0f);
+    check_equal("offset", group, offset[group],
+                (float)((double)scale[group] * 8 * (double)sum));
+  }
+}
+
+static void test_groups(void) {
+  const index sizes[] = {32, 64, 96, 2048};
+  const index rows = 4, begin = 1, end = 3;
+  for (kind of = 0; of < KINDS; ++of) {
+    for (int s = 0; s < 4; ++s) {
+      const index k = sizes[s], groups = k / GROUP;
+      at_case("quantize_groups, %s, k = %lld", kind_names[of], (long long)k);
+      const float *x = input(of, rows * groups, GROUP);
+      float *scale = allocate_results(rows * groups);
+      float *offset = allocate_results(rows * groups);
+      int8_t *q = allocate(rows * k);
+      memset(q, NEVER_WRITTEN, (size_t)(rows * k));
+      quantize_groups(x, q, scale, offset, k, begin, end);
+      check_groups(x, q, scale, offset, begin * groups, end * groups);
+      check_untouched("another call's scale", scale, 0, begin * groups);
+      check_untouched("another call's scale", scale, end * groups,
+                      rows * groups);
+      check_untouched("another call's offset", offset, 0, begin * groups);
+      check_untouched("another call's offset", offset, end * groups,
+                      rows * groups);
+      for (index i = 0; i < rows * k; ++i)
+        if (i < begin * k || i >= end * k)
+          check_equal("another call's q", i, q[i], NEVER_WRITTEN);
+      release_all();
+    }
+  }
+}
+
+static void check_damaged(const act_q8 *q, const float *scale) {
+  if (isfinite(scale[0]))
+    fail("scale", 0, scale[0], NAN);
+  check_equal("product", 0, scale[0] * 0.0f, NAN);
+  for (index i = 0; i < GROUP; ++i)
+    check_equal("q", i, q[i], 0);
+}
+
+// Infinity and NaN must reach the product, and stay in their row or group.
+static void test_not_finite(void) {
+  const float bad[] = {INFINITY, -INFINITY, NAN, -NAN};
+  for (int b = 0; b < 4; ++b) {
+    for (index at = 0; at < GROUP; ++at) {
+      at_case("%g among 32 numbers", bad[b]);
+      float *x = random_floats(2 * GROUP, ORDINARY);
+      float *scale = allocate_results(2), *offset = allocate_results(2);
+      act_q8 *q = allocate(2 * GROUP * (index)sizeof *q);
+      int8_t *bytes = allocate(2 * GROUP);
+      x[at] = bad[b];
+      quantize_rows(x, q, scale, GROUP, 0, 2);
+      check_damaged(q, scale);
+      check_rows(x, q, scale, GROUP, 1, 2);
+      quantize_groups(x, bytes, scale, offset, 2 * GROUP, 0, 1);
+      check_groups(x, bytes, scale, offset, 1, 2);
+      for (index i = 0; i < GROUP; ++i)
+        q[i] = bytes[i];
+      check_damaged(q, scale);
+      release_all();
+    }
+  }
+}
+
+int main(void) {
+  begin_tests();
+  test_rows();
+  test_groups();
+  test_not_finite();
+  return end_tests();
+}
