@@ -1,0 +1,46 @@
+//! Suggestions for a name that is not known.
+
+/// Characters of a name that are compared: a longer one is no name, and comparing it would take long.
+const LONGEST: usize = 64;
+
+/// Returns the `count` candidates most similar to `found`, the most similar one first.
+///
+/// Upper and lower case count as alike. Candidates that are equally similar stay in their order.
+#[must_use]
+pub fn nearest<'a>(found: &str, candidates: impl IntoIterator<Item = &'a str>, count: usize) -> Vec<&'a str> {
+    let comparable = |name: &str| name.chars().take(LONGEST).collect::<String>().to_lowercase();
+    let found = comparable(found);
+    // Pairs of letters find a name within a longer one, Jaro-Winkler finds letters in the wrong order.
+    let similarity = |candidate: &str| {
+        let candidate = comparable(candidate);
+        strsim::sorensen_dice(&found, &candidate) + strsim::jaro_winkler(&found, &candidate)
+    };
+    let mut ranked: Vec<_> =
+        candidates.into_iter().map(|candidate| (similarity(candidate), candidate)).collect();
+    ranked.sort_by(|(a, _), (b, _)| b.total_cmp(a));
+    ranked.into_iter().take(count).map(|(_, candidate)| candidate).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{FAMILIES, PRESETS};
+
+    #[test]
+    fn a_misspelled_name_is_found_first() {
+        let preset = |found| nearest(found, PRESETS.iter().map(|preset| preset.name), 3);
+        assert_eq!(preset("llama3.2-1b"), ["llama-3.2-1b", "llama-3.2-3b", "llama-2-13b"]);
+        assert_eq!(preset("Llama-3.2-1B")[0], "llama-3.2-1b");
+        assert_eq!(preset("qwen2.5-0.5b-instruct")[0], "qwen2.5-0.5b");
+        let family = |found| nearest(found, FAMILIES.iter().map(|family| family.name), 3);
+        assert_eq!(family("gemma3"), ["gemma", "gemma2", "gemma3_text"]);
+        assert_eq!(family("lalma")[0], "llama");
+    }
+
+    #[test]
+    fn any_text_has_neighbors() {
+        assert_eq!(nearest("", ["b", "a"], 3), ["b", "a"]);
+        assert_eq!(nearest(&"ä".repeat(10_000_000), ["a", "b", "c", "d"], 2), ["a", "b"]);
+        assert_eq!(nearest("a", [], 3), [""; 0]);
+    }
+}
