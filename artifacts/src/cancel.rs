@@ -1,4 +1,4 @@
-//! Giving long work up between two pieces of it.
+//! Cancellation of long work.
 
 use std::{
     io::{self, Read, Write},
@@ -16,56 +16,55 @@ use signal_hook::{
     low_level,
 };
 
-/// The exit status of a program that was ended by Ctrl-C or a request to end, as a shell has it after SIGINT.
+/// The exit status of a program that Ctrl-C or a signal interrupted: 128 + SIGINT, as in shells.
 pub const INTERRUPTED: u8 = 130;
 
-/// How long after a request to end another one is a second one.
-const IMPATIENT: Duration = Duration::from_secs(1);
+/// A second signal within this time of the first is ignored.
+const DEBOUNCE: Duration = Duration::from_secs(1);
 
-/// A switch that ends long work, a build or a generation, soon after it is turned on. Clones are the same switch.
+/// A token that cancels long work, such as a build or a generation. Clones share one state.
 #[derive(Debug, Clone, Default)]
 pub struct Cancel(Arc<AtomicBool>);
 
 impl Cancel {
-    /// A switch that is off.
+    /// Creates a token that is not cancelled.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Turns it on.
+    /// Requests cancellation.
     pub fn cancel(&self) {
         self.0.store(true, Ordering::Relaxed);
     }
 
-    /// Turns it off, for the next piece of work.
+    /// Withdraws the request, for the next piece of work.
     pub fn reset(&self) {
         self.0.store(false, Ordering::Relaxed);
     }
 
-    /// Whether it is on.
+    /// Returns whether cancellation was requested.
     #[must_use]
     pub fn is_cancelled(&self) -> bool {
         self.0.load(Ordering::Relaxed)
     }
 
-    /// A switch that Ctrl-C and requests to end the program turn on. A second one ends it at once, should the work hang, if it
-    /// comes a while after the first: programs that end others often tell them twice, and work that is given up has files to
-    /// remove.
+    /// Returns a token that SIGINT, SIGTERM and SIGHUP cancel. A later signal ends the program at once.
     ///
-    /// Where signals cannot be handled they end the program at once, which leaves nothing behind that looks whole.
+    /// Ignores a second signal right after the first: supervisors often send two, and cancelled work has files to
+    /// remove. If no handler can be installed, the first signal ends the program.
     #[must_use]
     pub fn on_signals() -> Self {
         let cancel = Self::new();
-        let turned = cancel.clone();
+        let token = cancel.clone();
         if let Ok(mut signals) = Signals::new([SIGINT, SIGTERM, SIGHUP]) {
             thread::spawn(move || {
                 let mut first = Instant::now();
                 for _ in signals.forever() {
-                    if !turned.is_cancelled() {
+                    if !token.is_cancelled() {
                         first = Instant::now();
-                        turned.cancel();
-                    } else if first.elapsed() > IMPATIENT {
+                        token.cancel();
+                    } else if first.elapsed() > DEBOUNCE {
                         low_level::exit(INTERRUPTED.into());
                     }
                 }
@@ -74,19 +73,19 @@ impl Cancel {
         cancel
     }
 
-    /// What the switch turns, for the handler of a signal.
+    /// Returns the flag behind the token, for signal handlers.
     #[must_use]
     pub fn flag(&self) -> Arc<AtomicBool> {
         Arc::clone(&self.0)
     }
 
-    /// `stream`, which fails once the switch is on: copies of gigabytes end with it.
+    /// Wraps a stream so that reads and writes fail once the token is cancelled.
     pub fn watch<S>(&self, stream: S) -> Watched<S> {
         Watched { cancel: self.clone(), stream }
     }
 }
 
-/// A stream that fails once a [`Cancel`] is turned on.
+/// A stream that fails once a [`Cancel`] token is cancelled.
 #[derive(Debug)]
 pub struct Watched<S> {
     cancel: Cancel,
@@ -95,7 +94,7 @@ pub struct Watched<S> {
 
 impl<S> Watched<S> {
     fn check(&self) -> io::Result<()> {
-        // Not `Interrupted`: that one is tried again.
+        // Not `Interrupted`, which callers retry.
         if self.cancel.is_cancelled() { Err(io::Error::other("cancelled")) } else { Ok(()) }
     }
 }
@@ -123,7 +122,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_watched_stream_ends_with_the_work() {
+    fn a_watched_stream_fails_after_cancellation() {
         let cancel = Cancel::new();
         let mut reader = cancel.watch(io::repeat(7));
         let mut writer = cancel.watch(Vec::new());

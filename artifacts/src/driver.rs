@@ -1,10 +1,10 @@
-//! Kinds of devices.
+//! Device drivers.
 
 use std::{fmt, str::FromStr};
 
 use serde::{Deserialize, Serialize};
 
-/// A kind of device, by the IREE HAL driver that runs it.
+/// An IREE HAL driver: the kind of device that runs a target.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub enum Driver {
@@ -20,7 +20,7 @@ impl Driver {
     /// Every driver.
     pub const ALL: [Self; 3] = [Self::Local, Self::Cuda, Self::Vulkan];
 
-    /// Its name in the manifest: `local`, `cuda` or `vulkan`.
+    /// Returns the name in manifests: `local`, `cuda` or `vulkan`.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -37,7 +37,7 @@ impl fmt::Display for Driver {
     }
 }
 
-/// A text that names no driver.
+/// The error for a text that is not a driver's name.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("unknown driver `{}`, expected local, cuda or vulkan", .0.escape_default())]
 pub struct ParseDriverError(String);

@@ -14,7 +14,7 @@
 //! - **The store is shared.** [`Store`] has files by their content: bundles under names, and what was built by the key of
 //!   what made it. A damaged file counts as missing.
 //! - **Registries have bundles too.** With the feature `registry`, [`Registry`] pushes and pulls them as OCI artifacts.
-//! - **A target is chosen, not assumed.** [`judge`] compares what targets need with what a [`Machine`] has, so that no CPU
+//! - **A target is chosen, not assumed.** [`check_targets`] compares what targets need with what a [`Machine`] has, so that no CPU
 //!   meets an instruction that it lacks.
 //!
 //! Start reading at [`manifest`](Manifest), then `bundle/mod.rs` and `bundle/write.rs`. An [`Error`]'s message may end with `hint:`
@@ -44,7 +44,7 @@ pub use self::safetensors::{
 pub use blob::Blob;
 pub use bundle::{
     Bundle,
-    documents::{PROVENANCE, SBOM, with_parts},
+    documents::{PROVENANCE, SBOM, with_file_list},
     sign::{PublicKey, SecretKey, Signed},
     write::{BundleWriter, Destination},
 };
@@ -54,8 +54,10 @@ pub use driver::{Driver, ParseDriverError};
 pub use error::{Error, report};
 pub use iree::IREE_VERSION;
 pub use machine::{
+    compatibility::{
+        Compatibility, Verdict, best_target, check_iree_version, check_targets, check_targets_at,
+    },
     hardware::{Gpu, Machine},
-    judge::{Compatibility, Verdict, best, check_iree, judge, judge_on},
     nvidia_gpus,
     place::{DeviceClass, Place},
 };
@@ -67,6 +69,6 @@ pub use manifest::{
 };
 pub use name::Name;
 #[cfg(feature = "registry")]
-pub use registry::{Registry, TransferEvent};
+pub use registry::{DockerConfig, Registry, TransferEvent};
 pub use store::{Collected, Replaced, Scratch, SharedLock, Store, StoreWriter, Stored};
 pub use version::{ParseVersionError, Version};

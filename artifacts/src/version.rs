@@ -23,7 +23,7 @@ impl FromStr for Version {
             |text: &str| text.bytes().all(|b| b.is_ascii_digit()).then(|| text.parse().ok()).flatten();
         let parts =
             text.split_once('.').and_then(|(major, minor)| Some(Self(number(major)?, number(minor)?)));
-        // One version has one text.
+        // Refuses other spellings of a version, such as `08.0`.
         parts.filter(|version| version.to_string() == text).ok_or_else(|| ParseVersionError(text.into()))
     }
 }
@@ -42,9 +42,9 @@ impl From<Version> for String {
     }
 }
 
-/// A text that is no version.
+/// The error for a text that is not a version.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("`{}` is no version, expected two numbers as in `8.0`", .0.escape_default())]
+#[error("`{}` is not a version, expected two numbers such as `8.0`", .0.escape_default())]
 pub struct ParseVersionError(String);
 
 #[cfg(test)]

@@ -219,48 +219,48 @@ fn check_chooses_the_target_that_the_runtime_loads() {
     let drivers = r#", "vulkan_drivers": ["lvp_icd", "radeon_icd"]"#;
     insta::assert_snapshot!(check("both", "", &[]), @r"
     exit 0
-    local   cpu   run               weights take 0.0 MiB, the cache 0.0 MiB
-    vulkan  none  refuse            there is no device of the driver vulkan
+    local   cpu   run               weights 0.0 MiB, cache 0.0 MiB
+    vulkan  none  refuse            found no vulkan device
     runs target local on cpu
     ");
     insta::assert_snapshot!(check("both", llvmpipe, &[]), @r"
     exit 0
-    local   cpu       run               weights take 0.0 MiB, the cache 0.0 MiB
-    vulkan  llvmpipe  run               weights take 0.0 MiB, the cache 0.0 MiB
+    local   cpu       run               weights 0.0 MiB, cache 0.0 MiB
+    vulkan  llvmpipe  run               weights 0.0 MiB, cache 0.0 MiB
     runs target local on cpu
     ");
     insta::assert_snapshot!(check("vulkan", llvmpipe, &[]), @r"
     exit 0
-    vulkan  llvmpipe  run               weights take 0.0 MiB, the cache 0.0 MiB
+    vulkan  llvmpipe  run               weights 0.0 MiB, cache 0.0 MiB
     runs target vulkan on llvmpipe
     ");
     insta::assert_snapshot!(check("both", radeon, &[]), @r"
     exit 0
-    local   cpu                               run               weights take 0.0 MiB, the cache 0.0 MiB
-    vulkan  Radeon                            run               weights take 0.0 MiB, the cache 0.0 MiB
-    vulkan  a vulkan device, if there is one  run               weights take 0.0 MiB, the cache 0.0 MiB; nothing is known but the installed drivers: radeon_icd
+    local   cpu                               run               weights 0.0 MiB, cache 0.0 MiB
+    vulkan  Radeon                            run               weights 0.0 MiB, cache 0.0 MiB
+    vulkan  a vulkan device, if there is one  run               weights 0.0 MiB, cache 0.0 MiB; known only from the installed drivers: radeon_icd
     runs target vulkan on Radeon
     ");
     insta::assert_snapshot!(check("both", drivers, &[]), @r"
     exit 0
-    local   cpu                               run               weights take 0.0 MiB, the cache 0.0 MiB
-    vulkan  a vulkan device, if there is one  run               weights take 0.0 MiB, the cache 0.0 MiB; nothing is known but the installed drivers: lvp_icd, radeon_icd
+    local   cpu                               run               weights 0.0 MiB, cache 0.0 MiB
+    vulkan  a vulkan device, if there is one  run               weights 0.0 MiB, cache 0.0 MiB; known only from the installed drivers: lvp_icd, radeon_icd
     runs target local on cpu, or target vulkan on a vulkan device, if there is one and it is a GPU
     ");
     insta::assert_snapshot!(check("both", drivers, &["--device", "local"]), @r"
     exit 0
-    local  cpu  run               weights take 0.0 MiB, the cache 0.0 MiB
+    local  cpu  run               weights 0.0 MiB, cache 0.0 MiB
     runs target local on cpu
     ");
     insta::assert_snapshot!(check("vulkan", drivers, &[]), @r"
     exit 1
-    vulkan  a vulkan device, if there is one  run               weights take 0.0 MiB, the cache 0.0 MiB; nothing is known but the installed drivers: lvp_icd, radeon_icd
+    vulkan  a vulkan device, if there is one  run               weights 0.0 MiB, cache 0.0 MiB; known only from the installed drivers: lvp_icd, radeon_icd
     may run target vulkan on a vulkan device, if there is one
     hint: find out with `mlxcel-run --device vulkan` on that machine, or compile for its CPU with `mlxcel-compile --target cpu`
     ");
     insta::assert_snapshot!(check("vulkan", "", &[]), @r"
     exit 1
-    vulkan  none  refuse            there is no device of the driver vulkan
+    vulkan  none  refuse            found no vulkan device
     no target runs on the machine
     hint: compile for its CPU with `mlxcel-compile --target cpu`
     ");

@@ -148,8 +148,8 @@ fn credentials_come_from_docker() {
     let run = |arguments: &[&str]| run(at, &registry, arguments);
     insta::assert_snapshot!(run(&["push", "a", &reference]), @r"
     exit 1
-    error: cannot push localhost:PORT/tiny: the registry answers 401 Unauthorized
-    hint: docker login localhost:PORT gives credentials
+    error: cannot push localhost:PORT/tiny: the registry answered 401 Unauthorized
+    hint: run `docker login localhost:PORT`
     ");
     let config = |auth: &str| {
         fs::create_dir_all(at.join(".docker")).unwrap();
@@ -179,12 +179,12 @@ fn a_missing_reference_or_registry_is_an_error() {
     let run = |arguments: &[&str]| run(at, &registry, arguments);
     insta::assert_snapshot!(run(&["pull", &registry.reference("none")]), @r"
     exit 1
-    error: cannot pull localhost:PORT/none: the registry says: manifest unknown
-    hint: look at its name and its tag
+    error: cannot pull localhost:PORT/none: the registry reports: manifest unknown
+    hint: check the name and the tag
     ");
     insta::assert_snapshot!(run(&["pull", "Not A Reference"]), @r"
     exit 1
-    error: `Not A Reference` names no place in a registry: it has no registry before a /
+    error: `Not A Reference` names no place in a registry: found no registry, expected one before the first `/`
     hint: such as registry.example/models/demo:1 or localhost:5000/demo
     ");
     write(&at.join("a"), &[7; 3_000], |_| ());
@@ -195,7 +195,7 @@ fn a_missing_reference_or_registry_is_an_error() {
     insta::assert_snapshot!(refused, @r"
     exit 1
     error: cannot pull localhost:NOBODY/tiny: Connection refused (os error 111)
-    hint: look at the registry's name; --plain-http is for one without TLS
+    hint: check the registry's name; pass --plain-http if it has no TLS
     ");
 }
 

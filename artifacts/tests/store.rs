@@ -209,7 +209,8 @@ fn export_replaces_only_regular_files() {
     std::os::unix::fs::symlink("elsewhere", folder.path().join("link")).unwrap();
     insta::assert_snapshot!(run(&["export", "a", "--out", "link"]), @r"
     exit 1
-    error: cannot write link: it is no regular file, expected one or nothing; --out - is standard output
+    error: cannot write link: it is not a regular file, expected one or nothing
+    hint: name another file with --out, or write to stdout with `--out -`
     ");
     assert!(fs::symlink_metadata(folder.path().join("link")).unwrap().is_symlink());
     run(&["copy", "a", "--name", "x/n:1"]);

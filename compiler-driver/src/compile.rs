@@ -297,7 +297,7 @@ mod tests {
     fn every_target_compiles_what_it_says_it_can() {
         let (f32, bf16) = (("f32", Dtype::F32), ("bf16", Dtype::BF16));
         for target in Target::all().unwrap() {
-            let resolved = target.resolve(&Machine::this(), safetensors::Dtype::F32, Quant::None);
+            let resolved = target.resolve(&Machine::host(), safetensors::Dtype::F32, Quant::None);
             for (stored, computed) in [(f32, f32), (bf16, f32), (bf16, bf16)] {
                 // Whatever does bf16 does f32 on its way.
                 let covered = stored == f32 && target.computes(Dtype::BF16);
@@ -317,7 +317,7 @@ mod tests {
     #[test]
     fn the_same_input_gives_the_same_bytes_in_another_folder() {
         let target =
-            Target::find("cpu").unwrap().resolve(&Machine::this(), safetensors::Dtype::F32, Quant::None);
+            Target::find("cpu").unwrap().resolve(&Machine::host(), safetensors::Dtype::F32, Quant::None);
         let bytes = || {
             let compiled = compile(&unit(&product("bf16", "bf16")), &target, real(), &|| false);
             fs::read(compiled.unwrap_or_else(|error| panic!("{error}")).path()).unwrap()
@@ -328,7 +328,7 @@ mod tests {
     #[test]
     fn a_real_failure_is_short() {
         let target =
-            Target::find("cpu").unwrap().resolve(&Machine::this(), safetensors::Dtype::F32, Quant::None);
+            Target::find("cpu").unwrap().resolve(&Machine::host(), safetensors::Dtype::F32, Quant::None);
         let broken = product("f32", "f32").replace("stablehlo.dot_general", "stablehlo.no_such_op");
         let Err(Error::Compile { reason, folder, .. }) = compile(&unit(&broken), &target, real(), &|| false)
         else {

@@ -8,7 +8,7 @@ mod sbom;
 
 use std::collections::BTreeMap;
 
-use mlxcel_artifacts::{Blob, BundleWriter, Digest, Manifest, PROVENANCE, SBOM, with_parts};
+use mlxcel_artifacts::{Blob, BundleWriter, Digest, Manifest, PROVENANCE, SBOM, with_file_list};
 
 use crate::{Error, pipeline::Request, source::WeightSource};
 
@@ -44,7 +44,7 @@ pub(crate) fn add(
     ];
     let mut added = BTreeMap::new();
     for (name, bytes) in documents {
-        let bytes = with_parts(name, bytes, manifest)?;
+        let bytes = with_file_list(name, bytes, manifest)?;
         added.insert(name.to_owned(), writer.add_bytes(&bytes)?);
     }
     Ok(added)

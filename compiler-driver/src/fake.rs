@@ -35,7 +35,7 @@ pub(crate) fn calls(compiler: &Path) -> usize {
 /// A target with flags that a shell would misread.
 pub(crate) fn target() -> Resolved {
     let cuda = Target::find("cuda").unwrap().resolve(
-        &mlxcel_artifacts::Machine::this(),
+        &mlxcel_artifacts::Machine::host(),
         safetensors::Dtype::BF16,
         mlxcel_emitter::Quant::None,
     );

@@ -129,7 +129,7 @@ pub fn build(request: &Request, progress: &mut Progress<'_>) -> Result<Bundle, E
     let using = store.in_use()?;
     let toolchain = Toolchain::find(request.compiler.as_deref(), &store)?;
     let keep = request.keep.as_deref().map(Keep::new).transpose()?;
-    let machine = Machine::this();
+    let machine = Machine::host();
     let mlxcel_emitter::Plan { precision, quant, .. } = plan.plan;
     let resolve = |target: &Target| target.resolve(&machine, precision, quant);
     let resolved: Vec<_> = plan.targets.iter().map(resolve).collect();
@@ -237,7 +237,7 @@ fn jobs<'j>(target: &'j Resolved, program: Option<&'j Program>) -> Vec<Job<'j>> 
 pub fn emit(request: &Request, progress: &mut Progress<'_>) -> Result<Program, Error> {
     let plan = Prepared::new(request, progress)?;
     let target = plan.targets.first().ok_or(Error::NoTarget)?;
-    let Resolved { numerics, .. } = target.resolve(&Machine::this(), plan.plan.precision, plan.plan.quant);
+    let Resolved { numerics, .. } = target.resolve(&Machine::host(), plan.plan.precision, plan.plan.quant);
     plan.emit(numerics, progress)
 }
 

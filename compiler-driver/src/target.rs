@@ -336,7 +336,7 @@ mod tests {
     /// A feature that no machine reports would make a target that runs nowhere.
     #[test]
     fn machines_report_what_targets_ask_for() {
-        let here = Machine::this();
+        let here = Machine::host();
         for (name, telling) in [
             ("cpu-x86-64-v3", "avx2"),
             ("cpu-x86-64-v4", "avx512f"),

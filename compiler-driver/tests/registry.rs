@@ -6,7 +6,7 @@ mod real;
 #[path = "../../artifacts/tests/common/registry.rs"]
 mod server;
 
-use mlxcel_artifacts::{Registry, Store, StoreWriter};
+use mlxcel_artifacts::{DockerConfig, Registry, Store, StoreWriter};
 use mlxcel_runtime::load;
 use real::{Fixture, built, fixtures, greedy, on, request};
 
@@ -17,7 +17,7 @@ fn pushed_wiped_and_pulled_it_answers_as_before() {
     let folder = tempfile::tempdir().unwrap();
     let server = server::Registry::start(folder.path(), false);
     let built = built(&request(&fixtures().join(FIXTURE), &["cpu"]));
-    let registry = Registry::new(&server.reference("models/gqa:1"), false).unwrap();
+    let registry = Registry::new(&server.reference("models/gqa:1"), &DockerConfig::default(), false).unwrap();
     let pushed = registry.push(&built.bundle, &mut |_| ()).unwrap();
     assert!(pushed.starts_with("sha256:"), "{pushed}");
     let manifest = built.bundle.manifest().clone();

@@ -4,8 +4,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use mlxcel_artifacts::{
-    Blob, Driver, Gpu, GpuNeeds, Machine, Manifest, Place, TargetArtifact, Verdict, Version, best, judge,
-    judge_on, sample,
+    Blob, Driver, Gpu, GpuNeeds, Machine, Manifest, Place, TargetArtifact, Verdict, Version, best_target,
+    check_targets, check_targets_at, sample,
 };
 use mlxcel_compiler_driver::{Quant, Target};
 use safetensors::Dtype;
@@ -56,11 +56,11 @@ fn nvidia(name: &str, major: u32, minor: u32) -> Gpu {
 
 /// The targets that run there, and the best of them in each place.
 fn running<'m>(manifest: &'m Manifest, machine: &Machine) -> (BTreeSet<&'m str>, Vec<&'m str>) {
-    let judged = judge(manifest, machine);
-    let runs = judged.iter().filter(|judgement| judgement.verdict != Verdict::Refuse);
+    let checked = check_targets(manifest, machine);
+    let runs = checked.iter().filter(|target| target.verdict != Verdict::Refuse);
     let gpus = machine.gpus.iter().map(Place::Gpu);
-    let best_of = |place| best(&judge_on(manifest, machine, place)).map(|best| best.target);
-    (runs.map(|judgement| judgement.target).collect(), gpus.chain([Place::Cpu]).filter_map(best_of).collect())
+    let best_of = |place| best_target(&check_targets_at(manifest, machine, place)).map(|best| best.target);
+    (runs.map(|target| target.target).collect(), gpus.chain([Place::Cpu]).filter_map(best_of).collect())
 }
 
 #[test]

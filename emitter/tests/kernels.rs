@@ -45,7 +45,7 @@ const EMULATED: &[&str] =
 
 /// Returns the instruction sets whose objects run on this machine.
 fn isas() -> impl Iterator<Item = Isa> {
-    let machine = Machine::this();
+    let machine = Machine::host();
     let runs = move |isa: &Isa| isa.runs_on(&machine.arch, |feature| machine.cpu_features.contains(feature));
     // Objects are ELF files.
     Isa::ALL.into_iter().filter(|_| cfg!(target_os = "linux")).filter(runs)

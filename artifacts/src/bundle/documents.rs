@@ -1,46 +1,47 @@
-//! What a bundle says of its parts, in the documents that list them.
+//! Documents that list a bundle's files: the SBOM and the provenance.
 //!
-//! A bundle can be added to after it was made: whoever adds a file has it listed here, so that the list of parts is the
-//! bundle's.
+//! Packing adds files to a finished bundle. [`with_file_list`] then updates the documents.
 
 use serde_json::{Value, json};
 
 use crate::{blob::Blob, error::Error, manifest::Manifest};
 
-/// The bundle's parts and what made it, in CycloneDX's form.
+/// The file name of the bundle's SBOM, in CycloneDX's format.
 pub const SBOM: &str = "sbom.cdx.json";
 
-/// How it was made, as an in-toto statement.
+/// The file name of the bundle's provenance, an in-toto statement.
 pub const PROVENANCE: &str = "provenance.intoto.json";
 
-/// No longer document is parsed: its values take many times its bytes in memory. Those of a model with 20,000 tensors have
-/// some 100 kB, because they do not list tensors.
+/// The longest document that is parsed. Parsed values take many times their text's memory.
 const LIMIT_BYTES: usize = 16 << 20;
 
-/// The document `name`, of the text `bytes`, with every file that `manifest` names, which has no documents yet: as CycloneDX's
-/// components of the type `file`, and as the subject of an in-toto statement. Another document stays as it is.
+/// Returns the document `name` with the files that `manifest` lists: as `file` components of an SBOM, or as the subject of
+/// an in-toto statement.
+///
+/// Replaces the files that the document listed before. `manifest` must have no documents yet. Other documents stay as
+/// they are.
 ///
 /// # Errors
-/// It is no such document.
-pub fn with_parts(name: &str, bytes: Vec<u8>, manifest: &Manifest) -> Result<Vec<u8>, Error> {
-    let bad = |problem: String| Error::Document { name: name.to_owned(), problem };
+/// The document is too long, or is not an SBOM or a statement.
+pub fn with_file_list(name: &str, bytes: Vec<u8>, manifest: &Manifest) -> Result<Vec<u8>, Error> {
+    let malformed = |problem: String| Error::Document { name: name.to_owned(), problem };
     let (list, part): (&str, fn(&str, &Blob) -> Value) = match name {
         SBOM => ("components", component),
         PROVENANCE => ("subject", subject),
         _ => return Ok(bytes),
     };
     if bytes.len() > LIMIT_BYTES {
-        return Err(bad(format!("it has {} bytes, expected at most {LIMIT_BYTES}", bytes.len())));
+        return Err(malformed(format!("found {} bytes, expected at most {LIMIT_BYTES}", bytes.len())));
     }
-    let mut document: Value = serde_json::from_slice(&bytes).map_err(|error| bad(error.to_string()))?;
+    let mut document: Value = serde_json::from_slice(&bytes).map_err(|error| malformed(error.to_string()))?;
     let found = document.get_mut(list).and_then(Value::as_array_mut);
-    let parts = found.ok_or_else(|| bad(format!("expected a list of the name {list}")))?;
-    // All of in-toto's are files.
+    let parts = found.ok_or_else(|| malformed(format!("found no list `{list}`, expected one")))?;
+    // Every subject of a statement is a file.
     parts.retain(|part| name == SBOM && part["type"] != "file");
     parts.splice(0..0, manifest.blobs().map(|(what, blob)| part(&what, blob)));
-    // Whether this crate keeps the order of keys depends on what else is built with it.
+    // serde_json keeps or sorts keys depending on the features that other crates enable.
     document.sort_all_objects();
-    serde_json::to_vec_pretty(&document).map_err(|error| bad(error.to_string()))
+    serde_json::to_vec_pretty(&document).map_err(|error| malformed(error.to_string()))
 }
 
 fn component(what: &str, blob: &Blob) -> Value {
@@ -57,10 +58,10 @@ mod tests {
     use crate::manifest::tests::manifest;
 
     #[test]
-    fn files_take_the_place_of_files() {
+    fn files_replace_the_files_listed_before() {
         let text = r#"{"b": 1, "a": {"d": 2, "c": 3}, "components": [{"type": "file", "name": "old"}, {"type": "library"}]}"#;
         let manifest = manifest();
-        let once = with_parts(SBOM, text.into(), &manifest).unwrap();
+        let once = with_file_list(SBOM, text.into(), &manifest).unwrap();
         let listed: Value = serde_json::from_slice(&once).unwrap();
         let names: Vec<_> =
             listed["components"].as_array().unwrap().iter().map(|part| &part["name"]).collect();
@@ -68,23 +69,24 @@ mod tests {
         expected.push(Value::Null);
         assert_eq!(names, expected.iter().collect::<Vec<_>>());
         assert!(String::from_utf8(once.clone()).unwrap().starts_with("{\n  \"a\": {\n    \"c\": 3,"));
-        assert_eq!(with_parts(SBOM, once.clone(), &manifest).unwrap(), once);
+        assert_eq!(with_file_list(SBOM, once.clone(), &manifest).unwrap(), once);
     }
 
     #[test]
-    fn what_is_no_such_document() {
+    fn malformed_documents_are_refused() {
         let manifest = manifest();
-        assert_eq!(with_parts("notes.txt", b"anything".to_vec(), &manifest).unwrap(), b"anything");
-        let message = |text: &str| with_parts(PROVENANCE, text.into(), &manifest).unwrap_err().to_string();
+        assert_eq!(with_file_list("notes.txt", b"anything".to_vec(), &manifest).unwrap(), b"anything");
+        let message =
+            |text: &str| with_file_list(PROVENANCE, text.into(), &manifest).unwrap_err().to_string();
         let long = " ".repeat(LIMIT_BYTES + 1);
-        let expected = ": it has 16777217 bytes, expected at most 16777216\n";
+        let expected = ": found 16777217 bytes, expected at most 16777216\n";
         assert!(message(&long).contains(expected));
         insta::assert_snapshot!(message("{"), @r"
         document provenance.intoto.json lists no parts: EOF while parsing an object at line 1 column 1
         hint: the bundle is damaged, or mlxcel-compile did not make it: get it again from where it was made
         ");
         insta::assert_snapshot!(message(r#"{"subject": {}}"#), @r"
-        document provenance.intoto.json lists no parts: expected a list of the name subject
+        document provenance.intoto.json lists no parts: found no list `subject`, expected one
         hint: the bundle is damaged, or mlxcel-compile did not make it: get it again from where it was made
         ");
     }

@@ -10,7 +10,7 @@ use std::{
 
 use crate::{
     blob::Blob,
-    bundle::{Bundle, blobs_of, documents::with_parts, read_manifest, sign::Signed},
+    bundle::{Bundle, blobs_of, documents::with_file_list, read_manifest, sign::Signed},
     digest::HashedWriter,
     error::Error,
     files::{replace_file, staging, sync_folder},
@@ -68,7 +68,7 @@ impl Bundle {
         staging: &Path,
     ) -> Result<BTreeMap<String, Blob>, Error> {
         let document = |(name, old): (&String, &Blob)| {
-            let bytes = with_parts(name, self.read_small(old)?, manifest)?;
+            let bytes = with_file_list(name, self.read_small(old)?, manifest)?;
             let blob = Blob::of(&bytes);
             let folder = self.path().join(BLOBS);
             replace_file(&folder, staging, &blob.digest.hex(), &bytes).map_err(Error::write(folder))?;

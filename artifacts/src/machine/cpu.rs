@@ -1,6 +1,6 @@
-//! The features of this machine's CPU.
+//! The features of the host's CPU.
 
-/// `detected!(macro; "LLVM's name" = "Rust's name", …)`: LLVM's names of the features that this CPU has.
+/// Lists the features that the host's CPU has: `detected!(macro; "LLVM's name" = "Rust's name", …)`.
 #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
 macro_rules! detected {
     ($check:ident; $($llvm:literal = $rust:tt),* $(,)?) => {{
@@ -10,8 +10,9 @@ macro_rules! detected {
     }};
 }
 
+/// Returns the features of the host's CPU by LLVM's names.
 #[cfg(target_arch = "x86_64")]
-pub(super) fn this_cpu() -> Vec<&'static str> {
+pub(super) fn host_features() -> Vec<&'static str> {
     let mut features = detected!(is_x86_feature_detected;
         "adx" = "adx", "aes" = "aes", "avx" = "avx", "avx2" = "avx2",
         "avx512bf16" = "avx512bf16", "avx512bitalg" = "avx512bitalg", "avx512bw" = "avx512bw",
@@ -28,12 +29,12 @@ pub(super) fn this_cpu() -> Vec<&'static str> {
         "sse4a" = "sse4a", "ssse3" = "ssse3", "tbm" = "tbm", "vaes" = "vaes", "vpclmulqdq" = "vpclmulqdq",
         "xsave" = "xsave", "xsavec" = "xsavec", "xsaveopt" = "xsaveopt", "xsaves" = "xsaves",
     );
-    // Part of every x86-64 CPU, or of every one with SSE 4.2; std has no test for them.
+    // std cannot detect these. Every x86-64 CPU has the first six, every one with SSE 4.2 the others.
     features.extend(["64bit", "cmov", "cx8", "mmx", "nopl", "x87"]);
     if features.contains(&"sse4.2") {
         features.extend(["crc32", "sahf"]);
     }
-    // std's test for AMX is not stable.
+    // Detecting AMX with std is unstable.
     if let Some(found) = raw_cpuid::CpuId::new().get_extended_feature_info() {
         let amx = [
             ("amx-bf16", found.has_amx_bf16()),
@@ -45,8 +46,9 @@ pub(super) fn this_cpu() -> Vec<&'static str> {
     features
 }
 
+/// Returns the features of the host's CPU by LLVM's names.
 #[cfg(target_arch = "aarch64")]
-pub(super) fn this_cpu() -> Vec<&'static str> {
+pub(super) fn host_features() -> Vec<&'static str> {
     detected!(is_aarch64_feature_detected;
         "aes" = "aes", "bf16" = "bf16", "bti" = "bti", "ccdp" = "dpb2", "ccpp" = "dpb", "complxnum" = "fcma",
         "crc" = "crc", "dit" = "dit", "dotprod" = "dotprod", "f32mm" = "f32mm", "f64mm" = "f64mm",
@@ -57,7 +59,8 @@ pub(super) fn this_cpu() -> Vec<&'static str> {
     )
 }
 
+/// Returns no features: detection does not cover this architecture.
 #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
-pub(super) fn this_cpu() -> Vec<&'static str> {
+pub(super) fn host_features() -> Vec<&'static str> {
     Vec::new()
 }

@@ -1,16 +1,16 @@
-//! The GPUs and drivers of this machine, as far as they can be known without using them.
+//! Detection of the host: CPU, memory, GPUs and drivers. Initializes no driver.
 
 use std::{env, fs, path::Path};
 
 use nvml_wrapper::{Nvml, error::NvmlError};
 
 use super::{
-    cpu::this_cpu,
+    cpu::host_features,
     hardware::{Gpu, Machine},
 };
 use crate::{driver::Driver, version::Version};
 
-/// Where Vulkan's loader looks for drivers, in Linux distributions.
+/// The folders in which Vulkan's loader finds drivers on Linux.
 const VULKAN_DRIVERS: [&str; 4] = [
     "/etc/vulkan/icd.d",
     "/usr/local/share/vulkan/icd.d",
@@ -19,34 +19,34 @@ const VULKAN_DRIVERS: [&str; 4] = [
 ];
 
 impl Machine {
-    /// This machine's CPU and memory. Its GPUs are for those to say who can ask their drivers.
+    /// Detects the host's CPU and memory, without its GPUs.
     #[must_use]
-    pub fn this() -> Self {
+    pub fn host() -> Self {
         Self {
             arch: std::env::consts::ARCH.into(),
-            cpu_features: this_cpu().into_iter().map(Into::into).collect(),
-            memory_bytes: this_memory(),
+            cpu_features: host_features().into_iter().map(Into::into).collect(),
+            memory_bytes: host_memory(),
             gpus: Vec::new(),
             vulkan_drivers: Vec::new(),
         }
     }
 
-    /// This machine with its GPUs: NVIDIA's by its management library, and for Vulkan the drivers that are installed.
+    /// Detects the host's CPU, memory, NVIDIA GPUs (by NVML) and installed Vulkan drivers.
     #[must_use]
-    pub fn with_gpus() -> Self {
-        Self { gpus: nvidia_gpus(), vulkan_drivers: vulkan_drivers(), ..Self::this() }
+    pub fn host_with_gpus() -> Self {
+        Self { gpus: nvidia_gpus(), vulkan_drivers: vulkan_drivers(), ..Self::host() }
     }
 }
 
-/// NVIDIA's GPUs; none where there is no driver of theirs. They may be in another order than CUDA has them in.
+/// Lists the NVIDIA GPUs, or none without NVIDIA's driver. Their order may differ from CUDA's.
 #[must_use]
 pub fn nvidia_gpus() -> Vec<Gpu> {
-    ask().unwrap_or_default()
+    query_nvml().unwrap_or_default()
 }
 
-fn ask() -> Result<Vec<Gpu>, NvmlError> {
+fn query_nvml() -> Result<Vec<Gpu>, NvmlError> {
     let nvml = Nvml::init()?;
-    // 12040 is 12.4.
+    // NVML returns 12040 for version 12.4.
     let cuda = nvml.sys_cuda_driver_version().ok().and_then(|version| {
         let (major, minor) = (version / 1000, version % 1000 / 10);
         Some(Version(major.try_into().ok()?, minor.try_into().ok()?))
@@ -70,23 +70,23 @@ fn ask() -> Result<Vec<Gpu>, NvmlError> {
     Ok(gpus)
 }
 
-/// The drivers that Vulkan's loader would find: which devices they have, only they know.
+/// Lists the drivers that Vulkan's loader would find. Only the drivers know their devices.
 fn vulkan_drivers() -> Vec<String> {
-    let named = |path: &Path| Some(path.file_name()?.to_str()?.strip_suffix(".json")?.to_owned());
+    let driver_name = |path: &Path| Some(path.file_name()?.to_str()?.strip_suffix(".json")?.to_owned());
     if let Some(files) = env::var_os("VK_DRIVER_FILES").or_else(|| env::var_os("VK_ICD_FILENAMES")) {
         return env::split_paths(&files)
             .filter(|path| path.is_file())
-            .filter_map(|path| named(&path))
+            .filter_map(|path| driver_name(&path))
             .collect();
     }
     let entries = VULKAN_DRIVERS.iter().filter_map(|folder| fs::read_dir(folder).ok()).flatten().flatten();
-    let mut names: Vec<_> = entries.filter_map(|entry| named(&entry.path())).collect();
+    let mut names: Vec<_> = entries.filter_map(|entry| driver_name(&entry.path())).collect();
     names.sort();
     names
 }
 
-/// Bytes of all memory, as Linux says.
-fn this_memory() -> Option<u64> {
+/// Returns the size of the memory, from Linux.
+fn host_memory() -> Option<u64> {
     let text = std::fs::read_to_string("/proc/meminfo").ok()?;
     let kib = text.lines().find_map(|line| line.strip_prefix("MemTotal:"))?.trim().strip_suffix(" kB")?;
     kib.parse::<u64>().ok()?.checked_mul(1024)
@@ -97,11 +97,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn this_machine_has_what_the_kernel_says() {
-        let machine = Machine::this();
+    fn detected_features_match_the_kernels() {
+        let machine = Machine::host();
         assert_eq!(machine.arch, std::env::consts::ARCH);
         let Ok(cpuinfo) = std::fs::read_to_string("/proc/cpuinfo") else { return };
-        // (in /proc/cpuinfo, LLVM's name)
+        // The names in /proc/cpuinfo and in LLVM.
         let x86: &[_] = &[
             ("avx2", "avx2"),
             ("f16c", "f16c"),

@@ -1,4 +1,4 @@
-//! What a machine has to run bundles with.
+//! Descriptions of machines and GPUs.
 
 use std::collections::BTreeSet;
 
@@ -6,49 +6,49 @@ use serde::{Deserialize, Serialize};
 
 use crate::{driver::Driver, version::Version};
 
-/// What matters of a machine when a target is chosen. As JSON it can be given to somebody who compiles for it.
+/// A machine, described for choosing targets. `mlxcel-bundle machine` writes it as JSON.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Machine {
     /// The CPU's architecture: `x86_64` or `aarch64`.
     pub arch: String,
-    /// The CPU's features by LLVM's names: `avx2`, `fma`, `f16c`, `avx512f`, …
+    /// The CPU's features by LLVM's names, such as `avx2`.
     pub cpu_features: BTreeSet<String>,
-    /// Bytes of its memory.
+    /// The size of its memory, if known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub memory_bytes: Option<u64>,
-    /// Its GPUs, in the drivers' order.
+    /// Its GPUs, in the order in which their drivers list them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub gpus: Vec<Gpu>,
-    /// Its Vulkan drivers, where they were not asked for devices: they may have some or none.
+    /// Its Vulkan drivers, if nobody asked them for devices. They may have some or none.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub vulkan_drivers: Vec<String>,
 }
 
-/// What matters of a GPU. What is not known is no reason to refuse.
+/// A GPU, described for choosing targets. An unknown property never rules out a target.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Gpu {
-    /// The driver: CUDA or Vulkan.
+    /// The driver that runs it: CUDA or Vulkan.
     pub driver: Driver,
-    /// What the driver calls it.
+    /// The name that its driver gives it.
     pub name: String,
-    /// Of an NVIDIA GPU.
+    /// The compute capability of an NVIDIA GPU.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub compute_capability: Option<Version>,
-    /// The newest CUDA that its driver runs.
+    /// The newest CUDA version that its driver supports.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cuda: Option<Version>,
-    /// Bytes of its memory.
+    /// The size of its memory.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub memory_bytes: Option<u64>,
-    /// Bytes of that which nobody uses.
+    /// The size of its unused memory.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub free_bytes: Option<u64>,
 }
 
 impl Gpu {
-    /// One of which nothing is known but its name.
+    /// Describes a GPU of which only the name is known.
     #[must_use]
     pub fn named(driver: Driver, name: impl Into<String>) -> Self {
         let (compute_capability, cuda, memory_bytes, free_bytes) = (None, None, None, None);
@@ -61,7 +61,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_machine_without_gpus_and_drivers_is_one() {
+    fn gpus_and_drivers_are_optional() {
         let machine: Machine =
             serde_json::from_str(r#"{"arch": "x86_64", "cpu_features": ["avx2"]}"#).unwrap();
         assert_eq!((machine.gpus.len(), machine.vulkan_drivers.len()), (0, 0));

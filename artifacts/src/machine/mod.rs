@@ -1,9 +1,9 @@
-//! What a machine has to run bundles with, and which targets it runs.
+//! Machines, their devices, and the targets that run on them.
 
+pub(crate) mod compatibility;
 mod cpu;
 mod detect;
 pub(crate) mod hardware;
-pub(crate) mod judge;
 pub(crate) mod place;
 
 pub use detect::nvidia_gpus;

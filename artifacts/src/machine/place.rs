@@ -1,44 +1,44 @@
-//! Where targets run on a machine, and which place is taken before which.
+//! The places of a machine where targets run, and their order of preference.
 //!
-//! The runtime and `mlxcel-bundle check` both go by [`DeviceClass`]. The one asks drivers for their devices, and only those
-//! that it needs; the other has a [`Machine`].
+//! The runtime and `mlxcel-bundle check` share the order of [`DeviceClass`]. The runtime asks drivers for their devices, but
+//! only as many drivers as it needs. `check` has a [`Machine`].
 
 use std::fmt;
 
 use super::hardware::{Gpu, Machine};
 use crate::driver::Driver;
 
-/// Where a target may run.
+/// A place of a machine where a target may run.
 #[derive(Debug, Clone, Copy)]
 pub enum Place<'g> {
-    /// On the CPU.
+    /// The CPU.
     Cpu,
-    /// On this GPU.
+    /// A GPU.
     Gpu(&'g Gpu),
-    /// On a device of these Vulkan drivers, if they have one.
+    /// A device of one of these Vulkan drivers, if they have one.
     VulkanDrivers(&'g [String]),
 }
 
-/// Which places are taken before which, the best first.
+/// Classes of devices, in order of preference.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum DeviceClass {
-    /// An NVIDIA GPU by CUDA.
+    /// An NVIDIA GPU through CUDA.
     Cuda,
-    /// A GPU by Vulkan.
+    /// A GPU through Vulkan.
     Vulkan,
     /// The CPU.
     Cpu,
-    /// A Vulkan device that is the CPU: the CPU's own targets are faster.
+    /// A Vulkan device in software. Targets for the CPU are faster.
     Software,
-    /// A device that may be there or not.
+    /// A device that may not exist.
     Possible,
 }
 
 impl DeviceClass {
-    /// Every one, the best first.
+    /// Every class, best first.
     pub const ALL: [Self; 5] = [Self::Cuda, Self::Vulkan, Self::Cpu, Self::Software, Self::Possible];
 
-    /// The driver that has such places.
+    /// Returns the driver of such devices.
     #[must_use]
     pub const fn driver(self) -> Driver {
         match self {
@@ -50,15 +50,15 @@ impl DeviceClass {
 }
 
 impl Place<'_> {
-    /// The driver that runs what is there.
+    /// Returns the driver of the place.
     #[must_use]
     pub fn driver(self) -> Driver {
-        self.preference().driver()
+        self.device_class().driver()
     }
 
-    /// Whether it is taken before others.
+    /// Returns the class that decides how much the place is preferred.
     #[must_use]
-    pub fn preference(self) -> DeviceClass {
+    pub fn device_class(self) -> DeviceClass {
         match self {
             Self::Cpu => DeviceClass::Cpu,
             Self::VulkanDrivers(_) => DeviceClass::Possible,
@@ -73,21 +73,23 @@ impl Place<'_> {
 }
 
 impl Machine {
-    /// Its places, the best first; of equals as the driver has them.
+    /// Lists the machine's places, best first. Places of one class keep the order of their driver.
     #[must_use]
     pub fn places(&self) -> Vec<Place<'_>> {
-        // A file that describes a machine may call anything a GPU, but what runs on the CPU has to fit the CPU.
+        // A description may list a GPU with the CPU's driver, but only `Place::Cpu` checks CPU features.
         let gpus = self.gpus.iter().filter(|gpu| gpu.driver != Driver::Local).map(Place::Gpu);
         let drivers = Some(self.vulkan_drivers.as_slice()).filter(|drivers| !drivers.is_empty());
         let mut places: Vec<_> = gpus.chain([Place::Cpu]).chain(drivers.map(Place::VulkanDrivers)).collect();
-        places.sort_by_key(|place| place.preference());
+        places.sort_by_key(|place| place.device_class());
         places
     }
 }
 
-/// Whether a Vulkan device of this name is the CPU: Mesa's lavapipe, SwiftShader, WARP.
+/// Returns whether a Vulkan device of this name runs in software: lavapipe, SwiftShader or WARP.
 fn is_software(name: &str) -> bool {
-    ["llvmpipe", "SwiftShader", "Microsoft Basic Render Driver"].iter().any(|known| name.contains(known))
+    ["llvmpipe", "SwiftShader", "Microsoft Basic Render Driver"]
+        .iter()
+        .any(|software| name.contains(software))
 }
 
 impl fmt::Display for Place<'_> {
@@ -105,12 +107,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn preferences_are_in_order() {
+    fn device_classes_are_in_order() {
         assert!(DeviceClass::ALL.is_sorted_by(|a, b| a < b));
     }
 
     #[test]
-    fn places_are_in_the_order_of_preference() {
+    fn places_are_in_order_of_preference() {
         let gpus = [
             (Driver::Local, "no GPU"),
             (Driver::Vulkan, "llvmpipe (LLVM 15.0.6, 256 bits)"),

@@ -1,6 +1,6 @@
-//! Downloading.
+//! Downloads.
 
-use std::{collections::BTreeMap, io};
+use std::collections::BTreeMap;
 
 use futures_util::StreamExt as _;
 use oci_client::{
@@ -10,8 +10,14 @@ use oci_client::{
     manifest::{OCI_IMAGE_MEDIA_TYPE, OciDescriptor, OciImageManifest},
 };
 
-use super::{ARTIFACT, Attempts, Registry, TITLE, TransferEvent};
+use super::{
+    artifact::{ARTIFACT_TYPE, TITLE},
+    client::Registry,
+    failure::unexpected_end,
+    transfer::{Attempts, TransferEvent},
+};
 use crate::{
+    blob::Blob,
     bundle::{Bundle, sign::LIMIT_BYTES as SIGNATURE_LIMIT, write::Destination as _},
     error::Error,
     layout::{BLOBS, MANIFEST, SIGNATURE},
@@ -19,33 +25,29 @@ use crate::{
     store::{Part, StoreWriter},
 };
 
+/// An artifact's layers by title.
+type Layers = BTreeMap<String, OciDescriptor>;
+
 impl Registry {
-    pub(super) async fn pull_all(
+    /// Downloads a bundle into a store.
+    ///
+    /// Skips files that the store has, and resumes a download that was interrupted.
+    ///
+    /// # Errors
+    /// The artifact is not a bundle, is incomplete or does not match its manifest; the registry or the network fails; or
+    /// the store cannot be written.
+    pub fn pull(&self, to: StoreWriter, progress: &mut dyn FnMut(TransferEvent)) -> Result<Bundle, Error> {
+        self.runtime.block_on(self.pull_bundle(to, progress))
+    }
+
+    async fn pull_bundle(
         &self,
         mut to: StoreWriter,
         progress: &mut dyn FnMut(TransferEvent),
     ) -> Result<Bundle, Error> {
-        let failed = |source| self.failed("pull", source);
-        self.client.auth(&self.reference, &self.auth, RegistryOperation::Pull).await.map_err(failed)?;
-        let accepted = [OCI_IMAGE_MEDIA_TYPE];
-        let pulled = self.client.pull_manifest_raw(&self.reference, &self.auth, &accepted).await;
-        let (text, _) = pulled.map_err(failed)?;
-        let artifact: OciImageManifest =
-            serde_json::from_slice(&text).map_err(|error| failed(error.into()))?;
-        if artifact.artifact_type.as_deref() != Some(ARTIFACT) {
-            let found = artifact.artifact_type.unwrap_or(artifact.config.media_type);
-            return Err(self.refuse(format!("found {}, expected {ARTIFACT}", found.escape_debug())));
-        }
-        let mut layers: BTreeMap<String, OciDescriptor> = BTreeMap::new();
-        for layer in artifact.layers {
-            let title = layer.annotations.as_ref().and_then(|annotations| annotations.get(TITLE)).cloned();
-            let title = title.unwrap_or_default();
-            if layers.insert(title.clone(), layer).is_some() {
-                return Err(self.refuse(format!("found two layers titled `{}`", title.escape_debug())));
-            }
-        }
+        let mut layers = self.pull_layers().await?;
         let Some(layer) = layers.remove(MANIFEST) else {
-            return Err(self.refuse(format!("expected a layer titled {MANIFEST}, found none")));
+            return Err(self.not_a_bundle(format!("found no layer titled {MANIFEST}, expected one")));
         };
         let text = self.pull_text(&layer, MANIFEST_LIMIT, MANIFEST).await?;
         let manifest = Manifest::parse(&text)?;
@@ -55,48 +57,87 @@ impl Registry {
             None => None,
         };
         for (name, (what, blob)) in manifest.distinct_blobs() {
-            progress(TransferEvent::File { what: what.clone(), bytes: blob.size });
-            if let Some(mut part) = to.part(&blob)? {
+            progress(TransferEvent::Started { what: what.clone(), bytes: blob.size });
+            if let Some(part) = to.part(&blob)? {
                 let Some(layer) = layers.get(&format!("{BLOBS}/{name}")) else {
                     return Err(Error::MissingBlob { what, digest: blob.digest });
                 };
-                let found = u64::try_from(layer.size).unwrap_or_default();
-                if found != blob.size {
-                    return Err(Error::BlobSize { what, found, expected: blob.size, digest: blob.digest });
-                }
-                let resumed = part.len() > 0;
-                self.pull_blob(&layer.digest, &mut part, blob.size, progress).await?;
-                if resumed && !part.is(&blob)? {
-                    // What was there may have come from elsewhere, or not got to the disk.
-                    part.restart()?;
-                    self.pull_blob(&layer.digest, &mut part, blob.size, progress).await?;
-                }
-                let source = |error| Error::Tampered { name: self.name.clone(), source: Box::new(error) };
-                to.add_part(part, &what, &blob).map_err(source)?;
+                let part = self.pull_blob(layer, part, (&what, &blob), progress).await?;
+                let tampered = |source| Error::Tampered { name: self.name.clone(), source: Box::new(source) };
+                to.add_part(part, &what, &blob).map_err(tampered)?;
             }
-            progress(TransferEvent::Bytes(blob.size));
+            progress(TransferEvent::Progress(blob.size));
         }
         Box::new(to).finish_as(&manifest, text, signature.as_deref())
     }
 
-    /// A layer of at most `limit` bytes of text.
+    /// Downloads the artifact's own manifest and returns its layers.
+    async fn pull_layers(&self) -> Result<Layers, Error> {
+        let failed = |source| self.failed("pull", source);
+        self.client.auth(&self.reference, &self.auth, RegistryOperation::Pull).await.map_err(failed)?;
+        let accepted = [OCI_IMAGE_MEDIA_TYPE];
+        let pulled = self.client.pull_manifest_raw(&self.reference, &self.auth, &accepted).await;
+        let (text, _) = pulled.map_err(failed)?;
+        let artifact: OciImageManifest =
+            serde_json::from_slice(&text).map_err(|error| failed(error.into()))?;
+        if artifact.artifact_type.as_deref() != Some(ARTIFACT_TYPE) {
+            let found = artifact.artifact_type.unwrap_or(artifact.config.media_type);
+            let problem = format!("found type {}, expected {ARTIFACT_TYPE}", found.escape_debug());
+            return Err(self.not_a_bundle(problem));
+        }
+        let mut layers = Layers::new();
+        for layer in artifact.layers {
+            let title = layer.annotations.as_ref().and_then(|annotations| annotations.get(TITLE)).cloned();
+            let title = title.unwrap_or_default();
+            if layers.insert(title.clone(), layer).is_some() {
+                let problem = format!("found two layers titled `{}`, expected one", title.escape_debug());
+                return Err(self.not_a_bundle(problem));
+            }
+        }
+        Ok(layers)
+    }
+
+    /// Downloads a layer of at most `limit` bytes of text.
     async fn pull_text(&self, layer: &OciDescriptor, limit: u64, what: &str) -> Result<String, Error> {
         let failed = |source| self.failed("pull", source);
-        // By its digest alone: the other addresses that a layer may name are not the registry.
+        // A layer may list other addresses, which are not the registry's: requests its digest only.
         let mut stream =
             self.client.pull_blob_stream(&self.reference, layer.digest.as_str()).await.map_err(failed)?;
         let mut bytes = Vec::new();
         while let Some(chunk) = stream.next().await {
             bytes.extend_from_slice(&chunk.map_err(|error| failed(error.into()))?);
             if bytes.len() as u64 > limit {
-                return Err(self.refuse(format!("{what}: found more than {limit} bytes")));
+                return Err(self.not_a_bundle(format!("{what} has more than {limit} bytes")));
             }
         }
-        String::from_utf8(bytes).map_err(|_| self.refuse(format!("{what}: found bytes that are not utf-8")))
+        String::from_utf8(bytes).map_err(|_| self.not_a_bundle(format!("{what} is not UTF-8, expected text")))
     }
 
-    /// Goes on with a blob until `size` bytes are there.
+    /// Downloads the rest of a blob. Starts over if what was there before does not fit.
     async fn pull_blob(
+        &self,
+        layer: &OciDescriptor,
+        mut part: Part,
+        (what, blob): (&str, &Blob),
+        progress: &mut dyn FnMut(TransferEvent),
+    ) -> Result<Part, Error> {
+        let found = u64::try_from(layer.size).unwrap_or_default();
+        if found != blob.size {
+            let what = what.to_owned();
+            return Err(Error::BlobSize { what, found, expected: blob.size, digest: blob.digest });
+        }
+        let resumed = part.len() > 0;
+        self.pull_rest(&layer.digest, &mut part, blob.size, progress).await?;
+        if resumed && !part.is(blob)? {
+            // The interrupted download was of another file, or was not synced to the disk.
+            part.restart()?;
+            self.pull_rest(&layer.digest, &mut part, blob.size, progress).await?;
+        }
+        Ok(part)
+    }
+
+    /// Downloads until `part` has `size` bytes, in as many attempts as make progress.
+    async fn pull_rest(
         &self,
         digest: &str,
         part: &mut Part,
@@ -109,36 +150,36 @@ impl Registry {
         let mut attempts = Attempts::default();
         while part.len() < size {
             let before = part.len();
-            match self.pull_rest(digest, part, size, progress).await? {
+            match self.pull_once(digest, part, size, progress).await? {
                 Ok(()) => return Ok(()),
-                // All of it, but not what the registry has it for: its own digest tells what it is.
+                // Complete, but with another sha256: the caller compares the blake3 digest.
                 Err(_) if part.len() == size => return Ok(()),
                 Err(error) => {
                     if part.len() > before {
                         attempts = Attempts::default();
                     }
-                    let stays = |error| self.failed("pull", error);
-                    attempts.again(error, progress).await.map_err(stays)?;
+                    let failed = |error| self.failed("pull", error);
+                    attempts.wait_after(error, progress).await.map_err(failed)?;
                 }
             }
         }
         Ok(())
     }
 
-    /// One attempt. The outer error is one of the disk.
-    async fn pull_rest(
+    /// Makes one attempt to download the rest of a blob. The outer error is one of the disk, the inner one may be retried.
+    async fn pull_once(
         &self,
         digest: &str,
         part: &mut Part,
         size: u64,
         progress: &mut dyn FnMut(TransferEvent),
     ) -> Result<Result<(), OciDistributionError>, Error> {
-        let asked = if part.len() == 0 {
+        let response = if part.len() == 0 {
             self.client.pull_blob_stream(&self.reference, digest).await.map(BlobResponse::Full)
         } else {
             self.client.pull_blob_stream_partial(&self.reference, digest, part.len(), None).await
         };
-        let mut stream = match asked {
+        let mut stream = match response {
             Err(error) => return Ok(Err(error)),
             Ok(BlobResponse::Partial(stream)) => stream.stream,
             Ok(BlobResponse::Full(stream)) => {
@@ -151,17 +192,14 @@ impl Registry {
                 Ok(chunk) => chunk,
                 Err(error) => return Ok(Err(error.into())),
             };
-            // What is too much is not kept: the digest will not be that of the blob, unless it is.
+            // Drops what exceeds the blob's size; its digest is compared later.
             let room = usize::try_from(size - part.len()).unwrap_or(usize::MAX);
             part.append(&chunk[..chunk.len().min(room)])?;
-            progress(TransferEvent::Bytes(part.len()));
+            progress(TransferEvent::Progress(part.len()));
             if chunk.len() > room {
                 return Ok(Ok(()));
             }
         }
-        if part.len() < size {
-            return Ok(Err(io::Error::from(io::ErrorKind::UnexpectedEof).into()));
-        }
-        Ok(Ok(()))
+        Ok(if part.len() < size { Err(unexpected_end()) } else { Ok(()) })
     }
 }

@@ -1,4 +1,4 @@
-//! Uploading.
+//! Uploads.
 
 use std::{
     convert::Infallible,
@@ -21,7 +21,11 @@ use oci_client::{
 };
 use sha2::{Digest as _, Sha256};
 
-use super::{ARTIFACT, Attempts, Registry, TITLE, TransferEvent};
+use super::{
+    artifact::{ARTIFACT_TYPE, EMPTY_CONFIG, EMPTY_CONFIG_TYPE, FILE_LAYER_TYPE, MANIFEST_LAYER_TYPE, TITLE},
+    client::Registry,
+    transfer::{Attempts, TransferEvent},
+};
 use crate::{
     blob::Blob,
     bundle::{Bundle, same},
@@ -30,18 +34,24 @@ use crate::{
     layout::{BLOBS, MANIFEST, SIGNATURE},
 };
 
-/// The layers' media types: the manifest's, and every other file's.
-const MANIFEST_LAYER: &str = "application/vnd.mlxcel.bundle.manifest.v1+toml";
-const FILE_LAYER: &str = "application/vnd.mlxcel.bundle.file.v1";
+/// The size of the pieces in which a file is sent.
+const CHUNK_BYTES: usize = 1 << 20;
 
-/// The configuration of an artifact that has none, as the image specification has it.
-const EMPTY_TYPE: &str = "application/vnd.oci.empty.v1+json";
-const EMPTY: &[u8] = b"{}";
-
-const CHUNK: usize = 1 << 20;
+/// The time between two reports of progress.
+const REPORT_INTERVAL: Duration = Duration::from_millis(100);
 
 impl Registry {
-    pub(super) async fn push_all(
+    /// Uploads a bundle and returns the digest that the reference has then.
+    ///
+    /// Verifies every file before it is sent, and skips files that the registry has.
+    ///
+    /// # Errors
+    /// A blob is damaged, or the registry or the network fails.
+    pub fn push(&self, bundle: &Bundle, progress: &mut dyn FnMut(TransferEvent)) -> Result<String, Error> {
+        self.runtime.block_on(self.push_bundle(bundle, progress))
+    }
+
+    async fn push_bundle(
         &self,
         bundle: &Bundle,
         progress: &mut dyn FnMut(TransferEvent),
@@ -52,25 +62,26 @@ impl Registry {
         let texts = [(MANIFEST, Some(bundle.text().to_owned())), (SIGNATURE, bundle.signature_text()?)];
         for (path, text) in texts {
             let Some(text) = text else { continue };
-            let kind = if path == MANIFEST { MANIFEST_LAYER } else { FILE_LAYER };
-            let layer = descriptor(path, kind, &hex(&Sha256::digest(&text)), text.len() as u64);
+            let media_type = if path == MANIFEST { MANIFEST_LAYER_TYPE } else { FILE_LAYER_TYPE };
+            let layer = descriptor(path, media_type, &hex(&Sha256::digest(&text)), text.len() as u64);
             self.push_bytes(text.into_bytes(), &layer, progress).await.map_err(failed)?;
             layers.push(layer);
         }
-        // By digest, each once, as in an archive.
+        // Ordered by digest, as in an archive.
         for (name, (what, blob)) in bundle.manifest().distinct_blobs() {
             let path = bundle.blob_path(&blob);
-            let sha256 = sha256(&path, &what, &blob)?;
-            let layer = descriptor(&format!("{BLOBS}/{name}"), FILE_LAYER, &sha256, blob.size);
+            let sha256 = verify_and_hash(&path, &what, &blob)?;
+            let layer = descriptor(&format!("{BLOBS}/{name}"), FILE_LAYER_TYPE, &sha256, blob.size);
             self.push_file(&path, &what, &layer, progress).await?;
             layers.push(layer);
         }
-        let mut config = descriptor("", EMPTY_TYPE, &hex(&Sha256::digest(EMPTY)), EMPTY.len() as u64);
+        let sha256 = hex(&Sha256::digest(EMPTY_CONFIG));
+        let mut config = descriptor("", EMPTY_CONFIG_TYPE, &sha256, EMPTY_CONFIG.len() as u64);
         config.annotations = None;
-        self.push_bytes(EMPTY.to_vec(), &config, &mut |_| ()).await.map_err(failed)?;
+        self.push_bytes(EMPTY_CONFIG.to_vec(), &config, &mut |_| ()).await.map_err(failed)?;
         let manifest = OciImageManifest {
             media_type: Some(OCI_IMAGE_MEDIA_TYPE.to_owned()),
-            artifact_type: Some(ARTIFACT.to_owned()),
+            artifact_type: Some(ARTIFACT_TYPE.to_owned()),
             config,
             layers,
             ..OciImageManifest::default()
@@ -87,11 +98,11 @@ impl Registry {
     ) -> Result<(), OciDistributionError> {
         let what = layer.annotations.iter().flatten().map(|(_, title)| title.clone()).collect();
         let len = bytes.len() as u64;
-        progress(TransferEvent::File { what, bytes: len });
+        progress(TransferEvent::Started { what, bytes: len });
         if !self.client.blob_exists(&self.reference, &layer.digest).await? {
             self.client.push_blob(&self.reference, bytes, &layer.digest).await?;
         }
-        progress(TransferEvent::Bytes(len));
+        progress(TransferEvent::Progress(len));
         Ok(())
     }
 
@@ -103,44 +114,51 @@ impl Registry {
         progress: &mut dyn FnMut(TransferEvent),
     ) -> Result<(), Error> {
         let bytes = u64::try_from(layer.size).unwrap_or_default();
-        progress(TransferEvent::File { what: what.to_owned(), bytes });
+        progress(TransferEvent::Started { what: what.to_owned(), bytes });
         let mut attempts = Attempts::default();
         loop {
-            let sent = Arc::new(AtomicU64::new(0));
-            let send = async {
-                if !self.client.blob_exists(&self.reference, &layer.digest).await? {
-                    let file = File::open(path)?;
-                    let stream = chunks(file, Arc::clone(&sent));
-                    self.client.push_blob_stream(&self.reference, stream, &layer.digest, Some(bytes)).await?;
-                }
-                Ok(())
-            };
-            let told = |bytes: &AtomicU64, progress: &mut dyn FnMut(TransferEvent)| {
-                progress(TransferEvent::Bytes(bytes.load(Ordering::Relaxed)));
-            };
-            tokio::pin!(send);
-            let done = loop {
-                tokio::select! {
-                    done = &mut send => break done,
-                    () = tokio::time::sleep(Duration::from_millis(100)) => told(&sent, progress),
-                }
-            };
-            match done {
+            match self.push_file_once(path, layer, bytes, progress).await {
                 Ok(()) => {
-                    progress(TransferEvent::Bytes(bytes));
+                    progress(TransferEvent::Progress(bytes));
                     return Ok(());
                 }
                 Err(error) => {
-                    let stays = |error| self.failed("push", error);
-                    attempts.again(error, progress).await.map_err(stays)?;
+                    let failed = |error| self.failed("push", error);
+                    attempts.wait_after(error, progress).await.map_err(failed)?;
+                }
+            }
+        }
+    }
+
+    async fn push_file_once(
+        &self,
+        path: &Path,
+        layer: &OciDescriptor,
+        bytes: u64,
+        progress: &mut dyn FnMut(TransferEvent),
+    ) -> Result<(), OciDistributionError> {
+        let sent = Arc::new(AtomicU64::new(0));
+        let send = async {
+            if !self.client.blob_exists(&self.reference, &layer.digest).await? {
+                let stream = chunks(File::open(path)?, Arc::clone(&sent));
+                self.client.push_blob_stream(&self.reference, stream, &layer.digest, Some(bytes)).await?;
+            }
+            Ok(())
+        };
+        tokio::pin!(send);
+        loop {
+            tokio::select! {
+                done = &mut send => return done,
+                () = tokio::time::sleep(REPORT_INTERVAL) => {
+                    progress(TransferEvent::Progress(sent.load(Ordering::Relaxed)));
                 }
             }
         }
     }
 }
 
-/// The file's sha256 in hex; verifies its blake3 on the way.
-fn sha256(path: &Path, what: &str, blob: &Blob) -> Result<String, Error> {
+/// Verifies a blob and returns its sha256 in hex.
+fn verify_and_hash(path: &Path, what: &str, blob: &Blob) -> Result<String, Error> {
     let mut file = File::open(path).map_err(Error::read(path))?;
     let mut hasher = Sha256::new();
     let read = read_hashed(&mut file, |chunk| {
@@ -159,9 +177,9 @@ fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-fn descriptor(path: &str, kind: &str, sha256: &str, size: u64) -> OciDescriptor {
+fn descriptor(path: &str, media_type: &str, sha256: &str, size: u64) -> OciDescriptor {
     OciDescriptor {
-        media_type: kind.to_owned(),
+        media_type: media_type.to_owned(),
         digest: format!("sha256:{sha256}"),
         size: i64::try_from(size).unwrap_or(i64::MAX),
         annotations: Some([(TITLE.to_owned(), path.to_owned())].into()),
@@ -169,11 +187,11 @@ fn descriptor(path: &str, kind: &str, sha256: &str, size: u64) -> OciDescriptor 
     }
 }
 
-/// A file's bytes in chunks, counted.
+/// Streams a file in chunks, and counts in `sent` the bytes that were taken.
 fn chunks(file: File, sent: Arc<AtomicU64>) -> impl Stream<Item = oci_client::errors::Result<Bytes>> {
     stream::try_unfold((file, sent), |(mut file, sent)| async move {
-        let mut chunk = Vec::with_capacity(CHUNK);
-        (&mut file).take(CHUNK as u64).read_to_end(&mut chunk)?;
+        let mut chunk = Vec::with_capacity(CHUNK_BYTES);
+        (&mut file).take(CHUNK_BYTES as u64).read_to_end(&mut chunk)?;
         sent.fetch_add(chunk.len() as u64, Ordering::Relaxed);
         Ok((!chunk.is_empty()).then(|| (chunk.into(), (file, sent))))
     })

@@ -1,4 +1,4 @@
-//! Archives that are no bundle's, or not all of it, or more.
+//! Archives that are not a bundle's, are incomplete, or have more than a bundle.
 
 use std::{fs, io::Write as _, path::Path};
 
@@ -13,7 +13,7 @@ pub(crate) struct Exported {
     bytes: Vec<u8>,
 }
 
-/// An entry: its name, what it is, and its bytes.
+/// An entry: its name, its type and its bytes.
 pub(crate) type Part = (String, EntryType, Vec<u8>);
 
 impl Exported {
@@ -24,7 +24,7 @@ impl Exported {
         Self { victim, bytes }
     }
 
-    /// The entries, in order.
+    /// Returns the entries in order.
     fn parts(&self) -> Vec<Part> {
         let mut archive = tar::Archive::new(self.bytes.as_slice());
         let read = |entry: std::io::Result<tar::Entry<'_, &[u8]>>| {
@@ -49,7 +49,7 @@ impl Exported {
         imported.map_err(|error| report(&error))
     }
 
-    /// The message when the archive has these parts. Nothing is left then.
+    /// Returns the message for the archive with changed entries. Checks that the import leaves nothing behind.
     pub(crate) fn refused(&self, change: impl FnOnce(&mut Vec<Part>)) -> String {
         let mut parts = self.parts();
         change(&mut parts);
@@ -68,7 +68,7 @@ fn archive(parts: &[Part]) -> Vec<u8> {
         header.set_entry_type(*kind);
         header.set_size(bytes.len() as u64);
         header.set_mode(0o644);
-        // The crate refuses such names itself.
+        // Written directly, because the crate refuses some of these names.
         let field = &mut header.as_old_mut().name;
         field[..name.len()].copy_from_slice(name.as_bytes());
         header.set_cksum();
@@ -84,14 +84,14 @@ fn blob(bytes: &[u8]) -> Part {
 const HINT: &str = "\nhint: mlxcel-bundle export makes one; if it was copied, copy it again";
 
 #[test]
-fn it_comes_back_as_it_was() {
+fn an_imported_bundle_is_exported_as_it_was() {
     let exported = Exported::new();
     let imported = exported.import(&exported.bytes).unwrap();
     assert_eq!(*imported.manifest(), exported.victim.manifest);
     let mut again = Vec::new();
     imported.export_to(&mut again, Path::new("b.tar")).unwrap();
     assert!(again == exported.bytes, "another archive of the same bundle");
-    // Nothing of the machine is inside.
+    // The archive depends on nothing of the machine.
     let mut archive = tar::Archive::new(exported.bytes.as_slice());
     for entry in archive.entries().unwrap() {
         let entry = entry.unwrap();
@@ -103,11 +103,11 @@ fn it_comes_back_as_it_was() {
 }
 
 #[test]
-fn a_signature_comes_along() {
+fn an_archive_has_the_signature() {
     let exported = Exported::new();
     let at = |name: &str| exported.victim.folder.path().join(name);
     let key = SecretKey::generate(&at("k"), &at("k.pub"), None).unwrap();
-    let secret = SecretKey::open(&at("k"), || unreachable!("it has no password")).unwrap();
+    let secret = SecretKey::open(&at("k"), || unreachable!("the key has no password")).unwrap();
     let bundle = exported.victim.open().unwrap();
     bundle.sign(&secret, "release").unwrap();
     let file = at("b.tar");
@@ -117,37 +117,40 @@ fn a_signature_comes_along() {
 }
 
 #[test]
-fn entries_that_no_bundle_has() {
+fn unexpected_entries() {
     let exported = Exported::new();
     let bad = |problem: &str| format!("error: b.tar is no exported bundle: {problem}{HINT}");
-    let unnamed =
-        |name: &str| bad(&format!("it has {name}, which the manifest does not name, or a second time"));
+    let unlisted = |name: &str| bad(&format!("it has {name}, expected only files that manifest.toml lists"));
+    let twice = |name: &str| bad(&format!("it has {name} twice, expected it once"));
     for name in
         ["../escape", "/etc/passwd", "blobs/../../escape", "blobs/", "blobs", "README", "blobs/x\u{1b}"]
     {
         let added = |parts: &mut Vec<Part>| parts.push((name.into(), EntryType::Regular, vec![1]));
-        assert_eq!(exported.refused(added), unnamed(&name.escape_debug().to_string()), "{name}");
+        assert_eq!(exported.refused(added), unlisted(&name.escape_debug().to_string()), "{name}");
     }
     let other = blob(b"not of this bundle");
     let name = other.0.clone();
-    assert_eq!(exported.refused(|parts| parts.push(other)), unnamed(&name));
+    assert_eq!(exported.refused(|parts| parts.push(other)), unlisted(&name));
     let config = blob(CONFIG).0;
-    assert_eq!(exported.refused(|parts| parts.push(blob(CONFIG))), unnamed(&config));
+    assert_eq!(exported.refused(|parts| parts.push(blob(CONFIG))), twice(&config));
     for kind in [EntryType::Symlink, EntryType::Link, EntryType::Directory, EntryType::Fifo, EntryType::Block]
     {
         let added = |parts: &mut Vec<Part>| parts.insert(1, ("blobs/x".into(), kind, vec![]));
-        assert_eq!(exported.refused(added), bad("blobs/x is no regular file"));
+        assert_eq!(
+            exported.refused(added),
+            bad("blobs/x is not a regular file, expected only regular files")
+        );
     }
-    // What would make the next entry's name or size another one.
+    // Extended headers, which change the next entry's name or size.
     for kind in [EntryType::GNULongName, EntryType::XHeader, EntryType::XGlobalHeader, EntryType::GNUSparse] {
         let added =
             |parts: &mut Vec<Part>| parts.insert(1, ("x".into(), kind, b"17 path=../other\n".to_vec()));
-        assert_eq!(exported.refused(added), bad("x is no regular file"));
+        assert_eq!(exported.refused(added), bad("x is not a regular file, expected only regular files"));
     }
 }
 
 #[test]
-fn blobs_that_are_others_or_missing() {
+fn wrong_and_missing_blobs() {
     let exported = Exported::new();
     let place = |parts: &[Part], bytes: &[u8]| parts.iter().position(|part| part.2 == bytes).unwrap();
     let digest = |bytes: &[u8]| Digest::of(bytes).hex();
@@ -176,7 +179,7 @@ fn blobs_that_are_others_or_missing() {
         }),
         format!("error: vmfb of target cpu has digest {found}, expected {}{damaged}", Digest::of(VMFB))
     );
-    // Two blobs under each other's names.
+    // Two blobs with exchanged names.
     let refused = exported.refused(|parts| {
         let (a, b) = (place(parts, CONFIG), place(parts, WEIGHTS));
         let name = parts[a].0.clone();
@@ -186,30 +189,30 @@ fn blobs_that_are_others_or_missing() {
 }
 
 #[test]
-fn manifests_that_are_none() {
+fn malformed_manifests_and_signatures() {
     let exported = Exported::new();
     let bad = |problem: &str| format!("error: b.tar is no exported bundle: {problem}{HINT}");
-    assert_eq!(exported.refused(Vec::clear), bad("it is empty"));
+    assert_eq!(exported.refused(Vec::clear), bad("it is empty, expected manifest.toml as its first entry"));
     let first = exported.refused(|parts| parts.rotate_left(1));
-    assert!(first.starts_with("error: b.tar is no exported bundle: it begins with blobs/"), "{first}");
+    assert!(first.starts_with("error: b.tar is no exported bundle: its first entry is blobs/"), "{first}");
     let twice = exported.refused(|parts| parts.push(parts[0].clone()));
-    assert_eq!(twice, bad("it has manifest.toml, which the manifest does not name, or a second time"));
+    assert_eq!(twice, bad("it has manifest.toml twice, expected it once"));
     let newer = exported.refused(|parts| parts[0].2 = b"format = 99\n".to_vec());
     assert!(newer.starts_with("error: bundle has format 99"), "{newer}");
     let garbage = exported.refused(|parts| parts[0].2 = vec![0xff; 100]);
     assert!(garbage.starts_with("error: b.tar is no exported bundle: manifest.toml: "), "{garbage}");
     let signature = ("manifest.toml.minisig".to_owned(), EntryType::Regular, vec![b'x'; 5000]);
     let long = exported.refused(|parts| parts.insert(1, signature.clone()));
-    assert_eq!(long, bad("manifest.toml.minisig: found more than 4096 bytes"));
+    assert_eq!(long, bad("manifest.toml.minisig has more than 4096 bytes"));
     let small = ("manifest.toml.minisig".to_owned(), EntryType::Regular, b"x".to_vec());
     let twice = exported.refused(|parts| parts.extend([small.clone(), small]));
-    assert_eq!(twice, bad("it has manifest.toml.minisig, a second time"));
+    assert_eq!(twice, bad("it has manifest.toml.minisig twice, expected it once"));
 }
 
 #[test]
-fn every_truncation_and_garbage() {
+fn truncations_and_garbage() {
     let exported = Exported::new();
-    // Of the archive's end, two blocks of zeros, nothing is needed.
+    // The import does not need the two blocks of zeros at an archive's end.
     for length in (0..exported.bytes.len() - 1024).step_by(4001) {
         exported.import(&exported.bytes[..length]).unwrap_err();
         assert!(!exported.out().exists(), "cut after {length}");
@@ -219,29 +222,34 @@ fn every_truncation_and_garbage() {
     }
     let message = |bytes: &[u8]| exported.import(bytes).unwrap_err();
     let bad = |problem: &str| format!("error: b.tar is no exported bundle: {problem}{HINT}");
-    assert_eq!(message(&exported.bytes[..600]), bad("manifest.toml: the archive ends within it"));
+    assert_eq!(message(&exported.bytes[..600]), bad("it ends within manifest.toml"));
     let weights = exported.bytes.windows(WEIGHTS.len()).position(|bytes| bytes == WEIGHTS).unwrap();
     assert_eq!(message(&exported.bytes[..weights + 1]), bad("it ends within weights file model.safetensors"));
-    assert_eq!(message(b"\x1f\x8b\x08\0"), bad("it is compressed by gzip, expected it as export wrote it"));
-    // A size beyond everything.
+    assert_eq!(
+        message(b"\x1f\x8b\x08\0"),
+        bad(
+            "it is compressed with gzip, expected an uncompressed archive\nhint: decompress it with `gunzip`"
+        )
+    );
+    // A size beyond any disk.
     let mut huge = exported.bytes.clone();
     huge[124..136].copy_from_slice(b"77777777777\0");
     let mut header = Header::new_ustar();
     header.as_mut_bytes().copy_from_slice(&huge[..512]);
     header.set_cksum();
     huge[..512].copy_from_slice(header.as_bytes());
-    // What follows the manifest is no text of one.
+    // The manifest then swallows the other entries, which are not UTF-8.
     exported.import(&huge).unwrap_err();
 }
 
 #[test]
-fn a_bundle_that_is_there_stays_until_the_new_one_is_whole() {
+fn a_failed_import_or_export_keeps_the_old_file() {
     let exported = Exported::new();
     exported.import(&exported.bytes).unwrap();
     let before = Bundle::open(&exported.out()).unwrap();
     exported.import(&exported.bytes[..exported.bytes.len() / 2]).unwrap_err();
     assert_eq!(Bundle::open(&exported.out()).unwrap(), before);
-    // A damaged bundle is not exported, and a file that is there stays.
+    // Exporting a damaged bundle keeps the old archive.
     let file = exported.victim.folder.path().join("b.tar");
     fs::File::create(&file).unwrap().write_all(b"older").unwrap();
     let bundle = exported.victim.open().unwrap();

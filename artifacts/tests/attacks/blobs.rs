@@ -1,4 +1,4 @@
-//! Damaged and misleading blobs.
+//! Damaged and hostile blobs.
 
 use std::{
     fs,
@@ -9,7 +9,7 @@ use mlxcel_artifacts::{Bundle, Digest, report};
 
 use crate::{CONFIG, DAMAGED, VMFB, Victim, WEIGHTS};
 
-/// Every kind of blob, and what messages call it.
+/// A blob of every kind, with its name in messages.
 const KINDS: [(&[u8], &str); 3] =
     [(VMFB, "vmfb of target cpu"), (CONFIG, "file config.json"), (WEIGHTS, "weights file model.safetensors")];
 
@@ -28,7 +28,7 @@ fn a_flipped_byte() {
 }
 
 #[test]
-fn weights_that_are_read_later_are_verified_then() {
+fn weights_are_verified_when_they_are_used() {
     let victim = Victim::new();
     let bundle = Bundle::open_without_weights(&victim.path()).unwrap();
     assert_eq!(bundle.weights().unwrap(), [("model.safetensors", victim.blob(WEIGHTS))]);
@@ -37,7 +37,7 @@ fn weights_that_are_read_later_are_verified_then() {
     fs::write(victim.blob(WEIGHTS), &flipped).unwrap();
     let bundle = Bundle::open_without_weights(&victim.path()).unwrap();
     assert_eq!(report(&bundle.weights().unwrap_err()), format!("error: {}", victim.message()));
-    // What costs nothing to see is seen at once, and what is no weights always.
+    // Opening checks the size of weights, and every other blob.
     fs::write(victim.blob(WEIGHTS), &flipped[1..]).unwrap();
     assert_eq!(Bundle::open_without_weights(&victim.path()).unwrap_err().to_string(), victim.message());
     fs::write(victim.blob(WEIGHTS), WEIGHTS).unwrap();
@@ -46,7 +46,7 @@ fn weights_that_are_read_later_are_verified_then() {
 }
 
 #[test]
-fn what_is_read_was_verified() {
+fn read_blob_verifies_what_it_read() {
     let victim = Victim::new();
     let bundle = Bundle::open_without_weights(&victim.path()).unwrap();
     assert_eq!(bundle.read_file("config.json").unwrap().unwrap(), CONFIG);
@@ -55,7 +55,7 @@ fn what_is_read_was_verified() {
     let mut bytes = vec![0; VMFB.len()];
     bundle.read_blob(&vmfb, &mut bytes).unwrap();
     assert_eq!(bytes, VMFB);
-    // Since then: other bytes, of another length, and in a place of their own.
+    // Changed after opening: other bytes, another length, a link.
     let mut refused = || bundle.read_blob(&vmfb, &mut bytes).unwrap_err().to_string();
     fs::write(victim.blob(VMFB), VMFB.to_ascii_uppercase()).unwrap();
     assert_eq!(refused(), victim.message());
@@ -66,7 +66,7 @@ fn what_is_read_was_verified() {
     fs::remove_file(victim.blob(VMFB)).unwrap();
     symlink(&elsewhere, victim.blob(VMFB)).unwrap();
     assert_eq!(refused(), victim.message());
-    // Less than all of it is not it.
+    // A buffer of another size than the blob.
     fs::rename(&elsewhere, victim.blob(VMFB)).unwrap();
     bytes.pop();
     assert!(bundle.read_blob(&vmfb, &mut bytes).is_err());
@@ -114,7 +114,7 @@ fn a_truncated_or_grown_blob() {
 fn a_blob_that_is_a_link() {
     for (bytes, what) in KINDS {
         let victim = Victim::new();
-        // To the very bytes that belong there: only the link is wrong.
+        // A link is refused even if it leads to the right bytes.
         let outside = victim.folder.path().join("outside");
         fs::rename(victim.blob(bytes), &outside).unwrap();
         symlink(&outside, victim.blob(bytes)).unwrap();
@@ -127,7 +127,7 @@ fn a_blob_that_is_a_link() {
 }
 
 #[test]
-fn a_link_to_something_endless() {
+fn a_link_to_an_endless_file() {
     let victim = Victim::new();
     fs::remove_file(victim.blob(VMFB)).unwrap();
     symlink("/dev/zero", victim.blob(VMFB)).unwrap();
@@ -145,7 +145,7 @@ fn a_blob_that_is_a_folder_or_a_socket() {
         format!("vmfb of target cpu is a folder, expected a regular file: blobs/{hex}{DAMAGED}")
     );
     fs::remove_dir(victim.blob(VMFB)).unwrap();
-    // A socket's path may be short only: make it elsewhere and move it in.
+    // The path of a socket is limited to about 100 bytes, so it is created elsewhere and moved.
     let socket = victim.folder.path().join("s");
     let _listener = UnixListener::bind(&socket).unwrap();
     fs::rename(socket, victim.blob(VMFB)).unwrap();

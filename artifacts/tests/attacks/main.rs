@@ -1,4 +1,4 @@
-//! Bundles made to mislead, and bundles that something happened to. Each gets one clear message; none opens.
+//! Hostile and damaged bundles. None opens, and each gets one clear message.
 
 #![allow(clippy::unwrap_used, reason = "clippy allows it in tests, but not in what tests call")]
 
@@ -30,13 +30,13 @@ const VMFB: &[u8] = b"the module";
 const CONFIG: &[u8] = b"{\"model_type\": \"llama\"}";
 const WEIGHTS: &[u8] = &[7; 100_000];
 
-/// What follows every message about a damaged blob.
+/// The hint of every message about a damaged blob.
 const DAMAGED: &str =
     "\nhint: the bundle is damaged: copy it again with all of its blobs, or compile it again";
 
-/// A whole bundle in a folder of its own, to be damaged.
+/// A bundle to be damaged.
 struct Victim {
-    /// Holds the bundle; also a place for what lies outside of it.
+    /// Holds the bundle, and files that a test puts outside of it.
     folder: TempDir,
     manifest: Manifest,
 }
@@ -76,7 +76,7 @@ impl Victim {
         self.open().unwrap_err().to_string()
     }
 
-    /// Replaces `from` in the manifest's text, which must have it.
+    /// Replaces the first `from` in the manifest's text.
     fn edit(&self, from: &str, to: &str) {
         let path = self.path().join("manifest.toml");
         let text = fs::read_to_string(&path).unwrap();
@@ -100,7 +100,7 @@ fn cpu(vmfb: Blob) -> TargetArtifact {
 }
 
 #[test]
-fn untouched_it_opens() {
+fn an_undamaged_bundle_opens() {
     let victim = Victim::new();
     let bundle = victim.open().unwrap();
     assert_eq!(*bundle.manifest(), victim.manifest);

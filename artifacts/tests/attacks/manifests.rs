@@ -1,4 +1,4 @@
-//! Manifests that are no manifest, lie, or ask for too much.
+//! Manifests that are malformed, contradict themselves, or need too many resources.
 
 use std::{fs, os::unix::fs::symlink};
 
@@ -6,17 +6,17 @@ use mlxcel_artifacts::{Digest, Manifest};
 
 use crate::{VMFB, Victim};
 
-/// What a bad manifest's message ends with.
+/// The hint of every message about a malformed manifest.
 const HINT: &str =
     "\nhint: the bundle is damaged, or mlxcel-compile did not make it: get it again from where it was made";
 
-/// The message before that.
+/// Returns the message without that hint.
 fn message(victim: &Victim) -> String {
     let message = victim.message();
     message.strip_suffix(HINT).unwrap_or(&message).to_owned()
 }
 
-/// The same after one edit of the manifest of a whole bundle.
+/// Returns the message after one edit of an undamaged manifest.
 fn edited(from: &str, to: &str) -> String {
     let victim = Victim::new();
     victim.edit(from, to);
@@ -33,7 +33,7 @@ fn a_newer_format() {
     };
     assert_eq!(edited("format = 2", "format = 3"), newer(3));
     assert_eq!(edited("format = 2", "format = 9223372036854775807"), newer(i64::MAX));
-    // Whatever else a newer format may have.
+    // The format decides, whatever other fields a newer manifest has.
     assert_eq!(edited("format = 2", "format = 3\nshards = [[1], [2]]"), newer(3));
     assert_eq!(edited("format = 2", "format = 0"), "invalid manifest: format is 0, expected 1 to 2");
     assert_eq!(
@@ -62,12 +62,12 @@ fn garbage() {
 }
 
 #[test]
-fn every_truncation_and_every_lost_line() {
+fn truncations_and_lost_lines() {
     let victim = Victim::new();
     let path = victim.path().join("manifest.toml");
     let text = fs::read_to_string(&path).unwrap();
     for len in 0..text.len() - 1 {
-        // Most are refused; a cut in the last number or before an optional part may give another valid manifest.
+        // A cut within the last number or before an optional field may give another valid manifest.
         if let Ok(manifest) = Manifest::parse(&text[..len]) {
             assert_ne!(manifest, victim.manifest);
             manifest.validate().unwrap();
@@ -83,7 +83,7 @@ fn every_truncation_and_every_lost_line() {
 }
 
 #[test]
-fn every_flipped_byte_is_refused_or_another_manifest() {
+fn flipped_bytes_give_an_error_or_a_valid_manifest() {
     let victim = Victim::new();
     let text = fs::read(victim.path().join("manifest.toml")).unwrap();
     for at in 0..text.len() {
@@ -115,7 +115,7 @@ fn wrong_types() {
 }
 
 #[test]
-fn names_that_lead_out() {
+fn names_outside_the_bundle() {
     for name in ["../../etc/passwd", "/etc/passwd", "..", "a\\\\b"] {
         let shown = name.replace("\\\\", "\\");
         let expected = format!("invalid manifest: name of a file is `{shown}`, expected a plain file name");
@@ -151,7 +151,7 @@ fn a_size_beyond_any_disk() {
 }
 
 #[test]
-fn listed_twice() {
+fn duplicate_entries() {
     let parameter = "[[parameters]]\nname = \"w\"\ndtype = \"F32\"\nshape = [4, 8]\n";
     assert_eq!(edited(parameter, &parameter.repeat(2)), "invalid manifest: parameter `w` is listed twice");
     let found = edited("model = ", "model = \"other\"\nmodel = ");
@@ -159,7 +159,7 @@ fn listed_twice() {
 }
 
 #[test]
-fn one_digest_of_two_sizes() {
+fn one_digest_with_two_sizes() {
     let victim = Victim::new();
     let [vmfb, config] = [VMFB, crate::CONFIG].map(|bytes| Digest::of(bytes).to_string());
     victim.edit(&config, &vmfb);
@@ -170,7 +170,7 @@ fn one_digest_of_two_sizes() {
 }
 
 #[test]
-fn terminal_controls() {
+fn terminal_control_characters() {
     assert_eq!(
         edited("model = \"tiny\"", "model = \"\\u001b]0;owned\\u0007\""),
         "invalid manifest: model is `\\u{1b}]0;owned\\u{7}`, expected 1 to 255 bytes without control characters"
@@ -187,7 +187,7 @@ fn a_manifest_that_is_a_link() {
 }
 
 #[test]
-fn replays_that_no_model_gives() {
+fn impossible_self_tests() {
     let refused = |replay: &str| edited("[[parameters]]", &format!("[[replays]]\n{replay}\n[[parameters]]"));
     let invalid = |problem: &str| format!("invalid manifest: {problem}");
     assert_eq!(refused("prompt = []"), invalid("a replay has no prompt, expected token ids"));

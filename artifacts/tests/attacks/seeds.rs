@@ -1,4 +1,4 @@
-//! What fuzzing of bundles begins with is whole: of bytes that are refused at once it would learn little.
+//! The seeds of the fuzz targets are valid. A fuzzer learns little from bytes that are refused at once.
 
 use std::{fs, path::Path};
 
@@ -8,7 +8,7 @@ use mlxcel_artifacts::{Bundle, BundleWriter, Digest, Manifest};
 #[expect(unreachable_pub, reason = "the fuzz targets call it")]
 mod framing;
 
-/// The seeds of a target.
+/// Reads the seeds of a fuzz target.
 fn seeds(target: &str) -> Vec<Vec<u8>> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../xtask/fuzz/corpus").join(target);
     let seeds: Vec<_> =

@@ -1,4 +1,4 @@
-//! Signatures of another manifest, by another key, and things that are no signatures at all.
+//! Signatures over another manifest or by another key, and malformed signatures and keys.
 
 use std::{fs, os::unix::fs::symlink, path::PathBuf};
 
@@ -6,7 +6,7 @@ use mlxcel_artifacts::{Bundle, PublicKey, SecretKey, report};
 
 use crate::Victim;
 
-/// A victim, signed, with the keys that signed it.
+/// A signed bundle with its public key.
 struct Signed {
     victim: Victim,
     key: PublicKey,
@@ -29,7 +29,7 @@ impl Signed {
         bundle.verify_signature(&self.key).map(|signed| signed.comment).map_err(|error| report(&error))
     }
 
-    /// The verdict with another text in the signature's place.
+    /// Returns the verdict after replacing the signature's text.
     fn with(&self, signature: &[u8]) -> Result<String, String> {
         fs::write(self.signature(), signature).unwrap();
         self.verdict()
@@ -39,11 +39,11 @@ impl Signed {
 fn keys(victim: &Victim, name: &str) -> (SecretKey, PublicKey) {
     let secret = victim.folder.path().join(name);
     let key = SecretKey::generate(&secret, &secret.with_extension("pub"), None).unwrap();
-    (SecretKey::open(&secret, || unreachable!("it has no password")).unwrap(), key)
+    (SecretKey::open(&secret, || unreachable!("the key has no password")).unwrap(), key)
 }
 
 #[test]
-fn a_signature_of_this_bundle_by_that_key() {
+fn a_valid_signature() {
     let signed = Signed::new();
     assert_eq!(signed.verdict().unwrap(), "the first");
     let bundle = signed.victim.open().unwrap();
@@ -51,7 +51,7 @@ fn a_signature_of_this_bundle_by_that_key() {
 }
 
 #[test]
-fn none_or_by_another_key() {
+fn no_signature_or_another_key() {
     let signed = Signed::new();
     let refusal = |found: &str| {
         format!(
@@ -68,28 +68,28 @@ fn none_or_by_another_key() {
 }
 
 #[test]
-fn over_another_manifest() {
+fn a_signature_over_another_manifest() {
     let signed = Signed::new();
     let text = fs::read(signed.signature()).unwrap();
-    // Valid, and about nothing that runs.
+    // A manifest that is valid and means the same, except for the name.
     signed.victim.edit("model = \"tiny\"", "model = \"teny\"");
     let refused = signed.verdict().unwrap_err();
     assert!(
         refused.starts_with("error: found one of another manifest, or a forged one, expected"),
         "{refused}"
     );
-    // A byte that TOML does not see is one of the manifest too.
+    // A byte without a meaning in TOML.
     let other = Signed::new();
     other.victim.edit("format = 2", "format = 2 ");
     assert!(other.verdict().is_err());
-    // Another bundle's.
+    // The signature of another bundle.
     let third = Signed { victim: Victim::new(), key: signed.key.clone() };
     third.victim.edit("vocab = 100", "vocab = 100 ");
     assert!(third.with(&text).is_err());
 }
 
 #[test]
-fn every_changed_character() {
+fn every_changed_character_is_noticed() {
     let signed = Signed::new();
     let text = fs::read(signed.signature()).unwrap();
     let covered = text.iter().position(|&byte| byte == b'\n').unwrap();
@@ -97,7 +97,7 @@ fn every_changed_character() {
         let mut changed = text.clone();
         changed[at] = if changed[at] == b'A' { b'B' } else { b'A' };
         let verdict = signed.with(&changed);
-        // Nobody vouches for what the first line says.
+        // The signature does not cover the untrusted comment.
         assert_eq!(verdict.is_ok(), (19..covered).contains(&at), "{at}: {verdict:?}");
     }
     for length in 0..text.len() - 1 {
@@ -107,7 +107,7 @@ fn every_changed_character() {
 }
 
 #[test]
-fn what_is_no_signature() {
+fn malformed_signatures() {
     let signed = Signed::new();
     let text = String::from_utf8(fs::read(signed.signature()).unwrap()).unwrap();
     let lines: Vec<&str> = text.lines().collect();
@@ -134,7 +134,7 @@ fn what_is_no_signature() {
 }
 
 #[test]
-fn keys_that_are_none() {
+fn malformed_keys() {
     let victim = Victim::new();
     let file = victim.folder.path().join("file");
     let found = |text: &[u8]| {
@@ -159,7 +159,7 @@ fn keys_that_are_none() {
 }
 
 #[test]
-fn keys_are_never_overwritten_and_passwords_are_needed() {
+fn keys_are_not_overwritten_and_need_their_password() {
     let victim = Victim::new();
     let at = |name: &str| victim.folder.path().join(name);
     let made = SecretKey::generate(&at("k"), &at("k.pub"), Some("open sesame".into())).unwrap();
@@ -179,7 +179,7 @@ fn keys_are_never_overwritten_and_passwords_are_needed() {
 }
 
 #[test]
-fn a_signed_bundle_is_not_changed() {
+fn a_signed_bundle_cannot_be_changed() {
     let signed = Signed::new();
     let bundle = signed.victim.open().unwrap();
     let packed = bundle.with_packed_weights("cpu", &[], |_| Ok::<_, mlxcel_artifacts::Error>(()));

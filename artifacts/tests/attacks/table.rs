@@ -1,4 +1,4 @@
-//! What happens to a bundle, and the message that it gets: `table.snap` is the list for people.
+//! Hostile inputs and their messages, written to `table.snap` for review.
 
 use std::{
     fs::{self, File},
@@ -11,16 +11,16 @@ use tar::EntryType;
 
 use crate::{CONFIG, VMFB, Victim, WEIGHTS, archives::Exported};
 
-/// What is done to a bundle, and what opening it says.
+/// A damage, and the function that does it.
 type Case = (&'static str, Box<dyn Fn(&Victim)>);
 
-/// An edit of the manifest.
+/// Edits the manifest.
 fn edit(what: &'static str, from: &'static str, to: impl Into<String>) -> Case {
     let to = to.into();
     (what, Box::new(move |victim: &Victim| victim.edit(from, &to)))
 }
 
-/// Something that happens to a blob.
+/// Changes the file of a blob.
 fn blob(what: &'static str, bytes: &'static [u8], change: impl Fn(&Path) + 'static) -> Case {
     (what, Box::new(move |victim: &Victim| change(&victim.blob(bytes))))
 }
@@ -164,7 +164,7 @@ fn bundles() -> Vec<Case> {
     ]
 }
 
-/// What is done to the entries of an archive.
+/// Damages archives, and returns the messages.
 fn archives() -> Vec<(&'static str, String)> {
     let exported = Exported::new();
     let entry = |name: &str, kind, bytes: &[u8]| (name.to_owned(), kind, bytes.to_vec());
@@ -196,13 +196,13 @@ fn archives() -> Vec<(&'static str, String)> {
     ]
 }
 
-/// What is done to a signature.
+/// Damages signatures, and returns the messages.
 fn signatures() -> Vec<(&'static str, String)> {
     let folder = tempfile::tempdir().unwrap();
     let key = |name: &str| {
         let (secret, public) = (folder.path().join(name), folder.path().join(format!("{name}.pub")));
         SecretKey::generate(&secret, &public, None).unwrap();
-        let secret = SecretKey::open(&secret, || unreachable!("it has no password")).unwrap();
+        let secret = SecretKey::open(&secret, || unreachable!("the key has no password")).unwrap();
         (secret, PublicKey::find(public.to_str().unwrap()).unwrap())
     };
     let ((ours, public), (theirs, other)) = (key("ours"), key("theirs"));
@@ -248,7 +248,7 @@ fn signatures() -> Vec<(&'static str, String)> {
 }
 
 #[test]
-fn every_one_gets_its_message() {
+fn every_input_has_its_message() {
     let mut rows: Vec<(&str, String)> = Vec::new();
     for (what, change) in bundles() {
         let victim = Victim::new();
@@ -274,7 +274,7 @@ fn every_one_gets_its_message() {
 }
 
 #[test]
-fn nothing_of_an_import_that_failed_is_there() {
+fn a_failed_import_leaves_nothing_behind() {
     let victim = Victim::new();
     let out = victim.folder.path().join("out");
     let to = Box::new(BundleWriter::create(&out).unwrap());

@@ -11,7 +11,9 @@ use std::{
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use indicatif::{ProgressBar, ProgressStyle};
-use mlxcel_artifacts::{Bundle, INTERRUPTED, Machine, Name, Place, Scratch, Store, best, judge_on, report};
+use mlxcel_artifacts::{
+    Bundle, INTERRUPTED, Machine, Name, Place, Scratch, Store, best_target, check_targets_at, report,
+};
 use mlxcel_compiler_driver::{
     Cancel, Error, Event, Kv, ModelSource, Precision, Quant, Request, Target, WeightSource, build, emit,
     explain, write_random_weights,
@@ -286,8 +288,8 @@ fn pack(
     progress: &mut dyn FnMut(Event),
 ) -> Result<(), NotPacked> {
     let manifest = bundle.manifest();
-    let judged = judge_on(manifest, &Machine::this(), Place::Cpu);
-    let has_work = best(&judged).is_some_and(|best| best.artifact().packing.is_some());
+    let checked = check_targets_at(manifest, &Machine::host(), Place::Cpu);
+    let has_work = best_target(&checked).is_some_and(|best| best.artifact().packing.is_some());
     if manifest.weights.is_empty() || !has_work {
         return Ok(());
     }

@@ -13,7 +13,7 @@ use super::{CRATES, Material, REPOSITORY, VERSION};
 pub(super) struct Statement {
     #[serde(rename = "_type")]
     kind: &'static str,
-    /// Left to [`mlxcel_artifacts::with_parts`].
+    /// Left to [`mlxcel_artifacts::with_file_list`].
     subject: [Resource; 0],
     #[serde(rename = "predicateType")]
     predicate_type: &'static str,

@@ -28,7 +28,7 @@ pub(super) fn document(manifest: &Manifest) -> Result<Vec<u8>, Error> {
     let mut iree = Component::new(Classification::Application, "iree-compile", version, None);
     iree.purl = Some(Purl::new("pypi", "iree-base-compiler", version).map_err(Error::document)?);
     iree.hashes = Some(hashes(HashAlgorithm::BLAKE3, &digest.hex()));
-    // The bundle's files are left to `mlxcel_artifacts::with_parts`.
+    // The bundle's files are left to `mlxcel_artifacts::with_file_list`.
     let mut components = Vec::new();
     for (name, version, sha256) in CRATES {
         let mut library = Component::new(Classification::Library, name, version, None);

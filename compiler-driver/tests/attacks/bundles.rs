@@ -120,7 +120,7 @@ fn a_bit_that_changed_before_its_digest_was_made() {
 
 #[test]
 fn a_cpu_that_is_not_this_one() {
-    let machine = Machine::this();
+    let machine = Machine::host();
     let other = if machine.arch == "aarch64" { "cpu-x86-64-v3" } else { "cpu-aarch64" };
     let mut built = bundle("gqa", other);
     let its = built.bundle.manifest().targets[other].arch.clone();
@@ -149,7 +149,7 @@ fn a_cpu_that_is_not_this_one() {
 
 #[test]
 fn instructions_that_this_cpu_lacks() {
-    let machine = Machine::this();
+    let machine = Machine::host();
     let built = bundle("gqa", "cpu-x86-64-v4");
     if machine.cpu_features.contains("avx512vl") {
         return works(&mut *built.session("local-task").unwrap(), "gqa");

@@ -3,8 +3,8 @@
 use std::collections::BTreeSet;
 
 use mlxcel_artifacts::{
-    DeviceClass, Driver, Gpu, Machine, Manifest, Place, TargetArtifact, Verdict, best, check_iree, judge_on,
-    nvidia_gpus,
+    DeviceClass, Driver, Gpu, Machine, Manifest, Place, TargetArtifact, Verdict, best_target,
+    check_iree_version, check_targets_at, nvidia_gpus,
 };
 
 use crate::{
@@ -60,7 +60,7 @@ impl Devices for ThisMachine {
 
 /// This machine, as this process may use it.
 pub(super) fn machine() -> Machine {
-    let mut machine = Machine::this();
+    let mut machine = Machine::host();
     if machine.cpu_features.contains("amx-tile") && !ffi::request_amx() {
         machine.cpu_features.retain(|feature| !feature.starts_with("amx-"));
     }
@@ -74,7 +74,7 @@ pub(super) fn open<'m, D: Devices>(
     manifest: &'m Manifest,
     asked: DeviceSpec,
 ) -> Result<OpenedDevice<'m, D::Device>, Error> {
-    check_iree(manifest)?;
+    check_iree_version(manifest)?;
     match asked.driver() {
         Some(driver) => open_named(devices, machine, manifest, asked, driver),
         None => open_best(devices, machine, manifest),
@@ -132,8 +132,8 @@ fn open_best<'m, D: Devices>(
 ) -> Result<OpenedDevice<'m, D::Device>, Error> {
     let mut search = Search { devices, machine, manifest, reasons: vec![], remedies: vec![] };
     let (mut asked, mut candidates) = (BTreeSet::new(), Vec::new());
-    for preference in DeviceClass::ALL {
-        let driver = preference.driver();
+    for device_class in DeviceClass::ALL {
+        let driver = device_class.driver();
         let spec: fn(Option<u32>) -> DeviceSpec = match driver {
             Driver::Cuda => DeviceSpec::Cuda,
             Driver::Vulkan => DeviceSpec::Vulkan,
@@ -151,7 +151,7 @@ fn open_best<'m, D: Devices>(
         if asked.insert(driver) {
             candidates.extend(search.candidates(driver, spec));
         }
-        let next = candidates.extract_if(.., |candidate| candidate.preference == preference);
+        let next = candidates.extract_if(.., |candidate| candidate.device_class == device_class);
         if let Some(opened) = search.open_first(next) {
             return Ok(opened);
         }
@@ -179,7 +179,7 @@ struct Candidate<'m> {
     target_name: &'m str,
     target: &'m TargetArtifact,
     spec: DeviceSpec,
-    preference: DeviceClass,
+    device_class: DeviceClass,
     name: String,
 }
 
@@ -204,8 +204,8 @@ impl<'m, D: Devices> Search<'_, 'm, D> {
             let place = Place::Gpu(&gpu);
             match fitting(self.machine, self.manifest, place) {
                 Fit::Target(target_name, target) => {
-                    let (spec, preference) = (spec((!is_one).then_some(i)), place.preference());
-                    candidates.push(Candidate { target_name, target, spec, preference, name: gpu.name });
+                    let (spec, device_class) = (spec((!is_one).then_some(i)), place.device_class());
+                    candidates.push(Candidate { target_name, target, spec, device_class, name: gpu.name });
                 }
                 Fit::None(reasons) => self.reasons.extend(reasons),
             }
@@ -238,12 +238,12 @@ enum Fit<'m> {
 
 /// The best target for a place.
 fn fitting<'m>(machine: &Machine, manifest: &'m Manifest, place: Place<'_>) -> Fit<'m> {
-    let judged = judge_on(manifest, machine, place);
-    if let Some(best) = best(&judged) {
+    let checked = check_targets_at(manifest, machine, place);
+    if let Some(best) = best_target(&checked) {
         return Fit::Target(best.target, best.artifact());
     }
-    let refused = judged.into_iter().filter(|judgement| judgement.verdict == Verdict::Refuse);
-    Fit::None(refused.map(|judgement| (judgement.target.to_owned(), judgement.reasons.join("; "))).collect())
+    let refused = checked.into_iter().filter(|target| target.verdict == Verdict::Refuse);
+    Fit::None(refused.map(|target| (target.target.to_owned(), target.reasons.join("; "))).collect())
 }
 
 const NO_DEVICE: &str = "the driver finds no device";

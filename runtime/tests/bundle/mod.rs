@@ -20,7 +20,7 @@ pub(crate) fn write(out: &Path, files: &[(&str, &str)], weights: &[(&str, &str)]
     let (files, weights) = (add(files), add(weights));
     let vmfb = writer.add_bytes(b"no vmfb").unwrap();
     let roles = [Role::Prefill { tokens: 4 }, Role::Decode { cache: 16 }];
-    let cpu = sample::target(Driver::Local, &Machine::this().arch, vmfb, &roles, 8);
+    let cpu = sample::target(Driver::Local, &Machine::host().arch, vmfb, &roles, 8);
     let manifest = Manifest {
         targets: [("cpu".to_string(), cpu)].into(),
         files: files.into_iter().collect(),

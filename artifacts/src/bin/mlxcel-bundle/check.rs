@@ -7,7 +7,9 @@ use std::{
 
 use anyhow::{Context as _, Result};
 use clap::Args;
-use mlxcel_artifacts::{Compatibility, DeviceClass, Driver, Machine, Manifest, best, judge, judge_on};
+use mlxcel_artifacts::{
+    Compatibility, DeviceClass, Driver, Machine, Manifest, best_target, check_targets, check_targets_at,
+};
 use serde::Serialize;
 
 use crate::{arguments::Source, outcome::Outcome};
@@ -32,7 +34,7 @@ pub(crate) struct Check {
 
 impl Check {
     pub(crate) fn run(&self) -> Result<Outcome> {
-        let machine = self.machine.as_deref().map_or_else(|| Ok(Machine::with_gpus()), read_machine)?;
+        let machine = self.machine.as_deref().map_or_else(|| Ok(Machine::host_with_gpus()), read_machine)?;
         let bundle = self.source.open_without_weights()?;
         let report = Report::new(bundle.manifest(), &machine, self.device);
         let text = if self.json { serde_json::to_string_pretty(&report)? + "\n" } else { report.to_string() };
@@ -42,7 +44,7 @@ impl Check {
 
 /// Describes this machine as JSON.
 pub(crate) fn describe_machine() -> Result<Outcome> {
-    Ok((serde_json::to_string_pretty(&Machine::with_gpus())? + "\n").into())
+    Ok((serde_json::to_string_pretty(&Machine::host_with_gpus())? + "\n").into())
 }
 
 /// Reads a file that [`describe_machine`] wrote.
@@ -73,15 +75,15 @@ struct Choice {
 
 impl<'m> Report<'m> {
     fn new(manifest: &'m Manifest, machine: &Machine, only: Option<Driver>) -> Self {
-        let mut targets = judge(manifest, machine);
+        let mut targets = check_targets(manifest, machine);
         targets.retain(|target| only.is_none_or(|driver| driver == target.artifact().driver));
         let places = machine.places().into_iter();
         let places = places.filter(|place| only.is_none_or(|driver| driver == place.driver()));
         let choices = places.filter_map(|place| {
-            let targets = judge_on(manifest, machine, place);
-            let best = best(&targets)?;
+            let targets = check_targets_at(manifest, machine, place);
+            let best = best_target(&targets)?;
             let choice = Choice { target: best.target.to_owned(), device: place.to_string() };
-            Some((place.preference(), choice))
+            Some((place.device_class(), choice))
         });
         let (possible, certain): (Vec<_>, Vec<_>) =
             choices.partition(|(class, _)| *class == DeviceClass::Possible);

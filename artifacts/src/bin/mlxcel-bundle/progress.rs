@@ -12,15 +12,15 @@ pub(crate) fn with_progress<T>(transfer: impl FnOnce(&mut dyn FnMut(TransferEven
     let bar = ProgressBar::no_length();
     bar.set_style(ProgressStyle::with_template(BAR).unwrap_or_else(|_| ProgressStyle::default_bar()));
     let result = transfer(&mut |event| match event {
-        TransferEvent::File { what, bytes } => {
+        TransferEvent::Started { what, bytes } => {
             bar.set_length(bytes);
             bar.set_position(0);
             bar.reset_elapsed();
             bar.set_message(what);
             bar.enable_steady_tick(Duration::from_millis(200));
         }
-        TransferEvent::Bytes(bytes) => bar.set_position(bytes),
-        TransferEvent::Again { problem } => bar.suspend(|| eprintln!("warning: retrying after {problem}")),
+        TransferEvent::Progress(bytes) => bar.set_position(bytes),
+        TransferEvent::Retrying { problem } => bar.suspend(|| eprintln!("warning: retrying after {problem}")),
     });
     bar.finish_and_clear();
     result

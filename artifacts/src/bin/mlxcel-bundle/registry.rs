@@ -2,7 +2,7 @@
 
 use anyhow::Result;
 use clap::Args;
-use mlxcel_artifacts::{Name, Registry};
+use mlxcel_artifacts::{DockerConfig, Name, Registry};
 
 use crate::{
     arguments::{Source, write_to_store},
@@ -22,7 +22,7 @@ struct Address {
 
 impl Address {
     fn registry(&self) -> Result<Registry> {
-        Ok(Registry::new(&self.reference, self.plain_http)?)
+        Ok(Registry::new(&self.reference, &DockerConfig::from_env(), self.plain_http)?)
     }
 }
 

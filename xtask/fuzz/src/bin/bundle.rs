@@ -4,7 +4,7 @@
 use std::fs;
 
 use libfuzzer_sys::fuzz_target;
-use mlxcel_artifacts::{Bundle, Digest, Machine, judge};
+use mlxcel_artifacts::{Bundle, Digest, Machine, check_targets};
 use mlxcel_fuzz::two_files;
 
 fuzz_target!(|bytes: &[u8]| {
@@ -19,6 +19,6 @@ fuzz_target!(|bytes: &[u8]| {
     fs::write(folder.path().join("manifest.toml.minisig"), signature).expect("a signature");
     if let Ok(bundle) = Bundle::open(folder.path()) {
         _ = bundle.signed();
-        _ = judge(bundle.manifest(), &Machine::this());
+        _ = check_targets(bundle.manifest(), &Machine::host());
     }
 });

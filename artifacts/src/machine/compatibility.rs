@@ -1,8 +1,8 @@
-//! Whether a bundle runs on a machine, before anything of it is loaded.
+//! Which targets of a bundle run on a machine, before any of its code is loaded.
 //!
-//! A vmfb for the CPU is native code: on a CPU that lacks a feature it uses, it dies of an illegal instruction. One for an
-//! NVIDIA GPU is PTX, which GPUs older than it was made for refuse. So the manifest says what a target needs, a [`Machine`]
-//! says what there is, and [`judge`] compares.
+//! A vmfb for the CPU is native code. It crashes with an illegal instruction on a CPU that lacks a feature it uses. A vmfb
+//! for an NVIDIA GPU is PTX, which older GPUs refuse. The manifest therefore lists what a target needs, a [`Machine`] what
+//! there is, and [`check_targets`] compares the two.
 
 use std::fmt;
 
@@ -19,38 +19,38 @@ use crate::{
     version::Version,
 };
 
-/// Whether a target runs.
+/// The answer to whether a target runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Verdict {
-    /// As it is.
+    /// The target runs.
     Run,
-    /// Every start packs the weights, until `mlxcel-pack` has done it.
+    /// The target runs, but packs its weights at every start until `mlxcel-pack` has packed them.
     RunWithPacking,
-    /// Not here.
+    /// The target does not run.
     Refuse,
 }
 
-/// What is judged of a target.
+/// Whether a target runs in one place, and why.
 #[derive(Debug, Clone, Serialize)]
 pub struct Compatibility<'m> {
     /// The target's name.
     pub target: &'m str,
-    /// Whether it runs.
+    /// The answer.
     pub verdict: Verdict,
-    /// Where: `cpu`, a GPU's name, or a device that may be there.
+    /// The place: `cpu`, a GPU's name, or a device that may not exist.
     pub device: String,
-    /// Why not; where it runs, what there is to know.
+    /// Reasons against the target, or notes about its run.
     pub reasons: Vec<String>,
     #[serde(skip)]
     pub(crate) artifact: &'m TargetArtifact,
-    /// Among targets that run in one place the largest is the best.
+    /// The order of targets that run in one place; the largest is the best.
     #[serde(skip)]
     rank: (usize, Version),
 }
 
-/// The versions of CUDA that brought a version of PTX (PTX ISA, release notes); those between have no other one.
-const PTX: [(Version, Version); 20] = [
+/// Versions of PTX, and the version of CUDA that introduced each (PTX ISA, release notes).
+const PTX_TO_CUDA: [(Version, Version); 20] = [
     (Version(7, 0), Version(11, 0)),
     (Version(7, 1), Version(11, 1)),
     (Version(7, 2), Version(11, 2)),
@@ -73,58 +73,65 @@ const PTX: [(Version, Version); 20] = [
     (Version(9, 1), Version(13, 1)),
 ];
 
-/// Every target of a bundle in every place of a machine that its driver is for, the best place first. A target for which
-/// there is no place is refused.
+/// Checks every target of a bundle in every place of a machine that has the target's driver, best place first.
+///
+/// Refuses a target without such a place.
 #[must_use]
-pub fn judge<'m>(manifest: &'m Manifest, machine: &Machine) -> Vec<Compatibility<'m>> {
+pub fn check_targets<'m>(manifest: &'m Manifest, machine: &Machine) -> Vec<Compatibility<'m>> {
     let mut found = Vec::new();
     let places = machine.places();
     for (name, target) in &manifest.targets {
         let places = places.iter().filter(|place| place.driver() == target.driver);
         let before = found.len();
-        found.extend(places.map(|&place| judge_target(manifest, (name, target), machine, place)));
+        found.extend(places.map(|&place| check_target(manifest, (name, target), machine, place)));
         if found.len() == before {
-            let reason = format!("there is no device of the driver {}", target.driver);
+            let reason = format!("found no {} device", target.driver);
             found.push(Compatibility::new((name, target), Verdict::Refuse, "none".into(), vec![reason]));
         }
     }
     found
 }
 
-/// Every target that is for this kind of place.
+/// Checks the targets for the driver of `place` there.
 #[must_use]
-pub fn judge_on<'m>(manifest: &'m Manifest, machine: &Machine, place: Place<'_>) -> Vec<Compatibility<'m>> {
+pub fn check_targets_at<'m>(
+    manifest: &'m Manifest,
+    machine: &Machine,
+    place: Place<'_>,
+) -> Vec<Compatibility<'m>> {
     let targets = manifest.targets.iter().filter(|(_, target)| target.driver == place.driver());
-    targets.map(|target| judge_target(manifest, (target.0, target.1), machine, place)).collect()
+    targets.map(|target| check_target(manifest, (target.0, target.1), machine, place)).collect()
 }
 
-/// The best of what runs: of the newest GPU code, or of the most CPU features; of equals the first by name, so that the
-/// choice does not depend on chance. `judgements` are of one place.
+/// Returns the best target that runs: the one with the newest GPU code, or the most CPU features.
+///
+/// Of equally good targets, returns the first by name. `targets` must be those of one place.
 #[must_use]
-pub fn best<'j, 'm>(judgements: &'j [Compatibility<'m>]) -> Option<&'j Compatibility<'m>> {
-    let runs = judgements.iter().filter(|judgement| judgement.verdict != Verdict::Refuse);
+pub fn best_target<'t, 'm>(targets: &'t [Compatibility<'m>]) -> Option<&'t Compatibility<'m>> {
+    let runs = targets.iter().filter(|target| target.verdict != Verdict::Refuse);
     runs.reduce(|best, next| if next.rank > best.rank { next } else { best })
 }
 
-/// Whether this program can run what the bundle's compiler made at all.
+/// Checks that the bundle was compiled by the IREE version of this program.
 ///
 /// # Errors
-/// When the bundle was compiled by another IREE than [`IREE_VERSION`].
-pub fn check_iree(manifest: &Manifest) -> Result<(), Error> {
+/// The bundle was compiled by another version than [`IREE_VERSION`].
+pub fn check_iree_version(manifest: &Manifest) -> Result<(), Error> {
     if manifest.compiler.version == IREE_VERSION {
         return Ok(());
     }
     Err(Error::OtherIree { found: manifest.compiler.version.clone(), expected: IREE_VERSION })
 }
 
-fn judge_target<'m>(
+fn check_target<'m>(
     manifest: &'m Manifest,
     (name, target): (&'m str, &'m TargetArtifact),
     machine: &Machine,
     place: Place<'_>,
 ) -> Compatibility<'m> {
+    let memory = Memory::of(manifest, target, machine, place);
     let mut objections = Vec::new();
-    if let Err(Error::OtherIree { found, expected }) = check_iree(manifest) {
+    if let Err(Error::OtherIree { found, expected }) = check_iree_version(manifest) {
         objections.push(format!("compiled by iree {found}, this program runs iree {expected}"));
     }
     objections.extend(match place {
@@ -132,44 +139,71 @@ fn judge_target<'m>(
         Place::Gpu(gpu) => gpu_objections(target, gpu),
         Place::VulkanDrivers(_) => Vec::new(),
     });
-    let weights = weight_bytes(manifest, target);
-    let cache = cache_bytes(manifest);
-    let memory = match place {
-        Place::Cpu => machine.memory_bytes,
-        Place::Gpu(gpu) => gpu.memory_bytes,
-        Place::VulkanDrivers(_) => None,
-    };
-    let packs = matches!(&target.packing, Some(Packing { weights: None, .. }));
-    let whole = weights.saturating_add(cache);
-    // The CPU reads weights where they lie in their files, unless they have to be packed first.
-    let needed = if matches!(place, Place::Cpu) && !packs { cache } else { whole };
-    if let Some(memory) = memory.filter(|&memory| memory < needed) {
-        let what = if needed == cache { "the cache takes" } else { "weights and cache take" };
-        objections.push(format!("{what} {}, its memory has {}", Mib(needed), Mib(memory)));
-    }
+    objections.extend(memory.objection());
     let device = place.to_string();
     if !objections.is_empty() {
         return Compatibility::new((name, target), Verdict::Refuse, device, objections);
     }
-    // What embeds has none.
-    let cache = if cache > 0 { format!(", the cache {}", Mib(cache)) } else { String::new() };
-    let mut notes = vec![format!("weights take {}{cache}", Mib(weights))];
-    if let Place::Gpu(Gpu { free_bytes: Some(free), .. }) = place
-        && *free < needed
-    {
-        notes.push(format!("only {} of its memory is free", Mib(*free)));
-    }
-    if memory.is_some_and(|memory| memory < whole) {
-        notes.push("that is more than its memory: every step reads the disk".into());
-    }
+    let mut notes = memory.notes();
+    let packs = needs_packing(target);
     if packs {
-        notes.push("every start packs the weights: mlxcel-pack does it once".into());
+        notes.push("every start packs the weights: run `mlxcel-pack` to pack them once".into());
     }
     if let Place::VulkanDrivers(drivers) = place {
-        notes.push(format!("nothing is known but the installed drivers: {}", drivers.join(", ")));
+        notes.push(format!("known only from the installed drivers: {}", drivers.join(", ")));
     }
     let verdict = if packs { Verdict::RunWithPacking } else { Verdict::Run };
     Compatibility::new((name, target), verdict, device, notes)
+}
+
+/// Returns whether the target's weights have to be packed at every start.
+fn needs_packing(target: &TargetArtifact) -> bool {
+    matches!(&target.packing, Some(Packing { weights: None, .. }))
+}
+
+/// The memory that a target needs in a place, and the memory that is there, in bytes.
+struct Memory {
+    weights: u64,
+    cache: u64,
+    /// The part of both that must fit.
+    needed: u64,
+    total: Option<u64>,
+    free: Option<u64>,
+}
+
+impl Memory {
+    fn of(manifest: &Manifest, target: &TargetArtifact, machine: &Machine, place: Place<'_>) -> Self {
+        let (weights, cache) = (weight_bytes(manifest, target), cache_bytes(manifest));
+        // A CPU maps weights from their files, unless they have to be packed first.
+        let is_mapped = matches!(place, Place::Cpu) && !needs_packing(target);
+        let needed = if is_mapped { cache } else { weights.saturating_add(cache) };
+        let (total, free) = match place {
+            Place::Cpu => (machine.memory_bytes, None),
+            Place::Gpu(gpu) => (gpu.memory_bytes, gpu.free_bytes),
+            Place::VulkanDrivers(_) => (None, None),
+        };
+        Self { weights, cache, needed, total, free }
+    }
+
+    fn objection(&self) -> Option<String> {
+        let total = self.total.filter(|&total| total < self.needed)?;
+        let what = if self.needed == self.cache { "the cache needs" } else { "weights and cache need" };
+        Some(format!("{what} {}, found {} of memory", Mib(self.needed), Mib(total)))
+    }
+
+    fn notes(&self) -> Vec<String> {
+        let Self { weights, cache, needed, total, free } = *self;
+        // Embedding models have no cache.
+        let and_cache = if cache > 0 { format!(", cache {}", Mib(cache)) } else { String::new() };
+        let mut notes = vec![format!("weights {}{and_cache}", Mib(weights))];
+        if let Some(free) = free.filter(|&free| free < needed) {
+            notes.push(format!("only {} of memory are free", Mib(free)));
+        }
+        if total.is_some_and(|total| total < weights.saturating_add(cache)) {
+            notes.push("more than the memory: every step reads from the disk".into());
+        }
+        notes
+    }
 }
 
 fn cpu_objection(target: &TargetArtifact, machine: &Machine) -> Vec<String> {
@@ -188,18 +222,18 @@ fn gpu_objections(target: &TargetArtifact, gpu: &Gpu) -> Vec<String> {
     let Some(GpuNeeds { compute_capability, ptx }) = target.gpu else { return Vec::new() };
     let mut objections = Vec::new();
     if let Some(found) = gpu.compute_capability.filter(|found| *found < compute_capability) {
-        objections.push(format!("compute capability is {found}, expected {compute_capability} or more"));
+        objections.push(format!("compute capability is {found}, expected {compute_capability} or higher"));
     }
-    let cuda = PTX.iter().find(|(version, _)| *version >= ptx).map(|(_, cuda)| *cuda);
+    let cuda = PTX_TO_CUDA.iter().find(|(version, _)| *version >= ptx).map(|(_, cuda)| *cuda);
     if let (Some(found), Some(cuda)) = (gpu.cuda, cuda)
         && found < cuda
     {
-        objections.push(format!("its driver is for CUDA {found}, expected {cuda} or newer, for PTX {ptx}"));
+        objections.push(format!("its driver supports CUDA {found}, expected {cuda} or newer for PTX {ptx}"));
     }
     objections
 }
 
-/// Bytes of the parameters that the target's module reads.
+/// Returns the size of the parameters that the target's module reads.
 fn weight_bytes(manifest: &Manifest, target: &TargetArtifact) -> u64 {
     let sum = |parameters: &mut dyn Iterator<Item = &Parameter>| {
         parameters.filter_map(Parameter::bytes).fold(0u64, |sum, bytes| sum.saturating_add(bytes as u64))
@@ -210,7 +244,7 @@ fn weight_bytes(manifest: &Manifest, target: &TargetArtifact) -> u64 {
     }
 }
 
-/// Bytes of the cache for the whole context, without what calls write beyond it.
+/// Returns the size of the cache for the whole context, without the padding that calls write behind it.
 fn cache_bytes(manifest: &Manifest) -> u64 {
     let plan = &manifest.plan;
     let of = |positions: usize, bytes: u64| bytes.saturating_mul(positions as u64);
@@ -230,7 +264,7 @@ impl<'m> Compatibility<'m> {
         Self { target, verdict, device, reasons, artifact, rank: (artifact.cpu_features.len(), gpu) }
     }
 
-    /// The target.
+    /// Returns the target.
     #[must_use]
     pub fn artifact(&self) -> &'m TargetArtifact {
         self.artifact
@@ -247,7 +281,7 @@ impl fmt::Display for Verdict {
     }
 }
 
-/// Bytes, in MiB.
+/// A number of bytes, shown in MiB.
 struct Mib(u64);
 
 impl fmt::Display for Mib {
@@ -307,11 +341,11 @@ mod tests {
     }
 
     fn chosen(manifest: &Manifest, machine: &Machine, place: Place<'_>) -> Option<String> {
-        best(&judge_on(manifest, machine, place)).map(|best| best.target.to_owned())
+        best_target(&check_targets_at(manifest, machine, place)).map(|best| best.target.to_owned())
     }
 
     #[test]
-    fn the_most_features_that_fit_win() {
+    fn the_target_with_the_most_cpu_features_wins() {
         let manifest = several();
         let on_cpu = |features: &[&str]| chosen(&manifest, &cpu(features), Place::Cpu);
         assert_eq!(on_cpu(&["avx2", "fma", "f16c"]).unwrap(), "cpu-x86-64-v3");
@@ -320,7 +354,7 @@ mod tests {
     }
 
     #[test]
-    fn the_newest_code_that_a_gpu_takes_wins() {
+    fn the_newest_gpu_code_that_fits_wins() {
         let (manifest, machine) = (several(), cpu(&[]));
         let on_gpu = |gpu: &Gpu| chosen(&manifest, &machine, Place::Gpu(gpu));
         let new = Version(12, 9);
@@ -337,17 +371,17 @@ mod tests {
         // PTX 7.6 came with CUDA 11.6.
         assert_eq!(on_gpu(&nvidia(Version(8, 0), Version(11, 6))).unwrap(), "cuda");
         assert_eq!(on_gpu(&nvidia(Version(8, 0), Version(11, 5))), None);
-        // Nothing known is no reason to refuse.
+        // Unknown properties rule nothing out.
         assert!(on_gpu(&Gpu::named(Driver::Cuda, "?")).is_some());
         assert_eq!(on_gpu(&Gpu::named(Driver::Vulkan, "llvmpipe")).unwrap(), "vulkan");
     }
 
     #[test]
-    fn every_target_gets_a_verdict_with_its_reason() {
+    fn every_target_has_a_verdict_and_a_reason() {
         let machine = Machine { gpus: vec![nvidia(Version(8, 6), Version(11, 5))], ..cpu(&["avx2"]) };
         let manifest = several();
-        let judged = judge(&manifest, &machine);
-        let lines: Vec<_> = judged
+        let targets = check_targets(&manifest, &machine);
+        let lines: Vec<_> = targets
             .iter()
             .map(|j| format!("{} on {}: {}: {}", j.target, j.device, j.verdict, j.reasons.join("; ")))
             .collect();
@@ -355,32 +389,32 @@ mod tests {
         cpu-aarch64 on cpu: refuse: compiled for aarch64, the cpu is x86_64
         cpu-x86-64-v3 on cpu: refuse: the cpu lacks fma (needed: avx2, fma)
         cpu-x86-64-v4 on cpu: refuse: the cpu lacks fma, avx512f, avx512bw (needed: avx2, fma, avx512f, avx512bw)
-        cuda on sm 8.6: refuse: its driver is for CUDA 11.5, expected 11.6 or newer, for PTX 7.6
-        cuda-sm_89 on sm 8.6: refuse: compute capability is 8.6, expected 8.9 or more; its driver is for CUDA 11.5, expected 11.6 or newer, for PTX 7.6
-        vulkan on none: refuse: there is no device of the driver vulkan
+        cuda on sm 8.6: refuse: its driver supports CUDA 11.5, expected 11.6 or newer for PTX 7.6
+        cuda-sm_89 on sm 8.6: refuse: compute capability is 8.6, expected 8.9 or higher; its driver supports CUDA 11.5, expected 11.6 or newer for PTX 7.6
+        vulkan on none: refuse: found no vulkan device
         ");
     }
 
     #[test]
-    fn memory_and_packing() {
+    fn memory_and_packing_decide_the_verdict() {
         let mut manifest = several();
         manifest.plan.position_bytes = 1 << 20;
         manifest.plan.context = 1024;
         let verdict = |manifest: &Manifest, memory_bytes| {
             let machine = Machine { memory_bytes, ..cpu(&["avx2", "fma"]) };
-            let judged = judge_on(manifest, &machine, Place::Cpu);
-            let found = judged.iter().find(|judgement| judgement.target == "cpu-x86-64-v3").unwrap();
+            let targets = check_targets_at(manifest, &machine, Place::Cpu);
+            let found = targets.iter().find(|target| target.target == "cpu-x86-64-v3").unwrap();
             (found.verdict, found.reasons.join("; "))
         };
         let (refused, reason) = verdict(&manifest, Some(1 << 29));
         assert_eq!(
             (refused, reason.as_str()),
-            (Verdict::Refuse, "the cache takes 1024.0 MiB, its memory has 512.0 MiB")
+            (Verdict::Refuse, "the cache needs 1024.0 MiB, found 512.0 MiB of memory")
         );
-        // Weights are read where they lie.
+        // Weights are mapped and need not fit.
         let (runs, note) = verdict(&manifest, Some(1 << 30));
         assert_eq!(runs, Verdict::Run);
-        assert!(note.ends_with("that is more than its memory: every step reads the disk"), "{note}");
+        assert!(note.ends_with("more than the memory: every step reads from the disk"), "{note}");
         assert_eq!(verdict(&manifest, Some(1 << 31)).0, Verdict::Run);
         assert_eq!(verdict(&manifest, None).0, Verdict::Run);
         let packing = Packing {
@@ -393,28 +427,31 @@ mod tests {
         manifest.targets.get_mut("cpu-x86-64-v3").unwrap().packing = Some(packing);
         let (packs, note) = verdict(&manifest, None);
         assert_eq!(packs, Verdict::RunWithPacking);
-        assert!(note.ends_with("every start packs the weights: mlxcel-pack does it once"), "{note}");
+        assert!(
+            note.ends_with("every start packs the weights: run `mlxcel-pack` to pack them once"),
+            "{note}"
+        );
         let gpu = Gpu {
             free_bytes: Some(1 << 29),
             memory_bytes: Some(1 << 31),
             ..nvidia(Version(8, 0), Version(12, 0))
         };
-        let judged = judge_on(&manifest, &cpu(&[]), Place::Gpu(&gpu));
-        let cuda = judged.iter().find(|judgement| judgement.target == "cuda").unwrap();
+        let targets = check_targets_at(&manifest, &cpu(&[]), Place::Gpu(&gpu));
+        let cuda = targets.iter().find(|target| target.target == "cuda").unwrap();
         assert_eq!(
             (cuda.verdict, cuda.reasons[1].as_str()),
-            (Verdict::Run, "only 512.0 MiB of its memory is free")
+            (Verdict::Run, "only 512.0 MiB of memory are free")
         );
     }
 
     #[test]
-    fn another_iree_runs_nothing() {
+    fn another_iree_version_is_refused() {
         let mut manifest = several();
         manifest.compiler.version = "3.12.0".into();
-        let judged = judge(&manifest, &cpu(&["avx2", "fma"]));
-        assert!(judged.iter().all(|judgement| judgement.verdict == Verdict::Refuse));
+        let targets = check_targets(&manifest, &cpu(&["avx2", "fma"]));
+        assert!(targets.iter().all(|target| target.verdict == Verdict::Refuse));
         assert_eq!(
-            check_iree(&manifest).unwrap_err().to_string(),
+            check_iree_version(&manifest).unwrap_err().to_string(),
             "bundle was compiled by iree 3.12.0, this program runs iree 3.13.0\n\
              hint: compile the bundle again with this version"
         );
@@ -422,6 +459,6 @@ mod tests {
 
     #[test]
     fn ptx_versions_are_in_order() {
-        assert!(PTX.is_sorted_by(|a, b| a.0 < b.0 && a.1 < b.1));
+        assert!(PTX_TO_CUDA.is_sorted_by(|a, b| a.0 < b.0 && a.1 < b.1));
     }
 }

@@ -1,0 +1,95 @@
+//! The connection to a registry.
+
+use std::{net::IpAddr, time::Duration};
+
+use oci_client::{
+    Client, Reference,
+    client::{ClientConfig, ClientProtocol},
+    secrets::RegistryAuth,
+};
+
+use super::credentials::DockerConfig;
+use crate::error::Error;
+
+/// The longest time without a byte before a transfer counts as stopped.
+const TIMEOUT: Duration = Duration::from_secs(60);
+
+/// A reference in a registry: `registry.example/models/demo:1`.
+pub struct Registry {
+    pub(super) runtime: tokio::runtime::Runtime,
+    pub(super) client: Client,
+    /// The reference as the caller wrote it.
+    pub(super) name: String,
+    pub(super) reference: Reference,
+    pub(super) auth: RegistryAuth,
+}
+
+impl Registry {
+    /// Prepares transfers to and from the reference `name`, with the credentials that `docker` has for its registry.
+    ///
+    /// Uses HTTPS, but plain HTTP for registries on this machine and with `plain_http`.
+    ///
+    /// # Errors
+    /// `name` is not a reference, or the credentials cannot be read.
+    pub fn new(name: &str, docker: &DockerConfig, plain_http: bool) -> Result<Self, Error> {
+        // Docker takes a reference without a registry for one of docker.io, where nobody wants to push by mistake.
+        let (host, _) = name.split_once('/').unwrap_or_default();
+        if !host.contains(['.', ':']) && host != "localhost" {
+            let source = "found no registry, expected one before the first `/`".into();
+            return Err(Error::Reference { found: name.to_owned(), source });
+        }
+        let reference: Reference = name
+            .parse()
+            .map_err(|source| Error::Reference { found: name.to_owned(), source: Box::new(source) })?;
+        let host = reference.resolve_registry().to_owned();
+        let auth = docker.credentials(&host)?;
+        let protocol = if plain_http || is_loopback(&host) {
+            ClientProtocol::HttpsExcept(vec![host])
+        } else {
+            ClientProtocol::Https
+        };
+        // Fails if the program has installed a provider, which then stays.
+        _ = rustls::crypto::ring::default_provider().install_default();
+        let config = ClientConfig {
+            protocol,
+            use_monolithic_push: true,
+            read_timeout: Some(TIMEOUT),
+            connect_timeout: Some(TIMEOUT),
+            user_agent: concat!("mlxcel/", env!("CARGO_PKG_VERSION")),
+            platform_resolver: None,
+            ..ClientConfig::default()
+        };
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+        Ok(Self {
+            runtime: runtime.map_err(Error::read("the network"))?,
+            client: Client::new(config),
+            name: name.to_owned(),
+            reference,
+            auth,
+        })
+    }
+}
+
+/// Returns whether `host` is this machine. Docker uses plain HTTP for these too.
+fn is_loopback(host: &str) -> bool {
+    let name = host.rsplit_once(':').map_or(host, |(name, port)| {
+        if port.bytes().all(|byte| byte.is_ascii_digit()) { name } else { host }
+    });
+    let address = name.trim_start_matches('[').trim_end_matches(']').parse::<IpAddr>();
+    name == "localhost" || address.is_ok_and(|address| address.is_loopback())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_loopback_addresses_use_plain_http() {
+        for host in ["localhost", "localhost:5000", "127.0.0.1:5000", "127.1.2.3", "[::1]:5000"] {
+            assert!(is_loopback(host), "{host}");
+        }
+        for host in ["localhost.example", "127.0.0.1.example:80", "10.0.0.1:5000", "example:5000"] {
+            assert!(!is_loopback(host), "{host}");
+        }
+    }
+}
