@@ -1,32 +1,16 @@
 //! The workspace's own tasks: `cargo xtask <task>`.
 //!
-//! This crate is thin. It installs what the others need, starts them with the toolchain in their environment, and checks
-//! what only the workspace as a whole can be checked for. It depends on none of the other crates, and builds before
-//! anything is installed.
+//! This crate installs what the other crates need, runs them with the toolchain in their environment, and checks the
+//! workspace as a whole. It depends on none of them and builds before anything is installed.
 //!
-//! Start at [`parts::PARTS`], the list that `setup` and `doctor` share; [`ci`] is what has to pass.
+//! Start at `toolchain/parts.rs`, the list that `setup` and `doctor` share, and `check/ci.rs`, the stages of CI.
 
-mod apt;
+mod bench;
 mod check;
-mod ci;
-mod doctor;
-mod fuzz;
-mod goldens;
-mod gpu_check;
-mod invariants;
-mod looks;
 mod models;
-mod opening;
-mod parts;
-mod peers;
-mod presets;
-mod readme;
-mod setup;
 mod shell;
-mod sparse;
 mod tasks;
-mod tidy;
-mod wheels;
+mod toolchain;
 mod workspace;
 
 use std::{io, process::ExitCode};
@@ -34,7 +18,12 @@ use std::{io, process::ExitCode};
 use anyhow::Result;
 use clap::{Parser, Subcommand};
 
-use crate::workspace::Workspace;
+use crate::{
+    bench::{opening, peers, sparse},
+    check::{ci, fuzz, goldens, gpu, presets, tidy},
+    toolchain::{doctor, setup},
+    workspace::Workspace,
+};
 
 /// Tasks of the workspace.
 #[derive(Parser)]
@@ -46,50 +35,50 @@ struct Arguments {
 
 #[derive(Subcommand)]
 enum Task {
-    /// Install everything the build needs; does nothing when it is there.
+    /// Install what builds and tests need
     Setup,
-    /// List every part of the toolchain and what to do about those that are missing.
+    /// List the parts of the toolchain, and the remedies for missing ones
     Doctor,
-    /// Set up, build, compile the demo model for this CPU and let it write.
+    /// Build the programs, compile the demo model for this CPU and generate text
     Demo(tasks::Demo),
-    /// Set up and run every test; arguments go to `cargo test`.
+    /// Run every test; arguments go to `cargo test`
     Test {
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
         arguments: Vec<String>,
     },
-    /// Set up and run mlxcel-compile; see `cargo xtask compile --help`.
+    /// Run mlxcel-compile; see `cargo xtask compile --help`
     #[command(disable_help_flag = true)]
     Compile {
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
         arguments: Vec<String>,
     },
-    /// Put every committed golden through the real iree-compile.
+    /// Compile every committed golden with the real iree-compile
     Goldens {
-        /// Take over what the emitter emits now, first.
+        /// Accept what the emitter emits now, first
         #[arg(long)]
         bless: bool,
     },
-    /// List the families of models that are supported, and their presets.
+    /// List the supported model families and their presets
     Models(models::Models),
-    /// Compile every preset, and print what each took and how large it is.
+    /// Compile every preset, and print compile times and sizes
     Presets(presets::Presets),
-    /// Check on a GPU what only a GPU can show: this machine's, or another's that needs nothing installed.
-    GpuCheck(gpu_check::GpuCheck),
-    /// Measure this workspace and llama.cpp in turn on the same random weights, and print the ratios.
+    /// Check token equality on a GPU: on this machine, or on another one that has nothing installed
+    GpuCheck(gpu::GpuCheck),
+    /// Compare the speed with llama.cpp, on the same random weights
     Peers(peers::Peers),
-    /// Measure a mixture of experts beside a dense model that reads as many weights for a token.
+    /// Compare the speed of a mixture of experts with a dense model that has as many active weights
     Sparse(sparse::Sparse),
-    /// Measure what verifying and opening a bundle cost, beside reading it.
+    /// Measure what verifying and opening a bundle costs, beside reading it
     Opening(opening::Opening),
-    /// Feed hostile bytes to everything that reads what may come from elsewhere.
+    /// Fuzz every reader of untrusted input
     Fuzz(fuzz::Fuzz),
-    /// Check the house rules that a machine can check.
+    /// Check the house rules that a machine can check
     Tidy {
-        /// Write the generated parts of README.md anew instead of comparing them.
+        /// Write the generated tables of the READMEs instead of comparing them
         #[arg(long)]
         fix: bool,
     },
-    /// Everything that has to pass before a change goes in.
+    /// Run everything that has to pass before a change is merged
     Ci,
 }
 
@@ -115,7 +104,7 @@ fn run(task: Task, workspace: &Workspace) -> Result<()> {
         Task::Goldens { bless } => goldens::goldens(workspace, bless),
         Task::Models(models) => models::models(workspace, &models),
         Task::Presets(presets) => presets::presets(workspace, &presets),
-        Task::GpuCheck(check) => gpu_check::gpu_check(workspace, &check),
+        Task::GpuCheck(check) => gpu::gpu_check(workspace, &check),
         Task::Peers(peers) => peers::peers(workspace, &peers),
         Task::Sparse(sparse) => sparse::sparse(workspace, &sparse),
         Task::Opening(opening) => opening::opening(workspace, &opening),

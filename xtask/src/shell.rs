@@ -1,4 +1,4 @@
-//! Running other programs, and writing to stdout.
+//! Runs other programs and writes to stdout.
 
 use std::{
     fmt::Write as _,
@@ -9,38 +9,38 @@ use std::{
 
 use anyhow::{Context as _, Error, Result, bail};
 
-/// What the command writes to stdout. When it fails: what it wrote to stderr.
+/// Runs the command and returns its stdout. The error of a failure has its stderr.
 pub(crate) fn output(command: &mut Command) -> Result<String> {
-    let result = command.stdin(Stdio::null()).output().with_context(|| line(command))?;
+    let result = command.stdin(Stdio::null()).output().with_context(|| command_line(command))?;
     if !result.status.success() {
         let stderr = String::from_utf8_lossy(&result.stderr);
-        bail!("{} ended with {}\n{}", line(command), result.status, stderr.trim_end());
+        bail!("{} ended with {}\n{}", command_line(command), result.status, stderr.trim_end());
     }
     Ok(String::from_utf8_lossy(&result.stdout).into_owned())
 }
 
-/// Runs the command with this program's stdin, stdout and stderr.
+/// Runs the command with the stdin, stdout and stderr of this program.
 pub(crate) fn run(command: &mut Command) -> Result<()> {
-    let status = command.status().with_context(|| line(command))?;
+    let status = command.status().with_context(|| command_line(command))?;
     if !status.success() {
-        bail!("{} ended with {status}", line(command));
+        bail!("{} ended with {status}", command_line(command));
     }
     Ok(())
 }
 
-/// Runs a command whose output is not a result of this program: all of it goes to stderr.
-pub(crate) fn run_aside(command: &mut Command) -> Result<()> {
+/// Runs the command with its stdout sent to stderr, because only results go to stdout.
+pub(crate) fn run_to_stderr(command: &mut Command) -> Result<()> {
     run(command.stdout(io::stderr()))
 }
 
-/// Becomes the command, so that its exit status and signals are this program's. Only returns when that fails.
-pub(crate) fn become_program(command: &mut Command) -> Error {
+/// Replaces this process with the command. Returns only if that fails.
+pub(crate) fn exec(command: &mut Command) -> Error {
     let error = command.exec();
-    Error::new(error).context(line(command))
+    Error::new(error).context(command_line(command))
 }
 
-/// The command as a person would type it.
-pub(crate) fn line(command: &Command) -> String {
+/// Returns the command as one types it in a shell.
+pub(crate) fn command_line(command: &Command) -> String {
     let mut text = quoted(&command.get_program().to_string_lossy());
     for argument in command.get_args() {
         let _ = write!(text, " {}", quoted(&argument.to_string_lossy()));
@@ -56,7 +56,7 @@ fn quoted(word: &str) -> String {
     format!("'{}'", word.replace('\'', r"'\''"))
 }
 
-/// Writes a result to stdout. A broken pipe comes back as an error that `main` takes for a quiet end.
+/// Writes a result to stdout. `main` exits quietly on the error of a broken pipe.
 pub(crate) fn print(text: &str) -> Result<()> {
     let mut stdout = io::stdout().lock();
     stdout.write_all(text.as_bytes())?;
@@ -64,7 +64,7 @@ pub(crate) fn print(text: &str) -> Result<()> {
     Ok(())
 }
 
-/// Lines of left-aligned columns.
+/// Formats rows as left-aligned columns.
 pub(crate) fn table(rows: &[Vec<String>]) -> String {
     let columns = rows.iter().map(Vec::len).max().unwrap_or_default();
     let width =
@@ -85,14 +85,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_command_is_shown_as_it_would_be_typed() {
+    fn a_command_line_is_quoted_for_a_shell() {
         let mut command = Command::new("echo");
         command.args(["-p", "it's late", ""]);
-        assert_eq!(line(&command), r"echo -p 'it'\''s late' ''");
+        assert_eq!(command_line(&command), r"echo -p 'it'\''s late' ''");
     }
 
     #[test]
-    fn a_failure_names_the_command_and_what_it_said() {
+    fn a_failure_names_the_command_and_its_stderr() {
         let error = output(Command::new("sh").args(["-c", "echo no such thing >&2; exit 3"])).unwrap_err();
         assert_eq!(
             error.to_string(),

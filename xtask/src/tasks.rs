@@ -1,4 +1,4 @@
-//! The tasks that build the other crates and start them.
+//! The tasks that build the other crates and run them.
 
 use std::path::{Path, PathBuf};
 
@@ -6,46 +6,46 @@ use anyhow::Result;
 use clap::Args;
 
 use crate::{
-    setup::{setup, setup_to_build},
     shell,
+    toolchain::setup::{setup, setup_for_build},
     workspace::Workspace,
 };
 
 const DEMO: &str = "models/demo";
 const DEMO_PROMPT: &str = "And it came to pass";
-/// The best next word of a model this small is soon the one before: it has to be sampled. The seed makes it repeatable.
+/// Greedy decoding of a model this small soon repeats one word. The seed makes sampling repeatable.
 const DEMO_SAMPLING: [&str; 6] = ["--temp", "0.7", "--top-p", "0.9", "--seed", "1"];
 
-/// What the demo is asked for.
+/// The options of `cargo xtask demo`.
 #[derive(Args)]
 pub(crate) struct Demo {
-    /// What the text begins with.
+    /// The prompt
     #[arg(short, long, default_value = DEMO_PROMPT)]
     prompt: String,
-    /// How many tokens to write.
+    /// The number of tokens to generate
     #[arg(short, long, default_value_t = 96)]
     number: usize,
 }
 
-/// From a fresh checkout to text on stdout.
+/// Builds the programs, compiles the demo model and generates text.
 pub(crate) fn demo(workspace: &Workspace, demo: &Demo) -> Result<()> {
-    setup_to_build(workspace)?;
-    shell::run_aside(&mut workspace.cargo(
+    setup_for_build(workspace)?;
+    shell::run_to_stderr(&mut workspace.cargo(
         "build --release -p mlxcel-compiler-driver -p mlxcel-runtime --bin mlxcel-compile --bin mlxcel-pack --bin mlxcel-run",
     ))?;
     let bundle = bundle_of(DEMO);
-    let mut compile = workspace.command(workspace.release("mlxcel-compile")?);
-    // Its result is a path, which here is only a step on the way.
-    shell::run_aside(compile.args(["--model", DEMO, "--target", "cpu", "--out", &bundle]))?;
-    let mut run = workspace.command(workspace.release("mlxcel-run")?);
+    let mut compile = workspace.command(workspace.release_binary("mlxcel-compile")?);
+    // The bundle's path on its stdout is not a result of this task.
+    shell::run_to_stderr(compile.args(["--model", DEMO, "--target", "cpu", "--out", &bundle]))?;
+    let mut run = workspace.command(workspace.release_binary("mlxcel-run")?);
     run.args([&bundle, "-p", &demo.prompt, "-n", &demo.number.to_string()]).args(DEMO_SAMPLING);
-    Err(shell::become_program(&mut run))
+    Err(shell::exec(&mut run))
 }
 
-/// Every test of the workspace, or what the arguments choose of it.
+/// Runs the tests of the workspace, or of the packages that the arguments choose.
 pub(crate) fn test(workspace: &Workspace, arguments: &[String]) -> Result<()> {
     setup(workspace)?;
-    Err(shell::become_program(workspace.cargo(test_command(arguments)).args(arguments)))
+    Err(shell::exec(workspace.cargo(test_command(arguments)).args(arguments)))
 }
 
 fn test_command(arguments: &[String]) -> &'static str {
@@ -56,37 +56,37 @@ fn test_command(arguments: &[String]) -> &'static str {
     if chooses { "test" } else { "test --workspace" }
 }
 
-/// Sets up, builds mlxcel-compile and what it starts, and says where it is.
+/// Builds mlxcel-compile and mlxcel-pack, which it runs. Returns the path of mlxcel-compile.
 pub(crate) fn build_compiler(workspace: &Workspace) -> Result<PathBuf> {
-    setup_to_build(workspace)?;
-    shell::run_aside(
+    setup_for_build(workspace)?;
+    shell::run_to_stderr(
         &mut workspace.cargo(
             "build --quiet --release -p mlxcel-compiler-driver -p mlxcel-runtime --bin mlxcel-compile --bin mlxcel-pack",
         ),
     )?;
-    Ok(workspace.release("mlxcel-compile")?)
+    Ok(workspace.release_binary("mlxcel-compile")?)
 }
 
-/// mlxcel-compile with the arguments, and an output folder where they name none.
+/// Runs mlxcel-compile with the arguments, and `--out` if they name no output.
 pub(crate) fn compile(workspace: &Workspace, arguments: &[String]) -> Result<()> {
     let mut compile = workspace.command(build_compiler(workspace)?);
-    // Paths in the arguments are relative to where this was called.
+    // Paths in the arguments are relative to the caller's folder.
     compile.current_dir(std::env::current_dir()?);
     compile.args(arguments);
-    if let Some(model) = needs_output(arguments) {
+    if let Some(model) = model_without_output(arguments) {
         compile.arg("--out").arg(workspace.root.join(bundle_of(model)));
     }
-    Err(shell::become_program(&mut compile))
+    Err(shell::exec(&mut compile))
 }
 
-/// The model whose bundle has no folder named yet.
-fn needs_output(arguments: &[String]) -> Option<&str> {
-    let needs_none = |argument: &String| {
+/// Returns the model if the arguments compile one and name no output.
+fn model_without_output(arguments: &[String]) -> Option<&str> {
+    let has_output = |argument: &String| {
         ["--out", "--name", "--emit", "--help", "--version"].iter().any(|option| {
             argument == option || argument.strip_prefix(option).is_some_and(|rest| rest.starts_with('='))
         }) || ["-h", "-V", "-o"].contains(&argument.as_str())
     };
-    if arguments.iter().any(needs_none) {
+    if arguments.iter().any(has_output) {
         return None;
     }
     let joined = arguments.iter().find_map(|argument| argument.strip_prefix("--model="));
@@ -97,7 +97,7 @@ fn needs_output(arguments: &[String]) -> Option<&str> {
     joined.or_else(apart)
 }
 
-/// Where the bundle of a preset or a model's folder goes.
+/// Returns the bundle's folder for a preset or a checkpoint's folder.
 fn bundle_of(model: &str) -> String {
     let name = Path::new(model).file_name().and_then(|name| name.to_str()).unwrap_or("model");
     format!("target/bundles/{name}")
@@ -112,15 +112,15 @@ mod tests {
     }
 
     #[test]
-    fn an_output_folder_is_only_added_where_none_is_named() {
-        assert_eq!(needs_output(&words("--model a/b --target cpu")), Some("a/b"));
-        assert_eq!(needs_output(&words("--target cpu --model=llama-3.2-1b")), Some("llama-3.2-1b"));
-        assert_eq!(needs_output(&words("--model a --out x")), None);
-        assert_eq!(needs_output(&words("--model a --out=x")), None);
-        assert_eq!(needs_output(&words("--model a --name x")), None);
-        assert_eq!(needs_output(&words("--model a --emit mlir")), None);
-        assert_eq!(needs_output(&words("--help")), None);
-        assert_eq!(needs_output(&words("--model")), None);
+    fn an_output_folder_is_added_only_if_none_is_named() {
+        assert_eq!(model_without_output(&words("--model a/b --target cpu")), Some("a/b"));
+        assert_eq!(model_without_output(&words("--target cpu --model=llama-3.2-1b")), Some("llama-3.2-1b"));
+        assert_eq!(model_without_output(&words("--model a --out x")), None);
+        assert_eq!(model_without_output(&words("--model a --out=x")), None);
+        assert_eq!(model_without_output(&words("--model a --name x")), None);
+        assert_eq!(model_without_output(&words("--model a --emit mlir")), None);
+        assert_eq!(model_without_output(&words("--help")), None);
+        assert_eq!(model_without_output(&words("--model")), None);
     }
 
     #[test]
@@ -130,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn a_chosen_package_replaces_the_workspace() {
+    fn chosen_packages_replace_the_workspace() {
         assert_eq!(test_command(&words("")), "test --workspace");
         assert_eq!(test_command(&words("--no-fail-fast -- -p")), "test --workspace");
         assert_eq!(test_command(&words("-p mlxcel-models config")), "test");

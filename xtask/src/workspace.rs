@@ -1,4 +1,4 @@
-//! Where things lie, and the environment that every command sees.
+//! The folders of the checkout, and the environment of every command.
 
 use std::{
     env,
@@ -7,54 +7,57 @@ use std::{
     process::Command,
 };
 
-/// Looks up a variable.
+/// Looks up an environment variable.
 pub(crate) type Environment = Box<dyn Fn(&str) -> Option<OsString>>;
 
 /// The checkout, its toolchain and the environment.
 pub(crate) struct Workspace {
     /// The folder with the workspace's Cargo.toml.
     pub(crate) root: PathBuf,
-    /// `.toolchain`, or what `MLXCEL_TOOLCHAIN` names.
+    /// `.toolchain`, or the folder that `MLXCEL_TOOLCHAIN` names.
     pub(crate) toolchain: PathBuf,
-    /// The environment, a field so that a test can have its own.
+    /// A field, so that a test can have its own environment.
     pub(crate) environment: Environment,
 }
 
 impl Workspace {
+    /// Finds the checkout that this program was built in.
     pub(crate) fn find() -> Self {
-        // cargo sets the variable for what it runs; the constant serves an executable that is started by hand.
+        // cargo sets the variable for programs that it runs. The constant serves one that is started by hand.
         let manifest = env::var_os("CARGO_MANIFEST_DIR").unwrap_or_else(|| env!("CARGO_MANIFEST_DIR").into());
         let root = Path::new(&manifest).parent().unwrap_or(Path::new(".")).to_path_buf();
         Self::at(root, Box::new(|name| env::var_os(name)))
     }
 
+    /// Returns the workspace in the folder `root`.
     pub(crate) fn at(root: PathBuf, environment: Environment) -> Self {
         let named = environment("MLXCEL_TOOLCHAIN").filter(|value| !value.is_empty());
         let toolchain = root.join(named.map_or_else(|| PathBuf::from(".toolchain"), PathBuf::from));
         Self { root, toolchain, environment }
     }
 
-    /// A variable that is set to something.
+    /// Returns a variable's value if it is not empty.
     pub(crate) fn variable(&self, name: &str) -> Option<PathBuf> {
         (self.environment)(name).filter(|value| !value.is_empty()).map(PathBuf::from)
     }
 
-    /// A program run in the root, that finds the toolchain.
+    /// Returns a command that runs in the root and finds the toolchain.
     pub(crate) fn command(&self, program: impl AsRef<std::ffi::OsStr>) -> Command {
         let mut command = Command::new(program);
         command.current_dir(&self.root).env("MLXCEL_TOOLCHAIN", &self.toolchain);
         command
     }
 
-    /// cargo with the arguments, which are separated by blanks.
+    /// Returns a cargo command. The arguments are separated by spaces.
     pub(crate) fn cargo(&self, arguments: &str) -> Command {
         let mut command = self.command(self.variable("CARGO").unwrap_or_else(|| "cargo".into()));
         command.args(arguments.split_whitespace());
         command
     }
 
-    /// A release executable of this workspace, which lies beside the folder of this program's own profile.
-    pub(crate) fn release(&self, name: &str) -> std::io::Result<PathBuf> {
+    /// Returns the path of a release executable of this workspace.
+    pub(crate) fn release_binary(&self, name: &str) -> std::io::Result<PathBuf> {
+        // The folder of the release profile is beside that of this program's own.
         let own = env::current_exe()?;
         let target = own.ancestors().nth(2).map_or_else(|| self.root.join("target"), Path::to_path_buf);
         Ok(target.join("release").join(name))

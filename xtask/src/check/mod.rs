@@ -1,3 +1,16 @@
-//! The checks of `cargo xtask tidy`.
+//! Checks: the house rules, the stages of CI, and checks that take too long for CI.
 
-pub(crate) mod circles;
+pub(crate) mod ci;
+mod circles;
+mod functions;
+pub(crate) mod fuzz;
+pub(crate) mod goldens;
+pub(crate) mod gpu;
+mod invariants;
+mod markdown;
+mod pins;
+pub(crate) mod presets;
+mod spelling;
+mod tables;
+mod text;
+pub(crate) mod tidy;

@@ -1,4 +1,4 @@
-//! Debian packages through apt.
+//! Debian packages, installed by apt.
 
 use std::{fs, os::unix::fs::MetadataExt as _, path::Path, process::Command};
 
@@ -6,11 +6,11 @@ use anyhow::{Context as _, Result, bail};
 
 use crate::shell;
 
-/// Installs what is not installed yet of `packages`; as root or with a sudo that asks for no password.
+/// Installs the missing ones of `packages`, as root or with a sudo that needs no password.
 pub(crate) fn install(packages: &[&str]) -> Result<()> {
     if shell::output(Command::new("dpkg-query").arg("--version")).is_err() {
         bail!(
-            "this is no Debian system: found no dpkg-query\nhint: install what Debian calls {}",
+            "found no dpkg-query, expected a Debian system\nhint: install your system's packages for Debian's {}",
             packages.join(" ")
         );
     }
@@ -20,48 +20,48 @@ pub(crate) fn install(packages: &[&str]) -> Result<()> {
     }
     let Some(prefix) = privilege() else {
         bail!(
-            "packages are missing and this user may not install them: {}\nhint: sudo apt-get install --no-install-recommends {}",
+            "found no permission to install the missing packages {}, expected root or a sudo without password\nhint: sudo apt-get install --no-install-recommends {}",
             missing.join(" "),
             missing.join(" ")
         );
     };
-    have_candidates(&missing, Some(prefix))?;
+    ensure_candidates(&missing, Some(prefix))?;
     eprintln!("installing {}", missing.join(" "));
     let mut arguments = vec!["install", "--yes", "--no-install-recommends"];
     arguments.extend(&missing);
-    shell::run_aside(&mut apt_get(prefix, &arguments))
+    shell::run_to_stderr(&mut apt_get(prefix, &arguments))
 }
 
-/// Unpacks a package into a folder, without installing it: nothing that it would start is started.
+/// Unpacks a package into a folder without installing it, so that it starts no service.
 pub(crate) fn unpack(package: &str, to: &Path) -> Result<()> {
-    have_candidates(&[package], privilege())?;
+    ensure_candidates(&[package], privilege())?;
     eprintln!("unpacking {package}");
     let folder = to.with_extension("incoming");
     _ = fs::remove_dir_all(&folder);
     let root = folder.join("root");
     fs::create_dir_all(&root).with_context(|| format!("cannot write {}", root.display()))?;
-    shell::run_aside(apt_get(&[], &["download", package]).current_dir(&folder))?;
+    shell::run_to_stderr(apt_get(&[], &["download", package]).current_dir(&folder))?;
     let mut files = fs::read_dir(&folder)?.filter_map(|entry| Some(entry.ok()?.path()));
     let Some(file) = files.find(|path| path.extension().is_some_and(|extension| extension == "deb")) else {
-        bail!("apt-get download left no package in {}", folder.display());
+        bail!("found no package in {}, expected one from apt-get download", folder.display());
     };
-    shell::run_aside(Command::new("dpkg-deb").arg("-x").arg(file).arg(&root))?;
+    shell::run_to_stderr(Command::new("dpkg-deb").arg("-x").arg(file).arg(&root))?;
     _ = fs::remove_dir_all(to);
     fs::rename(&root, to).with_context(|| format!("cannot write {}", to.display()))?;
     fs::remove_dir_all(&folder).with_context(|| format!("cannot remove {}", folder.display()))
 }
 
-/// Makes sure that apt knows a version of each, by asking its sources again where it does not and this user may.
-fn have_candidates(packages: &[&str], prefix: Option<&'static [&'static str]>) -> Result<()> {
-    if !without_candidate(packages).is_empty() {
+/// Checks that apt knows a version of each package. Runs `apt-get update` if it does not and this user may.
+fn ensure_candidates(packages: &[&str], prefix: Option<&'static [&'static str]>) -> Result<()> {
+    if !packages_without_candidate(packages).is_empty() {
         if let Some(prefix) = prefix {
             eprintln!("apt-get update");
-            shell::run_aside(&mut apt_get(prefix, &["update"]))?;
+            shell::run_to_stderr(&mut apt_get(prefix, &["update"]))?;
         }
-        let unknown = without_candidate(packages);
+        let unknown = packages_without_candidate(packages);
         if !unknown.is_empty() {
             bail!(
-                "no such package in the configured apt sources: {}{}",
+                "found no {} in apt's sources, expected every package{}",
                 unknown.join(" "),
                 hint_for(&unknown)
             );
@@ -85,7 +85,7 @@ fn is_installed(package: &str) -> bool {
     status.is_ok_and(|status| status == "install ok installed")
 }
 
-/// What goes before `apt-get`: nothing for root, `sudo` where it works. `None` where neither is the case.
+/// Returns the words before `apt-get`: none for root, `sudo` if it needs no password. `None` if neither applies.
 fn privilege() -> Option<&'static [&'static str]> {
     let is_root = fs::metadata("/proc/self").is_ok_and(|process| process.uid() == 0);
     if is_root {
@@ -96,20 +96,20 @@ fn privilege() -> Option<&'static [&'static str]> {
 }
 
 fn apt_get(prefix: &[&str], arguments: &[&str]) -> Command {
-    // sudo drops the environment, so the variable is set behind it.
+    // sudo clears the environment, so `env` sets the variable after it.
     let words = [prefix, &["env", "DEBIAN_FRONTEND=noninteractive", "apt-get"], arguments].concat();
     let mut command = Command::new(words[0]);
     command.args(&words[1..]);
     command
 }
 
-fn without_candidate<'a>(packages: &[&'a str]) -> Vec<&'a str> {
+fn packages_without_candidate<'a>(packages: &[&'a str]) -> Vec<&'a str> {
     let policy = shell::output(Command::new("apt-cache").env("LC_ALL", "C").arg("policy").args(packages));
     let policy = policy.unwrap_or_default();
     packages.iter().copied().filter(|package| !has_candidate(&policy, package)).collect()
 }
 
-/// Whether `apt-cache policy` knows a version of the package that could be installed.
+/// Returns whether `apt-cache policy` lists an installable version of the package.
 fn has_candidate(policy: &str, package: &str) -> bool {
     let mut lines = policy.lines().skip_while(|line| line.strip_suffix(':') != Some(package)).skip(1);
     let candidate = lines
@@ -136,18 +136,21 @@ virtual:
 ";
 
     #[test]
-    fn a_candidate_is_read_from_the_policy_of_its_own_package() {
+    fn each_package_has_its_own_candidate() {
         assert!(has_candidate(POLICY, "ninja-build"));
         assert!(!has_candidate(POLICY, "virtual"));
         assert!(!has_candidate(POLICY, "llvm-22-dev"));
     }
 
     #[test]
-    fn sudo_is_put_before_the_environment() {
+    fn sudo_comes_before_the_environment() {
         let command = apt_get(&["sudo", "-n"], &["update"]);
-        assert_eq!(shell::line(&command), "sudo -n env DEBIAN_FRONTEND=noninteractive apt-get update");
         assert_eq!(
-            shell::line(&apt_get(&[], &["update"])),
+            shell::command_line(&command),
+            "sudo -n env DEBIAN_FRONTEND=noninteractive apt-get update"
+        );
+        assert_eq!(
+            shell::command_line(&apt_get(&[], &["update"])),
             "env DEBIAN_FRONTEND=noninteractive apt-get update"
         );
     }

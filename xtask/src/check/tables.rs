@@ -1,4 +1,4 @@
-//! The tables in README.md that are generated from what they describe.
+//! The tables in the crates' READMEs that are generated.
 //!
 //! Each stands between `<!-- generated: NAME -->` and `<!-- end -->`.
 
@@ -9,47 +9,51 @@ use serde::Deserialize;
 
 use crate::{
     models,
-    parts::{PARTS, Supply},
+    toolchain::{part::Supply, parts::PARTS},
 };
 
-/// Compares the generated parts with what they should be, or writes them.
-pub(crate) fn check(root: &Path, fix: bool) -> Result<Vec<String>> {
-    let path = root.join("README.md");
-    let text = fs::read_to_string(&path).with_context(|| path.display().to_string())?;
-    let mut fresh = text.clone();
-    let tables = [
-        ("targets", targets(root)?),
-        ("models", models::markdown(root)?),
-        ("parts", parts()),
-        ("variables", variables()),
+/// Compares the generated tables with the committed ones, or writes them with `fix`.
+pub(super) fn check(root: &Path, fix: bool) -> Result<Vec<String>> {
+    let documents = [
+        ("compiler-driver/README.md", vec![("targets", targets(root)?)]),
+        ("models/README.md", vec![("models", models::markdown(root)?)]),
+        ("xtask/README.md", vec![("parts", parts()), ("variables", variables())]),
     ];
-    for (name, body) in tables {
-        fresh = replace(&fresh, name, &body)?;
+    let mut found = Vec::new();
+    for (file, tables) in documents {
+        let path = root.join(file);
+        let text = fs::read_to_string(&path).context(file)?;
+        let mut fresh = text.clone();
+        for (name, body) in tables {
+            fresh = replace(file, &fresh, name, &body)?;
+        }
+        if fresh == text {
+            continue;
+        }
+        if fix {
+            fs::write(&path, fresh).context(file)?;
+        } else {
+            found.push(format!(
+                "{file}: found an outdated generated table, expected the one that cargo xtask tidy --fix writes"
+            ));
+        }
     }
-    if fresh == text {
-        return Ok(Vec::new());
-    }
-    if fix {
-        fs::write(&path, fresh).with_context(|| path.display().to_string())?;
-        return Ok(Vec::new());
-    }
-    Ok(vec![
-        "README.md: a generated table is out of date, expected what cargo xtask tidy --fix writes".to_owned(),
-    ])
+    Ok(found)
 }
 
-fn replace(text: &str, name: &str, body: &str) -> Result<String> {
+/// Replaces the table between the marks.
+fn replace(file: &str, text: &str, name: &str, body: &str) -> Result<String> {
     let (start, end) = (format!("<!-- generated: {name} -->\n"), "<!-- end -->");
     let Some((before, rest)) = text.split_once(&start) else {
-        bail!("README.md: found no {}, expected one", start.trim());
+        bail!("{file}: found no {}, expected one", start.trim());
     };
     let Some((_, after)) = rest.split_once(end) else {
-        bail!("README.md: found no {end} after {}, expected one", start.trim());
+        bail!("{file}: found no {end} after {}, expected one", start.trim());
     };
     Ok(format!("{before}{start}{body}{end}{after}"))
 }
 
-/// The part of a target's file that a reader of the table wants to know.
+/// The fields of a target's file that the table shows.
 #[derive(Deserialize)]
 struct Target {
     description: String,
@@ -79,7 +83,7 @@ fn parts() -> String {
             Supply::Wheels(name) => format!("PyPI, pinned in `xtask/toolchain.toml`: `.toolchain/{name}/`"),
             Supply::Cargo => "cargo".to_owned(),
         };
-        text.push_str(&format!("| {} | {} | {source} |\n", part.name, part.expected));
+        text.push_str(&format!("| {} | {} | {source} |\n", part.name, part.expected()));
     }
     text
 }
@@ -97,15 +101,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_what_is_between_the_marks_is_replaced() {
+    fn only_the_text_between_the_marks_is_replaced() {
         let text = "a\n<!-- generated: x -->\nold\n<!-- end -->\nb\n<!-- end -->\n";
         assert_eq!(
-            replace(text, "x", "new\n").unwrap(),
+            replace("a.md", text, "x", "new\n").unwrap(),
             "a\n<!-- generated: x -->\nnew\n<!-- end -->\nb\n<!-- end -->\n"
         );
         assert_eq!(
-            replace(text, "y", "").unwrap_err().to_string(),
-            "README.md: found no <!-- generated: y -->, expected one"
+            replace("a.md", text, "y", "").unwrap_err().to_string(),
+            "a.md: found no <!-- generated: y -->, expected one"
         );
     }
 }

@@ -5,7 +5,8 @@ use std::{fs, path::PathBuf, process::Command};
 use anyhow::{Context as _, Result};
 use clap::Args;
 
-use crate::{peers::spread, setup::setup_to_build, shell, workspace::Workspace};
+use super::stats::spread;
+use crate::{shell, toolchain::setup::setup_for_build, workspace::Workspace};
 
 /// Of the largest tokenizers that models of this size have.
 const TOKENIZER_BYTES: usize = 17 << 20;
@@ -23,14 +24,14 @@ pub(crate) struct Opening {
 
 /// Makes the bundle, measures, and prints the table.
 pub(crate) fn opening(workspace: &Workspace, opening: &Opening) -> Result<()> {
-    setup_to_build(workspace)?;
-    shell::run_aside(&mut workspace.cargo(
+    setup_for_build(workspace)?;
+    shell::run_to_stderr(&mut workspace.cargo(
         "build --release -p mlxcel-compiler-driver -p mlxcel-runtime -p mlxcel-artifacts --bins --example opening",
     ))?;
     let bundle = bundle(workspace, opening)?;
     // Files that were just written are not remembered.
     std::thread::sleep(std::time::Duration::from_secs(3));
-    let mut command: Command = workspace.command(workspace.release("examples/opening")?);
+    let mut command: Command = workspace.command(workspace.release_binary("examples/opening")?);
     let text = shell::output(command.arg(&bundle).arg(opening.repeats.to_string()))?;
     let mut columns: [Vec<f64>; 7] = Default::default();
     for line in text.lines() {
@@ -74,7 +75,7 @@ fn bundle(workspace: &Workspace, opening: &Opening) -> Result<PathBuf> {
     };
     write().with_context(|| folder.display().to_string())?;
     let bundle = folder.join("bundle");
-    let mut build = workspace.command(workspace.release("mlxcel-compile")?);
+    let mut build = workspace.command(workspace.release_binary("mlxcel-compile")?);
     build.arg("--model").arg(&folder).args([
         "--target",
         "cpu",
@@ -83,6 +84,6 @@ fn bundle(workspace: &Workspace, opening: &Opening) -> Result<PathBuf> {
         "--precision",
         "bf16",
     ]);
-    shell::run_aside(build.arg("--out").arg(&bundle))?;
+    shell::run_to_stderr(build.arg("--out").arg(&bundle))?;
     Ok(bundle)
 }

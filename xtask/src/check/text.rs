@@ -1,17 +1,15 @@
-//! The house rules that a machine can check.
+//! The rules for single files: where they are, how large, and what they must not contain.
 
-use std::{fs, path::Path};
+use std::path::Path;
 
-use anyhow::{Context as _, Result, bail};
-
-use crate::{check::circles, invariants, readme, shell, workspace::Workspace};
+use super::{functions, markdown, spelling};
 
 const LINES: usize = 500;
 const BYTES: u64 = 1 << 20;
 const DEMO_BYTES: u64 = 8_000_000;
 
-/// What may lie in the root.
-const TOP_LEVEL: &[&str] = &[
+/// The entries of the root.
+const TOP_LEVEL: [&str; 19] = [
     ".cargo",
     ".ci",
     ".clippy.toml",
@@ -19,6 +17,8 @@ const TOP_LEVEL: &[&str] = &[
     ".gitignore",
     ".rustfmt.toml",
     "ARCHITECTURE.md",
+    "CHANGELOG.md",
+    "CONTRIBUTING.md",
     "Cargo.lock",
     "Cargo.toml",
     "LICENSE",
@@ -31,14 +31,14 @@ const TOP_LEVEL: &[&str] = &[
     "xtask",
 ];
 
-/// The files that may contain unsafe code: those of the folder that opts in.
-const UNSAFE: &[&str] = &["runtime/src/ffi/map.rs", "runtime/src/ffi/raw.rs", "runtime/src/ffi/shim.rs"];
+/// The files that may contain unsafe code: the one that opts in, and those in its folder.
+const UNSAFE: [&str; 2] = ["runtime/src/ffi.rs", "runtime/src/ffi/"];
 
-/// Written in two halves, so that this file does not contain them.
-const UNWANTED: &[(&str, &str)] = &[
-    (concat!("TO", "DO"), "an issue, or done"),
-    (concat!("FIX", "ME"), "an issue, or done"),
-    (concat!("X", "XX:"), "an issue, or done"),
+/// Words that no file may contain, and the alternative. Split, so that this file does not contain them.
+const UNWANTED: [(&str, &str); 10] = [
+    (concat!("TO", "DO"), "an issue, or finished work"),
+    (concat!("FIX", "ME"), "an issue, or finished work"),
+    (concat!("X", "XX:"), "an issue, or finished work"),
     (concat!("dbg", "!("), "no debugging output"),
     (concat!("todo", "!("), "finished code"),
     (concat!("unimplemented", "!("), "finished code"),
@@ -48,59 +48,21 @@ const UNWANTED: &[(&str, &str)] = &[
     (concat!("/ho", "me/"), "no path of one machine"),
 ];
 
-/// Lists every violation; an error if there is one. With `fix` README.md's generated parts are written first.
-pub(crate) fn tidy(workspace: &Workspace, fix: bool) -> Result<()> {
-    let mut found = readme::check(&workspace.root, fix)?;
-    let files = committed(workspace)?;
-    for file in &files {
-        found.extend(check_place(file));
-        let path = workspace.root.join(file);
-        // A file that is deleted but still in the index.
-        let Ok(metadata) = fs::symlink_metadata(&path) else { continue };
-        if !metadata.is_file() {
-            found.push(format!("{file}: found no regular file, expected one"));
-            continue;
-        }
-        found.extend(check_size(file, metadata.len()));
-        let bytes = fs::read(&path).with_context(|| file.clone())?;
-        if let Ok(text) = String::from_utf8(bytes) {
-            found.extend(check_text(file, &text));
-        }
-    }
-    found.extend(circles::check(&workspace.root, &files)?);
-    found.extend(invariants::violations(workspace)?);
-    if found.is_empty() {
-        return shell::print(&format!("{} files are tidy\n", files.len()));
-    }
-    shell::print(&format!("{}\n", found.join("\n")))?;
-    bail!("found {} untidy places", found.len())
-}
-
-/// What git has or would add.
-fn committed(workspace: &Workspace) -> Result<Vec<String>> {
-    let listing = shell::output(workspace.command("git").args([
-        "ls-files",
-        "--cached",
-        "--others",
-        "--exclude-standard",
-        "--deduplicate",
-        "-z",
-    ]))?;
-    Ok(listing.split('\0').filter(|file| !file.is_empty()).map(str::to_owned).collect())
-}
-
-fn check_place(file: &str) -> Option<String> {
+/// Returns a line if the file is not below one of the root's entries.
+pub(super) fn check_place(file: &str) -> Option<String> {
     let top = file.split('/').next().unwrap_or(file);
     (!TOP_LEVEL.contains(&top))
         .then(|| format!("{file}: found {top} in the root, expected one of its fixed entries"))
 }
 
-fn check_size(file: &str, bytes: u64) -> Option<String> {
+/// Returns a line if the file is too large.
+pub(super) fn check_size(file: &str, bytes: u64) -> Option<String> {
     let limit = if file.starts_with("models/demo/") { DEMO_BYTES } else { BYTES };
     (bytes > limit).then(|| format!("{file}: found {bytes} bytes, expected at most {limit}"))
 }
 
-fn check_text(file: &str, text: &str) -> Vec<String> {
+/// Returns a line for each rule that a file's text breaks.
+pub(super) fn check_text(file: &str, text: &str) -> Vec<String> {
     let kind = Path::new(file).extension().and_then(|extension| extension.to_str()).unwrap_or_default();
     let mut found = Vec::new();
     let lines = text.lines().count();
@@ -111,29 +73,35 @@ fn check_text(file: &str, text: &str) -> Vec<String> {
         return found;
     }
     for (index, line) in text.lines().enumerate() {
+        let number = index + 1;
         for (word, instead) in UNWANTED {
             if line.contains(word) {
-                found.push(format!("{file}:{}: found {word}, expected {instead}", index + 1));
+                found.push(format!("{file}:{number}: found {word}, expected {instead}"));
             }
         }
-        if kind == "rs" && is_unsafe(line) && !UNSAFE.contains(&file) {
+        if kind == "rs" && is_unsafe(line) && !UNSAFE.iter().any(|place| file.starts_with(place)) {
             found.push(format!(
-                "{file}:{}: found unsafe code, expected it only in {}",
-                index + 1,
+                "{file}:{number}: found unsafe code, expected it only in {}",
                 UNSAFE.join(", ")
             ));
         }
     }
+    match kind {
+        "rs" => found.extend(functions::check(file, text)),
+        "md" => found.extend(markdown::check(file, text)),
+        _ => {}
+    }
+    found.extend(spelling::check(file, kind, text));
     found
 }
 
-/// Not a licence, a lock file or data, whose words are not ours.
+/// Returns whether the words of the file are ours: not those of a license, a lock file or data.
 fn is_written_here(file: &str, kind: &str) -> bool {
     const OURS: [&str; 11] = ["rs", "c", "h", "py", "sh", "toml", "md", "txt", "snap", "mlir", "run"];
     (OURS.contains(&kind) || file == ".ci/run") && !file.starts_with("models/demo/corpus")
 }
 
-/// Whether the line holds the keyword, and not as a part of `unsafe_code` or in a comment.
+/// Returns whether the line has the keyword, neither in a comment nor as a part of `unsafe_code`.
 fn is_unsafe(line: &str) -> bool {
     let code = line.split("//").next().unwrap_or_default();
     let word = concat!("un", "safe");
@@ -157,7 +125,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn unsafe_code_is_told_from_talk_about_it() {
+    fn unsafe_code_is_found_but_not_its_mention() {
         let word = concat!("un", "safe");
         assert!(is_unsafe(&format!("    let x = {word} {{ f() }};")));
         assert!(is_unsafe(&format!("pub {word} fn f() {{")));
@@ -167,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn each_rule_says_where_it_was_broken() {
+    fn each_rule_names_the_line_that_breaks_it() {
         let text = format!("fn a() {{\n    {}x);\n}}\n", UNWANTED[3].0);
         assert_eq!(
             check_text("a/src/lib.rs", &text),

@@ -16,16 +16,19 @@ use anyhow::{Context as _, Result, bail};
 use clap::Args;
 use serde_json::Value;
 
-use crate::{looks, setup::setup, shell, wheels, workspace::Workspace};
-
-pub(crate) use self::table::spread;
-use self::table::{Measured, Ratio};
+use self::table::{Measurement, Ratio};
+use super::stats::{first_row, number};
+use crate::{
+    shell,
+    toolchain::{detect, setup::setup, wheels},
+    workspace::Workspace,
+};
 
 /// The peer's source on PyPI.
 const LLAMA_CPP_PYTHON: (&str, &str) =
     ("0.3.36", "832db0699007f1be95a7e41ef12e88926b02ba836461e36a36372db2760c1a2e");
 const GGUF: &str = "gguf==0.19.0";
-const WRITE_GGUF: &str = include_str!("peers/write_gguf.py");
+const WRITE_GGUF: &str = include_str!("write_gguf.py");
 /// An executable folder of llama.cpp that is there already.
 const LLAMA_CPP: &str = "MLXCEL_LLAMA_CPP";
 const SEED: &str = "0";
@@ -34,7 +37,7 @@ const STEPS: usize = 64;
 /// Tokens of the prompt that the first token is waited for after.
 const SHORT_PROMPT: usize = 16;
 
-/// Our precision or quantisation, and llama.cpp's name of the same.
+/// Precisions and quantizations by our name and by llama.cpp's.
 const FORMATS: [(&str, &str); 3] = [("bf16", "BF16"), ("q8", "Q8_0"), ("q4", "Q4_0")];
 
 /// What is compared.
@@ -84,7 +87,7 @@ pub(crate) fn peers(workspace: &Workspace, peers: &Peers) -> Result<()> {
         bail!("unknown format `{name}`, expected bf16, q8 or q4");
     }
     setup(workspace)?;
-    shell::run_aside(
+    shell::run_to_stderr(
         &mut workspace.cargo("build --release -p mlxcel-compiler-driver -p mlxcel-runtime --bins"),
     )?;
     let folder = match &peers.folder {
@@ -98,8 +101,8 @@ pub(crate) fn peers(workspace: &Workspace, peers: &Peers) -> Result<()> {
     };
     let pairs = pairs(workspace, peers, &folder, &tools)?;
     let bench = Bench {
-        run: workspace.release("mlxcel-run")?,
-        bench: workspace.release("mlxcel-bench")?,
+        run: workspace.release_binary("mlxcel-run")?,
+        bench: workspace.release_binary("mlxcel-bench")?,
         llama_bench: tools.join("llama-bench"),
         threads: peers.threads.to_string(),
         depth: peers.depth,
@@ -117,7 +120,7 @@ pub(crate) fn peers(workspace: &Workspace, peers: &Peers) -> Result<()> {
 
 impl Bench {
     /// Both, test by test, each right after the other.
-    fn measure(&self, workspace: &Workspace, pair: &Pair) -> Result<Vec<Measured>> {
+    fn measure(&self, workspace: &Workspace, pair: &Pair) -> Result<Vec<Measurement>> {
         let mut tests = vec![(PROMPT, 0, 0), (0, STEPS, 0)];
         if self.depth > 0 {
             tests.push((0, STEPS, self.depth));
@@ -138,7 +141,7 @@ impl Bench {
             arguments(&mut theirs);
             let (ours, theirs) = (first_row(&mut ours)?, first_row(&mut theirs)?);
             let test = ours.get("test").and_then(Value::as_str).unwrap_or_default();
-            measured.push(Measured {
+            measured.push(Measurement {
                 test: format!("{} {test}", pair.ours),
                 beside: pair.theirs,
                 unit: "tok/s",
@@ -152,7 +155,7 @@ impl Bench {
     }
 
     /// From the start of the process to its end, after a short prompt and one token.
-    fn first_token(&self, workspace: &Workspace, pair: &Pair) -> Result<Measured> {
+    fn first_token(&self, workspace: &Workspace, pair: &Pair) -> Result<Measurement> {
         let tokens: Vec<_> = (1..=SHORT_PROMPT).map(|token| token.to_string()).collect();
         let mut ours = workspace.command(&self.run);
         ours.arg(&pair.bundle).args(["--tokens", &tokens.join(","), "-n", "1", "--ignore-eos", "--json"]);
@@ -176,7 +179,7 @@ impl Bench {
             let start = Instant::now();
             shell::output(&mut command).map(|_| start.elapsed().as_secs_f64())
         });
-        Ok(Measured {
+        Ok(Measurement {
             test: format!("{} first token", pair.ours),
             beside: pair.theirs,
             unit: "s",
@@ -190,11 +193,11 @@ impl Bench {
 /// Weights and bundles, made where they are not there.
 fn pairs(workspace: &Workspace, peers: &Peers, folder: &Path, tools: &Path) -> Result<Vec<Pair>> {
     let weights = folder.join(format!("{}-random", peers.model));
-    let compile = workspace.release("mlxcel-compile")?;
+    let compile = workspace.release_binary("mlxcel-compile")?;
     if !weights.exists() {
         let mut make = workspace.command(&compile);
         make.args(["random-weights", "--model", &peers.model, "--seed", SEED, "--out"]).arg(&weights);
-        shell::run_aside(&mut make)?;
+        shell::run_to_stderr(&mut make)?;
     }
     let bf16 = folder.join(format!("{}-BF16.gguf", peers.model));
     whole(&bf16, |to| {
@@ -202,7 +205,7 @@ fn pairs(workspace: &Workspace, peers: &Peers, folder: &Path, tools: &Path) -> R
         let script = folder.join("write_gguf.py");
         fs::write(&script, WRITE_GGUF).with_context(|| script.display().to_string())?;
         let python = python(workspace, folder)?;
-        shell::run_aside(workspace.command(python).arg(script).arg(&weights).arg(to))
+        shell::run_to_stderr(workspace.command(python).arg(script).arg(&weights).arg(to))
     })?;
     let wanted =
         |(ours, _): &&(&str, &str)| peers.only.is_empty() || peers.only.iter().any(|name| name == ours);
@@ -212,7 +215,7 @@ fn pairs(workspace: &Workspace, peers: &Peers, folder: &Path, tools: &Path) -> R
         whole(&gguf, |to| {
             let mut quantize = workspace.command(tools.join("llama-quantize"));
             // Every matrix in the one format, embedding and head too.
-            shell::run_aside(quantize.arg("--pure").arg(&bf16).arg(to).arg(theirs))
+            shell::run_to_stderr(quantize.arg("--pure").arg(&bf16).arg(to).arg(theirs))
         })?;
         // Made every time: it is quick when nothing has changed, and wrong when something has.
         let bundle = folder.join(format!("{}-{ours}", peers.model));
@@ -222,11 +225,11 @@ fn pairs(workspace: &Workspace, peers: &Peers, folder: &Path, tools: &Path) -> R
             .arg(&weights)
             .args(["--target", "cpu", "--precision", "bf16", "--out"])
             .arg(&bundle);
-        build.args(["--ctx", &(peers.depth + PROMPT + STEPS).to_string()]);
+        build.args(["--ctx-size", &(peers.depth + PROMPT + STEPS).to_string()]);
         if *ours != "bf16" {
             build.args(["--quant", ours]);
         }
-        shell::run_aside(&mut build)?;
+        shell::run_to_stderr(&mut build)?;
         pairs.push(Pair { ours, theirs, bundle, gguf });
     }
     Ok(pairs)
@@ -248,9 +251,9 @@ fn python(workspace: &Workspace, folder: &Path) -> Result<PathBuf> {
     let python = folder.join("venv/bin/python3");
     if !folder.join("venv/.ready").exists() {
         let hint = "hint: apt-get install python3-venv";
-        shell::run_aside(workspace.command("python3").args(["-m", "venv"]).arg(folder.join("venv")))
+        shell::run_to_stderr(workspace.command("python3").args(["-m", "venv"]).arg(folder.join("venv")))
             .with_context(|| format!("cannot make a virtual environment\n{hint}"))?;
-        shell::run_aside(workspace.command(&python).args(["-m", "pip", "install", "--quiet", GGUF]))?;
+        shell::run_to_stderr(workspace.command(&python).args(["-m", "pip", "install", "--quiet", GGUF]))?;
         fs::write(folder.join("venv/.ready"), "")?;
     }
     Ok(python)
@@ -278,10 +281,10 @@ fn llama_cpp(workspace: &Workspace, folder: &Path) -> Result<PathBuf> {
             "llama-cpp-python",
             "--dest",
         ]);
-        shell::run_aside(pip.arg(folder).arg(format!("llama-cpp-python=={version}")))?;
+        shell::run_to_stderr(pip.arg(folder).arg(format!("llama-cpp-python=={version}")))?;
         let archive = folder.join(format!("llama_cpp_python-{version}.tar.gz"));
         wheels::verify(&archive, sha256)?;
-        shell::run_aside(workspace.command("tar").arg("-xzf").arg(&archive).arg("-C").arg(folder))?;
+        shell::run_to_stderr(workspace.command("tar").arg("-xzf").arg(&archive).arg("-C").arg(folder))?;
     }
     let cmake = workspace.toolchain.join("cmake/cmake/data/bin/cmake");
     let mut configure = workspace.command(&cmake);
@@ -291,25 +294,17 @@ fn llama_cpp(workspace: &Workspace, folder: &Path) -> Result<PathBuf> {
         "-DCMAKE_BUILD_TYPE=Release",
     ]);
     // gcc 12 leaves out half of what AMX is configured with, so that products of 8 and 4 bits end with SIGILL.
-    let clang = looks::clang_path(workspace);
+    let clang = detect::clang_path(workspace);
     configure.env("CC", &clang).env("CXX", clang.with_file_name("clang++"));
     for option in ["LLAMA_CURL", "LLAMA_BUILD_SERVER", "LLAMA_BUILD_TESTS", "LLAMA_BUILD_EXAMPLES"] {
         configure.arg(format!("-D{option}=OFF"));
     }
-    shell::run_aside(&mut configure)?;
+    shell::run_to_stderr(&mut configure)?;
     let mut compile = workspace.command(&cmake);
-    shell::run_aside(compile.arg("--build").arg(&build).args(["--target", "llama-bench", "llama-quantize"]))?;
+    shell::run_to_stderr(compile.arg("--build").arg(&build).args([
+        "--target",
+        "llama-bench",
+        "llama-quantize",
+    ]))?;
     Ok(tools)
-}
-
-pub(crate) fn first_row(command: &mut Command) -> Result<Value> {
-    let text = shell::output(command)?;
-    let rows: Value = serde_json::from_str(&text).with_context(|| shell::line(command))?;
-    rows.get(0).cloned().with_context(|| format!("{}: found no row, expected one", shell::line(command)))
-}
-
-pub(crate) fn number(row: &Value, name: &str) -> Result<f64> {
-    row.get(name)
-        .and_then(Value::as_f64)
-        .with_context(|| format!("found no {name} in {row}, expected a number"))
 }

@@ -1,10 +1,13 @@
-//! What was measured, as ratios.
+//! Measurements as ratios.
 
-use crate::shell;
+use crate::{
+    bench::stats::{median, sorted, spread},
+    shell,
+};
 
 /// One test of both, one right after the other.
 #[derive(Debug, Clone)]
-pub(super) struct Measured {
+pub(super) struct Measurement {
     /// `q8 tg64 @ d4096`.
     pub(super) test: String,
     /// What the peer calls the format.
@@ -32,7 +35,7 @@ pub(super) struct Ratio {
 
 impl Ratio {
     /// By test, in the order of first appearance.
-    pub(super) fn of(measured: &[Measured]) -> Vec<Self> {
+    pub(super) fn of(measured: &[Measurement]) -> Vec<Self> {
         let mut tests: Vec<&str> = Vec::new();
         for one in measured {
             if !tests.contains(&one.test.as_str()) {
@@ -85,30 +88,12 @@ pub(super) fn render(ratios: &[Ratio]) -> String {
     shell::table(&rows)
 }
 
-/// The lowest, the median and the highest of some values, at least one.
-pub(crate) fn spread(values: Vec<f64>) -> [f64; 3] {
-    let values = sorted(values.into_iter());
-    [values[0], median(&values), values[values.len() - 1]]
-}
-
-fn sorted(values: impl Iterator<Item = f64>) -> Vec<f64> {
-    let mut values: Vec<_> = values.collect();
-    values.sort_by(f64::total_cmp);
-    values
-}
-
-/// Of sorted values, at least one.
-fn median(sorted: &[f64]) -> f64 {
-    let half = sorted.len() / 2;
-    if sorted.len() % 2 == 1 { sorted[half] } else { f64::midpoint(sorted[half - 1], sorted[half]) }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn measured(test: &str, unit: &'static str, ours: f64, theirs: f64) -> Measured {
-        Measured { test: test.into(), beside: "Q8_0", unit, ours, theirs, share: Some(ours / 20.0) }
+    fn measured(test: &str, unit: &'static str, ours: f64, theirs: f64) -> Measurement {
+        Measurement { test: test.into(), beside: "Q8_0", unit, ours, theirs, share: Some(ours / 20.0) }
     }
 
     #[test]
@@ -125,10 +110,5 @@ mod tests {
         | tg     | 10.00  | 6.00 (Q8_0)  | tok/s  | 1.50   | 1.00 to 2.00       | 50 % |
         | first  | 0.50   | 1.00 (Q8_0)  | s      | 2.00   | 2.00 to 2.00       | 2 % |
         ");
-    }
-
-    #[test]
-    fn the_median_of_two_lies_between() {
-        assert_eq!((median(&[1.0]), median(&[1.0, 2.0]), median(&[1.0, 2.0, 9.0])), (1.0, 1.5, 2.0));
     }
 }

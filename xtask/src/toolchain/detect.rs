@@ -1,4 +1,4 @@
-//! How each part of the toolchain is recognised.
+//! Detects each part of the toolchain.
 
 use std::{
     fs,
@@ -6,32 +6,32 @@ use std::{
     process::Command,
 };
 
-use crate::{
-    parts::{LIBCLANG, LLVM_PREFIX, Look},
-    shell, wheels,
-    workspace::Workspace,
+use super::{
+    iree::IREE_VERSION,
+    part::{Detection, LIBCLANG, LLVM_PREFIX},
+    version::{numbers, release, version_in},
+    wheels,
 };
+use crate::{shell, workspace::Workspace};
 
 const CMAKE_VERSION: [u32; 2] = [3, 26];
 const SIMDE_VERSION: [u32; 3] = [0, 7, 4];
-/// The IREE release that everything is pinned to.
-const IREE_VERSION: &str = "3.13.0";
 
-pub(crate) fn compiler(workspace: &Workspace) -> Look {
-    match tool(workspace, Path::new("c++"), |_| true) {
-        Look::Found { .. } => tool(workspace, Path::new("cc"), |_| true),
+pub(crate) fn compiler(workspace: &Workspace) -> Detection {
+    match detect_program(workspace, Path::new("c++"), |_| true) {
+        Detection::Found { .. } => detect_program(workspace, Path::new("cc"), |_| true),
         other => other,
     }
 }
 
-pub(crate) fn mlir(workspace: &Workspace) -> Look {
+pub(crate) fn mlir(workspace: &Workspace) -> Detection {
     let is_llvm_22 = |version: &str| numbers(version).first() == Some(&22);
     let [tablegen, folder] =
         ["TABLEGEN_220_PREFIX", "MLIR_SYS_220_PREFIX"].map(|name| prefix(workspace, name));
     let mut version = String::new();
     for prefix in [tablegen, folder.clone()] {
-        match tool(workspace, &prefix.join("bin/llvm-config"), is_llvm_22) {
-            Look::Found { version: found, .. } => version = found,
+        match detect_program(workspace, &prefix.join("bin/llvm-config"), is_llvm_22) {
+            Detection::Found { version: found, .. } => version = found,
             other => return other,
         }
     }
@@ -40,41 +40,41 @@ pub(crate) fn mlir(workspace: &Workspace) -> Look {
     let is_absent = |file: &&&str| !folder.join("lib").join(file).exists();
     let first_absent = |set: &[&str]| set.iter().find(is_absent).map(|file| folder.join("lib").join(file));
     if let (Some(path), Some(_)) = (first_absent(sets[0]), first_absent(sets[1])) {
-        return Look::Missing { path };
+        return Detection::Missing { path };
     }
     let header = folder.join("include/mlir-c/IR.h");
     if !header.is_file() {
-        return Look::Missing { path: header };
+        return Detection::Missing { path: header };
     }
-    Look::Found { version, path: folder }
+    Detection::Found { version, path: folder }
 }
 
-/// Of LLVM's own folder: the kernels are compiled for other machines than this one.
-pub(crate) fn clang(workspace: &Workspace) -> Look {
+/// Detects clang in LLVM's own folder: kernels are cross-compiled, so any other clang may lack a target.
+pub(crate) fn clang(workspace: &Workspace) -> Detection {
     let is_22 = |version: &str| numbers(version).first() == Some(&22);
     let clang = clang_path(workspace);
-    match tool(workspace, &clang.with_file_name("llvm-nm"), is_22) {
-        Look::Found { .. } => tool(workspace, &clang, is_22),
+    match detect_program(workspace, &clang.with_file_name("llvm-nm"), is_22) {
+        Detection::Found { .. } => detect_program(workspace, &clang, is_22),
         other => other,
     }
 }
 
-/// Where it is expected.
+/// Returns the path of the clang that the build uses, installed or not.
 pub(crate) fn clang_path(workspace: &Workspace) -> PathBuf {
     prefix(workspace, "MLIR_SYS_220_PREFIX").join("bin/clang")
 }
 
-pub(crate) fn libclang(workspace: &Workspace) -> Look {
+pub(crate) fn libclang(workspace: &Workspace) -> Detection {
     let folder = workspace.variable("LIBCLANG_PATH").unwrap_or_else(|| LIBCLANG.into());
     let is_libclang = |name: &str| name.starts_with("libclang.so") || name.starts_with("libclang-22.so");
     match names_in(&folder).into_iter().find(|name| is_libclang(name)) {
-        Some(name) => Look::Found { version: String::new(), path: folder.join(name) },
-        None => Look::Missing { path: folder.join("libclang.so") },
+        Some(name) => Detection::Found { version: String::new(), path: folder.join(name) },
+        None => Detection::Missing { path: folder.join("libclang.so") },
     }
 }
 
-/// Asks the C compiler for every library that LLVM wants linked, because only it knows where the linker looks.
-pub(crate) fn system_libraries(workspace: &Workspace) -> Look {
+/// Asks the C compiler for every library that LLVM links with, because only it knows the linker's search path.
+pub(crate) fn system_libraries(workspace: &Workspace) -> Detection {
     let llvm_config = prefix(workspace, "MLIR_SYS_220_PREFIX").join("bin/llvm-config");
     let flags = shell::output(Command::new(llvm_config).args(["--link-static", "--system-libs"]));
     let flags = flags.unwrap_or_else(|_| "-lz -lzstd".to_owned());
@@ -84,45 +84,45 @@ pub(crate) fn system_libraries(workspace: &Workspace) -> Look {
             None => Path::new(flag).exists(),
         };
         if !found {
-            return Look::Missing { path: flag.into() };
+            return Detection::Missing { path: flag.into() };
         }
     }
-    Look::Found { version: String::new(), path: flags.trim().into() }
+    Detection::Found { version: String::new(), path: flags.trim().into() }
 }
 
 fn linker_finds(file: &str) -> bool {
-    // The answer is a path where there is such a file, and the bare name where there is none.
+    // The answer is a path if the file exists, otherwise the bare name.
     let answer = shell::output(Command::new("cc").arg(format!("-print-file-name={file}")));
     answer.is_ok_and(|path| path.trim().contains('/'))
 }
 
-pub(crate) fn ninja(workspace: &Workspace) -> Look {
-    tool(workspace, Path::new("ninja"), |_| true)
+pub(crate) fn ninja(workspace: &Workspace) -> Detection {
+    detect_program(workspace, Path::new("ninja"), |_| true)
 }
 
-pub(crate) fn cmake(workspace: &Workspace) -> Look {
+pub(crate) fn cmake(workspace: &Workspace) -> Detection {
     let is_new_enough = |version: &str| numbers(version).as_slice() >= CMAKE_VERSION.as_slice();
     match workspace.variable("CMAKE") {
-        Some(path) => tool(workspace, &path, is_new_enough),
-        None => wheel_tool(workspace, "cmake", "cmake/data/bin/cmake", is_new_enough),
+        Some(path) => detect_program(workspace, &path, is_new_enough),
+        None => detect_wheel_program(workspace, "cmake", "cmake/data/bin/cmake", is_new_enough),
     }
 }
 
-pub(crate) fn iree_compile(workspace: &Workspace) -> Look {
+pub(crate) fn iree_compile(workspace: &Workspace) -> Detection {
     let is_pinned = |version: &str| release(version) == IREE_VERSION;
     match workspace.variable("MLXCEL_IREE_COMPILE") {
-        Some(path) => tool(workspace, &path, is_pinned),
-        None => wheel_tool(workspace, "iree", wheels::IREE_COMPILE, is_pinned),
+        Some(path) => detect_program(workspace, &path, is_pinned),
+        None => detect_wheel_program(workspace, "iree", wheels::IREE_COMPILE, is_pinned),
     }
 }
 
-/// The compiler that is used, whether it is there or not.
+/// Returns the path of the iree-compile that the build uses, installed or not.
 pub(crate) fn iree_compile_path(workspace: &Workspace) -> PathBuf {
     let installed = || workspace.toolchain.join("iree").join(wheels::IREE_COMPILE);
     workspace.variable("MLXCEL_IREE_COMPILE").unwrap_or_else(installed)
 }
 
-pub(crate) fn iree_source(workspace: &Workspace) -> Look {
+pub(crate) fn iree_source(workspace: &Workspace) -> Detection {
     let Some(folder) = workspace.variable("MLXCEL_IREE_SOURCE") else {
         let lock = workspace.root.join("Cargo.lock");
         let text = fs::read_to_string(&lock).unwrap_or_default();
@@ -130,95 +130,98 @@ pub(crate) fn iree_source(workspace: &Workspace) -> Look {
             .split_once("name = \"eerie-sys\"\nversion = \"")
             .and_then(|(_, rest)| rest.split('"').next());
         return match version {
-            Some(version) => Look::Found { version: format!("crate eerie-sys {version}"), path: lock },
-            None => Look::Missing { path: lock },
+            Some(version) => Detection::Found { version: format!("crate eerie-sys {version}"), path: lock },
+            None => Detection::Missing { path: lock },
         };
     };
     let path = folder.join("runtime/version.json");
     let text = fs::read_to_string(&path).unwrap_or_default();
     let Some(version) = text.split('"').skip_while(|word| *word != "package-version").nth(2) else {
-        return Look::Missing { path };
+        return Detection::Missing { path };
     };
     let version = version.to_owned();
-    if numbers(&version).get(..2) == numbers(IREE_VERSION).get(..2) {
-        Look::Found { version, path: folder }
+    if numbers(&version) == numbers(IREE_VERSION) {
+        Detection::Found { version, path: folder }
     } else {
-        Look::Wrong { found: version, path: folder }
+        Detection::WrongVersion { found: version, path: folder }
     }
 }
 
-pub(crate) fn cuda(workspace: &Workspace) -> Look {
+pub(crate) fn cuda(workspace: &Workspace) -> Detection {
     if workspace.variable("MLXCEL_NO_CUDA").is_some_and(|value| value != Path::new("0")) {
-        return Look::Found { version: "not wanted".to_owned(), path: PathBuf::new() };
+        return Detection::Found { version: "disabled".to_owned(), path: PathBuf::new() };
     }
     let named = workspace.variable("IREE_CUDA_DEPS_DIR");
     let folder = named.clone().unwrap_or_else(|| workspace.toolchain.join("cuda"));
     for file in ["include/cuda.h", "nvvm/libdevice/libdevice.10.bc"] {
         if !folder.join(file).is_file() {
-            return Look::Missing { path: folder.join(file) };
+            return Detection::Missing { path: folder.join(file) };
         }
     }
     if named.is_none() && wheels::is_outdated(workspace, "cuda") {
-        return Look::Wrong { found: "an earlier pin".to_owned(), path: folder };
+        return Detection::WrongVersion {
+            found: "the wheels of an earlier toolchain.toml".to_owned(),
+            path: folder,
+        };
     }
     let header = fs::read_to_string(folder.join("include/cuda.h")).unwrap_or_default();
     let number = header.split("#define CUDA_VERSION").nth(1).and_then(|rest| rest.split_whitespace().next());
     let number = number.and_then(|number| number.parse::<u32>().ok()).unwrap_or_default();
     let version = format!("{}.{}", number / 1000, number % 1000 / 10);
     if number / 1000 == 12 {
-        Look::Found { version, path: folder }
+        Detection::Found { version, path: folder }
     } else {
-        Look::Wrong { found: version, path: folder }
+        Detection::WrongVersion { found: version, path: folder }
     }
 }
 
-pub(crate) fn vulkan(workspace: &Workspace) -> Look {
+pub(crate) fn vulkan(workspace: &Workspace) -> Detection {
     let drivers = match workspace.variable("VK_DRIVER_FILES") {
         Some(path) => path,
         None => {
             let folder = Path::new("/usr/share/vulkan/icd.d");
             match names_in(folder).into_iter().find(|name| name.starts_with("lvp_")) {
                 Some(name) => folder.join(name),
-                None => return Look::Missing { path: folder.join("lvp_icd.json") },
+                None => return Detection::Missing { path: folder.join("lvp_icd.json") },
             }
         }
     };
     if !linker_finds("libvulkan.so.1") {
-        return Look::Missing { path: "libvulkan.so.1".into() };
+        return Detection::Missing { path: "libvulkan.so.1".into() };
     }
-    Look::Found { version: String::new(), path: drivers }
+    Detection::Found { version: String::new(), path: drivers }
 }
 
-pub(crate) fn faketime(workspace: &Workspace) -> Look {
-    tool(workspace, Path::new("faketime"), |_| true)
+pub(crate) fn faketime(workspace: &Workspace) -> Detection {
+    detect_program(workspace, Path::new("faketime"), |_| true)
 }
 
-/// Installed, or where setup unpacks it.
-pub(crate) fn docker_registry(workspace: &Workspace) -> Look {
+/// Detects the installed program, or the one that setup unpacked.
+pub(crate) fn docker_registry(workspace: &Workspace) -> Detection {
     let unpacked = workspace.toolchain.join("docker-registry/usr/bin/docker-registry");
     let name = if unpacked.is_file() { unpacked } else { "docker-registry".into() };
-    tool(workspace, &name, |_| true)
+    detect_program(workspace, &name, |_| true)
 }
 
-/// It knows no `--version`.
-pub(crate) fn minisign(workspace: &Workspace) -> Look {
+/// Runs `minisign -v`, because minisign has no `--version`.
+pub(crate) fn minisign(workspace: &Workspace) -> Detection {
     let path = on_path(workspace, Path::new("minisign"));
     match shell::output(workspace.command(&path).arg("-v")) {
-        Ok(text) => Look::Found { version: version_in(&text), path },
-        Err(_) => Look::Missing { path },
+        Ok(text) => Detection::Found { version: version_in(&text), path },
+        Err(_) => Detection::Missing { path },
     }
 }
 
-pub(crate) fn minilm(workspace: &Workspace) -> Look {
+pub(crate) fn minilm(workspace: &Workspace) -> Detection {
     let path = workspace.toolchain.join("minilm/model.safetensors");
     if !path.is_file() || wheels::is_outdated(workspace, "minilm") {
-        return Look::Missing { path };
+        return Detection::Missing { path };
     }
-    Look::Found { version: String::new(), path }
+    Detection::Found { version: String::new(), path }
 }
 
-/// Asks clang, which compiles the tests with it and has folders of its own to look in.
-pub(crate) fn simde(workspace: &Workspace) -> Look {
+/// Asks clang for the headers, because clang compiles the tests and has its own search path.
+pub(crate) fn simde(workspace: &Workspace) -> Detection {
     const HEADER: &str = "simde/simde-common.h";
     let rule = shell::output(Command::new(clang_path(workspace)).args([
         "-M",
@@ -230,45 +233,54 @@ pub(crate) fn simde(workspace: &Workspace) -> Look {
     ]));
     let rule = rule.unwrap_or_default();
     let Some(path) = rule.split_whitespace().find(|word| word.ends_with(HEADER)).map(PathBuf::from) else {
-        return Look::Missing { path: HEADER.into() };
+        return Detection::Missing { path: HEADER.into() };
     };
     let header = fs::read_to_string(&path).unwrap_or_default();
     let number = |part: &str| header.split_once(&format!("#define SIMDE_VERSION_{part} "))?.1.lines().next();
     let version = ["MAJOR", "MINOR", "MICRO"].map(|part| number(part).unwrap_or("0").trim()).join(".");
     if numbers(&version).as_slice() >= SIMDE_VERSION.as_slice() {
-        Look::Found { version, path }
+        Detection::Found { version, path }
     } else {
-        Look::Wrong { found: version, path }
+        Detection::WrongVersion { found: version, path }
     }
 }
 
-pub(crate) fn pip(workspace: &Workspace) -> Look {
+pub(crate) fn pip(workspace: &Workspace) -> Detection {
     match shell::output(workspace.command("python3").args(["-m", "pip", "--version"])) {
-        Ok(text) => Look::Found { version: version_in(&text), path: "python3 -m pip".into() },
-        Err(_) => Look::Missing { path: "python3 -m pip".into() },
+        Ok(text) => Detection::Found { version: version_in(&text), path: "python3 -m pip".into() },
+        Err(_) => Detection::Missing { path: "python3 -m pip".into() },
     }
 }
 
-/// A tool out of a wheel: also checks that it is the wheel that is pinned now.
-fn wheel_tool(workspace: &Workspace, part: &str, file: &str, accept: impl Fn(&str) -> bool) -> Look {
+/// Detects a program unpacked from a wheel, and checks that the wheel is the one pinned now.
+fn detect_wheel_program(
+    workspace: &Workspace,
+    part: &str,
+    file: &str,
+    accept: impl Fn(&str) -> bool,
+) -> Detection {
     let path = workspace.toolchain.join(part).join(file);
-    match tool(workspace, &path, accept) {
-        Look::Found { version, path } if wheels::is_outdated(workspace, part) => {
-            Look::Wrong { found: format!("{version} of an earlier pin"), path }
+    match detect_program(workspace, &path, accept) {
+        Detection::Found { version, path } if wheels::is_outdated(workspace, part) => {
+            Detection::WrongVersion { found: format!("{version} from an earlier toolchain.toml"), path }
         }
-        look => look,
+        detection => detection,
     }
 }
 
-/// A program that answers `--version`.
-fn tool(workspace: &Workspace, path: &Path, accept: impl Fn(&str) -> bool) -> Look {
-    // A name without a slash is looked up on the PATH by running it; the table should say where it was found.
+/// Detects a program by running it with `--version`.
+fn detect_program(workspace: &Workspace, path: &Path, accept: impl Fn(&str) -> bool) -> Detection {
+    // A bare name would run too, but the table shows where the program is.
     let path = if path.components().count() == 1 { on_path(workspace, path) } else { path.to_path_buf() };
     let Ok(text) = shell::output(workspace.command(&path).arg("--version")) else {
-        return Look::Missing { path };
+        return Detection::Missing { path };
     };
     let version = version_in(&text);
-    if accept(&version) { Look::Found { version, path } } else { Look::Wrong { found: version, path } }
+    if accept(&version) {
+        Detection::Found { version, path }
+    } else {
+        Detection::WrongVersion { found: version, path }
+    }
 }
 
 fn on_path(workspace: &Workspace, name: &Path) -> PathBuf {
@@ -288,24 +300,6 @@ fn names_in(folder: &Path) -> Vec<String> {
     names
 }
 
-/// The first word that looks like a version.
-fn version_in(text: &str) -> String {
-    let is_version = |word: &&str| {
-        word.starts_with(|c: char| c.is_ascii_digit()) && word.contains('.') && !word.ends_with(')')
-    };
-    text.split_whitespace().find(is_version).unwrap_or("of no version").to_owned()
-}
-
-/// `3.13.0` of `3.13.0rc20261016`.
-fn release(version: &str) -> &str {
-    let end = version.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(version.len());
-    version[..end].trim_end_matches('.')
-}
-
-fn numbers(version: &str) -> Vec<u32> {
-    release(version).split('.').map_while(|number| number.parse().ok()).collect()
-}
-
 #[cfg(test)]
 mod tests {
     use std::ffi::OsString;
@@ -313,29 +307,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn versions_are_read_out_of_what_tools_say() {
-        let iree = "IREE (https://iree.dev):\n  IREE compiler version 3.13.0rc20261016 @ 89ece87b\n  LLVM version 24.0.0git";
-        assert_eq!(version_in(iree), "3.13.0rc20261016");
-        assert_eq!(version_in("c++ (Debian 12.2.0-14+deb12u1) 12.2.0"), "12.2.0");
-        assert_eq!(release("3.13.0rc20261016"), IREE_VERSION);
-        assert_eq!(release("3.13.0.dev"), IREE_VERSION);
-        assert_eq!(numbers("22.1.8"), [22, 1, 8]);
-        assert!(numbers("4.4.4").as_slice() >= CMAKE_VERSION.as_slice());
-        assert!(numbers("3.25.1").as_slice() < CMAKE_VERSION.as_slice());
-        assert_eq!(numbers("of no version"), Vec::<u32>::new());
-    }
-
-    #[test]
-    fn a_tool_of_another_version_is_wrong_and_not_missing() {
+    fn another_version_is_wrong_and_not_missing() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("iree-compile");
         fs::write(&path, "#!/bin/sh\necho IREE compiler version 3.12.0\n").unwrap();
         let mode = std::os::unix::fs::PermissionsExt::from_mode(0o755);
         fs::set_permissions(&path, mode).unwrap();
-        let look = tool(&Workspace::at("/".into(), Box::new(|_| None)), &path, |version| {
+        let detection = detect_program(&Workspace::at("/".into(), Box::new(|_| None)), &path, |version| {
             release(version) == IREE_VERSION
         });
-        assert_eq!(look, Look::Wrong { found: "3.12.0".to_owned(), path });
+        assert_eq!(detection, Detection::WrongVersion { found: "3.12.0".to_owned(), path });
     }
 
     #[test]
@@ -346,8 +327,8 @@ mod tests {
         let text = path.to_str().unwrap().to_owned();
         let lookup = move |name: &str| (name == "MLXCEL_IREE_SOURCE").then(|| OsString::from(&text));
         let workspace = Workspace::at("/".into(), Box::new(lookup));
-        assert_eq!(iree_source(&workspace), Look::Missing { path: path.join("runtime/version.json") });
+        assert_eq!(iree_source(&workspace), Detection::Missing { path: path.join("runtime/version.json") });
         fs::write(path.join("runtime/version.json"), "{\n  \"package-version\": \"3.12.0\"\n}\n").unwrap();
-        assert_eq!(iree_source(&workspace), Look::Wrong { found: "3.12.0".to_owned(), path });
+        assert_eq!(iree_source(&workspace), Detection::WrongVersion { found: "3.12.0".to_owned(), path });
     }
 }

@@ -14,9 +14,9 @@ use anyhow::{Context as _, Result, bail};
 use clap::Args;
 use serde_json::Value;
 
-use crate::{setup::setup, shell, workspace::Workspace};
+use crate::{shell, toolchain::setup::setup, workspace::Workspace};
 
-const SCRIPT: &str = include_str!("gpu_check/run.sh");
+const SCRIPT: &str = include_str!("run.sh");
 const MODEL: &str = "llama-3.2-1b";
 /// The weights and the prompt of the comparison at full shape. With other weights two logits may lie so close that
 /// another order of additions chooses another token: here the least gap of the 48 steps is 6.5e-3.
@@ -67,11 +67,11 @@ pub(crate) fn gpu_check(workspace: &Workspace, check: &GpuCheck) -> Result<()> {
     if check.pack.is_some() {
         return shell::print(&format!("{}\n", folder.display()));
     }
-    Err(shell::become_program(&mut workspace.command(folder.join("run.sh"))))
+    Err(shell::exec(&mut workspace.command(folder.join("run.sh"))))
 }
 
 fn pack(workspace: &Workspace, folder: &Path) -> Result<()> {
-    shell::run_aside(&mut workspace.cargo(
+    shell::run_to_stderr(&mut workspace.cargo(
         "build --release -p mlxcel-compiler-driver -p mlxcel-runtime --bin mlxcel-compile --bin mlxcel-run \
          --example random-weights",
     ))?;
@@ -93,7 +93,7 @@ fn pack(workspace: &Workspace, folder: &Path) -> Result<()> {
     write(&script, &script_for(SEED, PROMPT))?;
     fs::set_permissions(&script, fs::Permissions::from_mode(0o755))?;
     for name in ["mlxcel-run", "examples/random-weights"] {
-        let from = workspace.release(name)?;
+        let from = workspace.release_binary(name)?;
         let to = folder.join(Path::new(name).file_name().unwrap_or(name.as_ref()));
         fs::copy(&from, &to).with_context(|| to.display().to_string())?;
     }
@@ -114,9 +114,9 @@ fn script_for(seed: u64, prompt: &str) -> String {
 /// A bundle for the GPU, and for a CPU that does not depend on this machine: to compare with, and for trials.
 fn compile(workspace: &Workspace, folder: &Path, name: &str, arguments: &[&str]) -> Result<()> {
     let cpu = if cfg!(target_arch = "aarch64") { "cpu-aarch64" } else { "cpu-x86-64-v3" };
-    let mut command = workspace.command(workspace.release("mlxcel-compile")?);
+    let mut command = workspace.command(workspace.release_binary("mlxcel-compile")?);
     command.args(arguments).args(["--target", &format!("cuda,{cpu}"), "--out"]);
-    shell::run_aside(command.arg(folder.join("bundles").join(name)))
+    shell::run_to_stderr(command.arg(folder.join("bundles").join(name)))
 }
 
 /// A line per case: the bundle, the prompt's ids and the expected ones. Knows the demo's file and those of the oracle.

@@ -14,7 +14,11 @@ use std::{
 
 use anyhow::{Context as _, Result, bail};
 
-use crate::{looks, setup::setup, shell, workspace::Workspace};
+use crate::{
+    shell,
+    toolchain::{detect, setup::setup},
+    workspace::Workspace,
+};
 
 /// Compiled all the way.
 const FLAGS: [&str; 2] = ["--iree-input-type=stablehlo", "-o=/dev/null"];
@@ -41,7 +45,7 @@ struct Golden {
 pub(crate) fn goldens(workspace: &Workspace, bless: bool) -> Result<()> {
     setup(workspace)?;
     if bless {
-        shell::run_aside(workspace.cargo("test -p mlxcel-emitter").env("INSTA_UPDATE", "always"))?;
+        shell::run_to_stderr(workspace.cargo("test -p mlxcel-emitter").env("INSTA_UPDATE", "always"))?;
     }
     let goldens = collect(&workspace.root)?;
     if goldens.is_empty() {
@@ -52,8 +56,8 @@ pub(crate) fn goldens(workspace: &Workspace, bless: bool) -> Result<()> {
     // What modules with kernels are linked with.
     let objects = folder.join("kernels");
     let kernels = format!("run --quiet -p mlxcel-emitter --example kernels -- {}", objects.display());
-    shell::run_aside(&mut workspace.cargo(&kernels))?;
-    let outcomes = compile_all(&looks::iree_compile_path(workspace), &goldens, &folder);
+    shell::run_to_stderr(&mut workspace.cargo(&kernels))?;
+    let outcomes = compile_all(&detect::iree_compile_path(workspace), &goldens, &folder);
 
     let mut rows = Vec::new();
     for (golden, (milliseconds, error)) in goldens.iter().zip(&outcomes) {

@@ -60,7 +60,7 @@ pub(crate) fn fuzz(workspace: &Workspace, fuzz: &Fuzz) -> Result<()> {
     let mut build = workspace.cargo("build --quiet --release");
     build.args(["--manifest-path", &format!("{CRATE}/Cargo.toml"), "--target", &triple]);
     build.arg("--target-dir").arg(&folder).env("RUSTFLAGS", FLAGS.join(" "));
-    shell::run_aside(build.args(chosen.iter().flat_map(|name| ["--bin", name])))?;
+    shell::run_to_stderr(build.args(chosen.iter().flat_map(|name| ["--bin", name])))?;
 
     for name in &chosen {
         let found = folder.join("found").join(name);
@@ -77,7 +77,7 @@ pub(crate) fn fuzz(workspace: &Workspace, fuzz: &Fuzz) -> Result<()> {
             .arg(&corpus)
             .args(seeds(&workspace.root, name));
         eprintln!("{name}: {} seconds", fuzz.seconds);
-        shell::run_aside(&mut run)
+        shell::run_to_stderr(&mut run)
             .with_context(|| format!("{name} failed on an input, which is in {}", found.display()))?;
     }
     shell::print(&format!("{} targets, {} seconds each: nothing was found\n", chosen.len(), fuzz.seconds))

@@ -98,7 +98,7 @@ fn watch(command: &mut Command, targets: &[String]) -> Result<Outcome> {
         .stdout(Stdio::null())
         .stderr(Stdio::piped())
         .spawn()
-        .with_context(|| shell::line(command))?;
+        .with_context(|| shell::command_line(command))?;
     let mut lines = Vec::new();
     for line in child.stderr.take().map(BufReader::new).into_iter().flat_map(BufRead::lines) {
         let line = line?;

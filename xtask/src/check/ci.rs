@@ -4,7 +4,8 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result};
 
-use crate::{goldens::goldens, setup::setup, shell, tidy::tidy, workspace::Workspace};
+use super::{goldens::goldens, tidy::tidy};
+use crate::{shell, toolchain::setup::setup, workspace::Workspace};
 
 /// A name and what is done under it.
 type Step = (&'static str, fn(&Workspace) -> Result<()>);

@@ -1,7 +1,7 @@
 //! The parts of the toolchain that come as wheels from PyPI.
 //!
-//! pip downloads them, so that a mirror, proxy or certificate that pip is configured with is used here too. What it
-//! brings is checked against the digest in `toolchain.toml` and unpacked as the zip archive that it is.
+//! pip downloads them, because it knows the user's mirrors, proxies and certificates. Each wheel is checked against its
+//! digest in `toolchain.toml` and unpacked as a zip archive.
 
 use std::{
     fs::{self, File},
@@ -18,10 +18,10 @@ use zip::ZipArchive;
 
 use crate::workspace::Workspace;
 
-const PINS: &str = include_str!("../toolchain.toml");
-/// The file in an unpacked part that says which wheels it is made of.
+const PINS: &str = include_str!("../../toolchain.toml");
+/// The file in an unpacked part that lists the wheels it was unpacked from.
 const STAMP: &str = ".wheels";
-/// Where the compiler lies in the part `iree`.
+/// The compiler in the part `iree`.
 pub(crate) const IREE_COMPILE: &str = "iree/compiler/_mlir_libs/iree-compile";
 
 #[derive(Deserialize)]
@@ -30,13 +30,13 @@ struct Pins {
     wheel: Vec<Wheel>,
 }
 
-/// One wheel of `toolchain.toml`.
+/// A wheel of `toolchain.toml`.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Wheel {
     part: String,
-    name: String,
-    version: String,
+    pub(crate) name: String,
+    pub(crate) version: String,
     keep: Vec<String>,
     #[serde(default)]
     strip: String,
@@ -52,43 +52,44 @@ struct Archive {
 }
 
 impl Wheel {
-    /// The file for the machine this runs on.
+    /// Returns the wheel's file for this machine.
     fn archive(&self) -> Result<&Archive> {
         match std::env::consts::ARCH {
             "x86_64" => Ok(&self.x86_64),
             "aarch64" => Ok(&self.aarch64),
-            other => bail!("no {} for {other}, expected x86_64 or aarch64", self.name),
+            other => bail!("{}: found no wheel for {other}, expected x86_64 or aarch64", self.name),
         }
     }
 }
 
-/// The wheels that make up a part.
+/// Returns the wheels of a part.
 pub(crate) fn pinned(part: &str) -> Result<Vec<Wheel>> {
     let pins: Pins = toml::from_str(PINS).context("toolchain.toml")?;
     Ok(pins.wheel.into_iter().filter(|wheel| wheel.part == part).collect())
 }
 
-/// Whether setup unpacked the part from other wheels than it would take now. A part that it did not unpack is somebody
-/// else's and never outdated.
+/// Returns whether setup unpacked the part from other wheels than are pinned now.
+///
+/// A part that setup did not unpack is never outdated.
 pub(crate) fn is_outdated(workspace: &Workspace, part: &str) -> bool {
     let stamp = fs::read_to_string(workspace.toolchain.join(part).join(STAMP));
     let expected = pinned(part).and_then(|wheels| stamp_of(&wheels));
     matches!((stamp, expected), (Ok(stamp), Ok(expected)) if stamp != expected)
 }
 
-/// Downloads and unpacks a part. Either all of it is there afterwards, or what was there before.
+/// Downloads and unpacks a part. A failure leaves the earlier installation.
 pub(crate) fn install(workspace: &Workspace, part: &str) -> Result<()> {
     let wheels = pinned(part)?;
     let folder = workspace.toolchain.join(part);
     if folder.exists() && !folder.join(STAMP).is_file() {
         bail!(
-            "{} does not work and was not made by setup\nhint: remove it, or set MLXCEL_TOOLCHAIN to another folder",
+            "{}: found files that setup did not unpack, expected its own installation\nhint: remove the folder, or set MLXCEL_TOOLCHAIN to another one",
             folder.display()
         );
     }
     let staging = workspace.toolchain.join(format!("{part}.tmp"));
     let downloads = workspace.toolchain.join(format!("{part}.download"));
-    // What an interrupted run left.
+    // An interrupted run may have left these.
     remove(&staging)?;
     remove(&downloads)?;
     let filled = fill(&staging, &wheels, &downloads);
@@ -134,11 +135,11 @@ fn remove(folder: &Path) -> Result<()> {
     }
 }
 
-/// Has pip fetch exactly the pinned file into `folder`.
+/// Downloads exactly the pinned file into `folder` with pip.
 fn download(wheel: &Wheel, archive: &Archive, folder: &Path) -> Result<()> {
     let mut command = pip_download(&archive.file)?;
     command.arg("--dest").arg(folder).args(["--require-hashes", "--requirement", "/dev/stdin"]);
-    // pip shows its progress on stdout.
+    // pip writes its progress to stdout.
     let mut pip = command.stdin(Stdio::piped()).stdout(io::stderr()).spawn().context("python3 -m pip")?;
     if let Some(mut stdin) = pip.stdin.take() {
         writeln!(stdin, "{}=={} --hash=sha256:{}", wheel.name, wheel.version, archive.sha256)?;
@@ -146,7 +147,7 @@ fn download(wheel: &Wheel, archive: &Archive, folder: &Path) -> Result<()> {
     let status = pip.wait()?;
     if !status.success() {
         bail!(
-            "pip could not fetch {} {} ({status})\nhint: its last lines say why; mirrors and proxies are set in pip's configuration",
+            "pip could not download {} {} ({status})\nhint: python3 -m pip config list, which shows the mirror and proxy in use; pip's last lines name the cause",
             wheel.name,
             wheel.version
         );
@@ -154,14 +155,14 @@ fn download(wheel: &Wheel, archive: &Archive, folder: &Path) -> Result<()> {
     Ok(())
 }
 
-/// pip, told to take the wheel for the interpreter and platform in the file's name, whatever python3 is itself.
+/// Returns the pip command for the interpreter and platform in the file's name, whatever python3 is itself.
 fn pip_download(file: &str) -> Result<Command> {
     let mut tags = file.strip_suffix(".whl").unwrap_or(file).rsplit('-');
     let (Some(platforms), Some(abi), Some(python)) = (tags.next(), tags.next(), tags.next()) else {
-        bail!("{file} is no wheel's name");
+        bail!("found the file name {file}, expected a wheel's: NAME-VERSION-PYTHON-ABI-PLATFORM.whl");
     };
     let (implementation, version) = python.split_at(2);
-    // To pip a bare 3 is Python 3.0, for which no wheel is any more.
+    // pip takes a bare 3 for Python 3.0, which no wheel supports any longer.
     let version = if version == "3" { "311" } else { version };
     let mut command = Command::new("python3");
     command.args([
@@ -178,6 +179,7 @@ fn pip_download(file: &str) -> Result<Command> {
     Ok(command)
 }
 
+/// Compares the file's sha256 with the expected one.
 pub(crate) fn verify(file: &Path, sha256: &str) -> Result<()> {
     let mut reader = File::open(file).with_context(|| file.display().to_string())?;
     let mut hasher = Sha256::new();
@@ -195,7 +197,7 @@ pub(crate) fn verify(file: &Path, sha256: &str) -> Result<()> {
     Ok(())
 }
 
-/// Unpacks the entries that start with one of `keep`, without `strip`, below `folder`.
+/// Unpacks the entries that start with one of `keep` below `folder`, without the prefix `strip`.
 fn unpack(file: &Path, keep: &[String], strip: &str, folder: &Path) -> Result<()> {
     let name = || file.display().to_string();
     let mut archive = ZipArchive::new(File::open(file).with_context(name)?).with_context(name)?;
@@ -208,13 +210,13 @@ fn unpack(file: &Path, keep: &[String], strip: &str, folder: &Path) -> Result<()
         }
         let inside: Option<PathBuf> = entry.enclosed_name();
         let Some(inside) = inside.filter(|_| !entry.is_symlink()) else {
-            bail!("{}: entry {path:?} leads out of the archive", file.display());
+            bail!("{}: found the entry {path:?}, expected a path inside the archive", file.display());
         };
         let destination = folder.join(inside.strip_prefix(strip).unwrap_or(&inside));
         if let Some(parent) = destination.parent() {
             fs::create_dir_all(parent)?;
         }
-        // Only whether it may be run is taken from the archive.
+        // Of the archive's mode only the executable bit is kept.
         let mode = if entry.unix_mode().unwrap_or_default() & 0o100 != 0 { 0o755 } else { 0o644 };
         let mut options = fs::OpenOptions::new();
         let mut output = options.write(true).create(true).truncate(true).mode(mode).open(&destination)?;
@@ -252,7 +254,7 @@ mod tests {
     }
 
     #[test]
-    fn unpacking_keeps_what_is_asked_for_and_its_mode() {
+    fn unpacking_keeps_the_chosen_entries_and_their_executable_bit() {
         let folder = tempfile::tempdir().unwrap();
         let file =
             archive(folder.path(), &[("a/bin/tool", 0o755), ("a/include/x.h", 0o644), ("a/doc/big", 0o644)]);
@@ -266,16 +268,21 @@ mod tests {
     }
 
     #[test]
-    fn an_entry_cannot_leave_the_folder() {
+    fn an_entry_outside_the_folder_is_refused() {
         let folder = tempfile::tempdir().unwrap();
         let file = archive(folder.path(), &[("a/../../evil", 0o644)]);
         let error = unpack(&file, &["a/".into()], "", &folder.path().join("out")).unwrap_err();
-        assert!(error.to_string().ends_with(r#"entry "a/../../evil" leads out of the archive"#), "{error}");
+        assert!(
+            error
+                .to_string()
+                .ends_with(r#"found the entry "a/../../evil", expected a path inside the archive"#),
+            "{error}"
+        );
         assert!(!folder.path().join("evil").exists());
     }
 
     #[test]
-    fn a_wheel_that_lost_its_contents_is_refused() {
+    fn a_wheel_without_the_expected_entries_is_refused() {
         let folder = tempfile::tempdir().unwrap();
         let file = archive(folder.path(), &[("b/file", 0o644)]);
         let error = unpack(&file, &["a/".into()], "", folder.path()).unwrap_err();
@@ -286,7 +293,7 @@ mod tests {
     }
 
     #[test]
-    fn a_changed_byte_is_noticed() {
+    fn a_changed_byte_is_detected() {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("wheel");
         fs::write(&file, "abc").unwrap();
@@ -300,11 +307,11 @@ mod tests {
     }
 
     #[test]
-    fn pip_is_asked_for_the_platform_in_the_name() {
+    fn pip_gets_the_platform_in_the_name() {
         let command =
             pip_download("a_b-3.1-cp311-cp311-manylinux_2_27_x86_64.manylinux_2_28_x86_64.whl").unwrap();
-        insta::assert_snapshot!(shell::line(&command), @"python3 -m pip --disable-pip-version-check --no-input download --no-deps --only-binary=:all: --implementation cp --python-version 311 --abi cp311 --platform manylinux_2_27_x86_64 --platform manylinux_2_28_x86_64");
-        let command = shell::line(&pip_download("a_b-3.1-py3-none-any.whl").unwrap());
+        insta::assert_snapshot!(shell::command_line(&command), @"python3 -m pip --disable-pip-version-check --no-input download --no-deps --only-binary=:all: --implementation cp --python-version 311 --abi cp311 --platform manylinux_2_27_x86_64 --platform manylinux_2_28_x86_64");
+        let command = shell::command_line(&pip_download("a_b-3.1-py3-none-any.whl").unwrap());
         assert!(
             command.ends_with("--implementation py --python-version 311 --abi none --platform any"),
             "{command}"
@@ -312,7 +319,7 @@ mod tests {
     }
 
     #[test]
-    fn pins_are_whole() {
+    fn pins_are_consistent() {
         let pins: Pins = toml::from_str(PINS).unwrap();
         for wheel in pins.wheel {
             for (machine, archive) in [("x86_64", &wheel.x86_64), ("aarch64", &wheel.aarch64)] {

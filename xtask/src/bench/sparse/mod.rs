@@ -7,22 +7,18 @@ use std::{fs, path::PathBuf};
 use anyhow::{Context as _, Result};
 use clap::Args;
 
-use crate::{
-    peers::{first_row, number, spread},
-    setup::setup,
-    shell,
-    workspace::Workspace,
-};
+use super::stats::{first_row, number, spread};
+use crate::{shell, toolchain::setup::setup, workspace::Workspace};
 
 /// OLMoE's shape with fewer layers, and one mlp as wide as eight of its experts.
 const SHAPES: [(&str, &str); 2] =
-    [("mixture", include_str!("sparse/mixture.json")), ("dense", include_str!("sparse/dense.json"))];
+    [("mixture", include_str!("mixture.json")), ("dense", include_str!("dense.json"))];
 const STEPS: &str = "64";
 
 /// What is compared.
 #[derive(Args)]
 pub(crate) struct Sparse {
-    /// How weights are quantised: none, q8 or q4
+    /// The quantization of the weights: none, q8 or q4
     #[arg(long, default_value = "q8")]
     quant: String,
     /// How often everything is measured, in turn
@@ -36,7 +32,7 @@ pub(crate) struct Sparse {
 /// Makes both, measures, and prints the table.
 pub(crate) fn sparse(workspace: &Workspace, sparse: &Sparse) -> Result<()> {
     setup(workspace)?;
-    shell::run_aside(
+    shell::run_to_stderr(
         &mut workspace.cargo("build --release -p mlxcel-compiler-driver -p mlxcel-runtime --bins"),
     )?;
     let bundles = SHAPES.map(|(name, config)| bundle(workspace, sparse, name, config));
@@ -46,7 +42,7 @@ pub(crate) fn sparse(workspace: &Workspace, sparse: &Sparse) -> Result<()> {
     for repeat in 1..=sparse.repeats {
         eprintln!("{repeat} of {}", sparse.repeats);
         for (bundle, speeds) in bundles.iter().zip(&mut speeds) {
-            let mut bench = workspace.command(workspace.release("mlxcel-bench")?);
+            let mut bench = workspace.command(workspace.release_binary("mlxcel-bench")?);
             bench.arg(bundle).args(["-p", "0", "-n", STEPS, "-r", "2", "-o", "json"]);
             bench.args(["--device", "local-task", "-t", &sparse.threads.to_string()]);
             speeds.push(number(&first_row(&mut bench)?, "mean_tok_s")?);
@@ -78,9 +74,9 @@ fn bundle(workspace: &Workspace, sparse: &Sparse, name: &str, config: &str) -> R
     fs::create_dir_all(&model).with_context(|| model.display().to_string())?;
     fs::write(model.join("config.json"), config).with_context(|| model.display().to_string())?;
     let bundle = model.with_extension(&sparse.quant);
-    let mut build = workspace.command(workspace.release("mlxcel-compile")?);
-    build.arg("--model").arg(&model).args(["--target", "cpu", "--weights", "random:0", "--ctx", "512"]);
+    let mut build = workspace.command(workspace.release_binary("mlxcel-compile")?);
+    build.arg("--model").arg(&model).args(["--target", "cpu", "--weights", "random:0", "--ctx-size", "512"]);
     build.args(["--quant", &sparse.quant, "--out"]).arg(&bundle);
-    shell::run_aside(&mut build)?;
+    shell::run_to_stderr(&mut build)?;
     Ok(bundle)
 }

@@ -1,0 +1,51 @@
+//! `cargo xtask tidy`: the house rules that a machine can check.
+
+use std::fs;
+
+use anyhow::{Context as _, Result, bail};
+
+use super::{circles, invariants, pins, tables, text};
+use crate::{shell, workspace::Workspace};
+
+/// Prints every violation, and fails if there is one. With `fix`, writes the generated tables first.
+pub(crate) fn tidy(workspace: &Workspace, fix: bool) -> Result<()> {
+    // A document without its marks is a violation as well; the other rules are checked anyway.
+    let mut found = tables::check(&workspace.root, fix).unwrap_or_else(|error| vec![format!("{error:#}")]);
+    let files = listed(workspace)?;
+    for file in &files {
+        found.extend(text::check_place(file));
+        let path = workspace.root.join(file);
+        // git still lists a file that was deleted but not staged.
+        let Ok(metadata) = fs::symlink_metadata(&path) else { continue };
+        if !metadata.is_file() {
+            found.push(format!("{file}: found no regular file, expected one"));
+            continue;
+        }
+        found.extend(text::check_size(file, metadata.len()));
+        let bytes = fs::read(&path).with_context(|| file.clone())?;
+        if let Ok(text) = String::from_utf8(bytes) {
+            found.extend(text::check_text(file, &text));
+        }
+    }
+    found.extend(pins::violations()?);
+    found.extend(circles::check(&workspace.root, &files)?);
+    found.extend(invariants::violations(workspace)?);
+    if found.is_empty() {
+        return shell::print(&format!("{} files are tidy\n", files.len()));
+    }
+    shell::print(&format!("{}\n", found.join("\n")))?;
+    bail!("found {} violations", found.len())
+}
+
+/// Lists the files that git tracks or would add.
+fn listed(workspace: &Workspace) -> Result<Vec<String>> {
+    let listing = shell::output(workspace.command("git").args([
+        "ls-files",
+        "--cached",
+        "--others",
+        "--exclude-standard",
+        "--deduplicate",
+        "-z",
+    ]))?;
+    Ok(listing.split('\0').filter(|file| !file.is_empty()).map(str::to_owned).collect())
+}
