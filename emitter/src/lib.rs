@@ -1,15 +1,4 @@
-//! From a model's description to StableHLO.
-//!
-//! [`emit`] interprets a [`ModelConfig`](mlxcel_models::ModelConfig) and gives a [`Program`]: the text of one module with
-//! a prefill entry per token bucket and a decode entry per cache bucket, over one set of weights and one cache.
-//!
-//! - A [`Graph`] is a function as a plain value: typed ops, no MLIR. Shapes and element types are checked as ops are
-//!   added, and the first error surfaces once, in [`Graph::finish`], with its scope.
-//! - `layers/` are the parts of a transformer, one of each: attention, mlp, norm, rope, linear. No family is named there.
-//! - `lower.rs` alone knows MLIR.
-//! - What entries take and give is [`mlxcel_artifacts::signature`]'s to say; `transformer.rs` walks its list.
-//!
-//! Start at `transformer.rs`, then `layers/attention.rs` and `graph.rs`.
+#![doc = include_str!("../README.md")]
 
 mod error;
 mod forms;

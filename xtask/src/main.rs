@@ -1,9 +1,4 @@
-//! The workspace's own tasks: `cargo xtask <task>`.
-//!
-//! This crate installs what the other crates need, runs them with the toolchain in their environment, and checks the
-//! workspace as a whole. It depends on none of them and builds before anything is installed.
-//!
-//! Start at `toolchain/parts.rs`, the list that `setup` and `doctor` share, and `check/ci.rs`, the stages of CI.
+#![doc = include_str!("../README.md")]
 
 mod bench;
 mod check;
