@@ -46,6 +46,7 @@ pub use manifest::sample;
 pub use manifest::{
     Compiler, EmbeddingSpec, FORMAT, GpuNeeds, Manifest, ModelSpec, Packing, SMALL_FILE_LIMIT_BYTES,
     SelfTestCase, TargetArtifact, Traffic, Window, entry,
+    numerics::{CacheType, Float, ParseWordError, Pooling, Quant},
 };
 pub use name::Name;
 #[cfg(feature = "registry")]

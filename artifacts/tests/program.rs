@@ -11,7 +11,7 @@ use std::{
 };
 
 use mlxcel_artifacts::{
-    Bundle, BundleWriter, Digest, Driver, Manifest, TargetArtifact,
+    Bundle, BundleWriter, CacheType, Digest, Driver, Float, Manifest, TargetArtifact,
     entry::{Parameter, Role},
     sample,
 };
@@ -52,8 +52,8 @@ fn bundle_with(out: &Path, tokenizer: &[u8]) -> Bundle {
         ],
         ..sample::manifest(512, 100)
     };
-    manifest.plan.precision = "bf16".into();
-    manifest.plan.kv = "bf16".into();
+    manifest.plan.precision = Float::Bf16;
+    manifest.plan.cache_type = CacheType::Float(Float::Bf16);
     writer.finish(&manifest).unwrap()
 }
 

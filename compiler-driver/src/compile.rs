@@ -187,9 +187,7 @@ fn quote(word: &str) -> String {
 mod tests {
     use std::sync::LazyLock;
 
-    use mlxcel_artifacts::{Machine, Store};
-    use mlxcel_emitter::Quant;
-    use safetensors::Dtype;
+    use mlxcel_artifacts::{Float, Machine, Quant, Store};
 
     use super::*;
     use crate::{Target, fake};
@@ -295,12 +293,12 @@ mod tests {
 
     #[test]
     fn every_target_compiles_what_it_says_it_can() {
-        let (f32, bf16) = (("f32", Dtype::F32), ("bf16", Dtype::BF16));
+        let (f32, bf16) = (("f32", Float::F32), ("bf16", Float::Bf16));
         for target in Target::all().unwrap() {
-            let resolved = target.resolve(&Machine::host(), safetensors::Dtype::F32, Quant::None);
+            let resolved = target.resolve(&Machine::host(), Float::F32, Quant::None);
             for (stored, computed) in [(f32, f32), (bf16, f32), (bf16, bf16)] {
                 // Whatever does bf16 does f32 on its way.
-                let covered = stored == f32 && target.computes(Dtype::BF16);
+                let covered = stored == f32 && target.computes(Float::Bf16);
                 // What is read as bits is emitted in another way, which the oracle's tests compile.
                 let covered = covered || (stored != f32 && resolved.numerics.floats_as_bits);
                 if !covered && target.computes(computed.1) {
@@ -316,8 +314,7 @@ mod tests {
 
     #[test]
     fn the_same_input_gives_the_same_bytes_in_another_folder() {
-        let target =
-            Target::find("cpu").unwrap().resolve(&Machine::host(), safetensors::Dtype::F32, Quant::None);
+        let target = Target::find("cpu").unwrap().resolve(&Machine::host(), Float::F32, Quant::None);
         let bytes = || {
             let compiled = compile(&unit(&product("bf16", "bf16")), &target, real(), &|| false);
             fs::read(compiled.unwrap_or_else(|error| panic!("{error}")).path()).unwrap()
@@ -327,8 +324,7 @@ mod tests {
 
     #[test]
     fn a_real_failure_is_short() {
-        let target =
-            Target::find("cpu").unwrap().resolve(&Machine::host(), safetensors::Dtype::F32, Quant::None);
+        let target = Target::find("cpu").unwrap().resolve(&Machine::host(), Float::F32, Quant::None);
         let broken = product("f32", "f32").replace("stablehlo.dot_general", "stablehlo.no_such_op");
         let Err(Error::Compile { reason, folder, .. }) = compile(&unit(&broken), &target, real(), &|| false)
         else {

@@ -8,12 +8,12 @@ mod weights;
 use std::fmt;
 
 use mlxcel_artifacts::Cancel;
-use mlxcel_emitter::{Isa, Kv, Plan, Products, Quant};
+use mlxcel_artifacts::{CacheType, Float, Quant};
+use mlxcel_emitter::{Isa, Plan, Products};
 use mlxcel_models::{
     Activation, Attention, Block, Branch, Embedding, Experts, FeedForward, Head, Linear, Logits, Mlp,
     ModelConfig, Norm, NormKind, Pairs, Pooling, PoolingKind, Rope, RopeScaling, Shared,
 };
-use safetensors::Dtype;
 
 use crate::{
     DEFAULT_CONTEXT, Error, ModelSource,
@@ -50,7 +50,7 @@ pub fn explain(source: &ModelSource, cancel: &Cancel) -> Result<String, Error> {
 
 /// Why the plan that `change` makes does not fit the model.
 fn misfit(config: &ModelConfig, change: impl FnOnce(&mut Plan)) -> Option<String> {
-    let mut plan = Plan::new(config, Dtype::F32, DEFAULT_CONTEXT);
+    let mut plan = Plan::new(config, Float::F32, DEFAULT_CONTEXT);
     // Some target has kernels.
     plan.numerics.products = Products::Kernels(Isa::X86_64V3);
     change(&mut plan);
@@ -157,12 +157,12 @@ impl Lines {
 
     /// What cache and quantised weights take.
     fn memory(&mut self, config: &ModelConfig) {
-        let misfit_in_q8 = misfit(config, |plan| plan.kv = Kv::Q8);
+        let misfit_in_q8 = misfit(config, |plan| plan.kv = CacheType::Q8);
         for (window, elements) in config.cache_elements_per_token() {
-            let bytes = |kv: Kv| kv.bytes(elements);
-            let [f32, bf16] = [Dtype::F32, Dtype::BF16].map(|dtype| bytes(Kv::Float(dtype)));
+            let bytes = |kv: CacheType| kv.bytes(elements);
+            let [f32, bf16] = [Float::F32, Float::Bf16].map(|float| bytes(CacheType::Float(float)));
             let q8 = match &misfit_in_q8 {
-                None => format!("{} in q8", bytes(Kv::Q8)),
+                None => format!("{} in q8", bytes(CacheType::Q8)),
                 Some(problem) => format!("not in q8, for {problem}"),
             };
             let which =

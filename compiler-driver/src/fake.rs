@@ -36,8 +36,8 @@ pub(crate) fn calls(compiler: &Path) -> usize {
 pub(crate) fn target() -> Resolved {
     let cuda = Target::find("cuda").unwrap().resolve(
         &mlxcel_artifacts::Machine::host(),
-        safetensors::Dtype::BF16,
-        mlxcel_emitter::Quant::None,
+        mlxcel_artifacts::Float::Bf16,
+        mlxcel_artifacts::Quant::None,
     );
     Resolved { flags: vec!["--flag=a b".into(), "--other=it's".into(), "--plain=+x,y".into()], ..cuda }
 }

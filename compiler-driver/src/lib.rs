@@ -21,7 +21,7 @@ mod vmfbs;
 pub use error::Error;
 pub use explain::explain;
 pub use mlxcel_artifacts::Cancel;
-pub use mlxcel_emitter::{Kv, Quant};
+pub use mlxcel_artifacts::{CacheType, Float, Quant};
 pub use pipeline::{DEFAULT_CONTEXT, Event, Progress, Request, build, emit};
 pub use random::write_random_weights;
 pub use source::{ModelSource, WeightSource};

@@ -8,10 +8,10 @@ use std::{
 };
 
 use mlxcel_artifacts::{
-    Blob, Bundle, BundleWriter, Cancel, Compiler, Destination as _, Digest, Driver, FORMAT, Machine,
-    Manifest, Packing, SMALL_FILE_LIMIT_BYTES, Store, TargetArtifact,
+    Blob, Bundle, BundleWriter, CacheType, Cancel, Compiler, Destination as _, Digest, Driver, FORMAT, Float,
+    Machine, Manifest, Packing, Quant, SMALL_FILE_LIMIT_BYTES, Store, TargetArtifact,
 };
-use mlxcel_emitter::{Kv, Numerics, Products, Program, Quant};
+use mlxcel_emitter::{Numerics, Products, Program};
 use mlxcel_models::{Head, ModelConfig};
 use safetensors::Dtype;
 use serde::de::IgnoredAny;
@@ -56,7 +56,7 @@ pub struct Request {
     /// How weights are quantised.
     pub quant: Quant,
     /// What the key/value cache holds; by default floats of the precision.
-    pub kv: Option<Kv>,
+    pub kv: Option<CacheType>,
     /// Positions of the cache, or tokens of a text; by default [`DEFAULT_CONTEXT`], or what the folder of an encoder says,
     /// or the model's own, whichever is less.
     pub context: Option<usize>,
@@ -285,11 +285,13 @@ impl Prepared {
         let weights = Weights::find(&mut model, request, progress)?;
         let checkpoint_dtype = weights.main_dtype().unwrap_or(model.config.dtype);
         let precision = request.precision.choose(checkpoint_dtype, &targets)?;
-        let unable = targets.iter().find(|target| !target.computes(checkpoint_dtype));
+        let can =
+            |target: &&Target| Float::of_dtype(checkpoint_dtype).is_some_and(|float| target.computes(float));
+        let unable = targets.iter().find(|target| !can(target));
         if let (Precision::Auto, Some(Target { name, .. })) = (request.precision, unable) {
             progress(Event::Warning(format!(
                 "computing in {} on every target: {name} cannot compute in the checkpoint's {}",
-                float_name(precision),
+                precision,
                 float_name(checkpoint_dtype),
             )));
         }
@@ -305,7 +307,7 @@ impl Prepared {
         }
         let kv = match (&model.config.head, request.kv) {
             (Head::Pooling(_), Some(_)) => return Err(Error::NoCache { model: model.name }),
-            (_, asked) => asked.unwrap_or(Kv::Float(precision)),
+            (_, asked) => asked.unwrap_or(CacheType::Float(precision)),
         };
         targets.iter().try_for_each(|target| target.check_kv(kv))?;
         if request.quant != Quant::None {

@@ -1,9 +1,7 @@
 //! A plan as a bundle's manifest has it.
 
-use mlxcel_artifacts::{EmbeddingSpec, ModelSpec, Window};
-use mlxcel_models::{Head, ModelConfig, Pooling};
-
-use crate::target::float_name;
+use mlxcel_artifacts::{EmbeddingSpec, ModelSpec, Pooling as PoolingSpec, Window};
+use mlxcel_models::{Head, ModelConfig, Pooling, PoolingKind};
 
 /// What the manifest says of `plan` for `model`.
 pub(crate) fn planned(model: &ModelConfig, plan: &mlxcel_emitter::Plan) -> ModelSpec {
@@ -15,18 +13,26 @@ pub(crate) fn planned(model: &ModelConfig, plan: &mlxcel_emitter::Plan) -> Model
     let embedding = match model.head {
         Head::Logits(_) => None,
         Head::Pooling(Pooling { kind, normalised }) => {
-            Some(EmbeddingSpec { width: model.hidden, pooling: kind.to_string(), normalised })
+            Some(EmbeddingSpec { width: model.hidden, pooling: pooling(kind), normalized: normalised })
         }
     };
     ModelSpec {
-        precision: float_name(plan.precision),
-        quant: plan.quant.to_string(),
-        kv: plan.kv.to_string(),
+        precision: plan.precision,
+        quant: plan.quant,
+        cache_type: plan.kv,
         batch: plan.batch,
         context: plan.context,
         vocab: model.vocab,
         position_bytes,
         windows: windows.collect(),
         embedding,
+    }
+}
+
+/// The manifest's word for a pooling.
+fn pooling(kind: PoolingKind) -> PoolingSpec {
+    match kind {
+        PoolingKind::Mean => PoolingSpec::Mean,
+        PoolingKind::Cls => PoolingSpec::Cls,
     }
 }

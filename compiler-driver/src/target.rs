@@ -2,8 +2,8 @@
 
 use std::{collections::BTreeSet, str::FromStr};
 
-use mlxcel_artifacts::{Driver, Machine};
-use mlxcel_emitter::{Isa, Kv, Numerics, Products, Quant};
+use mlxcel_artifacts::{CacheType, Driver, Float, Machine, Quant};
+use mlxcel_emitter::{Isa, Numerics, Products};
 use safetensors::Dtype;
 use serde::Deserialize;
 
@@ -29,7 +29,7 @@ pub struct Target {
     cpu: Option<Cpu>,
     /// What matrix products may be computed in.
     #[serde(default = "every_float")]
-    precisions: Vec<FloatName>,
+    precisions: Vec<Float>,
     /// How it does best at matrix products, where that does not follow from its CPU's features.
     #[serde(default)]
     products: ProductsName,
@@ -70,15 +70,6 @@ struct NamedCpu {
     arch: String,
     /// LLVM's names of the features that the code may use.
     features: BTreeSet<String>,
-}
-
-/// A floating point element type by its name in target files and on the command line.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "snake_case")]
-enum FloatName {
-    F32,
-    Bf16,
-    F16,
 }
 
 /// A target with nothing left to find out: on another machine it would mean the same.
@@ -131,7 +122,7 @@ impl Target {
     ///
     /// The flags never say `host`: a build key made of them would then mean something else on every machine.
     #[must_use]
-    pub fn resolve(&self, machine: &Machine, precision: Dtype, quant: Quant) -> Resolved {
+    pub fn resolve(&self, machine: &Machine, precision: Float, quant: Quant) -> Resolved {
         let mut flags = self.flags.clone();
         let (arch, cpu_features) = match &self.cpu {
             None => (String::new(), Vec::new()),
@@ -164,30 +155,30 @@ impl Target {
         Resolved { name: self.name.clone(), driver: self.driver, arch, cpu_features, flags, numerics }
     }
 
-    /// Whether matrix products in `dtype` compile.
+    /// Whether matrix products in `precision` compile.
     #[must_use]
-    pub fn computes(&self, dtype: Dtype) -> bool {
-        self.precisions.iter().any(|name| name.dtype() == dtype)
+    pub fn computes(&self, precision: Float) -> bool {
+        self.precisions.contains(&precision)
     }
 
     /// Refuses a precision that the target cannot compile.
-    pub(crate) fn check_precision(&self, dtype: Dtype) -> Result<(), Error> {
-        if self.computes(dtype) {
+    pub(crate) fn check_precision(&self, precision: Float) -> Result<(), Error> {
+        if self.computes(precision) {
             return Ok(());
         }
         Err(Error::TargetPrecision {
             target: self.name.clone(),
-            found: float_name(dtype),
+            found: precision.to_string(),
             expected: names(&self.precisions),
         })
     }
 
     /// Refuses a cache that the target cannot load or store.
-    pub(crate) fn check_kv(&self, kv: Kv) -> Result<(), Error> {
+    pub(crate) fn check_kv(&self, kv: CacheType) -> Result<(), Error> {
         match kv {
-            Kv::Float(dtype) => self.check_precision(dtype),
-            Kv::Q8 if self.floats_as_bits => Err(Error::TargetKv { target: self.name.clone() }),
-            Kv::Q8 => Ok(()),
+            CacheType::Float(float) => self.check_precision(float),
+            CacheType::Q8 if self.floats_as_bits => Err(Error::TargetKv { target: self.name.clone() }),
+            CacheType::Q8 => Ok(()),
         }
     }
 
@@ -199,8 +190,8 @@ impl Target {
 
 /// What a CPU with these features does best at: bf16 products where it is an ARM CPU with instructions for them, which no
 /// kernel uses, else kernels, else `f32` products of what is stored, which reads no more memory.
-fn cpu_products(arch: &str, features: &[String], precision: Dtype, quant: Quant) -> Products {
-    let in_bf16 = quant == Quant::None && precision == Dtype::BF16;
+fn cpu_products(arch: &str, features: &[String], precision: Float, quant: Quant) -> Products {
+    let in_bf16 = quant == Quant::None && precision == Float::Bf16;
     if in_bf16 && arch == "aarch64" && features.iter().any(|feature| feature == "bf16") {
         return Products::Native;
     }
@@ -213,25 +204,20 @@ pub enum Precision {
     /// The checkpoint's element type where every target can compute in it, else f32.
     #[default]
     Auto,
-    /// 32-bit floats.
-    F32,
-    /// bfloat16 operands, f32 sums.
-    Bf16,
-    /// IEEE half operands, f32 sums.
-    F16,
+    /// Operands of this type, `f32` sums.
+    Float(Float),
 }
 
 impl Precision {
-    /// The element type to compute in on all of `targets` for a checkpoint in `checkpoint`.
-    pub(crate) fn choose(self, checkpoint: Dtype, targets: &[Target]) -> Result<Dtype, Error> {
-        let dtype = match self {
-            Self::Auto if targets.iter().all(|target| target.computes(checkpoint)) => checkpoint,
-            Self::Auto | Self::F32 => Dtype::F32,
-            Self::Bf16 => Dtype::BF16,
-            Self::F16 => Dtype::F16,
+    /// The type to compute in on all of `targets` for a checkpoint in `checkpoint`.
+    pub(crate) fn choose(self, checkpoint: Dtype, targets: &[Target]) -> Result<Float, Error> {
+        let precision = match (self, Float::of_dtype(checkpoint)) {
+            (Self::Float(float), _) => float,
+            (Self::Auto, Some(float)) if targets.iter().all(|target| target.computes(float)) => float,
+            (Self::Auto, _) => Float::F32,
         };
-        targets.iter().try_for_each(|target| target.check_precision(dtype))?;
-        Ok(dtype)
+        targets.iter().try_for_each(|target| target.check_precision(precision))?;
+        Ok(precision)
     }
 }
 
@@ -239,34 +225,20 @@ impl FromStr for Precision {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        match text {
-            "auto" => Ok(Self::Auto),
-            "f32" => Ok(Self::F32),
-            "bf16" => Ok(Self::Bf16),
-            "f16" => Ok(Self::F16),
-            _ => Err(format!("found {text:?}, expected auto, f32, bf16 or f16")),
+        if text == "auto" {
+            return Ok(Self::Auto);
         }
+        let float = text.parse().map(Self::Float);
+        float.map_err(|_| format!("found {text:?}, expected auto, f32, bf16 or f16"))
     }
 }
 
-impl FloatName {
-    const ALL: [Self; 3] = [Self::F32, Self::Bf16, Self::F16];
-
-    fn dtype(self) -> Dtype {
-        match self {
-            Self::F32 => Dtype::F32,
-            Self::Bf16 => Dtype::BF16,
-            Self::F16 => Dtype::F16,
-        }
-    }
+fn every_float() -> Vec<Float> {
+    Float::ALL.to_vec()
 }
 
-fn every_float() -> Vec<FloatName> {
-    FloatName::ALL.to_vec()
-}
-
-fn names(list: &[FloatName]) -> String {
-    list.iter().map(|name| float_name(name.dtype())).collect::<Vec<_>>().join(" or ")
+fn names(list: &[Float]) -> String {
+    list.iter().map(ToString::to_string).collect::<Vec<_>>().join(" or ")
 }
 
 /// `f32`, `bf16`, `f16`: how element types are spelled in target files, manifests and on command lines.
@@ -292,10 +264,10 @@ mod tests {
         let here = machine("x86_64", &["fma", "avx2"]);
         let mut text = String::new();
         for target in Target::all().unwrap() {
-            let floats = |list: &[FloatName]| names(list).replace(" or ", " ");
+            let floats = |list: &[Float]| names(list).replace(" or ", " ");
             let can = format!("computes {}", floats(&target.precisions));
             let Resolved { name, driver, arch, cpu_features, flags, numerics } =
-                target.resolve(&here, Dtype::BF16, Quant::None);
+                target.resolve(&here, Float::Bf16, Quant::None);
             text +=
                 &format!("{name}: {driver} {arch} [{}]\n  {can}\n  {numerics:?}\n", cpu_features.join(" "));
             flags.iter().for_each(|flag| text += &format!("  {flag}\n"));
@@ -310,7 +282,7 @@ mod tests {
             assert!(!target.description.is_empty(), "{name}");
             assert_eq!(target.cpu.is_some(), target.driver == Driver::Local, "{name}");
             assert!(target.flags.iter().all(|flag| flag.starts_with("--iree-")), "{name}");
-            let resolved = target.resolve(&machine("aarch64", &["neon"]), Dtype::F32, Quant::None);
+            let resolved = target.resolve(&machine("aarch64", &["neon"]), Float::F32, Quant::None);
             assert!(!resolved.flags.iter().any(|flag| flag.contains("host")), "{name}");
         }
     }
@@ -319,7 +291,7 @@ mod tests {
     fn cpu_is_the_machine_it_is_asked_on() {
         let resolved = Target::find("cpu").unwrap().resolve(
             &machine("aarch64", &["neon", "dotprod"]),
-            Dtype::F32,
+            Float::F32,
             Quant::None,
         );
         assert_eq!(resolved.arch, "aarch64");
@@ -345,7 +317,7 @@ mod tests {
             ("cpu-x86-64-v4-amx", "amx-int8"),
             ("cpu-aarch64", "dotprod"),
         ] {
-            let target = Target::find(name).unwrap().resolve(&here, Dtype::F32, Quant::None);
+            let target = Target::find(name).unwrap().resolve(&here, Float::F32, Quant::None);
             if target.arch == here.arch && here.cpu_features.contains(telling) {
                 let lacking: Vec<_> =
                     target.cpu_features.iter().filter(|f| !here.cpu_features.contains(*f)).collect();
@@ -377,7 +349,7 @@ mod tests {
         for (wrong, expected) in [
             (right.replace("local", "rocm"), "unknown driver `rocm`, expected local, cuda or vulkan"),
             (format!("{right}cpus = 2\n"), "unknown field `cpus`"),
-            (format!("{right}precisions = ['f64']\n"), "unknown variant `f64`"),
+            (format!("{right}precisions = ['f64']\n"), "found \"f64\", expected f32, bf16 or f16"),
             (format!("{right}cpu = 'guest'\n"), "data did not match any variant"),
         ] {
             let error = refused(&wrong);
@@ -389,17 +361,17 @@ mod tests {
     #[test]
     fn auto_is_the_checkpoints_type_where_every_target_can() {
         let auto = |names: &[&str], dtype| Precision::Auto.choose(dtype, &targets(names)).unwrap();
-        assert_eq!(auto(&["cpu", "cuda"], Dtype::BF16), Dtype::BF16);
-        assert_eq!(auto(&["cpu", "cuda"], Dtype::F16), Dtype::F16);
-        assert_eq!(auto(&["cpu", "vulkan"], Dtype::BF16), Dtype::F32);
-        assert_eq!(auto(&["cpu"], Dtype::I8), Dtype::F32);
+        assert_eq!(auto(&["cpu", "cuda"], Dtype::BF16), Float::Bf16);
+        assert_eq!(auto(&["cpu", "cuda"], Dtype::F16), Float::F16);
+        assert_eq!(auto(&["cpu", "vulkan"], Dtype::BF16), Float::F32);
+        assert_eq!(auto(&["cpu"], Dtype::I8), Float::F32);
     }
 
     #[test]
     fn what_a_target_cannot_do_is_refused() {
         let targets = targets(&["cpu", "vulkan"]);
         assert_eq!(
-            Precision::Bf16.choose(Dtype::F32, &targets).unwrap_err().to_string(),
+            Precision::Float(Float::Bf16).choose(Dtype::F32, &targets).unwrap_err().to_string(),
             "target vulkan cannot compute in bf16, expected f32\n\
              hint: choose --precision f32, or make a bundle of its own for this target"
         );
@@ -413,23 +385,23 @@ mod tests {
         };
         let products = |features: &[&str], precision| quantised(features, precision, Quant::None);
         let kernels = Products::Kernels;
-        assert_eq!(products(&["avx2"], Dtype::BF16), Products::Widened);
-        assert_eq!(products(&["avx2", "fma", "f16c"], Dtype::BF16), Products::Widened);
+        assert_eq!(products(&["avx2"], Float::Bf16), Products::Widened);
+        assert_eq!(products(&["avx2", "fma", "f16c"], Float::Bf16), Products::Widened);
         let v3 = ["avx2", "fma", "f16c", "bmi", "bmi2", "lzcnt", "movbe"];
-        assert_eq!(products(&v3, Dtype::BF16), kernels(Isa::X86_64V3));
+        assert_eq!(products(&v3, Float::Bf16), kernels(Isa::X86_64V3));
         let v4 = [&v3[..], &["avx512f", "avx512bw", "avx512cd", "avx512dq", "avx512vl"]].concat();
-        assert_eq!(products(&v4, Dtype::BF16), kernels(Isa::X86_64V3));
+        assert_eq!(products(&v4, Float::Bf16), kernels(Isa::X86_64V3));
         let vnni = [&v4[..], &["avx512vnni"]].concat();
-        assert_eq!(products(&vnni, Dtype::BF16), kernels(Isa::X86_64V4Vnni));
+        assert_eq!(products(&vnni, Float::Bf16), kernels(Isa::X86_64V4Vnni));
         let bf16 = [&vnni[..], &["avx512bf16"]].concat();
-        assert_eq!(products(&bf16, Dtype::BF16), kernels(Isa::X86_64V4Bf16));
-        assert_eq!(products(&bf16, Dtype::F32), kernels(Isa::X86_64V4Bf16));
-        assert_eq!(quantised(&bf16, Dtype::BF16, Quant::Q8), kernels(Isa::X86_64V4Bf16));
+        assert_eq!(products(&bf16, Float::Bf16), kernels(Isa::X86_64V4Bf16));
+        assert_eq!(products(&bf16, Float::F32), kernels(Isa::X86_64V4Bf16));
+        assert_eq!(quantised(&bf16, Float::Bf16, Quant::Q8), kernels(Isa::X86_64V4Bf16));
         let amx = [&bf16[..], &["amx-tile", "amx-int8", "amx-bf16"]].concat();
-        assert_eq!(products(&amx, Dtype::BF16), kernels(Isa::X86_64V4Amx));
-        assert_eq!(products(&amx[..amx.len() - 1], Dtype::BF16), kernels(Isa::X86_64V4Bf16));
+        assert_eq!(products(&amx, Float::Bf16), kernels(Isa::X86_64V4Amx));
+        assert_eq!(products(&amx[..amx.len() - 1], Float::Bf16), kernels(Isa::X86_64V4Bf16));
         let bytes_missing = [&v4[..], &["avx512bf16"]].concat();
-        assert_eq!(products(&bytes_missing, Dtype::BF16), kernels(Isa::X86_64V3));
+        assert_eq!(products(&bytes_missing, Float::Bf16), kernels(Isa::X86_64V3));
     }
 
     #[test]
@@ -438,16 +410,18 @@ mod tests {
         let products = |precision, quant| {
             Target::find("cpu").unwrap().resolve(&here, precision, quant).numerics.products
         };
-        assert_eq!(products(Dtype::BF16, Quant::None), Products::Native);
-        assert_eq!(products(Dtype::F32, Quant::None), Products::Kernels(Isa::Aarch64));
-        assert_eq!(products(Dtype::BF16, Quant::Q4), Products::Kernels(Isa::Aarch64));
+        assert_eq!(products(Float::Bf16, Quant::None), Products::Native);
+        assert_eq!(products(Float::F32, Quant::None), Products::Kernels(Isa::Aarch64));
+        assert_eq!(products(Float::Bf16, Quant::Q4), Products::Kernels(Isa::Aarch64));
     }
 
     #[test]
     fn precisions_by_name() {
-        for (text, precision) in
-            [("auto", Precision::Auto), ("f32", Precision::F32), ("bf16", Precision::Bf16)]
-        {
+        for (text, precision) in [
+            ("auto", Precision::Auto),
+            ("f32", Precision::Float(Float::F32)),
+            ("bf16", Precision::Float(Float::Bf16)),
+        ] {
             assert_eq!(text.parse(), Ok(precision));
         }
         assert_eq!(

@@ -6,7 +6,7 @@ mod real;
 use std::fs;
 
 use mlxcel_artifacts::Bundle;
-use mlxcel_compiler_driver::{Precision, Request, WeightSource};
+use mlxcel_compiler_driver::{Float, Precision, Request, WeightSource};
 use mlxcel_runtime::{
     SelfTestResult, Tokenizer, Weights, load, record_generation, replay_generation, self_test_prompts,
 };
@@ -42,7 +42,7 @@ fn demo(precision: Precision) -> Built {
 
 #[test]
 fn it_says_what_hugging_face_says() {
-    let built = demo(Precision::F32);
+    let built = demo(Precision::Float(Float::F32));
     let tokenizer = Tokenizer::from_bundle(&built.bundle).unwrap();
     let mut session = built.session("auto").unwrap();
     for case in cases() {
@@ -64,8 +64,8 @@ fn it_says_what_hugging_face_says() {
 
 #[test]
 fn in_bf16_it_differs_by_rounding_only() {
-    let (exact, rounded) = (demo(Precision::F32), demo(Precision::Bf16));
-    assert_eq!(rounded.bundle.manifest().plan.precision, "bf16");
+    let (exact, rounded) = (demo(Precision::Float(Float::F32)), demo(Precision::Float(Float::Bf16)));
+    assert_eq!(rounded.bundle.manifest().plan.precision, Float::Bf16);
     let mut exact = exact.session("local-task").unwrap();
     let mut rounded = rounded.session("local-task").unwrap();
     for case in cases() {

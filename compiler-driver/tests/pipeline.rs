@@ -7,7 +7,7 @@ use std::{fs, path::Path};
 
 use common::{CONFIG, Place, names};
 use mlxcel_compiler_driver::{
-    Cancel, Error, Event, ModelSource, Precision, WeightSource, emit, write_random_weights,
+    Cancel, Error, Event, Float, ModelSource, Precision, WeightSource, emit, write_random_weights,
 };
 use safetensors::{Dtype, SafeTensors, tensor::TensorView};
 
@@ -26,7 +26,7 @@ fn a_bundle_has_what_was_asked_for() {
 
     let manifest = bundle.manifest();
     assert_eq!((manifest.model.as_str(), manifest.family.as_str()), ("model", "llama"));
-    assert_eq!(manifest.plan.precision, "f32");
+    assert_eq!(manifest.plan.precision, Float::F32);
     assert_eq!((manifest.plan.batch, manifest.plan.context, manifest.plan.vocab), (1, 100, 64));
     assert_eq!(manifest.compiler.version, "3.13.0");
     assert_eq!(
@@ -62,7 +62,7 @@ fn what_is_in_the_store_is_not_compiled() {
     assert!(matches!(&events[..], [Event::Emitted { .. }, Event::Stored { target, .. }] if target == "cuda"));
 
     // Of what changes the module, anything makes it another.
-    place.request.precision = Precision::Bf16;
+    place.request.precision = Precision::Float(Float::Bf16);
     place.build().0.unwrap();
     place.request.context = Some(64);
     place.build().0.unwrap();
@@ -152,7 +152,7 @@ fn types_are_the_files_not_the_configs() {
     fs::write(place.at("model/config.json"), CONFIG).unwrap();
     let bundle = place.build().0.unwrap();
     assert!(bundle.manifest().parameters.iter().all(|parameter| parameter.dtype == Dtype::BF16));
-    assert_eq!(bundle.manifest().plan.precision, "bf16", "auto follows the weights");
+    assert_eq!(bundle.manifest().plan.precision, Float::Bf16, "auto follows the weights");
 }
 
 #[test]

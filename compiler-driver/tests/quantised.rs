@@ -7,7 +7,7 @@ mod real;
 use std::{collections::BTreeMap, fs};
 
 use mlxcel_artifacts::{Bundle, entry::Parameter};
-use mlxcel_compiler_driver::{Kv, Quant, Request, build};
+use mlxcel_compiler_driver::{CacheType, Float, Quant, Request, build};
 use mlxcel_runtime::{Cancel, Quality, QualityComparison, Session, Tokenizer, load, measure_quality, pack};
 use real::{Built, Fixture, built, greedy, models, on, request};
 use serde::Deserialize;
@@ -44,15 +44,15 @@ fn text(bundle: &Bundle) -> Vec<u32> {
 fn weights_predict_as_recorded(target: &str, quant: Quant) {
     let quantised = built(&Request { quant, ..request(&models().join("demo"), &[target]) });
     let plan = &quantised.bundle.manifest().plan;
-    assert_eq!((plan.quant.as_str(), plan.kv.as_str()), (&*quant.to_string(), "f32"));
+    assert_eq!((plan.quant, plan.cache_type), (quant, CacheType::Float(Float::F32)));
     predicts_as_recorded(&quantised, &quant.to_string());
 }
 
 /// Of the demo model with a quantised cache.
 fn cache_predicts_as_recorded(target: &str) {
-    let quantised = built(&Request { kv: Some(Kv::Q8), ..request(&models().join("demo"), &[target]) });
+    let quantised = built(&Request { kv: Some(CacheType::Q8), ..request(&models().join("demo"), &[target]) });
     let plan = &quantised.bundle.manifest().plan;
-    assert_eq!((plan.quant.as_str(), plan.kv.as_str()), ("none", "q8"));
+    assert_eq!((plan.quant, plan.cache_type), (Quant::None, CacheType::Q8));
     // Keys and values of 4 layers, 2 heads each, of 32 dimensions in 34 bytes.
     assert_eq!(plan.position_bytes, 2 * 4 * 2 * 34);
     predicts_as_recorded(&quantised, "kv-q8");
@@ -182,7 +182,7 @@ fn a_target_that_loads_no_small_numbers_refuses() {
         format!("target vulkan cannot quantise weights, expected --quant none\n{hint}")
     );
     assert_eq!(
-        refused(&Request { kv: Some(Kv::Q8), ..request }),
+        refused(&Request { kv: Some(CacheType::Q8), ..request }),
         format!("target vulkan cannot load 8-bit numbers, expected --kv f32\n{hint}")
     );
 }

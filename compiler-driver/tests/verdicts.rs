@@ -4,11 +4,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use mlxcel_artifacts::{
-    Blob, Driver, Gpu, GpuNeeds, Machine, Manifest, Place, TargetArtifact, Verdict, Version, best_target,
-    check_targets, check_targets_at, sample,
+    Blob, Driver, Float, Gpu, GpuNeeds, Machine, Manifest, Place, TargetArtifact, Verdict, Version,
+    best_target, check_targets, check_targets_at, sample,
 };
 use mlxcel_compiler_driver::{Quant, Target};
-use safetensors::Dtype;
 
 const AMPERE: GpuNeeds = GpuNeeds { compute_capability: Version(8, 0), ptx: Version(7, 6) };
 
@@ -26,7 +25,7 @@ fn manifest() -> Manifest {
     let compiling = machine("x86_64", &[], vec![]);
     let mut targets = BTreeMap::new();
     for target in Target::all().unwrap().into_iter().filter(|target| target.name != "cpu") {
-        let resolved = target.resolve(&compiling, Dtype::F32, Quant::None);
+        let resolved = target.resolve(&compiling, Float::F32, Quant::None);
         // What `ptx.rs` finds in the code; of iree-compile 3.13 for each of its targets.
         let sm = resolved.flags.iter().find_map(|flag| flag.strip_prefix("--iree-cuda-target=sm_"));
         let gpu = sm.map(|sm| {

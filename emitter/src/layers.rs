@@ -17,13 +17,12 @@ mod weights;
 use std::collections::BTreeMap;
 
 use mlxcel_artifacts::entry::PARAMETER_SCOPE;
+use mlxcel_artifacts::{CacheType, Quant};
 use mlxcel_models::Weight;
 use safetensors::Dtype;
 use weights::{Matrix, Weights};
 
-use crate::{
-    Global, Graph, Kv, Module, Numerics, Plan, Products, Quant, Tensor, TensorType, packing::Packing,
-};
+use crate::{Global, Graph, Module, Numerics, Plan, Products, Tensor, TensorType, packing::Packing};
 
 /// What layers build into: the function, the module's globals and what is known of the weights.
 pub(crate) struct Builder<'a> {
@@ -35,7 +34,7 @@ pub(crate) struct Builder<'a> {
     precision: Dtype,
     pub(crate) quant: Quant,
     /// What the cache holds.
-    pub(crate) kv: Kv,
+    pub(crate) kv: CacheType,
     pub(crate) numerics: Numerics,
     /// How many of each row's tokens are real, `[batch]`; all, where there is none.
     pub(crate) lengths: Option<Tensor>,
@@ -51,6 +50,7 @@ impl<'a> Builder<'a> {
     ) -> Self {
         let Plan { precision, quant, kv, numerics, .. } = *plan;
         let (graph, loaded) = (Graph::new(), BTreeMap::new());
+        let precision = precision.dtype();
         Self { graph, module, packing, dtype_of, precision, quant, kv, numerics, lengths: None, loaded }
     }
 

@@ -1,7 +1,6 @@
 #![doc = include_str!("../README.md")]
 
 mod error;
-mod forms;
 mod graph;
 mod kernels;
 mod layers;
@@ -14,7 +13,6 @@ mod transformer;
 mod types;
 
 pub use error::Error;
-pub use forms::{Kv, Quant};
 pub use graph::{Function, Graph, HostIndex, Tensor};
 pub use kernels::{Isa, Object, objects};
 pub use module::{Global, Module};

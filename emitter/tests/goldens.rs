@@ -6,8 +6,9 @@ mod common;
 
 use common::{COMPARISON, FLOAT_BINARY, FLOAT_UNARY, INTEGER_BINARY, INTEGER_UNARY, LOGICAL_BINARY, tiny};
 use insta::assert_snapshot;
+use mlxcel_artifacts::{Float, Quant};
 use mlxcel_emitter::{
-    DotDimensions, GatherDimensions, Graph, Isa, Module, Numerics, Plan, Products, Program, Quant, Reduction,
+    DotDimensions, GatherDimensions, Graph, Isa, Module, Numerics, Plan, Products, Program, Reduction,
     ScatterDimensions, Tensor, TensorType, emit,
 };
 use mlxcel_models::ModelConfig;
@@ -297,14 +298,14 @@ fn constants() {
 }
 
 /// A program of the tiny model.
-fn program(precision: Dtype, numerics: Numerics, dtype_of: &dyn Fn(&str) -> Dtype) -> Program {
+fn program(precision: Float, numerics: Numerics, dtype_of: &dyn Fn(&str) -> Dtype) -> Program {
     let model = tiny();
     let plan = Plan { numerics, ..Plan::new(&model, precision, 40) };
     emit(&model, &plan, dtype_of).unwrap()
 }
 
 /// The same by kernels, of a checkpoint in bf16.
-fn program_by_kernels(isa: Isa, precision: Dtype, quant: Quant) -> Program {
+fn program_by_kernels(isa: Isa, precision: Float, quant: Quant) -> Program {
     let numerics = Numerics { products: Products::Kernels(isa), ..Numerics::default() };
     let model = tiny();
     let plan = Plan { quant, ..Plan::new(&model, precision, 40) }.for_target(numerics);
@@ -314,33 +315,33 @@ fn program_by_kernels(isa: Isa, precision: Dtype, quant: Quant) -> Program {
 #[test]
 fn program_native() {
     let numerics = Numerics { products: Products::Native, ..Numerics::default() };
-    assert_snapshot!(program(Dtype::BF16, numerics, &|_| Dtype::BF16).mlir);
+    assert_snapshot!(program(Float::Bf16, numerics, &|_| Dtype::BF16).mlir);
 }
 
 /// Generated products but for single rows, which kernels of a GPU compute.
 #[test]
 fn program_with_kernels_of_a_gpu() {
     let numerics = Numerics { gpu: Some(Isa::Sm80), ..Numerics::default() };
-    assert_snapshot!(program(Dtype::BF16, numerics, &|_| Dtype::BF16).mlir);
+    assert_snapshot!(program(Float::Bf16, numerics, &|_| Dtype::BF16).mlir);
 }
 
 #[test]
 fn program_with_kernels() {
-    let program = program_by_kernels(Isa::X86_64V3, Dtype::F32, Quant::None);
+    let program = program_by_kernels(Isa::X86_64V3, Float::F32, Quant::None);
     assert_snapshot!(program.mlir);
     assert_snapshot!("packing", program.packed.unwrap().mlir);
 }
 
 #[test]
 fn program_with_kernels_in_bf16() {
-    let program = program_by_kernels(Isa::X86_64V4Bf16, Dtype::BF16, Quant::None);
+    let program = program_by_kernels(Isa::X86_64V4Bf16, Float::Bf16, Quant::None);
     assert_snapshot!(program.mlir);
     assert_snapshot!("packing_in_pairs", program.packed.unwrap().mlir);
 }
 
 #[test]
 fn program_with_kernels_in_8_bits() {
-    let program = program_by_kernels(Isa::X86_64V4Vnni, Dtype::BF16, Quant::Q8);
+    let program = program_by_kernels(Isa::X86_64V4Vnni, Float::Bf16, Quant::Q8);
     assert_snapshot!(program.mlir);
     assert_snapshot!("packing_in_bytes", program.packed.unwrap().mlir);
 }
@@ -351,7 +352,7 @@ fn program_widened_from_bits() {
     let numerics = Numerics { products: Products::Widened, floats_as_bits: true, ..Numerics::default() };
     let halves = ["model.norm.weight", "model.layers.0.self_attn.k_proj.weight"];
     let dtype_of = |name: &str| if halves.contains(&name) { Dtype::F16 } else { Dtype::BF16 };
-    assert_snapshot!(program(Dtype::F32, numerics, &dtype_of).mlir);
+    assert_snapshot!(program(Float::F32, numerics, &dtype_of).mlir);
 }
 
 /// A BERT that is small in every way, whose one entry takes a whole text.
@@ -367,7 +368,7 @@ fn program_of_an_encoder() {
         "vocab_size": 32
     }"#;
     let model = ModelConfig::from_json(config).unwrap();
-    let plan = Plan::new(&model, Dtype::F32, 16);
+    let plan = Plan::new(&model, Float::F32, 16);
     assert_eq!((plan.prefill.as_slice(), plan.decode.as_slice()), (&[16][..], &[][..]));
     assert_snapshot!(emit(&model, &plan, &|_| Dtype::F32).unwrap().mlir);
 }

@@ -1,6 +1,7 @@
 //! `manifest.toml`: everything a bundle says about itself.
 
 pub mod entry;
+pub(crate) mod numerics;
 mod parse;
 #[cfg(any(test, feature = "sample"))]
 pub mod sample;
@@ -13,6 +14,7 @@ use serde::{Deserialize, Serialize};
 use crate::{blob::Blob, digest::Digest, driver::Driver, error::Error, version::Version};
 
 use entry::{Entry, PackStep, Parameter};
+use numerics::{CacheType, Float, Pooling, Quant};
 pub(crate) use parse::MANIFEST_LIMIT;
 
 /// The version of the format that this crate writes. A reader takes every older one, and refuses a newer one.
@@ -82,11 +84,14 @@ pub struct SelfTestCase {
 #[serde(deny_unknown_fields)]
 pub struct ModelSpec {
     /// What matrix products are computed in: `f32`, `bf16` or `f16`.
-    pub precision: String,
+    #[serde(deserialize_with = "numerics::of_plan")]
+    pub precision: Float,
     /// How the weights of matrix products are quantised: `none`, `q8` or `q4`.
-    pub quant: String,
+    #[serde(deserialize_with = "numerics::of_plan")]
+    pub quant: Quant,
     /// What the key/value cache holds: `f32`, `bf16`, `f16` or `q8`.
-    pub kv: String,
+    #[serde(rename = "kv", deserialize_with = "numerics::of_plan")]
+    pub cache_type: CacheType,
     /// Rows of a call.
     pub batch: usize,
     /// Positions the cache holds per row: the longest sequence, in tokens.
@@ -110,9 +115,11 @@ pub struct EmbeddingSpec {
     /// How many numbers it has.
     pub width: usize,
     /// What it is made of: `mean` of all tokens' hidden states, or that of `cls`, the first.
-    pub pooling: String,
+    #[serde(deserialize_with = "numerics::of_plan")]
+    pub pooling: Pooling,
     /// Whether its Euclidean length is 1.
-    pub normalised: bool,
+    #[serde(rename = "normalised")]
+    pub normalized: bool,
 }
 
 /// The layers of one window.

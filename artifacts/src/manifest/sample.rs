@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 use super::{
     Compiler, FORMAT, Manifest, ModelSpec, TargetArtifact,
     entry::{Entry, Role},
+    numerics::{CacheType, Float, Quant},
 };
 use crate::{blob::Blob, digest::Digest, driver::Driver, iree::IREE_VERSION};
 
@@ -18,9 +19,9 @@ pub fn manifest(context: usize, vocab: usize) -> Manifest {
         model: "tiny".into(),
         family: "llama".into(),
         plan: ModelSpec {
-            precision: "f32".into(),
-            quant: "none".into(),
-            kv: "f32".into(),
+            precision: Float::F32,
+            quant: Quant::None,
+            cache_type: CacheType::Float(Float::F32),
             batch: 1,
             context,
             vocab,

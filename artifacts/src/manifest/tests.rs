@@ -232,3 +232,28 @@ fn a_newer_format_is_named_whatever_follows() {
     let long = format!("format = 3\n{}", "[[shards]]\nname = \"x\"\n".repeat(100_000));
     assert_eq!(error(&long), newer);
 }
+
+#[test]
+fn unknown_number_formats_are_refused() {
+    let mut of_an_encoder = manifest();
+    of_an_encoder.plan.embedding = Some(EmbeddingSpec { width: 8, pooling: Pooling::Mean, normalized: true });
+    let text = toml::to_string(&of_an_encoder).unwrap();
+    for (from, to, problem) in [
+        (
+            "precision = \"f32\"",
+            "precision = \"int3\"",
+            "precision is `int3`, expected one of f32, bf16, f16",
+        ),
+        ("quant = \"none\"", "quant = \"q5\"", "quant is `q5`, expected one of none, q8, q4"),
+        ("kv = \"f32\"", "kv = \"q4\"", "kv is `q4`, expected one of f32, bf16, f16, q8"),
+        (
+            "pooling = \"mean\"",
+            "pooling = \"m\\n\"",
+            "embedding.pooling is `m\\n`, expected one of mean, cls",
+        ),
+    ] {
+        let line = 1 + text[..text.find(from).unwrap()].matches('\n').count();
+        let error = Manifest::parse(&text.replace(from, to)).unwrap_err().to_string();
+        assert!(error.starts_with(&format!("manifest.toml line {line}: plan.{problem}\nhint: ")), "{error}");
+    }
+}

@@ -17,18 +17,6 @@ use crate::{blob::Blob, digest::Digest, driver::Driver, error::Error};
 /// The longest name of a file, and of everything else that has a name.
 const LONGEST_NAME: usize = 255;
 
-/// What matrix products may be computed in, and what the cache may hold.
-const FLOATS: &[&str] = &["f32", "bf16", "f16"];
-
-/// How weights may be quantised.
-const QUANTS: &[&str] = &["none", "q8", "q4"];
-
-/// What the key/value cache can hold.
-const CACHES: &[&str] = &["f32", "bf16", "f16", "q8"];
-
-/// What an embedding can be made of.
-const POOLINGS: &[&str] = &["mean", "cls"];
-
 type Check = Result<(), Error>;
 
 pub(crate) fn validate(manifest: &Manifest) -> Check {
@@ -84,21 +72,25 @@ pub(crate) fn validate(manifest: &Manifest) -> Check {
 }
 
 fn check_plan(plan: &ModelSpec) -> Check {
-    let ModelSpec { precision, quant, kv, batch, context, vocab, position_bytes, windows, embedding } = plan;
-    let pooling =
-        embedding.as_ref().map(|EmbeddingSpec { pooling, .. }| ("embedding.pooling", pooling, POOLINGS));
-    let words = [("precision", precision, FLOATS), ("quant", quant, QUANTS), ("kv", kv, CACHES)];
-    for (what, value, known) in words.into_iter().chain(pooling) {
-        ensure(known.contains(&value.as_str()), || {
-            format!("plan.{what} is `{}`, expected one of {}", value.escape_default(), known.join(", "))
-        })?;
-    }
+    let ModelSpec {
+        precision: _,
+        quant: _,
+        cache_type: _,
+        batch,
+        context,
+        vocab,
+        position_bytes,
+        windows,
+        embedding,
+    } = plan;
     fits_memory("plan.position_bytes", *position_bytes)?;
     for Window { positions, position_bytes } in windows {
         fits_memory("position_bytes of a window", *position_bytes)?;
         ensure(*positions > 0, || "a window has 0 positions, expected more".into())?;
     }
-    let width = embedding.as_ref().map(|EmbeddingSpec { width, .. }| ("embedding.width", width));
+    let width = embedding
+        .as_ref()
+        .map(|EmbeddingSpec { width, pooling: _, normalized: _ }| ("embedding.width", width));
     for (what, value) in [("batch", batch), ("context", context), ("vocab", vocab)].into_iter().chain(width) {
         // Token ids and positions are i32 in the module.
         let fits = (1..=i32::MAX as usize).contains(value);

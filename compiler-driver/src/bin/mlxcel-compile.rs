@@ -15,8 +15,8 @@ use mlxcel_artifacts::{
     Bundle, INTERRUPTED, Machine, Name, Place, Scratch, Store, best_target, check_targets_at, report,
 };
 use mlxcel_compiler_driver::{
-    Cancel, Error, Event, Kv, ModelSource, Precision, Quant, Request, Target, WeightSource, build, emit,
-    explain, write_random_weights,
+    CacheType, Cancel, Error, Event, ModelSource, Precision, Quant, Request, Target, WeightSource, build,
+    emit, explain, write_random_weights,
 };
 use mlxcel_models::PRESETS;
 use rustix::process::{Pid, Signal, kill_process};
@@ -50,7 +50,7 @@ struct Compile {
     quant: Quant,
     /// What the key/value cache holds: f32, bf16, f16 or q8 (GGUF's Q8_0) [default: the precision]
     #[arg(long, value_name = "TYPE")]
-    kv: Option<Kv>,
+    kv: Option<CacheType>,
     /// Positions of the cache [default: 4096 or what the model was made for, whichever is less]
     #[arg(long, value_name = "N")]
     ctx: Option<usize>,

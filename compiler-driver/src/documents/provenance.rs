@@ -83,9 +83,9 @@ pub(super) fn statement(
     external.extend([
         ("model", model.clone()),
         ("family", family.clone()),
-        ("precision", plan.precision.clone()),
-        ("quant", plan.quant.clone()),
-        ("kv", plan.kv.clone()),
+        ("precision", plan.precision.to_string()),
+        ("quant", plan.quant.to_string()),
+        ("kv", plan.cache_type.to_string()),
         ("context", plan.context.to_string()),
     ]);
     let internal = targets.iter().map(|(name, target)| {

@@ -1,6 +1,7 @@
 use std::{fs, path::Path};
 
 use mlxcel_models::{PRESETS, Preset};
+use safetensors::Dtype;
 
 use super::*;
 
@@ -54,7 +55,7 @@ fn quantised_sizes_are_what_is_packed() {
         model.blocks.truncate(2);
         let [.., all] = weights::parts(&model, &|_| Dtype::BF16);
         for (form, quant) in [(2, Quant::Q8), (3, Quant::Q4)] {
-            let plan = Plan { quant, ..Plan::new(&model, Dtype::BF16, 32) };
+            let plan = Plan { quant, ..Plan::new(&model, Float::Bf16, 32) };
             let program = mlxcel_emitter::emit(&model, &plan, &|_| Dtype::BF16).unwrap();
             let steps = program.packed.unwrap().steps;
             let packed: usize =

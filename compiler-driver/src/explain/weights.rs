@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use mlxcel_emitter::Quant;
+use mlxcel_artifacts::Quant;
 use mlxcel_models::{Embedding, Head, Linear, Logits, ModelConfig, Norm, Weight};
 use safetensors::Dtype;
 

@@ -2,7 +2,7 @@
 
 use std::{fs, path::Path};
 
-use mlxcel_compiler_driver::{ModelSource, Precision, WeightSource};
+use mlxcel_compiler_driver::{Float, ModelSource, Precision, WeightSource};
 
 use crate::common::{CONFIG, Place, names};
 
@@ -29,7 +29,7 @@ fn targets() {
     assert_eq!(
         refusal(|place| {
             place.request.targets.push("vulkan".into());
-            place.request.precision = Precision::Bf16;
+            place.request.precision = Precision::Float(Float::Bf16);
         }),
         "error: target vulkan cannot compute in bf16, expected f32\n\
          hint: choose --precision f32, or make a bundle of its own for this target"

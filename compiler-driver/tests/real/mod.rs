@@ -7,7 +7,7 @@ use std::{
 };
 
 use mlxcel_artifacts::{Bundle, report};
-use mlxcel_compiler_driver::{ModelSource, Precision, Quant, Request, WeightSource, build};
+use mlxcel_compiler_driver::{Float, ModelSource, Precision, Quant, Request, WeightSource, build};
 use mlxcel_models::{Block, FeedForward, ModelConfig};
 use mlxcel_runtime::{
     Cancel, DeviceSpec, Error, GenerateOptions, Generation, LoadOptions, Session, generate_greedy, load,
@@ -99,7 +99,7 @@ pub(crate) fn request(model: &Path, targets: &[&str]) -> Request {
         model: ModelSource::Folder(model.into()),
         targets: targets.iter().map(ToString::to_string).collect(),
         weights: WeightSource::Model,
-        precision: Precision::F32,
+        precision: Precision::Float(Float::F32),
         quant: Quant::None,
         kv: None,
         context: None,

@@ -6,11 +6,12 @@
 //!
 //! Layers with a window keep what it can see and what one call writes: their positions go round, `position % slots`.
 
+use mlxcel_artifacts::{CacheType, Float};
 use mlxcel_models::{Attention, ModelConfig};
 use safetensors::Dtype;
 
 use super::{Builder, quantized};
-use crate::{Global, Graph, Kv, Plan, Tensor, TensorType, forms::CACHE_GROUP};
+use crate::{Global, Graph, Plan, Tensor, TensorType};
 
 /// The cache as a function sees it.
 pub(crate) struct Cache {
@@ -22,9 +23,9 @@ pub(crate) struct Cache {
 /// The layers that keep as many positions: `[2 · layers, batch, kv_heads, slots, head_dim]`, each layer's keys before its
 /// values. What one head attends to lies together.
 struct Group {
-    /// What is cached; for [`Kv::Q8`] its bytes, and `[…, head_dim / 32]` of scales.
+    /// What is cached; for [`CacheType::Q8`] its bytes, and `[…, head_dim / 32]` of scales.
     parts: Vec<Part>,
-    kv: Kv,
+    kv: CacheType,
     /// Positions that there is room for, of every position or of the last ones.
     slots: usize,
     /// Whether positions go round.
@@ -84,10 +85,13 @@ impl Cache {
                 Part { global: Some(global), value }
             };
             let parts = match kv {
-                Kv::Float(dtype) => vec![part(&name, dtype, width)],
-                Kv::Q8 => {
+                CacheType::Float(float) => vec![part(&name, float.dtype(), width)],
+                CacheType::Q8 => {
                     let scales = format!("{name}_scales");
-                    vec![part(&name, Dtype::I8, width), part(&scales, Dtype::F16, width / CACHE_GROUP)]
+                    vec![
+                        part(&name, Dtype::I8, width),
+                        part(&scales, Dtype::F16, width / CacheType::Q8_GROUP_SIZE),
+                    ]
                 }
             };
             groups.push(Group { parts, kv, slots, goes_round });
@@ -103,9 +107,10 @@ impl Cache {
         batch: usize,
         tokens: usize,
     ) -> Self {
-        let (dtype, shape) = (Dtype::F32, [2, batch, attention.kv_heads, tokens, attention.head_dim]);
-        let part = Part { global: None, value: b.graph.full(0.0, dtype, &shape) };
-        let group = Group { parts: vec![part], kv: Kv::Float(dtype), slots: tokens, goes_round: false };
+        let (float, shape) = (Float::F32, [2, batch, attention.kv_heads, tokens, attention.head_dim]);
+        let part = Part { global: None, value: b.graph.full(0.0, float.dtype(), &shape) };
+        let group =
+            Group { parts: vec![part], kv: CacheType::Float(float), slots: tokens, goes_round: false };
         Self { groups: vec![group], places: vec![(0, 0); model.blocks.len()] }
     }
 
@@ -129,8 +134,8 @@ impl LayerCache<'_> {
     /// Writes `new`, `[batch, tokens, kv_heads, head_dim]`, from each row's `start`, `[batch]`.
     pub(crate) fn append(&mut self, g: &mut Graph, half: Half, start: Tensor, new: Tensor) {
         let new = match self.cache.kv {
-            Kv::Float(dtype) => vec![g.convert(new, dtype)],
-            Kv::Q8 => quantized::q8_groups(g, new).to_vec(),
+            CacheType::Float(float) => vec![g.convert(new, float.dtype())],
+            CacheType::Q8 => quantized::q8_groups(g, new).to_vec(),
         };
         for (index, new) in new.into_iter().enumerate() {
             self.append_part(g, index, half, start, new);
@@ -230,7 +235,7 @@ impl LayerCache<'_> {
     }
 
     /// What it holds.
-    pub(crate) fn kv(&self) -> Kv {
+    pub(crate) fn kv(&self) -> CacheType {
         self.cache.kv
     }
 

@@ -5,6 +5,7 @@
 
 mod plain;
 
+use mlxcel_artifacts::Quant;
 use mlxcel_models::{Experts, Linear, Mlp, Weight};
 use safetensors::Dtype;
 
@@ -15,7 +16,7 @@ use super::{
     panels::{self, Rows, Segments},
     weights::{Matrix, Weights},
 };
-use crate::{Graph, Isa, Products, Quant, Reduction, Tensor, TensorType, kernels::Executable};
+use crate::{Graph, Isa, Products, Reduction, Tensor, TensorType, kernels::Executable};
 
 /// See [`Experts`]: `[batch, tokens, hidden]` → the same.
 pub(crate) fn experts(b: &mut Builder<'_>, layer: &Experts, x: Tensor) -> Tensor {

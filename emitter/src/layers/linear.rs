@@ -1,10 +1,11 @@
 //! Linear layers and embeddings.
 
+use mlxcel_artifacts::Quant;
 use mlxcel_models::{Embedding, Linear, Part, Weight};
 use safetensors::Dtype;
 
 use super::{Builder, Matrix, matvec, norm::norm, panels, quantized};
-use crate::{DotDimensions, Graph, Products, Quant, Tensor};
+use crate::{DotDimensions, Graph, Products, Tensor};
 
 /// A linear layer with the name that errors give it.
 pub(crate) type Named<'l> = (&'static str, &'l Linear);

@@ -2,6 +2,7 @@
 //! [`quantized`] makes them. Generated code needs one dispatch for each weight, and those cost more than
 //! their work.
 
+use mlxcel_artifacts::Quant;
 use safetensors::Dtype;
 
 use super::{
@@ -9,7 +10,7 @@ use super::{
     linear::{Named, alike},
     quantized,
 };
-use crate::{Isa, Quant, Tensor, TensorType, kernels::Executable};
+use crate::{Isa, Tensor, TensorType, kernels::Executable};
 
 /// Threads of a workgroup, warps of them, and outputs that some of these have together: as in `kernels/cuda/matvec.h`.
 const THREADS: usize = 256;

@@ -5,6 +5,7 @@ mod float;
 mod q4;
 mod q8;
 
+use mlxcel_artifacts::Quant;
 use mlxcel_models::Weight;
 use safetensors::Dtype;
 
@@ -13,7 +14,7 @@ use super::{
     linear::Named,
     weights::{Weights, padded},
 };
-use crate::{Graph, Isa, Quant, Tensor, TensorType, kernels::Executable};
+use crate::{Graph, Isa, Tensor, TensorType, kernels::Executable};
 
 /// Bytes of panels that stay in the cache of one core as a kernel goes through them with every row.
 const CACHED_BYTES: usize = 256 << 10;

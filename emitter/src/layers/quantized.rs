@@ -1,11 +1,12 @@
 //! How weights and the cache are quantised, and the product of quantised weights in plain StableHLO: what the kernels
 //! compute, for targets that have none.
 
+use mlxcel_artifacts::{CacheType, Quant};
 use mlxcel_models::Weight;
 use safetensors::Dtype;
 
 use super::{Builder, Matrix, weights::Weights};
-use crate::{DotDimensions, Graph, Quant, Reduction, Tensor, TensorType, forms::CACHE_GROUP};
+use crate::{DotDimensions, Graph, Reduction, Tensor, TensorType};
 
 /// Inputs that share a scale in [`Quant::Q4`].
 pub(super) const GROUP: usize = 32;
@@ -116,7 +117,7 @@ pub(super) fn q4(g: &mut Graph, weights: &[Tensor]) -> [Tensor; 2] {
 /// Groups of the last dimension in 8 bits, as GGUF's `Q8_0`: `i8` of the same shape, and `f16` scales, `[…, groups]`.
 pub(super) fn q8_groups(g: &mut Graph, x: Tensor) -> [Tensor; 2] {
     let shape = g.shape(x).to_vec();
-    let grouped = groups_of(&shape, CACHE_GROUP);
+    let grouped = groups_of(&shape, CacheType::Q8_GROUP_SIZE);
     let x = g.reshape(x, &grouped);
     let (steps, scales) = quantize(g, x);
     let steps = g.reshape(steps, &shape);
@@ -126,7 +127,7 @@ pub(super) fn q8_groups(g: &mut Graph, x: Tensor) -> [Tensor; 2] {
 /// What [`q8_groups`] makes, as `f32` again.
 pub(super) fn from_q8_groups(g: &mut Graph, bytes: Tensor, scales: Tensor) -> Tensor {
     let shape = g.shape(bytes).to_vec();
-    let grouped = groups_of(&shape, CACHE_GROUP);
+    let grouped = groups_of(&shape, CacheType::Q8_GROUP_SIZE);
     let steps = g.reshape(bytes, &grouped);
     let [steps, scales] = [steps, scales].map(|x| g.convert(x, Dtype::F32));
     let values = scaled(g, steps, scales);

@@ -216,7 +216,7 @@ fn a_type_that_mlir_lacks_is_refused() {
 
 #[test]
 fn a_description_that_contradicts_itself_is_refused_by_scope() {
-    let mut plan = Plan::new(&tiny(), Dtype::F32, 40);
+    let mut plan = Plan::new(&tiny(), mlxcel_artifacts::Float::F32, 40);
     let refused = |plan: &Plan, change: fn(&mut mlxcel_models::ModelConfig)| {
         let mut model = tiny();
         change(&mut model);

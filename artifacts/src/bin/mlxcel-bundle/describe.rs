@@ -81,18 +81,19 @@ pub(crate) fn describe(bundle: &Bundle) -> String {
 }
 
 fn add_model(rows: &mut Rows, model: &ModelSpec) {
-    let ModelSpec { precision, quant, kv, batch, context, vocab, position_bytes, windows, embedding } = model;
+    let ModelSpec { precision, quant, cache_type, batch, context, vocab, position_bytes, windows, embedding } =
+        model;
     let sizes = format!("batch {batch}, context {context}, vocab {vocab}");
     match embedding {
         None => {
-            rows.add("plan", format!("precision {precision}, quant {quant}, kv {kv}"));
+            rows.add("plan", format!("precision {precision}, quant {quant}, kv {cache_type}"));
             rows.add("", sizes);
             rows.add("cache", format!("{} per position", ByteCount(*position_bytes)));
         }
-        Some(EmbeddingSpec { width, pooling, normalised }) => {
+        Some(EmbeddingSpec { width, pooling, normalized }) => {
             rows.add("plan", format!("precision {precision}, quant {quant}"));
             rows.add("", sizes);
-            let length = if *normalised { ", normalized" } else { "" };
+            let length = if *normalized { ", normalized" } else { "" };
             rows.add("embedding", format!("{width} dimensions, {pooling} pooling{length}"));
         }
     }

@@ -89,10 +89,20 @@ impl Differences {
     }
 
     fn models(&mut self, a: &ModelSpec, b: &ModelSpec) {
-        let ModelSpec { precision, quant, kv, batch, context, vocab, position_bytes, windows, embedding } = a;
+        let ModelSpec {
+            precision,
+            quant,
+            cache_type,
+            batch,
+            context,
+            vocab,
+            position_bytes,
+            windows,
+            embedding,
+        } = a;
         self.values("precision", precision, &b.precision);
         self.values("quant", quant, &b.quant);
-        self.values("kv", kv, &b.kv);
+        self.values("kv", cache_type, &b.cache_type);
         self.values("batch", batch, &b.batch);
         self.values("context", context, &b.context);
         self.values("vocabulary", vocab, &b.vocab);
@@ -107,10 +117,10 @@ impl Differences {
         self.values("windows", &text(windows), &text(&b.windows));
         let text = |embedding: &Option<EmbeddingSpec>| match embedding {
             None => "none".to_owned(),
-            Some(EmbeddingSpec { width, pooling, normalised }) => {
+            Some(EmbeddingSpec { width, pooling, normalized }) => {
                 format!(
                     "{width} dimensions, {pooling} pooling{}",
-                    if *normalised { ", normalized" } else { "" }
+                    if *normalized { ", normalized" } else { "" }
                 )
             }
         };

@@ -26,12 +26,6 @@ fn scalars() {
         "model is `a\\u{1b}[2J`, expected 1 to 255 bytes without control characters"
     );
     assert_eq!(
-        refused(|m| m.plan.precision = "int3".into()),
-        "plan.precision is `int3`, expected one of f32, bf16, f16"
-    );
-    assert_eq!(refused(|m| m.plan.quant = "q5".into()), "plan.quant is `q5`, expected one of none, q8, q4");
-    assert_eq!(refused(|m| m.plan.kv = "q4".into()), "plan.kv is `q4`, expected one of f32, bf16, f16, q8");
-    assert_eq!(
         refused(|m| m.plan.position_bytes = u64::MAX),
         "plan.position_bytes is 18446744073709551615: more than any memory has"
     );

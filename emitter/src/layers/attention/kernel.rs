@@ -1,10 +1,11 @@
 //! Attention by a kernel, which reads the cache where it lies, up to each token's own position and no further.
 
+use mlxcel_artifacts::{CacheType, Float};
 use mlxcel_models::{Attention, Weight};
 use safetensors::Dtype;
 
 use super::{super::cache::LayerCache, Sequence};
-use crate::{Graph, Isa, Kv, Reduction, Tensor, TensorType, kernels::Executable, layers::Builder};
+use crate::{Graph, Isa, Reduction, Tensor, TensorType, kernels::Executable, layers::Builder};
 
 /// Rows, of a query and a head each, that share the keys and values that a workgroup brings into `f32`: more than the kernel
 /// does at a time gains nothing.
@@ -107,14 +108,16 @@ pub(super) fn attend(
     let soft_cap = layer.soft_cap.map_or(0, |cap| (cap as f32).to_bits() as usize);
     let by_chunks = isa.is_gpu() || chunks > 1 || layer.sinks.is_some();
     let (on_gpu, many, one) = match cache.kv() {
-        Kv::Q8 => (("attention_q8", "cuda_attention_q8"), "attention_chunks_q8", "attention_q8"),
-        Kv::Float(Dtype::BF16) => {
+        CacheType::Q8 => (("attention_q8", "cuda_attention_q8"), "attention_chunks_q8", "attention_q8"),
+        CacheType::Float(Float::Bf16) => {
             (("attention_bf16", "cuda_attention_bf16"), "attention_chunks_bf16", "attention_bf16")
         }
-        Kv::Float(Dtype::F16) => {
+        CacheType::Float(Float::F16) => {
             (("attention_f16", "cuda_attention_f16"), "attention_chunks_f16", "attention_f16")
         }
-        Kv::Float(_) => (("attention_f32", "cuda_attention_f32"), "attention_chunks_f32", "attention_f32"),
+        CacheType::Float(Float::F32) => {
+            (("attention_f32", "cuda_attention_f32"), "attention_chunks_f32", "attention_f32")
+        }
     };
     let (file, function) = match (isa.is_gpu(), by_chunks) {
         (true, _) => on_gpu,

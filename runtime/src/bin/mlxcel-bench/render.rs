@@ -1,8 +1,8 @@
 //! Results as Markdown, CSV and JSON.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, fmt};
 
-use mlxcel_artifacts::{Bundle, Traffic, Window};
+use mlxcel_artifacts::{Bundle, CacheType, Float, Quant, Traffic, Window};
 use mlxcel_runtime::{
     BenchCase, BenchSample, BenchWork, Capabilities, Dispatch, Profile, Quality, QualityComparison,
     Statistics,
@@ -23,9 +23,9 @@ pub(crate) struct About {
     model: String,
     /// The bundle's folder.
     bundle: String,
-    precision: String,
-    quant: String,
-    kv: String,
+    precision: Float,
+    quant: Quant,
+    cache_type: CacheType,
     target: String,
     device: String,
     threads: usize,
@@ -55,14 +55,18 @@ impl About {
         let bytes = |parameters: &mut dyn Iterator<Item = &mlxcel_artifacts::entry::Parameter>| {
             parameters.filter_map(|parameter| parameter.bytes()).sum::<usize>() as u64
         };
-        let kind = if plan.quant == "none" { &plan.precision } else { &plan.quant };
-        let kv = if plan.kv == plan.precision { String::new() } else { format!(" kv-{}", plan.kv) };
+        let kind: &dyn fmt::Display = if plan.quant == Quant::None { &plan.precision } else { &plan.quant };
+        let kv = if plan.cache_type == CacheType::Float(plan.precision) {
+            String::new()
+        } else {
+            format!(" kv-{}", plan.cache_type)
+        };
         Self {
             model: format!("{} {kind}{kv}", manifest.model),
             bundle: bundle.path().display().to_string(),
-            precision: plan.precision.clone(),
-            quant: plan.quant.clone(),
-            kv: plan.kv.clone(),
+            precision: plan.precision,
+            quant: plan.quant,
+            cache_type: plan.cache_type,
             target: capabilities.target.clone(),
             device: capabilities.device.clone(),
             threads: capabilities.threads,
@@ -220,7 +224,7 @@ fn row_json(about: &About, row: &Row) -> Value {
         "parameters": about.parameters,
         "precision": about.precision,
         "quant": about.quant,
-        "kv": about.kv,
+        "kv": about.cache_type,
         "target": about.target,
         "device": about.device,
         "threads": about.threads,
@@ -361,9 +365,9 @@ mod tests {
         About {
             model: "tiny, 1 \"b\" q8".into(),
             bundle: "b".into(),
-            precision: "bf16".into(),
-            quant: "q8".into(),
-            kv: "bf16".into(),
+            precision: Float::Bf16,
+            quant: Quant::Q8,
+            cache_type: CacheType::Float(Float::Bf16),
             device: "local-task".into(),
             target: "cpu".into(),
             threads: 2,
