@@ -1,6 +1,7 @@
-//! What it costs to know that a bundle is whole: `opening BUNDLE [REPEATS]` reads its files and verifies it, first from the disk
-//! and then from the system's cache, and opens it once it was verified. A line each time, in milliseconds: read and verify
-//! from the disk, read and verify from the cache, open; `cargo xtask opening` makes a table of them.
+//! Measures how long verifying and opening a bundle take: `opening FOLDER [REPEATS]`.
+//!
+//! Each line has five times in milliseconds: reading and verifying from the disk, reading and verifying from the page cache,
+//! and opening a bundle that was verified before. `cargo xtask opening` makes a table of them.
 
 #![allow(clippy::print_stdout, reason = "a program")]
 
@@ -19,16 +20,16 @@ use rustix::fs::{Advice, fadvise};
 
 fn main() -> Result<(), Box<dyn Error>> {
     let mut arguments = env::args_os().skip(1);
-    let path = PathBuf::from(arguments.next().ok_or("expected a bundle's folder")?);
+    let path = PathBuf::from(arguments.next().ok_or("expected a bundle's folder as the first argument")?);
     let repeats = arguments.next().and_then(|n| n.to_str()?.parse().ok()).unwrap_or(5);
-    // Known to be whole from here on.
+    // The store remembers from here on that the files are intact.
     open(&path)?;
     for _ in 0..repeats {
         let bundle = Bundle::open_without_weights(&path)?;
         let files = files(&bundle);
-        forget(&files)?;
+        drop_from_page_cache(&files)?;
         let cold_read = milliseconds(|| read(&files))?;
-        forget(&files)?;
+        drop_from_page_cache(&files)?;
         let cold_verify = milliseconds(|| verify(&path))?;
         let read = milliseconds(|| read(&files))?;
         let verify = milliseconds(|| verify(&path))?;
@@ -38,8 +39,10 @@ fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
+/// The result of a step.
 type Done = Result<(), Box<dyn Error>>;
 
+/// Returns the time that `work` takes.
 fn milliseconds(work: impl FnOnce() -> Done) -> Result<f64, Box<dyn Error>> {
     let start = Instant::now();
     work()?;
@@ -50,8 +53,8 @@ fn files(bundle: &Bundle) -> BTreeSet<PathBuf> {
     bundle.manifest().blobs().map(|(_, blob)| bundle.blob_path(blob)).collect()
 }
 
-/// Has the system drop the files from its cache.
-fn forget(files: &BTreeSet<PathBuf>) -> Done {
+/// Drops the files from the page cache.
+fn drop_from_page_cache(files: &BTreeSet<PathBuf>) -> Done {
     for path in files {
         let file = File::open(path)?;
         file.sync_all()?;
@@ -65,7 +68,7 @@ fn verify(path: &Path) -> Done {
     Ok(())
 }
 
-/// Every file once, to nowhere.
+/// Reads every file once.
 fn read(files: &BTreeSet<PathBuf>) -> Done {
     let mut buffer = vec![0; 4 << 20];
     for path in files {
@@ -75,8 +78,7 @@ fn read(files: &BTreeSet<PathBuf>) -> Done {
     Ok(())
 }
 
-/// As a program does that runs the bundle: its code and its small files, whose bytes it verifies as it reads them, and all of
-/// its weights.
+/// Opens the bundle as the runtime does, and reads its code, its small files and the paths of its weights.
 fn open(path: &Path) -> Done {
     let bundle = Bundle::open_without_weights(path)?;
     let Manifest { targets, files, .. } = bundle.manifest();

@@ -195,12 +195,14 @@ pub enum Error {
     },
 
     /// No bundle of this name is in the store.
-    #[error("the store {} has no {name}\nhint: mlxcel-bundle list shows what it has", store.display())]
+    #[error("the store {} has no bundle {name}\nhint: {}", store.display(), suggest(nearest))]
     NoSuchBundle {
         /// The name.
         name: Name,
         /// The store.
         store: PathBuf,
+        /// The most similar names in the store.
+        nearest: Vec<String>,
     },
 
     /// What a name in the store means cannot be read.
@@ -213,13 +215,13 @@ pub enum Error {
         name: Name,
     },
 
-    /// What a registry gave is not what its manifest says.
+    /// A registry sent bytes with other digests than its manifest lists.
     #[error(
-        "what {name} gives is not the bundle that was pushed\n\
-         hint: it was changed in the registry or on the way: do not run it, and push it again from where it is whole"
+        "{name} does not have the digests of the bundle that was pushed\n\
+         hint: do not run it; push it again with `mlxcel-bundle push BUNDLE {name}`"
     )]
     Tampered {
-        /// The place in the registry.
+        /// The reference.
         name: String,
         /// What is wrong with it.
         source: Box<dyn error::Error + Send + Sync>,
@@ -257,8 +259,12 @@ pub enum Error {
         expected: &'static str,
     },
 
-    /// A file that is no exported bundle.
-    #[error("{} is no exported bundle: {problem}\nhint: mlxcel-bundle export makes one; if it was copied, copy it again", path.display())]
+    /// A file that is not an exported bundle.
+    #[error(
+        "{} is not an exported bundle: {problem}\n\
+         hint: copy the archive again, or create it again with `mlxcel-bundle export`",
+        path.display()
+    )]
     Archive {
         /// The file.
         path: PathBuf,
@@ -266,8 +272,8 @@ pub enum Error {
         problem: String,
     },
 
-    /// A document that lists the bundle's parts is none.
-    #[error("document {name} lists no parts: {problem}\n{BAD_MANIFEST}")]
+    /// A document that should list the bundle's files does not.
+    #[error("document {name} has no list of files: {problem}\n{BAD_MANIFEST}")]
     Document {
         /// The document.
         name: String,
@@ -323,9 +329,10 @@ pub enum Error {
         path: PathBuf,
     },
 
-    /// A text that names no place in a registry.
+    /// A text that is not a reference in a registry.
     #[error(
-        "`{}` names no place in a registry\nhint: such as registry.example/models/demo:1 or localhost:5000/demo",
+        "`{}` is not a reference in a registry\n\
+         hint: use a reference such as registry.example/models/demo:1 or localhost:5000/demo",
         found.escape_debug()
     )]
     Reference {
@@ -337,7 +344,7 @@ pub enum Error {
 
     /// Docker's configuration has credentials that cannot be read.
     #[error(
-        "cannot take the credentials for {host} from {}\nhint: docker login {host} writes them there",
+        "cannot read the credentials for {host} in {}\nhint: write them again with `docker login {host}`",
         path.display()
     )]
     Credentials {
@@ -349,12 +356,12 @@ pub enum Error {
         source: Box<dyn error::Error + Send + Sync>,
     },
 
-    /// A registry or the way to it fails.
+    /// A registry or the network fails.
     #[error("cannot {doing} {name}\nhint: {hint}")]
     Registry {
         /// `push` or `pull`.
         doing: &'static str,
-        /// The place in the registry.
+        /// The reference.
         name: String,
         /// What may help.
         hint: String,
@@ -362,10 +369,12 @@ pub enum Error {
         source: Box<dyn error::Error + Send + Sync>,
     },
 
-    /// What is at a place in a registry is no bundle.
-    #[error("{name} is no bundle: {problem}\nhint: mlxcel-bundle push puts bundles there")]
+    /// A reference in a registry is not a bundle.
+    #[error(
+        "{name} is not a bundle: {problem}\nhint: push a bundle there with `mlxcel-bundle push BUNDLE {name}`"
+    )]
     NoArtifact {
-        /// The place in the registry.
+        /// The reference.
         name: String,
         /// What is wrong with it.
         problem: String,
@@ -396,6 +405,14 @@ fn how_to_get_a_bundle(path: &Path, checkpoint: bool) -> String {
     }
     "name the folder that mlxcel-compile printed as its last line, or a bundle that mlxcel-bundle list shows"
         .into()
+}
+
+/// Suggests names in the store.
+fn suggest(nearest: &[String]) -> String {
+    match nearest {
+        [] => "the store is empty: add a bundle with `mlxcel-bundle copy BUNDLE --name NAME`".into(),
+        [..] => format!("did you mean {}? `mlxcel-bundle list` shows all", nearest.join(", ")),
+    }
 }
 
 /// The remedy where the system's answer has one.

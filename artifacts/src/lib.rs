@@ -12,6 +12,7 @@ mod layout;
 mod machine;
 mod manifest;
 mod name;
+mod nearest;
 #[cfg(feature = "registry")]
 mod registry;
 mod safetensors;

@@ -76,8 +76,8 @@ fn a_tampered_layer_is_refused() {
         if place == "same length" {
             insta::assert_snapshot!(refused, @r"
             exit 1
-            error: what localhost:PORT/tiny gives is not the bundle that was pushed: weights file model.safetensors has digest blake3:DIGEST, expected blake3:DIGEST
-            hint: it was changed in the registry or on the way: do not run it, and push it again from where it is whole
+            error: localhost:PORT/tiny does not have the digests of the bundle that was pushed: weights file model.safetensors has digest blake3:DIGEST, expected blake3:DIGEST
+            hint: do not run it; push it again with `mlxcel-bundle push BUNDLE localhost:PORT/tiny`
             hint: the bundle is damaged: copy it again with all of its blobs, or compile it again
             ");
         }
@@ -94,8 +94,8 @@ fn a_tampered_layer_is_refused() {
     fs::write(registry.blob(&manifest), changed).unwrap();
     insta::assert_snapshot!(run(&["pull", &reference]), @r"
     exit 1
-    error: what localhost:PORT/tiny gives is not the bundle that was pushed: Invalid digest. Expected sha256:DIGEST, got sha256:DIGEST
-    hint: it was changed in the registry or on the way: do not run it, and push it again from where it is whole
+    error: localhost:PORT/tiny does not have the digests of the bundle that was pushed: Invalid digest. Expected sha256:DIGEST, got sha256:DIGEST
+    hint: do not run it; push it again with `mlxcel-bundle push BUNDLE localhost:PORT/tiny`
     ");
 }
 
@@ -166,8 +166,8 @@ fn credentials_come_from_docker() {
     config("no base64");
     insta::assert_snapshot!(run(&["pull", &reference]), @r"
     exit 1
-    error: cannot take the credentials for localhost:PORT from FOLDER/.docker/config.json: Unable to decode credential
-    hint: docker login localhost:PORT writes them there
+    error: cannot read the credentials for localhost:PORT in FOLDER/.docker/config.json: Unable to decode credential
+    hint: write them again with `docker login localhost:PORT`
     ");
 }
 
@@ -184,8 +184,8 @@ fn a_missing_reference_or_registry_is_an_error() {
     ");
     insta::assert_snapshot!(run(&["pull", "Not A Reference"]), @r"
     exit 1
-    error: `Not A Reference` names no place in a registry: found no registry, expected one before the first `/`
-    hint: such as registry.example/models/demo:1 or localhost:5000/demo
+    error: `Not A Reference` is not a reference in a registry: found no registry, expected one before the first `/`
+    hint: use a reference such as registry.example/models/demo:1 or localhost:5000/demo
     ");
     write(&at.join("a"), &[7; 3_000], |_| ());
     assert!(run(&["push", "a", &registry.reference("tiny")]).starts_with("exit 0"));

@@ -72,8 +72,8 @@ fn bundles_are_stored_under_names() {
     ");
     insta::assert_snapshot!(run(&["remove", "tiny:q4"]), @r"
     exit 1
-    error: the store FOLDER/.store has no tiny:q4
-    hint: mlxcel-bundle list shows what it has
+    error: the store FOLDER/.store has no bundle tiny:q4
+    hint: did you mean r.example/tiny:1? `mlxcel-bundle list` shows all
     ");
 }
 

@@ -82,11 +82,11 @@ mod tests {
         let expected = ": found 16777217 bytes, expected at most 16777216\n";
         assert!(message(&long).contains(expected));
         insta::assert_snapshot!(message("{"), @r"
-        document provenance.intoto.json lists no parts: EOF while parsing an object at line 1 column 1
+        document provenance.intoto.json has no list of files: EOF while parsing an object at line 1 column 1
         hint: the bundle is damaged, or mlxcel-compile did not make it: get it again from where it was made
         ");
         insta::assert_snapshot!(message(r#"{"subject": {}}"#), @r"
-        document provenance.intoto.json lists no parts: found no list `subject`, expected one
+        document provenance.intoto.json has no list of files: found no list `subject`, expected one
         hint: the bundle is damaged, or mlxcel-compile did not make it: get it again from where it was made
         ");
     }

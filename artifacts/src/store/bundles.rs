@@ -25,6 +25,7 @@ use crate::{
     layout::{BUNDLES, MANIFEST, NAMES, SIGNATURES},
     manifest::Manifest,
     name::Name,
+    nearest::nearest,
 };
 
 /// A name in the store.
@@ -166,9 +167,7 @@ impl Store {
             self.remove_signature(name, manifest)?;
         }
         match fs::remove_file(&path) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                Err(Error::NoSuchBundle { name: name.clone(), store: self.path.clone() })
-            }
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Err(self.no_such_bundle(name)),
             other => other.map_err(Error::write(path)),
         }
     }
@@ -193,8 +192,16 @@ impl Store {
     /// [`Error::NoSuchBundle`] when it is not.
     pub fn find(&self, name: &Name) -> Result<(), Error> {
         let there = self.path.join(NAMES).join(name.file_name()).is_file();
-        let none = || Error::NoSuchBundle { name: name.clone(), store: self.path.clone() };
-        if there { Ok(()) } else { Err(none()) }
+        if there { Ok(()) } else { Err(self.no_such_bundle(name)) }
+    }
+
+    /// Returns the error for a name that is not in the store. It suggests similar names.
+    fn no_such_bundle(&self, name: &Name) -> Error {
+        let files = entries(&self.path.join(NAMES)).unwrap_or_default();
+        let names: Vec<_> = files.iter().filter_map(|path| Name::of_file(path)).collect();
+        let nearest = nearest(name.as_str(), names.iter().map(Name::as_str));
+        let nearest = nearest.into_iter().map(str::to_owned).collect();
+        Error::NoSuchBundle { name: name.clone(), store: self.path.clone(), nearest }
     }
 
     /// Signatures of names that are there no more, or mean another bundle.

@@ -181,7 +181,10 @@ fn what_no_name_needs_is_collected() {
     assert_eq!(store.collect(None, false).unwrap().files, 0);
     assert_eq!(
         store.remove(&name("a")).unwrap_err().to_string(),
-        format!("the store {} has no a\nhint: mlxcel-bundle list shows what it has", store.path.display())
+        format!(
+            "the store {} has no bundle a\nhint: did you mean b? `mlxcel-bundle list` shows all",
+            store.path.display()
+        )
     );
 }
 

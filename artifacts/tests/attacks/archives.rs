@@ -81,7 +81,7 @@ fn blob(bytes: &[u8]) -> Part {
     (format!("blobs/{}", Digest::of(bytes).hex()), EntryType::Regular, bytes.to_vec())
 }
 
-const HINT: &str = "\nhint: mlxcel-bundle export makes one; if it was copied, copy it again";
+const HINT: &str = "\nhint: copy the archive again, or create it again with `mlxcel-bundle export`";
 
 #[test]
 fn an_imported_bundle_is_exported_as_it_was() {
@@ -119,7 +119,7 @@ fn an_archive_has_the_signature() {
 #[test]
 fn unexpected_entries() {
     let exported = Exported::new();
-    let bad = |problem: &str| format!("error: b.tar is no exported bundle: {problem}{HINT}");
+    let bad = |problem: &str| format!("error: b.tar is not an exported bundle: {problem}{HINT}");
     let unlisted = |name: &str| bad(&format!("it has {name}, expected only files that manifest.toml lists"));
     let twice = |name: &str| bad(&format!("it has {name} twice, expected it once"));
     for name in
@@ -191,16 +191,19 @@ fn wrong_and_missing_blobs() {
 #[test]
 fn malformed_manifests_and_signatures() {
     let exported = Exported::new();
-    let bad = |problem: &str| format!("error: b.tar is no exported bundle: {problem}{HINT}");
+    let bad = |problem: &str| format!("error: b.tar is not an exported bundle: {problem}{HINT}");
     assert_eq!(exported.refused(Vec::clear), bad("it is empty, expected manifest.toml as its first entry"));
     let first = exported.refused(|parts| parts.rotate_left(1));
-    assert!(first.starts_with("error: b.tar is no exported bundle: its first entry is blobs/"), "{first}");
+    assert!(
+        first.starts_with("error: b.tar is not an exported bundle: its first entry is blobs/"),
+        "{first}"
+    );
     let twice = exported.refused(|parts| parts.push(parts[0].clone()));
     assert_eq!(twice, bad("it has manifest.toml twice, expected it once"));
     let newer = exported.refused(|parts| parts[0].2 = b"format = 99\n".to_vec());
     assert!(newer.starts_with("error: bundle has format 99"), "{newer}");
     let garbage = exported.refused(|parts| parts[0].2 = vec![0xff; 100]);
-    assert!(garbage.starts_with("error: b.tar is no exported bundle: manifest.toml: "), "{garbage}");
+    assert!(garbage.starts_with("error: b.tar is not an exported bundle: manifest.toml: "), "{garbage}");
     let signature = ("manifest.toml.minisig".to_owned(), EntryType::Regular, vec![b'x'; 5000]);
     let long = exported.refused(|parts| parts.insert(1, signature.clone()));
     assert_eq!(long, bad("manifest.toml.minisig has more than 4096 bytes"));
@@ -221,7 +224,7 @@ fn truncations_and_garbage() {
         exported.import(&garbage).unwrap_err();
     }
     let message = |bytes: &[u8]| exported.import(bytes).unwrap_err();
-    let bad = |problem: &str| format!("error: b.tar is no exported bundle: {problem}{HINT}");
+    let bad = |problem: &str| format!("error: b.tar is not an exported bundle: {problem}{HINT}");
     assert_eq!(message(&exported.bytes[..600]), bad("it ends within manifest.toml"));
     let weights = exported.bytes.windows(WEIGHTS.len()).position(|bytes| bytes == WEIGHTS).unwrap();
     assert_eq!(message(&exported.bytes[..weights + 1]), bad("it ends within weights file model.safetensors"));
