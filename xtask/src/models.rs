@@ -1,7 +1,7 @@
-//! `cargo xtask models`: the families that are supported, with their presets, out of the sources of the crate `models`.
+//! `cargo xtask models`: lists the supported families and their presets, read from the sources of mlxcel-models.
 //!
-//! A family's name and file are its line in the registry, what it is the first line of that file, and a preset's family
-//! the `model_type` of its config.json.
+//! A family's name and file come from the registry, its description from the first line of that file. A preset's family
+//! is the `model_type` of its config.json.
 
 use std::{fs, path::Path};
 
@@ -15,10 +15,10 @@ const REGISTRY: &str = "models/src/family.rs";
 const PRESETS: &str = "models/presets";
 const HEADER: [&str; 3] = ["family", "what it is", "presets"];
 
-/// How they are listed.
+/// The options of `cargo xtask models`.
 #[derive(Args)]
 pub(crate) struct Models {
-    /// As the table in README.md, not aligned for a terminal
+    /// Print the table of models/README.md, not one aligned for a terminal
     #[arg(long)]
     markdown: bool,
 }
@@ -29,11 +29,11 @@ struct Family {
     /// Hugging Face's `model_type`.
     name: String,
     description: String,
-    /// By name.
+    /// Sorted by name.
     presets: Vec<String>,
 }
 
-/// The part of a preset's config.json that says whose it is.
+/// The field of a preset's config.json that names its family.
 #[derive(Deserialize)]
 struct Config {
     model_type: String,
@@ -50,7 +50,7 @@ pub(crate) fn models(workspace: &Workspace, models: &Models) -> Result<()> {
     shell::print(&shell::table(&rows))
 }
 
-/// The families as README.md has them.
+/// Returns the table of models/README.md.
 pub(crate) fn markdown(root: &Path) -> Result<String> {
     let mut text = format!("| {} |\n|---|---|---|\n", HEADER.join(" | "));
     for Family { name, description, presets } in families(root)? {
@@ -60,7 +60,7 @@ pub(crate) fn markdown(root: &Path) -> Result<String> {
     Ok(text)
 }
 
-/// The names of all presets, in order.
+/// Returns the sorted names of all presets.
 pub(crate) fn preset_names(root: &Path) -> Result<Vec<String>> {
     Ok(presets(root)?.into_iter().map(|(name, _)| name).collect())
 }
@@ -71,7 +71,7 @@ fn families(root: &Path) -> Result<Vec<Family>> {
         let file = format!("models/src/family/{module}.rs");
         let text = read(&root.join(&file))?;
         let Some(description) = text.lines().next().and_then(|line| line.strip_prefix("//! ")) else {
-            bail!("{file}: found no `//!` in the first line, expected what the family is");
+            bail!("{file}: found no `//!` in the first line, expected the family's description");
         };
         let description = description.strip_suffix('.').unwrap_or(description).to_owned();
         families.push(Family { name, description, presets: Vec::new() });
@@ -85,7 +85,7 @@ fn families(root: &Path) -> Result<Vec<Family>> {
     Ok(families)
 }
 
-/// The presets in order, each with its family.
+/// Returns the sorted presets with their families.
 fn presets(root: &Path) -> Result<Vec<(String, String)>> {
     let folder = root.join(PRESETS);
     let mut presets = Vec::new();
@@ -148,7 +148,7 @@ mod tests {
         );
     }
 
-    /// A workspace with one family and one preset.
+    /// Makes a workspace with one family and one preset.
     fn workspace(file: &str, model_type: &str) -> tempfile::TempDir {
         let folder = tempfile::tempdir().unwrap();
         let write = |path: &str, text: &str| {
@@ -163,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn a_family_is_what_its_file_says_first() {
+    fn the_first_line_of_the_file_describes_the_family() {
         let folder = workspace("//! A: with b.\n//!\n//! More.\n", "a");
         assert_eq!(
             markdown(folder.path()).unwrap(),
@@ -171,7 +171,7 @@ mod tests {
         );
         assert_eq!(
             markdown(workspace("use x;\n", "a").path()).unwrap_err().to_string(),
-            "models/src/family/b.rs: found no `//!` in the first line, expected what the family is"
+            "models/src/family/b.rs: found no `//!` in the first line, expected the family's description"
         );
         assert_eq!(
             markdown(workspace("//! A.\n", "c").path()).unwrap_err().to_string(),
@@ -180,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn the_committed_families_are_all_there() {
+    fn the_committed_families_are_listed() {
         let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
         let families = families(root).unwrap();
         let llama = families.iter().find(|family| family.name == "llama").unwrap();

@@ -1,6 +1,6 @@
-//! How the input of a target is two files.
+//! Splits the input of a fuzz target into two files.
 
-/// The first file's length is in the first four bytes, little-endian; the second one is the rest.
+/// Returns both files. The first four bytes are the length of the first file, little-endian.
 #[must_use]
 pub fn two_files(bytes: &[u8]) -> (&[u8], &[u8]) {
     let Some((length, files)) = bytes.split_first_chunk() else { return (bytes, &[]) };

@@ -1,4 +1,4 @@
-//! `cargo xtask opening`: what it costs to know that a bundle is whole, beside reading it.
+//! `cargo xtask opening`: measures what verifying and opening a bundle cost, beside reading it.
 
 use std::{fs, path::PathBuf, process::Command};
 
@@ -8,16 +8,16 @@ use clap::Args;
 use super::stats::spread;
 use crate::{shell, toolchain::setup::setup_for_build, workspace::Workspace};
 
-/// Of the largest tokenizers that models of this size have.
+/// The size of the largest tokenizers of models of this size.
 const TOKENIZER_BYTES: usize = 17 << 20;
 
-/// What is measured.
+/// The options of `cargo xtask opening`.
 #[derive(Args)]
 pub(crate) struct Opening {
-    /// The preset whose shape the bundle has, with random weights
+    /// The preset whose shape the random weights have
     #[arg(long, default_value = "llama-3.2-1b")]
     model: String,
-    /// How often
+    /// How often each measurement is repeated
     #[arg(short, long, value_name = "N", default_value_t = 10)]
     repeats: usize,
 }
@@ -29,7 +29,7 @@ pub(crate) fn opening(workspace: &Workspace, opening: &Opening) -> Result<()> {
         "build --release -p mlxcel-compiler-driver -p mlxcel-runtime -p mlxcel-artifacts --bins --example opening",
     ))?;
     let bundle = bundle(workspace, opening)?;
-    // Files that were just written are not remembered.
+    // The store does not remember verified files that were just written.
     std::thread::sleep(std::time::Duration::from_secs(3));
     let mut command: Command = workspace.command(workspace.release_binary("examples/opening")?);
     let text = shell::output(command.arg(&bundle).arg(opening.repeats.to_string()))?;
@@ -61,7 +61,7 @@ pub(crate) fn opening(workspace: &Workspace, opening: &Opening) -> Result<()> {
     shell::print(&shell::table(&rows))
 }
 
-/// The preset's config.json with a tokenizer of a real one's length.
+/// Compiles the preset with random weights and a tokenizer of realistic size.
 fn bundle(workspace: &Workspace, opening: &Opening) -> Result<PathBuf> {
     let folder = workspace.root.join("target/opening").join(&opening.model);
     let write = || {

@@ -16,13 +16,14 @@ pub(crate) fn first_row(command: &mut Command) -> Result<Value> {
         .with_context(|| format!("{}: found no row, expected one", shell::command_line(command)))
 }
 
+/// Returns a number of a row.
 pub(crate) fn number(row: &Value, name: &str) -> Result<f64> {
     row.get(name)
         .and_then(Value::as_f64)
-        .with_context(|| format!("found no {name} in {row}, expected a number"))
+        .with_context(|| format!("found no number {name} in {row}, expected one"))
 }
 
-/// The lowest, the median and the highest of some values, at least one.
+/// Returns the lowest, the median and the highest of at least one value.
 pub(crate) fn spread(values: Vec<f64>) -> [f64; 3] {
     let values = sorted(values.into_iter());
     [values[0], median(&values), values[values.len() - 1]]
@@ -35,7 +36,7 @@ pub(super) fn sorted(values: impl Iterator<Item = f64>) -> Vec<f64> {
     values
 }
 
-/// Of sorted values, at least one.
+/// Returns the median of at least one sorted value.
 pub(super) fn median(sorted: &[f64]) -> f64 {
     let half = sorted.len() / 2;
     if sorted.len() % 2 == 1 { sorted[half] } else { f64::midpoint(sorted[half - 1], sorted[half]) }

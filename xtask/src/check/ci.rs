@@ -1,16 +1,16 @@
-//! Everything that has to pass, in the order in which a failure costs least.
+//! `cargo xtask ci`: everything that has to pass, the cheapest stage first.
 
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result};
 
-use super::{goldens::goldens, tidy::tidy};
+use super::{goldens::goldens, test_times, tidy::tidy};
 use crate::{shell, toolchain::setup::setup, workspace::Workspace};
 
-/// A name and what is done under it.
-type Step = (&'static str, fn(&Workspace) -> Result<()>);
+/// A stage's name and its work.
+type Stage = (&'static str, fn(&Workspace) -> Result<()>);
 
-const STEPS: &[Step] =
+const STAGES: &[Stage] =
     &[
         ("fmt", |workspace| shell::run(&mut workspace.cargo("fmt --all --check"))),
         ("tidy", |workspace| tidy(workspace, false)),
@@ -28,17 +28,17 @@ const STEPS: &[Step] =
             shell::run(command.env("RUSTDOCFLAGS", "-D warnings"))
         }),
         ("goldens", |workspace| goldens(workspace, false)),
-        // The command that README.md gives, as it stands there. A changed snapshot fails; it is not written.
-        ("test", |workspace| shell::run(workspace.cargo("xtask test").env("INSTA_UPDATE", "no"))),
+        // The command of README.md. A changed snapshot fails and is not written.
+        ("test", |workspace| test_times::run(workspace.cargo("xtask test").env("INSTA_UPDATE", "no"))),
     ];
 
-/// Runs the steps up to the first that fails, and prints what each took.
+/// Runs the stages up to the first that fails, and prints the time of each.
 pub(crate) fn ci(workspace: &Workspace) -> Result<()> {
     let mut times = Vec::new();
-    for (name, step) in STEPS {
+    for (name, stage) in STAGES {
         eprintln!("\n=== {name}");
         let start = Instant::now();
-        let outcome = step(workspace);
+        let outcome = stage(workspace);
         times.push((*name, start.elapsed()));
         if let Err(error) = outcome {
             eprint!("\n{}", summary(&times, "failed"));
@@ -49,7 +49,7 @@ pub(crate) fn ci(workspace: &Workspace) -> Result<()> {
     Ok(())
 }
 
-/// A line per step; the last one carries the outcome.
+/// Formats a row for each stage. The last one has the outcome.
 fn summary(times: &[(&str, Duration)], outcome: &str) -> String {
     let mut rows: Vec<Vec<String>> = Vec::new();
     for (index, (name, time)) in times.iter().enumerate() {
@@ -66,7 +66,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_summary_says_which_step_failed() {
+    fn the_summary_names_the_stage_that_failed() {
         let times = [("fmt", Duration::from_millis(1200)), ("clippy", Duration::from_secs(60))];
         insta::assert_snapshot!(summary(&times, "failed"), @r"
         fmt     passed  1.2 s

@@ -1,7 +1,7 @@
-//! `cargo xtask fuzz`: hostile bytes for everything that reads what may come from elsewhere.
+//! `cargo xtask fuzz`: fuzzes every reader of untrusted input with libFuzzer.
 //!
-//! The targets are programs of `xtask/fuzz`, with libFuzzer linked in. Instrumenting takes flags that a stable compiler has;
-//! they are given for a target by name, so that build scripts and macros stay as they are.
+//! The fuzz targets are programs of `xtask/fuzz`. A stable compiler has the flags that instrument them. `--target` keeps
+//! the flags from build scripts and macros.
 
 use std::{
     fs,
@@ -15,7 +15,7 @@ use crate::{shell, workspace::Workspace};
 
 const CRATE: &str = "xtask/fuzz";
 
-/// What makes libFuzzer see which code an input reaches.
+/// Flags that record coverage for libFuzzer.
 const FLAGS: [&str; 8] = [
     "-Cpasses=sancov-module",
     "-Cllvm-args=-sanitizer-coverage-level=4",
@@ -27,27 +27,27 @@ const FLAGS: [&str; 8] = [
     "fuzzing",
 ];
 
-/// An input that needs more memory than this is a find.
+/// An input that needs more memory fails.
 const MEMORY_MIB: u32 = 512;
 
-/// No input is longer.
+/// The maximum length of an input.
 const LONGEST: usize = 1 << 16;
 
-/// Files of the workspace that are seeds too, by target.
+/// Folders of the workspace that are seeds as well, by fuzz target.
 const SEEDS: [(&str, &str); 2] = [("config", "models/presets"), ("config", "models/presets/pooling")];
 
-/// What is fuzzed, and for how long.
+/// The options of `cargo xtask fuzz`.
 #[derive(Args)]
 pub(crate) struct Fuzz {
-    /// Seconds for each target
+    /// Seconds for each fuzz target
     #[arg(long, value_name = "N", default_value_t = 60)]
     seconds: u64,
-    /// Only this target; several with commas between them
+    /// Only these fuzz targets, separated by commas
     #[arg(long, value_name = "NAME", value_delimiter = ',')]
     only: Vec<String>,
 }
 
-/// Builds the targets and runs each for its time. An error names the input that a target failed on.
+/// Builds and runs the fuzz targets. Fails on the first input that crashes one.
 pub(crate) fn fuzz(workspace: &Workspace, fuzz: &Fuzz) -> Result<()> {
     let targets = targets(&workspace.root)?;
     if let Some(unknown) = fuzz.only.iter().find(|name| !targets.contains(name)) {
@@ -78,12 +78,12 @@ pub(crate) fn fuzz(workspace: &Workspace, fuzz: &Fuzz) -> Result<()> {
             .args(seeds(&workspace.root, name));
         eprintln!("{name}: {} seconds", fuzz.seconds);
         shell::run_to_stderr(&mut run)
-            .with_context(|| format!("{name} failed on an input, which is in {}", found.display()))?;
+            .with_context(|| format!("{name} failed on the input in {}", found.display()))?;
     }
-    shell::print(&format!("{} targets, {} seconds each: nothing was found\n", chosen.len(), fuzz.seconds))
+    shell::print(&format!("{} targets, {} seconds each: no failure\n", chosen.len(), fuzz.seconds))
 }
 
-/// Their names: each is a file.
+/// Lists the fuzz targets: each is a file.
 fn targets(root: &Path) -> Result<Vec<String>> {
     let folder = root.join(CRATE).join("src/bin");
     let entries = fs::read_dir(&folder).with_context(|| folder.display().to_string())?;
@@ -96,7 +96,7 @@ fn targets(root: &Path) -> Result<Vec<String>> {
     Ok(names)
 }
 
-/// The folders of seeds of a target.
+/// Lists the seed folders of a fuzz target.
 fn seeds(root: &Path, name: &str) -> Vec<PathBuf> {
     let own = root.join(CRATE).join("corpus").join(name);
     let others = SEEDS.iter().filter(|(target, _)| *target == name).map(|(_, folder)| root.join(folder));
@@ -108,7 +108,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_reader_of_strange_bytes_has_a_target() {
+    fn every_reader_of_untrusted_input_has_a_target_with_seeds() {
         let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
         let targets = targets(root).unwrap();
         assert_eq!(targets, ["archive", "bundle", "config", "manifest", "weights"]);

@@ -1,8 +1,7 @@
-//! Puts every committed golden through the real iree-compile.
+//! `cargo xtask goldens`: compiles every committed golden with the real iree-compile.
 //!
 //! A golden is an MLIR module in the emitter's tests: an insta snapshot, in a `.snap` file or inline in the source, or a
-//! `.mlir` file. MLIR's own verifier knows none of the ops in it, so that only iree-compile can tell a module that is
-//! right from one that merely prints.
+//! `.mlir` file. MLIR's verifier does not know the ops in it, so only iree-compile detects a wrong module.
 
 use std::{
     fs,
@@ -20,28 +19,28 @@ use crate::{
     workspace::Workspace,
 };
 
-/// Compiled all the way.
+/// Compiles to the end, and discards the module.
 const FLAGS: [&str; 2] = ["--iree-input-type=stablehlo", "-o=/dev/null"];
 
-/// For a CPU that does not depend on this machine.
+/// For a CPU that is the same on every machine.
 const FOR_CPU: [&str; 3] = [
     "--iree-hal-target-device=local",
     "--iree-hal-local-target-device-backends=llvm-cpu",
     "--iree-llvmcpu-target-cpu=generic",
 ];
 
-/// For modules with kernels of this format.
+/// For modules with GPU kernels.
 const FOR_GPU: [&str; 2] = ["--iree-hal-target-device=cuda", "--iree-cuda-target=sm_80"];
 const GPU_FORMAT: &str = "cuda-nvptx-fb";
 
-/// A module and where it is from.
+/// A module and its source.
 #[derive(Debug, PartialEq, Eq)]
 struct Golden {
     name: String,
     module: String,
 }
 
-/// Compiles every golden and prints a table. With `bless` the goldens are taken from the emitter anew first.
+/// Compiles every golden and prints a table. With `bless`, accepts the emitter's present output first.
 pub(crate) fn goldens(workspace: &Workspace, bless: bool) -> Result<()> {
     setup(workspace)?;
     if bless {
@@ -49,11 +48,11 @@ pub(crate) fn goldens(workspace: &Workspace, bless: bool) -> Result<()> {
     }
     let goldens = collect(&workspace.root)?;
     if goldens.is_empty() {
-        bail!("found no golden in emitter/, expected at least one");
+        bail!("emitter: found no golden, expected at least one");
     }
     let folder = workspace.root.join("target/goldens");
     fs::create_dir_all(&folder).with_context(|| folder.display().to_string())?;
-    // What modules with kernels are linked with.
+    // Modules with kernels link these objects.
     let objects = folder.join("kernels");
     let kernels = format!("run --quiet -p mlxcel-emitter --example kernels -- {}", objects.display());
     shell::run_to_stderr(&mut workspace.cargo(&kernels))?;
@@ -70,12 +69,16 @@ pub(crate) fn goldens(workspace: &Workspace, bless: bool) -> Result<()> {
     shell::print(&shell::table(&rows))?;
     let failed = outcomes.iter().filter(|(_, error)| error.is_some()).count();
     if failed > 0 {
-        bail!("{failed} of {} goldens failed\nhint: the modules are in {}", goldens.len(), folder.display());
+        bail!(
+            "{failed} of {} goldens failed\nhint: iree-compile {}/N.mlir, with N the row's number from 0",
+            goldens.len(),
+            folder.display()
+        );
     }
     shell::print(&format!("{} goldens passed iree-compile\n", goldens.len()))
 }
 
-/// Milliseconds and the error, if any, in the order of the goldens.
+/// Compiles the goldens in parallel. Returns milliseconds and errors in their order.
 fn compile_all(iree_compile: &Path, goldens: &[Golden], folder: &Path) -> Vec<(u128, Option<String>)> {
     let next = AtomicUsize::new(0);
     let work = || {
@@ -109,13 +112,13 @@ fn compile(iree_compile: &Path, golden: &Golden, file: &Path) -> Result<()> {
     shell::output(command.args(FLAGS).args(target).arg(objects).arg(file)).map(drop)
 }
 
-/// The line that says what is wrong, of all that iree-compile says.
+/// Returns the message of the first error in iree-compile's output.
 fn first_error(text: &str) -> String {
     let message = text.lines().find_map(|line| line.split_once("error: ")).map(|(_, message)| message);
     message.or_else(|| text.lines().next()).unwrap_or_default().to_owned()
 }
 
-/// The goldens of the emitter, sorted by name.
+/// Collects the goldens of the emitter, sorted by name.
 fn collect(root: &Path) -> Result<Vec<Golden>> {
     let mut goldens = Vec::new();
     for path in files_below(&root.join("emitter"))? {
@@ -136,21 +139,21 @@ fn collect(root: &Path) -> Result<Vec<Golden>> {
     Ok(goldens)
 }
 
-/// A golden, if the text is a whole module: snapshots of anything else are not for iree-compile.
+/// Returns a golden if the text is a whole module, because iree-compile takes nothing else.
 fn golden(name: String, text: &str) -> Option<Golden> {
-    // Attribute aliases come before the module.
+    // Attribute aliases precede the module.
     let first = text.lines().map(str::trim).find(|line| !line.is_empty() && !line.starts_with(['#', '/']))?;
     let is_module = first.starts_with("module") || first.starts_with("\"builtin.module\"");
     is_module.then(|| Golden { name, module: text.to_owned() })
 }
 
-/// What follows the header of a `.snap` file.
+/// Returns the text after the header of a `.snap` file.
 fn body_of_snapshot(text: &str) -> &str {
     let Some(rest) = text.strip_prefix("---\n") else { return text };
     rest.split_once("\n---\n").map_or(text, |(_, body)| body)
 }
 
-/// Line and text of every `@r"…"` and `@r#"…"#` in Rust source.
+/// Finds every `@r"…"` and `@r#"…"#` in Rust source, with its line.
 fn inline_snapshots(source: &str) -> Vec<(usize, &str)> {
     let mut found = Vec::new();
     let mut position = 0;
@@ -183,7 +186,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn modules_are_found_in_snapshots_and_other_text_is_not() {
+    fn only_whole_modules_are_goldens() {
         let snap = "---\nsource: emitter/src/lib.rs\nexpression: text\n---\n\"builtin.module\"() ({\n}) : () -> ()\n";
         let body = body_of_snapshot(snap);
         assert_eq!(body, "\"builtin.module\"() ({\n}) : () -> ()\n");
@@ -200,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_error_is_what_the_table_shows() {
+    fn the_table_shows_the_first_error() {
         let text = "iree-compile x ended with exit status: 1\nx.mlir:3:8: error: 'op' is wrong\nx.mlir:3:8: note: see";
         assert_eq!(first_error(text), "'op' is wrong");
         assert_eq!(first_error("killed"), "killed");

@@ -1,10 +1,10 @@
-//! What the crates must not depend on.
+//! The dependencies that crates must not have.
 
 use anyhow::{Result, bail};
 
 use crate::{shell, workspace::Workspace};
 
-/// The crates of this workspace that each may be linked with. DESIGN's arrows, and no others.
+/// The crates of the workspace that each crate may depend on.
 const ALLOWED: [(&str, &[&str]); 6] = [
     ("mlxcel-artifacts", &[]),
     ("mlxcel-models", &[]),
@@ -14,15 +14,15 @@ const ALLOWED: [(&str, &[&str]); 6] = [
     ("xtask", &[]),
 ];
 
-/// A crate, the kinds of dependency that count, and what must not be among them.
+/// Crates, the kinds of dependency that count, and the dependencies that they must not have.
 const FORBIDDEN: [(&str, &str, &[&str]); 3] = [
-    // Not even for tests: whoever works on the run side needs no LLVM.
+    // Not even for tests: the run side builds without LLVM.
     ("mlxcel-runtime", "--edges normal,build,dev", &["mlir-sys", "melior", "tblgen"]),
     ("mlxcel-runtime", "--edges normal,build,dev --no-default-features", &["eerie-sys", "cmake"]),
     ("mlxcel-compiler-driver", "--edges normal,build", &["eerie-sys"]),
 ];
 
-/// Lists every dependency that should not be there.
+/// Returns a line for each forbidden dependency.
 pub(crate) fn violations(workspace: &Workspace) -> Result<Vec<String>> {
     let mut found = Vec::new();
     for (name, allowed) in ALLOWED {
@@ -50,7 +50,7 @@ fn list(allowed: &[&str]) -> String {
     }
 }
 
-/// The names of everything that the crate depends on, itself among them.
+/// Returns the names of all dependencies of the crate, and its own.
 fn tree(workspace: &Workspace, name: &str, options: &str) -> Result<Vec<String>> {
     let mut command = workspace.cargo("tree --prefix none --format {p} --target all");
     let text = shell::output(command.args(["--package", name]).args(options.split_whitespace()))?;
@@ -59,7 +59,7 @@ fn tree(workspace: &Workspace, name: &str, options: &str) -> Result<Vec<String>>
     names.sort();
     names.dedup();
     if !names.iter().any(|found| found == name) {
-        bail!("cargo tree lists no {name} among its own dependencies:\n{text}");
+        bail!("cargo tree: found no {name} in its own tree, expected it first:\n{text}");
     }
     Ok(names)
 }

@@ -12,5 +12,6 @@ mod pins;
 pub(crate) mod presets;
 mod spelling;
 mod tables;
+mod test_times;
 mod text;
 pub(crate) mod tidy;

@@ -1,7 +1,7 @@
-//! `cargo xtask presets`: every preset compiled, a row of the table as each is done.
+//! `cargo xtask presets`: compiles every preset, and prints a row of the table after each.
 //!
-//! Nothing is kept: bundle and store lie in a temporary folder that is emptied after every preset, so that everything is
-//! compiled and the disk holds one model's files at a time.
+//! Bundle and store are in a temporary folder that is removed after every preset. So nothing comes from the store, and the
+//! disk holds the files of one model at a time.
 
 use std::{
     fs,
@@ -15,29 +15,29 @@ use clap::Args;
 
 use crate::{models::preset_names, shell, tasks::build_compiler, workspace::Workspace};
 
-/// How many parameters each preset has, which a test of the crate `models` keeps true.
+/// The parameter count of each preset. A test of mlxcel-models keeps it true.
 const PARAMETERS: &str = "models/tests/fixtures/parameters.txt";
 const TARGETS: &str = "compiler-driver/targets";
 
-/// What is compiled.
+/// The options of `cargo xtask presets`.
 #[derive(Args)]
 pub(crate) struct Presets {
-    /// What to compile for; several with commas between them
+    /// The targets, separated by commas
     #[arg(long, value_delimiter = ',', default_value = "cpu,cuda")]
     target: Vec<String>,
-    /// Only this preset, or those with this in their names; several with commas between them
+    /// Only the presets with these names or parts of names, separated by commas
     #[arg(long, value_name = "PART", value_delimiter = ',')]
     only: Vec<String>,
-    /// An mlxcel-compile that is there already [default: this workspace's, which is built first]
+    /// An mlxcel-compile executable [default: the workspace's, built first]
     #[arg(long, value_name = "FILE")]
     compiler: Option<PathBuf>,
 }
 
-/// Compiles the presets one after the other. An error at the end if one of them failed.
+/// Compiles the presets one by one. Fails at the end if one of them failed.
 pub(crate) fn presets(workspace: &Workspace, presets: &Presets) -> Result<()> {
     for target in &presets.target {
         if !workspace.root.join(TARGETS).join(format!("{target}.toml")).is_file() {
-            bail!("found no target `{target}`, expected one that {TARGETS} has a file for");
+            bail!("found no {TARGETS}/{target}.toml, expected a file for each target");
         }
     }
     let names = chosen(preset_names(&workspace.root)?, &presets.only)?;
@@ -63,35 +63,35 @@ pub(crate) fn presets(workspace: &Workspace, presets: &Presets) -> Result<()> {
     Ok(())
 }
 
-/// The presets that `parts` choose: all, if there are none. A preset's whole name chooses no others.
+/// Returns the presets that `parts` choose, or all if there are none. A whole name chooses only its preset.
 fn chosen(names: Vec<String>, parts: &[String]) -> Result<Vec<String>> {
     let chooses = |part: &str, name: &str| {
         name == part || name.contains(part) && !names.iter().any(|other| other == part)
     };
     if let Some(part) = parts.iter().find(|part| !names.iter().any(|name| chooses(part, name))) {
-        bail!("found no preset with `{part}` in its name, expected one that cargo xtask models lists");
+        bail!("found no preset with `{part}` in its name, expected one\nhint: cargo xtask models");
     }
     let is_chosen = |name: &String| parts.is_empty() || parts.iter().any(|part| chooses(part, name));
     Ok(names.iter().filter(|name| is_chosen(name)).cloned().collect())
 }
 
-/// What a target's module took and has become, for each target; or why there is none.
+/// Compile time and size for each target, or the error.
 type Outcome = Result<Vec<String>, String>;
 
-/// Compiles one preset and removes what came of it.
+/// Compiles one preset and removes its files.
 fn compile(workspace: &Workspace, compiler: &Path, name: &str, targets: &[String]) -> Result<Outcome> {
     let folder = tempfile::Builder::new().prefix("mlxcel-presets-").tempdir()?;
     let mut command = workspace.command(compiler);
     command.args(["--model", name, "--weights", "none", "--target", &targets.join(",")]);
     command.arg("--store").arg(folder.path().join("store")).arg("--out").arg(folder.path().join("bundle"));
-    // A compiler that fails leaves its input.
+    // A compiler that fails leaves its input in the temporary folder.
     command.env("TMPDIR", folder.path());
     let outcome = watch(&mut command, targets)?;
     folder.close()?;
     Ok(outcome)
 }
 
-/// Runs mlxcel-compile, whose lines go on to stderr.
+/// Runs mlxcel-compile, and copies its lines to stderr.
 fn watch(command: &mut Command, targets: &[String]) -> Result<Outcome> {
     let mut child = command
         .stdin(Stdio::null())
@@ -102,7 +102,7 @@ fn watch(command: &mut Command, targets: &[String]) -> Result<Outcome> {
     let mut lines = Vec::new();
     for line in child.stderr.take().map(BufReader::new).into_iter().flat_map(BufRead::lines) {
         let line = line?;
-        // It is about files that are gone by then.
+        // Hints name files that are removed by then.
         if !line.starts_with("hint: ") {
             eprintln!("  {line}");
         }
@@ -113,33 +113,34 @@ fn watch(command: &mut Command, targets: &[String]) -> Result<Outcome> {
         .map_err(|error| error.unwrap_or_else(|| status.to_string())))
 }
 
-/// What mlxcel-compile's lines say: of each target, or the error if there is one.
+/// Reads compile time and size of each target, or the error, from mlxcel-compile's lines.
 fn outcome(lines: &[String], succeeded: bool, targets: &[String]) -> Result<Vec<String>, Option<String>> {
     if !succeeded {
         return Err(lines.iter().find_map(|line| line.strip_prefix("error: ")).map(str::to_owned));
     }
     let of = |target: &String| {
         let said = lines.iter().find_map(|line| line.strip_prefix(target)?.strip_prefix(": compiled in "));
-        said.map(str::to_owned).ok_or_else(|| Some(format!("it did not say that {target} is compiled")))
+        said.map(str::to_owned)
+            .ok_or_else(|| Some(format!("found no line of mlxcel-compile for {target}, expected one")))
     };
     targets.iter().map(of).collect()
 }
 
-/// The presets and their parameters.
+/// Reads the presets and their parameter counts.
 fn parameters(root: &Path) -> Result<Vec<(String, String)>> {
     let text = fs::read_to_string(root.join(PARAMETERS)).context(PARAMETERS)?;
     let split = |line: &str| line.split_once(' ').map(|(name, count)| (name.to_owned(), count.to_owned()));
     Ok(text.lines().filter_map(split).collect())
 }
 
-/// The widths of the columns, which are known before the rows are.
+/// The widths of the columns, fixed before the first row is known.
 struct Table {
     name: usize,
     targets: Vec<usize>,
 }
 
 impl Table {
-    /// Room for this in the column of a target.
+    /// The widest cell of a target.
     const CELL: &str = "1000.0 s, 1000.0 KiB";
     const COUNT: usize = "100000000000".len();
 
@@ -177,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn presets_are_chosen_by_their_names() {
+    fn presets_are_chosen_by_name() {
         let choose = |parts: &[&str]| {
             let parts: Vec<_> = parts.iter().map(|&part| part.to_owned()).collect();
             chosen(words("gpt2,gpt2-xl,olmo-2-1b,olmo-3-7b"), &parts).map(|names| names.join(","))
@@ -187,12 +188,12 @@ mod tests {
         assert_eq!(choose(&["olmo", "xl"]).unwrap(), "gpt2-xl,olmo-2-1b,olmo-3-7b");
         assert_eq!(
             choose(&["gpt2", "gpt4"]).unwrap_err().to_string(),
-            "found no preset with `gpt4` in its name, expected one that cargo xtask models lists"
+            "found no preset with `gpt4` in its name, expected one\nhint: cargo xtask models"
         );
     }
 
     #[test]
-    fn the_compilers_lines_are_understood() {
+    fn times_and_sizes_are_read_from_the_compiler() {
         let lines: Vec<String> = [
             "warning: something",
             "emitted 367.6 KiB of MLIR in 0.1 s",
@@ -205,14 +206,14 @@ mod tests {
         let found = outcome(&lines, true, &words("cuda,cpu"));
         assert_eq!(found.unwrap(), ["20.5 s, 1.5 MiB", "14.1 s, 409.5 KiB"]);
         let found = outcome(&lines, true, &words("cuda,vulkan"));
-        assert_eq!(found.unwrap_err().unwrap(), "it did not say that vulkan is compiled");
+        assert_eq!(found.unwrap_err().unwrap(), "found no line of mlxcel-compile for vulkan, expected one");
         let lines = words("emitted,error: cannot emit x: y,hint: z");
         assert_eq!(outcome(&lines, false, &[]).unwrap_err().unwrap(), "cannot emit x: y");
         assert_eq!(outcome(&[], false, &[]), Err(None));
     }
 
     #[test]
-    fn the_program_is_run_to_its_end() {
+    fn the_compiler_runs_to_its_end() {
         let run = |script: &str| {
             let mut command = Command::new("sh");
             watch(command.args(["-c", script]), &words("cpu")).unwrap()
@@ -223,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn rows_line_up_before_the_next_is_known() {
+    fn rows_line_up() {
         let targets = words("cpu,cuda");
         let table = Table::of(&words("gpt2,smollm2-135m"), &targets);
         let rows = [

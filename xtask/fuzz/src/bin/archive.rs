@@ -1,4 +1,4 @@
-//! Exported bundles: nothing is left of one that is refused, and one that is taken opens.
+//! Fuzzes importing: a refused archive leaves no file, and an imported bundle opens.
 #![no_main]
 
 use std::{fs, path::Path};

@@ -1,4 +1,4 @@
-//! The bundle's folder: a manifest and a signature of any bytes beside blobs that are there.
+//! Fuzzes opening a folder: any manifest and signature, with valid blobs.
 #![no_main]
 
 use std::fs;

@@ -1,4 +1,4 @@
-//! config.json, and what sentence-transformers has beside it: a description that holds, or an error.
+//! Fuzzes config.json and sentence-transformers' files: each gives a valid description or an error.
 #![no_main]
 
 use std::collections::HashSet;
@@ -6,7 +6,7 @@ use std::collections::HashSet;
 use libfuzzer_sys::fuzz_target;
 use mlxcel_models::{ModelConfig, Modules, Pooling};
 
-/// More tensors than this are not listed: the check is of descriptions, not of patience.
+/// Tensors of models with more layers are not listed, to keep inputs fast.
 const LAYERS_MAX: usize = 64;
 
 fuzz_target!(|text: &str| {

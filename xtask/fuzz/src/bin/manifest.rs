@@ -1,4 +1,4 @@
-//! Manifests: what is accepted says the same when it is written and read again.
+//! Fuzzes manifests: an accepted one is equal after writing and reading it again.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

@@ -1,4 +1,4 @@
-//! Safetensors files and their index: every tensor that is found lies in its file.
+//! Fuzzes safetensors files and their index: every tensor is inside its file.
 #![no_main]
 
 use std::fs;

@@ -1,7 +1,7 @@
-//! `cargo xtask peers`: this workspace beside llama.cpp, on the same random weights, in turn in one run.
+//! `cargo xtask peers`: compares the speed with llama.cpp, in turn, on the same random weights.
 //!
-//! llama.cpp comes as the source in the package llama-cpp-python, and its weights are written with the package gguf: the
-//! only task for which Python is needed. What is made once is kept in the folder and used again.
+//! The source of llama.cpp comes from the package llama-cpp-python, and the package gguf writes its weights. This is the
+//! only task that needs Python. Later runs use the same weights and executables again.
 
 mod table;
 
@@ -24,46 +24,46 @@ use crate::{
     workspace::Workspace,
 };
 
-/// The peer's source on PyPI.
+/// The version and sha256 of llama.cpp's source on PyPI.
 const LLAMA_CPP_PYTHON: (&str, &str) =
     ("0.3.36", "832db0699007f1be95a7e41ef12e88926b02ba836461e36a36372db2760c1a2e");
 const GGUF: &str = "gguf==0.19.0";
 const WRITE_GGUF: &str = include_str!("write_gguf.py");
-/// An executable folder of llama.cpp that is there already.
+/// The variable that names a folder with llama.cpp's executables, which are then not built.
 const LLAMA_CPP: &str = "MLXCEL_LLAMA_CPP";
 const SEED: &str = "0";
 const PROMPT: usize = 512;
 const STEPS: usize = 64;
-/// Tokens of the prompt that the first token is waited for after.
+/// The length of the prompt when the time to the first token is measured.
 const SHORT_PROMPT: usize = 16;
 
 /// Precisions and quantizations by our name and by llama.cpp's.
 const FORMATS: [(&str, &str); 3] = [("bf16", "BF16"), ("q8", "Q8_0"), ("q4", "Q4_0")];
 
-/// What is compared.
+/// The options of `cargo xtask peers`.
 #[derive(Args)]
 pub(crate) struct Peers {
     /// The preset whose shape the weights have
     #[arg(long, default_value = "llama-3.2-1b")]
     model: String,
-    /// How often everything is measured, in turn
+    /// How often each test is repeated
     #[arg(short, long, value_name = "N", default_value_t = 5)]
     repeats: usize,
-    /// Threads of both
+    /// Threads of both programs
     #[arg(short, long, value_name = "N", default_value_t = 2)]
     threads: usize,
-    /// Tokens in the cache for the second measurement of steps; 0 leaves it out
+    /// Tokens in the cache for the second decode test; 0 skips it
     #[arg(long, value_name = "N", default_value_t = 4096)]
     depth: usize,
-    /// The formats: bf16, q8, q4
+    /// Only these formats, separated by commas: bf16, q8, q4
     #[arg(long, value_name = "FORMAT", value_delimiter = ',')]
     only: Vec<String>,
-    /// Where weights, bundles and llama.cpp are kept [default: target/peers]
+    /// The folder of weights, bundles and llama.cpp [default: target/peers]
     #[arg(long, value_name = "FOLDER")]
     folder: Option<PathBuf>,
 }
 
-/// What is ready to be measured.
+/// The executables and the settings of a run.
 struct Bench {
     run: PathBuf,
     bench: PathBuf,
@@ -72,7 +72,7 @@ struct Bench {
     depth: usize,
 }
 
-/// One format as both have it.
+/// The same weights in one format for both programs.
 struct Pair {
     ours: &'static str,
     theirs: &'static str,
@@ -80,11 +80,11 @@ struct Pair {
     gguf: PathBuf,
 }
 
-/// Makes what is missing, measures, and prints the table.
+/// Makes the missing files, measures, and prints the table.
 pub(crate) fn peers(workspace: &Workspace, peers: &Peers) -> Result<()> {
     let unknown = peers.only.iter().find(|name| FORMATS.iter().all(|(ours, _)| ours != name));
     if let Some(name) = unknown {
-        bail!("unknown format `{name}`, expected bf16, q8 or q4");
+        bail!("found the format `{name}`, expected bf16, q8 or q4");
     }
     setup(workspace)?;
     shell::run_to_stderr(
@@ -119,7 +119,7 @@ pub(crate) fn peers(workspace: &Workspace, peers: &Peers) -> Result<()> {
 }
 
 impl Bench {
-    /// Both, test by test, each right after the other.
+    /// Measures both programs, test by test, one right after the other.
     fn measure(&self, workspace: &Workspace, pair: &Pair) -> Result<Vec<Measurement>> {
         let mut tests = vec![(PROMPT, 0, 0), (0, STEPS, 0)];
         if self.depth > 0 {
@@ -154,7 +154,7 @@ impl Bench {
         Ok(measured)
     }
 
-    /// From the start of the process to its end, after a short prompt and one token.
+    /// Measures the time of a process that generates one token after a short prompt.
     fn first_token(&self, workspace: &Workspace, pair: &Pair) -> Result<Measurement> {
         let tokens: Vec<_> = (1..=SHORT_PROMPT).map(|token| token.to_string()).collect();
         let mut ours = workspace.command(&self.run);
@@ -174,7 +174,7 @@ impl Bench {
             &self.threads,
         ]);
         let [ours, theirs] = [ours, theirs].map(|mut command| {
-            // Once before, so that the file is in the page cache.
+            // The first run fills the page cache.
             shell::output(&mut command)?;
             let start = Instant::now();
             shell::output(&mut command).map(|_| start.elapsed().as_secs_f64())
@@ -190,7 +190,7 @@ impl Bench {
     }
 }
 
-/// Weights and bundles, made where they are not there.
+/// Makes the missing weights, and the bundles.
 fn pairs(workspace: &Workspace, peers: &Peers, folder: &Path, tools: &Path) -> Result<Vec<Pair>> {
     let weights = folder.join(format!("{}-random", peers.model));
     let compile = workspace.release_binary("mlxcel-compile")?;
@@ -200,8 +200,8 @@ fn pairs(workspace: &Workspace, peers: &Peers, folder: &Path, tools: &Path) -> R
         shell::run_to_stderr(&mut make)?;
     }
     let bf16 = folder.join(format!("{}-BF16.gguf", peers.model));
-    whole(&bf16, |to| {
-        // Python looks beside a script first: it must not be named as what it imports.
+    make_atomically(&bf16, |to| {
+        // Python imports from the script's folder first, so the script must not have the name of a module it imports.
         let script = folder.join("write_gguf.py");
         fs::write(&script, WRITE_GGUF).with_context(|| script.display().to_string())?;
         let python = python(workspace, folder)?;
@@ -212,12 +212,12 @@ fn pairs(workspace: &Workspace, peers: &Peers, folder: &Path, tools: &Path) -> R
     let mut pairs = Vec::new();
     for (ours, theirs) in FORMATS.iter().filter(wanted) {
         let gguf = folder.join(format!("{}-{theirs}.gguf", peers.model));
-        whole(&gguf, |to| {
+        make_atomically(&gguf, |to| {
             let mut quantize = workspace.command(tools.join("llama-quantize"));
-            // Every matrix in the one format, embedding and head too.
+            // All matrices have one format, embedding and head too.
             shell::run_to_stderr(quantize.arg("--pure").arg(&bf16).arg(to).arg(theirs))
         })?;
-        // Made every time: it is quick when nothing has changed, and wrong when something has.
+        // Compiling again is quick if nothing changed, and necessary otherwise.
         let bundle = folder.join(format!("{}-{ours}", peers.model));
         let mut build = workspace.command(&compile);
         build
@@ -235,18 +235,18 @@ fn pairs(workspace: &Workspace, peers: &Peers, folder: &Path, tools: &Path) -> R
     Ok(pairs)
 }
 
-/// Makes `file` under another name first, so that what is there is whole.
-fn whole(file: &Path, make: impl FnOnce(&Path) -> Result<()>) -> Result<()> {
+/// Makes `file` if it is missing, with an atomic rename.
+fn make_atomically(file: &Path, make: impl FnOnce(&Path) -> Result<()>) -> Result<()> {
     if file.exists() {
         return Ok(());
     }
-    // A name of its own: llama-quantize takes one that holds a type's for the type.
+    // llama-quantize takes a file name that contains a type's name for the type.
     let staged = file.with_file_name("staged.part");
     make(&staged)?;
     fs::rename(&staged, file).with_context(|| file.display().to_string())
 }
 
-/// A Python that has the package gguf.
+/// Returns a Python with the package gguf.
 fn python(workspace: &Workspace, folder: &Path) -> Result<PathBuf> {
     let python = folder.join("venv/bin/python3");
     if !folder.join("venv/.ready").exists() {
@@ -259,7 +259,7 @@ fn python(workspace: &Workspace, folder: &Path) -> Result<PathBuf> {
     Ok(python)
 }
 
-/// Builds llama.cpp with what this machine's CPU has; the folder of its programs.
+/// Builds llama.cpp for this machine's CPU. Returns the folder of its executables.
 fn llama_cpp(workspace: &Workspace, folder: &Path) -> Result<PathBuf> {
     let (version, sha256) = LLAMA_CPP_PYTHON;
     let source = folder.join(format!("llama_cpp_python-{version}/vendor/llama.cpp"));
@@ -293,7 +293,7 @@ fn llama_cpp(workspace: &Workspace, folder: &Path) -> Result<PathBuf> {
         "Ninja",
         "-DCMAKE_BUILD_TYPE=Release",
     ]);
-    // gcc 12 leaves out half of what AMX is configured with, so that products of 8 and 4 bits end with SIGILL.
+    // gcc 12 omits half of the AMX tile configuration, so that 8 and 4-bit products end with SIGILL.
     let clang = detect::clang_path(workspace);
     configure.env("CC", &clang).env("CXX", clang.with_file_name("clang++"));
     for option in ["LLAMA_CURL", "LLAMA_BUILD_SERVER", "LLAMA_BUILD_TESTS", "LLAMA_BUILD_EXAMPLES"] {

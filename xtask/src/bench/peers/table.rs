@@ -5,22 +5,22 @@ use crate::{
     shell,
 };
 
-/// One test of both, one right after the other.
+/// The results of both programs in one test.
 #[derive(Debug, Clone)]
 pub(super) struct Measurement {
     /// `q8 tg64 @ d4096`.
     pub(super) test: String,
-    /// What the peer calls the format.
+    /// llama.cpp's name of the format.
     pub(super) beside: &'static str,
-    /// `tok/s`, of which more is better, or `s`.
+    /// `tok/s`, where more is better, or `s`.
     pub(super) unit: &'static str,
     pub(super) ours: f64,
     pub(super) theirs: f64,
-    /// Of the memory's bandwidth, ours.
+    /// Our share of the memory bandwidth.
     pub(super) share: Option<f64>,
 }
 
-/// All repeats of a test.
+/// The summary of all repeats of a test.
 #[derive(Debug, PartialEq)]
 pub(super) struct Ratio {
     test: String,
@@ -28,13 +28,13 @@ pub(super) struct Ratio {
     unit: &'static str,
     ours: f64,
     theirs: f64,
-    /// How many times better ours is: lowest, median, highest of the repeats.
+    /// How many times faster ours is: lowest, median and highest of the repeats.
     ratio: [f64; 3],
     share: Option<f64>,
 }
 
 impl Ratio {
-    /// By test, in the order of first appearance.
+    /// Summarizes by test, in the order of first appearance.
     pub(super) fn of(measured: &[Measurement]) -> Vec<Self> {
         let mut tests: Vec<&str> = Vec::new();
         for one in measured {
@@ -64,7 +64,7 @@ impl Ratio {
     }
 }
 
-/// Markdown that lines up.
+/// Formats an aligned Markdown table.
 pub(super) fn render(ratios: &[Ratio]) -> String {
     let mut rows = vec![
         ["| test", "| ours", "| llama.cpp", "| unit", "| ratio", "| lowest to highest", "| bandwidth |"]
@@ -97,7 +97,7 @@ mod tests {
     }
 
     #[test]
-    fn ratios_are_of_pairs() {
+    fn ratios_are_computed_in_pairs() {
         let all = [
             measured("tg", "tok/s", 10.0, 5.0),
             measured("first", "s", 0.5, 1.0),

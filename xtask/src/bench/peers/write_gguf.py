@@ -2,8 +2,7 @@
 
     python3 write_gguf.py FOLDER OUT.gguf
 
-Matrices keep their bf16 bits; norms become f32, as llama.cpp wants them. With no vocabulary llama-bench runs it and
-nothing else does.
+Matrices keep their bf16 bits. Norms become f32, as llama.cpp requires. Without a vocabulary only llama-bench runs the file.
 """
 
 import json

@@ -1,6 +1,6 @@
-//! `cargo xtask sparse`: a mixture of 64 experts, 8 of which compute a token, beside a dense model that reads as many weights.
+//! `cargo xtask sparse`: compares a mixture of 64 experts, 8 per token, with a dense model that reads as many weights.
 //!
-//! If routing is sparse, a decode step of both takes the same time but for what choosing takes.
+//! If routing is sparse, a decode step of both takes the same time, apart from routing itself.
 
 use std::{fs, path::PathBuf};
 
@@ -10,18 +10,18 @@ use clap::Args;
 use super::stats::{first_row, number, spread};
 use crate::{shell, toolchain::setup::setup, workspace::Workspace};
 
-/// OLMoE's shape with fewer layers, and one mlp as wide as eight of its experts.
+/// OLMoE's shape with fewer layers, and a dense model whose mlp is as wide as eight experts.
 const SHAPES: [(&str, &str); 2] =
     [("mixture", include_str!("mixture.json")), ("dense", include_str!("dense.json"))];
 const STEPS: &str = "64";
 
-/// What is compared.
+/// The options of `cargo xtask sparse`.
 #[derive(Args)]
 pub(crate) struct Sparse {
     /// The quantization of the weights: none, q8 or q4
     #[arg(long, default_value = "q8")]
     quant: String,
-    /// How often everything is measured, in turn
+    /// How often each model is measured
     #[arg(short, long, value_name = "N", default_value_t = 5)]
     repeats: usize,
     /// Threads
@@ -29,7 +29,7 @@ pub(crate) struct Sparse {
     threads: usize,
 }
 
-/// Makes both, measures, and prints the table.
+/// Makes both bundles, measures in turn, and prints the table.
 pub(crate) fn sparse(workspace: &Workspace, sparse: &Sparse) -> Result<()> {
     setup(workspace)?;
     shell::run_to_stderr(
@@ -68,7 +68,7 @@ pub(crate) fn sparse(workspace: &Workspace, sparse: &Sparse) -> Result<()> {
     shell::print(&shell::table(&rows))
 }
 
-/// The bundle of a shape with random weights.
+/// Compiles the bundle of a shape with random weights.
 fn bundle(workspace: &Workspace, sparse: &Sparse, name: &str, config: &str) -> Result<PathBuf> {
     let model = workspace.root.join("target/sparse").join(name);
     fs::create_dir_all(&model).with_context(|| model.display().to_string())?;

@@ -1,7 +1,7 @@
-//! `cargo xtask gpu-check`: what can only be checked on a GPU, in a folder that can be carried to one.
+//! `cargo xtask gpu-check`: compares generated tokens on a GPU with the expected ones.
 //!
-//! The machine with the GPU needs neither compiler nor cargo: the folder holds executables, bundles, the expected tokens
-//! and `run.sh`, which does it all.
+//! The machine with the GPU needs neither compiler nor cargo: a folder carries executables, bundles, expected tokens and
+//! `run.sh`, which runs all cases.
 
 use std::{
     fmt::Write as _,
@@ -18,12 +18,14 @@ use crate::{shell, toolchain::setup::setup, workspace::Workspace};
 
 const SCRIPT: &str = include_str!("run.sh");
 const MODEL: &str = "llama-3.2-1b";
-/// The weights and the prompt of the comparison at full shape. With other weights two logits may lie so close that
-/// another order of additions chooses another token: here the least gap of the 48 steps is 6.5e-3.
+/// The weights and the prompt of the comparison at full shape.
+///
+/// Other weights may have near ties, where another order of additions gives another token. Here the smallest gap between
+/// the best two logits of the 48 steps is 6.5e-3.
 const SEED: u64 = 0;
 const PROMPT: &str = "1,2,3,4,5,6,7,8";
-/// Of the oracle: grouped heads, bf16, f16, more layers, rope scaling, and every option at once; heads that kernels are not
-/// for, a window, capped scores and logits, sinks with experts, one expert a token, and a tensor that layers share.
+/// Fixtures of the oracle: grouped heads, bf16, f16, more layers, rope scaling, every option at once; head sizes without a
+/// kernel, a window, soft caps, sinks with experts, one expert per token, and a tensor that layers share.
 const FIXTURES: [&str; 12] = [
     "gqa",
     "bf16",
@@ -38,25 +40,25 @@ const FIXTURES: [&str; 12] = [
     "mixtral-one",
     "phi4-mini",
 ];
-/// How the model of full shape is compiled.
+/// The variants of the model of full shape, and their flags.
 const FULL: [(&str, [&str; 4]); 4] = [
     ("f32", ["--precision", "f32", "--quant", "none"]),
     ("bf16", ["--precision", "bf16", "--quant", "none"]),
     ("q8", ["--precision", "bf16", "--quant", "q8"]),
     ("q4", ["--precision", "bf16", "--quant", "q4"]),
 ];
-/// It is to be carried, also over slow lines.
+/// The largest size of the folder, which may be copied over slow networks.
 const LIMIT: u64 = 60 << 20;
 
-/// What is asked of the check.
+/// The options of `cargo xtask gpu-check`.
 #[derive(Args)]
 pub(crate) struct GpuCheck {
-    /// Only make the folder, to be carried to a machine with a GPU: `FOLDER/run.sh` does the rest there
+    /// Only write the folder, to be copied to a machine with a GPU and checked there by `FOLDER/run.sh`
     #[arg(long, value_name = "FOLDER")]
     pack: Option<PathBuf>,
 }
 
-/// Makes the folder, and without `--pack` runs the check on this machine.
+/// Writes the folder. Without `--pack`, runs the check on this machine.
 pub(crate) fn gpu_check(workspace: &Workspace, check: &GpuCheck) -> Result<()> {
     let folder = match &check.pack {
         Some(folder) => std::env::current_dir()?.join(folder),
@@ -105,13 +107,13 @@ fn pack(workspace: &Workspace, folder: &Path) -> Result<()> {
     Ok(())
 }
 
-/// `run.sh` with the weights' seed and the prompt of the comparison at full shape.
+/// Returns `run.sh` for the comparison at full shape with this seed and prompt.
 fn script_for(seed: u64, prompt: &str) -> String {
     let full = FULL.map(|(name, _)| name).join(" ");
     SCRIPT.replace("@SEED@", &seed.to_string()).replace("@PROMPT@", prompt).replace("@FULL@", &full)
 }
 
-/// A bundle for the GPU, and for a CPU that does not depend on this machine: to compare with, and for trials.
+/// Compiles a bundle for the GPU, and for a CPU baseline to compare with.
 fn compile(workspace: &Workspace, folder: &Path, name: &str, arguments: &[&str]) -> Result<()> {
     let cpu = if cfg!(target_arch = "aarch64") { "cpu-aarch64" } else { "cpu-x86-64-v3" };
     let mut command = workspace.command(workspace.release_binary("mlxcel-compile")?);
@@ -119,7 +121,7 @@ fn compile(workspace: &Workspace, folder: &Path, name: &str, arguments: &[&str])
     shell::run_to_stderr(command.arg(folder.join("bundles").join(name)))
 }
 
-/// A line per case: the bundle, the prompt's ids and the expected ones. Knows the demo's file and those of the oracle.
+/// Returns a line for each case: bundle, prompt ids and expected ids. Reads the formats of the demo and of the oracle.
 fn cases_of(bundle: &str, expected: &str) -> Result<String> {
     let json: Value = serde_json::from_str(expected).with_context(|| format!("expected.json of {bundle}"))?;
     let cases = json.get("cases").or_else(|| json.get("prompts")).and_then(Value::as_array);
@@ -127,7 +129,7 @@ fn cases_of(bundle: &str, expected: &str) -> Result<String> {
     for case in cases.into_iter().flatten() {
         let prompt = ids(case.get("prompt_tokens").or_else(|| case.get("prompt")));
         let (Some(prompt), Some(tokens)) = (prompt, ids(case.get("tokens"))) else {
-            bail!("expected.json of {bundle}: found a case without prompt or tokens");
+            bail!("expected.json of {bundle}: found a case without prompt or tokens, expected both");
         };
         writeln!(lines, "{bundle} {prompt} {tokens}")?;
     }
@@ -137,7 +139,7 @@ fn cases_of(bundle: &str, expected: &str) -> Result<String> {
     Ok(lines)
 }
 
-/// Ids as the command line takes them.
+/// Joins ids with commas, as `--tokens` takes them.
 fn ids(value: Option<&Value>) -> Option<String> {
     let ids: Option<Vec<String>> =
         value?.as_array()?.iter().map(|id| Some(id.as_u64()?.to_string())).collect();
@@ -169,7 +171,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn cases_come_from_both_kinds_of_file() {
+    fn both_formats_of_expected_json_are_read() {
         let demo = r#"{"cases": [{"prompt": "a", "prompt_tokens": [1, 2], "tokens": [3], "text": "b"}]}"#;
         assert_eq!(cases_of("demo", demo).unwrap(), "demo 1,2 3\n");
         let oracle = r#"{"prompts": [{"prompt": [4], "tokens": [5, 6]}, {"prompt": [7], "tokens": [8]}]}"#;
@@ -187,11 +189,11 @@ mod tests {
         assert_eq!(count(models.join("demo")).lines().count(), 5);
         let prompts =
             FIXTURES.map(|fixture| count(models.join("oracle/fixtures").join(fixture)).lines().count());
-        // Those of Llama, then those of other families.
+        // Llama's fixtures, then other families'.
         assert_eq!(prompts, [7, 7, 7, 7, 7, 7, 7, 6, 6, 6, 6, 6]);
     }
 
-    /// The script's outcome where mlxcel-run says what `answer`, a part of a shell script, says.
+    /// Runs the script with an `mlxcel-run` that is the shell script `answer`. Returns success and stdout.
     fn check(answer: &str) -> (bool, String) {
         let folder = tempfile::tempdir().unwrap();
         let at = |name: &str| folder.path().join(name);
@@ -226,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn other_tokens_and_failures_do_not_pass() {
+    fn wrong_tokens_and_failures_are_reported() {
         // $3 is the device.
         let (success, text) = check(
             r#"test $3 = cuda && id=5 || id=4; echo "{\"tokens\":[3,$id],\"timings\":{},\"device\":\"$3\"}""#,

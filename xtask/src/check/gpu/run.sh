@@ -1,13 +1,13 @@
 #!/usr/bin/env bash
-# Runs the bundles beside it on this machine's GPU and compares tokens with the expected ones.
+# Runs the bundles of this folder on the GPU, and compares the tokens with the expected ones.
 #
-# Needs a Linux with glibc 2.34, the GPU's driver, and 3 GB in $TMPDIR; nothing is installed or built. Ends with 0 when
-# every token is as expected, with 1 otherwise. MLXCEL_GPU_DEVICE names another device than cuda, for a trial without one.
+# Needs Linux with glibc 2.34, the GPU's driver, and 3 GB in $TMPDIR. Installs and builds nothing. The exit status is 0 if
+# every token is as expected, otherwise 1. MLXCEL_GPU_DEVICE names another device than cuda, to try it without a GPU.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")"
 
 device="${MLXCEL_GPU_DEVICE:-cuda}"
-# Without near ties: see cargo xtask gpu-check in the source.
+# These have no near ties: see xtask/src/check/gpu/mod.rs.
 seed=@SEED@
 prompt=@PROMPT@
 number=48
@@ -17,7 +17,7 @@ trap 'rm -rf "$scratch"' EXIT
 passed=0
 failed=0
 
-# generate DEVICE BUNDLE PROMPT NUMBER [ARGUMENT...]: leaves the JSON in $scratch/json; what went wrong goes to stderr
+# generate DEVICE BUNDLE PROMPT NUMBER [ARGUMENT...]: writes JSON to $scratch/json, and errors to stderr
 generate() {
   local device="$1" bundle="$2" prompt="$3" number="$4"
   shift 4
@@ -25,11 +25,11 @@ generate() {
     >"$scratch/json" 2>"$scratch/stderr" || { cat "$scratch/stderr" >&2; : >"$scratch/json"; return 1; }
 }
 
-# The generated ids. The quote before it tells the key from prompt_tokens, and a text's own quotes are escaped.
+# Prints the generated ids. The quote excludes the key prompt_tokens; quotes inside a text are escaped.
 tokens() { grep -o '"tokens":\[[0-9,]*\]' "$scratch/json" | head -n 1 | tr -d '":[]a-z' || true; }
 number_of() { grep -o "\"$1\":[0-9.]*" "$scratch/json" | head -n 1 | cut -d: -f2 || true; }
 
-# compare NAME FOUND EXPECTED
+# compare NAME FOUND EXPECTED: prints the result and counts it
 compare() {
   if [[ -n "$2" && "$2" == "$3" ]]; then
     passed=$((passed + 1))
@@ -53,7 +53,7 @@ expected="$(tokens)"
 generate "$device" llama-3.2-1b-f32 "$prompt" "$number" --weights "$scratch/weights" || true
 compare "llama-3.2-1b f32 on $device, against this machine's CPU" "$(tokens)" "${expected:-nothing on the CPU}"
 for precision in @FULL@; do
-  # A prompt that fills the largest prefill bucket, and enough steps to measure.
+  # The prompt fills the largest prefill bucket.
   if generate "$device" "llama-3.2-1b-$precision" "$(seq -s, 1 256)" 128 --weights "$scratch/weights"; then
     device_name="$(grep -o '"device":"[^"]*"' "$scratch/json" | cut -d'"' -f4)"
     printf 'llama-3.2-1b %s on %s: prefill %s tok/s, decode %s tok/s, load %s ms\n' "$precision" "$device_name" \
