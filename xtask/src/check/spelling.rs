@@ -43,6 +43,9 @@ const WORDS: [([&str; 2], &str); 14] = [
     (["spe", "lt"], "spelled"),
 ];
 
+/// Fields of the manifest and of `--json` output, whose names stay.
+const FIELDS: [[&str; 2]; 2] = [["judge", "ments"], ["normali", "sed"]];
+
 /// Returns a line for each British spelling in a file that we write.
 pub(super) fn check(file: &str, kind: &str, text: &str) -> Vec<String> {
     if !["rs", "c", "h", "py", "sh", "md", "toml"].contains(&kind) {
@@ -65,11 +68,12 @@ pub(super) fn check(file: &str, kind: &str, text: &str) -> Vec<String> {
     found
 }
 
-/// Returns whether the word is a field of the manifest's format, as a key or in quotes.
+/// Returns whether the word is a field of a format, as a key or in quotes.
 fn is_name_of_a_format(line: &str, british: &str) -> bool {
-    let field = concat!("normali", "sed");
-    let names = [format!("\"{field}\""), format!("{field} = "), format!("`{field}`")];
-    field.starts_with(british) && names.iter().any(|name| line.contains(name))
+    FIELDS.iter().map(|field| field.concat()).filter(|field| field.starts_with(british)).any(|field| {
+        let names = [format!("\"{field}\""), format!("{field} = "), format!("`{field}`")];
+        names.iter().any(|name| line.contains(name))
+    })
 }
 
 #[cfg(test)]
