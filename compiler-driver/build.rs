@@ -1,5 +1,5 @@
-//! Lists `targets/*.toml` as source text, so that a new target is one file there and nothing else, and the crates that this
-//! one is made of, for what a bundle says of its making.
+//! Generates two lists: the targets in `targets/*.toml`, and the crates that this one is built from, for a bundle's SBOM
+//! and provenance.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -24,6 +24,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
+/// Lists name and text of each target.
 fn targets(folder: &Path) -> Result<String, Box<dyn Error>> {
     let mut names = Vec::new();
     for entry in fs::read_dir(folder)? {
@@ -45,7 +46,7 @@ fn targets(folder: &Path) -> Result<String, Box<dyn Error>> {
     Ok(list)
 }
 
-/// Name, version and sha256 of every crate from a registry that `name` is built from, as the lock file has them.
+/// Lists name, version and SHA-256 of every crate of a registry that `name` is built from, as in the lock file.
 fn crates(root: &Path, name: &str) -> Result<String, Box<dyn Error>> {
     let lock = Lockfile::load(root.join("Cargo.lock"))?;
     let mut ours = BTreeMap::new();
@@ -62,7 +63,7 @@ fn crates(root: &Path, name: &str) -> Result<String, Box<dyn Error>> {
         if !seen.insert(package) {
             continue;
         }
-        // The lock file has what tests need too, but only of our own crates.
+        // For our own crates, the lock file includes what only tests need.
         let needed = ours.get(package.name.as_str());
         let dependencies = package
             .dependencies
@@ -88,7 +89,7 @@ fn crates(root: &Path, name: &str) -> Result<String, Box<dyn Error>> {
     Ok(list)
 }
 
-/// The names of the crates that a manifest needs to be built, without what is optional.
+/// Returns the names of the crates that a manifest needs for building, without optional ones.
 fn needed(manifest: &toml::Table) -> BTreeSet<String> {
     let of = |table: &toml::Table| -> Vec<String> {
         let tables = ["dependencies", "build-dependencies"]

@@ -1,5 +1,5 @@
-//! `mlxcel-compile random-weights` as a program of its own: the linker leaves LLVM out of it, so that it can be carried
-//! to a machine on which nothing is installed. `cargo xtask gpu-check` does.
+//! `mlxcel-compile random-weights` as a separate program. It does not link LLVM, so `cargo xtask gpu-check` can copy it to
+//! a machine without LLVM.
 
 use std::{
     io::{self, Write as _},
@@ -11,16 +11,18 @@ use clap::Parser;
 use mlxcel_artifacts::report;
 use mlxcel_compiler_driver::{Cancel, ModelSource, write_random_weights};
 
-/// Write the random checkpoint that `--weights random:SEED` puts into a bundle, in Hugging Face's form
+/// Write a random checkpoint in Hugging Face's format
+///
+/// Its weights are those that `--weights random:SEED` puts into a bundle.
 #[derive(Parser)]
 struct Cli {
-    /// A preset's name, or a folder with a config.json
+    /// Preset name, or path to a folder with a config.json
     #[arg(long)]
     model: String,
-    /// The seed
+    /// Seed of the random numbers
     #[arg(long, default_value_t = 0)]
     seed: u64,
-    /// The folder to write; it must not exist
+    /// Folder to write; it must not exist
     #[arg(long, value_name = "FOLDER")]
     out: PathBuf,
 }
@@ -32,7 +34,7 @@ fn main() -> ExitCode {
     {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            // Nothing is left to tell it to when stderr is gone.
+            // If stderr is closed, there is nowhere to report that.
             _ = writeln!(io::stderr(), "{}", report(&error));
             ExitCode::FAILURE
         }

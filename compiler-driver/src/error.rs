@@ -1,28 +1,31 @@
-//! What can go wrong on the way to a bundle. A message is one line (lists of problems follow indented), then a `hint:`
-//! line where there is a remedy; [`mlxcel_artifacts::report`] renders both together with the causes.
+//! Errors of a build.
+//!
+//! A message is one line, followed by indented lists of problems and a `hint:` line if there is a remedy.
+//! [`mlxcel_artifacts::report`] renders it with its causes.
 
-use std::{io, path::PathBuf};
+use std::{fmt::Display, io, path::PathBuf};
 
-/// Why there is no bundle.
+/// Why a build failed.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// Neither a preset nor a folder.
+    /// No preset and no folder has this name.
     #[error(
-        "found no model `{}`, expected a folder with a config.json or one of {known}\n\
-         hint: --list-models lists the presets",
-        found.escape_default()
+        "found no model `{}`, expected a folder with a config.json or a preset such as {}\n\
+         hint: `mlxcel-compile models` lists the presets",
+        found.escape_default(), alternatives(nearest)
     )]
     UnknownModel {
-        /// What was asked for.
+        /// The name.
         found: String,
-        /// The presets' names.
-        known: String,
+        /// The presets with the most similar names.
+        nearest: Vec<&'static str>,
     },
 
-    /// No folder at what can only be a path.
+    /// There is no folder at this path.
     #[error(
-        "found no folder {}, expected one with a config.json\nhint: --list-models lists the presets, which need none",
+        "found no folder {}, expected one with a config.json\n\
+         hint: `mlxcel-compile models` lists the presets, which need none",
         path.display()
     )]
     NoFolder {
@@ -30,10 +33,10 @@ pub enum Error {
         path: PathBuf,
     },
 
-    /// A folder without a config.json.
+    /// A model's folder has no config.json.
     #[error(
-        "found no config.json in {}, expected a checkpoint in Hugging Face's form\n\
-         hint: --model names the folder that config.json and the weights lie in",
+        "found no config.json in {}, expected a checkpoint in Hugging Face's format\n\
+         hint: pass the folder that contains config.json and the weights to --model",
         folder.display()
     )]
     NoConfig {
@@ -41,153 +44,154 @@ pub enum Error {
         folder: PathBuf,
     },
 
-    /// The build was asked to end early.
+    /// The build was cancelled.
     #[error("cancelled; nothing was written")]
     Cancelled,
 
-    /// The model's description could not be made.
+    /// A model's config.json gives no description.
     #[error("cannot describe the model of {origin}")]
     Model {
-        /// The config.json or the preset.
+        /// Path of config.json, or name of the preset.
         origin: String,
-        /// Why.
+        /// The cause.
         source: Box<mlxcel_models::Error>,
     },
 
-    /// A file beside an encoder asks for something else than what is done with texts.
+    /// A file in an encoder's folder asks for an unsupported treatment of texts.
     #[error("{}: {problem}\nhint: {hint}", path.display())]
     EncoderOption {
         /// The file.
         path: PathBuf,
-        /// The key, its value, and what is supported.
+        /// Key, value, and the supported values.
         problem: String,
-        /// What to do about it.
+        /// The remedy.
         hint: &'static str,
     },
 
-    /// What a bundle says of its making could not be written down.
+    /// SBOM or provenance could not be serialized.
     #[error(
-        "cannot describe the bundle\nhint: this is a defect of the program: report it with the model's name"
+        "cannot describe the bundle\nhint: this is a bug in mlxcel-compile: report it with the model's name"
     )]
     Document(#[source] Box<dyn std::error::Error + Send + Sync>),
 
-    /// Prompts would go through in parts of another size than the context allows.
+    /// Chunks of prompts are empty or longer than the context.
     #[error(
-        "--chunk is {found}, expected 1 to {context}: the context\nhint: leave it out for sizes that suit the target"
+        "--chunk is {found}, expected 1 to {context}, the context size\n\
+         hint: omit --chunk for sizes that suit the target"
     )]
     Chunk {
-        /// What was asked for.
+        /// The size of a chunk.
         found: usize,
-        /// The context.
+        /// The context size.
         context: usize,
     },
 
-    /// The type of a cache was asked for, and the model has none.
+    /// A cache type was given for a model without a cache.
     #[error(
-        "found --kv, but {model} makes embeddings of whole texts: it has no key/value cache\nhint: leave out --kv"
+        "found --cache-type, but {model} embeds whole texts and has no key/value cache\nhint: omit --cache-type"
     )]
     NoCache {
         /// The model.
         model: String,
     },
 
-    /// The program could not be emitted.
+    /// A program could not be emitted.
     #[error("cannot emit the program of {model}")]
     Emit {
         /// The model.
         model: String,
-        /// Why.
+        /// The cause.
         source: Box<mlxcel_emitter::Error>,
     },
 
-    /// Bundle or store could not be read or written.
+    /// The bundle or the store could not be read or written.
     #[error(transparent)]
     Artifacts(#[from] mlxcel_artifacts::Error),
 
-    /// No target was asked for.
-    #[error("found no target, expected at least one\nhint: --list-targets says what each target is")]
+    /// The request names no target.
+    #[error("found no target, expected at least one\nhint: `mlxcel-compile targets` lists the targets")]
     NoTarget,
 
-    /// No target has that name.
+    /// No target has this name.
     #[error(
-        "found no target `{}`, expected one of {known}\n\
-         hint: --list-targets says what each target is",
-        found.escape_default()
+        "found no target `{}`, expected one such as {}\n\
+         hint: `mlxcel-compile targets` lists the targets",
+        found.escape_default(), alternatives(nearest)
     )]
     UnknownTarget {
-        /// What was asked for.
+        /// The name.
         found: String,
-        /// Every target's name.
-        known: String,
+        /// The targets with the most similar names.
+        nearest: Vec<&'static str>,
     },
 
-    /// A target's file does not describe a target.
+    /// A target's file is invalid.
     #[error("targets/{name}.toml does not describe a target")]
     TargetFile {
         /// The target's name.
         name: String,
-        /// Why.
+        /// The cause.
         source: Box<toml::de::Error>,
     },
 
-    /// The target does not compile in this precision.
+    /// A target cannot compute in the precision.
     #[error(
         "target {target} cannot compute in {found}, expected {expected}\n\
-         hint: choose --precision {expected}, or make a bundle of its own for this target"
+         hint: choose --precision {expected}, or build a separate bundle for this target"
     )]
     TargetPrecision {
         /// The target.
         target: String,
         /// The precision.
         found: String,
-        /// Those it can.
+        /// The precisions it can compute in.
         expected: String,
     },
 
-    /// The target cannot quantise weights.
+    /// A target cannot quantize weights.
     #[error(
-        "target {target} cannot quantise weights, expected --quant none\n\
-         hint: make a bundle of its own for this target"
+        "target {target} cannot quantize weights, expected --quant none\n\
+         hint: build a separate bundle for this target"
     )]
     TargetQuant {
         /// The target.
         target: String,
     },
 
-    /// The target cannot hold a quantised cache.
+    /// A target cannot load a quantized cache.
     #[error(
-        "target {target} cannot load 8-bit numbers, expected --kv f32\n\
-         hint: make a bundle of its own for this target"
+        "target {target} cannot load 8-bit numbers, expected --cache-type f32\n\
+         hint: build a separate bundle for this target"
     )]
-    TargetKv {
+    TargetCacheType {
         /// The target.
         target: String,
     },
 
-    /// The context is empty or longer than the model's.
+    /// The context size is zero or beyond the model's limit.
     #[error(
-        "context of {found} tokens, expected 1 to {limit} for {model}{}\nhint: choose --ctx between 1 and {limit}",
-        left_out(notes)
+        "context of {found} tokens, expected 1 to {limit} for {model}{}\nhint: choose --ctx-size between 1 and {limit}",
+        unsupported(notes)
     )]
     Context {
         /// The model.
         model: String,
-        /// What was asked for.
+        /// The context size.
         found: usize,
-        /// The longest.
+        /// The largest context size.
         limit: usize,
-        /// What the description leaves out: why a checkpoint that offers more has this limit.
+        /// Features of the checkpoint that are not supported, and cause this limit.
         notes: Vec<String>,
     },
 
-    /// iree-compile is nowhere.
-    #[error("found no iree-compile at {looked}\n{SETUP}")]
+    /// iree-compile was not found.
+    #[error("found no iree-compile at {searched}\n{SETUP}")]
     NoCompiler {
-        /// Where it was looked for.
-        looked: String,
+        /// The paths that were searched.
+        searched: String,
     },
 
-    /// iree-compile does not say what it is.
+    /// iree-compile does not print its version.
     #[error(
         "`{} --version` printed `{}`, expected `IREE compiler version …`\n{SETUP}",
         path.display(), found.escape_default()
@@ -195,11 +199,11 @@ pub enum Error {
     CompilerUnreadable {
         /// The executable.
         path: PathBuf,
-        /// What it printed first.
+        /// The first line it printed.
         found: String,
     },
 
-    /// iree-compile has another version than the runtime.
+    /// iree-compile does not have the runtime's version.
     #[error("{} is version {}, expected {expected}\n{SETUP}", path.display(), found.escape_default())]
     CompilerVersion {
         /// The executable.
@@ -213,26 +217,26 @@ pub enum Error {
     /// iree-compile failed.
     #[error(
         "iree-compile {outcome} for target {target}: {reason}\n\
-         hint: its input and all it printed are in {}; to repeat it: {command}",
+         hint: its input and output are in {}; to repeat it: {command}",
         folder.display()
     )]
     Compile {
         /// The target.
         target: String,
-        /// How it ended: `failed with exit status 1`, `crashed with SIGSEGV`.
+        /// How the compiler ended: `failed with exit status 1`, `crashed with SIGSEGV`.
         outcome: String,
         /// Its first error lines.
         reason: String,
-        /// The command line that repeats it.
+        /// The shell command that repeats the compilation.
         command: String,
-        /// The folder with the MLIR and all that it printed.
+        /// The folder with the compiler's input and log.
         folder: PathBuf,
     },
 
-    /// There are no weights where they were expected.
+    /// A folder has no weights.
     #[error(
         "found no weights in {}, expected model.safetensors or model.safetensors.index.json\n\
-         hint: choose --weights none or --weights random to compile without them",
+         hint: pass --weights none or --weights random to compile without them",
         folder.display()
     )]
     NoWeights {
@@ -240,7 +244,7 @@ pub enum Error {
         folder: PathBuf,
     },
 
-    /// A file of the checkpoint is not what its name says.
+    /// A file of the checkpoint is damaged.
     #[error("{} is damaged: {reason}\nhint: download or copy the checkpoint again", path.display())]
     Damaged {
         /// The file.
@@ -249,10 +253,10 @@ pub enum Error {
         reason: String,
     },
 
-    /// The checkpoint's tensors are not the model's.
+    /// The checkpoint's tensors do not fit the model.
     #[error(
         "the weights in {} do not fit {model}:{}\n\
-         hint: check that config.json and weights are of one checkpoint",
+         hint: check that config.json and the weights belong to the same checkpoint",
         folder.display(), lines(problems)
     )]
     Weights {
@@ -260,53 +264,69 @@ pub enum Error {
         folder: PathBuf,
         /// The model.
         model: String,
-        /// Every problem, one tensor each.
+        /// The problems, one per tensor.
         problems: Vec<String>,
     },
 
-    /// Random weights cannot be written in this type.
+    /// Random weights cannot have this element type.
     #[error("random weights in {found}, expected f32, bf16 or f16")]
     RandomType {
-        /// The type the config names.
+        /// The element type in config.json.
         found: String,
     },
 
-    /// Something is where a checkpoint should be written.
-    #[error("{} exists, expected nothing there\nhint: name another folder, or remove this one", path.display())]
+    /// The output folder of a checkpoint exists.
+    #[error("{} exists, expected a new folder\nhint: pass another folder to --out, or remove this one", path.display())]
     Occupied {
         /// The folder.
         path: PathBuf,
     },
 
-    /// The system refused something.
+    /// An operating system call failed.
     #[error("cannot {doing} {}", path.display())]
     Io {
-        /// `read`, `write`, `run` …
+        /// What was tried: `read`, `write`, `run` …
         doing: &'static str,
-        /// The file.
+        /// The file or folder.
         path: PathBuf,
-        /// The system's answer.
+        /// The system's error.
         source: io::Error,
     },
 }
 
-/// The remedy where the compiler is not the right one.
-const SETUP: &str = "hint: cargo xtask setup installs the right one, MLXCEL_IREE_COMPILE names another";
+/// How many known names an error suggests in place of an unknown one.
+pub(crate) const SUGGESTIONS: usize = 3;
 
-fn left_out(notes: &[String]) -> String {
+/// The hint if the compiler is missing or unsuitable.
+const SETUP: &str = "hint: run `cargo xtask setup` to install it, or set MLXCEL_IREE_COMPILE to its path";
+
+fn unsupported(notes: &[String]) -> String {
     notes.iter().map(|note| format!("\nnot supported: {note}")).collect()
 }
 
 impl Error {
-    /// For `map_err` of what makes a document.
+    /// Wraps the error of a file or preset that describes no model, for `map_err`.
+    pub(crate) fn model(origin: impl Display) -> impl FnOnce(mlxcel_models::Error) -> Self {
+        move |source| Self::Model { origin: origin.to_string(), source: Box::new(source) }
+    }
+
+    /// Wraps an error of a document, for `map_err`.
     pub(crate) fn document(source: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> Self {
         Self::Document(source.into())
     }
 
-    /// Puts the system's answer together with what was tried on which file, for `map_err`.
+    /// Wraps a system error with what was tried on which path, for `map_err`.
     pub(crate) fn io(doing: &'static str, path: impl Into<PathBuf>) -> impl FnOnce(io::Error) -> Self {
         let path = path.into();
         move |source| Self::Io { doing, path, source }
+    }
+}
+
+/// Returns `a, b or c`.
+fn alternatives(names: &[&str]) -> String {
+    match names {
+        [first @ .., last] if !first.is_empty() => format!("{} or {last}", first.join(", ")),
+        _ => names.concat(),
     }
 }
 

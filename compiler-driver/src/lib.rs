@@ -1,29 +1,27 @@
 #![doc = include_str!("../README.md")]
 
-mod checkpoint;
-mod compile;
+mod build;
 mod documents;
 mod error;
 mod explain;
-#[cfg(test)]
-mod fake;
-mod key;
-mod pipeline;
-mod planned;
-mod ptx;
-mod random;
-mod sentence;
-mod source;
+mod model;
 mod target;
-mod toolchain;
-mod vmfbs;
+#[cfg(test)]
+mod test_support;
 
+pub use build::{
+    build,
+    compiler_location::CompilerLocation,
+    emit,
+    event::{Event, Progress},
+    request::{DEFAULT_CONTEXT, Request},
+    toolchain::Toolchain,
+};
 pub use error::Error;
 pub use explain::explain;
-pub use mlxcel_artifacts::Cancel;
-pub use mlxcel_artifacts::{CacheType, Float, Quant};
-pub use pipeline::{DEFAULT_CONTEXT, Event, Progress, Request, build, emit};
-pub use random::write_random_weights;
-pub use source::{ModelSource, WeightSource};
-pub use target::{Precision, Resolved, Target};
-pub use toolchain::Toolchain;
+pub use mlxcel_artifacts::{CacheType, Cancel, Float, Quant};
+pub use model::{
+    random::write_random_weights,
+    source::{ModelSource, WeightSource},
+};
+pub use target::{Precision, ResolvedTarget, Target};

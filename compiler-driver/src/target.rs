@@ -1,15 +1,16 @@
-//! Targets: what a module is compiled for, as data. Each is one file in `targets/`.
+//! Targets that modules are compiled for. Each target is one file in `targets/`.
 
 use std::{collections::BTreeSet, str::FromStr};
 
 use mlxcel_artifacts::{CacheType, Driver, Float, Machine, Quant};
 use mlxcel_emitter::{Isa, Numerics, Products};
+use mlxcel_models::nearest;
 use safetensors::Dtype;
 use serde::Deserialize;
 
-use crate::Error;
+use crate::error::{Error, SUGGESTIONS};
 
-/// Name and text of every `targets/<name>.toml`, sorted by name.
+/// Name and text of each `targets/<name>.toml`, sorted by name.
 const FILES: &[(&str, &str)] = include!(concat!(env!("OUT_DIR"), "/targets.rs"));
 
 /// A target as its file describes it.
@@ -19,26 +20,26 @@ pub struct Target {
     /// The file's name without `.toml`.
     #[serde(skip)]
     pub name: String,
-    /// One line for a person choosing a target.
+    /// Description in one line, for `mlxcel-compile targets`.
     pub description: String,
-    /// The driver that runs what is compiled.
+    /// Driver that runs the compiled module.
     pub driver: Driver,
-    /// The flags given to iree-compile, before those that follow from `cpu`.
+    /// Flags for iree-compile, besides those that follow from `cpu`.
     pub flags: Vec<String>,
-    /// The CPU, where the target is one.
+    /// CPU, unless the target is another device.
     cpu: Option<Cpu>,
-    /// What matrix products may be computed in.
+    /// Element types that matrix products can be computed in.
     #[serde(default = "every_float")]
     precisions: Vec<Float>,
-    /// How it does best at matrix products, where that does not follow from its CPU's features.
+    /// Fastest form of matrix products, unless the features of the CPU decide.
     #[serde(default)]
     products: ProductsName,
-    /// Whether it cannot load 16-bit floats.
+    /// Set if the target cannot load 16-bit floats.
     #[serde(default)]
     floats_as_bits: bool,
 }
 
-/// The ways of [`Products`] that a file can name.
+/// Forms of [`Products`] that a target's file can name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
 #[serde(rename_all = "snake_case")]
 enum ProductsName {
@@ -68,46 +69,46 @@ enum Host {
 struct NamedCpu {
     /// `x86_64` or `aarch64`.
     arch: String,
-    /// LLVM's names of the features that the code may use.
+    /// Features that the code may use, by LLVM's names.
     features: BTreeSet<String>,
 }
 
-/// A target with nothing left to find out: on another machine it would mean the same.
+/// A target that means the same on every machine: `host` is resolved to a CPU.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Resolved {
-    /// The target's name.
+pub struct ResolvedTarget {
+    /// Name of the target.
     pub name: String,
-    /// The driver that runs it.
+    /// Driver that runs the compiled module.
     pub driver: Driver,
     /// CPU architecture; empty for a device that is not the CPU.
     pub arch: String,
-    /// CPU features the code may use, sorted.
+    /// CPU features that the code may use, sorted.
     pub cpu_features: Vec<String>,
-    /// Every flag given to iree-compile but input and output.
+    /// Flags for iree-compile, without input and output.
     pub flags: Vec<String>,
-    /// What its code generator can do, which decides what is emitted for it.
+    /// Capabilities of the code generator, which decide what is emitted.
     pub numerics: Numerics,
 }
 
 impl Target {
-    /// Every target, sorted by name.
+    /// Returns all targets, sorted by name.
     ///
     /// # Errors
-    /// A target's file is not a target.
+    /// A target's file is invalid.
     pub fn all() -> Result<Vec<Self>, Error> {
         FILES.iter().map(|(name, text)| Self::parse(name, text)).collect()
     }
 
-    /// The target called `name`.
+    /// Finds the target called `name`.
     ///
     /// # Errors
-    /// There is none of that name, or its file is not a target.
+    /// There is no such target, or its file is invalid.
     pub fn find(name: &str) -> Result<Self, Error> {
         match FILES.iter().find(|(file, _)| *file == name) {
             Some((_, text)) => Self::parse(name, text),
             None => Err(Error::UnknownTarget {
                 found: name.to_owned(),
-                known: FILES.iter().map(|(name, _)| *name).collect::<Vec<_>>().join(", "),
+                nearest: nearest(name, FILES.iter().map(|(name, _)| *name), SUGGESTIONS),
             }),
         }
     }
@@ -118,11 +119,11 @@ impl Target {
         Ok(Self { name: name.to_owned(), ..target })
     }
 
-    /// The target with `machine` put in for `host`, for products in `precision` of weights in `quant`.
+    /// Resolves the target for products in `precision` of weights in `quant`. `host` becomes the CPU of `machine`.
     ///
-    /// The flags never say `host`: a build key made of them would then mean something else on every machine.
+    /// The flags never say `host`, because a build key must mean the same on every machine.
     #[must_use]
-    pub fn resolve(&self, machine: &Machine, precision: Float, quant: Quant) -> Resolved {
+    pub fn resolve(&self, machine: &Machine, precision: Float, quant: Quant) -> ResolvedTarget {
         let mut flags = self.flags.clone();
         let (arch, cpu_features) = match &self.cpu {
             None => (String::new(), Vec::new()),
@@ -134,7 +135,7 @@ impl Target {
             }
         };
         if !arch.is_empty() {
-            // Always the Linux triple: what comes out is an ELF that IREE's own loader reads, on any system.
+            // The Linux triple on every system: IREE's own loader reads the resulting ELF.
             flags.push(format!("--iree-llvmcpu-target-triple={arch}-unknown-linux-gnu"));
         }
         if !cpu_features.is_empty() {
@@ -147,21 +148,21 @@ impl Target {
             ProductsName::Native => cpu_products(&arch, &cpu_features, precision, quant),
         };
         if !arch.is_empty() && products == Products::Native {
-            // Operands in the tiles that the instructions take; what is packed already gains nothing by it.
+            // Arranges operands in the tiles of matrix instructions. Packed weights need no rearranging.
             flags.push("--iree-opt-data-tiling".into());
         }
         let gpu = (self.driver == Driver::Cuda).then_some(Isa::Sm80);
         let numerics = Numerics { products, floats_as_bits: self.floats_as_bits, gpu };
-        Resolved { name: self.name.clone(), driver: self.driver, arch, cpu_features, flags, numerics }
+        ResolvedTarget { name: self.name.clone(), driver: self.driver, arch, cpu_features, flags, numerics }
     }
 
-    /// Whether matrix products in `precision` compile.
+    /// Returns whether matrix products in `precision` compile.
     #[must_use]
     pub fn computes(&self, precision: Float) -> bool {
         self.precisions.contains(&precision)
     }
 
-    /// Refuses a precision that the target cannot compile.
+    /// Refuses a precision that the target cannot compute in.
     pub(crate) fn check_precision(&self, precision: Float) -> Result<(), Error> {
         if self.computes(precision) {
             return Ok(());
@@ -173,23 +174,25 @@ impl Target {
         })
     }
 
-    /// Refuses a cache that the target cannot load or store.
-    pub(crate) fn check_kv(&self, kv: CacheType) -> Result<(), Error> {
-        match kv {
+    /// Refuses a type of cache that the target cannot load or store.
+    pub(crate) fn check_cache_type(&self, cache_type: CacheType) -> Result<(), Error> {
+        match cache_type {
             CacheType::Float(float) => self.check_precision(float),
-            CacheType::Q8 if self.floats_as_bits => Err(Error::TargetKv { target: self.name.clone() }),
+            CacheType::Q8 if self.floats_as_bits => Err(Error::TargetCacheType { target: self.name.clone() }),
             CacheType::Q8 => Ok(()),
         }
     }
 
-    /// Refuses to quantise where the checkpoint's floats cannot be loaded as such.
+    /// Refuses quantization if the target cannot load the checkpoint's 16-bit floats.
     pub(crate) fn check_quant(&self) -> Result<(), Error> {
         if self.floats_as_bits { Err(Error::TargetQuant { target: self.name.clone() }) } else { Ok(()) }
     }
 }
 
-/// What a CPU with these features does best at: bf16 products where it is an ARM CPU with instructions for them, which no
-/// kernel uses, else kernels, else `f32` products of what is stored, which reads no more memory.
+/// Returns the fastest form of products on a CPU with these features.
+///
+/// ARM CPUs with bf16 instructions multiply bf16 natively, because no kernel uses these instructions. Otherwise kernels
+/// are fastest. Without kernels, operands are widened to `f32` as they are read.
 fn cpu_products(arch: &str, features: &[String], precision: Float, quant: Quant) -> Products {
     let in_bf16 = quant == Quant::None && precision == Float::Bf16;
     if in_bf16 && arch == "aarch64" && features.iter().any(|feature| feature == "bf16") {
@@ -198,10 +201,10 @@ fn cpu_products(arch: &str, features: &[String], precision: Float, quant: Quant)
     Isa::of_cpu(arch, features).map_or(Products::Widened, Products::Kernels)
 }
 
-/// What the products are computed in, as asked for.
+/// Element type of matrix products in a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Precision {
-    /// The checkpoint's element type where every target can compute in it, else f32.
+    /// The checkpoint's element type if every target can compute in it, otherwise f32.
     #[default]
     Auto,
     /// Operands of this type, `f32` sums.
@@ -209,7 +212,7 @@ pub enum Precision {
 }
 
 impl Precision {
-    /// The type to compute in on all of `targets` for a checkpoint in `checkpoint`.
+    /// Chooses the type to compute in on all `targets`, for weights in `checkpoint`.
     pub(crate) fn choose(self, checkpoint: Dtype, targets: &[Target]) -> Result<Float, Error> {
         let precision = match (self, Float::of_dtype(checkpoint)) {
             (Self::Float(float), _) => float,
@@ -241,7 +244,7 @@ fn names(list: &[Float]) -> String {
     list.iter().map(ToString::to_string).collect::<Vec<_>>().join(" or ")
 }
 
-/// `f32`, `bf16`, `f16`: how element types are spelled in target files, manifests and on command lines.
+/// Returns the name of an element type, such as `bf16`.
 pub(crate) fn float_name(dtype: Dtype) -> String {
     format!("{dtype:?}").to_lowercase()
 }
@@ -266,7 +269,7 @@ mod tests {
         for target in Target::all().unwrap() {
             let floats = |list: &[Float]| names(list).replace(" or ", " ");
             let can = format!("computes {}", floats(&target.precisions));
-            let Resolved { name, driver, arch, cpu_features, flags, numerics } =
+            let ResolvedTarget { name, driver, arch, cpu_features, flags, numerics } =
                 target.resolve(&here, Float::Bf16, Quant::None);
             text +=
                 &format!("{name}: {driver} {arch} [{}]\n  {can}\n  {numerics:?}\n", cpu_features.join(" "));
@@ -276,7 +279,7 @@ mod tests {
     }
 
     #[test]
-    fn files_are_sound() {
+    fn files_are_valid() {
         for target in Target::all().unwrap() {
             let name = &target.name;
             assert!(!target.description.is_empty(), "{name}");
@@ -288,7 +291,7 @@ mod tests {
     }
 
     #[test]
-    fn cpu_is_the_machine_it_is_asked_on() {
+    fn cpu_resolves_to_the_machine() {
         let resolved = Target::find("cpu").unwrap().resolve(
             &machine("aarch64", &["neon", "dotprod"]),
             Float::F32,
@@ -305,11 +308,11 @@ mod tests {
         );
     }
 
-    /// A feature that no machine reports would make a target that runs nowhere.
+    /// A feature that machine detection does not know would make a target that runs nowhere.
     #[test]
-    fn machines_report_what_targets_ask_for() {
+    fn machines_report_the_features_of_targets() {
         let here = Machine::host();
-        for (name, telling) in [
+        for (name, typical) in [
             ("cpu-x86-64-v3", "avx2"),
             ("cpu-x86-64-v4", "avx512f"),
             ("cpu-x86-64-v4-vnni", "avx512vnni"),
@@ -318,7 +321,7 @@ mod tests {
             ("cpu-aarch64", "dotprod"),
         ] {
             let target = Target::find(name).unwrap().resolve(&here, Float::F32, Quant::None);
-            if target.arch == here.arch && here.cpu_features.contains(telling) {
+            if target.arch == here.arch && here.cpu_features.contains(typical) {
                 let lacking: Vec<_> =
                     target.cpu_features.iter().filter(|f| !here.cpu_features.contains(*f)).collect();
                 assert!(lacking.is_empty(), "{name}: {lacking:?}");
@@ -327,22 +330,26 @@ mod tests {
     }
 
     #[test]
-    fn names_that_are_no_target() {
-        for name in ["cpu2", "../targets/cpu", "CPU", ""] {
+    fn unknown_names_are_answered_with_the_nearest() {
+        for (name, nearest) in [
+            ("cpu2", "cpu, cpu-aarch64 or cpu-x86-64-v2"),
+            ("../targets/cpu", "cpu-aarch64, cuda-sm_86 or cuda-sm_89"),
+            ("CPU", "cpu, cpu-aarch64 or cpu-x86-64-v2"),
+            ("", "cpu, cpu-aarch64 or cpu-x86-64-v2"),
+            ("sm_89", "cuda-sm_89, cuda-sm_86 or cpu-x86-64-v2"),
+        ] {
             assert_eq!(
                 Target::find(name).unwrap_err().to_string(),
                 format!(
-                    "found no target `{name}`, expected one of cpu, cpu-aarch64, cpu-x86-64-v2, cpu-x86-64-v3, cpu-x86-64-v4, \
-                     cpu-x86-64-v4-amx, cpu-x86-64-v4-bf16, cpu-x86-64-v4-vnni, cuda, cuda-sm_120, cuda-sm_121, cuda-sm_86, \
-                     cuda-sm_89, vulkan\n\
-                     hint: --list-targets says what each target is"
+                    "found no target `{name}`, expected one such as {nearest}\n\
+                     hint: `mlxcel-compile targets` lists the targets"
                 )
             );
         }
     }
 
     #[test]
-    fn files_that_are_no_target() {
+    fn invalid_files_are_refused() {
         let refused = |text: &str| mlxcel_artifacts::report(&Target::parse("x", text).unwrap_err());
         let right = "description = 'x'\ndriver = 'local'\nflags = []\n";
         assert!(Target::parse("x", right).is_ok());
@@ -359,7 +366,7 @@ mod tests {
     }
 
     #[test]
-    fn auto_is_the_checkpoints_type_where_every_target_can() {
+    fn auto_is_the_checkpoints_type_if_every_target_can() {
         let auto = |names: &[&str], dtype| Precision::Auto.choose(dtype, &targets(names)).unwrap();
         assert_eq!(auto(&["cpu", "cuda"], Dtype::BF16), Float::Bf16);
         assert_eq!(auto(&["cpu", "cuda"], Dtype::F16), Float::F16);
@@ -368,22 +375,22 @@ mod tests {
     }
 
     #[test]
-    fn what_a_target_cannot_do_is_refused() {
+    fn precisions_of_a_target_are_limited() {
         let targets = targets(&["cpu", "vulkan"]);
         assert_eq!(
             Precision::Float(Float::Bf16).choose(Dtype::F32, &targets).unwrap_err().to_string(),
             "target vulkan cannot compute in bf16, expected f32\n\
-             hint: choose --precision f32, or make a bundle of its own for this target"
+             hint: choose --precision f32, or build a separate bundle for this target"
         );
     }
 
     #[test]
     fn products_follow_from_the_cpu() {
-        let quantised = |features: &[&str], precision, quant| {
+        let quantized = |features: &[&str], precision, quant| {
             let here = machine("x86_64", features);
             Target::find("cpu").unwrap().resolve(&here, precision, quant).numerics.products
         };
-        let products = |features: &[&str], precision| quantised(features, precision, Quant::None);
+        let products = |features: &[&str], precision| quantized(features, precision, Quant::None);
         let kernels = Products::Kernels;
         assert_eq!(products(&["avx2"], Float::Bf16), Products::Widened);
         assert_eq!(products(&["avx2", "fma", "f16c"], Float::Bf16), Products::Widened);
@@ -396,7 +403,7 @@ mod tests {
         let bf16 = [&vnni[..], &["avx512bf16"]].concat();
         assert_eq!(products(&bf16, Float::Bf16), kernels(Isa::X86_64V4Bf16));
         assert_eq!(products(&bf16, Float::F32), kernels(Isa::X86_64V4Bf16));
-        assert_eq!(quantised(&bf16, Float::Bf16, Quant::Q8), kernels(Isa::X86_64V4Bf16));
+        assert_eq!(quantized(&bf16, Float::Bf16, Quant::Q8), kernels(Isa::X86_64V4Bf16));
         let amx = [&bf16[..], &["amx-tile", "amx-int8", "amx-bf16"]].concat();
         assert_eq!(products(&amx, Float::Bf16), kernels(Isa::X86_64V4Amx));
         assert_eq!(products(&amx[..amx.len() - 1], Float::Bf16), kernels(Isa::X86_64V4Bf16));

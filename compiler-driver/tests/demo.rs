@@ -1,4 +1,4 @@
-//! The demo model: what Hugging Face says to five prompts is what comes out here, as tokens and as text.
+//! The demo model: its answers to five prompts equal those of Hugging Face transformers, as tokens and as text.
 #![allow(clippy::unwrap_used, reason = "a helper that fails is a test that fails")]
 
 mod real;
@@ -14,7 +14,7 @@ use real::{Built, built, greedy, models, on, request};
 use safetensors::SafeTensors;
 use serde::Deserialize;
 
-/// `expected.json`.
+/// The file `expected.json`.
 #[derive(Deserialize)]
 struct Expected {
     cases: Vec<Case>,
@@ -41,7 +41,7 @@ fn demo(precision: Precision) -> Built {
 }
 
 #[test]
-fn it_says_what_hugging_face_says() {
+fn answers_equal_those_of_transformers() {
     let built = demo(Precision::Float(Float::F32));
     let tokenizer = Tokenizer::from_bundle(&built.bundle).unwrap();
     let mut session = built.session("auto").unwrap();
@@ -63,13 +63,13 @@ fn it_says_what_hugging_face_says() {
 }
 
 #[test]
-fn in_bf16_it_differs_by_rounding_only() {
+fn bf16_differs_by_rounding_only() {
     let (exact, rounded) = (demo(Precision::Float(Float::F32)), demo(Precision::Float(Float::Bf16)));
     assert_eq!(rounded.bundle.manifest().plan.precision, Float::Bf16);
     let mut exact = exact.session("local-task").unwrap();
     let mut rounded = rounded.session("local-task").unwrap();
     for case in cases() {
-        // Along Hugging Face's answer, so that one close choice does not make two texts of it.
+        // Follows the recorded answer, so that one close choice does not lead to another text.
         let (mut logits, mut worst, mut agreed) = (Vec::new(), 0_f32, 0);
         for session in [&mut exact, &mut rounded] {
             session.rewind(0).unwrap();
@@ -85,16 +85,15 @@ fn in_bf16_it_differs_by_rounding_only() {
             assert!(b.is_finite());
             worst = worst.max((a - b).abs());
         }
-        // Logits are up to 20, bf16 has eight bits, and most roundings cancel out.
+        // Logits reach 20, bf16 has 8 bits, and most rounding errors cancel out.
         assert!(worst < 0.2, "a logit differs by {worst} after `{}`", case.prompt);
-        // All 48 in f32, and nearly all in bf16: the least gap between two logits is below 0.01.
+        // All 48 tokens agree in f32, and nearly all in bf16: the smallest gap between two logits is below 0.01.
         assert!(agreed >= 48 + 46, "{agreed} of 96 after `{}`", case.prompt);
     }
 }
 
-/// What was recorded is what a bundle carries from then on, and one changed weight is found out.
 #[test]
-fn a_self_test_knows_a_changed_weight() {
+fn a_self_test_detects_changed_weights() {
     let demo = models().join("demo");
     let without = built(&Request { weights: WeightSource::None, ..request(&demo, &["cpu"]) });
     let given = |folder: &std::path::Path| Weights::open(folder).unwrap();
@@ -108,7 +107,7 @@ fn a_self_test_knows_a_changed_weight() {
         prompts.map(|prompt| record_generation(session.as_mut(), &prompt, 24).unwrap()).collect();
     let recorded = without.bundle.clone().with_replays(replays.clone()).unwrap();
     assert_eq!(Bundle::open(recorded.path()).unwrap().manifest().replays, replays);
-    // What was recorded here is what Hugging Face says.
+    // The recorded tokens equal those of transformers.
     for (replay, case) in replays[replays.len() - 5..].iter().zip(cases()) {
         assert_eq!(replay.tokens, case.tokens[..24]);
     }
@@ -120,7 +119,7 @@ fn a_self_test_knows_a_changed_weight() {
         }
     }
 
-    // A matrix of the last layer with another sign.
+    // Negates a matrix of the last layer.
     let changed = tempfile::tempdir().unwrap();
     let bytes = fs::read(demo.join("model.safetensors")).unwrap();
     let tensors = SafeTensors::deserialize(&bytes).unwrap();
@@ -135,7 +134,7 @@ fn a_self_test_knows_a_changed_weight() {
     let length = tensors.tensor(&name).unwrap().data().len();
     let width = tensors.tensor(&name).unwrap().dtype().bitsize() / 8;
     let mut other = bytes.clone();
-    // The sign is the highest bit of the last byte.
+    // The sign is the highest bit of an element's last byte.
     other[start..start + length].iter_mut().skip(width - 1).step_by(width).for_each(|byte| *byte ^= 0x80);
     fs::write(changed.path().join("model.safetensors"), other).unwrap();
     let mut session = load(&recorded, Some(given(changed.path())), &on("local-task")).unwrap();
@@ -150,7 +149,7 @@ fn a_self_test_knows_a_changed_weight() {
     let (index, found, expected, replayed) = first.expect("nothing diverged");
     assert_eq!(replayed.tokens[index], expected);
     assert_ne!(found, expected);
-    // Up to there it is the same: the first one is named.
+    // The reported index is the first difference.
     session.rewind(0).unwrap();
     let tokens = greedy(session.as_mut(), &replayed.prompt, index + 1).unwrap().tokens;
     assert_eq!((&tokens[..index], tokens[index]), (&replayed.tokens[..index], found));

@@ -1,9 +1,9 @@
-//! What a bundle says of its own making.
+//! SBOM and provenance of a bundle.
 #![allow(clippy::unwrap_used, reason = "a helper that fails is a test that fails")]
 
 mod common;
 
-use common::Place;
+use common::Sandbox;
 use cyclonedx_bom::{
     models::bom::SpecVersion,
     prelude::{Bom, Validate as _},
@@ -16,15 +16,15 @@ fn document(bundle: &Bundle, name: &str) -> Vec<u8> {
 }
 
 #[test]
-fn the_parts_are_listed() {
-    let mut place = Place::with_weights();
-    place.request.targets = vec!["cuda".into(), "cpu-aarch64".into()];
-    let bundle = place.build().0.unwrap();
+fn the_sbom_lists_the_parts() {
+    let mut sandbox = Sandbox::with_weights();
+    sandbox.request.targets = vec!["cuda".into(), "cpu-aarch64".into()];
+    let bundle = sandbox.build().0.unwrap();
     let bom = Bom::parse_from_json(&document(&bundle, "sbom.cdx.json")[..]).unwrap();
     assert!(bom.validate_version(SpecVersion::V1_5).passed());
     let metadata = bom.metadata.unwrap();
     assert_eq!(metadata.component.unwrap().name.to_string(), "model");
-    // Of the day and of nobody.
+    // No time and no random number, so that equal builds give equal bytes.
     assert!(metadata.timestamp.is_none() && bom.serial_number.is_none());
     let components = bom.components.unwrap().0;
     for (what, blob) in bundle.manifest().blobs().filter(|(what, _)| !what.starts_with("document ")) {
@@ -37,10 +37,10 @@ fn the_parts_are_listed() {
 }
 
 #[test]
-fn the_making_is_told() {
-    let mut place = Place::with_weights();
-    place.request.targets = vec!["cuda".into(), "cpu-aarch64".into()];
-    let bundle = place.build().0.unwrap();
+fn the_provenance_names_inputs_and_options() {
+    let mut sandbox = Sandbox::with_weights();
+    sandbox.request.targets = vec!["cuda".into(), "cpu-aarch64".into()];
+    let bundle = sandbox.build().0.unwrap();
     let manifest = bundle.manifest();
     let statement: Value = serde_json::from_slice(&document(&bundle, "provenance.intoto.json")).unwrap();
     assert_eq!(statement["_type"], "https://in-toto.io/Statement/v1");
@@ -53,20 +53,20 @@ fn the_making_is_told() {
         assert_eq!(digest_of(&statement["subject"], &what), Some(blob.digest.hex()), "{what}");
     }
     let build = &statement["predicate"]["buildDefinition"];
-    // The file that was read, not the bundle's, whose tensors are aligned.
-    let (source, _) = Digest::of_file(&place.at("model/model.safetensors")).unwrap();
+    // The digest of the source file. The bundle's file differs, because its tensors are aligned.
+    let (source, _) = Digest::of_file(&sandbox.at("model/model.safetensors")).unwrap();
     let materials = &build["resolvedDependencies"];
     assert_eq!(digest_of(materials, "model.safetensors"), Some(source.hex()));
     assert_eq!(digest_of(materials, "config.json"), Some(manifest.files["config.json"].digest.hex()));
     assert_eq!(digest_of(materials, "iree-compile"), Some(manifest.compiler.digest.hex()));
-    let asked = &build["externalParameters"];
+    let options = &build["externalParameters"];
     assert_eq!(
-        (&asked["model"], &asked["targets"], &asked["weights"]),
+        (&options["model"], &options["targets"], &options["weights"]),
         (&"model".into(), &"cuda,cpu-aarch64".into(), &"files".into())
     );
     let flags = &build["internalParameters"]["cuda"]["flags"];
     assert_eq!(*flags, serde_json::to_value(&manifest.targets["cuda"].flags).unwrap());
-    // Nothing of where it was made.
+    // No path of this machine is recorded.
     let text = statement.to_string();
-    assert!(!text.contains(place.at("").to_str().unwrap()), "{text}");
+    assert!(!text.contains(sandbox.at("").to_str().unwrap()), "{text}");
 }

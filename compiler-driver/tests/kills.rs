@@ -1,4 +1,4 @@
-//! Builds and packing that are killed at any moment.
+//! Builds and packing, killed at random moments.
 #![allow(clippy::unwrap_used, reason = "a helper that fails is a test that fails")]
 
 mod common;
@@ -12,7 +12,7 @@ use std::{
     process::Command,
 };
 
-use common::Place;
+use common::Sandbox;
 use kill::kill_at_random;
 use mlxcel_artifacts::{Bundle, Digest, report};
 use mlxcel_compiler_driver::write_random_weights;
@@ -21,20 +21,20 @@ use real::{built, fixtures, on, request};
 
 #[test]
 fn compiling() {
-    let place = Place::with_weights();
-    let random = place.at("large");
-    // Some megabytes to copy.
+    let sandbox = Sandbox::with_weights();
+    let random = sandbox.at("large");
+    // Weights of some megabytes take time to copy.
     let config = common::CONFIG.replace("\"vocab_size\": 64", "\"vocab_size\": 60000");
-    fs::write(place.at("model/config.json"), config).unwrap();
-    write_random_weights(&place.request.model, 1, &random, &Cancel::new()).unwrap();
-    let (out, store) = (place.at("out"), place.at("store"));
+    fs::write(sandbox.at("model/config.json"), config).unwrap();
+    write_random_weights(&sandbox.request.model, 1, &random, &Cancel::new()).unwrap();
+    let (out, store) = (sandbox.at("out"), sandbox.at("store"));
     let command = || {
         let mut command = Command::new(env!("CARGO_BIN_EXE_mlxcel-compile"));
         command.args(["--model", "large", "--target", "cuda", "--out", "out", "--store", "store"]);
         command
-            .current_dir(place.at(""))
+            .current_dir(sandbox.at(""))
             .env("MLXCEL_STORE", &store)
-            .env("MLXCEL_IREE_COMPILE", place.at("works"));
+            .env("MLXCEL_IREE_COMPILE", sandbox.at("works"));
         command
     };
     let first = command().output().unwrap();
@@ -58,7 +58,7 @@ fn compiling() {
     });
 }
 
-/// The variable that makes `packing_child` pack the bundle that it names.
+/// Name of the environment variable that tells `packing_child` which bundle to pack.
 const CHILD: &str = "MLXCEL_TEST_PACK";
 
 #[test]
@@ -67,7 +67,7 @@ fn packing() {
     let folder = tempfile::tempdir().unwrap();
     let out = folder.path().join("bundle");
     let packed = pack_at(built.bundle.path()).manifest().clone();
-    // As it was before it was packed.
+    // The manifest before packing.
     let mut plain = packed.clone();
     plain.targets.values_mut().filter_map(|target| target.packing.as_mut()).for_each(|packing| {
         packing.weights = None;

@@ -1,4 +1,4 @@
-//! Weights packed ahead of time: what they change, which is nothing but how a bundle starts.
+//! Weights packed ahead of time: they change how a bundle starts, and nothing else.
 #![allow(clippy::unwrap_used, reason = "a helper that fails is a test that fails")]
 
 mod real;
@@ -16,7 +16,7 @@ fn bundle() -> Built {
     built(&request(&fixtures().join(FIXTURE), &["cpu"]))
 }
 
-/// Packs the bundle as it lies; the fractions of the work that were told of.
+/// Packs the bundle in place. Returns the fractions of the work that were reported.
 fn packed(bundle: &Bundle, weights: Option<Weights>) -> (Bundle, Vec<f64>) {
     let mut told = Vec::new();
     let mut progress = |done: usize, total: usize| told.push(done as f64 / total as f64);
@@ -26,7 +26,7 @@ fn packed(bundle: &Bundle, weights: Option<Weights>) -> (Bundle, Vec<f64>) {
     (bundle, told)
 }
 
-/// Its answer is the recorded one; whether it packed when it was loaded.
+/// Asserts that the answer is the recorded one. Returns whether loading packed the weights.
 fn answers(bundle: &Bundle) -> bool {
     answers_with(bundle, None)
 }
@@ -39,14 +39,14 @@ fn answers_with(bundle: &Bundle, weights: Option<Weights>) -> bool {
 }
 
 #[test]
-fn packed_once_it_starts_without_packing() {
+fn a_packed_bundle_starts_without_packing() {
     let built = bundle();
     assert!(answers(&built.bundle));
     let (once, told) = packed(&built.bundle, None);
     assert!(!answers(&once));
     assert!(told.is_sorted() && told.last() == Some(&1.0), "{told:?}");
     assert_eq!(Bundle::open(once.path()).unwrap(), once);
-    // They are among its parts now.
+    // The documents list the packed weights.
     let weights = once.manifest().targets["cpu"].packing.as_ref().unwrap().weights.unwrap();
     for (name, list) in [(SBOM, "components"), (PROVENANCE, "subject")] {
         let text = once.read_document(name).unwrap().unwrap();
@@ -55,15 +55,15 @@ fn packed_once_it_starts_without_packing() {
         let part = parts.iter().find(|part| part["name"] == "packed weights of target cpu").unwrap();
         assert!(part.to_string().contains(&weights.digest.hex()), "{part}");
     }
-    // And what they took the place of is gone.
+    // Blobs that are no longer named were removed.
     let named: HashSet<_> = once.manifest().blobs().map(|(_, blob)| blob.digest).collect();
     assert_eq!(fs::read_dir(once.path().join("blobs")).unwrap().count(), named.len());
-    // The same weights give the same bytes.
+    // Packing again gives the same bytes.
     assert_eq!(packed(&once, None).0.manifest(), once.manifest());
 }
 
 #[test]
-fn weights_may_come_from_elsewhere_and_stay_away() {
+fn a_bundle_without_weights_can_be_packed() {
     let folder = fixtures().join(FIXTURE);
     let built = built(&Request { weights: WeightSource::None, ..request(&folder, &["cpu"]) });
     let error = load(&built.bundle, None, &on("local-task")).err().unwrap().to_string();
@@ -72,13 +72,13 @@ fn weights_may_come_from_elsewhere_and_stay_away() {
     assert!(answers_with(&built.bundle, weights()), "nothing is packed yet");
     let (packed, _) = packed(&built.bundle, weights());
     assert!(!answers(&packed));
-    // The same weights are packed already, be it under another name.
+    // The same weights under another name count as packed.
     assert!(!answers_with(&packed, weights()));
     let elsewhere = tempfile::tempdir().unwrap();
     let copy = elsewhere.path().join("copy.safetensors");
     fs::copy(folder.join("model.safetensors"), &copy).unwrap();
     assert!(!answers_with(&packed, Some(Weights::open(&copy).unwrap())));
-    // Others are not: one bit is enough.
+    // One changed bit makes them other weights.
     let mut bytes = fs::read(&copy).unwrap();
     *bytes.last_mut().unwrap() ^= 1;
     fs::write(&copy, bytes).unwrap();
@@ -117,7 +117,7 @@ fn a_bundle_with_weights_takes_no_others() {
 }
 
 #[test]
-fn packed_weights_that_are_damaged_can_be_packed_again() {
+fn damaged_packed_weights_can_be_packed_again() {
     let built = bundle();
     let (whole, _) = packed(&built.bundle, None);
     let file = whole.packed_weights("cpu").unwrap().unwrap();
@@ -135,7 +135,7 @@ fn packed_weights_that_are_damaged_can_be_packed_again() {
 }
 
 #[test]
-fn packing_that_ends_early_leaves_the_bundle_as_it_was() {
+fn cancelled_packing_does_not_change_the_bundle() {
     let built = bundle();
     let before = fs::read_to_string(built.bundle.path().join("manifest.toml")).unwrap();
     let cancel = Cancel::new();
@@ -148,7 +148,7 @@ fn packing_that_ends_early_leaves_the_bundle_as_it_was() {
 }
 
 #[test]
-fn a_target_that_reads_weights_as_they_are_has_nothing_to_pack() {
+fn a_target_without_packing_has_nothing_to_pack() {
     let built = built(&request(&fixtures().join(FIXTURE), &["vulkan"]));
     let refused = pack(built.bundle.clone(), None, &on("vulkan"), &Cancel::new(), &mut |_, _| ());
     assert_eq!(

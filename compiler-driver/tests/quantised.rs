@@ -50,7 +50,8 @@ fn weights_predict_as_recorded(target: &str, quant: Quant) {
 
 /// Of the demo model with a quantised cache.
 fn cache_predicts_as_recorded(target: &str) {
-    let quantised = built(&Request { kv: Some(CacheType::Q8), ..request(&models().join("demo"), &[target]) });
+    let quantised =
+        built(&Request { cache_type: Some(CacheType::Q8), ..request(&models().join("demo"), &[target]) });
     let plan = &quantised.bundle.manifest().plan;
     assert_eq!((plan.quant, plan.cache_type), (Quant::None, CacheType::Q8));
     // Keys and values of 4 layers, 2 heads each, of 32 dimensions in 34 bytes.
@@ -175,14 +176,14 @@ fn experts_in_8_bits() {
 #[test]
 fn a_target_that_loads_no_small_numbers_refuses() {
     let refused = |request: &Request| build(request, &mut |_| ()).unwrap_err().to_string();
-    let hint = "hint: make a bundle of its own for this target";
+    let hint = "hint: build a separate bundle for this target";
     let request = request(&models().join("demo"), &["vulkan"]);
     assert_eq!(
         refused(&Request { quant: Quant::Q8, ..request.clone() }),
-        format!("target vulkan cannot quantise weights, expected --quant none\n{hint}")
+        format!("target vulkan cannot quantize weights, expected --quant none\n{hint}")
     );
     assert_eq!(
-        refused(&Request { kv: Some(CacheType::Q8), ..request }),
-        format!("target vulkan cannot load 8-bit numbers, expected --kv f32\n{hint}")
+        refused(&Request { cache_type: Some(CacheType::Q8), ..request }),
+        format!("target vulkan cannot load 8-bit numbers, expected --cache-type f32\n{hint}")
     );
 }

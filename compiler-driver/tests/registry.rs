@@ -1,4 +1,4 @@
-//! A bundle that goes through a registry to a machine that has nothing of it, and runs there.
+//! A bundle that is pushed to a registry, pulled into an empty store, and run there.
 #![allow(clippy::unwrap_used, reason = "a helper that fails is a test that fails")]
 
 mod real;
@@ -13,7 +13,7 @@ use real::{Fixture, built, fixtures, greedy, on, request};
 const FIXTURE: &str = "gqa";
 
 #[test]
-fn pushed_wiped_and_pulled_it_answers_as_before() {
+fn a_pulled_bundle_answers_as_recorded() {
     let folder = tempfile::tempdir().unwrap();
     let server = server::Registry::start(folder.path(), false);
     let built = built(&request(&fixtures().join(FIXTURE), &["cpu"]));

@@ -1,4 +1,4 @@
-//! The same checkpoint, plan, targets and compiler give the same bundle, bit for bit, whoever makes it, where and when.
+//! Equal inputs give bundles with equal bytes, whatever the user, folder, time and number of threads.
 #![allow(clippy::unwrap_used, reason = "a helper that fails is a test that fails")]
 
 use std::{
@@ -8,25 +8,25 @@ use std::{
     process::Command,
 };
 
-/// Where a build differs from another one in what must not matter.
-struct Place {
-    /// Its home, store and working folder are in it.
+/// Surroundings of a build that must not matter.
+struct Surroundings {
+    /// Contains home, store and working folder.
     folder: PathBuf,
     user: &'static str,
     zone: &'static str,
-    /// Of processors that it may use.
+    /// Number of threads.
     threads: &'static str,
-    /// A day, for `faketime`.
+    /// Time for `faketime`.
     day: Option<&'static str>,
 }
 
-/// Builds `model` there, from nothing, and gives the bundle's folder.
-fn built(place: &Place, model: &Path, targets: &str) -> PathBuf {
-    let Place { folder, user, zone, threads, day } = place;
+/// Builds `model` with an empty store. Returns the bundle's folder.
+fn built(surroundings: &Surroundings, model: &Path, targets: &str) -> PathBuf {
+    let Surroundings { folder, user, zone, threads, day } = surroundings;
     let (home, work) = (folder.join("home of").join(user), folder.join("work"));
     fs::create_dir_all(&home).unwrap();
     fs::create_dir_all(&work).unwrap();
-    // A copy, with other times.
+    // A copy has other modification times.
     let copy = work.join("checkpoint");
     fs::create_dir(&copy).unwrap();
     for entry in fs::read_dir(model).unwrap() {
@@ -45,13 +45,13 @@ fn built(place: &Place, model: &Path, targets: &str) -> PathBuf {
         None => Command::new(program),
     };
     let output = command
-        // Few entry points: they are compiled twice.
+        // Few entry points, because everything is compiled twice.
         .args([
             "--model",
             "checkpoint",
             "--target",
             targets,
-            "--ctx",
+            "--ctx-size",
             "64",
             "--chunk",
             "32",
@@ -73,7 +73,7 @@ fn built(place: &Place, model: &Path, targets: &str) -> PathBuf {
     work.join("bundle")
 }
 
-/// Every file below a folder, with its bytes.
+/// Returns every file below a folder with its bytes.
 fn files(folder: &Path) -> Vec<(PathBuf, Vec<u8>)> {
     let mut found = Vec::new();
     let mut folders = vec![folder.to_owned()];
@@ -94,33 +94,38 @@ fn files(folder: &Path) -> Vec<(PathBuf, Vec<u8>)> {
 }
 
 #[test]
-fn two_builds_are_alike_to_the_last_bit() {
+fn two_builds_have_equal_bytes() {
     let model = Path::new(env!("CARGO_MANIFEST_DIR")).join("../models/oracle/fixtures/gqa");
     let temporary = tempfile::tempdir().unwrap();
-    let place = |name: &str, user, zone, threads, day| Place {
+    let surroundings = |name: &str, user, zone, threads, day| Surroundings {
         folder: temporary.path().join(name),
         user,
         zone,
         threads,
         day,
     };
-    let here = place("one", "alice", "UTC", "1", None);
-    let there =
-        place("a much longer name/of another place", "bob", "Asia/Tokyo", "2", Some("2031-02-03 04:05:06"));
-    // With kernels, and without.
+    let here = surroundings("one", "alice", "UTC", "1", None);
+    let there = surroundings(
+        "a much longer name/of another place",
+        "bob",
+        "Asia/Tokyo",
+        "2",
+        Some("2031-02-03 04:05:06"),
+    );
+    // One target with kernels, and one without.
     let targets = "cpu-x86-64-v3,cuda";
-    let [first, second] = [&here, &there].map(|place| files(&built(place, &model, targets)));
+    let [first, second] = [&here, &there].map(|surroundings| files(&built(surroundings, &model, targets)));
     let names = |files: &[(PathBuf, Vec<u8>)]| files.iter().map(|(path, _)| path.clone()).collect::<Vec<_>>();
     assert_eq!(names(&first), names(&second));
     assert!(first == second, "the same names and other bytes");
-    // What the code says that it needs is said of it.
+    // The manifest has the requirements that the PTX states.
     let manifest = first.iter().find(|(path, _)| path.ends_with("manifest.toml")).unwrap();
     let manifest = String::from_utf8(manifest.1.clone()).unwrap();
     assert!(
         manifest.contains("[targets.cuda.gpu]\ncompute_capability = \"8.0\"\nptx = \"7.6\"\n"),
         "{manifest}"
     );
-    // Nothing of the places is inside.
+    // The bundle contains nothing of its surroundings.
     let secrets = [
         "alice",
         "bob",

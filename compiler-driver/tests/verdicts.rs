@@ -1,4 +1,4 @@
-//! Which targets of the table run on which machines: a bundle with all of them, judged for machines that are made up.
+//! Which targets run on which machines: a bundle with all targets, judged for made-up machines.
 #![allow(clippy::unwrap_used, reason = "a helper that fails is a test that fails")]
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -11,7 +11,7 @@ use mlxcel_compiler_driver::{Quant, Target};
 
 const AMPERE: GpuNeeds = GpuNeeds { compute_capability: Version(8, 0), ptx: Version(7, 6) };
 
-/// What the CPUs of a level have.
+/// CPU features that each level adds.
 const V2: &[&str] = &["sahf", "sse3", "ssse3", "sse4.1", "sse4.2", "popcnt", "cx16"];
 const V3: &[&str] = &["avx", "avx2", "bmi", "bmi2", "f16c", "fma", "lzcnt", "movbe"];
 const V4: &[&str] = &["avx512f", "avx512bw", "avx512cd", "avx512dq", "avx512vl"];
@@ -20,13 +20,13 @@ const BF16: &[&str] = &["avx512bf16"];
 const AMX: &[&str] = &["amx-tile", "amx-int8", "amx-bf16", "avx512fp16"];
 const ARM: &[&str] = &["neon", "dotprod", "fp-armv8", "lse", "fullfp16", "rdm", "crc"];
 
-/// Every target of the table but `cpu`, which is whatever machine compiles.
+/// Returns a manifest with every target except `cpu`, which depends on the machine.
 fn manifest() -> Manifest {
     let compiling = machine("x86_64", &[], vec![]);
     let mut targets = BTreeMap::new();
     for target in Target::all().unwrap().into_iter().filter(|target| target.name != "cpu") {
         let resolved = target.resolve(&compiling, Float::F32, Quant::None);
-        // What `ptx.rs` finds in the code; of iree-compile 3.13 for each of its targets.
+        // The versions that `ptx.rs` finds in the code of iree-compile 3.13.
         let sm = resolved.flags.iter().find_map(|flag| flag.strip_prefix("--iree-cuda-target=sm_"));
         let gpu = sm.map(|sm| {
             let number: u32 = sm.parse().unwrap();
@@ -53,7 +53,7 @@ fn nvidia(name: &str, major: u32, minor: u32) -> Gpu {
     Gpu { compute_capability, cuda: Some(Version(13, 0)), ..Gpu::named(Driver::Cuda, name) }
 }
 
-/// The targets that run there, and the best of them in each place.
+/// Returns the targets that run on the machine, and the best of them in each place.
 fn running<'m>(manifest: &'m Manifest, machine: &Machine) -> (BTreeSet<&'m str>, Vec<&'m str>) {
     let checked = check_targets(manifest, machine);
     let runs = checked.iter().filter(|target| target.verdict != Verdict::Refuse);
@@ -123,6 +123,6 @@ fn every_target_on_every_kind_of_machine() {
         assert_eq!(best, chosen, "{name}");
         seen.extend(found);
     }
-    // None of the table is left out.
+    // Every target runs on one of the machines.
     assert_eq!(seen, manifest.targets.keys().map(String::as_str).collect());
 }

@@ -194,14 +194,14 @@ impl Plan {
         if let Some(block) = model.blocks.iter().find(odd) {
             let found = format!("heads have {} dimensions", block.attention.layer.head_dim);
             let expected = format!("a cache in {} needs a multiple of {whole}", self.kv);
-            return refuse(found, expected, "choose another --kv");
+            return refuse(found, expected, "choose another --cache-type");
         }
         if self.batch == 0 {
             return refuse("batch is 0".into(), "at least one row is needed".into(), "choose a batch of 1");
         }
         if self.context == 0 || self.context > model.max_positions {
             let expected = format!("the model was made for 1 to {} positions", model.max_positions);
-            return refuse(format!("context is {}", self.context), expected, "choose another --ctx");
+            return refuse(format!("context is {}", self.context), expected, "choose another --ctx-size");
         }
         let whole = self.quant.group_size();
         // The embedding is as wide as the inputs of other layers are.
@@ -334,7 +334,7 @@ mod tests {
             refused(|plan| plan.batch = 0),
             "batch is 0, but at least one row is needed\nhint: choose a batch of 1"
         );
-        let context = "but the model was made for 1 to 131072 positions\nhint: choose another --ctx";
+        let context = "but the model was made for 1 to 131072 positions\nhint: choose another --ctx-size";
         assert_eq!(refused(|plan| plan.context = 0), format!("context is 0, {context}"));
         assert_eq!(refused(|plan| plan.context = 131_073), format!("context is 131073, {context}"));
         let buckets =
@@ -361,7 +361,7 @@ mod tests {
         assert!(plan(CacheType::Float(Float::F16)).validate(&model).is_ok());
         assert_eq!(
             plan(CacheType::Q8).validate(&model).unwrap_err().to_string(),
-            "heads have 72 dimensions, but a cache in q8 needs a multiple of 32\nhint: choose another --kv"
+            "heads have 72 dimensions, but a cache in q8 needs a multiple of 32\nhint: choose another --cache-type"
         );
     }
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What Hugging Face transformers makes of a checkpoint that is quantised as --quant and --kv do it.
+"""What Hugging Face transformers makes of a checkpoint that is quantised as --quant and --cache-type do it.
 
     python3 models/oracle/quantised.py models/demo models/demo/held_out.txt           # a table
     python3 models/oracle/quantised.py models/demo models/demo/held_out.txt --record  # also writes quantised.json

@@ -98,7 +98,7 @@ pub enum Error {
     /// The context asked for is not one that the bundle has.
     #[error(
         "context of {asked} tokens, expected 1 to {context}\n\
-         hint: the bundle was compiled for {context}: compile it again with another --ctx"
+         hint: the bundle was compiled for {context}: compile it again with another --ctx-size"
     )]
     Context {
         /// Tokens asked for.
@@ -130,7 +130,7 @@ pub enum Error {
     /// More tokens than the cache has room for.
     #[error(
         "{tokens} tokens at position {position}, expected at most {}: the context is {context}\n\
-         hint: shorten the prompt, raise --ctx-size if it was given, or compile the bundle again with a larger --ctx",
+         hint: shorten the prompt, raise --ctx-size if it was given, or compile the bundle again with a larger --ctx-size",
         context.saturating_sub(*position)
     )]
     TooLong {
@@ -145,7 +145,7 @@ pub enum Error {
     /// A benchmark that the context has no room for.
     #[error(
         "{case} needs {needed} positions, the context has {context}\n\
-         hint: choose less, raise --ctx-size if it was given, or compile the bundle with a larger --ctx"
+         hint: choose less, raise --ctx-size if it was given, or compile the bundle with a larger --ctx-size"
     )]
     BenchTooLong {
         /// What was to be measured.

@@ -408,7 +408,7 @@ mod tests {
         assert_eq!(
             message(&[1; 5]),
             "5 tokens at position 0, expected at most 4: the context is 4\n\
-             hint: shorten the prompt, raise --ctx-size if it was given, or compile the bundle again with a larger --ctx"
+             hint: shorten the prompt, raise --ctx-size if it was given, or compile the bundle again with a larger --ctx-size"
         );
     }
 

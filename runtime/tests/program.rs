@@ -155,7 +155,7 @@ fn options_without_effect_are_warnings() {
 fn prompts_that_do_not_fit() {
     let long = "a ".repeat(16);
     let message = "error: 17 tokens at position 0, expected at most 16: the context is 16\n\
-                   hint: shorten the prompt, raise --ctx-size if it was given, or compile the bundle again with a larger --ctx\n";
+                   hint: shorten the prompt, raise --ctx-size if it was given, or compile the bundle again with a larger --ctx-size\n";
     assert_eq!(refused(&["b", "-p", &long]), message);
     assert_eq!(refused_with(&["b"], long.as_bytes()), message);
     assert!(
@@ -165,7 +165,7 @@ fn prompts_that_do_not_fit() {
     assert_eq!(
         refused(&["b", "--ctx-size", "17", "-p", "a"]),
         "error: context of 17 tokens, expected 1 to 16\n\
-         hint: the bundle was compiled for 16: compile it again with another --ctx\n"
+         hint: the bundle was compiled for 16: compile it again with another --ctx-size\n"
     );
 }
 

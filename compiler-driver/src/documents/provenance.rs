@@ -1,4 +1,4 @@
-//! How a bundle was made, as an in-toto statement (<https://in-toto.io/Statement/v1>) with a predicate of SLSA
+//! Provenance of a bundle: an in-toto statement (<https://in-toto.io/Statement/v1>) with SLSA's predicate
 //! (<https://slsa.dev/provenance/v1>).
 
 use std::collections::BTreeMap;
@@ -6,14 +6,46 @@ use std::collections::BTreeMap;
 use mlxcel_artifacts::{Compiler, Digest, Manifest};
 use serde::Serialize;
 
-use super::{CRATES, Material, REPOSITORY, VERSION};
+use crate::{
+    documents::program::{CRATES, REPOSITORY, VERSION},
+    model::source::WeightSource,
+};
 
-/// The statement: what was made, and the predicate.
+/// Options of a build that are recorded besides those in the manifest. None names a path on this machine.
+pub(crate) struct ExternalParameters<'p> {
+    pub(crate) targets: &'p [String],
+    pub(crate) weights: &'p WeightSource,
+    pub(crate) chunk: Option<usize>,
+}
+
+/// A file that a bundle was made from.
+#[derive(Debug, Clone)]
+pub(crate) struct SourceFile {
+    pub(crate) name: String,
+    /// Digest of the file before it was copied into the bundle.
+    pub(crate) digest: Digest,
+}
+
+impl ExternalParameters<'_> {
+    fn recorded(&self) -> BTreeMap<&'static str, String> {
+        let Self { targets, weights, chunk } = self;
+        let weights = match weights {
+            WeightSource::None => "none".to_owned(),
+            WeightSource::Random(seed) => format!("random:{seed}"),
+            WeightSource::Folder(_) | WeightSource::Model => "files".to_owned(),
+        };
+        let mut recorded = BTreeMap::from([("weights", weights), ("targets", targets.join(","))]);
+        recorded.extend(chunk.map(|chunk| ("chunk", chunk.to_string())));
+        recorded
+    }
+}
+
+/// An in-toto statement about a bundle.
 #[derive(Serialize)]
 pub(super) struct Statement {
     #[serde(rename = "_type")]
     kind: &'static str,
-    /// Left to [`mlxcel_artifacts::with_file_list`].
+    /// Filled in by [`mlxcel_artifacts::with_file_list`].
     subject: [Resource; 0],
     #[serde(rename = "predicateType")]
     predicate_type: &'static str,
@@ -32,14 +64,14 @@ struct Predicate {
 struct BuildDefinition {
     build_type: String,
     external_parameters: BTreeMap<&'static str, String>,
-    internal_parameters: BTreeMap<String, Internal>,
+    internal_parameters: BTreeMap<String, InternalParameters>,
     resolved_dependencies: Vec<Resource>,
 }
 
-/// What was done for a target.
+/// How a target was compiled.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Internal {
+struct InternalParameters {
     flags: Vec<String>,
     build_key: String,
 }
@@ -55,7 +87,7 @@ struct Builder {
     version: BTreeMap<&'static str, String>,
 }
 
-/// A `ResourceDescriptor`.
+/// in-toto's `ResourceDescriptor`.
 #[derive(Serialize)]
 struct Resource {
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -71,15 +103,15 @@ impl Resource {
     }
 }
 
-/// How the bundle of `manifest` was made as `asked`, with weights from these files.
+/// Returns the statement about a bundle that was built with `options` from these files of weights.
 pub(super) fn statement(
     manifest: &Manifest,
-    asked: &BTreeMap<&'static str, String>,
-    weights: &[Material],
+    options: &ExternalParameters<'_>,
+    weights: &[SourceFile],
 ) -> Statement {
     let Manifest { model, family, plan, compiler: Compiler { version, digest }, targets, files, .. } =
         manifest;
-    let mut external = asked.clone();
+    let mut external = options.recorded();
     external.extend([
         ("model", model.clone()),
         ("family", family.clone()),
@@ -89,7 +121,8 @@ pub(super) fn statement(
         ("context", plan.context.to_string()),
     ]);
     let internal = targets.iter().map(|(name, target)| {
-        let internal = Internal { flags: target.flags.clone(), build_key: target.build_key.to_string() };
+        let internal =
+            InternalParameters { flags: target.flags.clone(), build_key: target.build_key.to_string() };
         (name.clone(), internal)
     });
     let compiler = Resource {
@@ -103,7 +136,7 @@ pub(super) fn statement(
         digest: [("sha256", (*sha256).to_owned())].into(),
     });
     let files = files.iter().map(|(name, blob)| Resource::file(name, &blob.digest));
-    let weights = weights.iter().map(|Material { name, digest }| Resource::file(name, digest));
+    let weights = weights.iter().map(|SourceFile { name, digest }| Resource::file(name, digest));
     Statement {
         kind: "https://in-toto.io/Statement/v1",
         subject: [],

@@ -1,4 +1,4 @@
-//! The parts of a bundle and of what made it, in CycloneDX's form.
+//! SBOM of a bundle in CycloneDX's format: its parts, and those of the programs that made it.
 
 use cyclonedx_bom::{
     models::{
@@ -12,13 +12,15 @@ use cyclonedx_bom::{
 };
 use mlxcel_artifacts::{Compiler, Manifest};
 
-use super::{CRATES, REPOSITORY, VERSION};
-use crate::Error;
+use crate::{
+    documents::program::{CRATES, REPOSITORY, VERSION},
+    error::Error,
+};
 
-/// The document about the bundle of `manifest`.
+/// Returns the SBOM of the bundle that `manifest` describes.
 ///
 /// # Errors
-/// None that a valid manifest can cause.
+/// The document cannot be serialized, which no valid manifest causes.
 pub(super) fn document(manifest: &Manifest) -> Result<Vec<u8>, Error> {
     let Manifest { model, compiler: Compiler { version, digest }, .. } = manifest;
     let mut bundle = Component::new(Classification::MachineLearningModel, model, "", None);
@@ -28,13 +30,13 @@ pub(super) fn document(manifest: &Manifest) -> Result<Vec<u8>, Error> {
     let mut iree = Component::new(Classification::Application, "iree-compile", version, None);
     iree.purl = Some(Purl::new("pypi", "iree-base-compiler", version).map_err(Error::document)?);
     iree.hashes = Some(hashes(HashAlgorithm::BLAKE3, &digest.hex()));
-    // The bundle's files are left to `mlxcel_artifacts::with_file_list`.
+    // `mlxcel_artifacts::with_file_list` adds the bundle's files.
     let mut components = Vec::new();
     for (name, version, sha256) in CRATES {
         let mut library = Component::new(Classification::Library, name, version, None);
         library.purl = Some(Purl::new("cargo", name, version).map_err(Error::document)?);
         library.hashes = Some(hashes(HashAlgorithm::SHA_256, sha256));
-        // It made the bundle, and is not in it.
+        // It was used to make the bundle, but is not part of it.
         library.scope = Some(Scope::Excluded);
         components.push(library);
     }

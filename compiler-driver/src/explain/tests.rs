@@ -1,5 +1,6 @@
 use std::{fs, path::Path};
 
+use mlxcel_emitter::Plan;
 use mlxcel_models::{PRESETS, Preset};
 use safetensors::Dtype;
 
@@ -14,15 +15,15 @@ fn explained(source: &ModelSource) -> String {
 }
 
 #[test]
-fn presets() {
+fn presets_are_explained() {
     for name in ["llama-3.2-1b", "gemma-2-2b", "phi-4-mini", "gpt2"] {
         insta::assert_snapshot!(name, explained(&ModelSource::find(name).unwrap()));
     }
 }
 
 #[test]
-fn folders() {
-    // Tensors in shards, and sizes that cannot be quantised; layers of two kinds; a head's parts; tensors that are not used.
+fn folders_are_explained() {
+    // Shards, and sizes that cannot be quantized; two kinds of layers; parts of heads; unused tensors.
     for name in ["everything", "cohere2-hub", "stablelm-parallel", "gpt2-inverse-layers"] {
         insta::assert_snapshot!(name, explained(&fixture(name)));
     }
@@ -37,7 +38,7 @@ fn every_line_has_a_name() {
 }
 
 #[test]
-fn parts_are_all_of_the_model() {
+fn parts_add_up_to_the_model() {
     for preset in PRESETS {
         let model = preset.model().unwrap();
         let parts = weights::parts(&model, &|_| Dtype::BF16);
@@ -46,9 +47,8 @@ fn parts_are_all_of_the_model() {
     }
 }
 
-/// The table's sizes are those of what packing makes.
 #[test]
-fn quantised_sizes_are_what_is_packed() {
+fn quantized_sizes_equal_packed_sizes() {
     let model = Preset::find("smollm2-135m").unwrap().model().unwrap();
     let gpt2 = Preset::find("gpt2").unwrap().model().unwrap();
     for mut model in [model, gpt2] {
@@ -66,7 +66,7 @@ fn quantised_sizes_are_what_is_packed() {
 }
 
 #[test]
-fn a_folder_without_weights_is_a_model() {
+fn a_folder_needs_no_weights() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("gpt2");
     fs::create_dir(&path).unwrap();
@@ -75,8 +75,8 @@ fn a_folder_without_weights_is_a_model() {
 }
 
 #[test]
-fn runs_are_short() {
-    assert_eq!(runs(&[0, 1, 2, 5, 7, 8]), "0-2, 5, 7-8");
-    assert_eq!(runs(&[0, 2, 4, 6, 8, 10, 12, 14]), "0, 2, 4, 6, 8, 10, 12, 14");
-    assert_eq!(runs(&[0, 2, 4, 6, 8, 10, 12, 14, 16]), "0, 2, 4, 6, 8, 10, 12, 14, …");
+fn consecutive_numbers_are_ranges() {
+    assert_eq!(ranges(&[0, 1, 2, 5, 7, 8]), "0-2, 5, 7-8");
+    assert_eq!(ranges(&[0, 2, 4, 6, 8, 10, 12, 14]), "0, 2, 4, 6, 8, 10, 12, 14");
+    assert_eq!(ranges(&[0, 2, 4, 6, 8, 10, 12, 14, 16]), "0, 2, 4, 6, 8, 10, 12, 14, …");
 }

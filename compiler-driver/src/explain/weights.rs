@@ -1,4 +1,4 @@
-//! The weights of a model by part, and what they take in each precision.
+//! The table of a model's weights: parameters of each part, and bytes in each element type.
 
 use std::collections::BTreeSet;
 
@@ -6,22 +6,23 @@ use mlxcel_artifacts::Quant;
 use mlxcel_models::{Embedding, Head, Linear, Logits, ModelConfig, Norm, Weight};
 use safetensors::Dtype;
 
-use super::misfit;
+use crate::explain::misfit::misfit;
 
-/// How weights may be held.
+/// The columns of the table.
 const FORMS: [Form; 4] = [
     Form::Float("f32", Dtype::F32),
     Form::Float("bf16", Dtype::BF16),
-    Form::Quantised(Quant::Q8),
-    Form::Quantised(Quant::Q4),
+    Form::Quantized(Quant::Q8),
+    Form::Quantized(Quant::Q4),
 ];
 
+/// A form of stored weights.
 #[derive(Debug, Clone, Copy)]
 enum Form {
-    /// All of them in this type.
+    /// Every weight has this type.
     Float(&'static str, Dtype),
-    /// Matrices quantised, and the rest as it is.
-    Quantised(Quant),
+    /// Matrices are quantized, other weights keep their type.
+    Quantized(Quant),
 }
 
 /// A part of the model.
@@ -29,19 +30,19 @@ enum Form {
 pub(super) struct Part {
     name: &'static str,
     pub(super) parameters: u64,
-    /// In each of [`FORMS`].
+    /// Bytes in each of [`FORMS`].
     pub(super) bytes: [u64; FORMS.len()],
 }
 
-/// The parts, and their sum. Norms and biases are of the types that `dtype_of` says where matrices are quantised.
+/// Formats the table. `dtype_of` tells the types that norms and biases keep if matrices are quantized.
 pub(super) fn table(config: &ModelConfig, dtype_of: &dyn Fn(&str) -> Dtype) -> String {
     let heads = FORMS.map(|form| match form {
         Form::Float(name, _) => format!("{name} MiB"),
-        Form::Quantised(quant) => format!("{quant} MiB"),
+        Form::Quantized(quant) => format!("{quant} MiB"),
     });
     let possible = FORMS.map(|form| match form {
         Form::Float(..) => true,
-        Form::Quantised(quant) => misfit(config, |plan| plan.quant = quant).is_none(),
+        Form::Quantized(quant) => misfit(config, |plan| plan.quant = quant).is_none(),
     });
     let line = |name: &str, parameters: &str, cells: [String; FORMS.len()]| {
         let cells = cells.map(|cell| format!("  {cell:>11}")).concat();
@@ -58,7 +59,7 @@ pub(super) fn table(config: &ModelConfig, dtype_of: &dyn Fn(&str) -> Dtype) -> S
     text
 }
 
-/// The parts, and `all` of them.
+/// Returns the parts, the last of which is their sum.
 pub(super) fn parts(config: &ModelConfig, dtype_of: &dyn Fn(&str) -> Dtype) -> [Part; 6] {
     let Embedding { weight, positions, token_types, norm: _, scale: _ } = &config.embedding;
     let attention = config.blocks.iter().flat_map(|block| {
@@ -74,12 +75,12 @@ pub(super) fn parts(config: &ModelConfig, dtype_of: &dyn Fn(&str) -> Dtype) -> [
         Head::Logits(head) => {
             let Logits { linear, tied, .. } = &**head;
             let own = (!tied).then_some((&linear.weight, Some(linear.inputs())));
-            own.into_iter().chain(linear.bias.iter().map(plain)).collect()
+            own.into_iter().chain(linear.bias.iter().map(unquantized)).collect()
         }
         Head::Pooling(_) => vec![],
     };
 
-    // Layers may share a tensor, which counts once.
+    // A tensor that layers share counts once.
     let mut seen = BTreeSet::new();
     let mut part = |name, weights: Vec<(&Weight, Option<usize>)>| {
         let mut part = Part { name, parameters: 0, bytes: [0; FORMS.len()] };
@@ -96,11 +97,14 @@ pub(super) fn parts(config: &ModelConfig, dtype_of: &dyn Fn(&str) -> Dtype) -> [
     let parts = [
         part(
             "embedding",
-            [table].into_iter().chain(positions.iter().chain(token_types).map(plain)).collect(),
+            [table].into_iter().chain(positions.iter().chain(token_types).map(unquantized)).collect(),
         ),
-        part("attention", attention.flat_map(of_linear).chain(sinks.map(plain)).collect()),
-        part("mlp", exact.map(|linear| plain(&linear.weight)).chain(mlp.flat_map(of_linear)).collect()),
-        part("norms", norms.map(plain).collect()),
+        part("attention", attention.flat_map(linear_weights).chain(sinks.map(unquantized)).collect()),
+        part(
+            "mlp",
+            exact.map(|linear| unquantized(&linear.weight)).chain(mlp.flat_map(linear_weights)).collect(),
+        ),
+        part("norms", norms.map(unquantized).collect()),
         part("head", head),
     ];
     let all = Part {
@@ -112,23 +116,23 @@ pub(super) fn parts(config: &ModelConfig, dtype_of: &dyn Fn(&str) -> Dtype) -> [
     [embedding, attention, mlp, norms, head, all]
 }
 
-/// A weight that is never quantised.
-fn plain(weight: &Weight) -> (&Weight, Option<usize>) {
+/// Returns a weight that is never quantized.
+fn unquantized(weight: &Weight) -> (&Weight, Option<usize>) {
     (weight, None)
 }
 
-/// The weights of a linear layer, the matrix with its inputs.
-fn of_linear(linear: &Linear) -> impl Iterator<Item = (&Weight, Option<usize>)> {
-    [(&linear.weight, Some(linear.inputs()))].into_iter().chain(linear.bias.iter().map(plain))
+/// Returns the weights of a linear layer, with the matrix's number of inputs.
+fn linear_weights(linear: &Linear) -> impl Iterator<Item = (&Weight, Option<usize>)> {
+    [(&linear.weight, Some(linear.inputs()))].into_iter().chain(linear.bias.iter().map(unquantized))
 }
 
 impl Form {
-    /// Bytes of a weight, which is a matrix where it has inputs.
+    /// Returns the bytes of a weight. Only a matrix has `inputs`.
     fn bytes(self, weight: &Weight, inputs: Option<usize>, dtype_of: &dyn Fn(&str) -> Dtype) -> u64 {
         let (quant, dtype) = match self {
             Self::Float(_, dtype) => (Quant::None, dtype),
-            Self::Quantised(quant) if inputs.is_some() => (quant, Dtype::F32),
-            Self::Quantised(_) => (Quant::None, dtype_of(&weight.name)),
+            Self::Quantized(quant) if inputs.is_some() => (quant, Dtype::F32),
+            Self::Quantized(_) => (Quant::None, dtype_of(&weight.name)),
         };
         quant.bytes(weight.elements(), inputs.unwrap_or(1) as u64, dtype)
     }

@@ -1,5 +1,4 @@
-//! Bundles that are whole, of the real compiler, and cannot run as asked; and what a running one is asked that it cannot
-//! do. `real` says where they come from.
+//! Complete bundles of the real compiler that cannot run as asked, and invalid requests to a running session.
 
 use std::{fs, path::Path};
 
@@ -9,12 +8,12 @@ use mlxcel_runtime::{Error, LoadOptions, Session, Weights, load};
 
 use crate::real::{Built, Fixture, built, fixtures, greedy, on, request};
 
-/// The bundle of a fixture for one target.
+/// Builds the bundle of a fixture for one target.
 fn bundle(fixture: &str, target: &str) -> Built {
     built(&request(&fixtures().join(fixture), &[target]))
 }
 
-/// Changes the manifest's text and opens the bundle again.
+/// Changes the manifest's text, and opens the bundle again.
 fn edit(built: &mut Built, change: impl Fn(&str) -> String) {
     let path = built.bundle.path().join("manifest.toml");
     let text = fs::read_to_string(&path).unwrap();
@@ -24,7 +23,7 @@ fn edit(built: &mut Built, change: impl Fn(&str) -> String) {
     built.bundle = Bundle::open(built.bundle.path()).unwrap();
 }
 
-/// Puts `bytes` where `old` was, with a digest that fits.
+/// Replaces a blob by `bytes`, with a correct digest.
 fn replace_blob(built: &mut Built, old: Blob, bytes: &[u8]) {
     let digest = Digest::of(bytes);
     fs::write(built.bundle.path().join("blobs").join(digest.hex()), bytes).unwrap();
@@ -42,8 +41,8 @@ fn failure(result: Result<Box<dyn Session>, Error>) -> String {
     report(&result.err().expect("it was loaded"))
 }
 
-/// Its answer to the shortest prompt is the recorded one.
-fn works(session: &mut dyn Session, fixture: &str) {
+/// Asserts that the answer to the shortest prompt is the recorded one.
+fn assert_works(session: &mut dyn Session, fixture: &str) {
     let recorded = &Fixture::find(fixture).prompts[0];
     session.rewind(0).unwrap();
     assert_eq!(greedy(session, &recorded.prompt, 40).unwrap().tokens, recorded.tokens);
@@ -92,8 +91,8 @@ fn a_module_that_is_cut_off_or_something_else() {
 }
 
 #[test]
-fn a_bit_that_changed_before_its_digest_was_made() {
-    // In the module, in the code for the CPU, which IREE verifies nothing of, and wherever else.
+fn a_bit_that_changed_before_the_digest_was_computed() {
+    // Positions spread over the file: the module, the CPU's code, which IREE does not verify, and the rest.
     const PLACES: usize = 60;
     let whole = bundle("gqa", "cpu");
     let bytes = fs::read(whole.bundle.blob_path(&vmfb(&whole))).unwrap();
@@ -106,8 +105,8 @@ fn a_bit_that_changed_before_its_digest_was_made() {
         let old = vmfb(&built);
         replace_blob(&mut built, old, &changed);
         match load(&built.bundle, None, &on("local-task")) {
-            // Between the parts of the file there is padding, which nobody reads.
-            Ok(mut session) => works(session.as_mut(), "gqa"),
+            // Padding between the parts of the file is never read.
+            Ok(mut session) => assert_works(session.as_mut(), "gqa"),
             Err(error) => {
                 let error = report(&error);
                 assert!(error.starts_with("error: the vmfb of target cpu is damaged: "), "{at}: {error}");
@@ -137,7 +136,7 @@ fn a_cpu_that_is_not_this_one() {
             )
         );
     }
-    // A manifest that lies of its module's architecture.
+    // A manifest with a wrong architecture.
     let features = built.bundle.manifest().targets[other].cpu_features.clone();
     edit(&mut built, |text| {
         let text = text.replace(&format!("arch = \"{its}\""), &format!("arch = \"{}\"", machine.arch));
@@ -152,7 +151,7 @@ fn instructions_that_this_cpu_lacks() {
     let machine = Machine::host();
     let built = bundle("gqa", "cpu-x86-64-v4");
     if machine.cpu_features.contains("avx512vl") {
-        return works(&mut *built.session("local-task").unwrap(), "gqa");
+        return assert_works(&mut *built.session("local-task").unwrap(), "gqa");
     }
     let message = built.refusal("local-task");
     let reason = if machine.arch == "x86_64" { "the cpu lacks avx512bw, " } else { "compiled for x86_64, " };
@@ -190,13 +189,13 @@ fn no_such_device() {
 
     let both = built_for(&["cpu", "cuda"]);
     match both.session("cuda") {
-        // A machine that has one.
-        Ok(mut session) => works(&mut *session, "gqa"),
+        // This machine has a CUDA device.
+        Ok(mut session) => assert_works(&mut *session, "gqa"),
         Err(error) => {
             let message = both.shown(&error);
             assert!(message.starts_with("error: cannot use the device cuda: "), "{message}");
             assert!(message.contains("\nhint: ") && message.contains("--device local-task"), "{message}");
-            works(&mut *both.session("auto").unwrap(), "gqa");
+            assert_works(&mut *both.session("auto").unwrap(), "gqa");
         }
     }
 }
@@ -231,9 +230,9 @@ fn tokens_that_do_not_fit() {
     let error = session.decode_step(1).unwrap_err();
     assert!(matches!(error, Error::TooLong { tokens: 1, position: 512, context: 512 }));
     assert!(matches!(session.rewind(513), Err(Error::Rewind { target: 513, position: 512 })));
-    works(&mut *session, "gqa");
+    assert_works(&mut *session, "gqa");
     assert!(matches!(session.decode_step(131), Err(Error::TokenOutOfRange { token: 131, .. })));
-    works(&mut *session, "gqa");
+    assert_works(&mut *session, "gqa");
 
     let weights = || Weights::from_bundle(&built.bundle).unwrap();
     for context in [0, 513] {
@@ -244,7 +243,7 @@ fn tokens_that_do_not_fit() {
     }
     let options = LoadOptions { context: Some(40), ..on("local-task") };
     let mut session = load(&built.bundle, Some(weights()), &options).unwrap();
-    works(&mut *session, "gqa");
+    assert_works(&mut *session, "gqa");
     session.rewind(0).unwrap();
     assert!(matches!(
         session.prefill(&[1; 41]),
@@ -261,15 +260,15 @@ fn weights_of_another_model() {
         "error: …/bundle carries no weights\nhint: name the checkpoint's folder, or a safetensors file, with --weights"
     );
     let with = |folder: &Path| load(&built.bundle, Some(Weights::from_folder(folder)?), &on("local-task"));
-    // It was compiled for the types of the config.json.
-    works(&mut *with(&model).unwrap(), "bf16");
+    // It was compiled for the types in config.json.
+    assert_works(&mut *with(&model).unwrap(), "bf16");
 
     let hint = "\nhint: give the checkpoint that the bundle was compiled from, or compile it for this one";
     let parameters = built.bundle.manifest().parameters.len();
     let message = failure(with(&fixtures().join("rope-theta")));
     let first = format!("error: the weights do not fit the bundle: {parameters} of {parameters} tensors\n  ");
     assert!(message.starts_with(&first) && message.ends_with(hint), "{message}");
-    // Eight of them, and how many more.
+    // Eight tensors are listed, the rest is counted.
     assert_eq!(message.lines().count(), 1 + 8 + 1 + 1);
     assert!(message.contains(&format!("\n  and {} more\n", parameters - 8)), "{message}");
     assert!(message.contains("layernorm.weight: f32[32], expected bf16[32]\n"), "{message}");
@@ -284,14 +283,14 @@ fn weights_without_tensors_that_are_needed() {
     let weights = Weights::from_folder(&fixtures().join("bf16")).unwrap();
     let message = failure(load(&built.bundle, Some(weights), &on("local-task")));
     let parameters = built.bundle.manifest().parameters.len();
-    // Seven biases in each of two layers.
+    // Two layers have seven biases each.
     let first = format!("error: the weights do not fit the bundle: 14 of {parameters} tensors\n  ");
     assert!(message.starts_with(&first), "{message}");
     assert!(
         message.contains("\n  model.layers.0.mlp.up_proj.bias: missing, expected bf16[80]\n"),
         "{message}"
     );
-    // Those that the other has too many are none of its business.
+    // Additional tensors are ignored.
     let built = bundle("bf16", "cpu");
     let weights = Weights::from_folder(&fixtures().join("all-biases")).unwrap();
     assert_eq!(weights.check(&built.bundle.manifest().parameters).unwrap().len(), 14);
@@ -310,9 +309,9 @@ fn weights_that_are_cut_off_at_run_time() {
     }
     fs::write(folder.path().join("model.safetensors"), &whole).unwrap();
     let weights = Weights::from_folder(folder.path()).unwrap();
-    // Gone from its folder, the mapping lives on.
+    // The mapping stays valid after the file is removed.
     folder.close().unwrap();
-    works(&mut *load(&built.bundle, Some(weights), &on("local-task")).unwrap(), "gqa");
+    assert_works(&mut *load(&built.bundle, Some(weights), &on("local-task")).unwrap(), "gqa");
 }
 
 #[test]

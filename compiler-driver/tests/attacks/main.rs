@@ -1,5 +1,5 @@
-//! Requests and checkpoints that are wrong, by accident or on purpose. Each is refused with what was found and expected,
-//! before the compiler starts, and leaves nothing behind.
+//! Invalid requests and checkpoints. Each is refused before the compiler starts, with what was found and expected, and
+//! leaves no files.
 #![allow(clippy::unwrap_used, reason = "a helper that fails is a test that fails")]
 
 mod bundles;

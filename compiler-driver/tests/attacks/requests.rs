@@ -1,38 +1,38 @@
-//! Wrong requests.
+//! Invalid requests.
 
 use std::{fs, path::Path};
 
-use mlxcel_compiler_driver::{Float, ModelSource, Precision, WeightSource};
+use mlxcel_compiler_driver::{CompilerLocation, Float, ModelSource, Precision, WeightSource};
 
-use crate::common::{CONFIG, Place, names};
+use crate::common::{CONFIG, Sandbox, names};
 
-/// The refusal of a request after `change`; the compiler must not have compiled.
-fn refusal(change: impl FnOnce(&mut Place)) -> String {
-    let mut place = Place::new("works");
-    change(&mut place);
-    let refusal = place.refusal();
-    assert!(place.calls() <= 1, "the compiler was started");
+/// Returns the refusal of a request after `change`. The compiler must not have compiled.
+fn refusal(change: impl FnOnce(&mut Sandbox)) -> String {
+    let mut sandbox = Sandbox::new("works");
+    change(&mut sandbox);
+    let refusal = sandbox.refusal();
+    assert!(sandbox.calls() <= 1, "the compiler was started");
     refusal
 }
 
 #[test]
 fn targets() {
     assert_eq!(
-        refusal(|place| place.request.targets.clear()),
-        "error: found no target, expected at least one\nhint: --list-targets says what each target is"
+        refusal(|sandbox| sandbox.request.targets.clear()),
+        "error: found no target, expected at least one\nhint: `mlxcel-compile targets` lists the targets"
     );
     for name in ["../targets/cpu", "cuda\0", "cuda-sm_9000"] {
-        let message = refusal(|place| place.request.targets.push(name.into()));
-        let expected = format!("error: found no target `{}`, expected one of cpu, ", name.escape_default());
+        let message = refusal(|sandbox| sandbox.request.targets.push(name.into()));
+        let expected = format!("error: found no target `{}`, expected one such as ", name.escape_default());
         assert!(message.starts_with(&expected), "{message}");
     }
     assert_eq!(
-        refusal(|place| {
-            place.request.targets.push("vulkan".into());
-            place.request.precision = Precision::Float(Float::Bf16);
+        refusal(|sandbox| {
+            sandbox.request.targets.push("vulkan".into());
+            sandbox.request.precision = Precision::Float(Float::Bf16);
         }),
         "error: target vulkan cannot compute in bf16, expected f32\n\
-         hint: choose --precision f32, or make a bundle of its own for this target"
+         hint: choose --precision f32, or build a separate bundle for this target"
     );
 }
 
@@ -40,32 +40,32 @@ fn targets() {
 fn contexts() {
     for context in [0, 129, usize::MAX] {
         assert_eq!(
-            refusal(|place| place.request.context = Some(context)),
+            refusal(|sandbox| sandbox.request.context = Some(context)),
             format!(
                 "error: context of {context} tokens, expected 1 to 128 for model\n\
-                 hint: choose --ctx between 1 and 128"
+                 hint: choose --ctx-size between 1 and 128"
             )
         );
     }
 }
 
-/// What a rope could do beyond its limit is named.
+/// The message names the unsupported feature that limits the context.
 #[test]
-fn contexts_that_a_rope_is_not_exact_for() {
+fn contexts_beyond_the_limit_of_a_rope() {
     let fixture = Path::new(env!("CARGO_MANIFEST_DIR")).join("../models/oracle/fixtures/phi3-longrope");
-    let refused = refusal(|place| {
-        place.request.model = ModelSource::Folder(fixture);
-        place.request.context = Some(500);
+    let refused = refusal(|sandbox| {
+        sandbox.request.model = ModelSource::Folder(fixture);
+        sandbox.request.context = Some(500);
     });
     let expected = "error: context of 500 tokens, expected 1 to 384 for phi3-longrope\n\
         not supported: sequences of 385 to 768 positions, for which longrope uses its `long_factor`\n\
-        hint: choose --ctx between 1 and 384";
+        hint: choose --ctx-size between 1 and 384";
     assert_eq!(refused, expected);
 }
 
 #[test]
 fn configs() {
-    let with = |text: &[u8]| refusal(|place| fs::write(place.at("model/config.json"), text).unwrap());
+    let with = |text: &[u8]| refusal(|sandbox| fs::write(sandbox.at("model/config.json"), text).unwrap());
     let message = with(CONFIG.replace("llama", "mamba").as_bytes());
     assert!(message.starts_with("error: cannot describe the model of …/model/config.json: "), "{message}");
     assert!(message.contains("mamba") && message.contains("llama"), "{message}");
@@ -80,14 +80,14 @@ fn configs() {
          hint: download or copy the checkpoint again"
     );
     assert_eq!(
-        refusal(|place| fs::remove_file(place.at("model/config.json")).unwrap()),
-        "error: found no config.json in …/model, expected a checkpoint in Hugging Face's form\n\
-         hint: --model names the folder that config.json and the weights lie in"
+        refusal(|sandbox| fs::remove_file(sandbox.at("model/config.json")).unwrap()),
+        "error: found no config.json in …/model, expected a checkpoint in Hugging Face's format\n\
+         hint: pass the folder that contains config.json and the weights to --model"
     );
-    // A pipe that nobody writes to would be waited for without end.
+    // Reading a pipe without a writer would block forever.
     assert_eq!(
-        refusal(|place| {
-            let path = place.at("model/config.json");
+        refusal(|sandbox| {
+            let path = sandbox.at("model/config.json");
             fs::remove_file(&path).unwrap();
             assert!(std::process::Command::new("mkfifo").arg(&path).status().unwrap().success());
         }),
@@ -97,19 +97,19 @@ fn configs() {
 
 #[test]
 fn destinations() {
-    let message = refusal(|place| {
-        fs::create_dir(place.at("out")).unwrap();
-        fs::write(place.at("out/thesis.tex"), "precious").unwrap();
+    let message = refusal(|sandbox| {
+        fs::create_dir(sandbox.at("out")).unwrap();
+        fs::write(sandbox.at("out/thesis.tex"), "precious").unwrap();
     });
     assert!(message.starts_with("error: …/out exists and is a folder with other files"), "{message}");
-    let message = refusal(|place| fs::write(place.at("out"), "precious").unwrap());
+    let message = refusal(|sandbox| fs::write(sandbox.at("out"), "precious").unwrap());
     assert!(message.starts_with("error: …/out exists and is a file"), "{message}");
 }
 
 #[test]
 fn small_files() {
     for (name, text) in [("tokenizer.json", "{\"model\": {"), ("generation_config.json", "[]")] {
-        let message = refusal(|place| fs::write(place.at("model").join(name), text).unwrap());
+        let message = refusal(|sandbox| fs::write(sandbox.at("model").join(name), text).unwrap());
         let expected = format!("error: …/model/{name} is damaged: ");
         assert!(message.starts_with(&expected), "{message}");
         assert!(message.ends_with("\nhint: download or copy the checkpoint again"), "{message}");
@@ -118,27 +118,28 @@ fn small_files() {
 
 #[test]
 fn compilers() {
-    let message = refusal(|place| place.request.compiler = Some(place.at("none")));
+    let message =
+        refusal(|sandbox| sandbox.request.compiler = CompilerLocation::Executable(sandbox.at("none")));
     assert!(message.starts_with("error: found no iree-compile at …/none\nhint: "), "{message}");
-    let message = Place::new("older").refusal();
+    let message = Sandbox::new("older").refusal();
     assert!(message.starts_with("error: …/older is version 3.12.1, expected 3.13.0\nhint: "), "{message}");
 }
 
 #[test]
 fn a_folder_without_weights() {
     assert_eq!(
-        refusal(|place| place.request.weights = WeightSource::Folder(place.at("model"))),
+        refusal(|sandbox| sandbox.request.weights = WeightSource::Folder(sandbox.at("model"))),
         "error: found no weights in …/model, expected model.safetensors or model.safetensors.index.json\n\
-         hint: choose --weights none or --weights random to compile without them"
+         hint: pass --weights none or --weights random to compile without them"
     );
 }
 
 #[test]
-fn a_refusal_leaves_an_older_bundle_alone() {
-    let mut place = Place::new("works");
-    place.build().0.unwrap();
-    place.request.context = Some(0);
-    place.refusal();
-    assert_eq!(names(&place.at("")), ["model", "out", "works"]);
-    mlxcel_artifacts::Bundle::open(&place.at("out")).unwrap();
+fn a_refusal_keeps_the_old_bundle() {
+    let mut sandbox = Sandbox::new("works");
+    sandbox.build().0.unwrap();
+    sandbox.request.context = Some(0);
+    sandbox.refusal();
+    assert_eq!(names(&sandbox.at("")), ["model", "out", "works"]);
+    mlxcel_artifacts::Bundle::open(&sandbox.at("out")).unwrap();
 }

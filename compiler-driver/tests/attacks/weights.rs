@@ -1,27 +1,27 @@
-//! Wrong checkpoints.
+//! Damaged and unsuitable checkpoints.
 
 use std::{fs, path::Path};
 
 use mlxcel_compiler_driver::Event;
 use safetensors::{Dtype, SafeTensors, tensor::TensorView};
 
-use crate::common::Place;
+use crate::common::Sandbox;
 
 const DAMAGED: &str = "hint: download or copy the checkpoint again";
 
-/// The refusal of the small model when its safetensors file has these bytes.
+/// Returns the refusal of the small model after `change` changed the bytes of its safetensors file.
 fn refusal(change: impl FnOnce(&mut Vec<u8>)) -> String {
-    let place = Place::with_weights();
-    let path = place.at("model/model.safetensors");
+    let sandbox = Sandbox::with_weights();
+    let path = sandbox.at("model/model.safetensors");
     let mut bytes = fs::read(&path).unwrap();
     change(&mut bytes);
     fs::write(&path, bytes).unwrap();
-    let refusal = place.refusal();
-    assert_eq!(place.calls(), 0, "the compiler was started");
+    let refusal = sandbox.refusal();
+    assert_eq!(sandbox.calls(), 0, "the compiler was started");
     refusal
 }
 
-/// A safetensors file of this header and that many bytes of data.
+/// Returns a safetensors file of this header and `data` zero bytes.
 fn file(header: &str, data: usize) -> Vec<u8> {
     let mut bytes = (header.len() as u64).to_le_bytes().to_vec();
     bytes.extend(header.as_bytes());
@@ -29,13 +29,13 @@ fn file(header: &str, data: usize) -> Vec<u8> {
     bytes
 }
 
-/// Writes the tensors of the small model to `path`, each as `change` makes it, or not at all.
+/// Writes the tensors of the small model to `path`. `change` returns their new type and shape, or `None` to omit one.
 fn rewrite(
-    place: &Place,
+    sandbox: &Sandbox,
     path: &Path,
     change: impl Fn(&str, Dtype, Vec<usize>) -> Option<(Dtype, Vec<usize>)>,
 ) {
-    let bytes = fs::read(place.at("model/model.safetensors")).unwrap();
+    let bytes = fs::read(sandbox.at("model/model.safetensors")).unwrap();
     let zeros = vec![0; bytes.len()];
     let mut tensors = Vec::new();
     for (name, tensor) in SafeTensors::deserialize(&bytes).unwrap().tensors() {
@@ -49,7 +49,7 @@ fn rewrite(
 
 #[test]
 fn lengths() {
-    let whole = fs::metadata(Place::with_weights().at("model/model.safetensors")).unwrap().len();
+    let whole = fs::metadata(Sandbox::with_weights().at("model/model.safetensors")).unwrap().len();
     let damaged = |reason: &str| format!("error: …/model/model.safetensors is damaged: {reason}\n{DAMAGED}");
     assert_eq!(
         refusal(|bytes| bytes.truncate(bytes.len() - 1)),
@@ -94,7 +94,7 @@ fn headers() {
     }
     let message = refusal(|bytes| bytes[9] = 0xff);
     assert!(message.contains("is damaged: "), "{message}");
-    // 8 tensors of 2^61 - 1 bytes: each is possible, and so is their sum, but not with the header before them.
+    // 8 tensors of 2^61 - 1 bytes: their sum fits into 64 bits, the sum with the header does not.
     let size = (1u64 << 61) - 1;
     let tensors: Vec<String> = (0..8)
         .map(|i| {
@@ -113,39 +113,39 @@ fn headers() {
 }
 
 #[test]
-fn every_tensor_that_does_not_fit_is_named() {
-    let place = Place::with_weights();
-    let path = place.at("model/model.safetensors");
-    rewrite(&place, &path, |name, dtype, shape| match name {
+fn every_unsuitable_tensor_is_named() {
+    let sandbox = Sandbox::with_weights();
+    let path = sandbox.at("model/model.safetensors");
+    rewrite(&sandbox, &path, |name, dtype, shape| match name {
         "model.norm.weight" => None,
         "model.layers.0.self_attn.k_proj.weight" => Some((dtype, vec![shape[1], shape[0]])),
         "model.layers.1.mlp.up_proj.weight" => Some((Dtype::I8, shape)),
         _ => Some((dtype, shape)),
     });
     assert_eq!(
-        place.refusal(),
+        sandbox.refusal(),
         "error: the weights in …/model do not fit model:\n  \
            model.layers.0.self_attn.k_proj.weight: shape [16, 8], expected [8, 16]\n  \
            model.layers.1.mlp.up_proj.weight: dtype I8, expected F32, BF16 or F16\n  \
            model.norm.weight: missing, expected shape [16]\n\
-         hint: check that config.json and weights are of one checkpoint"
+         hint: check that config.json and the weights belong to the same checkpoint"
     );
-    assert_eq!(place.calls(), 0);
+    assert_eq!(sandbox.calls(), 0);
 }
 
 #[test]
 fn unknown_tensors_are_a_warning() {
-    let place = Place::with_weights();
-    let bytes = fs::read(place.at("model/model.safetensors")).unwrap();
+    let sandbox = Sandbox::with_weights();
+    let bytes = fs::read(sandbox.at("model/model.safetensors")).unwrap();
     let zeros = [0; 4];
     let mut tensors = SafeTensors::deserialize(&bytes).unwrap().tensors();
     for i in 0..7 {
         let view = TensorView::new(Dtype::I32, vec![1], &zeros).unwrap();
         tensors.push((format!("extra.{i}\u{1b}[2J"), view));
     }
-    let path = place.at("model/model.safetensors");
+    let path = sandbox.at("model/model.safetensors");
     safetensors::serialize_to_file(tensors, None, &path).unwrap();
-    let (bundle, events) = place.build();
+    let (bundle, events) = sandbox.build();
     bundle.unwrap();
     let warnings: Vec<_> = events.iter().filter(|event| matches!(event, Event::Warning(_))).collect();
     let escaped: Vec<String> = (0..5).map(|i| format!("extra.{i}\\u{{1b}}[2J")).collect();
@@ -155,14 +155,14 @@ fn unknown_tensors_are_a_warning() {
 
 #[test]
 fn indexes() {
-    let place = Place::with_weights();
-    let whole = place.at("model/model.safetensors");
-    fs::rename(&whole, place.at("model/a.safetensors")).unwrap();
-    fs::copy(place.at("model/a.safetensors"), place.at("model/b.safetensors")).unwrap();
+    let sandbox = Sandbox::with_weights();
+    let whole = sandbox.at("model/model.safetensors");
+    fs::rename(&whole, sandbox.at("model/a.safetensors")).unwrap();
+    fs::copy(sandbox.at("model/a.safetensors"), sandbox.at("model/b.safetensors")).unwrap();
     let refusal = |index: &str| {
-        fs::write(place.at("model/model.safetensors.index.json"), index).unwrap();
-        let message = place.refusal();
-        assert_eq!(place.calls(), 0, "the compiler was started");
+        fs::write(sandbox.at("model/model.safetensors.index.json"), index).unwrap();
+        let message = sandbox.refusal();
+        assert_eq!(sandbox.calls(), 0, "the compiler was started");
         let start = "error: …/model/model.safetensors.index.json is damaged: ";
         let message = message.strip_prefix(start).unwrap_or_else(|| panic!("{message}"));
         message.strip_suffix(&format!("\n{DAMAGED}")).unwrap().to_owned()
@@ -188,29 +188,29 @@ fn indexes() {
     assert_eq!(
         map(r#""model.norm.weight":"a.safetensors","x":"b.safetensors""#),
         "tensor `lm_head.weight` is both in a.safetensors and in b.safetensors"
-            .replace("lm_head.weight", &first_tensor(&place))
+            .replace("lm_head.weight", &first_tensor(&sandbox))
     );
     assert!(refusal("{}").starts_with("missing field `weight_map`"));
     assert!(refusal("").starts_with("EOF while parsing"));
     assert!(refusal(&"[".repeat(100_000)).contains("at line 1"));
 }
 
-/// The first tensor, by name, of the small model.
-fn first_tensor(place: &Place) -> String {
-    let bytes = fs::read(place.at("model/a.safetensors")).unwrap();
+/// Returns the name of the small model's first tensor.
+fn first_tensor(sandbox: &Sandbox) -> String {
+    let bytes = fs::read(sandbox.at("model/a.safetensors")).unwrap();
     let tensors = SafeTensors::deserialize(&bytes).unwrap();
     tensors.names().into_iter().min().unwrap().to_owned()
 }
 
 #[test]
-fn weights_that_are_no_file() {
-    let place = Place::new("works");
-    fs::create_dir(place.at("model/model.safetensors")).unwrap();
-    assert!(place.build().0.unwrap().manifest().weights.is_empty());
+fn weights_that_are_not_a_regular_file() {
+    let sandbox = Sandbox::new("works");
+    fs::create_dir(sandbox.at("model/model.safetensors")).unwrap();
+    assert!(sandbox.build().0.unwrap().manifest().weights.is_empty());
 
-    // A pipe that nobody writes to would be waited for without end.
-    let place = Place::new("works");
-    let pipe = place.at("model/model.safetensors");
+    // Reading a pipe without a writer would block forever.
+    let sandbox = Sandbox::new("works");
+    let pipe = sandbox.at("model/model.safetensors");
     assert!(std::process::Command::new("mkfifo").arg(&pipe).status().unwrap().success());
-    assert!(place.build().0.unwrap().manifest().weights.is_empty());
+    assert!(sandbox.build().0.unwrap().manifest().weights.is_empty());
 }

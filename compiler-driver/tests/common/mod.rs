@@ -1,4 +1,4 @@
-//! A small model in a folder, and compilers that do as they are told.
+//! A temporary folder with a small model, a store and a fake compiler.
 #![allow(dead_code, reason = "each test target uses its own part")]
 
 use std::{
@@ -9,18 +9,21 @@ use std::{
 
 use mlxcel_artifacts::Bundle;
 use mlxcel_compiler_driver::{
-    Cancel, Error, Event, ModelSource, Precision, Quant, Request, WeightSource, build, write_random_weights,
+    Cancel, CompilerLocation, Error, Event, ModelSource, Precision, Quant, Request, WeightSource, build,
+    write_random_weights,
 };
 use tempfile::TempDir;
 
-/// A folder of a test's own: `model` is a small model, `out` is free.
-pub(crate) struct Place {
+/// A temporary folder: `model` in it is a small model, `out` does not exist.
+pub(crate) struct Sandbox {
     folder: TempDir,
-    /// Changed by tests before they build.
+    /// Path of the fake compiler.
+    pub(crate) compiler: PathBuf,
+    /// The request to build. Tests change it.
     pub(crate) request: Request,
 }
 
-/// config.json of the small model.
+/// The config.json of the small model.
 pub(crate) const CONFIG: &str = r#"{
   "model_type": "llama", "architectures": ["LlamaForCausalLM"], "hidden_act": "silu", "rms_norm_eps": 1e-5,
   "vocab_size": 64, "hidden_size": 16, "intermediate_size": 32, "num_hidden_layers": 2, "num_attention_heads": 2,
@@ -28,8 +31,8 @@ pub(crate) const CONFIG: &str = r#"{
   "bos_token_id": 1, "eos_token_id": 2
 }"#;
 
-impl Place {
-    /// The small model without weights, to be compiled for `cuda` by the fake compiler of that name.
+impl Sandbox {
+    /// Creates the small model without weights, to be compiled for `cuda` by the fake compiler of this name.
     pub(crate) fn new(compiler: &str) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let at = |name: &str| folder.path().join(name);
@@ -43,40 +46,40 @@ impl Place {
             weights: WeightSource::Model,
             precision: Precision::Auto,
             quant: Quant::None,
-            kv: None,
+            cache_type: None,
             context: None,
             chunk: None,
             out: Some(at("out")),
-            keep: None,
+            dump_dir: None,
             store: Some(at("store")),
-            compiler: Some(link),
+            compiler: CompilerLocation::Executable(link.clone()),
             cancel: Cancel::new(),
         };
-        Self { folder, request }
+        Self { folder, compiler: link, request }
     }
 
-    /// The same with random weights in the model's folder.
+    /// Creates the small model with random weights.
     pub(crate) fn with_weights() -> Self {
-        let place = Self::new("works");
-        write_random_weights(&place.request.model, 0, &place.at("random"), &Cancel::new()).unwrap();
-        fs::rename(place.at("random/model.safetensors"), place.at("model/model.safetensors")).unwrap();
-        fs::remove_dir_all(place.at("random")).unwrap();
-        place
+        let sandbox = Self::new("works");
+        write_random_weights(&sandbox.request.model, 0, &sandbox.at("random"), &Cancel::new()).unwrap();
+        fs::rename(sandbox.at("random/model.safetensors"), sandbox.at("model/model.safetensors")).unwrap();
+        fs::remove_dir_all(sandbox.at("random")).unwrap();
+        sandbox
     }
 
-    /// A path in the folder.
+    /// Returns a path in the folder.
     pub(crate) fn at(&self, name: &str) -> PathBuf {
         self.folder.path().join(name)
     }
 
-    /// Builds, and gives the bundle with what happened.
+    /// Builds the request. Returns the bundle and the events.
     pub(crate) fn build(&self) -> (Result<Bundle, Error>, Vec<Event>) {
         let mut events = Vec::new();
         let bundle = build(&self.request, &mut |event| events.push(event));
         (bundle, events)
     }
 
-    /// Builds, and gives the message of the failure with the test's folder as `…`, having checked that it left nothing.
+    /// Builds the request, which must fail without leaving files. Returns the message, with the folder's path as `…`.
     pub(crate) fn refusal(&self) -> String {
         let before = names(self.folder.path());
         let (bundle, _) = self.build();
@@ -87,14 +90,14 @@ impl Place {
         mlxcel_artifacts::report(&error).replace(&self.folder.path().display().to_string(), "…")
     }
 
-    /// How often the compiler was started.
+    /// Counts the starts of the compiler.
     pub(crate) fn calls(&self) -> usize {
-        let log = format!("{}.log", self.request.compiler.as_ref().unwrap().display());
+        let log = format!("{}.log", self.compiler.display());
         fs::read_to_string(log).map_or(0, |log| log.lines().count())
     }
 }
 
-/// What lies in a folder, sorted.
+/// Returns the sorted names in a folder, without the store and the fake compiler's log.
 pub(crate) fn names(folder: &Path) -> Vec<String> {
     let entries = fs::read_dir(folder).unwrap();
     let mut names: Vec<String> =

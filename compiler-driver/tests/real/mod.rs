@@ -7,7 +7,9 @@ use std::{
 };
 
 use mlxcel_artifacts::{Bundle, report};
-use mlxcel_compiler_driver::{Float, ModelSource, Precision, Quant, Request, WeightSource, build};
+use mlxcel_compiler_driver::{
+    CompilerLocation, Float, ModelSource, Precision, Quant, Request, WeightSource, build,
+};
 use mlxcel_models::{Block, FeedForward, ModelConfig};
 use mlxcel_runtime::{
     Cancel, DeviceSpec, Error, GenerateOptions, Generation, LoadOptions, Session, generate_greedy, load,
@@ -101,14 +103,14 @@ pub(crate) fn request(model: &Path, targets: &[&str]) -> Request {
         weights: WeightSource::Model,
         precision: Precision::Float(Float::F32),
         quant: Quant::None,
-        kv: None,
+        cache_type: None,
         context: None,
         chunk: None,
         out: None,
-        keep: None,
+        dump_dir: None,
         // Outlives the tests, so that only the first run of an emitter and a compiler starts the latter.
         store: Some(Path::new(env!("CARGO_TARGET_TMPDIR")).join("store")),
-        compiler: None,
+        compiler: CompilerLocation::from_env(),
         cancel: Cancel::new(),
     }
 }

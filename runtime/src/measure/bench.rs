@@ -261,7 +261,7 @@ mod tests {
         let error = case(BenchWork::Prompt(60), 5).run(&mut session(), 1, None, &Cancel::new()).unwrap_err();
         assert_eq!(
             error.to_string(),
-            "pp60 @ d5 needs 65 positions, the context has 64\nhint: choose less, raise --ctx-size if it was given, or compile the bundle with a larger --ctx"
+            "pp60 @ d5 needs 65 positions, the context has 64\nhint: choose less, raise --ctx-size if it was given, or compile the bundle with a larger --ctx-size"
         );
     }
 

@@ -279,7 +279,7 @@ mod tests {
         assert_eq!(
             notes,
             "> error: this message has 7 tokens, expected at most 6: the context\n\
-             hint: shorten it, raise --ctx-size if it was given, or compile the bundle again with a larger --ctx\n\
+             hint: shorten it, raise --ctx-size if it was given, or compile the bundle again with a larger --ctx-size\n\
              > the chat starts anew\n\
              > warning: the context of 6 tokens is full, and the answer ends here\n\
              hint: /clear starts the chat anew\n\

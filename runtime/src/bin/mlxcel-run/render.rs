@@ -87,7 +87,7 @@ pub(crate) fn cut_short(context: usize, hint: &str) -> String {
 pub(crate) const CLEAR: &str = "/clear starts the chat anew";
 /// What helps everywhere.
 pub(crate) const LARGER_CONTEXT: &str =
-    "raise --ctx-size if it was given, or compile the bundle again with a larger --ctx";
+    "raise --ctx-size if it was given, or compile the bundle again with a larger --ctx-size";
 
 /// A refusal of a line that may be a misspelt command.
 pub(crate) fn unknown_command(name: &str) -> String {

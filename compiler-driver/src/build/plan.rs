@@ -1,10 +1,11 @@
-//! A plan as a bundle's manifest has it.
+//! The plan as the manifest records it.
 
 use mlxcel_artifacts::{EmbeddingSpec, ModelSpec, Pooling as PoolingSpec, Window};
+use mlxcel_emitter::Plan;
 use mlxcel_models::{Head, ModelConfig, Pooling, PoolingKind};
 
-/// What the manifest says of `plan` for `model`.
-pub(crate) fn planned(model: &ModelConfig, plan: &mlxcel_emitter::Plan) -> ModelSpec {
+/// Returns the manifest's description of `model` compiled by `plan`.
+pub(crate) fn model_spec(model: &ModelConfig, plan: &Plan) -> ModelSpec {
     let mut elements = model.cache_elements_per_token();
     let position_bytes = plan.kv.bytes(elements.remove(&None).unwrap_or(0));
     let windows = elements.into_iter().filter_map(|(window, elements)| {
@@ -13,7 +14,7 @@ pub(crate) fn planned(model: &ModelConfig, plan: &mlxcel_emitter::Plan) -> Model
     let embedding = match model.head {
         Head::Logits(_) => None,
         Head::Pooling(Pooling { kind, normalised }) => {
-            Some(EmbeddingSpec { width: model.hidden, pooling: pooling(kind), normalized: normalised })
+            Some(EmbeddingSpec { width: model.hidden, pooling: pooling_spec(kind), normalized: normalised })
         }
     };
     ModelSpec {
@@ -29,8 +30,8 @@ pub(crate) fn planned(model: &ModelConfig, plan: &mlxcel_emitter::Plan) -> Model
     }
 }
 
-/// The manifest's word for a pooling.
-fn pooling(kind: PoolingKind) -> PoolingSpec {
+/// Returns the manifest's name of a kind of pooling.
+fn pooling_spec(kind: PoolingKind) -> PoolingSpec {
     match kind {
         PoolingKind::Mean => PoolingSpec::Mean,
         PoolingKind::Cls => PoolingSpec::Cls,

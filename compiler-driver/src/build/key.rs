@@ -1,24 +1,25 @@
-//! The build key: a digest of everything that determines a vmfb.
+//! The build key: a digest of everything that determines a compiled module.
 
 use mlxcel_artifacts::{Digest, FORMAT, entry::Parameter};
-
 use mlxcel_emitter::Object;
 
-use crate::{target::Resolved, toolchain::Toolchain, vmfbs::Unit};
+use crate::{
+    build::{toolchain::Toolchain, unit::Unit},
+    target::ResolvedTarget,
+};
 
-/// Counts changes of how this crate runs the compiler that the key would not show otherwise.
+/// Revision of how this crate runs the compiler. Raised by changes that no other field of the key shows.
 const REVISION: u64 = 2;
 
-/// The key of `unit` compiled for `target` by `toolchain`.
+/// Returns the key of `unit` compiled for `target` by `toolchain`.
 ///
-/// Structures are taken apart without `..`, so that a field added to one of them is a compile error here until
-/// somebody has decided whether it belongs in the key.
-pub(crate) fn build_key(unit: &Unit<'_>, target: &Resolved, toolchain: &Toolchain) -> Digest {
+/// Structs are destructured without `..`. A new field is a compile error here until it is decided whether it belongs in
+/// the key.
+pub(crate) fn build_key(unit: &Unit<'_>, target: &ResolvedTarget, toolchain: &Toolchain) -> Digest {
     let Unit { mlir, objects, parameters } = unit;
-    // Names do not reach the compiler: two targets of the same flags share their vmfb.
-    // Numerics are in the MLIR.
-    let Resolved { name: _, driver, arch, cpu_features, flags, numerics: _ } = target;
-    // Where the compiler lies says nothing about what it is; its digest does.
+    // The compiler does not see names: targets with the same flags share a module. The MLIR shows the numerics.
+    let ResolvedTarget { name: _, driver, arch, cpu_features, flags, numerics: _ } = target;
+    // The digest identifies the compiler, wherever it is installed.
     let Toolchain { executable: _, version, digest } = toolchain;
 
     let mut key = Fields::default();
@@ -32,7 +33,7 @@ pub(crate) fn build_key(unit: &Unit<'_>, target: &Resolved, toolchain: &Toolchai
     key.texts(cpu_features);
     key.texts(flags);
     key.number(parameters.len() as u64);
-    // The weights themselves do not determine the code.
+    // The code does not depend on the weights' values.
     for Parameter { name, dtype, shape, source: _, aliases: _ } in *parameters {
         key.text(name);
         key.text(&format!("{dtype:?}"));
@@ -48,7 +49,7 @@ pub(crate) fn build_key(unit: &Unit<'_>, target: &Resolved, toolchain: &Toolchai
     Digest::of(&key.0)
 }
 
-/// Fields one after the other, each text with its length before it, so that no two lists of fields read the same.
+/// Serialized fields. Each text follows its length, so different fields never give the same bytes.
 #[derive(Default)]
 struct Fields(Vec<u8>);
 
@@ -84,7 +85,7 @@ mod tests {
         mlir: String,
         objects: Vec<Object>,
         parameters: Vec<Parameter>,
-        target: Resolved,
+        target: ResolvedTarget,
         toolchain: Toolchain,
     }
 
@@ -94,7 +95,7 @@ mod tests {
             mlir: "module {}".into(),
             objects: vec![Object { name: "a.o", bytes: b"a" }, Object { name: "b.o", bytes: b"b" }],
             parameters: vec![parameter("a"), parameter("b")],
-            target: Resolved {
+            target: ResolvedTarget {
                 name: "cpu".into(),
                 driver: Driver::Local,
                 arch: "x86_64".into(),
@@ -138,7 +139,7 @@ mod tests {
             key(|i| i.target.flags.reverse()),
             key(|i| i.target.flags = vec!["--one--two".into()]),
             key(|i| {
-                // A field's end is part of it: what moves to the next list is another key.
+                // Moving an element to the next list gives another key.
                 let moved = i.target.flags.remove(0);
                 i.target.cpu_features.push(moved);
             }),
@@ -150,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn names_and_places_do_not_change_the_key() {
+    fn names_and_paths_do_not_change_the_key() {
         assert_eq!(key(|i| i.target.name = "cpu-x86-64-v3".into()), key(|_| {}));
         assert_eq!(key(|i| i.toolchain.executable = "/opt/iree-compile".into()), key(|_| {}));
     }

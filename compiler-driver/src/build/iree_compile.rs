@@ -1,4 +1,4 @@
-//! Running iree-compile, and saying in few words why it failed.
+//! Runs iree-compile, and summarizes why it failed.
 
 use std::{
     fs::{self, File},
@@ -12,45 +12,53 @@ use std::{
 
 use tempfile::TempDir;
 
-use crate::{Error, target::Resolved, toolchain::Toolchain, vmfbs::Unit};
+use crate::{
+    build::{toolchain::Toolchain, unit::Unit},
+    error::Error,
+    target::ResolvedTarget,
+};
 
-/// The input's name. The compiler writes the path it is given into the vmfb, so it is given this one, always the same,
-/// and started in the folder where the file lies.
+/// Name of the input.
+///
+/// The compiler writes the path of its input into the vmfb. So it always gets this relative path, and runs in the
+/// folder of the file.
 const INPUT: &str = "module.mlir";
-/// The output's name.
+/// Name of the output.
 const OUTPUT: &str = "module.vmfb";
-/// Where all that the compiler prints goes.
+/// Name of the file that receives stdout and stderr of the compiler.
 const LOG: &str = "iree-compile.log";
 
-/// How much of the log is read for error lines; a crashing compiler may print without end.
+/// Bytes of the log that are searched for errors. A crashing compiler may print without end.
 const LOG_LIMIT_BYTES: u64 = 4 << 20;
-/// How many error lines make it into a message, and how long each may be.
+/// Error lines in a message.
 const REASON_LINES: usize = 3;
+/// Characters of an error line in a message.
 const REASON_CHARS: usize = 300;
 
-/// How often a compilation under way is looked at.
+/// Time between two looks at a running compiler.
 const POLL: Duration = Duration::from_millis(10);
 
-/// A vmfb in a folder of its own, removed with this value.
-pub(crate) struct Compiled {
+/// Output of the compiler, in a temporary folder that is removed on drop.
+pub(crate) struct CompilerOutput {
     folder: TempDir,
 }
 
-impl Compiled {
-    /// The vmfb.
-    pub(crate) fn path(&self) -> PathBuf {
+impl CompilerOutput {
+    /// Returns the path of the vmfb.
+    pub(crate) fn vmfb(&self) -> PathBuf {
         self.folder.path().join(OUTPUT)
     }
 }
 
-/// Compiles `unit` for `target`; once `cancelled` says so, the compiler is stopped. When it fails, the folder with its input
-/// and log stays.
+/// Compiles `unit` for `target`. Kills the compiler once `cancelled` returns true.
+///
+/// If the compiler fails, its folder with input and log is kept.
 pub(crate) fn compile(
     unit: &Unit<'_>,
-    target: &Resolved,
+    target: &ResolvedTarget,
     toolchain: &Toolchain,
     cancelled: &dyn Fn() -> bool,
-) -> Result<Compiled, Error> {
+) -> Result<CompilerOutput, Error> {
     let folder = tempfile::Builder::new()
         .prefix("mlxcel-compile-")
         .tempdir()
@@ -64,30 +72,30 @@ pub(crate) fn compile(
 
     let log_path = folder.path().join(LOG);
     let log = File::create(&log_path).map_err(Error::io("write", &log_path))?;
-    let log_too = log.try_clone().map_err(Error::io("write", &log_path))?;
+    let log_for_stderr = log.try_clone().map_err(Error::io("write", &log_path))?;
     let child = Command::new(&toolchain.executable)
         .args(&target.flags)
         .args([INPUT, "-o", OUTPUT])
         .current_dir(folder.path())
-        // Its own temporary files too: it hands their names to the linker by a shell, without quotes.
+        // The compiler passes names of temporary files to the linker through a shell, without quoting them.
         .env("TMPDIR", ".")
         .stdin(Stdio::null())
         .stdout(log)
-        .stderr(log_too)
-        // A Ctrl-C is for this program, which then stops the compiler.
+        .stderr(log_for_stderr)
+        // Ctrl-C goes to this program alone, which then kills the compiler.
         .process_group(0)
         .spawn()
         .map_err(Error::io("run", &toolchain.executable))?;
     let status = wait(child, cancelled).map_err(Error::io("run", &toolchain.executable))?;
     let status = status.ok_or(Error::Cancelled)?;
 
-    let compiled = Compiled { folder };
-    let written = fs::metadata(compiled.path()).is_ok_and(|file| file.len() > 0);
+    let output = CompilerOutput { folder };
+    let written = fs::metadata(output.vmfb()).is_ok_and(|file| file.len() > 0);
     if status.success() && written {
-        return Ok(compiled);
+        return Ok(output);
     }
     let reason = reason(&log_path).map_err(Error::io("read", &log_path))?;
-    let folder = compiled.folder.keep();
+    let folder = output.folder.keep();
     Err(Error::Compile {
         target: target.name.clone(),
         outcome: outcome(status),
@@ -97,7 +105,7 @@ pub(crate) fn compile(
     })
 }
 
-/// Waits for the compiler's end, or stops it and gives `None`.
+/// Waits until the compiler ends. Returns `None` if it was cancelled.
 fn wait(mut child: Child, cancelled: &dyn Fn() -> bool) -> io::Result<Option<ExitStatus>> {
     loop {
         if let Some(status) = child.try_wait()? {
@@ -112,7 +120,7 @@ fn wait(mut child: Child, cancelled: &dyn Fn() -> bool) -> io::Result<Option<Exi
     }
 }
 
-/// How the compiler ended, as the verb of a sentence.
+/// Describes how the compiler ended, to follow its name.
 fn outcome(status: ExitStatus) -> String {
     match (status.signal(), status.code()) {
         (Some(signal), _) => match signal_name(signal) {
@@ -125,18 +133,18 @@ fn outcome(status: ExitStatus) -> String {
 }
 
 fn signal_name(signal: i32) -> Option<&'static str> {
-    // The numbers that Linux and macOS agree on.
+    // These numbers are the same on Linux and macOS.
     Some(match signal {
         4 => "SIGILL",
         6 => "SIGABRT",
         8 => "SIGFPE",
-        9 => "SIGKILL, perhaps for want of memory",
+        9 => "SIGKILL, perhaps out of memory",
         11 => "SIGSEGV",
         _ => return None,
     })
 }
 
-/// The first lines of the log that say `error:`, else its first line that says anything.
+/// Returns the first error lines of the log, otherwise its first line that is not empty.
 fn reason(log: &Path) -> io::Result<Option<String>> {
     let mut first = None;
     let mut errors = Vec::new();
@@ -155,7 +163,7 @@ fn reason(log: &Path) -> io::Result<Option<String>> {
     Ok(if errors.is_empty() { first } else { Some(errors.join("\n  ")) })
 }
 
-/// The line in at most [`REASON_CHARS`] characters, without control characters.
+/// Shortens a line to [`REASON_CHARS`] characters and removes control characters.
 fn shorten(line: &str) -> String {
     let mut chars = line.chars().filter(|c| !c.is_control());
     let mut short: String = chars.by_ref().take(REASON_CHARS).collect();
@@ -165,8 +173,8 @@ fn shorten(line: &str) -> String {
     short
 }
 
-/// What a person types in a shell to see the same.
-fn command_line(folder: &Path, toolchain: &Toolchain, target: &Resolved) -> String {
+/// Returns the shell command that repeats a compilation.
+fn command_line(folder: &Path, toolchain: &Toolchain, target: &ResolvedTarget) -> String {
     let mut words = vec!["cd".to_owned(), quote(&folder.to_string_lossy()), "&&".to_owned()];
     words.push(quote(&toolchain.executable.to_string_lossy()));
     words.extend(target.flags.iter().map(|flag| quote(flag)));
@@ -190,18 +198,18 @@ mod tests {
     use mlxcel_artifacts::{Float, Machine, Quant, Store};
 
     use super::*;
-    use crate::{Target, fake};
+    use crate::{build::compiler_location::CompilerLocation, target::Target, test_support};
 
-    /// A module alone.
+    /// Returns a module without objects and parameters.
     fn unit(mlir: &str) -> Unit<'_> {
         Unit { mlir, objects: &[], parameters: &[] }
     }
 
-    /// The message of a fake compiler's failure with its folder as `DIR`, and that folder.
+    /// Returns a fake compiler's failure, with its folder replaced by `DIR`, and that folder.
     fn failure(name: &str) -> (String, PathBuf) {
         let folder = tempfile::tempdir().unwrap();
-        let toolchain = fake::toolchain(folder.path(), name);
-        let Err(error) = compile(&unit("module {}"), &fake::target(), &toolchain, &|| false) else {
+        let toolchain = test_support::toolchain(folder.path(), name);
+        let Err(error) = compile(&unit("module {}"), &test_support::target(), &toolchain, &|| false) else {
             panic!("{name} compiled");
         };
         let Error::Compile { folder: kept, .. } = &error else { panic!("{error}") };
@@ -210,13 +218,13 @@ mod tests {
     }
 
     #[test]
-    fn a_failure_is_its_first_errors_and_how_to_repeat_it() {
+    fn a_failure_shows_the_first_errors_and_the_command() {
         let (message, kept) = failure("fails");
         insta::assert_snapshot!(message, @r"
         iree-compile failed with exit status 1 for target cuda: module.mlir:7:10: error: failed to legalize operation 'stablehlo.add'
           module.mlir:9:1: error: second
           module.mlir:9:1: error: third
-        hint: its input and all it printed are in DIR; to repeat it: cd DIR && BIN/fails '--flag=a b' '--other=it'\''s' --plain=+x,y module.mlir -o module.vmfb
+        hint: its input and output are in DIR; to repeat it: cd DIR && BIN/fails '--flag=a b' '--other=it'\''s' --plain=+x,y module.mlir -o module.vmfb
         ");
         assert_eq!(fs::read_to_string(kept.join(INPUT)).unwrap(), "module {}");
         assert_eq!(fs::read_to_string(kept.join(LOG)).unwrap().lines().count(), 1006);
@@ -224,17 +232,17 @@ mod tests {
     }
 
     #[test]
-    fn a_crash_is_named() {
+    fn a_crash_names_its_signal() {
         let (message, kept) = failure("crashes");
         insta::assert_snapshot!(message, @r"
         iree-compile crashed with SIGSEGV for target cuda: Please report issues and include the crash backtrace.
-        hint: its input and all it printed are in DIR; to repeat it: cd DIR && BIN/crashes '--flag=a b' '--other=it'\''s' --plain=+x,y module.mlir -o module.vmfb
+        hint: its input and output are in DIR; to repeat it: cd DIR && BIN/crashes '--flag=a b' '--other=it'\''s' --plain=+x,y module.mlir -o module.vmfb
         ");
         fs::remove_dir_all(kept).unwrap();
     }
 
     #[test]
-    fn a_compiler_that_says_nothing() {
+    fn a_failure_without_output_is_reported() {
         for (name, expected) in [
             ("dumb", "iree-compile failed with exit status 3 for target cuda: it printed nothing\n"),
             ("lazy", "iree-compile wrote no vmfb for target cuda: it printed nothing\n"),
@@ -246,11 +254,11 @@ mod tests {
     }
 
     #[test]
-    fn success_leaves_nothing_behind() {
+    fn success_leaves_no_files() {
         let folder = tempfile::tempdir().unwrap();
-        let toolchain = fake::toolchain(folder.path(), "works");
-        let compiled = compile(&unit("module {}"), &fake::target(), &toolchain, &|| false).unwrap();
-        let vmfb = compiled.path();
+        let toolchain = test_support::toolchain(folder.path(), "works");
+        let compiled = compile(&unit("module {}"), &test_support::target(), &toolchain, &|| false).unwrap();
+        let vmfb = compiled.vmfb();
         assert_eq!(
             fs::read_to_string(&vmfb).unwrap(),
             "compiled from 9 bytes with --flag=a b --other=it's --plain=+x,y module.mlir -o module.vmfb\n"
@@ -260,46 +268,46 @@ mod tests {
     }
 
     #[test]
-    fn a_cancelled_compiler_is_stopped() {
+    fn a_cancelled_compiler_is_killed() {
         let folder = tempfile::tempdir().unwrap();
-        let toolchain = fake::toolchain(folder.path(), "hangs");
-        let started = || fake::calls(&toolchain.executable) > 0;
-        let Err(error) = compile(&unit("module {}"), &fake::target(), &toolchain, &started) else {
+        let toolchain = test_support::toolchain(folder.path(), "hangs");
+        let started = || test_support::calls(&toolchain.executable) > 0;
+        let Err(error) = compile(&unit("module {}"), &test_support::target(), &toolchain, &started) else {
             panic!("it compiled");
         };
         assert!(matches!(error, Error::Cancelled), "{error}");
     }
 
     #[test]
-    fn long_and_hostile_lines_are_cut() {
+    fn long_lines_and_control_characters_are_cut() {
         assert_eq!(shorten("a\u{1b}[2J\tb"), "a[2Jb");
         assert_eq!(shorten(&"ä".repeat(1000)).chars().count(), REASON_CHARS + 1);
     }
 
-    /// A weight as a parameter, converted and multiplied.
+    /// Returns a module that converts a parameter and multiplies by it.
     fn product(stored: &str, computed: &str) -> String {
-        include_str!("../tests/product.mlir").replace("STORED", stored).replace("COMPUTED", computed)
+        include_str!("../../tests/product.mlir").replace("STORED", stored).replace("COMPUTED", computed)
     }
 
-    /// The iree-compile of this workspace.
+    /// Returns the iree-compile of this workspace.
     fn real() -> &'static Toolchain {
         static REAL: LazyLock<Toolchain> = LazyLock::new(|| {
             let store = tempfile::tempdir().unwrap();
             let store = Store::open(Some(store.path())).unwrap();
-            Toolchain::find(None, &store).unwrap_or_else(|error| panic!("{error}"))
+            Toolchain::find(&CompilerLocation::from_env(), &store).unwrap_or_else(|error| panic!("{error}"))
         });
         &REAL
     }
 
     #[test]
-    fn every_target_compiles_what_it_says_it_can() {
+    fn every_target_compiles_its_precisions() {
         let (f32, bf16) = (("f32", Float::F32), ("bf16", Float::Bf16));
         for target in Target::all().unwrap() {
             let resolved = target.resolve(&Machine::host(), Float::F32, Quant::None);
             for (stored, computed) in [(f32, f32), (bf16, f32), (bf16, bf16)] {
-                // Whatever does bf16 does f32 on its way.
+                // Compiling bf16 covers f32.
                 let covered = stored == f32 && target.computes(Float::Bf16);
-                // What is read as bits is emitted in another way, which the oracle's tests compile.
+                // Floats read as bits are emitted differently. The oracle's tests compile them.
                 let covered = covered || (stored != f32 && resolved.numerics.floats_as_bits);
                 if !covered && target.computes(computed.1) {
                     let compiled =
@@ -313,17 +321,17 @@ mod tests {
     }
 
     #[test]
-    fn the_same_input_gives_the_same_bytes_in_another_folder() {
+    fn the_output_does_not_depend_on_the_folder() {
         let target = Target::find("cpu").unwrap().resolve(&Machine::host(), Float::F32, Quant::None);
         let bytes = || {
             let compiled = compile(&unit(&product("bf16", "bf16")), &target, real(), &|| false);
-            fs::read(compiled.unwrap_or_else(|error| panic!("{error}")).path()).unwrap()
+            fs::read(compiled.unwrap_or_else(|error| panic!("{error}")).vmfb()).unwrap()
         };
         assert!(bytes() == bytes());
     }
 
     #[test]
-    fn a_real_failure_is_short() {
+    fn a_real_failure_is_summarized() {
         let target = Target::find("cpu").unwrap().resolve(&Machine::host(), Float::F32, Quant::None);
         let broken = product("f32", "f32").replace("stablehlo.dot_general", "stablehlo.no_such_op");
         let Err(Error::Compile { reason, folder, .. }) = compile(&unit(&broken), &target, real(), &|| false)

@@ -1,11 +1,11 @@
-//! Random checkpoints at real shapes: the same bytes for the same model and seed, on any machine.
+//! Random checkpoints of real models: the same model and seed give the same bytes on every machine.
 //!
-//! Every element is a function of seed, tensor name and index alone, so that it can be made in any order, on any
-//! number of threads, and again elsewhere. In numpy, for a tensor of `n` elements:
+//! Every element is a function of seed, tensor name and index. So elements can be computed in any order, on any number
+//! of threads, and by other programs. In numpy, for a tensor of `n` elements:
 //!
 //! ```python
 //! M = 2**64 - 1
-//! def mix(z):                                     # splitmix64's finaliser, on numpy.uint64 or masked ints
+//! def mix(z):                                     # splitmix64's finalizer, on numpy.uint64 or masked ints
 //!     z = ((z ^ (z >> 30)) * 0xBF58476D1CE4E5B9) & M
 //!     z = ((z ^ (z >> 27)) * 0x94D049BB133111EB) & M
 //!     return z ^ (z >> 31)
@@ -32,23 +32,27 @@ use mlxcel_artifacts::{Cancel, safetensors_prefix};
 use mlxcel_models::ModelConfig;
 use safetensors::Dtype;
 
-use crate::{Error, checkpoint::SINGLE, source::ModelSource, target::float_name};
+use crate::{
+    error::Error,
+    model::{checkpoint::SINGLE, files::CONFIG, source::ModelSource},
+    target::float_name,
+};
 
-/// The odd number nearest to 2⁶⁴ divided by the golden ratio: the step of splitmix64's counter.
+/// Step of splitmix64's counter: the odd number nearest to 2⁶⁴ divided by the golden ratio.
 const STEP: u64 = 0x9E37_79B9_7F4A_7C15;
-/// Makes the standard deviation 0.02: that of the sum of four 16-bit uniforms is 37,837.22.
+/// Scales to a standard deviation of 0.02. The sum of four 16-bit uniforms has one of 37,837.22.
 const SCALE: f32 = (0.02 / 37837.22) as f32;
-/// Elements that one thread makes between two writes.
+/// Elements that one thread computes between two writes.
 const CHUNK: usize = 1 << 20;
 
-/// A random checkpoint of a model: a recipe until it is written.
-pub(crate) struct Random<'m> {
+/// A random checkpoint of a model. Its weights are computed while it is written.
+pub(crate) struct RandomCheckpoint<'m> {
     model: &'m ModelConfig,
     seed: u64,
     encoding: Encoding,
 }
 
-/// How elements are stored.
+/// Element type of a checkpoint.
 #[derive(Debug, Clone, Copy)]
 enum Encoding {
     F32,
@@ -56,8 +60,8 @@ enum Encoding {
     F16,
 }
 
-impl<'m> Random<'m> {
-    /// The checkpoint of `model` for `seed`, in the element type that its config names.
+impl<'m> RandomCheckpoint<'m> {
+    /// Describes the checkpoint of `model` for `seed`, in the element type that its config names.
     pub(crate) fn new(model: &'m ModelConfig, seed: u64) -> Result<Self, Error> {
         let encoding = match model.dtype {
             Dtype::F32 => Encoding::F32,
@@ -68,12 +72,12 @@ impl<'m> Random<'m> {
         Ok(Self { model, seed, encoding })
     }
 
-    /// Writes it to a file, until `cancel` ends it.
+    /// Writes the checkpoint to a file.
     pub(crate) fn write_file(&self, path: &Path, cancel: &Cancel) -> io::Result<()> {
         self.write(&mut cancel.watch(fs::File::create(path)?))
     }
 
-    /// Writes it as one safetensors file, never holding more than a few chunks.
+    /// Writes the checkpoint as one safetensors file, holding a chunk per thread in memory.
     pub(crate) fn write(&self, to: &mut dyn Write) -> io::Result<()> {
         let weights = self.model.weights();
         let dtype = self.model.dtype;
@@ -102,7 +106,7 @@ impl<'m> Random<'m> {
 }
 
 impl Encoding {
-    /// Bytes of an element.
+    /// Returns the bytes of an element.
     fn width(self) -> usize {
         match self {
             Self::F32 => 4,
@@ -111,7 +115,7 @@ impl Encoding {
     }
 }
 
-/// What the elements of one tensor are made from.
+/// Parameters of one tensor's elements.
 #[derive(Clone, Copy)]
 struct Tensor {
     base: u64,
@@ -120,7 +124,7 @@ struct Tensor {
 }
 
 impl Tensor {
-    /// Fills `bytes` with the elements from `start` on, a chunk to a thread.
+    /// Fills `bytes` with the elements from `start` on, one chunk per thread.
     fn fill_on_threads(self, start: usize, bytes: &mut [u8]) {
         let chunk = CHUNK * self.encoding.width();
         if bytes.len() <= chunk {
@@ -150,14 +154,14 @@ impl Tensor {
     }
 }
 
-/// A number of mean 0 and deviation 0.02 from 64 random bits.
+/// Returns a number of mean 0 and standard deviation 0.02 from 64 random bits.
 fn element(bits: u64) -> f32 {
     let uniform = |shift: u32| (bits >> shift & 0xFFFF) as i32;
     let sum = uniform(0) + uniform(16) + uniform(32) + uniform(48) - 131_070;
     sum as f32 * SCALE
 }
 
-/// splitmix64's finaliser.
+/// Applies splitmix64's finalizer.
 fn mix(mut bits: u64) -> u64 {
     bits = (bits ^ bits >> 30).wrapping_mul(0xBF58_476D_1CE4_E5B9);
     bits = (bits ^ bits >> 27).wrapping_mul(0x94D0_49BB_1331_11EB);
@@ -169,17 +173,18 @@ fn fnv1a(text: &str) -> u64 {
     text.bytes().fold(0xCBF2_9CE4_8422_2325, step)
 }
 
-/// What the norms' weights, by name, lie around: with its offset a norm multiplies by about 1.
+/// Returns the mean of each norm's weights, by name: with its offset, a norm multiplies by about 1.
 fn norms(model: &ModelConfig) -> BTreeMap<&str, f32> {
     let weights = model.norms().flat_map(|norm| norm.weights.iter().map(move |weight| (norm, weight)));
     weights.map(|(norm, weight)| (weight.name.as_str(), 1.0 - norm.offset as f32)).collect()
 }
 
-/// Writes the random checkpoint of `model` for `seed` as a folder in Hugging Face's form: what a bundle with
-/// `--weights random:SEED` carries, for another program to load.
+/// Writes the random checkpoint of `model` for `seed` as a folder in Hugging Face's format.
+///
+/// A bundle built with `--weights random:SEED` has the same weights, so other programs can be compared with it.
 ///
 /// # Errors
-/// The folder exists, or cannot be written; `cancel` ended it.
+/// The folder exists or cannot be written, or `cancel` was triggered.
 pub fn write_random_weights(
     model: &ModelSource,
     seed: u64,
@@ -187,7 +192,7 @@ pub fn write_random_weights(
     cancel: &Cancel,
 ) -> Result<(), Error> {
     let model = model.load()?;
-    let random = Random::new(&model.config, seed)?;
+    let random = RandomCheckpoint::new(&model.config, seed)?;
     if out.exists() {
         return Err(Error::Occupied { path: out.to_owned() });
     }
@@ -197,18 +202,18 @@ pub fn write_random_weights(
         .tempdir_in(parent(out))
         .map_err(Error::io("write", parent(out)))?;
     random.write_file(&staging.path().join(SINGLE), cancel).map_err(Error::io("write", out))?;
-    let config = staging.path().join("config.json");
+    let config = staging.path().join(CONFIG);
     fs::write(&config, &model.json).map_err(Error::io("write", &config))?;
     for (name, path) in model.small_files(None) {
         fs::copy(&path, staging.path().join(name)).map_err(Error::io("copy", &path))?;
     }
     fs::rename(staging.path(), out).map_err(Error::io("write", out))?;
-    // Renamed away: there is nothing to remove any more.
+    // It was renamed: there is nothing left to remove.
     let _ = staging.keep();
     Ok(())
 }
 
-/// The folder in which `path` lies.
+/// Returns the folder that contains `path`.
 fn parent(path: &Path) -> &Path {
     path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
@@ -220,11 +225,11 @@ mod tests {
 
     use super::*;
 
-    /// A block of a real model, with a vocabulary large enough to be made in several chunks.
+    /// Returns a real model cut to one block, with a vocabulary of several chunks.
     fn model(dtype: Dtype) -> ModelConfig {
         let mut model = Preset::find("smollm2-135m").unwrap().model().unwrap();
         model.blocks.truncate(1);
-        // Of a tied head there is no other one.
+        // The head is tied, so this is the only matrix of that size.
         model.embedding.weight.shape[0] = 4096;
         model.dtype = dtype;
         model
@@ -232,7 +237,7 @@ mod tests {
 
     fn written(dtype: Dtype, seed: u64) -> Vec<u8> {
         let mut bytes = Vec::new();
-        Random::new(&model(dtype), seed).unwrap().write(&mut bytes).unwrap();
+        RandomCheckpoint::new(&model(dtype), seed).unwrap().write(&mut bytes).unwrap();
         bytes
     }
 
@@ -242,19 +247,19 @@ mod tests {
         data.map(|bytes| f32::from_le_bytes(bytes.try_into().unwrap())).collect()
     }
 
-    /// The numbers that the module's numpy text gives.
+    /// Compares with the numbers that the module's numpy text gives.
     #[test]
-    fn elements_are_those_of_the_recipe() {
+    fn elements_match_numpy() {
         let bytes = written(Dtype::F32, 3);
         let embedding = floats(&bytes, "model.embed_tokens.weight");
         assert_eq!(embedding[..3], [-0.010019235, 0.032028254, -0.0077056405]);
-        // In the third chunk.
+        // An element of the third chunk.
         assert_eq!(embedding[2_200_000], 0.008483182);
         assert_eq!(floats(&bytes, "model.norm.weight")[..3], [1.0237015, 1.0129762, 0.9813559]);
     }
 
     #[test]
-    fn every_weight_is_there_in_the_right_shape() {
+    fn every_weight_is_written_in_its_shape() {
         for dtype in [Dtype::F32, Dtype::BF16, Dtype::F16] {
             let bytes = written(dtype, 0);
             let file = SafeTensors::deserialize(&bytes).unwrap();
@@ -272,25 +277,25 @@ mod tests {
     #[test]
     fn elements_are_nearly_normal() {
         let bytes = written(Dtype::F32, 1);
-        for (name, centre) in [("model.embed_tokens.weight", 0.0), ("model.norm.weight", 1.0)] {
+        for (name, center) in [("model.embed_tokens.weight", 0.0), ("model.norm.weight", 1.0)] {
             let x = floats(&bytes, name);
             let count = x.len() as f64;
             let mean = x.iter().map(|&x| f64::from(x)).sum::<f64>() / count;
             let deviation = (x.iter().map(|&x| (f64::from(x) - mean).powi(2)).sum::<f64>() / count).sqrt();
-            assert!((mean - centre).abs() < 0.1 / count.sqrt(), "{name}: mean {mean}");
+            assert!((mean - center).abs() < 0.1 / count.sqrt(), "{name}: mean {mean}");
             assert!((deviation - 0.02).abs() < 0.002, "{name}: deviation {deviation}");
         }
     }
 
     #[test]
-    fn bytes_depend_on_the_seed_alone() {
+    fn equal_seeds_give_equal_bytes() {
         assert!(written(Dtype::BF16, 7) == written(Dtype::BF16, 7));
         assert!(written(Dtype::BF16, 7) != written(Dtype::BF16, 8));
     }
 
     #[test]
     fn other_types_are_refused() {
-        let error = Random::new(&model(Dtype::F8_E4M3), 0).err().unwrap();
+        let error = RandomCheckpoint::new(&model(Dtype::F8_E4M3), 0).err().unwrap();
         assert_eq!(error.to_string(), "random weights in f8_e4m3, expected f32, bf16 or f16");
     }
 }

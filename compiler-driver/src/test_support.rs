@@ -1,4 +1,4 @@
-//! What unit tests share: compilers that misbehave.
+//! Fake compilers for unit tests.
 
 use std::{
     fs,
@@ -8,16 +8,19 @@ use std::{
 
 use mlxcel_artifacts::{Digest, IREE_VERSION};
 
-use crate::{Target, target::Resolved, toolchain::Toolchain};
+use crate::{
+    build::toolchain::Toolchain,
+    target::{ResolvedTarget, Target},
+};
 
-/// A link in `folder` to the compiler of `tests/fakes` that does as its `name` says.
+/// Links the fake compiler of `tests/fakes` into `folder`. It acts on its `name`.
 pub(crate) fn compiler(folder: &Path, name: &str) -> PathBuf {
     let link = folder.join(name);
     symlink(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/fakes/iree-compile"), &link).unwrap();
     link
 }
 
-/// The same as a toolchain.
+/// Links the fake compiler into `folder`, as a toolchain.
 pub(crate) fn toolchain(folder: &Path, name: &str) -> Toolchain {
     Toolchain {
         executable: compiler(folder, name),
@@ -26,18 +29,18 @@ pub(crate) fn toolchain(folder: &Path, name: &str) -> Toolchain {
     }
 }
 
-/// How often it was called.
+/// Counts the calls of a fake compiler.
 pub(crate) fn calls(compiler: &Path) -> usize {
     let log = format!("{}.log", compiler.display());
     fs::read_to_string(log).map_or(0, |log| log.lines().count())
 }
 
-/// A target with flags that a shell would misread.
-pub(crate) fn target() -> Resolved {
+/// Returns a target whose flags need quoting in a shell.
+pub(crate) fn target() -> ResolvedTarget {
     let cuda = Target::find("cuda").unwrap().resolve(
         &mlxcel_artifacts::Machine::host(),
         mlxcel_artifacts::Float::Bf16,
         mlxcel_artifacts::Quant::None,
     );
-    Resolved { flags: vec!["--flag=a b".into(), "--other=it's".into(), "--plain=+x,y".into()], ..cuda }
+    ResolvedTarget { flags: vec!["--flag=a b".into(), "--other=it's".into(), "--plain=+x,y".into()], ..cuda }
 }

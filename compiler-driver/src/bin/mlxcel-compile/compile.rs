@@ -1,0 +1,87 @@
+//! The build command: makes a bundle in a folder or under a name in the store.
+
+use std::path::{Path, PathBuf};
+
+use mlxcel_artifacts::{Bundle, Name, Scratch, Store};
+use mlxcel_compiler_driver::{Cancel, CompilerLocation, Error, Event, ModelSource, Request, build, emit};
+
+use crate::{
+    options::{Compile, Emit},
+    outcome::Outcome,
+    pack::pack,
+    progress::ProgressView,
+};
+
+/// Builds the bundle that `options` describe, and packs its weights. With `--emit`, only emits the program.
+pub(crate) fn compile(
+    options: Compile,
+    cancel: &Cancel,
+    progress: &mut ProgressView,
+) -> Result<Outcome, Error> {
+    let named = options.name.map(|name| NamedBundle::new(name, options.store.as_deref())).transpose()?;
+    let request = Request {
+        // The parser requires it.
+        model: ModelSource::find(options.model.as_deref().unwrap_or_default())?,
+        targets: options.target,
+        weights: options.weights.unwrap_or_default(),
+        precision: options.precision,
+        quant: options.quant,
+        cache_type: options.cache_type,
+        context: options.ctx_size,
+        chunk: options.chunk,
+        out: named.as_ref().map(NamedBundle::folder).or(options.out),
+        dump_dir: options.dump_dir,
+        store: options.store,
+        compiler: CompilerLocation::from_env(),
+        cancel: cancel.clone(),
+    };
+    let mut progress = |event| progress.show(event);
+    if let Some(Emit::Mlir) = options.emit {
+        return Ok(emit(&request, &mut progress)?.mlir.into());
+    }
+    let bundle = build(&request, &mut progress)?;
+    let path = bundle.path().display().to_string();
+    let hint = match &named {
+        None => format!("run `mlxcel-pack {path}`"),
+        Some(NamedBundle { name, .. }) => {
+            format!("run `mlxcel-bundle copy {name} --out FOLDER`, then `mlxcel-pack FOLDER`")
+        }
+    };
+    let store = request.store.as_deref();
+    let packing = if options.no_pack { Ok(()) } else { pack(&bundle, store, &hint, cancel, &mut progress) };
+    let location = match named {
+        Some(named) => named.save(&mut progress)?,
+        None => path,
+    };
+    Ok(Outcome { stdout: format!("{location}\n"), packing })
+}
+
+/// A bundle that is made in a scratch folder and then saved in the store.
+struct NamedBundle {
+    name: Name,
+    store: Store,
+    scratch: Scratch,
+}
+
+impl NamedBundle {
+    fn new(name: Name, store: Option<&Path>) -> Result<Self, Error> {
+        let store = Store::open(store)?;
+        let scratch = store.scratch()?;
+        Ok(Self { name, store, scratch })
+    }
+
+    /// Returns the scratch folder of the bundle.
+    fn folder(&self) -> PathBuf {
+        self.scratch.path().join("bundle")
+    }
+
+    /// Saves the bundle in the store and returns its name.
+    fn save(self, progress: &mut dyn FnMut(Event)) -> Result<String, Error> {
+        let bundle = Bundle::open_without_weights(&self.folder())?;
+        let replaced = self.store.write(&self.name, |to| bundle.copy_to(Box::new(to)))?;
+        if let Some(replaced) = replaced {
+            progress(Event::Warning(replaced.to_string()));
+        }
+        Ok(self.name.to_string())
+    }
+}

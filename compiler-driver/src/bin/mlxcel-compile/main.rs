@@ -1,0 +1,84 @@
+//! `mlxcel-compile`: compiles a model into a bundle. Results go to stdout, everything else to stderr.
+
+mod compile;
+mod options;
+mod outcome;
+mod pack;
+mod progress;
+
+use std::{
+    io::{self, Write},
+    process::ExitCode,
+};
+
+use clap::Parser;
+use mlxcel_artifacts::{INTERRUPTED, report};
+use mlxcel_compiler_driver::{Cancel, Error, ModelSource, Target, explain, write_random_weights};
+use mlxcel_models::PRESETS;
+
+use crate::{
+    compile::compile,
+    options::{Cli, Command},
+    outcome::Outcome,
+    pack::PackFailure,
+    progress::ProgressView,
+};
+
+fn main() -> ExitCode {
+    let mut progress = ProgressView::default();
+    let cancel = Cancel::on_signals();
+    let result = run(Cli::parse(), &cancel, &mut progress);
+    progress.clear();
+    // If stderr is closed, there is nowhere to report that.
+    let say = |text: &str| _ = writeln!(io::stderr(), "{text}");
+    let Outcome { stdout, packing } = match result {
+        Ok(outcome) => outcome,
+        Err(_) if cancel.is_cancelled() => {
+            say("interrupted; nothing was written");
+            return ExitCode::from(INTERRUPTED);
+        }
+        Err(error) => {
+            say(&report(&error));
+            return ExitCode::FAILURE;
+        }
+    };
+    match io::stdout().lock().write_all(stdout.as_bytes()) {
+        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
+            say(&format!("error: cannot write to stdout: {error}"));
+            return ExitCode::FAILURE;
+        }
+        _ => {}
+    }
+    match packing {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(PackFailure { reason, interrupted, hint }) => {
+            say(&format!("{reason}\nhint: {hint}"));
+            if interrupted { ExitCode::from(INTERRUPTED) } else { ExitCode::FAILURE }
+        }
+    }
+}
+
+/// Runs the command.
+fn run(cli: Cli, cancel: &Cancel, progress: &mut ProgressView) -> Result<Outcome, Error> {
+    match cli.command {
+        None => compile(cli.compile, cancel, progress),
+        Some(Command::Explain { model }) => Ok(explain(&ModelSource::find(&model)?, cancel)?.into()),
+        Some(Command::Targets) => {
+            let rows = Target::all()?.into_iter().map(|target| (target.name, target.description));
+            Ok(table(rows.collect()).into())
+        }
+        Some(Command::Models) => {
+            Ok(PRESETS.iter().map(|preset| format!("{}\n", preset.name)).collect::<String>().into())
+        }
+        Some(Command::RandomWeights { model, seed, out }) => {
+            write_random_weights(&ModelSource::find(&model)?, seed, &out, cancel)?;
+            Ok(format!("{}\n", out.display()).into())
+        }
+    }
+}
+
+/// Formats rows of two columns.
+fn table(rows: Vec<(String, String)>) -> String {
+    let width = rows.iter().map(|(name, _)| name.len()).max().unwrap_or_default();
+    rows.iter().map(|(name, text)| format!("{name:width$}  {text}\n")).collect()
+}

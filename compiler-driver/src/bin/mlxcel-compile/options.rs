@@ -1,0 +1,100 @@
+//! The command line.
+
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+use mlxcel_artifacts::Name;
+use mlxcel_compiler_driver::{CacheType, Precision, Quant, WeightSource};
+
+/// Compile a language model into a bundle
+#[derive(Parser)]
+#[command(name = "mlxcel-compile", version, args_conflicts_with_subcommands = true)]
+#[command(subcommand_negates_reqs = true)]
+#[command(
+    after_help = "Prints the bundle's path on stdout, or its name in the store. Messages go to stderr."
+)]
+pub(crate) struct Cli {
+    #[command(flatten)]
+    pub(crate) compile: Compile,
+    #[command(subcommand)]
+    pub(crate) command: Option<Command>,
+}
+
+#[derive(Args)]
+pub(crate) struct Compile {
+    /// Preset name, or path to a folder with a config.json
+    // Optional because the subcommands do without it; the parser requires it otherwise.
+    #[arg(long, required = true)]
+    pub(crate) model: Option<String>,
+    /// Targets to compile for, comma-separated
+    #[arg(long, value_delimiter = ',', default_value = "cpu")]
+    pub(crate) target: Vec<String>,
+    /// Weights to put into the bundle [default: those in the model's folder; none for a preset]
+    #[arg(long, value_name = "FOLDER|random[:SEED]|none")]
+    pub(crate) weights: Option<WeightSource>,
+    /// Element type of matrix products: auto (the checkpoint's), f32, bf16 or f16
+    #[arg(long, default_value = "auto")]
+    pub(crate) precision: Precision,
+    /// Quantization of weights: none, q8 (8 bits, one scale per output) or q4 (GGUF's Q4_0)
+    #[arg(long, default_value = "none")]
+    pub(crate) quant: Quant,
+    /// Element type of the key/value cache: f32, bf16, f16 or q8 (GGUF's Q8_0) [default: the precision]
+    #[arg(long, value_name = "TYPE")]
+    pub(crate) cache_type: Option<CacheType>,
+    /// Context size in tokens [default: 4096, or the model's limit if that is less]
+    #[arg(long, value_name = "N")]
+    pub(crate) ctx_size: Option<usize>,
+    /// Process prompts in chunks of exactly N tokens [default: several sizes that suit the target]
+    #[arg(long, value_name = "N")]
+    pub(crate) chunk: Option<usize>,
+    /// Folder to write the bundle to, replacing a bundle that exists [default: MODEL.bundle]
+    #[arg(long, value_name = "FOLDER")]
+    pub(crate) out: Option<PathBuf>,
+    /// Save the bundle in the store under this name instead of in a folder
+    #[arg(long, value_name = "NAME", conflicts_with = "out")]
+    pub(crate) name: Option<Name>,
+    /// Print an intermediate form on stdout, and make no bundle
+    #[arg(long, conflicts_with_all = ["out", "name", "dump_dir"])]
+    pub(crate) emit: Option<Emit>,
+    /// Save the MLIR, the compiler flags and the compiled modules in this folder
+    #[arg(long, value_name = "FOLDER")]
+    pub(crate) dump_dir: Option<PathBuf>,
+    /// Do not pack the weights: every start packs them in memory until mlxcel-pack has run
+    #[arg(long)]
+    pub(crate) no_pack: bool,
+    /// Path to the store, which caches compiled modules [default: ~/.cache/mlxcel]
+    #[arg(long, value_name = "FOLDER", env = "MLXCEL_STORE")]
+    pub(crate) store: Option<PathBuf>,
+}
+
+/// An intermediate form of a program.
+#[derive(Clone, Copy, ValueEnum)]
+pub(crate) enum Emit {
+    // StableHLO text.
+    Mlir,
+}
+
+#[derive(Subcommand)]
+pub(crate) enum Command {
+    /// Show a model's architecture, sizes and memory needs
+    Explain {
+        /// Preset name, or path to a folder with a config.json
+        model: String,
+    },
+    /// List the targets
+    Targets,
+    /// List the presets
+    Models,
+    /// Write the checkpoint of `--weights random:SEED` in Hugging Face's format
+    RandomWeights {
+        /// Preset name, or path to a folder with a config.json
+        #[arg(long)]
+        model: String,
+        /// Seed of the random numbers
+        #[arg(long, default_value_t = 0)]
+        seed: u64,
+        /// Folder to write; it must not exist
+        #[arg(long, value_name = "FOLDER")]
+        out: PathBuf,
+    },
+}

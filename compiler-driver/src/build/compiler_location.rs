@@ -1,0 +1,144 @@
+//! Locates iree-compile.
+
+use std::{
+    env,
+    ffi::OsString,
+    fs::{self, File},
+    io::Read as _,
+    path::{Path, PathBuf},
+};
+
+use crate::error::Error;
+
+/// Path of iree-compile in the wheel `iree-base-compiler`.
+const IN_WHEEL: &str = "iree/compiler/_mlir_libs/iree-compile";
+
+/// Where to look for iree-compile.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum CompilerLocation {
+    /// At this path.
+    Executable(PathBuf),
+    /// In two places.
+    Search {
+        /// The folder that `cargo xtask setup` fills. It is searched first.
+        toolchain: PathBuf,
+        /// A list of folders, as in the environment variable `PATH`.
+        path: OsString,
+    },
+}
+
+impl CompilerLocation {
+    /// Reads the location from the environment.
+    ///
+    /// `MLXCEL_IREE_COMPILE` is the path of the executable. If it is not set, `MLXCEL_TOOLCHAIN` (by default the
+    /// workspace's `.toolchain`) and `PATH` are searched.
+    #[must_use]
+    pub fn from_env() -> Self {
+        Self::from_variables(&|name| env::var_os(name))
+    }
+
+    fn from_variables(variable: &dyn Fn(&str) -> Option<OsString>) -> Self {
+        let variable = |name| variable(name).filter(|value| !value.is_empty());
+        if let Some(path) = variable("MLXCEL_IREE_COMPILE") {
+            return Self::Executable(path.into());
+        }
+        // The workspace exists if the program runs in the checkout where it was built.
+        let workspace = || Path::new(env!("CARGO_MANIFEST_DIR")).join("../.toolchain");
+        let toolchain = variable("MLXCEL_TOOLCHAIN").map_or_else(workspace, PathBuf::from);
+        Self::Search { toolchain, path: variable("PATH").unwrap_or_default() }
+    }
+
+    /// Finds the executable.
+    pub(crate) fn find(&self) -> Result<PathBuf, Error> {
+        let executable = match self {
+            Self::Executable(path) if path.is_file() => path.clone(),
+            Self::Executable(path) => return Err(Error::NoCompiler { searched: path.display().to_string() }),
+            Self::Search { toolchain, path } => {
+                let installed = toolchain.join("iree").join(IN_WHEEL);
+                let on_path = env::split_paths(path).map(|folder| folder.join("iree-compile"));
+                let mut candidates = [installed.clone()].into_iter().chain(on_path);
+                candidates.find(|file| file.is_file()).ok_or_else(|| Error::NoCompiler {
+                    searched: format!("{} and PATH", installed.display()),
+                })?
+            }
+        };
+        // Absolute, because it runs in another folder.
+        let executable = std::path::absolute(&executable).map_err(Error::io("find", executable))?;
+        Ok(through_script(executable))
+    }
+}
+
+/// Returns the executable that a script starts: a Python environment's `bin/iree-compile` starts the one in the wheel.
+///
+/// The compiler's library lies beside that executable.
+fn through_script(executable: PathBuf) -> PathBuf {
+    let wheel = || -> Option<PathBuf> {
+        let library = executable.parent()?.parent()?.join("lib");
+        let pythons = fs::read_dir(library).ok()?.flatten();
+        let mut found = pythons.map(|python| python.path().join("site-packages").join(IN_WHEEL));
+        found.find(|path| path.is_file())
+    };
+    if is_script(&executable) { wheel().unwrap_or(executable) } else { executable }
+}
+
+fn is_script(path: &Path) -> bool {
+    let mut start = [0; 2];
+    File::open(path).and_then(|mut file| file.read_exact(&mut start)).is_ok() && &start == b"#!"
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashMap;
+
+    use super::*;
+
+    #[test]
+    fn a_python_script_leads_to_the_executable_of_its_wheel() {
+        let folder = tempfile::tempdir().unwrap();
+        let script = folder.path().join("bin/iree-compile");
+        let wheel = folder.path().join("lib/python3.11/site-packages").join(IN_WHEEL);
+        for path in [&script, &wheel] {
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+        }
+        fs::write(&script, "#!/usr/bin/python3\n").unwrap();
+        assert_eq!(through_script(script.clone()), script);
+        fs::write(&wheel, "\x7fELF").unwrap();
+        assert_eq!(through_script(script), wheel);
+    }
+
+    #[test]
+    fn locations_are_tried_in_order() {
+        let folder = tempfile::tempdir().unwrap();
+        let at = |name: &str| folder.path().join(name);
+        let installed = at("toolchain/iree").join(IN_WHEEL);
+        fs::create_dir_all(installed.parent().unwrap()).unwrap();
+        fs::create_dir_all(at("bin")).unwrap();
+        let mut variables: HashMap<&str, OsString> = HashMap::from([
+            ("PATH", env::join_paths([at("nowhere"), at("bin")]).unwrap()),
+            ("MLXCEL_TOOLCHAIN", at("toolchain").into()),
+            ("MLXCEL_IREE_COMPILE", "".into()),
+        ]);
+        let locate = |variables: &HashMap<&str, OsString>| {
+            CompilerLocation::from_variables(&|name| variables.get(name).cloned()).find()
+        };
+
+        let hint = "hint: run `cargo xtask setup` to install it, or set MLXCEL_IREE_COMPILE to its path";
+        assert_eq!(
+            locate(&variables).unwrap_err().to_string(),
+            format!("found no iree-compile at {} and PATH\n{hint}", installed.display())
+        );
+        fs::write(at("bin/iree-compile"), "").unwrap();
+        assert_eq!(locate(&variables).unwrap(), at("bin/iree-compile"));
+        fs::write(&installed, "").unwrap();
+        assert_eq!(locate(&variables).unwrap(), installed);
+        fs::write(at("mine"), "").unwrap();
+        variables.insert("MLXCEL_IREE_COMPILE", at("mine").into());
+        assert_eq!(locate(&variables).unwrap(), at("mine"));
+        // Naming a file that does not exist is an error: another compiler is not the one asked for.
+        variables.insert("MLXCEL_IREE_COMPILE", at("gone").into());
+        assert_eq!(
+            locate(&variables).unwrap_err().to_string(),
+            format!("found no iree-compile at {}\n{hint}", at("gone").display())
+        );
+    }
+}

@@ -1,0 +1,142 @@
+//! Checks a request before the compiler starts.
+
+use std::{collections::BTreeMap, path::PathBuf, time::Instant};
+
+use mlxcel_artifacts::{Blob, BundleWriter, CacheType, Float, Quant};
+use mlxcel_emitter::{Numerics, Plan, Program};
+use mlxcel_models::Head;
+use safetensors::Dtype;
+
+use crate::{
+    build::{
+        event::{Event, Progress},
+        request::{DEFAULT_CONTEXT, Request},
+        weights::Weights,
+    },
+    error::Error,
+    model::{
+        files::{CONFIG, check_json_object},
+        sentence,
+        source::Model,
+    },
+    target::{Precision, Target, float_name},
+};
+
+/// A request, checked against its model, weights and targets.
+pub(crate) struct Prepared {
+    pub(crate) model: Model,
+    pub(crate) weights: Weights,
+    /// Name and path of each small file.
+    pub(crate) small_files: Vec<(&'static str, PathBuf)>,
+    pub(crate) targets: Vec<Target>,
+    pub(crate) plan: Plan,
+}
+
+impl Prepared {
+    /// Loads model and weights of a request, and plans the build.
+    pub(crate) fn new(request: &Request, progress: &mut Progress<'_>) -> Result<Self, Error> {
+        let targets = find_targets(&request.targets)?;
+        let mut model = request.model.load()?;
+        model.warning.take().into_iter().for_each(|text| progress(Event::Warning(text)));
+        let weights = Weights::find(&request.weights, &mut model, &request.cancel, progress)?;
+        let checkpoint_dtype = weights.main_dtype().unwrap_or(model.config.dtype);
+        let precision = choose_precision(request.precision, checkpoint_dtype, &targets, progress)?;
+        if let (None, Some(folder)) = (&model.folder, weights.folder()) {
+            // The folder of a preset's weights says how long texts may be; the preset does not.
+            let settings = sentence::read(folder, &mut model.config)?;
+            model.max_seq_length = settings.max_seq_length;
+            settings.warning.into_iter().for_each(|text| progress(Event::Warning(text)));
+        }
+        let plan = plan(request, &model, precision, &targets)?;
+        let small_files = model.small_files(weights.folder());
+        for (_, path) in small_files.iter().filter(|(name, _)| name.ends_with(".json")) {
+            check_json_object(path)?;
+        }
+        Ok(Self { model, weights, small_files, targets, plan })
+    }
+
+    /// Emits the program for targets of these numerics.
+    pub(crate) fn emit(&self, numerics: Numerics, progress: &mut Progress<'_>) -> Result<Program, Error> {
+        let start = Instant::now();
+        let config = &self.model.config;
+        let plan = self.plan.for_target(numerics);
+        let program = mlxcel_emitter::emit(config, &plan, &|name| self.weights.dtype(name, config))
+            .map_err(|source| Error::Emit { model: self.model.name.clone(), source: Box::new(source) })?;
+        progress(Event::Emitted { bytes: program.mlir.len(), took: start.elapsed() });
+        Ok(program)
+    }
+
+    /// Adds config.json and the other small files to a bundle.
+    pub(crate) fn write_small_files(
+        &self,
+        writer: &mut BundleWriter,
+    ) -> Result<BTreeMap<String, Blob>, Error> {
+        let mut files = BTreeMap::new();
+        files.insert(CONFIG.to_owned(), writer.add_bytes(self.model.json.as_bytes())?);
+        for (name, path) in &self.small_files {
+            files.insert((*name).to_owned(), writer.add_file(path)?);
+        }
+        Ok(files)
+    }
+}
+
+/// Finds targets by name. Naming a target twice is the same as naming it once.
+fn find_targets(names: &[String]) -> Result<Vec<Target>, Error> {
+    let mut targets: Vec<Target> = Vec::new();
+    for name in names {
+        if !targets.iter().any(|target| target.name == *name) {
+            targets.push(Target::find(name)?);
+        }
+    }
+    if targets.is_empty() { Err(Error::NoTarget) } else { Ok(targets) }
+}
+
+/// Chooses the element type of products, and warns if it is not the checkpoint's because of a target.
+fn choose_precision(
+    asked: Precision,
+    checkpoint: Dtype,
+    targets: &[Target],
+    progress: &mut Progress<'_>,
+) -> Result<Float, Error> {
+    let precision = asked.choose(checkpoint, targets)?;
+    let can = |target: &Target| Float::of_dtype(checkpoint).is_some_and(|float| target.computes(float));
+    let unable = targets.iter().find(|target| !can(target));
+    if let (Precision::Auto, Some(Target { name, .. })) = (asked, unable) {
+        progress(Event::Warning(format!(
+            "computing in {precision} on every target: {name} cannot compute in the checkpoint's {}",
+            float_name(checkpoint),
+        )));
+    }
+    Ok(precision)
+}
+
+/// Plans context, chunks, cache and quantization.
+fn plan(request: &Request, model: &Model, precision: Float, targets: &[Target]) -> Result<Plan, Error> {
+    let context = context(request.context, model)?;
+    if let Some(found) = request.chunk.filter(|chunk| !(1..=context).contains(chunk)) {
+        return Err(Error::Chunk { found, context });
+    }
+    let kv = match (&model.config.head, request.cache_type) {
+        (Head::Pooling(_), Some(_)) => return Err(Error::NoCache { model: model.name.clone() }),
+        (_, asked) => asked.unwrap_or(CacheType::Float(precision)),
+    };
+    targets.iter().try_for_each(|target| target.check_cache_type(kv))?;
+    if request.quant != Quant::None {
+        targets.iter().try_for_each(Target::check_quant)?;
+    }
+    let plan = Plan::new(&model.config, precision, context);
+    Ok(Plan { quant: request.quant, kv, chunk: request.chunk, ..plan })
+}
+
+/// Returns the context size to plan for.
+fn context(asked: Option<usize>, model: &Model) -> Result<usize, Error> {
+    let limit = model.config.max_positions;
+    let default = model.max_seq_length.unwrap_or(DEFAULT_CONTEXT);
+    let found = asked.unwrap_or_else(|| limit.min(default));
+    if (1..=limit).contains(&found) {
+        Ok(found)
+    } else {
+        let notes = model.config.notes.clone();
+        Err(Error::Context { model: model.name.clone(), found, limit, notes })
+    }
+}

@@ -1,0 +1,117 @@
+//! The programs of a build, from MLIR to the artifacts of a bundle.
+
+use std::collections::{BTreeMap, btree_map::Entry};
+
+use mlxcel_artifacts::{BundleWriter, Driver, Machine, Packing, Quant, TargetArtifact, entry::Parameter};
+use mlxcel_emitter::{Numerics, Plan, Products, Program};
+
+use crate::{
+    build::{
+        event::{Event, Progress},
+        prepare::Prepared,
+        ptx,
+        unit::{CompiledModule, Job},
+    },
+    error::Error,
+    target::{ResolvedTarget, Target},
+};
+
+/// The targets of a build, and a program for each kind of numerics among them.
+pub(crate) struct Programs {
+    targets: Vec<ResolvedTarget>,
+    by_numerics: BTreeMap<Numerics, Program>,
+}
+
+impl Programs {
+    /// Resolves the targets for `machine` and emits their programs.
+    pub(crate) fn emit(
+        prepared: &Prepared,
+        machine: &Machine,
+        progress: &mut Progress<'_>,
+    ) -> Result<Self, Error> {
+        let Plan { precision, quant, .. } = prepared.plan;
+        let resolve = |target: &Target| target.resolve(machine, precision, quant);
+        let targets: Vec<_> = prepared.targets.iter().map(resolve).collect();
+        let mut by_numerics = BTreeMap::new();
+        for target in &targets {
+            warn_without_kernels(target, quant, progress);
+            if let Entry::Vacant(entry) = by_numerics.entry(target.numerics) {
+                entry.insert(prepared.emit(target.numerics, progress)?);
+            }
+        }
+        Ok(Self { targets, by_numerics })
+    }
+
+    /// Returns the jobs of all targets: a target's program comes before the module that packs its weights.
+    pub(crate) fn jobs(&self) -> Vec<Job<'_>> {
+        let of_target = |target| self.program(target).map(|program| Job::of_program(target, program));
+        self.targets.iter().filter_map(of_target).flatten().collect()
+    }
+
+    /// Returns the parameters that are read from the checkpoint. They are the same for all targets.
+    pub(crate) fn parameters(&self) -> Result<Vec<Parameter>, Error> {
+        let program = self.by_numerics.values().next().ok_or(Error::NoTarget)?;
+        Ok(program.parameters.clone())
+    }
+
+    /// Adds the module of each of [`Self::jobs`] to a bundle. Returns the targets as the manifest describes them.
+    pub(crate) fn write_modules(
+        &self,
+        jobs: &[Job<'_>],
+        modules: Vec<CompiledModule>,
+        writer: &mut BundleWriter,
+    ) -> Result<BTreeMap<String, TargetArtifact>, Error> {
+        let mut artifacts = BTreeMap::new();
+        for (job, CompiledModule { build_key, vmfb }) in jobs.iter().zip(modules) {
+            let Some(program) = self.program(job.target) else { continue };
+            let ResolvedTarget { name, driver, arch, cpu_features, flags, numerics: _ } = job.target.clone();
+            let gpu = if driver == Driver::Cuda { ptx::needs(&vmfb)? } else { None };
+            let vmfb = writer.add_file(&vmfb)?;
+            match artifacts.entry(name) {
+                Entry::Vacant(entry) => {
+                    let Program { entries, step_bytes, rewind, dispatches, .. } = program.clone();
+                    entry.insert(TargetArtifact {
+                        driver,
+                        arch,
+                        cpu_features,
+                        gpu,
+                        flags,
+                        build_key,
+                        vmfb,
+                        entries,
+                        step_bytes,
+                        rewind,
+                        dispatches,
+                        packing: None,
+                    });
+                }
+                // The target's second job is its packing module.
+                Entry::Occupied(mut entry) => {
+                    let steps =
+                        program.packed.as_ref().map(|packed| packed.steps.clone()).unwrap_or_default();
+                    entry.get_mut().packing =
+                        Some(Packing { build_key, vmfb, weights: None, made_from: BTreeMap::new(), steps });
+                }
+            }
+        }
+        Ok(artifacts)
+    }
+
+    fn program(&self, target: &ResolvedTarget) -> Option<&Program> {
+        self.by_numerics.get(&target.numerics)
+    }
+}
+
+/// Warns if quantized weights are multiplied without kernels.
+fn warn_without_kernels(target: &ResolvedTarget, quant: Quant, progress: &mut Progress<'_>) {
+    if quant == Quant::None || matches!(target.numerics.products, Products::Kernels(_)) {
+        return;
+    }
+    let name = &target.name;
+    progress(Event::Warning(match target.numerics.steps_by() {
+        Some(_) => format!(
+            "target {name} has {quant} kernels for single tokens only: prompts use plain StableHLO, which is slower"
+        ),
+        None => format!("target {name} has no {quant} kernels: it uses plain StableHLO, which is slower"),
+    }));
+}

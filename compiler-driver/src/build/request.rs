@@ -1,0 +1,47 @@
+//! The request for a build.
+
+use std::path::PathBuf;
+
+use mlxcel_artifacts::{CacheType, Cancel, Quant};
+
+use crate::{
+    build::compiler_location::CompilerLocation,
+    model::source::{ModelSource, WeightSource},
+    target::Precision,
+};
+
+/// Default context size, if the model reaches that far.
+pub const DEFAULT_CONTEXT: usize = 4096;
+
+/// What to build.
+#[derive(Debug, Clone)]
+pub struct Request {
+    /// The model.
+    pub model: ModelSource,
+    /// Names of the targets.
+    pub targets: Vec<String>,
+    /// Weights to put into the bundle.
+    pub weights: WeightSource,
+    /// Element type of matrix products.
+    pub precision: Precision,
+    /// Quantization of the weights.
+    pub quant: Quant,
+    /// Element type of the key/value cache; the precision by default.
+    pub cache_type: Option<CacheType>,
+    /// Context size: positions of the cache, or tokens of an encoder's text.
+    ///
+    /// The default is the least of the model's limit and [`DEFAULT_CONTEXT`], or what an encoder's folder says.
+    pub context: Option<usize>,
+    /// Size of the chunks that prompts are processed in; several sizes that suit the target by default.
+    pub chunk: Option<usize>,
+    /// Folder of the bundle; `<model>.bundle` in the working directory by default.
+    pub out: Option<PathBuf>,
+    /// Folder to save MLIR, flags and compiled modules in.
+    pub dump_dir: Option<PathBuf>,
+    /// The store; that of the environment by default.
+    pub store: Option<PathBuf>,
+    /// Where to look for iree-compile.
+    pub compiler: CompilerLocation,
+    /// Cancels the build.
+    pub cancel: Cancel,
+}

@@ -1,0 +1,152 @@
+//! The weights of a bundle.
+
+use std::{collections::BTreeMap, fs, path::Path};
+
+use mlxcel_artifacts::{Blob, BundleWriter, Cancel, Destination as _, Digest};
+use mlxcel_models::ModelConfig;
+use safetensors::Dtype;
+
+use crate::{
+    build::event::{Event, Progress},
+    documents::provenance::SourceFile,
+    error::Error,
+    model::{
+        checkpoint::{Checkpoint, INDEX, SINGLE},
+        random::RandomCheckpoint,
+        source::{Model, WeightSource},
+        tensor_file::TensorFile,
+    },
+};
+
+/// The weights to put into a bundle, found and checked.
+pub(crate) enum Weights {
+    None,
+    /// A random checkpoint of this seed.
+    Random(u64),
+    Files(Checkpoint),
+}
+
+/// The weights in a bundle.
+#[derive(Default)]
+pub(crate) struct BundledWeights {
+    /// Blobs by file name.
+    pub(crate) blobs: BTreeMap<String, Blob>,
+    /// Digests of the tensors, by name.
+    pub(crate) tensors: BTreeMap<String, Digest>,
+    /// The files that were copied.
+    pub(crate) sources: Vec<SourceFile>,
+}
+
+impl Weights {
+    /// Finds the weights of `model` at `source`, and adapts the model's description to their tensors.
+    pub(crate) fn find(
+        source: &WeightSource,
+        model: &mut Model,
+        cancel: &Cancel,
+        progress: &mut Progress<'_>,
+    ) -> Result<Self, Error> {
+        let found = match source {
+            WeightSource::None => None,
+            WeightSource::Random(seed) => {
+                RandomCheckpoint::new(&model.config, *seed)?;
+                return Ok(Self::Random(*seed));
+            }
+            WeightSource::Folder(folder) => {
+                let no_weights = || Error::NoWeights { folder: folder.clone() };
+                Some(Checkpoint::open(folder)?.ok_or_else(no_weights)?)
+            }
+            WeightSource::Model => {
+                let found = model.folder.as_deref().map(Checkpoint::open).transpose()?.flatten();
+                if let (None, Some(folder)) = (&found, &model.folder) {
+                    progress(Event::Warning(format!(
+                        "found no weights in {}: the bundle will have none, name them with mlxcel-run --weights",
+                        folder.display()
+                    )));
+                }
+                found
+            }
+        };
+        let Some(checkpoint) = found else { return Ok(Self::None) };
+        let (config, warnings) = checkpoint.fit(model.config.clone(), &model.name, cancel)?;
+        model.config = config;
+        warnings.into_iter().for_each(|text| progress(Event::Warning(text)));
+        Ok(Self::Files(checkpoint))
+    }
+
+    /// Returns the folder of the weights.
+    pub(crate) fn folder(&self) -> Option<&Path> {
+        match self {
+            Self::Files(checkpoint) => Some(checkpoint.folder()),
+            Self::None | Self::Random(_) => None,
+        }
+    }
+
+    /// Returns the element type that most elements have.
+    pub(crate) fn main_dtype(&self) -> Option<Dtype> {
+        match self {
+            Self::Files(checkpoint) => checkpoint.main_dtype(),
+            Self::None | Self::Random(_) => None,
+        }
+    }
+
+    /// Returns the element type of a tensor: the file's, otherwise the config's.
+    pub(crate) fn dtype(&self, name: &str, config: &ModelConfig) -> Dtype {
+        match self {
+            Self::Files(checkpoint) => checkpoint.dtype(name).unwrap_or(config.dtype),
+            Self::None | Self::Random(_) => config.dtype,
+        }
+    }
+
+    /// Copies the weights into a bundle, or generates them there.
+    pub(crate) fn write(
+        &self,
+        config: &ModelConfig,
+        writer: &mut BundleWriter,
+        cancel: &Cancel,
+        progress: &mut Progress<'_>,
+    ) -> Result<BundledWeights, Error> {
+        let mut bundled = BundledWeights::default();
+        match self {
+            Self::None => {}
+            Self::Random(seed) => {
+                progress(Event::Weights { file: SINGLE.to_owned() });
+                let generated = writer.scratch().join(SINGLE);
+                RandomCheckpoint::new(config, *seed)?
+                    .write_file(&generated, cancel)
+                    .map_err(Error::io("write", &generated))?;
+                bundled.add(SINGLE, &generated, writer, cancel)?;
+                fs::remove_file(&generated).map_err(Error::io("write", &generated))?;
+            }
+            Self::Files(checkpoint) => {
+                for (name, path) in checkpoint.files() {
+                    progress(Event::Weights { file: name.to_owned() });
+                    bundled.add(name, &path, writer, cancel)?;
+                    let (digest, _) = Digest::of_file(&path).map_err(Error::io("read", &path))?;
+                    bundled.sources.push(SourceFile { name: name.to_owned(), digest });
+                }
+            }
+        }
+        Ok(bundled)
+    }
+}
+
+impl BundledWeights {
+    /// Adds a file of a checkpoint: tensors with aligned data, an index as it is.
+    fn add(
+        &mut self,
+        name: &str,
+        path: &Path,
+        writer: &mut BundleWriter,
+        cancel: &Cancel,
+    ) -> Result<(), Error> {
+        let blob = if name == INDEX {
+            writer.add_file(path)?
+        } else {
+            let mut file = TensorFile::open(path)?;
+            self.tensors.append(&mut file.digests(cancel)?);
+            writer.add_reader(&mut cancel.watch(file.aligned()?), path)?
+        };
+        self.blobs.insert(name.to_owned(), blob);
+        Ok(())
+    }
+}

@@ -1,0 +1,36 @@
+//! The documents of a bundle: an SBOM, which lists its parts, and its provenance.
+//!
+//! Both follow from the manifest and the inputs of the build. They contain no times and no paths, so the same build
+//! gives the same bytes.
+
+pub(crate) mod provenance;
+
+mod program;
+mod sbom;
+
+use std::collections::BTreeMap;
+
+use mlxcel_artifacts::{Blob, BundleWriter, Manifest, PROVENANCE, SBOM, with_file_list};
+
+use crate::error::Error;
+use provenance::{ExternalParameters, SourceFile};
+
+/// Adds the documents about `manifest` to a bundle. `weights` are the files that its weights were copied from.
+pub(crate) fn write(
+    writer: &mut BundleWriter,
+    manifest: &Manifest,
+    options: &ExternalParameters<'_>,
+    weights: &[SourceFile],
+) -> Result<BTreeMap<String, Blob>, Error> {
+    let provenance = provenance::statement(manifest, options, weights);
+    let documents = [
+        (PROVENANCE, serde_json::to_vec(&provenance).map_err(Error::document)?),
+        (SBOM, sbom::document(manifest)?),
+    ];
+    let mut blobs = BTreeMap::new();
+    for (name, bytes) in documents {
+        let bytes = with_file_list(name, bytes, manifest)?;
+        blobs.insert(name.to_owned(), writer.add_bytes(&bytes)?);
+    }
+    Ok(blobs)
+}

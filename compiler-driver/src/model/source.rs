@@ -1,0 +1,187 @@
+//! Sources of models and weights.
+
+use std::{
+    path::{Path, PathBuf},
+    str::FromStr,
+};
+
+use mlxcel_models::{ModelConfig, PRESETS, Preset, nearest};
+
+use crate::{
+    error::{Error, SUGGESTIONS},
+    model::{
+        files::{CONFIG, CONFIG_LIMIT_BYTES, find_small_files, read_text},
+        sentence::{self, EncoderSettings},
+    },
+};
+
+/// Where a model's description comes from.
+#[derive(Debug, Clone)]
+pub enum ModelSource {
+    /// A model that this workspace knows by name.
+    Preset(&'static Preset),
+    /// A folder in Hugging Face's format, with a config.json.
+    Folder(PathBuf),
+}
+
+/// Where a bundle's weights come from.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub enum WeightSource {
+    /// The model's folder. The bundle has no weights if that has none.
+    #[default]
+    Model,
+    /// Nowhere: whoever runs the bundle names its weights.
+    None,
+    /// A folder in Hugging Face's format.
+    Folder(PathBuf),
+    /// Random numbers of this seed.
+    Random(u64),
+}
+
+/// A model and its description.
+#[derive(Debug)]
+pub(crate) struct Model {
+    /// The preset's name, or the folder's.
+    pub(crate) name: String,
+    /// Text of config.json.
+    pub(crate) json: String,
+    /// Description that config.json gives.
+    pub(crate) config: ModelConfig,
+    /// Folder of the model, unless it is a preset.
+    pub(crate) folder: Option<PathBuf>,
+    /// Tokens after which sentence-transformers cuts a text, if the folder says so.
+    pub(crate) max_seq_length: Option<usize>,
+    /// A warning for the user.
+    pub(crate) warning: Option<String>,
+}
+
+impl ModelSource {
+    /// Finds the preset called `text`, otherwise the folder at that path. `./name` is always a folder.
+    ///
+    /// # Errors
+    /// Neither exists.
+    pub fn find(text: &str) -> Result<Self, Error> {
+        if let Some(preset) = Preset::find(text) {
+            return Ok(Self::Preset(preset));
+        }
+        if Path::new(text).is_dir() {
+            return Ok(Self::Folder(text.into()));
+        }
+        if text.contains('/') {
+            return Err(Error::NoFolder { path: text.into() });
+        }
+        let names = PRESETS.iter().map(|preset| preset.name);
+        Err(Error::UnknownModel { found: text.to_owned(), nearest: nearest(text, names, SUGGESTIONS) })
+    }
+
+    /// Reads the model's description.
+    pub(crate) fn load(&self) -> Result<Model, Error> {
+        match self {
+            Self::Preset(preset) => Ok(Model {
+                name: preset.name.to_owned(),
+                json: preset.config.to_owned(),
+                config: preset.model().map_err(Error::model(format_args!("the preset {}", preset.name)))?,
+                folder: None,
+                max_seq_length: None,
+                warning: None,
+            }),
+            Self::Folder(folder) => {
+                let path = folder.join(CONFIG);
+                if !path.exists() {
+                    return Err(Error::NoConfig { folder: folder.clone() });
+                }
+                let json = read_text(&path, CONFIG_LIMIT_BYTES)?;
+                let mut config = ModelConfig::from_json(&json).map_err(Error::model(path.display()))?;
+                let EncoderSettings { max_seq_length, warning } = sentence::read(folder, &mut config)?;
+                let (name, folder) = (folder_name(folder), Some(folder.clone()));
+                Ok(Model { name, json, config, folder, max_seq_length, warning })
+            }
+        }
+    }
+}
+
+impl Model {
+    /// Finds the small files in the model's folder, otherwise in the folder of its weights.
+    pub(crate) fn small_files(&self, weights: Option<&Path>) -> Vec<(&'static str, PathBuf)> {
+        let folders: Vec<&Path> = self.folder.as_deref().into_iter().chain(weights).collect();
+        find_small_files(&folders)
+    }
+}
+
+impl FromStr for WeightSource {
+    type Err = String;
+
+    /// Parses `none`, `random`, `random:SEED` or a folder. `./random` is always a folder.
+    fn from_str(text: &str) -> Result<Self, String> {
+        let seed = |seed: &str| {
+            seed.parse().map_err(|_| format!("found seed {seed:?}, expected a number from 0 to {}", u64::MAX))
+        };
+        match (text, text.strip_prefix("random:")) {
+            ("none", _) => Ok(Self::None),
+            ("random", _) => Ok(Self::Random(0)),
+            (_, Some(text)) => seed(text).map(Self::Random),
+            (folder, None) => Ok(Self::Folder(folder.into())),
+        }
+    }
+}
+
+/// Returns the last component of a path, after resolving a path such as `.` that has none.
+fn folder_name(folder: &Path) -> String {
+    let name = |path: &Path| path.file_name().map(|name| name.to_string_lossy().into_owned());
+    name(folder).or_else(|| name(&folder.canonicalize().ok()?)).unwrap_or_else(|| "model".to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn weights_are_parsed() {
+        let parse = |text: &str| text.parse::<WeightSource>().unwrap();
+        assert_eq!(parse("none"), WeightSource::None);
+        assert_eq!(parse("random"), WeightSource::Random(0));
+        assert_eq!(parse("random:18446744073709551615"), WeightSource::Random(u64::MAX));
+        assert_eq!(parse("./random:-1"), WeightSource::Folder("./random:-1".into()));
+        assert_eq!(
+            "random:-1".parse::<WeightSource>().unwrap_err(),
+            "found seed \"-1\", expected a number from 0 to 18446744073709551615"
+        );
+        assert_eq!(parse("./random"), WeightSource::Folder("./random".into()));
+    }
+
+    #[test]
+    fn models_are_found_by_name_or_folder() {
+        assert!(
+            matches!(ModelSource::find("llama-3.2-1b"), Ok(ModelSource::Preset(preset)) if preset.name == "llama-3.2-1b")
+        );
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().to_str().unwrap();
+        let source = ModelSource::find(path).unwrap();
+        assert!(matches!(&source, ModelSource::Folder(found) if found == folder.path()));
+        assert_eq!(
+            source.load().unwrap_err().to_string(),
+            format!(
+                "found no config.json in {path}, expected a checkpoint in Hugging Face's format\n\
+                 hint: pass the folder that contains config.json and the weights to --model"
+            )
+        );
+        assert_eq!(
+            ModelSource::find("/no/model").unwrap_err().to_string(),
+            "found no folder /no/model, expected one with a config.json\n\
+             hint: `mlxcel-compile models` lists the presets, which need none"
+        );
+        assert_eq!(
+            ModelSource::find("gpt\u{1b}-5").unwrap_err().to_string(),
+            "found no model `gpt\\u{1b}-5`, expected a folder with a config.json or a preset such as gpt2, gpt2-xl or gpt2-large\n\
+             hint: `mlxcel-compile models` lists the presets"
+        );
+    }
+
+    #[test]
+    fn a_folder_gives_its_last_component_as_name() {
+        assert_eq!(folder_name(Path::new("models/tiny/")), "tiny");
+        let here = std::env::current_dir().unwrap();
+        assert_eq!(folder_name(Path::new(".")), here.file_name().unwrap().to_str().unwrap());
+        assert_eq!(folder_name(Path::new("/")), "model");
+    }
+}
