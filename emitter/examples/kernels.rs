@@ -1,4 +1,4 @@
-//! Writes the compiled kernels to a folder, for an iree-compile that is run by hand or by `cargo xtask goldens`.
+//! Writes the compiled kernels to a folder, for `cargo xtask goldens` or an iree-compile that is run by hand.
 
 use std::{env, fs, io, path::PathBuf};
 

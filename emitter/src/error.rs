@@ -1,35 +1,35 @@
-//! What can go wrong between a description and a module.
+//! Errors between a description and a module.
 
 /// An error of this crate.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// An op was given operands that it does not take. The first such op of a graph is kept.
+    /// An op has operands that it does not accept. A graph keeps the first such op.
     #[error("{scope}: {op}: {problem}")]
     Op {
-        /// Where in the model: `layer.3.attention.q_proj`.
+        /// The part of the model, such as `layer.3.attention.q_proj`.
         scope: String,
-        /// The op: `stablehlo.add`.
+        /// The op, such as `stablehlo.add`.
         op: &'static str,
-        /// What was found and what was expected.
+        /// The operands that were found and those expected.
         problem: String,
     },
-    /// The plan cannot be carried out for this model.
+    /// The plan does not fit the model.
     #[error("{found}, but {expected}\nhint: {hint}")]
     Plan {
-        /// What the plan says.
+        /// The value in the plan.
         found: String,
-        /// What is possible.
+        /// The values that fit.
         expected: String,
-        /// What to do.
+        /// What to choose instead.
         hint: &'static str,
     },
-    /// MLIR refused what a graph was lowered to: a defect of this crate.
+    /// MLIR refused the lowered module, which is a defect of this crate.
     #[error("mlir refused {op}: {problem}")]
     Mlir {
         /// The op.
         op: String,
-        /// What MLIR said.
+        /// The message of MLIR.
         problem: String,
     },
 }

@@ -1,30 +1,29 @@
-//! A function under construction: ops as a plain value.
+//! Functions under construction, as plain values.
 //!
-//! A [`Graph`] is a list of ops over typed values. It knows no MLIR: `lower.rs` turns a finished one into a
-//! `func.func`. Ops are methods, one small file per kind under `ops/`; each checks its operands and computes its
-//! result's type.
+//! A [`Graph`] is a list of ops over typed values. It knows no MLIR: `lower.rs` turns a finished one into a `func.func`. Ops
+//! are methods in `ops/`, one file for each kind. An op checks its operands and computes the type of its result.
 //!
-//! Errors surface once. The first op with wrong operands is remembered with its scope; it and everything computed from
-//! it are poisoned tensors, on which ops do nothing. [`Graph::finish`] returns that first error.
+//! Errors surface once. A graph keeps the first op with wrong operands, and its scope. The result of that op is poisoned, and
+//! so is everything computed from it. [`Graph::finish`] returns the error.
 
 use std::collections::BTreeMap;
 
 use safetensors::Dtype;
 
 use crate::{
-    Error, TensorType,
-    types::{HostType, ValueType},
+    error::Error,
+    types::{HostType, TensorType, ValueType},
 };
 
-/// A value in a [`Graph`]: a handle, cheap to copy, with no meaning in another graph.
+/// A value in a [`Graph`]: a handle that is cheap to copy and has no meaning in another graph.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Tensor(u32);
 
-/// A number on the host in a [`Graph`]: what a loop counts, for work that must not wait for the device.
+/// A number on the host in a [`Graph`], such as a loop counter. Using it does not wait for the device.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct HostIndex(pub(crate) Tensor);
 
-/// What an op with wrong operands gives.
+/// The result of an op with wrong operands.
 const POISON: Tensor = Tensor(u32::MAX);
 
 /// One op in MLIR's generic form.
@@ -32,11 +31,11 @@ const POISON: Tensor = Tensor(u32::MAX);
 pub(crate) struct Op {
     pub(crate) name: &'static str,
     pub(crate) operands: Vec<Tensor>,
-    /// Attribute names with values in MLIR's syntax.
+    /// Names of attributes, and their values in MLIR's syntax.
     pub(crate) attributes: Vec<(&'static str, String)>,
     pub(crate) regions: Vec<Region>,
     pub(crate) results: Vec<Tensor>,
-    /// Where in the model; becomes the op's location.
+    /// The part of the model, which becomes the op's location.
     pub(crate) scope: String,
 }
 
@@ -52,11 +51,11 @@ pub(crate) struct Region {
 #[derive(Debug)]
 pub struct Graph {
     types: Vec<ValueType>,
-    /// The regions being built, the innermost last; the first is the function's body.
+    /// The regions under construction, the innermost last. The first is the function's body.
     regions: Vec<Region>,
     scopes: Vec<String>,
     error: Option<Error>,
-    /// What [`Self::host_number`] gave.
+    /// The results of [`Self::host_number`], by value.
     pub(crate) host_numbers: BTreeMap<usize, HostIndex>,
 }
 
@@ -75,14 +74,14 @@ impl Default for Graph {
 }
 
 impl Graph {
-    /// An empty function.
+    /// Creates an empty function.
     #[must_use]
     pub fn new() -> Self {
         let (types, scopes, host_numbers) = (Vec::new(), Vec::new(), BTreeMap::new());
         Self { types, regions: vec![Region::default()], scopes, error: None, host_numbers }
     }
 
-    /// Adds an argument to the function.
+    /// Adds a tensor argument to the function.
     pub fn argument(&mut self, dtype: Dtype, shape: &[usize]) -> Tensor {
         let argument = self.value(TensorType::new(dtype, shape));
         self.regions[0].arguments.push(argument);
@@ -105,18 +104,20 @@ impl Graph {
         result
     }
 
+    /// Begins a scope.
     pub(crate) fn enter(&mut self, name: impl Into<String>) {
         self.scopes.push(name.into());
     }
 
+    /// Ends the innermost scope.
     pub(crate) fn leave(&mut self) {
         self.scopes.pop();
     }
 
-    /// Ends the function, which returns `results`.
+    /// Finishes the function, which returns `results`.
     ///
     /// # Errors
-    /// The first op with wrong operands, or a result that is no tensor of this graph.
+    /// The first op with wrong operands, or a result that is not a tensor of this graph.
     pub fn finish(mut self, name: impl Into<String>, results: &[Tensor]) -> Result<Function, Error> {
         if results.iter().any(|&result| self.tensor_type(result).is_none()) {
             self.fail("func.return", "found a result of another graph, expected tensors of this one");
@@ -129,19 +130,19 @@ impl Graph {
         Ok(Function { name: name.into(), body, types: self.types })
     }
 
-    /// The type of a tensor; of a poisoned one, an `f32` scalar.
+    /// Returns the type of a tensor. A poisoned tensor has the type of an `f32` scalar.
     #[must_use]
     pub fn type_of(&self, tensor: Tensor) -> TensorType {
         self.tensor_type(tensor).cloned().unwrap_or(TensorType::new(Dtype::F32, []))
     }
 
-    /// The shape of a tensor.
+    /// Returns the shape of a tensor.
     #[must_use]
     pub fn shape(&self, tensor: Tensor) -> &[usize] {
         self.tensor_type(tensor).map_or(&[], |ty| &ty.shape)
     }
 
-    /// The element type of a tensor.
+    /// Returns the element type of a tensor.
     #[must_use]
     pub fn dtype(&self, tensor: Tensor) -> Dtype {
         self.tensor_type(tensor).map_or(Dtype::F32, |ty| ty.dtype)
@@ -154,6 +155,7 @@ impl Graph {
         }
     }
 
+    /// Adds a value of a type.
     pub(crate) fn value(&mut self, ty: impl Into<ValueType>) -> Tensor {
         let id = u32::try_from(self.types.len()).unwrap_or(u32::MAX);
         self.types.push(ty.into());
@@ -171,7 +173,7 @@ impl Graph {
         self.op_with_regions(name, operands, attributes, Vec::new(), vec![result.into()])[0]
     }
 
-    /// Adds an op. Poisoned operands give poisoned results.
+    /// Adds an op with any number of results. If an operand is poisoned, the results are poisoned.
     pub(crate) fn op_with_regions(
         &mut self,
         name: &'static str,
@@ -200,7 +202,7 @@ impl Graph {
         results
     }
 
-    /// Moves the last `count` ops to place `at` of the function's body. They use none that stand between.
+    /// Moves the last `count` ops to index `at` of the function's body. They must not use the ops between.
     pub(crate) fn move_to_start(&mut self, count: usize, at: usize) {
         let Some(current) = self.regions.last_mut() else { return };
         let moved = current.ops.split_off(current.ops.len().saturating_sub(count));
@@ -209,7 +211,7 @@ impl Graph {
         }
     }
 
-    /// Builds a region whose block takes `arguments` and returns what `body` returns.
+    /// Builds a region whose block takes `arguments` and returns the results of `body`.
     pub(crate) fn region(
         &mut self,
         arguments: &[ValueType],
@@ -223,7 +225,7 @@ impl Graph {
         region
     }
 
-    /// Remembers the first error; gives a poisoned tensor.
+    /// Keeps the error if it is the first, and returns a poisoned tensor.
     pub(crate) fn fail(&mut self, op: &'static str, problem: impl Into<String>) -> Tensor {
         if self.error.is_none() {
             let scope = if self.scopes.is_empty() { "graph".to_owned() } else { self.scopes.join(".") };
@@ -232,33 +234,37 @@ impl Graph {
         POISON
     }
 
-    /// Remembers the first error, which another graph found; gives a poisoned tensor.
+    /// Keeps an error of another graph if it is the first, and returns a poisoned tensor.
     pub(crate) fn fail_with(&mut self, error: Error) -> Tensor {
         self.error.get_or_insert(error);
         POISON
     }
 
-    /// Whether any operand is poisoned: such an op has nothing to check.
+    /// Returns whether any operand is poisoned. Such an op has nothing to check.
     pub(crate) fn poisoned(operands: &[Tensor]) -> bool {
         operands.contains(&POISON)
     }
 
+    /// Returns a poisoned tensor.
     pub(crate) const fn poison() -> Tensor {
         POISON
     }
 }
 
 impl Function {
+    /// Returns the type of a value.
     pub(crate) fn type_of(&self, tensor: Tensor) -> &ValueType {
         &self.types[tensor.index()]
     }
 
-    pub(crate) fn values(&self) -> usize {
+    /// Returns the number of values.
+    pub(crate) fn value_count(&self) -> usize {
         self.types.len()
     }
 }
 
 impl Tensor {
+    /// Returns the index of the value in its graph.
     pub(crate) fn index(self) -> usize {
         self.0 as usize
     }
@@ -269,7 +275,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_first_error_surfaces_once_with_its_scope() {
+    fn finish_returns_the_first_error_with_its_scope() {
         let mut g = Graph::new();
         let (two, three) = (g.argument(Dtype::F32, &[2]), g.argument(Dtype::F32, &[3]));
         let sum = g.scope("layer.3", |g| g.scope("attention", |g| g.scope("q_proj", |g| g.add(two, three))));
@@ -282,7 +288,7 @@ mod tests {
     }
 
     #[test]
-    fn scopes_end() {
+    fn a_scope_ends_after_its_body() {
         let mut g = Graph::new();
         let x = g.scope("layer.0", |g| g.argument(Dtype::F32, &[2]));
         g.not(x);
@@ -293,7 +299,7 @@ mod tests {
     }
 
     #[test]
-    fn what_follows_from_an_error_adds_no_ops() {
+    fn poisoned_operands_add_no_ops() {
         let mut g = Graph::new();
         let x = g.argument(Dtype::F32, &[2]);
         let poisoned = g.not(x);

@@ -1,7 +1,7 @@
-//! From the plain value to MLIR: the one place that knows melior.
+//! From graphs to MLIR, with melior.
 //!
-//! StableHLO and IREE's dialects are not registered, so every op but `builtin.module` and `func.func` is built and
-//! printed in generic form, and MLIR checks syntax and dominance alone; types were checked as ops were added.
+//! StableHLO and IREE's dialects are not registered. So all ops except `builtin.module` and `func.func` are built and printed
+//! in generic form, and MLIR checks syntax and dominance alone. [`graph::Graph`] checks types as ops are added.
 
 use std::cell::RefCell;
 
@@ -17,12 +17,13 @@ use melior::{
 };
 
 use crate::{
-    Error, graph,
-    graph::{Function, Tensor},
-    module::{Global, Init},
+    error::Error,
+    global::{Global, Init},
+    graph::{self, Function, Tensor},
+    types::is_float,
 };
 
-/// The text of a module.
+/// Returns a module as text.
 pub(crate) fn module<'g>(
     name: &str,
     globals: impl Iterator<Item = &'g Global>,
@@ -33,24 +34,24 @@ pub(crate) fn module<'g>(
     let context = Context::new_with_registry(&registry, false);
     context.set_allow_unregistered_dialects(true);
     context.load_all_available_dialects();
-    let said = RefCell::new(Vec::new());
+    let diagnostics = RefCell::new(Vec::new());
     let listener = context.attach_diagnostic_handler(|diagnostic| {
-        said.borrow_mut().push(diagnostic.to_string());
+        diagnostics.borrow_mut().push(diagnostic.to_string());
         true
     });
-    let text = text(&context, name, globals, functions);
+    let text = module_text(&context, name, globals, functions);
     context.detach_diagnostic_handler(listener);
     text.map_err(|error| match error {
         Error::Mlir { op, problem } => {
-            let mut said = said.into_inner();
-            said.insert(0, problem);
-            Error::Mlir { op, problem: said.join(": ") }
+            let mut problems = diagnostics.into_inner();
+            problems.insert(0, problem);
+            Error::Mlir { op, problem: problems.join(": ") }
         }
         other => other,
     })
 }
 
-fn text<'g>(
+fn module_text<'g>(
     context: &Context,
     name: &str,
     globals: impl Iterator<Item = &'g Global>,
@@ -66,13 +67,13 @@ fn text<'g>(
         module.body().append_operation(lower_function(context, function)?);
     }
     if !module.as_operation().verify() {
-        return Err(refused("builtin.module", "the module does not verify"));
+        return Err(mlir_error("builtin.module", "the module does not verify"));
     }
     module
         .as_operation()
         .to_string_with_flags(OperationPrintingFlags::new())
         .map(|text| text + "\n")
-        .map_err(|error| refused("builtin.module", error))
+        .map_err(|error| mlir_error("builtin.module", error))
 }
 
 type Operation<'c> = melior::ir::Operation<'c>;
@@ -89,7 +90,7 @@ fn lower_global<'c>(context: &'c Context, global: &Global) -> Result<Operation<'
         Init::Parameter { scope, key } => format!("#flow.parameter.named<{scope:?}::{key:?}> : {ty}"),
         Init::Zeros => {
             attributes.push(("is_mutable", Attribute::unit(context)));
-            let zero = if crate::types::is_float(ty.dtype) { "0.0" } else { "0" };
+            let zero = if is_float(ty.dtype) { "0.0" } else { "0" };
             format!("dense<{zero}> : {ty}")
         }
     };
@@ -107,13 +108,13 @@ fn lower_function<'c>(context: &'c Context, function: &Function) -> Result<Opera
         types.join(", ")
     };
     let signature = format!("({}) -> ({})", types(&function.body.arguments), types(&function.body.results));
-    let ty = Type::parse(context, &signature).ok_or_else(|| refused(OP, &signature))?;
+    let ty = Type::parse(context, &signature).ok_or_else(|| mlir_error(OP, &signature))?;
     let attributes = [
         ("sym_name", StringAttribute::new(context, &function.name).into()),
         ("function_type", TypeAttribute::new(ty).into()),
     ];
     let body =
-        lower_region(context, function, &function.body, &vec![None; function.values()], "func.return")?;
+        lower_region(context, function, &function.body, &vec![None; function.value_count()], "func.return")?;
     let builder = OperationBuilder::new(OP, Location::unknown(context));
     build(OP, builder.add_attributes(&named(context, &attributes)).add_regions([body]))
 }
@@ -135,7 +136,7 @@ fn lower_region<'c>(
         let block = result.append_block(Block::new(&arguments));
         let mut values = outer.to_vec();
         for (index, argument) in region.arguments.iter().enumerate() {
-            let value = block.argument(index).map_err(|error| refused(terminator, error))?;
+            let value = block.argument(index).map_err(|error| mlir_error(terminator, error))?;
             values[argument.index()] = Some(value.into());
         }
         for op in &region.ops {
@@ -149,7 +150,7 @@ fn lower_region<'c>(
             }
             let operation = block.append_operation(lower_op(context, function, op, &values, regions)?);
             for (index, result) in op.results.iter().enumerate() {
-                let value = operation.result(index).map_err(|error| refused(op.name, error))?;
+                let value = operation.result(index).map_err(|error| mlir_error(op.name, error))?;
                 values[result.index()] = Some(value.into());
             }
         }
@@ -192,7 +193,9 @@ fn resolve<'c, 'a>(
     let value = |tensor: &Tensor| values.get(tensor.index()).copied().flatten();
     tensors
         .iter()
-        .map(|tensor| value(tensor).ok_or_else(|| refused(op, "an operand is no value of this function")))
+        .map(|tensor| {
+            value(tensor).ok_or_else(|| mlir_error(op, "an operand is not a value of this function"))
+        })
         .collect()
 }
 
@@ -204,18 +207,18 @@ fn named<'c>(
 }
 
 fn build<'c>(op: &str, builder: OperationBuilder<'c>) -> Result<Operation<'c>, Error> {
-    builder.build().map_err(|error| refused(op, error))
+    builder.build().map_err(|error| mlir_error(op, error))
 }
 
 fn parse_type<'c>(context: &'c Context, ty: &impl ToString) -> Result<Type<'c>, Error> {
     let text = ty.to_string();
-    Type::parse(context, &text).ok_or_else(|| refused("a type", text))
+    Type::parse(context, &text).ok_or_else(|| mlir_error("a type", text))
 }
 
 fn parse_attribute<'c>(context: &'c Context, op: &str, text: &str) -> Result<Attribute<'c>, Error> {
-    Attribute::parse(context, text).ok_or_else(|| refused(op, format!("attribute {text:.200}")))
+    Attribute::parse(context, text).ok_or_else(|| mlir_error(op, format!("attribute {text:.200}")))
 }
 
-fn refused(op: &str, problem: impl ToString) -> Error {
+fn mlir_error(op: &str, problem: impl ToString) -> Error {
     Error::Mlir { op: op.to_owned(), problem: problem.to_string() }
 }

@@ -1,45 +1,30 @@
-//! A module: globals and functions, and its text.
+//! Modules: globals, kernels and functions, and their text.
 
 use std::collections::BTreeMap;
 
 use mlxcel_artifacts::Traffic;
 
 use crate::{
-    Error, Graph, HostIndex, Tensor, TensorType,
-    graph::Function,
-    kernels::{Executable, Object},
+    error::Error,
+    global::{Global, Init},
+    graph::{Function, Graph, Tensor},
+    kernels::{self, Call, Executable, Grid, Isa, Kernel, Object},
     lower,
+    types::TensorType,
 };
-
-/// A variable of a module, shared by its functions.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Global {
-    pub(crate) symbol: String,
-    pub(crate) ty: TensorType,
-    pub(crate) init: Init,
-}
-
-/// What a global holds when the module is loaded.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Init {
-    /// A parameter that the runtime provides. Never changes.
-    Parameter { scope: String, key: String },
-    /// Zeros. Functions change it.
-    Zeros,
-}
 
 /// A module under construction.
 #[derive(Debug)]
 pub struct Module {
     name: String,
     globals: BTreeMap<String, Global>,
-    /// By symbol.
+    /// Kernels, by symbol.
     executables: BTreeMap<String, Executable>,
     functions: Vec<Function>,
 }
 
 impl Module {
-    /// An empty module.
+    /// Creates an empty module.
     #[must_use]
     pub fn new(name: impl Into<String>) -> Self {
         Self {
@@ -50,13 +35,13 @@ impl Module {
         }
     }
 
-    /// The global that holds the parameter `scope::key`, made on first use.
+    /// Returns the global that holds the parameter `scope::key`, and declares it on first use.
     pub fn parameter(&mut self, scope: &str, key: &str, ty: TensorType) -> Global {
         let init = Init::Parameter { scope: scope.to_owned(), key: key.to_owned() };
         self.global(Global { symbol: key.to_owned(), ty, init })
     }
 
-    /// The mutable global `name`, zero at first, made on first use.
+    /// Returns the mutable global `name`, and declares it on first use. Its initial value is zero.
     pub fn state(&mut self, name: &str, ty: TensorType) -> Global {
         self.global(Global { symbol: name.to_owned(), ty, init: Init::Zeros })
     }
@@ -65,20 +50,27 @@ impl Module {
         self.globals.entry(global.symbol.clone()).or_insert(global).clone()
     }
 
-    /// Runs `executable` in `graph`, a function of this module.
+    /// Runs a kernel in `graph`, a function of this module, and returns its results.
     pub(crate) fn call(
         &mut self,
         graph: &mut Graph,
-        executable: Executable,
-        operands: &[Tensor],
-        numbers: &[HostIndex],
+        isa: Isa,
+        kernel: impl Kernel,
+        grid: Grid,
     ) -> Vec<Tensor> {
-        let results = graph.dispatch(&executable, operands, numbers);
+        let Call { executable, operands, numbers } = Call::new(graph, isa, kernel, grid);
+        let results = graph.dispatch(&executable, &operands, &numbers);
         self.executables.entry(executable.symbol()).or_insert(executable);
         results
     }
 
-    /// The objects that the module is to be linked with.
+    /// Returns its kernels, with the types and sizes of each use.
+    #[cfg(test)]
+    pub(crate) fn executables(&self) -> impl Iterator<Item = &Executable> {
+        self.executables.values()
+    }
+
+    /// Returns the objects that the module is linked with.
     #[must_use]
     pub fn objects(&self) -> Vec<Object> {
         let mut objects: Vec<_> = self.executables.values().filter_map(Executable::object).collect();
@@ -87,11 +79,11 @@ impl Module {
         objects
     }
 
-    /// What its executables read and write, by the names of their dispatches. Of GPUs there is none: executables that differ
-    /// in sizes alone have dispatches of one name.
+    /// Returns how much its kernels read and write, by the names of their dispatches. Kernels for GPUs are left out: their
+    /// dispatches have one name for all sizes.
     #[must_use]
     pub fn traffic(&self) -> BTreeMap<String, Traffic> {
-        let named = self.executables.values().filter(|executable| !executable.isa.is_gpu());
+        let named = self.executables.values().filter(|executable| !executable.is_gpu());
         named.map(|executable| (executable.entry(), executable.traffic())).collect()
     }
 
@@ -100,14 +92,14 @@ impl Module {
         self.functions.push(function);
     }
 
-    /// The module as MLIR text.
+    /// Returns the module as MLIR text.
     ///
     /// # Errors
-    /// [`Error::Mlir`] when MLIR refuses it, which no graph should bring about.
+    /// [`Error::Mlir`] if MLIR refuses it, which no finished graph should cause.
     pub fn to_mlir(&self) -> Result<String, Error> {
         let text = lower::module(&self.name, self.globals.values(), &self.functions)?;
-        let executables: String = self.executables.values().map(Executable::to_mlir).collect();
-        // Before the first op: after the brace that opens the module.
+        let executables: String = self.executables.values().map(kernels::lower::to_mlir).collect();
+        // Executables precede the first op, after the brace that opens the module.
         Ok(text.replacen("{\n", &format!("{{\n{executables}"), 1))
     }
 }

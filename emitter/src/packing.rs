@@ -1,13 +1,18 @@
-//! What a target reads instead of the checkpoint's tensors: the same numbers, arranged or quantised once, ahead of time.
+//! Packed weights: the checkpoint's tensors, rearranged or quantized once, ahead of time.
 //!
-//! A second module, the packing module, has a function for every kind of tensor that is made. It is run by whoever packs,
-//! not by the model's module, which takes the results as its parameters.
+//! A second module, the packing module, has a function for every kind of packed tensor. The runtime runs it once; the model's
+//! module takes the results as its parameters.
 
 use std::collections::BTreeSet;
 
 use mlxcel_artifacts::entry::{PACKING_MODULE_NAME, PackStep, Parameter};
 
-use crate::{Error, Graph, Module, Tensor, TensorType};
+use crate::{
+    error::Error,
+    graph::{Graph, Tensor},
+    module::Module,
+    types::TensorType,
+};
 
 /// The packing module and its steps, under construction.
 #[derive(Debug)]
@@ -15,11 +20,11 @@ pub(crate) struct Packing {
     module: Module,
     steps: Vec<PackStep>,
     /// The names of all results.
-    made: BTreeSet<String>,
+    result_names: BTreeSet<String>,
     recipes: Vec<Recipe>,
 }
 
-/// What a function of the packing module is made from: equal recipes are one function.
+/// What determines a function of the packing module. Equal recipes share one function.
 #[derive(Debug, PartialEq, Eq)]
 struct Recipe {
     name: String,
@@ -31,30 +36,33 @@ struct Recipe {
 pub struct Packed {
     /// The module as MLIR text.
     pub mlir: String,
-    /// What to run to have all parameters, in the order of use.
+    /// The steps that make all parameters, in the order of use.
     pub steps: Vec<PackStep>,
 }
 
 impl Packing {
+    /// Creates an empty packing module.
     pub(crate) fn new() -> Self {
         Self {
             module: Module::new(PACKING_MODULE_NAME),
             steps: Vec::new(),
-            made: BTreeSet::new(),
+            result_names: BTreeSet::new(),
             recipes: Vec::new(),
         }
     }
 
-    /// The tensor called `name` goes to the target as it is in the checkpoint.
-    pub(crate) fn keep(&mut self, name: &str, ty: &TensorType) {
-        if self.made.insert(name.to_owned()) {
+    /// Passes the tensor `name` of the checkpoint to the target unchanged.
+    pub(crate) fn pass_through(&mut self, name: &str, ty: &TensorType) {
+        if self.result_names.insert(name.to_owned()) {
             let results = vec![Parameter::new(name, ty.dtype, &ty.shape)];
             self.steps.push(PackStep { entry: None, sources: vec![name.to_owned()], results });
         }
     }
 
-    /// What `body` makes of the checkpoint's tensors `sources`, as parameters; `recipe` names what it does, which with the
-    /// sources' types determines it. The first result is named as the sources are, and the others with a suffix.
+    /// Packs tensors of the checkpoint, `sources`, by `body`. Returns the results' names and types.
+    ///
+    /// `recipe` names what `body` does: calls with equal recipes and source types must have equal bodies. The first result has
+    /// the sources' names and the recipe's; the others also have a suffix.
     pub(crate) fn make(
         &mut self,
         recipe: &str,
@@ -63,19 +71,19 @@ impl Packing {
         body: impl FnOnce(&mut Graph, &[Tensor]) -> Vec<Tensor>,
     ) -> Result<Vec<(String, TensorType)>, Error> {
         let names: Vec<String> = sources.iter().map(|(name, _)| (*name).to_owned()).collect();
-        // The experts of a mixture are too many to be named.
+        // A mixture has too many experts to name them all.
         let joined = match names.as_slice() {
             [first, rest @ ..] if rest.len() > 3 => format!("{first}+{}", rest.len()),
             names => names.join("+"),
         };
         let first = format!("{joined}.{recipe}");
-        let made = |step: &PackStep| {
-            let ty = |made: &Parameter| TensorType::new(made.dtype, made.shape.as_slice());
-            step.results.iter().map(|made| (made.name.clone(), ty(made))).collect::<Vec<_>>()
+        let results_of = |step: &PackStep| {
+            let ty = |result: &Parameter| TensorType::new(result.dtype, result.shape.as_slice());
+            step.results.iter().map(|result| (result.name.clone(), ty(result))).collect::<Vec<_>>()
         };
-        if !self.made.insert(first.clone()) {
-            let step = self.steps.iter().find(|step| step.results.iter().any(|made| made.name == first));
-            return Ok(step.map(made).unwrap_or_default());
+        if !self.result_names.insert(first.clone()) {
+            let is_first = |step: &&PackStep| step.results.iter().any(|result| result.name == first);
+            return Ok(self.steps.iter().find(is_first).map(results_of).unwrap_or_default());
         }
         let wanted =
             Recipe { name: recipe.to_owned(), sources: sources.iter().map(|(_, ty)| ty.clone()).collect() };
@@ -101,16 +109,17 @@ impl Packing {
             .map(|(index, ty)| Parameter::new(name(index), ty.dtype, &ty.shape))
             .collect();
         let step = PackStep { entry: Some(entry), sources: names, results };
-        let results = made(&step);
+        let results = results_of(&step);
         self.steps.push(step);
         Ok(results)
     }
 
-    /// Whether anything is made, and not only kept.
-    pub(crate) fn makes_something(&self) -> bool {
+    /// Returns whether any tensor is packed, and not only passed through.
+    pub(crate) fn has_functions(&self) -> bool {
         !self.recipes.is_empty()
     }
 
+    /// Returns the module as text, with its steps.
     pub(crate) fn finish(self) -> Result<Packed, Error> {
         Ok(Packed { mlir: self.module.to_mlir()?, steps: self.steps })
     }
@@ -127,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_made_in_one_way_is_one_function() {
+    fn equal_recipes_share_one_function() {
         let mut packing = Packing::new();
         let mut twice = |name, shape: &[usize]| {
             let made = packing.make("twice", &[(name, ty(shape))], &["copy"], |g, x| {
@@ -141,8 +150,8 @@ mod tests {
         assert_eq!(twice("b", &[2])[0].0, "b.twice");
         assert_eq!(twice("c", &[3])[0].0, "c.twice");
         assert_eq!(twice("a", &[2]), first);
-        packing.keep("d", &ty(&[4]));
-        packing.keep("d", &ty(&[4]));
+        packing.pass_through("d", &ty(&[4]));
+        packing.pass_through("d", &ty(&[4]));
         let Packed { mlir, steps } = packing.finish().unwrap();
         let entries: Vec<_> = steps.iter().map(|step| step.entry.as_deref()).collect();
         assert_eq!(entries, [Some("twice_0"), Some("twice_0"), Some("twice_1"), None]);
@@ -150,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn wrong_operands_are_refused_by_the_tensors_name() {
+    fn wrong_operands_are_refused_with_the_name_of_the_tensor() {
         let error = Packing::new().make("odd", &[("weight", ty(&[2]))], &[], |g, x| vec![g.not(x[0])]);
         assert_eq!(
             error.unwrap_err().to_string(),

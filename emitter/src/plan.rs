@@ -1,4 +1,4 @@
-//! What a module is planned for: precision, batch, context, buckets.
+//! Plans: precision, quantization, batch, context and buckets of a module.
 
 use std::slice;
 
@@ -9,48 +9,50 @@ use mlxcel_artifacts::{
 use mlxcel_models::{Block, FeedForward, Head, ModelConfig};
 use safetensors::Dtype;
 
-use crate::{Error, Isa};
+use crate::{error::Error, kernels::Isa};
 
-/// Prefill sizes: a question and a page. A longer prompt goes through in chunks of the largest.
+/// Prefill buckets: a question and a page. A longer prompt is processed in chunks of the largest.
 const PREFILL: [usize; 2] = [32, 256];
 
-/// Prefill sizes where kernels skip the padding: a larger page costs a short prompt little, and weights are read once for
-/// all of it.
-const PREFILL_BY_KERNELS: [usize; 3] = [32, 128, 512];
+/// Prefill buckets with kernels, which skip the padding. So a larger bucket costs a short prompt little, and long prompts read
+/// the weights less often.
+const PREFILL_WITH_KERNELS: [usize; 3] = [32, 128, 512];
 
-/// The smallest decode bucket, and what each next one is larger by. Every entry costs seconds of compiling, and up to
-/// some thousand positions the cache that a step reads in vain is little beside the weights. A kernel reads no more than
-/// there is: with one, one bucket does.
-const DECODE: (usize, usize) = (256, 4);
+/// The smallest decode bucket.
+const MIN_DECODE: usize = 256;
 
-/// Positions that prefill attends over at a time.
+/// The ratio of successive decode buckets. Every bucket takes seconds to compile, and the unused part of the cache is small
+/// beside the weights.
+const DECODE_GROWTH: usize = 4;
+
+/// Positions in a block of prefill attention.
 pub(crate) const ATTENTION_BLOCK: usize = 256;
 
-/// How a target's generated code does best at matrix products.
+/// How a target computes matrix products.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
 pub enum Products {
-    /// Operands in the plan's precision, as one StableHLO dot product: the target has instructions for it.
+    /// StableHLO dot products in the plan's precision, for which the target has instructions.
     #[default]
     Native,
-    /// Operands are stored in their type and widened to `f32` where they are used.
+    /// StableHLO dot products in `f32`. Operands are stored in their type and widened when they are read.
     Widened,
-    /// Kernels for this instruction set compute them, from weights that are packed ahead of time.
+    /// Kernels for this instruction set, which read packed weights.
     Kernels(Isa),
 }
 
-/// What a target's code generator can do with numbers.
+/// How a target computes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
 pub struct Numerics {
-    /// How it does best at matrix products.
+    /// How it computes matrix products.
     pub products: Products,
-    /// Whether it cannot even load 16-bit floats: they are read as 32-bit words of two, whose bits are widened to `f32`.
+    /// Whether it cannot load 16-bit floats. Then two are loaded as one 32-bit word and widened to `f32` by integer operations.
     pub floats_as_bits: bool,
-    /// The instruction set of a GPU's kernels, which are for steps of one token; all else is generated.
+    /// The instruction set of a GPU's kernels, which are for decode steps. Other code is generated.
     pub gpu: Option<Isa>,
 }
 
 impl Numerics {
-    /// The instruction set of the kernels that compute attention of a step.
+    /// Returns the instruction set of the kernels for attention of a decode step, if there are any.
     #[must_use]
     pub fn steps_by(self) -> Option<Isa> {
         match self.products {
@@ -60,45 +62,44 @@ impl Numerics {
     }
 }
 
-/// What a module does.
+/// The task of a module.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Task {
-    /// Continues texts, with a cache.
+    /// Continue texts, with a cache.
     Generate,
-    /// Makes one vector of a whole text, and keeps nothing.
+    /// Compute one vector for a whole text, without a cache.
     Embed,
 }
 
-/// What a module is planned for.
+/// The choices that a module is compiled for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Plan {
-    /// What it does.
+    /// The task of the module.
     pub task: Task,
     /// What matrix products take where the target has instructions for it. Products sum in `f32`,
     /// and norms, softmax and the residual stream are `f32` always.
     pub precision: Float,
-    /// How weights are quantised.
+    /// How weights are quantized.
     pub quant: Quant,
-    /// What the key/value cache holds.
+    /// How the cache stores keys and values.
     pub kv: CacheType,
-    /// What the target can do.
+    /// How the target computes.
     pub numerics: Numerics,
-    /// Rows of a call.
+    /// The number of rows of a call.
     pub batch: usize,
     /// The longest sequence of a row, in tokens.
     pub context: usize,
-    /// Tokens a row of the only prefill entry; where there is none, the target has as many entries as do it good.
+    /// The tokens of the only prefill entry. If absent, the target decides how many entries there are.
     pub chunk: Option<usize>,
-    /// Tokens a row of each prefill entry, ascending; of each entry that embeds, where the last one covers the context.
+    /// The tokens of each prefill or encode entry, ascending. The last encode entry covers the context.
     pub prefill: Vec<usize>,
-    /// Positions that each decode entry attends over, ascending; the last one covers the context. A module that embeds has
-    /// none.
+    /// The positions that each decode entry attends to, ascending. The last one covers the context. A module that embeds has no
+    /// decode entry.
     pub decode: Vec<usize>,
 }
 
 impl Plan {
-    /// The usual plan: one row, nothing quantised, a cache in the precision, buckets as
-    /// [`for_target`](Self::for_target) chooses them for any.
+    /// Returns the default plan: one row, unquantized weights, a cache in the precision, and buckets for default numerics.
     #[must_use]
     pub fn new(model: &ModelConfig, precision: Float, context: usize) -> Self {
         let context = context.min(model.max_positions).max(1);
@@ -121,33 +122,31 @@ impl Plan {
         plan.for_target(plan.numerics)
     }
 
-    /// This plan on a target that can do `numerics`: prefill buckets up to the context, decode buckets growing up to it
-    /// where the target needs several.
+    /// Returns this plan with the numerics and the buckets of a target.
     #[must_use]
     pub fn for_target(&self, numerics: Numerics) -> Self {
         let context = self.context;
-        let by_kernels = matches!(numerics.products, Products::Kernels(_));
+        let has_kernels = matches!(numerics.products, Products::Kernels(_));
         let sizes = match &self.chunk {
             Some(chunk) => slice::from_ref(chunk),
-            None if by_kernels => &PREFILL_BY_KERNELS,
+            None if has_kernels => &PREFILL_WITH_KERNELS,
             None => &PREFILL[..],
         };
         let mut prefill: Vec<_> = sizes.iter().copied().filter(|&tokens| tokens <= context).collect();
-        // A text cannot go through an encoder in parts.
+        // An encoder takes a whole text at once.
         if prefill.is_empty() || self.task == Task::Embed && prefill.last() != Some(&context) {
             prefill.push(context);
         }
         if self.task == Task::Embed {
             return Self { numerics, prefill, decode: Vec::new(), ..self.clone() };
         }
-        let (first, factor) = DECODE;
-        let growing = std::iter::successors(Some(first), |&cache| cache.checked_mul(factor));
+        let growing = std::iter::successors(Some(MIN_DECODE), |&cache| cache.checked_mul(DECODE_GROWTH));
         let smaller = growing.take_while(|&cache| cache < context && numerics.steps_by().is_none());
         let decode = smaller.chain([context]).collect();
         Self { numerics, prefill, decode, ..self.clone() }
     }
 
-    /// The entry points, in the order of the module.
+    /// Returns the entry points in the order of the module.
     #[must_use]
     pub fn entries(&self, model: &ModelConfig) -> Vec<Entry> {
         let (prefill, width): (fn(usize) -> Role, _) = match self.task {
@@ -159,34 +158,33 @@ impl Plan {
         prefill.chain(decode).map(|role| Entry::new(role, self.batch, width)).collect()
     }
 
-    /// Positions the cache has room for. A padded prefill writes past the last token, and a whole number of blocks is
-    /// read, so this is more than the context.
+    /// Returns the number of positions in the cache. It exceeds the context, because padding is written and whole blocks are read.
     pub(crate) fn capacity(&self) -> usize {
         let padded = self.context + self.prefill.last().copied().unwrap_or(0);
         padded.next_multiple_of(ATTENTION_BLOCK)
     }
 
-    /// Positions that the cache of a layer with this window has room for: all, or what the window sees and what the largest
-    /// call writes, padding included, in whole blocks, where that is less.
-    pub(crate) fn slots(&self, window: Option<usize>) -> usize {
+    /// Returns the number of positions in the cache of a layer with this window. A ring buffer has room for the window and the
+    /// largest call with its padding, in whole blocks.
+    pub(crate) fn cache_slots(&self, window: Option<usize>) -> usize {
         let written = self.prefill.last().copied().unwrap_or(0);
         let needed = |window: usize| window.saturating_add(written).next_multiple_of(ATTENTION_BLOCK);
         window.map_or(self.capacity(), |window| needed(window).min(self.capacity()))
     }
 
-    /// How many positions a sequence may go back without having to be computed again: what windows keep beside what
-    /// they see. Any number, where there is none.
+    /// Returns how many positions a sequence can rewind without recomputing tokens: what ring buffers keep beyond the window.
+    /// Without a ring buffer it is `None`, which means any number.
     #[must_use]
     pub fn rewind(&self, model: &ModelConfig) -> Option<usize> {
         let windows = model.blocks.iter().filter_map(|block| block.attention.layer.window);
-        let round = windows.filter(|&window| self.slots(Some(window)) < self.capacity());
-        round.map(|window| self.slots(Some(window)) - window).min()
+        let rings = windows.filter(|&window| self.cache_slots(Some(window)) < self.capacity());
+        rings.map(|window| self.cache_slots(Some(window)) - window).min()
     }
 
-    /// Checks the plan against the model.
+    /// Checks that the plan fits the model.
     ///
     /// # Errors
-    /// [`Error::Plan`] says what does not fit.
+    /// [`Error::Plan`] names the value that does not fit.
     pub fn validate(&self, model: &ModelConfig) -> Result<(), Error> {
         let refuse = |found: String, expected: String, hint| Err(Error::Plan { found, expected, hint });
         let whole = self.kv.group_size();
@@ -200,19 +198,19 @@ impl Plan {
             return refuse("batch is 0".into(), "at least one row is needed".into(), "choose a batch of 1");
         }
         if self.context == 0 || self.context > model.max_positions {
-            let expected = format!("the model was made for 1 to {} positions", model.max_positions);
+            let expected = format!("the model supports 1 to {} positions", model.max_positions);
             return refuse(format!("context is {}", self.context), expected, "choose another --ctx-size");
         }
         let whole = self.quant.group_size();
-        // The embedding is as wide as the inputs of other layers are.
+        // The embedding has the width of other layers' inputs.
         if let Some(linear) = model.linears().find(|linear| !linear.inputs().is_multiple_of(whole)) {
             let found = format!("{} has {} inputs", linear.weight.name, linear.inputs());
             let expected = format!("{} needs a multiple of {whole}", self.quant);
             return refuse(found, expected, "choose another --quant");
         }
         let mixture = |block: &Block| matches!(block.mlp.layer, FeedForward::Experts(_));
-        let by_kernels = matches!(self.numerics.products, Products::Kernels(_));
-        if self.quant != Quant::None && !by_kernels && model.blocks.iter().any(mixture) {
+        let has_kernels = matches!(self.numerics.products, Products::Kernels(_));
+        if self.quant != Quant::None && !has_kernels && model.blocks.iter().any(mixture) {
             let found = format!("a mixture of experts in {} on a target without kernels", self.quant);
             return refuse(found, "a target with kernels is needed".into(), "choose --quant none");
         }
@@ -244,7 +242,7 @@ mod tests {
 
     type Change = fn(&mut Plan);
 
-    /// A model made for 131072 positions.
+    /// Returns a model for 131072 positions.
     fn model() -> ModelConfig {
         let preset = Preset::find("llama-3.2-1b").unwrap();
         ModelConfig::from_json(preset.config).unwrap()
@@ -282,9 +280,9 @@ mod tests {
     }
 
     #[test]
-    fn a_chunk_is_the_only_prefill() {
-        let by_kernels = Numerics { products: Products::Kernels(Isa::X86_64V3), ..Numerics::default() };
-        for numerics in [Numerics::default(), by_kernels] {
+    fn a_chunk_is_the_only_prefill_bucket() {
+        let with_kernels = Numerics { products: Products::Kernels(Isa::X86_64V3), ..Numerics::default() };
+        for numerics in [Numerics::default(), with_kernels] {
             let prefill = |chunk, context| {
                 let plan = Plan { chunk: Some(chunk), ..Plan::new(&model(), Float::Bf16, context) };
                 plan.for_target(numerics).prefill
@@ -301,17 +299,20 @@ mod tests {
     }
 
     #[test]
-    fn windows_keep_what_they_see_and_what_a_call_writes() {
+    fn ring_buffers_have_room_for_the_window_and_a_call() {
         let plan = Plan::new(&model(), Float::F32, 4096);
         // 256 tokens a prefill.
         for (window, slots) in [(1, 512), (256, 512), (257, 768), (3840, 4096), (4096, 4352), (1 << 30, 4352)]
         {
-            assert_eq!(plan.slots(Some(window)), slots, "{window}");
+            assert_eq!(plan.cache_slots(Some(window)), slots, "{window}");
         }
-        assert_eq!((plan.slots(None), plan.rewind(&model())), (4352, None));
+        assert_eq!((plan.cache_slots(None), plan.rewind(&model())), (4352, None));
         let gemma = Preset::find("gemma-2-2b").unwrap().model().unwrap();
         let long = Plan::new(&gemma, Float::F32, 8192);
-        assert_eq!((long.capacity(), long.slots(Some(4096)), long.rewind(&gemma)), (8448, 4352, Some(256)));
+        assert_eq!(
+            (long.capacity(), long.cache_slots(Some(4096)), long.rewind(&gemma)),
+            (8448, 4352, Some(256))
+        );
     }
 
     #[test]
@@ -334,7 +335,7 @@ mod tests {
             refused(|plan| plan.batch = 0),
             "batch is 0, but at least one row is needed\nhint: choose a batch of 1"
         );
-        let context = "but the model was made for 1 to 131072 positions\nhint: choose another --ctx-size";
+        let context = "but the model supports 1 to 131072 positions\nhint: choose another --ctx-size";
         assert_eq!(refused(|plan| plan.context = 0), format!("context is 0, {context}"));
         assert_eq!(refused(|plan| plan.context = 131_073), format!("context is 131073, {context}"));
         let buckets =
@@ -353,7 +354,7 @@ mod tests {
     }
 
     #[test]
-    fn a_quantised_cache_is_of_whole_groups() {
+    fn a_quantized_cache_needs_whole_groups() {
         let json =
             Preset::find("llama-3.2-1b").unwrap().config.replace("\"head_dim\": 64", "\"head_dim\": 72");
         let model = ModelConfig::from_json(&json).unwrap();
@@ -366,7 +367,7 @@ mod tests {
     }
 
     #[test]
-    fn quantised_weights_are_of_whole_groups() {
+    fn quantized_weights_need_whole_groups() {
         let json = Preset::find("llama-3.2-1b").unwrap().config.replace("8192", "8180");
         let model = ModelConfig::from_json(&json).unwrap();
         let plan = |quant| Plan { quant, ..Plan::new(&model, Float::F32, 300) };

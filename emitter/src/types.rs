@@ -1,31 +1,31 @@
-//! Element types and tensor types as MLIR spells them.
+//! Element types and tensor types, with their text in MLIR.
 
 use std::fmt;
 
 use safetensors::Dtype;
 
-/// The type of a tensor: element type and static shape. A shape without dimensions is a scalar.
+/// The type of a tensor: element type and static shape. A scalar has no dimensions.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TensorType {
-    /// Element type.
+    /// The element type.
     pub dtype: Dtype,
-    /// Dimensions, outermost first.
+    /// The sizes of the dimensions, outermost first.
     pub shape: Vec<usize>,
 }
 
 impl TensorType {
-    /// A type.
+    /// Creates a type.
     pub fn new(dtype: Dtype, shape: impl Into<Vec<usize>>) -> Self {
         Self { dtype, shape: shape.into() }
     }
 
-    /// Dimensions.
+    /// Returns the number of dimensions.
     #[must_use]
     pub fn rank(&self) -> usize {
         self.shape.len()
     }
 
-    /// Elements; `usize::MAX` where that does not fit.
+    /// Returns the number of elements, or `usize::MAX` if it overflows.
     #[must_use]
     pub fn elements(&self) -> usize {
         self.shape.iter().fold(1, |product, &size| product.saturating_mul(size))
@@ -35,9 +35,9 @@ impl TensorType {
 /// The type of a value in a graph.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum ValueType {
-    /// On the device.
+    /// A tensor on the device.
     Tensor(TensorType),
-    /// A number on the host, as loops and entry points take it.
+    /// A number on the host, for loops and entry points.
     Host(HostType),
 }
 
@@ -74,10 +74,9 @@ impl fmt::Display for TensorType {
     }
 }
 
-/// MLIR's spelling of an element type. Unsigned types keep their sign, as StableHLO has them.
+/// Returns an element type in MLIR's syntax. Unsigned types are explicit, as in StableHLO.
 ///
-/// Sub-byte and micro-scaling types have no use in a graph and come out as the signless integer of their width, which
-/// no op accepts.
+/// Types below one byte have no use in a graph. They become `none`, which no op accepts.
 #[must_use]
 pub(crate) fn element(dtype: Dtype) -> &'static str {
     match dtype {
@@ -101,19 +100,19 @@ pub(crate) fn element(dtype: Dtype) -> &'static str {
     }
 }
 
-/// Whether values are floating-point numbers.
+/// Returns whether elements are floating-point numbers.
 #[must_use]
 pub(crate) fn is_float(dtype: Dtype) -> bool {
     matches!(dtype, Dtype::F16 | Dtype::BF16 | Dtype::F32 | Dtype::F64 | Dtype::F8_E5M2 | Dtype::F8_E4M3)
 }
 
-/// Whether values are integers with a sign.
+/// Returns whether elements are signed integers.
 #[must_use]
 pub(crate) fn is_signed(dtype: Dtype) -> bool {
     matches!(dtype, Dtype::I8 | Dtype::I16 | Dtype::I32 | Dtype::I64)
 }
 
-/// Whether values are integers, signed or not. A truth value is none.
+/// Returns whether elements are integers, signed or not. Booleans are not integers.
 #[must_use]
 pub(crate) fn is_integer(dtype: Dtype) -> bool {
     is_signed(dtype) || matches!(dtype, Dtype::U8 | Dtype::U16 | Dtype::U32 | Dtype::U64)

@@ -1,4 +1,4 @@
-//! Whole modules as text. `cargo xtask goldens` puts each through iree-compile.
+//! Whole modules as text. `cargo xtask goldens` compiles each with iree-compile.
 
 #![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
@@ -16,7 +16,7 @@ use safetensors::Dtype;
 
 type Build<'a> = &'a dyn Fn(&mut Graph) -> Vec<Tensor>;
 
-/// A module of the functions, each named and built by what is given.
+/// Returns a module of functions, each with its name and the closure that builds it.
 fn module(functions: &[(&str, Build<'_>)]) -> String {
     let mut module = Module::new("golden");
     for (name, build) in functions {
@@ -297,15 +297,15 @@ fn constants() {
     ]));
 }
 
-/// A program of the tiny model.
+/// Returns a program of the tiny model.
 fn program(precision: Float, numerics: Numerics, dtype_of: &dyn Fn(&str) -> Dtype) -> Program {
     let model = tiny();
     let plan = Plan { numerics, ..Plan::new(&model, precision, 40) };
     emit(&model, &plan, dtype_of).unwrap()
 }
 
-/// The same by kernels, of a checkpoint in bf16.
-fn program_by_kernels(isa: Isa, precision: Float, quant: Quant) -> Program {
+/// Returns a program of the tiny model with kernels, for a checkpoint in bf16.
+fn program_with(isa: Isa, precision: Float, quant: Quant) -> Program {
     let numerics = Numerics { products: Products::Kernels(isa), ..Numerics::default() };
     let model = tiny();
     let plan = Plan { quant, ..Plan::new(&model, precision, 40) }.for_target(numerics);
@@ -318,7 +318,7 @@ fn program_native() {
     assert_snapshot!(program(Float::Bf16, numerics, &|_| Dtype::BF16).mlir);
 }
 
-/// Generated products but for single rows, which kernels of a GPU compute.
+/// Kernels for GPUs compute products of single rows; other products are generated.
 #[test]
 fn program_with_kernels_of_a_gpu() {
     let numerics = Numerics { gpu: Some(Isa::Sm80), ..Numerics::default() };
@@ -327,26 +327,26 @@ fn program_with_kernels_of_a_gpu() {
 
 #[test]
 fn program_with_kernels() {
-    let program = program_by_kernels(Isa::X86_64V3, Float::F32, Quant::None);
+    let program = program_with(Isa::X86_64V3, Float::F32, Quant::None);
     assert_snapshot!(program.mlir);
     assert_snapshot!("packing", program.packed.unwrap().mlir);
 }
 
 #[test]
 fn program_with_kernels_in_bf16() {
-    let program = program_by_kernels(Isa::X86_64V4Bf16, Float::Bf16, Quant::None);
+    let program = program_with(Isa::X86_64V4Bf16, Float::Bf16, Quant::None);
     assert_snapshot!(program.mlir);
     assert_snapshot!("packing_in_pairs", program.packed.unwrap().mlir);
 }
 
 #[test]
 fn program_with_kernels_in_8_bits() {
-    let program = program_by_kernels(Isa::X86_64V4Vnni, Float::Bf16, Quant::Q8);
+    let program = program_with(Isa::X86_64V4Vnni, Float::Bf16, Quant::Q8);
     assert_snapshot!(program.mlir);
     assert_snapshot!("packing_in_bytes", program.packed.unwrap().mlir);
 }
 
-/// One checkpoint of both kinds of 16-bit floats.
+/// A checkpoint with both types of 16-bit floats.
 #[test]
 fn program_widened_from_bits() {
     let numerics = Numerics { products: Products::Widened, floats_as_bits: true, ..Numerics::default() };
@@ -355,7 +355,7 @@ fn program_widened_from_bits() {
     assert_snapshot!(program(Float::F32, numerics, &dtype_of).mlir);
 }
 
-/// A BERT that is small in every way, whose one entry takes a whole text.
+/// A BERT that is small in every way, with one entry for a whole text.
 #[test]
 fn program_of_an_encoder() {
     let config = r#"{

@@ -1,90 +1,95 @@
 //! The key/value cache.
 //!
-//! One mutable global holds the keys and values of all layers that keep as many positions. IREE merges globals that are
-//! always stored alike, which an iree-compile of version 3.13 takes two caches of one shape to be; and one buffer is also
-//! the cheapest to have. A quantised cache has a second one for its scales.
+//! Layers with the same number of slots share one mutable global, which holds their keys and values. Two globals of one
+//! shape would not do: iree-compile 3.13 merges globals that are always stored alike. A quantized cache has a second global
+//! for its scales.
 //!
-//! Layers with a window keep what it can see and what one call writes: their positions go round, `position % slots`.
+//! A layer with a window has a ring buffer: position `p` is in slot `p % slots`. It has room for the window and one call.
 
 use mlxcel_artifacts::{CacheType, Float};
 use mlxcel_models::{Attention, ModelConfig};
 use safetensors::Dtype;
 
-use super::{Builder, quantized};
-use crate::{Global, Graph, Plan, Tensor, TensorType};
+use super::{builder::Builder, quantization};
+use crate::{
+    global::Global,
+    graph::{Graph, Tensor},
+    plan::Plan,
+    types::TensorType,
+};
 
-/// The cache as a function sees it.
+/// The cache inside a function.
 pub(crate) struct Cache {
     groups: Vec<Group>,
-    /// The group of each layer, and the layer's place in it.
+    /// The group of each layer, and the layer's index in it.
     places: Vec<(usize, usize)>,
 }
 
-/// The layers that keep as many positions: `[2 · layers, batch, kv_heads, slots, head_dim]`, each layer's keys before its
-/// values. What one head attends to lies together.
+/// Layers with the same number of slots: `[2 · layers, batch, kv_heads, slots, head_dim]`, each layer's keys before its
+/// values. All positions of a head are contiguous.
 struct Group {
-    /// What is cached; for [`CacheType::Q8`] its bytes, and `[…, head_dim / 32]` of scales.
+    /// The cached floats. For [`CacheType::Q8`] the bytes, then their scales, `[…, head_dim / 32]`.
     parts: Vec<Part>,
-    kv: CacheType,
-    /// Positions that there is room for, of every position or of the last ones.
+    cache_type: CacheType,
+    /// The number of positions that fit.
     slots: usize,
-    /// Whether positions go round.
-    goes_round: bool,
+    /// Whether new positions overwrite the oldest ones.
+    is_ring: bool,
 }
 
-/// A global with its value so far.
+/// A tensor of the cache with its value so far.
 struct Part {
-    /// Where it is kept for the next call, if it is.
+    /// The global that keeps the value for the next call. A transient cache has none.
     global: Option<Global>,
     value: Tensor,
 }
 
-/// One layer's part.
+/// One layer's part of the cache.
 pub(crate) struct LayerCache<'a> {
     cache: &'a mut Group,
     layer: usize,
 }
 
-/// Keys or values.
+/// Selects the keys or the values of a layer.
 #[derive(Debug, Clone, Copy)]
-pub(crate) enum Half {
-    Keys,
-    Values,
+pub(crate) enum KeyOrValue {
+    Key,
+    Value,
 }
 
-impl Half {
-    pub(crate) const BOTH: [Self; 2] = [Self::Keys, Self::Values];
+impl KeyOrValue {
+    pub(crate) const BOTH: [Self; 2] = [Self::Key, Self::Value];
 }
 
 impl Cache {
-    /// The cache of `model`, whose layers have heads as `attention` has them.
+    /// Loads the cache of `model` from its globals. All layers have the heads of `attention`.
     pub(crate) fn load(b: &mut Builder<'_>, model: &ModelConfig, attention: &Attention, plan: &Plan) -> Self {
-        let kv = b.kv;
-        let layers = model.blocks.iter().map(|block| plan.slots(block.attention.layer.window));
+        let cache_type = b.cache_type;
+        let layers = model.blocks.iter().map(|block| plan.cache_slots(block.attention.layer.window));
         let layers: Vec<_> = layers.collect();
         let mut sizes = layers.clone();
         sizes.sort_unstable();
         sizes.dedup();
-        let group = |slots| sizes.iter().position(|&size| size == slots).unwrap_or(0);
+        let group_of = |slots| sizes.iter().position(|&size| size == slots).unwrap_or(0);
         let mut counts = vec![0; sizes.len()];
         let mut places = Vec::new();
         for slots in layers {
-            let group = group(slots);
+            let group = group_of(slots);
             places.push((group, counts[group]));
             counts[group] += 1;
         }
         let width = attention.head_dim;
         let mut groups = Vec::new();
         for (&slots, &count) in sizes.iter().zip(&counts) {
-            let goes_round = slots < plan.capacity();
-            let name = if goes_round { format!("cache_of_{slots}") } else { "cache".to_owned() };
+            let is_ring = slots < plan.capacity();
+            let name = if is_ring { format!("cache_of_{slots}") } else { "cache".to_owned() };
             let mut part = |name: &str, dtype, width| {
                 let shape = [2 * count, plan.batch, attention.kv_heads, slots, width];
                 let global = b.module.state(name, TensorType::new(dtype, shape));
                 let value = b.graph.load(&global);
                 Part { global: Some(global), value }
             };
-            let parts = match kv {
+            let parts = match cache_type {
                 CacheType::Float(float) => vec![part(&name, float.dtype(), width)],
                 CacheType::Q8 => {
                     let scales = format!("{name}_scales");
@@ -94,13 +99,13 @@ impl Cache {
                     ]
                 }
             };
-            groups.push(Group { parts, kv, slots, goes_round });
+            groups.push(Group { parts, cache_type, slots, is_ring });
         }
         Self { groups, places }
     }
 
-    /// Room for the keys and values of one call of `tokens` tokens, in `f32`, which every layer in turn writes anew.
-    pub(crate) fn of_call(
+    /// Makes a cache for one call of `tokens` tokens, in `f32`. All layers share it, each overwriting the one before.
+    pub(crate) fn transient(
         b: &mut Builder<'_>,
         model: &ModelConfig,
         attention: &Attention,
@@ -109,17 +114,18 @@ impl Cache {
     ) -> Self {
         let (float, shape) = (Float::F32, [2, batch, attention.kv_heads, tokens, attention.head_dim]);
         let part = Part { global: None, value: b.graph.full(0.0, float.dtype(), &shape) };
-        let group =
-            Group { parts: vec![part], kv: CacheType::Float(float), slots: tokens, goes_round: false };
+        let cache_type = CacheType::Float(float);
+        let group = Group { parts: vec![part], cache_type, slots: tokens, is_ring: false };
         Self { groups: vec![group], places: vec![(0, 0); model.blocks.len()] }
     }
 
+    /// Returns one layer's part.
     pub(crate) fn layer(&mut self, layer: usize) -> Option<LayerCache<'_>> {
         let &(group, layer) = self.places.get(layer)?;
         Some(LayerCache { cache: self.groups.get_mut(group)?, layer })
     }
 
-    /// Makes what was appended the module's state.
+    /// Stores what was appended in the globals.
     pub(crate) fn store(self, g: &mut Graph) {
         let parts = self.groups.iter().flat_map(|group| &group.parts);
         for Part { global, value } in parts {
@@ -131,18 +137,18 @@ impl Cache {
 }
 
 impl LayerCache<'_> {
-    /// Writes `new`, `[batch, tokens, kv_heads, head_dim]`, from each row's `start`, `[batch]`.
-    pub(crate) fn append(&mut self, g: &mut Graph, half: Half, start: Tensor, new: Tensor) {
-        let new = match self.cache.kv {
+    /// Writes `new`, `[batch, tokens, kv_heads, head_dim]`, at each row's positions from `start`, `[batch]`.
+    pub(crate) fn append(&mut self, g: &mut Graph, which: KeyOrValue, start: Tensor, new: Tensor) {
+        let new = match self.cache.cache_type {
             CacheType::Float(float) => vec![g.convert(new, float.dtype())],
-            CacheType::Q8 => quantized::q8_groups(g, new).to_vec(),
+            CacheType::Q8 => quantization::quantize_q8_groups(g, new).to_vec(),
         };
         for (index, new) in new.into_iter().enumerate() {
-            self.append_part(g, index, half, start, new);
+            self.append_part(g, index, which, start, new);
         }
     }
 
-    fn append_part(&mut self, g: &mut Graph, index: usize, half: Half, start: Tensor, new: Tensor) {
+    fn append_part(&mut self, g: &mut Graph, index: usize, which: KeyOrValue, start: Tensor, new: Tensor) {
         let &[batch, tokens, kv_heads, width] = g.shape(new) else {
             return;
         };
@@ -152,24 +158,24 @@ impl LayerCache<'_> {
             let rows = g.reshape(rows, &[1, 1, kv_heads, tokens, width]);
             let at = g.slice(start, &[row], &[row + 1]);
             let at = g.reshape(at, &[]);
-            if self.cache.goes_round {
-                self.append_round(g, index, half, row, at, rows);
+            if self.cache.is_ring {
+                self.append_wrapping(g, index, which, row, at, rows);
                 continue;
             }
-            let starts = self.starts(g, half, row, at);
+            let starts = self.starts(g, which, row, at);
             if let Some(part) = self.cache.parts.get_mut(index) {
                 part.value = g.dynamic_update_slice(part.value, rows, &starts);
             }
         }
     }
 
-    /// Writes `rows`, `[1, 1, kv_heads, tokens, width]`, from the slot of position `at` on, and what reaches past the last
-    /// slot from the first one on.
-    fn append_round(
+    /// Writes `rows`, `[1, 1, kv_heads, tokens, width]`, from the slot of position `at`. Tokens past the last slot wrap
+    /// around to the first ones.
+    fn append_wrapping(
         &mut self,
         g: &mut Graph,
         index: usize,
-        half: Half,
+        which: KeyOrValue,
         row: usize,
         at: Tensor,
         rows: Tensor,
@@ -181,83 +187,83 @@ impl LayerCache<'_> {
             let value = g.scalar(value as f64, Dtype::I32);
             value
         };
-        let all = number(g, slots);
-        let slot = g.remainder(at, all);
+        let slot_count = number(g, slots);
+        let slot = g.remainder(at, slot_count);
         if tokens == 1 {
-            return self.write(g, index, half, row, slot, rows, None);
+            return self.write(g, index, which, row, slot, rows, None);
         }
-        // How many tokens are past the end. Those lie first in both writes, the others after them: in the last slots, and
-        // in the first ones.
+        // `past` tokens wrap around. Tokens are rolled so that these come first, and are written twice under a mask: to the
+        // last slots without these, and to the first slots with these alone.
         let last = number(g, slots - tokens);
         let first = g.minimum(slot, last);
         let past = g.subtract(slot, first);
         let twice = g.concatenate(&[rows, rows], 3);
         let zero = number(g, 0);
-        let whole = number(g, tokens);
-        let from = g.subtract(whole, past);
+        let count = number(g, tokens);
+        let from = g.subtract(count, past);
         let rolled = g.dynamic_slice(twice, &[zero, zero, zero, from, zero], &sizes);
-        let place = g.iota(Dtype::I32, &sizes, 3);
-        let past = g.broadcast_like(past, place);
-        let is_past = g.lt(place, past);
-        let is_not = g.not(is_past);
-        self.write(g, index, half, row, first, rolled, Some(is_not));
-        self.write(g, index, half, row, zero, rolled, Some(is_past));
+        let token = g.iota(Dtype::I32, &sizes, 3);
+        let past = g.broadcast_like(past, token);
+        let wraps = g.lt(token, past);
+        let stays = g.not(wraps);
+        self.write(g, index, which, row, first, rolled, Some(stays));
+        self.write(g, index, which, row, zero, rolled, Some(wraps));
     }
 
-    /// Writes those of `rows` for which `kept` is true, or all, from `slot` on.
-    #[expect(clippy::too_many_arguments, reason = "a place in a cache has as many parts")]
+    /// Writes `rows` from `slot`; with a `mask`, only where it is true.
+    #[expect(clippy::too_many_arguments, reason = "a location in a cache has as many parts")]
     fn write(
         &mut self,
         g: &mut Graph,
         index: usize,
-        half: Half,
+        which: KeyOrValue,
         row: usize,
         slot: Tensor,
         rows: Tensor,
-        kept: Option<Tensor>,
+        mask: Option<Tensor>,
     ) {
-        let starts = self.starts(g, half, row, slot);
+        let starts = self.starts(g, which, row, slot);
         let Some(part) = self.cache.parts.get_mut(index) else { return };
         let sizes = g.shape(rows).to_vec();
-        let rows = match kept {
+        let rows = match mask {
             None => rows,
-            Some(kept) => {
+            Some(mask) => {
                 let old = g.dynamic_slice(part.value, &starts, &sizes);
-                g.select(kept, rows, old)
+                g.select(mask, rows, old)
             }
         };
         part.value = g.dynamic_update_slice(part.value, rows, &starts);
     }
 
-    /// The whole cache of this layer and others, with what was appended: what is cached, then its scales where it has any.
-    pub(crate) fn all(&self) -> Vec<Tensor> {
+    /// Returns the whole group, including other layers and what was appended: the elements, then the scales if it has any.
+    pub(crate) fn tensors(&self) -> Vec<Tensor> {
         self.cache.parts.iter().map(|part| part.value).collect()
     }
 
-    /// What it holds.
-    pub(crate) fn kv(&self) -> CacheType {
-        self.cache.kv
+    /// Returns how keys and values are stored.
+    pub(crate) fn cache_type(&self) -> CacheType {
+        self.cache.cache_type
     }
 
-    /// Which part of [`all`](Self::all) this is.
-    pub(crate) fn layer(&self) -> usize {
+    /// Returns the layer's index in [`tensors`](Self::tensors).
+    pub(crate) fn index(&self) -> usize {
         self.layer
     }
 
-    /// How many slots positions go round in, if they do.
-    pub(crate) fn round(&self) -> Option<usize> {
-        self.cache.goes_round.then_some(self.cache.slots)
+    /// Returns the number of slots if this is a ring buffer.
+    pub(crate) fn ring_slots(&self) -> Option<usize> {
+        self.cache.is_ring.then_some(self.cache.slots)
     }
 
-    /// The first `size` positions: `[batch, kv_heads, size, head_dim]`.
-    pub(crate) fn prefix(&self, g: &mut Graph, half: Half, size: usize) -> Tensor {
+    /// Returns the first `size` positions as floats: `[batch, kv_heads, size, head_dim]`.
+    pub(crate) fn prefix(&self, g: &mut Graph, which: KeyOrValue, size: usize) -> Tensor {
         let first = g.scalar(0.0, Dtype::I32);
-        self.block(g, half, first, size)
+        self.block(g, which, first, size)
     }
 
-    /// `size` positions from `offset`, an `i32` scalar: `[batch, kv_heads, size, head_dim]` of floats.
-    pub(crate) fn block(&self, g: &mut Graph, half: Half, offset: Tensor, size: usize) -> Tensor {
-        let starts = self.starts(g, half, 0, offset);
+    /// Returns `size` positions from `offset`, an `i32` scalar, as floats: `[batch, kv_heads, size, head_dim]`.
+    pub(crate) fn block(&self, g: &mut Graph, which: KeyOrValue, offset: Tensor, size: usize) -> Tensor {
+        let starts = self.starts(g, which, 0, offset);
         let mut part = |part: &Part| {
             let mut sizes = g.shape(part.value).to_vec();
             [sizes[0], sizes[3]] = [1, size];
@@ -266,15 +272,16 @@ impl LayerCache<'_> {
         };
         let parts: Vec<_> = self.cache.parts.iter().map(&mut part).collect();
         match *parts {
-            [bytes, scales] => quantized::from_q8_groups(g, bytes, scales),
+            [bytes, scales] => quantization::dequantize_q8_groups(g, bytes, scales),
             _ => parts[0],
         }
     }
 
-    fn starts(&self, g: &mut Graph, half: Half, row: usize, position: Tensor) -> [Tensor; 5] {
+    /// Returns the start indices of a slice at `position`.
+    fn starts(&self, g: &mut Graph, which: KeyOrValue, row: usize, position: Tensor) -> [Tensor; 5] {
         let zero = g.scalar(0.0, Dtype::I32);
-        // Not a constant, so that every layer's code is the same.
-        let part = g.host_number(2 * self.layer + half as usize);
+        // Not a constant, so that all layers share one dispatch.
+        let part = g.host_number(2 * self.layer + which as usize);
         let part = g.host_scalar(part);
         #[expect(clippy::cast_precision_loss, reason = "a batch is small")]
         let row = g.scalar(row as f64, Dtype::I32);

@@ -1,22 +1,22 @@
-//! One vector of a text.
+//! Pooling: one vector for a whole text.
 
 use mlxcel_models::{Pooling, PoolingKind};
 use safetensors::Dtype;
 
-use super::Builder;
-use crate::{Reduction, Tensor};
+use super::builder::Builder;
+use crate::{graph::Tensor, ops::Reduction};
 
-/// The least length that a vector is divided by, as PyTorch's `normalize` has it.
-const LEAST_LENGTH: f64 = 1e-12;
+/// The smallest length that a vector is divided by, as in PyTorch's `normalize`.
+const MIN_LENGTH: f64 = 1e-12;
 
-/// See [`Pooling`]: hidden states, `[batch, tokens, hidden]`, of which padding counts for nothing → `[batch, hidden]`.
+/// Pools hidden states without padding, see [`Pooling`]: `[batch, tokens, hidden]` to `[batch, hidden]`.
 pub(crate) fn pooling(b: &mut Builder<'_>, layer: Pooling, x: Tensor) -> Tensor {
     let &[batch, tokens, hidden] = b.graph.shape(x) else {
         return x;
     };
     let lengths = b.lengths(batch, tokens);
     let g = &mut b.graph;
-    // Fused with the last norm, the sums would be made of its rows on the stack, which is too small for them.
+    // Fused with the last norm, whole rows exceed IREE's stack limit.
     let x = g.barrier(x);
     let whole = [batch, hidden];
     let pooled = match layer.kind {
@@ -43,7 +43,7 @@ pub(crate) fn pooling(b: &mut Builder<'_>, layer: Pooling, x: Tensor) -> Tensor 
     let pooled = g.barrier(pooled);
     let squares = g.multiply(pooled, pooled);
     let sum = g.reduce(squares, Reduction::Sum, &[1]);
-    let least = g.full(LEAST_LENGTH * LEAST_LENGTH, Dtype::F32, &[batch]);
+    let least = g.full(MIN_LENGTH * MIN_LENGTH, Dtype::F32, &[batch]);
     let sum = g.maximum(sum, least);
     let scale = g.rsqrt(sum);
     let scale = g.broadcast_in_dim(scale, &whole, &[0]);

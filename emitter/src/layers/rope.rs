@@ -1,28 +1,28 @@
 //! Rotary position embedding.
 //!
-//! Angles are not computed on the device: back ends differ in how well they reduce large arguments of sine and cosine.
-//! Two small tables hold `cos` and `sin` of `64·i·f` and of `j·f`, computed in `f64`, and the angle addition theorem
-//! gives any position `64·i + j` from them to about one unit in the last place of `f32`, whatever the context.
+//! Angles are not computed on the device, because back ends reduce large arguments of sine and cosine with different
+//! precision. Two small tables hold `cos` and `sin` of `64·i·f` and of `j·f`, computed in `f64`. The angle addition theorem
+//! gives any position `64·i + j` to about one unit in the last place of `f32`, whatever the context.
 
 use mlxcel_models::{Pairs, Rope};
 use safetensors::Dtype;
 
-use crate::{Graph, Tensor};
+use crate::graph::{Graph, Tensor};
 
-/// Rows of the fine table: a power of two, so that splitting a position is a shift and a mask.
+/// Rows of the fine table. A power of two, so that a position is split by a shift and a mask.
 const FINE: usize = 64;
 
-/// Cosines and sines of a function's positions.
+/// Cosines and sines at a function's positions.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Rotation {
     pairs: Pairs,
     /// `[batch, tokens, width / 2]`.
     cos: Tensor,
-    /// `[batch, tokens, 2, width / 2]` or `[batch, tokens, width / 2, 2]`: negated, then as it is.
+    /// `[batch, tokens, 2, width / 2]` or `[batch, tokens, width / 2, 2]`: the negated sine, then the sine.
     sin: Tensor,
 }
 
-/// The rotation at `positions`, `[batch, tokens]`, all below `capacity`.
+/// Returns the rotation at `positions`, `[batch, tokens]`, all below `capacity`.
 pub(crate) fn rotation(g: &mut Graph, rope: &Rope, positions: Tensor, capacity: usize) -> Rotation {
     let frequencies = rope.inverse_frequencies();
     let shape = g.shape(positions).to_vec();
@@ -50,7 +50,7 @@ pub(crate) fn rotation(g: &mut Graph, rope: &Rope, positions: Tensor, capacity: 
     Rotation { pairs: rope.pairs, cos, sin: g.concatenate(&parts, pair) }
 }
 
-/// Which dimension of `[batch, tokens, heads, …]` tells the two of a pair apart.
+/// Returns the dimension of `[batch, tokens, heads, …]` that separates the two elements of a pair.
 fn pair_dimension(pairs: Pairs) -> usize {
     match pairs {
         Pairs::Halves => 3,
@@ -58,7 +58,7 @@ fn pair_dimension(pairs: Pairs) -> usize {
     }
 }
 
-/// Cosine and sine of `row · step · frequency`, `[rows, frequencies]`, times the amplitude.
+/// Returns cosine and sine of `row · step · frequency`, `[rows, frequencies]`, times the amplitude.
 fn tables(g: &mut Graph, frequencies: &[f32], (step, amplitude): (usize, f64), rows: usize) -> [Tensor; 2] {
     #[expect(clippy::cast_precision_loss, reason = "positions are below 2^52")]
     let angles: Vec<f64> = (0..rows)
@@ -71,8 +71,9 @@ fn tables(g: &mut Graph, frequencies: &[f32], (step, amplitude): (usize, f64), r
     })
 }
 
-/// Rotates the first dimensions of every head of `x`, `[batch, tokens, heads, head_dim]`: as a sum of `x` and of `x` with
-/// the two of each pair exchanged, so that it is one loop over elements and no concatenation.
+/// Rotates the first dimensions of every head of `x`, `[batch, tokens, heads, head_dim]`.
+///
+/// It adds `x` and a copy of `x` with each pair reversed, which compiles to one loop over elements and no concatenation.
 pub(crate) fn rotate(g: &mut Graph, rotation: Rotation, x: Tensor) -> Tensor {
     let (&[batch, tokens, heads, head_dim], &[_, _, pairs]) = (g.shape(x), g.shape(rotation.cos)) else {
         return x;
@@ -87,10 +88,10 @@ pub(crate) fn rotate(g: &mut Graph, rotation: Rotation, x: Tensor) -> Tensor {
     let pair = pair_dimension(rotation.pairs);
     let mut split = vec![batch, tokens, heads, pairs];
     split.insert(pair, 2);
-    let of_pairs = 7 - pair;
+    let frequency = 7 - pair;
     let by_pairs = g.reshape(x, &split);
     let exchanged = g.reverse(by_pairs, &[pair]);
-    let cos = g.broadcast_in_dim(rotation.cos, &split, &[0, 1, of_pairs]);
+    let cos = g.broadcast_in_dim(rotation.cos, &split, &[0, 1, frequency]);
     let sin = g.broadcast_in_dim(rotation.sin, &split, &[0, 1, 3, 4]);
     let (a, b) = (g.multiply(by_pairs, cos), g.multiply(exchanged, sin));
     let rotated = g.add(a, b);

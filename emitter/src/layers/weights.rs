@@ -1,42 +1,42 @@
-//! The weights of matrix products, as checkpoints have them.
+//! The weights of matrix products, as in the checkpoint.
 
 use mlxcel_models::{Linear, Weight};
 
-use crate::{Graph, Tensor};
+use crate::graph::{Graph, Tensor};
 
 /// A weight of matrix products.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Matrix<'w> {
     pub(super) weight: &'w Weight,
-    /// Which matrix of a stack, `[matrices, …]`, it is.
-    pub(super) of_stack: Option<usize>,
-    /// Whether it is `[inputs, outputs]`, not `[outputs, inputs]`.
+    /// Its index, if the tensor is a stack of matrices, `[matrices, …]`.
+    pub(super) stack_index: Option<usize>,
+    /// Whether it is `[inputs, outputs]` in place of `[outputs, inputs]`.
     pub(super) transposed: bool,
 }
 
 impl<'w> From<&'w Linear> for Matrix<'w> {
     fn from(layer: &'w Linear) -> Self {
-        Self { weight: &layer.weight, of_stack: layer.matrix, transposed: layer.transposed }
+        Self { weight: &layer.weight, stack_index: layer.matrix, transposed: layer.transposed }
     }
 }
 
 impl<'w> From<&'w Weight> for Matrix<'w> {
     fn from(weight: &'w Weight) -> Self {
-        Self { weight, of_stack: None, transposed: false }
+        Self { weight, stack_index: None, transposed: false }
     }
 }
 
 impl Matrix<'_> {
-    /// Outputs and inputs.
+    /// Returns the number of outputs and of inputs.
     pub(super) fn size(&self) -> (usize, usize) {
-        let first = usize::from(self.of_stack.is_some());
+        let first = usize::from(self.stack_index.is_some());
         let of = |index: usize| self.weight.shape.get(first + index).copied().unwrap_or(1);
         if self.transposed { (of(1), of(0)) } else { (of(0), of(1)) }
     }
 
-    /// `[outputs, inputs]` of the stored tensor.
+    /// Returns the matrix `[outputs, inputs]` of the stored tensor.
     fn rows(&self, g: &mut Graph, mut x: Tensor) -> Tensor {
-        if let Some(index) = self.of_stack {
+        if let Some(index) = self.stack_index {
             let shape = g.shape(x).to_vec();
             let one = g.slice_dimension(x, 0, index, index + 1);
             x = g.reshape(one, shape.get(1..).unwrap_or_default());
@@ -45,17 +45,17 @@ impl Matrix<'_> {
     }
 }
 
-/// Weights that are packed together, of one number of inputs.
+/// Weights that are packed together, with the same number of inputs.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Weights<'w> {
-    /// Of several layers, whose outputs lie one after the other.
+    /// Several layers, whose outputs are concatenated.
     Layers(&'w [Matrix<'w>]),
-    /// Of the experts of a mixture, each of several layers.
+    /// The experts of a mixture, each with several layers.
     Experts(&'w [Vec<Matrix<'w>>]),
 }
 
 impl<'w> Weights<'w> {
-    /// The layers of one expert, or all.
+    /// Returns the layers: those of the first expert, or all.
     pub(super) fn layers(self) -> &'w [Matrix<'w>] {
         match self {
             Self::Layers(layers) => layers,
@@ -63,14 +63,14 @@ impl<'w> Weights<'w> {
         }
     }
 
-    /// Outputs, of one expert, and inputs.
+    /// Returns the number of outputs, of one expert, and of inputs.
     pub(super) fn size(self) -> (usize, usize) {
         let layers = self.layers();
         let outputs = layers.iter().map(|layer| layer.size().0).sum();
         (outputs, layers.first().map_or(1, |layer| layer.size().1))
     }
 
-    /// The tensors, each once.
+    /// Returns every tensor once.
     pub(super) fn tensors(self) -> Vec<&'w Weight> {
         let all: Vec<_> = match self {
             Self::Layers(layers) => layers.iter().collect(),
@@ -78,7 +78,7 @@ impl<'w> Weights<'w> {
         };
         let mut tensors: Vec<&Weight> = Vec::new();
         for Matrix { weight, .. } in all {
-            // Matrices of a stack follow each other.
+            // Matrices of a stack are adjacent.
             let known = |other: &&Weight| other.name == weight.name;
             if !tensors.iter().rev().take(2).any(known) {
                 tensors.push(weight);
@@ -87,8 +87,8 @@ impl<'w> Weights<'w> {
         tensors
     }
 
-    /// What tells recipes apart that are for tensors of the same types.
-    pub(super) fn kind(self) -> &'static str {
+    /// Returns what distinguishes recipes for tensors of the same types.
+    pub(super) fn recipe_suffix(self) -> &'static str {
         let transposed = self.layers().iter().any(|layer| layer.transposed);
         match (self, transposed) {
             (Self::Layers(_), false) => "",
@@ -98,7 +98,7 @@ impl<'w> Weights<'w> {
         }
     }
 
-    /// `[outputs, inputs]` of each layer, or of all experts together, each of whose outputs are then padded with zeros to a
+    /// Returns `[outputs, inputs]` of each layer, or of all experts together, whose outputs are each padded with zeros to a
     /// multiple of `lanes`. `stored` are the [`tensors`](Self::tensors).
     pub(super) fn rows(self, g: &mut Graph, stored: &[Tensor], lanes: usize) -> Vec<Tensor> {
         let tensors = self.tensors();
@@ -114,15 +114,16 @@ impl<'w> Weights<'w> {
             Self::Layers(layers) => rows(layers),
             Self::Experts(experts) => {
                 let parts: Vec<_> = experts.iter().map(|layers| rows(layers)).collect();
-                let padded: Vec<_> = parts.iter().map(|layers| padded(g, layers, lanes)).collect();
+                let padded: Vec<_> =
+                    parts.iter().map(|layers| concatenate_padded(g, layers, lanes)).collect();
                 vec![g.concatenate(&padded, 0)]
             }
         }
     }
 }
 
-/// Rows one after the other, and zeros up to a multiple of `lanes`.
-pub(super) fn padded(g: &mut Graph, rows: &[Tensor], lanes: usize) -> Tensor {
+/// Concatenates rows, and pads them with zeros to a multiple of `lanes`.
+pub(super) fn concatenate_padded(g: &mut Graph, rows: &[Tensor], lanes: usize) -> Tensor {
     let rows = if let &[only] = rows { only } else { g.concatenate(rows, 0) };
     let shape = g.shape(rows).to_vec();
     let missing = shape.first().map_or(0, |outputs| outputs.next_multiple_of(lanes) - outputs);

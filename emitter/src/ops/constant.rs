@@ -2,15 +2,14 @@
 
 use safetensors::Dtype;
 
-use super::i64_attribute;
+use super::attributes::i64_attribute;
 use crate::{
-    Graph, Tensor, TensorType,
-    types::{element, is_float, is_integer},
+    graph::{Graph, Tensor},
+    types::{TensorType, element, is_float, is_integer},
 };
 
 impl Graph {
-    /// A tensor with `value` everywhere. Integers take the truncated value, or the nearest there is; booleans whether it
-    /// is nonzero.
+    /// Returns a tensor with `value` everywhere. Integers truncate it and saturate; booleans are true if it is not zero.
     pub fn full(&mut self, value: f64, dtype: Dtype, shape: &[usize]) -> Tensor {
         let ty = TensorType::new(dtype, shape);
         let text = splat(value, dtype);
@@ -18,18 +17,18 @@ impl Graph {
         self.op("stablehlo.constant", &[], vec![("value", attribute)], ty)
     }
 
-    /// A scalar.
+    /// Returns a scalar.
     pub fn scalar(&mut self, value: f64, dtype: Dtype) -> Tensor {
         self.full(value, dtype, &[])
     }
 
-    /// A constant of `f32` values in row-major order, kept to the bit.
+    /// Returns a constant of `f32` values in row-major order, exact to the bit.
     pub fn constant_f32(&mut self, values: &[f32], shape: &[usize]) -> Tensor {
         let bytes: Vec<u8> = values.iter().flat_map(|value| value.to_le_bytes()).collect();
         self.constant_bytes(&bytes, TensorType::new(Dtype::F32, shape))
     }
 
-    /// A constant of `i32` values in row-major order.
+    /// Returns a constant of `i32` values in row-major order.
     pub fn constant_i32(&mut self, values: &[i32], shape: &[usize]) -> Tensor {
         let bytes: Vec<u8> = values.iter().flat_map(|value| value.to_le_bytes()).collect();
         self.constant_bytes(&bytes, TensorType::new(Dtype::I32, shape))
@@ -41,13 +40,13 @@ impl Graph {
             return self.fail(OP, format!("found {} bytes, expected those of {ty}", bytes.len()));
         }
         let hex: String = bytes.iter().map(|byte| format!("{byte:02X}")).collect();
-        // A dense attribute of one element in hex reads as a splat, which is the same value.
+        // MLIR reads a single element in hex as a splat, which has the same value.
         let attribute =
             if bytes.is_empty() { format!("dense<> : {ty}") } else { format!("dense<\"0x{hex}\"> : {ty}") };
         self.op(OP, &[], vec![("value", attribute)], ty)
     }
 
-    /// `0, 1, 2, …` along `dimension`.
+    /// Returns `0, 1, 2, …` along `dimension`.
     pub fn iota(&mut self, dtype: Dtype, shape: &[usize], dimension: usize) -> Tensor {
         const OP: &str = "stablehlo.iota";
         if dimension >= shape.len() {
@@ -61,7 +60,7 @@ impl Graph {
     }
 }
 
-/// The text of a splat's value. Infinities and NaN have only a hex form in MLIR.
+/// Returns the text of a splat's value. In MLIR, infinities and NaN have only a hex form.
 fn splat(value: f64, dtype: Dtype) -> String {
     if dtype == Dtype::BOOL {
         return (value != 0.0).to_string();
@@ -70,7 +69,7 @@ fn splat(value: f64, dtype: Dtype) -> String {
         return integer(value, dtype);
     }
     if value.is_finite() {
-        // MLIR wants a point in a number, which Rust leaves out of `1e-5`.
+        // MLIR requires a decimal point, which Rust omits in `1e-5`.
         let text = format!("{value:?}");
         return if text.contains('.') { text } else { text.replace('e', ".0e") };
     }
@@ -79,7 +78,7 @@ fn splat(value: f64, dtype: Dtype) -> String {
         Dtype::F16 => ["0x7C00", "0xFC00", "0x7E00"],
         Dtype::BF16 => ["0x7F80", "0xFF80", "0x7FC0"],
         Dtype::F8_E5M2 => ["0x7C", "0xFC", "0x7E"],
-        // Has no infinities: the largest stand for them.
+        // This type has no infinities. The largest numbers replace them.
         Dtype::F8_E4M3 => ["448.0", "-448.0", "0x7F"],
         Dtype::F64 => ["0x7FF0000000000000", "0xFFF0000000000000", "0x7FF8000000000000"],
         _ => ["0x7F800000", "0xFF800000", "0x7FC00000"],
@@ -87,7 +86,7 @@ fn splat(value: f64, dtype: Dtype) -> String {
     bits[class].to_owned()
 }
 
-/// The text of an integer. Casts of floats saturate, so that an infinity is the type's largest or smallest value.
+/// Returns the text of an integer. Casts of floats saturate, so an infinity becomes the type's largest or smallest value.
 #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "saturates")]
 fn integer(value: f64, dtype: Dtype) -> String {
     match dtype {

@@ -1,15 +1,15 @@
-//! Control flow and state.
+//! Control flow, numbers on the host, barriers and globals.
 
 use safetensors::Dtype;
 
 use crate::{
-    Graph, HostIndex, Tensor, TensorType,
-    module::{Global, Init},
-    types::{HostType, ValueType},
+    global::{Global, Init},
+    graph::{Graph, HostIndex, Tensor},
+    types::{HostType, TensorType, ValueType},
 };
 
 impl Graph {
-    /// Repeats `body` on `state` for `i = 0, step, …` below `end`, counted on the host. `body` returns the next state, of
+    /// Repeats `body` on `state` for `i = 0, step, …` below `end`, counted on the host. `body` returns the next state, which has
     /// the same types.
     pub fn for_loop(
         &mut self,
@@ -24,7 +24,7 @@ impl Graph {
             return vec![Self::poison(); state.len()];
         }
         if step == 0 {
-            self.fail(OP, "found step 0, expected one that gets to the end");
+            self.fail(OP, "found step 0, expected at least 1");
             return vec![Self::poison(); state.len()];
         }
         let bounds = [self.host_constant(0), end.0, self.host_constant(step)];
@@ -40,11 +40,9 @@ impl Graph {
         self.op_with_regions(OP, &operands, vec![], vec![body], types.into_iter().map(Into::into).collect())
     }
 
-    /// A number of the host that the compiler does not look into. Code that differs in such numbers alone is compiled
-    /// once.
+    /// Returns a number on the host that is opaque to the compiler. Code that differs only in such numbers is compiled once.
     ///
-    /// It is made where the function begins, so that iree-compile can put all that follows into one command buffer: it ends
-    /// one before each number, and from some twenty layers with such ends on takes time that doubles with each.
+    /// The number is defined at the start of the function, because iree-compile ends a command buffer before each one.
     pub fn host_number(&mut self, value: usize) -> HostIndex {
         if let Some(known) = self.host_numbers.get(&value) {
             return *known;
@@ -57,37 +55,37 @@ impl Graph {
         HostIndex(made)
     }
 
-    /// A number of the host as an `i32` scalar.
+    /// Returns a number on the host as an `i32` scalar on the device.
     pub fn host_scalar(&mut self, index: HostIndex) -> Tensor {
         let number = self.host_i32(index);
         self.op("tensor.from_elements", &[number], vec![], TensorType::new(Dtype::I32, []))
     }
 
-    /// A number of the host in 32 bits: what a kernel on a GPU takes.
+    /// Returns a number on the host in 32 bits, as kernels on GPUs take it.
     pub(super) fn host_i32(&mut self, index: HostIndex) -> Tensor {
         let host = vec![ValueType::Host(HostType::I32)];
         self.op_with_regions("arith.index_cast", &[index.0], vec![], vec![], host)[0]
     }
 
-    /// The same of a size.
+    /// Returns a size in 32 bits, as kernels on GPUs take it.
     pub(super) fn host_i32_constant(&mut self, op: &'static str, value: usize) -> Tensor {
         let Ok(bits) = u32::try_from(value) else {
             return self.fail(op, format!("found a size of {value}, expected at most {}", u32::MAX));
         };
-        // Bits: a size may be those of a float.
+        // Reinterpreted, because a size may be the bits of a float.
         let attributes = vec![("value", format!("{} : i32", bits.cast_signed()))];
         let host = vec![ValueType::Host(HostType::I32)];
         self.op_with_regions("arith.constant", &[], attributes, vec![], host)[0]
     }
 
+    /// Returns a constant on the host.
     fn host_constant(&mut self, value: usize) -> Tensor {
         let attributes = vec![("value", format!("{value} : index"))];
         let index = vec![ValueType::Host(HostType::Index)];
         self.op_with_regions("arith.constant", &[], attributes, vec![], index)[0]
     }
 
-    /// Repeats `body` on `state` while `condition` holds. Both get the state's tensors; `body` returns the next ones, of
-    /// the same types.
+    /// Repeats `body` on `state` while `condition` is true. `body` returns the next state, which has the same types.
     pub fn while_loop(
         &mut self,
         state: &[Tensor],
@@ -122,7 +120,7 @@ impl Graph {
         )
     }
 
-    /// What `then` gives where the scalar `condition` holds, else what `otherwise` gives. Both give the same types.
+    /// Returns the results of `then` if the scalar `condition` is true, otherwise those of `otherwise`. Both have the same types.
     pub fn if_else(
         &mut self,
         condition: Tensor,
@@ -149,19 +147,19 @@ impl Graph {
         vec![Self::poison(); a.len()]
     }
 
-    /// `x`, computed as a whole before anything is computed from it: keeps the compiler from fusing across.
+    /// Returns `x`, behind a barrier that the compiler does not fuse across.
     pub fn barrier(&mut self, x: Tensor) -> Tensor {
         let ty = self.type_of(x);
         self.op("util.optimization_barrier", &[x], vec![], ty)
     }
 
-    /// The value of a global.
+    /// Loads the value of a global.
     pub fn load(&mut self, global: &Global) -> Tensor {
         let attributes = vec![("global", format!("@\"{}\"", global.symbol))];
         self.op("util.global.load", &[], attributes, global.ty.clone())
     }
 
-    /// Makes `value` the value of a mutable global.
+    /// Stores `value` in a mutable global.
     pub fn store(&mut self, global: &Global, value: Tensor) {
         const OP: &str = "util.global.store";
         let ty = self.type_of(value);

@@ -1,10 +1,15 @@
 //! Calls of kernels.
 
-use crate::{Graph, HostIndex, Tensor, TensorType, kernels::Executable};
+use crate::{
+    graph::{Graph, HostIndex, Tensor},
+    kernels::Executable,
+    types::TensorType,
+};
 
 impl Graph {
-    /// Runs a kernel on `operands` and `numbers`; gives its results. Called by
-    /// [`Module::call`](crate::Module), which adds the executable to the module.
+    /// Runs a kernel on `operands` and `numbers` and returns its results.
+    ///
+    /// [`Module::call`](crate::module::Module::call) calls this and adds the executable to the module.
     pub(crate) fn dispatch(
         &mut self,
         executable: &Executable,
@@ -12,37 +17,39 @@ impl Graph {
         numbers: &[HostIndex],
     ) -> Vec<Tensor> {
         const OP: &str = "flow.dispatch";
+        let results = executable.result_types();
         if Self::poisoned(operands) {
-            return vec![Self::poison(); executable.results.len()];
+            return vec![Self::poison(); results.len()];
         }
         let found: Vec<_> = operands.iter().map(|&operand| self.type_of(operand)).collect();
-        if found != executable.operands || numbers.len() != executable.numbers {
+        let expected = executable.operand_types();
+        if found != expected || numbers.len() != executable.number_count() {
             let list =
                 |types: &[TensorType]| types.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
-            let (function, expected) = (executable.function, list(&executable.operands));
             let problem = format!(
-                "found {} and {} numbers, expected {expected} and {} for {function}",
+                "found {} and {} numbers, expected {} and {} for {}",
                 list(&found),
                 numbers.len(),
-                executable.numbers
+                list(&expected),
+                executable.number_count(),
+                executable.function_name()
             );
             self.fail(OP, problem);
-            return vec![Self::poison(); executable.results.len()];
+            return vec![Self::poison(); results.len()];
         }
         let mut all = operands.to_vec();
-        if executable.isa.is_gpu() {
+        if executable.is_gpu() {
             all.extend(numbers.iter().map(|&number| self.host_i32(number)));
-            all.extend(executable.sizes.iter().map(|&size| self.host_i32_constant(OP, size)));
+            all.extend(executable.sizes().map(|size| self.host_i32_constant(OP, size)));
         } else {
             all.extend(numbers.iter().map(|number| number.0));
         }
-        let untied = vec!["-1 : index"; executable.results.len()].join(", ");
+        let untied = vec!["-1 : index"; results.len()].join(", ");
         let attributes = vec![
             ("entry_points", format!("[@{}::@{}]", executable.symbol(), executable.entry())),
             ("operandSegmentSizes", format!("array<i32: 0, {}, 0, 0>", all.len())),
             ("tied_operands", format!("[{untied}]")),
         ];
-        let results = executable.results.iter().cloned().map(Into::into).collect();
-        self.op_with_regions(OP, &all, attributes, vec![], results)
+        self.op_with_regions(OP, &all, attributes, vec![], results.into_iter().map(Into::into).collect())
     }
 }

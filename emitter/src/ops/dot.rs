@@ -2,28 +2,28 @@
 
 use safetensors::Dtype;
 
-use super::list;
+use super::attributes::list;
 use crate::{
-    Graph, Tensor, TensorType,
-    types::{is_float, is_integer},
+    graph::{Graph, Tensor},
+    types::{TensorType, is_float, is_integer},
 };
 
-/// Which dimensions of a dot product are batch and which are summed over.
+/// The batch and contracting dimensions of a dot product.
 #[derive(Debug, Clone, Default)]
 pub struct DotDimensions<'a> {
     /// Batch dimensions of the left operand.
     pub lhs_batch: &'a [usize],
     /// Batch dimensions of the right operand, in the same order.
     pub rhs_batch: &'a [usize],
-    /// Summed dimensions of the left operand.
+    /// Contracting dimensions of the left operand.
     pub lhs_contract: &'a [usize],
-    /// Summed dimensions of the right operand, in the same order.
+    /// Contracting dimensions of the right operand, in the same order.
     pub rhs_contract: &'a [usize],
 }
 
 impl Graph {
-    /// The generalised matrix product, summed in `accumulate`. Result dimensions: batch, the rest of the left, the
-    /// rest of the right.
+    /// Returns the generalized matrix product, summed in `accumulate`. The result has the batch dimensions, then the rest of the
+    /// left operand's, then the rest of the right operand's.
     pub fn dot_general(
         &mut self,
         lhs: Tensor,
@@ -60,6 +60,7 @@ impl Graph {
     }
 }
 
+/// Checks that operands, dimensions and accumulator fit.
 fn check(a: &TensorType, b: &TensorType, dims: &DotDimensions<'_>, accumulate: Dtype) -> Result<(), String> {
     if a.dtype != b.dtype {
         return Err(format!("found {a} and {b}, expected one element type"));

@@ -1,15 +1,15 @@
-//! Elementwise ops: one line each.
+//! Elementwise ops, one line each.
 
 use safetensors::Dtype;
 
 use crate::{
-    Graph, Tensor, TensorType,
-    types::{is_float, is_integer, is_signed},
+    graph::{Graph, Tensor},
+    types::{TensorType, is_float, is_integer, is_signed},
 };
 
-/// Which element types an op takes.
+/// The element types that an op accepts.
 #[derive(Clone, Copy)]
-enum Takes {
+enum ElementTypes {
     Float,
     Integer,
     Number,
@@ -18,7 +18,7 @@ enum Takes {
     Any,
 }
 
-impl Takes {
+impl ElementTypes {
     fn accepts(self, dtype: Dtype) -> bool {
         match self {
             Self::Float => is_float(dtype),
@@ -43,22 +43,22 @@ impl Takes {
 }
 
 macro_rules! unary {
-    ($($(#[$doc:meta])* $method:ident = $op:literal, $takes:ident;)*) => {
+    ($($(#[$doc:meta])* $method:ident = $op:literal, $types:ident;)*) => {
         impl Graph {$(
             $(#[$doc])*
             pub fn $method(&mut self, x: Tensor) -> Tensor {
-                self.unary($op, Takes::$takes, x)
+                self.unary($op, ElementTypes::$types, x)
             }
         )*}
     };
 }
 
 macro_rules! binary {
-    ($($(#[$doc:meta])* $method:ident = $op:literal, $takes:ident;)*) => {
+    ($($(#[$doc:meta])* $method:ident = $op:literal, $types:ident;)*) => {
         impl Graph {$(
             $(#[$doc])*
             pub fn $method(&mut self, x: Tensor, y: Tensor) -> Tensor {
-                self.binary($op, Takes::$takes, x, y)
+                self.binary($op, ElementTypes::$types, x, y)
             }
         )*}
     };
@@ -76,119 +76,119 @@ macro_rules! comparison {
 }
 
 unary! {
-    /// `|x|`.
+    /// Returns `|x|`.
     abs = "stablehlo.abs", Signed;
-    /// Cube root.
+    /// Returns the cube root.
     cbrt = "stablehlo.cbrt", Float;
     /// Rounds up.
     ceil = "stablehlo.ceil", Float;
-    /// Leading zero bits.
+    /// Counts leading zero bits.
     count_leading_zeros = "stablehlo.count_leading_zeros", Integer;
-    /// Cosine.
+    /// Returns the cosine.
     cosine = "stablehlo.cosine", Float;
-    /// `eˣ`.
+    /// Returns `eˣ`.
     exponential = "stablehlo.exponential", Float;
-    /// `eˣ - 1`.
+    /// Returns `eˣ - 1`.
     exponential_minus_one = "stablehlo.exponential_minus_one", Float;
     /// Rounds down.
     floor = "stablehlo.floor", Float;
-    /// Natural logarithm.
+    /// Returns the natural logarithm.
     log = "stablehlo.log", Float;
-    /// The error function. It is of CHLO, which iree-compile takes beside StableHLO.
+    /// Returns the error function. It is an op of CHLO, which iree-compile accepts too.
     erf = "chlo.erf", Float;
-    /// `log(1 + x)`.
+    /// Returns `log(1 + x)`.
     log_plus_one = "stablehlo.log_plus_one", Float;
-    /// `1 / (1 + e⁻ˣ)`.
+    /// Returns `1 / (1 + e⁻ˣ)`.
     logistic = "stablehlo.logistic", Float;
-    /// `-x`.
+    /// Returns `-x`.
     negate = "stablehlo.negate", Number;
-    /// Bitwise or logical not.
+    /// Returns the bitwise or logical not.
     not = "stablehlo.not", IntegerOrBool;
-    /// Bits that are set.
+    /// Counts the bits that are set.
     popcnt = "stablehlo.popcnt", Integer;
-    /// Rounds to the nearest, away from zero on ties.
+    /// Rounds to the nearest integer, away from zero on ties.
     round_nearest_afz = "stablehlo.round_nearest_afz", Float;
-    /// Rounds to the nearest, to even on ties.
+    /// Rounds to the nearest integer, to even on ties.
     round_nearest_even = "stablehlo.round_nearest_even", Float;
-    /// `1 / √x`.
+    /// Returns `1 / √x`.
     rsqrt = "stablehlo.rsqrt", Float;
-    /// Sign.
+    /// Returns the sign: -1, 0 or 1.
     sign = "stablehlo.sign", Signed;
-    /// Sine.
+    /// Returns the sine.
     sine = "stablehlo.sine", Float;
-    /// `√x`.
+    /// Returns `√x`.
     sqrt = "stablehlo.sqrt", Float;
-    /// Tangent.
+    /// Returns the tangent.
     tan = "stablehlo.tan", Float;
-    /// Hyperbolic tangent.
+    /// Returns the hyperbolic tangent.
     tanh = "stablehlo.tanh", Float;
 }
 
 binary! {
-    /// `x + y`; logical or of booleans.
+    /// Returns `x + y`, or the logical or of booleans.
     add = "stablehlo.add", Any;
-    /// Bitwise or logical and.
+    /// Returns the bitwise or logical and.
     and = "stablehlo.and", IntegerOrBool;
-    /// The angle of `(y, x)`: `atan2(x, y)`.
+    /// Returns `atan2(x, y)`: the angle of the point `(y, x)`.
     atan2 = "stablehlo.atan2", Float;
-    /// `x / y`.
+    /// Returns `x / y`.
     divide = "stablehlo.divide", Number;
-    /// The larger; NaN if either is.
+    /// Returns the larger element, or NaN if either is NaN.
     maximum = "stablehlo.maximum", Any;
-    /// The smaller; NaN if either is.
+    /// Returns the smaller element, or NaN if either is NaN.
     minimum = "stablehlo.minimum", Any;
-    /// `x · y`; logical and of booleans.
+    /// Returns `x · y`, or the logical and of booleans.
     multiply = "stablehlo.multiply", Any;
-    /// Bitwise or logical or.
+    /// Returns the bitwise or logical or.
     or = "stablehlo.or", IntegerOrBool;
-    /// `xʸ`.
+    /// Returns `xʸ`.
     power = "stablehlo.power", Number;
-    /// Remainder, with the dividend's sign.
+    /// Returns the remainder, with the dividend's sign.
     remainder = "stablehlo.remainder", Number;
-    /// `x << y`.
+    /// Returns `x << y`.
     shift_left = "stablehlo.shift_left", Integer;
-    /// `x >> y`, copying the sign.
+    /// Returns `x >> y`, copying the sign.
     shift_right_arithmetic = "stablehlo.shift_right_arithmetic", Integer;
-    /// `x >> y`, filling with zeros.
+    /// Returns `x >> y`, filling with zeros.
     shift_right_logical = "stablehlo.shift_right_logical", Integer;
-    /// `x - y`.
+    /// Returns `x - y`.
     subtract = "stablehlo.subtract", Number;
-    /// Bitwise or logical exclusive or.
+    /// Returns the bitwise or logical exclusive or.
     xor = "stablehlo.xor", IntegerOrBool;
 }
 
 comparison! {
-    /// `x = y`.
+    /// Returns `x = y`.
     eq = "EQ";
-    /// `x ≠ y`.
+    /// Returns `x ≠ y`.
     ne = "NE";
-    /// `x ≥ y`.
+    /// Returns `x ≥ y`.
     ge = "GE";
-    /// `x > y`.
+    /// Returns `x > y`.
     gt = "GT";
-    /// `x ≤ y`.
+    /// Returns `x ≤ y`.
     le = "LE";
-    /// `x < y`.
+    /// Returns `x < y`.
     lt = "LT";
 }
 
 impl Graph {
-    fn unary(&mut self, op: &'static str, takes: Takes, x: Tensor) -> Tensor {
+    fn unary(&mut self, op: &'static str, types: ElementTypes, x: Tensor) -> Tensor {
         let ty = self.type_of(x);
-        if !Self::poisoned(&[x]) && !takes.accepts(ty.dtype) {
-            return self.fail(op, format!("found {ty}, expected {}", takes.name()));
+        if !Self::poisoned(&[x]) && !types.accepts(ty.dtype) {
+            return self.fail(op, format!("found {ty}, expected {}", types.name()));
         }
         self.op(op, &[x], vec![], ty)
     }
 
-    fn binary(&mut self, op: &'static str, takes: Takes, x: Tensor, y: Tensor) -> Tensor {
+    fn binary(&mut self, op: &'static str, types: ElementTypes, x: Tensor, y: Tensor) -> Tensor {
         let (a, b) = (self.type_of(x), self.type_of(y));
         if !Self::poisoned(&[x, y]) {
             if a != b {
                 return self.fail(op, format!("found {a} and {b}, expected two of one type"));
             }
-            if !takes.accepts(a.dtype) {
-                return self.fail(op, format!("found {a}, expected {}", takes.name()));
+            if !types.accepts(a.dtype) {
+                return self.fail(op, format!("found {a}, expected {}", types.name()));
             }
         }
         self.op(op, &[x, y], vec![], a)
@@ -205,7 +205,7 @@ impl Graph {
         self.op(OP, &[x, y], vec![("comparison_direction", direction)], result)
     }
 
-    /// `x · factor`.
+    /// Returns `x · factor`.
     pub fn scale(&mut self, x: Tensor, factor: f64) -> Tensor {
         if factor == 1.0 {
             return x;
@@ -215,7 +215,7 @@ impl Graph {
         self.multiply(x, factor)
     }
 
-    /// `x`, from `-limit` to `limit`.
+    /// Clamps `x` to the range from `-limit` to `limit`.
     pub fn clip(&mut self, x: Tensor, limit: f64) -> Tensor {
         let [low, high] = [-limit, limit].map(|bound| {
             let bound = self.scalar(bound, self.dtype(x));
@@ -224,7 +224,7 @@ impl Graph {
         self.clamp(low, x, high)
     }
 
-    /// `cap · tanh(x / cap)`.
+    /// Returns `cap · tanh(x / cap)`.
     pub fn soft_cap(&mut self, x: Tensor, cap: f64) -> Tensor {
         let divisor = self.scalar(cap, self.dtype(x));
         let divisor = self.broadcast_like(divisor, x);
@@ -233,7 +233,7 @@ impl Graph {
         self.scale(tanh, cap)
     }
 
-    /// `x` where `condition` holds, else `y`. The condition has the shape of both or none.
+    /// Returns `x` where `condition` is true, otherwise `y`. The condition has their shape or is a scalar.
     pub fn select(&mut self, condition: Tensor, x: Tensor, y: Tensor) -> Tensor {
         const OP: &str = "stablehlo.select";
         let (c, a, b) = (self.type_of(condition), self.type_of(x), self.type_of(y));
@@ -249,7 +249,7 @@ impl Graph {
         self.op(OP, &[condition, x, y], vec![], a)
     }
 
-    /// `min(max(x, low), high)`; the bounds have the shape of `x` or none.
+    /// Returns `min(max(x, low), high)`. The bounds have the shape of `x` or are scalars.
     pub fn clamp(&mut self, low: Tensor, x: Tensor, high: Tensor) -> Tensor {
         const OP: &str = "stablehlo.clamp";
         let ty = self.type_of(x);
@@ -263,7 +263,7 @@ impl Graph {
         self.op(OP, &[low, x, high], vec![], ty)
     }
 
-    /// Whether each element is neither infinite nor NaN.
+    /// Returns whether each element is neither infinite nor NaN.
     pub fn is_finite(&mut self, x: Tensor) -> Tensor {
         const OP: &str = "stablehlo.is_finite";
         let ty = self.type_of(x);
@@ -273,7 +273,7 @@ impl Graph {
         self.op(OP, &[x], vec![], TensorType::new(Dtype::BOOL, ty.shape))
     }
 
-    /// The values as another element type; nothing when it is that already.
+    /// Converts `x` to another element type. Adds no op if `x` has that type.
     pub fn convert(&mut self, x: Tensor, dtype: Dtype) -> Tensor {
         let ty = self.type_of(x);
         if ty.dtype == dtype || Self::poisoned(&[x]) {
@@ -282,7 +282,7 @@ impl Graph {
         self.op("stablehlo.convert", &[x], vec![], TensorType::new(dtype, ty.shape))
     }
 
-    /// The bits as another element type of the same width.
+    /// Reinterprets the bits of `x` as another element type of the same width.
     pub fn bitcast_convert(&mut self, x: Tensor, dtype: Dtype) -> Tensor {
         const OP: &str = "stablehlo.bitcast_convert";
         let ty = self.type_of(x);
@@ -293,13 +293,13 @@ impl Graph {
         self.op(OP, &[x], vec![], TensorType::new(dtype, ty.shape))
     }
 
-    /// `x` rounded as if it were stored with fewer bits.
+    /// Rounds `x` as if it were stored with fewer bits.
     pub fn reduce_precision(&mut self, x: Tensor, exponent_bits: u32, mantissa_bits: u32) -> Tensor {
         const OP: &str = "stablehlo.reduce_precision";
         let ty = self.type_of(x);
         if !Self::poisoned(&[x]) && (!is_float(ty.dtype) || exponent_bits == 0) {
             let problem = format!(
-                "found {ty} and {exponent_bits} exponent bits, expected a floating-point type and 1 at least"
+                "found {ty} and {exponent_bits} exponent bits, expected a floating-point type and at least 1"
             );
             return self.fail(OP, problem);
         }

@@ -1,36 +1,39 @@
 //! Gather and scatter.
 
-use super::{distinct, i64_array, list};
-use crate::{Graph, Tensor, TensorType, types::is_integer};
+use super::attributes::{are_distinct, i64_array, list};
+use crate::{
+    graph::{Graph, Tensor},
+    types::{TensorType, is_integer},
+};
 
 /// The dimension numbers of a gather, as in the StableHLO specification.
 #[derive(Debug, Clone, Default)]
 pub struct GatherDimensions<'a> {
-    /// Result dimensions that run over the slice.
+    /// Result dimensions that index the slice.
     pub offset: &'a [usize],
     /// Operand dimensions of slice size 1 that the result drops.
     pub collapsed_slice: &'a [usize],
-    /// The operand dimension that each component of an index is for.
+    /// The operand dimension of each component of an index.
     pub start_index_map: &'a [usize],
-    /// The dimension of the indices that holds an index's components.
+    /// The dimension of the indices that contains an index's components.
     pub index_vector: usize,
 }
 
 /// The dimension numbers of a scatter, as in the StableHLO specification.
 #[derive(Debug, Clone, Default)]
 pub struct ScatterDimensions<'a> {
-    /// Update dimensions that run over the window.
+    /// Update dimensions that index the window.
     pub update_window: &'a [usize],
-    /// Operand dimensions of window size 1 that updates lack.
+    /// Operand dimensions of window size 1 that the updates do not have.
     pub inserted_window: &'a [usize],
-    /// The operand dimension that each component of an index is for.
+    /// The operand dimension of each component of an index.
     pub scatter_to_operand: &'a [usize],
-    /// The dimension of the indices that holds an index's components.
+    /// The dimension of the indices that contains an index's components.
     pub index_vector: usize,
 }
 
 impl Graph {
-    /// Slices of `x` at `indices`; out-of-range indices are clamped.
+    /// Returns slices of `x` at `indices`, which are clamped to the range.
     pub fn gather(
         &mut self,
         x: Tensor,
@@ -53,9 +56,9 @@ impl Graph {
             && components(&at, dims.index_vector) == Some(dims.start_index_map.len())
             && kept.len() == dims.offset.len()
             && dims.offset.is_sorted()
-            && distinct(dims.offset, batch.len() + kept.len())
-            && distinct(dims.start_index_map, ty.rank())
-            && distinct(dims.collapsed_slice, ty.rank())
+            && are_distinct(dims.offset, batch.len() + kept.len())
+            && are_distinct(dims.start_index_map, ty.rank())
+            && are_distinct(dims.collapsed_slice, ty.rank())
             && dims.collapsed_slice.iter().all(|&d| sizes.get(d) == Some(&1));
         if !valid {
             return self.fail(
@@ -80,7 +83,7 @@ impl Graph {
         self.op(OP, &[x, indices], attributes, TensorType::new(ty.dtype, shape))
     }
 
-    /// Rows of a table: `table` is `[rows, …]`, `indices` of any shape, the result `indices.shape + […]`.
+    /// Looks up rows of `table`, `[rows, …]`. The result has the dimensions of `indices`, then those of a row.
     pub fn take_rows(&mut self, table: Tensor, indices: Tensor) -> Tensor {
         let (ty, at) = (self.type_of(table), self.type_of(indices));
         if Self::poisoned(&[table, indices]) || ty.rank() == 0 {
@@ -98,8 +101,7 @@ impl Graph {
         self.gather(table, indices, &dims, &sizes)
     }
 
-    /// `x` with `updates` written at `indices`, combined with what is there by `combine(old, new)`. Updates that would
-    /// fall outside are dropped.
+    /// Returns `x` with `updates` at `indices`, combined with the old elements by `combine(old, new)`. Updates outside are dropped.
     pub fn scatter(
         &mut self,
         x: Tensor,
@@ -142,7 +144,7 @@ impl Graph {
     }
 }
 
-/// Whether `updates` are what a scatter at `indices` into `x` takes.
+/// Returns whether a scatter at `indices` into `x` takes `updates`.
 fn updates_fit(
     x: &TensorType,
     indices: &TensorType,
@@ -156,25 +158,25 @@ fn updates_fit(
         && is_integer(indices.dtype)
         && components(indices, dims.index_vector) == Some(dims.scatter_to_operand.len())
         && dims.update_window.is_sorted()
-        && distinct(dims.update_window, updates.rank())
-        && distinct(dims.inserted_window, x.rank())
-        && distinct(dims.scatter_to_operand, x.rank())
+        && are_distinct(dims.update_window, updates.rank())
+        && are_distinct(dims.inserted_window, x.rank())
+        && are_distinct(dims.scatter_to_operand, x.rank())
         && dims.update_window.len() + dims.inserted_window.len() == x.rank()
         && dims.update_window.iter().zip(kept).all(|(&window, d)| updates.shape[window] <= x.shape[d])
         && scattered == batch(indices, dims.index_vector)
 }
 
-/// How many components an index has; none where there is no such dimension.
+/// Returns the number of components of an index, or `None` if there is no such dimension.
 fn components(indices: &TensorType, index_vector: usize) -> Option<usize> {
     if index_vector == indices.rank() { Some(1) } else { indices.shape.get(index_vector).copied() }
 }
 
-/// The sizes of the dimensions of `indices` that run over indices.
+/// Returns the sizes of the dimensions of `indices` other than the components'.
 fn batch(indices: &TensorType, index_vector: usize) -> Vec<usize> {
     (0..indices.rank()).filter(|&d| d != index_vector).map(|d| indices.shape[d]).collect()
 }
 
-/// The result's shape of a gather: `slice` at the dimensions `offset`, `batch` at the others, each in order.
+/// Returns the shape of a gather's result: `slice` at the dimensions `offset`, `batch` at the others, each in order.
 fn interleave(batch: Vec<usize>, slice: Vec<usize>, offset: &[usize]) -> Vec<usize> {
     let rank = batch.len() + slice.len();
     let (mut batch, mut slice) = (batch.into_iter(), slice.into_iter());

@@ -2,28 +2,33 @@
 
 use safetensors::Dtype;
 
-use super::{distinct, i64_array};
-use crate::{Graph, Tensor, TensorType, types::is_integer};
+use super::attributes::{are_distinct, i64_array};
+use crate::{
+    graph::{Graph, Tensor},
+    types::{TensorType, is_integer},
+};
 
-/// What a reduction combines elements with.
+/// The operation that a reduction combines elements with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Reduction {
-    /// Their sum.
+    /// The sum.
     Sum,
-    /// Their product.
+    /// The product.
     Product,
-    /// The largest, of floats.
+    /// The largest element, of floats.
     Max,
-    /// Whether all hold.
+    /// Whether all elements are true.
     And,
-    /// Whether any holds.
+    /// Whether any element is true.
     Or,
 }
 
 const REDUCE: &str = "stablehlo.reduce";
 
 impl Graph {
-    /// Combines the elements along `dimensions`, which disappear.
+    /// Combines the elements along `dimensions`, which the result does not have.
+    ///
+    /// Integers have no maximum: for GPUs, iree-compile 3.13 pads such reductions with numbers of the wrong sign.
     pub fn reduce(&mut self, x: Tensor, reduction: Reduction, dimensions: &[usize]) -> Tensor {
         let ty = self.type_of(x);
         if Self::poisoned(&[x]) {
@@ -31,7 +36,7 @@ impl Graph {
         }
         let mut sorted = dimensions.to_vec();
         sorted.sort_unstable();
-        if !distinct(dimensions, ty.rank()) {
+        if !are_distinct(dimensions, ty.rank()) {
             return self
                 .fail(REDUCE, format!("found dimensions {dimensions:?}, expected different ones of {ty}"));
         }
@@ -48,6 +53,7 @@ impl Graph {
         self.reduce_any(x, reduction, &sorted)
     }
 
+    /// Reduces elements of any type.
     fn reduce_any(&mut self, x: Tensor, reduction: Reduction, dimensions: &[usize]) -> Tensor {
         let ty = self.type_of(x);
         let shape: Vec<_> = (0..ty.rank()).filter(|d| !dimensions.contains(d)).map(|d| ty.shape[d]).collect();
@@ -73,7 +79,7 @@ impl Graph {
         )[0]
     }
 
-    /// Combines along `dimensions`, which stay with size 1, repeated to the shape of `x`.
+    /// Combines the elements along `dimensions`, and broadcasts the result to the shape of `x`.
     pub fn reduce_broadcast(&mut self, x: Tensor, reduction: Reduction, dimensions: &[usize]) -> Tensor {
         let shape = self.shape(x).to_vec();
         let reduced = self.reduce(x, reduction, dimensions);
@@ -81,28 +87,29 @@ impl Graph {
         self.broadcast_in_dim(reduced, &shape, &kept)
     }
 
-    /// The index of the largest element along the last dimension, `i32`: the lowest one on a tie. If a row holds NaN
-    /// its index is the dimension's size, which is no index.
+    /// Returns the index of the largest element along the last dimension, `i32`: the lowest one on a tie. If a row contains NaN,
+    /// the index is the dimension's size.
     pub fn argmax(&mut self, x: Tensor) -> Tensor {
         let ty = self.type_of(x);
         let Some(last) = ty.rank().checked_sub(1) else {
             return self.fail("argmax", format!("found {ty}, expected a dimension to search"));
         };
-        // Two plain reductions instead of one over pairs: each is a vector loop, and the tie goes to the lowest.
+        // Two plain reductions in place of one over pairs: each becomes a vector loop.
         let largest = self.reduce_broadcast(x, Reduction::Max, &[last]);
         let hit = self.eq(x, largest);
         self.first_true(hit)
     }
 
-    /// The lowest index along the last dimension at which `x` is true, `i32`; the dimension's size where it is nowhere.
+    /// Returns the lowest index along the last dimension at which `x` is true, `i32`. If there is none, the index is the
+    /// dimension's size.
     pub fn first_true(&mut self, x: Tensor) -> Tensor {
         let ty = self.type_of(x);
         let (Some(last), Dtype::BOOL) = (ty.rank().checked_sub(1), ty.dtype) else {
             return self
                 .fail("first_true", format!("found {ty}, expected truth values with a dimension to search"));
         };
-        // The largest distance from the end. For GPUs iree-compile 3.13 fills up what it reduces with the least and the
-        // largest of *unsigned* numbers, 0 and -1, so that of signed ones only a maximum of none below 0 is right.
+        // The lowest index has the largest distance from the end. For GPUs, iree-compile 3.13 pads integer reductions with the
+        // extremes of unsigned numbers, 0 and -1. So only a maximum of numbers that are not negative is right.
         #[expect(clippy::cast_precision_loss, reason = "a vocabulary is below 2^52")]
         let size = ty.shape[last] as f64;
         let ends = self.full(size, Dtype::I32, &ty.shape);
@@ -116,7 +123,7 @@ impl Graph {
     }
 }
 
-/// The value that changes nothing. As an integer an infinity is the type's largest or smallest value.
+/// Returns the neutral element. As an integer, an infinity is the type's largest or smallest value.
 fn identity(reduction: Reduction) -> f64 {
     match reduction {
         Reduction::Sum | Reduction::Or => 0.0,

@@ -1,11 +1,13 @@
-//! Ops that move elements without computing: broadcast, reshape, transpose, concatenate, pad, reverse.
+//! Ops that move elements: broadcast, reshape, transpose, concatenate, pad, reverse.
 
-use super::{distinct, i64_array, i64_attribute};
-use crate::{Graph, Tensor, TensorType};
+use super::attributes::{are_distinct, i64_array, i64_attribute};
+use crate::{
+    graph::{Graph, Tensor},
+    types::TensorType,
+};
 
 impl Graph {
-    /// Puts dimension `i` of `x` at `dimensions[i]` of a tensor of `shape`, repeating it along the others and along
-    /// dimensions of size 1.
+    /// Broadcasts `x` to `shape`: dimension `i` of `x` becomes `dimensions[i]` of the result. Dimensions of size 1 are repeated.
     pub fn broadcast_in_dim(&mut self, x: Tensor, shape: &[usize], dimensions: &[usize]) -> Tensor {
         const OP: &str = "stablehlo.broadcast_in_dim";
         let ty = self.type_of(x);
@@ -27,13 +29,13 @@ impl Graph {
         self.op(OP, &[x], attributes, TensorType::new(ty.dtype, shape))
     }
 
-    /// A scalar everywhere in the shape of `like`.
+    /// Broadcasts a scalar to the shape of `like`.
     pub fn broadcast_like(&mut self, scalar: Tensor, like: Tensor) -> Tensor {
         let shape = self.shape(like).to_vec();
         self.broadcast_in_dim(scalar, &shape, &[])
     }
 
-    /// The same elements in row-major order in another shape; nothing when it has that already.
+    /// Returns the elements in row-major order in another shape. Adds no op if `x` has that shape.
     pub fn reshape(&mut self, x: Tensor, shape: &[usize]) -> Tensor {
         const OP: &str = "stablehlo.reshape";
         let ty = self.type_of(x);
@@ -47,7 +49,8 @@ impl Graph {
         self.op(OP, &[x], vec![], result)
     }
 
-    /// Dimension `i` of the result is dimension `permutation[i]` of `x`. A reshape, where only dimensions of size 1 move.
+    /// Permutes dimensions: dimension `i` of the result is dimension `permutation[i]` of `x`. It is a reshape if only dimensions
+    /// of size 1 move.
     pub fn transpose(&mut self, x: Tensor, permutation: &[usize]) -> Tensor {
         const OP: &str = "stablehlo.transpose";
         let ty = self.type_of(x);
@@ -68,7 +71,7 @@ impl Graph {
         self.op(OP, &[x], attributes, TensorType::new(ty.dtype, shape))
     }
 
-    /// The tensors one after the other along `dimension`.
+    /// Concatenates tensors along `dimension`.
     pub fn concatenate(&mut self, parts: &[Tensor], dimension: usize) -> Tensor {
         const OP: &str = "stablehlo.concatenate";
         if Self::poisoned(parts) {
@@ -97,7 +100,7 @@ impl Graph {
         self.op(OP, parts, vec![("dimension", i64_attribute(dimension))], result)
     }
 
-    /// `low` elements of `value` before and `high` after each dimension, `interior` between elements.
+    /// Pads each dimension with `value`: `low` elements before, `high` after, and `interior` between elements.
     pub fn pad(
         &mut self,
         x: Tensor,
@@ -134,11 +137,11 @@ impl Graph {
         self.op(OP, &[x, value], attributes, TensorType::new(ty.dtype, shape))
     }
 
-    /// The elements in reverse order along `dimensions`.
+    /// Reverses the order of elements along `dimensions`.
     pub fn reverse(&mut self, x: Tensor, dimensions: &[usize]) -> Tensor {
         const OP: &str = "stablehlo.reverse";
         let ty = self.type_of(x);
-        if !Self::poisoned(&[x]) && !distinct(dimensions, ty.rank()) {
+        if !Self::poisoned(&[x]) && !are_distinct(dimensions, ty.rank()) {
             return self
                 .fail(OP, format!("found dimensions {dimensions:?}, expected different ones of {ty}"));
         }

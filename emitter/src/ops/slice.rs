@@ -2,17 +2,20 @@
 
 use safetensors::Dtype;
 
-use super::i64_array;
-use crate::{Graph, Tensor, TensorType, types::is_integer};
+use super::attributes::i64_array;
+use crate::{
+    graph::{Graph, Tensor},
+    types::{TensorType, is_integer},
+};
 
 impl Graph {
-    /// `x[start..limit]` in every dimension.
+    /// Returns `x[start..limit]` in every dimension.
     pub fn slice(&mut self, x: Tensor, start: &[usize], limit: &[usize]) -> Tensor {
         let strides = vec![1; start.len()];
         self.slice_strided(x, start, limit, &strides)
     }
 
-    /// `x[start..limit]` along one dimension, all of the others; nothing when that is all of it.
+    /// Returns `x[start..limit]` along one dimension. Adds no op if that is the whole dimension.
     pub fn slice_dimension(&mut self, x: Tensor, dimension: usize, start: usize, limit: usize) -> Tensor {
         let ty = self.type_of(x);
         if Self::poisoned(&[x]) {
@@ -32,7 +35,7 @@ impl Graph {
         self.slice(x, &starts, &limits)
     }
 
-    /// Every `strides[i]`-th element of `x[start..limit]`.
+    /// Returns every `strides[i]`-th element of `x[start..limit]`.
     pub fn slice_strided(
         &mut self,
         x: Tensor,
@@ -61,7 +64,7 @@ impl Graph {
         self.op(OP, &[x], attributes, TensorType::new(ty.dtype, shape))
     }
 
-    /// `sizes` elements from `starts` (integer scalars), which are clamped so that the slice lies inside.
+    /// Returns `sizes` elements from `starts`, integer scalars that are clamped so that the slice is inside.
     pub fn dynamic_slice(&mut self, x: Tensor, starts: &[Tensor], sizes: &[usize]) -> Tensor {
         const OP: &str = "stablehlo.dynamic_slice";
         let ty = self.type_of(x);
@@ -76,7 +79,7 @@ impl Graph {
         self.op(OP, &operands, attributes, TensorType::new(ty.dtype, sizes))
     }
 
-    /// `x` with `update` at `starts` (integer scalars), which are clamped so that the update lies inside.
+    /// Returns `x` with `update` at `starts`, integer scalars that are clamped so that the update is inside.
     pub fn dynamic_update_slice(&mut self, x: Tensor, update: Tensor, starts: &[Tensor]) -> Tensor {
         const OP: &str = "stablehlo.dynamic_update_slice";
         let (ty, part) = (self.type_of(x), self.type_of(update));

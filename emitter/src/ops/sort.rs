@@ -2,12 +2,17 @@
 
 use safetensors::Dtype;
 
-use super::i64_attribute;
-use crate::{Graph, Tensor, TensorType};
+use super::attributes::i64_attribute;
+use crate::{
+    graph::{Graph, Tensor},
+    types::TensorType,
+};
 
 impl Graph {
-    /// Sorts `operands`, all of one shape, together along `dimension`. `before` is given one element of each operand
-    /// from the left (even arguments) and from the right (odd ones) and says whether the left comes first.
+    /// Sorts `operands`, which have one shape, together along `dimension`.
+    ///
+    /// `before` returns whether the left elements come first. Its arguments alternate: for each operand, the left element, then
+    /// the right one.
     pub fn sort(
         &mut self,
         operands: &[Tensor],

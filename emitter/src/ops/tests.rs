@@ -1,22 +1,25 @@
-//! The types that ops give, and what they refuse.
+//! The types of ops' results, and the operands that ops refuse.
 
 use safetensors::Dtype;
 
 use crate::{
-    DotDimensions, GatherDimensions, Graph, Isa, Module, Reduction, ScatterDimensions, Tensor, TensorType,
-    kernels::Executable,
+    graph::{Graph, Tensor},
+    kernels::{Argmax, Call, Grid, Isa, Matmul, MatmulOperands},
+    module::Module,
+    ops::{DotDimensions, GatherDimensions, Reduction, ScatterDimensions},
+    types::TensorType,
 };
 
-/// The type of what `build` gives, as text.
-fn gives(build: impl FnOnce(&mut Graph) -> Tensor) -> String {
+/// Returns the type of the tensor that `build` returns, as text, or the error.
+fn result_type(build: impl FnOnce(&mut Graph) -> Tensor) -> String {
     let mut g = Graph::new();
     let result = build(&mut g);
     let ty = g.type_of(result).to_string();
     g.finish("f", &[result]).map_or_else(|error| error.to_string(), |_| ty)
 }
 
-/// What is wrong with what `build` builds, without the scope.
-fn refuses<T>(build: impl FnOnce(&mut Graph) -> T) -> String {
+/// Returns the error of the graph that `build` builds, without the scope.
+fn error<T>(build: impl FnOnce(&mut Graph) -> T) -> String {
     let mut g = Graph::new();
     build(&mut g);
     let error = g.finish("f", &[]).unwrap_err().to_string();
@@ -34,7 +37,7 @@ fn i32(g: &mut Graph, shape: &[usize]) -> Tensor {
 #[test]
 fn elementwise() {
     let two = |build: fn(&mut Graph, Tensor, Tensor) -> Tensor| {
-        gives(|g| {
+        result_type(|g| {
             let (x, y) = (f32(g, &[2, 3]), f32(g, &[2, 3]));
             build(g, x, y)
         })
@@ -54,7 +57,7 @@ fn elementwise() {
     );
 
     let wrong = |build: fn(&mut Graph, Tensor, Tensor) -> Tensor| {
-        refuses(|g| {
+        error(|g| {
             let (x, y) = (f32(g, &[2]), i32(g, &[3]));
             build(g, x, y)
         })
@@ -76,7 +79,7 @@ fn elementwise() {
         "stablehlo.shift_left: found tensor<2xf32>, expected an integer type"
     );
     assert_eq!(
-        refuses(|g| {
+        error(|g| {
             let x = g.argument(Dtype::U8, &[2]);
             g.abs(x);
         }),
@@ -96,32 +99,32 @@ fn elementwise() {
     );
     assert_eq!(
         wrong(|g, x, _| g.reduce_precision(x, 0, 7)),
-        "stablehlo.reduce_precision: found tensor<2xf32> and 0 exponent bits, expected a floating-point type and 1 at \
-         least"
+        "stablehlo.reduce_precision: found tensor<2xf32> and 0 exponent bits, expected a floating-point type and at least \
+         1"
     );
 }
 
 #[test]
 fn constants() {
-    assert_eq!(gives(|g| g.full(1.0, Dtype::BF16, &[2, 3])), "tensor<2x3xbf16>");
-    assert_eq!(gives(|g| g.scalar(1.0, Dtype::I32)), "tensor<i32>");
-    assert_eq!(gives(|g| g.constant_i32(&[1, 2], &[2, 1])), "tensor<2x1xi32>");
-    assert_eq!(gives(|g| g.iota(Dtype::I32, &[2, 3], 1)), "tensor<2x3xi32>");
+    assert_eq!(result_type(|g| g.full(1.0, Dtype::BF16, &[2, 3])), "tensor<2x3xbf16>");
+    assert_eq!(result_type(|g| g.scalar(1.0, Dtype::I32)), "tensor<i32>");
+    assert_eq!(result_type(|g| g.constant_i32(&[1, 2], &[2, 1])), "tensor<2x1xi32>");
+    assert_eq!(result_type(|g| g.iota(Dtype::I32, &[2, 3], 1)), "tensor<2x3xi32>");
     assert_eq!(
-        refuses(|g| g.constant_f32(&[1.0], &[2])),
+        error(|g| g.constant_f32(&[1.0], &[2])),
         "stablehlo.constant: found 4 bytes, expected those of tensor<2xf32>"
     );
     assert_eq!(
-        refuses(|g| g.iota(Dtype::I32, &[2], 1)),
+        error(|g| g.iota(Dtype::I32, &[2], 1)),
         "stablehlo.iota: found dimension 1, expected one of shape [2]"
     );
-    assert_eq!(refuses(|g| g.iota(Dtype::BOOL, &[2], 0)), "stablehlo.iota: found i1, expected a number type");
+    assert_eq!(error(|g| g.iota(Dtype::BOOL, &[2], 0)), "stablehlo.iota: found i1, expected a number type");
 }
 
 #[test]
 fn shape() {
     let of = |build: fn(&mut Graph, Tensor) -> Tensor| {
-        gives(|g| {
+        result_type(|g| {
             let x = f32(g, &[2, 3]);
             build(g, x)
         })
@@ -193,7 +196,7 @@ fn shape() {
 #[test]
 fn dot() {
     let of = |dims: &DotDimensions<'_>, accumulate| {
-        gives(|g| {
+        result_type(|g| {
             let (x, y) = (g.argument(Dtype::BF16, &[5, 2, 4]), g.argument(Dtype::BF16, &[5, 3, 4]));
             g.dot_general(x, y, dims, accumulate)
         })
@@ -217,30 +220,25 @@ fn dot() {
 }
 
 #[test]
-fn a_kernel_takes_what_it_was_made_for() {
-    let executable = Executable {
-        isa: Isa::X86_64V3,
-        file: "matmul_float",
-        function: "matmul_f32",
-        operands: vec![TensorType::new(Dtype::F32, [1, 4, 16]), TensorType::new(Dtype::F32, [2, 4])],
-        cache: 0..0,
-        results: vec![TensorType::new(Dtype::F32, [2, 16])],
-        numbers: 0,
-        sizes: vec![2, 16, 4],
-        items: 1,
-        grain: 1,
-    };
+fn a_kernel_refuses_operands_of_other_types() {
+    let mut g = Graph::new();
+    let [w, a] = [[1, 4, 16].as_slice(), &[2, 4]].map(|shape| f32(&mut g, shape));
+    let lengths = i32(&mut g, &[1]);
+    let out = TensorType::new(Dtype::F32, [2, 16]);
+    let operands = MatmulOperands::F32 { w, a };
+    let matmul = Matmul { operands, lengths, out, batch: 1, tokens: 2, n: 16, k: 4 };
+    let call = Call::new(&g, Isa::X86_64V3, matmul, Grid { items: 1, grain: 1 });
     let of = |shape: &[usize]| {
-        gives(|g| {
-            let (weights, x) = (g.argument(Dtype::F32, &[1, 4, 16]), g.argument(Dtype::F32, shape));
-            g.dispatch(&executable, &[weights, x], &[])[0]
+        result_type(|g| {
+            let (w, a, lengths) = (f32(g, &[1, 4, 16]), f32(g, shape), i32(g, &[1]));
+            g.dispatch(&call.executable, &[w, a, lengths], &[])[0]
         })
     };
     assert_eq!(of(&[2, 4]), "tensor<2x16xf32>");
     assert_eq!(
         of(&[2, 5]),
-        "graph: flow.dispatch: found tensor<1x4x16xf32>, tensor<2x5xf32> and 0 numbers, \
-         expected tensor<1x4x16xf32>, tensor<2x4xf32> and 0 for matmul_f32"
+        "graph: flow.dispatch: found tensor<1x4x16xf32>, tensor<2x5xf32>, tensor<1xi32> and 0 numbers, \
+         expected tensor<1x4x16xf32>, tensor<2x4xf32>, tensor<1xi32> and 0 for matmul_f32"
     );
 }
 
@@ -260,7 +258,7 @@ fn a_transpose_that_moves_no_element_is_a_reshape() {
 #[test]
 fn reduce_and_sort() {
     let of = |build: fn(&mut Graph, Tensor) -> Tensor| {
-        gives(|g| {
+        result_type(|g| {
             let x = f32(g, &[2, 3]);
             build(g, x)
         })
@@ -311,14 +309,14 @@ fn reduce_and_sort() {
 #[test]
 fn gather_and_scatter() {
     assert_eq!(
-        gives(|g| {
+        result_type(|g| {
             let (table, at) = (f32(g, &[8, 4]), i32(g, &[2, 3]));
             g.take_rows(table, at)
         }),
         "tensor<2x3x4xf32>"
     );
     assert_eq!(
-        gives(|g| {
+        result_type(|g| {
             let (x, at) = (f32(g, &[8, 4]), i32(g, &[5, 1]));
             let dims = GatherDimensions {
                 offset: &[0],
@@ -331,7 +329,7 @@ fn gather_and_scatter() {
         "tensor<3x5xf32>"
     );
     assert_eq!(
-        gives(|g| {
+        result_type(|g| {
             let table = f32(g, &[8, 4]);
             g.take_rows(table, table)
         }),
@@ -344,7 +342,7 @@ fn gather_and_scatter() {
         index_vector: 1,
     };
     let scatter = |updates: &[usize], combine: fn(&mut Graph, Tensor, Tensor) -> Tensor| {
-        gives(|g| {
+        result_type(|g| {
             let (x, at, updates) = (f32(g, &[8, 4]), i32(g, &[3, 1]), f32(g, updates));
             g.scatter(x, at, updates, &dims, combine)
         })
@@ -363,7 +361,7 @@ fn gather_and_scatter() {
 #[test]
 fn loops() {
     let wrong = |build: fn(&mut Graph, Tensor)| {
-        refuses(|g| {
+        error(|g| {
             let x = f32(g, &[2]);
             build(g, x);
         })
@@ -380,7 +378,7 @@ fn loops() {
             let end = g.host_argument();
             g.for_loop(end, 0, &[x], |_, _, state| vec![state[0]]);
         }),
-        "scf.for: found step 0, expected one that gets to the end"
+        "scf.for: found step 0, expected at least 1"
     );
     assert_eq!(
         wrong(|g, x| {
@@ -400,7 +398,7 @@ fn loops() {
 #[test]
 fn branches_and_globals() {
     let wrong = |build: fn(&mut Graph, Tensor)| {
-        refuses(|g| {
+        error(|g| {
             let x = f32(g, &[2]);
             build(g, x);
         })
@@ -435,29 +433,18 @@ fn branches_and_globals() {
 }
 
 #[test]
-fn sizes_that_a_gpu_cannot_be_given() {
-    let call = |size: usize| {
-        let row = TensorType::new(Dtype::F32, [2]);
-        let executable = Executable {
-            isa: Isa::Sm80,
-            file: "argmax",
-            function: "cuda_argmax",
-            operands: vec![row.clone()],
-            cache: 0..0,
-            results: vec![row],
-            numbers: 0,
-            sizes: vec![size],
-            items: 1,
-            grain: 1,
-        };
+fn sizes_above_32_bits_are_refused_on_gpus() {
+    let call = |length: usize| {
         move |g: &mut Graph| {
-            let x = f32(g, &[2]);
-            g.dispatch(&executable, &[x], &[])[0]
+            let logits = f32(g, &[2]);
+            let argmax = Argmax { logits, out: TensorType::new(Dtype::F32, [2]), length };
+            let call = Call::new(g, Isa::Sm80, argmax, Grid { items: 1, grain: 1 });
+            g.dispatch(&call.executable, &call.operands, &call.numbers)[0]
         }
     };
-    assert_eq!(gives(call((1 << 32) - 1)), "tensor<2xf32>");
+    assert_eq!(result_type(call((1 << 32) - 1)), "tensor<2xf32>");
     assert_eq!(
-        refuses(call(1 << 32)),
+        error(call(1 << 32)),
         "flow.dispatch: found a size of 4294967296, expected at most 4294967295"
     );
 }

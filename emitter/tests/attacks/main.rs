@@ -1,4 +1,4 @@
-//! Operands that no correct caller gives. Every op must answer with an error at the end, never with a panic.
+//! Operands that no correct caller passes. Every op must end in an error, never in a panic.
 
 #![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
@@ -20,7 +20,7 @@ const DTYPES: [Dtype; 5] = [Dtype::F32, Dtype::I32, Dtype::BOOL, Dtype::C64, Dty
 const REDUCTIONS: [Reduction; 5] =
     [Reduction::Sum, Reduction::Product, Reduction::Max, Reduction::And, Reduction::Or];
 
-/// A poisoned tensor, scalars, and others that rarely go together.
+/// Returns a poisoned tensor, scalars, and tensors of other shapes and types.
 fn operands(g: &mut Graph) -> Vec<Tensor> {
     let (two, three) = (g.argument(Dtype::F32, &[2]), g.argument(Dtype::F32, &[3]));
     let mut operands = vec![g.add(two, three), two];
@@ -35,7 +35,7 @@ fn operands(g: &mut Graph) -> Vec<Tensor> {
     operands
 }
 
-/// The first error was the poisoned operand, whatever came after it.
+/// Checks that the graph kept its first error: the op that made the poisoned operand.
 fn assert_first_error_is_kept(g: Graph) {
     assert_eq!(
         g.finish("f", &[]).unwrap_err().to_string(),
@@ -44,7 +44,7 @@ fn assert_first_error_is_kept(g: Graph) {
 }
 
 #[test]
-fn elementwise_ops_take_anything() {
+fn elementwise_ops_accept_any_operands() {
     let mut g = Graph::new();
     let operands = operands(&mut g);
     let binary = [&FLOAT_BINARY[..], &INTEGER_BINARY, &LOGICAL_BINARY, &COMPARISON].concat();
@@ -71,7 +71,7 @@ fn elementwise_ops_take_anything() {
 }
 
 #[test]
-fn constants_take_any_type_and_shape() {
+fn constants_accept_any_type_and_shape() {
     let mut g = Graph::new();
     let (two, three) = (g.argument(Dtype::F32, &[2]), g.argument(Dtype::F32, &[3]));
     g.add(two, three);
@@ -91,7 +91,7 @@ fn constants_take_any_type_and_shape() {
 }
 
 #[test]
-fn shape_ops_take_any_dimensions() {
+fn shape_ops_accept_any_dimensions() {
     let mut g = Graph::new();
     for x in operands(&mut g) {
         g.argmax(x);
@@ -123,7 +123,7 @@ fn shape_ops_take_any_dimensions() {
 }
 
 #[test]
-fn ops_of_several_operands_take_any() {
+fn ops_with_several_operands_accept_any() {
     let mut g = Graph::new();
     let operands = operands(&mut g);
     for &x in &operands {
@@ -162,7 +162,7 @@ fn index_ops(g: &mut Graph, [x, y]: [Tensor; 2], a: &[usize], b: &[usize]) {
 }
 
 #[test]
-fn control_flow_takes_any_state() {
+fn control_flow_accepts_any_state() {
     let mut g = Graph::new();
     let end = g.host_argument();
     let operands = operands(&mut g);
@@ -197,11 +197,14 @@ fn tensors_of_another_graph_are_refused() {
     let mut module = Module::new("m");
     module.add(g.finish("f", &[result]).unwrap());
     let error = module.to_mlir().unwrap_err();
-    assert_eq!(error.to_string(), "mlir refused stablehlo.negate: an operand is no value of this function");
+    assert_eq!(
+        error.to_string(),
+        "mlir refused stablehlo.negate: an operand is not a value of this function"
+    );
 }
 
 #[test]
-fn a_type_that_mlir_lacks_is_refused() {
+fn types_that_mlir_does_not_have_are_refused() {
     let mut g = Graph::new();
     let x = g.argument(Dtype::F4, &[2]);
     let y = g.argument(Dtype::F32, &[usize::MAX]);
@@ -215,15 +218,15 @@ fn a_type_that_mlir_lacks_is_refused() {
 }
 
 #[test]
-fn a_description_that_contradicts_itself_is_refused_by_scope() {
+fn an_inconsistent_description_is_refused_with_its_scope() {
     let mut plan = Plan::new(&tiny(), mlxcel_artifacts::Float::F32, 40);
     let refused = |plan: &Plan, change: fn(&mut mlxcel_models::ModelConfig)| {
         let mut model = tiny();
         change(&mut model);
         emit(&model, plan, &|_| Dtype::F32).unwrap_err().to_string()
     };
-    let by_kernels = Isa::ALL.into_iter().filter(|isa| !isa.is_gpu()).map(Products::Kernels);
-    for products in [Products::Native, Products::Widened].into_iter().chain(by_kernels) {
+    let with_kernels = Isa::ALL.into_iter().filter(|isa| !isa.is_gpu()).map(Products::Kernels);
+    for products in [Products::Native, Products::Widened].into_iter().chain(with_kernels) {
         plan.numerics = Numerics { products, ..Numerics::default() };
         let wrong_weight = refused(&plan, |m| m.blocks[0].attention.layer.query.weight.shape = vec![8, 17]);
         assert_eq!(

@@ -1,4 +1,4 @@
-//! What several test targets need: every elementwise op, and a tiny model.
+//! Lists of all elementwise ops, and a tiny model, for several test targets.
 
 use mlxcel_emitter::{Graph, Tensor};
 use mlxcel_models::ModelConfig;
@@ -6,7 +6,7 @@ use mlxcel_models::ModelConfig;
 pub(crate) type Unary = fn(&mut Graph, Tensor) -> Tensor;
 pub(crate) type Binary = fn(&mut Graph, Tensor, Tensor) -> Tensor;
 
-/// Of floats.
+/// Unary ops on floats.
 pub(crate) const FLOAT_UNARY: [Unary; 19] = [
     Graph::abs,
     Graph::cbrt,
@@ -29,11 +29,11 @@ pub(crate) const FLOAT_UNARY: [Unary; 19] = [
     Graph::tanh,
 ];
 
-/// Of integers.
+/// Unary ops on integers.
 pub(crate) const INTEGER_UNARY: [Unary; 6] =
     [Graph::abs, Graph::count_leading_zeros, Graph::negate, Graph::not, Graph::popcnt, Graph::sign];
 
-/// Of floats.
+/// Binary ops on floats.
 pub(crate) const FLOAT_BINARY: [Binary; 9] = [
     Graph::add,
     Graph::atan2,
@@ -46,7 +46,7 @@ pub(crate) const FLOAT_BINARY: [Binary; 9] = [
     Graph::subtract,
 ];
 
-/// Of integers.
+/// Binary ops on integers.
 pub(crate) const INTEGER_BINARY: [Binary; 14] = [
     Graph::add,
     Graph::and,
@@ -64,14 +64,14 @@ pub(crate) const INTEGER_BINARY: [Binary; 14] = [
     Graph::xor,
 ];
 
-/// Of truth values.
+/// Binary ops on booleans.
 pub(crate) const LOGICAL_BINARY: [Binary; 7] =
     [Graph::add, Graph::and, Graph::maximum, Graph::minimum, Graph::multiply, Graph::or, Graph::xor];
 
-/// Of all, giving truth values.
+/// Comparisons of all element types.
 pub(crate) const COMPARISON: [Binary; 6] = [Graph::eq, Graph::ne, Graph::ge, Graph::gt, Graph::le, Graph::lt];
 
-/// A Llama that is small in every way: grouped heads, a tied head.
+/// Returns a Llama that is small in every way, with grouped heads and a tied head.
 pub(crate) fn tiny() -> ModelConfig {
     let config = r#"{
         "architectures": ["LlamaForCausalLM"],

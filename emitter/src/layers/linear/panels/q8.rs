@@ -1,64 +1,57 @@
-//! 8-bit weights with a scale for each output, and rows with a scale each: `[panels, inputs / step, LANES, step]`.
+//! Panels of 8-bit weights with a scale for each output: `[panels, inputs / step, LANES, step]`. Activations have a scale for
+//! each row.
 
 use mlxcel_models::Weight;
 use safetensors::Dtype;
 
-use super::{Product, Rows, paneled, places};
+use super::{
+    layout::{panel_and_lane, split_into_panels},
+    product::{PackedProduct, ProductInputs},
+};
 use crate::{
-    GatherDimensions, Isa, Tensor, TensorType,
-    kernels::Executable,
-    layers::{Builder, Matrix, quantized, weights::Weights},
+    graph::Tensor,
+    kernels::{Grid, Isa, MatmulOperands, QuantizeRows},
+    layers::{
+        builder::Builder,
+        quantization,
+        weights::{Matrix, Weights},
+    },
+    ops::GatherDimensions,
+    types::TensorType,
 };
 
 /// Outputs of a panel.
 const LANES: usize = 16;
 
-/// `[batch, tokens, inputs]` → `[batch, tokens, outputs]`.
-pub(super) fn product(b: &mut Builder<'_>, isa: Isa, rows: Rows<'_>) -> Tensor {
-    let Rows { weights, x, segments } = rows;
+/// Computes `[batch, tokens, inputs]` to `[batch, tokens, outputs]`.
+pub(super) fn product(b: &mut Builder<'_>, isa: Isa, inputs: ProductInputs<'_>) -> Tensor {
+    let ProductInputs { weights, x, segments } = inputs;
     let &[batch, tokens, _] = b.graph.shape(x) else {
         return x;
     };
     let (outputs, inputs) = weights.size();
-    let [panels, scales] = packed(b, isa, weights);
-    let quantize = Executable {
-        isa,
-        file: "quantize",
-        function: "quantize_rows",
-        operands: vec![b.graph.type_of(x)],
-        cache: 0..0,
-        results: vec![
-            TensorType::new(isa.q8_activation(), [batch, tokens, inputs]),
-            TensorType::new(Dtype::F32, [batch, tokens]),
-        ],
-        numbers: 0,
-        sizes: vec![inputs],
-        items: batch * tokens,
-        grain: 1,
+    let [w, w_scale] = packed(b, isa, weights);
+    let quantize = QuantizeRows {
+        x,
+        q: TensorType::new(isa.q8_activation(), [batch, tokens, inputs]),
+        scale: TensorType::new(Dtype::F32, [batch, tokens]),
+        k: inputs,
     };
-    let rows = b.module.call(&mut b.graph, quantize, &[x], &[]);
-    let product = Product {
-        isa,
-        file: "matmul_q8",
-        functions: ["matmul_q8", "matmul_q8_experts"],
-        segments,
-        operands: &[panels, scales, rows[0], rows[1]],
-        outputs,
-        inputs,
-        panel: LANES,
-        panel_bytes: LANES * inputs,
-    };
+    let rows = b.module.call(&mut b.graph, isa, quantize, Grid { items: batch * tokens, grain: 1 });
+    let operands = MatmulOperands::Q8 { w, w_scale, a: rows[0], a_scale: rows[1] };
+    let panel_bytes = LANES * inputs;
+    let product = PackedProduct { isa, operands, segments, outputs, inputs, lanes: LANES, panel_bytes };
     product.call(b, batch, tokens)
 }
 
-/// Rows of a weight: `[…]` → `[…, inputs]` in `f32`.
+/// Looks up rows of a weight: `[…]` to `[…, inputs]` in `f32`.
 pub(super) fn rows(b: &mut Builder<'_>, isa: Isa, weight: &Weight, rows: Tensor) -> Tensor {
     let [panels, scales] = packed(b, isa, Weights::Layers(&[weight.into()]));
-    let ((_, inputs), step) = (Matrix::from(weight).size(), isa.q8_step());
+    let ((_, inputs), step) = (Matrix::from(weight).size(), isa.q8_interleave());
     let g = &mut b.graph;
     let shape = g.shape(rows).to_vec();
     let last = shape.len();
-    let indices = places(g, rows, LANES);
+    let indices = panel_and_lane(g, rows, LANES);
     let dims = GatherDimensions {
         offset: &[last, last + 1],
         collapsed_slice: &[0, 2],
@@ -78,12 +71,12 @@ pub(super) fn rows(b: &mut Builder<'_>, isa: Isa, weight: &Weight, rows: Tensor)
     g.multiply(found, scales)
 }
 
-/// Panels and scales of weights.
+/// Quantizes weights and packs them into panels, with their scales.
 fn packed(b: &mut Builder<'_>, isa: Isa, weights: Weights<'_>) -> [Tensor; 2] {
-    let step = isa.q8_step();
+    let step = isa.q8_interleave();
     let made = b.packed("q8_panels", weights, LANES, &["scales"], |g, weights| {
-        let [bytes, scales] = quantized::q8(g, weights);
-        let rows = paneled(g, &[bytes], LANES);
+        let [bytes, scales] = quantization::quantize_q8(g, weights);
+        let rows = split_into_panels(g, &[bytes], LANES);
         let &[panels, lanes, inputs] = g.shape(rows) else {
             return vec![rows, scales];
         };

@@ -1,24 +1,17 @@
-//! What a block computes of each token alone: mlps, gated or not.
+//! MLPs, gated or not.
 
-use mlxcel_models::{Activation, FeedForward, Mlp};
+use mlxcel_models::{Activation, Mlp};
 use safetensors::Dtype;
 
-use super::{
-    Builder,
-    experts::experts,
-    linear::{linear, linears},
+use crate::{
+    graph::{Graph, Tensor},
+    layers::{
+        builder::Builder,
+        linear::{linear, linears},
+    },
 };
-use crate::{Graph, Tensor};
 
-/// One mlp, or those that each token chooses: `[batch, tokens, hidden]` → the same.
-pub(crate) fn feed_forward(b: &mut Builder<'_>, layer: &FeedForward, x: Tensor) -> Tensor {
-    match layer {
-        FeedForward::Mlp(layer) => mlp(b, layer, x),
-        FeedForward::Experts(layer) => experts(b, layer, x),
-    }
-}
-
-/// See [`Mlp`]: `[batch, tokens, hidden]` → the same.
+/// Computes an MLP, see [`Mlp`]: `[batch, tokens, hidden]` to the same shape.
 pub(super) fn mlp(b: &mut Builder<'_>, layer: &Mlp, x: Tensor) -> Tensor {
     let (gate, up) = match &layer.gate {
         Some(gate) => {
@@ -27,18 +20,18 @@ pub(super) fn mlp(b: &mut Builder<'_>, layer: &Mlp, x: Tensor) -> Tensor {
         }
         None => (None, linear(b, ("up_proj", &layer.up), x)),
     };
-    let inner = inner(&mut b.graph, layer, gate, up);
-    linear(b, ("down_proj", &layer.down), inner)
+    let hidden = mlp_hidden(&mut b.graph, layer, gate, up);
+    linear(b, ("down_proj", &layer.down), hidden)
 }
 
-/// What an mlp's last layer takes, from what its first ones give.
-pub(super) fn inner(g: &mut Graph, layer: &Mlp, gate: Option<Tensor>, up: Tensor) -> Tensor {
+/// Computes the input of an MLP's last layer from the results of its first ones.
+pub(super) fn mlp_hidden(g: &mut Graph, layer: &Mlp, gate: Option<Tensor>, up: Tensor) -> Tensor {
     let Some(mut gate) = gate else { return activation(g, layer.activation, up) };
     let mut up = up;
     if let Some(limit) = layer.limit {
-        let most = g.scalar(limit, Dtype::F32);
-        let most = g.broadcast_like(most, gate);
-        gate = g.minimum(gate, most);
+        let max = g.scalar(limit, Dtype::F32);
+        let max = g.broadcast_like(max, gate);
+        gate = g.minimum(gate, max);
         up = g.clip(up, limit);
     }
     if layer.up_offset != 0.0 {
@@ -51,8 +44,8 @@ pub(super) fn inner(g: &mut Graph, layer: &Mlp, gate: Option<Tensor>, up: Tensor
 }
 
 fn activation(g: &mut Graph, activation: Activation, x: Tensor) -> Tensor {
-    // `x · (1 + y) / 2`.
-    let half_more = |g: &mut Graph, x: Tensor, y: Tensor| {
+    // Computes `x · (1 + y) / 2`.
+    let half_of_sum = |g: &mut Graph, x: Tensor, y: Tensor| {
         let half = g.scale(x, 0.5);
         let product = g.multiply(half, y);
         g.add(half, product)
@@ -70,7 +63,7 @@ fn activation(g: &mut Graph, activation: Activation, x: Tensor) -> Tensor {
         Activation::Gelu => {
             let scaled = g.scale(x, std::f64::consts::FRAC_1_SQRT_2);
             let erf = g.erf(scaled);
-            half_more(g, x, erf)
+            half_of_sum(g, x, erf)
         }
         Activation::GeluTanh => {
             let square = g.multiply(x, x);
@@ -79,7 +72,7 @@ fn activation(g: &mut Graph, activation: Activation, x: Tensor) -> Tensor {
             let sum = g.add(x, cube);
             let scaled = g.scale(sum, (2.0 / std::f64::consts::PI).sqrt());
             let tanh = g.tanh(scaled);
-            half_more(g, x, tanh)
+            half_of_sum(g, x, tanh)
         }
     }
 }

@@ -1,26 +1,16 @@
-//! Kernels for NVIDIA GPUs: entries of a PTX module, which iree-compile puts into the vmfb as it is.
+//! Executables for NVIDIA GPUs: entries of a PTX module, which iree-compile puts into the vmfb unchanged.
 
 use std::iter;
 
-use super::Executable;
-#[cfg(test)]
-use super::{Isa, objects};
+use crate::kernels::executable::{Executable, Grid};
 
-/// The number that the kernels of `kernels/cuda/<file>.c` state under this name: `STATED` of `cuda.h`.
-#[cfg(test)]
-pub(crate) fn stated(file: &str, name: &str) -> Option<usize> {
-    let object = Isa::Sm80.object_name(file);
-    let text = objects().find(|found| found.name == object)?.bytes;
-    let symbol = format!(" stated_{name} = ");
-    std::str::from_utf8(text).ok()?.split_once(&symbol)?.1.split_once(';')?.0.parse().ok()
-}
-
-/// An executable of IREE's dialect `hal`, all of which is in the object. Its functions take pointers to operands and
-/// results, then `i32`s.
+/// Returns an op of the dialect `hal`, whose code is in the object. Its functions take pointers to operands and results, then
+/// `i32`s.
 ///
-/// In generic form, because iree-compile 3.13 reads some of the attributes in no other.
-pub(super) fn executable(executable: &Executable) -> String {
-    let Executable { isa, file, operands, results, numbers, sizes, items, grain, .. } = executable;
+/// The op has generic form, because iree-compile 3.13 reads some of the attributes in no other.
+pub(super) fn to_mlir(executable: &Executable) -> String {
+    let Executable { isa, function, operands, results, numbers, sizes, grid, .. } = executable;
+    let Grid { items, grain } = grid;
     let bindings: Vec<_> = iter::repeat_n("#hal.pipeline.binding<storage_buffer, ReadOnly>", operands.len())
         .chain(iter::repeat_n("#hal.pipeline.binding<storage_buffer>", results.len()))
         .collect();
@@ -37,9 +27,9 @@ pub(super) fn executable(executable: &Executable) -> String {
 "#,
         symbol = executable.symbol(),
         entry = executable.entry(),
-        format = isa.format(),
-        object = isa.object_name(file),
-        constants = numbers + sizes.len(),
+        format = "cuda-nvptx-fb",
+        object = isa.object_name(function.file),
+        constants = numbers.len() + sizes.len(),
         bindings = bindings.join(", "),
     )
 }

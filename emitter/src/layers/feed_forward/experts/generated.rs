@@ -1,16 +1,19 @@
-//! Experts without kernels: a loop over blocks of rows, each of one expert.
+//! Mixtures of experts as generated code: a loop over blocks of rows, each of one expert.
 
 use mlxcel_models::Experts;
 use safetensors::Dtype;
 
-use super::{Layers, between};
-use crate::{DotDimensions, Graph, Reduction, Tensor, layers::Builder};
+use super::linears::{ExpertLinears, expert_hidden};
+use crate::{
+    graph::{Graph, Tensor},
+    layers::builder::Builder,
+    ops::{DotDimensions, Reduction},
+};
 
-/// Rows of a block, of several tokens: enough to make something of the weights that are read for them, few enough that
-/// little of them is padding.
+/// Rows of a block. More rows share the weights that are read for them, but more rows are padding.
 const BLOCK: usize = 16;
 
-/// `[batch, tokens, hidden]` → the same.
+/// Computes `[batch, tokens, hidden]` to the same shape.
 pub(super) fn experts(b: &mut Builder<'_>, layer: &Experts, logits: Tensor, x: Tensor) -> Tensor {
     let &[batch, tokens, hidden] = b.graph.shape(x) else {
         return x;
@@ -18,16 +21,16 @@ pub(super) fn experts(b: &mut Builder<'_>, layer: &Experts, logits: Tensor, x: T
     let (all, count, active) = (batch * tokens, layer.experts.len(), layer.active);
     let (chosen, weights) = choose(&mut b.graph, layer, logits, all);
     let blocks = Blocks::new(&mut b.graph, chosen, [all, active, count]);
-    let operand = b.operand();
-    let [first, last] = Layers::both(layer);
-    let stacks = [&first, &last].map(|layers| {
+    let operand = b.operand_dtype();
+    let [up, down] = ExpertLinears::up_and_down(layer);
+    let stacks = [&up, &down].map(|layers| {
         let size = layers.weights().size();
         let made = b.packed("stack", layers.weights(), 1, &[], |g, rows| {
             vec![g.reshape(rows[0], &[count, size.0, size.1])]
         });
         made[0]
     });
-    let biases = [&first, &last].map(|layers| layers.biases(b));
+    let biases = [&up, &down].map(|layers| layers.biases(b));
     let g = &mut b.graph;
     let flat = g.reshape(x, &[all, hidden]);
     let end = g.host_number(blocks.count);
@@ -40,32 +43,32 @@ pub(super) fn experts(b: &mut Builder<'_>, layer: &Experts, logits: Tensor, x: T
         let start = g.multiply(block, size);
         let rows = g.dynamic_slice(blocks.tokens, &[start], &[blocks.size]);
         let mut x = g.take_rows(flat, rows);
-        for (index, layers) in [&first, &last].into_iter().enumerate() {
+        for (index, layers) in [&up, &down].into_iter().enumerate() {
             let product = dot(g, stacks[index], expert, x, operand);
             let whole = [&[1], g.shape(product)].concat();
             let product = g.reshape(product, &whole);
-            let of_expert = |g: &mut Graph, table| {
+            let rows_of = |g: &mut Graph, table| {
                 let row = row(g, table, expert);
                 let width = g.shape(row).iter().product();
                 let row = g.reshape(row, &[width]);
                 g.broadcast_in_dim(row, &[blocks.size, width], &[1])
             };
-            let given = layers.split(g, product, &biases[index], of_expert);
-            let y = if index == 0 { between(g, layer, &given) } else { given[0] };
+            let results = layers.split(g, product, &biases[index], rows_of);
+            let y = if index == 0 { expert_hidden(g, layer, &results) } else { results[0] };
             let width = g.shape(y).last().copied().unwrap_or(1);
             x = g.reshape(y, &[blocks.size, width]);
         }
         let zero = g.scalar(0.0, Dtype::I32);
         vec![g.dynamic_update_slice(state[0], x, &[start, zero])]
     });
-    let of_tokens = g.take_rows(y[0], blocks.slots);
+    let by_token = g.take_rows(y[0], blocks.slots);
     let weights = g.broadcast_in_dim(weights, &[all, active, hidden], &[0, 1]);
-    let weighted = g.multiply(of_tokens, weights);
+    let weighted = g.multiply(by_token, weights);
     let sum = g.reduce(weighted, Reduction::Sum, &[1]);
     g.reshape(sum, &[batch, tokens, hidden])
 }
 
-/// The experts with the largest logits of each token, and their weights: `[tokens, active]` both.
+/// Chooses the experts with the largest logits for each token, and their weights: `[tokens, active]` both.
 fn choose(g: &mut Graph, layer: &Experts, logits: Tensor, all: usize) -> (Tensor, Tensor) {
     let shape = [all, layer.experts.len()];
     let mut rest = g.reshape(logits, &shape);
@@ -95,28 +98,28 @@ fn choose(g: &mut Graph, layer: &Experts, logits: Tensor, all: usize) -> (Tensor
     let sum = g.reduce(all_weights, Reduction::Sum, &[1]);
     let sum = g.broadcast_in_dim(sum, &[all, layer.active], &[0]);
     let weights = g.divide(weights, sum);
-    // Where a token has one expert, nothing else keeps iree-compile 3.13 from fusing the choice with the table that compares
-    // all choices with each other, whose workgroups then read what others have not written yet; and the sum with all up
-    // to the next norm's, for which it has no code on CUDA.
+    // If a token has one expert, only barriers keep iree-compile 3.13 from two fusions. It fuses the choice with the table that
+    // compares all choices, whose workgroups then read what others have not written yet. And it fuses the sum with all up to
+    // the next norm's sum, which it cannot compile for CUDA.
     (g.barrier(chosen), g.barrier(weights))
 }
 
-/// Rows, a token with one of its experts each, dealt to blocks of one expert.
+/// Rows, sorted into blocks of one expert.
 struct Blocks {
-    /// How many there are at most.
+    /// The most blocks that there can be.
     count: usize,
-    /// Rows of each.
+    /// Rows of each block.
     size: usize,
     /// The expert of each block.
     experts: Tensor,
-    /// The token of each row of each block; some token where a block is not full.
+    /// The token of each row of each block. Rows past the end of a block have any token.
     tokens: Tensor,
-    /// Where each token's rows are, `[tokens, active]`.
+    /// The slots of each token's rows, `[tokens, active]`.
     slots: Tensor,
 }
 
 impl Blocks {
-    /// For `chosen`, `[tokens, active]` of the numbers of experts.
+    /// Sorts the rows of `chosen`, `[tokens, active]` of expert numbers.
     fn new(g: &mut Graph, chosen: Tensor, [all, active, experts]: [usize; 3]) -> Self {
         let rows = all * active;
         let row_experts = g.reshape(chosen, &[rows]);
@@ -128,7 +131,7 @@ impl Blocks {
         }
         let size = BLOCK.min(all);
         let count = rows.div_ceil(size) + experts.min(rows);
-        // How many rows of the same expert come before each: its place among them.
+        // The number of earlier rows with the same expert is the row's index among them.
         let [this, other] =
             [0, 1].map(|dimension| g.broadcast_in_dim(row_experts, &[rows, rows], &[dimension]));
         let same = g.eq(this, other);
@@ -136,7 +139,7 @@ impl Blocks {
         let earlier = g.lt(before, at);
         let earlier = g.and(same, earlier);
         let place = count_true(g, earlier);
-        // Blocks of each expert, and the first of them.
+        // Count the blocks of each expert, and find its first one.
         let [expert, of_row] = [
             g.iota(Dtype::I32, &[experts, rows], 0),
             g.broadcast_in_dim(row_experts, &[experts, rows], &[1]),
@@ -152,16 +155,16 @@ impl Blocks {
         let needed_all = g.broadcast_in_dim(needed, &[experts, experts], &[1]);
         let zero = g.full(0.0, Dtype::I32, &[experts, experts]);
         let before = g.select(is_before, needed_all, zero);
-        let first = reduced(g, before);
+        let first = sum_rows(g, before);
         let after = g.add(first, needed);
-        // A block is of the expert before whose end it lies, and of no earlier one.
+        // The expert of a block is the first one whose blocks end after it.
         let [block, ends] =
             [g.iota(Dtype::I32, &[count, experts], 0), g.broadcast_in_dim(after, &[count, experts], &[1])];
         let ended = g.le(ends, block);
         let of_block = count_true(g, ended);
         let last = g.full(small(experts - 1), Dtype::I32, &[count]);
         let of_block = g.minimum(of_block, last);
-        // Each row's slot, and back.
+        // Map each row to its slot, and each slot to its row.
         let column = g.reshape(first, &[experts, 1]);
         let starts = g.take_rows(column, row_experts);
         let starts = g.reshape(starts, &[rows]);
@@ -170,31 +173,31 @@ impl Blocks {
         let slots = g.add(starts, place);
         let all_slots = [count * size, rows];
         let [slot, of_row] = [g.iota(Dtype::I32, &all_slots, 0), g.broadcast_in_dim(slots, &all_slots, &[1])];
-        let is_there = g.eq(slot, of_row);
+        let has_slot = g.eq(slot, of_row);
         let row = g.iota(Dtype::I32, &all_slots, 1);
         let nothing = g.full(0.0, Dtype::I32, &all_slots);
-        let row = g.select(is_there, row, nothing);
-        // At most one row is there.
-        let row = reduced(g, row);
+        let row = g.select(has_slot, row, nothing);
+        // At most one row has the slot.
+        let row = sum_rows(g, row);
         let per_token = g.full(small(active), Dtype::I32, &[count * size]);
         let tokens = g.divide(row, per_token);
         Self { count, size, experts: of_block, tokens, slots: g.reshape(slots, &[all, active]) }
     }
 }
 
-/// How many are true in each row.
+/// Counts the true elements of each row.
 fn count_true(g: &mut Graph, x: Tensor) -> Tensor {
     let ones = g.convert(x, Dtype::I32);
-    reduced(g, ones)
+    sum_rows(g, ones)
 }
 
-/// The sum over the rows of a table that is worked out. Fused with that, iree-compile 3.13 has no code for it on CUDA.
-fn reduced(g: &mut Graph, x: Tensor) -> Tensor {
+/// Sums each row of a computed table. Fused with the computation, iree-compile 3.13 cannot compile the sum for CUDA.
+fn sum_rows(g: &mut Graph, x: Tensor) -> Tensor {
     let x = g.barrier(x);
     g.reduce(x, Reduction::Sum, &[1])
 }
 
-/// Row `index` of a table.
+/// Returns row `index` of a table.
 fn row(g: &mut Graph, table: Tensor, index: Tensor) -> Tensor {
     let zero = g.scalar(0.0, Dtype::I32);
     let mut sizes = g.shape(table).to_vec();
@@ -205,7 +208,7 @@ fn row(g: &mut Graph, table: Tensor, index: Tensor) -> Tensor {
     g.dynamic_slice(table, &starts, &sizes)
 }
 
-/// `[rows, inputs]` · one of `stack`, `[experts, outputs, inputs]` → `[rows, outputs]`.
+/// Multiplies `[rows, inputs]` by one expert of `stack`, `[experts, outputs, inputs]`: `[rows, outputs]`.
 fn dot(g: &mut Graph, stack: Tensor, expert: Tensor, x: Tensor, operand: Dtype) -> Tensor {
     let shape = g.shape(stack).to_vec();
     let weight = row(g, stack, expert);

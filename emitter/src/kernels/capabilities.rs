@@ -1,0 +1,38 @@
+//! How instruction sets are chosen, and which data their kernels read.
+
+use safetensors::Dtype;
+
+use super::isa::Isa;
+
+impl Isa {
+    /// Returns the best instruction set for a CPU with these features, which have LLVM's names.
+    #[must_use]
+    pub fn of_cpu(arch: &str, features: &[String]) -> Option<Self> {
+        let has = |name: &str| features.iter().any(|feature| feature == name);
+        Self::ALL.into_iter().rfind(|isa| isa.runs_on(arch, has))
+    }
+
+    /// Returns how many inputs of one output are adjacent in 8-bit panels, see `matmul_q8.c`.
+    pub(crate) fn q8_interleave(self) -> usize {
+        match self {
+            Self::X86_64V3 => 2,
+            Self::X86_64V4Vnni | Self::X86_64V4Bf16 | Self::X86_64V4Amx | Self::Aarch64 => 4,
+            Self::Sm80 => 1,
+        }
+    }
+
+    /// Returns the element type of activations that `quantize_rows` writes.
+    pub(crate) fn q8_activation(self) -> Dtype {
+        match self {
+            Self::X86_64V3 => Dtype::I16,
+            Self::X86_64V4Vnni | Self::X86_64V4Bf16 | Self::X86_64V4Amx | Self::Aarch64 | Self::Sm80 => {
+                Dtype::I8
+            }
+        }
+    }
+
+    /// Returns whether it multiplies pairs of bf16, see `matmul_bf16.c`.
+    pub(crate) fn multiplies_bf16(self) -> bool {
+        self.object_isa("matmul_bf16").is_some()
+    }
+}

@@ -1,0 +1,178 @@
+//! Kernels as executables of a module.
+
+use std::ops::Range;
+
+use mlxcel_artifacts::Traffic;
+
+use super::{
+    arguments::{Arguments, Kernel, KernelFunction},
+    isa::Isa,
+    object::{Object, objects},
+};
+use crate::{
+    graph::{Graph, HostIndex, Tensor},
+    types::TensorType,
+};
+
+/// How the work of a call is divided among workgroups.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Grid {
+    /// The number of items. On a CPU, the last two parameters of a kernel are a range of them.
+    pub(crate) items: usize,
+    /// On a CPU, the number of items of a workgroup. On a GPU a workgroup does one item, with this many threads.
+    pub(crate) grain: usize,
+}
+
+/// A kernel with the types and sizes of one call.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Executable {
+    pub(super) isa: Isa,
+    pub(super) function: KernelFunction,
+    /// Tensors that it reads, by the names of their parameters.
+    pub(super) operands: Vec<(&'static str, TensorType)>,
+    /// The operands that are the cache, `[2 · layers, batch, kv_heads, capacity, …]`. A call reads one layer's keys and values
+    /// in them, up to the last position that is attended to.
+    cache: Range<usize>,
+    /// Tensors that it writes.
+    pub(super) results: Vec<(&'static str, TensorType)>,
+    /// Numbers that the host computes for each call.
+    pub(super) numbers: Vec<&'static str>,
+    /// Numbers that are known at compile time.
+    pub(super) sizes: Vec<(&'static str, usize)>,
+    pub(super) grid: Grid,
+}
+
+/// An executable with the operands and numbers of one call.
+#[derive(Debug)]
+pub(crate) struct Call {
+    pub(crate) executable: Executable,
+    pub(crate) operands: Vec<Tensor>,
+    pub(crate) numbers: Vec<HostIndex>,
+}
+
+impl Call {
+    /// Prepares a call of `kernel` whose operands are tensors of `graph`.
+    pub(crate) fn new(graph: &Graph, isa: Isa, kernel: impl Kernel, grid: Grid) -> Self {
+        let function = kernel.function();
+        let Arguments { operands, cache, results, numbers, sizes } = kernel.arguments();
+        let executable = Executable {
+            isa,
+            function,
+            operands: operands.iter().map(|&(name, operand)| (name, graph.type_of(operand))).collect(),
+            cache,
+            results,
+            numbers: numbers.iter().map(|&(name, _)| name).collect(),
+            sizes,
+            grid,
+        };
+        Self {
+            executable,
+            operands: operands.into_iter().map(|(_, operand)| operand).collect(),
+            numbers: numbers.into_iter().map(|(_, number)| number).collect(),
+        }
+    }
+}
+
+impl Executable {
+    /// Returns the C function that it calls.
+    pub(crate) fn function_name(&self) -> &'static str {
+        self.function.name
+    }
+
+    /// Returns whether it runs on a GPU.
+    pub(crate) fn is_gpu(&self) -> bool {
+        self.isa.is_gpu()
+    }
+
+    /// Returns the types of its operands.
+    pub(crate) fn operand_types(&self) -> Vec<TensorType> {
+        self.operands.iter().map(|(_, ty)| ty.clone()).collect()
+    }
+
+    /// Returns the types of its results.
+    pub(crate) fn result_types(&self) -> Vec<TensorType> {
+        self.results.iter().map(|(_, ty)| ty.clone()).collect()
+    }
+
+    /// Returns how many numbers a call takes.
+    pub(crate) fn number_count(&self) -> usize {
+        self.numbers.len()
+    }
+
+    /// Returns the sizes in the function's order.
+    pub(crate) fn sizes(&self) -> impl Iterator<Item = usize> {
+        self.sizes.iter().map(|&(_, size)| size)
+    }
+
+    /// Returns a name that no other executable has. Function, sizes and the number of items determine the rest.
+    pub(crate) fn symbol(&self) -> String {
+        let sizes: String = self.sizes().map(|size| format!("_{size}")).collect();
+        format!("{}{sizes}_{}", self.function.name, self.grid.items)
+    }
+
+    /// Returns the name of its entry. On a CPU it is unique in the module, because all entries end up in one library. On a
+    /// GPU it is the function's name, because each executable is a library of its own.
+    pub(crate) fn entry(&self) -> String {
+        if self.isa.is_gpu() { self.function.name.to_owned() } else { format!("{}_call", self.symbol()) }
+    }
+
+    /// Returns how much a call reads and writes.
+    pub(crate) fn traffic(&self) -> Traffic {
+        let mut traffic = Traffic::default();
+        for (index, (_, ty)) in self.operands.iter().chain(&self.results).enumerate() {
+            let bytes = |sizes: &[usize]| (sizes.iter().product::<usize>() * ty.dtype.bitsize() / 8) as u64;
+            match *ty.shape {
+                [_, batch, kv_heads, _, width] if self.cache.contains(&index) => {
+                    traffic.position_bytes += bytes(&[2, batch, kv_heads, width]);
+                }
+                _ => traffic.bytes += bytes(&ty.shape),
+            }
+        }
+        traffic
+    }
+
+    /// Returns the object that contains its function.
+    pub(crate) fn object(&self) -> Option<Object> {
+        let expected = self.isa.object_name(self.function.file);
+        objects().find(|object| object.name == expected)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use safetensors::Dtype;
+
+    use super::*;
+    use crate::kernels::arguments::F32Bits;
+    use crate::kernels::attention::{
+        Attention, AttentionInputs, AttentionMask, AttentionShape, CachedKeyValues,
+    };
+
+    #[test]
+    fn traffic_counts_the_attended_part_of_the_cache() {
+        let mut g = Graph::new();
+        let q = g.argument(Dtype::F32, &[1, 1, 32, 64]);
+        let cache = g.argument(Dtype::I8, &[2 * 16, 1, 8, 4608, 64]);
+        let scales = g.argument(Dtype::F16, &[2 * 16, 1, 8, 4608, 2]);
+        let [positions, lengths] = [(); 2].map(|()| g.argument(Dtype::I32, &[1]));
+        let attention = Attention {
+            inputs: AttentionInputs { q, cache: CachedKeyValues::Q8 { cache, scales }, positions, lengths },
+            out: TensorType::new(Dtype::F32, [1, 1, 32, 64]),
+            layer: g.host_number(0),
+            shape: AttentionShape {
+                batch: 1,
+                tokens: 1,
+                heads: 32,
+                kv_heads: 8,
+                head_dim: 64,
+                capacity: 4608,
+            },
+            tile: 1,
+            mask: AttentionMask { window: 0, soft_cap: F32Bits(0.0), causal: true },
+        };
+        let call = Call::new(&g, Isa::X86_64V3, attention, Grid { items: 8, grain: 1 });
+        // Queries, results, positions and lengths; keys and values of 8 heads, of 64 dimensions and two scales each.
+        let expected = Traffic { bytes: 2 * 32 * 64 * 4 + 2 * 4, position_bytes: 2 * 8 * 68 };
+        assert_eq!(call.executable.traffic(), expected);
+    }
+}

@@ -1,0 +1,98 @@
+//! Calls of `matmul_*.c`: products of rows and packed weights.
+
+use super::arguments::{Argument, Arguments, Kernel, KernelFunction, arguments};
+use crate::{graph::Tensor, types::TensorType};
+
+/// Packed weights `w` and rows `a`, each with its scales.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum MatmulOperands {
+    /// Weights in `f32`, rows in `f32`.
+    F32 { w: Tensor, a: Tensor },
+    /// Weights in bf16, rows in `f32`.
+    Bf16 { w: Tensor, a: Tensor },
+    /// Weights in f16, rows in `f32`.
+    F16 { w: Tensor, a: Tensor },
+    /// Pairs of bf16, of weights and of rows.
+    Bf16Pairs { w: Tensor, a: Tensor },
+    /// Both in 8 bits.
+    Q8 { w: Tensor, w_scale: Tensor, a: Tensor, a_scale: Tensor },
+    /// Weights in 4 bits, rows in 8 bits, in groups.
+    Q4 { w: Tensor, w_scale: Tensor, a: Tensor, a_scale: Tensor, a_offset: Tensor },
+}
+
+impl MatmulOperands {
+    /// Returns the functions for plain rows and for rows of experts.
+    fn functions(self) -> [KernelFunction; 2] {
+        let (file, names) = match self {
+            Self::F32 { .. } => ("matmul_float", ["matmul_f32", "matmul_f32_experts"]),
+            Self::Bf16 { .. } => ("matmul_float", ["matmul_bf16", "matmul_bf16_experts"]),
+            Self::F16 { .. } => ("matmul_float", ["matmul_f16", "matmul_f16_experts"]),
+            Self::Bf16Pairs { .. } => ("matmul_bf16", ["matmul_bf16_pairs", "matmul_bf16_pairs_experts"]),
+            Self::Q8 { .. } => ("matmul_q8", ["matmul_q8", "matmul_q8_experts"]),
+            Self::Q4 { .. } => ("matmul_q4", ["matmul_q4", "matmul_q4_experts"]),
+        };
+        names.map(|name| KernelFunction { file, name })
+    }
+}
+
+impl Argument for MatmulOperands {
+    fn add_to(self, arguments: &mut Arguments, _: &'static str) {
+        let mut add = |named: &[(&'static str, Tensor)]| arguments.operands.extend_from_slice(named);
+        match self {
+            Self::F32 { w, a } | Self::Bf16 { w, a } | Self::F16 { w, a } | Self::Bf16Pairs { w, a } => {
+                add(&[("w", w), ("a", a)]);
+            }
+            Self::Q8 { w, w_scale, a, a_scale } => {
+                add(&[("w", w), ("w_scale", w_scale), ("a", a), ("a_scale", a_scale)]);
+            }
+            Self::Q4 { w, w_scale, a, a_scale, a_offset } => {
+                add(&[("w", w), ("w_scale", w_scale), ("a", a), ("a_scale", a_scale), ("a_offset", a_offset)])
+            }
+        }
+    }
+}
+
+arguments! {
+    /// Multiplies `[batch, tokens]` rows of `k` inputs by weights of `n` outputs.
+    struct Matmul {
+        operands: MatmulOperands,
+        lengths: Tensor,
+        out: TensorType,
+        batch: usize,
+        tokens: usize,
+        n: usize,
+        k: usize,
+    }
+
+    /// Multiplies rows that are sorted by expert, each by the weights of its expert.
+    struct MatmulExperts {
+        operands: MatmulOperands,
+        /// The expert of each segment of rows.
+        experts: Tensor,
+        /// The first row of each segment, and the end of the last one.
+        begins: Tensor,
+        out: TensorType,
+        n: usize,
+        k: usize,
+    }
+}
+
+impl Kernel for Matmul {
+    fn function(&self) -> KernelFunction {
+        self.operands.functions()[0]
+    }
+
+    fn arguments(self) -> Arguments {
+        Arguments::of(self)
+    }
+}
+
+impl Kernel for MatmulExperts {
+    fn function(&self) -> KernelFunction {
+        self.operands.functions()[1]
+    }
+
+    fn arguments(self) -> Arguments {
+        Arguments::of(self)
+    }
+}

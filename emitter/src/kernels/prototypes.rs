@@ -1,0 +1,183 @@
+//! Compares the calls of kernels in real programs with the prototypes in C.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    env, fs,
+    path::{Path, PathBuf},
+    process::Command,
+};
+
+use mlxcel_artifacts::{CacheType, Float, Quant};
+use mlxcel_models::Preset;
+use safetensors::Dtype;
+
+use super::{executable::Executable, isa::Isa};
+use crate::{
+    plan::{Numerics, Plan, Products},
+    transformer::build,
+};
+
+/// A parameter of a C function.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Parameter {
+    name: String,
+    /// The type as C has it, without the name.
+    ty: String,
+}
+
+/// The parameters of C functions, by the functions' names.
+type Prototypes = BTreeMap<String, Vec<Parameter>>;
+
+/// Returns a source after preprocessing.
+fn preprocess(source: &Path, flags: &[&str]) -> String {
+    let prefix = env::var_os("MLIR_SYS_220_PREFIX").map_or("/usr/lib/llvm-22".into(), PathBuf::from);
+    let mut clang = Command::new(prefix.join("bin/clang"));
+    let output =
+        clang.args(["-E", "-P", "-std=c11", "-ffreestanding"]).args(flags).arg(source).output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8(output.stdout).unwrap()
+}
+
+/// Returns the functions that begin with `keyword` and whose parameters are followed by `end`.
+fn prototypes(text: &str, keyword: &str, end: char) -> Prototypes {
+    let mut found = Prototypes::new();
+    for (start, _) in text.match_indices(keyword) {
+        let is_first = text[..start].trim_end().ends_with([';', '}']) || text[..start].trim().is_empty();
+        let (name, rest) = text[start + keyword.len()..].split_once('(').unwrap();
+        let (parameters, rest) = rest.split_once(')').unwrap();
+        if is_first && rest.trim_start().starts_with(end) {
+            found.insert(name.trim().to_owned(), parameters.split(',').map(parameter).collect());
+        }
+    }
+    found
+}
+
+/// Parses `const float *x`.
+fn parameter(text: &str) -> Parameter {
+    let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    let name = text.rfind(|c: char| !c.is_alphanumeric() && c != '_').unwrap() + 1;
+    Parameter { name: text[name..].to_owned(), ty: text[..name].trim_end().to_owned() }
+}
+
+fn cpu_prototypes() -> Prototypes {
+    let header = Path::new(env!("CARGO_MANIFEST_DIR")).join("kernels/cpu/kernels.h");
+    prototypes(&preprocess(&header, &["--target=x86_64-none-elf"]), "void ", ';')
+}
+
+fn cuda_prototypes() -> Prototypes {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("kernels/cuda");
+    let sources = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+    sources
+        .filter(|path| path.extension().is_some_and(|extension| extension == "c"))
+        .flat_map(|path| {
+            let text = preprocess(&path, &["--target=nvptx64-nvidia-cuda"]);
+            prototypes(&text, "__attribute__((nvptx_kernel)) void ", '{')
+        })
+        .collect()
+}
+
+/// Returns the C types that may stand for a tensor's elements.
+fn element(isa: Isa, dtype: Dtype) -> &'static [&'static str] {
+    match dtype {
+        Dtype::F32 => &["float"],
+        Dtype::F16 | Dtype::BF16 => &["uint16_t"],
+        Dtype::I32 => &["int32_t"],
+        // Two weights of 4 bits have no sign of their own.
+        Dtype::I8 if isa.q8_activation() == Dtype::I8 => &["int8_t", "uint8_t", "act_q8"],
+        Dtype::I8 => &["int8_t", "uint8_t"],
+        Dtype::I16 if isa.q8_activation() == Dtype::I16 => &["act_q8"],
+        _ => &[],
+    }
+}
+
+/// Compares names, order, kinds and element types of a call's arguments with the C function's parameters.
+fn compare(executable: &Executable, prototype: &[Parameter]) {
+    let Executable { isa, function, operands, results, numbers, sizes, .. } = executable;
+    let mut expected = prototype.iter();
+    let mut next = |name: &str| {
+        let parameter = expected.next().unwrap_or_else(|| panic!("{}: no parameter {name}", function.name));
+        assert_eq!(parameter.name, name, "{}", function.name);
+        parameter.ty.as_str()
+    };
+    let pointers = operands.iter().map(|pointer| ("const ", pointer));
+    for (qualifier, (name, ty)) in pointers.chain(results.iter().map(|pointer| ("", pointer))) {
+        let found = next(name);
+        let types = element(*isa, ty.dtype).iter().map(|element| format!("{qualifier}{element} *"));
+        assert!(types.clone().any(|ty| ty == found), "{}: {name} is {found}, not {ty}", function.name);
+    }
+    let integers: &[&str] = if isa.is_gpu() { &["int", "uint32_t"] } else { &["index"] };
+    for name in numbers.iter().chain(sizes.iter().map(|(name, _)| name)) {
+        let found = next(name);
+        assert!(integers.contains(&found), "{}: {name} is {found}", function.name);
+    }
+    let rest: Vec<_> = expected.collect();
+    if isa.is_gpu() {
+        assert!(rest.is_empty(), "{}: {rest:?}", function.name);
+    } else {
+        let range = |parameter: &&Parameter, end| parameter.ty == "index" && parameter.name.ends_with(end);
+        assert!(
+            rest.len() == 2 && range(&rest[0], "begin") && range(&rest[1], "end"),
+            "{}: {rest:?}",
+            function.name
+        );
+    }
+}
+
+/// Returns every executable in programs that use all kernels.
+fn executables() -> Vec<Executable> {
+    let kernels = |isa| Numerics { products: Products::Kernels(isa), ..Numerics::default() };
+    let targets = [
+        kernels(Isa::X86_64V3),
+        kernels(Isa::X86_64V4Bf16),
+        kernels(Isa::Aarch64),
+        Numerics { gpu: Some(Isa::Sm80), ..Numerics::default() },
+    ];
+    // Of one weight type and cache type after the other.
+    let types = [
+        (Quant::None, Dtype::F32, CacheType::Float(Float::F32)),
+        (Quant::None, Dtype::BF16, CacheType::Float(Float::Bf16)),
+        (Quant::None, Dtype::F16, CacheType::Float(Float::F16)),
+        (Quant::Q8, Dtype::BF16, CacheType::Q8),
+        (Quant::Q4, Dtype::BF16, CacheType::Q8),
+    ];
+    let mut found = Vec::new();
+    for name in ["llama-3.2-1b", "mixtral-8x7b"] {
+        let mut model = Preset::find(name).unwrap().model().unwrap();
+        model.blocks.truncate(1);
+        for numerics in targets {
+            for (quant, dtype, cache_type) in types {
+                // Long enough that attention of one token is divided into chunks.
+                let plan = Plan { quant, kv: cache_type, ..Plan::new(&model, Float::Bf16, 2048) };
+                let plan = plan.for_target(numerics);
+                if plan.validate(&model).is_ok() {
+                    let (module, _) = build(&model, &plan, &|_| dtype).unwrap();
+                    found.extend(module.executables().cloned());
+                }
+            }
+        }
+    }
+    found
+}
+
+#[test]
+fn calls_match_the_c_prototypes() {
+    let [cpu, cuda] = [cpu_prototypes(), cuda_prototypes()];
+    let mut used = BTreeSet::new();
+    for executable in executables() {
+        let (prototypes, name) = (if executable.is_gpu() { &cuda } else { &cpu }, executable.function.name);
+        let prototype = prototypes.get(name).unwrap_or_else(|| panic!("{name} has no prototype"));
+        compare(&executable, prototype);
+        used.insert(name);
+    }
+    let all: BTreeSet<_> = cpu.keys().chain(cuda.keys()).map(String::as_str).collect();
+    assert_eq!(used, all, "functions that calls use, and functions in C");
+}
+
+#[test]
+fn prototypes_are_parsed() {
+    let text = "typedef int index;\nstatic void f(int x);\nvoid g(const float *x,\n float *y, index n);\nvoid h(int x) { }";
+    let found = prototypes(text, "void ", ';');
+    let parameters: Vec<_> =
+        found["g"].iter().map(|parameter| format!("{}|{}", parameter.ty, parameter.name)).collect();
+    assert_eq!((found.len(), parameters.join(" ").as_str()), (1, "const float *|x float *|y index|n"));
+}

@@ -1,0 +1,209 @@
+//! What all layers build into: the function, the module's globals and the weights.
+
+use std::collections::BTreeMap;
+
+use mlxcel_artifacts::{CacheType, Quant, entry::PARAMETER_SCOPE};
+use mlxcel_models::Weight;
+use safetensors::Dtype;
+
+use super::{
+    float_bits,
+    weights::{Matrix, Weights},
+};
+use crate::{
+    global::Global,
+    graph::{Graph, Tensor},
+    module::Module,
+    packing::Packing,
+    plan::{Numerics, Plan, Products},
+    types::TensorType,
+};
+
+/// The function under construction, the module's globals and what is known about the weights.
+pub(crate) struct Builder<'a> {
+    pub(crate) graph: Graph,
+    pub(crate) module: &'a mut Module,
+    packing: &'a mut Packing,
+    dtype_of: &'a dyn Fn(&str) -> Dtype,
+    /// The element type of matrix products, see [`Plan::precision`].
+    pub(crate) precision: Dtype,
+    pub(crate) quant: Quant,
+    pub(crate) cache_type: CacheType,
+    pub(crate) numerics: Numerics,
+    /// The number of real tokens of each row, `[batch]`. Without it, all tokens are real.
+    pub(crate) lengths: Option<Tensor>,
+    loaded: BTreeMap<String, Tensor>,
+}
+
+impl<'a> Builder<'a> {
+    /// Starts an empty function.
+    pub(crate) fn new(
+        module: &'a mut Module,
+        packing: &'a mut Packing,
+        dtype_of: &'a dyn Fn(&str) -> Dtype,
+        plan: &Plan,
+    ) -> Self {
+        let Plan { precision, quant, kv: cache_type, numerics, .. } = *plan;
+        Self {
+            graph: Graph::new(),
+            module,
+            packing,
+            dtype_of,
+            precision: precision.dtype(),
+            quant,
+            cache_type,
+            numerics,
+            lengths: None,
+            loaded: BTreeMap::new(),
+        }
+    }
+
+    /// Returns the element type that operands of a matrix product are converted to.
+    pub(crate) fn operand_dtype(&self) -> Dtype {
+        match self.numerics.products {
+            Products::Native => self.precision,
+            Products::Widened | Products::Kernels(_) => Dtype::F32,
+        }
+    }
+
+    /// Returns the number of real tokens among `tokens`, in each of `batch` rows.
+    pub(crate) fn lengths(&mut self, batch: usize, tokens: usize) -> Tensor {
+        // A row of one token is never padding.
+        let given = self.lengths.filter(|_| tokens > 1);
+        #[expect(clippy::cast_precision_loss, reason = "a number of tokens")]
+        given.unwrap_or_else(|| self.graph.full(tokens as f64, Dtype::I32, &[batch]))
+    }
+
+    /// Returns a weight's element type in the checkpoint.
+    pub(crate) fn dtype(&self, weight: &Weight) -> Dtype {
+        (self.dtype_of)(&weight.name)
+    }
+
+    /// Loads a weight in the checkpoint's type. If the target cannot load that type, each `i32` holds two neighbors of the
+    /// last dimension.
+    pub(crate) fn stored(&mut self, weight: &Weight) -> Tensor {
+        let global = self.parameter(weight);
+        self.load(&global)
+    }
+
+    /// Loads the results of `body`, which packs weights ahead of time, see [`Packing::make`]. `body` takes each weight as
+    /// `[outputs, inputs]`. Experts' weights are one matrix, in which each expert begins at a multiple of `lanes`.
+    pub(crate) fn packed(
+        &mut self,
+        recipe: &str,
+        weights: Weights<'_>,
+        lanes: usize,
+        suffixes: &[&str],
+        body: impl FnOnce(&mut Graph, &[Tensor]) -> Vec<Tensor>,
+    ) -> Vec<Tensor> {
+        let ty = |weight: &Weight| TensorType::new(self.dtype(weight), weight.shape.as_slice());
+        let sources: Vec<_> =
+            weights.tensors().into_iter().map(|weight| (weight.name.as_str(), ty(weight))).collect();
+        let recipe = format!("{recipe}{}", weights.recipe_suffix());
+        let body = |g: &mut Graph, stored: &[Tensor]| {
+            let rows = weights.rows(g, stored, lanes);
+            body(g, &rows)
+        };
+        match self.packing.make(&recipe, &sources, suffixes, body) {
+            Ok(made) => {
+                let load = |(name, ty): (String, TensorType)| {
+                    let global = self.module.parameter(PARAMETER_SCOPE, &name, ty);
+                    self.load(&global)
+                };
+                made.into_iter().map(load).collect()
+            }
+            Err(error) => vec![self.graph.fail_with(error); suffixes.len() + 1],
+        }
+    }
+
+    fn parameter(&mut self, weight: &Weight) -> Global {
+        let mut ty = TensorType::new(self.dtype(weight), weight.shape.as_slice());
+        self.packing.pass_through(&weight.name, &ty);
+        if self.is_in_words(weight) {
+            if !ty.shape.last().is_some_and(|last| last.is_multiple_of(2)) {
+                let problem = format!("found {ty} for {}, expected an even last dimension", weight.name);
+                self.graph.fail("util.global", problem);
+            }
+            ty.dtype = Dtype::I32;
+            if let Some(last) = ty.shape.last_mut() {
+                *last /= 2;
+            }
+        }
+        self.module.parameter(PARAMETER_SCOPE, &weight.name, ty)
+    }
+
+    /// Returns whether [`Self::stored`] gives two elements per word.
+    fn is_in_words(&self, weight: &Weight) -> bool {
+        self.numerics.floats_as_bits && matches!(self.dtype(weight), Dtype::BF16 | Dtype::F16)
+    }
+
+    fn load(&mut self, global: &Global) -> Tensor {
+        let graph = &mut self.graph;
+        *self.loaded.entry(global.symbol.clone()).or_insert_with(|| graph.load(global))
+    }
+
+    /// Converts `x`, elements of a weight as [`Self::stored`] gives them, to `dtype`.
+    pub(crate) fn widen(&mut self, weight: &Weight, x: Tensor, dtype: Dtype) -> Tensor {
+        if !self.is_in_words(weight) {
+            return self.graph.convert(x, dtype);
+        }
+        let stored = self.dtype(weight);
+        let g = &mut self.graph;
+        let mut shape = g.shape(x).to_vec();
+        let last = shape.len();
+        shape.push(1);
+        let halves = float_bits::widen(g, x, stored).map(|half| g.reshape(half, &shape));
+        let pairs = g.concatenate(&halves, last);
+        shape.truncate(last);
+        if let Some(last) = shape.last_mut() {
+            *last *= 2;
+        }
+        let wide = g.reshape(pairs, &shape);
+        g.convert(wide, dtype)
+    }
+
+    /// Returns the operands of the product of `x`, `[rows, inputs]`, and a weight. This is one pair, or one for every part
+    /// of the inputs that the target reads separately.
+    pub(crate) fn dot_operands(&mut self, matrix: Matrix<'_>, x: Tensor) -> Vec<(Tensor, Tensor)> {
+        let Matrix { weight, transposed, .. } = matrix;
+        let operand = self.operand_dtype();
+        let mut stored = self.stored(weight);
+        if self.numerics.products != Products::Native {
+            // Otherwise the compiler keeps a widened copy of the whole weight.
+            stored = self.graph.barrier(stored);
+        }
+        if !self.is_in_words(weight) {
+            return vec![(self.graph.convert(x, operand), self.graph.convert(stored, operand))];
+        }
+        if transposed {
+            // A word holds two outputs, so that inputs cannot be split into even and odd ones.
+            return vec![(self.graph.convert(x, operand), self.widen(weight, stored, operand))];
+        }
+        let dtype = self.dtype(weight);
+        let g = &mut self.graph;
+        let &[rows, inputs] = g.shape(x) else {
+            return Vec::new();
+        };
+        let pairs = g.reshape(x, &[rows, inputs / 2, 2]);
+        let halves = float_bits::widen(g, stored, dtype);
+        let part = |(index, weight)| {
+            let x = g.slice_dimension(pairs, 2, index, index + 1);
+            (g.reshape(x, &[rows, inputs / 2]), weight)
+        };
+        halves.into_iter().enumerate().map(part).collect()
+    }
+
+    /// Loads a weight as `f32`.
+    pub(crate) fn weight_f32(&mut self, weight: &Weight) -> Tensor {
+        let tensor = self.stored(weight);
+        self.widen(weight, tensor, Dtype::F32)
+    }
+
+    /// Names the part of the model that `body` builds.
+    pub(crate) fn scope<T>(&mut self, name: &str, body: impl FnOnce(&mut Self) -> T) -> T {
+        self.graph.enter(name);
+        let result = body(self);
+        self.graph.leave();
+        result
+    }
+}

@@ -1,0 +1,37 @@
+//! Linear layers as StableHLO dot products.
+
+use mlxcel_artifacts::Quant;
+use mlxcel_models::Linear;
+use safetensors::Dtype;
+
+use super::quantized;
+use crate::{
+    graph::Tensor,
+    layers::{builder::Builder, weights::Matrix},
+    ops::DotDimensions,
+};
+
+/// Computes `[batch, tokens, inputs]` to `[batch, tokens, outputs of the tensor]`.
+pub(super) fn dot(b: &mut Builder<'_>, layer: &Linear, x: Tensor) -> Tensor {
+    let &[batch, tokens, inputs] = b.graph.shape(x) else {
+        return x;
+    };
+    let x = b.graph.reshape(x, &[batch * tokens, inputs]);
+    let matrix = Matrix::from(layer);
+    let product = match b.quant {
+        Quant::None => unquantized_dot(b, matrix, x),
+        Quant::Q8 | Quant::Q4 => quantized::product(b, matrix, x),
+    };
+    b.graph.reshape(product, &[batch, tokens, layer.weight_outputs()])
+}
+
+/// Computes one dot product, or a sum of them over parts of the inputs.
+fn unquantized_dot(b: &mut Builder<'_>, matrix: Matrix<'_>, x: Tensor) -> Tensor {
+    let operands = b.dot_operands(matrix, x);
+    let g = &mut b.graph;
+    let contract = [usize::from(!matrix.transposed)];
+    let dims = DotDimensions { lhs_contract: &[1], rhs_contract: &contract, ..DotDimensions::default() };
+    let products = operands.into_iter().map(|(x, weight)| g.dot_general(x, weight, &dims, Dtype::F32));
+    let products: Vec<_> = products.collect();
+    products.into_iter().reduce(|sum, product| g.add(sum, product)).unwrap_or(x)
+}

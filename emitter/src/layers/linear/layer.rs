@@ -1,0 +1,73 @@
+//! Linear layers, whichever way the target computes them.
+
+use mlxcel_artifacts::Quant;
+use mlxcel_models::Linear;
+
+use super::{
+    dot::dot,
+    gpu_matvec,
+    named::{Named, have_one_dtype},
+    panels,
+    shared_tensors::{distinct_tensors, layer_outputs},
+};
+use crate::{graph::Tensor, layers::builder::Builder, plan::Products};
+
+/// Computes `x · weightᵀ + bias`: `[batch, tokens, inputs]` to `[batch, tokens, outputs]` in `f32`.
+pub(crate) fn linear(b: &mut Builder<'_>, layer: (&'static str, &Linear), x: Tensor) -> Tensor {
+    let [y] = linears(b, [layer], x);
+    y
+}
+
+/// Computes a linear layer with unquantized weights: for routers, which are small and on which much depends.
+pub(crate) fn linear_unquantized(b: &mut Builder<'_>, layer: (&'static str, &Linear), x: Tensor) -> Tensor {
+    let quant = std::mem::replace(&mut b.quant, Quant::None);
+    let y = linear(b, layer, x);
+    b.quant = quant;
+    y
+}
+
+/// Computes several linear layers of one input, as one product if the target reads packed weights. The product of a tensor
+/// that several layers share is computed once.
+pub(crate) fn linears<const N: usize>(
+    b: &mut Builder<'_>,
+    layers: [(&'static str, &Linear); N],
+    x: Tensor,
+) -> [Tensor; N] {
+    let &[_, _, inputs] = b.graph.shape(x) else {
+        return layers.map(|_| x);
+    };
+    if let Some((name, layer)) = layers.iter().find(|(_, layer)| layer.inputs() != inputs) {
+        let problem = format!("found a weight of shape {:?}, expected {inputs} inputs", layer.weight.shape);
+        return b.scope(name, |b| layers.map(|_| b.graph.fail("linear", problem.as_str())));
+    }
+    let (firsts, indices) = distinct_tensors(layers.iter().map(|(_, layer)| *layer));
+    let tensors: Vec<_> = firsts.into_iter().map(|first| layers[first]).collect();
+    let products = match (b.numerics.products, gpu_matvec::isa(b, &tensors, x)) {
+        (_, Some(isa)) => gpu_matvec::products(b, isa, &tensors, x),
+        (Products::Kernels(isa), None) if have_one_dtype(b, &tensors) => {
+            panels::products(b, isa, &tensors, x)
+        }
+        (Products::Kernels(isa), None) => {
+            tensors.iter().flat_map(|&tensor| panels::products(b, isa, &[tensor], x)).collect()
+        }
+        (Products::Native | Products::Widened, None) => {
+            tensors.iter().map(|&tensor| b.scope(tensor.0, |b| dot(b, tensor.1, x))).collect()
+        }
+    };
+    let whole: Vec<_> = tensors.iter().zip(products).map(|(tensor, y)| add_bias(b, *tensor, y)).collect();
+    std::array::from_fn(|index| {
+        let (name, layer) = layers[index];
+        b.scope(name, |b| layer_outputs(&mut b.graph, layer, whole[indices[index]]))
+    })
+}
+
+/// Adds the bias to `y`, `[batch, tokens, outputs of the tensor]`.
+fn add_bias(b: &mut Builder<'_>, (name, layer): Named<'_>, y: Tensor) -> Tensor {
+    let Some(bias) = &layer.bias else { return y };
+    b.scope(name, |b| {
+        let shape = b.graph.shape(y).to_vec();
+        let bias = b.weight_f32(bias);
+        let bias = b.graph.broadcast_in_dim(bias, &shape, &[2]);
+        b.graph.add(y, bias)
+    })
+}

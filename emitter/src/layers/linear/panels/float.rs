@@ -1,0 +1,91 @@
+//! Panels of unquantized weights: `[panels, inputs, LANES]`, or `[panels, inputs / 2, LANES, 2]` for pairs of bf16.
+
+use mlxcel_models::Weight;
+use safetensors::Dtype;
+
+use super::{
+    layout::{panel_and_lane, split_into_panels},
+    product::{PackedProduct, ProductInputs},
+};
+use crate::{
+    graph::Tensor,
+    kernels::{Isa, MatmulOperands},
+    layers::{
+        builder::Builder,
+        weights::{Matrix, Weights},
+    },
+    ops::GatherDimensions,
+};
+
+/// Outputs of a panel: two vector registers of `f32` with AVX2, one with AVX-512.
+const LANES: usize = 16;
+
+/// The number of adjacent bf16 inputs that are multiplied at once.
+const PAIR: usize = 2;
+
+/// Computes `[batch, tokens, inputs]` to `[batch, tokens, outputs]`.
+pub(super) fn product(b: &mut Builder<'_>, isa: Isa, inputs: ProductInputs<'_>) -> Tensor {
+    let ProductInputs { weights, x, segments } = inputs;
+    let &[batch, tokens, _] = b.graph.shape(x) else {
+        return x;
+    };
+    let (outputs, inputs) = weights.size();
+    let w = packed(b, isa, weights);
+    let stored = b.graph.dtype(w);
+    let in_pairs = multiplies_pairs(b, isa, weights);
+    let a = if in_pairs { b.graph.convert(x, Dtype::BF16) } else { x };
+    let operands = match stored {
+        Dtype::BF16 if in_pairs => MatmulOperands::Bf16Pairs { w, a },
+        Dtype::BF16 => MatmulOperands::Bf16 { w, a },
+        Dtype::F16 => MatmulOperands::F16 { w, a },
+        _ => MatmulOperands::F32 { w, a },
+    };
+    let panel_bytes = LANES * inputs * stored.bitsize() / 8;
+    let product = PackedProduct { isa, operands, segments, outputs, inputs, lanes: LANES, panel_bytes };
+    product.call(b, batch, tokens)
+}
+
+/// Looks up rows of a weight: `[…]` to `[…, inputs]` in `f32`.
+pub(super) fn rows(b: &mut Builder<'_>, isa: Isa, weight: &Weight, rows: Tensor) -> Tensor {
+    let panels = packed(b, isa, Weights::Layers(&[weight.into()]));
+    let in_pairs = multiplies_pairs(b, isa, Weights::Layers(&[weight.into()]));
+    let (_, inputs) = Matrix::from(weight).size();
+    let g = &mut b.graph;
+    let shape = g.shape(rows).to_vec();
+    let last = shape.len();
+    let indices = panel_and_lane(g, rows, LANES);
+    let (offset, sizes): (&[usize], &[usize]) =
+        if in_pairs { (&[last, last + 1], &[1, inputs / PAIR, 1, PAIR]) } else { (&[last], &[1, inputs, 1]) };
+    let dims =
+        GatherDimensions { offset, collapsed_slice: &[0, 2], start_index_map: &[0, 2], index_vector: last };
+    let found = g.gather(panels, indices, &dims, sizes);
+    let whole: Vec<_> = shape.into_iter().chain([inputs]).collect();
+    let found = if in_pairs { g.reshape(found, &whole) } else { found };
+    g.convert(found, Dtype::F32)
+}
+
+/// Returns whether products with these weights multiply pairs of bf16. An odd number of inputs cannot be paired.
+fn multiplies_pairs(b: &Builder<'_>, isa: Isa, weights: Weights<'_>) -> bool {
+    let in_bf16 = |weight: &Weight| b.dtype(weight) == Dtype::BF16;
+    isa.multiplies_bf16()
+        && b.precision == Dtype::BF16
+        && weights.tensors().into_iter().all(in_bf16)
+        && weights.size().1.is_multiple_of(PAIR)
+}
+
+/// Packs weights into panels.
+fn packed(b: &mut Builder<'_>, isa: Isa, weights: Weights<'_>) -> Tensor {
+    let in_pairs = multiplies_pairs(b, isa, weights);
+    let made = b.packed("panels", weights, LANES, &[], |g, weights| {
+        let rows = split_into_panels(g, weights, LANES);
+        let &[panels, lanes, inputs] = g.shape(rows) else {
+            return vec![rows];
+        };
+        if !in_pairs {
+            return vec![g.transpose(rows, &[0, 2, 1])];
+        }
+        let pairs = g.reshape(rows, &[panels, lanes, inputs / PAIR, PAIR]);
+        vec![g.transpose(pairs, &[0, 2, 1, 3])]
+    });
+    made[0]
+}

@@ -1,0 +1,110 @@
+//! Products of quantized weights in StableHLO: the reference for the kernels, and the code for targets without them.
+
+use mlxcel_artifacts::Quant;
+use mlxcel_models::Weight;
+use safetensors::Dtype;
+
+use crate::{
+    graph::{Graph, Tensor},
+    layers::{
+        builder::Builder,
+        quantization::{
+            GROUP, dequantize_q4, dequantize_q4_halves, quantize_q4, quantize_q8, quantize_rows, scale_rows,
+        },
+        weights::{Matrix, Weights},
+    },
+    ops::DotDimensions,
+};
+
+/// Computes `x · weightᵀ`, `[rows, inputs]` to `[rows, outputs]`.
+pub(super) fn product(b: &mut Builder<'_>, weight: Matrix<'_>, x: Tensor) -> Tensor {
+    match b.quant {
+        Quant::Q4 => q4_product(b, weight, x),
+        Quant::Q8 | Quant::None => q8_product(b, weight, x),
+    }
+}
+
+/// Looks up rows of a weight: `[…]` to `[…, inputs]` in `f32`.
+pub(super) fn rows(b: &mut Builder<'_>, weight: &Weight, rows: Tensor) -> Tensor {
+    let [bytes, scales] = packed_with_barrier(b, weight.into());
+    let quant = b.quant;
+    let g = &mut b.graph;
+    let shape = g.shape(rows).to_vec();
+    let outputs = weight.shape.first().copied().unwrap_or(1);
+    let inputs = weight.shape.get(1).copied().unwrap_or(1);
+    let flat = |g: &mut Graph, x: Tensor| {
+        let width = g.shape(x).iter().skip(1).product();
+        g.reshape(x, &[outputs, width])
+    };
+    let parts = [bytes, scales].map(|part| {
+        let part = flat(g, part);
+        g.take_rows(part, rows)
+    });
+    let whole: Vec<_> = shape.iter().copied().chain([inputs]).collect();
+    if quant == Quant::Q4 {
+        return dequantize_q4(g, parts[0], parts[1], &whole);
+    }
+    let bytes = g.convert(parts[0], Dtype::F32);
+    let scales = g.reshape(parts[1], &shape);
+    scale_rows(g, bytes, scales)
+}
+
+fn q8_product(b: &mut Builder<'_>, weight: Matrix<'_>, x: Tensor) -> Tensor {
+    let [bytes, scales] = packed_with_barrier(b, weight);
+    // Integers up to 128 are exact in every float type.
+    let operand = b.operand_dtype();
+    let g = &mut b.graph;
+    let (steps, row_scales) = quantize_rows(g, x);
+    let [steps, bytes] = [steps, bytes].map(|integers| g.convert(integers, operand));
+    let product = dot(g, steps, bytes);
+    let product = scale_rows(g, product, row_scales);
+    let shape = g.shape(product).to_vec();
+    let scales = g.broadcast_in_dim(scales, &shape, &[1]);
+    g.multiply(product, scales)
+}
+
+/// Multiplies in `f32` whatever the plan's precision, because scaled weights are not exact in less.
+fn q4_product(b: &mut Builder<'_>, weight: Matrix<'_>, x: Tensor) -> Tensor {
+    let [bytes, scales] = packed_with_barrier(b, weight);
+    let g = &mut b.graph;
+    let &[rows, inputs] = g.shape(x) else {
+        return x;
+    };
+    let groups = inputs / GROUP;
+    let x = g.reshape(x, &[rows, groups, GROUP]);
+    let (steps, row_scales) = quantize_rows(g, x);
+    let x = scale_rows(g, steps, row_scales);
+    let mut part = 0;
+    let [low, high] = dequantize_q4_halves(g, bytes, scales).map(|weight| {
+        let outputs = g.shape(weight).first().copied().unwrap_or(1);
+        let weight = g.reshape(weight, &[outputs, inputs / 2]);
+        let x = g.slice_dimension(x, 2, part, part + GROUP / 2);
+        part += GROUP / 2;
+        let x = g.reshape(x, &[rows, inputs / 2]);
+        dot(g, x, weight)
+    });
+    g.add(low, high)
+}
+
+/// Returns [`packed`] weights behind a barrier. Without it, the compiler keeps a widened copy of the whole weight.
+fn packed_with_barrier(b: &mut Builder<'_>, weight: Matrix<'_>) -> [Tensor; 2] {
+    packed(b, weight).map(|part| b.graph.barrier(part))
+}
+
+/// Returns the bytes and the scales of a weight, see [`quantize_q8`] and [`quantize_q4`].
+pub(super) fn packed(b: &mut Builder<'_>, weight: Matrix<'_>) -> [Tensor; 2] {
+    let weights = Weights::Layers(&[weight]);
+    let made = match b.quant {
+        Quant::Q4 => b.packed("q4", weights, 1, &["scales"], |g, weights| quantize_q4(g, weights).to_vec()),
+        Quant::Q8 | Quant::None => {
+            b.packed("q8", weights, 1, &["scales"], |g, weights| quantize_q8(g, weights).to_vec())
+        }
+    };
+    [made[0], made[1]]
+}
+
+/// Computes `[rows, inputs] · [outputs, inputs]ᵀ`.
+fn dot(g: &mut Graph, x: Tensor, weight: Tensor) -> Tensor {
+    let dims = DotDimensions { lhs_contract: &[1], rhs_contract: &[1], ..DotDimensions::default() };
+    g.dot_general(x, weight, &dims, Dtype::F32)
+}

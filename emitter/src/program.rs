@@ -1,0 +1,31 @@
+//! Programs: what [`emit`](crate::emit) returns.
+
+use std::collections::BTreeMap;
+
+use mlxcel_artifacts::{
+    Traffic,
+    entry::{Entry, Parameter},
+};
+
+use crate::{kernels::Object, packing::Packed};
+
+/// A compiled description: one module with all entry points, and what is known about it.
+#[derive(Debug, Clone)]
+pub struct Program {
+    /// The module as MLIR text: StableHLO in generic form.
+    pub mlir: String,
+    /// The entry points of the module.
+    pub entries: Vec<Entry>,
+    /// The tensors of the checkpoint that the module or the packing module reads.
+    pub parameters: Vec<Parameter>,
+    /// How the module's parameters are made from the checkpoint, if they differ from it.
+    pub packed: Option<Packed>,
+    /// Bytes of parameters that a decode step reads.
+    pub step_bytes: u64,
+    /// How many positions a sequence can rewind without recomputing tokens. `None` means any number.
+    pub rewind: Option<usize>,
+    /// How much the kernels read and write, by the names of their dispatches.
+    pub dispatches: BTreeMap<String, Traffic>,
+    /// The objects that the module is linked with.
+    pub objects: Vec<Object>,
+}

@@ -1,0 +1,67 @@
+//! The head: logits and the next token, or an embedding.
+
+use mlxcel_artifacts::entry::ResultKind;
+use mlxcel_models::{Head, Linear, Logits, ModelConfig};
+use safetensors::Dtype;
+
+use crate::{
+    graph::Tensor,
+    kernels::{Argmax, Grid},
+    layers::{builder::Builder, linear::linear, pooling::pooling},
+    plan::Plan,
+    types::TensorType,
+};
+
+/// Threads of a workgroup, as in `kernels/cuda/argmax.c`.
+const ARGMAX_THREADS: usize = 1024;
+
+/// Computes the results of an entry from the last hidden states.
+pub(super) fn head(
+    b: &mut Builder<'_>,
+    model: &ModelConfig,
+    plan: &Plan,
+    x: Tensor,
+) -> Vec<(ResultKind, Tensor)> {
+    match &model.head {
+        Head::Logits(layer) => {
+            let product = layer.product(&model.embedding);
+            let logits = b.scope("head", |b| logits(b, layer, &product, x));
+            let logits = b.graph.reshape(logits, &[plan.batch, model.vocab]);
+            let next = b.scope("argmax", |b| argmax(b, logits));
+            vec![(ResultKind::NextToken, next), (ResultKind::Logits, logits)]
+        }
+        Head::Pooling(layer) => vec![(ResultKind::Embedding, b.scope("pooling", |b| pooling(b, *layer, x)))],
+    }
+}
+
+/// Computes the logits of the last hidden state.
+fn logits(b: &mut Builder<'_>, layer: &Logits, product: &Linear, x: Tensor) -> Tensor {
+    let logits = linear(b, ("lm_head", product), x);
+    let scaled = b.graph.scale(logits, layer.scale);
+    let scaled = layer.soft_cap.map_or(scaled, |cap| b.graph.soft_cap(scaled, cap));
+    // Fused with argmax, all logits exceed IREE's stack limit.
+    if scaled == logits { logits } else { b.graph.barrier(scaled) }
+}
+
+/// Returns the token with the largest logit of each row of `[batch, vocab]`.
+///
+/// GPUs have a kernel for it. Generated code uses one small workgroup, and does not compile if it is fused with the scaling
+/// of logits.
+fn argmax(b: &mut Builder<'_>, logits: Tensor) -> Tensor {
+    let (Some(isa), &[batch, vocab]) = (b.numerics.gpu, b.graph.shape(logits)) else {
+        return b.graph.argmax(logits);
+    };
+    let argmax = Argmax { logits, out: TensorType::new(Dtype::I32, [batch]), length: vocab };
+    b.module.call(&mut b.graph, isa, argmax, Grid { items: batch, grain: ARGMAX_THREADS })[0]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::kernels::stated_constant;
+
+    #[test]
+    fn constants_are_those_of_the_kernel() {
+        assert_eq!(stated_constant("argmax", "threads"), Some(ARGMAX_THREADS));
+    }
+}
