@@ -1,10 +1,15 @@
 //! Builds the IREE runtime from source with CMake, and the C shim over it with cc.
 //!
-//! The source comes with the crate `eerie-sys`, which is empty without its features and only carries it here. Nothing
-//! is done without the feature `iree`.
+//! The source comes with the crate `eerie-sys`, which is empty without its features. Without the feature `iree` nothing
+//! is built.
 
-// How a build script talks to cargo.
-#![allow(clippy::print_stdout)]
+#![allow(clippy::print_stdout, reason = "a build script prints its instructions for cargo")]
+
+/// The version of IREE for the whole workspace.
+#[cfg(feature = "iree")]
+#[path = "../artifacts/src/iree.rs"]
+#[expect(unreachable_pub, reason = "it is public in mlxcel-artifacts")]
+mod iree;
 
 fn main() {
     println!("cargo::rerun-if-changed=build.rs");
@@ -27,29 +32,32 @@ mod native {
         process::Command,
     };
 
-    /// The version of `eerie-sys` in Cargo.toml.
-    const CARRIER: &str = "0.5.0";
-    /// The oldest CMake that IREE takes.
+    use crate::iree::IREE_VERSION;
+
+    /// The oldest CMake that can build IREE.
     const CMAKE_VERSION: (u32, u32) = (3, 26);
     const SETUP: &str = "hint: run cargo xtask setup";
 
-    // Only what changes the outcome: another CMake or another copy of the same headers does not, and xtask sets
-    // variables that a plain `cargo build` does not have.
+    // Variables that change the result. Others, such as CMAKE, do not, and xtask sets variables that a plain
+    // `cargo build` does not have.
     const WATCHED_VARIABLES: [&str; 2] = ["MLXCEL_IREE_SOURCE", "MLXCEL_NO_CUDA"];
     const SHIM: [&str; 6] = ["call.c", "device.c", "error.c", "module.c", "profile.c", "tensor.c"];
 
-    /// `None` is a build without the CUDA driver.
+    /// The folder of the CUDA headers; `None` builds without the CUDA driver.
     type CudaHeaders = Option<PathBuf>;
 
+    /// Builds IREE and the shim, and tells cargo to link them.
     pub(crate) fn build() -> Result<(), String> {
         for name in WATCHED_VARIABLES {
             println!("cargo::rerun-if-env-changed={name}");
         }
-        println!("cargo::rerun-if-changed=native");
+        for path in ["native", "Cargo.toml", "../artifacts/src/iree.rs"] {
+            println!("cargo::rerun-if-changed={path}");
+        }
         let (host, target) = (variable("HOST")?, variable("TARGET")?);
         if host != target {
             return Err(format!(
-                "the iree runtime can only be built for the machine it is built on: found target {target}, expected {host}\nhint: build on the target, or with --no-default-features"
+                "the IREE runtime can only be built for the host: found target {target}, expected {host}\nhint: build on the target, or with --no-default-features"
             ));
         }
         let folder = PathBuf::from(variable("CARGO_MANIFEST_DIR")?);
@@ -61,7 +69,7 @@ mod native {
         ninja()?;
         let cuda = cuda_headers(&toolchain)?;
         let source = iree_source(&folder, &out)?;
-        println!("cargo::rustc-env=MLXCEL_IREE_VERSION={}", iree_version(&source)?);
+        check_version(&source)?;
 
         let archives = out.join("iree");
         run_cmake(&cmake, &folder.join("native"), &source, cuda.as_deref(), &archives)?;
@@ -70,11 +78,12 @@ mod native {
         Ok(())
     }
 
+    /// Reads a variable that cargo sets.
     fn variable(name: &str) -> Result<String, String> {
         env::var(name).map_err(|_| format!("{name} is not set, expected cargo to set it"))
     }
 
-    /// `$CMAKE`, the one that setup installs, or the one on the PATH.
+    /// Finds CMake: `$CMAKE`, or what setup installs, or what is on the PATH.
     fn cmake(toolchain: &Path) -> Result<PathBuf, String> {
         let installed = toolchain.join("cmake/cmake/data/bin/cmake");
         let cmake = match env::var_os("CMAKE") {
@@ -96,13 +105,14 @@ mod native {
         }
     }
 
+    /// Checks that Ninja is installed.
     fn ninja() -> Result<(), String> {
         output(Command::new("ninja").arg("--version"))
             .map(drop)
             .map_err(|_| format!("ninja not found\n{SETUP}"))
     }
 
-    /// A folder with `include/cuda.h` and `nvvm/libdevice/`. The driver's library itself is opened at run time.
+    /// Finds the folder with `include/cuda.h` and `nvvm/libdevice/`. The driver's library is opened at run time.
     fn cuda_headers(toolchain: &Path) -> Result<CudaHeaders, String> {
         if env::var_os("MLXCEL_NO_CUDA").is_some_and(|value| !value.is_empty() && value != "0") {
             return Ok(None);
@@ -114,31 +124,33 @@ mod native {
                 .map_err(|error| format!("{}: {error}", folder.display()));
         }
         Err(format!(
-            "cuda headers not found: no include/cuda.h in {}\n{SETUP}, or set MLXCEL_NO_CUDA=1 to build without the cuda driver",
+            "CUDA headers not found: no include/cuda.h in {}\n{SETUP}, or set MLXCEL_NO_CUDA=1 to build without the CUDA driver",
             folder.display()
         ))
     }
 
-    /// `$MLXCEL_IREE_SOURCE`, or the one in `eerie-sys`.
+    /// Finds IREE's source: `$MLXCEL_IREE_SOURCE`, or the one in `eerie-sys`.
     fn iree_source(folder: &Path, out: &Path) -> Result<PathBuf, String> {
         let source = match env::var_os("MLXCEL_IREE_SOURCE") {
             Some(path) => PathBuf::from(path),
             None => carrier(folder, out)?.join("iree"),
         };
         if !source.join("runtime/src/iree/runtime/CMakeLists.txt").is_file() {
-            return Err(format!("no iree source found in {}\n{SETUP}", source.display()));
+            return Err(format!("no IREE source found in {}\n{SETUP}", source.display()));
         }
         fs::canonicalize(&source).map_err(|error| format!("{}: {error}", source.display()))
     }
 
-    /// The folder of `eerie-sys`. Asked of cargo for a package that depends on nothing else, because the whole
-    /// workspace's dependencies need not have been downloaded to build this crate.
+    /// Finds the folder of `eerie-sys`, through the metadata of a package that depends on it alone.
+    ///
+    /// Metadata of the workspace would need all of its dependencies, which may not have been downloaded.
     fn carrier(folder: &Path, out: &Path) -> Result<PathBuf, String> {
+        let carrier_version = carrier_version(folder)?;
         let probe = out.join("probe");
         let manifest = probe.join("Cargo.toml");
         let text = format!(
             "[package]\nname = \"probe\"\nversion = \"0.0.0\"\nedition = \"2021\"\n[lib]\npath = \"lib.rs\"\n[workspace]\n\
-             [dependencies]\neerie-sys = {{ version = \"={CARRIER}\", default-features = false }}\n"
+             [dependencies]\neerie-sys = {{ version = \"={carrier_version}\", default-features = false }}\n"
         );
         write(&manifest, &text)?;
         write(&probe.join("lib.rs"), "")?;
@@ -149,7 +161,9 @@ mod native {
                 .current_dir(folder),
         )
         .map_err(|error| {
-            format!("the iree source was not found in the crate eerie-sys {CARRIER}: {error}\n{SETUP}")
+            format!(
+                "the IREE source was not found in the crate eerie-sys {carrier_version}: {error}\n{SETUP}"
+            )
         })?;
         let metadata: serde_json::Value =
             serde_json::from_str(&json).map_err(|error| format!("cargo metadata: {error}"))?;
@@ -160,10 +174,34 @@ mod native {
             .find(|package| package["name"] == "eerie-sys")
             .and_then(|package| Path::new(package["manifest_path"].as_str()?).parent())
             .map(Path::to_path_buf)
-            .ok_or_else(|| format!("cargo metadata does not name eerie-sys {CARRIER}\n{SETUP}"))
+            .ok_or_else(|| format!("cargo metadata does not name eerie-sys {carrier_version}\n{SETUP}"))
     }
 
-    /// `3.13.0` of `"package-version": "3.13.0.dev"`. The crate compares it with the version that bundles are made by.
+    /// Reads the version of `eerie-sys` in Cargo.toml.
+    fn carrier_version(folder: &Path) -> Result<String, String> {
+        let path = folder.join("Cargo.toml");
+        let text = fs::read_to_string(&path).map_err(|error| format!("{}: {error}", path.display()))?;
+        let line = text.lines().find_map(|line| line.strip_prefix("eerie-sys = { version = \"="));
+        let version = line.and_then(|rest| rest.split('"').next());
+        version.map(str::to_owned).ok_or_else(|| {
+            format!("{}: found no exact version of eerie-sys, expected version = \"=…\"", path.display())
+        })
+    }
+
+    /// Checks that the source is of the version that bundles are compiled with.
+    fn check_version(source: &Path) -> Result<(), String> {
+        let found = iree_version(source)?;
+        if found == IREE_VERSION {
+            return Ok(());
+        }
+        Err(format!(
+            "the IREE source in {} has version {found}, expected {IREE_VERSION}\n\
+             hint: unset MLXCEL_IREE_SOURCE, or name a checkout of version {IREE_VERSION}",
+            source.display()
+        ))
+    }
+
+    /// Reads the version of the source: `3.13.0` of `"package-version": "3.13.0.dev"`.
     fn iree_version(source: &Path) -> Result<String, String> {
         let path = source.join("runtime/version.json");
         let text = fs::read_to_string(&path).map_err(|error| format!("{}: {error}", path.display()))?;
@@ -174,11 +212,12 @@ mod native {
         if numbers.len() != 3 || numbers[2].is_empty() {
             return Err(format!("{}: found version '{version}', expected three numbers", path.display()));
         }
-        // A release candidate is of the version it leads to.
+        // 3.13.0rc1 counts as 3.13.0.
         let patch = numbers[2].split("rc").next().unwrap_or_default();
         Ok(format!("{}.{}.{patch}", numbers[0], numbers[1]))
     }
 
+    /// Configures and builds IREE with CMake.
     fn run_cmake(
         cmake: &Path,
         project: &Path,
@@ -202,18 +241,20 @@ mod native {
         build.arg("--build").arg(archives).args(["--target", "mlxcel_iree", "--parallel"]);
         build.arg(env::var("NUM_JOBS").unwrap_or_else(|_| "1".into()));
         for command in [&mut configure, &mut build] {
-            let log = output(command).map_err(|error| format!("the iree runtime did not build: {error}"))?;
+            let log = output(command).map_err(|error| format!("the IREE runtime did not build: {error}"))?;
             println!("{log}");
         }
         Ok(())
     }
 
+    /// Returns CMake's argument that defines a variable.
     fn definition(name: &str, value: impl AsRef<OsStr>) -> std::ffi::OsString {
         let mut text = std::ffi::OsString::from(format!("-D{name}="));
         text.push(value);
         text
     }
 
+    /// Compiles the C shim.
     fn compile_shim(project: &Path, source: &Path, archives: &Path) {
         let includes = [
             source.join("runtime/src"),
@@ -226,22 +267,23 @@ mod native {
             .opt_level(2)
             .warnings(true)
             .cargo_warnings(true);
-        // Its errors name where they come from; not by a path of this machine.
+        // Errors name their source file, which must not be a path of this machine.
         shim.flag_if_supported(format!("-fmacro-prefix-map={}=native", project.display()));
         for include in includes {
             shim.flag("-isystem").flag(include);
         }
-        // What IREE's own targets are compiled with: its headers lay out structures by these.
+        // The definitions of IREE's own targets, on which the layout of structures in its headers depends.
         shim.define("NDEBUG", None).define("IREE_THREADING_ENABLE", "1");
         shim.define("IREE_ALLOCATOR_SYSTEM_CTL", "iree_allocator_libc_ctl");
         shim.compile("mlxcel_shim");
     }
 
+    /// Tells cargo which libraries to link.
     fn link(archives: &Path) {
         println!("cargo::rustc-link-search=native={}", archives.display());
         let flatcc = archives.join("iree/build_tools/third_party/flatcc");
         println!("cargo::rustc-link-search=native={}", flatcc.display());
-        // In the order in which they need each other.
+        // In the order of their dependencies.
         println!("cargo::rustc-link-lib=static=mlxcel_iree");
         println!("cargo::rustc-link-lib=static=flatcc_parsing");
         for library in ["dl", "m", "pthread"] {
@@ -249,7 +291,7 @@ mod native {
         }
     }
 
-    /// Writes a file if that changes it.
+    /// Writes a file if its content differs.
     fn write(path: &Path, text: &str) -> Result<(), String> {
         if fs::read_to_string(path).is_ok_and(|old| old == text) {
             return Ok(());
@@ -260,7 +302,7 @@ mod native {
             .map_err(|error| format!("{}: {error}", path.display()))
     }
 
-    /// What a command writes to stdout; when it fails, the end of what it wrote.
+    /// Runs a command and returns its stdout; if the command fails, the last lines of its output.
     fn output(command: &mut Command) -> Result<String, String> {
         let program = command.get_program().to_string_lossy().into_owned();
         let result = command.output().map_err(|error| format!("{program}: {error}"))?;

@@ -1,6 +1,9 @@
 //! The demo model: its answers to five prompts equal those of Hugging Face transformers, as tokens and as text.
 #![allow(clippy::unwrap_used, reason = "a helper that fails is a test that fails")]
 
+#[path = "../../runtime/examples/generate.rs"]
+#[allow(dead_code, reason = "it has a main function")]
+mod generate;
 mod real;
 
 use std::fs;
@@ -60,6 +63,13 @@ fn answers_equal_those_of_transformers() {
         text += &stream.finish().unwrap().text;
         assert_eq!(text, case.text);
     }
+}
+
+#[test]
+fn the_example_of_the_runtime_continues_a_prompt() {
+    let built = demo(Precision::Float(Float::F32));
+    let Case { prompt, tokens, text, .. } = &cases()[0];
+    assert_eq!(generate::generate(built.bundle.path(), prompt, tokens.len()).unwrap(), *text);
 }
 
 #[test]

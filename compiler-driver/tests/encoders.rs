@@ -169,7 +169,7 @@ fn a_bundle_is_for_embeddings_or_for_text() {
     assert_eq!(
         encodes.refusal("local-task"),
         "error: bert-hub makes embeddings of texts and does not continue them\n\
-         hint: mlxcel-run --embed gives them"
+         hint: mlxcel-run BUNDLE --embed -p TEXT writes an embedding"
     );
     let continues = built(&request(&models().join("oracle/fixtures/gqa"), &["cpu"]));
     let error = load_encoder(&continues.bundle, None, &on("local-task")).err().unwrap();

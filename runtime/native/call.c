@@ -8,12 +8,14 @@ struct mlxcel_call_t {
   iree_vm_list_t* inputs;
   iree_vm_list_t* outputs;
   size_t input_count;
-  // Owned by `inputs`; null for a number of the host.
+  // Owned by `inputs`; NULL for an i32 that is passed by value.
   iree_hal_buffer_t* buffers[];
 };
 
-// Inputs are a few numbers: memory that the host writes directly and the device reads over the bus costs less than a
-// copy of its own on every call.
+// Adds an input and allocates its buffer.
+//
+// Inputs are a few numbers, so their buffers lie in host memory that the device reads over the bus. That costs less than
+// a copy on every call.
 static iree_status_t mlxcel_call_add_input(mlxcel_call_t* call, const mlxcel_type_t* type) {
   iree_hal_element_type_t element_type = mlxcel_element_type(type->dtype);
   if (element_type == IREE_HAL_ELEMENT_TYPE_NONE) {
@@ -57,9 +59,10 @@ static iree_status_t mlxcel_call_add_input(mlxcel_call_t* call, const mlxcel_typ
   return status;
 }
 
+// Finds the function of a call.
 static iree_status_t mlxcel_call_resolve(mlxcel_call_t* call, iree_string_view_t name) {
   IREE_RETURN_IF_ERROR(iree_vm_context_resolve_function(call->context, name, &call->function));
-  // A function compiled for asynchronous invocation takes two fences more and returns before it has run.
+  // A function compiled for asynchronous invocation takes two more arguments, fences, and returns before it has run.
   if (iree_string_view_equal(iree_vm_function_lookup_attr_by_name(&call->function, IREE_SV("iree.abi.model")),
                              IREE_SV("coarse-fences"))) {
     return iree_make_status(IREE_STATUS_INVALID_ARGUMENT,
@@ -107,7 +110,7 @@ size_t mlxcel_call_input_size(const mlxcel_call_t* call, size_t input) {
 }
 
 mlxcel_error_t* mlxcel_call_invoke(mlxcel_call_t* call, const void* const* inputs) {
-  // First, so that their memory serves this invocation.
+  // Dropped first, so that this invocation can use their memory.
   iree_status_t status = iree_vm_list_resize(call->outputs, 0);
   for (size_t i = 0; iree_status_is_ok(status) && i < call->input_count; ++i) {
     if (!call->buffers[i]) {

@@ -15,8 +15,8 @@
 #include "iree/task/api.h"
 #include "internal.h"
 
-// IREE's default of 128 KiB is too small for dispatches whose tiles lie on the stack: they overflow it and the process
-// dies. The pages are only touched when they are used.
+// The stack of a worker thread. IREE's default of 128 KiB overflows if the tiles of a dispatch lie on the stack, and the
+// process dies. Pages that are never used take no memory.
 #define MLXCEL_WORKER_STACK_SIZE (2 * 1024 * 1024)
 
 int mlxcel_request_amx(void) {
@@ -29,15 +29,17 @@ int mlxcel_request_amx(void) {
 #endif
 }
 
-// local-task is not created through the registry: there the number of workers and their stacks come from process-wide
-// command line flags.
+// Creates the workers of local-task.
+//
+// The driver registry takes their number and stack size from command line flags of the process, so local-task is created
+// without it.
 static iree_status_t mlxcel_task_executor_create(size_t threads, iree_task_executor_t** out_executor) {
   iree_task_topology_t topology;
   iree_task_topology_initialize(&topology);
   iree_status_t status = iree_task_topology_initialize_from_physical_cores(
       IREE_TASK_TOPOLOGY_NODE_ID_ANY, IREE_TASK_TOPOLOGY_PERFORMANCE_LEVEL_ANY,
       IREE_TASK_TOPOLOGY_DISTRIBUTION_COMPACT, threads ? threads : IREE_TASK_TOPOLOGY_MAX_GROUP_COUNT, &topology);
-  // More workers than cores to pin them to: leave the placement to the OS.
+  // With more workers than cores, the operating system places the threads.
   if (iree_status_is_ok(status)) {
     iree_host_size_t cores = iree_task_topology_group_count(&topology);
     iree_host_size_t wanted = threads ? threads : iree_max(cores, 1);
@@ -56,6 +58,7 @@ static iree_status_t mlxcel_task_executor_create(size_t threads, iree_task_execu
   return status;
 }
 
+// Creates the driver local-task.
 static iree_status_t mlxcel_task_driver_create(size_t threads, size_t* out_threads, iree_hal_driver_t** out_driver) {
   iree_allocator_t allocator = mlxcel_allocator();
   if (threads > IREE_TASK_TOPOLOGY_MAX_GROUP_COUNT) {
@@ -92,6 +95,7 @@ static iree_status_t mlxcel_task_driver_create(size_t threads, size_t* out_threa
   return status;
 }
 
+// Creates a driver by name through IREE's registry.
 static iree_status_t mlxcel_registry_driver_create(iree_string_view_t name, iree_hal_driver_t** out_driver) {
   iree_allocator_t allocator = mlxcel_allocator();
   iree_hal_driver_registry_t* registry = NULL;
@@ -121,6 +125,7 @@ mlxcel_error_t* mlxcel_driver_list(mlxcel_string_t name, void (*found)(void* use
   return mlxcel_error(status);
 }
 
+// Creates a driver and opens one of its devices.
 static iree_status_t mlxcel_hal_device_create(iree_string_view_t name, int64_t index, size_t threads,
                                               size_t* out_threads, iree_hal_device_t** out_device) {
   iree_allocator_t allocator = mlxcel_allocator();
@@ -146,6 +151,7 @@ static iree_status_t mlxcel_hal_device_create(iree_string_view_t name, int64_t i
   return status;
 }
 
+// Creates the VM module through which programs use a device.
 static iree_status_t mlxcel_hal_module_create(iree_vm_instance_t* instance, iree_hal_device_t* device,
                                               iree_vm_module_t** out_module) {
   iree_allocator_t allocator = mlxcel_allocator();
@@ -166,8 +172,10 @@ static iree_status_t mlxcel_hal_module_create(iree_vm_instance_t* instance, iree
   return status;
 }
 
-// One for the process, and for ever: IREE keeps the types that an instance registers in variables of the process, and
-// clears them for a moment when another one does, while programs on other threads read them.
+// Returns the VM instance of the process, which is never freed.
+//
+// IREE keeps the types that an instance registers in global variables. A second instance would clear them for a moment,
+// while programs on other threads read them.
 static iree_status_t mlxcel_instance_retain(iree_vm_instance_t** out_instance) {
   static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
   static iree_vm_instance_t* instance = NULL;

@@ -2,7 +2,7 @@
 
 #include "internal.h"
 
-// What is returned when there is no memory for an error; never freed.
+// The error if there is no memory for one; never freed.
 static mlxcel_error_t mlxcel_no_memory = {
     .status = {"RESOURCE_EXHAUSTED", sizeof("RESOURCE_EXHAUSTED") - 1},
     .message = {"out of memory", sizeof("out of memory") - 1},

@@ -1,4 +1,4 @@
-// What the files of this folder share.
+// Types and functions that the files of this folder share.
 
 #ifndef MLXCEL_INTERNAL_H_
 #define MLXCEL_INTERNAL_H_
@@ -11,7 +11,7 @@
 struct mlxcel_device_t {
   iree_vm_instance_t* instance;
   iree_hal_device_t* device;
-  // The VM's view of the device. One for all programs: a device can be put into a group once only.
+  // The VM module of the device. All programs share it, because a device can be in one group only.
   iree_vm_module_t* hal_module;
   size_t threads;
 };
@@ -21,21 +21,23 @@ struct mlxcel_module_t {
   iree_vm_context_t* context;
 };
 
-// A tensor is a buffer view under another name.
+// Returns the buffer view that a tensor is.
 static inline iree_hal_buffer_view_t* mlxcel_tensor_view(const mlxcel_tensor_t* tensor) {
   return (iree_hal_buffer_view_t*)tensor;
 }
 
+// Returns the allocator of all objects.
 static inline iree_allocator_t mlxcel_allocator(void) { return iree_allocator_system(); }
 
+// Returns a string as IREE's type.
 static inline iree_string_view_t mlxcel_view(mlxcel_string_t string) {
   return iree_make_string_view(string.data, string.length);
 }
 
-// Consumes `status`; NULL when it is ok.
+// Turns `status` into an error and frees it. Returns NULL if the status is ok.
 mlxcel_error_t* mlxcel_error(iree_status_t status);
 
-// IREE's name for a mlxcel_dtype_t; NONE when there is none.
+// Returns IREE's type of an mlxcel_dtype_t, or NONE.
 iree_hal_element_type_t mlxcel_element_type(uint32_t dtype);
 
 #endif  // MLXCEL_INTERNAL_H_

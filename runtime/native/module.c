@@ -5,8 +5,10 @@
 #include "iree/vm/bytecode/module.h"
 #include "internal.h"
 
-// One file handle per parameter, not per file: when the provider imports an entry of a larger file it hands on the
-// file's whole length from the entry's offset, which reaches past the mapping.
+// Adds a parameter to the index, with a file handle of its own.
+//
+// With one handle per file, the provider would pass on the file's whole length from the parameter's offset, which ends
+// past the mapping.
 static iree_status_t mlxcel_parameter_add(iree_io_parameter_index_t* index, const mlxcel_parameter_t* parameter) {
   iree_io_file_handle_t* handle = NULL;
   IREE_RETURN_IF_ERROR(iree_io_file_handle_wrap_host_allocation(
@@ -23,6 +25,7 @@ static iree_status_t mlxcel_parameter_add(iree_io_parameter_index_t* index, cons
   return status;
 }
 
+// Creates the VM module from which programs read parameters.
 static iree_status_t mlxcel_parameters_module_create(iree_vm_instance_t* instance, iree_string_view_t scope,
                                                      const mlxcel_parameter_t* parameters, size_t count,
                                                      iree_vm_module_t** out_module) {
@@ -51,7 +54,7 @@ mlxcel_error_t* mlxcel_module_load(mlxcel_device_t* device, const uint8_t* vmfb,
                                    size_t parameter_count, mlxcel_module_t** out_module) {
   *out_module = NULL;
   iree_allocator_t allocator = mlxcel_allocator();
-  // In the order in which imports are resolved; the first is the device's own.
+  // In the order in which imports are resolved. The first belongs to the device.
   iree_vm_module_t* modules[3] = {device->hal_module, NULL, NULL};
   mlxcel_module_t* module = NULL;
   iree_status_t status = iree_allocator_malloc(allocator, sizeof(*module), (void**)&module);

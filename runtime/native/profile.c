@@ -1,4 +1,4 @@
-// Where a device's time goes, by function: IREE reports what it ran in chunks of records, which are added up here.
+// Time of a device by function. IREE reports chunks of records, which are summed here.
 
 #include <inttypes.h>
 #include <string.h>
@@ -8,11 +8,11 @@
 #include "iree/hal/resource.h"
 #include "internal.h"
 
-// Of a function of an executable.
+// One function of an executable.
 typedef struct mlxcel_profile_entry_t {
   uint64_t executable;
   uint32_t function;
-  // Owned, NULL where IREE gave none.
+  // Owned; NULL if IREE reported no name.
   char* name;
   size_t name_length;
   mlxcel_profile_count_t count;
@@ -21,7 +21,7 @@ typedef struct mlxcel_profile_entry_t {
 struct mlxcel_profile_t {
   iree_hal_resource_t resource;
   iree_hal_device_t* device;
-  // Chunks come from any thread.
+  // Protects the entries, because chunks come from any thread.
   iree_slim_mutex_t mutex;
   mlxcel_profile_entry_t* entries;
   size_t entry_count;
@@ -30,6 +30,7 @@ struct mlxcel_profile_t {
 
 static mlxcel_profile_t* mlxcel_profile_cast(iree_hal_profile_sink_t* sink) { return (mlxcel_profile_t*)sink; }
 
+// Finds the entry of a function, or adds one.
 static iree_status_t mlxcel_profile_entry(mlxcel_profile_t* profile, uint64_t executable, uint32_t function,
                                           mlxcel_profile_entry_t** out_entry) {
   for (size_t i = 0; i < profile->entry_count; ++i) {
@@ -53,6 +54,7 @@ static iree_status_t mlxcel_profile_entry(mlxcel_profile_t* profile, uint64_t ex
   return iree_ok_status();
 }
 
+// Stores the name of a function.
 static iree_status_t mlxcel_profile_name(mlxcel_profile_t* profile, const void* data) {
   iree_hal_profile_executable_function_record_t record;
   memcpy(&record, data, sizeof(record));
@@ -66,6 +68,7 @@ static iree_status_t mlxcel_profile_name(mlxcel_profile_t* profile, const void* 
   return iree_ok_status();
 }
 
+// Adds the time of one dispatch.
 static iree_status_t mlxcel_profile_span(mlxcel_profile_t* profile, const void* data) {
   iree_hal_profile_host_execution_event_t event;
   memcpy(&event, data, sizeof(event));
@@ -77,7 +80,7 @@ static iree_status_t mlxcel_profile_span(mlxcel_profile_t* profile, const void* 
   return iree_ok_status();
 }
 
-// Records begin with their length, whatever they are.
+// Calls `add` for every record of a chunk. Every kind of record begins with its length.
 static iree_status_t mlxcel_profile_records(mlxcel_profile_t* profile, iree_const_byte_span_t chunk, size_t size,
                                             iree_status_t (*add)(mlxcel_profile_t* profile, const void* record)) {
   for (size_t at = 0; at + size <= chunk.data_length;) {
@@ -93,6 +96,7 @@ static iree_status_t mlxcel_profile_records(mlxcel_profile_t* profile, iree_cons
   return iree_ok_status();
 }
 
+// Receives chunks of records.
 static iree_status_t mlxcel_profile_write(iree_hal_profile_sink_t* sink,
                                           const iree_hal_profile_chunk_metadata_t* metadata,
                                           iree_host_size_t count, const iree_const_byte_span_t* chunks) {

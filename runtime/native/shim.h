@@ -1,7 +1,7 @@
-// The IREE runtime as src/ffi.rs sees it: devices, modules, calls and tensors.
+// The interface of the IREE runtime for src/ffi/: devices, modules, calls, tensors and profiles.
 //
-// Every function that can fail returns NULL, or an error that the caller frees with `mlxcel_error_free`; on an error
-// nothing is left behind and out-parameters are NULL. Nothing here is thread-safe.
+// Every function that can fail returns NULL, or an error that the caller frees with `mlxcel_error_free`. After an error
+// all that the function allocated is freed, and out-parameters are NULL. Nothing here is thread-safe.
 
 #ifndef MLXCEL_SHIM_H_
 #define MLXCEL_SHIM_H_
@@ -9,7 +9,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-// A device and the VM instance that programs for it live in.
+// A device, with the VM instance of its programs.
 typedef struct mlxcel_device_t mlxcel_device_t;
 // A program loaded on a device, with its state.
 typedef struct mlxcel_module_t mlxcel_module_t;
@@ -17,22 +17,22 @@ typedef struct mlxcel_module_t mlxcel_module_t;
 typedef struct mlxcel_call_t mlxcel_call_t;
 // A tensor on a device.
 typedef struct mlxcel_tensor_t mlxcel_tensor_t;
-// A record of what a device does.
+// A recording of the functions that a device runs.
 typedef struct mlxcel_profile_t mlxcel_profile_t;
 
-// UTF-8, not terminated.
+// UTF-8 without a terminator.
 typedef struct mlxcel_string_t {
   const char* data;
   size_t length;
 } mlxcel_string_t;
 
 typedef struct mlxcel_error_t {
-  // The name of IREE's status code: NOT_FOUND.
+  // The name of IREE's status code, such as NOT_FOUND.
   mlxcel_string_t status;
   mlxcel_string_t message;
 } mlxcel_error_t;
 
-// Bytes that outlive the module they are given to.
+// The bytes of a parameter. They must outlive the module that reads them.
 typedef struct mlxcel_parameter_t {
   mlxcel_string_t name;
   const uint8_t* data;
@@ -53,38 +53,40 @@ typedef enum mlxcel_dtype_t {
 } mlxcel_dtype_t;
 
 typedef struct mlxcel_type_t {
-  // A mlxcel_dtype_t.
+  // An mlxcel_dtype_t.
   uint32_t dtype;
   size_t rank;
   const size_t* dims;
 } mlxcel_type_t;
 
-// What calls of a function took.
+// The calls of one function in a recording.
 typedef struct mlxcel_profile_count_t {
   int64_t calls;
-  // From the start of a call to its end.
+  // Time from start to end, summed over the calls.
   int64_t span_ns;
 } mlxcel_profile_count_t;
 
 void mlxcel_error_free(mlxcel_error_t* error);
 
-// Asks the system for AMX's registers, which this process then has until it ends; 0 where it gets none.
+// Requests AMX's registers for this process. Returns 1 if the system grants them, and 0 otherwise.
 int mlxcel_request_amx(void);
 
-// Calls `found` with the name of every device that `driver` sees.
+// Calls `found` with the name of every device of `driver`.
 mlxcel_error_t* mlxcel_driver_list(mlxcel_string_t driver, void (*found)(void* user, mlxcel_string_t name),
                                    void* user);
 
-// A device of `driver`: the `index`th, or the one the driver prefers when it is negative. `threads` is for local-task:
-// that many workers, each on a physical core of its own while there are enough; 0 is one for every physical core.
+// Opens the device of `driver` with this index, or the driver's default if the index is negative.
+//
+// `threads` is the number of local-task's workers; 0 is one for each physical core. Each worker has a physical core of
+// its own if there are enough.
 mlxcel_error_t* mlxcel_device_create(mlxcel_string_t driver, int64_t index, size_t threads,
                                      mlxcel_device_t** out_device);
-// Workers of a local-task device, 1 for others.
+// Returns the workers of a local-task device; 1 for others.
 size_t mlxcel_device_threads(const mlxcel_device_t* device);
 void mlxcel_device_free(mlxcel_device_t* device);
 
-// Loads a program and runs its initialisers. `vmfb` and the parameters' data must outlive the module and every tensor
-// that came out of it.
+// Loads a program and runs its initializers. `vmfb` and the parameters' data must outlive the module and every tensor
+// of its results.
 mlxcel_error_t* mlxcel_module_load(mlxcel_device_t* device, const uint8_t* vmfb, size_t vmfb_length,
                                    mlxcel_string_t scope, const mlxcel_parameter_t* parameters,
                                    size_t parameter_count, mlxcel_module_t** out_module);
@@ -93,18 +95,18 @@ void mlxcel_module_free(mlxcel_module_t* module);
 // Finds the function `name` ("module.function") and allocates its inputs. The module must outlive the call.
 mlxcel_error_t* mlxcel_call_create(mlxcel_module_t* module, mlxcel_string_t name, const mlxcel_type_t* inputs,
                                    size_t input_count, mlxcel_call_t** out_call);
-// Bytes of an input.
+// Returns the size of an input in bytes.
 size_t mlxcel_call_input_size(const mlxcel_call_t* call, size_t input);
-// Copies every input to the device, runs the function and waits for it. Drops what was not taken of the results
-// before.
+// Copies every input to the device, runs the function and waits for it. Drops results of the last invocation that were
+// not taken.
 mlxcel_error_t* mlxcel_call_invoke(mlxcel_call_t* call, const void* const* inputs);
-// Results of the last invocation that were not taken yet.
+// Returns the number of results of the last invocation that were not taken yet.
 size_t mlxcel_call_output_count(const mlxcel_call_t* call);
-// Takes the first of them. It lives on when the call is invoked again or freed.
+// Takes the first of these results. It stays valid when the call is invoked again or freed.
 mlxcel_error_t* mlxcel_call_take_output(mlxcel_call_t* call, mlxcel_tensor_t** out_tensor);
 void mlxcel_call_free(mlxcel_call_t* call);
 
-// A mlxcel_dtype_t.
+// Returns an mlxcel_dtype_t.
 uint32_t mlxcel_tensor_dtype(const mlxcel_tensor_t* tensor);
 size_t mlxcel_tensor_rank(const mlxcel_tensor_t* tensor);
 size_t mlxcel_tensor_dim(const mlxcel_tensor_t* tensor, size_t axis);
@@ -113,11 +115,12 @@ size_t mlxcel_tensor_size(const mlxcel_tensor_t* tensor);
 mlxcel_error_t* mlxcel_tensor_read(mlxcel_device_t* device, mlxcel_tensor_t* tensor, void* target, size_t length);
 void mlxcel_tensor_free(mlxcel_tensor_t* tensor);
 
-// Starts a record of what the device does. One at a time; not every driver keeps one.
+// Starts recording the functions that the device runs. A device has one recording at a time, and not every driver can
+// record.
 mlxcel_error_t* mlxcel_profile_begin(mlxcel_device_t* device, mlxcel_profile_t** out_profile);
-// Takes in what has happened so far: devices keep only so much.
+// Collects the records of the device so far, because its buffer is limited.
 mlxcel_error_t* mlxcel_profile_flush(mlxcel_profile_t* profile);
-// Ends it, calls `found` for every function that ran, and frees it, whatever happens.
+// Stops recording, calls `found` for every function that ran, and frees the recording even after an error.
 mlxcel_error_t* mlxcel_profile_end(mlxcel_profile_t* profile,
                                    void (*found)(void* user, mlxcel_string_t name, mlxcel_profile_count_t count),
                                    void* user);

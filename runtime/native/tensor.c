@@ -1,6 +1,6 @@
 #include "internal.h"
 
-// Indexed by mlxcel_dtype_t.
+// IREE's element types, indexed by mlxcel_dtype_t.
 static const iree_hal_element_type_t mlxcel_element_types[] = {
     IREE_HAL_ELEMENT_TYPE_NONE,     IREE_HAL_ELEMENT_TYPE_BOOL_8,   IREE_HAL_ELEMENT_TYPE_INT_8,
     IREE_HAL_ELEMENT_TYPE_INT_16,   IREE_HAL_ELEMENT_TYPE_INT_32,   IREE_HAL_ELEMENT_TYPE_INT_64,

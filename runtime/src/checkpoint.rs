@@ -1,14 +1,14 @@
-//! A checkpoint's small files: those that a bundle carries, and those in the folder that its weights come from.
+//! A checkpoint's small files, in a bundle or in the folder of its weights.
 
-use std::{fs, io, path::Path};
+use std::{fs, path::Path};
 
 use mlxcel_artifacts::Bundle;
 
 use crate::error::Error;
 
-/// Where a checkpoint's small files are looked for: `tokenizer.json`, `generation_config.json` and the like.
+/// The places where `tokenizer.json`, `generation_config.json` and a checkpoint's other small files are looked up.
 ///
-/// What a bundle carries goes before what lies in the folder: it was there when the bundle was compiled.
+/// The bundle's files take precedence over the folder's, because the bundle was compiled with them.
 #[derive(Debug, Clone, Copy)]
 pub struct CheckpointFiles<'a> {
     bundle: &'a Bundle,
@@ -16,13 +16,13 @@ pub struct CheckpointFiles<'a> {
 }
 
 impl<'a> CheckpointFiles<'a> {
-    /// The files of a bundle, then those of a folder.
+    /// Looks files up in a bundle, then in a folder.
     #[must_use]
     pub fn new(bundle: &'a Bundle, folder: Option<&'a Path>) -> Self {
         Self { bundle, folder }
     }
 
-    /// The first file of that name.
+    /// Reads the first file of this name.
     pub(crate) fn find(&self, name: &str) -> Result<Option<CheckpointFile>, Error> {
         for source in self.sources() {
             if let Some(file) = source.read(name)? {
@@ -32,19 +32,19 @@ impl<'a> CheckpointFiles<'a> {
         Ok(None)
     }
 
-    /// Where to look, in order.
+    /// Returns the places to look in, in order.
     pub(crate) fn sources(&self) -> impl Iterator<Item = Source<'a>> {
         [Source::Bundle(self.bundle)].into_iter().chain(self.folder.map(Source::Folder))
     }
 
-    /// The bundle and the folder, as messages name them: `my.bundle or checkpoint`.
-    pub(crate) fn places(&self) -> String {
-        let places: Vec<String> = self.sources().map(|source| source.path().display().to_string()).collect();
-        places.join(" or ")
+    /// Returns the bundle and the folder as messages name them: `my.bundle or checkpoint`.
+    pub(crate) fn locations(&self) -> String {
+        let paths: Vec<String> = self.sources().map(|source| source.path().display().to_string()).collect();
+        paths.join(" or ")
     }
 }
 
-/// A place where a checkpoint's files lie.
+/// One place with a checkpoint's files.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Source<'a> {
     Bundle(&'a Bundle),
@@ -52,22 +52,23 @@ pub(crate) enum Source<'a> {
 }
 
 impl Source<'_> {
-    /// The file of that name; `None` when it is not there.
+    /// Reads the file of this name; `None` if there is none.
     pub(crate) fn read(self, name: &str) -> Result<Option<CheckpointFile>, Error> {
         let bytes = match self {
             Self::Bundle(bundle) => bundle.read_file(name)?,
             Self::Folder(folder) => {
                 let path = folder.join(name);
-                // Asked first: reading a pipe would wait for its writer.
+                // Checked before reading, because reading a pipe waits for its writer.
                 let bytes = path.is_file().then(|| fs::read(&path).map_err(Error::read(&path)));
                 bytes.transpose()?
             }
         };
-        // A blob's own name tells people nothing.
-        let shown = format!("{name} in {}", self.path().display());
-        Ok(bytes.map(|bytes| CheckpointFile { shown, bytes }))
+        // The path of a blob is a digest, which tells a reader nothing.
+        let display_name = format!("{name} in {}", self.path().display());
+        Ok(bytes.map(|bytes| CheckpointFile { display_name, bytes }))
     }
 
+    /// Returns the bundle's folder, or the folder.
     fn path(&self) -> &Path {
         match self {
             Self::Bundle(bundle) => bundle.path(),
@@ -76,21 +77,19 @@ impl Source<'_> {
     }
 }
 
-/// A small file that was found.
+/// A small file of a checkpoint.
 #[derive(Debug, Clone)]
 pub(crate) struct CheckpointFile {
-    /// Its name and place, for messages: `tokenizer.json in my.bundle`.
-    pub(crate) shown: String,
+    /// Name and place, for messages: `tokenizer.json in my.bundle`.
+    pub(crate) display_name: String,
     pub(crate) bytes: Vec<u8>,
 }
 
 impl CheckpointFile {
+    /// Returns the file as text.
     pub(crate) fn into_text(self) -> Result<String, Error> {
-        let Self { shown, bytes } = self;
-        String::from_utf8(bytes).map_err(|error| {
-            let at = error.utf8_error().valid_up_to();
-            let found = format!("found bytes that are not utf-8 at offset {at}, expected text");
-            Error::read(shown)(io::Error::new(io::ErrorKind::InvalidData, found))
-        })
+        let Self { display_name: file, bytes } = self;
+        String::from_utf8(bytes)
+            .map_err(|error| Error::NotUtf8 { file, offset: error.utf8_error().valid_up_to() })
     }
 }

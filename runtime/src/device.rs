@@ -1,4 +1,4 @@
-//! What a bundle is to run on, as people write it.
+//! The device that a bundle runs on, as the command line names it.
 
 use std::{fmt, str::FromStr};
 
@@ -7,7 +7,7 @@ use mlxcel_artifacts::Driver;
 /// A device to run on: `auto`, `local-task`, `local-sync`, `cuda`, `cuda:1`, `vulkan` or `vulkan:1`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum DeviceSpec {
-    /// The best device that the bundle has a target for: an NVIDIA GPU, another GPU by Vulkan, or the CPU; last of all a
+    /// The best device that the bundle has a target for: an NVIDIA GPU, another GPU by Vulkan, the CPU, or else a
     /// Vulkan device that is the CPU itself.
     #[default]
     Auto,
@@ -22,7 +22,7 @@ pub enum DeviceSpec {
 }
 
 impl DeviceSpec {
-    /// The kind of device, by the manifest's name; `None` for [`DeviceSpec::Auto`].
+    /// Returns the driver of the device; `None` for [`DeviceSpec::Auto`].
     #[must_use]
     pub fn driver(self) -> Option<Driver> {
         match self {
@@ -33,14 +33,14 @@ impl DeviceSpec {
         }
     }
 
-    /// That threads were asked for, where they are for another device.
+    /// Returns a warning if a number of threads was given and this device does not use it.
     #[must_use]
     pub fn threads_without_effect(self, threads: Option<usize>) -> Option<String> {
         let ignored = threads.is_some() && !matches!(self, Self::Auto | Self::LocalTask);
         ignored.then(|| format!("warning: --threads has no effect on {self}: it is for local-task"))
     }
 
-    /// Which of a driver's devices; `None` is the driver's choice.
+    /// Returns the index among the driver's devices; `None` is the driver's choice.
     #[must_use]
     pub fn index(self) -> Option<u32> {
         match self {
@@ -49,8 +49,8 @@ impl DeviceSpec {
         }
     }
 
-    /// The name without the index.
-    pub(crate) fn kind(self) -> &'static str {
+    /// Returns the name without the index.
+    pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Auto => "auto",
             Self::LocalTask => "local-task",
@@ -63,14 +63,18 @@ impl DeviceSpec {
 
 impl fmt::Display for DeviceSpec {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.kind())?;
+        f.write_str(self.name())?;
         self.index().map_or(Ok(()), |index| write!(f, ":{index}"))
     }
 }
 
-/// A text that names no device.
+/// The error of a text that names no device.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("unknown device `{}`, expected auto, local-task, local-sync, cuda[:index] or vulkan[:index]", .0.escape_default())]
+#[error(
+    "unknown device `{}`, expected auto, local-task, local-sync, cuda[:index] or vulkan[:index]\n\
+     hint: auto takes the best device of this machine",
+    .0.escape_default()
+)]
 pub struct ParseDeviceError(String);
 
 impl FromStr for DeviceSpec {
@@ -78,15 +82,15 @@ impl FromStr for DeviceSpec {
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         let error = || ParseDeviceError(text.into());
-        let (kind, index) = match text.split_once(':') {
-            // Not `parse` alone: it takes a sign.
-            Some((kind, index)) if index.bytes().all(|b| b.is_ascii_digit()) => {
-                (kind, Some(index.parse().map_err(|_| error())?))
+        let (name, index) = match text.split_once(':') {
+            // `parse` alone would accept a sign.
+            Some((name, index)) if index.bytes().all(|b| b.is_ascii_digit()) => {
+                (name, Some(index.parse().map_err(|_| error())?))
             }
             Some(_) => return Err(error()),
             None => (text, None),
         };
-        match (kind, index) {
+        match (name, index) {
             ("auto", None) => Ok(Self::Auto),
             ("local-task", None) => Ok(Self::LocalTask),
             ("local-sync", None) => Ok(Self::LocalSync),
@@ -127,7 +131,8 @@ mod tests {
         }
         assert_eq!(
             "rocm\n".parse::<DeviceSpec>().unwrap_err().to_string(),
-            "unknown device `rocm\\n`, expected auto, local-task, local-sync, cuda[:index] or vulkan[:index]"
+            "unknown device `rocm\\n`, expected auto, local-task, local-sync, cuda[:index] or vulkan[:index]\n\
+             hint: auto takes the best device of this machine"
         );
     }
 }

@@ -1,18 +1,18 @@
-//! The contract between whoever needs embeddings of texts and whatever runs the model.
+//! The contract between programs that need embeddings and the device that runs the model.
 
 use crate::{error::Error, session::Capabilities};
 
-/// A model on a device that makes one vector of a text.
+/// A model on a device that turns a text into one vector.
 pub trait Encoder {
-    /// What it can do. A text goes through whole, in the smallest of the `prefill` sizes that holds it.
+    /// Returns the encoder's limits and its device. A text runs whole, in the smallest `prefill` size that holds it.
     fn capabilities(&self) -> &Capabilities;
 
-    /// How many numbers an embedding has.
+    /// Returns the number of elements of an embedding.
     fn width(&self) -> usize;
 
-    /// The embedding of a text of at least one token, with the special tokens that its tokenizer puts around it.
+    /// Computes the embedding of a text of at least one token, including the tokenizer's special tokens.
     ///
     /// # Errors
-    /// When [`check_append`](crate::check_append) refuses the tokens, or the device fails.
+    /// [`check_append`](crate::check_append) refuses the tokens, or the device fails.
     fn embed(&mut self, tokens: &[u32]) -> Result<Vec<f32>, Error>;
 }

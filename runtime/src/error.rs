@@ -1,13 +1,16 @@
-//! What can go wrong when a bundle is run. A message is one line, then `hint:` lines where there is a remedy.
+//! Errors of running a bundle. A message is one line, then `hint:` lines with the remedy.
 
-use std::{error, io, path::PathBuf};
+use std::{
+    error, io,
+    path::{Path, PathBuf},
+};
 
 use mlxcel_artifacts::Driver;
 
 /// The cause of an error, from a library underneath.
 pub type Cause = Box<dyn error::Error + Send + Sync>;
 
-/// What can go wrong when a bundle is run.
+/// An error of running a bundle.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
@@ -16,17 +19,20 @@ pub enum Error {
     Bundle(#[from] mlxcel_artifacts::Error),
 
     /// This crate was built without its feature `iree`.
-    #[error("built without iree\nhint: build mlxcel-runtime with its default features")]
+    #[error(
+        "built without the IREE runtime\n\
+         hint: build with the feature iree: cargo build --release -p mlxcel-runtime --features iree"
+    )]
     BuiltWithoutIree,
 
-    /// The bundle was not compiled for the kind of device asked for.
+    /// The bundle has no target for the kind of device that was requested.
     #[error(
         "no target of this bundle is for the device {device}: found {found}, expected one of the driver {driver}\n\
          hint: leave out --device, or compile the bundle again with --target {}",
-        target_of(*driver)
+        portable_target(*driver)
     )]
     NoTargetFor {
-        /// What was asked for: `cuda`.
+        /// The device requested: `cuda`.
         device: String,
         /// The driver that it needs.
         driver: Driver,
@@ -34,24 +40,24 @@ pub enum Error {
         found: String,
     },
 
-    /// The bundle's targets do not run on this machine.
+    /// None of the bundle's targets runs on this machine.
     #[error(
         "no target of this bundle runs {place}{}\nhint: {hint}",
         reasons.iter().map(|(target, reason)| format!("\n  {target}: {reason}")).collect::<String>()
     )]
     NoTarget {
-        /// `here`, or `on local-task` where that was asked for.
+        /// `here`, or `on local-task` if that device was requested.
         place: String,
-        /// For each target that was tried its name and why it does not run.
+        /// The name of each target that was tried, and why it does not run.
         reasons: Vec<(String, String)>,
         /// The remedy.
         hint: String,
     },
 
-    /// No device answers to the name given.
+    /// The requested device cannot be opened.
     #[error("cannot use the device {device}\nhint: {hint}")]
     Device {
-        /// What was asked for: `cuda:1`.
+        /// The device requested: `cuda:1`.
         device: String,
         /// The remedy.
         hint: String,
@@ -59,59 +65,79 @@ pub enum Error {
         source: Cause,
     },
 
-    /// There is no room for the packed weights.
-    #[error("cannot keep the packed weights")]
-    Packed {
+    /// Memory for a file of the bundle, or for weights that are packed at load, cannot be allocated.
+    #[error("cannot allocate {bytes} bytes for {purpose}\nhint: {hint}")]
+    Allocate {
+        /// The use of the memory: `the packed weights`.
+        purpose: &'static str,
+        /// The size requested.
+        bytes: usize,
+        /// The remedy.
+        hint: &'static str,
+        /// The system's answer.
+        source: io::Error,
+    },
+
+    /// The packed weights cannot be written.
+    #[error("cannot write the packed weights\nhint: df -h shows whether the disk of the bundle is full")]
+    WritePacked {
         /// The system's answer.
         source: io::Error,
     },
 
     /// IREE failed.
-    #[error("cannot {doing}")]
+    #[error(
+        "cannot {doing}\n\
+         hint: try --device local-sync; if that fails too, compile the bundle again with this version"
+    )]
     Iree {
-        /// What it was to do: `load the module`, `run prefill_128`.
+        /// The operation that failed: `load the module`, `run prefill_128`.
         doing: String,
         /// IREE's answer.
         source: Cause,
     },
 
-    /// The bundle does not have what a session needs.
+    /// The bundle lacks something that a session needs.
     #[error("the bundle does not fit this program: {0}\nhint: compile the bundle again with this version")]
     Unsupported(String),
 
-    /// The bundle makes embeddings.
+    /// A session was requested of a bundle that makes embeddings.
     #[error(
-        "{model} makes embeddings of texts and does not continue them\nhint: mlxcel-run --embed gives them"
+        "{model} makes embeddings of texts and does not continue them\n\
+         hint: mlxcel-run BUNDLE --embed -p TEXT writes an embedding"
     )]
     OnlyEmbedding {
         /// The model.
         model: String,
     },
 
-    /// The bundle makes no embeddings.
+    /// Embeddings were requested of a bundle that continues texts.
     #[error("{model} continues texts and makes no embeddings of them\nhint: leave out --embed")]
     NoEmbedding {
         /// The model.
         model: String,
     },
 
-    /// The context asked for is not one that the bundle has.
+    /// The requested context is larger than the bundle's.
     #[error(
         "context of {asked} tokens, expected 1 to {context}\n\
-         hint: the bundle was compiled for {context}: compile it again with another --ctx-size"
+         hint: the bundle was compiled for {context}: leave out --ctx-size, or compile it again with a larger one"
     )]
-    Context {
-        /// Tokens asked for.
+    ContextSize {
+        /// Tokens requested.
         asked: usize,
         /// Tokens that the bundle was compiled for.
         context: usize,
     },
 
-    /// Nothing to append.
-    #[error("the prompt has no tokens, expected at least one")]
+    /// There are no tokens to append.
+    #[error(
+        "the prompt has no tokens, expected at least one\n\
+         hint: give a text with -p, -f or on standard input, or ids with --tokens"
+    )]
     NoTokens,
 
-    /// An id that the model does not know.
+    /// A token id is outside the model's vocabulary.
     #[error(
         "token {} of the prompt has the id {token}, expected 0 to {}\n\
          hint: give ids of the model's own tokenizer",
@@ -121,16 +147,16 @@ pub enum Error {
     TokenOutOfRange {
         /// The id.
         token: u32,
-        /// Its place among the tokens given, from 0.
+        /// The index of the token in the prompt, from 0.
         index: usize,
-        /// Ids that the model knows.
+        /// The size of the vocabulary.
         vocab: usize,
     },
 
-    /// More tokens than the cache has room for.
+    /// The tokens do not fit the rest of the context.
     #[error(
         "{tokens} tokens at position {position}, expected at most {}: the context is {context}\n\
-         hint: shorten the prompt, raise --ctx-size if it was given, or compile the bundle again with a larger --ctx-size",
+         hint: shorten the prompt, raise --ctx-size if it was given, or compile the bundle again with a larger one",
         context.saturating_sub(*position)
     )]
     TooLong {
@@ -142,13 +168,13 @@ pub enum Error {
         context: usize,
     },
 
-    /// A benchmark that the context has no room for.
+    /// A benchmark does not fit the context.
     #[error(
         "{case} needs {needed} positions, the context has {context}\n\
-         hint: choose less, raise --ctx-size if it was given, or compile the bundle with a larger --ctx-size"
+         hint: lower -p, -n or -d, raise --ctx-size if it was given, or compile the bundle again with a larger one"
     )]
     BenchTooLong {
-        /// What was to be measured.
+        /// The benchmark: `pp512 @ d4096`.
         case: String,
         /// Positions that it takes.
         needed: usize,
@@ -156,42 +182,42 @@ pub enum Error {
         context: usize,
     },
 
-    /// Somebody ended it.
+    /// The operation was cancelled.
     #[error("interrupted")]
     Cancelled,
 
-    /// The session cannot say where its time goes.
+    /// The session does not record a profile.
     #[error("{device} keeps no profile of dispatches\nhint: choose --device local-task")]
     NoProfile {
-        /// What it runs on.
+        /// The session's device.
         device: String,
     },
 
-    /// Two models that are to be compared have other tokens.
+    /// Two models to compare have different vocabularies.
     #[error(
         "the bundle has a vocabulary of {found} tokens, its reference one of {expected}\n\
          hint: compare bundles of the same checkpoint"
     )]
     OtherVocabulary {
-        /// The bundle's.
+        /// The size of the bundle's.
         found: usize,
-        /// The reference's.
+        /// The size of the reference's.
         expected: usize,
     },
 
-    /// A window of tokens that there is no room for, or in which nothing is predicted.
+    /// The window is too short to predict a token, or larger than the context.
     #[error(
         "windows of {window} token{}, expected 2 to {context}\nhint: choose another --window",
         if *window == 1 { "" } else { "s" }
     )]
     Window {
-        /// Tokens asked for.
+        /// Tokens requested.
         window: usize,
         /// Tokens that the cache holds.
         context: usize,
     },
 
-    /// A text in which nothing is predicted.
+    /// The text is too short to predict a token.
     #[error(
         "the text has {tokens} token{}, expected at least 2\nhint: choose a longer text, or leave out --tokens",
         if *tokens == 1 { "" } else { "s" }
@@ -201,20 +227,23 @@ pub enum Error {
         tokens: usize,
     },
 
-    /// A rewind that goes forward.
-    #[error("cannot rewind to {target}, expected at most {position}")]
+    /// The target of a rewind lies ahead.
+    #[error("cannot rewind to {target}, expected at most {position}\nhint: Session::prefill goes forward")]
     Rewind {
-        /// The position asked for.
+        /// The position requested.
         target: usize,
         /// The session's position.
         position: usize,
     },
 
-    /// Logits were asked for before any token.
-    #[error("no logits: no token was appended since the session's start or its last rewind")]
+    /// Logits were requested before any token was appended.
+    #[error(
+        "no logits: no token was appended since the session's start or its last rewind\n\
+         hint: call Session::prefill or Session::decode_step first"
+    )]
     NoLogits,
 
-    /// The model's answer is not a distribution.
+    /// The logits are not a distribution.
     #[error(
         "the logit of token {token} is {value}, expected a number\n\
          hint: check the weights, or compile the bundle with --precision f32"
@@ -226,37 +255,39 @@ pub enum Error {
         value: f32,
     },
 
-    /// Sampling settings that mean nothing.
-    #[error("{name} is {value}, expected {expected}")]
+    /// A sampling setting is out of its range.
+    #[error("{name} is {value}, expected {expected}\nhint: {hint}")]
     BadSampling {
         /// The setting.
         name: &'static str,
         /// Its value.
         value: f32,
-        /// What it may be.
+        /// The range.
         expected: &'static str,
+        /// The remedy.
+        hint: &'static str,
     },
 
-    /// A vmfb whose digest is right and whose parts are not: it was damaged before the bundle was made.
+    /// A vmfb has the digest of the manifest, but damaged parts: it was damaged before the bundle was made.
     #[error(
         "the vmfb of target {target} is damaged: {reason}, expected whole parts\n\
-         hint: its digest is that of the damaged one: compile the bundle again, and look at what made this one"
+         hint: it was damaged before its digest was taken: compile the bundle again, and check the machine that made it"
     )]
     Vmfb {
         /// The target.
         target: String,
-        /// What is wrong with it.
+        /// The damage.
         reason: String,
     },
 
-    /// The bundle has no weights and none were given.
+    /// The bundle carries no weights and none were given.
     #[error(
         "{} carries no weights\nhint: name the checkpoint's folder, or a safetensors file, with --weights",
         .0.display()
     )]
     NoWeights(PathBuf),
 
-    /// Weights were given to be packed into a bundle that carries others.
+    /// The weights to pack differ from those that the bundle carries.
     #[error(
         "{} carries other weights than those given, expected none or the same\n\
          hint: leave out --weights, or compile the bundle again with these",
@@ -264,35 +295,40 @@ pub enum Error {
     )]
     OtherWeights(PathBuf),
 
-    /// A folder without weights.
+    /// A folder has no weights.
     #[error(
-        "found no weights in {}, expected model.safetensors or model.safetensors.index.json\n{WEIGHTS}",
+        "found no weights in {}, expected model.safetensors or model.safetensors.index.json\n{WEIGHTS_HINT}",
         .0.display()
     )]
     NoWeightsInFolder(PathBuf),
 
-    /// A path to weights with nothing there.
-    #[error("found nothing at {}, expected a folder with weights or a safetensors file\n{WEIGHTS}", .0.display())]
+    /// Nothing is at the path of the weights.
+    #[error("found nothing at {}, expected a folder with weights or a safetensors file\n{WEIGHTS_HINT}", .0.display())]
     NoSuchWeights(PathBuf),
 
-    /// A file in place of which Git LFS left a pointer.
+    /// The path of a safetensors file is a folder, a pipe or a device.
+    #[error("{} is not a regular file, expected a safetensors file\n{WEIGHTS_HINT}", .0.display())]
+    NotAFile(PathBuf),
+
+    /// Git LFS left a pointer in place of a file.
     #[error(
-        "{} is a pointer of git lfs, expected the tensors\n\
-         hint: fetch the files of the checkpoint with git lfs pull",
-        .0.display()
+        "{} is a pointer of Git LFS, expected the tensors\n\
+         hint: run git lfs pull in {}",
+        .0.display(),
+        folder_of(.0).display()
     )]
     LfsPointer(PathBuf),
 
-    /// A file that is damaged or not what its name says.
+    /// A file is damaged, or is not of the type that its name says.
     #[error("{} is damaged: {reason}\nhint: download or copy the checkpoint again", path.display())]
     Damaged {
         /// The file.
         path: PathBuf,
-        /// What is wrong with it.
+        /// The damage.
         reason: String,
     },
 
-    /// Two files that both have a tensor.
+    /// Two files have the same tensor.
     #[error(
         "tensor `{}` is both in {} and in {}, expected it in one\nhint: download or copy the checkpoint again",
         name.escape_default(), first.display(), second.display()
@@ -306,12 +342,12 @@ pub enum Error {
         second: PathBuf,
     },
 
-    /// Weights of another model than the bundle's.
+    /// The weights are of another model than the bundle.
     #[error(
         "the weights do not fit the bundle: {} of {expected} tensors{}\n\
          hint: give the checkpoint that the bundle was compiled from, or compile it for this one",
         problems.len(),
-        some_of(problems)
+        first_lines(problems)
     )]
     WeightsMismatch {
         /// One line for each tensor that is missing or of another type.
@@ -320,16 +356,25 @@ pub enum Error {
         expected: usize,
     },
 
-    /// A file of the checkpoint that is not JSON, or not of its form.
+    /// A file of the checkpoint is not JSON, or lacks the expected fields.
     #[error("cannot understand {file}\nhint: take the checkpoint's own file")]
     Json {
         /// The file: `generation_config.json in my.bundle`.
         file: String,
-        /// Where and why.
+        /// The parser's answer.
         source: serde_json::Error,
     },
 
-    /// There is no tokenizer where one was looked for.
+    /// A text file of the checkpoint is not UTF-8.
+    #[error("{file} is not UTF-8 at offset {offset}, expected text\nhint: take the checkpoint's own file")]
+    NotUtf8 {
+        /// The file: `chat_template.jinja in my.bundle`.
+        file: String,
+        /// The first byte that is not UTF-8.
+        offset: usize,
+    },
+
+    /// Neither the bundle nor the folder of the weights has a tokenizer.
     #[error(
         "no tokenizer in {0}: expected a tokenizer.json\n\
          hint: name a checkpoint's folder that has one with --weights, or compile the bundle from such a folder or with \
@@ -338,7 +383,7 @@ pub enum Error {
     )]
     NoTokenizer(String),
 
-    /// A tokenizer.json that is none.
+    /// A tokenizer.json cannot be parsed.
     #[error(
         "cannot understand {file}\n\
          hint: take the checkpoint's own tokenizer.json, or give token ids with --tokens"
@@ -351,30 +396,31 @@ pub enum Error {
     },
 
     /// The tokenizer failed.
-    #[error("cannot {doing}")]
+    #[error(
+        "cannot {doing}\nhint: take the checkpoint's own tokenizer.json, or give token ids with --tokens"
+    )]
     Tokenizer {
-        /// What it was to do.
+        /// The operation that failed.
         doing: &'static str,
         /// The tokenizer's answer.
         source: Cause,
     },
 
-    /// The checkpoint says nothing of how a chat is written.
+    /// The checkpoint has no chat template.
     #[error(
         "no chat template in {0}: expected a chat_template.jinja, or one in a tokenizer_config.json\n\
          hint: leave out --chat and --system to continue the text as it is"
     )]
     NoChatTemplate(String),
 
-    /// The chat template cannot be parsed or refuses the chat.
+    /// The chat template cannot be parsed, or refuses the chat.
     #[error(
-        "the chat template failed: {0}\n\
-         hint: without --chat and --system a prompt of -p is continued as it is"
+        "the chat template failed: {0}\nhint: leave out --chat and --system to continue the text of -p as it is"
     )]
     ChatTemplate(String),
 
-    /// Reading failed.
-    #[error("cannot read {}", path.display())]
+    /// A file or folder cannot be read.
+    #[error("cannot read {}\nhint: {}", path.display(), read_hint(path, source))]
     Read {
         /// The file or folder.
         path: PathBuf,
@@ -383,8 +429,45 @@ pub enum Error {
     },
 }
 
-/// The first of many lines, and how many more there are.
-fn some_of(lines: &[String]) -> String {
+impl Error {
+    /// Makes [`Error::Read`] of an I/O error, for `map_err`.
+    pub(crate) fn read(path: impl Into<PathBuf>) -> impl FnOnce(io::Error) -> Self {
+        let path = path.into();
+        |source| Self::Read { path, source }
+    }
+
+    /// Makes [`Error::Iree`] of an error of IREE, for `map_err`.
+    #[cfg(feature = "iree")]
+    pub(crate) fn iree<E: Into<Cause>>(doing: impl FnOnce() -> String) -> impl FnOnce(E) -> Self {
+        |source| Self::Iree { doing: doing(), source: source.into() }
+    }
+
+    /// Makes [`Error::WritePacked`] of an I/O error, for `map_err`.
+    #[cfg(feature = "iree")]
+    pub(crate) fn write_packed(source: io::Error) -> Self {
+        Self::WritePacked { source }
+    }
+}
+
+/// The remedy for a path without weights.
+const WEIGHTS_HINT: &str = "hint: name the checkpoint's folder, or a safetensors file, with --weights";
+
+/// Returns the remedy for a file or folder that cannot be read.
+fn read_hint(path: &Path, source: &io::Error) -> String {
+    match source.kind() {
+        io::ErrorKind::PermissionDenied => format!("ls -ld {} shows who may read it", path.display()),
+        io::ErrorKind::NotFound => format!("ls {} shows what is there", folder_of(path).display()),
+        _ => format!("check the disk, or copy {} again", path.display()),
+    }
+}
+
+/// Returns the folder that a file lies in.
+fn folder_of(path: &Path) -> &Path {
+    path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
+}
+
+/// Returns the first of many lines, and how many more there are.
+fn first_lines(lines: &[String]) -> String {
     const MOST: usize = 8;
     let mut text: String = lines.iter().take(MOST).map(|line| format!("\n  {line}")).collect();
     if let Some(more) = lines.len().checked_sub(MOST).filter(|more| *more > 0) {
@@ -393,31 +476,8 @@ fn some_of(lines: &[String]) -> String {
     text
 }
 
-/// The remedy for a path without weights.
-const WEIGHTS: &str = "hint: name the checkpoint's folder, or a safetensors file, with --weights";
-
-impl Error {
-    /// For `map_err` of a read.
-    pub(crate) fn read(path: impl Into<PathBuf>) -> impl FnOnce(io::Error) -> Self {
-        let path = path.into();
-        |source| Self::Read { path, source }
-    }
-
-    /// For `map_err` of a call of IREE.
-    #[cfg(feature = "iree")]
-    pub(crate) fn iree<E: Into<Cause>>(doing: impl FnOnce() -> String) -> impl FnOnce(E) -> Self {
-        |source| Self::Iree { doing: doing(), source: source.into() }
-    }
-
-    /// For `map_err` of a write of packed weights.
-    #[cfg(feature = "iree")]
-    pub(crate) fn packed(source: io::Error) -> Self {
-        Self::Packed { source }
-    }
-}
-
-/// The target that always goes with a driver.
-fn target_of(driver: Driver) -> &'static str {
+/// Returns the target that runs on every device of a driver.
+fn portable_target(driver: Driver) -> &'static str {
     match driver {
         Driver::Local => "cpu",
         Driver::Cuda => "cuda",

@@ -1,7 +1,7 @@
 //! Generation over any [`Session`]: prompt in, tokens out, one step at a time.
 //!
-//! Text is no concern here. Whoever wants text decodes in `on_token` and answers `Break` when a stop text has come; see
-//! [`TextStream`](crate::TextStream).
+//! Generation knows token ids and no text. To get text, decode in `on_token` with a [`TextStream`](crate::TextStream),
+//! and return `Break` after a stop text.
 
 use std::{
     fmt,
@@ -17,62 +17,62 @@ use crate::{
     session::{Session, check_append},
 };
 
-/// How much to generate, and what to record.
+/// Limits of a generation, and how much of it is recorded.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct GenerateOptions {
-    /// At most so many tokens. 0 runs the prompt alone.
+    /// The largest number of tokens to generate. 0 runs the prompt alone.
     pub max_tokens: usize,
-    /// Ids that end the generation; empty to go on to the end.
+    /// Token ids that end the generation; empty to ignore them.
     pub eos: Vec<u32>,
-    /// For every token record so many of the best ids with their log-probability. Costs a read of the logits a step.
+    /// The number of most likely ids to record for every token. Above 0, every step reads the logits.
     pub logprobs: usize,
 }
 
-/// What came out.
+/// The result of a generation.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Generation {
-    /// The tokens generated, with the one that ended it.
+    /// The tokens generated, including the one that ended the generation.
     pub tokens: Vec<u32>,
-    /// For each of them the best ids with their log-probability, best first; empty when none were asked for.
+    /// The most likely ids at each token with their log-probabilities, best first; empty if none were requested.
     pub logprobs: Vec<Vec<(u32, f32)>>,
-    /// Why it ended.
+    /// The reason why the generation ended.
     pub stop_reason: StopReason,
-    /// How long it took.
+    /// The time it took.
     pub timings: Timings,
 }
 
-/// Why a generation ended.
+/// The reason why a generation ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum StopReason {
-    /// The model gave one of [`GenerateOptions::eos`].
+    /// The model generated one of [`GenerateOptions::eos`].
     Eos,
-    /// The receiver of the tokens had enough: a stop text has come.
+    /// `on_token` returned `Break`: the text contains a stop text.
     Stop,
     /// [`GenerateOptions::max_tokens`] were generated.
     Length,
     /// The cache is full.
     Context,
-    /// It was cancelled.
+    /// The generation was cancelled.
     Cancelled,
 }
 
-/// How long a generation took, without the time spent in `on_token`.
+/// The times of a generation, without the time spent in `on_token`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Timings {
-    /// Tokens of the prompt that were run.
+    /// Prompt tokens that were run.
     pub prompt_tokens: usize,
-    /// From the start to the first token.
+    /// Time from the start to the first token.
     pub prefill: Duration,
-    /// Steps after the first token.
+    /// Decode steps, one for each token after the first.
     pub steps: usize,
-    /// What they took together.
+    /// Time of all decode steps.
     pub decode: Duration,
 }
 
 /// Appends `prompt` to the session and generates the most likely tokens.
 ///
 /// # Errors
-/// When the prompt does not fit ([`check_append`]) or the session fails.
+/// The prompt does not fit ([`check_append`]), or the session fails.
 pub fn generate_greedy(
     session: &mut dyn Session,
     prompt: &[u32],
@@ -82,7 +82,7 @@ pub fn generate_greedy(
     generate(session, prompt, options, None, cancel, &mut |_| ControlFlow::Continue(()))
 }
 
-/// [`generate_greedy`] that gives every token to `on_token` as it is made; `Break` ends the generation.
+/// Generates as [`generate_greedy`] does, and passes every token to `on_token`; `Break` ends the generation.
 ///
 /// # Errors
 /// As [`generate_greedy`].
@@ -96,13 +96,13 @@ pub fn generate_streaming_greedy(
     generate(session, prompt, options, None, cancel, on_token)
 }
 
-/// Appends `prompt` to what the session holds and generates tokens: the most likely ones, or drawn by `sampler`.
+/// Appends `prompt` to the session and generates tokens: drawn by `sampler`, or else the most likely ones.
 ///
-/// The last token generated is not appended: it would take a step that nobody asked for. Greedy generation without
-/// logprobs never reads the logits. After an error or a cancellation some of the tokens may have been appended.
+/// The last token generated is not appended, because that takes another step. Greedy generation without logprobs never
+/// reads the logits. After an error or a cancellation some of the tokens may have been appended.
 ///
 /// # Errors
-/// When the prompt does not fit ([`check_append`]), the session fails, or the logits are not numbers.
+/// The prompt does not fit ([`check_append`]), the session fails, or the logits are not numbers.
 pub fn generate(
     session: &mut dyn Session,
     prompt: &[u32],
@@ -155,7 +155,7 @@ pub fn generate(
     Ok(Generation { tokens, logprobs: picker.recorded, stop_reason, timings })
 }
 
-/// Runs the prompt in the session's largest chunks, so that it can be cancelled between them. `None` when it was.
+/// Runs the prompt in the session's largest chunks and looks for a cancellation between them. `None` if cancelled.
 fn run_prompt(
     session: &mut dyn Session,
     prompt: &[u32],
@@ -174,7 +174,7 @@ fn run_prompt(
     Ok(best)
 }
 
-/// Turns the answer of a step into the next token, and records what was asked for.
+/// Chooses the next token after a step, and records log-probabilities.
 struct Picker<'a> {
     sampler: Option<&'a mut Sampler>,
     logprobs: usize,
@@ -198,7 +198,7 @@ impl Picker<'_> {
 }
 
 impl StopReason {
-    /// Its name in programs' output: `eos`, `stop`, `length`, `context` or `cancelled`.
+    /// Returns the name in programs' output: `eos`, `stop`, `length`, `context` or `cancelled`.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -218,13 +218,13 @@ impl fmt::Display for StopReason {
 }
 
 impl Timings {
-    /// Tokens of the prompt a second; `None` when there was nothing to measure.
+    /// Returns prompt tokens per second; `None` if no time was measured.
     #[must_use]
     pub fn prefill_tok_s(&self) -> Option<f64> {
         rate(self.prompt_tokens, self.prefill)
     }
 
-    /// Tokens after the first a second; `None` when there was nothing to measure.
+    /// Returns generated tokens per second, without the first; `None` if no time was measured.
     #[must_use]
     pub fn decode_tok_s(&self) -> Option<f64> {
         rate(self.steps, self.decode)
@@ -252,8 +252,8 @@ mod tests {
     }
 
     #[test]
-    fn greedy_reads_the_argmax_and_nothing_else() {
-        let mut session = ScriptedSession::saying(100, 10, 6, &[3, 4, 5]);
+    fn greedy_generation_reads_the_argmax_alone() {
+        let mut session = ScriptedSession::answering(100, 10, 6, &[3, 4, 5]);
         let found = greedy(&mut session, &[1, 1, 1, 1, 1, 1], &options(3));
         assert_eq!((found.tokens, found.stop_reason), (vec![3, 4, 5], StopReason::Length));
         assert_eq!((found.timings.prompt_tokens, found.timings.steps), (6, 2));
@@ -263,8 +263,8 @@ mod tests {
     }
 
     #[test]
-    fn an_eos_ends_and_is_among_the_tokens() {
-        let session = || ScriptedSession::saying(100, 10, 1, &[3, 9, 4]);
+    fn an_eos_ends_the_generation_and_is_returned() {
+        let session = || ScriptedSession::answering(100, 10, 1, &[3, 9, 4]);
         let found = greedy(&mut session(), &[1], &options(10));
         assert_eq!((found.tokens, found.stop_reason), (vec![3, 9], StopReason::Eos));
         let ignored = GenerateOptions { eos: vec![], ..options(4) };
@@ -273,28 +273,28 @@ mod tests {
     }
 
     #[test]
-    fn the_context_ends() {
-        let mut session = ScriptedSession::saying(4, 10, 2, &[3]);
+    fn generation_ends_where_the_context_ends() {
+        let mut session = ScriptedSession::answering(4, 10, 2, &[3]);
         let found = greedy(&mut session, &[1, 2], &options(10));
-        // Two fit the cache beside the prompt; a third is known without being appended.
+        // Two fit the cache after the prompt; a third is known without being appended.
         assert_eq!((found.tokens, found.stop_reason), (vec![3, 3, 3], StopReason::Context));
         assert_eq!(session.position(), 4);
-        let mut session = ScriptedSession::saying(4, 10, 4, &[3]);
+        let mut session = ScriptedSession::answering(4, 10, 4, &[3]);
         let found = greedy(&mut session, &[1, 2, 1, 2], &options(10));
         assert_eq!((found.tokens, found.stop_reason), (vec![3], StopReason::Context));
     }
 
     #[test]
-    fn no_tokens_asked_for_runs_the_prompt() {
-        let mut session = ScriptedSession::saying(100, 10, 2, &[3]);
+    fn zero_max_tokens_runs_the_prompt_alone() {
+        let mut session = ScriptedSession::answering(100, 10, 2, &[3]);
         let found = greedy(&mut session, &[1, 2], &options(0));
         assert_eq!((found.tokens, found.stop_reason), (vec![], StopReason::Length));
         assert_eq!((session.position(), found.timings.prompt_tokens), (2, 2));
     }
 
     #[test]
-    fn streaming_gives_every_token_and_can_stop() {
-        let mut session = ScriptedSession::saying(100, 10, 1, &[3, 4, 5, 6]);
+    fn on_token_gets_every_token_and_can_stop() {
+        let mut session = ScriptedSession::answering(100, 10, 1, &[3, 4, 5, 6]);
         let mut seen = vec![];
         let mut on_token = |token| {
             seen.push(token);
@@ -308,8 +308,8 @@ mod tests {
     }
 
     #[test]
-    fn an_eos_says_so_even_when_the_receiver_stops_there() {
-        let mut session = ScriptedSession::saying(100, 10, 1, &[9]);
+    fn the_reason_is_eos_even_if_on_token_breaks_there() {
+        let mut session = ScriptedSession::answering(100, 10, 1, &[9]);
         let mut on_token = |_| ControlFlow::Break(());
         let found =
             generate_streaming_greedy(&mut session, &[1], &options(10), &Cancel::new(), &mut on_token)
@@ -319,7 +319,7 @@ mod tests {
 
     #[test]
     fn cancelled_between_steps() {
-        let mut session = ScriptedSession::saying(100, 10, 1, &[3]);
+        let mut session = ScriptedSession::answering(100, 10, 1, &[3]);
         let cancel = Cancel::new();
         let (mut count, switch) = (0, cancel.clone());
         let mut on_token = |_| {
@@ -332,7 +332,7 @@ mod tests {
         let found =
             generate_streaming_greedy(&mut session, &[1], &options(10), &cancel, &mut on_token).unwrap();
         assert_eq!((found.tokens, found.stop_reason), (vec![3, 3], StopReason::Cancelled));
-        // Nothing is run while it is on, and the session goes on when it is off.
+        // Nothing runs while it is on; the session continues when it is off.
         let found = generate_greedy(&mut session, &[1], &options(10), &cancel).unwrap();
         assert_eq!((found.tokens, found.stop_reason), (vec![], StopReason::Cancelled));
         assert_eq!(session.position(), 2);
@@ -356,8 +356,8 @@ mod tests {
     }
 
     #[test]
-    fn a_prompt_is_appended_to_what_is_there() {
-        let mut session = ScriptedSession::saying(100, 10, 2, &[3, 4, 5]);
+    fn a_prompt_is_appended_to_the_session() {
+        let mut session = ScriptedSession::answering(100, 10, 2, &[3, 4, 5]);
         greedy(&mut session, &[1, 2], &options(1));
         let found = greedy(&mut session, &[3], &options(2));
         assert_eq!(found.tokens, [4, 5]);
@@ -380,7 +380,7 @@ mod tests {
 
     #[test]
     fn sampling_reads_the_logits_each_step() {
-        let mut session = ScriptedSession::saying(100, 10, 1, &[3]);
+        let mut session = ScriptedSession::answering(100, 10, 1, &[3]);
         let mut sampler = Sampler::new(Sampling { temperature: 0.01, ..Sampling::default() }).unwrap();
         let mut on_token = |_| ControlFlow::Continue(());
         let options = options(2);
@@ -394,12 +394,12 @@ mod tests {
     #[test]
     fn prompts_that_are_refused() {
         let message = |prompt: &[u32]| {
-            let mut session = ScriptedSession::saying(4, 10, 1, &[3]);
+            let mut session = ScriptedSession::answering(4, 10, 1, &[3]);
             let error = generate_greedy(&mut session, prompt, &options(1), &Cancel::new()).unwrap_err();
             assert_eq!(session.calls(), []);
             error.to_string()
         };
-        assert_eq!(message(&[]), "the prompt has no tokens, expected at least one");
+        assert!(message(&[]).starts_with("the prompt has no tokens, expected at least one\nhint: "));
         assert_eq!(
             message(&[1, 10]),
             "token 2 of the prompt has the id 10, expected 0 to 9\n\
@@ -408,12 +408,12 @@ mod tests {
         assert_eq!(
             message(&[1; 5]),
             "5 tokens at position 0, expected at most 4: the context is 4\n\
-             hint: shorten the prompt, raise --ctx-size if it was given, or compile the bundle again with a larger --ctx-size"
+             hint: shorten the prompt, raise --ctx-size if it was given, or compile the bundle again with a larger one"
         );
     }
 
     #[test]
-    fn rates_of_nothing() {
+    fn rates_without_a_measured_time() {
         assert_eq!(Timings::default().prefill_tok_s(), None);
         let timings = Timings { steps: 10, decode: Duration::from_millis(500), ..Timings::default() };
         assert_eq!(timings.decode_tok_s(), Some(20.0));

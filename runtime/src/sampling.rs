@@ -1,12 +1,10 @@
-//! Drawing a token from logits.
+//! Sampling: drawing a token from logits.
 //!
-//! The order is llama.cpp's: `top_k` keeps the largest logits, `top_p` the smallest set of those whose probability
-//! reaches p, `min_p` what has at least that share of the best one's probability, and only then the temperature flattens
-//! or sharpens what is left. (In transformers the temperature comes first, so that a high one lets more tokens through
-//! `top_p`.)
+//! Filters apply in llama.cpp's order: `top_k`, `top_p`, `min_p`, then the temperature. Transformers applies the
+//! temperature first, so that a high one lets more tokens through `top_p`.
 //!
-//! The same seed, settings and logits give the same token on every machine: ties go to the lower id, sums run in a fixed
-//! order in f64, exponentials come from `libm` and random numbers from ChaCha12.
+//! The same seed, settings and logits give the same token on every machine. Ties go to the lower id, sums run in a fixed
+//! order in `f64`, exponentials come from `libm` and random numbers from ChaCha12.
 
 use rand_chacha::{
     ChaCha12Rng,
@@ -15,29 +13,29 @@ use rand_chacha::{
 
 use crate::error::Error;
 
-/// How to draw.
+/// Settings of a [`Sampler`].
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Sampling {
-    /// Logits are divided by it, above 0. Below 1 the likely becomes likelier.
+    /// Divides the logits; above 0. Values below 1 favor likely tokens.
     pub temperature: f32,
-    /// Keep so many of the largest logits; 0 keeps all.
+    /// Keeps this many of the largest logits; 0 keeps all.
     pub top_k: usize,
-    /// Keep the most likely tokens until their probability reaches this, above 0; 1 keeps all.
+    /// Keeps the most likely tokens until their total probability reaches this; above 0, and 1 keeps all.
     pub top_p: f32,
-    /// Keep tokens with at least this share of the best one's probability, 0 to 1; 0 keeps all.
+    /// Keeps tokens with at least this share of the best one's probability; 0 to 1, and 0 keeps all.
     pub min_p: f32,
-    /// Where the random numbers start.
+    /// Seeds the random numbers.
     pub seed: u64,
 }
 
 impl Default for Sampling {
-    /// From the model's own distribution.
+    /// Returns settings that draw from the model's own distribution.
     fn default() -> Self {
         Self { temperature: 1.0, top_k: 0, top_p: 1.0, min_p: 0.0, seed: 0 }
     }
 }
 
-/// Draws tokens, one after the other.
+/// Draws tokens from logits.
 #[derive(Debug, Clone)]
 pub struct Sampler {
     settings: Sampling,
@@ -45,23 +43,35 @@ pub struct Sampler {
 }
 
 impl Sampler {
-    /// A sampler at the start of its random numbers.
+    /// Makes a sampler at the start of its random numbers.
     ///
     /// # Errors
-    /// When a setting is out of its range.
+    /// A setting is out of its range.
     pub fn new(settings: Sampling) -> Result<Self, Error> {
         let Sampling { temperature, top_k: _, top_p, min_p, seed } = settings;
-        let check = |right, name, value, expected| {
-            if right { Ok(()) } else { Err(Error::BadSampling { name, value, expected }) }
+        let check = |is_valid, name, value, expected, hint| {
+            if is_valid { Ok(()) } else { Err(Error::BadSampling { name, value, expected, hint }) }
         };
-        let positive = temperature > 0.0 && temperature.is_finite();
-        check(positive, "temperature", temperature, "a number above 0")?;
-        check(top_p > 0.0 && top_p <= 1.0, "top_p", top_p, "above 0 and at most 1")?;
-        check((0.0..=1.0).contains(&min_p), "min_p", min_p, "0 to 1")?;
+        let is_positive = temperature > 0.0 && temperature.is_finite();
+        check(
+            is_positive,
+            "temperature",
+            temperature,
+            "a number above 0",
+            "generate without a sampler to be greedy",
+        )?;
+        check(
+            top_p > 0.0 && top_p <= 1.0,
+            "top_p",
+            top_p,
+            "above 0 and at most 1",
+            "1 draws from all tokens",
+        )?;
+        check((0.0..=1.0).contains(&min_p), "min_p", min_p, "0 to 1", "0 draws from all tokens")?;
         Ok(Self { settings, random: ChaCha12Rng::seed_from_u64(seed) })
     }
 
-    /// Where its random numbers started.
+    /// Returns the seed of the random numbers.
     #[must_use]
     pub fn seed(&self) -> u64 {
         self.settings.seed
@@ -70,7 +80,7 @@ impl Sampler {
     /// Draws a token.
     ///
     /// # Errors
-    /// When a logit is no number, or all are minus infinity.
+    /// A logit is not a number, or all are minus infinity.
     pub fn sample(&mut self, logits: &[f32]) -> Result<u32, Error> {
         check(logits)?;
         let mut kept = candidates(logits, &self.settings);
@@ -81,17 +91,17 @@ impl Sampler {
             total += libm::exp(f64::from(candidate.logit - best) / temperature);
             candidate.cumulative = total;
         }
-        // 53 random bits: every such number is an f64.
+        // An `f64` represents every number of 53 random bits.
         let uniform = (self.random.next_u64() >> 11) as f64 / (1u64 << 53) as f64;
         let drawn = kept.iter().find(|c| c.cumulative > uniform * total).or(kept.last());
         drawn.map(|c| c.id).ok_or(Error::NoLogits)
     }
 }
 
-/// The `count` best ids with the logarithm of their probability, best first.
+/// Returns the `count` most likely ids with their log-probabilities, best first.
 ///
 /// # Errors
-/// When a logit is no number, or all are minus infinity.
+/// A logit is not a number, or all are minus infinity.
 pub fn top_logprobs(logits: &[f32], count: usize) -> Result<Vec<(u32, f32)>, Error> {
     check(logits)?;
     let best = logits.iter().copied().fold(f32::NEG_INFINITY, f32::max);
@@ -100,14 +110,16 @@ pub fn top_logprobs(logits: &[f32], count: usize) -> Result<Vec<(u32, f32)>, Err
     Ok(top.into_iter().map(|c| (c.id, (f64::from(c.logit) - log_total) as f32)).collect())
 }
 
+/// A token that may be drawn.
 #[derive(Debug, Clone, Copy)]
 struct Candidate {
     id: u32,
     logit: f32,
+    /// The sum of the weights up to this candidate.
     cumulative: f64,
 }
 
-/// What top-k, top-p and min-p leave, in an order that depends on nothing but the logits.
+/// Applies top-k, top-p and min-p. The order of the result depends on the logits alone.
 fn candidates(logits: &[f32], settings: &Sampling) -> Vec<Candidate> {
     let &Sampling { top_k, top_p, min_p, temperature: _, seed: _ } = settings;
     let mut kept = all(logits);
@@ -124,11 +136,11 @@ fn candidates(logits: &[f32], settings: &Sampling) -> Vec<Candidate> {
     kept
 }
 
-/// The fewest of the most likely candidates whose probability reaches `p`.
+/// Returns the fewest most likely candidates whose total probability reaches `p`.
 fn nucleus(candidates: Vec<Candidate>, p: f64) -> Vec<Candidate> {
     let best = candidates.iter().map(|c| c.logit).fold(f32::NEG_INFINITY, f32::max);
     let total = mass(candidates.iter().map(|c| c.logit), best);
-    // Sorting a whole vocabulary costs more than a step of a small model; a nucleus is rarely large.
+    // Sorting the whole vocabulary costs more than a step of a small model, and a nucleus is rarely large.
     let mut count = 64;
     loop {
         let mut top = largest(candidates.clone(), count);
@@ -145,10 +157,10 @@ fn nucleus(candidates: Vec<Candidate>, p: f64) -> Vec<Candidate> {
     }
 }
 
-/// The `count` largest, sorted.
+/// Returns the `count` candidates with the largest logits, sorted.
 fn largest(mut candidates: Vec<Candidate>, count: usize) -> Vec<Candidate> {
     let order = |a: &Candidate, b: &Candidate| match b.logit.total_cmp(&a.logit) {
-        // The two zeros are one value.
+        // 0 and -0 are equal logits.
         _ if a.logit == b.logit => a.id.cmp(&b.id),
         other => other,
     };
@@ -160,20 +172,21 @@ fn largest(mut candidates: Vec<Candidate>, count: usize) -> Vec<Candidate> {
     candidates
 }
 
+/// Makes a candidate of every token.
 fn all(logits: &[f32]) -> Vec<Candidate> {
     let ids = 0u32..;
     ids.zip(logits).map(|(id, &logit)| Candidate { id, logit, cumulative: 0.0 }).collect()
 }
 
-/// The sum of the probabilities, in units of the best one's.
+/// Returns the sum of the probabilities, in units of the best one's.
 fn mass(logits: impl Iterator<Item = f32>, best: f32) -> f64 {
     logits.map(|logit| libm::exp(f64::from(logit - best))).sum()
 }
 
-/// Minus infinity is a number here: it is how a model rules a token out.
+/// Checks that the logits are numbers. Minus infinity is one: with it a model excludes a token.
 fn check(logits: &[f32]) -> Result<(), Error> {
-    let bad = |value: f32| value.is_nan() || value == f32::INFINITY;
-    if let Some(token) = logits.iter().position(|&value| bad(value)) {
+    let is_bad = |value: f32| value.is_nan() || value == f32::INFINITY;
+    if let Some(token) = logits.iter().position(|&value| is_bad(value)) {
         return Err(Error::BadLogit { token, value: logits[token] });
     }
     if logits.iter().all(|&value| value == f32::NEG_INFINITY) {
@@ -201,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn what_each_filter_keeps() {
+    fn each_filter_keeps_its_tokens() {
         let logits = logits(&[0.1, 0.4, 0.2, 0.3]);
         let with = Sampling::default();
         assert_eq!(kept(&logits, with), [0, 1, 2, 3]);
@@ -215,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn top_p_is_of_what_top_k_left() {
+    fn top_p_applies_after_top_k() {
         // 0.4 and 0.3 are 0.57 and 0.43 of the two.
         let logits = logits(&[0.1, 0.4, 0.2, 0.3]);
         assert_eq!(kept(&logits, Sampling { top_k: 2, top_p: 0.5, ..Sampling::default() }), [1]);
@@ -236,10 +249,10 @@ mod tests {
     }
 
     #[test]
-    fn the_same_seed_draws_the_same() {
+    fn a_seed_always_draws_the_same_tokens() {
         let logits: Vec<f32> = (0u16..50).map(|i| f32::from(i * 37 % 50) / 10.0).collect();
         let settings = Sampling { temperature: 0.8, top_k: 40, top_p: 0.95, min_p: 0.05, seed: 42 };
-        // Word for word: a change of these numbers changes what every seed says.
+        // A change of these numbers changes the text of every seed.
         assert_eq!(drawn(settings, &logits, 12), [12, 12, 16, 8, 27, 35, 20, 28, 4, 27, 13, 12]);
         assert_eq!(
             drawn(Sampling { seed: 43, ..Sampling::default() }, &logits, 12),
@@ -266,7 +279,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_ruled_out_is_not_drawn() {
+    fn excluded_tokens_are_not_drawn() {
         let logits = [f32::NEG_INFINITY, 0.0, f32::NEG_INFINITY];
         let hot = Sampling { temperature: 1e9, ..Sampling::default() };
         assert!(drawn(hot, &logits, 100).iter().all(|&id| id == 1));
@@ -275,7 +288,7 @@ mod tests {
     }
 
     #[test]
-    fn logits_that_are_no_distribution() {
+    fn logits_without_a_distribution_are_refused() {
         let message = |logits: &[f32]| {
             let error = Sampler::new(Sampling::default()).unwrap().sample(logits).unwrap_err().to_string();
             assert_eq!(top_logprobs(logits, 1).unwrap_err().to_string(), error);
@@ -290,18 +303,24 @@ mod tests {
     }
 
     #[test]
-    fn settings_that_mean_nothing() {
+    fn settings_out_of_range_are_refused() {
         let message = |settings| Sampler::new(settings).unwrap_err().to_string();
         let with = Sampling::default();
         assert_eq!(
             message(Sampling { temperature: 0.0, ..with }),
-            "temperature is 0, expected a number above 0"
+            "temperature is 0, expected a number above 0\nhint: generate without a sampler to be greedy"
         );
         assert_eq!(
             message(Sampling { temperature: f32::NAN, ..with }),
-            "temperature is NaN, expected a number above 0"
+            "temperature is NaN, expected a number above 0\nhint: generate without a sampler to be greedy"
         );
-        assert_eq!(message(Sampling { top_p: 0.0, ..with }), "top_p is 0, expected above 0 and at most 1");
-        assert_eq!(message(Sampling { min_p: 1.5, ..with }), "min_p is 1.5, expected 0 to 1");
+        assert_eq!(
+            message(Sampling { top_p: 0.0, ..with }),
+            "top_p is 0, expected above 0 and at most 1\nhint: 1 draws from all tokens"
+        );
+        assert_eq!(
+            message(Sampling { min_p: 1.5, ..with }),
+            "min_p is 1.5, expected 0 to 1\nhint: 0 draws from all tokens"
+        );
     }
 }

@@ -1,4 +1,4 @@
-//! A session that follows a script: for tests of what stands on [`Session`].
+//! A session that follows a script, for tests of code that uses [`Session`].
 
 use std::fmt;
 
@@ -7,22 +7,23 @@ use crate::{
     session::{Capabilities, Session, check_append, check_rewind},
 };
 
-/// Logits as a function of the tokens so far.
+/// Computes logits from the tokens so far.
 type Script = Box<dyn Fn(&[u32]) -> Vec<f32>>;
 
-/// A session without a model: its logits are a function of the tokens so far.
+/// A session without a model, whose logits are a function of the tokens so far.
 pub struct ScriptedSession {
     capabilities: Capabilities,
     tokens: Vec<u32>,
     script: Script,
-    fresh: bool,
+    /// Whether a token was appended since the start or the last rewind.
+    has_logits: bool,
     calls: Vec<Call>,
 }
 
-/// What was asked of a [`ScriptedSession`].
+/// A call of a [`ScriptedSession`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Call {
-    /// `prefill` with so many tokens.
+    /// `prefill` with this many tokens.
     Prefill(usize),
     /// `decode_step` with this token.
     Decode(u32),
@@ -33,8 +34,7 @@ pub enum Call {
 }
 
 impl ScriptedSession {
-    /// A session whose logits after some tokens are `script` of all of them, at least one. `script` gives one logit for
-    /// each of the `vocab` ids.
+    /// Makes a session whose logits are `script` of all tokens in the cache. `script` returns one logit per id.
     pub fn new(context: usize, vocab: usize, script: impl Fn(&[u32]) -> Vec<f32> + 'static) -> Self {
         let capabilities = Capabilities {
             context,
@@ -44,15 +44,14 @@ impl ScriptedSession {
             device: "scripted".into(),
             ..Capabilities::default()
         };
-        Self { capabilities, tokens: vec![], script: Box::new(script), fresh: false, calls: vec![] }
+        Self { capabilities, tokens: vec![], script: Box::new(script), has_logits: false, calls: vec![] }
     }
 
-    /// A session that answers a prompt of `prompt` tokens with `answer`, token by token, and then with its last token
-    /// for ever.
+    /// Makes a session that answers a prompt of `prompt` tokens with `answer`, then repeats the answer's last token.
     ///
     /// # Panics
-    /// When `answer` is empty.
-    pub fn saying(context: usize, vocab: usize, prompt: usize, answer: &[u32]) -> Self {
+    /// `answer` is empty.
+    pub fn answering(context: usize, vocab: usize, prompt: usize, answer: &[u32]) -> Self {
         assert!(!answer.is_empty(), "an answer has at least one token");
         let answer = answer.to_vec();
         Self::new(context, vocab, move |tokens| {
@@ -61,13 +60,13 @@ impl ScriptedSession {
         })
     }
 
-    /// The tokens in the cache.
+    /// Returns the tokens in the cache.
     #[must_use]
     pub fn tokens(&self) -> &[u32] {
         &self.tokens
     }
 
-    /// What was asked of the session, in order.
+    /// Returns the calls of the session, in order.
     #[must_use]
     pub fn calls(&self) -> &[Call] {
         &self.calls
@@ -76,7 +75,7 @@ impl ScriptedSession {
     fn append(&mut self, tokens: &[u32]) -> Result<u32, Error> {
         check_append(&self.capabilities, self.tokens.len(), tokens)?;
         self.tokens.extend(tokens);
-        self.fresh = true;
+        self.has_logits = true;
         let logits = (self.script)(&self.tokens);
         // The lowest id on a tie, as devices do.
         let best = (0..logits.len()).reduce(|best, id| if logits[id] > logits[best] { id } else { best });
@@ -97,7 +96,7 @@ impl Session for ScriptedSession {
         self.calls.push(Call::Rewind(position));
         check_rewind(self.tokens.len(), position)?;
         self.tokens.truncate(position);
-        self.fresh = false;
+        self.has_logits = false;
         Ok(())
     }
 
@@ -113,7 +112,7 @@ impl Session for ScriptedSession {
 
     fn logits(&mut self) -> Result<Vec<f32>, Error> {
         self.calls.push(Call::Logits);
-        if self.fresh { Ok((self.script)(&self.tokens)) } else { Err(Error::NoLogits) }
+        if self.has_logits { Ok((self.script)(&self.tokens)) } else { Err(Error::NoLogits) }
     }
 }
 

@@ -1,27 +1,27 @@
-//! The contract between generation and whatever runs the model.
+//! The contract between generation and the device that runs the model.
 
 use std::time::Duration;
 
 use crate::error::Error;
 
-/// What a session can do.
+/// Limits of a session or an encoder, and the device it runs on.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Capabilities {
     /// Tokens that the cache holds.
     pub context: usize,
-    /// Logits a token: ids are below it.
+    /// The size of the vocabulary: token ids are below it.
     pub vocab: usize,
-    /// Sizes of the chunks that a prompt goes through in, ascending.
+    /// Chunk sizes of a prompt, ascending.
     pub prefill: Vec<usize>,
-    /// Cache lengths that a step can attend over, ascending.
+    /// Cache lengths that a decode step can attend over, ascending.
     pub decode: Vec<usize>,
-    /// The bundle's target that it runs.
+    /// The bundle's target that runs.
     pub target: String,
-    /// What it runs on, for people: `local-task, 2 threads`.
+    /// The device, for messages: `local-task, 2 threads`.
     pub device: String,
-    /// Threads of the CPU that compute; 1 where another device does.
+    /// CPU threads that compute; 1 if another device computes.
     pub threads: usize,
-    /// Whether its weights had to be packed for the device when it was loaded, which can be done once, ahead of time.
+    /// Whether loading packed the weights for the device, which [`pack`](crate::pack) does once, ahead of time.
     pub packed_at_load: bool,
 }
 
@@ -30,69 +30,68 @@ pub struct Capabilities {
 /// After an error from [`prefill`](Self::prefill) or [`decode_step`](Self::decode_step) the position is where it was
 /// before the call or at the end of a chunk; [`rewind`](Self::rewind) makes the session usable again.
 pub trait Session {
-    /// What this session can do.
+    /// Returns the session's limits and its device.
     fn capabilities(&self) -> &Capabilities;
 
-    /// Tokens in the cache.
+    /// Returns the number of tokens in the cache.
     fn position(&self) -> usize;
 
-    /// Drops everything after `position`; 0 starts anew.
+    /// Drops the tokens after `position`; 0 drops all.
     ///
     /// # Errors
-    /// When `position` lies beyond [`Session::position`].
+    /// `position` is beyond [`Session::position`].
     fn rewind(&mut self, position: usize) -> Result<(), Error>;
 
-    /// Appends `tokens`, at least one, in chunks. Gives the id with the largest logit after the last one.
+    /// Appends `tokens`, at least one, in chunks. Returns the id with the largest logit after the last token.
     ///
     /// # Errors
-    /// When [`check_append`] refuses the tokens, or the device fails.
+    /// [`check_append`] refuses the tokens, or the device fails.
     fn prefill(&mut self, tokens: &[u32]) -> Result<u32, Error>;
 
-    /// Appends one token. Gives the id with the largest logit after it.
+    /// Appends one token. Returns the id with the largest logit after it.
     ///
     /// # Errors
-    /// When [`check_append`] refuses the token, or the device fails.
+    /// [`check_append`] refuses the token, or the device fails.
     fn decode_step(&mut self, token: u32) -> Result<u32, Error>;
 
-    /// The logits after the last token appended, one per id of the vocabulary. They are read from the device when this
-    /// is called and not before.
+    /// Reads the logits after the last token from the device, one per id of the vocabulary.
     ///
     /// # Errors
-    /// When nothing was appended since the start or the last rewind, or the device fails.
+    /// No token was appended since the start or the last rewind, or the device fails.
     fn logits(&mut self) -> Result<Vec<f32>, Error>;
 
-    /// Starts a record of what the device does.
+    /// Starts recording the dispatches that the device runs.
     ///
     /// # Errors
-    /// When the session keeps none, as by default, or keeps one already.
+    /// The session cannot record, as by default, or is recording already.
     fn start_profile(&mut self) -> Result<(), Error> {
         Err(Error::NoProfile { device: self.capabilities().device.clone() })
     }
 
-    /// Ends the record; gives what ran, in no order.
+    /// Stops recording. Returns the functions that ran, in no particular order.
     ///
     /// # Errors
-    /// When the device fails.
+    /// The device fails.
     fn end_profile(&mut self) -> Result<Vec<Dispatch>, Error> {
         Ok(Vec::new())
     }
 }
 
-/// What the calls of one function took.
+/// The calls of one function of a module, in a profile.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Dispatch {
     /// The function's name.
     pub name: String,
-    /// How often it was called.
+    /// The number of calls.
     pub calls: u64,
-    /// From the start of a call to its end, of all calls.
+    /// The time from start to end, summed over the calls.
     pub time: Duration,
 }
 
-/// Whether `tokens` may be appended at `position`: there is one, ids are in the vocabulary, and the cache has room.
+/// Checks that `tokens` can be appended at `position`.
 ///
 /// # Errors
-/// What is wrong with them.
+/// There are no tokens, an id is outside the vocabulary, or the cache has no room.
 pub fn check_append(capabilities: &Capabilities, position: usize, tokens: &[u32]) -> Result<(), Error> {
     let &Capabilities { context, vocab, .. } = capabilities;
     if tokens.is_empty() {
@@ -107,10 +106,10 @@ pub fn check_append(capabilities: &Capabilities, position: usize, tokens: &[u32]
     Ok(())
 }
 
-/// Whether a session at `position` may go back to `target`.
+/// Checks that a session at `position` can go back to `target`.
 ///
 /// # Errors
-/// When `target` lies ahead.
+/// `target` lies ahead.
 pub fn check_rewind(position: usize, target: usize) -> Result<(), Error> {
     if target > position { Err(Error::Rewind { target, position }) } else { Ok(()) }
 }

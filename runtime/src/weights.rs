@@ -1,4 +1,4 @@
-//! A checkpoint's tensors, in safetensors files that are mapped and never copied.
+//! A checkpoint's tensors, in safetensors files that are mapped into memory.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -19,23 +19,25 @@ use serde::Deserialize;
 
 use crate::{error::Error, ffi};
 
-/// A checkpoint in one file.
+/// The file of a checkpoint in one file.
 const SINGLE: &str = "model.safetensors";
-/// The list of a checkpoint in several files.
+/// The file that lists the tensors of a checkpoint in several files.
 const INDEX: &str = "model.safetensors.index.json";
-/// How the file begins that Git LFS leaves in place of one that was not fetched.
+/// The start of a Git LFS pointer, which lies in place of a file that was not fetched.
 const LFS_POINTER: &[u8] = b"version https://git-lfs.github.com/spec/";
 
-/// The tensors of a checkpoint. Clones share the mappings, which live as long as one of them.
+/// The tensors of a checkpoint, mapped from its files.
+///
+/// Clones share the mappings. A file may be removed while it is mapped, but must not be changed.
 #[derive(Clone)]
 pub struct Weights {
     inner: Arc<Inner>,
-    /// What tensors are called here that are asked for by other names.
-    spelled: Arc<BTreeMap<String, String>>,
+    /// The name in the files of each tensor that is requested by another name.
+    aliases: Arc<BTreeMap<String, String>>,
 }
 
 struct Inner {
-    /// Where the files lie; none for what is in memory only.
+    /// Paths of the files; empty for an image in memory.
     paths: Vec<PathBuf>,
     files: Vec<Mmap>,
     tensors: BTreeMap<String, Tensor>,
@@ -44,8 +46,9 @@ struct Inner {
 struct Tensor {
     dtype: Dtype,
     shape: Vec<usize>,
+    /// Index of the file.
     file: usize,
-    /// Its bytes in the file.
+    /// Bytes of the tensor in the file.
     range: Range<usize>,
 }
 
@@ -57,30 +60,30 @@ struct Index {
 }
 
 impl Weights {
-    /// No tensors.
+    /// Returns weights without tensors.
     #[must_use]
     pub fn empty() -> Self {
         Self::new(Inner { paths: Vec::new(), files: Vec::new(), tensors: BTreeMap::new() })
     }
 
     fn new(inner: Inner) -> Self {
-        Self { inner: Arc::new(inner), spelled: Arc::default() }
+        Self { inner: Arc::new(inner), aliases: Arc::default() }
     }
 
-    /// The tensors of a safetensors file in memory.
+    /// Reads the header of a safetensors file in memory.
     #[cfg(feature = "iree")]
     pub(crate) fn from_mapping(image: Mmap) -> Result<Self, Error> {
         let tensors = read_header(Path::new("packed weights"), 0, &image)?.into_iter().collect();
         Ok(Self::new(Inner { paths: Vec::new(), files: vec![image], tensors }))
     }
 
-    /// Where the files lie; none for what is in memory only.
+    /// Returns the paths of the files; empty for an image in memory.
     #[must_use]
     pub fn paths(&self) -> &[PathBuf] {
         &self.inner.paths
     }
 
-    /// The mapped files.
+    /// Returns the mapped files.
     pub(crate) fn files(&self) -> &[Mmap] {
         &self.inner.files
     }
@@ -88,7 +91,7 @@ impl Weights {
     /// Maps these safetensors files and reads their headers.
     ///
     /// # Errors
-    /// When a file cannot be read or is damaged, or two files have the same tensor.
+    /// A file cannot be read or is damaged, or two files have the same tensor.
     pub fn from_files(paths: &[PathBuf]) -> Result<Self, Error> {
         let mut files = Vec::with_capacity(paths.len());
         let mut tensors = BTreeMap::<String, Tensor>::new();
@@ -106,7 +109,7 @@ impl Weights {
         Ok(Self::new(Inner { paths: paths.to_vec(), files, tensors }))
     }
 
-    /// The weights at `path`, which is a checkpoint's folder or a safetensors file.
+    /// Opens the weights at `path`, a checkpoint's folder or a safetensors file.
     ///
     /// # Errors
     /// As [`Weights::from_folder`] and [`Weights::from_files`].
@@ -114,11 +117,11 @@ impl Weights {
         if path.is_file() { Self::from_files(&[path.to_path_buf()]) } else { Self::from_folder(path) }
     }
 
-    /// The weights in a checkpoint's folder: `model.safetensors`, or the shards that `model.safetensors.index.json`
-    /// names. As in transformers the single file goes first.
+    /// Opens the weights of a checkpoint's folder: `model.safetensors`, or else the shards that
+    /// `model.safetensors.index.json` lists. Transformers has the same order.
     ///
     /// # Errors
-    /// When there are none, the index is damaged, a shard is missing, or [`Weights::from_files`] refuses the files.
+    /// The folder has no weights, the index is damaged, a shard is missing, or [`Weights::from_files`] fails.
     pub fn from_folder(folder: &Path) -> Result<Self, Error> {
         fs::read_dir(folder).map_err(|error| match error.kind() {
             io::ErrorKind::NotFound => Error::NoSuchWeights(folder.to_path_buf()),
@@ -157,12 +160,12 @@ impl Weights {
         }
     }
 
-    /// The weights that a bundle carries.
+    /// Opens the weights that a bundle carries.
     ///
     /// # Errors
-    /// When it carries none, or [`Weights::from_files`] refuses the files.
+    /// The bundle carries none, or [`Weights::from_files`] fails.
     pub fn from_bundle(bundle: &Bundle) -> Result<Self, Error> {
-        // Beside the index: every file is whole, and the tensors are checked by name.
+        // The index is not needed: the bundle lists the files, and the tensors are checked by name.
         let files = bundle.weights()?.into_iter().filter(|(name, _)| name.ends_with(".safetensors"));
         let paths: Vec<PathBuf> = files.map(|(_, path)| path).collect();
         if paths.is_empty() {
@@ -171,15 +174,15 @@ impl Weights {
         Self::from_files(&paths)
     }
 
-    /// Compares with what a bundle needs. Gives the names of tensors that it does not need.
+    /// Checks that the tensors have the names, types and shapes of `parameters`; returns the names of other tensors.
     ///
     /// # Errors
-    /// One that names every tensor that is missing or of another type or shape.
+    /// A tensor is missing or has another type or shape. The error lists all of them.
     pub fn check(&self, parameters: &[Parameter]) -> Result<Vec<String>, Error> {
         let mut extra: BTreeSet<&str> = self.inner.tensors.keys().map(String::as_str).collect();
         let mut problems = Vec::new();
         for Parameter { name, dtype, shape, source: _, aliases } in parameters {
-            let here = self.spelling(name, aliases).unwrap_or(name);
+            let here = self.name_in_files(name, aliases).unwrap_or(name);
             extra.remove(here);
             let expected = type_text(*dtype, shape);
             match self.inner.tensors.get(here) {
@@ -199,24 +202,24 @@ impl Weights {
         Err(Error::WeightsMismatch { problems, expected: parameters.len() })
     }
 
-    /// The same weights, in which these parameters are found by their names, whatever they are called here.
+    /// Makes tensors that the files have under one of a parameter's aliases available by the parameter's name.
     #[must_use]
     pub fn with_aliases(self, parameters: &[Parameter]) -> Self {
-        let other = |Parameter { name, aliases, .. }: &Parameter| {
-            let here = self.spelling(name, aliases).filter(|here| here != name)?;
-            Some((name.clone(), here.to_owned()))
+        let alias = |Parameter { name, aliases, .. }: &Parameter| {
+            let alias = self.name_in_files(name, aliases).filter(|alias| alias != name)?;
+            Some((name.clone(), alias.to_owned()))
         };
-        let spelled = Arc::new(parameters.iter().filter_map(other).collect());
-        Self { spelled, ..self }
+        let aliases = Arc::new(parameters.iter().filter_map(alias).collect());
+        Self { aliases, ..self }
     }
 
-    /// What a tensor is called here.
-    fn spelling<'n>(&self, name: &'n str, aliases: &'n [String]) -> Option<&'n str> {
+    /// Returns which of a parameter's names the files have.
+    fn name_in_files<'n>(&self, name: &'n str, aliases: &'n [String]) -> Option<&'n str> {
         let mut names = std::iter::once(name).chain(aliases.iter().map(String::as_str));
         names.find(|name| self.inner.tensors.contains_key(*name))
     }
 
-    /// Whether they are the tensors whose digests the parameters have.
+    /// Returns whether every parameter's tensor has the digest that the parameter states. Reads all of them.
     #[must_use]
     pub fn match_digests(&self, parameters: &[Parameter]) -> bool {
         parameters.iter().all(|Parameter { name, source, .. }| {
@@ -225,14 +228,14 @@ impl Weights {
         })
     }
 
-    /// A tensor's bytes, little-endian. They need not be aligned.
+    /// Returns a tensor's bytes, little-endian. They need not be aligned.
     #[must_use]
     pub fn tensor(&self, name: &str) -> Option<&[u8]> {
-        let tensor = self.inner.tensors.get(self.spelled.get(name).map_or(name, String::as_str))?;
+        let tensor = self.inner.tensors.get(self.aliases.get(name).map_or(name, String::as_str))?;
         Some(&self.inner.files[tensor.file][tensor.range.clone()])
     }
 
-    /// The tensors' names, sorted.
+    /// Returns the tensors' names, sorted.
     pub fn names(&self) -> impl Iterator<Item = &str> {
         self.inner.tensors.keys().map(String::as_str)
     }
@@ -251,15 +254,16 @@ impl fmt::Debug for Weights {
     }
 }
 
+/// Maps a regular file.
 fn map(path: &Path) -> Result<Mmap, Error> {
-    // Asked first: opening a pipe would wait for its writer.
+    // Checked before opening, because opening a pipe waits for its writer.
     if !fs::metadata(path).map_err(Error::read(path))?.is_file() {
-        return Err(Error::read(path)(io::Error::other("not a regular file")));
+        return Err(Error::NotAFile(path.to_path_buf()));
     }
     ffi::map(path).map_err(Error::read(path))
 }
 
-/// The tensors of a file. After this every range lies in the file and has the bytes of its type and shape.
+/// Returns the tensors of a file. Every range lies in the file and has the size of its type and shape.
 fn read_header(path: &Path, file: usize, bytes: &[u8]) -> Result<Vec<(String, Tensor)>, Error> {
     let damaged = |reason: String| Error::Damaged { path: path.to_path_buf(), reason };
     if bytes.starts_with(LFS_POINTER) {
@@ -293,7 +297,7 @@ fn read_index(path: &Path) -> Result<Index, Error> {
     serde_json::from_slice(&text).map_err(|error| damaged(printable(&error.to_string())))
 }
 
-/// Whether a shard's name is that of a file beside the index, not a path to somewhere else.
+/// Returns whether a shard's name is that of a file beside the index, not a path to another folder.
 fn is_plain(name: &str) -> bool {
     name.ends_with(".safetensors") && !name.contains(['/', '\\', '\0'])
 }

@@ -1,6 +1,6 @@
-//! A checkpoint's small files, from a bundle and from the folder that its weights come from.
+//! A checkpoint's small files, from a bundle and from the folder of its weights.
 
-// Clippy knows tests, not their helpers.
+// Clippy allows unwrap in tests, but not in their helpers.
 #![allow(clippy::unwrap_used)]
 
 use std::{
@@ -13,7 +13,7 @@ use mlxcel_runtime::{ChatTemplate, CheckpointFiles, Message, Tokenizer, eos_ids}
 
 mod bundle;
 
-/// A tokenizer of one word, whose id is 1.
+/// Returns a tokenizer.json of one word with the id 1.
 fn tokenizer(word: &str) -> String {
     format!(
         r#"{{"version": "1.0", "model": {{"type": "WordLevel", "vocab": {{"?": 0, "{word}": 1}}, "unk_token": "?"}}}}"#
@@ -25,7 +25,7 @@ struct Places {
     bundle: Bundle,
 }
 
-/// A bundle `b` and a checkpoint `c` with these files.
+/// Makes a bundle `b` and a checkpoint `c` with these files.
 fn places(in_bundle: &[(&str, &str)], in_folder: &[(&str, &str)]) -> Places {
     let folder = tempfile::tempdir().unwrap();
     let bundle = bundle::write(&folder.path().join("b"), in_bundle, &[]);
@@ -55,7 +55,7 @@ fn chat(files: &CheckpointFiles<'_>) -> String {
 }
 
 #[test]
-fn the_folder_has_what_the_bundle_lacks() {
+fn files_that_the_bundle_lacks_come_from_the_folder() {
     let text = tokenizer("folder");
     let config = r#"{"chat_template": "{{ bos_token }} folder", "bos_token": "<s>"}"#;
     let both = places(
@@ -71,12 +71,12 @@ fn the_folder_has_what_the_bundle_lacks() {
     let files = CheckpointFiles::new(&both.bundle, Some(&checkpoint));
     assert_eq!(word_of(&files), "folder");
     assert_eq!(chat(&files), "<s> folder");
-    // The bundle's config.json, the folder's generation_config.json.
+    // From the bundle's config.json and the folder's generation_config.json.
     assert_eq!(eos_ids(&files).unwrap(), [3, 5, 6]);
 }
 
 #[test]
-fn what_the_bundle_carries_goes_first() {
+fn files_of_the_bundle_take_precedence() {
     let (own, other) = (tokenizer("bundle"), tokenizer("folder"));
     let config = r#"{"chat_template": "{{ bos_token }} bundle", "bos_token": "<b>"}"#;
     let both = places(
@@ -87,7 +87,7 @@ fn what_the_bundle_carries_goes_first() {
         ],
         &[
             ("tokenizer.json", &other),
-            // In the folder it would go before its tokenizer_config.json.
+            // Within the folder it would take precedence over tokenizer_config.json.
             ("chat_template.jinja", "{{ bos_token }} folder"),
             ("tokenizer_config.json", r#"{"bos_token": "<f>"}"#),
             ("generation_config.json", r#"{"eos_token_id": 4}"#),
@@ -142,12 +142,12 @@ fn damaged_files_of_the_folder_are_named() {
     fs::write(checkpoint.join("chat_template.jinja"), b"a\xff").unwrap();
     assert_eq!(
         damaged.shown(&ChatTemplate::from_checkpoint(&files).unwrap_err()),
-        "error: cannot read chat_template.jinja in c: found bytes that are not utf-8 at offset 1, expected text"
+        "error: chat_template.jinja in c is not UTF-8 at offset 1, expected text\nhint: take the checkpoint's own file"
     );
 }
 
 #[test]
-fn what_is_no_file_is_not_there() {
+fn folders_are_not_read_as_files() {
     let empty = places(&[], &[]);
     let checkpoint = empty.checkpoint();
     fs::create_dir(checkpoint.join("tokenizer.json")).unwrap();

@@ -1,4 +1,4 @@
-//! A bundle of format 1, as it was committed when that was the format: it opens, its signature holds, and it runs.
+//! A bundle made when 1 was the format: it opens, its signature is valid, and it runs.
 #![cfg(feature = "iree")]
 #![allow(clippy::unwrap_used, reason = "clippy allows it in tests, but not in what tests call")]
 
@@ -16,7 +16,7 @@ fn fixture(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures").join(name)
 }
 
-/// The bundle in a folder.
+/// Imports the bundle into a folder.
 fn imported(folder: &Path) -> Bundle {
     let path = fixture("format-1.tar");
     let to = Box::new(BundleWriter::create(&folder.join("bundle")).unwrap());
@@ -24,7 +24,7 @@ fn imported(folder: &Path) -> Bundle {
 }
 
 #[test]
-fn it_opens_and_is_whose_it_was() {
+fn it_opens_and_its_signature_is_valid() {
     let folder = tempfile::tempdir().unwrap();
     let bundle = imported(folder.path());
     assert_eq!(bundle.manifest().format, 1);
@@ -43,13 +43,13 @@ fn it_runs_with_the_iree_that_it_was_compiled_for() {
         .arg("--self-test")
         .output()
         .unwrap();
-    let said = String::from_utf8(run.stdout).unwrap() + &String::from_utf8(run.stderr).unwrap();
-    // On a CPU that has what `cpu-x86-64-v3` needs.
+    let output = String::from_utf8(run.stdout).unwrap() + &String::from_utf8(run.stderr).unwrap();
+    // Runs if the CPU has the features of `cpu-x86-64-v3`.
     if best_target(&check_targets(manifest, &Machine::host())).is_some() {
-        assert!(run.status.success() && said.contains("self-test passed"), "{said}");
+        assert!(run.status.success() && output.contains("self-test passed"), "{output}");
     } else {
-        assert!(!run.status.success() && said.contains("hint: "), "{said}");
+        assert!(!run.status.success() && output.contains("hint: "), "{output}");
     }
-    // Code of another one is refused by its number, and everything else of the bundle can be used.
+    // Code of another version is refused; the rest of the bundle can be used.
     assert_eq!(check_iree_version(manifest).is_ok(), manifest.compiler.version == IREE_VERSION);
 }

@@ -1,6 +1,6 @@
-//! Whose code each program runs: what is said of it, and what a required signature keeps from running.
+//! The origin of code: notes about unsigned bundles, and signatures that are required before code runs.
 
-// Clippy knows tests, not their helpers.
+// Clippy allows unwrap in tests, but not in their helpers.
 #![allow(clippy::unwrap_used)]
 
 use std::{
@@ -22,11 +22,11 @@ const RUN: (&str, &[&str]) = (env!("CARGO_BIN_EXE_mlxcel-run"), &["--tokens", "1
 const BENCH: (&str, &[&str]) = (env!("CARGO_BIN_EXE_mlxcel-bench"), &["-p", "1", "-n", "0"]);
 const PACK: (&str, &[&str]) = (env!("CARGO_BIN_EXE_mlxcel-pack"), &["--device", "local-sync"]);
 
-/// How far a program comes with a bundle whose code may run: its module is none.
+/// The error of a program that may run the code of a bundle, whose module is not a vmfb.
 const AT_ITS_CODE: &str = if cfg!(feature = "iree") {
     "error: the vmfb of target cpu is damaged: "
 } else {
-    "error: built without iree\n"
+    "error: built without the IREE runtime\n"
 };
 
 const NOT_SIGNED: &str = "found no signature, expected a signature of this bundle by the key ";
@@ -46,7 +46,7 @@ impl Place {
         self.0.path().join(name)
     }
 
-    /// A bundle with everything, whose weights can be packed.
+    /// Makes a complete bundle, whose weights can be packed.
     fn bundle(&self, name: &str) -> Bundle {
         let header = r#"{"a":{"dtype":"F32","shape":[2],"data_offsets":[0,8]}}"#;
         let length = String::from_utf8((header.len() as u64).to_le_bytes().to_vec()).unwrap();
@@ -71,12 +71,12 @@ impl Place {
         writer.finish(&manifest).unwrap()
     }
 
-    /// The same, compiled here as far as the store knows.
+    /// Makes such a bundle, which the store records as compiled here.
     fn bundle_from_here(&self, name: &str) {
         Store::open(Some(&self.at("store"))).unwrap().remember_built(&self.bundle(name));
     }
 
-    /// A pair of keys, `name` and `name.pub`; the id.
+    /// Generates the keys `name` and `name.pub`; returns their id.
     fn key(&self, name: &str) -> String {
         SecretKey::generate(&self.at(name), &self.at(&format!("{name}.pub")), None).unwrap().id()
     }
@@ -86,7 +86,7 @@ impl Place {
         bundle.sign(&secret, "").unwrap();
     }
 
-    /// How a program ends with the bundle `b`, and what goes to stderr.
+    /// Runs a program on the bundle `b`; returns its exit code and stderr.
     fn ends(&self, (program, arguments): (&str, &[&str]), more: &[&str]) -> (Option<i32>, String) {
         let Output { status, stderr, .. } =
             self.command(program).args(arguments).args(more).output().unwrap();
@@ -102,13 +102,13 @@ impl Place {
 }
 
 #[test]
-fn code_from_elsewhere_is_said_to_be_that() {
+fn code_from_elsewhere_is_noted() {
     let place = Place::new();
     let bundle = place.bundle("b");
     let note = |origin: &str| {
         format!(
-            "note: the bundle b was not compiled here and {origin}: its code runs as any program's does\n\
-             hint: --require-signature runs only what the owner of a key signed\n"
+            "note: the bundle b was not compiled here and {origin}: its code runs with your rights\n\
+             hint: --require-signature KEY runs only bundles that are signed with the key\n"
         )
     };
     for program in [RUN, BENCH, PACK] {
@@ -131,7 +131,7 @@ fn code_from_elsewhere_is_said_to_be_that() {
 }
 
 #[test]
-fn a_signature_that_is_required() {
+fn a_required_signature() {
     let place = Place::new();
     place.bundle_from_here("b");
     let bundle = Bundle::open(&place.at("b")).unwrap();
@@ -193,7 +193,7 @@ fn what_was_compiled_here_is_packed_before_it_is_signed() {
             format!(
                 "error: the bundle was not compiled here, and its code may run only if it is signed: \
                  {NOT_SIGNED}{key}\n\
-                 hint: get it packed: whoever made it packs it before signing\n\
+                 hint: ask its maker for a bundle that was packed before it was signed\n\
                  hint: get the bundle from its maker again, and do not run this one\n"
             )
         )
@@ -203,7 +203,7 @@ fn what_was_compiled_here_is_packed_before_it_is_signed() {
     here.bundle_from_here("b");
     let (_, message) = here.ends(PACK, &required);
     assert!(message.starts_with(AT_ITS_CODE), "{message}");
-    // What is signed has been packed, or is not any more.
+    // A signed bundle cannot be packed any more.
     for place in [&place, &here] {
         place.sign(&Bundle::open(&place.at("b")).unwrap(), "k");
         let (code, message) = place.ends(PACK, &required);

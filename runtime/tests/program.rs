@@ -1,6 +1,6 @@
-//! The program `mlxcel-run`, up to where a model would run.
+//! The program `mlxcel-run`, up to the point where a model would run.
 
-// Clippy knows tests, not their helpers.
+// Clippy allows unwrap in tests, but not in their helpers.
 #![allow(clippy::unwrap_used)]
 
 use std::{
@@ -12,7 +12,7 @@ use std::{
 
 mod bundle;
 
-/// Four words, `a` to `d`, and a `<s>` before them.
+/// A tokenizer of the words `a` to `d`, which adds a `<s>` before a text.
 const TOKENIZER: &str = r#"{
     "version": "1.0",
     "added_tokens": [{"id": 0, "content": "<s>", "special": true, "single_word": false, "lstrip": false,
@@ -31,8 +31,10 @@ fn weights() -> String {
     format!("{length}{header}{}", "\0".repeat(12))
 }
 
-/// A folder with the bundles `b` (with everything), `bare` (with nothing but the module), `ids` (with weights) and
-/// `text` (with a tokenizer), a `checkpoint` of weights, and an `instruct` one with a tokenizer and a chat template.
+/// Makes a folder with bundles and checkpoints.
+///
+/// The bundles are `b` (complete), `bare` (a module alone), `ids` (with weights) and `text` (with a tokenizer). The
+/// checkpoint `checkpoint` has weights alone; `instruct` also has a tokenizer and a chat template.
 fn folder() -> tempfile::TempDir {
     let folder = tempfile::tempdir().unwrap();
     let at = |name| folder.path().join(name);
@@ -60,12 +62,12 @@ fn run(folder: &Path, arguments: &[&str], input: &[u8]) -> Output {
         .stderr(Stdio::piped())
         .spawn()
         .unwrap();
-    // The program may end without reading it.
+    // The program may end without reading its input.
     let _ = child.stdin.take().unwrap().write_all(input);
     child.wait_with_output().unwrap()
 }
 
-/// What goes to stderr of a run that fails.
+/// Returns stderr of a run that fails.
 fn refused(arguments: &[&str]) -> String {
     refused_with(arguments, b"")
 }
@@ -77,7 +79,7 @@ fn refused_with(arguments: &[&str], input: &[u8]) -> String {
 }
 
 #[test]
-fn what_is_no_bundle() {
+fn paths_without_a_bundle() {
     let hint = "hint: name the folder that mlxcel-compile printed as its last line, or a bundle that mlxcel-bundle list shows\n";
     assert_eq!(
         refused(&["none", "-p", "a"]),
@@ -100,13 +102,13 @@ fn what_is_no_bundle() {
 #[test]
 fn prompts_that_are_empty() {
     let empty = "error: the prompt is empty, expected a text\n\
-                 hint: give one with -p, -f or on standard input, or with --tokens the ids to begin with\n";
+                 hint: give a text with -p, -f or on standard input, or ids with --tokens\n";
     assert_eq!(refused(&["b", "-p", ""]), empty);
     for input in [&b""[..], b"\n", b"\r\n"] {
         assert_eq!(refused_with(&["b"], input), empty);
         assert_eq!(refused_with(&["b", "-f", "/dev/stdin"], input), empty);
     }
-    // A message may be.
+    // A message of a chat may be empty.
     let message = refused(&["bare", "--weights", "instruct", "--chat", "-p", ""]);
     assert!(message.starts_with("warning: the bundle does not use"), "{message}");
 }
@@ -155,7 +157,7 @@ fn options_without_effect_are_warnings() {
 fn prompts_that_do_not_fit() {
     let long = "a ".repeat(16);
     let message = "error: 17 tokens at position 0, expected at most 16: the context is 16\n\
-                   hint: shorten the prompt, raise --ctx-size if it was given, or compile the bundle again with a larger --ctx-size\n";
+                   hint: shorten the prompt, raise --ctx-size if it was given, or compile the bundle again with a larger one\n";
     assert_eq!(refused(&["b", "-p", &long]), message);
     assert_eq!(refused_with(&["b"], long.as_bytes()), message);
     assert!(
@@ -165,7 +167,7 @@ fn prompts_that_do_not_fit() {
     assert_eq!(
         refused(&["b", "--ctx-size", "17", "-p", "a"]),
         "error: context of 17 tokens, expected 1 to 16\n\
-         hint: the bundle was compiled for 16: compile it again with another --ctx-size\n"
+         hint: the bundle was compiled for 16: leave out --ctx-size, or compile it again with a larger one\n"
     );
 }
 
@@ -178,7 +180,7 @@ fn token_ids_out_of_range() {
         refused(&["ids", "--tokens", "4294967295"])
             .starts_with("error: token 1 of the prompt has the id 4294967295, expected 0 to 7\n")
     );
-    // A tokenizer that knows more than the model.
+    // A tokenizer with more ids than the model.
     assert_eq!(refused(&["b", "-p", "big"]), second);
 }
 
@@ -195,7 +197,7 @@ fn no_tokenizer() {
         refused(&["bare", "--weights", "checkpoint", "-p", "a"])
             .starts_with("error: no tokenizer in bare or checkpoint: ")
     );
-    // Weights come first: their folder may have the tokenizer.
+    // An error of the weights comes first, because their folder may have the tokenizer.
     for arguments in [&["bare", "-p", "a"], &["bare", "--tokens", "1"]] {
         assert_eq!(
             refused(arguments),
@@ -209,13 +211,13 @@ fn the_folder_of_the_weights_has_a_tokenizer() {
     let of = |prompt: &str, more: &[&str]| {
         refused(&[&["bare", "--weights", "instruct", "-p", prompt][..], more].concat())
     };
-    // As far as a module is loaded, which is none.
+    // Runs until the module is loaded, which is not a vmfb.
     assert!(of("a", &[]).contains("error: the vmfb of target ") || cfg!(not(feature = "iree")));
-    // <s> and 16 words; 15 words and the 2 of the template, which writes no <s>.
+    // `<s>` and 16 words; with the template, which writes no `<s>`, 15 words and its 2.
     assert!(of(&"a ".repeat(16), &[]).starts_with("error: 17 tokens at position 0, "));
     assert!(of(&"a ".repeat(15), &["--chat"]).starts_with("error: 17 tokens at position 0, "));
     assert!(of(&"a ".repeat(14), &["--system", "b"]).starts_with("error: 17 tokens at position 0, "));
-    // A safetensors file alone has no folder.
+    // The folder of a single safetensors file is not searched.
     assert!(
         refused(&["bare", "--weights", "instruct/model.safetensors", "-p", "a"])
             .starts_with("error: no tokenizer in bare: ")
@@ -239,7 +241,7 @@ fn a_damaged_tokenizer() {
     );
     // A stop text needs it.
     assert_eq!(stderr(&["damaged", "--tokens", "1", "--stop", "x"]), message);
-    // Ids do not: it goes on to the weights and the module.
+    // Token ids do not, so that the weights and the module are next.
     let message = stderr(&["damaged", "--tokens", "1"]);
     let mut lines = message.lines();
     let warning = lines.next().unwrap();
@@ -265,7 +267,7 @@ fn files_that_cannot_be_read() {
     );
     assert_eq!(
         refused_with(&["b"], b"ab\xff"),
-        "error: standard input has bytes that are not utf-8 at offset 2, expected text\nhint: convert it to utf-8\n"
+        "error: standard input is not UTF-8 at offset 2, expected text\nhint: convert it with iconv -t UTF-8\n"
     );
     assert_eq!(
         refused(&["b", "-p", "a", "--weights", "none"]),
@@ -280,7 +282,7 @@ fn files_that_cannot_be_read() {
 }
 
 #[test]
-fn sampling_that_means_nothing() {
+fn sampling_out_of_range() {
     assert_eq!(
         refused(&["b", "-p", "a", "--top-p", "0"]),
         "error: --top-p is 0, expected above 0 and at most 1\nhint: 1 draws from all tokens\n"
@@ -304,15 +306,15 @@ fn usage() {
 }
 
 #[test]
-fn tensors_that_nothing_uses_are_a_warning() {
+fn unused_tensors_are_a_warning() {
     for arguments in [&["b", "-p", "a"][..], &["text", "-p", "a", "--weights", "checkpoint"]] {
         let message = refused(arguments);
         let mut lines = message.lines();
         assert_eq!(lines.next(), Some("warning: the bundle does not use 1 of the weights: x"));
-        // Somebody else's code is said to be that, before it runs.
+        // A note about code from elsewhere comes before it runs.
         assert!(lines.next().is_some_and(|line| line.starts_with("note: the bundle ")));
         assert!(lines.next().is_some_and(|line| line.starts_with("hint: --require-signature ")));
-        // Then the module is refused: it is none.
+        // Then the module is refused, which is not a vmfb.
         assert!(lines.next().is_some_and(|line| line.starts_with("error: ")), "{message}");
     }
 }
@@ -322,8 +324,9 @@ fn tensors_that_nothing_uses_are_a_warning() {
 fn built_without_iree() {
     let message = refused(&["b", "-p", "a"]);
     assert!(
-        message
-            .ends_with("error: built without iree\nhint: build mlxcel-runtime with its default features\n"),
+        message.contains(
+            "error: built without the IREE runtime\nhint: build with the feature iree: cargo build "
+        ),
         "{message}"
     );
 }

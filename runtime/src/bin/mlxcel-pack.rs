@@ -1,4 +1,4 @@
-//! `mlxcel-pack`: packs a bundle's weights for this machine, so that no start has to. The target's name goes to stdout.
+//! `mlxcel-pack`: packs a bundle's weights for this machine. The target's name goes to stdout.
 
 #[path = "shared/integer.rs"]
 mod integer;
@@ -20,22 +20,22 @@ use mlxcel_runtime::{DeviceSpec, LoadOptions, Weights, pack};
 
 use crate::{integer::integer, origin::Origin};
 
-/// Pack a bundle's weights for this machine, once for every later start.
+/// Pack a bundle's weights for this machine, once for all starts
 ///
-/// Packing runs code of the bundle and changes it. A signed bundle is not changed any more, so that --require-signature
-/// leaves those to be packed that were compiled on this machine.
+/// Packing runs code of the bundle and adds a file to it, so a signed bundle cannot be packed. With --require-signature,
+/// only bundles that were compiled on this machine are packed.
 #[derive(Parser)]
 #[command(name = "mlxcel-pack", version)]
 struct Cli {
-    /// The bundle's folder; the packed weights go into it
+    /// Folder of the bundle, which receives the packed weights
     bundle: PathBuf,
-    /// The checkpoint's folder, or a safetensors file [default: the weights in the bundle]
+    /// Checkpoint folder or safetensors file to pack [default: the bundle's weights]
     #[arg(long, value_name = "PATH")]
     weights: Option<PathBuf>,
-    /// Pack for what runs on this: auto, local-task, local-sync, cuda or vulkan, or the second one as cuda:1
+    /// Device to pack for: auto, local-task, local-sync, cuda, cuda:1, vulkan or vulkan:1
     #[arg(long, default_value = "auto")]
     device: DeviceSpec,
-    /// Threads of the CPU [default: one for each physical core]
+    /// Number of threads of local-task [default: one for each physical core]
     #[arg(short, long, value_name = "N", allow_negative_numbers = true, value_parser =
         integer::<usize>(1..=u64::MAX, "leave it out for one thread for each physical core"))]
     threads: Option<usize>,
@@ -43,38 +43,41 @@ struct Cli {
     origin: Origin,
 }
 
-/// Why a bundle would have to be signed.
-const NOT_FROM_HERE: &str = "the bundle was not compiled here, and its code may run only if it is signed\n\
-    hint: get it packed: whoever made it packs it before signing";
+/// The context of an error of the signature.
+const NOT_BUILT_HERE: &str = "the bundle was not compiled here, and its code may run only if it is signed\n\
+    hint: ask its maker for a bundle that was packed before it was signed";
 
 fn main() -> ExitCode {
     let cancel = Cancel::on_signals();
     match run(&Cli::parse(), &cancel) {
         Ok(target) => match writeln!(io::stdout(), "{target}") {
             Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
-                _ = writeln!(io::stderr(), "error: cannot write the target's name to stdout: {error}");
+                _ = writeln!(
+                    io::stderr(),
+                    "error: cannot write the target's name to stdout: {error}\nhint: df -h shows whether the disk it goes to is full"
+                );
                 ExitCode::FAILURE
             }
             _ => ExitCode::SUCCESS,
         },
         Err(_) if cancel.is_cancelled() => {
-            _ = writeln!(io::stderr(), "interrupted; the bundle is as it was");
+            _ = writeln!(io::stderr(), "interrupted; the bundle is unchanged");
             ExitCode::from(INTERRUPTED)
         }
         Err(error) => {
-            // Nothing is left to tell it to when stderr is gone.
+            // If stderr is gone, there is nowhere to report the error.
             _ = writeln!(io::stderr(), "{}", report(error.as_ref()));
             ExitCode::FAILURE
         }
     }
 }
 
-/// Packs, and gives the name of the target it was done for.
+/// Packs the weights; returns the name of the target.
 fn run(cli: &Cli, cancel: &Cancel) -> Result<String> {
     let bundle = Bundle::open_without_weights(&cli.bundle)?;
-    // What was compiled here is packed before its owner can sign it.
+    // A bundle compiled here may be packed unsigned, because packing comes before signing.
     if !bundle.is_from_here() {
-        cli.origin.check(&bundle).context(NOT_FROM_HERE)?;
+        cli.origin.check(&bundle).context(NOT_BUILT_HERE)?;
     }
     let weights = cli.weights.as_deref().map(Weights::open).transpose()?;
     let options = LoadOptions { device: cli.device, threads: cli.threads, context: None };
@@ -93,7 +96,7 @@ fn run(cli: &Cli, cancel: &Cancel) -> Result<String> {
     Ok(target)
 }
 
-/// Shown on a terminal alone.
+/// Makes a progress bar, which is hidden unless stderr is a terminal.
 fn bar() -> ProgressBar {
     if !io::stderr().is_terminal() {
         return ProgressBar::hidden();

@@ -7,7 +7,7 @@ use memmap2::Mmap;
 /// Maps a file for reading.
 pub(crate) fn map(path: &Path) -> io::Result<Mmap> {
     let file = File::open(path)?;
-    // SAFETY: the mapping is private and read-only. That nobody truncates or rewrites the file meanwhile cannot be
-    // checked from here; bundles and checkpoints are written under another name and renamed, never in place.
+    // SAFETY: the mapping is private and read-only. This code cannot prevent that another process truncates or rewrites
+    // the file; bundles and checkpoints are written under another name and renamed, never in place.
     unsafe { Mmap::map(&file) }
 }

@@ -1,4 +1,4 @@
-//! All unsafe code of the workspace: files mapped into memory, and IREE behind the C shim in `native/`.
+//! The unsafe code of the workspace: files mapped into memory, and IREE behind the C shim in `native/`.
 
 #![allow(unsafe_code)]
 

@@ -1,39 +1,48 @@
-//! `native/shim.h`.
+//! Declarations of `native/shim.h`.
 
 use std::ffi::{c_int, c_void};
 
 use safetensors::Dtype;
 
+/// `mlxcel_device_t`.
 #[repr(C)]
 pub(super) struct Device(c_void);
+/// `mlxcel_module_t`.
 #[repr(C)]
 pub(super) struct Module(c_void);
+/// `mlxcel_call_t`.
 #[repr(C)]
 pub(super) struct Call(c_void);
+/// `mlxcel_tensor_t`.
 #[repr(C)]
 pub(super) struct Tensor(c_void);
 
+/// `mlxcel_profile_t`.
 #[repr(C)]
 pub(super) struct Profile(c_void);
 
+/// `mlxcel_profile_count_t`.
 #[repr(C)]
 pub(super) struct Count {
     pub(super) calls: i64,
     pub(super) span_ns: i64,
 }
 
+/// `mlxcel_string_t`.
 #[repr(C)]
 pub(super) struct String {
     data: *const u8,
     length: usize,
 }
 
+/// `mlxcel_error_t`.
 #[repr(C)]
 pub(super) struct Error {
     pub(super) status: String,
     pub(super) message: String,
 }
 
+/// `mlxcel_parameter_t`.
 #[repr(C)]
 pub(super) struct Parameter {
     pub(super) name: String,
@@ -41,6 +50,7 @@ pub(super) struct Parameter {
     pub(super) length: usize,
 }
 
+/// `mlxcel_type_t`.
 #[repr(C)]
 pub(super) struct Type {
     pub(super) dtype: u32,
@@ -65,7 +75,7 @@ impl String {
     }
 }
 
-/// `mlxcel_dtype_t`; 0 is a type that the shim does not know and refuses.
+/// Returns the `mlxcel_dtype_t` of a type; 0 for a type that the shim refuses.
 pub(super) fn dtype(dtype: Dtype) -> u32 {
     match dtype {
         Dtype::BOOL => 1,

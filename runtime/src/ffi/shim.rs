@@ -16,7 +16,7 @@ use safetensors::Dtype;
 
 use super::raw;
 
-/// What IREE answered instead of a result.
+/// An error of IREE.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{status}: {message}")]
 pub(crate) struct Error {
@@ -25,18 +25,19 @@ pub(crate) struct Error {
 }
 
 impl Error {
+    /// Makes an error of arguments that this module refuses.
     fn invalid(message: String) -> Self {
         Self { status: "invalid argument".into(), message }
     }
 }
 
-/// Whether the system lets this process use AMX, for which it has to be asked.
+/// Requests the use of AMX from the system; returns whether it is granted.
 pub(crate) fn request_amx() -> bool {
-    // SAFETY: it takes nothing, and changes only what code may use that did not use it before.
+    // SAFETY: the call takes nothing, and only permits instructions that were not permitted before.
     unsafe { raw::mlxcel_request_amx() != 0 }
 }
 
-/// The names of the devices that `driver` sees.
+/// Lists the names of a driver's devices.
 pub(crate) fn devices(driver: &str) -> Result<Vec<String>, Error> {
     unsafe extern "C" fn found(user: *mut c_void, name: raw::String) {
         // SAFETY: `user` is the vector passed below, which nothing else uses during the call.
@@ -52,7 +53,7 @@ pub(crate) fn devices(driver: &str) -> Result<Vec<String>, Error> {
     Ok(names)
 }
 
-/// A device that programs run on.
+/// A device that modules run on.
 #[derive(Debug, Clone)]
 pub(crate) struct Device(Rc<DeviceHandle>);
 
@@ -60,8 +61,9 @@ pub(crate) struct Device(Rc<DeviceHandle>);
 struct DeviceHandle(NonNull<raw::Device>);
 
 impl Device {
-    /// A device of `driver`: the one with that index, or the one the driver prefers. `threads` is for local-task:
-    /// how many workers, by default one for each physical core.
+    /// Opens the device of `driver` with this index, or else the driver's default.
+    ///
+    /// `threads` is the number of local-task's workers, by default one for each physical core.
     pub(crate) fn create(driver: &str, index: Option<u32>, threads: Option<usize>) -> Result<Self, Error> {
         let mut device = ptr::null_mut();
         // SAFETY: the string outlives the call and `device` is a place for the result.
@@ -76,7 +78,7 @@ impl Device {
         Ok(Self(Rc::new(DeviceHandle(created(device)))))
     }
 
-    /// Workers of a local-task device; 1 for others.
+    /// Returns the workers of a local-task device; 1 for others.
     pub(crate) fn threads(&self) -> usize {
         // SAFETY: the handle is alive as long as `self`.
         unsafe { raw::mlxcel_device_threads(self.0.0.as_ptr()) }
@@ -85,7 +87,7 @@ impl Device {
 
 impl Drop for DeviceHandle {
     fn drop(&mut self) {
-        // SAFETY: the only owner frees it, once; modules hold a `Device` and are gone before it.
+        // SAFETY: the only owner frees the handle once. Modules hold a `Device` and are dropped before it.
         unsafe { raw::mlxcel_device_free(self.0.as_ptr()) }
     }
 }
@@ -110,9 +112,9 @@ struct ModuleHandle {
 }
 
 impl Module {
-    /// Loads a program with the `parameters` of `weights` that it may ask for, and runs its initialisers.
+    /// Loads a program with the parameters of `source` that it may read, and runs its initializers.
     ///
-    /// A program for the CPU is native code: loading it is running it, with all that this process may do.
+    /// A program for the CPU is native code, and loading it runs it with the rights of this process.
     pub(crate) fn load(
         device: &Device,
         program: Mmap,
@@ -156,8 +158,8 @@ impl Module {
 
 impl Drop for ModuleHandle {
     fn drop(&mut self) {
-        // SAFETY: the only owner frees it, once, and before the device and the memory it points into, which are
-        // fields of `self`. Calls and tensors hold the handle, so none is left.
+        // SAFETY: the only owner frees the handle once, before the device and the memory that it points into, which are
+        // fields of `self`. Calls and tensors hold the handle, so that none is left.
         unsafe { raw::mlxcel_module_free(self.raw.as_ptr()) }
     }
 }
@@ -166,13 +168,13 @@ impl Drop for ModuleHandle {
 #[derive(Debug)]
 pub(crate) struct Call {
     raw: NonNull<raw::Call>,
-    /// Bytes of each input.
+    /// Sizes of the inputs in bytes.
     inputs: Vec<usize>,
     module: Rc<ModuleHandle>,
 }
 
 impl Call {
-    /// Finds `name` (`module.function`) and allocates inputs of these types.
+    /// Finds the function `name` (`module.function`) and allocates inputs of these types.
     pub(crate) fn new(module: &Module, name: &str, inputs: &[(Dtype, &[usize])]) -> Result<Self, Error> {
         let inputs: Vec<raw::Type> = inputs
             .iter()
@@ -195,7 +197,7 @@ impl Call {
         })?;
         let raw = created(call);
         let inputs = (0..inputs.len())
-            // SAFETY: the call was created with that many inputs.
+            // SAFETY: the call was created with this many inputs.
             .map(|input| unsafe { raw::mlxcel_call_input_size(raw.as_ptr(), input) })
             .collect();
         Ok(Self { raw, inputs, module: Rc::clone(&module.0) })
@@ -216,6 +218,7 @@ impl Call {
         (0..count).map(|_| self.take_output()).collect()
     }
 
+    /// Takes the next result of the last invocation.
     fn take_output(&mut self) -> Result<Tensor, Error> {
         let mut tensor = ptr::null_mut();
         // SAFETY: the handle is alive as long as `self`; the shim checks that there is a result.
@@ -226,7 +229,7 @@ impl Call {
 
 impl Drop for Call {
     fn drop(&mut self) {
-        // SAFETY: the only owner frees it, once, and before the module, which is a field of `self`.
+        // SAFETY: the only owner frees the handle once, before the module, which is a field of `self`.
         unsafe { raw::mlxcel_call_free(self.raw.as_ptr()) }
     }
 }
@@ -235,11 +238,12 @@ impl Drop for Call {
 #[derive(Debug)]
 pub(crate) struct Tensor {
     raw: NonNull<raw::Tensor>,
-    // The memory may be the module's: a parameter, say.
+    // The tensor may lie in the module's memory, such as a parameter.
     module: Rc<ModuleHandle>,
 }
 
 impl Tensor {
+    /// Returns the shape.
     pub(crate) fn shape(&self) -> Vec<usize> {
         // SAFETY: the handle is alive as long as `self`.
         let rank = unsafe { raw::mlxcel_tensor_rank(self.raw.as_ptr()) };
@@ -247,7 +251,7 @@ impl Tensor {
         (0..rank).map(|axis| unsafe { raw::mlxcel_tensor_dim(self.raw.as_ptr(), axis) }).collect()
     }
 
-    /// The elements, copied to the host.
+    /// Copies the elements to the host.
     pub(crate) fn read<T: Element>(&self) -> Result<Vec<T>, Error> {
         // SAFETY: the handle is alive as long as `self`.
         let (dtype, size) = unsafe {
@@ -267,7 +271,7 @@ impl Tensor {
         Ok(values)
     }
 
-    /// Copies its bytes to the host: to all of `target`.
+    /// Copies the bytes to the host, into all of `target`.
     pub(crate) fn copy_to(&self, target: &mut [u8]) -> Result<(), Error> {
         // SAFETY: the handle is alive as long as `self`.
         let size = unsafe { raw::mlxcel_tensor_size(self.raw.as_ptr()) };
@@ -288,17 +292,17 @@ impl Tensor {
 
 impl Drop for Tensor {
     fn drop(&mut self) {
-        // SAFETY: the only owner frees it, once, and before the module, which is a field of `self`.
+        // SAFETY: the only owner frees the handle once, before the module, which is a field of `self`.
         unsafe { raw::mlxcel_tensor_free(self.raw.as_ptr()) }
     }
 }
 
-/// A type of elements that can be read as they are.
+/// A type of tensor elements that can be read without conversion.
 ///
 /// # Safety
-/// Every pattern of bits must be a value, and `DTYPE` must say what they mean.
+/// Every bit pattern must be a value of the type, and `DTYPE` must be its element type.
 pub(crate) unsafe trait Element: Copy + Default {
-    /// What the device calls it.
+    /// The element type on the device.
     const DTYPE: Dtype;
 }
 
@@ -312,30 +316,31 @@ unsafe impl Element for f32 {
     const DTYPE: Dtype = Dtype::F32;
 }
 
-/// The bytes of numbers, as the device has them.
+/// Returns the bytes of numbers in the layout of the device.
 pub(crate) fn bytes<T: Element>(values: &[T]) -> &[u8] {
-    // SAFETY: any initialised memory may be read as bytes; elements are numbers, which have no padding.
+    // SAFETY: initialized memory may be read as bytes, and elements are numbers, which have no padding.
     unsafe { std::slice::from_raw_parts(values.as_ptr().cast(), size_of_val(values)) }
 }
 
-/// A record of what a device does, from its making to its end.
+/// A recording of the functions that a device runs.
 #[derive(Debug)]
 pub(crate) struct Profile {
     raw: Option<NonNull<raw::Profile>>,
-    // What `raw` records.
+    // `raw` records this device.
     _device: Device,
 }
 
-/// What the calls of a function took.
+/// The calls of one function in a recording.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct DispatchCount {
     pub(crate) function: String,
     pub(crate) calls: u64,
-    /// From the start of a call to its end.
+    /// The time from start to end, summed over the calls.
     pub(crate) span_ns: u64,
 }
 
 impl Profile {
+    /// Starts recording.
     pub(crate) fn begin(device: &Device) -> Result<Self, Error> {
         let mut profile = ptr::null_mut();
         // SAFETY: the device is alive and `profile` is a place for the result.
@@ -343,13 +348,14 @@ impl Profile {
         Ok(Self { raw: Some(created(profile)), _device: device.clone() })
     }
 
-    /// Takes in what has happened so far: devices keep only so much.
+    /// Collects the records of the device so far, because its buffer is limited.
     pub(crate) fn flush(&mut self) -> Result<(), Error> {
         let Some(raw) = self.raw else { return Ok(()) };
         // SAFETY: the handle is alive until `finish` takes it.
         check(unsafe { raw::mlxcel_profile_flush(raw.as_ptr()) })
     }
 
+    /// Stops recording and returns the functions that ran.
     pub(crate) fn end(mut self) -> Result<Vec<DispatchCount>, Error> {
         self.finish()
     }
@@ -375,27 +381,28 @@ impl Profile {
 
 impl Drop for Profile {
     fn drop(&mut self) {
-        // What was recorded is lost, and so is what went wrong with it.
+        // Dropping discards the recording and its errors.
         _ = self.finish();
     }
 }
 
-/// The shim leaves a value wherever it reports no error.
+/// Returns the value of an out-parameter, which the shim sets if it reports no error.
 fn created<T>(pointer: *mut T) -> NonNull<T> {
-    NonNull::new(pointer).expect("the shim gave neither a value nor an error")
+    NonNull::new(pointer).expect("the shim returned neither a value nor an error")
 }
 
+/// Turns an error of the shim into a result, and frees it.
 fn check(error: *mut raw::Error) -> Result<(), Error> {
     // SAFETY: the shim returns null or an error that lives until it is freed.
     let Some(found) = (unsafe { error.as_ref() }) else { return Ok(()) };
     // SAFETY: its strings live as long as it does.
     let (code, text) = unsafe { (found.status.to_string(), found.message.to_string()) };
-    // SAFETY: freed once, and `found` is not used any more.
+    // SAFETY: the error is freed once, and `found` is not used afterwards.
     unsafe { raw::mlxcel_error_free(error) };
     Err(Error { status: code.to_lowercase().replace('_', " "), message: message(&code, &text) })
 }
 
-/// What happened, of `file.c:12: CODE; what happened; while doing something\n[ 0] in some frame`.
+/// Returns `message` of `file.c:12: CODE; message; while doing something\n[ 0] in some frame`.
 fn message(code: &str, text: &str) -> String {
     let start = text.find(code).map_or(0, |at| at + code.len());
     let text = text[start..].trim_start_matches([';', ' ']);

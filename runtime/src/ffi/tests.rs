@@ -1,4 +1,4 @@
-//! The wrappers against real modules, compiled here by the `iree-compile` that setup installs.
+//! The types of `shim.rs` with real modules, compiled by the `iree-compile` that setup installs.
 
 use std::{
     collections::BTreeSet,
@@ -17,7 +17,7 @@ use tempfile::{TempDir, TempPath};
 use super::{shim::Error, *};
 use crate::weights::Weights;
 
-/// The vmfb of a module, compiled for the driver that `device` belongs to.
+/// Compiles a module for the driver of `device`; returns the vmfb.
 pub(crate) fn compile(mlir: &str, device: &str) -> PathBuf {
     static DONE: Mutex<BTreeSet<PathBuf>> = Mutex::new(BTreeSet::new());
     let target = match device {
@@ -39,7 +39,7 @@ pub(crate) fn compile(mlir: &str, device: &str) -> PathBuf {
     let compiler = env::var_os("MLXCEL_IREE_COMPILE")
         .map_or_else(|| toolchain.join("iree/iree/compiler/_mlir_libs/iree-compile"), PathBuf::from);
     let mut command = Command::new(&compiler);
-    // Renamed when it is whole: another run of these tests may be reading it.
+    // Renamed when complete, because another run of these tests may be reading it.
     let part = TempPath::try_from_path(folder.join(format!("{}.part", std::process::id()))).unwrap();
     command.args([target, "--iree-llvmcpu-target-cpu=host", "-o"]).args([part.as_ref(), source.as_path()]);
     if target.ends_with("local") {
@@ -54,13 +54,13 @@ pub(crate) fn compile(mlir: &str, device: &str) -> PathBuf {
     vmfb
 }
 
-/// A checkpoint with one tensor of f32, whose data begins `skew` bytes behind a multiple of 64.
+/// Makes a checkpoint with one f32 tensor, whose data begins `skew` bytes after a multiple of 64.
 pub(crate) fn weights(name: &str, values: &[f32], skew: usize) -> (TempDir, Weights) {
     let bytes: Vec<u8> = values.iter().flat_map(|v| v.to_le_bytes()).collect();
     let view = TensorView::new(Dtype::F32, vec![values.len()], &bytes).unwrap();
     let file = safetensors::serialize([(name, view)], None).unwrap();
     let header = usize::try_from(u64::from_le_bytes(file[..8].try_into().unwrap())).unwrap();
-    // The header may end in spaces.
+    // A header may end in spaces.
     let padded = (8 + header).next_multiple_of(64) + skew - 8;
     let mut text = file[8..8 + header].to_vec();
     text.resize(padded, b' ');
@@ -99,7 +99,7 @@ fn program(device: &str) -> Mmap {
     map(&compile(MODULE, device)).unwrap()
 }
 
-/// The function `add` of [`MODULE`].
+/// Prepares the function `add` of [`MODULE`].
 fn add(module: &Module) -> Result<Call, Error> {
     Call::new(module, "model.add", &[(Dtype::I32, &[1, 4])])
 }
@@ -120,18 +120,18 @@ fn state_and_results_stay_on_every_device() {
             assert_eq!(first[1].read::<f32>().unwrap(), [1.0, 1.0, -6.0, 40.0]);
             let second = call.invoke(&[bytes(&[1, 0, 0, 0])]).unwrap();
             assert_eq!(second[0].read::<i32>().unwrap(), [2, 2, 3, 4]);
-            // Results are values, not views of what the next call overwrites.
+            // The next call does not overwrite results.
             assert_eq!(first[0].read::<i32>().unwrap(), [1, 2, 3, 4]);
 
             let all = Call::new(&module, "model.weights", &[]).unwrap().invoke(&[]).unwrap();
             drop((module, call, opened, first, second));
-            assert_eq!(all[0].read::<f32>().unwrap(), WEIGHTS, "a result keeps what it lies in");
+            assert_eq!(all[0].read::<f32>().unwrap(), WEIGHTS, "a result keeps its memory alive");
         }
     }
 }
 
 #[test]
-fn one_device_takes_several_modules() {
+fn a_device_runs_several_modules() {
     for device in ["local-task", "vulkan"] {
         let opened = Device::create(device, None, None).unwrap();
         let program = compile(MODULE, device);
@@ -147,7 +147,7 @@ fn one_device_takes_several_modules() {
 }
 
 #[test]
-fn what_iree_refuses_is_an_error() {
+fn refusals_of_iree_are_errors() {
     let device = Device::create("local-sync", None, None).unwrap();
     let (_folder, all) = weights("w", &WEIGHTS, 0);
     let load = |program, weights: &Weights, names: &[&str]| {
@@ -194,7 +194,7 @@ fn what_iree_refuses_is_an_error() {
     );
     assert!(refused("model.add", &[&[usize::MAX, usize::MAX]], &[]).is_err());
     assert!(refused("model.add", &[&[1; 9]], &[]).is_err());
-    // After all of that it still works.
+    // The module still works afterwards.
     let mut call = add(&module).unwrap();
     let results = call.invoke(&[bytes(&[1; 4])]).unwrap();
     assert!(results[0].read::<f32>().is_err(), "it is i32");
@@ -202,7 +202,7 @@ fn what_iree_refuses_is_an_error() {
 }
 
 #[test]
-fn devices_that_are_not_there() {
+fn missing_devices_are_errors() {
     let error = |driver, index, threads| Device::create(driver, index, threads).unwrap_err().to_string();
     assert_eq!(error("rocm", None, None), "not found: no driver 'rocm' registered");
     assert_eq!(

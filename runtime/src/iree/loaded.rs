@@ -1,9 +1,9 @@
-//! A bundle's module on a device, and its functions.
+//! A bundle's module on a device, and its entry points.
 
 use std::rc::Rc;
 
 use mlxcel_artifacts::{
-    Bundle, IREE_VERSION,
+    Bundle,
     entry::{ArgumentKind, Entry, MODULE_NAME, PARAMETER_SCOPE, ResultKind},
 };
 use safetensors::Dtype;
@@ -22,23 +22,18 @@ use crate::{
     weights::Weights,
 };
 
-const _: () = assert!(
-    same(IREE_VERSION.as_bytes(), env!("MLXCEL_IREE_VERSION").as_bytes()),
-    "the iree source is of another version than the bundles of this workspace: see IREE_VERSION in mlxcel-artifacts"
-);
-
 /// A module on a device, with its weights.
 pub(super) struct LoadedModule {
-    /// But for the sizes of entries.
+    /// Capabilities without the sizes of entry points, which differ for sessions and encoders.
     pub(super) capabilities: Capabilities,
     pub(super) entries: Vec<EntryPoint>,
     pub(super) device: Device,
-    /// See the manifest's [`rewind`](mlxcel_artifacts::TargetArtifact::rewind).
+    /// The manifest's [`rewind`](mlxcel_artifacts::TargetArtifact::rewind).
     pub(super) rewind: Option<usize>,
 }
 
 impl LoadedModule {
-    /// See [`load`](super::load).
+    /// Opens a device and loads the module with its weights; see [`load`](super::load).
     pub(super) fn new(
         bundle: &Bundle,
         weights: Option<Weights>,
@@ -47,11 +42,11 @@ impl LoadedModule {
         let manifest = bundle.manifest();
         let plan = &manifest.plan;
         if plan.batch != 1 {
-            return Err(Error::Unsupported(format!("it has {} rows a call, expected 1", plan.batch)));
+            return Err(Error::Unsupported(format!("it has a batch of {}, expected 1", plan.batch)));
         }
         let context = options.context.unwrap_or(plan.context);
         if context == 0 || context > plan.context {
-            return Err(Error::Context { asked: context, context: plan.context });
+            return Err(Error::ContextSize { asked: context, context: plan.context });
         }
         let devices = ThisMachine { threads: options.threads };
         let opened = select::open(&devices, &select::machine(), manifest, options.device)?;
@@ -83,15 +78,16 @@ impl LoadedModule {
     }
 }
 
-/// A function of the module.
+/// An entry point of the module.
 pub(super) struct EntryPoint {
     pub(super) entry: Entry,
     call: Call,
-    /// What the arguments are filled with, in their order.
+    /// Values of the arguments, in their order.
     values: Vec<Vec<i32>>,
 }
 
 impl EntryPoint {
+    /// Finds the function of `entry` and allocates its arguments.
     fn new(module: &Module, entry: &Entry) -> Result<Self, Error> {
         let name = &entry.name;
         let inputs: Vec<(Dtype, &[usize])> =
@@ -102,31 +98,31 @@ impl EntryPoint {
         Ok(Self { entry: entry.clone(), call, values })
     }
 
-    /// What its size counts, see [`Role::size`](mlxcel_artifacts::entry::Role::size).
+    /// Returns the size of the entry point, see [`Role::size`](mlxcel_artifacts::entry::Role::size).
     pub(super) fn size(&self) -> usize {
         self.entry.role.size()
     }
 
-    /// How many tokens a call takes, padding included.
+    /// Returns the number of tokens that a call takes, including padding.
     pub(super) fn tokens(&self) -> usize {
         let mut arguments = self.entry.arguments.iter().zip(&self.values);
         arguments.find(|(argument, _)| argument.kind == ArgumentKind::Tokens).map_or(0, |(_, v)| v.len())
     }
 
-    /// Runs it on one row, whose first token stands at `position`; gives the results.
+    /// Runs the function on one row, whose first token is at `position`.
     pub(super) fn run(&mut self, tokens: &[u32], position: usize) -> Result<Vec<Tensor>, Error> {
         let written = self.tokens();
-        // A manifest is valid only if the vocabulary and the context fit an i32.
+        // In a valid manifest the vocabulary and the context fit an i32.
         for (argument, values) in self.entry.arguments.iter().zip(&mut self.values) {
             match argument.kind {
                 ArgumentKind::Tokens => {
-                    // What is behind the tokens is padding; any id will do.
+                    // The rest is padding, for which any id will do.
                     values.fill(0);
                     values.iter_mut().zip(tokens).for_each(|(value, &token)| *value = token as i32);
                 }
                 ArgumentKind::Positions => values.fill(position as i32),
                 ArgumentKind::Lengths => values.fill(tokens.len() as i32),
-                // The padding too: its keys and values are written.
+                // Includes the padding, whose keys and values are written to the cache.
                 ArgumentKind::End => values.fill((position + written) as i32),
             }
         }
@@ -136,17 +132,17 @@ impl EntryPoint {
 
     /// Takes the result of this kind out of `results`.
     pub(super) fn take(&self, kind: ResultKind, results: &mut [Option<Tensor>]) -> Result<Tensor, Error> {
-        // A valid manifest has it; a module that does not keep to the manifest may give less.
-        let place = self.entry.results.iter().position(|outcome| outcome.kind == kind);
-        let found = place.and_then(|place| results.get_mut(place)).and_then(Option::take);
+        // A valid manifest lists the kind. A module that differs from its manifest may return fewer results.
+        let index = self.entry.results.iter().position(|result| result.kind == kind);
+        let found = index.and_then(|index| results.get_mut(index)).and_then(Option::take);
         found.ok_or_else(|| {
             let (name, found) = (&self.entry.name, results.len());
-            Error::Unsupported(format!("{name} gives {found} results, expected {kind} among them"))
+            Error::Unsupported(format!("{name} returns {found} results, expected {kind} among them"))
         })
     }
 }
 
-/// What to tell people of a device.
+/// Describes a device for messages.
 fn description(opened: &OpenedDevice<'_, Device>) -> String {
     let OpenedDevice { device, spec, name, target_name: _, target: _ } = opened;
     match (spec, name) {
@@ -157,12 +153,4 @@ fn description(opened: &OpenedDevice<'_, Device>) -> String {
         (_, Some(name)) => format!("{spec}, {name}"),
         (_, None) => spec.to_string(),
     }
-}
-
-const fn same(a: &[u8], b: &[u8]) -> bool {
-    let mut i = 0;
-    while i < a.len() && i < b.len() && a[i] == b[i] {
-        i += 1;
-    }
-    i == a.len() && i == b.len()
 }

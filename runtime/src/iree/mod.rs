@@ -1,4 +1,4 @@
-//! Bundles on IREE.
+//! Sessions and encoders on IREE.
 
 use mlxcel_artifacts::Bundle;
 
@@ -20,17 +20,16 @@ mod vmfb;
 
 pub use options::LoadOptions;
 
-/// Loads the bundle's module for a device of this machine, with its parameters made of `weights`, a checkpoint; without
-/// them of what the bundle carries.
+/// Loads a bundle that continues texts on a device of this machine.
 ///
-/// The weights are read where they lie, in their mapped files. A device with memory of its own gets a copy, and so does
-/// the CPU of a tensor that does not lie at a multiple of 64 bytes.
+/// `weights` is a checkpoint; `None` uses the weights that the bundle carries. The CPU reads weights in their mapped
+/// files, but copies a tensor that is not aligned to 64 bytes. Devices with memory of their own get a copy.
 ///
-/// A module for the CPU is native code, and this runs it: load only bundles that you would run as a program.
+/// A module for the CPU is native code, and loading it runs it. Load only bundles that you would run as a program.
 ///
 /// # Errors
-/// When the bundle has no target for the device or this machine, the weights are not those that the bundle needs, the
-/// device cannot be used, or the bundle makes embeddings.
+/// The bundle has no target for the device or this machine, the weights are of another model, the device cannot be used,
+/// or the bundle makes embeddings.
 #[cfg(feature = "iree")]
 pub fn load(
     bundle: &Bundle,
@@ -40,10 +39,10 @@ pub fn load(
     Ok(Box::new(session::IreeSession::load(bundle, weights, options)?))
 }
 
-/// Loads a bundle that makes embeddings, as [`load`] does one that continues texts.
+/// Loads a bundle that makes embeddings on a device of this machine; see [`load`].
 ///
 /// # Errors
-/// As [`load`]; when the bundle makes none.
+/// [`load`] would fail, or the bundle makes no embeddings.
 #[cfg(feature = "iree")]
 pub fn load_encoder(
     bundle: &Bundle,
@@ -53,12 +52,13 @@ pub fn load_encoder(
     Ok(Box::new(encoder::IreeEncoder::load(bundle, weights, options)?))
 }
 
-/// Packs the weights for the bundle's target that runs on the device, once for every later start; gives the target's name
-/// and the bundle with them. `progress` gets the bytes written and those to write; `cancel` ends it, and the bundle is
-/// then as it was.
+/// Packs the weights for the target that runs on the device, so that later starts need not.
+///
+/// Returns the target's name and the bundle with its packed weights. `progress` gets the bytes written and their total.
+/// If `cancel` is set, packing ends and leaves the bundle as it was.
 ///
 /// # Errors
-/// As [`load`]; when the target reads the weights as they are, or the bundle cannot be written.
+/// [`load`] would fail, the target reads the weights as they are, or the bundle cannot be written.
 #[cfg(feature = "iree")]
 pub fn pack(
     bundle: Bundle,
@@ -70,10 +70,10 @@ pub fn pack(
     packing::pack(bundle, weights, options, cancel, progress)
 }
 
-/// Answers that this crate was built without IREE.
+/// Fails, because this crate was built without IREE.
 ///
 /// # Errors
-/// Always.
+/// Always [`Error::BuiltWithoutIree`].
 #[cfg(not(feature = "iree"))]
 pub fn pack(
     _: Bundle,
@@ -85,19 +85,19 @@ pub fn pack(
     Err(Error::BuiltWithoutIree)
 }
 
-/// Answers that this crate was built without IREE.
+/// Fails, because this crate was built without IREE.
 ///
 /// # Errors
-/// Always.
+/// Always [`Error::BuiltWithoutIree`].
 #[cfg(not(feature = "iree"))]
 pub fn load(_: &Bundle, _: Option<Weights>, _: &LoadOptions) -> Result<Box<dyn Session>, Error> {
     Err(Error::BuiltWithoutIree)
 }
 
-/// Answers that this crate was built without IREE.
+/// Fails, because this crate was built without IREE.
 ///
 /// # Errors
-/// Always.
+/// Always [`Error::BuiltWithoutIree`].
 #[cfg(not(feature = "iree"))]
 pub fn load_encoder(_: &Bundle, _: Option<Weights>, _: &LoadOptions) -> Result<Box<dyn Encoder>, Error> {
     Err(Error::BuiltWithoutIree)

@@ -1,14 +1,14 @@
-//! How a bundle is to be run.
+//! Options of loading a bundle.
 
 use crate::device::DeviceSpec;
 
-/// How a bundle is to be run.
+/// The device to load a bundle on, and the limits of the session.
 #[derive(Debug, Clone, Default)]
 pub struct LoadOptions {
-    /// What to run it on.
+    /// The device.
     pub device: DeviceSpec,
     /// Threads of [`DeviceSpec::LocalTask`]; `None` is one for each physical core.
     pub threads: Option<usize>,
-    /// Tokens of context, at most what the bundle was compiled for; `None` is all of it.
+    /// Tokens of context, at most the bundle's; `None` is the bundle's context.
     pub context: Option<usize>,
 }

@@ -1,4 +1,4 @@
-//! Making a target's own parameters out of a checkpoint's tensors, with the module that the bundle has for it.
+//! Packs a checkpoint's tensors into the parameters of a target, with the target's packing module.
 
 use std::{
     collections::{BTreeMap, btree_map::Entry},
@@ -25,33 +25,34 @@ use crate::{
     weights::Weights,
 };
 
-/// The parameters of the target's module: as the bundle carries them, or made of `given` or of the bundle's checkpoint.
-/// Also whether they had to be packed.
+/// Returns the parameters of the target's module, and whether they had to be packed.
+///
+/// They are the bundle's packed weights if these were made from `given`. Otherwise they are made of `given`, or else of
+/// the bundle's checkpoint.
 pub(super) fn parameters(
     bundle: &Bundle,
     (name, target): (&str, &TargetArtifact),
     device: &Device,
     given: Option<Weights>,
 ) -> Result<(Weights, bool), Error> {
+    let Manifest { parameters, weights: own, .. } = bundle.manifest();
     let checkpoint = |given: Option<Weights>| {
         let weights = given.map_or_else(|| Weights::from_bundle(bundle), Ok)?;
-        let parameters = &bundle.manifest().parameters;
         weights.check(parameters)?;
         Ok::<_, Error>(weights.with_aliases(parameters))
     };
     let Some(packing) = &target.packing else { return Ok((checkpoint(given)?, false)) };
-    let Manifest { parameters, weights: own, .. } = bundle.manifest();
     let given = given.map(|given| given.with_aliases(parameters));
-    let are_packed = |given: &Weights| {
+    let is_packed_from = |given: &Weights| {
         if own.is_empty() {
             bundle.is_packed_from(name, given.paths())
         } else {
             Ok(given.match_digests(parameters))
         }
     };
-    // To compare with those given, and to find the packed ones whole, is to read them all: only where it is needed.
+    // Comparing digests and verifying the packed weights read whole files, so each runs only if it is needed.
     if packing.weights.is_some()
-        && given.as_ref().map_or(Ok(true), are_packed)?
+        && given.as_ref().map_or(Ok(true), is_packed_from)?
         && let Some(packed) = bundle.packed_weights(name)?
     {
         let weights = Weights::from_files(&[packed])?;
@@ -60,14 +61,20 @@ pub(super) fn parameters(
     }
     let weights = checkpoint(given)?;
     let prefix = prefix(packing)?;
-    let mut image = MmapMut::map_anon(length(&prefix, packing)).map_err(Error::packed)?;
+    let bytes = length(&prefix, packing);
+    let no_memory =
+        |source| Error::Allocate { purpose: "the packed weights", bytes, hint: PACK_ONCE, source };
+    let mut image = MmapMut::map_anon(bytes).map_err(no_memory)?;
     let mut rest = &mut image[..];
     write(bundle, (name, packing), device, &weights, &mut rest, &mut |_, _| ())?;
-    let image = image.make_read_only().map_err(Error::packed)?;
+    let image = image.make_read_only().map_err(no_memory)?;
     Ok((Weights::from_mapping(image)?, true))
 }
 
-/// See [`super::pack`].
+/// The remedy if the packed weights do not fit the memory.
+const PACK_ONCE: &str = "run mlxcel-pack, which packs into a file, once for all starts";
+
+/// Packs the weights into the bundle; see [`super::pack`].
 pub(super) fn pack(
     bundle: Bundle,
     given: Option<Weights>,
@@ -103,12 +110,12 @@ pub(super) fn pack(
     Ok((name, packed))
 }
 
-/// What the target's module reads.
+/// Returns the parameters that the target's module reads.
 pub(super) fn results(packing: &Packing) -> Vec<Parameter> {
     packing.steps.iter().flat_map(|step| &step.results).cloned().collect()
 }
 
-/// Writes the packed parameters as a safetensors file. `progress` gets the bytes written and those to write.
+/// Writes the packed parameters as a safetensors file. `progress` gets the bytes written and their total.
 pub(super) fn write(
     bundle: &Bundle,
     (target, packing): (&str, &Packing),
@@ -117,72 +124,97 @@ pub(super) fn write(
     to: &mut dyn Write,
     progress: &mut dyn FnMut(usize, usize),
 ) -> Result<(), Error> {
-    let program = vmfb::read(bundle, &packing.vmfb, target)?;
-    let module = Module::load(device, program, Rc::new(Weights::empty()), "", &[])
-        .map_err(Error::iree(|| "load the packing module".into()))?;
-    let types: BTreeMap<&str, &Parameter> =
-        bundle.manifest().parameters.iter().map(|parameter| (parameter.name.as_str(), parameter)).collect();
     let prefix = prefix(packing)?;
+    let mut packer = Packer::load(bundle, (target, packing), device)?;
     let (mut done, total) = (prefix.len(), length(&prefix, packing));
-    to.write_all(&prefix).map_err(Error::packed)?;
-    let mut calls = BTreeMap::new();
-    for PackStep { entry, sources, results } in &packing.steps {
-        // A valid manifest reads parameters alone, and the weights were checked to have them.
-        let inputs: Vec<&[u8]> =
-            sources.iter().map(|name| weights.tensor(name).unwrap_or_default()).collect();
-        match entry {
-            None => inputs.iter().try_for_each(|bytes| to.write_all(bytes)).map_err(Error::packed)?,
-            Some(entry) => {
-                let call = match calls.entry(entry.as_str()) {
-                    Entry::Occupied(call) => call.into_mut(),
-                    Entry::Vacant(place) => {
-                        let inputs: Vec<(Dtype, &[usize])> = sources
-                            .iter()
-                            .filter_map(|name| types.get(name.as_str()))
-                            .map(|parameter| (parameter.dtype, parameter.shape.as_slice()))
-                            .collect();
-                        let call = Call::new(&module, &format!("{PACKING_MODULE_NAME}.{entry}"), &inputs);
-                        place.insert(call.map_err(Error::iree(|| format!("prepare {entry}")))?)
-                    }
-                };
-                let made = call.invoke(&inputs).map_err(Error::iree(|| format!("run {entry}")))?;
-                copy(entry, &made, results, to)?;
-            }
-        }
-        done += results.iter().filter_map(Parameter::bytes).sum::<usize>();
+    to.write_all(&prefix).map_err(Error::write_packed)?;
+    for step in &packing.steps {
+        packer.run(step, weights, to)?;
+        done += step.results.iter().filter_map(Parameter::bytes).sum::<usize>();
         progress(done, total);
     }
-    to.flush().map_err(Error::packed)
+    to.flush().map_err(Error::write_packed)
 }
 
-/// Writes what a step made, if it is what the manifest says.
-fn copy(entry: &str, made: &[Tensor], results: &[Parameter], to: &mut dyn Write) -> Result<(), Error> {
-    if made.len() != results.len() {
-        let (found, expected) = (made.len(), results.len());
-        return Err(Error::Unsupported(format!("{entry} gives {found} results, expected {expected}")));
+/// The packing module of a target, with the functions that it has run.
+struct Packer<'a> {
+    module: Module,
+    /// The checkpoint's parameters by name.
+    types: BTreeMap<&'a str, &'a Parameter>,
+    calls: BTreeMap<&'a str, Call>,
+}
+
+impl<'a> Packer<'a> {
+    /// Loads the packing module of a target.
+    fn load(bundle: &'a Bundle, (target, packing): (&str, &Packing), device: &Device) -> Result<Self, Error> {
+        let program = vmfb::read(bundle, &packing.vmfb, target)?;
+        let module = Module::load(device, program, Rc::new(Weights::empty()), "", &[])
+            .map_err(Error::iree(|| "load the packing module".into()))?;
+        let parameters = &bundle.manifest().parameters;
+        let types = parameters.iter().map(|parameter| (parameter.name.as_str(), parameter)).collect();
+        Ok(Self { module, types, calls: BTreeMap::new() })
     }
-    for (tensor, result) in made.iter().zip(results) {
-        let mut bytes = vec![0; result.bytes().unwrap_or_default()];
+
+    /// Runs one step and writes its results.
+    fn run(&mut self, step: &'a PackStep, weights: &Weights, to: &mut dyn Write) -> Result<(), Error> {
+        let PackStep { entry, sources, results } = step;
+        // A valid manifest names parameters as sources, and the weights were checked to have all parameters.
+        let inputs: Vec<&[u8]> =
+            sources.iter().map(|name| weights.tensor(name).unwrap_or_default()).collect();
+        let Some(entry) = entry else {
+            // Copied as they are.
+            return inputs.iter().try_for_each(|bytes| to.write_all(bytes)).map_err(Error::write_packed);
+        };
+        let tensors = self.call(entry, sources)?.invoke(&inputs);
+        copy(entry, &tensors.map_err(Error::iree(|| format!("run {entry}")))?, results, to)
+    }
+
+    /// Returns the call of a function, which is prepared once.
+    fn call(&mut self, entry: &'a str, sources: &[String]) -> Result<&mut Call, Error> {
+        let place = match self.calls.entry(entry) {
+            Entry::Occupied(call) => return Ok(call.into_mut()),
+            Entry::Vacant(place) => place,
+        };
+        let inputs: Vec<(Dtype, &[usize])> = sources
+            .iter()
+            .filter_map(|name| self.types.get(name.as_str()))
+            .map(|parameter| (parameter.dtype, parameter.shape.as_slice()))
+            .collect();
+        let call = Call::new(&self.module, &format!("{PACKING_MODULE_NAME}.{entry}"), &inputs);
+        Ok(place.insert(call.map_err(Error::iree(|| format!("prepare {entry}")))?))
+    }
+}
+
+/// Writes the results of a step after comparing them with the manifest.
+fn copy(entry: &str, tensors: &[Tensor], results: &[Parameter], to: &mut dyn Write) -> Result<(), Error> {
+    if tensors.len() != results.len() {
+        let (found, expected) = (tensors.len(), results.len());
+        return Err(Error::Unsupported(format!("{entry} returns {found} results, expected {expected}")));
+    }
+    for (tensor, result) in tensors.iter().zip(results) {
         if tensor.shape() != result.shape {
             return Err(Error::Unsupported(format!(
-                "{entry} gives a tensor of shape {:?}, expected {}",
+                "{entry} returns a tensor of shape {:?}, expected {}",
                 tensor.shape(),
                 type_text(result.dtype, &result.shape)
             )));
         }
+        let mut bytes = vec![0; result.bytes().unwrap_or_default()];
         tensor.copy_to(&mut bytes).map_err(Error::iree(|| format!("read from {entry}")))?;
-        to.write_all(&bytes).map_err(Error::packed)?;
+        to.write_all(&bytes).map_err(Error::write_packed)?;
     }
     Ok(())
 }
 
+/// Returns the header of the safetensors file, with its length before it.
 fn prefix(packing: &Packing) -> Result<Vec<u8>, Error> {
     let results = results(packing);
-    let tensors = results.iter().map(|made| (made.name.as_str(), made.dtype, made.shape.as_slice()));
-    // A valid manifest has sizes that fit, and no name twice.
+    let tensors = results.iter().map(|result| (result.name.as_str(), result.dtype, result.shape.as_slice()));
+    // Does not fail for a valid manifest, whose sizes fit and whose names are unique.
     safetensors_prefix(tensors).map_err(|error| Error::Unsupported(error.to_string()))
 }
 
+/// Returns the length of the safetensors file.
 fn length(prefix: &[u8], packing: &Packing) -> usize {
     prefix.len() + results(packing).iter().filter_map(Parameter::bytes).sum::<usize>()
 }

@@ -1,4 +1,4 @@
-//! Which device a bundle runs on, with which of its targets.
+//! Selects the device that a bundle runs on, and the target for it.
 
 use std::collections::BTreeSet;
 
@@ -13,13 +13,13 @@ use crate::{
     ffi,
 };
 
-/// A device that was opened, and the target that runs on it.
+/// An open device, and the target that runs on it.
 pub(super) struct OpenedDevice<'m, D> {
     pub(super) target_name: &'m str,
     pub(super) target: &'m TargetArtifact,
     pub(super) device: D,
     pub(super) spec: DeviceSpec,
-    /// The device's own name, when it is certain which one it is.
+    /// The device's name, if it is certain which device the driver opened.
     pub(super) name: Option<String>,
 }
 
@@ -27,15 +27,16 @@ pub(super) struct OpenedDevice<'m, D> {
 pub(super) trait Devices {
     type Device;
 
-    /// A driver's devices, by index. The first question to a driver initialises it, which takes its time.
+    /// Lists a driver's devices by index. The first call for a driver initializes it, which takes time.
     fn list(&self, driver: Driver) -> Result<Vec<Gpu>, Cause>;
 
+    /// Opens a device.
     fn open(&self, spec: DeviceSpec) -> Result<Self::Device, Cause>;
 }
 
 /// The devices of this machine.
 pub(super) struct ThisMachine {
-    /// Of local-task.
+    /// Threads of local-task.
     pub(super) threads: Option<usize>,
 }
 
@@ -44,7 +45,7 @@ impl Devices for ThisMachine {
 
     fn list(&self, driver: Driver) -> Result<Vec<Gpu>, Cause> {
         let names = ffi::devices(driver.name())?;
-        // Another order than the driver's own.
+        // NVML lists GPUs in another order than the driver, so they are matched by name.
         let known = if driver == Driver::Cuda { nvidia_gpus() } else { Vec::new() };
         let gpu = |name: String| {
             let found = known.iter().find(|gpu| gpu.name == name);
@@ -54,11 +55,11 @@ impl Devices for ThisMachine {
     }
 
     fn open(&self, spec: DeviceSpec) -> Result<ffi::Device, Cause> {
-        Ok(ffi::Device::create(spec.kind(), spec.index(), self.threads)?)
+        Ok(ffi::Device::create(spec.name(), spec.index(), self.threads)?)
     }
 }
 
-/// This machine, as this process may use it.
+/// Detects this machine, and requests the use of AMX if it has it.
 pub(super) fn machine() -> Machine {
     let mut machine = Machine::host();
     if machine.cpu_features.contains("amx-tile") && !ffi::request_amx() {
@@ -67,7 +68,7 @@ pub(super) fn machine() -> Machine {
     machine
 }
 
-/// Opens the device asked for, or for [`DeviceSpec::Auto`] the best one that the bundle has a target for.
+/// Opens the device requested, or for [`DeviceSpec::Auto`] the best one that the bundle has a target for.
 pub(super) fn open<'m, D: Devices>(
     devices: &D,
     machine: &Machine,
@@ -81,6 +82,7 @@ pub(super) fn open<'m, D: Devices>(
     }
 }
 
+/// Opens the device that was named, if a target runs on it.
 fn open_named<'m, D: Devices>(
     devices: &D,
     machine: &Machine,
@@ -114,7 +116,7 @@ fn open_named<'m, D: Devices>(
     Ok(OpenedDevice { target_name, target, device, spec, name: gpu.map(|gpu| gpu.name) })
 }
 
-/// The device, where it is certain which one it is.
+/// Returns the GPU that the driver opens for `spec`, if that is certain.
 fn gpu<D: Devices>(devices: &D, driver: Driver, spec: DeviceSpec) -> Option<Gpu> {
     let mut gpus = devices.list(driver).ok()?;
     match spec.index() {
@@ -124,7 +126,7 @@ fn gpu<D: Devices>(devices: &D, driver: Driver, spec: DeviceSpec) -> Option<Gpu>
     }
 }
 
-/// The first place in the order of [`DeviceClass`] that opens. A driver is asked when it may have what is next.
+/// Opens the first device in the order of [`DeviceClass`]. A driver is asked only when its class is next.
 fn open_best<'m, D: Devices>(
     devices: &D,
     machine: &Machine,
@@ -138,7 +140,7 @@ fn open_best<'m, D: Devices>(
             Driver::Cuda => DeviceSpec::Cuda,
             Driver::Vulkan => DeviceSpec::Vulkan,
             Driver::Local => match fitting(machine, manifest, Place::Cpu) {
-                // The CPU is there: that it does not open is an error, and no reason to look further.
+                // The CPU always exists. If it does not open, the search ends with that error.
                 Fit::Target(..) => {
                     return open_named(devices, machine, manifest, DeviceSpec::LocalTask, driver);
                 }
@@ -161,20 +163,20 @@ fn open_best<'m, D: Devices>(
     Err(Error::NoTarget { place: "here".into(), reasons, hint: remedies.join(", or ") })
 }
 
-/// What always helps.
+/// The remedy for every machine.
 const RECOMPILE: &str = "compile the bundle for this machine, e.g. with --target cpu";
 
-/// The search for the best device, and why others were not.
+/// The search for the best device, with the reasons against others.
 struct Search<'a, 'm, D> {
     devices: &'a D,
     machine: &'a Machine,
     manifest: &'m Manifest,
-    /// For a target its name and why it does not run.
+    /// Names of targets, and why they do not run.
     reasons: Vec<(String, String)>,
     remedies: Vec<&'static str>,
 }
 
-/// A device that may run a target.
+/// A GPU that can run a target.
 struct Candidate<'m> {
     target_name: &'m str,
     target: &'m TargetArtifact,
@@ -184,7 +186,7 @@ struct Candidate<'m> {
 }
 
 impl<'m, D: Devices> Search<'_, 'm, D> {
-    /// The devices of a GPU's driver, if the bundle has a target for it.
+    /// Lists the devices of a GPU's driver, if the bundle has a target for it.
     fn candidates(&mut self, driver: Driver, spec: fn(Option<u32>) -> DeviceSpec) -> Vec<Candidate<'m>> {
         let mut targets = self.manifest.targets.iter().filter(|(_, target)| target.driver == driver);
         let Some((first, _)) = targets.next() else { return vec![] };
@@ -197,7 +199,7 @@ impl<'m, D: Devices> Search<'_, 'm, D> {
                 return vec![];
             }
         };
-        // An index where there is a choice.
+        // Only a choice among several needs an index.
         let is_one = gpus.len() == 1;
         let mut candidates = Vec::new();
         for (i, gpu) in (0..).zip(gpus) {
@@ -213,6 +215,7 @@ impl<'m, D: Devices> Search<'_, 'm, D> {
         candidates
     }
 
+    /// Opens the first of the candidates that opens.
     fn open_first(
         &mut self,
         candidates: impl IntoIterator<Item = Candidate<'m>>,
@@ -229,14 +232,14 @@ impl<'m, D: Devices> Search<'_, 'm, D> {
     }
 }
 
-/// The best of a driver's targets for a machine.
+/// The result of looking for a target.
 enum Fit<'m> {
     Target(&'m str, &'m TargetArtifact),
-    /// For each of the driver's targets its name and why it does not fit.
+    /// Names of the driver's targets, and why each does not fit.
     None(Vec<(String, String)>),
 }
 
-/// The best target for a place.
+/// Finds the best target for a place.
 fn fitting<'m>(machine: &Machine, manifest: &'m Manifest, place: Place<'_>) -> Fit<'m> {
     let checked = check_targets_at(manifest, machine, place);
     if let Some(best) = best_target(&checked) {
@@ -246,9 +249,10 @@ fn fitting<'m>(machine: &Machine, manifest: &'m Manifest, place: Place<'_>) -> F
     Fit::None(refused.map(|target| (target.target.to_owned(), target.reasons.join("; "))).collect())
 }
 
+/// The reason against a driver without devices.
 const NO_DEVICE: &str = "the driver finds no device";
 
-/// How to get a driver; `None` for the CPU, which needs none.
+/// Returns how to get a driver; `None` for the CPU, which needs none.
 fn install(driver: Driver) -> Option<&'static str> {
     match driver {
         Driver::Local => None,
@@ -257,9 +261,9 @@ fn install(driver: Driver) -> Option<&'static str> {
     }
 }
 
-/// What to do when the device asked for cannot be opened.
+/// Returns the remedy if the requested device cannot be opened.
 fn device_hint(spec: DeviceSpec, driver: Driver, gpus: Result<Vec<Gpu>, Cause>, has_cpu: bool) -> String {
-    // A CPU is asked for nothing but its threads.
+    // The CPU fails to open only for the number of threads.
     let Some(install) = install(driver) else { return "run with fewer --threads".into() };
     let other = if has_cpu {
         "run on the cpu with --device local-task"
@@ -270,7 +274,7 @@ fn device_hint(spec: DeviceSpec, driver: Driver, gpus: Result<Vec<Gpu>, Cause>, 
         Err(_) => format!("{install}, or {other}"),
         Ok(gpus) if gpus.is_empty() => format!("{NO_DEVICE}: {other}"),
         Ok(gpus) => {
-            let named = gpus.iter().enumerate().map(|(i, gpu)| format!("{}:{i} ({})", spec.kind(), gpu.name));
+            let named = gpus.iter().enumerate().map(|(i, gpu)| format!("{}:{i} ({})", spec.name(), gpu.name));
             format!("there is {}", named.collect::<Vec<_>>().join(", "))
         }
     }

@@ -1,4 +1,4 @@
-//! A session on IREE: it fills the calls that the manifest describes and keeps the results on the device.
+//! A session on IREE, whose calls follow the manifest and whose results stay on the device.
 
 use std::time::Duration;
 
@@ -18,20 +18,20 @@ use crate::{
     weights::Weights,
 };
 
-/// A module on a device, with one sequence in its cache.
+/// A session on IREE: a module with one sequence in its cache.
 pub(super) struct IreeSession {
     capabilities: Capabilities,
-    /// Ascending by size.
+    /// Prefill entry points, ascending by size.
     prefill: Vec<EntryPoint>,
-    /// Ascending by size.
+    /// Decode entry points, ascending by size.
     decode: Vec<EntryPoint>,
-    /// What the cache holds.
+    /// Tokens in the cache.
     tokens: Vec<u32>,
-    /// One past the last position that was written since the start, padding included.
+    /// One past the last position written since the start, including padding.
     written: usize,
-    /// How far back from there windows are still whole.
+    /// How many positions before `written` the windows still hold; `None` if there are no windows.
     reach: Option<usize>,
-    /// After the last token appended.
+    /// Logits after the last token.
     logits: Option<Tensor>,
     device: Device,
     profile: Option<Profile>,
@@ -56,14 +56,14 @@ impl IreeSession {
         Ok(Self { capabilities, prefill, decode, tokens, written, reach, logits, device, profile })
     }
 
-    /// Appends what one call takes.
+    /// Appends the tokens of one call.
     fn append(
         &mut self,
         role: fn(&mut Self) -> &mut [EntryPoint],
         index: usize,
         tokens: &[u32],
     ) -> Result<u32, Error> {
-        // First, so that its memory serves this call.
+        // Dropped first, so that this call can use the memory.
         self.logits = None;
         let (position, vocab) = (self.tokens.len(), self.capabilities.vocab);
         let entry = &mut role(self)[index];
@@ -92,7 +92,7 @@ impl Session for IreeSession {
 
     fn rewind(&mut self, position: usize) -> Result<(), Error> {
         check_rewind(self.tokens.len(), position)?;
-        // What lies behind the position in the cache is overwritten before it is read.
+        // Cache entries after the position are overwritten before they are read.
         let mut kept = std::mem::take(&mut self.tokens);
         kept.truncate(position);
         self.logits = None;
@@ -103,7 +103,7 @@ impl Session for IreeSession {
             self.tokens = kept;
             return Ok(());
         }
-        // What windows saw there is overwritten.
+        // The windows have overwritten positions that are needed: compute them again.
         self.written = 0;
         self.prefill(&kept)?;
         self.logits = None;
@@ -124,7 +124,7 @@ impl Session for IreeSession {
 
     fn decode_step(&mut self, token: u32) -> Result<u32, Error> {
         check_append(&self.capabilities, self.tokens.len(), &[token])?;
-        // A manifest is valid only if its largest bucket holds the context.
+        // In a valid manifest the largest bucket holds the context.
         let index = self.capabilities.decode.partition_point(|&cache| cache <= self.tokens.len());
         self.append(|session| &mut session.decode, index, &[token])
     }
@@ -134,13 +134,13 @@ impl Session for IreeSession {
         let values = logits.read::<f32>().map_err(Error::iree(|| "read the logits".into()))?;
         if values.len() != self.capabilities.vocab {
             let (found, expected) = (values.len(), self.capabilities.vocab);
-            return Err(Error::Unsupported(format!("it gives {found} logits, expected {expected}")));
+            return Err(Error::Unsupported(format!("it returns {found} logits, expected {expected}")));
         }
         Ok(values)
     }
 
     fn start_profile(&mut self) -> Result<(), Error> {
-        // The drivers of the CPU time what they run; others would give the device's own clocks.
+        // Drivers of the CPU record host times. Other drivers record the device's clock, which is not read here.
         let started = Profile::begin(&self.device);
         self.profile =
             Some(started.map_err(|_| Error::NoProfile { device: self.capabilities.device.clone() })?);
@@ -159,19 +159,22 @@ impl Session for IreeSession {
     }
 }
 
-/// The next token and the logits among the results of a call.
+/// Returns the next token and the logits of a call.
 fn answer(entry: &EntryPoint, results: Vec<Tensor>, vocab: usize) -> Result<(u32, Tensor), Error> {
     let name = &entry.entry.name;
     let mut results: Vec<_> = results.into_iter().map(Some).collect();
     let next = entry.take(ResultKind::NextToken, &mut results)?;
     let next = next.read::<i32>().map_err(Error::iree(|| format!("read from {name}")))?;
     let next = next.first().and_then(|&id| u32::try_from(id).ok()).filter(|&id| (id as usize) < vocab);
-    let next = next.ok_or_else(|| Error::Unsupported(format!("{name} gives no token of the vocabulary")))?;
+    let next =
+        next.ok_or_else(|| Error::Unsupported(format!("{name} returns no token of the vocabulary")))?;
     Ok((next, entry.take(ResultKind::Logits, &mut results)?))
 }
 
-/// The bucket for the head of a prompt of `tokens`: the smallest that holds all of it if more than half of it would be
-/// used, else the largest that the tokens fill.
+/// Chooses the bucket for the start of a prompt of `tokens`.
+///
+/// Returns the index of the smallest bucket that holds all tokens if they use more than half of it, or else of the
+/// largest bucket that they fill.
 fn chunk(buckets: &[usize], tokens: usize) -> usize {
     let holds = buckets.partition_point(|&bucket| bucket < tokens);
     match buckets.get(holds) {

@@ -1,12 +1,10 @@
-//! Vmfbs: the bytes that were verified, and not of damaged parts.
+//! Vmfbs: read into memory, compared with their digest, and checked for damaged parts.
 //!
-//! What is executed is a copy in memory: whoever may write to the bundle's folder could give a mapped file, or another one of
-//! its name, other code after its digest was compared.
+//! Code runs from a copy in memory, because a mapped file can be changed after its digest was compared.
 //!
-//! IREE verifies a vmfb's FlatBuffers and its bytecode, but not the code for the device that lies in it: a changed bit there
-//! crashes the program or changes its answers. A vmfb is a zip archive too, whose CRC-32s are over all of its parts; they
-//! find what was damaged before the bundle's digests were made. Whoever changes code on purpose changes them too: what
-//! keeps that out is a signature.
+//! IREE verifies the FlatBuffers and the bytecode of a vmfb, but not the device code in it. A vmfb is also a zip archive
+//! with a CRC-32 of each part. Comparing these finds damage that happened before the bundle's digests were taken. It
+//! does not detect code that was changed on purpose; a signature does.
 
 use std::io::{self, Cursor};
 
@@ -16,21 +14,26 @@ use zip::ZipArchive;
 
 use crate::error::Error;
 
-/// Reads the vmfb `blob`, which the target `target` has, to where a page begins: IREE wants its data aligned.
+/// Reads the vmfb `blob` of a target into memory that is aligned to a page, because IREE requires alignment.
 ///
 /// # Errors
-/// It cannot be read, is not what the manifest names, or its parts are not whole.
+/// The file cannot be read, its digest differs from the manifest's, or its parts are damaged.
 pub(super) fn read(bundle: &Bundle, blob: &Blob, target: &str) -> Result<Mmap, Error> {
-    let failed = || Error::read(bundle.blob_path(blob));
     let size = usize::try_from(blob.size).unwrap_or(usize::MAX);
-    let mut bytes = MmapMut::map_anon(size).map_err(failed())?;
+    let no_memory = |source| Error::Allocate {
+        purpose: "the module",
+        bytes: size,
+        hint: "free memory and try again",
+        source,
+    };
+    let mut bytes = MmapMut::map_anon(size).map_err(no_memory)?;
     bundle.read_blob(blob, &mut bytes)?;
-    let bytes = bytes.make_read_only().map_err(failed())?;
+    let bytes = bytes.make_read_only().map_err(no_memory)?;
     check(&bytes).map_err(|reason| Error::Vmfb { target: target.to_owned(), reason })?;
     Ok(bytes)
 }
 
-/// Reads all parts, whose checksums the library compares.
+/// Reads all parts of the archive; the library compares their checksums.
 fn check(bytes: &[u8]) -> Result<(), String> {
     let mut archive = ZipArchive::new(Cursor::new(bytes)).map_err(|error| error.to_string())?;
     for index in 0..archive.len() {

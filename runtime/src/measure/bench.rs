@@ -1,4 +1,4 @@
-//! How fast a session is, in the form of llama-bench: so many tokens of a prompt, or so many steps, at a depth.
+//! Speed of a session, in the form of llama-bench: a prompt of n tokens, or n decode steps, at a depth.
 
 use std::{
     fmt,
@@ -9,16 +9,16 @@ use mlxcel_artifacts::Cancel;
 
 use crate::{error::Error, session::Session, weights::Weights};
 
-/// What is measured.
+/// The work that a benchmark measures.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum BenchWork {
-    /// One prompt of this many tokens.
+    /// One prompt of this many tokens (`pp`).
     Prompt(usize),
-    /// This many steps of one token.
+    /// This many decode steps of one token (`tg`).
     Decode(usize),
 }
 
-/// What is measured, and where in the sequence.
+/// A benchmark: work, and its position in the sequence.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct BenchCase {
     /// The work.
@@ -27,36 +27,36 @@ pub struct BenchCase {
     pub depth: usize,
 }
 
-/// What one repetition took.
+/// The result of one repetition.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct BenchSample {
-    /// Tokens a second.
+    /// Tokens per second.
     pub tok_s: f64,
-    /// Bytes a second of a plain read of the weights just before, where there was one.
+    /// Bytes per second of the read of the weights just before, if there was one.
     pub read_bytes_s: Option<f64>,
 }
 
-/// Mean and standard deviation, with the divisor n - 1 as llama-bench has it.
+/// Mean and sample standard deviation, with the divisor n - 1 as in llama-bench.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Statistics {
     /// The mean.
     pub mean: f64,
-    /// The deviation; 0 of one value.
+    /// The standard deviation; 0 for one value.
     pub deviation: f64,
 }
 
 impl BenchCase {
-    /// Tokens of the work.
+    /// Returns the number of tokens of the work.
     #[must_use]
     pub fn tokens(&self) -> usize {
         let (BenchWork::Prompt(tokens) | BenchWork::Decode(tokens)) = self.work;
         tokens
     }
 
-    /// Runs it once to warm up and `repetitions` times. `read`, where there is one, is read before each of them.
+    /// Runs the work once to warm up, then `repetitions` times. Measures `read` before each, if there is one.
     ///
     /// # Errors
-    /// When the sequence does not fit the session, the session fails, or `cancel` ends it.
+    /// The sequence does not fit the session, the session fails, or `cancel` is set.
     pub fn run(
         &self,
         session: &mut dyn Session,
@@ -81,13 +81,13 @@ impl BenchCase {
     /// Fills the sequence up to the depth.
     ///
     /// # Errors
-    /// When it does not fit the session, or the session fails.
+    /// The sequence does not fit the session, or the session fails.
     pub fn prepare(&self, session: &mut dyn Session) -> Result<(), Error> {
         let (context, needed) = (session.capabilities().context, self.depth.saturating_add(self.tokens()));
         if needed > context {
             return Err(Error::BenchTooLong { case: self.to_string(), needed, context });
         }
-        // What is there is as good as what would come there.
+        // Tokens that are in the cache already serve as well as others: their ids do not change the time.
         session.rewind(session.position().min(self.depth))?;
         let missing = self.depth - session.position();
         if missing > 0 {
@@ -96,10 +96,10 @@ impl BenchCase {
         Ok(())
     }
 
-    /// Does the work from the depth on, and goes back there.
+    /// Does the work at the depth and rewinds. Returns the time of the work.
     ///
     /// # Errors
-    /// When the session fails, or `cancel` ends it.
+    /// The session fails, or `cancel` is set.
     pub fn once(&self, session: &mut dyn Session, cancel: &Cancel) -> Result<Duration, Error> {
         let tokens = tokens(self.tokens(), session.capabilities().vocab);
         let start = Instant::now();
@@ -134,7 +134,7 @@ impl fmt::Display for BenchCase {
 }
 
 impl Statistics {
-    /// Of `values`, at least one.
+    /// Computes the statistics of at least one value.
     #[must_use]
     pub fn of_samples(values: &[f64]) -> Self {
         #[expect(clippy::cast_precision_loss, reason = "a number of repetitions")]
@@ -146,18 +146,18 @@ impl Statistics {
     }
 }
 
-/// Token ids that are the same every time: which ones makes no difference to the time, and none is an end of text here.
+/// Returns pseudorandom token ids, the same every time. Ids do not change the time, and no id ends a benchmark.
 fn tokens(count: usize, vocab: usize) -> Vec<u32> {
     let mut state = 1u32;
     let mut next = || {
-        // Numerical Recipes' generator: any will do.
+        // The linear congruential generator of Numerical Recipes; any would do.
         state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
         (state >> 8) % u32::try_from(vocab).unwrap_or(u32::MAX)
     };
     (0..count).map(|_| next()).collect()
 }
 
-/// A plain read of weights, as fast as the memory gives them: the limit of a decode step.
+/// Measures the bandwidth of reading weights, which limits the speed of a decode step.
 #[derive(Debug)]
 pub struct ReadBandwidth {
     weights: Weights,
@@ -165,13 +165,13 @@ pub struct ReadBandwidth {
 }
 
 impl ReadBandwidth {
-    /// Reads `weights` with `threads` threads.
+    /// Prepares to read `weights` with `threads` threads.
     #[must_use]
     pub fn new(weights: Weights, threads: usize) -> Self {
         Self { weights, threads: threads.max(1) }
     }
 
-    /// Reads all of it once.
+    /// Reads all weights once and returns bytes per second.
     #[must_use]
     pub fn bytes_per_second(&self) -> f64 {
         let start = Instant::now();
@@ -191,9 +191,9 @@ impl ReadBandwidth {
     }
 }
 
-/// Of all words, in four places at once: a core gets a sixth more out of the memory than by reading in one (Zen 3).
+/// Sums all words, reading at four places at once as the kernels do.
 fn sum(bytes: &[u8]) -> u64 {
-    /// What is read in one sweep of all four.
+    /// Bytes of one sweep over all four places.
     const BLOCK: usize = 256 << 10;
     const LINE: usize = 64;
     let mut sums = [[0u64; LINE / 8]; 4];
@@ -213,6 +213,7 @@ fn sum(bytes: &[u8]) -> u64 {
     sums.iter().flatten().fold(0, |all, sum| all.wrapping_add(*sum))
 }
 
+/// Adds the words of a line to the sums.
 fn add_words(sums: &mut [u64], line: &[u8]) {
     for (sum, word) in sums.iter_mut().zip(line.chunks_exact(8)) {
         *sum = sum.wrapping_add(u64::from_le_bytes(word.try_into().unwrap_or_default()));
@@ -233,13 +234,13 @@ mod tests {
     }
 
     #[test]
-    fn names_are_llama_benchs() {
+    fn names_are_as_in_llama_bench() {
         assert_eq!(case(BenchWork::Prompt(512), 0).to_string(), "pp512");
         assert_eq!(case(BenchWork::Decode(128), 4096).to_string(), "tg128 @ d4096");
     }
 
     #[test]
-    fn the_work_is_done_at_its_depth_and_once_more_to_warm_up() {
+    fn the_work_runs_at_its_depth_after_one_warm_up() {
         let mut session = session();
         let samples = case(BenchWork::Decode(2), 5).run(&mut session, 2, None, &Cancel::new()).unwrap();
         assert_eq!(samples.len(), 2);
@@ -248,7 +249,7 @@ mod tests {
             .map(|kind: fn(&Call) -> bool| session.calls().iter().filter(|call| kind(call)).count());
         assert_eq!((decode, rewind), (6, 3));
         assert!(session.calls().contains(&Call::Prefill(5)));
-        // What is there already is not filled in again.
+        // The cache is not filled again up to the depth.
         case(BenchWork::Prompt(7), 5).run(&mut session, 1, None, &Cancel::new()).unwrap();
         assert_eq!(session.calls().iter().filter(|call| **call == Call::Prefill(5)).count(), 1);
         assert_eq!(session.calls().iter().filter(|call| **call == Call::Prefill(7)).count(), 2);
@@ -257,16 +258,16 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_fit_is_refused() {
+    fn a_sequence_longer_than_the_context_is_refused() {
         let error = case(BenchWork::Prompt(60), 5).run(&mut session(), 1, None, &Cancel::new()).unwrap_err();
         assert_eq!(
             error.to_string(),
-            "pp60 @ d5 needs 65 positions, the context has 64\nhint: choose less, raise --ctx-size if it was given, or compile the bundle with a larger --ctx-size"
+            "pp60 @ d5 needs 65 positions, the context has 64\nhint: lower -p, -n or -d, raise --ctx-size if it was given, or compile the bundle again with a larger one"
         );
     }
 
     #[test]
-    fn cancelled_work_is_no_sample() {
+    fn cancelled_work_gives_no_sample() {
         let cancel = Cancel::new();
         cancel.cancel();
         let error = case(BenchWork::Decode(3), 0).run(&mut session(), 1, None, &cancel).unwrap_err();
@@ -274,14 +275,14 @@ mod tests {
     }
 
     #[test]
-    fn deviations_are_of_samples() {
+    fn deviations_have_the_divisor_of_samples() {
         assert_eq!(Statistics::of_samples(&[2.0]), Statistics { mean: 2.0, deviation: 0.0 });
         let two = Statistics::of_samples(&[1.0, 3.0]);
         assert_eq!((two.mean, two.deviation), (2.0, 2f64.sqrt()));
     }
 
     #[test]
-    fn every_byte_counts() {
+    fn the_sum_reads_every_byte() {
         for words in [1, 7, 8, 9, 128, 32_768, 32_769, 100_003] {
             let word = |at: usize| u64::try_from(at * at).unwrap().to_le_bytes();
             let bytes: Vec<u8> = (0..words).flat_map(word).collect();

@@ -1,5 +1,4 @@
-//! What is measured of a model: speed, where its time goes, how well it predicts a text, and whether a device answers as
-//! another one did.
+//! Measurements of a model: speed, time by dispatch, perplexity, and whether a device answers as recorded.
 
 pub(crate) mod bench;
 pub(crate) mod perplexity;

@@ -1,39 +1,40 @@
-//! How well a model predicts a text, and how far it is from another one.
+//! Perplexity of a model on a text, and its divergence from a reference.
 
 use mlxcel_artifacts::Cancel;
 
 use crate::{error::Error, session::Session};
 
-/// What was found on a text.
+/// The quality of a model on a text.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Quality {
-    /// Tokens that were predicted: all but the first of every window.
+    /// Predicted tokens: all but the first of every window.
     pub tokens: usize,
-    /// `exp` of the mean negative log-likelihood.
+    /// The exponential of the mean negative log-likelihood.
     pub perplexity: f64,
-    /// Beside the reference, where there was one.
+    /// The comparison with the reference, if there was one.
     pub comparison: Option<QualityComparison>,
 }
 
-/// How far a model's predictions are from a reference's on the same tokens.
+/// Differences between a model's predictions and a reference's on the same tokens.
 #[derive(Debug, Clone, PartialEq)]
 pub struct QualityComparison {
-    /// The reference's own perplexity.
+    /// The reference's perplexity.
     pub reference_perplexity: f64,
-    /// Mean of the Kullback-Leibler divergences from the reference's distribution to the model's, in nats.
+    /// The mean Kullback-Leibler divergence of the model's distribution from the reference's, in nats.
     pub mean_kl: f64,
-    /// Their 99th percentile.
+    /// The 99th percentile of the divergences.
     pub p99_kl: f64,
-    /// The share of tokens at which both find the same one most likely.
+    /// The share of positions at which both give the same most likely token.
     pub top_1_agreement: f64,
 }
 
-/// Predicts every token of `text` from those before it in its window of `window` tokens, as `session` does and as
-/// `reference` does. `progress` gets the tokens done and all there are.
+/// Predicts every token of `text` from the tokens before it in its window of `window` tokens.
+///
+/// Runs `session`, and `reference` beside it if there is one. `progress` gets the tokens done and their total.
 ///
 /// # Errors
-/// When the text has less than two tokens, the window does not fit a session, their vocabularies differ, a session fails,
-/// or `cancel` ends it.
+/// The text has fewer than two tokens, the window does not fit a session, the vocabularies differ, a session fails, or
+/// `cancel` is set.
 pub fn measure_quality(
     session: &mut dyn Session,
     mut reference: Option<&mut (dyn Session + '_)>,
@@ -93,14 +94,14 @@ pub fn measure_quality(
     let comparison = reference.map(|_| QualityComparison {
         reference_perplexity: (reference_loss / count).exp(),
         mean_kl: divergences.iter().sum::<f64>() / count,
-        // The nearest rank.
+        // The nearest-rank percentile.
         p99_kl: divergences[(divergences.len() * 99).div_ceil(100).saturating_sub(1)],
         top_1_agreement: agreed as f64 / count,
     });
     Ok(Quality { tokens: predicted, perplexity: (loss / count).exp(), comparison })
 }
 
-/// In `f64`.
+/// Computes log-probabilities in `f64`.
 fn log_softmax(logits: &[f32]) -> Vec<f64> {
     let max = logits.iter().copied().fold(f32::NEG_INFINITY, f32::max);
     let shifted: Vec<f64> = logits.iter().map(|&logit| f64::from(logit) - f64::from(max)).collect();
@@ -108,14 +109,14 @@ fn log_softmax(logits: &[f32]) -> Vec<f64> {
     shifted.into_iter().map(|x| x - sum).collect()
 }
 
-/// From `expected` to `found`, both logarithms of probabilities.
+/// Returns the Kullback-Leibler divergence of `found` from `expected`, both log-probabilities.
 fn divergence(expected: &[f64], found: &[f64]) -> f64 {
-    // What is impossible adds nothing, whatever the other thinks of it.
+    // Tokens of probability 0 add nothing, whatever `found` gives them.
     let terms = expected.iter().zip(found).filter(|(e, _)| **e > f64::NEG_INFINITY);
     terms.map(|(expected, found)| expected.exp() * (expected - found)).sum()
 }
 
-/// The lowest id on a tie.
+/// Returns the id with the largest logit; the lowest one on a tie.
 fn most_likely(logits: &[f64]) -> usize {
     (0..logits.len()).reduce(|best, id| if logits[id] > logits[best] { id } else { best }).unwrap_or_default()
 }
@@ -125,7 +126,7 @@ mod tests {
     use super::*;
     use crate::scripted::ScriptedSession;
 
-    /// Always the logarithms of 1/2, 1/4, 1/8 and 1/8.
+    /// Gives the probabilities 1/2, 1/4, 1/8 and 1/8 at every token.
     fn halves() -> ScriptedSession {
         ScriptedSession::new(8, 4, |_| [0.5f32, 0.25, 0.125, 0.125].map(f32::ln).to_vec())
     }
@@ -143,9 +144,9 @@ mod tests {
     }
 
     #[test]
-    fn perplexity_is_the_geometric_mean_of_what_was_predicted() {
+    fn perplexity_is_the_inverse_geometric_mean_of_the_probabilities() {
         let found = of(&mut even(), None, &[0, 1, 2, 3, 0, 1]);
-        // Two windows, whose first tokens are given.
+        // Two windows, whose first tokens are not predicted.
         assert_eq!((found.tokens, found.comparison), (4, None));
         near(found.perplexity, 4.0);
         near(of(&mut halves(), None, &[3, 0, 1, 2]).perplexity, 4.0);
@@ -153,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn a_model_agrees_with_itself() {
+    fn a_model_does_not_diverge_from_itself() {
         let found = of(&mut halves(), Some(&mut halves()), &[0, 1, 2]);
         let QualityComparison { reference_perplexity, mean_kl, p99_kl, top_1_agreement } =
             found.comparison.unwrap();
@@ -162,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn divergence_is_from_the_reference() {
+    fn the_divergence_is_from_the_reference() {
         // sum p ln(p / q) with p = 1/2, 1/4, 1/8, 1/8 and q = 1/4: 1.25 ln 2 off the entropy of q.
         let found = of(&mut even(), Some(&mut halves()), &[1, 1, 1]).comparison.unwrap();
         near(found.mean_kl, 0.25 * 2f64.ln());
@@ -173,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_measured_is_refused() {
+    fn texts_and_windows_without_predictions_are_refused() {
         let refused = |text: &[u32], window, reference: &mut ScriptedSession| {
             let found =
                 measure_quality(&mut even(), Some(reference), text, window, &mut |_, _| (), &Cancel::new());

@@ -10,20 +10,20 @@ use crate::{
     session::{Dispatch, Session},
 };
 
-/// Where the time of some work went.
+/// Time of some work, by dispatch.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Profile {
-    /// How long the work took.
+    /// The time of the whole work.
     pub total: Duration,
-    /// By function, the longest first.
+    /// Times by function, the longest first.
     pub dispatches: Vec<Dispatch>,
 }
 
 impl Profile {
-    /// Does the case's work once, watched.
+    /// Runs the work of `case` once and records its dispatches.
     ///
     /// # Errors
-    /// When the session keeps no profile, or as [`BenchCase::run`].
+    /// The session cannot record a profile, or [`BenchCase::run`] would fail.
     pub fn record(case: &BenchCase, session: &mut dyn Session, cancel: &Cancel) -> Result<Self, Error> {
         case.prepare(session)?;
         case.once(session, cancel)?;
@@ -41,7 +41,7 @@ mod tests {
     use crate::{measure::bench::BenchWork, scripted::ScriptedSession};
 
     #[test]
-    fn a_session_without_profiles_says_so() {
+    fn a_session_that_cannot_record_is_refused() {
         let case = BenchCase { work: BenchWork::Decode(1), depth: 0 };
         let mut session = ScriptedSession::new(64, 10, |_| vec![0.0; 10]);
         let error = Profile::record(&case, &mut session, &Cancel::new()).unwrap_err();

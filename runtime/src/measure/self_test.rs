@@ -1,70 +1,72 @@
-//! Golden replay: what a model answered when it was recorded, it must answer on every device.
+//! Self-tests: the answers of a model, recorded on one device and compared on another.
 
 use mlxcel_artifacts::SelfTestCase;
 
 use crate::{encoder::Encoder, error::Error, sampling::top_logprobs, session::Session};
 
-/// By how much an embedding may differ, as a part of its length: devices add in other orders, and some round to 16 bits.
+/// The largest difference of an embedding, relative to its length.
+///
+/// Devices sum in different orders, and some round to 16 bits.
 const EMBEDDING_TOLERANCE: f32 = 1e-2;
 
-/// How a replay went.
+/// The result of one test case.
 #[derive(Debug, Clone, PartialEq)]
 pub enum SelfTestResult {
-    /// As it was recorded.
+    /// The answer is the recorded one.
     Passed,
-    /// The first token that is another one.
+    /// A token differs from the recorded one.
     TokenMismatch {
-        /// Its place among the tokens, from 0.
+        /// The index of the first such token, from 0.
         index: usize,
-        /// The token given.
+        /// The token generated.
         found: u32,
-        /// The one recorded.
+        /// The token recorded.
         expected: u32,
-        /// By how much the logit of the recorded one was above every other.
+        /// The recorded distance from the largest logit to the second largest.
         gap: f32,
     },
-    /// The embedding is too far from the one recorded.
+    /// The embedding is too far from the recorded one.
     EmbeddingMismatch {
-        /// The largest difference of a number, as a part of the recorded one's length.
+        /// The largest difference of an element, relative to the length of the recorded embedding.
         distance: f32,
-        /// How much it may be.
+        /// The largest distance that passes.
         tolerance: f32,
     },
 }
 
-/// Records what a greedy generation goes on with after `prompt`: `count` tokens, or fewer where the context ends.
+/// Records a greedy generation after `prompt`: `count` tokens, or fewer if the context ends.
 ///
 /// # Errors
-/// When the prompt is refused or the session fails.
+/// The session refuses the prompt or fails.
 pub fn record_generation(
     session: &mut dyn Session,
     prompt: &[u32],
     count: usize,
 ) -> Result<SelfTestCase, Error> {
     session.rewind(0)?;
-    let mut replay = SelfTestCase { prompt: prompt.to_vec(), ..SelfTestCase::default() };
+    let mut case = SelfTestCase { prompt: prompt.to_vec(), ..SelfTestCase::default() };
     let mut next = session.prefill(prompt)?;
-    while replay.tokens.len() < count {
+    while case.tokens.len() < count {
         let best = top_logprobs(&session.logits()?, 2)?;
         let gap = match best[..] {
             [(_, first), (_, second)] if (first - second).is_finite() => first - second,
-            // Nothing else is possible.
+            // No other token is possible.
             _ => f32::MAX,
         };
-        replay.tokens.push(next);
-        replay.gaps.push(gap);
-        if replay.tokens.len() == count || session.position() >= session.capabilities().context {
+        case.tokens.push(next);
+        case.gaps.push(gap);
+        if case.tokens.len() == count || session.position() >= session.capabilities().context {
             break;
         }
         next = session.decode_step(next)?;
     }
-    Ok(replay)
+    Ok(case)
 }
 
-/// Replays what was recorded of a session.
+/// Generates again after a recorded prompt and compares the tokens.
 ///
 /// # Errors
-/// When the session fails.
+/// The session fails.
 pub fn replay_generation(
     session: &mut dyn Session,
     recorded: &SelfTestCase,
@@ -85,24 +87,24 @@ pub fn replay_generation(
 /// Records the embedding of `prompt`.
 ///
 /// # Errors
-/// When the prompt is refused or the encoder fails.
+/// The encoder refuses the prompt or fails.
 pub fn record_embedding(encoder: &mut dyn Encoder, prompt: &[u32]) -> Result<SelfTestCase, Error> {
     let embedding = encoder.embed(prompt)?;
     Ok(SelfTestCase { prompt: prompt.to_vec(), embedding, ..SelfTestCase::default() })
 }
 
-/// Replays what was recorded of an encoder.
+/// Embeds a recorded prompt again and compares the embedding.
 ///
 /// # Errors
-/// When the encoder fails.
+/// The encoder fails.
 pub fn replay_embedding(encoder: &mut dyn Encoder, recorded: &SelfTestCase) -> Result<SelfTestResult, Error> {
     let found = encoder.embed(&recorded.prompt)?;
     let length = recorded.embedding.iter().map(|x| x * x).sum::<f32>().sqrt().max(f32::MIN_POSITIVE);
     let differences = found.iter().zip(&recorded.embedding).map(|(x, y)| (x - y).abs());
-    // NaN is no small difference.
+    // Written so that NaN counts as a large difference.
     let distance = differences.fold(0.0, |most: f32, x| if x <= most { most } else { x }) / length;
     let tolerance = EMBEDDING_TOLERANCE;
-    // Not `distance > tolerance`, which NaN is not.
+    // Not `distance > tolerance`, which is false for NaN.
     Ok(if distance <= tolerance {
         SelfTestResult::Passed
     } else {
@@ -110,8 +112,9 @@ pub fn replay_embedding(encoder: &mut dyn Encoder, recorded: &SelfTestCase) -> R
     })
 }
 
-/// Prompts that touch every part of a bundle: the shortest, one of a few tokens, and one longer than the smallest prefill,
-/// of ids spread over the vocabulary. All fit the context with `count` tokens after them.
+/// Returns prompts for a self-test: of one token, of a few, and longer than the smallest prefill.
+///
+/// Their ids are spread over the vocabulary. Each fits the context together with `count` generated tokens.
 #[must_use]
 pub fn self_test_prompts(vocab: usize, context: usize, smallest: usize, count: usize) -> Vec<Vec<u32>> {
     let room = context.saturating_sub(count).max(1);
@@ -128,24 +131,24 @@ mod tests {
     use crate::scripted::ScriptedSession;
 
     fn session() -> ScriptedSession {
-        ScriptedSession::saying(100, 10, 2, &[3, 4, 5, 6])
+        ScriptedSession::answering(100, 10, 2, &[3, 4, 5, 6])
     }
 
     #[test]
-    fn what_was_recorded_is_replayed() {
+    fn a_recorded_generation_passes() {
         let mut session = session();
         let recorded = record_generation(&mut session, &[1, 2], 3).unwrap();
         assert_eq!((recorded.tokens.as_slice(), recorded.gaps.len()), (&[3, 4, 5][..], 3));
         assert!(recorded.gaps.iter().all(|&gap| gap > 0.0 && gap.is_finite()), "{:?}", recorded.gaps);
-        // With something else in the cache.
+        // Even with other tokens in the cache.
         session.prefill(&[7]).unwrap();
         assert_eq!(replay_generation(&mut session, &recorded).unwrap(), SelfTestResult::Passed);
     }
 
     #[test]
-    fn the_first_other_token_is_named() {
+    fn the_first_token_that_differs_is_named() {
         let recorded = record_generation(&mut session(), &[1, 2], 4).unwrap();
-        let mut other = ScriptedSession::saying(100, 10, 2, &[3, 4, 9, 9]);
+        let mut other = ScriptedSession::answering(100, 10, 2, &[3, 4, 9, 9]);
         let gap = recorded.gaps[2];
         assert_eq!(
             replay_generation(&mut other, &recorded).unwrap(),
@@ -154,15 +157,15 @@ mod tests {
     }
 
     #[test]
-    fn the_context_ends_a_record() {
-        let mut short = ScriptedSession::saying(4, 10, 2, &[3]);
+    fn recording_ends_where_the_context_ends() {
+        let mut short = ScriptedSession::answering(4, 10, 2, &[3]);
         let recorded = record_generation(&mut short, &[1, 2], 40).unwrap();
         assert_eq!(recorded.tokens, [3, 3, 3]);
         assert_eq!(replay_generation(&mut short, &recorded).unwrap(), SelfTestResult::Passed);
     }
 
     #[test]
-    fn self_test_prompts_fit() {
+    fn prompts_fit_the_context() {
         for (vocab, context, smallest) in [(1, 1, 1), (100, 8, 4), (32_000, 4096, 32), (7, 40, 512)] {
             let prompts = self_test_prompts(vocab, context, smallest, 16);
             assert!(!prompts.is_empty());

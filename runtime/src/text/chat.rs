@@ -1,4 +1,4 @@
-//! Chats as the model was trained to read them: the checkpoint's own template, rendered as transformers does.
+//! Chat templates: the checkpoint's own, rendered as transformers renders it.
 
 use std::collections::BTreeMap;
 
@@ -11,61 +11,61 @@ use crate::{
     error::Error,
 };
 
-/// The template where a file of its own holds it.
+/// The file of a template by itself.
 const TEMPLATE: &str = "chat_template.jinja";
-/// Where older checkpoints hold it, beside the special tokens.
+/// The file of the special tokens, which has the template in older checkpoints.
 const CONFIG: &str = "tokenizer_config.json";
-/// Instructions of a template: far more than any chat needs, and the end of an endless one.
+/// The largest number of instructions of a template. It ends endless ones; no real chat comes near it.
 const FUEL: u64 = 50_000_000;
 
 /// One turn of a chat.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Message {
-    /// Who speaks: `system`, `user` or `assistant`.
+    /// The speaker: `system`, `user` or `assistant`.
     pub role: String,
-    /// What is said.
+    /// The text.
     pub content: String,
 }
 
 impl Message {
-    /// What `role` says.
+    /// Makes a message of `role`.
     pub fn new(role: impl Into<String>, content: impl Into<String>) -> Self {
         Self { role: role.into(), content: content.into() }
     }
 }
 
-/// How a checkpoint writes a chat.
+/// The chat template of a checkpoint.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ChatTemplate {
     source: String,
-    /// `bos_token`, `eos_token` and the like: templates write them by name.
+    /// The texts of `bos_token`, `eos_token` and other special tokens, which templates use by name.
     special: BTreeMap<String, String>,
 }
 
 impl ChatTemplate {
-    /// The template of a checkpoint.
+    /// Reads the template of a checkpoint.
     ///
     /// # Errors
-    /// When it has none, or tokenizer_config.json cannot be understood.
+    /// The checkpoint has none, or tokenizer_config.json cannot be parsed.
     pub fn from_checkpoint(files: &CheckpointFiles<'_>) -> Result<Self, Error> {
-        // Both files from one place: a template goes with the special tokens beside it.
+        // Both files come from one place, because a template goes with the special tokens beside it.
         for source in files.sources() {
             let template = source.read(TEMPLATE)?.map(CheckpointFile::into_text).transpose()?;
             let found = match source.read(CONFIG)? {
-                Some(CheckpointFile { shown, bytes }) => Self::parse(template, &bytes, &shown)?,
+                Some(CheckpointFile { display_name, bytes }) => Self::parse(template, &bytes, &display_name)?,
                 None => Self::parse(template, b"{}", CONFIG)?,
             };
             if let Some(found) = found {
                 return Ok(found);
             }
         }
-        Err(Error::NoChatTemplate(files.places()))
+        Err(Error::NoChatTemplate(files.locations()))
     }
 
-    /// The template in `source`, or else in the text of a tokenizer_config.json; `None` when neither has one.
+    /// Makes a template of `source`, or else of the text of a tokenizer_config.json; `None` if neither has one.
     ///
     /// # Errors
-    /// When tokenizer_config.json cannot be understood.
+    /// The tokenizer_config.json cannot be parsed.
     pub fn new(source: Option<String>, tokenizer_config: &str) -> Result<Option<Self>, Error> {
         Self::parse(source, tokenizer_config.as_bytes(), CONFIG)
     }
@@ -73,26 +73,29 @@ impl ChatTemplate {
     fn parse(source: Option<String>, config: &[u8], file: &str) -> Result<Option<Self>, Error> {
         let config: Config =
             serde_json::from_slice(config).map_err(|source| Error::Json { file: file.into(), source })?;
-        let Some(source) = source.or(config.chat_template.and_then(Templates::main)) else { return Ok(None) };
+        let Some(source) = source.or(config.chat_template.and_then(Templates::for_chats)) else {
+            return Ok(None);
+        };
         let special = config.rest.into_iter().filter(|(name, _)| name.ends_with("_token"));
         let special = special.filter_map(|(name, value)| Some((name, token_text(value)?))).collect();
         Ok(Some(Self { source: without_generation_tags(&source), special }))
     }
 
-    /// The text of a chat, up to where the assistant's next answer begins. Encode it without special tokens: the
-    /// template has written them.
+    /// Renders a chat as text, up to the start of the assistant's next answer.
+    ///
+    /// Encode the text without special tokens, because the template writes them.
     ///
     /// # Errors
-    /// When the template cannot be parsed, or refuses the chat.
+    /// The template cannot be parsed, or refuses the chat.
     pub fn render(&self, messages: &[Message]) -> Result<String, Error> {
         let render = || {
             let environment = environment()?;
             let template = environment.template_from_named_str("chat_template", &self.source)?;
-            let said = messages.iter().map(|Message { role, content }| {
+            let values = messages.iter().map(|Message { role, content }| {
                 Value::from_pairs([("role", role.as_str()), ("content", content.as_str())])
             });
             let given: [(&str, Value); 4] = [
-                ("messages", said.collect()),
+                ("messages", values.collect()),
                 ("add_generation_prompt", true.into()),
                 ("tools", ().into()),
                 ("documents", ().into()),
@@ -104,7 +107,7 @@ impl ChatTemplate {
     }
 }
 
-/// The parts of tokenizer_config.json that are needed.
+/// The parts of tokenizer_config.json that a template needs.
 #[derive(Deserialize)]
 struct Config {
     #[serde(default)]
@@ -113,6 +116,7 @@ struct Config {
     rest: BTreeMap<String, serde_json::Value>,
 }
 
+/// One template, or several with names.
 #[derive(Deserialize)]
 #[serde(untagged, expecting = "chat_template: expected a template or a list of named ones")]
 enum Templates {
@@ -120,6 +124,7 @@ enum Templates {
     Named(Vec<Named>),
 }
 
+/// A template with a name.
 #[derive(Deserialize)]
 struct Named {
     name: String,
@@ -127,8 +132,8 @@ struct Named {
 }
 
 impl Templates {
-    /// The one for plain chats. Others are for tools and documents.
-    fn main(self) -> Option<String> {
+    /// Returns the template for plain chats. Others are for tools and documents.
+    fn for_chats(self) -> Option<String> {
         match self {
             Self::One(template) => Some(template),
             Self::Named(all) => {
@@ -139,7 +144,7 @@ impl Templates {
     }
 }
 
-/// A special token is a text, or an object around one.
+/// Returns the text of a special token, which is a string or an object with one.
 fn token_text(value: serde_json::Value) -> Option<String> {
     match value {
         serde_json::Value::String(text) => Some(text),
@@ -148,7 +153,7 @@ fn token_text(value: serde_json::Value) -> Option<String> {
     }
 }
 
-/// Jinja as transformers sets it up.
+/// Sets Jinja up as transformers does.
 fn environment() -> Result<Environment<'static>, minijinja::Error> {
     let mut environment = Environment::new();
     environment.set_syntax(SyntaxConfig::builder().trim_blocks(true).lstrip_blocks(true).build()?);
@@ -162,12 +167,13 @@ fn environment() -> Result<Environment<'static>, minijinja::Error> {
     Ok(environment)
 }
 
+/// Formats the current time.
 fn strftime_now(format: &str) -> Result<String, minijinja::Error> {
     jiff::fmt::strtime::format(format, &jiff::Zoned::now())
         .map_err(|error| minijinja::Error::new(ErrorKind::InvalidOperation, error.to_string()))
 }
 
-/// Python's `json.dumps(value, ensure_ascii=False)`: a space after commas and colons. Jinja's own escapes HTML.
+/// Writes JSON as Python's `json.dumps(value, ensure_ascii=False)` does. Jinja's own filter escapes HTML.
 fn to_json(value: &Value, arguments: Kwargs) -> Result<String, minijinja::Error> {
     let indent: Option<usize> = arguments.get("indent")?;
     let fail = |error: serde_json::Error| {
@@ -187,7 +193,7 @@ fn to_json(value: &Value, arguments: Kwargs) -> Result<String, minijinja::Error>
     Ok(String::from_utf8_lossy(&bytes).into_owned())
 }
 
-/// JSON in one line, with the spaces that Python puts.
+/// JSON in one line with a space after commas and colons, as Python writes it.
 struct Spaced;
 
 impl Formatter for Spaced {
@@ -212,8 +218,9 @@ impl Formatter for Spaced {
     }
 }
 
-/// transformers' `{% generation %}` marks what the assistant said, for training. Here it is a block that is always
-/// taken, with the same control of white space.
+/// Replaces `{% generation %}` by `{% if true %}`, with the same control of white space.
+///
+/// In transformers the tag marks the assistant's text for training.
 fn without_generation_tags(source: &str) -> String {
     let mut text = String::with_capacity(source.len());
     let mut rest = source;
@@ -221,13 +228,13 @@ fn without_generation_tags(source: &str) -> String {
         let Some(end) = rest[start..].find("%}").map(|end| start + end) else { break };
         let inside = &rest[start + 2..end];
         let word = inside.trim_start_matches(['-', '+']).trim_end_matches(['-', '+']).trim();
-        let other = match word {
+        let replaced = match word {
             "generation" => inside.replace("generation", " if true "),
             "endgeneration" => inside.replace("endgeneration", " endif "),
             _ => inside.to_string(),
         };
         text.push_str(&rest[..start + 2]);
-        text.push_str(&other);
+        text.push_str(&replaced);
         text.push_str("%}");
         rest = &rest[end + 2..];
     }
@@ -306,7 +313,7 @@ mod tests {
     }
 
     #[test]
-    fn what_python_has() {
+    fn templates_can_use_methods_of_python() {
         let user = [("user", " Hi<x> ")];
         let check = |source: &str, expected: &str| assert_eq!(render(source, &user).unwrap(), expected);
         check("{{ messages[0]['content'].strip().upper() }}", "HI<X>");
@@ -325,22 +332,22 @@ mod tests {
         check("{% for i in range(9) %}{% if i == 2 %}{% break %}{% endif %}{{ i }}{% endfor %}", "01");
         check("{{ strftime_now('%d %b %Y') | length }}", "11");
         check("{{ pad_token is defined }}{{ unk_token is defined }}", "FalseFalse");
-        // A block's line leaves nothing behind.
+        // A line with a block alone leaves no empty line.
         check("  {% if true %}\nx\n  {% endif %}\ny\n", "x\ny");
     }
 
     #[test]
-    fn generation_marks() {
+    fn generation_tags_are_ignored() {
         let source = "a {%- generation -%} b {% endgeneration %}\n{%- if '{% x %}' %}c{% endif %}";
         assert_eq!(render(source, &[]).unwrap(), "ab c");
     }
 
     #[test]
-    fn refusals() {
+    fn templates_that_fail_are_refused() {
         assert_eq!(
             render("{{ raise_exception('Conversation roles must alternate') }}", &[]).unwrap_err(),
             "the chat template failed: invalid operation: Conversation roles must alternate (in chat_template:1)\n\
-             hint: without --chat and --system a prompt of -p is continued as it is"
+             hint: leave out --chat and --system to continue the text of -p as it is"
         );
         assert!(render("{% if %}", &[]).unwrap_err().starts_with("the chat template failed: syntax error:"));
         assert!(
@@ -351,7 +358,7 @@ mod tests {
     }
 
     #[test]
-    fn where_a_template_is_found() {
+    fn a_file_of_its_own_takes_precedence() {
         let find = |source: Option<&str>, config: &str| {
             ChatTemplate::new(source.map(Into::into), config).unwrap().map(|template| template.source)
         };

@@ -1,4 +1,4 @@
-//! Text to tokens and back, and chats as text.
+//! Tokenizers and chat templates.
 
 pub(crate) mod chat;
 pub(crate) mod tokenizer;

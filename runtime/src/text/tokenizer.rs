@@ -1,4 +1,4 @@
-//! Text to tokens and back: the checkpoint's own tokenizer.json, and text that grows token by token.
+//! The tokenizer of a checkpoint, and text that grows token by token.
 
 use mlxcel_artifacts::Bundle;
 use serde::Deserialize;
@@ -6,7 +6,7 @@ use tokenizers::{PostProcessor as _, TruncationDirection};
 
 use crate::{checkpoint::CheckpointFiles, error::Error};
 
-/// Its file, in a bundle and in a checkpoint's folder.
+/// The file of the tokenizer, in a bundle and in a checkpoint's folder.
 const FILE: &str = "tokenizer.json";
 
 /// A checkpoint's tokenizer.
@@ -16,27 +16,27 @@ pub struct Tokenizer {
 }
 
 impl Tokenizer {
-    /// The tokenizer that a bundle carries.
+    /// Reads the tokenizer that a bundle carries.
     ///
     /// # Errors
-    /// When it carries none, or its tokenizer.json cannot be understood.
+    /// The bundle carries none, or its tokenizer.json cannot be parsed.
     pub fn from_bundle(bundle: &Bundle) -> Result<Self, Error> {
         Self::from_checkpoint(&CheckpointFiles::new(bundle, None))
     }
 
-    /// The tokenizer of a checkpoint.
+    /// Reads the tokenizer of a checkpoint.
     ///
     /// # Errors
-    /// When it has none, or its tokenizer.json cannot be understood.
+    /// The checkpoint has none, or its tokenizer.json cannot be parsed.
     pub fn from_checkpoint(files: &CheckpointFiles<'_>) -> Result<Self, Error> {
-        let file = files.find(FILE)?.ok_or_else(|| Error::NoTokenizer(files.places()))?;
-        Self::parse(&file.bytes, &file.shown)
+        let file = files.find(FILE)?.ok_or_else(|| Error::NoTokenizer(files.locations()))?;
+        Self::parse(&file.bytes, &file.display_name)
     }
 
-    /// The tokenizer that the text of a tokenizer.json describes.
+    /// Parses the text of a tokenizer.json.
     ///
     /// # Errors
-    /// When it cannot be understood.
+    /// The text cannot be parsed.
     pub fn from_json(text: &[u8]) -> Result<Self, Error> {
         Self::parse(text, FILE)
     }
@@ -44,60 +44,61 @@ impl Tokenizer {
     fn parse(text: &[u8], file: &str) -> Result<Self, Error> {
         let fail = |source| Error::BadTokenizer { file: file.into(), source };
         let mut inner = tokenizers::Tokenizer::from_bytes(text).map_err(fail)?;
-        // Left over from training in some checkpoints; a prompt is never cut or filled up.
+        // Some checkpoints have settings left over from training. A prompt is never truncated or padded.
         inner.with_truncation(None).map_err(fail)?;
         inner.with_padding(None);
         Ok(Self { inner })
     }
 
-    /// The tokens of a text: `with_special` adds what the checkpoint puts around one (a bos, usually). A chat template
-    /// writes them itself.
+    /// Encodes a text. `with_special` adds the checkpoint's special tokens, usually a BOS.
+    ///
+    /// A chat template writes the special tokens itself.
     ///
     /// # Errors
-    /// When the tokenizer refuses the text.
+    /// The tokenizer refuses the text.
     pub fn encode(&self, text: &str, with_special: bool) -> Result<Vec<u32>, Error> {
         let encoding = self.inner.encode_fast(text, with_special);
         let encoding = encoding.map_err(|source| Error::Tokenizer { doing: "encode the prompt", source })?;
         Ok(encoding.get_ids().to_vec())
     }
 
-    /// The tokens of a text with what the checkpoint puts around one, at most `limit`, and whether that cut the text.
+    /// Encodes a text with special tokens into at most `limit` tokens. Also returns whether the text was truncated.
     ///
     /// # Errors
-    /// When the tokenizer refuses the text.
+    /// The tokenizer refuses the text.
     pub fn encode_within(&self, text: &str, limit: usize) -> Result<(Vec<u32>, bool), Error> {
         let fail = |source| Error::Tokenizer { doing: "encode the text", source };
         let mut encoding = self.inner.encode_fast(text, false).map_err(fail)?;
         let special = self.inner.get_post_processor().map_or(0, |processor| processor.added_tokens(false));
         let room = limit.saturating_sub(special);
-        let is_cut = encoding.len() > room;
+        let is_truncated = encoding.len() > room;
         encoding.truncate(room, 0, TruncationDirection::Right);
         let encoding = self.inner.post_process(encoding, None, true).map_err(fail)?;
-        Ok((encoding.get_ids().to_vec(), is_cut))
+        Ok((encoding.get_ids().to_vec(), is_truncated))
     }
 
-    /// The text of tokens, without special ones; bytes that are no UTF-8 become U+FFFD.
+    /// Decodes tokens, without special ones. Bytes that are not UTF-8 become U+FFFD.
     ///
     /// # Errors
-    /// When the tokenizer refuses them.
+    /// The tokenizer refuses the tokens.
     pub fn decode(&self, tokens: &[u32]) -> Result<String, Error> {
         self.inner
             .decode(tokens, true)
             .map_err(|source| Error::Tokenizer { doing: "decode the answer", source })
     }
 
-    /// The text that continues `prompt`, up to the first of the `stops`; empty ones count for nothing.
+    /// Starts the text that continues `prompt` and ends before the first of the `stops`. Empty stop texts are ignored.
     ///
     /// # Errors
-    /// When the tokenizer refuses the prompt.
+    /// The tokenizer refuses the prompt.
     pub fn stream(&self, prompt: &[u32], stops: &[String]) -> Result<TextStream<'_>, Error> {
-        // Whether the first word has a space before it depends on what is there already.
-        let shown = self.decode(prompt)?.trim_end_matches(REPLACEMENT).to_string();
+        // The text before decides whether the first word begins with a space.
+        let taken = self.decode(prompt)?.trim_end_matches(REPLACEMENT).to_string();
         Ok(TextStream {
             tokenizer: self,
             window: prompt.to_vec(),
             complete: prompt.len(),
-            shown,
+            taken,
             stops: stops.iter().filter(|stop| !stop.is_empty()).cloned().collect(),
             held: String::new(),
             text: String::new(),
@@ -105,73 +106,73 @@ impl Tokenizer {
     }
 }
 
-/// What bytes that are no UTF-8 are decoded to, those of an unfinished character among them.
+/// The character of bytes that are not UTF-8, such as the first bytes of an unfinished character.
 const REPLACEMENT: char = '\u{fffd}';
 
 /// Text that grows token by token.
 ///
-/// A character comes out when all of its bytes have come, and the beginning of a stop text when it turned out not to be
-/// one.
+/// A character is returned when all of its bytes have come. Text that may begin a stop text is held back until it
+/// turns out not to be one.
 #[derive(Debug)]
 pub struct TextStream<'a> {
     tokenizer: &'a Tokenizer,
-    /// The latest tokens: those that completed the last characters taken over, and those after them.
+    /// The latest tokens: those of the last whole characters, then those after them.
     window: Vec<u32>,
-    /// How many of them the former are. They tell how the text of the others begins.
+    /// The number of tokens of the last whole characters. They decide how the text after them begins.
     complete: usize,
-    /// The part of their text that was taken over.
-    shown: String,
+    /// The part of the window's text that was taken.
+    taken: String,
     stops: Vec<String>,
-    /// Taken over and not given out: perhaps the beginning of a stop text.
+    /// Text that was taken but not returned, because it may begin a stop text.
     held: String,
-    /// Given out.
+    /// Text that was returned.
     text: String,
 }
 
-/// What a token added to a text.
+/// The text that a token adds.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Piece {
-    /// The text that is certain now; often empty.
+    /// The text that is final now; often empty.
     pub text: String,
-    /// Whether a stop text has come. It is not part of the text, nor is what follows it.
+    /// Whether a stop text has come. Neither it nor the text after it is returned.
     pub stopped: bool,
 }
 
 impl TextStream<'_> {
-    /// Adds a token.
+    /// Adds a token and returns the text that is final now.
     ///
     /// # Errors
-    /// When the tokenizer refuses it.
+    /// The tokenizer refuses the token.
     pub fn push(&mut self, token: u32) -> Result<Piece, Error> {
         self.window.push(token);
         let text = self.tokenizer.decode(&self.window)?;
         let whole = text.trim_end_matches(REPLACEMENT);
-        let Some(new) = whole.strip_prefix(&self.shown) else {
-            // An unfinished character can take the ones before it along until it is complete.
+        let Some(new) = whole.strip_prefix(&self.taken) else {
+            // An unfinished character can hide the characters before it until it is complete.
             return Ok(Piece::default());
         };
         self.held.push_str(new);
         if whole.len() == text.len() && !new.is_empty() {
             self.window.drain(..self.complete);
             self.complete = self.window.len();
-            self.shown = self.tokenizer.decode(&self.window)?;
+            self.taken = self.tokenizer.decode(&self.window)?;
         } else {
-            self.shown.push_str(new);
+            self.taken.push_str(new);
         }
-        Ok(self.give_out())
+        Ok(self.release())
     }
 
-    /// The rest of the text, when no more tokens will come.
+    /// Ends the text and returns the rest of it.
     ///
     /// # Errors
-    /// When the tokenizer refuses the last tokens.
+    /// The tokenizer refuses the last tokens.
     pub fn finish(&mut self) -> Result<Piece, Error> {
         let text = self.tokenizer.decode(&self.window)?;
-        // Taken over as far as it was whole; the rest is bytes of a character that will never be.
-        let rest = text.strip_prefix(&self.shown).unwrap_or("\u{fffd}");
+        // All whole characters were taken. The rest is bytes of a character that stays unfinished.
+        let rest = text.strip_prefix(&self.taken).unwrap_or("\u{fffd}");
         self.held.push_str(rest);
-        self.shown = text;
-        let mut piece = self.give_out();
+        self.taken = text;
+        let mut piece = self.release();
         if !piece.stopped {
             piece.text.push_str(&self.held);
             self.text.push_str(&self.held);
@@ -180,43 +181,45 @@ impl TextStream<'_> {
         Ok(piece)
     }
 
-    /// All text given out.
+    /// Returns the whole text so far.
     #[must_use]
     pub fn text(&self) -> &str {
         &self.text
     }
 
-    fn give_out(&mut self) -> Piece {
+    /// Returns the held text up to a stop text, or up to text that may begin one.
+    fn release(&mut self) -> Piece {
         let first = self.stops.iter().filter_map(|stop| self.held.find(stop.as_str())).min();
-        let end = first.unwrap_or_else(|| self.held.len() - self.unsure());
+        let end = first.unwrap_or_else(|| self.held.len() - self.undecided());
         let text: String = self.held.drain(..end).collect();
         self.text.push_str(&text);
         Piece { text, stopped: first.is_some() }
     }
 
-    /// Bytes at the end of what is held that may begin a stop text.
-    fn unsure(&self) -> usize {
+    /// Returns the number of bytes at the end of the held text that may begin a stop text.
+    fn undecided(&self) -> usize {
         let starts = self.held.char_indices().map(|(start, _)| &self.held[start..]);
         let mut tails = starts.filter(|tail| self.stops.iter().any(|stop| stop.starts_with(tail)));
         tails.next().map_or(0, str::len)
     }
 }
 
-/// The ids that end a generation, by a checkpoint's config.json and generation_config.json.
+/// Reads the token ids that end a text from a checkpoint's config.json and generation_config.json.
 ///
 /// # Errors
-/// When one of them cannot be understood.
+/// One of the files cannot be parsed.
 pub fn eos_ids(files: &CheckpointFiles<'_>) -> Result<Vec<u32>, Error> {
     let mut ids = Vec::new();
     for name in ["config.json", "generation_config.json"] {
         let Some(file) = files.find(name)? else { continue };
-        ids.extend(parse_eos(&file.shown, &file.bytes)?);
+        ids.extend(parse_eos(&file.display_name, &file.bytes)?);
     }
     ids.sort_unstable();
     ids.dedup();
     Ok(ids)
 }
 
+/// Parses `eos_token_id`, one id or a list.
 fn parse_eos(file: &str, text: &[u8]) -> Result<Vec<u32>, Error> {
     #[derive(Deserialize)]
     struct Config {
@@ -242,7 +245,7 @@ fn parse_eos(file: &str, text: &[u8]) -> Result<Vec<u32>, Error> {
 mod tests {
     use super::*;
 
-    /// Byte-level BPE without merges: one token a byte, as in GPT-2's alphabet.
+    /// Makes a byte-level BPE without merges: one token for each byte, in GPT-2's alphabet.
     fn byte_level() -> Tokenizer {
         let mut vocab = serde_json::Map::new();
         let (mut id, mut shifted) = (0u32, 0u32);
@@ -279,7 +282,7 @@ mod tests {
         }))
     }
 
-    /// Llama 2's kind: `▁` for a space, bytes as `<0xE2>`, and no space at the start of a text.
+    /// Makes a tokenizer like Llama 2's: `▁` for a space, bytes as `<0xE2>`, and no space at the start of a text.
     fn byte_fallback() -> Tokenizer {
         let mut vocab = serde_json::Map::new();
         for byte in 0..=255u32 {
@@ -305,7 +308,7 @@ mod tests {
         Tokenizer::from_json(json.to_string().as_bytes()).unwrap()
     }
 
-    /// The pieces that come out, `$` after the one that stopped; the last is what `finish` gives.
+    /// Returns the pieces of a stream, with `$` after a stop text, or else the piece of `finish` at the end.
     fn pieces(tokenizer: &Tokenizer, prompt: &[u32], tokens: &[u32], stops: &[&str]) -> Vec<String> {
         let stops: Vec<String> = stops.iter().map(ToString::to_string).collect();
         let mut stream = tokenizer.stream(prompt, &stops).unwrap();
@@ -328,7 +331,7 @@ mod tests {
     }
 
     #[test]
-    fn a_prompt_gets_its_special_tokens_and_is_neither_cut_nor_filled() {
+    fn a_prompt_gets_special_tokens_and_is_neither_truncated_nor_padded() {
         let tokenizer = byte_level();
         let plain = tokenizer.encode("hello", false).unwrap();
         assert_eq!(plain.len(), 5);

@@ -1,4 +1,4 @@
-//! Bundles whose small files are not what their names say.
+//! Bundles with missing, damaged or replaced files.
 
 use std::{fs, path::Path};
 
@@ -21,7 +21,7 @@ fn shown<T: std::fmt::Debug>(found: Result<T, Error>, folder: &Path) -> String {
 }
 
 #[test]
-fn what_is_not_there() {
+fn missing_files() {
     let folder = tempfile::tempdir().unwrap();
     let bundle = write(&folder.path().join("b"), &[], &[]);
     assert_eq!(
@@ -44,7 +44,7 @@ fn what_is_not_there() {
 }
 
 #[test]
-fn what_is_damaged() {
+fn damaged_files() {
     let folder = tempfile::tempdir().unwrap();
     let damaged = [
         ("tokenizer.json", "{\"model\": {\"type\": \"BPE\", \"vocab\": {}, \"merges\": [\"a b\"]}}"),
@@ -67,9 +67,9 @@ fn what_is_damaged() {
     assert!(shown(Weights::from_bundle(&bundle), folder.path()).contains(" is damaged: found a header of "));
 }
 
-/// What the bundle's folder has may be replaced while the bundle is open.
+/// Files may be replaced while the bundle is open.
 #[test]
-fn what_is_replaced_after_it_was_verified() {
+fn files_replaced_after_they_were_verified() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("b");
     let weights = [("model.safetensors", "12345678{}")];
@@ -111,7 +111,7 @@ fn eos_of_both_files() {
 }
 
 #[test]
-fn a_template_of_its_own_goes_first() {
+fn a_template_file_takes_precedence() {
     let folder = tempfile::tempdir().unwrap();
     let files = [
         ("tokenizer_config.json", "{\"chat_template\": \"old\", \"bos_token\": \"<s>\"}"),

@@ -1,6 +1,6 @@
-//! Hostile inputs: each gets a message, none a panic or a read out of bounds.
+//! Hostile inputs: each gives an error, and none a panic or a read out of bounds.
 
-// Clippy knows tests, not their helpers.
+// Clippy allows unwrap in tests, but not in their helpers.
 #![allow(clippy::unwrap_used)]
 
 mod bundles;

@@ -1,4 +1,4 @@
-//! Weights that are damaged, or made to be.
+//! Weights that are damaged, or forged.
 
 use std::{
     fs::{self, File},
@@ -13,7 +13,7 @@ use safetensors::Dtype;
 #[expect(unreachable_pub, reason = "the fuzz targets call it")]
 mod framing;
 
-/// A safetensors file with this header and so many bytes of data.
+/// Makes a safetensors file with this header and this many bytes of data.
 fn file(header: &str, data: usize) -> Vec<u8> {
     let mut bytes = (header.len() as u64).to_le_bytes().to_vec();
     bytes.extend(header.as_bytes());
@@ -25,10 +25,12 @@ fn tensor(name: &str, dtype: &str, shape: &str, from: usize, to: usize) -> Strin
     format!(r#""{name}":{{"dtype":"{dtype}","shape":{shape},"data_offsets":[{from},{to}]}}"#)
 }
 
-/// A whole file with one f32 tensor of two elements.
+/// Makes a valid file with one f32 tensor of two elements.
 fn good(name: &str) -> Vec<u8> {
     file(&format!("{{{}}}", tensor(name, "F32", "[2]", 0, 8)), 8)
 }
+
+const HINT: &str = "hint: name the checkpoint's folder, or a safetensors file, with --weights";
 
 struct Folder(tempfile::TempDir);
 
@@ -46,7 +48,7 @@ impl Folder {
         self.0.path()
     }
 
-    /// The report of the error, without the folder's path.
+    /// Returns the report of the error of opening the folder, without its path.
     fn refused(&self) -> String {
         self.shown(&Weights::from_folder(self.path()).unwrap_err())
     }
@@ -56,20 +58,20 @@ impl Folder {
     }
 }
 
-/// The reason in a message that a file is damaged.
+/// Returns the reason in the message of a damaged file.
 fn reason(message: &str, file: &str) -> String {
     let reason = message.strip_prefix(&format!("error: {file} is damaged: ")).unwrap();
     reason.strip_suffix("\nhint: download or copy the checkpoint again").unwrap().to_string()
 }
 
-/// What is said of a `model.safetensors` with these bytes.
+/// Returns the reason why a `model.safetensors` with these bytes is refused.
 fn refused(bytes: impl AsRef<[u8]>) -> String {
     let message = Folder::new().with("model.safetensors", bytes).refused();
     reason(&message, "model.safetensors")
 }
 
 #[test]
-fn a_whole_file() {
+fn a_valid_file() {
     let header = format!(
         "{{{},{},\"__metadata__\":{{\"format\":\"pt\"}}}}",
         tensor("b", "F32", "[2]", 0, 8),
@@ -89,7 +91,7 @@ fn a_whole_file() {
 }
 
 #[test]
-fn seeds_of_fuzzing_are_whole() {
+fn seeds_of_fuzzing_are_valid() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../xtask/fuzz/corpus/weights");
     for (seed, whole) in [("single.bin", true), ("indexed.bin", true), ("overflow.bin", false)] {
         let bytes = fs::read(folder.join(seed)).unwrap();
@@ -102,7 +104,7 @@ fn seeds_of_fuzzing_are_whole() {
         };
         match whole {
             true => assert_eq!(Weights::from_folder(at.path()).unwrap().names().count(), 2, "{seed}"),
-            // Refused for its length alone: all before that was read.
+            // Refused for its length, after the rest was read.
             false => assert!(at.refused().contains("by its header"), "{seed}"),
         }
     }
@@ -124,7 +126,7 @@ fn headers_that_are_cut_short() {
 }
 
 #[test]
-fn headers_longer_than_anything() {
+fn headers_longer_than_the_file() {
     for length in [1_000, u64::MAX, u64::MAX - 7, 1 << 63] {
         let bytes = [length.to_le_bytes().as_slice(), b"{}"].concat();
         assert_eq!(refused(bytes), format!("found a header of {length} bytes in a file of 10"));
@@ -132,9 +134,9 @@ fn headers_longer_than_anything() {
 }
 
 #[test]
-fn headers_longer_than_the_format_has() {
+fn headers_longer_than_the_format_allows() {
     let folder = Folder::new().with("model.safetensors", 100_000_001u64.to_le_bytes());
-    // Sparse: costs no disk.
+    // A sparse file, which takes no disk space.
     let path = folder.path().join("model.safetensors");
     File::options().write(true).open(path).unwrap().set_len(1 << 30).unwrap();
     assert_eq!(
@@ -168,12 +170,12 @@ fn every_truncation_is_refused() {
 }
 
 #[test]
-fn offsets_that_lie() {
+fn wrong_offsets() {
     let two = |a: (usize, usize), b: (usize, usize), data| {
         let header = [tensor("a", "F32", "[2]", a.0, a.1), tensor("b", "F32", "[2]", b.0, b.1)].join(",");
         refused(file(&format!("{{{header}}}"), data))
     };
-    // Overlapping, with a hole, backwards, out of the file, around the end of the address space.
+    // Overlapping, with a hole, backwards, past the end of the file, and past the end of the address space.
     assert_eq!(two((0, 8), (4, 12), 12), "invalid offset for tensor `b`");
     assert_eq!(two((0, 8), (12, 20), 20), "invalid offset for tensor `b`");
     assert_eq!(two((8, 0), (8, 16), 16), "invalid offset for tensor `a`");
@@ -188,7 +190,7 @@ fn offsets_that_lie() {
 
 #[test]
 fn offsets_to_the_end_of_the_address_space() {
-    // 8 tensors of 2^61 - 1 bytes: each is possible, and so is their sum, but not with the header before them.
+    // 8 tensors of 2^61 - 1 bytes. Each fits the address space, and so does their sum, but not with the header.
     let size = (1usize << 61) - 1;
     let tensors: Vec<String> = (0..8)
         .map(|i| tensor(&format!("t{i}"), "U8", &format!("[{size}]"), i * size, (i + 1) * size))
@@ -199,7 +201,7 @@ fn offsets_to_the_end_of_the_address_space() {
 }
 
 #[test]
-fn types_that_lie() {
+fn types_with_wrong_sizes() {
     let one = |dtype: &str, shape: &str, to| {
         refused(file(&format!("{{{}}}", tensor("a", dtype, shape, 0, to)), to))
     };
@@ -225,15 +227,15 @@ fn a_tensor_twice_in_one_file() {
 }
 
 #[test]
-fn what_is_no_header() {
+fn data_that_is_not_a_header() {
     assert!(refused(file("[]", 0)).starts_with("invalid JSON in header: "));
     assert!(refused(file("{\u{7f}", 0)).starts_with("invalid JSON in header: "));
     let mut bytes = file("{}", 0);
     bytes[8] = 0xff;
     assert!(refused(bytes).starts_with("invalid UTF-8 in header: "));
-    // Deep enough to overflow a stack that follows it.
+    // Deep enough to overflow the stack of a recursive parser.
     assert!(refused(file(&"[".repeat(1_000_000), 0)).starts_with("invalid JSON in header: "));
-    // What a file says is not sent to the terminal as it is.
+    // Names from a file are escaped before they are printed.
     let header = format!("{{{}}}", tensor("\\u001b[2Ja", "F32", "[2]", 1, 9));
     assert_eq!(refused(file(&header, 9)), "invalid offset for tensor `\\u{1b}[2Ja`");
 }
@@ -300,7 +302,7 @@ fn a_tensor_in_two_shards() {
 }
 
 #[test]
-fn a_shard_that_is_damaged_is_named() {
+fn a_damaged_shard_is_named() {
     let folder = Folder::new()
         .with("model.safetensors.index.json", r#"{"weight_map": {"a": "1.safetensors"}}"#)
         .with("1.safetensors", "x");
@@ -308,7 +310,7 @@ fn a_shard_that_is_damaged_is_named() {
 }
 
 #[test]
-fn what_is_not_there() {
+fn missing_and_irregular_files() {
     let folder = Folder::new();
     let shown = folder.path().display();
     assert_eq!(
@@ -325,27 +327,38 @@ fn what_is_not_there() {
          hint: name the checkpoint's folder, or a safetensors file, with --weights"
     );
     let error = Weights::from_files(&[folder.path().join("none")]).unwrap_err();
-    assert_eq!(folder.shown(&error), "error: cannot read none: No such file or directory (os error 2)");
+    assert_eq!(
+        folder.shown(&error),
+        format!(
+            "error: cannot read none: No such file or directory (os error 2)\nhint: ls {shown} shows what is there"
+        )
+    );
     let error = Weights::from_files(&[folder.path().to_path_buf()]).unwrap_err();
-    assert_eq!(report(&error), format!("error: cannot read {shown}: not a regular file"));
+    assert_eq!(
+        report(&error),
+        format!("error: {shown} is not a regular file, expected a safetensors file\n{HINT}")
+    );
     assert_eq!(
         report(&Weights::from_files(&[PathBuf::from("/dev/zero")]).unwrap_err()),
-        "error: cannot read /dev/zero: not a regular file"
+        format!("error: /dev/zero is not a regular file, expected a safetensors file\n{HINT}")
     );
 }
 
 #[test]
-fn what_git_lfs_leaves_of_a_file() {
+fn a_pointer_of_git_lfs() {
     let pointer = "version https://git-lfs.github.com/spec/v1\noid sha256:4d7a\nsize 3743104\n";
+    let folder = Folder::new().with("model.safetensors", pointer);
     assert_eq!(
-        Folder::new().with("model.safetensors", pointer).refused(),
-        "error: model.safetensors is a pointer of git lfs, expected the tensors\n\
-         hint: fetch the files of the checkpoint with git lfs pull"
+        folder.refused(),
+        format!(
+            "error: model.safetensors is a pointer of Git LFS, expected the tensors\nhint: run git lfs pull in {}",
+            folder.path().display()
+        )
     );
 }
 
 #[test]
-fn a_single_file_goes_before_an_index() {
+fn a_single_file_takes_precedence_over_an_index() {
     let folder = Folder::new().with("model.safetensors", good("a")).with("model.safetensors.index.json", "{");
     assert_eq!(Weights::from_folder(folder.path()).unwrap().names().collect::<Vec<_>>(), ["a"]);
 }

@@ -1,4 +1,4 @@
-//! Bundles for tests: whole, but with nothing in them that runs.
+//! Bundles for tests, which are valid but contain no code.
 
 use std::path::Path;
 
@@ -9,8 +9,9 @@ use mlxcel_artifacts::{
 };
 use safetensors::Dtype;
 
-/// A bundle for this machine with a context of 16 tokens, 8 ids, one f32 parameter `a` of two elements, and these files
-/// and weights.
+/// Writes a bundle for this machine with these files and weights.
+///
+/// It has a context of 16 tokens, a vocabulary of 8, and one f32 parameter `a` of two elements.
 pub(crate) fn write(out: &Path, files: &[(&str, &str)], weights: &[(&str, &str)]) -> Bundle {
     let mut writer = BundleWriter::create(out).unwrap();
     let mut add = |files: &[(&str, &str)]| {

@@ -1,4 +1,4 @@
-//! `mlxcel-bench`: how fast a bundle is, where its time goes, and how well it predicts a text.
+//! `mlxcel-bench`: measures the speed, the profile and the perplexity of a bundle.
 
 #[path = "../shared/integer.rs"]
 mod integer;
@@ -26,7 +26,7 @@ use mlxcel_runtime::{
 
 use crate::{
     options::Options,
-    render::{About, Row, Rows},
+    render::{ModelInfo, Row, Rows},
 };
 
 fn main() -> ExitCode {
@@ -41,34 +41,34 @@ fn main() -> ExitCode {
         }
         Err(_) if cancel.is_cancelled() => ExitCode::from(INTERRUPTED),
         Err(error) => {
-            // Nothing is left to tell it to when stderr is gone.
+            // If stderr is gone, there is nowhere to report the error.
             _ = writeln!(io::stderr(), "{}", report(error.as_ref()));
             ExitCode::FAILURE
         }
     }
 }
 
-/// Does what is asked.
+/// Runs the measurement that the options select.
 fn run(options: &Options, cancel: &Cancel) -> Result<()> {
     let bundle = open(options, &options.bundle)?;
     if let Some(text) = &options.perplexity {
-        let found = on_text(options, &bundle, text, cancel)?;
+        let found = measure_on_text(options, &bundle, text, cancel)?;
         return print(&render::quality(&found, options.output));
     }
     let cases = options.cases()?;
-    let mut session = loaded(options, &bundle)?;
-    let about = About::new(&bundle, session.capabilities());
+    let mut session = load_session(options, &bundle)?;
+    let model = ModelInfo::new(&bundle, session.capabilities());
     if options.profile {
         let profiles = cases.iter().map(|case| Ok((*case, Profile::record(case, session.as_mut(), cancel)?)));
-        return print(&render::profiles(&about, &profiles.collect::<Result<Vec<_>>>()?, options.output));
+        return print(&render::profiles(&model, &profiles.collect::<Result<Vec<_>>>()?, options.output));
     }
-    let reader = reader(options, &bundle, session.capabilities())?;
+    let bandwidth = read_bandwidth(options, &bundle, session.capabilities())?;
     let bar = bar(cases.len(), "case");
-    let mut rows = Rows::new(&about, &cases, options.output);
+    let mut rows = Rows::new(&model, &cases, options.output);
     bar.suspend(|| print(&rows.begin()))?;
     for case in cases {
         bar.set_message(case.to_string());
-        let samples = case.run(session.as_mut(), options.repetitions, reader.as_ref(), cancel)?;
+        let samples = case.run(session.as_mut(), options.repetitions, bandwidth.as_ref(), cancel)?;
         bar.suspend(|| print(&rows.row(&Row { case, samples })))?;
         bar.inc(1);
     }
@@ -76,20 +76,24 @@ fn run(options: &Options, cancel: &Cancel) -> Result<()> {
     print(&rows.end())
 }
 
-/// Writes to stdout what is a piece of the answer.
+/// Writes a part of the results to stdout.
 fn print(text: &str) -> Result<()> {
     let mut stdout = io::stdout().lock();
-    stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()).context("cannot write to stdout")
+    stdout
+        .write_all(text.as_bytes())
+        .and_then(|()| stdout.flush())
+        .context("cannot write to stdout\nhint: df -h shows whether the disk it goes to is full")
 }
 
-/// A bundle, without its weights, if its code may run.
+/// Opens a bundle without its weights, and checks the signature that is required.
 fn open(options: &Options, path: &Path) -> Result<Bundle> {
     let bundle = Bundle::open_without_weights(path)?;
     options.origin.check(&bundle)?;
     Ok(bundle)
 }
 
-fn loaded(options: &Options, bundle: &Bundle) -> Result<Box<dyn Session>> {
+/// Loads a bundle.
+fn load_session(options: &Options, bundle: &Bundle) -> Result<Box<dyn Session>> {
     let given = options.weights.as_deref().map(Weights::open).transpose()?;
     let load_options =
         LoadOptions { device: options.device, threads: options.threads, context: options.ctx_size };
@@ -101,8 +105,12 @@ fn loaded(options: &Options, bundle: &Bundle) -> Result<Box<dyn Session>> {
     Ok(session)
 }
 
-/// What reads the weights as the session's device does: of a GPU's memory nothing here knows how fast it is.
-fn reader(options: &Options, bundle: &Bundle, session: &Capabilities) -> Result<Option<ReadBandwidth>> {
+/// Prepares to measure the memory bandwidth of the CPU; `None` on a GPU, whose memory cannot be measured here.
+fn read_bandwidth(
+    options: &Options,
+    bundle: &Bundle,
+    session: &Capabilities,
+) -> Result<Option<ReadBandwidth>> {
     let target = bundle.manifest().targets.get(&session.target);
     if target.is_none_or(|target| target.driver != Driver::Local) {
         return Ok(None);
@@ -111,7 +119,7 @@ fn reader(options: &Options, bundle: &Bundle, session: &Capabilities) -> Result<
     Ok(Some(ReadBandwidth::new(weights, session.threads)))
 }
 
-/// The weights that a session reads; those that it packed for itself, as they were before.
+/// Opens the weights that a session reads. If it packed them at load, opens the weights before packing.
 fn read_weights(options: &Options, bundle: &Bundle, session: &Capabilities) -> Result<Weights> {
     if !session.packed_at_load
         && let Some(path) = bundle.packed_weights(&session.target)?
@@ -124,21 +132,21 @@ fn read_weights(options: &Options, bundle: &Bundle, session: &Capabilities) -> R
     })
 }
 
-/// The quality on the file's text.
-fn on_text(options: &Options, bundle: &Bundle, file: &Path, cancel: &Cancel) -> Result<Quality> {
+/// Measures the perplexity on a file's text.
+fn measure_on_text(options: &Options, bundle: &Bundle, file: &Path, cancel: &Cancel) -> Result<Quality> {
     let text = fs::read_to_string(file)
-        .with_context(|| format!("cannot read {}\nhint: name a file of text in UTF-8", file.display()))?;
+        .with_context(|| format!("cannot read {}\nhint: name a text file in UTF-8", file.display()))?;
     let files = CheckpointFiles::new(bundle, options.weights.as_deref().filter(|path| !path.is_file()));
     let mut tokens = Tokenizer::from_checkpoint(&files)?.encode(&text, true)?;
     tokens.truncate(options.tokens.unwrap_or(usize::MAX));
-    // Before any code runs: neither of them may be somebody else's.
+    // Both signatures are checked before any code runs.
     let reference = options
         .reference
         .as_deref()
         .map(|path| open(options, path).with_context(|| format!("cannot compare with {}", path.display())));
     let reference = reference.transpose()?;
-    let mut session = loaded(options, bundle)?;
-    let mut reference = reference.as_ref().map(|reference| loaded(options, reference)).transpose()?;
+    let mut session = load_session(options, bundle)?;
+    let mut reference = reference.as_ref().map(|reference| load_session(options, reference)).transpose()?;
     let reference = reference.as_mut().map(|session| session.as_mut() as &mut (dyn Session + '_));
     let window = options.window(session.capabilities().context);
     let bar = bar(tokens.len(), "token");
@@ -154,7 +162,7 @@ fn on_text(options: &Options, bundle: &Bundle, file: &Path, cancel: &Cancel) -> 
     Ok(found?)
 }
 
-/// Shown on a terminal alone.
+/// Makes a progress bar, which is hidden unless stderr is a terminal.
 fn bar(length: usize, unit: &str) -> ProgressBar {
     if !io::stderr().is_terminal() {
         return ProgressBar::hidden();

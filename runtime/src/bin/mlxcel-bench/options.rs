@@ -1,4 +1,4 @@
-//! The command line.
+//! The command line of mlxcel-bench.
 
 use std::path::PathBuf;
 
@@ -8,78 +8,80 @@ use mlxcel_runtime::{BenchCase, BenchWork, DeviceSpec};
 
 use crate::{integer::integer, origin::Origin};
 
-/// What to do about a list that is none.
+/// The hint for a bad list of numbers.
 const LIST: &str = "give numbers with commas between them, as in 128,512";
 
-/// The longest window of `--perplexity` when --window does not say.
+/// The largest window of `--perplexity` without --window.
 const WINDOW: usize = 512;
 
-/// Measures how fast a bundle is, in the form of llama-bench.
+/// Measure the speed of a bundle, in the form of llama-bench
 ///
-/// Every test runs once to warm up and then -r times; the mean and the deviation are given in tokens a second. For steps
-/// (tg) on a CPU the share of the memory's bandwidth is given too: the bytes of weights and cache that the steps read, beside a
-/// plain read of the same weights by as many threads just before.
+/// Every test runs once to warm up, then -r times. The table has the mean and the standard deviation in tokens per
+/// second.
+///
+/// For decode steps (tg) on a CPU, the table also has the share of the memory bandwidth. It compares the bytes of weights
+/// and cache that the steps read with a read of the same weights, by as many threads, just before each repetition.
 #[derive(Debug, Parser)]
 #[command(name = "mlxcel-bench", version)]
 pub(crate) struct Options {
-    /// The bundle's folder, or its name in the store
+    /// Folder of the bundle, or its name in the store
     pub(crate) bundle: PathBuf,
-    /// Tokens of a prompt; several with commas between them, 0 for none
+    /// Prompt lengths (pp), separated by commas; 0 for none
     #[arg(short = 'p', long = "n-prompt", value_name = "N", value_delimiter = ',', default_value = "512",
         allow_negative_numbers = true, value_parser = integer::<usize>(0..=u64::MAX, LIST))]
     prompts: Vec<usize>,
-    /// Steps of one token; several with commas between them, 0 for none
+    /// Numbers of tokens to generate (tg), separated by commas; 0 for none
     #[arg(short = 'n', long = "n-gen", value_name = "N", value_delimiter = ',', default_value = "128",
         allow_negative_numbers = true, value_parser = integer::<usize>(0..=u64::MAX, LIST))]
     steps: Vec<usize>,
-    /// Tokens in the cache before; several with commas between them
+    /// Numbers of tokens in the cache before each test, separated by commas
     #[arg(short = 'd', long = "n-depth", value_name = "N", value_delimiter = ',', default_value = "0",
         allow_negative_numbers = true, value_parser = integer::<usize>(0..=u64::MAX, LIST))]
     depths: Vec<usize>,
-    /// How often every test is repeated
+    /// Number of repetitions of each test
     #[arg(short = 'r', long, value_name = "N", default_value_t = 5, allow_negative_numbers = true,
         value_parser = integer::<usize>(1..=u64::MAX, "1 is the least"))]
     pub(crate) repetitions: usize,
-    /// Threads of local-task [default: one for each physical core]
+    /// Number of threads of local-task [default: one for each physical core]
     #[arg(short, long, value_name = "N", allow_negative_numbers = true, value_parser =
         integer::<usize>(1..=u64::MAX, "leave it out for one thread for each physical core"))]
     pub(crate) threads: Option<usize>,
-    /// What to run on: auto, local-task, local-sync, cuda or vulkan, or the second one as cuda:1
+    /// Device: auto, local-task, local-sync, cuda, cuda:1, vulkan or vulkan:1
     #[arg(long, default_value = "auto")]
     pub(crate) device: DeviceSpec,
-    /// The checkpoint's folder, or a safetensors file [default: the weights in the bundle]
+    /// Checkpoint folder or safetensors file to use as weights [default: the bundle's weights]
     #[arg(long, value_name = "PATH")]
     pub(crate) weights: Option<PathBuf>,
-    /// Tokens of context, at most what the bundle was compiled for
+    /// Size of the context in tokens [default: the bundle's]
     #[arg(short, long, value_name = "N", allow_negative_numbers = true, value_parser =
         integer::<usize>(1..=u64::MAX, "leave it out for all of the context that the bundle was compiled for"))]
     pub(crate) ctx_size: Option<usize>,
     #[command(flatten)]
     pub(crate) origin: Origin,
-    /// The form of the results
+    /// Output format
     #[arg(short, long, default_value = "md")]
     pub(crate) output: Output,
-    /// List where the time of each test goes, by dispatch
+    /// Profile each test: list its time by dispatch
     #[arg(long)]
     pub(crate) profile: bool,
-    /// Predict the text of this file instead, and give the perplexity
+    /// Measure the perplexity on the text of this file instead
     #[arg(long, value_name = "FILE",
         conflicts_with_all = ["profile", "prompts", "steps", "depths", "repetitions"])]
     pub(crate) perplexity: Option<PathBuf>,
-    /// A bundle whose predictions are compared with: gives mean and 99th percentile of the divergence, and agreement
+    /// Also compare with this bundle: mean and 99th percentile of the KL divergence, and top-1 agreement
     #[arg(long, value_name = "BUNDLE", requires = "perplexity")]
     pub(crate) reference: Option<PathBuf>,
-    /// Tokens of the text at most
+    /// Use at most this many tokens of the text
     #[arg(long, value_name = "N", requires = "perplexity", allow_negative_numbers = true, value_parser =
         integer::<usize>(2..=u64::MAX, "leave it out for the whole text"))]
     pub(crate) tokens: Option<usize>,
-    /// Tokens that are predicted from each other [default: 512 or the context, whichever is less]
+    /// Window length in tokens [default: 512, or the context if it is less]
     #[arg(long, value_name = "N", requires = "perplexity", allow_negative_numbers = true, value_parser =
-        integer::<usize>(2..=u64::MAX, "leave it out for 512 tokens, or the context where it is less"))]
+        integer::<usize>(2..=u64::MAX, "leave it out for 512 tokens, or the context if it is less"))]
     window: Option<usize>,
 }
 
-/// The form of the results.
+/// The format of the results.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Output {
     /// A Markdown table
@@ -105,7 +107,7 @@ impl Options {
         Ok(cases)
     }
 
-    /// Tokens of a window.
+    /// Returns the window length.
     pub(crate) fn window(&self, context: usize) -> usize {
         self.window.unwrap_or(WINDOW.min(context))
     }
@@ -121,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn cases_are_llama_benchs() {
+    fn cases_are_in_the_order_of_llama_bench() {
         assert_eq!(cases(&[]), ["pp512", "tg128"]);
         assert_eq!(
             cases(&["-p", "16,32", "-n", "0", "-d", "0,100"]),

@@ -14,12 +14,12 @@ use crate::{
     table::{Column, header, line, table, values},
 };
 
-/// Weights of less than this may lie in a processor's cache.
+/// Smaller weights may fit a processor's cache.
 const CACHED_BYTES: u64 = 256 << 20;
 
-/// What every row says of the bundle.
+/// Facts about the bundle that every row shows.
 #[derive(Debug)]
-pub(crate) struct About {
+pub(crate) struct ModelInfo {
     model: String,
     /// The bundle's folder.
     bundle: String,
@@ -29,9 +29,9 @@ pub(crate) struct About {
     target: String,
     device: String,
     threads: usize,
-    /// Parameters of the checkpoint.
+    /// Number of parameters of the checkpoint.
     parameters: u64,
-    /// Bytes of what the target reads.
+    /// Bytes of the parameters that the target reads.
     bytes: u64,
     step_bytes: u64,
     position_bytes: u64,
@@ -46,7 +46,8 @@ pub(crate) struct Row {
     pub(crate) samples: Vec<BenchSample>,
 }
 
-impl About {
+impl ModelInfo {
+    /// Collects the facts from the manifest and the session.
     pub(crate) fn new(bundle: &Bundle, capabilities: &Capabilities) -> Self {
         let manifest = bundle.manifest();
         let plan = &manifest.plan;
@@ -82,7 +83,7 @@ impl About {
         }
     }
 
-    /// A row of the table.
+    /// Returns the cells of a row.
     fn cells(&self, case: &BenchCase, speed: &str, share: &str) -> [String; 8] {
         [
             self.model.clone(),
@@ -96,78 +97,79 @@ impl About {
         ]
     }
 
-    /// Bytes that the case's steps read for each token: weights, and the cache.
+    /// Returns the bytes of weights and cache that a step reads.
     #[expect(clippy::cast_precision_loss, reason = "bytes of a memory")]
-    fn bytes_a_token(&self, case: &BenchCase) -> f64 {
+    fn bytes_per_token(&self, case: &BenchCase) -> f64 {
         let all = moved(Traffic { bytes: self.step_bytes, position_bytes: self.position_bytes }, case);
         let of_window =
             |window: &Window| middle(case).min(window.positions as f64) * window.position_bytes as f64;
         all + self.windows.iter().map(of_window).sum::<f64>()
     }
 
-    /// Bytes a second of a dispatch, where it is known what it moves.
+    /// Returns the bytes per second of a dispatch, if its traffic is known.
     #[expect(clippy::cast_precision_loss, reason = "a number of calls")]
-    fn bytes_s(&self, case: &BenchCase, dispatch: &Dispatch) -> Option<f64> {
+    fn bytes_per_second(&self, case: &BenchCase, dispatch: &Dispatch) -> Option<f64> {
         let traffic = self.dispatches.get(&dispatch.name)?;
         Some(moved(*traffic, case) * dispatch.calls as f64 / dispatch.time.as_secs_f64())
     }
 }
 
-/// Bytes that a call moves, with the cache up to the middle of the case's tokens.
+/// Returns the bytes that a call moves, with the cache up to the middle of the case's tokens.
 #[expect(clippy::cast_precision_loss, reason = "bytes of a memory")]
 fn moved(traffic: Traffic, case: &BenchCase) -> f64 {
     traffic.bytes as f64 + middle(case) * traffic.position_bytes as f64
 }
 
-/// The position in the middle of the case's tokens.
+/// Returns the position in the middle of the case's tokens.
 #[expect(clippy::cast_precision_loss, reason = "a number of positions")]
 fn middle(case: &BenchCase) -> f64 {
     case.depth as f64 + case.tokens() as f64 / 2.0
 }
 
 impl Row {
+    /// Returns tokens per second.
     fn speed(&self) -> Statistics {
         let speeds: Vec<_> = self.samples.iter().map(|sample| sample.tok_s).collect();
         Statistics::of_samples(&speeds)
     }
 
-    /// The share of the bandwidth, of steps.
-    fn share(&self, about: &About) -> Option<Statistics> {
-        // What fits a cache says nothing of the memory.
-        if matches!(self.case.work, BenchWork::Prompt(_)) || about.bytes < CACHED_BYTES {
+    /// Returns the share of the memory bandwidth; `None` for prompts and small weights.
+    fn share(&self, model: &ModelInfo) -> Option<Statistics> {
+        // Weights that fit a cache do not measure the memory.
+        if matches!(self.case.work, BenchWork::Prompt(_)) || model.bytes < CACHED_BYTES {
             return None;
         }
-        let bytes = about.bytes_a_token(&self.case);
+        let bytes = model.bytes_per_token(&self.case);
         let share = |sample: &BenchSample| Some(sample.tok_s * bytes / sample.read_bytes_s?);
         let shares: Option<Vec<_>> = self.samples.iter().map(share).collect();
         shares.map(|shares| Statistics::of_samples(&shares))
     }
 }
 
-/// Results one by one, so that what is known is seen while the rest is measured.
+/// Renders results one by one, so that each is shown while the rest is measured.
 pub(crate) struct Rows<'a> {
-    about: &'a About,
+    model: &'a ModelInfo,
     output: Output,
     columns: Vec<Column>,
-    /// For [`Output::Json`], which is one value.
+    /// Results for [`Output::Json`], which is one value.
     done: Vec<Value>,
 }
 
 impl<'a> Rows<'a> {
-    /// For results of these cases.
-    pub(crate) fn new(about: &'a About, cases: &[BenchCase], output: Output) -> Self {
+    /// Lays out columns for these cases.
+    pub(crate) fn new(model: &'a ModelInfo, cases: &[BenchCase], output: Output) -> Self {
         const HEADER: [&str; 8] =
             ["model", "size", "params", "target", "threads", "test", "t/s", "bandwidth"];
-        let known: Vec<_> = cases.iter().map(|case| about.cells(case, "1234.56 ± 123.45", "-")).collect();
+        let known: Vec<_> = cases.iter().map(|case| model.cells(case, "1234.56 ± 123.45", "-")).collect();
         let columns = HEADER.iter().enumerate().map(|(index, name)| {
             let cells = known.iter().map(|row| row[index].as_str());
-            // Numbers end in one column.
+            // Numbers are aligned to the right.
             Column::new(name, cells, !matches!(*name, "model" | "target" | "test"))
         });
-        Self { about, output, columns: columns.collect(), done: Vec::new() }
+        Self { model, output, columns: columns.collect(), done: Vec::new() }
     }
 
-    /// What goes before all results.
+    /// Renders the header.
     pub(crate) fn begin(&self) -> String {
         match self.output {
             Output::Md => header(&self.columns),
@@ -175,19 +177,19 @@ impl<'a> Rows<'a> {
         }
     }
 
-    /// A result.
+    /// Renders a result.
     pub(crate) fn row(&mut self, row: &Row) -> String {
         match self.output {
             Output::Md => {
                 let Statistics { mean, deviation } = row.speed();
                 let speed = format!("{mean:.2} ± {deviation:.2}");
-                let share = row.share(self.about);
+                let share = row.share(self.model);
                 let share = share.map_or("-".into(), |share| format!("{:.0} %", share.mean * 100.0));
-                line(&self.columns, &self.about.cells(&row.case, &speed, &share))
+                line(&self.columns, &self.model.cells(&row.case, &speed, &share))
             }
             Output::Csv => {
-                let Value::Object(fields) = row_json(self.about, row) else { return String::new() };
-                // Lists have no place in a cell.
+                let Value::Object(fields) = row_json(self.model, row) else { return String::new() };
+                // A cell cannot hold a list.
                 let (names, cells): (Vec<_>, Vec<_>) = fields
                     .into_iter()
                     .filter(|(_, value)| !value.is_array())
@@ -198,13 +200,13 @@ impl<'a> Rows<'a> {
                 first + &values(&cells)
             }
             Output::Json => {
-                self.done.push(row_json(self.about, row));
+                self.done.push(row_json(self.model, row));
                 String::new()
             }
         }
     }
 
-    /// What goes after all results.
+    /// Renders the end.
     pub(crate) fn end(self) -> String {
         match self.output {
             Output::Json => pretty(&Value::Array(self.done)),
@@ -213,35 +215,36 @@ impl<'a> Rows<'a> {
     }
 }
 
-fn row_json(about: &About, row: &Row) -> Value {
+/// Returns a result as a JSON object.
+fn row_json(model: &ModelInfo, row: &Row) -> Value {
     let Statistics { mean, deviation } = row.speed();
     let reads: Option<Vec<_>> = row.samples.iter().map(|sample| sample.read_bytes_s).collect();
     let steps = matches!(row.case.work, BenchWork::Decode(_));
     json!({
-        "model": about.model,
-        "bundle": about.bundle,
-        "size_bytes": about.bytes,
-        "parameters": about.parameters,
-        "precision": about.precision,
-        "quant": about.quant,
-        "kv": about.cache_type,
-        "target": about.target,
-        "device": about.device,
-        "threads": about.threads,
+        "model": model.model,
+        "bundle": model.bundle,
+        "size_bytes": model.bytes,
+        "parameters": model.parameters,
+        "precision": model.precision,
+        "quant": model.quant,
+        "kv": model.cache_type,
+        "target": model.target,
+        "device": model.device,
+        "threads": model.threads,
         "test": row.case.to_string(),
         "depth": row.case.depth,
         "tokens": row.case.tokens(),
         "mean_tok_s": mean,
         "deviation_tok_s": deviation,
         "samples_tok_s": row.samples.iter().map(|sample| sample.tok_s).collect::<Vec<_>>(),
-        "bytes_a_token": steps.then(|| about.bytes_a_token(&row.case)),
-        "bandwidth_share": row.share(about).map(|share| share.mean),
+        "bytes_a_token": steps.then(|| model.bytes_per_token(&row.case)),
+        "bandwidth_share": row.share(model).map(|share| share.mean),
         "read_bytes_s": reads,
     })
 }
 
-/// A table for each profile.
-pub(crate) fn profiles(about: &About, profiles: &[(BenchCase, Profile)], output: Output) -> String {
+/// Renders the profiles.
+pub(crate) fn profiles(model: &ModelInfo, profiles: &[(BenchCase, Profile)], output: Output) -> String {
     if output == Output::Json {
         let json = |(case, Profile { total, dispatches }): &(BenchCase, Profile)| {
             let dispatches = dispatches.iter().map(|dispatch| {
@@ -249,7 +252,7 @@ pub(crate) fn profiles(about: &About, profiles: &[(BenchCase, Profile)], output:
                     "name": dispatch.name,
                     "calls": dispatch.calls,
                     "time_ms": dispatch.time.as_secs_f64() * 1e3,
-                    "bytes_s": about.bytes_s(case, dispatch),
+                    "bytes_s": model.bytes_per_second(case, dispatch),
                 })
             });
             json!({
@@ -281,7 +284,7 @@ pub(crate) fn profiles(about: &About, profiles: &[(BenchCase, Profile)], output:
         };
         let mut rest = total.as_secs_f64();
         for dispatch in dispatches {
-            let (time, bytes_s) = (dispatch.time.as_secs_f64(), about.bytes_s(case, dispatch));
+            let (time, bytes_s) = (dispatch.time.as_secs_f64(), model.bytes_per_second(case, dispatch));
             row(&dispatch.name, dispatch.calls.to_string(), time, bytes_s);
             rest -= dispatch.time.as_secs_f64();
         }
@@ -290,7 +293,7 @@ pub(crate) fn profiles(about: &About, profiles: &[(BenchCase, Profile)], output:
     render_table(&header, &cells, output)
 }
 
-/// What was found on a text.
+/// Renders the quality on a text.
 pub(crate) fn quality(found: &Quality, output: Output) -> String {
     let Quality { tokens, perplexity, comparison } = found;
     let mut rows = vec![
@@ -318,6 +321,7 @@ pub(crate) fn quality(found: &Quality, output: Output) -> String {
     render_table(&header, &[cells], output)
 }
 
+/// Renders rows as a table of the output format.
 fn render_table(names: &[&str], rows: &[Vec<String>], output: Output) -> String {
     match output {
         Output::Csv => values(names) + &rows.iter().map(|row| values(row)).collect::<String>(),
@@ -325,7 +329,7 @@ fn render_table(names: &[&str], rows: &[Vec<String>], output: Output) -> String 
     }
 }
 
-/// A value as a cell.
+/// Returns a value as a cell.
 fn text(value: Value) -> String {
     match value {
         Value::String(text) => text,
@@ -334,13 +338,14 @@ fn text(value: Value) -> String {
     }
 }
 
+/// Renders a number of bytes.
 #[expect(clippy::cast_precision_loss, reason = "shown with two digits")]
 fn size(bytes: u64) -> String {
     let (mib, gib) = (bytes as f64 / f64::from(1 << 20), bytes as f64 / f64::from(1 << 30));
     if gib >= 1.0 { format!("{gib:.2} GiB") } else { format!("{mib:.2} MiB") }
 }
 
-/// A number of parameters.
+/// Renders a number of parameters.
 #[expect(clippy::cast_precision_loss, reason = "shown with two digits")]
 fn count(parameters: u64) -> String {
     let parameters = parameters as f64;
@@ -361,8 +366,8 @@ mod tests {
 
     use super::*;
 
-    fn about() -> About {
-        About {
+    fn model() -> ModelInfo {
+        ModelInfo {
             model: "tiny, 1 \"b\" q8".into(),
             bundle: "b".into(),
             precision: Float::Bf16,
@@ -394,16 +399,16 @@ mod tests {
     }
 
     fn rows(output: Output) -> String {
-        let (about, tests) = (about(), tests());
+        let (model, tests) = (model(), tests());
         let cases: Vec<_> = tests.iter().map(|row| row.case).collect();
-        let mut rows = Rows::new(&about, &cases, output);
+        let mut rows = Rows::new(&model, &cases, output);
         let begin = rows.begin();
         let all: String = tests.iter().map(|row| rows.row(row)).collect();
         begin + &all + &rows.end()
     }
 
     #[test]
-    fn a_table_for_people() {
+    fn the_table_is_aligned() {
         insta::assert_snapshot!(rows(Output::Md), @r#"
         | model          |     size | params | target | threads | test  |              t/s | bandwidth |
         | -------------- | -------: | -----: | ------ | ------: | ----- | ---------------: | --------: |
@@ -413,18 +418,18 @@ mod tests {
     }
 
     #[test]
-    fn counts_of_parameters() {
+    fn counts_have_a_unit() {
         assert_eq!([999_999, 1_869_504, 1_235_814_400].map(count), ["1000.00 K", "1.87 M", "1.24 B"]);
     }
 
     #[test]
-    fn the_share_is_of_what_no_cache_holds() {
-        let small = About { bytes: CACHED_BYTES - 1, ..about() };
+    fn weights_that_fit_a_cache_have_no_share() {
+        let small = ModelInfo { bytes: CACHED_BYTES - 1, ..model() };
         assert!(tests().iter().all(|row| row.share(&small).is_none()));
     }
 
     #[test]
-    fn tables_for_programs() {
+    fn csv_and_json_have_all_fields() {
         insta::assert_snapshot!(rows(Output::Csv), @r#"
         model,bundle,size_bytes,parameters,precision,quant,kv,target,device,threads,test,depth,tokens,mean_tok_s,deviation_tok_s,bytes_a_token,bandwidth_share
         "tiny, 1 ""b"" q8",b,1610612736,1235814400,bf16,q8,bf16,cpu,local-task,2,pp512,0,512,102.0,2.8284271247461903,,
@@ -439,7 +444,7 @@ mod tests {
     }
 
     #[test]
-    fn a_profile_adds_up() {
+    fn a_profile_sums_to_its_total() {
         let dispatch =
             |name: &str, calls, ms| Dispatch { name: name.into(), calls, time: Duration::from_millis(ms) };
         let profile = Profile {
@@ -447,8 +452,8 @@ mod tests {
             dispatches: vec![dispatch("matmul", 16, 7), dispatch("norm", 33, 1)],
         };
         let case = BenchCase { work: BenchWork::Decode(10), depth: 625_000 };
-        // 16 calls move 7,000 bytes and 100 of each of 625,005 positions, in 7 ms.
-        insta::assert_snapshot!(profiles(&about(), &[(case, profile)], Output::Md), @r#"
+        // 16 calls move 7,000 bytes, and 100 bytes for each of 625,005 positions, in 7 ms.
+        insta::assert_snapshot!(profiles(&model(), &[(case, profile)], Output::Md), @r#"
         | test           | dispatch           | calls |    ms |  share |  GB/s |
         | -------------- | ------------------ | ----: | ----: | -----: | ----: |
         | tg10 @ d625000 | matmul             |    16 | 7.000 | 70.0 % | 142.9 |
@@ -458,7 +463,7 @@ mod tests {
     }
 
     #[test]
-    fn quality_beside_a_reference() {
+    fn quality_is_compared_with_a_reference() {
         let comparison = QualityComparison {
             reference_perplexity: 5.0,
             mean_kl: 0.0005,

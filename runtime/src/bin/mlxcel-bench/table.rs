@@ -1,6 +1,6 @@
-//! Tables: Markdown that is aligned, and comma-separated values.
+//! Aligned Markdown tables, and comma-separated values.
 
-/// Names above rows, as Markdown.
+/// Renders a Markdown table.
 pub(crate) fn table(names: &[&str], rows: &[Vec<String>]) -> String {
     let is_number = |cell: &str| cell.starts_with(|c: char| c.is_ascii_digit() || c == '-');
     let columns: Vec<_> = names
@@ -18,19 +18,19 @@ pub(crate) fn table(names: &[&str], rows: &[Vec<String>]) -> String {
 pub(crate) struct Column {
     name: String,
     width: usize,
-    /// Whether cells end in one column.
+    /// Whether cells are aligned to the right.
     right: bool,
 }
 
 impl Column {
-    /// Wide enough for these cells.
+    /// Makes a column that is wide enough for these cells.
     pub(crate) fn new<'a>(name: &'a str, cells: impl Iterator<Item = &'a str>, right: bool) -> Self {
         let width = cells.chain([name]).map(|cell| cell.chars().count()).max().unwrap_or_default();
         Self { name: name.into(), width, right }
     }
 }
 
-/// A table's first two lines.
+/// Renders the header of a Markdown table.
 pub(crate) fn header(columns: &[Column]) -> String {
     let names: Vec<_> = columns.iter().map(|column| &column.name).collect();
     let rule = |Column { width, right, .. }: &Column| {
@@ -40,22 +40,22 @@ pub(crate) fn header(columns: &[Column]) -> String {
     line(columns, &names) + &line(columns, &columns.iter().map(rule).collect::<Vec<_>>())
 }
 
-/// A line of a table.
+/// Renders a row of a Markdown table.
 pub(crate) fn line(columns: &[Column], cells: &[impl AsRef<str>]) -> String {
     let padded = cells.iter().zip(columns).map(|(cell, &Column { width, right, .. })| {
-        // What ends a cell is no part of one.
+        // A `|` would end the cell.
         let cell = cell.as_ref().replace('|', "\\|");
         if right { format!("{cell:>width$}") } else { format!("{cell:<width$}") }
     });
     format!("| {} |\n", padded.collect::<Vec<_>>().join(" | "))
 }
 
-/// A line of comma-separated values.
+/// Renders a line of comma-separated values.
 pub(crate) fn values(cells: &[impl AsRef<str>]) -> String {
     cells.iter().map(|cell| quoted(cell.as_ref())).collect::<Vec<_>>().join(",") + "\n"
 }
 
-/// A cell of CSV (RFC 4180).
+/// Quotes a cell of CSV if needed (RFC 4180).
 fn quoted(cell: &str) -> String {
     if cell.contains([',', '"', '\n']) {
         format!("\"{}\"", cell.replace('"', "\"\""))

@@ -1,4 +1,4 @@
-//! One answer: tokens from the session, text to a writer as it is made.
+//! Generates an answer and writes its text as it is generated.
 
 use std::{io::Write, ops::ControlFlow};
 
@@ -7,29 +7,30 @@ use mlxcel_runtime::{
     Cancel, GenerateOptions, Generation, Piece, Sampler, Session, TextStream, Tokenizer, generate,
 };
 
-/// What fails when stdout does.
-pub(crate) const WRITING: &str = "cannot write the answer to standard output";
+/// The context of an error of stdout.
+pub(crate) const WRITING: &str =
+    "cannot write the answer to standard output\nhint: df -h shows whether the disk it goes to is full";
 
-/// What to answer.
+/// A prompt, and how to answer it.
 pub(crate) struct Request<'a> {
-    /// Without one, ids are written.
+    /// Decodes the answer; `None` writes token ids.
     pub(crate) tokenizer: Option<&'a Tokenizer>,
     /// Tokens to append to the session.
     pub(crate) prompt: &'a [u32],
     pub(crate) limits: &'a GenerateOptions,
     pub(crate) stops: &'a [String],
-    /// Whether the answer is a text of its own and no continuation of the prompt's.
+    /// Whether the answer is a message of its own, rather than a continuation of the prompt's text.
     pub(crate) is_message: bool,
 }
 
-/// An answer.
+/// A finished answer.
 pub(crate) struct Answer {
     pub(crate) generation: Generation,
-    /// `None` without a tokenizer.
+    /// The text; `None` without a tokenizer.
     pub(crate) text: Option<String>,
 }
 
-/// Where an answer goes, and what went wrong on the way.
+/// Writes the tokens of an answer, and keeps the first error.
 struct Writer<'a> {
     stream: Option<TextStream<'a>>,
     out: &'a mut dyn Write,
@@ -37,6 +38,7 @@ struct Writer<'a> {
     error: Option<Error>,
 }
 
+/// Generates an answer and writes it to `out`.
 pub(crate) fn answer(
     session: &mut dyn Session,
     request: &Request<'_>,
@@ -69,7 +71,7 @@ pub(crate) fn answer(
 }
 
 impl Writer<'_> {
-    /// Whether a stop text has come.
+    /// Writes a token; returns whether a stop text has come.
     fn token(&mut self, token: u32) -> Result<bool> {
         let Some(stream) = &mut self.stream else {
             let separator = if self.written > 0 { "," } else { "" };
@@ -85,7 +87,7 @@ impl Writer<'_> {
     }
 }
 
-/// A reader sees each word when it is made, also through a pipe.
+/// Writes and flushes, so that a reader sees each word at once, also through a pipe.
 fn write(out: &mut dyn Write, text: &str) -> Result<()> {
     out.write_all(text.as_bytes()).and_then(|()| out.flush()).context(WRITING)
 }
@@ -109,7 +111,7 @@ mod tests {
 
     fn ask(tokenizer: Option<&Tokenizer>, stops: &[&str], out: &mut dyn Write) -> Result<Answer> {
         let stops: Vec<String> = stops.iter().map(ToString::to_string).collect();
-        let mut session = ScriptedSession::saying(100, 4, 1, &[1, 2, 3, 0]);
+        let mut session = ScriptedSession::answering(100, 4, 1, &[1, 2, 3, 0]);
         let request = Request { tokenizer, prompt: &[0], limits: &LIMITS, stops: &stops, is_message: false };
         answer(&mut session, &request, None, &Cancel::new(), out)
     }
@@ -125,18 +127,18 @@ mod tests {
     }
 
     #[test]
-    fn a_stop_text_that_spans_tokens() {
+    fn a_stop_text_can_span_tokens() {
         let mut out = vec![];
         let Answer { generation, text } = ask(Some(&tokenizer()), &["cd", "x"], &mut out).unwrap();
         assert_eq!((text.as_deref(), out.as_slice()), (Some("b"), &b"b"[..]));
         assert_eq!((generation.tokens, generation.stop_reason), (vec![1, 2, 3], StopReason::Stop));
-        // Only its beginning came: it is text.
+        // The beginning of a stop text alone is text.
         let found = ask(Some(&tokenizer()), &["ab"], &mut vec![]).unwrap();
         assert_eq!((found.text.as_deref(), found.generation.stop_reason), (Some("bcda"), StopReason::Length));
     }
 
     #[test]
-    fn an_output_that_cannot_be_written_ends_it() {
+    fn an_output_that_cannot_be_written_ends_the_answer() {
         struct Failing(io::ErrorKind);
         impl Write for Failing {
             fn write(&mut self, _: &[u8]) -> io::Result<usize> {
@@ -148,13 +150,14 @@ mod tests {
         }
         for tokenizer in [None, Some(&tokenizer())] {
             let error = |kind| ask(tokenizer, &[], &mut Failing(kind)).err().unwrap();
-            // Nobody reads any more: nothing is wrong.
+            // A reader that has gone is not an error.
             assert!(is_broken_pipe(&error(io::ErrorKind::BrokenPipe)));
             let full = error(io::ErrorKind::StorageFull);
             assert!(!is_broken_pipe(&full));
             assert_eq!(
                 mlxcel_artifacts::report(full.as_ref()),
-                "error: cannot write the answer to standard output: no storage space"
+                "error: cannot write the answer to standard output: no storage space\n\
+                 hint: df -h shows whether the disk it goes to is full"
             );
         }
     }

@@ -1,4 +1,4 @@
-//! A chat, line by line.
+//! A chat on the terminal, line by line.
 
 use std::io::{BufRead, Write};
 
@@ -11,34 +11,34 @@ use crate::{
     render,
 };
 
-/// A chat and what was said in it.
+/// A chat with its messages.
 pub(crate) struct Chat<'a> {
     tokenizer: &'a Tokenizer,
-    /// Without one, every line is a text to continue.
+    /// The chat template; without one, every line is a text to continue.
     template: Option<ChatTemplate>,
     system: Option<String>,
     limits: GenerateOptions,
     stops: &'a [String],
     messages: Vec<Message>,
-    /// A message that the context had no room for; `/clear` makes some.
+    /// The last message that did not fit the context; `/clear` answers it.
     unanswered: Option<String>,
     /// The tokens in the session.
     cached: Vec<u32>,
 }
 
-/// What a chat runs on, and where its parts go.
-pub(crate) struct Terminal<'a> {
+/// The session of a chat, and its input and output.
+pub(crate) struct ChatIo<'a> {
     pub(crate) session: &'a mut dyn Session,
     pub(crate) sampler: Option<Sampler>,
     pub(crate) interrupt: &'a Interrupt,
     pub(crate) input: &'a mut dyn BufRead,
-    /// Answers.
+    /// Receives answers.
     pub(crate) out: &'a mut dyn Write,
-    /// What is no answer.
+    /// Receives everything else.
     pub(crate) notes: &'a mut dyn Write,
 }
 
-/// What a line is.
+/// A line of input.
 #[derive(Debug, PartialEq)]
 enum Line<'a> {
     Nothing,
@@ -49,13 +49,14 @@ enum Line<'a> {
     Unknown(&'a str),
 }
 
-/// What `/help` says.
-const HELP: &str = "/clear  forget what was said, and answer a message that had no room
-/exit   end, as Ctrl-D does; also /quit
-/help   this list
-Ctrl-C stops an answer. A line that begins with a space goes to the model even if a / follows.";
+/// The answer to `/help`.
+const HELP: &str = "/clear  forget the chat, and answer the last message if it did not fit
+/exit   exit; also /quit or Ctrl-D
+/help   show this list
+Ctrl-C stops an answer. Begin a line with a space to send it to the model even if a / follows.";
 
 impl<'a> Chat<'a> {
+    /// Starts a chat, with the system message if there is one.
     pub(crate) fn new(
         tokenizer: &'a Tokenizer,
         template: Option<ChatTemplate>,
@@ -65,68 +66,69 @@ impl<'a> Chat<'a> {
     ) -> Self {
         let (messages, unanswered, cached) = (vec![], None, vec![]);
         let mut chat = Self { tokenizer, template, system, limits, stops, messages, unanswered, cached };
-        chat.start_anew();
+        chat.clear();
         chat
     }
 
-    /// Reads lines and writes answers until `/exit`, or the input ends.
-    pub(crate) fn run(&mut self, terminal: &mut Terminal<'_>) -> Result<()> {
+    /// Reads lines and writes answers until `/exit` or the end of the input.
+    pub(crate) fn run(&mut self, io: &mut ChatIo<'_>) -> Result<()> {
         let mut line = String::new();
         loop {
-            write!(terminal.notes, "> ")?;
-            terminal.notes.flush()?;
+            write!(io.notes, "> ")?;
+            io.notes.flush()?;
             line.clear();
-            if terminal.input.read_line(&mut line)? == 0 {
-                writeln!(terminal.notes)?;
+            if io.input.read_line(&mut line)? == 0 {
+                writeln!(io.notes)?;
                 return Ok(());
             }
             match Line::new(&line) {
                 Line::Nothing => {}
-                Line::Text(text) => self.say(terminal, text)?,
+                Line::Text(text) => self.send(io, text)?,
                 Line::Clear => {
-                    self.start_anew();
+                    self.clear();
                     match self.unanswered.take() {
-                        Some(text) => self.say(terminal, &text)?,
-                        None => writeln!(terminal.notes, "the chat starts anew")?,
+                        Some(text) => self.send(io, &text)?,
+                        None => writeln!(io.notes, "the chat is cleared")?,
                     }
                 }
-                Line::Help => writeln!(terminal.notes, "{HELP}")?,
+                Line::Help => writeln!(io.notes, "{HELP}")?,
                 Line::Exit => return Ok(()),
-                Line::Unknown(name) => writeln!(terminal.notes, "{}", render::unknown_command(name))?,
+                Line::Unknown(name) => writeln!(io.notes, "{}", render::unknown_command(name))?,
             }
         }
     }
 
-    fn start_anew(&mut self) {
+    /// Forgets all messages but the system message.
+    fn clear(&mut self) {
         self.messages = self.system.iter().map(|text| Message::new("system", text.as_str())).collect();
     }
 
-    /// Answers a line, or says why there is no room for it.
-    fn say(&mut self, terminal: &mut Terminal<'_>, text: &str) -> Result<()> {
+    /// Answers a message, or refuses it if it does not fit the context.
+    fn send(&mut self, io: &mut ChatIo<'_>, text: &str) -> Result<()> {
         let tokens = self.encode(text)?;
-        let context = terminal.session.capabilities().context;
-        // Refused before anything is run or remembered, so that the chat can go on.
+        let context = io.session.capabilities().context;
+        // Refused before anything runs or is stored, so that the chat can continue.
         if tokens.len() > context {
             let has_history = self.messages.len() > usize::from(self.system.is_some());
-            writeln!(terminal.notes, "{}", render::no_room(tokens.len(), context, has_history))?;
+            writeln!(io.notes, "{}", render::no_room(tokens.len(), context, has_history))?;
             self.unanswered = has_history.then(|| text.to_string());
             return Ok(());
         }
         self.unanswered = None;
-        let Answer { generation, text: said } = self.answer(terminal, &tokens)?;
-        writeln!(terminal.out).context(WRITING)?;
+        let Answer { generation, text: reply } = self.answer(io, &tokens)?;
+        writeln!(io.out).context(WRITING)?;
         if generation.stop_reason == StopReason::Context {
             let hint = if self.template.is_some() { render::CLEAR } else { render::LARGER_CONTEXT };
-            writeln!(terminal.notes, "{}", render::cut_short(context, hint))?;
+            writeln!(io.notes, "{}", render::cut_short(context, hint))?;
         }
         if self.template.is_some() {
             self.messages.push(Message::new("user", text));
-            self.messages.push(Message::new("assistant", said.unwrap_or_default()));
+            self.messages.push(Message::new("assistant", reply.unwrap_or_default()));
         }
         Ok(())
     }
 
-    /// The chat with `text` as its next message, or the text alone where there is no template.
+    /// Encodes the chat with `text` as its next message, or the text alone if there is no template.
     fn encode(&self, text: &str) -> Result<Vec<u32>> {
         let Some(template) = &self.template else { return Ok(self.tokenizer.encode(text, true)?) };
         let next = Message::new("user", text);
@@ -134,11 +136,12 @@ impl<'a> Chat<'a> {
         Ok(self.tokenizer.encode(&template.render(&messages)?, false)?)
     }
 
-    fn answer(&mut self, terminal: &mut Terminal<'_>, tokens: &[u32]) -> Result<Answer> {
-        let Terminal { session, sampler, interrupt, out, .. } = terminal;
-        // What the session has seen already need not be run again; one token must be, to get an answer.
-        let same = tokens.iter().zip(&self.cached).take_while(|(a, b)| a == b).count();
-        let kept = same.min(tokens.len().saturating_sub(1));
+    /// Answers the chat of these tokens.
+    fn answer(&mut self, io: &mut ChatIo<'_>, tokens: &[u32]) -> Result<Answer> {
+        let ChatIo { session, sampler, interrupt, out, .. } = io;
+        // Tokens that are in the cache already are not run again. At least one runs, to get an answer.
+        let common = tokens.iter().zip(&self.cached).take_while(|(a, b)| a == b).count();
+        let kept = common.min(tokens.len().saturating_sub(1));
         session.rewind(kept)?;
         self.cached.truncate(kept);
 
@@ -153,14 +156,14 @@ impl<'a> Chat<'a> {
         let found = answer(*session, &request, sampler.as_mut(), &interrupt.cancel, out)?;
         self.cached.extend(&tokens[kept..]);
         self.cached.extend(&found.generation.tokens);
-        // The last token was not run, nor a part of the prompt when it was cancelled.
+        // The last token was not run, and after a cancellation neither was a part of the prompt.
         self.cached.truncate(session.position());
         Ok(found)
     }
 }
 
 impl<'a> Line<'a> {
-    /// Of a line with the newline at its end. A command is one word of letters after a `/`: paths go to the model.
+    /// Parses a line. A command is a `/` and one word of letters, so that paths go to the model.
     fn new(line: &'a str) -> Self {
         let text = line.trim_end_matches(['\n', '\r']);
         match text.trim_end() {
@@ -206,7 +209,7 @@ mod tests {
         ChatTemplate::new(Some(source.replace("bot", "assistant")), "{}").unwrap()
     }
 
-    /// Says the last word of the prompt, then the next one, then `<end>`.
+    /// Answers with the last word of the prompt, then the next word, then `<end>`.
     fn session(context: usize) -> ScriptedSession {
         ScriptedSession::new(context, WORDS.len(), |tokens| {
             let next = match *tokens {
@@ -218,13 +221,13 @@ mod tests {
         })
     }
 
-    /// What goes to stdout and stderr.
+    /// Runs a chat; returns what goes to stdout and to stderr.
     fn talk(session: &mut ScriptedSession, template: Option<ChatTemplate>, input: &str) -> (String, String) {
         let tokenizer = tokenizer();
         let limits = GenerateOptions { max_tokens: usize::MAX, eos: vec![END], logprobs: 0 };
         let mut chat = Chat::new(&tokenizer, template, Some("d".into()), limits, &[]);
         let (mut out, mut notes) = (vec![], vec![]);
-        let terminal = &mut Terminal {
+        let io = &mut ChatIo {
             session,
             sampler: None,
             interrupt: &Interrupt::new(),
@@ -232,16 +235,16 @@ mod tests {
             out: &mut out,
             notes: &mut notes,
         };
-        chat.run(terminal).unwrap();
+        chat.run(io).unwrap();
         (String::from_utf8(out).unwrap(), String::from_utf8(notes).unwrap())
     }
 
     #[test]
-    fn a_chat_runs_only_what_is_new() {
+    fn a_chat_runs_new_tokens_alone() {
         let mut session = session(100);
         let (out, notes) = talk(&mut session, template(), "a\n\n  \nb\r\n");
         assert_eq!((out.as_str(), notes.as_str()), ("a b\nb c\n", "> > > > > \n"));
-        // system d user a assistant | a b <end> user b assistant. The `<end>` was not run the first time.
+        // The cache: system d user a assistant | a b, then <end> user b assistant. The first answer did not run `<end>`.
         let prefills =
             session.calls().iter().filter(|call| matches!(call, Call::Prefill(_) | Call::Rewind(_)));
         let expected =
@@ -250,10 +253,10 @@ mod tests {
     }
 
     const FULL: &str = "error: the chat has 11 tokens with this message, expected at most 10: the context is full\n\
-                        hint: /clear forgets what was said before and answers this message\n";
+                        hint: /clear forgets the messages before and answers this one\n";
 
     #[test]
-    fn a_message_that_has_no_room_is_answered_after_clear() {
+    fn a_message_that_did_not_fit_is_answered_after_clear() {
         let mut session = session(10);
         let (out, notes) = talk(&mut session, template(), "a\nb\n/clear\n");
         // system d user a assistant | a b <end> user b assistant: 11.
@@ -266,41 +269,41 @@ mod tests {
     }
 
     #[test]
-    fn a_message_that_has_no_room_is_not_part_of_the_chat() {
-        // A second and a third try do not make the chat longer.
+    fn a_message_that_did_not_fit_is_not_part_of_the_chat() {
+        // Trying again does not make the chat longer.
         let (out, notes) = talk(&mut session(10), template(), "a\nb\nc\nc\n/clear\n/clear\n");
         assert_eq!(out, "a b\nc d\n");
-        assert_eq!(notes, format!("> > {FULL}> {FULL}> {FULL}> > the chat starts anew\n> \n"));
+        assert_eq!(notes, format!("> > {FULL}> {FULL}> {FULL}> > the chat is cleared\n> \n"));
     }
 
     #[test]
-    fn a_message_longer_than_the_context() {
+    fn a_message_longer_than_the_context_is_refused() {
         let (out, notes) = talk(&mut session(6), template(), "a a a\n/clear\na\n");
         assert_eq!(
             notes,
             "> error: this message has 7 tokens, expected at most 6: the context\n\
-             hint: shorten it, raise --ctx-size if it was given, or compile the bundle again with a larger --ctx-size\n\
-             > the chat starts anew\n\
+             hint: shorten it, raise --ctx-size if it was given, or compile the bundle again with a larger one\n\
+             > the chat is cleared\n\
              > warning: the context of 6 tokens is full, and the answer ends here\n\
-             hint: /clear starts the chat anew\n\
+             hint: /clear forgets the chat\n\
              > \n"
         );
-        // system d user a assistant | a; `b` is known without being run.
+        // The cache: system d user a assistant | a. The token `b` is known without being run.
         assert_eq!(out, "a b\n");
     }
 
     #[test]
-    fn commands_are_not_for_the_model() {
+    fn commands_do_not_go_to_the_model() {
         let mut session = session(100);
         let (out, notes) = talk(&mut session, template(), "/help\n/foo\n/clear \n/exit\na\n");
         assert_eq!((out.as_str(), session.calls().len()), ("", 0));
         let unknown = "unknown command /foo, expected /clear, /help or /exit\n\
                        hint: a line that begins with a space goes to the model as it is\n";
-        assert_eq!(notes, format!("> {HELP}\n> {unknown}> the chat starts anew\n> "));
+        assert_eq!(notes, format!("> {HELP}\n> {unknown}> the chat is cleared\n> "));
     }
 
     #[test]
-    fn what_a_line_is() {
+    fn lines_are_parsed() {
         for (line, expected) in [
             ("\n", Line::Nothing),
             (" \t\r\n", Line::Nothing),
@@ -323,21 +326,21 @@ mod tests {
     }
 
     #[test]
-    fn clear_forgets_what_was_said() {
+    fn clear_forgets_the_messages() {
         let mut session = session(100);
         let (out, _) = talk(&mut session, template(), "a\n/clear\nb\n");
         assert_eq!(out, "a b\nb c\n");
-        // system d user: what stays the same is not run again.
+        // The common tokens, system d user, are not run again.
         assert!(session.calls().contains(&Call::Rewind(3)), "{:?}", session.calls());
         assert_eq!(session.tokens().len(), 7);
     }
 
     #[test]
-    fn without_a_template_lines_are_texts() {
+    fn without_a_template_lines_are_continued_as_text() {
         let mut session = session(100);
         let (out, _) = talk(&mut session, None, "a assistant\na assistant\n");
         assert_eq!(out, " a b\n a b\n");
-        // The same line again: its last token alone.
+        // The same line again runs its last token alone.
         assert!(session.calls().contains(&Call::Rewind(1)));
     }
 }

@@ -1,4 +1,4 @@
-//! `--embed`: the embeddings of texts.
+//! `--embed`: writes embeddings of texts.
 
 use std::{
     io::{self, Write},
@@ -21,16 +21,16 @@ use crate::{
     stdio::note,
 };
 
-/// What is said of one text.
+/// The embedding of one text.
 struct Answer<'a> {
     tokens: &'a [u32],
-    /// Whether it was longer than the context.
-    is_cut: bool,
+    /// Whether the text was longer than the context.
+    is_truncated: bool,
     embedding: &'a [f32],
     took: Duration,
 }
 
-/// What an answer does not know of itself.
+/// Facts about a run that are not part of an embedding.
 struct Facts<'a> {
     bundle: &'a Path,
     device: &'a str,
@@ -38,16 +38,16 @@ struct Facts<'a> {
     json: bool,
 }
 
-/// How much was done.
+/// Totals of a run.
 #[derive(Debug, Default)]
-struct Done {
+struct Totals {
     texts: usize,
     tokens: usize,
     took: Duration,
     is_cancelled: bool,
 }
 
-/// Embeds the texts that the options give, one after the other.
+/// Embeds the texts of the options, one after the other.
 pub(crate) fn run(options: &Options, start: Instant, interrupt: &Interrupt) -> Result<ExitCode> {
     let texts = options.read_texts()?;
     let bundle = options.open_bundle()?;
@@ -63,12 +63,12 @@ pub(crate) fn run(options: &Options, start: Instant, interrupt: &Interrupt) -> R
     let facts = Facts { bundle: &options.bundle, device: &device, load, json: options.json };
     let _answering = interrupt.answering();
     let mut out = io::stdout().lock();
-    let done = embed(encoder.as_mut(), tokenizer.as_ref(), &texts, &facts, &interrupt.cancel, &mut out)?;
-    note(&timing(&facts, &done));
-    Ok(if done.is_cancelled { ExitCode::from(INTERRUPTED) } else { ExitCode::SUCCESS })
+    let totals = embed(encoder.as_mut(), tokenizer.as_ref(), &texts, &facts, &interrupt.cancel, &mut out)?;
+    note(&timing(&facts, &totals));
+    Ok(if totals.is_cancelled { ExitCode::from(INTERRUPTED) } else { ExitCode::SUCCESS })
 }
 
-/// Writes a line for each of the texts, which need the tokenizer where they are no tokens.
+/// Writes a line for each text. Texts that are not token ids need the tokenizer.
 fn embed(
     encoder: &mut dyn Encoder,
     tokenizer: Option<&Tokenizer>,
@@ -76,42 +76,43 @@ fn embed(
     facts: &Facts<'_>,
     cancel: &Cancel,
     out: &mut dyn Write,
-) -> Result<Done> {
+) -> Result<Totals> {
     let context = encoder.capabilities().context;
-    let mut done = Done::default();
+    let mut totals = Totals::default();
     for text in texts {
         if cancel.is_cancelled() {
-            return Ok(Done { is_cancelled: true, ..done });
+            return Ok(Totals { is_cancelled: true, ..totals });
         }
-        let (tokens, is_cut) = match (text, tokenizer) {
+        let (tokens, is_truncated) = match (text, tokenizer) {
             (Prompt::Text(text), Some(tokenizer)) => tokenizer.encode_within(text, context)?,
             (Prompt::Tokens(tokens), _) => (tokens.clone(), false),
             (Prompt::Text(_) | Prompt::None, _) => continue,
         };
-        if is_cut {
-            note(&cut(done.texts, context));
+        if is_truncated {
+            note(&truncated(totals.texts, context));
         }
         let start = Instant::now();
         let embedding = encoder.embed(&tokens)?;
-        let answer = Answer { tokens: &tokens, is_cut, embedding: &embedding, took: start.elapsed() };
-        done.took += answer.took;
-        done.texts += 1;
-        done.tokens += tokens.len();
+        let answer = Answer { tokens: &tokens, is_truncated, embedding: &embedding, took: start.elapsed() };
+        totals.took += answer.took;
+        totals.texts += 1;
+        totals.tokens += tokens.len();
         let line = if facts.json { as_json(&answer, facts)? } else { as_text(&embedding) };
         writeln!(out, "{line}").and_then(|()| out.flush()).context(WRITING)?;
     }
-    Ok(done)
+    Ok(totals)
 }
 
-/// What fails when stdout does.
-const WRITING: &str = "cannot write the embedding to standard output";
+/// The context of an error of stdout.
+const WRITING: &str =
+    "cannot write the embedding to standard output\nhint: df -h shows whether the disk it goes to is full";
 
-/// Each number in the fewest digits that give it back.
+/// Renders each number with the fewest digits that parse to the same number.
 fn as_text(embedding: &[f32]) -> String {
     embedding.iter().map(f32::to_string).collect::<Vec<_>>().join(" ")
 }
 
-/// The object of `--json`, whose numbers have the fewest digits too.
+/// Renders the object of `--json`, whose numbers have the fewest digits too.
 fn as_json(answer: &Answer<'_>, facts: &Facts<'_>) -> serde_json::Result<String> {
     #[derive(Serialize)]
     struct Object<'a> {
@@ -124,7 +125,7 @@ fn as_json(answer: &Answer<'_>, facts: &Facts<'_>) -> serde_json::Result<String>
     }
     serde_json::to_string(&Object {
         prompt_tokens: answer.tokens,
-        truncated: answer.is_cut,
+        truncated: answer.is_truncated,
         embedding: answer.embedding,
         timings: json!({ "load_ms": render::ms(facts.load), "embed_ms": render::ms(answer.took) }),
         device: facts.device,
@@ -132,13 +133,13 @@ fn as_json(answer: &Answer<'_>, facts: &Facts<'_>) -> serde_json::Result<String>
     })
 }
 
-/// A warning that the end of a text was not read.
-fn cut(index: usize, context: usize) -> String {
-    format!("warning: text {} is longer than the context of {context} tokens: its end is not read", index + 1)
+/// Warns that a text was truncated.
+fn truncated(index: usize, context: usize) -> String {
+    format!("warning: text {} is longer than the context of {context} tokens and was truncated", index + 1)
 }
 
-/// The line on stderr.
-fn timing(facts: &Facts<'_>, &Done { texts, tokens, took, .. }: &Done) -> String {
+/// Renders the line of timings on stderr.
+fn timing(facts: &Facts<'_>, &Totals { texts, tokens, took, .. }: &Totals) -> String {
     let rate = if took.is_zero() { "-".into() } else { format!("{:.1}", tokens as f64 / took.as_secs_f64()) };
     let s = if texts == 1 { "" } else { "s" };
     format!(
@@ -155,7 +156,7 @@ mod tests {
 
     use super::*;
 
-    /// Gives the tokens as numbers, and a third of their count.
+    /// An encoder whose embedding is the sum of the tokens, and a third of their count.
     struct Counting(Capabilities);
 
     impl Encoder for Counting {
@@ -180,32 +181,32 @@ mod tests {
         Tokenizer::from_json(json.as_bytes()).unwrap()
     }
 
-    fn embedded(texts: &[Prompt], json: bool, cancel: &Cancel) -> Result<(Done, String)> {
+    fn embedded(texts: &[Prompt], json: bool, cancel: &Cancel) -> Result<(Totals, String)> {
         let capabilities = Capabilities { context: 4, vocab: 4, prefill: vec![4], ..Capabilities::default() };
         let (mut encoder, mut out) = (Counting(capabilities), Vec::new());
         let facts = Facts { bundle: Path::new("b"), device: "counting", load: Duration::ZERO, json };
-        let done = embed(&mut encoder, Some(&tokenizer()), texts, &facts, cancel, &mut out)?;
-        Ok((done, String::from_utf8(out).unwrap()))
+        let totals = embed(&mut encoder, Some(&tokenizer()), texts, &facts, cancel, &mut out)?;
+        Ok((totals, String::from_utf8(out).unwrap()))
     }
 
     #[test]
     fn each_text_gets_a_line() {
         let texts = ["b c", "", "c b c"].map(|text| Prompt::Text(text.into()));
-        let (done, lines) = embedded(&texts, false, &Cancel::new()).unwrap();
-        // The last one is cut, but not the token that ends it.
+        let (totals, lines) = embedded(&texts, false, &Cancel::new()).unwrap();
+        // The last text is truncated, but keeps the special token at its end.
         assert_eq!(lines, "6 1.3333334\n3 0.6666667\n6 1.3333334\n");
-        assert_eq!((done.texts, done.tokens, done.is_cancelled), (3, 10, false));
+        assert_eq!((totals.texts, totals.tokens, totals.is_cancelled), (3, 10, false));
     }
 
     #[test]
-    fn a_program_gets_an_object_in_each_line() {
+    fn json_is_an_object_in_each_line() {
         let texts = [Prompt::Text("c b c".into()), Prompt::Tokens(vec![1])];
         let (_, lines) = embedded(&texts, true, &Cancel::new()).unwrap();
         let objects: Vec<Value> = lines.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
         assert_eq!(objects[0]["prompt_tokens"], json!([0, 2, 1, 3]));
         assert_eq!((&objects[0]["truncated"], &objects[1]["truncated"]), (&json!(true), &json!(false)));
         assert!(lines.contains(r#""embedding":[1.0,0.33333334]"#), "{lines}");
-        // Read as an f32, a number is what it was.
+        // Parsing a number as f32 gives the same value.
         let numbers: Vec<f32> = serde_json::from_value(objects[1]["embedding"].clone()).unwrap();
         assert_eq!(numbers, [1.0, 1.0 / 3.0]);
         let keys: Vec<&String> = objects[0].as_object().unwrap().keys().collect();
@@ -213,29 +214,29 @@ mod tests {
     }
 
     #[test]
-    fn ids_are_not_cut_but_refused() {
+    fn token_ids_are_refused_instead_of_truncated() {
         let error = embedded(&[Prompt::Tokens(vec![1; 5])], false, &Cancel::new()).unwrap_err().to_string();
         assert!(error.starts_with("5 tokens at position 0, expected at most 4"), "{error}");
     }
 
     #[test]
-    fn it_can_be_ended_between_texts() {
+    fn a_run_can_be_cancelled_between_texts() {
         let cancel = Cancel::new();
         cancel.cancel();
-        let (done, lines) = embedded(&[Prompt::Tokens(vec![1])], false, &cancel).unwrap();
-        assert_eq!((done.texts, done.is_cancelled, lines), (0, true, String::new()));
+        let (totals, lines) = embedded(&[Prompt::Tokens(vec![1])], false, &cancel).unwrap();
+        assert_eq!((totals.texts, totals.is_cancelled, lines), (0, true, String::new()));
     }
 
     #[test]
-    fn what_is_said() {
+    fn the_line_of_timings() {
         let facts = Facts {
             bundle: Path::new("b"),
             device: "counting",
             load: Duration::from_millis(1500),
             json: false,
         };
-        let done = Done { texts: 2, tokens: 30, took: Duration::from_millis(15), is_cancelled: false };
-        insta::assert_snapshot!(timing(&facts, &done), @"counting · load 1.50 s · 2 texts, 30 tokens in 15.0 ms, 2000.0 tok/s");
-        insta::assert_snapshot!(timing(&facts, &Done::default()), @"counting · load 1.50 s · 0 texts, 0 tokens in 0.0 ms, - tok/s");
+        let totals = Totals { texts: 2, tokens: 30, took: Duration::from_millis(15), is_cancelled: false };
+        insta::assert_snapshot!(timing(&facts, &totals), @"counting · load 1.50 s · 2 texts, 30 tokens in 15.0 ms, 2000.0 tok/s");
+        insta::assert_snapshot!(timing(&facts, &Totals::default()), @"counting · load 1.50 s · 0 texts, 0 tokens in 0.0 ms, - tok/s");
     }
 }

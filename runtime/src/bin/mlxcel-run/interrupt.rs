@@ -1,4 +1,4 @@
-//! Ctrl-C: ends the answer, or else the program.
+//! Ctrl-C, which ends the answer, or else the program.
 
 use std::sync::{
     Arc,
@@ -10,21 +10,22 @@ use mlxcel_artifacts::INTERRUPTED;
 use mlxcel_runtime::Cancel;
 use signal_hook::{consts::SIGINT, flag};
 
-/// What Ctrl-C does.
+/// The handling of Ctrl-C.
 pub(crate) struct Interrupt {
-    /// Turned on by a Ctrl-C during an answer.
+    /// Set by a Ctrl-C during an answer.
     pub(crate) cancel: Cancel,
+    /// Whether no answer is being generated.
     idle: Arc<AtomicBool>,
 }
 
-/// While this lives, Ctrl-C ends the answer.
+/// A guard: while it lives, Ctrl-C ends the answer.
 pub(crate) struct Answering<'a>(&'a AtomicBool);
 
 impl Interrupt {
-    /// Takes Ctrl-C over. A second one during an answer ends the program, should a step hang.
+    /// Installs the handlers. A second Ctrl-C during an answer ends the program, in case a step hangs.
     pub(crate) fn install() -> Result<Self> {
         let interrupt = Self::new();
-        // In this order: each looks at what the ones before it left.
+        // The order matters: each handler sees the flags that the ones before it set.
         flag::register_conditional_shutdown(SIGINT, INTERRUPTED.into(), Arc::clone(&interrupt.idle))
             .and_then(|_| {
                 let cancelled = interrupt.cancel.flag();
@@ -35,12 +36,12 @@ impl Interrupt {
         Ok(interrupt)
     }
 
-    /// One that nothing turns on by itself.
+    /// Makes the flags without handlers.
     pub(crate) fn new() -> Self {
         Self { cancel: Cancel::new(), idle: Arc::new(AtomicBool::new(true)) }
     }
 
-    /// Marks the time of an answer.
+    /// Starts an answer, which Ctrl-C ends while the guard lives.
     pub(crate) fn answering(&self) -> Answering<'_> {
         self.cancel.reset();
         self.idle.store(false, Ordering::Relaxed);

@@ -1,4 +1,4 @@
-//! `mlxcel-run`: continues a text, chats, or makes embeddings, with a bundle.
+//! `mlxcel-run`: continues a text, chats or makes embeddings with a bundle.
 
 mod answer;
 mod chat;
@@ -31,14 +31,14 @@ use mlxcel_runtime::{
 
 use crate::{
     answer::{Answer, Request, WRITING},
-    chat::{Chat, Terminal},
+    chat::{Chat, ChatIo},
     interrupt::Interrupt,
     model::{open_session, open_weights},
     options::{Options, Prompt},
     stdio::{is_broken_pipe, note},
 };
 
-/// What a run starts from, before anything large is loaded.
+/// The inputs of a run, collected before anything large is loaded.
 struct Run<'a> {
     options: &'a Options,
     start: Instant,
@@ -61,6 +61,7 @@ fn main() -> ExitCode {
     }
 }
 
+/// Runs the mode that the options select.
 fn run(options: &Options) -> Result<ExitCode> {
     let start = Instant::now();
     let interrupt = Interrupt::install()?;
@@ -77,7 +78,7 @@ fn run(options: &Options) -> Result<ExitCode> {
     }
     let prompt = options.read_prompt()?;
     let bundle = options.open_bundle()?;
-    // Mapped, and no more: what is wrong with the folder is said before what is missing in it.
+    // Only mapped here, so that an error of the folder comes before one of a missing tokenizer.
     let weights = open_weights(options, &bundle)?;
     let files = CheckpointFiles::new(&bundle, options.checkpoint());
     let run = Run { options, start, bundle: &bundle, weights, files, sampler, interrupt: &interrupt };
@@ -95,21 +96,21 @@ fn run(options: &Options) -> Result<ExitCode> {
     }
 }
 
-/// What writes the answer to token ids as text; `None` to write ids.
+/// Opens the tokenizer for an answer to token ids; `None` if the answer is written as ids.
 fn decoder(run: &Run<'_>) -> Result<Option<Tokenizer>> {
     match Tokenizer::from_checkpoint(&run.files) {
         Ok(tokenizer) => Ok(Some(tokenizer)),
-        // Stop texts are texts.
+        // Stop texts need a tokenizer.
         Err(error) if !run.options.stop.is_empty() => bail!(error),
         Err(Error::NoTokenizer(_)) => Ok(None),
         Err(error) => {
-            note(&render::ids_instead(&error));
+            note(&render::ids_instead_of_text(&error));
             Ok(None)
         }
     }
 }
 
-/// The tokens of a prompt, as it is or as the first message of a chat.
+/// Encodes a prompt as it is, or as the first message of a chat.
 fn encode(run: &Run<'_>, tokenizer: &Tokenizer, text: String) -> Result<Vec<u32>> {
     if !run.options.is_chat() {
         return Ok(tokenizer.encode(&text, true)?);
@@ -121,7 +122,7 @@ fn encode(run: &Run<'_>, tokenizer: &Tokenizer, text: String) -> Result<Vec<u32>
     Ok(tokenizer.encode(&template.render(&messages)?, false)?)
 }
 
-/// One prompt, one answer.
+/// Answers one prompt.
 fn once(run: Run<'_>, tokenizer: Option<&Tokenizer>, prompt: &[u32]) -> Result<ExitCode> {
     let Run { options, start, bundle, weights, files, mut sampler, interrupt } = run;
     check_prompt(options, bundle, prompt)?;
@@ -156,7 +157,7 @@ fn once(run: Run<'_>, tokenizer: Option<&Tokenizer>, prompt: &[u32]) -> Result<E
     Ok(if interrupted { ExitCode::from(INTERRUPTED) } else { ExitCode::SUCCESS })
 }
 
-/// A chat on the terminal.
+/// Holds a chat on the terminal.
 fn converse(run: Run<'_>) -> Result<ExitCode> {
     let Run { options, start: _, bundle, weights, files, sampler, interrupt } = run;
     let tokenizer = Tokenizer::from_checkpoint(&files)?;
@@ -170,10 +171,10 @@ fn converse(run: Run<'_>) -> Result<ExitCode> {
         "{} on {}: {} · /help lists commands, Ctrl-C stops an answer, Ctrl-D ends",
         bundle.manifest().model,
         session.capabilities().device,
-        if template.is_some() { "chat" } else { "no chat template, every line is continued as text" },
+        if template.is_some() { "chat" } else { "no chat template, each line is continued as text" },
     ));
     let mut chat = Chat::new(&tokenizer, template, options.system.clone(), limits, &options.stop);
-    chat.run(&mut Terminal {
+    chat.run(&mut ChatIo {
         session: session.as_mut(),
         sampler,
         interrupt,
@@ -184,18 +185,12 @@ fn converse(run: Run<'_>) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Before anything large is loaded: whether the bundle can take the prompt at all.
+/// Checks that the bundle can take the prompt, before anything large is loaded.
 fn check_prompt(options: &Options, bundle: &Bundle, prompt: &[u32]) -> Result<()> {
     let plan = &bundle.manifest().plan;
     let context = options.ctx_size.unwrap_or(plan.context);
     if context > plan.context {
-        bail!(Error::Context { asked: context, context: plan.context });
-    }
-    if prompt.is_empty() {
-        bail!(
-            "{}\nhint: give a text with -p, -f or on standard input, or ids with --tokens",
-            Error::NoTokens
-        );
+        bail!(Error::ContextSize { asked: context, context: plan.context });
     }
     Ok(check_append(&Capabilities { context, vocab: plan.vocab, ..Capabilities::default() }, 0, prompt)?)
 }

@@ -1,4 +1,4 @@
-//! The model of a bundle: its weights, and the session that runs it.
+//! The weights of a bundle, and the session that runs it.
 
 use anyhow::Result;
 use mlxcel_artifacts::Bundle;
@@ -6,7 +6,7 @@ use mlxcel_runtime::{Capabilities, Session, Weights, load};
 
 use crate::{options::Options, render, stdio::note};
 
-/// The checkpoint's weights; `None` where the bundle carries packed ones and no others were asked for.
+/// Opens the weights of --weights or of the bundle; `None` if the bundle's packed weights are used.
 pub(crate) fn open_weights(options: &Options, bundle: &Bundle) -> Result<Option<Weights>> {
     Ok(match &options.weights {
         Some(path) => Some(Weights::open(path)?),
@@ -15,6 +15,7 @@ pub(crate) fn open_weights(options: &Options, bundle: &Bundle) -> Result<Option<
     })
 }
 
+/// Loads the bundle after checking its weights.
 pub(crate) fn open_session(
     options: &Options,
     bundle: &Bundle,
@@ -27,16 +28,16 @@ pub(crate) fn open_session(
     Ok(session)
 }
 
-/// Whether these are the weights that the bundle needs; says which of them it does not.
+/// Checks that the weights are those of the bundle; warns of tensors that it does not use.
 pub(crate) fn check_weights(bundle: &Bundle, weights: Option<&Weights>) -> Result<()> {
     let unused = weights.map(|weights| weights.check(&bundle.manifest().parameters)).transpose()?;
     if let Some(unused) = unused.filter(|unused| !unused.is_empty()) {
-        note(&render::unused(&unused));
+        note(&render::unused_tensors(&unused));
     }
     Ok(())
 }
 
-/// Says that this start packed the weights, if it did.
+/// Notes on stderr that this start packed the weights, if it did.
 pub(crate) fn note_packing(options: &Options, bundle: &Bundle, capabilities: &Capabilities) {
     if capabilities.packed_at_load {
         note(&render::packed_at_load(bundle, options.weights.as_deref()));

@@ -1,6 +1,6 @@
-//! Values on the command line: what is expected of one, and what to do when it is another.
+//! Parsers of values on the command line, with their hints.
 
-/// A parser of numbers. Whether they mean anything is for those who know.
+/// Makes a parser of numbers. Ranges are checked later, where they are known.
 pub(crate) fn number(
     expected: &'static str,
     hint: &'static str,
@@ -8,7 +8,7 @@ pub(crate) fn number(
     move |text| text.parse().map_err(|_| format!("expected a number, {expected}\nhint: {hint}"))
 }
 
-/// A text with something in it.
+/// Parses a stop text, which is not empty.
 pub(crate) fn stop_text(text: &str) -> Result<String, String> {
     if text.is_empty() {
         return Err("expected a text of at least one character\nhint: leave it out to stop at no text".into());
@@ -21,7 +21,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers() {
+    fn numbers_are_parsed_without_a_range() {
         let share = number("0 to 1", "1 is all");
         assert_eq!(share("0.5"), Ok(0.5));
         assert_eq!(share("7"), Ok(7.0), "out of range, but a number");

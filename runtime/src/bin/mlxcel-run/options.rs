@@ -1,4 +1,4 @@
-//! The command line.
+//! The command line of mlxcel-run.
 
 use std::{
     fs,
@@ -19,35 +19,44 @@ use crate::{
     stdio::is_interactive,
 };
 
-/// The most tokens of one answer when -n does not say.
+/// The largest number of tokens of an answer without -n.
 pub(crate) const DEFAULT_TOKENS: usize = 128;
 
-/// What matters only where a text is continued for somebody: neither to an embedding nor to a self-test.
-const OF_ANSWERS: [&str; 10] =
+/// Options that apply to continuing a text alone, and to neither embeddings nor self-tests.
+const ANSWER_OPTIONS: [&str; 10] =
     ["temp", "top_k", "top_p", "min_p", "seed", "ignore_eos", "stop", "chat", "system", "logprobs"];
 
-/// What a value of an option of sampling would mean.
 const GREEDY: &str = "0 always takes the most likely token";
 const ALL_TOKENS_AT_0: &str = "0 draws from all tokens";
 const ALL_TOKENS_AT_1: &str = "1 draws from all tokens";
+const DEFAULT_THREADS: &str = "leave it out for one thread for each physical core";
 
-/// Continues a text, or chats, with a bundle that mlxcel-compile made.
+/// Continue a text, chat or make embeddings with a compiled bundle
 ///
-/// The text goes to stdout as it is made, everything else to stderr; without a tokenizer token ids are written. Without
-/// -p, -f and --tokens the prompt is read from standard input; on a terminal that is a chat, line by line.
+/// The answer goes to stdout while it is generated, and everything else to stderr. Without a tokenizer the answer is
+/// written as token ids.
+///
+/// Without -p, -f or --tokens the prompt is read from standard input. On a terminal this starts a chat.
 #[derive(Debug, Parser)]
 #[command(name = "mlxcel-run", version)]
 pub(crate) struct Options {
-    /// The bundle's folder, or its name in the store
+    /// Folder of the bundle, or its name in the store
     pub(crate) bundle: PathBuf,
 
-    /// The prompt: a text to continue, or with --chat a message.
-    #[arg(short, long, value_name = "TEXT", group = "source", allow_hyphen_values = true)]
+    /// Prompt: a text to continue, or a message with --chat
+    #[arg(
+        short,
+        long,
+        value_name = "TEXT",
+        group = "source",
+        allow_hyphen_values = true,
+        help_heading = "Prompt"
+    )]
     prompt: Option<String>,
-    /// Read the prompt from a file, without the newline at its end.
-    #[arg(short, long, value_name = "FILE", group = "source")]
+    /// Read the prompt from a file, without the newline at its end
+    #[arg(short, long, value_name = "FILE", group = "source", help_heading = "Prompt")]
     file: Option<PathBuf>,
-    /// The prompt as token ids; no special ones are added.
+    /// Prompt as token ids, without adding special tokens
     #[arg(
         long,
         value_name = "IDS",
@@ -55,121 +64,126 @@ pub(crate) struct Options {
         value_delimiter = ',',
         allow_hyphen_values = true,
         value_parser = integer::<u32>(0..=u32::MAX.into(), "separate token ids by commas: 1,2,3"),
-        conflicts_with_all = ["chat", "system"]
+        conflicts_with_all = ["chat", "system"],
+        help_heading = "Prompt"
     )]
     tokens: Option<Vec<u32>>,
+    /// Apply the checkpoint's chat template to the prompt
+    #[arg(long, help_heading = "Prompt")]
+    chat: bool,
+    /// System message of the chat; implies --chat
+    #[arg(long, value_name = "TEXT", allow_hyphen_values = true, help_heading = "Prompt")]
+    pub(crate) system: Option<String>,
 
-    /// At most so many tokens [default: 128; in a chat on the terminal as many as fit].
-    #[arg(short = 'n', long = "n-predict", value_name = "N", allow_negative_numbers = true, value_parser =
+    /// Number of tokens to generate [default: 128; in a chat on a terminal, until the context is full]
+    #[arg(short = 'n', long = "n-predict", value_name = "N", allow_negative_numbers = true,
+        help_heading = "Generation", value_parser =
         integer::<usize>(0..=u64::MAX, "a large number goes on until the text ends or the context is full"))]
     max_tokens: Option<usize>,
-    /// The checkpoint's folder, or a safetensors file [default: the weights in the bundle].
-    ///
-    /// The folder's tokenizer.json, tokenizer_config.json, chat_template.jinja and generation_config.json are used where
-    /// the bundle carries none.
-    #[arg(long, value_name = "PATH")]
-    pub(crate) weights: Option<PathBuf>,
-    /// Tokens of context [default: what the bundle was compiled for].
-    #[arg(short, long, value_name = "N", allow_negative_numbers = true, value_parser =
+    /// Size of the context in tokens [default: the bundle's]
+    #[arg(short, long, value_name = "N", allow_negative_numbers = true, help_heading = "Generation", value_parser =
         integer::<usize>(1..=u64::MAX, "leave it out for all of the context that the bundle was compiled for"))]
     pub(crate) ctx_size: Option<usize>,
+    /// Continue after the end-of-text token
+    #[arg(long, help_heading = "Generation")]
+    ignore_eos: bool,
+    /// Stop before this text; may be repeated
+    #[arg(long, value_name = "TEXT", allow_hyphen_values = true, value_parser = stop_text,
+        help_heading = "Generation")]
+    pub(crate) stop: Vec<String>,
 
-    /// Temperature; 0 always takes the most likely token [default: 0, or 1 with another option of sampling].
-    #[arg(long, value_name = "T", allow_negative_numbers = true, value_parser = number("0 or more", GREEDY))]
+    /// Temperature; 0 is greedy [default: 0, or 1 if another sampling option is given]
+    #[arg(long, value_name = "T", allow_negative_numbers = true, help_heading = "Sampling",
+        value_parser = number("0 or more", GREEDY))]
     temp: Option<f32>,
-    /// Draw from the K most likely tokens; 0 is all.
-    #[arg(long, value_name = "K", allow_negative_numbers = true, value_parser =
+    /// Keep the K most likely tokens; 0 keeps all
+    #[arg(long, value_name = "K", allow_negative_numbers = true, help_heading = "Sampling", value_parser =
         integer::<usize>(0..=u64::MAX, ALL_TOKENS_AT_0))]
     top_k: Option<usize>,
-    /// Draw from the most likely tokens that have this probability together; 1 is all.
-    #[arg(long, value_name = "P", allow_negative_numbers = true, value_parser =
+    /// Keep the most likely tokens with total probability P; 1 keeps all
+    #[arg(long, value_name = "P", allow_negative_numbers = true, help_heading = "Sampling", value_parser =
         number("above 0 and at most 1", ALL_TOKENS_AT_1))]
     top_p: Option<f32>,
-    /// Draw from tokens with at least this share of the best one's probability; 0 is all.
-    #[arg(long, value_name = "P", allow_negative_numbers = true, value_parser =
+    /// Keep tokens with at least P times the probability of the most likely one; 0 keeps all
+    #[arg(long, value_name = "P", allow_negative_numbers = true, help_heading = "Sampling", value_parser =
         number("0 to 1", ALL_TOKENS_AT_0))]
     min_p: Option<f32>,
-    /// Where the random numbers start: the same seed gives the same text [default: another one each time].
-    #[arg(long, value_name = "SEED", allow_negative_numbers = true, value_parser =
+    /// Seed of the random numbers; a seed gives the same text each time [default: random]
+    #[arg(long, value_name = "SEED", allow_negative_numbers = true, help_heading = "Sampling", value_parser =
         integer::<u64>(0..=u64::MAX, "leave it out for another seed each time"))]
     seed: Option<u64>,
 
-    /// Go on after the model says that the text ends.
-    #[arg(long)]
-    ignore_eos: bool,
-    /// End before this text; may be given several times.
-    #[arg(long, value_name = "TEXT", allow_hyphen_values = true, value_parser = stop_text)]
-    pub(crate) stop: Vec<String>,
-    /// The prompt is a message, written as the checkpoint's chat template says.
-    #[arg(long)]
-    chat: bool,
-    /// What a chat starts with; implies --chat.
-    #[arg(long, value_name = "TEXT", allow_hyphen_values = true)]
-    pub(crate) system: Option<String>,
-
-    /// What to run on: auto, local-task, local-sync, cuda or cuda:1, vulkan or vulkan:1.
+    /// Checkpoint folder or safetensors file to use as weights [default: the bundle's weights]
     ///
-    /// auto is the best that is here and that the bundle has a target for: CUDA, a GPU by Vulkan, the CPU. local-task is
-    /// the CPU with several threads, local-sync with one.
-    #[arg(long, default_value_t)]
+    /// tokenizer.json, tokenizer_config.json, chat_template.jinja and generation_config.json are read from the folder if
+    /// the bundle does not carry them.
+    #[arg(long, value_name = "PATH", help_heading = "Weights and device")]
+    pub(crate) weights: Option<PathBuf>,
+    /// Device: auto, local-task, local-sync, cuda, cuda:1, vulkan or vulkan:1
+    ///
+    /// auto takes the best device that the bundle has a target for: CUDA, a GPU by Vulkan, or the CPU. local-task is the
+    /// CPU with several threads, local-sync with one.
+    #[arg(long, default_value_t, help_heading = "Weights and device")]
     device: DeviceSpec,
-    /// Threads of local-task [default: one for each physical core].
-    #[arg(short, long, value_name = "THREADS", allow_negative_numbers = true, value_parser =
-        integer::<usize>(1..=u64::MAX, "leave it out for one thread for each physical core"))]
+    /// Number of threads of local-task [default: one for each physical core]
+    #[arg(short, long, value_name = "N", allow_negative_numbers = true, help_heading = "Weights and device",
+        value_parser = integer::<usize>(1..=u64::MAX, DEFAULT_THREADS))]
     threads: Option<usize>,
 
-    /// With --json: the K best ids of every token, with their log-probabilities.
-    #[arg(long, value_name = "K", requires = "json", allow_negative_numbers = true, value_parser =
-        integer::<usize>(1..=u64::MAX, "leave it out to record none"))]
-    logprobs: Option<usize>,
-    /// One JSON object at the end instead of text.
-    #[arg(long)]
+    /// Write one JSON object at the end instead of text
+    #[arg(long, help_heading = "Output")]
     pub(crate) json: bool,
+    /// Add the K most likely ids of each token with their log-probabilities to the JSON object
+    #[arg(long, value_name = "K", requires = "json", allow_negative_numbers = true, help_heading = "Output",
+        value_parser = integer::<usize>(1..=u64::MAX, "leave it out to record none"))]
+    logprobs: Option<usize>,
 
     #[command(flatten)]
     pub(crate) origin: Origin,
 
-    /// Replay what was recorded of the model, and say whether it answers alike on this device.
-    #[arg(long, conflicts_with_all = OF_ANSWERS, conflicts_with_all = ["json", "source", "max_tokens", "record_test", "embed"])]
-    pub(crate) self_test: bool,
-    /// Record in the bundle what the model answers here, for --self-test: to the prompt given, or to usual ones.
-    #[arg(long, conflicts_with_all = OF_ANSWERS, conflicts_with_all = ["json", "embed"])]
-    pub(crate) record_test: bool,
-
-    /// Write the embedding of a text instead of continuing it, of a bundle that makes embeddings.
+    /// Write embeddings, with a bundle that makes them
     ///
-    /// -p gives one text; of a file or of standard input every line is one. Each gets a line of numbers, or with --json an
-    /// object in a line of its own. A text longer than the context is cut.
-    #[arg(long, conflicts_with_all = OF_ANSWERS, conflicts_with = "max_tokens")]
+    /// -p gives one text. In a file or standard input each line is a text. Each text gets a line of numbers, or with
+    /// --json an object in a line. Texts longer than the context are truncated.
+    #[arg(long, conflicts_with_all = ANSWER_OPTIONS, conflicts_with = "max_tokens", help_heading = "Modes")]
     pub(crate) embed: bool,
+    /// Compare this device's answers with those recorded in the bundle
+    #[arg(long, conflicts_with_all = ANSWER_OPTIONS,
+        conflicts_with_all = ["json", "source", "max_tokens", "record_test", "embed"], help_heading = "Modes")]
+    pub(crate) self_test: bool,
+    /// Record this device's answers in the bundle for --self-test, to -p, --tokens or default prompts
+    #[arg(long, conflicts_with_all = ANSWER_OPTIONS, conflicts_with_all = ["json", "embed"],
+        help_heading = "Modes")]
+    pub(crate) record_test: bool,
 }
 
-/// What to start from.
+/// The prompt of a run.
 #[derive(Debug, PartialEq)]
 pub(crate) enum Prompt {
     Text(String),
     Tokens(Vec<u32>),
-    /// A person at a terminal will say.
+    /// None was given, and stdin is a terminal.
     None,
 }
 
 impl Options {
-    /// Whether prompts are messages.
+    /// Returns whether prompts are messages of a chat.
     pub(crate) fn is_chat(&self) -> bool {
         self.chat || self.system.is_some()
     }
 
-    /// The folder of --weights, which has the checkpoint's other files too.
+    /// Returns the folder of --weights, which also has the checkpoint's small files.
     pub(crate) fn checkpoint(&self) -> Option<&Path> {
         self.weights.as_deref().filter(|path| !path.is_file())
     }
 
+    /// Reads the prompt of a run that continues a text.
     pub(crate) fn read_prompt(&self) -> Result<Prompt> {
         match self.read_source()? {
-            // A chat may open with a message that is empty; there is nothing to continue of an empty text.
+            // A message of a chat may be empty, but an empty text cannot be continued.
             Prompt::Text(text) if text.is_empty() && !self.is_chat() => bail!(
                 "the prompt is empty, expected a text\n\
-                 hint: give one with -p, -f or on standard input, or with --tokens the ids to begin with"
+                 hint: give a text with -p, -f or on standard input, or ids with --tokens"
             ),
             Prompt::None if self.json => {
                 bail!("no prompt for --json\nhint: give one with -p, -f, --tokens or on standard input")
@@ -178,7 +192,7 @@ impl Options {
         }
     }
 
-    /// What to embed: the one text of -p, or every line of another source.
+    /// Reads the texts to embed: the text of -p, or every line of another source.
     pub(crate) fn read_texts(&self) -> Result<Vec<Prompt>> {
         Ok(match self.read_source()? {
             Prompt::Text(text) if text.is_empty() && self.prompt.is_none() => {
@@ -194,17 +208,18 @@ impl Options {
         })
     }
 
-    /// The prompt on the command line, if there is one.
+    /// Returns the prompt on the command line, if there is one.
     pub(crate) fn given_prompt(&self) -> Option<Prompt> {
         let text = || self.prompt.clone().map(Prompt::Text);
         self.tokens.clone().map(Prompt::Tokens).or_else(text)
     }
 
-    /// How many tokens to record.
+    /// Returns the number of tokens to record.
     pub(crate) fn recorded_tokens(&self, default: usize) -> usize {
         self.max_tokens.unwrap_or(default).max(1)
     }
 
+    /// Reads the prompt from where the options say.
     fn read_source(&self) -> Result<Prompt> {
         if let Some(tokens) = &self.tokens {
             return Ok(Prompt::Tokens(tokens.clone()));
@@ -225,18 +240,21 @@ impl Options {
             None if is_interactive() => return Ok(Prompt::None),
             None => {
                 let mut bytes = Vec::new();
-                io::stdin().lock().read_to_end(&mut bytes).context("cannot read standard input")?;
+                io::stdin()
+                    .lock()
+                    .read_to_end(&mut bytes)
+                    .context("cannot read standard input\nhint: give the prompt with -p or -f")?;
                 (bytes, "standard input".into())
             }
         };
         Ok(Prompt::Text(text(bytes, &from)?))
     }
 
-    /// `None` is greedy.
+    /// Makes the sampler; `None` is greedy.
     pub(crate) fn sampler(&self) -> Result<Option<Sampler>> {
         let &Self { temp, top_k, top_p, min_p, seed, .. } = self;
-        let asked = top_k.is_some() || top_p.is_some() || min_p.is_some() || seed.is_some();
-        let temperature = temp.unwrap_or(if asked { 1.0 } else { 0.0 });
+        let is_sampled = top_k.is_some() || top_p.is_some() || min_p.is_some() || seed.is_some();
+        let temperature = temp.unwrap_or(if is_sampled { 1.0 } else { 0.0 });
         if !temperature.is_finite() || temperature < 0.0 {
             bail!("--temp is {temperature}, expected 0 or more\nhint: {GREEDY}");
         }
@@ -246,23 +264,20 @@ impl Options {
             top_k: top_k.unwrap_or(all.top_k),
             top_p: top_p.unwrap_or(all.top_p),
             min_p: min_p.unwrap_or(all.min_p),
-            // The one source of chance that std has.
+            // The only source of randomness in std.
             seed: seed.unwrap_or_else(|| RandomState::new().hash_one(0)),
         };
-        // Settings that mean nothing are refused even where they would not be used.
+        // Settings out of range are refused even if greedy generation ignores them.
         let sampler = Sampler::new(settings).map_err(|error| match error {
-            Error::BadSampling { name: "top_p", value, expected } => {
-                anyhow!("--top-p is {value}, expected {expected}\nhint: {ALL_TOKENS_AT_1}")
-            }
-            Error::BadSampling { name: "min_p", value, expected } => {
-                anyhow!("--min-p is {value}, expected {expected}\nhint: {ALL_TOKENS_AT_0}")
+            Error::BadSampling { name, value, expected, hint } => {
+                anyhow!("--{} is {value}, expected {expected}\nhint: {hint}", name.replace('_', "-"))
             }
             other => other.into(),
         })?;
         Ok((temperature > 0.0).then_some(sampler))
     }
 
-    /// Warnings of options that change nothing.
+    /// Returns warnings of options that change nothing.
     pub(crate) fn without_effect(&self) -> Vec<String> {
         let mut found: Vec<String> = self.device.threads_without_effect(self.threads).into_iter().collect();
         let given = [
@@ -280,7 +295,7 @@ impl Options {
         found
     }
 
-    /// How much to generate; `default` is for where -n does not say, `None` no limit.
+    /// Returns the limits of a generation. `default` applies without -n; `None` is no limit.
     pub(crate) fn limits(&self, eos: Vec<u32>, default: Option<usize>) -> GenerateOptions {
         GenerateOptions {
             max_tokens: self.max_tokens.or(default).unwrap_or(usize::MAX),
@@ -289,25 +304,24 @@ impl Options {
         }
     }
 
-    /// The bundle, without its weights, if it may be run.
+    /// Opens the bundle without its weights, and checks the signature that is required.
     pub(crate) fn open_bundle(&self) -> Result<Bundle> {
         let bundle = Bundle::open_without_weights(&self.bundle)?;
         self.origin.check(&bundle)?;
         Ok(bundle)
     }
 
+    /// Returns the options of loading the bundle.
     pub(crate) fn load_options(&self) -> LoadOptions {
         LoadOptions { device: self.device, threads: self.threads, context: self.ctx_size }
     }
 }
 
-/// A prompt without the newline that editors and `echo` put at the end.
+/// Decodes a prompt, without the newline that editors and `echo` put at the end.
 fn text(bytes: Vec<u8>, from: &str) -> Result<String> {
     let mut text = String::from_utf8(bytes).map_err(|error| {
         let at = error.utf8_error().valid_up_to();
-        anyhow!(
-            "{from} has bytes that are not utf-8 at offset {at}, expected text\nhint: convert it to utf-8"
-        )
+        anyhow!("{from} is not UTF-8 at offset {at}, expected text\nhint: convert it with iconv -t UTF-8")
     })?;
     if text.ends_with('\n') {
         text.pop();

@@ -1,4 +1,4 @@
-//! What is said of an answer, to programs and to people.
+//! Renders answers and notes, for programs and for people.
 
 use std::{path::Path, time::Duration};
 
@@ -6,17 +6,17 @@ use mlxcel_artifacts::{Bundle, report};
 use mlxcel_runtime::{Error, Generation, Timings};
 use serde_json::{Value, json};
 
-/// What an answer does not know of itself.
+/// Facts about a run that are not part of the generation.
 pub(crate) struct Facts<'a> {
     pub(crate) prompt: &'a [u32],
     pub(crate) bundle: &'a Path,
     pub(crate) device: &'a str,
     pub(crate) load: Duration,
-    /// Of a drawn answer.
+    /// The seed, if the answer was sampled.
     pub(crate) seed: Option<u64>,
 }
 
-/// The object of `--json`.
+/// Renders the object of `--json`.
 pub(crate) fn json(facts: &Facts<'_>, generation: &Generation, text: Option<&str>) -> Value {
     let Generation { tokens, logprobs, stop_reason, timings } = generation;
     let mut object = json!({ "prompt_tokens": facts.prompt, "tokens": tokens });
@@ -42,7 +42,7 @@ pub(crate) fn json(facts: &Facts<'_>, generation: &Generation, text: Option<&str
     object
 }
 
-/// The line on stderr.
+/// Renders the line of timings on stderr.
 pub(crate) fn timing(device: &str, load: Duration, generation: &Generation) -> String {
     let Generation { stop_reason, timings, tokens, .. } = generation;
     let Timings { prompt_tokens, .. } = *timings;
@@ -56,20 +56,20 @@ pub(crate) fn timing(device: &str, load: Duration, generation: &Generation) -> S
     )
 }
 
-/// A warning that an answer has no text, because of a tokenizer that cannot be used.
-pub(crate) fn ids_instead(error: &Error) -> String {
+/// Warns that an answer is written as token ids, because the tokenizer cannot be used.
+pub(crate) fn ids_instead_of_text(error: &Error) -> String {
     let report = report(error);
-    // The remedies are for those who need text.
+    // Without the hints, which are for answers that need text.
     let reason = report.lines().next().unwrap_or_default().trim_start_matches("error: ");
     format!("warning: {reason}: the answer is written as token ids")
 }
 
-/// A refusal of a message that a chat has no room for.
+/// Refuses a message that does not fit the context.
 pub(crate) fn no_room(tokens: usize, context: usize, has_history: bool) -> String {
     if has_history {
         return format!(
             "error: the chat has {tokens} tokens with this message, expected at most {context}: the context is full\n\
-             hint: /clear forgets what was said before and answers this message"
+             hint: /clear forgets the messages before and answers this one"
         );
     }
     format!(
@@ -78,18 +78,18 @@ pub(crate) fn no_room(tokens: usize, context: usize, has_history: bool) -> Strin
     )
 }
 
-/// A warning that an answer would have gone on.
+/// Warns that an answer ended because the context is full.
 pub(crate) fn cut_short(context: usize, hint: &str) -> String {
     format!("warning: the context of {context} tokens is full, and the answer ends here\nhint: {hint}")
 }
 
-/// What helps in a chat.
-pub(crate) const CLEAR: &str = "/clear starts the chat anew";
-/// What helps everywhere.
+/// The remedy for a full context in a chat.
+pub(crate) const CLEAR: &str = "/clear forgets the chat";
+/// The remedy for a full context everywhere.
 pub(crate) const LARGER_CONTEXT: &str =
-    "raise --ctx-size if it was given, or compile the bundle again with a larger --ctx-size";
+    "raise --ctx-size if it was given, or compile the bundle again with a larger one";
 
-/// A refusal of a line that may be a misspelt command.
+/// Refuses a line that looks like a misspelled command.
 pub(crate) fn unknown_command(name: &str) -> String {
     format!(
         "unknown command {name}, expected /clear, /help or /exit\n\
@@ -97,8 +97,8 @@ pub(crate) fn unknown_command(name: &str) -> String {
     )
 }
 
-/// A warning of tensors that nothing reads.
-pub(crate) fn unused(names: &[String]) -> String {
+/// Warns of tensors that the bundle does not use.
+pub(crate) fn unused_tensors(names: &[String]) -> String {
     const SHOWN: usize = 8;
     let list: Vec<String> = names.iter().take(SHOWN).map(|name| name.escape_debug().to_string()).collect();
     let more = match names.len().saturating_sub(SHOWN) {
@@ -108,25 +108,27 @@ pub(crate) fn unused(names: &[String]) -> String {
     format!("warning: the bundle does not use {} of the weights: {}{more}", names.len(), list.join(", "))
 }
 
-/// That this start took longer than it has to.
+/// Notes that this start packed the weights, which mlxcel-pack does once.
 pub(crate) fn packed_at_load(bundle: &Bundle, given: Option<&Path>) -> String {
     let path = bundle.path().display();
     let hint = match given {
-        None => format!("mlxcel-pack {path} does it once"),
+        None => format!("mlxcel-pack {path} packs them once for all starts"),
         Some(given) if bundle.manifest().weights.is_empty() => {
-            format!("mlxcel-pack {path} --weights {} does it once", given.display())
+            format!("mlxcel-pack {path} --weights {} packs them once for all starts", given.display())
         }
-        Some(_) => "the bundle carries other weights: compile it with these to have them packed".into(),
+        Some(_) => {
+            "the bundle carries other weights; compile it with these to pack them once for all starts".into()
+        }
     };
     format!("packed the weights for this start\nhint: {hint}")
 }
 
-/// Milliseconds, for a program.
+/// Returns milliseconds.
 pub(crate) fn ms(time: Duration) -> f64 {
     rounded(time.as_secs_f64() * 1e3)
 }
 
-/// Microseconds are as fine as these measurements are.
+/// Rounds to three decimals; these measurements are not more precise than a microsecond.
 fn rounded(value: f64) -> f64 {
     (value * 1e3).round() / 1e3
 }
@@ -152,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn for_a_program() {
+    fn the_object_for_programs() {
         let facts = Facts {
             prompt: &[1, 2, 3],
             bundle: Path::new("b"),
@@ -169,16 +171,16 @@ mod tests {
     }
 
     #[test]
-    fn for_a_person() {
+    fn the_line_for_people() {
         insta::assert_snapshot!(timing("scripted", Duration::from_millis(1500), &generation()), @"scripted · load 1.50 s · prefill 3 tokens, 100.0 tok/s · decode 2 tokens, 16.0 tok/s · eos");
         let nothing = Generation { timings: Timings::default(), ..generation() };
         insta::assert_snapshot!(timing("scripted", Duration::ZERO, &nothing), @"scripted · load 0.00 s · prefill 0 tokens, - tok/s · decode 2 tokens, - tok/s · eos");
     }
 
     #[test]
-    fn a_warning_is_short() {
+    fn a_warning_lists_few_tensors() {
         let names: Vec<String> = (0..10).map(|i| format!("t{i}\u{1b}")).collect();
-        insta::assert_snapshot!(unused(&names), @r"warning: the bundle does not use 10 of the weights: t0\u{1b}, t1\u{1b}, t2\u{1b}, t3\u{1b}, t4\u{1b}, t5\u{1b}, t6\u{1b}, t7\u{1b} and 2 more");
-        insta::assert_snapshot!(unused(&names[..1]), @r"warning: the bundle does not use 1 of the weights: t0\u{1b}");
+        insta::assert_snapshot!(unused_tensors(&names), @r"warning: the bundle does not use 10 of the weights: t0\u{1b}, t1\u{1b}, t2\u{1b}, t3\u{1b}, t4\u{1b}, t5\u{1b}, t6\u{1b}, t7\u{1b} and 2 more");
+        insta::assert_snapshot!(unused_tensors(&names[..1]), @r"warning: the bundle does not use 1 of the weights: t0\u{1b}");
     }
 }

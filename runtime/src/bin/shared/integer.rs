@@ -1,8 +1,8 @@
-//! Whole numbers on the command line, for every program.
+//! Parsers of integers on the command line, for every program.
 
 use std::{num::IntErrorKind, ops::RangeInclusive};
 
-/// A parser of whole numbers in a range.
+/// Makes a parser of integers in a range.
 pub(crate) fn integer<T: TryFrom<u64>>(
     range: RangeInclusive<u64>,
     hint: &'static str,
@@ -28,7 +28,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn whole_numbers() {
+    fn integers_are_parsed_in_their_range() {
         let count = integer::<usize>(1..=u64::MAX, "leave it out");
         assert_eq!(count("1"), Ok(1));
         assert_eq!(count("18446744073709551615"), Ok(usize::MAX));

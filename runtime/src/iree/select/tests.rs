@@ -1,4 +1,4 @@
-//! The choice of a device, on machines that are made up.
+//! The selection of a device, on fake machines.
 
 use std::{
     cell::RefCell,
@@ -11,16 +11,16 @@ use super::*;
 
 const LLVMPIPE: &str = "llvmpipe (LLVM 15.0.6, 256 bits)";
 
-/// A machine with these devices; a driver that is not among them is not installed.
+/// A machine with these devices. Drivers that are not listed are not installed.
 #[derive(Default)]
-struct Fake {
+struct FakeMachine {
     names: BTreeMap<Driver, Vec<&'static str>>,
-    /// Devices that do not open.
+    /// Devices that fail to open.
     broken: Vec<&'static str>,
     asked: RefCell<Vec<Driver>>,
 }
 
-impl Devices for Fake {
+impl Devices for FakeMachine {
     type Device = ();
 
     fn list(&self, driver: Driver) -> Result<Vec<Gpu>, Cause> {
@@ -40,10 +40,10 @@ impl Devices for Fake {
     }
 }
 
-fn fake(devices: &[(Driver, &[&'static str])]) -> Fake {
-    Fake {
+fn fake(devices: &[(Driver, &[&'static str])]) -> FakeMachine {
+    FakeMachine {
         names: devices.iter().map(|&(driver, names)| (driver, names.to_vec())).collect(),
-        ..Fake::default()
+        ..FakeMachine::default()
     }
 }
 
@@ -52,7 +52,7 @@ fn machine() -> Machine {
     Machine { arch: "x86_64".into(), cpu_features, memory_bytes: None, gpus: vec![], vulkan_drivers: vec![] }
 }
 
-/// A bundle with targets of these names: `cpu`, `cpu-v4` that does not run here, `cuda` and `vulkan`.
+/// Makes a manifest with targets of these names: `cpu`, `cpu-v4` that does not run here, `cuda` and `vulkan`.
 fn manifest(targets: &[&str]) -> Manifest {
     let target = |name: &str| {
         let driver = match name {
@@ -72,28 +72,28 @@ fn manifest(targets: &[&str]) -> Manifest {
     }
 }
 
-/// The device that is opened, with its name.
-fn opened(devices: &Fake, targets: &[&str], asked: &str) -> String {
+/// Opens a device; returns its spec and name.
+fn opened(devices: &FakeMachine, targets: &[&str], asked: &str) -> String {
     let manifest = manifest(targets);
     let opened = open(devices, &machine(), &manifest, asked.parse().unwrap()).unwrap();
     assert_eq!(Some(opened.target.driver), opened.spec.driver());
     opened.name.map_or_else(|| opened.spec.to_string(), |name| format!("{} {name}", opened.spec))
 }
 
-fn refused(devices: &Fake, targets: &[&str], asked: &str) -> String {
+fn refused(devices: &FakeMachine, targets: &[&str], asked: &str) -> String {
     let manifest = manifest(targets);
     let error = open(devices, &machine(), &manifest, asked.parse().unwrap()).err().unwrap();
     report(&error)
 }
 
 #[test]
-fn auto_takes_the_best_device_that_is_there() {
+fn auto_takes_the_best_device_of_the_machine() {
     let all = ["cpu", "cuda", "vulkan"];
-    let nothing = Fake::default();
+    let nothing = FakeMachine::default();
     assert_eq!(opened(&nothing, &all, "auto"), "local-task");
     let cuda = fake(&[(Driver::Cuda, &["H200"]), (Driver::Vulkan, &["H200"])]);
     assert_eq!(opened(&cuda, &all, "auto"), "cuda H200");
-    assert_eq!(*cuda.asked.borrow(), [Driver::Cuda], "no driver is initialised that is not needed");
+    assert_eq!(*cuda.asked.borrow(), [Driver::Cuda], "no other driver is initialized");
     assert_eq!(opened(&cuda, &["cpu", "vulkan"], "auto"), "vulkan H200");
     assert_eq!(opened(&cuda, &["cpu"], "auto"), "local-task");
     let gpu = fake(&[(Driver::Vulkan, &["RADV NAVI31"])]);
@@ -126,7 +126,7 @@ fn auto_prefers_the_cpu_to_a_vulkan_device_that_is_the_cpu() {
 }
 
 #[test]
-fn auto_goes_on_after_a_device_that_does_not_open() {
+fn auto_tries_the_next_device_if_one_does_not_open() {
     let names: &[_] = &["RTX 3090", "RTX 3060"];
     let mut machine = fake(&[(Driver::Cuda, names), (Driver::Vulkan, &["RTX 3090"])]);
     machine.broken = vec!["cuda:0"];
@@ -144,9 +144,9 @@ fn auto_goes_on_after_a_device_that_does_not_open() {
 }
 
 #[test]
-fn auto_says_of_every_target_why_it_does_not_run() {
+fn auto_gives_a_reason_for_every_target() {
     assert_eq!(
-        refused(&Fake::default(), &["cuda"], "auto"),
+        refused(&FakeMachine::default(), &["cuda"], "auto"),
         "error: no target of this bundle runs here\n  \
            cuda: libcuda.so not found\n\
          hint: install NVIDIA's driver, or compile the bundle for this machine, e.g. with --target cpu"
@@ -164,19 +164,19 @@ fn auto_says_of_every_target_why_it_does_not_run() {
 }
 
 #[test]
-fn a_device_that_is_named_is_the_one() {
+fn a_named_device_is_opened() {
     let machine = fake(&[(Driver::Cuda, &["A", "B"]), (Driver::Vulkan, &[LLVMPIPE])]);
     let all = ["cpu", "cuda", "vulkan"];
     assert_eq!(opened(&machine, &all, "local-task"), "local-task");
     assert_eq!(opened(&machine, &all, "local-sync"), "local-sync");
     assert_eq!(opened(&machine, &all, "vulkan"), format!("vulkan {LLVMPIPE}"));
     assert_eq!(opened(&machine, &all, "cuda:1"), "cuda:1 B");
-    assert_eq!(opened(&machine, &all, "cuda"), "cuda", "which one it is, the driver decides");
+    assert_eq!(opened(&machine, &all, "cuda"), "cuda", "the driver chooses which one");
 }
 
 #[test]
-fn a_device_that_the_bundle_is_not_for() {
-    let nothing = Fake::default();
+fn a_device_without_a_target() {
+    let nothing = FakeMachine::default();
     assert_eq!(
         refused(&nothing, &["cpu"], "cuda:1"),
         "error: no target of this bundle is for the device cuda:1: found cpu (local), expected one of the driver cuda\n\
@@ -198,7 +198,7 @@ fn a_device_that_the_bundle_is_not_for() {
 
 #[test]
 fn a_named_device_that_does_not_open() {
-    let nothing = Fake::default();
+    let nothing = FakeMachine::default();
     assert_eq!(
         refused(&nothing, &["cpu", "cuda"], "cuda"),
         "error: cannot use the device cuda: libcuda.so not found\n\
@@ -235,11 +235,11 @@ fn a_cpu_that_does_not_open() {
 }
 
 #[test]
-fn another_iree_is_what_is_wrong() {
+fn another_version_of_iree_is_reported_first() {
     let mut old = manifest(&["cpu"]);
     old.compiler.version = "3.12.0".into();
     for asked in [DeviceSpec::Auto, DeviceSpec::LocalTask] {
-        let error = open(&Fake::default(), &machine(), &old, asked).err().unwrap();
+        let error = open(&FakeMachine::default(), &machine(), &old, asked).err().unwrap();
         assert!(report(&error).starts_with("error: bundle was compiled by iree 3.12.0"));
     }
 }

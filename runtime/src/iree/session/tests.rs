@@ -1,5 +1,6 @@
-//! A session over a bundle with a module that can be computed by hand: after tokens t₀ … tₙ₋₁ it answers
-//! `Σ tᵢ · (i + 1) mod VOCAB`, and its logits are those of `bias` and 1 more for the answer.
+//! A session over a module whose answers can be computed by hand.
+//!
+//! After tokens t₀ … tₙ₋₁ it answers `Σ tᵢ · (i + 1) mod VOCAB`. Its logits are `bias`, plus 1 for the answer.
 
 use std::{fmt::Write, fs, path::Path};
 
@@ -21,7 +22,7 @@ const CONTEXT: usize = 32;
 const VOCAB: usize = 64;
 const PREFILL: [usize; 2] = [4, 8];
 const DECODE: [usize; 2] = [16, 32];
-/// A padded prefill may write behind the context.
+/// A padded prefill can write beyond the context.
 const CACHE: usize = CONTEXT + PREFILL[1];
 
 fn module() -> String {
@@ -40,7 +41,7 @@ fn module() -> String {
     text + "}\n"
 }
 
-/// Writes `tokens` to the cache and looks at its first `width` positions.
+/// Returns a function that writes `tokens` to the cache and reads its first `width` positions.
 fn function(name: &str, tokens: usize, width: usize, length: &str) -> String {
     let mut text = String::new();
     let one = if length.is_empty() { "%length = stablehlo.constant dense<1> : tensor<1xi32>" } else { "" };
@@ -93,7 +94,7 @@ fn bundle(folder: &Path, device: &str, change: impl FnOnce(&mut Manifest)) -> Bu
     let mut writer = BundleWriter::create(&folder.join("bundle")).unwrap();
     let vmfb = writer.add_bytes(&fs::read(compile(&module(), device)).unwrap()).unwrap();
     let driver: Driver = if device == "vulkan" { Driver::Vulkan } else { Driver::Local };
-    // Largest first: a session sorts them.
+    // Largest first, because the session must sort them.
     let roles = [
         DECODE.map(|cache| Role::Decode { cache }).into_iter().rev().collect::<Vec<_>>(),
         PREFILL.map(|tokens| Role::Prefill { tokens }).into_iter().rev().collect(),
@@ -146,33 +147,33 @@ fn every_device_answers_across_all_buckets() {
 }
 
 #[test]
-fn a_prompt_goes_on_where_the_session_is() {
+fn a_prompt_continues_at_the_position() {
     let mut session = open("local-sync");
     assert_eq!(session.prefill(&[1, 2, 3, 4, 5]).unwrap(), answer(&[1, 2, 3, 4, 5]));
     assert_eq!(session.decode_step(6).unwrap(), answer(&[1, 2, 3, 4, 5, 6]));
     assert_eq!(session.prefill(&[7, 8]).unwrap(), answer(&[1, 2, 3, 4, 5, 6, 7, 8]));
     session.rewind(2).unwrap();
     assert!(matches!(session.logits(), Err(Error::NoLogits)));
-    assert_eq!(session.decode_step(9).unwrap(), answer(&[1, 2, 9]), "what was behind is gone");
+    assert_eq!(session.decode_step(9).unwrap(), answer(&[1, 2, 9]), "later tokens are gone");
     assert_eq!(session.position(), 3);
 }
 
 #[test]
-fn code_that_was_loaded_stays_what_it_is() {
+fn loaded_code_does_not_change_with_its_file() {
     let folder = TempDir::new().unwrap();
     let bundle = bundle(folder.path(), "local-sync", |_| ());
     let (_folder, weights) = weights("bias", &bias(), 0);
     let mut session = IreeSession::load(&bundle, Some(weights), &options("local-sync")).unwrap();
     let vmfb = bundle.manifest().targets["test"].vmfb;
     let other = vec![0; usize::try_from(vmfb.size).unwrap()];
-    // The same file, which a mapping would show.
+    // Written in place: a mapping would show the new bytes.
     fs::write(bundle.blob_path(&vmfb), other).unwrap();
     assert_eq!(session.prefill(&[1, 2, 3]).unwrap(), answer(&[1, 2, 3]));
     assert_eq!(session.decode_step(4).unwrap(), answer(&[1, 2, 3, 4]));
 }
 
 #[test]
-fn what_does_not_fit_is_refused_before_it_runs() {
+fn bad_calls_are_refused_before_they_run() {
     let mut session = open("local-sync");
     assert!(matches!(session.logits(), Err(Error::NoLogits)));
     assert!(matches!(session.prefill(&[]), Err(Error::NoTokens)));
@@ -185,7 +186,7 @@ fn what_does_not_fit_is_refused_before_it_runs() {
     assert!(matches!(session.decode_step(1), Err(Error::TooLong { .. })));
 }
 
-/// The error's message and its causes.
+/// Returns the report of an error.
 fn refused(device: &str, options: &LoadOptions, change: impl FnOnce(&mut Manifest)) -> String {
     let folder = TempDir::new().unwrap();
     let (_folder, weights) = weights("bias", &bias(), 0);
@@ -212,18 +213,19 @@ fn a_bundle_that_cannot_run_here() {
     assert!(parameter.contains("bias: f32[64], expected f32[65]"), "{parameter}");
     let name = refused("local-sync", &sync, |m| m.parameters[0].name = "other".into());
     assert!(name.contains("other: missing"), "{name}");
-    // A manifest that promises what the module does not have.
+    // A manifest with an entry point that the module lacks.
     let entry =
         refused("local-sync", &sync, |m| entries(m).push(Entry::new(Role::Prefill { tokens: 5 }, 1, VOCAB)));
     assert_eq!(
         entry,
-        "error: cannot prepare prefill_5: not found: no function `prefill_5` exported by module"
+        "error: cannot prepare prefill_5: not found: no function `prefill_5` exported by module\n\
+         hint: try --device local-sync; if that fails too, compile the bundle again with this version"
     );
     let rows = refused("local-sync", &sync, |m| {
         m.plan.batch = 2;
         entries(m).iter_mut().for_each(|entry| *entry = Entry::new(entry.role, 2, VOCAB));
     });
-    assert!(rows.contains("2 rows a call, expected 1"), "{rows}");
+    assert!(rows.contains("it has a batch of 2, expected 1"), "{rows}");
 }
 
 #[test]
@@ -255,7 +257,7 @@ fn the_device_is_named() {
 }
 
 #[test]
-fn auto_takes_vulkan_where_there_is_nothing_else() {
+fn auto_takes_vulkan_if_the_bundle_has_no_other_target() {
     let folder = TempDir::new().unwrap();
     let (_folder, weights) = weights("bias", &bias(), 0);
     let mut session =
@@ -265,7 +267,7 @@ fn auto_takes_vulkan_where_there_is_nothing_else() {
 }
 
 #[test]
-fn a_smaller_context_is_kept() {
+fn a_smaller_context_is_enforced() {
     let folder = TempDir::new().unwrap();
     let (_folder, weights) = weights("bias", &bias(), 0);
     let options = LoadOptions { context: Some(6), ..options("auto") };

@@ -22,12 +22,12 @@ fn prompts() {
     }
     assert_eq!(
         text(b"ab\xff".to_vec(), "standard input").unwrap_err().to_string(),
-        "standard input has bytes that are not utf-8 at offset 2, expected text\nhint: convert it to utf-8"
+        "standard input is not UTF-8 at offset 2, expected text\nhint: convert it with iconv -t UTF-8"
     );
 }
 
 #[test]
-fn sampling_is_asked_for_by_any_of_its_options() {
+fn any_sampling_option_selects_sampling() {
     let is_greedy = |arguments: &[&str]| options(arguments).sampler().unwrap().is_none();
     assert!(is_greedy(&[]));
     assert!(is_greedy(&["--temp", "0"]));
@@ -51,7 +51,7 @@ fn sampling_is_asked_for_by_any_of_its_options() {
 }
 
 #[test]
-fn what_does_not_go_together() {
+fn conflicting_options_are_refused() {
     let both = |arguments: &[&str]| assert!(refused(arguments).contains("cannot be used with"));
     both(&["-p", "a", "-f", "b"]);
     both(&["-p", "a", "--tokens", "1"]);
@@ -63,7 +63,7 @@ fn what_does_not_go_together() {
 }
 
 #[test]
-fn values_that_are_none() {
+fn bad_values_are_refused() {
     let check = |arguments: &[&str], option: &str, expected: &str| {
         let value = arguments[1];
         assert_eq!(
@@ -73,7 +73,7 @@ fn values_that_are_none() {
     };
     let physical = "a whole number, 1 or more\nhint: leave it out for one thread for each physical core";
     for value in ["0", "-1", "two"] {
-        check(&["-t", value], "--threads <THREADS>", physical);
+        check(&["-t", value], "--threads <N>", physical);
     }
     check(
         &["--ctx-size", "0"],
@@ -118,7 +118,7 @@ fn values_that_are_none() {
     assert_eq!(
         refused(&["--device", "tpu"]),
         "error: invalid value 'tpu' for '--device <DEVICE>': unknown device `tpu`, expected auto, local-task, \
-         local-sync, cuda[:index] or vulkan[:index]"
+         local-sync, cuda[:index] or vulkan[:index]\nhint: auto takes the best device of this machine"
     );
 }
 
