@@ -30,13 +30,13 @@ fn replace(path: &Path, bytes: &[u8]) {
     fs::write(path, bytes).unwrap();
 }
 
+/// Damages bundles.
 fn bundles() -> Vec<Case> {
-    let flipped = |bytes: &[u8]| {
-        let (at, mut bytes) = (bytes.len() / 2, bytes.to_vec());
-        bytes[at] ^= 1;
-        bytes
-    };
-    let manifest = |change: fn(&Path)| move |victim: &Victim| change(&victim.path().join("manifest.toml"));
+    [edited_manifests(), replaced_manifests(), changed_blobs()].into_iter().flatten().collect()
+}
+
+/// Edits manifests.
+fn edited_manifests() -> Vec<Case> {
     let name = "[files.\"config.json\"]";
     vec![
         edit("a newer format", "format = 2", "format = 3"),
@@ -71,6 +71,13 @@ fn bundles() -> Vec<Case> {
             "model = \"tiny\"",
             "model = \"\\u001b]0;owned\\u0007\"",
         ),
+    ]
+}
+
+/// Replaces or removes manifests.
+fn replaced_manifests() -> Vec<Case> {
+    let manifest = |change: fn(&Path)| move |victim: &Victim| change(&victim.path().join("manifest.toml"));
+    vec![
         (
             "a manifest of 1 TB",
             Box::new(manifest(|path| File::create(path).unwrap().set_len(1 << 40).unwrap())),
@@ -128,6 +135,17 @@ fn bundles() -> Vec<Case> {
             })),
         ),
         ("a manifest that is missing", Box::new(manifest(|path| fs::remove_file(path).unwrap()))),
+    ]
+}
+
+/// Changes the files of blobs.
+fn changed_blobs() -> Vec<Case> {
+    let flipped = |bytes: &[u8]| {
+        let (at, mut bytes) = (bytes.len() / 2, bytes.to_vec());
+        bytes[at] ^= 1;
+        bytes
+    };
+    vec![
         (
             "blobs in another folder",
             Box::new(|victim| {
