@@ -64,6 +64,11 @@ impl Bundle {
             return Err(Error::write(out)(io::Error::other(problem)));
         }
         let folder = out.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        if !folder.is_dir() {
+            let problem =
+                format!("there is no such folder\nhint: create it with `mkdir -p {}`", folder.display());
+            return Err(Error::write(out)(io::Error::other(problem)));
+        }
         let mode = fs::Permissions::from_mode(ARCHIVE_MODE);
         let temporary =
             tempfile::Builder::new().prefix(".mlxcel-export-").permissions(mode).tempfile_in(folder);
@@ -116,7 +121,7 @@ impl Bundle {
         let start = read_start(from, name)?;
         let from: &mut dyn Read = &mut start.chain(from);
         let mut archive = Archive::new(from);
-        let unreadable = |error: io::Error| bad(error.to_string());
+        let unreadable = |error: io::Error| bad(format!("it is not a complete tar archive: {error}"));
         // Raw, because extended headers would be read into memory whatever their size. A bundle's names need none.
         let mut entries = archive.entries().map_err(unreadable)?.raw(true);
         let mut next = || -> Result<Option<NamedEntry<'_, '_>>, Error> {

@@ -5,7 +5,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use anyhow::{Context as _, Result};
+use anyhow::Result;
 use clap::Args;
 use mlxcel_artifacts::{SecretKey, Signed};
 
@@ -30,9 +30,7 @@ pub(crate) struct Keygen {
 impl Keygen {
     pub(crate) fn run(&self) -> Result<Outcome> {
         let public = self.out.with_extension("pub");
-        let password = self.password.read("password for the new key").context(
-            "cannot read the password\nhint: pass --password-file FILE, or --no-password for a key without one",
-        )?;
+        let password = self.password.read("password for the new key")?;
         let key = SecretKey::generate(&self.out, &public, password)?;
         Ok(format!(
             "key     {}\nsecret  {}: keep it private\npublic  {}: share it with those who verify\n",
@@ -64,7 +62,11 @@ pub(crate) struct Sign {
 impl Sign {
     pub(crate) fn run(&self) -> Result<Outcome> {
         let ask_password = || {
-            let refused = || io::Error::other("the key is encrypted, but --no-password was given");
+            let refused = || {
+                io::Error::other(
+                    "the key is encrypted, but --no-password was given\nhint: pass --password-file FILE",
+                )
+            };
             self.password.read("password of the key")?.ok_or_else(refused)
         };
         let key = SecretKey::open(&self.key, ask_password)?;
@@ -101,19 +103,29 @@ struct Password {
 }
 
 impl Password {
-    /// Returns the password, or `None` if there is to be none.
+    /// Returns the password, or `None` if there is to be none. Errors have hints.
     fn read(&self, prompt: &str) -> io::Result<Option<String>> {
         match &self.password_file {
             _ if self.no_password => Ok(None),
             Some(path) => read_first_line(path).map(Some),
-            None => rpassword::prompt_password(format!("{prompt}: ")).map(Some),
+            None => {
+                let ask = rpassword::prompt_password(format!("{prompt}: "));
+                ask.map(Some)
+                    .map_err(|error| without_password(&format!("cannot ask for a password: {error}")))
+            }
         }
     }
 }
 
 /// Returns the first line of a file. The error names the file.
 fn read_first_line(path: &Path) -> io::Result<String> {
-    let failed = |problem: String| io::Error::other(format!("cannot read {}: {problem}", path.display()));
-    let text = fs::read_to_string(path).map_err(|error| failed(error.to_string()))?;
-    text.lines().next().map(str::to_owned).ok_or_else(|| failed("it is empty, expected a password".into()))
+    let failed = |problem: &str| without_password(&format!("cannot read {}: {problem}", path.display()));
+    let text = fs::read_to_string(path).map_err(|error| failed(&error.to_string()))?;
+    text.lines().next().map(str::to_owned).ok_or_else(|| failed("it is empty, expected a password"))
+}
+
+fn without_password(problem: &str) -> io::Error {
+    io::Error::other(format!(
+        "{problem}\nhint: pass --password-file FILE, or --no-password for a key without one"
+    ))
 }

@@ -107,7 +107,7 @@ impl Remove {
 pub(crate) struct Gc {
     /// Remove compiled code until the store is no larger than this, such as 20GB [default: $MLXCEL_STORE_LIMIT, or no
     /// limit]
-    #[arg(long, value_name = "SIZE")]
+    #[arg(long, value_name = "SIZE", value_parser = parse_size)]
     max_size: Option<ByteSize>,
     /// Print how much would be removed, and remove nothing
     #[arg(long)]
@@ -120,6 +120,10 @@ impl Gc {
         let collected = Store::open(None)?.collect(limit, self.dry_run)?;
         Ok(describe_collected(collected, self.dry_run).into())
     }
+}
+
+fn parse_size(text: &str) -> Result<ByteSize, &'static str> {
+    text.parse().map_err(|_| "expected a size such as 20GB or 500MiB")
 }
 
 fn describe_collected(collected: Collected, dry_run: bool) -> String {
