@@ -14,8 +14,8 @@ struct mlxcel_call_t {
 
 // Adds an input and allocates its buffer.
 //
-// Inputs are a few numbers, so their buffers lie in host memory that the device reads over the bus. That costs less than
-// a copy on every call.
+// Inputs are a few numbers, so their buffers lie in host memory that the device reads over the bus. That costs less
+// than a copy on every call.
 static iree_status_t mlxcel_call_add_input(mlxcel_call_t* call, const mlxcel_type_t* type) {
   iree_hal_element_type_t element_type = mlxcel_element_type(type->dtype);
   if (element_type == IREE_HAL_ELEMENT_TYPE_NONE) {
@@ -60,7 +60,7 @@ static iree_status_t mlxcel_call_add_input(mlxcel_call_t* call, const mlxcel_typ
 }
 
 // Finds the function of a call.
-static iree_status_t mlxcel_call_resolve(mlxcel_call_t* call, iree_string_view_t name) {
+static iree_status_t mlxcel_call_find_function(mlxcel_call_t* call, iree_string_view_t name) {
   IREE_RETURN_IF_ERROR(iree_vm_context_resolve_function(call->context, name, &call->function));
   // A function compiled for asynchronous invocation takes two more arguments, fences, and returns before it has run.
   if (iree_string_view_equal(iree_vm_function_lookup_attr_by_name(&call->function, IREE_SV("iree.abi.model")),
@@ -86,7 +86,7 @@ mlxcel_error_t* mlxcel_call_create(mlxcel_module_t* module, mlxcel_string_t name
     iree_hal_device_retain(call->device);
     call->context = module->context;
     iree_vm_context_retain(call->context);
-    status = mlxcel_call_resolve(call, mlxcel_view(name));
+    status = mlxcel_call_find_function(call, mlxcel_string_view(name));
   }
   if (iree_status_is_ok(status)) {
     status = iree_vm_list_create(iree_vm_make_undefined_type_def(), input_count, allocator, &call->inputs);
@@ -102,7 +102,7 @@ mlxcel_error_t* mlxcel_call_create(mlxcel_module_t* module, mlxcel_string_t name
   } else {
     mlxcel_call_free(call);
   }
-  return mlxcel_error(status);
+  return mlxcel_error_from_status(status);
 }
 
 size_t mlxcel_call_input_size(const mlxcel_call_t* call, size_t input) {
@@ -126,7 +126,7 @@ mlxcel_error_t* mlxcel_call_invoke(mlxcel_call_t* call, const void* const* input
     status = iree_vm_invoke(call->context, call->function, IREE_VM_INVOCATION_FLAG_NONE, /*policy=*/NULL,
                             call->inputs, call->outputs, mlxcel_allocator());
   }
-  return mlxcel_error(status);
+  return mlxcel_error_from_status(status);
 }
 
 size_t mlxcel_call_output_count(const mlxcel_call_t* call) { return iree_vm_list_size(call->outputs); }
@@ -142,7 +142,7 @@ mlxcel_error_t* mlxcel_call_take_output(mlxcel_call_t* call, mlxcel_tensor_t** o
     *out_tensor = (mlxcel_tensor_t*)view;
   }
   iree_vm_ref_release(&ref);
-  return mlxcel_error(status);
+  return mlxcel_error_from_status(status);
 }
 
 void mlxcel_call_free(mlxcel_call_t* call) {

@@ -15,8 +15,8 @@
 #include "iree/task/api.h"
 #include "internal.h"
 
-// The stack of a worker thread. IREE's default of 128 KiB overflows if the tiles of a dispatch lie on the stack, and the
-// process dies. Pages that are never used take no memory.
+// The stack of a worker thread. IREE's default of 128 KiB overflows if the tiles of a dispatch lie on the stack, and
+// the process dies. Pages that are never used take no memory.
 #define MLXCEL_WORKER_STACK_SIZE (2 * 1024 * 1024)
 
 int mlxcel_request_amx(void) {
@@ -31,8 +31,8 @@ int mlxcel_request_amx(void) {
 
 // Creates the workers of local-task.
 //
-// The driver registry takes their number and stack size from command line flags of the process, so local-task is created
-// without it.
+// The driver registry takes their number and stack size from command line flags of the process, so local-task is
+// created without it.
 static iree_status_t mlxcel_task_executor_create(size_t threads, iree_task_executor_t** out_executor) {
   iree_task_topology_t topology;
   iree_task_topology_initialize(&topology);
@@ -113,7 +113,7 @@ mlxcel_error_t* mlxcel_driver_list(mlxcel_string_t name, void (*found)(void* use
   iree_hal_driver_t* driver = NULL;
   iree_host_size_t count = 0;
   iree_hal_device_info_t* infos = NULL;
-  iree_status_t status = mlxcel_registry_driver_create(mlxcel_view(name), &driver);
+  iree_status_t status = mlxcel_registry_driver_create(mlxcel_string_view(name), &driver);
   if (iree_status_is_ok(status)) {
     status = iree_hal_driver_query_available_devices(driver, mlxcel_allocator(), &count, &infos);
   }
@@ -122,7 +122,7 @@ mlxcel_error_t* mlxcel_driver_list(mlxcel_string_t name, void (*found)(void* use
   }
   iree_allocator_free(mlxcel_allocator(), infos);
   iree_hal_driver_release(driver);
-  return mlxcel_error(status);
+  return mlxcel_error_from_status(status);
 }
 
 // Creates a driver and opens one of its devices.
@@ -206,7 +206,7 @@ mlxcel_error_t* mlxcel_device_create(mlxcel_string_t driver, int64_t index, size
   iree_status_t status = iree_allocator_malloc(mlxcel_allocator(), sizeof(*device), (void**)&device);
   if (iree_status_is_ok(status)) status = mlxcel_instance_retain(&device->instance);
   if (iree_status_is_ok(status)) {
-    status = mlxcel_hal_device_create(mlxcel_view(driver), index, threads, &device->threads, &device->device);
+    status = mlxcel_hal_device_create(mlxcel_string_view(driver), index, threads, &device->threads, &device->device);
   }
   if (iree_status_is_ok(status)) {
     status = mlxcel_hal_module_create(device->instance, device->device, &device->hal_module);
@@ -216,7 +216,7 @@ mlxcel_error_t* mlxcel_device_create(mlxcel_string_t driver, int64_t index, size
   } else {
     mlxcel_device_free(device);
   }
-  return mlxcel_error(status);
+  return mlxcel_error_from_status(status);
 }
 
 size_t mlxcel_device_threads(const mlxcel_device_t* device) { return device->threads; }

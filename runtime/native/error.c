@@ -8,7 +8,7 @@ static mlxcel_error_t mlxcel_no_memory = {
     .message = {"out of memory", sizeof("out of memory") - 1},
 };
 
-mlxcel_error_t* mlxcel_error(iree_status_t status) {
+mlxcel_error_t* mlxcel_error_from_status(iree_status_t status) {
   if (iree_status_is_ok(status)) return NULL;
   iree_allocator_t allocator = mlxcel_allocator();
   char* text = NULL;

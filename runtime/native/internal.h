@@ -30,12 +30,12 @@ static inline iree_hal_buffer_view_t* mlxcel_tensor_view(const mlxcel_tensor_t* 
 static inline iree_allocator_t mlxcel_allocator(void) { return iree_allocator_system(); }
 
 // Returns a string as IREE's type.
-static inline iree_string_view_t mlxcel_view(mlxcel_string_t string) {
+static inline iree_string_view_t mlxcel_string_view(mlxcel_string_t string) {
   return iree_make_string_view(string.data, string.length);
 }
 
 // Turns `status` into an error and frees it. Returns NULL if the status is ok.
-mlxcel_error_t* mlxcel_error(iree_status_t status);
+mlxcel_error_t* mlxcel_error_from_status(iree_status_t status);
 
 // Returns IREE's type of an mlxcel_dtype_t, or NONE.
 iree_hal_element_type_t mlxcel_element_type(uint32_t dtype);

@@ -9,13 +9,13 @@
 //
 // With one handle per file, the provider would pass on the file's whole length from the parameter's offset, which ends
 // past the mapping.
-static iree_status_t mlxcel_parameter_add(iree_io_parameter_index_t* index, const mlxcel_parameter_t* parameter) {
+static iree_status_t mlxcel_parameter_index_add(iree_io_parameter_index_t* index, const mlxcel_parameter_t* parameter) {
   iree_io_file_handle_t* handle = NULL;
   IREE_RETURN_IF_ERROR(iree_io_file_handle_wrap_host_allocation(
       IREE_IO_FILE_ACCESS_READ, iree_make_byte_span((void*)parameter->data, parameter->length),
       iree_io_file_handle_release_callback_null(), mlxcel_allocator(), &handle));
   iree_io_parameter_index_entry_t entry = {
-      .key = mlxcel_view(parameter->name),
+      .key = mlxcel_string_view(parameter->name),
       .length = parameter->length,
       .type = IREE_IO_PARAMETER_INDEX_ENTRY_STORAGE_TYPE_FILE,
       .storage = {.file = {.handle = handle, .offset = 0}},
@@ -34,7 +34,7 @@ static iree_status_t mlxcel_parameters_module_create(iree_vm_instance_t* instanc
   iree_status_t status = iree_io_parameter_index_create(allocator, &index);
   if (iree_status_is_ok(status)) status = iree_io_parameter_index_reserve(index, count);
   for (size_t i = 0; iree_status_is_ok(status) && i < count; ++i) {
-    status = mlxcel_parameter_add(index, &parameters[i]);
+    status = mlxcel_parameter_index_add(index, &parameters[i]);
   }
   iree_io_parameter_provider_t* provider = NULL;
   if (iree_status_is_ok(status)) {
@@ -61,7 +61,7 @@ mlxcel_error_t* mlxcel_module_load(mlxcel_device_t* device, const uint8_t* vmfb,
   if (iree_status_is_ok(status)) {
     module->device = device->device;
     iree_hal_device_retain(module->device);
-    status = mlxcel_parameters_module_create(device->instance, mlxcel_view(scope), parameters, parameter_count,
+    status = mlxcel_parameters_module_create(device->instance, mlxcel_string_view(scope), parameters, parameter_count,
                                              &modules[1]);
   }
   if (iree_status_is_ok(status)) {
@@ -80,7 +80,7 @@ mlxcel_error_t* mlxcel_module_load(mlxcel_device_t* device, const uint8_t* vmfb,
   } else {
     mlxcel_module_free(module);
   }
-  return mlxcel_error(status);
+  return mlxcel_error_from_status(status);
 }
 
 void mlxcel_module_free(mlxcel_module_t* module) {

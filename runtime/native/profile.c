@@ -28,11 +28,12 @@ struct mlxcel_profile_t {
   size_t entry_capacity;
 };
 
+// Returns the recording that a sink is.
 static mlxcel_profile_t* mlxcel_profile_cast(iree_hal_profile_sink_t* sink) { return (mlxcel_profile_t*)sink; }
 
 // Finds the entry of a function, or adds one.
-static iree_status_t mlxcel_profile_entry(mlxcel_profile_t* profile, uint64_t executable, uint32_t function,
-                                          mlxcel_profile_entry_t** out_entry) {
+static iree_status_t mlxcel_profile_find_entry(mlxcel_profile_t* profile, uint64_t executable, uint32_t function,
+                                               mlxcel_profile_entry_t** out_entry) {
   for (size_t i = 0; i < profile->entry_count; ++i) {
     mlxcel_profile_entry_t* entry = &profile->entries[i];
     if (entry->executable == executable && entry->function == function) {
@@ -55,12 +56,12 @@ static iree_status_t mlxcel_profile_entry(mlxcel_profile_t* profile, uint64_t ex
 }
 
 // Stores the name of a function.
-static iree_status_t mlxcel_profile_name(mlxcel_profile_t* profile, const void* data) {
+static iree_status_t mlxcel_profile_add_name(mlxcel_profile_t* profile, const void* data) {
   iree_hal_profile_executable_function_record_t record;
   memcpy(&record, data, sizeof(record));
   if (record.record_length < sizeof(record) + record.name_length) return iree_ok_status();
   mlxcel_profile_entry_t* entry = NULL;
-  IREE_RETURN_IF_ERROR(mlxcel_profile_entry(profile, record.executable_id, record.function_ordinal, &entry));
+  IREE_RETURN_IF_ERROR(mlxcel_profile_find_entry(profile, record.executable_id, record.function_ordinal, &entry));
   if (entry->name || !record.name_length) return iree_ok_status();
   IREE_RETURN_IF_ERROR(iree_allocator_malloc(mlxcel_allocator(), record.name_length, (void**)&entry->name));
   memcpy(entry->name, (const char*)data + sizeof(record), record.name_length);
@@ -69,20 +70,20 @@ static iree_status_t mlxcel_profile_name(mlxcel_profile_t* profile, const void* 
 }
 
 // Adds the time of one dispatch.
-static iree_status_t mlxcel_profile_span(mlxcel_profile_t* profile, const void* data) {
+static iree_status_t mlxcel_profile_add_span(mlxcel_profile_t* profile, const void* data) {
   iree_hal_profile_host_execution_event_t event;
   memcpy(&event, data, sizeof(event));
   if (event.type != IREE_HAL_PROFILE_QUEUE_EVENT_TYPE_DISPATCH) return iree_ok_status();
   mlxcel_profile_entry_t* entry = NULL;
-  IREE_RETURN_IF_ERROR(mlxcel_profile_entry(profile, event.executable_id, event.function_ordinal, &entry));
+  IREE_RETURN_IF_ERROR(mlxcel_profile_find_entry(profile, event.executable_id, event.function_ordinal, &entry));
   ++entry->count.calls;
   entry->count.span_ns += event.end_host_time_ns - event.start_host_time_ns;
   return iree_ok_status();
 }
 
 // Calls `add` for every record of a chunk. Every kind of record begins with its length.
-static iree_status_t mlxcel_profile_records(mlxcel_profile_t* profile, iree_const_byte_span_t chunk, size_t size,
-                                            iree_status_t (*add)(mlxcel_profile_t* profile, const void* record)) {
+static iree_status_t mlxcel_profile_add_records(mlxcel_profile_t* profile, iree_const_byte_span_t chunk, size_t size,
+                                                iree_status_t (*add)(mlxcel_profile_t* profile, const void* record)) {
   for (size_t at = 0; at + size <= chunk.data_length;) {
     uint32_t length = 0;
     memcpy(&length, chunk.data + at, sizeof(length));
@@ -110,11 +111,11 @@ static iree_status_t mlxcel_profile_write(iree_hal_profile_sink_t* sink,
   iree_slim_mutex_lock(&profile->mutex);
   for (iree_host_size_t i = 0; iree_status_is_ok(status) && i < count; ++i) {
     if (names) {
-      status = mlxcel_profile_records(profile, chunks[i], sizeof(iree_hal_profile_executable_function_record_t),
-                                      mlxcel_profile_name);
+      status = mlxcel_profile_add_records(profile, chunks[i], sizeof(iree_hal_profile_executable_function_record_t),
+                                          mlxcel_profile_add_name);
     } else if (spans) {
-      status = mlxcel_profile_records(profile, chunks[i], sizeof(iree_hal_profile_host_execution_event_t),
-                                      mlxcel_profile_span);
+      status = mlxcel_profile_add_records(profile, chunks[i], sizeof(iree_hal_profile_host_execution_event_t),
+                                          mlxcel_profile_add_span);
     }
   }
   iree_slim_mutex_unlock(&profile->mutex);
@@ -156,7 +157,7 @@ mlxcel_error_t* mlxcel_profile_begin(mlxcel_device_t* device, mlxcel_profile_t**
   *out_profile = NULL;
   mlxcel_profile_t* profile = NULL;
   iree_status_t status = iree_allocator_malloc(mlxcel_allocator(), sizeof(*profile), (void**)&profile);
-  if (!iree_status_is_ok(status)) return mlxcel_error(status);
+  if (!iree_status_is_ok(status)) return mlxcel_error_from_status(status);
   memset(profile, 0, sizeof(*profile));
   iree_hal_resource_initialize(&mlxcel_profile_vtable, &profile->resource);
   iree_slim_mutex_initialize(&profile->mutex);
@@ -173,11 +174,11 @@ mlxcel_error_t* mlxcel_profile_begin(mlxcel_device_t* device, mlxcel_profile_t**
   } else {
     iree_hal_profile_sink_release((iree_hal_profile_sink_t*)profile);
   }
-  return mlxcel_error(status);
+  return mlxcel_error_from_status(status);
 }
 
 mlxcel_error_t* mlxcel_profile_flush(mlxcel_profile_t* profile) {
-  return mlxcel_error(iree_hal_device_profiling_flush(profile->device));
+  return mlxcel_error_from_status(iree_hal_device_profiling_flush(profile->device));
 }
 
 mlxcel_error_t* mlxcel_profile_end(mlxcel_profile_t* profile,
@@ -189,5 +190,5 @@ mlxcel_error_t* mlxcel_profile_end(mlxcel_profile_t* profile,
     if (entry->count.calls) found(user, (mlxcel_string_t){entry->name, entry->name_length}, entry->count);
   }
   iree_hal_profile_sink_release((iree_hal_profile_sink_t*)profile);
-  return mlxcel_error(status);
+  return mlxcel_error_from_status(status);
 }

@@ -34,7 +34,7 @@ size_t mlxcel_tensor_size(const mlxcel_tensor_t* tensor) {
 
 mlxcel_error_t* mlxcel_tensor_read(mlxcel_device_t* device, mlxcel_tensor_t* tensor, void* target,
                                    size_t length) {
-  return mlxcel_error(iree_hal_device_transfer_d2h(
+  return mlxcel_error_from_status(iree_hal_device_transfer_d2h(
       device->device, iree_hal_buffer_view_buffer(mlxcel_tensor_view(tensor)), 0, target, length,
       IREE_HAL_TRANSFER_BUFFER_FLAG_DEFAULT, iree_infinite_timeout()));
 }

@@ -319,7 +319,7 @@ pub enum Error {
     )]
     LfsPointer(PathBuf),
 
-    /// A file is damaged, or is not of the type that its name says.
+    /// A file is damaged, or does not have the format of its name.
     #[error("{} is damaged: {reason}\nhint: download or copy the checkpoint again", path.display())]
     Damaged {
         /// The file.
@@ -482,5 +482,20 @@ fn portable_target(driver: Driver) -> &'static str {
         Driver::Local => "cpu",
         Driver::Cuda => "cuda",
         Driver::Vulkan => "vulkan",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    /// Checks the source, because values of all variants would have to be kept up to date by hand.
+    #[test]
+    fn every_message_has_a_hint() {
+        let source = include_str!("error.rs");
+        let messages = source.split(concat!("#[error", "(")).skip(1).map(|rest| rest.split(")]\n").next());
+        let messages: Vec<&str> = messages.map(Option::unwrap_or_default).collect();
+        assert!(messages.len() > 30, "found {} messages", messages.len());
+        let without: Vec<&&str> =
+            messages.iter().filter(|text| !text.contains("hint: ") && !text.contains("_HINT}")).collect();
+        assert_eq!(without, [&"transparent", &"\"interrupted\""]);
     }
 }

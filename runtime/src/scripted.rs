@@ -15,7 +15,7 @@ pub struct ScriptedSession {
     capabilities: Capabilities,
     tokens: Vec<u32>,
     script: Script,
-    /// Whether a token was appended since the start or the last rewind.
+    /// True if a token was appended since the start or the last rewind.
     has_logits: bool,
     calls: Vec<Call>,
 }

@@ -21,7 +21,7 @@ pub struct Capabilities {
     pub device: String,
     /// CPU threads that compute; 1 if another device computes.
     pub threads: usize,
-    /// Whether loading packed the weights for the device, which [`pack`](crate::pack) does once, ahead of time.
+    /// True if loading packed the weights for the device, which [`pack`](crate::pack) does once, ahead of time.
     pub packed_at_load: bool,
 }
 

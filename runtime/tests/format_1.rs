@@ -1,6 +1,6 @@
 //! A bundle made when 1 was the format: it opens, its signature is valid, and it runs.
 #![cfg(feature = "iree")]
-#![allow(clippy::unwrap_used, reason = "clippy allows it in tests, but not in what tests call")]
+#![allow(clippy::unwrap_used, reason = "clippy allows it in tests, but not in their helpers")]
 
 use std::{
     fs::File,
@@ -34,7 +34,7 @@ fn it_opens_and_its_signature_is_valid() {
 }
 
 #[test]
-fn it_runs_with_the_iree_that_it_was_compiled_for() {
+fn it_runs_with_the_version_of_iree_that_compiled_it() {
     let folder = tempfile::tempdir().unwrap();
     let bundle = imported(folder.path());
     let manifest = bundle.manifest();

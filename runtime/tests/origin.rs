@@ -162,7 +162,7 @@ fn a_required_signature() {
 }
 
 #[test]
-fn what_is_compared_with_is_signed_too() {
+fn the_reference_of_a_comparison_needs_a_signature_too() {
     let place = Place::new();
     let bundle = place.bundle("b");
     place.bundle("reference");
@@ -180,7 +180,7 @@ fn what_is_compared_with_is_signed_too() {
 }
 
 #[test]
-fn what_was_compiled_here_is_packed_before_it_is_signed() {
+fn bundles_compiled_here_are_packed_before_they_are_signed() {
     let required = ["--require-signature", "k.pub"];
     let place = Place::new();
     let key = place.key("k");

@@ -140,7 +140,7 @@ fn open_best<'m, D: Devices>(
             Driver::Cuda => DeviceSpec::Cuda,
             Driver::Vulkan => DeviceSpec::Vulkan,
             Driver::Local => match fitting(machine, manifest, Place::Cpu) {
-                // The CPU always exists. If it does not open, the search ends with that error.
+                // Every machine has a CPU. If it does not open, the search ends with that error.
                 Fit::Target(..) => {
                     return open_named(devices, machine, manifest, DeviceSpec::LocalTask, driver);
                 }
@@ -266,7 +266,7 @@ fn device_hint(spec: DeviceSpec, driver: Driver, gpus: Result<Vec<Gpu>, Cause>, 
     // The CPU fails to open only for the number of threads.
     let Some(install) = install(driver) else { return "run with fewer --threads".into() };
     let other = if has_cpu {
-        "run on the cpu with --device local-task"
+        "run on the CPU with --device local-task"
     } else {
         "compile the bundle again with --target cpu"
     };

@@ -29,7 +29,7 @@ pub(super) struct IreeSession {
     tokens: Vec<u32>,
     /// One past the last position written since the start, including padding.
     written: usize,
-    /// How many positions before `written` the windows still hold; `None` if there are no windows.
+    /// Positions before `written` that the windows still hold; `None` if there are no windows.
     reach: Option<usize>,
     /// Logits after the last token.
     logits: Option<Tensor>,

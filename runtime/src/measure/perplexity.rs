@@ -43,23 +43,8 @@ pub fn measure_quality(
     progress: &mut dyn FnMut(usize, usize),
     cancel: &Cancel,
 ) -> Result<Quality, Error> {
-    let mut contexts = vec![session.capabilities().context];
-    if let Some(reference) = &reference {
-        contexts.push(reference.capabilities().context);
-        let (found, expected) = (session.capabilities().vocab, reference.capabilities().vocab);
-        if found != expected {
-            return Err(Error::OtherVocabulary { found, expected });
-        }
-    }
-    let context = contexts.into_iter().min().unwrap_or_default();
-    if !(2..=context).contains(&window) {
-        return Err(Error::Window { window, context });
-    }
-    if text.len() < 2 {
-        return Err(Error::ShortText { tokens: text.len() });
-    }
-    let (mut loss, mut reference_loss, mut divergences, mut agreed) = (0.0, 0.0, Vec::new(), 0usize);
-    let mut predicted = 0;
+    check(session, reference.as_deref(), text, window)?;
+    let mut sums = Sums::default();
     let mut done = 0;
     for tokens in text.chunks(window) {
         session.rewind(0)?;
@@ -73,32 +58,81 @@ pub fn measure_quality(
                 return Err(Error::Cancelled);
             }
             let found = log_softmax(&session.logits()?);
-            loss -= found[token as usize];
-            predicted += 1;
+            sums.add(token, &found);
             session.decode_step(token)?;
             if let Some(reference) = &mut reference {
-                let expected = log_softmax(&reference.logits()?);
-                reference_loss -= expected[token as usize];
-                divergences.push(divergence(&expected, &found));
-                agreed += usize::from(most_likely(&expected) == most_likely(&found));
+                sums.compare(token, &found, &log_softmax(&reference.logits()?));
                 reference.decode_step(token)?;
             }
         }
         done += tokens.len();
         progress(done, text.len());
     }
+    Ok(sums.quality(reference.is_some()))
+}
+
+/// Checks that the text, the window and the sessions fit each other.
+fn check(
+    session: &dyn Session,
+    reference: Option<&(dyn Session + '_)>,
+    text: &[u32],
+    window: usize,
+) -> Result<(), Error> {
+    let mut context = session.capabilities().context;
+    if let Some(reference) = reference {
+        context = context.min(reference.capabilities().context);
+        let (found, expected) = (session.capabilities().vocab, reference.capabilities().vocab);
+        if found != expected {
+            return Err(Error::OtherVocabulary { found, expected });
+        }
+    }
+    if !(2..=context).contains(&window) {
+        return Err(Error::Window { window, context });
+    }
+    if text.len() < 2 {
+        return Err(Error::ShortText { tokens: text.len() });
+    }
+    Ok(())
+}
+
+/// Sums over the predicted tokens.
+#[derive(Default)]
+struct Sums {
+    predicted: usize,
+    loss: f64,
+    reference_loss: f64,
+    divergences: Vec<f64>,
+    agreed: usize,
+}
+
+impl Sums {
+    /// Adds the prediction of a token.
+    fn add(&mut self, token: u32, found: &[f64]) {
+        self.loss -= found[token as usize];
+        self.predicted += 1;
+    }
+
+    /// Adds the comparison of a prediction with the reference's.
+    fn compare(&mut self, token: u32, found: &[f64], expected: &[f64]) {
+        self.reference_loss -= expected[token as usize];
+        self.divergences.push(divergence(expected, found));
+        self.agreed += usize::from(most_likely(expected) == most_likely(found));
+    }
+
+    /// Computes the means.
     #[expect(clippy::cast_precision_loss, reason = "a number of tokens")]
-    let count = predicted.max(1) as f64;
-    divergences.sort_by(f64::total_cmp);
-    #[expect(clippy::cast_precision_loss, reason = "a number of tokens")]
-    let comparison = reference.map(|_| QualityComparison {
-        reference_perplexity: (reference_loss / count).exp(),
-        mean_kl: divergences.iter().sum::<f64>() / count,
-        // The nearest-rank percentile.
-        p99_kl: divergences[(divergences.len() * 99).div_ceil(100).saturating_sub(1)],
-        top_1_agreement: agreed as f64 / count,
-    });
-    Ok(Quality { tokens: predicted, perplexity: (loss / count).exp(), comparison })
+    fn quality(mut self, is_compared: bool) -> Quality {
+        let count = self.predicted.max(1) as f64;
+        self.divergences.sort_by(f64::total_cmp);
+        let comparison = is_compared.then(|| QualityComparison {
+            reference_perplexity: (self.reference_loss / count).exp(),
+            mean_kl: self.divergences.iter().sum::<f64>() / count,
+            // The nearest-rank percentile.
+            p99_kl: self.divergences[(self.divergences.len() * 99).div_ceil(100).saturating_sub(1)],
+            top_1_agreement: self.agreed as f64 / count,
+        });
+        Quality { tokens: self.predicted, perplexity: (self.loss / count).exp(), comparison }
+    }
 }
 
 /// Computes log-probabilities in `f64`.

@@ -134,7 +134,7 @@ pub struct TextStream<'a> {
 pub struct Piece {
     /// The text that is final now; often empty.
     pub text: String,
-    /// Whether a stop text has come. Neither it nor the text after it is returned.
+    /// True if a stop text has come. Neither it nor the text after it is returned.
     pub stopped: bool,
 }
 
@@ -368,7 +368,7 @@ mod tests {
         assert_eq!(pieces(&byte_level(), &[], &stray, &[]), ["a", "", "\u{fffd}b", ""]);
         // A real U+FFFD is indistinguishable until something follows.
         assert_eq!(pieces(&byte_level(), &[], &bytes("\u{fffd}"), &[]).concat(), "\u{fffd}");
-        // Complete, then spoiled by what follows: what was given out stays.
+        // A whole character stays as it was returned, even if a bad byte follows.
         assert_eq!(pieces(&byte_fallback(), &[], &[0xc3, 0xa9, 0xe2], &[]), ["", "é", "", "\u{fffd}"]);
     }
 
@@ -423,7 +423,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_tokenizer() {
+    fn json_without_a_tokenizer_is_refused() {
         let error = Tokenizer::from_json(b"{}").unwrap_err();
         assert_eq!(
             error.to_string(),

@@ -93,7 +93,7 @@ pub(crate) enum Output {
 }
 
 impl Options {
-    /// What is to be measured: depth by depth, prompts before steps.
+    /// Returns the benchmarks: depth by depth, prompts before steps.
     pub(crate) fn cases(&self) -> Result<Vec<BenchCase>> {
         let works = || {
             let prompts = self.prompts.iter().filter(|&&n| n > 0).map(|&n| BenchWork::Prompt(n));

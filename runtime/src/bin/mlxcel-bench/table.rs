@@ -18,7 +18,7 @@ pub(crate) fn table(names: &[&str], rows: &[Vec<String>]) -> String {
 pub(crate) struct Column {
     name: String,
     width: usize,
-    /// Whether cells are aligned to the right.
+    /// True if cells are aligned to the right.
     right: bool,
 }
 

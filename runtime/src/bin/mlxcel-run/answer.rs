@@ -19,7 +19,7 @@ pub(crate) struct Request<'a> {
     pub(crate) prompt: &'a [u32],
     pub(crate) limits: &'a GenerateOptions,
     pub(crate) stops: &'a [String],
-    /// Whether the answer is a message of its own, rather than a continuation of the prompt's text.
+    /// True if the answer is a message of its own, rather than a continuation of the prompt's text.
     pub(crate) is_message: bool,
 }
 

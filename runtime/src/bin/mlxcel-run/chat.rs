@@ -281,7 +281,7 @@ mod tests {
         let (out, notes) = talk(&mut session(6), template(), "a a a\n/clear\na\n");
         assert_eq!(
             notes,
-            "> error: this message has 7 tokens, expected at most 6: the context\n\
+            "> error: this message has 7 tokens, expected at most 6, the size of the context\n\
              hint: shorten it, raise --ctx-size if it was given, or compile the bundle again with a larger one\n\
              > the chat is cleared\n\
              > warning: the context of 6 tokens is full, and the answer ends here\n\

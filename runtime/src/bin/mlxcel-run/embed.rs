@@ -24,7 +24,7 @@ use crate::{
 /// The embedding of one text.
 struct Answer<'a> {
     tokens: &'a [u32],
-    /// Whether the text was longer than the context.
+    /// True if the text was longer than the context.
     is_truncated: bool,
     embedding: &'a [f32],
     took: Duration,

@@ -14,7 +14,7 @@ use signal_hook::{consts::SIGINT, flag};
 pub(crate) struct Interrupt {
     /// Set by a Ctrl-C during an answer.
     pub(crate) cancel: Cancel,
-    /// Whether no answer is being generated.
+    /// True while no answer is being generated.
     idle: Arc<AtomicBool>,
 }
 

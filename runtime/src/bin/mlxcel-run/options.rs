@@ -219,7 +219,7 @@ impl Options {
         self.max_tokens.unwrap_or(default).max(1)
     }
 
-    /// Reads the prompt from where the options say.
+    /// Reads the prompt from the command line, a file or standard input.
     fn read_source(&self) -> Result<Prompt> {
         if let Some(tokens) = &self.tokens {
             return Ok(Prompt::Tokens(tokens.clone()));

@@ -73,7 +73,7 @@ pub(crate) fn no_room(tokens: usize, context: usize, has_history: bool) -> Strin
         );
     }
     format!(
-        "error: this message has {tokens} tokens, expected at most {context}: the context\n\
+        "error: this message has {tokens} tokens, expected at most {context}, the size of the context\n\
          hint: shorten it, {LARGER_CONTEXT}"
     )
 }

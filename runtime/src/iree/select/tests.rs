@@ -202,7 +202,7 @@ fn a_named_device_that_does_not_open() {
     assert_eq!(
         refused(&nothing, &["cpu", "cuda"], "cuda"),
         "error: cannot use the device cuda: libcuda.so not found\n\
-         hint: install NVIDIA's driver, or run on the cpu with --device local-task"
+         hint: install NVIDIA's driver, or run on the CPU with --device local-task"
     );
     assert_eq!(
         refused(&nothing, &["cpu-v4", "vulkan"], "vulkan"),
@@ -218,7 +218,7 @@ fn a_named_device_that_does_not_open() {
     assert_eq!(
         refused(&none, &["cpu", "vulkan"], "vulkan"),
         "error: cannot use the device vulkan: out of range\n\
-         hint: the driver finds no device: run on the cpu with --device local-task"
+         hint: the driver finds no device: run on the CPU with --device local-task"
     );
 }
 
