@@ -54,7 +54,7 @@ pub struct Numerics {
 impl Numerics {
     /// Returns the instruction set of the kernels for attention of a decode step, if there are any.
     #[must_use]
-    pub fn steps_by(self) -> Option<Isa> {
+    pub fn attention_isa(self) -> Option<Isa> {
         match self.products {
             Products::Kernels(isa) => Some(isa),
             Products::Native | Products::Widened => self.gpu,
@@ -76,13 +76,13 @@ pub enum Task {
 pub struct Plan {
     /// The task of the module.
     pub task: Task,
-    /// What matrix products take where the target has instructions for it. Products sum in `f32`,
-    /// and norms, softmax and the residual stream are `f32` always.
+    /// The element type of matrix products, on targets that have instructions for it. Sums, norms, softmax and the residual
+    /// stream are always `f32`.
     pub precision: Float,
     /// How weights are quantized.
     pub quant: Quant,
     /// How the cache stores keys and values.
-    pub kv: CacheType,
+    pub cache_type: CacheType,
     /// How the target computes.
     pub numerics: Numerics,
     /// The number of rows of a call.
@@ -111,7 +111,7 @@ impl Plan {
             task,
             precision,
             quant: Quant::None,
-            kv: CacheType::Float(precision),
+            cache_type: CacheType::Float(precision),
             numerics: Numerics::default(),
             batch: 1,
             context,
@@ -141,7 +141,7 @@ impl Plan {
             return Self { numerics, prefill, decode: Vec::new(), ..self.clone() };
         }
         let growing = std::iter::successors(Some(MIN_DECODE), |&cache| cache.checked_mul(DECODE_GROWTH));
-        let smaller = growing.take_while(|&cache| cache < context && numerics.steps_by().is_none());
+        let smaller = growing.take_while(|&cache| cache < context && numerics.attention_isa().is_none());
         let decode = smaller.chain([context]).collect();
         Self { numerics, prefill, decode, ..self.clone() }
     }
@@ -187,11 +187,11 @@ impl Plan {
     /// [`Error::Plan`] names the value that does not fit.
     pub fn validate(&self, model: &ModelConfig) -> Result<(), Error> {
         let refuse = |found: String, expected: String, hint| Err(Error::Plan { found, expected, hint });
-        let whole = self.kv.group_size();
+        let whole = self.cache_type.group_size();
         let odd = |block: &&Block| !block.attention.layer.head_dim.is_multiple_of(whole);
         if let Some(block) = model.blocks.iter().find(odd) {
             let found = format!("heads have {} dimensions", block.attention.layer.head_dim);
-            let expected = format!("a cache in {} needs a multiple of {whole}", self.kv);
+            let expected = format!("a cache in {} needs a multiple of {whole}", self.cache_type);
             return refuse(found, expected, "choose another --cache-type");
         }
         if self.batch == 0 {
@@ -358,7 +358,7 @@ mod tests {
         let json =
             Preset::find("llama-3.2-1b").unwrap().config.replace("\"head_dim\": 64", "\"head_dim\": 72");
         let model = ModelConfig::from_json(&json).unwrap();
-        let plan = |kv| Plan { kv, ..Plan::new(&model, Float::F32, 300) };
+        let plan = |cache_type| Plan { cache_type, ..Plan::new(&model, Float::F32, 300) };
         assert!(plan(CacheType::Float(Float::F16)).validate(&model).is_ok());
         assert_eq!(
             plan(CacheType::Q8).validate(&model).unwrap_err().to_string(),

@@ -1,4 +1,4 @@
-//! Programs: what [`emit`](crate::emit) returns.
+//! Programs, the results of [`emit`](crate::emit).
 
 use std::collections::BTreeMap;
 
@@ -9,7 +9,7 @@ use mlxcel_artifacts::{
 
 use crate::{kernels::Object, packing::Packed};
 
-/// A compiled description: one module with all entry points, and what is known about it.
+/// A module with all entry points of a model, and the facts that a bundle records about it.
 #[derive(Debug, Clone)]
 pub struct Program {
     /// The module as MLIR text: StableHLO in generic form.

@@ -7,9 +7,9 @@ use mlxcel_models::{Head, ModelConfig, Pooling, PoolingKind};
 /// Returns the manifest's description of `model` compiled by `plan`.
 pub(crate) fn model_spec(model: &ModelConfig, plan: &Plan) -> ModelSpec {
     let mut elements = model.cache_elements_per_token();
-    let position_bytes = plan.kv.bytes(elements.remove(&None).unwrap_or(0));
+    let position_bytes = plan.cache_type.bytes(elements.remove(&None).unwrap_or(0));
     let windows = elements.into_iter().filter_map(|(window, elements)| {
-        Some(Window { positions: window?, position_bytes: plan.kv.bytes(elements) })
+        Some(Window { positions: window?, position_bytes: plan.cache_type.bytes(elements) })
     });
     let embedding = match model.head {
         Head::Logits(_) => None,
@@ -20,7 +20,7 @@ pub(crate) fn model_spec(model: &ModelConfig, plan: &Plan) -> ModelSpec {
     ModelSpec {
         precision: plan.precision,
         quant: plan.quant,
-        cache_type: plan.kv,
+        cache_type: plan.cache_type,
         batch: plan.batch,
         context: plan.context,
         vocab: model.vocab,

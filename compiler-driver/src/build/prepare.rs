@@ -116,16 +116,16 @@ fn plan(request: &Request, model: &Model, precision: Float, targets: &[Target]) 
     if let Some(found) = request.chunk.filter(|chunk| !(1..=context).contains(chunk)) {
         return Err(Error::Chunk { found, context });
     }
-    let kv = match (&model.config.head, request.cache_type) {
+    let cache_type = match (&model.config.head, request.cache_type) {
         (Head::Pooling(_), Some(_)) => return Err(Error::NoCache { model: model.name.clone() }),
         (_, asked) => asked.unwrap_or(CacheType::Float(precision)),
     };
-    targets.iter().try_for_each(|target| target.check_cache_type(kv))?;
+    targets.iter().try_for_each(|target| target.check_cache_type(cache_type))?;
     if request.quant != Quant::None {
         targets.iter().try_for_each(Target::check_quant)?;
     }
     let plan = Plan::new(&model.config, precision, context);
-    Ok(Plan { quant: request.quant, kv, chunk: request.chunk, ..plan })
+    Ok(Plan { quant: request.quant, cache_type, chunk: request.chunk, ..plan })
 }
 
 /// Returns the context size to plan for.

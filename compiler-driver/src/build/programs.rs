@@ -108,7 +108,7 @@ fn warn_without_kernels(target: &ResolvedTarget, quant: Quant, progress: &mut Pr
         return;
     }
     let name = &target.name;
-    progress(Event::Warning(match target.numerics.steps_by() {
+    progress(Event::Warning(match target.numerics.attention_isa() {
         Some(_) => format!(
             "target {name} has {quant} kernels for single tokens only: prompts use plain StableHLO, which is slower"
         ),

@@ -151,7 +151,7 @@ impl Facts {
 
     /// Adds the bytes of the cache, and which forms of quantization are not possible.
     fn add_memory(&mut self, config: &ModelConfig) {
-        let misfit_in_q8 = misfit(config, |plan| plan.kv = CacheType::Q8);
+        let misfit_in_q8 = misfit(config, |plan| plan.cache_type = CacheType::Q8);
         for (window, elements) in config.cache_elements_per_token() {
             let bytes = |cache_type: CacheType| cache_type.bytes(elements);
             let [f32, bf16] = [Float::F32, Float::Bf16].map(|float| bytes(CacheType::Float(float)));

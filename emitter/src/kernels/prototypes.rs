@@ -147,7 +147,7 @@ fn executables() -> Vec<Executable> {
         for numerics in targets {
             for (quant, dtype, cache_type) in types {
                 // Long enough that attention of one token is divided into chunks.
-                let plan = Plan { quant, kv: cache_type, ..Plan::new(&model, Float::Bf16, 2048) };
+                let plan = Plan { quant, cache_type, ..Plan::new(&model, Float::Bf16, 2048) };
                 let plan = plan.for_target(numerics);
                 if plan.validate(&model).is_ok() {
                     let (module, _) = build(&model, &plan, &|_| dtype).unwrap();

@@ -43,7 +43,7 @@ impl<'a> Builder<'a> {
         dtype_of: &'a dyn Fn(&str) -> Dtype,
         plan: &Plan,
     ) -> Self {
-        let Plan { precision, quant, kv: cache_type, numerics, .. } = *plan;
+        let Plan { precision, quant, cache_type, numerics, .. } = *plan;
         Self {
             graph: Graph::new(),
             module,

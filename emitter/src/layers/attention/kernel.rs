@@ -49,7 +49,7 @@ pub(super) fn isa(b: &Builder<'_>, layer: &Attention, tokens: usize) -> Option<I
         layer.head_dim <= MAX_HEAD_DIM
             && (!isa.is_gpu() || tokens == 1 && layer.causal && layer.head_dim.is_multiple_of(GPU_VECTOR))
     };
-    b.numerics.steps_by().filter(fits)
+    b.numerics.attention_isa().filter(fits)
 }
 
 /// How the work of a call is divided among workgroups.
