@@ -38,6 +38,7 @@ pub use machine::{
     compatibility::{
         Compatibility, Verdict, best_target, check_iree_version, check_targets, check_targets_at,
     },
+    cpu::{UnknownCpuFeature, cpu_features},
     hardware::{Gpu, Machine},
     nvidia_gpus,
     place::{DeviceClass, Place},

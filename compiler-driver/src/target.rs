@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeSet, str::FromStr};
 
-use mlxcel_artifacts::{CacheType, Driver, Float, Machine, Quant};
+use mlxcel_artifacts::{CacheType, Driver, Float, Machine, Quant, cpu_features};
 use mlxcel_emitter::{Isa, Numerics, Products};
 use mlxcel_models::nearest;
 use safetensors::Dtype;
@@ -69,7 +69,7 @@ enum Host {
 struct NamedCpu {
     /// `x86_64` or `aarch64`.
     arch: String,
-    /// Features that the code may use, by LLVM's names.
+    /// Features that the code may use: levels and LLVM's names in the file, LLVM's names alone once it is read.
     features: BTreeSet<String>,
 }
 
@@ -115,7 +115,12 @@ impl Target {
 
     fn parse(name: &str, text: &str) -> Result<Self, Error> {
         let invalid = |source| Error::TargetFile { name: name.to_owned(), source: Box::new(source) };
-        let target: Self = toml::from_str(text).map_err(invalid)?;
+        let mut target: Self = toml::from_str(text).map_err(invalid)?;
+        if let Some(Cpu::Named(NamedCpu { arch, features })) = &mut target.cpu {
+            let found = cpu_features(arch, features.iter().map(String::as_str));
+            let found = found.map_err(|unknown| invalid(serde::de::Error::custom(unknown)))?;
+            *features = found.into_iter().map(str::to_owned).collect();
+        }
         Ok(Self { name: name.to_owned(), ..target })
     }
 
@@ -358,6 +363,10 @@ mod tests {
             (format!("{right}cpus = 2\n"), "unknown field `cpus`"),
             (format!("{right}precisions = ['f64']\n"), "found \"f64\", expected f32, bf16 or f16"),
             (format!("{right}cpu = 'guest'\n"), "data did not match any variant"),
+            (
+                format!("{right}[cpu]\narch = 'x86_64'\nfeatures = ['avx-2']\n"),
+                "found the CPU feature `avx-2`, expected a level or LLVM's name of a feature of x86_64",
+            ),
         ] {
             let error = refused(&wrong);
             assert!(error.starts_with("error: targets/x.toml does not describe a target"), "{error}");
@@ -394,9 +403,10 @@ mod tests {
         let kernels = Products::Kernels;
         assert_eq!(products(&["avx2"], Float::Bf16), Products::Widened);
         assert_eq!(products(&["avx2", "fma", "f16c"], Float::Bf16), Products::Widened);
-        let v3 = ["avx2", "fma", "f16c", "bmi", "bmi2", "lzcnt", "movbe"];
+        let level = |name| cpu_features("x86_64", [name]).unwrap().into_iter().collect::<Vec<_>>();
+        let v3 = level("x86-64-v3");
         assert_eq!(products(&v3, Float::Bf16), kernels(Isa::X86_64V3));
-        let v4 = [&v3[..], &["avx512f", "avx512bw", "avx512cd", "avx512dq", "avx512vl"]].concat();
+        let v4 = level("x86-64-v4");
         assert_eq!(products(&v4, Float::Bf16), kernels(Isa::X86_64V3));
         let vnni = [&v4[..], &["avx512vnni"]].concat();
         assert_eq!(products(&vnni, Float::Bf16), kernels(Isa::X86_64V4Vnni));

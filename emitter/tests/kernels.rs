@@ -13,7 +13,9 @@
 #![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
 use std::{
-    env, fs,
+    env,
+    ffi::OsStr,
+    fs,
     path::{Path, PathBuf},
     process::Command,
 };
@@ -64,7 +66,7 @@ impl Subject {
         let own = |isa: &Isa| isa.folder() == self.folder && isa.object_isa(self.file) == Some(*isa);
         let own: Vec<_> = isas().filter(own).collect();
         if own.is_empty() {
-            return self.test("plain", &[], self.source().as_deref());
+            return self.test("plain", &[""; 0], self.source().as_deref());
         }
         for isa in own {
             self.test_object(isa);
@@ -73,7 +75,7 @@ impl Subject {
 
     fn test_object(self, isa: Isa) {
         let Some(source) = self.source() else {
-            return self.test(isa.name(), isa.clang_flags(), None);
+            return self.test(isa.name(), &isa.clang_flags(), None);
         };
         let name = isa.object_name(self.file);
         let object = mlxcel_emitter::objects().find(|object| object.name == name);
@@ -83,8 +85,8 @@ impl Subject {
         fs::write(&path, object.bytes).unwrap();
         // Types in `kernels.h` depend on the instruction set only from AVX-512 on. clang takes longer to read the header of
         // AVX2's intrinsics than for everything else.
-        let flags = if isa == Isa::X86_64V3 { &[] } else { isa.clang_flags() };
-        self.test(isa.name(), flags, Some(&path));
+        let flags = if isa == Isa::X86_64V3 { vec![] } else { isa.clang_flags() };
+        self.test(isa.name(), &flags, Some(&path));
     }
 
     fn test_portable(self) {
@@ -100,7 +102,7 @@ impl Subject {
     }
 
     /// Builds and runs the test with these kernels.
-    fn test(self, variant: &str, flags: &[&str], kernels: Option<&Path>) {
+    fn test(self, variant: &str, flags: &[impl AsRef<OsStr>], kernels: Option<&Path>) {
         let Self { folder, file } = self;
         let program = programs().join(format!("{folder}_{file}-{variant}"));
         let prefix = env::var_os("MLIR_SYS_220_PREFIX").map_or("/usr/lib/llvm-22".into(), PathBuf::from);

@@ -1,7 +1,7 @@
 //! Machines, their devices, and the targets that run on them.
 
 pub(crate) mod compatibility;
-mod cpu;
+pub(crate) mod cpu;
 mod detect;
 pub(crate) mod hardware;
 pub(crate) mod place;

@@ -1,5 +1,6 @@
 //! How instruction sets are chosen, and which data their kernels read.
 
+use mlxcel_artifacts::cpu_features;
 use safetensors::Dtype;
 
 use super::isa::Isa;
@@ -10,6 +11,12 @@ impl Isa {
     pub fn of_cpu(arch: &str, features: &[String]) -> Option<Self> {
         let has = |name: &str| features.iter().any(|feature| feature == name);
         Self::ALL.into_iter().rfind(|isa| isa.runs_on(arch, has))
+    }
+
+    /// Returns whether a CPU runs its code, where `has` returns whether the CPU has a feature by LLVM's name.
+    pub fn runs_on(self, arch: &str, has: impl Fn(&str) -> bool) -> bool {
+        let needed = cpu_features(self.arch(), self.features().iter().copied());
+        arch == self.arch() && needed.is_ok_and(|needed| needed.into_iter().all(has))
     }
 
     /// Returns how many inputs of one output are adjacent in 8-bit panels, see `matmul_q8.c`.
@@ -34,5 +41,17 @@ impl Isa {
     /// Returns whether it multiplies pairs of bf16, see `matmul_bf16.c`.
     pub(crate) fn multiplies_bf16(self) -> bool {
         self.object_isa("matmul_bf16").is_some()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn features_are_in_the_table_of_cpu_features() {
+        for isa in Isa::ALL {
+            assert!(cpu_features(isa.arch(), isa.features().iter().copied()).is_ok(), "{}", isa.name());
+        }
     }
 }

@@ -57,25 +57,38 @@ impl Isa {
         matches!(self, Self::Sm80)
     }
 
+    /// Returns the CPU features that its code may use: a level, then features beyond the level. A GPU has none.
+    ///
+    /// The table of CPU features has these names: `cpu_features` of mlxcel-artifacts looks them up.
+    #[must_use]
+    pub const fn features(self) -> &'static [&'static str] {
+        match self {
+            Self::X86_64V3 => &["x86-64-v3"],
+            Self::X86_64V4Vnni => &["x86-64-v4", "avx512vnni"],
+            Self::X86_64V4Bf16 => &["x86-64-v4", "avx512vnni", "avx512bf16"],
+            Self::X86_64V4Amx => {
+                &["x86-64-v4", "avx512vnni", "avx512bf16", "amx-tile", "amx-int8", "amx-bf16"]
+            }
+            Self::Aarch64 => &["armv8.2-a", "fullfp16", "dotprod"],
+            Self::Sm80 => &[],
+        }
+    }
+
     /// Returns the flags that make clang compile for it.
     #[must_use]
-    pub const fn clang_flags(self) -> &'static [&'static str] {
-        match self {
-            Self::X86_64V3 => &["-march=x86-64-v3"],
-            Self::X86_64V4Vnni => &["-march=x86-64-v4", "-mavx512vnni"],
-            Self::X86_64V4Bf16 => &["-march=x86-64-v4", "-mavx512vnni", "-mavx512bf16"],
-            Self::X86_64V4Amx => &[
-                "-march=x86-64-v4",
-                "-mavx512vnni",
-                "-mavx512bf16",
-                "-mamx-tile",
-                "-mamx-int8",
-                "-mamx-bf16",
-            ],
-            Self::Aarch64 => &["-march=armv8.2-a+fp16+dotprod"],
+    pub fn clang_flags(self) -> Vec<String> {
+        let Some((level, features)) = self.features().split_first() else {
             // The version of PTX that iree-compile 3.13 writes, so that kernels ask for no newer driver.
-            Self::Sm80 => &["-march=sm_80", "-Xclang", "-target-feature", "-Xclang", "+ptx76"],
+            let flags = ["-march=sm_80", "-Xclang", "-target-feature", "-Xclang", "+ptx76"];
+            return flags.map(str::to_owned).to_vec();
+        };
+        if self == Self::Aarch64 {
+            // Clang's name for LLVM's `fullfp16` is `fp16`.
+            let features = features.iter().map(|feature| feature.strip_prefix("full").unwrap_or(feature));
+            return vec![format!("-march={level}+{}", features.collect::<Vec<_>>().join("+"))];
         }
+        let features = features.iter().map(|feature| format!("-m{feature}"));
+        [format!("-march={level}")].into_iter().chain(features).collect()
     }
 
     /// Returns the folder in `kernels/` that has its sources.
@@ -104,23 +117,5 @@ impl Isa {
     pub fn object_name(self, file: &str) -> String {
         let isa = self.object_isa(file).unwrap_or(self).name();
         if self.is_gpu() { format!("cuda_{file}-{isa}.ptx") } else { format!("{file}-{isa}.o") }
-    }
-
-    /// Whether a CPU runs it that `has` these features (LLVM's names): all that clang may use, not only what the sources
-    /// name.
-    pub fn runs_on(self, arch: &str, has: impl Fn(&str) -> bool) -> bool {
-        let v3 = ["avx2", "fma", "f16c", "bmi", "bmi2", "lzcnt", "movbe"];
-        let v4 = ["avx512f", "avx512bw", "avx512cd", "avx512dq", "avx512vl"];
-        let needed: &[&[&str]] = match self {
-            Self::X86_64V3 => &[&v3],
-            Self::X86_64V4Vnni => &[&v3, &v4, &["avx512vnni"]],
-            Self::X86_64V4Bf16 => &[&v3, &v4, &["avx512vnni", "avx512bf16"]],
-            Self::X86_64V4Amx => {
-                &[&v3, &v4, &["avx512vnni", "avx512bf16", "amx-tile", "amx-int8", "amx-bf16"]]
-            }
-            Self::Aarch64 => &[&["neon", "fullfp16", "dotprod"]],
-            Self::Sm80 => &[],
-        };
-        arch == self.arch() && needed.iter().copied().flatten().all(|feature| has(feature))
     }
 }
