@@ -1,7 +1,8 @@
-//! Compiles `kernels/cpu/*.c` and `kernels/cuda/*.c` for every instruction set: freestanding objects for vmfbs, which have no
-//! libc.
+//! Compiles `kernels/cpu/*.c` and `kernels/cuda/*.c` for every instruction set.
+//!
+//! Objects are freestanding, because they are linked into vmfbs, which have no libc.
 
-#[expect(dead_code, unreachable_pub, reason = "it is the library's, which uses the rest")]
+#[expect(dead_code, unreachable_pub, reason = "the library uses the rest")]
 #[path = "src/kernels/isa.rs"]
 mod isa;
 
@@ -15,7 +16,7 @@ use std::{
 
 use isa::Isa;
 
-/// For every kernel. Nothing may be contracted or reordered that the source does not ask for.
+/// Flags for every kernel. The compiler may not contract or reorder floating point operations.
 const FLAGS: &[&str] = &[
     "-std=c11",
     "-O3",
@@ -99,13 +100,17 @@ impl Object {
     }
 }
 
-/// What is missing in an object would be missing when a bundle is loaded, on another machine.
+/// Checks that an object has no undefined symbols, which would fail only when a bundle is loaded.
 fn check_symbols(prefix: &Path, object: &Path) {
     let undefined = run(Command::new(prefix.join("bin/llvm-nm")).arg("--undefined-only").arg(object));
-    assert!(undefined.is_empty(), "{} needs what no vmfb has:\n{undefined}", object.display());
+    assert!(
+        undefined.is_empty(),
+        "{}: found undefined symbols, expected none, because a vmfb has no libraries\n{undefined}",
+        object.display()
+    );
 }
 
-/// Likewise. And arrays that are not registers lie in the GPU's own memory, which is slow.
+/// Checks that PTX needs no other module, and has no arrays in local memory, which is slow.
 fn check_ptx(object: &Path) {
     let text = fs::read_to_string(object).expect("clang wrote it");
     for word in [".extern", ".local"] {

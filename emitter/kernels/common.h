@@ -1,7 +1,7 @@
-// Shared types and inline helpers for the inference kernels.
+// Types and inline helpers of all kernels.
 //
-// Everything here must compile freestanding: no libc, no libm, and nothing that
-// the compiler would turn into a library call.
+// Everything here compiles freestanding: no libc, no libm, and nothing that the
+// compiler turns into a library call.
 #ifndef KERNELS_COMMON_H
 #define KERNELS_COMMON_H
 
@@ -14,8 +14,8 @@
 #include <arm_neon.h>
 #endif
 
-// Kernels rely on helpers being specialised on constant arguments (row counts,
-// element types), so inlining is part of their meaning and not a hint.
+// Kernels rely on helpers being specialized for constant arguments, such as row
+// counts and element types. So inlining is a requirement and not a hint.
 #define INLINE static inline __attribute__((always_inline))
 
 typedef int64_t index;
@@ -41,8 +41,8 @@ INLINE float float_of(uint32_t bits) {
 
 INLINE float float_from_bf16(uint16_t x) { return float_of((uint32_t)x << 16); }
 
-// Written out in integers because compilers lower _Float16 to a library call
-// on targets without half-precision conversion.
+// Uses integers, because compilers lower _Float16 to a library call on targets
+// without half-precision conversion.
 INLINE float float_from_f16_portable(uint16_t x) {
   const uint32_t sign = (uint32_t)(x & 0x8000u) << 16;
   const uint32_t magnitude = x & 0x7fffu;
@@ -72,9 +72,8 @@ INLINE float float_from_f16(uint16_t x) {
 #endif
 }
 
-// Adding 1.5 * 2^23 leaves the nearest integer (ties to even) in the low bits
-// of the sum's mantissa, for any |x| < 2^22 and without a conversion that
-// would be undefined for NaN.
+// For |x| < 2^22, adding 1.5 * 2^23 leaves the nearest integer (ties to even) in
+// the low bits of the mantissa. A conversion would be undefined for NaN.
 #define ROUNDING_MAGIC 12582912.0f
 #define ROUNDING_MAGIC_BITS 0x4b400000u
 
@@ -82,10 +81,12 @@ INLINE int32_t round_to_int(float x) {
   return (int32_t)(bits_of(x + ROUNDING_MAGIC) - ROUNDING_MAGIC_BITS);
 }
 
-// 2^x for x <= 126. Relative error below 2e-7 for x >= -126; results below the
-// normal range are between 0 and 2^-125, and exactly 0 from x = -127 down to
-// -inf: at the clamp the polynomial is exactly 1, and the exponent arithmetic
-// turns 1.0 into +0. A NaN that arithmetic made stays one; its low bits are zero.
+// Returns 2^x for x <= 126, with a relative error below 2e-7 for x >= -126.
+//
+// Results below the normal range are between 0 and 2^-125. From x = -127 down to
+// -inf they are exactly 0: at the clamp the polynomial is exactly 1, and the
+// exponent arithmetic turns 1.0 into +0. NaN gives NaN, if its low bits are zero
+// as arithmetic makes them.
 #define EXP2_LOWEST (-127.0f)
 #define EXP2_C1 6.931472028550421e-1f
 #define EXP2_C2 2.402264791363012e-1f
@@ -109,8 +110,8 @@ INLINE float exp2_poly(float x) {
   return float_of(bits_of(p) + (bits_of(shifted) << 23));
 }
 
-// The cache and weight element types that share one implementation each. Those
-// of Q8 are steps of a scale that lies elsewhere; they load as whole numbers.
+// Element types of the cache and of weights. Q8 loads as whole numbers, because
+// its scales are stored elsewhere.
 typedef enum { ELEMENT_F32, ELEMENT_BF16, ELEMENT_F16, ELEMENT_Q8 } element_type;
 
 INLINE index element_size(element_type type) {

@@ -1,7 +1,9 @@
-// What the products share where the CPU has AMX: eight registers, each a tile
-// of up to 16 rows of 64 bytes, and instructions that add to one tile the dot
-// products of another's rows with a third's columns, four bytes at a time. A
-// panel's 64 bytes of k are such a third as they lie in memory.
+// Helpers of matrix products for CPUs with AMX.
+//
+// AMX has eight registers, each a tile of up to 16 rows of 64 bytes. Its
+// instructions add to one tile the dot products of the rows of a second tile with
+// the columns of a third, four bytes at a time. A panel's 64 bytes of k have the
+// layout of the third tile in memory.
 #ifndef KERNELS_CPU_AMX_H
 #define KERNELS_CPU_AMX_H
 
@@ -11,14 +13,14 @@
 
 #define AMX_ROWS 16           // of a tile
 #define AMX_BYTES 64          // of a row of a tile
-#define AMX_MR (2 * AMX_ROWS) // most rows of a product of tiles
-#define AMX_DEPTH AMX_BYTES   // bytes of k that a tile takes
+#define AMX_MR (2 * AMX_ROWS) // maximum of rows in a product of tiles
+#define AMX_DEPTH AMX_BYTES   // bytes of k in a tile
 
-// Fewer rows wait for the memory either way, and AVX-512 reads it in more
-// places at once.
+// Returns whether AMX multiplies m rows. Fewer rows are bound by memory, which
+// AVX-512 reads in more places at once.
 INLINE int amx_multiplies(index m) { return m > 8; }
 
-// The shapes of all registers, as the processor reads them.
+// Shapes of all registers, in the layout of ldtilecfg.
 typedef struct {
   uint8_t palette, start_row, reserved[14];
   uint16_t row_bytes[16];
@@ -30,9 +32,10 @@ INLINE void amx_shape(amx_shapes *shapes, int tile, index rows, index bytes) {
   shapes->row_bytes[tile] = (uint16_t)(rows ? bytes : 0);
 }
 
-// Two tiles of rows, of which the lower may be empty, by two panels: each tile
-// that is read is used twice. Registers 0 to 3 are the sums, 4 and 5 the rows,
-// 6 and 7 the panels; the latter four take `bytes` of k.
+// Configures the registers for two tiles of rows, of which the lower may be empty,
+// by two panels, so that each tile that is read is used twice. Registers 0 to 3
+// hold the sums, 4 and 5 the rows, 6 and 7 the panels. The latter four hold `bytes`
+// of k.
 INLINE void amx_begin(index rows, index bytes) {
   const index upper = min_index(rows, AMX_ROWS), lower = rows - upper;
   amx_shapes shapes = {.palette = 1};
@@ -45,8 +48,8 @@ INLINE void amx_begin(index rows, index bytes) {
   _tile_loadconfig(&shapes);
 }
 
-// Rows `stride` bytes apart, by two panels (`right` is not read where only one
-// is asked for), each of `bytes` bytes of k.
+// Operands of a product: rows `stride` bytes apart, by one or two panels, each of
+// `bytes` bytes of k.
 typedef struct {
   const uint8_t *rows;
   index stride;
@@ -54,7 +57,8 @@ typedef struct {
   index bytes;
 } amx_operands;
 
-// Consecutive rows by the panels of 16 columns from `panel` on.
+// Returns the operands for consecutive rows and the panels of 16 columns from
+// `panel` on.
 INLINE amx_operands amx_at(const void *rows, const void *w, index panel,
                            index bytes) {
   const uint8_t *left = (const uint8_t *)w + panel * 16 * bytes;
@@ -65,12 +69,12 @@ INLINE amx_operands amx_at(const void *rows, const void *w, index panel,
                         .bytes = bytes};
 }
 
-// By tile of rows and by panel: 32-bit integers, or floats.
+// Sums by tile of rows and by panel, as 32-bit integers or floats.
 typedef uint32_t amx_sums[2][2][AMX_ROWS][16];
 
 typedef enum { AMX_INT8, AMX_BF16 } amx_type;
 
-// Registers are part of an instruction, which only a macro can give them.
+// A macro, because register numbers are part of the instruction.
 #define AMX_DOT(type, sums, rows, panel)                                       \
   do {                                                                         \
     if (type == AMX_BF16)                                                      \
@@ -79,7 +83,7 @@ typedef enum { AMX_INT8, AMX_BF16 } amx_type;
       _tile_dpbssd(sums, rows, panel);                                         \
   } while (0)
 
-// One tile's depth.
+// Multiplies one tile's depth of k.
 INLINE void amx_step(amx_type type, int tall, int wide, const uint8_t *rows,
                      index stride, const uint8_t *left, const uint8_t *right) {
   _tile_loadd(4, rows, stride);
@@ -97,7 +101,7 @@ INLINE void amx_step(amx_type type, int tall, int wide, const uint8_t *rows,
   }
 }
 
-// What is left of k after whole tiles, from byte p on, with zeros after it.
+// Multiplies the rest of k after whole tiles, from byte p on, padded with zeros.
 INLINE void amx_last_step(amx_type type, index count, int tall, int wide,
                           const amx_operands *x, index p) {
   uint8_t rows[AMX_MR][AMX_BYTES], panels[2][AMX_ROWS][AMX_BYTES];
@@ -117,8 +121,8 @@ INLINE void amx_last_step(amx_type type, index count, int tall, int wide,
   amx_step(type, tall, wide, rows[0], AMX_BYTES, panels[0][0], panels[1][0]);
 }
 
-// The sums of `count` rows, for which amx_begin() was called; tall where they
-// are more than one tile's, wide with the right panel.
+// Computes the sums of `count` rows, for which amx_begin() was called. `tall` says
+// that they need two tiles, `wide` that there is a right panel.
 INLINE void amx_product(amx_type type, index count, int tall, int wide,
                         const amx_operands *x, amx_sums sums) {
   _tile_zero(0);
@@ -145,8 +149,8 @@ INLINE void amx_product(amx_type type, index count, int tall, int wide,
   }
 }
 
-// Calls amx_tile(rows, tall, wide, panel, ...) for panels begin..end, which is
-// specialised on tall and wide.
+// Calls amx_tile(rows, tall, wide, panel, ...) for panels begin..end, specialized
+// for tall and wide.
 #define AMX_TILES(rows, begin, end, ...)                                       \
   do {                                                                         \
     amx_begin(rows, AMX_DEPTH);                                                \

@@ -1,4 +1,4 @@
-// The entry points of attention; attention_task.h says what they compute.
+// Entry points of attention. attention_task.h documents what they compute.
 
 #include "attention_task.h"
 
@@ -27,7 +27,7 @@ INLINE void attend_as(element_type type, task t, index rows) {
   attend_rows(&t, rows);
 }
 
-// Each type has code of its own.
+// Calls the code that is specialized for the type of the cache.
 static void attend_typed(const task *t, index rows) {
   switch (t->keys.type) {
   case ELEMENT_F32: attend_as(ELEMENT_F32, *t, rows); break;
@@ -37,7 +37,7 @@ static void attend_typed(const task *t, index rows) {
   }
 }
 
-// Padding queries: zeros, or a chunk that weighs nothing.
+// Writes results of padding queries: zeros, or a chunk with the weight 0.
 INLINE void clear_padding(const task *t, index begin, index end) {
   for (index token = begin; token < end; ++token) {
     for (index head = t->first_head; head < t->first_head + t->group; ++head) {
@@ -92,7 +92,7 @@ static void attend_items(kv_slice cache, const float *q, const int32_t *position
     };
     t.chunk_begin = row_first(&t, 0) + part % chunks * chunk;
     t.chunk_end = t.chunk_begin + chunk;
-    // Tokens that see nothing of this chunk come first, padding comes last.
+    // Tokens that attend to nothing in this chunk come first, and padding last.
     const index last = min_index(first + tile, tokens);
     const index valid = clamp_index(lengths[row], first, last);
     attend_typed(&t, (valid - first) * group);
@@ -100,7 +100,7 @@ static void attend_items(kv_slice cache, const float *q, const int32_t *position
   }
 }
 
-// The entry points for a cache of one type, whose pointers come last here.
+// Defines the entry points for a cache of one type, whose pointers come last here.
 #define DEFINE_ATTENTION(name, cache, ...)                                     \
   void attention_##name(const float *q, __VA_ARGS__, ATTENTION_WHOLE) {        \
     attend_items(cache, q, positions, lengths, out, NULL, layer, batch,        \
@@ -133,7 +133,7 @@ void attention_combine(const float *partial, const float *max_sum, float *out,
                        index chunks, index rows, index head_dim, index begin,
                        index end) {
   for (index row = begin; row < end; ++row) {
-    // Row r of chunk c of its part of the batch.
+    // Index of the row in the first chunk of its batch row.
     const index first = row / rows * chunks * rows + row % rows;
     float *target = out + row * head_dim;
     float max = NEGATIVE_INFINITY, sum = 0.0f;
@@ -153,7 +153,7 @@ void attention_combine(const float *partial, const float *max_sum, float *out,
       for (index d = 0; d < head_dim; ++d)
         target[d] += weight * source[d];
     }
-    // Only padding sums to nothing.
+    // The sum is 0 only for padding.
     scale_row(target, sum != 0.0f ? 1.0f / sum : 0.0f, head_dim);
   }
 }

@@ -1,51 +1,51 @@
-// Calls of many rows, with AVX2: register tiles over converted blocks.
+// Attention of many rows with AVX2: register tiles over converted blocks.
 
 #ifndef KERNELS_CPU_ATTENTION_BLOCKS_H
 #define KERNELS_CPU_ATTENTION_BLOCKS_H
 
 #include "attention_task.h"
 
-// Loops over what whole vectors leave over carry a pragma: unrolled, they would
-// be most of the code.
+// A block of keys is transposed and converted to floats on the stack, and then the
+// block of values, once for a hundred rows or more. Products use register tiles
+// like a matmul.
+//
+// Loops over the rest after whole vectors have pragmas against unrolling, because
+// unrolled they would be most of the code.
 
-// They copy a block of keys, transposed, and then of values to the stack as
-// floats, once for a hundred rows or more, and multiply in register tiles like a
-// matmul.
-
-#define MR 6          // most rows of a register tile
+#define MR 6          // maximum of rows in a register tile
 #define LANES 8
 #define NR 16         // its columns: positions, then dimensions
-#define BLOCK 64      // most positions of a block
+#define BLOCK 64      // maximum of positions in a block
 #define SCRATCH 13824 // floats for a converted block and scores: 54 KiB
 #define MAX_TILES 26  // register tiles that share a converted block
 #define MAX_HEAD_DIM 256
-// Below any maximum of scores that a model has: lower ones count as nothing seen.
+// A bound below the scores of any model: lower maxima count as nothing attended to.
 #define LOWEST_BASE (-0x1p120f)
 
-// The rows of one register tile. Places and counts are kept because working
-// them out takes divisions, which cost as much as the softmax.
+// State of the rows of one register tile. Indices and counts are kept, because
+// computing them takes divisions, which cost as much as the softmax.
 typedef struct {
   float max[LANES]; // spare lanes are meaningless
   float sum[LANES];
-  float rescale[LANES]; // what the last block's new maximum does to sums
-  index place[MR];      // row_place()
+  float rescale[LANES]; // factor of sums, from the last block's new maximum
+  index indices[MR];    // row_index()
   index first[MR];      // row_first()
   index visible[MR];    // row_visible()
   index rows;
   float *scores; // [MR][BLOCK], then weights
 } row_tile;
 
-// How many positions are converted at once.
+// Returns the number of positions that are converted at once.
 INLINE index block_size_for(index head_dim) {
   return head_dim <= MAX_HEAD_DIM / 2 ? BLOCK : BLOCK / 2;
 }
 
-// In floats, for keys and values alike.
+// Returns the floats in a converted block, of keys or values.
 INLINE index converted_size(index head_dim) {
   return divide_up(head_dim, NR) * NR * block_size_for(head_dim);
 }
 
-// How many rows share a converted block: those whose scores fit beside it.
+// Returns how many rows share a converted block, whose scores fit beside it.
 INLINE index row_block_for(index head_dim) {
   return min_index((SCRATCH - converted_size(head_dim)) / BLOCK,
                    MAX_TILES * MR);
@@ -72,8 +72,8 @@ INLINE void transpose_8x8(__m256 x[8]) {
   }
 }
 
-// Eight positions from `first` on, of which `count` exist, to the columns of
-// keys [head_dim][NR].
+// Copies eight positions from `first` on, of which `count` exist, to the columns
+// of keys [head_dim][NR].
 INLINE void pack_eight_keys(const task *t, index first, index count,
                             float *keys) {
   const __m256 scale = _mm256_set1_ps(t->scale);
@@ -100,7 +100,7 @@ INLINE void pack_eight_keys(const task *t, index first, index count,
                     : 0.0f;
 }
 
-// keys: [ceil(count / NR)][head_dim][NR], scaled, missing positions as zeros.
+// Copies keys to [ceil(count / NR)][head_dim][NR], scaled and padded with zeros.
 INLINE void pack_keys(const task *t, index first, index count, float *keys) {
   for (index s = 0; s < divide_up(count, NR) * NR; s += 8) {
     float *columns = keys + s / NR * NR * t->head_dim + s % NR;
@@ -111,7 +111,7 @@ INLINE void pack_keys(const task *t, index first, index count, float *keys) {
   }
 }
 
-// values: [ceil(head_dim / NR)][block_size][NR], missing dimensions as zeros.
+// Copies values to [ceil(head_dim / NR)][block_size][NR], padded with zeros.
 INLINE void pack_values(const task *t, index first, index count,
                         float *values) {
   const index block_size = block_size_for(t->head_dim);
@@ -129,7 +129,7 @@ INLINE void pack_values(const task *t, index first, index count,
   }
 }
 
-// scores[r][s] = q[r] * keys for all panels of `count` positions.
+// Computes scores[r][s] = q[r] * keys for all panels of `count` positions.
 INLINE void score_tile(int rows, const float *const q[MR], const float *keys,
                        float *scores, index count, index head_dim) {
   for (index s = 0; s < count; s += NR) {
@@ -157,8 +157,8 @@ INLINE void score_tile(int rows, const float *const q[MR], const float *keys,
   }
 }
 
-// sums[r] = sums[r] * rescale[r] + weights[r] * values for `dims` dimensions, a
-// multiple of NR; panels of values lie `panel_stride` apart.
+// Computes sums[r] = sums[r] * rescale[r] + weights[r] * values for `dims`
+// dimensions, a multiple of NR. Panels of values are `panel_stride` apart.
 INLINE void value_tile(int rows, const float *weights, const float *values,
                        index panel_stride, float *const sums[MR],
                        const float *rescale, index count, index dims) {
@@ -214,7 +214,7 @@ static void value_rows(index rows, const float *weights, const float *values,
   }
 }
 
-// value_rows for the last dims < NR dimensions, by way of whole panels.
+// Does what value_rows() does for the last dims < NR dimensions, in whole panels.
 static void value_rows_partial(index rows, const float *weights,
                                const float *values, float *const sums[MR],
                                const float *rescale, index count, index dims) {
@@ -233,8 +233,8 @@ static void value_rows_partial(index rows, const float *weights,
       sums[r][d] = lanes[r][d];
 }
 
-// The largest of a row's scores, of which those from `first` to `visible` of
-// `padded` count.
+// Masks a row's scores except those from `first` to `visible`, and returns the
+// largest.
 INLINE float mask_row(float *scores, index first, index visible,
                       index padded) {
 #pragma clang loop vectorize(disable) unroll(disable)
@@ -277,8 +277,8 @@ INLINE float weigh_row(float *scores, float max, index padded) {
   return sum_lanes(total);
 }
 
-// One step of the online softmax for the rows of a tile. Maxima come before
-// weights, for all rows, so that no row waits for its own maximum.
+// Does one step of the online softmax for the rows of a tile. Maxima of all rows
+// are computed before weights, so that no row waits for its own maximum.
 static void softmax_tile(const task *t, row_tile *tile, index block,
                          index count) {
   const index padded = divide_up(count, 8) * 8;
@@ -293,7 +293,7 @@ static void softmax_tile(const task *t, row_tile *tile, index block,
                  clamp_index(tile->visible[r] - block, 0, count), padded);
   }
   const __m256 old_max = _mm256_loadu_ps(tile->max);
-  // The bound keeps rows that have seen nothing yet from inf - inf.
+  // The bound avoids inf - inf in rows that have attended to nothing yet.
   const __m256 max =
       _mm256_max_ps(_mm256_max_ps(_mm256_loadu_ps(block_max), old_max),
                     _mm256_set1_ps(LOWEST_BASE));
@@ -315,28 +315,28 @@ static void begin_tile(const task *t, index first, index rows, float *scores,
   tile->rows = rows;
   tile->scores = scores;
   for (index r = 0; r < rows; ++r) {
-    tile->place[r] = row_place(t, first + r);
+    tile->indices[r] = row_index(t, first + r);
     tile->first[r] = row_first(t, first + r);
     tile->visible[r] = row_visible(t, first + r);
-    clear_row(t->sums + tile->place[r] * t->head_dim, t->head_dim);
+    clear_row(t->sums + tile->indices[r] * t->head_dim, t->head_dim);
   }
 }
 
 static void finish_tile(const task *t, const row_tile *tile) {
   for (index r = 0; r < tile->rows; ++r)
-    finish_row(t, tile->place[r], tile->max[r], tile->sum[r]);
+    finish_row(t, tile->indices[r], tile->max[r], tile->sum[r]);
 }
 
-// How many positions of the block some row of the tile sees, from its first on:
-// the last row of the tile sees most to the end, the first one most to the
-// beginning.
+// Returns how many positions of the block, from its first on, some row of the tile
+// attends to. The last row attends to the latest positions, the first row to the
+// earliest.
 INLINE index tile_visible(const row_tile *tile, index block, index count) {
   if (block + count <= tile->first[0])
     return 0;
   return clamp_index(tile->visible[tile->rows - 1] - block, 0, count);
 }
 
-// Scores and weights of one tile.
+// Computes scores and weights of one tile.
 static void weigh_tile(const task *t, row_tile *tile, index block, index count,
                        const float *keys) {
   const index visible = tile_visible(tile, block, count);
@@ -344,7 +344,7 @@ static void weigh_tile(const task *t, row_tile *tile, index block, index count,
   if (visible == 0)
     return;
   for (index r = 0; r < tile->rows; ++r)
-    q[r] = t->q + tile->place[r] * t->head_dim;
+    q[r] = t->q + tile->indices[r] * t->head_dim;
   score_rows(tile->rows, q, keys, tile->scores, visible, t->head_dim);
   softmax_tile(t, tile, block, visible);
 }
@@ -358,7 +358,7 @@ static void add_tile(const task *t, const row_tile *tile, index block,
   if (visible == 0)
     return;
   for (index r = 0; r < tile->rows; ++r)
-    sums[r] = t->sums + tile->place[r] * t->head_dim;
+    sums[r] = t->sums + tile->indices[r] * t->head_dim;
   value_rows(tile->rows, tile->scores, values, block_size * NR, sums,
              tile->rescale, visible, whole);
   if (whole == t->head_dim)
@@ -369,7 +369,7 @@ static void add_tile(const task *t, const row_tile *tile, index block,
                      sums, tile->rescale, visible, t->head_dim - whole);
 }
 
-// Up to row_block_for() rows over the chunk, by converted blocks.
+// Computes up to row_block_for() rows over the chunk, by converted blocks.
 INLINE void attend_many(const task *t, index row_begin, index rows) {
   float scratch[SCRATCH] __attribute__((aligned(64)));
   row_tile tiles[MAX_TILES];
@@ -381,7 +381,7 @@ INLINE void attend_many(const task *t, index row_begin, index rows) {
   const index end =
       min_index(t->chunk_end, row_visible(t, row_begin + rows - 1));
   for (index i = 0; i < tile_count; ++i) {
-    // Rows are dealt evenly.
+    // Rows are divided evenly.
     const index first = rows * i / tile_count;
     begin_tile(t, row_begin + first, rows * (i + 1) / tile_count - first,
                scores + first * BLOCK, &tiles[i]);

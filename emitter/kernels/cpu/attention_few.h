@@ -1,19 +1,19 @@
-// Calls of few rows, with AVX2: the cache as it lies.
+// Attention of few rows with AVX2, which reads the cache without converting it.
 
 #ifndef KERNELS_CPU_ATTENTION_FEW_H
 #define KERNELS_CPU_ATTENTION_FEW_H
 
 #include "attention_blocks.h"
 
-// A step of decoding: the dimensions are in the lanes. Scores lie as
-// [position][FEW_TILE], so that the softmax of all rows runs side by side.
+// For decoding: dimensions are in the lanes. Scores are [position][FEW_TILE], so
+// that lanes compute the softmax of all rows at once.
 
-#define FEW_ROWS 8   // most rows that are done without conversion
-#define FEW_TILE 4   // rows done together
+#define FEW_ROWS 8   // maximum of rows without conversion
+#define FEW_TILE 4   // rows at once
 #define FEW_AHEAD 24 // positions prefetched ahead
 
-// Up to FEW_TILE rows in flight. The first paired_dims() dimensions of q and
-// sums stand in load_paired's order.
+// State of up to FEW_TILE rows. The first paired_dims() dimensions of q and sums
+// are in the order of load_paired().
 typedef struct {
   float q[FEW_TILE][MAX_HEAD_DIM]; // scaled
   float sums[FEW_TILE][MAX_HEAD_DIM];
@@ -23,13 +23,13 @@ typedef struct {
 
 INLINE index paired_dims(index head_dim) { return head_dim & ~(index)15; }
 
-INLINE index dim_place(const task *t, index d) {
+INLINE index dim_position(const task *t, index d) {
   return d < paired_dims(t->head_dim)
-             ? (d & ~(index)15) + paired_place(t->keys.type, d & 15)
+             ? (d & ~(index)15) + paired_position(t->keys.type, d & 15)
              : d;
 }
 
-// The sums of the lanes of four vectors.
+// Returns the sums of the lanes of four vectors.
 INLINE __m128 sum_each(const __m256 x[FEW_TILE]) {
   const __m256 low = _mm256_hadd_ps(x[0], x[1]);
   const __m256 high = _mm256_hadd_ps(x[2], x[3]);
@@ -38,7 +38,7 @@ INLINE __m128 sum_each(const __m256 x[FEW_TILE]) {
                     _mm256_extractf128_ps(quads, 1));
 }
 
-// The scores of `positions` (1 or 2) positions from cache element `at` on.
+// Computes the scores of `positions` (1 or 2) positions from cache element `at` on.
 INLINE void score_positions(int rows, int positions, const task *t,
                             const few_rows *few, index at, float *scores) {
   __m256 acc[2][FEW_TILE];
@@ -92,7 +92,7 @@ INLINE void score_block(int rows, const task *t, few_rows *few, index first,
     for (index i = 0; i < 2; ++i) {
       prefetch_row(&t->keys, at + (FEW_AHEAD + i) * stride,
                    t->head_dim);
-      // Values are read when the block's scores are done.
+      // Values are read after all scores of the block.
       prefetch_row(&t->values, at + i * stride, t->head_dim);
     }
     score_positions(rows, 2, t, few, at, few->scores + s * FEW_TILE);
@@ -103,8 +103,8 @@ INLINE void score_block(int rows, const task *t, few_rows *few, index first,
   cap_scores(t, few->scores, count * FEW_TILE);
 }
 
-// Turns the block's scores into weights, 0 for what a row does not see: it sees
-// those from first[r] to visible[r].
+// Turns the block's scores into weights. Row r attends to positions first[r] to
+// visible[r] of the block; others get the weight 0.
 INLINE void weigh_block(const index first[FEW_TILE],
                         const index visible[FEW_TILE], index count,
                         few_rows *few) {
@@ -122,7 +122,7 @@ INLINE void weigh_block(const index first[FEW_TILE],
     largest = _mm256_max_ps(largest, _mm256_loadu_ps(scores + s * FEW_TILE));
   const __m128 block_max = _mm_max_ps(_mm256_castps256_ps128(largest),
                                       _mm256_extractf128_ps(largest, 1));
-  // The bound keeps rows that have seen nothing yet from inf - inf.
+  // The bound avoids inf - inf in rows that have attended to nothing yet.
   const __m128 max = _mm_max_ps(_mm_max_ps(block_max, few->max),
                                 _mm_set1_ps(LOWEST_BASE));
   const __m256 both = _mm256_set_m128(max, max);
@@ -142,8 +142,8 @@ INLINE void weigh_block(const index first[FEW_TILE],
   few->max = max;
 }
 
-// sums = sums * rescale + weights * values, for `pairs` times 16 dimensions
-// from d on.
+// Computes sums = sums * rescale + weights * values, for `pairs` times 16
+// dimensions from d on.
 INLINE void add_dims(int rows, int pairs, const task *t, few_rows *few,
                      const float *rescale, index first, index count, index d) {
   __m256 acc[FEW_TILE][4][2];
@@ -180,7 +180,7 @@ INLINE void add_block(int rows, const task *t, few_rows *few, index first,
                       index count) {
   float rescale[FEW_TILE];
   _mm_storeu_ps(rescale, few->rescale);
-  // Fewer rows take more dimensions at once, to have sums enough in flight.
+  // Fewer rows take more dimensions at once, to have enough independent sums.
   const int pairs = rows == 1 ? 4 : rows == 2 ? 2 : 1;
   const index paired = paired_dims(t->head_dim);
   index d = 0;
@@ -206,10 +206,10 @@ INLINE void begin_few(int rows, const task *t, index row_begin, few_rows *few) {
   few->max = _mm_set1_ps(NEGATIVE_INFINITY);
   few->sum = _mm_setzero_ps();
   for (index r = 0; r < rows; ++r) {
-    const float *q = t->q + row_place(t, row_begin + r) * t->head_dim;
+    const float *q = t->q + row_index(t, row_begin + r) * t->head_dim;
 #pragma clang loop vectorize(disable) unroll(disable)
     for (index d = 0; d < t->head_dim; ++d) {
-      few->q[r][dim_place(t, d)] = q[d] * t->scale;
+      few->q[r][dim_position(t, d)] = q[d] * t->scale;
       few->sums[r][d] = 0.0f;
     }
   }
@@ -221,16 +221,16 @@ INLINE void finish_few(int rows, const task *t, index row_begin,
   _mm_storeu_ps(max, few->max);
   _mm_storeu_ps(sum, few->sum);
   for (index r = 0; r < rows; ++r) {
-    const index place = row_place(t, row_begin + r);
+    const index place = row_index(t, row_begin + r);
     float *sums = t->sums + place * t->head_dim;
 #pragma clang loop vectorize(disable) unroll(disable)
     for (index d = 0; d < t->head_dim; ++d)
-      sums[d] = few->sums[r][dim_place(t, d)];
+      sums[d] = few->sums[r][dim_position(t, d)];
     finish_row(t, place, max[r], sum[r]);
   }
 }
 
-// `rows` <= FEW_TILE rows over the chunk.
+// Computes `rows` <= FEW_TILE rows over the chunk.
 INLINE void attend_tile(int rows, const task *t, index row_begin) {
   few_rows few;
   index first[FEW_TILE], visible[FEW_TILE];

@@ -1,4 +1,4 @@
-// Row by row and position by position, on any target.
+// Attention row by row and position by position, on any target.
 
 #ifndef KERNELS_CPU_ATTENTION_ROWS_H
 #define KERNELS_CPU_ATTENTION_ROWS_H
@@ -49,7 +49,7 @@ INLINE void add_position(const task *t, float *sums, float weight, index at) {
 #endif
 
 INLINE void attend_row(const task *t, index row) {
-  const index place = row_place(t, row), head_dim = t->head_dim;
+  const index place = row_index(t, row), head_dim = t->head_dim;
   const float *q = t->q + place * head_dim;
   float *sums = t->sums + place * head_dim;
   const index end = min_index(t->chunk_end, row_visible(t, row));

@@ -1,30 +1,31 @@
-// Attention over a key/value cache, with grouped queries, one online softmax per
-// query row, in f32 arithmetic.
+// Attention over a key/value cache with grouped query heads, in f32, by one online
+// softmax per query row.
 //
 //   q          [batch][tokens][heads][head_dim], rotated and scaled
 //   cache      [2 * layers][batch][kv_heads][capacity][head_dim], each layer's
-//              keys before its values; Q8's scales [...][head_dim / 32]
-//              position p lies at p % capacity
-//   positions  [batch]; query t of row b stands at positions[b] + t and sees
-//              everything up to there, or no more than `window` positions of it
-//              where window is not 0; where causal is 0 it sees everything up
-//              to the row's last query
+//              keys before its values, as a ring buffer: position p is at
+//              p % capacity; Q8's scales are [...][head_dim / 32]
+//   positions  [batch]; query t of row b is at positions[b] + t and attends to all
+//              positions up to there, or to the last `window` of them if window is
+//              not 0; if causal is 0 it attends to all positions up to the row's
+//              last query
 //   lengths    [batch]; queries from lengths[b] on are padding
 //   out        [batch][tokens][heads][head_dim]; padding gives zeros
 //
-// Items are [batch][chunks][tiles of queries][kv_heads]: each is the heads /
-// kv_heads query heads of one kv head, over one chunk of the positions that its
-// first query sees and those after. Scores s become c * tanh(s / c) where the
-// bits of the float c, soft_cap, are not 0. Without
-// max_sum there is one chunk and the result is complete. With it, sums weighted
-// by 2^(score - max) go to out as [batch][chunks][tokens][heads][head_dim], and
-// max and the sum of the weights to max_sum [batch][chunks][tokens][heads][2], to
-// be merged by attention_combine. Scores are kept in units of log 2, so max is
-// too. A chunk of which a row sees nothing has max = -inf and sum = 0, and its
-// row of sums is not to be read.
+// Items are [batch][chunks][tiles of queries][kv_heads]. Each item is the
+// heads / kv_heads query heads of one kv head, over one chunk of positions. Chunks
+// begin at the first position that the item's first query attends to. If the bits
+// of the float c, soft_cap, are not 0, scores s become c * tanh(s / c).
 //
-// Sums accumulate in the destination row itself. A "row" here is one query of
-// one head; the rows of an item are ordered by token, then head.
+// Without max_sum there is one chunk, and the result is complete. With max_sum,
+// results are to be merged by attention_combine: sums weighted by 2^(score - max)
+// go to out as [batch][chunks][tokens][heads][head_dim], and max and the sum of the
+// weights to max_sum as [batch][chunks][tokens][heads][2]. Scores are in units of
+// log 2, and so is max. If a row attends to nothing in a chunk, max is -inf, sum is
+// 0, and the row of sums is undefined.
+//
+// Sums accumulate in the destination row itself. A "row" here is one query of one
+// head. The rows of an item are ordered by token, then head.
 
 #ifndef KERNELS_CPU_ATTENTION_TASK_H
 #define KERNELS_CPU_ATTENTION_TASK_H
@@ -44,7 +45,7 @@ INLINE float kv_element(const kv_slice *from, index i) {
 
 #if defined(__AVX2__)
 
-// Eight consecutive elements of a group.
+// Loads eight consecutive elements of a group.
 INLINE __m256 kv_lanes(const kv_slice *from, index i) {
   const __m256 x = load_lanes(from->elements, from->type, i);
   return from->type == ELEMENT_Q8
@@ -52,7 +53,7 @@ INLINE __m256 kv_lanes(const kv_slice *from, index i) {
              : x;
 }
 
-// Sixteen in load_paired's order.
+// Loads sixteen elements in the order of load_paired().
 INLINE void kv_pair(const kv_slice *from, index i, __m256 pair[2]) {
   load_paired(from->elements, from->type, i, pair);
   if (from->type == ELEMENT_Q8) {
@@ -64,7 +65,7 @@ INLINE void kv_pair(const kv_slice *from, index i, __m256 pair[2]) {
 
 #elif defined(__ARM_NEON)
 
-// Four consecutive elements of a group.
+// Loads four consecutive elements of a group.
 INLINE float32x4_t kv_quad(const kv_slice *from, index i) {
   const float32x4_t x = load_quad(from->elements, from->type, i);
   return from->type == ELEMENT_Q8 ? vmulq_n_f32(x, kv_scale(from, i)) : x;
@@ -74,15 +75,15 @@ INLINE float32x4_t kv_quad(const kv_slice *from, index i) {
 
 typedef struct {
   const float *q;
-  kv_slice keys, values; // of this kv head
+  kv_slice keys, values; // of the kv head
   float *sums;               // [tokens][heads][head_dim]
   float *max_sum;            // [tokens][heads][2], or NULL
   index position, token_begin, heads, first_head, group, head_dim;
   index position_stride;
   index capacity, window;  // window: 0 for none
-  index seen;              // positions that every row sees, or 0 if causal
-  float scale;             // to scores in units of log 2
-  float soft_cap;          // of those, or 0
+  index seen;              // positions that every row attends to, or 0 if causal
+  float scale;             // factor of scores, to units of log 2
+  float soft_cap;          // of scores in units of log 2, or 0
   index chunk_begin, chunk_end;
 } task;
 
@@ -90,32 +91,32 @@ INLINE index row_token(const task *t, index row) {
   return t->token_begin + row / t->group;
 }
 
-// Index of the row among all [tokens][heads].
-INLINE index row_place(const task *t, index row) {
+// Returns the index of the row among all [tokens][heads].
+INLINE index row_index(const task *t, index row) {
   return row_token(t, row) * t->heads + t->first_head + row % t->group;
 }
 
-// How many positions, from 0 on, the row sees.
+// Returns one past the last position that the row attends to.
 INLINE index row_visible(const task *t, index row) {
   return t->seen ? t->seen : t->position + row_token(t, row) + 1;
 }
 
-// The first position that the row sees.
+// Returns the first position that the row attends to.
 INLINE index row_first(const task *t, index row) {
   return t->window ? max_index(row_visible(t, row) - t->window, 0) : 0;
 }
 
-// Where a position lies in the cache.
+// Returns the slot of a position in the cache.
 INLINE index position_slot(const task *t, index position) {
   return position % t->capacity;
 }
 
-// How many of `count` positions from one on lie side by side.
+// Returns how many of `count` positions from `position` on are contiguous.
 INLINE index until_wrap(const task *t, index position, index count) {
   return min_index(count, t->capacity - position_slot(t, position));
 }
 
-// tanh(x) is 1 - 2 / (e^2x + 1); beyond 10 it is 1 to the last bit.
+// tanh(x) = 1 - 2 / (e^2x + 1). Beyond 10 it rounds to 1.
 #define TANH_END 10.0f
 
 INLINE float capped(const task *t, float score) {
@@ -127,7 +128,7 @@ INLINE float capped(const task *t, float score) {
 
 #if defined(__AVX2__)
 
-// The same of `count` scores, or up to seven more.
+// Caps `count` scores, and up to seven more.
 INLINE void cap_scores(const task *t, float *scores, index count) {
   if (t->soft_cap == 0.0f)
     return;
@@ -135,7 +136,7 @@ INLINE void cap_scores(const task *t, float *scores, index count) {
   const __m256 one = _mm256_set1_ps(1.0f), two = _mm256_set1_ps(2.0f);
   for (index s = 0; s < count; s += 8) {
     __m256 x = _mm256_div_ps(_mm256_loadu_ps(scores + s), cap);
-    // NaN stays, as a second operand does.
+    // NaN propagates, as the second operand.
     x = _mm256_min_ps(_mm256_set1_ps(TANH_END), x);
     x = _mm256_max_ps(_mm256_set1_ps(-TANH_END), x);
     const __m256 e =
@@ -158,13 +159,13 @@ INLINE void scale_row(float *row, float by, index head_dim) {
     row[d] *= by;
 }
 
-// Hands over a row whose sums are complete.
+// Writes the results of a row whose sums are complete.
 INLINE void finish_row(const task *t, index place, float max, float sum) {
   if (t->max_sum) {
     t->max_sum[place * 2] = sum == 0.0f ? NEGATIVE_INFINITY : max;
     t->max_sum[place * 2 + 1] = sum;
   } else {
-    // Every query sees at least its own position, so sum is not zero.
+    // Every query attends to its own position, so sum is not zero.
     scale_row(t->sums + place * t->head_dim, 1.0f / sum, t->head_dim);
   }
 }

@@ -1,11 +1,11 @@
-// The entry points; see each file for what its arguments mean.
+// Entry points of the kernels for CPUs. Each file documents its arguments.
 #ifndef KERNELS_CPU_KERNELS_H
 #define KERNELS_CPU_KERNELS_H
 
 #include "../common.h"
 
-// How matmul_q8's activations are stored. AVX2 multiplies 16-bit pairs
-// (vpmaddwd), the dot products of AVX-512 and NEON take bytes.
+// Element type of matmul_q8's activations. AVX2 multiplies 16-bit pairs (vpmaddwd),
+// and the dot products of AVX-512 and NEON take bytes.
 #if defined(__AVX512VNNI__) || \
     (!defined(__AVX2__) && defined(__ARM_FEATURE_DOTPROD))
 typedef int8_t act_q8;
@@ -13,8 +13,8 @@ typedef int8_t act_q8;
 typedef int16_t act_q8;
 #endif
 
-// Rows of products come as [batch][tokens]. Those from lengths[b] on are padding:
-// nothing is computed for them, and they give zeros.
+// Returns the rows of batch row b that are not padding. Rows of products are
+// [batch][tokens]; those from lengths[b] on are padding, whose results are zeros.
 INLINE index real_rows(const int32_t *lengths, index b, index tokens) {
   return clamp_index(lengths[b], 0, tokens);
 }
@@ -50,7 +50,7 @@ void matmul_bf16_pairs(const uint16_t *w, const uint16_t *a,
                        index tokens, index n, index k, index panel_begin,
                        index panel_end);
 
-// The same products of a mixture of experts; matmul.h says how rows lie.
+// Products of a mixture of experts. matmul.h documents the layout of rows.
 #define EXPERTS                                                                \
   const int32_t *experts, const int32_t *begins, float *out, index n, index k, \
       index begin, index end
@@ -68,11 +68,11 @@ void matmul_bf16_pairs_experts(const uint16_t *w, const uint16_t *a, EXPERTS);
 void route(const float *logits, const int32_t *lengths, float *weights,
            int32_t *slots, int32_t *row_tokens, int32_t *row_experts,
            int32_t *segment_experts, int32_t *segment_begins, index batch,
-           index tokens, index experts, index active, index normalised,
+           index tokens, index experts, index active, index normalized,
            index begin, index end);
 
-// Attention over a cache of each type: results as a whole, and in chunks of
-// positions that attention_combine() merges.
+// Attention over a cache of each type: complete, and in chunks of positions that
+// attention_combine() merges.
 #define ATTENTION_SIZES                                                        \
   index layer, index batch, index tokens, index heads, index kv_heads,         \
       index head_dim, index capacity, index tile, index window,                \

@@ -1,11 +1,11 @@
-// What the products share.
+// Helpers of all matrix products.
 #ifndef KERNELS_CPU_MATMUL_H
 #define KERNELS_CPU_MATMUL_H
 
 #include "kernels.h"
 #include "simd.h"
 
-// Columns begin..end of padding, the last of which may be past n.
+// Writes zeros to columns begin..end of padding rows. `end` may be past n.
 INLINE void clear_padding_rows(float *out, index rows, index n, index begin,
                                index end) {
   for (index i = 0; i < rows; ++i)
@@ -13,14 +13,15 @@ INLINE void clear_padding_rows(float *out, index rows, index n, index begin,
       out[i * n + j] = 0.0f;
 }
 
-// How many panels a tile of one row takes at once. The row uses every weight
-// once, as fast as memory gives it, and that is a quarter more when it is read in
-// several places at once. Tiles of more rows need the registers.
+// Panels that a tile of one row reads at once. One row is bound by memory, which
+// gives a quarter more when it is read in several places. Tiles of more rows need
+// the registers.
 #define STREAMS 4
 
-// Calls tile(rows, streams, apart, panel, ...) for all panels begin..end of
-// `rows` rows, 1 to MR: each takes PANELS panels from `panel` on, and as many
-// `apart` panels further, `streams` times in all. rows and streams are constants.
+// Calls tile(rows, streams, apart, panel, ...) for panels begin..end of `rows` rows,
+// 1 to MR. Each call computes PANELS panels in each of `streams` places, which are
+// `apart` panels apart and the first of which is `panel`. `rows` and `streams` are
+// constants.
 #define TILES(rows, begin, end, ...)                                           \
   do {                                                                         \
     _Static_assert(MR <= 12, "a case for every number of rows");               \
@@ -54,16 +55,18 @@ INLINE void clear_padding_rows(float *out, index rows, index n, index begin,
       tile(count, 1, 0, panel, __VA_ARGS__);                                   \
     break;
 
-// What a call does of a mixture of experts: rows of one of them, with some of its
-// panels.
+// The part of a mixture of experts that one call computes: rows of one expert, by
+// some of its panels.
 typedef struct {
   index expert, row, rows, panel_begin, panel_end;
 } expert_part;
 
-// Weights are a matrix for each expert, one after the other, of `panels` panels.
-// Rows lie in segments: segment s is rows begins[s] to begins[s + 1], all of
-// experts[s]. Items are the panels of all segments. Goes on to the next part of
-// items *item to end that has rows; 0 where there is none.
+// Finds the next part among items *item to `end` that has rows, and advances
+// *item. Returns 0 if there is none.
+//
+// Weights are one matrix of `panels` panels for each expert. Rows are grouped into
+// segments: segment s is rows begins[s] to begins[s + 1], all of experts[s]. Items
+// are the panels of all segments.
 INLINE int next_expert_part(const int32_t *experts, const int32_t *begins,
                             index panels, index *item, index end,
                             expert_part *part) {
@@ -84,21 +87,22 @@ INLINE int next_expert_part(const int32_t *experts, const int32_t *begins,
 
 #if defined(__AVX512VNNI__)
 
-// Steps of k that go together, so that working out addresses costs little.
+// Steps of k that are unrolled, so that computing addresses costs little.
 #define STEPS 4
 
-// How many separate sums each output has: a tile of few outputs would otherwise
-// wait for its own additions (4 to 6 cycles each, 1 or 2 begun per cycle).
+// Returns the number of separate accumulators of each output. A tile of few
+// outputs would otherwise wait for its additions: each takes 4 to 6 cycles, and
+// one or two begin per cycle.
 INLINE int chains_for(int rows, int streams) {
   return streams > 1 ? 1 : rows <= 2 ? 4 : rows <= 7 ? 2 : 1;
 }
 
-// The first `columns` of 16 lanes, or all.
+// Returns a mask of the first `columns` of 16 lanes, or of all.
 INLINE __mmask16 first_lanes(index columns) {
   return (__mmask16)((1u << min_index(columns, 16)) - 1);
 }
 
-// Sixteen consecutive elements as floats.
+// Loads sixteen consecutive elements as floats.
 INLINE __m512 load_16_lanes(const void *base, element_type type, index i) {
   if (type == ELEMENT_F32)
     return _mm512_loadu_ps((const float *)base + i);
@@ -110,7 +114,7 @@ INLINE __m512 load_16_lanes(const void *base, element_type type, index i) {
       _mm512_slli_epi32(_mm512_cvtepu16_epi32(halves), 16));
 }
 
-// The four bytes at p, in every lane.
+// Broadcasts the four bytes at p to every lane.
 INLINE __m512i broadcast_four(const void *p) {
   int32_t four;
   __builtin_memcpy(&four, p, sizeof four);

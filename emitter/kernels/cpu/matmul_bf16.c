@@ -5,18 +5,18 @@
 //   lengths  [batch]; see real_rows()
 //   out      [batch][tokens][n]
 //
-// vdpbf16ps takes pairs of k, and takes operands below the normal range for
-// zero. Panels and rows go as in matmul_q8.c.
+// vdpbf16ps multiplies pairs of k, and treats operands below the normal range as
+// zero. Panels and rows are ordered as in matmul_q8.c.
 
 #include "amx.h"
 
 #define NR 16               // columns of a panel
-#define MR 12               // most rows of a register tile
+#define MR 12               // maximum of rows in a register tile
 #define PANELS 1            // at a time
-#define PAIR 2              // consecutive k that one multiplication takes
+#define PAIR 2              // consecutive k per multiplication
 #define PREFETCH_AHEAD 1024 // bytes
 
-// The product of the rows that one register tile takes.
+// The part of a product that one register tile computes.
 typedef struct {
   const uint16_t *w, *a;
   float *out;
@@ -25,7 +25,7 @@ typedef struct {
 
 #if defined(__AVX512BF16__)
 
-// acc += one pair of k.
+// Adds one pair of k to acc.
 INLINE void step(int rows, const uint16_t *w, const uint16_t *a, index k,
                  __m512 acc[MR]) {
   const __m512bh weights = (__m512bh)_mm512_loadu_si512(w);
@@ -85,7 +85,7 @@ INLINE void tile(int rows, int streams, index apart, index panel,
 
 #if defined(__AMX_BF16__)
 
-// As tile(), for rows and panels of tiles.
+// Does what tile() does, with the tiles of AMX.
 INLINE void amx_tile(index rows, int tall, int wide, index panel,
                      const product *x) {
   const index bytes = x->k * (index)sizeof *x->a;

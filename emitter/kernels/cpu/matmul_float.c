@@ -9,29 +9,29 @@
 
 #define NR 16    // columns of a panel
 #define PANELS 1 // at a time
-// Most rows of a register tile.
+// Maximum of rows in a register tile.
 #if defined(__AVX512VNNI__)
 #define MR 12
 #else
 #define MR 6
 #define MAX_CHAINS 4
 #endif
-#define KC 2048 // most of k that is summed at a time
+#define KC 2048 // maximum of k per block
 
-// The part of a product that one register tile takes: its rows, and `depth` of k,
-// from where the pointers are.
+// The part of a product that one register tile computes: its rows, and the next
+// `depth` of k.
 typedef struct {
   element_type type;
   const void *w;
   const float *a;
   float *out;
   index n, k, depth;
-  int first; // else what is in out counts too
+  int first; // if not, results are added to out
 } product;
 
 #if defined(__AVX2__)
 
-// In bytes, found by trial.
+// Returns how many bytes ahead to prefetch, which was found by measuring.
 INLINE index prefetch_ahead(element_type type) {
   return type == ELEMENT_F32 ? 512 : 1024;
 }
@@ -40,7 +40,7 @@ INLINE index prefetch_ahead(element_type type) {
 
 #if defined(__AVX512VNNI__)
 
-// acc += one step of k, whose weights lie at element `at`.
+// Adds one step of k to acc, whose weights begin at element `at`.
 INLINE void step(int rows, const product *x, index at, index p,
                  __m512 acc[MR]) {
   const __m512 weights = load_16_lanes(x->w, x->type, at);
@@ -102,8 +102,9 @@ INLINE void tile(int rows, int streams, index apart, index panel,
 
 #elif defined(__AVX2__)
 
-// How many separate sums each output has: a tile of few outputs would otherwise
-// wait for its own additions (4 cycles each, 2 begun per cycle).
+// Returns the number of separate accumulators of each output. A tile of few
+// outputs would otherwise wait for its additions: each takes 4 cycles, and two
+// begin per cycle.
 INLINE int chains_for(int rows, int streams) {
   return streams > 1 ? 1 : rows == 1 ? 4 : rows <= 3 ? 2 : 1;
 }
@@ -126,7 +127,7 @@ INLINE void store_columns(const __m256 sums[2], float *out, index columns,
     out[j] = lanes[j] + (first ? 0.0f : out[j]);
 }
 
-// acc += one step of k, whose weights lie at element `at`.
+// Adds one step of k to acc, whose weights begin at element `at`.
 INLINE void step(int rows, const product *x, index at, index p,
                  __m256 acc[MR][2]) {
   __m256 weights[2];
@@ -166,7 +167,7 @@ INLINE void tile(int rows, int streams, index apart, index panel,
       }
     }
   }
-  // Several streams have one chain each, which leaves nothing over.
+  // With several streams, each has one chain, which leaves no remainder.
   for (; p < x->depth; ++p)
     step(rows, x, (first + p) * NR, p, acc[0][0]);
 #pragma clang loop unroll(full)
@@ -180,7 +181,7 @@ INLINE void tile(int rows, int streams, index apart, index panel,
         sums[0] = _mm256_add_ps(sums[0], acc[s][c][r][0]);
         sums[1] = _mm256_add_ps(sums[1], acc[s][c][r][1]);
       }
-      put_in_order(x->type, sums);
+      unpair(x->type, sums);
       store_columns(sums, x->out + r * x->n + j, x->n - j, x->first);
     }
   }
@@ -253,13 +254,14 @@ INLINE void tile(int rows, int streams, index apart, index panel,
 
 #endif
 
-// Weights are read from memory once, into the cache of this core, and from there
-// for every tile of rows; rows are read from further away, once for all panels.
-// So the panels of a call should fit: up to four of KC.
+// Multiplies rows by panels, in blocks of KC.
+//
+// Weights are read from memory once, and from this core's cache for every further
+// tile of rows. So the panels of a call should fit in that cache: up to four of KC.
 INLINE void multiply(element_type type, const void *w, const float *a, float *out,
                      index m, index n, index k, index panel_begin,
                      index panel_end) {
-  // Rows are dealt evenly: 4 + 4 is faster than 6 + 2.
+  // Rows are divided evenly: 4 + 4 is faster than 6 + 2.
   const index tiles = divide_up(m, MR);
   for (index p = 0; p < k; p += KC) {
     for (index t = 0; t < tiles; ++t) {

@@ -12,16 +12,16 @@
 //   lengths   [batch]; see real_rows()
 //   out       [batch][tokens][n]
 //
-// A lane of 32 bits belongs to one row, so vpdpbusd or vpmaddubsw with four
-// activations in every lane needs no shuffles. The latter's sums of two
-// products are at most 2 * 15 * 127, so the eight of a group add up in 16 bits
-// without overflow. AVX-512 takes two panels at a time, side by side in its
+// A lane of 32 bits belongs to one row, so vpdpbusd and vpmaddubsw, with four
+// activations in every lane, need no shuffles. The sums of two products that
+// vpmaddubsw returns are at most 2 * 15 * 127, so the eight of a group add up in 16
+// bits without overflow. AVX-512 takes two panels at a time, side by side in its
 // registers.
 
 #include "amx.h"
 
 #define NR 8 // columns of a panel
-// Most rows of a register tile: more would spill the nibbles.
+// Maximum of rows in a register tile: more would spill the nibbles.
 #if defined(__AVX512VNNI__)
 #define MR 8
 #define PANELS 2 // at a time
@@ -29,16 +29,16 @@
 #define MR 3
 #define PANELS 1
 #endif
-#define BLOCK 128 // most rows of tiles, for which weights are unpacked once
+#define BLOCK 128 // rows for which AMX unpacks weights once
 #define GROUP 32
 #define GROUP_BYTES (GROUP / 2 * NR)
 
 #if defined(__AVX2__)
-// In bytes, found by trial.
+// Returns how many bytes ahead to prefetch, which was found by measuring.
 INLINE index prefetch_ahead(int streams) { return streams > 1 ? 512 : 1024; }
 #endif
 
-// The product of the rows that one register tile takes.
+// The part of a product that one register tile computes.
 typedef struct {
   const uint8_t *w;
   const uint16_t *w_scale;
@@ -46,12 +46,12 @@ typedef struct {
   const float *a_scale, *a_offset;
   float *out;
   index n, k;
-  index end; // of the columns that the call does
+  index end; // of the columns that the call computes
 } product;
 
 #if defined(__AVX512VNNI__)
 
-// nibbles[j] holds k = 4j..4j+3 of each row of both panels.
+// Sets nibbles[j] to k = 4j..4j+3 of each row of both panels.
 INLINE void unpack_nibbles(const uint8_t *left, const uint8_t *right,
                            __m512i nibbles[8]) {
   const __m512i mask = _mm512_set1_epi8(0x0f);
@@ -72,7 +72,7 @@ INLINE __m512 load_scales(const uint16_t *left, const uint16_t *right) {
       _mm_loadu_si128((const __m128i *)right), 1));
 }
 
-// dots[r] = the sums of nibble * a[r] over the group, per column.
+// Sets dots[r] to the sums of nibble * a[r] over the group, per column.
 INLINE void dot_group(int rows, const __m512i nibbles[8], const int8_t *a,
                       index k, __m512 dots[MR]) {
   const int8_t *row[MR]; // every third, from which the next two are reached
@@ -80,7 +80,7 @@ INLINE void dot_group(int rows, const __m512i nibbles[8], const int8_t *a,
 #pragma clang loop unroll(full)
   for (int r = 0; r < rows; ++r) {
     row[r] = r % 3 ? row[r - 1] + k : a + r * k;
-    if (r % 3 == 0) // else compilers work out each address anew
+    if (r % 3 == 0) // otherwise compilers compute each address anew
       __asm__("" : "+r"(row[r]));
   }
 #pragma clang loop unroll(full)
@@ -98,7 +98,7 @@ INLINE void dot_group(int rows, const __m512i nibbles[8], const int8_t *a,
 INLINE void tile(int rows, int streams, index apart, index panel,
                  const product *x) {
   const index groups = x->k / GROUP;
-  // Without a second panel, the first once more, of which nothing is stored.
+  // Without a second panel, the first is read again, and nothing of it is stored.
   const index right = (panel + 1) * NR < x->end ? groups : 0;
   __m512 acc[STREAMS][MR];
 #pragma clang loop unroll(full)
@@ -145,10 +145,9 @@ INLINE void tile(int rows, int streams, index apart, index panel,
 
 #if defined(__AMX_INT8__)
 
-// Groups that go together: as bytes they stay in the nearest cache for all
-// rows.
+// Groups that are unpacked together: as bytes they stay in L1 for all rows.
 #define AMX_GROUPS 16
-#define AMX_DELAY 4 // groups
+#define AMX_DELAY 4 // groups between storing sums and reading them
 
 typedef struct {
   __m512i w[AMX_GROUPS][8]; // weights without their scale, -8 to 7
@@ -172,8 +171,7 @@ INLINE void amx_unpack(const product *x, index panel, index first, index count,
   }
 }
 
-// acc += the groups from `first` on, for rows of which there are at most a
-// tile's.
+// Adds the groups from `first` on to `out`, for the rows of one tile or fewer.
 INLINE void amx_add(index rows, const int8_t *a, const float *a_scale,
                     index first, index count, const amx_groups *groups, index k,
                     __m512 out[AMX_ROWS]) {
@@ -181,8 +179,8 @@ INLINE void amx_add(index rows, const int8_t *a, const float *a_scale,
   __m512 acc[AMX_ROWS];
   for (index r = 0; r < rows; ++r)
     acc[r] = first ? out[r] : _mm512_setzero_ps();
-  // A tile that was stored can be read only some time later. Until then the
-  // next ones are on their way.
+  // A stored tile can be read only some time later, so the next ones are computed
+  // in the meantime.
   int32_t sums[2 * AMX_DELAY][AMX_ROWS][16];
   for (index next = 0; next < count + AMX_DELAY; ++next) {
     if (next < count) {
@@ -208,7 +206,7 @@ INLINE void amx_add(index rows, const int8_t *a, const float *a_scale,
     out[r] = acc[r];
 }
 
-// Up to BLOCK rows by two panels.
+// Multiplies up to BLOCK rows by two panels.
 INLINE void amx_tile(index rows, index panel, const product *x) {
   const index all = x->k / GROUP, rest = rows % AMX_ROWS, whole = rows - rest;
   amx_groups groups;
@@ -236,14 +234,14 @@ INLINE void amx_tile(index rows, index panel, const product *x) {
 
 #elif defined(__AVX2__)
 
-// The four activations at a, in every lane.
+// Broadcasts the four activations at a to every lane.
 INLINE __m256i broadcast_four(const int8_t *a) {
   int32_t four;
   __builtin_memcpy(&four, a, sizeof four);
   return _mm256_set1_epi32(four);
 }
 
-// nibbles[j] holds k = 4j..4j+3 of each row.
+// Sets nibbles[j] to k = 4j..4j+3 of each row.
 INLINE void unpack_nibbles(const uint8_t *w, __m256i nibbles[8]) {
   const __m256i mask = _mm256_set1_epi8(0x0f);
 #pragma clang loop unroll(full)
@@ -254,9 +252,9 @@ INLINE void unpack_nibbles(const uint8_t *w, __m256i nibbles[8]) {
   }
 }
 
-// dots[r] = the sums of nibble * a[r] over the group, per column. Rows go in
-// step: one after the other, their chains of additions would fill the
-// processor's queues and leave its units idle.
+// Sets dots[r] to the sums of nibble * a[r] over the group, per column. Rows are
+// interleaved: one after the other, their dependency chains would leave execution
+// units idle.
 INLINE void dot_group(int rows, const __m256i nibbles[8], const int8_t *a,
                       index k, __m256 dots[MR]) {
   __m256i sums[MR];
@@ -329,7 +327,7 @@ INLINE void tile(int rows, int streams, index apart, index panel,
 
 #elif defined(__ARM_FEATURE_DOTPROD)
 
-// acc[r] += one group, for the four columns of half a panel.
+// Adds one group to acc[r], for the four columns of half a panel.
 INLINE void add_group(int rows, const uint8_t *w, float32x4_t d,
                       const int8_t *a, const float *a_scale,
                       const float *a_offset, index k, float32x4_t acc[]) {
@@ -439,7 +437,7 @@ static void multiply(const uint8_t *w, const uint16_t *w_scale, const int8_t *a,
                .n = n,
                .k = k,
                .end = min_index(panel_end * NR, n)};
-  // As in matmul_q8.c: tiles of rows outside, the panels of a call inside.
+  // As in matmul_q8.c, the outer loop is over tiles of rows, the inner over panels.
   const int by_amx = amx_multiplies(m);
   const index tiles = divide_up(m, by_amx ? BLOCK : MR);
   for (index t = 0; t < tiles; ++t) {

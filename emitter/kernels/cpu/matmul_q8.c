@@ -1,27 +1,26 @@
-// out = a * w^T with 8-bit weights and 8-bit activations, one scale per row of
-// each, and exact 32-bit sums.
+// out = a * w^T with 8-bit weights and activations, one scale per row of each, and
+// exact 32-bit sums.
 //
 //   w        [ceil(n / NR)][k / STEP][NR][STEP]; rows past n are zero; STEP is
-//            2, or 4 where AVX-512 or NEON has dot products
+//            4 if AVX-512 or NEON has dot products, otherwise 2
 //   w_scale  [n]
 //   a        [batch][tokens][k], a_scale [batch][tokens]
 //   lengths  [batch]; see real_rows()
 //   out      [batch][tokens][n]
 //
-// AVX2 has no exact 8-bit dot product, so weights are widened to 16 bits as
-// they are read and multiplied in pairs by vpmaddwd. The one of AVX-512 takes
-// unsigned bytes on one side: weights are read as w + 128, and sums begin with
-// what takes that out again. Blocking over k does not pay: a panel of 16
-// columns fits in L2 for every k in use, and one pass over all of k leaves the
-// sums in registers.
+// AVX2 has no exact 8-bit dot product, so weights are widened to 16 bits as they
+// are read, and multiplied in pairs by vpmaddwd. The dot product of AVX-512 takes
+// unsigned bytes on one side, so weights are read as w + 128, and sums begin with
+// a correction. There is no blocking over k: a panel of 16 columns fits in L2 for
+// every k in use, and one pass over k keeps the sums in registers.
 
 #include "amx.h"
 
 #define NR 16    // columns of a panel
 #define PANELS 1 // at a time
 #if defined(__AVX512VNNI__)
-#define MR 12  // most rows of a register tile
-#define STEP 4 // consecutive k that one multiplication takes
+#define MR 12  // maximum of rows in a register tile
+#define STEP 4 // consecutive k per multiplication
 #elif !defined(__AVX2__) && defined(__ARM_FEATURE_DOTPROD)
 #define MR 6
 #define STEP 4
@@ -31,7 +30,7 @@
 #endif
 #define PREFETCH_AHEAD 1024 // bytes
 
-// The product of the rows that one register tile takes.
+// The part of a product that one register tile computes.
 typedef struct {
   const int8_t *w;
   const float *w_scale;
@@ -40,7 +39,7 @@ typedef struct {
   float *out;
   index n, k;
 #if defined(__AVX512VNNI__)
-  int32_t start[MR]; // what each row's sums begin with
+  int32_t start[MR]; // initial value of each row's sums
 #endif
 } product;
 
@@ -56,13 +55,13 @@ INLINE int32_t sum_row(const int8_t *a, index k) {
   return _mm512_reduce_add_epi32(sums);
 }
 
-// Sums wrap around, so that only what is left of them in the end has to fit.
+// Sums may wrap around on the way, because only the final ones have to fit.
 INLINE void start_sums(product *x, index rows) {
   for (index r = 0; r < rows; ++r)
     x->start[r] = -128 * sum_row(x->a + r * x->k, x->k);
 }
 
-// acc += one step of k.
+// Adds one step of k to acc.
 INLINE void step(int rows, const int8_t *w, const int8_t *a, index k,
                  __m512i acc[MR]) {
   const __m512i weights =
@@ -131,7 +130,7 @@ INLINE void tile(int rows, int streams, index apart, index panel,
 
 #if defined(__AMX_INT8__)
 
-// As tile(), for rows and panels of tiles.
+// Does what tile() does, with the tiles of AMX.
 INLINE void amx_tile(index rows, int tall, int wide, index panel,
                      const product *x) {
   const amx_operands operands = amx_at(x->a, x->w, panel, x->k);
@@ -155,7 +154,7 @@ INLINE __m256i widen(const int8_t *w) {
   return _mm256_cvtepi8_epi16(_mm_loadu_si128((const __m128i *)w));
 }
 
-// The pair of activations at a, in every lane.
+// Broadcasts the pair of activations at a to every lane.
 INLINE __m256i broadcast_pair(const act_q8 *a) {
   int32_t pair;
   __builtin_memcpy(&pair, a, sizeof pair);

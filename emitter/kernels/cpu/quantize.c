@@ -1,27 +1,26 @@
 // Symmetric 8-bit quantization of activations, by row and by group of 32.
 //
-// The largest magnitude is found on the bit patterns of |x| as integers: they
-// order like the floats, and inf and NaN come out on top instead of being lost
-// in a float comparison. A row (or group) that holds inf or NaN gets q = 0 and
-// a scale of inf or NaN, so that the product downstream is NaN and the damage
-// stays visible without any out-of-range conversion.
+// The largest magnitude is found among the bit patterns of |x| as integers, which
+// order like the floats, with inf and NaN as the largest. A row (or group) with inf
+// or NaN gets q = 0 and a scale of inf or NaN. So its products are NaN, and no
+// conversion is out of range.
 
 #include "kernels.h"
 #include "simd.h"
 
 #define GROUP 32
 #define Q_MAX 127.0f
-// ggml's Q4_0 stores weights as nibble - 8; the groups' offset undoes the 8.
+// ggml's Q4_0 stores weights plus 8, which the groups' offset corrects.
 #define NIBBLE_ZERO 8.0f
 
 #define ABS_MASK 0x7fffffffu
 #define INF_BITS 0x7f800000u
-// 2^-120: below it 127 / absmax overflows, so such rows count as zero.
+// 2^-120: smaller rows count as zero, because 127 / absmax would overflow.
 #define SMALLEST_ABSMAX_BITS 0x03800000u
 
 typedef struct {
-  float scale;   // what one step of q is worth
-  float inverse; // steps per unit; 0 if every q is to be 0
+  float scale;   // value of one step of q
+  float inverse; // steps per unit; 0 if every q is 0
 } quantizer;
 
 INLINE quantizer quantizer_for(uint32_t absmax_bits) {
@@ -71,7 +70,7 @@ INLINE __m256i quantize_lanes(const float *x, float inverse) {
       _mm256_mul_ps(_mm256_loadu_ps(x), _mm256_set1_ps(inverse)));
 }
 
-// The 128-bit halves of packs results interleave; this puts them in order.
+// Packs eight and eight lanes in order. The instruction interleaves 128-bit halves.
 INLINE __m256i pack_i16(__m256i low, __m256i high) {
   return _mm256_permute4x64_epi64(_mm256_packs_epi32(low, high), 0xd8);
 }
@@ -127,7 +126,7 @@ INLINE int32_t quantize_group(const float *x, int8_t *q, float inverse) {
 
 #endif
 
-// x, q: [rows][k]; scale: [rows].
+// Quantizes rows: x and q are [rows][k], scale is [rows].
 void quantize_rows(const float *x, act_q8 *q, float *scale, index k,
                    index row_begin, index row_end) {
   for (index row = row_begin; row < row_end; ++row) {
@@ -144,7 +143,8 @@ void quantize_rows(const float *x, act_q8 *q, float *scale, index k,
   }
 }
 
-// x, q: [rows][k]; scale, offset: [rows][k / 32]; k is a multiple of 32.
+// Quantizes groups of 32: x and q are [rows][k], scale and offset are
+// [rows][k / 32], and k is a multiple of 32.
 // offset = scale * 8 * (sum of the group's q).
 void quantize_groups(const float *x, int8_t *q, float *scale, float *offset,
                      index k, index row_begin, index row_end) {

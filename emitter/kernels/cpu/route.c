@@ -1,23 +1,24 @@
-// Which experts of a mixture compute which tokens, and with what weights.
+// Routing of a mixture of experts: which experts compute which tokens, and their
+// weights.
 //
 //   logits           [batch][tokens][experts]
 //   lengths          [batch]; tokens from lengths[b] on are padding
-//   weights          [batch][tokens][active]: a softmax of the token's `active`
-//                    largest logits, largest first, of them alone where
-//                    `normalised`, or of all; padding weighs nothing
+//   weights          [batch][tokens][active]: softmax weights of the token's
+//                    `active` largest logits, largest first; the softmax is over
+//                    those if `normalized`, otherwise over all; 0 for padding
 //   slots            [batch][tokens][active]: the row of each token and expert
-//   row_tokens       [rows]: and back, of the batch * tokens * active rows
-//   row_experts      [rows]
-//   segment_experts  [segments]: rows of one expert lie side by side
+//   row_tokens       [rows], with rows = batch * tokens * active: the token of a row
+//   row_experts      [rows]: the expert of a row
+//   segment_experts  [segments]: the expert of a segment of consecutive rows
 //   segment_begins   [segments + 1]
 //
-// A single token has a segment for each of its experts, several have one for
-// every expert, with or without rows. There is one item, which does it all: what
-// it takes is little beside the products.
+// A single token has a segment for each of its experts. Several tokens have one
+// for every expert, which may be empty. There is a single item, because routing
+// takes little time beside the products.
 
 #include "kernels.h"
 
-// The `active` largest of a row, the first of equal ones.
+// Chooses the `active` largest logits of a row; of equal ones, the first.
 static void choose(const float *logits, index experts, index active,
                    float *values, int32_t *chosen) {
   for (index e = 0; e < experts; ++e) {
@@ -34,15 +35,15 @@ static void choose(const float *logits, index experts, index active,
 }
 
 static void weigh(const float *logits, index experts, index active,
-                  index normalised, float *values) {
+                  index normalized, float *values) {
   const float max = values[0];
   float sum = 0.0f;
-  if (!normalised)
+  if (!normalized)
     for (index e = 0; e < experts; ++e)
       sum += exp2_poly((logits[e] - max) * LOG2_E);
   for (index j = 0; j < active; ++j) {
     values[j] = exp2_poly((values[j] - max) * LOG2_E);
-    sum += normalised ? values[j] : 0.0f;
+    sum += normalized ? values[j] : 0.0f;
   }
   for (index j = 0; j < active; ++j)
     values[j] /= sum;
@@ -57,7 +58,7 @@ static void fill(int32_t *x, index count, int32_t value) {
 void route(const float *logits, const int32_t *lengths, float *weights,
            int32_t *slots, int32_t *row_tokens, int32_t *row_experts,
            int32_t *segment_experts, int32_t *segment_begins, index batch,
-           index tokens, index experts, index active, index normalised,
+           index tokens, index experts, index active, index normalized,
            index begin, index end) {
   const index all = batch * tokens, rows = all * active;
   if (begin >= end)
@@ -74,7 +75,7 @@ void route(const float *logits, const int32_t *lengths, float *weights,
       continue;
     }
     choose(logits + t * experts, experts, active, values, chosen);
-    weigh(logits + t * experts, experts, active, normalised, values);
+    weigh(logits + t * experts, experts, active, normalized, values);
   }
   if (all == 1) {
     for (index j = 0; j < active; ++j) {
@@ -90,11 +91,11 @@ void route(const float *logits, const int32_t *lengths, float *weights,
       ++segment_begins[slots[i] + 1];
   for (index e = 0; e < experts; ++e) {
     segment_begins[e + 1] += segment_begins[e];
-    segment_experts[e] = segment_begins[e]; // where its next row goes
+    segment_experts[e] = segment_begins[e]; // the next free row
   }
   for (index i = 0; i < rows; ++i) {
     const int32_t expert = slots[i];
-    // Some row that exists: padding weighs nothing.
+    // Any row that exists, because padding has the weight 0.
     slots[i] = 0;
     if (expert < 0)
       continue;

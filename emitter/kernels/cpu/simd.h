@@ -1,4 +1,4 @@
-// Vectors of AVX2 and NEON.
+// Vector helpers for AVX2 and NEON.
 #ifndef KERNELS_CPU_SIMD_H
 #define KERNELS_CPU_SIMD_H
 
@@ -8,8 +8,8 @@
 
 #define EXP2_MAX_VECTORS 4
 
-// Hints that `bytes_ahead` past p will be read soon. Beyond the end of a
-// tensor the hint is harmless: prefetches do not fault.
+// Prefetches the cache line `bytes_ahead` past p, which may lie beyond the end of
+// a tensor: prefetches do not fault.
 INLINE void prefetch(const void *p, index bytes_ahead) {
   _mm_prefetch((const char *)p + bytes_ahead, _MM_HINT_T0);
 }
@@ -42,16 +42,15 @@ INLINE uint32_t max_lanes_u32(__m256i x) {
   return (uint32_t)_mm_cvtsi128_si32(s);
 }
 
-// Lets no instruction that makes one of the vectors move past one that uses
-// another: compilers like to finish one chain before they begin the next.
-INLINE void in_step(int count, __m256 x[]) {
+// Keeps the compiler from finishing the chain of one vector before it begins the
+// next: no instruction that computes a vector moves past this.
+INLINE void keep_interleaved(int count, __m256 x[]) {
   if (count == 4)
     __asm__("" : "+x"(x[0]), "+x"(x[1]), "+x"(x[2]), "+x"(x[3]));
 }
 
-// exp2_poly of all lanes of `count` vectors, in step: done one after the
-// other, their long chains fill the processor's queues and leave its units
-// idle.
+// Computes exp2_poly of all lanes of `count` vectors, interleaved: one after the
+// other, their long dependency chains would leave execution units idle.
 INLINE void exp2_vectors(int count, __m256 x[]) {
   const float coefficients[] = {EXP2_C5, EXP2_C4, EXP2_C3,
                                 EXP2_C2, EXP2_C1, 1.0f};
@@ -59,11 +58,11 @@ INLINE void exp2_vectors(int count, __m256 x[]) {
   __m256 shifted[EXP2_MAX_VECTORS], p[EXP2_MAX_VECTORS];
 #pragma clang loop unroll(full)
   for (int i = 0; i < count; ++i) {
-    // maxps returns its second operand for NaN, which keeps NaN visible.
+    // For NaN, maxps returns its second operand, so that NaN propagates.
     x[i] = _mm256_max_ps(_mm256_set1_ps(EXP2_LOWEST), x[i]);
     shifted[i] = _mm256_add_ps(x[i], magic);
   }
-  in_step(count, shifted);
+  keep_interleaved(count, shifted);
 #pragma clang loop unroll(full)
   for (int i = 0; i < count; ++i) {
     x[i] = _mm256_sub_ps(x[i], _mm256_sub_ps(shifted[i], magic));
@@ -74,7 +73,7 @@ INLINE void exp2_vectors(int count, __m256 x[]) {
 #pragma clang loop unroll(full)
     for (int i = 0; i < count; ++i)
       p[i] = _mm256_fmadd_ps(p[i], x[i], _mm256_set1_ps(coefficients[c]));
-    in_step(count, p);
+    keep_interleaved(count, p);
   }
 #pragma clang loop unroll(full)
   for (int i = 0; i < count; ++i)
@@ -88,7 +87,7 @@ INLINE __m256 exp2_lanes(__m256 x) {
   return x;
 }
 
-// Eight consecutive elements as floats.
+// Loads eight consecutive elements as floats.
 INLINE __m256 load_lanes(const void *base, element_type type, index i) {
   if (type == ELEMENT_F32)
     return _mm256_loadu_ps((const float *)base + i);
@@ -103,9 +102,9 @@ INLINE __m256 load_lanes(const void *base, element_type type, index i) {
       _mm256_slli_epi32(_mm256_cvtepu16_epi32(halves), 16));
 }
 
-// Sixteen consecutive elements as two vectors, in an order that suits the
-// type: bf16 comes as the even elements and the odd ones, which takes half the
-// work of widening them in place. put_in_order() sorts such a pair.
+// Loads sixteen consecutive elements as two vectors, in the cheapest order: bf16
+// gives the even elements and the odd ones, which takes half the work of widening
+// them in order. unpair() restores the order.
 INLINE void load_paired(const void *base, element_type type, index i,
                         __m256 pair[2]) {
   if (type != ELEMENT_BF16) {
@@ -120,7 +119,7 @@ INLINE void load_paired(const void *base, element_type type, index i,
       _mm256_and_si256(both, _mm256_set1_epi32((int)0xffff0000u)));
 }
 
-INLINE void put_in_order(element_type type, __m256 pair[2]) {
+INLINE void unpair(element_type type, __m256 pair[2]) {
   if (type != ELEMENT_BF16)
     return;
   const __m256 low = _mm256_unpacklo_ps(pair[0], pair[1]);
@@ -129,14 +128,14 @@ INLINE void put_in_order(element_type type, __m256 pair[2]) {
   pair[1] = _mm256_permute2f128_ps(low, high, 0x31);
 }
 
-// Where load_paired puts element i of its sixteen.
-INLINE index paired_place(element_type type, index i) {
+// Returns the position of element i in the pair that load_paired() returns.
+INLINE index paired_position(element_type type, index i) {
   return type == ELEMENT_BF16 ? i / 2 + i % 2 * 8 : i;
 }
 
 #elif defined(__ARM_NEON)
 
-// Four consecutive elements as floats.
+// Loads four consecutive elements as floats.
 INLINE float32x4_t load_quad(const void *base, element_type type, index i) {
   if (type == ELEMENT_F32)
     return vld1q_f32((const float *)base + i);
@@ -152,7 +151,7 @@ INLINE float32x4_t load_quad(const void *base, element_type type, index i) {
   return vreinterpretq_f32_u32(vshll_n_u16(halves, 16));
 }
 
-// The four bytes at p, in every lane.
+// Broadcasts the four bytes at p to every lane.
 INLINE int8x16_t broadcast_bytes(const int8_t *p) {
   int32_t four;
   __builtin_memcpy(&four, p, sizeof four);

@@ -1,19 +1,19 @@
-// The index of the largest element of each row, one for each block: the lowest on
-// a tie, and the length of a row that has NaN.
+// Argmax of each row, one row per block. Ties give the lowest index, and NaN gives
+// the length of the row.
 
 #include "cuda.h"
 
 enum {
   THREADS = 1024,
   WARPS = THREADS / WARP,
-  AHEAD = 16, // elements that a thread reads before it looks at the first
+  AHEAD = 16, // elements that a thread reads before it compares the first
 };
 
 STATED(threads, THREADS);
 
 typedef struct {
   float value;
-  uint32_t at; // NOWHERE if nothing was seen, INVALID after NaN
+  uint32_t at; // NOWHERE before the first element, INVALID after NaN
 } best;
 
 #define NOWHERE 0xfffffffeu
@@ -48,7 +48,7 @@ KERNEL cuda_argmax(const float *logits, int32_t *out, int length) {
     UNROLL for (int a = 0; a < AHEAD; ++a)
       x[a] = i + a * THREADS < length ? row[i + a * THREADS] : row[i];
     UNROLL for (int a = 0; a < AHEAD; ++a) {
-      // What is not there is the first again.
+      // Past the end, the first element is read again.
       const int at = i + a * THREADS < length ? i + a * THREADS : i;
       found = better(found, (best){x[a], x[a] == x[a] ? (uint32_t)at : INVALID});
     }

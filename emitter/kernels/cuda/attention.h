@@ -1,11 +1,11 @@
-// Attention of single queries on NVIDIA GPUs, as attention_task.h defines it, in
-// chunks.
+// Attention of single queries on NVIDIA GPUs, in chunks, as defined in
+// ../cpu/attention_task.h.
 //
-// A block does up to `rows` heads of one kv head over one of `chunks` equal parts
-// of the positions that the query sees. Eight lanes have a row of the cache
-// between them, eight neighbouring elements each in turn, so that a warp reads
-// four rows at a time, and whole lines of memory. Each eight lanes keep a maximum
-// and sums of their own, which are merged at the end.
+// A block computes up to `rows` heads of one kv head, over one of `chunks` equal
+// parts of the positions that the query attends to. Eight lanes share a row of the
+// cache, each in turn with eight consecutive elements. So a warp reads four rows at
+// a time, in whole cache lines. Every eight lanes keep a maximum and sums, which
+// are merged at the end.
 
 #ifndef KERNELS_CUDA_ATTENTION_H
 #define KERNELS_CUDA_ATTENTION_H
@@ -21,11 +21,11 @@ enum {
   WARP_ROWS = WARP / ROW_LANES,
   BLOCK_ROWS = THREADS / ROW_LANES,
   AHEAD = 2, // rows of the cache that are read before the first is used
-  NARROW = 128, // rows of the cache of so many elements or fewer
-  NARROW_ROWS = 4, // heads that a block does then
+  NARROW = 128, // elements of a narrow row of the cache, at most
+  NARROW_ROWS = 4, // heads per block if rows are narrow
   WIDE_ROWS = 2,
   MAX_ROWS = NARROW_ROWS,
-  MAX_ELEMENTS = 64, // elements of as many rows that a lane has
+  MAX_ELEMENTS = 64, // elements of these rows per lane
   PARTIAL = MAX_ELEMENTS * ROW_LANES,
 };
 
@@ -54,8 +54,8 @@ INLINE float from_halves(element_type type, uint32_t bits) {
                               : float_from_f16((uint16_t)bits);
 }
 
-// Eight elements, of which the first lies at a multiple of eight.
-INLINE void vector(const kv_slice *from, index i, float x[VECTOR]) {
+// Loads eight elements, the index of the first of which is a multiple of eight.
+INLINE void load_vector(const kv_slice *from, index i, float x[VECTOR]) {
   switch (from->type) {
   case ELEMENT_F32:
     UNROLL for (int half = 0; half < 2; ++half) {
@@ -86,20 +86,21 @@ INLINE void vector(const kv_slice *from, index i, float x[VECTOR]) {
   }
 }
 
-// This lane's elements of a row that begins at element `at`; zeros past its end.
-INLINE void part_of_row(const kv_slice *from, index at, index head_dim, index lane,
+// Loads this lane's elements of the row that begins at element `at`, with zeros
+// past its end.
+INLINE void load_row_part(const kv_slice *from, index at, index head_dim, index lane,
                         const int vectors, float *x) {
   UNROLL for (int v = 0; v < vectors; ++v) {
     const index first = (v * ROW_LANES + lane) * VECTOR;
     if (first < head_dim)
-      vector(from, at + first, x + v * VECTOR);
+      load_vector(from, at + first, x + v * VECTOR);
     else
       UNROLL for (int e = 0; e < VECTOR; ++e)
         x[v * VECTOR + e] = 0.0f;
   }
 }
 
-// tanh, in units of log 2: cap * (1 - 2 / (e^(2 x / cap) + 1)).
+// Returns cap * tanh(x / cap) in units of log 2: cap * (1 - 2 / (e^(2 x / cap) + 1)).
 INLINE float capped(float x, float cap) {
   const float power = exp2_approx(x / cap * (2.0f * LOG2_E));
   return cap - 2.0f * cap / (power + 1.0f);
@@ -109,7 +110,7 @@ SHARED_MEMORY float partial[WARPS * PARTIAL];
 SHARED_MEMORY float partial_max[WARPS * MAX_ROWS];
 SHARED_MEMORY float partial_sum[WARPS * MAX_ROWS];
 
-// `count` of at most `rows` heads, of which each lane has `vectors` vectors.
+// Computes `count` of at most `rows` heads, of which each lane has `vectors` vectors.
 INLINE void attend(const task *t, index count, const int rows,
                    const int vectors) {
   const int size = vectors * VECTOR;
@@ -119,7 +120,7 @@ INLINE void attend(const task *t, index count, const int rows,
   float q[MAX_ELEMENTS], sums[MAX_ELEMENTS], max[MAX_ROWS], sum[MAX_ROWS];
   UNROLL for (int r = 0; r < rows; ++r) {
     const index row = r < count ? r : 0;
-    part_of_row(&queries, row * t->head_dim, t->head_dim, lane, vectors,
+    load_row_part(&queries, row * t->head_dim, t->head_dim, lane, vectors,
                 q + r * size);
     UNROLL for (int e = 0; e < size; ++e) {
       q[r * size + e] *= LOG2_E;
@@ -129,7 +130,7 @@ INLINE void attend(const task *t, index count, const int rows,
     sum[r] = 0.0f;
   }
 
-  // The same number of times for all lanes of a warp.
+  // All lanes of a warp do the same number of iterations.
   for (int base = t->first + warp * WARP_ROWS; base < t->end;
        base += AHEAD * BLOCK_ROWS) {
     float keys[MAX_ELEMENTS], values[MAX_ELEMENTS];
@@ -137,9 +138,9 @@ INLINE void attend(const task *t, index count, const int rows,
       int position = base + a * BLOCK_ROWS + thread % WARP / ROW_LANES;
       position = position < t->end ? position : t->end - 1;
       const index slot = t->wraps ? position % t->capacity : position;
-      part_of_row(&t->keys, slot * t->head_dim, t->head_dim, lane, vectors,
+      load_row_part(&t->keys, slot * t->head_dim, t->head_dim, lane, vectors,
                   keys + a * size);
-      part_of_row(&t->values, slot * t->head_dim, t->head_dim, lane, vectors,
+      load_row_part(&t->values, slot * t->head_dim, t->head_dim, lane, vectors,
                   values + a * size);
     }
     UNROLL for (int a = 0; a < AHEAD; ++a) {
@@ -210,7 +211,8 @@ INLINE void attend(const task *t, index count, const int rows,
   }
 }
 
-// Blocks are [batch][chunks][groups of `rows` heads][kv_heads].
+// Computes what one block does. Blocks are
+// [batch][chunks][groups of `rows` heads][kv_heads].
 INLINE void attend_block(kv_slice cache, const float *q, const int32_t *positions,
                          float *sums, float *max_sum, int layer, int batch,
                          int heads, int kv_heads, int head_dim, int capacity,
@@ -224,10 +226,10 @@ INLINE void attend_block(kv_slice cache, const float *q, const int32_t *position
   const int position = positions[b];
   const int before = window ? position + 1 - window : 0;
   const int first = before < 0 ? 0 : before;
-  // In whole turns of the block, but for the last.
-  const int turn = AHEAD * BLOCK_ROWS;
+  // Each share but the last is a multiple of what the block does per iteration.
+  const int step = AHEAD * BLOCK_ROWS;
   const int equal = (position - first) / chunks + 1;
-  const int share = (equal + turn - 1) / turn * turn;
+  const int share = (equal + step - 1) / step * step;
   const index slab = (index)kv_heads * capacity * head_dim;
   const index keys =
       (2 * (index)layer * batch + b) * slab + (index)kv_head * capacity * head_dim;
@@ -262,8 +264,8 @@ INLINE void attend_block(kv_slice cache, const float *q, const int32_t *position
     attend(&t, count, WIDE_ROWS, 4);
 }
 
-// The rows of a cache of one type; `tokens` is 1, and what is not named has no
-// meaning for single queries.
+// Defines the kernel for a cache of one type. `tokens` is 1, and unused arguments
+// have no meaning for single queries.
 #define DEFINE_ATTENTION(name, type, scales, ...)                              \
   KERNEL cuda_attention_##name(                                                \
       const float *q, __VA_ARGS__, const int32_t *positions,                   \

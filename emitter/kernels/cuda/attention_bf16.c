@@ -1,4 +1,4 @@
-// Attention to a cache of bf16.
+// Attention with a cache in bf16.
 
 #include "attention.h"
 

@@ -1,4 +1,4 @@
-// Attention to a cache of f16.
+// Attention with a cache in f16.
 
 #include "attention.h"
 

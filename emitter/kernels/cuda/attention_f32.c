@@ -1,4 +1,4 @@
-// Attention to a cache of f32.
+// Attention with a cache in f32.
 
 #include "attention.h"
 

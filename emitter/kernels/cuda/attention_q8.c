@@ -1,4 +1,4 @@
-// Attention to a cache of q8.
+// Attention with a cache in q8.
 
 #include "attention.h"
 

@@ -1,5 +1,5 @@
-// What kernels for NVIDIA GPUs are written with. Where they are not compiled for
-// one, emulated/cuda.h of the tests stands for it.
+// Primitives of kernels for NVIDIA GPUs. Tests on a CPU replace them with
+// emulated/cuda.h.
 #ifndef KERNELS_CUDA_CUDA_H
 #define KERNELS_CUDA_CUDA_H
 
@@ -7,28 +7,28 @@
 
 #if defined(__NVPTX__)
 
-// Of loops over arrays that are to be registers.
+// Unrolls a loop over an array, so that its elements are registers.
 #define UNROLL _Pragma("clang loop unroll(full)")
 
-// Called by blocks of a grid: operands, results, then numbers.
+// Declares a kernel. Arguments are operands, results, then numbers.
 #define KERNEL __attribute__((nvptx_kernel)) void
 
-// An array that the threads of a block share.
+// Declares an array in shared memory.
 #define SHARED_MEMORY static __attribute__((address_space(3), loader_uninitialized))
 
 INLINE index thread_idx(void) { return __nvvm_read_ptx_sreg_tid_x(); }
 INLINE index block_idx(void) { return __nvvm_read_ptx_sreg_ctaid_x(); }
 
-// Until all threads of the block are here.
+// Waits until all threads of the block are here.
 INLINE void syncthreads(void) { __syncthreads(); }
 
-// What the lane whose number differs in the bits of `mask` gives. All lanes of
-// the warp must be here.
+// Returns x of the lane whose number differs in the bits of `mask`. All lanes of
+// the warp must call it.
 INLINE uint32_t shuffle_xor_u32(uint32_t x, int mask) {
   return (uint32_t)__nvvm_shfl_sync_bfly_i32(-1, (int)x, mask, 31);
 }
 
-// 2^x, to two units in the last place; 0 for -inf.
+// Returns 2^x to within two units in the last place, and 0 for -inf.
 INLINE float exp2_approx(float x) { return __nvvm_ex2_approx_f(x); }
 
 #else
@@ -37,11 +37,11 @@ INLINE float exp2_approx(float x) { return __nvvm_ex2_approx_f(x); }
 
 #define WARP 32
 
-// A number that whoever calls the kernels has one of too: in the object, where a
-// test of theirs finds it.
+// Exports a constant that the emitter repeats. A test finds it in the object and
+// compares.
 #define STATED(name, value) const int stated_##name = (value)
 
-// What a lane reads at once at most.
+// The largest load of a lane: 16 bytes.
 typedef uint32_t uint4_t __attribute__((vector_size(16)));
 
 INLINE float shuffle_xor(float x, int mask) {

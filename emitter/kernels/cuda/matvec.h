@@ -1,15 +1,15 @@
-// Products of a single row on NVIDIA GPUs, with up to three matrices at once.
+// Products of a single row on NVIDIA GPUs, by up to three matrices at once.
 //
 //   x        [inputs]
-//   weights  [outputs][inputs] of each matrix, as checkpoints have it, or
-//            quantised: Q8 is int8_t with a float scale for each output; Q4 is
-//            groups of 32 inputs, 16 bytes of which byte i holds input i low and
-//            16 + i high, 8 too large, with a scale in f16 for each group
+//   weights  [outputs][inputs] of each matrix, in the checkpoint's layout, or
+//            quantized: Q8 is int8_t with a float scale per output; Q4 is groups
+//            of 32 inputs in 16 bytes, where byte i holds input i low and 16 + i
+//            high, plus 8, with an f16 scale per group
 //   out      [outputs] of each matrix
 //
-// What takes time is to read the weights, once. A warp has OUTPUTS rows of them at
-// a time and reads 16 bytes a lane, lanes next to each other, so that each of its
-// reads is 512 bytes without gaps. Sums are in f32.
+// Reading the weights takes most of the time. A warp computes OUTPUTS rows at a
+// time. Its lanes read 16 consecutive bytes each, so that each load of the warp is
+// 512 contiguous bytes. Sums are in f32.
 #ifndef KERNELS_CUDA_MATVEC_H
 #define KERNELS_CUDA_MATVEC_H
 
@@ -20,7 +20,7 @@ enum {
   OUTPUTS = 2,
   GROUP = 32, // inputs that share a scale in Q4
   MAX_MATRICES = 3,
-  MAX_INPUTS = 32, // of 16 bytes
+  MAX_INPUTS = 32, // in 16 bytes
 };
 
 STATED(threads, THREADS);
@@ -41,8 +41,8 @@ typedef struct {
   int outputs;
 } matrix;
 
-// How many inputs of a row 16 bytes are.
-INLINE int inputs_of_16(weight_type type) {
+// Returns how many inputs 16 bytes hold.
+INLINE int inputs_in_16_bytes(weight_type type) {
   switch (type) {
   case WEIGHT_F32: return 4;
   case WEIGHT_BF16:
@@ -53,7 +53,8 @@ INLINE int inputs_of_16(weight_type type) {
   return 0;
 }
 
-// Small whole numbers without conversion: the lowest bits of a float of 2^23.
+// Returns `bits` - `zero` as a float. Adding `bits` to the lowest bits of 2^23 needs
+// no conversion.
 INLINE float whole_number(uint32_t bits, float zero) {
   return float_of(0x4b000000u | bits) - (0x1p23f + zero);
 }
@@ -88,12 +89,13 @@ INLINE void widen(weight_type type, uint4_t words, float w[MAX_INPUTS]) {
 
 SHARED_MEMORY float of_warps[THREADS / WARP * OUTPUTS];
 
-// Rows of all matrices one after the other. `split` warps of a block, of which it
-// is a divisor, share OUTPUTS rows, so that there is work for the whole GPU.
+// Multiplies x by the rows of all matrices, one after the other. `split` divides
+// the warps of a block: so many warps share OUTPUTS rows, to have work for the whole
+// GPU.
 INLINE void multiply(weight_type type, const float *x,
                      const matrix matrices[MAX_MATRICES], const int count,
                      int inputs, int split) {
-  const int size = inputs_of_16(type), groups = inputs / GROUP;
+  const int size = inputs_in_16_bytes(type), groups = inputs / GROUP;
   const int warps = THREADS / WARP;
   const int thread = (int)thread_idx(), lane = thread % WARP;
   const int warp = thread / WARP, share = warp % split;
@@ -119,7 +121,7 @@ INLINE void multiply(weight_type type, const float *x,
       }
       at -= found ? 0 : of->outputs;
     }
-    // Past the last row, the first one again, which is there if any is.
+    // Past the last row, the first one is computed again.
     if (!found) {
       rows[r] = (const uint4_t *)matrices[0].weights;
       group_scales[r] = (const uint16_t *)matrices[0].scales;
@@ -164,7 +166,7 @@ INLINE void multiply(weight_type type, const float *x,
 #define MATRIX(w, s, o, n) {w, s, o, n}
 #define NO_MATRIX MATRIX(0, 0, 0, 0)
 
-// For one, two and three matrices of a type.
+// Defines the kernels of a type for one, two and three matrices.
 #define DEFINE_MATVEC(name, type, element)                                     \
   KERNEL cuda_matvec_##name##_1(const float *x, const element *w0,             \
                                 float *out0, int n0, int inputs, int split) {  \
@@ -188,7 +190,7 @@ INLINE void multiply(weight_type type, const float *x,
     multiply(type, x, matrices, 3, inputs, split);                             \
   }
 
-// The same with scales.
+// Defines the kernels of a type with scales for one, two and three matrices.
 #define DEFINE_SCALED_MATVEC(name, type, element, scale)                       \
   KERNEL cuda_matvec_##name##_1(const float *x, const element *w0,             \
                                 const scale *s0, float *out0, int n0,          \

@@ -1,4 +1,4 @@
-//! The instruction sets that kernels are compiled for. The library and `build.rs` share this file.
+//! Instruction sets that kernels are compiled for. The library and `build.rs` share this file.
 
 /// An instruction set that kernels are compiled for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -7,18 +7,18 @@ pub enum Isa {
     X86_64V3,
     /// x86-64 with AVX-512 and its dot products of bytes.
     X86_64V4Vnni,
-    /// The same with dot products of bf16.
+    /// x86-64 with AVX-512 and its dot products of bytes and of bf16.
     X86_64V4Bf16,
-    /// The same with AMX: products of tiles of bytes and of bf16.
+    /// x86-64 with AVX-512, its dot products, and AMX: products of tiles of bytes and of bf16.
     X86_64V4Amx,
     /// 64-bit ARM with dot products.
     Aarch64,
-    /// NVIDIA GPUs from compute capability 8.0 on, as PTX.
+    /// PTX for NVIDIA GPUs from compute capability 8.0 on.
     Sm80,
 }
 
 impl Isa {
-    /// Every one. Of those that a CPU runs, the last is the best.
+    /// Every instruction set. Of those that a CPU supports, the last is the best.
     pub const ALL: [Self; 6] = [
         Self::X86_64V3,
         Self::X86_64V4Vnni,
@@ -28,7 +28,7 @@ impl Isa {
         Self::Sm80,
     ];
 
-    /// Its name in those of objects.
+    /// Returns the name, which is part of the names of objects.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -41,7 +41,7 @@ impl Isa {
         }
     }
 
-    /// LLVM's name of the architecture.
+    /// Returns LLVM's name of the architecture.
     #[must_use]
     pub const fn arch(self) -> &'static str {
         match self {
@@ -51,7 +51,7 @@ impl Isa {
         }
     }
 
-    /// Whether it is a GPU's.
+    /// Returns whether it is that of a GPU.
     #[must_use]
     pub const fn is_gpu(self) -> bool {
         matches!(self, Self::Sm80)

@@ -1,7 +1,7 @@
-// Attention of random shapes, and what it must give.
+// Random cases of attention, and their expected results.
 //
-// Everything in the cache that no query may see is NaN: other layers, and what
-// comes after the last query of a row of the batch.
+// All of the cache that no query may attend to is NaN: other layers, and positions
+// after the last query of a batch row.
 #ifndef TESTS_ATTENTION_CASE_H
 #define TESTS_ATTENTION_CASE_H
 
@@ -20,24 +20,24 @@ typedef struct {
   float *q;
   void *cache;
   uint16_t *scales; // of Q8
-  double *expected, *tolerance; // of every element of the result, of every row
+  double *expected, *tolerance; // per element of the result, per row
 } problem;
 
 static index rows_of(const problem *p) { return p->tokens * p->heads; }
-// The first position that a query sees.
+// Returns the first position that a query attends to.
 static index first_of(const problem *p, index b, index token) {
   return p->window ? max_index(p->positions[b] + token + 1 - p->window, 0) : 0;
 }
 
-// One past the last position that a query sees.
+// Returns one past the last position that a query attends to.
 static index end_of(const problem *p, index b, index token) {
   return p->positions[b] + (p->causal ? token + 1 : p->lengths[b]);
 }
 
 // ----------------------------------------------------------------- input
 
-// The first element at a position; half is 0 for keys and 1 for values.
-static index cache_place(const problem *p, index layer, index half, index b,
+// Returns the first element of a position; half is 0 for keys and 1 for values.
+static index cache_index(const problem *p, index layer, index half, index b,
                          index kv_head, index position) {
   const index slab = (2 * layer + half) * p->batch + b;
   return ((slab * p->kv_heads + kv_head) * p->capacity +
@@ -45,7 +45,7 @@ static index cache_place(const problem *p, index layer, index half, index b,
          p->head_dim;
 }
 
-// Values of at most two, as they are of the other types.
+// Fills a Q8 cache with values of at most two, as caches of other types have.
 static void fill_steps(problem *p, index count, exponents keys) {
   int8_t *steps = p->cache;
   p->scales = allocate(count / SCALED * 2);
@@ -62,7 +62,7 @@ static void fill_steps(problem *p, index count, exponents keys) {
         for (index s = first_of(p, b, 0); s < p->positions[b] + p->lengths[b];
              ++s) {
           const index at =
-              cache_place(p, p->layer, half, b, h, s) / SCALED;
+              cache_index(p, p->layer, half, b, h, s) / SCALED;
           for (index i = at; i < at + p->head_dim / SCALED; ++i)
             p->scales[i] = (uint16_t)random_bits(ELEMENT_F16, range);
         }
@@ -70,7 +70,7 @@ static void fill_steps(problem *p, index count, exponents keys) {
 }
 
 static void fill_cache(problem *p, exponents keys) {
-  const index count = cache_place(p, p->layers, 0, 0, 0, 0);
+  const index count = cache_index(p, p->layers, 0, 0, 0, 0);
   p->cache = allocate(count * element_size(p->type));
   if (p->type == ELEMENT_Q8) {
     fill_steps(p, count, keys);
@@ -84,15 +84,15 @@ static void fill_cache(problem *p, exponents keys) {
       for (index h = 0; h < p->kv_heads; ++h)
         for (index s = first_of(p, b, 0); s < p->positions[b] + p->lengths[b];
              ++s) {
-          const index at = cache_place(p, p->layer, half, b, h, s);
+          const index at = cache_index(p, p->layer, half, b, h, s);
           for (index i = at; i < at + p->head_dim; ++i)
             store_bits(p->cache, p->type, i,
                        random_bits(p->type, half ? ORDINARY : keys));
         }
 }
 
-// Some rows of the batch are shorter than the call, some empty, and of some
-// only the queries that are padding would lie past the cache's end.
+// Chooses positions and lengths. Some batch rows are shorter than the call, some
+// are empty, and in some only padding queries would be past the end of the cache.
 static void place_rows(problem *p, index most_before) {
   index end = 1;
   p->positions = allocate(p->batch * 4);
@@ -107,18 +107,18 @@ static void place_rows(problem *p, index most_before) {
     end = max_index(end, position + length);
   }
   p->capacity = end + (random_index(0, 1) ? random_index(0, 90) : 0);
-  // With a window, what is seen need be all that there is room for.
+  // With a window, the cache needs room only for what is attended to.
   if (p->window && random_index(0, 1))
     p->capacity = p->window + p->tokens + random_index(0, 9);
 }
 
-// Scores of a few units, or of hundreds with `sharp`: then one weight is 1 and
-// most are 0.
+// Returns a random case with scores of a few units, or of hundreds with `sharp`:
+// then one weight is 1 and most are 0.
 static problem random_problem(element_type type, index head_dim, index tokens,
                               index most_before, int sharp) {
   const index groups[] = {1, 2, 3, 4, 5, 7, 8};
   problem p = {.type = type, .head_dim = head_dim, .tokens = tokens};
-  const int is_large = tokens * head_dim > 1000; // and slow enough
+  const int is_large = tokens * head_dim > 1000; // and so slow
   p.layers = random_index(1, 3);
   p.layer = random_index(0, p.layers - 1);
   p.batch = random_index(1, is_large ? 1 : 3);
@@ -127,7 +127,7 @@ static problem random_problem(element_type type, index head_dim, index tokens,
   p.tile = random_index(0, 1) ? tokens : random_index(1, tokens);
   p.causal = random_index(0, 4) != 0;
   p.window = p.causal && random_index(0, 1) ? random_index(1, 90) : 0;
-  // Few units as scores are, so that it matters, or many, so that it hardly does.
+  // A few units, like the scores, so that it matters, or many, so that it hardly does.
   p.soft_cap = random_index(0, 1) ? 0.0f : random_index(0, 1) ? 1.5f : 50.0f;
   place_rows(&p, most_before);
   p.chunk = random_index(divide_up(p.capacity, 5), p.capacity + 3);
@@ -147,7 +147,7 @@ static problem random_problem(element_type type, index head_dim, index tokens,
   return p;
 }
 
-// A single real query in every row, which is causal.
+// Returns a causal case with a single query in every row and no padding.
 SHARED problem random_single(element_type type, index head_dim,
                              index most_before, int sharp) {
   problem p;
@@ -166,7 +166,7 @@ static double *widened(const problem *p, index half, index b, index kv_head,
                       index count) {
   double *x = allocate(count * p->head_dim * 8);
   for (index s = 0; s < count; ++s) {
-    const index at = cache_place(p, p->layer, half, b, kv_head, s);
+    const index at = cache_index(p, p->layer, half, b, kv_head, s);
     for (index d = 0; d < p->head_dim; ++d)
       x[s * p->head_dim + d] =
           load_element(p->cache, p->type, at + d) *
@@ -177,8 +177,8 @@ static double *widened(const problem *p, index half, index b, index kv_head,
   return x;
 }
 
-// One query of one head, which sees `first` to `count`; returns the largest sum
-// of magnitudes behind a score.
+// Computes one query of one head, which attends to `first` to `count`. Returns the
+// largest sum of magnitudes in a score.
 static double attend_query(const float *q, const double *keys, const double *values,
                      index first, index count, index dim, double soft_cap,
                      double *weights, double *out) {
@@ -208,7 +208,7 @@ static double attend_query(const float *q, const double *keys, const double *val
   return magnitude;
 }
 
-static void work_out_head(problem *p, index b, index head) {
+static void compute_expected_head(problem *p, index b, index head) {
   const index dim = p->head_dim, count = p->positions[b] + p->lengths[b];
   const index kv_head = head / (p->heads / p->kv_heads);
   const int kept = buffer_count;
@@ -221,15 +221,15 @@ static void work_out_head(problem *p, index b, index head) {
         attend_query(p->q + row * dim, keys, values, first_of(p, b, t),
                end_of(p, b, t), dim, p->soft_cap, weights,
                p->expected + row * dim);
-    // Values are below 2. The first part is for the sums over positions, the
-    // second for the scores, whose errors are relative ones of the weights.
+    // Values are below 2. The first term is for sums over positions, the others for
+    // scores, whose absolute errors are relative errors of the weights.
     p->tolerance[row] =
         0x1p-18 + 0x1p-22 * magnitude + 0x1p-21 * p->soft_cap;
   }
   release_from(kept);
 }
 
-static void work_out(problem *p) {
+static void compute_expected(problem *p) {
   const index rows = p->batch * rows_of(p);
   p->expected = allocate(rows * p->head_dim * 8);
   p->tolerance = allocate(rows * 8);
@@ -237,7 +237,7 @@ static void work_out(problem *p) {
   memset(p->tolerance, 0, (size_t)rows * 8);
   for (index b = 0; b < p->batch; ++b)
     for (index head = 0; head < p->heads; ++head)
-      work_out_head(p, b, head);
+      compute_expected_head(p, b, head);
 }
 
 static void check_result(const problem *p, const char *what, const float *out) {

@@ -1,9 +1,9 @@
-// What the tests of the kernels share: random input, buffers with watched ends,
-// and reports.
+// Helpers of all kernel tests: random input, buffers with guarded ends, and
+// reports.
 //
-// A test names the case it is about with at_case(), allocates, calls the
-// kernel, compares every result with a reference in exact integers or doubles,
-// and ends the case with release_all().
+// A test names its case with at_case(), allocates buffers, calls the kernel,
+// compares every result with a reference in exact integers or doubles, and ends
+// the case with release_all().
 #ifndef TESTS_CHECK_H
 #define TESTS_CHECK_H
 
@@ -24,7 +24,7 @@ long syscall(long number, ...); // in unistd.h, but not in POSIX
 
 #include "common.h"
 
-#define SHARED static inline // not every test uses everything
+#define SHARED static inline // which allows unused functions
 
 // ----------------------------------------------------------------- reports
 
@@ -48,7 +48,7 @@ SHARED void fail(const char *what, index at, double found, double expected) {
             what, (long long)at, found, expected);
 }
 
-// NaN is near NaN and nothing else.
+// Checks that `found` is near `expected`. NaN is near only NaN.
 SHARED void check_near(const char *what, index at, double found,
                        double expected, double tolerance) {
   ++checks;
@@ -63,12 +63,12 @@ SHARED void check_equal(const char *what, index at, double found,
   check_near(what, at, found, expected, 0);
 }
 
-// Only what a signal handler may call.
+// Reports a signal, with functions that a signal handler may call.
 SHARED void report_crash(int number) {
-  const char *text = number == SIGALRM ? ": does not end\n"
+  const char *text = number == SIGALRM ? ": timed out\n"
                      : number == SIGSEGV || number == SIGBUS
-                         ? ": touched what is not its own\n"
-                         : ": undefined behaviour\n";
+                         ? ": accessed memory out of bounds\n"
+                         : ": undefined behavior\n";
   const size_t length = strlen(current_case);
   if (write(STDERR_FILENO, current_case, length) < 0 ||
       write(STDERR_FILENO, text, strlen(text)) < 0)
@@ -78,21 +78,21 @@ SHARED void report_crash(int number) {
 
 SHARED void begin_tests(void) {
 #if defined(__AMX_TILE__) && defined(__linux__)
-  // Linux gives a process AMX only when asked: arch_prctl(ARCH_REQ_XCOMP_PERM,
-  // XFEATURE_XTILEDATA). Where it does not, nothing runs these kernels.
+  // Linux gives a process AMX only on request: arch_prctl(ARCH_REQ_XCOMP_PERM,
+  // XFEATURE_XTILEDATA). If it refuses, nothing can run these kernels.
   if (syscall(SYS_arch_prctl, 0x1023, 18) != 0) {
     perror("no AMX");
     exit(0);
   }
 #endif
-  // clang's traps are SIGILL or SIGTRAP, as the machine has it.
+  // clang's traps are SIGILL or SIGTRAP, depending on the machine.
   const int signals[] = {SIGSEGV, SIGBUS, SIGILL, SIGTRAP, SIGALRM};
   for (int i = 0; i < 5; ++i)
     signal(signals[i], report_crash);
   alarm(MAX_SECONDS);
 }
 
-// The exit status.
+// Returns the exit status.
 SHARED int end_tests(void) {
   fprintf(stderr, "%lld of %lld checks failed\n", failures, checks);
   return failures != 0 || checks == 0;
@@ -101,20 +101,20 @@ SHARED int end_tests(void) {
 // ----------------------------------------------------------------- buffers
 
 #define MAX_BUFFERS 24
-#define MARGIN 64 // least bytes before a buffer that are watched
+#define MARGIN 64 // minimum of guarded bytes before a buffer
 #define MARGIN_BYTE 0xa5
 
 typedef struct {
   unsigned char *block, *start;
-  size_t usable; // bytes of the block before the page that cannot be touched
+  size_t usable; // bytes of the block before the guard page
 } buffer;
 
 static buffer buffers[MAX_BUFFERS];
 static int buffer_count;
 
-// Ends where a page begins that cannot be touched, so that no access past the
-// end goes unseen. It begins wherever that leaves it: kernels may rely on no
-// more than the alignment of an element.
+// Allocates a buffer that ends at a guard page, so that every access past its end
+// is detected. Its start is aligned for an element and no more, which is all that
+// kernels may rely on.
 SHARED void *allocate(index bytes) {
   const index page = sysconf(_SC_PAGESIZE);
   const index usable = divide_up(bytes + MARGIN, page) * page;
@@ -145,7 +145,7 @@ SHARED void release_from(int kept) {
 
 SHARED void release_all(void) { release_from(0); }
 
-// What results hold before they are written: a NaN that no arithmetic gives.
+// Content of results before they are written: a NaN that no arithmetic gives.
 #define UNTOUCHED_BITS 0x7fc5a000u
 
 SHARED float *allocate_results(index count) {
@@ -173,7 +173,7 @@ SHARED uint32_t random_u32(void) {
   return (uint32_t)(random_state >> 32);
 }
 
-// From low to high, both included.
+// Returns a random number from low to high, both inclusive.
 SHARED index random_index(index low, index high) {
   return low + (index)(random_u32() % (uint64_t)(high - low + 1));
 }
@@ -183,8 +183,8 @@ SHARED index pick(const index *choices, size_t bytes) {
 }
 #define PICK(choices) pick(choices, sizeof(choices))
 
-// Magnitudes from 2^low to 2^(high + 1), as far as the type has them: below its
-// normal numbers come subnormal ones.
+// A range of magnitudes, from 2^low to 2^(high + 1). Below a type's normal numbers
+// it gives subnormal ones.
 typedef struct {
   int low, high;
 } exponents;
@@ -229,7 +229,7 @@ SHARED int8_t *random_bytes(index count, index low, index high) {
   return x;
 }
 
-// Either of two extremes.
+// Returns bytes that are each one of two extremes.
 SHARED int8_t *extreme_bytes(index count, int8_t one, int8_t other) {
   int8_t *x = allocate(count);
   for (index i = 0; i < count; ++i)
@@ -239,7 +239,7 @@ SHARED int8_t *extreme_bytes(index count, int8_t one, int8_t other) {
 
 // ---------------------------------------------------------------- matrices
 
-// How the rows of a product are dealt.
+// The division of a product's rows into batch rows.
 typedef struct {
   index batch, tokens;
   int32_t *lengths;
@@ -251,8 +251,8 @@ SHARED parts whole(index rows) {
   return p;
 }
 
-// In one part or two, of which some end in padding. Lengths out of range count
-// as the nearest in range.
+// Divides rows into one batch row or two, of which some end in padding. Lengths out
+// of range count as the nearest in range.
 SHARED parts random_parts(index rows) {
   const index batch = rows % 2 ? 1 : 2, tokens = rows / batch;
   parts p = {batch, tokens, allocate(batch * (index)sizeof *p.lengths)};
@@ -266,7 +266,7 @@ SHARED int is_padding(const parts *p, index row) {
   return row % p->tokens >= p->lengths[row / p->tokens];
 }
 
-// Of out [m][n], the columns that another call fills.
+// Checks that another call's columns of out [m][n] are unwritten.
 SHARED void check_columns_untouched(const float *out, index m, index n,
                                     index begin, index end) {
   for (index row = 0; row < m; ++row)
@@ -274,7 +274,7 @@ SHARED void check_columns_untouched(const float *out, index m, index n,
                     row * n + end);
 }
 
-// Rows of a mixture of experts, in segments, of which some are empty.
+// Rows of a mixture of experts, in segments of which some are empty.
 typedef struct {
   index count; // of experts
   index segments, rows;
@@ -296,8 +296,8 @@ SHARED mixture random_mixture(void) {
   return x;
 }
 
-// Against what the product of each segment alone gives: another call may add
-// up in another order.
+// Compares results with products of each segment alone, which may add up in another
+// order.
 SHARED void check_experts(const mixture *x, index n, const float *found,
                           const float *expected) {
   for (index i = 0; i < x->rows * n; ++i)

@@ -1,9 +1,9 @@
-// Attention of random shapes, each computed whole and in chunks.
+// Tests attention of random shapes, each computed whole and in chunks.
 
 #include "attention_case.h"
 #include "cpu/kernels.h"
 
-// What its queries see is less than a chunk times this.
+// Returns an upper bound of the chunks that its queries attend to.
 static index chunks_of(const problem *p) {
   const index seen = p->window ? p->window + p->tokens : p->capacity;
   return divide_up(min_index(seen, p->capacity), p->chunk);
@@ -42,8 +42,8 @@ static void call_chunks(const problem *p, float *out, float *max_sum,
 #undef ARGUMENTS
 }
 
-// Checks that nothing wrote yet what an item is to write: one tile of queries
-// of one kv head. Items are [batch][chunks][tiles][kv_heads].
+// Checks that nothing has written the results of an item: one tile of queries of
+// one kv head. Items are [batch][chunks][tiles][kv_heads].
 static void check_item_untouched(const problem *p, const float *out,
                                  const float *max_sum, index chunks,
                                  index item) {
@@ -62,7 +62,7 @@ static void check_item_untouched(const problem *p, const float *out,
   }
 }
 
-// Does all items by several calls, the last ones first.
+// Computes all items in several calls, the last ones first.
 static void do_items(const problem *p, float *out, float *max_sum,
                      index chunks) {
   const index tiles = divide_up(p->tokens, p->tile);
@@ -84,13 +84,13 @@ static void test_whole(const problem *p) {
   check_result(p, "out", out);
 }
 
-// A row has a sum where it sees something of the chunk; elsewhere the chunk
-// must weigh nothing.
+// Checks that a row has a sum if it attends to a position of the chunk, and that
+// the chunk has the weight 0 otherwise.
 static void check_sums(const problem *p, const float *max_sum) {
   const index chunks = chunks_of(p), rows = rows_of(p);
   for (index i = 0; i < p->batch * chunks * rows; ++i) {
     const index b = i / rows / chunks, token = i % rows / p->heads;
-    // Chunks begin where the first query of the tile sees its first position.
+    // Chunks begin at the first position that the first query of the tile attends to.
     const index tile_begin = token / p->tile * p->tile;
     const index first =
         first_of(p, b, tile_begin) + i / rows % chunks * p->chunk;
@@ -130,7 +130,7 @@ static const index head_dims[] = {1,  2,  3,  7,  8,  9,   15,  16,
                                   32, 96, 160};
 
 static void test_problem(problem p) {
-  work_out(&p);
+  compute_expected(&p);
   test_whole(&p);
   test_chunks(&p);
   release_all();
@@ -149,7 +149,7 @@ static void test_shapes(void) {
     }
 }
 
-// A call without items does nothing.
+// Tests that a call without items does nothing.
 static void test_no_items(void) {
   const problem p = random_problem(ELEMENT_F32, 8, 2, 20, 0);
   call_whole(&p, NULL, 1, 1);
@@ -158,7 +158,7 @@ static void test_no_items(void) {
   release_all();
 }
 
-// NaN in a query must be seen in its row, and in no other.
+// Tests that NaN in a query affects its row and no other.
 static void test_not_finite(void) {
   const index tokens[] = {1, 3, 30};
   for (int i = 0; i < 3; ++i) {

@@ -1,9 +1,9 @@
-// The helpers that every kernel is built from.
+// Tests the helpers of all kernels, in common.h and cpu/simd.h.
 
 #include "check.h"
 #include "cpu/simd.h"
 
-// Halves by the definition of the format.
+// Converts a half by the definition of the format.
 static double half_by_definition(uint16_t half) {
   const int exponent = (half >> 10) & 31, mantissa = half & 1023;
   const double sign = half & 0x8000 ? -1 : 1;
@@ -51,7 +51,7 @@ static double relative_error(double found, double expected) {
   return fabs(found - expected) / expected;
 }
 
-// Every way there is to compute 2^x, which must all keep the same promises.
+// Computes 2^x by every implementation, and returns their number.
 static int exp2_all(float x, double results[2]) {
   results[0] = exp2_poly(x);
 #if defined(__AVX2__)
@@ -85,7 +85,7 @@ static void test_exp2(void) {
   for (index i = 0; i < 4; ++i) {
     const int ways = exp2_all(vanishing[i], found);
     for (int way = 0; way < ways; ++way)
-      check_equal("of what vanishes", i, found[way], 0);
+      check_equal("of what underflows", i, found[way], 0);
   }
   const int ways = exp2_all(NAN, found);
   for (int way = 0; way < ways; ++way)

@@ -1,5 +1,5 @@
-// Weights and activations are random elements, which the reference reads by the
-// layout's definition. What is below the normal range may count as zero.
+// Tests products of random weights and activations. The reference reads weights by
+// the definition of the layout. Subnormal numbers may count as zero.
 
 #include "check.h"
 #include "cpu/kernels.h"
@@ -7,7 +7,7 @@
 #define PANEL 16
 #define PAIR 2
 
-// Ranges whose products and sums stay finite, and normal.
+// Ranges of magnitudes whose products and sums are finite and normal.
 typedef struct {
   const char *name;
   exponents weights, activations;
@@ -62,7 +62,7 @@ static void check_one(const problem *p, index i, index j) {
     magnitude += product;
     vanishing += fabs(w) < 0x1p-126 ? product : 0;
   }
-  // Each of k products and sums may round once, in whatever order they go.
+  // Each of k products and sums may round once, in any order.
   const double rounding = magnitude * 0x1p-24 + 0x1p-126;
   check_near("out", i * p->n + j, p->out[i * p->n + j], expected,
              vanishing + rounding * (double)(p->k + 1));
@@ -82,7 +82,7 @@ static void test_case(const kind *of, index m, index n, index k) {
   release_all();
 }
 
-// Infinity and NaN must be seen in their row, and nowhere else.
+// Tests that infinity and NaN affect their row, and no other.
 static void test_not_finite(index m) {
   const uint16_t bad[] = {0x7f80, 0x7fc0};
   for (int b = 0; b < 2; ++b) {

@@ -1,5 +1,5 @@
-// Weights are random elements, which the reference reads by the layout's
-// definition.
+// Tests products of random weights. The reference reads weights by the definition of
+// the layout.
 
 #include "check.h"
 #include "cpu/kernels.h"
@@ -8,7 +8,7 @@
 
 static const char *const type_names[] = {"f32", "bf16", "f16"};
 
-// Ranges whose products and sums stay finite.
+// Ranges of magnitudes whose products and sums are finite.
 typedef struct {
   const char *name;
   exponents weights, activations;
@@ -52,7 +52,7 @@ static void call(const problem *p, index begin, index end) {
     matmul_bf16(p->w, p->a, p->rows.lengths, p->out, p->rows.batch,
                 p->rows.tokens, p->n, p->k, begin, end);
     break;
-  case ELEMENT_Q8: // has kernels of its own
+  case ELEMENT_Q8: // has its own kernels
     break;
   case ELEMENT_F16:
     matmul_f16(p->w, p->a, p->rows.lengths, p->out, p->rows.batch,
@@ -78,7 +78,7 @@ static void check_one(const problem *p, index i, index j) {
     expected += product;
     magnitude += fabs(product);
   }
-  // Each of k products and sums may round once, in whatever order they go.
+  // Each of k products and sums may round once, in any order.
   check_near("out", i * p->n + j, p->out[i * p->n + j], expected,
              (magnitude * 0x1p-24 + 0x1p-149) * (double)(p->k + 1));
 }
@@ -98,7 +98,7 @@ static void test_case(element_type type, const kind *of, index m, index n,
   release_all();
 }
 
-// Infinity and NaN must be seen in their row, and nowhere else.
+// Tests that infinity and NaN affect their row, and no other.
 static void test_not_finite(element_type type) {
   const float bad[] = {INFINITY, NAN};
   for (int b = 0; b < 2; ++b) {

@@ -1,5 +1,5 @@
-// Weights are random bytes, which the reference reads by the layout's
-// definition; what it defines nothing for stays random.
+// Tests products of random weights. The reference reads weights by the definition of
+// the layout. Bytes without a meaning in it are random too.
 
 #include "check.h"
 #include "cpu/kernels.h"
@@ -71,7 +71,7 @@ static void check_one(const problem *p, index i, index j) {
     for (index at = g * GROUP; at < g * GROUP + GROUP; ++at) {
       const index a = p->a[i * p->k + at];
       dot += a * (nibble(p, j, at) - 8);
-      // The kernel multiplies with up to 15 and takes 8 off at the end.
+      // The kernel multiplies by up to 15 and subtracts 8 at the end.
       largest += llabs(a) * 23;
     }
     const index panel = j / PANEL * p->groups + g;
@@ -90,7 +90,7 @@ static void test_case(kind of, index m, index n, index k) {
           (long long)n, (long long)k);
   const problem p = random_problem(of, random_parts(m), n, k);
   const index panels = divide_up(n, PANEL), split = panels / 2;
-  // Panels may go in pairs: neither half reaches into the other.
+  // The kernel may multiply panels in pairs; neither call may write the other half.
   if (m % 2) {
     call(&p, split, panels);
     check_columns_untouched(p.out, m, n, 0, split * PANEL);
@@ -106,7 +106,7 @@ static void test_case(kind of, index m, index n, index k) {
   release_all();
 }
 
-// What quantize.c makes of a group with infinity or NaN.
+// Tests groups with infinity or NaN, as quantize.c returns them.
 static void test_not_finite(index m) {
   const float bad[] = {INFINITY, NAN};
   for (int b = 0; b < 2; ++b) {

@@ -1,4 +1,4 @@
-// Sums of bytes are exact, so that only the two scales round.
+// Tests products of bytes. Their sums are exact, so that only the two scales round.
 
 #include "check.h"
 #include "cpu/kernels.h"
@@ -11,7 +11,8 @@ typedef enum { RANDOM, ZERO, HIGHEST, LOWEST, EXTREME, KINDS } kind;
 static const char *const kind_names[KINDS] = {"random", "zero", "highest",
                                               "lowest", "extreme"};
 
-// Quantization gives activations no -128, but checkpoints may hold any byte.
+// Returns bytes of a kind. Quantization gives activations no -128, but weights may
+// be any byte.
 static int8_t *input(kind of, index count, int8_t lowest) {
   switch (of) {
   case RANDOM: return random_bytes(count, lowest, 127);
@@ -22,7 +23,7 @@ static int8_t *input(kind of, index count, int8_t lowest) {
   }
 }
 
-// [panels][k / STEP][PANEL][STEP], whose rows past n are zero.
+// Packs weights as [panels][k / STEP][PANEL][STEP], whose rows past n are zero.
 static int8_t *pack(const int8_t *w, index n, index k) {
   const index step = STEP, rows = divide_up(n, PANEL) * PANEL;
   int8_t *packed = allocate(rows * k);
@@ -77,7 +78,7 @@ static void test_case(kind of, index m, index n, index k) {
   release_all();
 }
 
-// What quantize.c makes of a row with infinity or NaN.
+// Tests rows with infinity or NaN, as quantize.c returns them.
 static void test_not_finite(index m) {
   const float bad[] = {INFINITY, NAN};
   const index n = 20, k = 8;

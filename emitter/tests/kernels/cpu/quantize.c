@@ -1,5 +1,5 @@
-// Quantization must be exact to the bit: what differs by one step here would
-// differ between machines.
+// Tests that quantization is exact to the bit: a difference of one step would be a
+// difference between machines.
 
 #include "check.h"
 #include "cpu/kernels.h"
@@ -11,7 +11,7 @@ typedef enum {
   RANDOM,
   ZERO,
   ONE_HUGE, // in every row
-  EQUAL,    // but for their signs
+  EQUAL,    // except for their signs
   SUBNORMAL,
   SMALLEST, // around the magnitude below which a row counts as zero
   LARGEST,
@@ -138,7 +138,7 @@ static void check_damaged(const act_q8 *q, const float *scale) {
     check_equal("q", i, q[i], 0);
 }
 
-// Infinity and NaN must reach the product, and stay in their row or group.
+// Tests that infinity and NaN propagate, and only in their row or group.
 static void test_not_finite(void) {
   const float bad[] = {INFINITY, -INFINITY, NAN, -NAN};
   for (int b = 0; b < 4; ++b) {

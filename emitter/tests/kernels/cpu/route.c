@@ -1,4 +1,4 @@
-// Routing of random logits.
+// Tests the routing of random logits.
 
 #include "check.h"
 #include "cpu/kernels.h"
@@ -17,7 +17,7 @@ static index segments_of(const problem *p) {
   return p->batch * p->tokens == 1 ? p->active : p->experts;
 }
 
-// How many logits of the row are larger than one, or equal and before it.
+// Returns how many logits of the row are larger than one, or equal and before it.
 static index rank_of(const float *logits, index experts, index expert) {
   index rank = 0;
   for (index e = 0; e < experts; ++e)
@@ -94,7 +94,7 @@ static void test_random(index batch, index tokens, int ties) {
   test_problem(&p);
 }
 
-// Whatever the logits are, rows and experts exist.
+// Tests that rows and experts are in range for any logits.
 static void test_not_finite(void) {
   const float bad[] = {NAN, INFINITY, -INFINITY};
   for (int i = 0; i < 3; ++i) {

@@ -1,4 +1,4 @@
-// The largest element's index, for rows of all lengths.
+// Tests the argmax of rows of all lengths.
 
 #include "check.h"
 #include "cuda/argmax.c"
@@ -29,7 +29,7 @@ static void test_rows(int length, float infinity_or_nan, int ties) {
   for (int i = 0; ties && i < rows * length; ++i)
     x[i] = (float)random_index(-1, 1);
   if (infinity_or_nan != 0.0f)
-    for (int i = 0; i < 2 * length; ++i) // all of the first row, some of the next
+    for (int i = 0; i < 2 * length; ++i) // all of the first row, some of the second
       if (i < length || random_index(0, 9) == 0)
         x[i] = infinity_or_nan;
   call.rows = x;

@@ -1,4 +1,4 @@
-// Attention of single queries by blocks of a GPU, in chunks that are merged.
+// Tests attention of single queries, in chunks that are merged.
 
 #include "attention_case.h"
 
@@ -38,7 +38,7 @@ static void combine_body(void) {
 }
 
 static void test_problem(problem p) {
-  work_out(&p);
+  compute_expected(&p);
   const index rows = p.head_dim <= 128 ? 4 : 2;
   const index chunks = random_index(0, 9) ? random_index(1, 4) : MAX_CHUNKS;
   const index tiles = divide_up(p.heads / p.kv_heads, rows);

@@ -1,4 +1,4 @@
-// Products of a single row with one to three matrices of every type.
+// Tests products of a single row by one to three matrices of every type.
 
 #include "check.h"
 
@@ -133,6 +133,6 @@ int main(void) {
     for (int count = 1; count <= MAX_MATRICES; ++count)
       for (int v = 0; v < 7; ++v)
         test((weight_type)type, count,
-             vectors[v] * inputs_of_16((weight_type)type));
+             vectors[v] * inputs_in_16_bytes((weight_type)type));
   return end_tests();
 }

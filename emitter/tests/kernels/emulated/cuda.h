@@ -1,5 +1,5 @@
-// A GPU on a CPU: the threads of a block take turns, as coroutines of one thread,
-// until each has come to where it waits for others. launch_grid() is a launch.
+// Emulation of a GPU on a CPU. The threads of a block are coroutines of one thread:
+// each runs until it has to wait for others. launch_grid() launches a kernel.
 #ifndef TESTS_EMULATED_CUDA_H
 #define TESTS_EMULATED_CUDA_H
 
@@ -16,14 +16,15 @@
 #define GPU_STACK_BYTES (64 << 10)
 
 static struct {
-  // Contexts to begin with; they ask the system at every switch, which jumps do not.
+  // Contexts are only for starting threads: unlike jumps, they make a system call at
+  // every switch.
   ucontext_t scheduler, first[GPU_MAX_THREADS];
   jmp_buf back, threads[GPU_MAX_THREADS];
   char *stacks;
   int begun[GPU_MAX_THREADS], running[GPU_MAX_THREADS];
-  // What a thread gave last and before that: one that goes on early may give the
-  // next before another has read this.
-  uint32_t given[GPU_MAX_THREADS][2];
+  // The last two values that a thread passed to a shuffle: it may pass the next one
+  // before another thread has read this one.
+  uint32_t shuffled[GPU_MAX_THREADS][2];
   unsigned exchanges[GPU_MAX_THREADS];
   index thread, block, count, arrived;
   void (*body)(void);
@@ -33,7 +34,7 @@ INLINE index thread_idx(void) { return gpu.thread; }
 INLINE index block_idx(void) { return gpu.block; }
 INLINE float exp2_approx(float x) { return exp2f(x); }
 
-// Until every other thread has come as far.
+// Lets every other thread run up to its next wait.
 static inline void gpu_yield(void) {
   const index thread = gpu.thread;
   if (setjmp(gpu.threads[thread]) == 0)
@@ -50,9 +51,9 @@ static inline void syncthreads(void) {
 static inline uint32_t shuffle_xor_u32(uint32_t x, int mask) {
   const index thread = gpu.thread;
   const unsigned at = gpu.exchanges[thread]++ % 2;
-  gpu.given[thread][at] = x;
+  gpu.shuffled[thread][at] = x;
   gpu_yield();
-  return gpu.given[thread ^ mask][at];
+  return gpu.shuffled[thread ^ mask][at];
 }
 
 static inline void gpu_thread(void) {
@@ -62,7 +63,7 @@ static inline void gpu_thread(void) {
   longjmp(gpu.back, 1);
 }
 
-// On until it waits or ends.
+// Resumes the thread until it waits or ends.
 static inline void gpu_resume(index thread) {
   gpu.thread = thread;
   if (setjmp(gpu.back) != 0)
@@ -73,8 +74,8 @@ static inline void gpu_resume(index thread) {
   swapcontext(&gpu.scheduler, &gpu.first[thread]);
 }
 
-// Calls `body` in every thread of every block, the last block first: blocks may
-// come in any order.
+// Calls `body` in every thread of every block. The last block comes first, because
+// the order of blocks is arbitrary.
 static inline void launch_grid(index blocks, index threads, void (*body)(void)) {
   if (!gpu.stacks)
     gpu.stacks = malloc((size_t)GPU_MAX_THREADS * GPU_STACK_BYTES);

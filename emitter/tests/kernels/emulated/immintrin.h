@@ -1,12 +1,12 @@
-// AVX-512 and AMX for CPUs without them: SIMDe's functions in place of the
-// compiler's, and what SIMDe 0.7.4 lacks or has in another way.
+// Emulation of AVX-512 and AMX: SIMDe's functions replace the compiler's. This file
+// adds what SIMDe 0.7.4 lacks or does differently.
 #ifndef TESTS_EMULATED_IMMINTRIN_H
 #define TESTS_EMULATED_IMMINTRIN_H
 
 #include_next <immintrin.h>
 
 #define SIMDE_ENABLE_NATIVE_ALIASES
-#include <simde/x86/avx512/setzero.h> // first: insert.h takes it for granted
+#include <simde/x86/avx512/setzero.h> // first, because insert.h needs it
 
 #include <simde/x86/avx512/add.h>
 #include <simde/x86/avx512/and.h>
@@ -24,7 +24,7 @@
 #include <simde/x86/avx512/sub.h>
 #include <simde/x86/avx512/xor.h>
 
-// After SIMDe, which would take it for the truth.
+// After SIMDe, which would otherwise use the instructions.
 #define __AVX512VNNI__ 1
 #define __AVX512BF16__ 1
 #define __AMX_INT8__ 1
@@ -73,7 +73,7 @@ EMULATED int emulated_reduce_add_epi32(__m512i x) {
 #undef _mm512_reduce_add_epi32
 #define _mm512_reduce_add_epi32 emulated_reduce_add_epi32
 
-// What is masked is not touched.
+// Does not access masked elements.
 EMULATED __m512i emulated_maskz_loadu_epi8(__mmask64 mask, const void *from) {
   char to[64];
   for (int i = 0; i < 64; ++i)
@@ -113,8 +113,8 @@ EMULATED float emulated_bf16(unsigned short x) {
   return emulated_normal(value);
 }
 
-// SIMDe's knows numbers below the normal range, and passes vectors of bf16,
-// for which code that is not optimised needs a library.
+// SIMDe's version computes with subnormal numbers, which the instruction flushes to
+// zero. It passes vectors of bf16, for which unoptimized code needs a library.
 EMULATED __m512 emulated_dpbf16_ps(__m512 sums, __m512i x, __m512i y) {
   float to[16];
   unsigned short a[32], b[32];
@@ -130,7 +130,7 @@ EMULATED __m512 emulated_dpbf16_ps(__m512 sums, __m512i x, __m512i y) {
 #define _mm512_dpbf16_ps(sums, x, y)                                           \
   emulated_dpbf16_ps(sums, (__m512i)(x), (__m512i)(y))
 
-// AMX's registers. What is not in a tile's shape cannot be used.
+// Tile registers of AMX. Accesses outside of a tile's shape trap.
 static struct {
   int rows, bytes;
   unsigned char at[16][64];
@@ -185,8 +185,8 @@ static inline void emulated_tile_stored(int tile, void *to, long long stride) {
 #undef _tile_stored
 #define _tile_stored emulated_tile_stored
 
-// Adds to four bytes of `sum` the product of four of a row with four of a
-// column.
+// Adds the dot product of four bytes of a row and of a column to the four bytes of
+// `sum`.
 typedef void emulated_dot(unsigned char *sum, const unsigned char *row,
                           const unsigned char *column);
 
