@@ -2,7 +2,7 @@
 //!
 //! Objects are freestanding, because they are linked into vmfbs, which have no libc.
 
-#[expect(dead_code, unreachable_pub, reason = "the library uses the rest")]
+#[expect(unreachable_pub, reason = "the library uses the rest")]
 #[path = "src/kernels/isa.rs"]
 mod isa;
 

@@ -1,5 +1,5 @@
 //! Quantised weights and caches: the demo model's predictions of a text are those that Hugging Face transformers makes with the same
-//! formulas, on kernels and on plain StableHLO (`models/oracle/quantised.py` records them).
+//! formulas, on kernels and on plain StableHLO (`models/oracle/quantized.py` records them).
 #![allow(clippy::unwrap_used, reason = "a helper that fails is a test that fails")]
 
 mod real;
@@ -60,7 +60,7 @@ fn cache_predicts_as_recorded(target: &str) {
 }
 
 fn predicts_as_recorded(quantised: &Built, name: &str) {
-    let recorded = fs::read(models().join("demo/quantised.json")).unwrap();
+    let recorded = fs::read(models().join("demo/quantized.json")).unwrap();
     let Recorded { window, of } = serde_json::from_slice(&recorded).unwrap();
     let reference = built(&request(&models().join("demo"), &["cpu"]));
     let mut session = quantised.session("local-task").unwrap();

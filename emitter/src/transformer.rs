@@ -19,7 +19,7 @@ use crate::{error::Error, module::Module, packing::Packing, plan::Plan, program:
 pub fn emit(model: &ModelConfig, plan: &Plan, dtype_of: &dyn Fn(&str) -> Dtype) -> Result<Program, Error> {
     let (module, packing) = build(model, plan, dtype_of)?;
     let parameters = model.weights().into_iter().map(|weight| Parameter {
-        aliases: model.spellings.others(&weight.name),
+        aliases: model.aliases.of(&weight.name),
         ..Parameter::new(&weight.name, dtype_of(&weight.name), &weight.shape)
     });
     let parameters: Vec<_> = parameters.collect();

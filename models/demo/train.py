@@ -4,9 +4,9 @@
 Needs the Debian packages `bible-kjv` and `bible-kjv-text` (4.38), and from PyPI torch 2.15, transformers 5.23,
 tokenizers 0.23 and safetensors 0.8. No GPU: about half an hour on one core.
 
-    python3 models/demo/train.py                 # trains, writes checkpoint, expected.json and held-out text here
+    python3 models/demo/train.py                 # trains; writes checkpoint, expected.json and held-out text
     python3 models/demo/train.py --steps 100 --out DIR
-    python3 models/demo/train.py --record        # no training: records expected.json anew from the checkpoint here
+    python3 models/demo/train.py --record        # records expected.json anew, without training
 
 With one seed, one number of threads, one version of torch and one kind of CPU, two runs give the same bytes.
 """
@@ -30,9 +30,9 @@ BOS, EOS = "<|begin|>", "<|end|>"
 VOCAB = 1536
 CONTEXT = 512
 HELD_OUT_EVERY = 40  # of 1,189 chapters
-HELD_OUT_TEXT = [2, 14, 26]  # of the held-out chapters, those written to held_out.txt
+HELD_OUT_TEXT = [2, 14, 26]  # held-out chapters that are written to held_out.txt
 
-# Of these, the first five without a near tie go into expected.json.
+# The first five of these without a near tie go into expected.json.
 PROMPTS = [
     "In the beginning",
     "The LORD is my shepherd;",
@@ -50,7 +50,7 @@ LEAST_GAP = 2e-3
 
 
 def chapters():
-    """The chapters of the Bible, in order: one verse per line, without headings and verse numbers."""
+    """Returns the chapters of the Bible in order: one verse per line, without headings and verse numbers."""
     command = ["bible", "-l", "100000", "gen1:1-rev22:21"]
     text = subprocess.run(command, check=True, capture_output=True, text=True).stdout
     found = []
@@ -65,7 +65,7 @@ def chapters():
 
 
 def train_tokenizer(texts):
-    """Byte-level BPE; a text is encoded with BOS before it."""
+    """Returns a byte-level BPE tokenizer, which encodes a text with BOS before it."""
     tokenizer = tokenizers.Tokenizer(models.BPE())
     tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
     tokenizer.decoder = decoders.ByteLevel()
@@ -92,7 +92,7 @@ def train_tokenizer(texts):
 
 
 def stream(tokenizer, texts):
-    """Every text with BOS before and EOS after it, as one row of ids."""
+    """Returns every text with BOS before and EOS after it, as one row of ids."""
     rows = tokenizer(texts)["input_ids"]
     return torch.tensor([token for row in rows for token in (*row, tokenizer.eos_token_id)])
 
@@ -117,7 +117,7 @@ def new_model(tokenizer):
 
 
 class Muon(torch.optim.Optimizer):
-    """Momentum whose update is made orthogonal (Jordan et al., 2024): fewer steps than AdamW for the matrices."""
+    """Muon: momentum with orthogonalized updates (Jordan et al., 2024), which needs fewer steps than AdamW."""
 
     def __init__(self, parameters, lr, momentum=0.95, weight_decay=0.1):
         super().__init__(parameters, {"lr": lr, "momentum": momentum, "weight_decay": weight_decay})
@@ -157,7 +157,7 @@ def loss_of(logits, targets):
 
 
 def schedule(step, steps):
-    """The share of the full learning rate: linear warm-up, level, then linear towards 0 from 60 % on."""
+    """Returns the fraction of the full learning rate: linear warm-up, constant, then linear decay to 0 from 60 % on."""
     return min(1, (step + 1) / 60, (steps - step) / (0.4 * steps))
 
 
@@ -187,7 +187,7 @@ def train(model, ids, held_out, steps, batch):
 
 @torch.no_grad()
 def evaluate(model, ids):
-    """Mean loss per token, in windows of the whole context."""
+    """Returns the mean loss per token, in windows of the whole context."""
     rows = ids[: len(ids) // (CONTEXT + 1) * (CONTEXT + 1)].view(-1, CONTEXT + 1)
     losses = [
         loss_of(model(input_ids=part[:, :-1], use_cache=False).logits, part[:, 1:]) * len(part)
@@ -197,25 +197,25 @@ def evaluate(model, ids):
 
 
 def round_to_bf16(model):
-    """Rounds the parameters. The model keeps computing in f32: `model.to(bfloat16)` would round rotary tables too."""
+    """Rounds the parameters to bf16. `model.to(bfloat16)` would round rotary tables too, and compute in bf16."""
     with torch.no_grad():
         for p in model.parameters():
             p.copy_(p.to(torch.bfloat16))
 
 
 def save(model, tokenizer, out):
-    """Writes the folder in Hugging Face form, parameters as bf16."""
+    """Writes the checkpoint in Hugging Face form, with parameters in bf16."""
     out.mkdir(parents=True, exist_ok=True)
     tokenizer.save_pretrained(out)
     state = transformers.LlamaForCausalLM(model.config)
     state.load_state_dict(model.state_dict())
     state.to(torch.bfloat16).save_pretrained(out)
-    (out / "model.safetensors").chmod(0o644)  # it is written for its owner alone
+    (out / "model.safetensors").chmod(0o644)  # safetensors lets only the owner read it
 
 
 @torch.no_grad()
 def greedy(model, prompt, count):
-    """The `count` greedy tokens after `prompt`, and the least gap between best and second-best logit."""
+    """Returns the `count` greedy tokens after `prompt`, and the least gap between the two best logits."""
     tokens, gap = list(prompt), math.inf
     for _ in range(count):
         best = model(input_ids=torch.tensor([tokens]), use_cache=False).logits[0, -1].topk(2)
@@ -225,7 +225,7 @@ def greedy(model, prompt, count):
 
 
 def record(out):
-    """Writes expected.json: what transformers, computing in f32, makes of five prompts."""
+    """Writes expected.json: the output of transformers in f32 for five prompts."""
     tokenizer = transformers.AutoTokenizer.from_pretrained(out)
     model = transformers.AutoModelForCausalLM.from_pretrained(out, dtype=torch.float32).eval()
     kept = []

@@ -1,4 +1,4 @@
-"""A case of make_encoder_fixtures.py: a tiny random BERT checkpoint, written as the hub's are; and the list of them."""
+"""The cases of make_encoder_fixtures.py: tiny random BERT checkpoints in the layout of the hub."""
 
 import math
 import re
@@ -8,7 +8,7 @@ import torch
 
 from make_fixtures import DTYPE_NAMES, DTYPES
 
-# modules.json: as sentence-transformers 2 wrote it and as 6 does, with 1_Pooling/config.json.
+# Classes in modules.json, of sentence-transformers 2 and of 6.
 TYPES = {
     "old": ["models.Transformer", "models.Pooling", "models.Normalize"],
     "new": [
@@ -36,20 +36,20 @@ class Case:
     layers: int = 2
     heads: int = 4
     activation: str = "gelu"
-    rival: str = "relu"  # the activation that must give other embeddings
+    rival: str = "relu"  # an activation that must change the embeddings
     epsilon: float = 1e-12
     dtype: str = "F16"
     pooling: str = "mean"
     normalised: bool = True
-    modules: str | None = "old"  # spelling of modules.json and 1_Pooling; None: there are none
-    config: dict = field(default_factory=dict)  # further keys of config.json; None: without this key
+    modules: str | None = "old"  # spelling of modules.json and 1_Pooling; None for no files
+    config: dict = field(default_factory=dict)  # further keys of config.json; a value of None removes the key
     pooling_config: dict = field(default_factory=dict)  # further keys of 1_Pooling/config.json
     masked_lm: bool = False  # a checkpoint of BertForMaskedLM
-    unread: bool = False  # with tensors that hub checkpoints have and no embedding needs
-    gain: float = 1.6  # of the random matrices: their std is gain / sqrt(inputs)
-    score_gain: float = 2.0  # the same for queries and keys
+    unread: bool = False  # whether there are tensors of hub checkpoints that embeddings do not need
+    gain: float = 1.6  # of random matrices: the standard deviation is gain / sqrt(inputs)
+    score_gain: float = 2.0  # gain of queries and keys
     embedding_std: float = 1.0
-    # Activations near -2.7, where gelu and gelu_new differ by some per cent, and an output that makes them visible.
+    # Activations near -2.7, where gelu and gelu_new differ by some percent, and an output layer that amplifies this.
     negative: bool = False
 
     positions = 220
@@ -82,7 +82,7 @@ class Case:
         return {key: value for key, value in sorted(config.items()) if key not in left_out}
 
     def module_files(self):
-        """modules.json and the configurations of the modules, by path."""
+        """Returns modules.json and the config.json files of the modules, by path."""
         if not self.modules:
             return {}
         folders = ["", "1_Pooling", "2_Normalize"][: 3 if self.normalised else 2]
@@ -102,7 +102,7 @@ class Case:
         return files
 
     def random_weights(self, seed):
-        """Every tensor of the checkpoint, rounded to the case's element type."""
+        """Returns every tensor of the checkpoint, rounded to the case's element type."""
         generator = torch.Generator().manual_seed(seed)
 
         def normal(std, *shape):
@@ -147,7 +147,7 @@ class Case:
         return dict(sorted(tensors.items()))
 
     def mutants(self, tensors):
-        """Checkpoints with one option left out or changed: (what, case, tensors)."""
+        """Yields checkpoints with one option omitted or changed: (what, case, tensors)."""
         for change in (
             {"activation": self.rival},
             {"heads": 1 if self.heads > 1 else 2},
@@ -172,7 +172,7 @@ class Case:
                 yield f"{name} {what}", self, tensors | {name: changed}
 
     def is_idle(self, what):
-        """Whether a mutant must not matter. A bias of the keys adds the same to all scores of a query."""
+        """Returns whether a mutant must not matter: a bias of keys adds the same to all scores of a query."""
         return bool(re.search(r"self\.key\.bias|token_type\S+ row [^0]|pooler|cls\.predictions", what))
 
 

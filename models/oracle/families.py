@@ -12,9 +12,9 @@ from hub_configs import (
     sized,
 )  # fmt: skip
 
-# Of branches that a norm ends and of scores, against loops of a few tokens, with tied embeddings most of all.
+# Gains of branches that end in a norm, and of scores. They avoid repetitions, which are common with tied embeddings.
 LIVELY = {"post_attention": 4.0, "post_feedforward": 4.0, "q_norm": 2.0, "k_norm": 2.0, "v_proj.weight": 5.0}
-# Large logits, so that one gelu and another, which differ by less than 5e-4, give logits that differ by 0.02.
+# Large logits, so that variants of GELU, which differ by less than 5e-4, give logits that differ by 0.02.
 GELU = {"lm_head": 26.0, "embed_out": 26.0, "mlp.c_proj": 5.0, "down_proj": 5.0, "dense_4h_to_h": 3.0}
 SMALL = {"embedding_std": 0.003}  # so that the epsilon of the first norm matters
 
@@ -24,7 +24,7 @@ def without(config, *keys):
 
 
 def theta(value):
-    """For a config.json without rope_theta: the default must matter."""
+    """Returns a change that shows that the default of rope_theta matters."""
     return {"default rope_theta": {"rope_theta": value}}
 
 

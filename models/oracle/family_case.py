@@ -1,7 +1,7 @@
-"""A case of make_family_fixtures.py: a tiny random checkpoint of any decoder that transformers has.
+"""A case of make_family_fixtures.py: a tiny random checkpoint of any decoder that transformers supports.
 
-Its config.json is written by hand as the hub's checkpoints of the family have it; names and shapes of the tensors are
-those that transformers writes, which is the layout of the hub too: one tensor for each expert, no tied head.
+Its config.json is written by hand, with the keys of the family's checkpoints on the hub. Tensors have the names and
+shapes that transformers writes, which are also those of the hub: one tensor for each expert, no tied head.
 """
 
 import json
@@ -18,16 +18,16 @@ import transformers
 
 from make_fixtures import DTYPE_NAMES, DTYPES, Recordable
 
-LEAST_ROUTER_GAP = 5e-4  # between the router's logits, of a few units, of the last expert taken and the next one
+LEAST_ROUTER_GAP = 5e-4  # between the router logits of the last active expert and the next one
 NO_WINDOW = 4096  # longer than any prompt; null changes more than the window in some families
 
-# Keys whose number must matter: twice or one and a half times as much of it must give other logits.
+# Keys whose value must matter: 1.5 or 2 times the value must change the logits.
 NUMBERS = {
     "attention_multiplier", "attn_logit_softcapping", "clip_qkv", "embedding_multiplier", "final_logit_softcapping",
     "logit_scale", "logits_scaling", "query_pre_attn_scalar", "residual_multiplier", "rope_local_base_freq",
     "rope_theta", "rotary_emb_base", "swiglu_limit",
 }  # fmt: skip
-SHARES = {"partial_rotary_factor", "rotary_pct"}  # of the rotated part of a head: half of it must
+SHARES = {"partial_rotary_factor", "rotary_pct"}  # the rotated fraction of a head: half of it must change the logits
 SWITCHES = {"norm_topk_prob", "scale_attn_by_inverse_layer_idx", "scale_attn_weights"}
 ACTIVATIONS = {"activation_function", "hidden_act", "hidden_activation"}
 
@@ -38,16 +38,16 @@ class Case(Recordable):
     covers: str
     config: dict
     storage: str = "F32"
-    # of config.json: hub (by hand, most as transformers 4 wrote it), saved (what transformers makes of that today)
+    # Spelling of config.json: hub (by hand, mostly that of transformers 4), saved (as transformers saves that today).
     spelling: str = "hub"
-    gain: float = 1.6  # of the random matrices: their std is gain / sqrt(inputs)
-    gains: dict = field(default_factory=dict)  # the same for tensors with this in their name, norms too
+    gain: float = 1.6  # of random matrices: the standard deviation is gain / sqrt(inputs)
+    gains: dict = field(default_factory=dict)  # gain of tensors whose names contain the key, norms included
     embedding_std: float = 1.0
-    norm_mean: float = 1.0  # 0 where a norm multiplies by 1 + w
-    without_prefix: str = ""  # of the names, as some checkpoints have them
-    stale: dict = field(default_factory=dict)  # tensors that old checkpoints have and nobody reads, by name
-    matters: dict = field(default_factory=dict)  # further changes of the configuration that must give other logits
-    idle: tuple = ()  # mutants that must not
+    norm_mean: float = 1.0  # 0 if norms multiply by 1 + w
+    without_prefix: str = ""  # prefix of names that some checkpoints omit
+    stale: dict = field(default_factory=dict)  # tensors of old checkpoints that nothing reads, by name
+    matters: dict = field(default_factory=dict)  # further changes of config.json that must change the logits
+    idle: tuple = ()  # mutants that must not change the logits
     shards: int = 1
 
     prompt_lengths = [1, 2, 17, 64, 200, 300]
@@ -62,7 +62,7 @@ class Case(Recordable):
         return saved(json.dumps(config)) if self.spelling == "saved" else config
 
     def random_weights(self, seed):
-        """Every tensor of the checkpoint, rounded to the case's element type."""
+        """Returns every tensor of the checkpoint, rounded to the case's element type."""
         generator = torch.Generator().manual_seed(seed)
         tensors = {}
         for name, shape in layout(json.dumps(self.config_json())):
@@ -82,7 +82,7 @@ class Case(Recordable):
             return tensor
         if re.search(r"(embed_tokens|embed_in|wte|wpe)\.weight$", name):
             return self.embedding_std * tensor
-        # gpt2 and the experts of gpt_oss have inputs before outputs.
+        # gpt2 and the experts of gpt_oss store inputs first.
         inputs_first = re.search(r"\.(c_attn|c_proj|c_fc)\.weight$|\.experts\.\w+_proj$", name)
         inputs = tensor.shape[-2 if inputs_first else -1]
         return (gain or self.gain) / math.sqrt(inputs) * tensor
@@ -104,7 +104,7 @@ class Case(Recordable):
         return None
 
     def mutants(self, tensors):
-        """Checkpoints with one option of the case left out or changed: (what, case, tensors)."""
+        """Yields checkpoints with one option of the case omitted or changed: (what, case, tensors)."""
         for what, change in self.changes():
             yield what, replace(self, config=self.config | change), tensors
         for group in dict.fromkeys(without_numbers(name) for name in tensors if name not in self.stale):
@@ -126,7 +126,7 @@ class Case(Recordable):
                 yield key, {key: another(value)}
                 if key.endswith("softcapping"):
                     yield f"{key} at all", {key: None}
-            elif key in SHARES and "long_factor" not in (config.get("rope_scaling") or {}):  # which fix the share
+            elif key in SHARES and "long_factor" not in (config.get("rope_scaling") or {}):  # long_factor fixes the fraction
                 yield key, {key: value / 2}
             elif key in SWITCHES:
                 yield key, {key: not value}
@@ -163,7 +163,7 @@ def is_bias(name):
 
 
 def without_option(name, norm_mean):
-    """What every element of a norm, a bias or the sinks is where there is none; None for other tensors."""
+    """Returns the element that makes a norm, a bias or sinks ineffective; None for other tensors."""
     if is_norm(name):
         return norm_mean
     if is_bias(name):
@@ -173,7 +173,7 @@ def without_option(name, norm_mean):
 
 @cache
 def saved(config):
-    """The config.json that transformers writes today for this one."""
+    """Returns the config.json that transformers saves today for this one."""
     with tempfile.TemporaryDirectory() as folder:
         (Path(folder) / "config.json").write_text(config)
         read = transformers.AutoConfig.from_pretrained(folder)
@@ -182,7 +182,7 @@ def saved(config):
 
 @cache
 def layout(config):
-    """Names and shapes of the tensors that a checkpoint with this config.json has."""
+    """Returns names and shapes of the tensors of a checkpoint with this config.json."""
     with tempfile.TemporaryDirectory() as folder:
         (Path(folder) / "config.json").write_text(config)
         transformers.AutoModelForCausalLM.from_config(transformers.AutoConfig.from_pretrained(folder)).save_pretrained(

@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""What Hugging Face transformers, computing in f32, answers for a checkpoint of any size.
+"""Prints what Hugging Face transformers generates in f32 for a checkpoint of any size.
 
     python3 models/oracle/full_shape.py FOLDER --tokens 1,2,3 -n 48
 
-FOLDER holds config.json and safetensors of any element type; they are widened to f32, 4 bytes per parameter in memory
-(5 GB at the shape of Llama 3.2 1B). Prints one JSON object: prompt_tokens, tokens, least_gap (the least gap between
-the two best logits of a step: below 2e-3 another exact implementation may differ), best (five [id, logit] per step).
-The end-of-text ids of the checkpoint are ignored.
+FOLDER contains config.json and safetensors of any element type. Weights are widened to f32, 4 bytes per parameter in
+memory (5 GB at the shape of Llama 3.2 1B). Output is one JSON object: prompt_tokens, tokens, least_gap, and best (five
+[id, logit] per step). least_gap is the smallest gap between the two best logits of a step; below 2e-3 another exact
+implementation may choose other tokens. End-of-text ids are ignored.
 """
 
 import argparse
@@ -36,7 +36,7 @@ def main():
     transformers.logging.disable_progress_bar()
     if options.threads:
         torch.set_num_threads(options.threads)
-    # `dtype=` widens the parameters; rotary tables are computed in f32 from the start.
+    # `dtype=` widens the parameters. Rotary tables are computed in f32 anyway.
     model, report = transformers.AutoModelForCausalLM.from_pretrained(
         options.folder, dtype=torch.float32, output_loading_info=True
     )

@@ -1,5 +1,5 @@
-"""What families.py starts from: a config.json of each family with the keys and values of the hub, small sizes and
-windows."""
+"""The base of the cases in families.py: a config.json of each family with the keys and values of the hub, but small sizes
+and windows."""
 
 import torch
 
@@ -12,14 +12,14 @@ SLIDING, FULL = "sliding_attention", "full_attention"
 
 
 def hub(architecture, model_type, version, **keys):
-    """What a config.json of the hub has, apart from torch_dtype."""
+    """Returns a config.json with the keys of the hub, except torch_dtype."""
     return SIZES | {
         "architectures": [architecture], "model_type": model_type, "transformers_version": version, **keys
     }  # fmt: skip
 
 
 def sized(family, **keys):
-    """A config.json that leaves out everything that it can."""
+    """Returns a config.json without the keys that have defaults."""
     kept = ("architectures", "bos_token_id", "eos_token_id", "model_type", "pad_token_id", *SIZES)
     left_out = ("initializer_range", "use_cache")
     return {key: family[key] for key in kept if key in family and key not in left_out} | keys
@@ -152,7 +152,7 @@ GPT2 = {
     "summary_type": "cls_index", "summary_use_proj": True,
     "task_specific_params": {"text-generation": {"do_sample": True, "max_length": 50}}, "vocab_size": 113,
 }  # fmt: skip
-LONGROPE = {  # for 12 and 8 rotated elements of a head: 6 and 4 factors
+LONGROPE = {  # 6 and 4 factors, for 12 and 8 rotated elements of a head
     "long_factor": [1.5, 2.5, 4.0, 9.0, 13.5, 20.0],
     "short_factor": [1.0, 1.05, 1.2, 1.35, 1.9, 2.6],
     "type": "longrope",
@@ -161,7 +161,7 @@ LONG_CONTEXT = {"max_position_embeddings": 768, "original_max_position_embedding
 
 
 def neox_stale(layers):
-    """What the hub's Pythia has for every layer."""
+    """Returns stale tensors that Pythia on the hub has in every layer."""
     return {
         f"gpt_neox.layers.{layer}.attention.{name}": tensor
         for layer in range(layers)

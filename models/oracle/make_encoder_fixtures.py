@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Makes the fixtures in encoders/: tiny random BERT checkpoints and the sentence embeddings that transformers gives.
+"""Makes the fixtures in encoders/: tiny random BERT checkpoints, and their sentence embeddings by transformers.
 
     python3 models/oracle/make_encoder_fixtures.py                    # all cases
-    python3 models/oracle/make_encoder_fixtures.py bert-hub bert-cls  # these only
-    python3 models/oracle/make_encoder_fixtures.py --check            # rewrites nothing: do the committed ones hold?
+    python3 models/oracle/make_encoder_fixtures.py bert-hub bert-cls  # only these cases
+    python3 models/oracle/make_encoder_fixtures.py --check            # compares the committed fixtures
 
 README.md says what is needed, what a fixture holds and when a case is kept; its table of the cases is written too.
 """
@@ -29,8 +29,8 @@ FIXTURES = Path(__file__).resolve().parent / "encoders"
 README = FIXTURES.parent / "README.md"
 TABLE = r"(?<=<!-- by make_encoder_fixtures.py -->\n).*?(?=<!-- end of encoders -->)"
 LENGTHS = [1, 2, 17, 64, 100, 200]
-MOST_NOISE = 1e-5  # between an embedding in f32 and in f64, also of what must not matter
-LEAST_EFFECT = 1e-2  # of leaving an option out: on some embedding, relative to its norm
+MOST_NOISE = 1e-5  # difference of embeddings in f32 and f64, and effect of what must not matter
+LEAST_EFFECT = 1e-2  # of omitting an option, on some embedding, relative to its norm
 BYTES_LIMIT = 900_000  # of all files
 
 
@@ -42,7 +42,7 @@ def write_checkpoint(case, tensors, folder):
 
 
 def load(folder):
-    """The encoder in f32, without its pooler."""
+    """Returns the encoder in f32, without its pooler."""
     model, report = transformers.AutoModel.from_pretrained(
         folder,
         dtype=torch.float32,
@@ -57,7 +57,7 @@ def load(folder):
 
 @torch.no_grad()
 def embed(case, model, texts):
-    """The embedding of each text by itself, without padding."""
+    """Returns the embedding of each text, computed by itself without padding."""
     embeddings = []
     for text in texts:
         row = torch.tensor([text])
@@ -70,7 +70,7 @@ def embed(case, model, texts):
 
 
 def effects(case, tensors, model, texts):
-    """How much each mutant changes some embedding: (what, effect)."""
+    """Yields how much each mutant changes some embedding: (what, effect)."""
     embeddings = embed(case, model, texts)
 
     def effect(other, mutant):
@@ -91,13 +91,13 @@ def effects(case, tensors, model, texts):
 
 
 def attempt(case, seed, folder):
-    """The expected.json for one seed, or None if it is not fit, and a note."""
+    """Returns the expected.json for one seed, or None if the seed is unsuitable, and a note."""
     tensors = case.random_weights(seed)
     write_checkpoint(case, tensors, folder)
     model = load(folder)
     generator = torch.Generator().manual_seed(seed)
     texts = [torch.randint(case.vocab, (length,), generator=generator).tolist() for length in LENGTHS]
-    texts[1][1] = 0  # pad_token_id, a token like others here
+    texts[1][1] = 0  # pad_token_id, an ordinary token here
     embeddings = embed(case, model, texts)
     noise = (embed(case, copy.deepcopy(model).double(), texts) - embeddings).abs().max().item()
     if noise > MOST_NOISE:
@@ -118,14 +118,14 @@ def attempt(case, seed, folder):
 
 
 def render(expected):
-    """One line per text."""
+    """Formats expected.json with one line per text."""
     rows = ",\n".join(json.dumps(entry, separators=(",", ":")) for entry in expected["texts"])
     head = {key: value for key, value in expected.items() if key != "texts"}
     return json.dumps(head)[:-1] + ', "texts": [\n' + rows + "\n]}\n"
 
 
 def make(case):
-    """Writes encoders/<case>, from the first seed that is fit."""
+    """Writes encoders/<case> from the first suitable seed."""
     with tempfile.TemporaryDirectory() as temporary:
         folder = Path(temporary) / case.name
         first = zlib.crc32(case.name.encode()) % 1_000_000
@@ -142,7 +142,7 @@ def make(case):
 
 
 def check(case):
-    """Whether the committed fixture is what this transformers gives."""
+    """Returns whether the committed fixture is what this version of transformers gives."""
     folder = FIXTURES / case.name
     expected = json.loads((folder / "expected.json").read_text())
     stored = safetensors.torch.load_file(folder / "model.safetensors")
@@ -176,7 +176,7 @@ def main():
         sys.exit(f"unknown cases {sorted(unknown)}, expected some of {list(known)}")
     transformers.logging.set_verbosity_error()
     transformers.logging.disable_progress_bar()
-    torch.set_num_threads(1)  # tiny matrices; and one order of additions
+    torch.set_num_threads(1)  # matrices are tiny, and additions keep one order
     for name in options.cases or known:
         (check if options.check else make)(known[name])
     size = sum(f.stat().st_size for f in FIXTURES.rglob("*") if f.is_file())

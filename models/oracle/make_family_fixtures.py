@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Makes the fixtures of every family but plain Llama: tiny random checkpoints and what transformers makes of them.
+"""Makes the fixtures of every family but plain Llama: tiny random checkpoints, and their output by transformers.
 
     python3 models/oracle/make_family_fixtures.py               # all cases
-    python3 models/oracle/make_family_fixtures.py gemma2-hub    # these only
-    python3 models/oracle/make_family_fixtures.py --check       # rewrites nothing: do the committed ones still hold?
+    python3 models/oracle/make_family_fixtures.py gemma2-hub    # only these cases
+    python3 models/oracle/make_family_fixtures.py --check       # compares the committed fixtures
 
 Works as make_fixtures.py does. families.py and mixtures.py have the cases; their table in README.md is written too.
 """

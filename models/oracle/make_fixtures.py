@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Makes the fixtures of this folder: tiny random Llama checkpoints and what Hugging Face transformers makes of them.
+"""Makes the fixtures in fixtures/: tiny random Llama checkpoints, and their output by Hugging Face transformers.
 
     python3 models/oracle/make_fixtures.py              # all cases
-    python3 models/oracle/make_fixtures.py gqa sharded  # these only
-    python3 models/oracle/make_fixtures.py --check      # rewrites nothing: do the committed ones still hold?
+    python3 models/oracle/make_fixtures.py gqa sharded  # only these cases
+    python3 models/oracle/make_fixtures.py --check      # compares the committed fixtures
 
 README.md says what is needed, what a fixture holds and when a case is kept.
 """
@@ -26,10 +26,10 @@ FIXTURES = Path(__file__).resolve().parent / "fixtures"
 PROMPT_LENGTHS = [1, 2, 17, 64, 100, 200, 300]
 NEW_TOKENS = 40
 BEST = 5
-LEAST_GAP = 2e-3  # between the two best logits, on every step
-LEAST_DISTINCT = 6  # different tokens in an answer: a loop of two tokens proves little
-MOST_NOISE = 1e-4  # between the logits in f32 and in f64
-LEAST_EFFECT = 2e-2  # of leaving an option out, on some logit
+LEAST_GAP = 2e-3  # between the two best logits of every step
+LEAST_DISTINCT = 6  # different tokens in an answer, because a loop of two tokens proves little
+MOST_NOISE = 1e-4  # difference of logits in f32 and f64
+LEAST_EFFECT = 2e-2  # of omitting an option, on some logit
 BYTES_LIMIT = 3_000_000
 
 DTYPES = {"F32": torch.float32, "BF16": torch.bfloat16, "F16": torch.float16}
@@ -37,17 +37,17 @@ DTYPE_NAMES = {"F32": "float32", "BF16": "bfloat16", "F16": "float16"}
 
 
 class Recordable:
-    """What the functions below ask of a case, beside name, covers, vocab, shards, config_json(), random_weights(seed)
-    and mutants(tensors)."""
+    """Base of a case, whose subclasses have name, covers, vocab, shards, config_json(), random_weights(seed) and
+    mutants(tensors)."""
 
     prompt_lengths = PROMPT_LENGTHS
     idle = ()  # mutants that must not matter
 
     def check_spellings(self, folder):
-        """Whether transformers reads config.json as the case means it."""
+        """Checks that transformers reads config.json as intended."""
 
     def doubt(self, exact, entry):
-        """Why an answer may depend on rounding although its logits do not show it."""
+        """Returns why an answer may depend on rounding although its logits do not show it."""
 
 
 @dataclass(frozen=True)
@@ -60,28 +60,28 @@ class Case(Recordable):
     layers: int = 2
     heads: int = 4
     kv_heads: int = 2
-    head_dim: int | None = None  # None: left out of config.json, hidden / heads
+    head_dim: int | None = None  # None to omit it from config.json: hidden / heads
     tied: bool = False
     attention_bias: bool = False
     mlp_bias: bool = False
     theta: float = 10000.0
-    scaling: dict = field(default_factory=dict)  # rope_type and its numbers; empty: default
+    scaling: dict = field(default_factory=dict)  # rope_type and its parameters; empty for the default
     epsilon: float = 1e-5
     dtype: str = "F32"
-    # of config.json: new (transformers 5), old (4), type (4, before "rope_type"), bare (defaults left out)
+    # Spelling of config.json: new (transformers 5), old (4), type (4, before "rope_type"), bare (no defaults).
     spelling: str = "new"
     shards: int = 1
     eos: int | list[int] | None = 2
-    gain: float = 1.6  # of the random matrices: their std is gain / sqrt(inputs)
+    gain: float = 1.6  # of random matrices: the standard deviation is gain / sqrt(inputs)
     embedding_std: float = 1.0
-    stale_tensors: bool = False  # rotary_emb.inv_freq, as old checkpoints have it
+    stale_tensors: bool = False  # rotary_emb.inv_freq of old checkpoints
 
     @property
     def width(self):
         return self.head_dim or self.hidden // self.heads
 
     def config_json(self):
-        """The config.json, written by hand: transformers would only write the newest spelling."""
+        """Returns the config.json, written by hand, because transformers writes only the newest spelling."""
         config = {
             "architectures": ["LlamaForCausalLM"],
             "model_type": "llama",
@@ -124,7 +124,7 @@ class Case(Recordable):
         return config
 
     def random_weights(self, seed):
-        """Every tensor of the checkpoint, rounded to the case's element type."""
+        """Returns every tensor of the checkpoint, rounded to the case's element type."""
         generator = torch.Generator().manual_seed(seed)
 
         def normal(std, *shape):
@@ -164,7 +164,7 @@ class Case(Recordable):
         }
 
     def check_spellings(self, folder):
-        """Whatever the spelling of config.json, transformers must have read the rope that the case means."""
+        """Checks that transformers reads the intended rope from any spelling of config.json."""
         with tempfile.TemporaryDirectory() as other:
             config = replace(self, spelling="new").config_json()
             (Path(other) / "config.json").write_text(json.dumps(config))
@@ -175,7 +175,7 @@ class Case(Recordable):
         assert meant.config.num_key_value_heads == read.config.num_key_value_heads, self.name
 
     def mutants(self, tensors):
-        """Checkpoints with one option of the case left out: (what, case, tensors)."""
+        """Yields checkpoints with one option of the case omitted: (what, case, tensors)."""
 
         def without(word):
             return {n: torch.zeros_like(t) if word in n else t for n, t in tensors.items()}
@@ -269,7 +269,7 @@ def write_checkpoint(case, tensors, folder):
 
 
 def load(folder):
-    """The checkpoint in f32. `dtype=` widens the parameters alone; rotary tables are computed in f32 from the start."""
+    """Returns the checkpoint in f32. `dtype=` widens only parameters; rotary tables are computed in f32 anyway."""
     model, report = transformers.AutoModelForCausalLM.from_pretrained(
         folder,
         dtype=torch.float32,
@@ -279,14 +279,14 @@ def load(folder):
     )
     for kind in ("missing_keys", "mismatched_keys"):
         assert not report[kind], f"{folder.name}: {kind}: {report[kind]}"
-    model.generation_config.eos_token_id = None  # an answer has its full length
+    model.generation_config.eos_token_id = None  # so that every answer has its full length
     model.generation_config.pad_token_id = 0
     return model.eval()
 
 
 @torch.no_grad()
 def greedy(model, prompt):
-    """transformers' own greedy decoding, with its cache: tokens and the logits of every step."""
+    """Decodes greedily with transformers and its cache. Returns tokens and the logits of every step."""
     out = model.generate(
         torch.tensor([prompt]),
         attention_mask=torch.ones(1, len(prompt), dtype=torch.long),
@@ -300,13 +300,13 @@ def greedy(model, prompt):
 
 @torch.no_grad()
 def logits_at_once(model, prompt, tokens):
-    """The logits of every step from one pass over prompt and answer, without a cache."""
+    """Returns the logits of every step from one pass over prompt and answer, without a cache."""
     row = torch.tensor([prompt + tokens[:-1]])
     return model(input_ids=row, use_cache=False).logits[0, len(prompt) - 1 :]
 
 
 def answer(model, exact, prompt):
-    """One entry of expected.json, or why the prompt is not fit for it."""
+    """Returns an entry of expected.json, or why the prompt is unsuitable."""
     tokens, logits = greedy(model, prompt)
     best = logits.topk(BEST)
     gap = (best.values[:, 0] - best.values[:, 1]).min().item()
@@ -326,8 +326,8 @@ def answer(model, exact, prompt):
 
 
 def check_effects(case, tensors, model, entry):
-    """Every option of the case must be visible in the logits, or the fixture does not test it. Returns the effects and
-    those that are not as they should be."""
+    """Measures how each option of the case changes the logits, because a fixture tests no option without an effect.
+    Returns the effects, and those that are not as expected."""
     logits = logits_at_once(model, entry["prompt"], entry["tokens"])
     effects = {}
     for what, other, changed in case.mutants(tensors):
@@ -342,7 +342,7 @@ def check_effects(case, tensors, model, entry):
 
 
 def attempt(case, seed, folder):
-    """The expected.json for one seed, or None if no prompt of some length is fit for it."""
+    """Returns the expected.json for one seed, or None if no prompt of some length is suitable."""
     tensors = case.random_weights(seed)
     write_checkpoint(case, tensors, folder)
     model, exact = load(folder), load(folder).double()
@@ -376,14 +376,14 @@ def attempt(case, seed, folder):
 
 
 def render(expected):
-    """One line per prompt: compact, and a changed prompt is one changed line."""
+    """Formats expected.json with one line per prompt, so that a changed prompt is one changed line."""
     rows = ",\n".join(json.dumps(entry, separators=(",", ":")) for entry in expected["prompts"])
     head = {key: value for key, value in expected.items() if key != "prompts"}
     return json.dumps(head)[:-1] + ', "prompts": [\n' + rows + "\n]}\n"
 
 
 def make(case):
-    """Writes fixtures/<case>, from the first seed that is fit."""
+    """Writes fixtures/<case> from the first suitable seed."""
     with tempfile.TemporaryDirectory() as temporary:
         folder = Path(temporary) / case.name
         first = zlib.crc32(case.name.encode()) % 1_000_000
@@ -401,7 +401,7 @@ def make(case):
 
 
 def check(case):
-    """Whether the committed fixture is what this transformers gives."""
+    """Returns whether the committed fixture is what this version of transformers gives."""
     folder = FIXTURES / case.name
     expected = json.loads((folder / "expected.json").read_text())
     tensors = case.random_weights(expected["seed"])
@@ -430,7 +430,7 @@ def main(cases, description, bytes_limit):
         sys.exit(f"unknown cases {sorted(unknown)}, expected some of {list(known)}")
     transformers.logging.set_verbosity_error()
     transformers.logging.disable_progress_bar()
-    torch.set_num_threads(1)  # tiny matrices; and one order of additions
+    torch.set_num_threads(1)  # matrices are tiny, and additions keep one order
     for case in cases:
         if not options.cases or case.name in options.cases:
             (check if options.check else make)(case)

@@ -4,7 +4,7 @@ from family_case import Case
 from families import SMALL, theta
 from hub_configs import FULL, SLIDING, hub, sized
 
-ROUTER = {"mlp.gate.": 4.0, "block_sparse_moe.gate.": 4.0, "router.": 4.0}  # clear choices
+ROUTER = {"mlp.gate.": 4.0, "block_sparse_moe.gate.": 4.0, "router.": 4.0}  # so that choices of experts are clear
 EXPERTS = {"intermediate_size": 24, "num_experts_per_tok": 2, "output_router_logits": False, "vocab_size": 97}
 
 MIXTRAL = hub(

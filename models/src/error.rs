@@ -1,71 +1,72 @@
-//! Why a config.json gives no description.
+//! Errors of reading a config.json or the files of sentence-transformers.
 
 use serde_json::Value;
 
-/// Why a config.json gives no description. Every message names the key, what was found and what is expected; a remedy,
-/// where there is one, follows on a `hint:` line of its own.
+/// An error in a config.json or in the files of sentence-transformers.
+///
+/// Every message names the key, the value found and the values expected. Hints follow on `hint:` lines of their own.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
     /// The text is not JSON.
     #[error("{file} is not valid JSON")]
     Syntax {
-        /// Which text.
+        /// Name of the file.
         file: &'static str,
-        /// What is wrong with it.
+        /// Error of the JSON parser.
         source: serde_json::Error,
     },
-    /// A key without a default is not there.
+    /// A required key is absent.
     #[error("`{key}` is missing from config.json, expected {expected}{}", line(hint))]
     Missing {
-        /// The key, with the objects it lies in: `rope_scaling.factor`.
+        /// Path of the key, such as `rope_scaling.factor`.
         key: String,
-        /// What should be there.
+        /// Expected value.
         expected: String,
-        /// What to do about it.
+        /// What to do about the error.
         hint: Option<String>,
     },
-    /// A value that no checkpoint can mean: of the wrong type, out of range, or at odds with another.
+    /// A value of the wrong type, out of range, or in conflict with another value.
     #[error("`{key}` is {found}, expected {expected}{}", line(hint))]
     Invalid {
-        /// The key, with the objects it lies in.
+        /// Path of the key.
         key: String,
-        /// The value, as JSON.
+        /// Value as JSON.
         found: String,
-        /// What could be there.
+        /// Values that are accepted.
         expected: String,
-        /// What to do about it.
+        /// What to do about the error.
         hint: Option<String>,
     },
-    /// A value that means something which a [`crate::ModelConfig`] cannot express exactly.
+    /// A valid value that a [`ModelConfig`](crate::ModelConfig) cannot express exactly.
     #[error("`{key}` is {found}, which is not supported, expected {supported}{}", line(hint))]
     Unsupported {
-        /// The key, with the objects it lies in.
+        /// Path of the key.
         key: String,
-        /// The value, as JSON.
+        /// Value as JSON.
         found: String,
-        /// The values that are supported.
+        /// Values that are supported.
         supported: String,
-        /// What to do about it.
+        /// What to do about the error.
         hint: Option<String>,
     },
-    /// All sizes are in range and the model is still beyond any machine.
+    /// A model with more parameters than any machine can hold, although every size is in range.
     #[error("config.json describes a model of {parameters} parameters, expected at most {limit}")]
     TooLarge {
-        /// How many there are, or `u64::MAX` where that does not fit.
+        /// Number of parameters, or `u64::MAX` on overflow.
         parameters: u64,
-        /// How many there may be.
+        /// Largest number of parameters that is accepted.
         limit: u64,
     },
 }
 
 impl Error {
-    /// The same error with a remedy.
+    /// Adds a hint to the error.
     #[must_use]
-    pub(crate) fn with_hint(mut self, remedy: impl Into<String>) -> Self {
+    pub(crate) fn with_hint(mut self, text: impl Into<String>) -> Self {
         match &mut self {
             Self::Missing { hint, .. } | Self::Invalid { hint, .. } | Self::Unsupported { hint, .. } => {
-                *hint = Some(remedy.into());
+                *hint = Some(text.into());
             }
             Self::Syntax { .. } | Self::TooLarge { .. } => {}
         }
@@ -77,8 +78,8 @@ fn line(hint: &Option<String>) -> String {
     hint.as_ref().map(|hint| format!("\nhint: {hint}")).unwrap_or_default()
 }
 
-/// A value of a config.json as a message shows it: JSON, cut where it is long, and with nothing that a terminal acts on.
-pub(crate) fn shown(value: &Value) -> String {
+/// Returns a value of a config.json as messages display it: JSON, truncated, without control characters.
+pub(crate) fn displayed(value: &Value) -> String {
     const LONGEST: usize = 80;
     let json = value.to_string();
     let mut text = String::new();
@@ -87,7 +88,7 @@ pub(crate) fn shown(value: &Value) -> String {
             text.push('…');
             break;
         }
-        // JSON escapes the first 32 control characters itself; this is for DEL and the C1 set.
+        // JSON escapes only the first 32 control characters, not DEL and the C1 set.
         if c.is_control() {
             text.extend(c.escape_unicode());
         } else {
@@ -102,15 +103,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_value_is_shown_cut_and_harmless() {
-        assert_eq!(shown(&Value::from("a\u{1b}[2J\u{9b}")), r#""a\u001b[2J\u{9b}""#);
-        let long = shown(&Value::from("ä".repeat(500)));
+    fn displayed_values_are_truncated_and_escaped() {
+        assert_eq!(displayed(&Value::from("a\u{1b}[2J\u{9b}")), r#""a\u001b[2J\u{9b}""#);
+        let long = displayed(&Value::from("ä".repeat(500)));
         assert_eq!(long.chars().count(), 81);
         assert!(long.ends_with('…'));
     }
 
     #[test]
-    fn a_hint_has_its_own_line() {
+    fn hints_have_their_own_line() {
         let error = Error::Unsupported {
             key: "pretraining_tp".into(),
             found: "2".into(),

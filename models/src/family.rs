@@ -1,112 +1,133 @@
-//! The families: who knows which Hugging Face keys and tensor names.
+//! The families: the only code that knows Hugging Face's keys and tensor names.
 //!
-//! A family is one file with a function from a config.json to a description, and one line in [`FAMILIES`]. Keys are
-//! read through `json`, which names the key, the value and what was expected in every error; `standard` reads the keys
-//! and builds the parts that families share, `rope` the rotary keys, and `experts` mixtures.
+//! A family is a file with a function from a config.json to a description, and a line in `families!`. `standard` reads the
+//! keys and builds the layers that families share, `rope` reads the keys of rotary embeddings, `experts` builds mixtures.
 
 use serde_json::Value;
 
-use crate::{Error, ModelConfig, error::shown, family::json::Json};
+use crate::{
+    config::ModelConfig,
+    error::{Error, displayed},
+    json::Json,
+    nearest::nearest,
+};
 
-mod bert;
-mod cohere;
-mod cohere2;
-mod ernie4_5;
-mod exaone4;
 mod experts;
-mod gemma;
-mod gemma2;
-mod gemma3_text;
-mod glm4;
-mod gpt2;
-mod gpt_neox;
-mod gpt_oss;
-mod granite;
-mod granitemoe;
-pub(crate) mod json;
-mod llama;
-mod mistral;
-mod mixtral;
-mod olmo2;
-mod olmo3;
-mod olmoe;
-mod phi3;
-mod qwen2;
-mod qwen2_moe;
-mod qwen3;
-mod qwen3_moe;
 mod rope;
-mod seed_oss;
-mod smollm3;
-mod stablelm;
 mod standard;
-mod starcoder2;
 
-/// Models whose config.json and tensors are spelled alike.
+/// A family: models whose config.json files and tensors share their spelling.
 #[derive(Debug, Clone, Copy)]
 pub struct Family {
-    /// What config.json calls it: `model_type`.
+    /// Name in config.json: its `model_type`.
     pub name: &'static str,
-    /// Reads a config.json of that `model_type`.
+    /// Reads a config.json of the family.
     describe: fn(&Json<'_>) -> Result<ModelConfig, Error>,
 }
 
-/// All families.
-pub const FAMILIES: &[Family] = &[
-    Family { name: "bert", describe: bert::describe },
-    Family { name: "cohere", describe: cohere::describe },
-    Family { name: "cohere2", describe: cohere2::describe },
-    Family { name: "ernie4_5", describe: ernie4_5::describe },
-    Family { name: "exaone4", describe: exaone4::describe },
-    Family { name: "gemma", describe: gemma::describe },
-    Family { name: "gemma2", describe: gemma2::describe },
-    Family { name: "gemma3_text", describe: gemma3_text::describe },
-    Family { name: "glm4", describe: glm4::describe },
-    Family { name: "gpt2", describe: gpt2::describe },
-    Family { name: "gpt_neox", describe: gpt_neox::describe },
-    Family { name: "gpt_oss", describe: gpt_oss::describe },
-    Family { name: "granite", describe: granite::describe },
-    Family { name: "granitemoe", describe: granitemoe::describe },
-    Family { name: "llama", describe: llama::describe },
-    Family { name: "mistral", describe: mistral::describe },
-    Family { name: "mixtral", describe: mixtral::describe },
-    Family { name: "olmo2", describe: olmo2::describe },
-    Family { name: "olmo3", describe: olmo3::describe },
-    Family { name: "olmoe", describe: olmoe::describe },
-    Family { name: "phi3", describe: phi3::describe },
-    Family { name: "qwen2", describe: qwen2::describe },
-    Family { name: "qwen2_moe", describe: qwen2_moe::describe },
-    Family { name: "qwen3", describe: qwen3::describe },
-    Family { name: "qwen3_moe", describe: qwen3_moe::describe },
-    Family { name: "seed_oss", describe: seed_oss::describe },
-    Family { name: "smollm3", describe: smollm3::describe },
-    Family { name: "stablelm", describe: stablelm::describe },
-    Family { name: "starcoder2", describe: starcoder2::describe },
-];
+/// Declares the module of each family and lists them. Each name is a `model_type` and a file in `family/`.
+macro_rules! families {
+    ($($name:ident),* $(,)?) => {
+        $(mod $name;)*
 
-/// The description of config.json `text`, by the family that its `model_type` names.
-pub(crate) fn describe(text: &str) -> Result<ModelConfig, Error> {
+        /// All families, sorted by name.
+        pub const FAMILIES: &[Family] =
+            &[$(Family { name: stringify!($name), describe: $name::describe }),*];
+    };
+}
+
+families! {
+    bert,
+    cohere,
+    cohere2,
+    ernie4_5,
+    exaone4,
+    gemma,
+    gemma2,
+    gemma3_text,
+    glm4,
+    gpt2,
+    gpt_neox,
+    gpt_oss,
+    granite,
+    granitemoe,
+    llama,
+    mistral,
+    mixtral,
+    olmo2,
+    olmo3,
+    olmoe,
+    phi3,
+    qwen2,
+    qwen2_moe,
+    qwen3,
+    qwen3_moe,
+    seed_oss,
+    smollm3,
+    stablelm,
+    starcoder2,
+}
+
+/// Largest number of parameters that is accepted. The largest models known have some 10^12.
+const PARAMETERS_MAX: u64 = 1 << 44;
+
+/// Number of families that an error suggests.
+const SUGGESTIONS: usize = 3;
+
+/// Command that lists all families.
+const LIST_HINT: &str = "`mlxcel-compile models` lists all families";
+
+impl ModelConfig {
+    /// Returns the description of the checkpoint whose config.json is `text`, of any family.
+    ///
+    /// # Errors
+    ///
+    /// The text is no config.json, its family is not in [`FAMILIES`], or it needs something that a description cannot
+    /// express exactly.
+    pub fn from_json(text: &str) -> Result<Self, Error> {
+        let mut model = describe(text)?;
+        for block in &mut model.blocks {
+            let window = &mut block.attention.layer.window;
+            *window = window.filter(|&window| window < model.max_positions);
+        }
+        let parameters = model.parameters();
+        if parameters > PARAMETERS_MAX {
+            return Err(Error::TooLarge { parameters, limit: PARAMETERS_MAX });
+        }
+        Ok(model)
+    }
+}
+
+/// Returns the description by the family that `model_type` names.
+fn describe(text: &str) -> Result<ModelConfig, Error> {
     let value: Value =
         serde_json::from_str(text).map_err(|source| Error::Syntax { file: "config.json", source })?;
     let Value::Object(object) = &value else {
         return Err(Error::Invalid {
             key: "config.json".into(),
-            found: shown(&value),
+            found: displayed(&value),
             expected: "an object".into(),
             hint: None,
         });
     };
     let json = Json::top(object);
-    let names = || {
-        let names: Vec<_> = FAMILIES.iter().map(|family| family.name).collect();
-        format!("one of {}", names.join(", "))
-    };
     let Some(name) = json.text("model_type")? else {
-        return Err(json.missing("model_type", names()));
+        return Err(json.missing("model_type", "the name of a family").with_hint(LIST_HINT));
     };
-    match FAMILIES.iter().find(|family| family.name == name) {
-        Some(family) => (family.describe)(&json),
-        None => Err(json.unsupported("model_type", names())),
+    let Some(family) = FAMILIES.iter().find(|family| family.name == name) else {
+        let suggestions = nearest(name, FAMILIES.iter().map(|family| family.name), SUGGESTIONS);
+        let supported = format!("a family such as {}", or_list(&suggestions));
+        return Err(json.unsupported("model_type", supported).with_hint(LIST_HINT));
+    };
+    let model = (family.describe)(&json)?;
+    Ok(ModelConfig { family: family.name.into(), ..model })
+}
+
+/// Joins names as in `a, b or c`.
+fn or_list(names: &[&str]) -> String {
+    match names.split_last() {
+        Some((last, rest)) if !rest.is_empty() => format!("{} or {last}", rest.join(", ")),
+        _ => names.concat(),
     }
 }
 
@@ -117,25 +138,31 @@ mod tests {
     use super::*;
 
     #[test]
-    fn families_are_in_order() {
+    fn families_are_sorted() {
         assert!(FAMILIES.is_sorted_by(|a, b| a.name < b.name));
     }
 
     #[test]
-    fn what_is_no_config_is_named() {
+    fn text_that_is_no_config_is_refused() {
         let error = describe("{\"model_type\": ").unwrap_err();
         assert_eq!(error.to_string(), "config.json is not valid JSON");
         assert!(error.source().unwrap().to_string().starts_with("EOF while parsing"));
-        assert_eq!(describe("[1]").unwrap_err().to_string(), "`config.json` is [1], expected an object");
         let message = |text| describe(text).unwrap_err().to_string();
-        let missing = "`model_type` is missing from config.json, expected one of bert, cohere, cohere2, ";
-        assert!(message("{}").starts_with(missing), "{}", message("{}"));
-        let other = message(r#"{"model_type": "mamba"}"#);
-        let unsupported = "`model_type` is \"mamba\", which is not supported, expected one of bert, cohere, ";
-        assert!(other.starts_with(unsupported) && other.ends_with(", starcoder2"), "{other}");
-        assert_eq!(
-            describe(r#"{"model_type": 3}"#).unwrap_err().to_string(),
-            "`model_type` is 3, expected a string"
-        );
+        for (text, expected) in [
+            ("[1]", "`config.json` is [1], expected an object"),
+            (
+                "{}",
+                "`model_type` is missing from config.json, expected the name of a family\n\
+                 hint: `mlxcel-compile models` lists all families",
+            ),
+            (
+                r#"{"model_type": "qwen3_5"}"#,
+                "`model_type` is \"qwen3_5\", which is not supported, expected a family such as qwen3, qwen3_moe \
+                 or qwen2\nhint: `mlxcel-compile models` lists all families",
+            ),
+            (r#"{"model_type": 3}"#, "`model_type` is 3, expected a string"),
+        ] {
+            assert_eq!(message(text), expected);
+        }
     }
 }

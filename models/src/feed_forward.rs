@@ -1,97 +1,100 @@
-//! What a block computes of each token alone: an mlp, or a mixture of them.
+//! Feed-forward networks, which transform each token by itself: an MLP, or a mixture of experts.
 
-use crate::Linear;
+use std::iter;
 
-/// What a block computes of each token alone.
+use crate::layers::Linear;
+
+/// The feed-forward network of a block.
 #[derive(Debug, Clone, PartialEq)]
 pub enum FeedForward {
-    /// One mlp for all tokens.
+    /// One MLP for all tokens.
     Mlp(Box<Mlp>),
-    /// Some of several, which the token chooses.
+    /// A mixture of experts: a router chooses some MLPs for each token.
     Experts(Box<Experts>),
 }
 
-/// A mixture of experts (Shazeer et al., arXiv 1701.06538): `Σ weight_e(x) · expert_e(x)` over the `active` experts of
-/// which the router gives the largest logits.
+/// A mixture of experts (Shazeer et al., arXiv 1701.06538): `Σ weight_e(x) · expert_e(x)`.
+///
+/// The sum is over the `active` experts with the largest router logits.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Experts {
-    /// `hidden → experts`.
+    /// Router, `hidden → experts`.
     pub router: Linear,
-    /// How many experts compute a token.
+    /// Number of experts per token.
     pub active: usize,
-    /// Whether weights are a softmax of the active experts' logits alone, so that they sum to one, or of all logits.
-    pub normalised: bool,
-    /// The experts, alike but for their weights.
+    /// Whether the softmax is over the logits of the active experts, so that weights sum to one, rather than over all.
+    pub normalized: bool,
+    /// The experts, which differ only in their weights.
     pub experts: Vec<Mlp>,
-    /// An mlp that computes every token, beside them.
+    /// Shared expert, which every token uses in addition.
     pub shared: Option<Shared>,
 }
 
-/// An expert for every token: `sigmoid(gate(x)) · mlp(x)`.
+/// A shared expert: `sigmoid(gate(x)) · mlp(x)`.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Shared {
-    /// The mlp.
+    /// MLP of the expert.
     pub mlp: Mlp,
-    /// `hidden → 1`.
+    /// Gate of the expert, `hidden → 1`.
     pub gate: Option<Linear>,
 }
 
-/// An mlp: `down(activation(gate(x)) · (up(x) + up_offset))`, or `down(activation(up(x)))` without a gate.
+/// An MLP: `down(activation(gate(x)) · (up(x) + up_offset))`, or `down(activation(up(x)))` without a gate.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Mlp {
-    /// The activation.
+    /// Activation function.
     pub activation: Activation,
-    /// What gate is at most, and up in magnitude.
+    /// Clamp: the upper bound of `gate(x)`, and the bound of the magnitude of `up(x)`.
     pub limit: Option<f64>,
-    /// Added to up, where there is a gate.
+    /// Added to `up(x)` if there is a gate.
     pub up_offset: f64,
-    /// `hidden → intermediate`.
+    /// Gate projection, `hidden → intermediate`.
     pub gate: Option<Linear>,
-    /// `hidden → intermediate`.
+    /// Up projection, `hidden → intermediate`.
     pub up: Linear,
-    /// `intermediate → hidden`.
+    /// Down projection, `intermediate → hidden`.
     pub down: Linear,
 }
 
-/// An elementwise activation.
+/// An elementwise activation function.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Activation {
     /// `x · sigmoid(x)` (Elfwing et al., arXiv 1702.03118).
     Silu,
     /// `x · sigmoid(beta · x)` (Ramachandran et al., arXiv 1710.05941).
     Swish {
-        /// How steep it is.
+        /// Steepness of the sigmoid.
         beta: f64,
     },
     /// `x · Φ(x)`, with the error function (Hendrycks and Gimpel, arXiv 1606.08415).
     Gelu,
-    /// Its approximation with `tanh` in the same paper.
+    /// GELU approximated with `tanh`, from the same paper.
     GeluTanh,
 }
 
 impl FeedForward {
-    /// Its linear layers, those of all experts too, in the order of use.
+    /// Returns the linear layers in the order of use, those of all experts included.
     pub fn linears(&self) -> Box<dyn Iterator<Item = &Linear> + '_> {
         match self {
             Self::Mlp(mlp) => Box::new(mlp.linears()),
             Self::Experts(experts) => {
                 let Experts { router, experts, shared, .. } = &**experts;
-                let of_experts = experts.iter().flat_map(Mlp::linears);
-                let of_shared = shared.iter().flat_map(|Shared { mlp, gate }| mlp.linears().chain(gate));
-                Box::new(std::iter::once(router).chain(of_experts).chain(of_shared))
+                let expert_linears = experts.iter().flat_map(Mlp::linears);
+                let shared_linears = shared.iter().flat_map(|Shared { mlp, gate }| mlp.linears().chain(gate));
+                Box::new(iter::once(router).chain(expert_linears).chain(shared_linears))
             }
         }
     }
 
-    /// Those of them that are never quantised: few weights, on which much depends.
-    pub fn exact_linears(&self) -> impl Iterator<Item = &Linear> {
+    /// Returns the linear layers that are never quantized: routers and gates, which are small and sensitive.
+    pub fn unquantized_linears(&self) -> impl Iterator<Item = &Linear> {
         let experts = match self {
             Self::Mlp(_) => None,
             Self::Experts(experts) => Some(experts),
         };
         experts.into_iter().flat_map(|experts| {
             let gate = experts.shared.iter().flat_map(|shared| &shared.gate);
-            std::iter::once(&experts.router).chain(gate)
+            iter::once(&experts.router).chain(gate)
         })
     }
 
@@ -100,17 +103,17 @@ impl FeedForward {
             Self::Mlp(mlp) => mlp.linears_mut().collect(),
             Self::Experts(experts) => {
                 let Experts { router, experts, shared, .. } = &mut **experts;
-                let of_experts = experts.iter_mut().flat_map(Mlp::linears_mut);
-                let of_shared =
+                let expert_linears = experts.iter_mut().flat_map(Mlp::linears_mut);
+                let shared_linears =
                     shared.iter_mut().flat_map(|Shared { mlp, gate }| mlp.linears_mut().chain(gate));
-                std::iter::once(router).chain(of_experts).chain(of_shared).collect()
+                iter::once(router).chain(expert_linears).chain(shared_linears).collect()
             }
         }
     }
 }
 
 impl Mlp {
-    /// Its linear layers, in the order of use.
+    /// Returns the linear layers in the order of use.
     pub fn linears(&self) -> impl Iterator<Item = &Linear> {
         self.gate.iter().chain([&self.up, &self.down])
     }

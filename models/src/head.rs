@@ -1,53 +1,53 @@
-//! What a model makes of its last hidden states: logits for the next token, or one vector of a text.
+//! Heads: logits for the next token, or the embedding of a text.
 
 use std::fmt;
 
-use crate::{Embedding, Linear};
+use crate::layers::{Embedding, Linear};
 
-/// What is made of the last hidden states.
+/// The head of a model, which reads the last hidden states.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Head {
-    /// A score for every token that may come next.
+    /// Logits for the next token.
     Logits(Box<Logits>),
-    /// One vector of a text.
+    /// Pooling of the hidden states into one embedding of the text.
     Pooling(Pooling),
 }
 
-/// `soft_cap(linear(x) · scale)`.
+/// A head that computes logits: `soft_cap(linear(x) · scale)`.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Logits {
-    /// `hidden → vocab`, with a weight of its own, which is not there where the head is tied.
+    /// `hidden → vocab`. Its weight exists only if the head is not tied.
     pub linear: Linear,
-    /// Whether the embedding's weight is used in place of the head's own.
+    /// Whether the head uses the weight of the embedding.
     pub tied: bool,
-    /// What logits are multiplied by.
+    /// Factor of the logits.
     pub scale: f64,
-    /// Logits become `cap · tanh(logits / cap)`.
+    /// Soft cap of the logits, which become `cap · tanh(logits / cap)`.
     pub soft_cap: Option<f64>,
 }
 
-/// One vector of a text, as wide as hidden states: its embedding (Reimers and Gurevych, arXiv 1908.10084).
+/// A pooling of hidden states into the embedding of a text (Reimers and Gurevych, arXiv 1908.10084).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Pooling {
-    /// What it is made of.
+    /// Kind of the pooling.
     pub kind: PoolingKind,
-    /// Whether it is divided by its Euclidean length.
-    pub normalised: bool,
+    /// Whether the embedding is divided by its Euclidean length.
+    pub normalized: bool,
 }
 
-/// What an embedding is made of.
+/// The kind of a pooling.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PoolingKind {
-    /// The mean of all tokens' hidden states.
+    /// Mean of the hidden states of all tokens.
     Mean,
-    /// The first token's, BERT's `[CLS]`.
+    /// Hidden state of the first token, BERT's `[CLS]`.
     Cls,
 }
 
 impl Logits {
-    /// The product: with the embedding's weight where the head is tied.
+    /// Returns the linear layer with the weight it uses, which is that of the embedding if the head is tied.
     #[must_use]
-    pub fn product(&self, embedding: &Embedding) -> Linear {
+    pub fn effective_linear(&self, embedding: &Embedding) -> Linear {
         let mut linear = self.linear.clone();
         if self.tied {
             linear.weight = embedding.weight.clone();
@@ -57,9 +57,9 @@ impl Logits {
 }
 
 impl Default for Pooling {
-    /// The normalised mean, which most checkpoints have that say nothing of it.
+    /// Returns the normalized mean, which most checkpoints use that do not specify a pooling.
     fn default() -> Self {
-        Self { kind: PoolingKind::Mean, normalised: true }
+        Self { kind: PoolingKind::Mean, normalized: true }
     }
 }
 

@@ -1,22 +1,27 @@
 #![doc = include_str!("../README.md")]
 
+mod aliases;
+mod block;
 mod config;
 mod error;
 mod family;
 mod feed_forward;
 mod head;
+mod json;
+mod layers;
 mod nearest;
 mod preset;
 mod rope;
 mod sentence;
 
-pub use config::{
-    Attention, Block, Branch, Embedding, Linear, ModelConfig, Norm, NormKind, Part, Spellings, Weight,
-};
+pub use aliases::Aliases;
+pub use block::{Attention, Block, Branch};
+pub use config::ModelConfig;
 pub use error::Error;
 pub use family::{FAMILIES, Family};
 pub use feed_forward::{Activation, Experts, FeedForward, Mlp, Shared};
 pub use head::{Head, Logits, Pooling, PoolingKind};
+pub use layers::{Embedding, Linear, Norm, NormKind, Part, Weight};
 pub use nearest::nearest;
 pub use preset::{PRESETS, Preset};
 pub use rope::{Pairs, Rope, RopeScaling};

@@ -1,33 +1,37 @@
-//! Well-known models by name, so that none of their files need be at hand to compile for them.
+//! Presets: well-known models by name, which compile without any file of theirs.
 
-use crate::{Error, Head, ModelConfig, Pooling};
+use crate::{
+    config::ModelConfig,
+    error::Error,
+    head::{Head, Pooling},
+};
 
-/// A published model: its name and its config.json, reduced to what describes the architecture.
+/// A published model: its name, and its config.json reduced to the keys of the architecture.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Preset {
-    /// What it is asked for by: `llama-3.2-1b`.
+    /// Name, such as `llama-3.2-1b`.
     pub name: &'static str,
-    /// Its config.json.
+    /// Text of its config.json.
     pub config: &'static str,
-    /// The config.json of its pooling, as sentence-transformers has it. All that have one are then normalised.
+    /// Text of the pooling's config.json of sentence-transformers. Embeddings are then normalized.
     pub pooling: Option<&'static str>,
 }
 
-/// All presets, by name: the files of `presets/`.
+/// All presets, sorted by name: the files in `presets/`.
 pub const PRESETS: &[Preset] = include!(concat!(env!("OUT_DIR"), "/presets.rs"));
 
 impl Preset {
-    /// The preset called `name`.
+    /// Returns the preset called `name`.
     #[must_use]
     pub fn find(name: &str) -> Option<&'static Self> {
         PRESETS.iter().find(|preset| preset.name == name)
     }
 
-    /// Its description.
+    /// Returns the description of the model.
     ///
     /// # Errors
     ///
-    /// When its config.json is at fault, which a test rules out for [`PRESETS`].
+    /// The config.json is invalid, which a test rules out for [`PRESETS`].
     pub fn model(&self) -> Result<ModelConfig, Error> {
         let mut model = ModelConfig::from_json(self.config)?;
         if let Some(pooling) = self.pooling {
@@ -44,7 +48,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn parameters_are_as_published() {
+    fn numbers_of_parameters_are_those_published() {
         let mut ours = String::new();
         for preset in PRESETS {
             writeln!(ours, "{} {}", preset.name, preset.model().unwrap().parameters()).unwrap();
@@ -53,7 +57,7 @@ mod tests {
     }
 
     #[test]
-    fn presets_carry_what_a_generation_needs() {
+    fn presets_have_end_tokens_or_a_pooling() {
         for preset in PRESETS {
             let model = preset.model().unwrap();
             let generates = matches!(model.head, Head::Logits(_));

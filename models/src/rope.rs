@@ -1,78 +1,79 @@
-//! Rotary position embedding: the description, and its frequencies.
+//! Rotary position embedding: the description and its frequencies.
 
 /// Rotary position embedding of the first `width` dimensions of each head (RoFormer: Su et al., arXiv 2104.09864).
 #[derive(Debug, Clone, PartialEq)]
 pub struct Rope {
     /// Base of the frequencies.
     pub theta: f64,
-    /// How many dimensions of a head are rotated: an even number.
+    /// Number of rotated dimensions per head, which is even.
     pub width: usize,
-    /// Which of them are a pair.
+    /// Layout of the pairs of dimensions that are rotated together.
     pub pairs: Pairs,
-    /// How frequencies are changed for contexts beyond the original one.
+    /// Scaling of the frequencies for contexts beyond the original one.
     pub scaling: RopeScaling,
 }
 
-/// Which dimensions are rotated together.
+/// A layout of the pairs of dimensions that are rotated together.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Pairs {
     /// `(i, i + width / 2)`, Hugging Face's layout.
     Halves,
-    /// `(2i, 2i + 1)`, RoFormer's.
-    Neighbours,
+    /// `(2i, 2i + 1)`, RoFormer's layout.
+    Interleaved,
 }
 
 /// A scaling of rotary frequencies.
 #[derive(Debug, Clone, PartialEq)]
 pub enum RopeScaling {
-    /// `theta^(-2i/d)`, unchanged.
+    /// No scaling: `theta^(-2i/d)`.
     Default,
-    /// Every frequency divided by `factor`.
+    /// Linear scaling: every frequency is divided by `factor`.
     Linear {
-        /// The divisor.
+        /// Divisor of all frequencies.
         factor: f64,
     },
-    /// Llama 3's: low frequencies divided by `factor`, high ones kept, those between blended.
+    /// Scaling of Llama 3: low frequencies are divided by `factor`, high ones kept, and those between interpolated.
     Llama3 {
-        /// The divisor of low frequencies.
+        /// Divisor of low frequencies.
         factor: f64,
-        /// Wavelengths above `original_max_positions / low_freq_factor` are divided.
+        /// Frequencies with wavelengths above `original_max_positions / low_freq_factor` are divided.
         low_freq_factor: f64,
-        /// Wavelengths below `original_max_positions / high_freq_factor` are kept.
+        /// Frequencies with wavelengths below `original_max_positions / high_freq_factor` are kept.
         high_freq_factor: f64,
-        /// The context the checkpoint was first trained for.
+        /// Context length before the extension.
         original_max_positions: f64,
     },
-    /// YaRN (Peng et al., arXiv 2309.00071): pairs up to `first` kept, from `last` on divided by `factor`, those between
-    /// blended.
+    /// YaRN (Peng et al., arXiv 2309.00071): pairs up to `first` are kept, pairs from `last` on divided by `factor`, and
+    /// pairs between interpolated.
     Yarn {
-        /// The divisor of slow pairs.
+        /// Divisor of low frequencies.
         factor: f64,
-        /// Where blending begins, in pairs.
+        /// Pair where the interpolation begins; it need not be a whole number.
         first: f64,
-        /// Where it ends.
+        /// Pair where the interpolation ends.
         last: f64,
-        /// What cosines and sines are multiplied by.
+        /// Factor of cosines and sines.
         amplitude: f64,
     },
-    /// LongRoPE (Ding et al., arXiv 2402.13753): each pair divided by a factor of its own.
+    /// LongRoPE (Ding et al., arXiv 2402.13753): each pair is divided by a factor of its own.
     PerPair {
-        /// The divisors, one for each pair.
+        /// One divisor per pair.
         factors: Vec<f64>,
-        /// What cosines and sines are multiplied by.
+        /// Factor of cosines and sines.
         amplitude: f64,
     },
 }
 
 impl Rope {
-    /// Radians per position of each of the `width / 2` pairs, fastest first.
+    /// Returns the frequencies of the `width / 2` pairs in radians per position, highest first.
     ///
-    /// The formulas are those of RoFormer (section 3.2.2), of position interpolation (Chen et al., arXiv 2306.15595), of
-    /// Llama 3.1's reference code (`apply_scaling`) and of the papers that [`RopeScaling`] names, in the form of
-    /// transformers' `modeling_rope_utils.py`. It computes in f32, and a step of a long sequence multiplies a rounding
-    /// error by the position, so the same operations are done here in the same order and each is rounded to f32. The one
-    /// that two machines round differently is the power: it is done in f64 here, so the result does not depend on the
-    /// machine, and is within one unit in the last place of transformers'.
+    /// The formulas come from RoFormer (section 3.2.2), position interpolation (Chen et al., arXiv 2306.15595), Llama 3.1's
+    /// reference code (`apply_scaling`) and the papers that [`RopeScaling`] names. Their form is that of transformers'
+    /// `modeling_rope_utils.py`.
+    ///
+    /// Positions multiply rounding errors, so every operation is rounded to f32 in the order of transformers. Only the power
+    /// is computed in f64, because machines round it differently in f32. Results are within one unit in the last place of
+    /// transformers'.
     #[must_use]
     pub fn inverse_frequencies(&self) -> Vec<f32> {
         let power = |pair: usize| {
@@ -82,7 +83,7 @@ impl Rope {
         (0..self.width / 2).map(|pair| self.scaling.apply(pair, power(pair))).collect()
     }
 
-    /// What cosines and sines are multiplied by, so that scores grow by its square.
+    /// Returns the factor of cosines and sines. Scores grow by its square.
     #[must_use]
     pub fn amplitude(&self) -> f64 {
         match self.scaling {
@@ -93,14 +94,14 @@ impl Rope {
 }
 
 impl RopeScaling {
-    /// The frequency of a pair whose unscaled period is `power`.
+    /// Returns the scaled frequency of a pair, where `power` is the inverse of the unscaled frequency.
     fn apply(&self, pair: usize, power: f32) -> f32 {
         let frequency = 1.0 / power;
         match *self {
             Self::Default => frequency,
             Self::Linear { factor } => frequency / factor as f32,
             Self::Llama3 { factor, low_freq_factor, high_freq_factor, original_max_positions } => {
-                // PyTorch divides a number by a tensor as `reciprocal · number`: two roundings, kept here.
+                // PyTorch divides a number by a tensor as `reciprocal · number`, which rounds twice.
                 let over = |number: f64, x: f32| (1.0 / x) * number as f32;
                 let wavelength = over(2.0 * std::f64::consts::PI, frequency);
                 if wavelength > (original_max_positions / low_freq_factor) as f32 {
@@ -134,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn default_frequencies_fall_from_one() {
+    fn default_frequencies_decrease_from_one() {
         assert_eq!(frequencies(10_000.0, 8, RopeScaling::Default), [1.0, 0.1, 0.01, 0.001]);
     }
 
@@ -145,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn llama3_keeps_fast_pairs_divides_slow_ones_and_blends_between() {
+    fn llama3_keeps_high_frequencies_and_divides_low_ones() {
         let scaling = RopeScaling::Llama3 {
             factor: 32.0,
             low_freq_factor: 1.0,
@@ -161,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn yarn_keeps_fast_pairs_and_divides_slow_ones() {
+    fn yarn_keeps_high_frequencies_and_divides_low_ones() {
         let scaling = RopeScaling::Yarn { factor: 4.0, first: 1.0, last: 3.0, amplitude: 1.1 };
         let [a, b, c, d] = [1.0, 0.1, 0.01 * 0.625, 0.001 / 4.0];
         let found = frequencies(10_000.0, 8, scaling);
@@ -169,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn pairs_have_divisors_of_their_own() {
+    fn longrope_divides_each_pair_by_its_factor() {
         let scaling = RopeScaling::PerPair { factors: vec![1.0, 2.0, 4.0, 8.0], amplitude: 1.0 };
         assert_eq!(frequencies(10_000.0, 8, scaling), [1.0, 0.05, 0.0025, 0.000_125]);
     }

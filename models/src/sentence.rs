@@ -1,37 +1,40 @@
-//! What sentence-transformers saves beside a checkpoint: which modules follow the transformer, and how they make one
-//! vector of a text.
+//! Files of sentence-transformers: the modules after the transformer, and how they compute the embedding of a text.
 
 use serde_json::{Map, Value};
 
-use crate::{Error, Pooling, PoolingKind, error::shown, family::json::Json};
+use crate::{
+    error::{Error, displayed},
+    head::{Pooling, PoolingKind},
+    json::Json,
+};
 
-/// `modules.json`: the modules that a text goes through.
+/// The modules in `modules.json`, which process a text in turn.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Modules {
-    /// The folder of the pooling's own config.json, beside the checkpoint.
+    /// Folder of the pooling's config.json, below that of the checkpoint.
     pub pooling_folder: String,
-    /// Whether vectors are then divided by their length.
-    pub normalised: bool,
+    /// Whether embeddings are divided by their length.
+    pub normalized: bool,
 }
 
 impl Modules {
-    /// The modules that the text of a `modules.json` lists.
+    /// Returns the modules in the text of a `modules.json`.
     ///
     /// # Errors
-    /// The text is no list of modules, or they are not a transformer, a pooling and at most a normalisation.
+    /// The text is no list of modules, or they are not a transformer, a pooling and an optional normalization.
     pub fn from_json(text: &str) -> Result<Self, Error> {
         let syntax = |source| Error::Syntax { file: "modules.json", source };
         let value: Value = serde_json::from_str(text).map_err(syntax)?;
         let invalid = |key: String, found: &Value, expected: &str| Error::Invalid {
             key,
-            found: shown(found),
+            found: displayed(found),
             expected: expected.into(),
             hint: None,
         };
         let Value::Array(list) = &value else {
             return Err(invalid("modules.json".into(), &value, "a list of modules"));
         };
-        let (mut folder, mut normalised) = (None, false);
+        let (mut folder, mut normalized) = (None, false);
         for (index, module) in list.iter().enumerate() {
             let text = |key: &str| {
                 let found = module.get(key).unwrap_or(&Value::Null);
@@ -40,16 +43,16 @@ impl Modules {
                     .ok_or_else(|| invalid(format!("modules.json[{index}].{key}"), found, "a string"))
             };
             let kind = text("type")?;
-            // Modules have moved within the package; classes have kept their names.
+            // Classes have moved between modules of the package and kept their names.
             let class = kind.strip_prefix("sentence_transformers.").and_then(|path| path.rsplit('.').next());
             match (class, &folder) {
                 (Some("Transformer"), None) if index == 0 => {}
                 (Some("Pooling"), None) if index > 0 => folder = Some(text("path")?.to_owned()),
-                (Some("Normalize"), Some(_)) => normalised = true,
+                (Some("Normalize"), Some(_)) => normalized = true,
                 _ => {
                     return Err(Error::Unsupported {
                         key: format!("modules.json[{index}].type"),
-                        found: shown(&Value::from(kind)),
+                        found: displayed(&Value::from(kind)),
                         supported: "Transformer, then Pooling, then Normalize or nothing".into(),
                         hint: None,
                     });
@@ -64,17 +67,18 @@ impl Modules {
             let expected = "the name of a folder beside it";
             return Err(invalid("modules.json: path of Pooling".into(), &pooling_folder.into(), expected));
         }
-        Ok(Self { pooling_folder, normalised })
+        Ok(Self { pooling_folder, normalized })
     }
 }
 
 impl Pooling {
-    /// The pooling that the text of its config.json asks for, of sentence-transformers in any version, for a model of `hidden`
-    /// numbers a token.
+    /// Returns the pooling in the text of its config.json, of any version of sentence-transformers.
+    ///
+    /// `hidden` is the width of the model.
     ///
     /// # Errors
-    /// The text is no such file, or it asks for something else than the mean or the first token.
-    pub fn from_json(text: &str, normalised: bool, hidden: usize) -> Result<Self, Error> {
+    /// The text is no such file, or the pooling is neither the mean nor the first token.
+    pub fn from_json(text: &str, normalized: bool, hidden: usize) -> Result<Self, Error> {
         let syntax = |source| Error::Syntax { file: "config.json of the pooling", source };
         let object: Map<String, Value> = serde_json::from_str(text).map_err(syntax)?;
         let json = Json::top(&object);
@@ -85,14 +89,14 @@ impl Pooling {
         };
         for key in ["embedding_dimension", "word_embedding_dimension"] {
             let is_width = |value: &Value| value.as_u64() == Some(hidden as u64);
-            json.only(key, &format!("hidden_size, which is {hidden}"), is_width)?;
+            json.require(key, &format!("hidden_size, which is {hidden}"), is_width)?;
         }
         const SUPPORTED: &str = "mean or cls";
         if let Some(value) = json.value("pooling_mode") {
             let name = value.as_array().filter(|names| names.len() == 1).map_or(value, |names| &names[0]);
             let kind = name.as_str().and_then(named);
             let kind = kind.ok_or_else(|| json.unsupported("pooling_mode", SUPPORTED))?;
-            return Ok(Self { kind, normalised });
+            return Ok(Self { kind, normalized });
         }
         let mut kinds = Vec::new();
         for key in object.keys().filter(|key| key.starts_with("pooling_mode_")) {
@@ -105,9 +109,9 @@ impl Pooling {
             }
         }
         match *kinds {
-            [kind] => Ok(Self { kind, normalised }),
-            // sentence-transformers' own default.
-            [] => Ok(Self { kind: PoolingKind::Mean, normalised }),
+            [kind] => Ok(Self { kind, normalized }),
+            // The default of sentence-transformers.
+            [] => Ok(Self { kind: PoolingKind::Mean, normalized }),
             _ => Err(Error::Unsupported {
                 key: "pooling_mode_*".into(),
                 found: format!("true {} times", kinds.len()),
@@ -133,14 +137,14 @@ mod tests {
     const NORMALIZE: (&str, &str) = ("sentence_transformers.models.Normalize", "2_Normalize");
 
     #[test]
-    fn modules_of_an_encoder() {
+    fn modules_of_an_encoder_are_read() {
         let found = modules(&[TRANSFORMER, POOLING, NORMALIZE]).unwrap();
-        assert_eq!(found, Modules { pooling_folder: "1_Pooling".into(), normalised: true });
-        assert!(!modules(&[TRANSFORMER, POOLING]).unwrap().normalised);
+        assert_eq!(found, Modules { pooling_folder: "1_Pooling".into(), normalized: true });
+        assert!(!modules(&[TRANSFORMER, POOLING]).unwrap().normalized);
     }
 
     #[test]
-    fn other_modules_are_named() {
+    fn unknown_modules_are_refused() {
         assert_eq!(
             modules(&[TRANSFORMER, POOLING, ("sentence_transformers.models.Dense", "2_Dense")]).unwrap_err(),
             "`modules.json[2].type` is \"sentence_transformers.models.Dense\", which is not supported, expected \
@@ -160,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn poolings_in_every_spelling() {
+    fn poolings_of_every_version_are_read() {
         let read = |text: &str| Pooling::from_json(text, true, 4).map(|pooling| pooling.kind);
         let message = |text: &str| read(text).unwrap_err().to_string();
         let mean = r#"{"pooling_mode_cls_token": false, "pooling_mode_mean_tokens": true}"#;

@@ -1,4 +1,4 @@
-//! Descriptions against what transformers makes of the same config.json: `fixtures/reference.py` wrote the file.
+//! Compares descriptions with what transformers makes of the same config.json. `fixtures/reference.py` wrote the file.
 
 #![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
@@ -20,13 +20,13 @@ fn rope(model: &ModelConfig) -> Rope {
     model.blocks[0].attention.layer.rope.clone().unwrap()
 }
 
-/// Steps between neighbouring f32 values, for positive ones.
-fn steps(a: f32, b: f32) -> u32 {
+/// Returns how many f32 values apart two positive values are.
+fn ulps_apart(a: f32, b: f32) -> u32 {
     a.to_bits().abs_diff(b.to_bits())
 }
 
 #[test]
-fn weights_have_their_names_and_shapes() {
+fn weights_have_the_names_and_shapes_of_transformers() {
     for (name, case) in cases() {
         let model = describe(&case);
         let ours = model.weights();
@@ -42,7 +42,7 @@ fn weights_have_their_names_and_shapes() {
 }
 
 #[test]
-fn numbers_are_the_same() {
+fn numbers_are_those_of_transformers() {
     for (name, case) in cases() {
         let model = describe(&case);
         let attention = &model.blocks[0].attention.layer;
@@ -54,7 +54,7 @@ fn numbers_are_the_same() {
         let eos: Vec<u32> = serde_json::from_value(case["eos"].clone()).unwrap();
         assert_eq!(model.eos, eos, "{name}");
         assert_eq!(model.bos.map(u64::from), case["bos"].as_u64(), "{name}");
-        // Without a type in the file, transformers takes the tensors'; a description says f32.
+        // Without a type in the file, transformers uses that of the tensors, and a description f32.
         let dtype = match case["dtype"].as_str().unwrap() {
             "float16" => "F16",
             "bfloat16" => "BF16",
@@ -65,19 +65,19 @@ fn numbers_are_the_same() {
 }
 
 #[test]
-fn frequencies_are_the_same_up_to_rounding() {
+fn frequencies_are_those_of_transformers_up_to_rounding() {
     for (name, case) in cases() {
         let ours = rope(&describe(&case)).inverse_frequencies();
         let theirs: Vec<f32> = serde_json::from_value(case["inverse_frequencies"].clone()).unwrap();
         assert_eq!(ours.len(), theirs.len(), "{name}");
         for (a, b) in ours.iter().zip(&theirs) {
-            assert!(steps(*a, *b) <= 2, "{name}: {a:e} here, {b:e} there");
+            assert!(ulps_apart(*a, *b) <= 2, "{name}: {a:e} here, {b:e} there");
         }
     }
 }
 
 #[test]
-fn both_spellings_mean_the_same() {
+fn both_spellings_of_rope_mean_the_same() {
     let cases = cases();
     for (old, new) in [("theta, old", "theta, new"), ("linear, old", "linear, new")] {
         let (old, new) = (describe(&cases[old]), describe(&cases[new]));
@@ -99,7 +99,7 @@ fn both_spellings_mean_the_same() {
 }
 
 #[test]
-fn an_empty_config_is_llama_2() {
+fn llama_without_keys_is_llama_2() {
     let model = ModelConfig::from_json(r#"{"model_type": "llama"}"#).unwrap();
     assert_eq!(model.parameters(), 6_738_415_616);
     assert_eq!((&model.eos, model.bos), (&vec![2], Some(1)));

@@ -67,8 +67,8 @@ pub(crate) fn preset_names(root: &Path) -> Result<Vec<String>> {
 
 fn families(root: &Path) -> Result<Vec<Family>> {
     let mut families = Vec::new();
-    for (name, module) in registered(&read(&root.join(REGISTRY))?)? {
-        let file = format!("models/src/family/{module}.rs");
+    for name in registered(&read(&root.join(REGISTRY))?)? {
+        let file = format!("models/src/family/{name}.rs");
         let text = read(&root.join(&file))?;
         let Some(description) = text.lines().next().and_then(|line| line.strip_prefix("//! ")) else {
             bail!("{file}: found no `//!` in the first line, expected the family's description");
@@ -103,24 +103,13 @@ fn presets(root: &Path) -> Result<Vec<(String, String)>> {
     Ok(presets)
 }
 
-/// Names and modules in the registry: `Family { name: "llama", describe: llama::describe }`.
-fn registered(source: &str) -> Result<Vec<(String, String)>> {
-    let list = source.split_once("FAMILIES: &[Family] = &[").and_then(|(_, rest)| rest.split_once("];"));
+/// Returns the families in the registry: `families! { llama, mistral }`.
+fn registered(source: &str) -> Result<Vec<String>> {
+    let list = source.split_once("\nfamilies! {").and_then(|(_, rest)| rest.split_once('}'));
     let Some((list, _)) = list else {
-        bail!("{REGISTRY}: found no FAMILIES, expected `FAMILIES: &[Family] = &[ … ];`");
+        bail!("{REGISTRY}: found no list of families, expected `families! {{ … }}`");
     };
-    let entry = |text: &str| {
-        let (name, rest) = text.split_once("name: \"")?.1.split_once('"')?;
-        let (module, _) = rest.split_once("describe: ")?.1.split_once("::")?;
-        Some((name.to_owned(), module.trim().to_owned()))
-    };
-    let parse = |text: &str| {
-        entry(text).with_context(|| {
-            let expected = "`Family { name: \"…\", describe: …::describe }`";
-            format!("{REGISTRY}: found `Family {}`, expected {expected}", text.trim())
-        })
-    };
-    list.split("Family {").skip(1).map(parse).collect()
+    Ok(list.split(',').map(|name| name.trim().to_owned()).filter(|name| !name.is_empty()).collect())
 }
 
 fn read(path: &Path) -> Result<String> {
@@ -133,18 +122,12 @@ mod tests {
 
     #[test]
     fn the_registry_is_read_however_its_lines_are_broken() {
-        let source = "const FAMILIES: &[Family] = &[\n    Family { name: \"a\", describe: b::describe },\n    \
-                      Family {\n        name: \"c_d\",\n        describe: c_d::describe,\n    },\n];\nFamily { x }";
-        let expected = [("a", "b"), ("c_d", "c_d")].map(|(name, module)| (name.into(), module.into()));
-        assert_eq!(registered(source).unwrap(), expected);
+        for source in ["\nfamilies! {\n    a,\n    c_d,\n}\n", "x!{}\nfamilies! { a, c_d } b {}"] {
+            assert_eq!(registered(source).unwrap(), ["a", "c_d"]);
+        }
         assert_eq!(
-            registered("FAMILIES: &[Family] = &[Family { describe }];").unwrap_err().to_string(),
-            "models/src/family.rs: found `Family describe }`, expected \
-             `Family { name: \"…\", describe: …::describe }`"
-        );
-        assert_eq!(
-            registered("").unwrap_err().to_string(),
-            "models/src/family.rs: found no FAMILIES, expected `FAMILIES: &[Family] = &[ … ];`"
+            registered("macro_rules! families {}").unwrap_err().to_string(),
+            "models/src/family.rs: found no list of families, expected `families! { … }`"
         );
     }
 
@@ -156,8 +139,8 @@ mod tests {
             fs::create_dir_all(path.parent().unwrap()).unwrap();
             fs::write(path, text).unwrap();
         };
-        write(REGISTRY, "FAMILIES: &[Family] = &[Family { name: \"a\", describe: b::describe }];");
-        write("models/src/family/b.rs", file);
+        write(REGISTRY, "\nfamilies! { a }");
+        write("models/src/family/a.rs", file);
         write("models/presets/a-1b.json", &format!("{{\"model_type\": \"{model_type}\", \"x\": 1}}"));
         folder
     }
@@ -171,7 +154,7 @@ mod tests {
         );
         assert_eq!(
             markdown(workspace("use x;\n", "a").path()).unwrap_err().to_string(),
-            "models/src/family/b.rs: found no `//!` in the first line, expected the family's description"
+            "models/src/family/a.rs: found no `//!` in the first line, expected the family's description"
         );
         assert_eq!(
             markdown(workspace("//! A.\n", "c").path()).unwrap_err().to_string(),

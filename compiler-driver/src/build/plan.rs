@@ -13,8 +13,8 @@ pub(crate) fn model_spec(model: &ModelConfig, plan: &Plan) -> ModelSpec {
     });
     let embedding = match model.head {
         Head::Logits(_) => None,
-        Head::Pooling(Pooling { kind, normalised }) => {
-            Some(EmbeddingSpec { width: model.hidden, pooling: pooling_spec(kind), normalized: normalised })
+        Head::Pooling(Pooling { kind, normalized }) => {
+            Some(EmbeddingSpec { width: model.hidden, pooling: pooling_spec(kind), normalized })
         }
     };
     ModelSpec {

@@ -77,7 +77,7 @@ pub(super) fn rope(Attention { rope, head_dim, .. }: &Attention) -> String {
     };
     let pairs = match pairs {
         Pairs::Halves => "in halves",
-        Pairs::Neighbours => "interleaved",
+        Pairs::Interleaved => "interleaved",
     };
     let scaling = match scaling {
         RopeScaling::Default => "not scaled".into(),
@@ -124,9 +124,9 @@ pub(super) fn feed_forward(layer: &FeedForward) -> String {
         FeedForward::Mlp(layer) => return mlp(layer),
         FeedForward::Experts(experts) => experts,
     };
-    let Experts { router: _, active, normalised, experts, shared } = &**experts;
+    let Experts { router: _, active, normalized, experts, shared } = &**experts;
     let each = experts.first().map(mlp).unwrap_or_default();
-    let of = if *normalised { "of those" } else { "of all" };
+    let of = if *normalized { "of those" } else { "of all" };
     let shared = shared.as_ref().map(|Shared { mlp: layer, gate }| {
         let gated = if gate.is_some() { ", gated" } else { "" };
         format!("; one for every token, {}{gated}", mlp(layer))
@@ -211,12 +211,12 @@ pub(super) fn norms(Block { attention, mlp, .. }: &Block) -> String {
 pub(super) fn head(config: &ModelConfig) -> String {
     let layer = match &config.head {
         Head::Logits(layer) => layer,
-        Head::Pooling(Pooling { kind, normalised }) => {
+        Head::Pooling(Pooling { kind, normalized }) => {
             let of = match kind {
                 PoolingKind::Mean => "the mean of all tokens",
                 PoolingKind::Cls => "the first token",
             };
-            let length = if *normalised { ", normalised" } else { "" };
+            let length = if *normalized { ", normalized" } else { "" };
             return format!("an embedding of {} numbers: {of}{length}", config.hidden);
         }
     };

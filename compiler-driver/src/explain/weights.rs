@@ -68,7 +68,7 @@ pub(super) fn parts(config: &ModelConfig, dtype_of: &dyn Fn(&str) -> Dtype) -> [
     });
     let sinks = config.blocks.iter().filter_map(|block| block.attention.layer.sinks.as_ref());
     let mlp = config.blocks.iter().flat_map(|block| block.mlp.layer.linears());
-    let exact = config.blocks.iter().flat_map(|block| block.mlp.layer.exact_linears());
+    let exact = config.blocks.iter().flat_map(|block| block.mlp.layer.unquantized_linears());
     let norms = config.norms().flat_map(|Norm { weights, bias, .. }| weights.iter().chain(bias));
     let table = (weight, Some(config.hidden));
     let head: Vec<_> = match &config.head {

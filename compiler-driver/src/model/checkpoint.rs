@@ -136,7 +136,8 @@ impl Checkpoint {
             }
         }
         if problems.is_empty() {
-            let is_leftover = |name: &&str| model.leftovers.iter().any(|start| name.starts_with(start));
+            let is_leftover =
+                |name: &&str| model.ignored_prefixes.iter().any(|start| name.starts_with(start));
             return Ok(extra.into_iter().filter(|name| !is_leftover(name)).collect());
         }
         Err(Error::Weights { folder: self.folder.clone(), model: name.to_owned(), problems })

@@ -68,8 +68,8 @@ pub(crate) fn read(folder: &Path, config: &mut ModelConfig) -> Result<EncoderSet
         *pooling = read_pooling(folder, config.hidden)?;
         None
     } else {
-        let Pooling { kind, normalised } = *pooling;
-        let length = if normalised { ", normalized" } else { "" };
+        let Pooling { kind, normalized } = *pooling;
+        let length = if normalized { ", normalized" } else { "" };
         Some(format!(
             "found no {MODULES}: an embedding is the {kind} of a text's tokens{length} \
              (sentence-transformers would not normalize it)"
@@ -101,7 +101,7 @@ fn read_pooling(folder: &Path, width: usize) -> Result<Pooling, Error> {
     let modules = Modules::from_json(&text).map_err(Error::model(path.display()))?;
     let path = folder.join(&modules.pooling_folder).join(CONFIG);
     let text = read_text(&path, CONFIG_LIMIT_BYTES)?;
-    Pooling::from_json(&text, modules.normalised, width).map_err(Error::model(path.display()))
+    Pooling::from_json(&text, modules.normalized, width).map_err(Error::model(path.display()))
 }
 
 fn max_seq_length(folder: &Path) -> Result<Option<usize>, Error> {

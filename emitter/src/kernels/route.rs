@@ -18,7 +18,7 @@ arguments! {
         tokens: usize,
         experts: usize,
         active: usize,
-        normalised: bool,
+        normalized: bool,
     }
 }
 

@@ -37,7 +37,7 @@ pub(crate) fn pooling(b: &mut Builder<'_>, layer: Pooling, x: Tensor) -> Tensor 
             g.divide(sum, count)
         }
     };
-    if !layer.normalised {
+    if !layer.normalized {
         return pooled;
     }
     let pooled = g.barrier(pooled);

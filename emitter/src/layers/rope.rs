@@ -54,7 +54,7 @@ pub(crate) fn rotation(g: &mut Graph, rope: &Rope, positions: Tensor, capacity: 
 fn pair_dimension(pairs: Pairs) -> usize {
     match pairs {
         Pairs::Halves => 3,
-        Pairs::Neighbours => 4,
+        Pairs::Interleaved => 4,
     }
 }
 

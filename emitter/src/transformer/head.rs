@@ -24,7 +24,7 @@ pub(super) fn head(
 ) -> Vec<(ResultKind, Tensor)> {
     match &model.head {
         Head::Logits(layer) => {
-            let product = layer.product(&model.embedding);
+            let product = layer.effective_linear(&model.embedding);
             let logits = b.scope("head", |b| logits(b, layer, &product, x));
             let logits = b.graph.reshape(logits, &[plan.batch, model.vocab]);
             let next = b.scope("argmax", |b| argmax(b, logits));

@@ -1,13 +1,19 @@
-//! BERT: an encoder, whose blocks have their norms after each sum; MiniLM, BGE, E5 and GTE are trained of it.
+//! BERT, an encoder with norms after each addition: MiniLM, BGE, E5 and GTE.
 //!
-//! transformers' `BertConfig` and `BertModel`, with the first token type for every token. Its pooler, a layer for the
-//! first token, is no part of what sentence-transformers makes embeddings with.
+//! Keys and tensors of transformers' `BertConfig` and `BertModel`, with the first token type for every token. BERT's pooler, a
+//! layer for the first token, is ignored, as sentence-transformers does not use it.
 
-use super::{
+use super::standard::{Defaults, LLAMA, Standard, linear, weight};
+use crate::{
+    aliases::Aliases,
+    block::{Block, Branch},
+    config::ModelConfig,
+    error::Error,
+    feed_forward::{Activation, Mlp},
+    head::{Head, Pooling},
     json::Json,
-    standard::{Defaults, LLAMA, Standard, linear, weight},
+    layers::NormKind,
 };
-use crate::{Activation, Block, Branch, Error, Head, Mlp, ModelConfig, NormKind, Pooling, Spellings};
 
 const BERT: Defaults = Defaults {
     architectures: &["BertModel", "BertForMaskedLM", "BertForPreTraining"],
@@ -27,39 +33,39 @@ const BERT: Defaults = Defaults {
     ..LLAMA
 };
 
-/// How checkpoints from before PyTorch 1.0 call weights and biases of norms.
+/// Name endings of norms, and those in checkpoints from before PyTorch 1.0.
 const ENDINGS: [(&str, &str); 2] =
     [(".LayerNorm.weight", ".LayerNorm.gamma"), (".LayerNorm.bias", ".LayerNorm.beta")];
 
-/// Of other heads than pooling, and positions counted up.
-const LEFTOVERS: [&str; 5] =
+/// Prefixes of tensors that pooling does not use: position ids and other heads.
+const IGNORED_PREFIXES: [&str; 5] =
     ["embeddings.position_ids", "bert.embeddings.position_ids", "pooler.", "bert.pooler.", "cls."];
 
-/// What the names of tensors begin with in checkpoints that have a head too.
+/// Prefix of tensor names in checkpoints that have another head.
 const PREFIX: &str = "bert.";
 
 pub(super) fn describe(json: &Json<'_>) -> Result<ModelConfig, Error> {
     let model = Standard::read(json, BERT)?;
-    model.no_windows()?;
+    model.refuse_windows()?;
     for key in ["add_cross_attention", "is_decoder"] {
-        json.only(key, "false", |value| value.as_bool() == Some(false))?;
+        json.require(key, "false", |value| value.as_bool() == Some(false))?;
     }
-    json.only("position_embedding_type", "absolute", |value| value.as_str() == Some("absolute"))?;
+    json.require("position_embedding_type", "absolute", |value| value.as_str() == Some("absolute"))?;
     let types = json.size("type_vocab_size", 2, 1 << 16)?;
-    let (hidden, inner) = (model.hidden, model.intermediate);
+    let (hidden, intermediate) = (model.hidden, model.intermediate);
     let block = |layer| {
         let name = format!("{PREFIX}encoder.layer.{layer}");
         let square = |part| linear(format!("{name}.attention.{part}"), [hidden, hidden], true);
         let mut attention =
-            model.attention_of(["self.query", "self.key", "self.value", "output.dense"].map(square), None);
+            model.attention_from(["self.query", "self.key", "self.value", "output.dense"].map(square), None);
         attention.causal = false;
         let mlp = Mlp {
             activation: model.activation,
             limit: None,
             up_offset: 0.0,
             gate: None,
-            up: linear(format!("{name}.intermediate.dense"), [inner, hidden], true),
-            down: linear(format!("{name}.output.dense"), [hidden, inner], true),
+            up: linear(format!("{name}.intermediate.dense"), [intermediate, hidden], true),
+            down: linear(format!("{name}.output.dense"), [hidden, intermediate], true),
         };
         let norm = |part| Some(model.norm(format!("{name}.{part}.LayerNorm")));
         Block {
@@ -71,7 +77,7 @@ pub(super) fn describe(json: &Json<'_>) -> Result<ModelConfig, Error> {
     let blocks = (0..model.layers).map(block).collect();
     let embeddings = |part| format!("{PREFIX}embeddings.{part}");
     let norm = model.norm(embeddings("LayerNorm"));
-    let mut model = model.model("bert", blocks)?;
+    let mut model = model.build(blocks)?;
     model.embedding.weight = weight(embeddings("word_embeddings.weight"), [model.vocab, hidden]);
     model.embedding.positions =
         Some(weight(embeddings("position_embeddings.weight"), [model.max_positions, hidden]));
@@ -79,7 +85,7 @@ pub(super) fn describe(json: &Json<'_>) -> Result<ModelConfig, Error> {
     model.embedding.norm = Some(norm);
     model.final_norm = None;
     model.head = Head::Pooling(Pooling::default());
-    model.spellings = Spellings { prefix: Some(PREFIX), endings: &ENDINGS };
-    model.leftovers = &LEFTOVERS;
+    model.aliases = Aliases { prefix: Some(PREFIX), endings: &ENDINGS };
+    model.ignored_prefixes = &IGNORED_PREFIXES;
     Ok(model)
 }

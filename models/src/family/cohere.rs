@@ -1,14 +1,13 @@
-//! Command R and Aya: parallel blocks of one norm, layer norms without bias, rope of neighbours, scaled logits.
+//! Command R and Aya: parallel blocks with one norm, layer norms without biases, interleaved rope, scaled logits.
 //!
-//! transformers' `CohereConfig` and `CohereForCausalLM`.
+//! Keys and tensors of transformers' `CohereConfig` and `CohereForCausalLM`.
 
 use super::{
-    json::Json,
     rope,
     rope::ROPE,
     standard::{Defaults, LLAMA, Standard, layer_name},
 };
-use crate::{Error, ModelConfig, NormKind, Pairs};
+use crate::{config::ModelConfig, error::Error, json::Json, layers::NormKind, rope::Pairs};
 
 pub(super) const COHERE: Defaults = Defaults {
     vocab: 256_000,
@@ -25,12 +24,12 @@ pub(super) const COHERE: Defaults = Defaults {
     ..LLAMA
 };
 
-pub(super) const NEIGHBOURS: rope::Defaults = rope::Defaults { pairs: Pairs::Neighbours, ..ROPE };
+pub(super) const INTERLEAVED: rope::Defaults = rope::Defaults { pairs: Pairs::Interleaved, ..ROPE };
 
 pub(super) fn describe(json: &Json<'_>) -> Result<ModelConfig, Error> {
     let mut model = Standard::read(json, COHERE)?;
-    let rope = model.rope(&rope::Defaults { theta: 500_000.0, ..NEIGHBOURS })?;
-    model.no_windows()?;
+    let rope = model.rope(&rope::Defaults { theta: 500_000.0, ..INTERLEAVED })?;
+    model.refuse_windows()?;
     let bias = json.flag("attention_bias", false)?;
     let norms = json.flag("use_qk_norm", false)?;
     let block = |layer| {
@@ -42,10 +41,10 @@ pub(super) fn describe(json: &Json<'_>) -> Result<ModelConfig, Error> {
             let shapes = [model.heads, model.kv_heads].map(|heads| vec![heads, model.head_dim]);
             model.norm_heads(&mut layer, names, shapes);
         }
-        model.block_of_one_norm(&name, layer, model.mlp(&format!("{name}.mlp"), false))
+        model.parallel_block(&name, layer, model.mlp(&format!("{name}.mlp"), false))
     };
     let blocks = (0..model.layers).map(block).collect();
-    scale_logits(json, model.model("cohere", blocks)?)
+    scale_logits(json, model.build(blocks)?)
 }
 
 pub(super) fn scale_logits(json: &Json<'_>, model: ModelConfig) -> Result<ModelConfig, Error> {

@@ -1,17 +1,16 @@
-//! Command R7B and Command A: Command R with windows in three of four layers, and rope in those alone.
+//! Command R7B and Command A: Command R with windows in three of four layers, and rope only in those.
 //!
-//! transformers' `Cohere2Config` and `Cohere2ForCausalLM`.
+//! Keys and tensors of transformers' `Cohere2Config` and `Cohere2ForCausalLM`.
 
 use super::{
-    cohere::{COHERE, NEIGHBOURS, scale_logits},
-    json::Json,
+    cohere::{COHERE, INTERLEAVED, scale_logits},
     standard::{Standard, layer_name},
 };
-use crate::{Attention, Error, ModelConfig};
+use crate::{block::Attention, config::ModelConfig, error::Error, json::Json};
 
 pub(super) fn describe(json: &Json<'_>) -> Result<ModelConfig, Error> {
     let mut model = Standard::read(json, COHERE)?;
-    let rope = model.rope(&NEIGHBOURS)?;
+    let rope = model.rope(&INTERLEAVED)?;
     let bias = json.flag("attention_bias", false)?;
     let window = model.window(Some(4096))?;
     let period = json.size("sliding_window_pattern", 4, 1 << 16)?;
@@ -22,8 +21,8 @@ pub(super) fn describe(json: &Json<'_>) -> Result<ModelConfig, Error> {
         let attention = model.attention(&format!("{name}.self_attn"), [bias; 2], rope);
         let window = window.filter(|_| slides);
         let mlp = model.mlp(&format!("{name}.mlp"), false);
-        model.block_of_one_norm(&name, Attention { window, ..attention }, mlp)
+        model.parallel_block(&name, Attention { window, ..attention }, mlp)
     };
     let blocks = slides.into_iter().enumerate().map(block).collect();
-    scale_logits(json, model.model("cohere2", blocks)?)
+    scale_logits(json, model.build(blocks)?)
 }

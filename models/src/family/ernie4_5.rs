@@ -1,14 +1,13 @@
-//! ERNIE 4.5: Llama with rope of neighbours, and one switch for all biases.
+//! ERNIE 4.5: Llama with interleaved rope, and one switch for all biases.
 //!
-//! transformers' `Ernie4_5Config` and `Ernie4_5ForCausalLM`.
+//! Keys and tensors of transformers' `Ernie4_5Config` and `Ernie4_5ForCausalLM`.
 
 use super::{
-    cohere::NEIGHBOURS,
-    json::Json,
+    cohere::INTERLEAVED,
     rope,
     standard::{Defaults, LLAMA, Standard, layer_name},
 };
-use crate::{Error, ModelConfig};
+use crate::{config::ModelConfig, error::Error, json::Json};
 
 const ERNIE4_5: Defaults = Defaults {
     vocab: 103_424,
@@ -26,8 +25,8 @@ const ERNIE4_5: Defaults = Defaults {
 
 pub(super) fn describe(json: &Json<'_>) -> Result<ModelConfig, Error> {
     let mut model = Standard::read(json, ERNIE4_5)?;
-    let rope = model.rope(&rope::Defaults { theta: 500_000.0, ..NEIGHBOURS })?;
-    model.no_windows()?;
+    let rope = model.rope(&rope::Defaults { theta: 500_000.0, ..INTERLEAVED })?;
+    model.refuse_windows()?;
     let bias = json.flag("use_bias", false)?;
     let block = |layer| {
         let name = layer_name(layer);
@@ -35,5 +34,5 @@ pub(super) fn describe(json: &Json<'_>) -> Result<ModelConfig, Error> {
         model.block(&name, attention, model.mlp(&format!("{name}.mlp"), bias))
     };
     let blocks = (0..model.layers).map(block).collect();
-    model.model("ernie4_5", blocks)
+    model.build(blocks)
 }

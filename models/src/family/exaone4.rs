@@ -1,13 +1,12 @@
-//! EXAONE 4: norms after the branches and of every query and key head; with windows, only layers that have one have rope.
+//! EXAONE 4: norms after the branches and of each query and key head; with windows, rope only in layers that have one.
 //!
-//! transformers' `Exaone4Config` and `Exaone4ForCausalLM`.
+//! Keys and tensors of transformers' `Exaone4Config` and `Exaone4ForCausalLM`.
 
 use super::{
-    json::Json,
     rope::ROPE,
     standard::{Defaults, LLAMA, Standard, layer_name},
 };
-use crate::{Error, ModelConfig};
+use crate::{config::ModelConfig, error::Error, json::Json};
 
 const EXAONE4: Defaults = Defaults {
     vocab: 102_400,
@@ -22,7 +21,7 @@ pub(super) fn describe(json: &Json<'_>) -> Result<ModelConfig, Error> {
     let mut model = Standard::read(json, EXAONE4)?;
     let rope = model.rope(&ROPE)?;
     let window = model.window(Some(4096))?;
-    // A pattern of letters, `LLLG`, stands beside `layer_types`, which goes before it.
+    // Beside `layer_types`, which takes precedence, the pattern is a string of letters such as `LLLG`.
     let listed = window.is_none() || json.value("layer_types").is_some();
     let period = if listed { 1 } else { json.size("sliding_window_pattern", 4, 1 << 16)? };
     let slides = model.slides(window, |layer| !(layer + 1).is_multiple_of(period))?;
@@ -33,8 +32,8 @@ pub(super) fn describe(json: &Json<'_>) -> Result<ModelConfig, Error> {
         let mut layer = model.attention(&attention, [false; 2], rope);
         layer.window = window.filter(|_| slides);
         model.norm_each_head(&mut layer, &attention);
-        model.block_of_norms_after(&name, layer, model.mlp(&format!("{name}.mlp"), false))
+        model.post_norm_block(&name, layer, model.mlp(&format!("{name}.mlp"), false))
     };
     let blocks = slides.into_iter().enumerate().map(block).collect();
-    model.model("exaone4", blocks)
+    model.build(blocks)
 }

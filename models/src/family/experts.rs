@@ -1,19 +1,24 @@
-//! What families with mixtures of experts share.
+//! Keys and layers that families with mixtures of experts share.
 
 use super::standard::{Standard, linear};
-use crate::{Error, Experts, Linear, Mlp};
+use crate::{
+    error::Error,
+    feed_forward::{Experts, Mlp},
+    layers::Linear,
+};
 
-/// How many experts there are, and how many of them compute a token.
+/// The number of experts, and of active experts per token.
 pub(super) struct Count {
     pub(super) experts: usize,
     pub(super) active: usize,
 }
 
-/// More experts than this, in all layers, and the description is a mistake: the largest models known have some 10^4.
+/// Largest number of experts in all layers that is accepted. The largest models known have some 10^4.
 const EXPERTS_MAX: usize = 1 << 16;
 
-/// The sizes of a mixture, of `experts` experts and `active` ones if the keys are absent. transformers takes either key
-/// for the other.
+/// Returns the numbers of experts; `experts` and `active` if the keys are absent.
+///
+/// transformers accepts either key for the number of experts.
 pub(super) fn count(model: &Standard<'_>, experts: usize, active: usize) -> Result<Count, Error> {
     let json = model.json;
     let key = if json.has("num_experts") { "num_experts" } else { "num_local_experts" };
@@ -21,32 +26,33 @@ pub(super) fn count(model: &Standard<'_>, experts: usize, active: usize) -> Resu
     Ok(Count { experts, active: json.size("num_experts_per_tok", active.min(experts), experts)? })
 }
 
-/// What most families call the layers of an expert: gate, up and down.
-pub(super) const NAMES: [&str; 3] = ["gate_proj", "up_proj", "down_proj"];
+/// Names of an expert's layers in most families: gate, up and down.
+pub(super) const LAYER_NAMES: [&str; 3] = ["gate_proj", "up_proj", "down_proj"];
 
-/// A mixture with tensors for every expert, called `experts.0` and so on after `name`, of this width, and their layers as
-/// named.
-pub(super) fn apart(
+/// Returns a mixture with separate tensors for each expert, `experts.0` and so on below `name`.
+///
+/// The pair is the intermediate width and the names of the layers.
+pub(super) fn separate(
     model: &Standard<'_>,
     name: &str,
     count: &Count,
     (width, [gate, up, down]): (usize, [&str; 3]),
-    normalised: bool,
+    normalized: bool,
 ) -> Experts {
     let hidden = model.hidden;
     let expert = |expert: usize| {
         let layer = |part, shape| linear(format!("{name}.experts.{expert}.{part}"), shape, false);
         let [gate, up] = [gate, up].map(|part| layer(part, [width, hidden]));
-        model.gated(gate, up, layer(down, [hidden, width]))
+        model.gated_mlp(gate, up, layer(down, [hidden, width]))
     };
     Experts {
-        normalised,
-        ..of(linear(format!("{name}.gate"), [count.experts, hidden], false), count, expert)
+        normalized,
+        ..mixture(linear(format!("{name}.gate"), [count.experts, hidden], false), count, expert)
     }
 }
 
-/// The layer of an expert, where those of all `count` experts are one tensor, `[experts, …]`.
-pub(super) fn stacked(all: &Linear, count: usize, expert: usize) -> Linear {
+/// Returns the layer of one expert in a stack of `count`, `[count, …]`, given the shapes of one layer.
+pub(super) fn expert_of_stack(all: &Linear, count: usize, expert: usize) -> Linear {
     let mut layer = all.clone();
     layer.weight.shape.insert(0, count);
     if let Some(bias) = &mut layer.bias {
@@ -55,8 +61,8 @@ pub(super) fn stacked(all: &Linear, count: usize, expert: usize) -> Linear {
     Linear { matrix: Some(expert), ..layer }
 }
 
-/// A mixture whose experts are `expert`, and whose weights sum to one.
-pub(super) fn of(
+/// Returns a mixture of these experts, whose weights sum to one.
+pub(super) fn mixture(
     router: Linear,
     Count { experts, active }: &Count,
     expert: impl Fn(usize) -> Mlp,
@@ -64,13 +70,13 @@ pub(super) fn of(
     Experts {
         router,
         active: *active,
-        normalised: true,
+        normalized: true,
         experts: (0..*experts).map(expert).collect(),
         shared: None,
     }
 }
 
-/// Which layers have a mixture: `mlp_only_layers` have none, and of the others every `decoder_sparse_step`th has one.
+/// Returns whether each layer has a mixture: every `decoder_sparse_step`th one that is not in `mlp_only_layers`.
 pub(super) fn sparse_layers(model: &Standard<'_>) -> Result<Vec<bool>, Error> {
     let json = model.json;
     let step = json.size("decoder_sparse_step", 1, 1 << 16)?;

@@ -1,14 +1,13 @@
-//! Gemma: norms whose weight is an offset from one, and embeddings that are scaled.
+//! Gemma: norms that scale by one plus their weight, and scaled embeddings.
 //!
-//! transformers' `GemmaConfig` and `GemmaForCausalLM`.
+//! Keys and tensors of transformers' `GemmaConfig` and `GemmaForCausalLM`.
 
 use super::{
     gemma2::finish,
-    json::Json,
     rope::ROPE,
     standard::{Defaults, LLAMA, Standard, layer_name},
 };
-use crate::{Activation, Error, ModelConfig};
+use crate::{config::ModelConfig, error::Error, feed_forward::Activation, json::Json};
 
 const GEMMA: Defaults = Defaults {
     vocab: 256_000,
@@ -29,12 +28,12 @@ const GEMMA: Defaults = Defaults {
 
 pub(super) fn describe(json: &Json<'_>) -> Result<ModelConfig, Error> {
     let mut model = Standard::read(json, GEMMA)?;
-    // The first release said `gelu` and meant this.
+    // The first release of the checkpoints says `gelu`, which meant the approximation.
     if model.activation == Activation::Gelu {
         model.activation = Activation::GeluTanh;
     }
     let rope = model.rope(&ROPE)?;
-    model.no_windows()?;
+    model.refuse_windows()?;
     let bias = json.flag("attention_bias", false)?;
     let block = |layer| {
         let name = layer_name(layer);
@@ -42,5 +41,5 @@ pub(super) fn describe(json: &Json<'_>) -> Result<ModelConfig, Error> {
         model.block(&name, attention, model.mlp(&format!("{name}.mlp"), false))
     };
     let blocks = (0..model.layers).map(block).collect();
-    Ok(finish(model.model("gemma", blocks)?, None))
+    Ok(finish(model.build(blocks)?, None))
 }

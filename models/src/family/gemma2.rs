@@ -1,13 +1,18 @@
 //! Gemma 2: soft caps of scores and logits, a window in every other layer, norms before and after each branch.
 //!
-//! transformers' `Gemma2Config` and `Gemma2ForCausalLM`.
+//! Keys and tensors of transformers' `Gemma2Config` and `Gemma2ForCausalLM`.
 
 use super::{
-    json::Json,
     rope::ROPE,
     standard::{Defaults, LLAMA, Standard, layer_name},
 };
-use crate::{Activation, Attention, Block, Branch, Error, Mlp, ModelConfig};
+use crate::{
+    block::{Attention, Block, Branch},
+    config::ModelConfig,
+    error::Error,
+    feed_forward::{Activation, Mlp},
+    json::Json,
+};
 
 pub(super) const GEMMA2: Defaults = Defaults {
     vocab: 256_000,
@@ -42,15 +47,15 @@ pub(super) fn describe(json: &Json<'_>) -> Result<ModelConfig, Error> {
     };
     let blocks = slides.into_iter().enumerate().map(block).collect();
     let soft_cap = json.positive_or_null("final_logit_softcapping", Some(30.0))?;
-    Ok(finish(model.model("gemma2", blocks)?, soft_cap))
+    Ok(finish(model.build(blocks)?, soft_cap))
 }
 
-/// What scores are multiplied by: `query_pre_attn_scalar` is the number of dimensions that it stands for.
+/// Returns the factor of the scores. `query_pre_attn_scalar` takes the place of `head_dim` in it.
 pub(super) fn score_scale(json: &Json<'_>) -> Result<f64, Error> {
     Ok(json.positive("query_pre_attn_scalar")?.unwrap_or(256.0).powf(-0.5))
 }
 
-/// A block with four norms.
+/// Returns a block with norms before and after each branch.
 pub(super) fn block(model: &Standard<'_>, name: &str, attention: Attention) -> Block {
     let norm = |part| Some(model.norm(format!("{name}.{part}")));
     let mlp: Mlp = model.mlp(&format!("{name}.mlp"), false);
@@ -69,7 +74,7 @@ pub(super) fn block(model: &Standard<'_>, name: &str, attention: Attention) -> B
     }
 }
 
-/// The model with embeddings scaled and logits capped.
+/// Scales the embeddings, and caps the logits.
 pub(super) fn finish(mut model: ModelConfig, soft_cap: Option<f64>) -> ModelConfig {
     model.embedding.scale = (model.hidden as f64).sqrt();
     model.with_logits(|head| head.soft_cap = soft_cap)

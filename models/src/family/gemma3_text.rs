@@ -1,15 +1,14 @@
-//! Gemma 3's language models: five layers with a window and a rope of their own for one without, norms of queries and keys.
+//! Gemma 3's language models: five of six layers with a window and rope of their own, norms of queries and keys.
 //!
-//! transformers' `Gemma3TextConfig` and `Gemma3ForCausalLM`.
+//! Keys and tensors of transformers' `Gemma3TextConfig` and `Gemma3ForCausalLM`.
 
 use super::{
     gemma2::{GEMMA2, block, finish, score_scale},
-    json::Json,
     rope,
     rope::ROPE,
     standard::{Defaults, Standard, layer_name},
 };
-use crate::{Error, ModelConfig};
+use crate::{config::ModelConfig, error::Error, json::Json};
 
 const GEMMA3: Defaults =
     Defaults { vocab: 262_208, max_positions: ("max_position_embeddings", 131_072), ..GEMMA2 };
@@ -29,8 +28,8 @@ pub(super) fn describe(json: &Json<'_>) -> Result<ModelConfig, Error> {
     let ropes = [model.rope(&GLOBAL)?, model.rope(&LOCAL)?];
     let bias = json.flag("attention_bias", false)?;
     let scale = score_scale(json)?;
-    // transformers reads it and uses it nowhere.
-    json.only("attn_logit_softcapping", "null", |_| false)?;
+    // transformers reads the key but does not use it.
+    json.require("attn_logit_softcapping", "null", |_| false)?;
     let window = model.window(Some(4096))?;
     let period = json.size("sliding_window_pattern", 6, 1 << 16)?;
     let slides = model.slides(window, |layer| !(layer + 1).is_multiple_of(period))?;
@@ -45,5 +44,5 @@ pub(super) fn describe(json: &Json<'_>) -> Result<ModelConfig, Error> {
     };
     let blocks = slides.into_iter().enumerate().map(block).collect();
     let soft_cap = json.positive_or_null("final_logit_softcapping", None)?;
-    Ok(finish(model.model("gemma3_text", blocks)?, soft_cap))
+    Ok(finish(model.build(blocks)?, soft_cap))
 }

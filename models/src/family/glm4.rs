@@ -1,14 +1,13 @@
-//! GLM-4-0414: norms before and after each branch, rope of half of each head in neighbours, gate and up in one tensor.
+//! GLM-4-0414: norms before and after each branch, interleaved rope of half of each head, fused gate and up.
 //!
-//! transformers' `Glm4Config` and `Glm4ForCausalLM`.
+//! Keys and tensors of transformers' `Glm4Config` and `Glm4ForCausalLM`.
 
 use super::{
-    cohere::NEIGHBOURS,
-    json::Json,
+    cohere::INTERLEAVED,
     rope,
     standard::{Defaults, LLAMA, Standard, layer_name},
 };
-use crate::{Error, ModelConfig};
+use crate::{config::ModelConfig, error::Error, json::Json};
 
 const GLM4: Defaults = Defaults {
     vocab: 151_552,
@@ -25,8 +24,8 @@ const GLM4: Defaults = Defaults {
 
 pub(super) fn describe(json: &Json<'_>) -> Result<ModelConfig, Error> {
     let mut model = Standard::read(json, GLM4)?;
-    let rope = model.rope(&rope::Defaults { partial: Some(0.5), ..NEIGHBOURS })?;
-    model.no_windows()?;
+    let rope = model.rope(&rope::Defaults { partial: Some(0.5), ..INTERLEAVED })?;
+    model.refuse_windows()?;
     let bias = json.flag("attention_bias", true)?;
     let block = |layer| {
         let name = layer_name(layer);
@@ -37,5 +36,5 @@ pub(super) fn describe(json: &Json<'_>) -> Result<ModelConfig, Error> {
         block
     };
     let blocks = (0..model.layers).map(block).collect();
-    model.model("glm4", blocks)
+    model.build(blocks)
 }

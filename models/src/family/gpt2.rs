@@ -1,12 +1,15 @@
-//! GPT-2: learned positions and no rope, weights stored with their inputs first.
+//! GPT-2: learned positions in place of rope, weights stored with inputs first.
 //!
-//! transformers' `GPT2Config` and `GPT2LMHeadModel`.
+//! Keys and tensors of transformers' `GPT2Config` and `GPT2LMHeadModel`.
 
-use super::{
+use super::standard::{Defaults, LLAMA, Standard, linear, split_fused, weight};
+use crate::{
+    config::ModelConfig,
+    error::Error,
+    feed_forward::{Activation, Mlp},
     json::Json,
-    standard::{Defaults, LLAMA, Standard, linear, parts, weight},
+    layers::{Linear, NormKind},
 };
-use crate::{Activation, Error, Linear, Mlp, ModelConfig, NormKind};
 
 const GPT2: Defaults = Defaults {
     vocab: 50_257,
@@ -25,23 +28,23 @@ const GPT2: Defaults = Defaults {
     ..LLAMA
 };
 
-/// What names begin with, but for those of the first release.
+/// Prefix of tensor names, except in checkpoints of the first release.
 const PREFIX: &str = "transformer.";
 
 pub(super) fn describe(json: &Json<'_>) -> Result<ModelConfig, Error> {
     let model = Standard::read(json, GPT2)?;
-    model.no_windows()?;
-    json.only("add_cross_attention", "false", |value| value.as_bool() == Some(false))?;
+    model.refuse_windows()?;
+    json.require("add_cross_attention", "false", |value| value.as_bool() == Some(false))?;
     let hidden = model.hidden;
-    let inner = json.size_or_null("n_inner", None, 1 << 24)?.unwrap_or(4 * hidden);
+    let intermediate = json.size_or_null("n_inner", None, 1 << 24)?.unwrap_or(4 * hidden);
     let scaled = json.flag("scale_attn_weights", true)?;
     let by_layer = json.flag("scale_attn_by_inverse_layer_idx", false)?;
     let block = |layer| {
         let name = format!("{PREFIX}h.{layer}");
         let all = transposed(format!("{name}.attn.c_attn"), [hidden, 3 * hidden]);
-        let [query, key, value] = parts(&all, 1, [hidden; 3]);
+        let [query, key, value] = split_fused(&all, 1, [hidden; 3]);
         let output = transposed(format!("{name}.attn.c_proj"), [hidden, hidden]);
-        let mut attention = model.attention_of([query, key, value, output], None);
+        let mut attention = model.attention_from([query, key, value, output], None);
         if !scaled {
             attention.scale = 1.0;
         }
@@ -53,8 +56,8 @@ pub(super) fn describe(json: &Json<'_>) -> Result<ModelConfig, Error> {
             limit: None,
             up_offset: 0.0,
             gate: None,
-            up: transposed(format!("{name}.mlp.c_fc"), [hidden, inner]),
-            down: transposed(format!("{name}.mlp.c_proj"), [inner, hidden]),
+            up: transposed(format!("{name}.mlp.c_fc"), [hidden, intermediate]),
+            down: transposed(format!("{name}.mlp.c_proj"), [intermediate, hidden]),
         };
         let mut block = model.block(&name, attention, mlp);
         block.attention.before = Some(model.norm(format!("{name}.ln_1")));
@@ -63,15 +66,15 @@ pub(super) fn describe(json: &Json<'_>) -> Result<ModelConfig, Error> {
     };
     let blocks = (0..model.layers).map(block).collect();
     let final_norm = model.norm(format!("{PREFIX}ln_f"));
-    let mut model = model.model("gpt2", blocks)?;
+    let mut model = model.build(blocks)?;
     model.final_norm = Some(final_norm);
     model.embedding.weight = weight(format!("{PREFIX}wte.weight"), [model.vocab, hidden]);
     model.embedding.positions = Some(weight(format!("{PREFIX}wpe.weight"), [model.max_positions, hidden]));
-    model.spellings.prefix = Some(PREFIX);
+    model.aliases.prefix = Some(PREFIX);
     Ok(model)
 }
 
-/// A linear layer of `[inputs, outputs]`, with a bias.
+/// Returns a linear layer with a bias whose weight is stored as `[inputs, outputs]`.
 fn transposed(name: String, [inputs, outputs]: [usize; 2]) -> Linear {
     let layer = linear(name, [outputs, inputs], true);
     let weight = weight(layer.weight.name, [inputs, outputs]);
@@ -81,14 +84,14 @@ fn transposed(name: String, [inputs, outputs]: [usize; 2]) -> Linear {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Head;
+    use crate::head::Head;
 
     fn names(model: &ModelConfig) -> Vec<&str> {
         model.weights().into_iter().map(|weight| weight.name.as_str()).collect()
     }
 
     #[test]
-    fn tensors_are_called_as_in_the_checkpoint() {
+    fn weights_take_the_names_in_the_checkpoint() {
         let model = ModelConfig::from_json(r#"{"model_type": "gpt2", "n_layer": 2}"#).unwrap();
         assert!(names(&model).iter().all(|name| name.starts_with(PREFIX)));
         let bare = names(&model).into_iter().map(|name| &name[PREFIX.len()..]).collect::<Vec<_>>();
@@ -98,7 +101,7 @@ mod tests {
     }
 
     #[test]
-    fn a_head_of_its_own_has_no_prefix() {
+    fn an_untied_head_has_no_prefix() {
         let model = ModelConfig::from_json(r#"{"model_type": "gpt2", "n_layer": 2}"#).unwrap();
         for prefix in [PREFIX, ""] {
             let embedding = format!("{prefix}wte.weight");

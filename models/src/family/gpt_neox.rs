@@ -1,14 +1,19 @@
-//! GPT-NeoX and Pythia: parallel blocks of two norms, each head's query, key and value side by side in one tensor.
+//! GPT-NeoX and Pythia: parallel blocks with two norms, query, key and value fused head by head.
 //!
-//! transformers' `GPTNeoXConfig` and `GPTNeoXForCausalLM`.
+//! Keys and tensors of transformers' `GPTNeoXConfig` and `GPTNeoXForCausalLM`.
 
 use super::{
-    json::Json,
     rope,
     rope::ROPE,
-    standard::{Defaults, LLAMA, Standard, linear, parts, weight},
+    standard::{Defaults, LLAMA, Standard, linear, split_fused, weight},
 };
-use crate::{Activation, Error, Mlp, ModelConfig, NormKind};
+use crate::{
+    config::ModelConfig,
+    error::Error,
+    feed_forward::{Activation, Mlp},
+    json::Json,
+    layers::NormKind,
+};
 
 const GPT_NEOX: Defaults = Defaults {
     vocab: 50_432,
@@ -35,16 +40,16 @@ const PARTIAL: rope::Defaults = rope::Defaults {
 pub(super) fn describe(json: &Json<'_>) -> Result<ModelConfig, Error> {
     let mut model = Standard::read(json, GPT_NEOX)?;
     let rope = model.rope(&PARTIAL)?;
-    model.no_windows()?;
+    model.refuse_windows()?;
     let bias = json.flag("attention_bias", true)?;
     let parallel = json.flag("use_parallel_residual", true)?;
     let width = model.heads * model.head_dim;
     let block = |layer| {
         let name = format!("gpt_neox.layers.{layer}");
         let all = linear(format!("{name}.attention.query_key_value"), [3 * width, model.hidden], bias);
-        let [query, key, value] = parts(&all, model.heads, [model.head_dim; 3]);
+        let [query, key, value] = split_fused(&all, model.heads, [model.head_dim; 3]);
         let output = linear(format!("{name}.attention.dense"), [model.hidden, width], bias);
-        let attention = model.attention_of([query, key, value, output], Some(rope.clone()));
+        let attention = model.attention_from([query, key, value, output], Some(rope.clone()));
         let mlp = Mlp {
             activation: model.activation,
             limit: None,
@@ -59,7 +64,7 @@ pub(super) fn describe(json: &Json<'_>) -> Result<ModelConfig, Error> {
     };
     let blocks = (0..model.layers).map(block).collect();
     let final_norm = model.norm("gpt_neox.final_layer_norm".into());
-    let mut model = model.model("gpt_neox", blocks)?;
+    let mut model = model.build(blocks)?;
     model.final_norm = Some(final_norm);
     model.embedding.weight = weight("gpt_neox.embed_in.weight", [model.vocab, model.hidden]);
     let head = linear("embed_out", [model.vocab, model.hidden], false);

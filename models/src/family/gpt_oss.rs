@@ -1,16 +1,21 @@
-//! gpt-oss: attention sinks, windows in every other layer, experts with biases and a clipped activation.
+//! gpt-oss: attention sinks, windows in every other layer, experts with biases and a clamped activation.
 //!
-//! transformers' `GptOssConfig` and `GptOssForCausalLM`, of a checkpoint that is not quantised.
+//! Keys and tensors of transformers' `GptOssConfig` and `GptOssForCausalLM`, for checkpoints that are not quantized.
 
 use super::{
     experts,
-    experts::stacked,
-    json::Json,
+    experts::expert_of_stack,
     rope,
     rope::ROPE,
-    standard::{Defaults, LLAMA, Standard, layer_name, linear, parts, weight},
+    standard::{Defaults, LLAMA, Standard, layer_name, linear, split_fused, weight},
 };
-use crate::{Activation, Error, Linear, Mlp, ModelConfig, Weight};
+use crate::{
+    config::ModelConfig,
+    error::Error,
+    feed_forward::{Activation, Mlp},
+    json::Json,
+    layers::{Linear, Weight},
+};
 
 const GPT_OSS: Defaults = Defaults {
     vocab: 201_088,
@@ -46,23 +51,23 @@ pub(super) fn describe(json: &Json<'_>) -> Result<ModelConfig, Error> {
         let mut attention = model.attention(&attention_name, [bias; 2], Some(rope.clone()));
         attention.window = window.filter(|_| slides);
         attention.sinks = Some(weight(format!("{attention_name}.sinks"), [model.heads]));
-        let inputs = of_all(format!("{name}.mlp.experts.gate_up_proj"), [hidden, 2 * width]);
-        let outputs = of_all(format!("{name}.mlp.experts.down_proj"), [width, hidden]);
+        let inputs = expert_layer(format!("{name}.mlp.experts.gate_up_proj"), [hidden, 2 * width]);
+        let outputs = expert_layer(format!("{name}.mlp.experts.down_proj"), [width, hidden]);
         let router = linear(format!("{name}.mlp.router"), [count.experts, hidden], true);
-        let experts = experts::of(router, &count, |expert| {
-            // Gate and up alternate.
-            let [gate, up] = parts(&stacked(&inputs, count.experts, expert), width, [1; 2]);
-            let down = stacked(&outputs, count.experts, expert);
-            Mlp { activation, limit, up_offset: 1.0, ..model.gated(gate, up, down) }
+        let experts = experts::mixture(router, &count, |expert| {
+            // Gate and up are interleaved.
+            let [gate, up] = split_fused(&expert_of_stack(&inputs, count.experts, expert), width, [1; 2]);
+            let down = expert_of_stack(&outputs, count.experts, expert);
+            Mlp { activation, limit, up_offset: 1.0, ..model.gated_mlp(gate, up, down) }
         });
         model.block(&name, attention, experts)
     };
     let blocks = slides.into_iter().enumerate().map(block).collect();
-    model.model("gpt_oss", blocks)
+    model.build(blocks)
 }
 
-/// The layer of one expert, before it is stacked: `[inputs, outputs]`, and tensors without `.weight` and `.bias`.
-fn of_all(name: String, [inputs, outputs]: [usize; 2]) -> Linear {
+/// Returns the layer of one expert, `[inputs, outputs]`, whose tensor names lack the endings `.weight` and `.bias`.
+fn expert_layer(name: String, [inputs, outputs]: [usize; 2]) -> Linear {
     let bias = Weight { name: format!("{name}_bias"), shape: vec![outputs] };
     let weight = Weight { name, shape: vec![inputs, outputs] };
     Linear { weight, bias: Some(bias), part: None, matrix: None, transposed: true }

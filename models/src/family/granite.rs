@@ -1,18 +1,22 @@
 //! Granite 3: Llama with four multipliers.
 //!
-//! transformers' `GraniteConfig` and `GraniteForCausalLM`.
+//! Keys and tensors of transformers' `GraniteConfig` and `GraniteForCausalLM`.
 
 use super::{
-    json::Json,
     rope::ROPE,
     standard::{LLAMA, Standard, layer_name},
 };
-use crate::{Attention, Block, Error, ModelConfig};
+use crate::{
+    block::{Attention, Block},
+    config::ModelConfig,
+    error::Error,
+    json::Json,
+};
 
 pub(super) fn describe(json: &Json<'_>) -> Result<ModelConfig, Error> {
     let mut model = Standard::read(json, LLAMA)?;
     let rope = model.rope(&ROPE)?;
-    model.no_windows()?;
+    model.refuse_windows()?;
     let bias = json.flag("attention_bias", false)?;
     let mlp_bias = json.flag("mlp_bias", false)?;
     let multipliers = Multipliers::read(json)?;
@@ -25,10 +29,10 @@ pub(super) fn describe(json: &Json<'_>) -> Result<ModelConfig, Error> {
         block
     };
     let blocks = (0..model.layers).map(block).collect();
-    Ok(multipliers.finish(model.model("granite", blocks)?))
+    Ok(multipliers.finish(model.build(blocks)?))
 }
 
-/// What the family multiplies by, and divides logits by.
+/// Factors of the family. Logits are divided by theirs.
 pub(super) struct Multipliers {
     embedding: f64,
     pub(super) attention: f64,

@@ -1,13 +1,12 @@
-//! Mistral: Llama with a window. Mistral 7B v0.1, whose window is 4096, v0.2 and later, which have none, Nemo and Small.
+//! Mistral: Llama with a window. Mistral 7B v0.1 has one of 4096; v0.2 and later, Nemo and Small have none.
 //!
-//! transformers' `MistralConfig` and `MistralForCausalLM`.
+//! Keys and tensors of transformers' `MistralConfig` and `MistralForCausalLM`.
 
 use super::{
-    json::Json,
     rope::ROPE,
     standard::{Defaults, LLAMA, Standard, layer_name},
 };
-use crate::{Attention, Error, ModelConfig};
+use crate::{block::Attention, config::ModelConfig, error::Error, json::Json};
 
 const MISTRAL: Defaults = Defaults {
     intermediate: 14_336,
@@ -26,5 +25,5 @@ pub(super) fn describe(json: &Json<'_>) -> Result<ModelConfig, Error> {
         model.block(&name, Attention { window, ..attention }, model.mlp(&format!("{name}.mlp"), false))
     };
     let blocks = (0..model.layers).map(block).collect();
-    model.model("mistral", blocks)
+    model.build(blocks)
 }

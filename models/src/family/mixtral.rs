@@ -1,15 +1,13 @@
-//! Mixtral: Mistral with a mixture of eight experts, two of them for a token.
+//! Mixtral: Mistral with eight experts, two per token.
 //!
-//! transformers' `MixtralConfig` and `MixtralForCausalLM`.
+//! Keys and tensors of transformers' `MixtralConfig` and `MixtralForCausalLM`.
 
 use super::{
-    experts,
-    json::Json,
-    rope,
+    experts, rope,
     rope::ROPE,
     standard::{Defaults, LLAMA, Standard, layer_name},
 };
-use crate::{Attention, Error, ModelConfig};
+use crate::{block::Attention, config::ModelConfig, error::Error, json::Json};
 
 const MIXTRAL: Defaults = Defaults {
     intermediate: 14_336,
@@ -28,9 +26,9 @@ pub(super) fn describe(json: &Json<'_>) -> Result<ModelConfig, Error> {
         let name = layer_name(layer);
         let attention = model.attention(&format!("{name}.self_attn"), [false; 2], Some(rope.clone()));
         let parts = (model.intermediate, ["w1", "w3", "w2"]);
-        let experts = experts::apart(&model, &format!("{name}.block_sparse_moe"), &count, parts, true);
+        let experts = experts::separate(&model, &format!("{name}.block_sparse_moe"), &count, parts, true);
         model.block(&name, Attention { window, ..attention }, experts)
     };
     let blocks = (0..model.layers).map(block).collect();
-    model.model("mixtral", blocks)
+    model.build(blocks)
 }

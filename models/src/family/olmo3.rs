@@ -1,20 +1,19 @@
-//! OLMo 3: OLMo 2 with a window in three of four layers, whose rope is not scaled.
+//! OLMo 3: OLMo 2 with a window and unscaled rope in three of four layers.
 //!
-//! transformers' `Olmo3Config` and `Olmo3ForCausalLM`.
+//! Keys and tensors of transformers' `Olmo3Config` and `Olmo3ForCausalLM`.
 
 use super::{
-    json::Json,
     olmo2::{OLMO2, block},
     rope,
     rope::ROPE,
     standard::Standard,
 };
-use crate::{Error, ModelConfig};
+use crate::{config::ModelConfig, error::Error, json::Json};
 
 const GLOBAL: rope::Defaults =
     rope::Defaults { theta: 500_000.0, layer_type: Some("full_attention"), ..ROPE };
 
-/// `rope_theta` outside of an object is not about these layers.
+/// Rope of the layers with a window, to which the outer `rope_theta` does not apply.
 const LOCAL: rope::Defaults =
     rope::Defaults { theta_key: None, scaled: false, layer_type: Some("sliding_attention"), ..GLOBAL };
 
@@ -28,5 +27,5 @@ pub(super) fn describe(json: &Json<'_>) -> Result<ModelConfig, Error> {
         block(&model, layer, bias, &ropes[usize::from(slides)], window.filter(|_| slides))
     };
     let blocks = slides.into_iter().enumerate().map(block).collect();
-    model.model("olmo3", blocks)
+    model.build(blocks)
 }

@@ -1,14 +1,13 @@
-//! Phi-3, Phi-3.5 and Phi-4, mini too: queries, keys and values share a tensor, and so do gate and up; LongRoPE.
+//! Phi-3, Phi-3.5, Phi-4 and Phi-4-mini: fused query, key and value, fused gate and up, LongRoPE.
 //!
-//! transformers' `Phi3Config` and `Phi3ForCausalLM`.
+//! Keys and tensors of transformers' `Phi3Config` and `Phi3ForCausalLM`.
 
 use super::{
-    json::Json,
     rope,
     rope::ROPE,
-    standard::{Defaults, LLAMA, Standard, layer_name, linear, parts},
+    standard::{Defaults, LLAMA, Standard, layer_name, linear, split_fused},
 };
-use crate::{Attention, Error, ModelConfig};
+use crate::{block::Attention, config::ModelConfig, error::Error, json::Json};
 
 const PHI3: Defaults = Defaults {
     vocab: 32_064,
@@ -22,7 +21,7 @@ const PHI3: Defaults = Defaults {
 
 const PARTIAL: rope::Defaults = rope::Defaults {
     partial: Some(1.0),
-    // What earlier releases called it.
+    // Earlier releases use the other names.
     longrope: &["longrope", "su", "yarn"],
     original: Some(4096),
     ..ROPE
@@ -36,11 +35,11 @@ pub(super) fn describe(json: &Json<'_>) -> Result<ModelConfig, Error> {
     let block = |layer| {
         let name = layer_name(layer);
         let all = linear(format!("{name}.self_attn.qkv_proj"), [queries + 2 * keys, model.hidden], false);
-        let [query, key, value] = parts(&all, 1, [queries, keys, keys]);
+        let [query, key, value] = split_fused(&all, 1, [queries, keys, keys]);
         let output = linear(format!("{name}.self_attn.o_proj"), [model.hidden, queries], false);
-        let attention = model.attention_of([query, key, value, output], Some(rope.clone()));
+        let attention = model.attention_from([query, key, value, output], Some(rope.clone()));
         model.block(&name, Attention { window, ..attention }, model.fused_mlp(&format!("{name}.mlp")))
     };
     let blocks = (0..model.layers).map(block).collect();
-    model.model("phi3", blocks)
+    model.build(blocks)
 }

@@ -1,13 +1,12 @@
-//! Qwen2 and Qwen2.5: biases of queries, keys and values, and windows in the upper layers where they are switched on.
+//! Qwen2 and Qwen2.5: biases of queries, keys and values, and optional windows in the upper layers.
 //!
-//! transformers' `Qwen2Config` and `Qwen2ForCausalLM`.
+//! Keys and tensors of transformers' `Qwen2Config` and `Qwen2ForCausalLM`.
 
 use super::{
-    json::Json,
     rope::ROPE,
     standard::{Defaults, LLAMA, Standard, layer_name},
 };
-use crate::{Attention, Error, ModelConfig};
+use crate::{block::Attention, config::ModelConfig, error::Error, json::Json};
 
 pub(super) const QWEN2: Defaults = Defaults {
     vocab: 151_936,
@@ -29,11 +28,11 @@ pub(super) fn describe(json: &Json<'_>) -> Result<ModelConfig, Error> {
         model.block(&name, Attention { window, ..attention }, model.mlp(&format!("{name}.mlp"), false))
     };
     let blocks = windows.into_iter().enumerate().map(block).collect();
-    model.model("qwen2", blocks)
+    model.build(blocks)
 }
 
-/// The windows of the layers from `max_window_layers` on.
+/// Returns the window of each layer. Layers from `max_window_layers` on have one.
 pub(super) fn windows(model: &Standard<'_>) -> Result<Vec<Option<usize>>, Error> {
     let first = model.json.not_negative("max_window_layers", 28.0)?;
-    model.switched_windows(Some(4096), |layer| layer as f64 >= first)
+    model.optional_windows(Some(4096), |layer| layer as f64 >= first)
 }

@@ -1,14 +1,13 @@
-//! Qwen3: norms of every query and key head.
+//! Qwen3: norms of each query and key head.
 //!
-//! transformers' `Qwen3Config` and `Qwen3ForCausalLM`.
+//! Keys and tensors of transformers' `Qwen3Config` and `Qwen3ForCausalLM`.
 
 use super::{
-    json::Json,
     qwen2::{QWEN2, windows},
     rope::ROPE,
     standard::{Defaults, Standard, layer_name},
 };
-use crate::{Error, ModelConfig};
+use crate::{config::ModelConfig, error::Error, json::Json};
 
 const QWEN3: Defaults = Defaults { head_dim: Some(128), ..QWEN2 };
 
@@ -26,5 +25,5 @@ pub(super) fn describe(json: &Json<'_>) -> Result<ModelConfig, Error> {
         model.block(&name, layer, model.mlp(&format!("{name}.mlp"), false))
     };
     let blocks = windows.into_iter().enumerate().map(block).collect();
-    model.model("qwen3", blocks)
+    model.build(blocks)
 }

@@ -1,16 +1,15 @@
 //! Qwen3-MoE: Qwen3 with experts.
 //!
-//! transformers' `Qwen3MoeConfig` and `Qwen3MoeForCausalLM`.
+//! Keys and tensors of transformers' `Qwen3MoeConfig` and `Qwen3MoeForCausalLM`.
 
 use super::{
     experts,
-    experts::NAMES,
-    json::Json,
+    experts::LAYER_NAMES,
     qwen2::QWEN2,
     rope::ROPE,
     standard::{Defaults, Standard, layer_name},
 };
-use crate::{Error, FeedForward, ModelConfig};
+use crate::{config::ModelConfig, error::Error, feed_forward::FeedForward, json::Json};
 
 const QWEN3_MOE: Defaults = Defaults {
     hidden: ("hidden_size", 2048),
@@ -24,17 +23,17 @@ pub(super) fn describe(json: &Json<'_>) -> Result<ModelConfig, Error> {
     let mut model = Standard::read(json, QWEN3_MOE)?;
     let rope = model.rope(&ROPE)?;
     let bias = json.flag("attention_bias", false)?;
-    let window = model.switched_window(Some(4096))?;
+    let window = model.optional_window(Some(4096))?;
     let count = experts::count(&model, 128, 8)?;
     let width = json.size("moe_intermediate_size", 768, 1 << 24)?;
-    let normalised = json.flag("norm_topk_prob", false)?;
+    let normalized = json.flag("norm_topk_prob", false)?;
     let sparse = experts::sparse_layers(&model)?;
     let block = |layer: usize| {
         let name = layer_name(layer);
         let attention = format!("{name}.self_attn");
         let mlp = format!("{name}.mlp");
         let mlp = if sparse[layer] {
-            FeedForward::from(experts::apart(&model, &mlp, &count, (width, NAMES), normalised))
+            FeedForward::from(experts::separate(&model, &mlp, &count, (width, LAYER_NAMES), normalized))
         } else {
             model.mlp(&mlp, false).into()
         };
@@ -44,5 +43,5 @@ pub(super) fn describe(json: &Json<'_>) -> Result<ModelConfig, Error> {
         model.block(&name, layer, mlp)
     };
     let blocks = (0..model.layers).map(block).collect();
-    model.model("qwen3_moe", blocks)
+    model.build(blocks)
 }

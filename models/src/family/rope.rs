@@ -1,43 +1,48 @@
-//! The rotary keys of a config.json, in both spellings.
+//! Keys of rotary embeddings in a config.json, in both spellings.
 //!
-//! transformers 5 writes one object, `rope_parameters`, with `rope_type` and `rope_theta` in it; where layers differ it
-//! holds an object for each type of layer. Older versions wrote `rope_theta` beside `rope_scaling`, an object or null
-//! whose type key was first `type` and later `rope_type`. What each means, and which wins where several are there, is
-//! `RotaryEmbeddingConfigMixin` of transformers' `modeling_rope_utils.py`; a file whose two objects contradict each other
-//! is refused, though transformers would take `rope_scaling`.
+//! - transformers 5 writes one object, `rope_parameters`, with `rope_type` and `rope_theta`. If layers differ, it has an
+//!   object for each type of layer.
+//! - Older versions wrote `rope_theta` and `rope_scaling`, an object or null with the key `type`, later `rope_type`.
+//!
+//! Meaning and precedence of the keys follow `RotaryEmbeddingConfigMixin` in transformers' `modeling_rope_utils.py`. If the
+//! two objects contradict each other, transformers prefers `rope_scaling`; here such a file is refused.
 
 use std::f64::consts::PI;
 
 use serde_json::{Map, Value};
 
-use crate::{Error, Pairs, Rope, RopeScaling, family::json::Json};
+use crate::{
+    error::Error,
+    json::Json,
+    rope::{Pairs, Rope, RopeScaling},
+};
 
 const ORIGINAL: &str = "original_max_position_embeddings";
 
-/// How a family spells its rope, and what absent keys stand for.
+/// The names of a family's rope keys, and the values of keys that are absent.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Defaults {
-    /// The key of theta outside of an object, where there is one.
+    /// Key of theta outside of an object, if there is one.
     pub(super) theta_key: Option<&'static str>,
     pub(super) theta: f64,
-    /// Whether `rope_scaling` is about this rope.
+    /// Whether `rope_scaling` applies to this rope.
     pub(super) scaled: bool,
-    /// The type of layer that it is for, whose name `rope_parameters` has an object under.
+    /// Type of the layers with this rope, which is a key in `rope_parameters`.
     pub(super) layer_type: Option<&'static str>,
-    /// The part of each head that is rotated, where the family can rotate less than all of it.
+    /// Default for the rotated fraction of each head, if the family can rotate less than all of it.
     pub(super) partial: Option<f64>,
-    /// The key of that part outside of an object.
+    /// Key of that fraction outside of an object.
     pub(super) partial_key: &'static str,
     pub(super) pairs: Pairs,
-    /// The types that mean LongRoPE.
+    /// Names of LongRoPE.
     pub(super) longrope: &'static [&'static str],
-    /// The original context where no key has it; that of the model, if not given.
+    /// Default for the original context length; `None` for that of the model.
     pub(super) original: Option<usize>,
-    /// The object that stands for `rope_parameters` where there is none, as JSON.
+    /// Default for `rope_parameters`, as JSON.
     pub(super) absent: Option<&'static str>,
 }
 
-/// As most families have it.
+/// Defaults of most families.
 pub(super) const ROPE: Defaults = Defaults {
     theta_key: Some("rope_theta"),
     theta: 10_000.0,
@@ -51,17 +56,17 @@ pub(super) const ROPE: Defaults = Defaults {
     absent: None,
 };
 
-/// A rope, and up to where it holds.
+/// A rope, and the positions that it is exact for.
 #[derive(Debug, PartialEq)]
 pub(super) struct Positions {
     pub(super) rope: Rope,
-    /// The longest sequence that it is exact for.
+    /// Length of the longest sequence that the rope is exact for.
     pub(super) max_positions: usize,
-    /// Why that is less than the checkpoint offers.
+    /// Note on longer sequences that the checkpoint supports.
     pub(super) note: Option<String>,
 }
 
-/// The rope of heads `head_dim` wide, for sequences of up to `max_positions`.
+/// Returns the rope for heads of width `head_dim` and sequences of up to `max_positions`.
 pub(super) fn read(
     json: &Json<'_>,
     defaults: &Defaults,
@@ -69,7 +74,7 @@ pub(super) fn read(
     max_positions: usize,
 ) -> Result<Positions, Error> {
     let reader = Reader { json, defaults, head_dim, max_positions };
-    // Null is fine where an object has another.
+    // Null is accepted if an object has a theta.
     let outer = match defaults.theta_key {
         Some(key) if json.has(key) => json.value(key).map(|_| json.positive(key)).transpose()?.flatten(),
         _ => Some(defaults.theta),
@@ -82,12 +87,12 @@ pub(super) fn read(
     {
         found.push(reader.rope(&object, &outer)?);
     }
-    // An empty object is as good as none.
+    // An empty object counts as absent.
     if let Some(object) = json.object("rope_parameters")?.filter(|object| !object.is_empty()) {
         match defaults.layer_type {
             None => found.push(reader.rope(&object, &outer)?),
             Some(layer_type) => {
-                object.each_object(&["full_attention", "sliding_attention"])?;
+                object.require_objects(&["full_attention", "sliding_attention"])?;
                 if let Some(object) = object.object(layer_type)? {
                     found.push(reader.rope(&object, &outer)?);
                 }
@@ -130,7 +135,7 @@ struct Reader<'a, 'j> {
 }
 
 impl Reader<'_, '_> {
-    /// The rope that `object` describes, with `outer` where it has no theta.
+    /// Returns the rope that `object` describes. `outer` returns theta if the object has none.
     fn rope(&self, object: &Json<'_>, outer: &dyn Fn() -> Result<f64, Error>) -> Result<Positions, Error> {
         let width = self.width(object)?;
         if let Some(key) = object.first_object() {
@@ -145,7 +150,7 @@ impl Reader<'_, '_> {
             "default" => RopeScaling::Default,
             "linear" => RopeScaling::Linear { factor: positive("factor")? },
             "dynamic" => {
-                // Up to the context of the model it changes nothing.
+                // Dynamic scaling has no effect up to the context of the model.
                 positive("factor")?;
                 let note = format!("rope `dynamic` for sequences beyond {} positions", self.max_positions);
                 let whole = self.whole(theta, width, RopeScaling::Default);
@@ -179,12 +184,12 @@ impl Reader<'_, '_> {
         Positions { rope, max_positions: self.max_positions, note: None }
     }
 
-    /// How many dimensions of a head are rotated.
+    /// Returns the number of rotated dimensions per head.
     fn width(&self, object: &Json<'_>) -> Result<usize, Error> {
         let Self { json, defaults, head_dim, .. } = *self;
         let Some(default) = defaults.partial else {
             let whole =
-                |json: &Json<'_>| json.only("partial_rotary_factor", "1.0", |v| v.as_f64() == Some(1.0));
+                |json: &Json<'_>| json.require("partial_rotary_factor", "1.0", |v| v.as_f64() == Some(1.0));
             whole(json)?;
             whole(object)?;
             return Ok(head_dim);
@@ -195,13 +200,13 @@ impl Reader<'_, '_> {
         let part = json.positive(key)?.unwrap_or(default);
         let width = (head_dim as f64 * part) as usize;
         if part > 1.0 || width == 0 || !width.is_multiple_of(2) {
-            let expected = format!("a part of head_dim, which is {head_dim}, that is an even number");
+            let expected = format!("a fraction of head_dim, which is {head_dim}, that gives an even number");
             return Err(json.invalid(key, expected));
         }
         Ok(width)
     }
 
-    /// The context that the checkpoint was first trained for: the key beside the object goes before the one in it.
+    /// Returns the original context length. The outer key takes precedence over the one in the object.
     fn original(&self, object: &Json<'_>) -> Result<f64, Error> {
         let json = if self.json.has(ORIGINAL) { self.json } else { object };
         let default = self.defaults.original.unwrap_or(self.max_positions);
@@ -216,14 +221,14 @@ impl Reader<'_, '_> {
         let amplitude =
             match (optional("attention_factor")?, optional("mscale")?, optional("mscale_all_dim")?) {
                 (Some(amplitude), ..) => amplitude,
-                (None, Some(scale), Some(of_all)) => growth(scale) / growth(of_all),
+                (None, Some(scale), Some(all_dim)) => growth(scale) / growth(all_dim),
                 (None, ..) => growth(1.0),
             };
         // The pair that makes this many turns within the original context.
         let pair = |turns: f64| width as f64 * (original / (turns * 2.0 * PI)).ln() / (2.0 * theta.ln());
         let (mut first, mut last) =
             (pair(optional("beta_fast")?.unwrap_or(32.0)), pair(optional("beta_slow")?.unwrap_or(1.0)));
-        // transformers looks for it beside the objects of types of layers, where it never is.
+        // With types of layers, transformers looks up `truncate` outside of their objects, where it never is.
         if object.flag("truncate", true)? || self.defaults.layer_type.is_some() {
             (first, last) = (first.floor(), last.ceil());
         }
@@ -237,7 +242,9 @@ impl Reader<'_, '_> {
         Ok(RopeScaling::Yarn { factor, first, last, amplitude })
     }
 
-    /// Exact up to the original context. Beyond it, other factors are for all positions, those before too.
+    /// Returns LongRoPE, which is limited to the original context.
+    ///
+    /// Longer sequences use other factors for all positions, earlier ones included.
     fn longrope(&self, object: &Json<'_>, theta: f64, width: usize) -> Result<Positions, Error> {
         let original = self.original(object)?;
         let factor = object.positive_or_null("factor", None)?.unwrap_or(self.max_positions as f64 / original);

@@ -1,13 +1,12 @@
-//! Seed-OSS: Llama with biases of queries, keys and values, and a head_dim of its own.
+//! Seed-OSS: Llama with biases of queries, keys and values, and its own `head_dim`.
 //!
-//! transformers' `SeedOssConfig` and `SeedOssForCausalLM`.
+//! Keys and tensors of transformers' `SeedOssConfig` and `SeedOssForCausalLM`.
 
 use super::{
-    json::Json,
     rope::ROPE,
     standard::{Defaults, LLAMA, Standard, layer_name},
 };
-use crate::{Error, ModelConfig};
+use crate::{config::ModelConfig, error::Error, json::Json};
 
 const SEED_OSS: Defaults = Defaults {
     vocab: 155_136,
@@ -24,7 +23,7 @@ const SEED_OSS: Defaults = Defaults {
 pub(super) fn describe(json: &Json<'_>) -> Result<ModelConfig, Error> {
     let mut model = Standard::read(json, SEED_OSS)?;
     let rope = model.rope(&ROPE)?;
-    model.no_windows()?;
+    model.refuse_windows()?;
     let biases = [json.flag("attention_bias", true)?, json.flag("attention_out_bias", false)?];
     let mlp_bias = json.flag("mlp_bias", false)?;
     let block = |layer| {
@@ -33,5 +32,5 @@ pub(super) fn describe(json: &Json<'_>) -> Result<ModelConfig, Error> {
         model.block(&name, attention, model.mlp(&format!("{name}.mlp"), mlp_bias))
     };
     let blocks = (0..model.layers).map(block).collect();
-    model.model("seed_oss", blocks)
+    model.build(blocks)
 }

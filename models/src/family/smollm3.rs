@@ -1,14 +1,13 @@
-//! SmolLM3: every fourth layer has no rope.
+//! SmolLM3: Llama without rope in every fourth layer.
 //!
-//! transformers' `SmolLM3Config` and `SmolLM3ForCausalLM`.
+//! Keys and tensors of transformers' `SmolLM3Config` and `SmolLM3ForCausalLM`.
 
 use super::{
-    json::Json,
     rope,
     rope::ROPE,
     standard::{Defaults, LLAMA, Standard, layer_name},
 };
-use crate::{Attention, Error, ModelConfig};
+use crate::{block::Attention, config::ModelConfig, error::Error, json::Json};
 
 const SMOLLM3: Defaults = Defaults {
     vocab: 128_256,
@@ -37,7 +36,7 @@ pub(super) fn describe(json: &Json<'_>) -> Result<ModelConfig, Error> {
             (1..=model.layers).map(|layer| !layer.is_multiple_of(interval)).collect()
         }
     };
-    let windows = model.switched_windows(None, |layer| !rotates[layer])?;
+    let windows = model.optional_windows(None, |layer| !rotates[layer])?;
     let bias = json.flag("attention_bias", false)?;
     let mlp_bias = json.flag("mlp_bias", false)?;
     let block = |(layer, window)| {
@@ -47,5 +46,5 @@ pub(super) fn describe(json: &Json<'_>) -> Result<ModelConfig, Error> {
         model.block(&name, Attention { window, ..attention }, model.mlp(&format!("{name}.mlp"), mlp_bias))
     };
     let blocks = windows.into_iter().enumerate().map(block).collect();
-    model.model("smollm3", blocks)
+    model.build(blocks)
 }

@@ -1,14 +1,13 @@
 //! StableLM: layer norms, and rope of a quarter of each head.
 //!
-//! transformers' `StableLmConfig` and `StableLmForCausalLM`.
+//! Keys and tensors of transformers' `StableLmConfig` and `StableLmForCausalLM`.
 
 use super::{
-    json::Json,
     rope,
     rope::ROPE,
     standard::{Defaults, LLAMA, Standard, layer_name},
 };
-use crate::{Error, ModelConfig, NormKind};
+use crate::{config::ModelConfig, error::Error, json::Json, layers::NormKind};
 
 const STABLELM: Defaults = Defaults {
     vocab: 50_304,
@@ -27,7 +26,7 @@ const STABLELM: Defaults = Defaults {
 pub(super) fn describe(json: &Json<'_>) -> Result<ModelConfig, Error> {
     let mut model = Standard::read(json, STABLELM)?;
     let rope = model.rope(&rope::Defaults { partial: Some(0.25), ..ROPE })?;
-    model.no_windows()?;
+    model.refuse_windows()?;
     let norms = json.flag("qk_layernorm", false)?;
     let bias = json.flag("use_qkv_bias", false)?;
     let parallel = json.flag("use_parallel_residual", false)?;
@@ -36,15 +35,15 @@ pub(super) fn describe(json: &Json<'_>) -> Result<ModelConfig, Error> {
         let attention_name = format!("{name}.self_attn");
         let mut attention = model.attention(&attention_name, [bias, false], Some(rope.clone()));
         if norms {
-            model.norm_heads_apart(&mut attention, &attention_name);
+            model.norm_heads_separately(&mut attention, &attention_name);
         }
         let mlp = model.mlp(&format!("{name}.mlp"), false);
         if parallel {
-            model.block_of_one_norm(&name, attention, mlp)
+            model.parallel_block(&name, attention, mlp)
         } else {
             model.block(&name, attention, mlp)
         }
     };
     let blocks = (0..model.layers).map(block).collect();
-    model.model("stablelm", blocks)
+    model.build(blocks)
 }

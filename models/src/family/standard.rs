@@ -1,38 +1,46 @@
-//! What families share: the keys of a config.json as transformers' `LlamaConfig` calls them, and blocks whose tensors are
-//! named as those of its `LlamaForCausalLM`. A family says where it differs.
+//! Keys and layers that families share.
+//!
+//! Keys have the names of transformers' `LlamaConfig`, and tensors those of its `LlamaForCausalLM`. A family's file states
+//! where it differs.
 
 use safetensors::Dtype;
 use serde_json::Value;
 
-use super::{json::Json, rope};
+use super::rope;
 use crate::{
-    Activation, Attention, Block, Branch, Embedding, Error, FeedForward, Head, Linear, Logits, Mlp,
-    ModelConfig, Norm, NormKind, Part, Rope, Spellings, Weight,
+    aliases::Aliases,
+    block::{Attention, Block, Branch},
+    config::ModelConfig,
+    error::Error,
+    feed_forward::{Activation, FeedForward, Mlp},
+    head::{Head, Logits},
+    json::Json,
+    layers::{Embedding, Linear, Norm, NormKind, Part, Weight},
+    rope::Rope,
 };
 
-/// What the keys of a family are called where that differs, and what they stand for where they are absent.
+/// The names of a family's keys, and the values of keys that are absent.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Defaults {
-    /// How the name of the checkpoint's class, in `architectures`, may end.
+    /// Accepted endings of class names in `architectures`.
     pub(super) architectures: &'static [&'static str],
     pub(super) vocab: usize,
     pub(super) hidden: (&'static str, usize),
     pub(super) intermediate: usize,
     pub(super) layers: (&'static str, usize),
     pub(super) heads: (&'static str, usize),
-    /// Whether there are keys of key/value heads and of the width of heads; else the former are as many as query heads,
-    /// and the latter an equal part of the hidden width.
+    /// Whether the family has the keys `num_key_value_heads` and `head_dim`.
     pub(super) heads_have_keys: bool,
-    /// As many as query heads, if not given; that is also what null means.
+    /// As many as query heads if `None`, which is also the meaning of null.
     pub(super) kv_heads: Option<usize>,
-    /// An equal part of the hidden width, if not given; that is also what null means.
+    /// The hidden width divided by the number of heads if `None`, which is also the meaning of null.
     pub(super) head_dim: Option<usize>,
     pub(super) max_positions: (&'static str, usize),
     pub(super) norm: NormKind,
     pub(super) epsilon: (&'static str, f64),
-    /// Whether norms have a bias.
+    /// Whether norms have biases.
     pub(super) norm_bias: bool,
-    /// See [`Norm::offset`].
+    /// Value of [`Norm::offset`].
     pub(super) norm_offset: f64,
     pub(super) activation: (&'static str, Activation),
     pub(super) tied: bool,
@@ -40,7 +48,7 @@ pub(super) struct Defaults {
     pub(super) eos: &'static [u32],
 }
 
-/// `LlamaConfig`'s.
+/// Defaults of `LlamaConfig`.
 pub(super) const LLAMA: Defaults = Defaults {
     architectures: &["ForCausalLM", "LMHeadModel"],
     vocab: 32_000,
@@ -62,7 +70,7 @@ pub(super) const LLAMA: Defaults = Defaults {
     eos: &[2],
 };
 
-/// The sizes of a config.json, and what makes parts of a description from them.
+/// The sizes in a config.json, which builds layers of a description from them.
 pub(super) struct Standard<'j> {
     pub(super) json: &'j Json<'j>,
     defaults: Defaults,
@@ -80,29 +88,30 @@ pub(super) struct Standard<'j> {
 }
 
 impl<'j> Standard<'j> {
+    /// Reads the keys that families share, and refuses those that no description can express.
     pub(super) fn read(json: &'j Json<'j>, defaults: Defaults) -> Result<Self, Error> {
         refuse(json, defaults.architectures)?;
         let size = |(key, default), largest| json.size(key, default, largest);
         let hidden = size(defaults.hidden, 1 << 20)?;
         let heads = size(defaults.heads, 1 << 16)?;
-        let of_heads = |key, default| match defaults.heads_have_keys {
+        let head_size = |key, default| match defaults.heads_have_keys {
             true => json.size_or_null(key, default, 1 << 16),
             false => Ok(None),
         };
-        let kv_heads = of_heads("num_key_value_heads", defaults.kv_heads)?.unwrap_or(heads);
+        let kv_heads = head_size("num_key_value_heads", defaults.kv_heads)?.unwrap_or(heads);
         if !heads.is_multiple_of(kv_heads) {
             let expected = format!("a divisor of {}, which is {heads}", defaults.heads.0);
             return Err(json.invalid("num_key_value_heads", expected));
         }
-        let head_dim = match of_heads("head_dim", defaults.head_dim)? {
+        let head_dim = match head_size("head_dim", defaults.head_dim)? {
             Some(head_dim) if head_dim.is_multiple_of(2) => head_dim,
-            Some(_) => return Err(json.invalid("head_dim", "an even number, for rope turns pairs")),
+            Some(_) => return Err(json.invalid("head_dim", "an even number, because rope rotates pairs")),
             None if hidden.is_multiple_of(2 * heads) => hidden / heads,
             None => {
                 let expected = format!("an even multiple of {}, which is {heads}", defaults.heads.0);
                 let error = json.invalid(defaults.hidden.0, expected);
                 return Err(if defaults.heads_have_keys {
-                    error.with_hint("or give head_dim")
+                    error.with_hint("or set head_dim")
                 } else {
                     error
                 });
@@ -126,7 +135,7 @@ impl<'j> Standard<'j> {
         })
     }
 
-    /// The rope of the config.json. The model is good for no more positions than it.
+    /// Returns the rope, and limits the model's positions to those that the rope is exact for.
     pub(super) fn rope(&mut self, defaults: &rope::Defaults) -> Result<Rope, Error> {
         let read = rope::read(self.json, defaults, self.head_dim, self.max_positions)?;
         self.max_positions = read.max_positions;
@@ -134,27 +143,27 @@ impl<'j> Standard<'j> {
         Ok(read.rope)
     }
 
-    /// Refuses keys of windows, in a family that has none, unless they say nothing.
-    pub(super) fn no_windows(&self) -> Result<(), Error> {
+    /// Refuses keys of sliding windows that have an effect, for a family without windows.
+    pub(super) fn refuse_windows(&self) -> Result<(), Error> {
         let json = self.json;
         for key in ["sliding_window", "attention_chunk_size"] {
             let supported = format!("null, or max_position_embeddings ({}) or more", self.max_positions);
-            json.only(key, &supported, |value| {
+            json.require(key, &supported, |value| {
                 value.as_u64().is_some_and(|window| window >= self.max_positions as u64)
             })?;
         }
-        json.only("layer_types", "null, or \"full_attention\" for every layer", |value| {
+        json.require("layer_types", "null, or \"full_attention\" for every layer", |value| {
             let full = |name: &Value| name.as_str() == Some("full_attention");
             value.as_array().is_some_and(|names| names.iter().all(full))
         })
     }
 
-    /// The window of `sliding_window`; `default` where it is absent.
+    /// Returns the window, `sliding_window`; `default` if it is absent.
     pub(super) fn window(&self, default: Option<usize>) -> Result<Option<usize>, Error> {
         self.json.size_or_null("sliding_window", default, 1 << 30)
     }
 
-    /// Whether the attention of each layer has the window: what `layer_types` says, or `default` without it.
+    /// Returns whether each layer has a window, according to `layer_types`, or to `default` if it is absent.
     pub(super) fn slides(
         &self,
         window: Option<usize>,
@@ -175,35 +184,36 @@ impl<'j> Standard<'j> {
             },
         )?;
         if window.is_none() && slides.contains(&true) {
-            let expected = "a number of positions, for `layer_types` has sliding_attention";
+            let expected = "a number of positions, because `layer_types` has sliding_attention";
             return Err(json.invalid("sliding_window", expected));
         }
         Ok(slides)
     }
 
-    /// The window of all layers where `use_sliding_window` has to say that there is one.
-    pub(super) fn switched_window(&self, default: Option<usize>) -> Result<Option<usize>, Error> {
+    /// Returns the window of all layers, which `use_sliding_window` has to enable.
+    pub(super) fn optional_window(&self, default: Option<usize>) -> Result<Option<usize>, Error> {
         // transformers writes a window of 0 where there is none.
         if !self.json.flag("use_sliding_window", false)? { Ok(None) } else { self.window(default) }
     }
 
-    /// The window of each layer where `use_sliding_window` has to say that there are any, as the Qwen families have it.
-    pub(super) fn switched_windows(
+    /// Returns the window of each layer, which `use_sliding_window` has to enable, as in the Qwen families.
+    pub(super) fn optional_windows(
         &self,
         window: Option<usize>,
         default: impl Fn(usize) -> bool,
     ) -> Result<Vec<Option<usize>>, Error> {
-        let window = self.switched_window(window)?;
+        let window = self.optional_window(window)?;
         let slides = self.slides(window, default)?;
         Ok(slides.into_iter().map(|slides| window.filter(|_| slides)).collect())
     }
 
-    /// Attention whose projections are called `q_proj`, `k_proj`, `v_proj` and `o_proj` after `name`. The first three have
-    /// a bias if the first of `biases` says so, and the last by the second.
+    /// Returns attention with the projections `q_proj`, `k_proj`, `v_proj` and `o_proj` below `name`.
+    ///
+    /// The first of `biases` is about the first three projections, the second about `o_proj`.
     pub(super) fn attention(&self, name: &str, biases: [bool; 2], rope: Option<Rope>) -> Attention {
         let (queries, keys) = (self.heads * self.head_dim, self.kv_heads * self.head_dim);
         let linear = |part, inputs, outputs, bias| linear(format!("{name}.{part}"), [outputs, inputs], bias);
-        self.attention_of(
+        self.attention_from(
             [
                 linear("q_proj", self.hidden, queries, biases[0]),
                 linear("k_proj", self.hidden, keys, biases[0]),
@@ -214,8 +224,8 @@ impl<'j> Standard<'j> {
         )
     }
 
-    /// Attention with these layers, the output's last.
-    pub(super) fn attention_of(&self, layers: [Linear; 4], rope: Option<Rope>) -> Attention {
+    /// Returns attention with these projections: query, key, value and output.
+    pub(super) fn attention_from(&self, layers: [Linear; 4], rope: Option<Rope>) -> Attention {
         let [query, key, value, output] = layers;
         Attention {
             causal: true,
@@ -237,32 +247,32 @@ impl<'j> Standard<'j> {
         }
     }
 
-    /// A gated mlp whose layers are called `gate_proj`, `up_proj` and `down_proj` after `name`.
+    /// Returns a gated MLP with the layers `gate_proj`, `up_proj` and `down_proj` below `name`.
     pub(super) fn mlp(&self, name: &str, bias: bool) -> Mlp {
-        self.mlp_of(name, self.intermediate, bias)
+        self.mlp_with_width(name, self.intermediate, bias)
     }
 
-    /// The same of another width.
-    pub(super) fn mlp_of(&self, name: &str, width: usize, bias: bool) -> Mlp {
+    /// Returns a gated MLP like [`Self::mlp`] with another intermediate width.
+    pub(super) fn mlp_with_width(&self, name: &str, width: usize, bias: bool) -> Mlp {
         let linear = |part, shape| linear(format!("{name}.{part}"), shape, bias);
         let [gate, up] = ["gate_proj", "up_proj"].map(|part| linear(part, [width, self.hidden]));
-        self.gated(gate, up, linear("down_proj", [self.hidden, width]))
+        self.gated_mlp(gate, up, linear("down_proj", [self.hidden, width]))
     }
 
-    /// A gated mlp whose gate and up share the tensor `gate_up_proj`, without biases.
+    /// Returns a gated MLP without biases that fuses gate and up into the tensor `gate_up_proj` below `name`.
     pub(super) fn fused_mlp(&self, name: &str) -> Mlp {
         let both = linear(format!("{name}.gate_up_proj"), [2 * self.intermediate, self.hidden], false);
-        let [gate, up] = parts(&both, 1, [self.intermediate; 2]);
+        let [gate, up] = split_fused(&both, 1, [self.intermediate; 2]);
         let down = linear(format!("{name}.down_proj"), [self.hidden, self.intermediate], false);
-        self.gated(gate, up, down)
+        self.gated_mlp(gate, up, down)
     }
 
-    /// A gated mlp of these layers.
-    pub(super) fn gated(&self, gate: Linear, up: Linear, down: Linear) -> Mlp {
+    /// Returns a gated MLP of these layers.
+    pub(super) fn gated_mlp(&self, gate: Linear, up: Linear, down: Linear) -> Mlp {
         Mlp { activation: self.activation, limit: None, up_offset: 0.0, gate: Some(gate), up, down }
     }
 
-    /// A block with a norm before each branch, called `input_layernorm` and `post_attention_layernorm` after `name`.
+    /// Returns a block with norms before the branches: `input_layernorm` and `post_attention_layernorm` below `name`.
     pub(super) fn block(&self, name: &str, attention: Attention, mlp: impl Into<FeedForward>) -> Block {
         let norm = |part| Some(self.norm(format!("{name}.{part}")));
         Block {
@@ -272,8 +282,8 @@ impl<'j> Standard<'j> {
         }
     }
 
-    /// A block with a norm after each branch alone, called `post_attention_layernorm` and `post_feedforward_layernorm`.
-    pub(super) fn block_of_norms_after(
+    /// Returns a block with norms after the branches: `post_attention_layernorm` and `post_feedforward_layernorm`.
+    pub(super) fn post_norm_block(
         &self,
         name: &str,
         attention: Attention,
@@ -287,8 +297,8 @@ impl<'j> Standard<'j> {
         }
     }
 
-    /// A parallel block whose branches read the same norm, `input_layernorm`.
-    pub(super) fn block_of_one_norm(
+    /// Returns a parallel block whose branches share a norm, `input_layernorm`.
+    pub(super) fn parallel_block(
         &self,
         name: &str,
         attention: Attention,
@@ -302,56 +312,58 @@ impl<'j> Standard<'j> {
         }
     }
 
-    /// A norm of the residual stream.
+    /// Returns a norm of the residual stream.
     pub(super) fn norm(&self, name: String) -> Norm {
-        self.norm_of(name, vec![self.hidden])
+        self.norm_with_shape(name, vec![self.hidden])
     }
 
-    /// Norms of queries and keys, of these shapes.
+    /// Adds norms of queries and keys with these names and shapes.
     pub(super) fn norm_heads(&self, attention: &mut Attention, names: [String; 2], shapes: [Vec<usize>; 2]) {
-        let ([query, key], [of_query, of_key]) = (names, shapes);
-        attention.query_norm = Some(self.norm_of(query, of_query));
-        attention.key_norm = Some(self.norm_of(key, of_key));
+        let ([query, key], [query_shape, key_shape]) = (names, shapes);
+        attention.query_norm = Some(self.norm_with_shape(query, query_shape));
+        attention.key_norm = Some(self.norm_with_shape(key, key_shape));
     }
 
-    /// Norms of each query and key head, called `q_norm` and `k_norm` after `name`, with one weight for all heads.
+    /// Adds norms of each query and key head, `q_norm` and `k_norm` below `name`, whose weight all heads share.
     pub(super) fn norm_each_head(&self, attention: &mut Attention, name: &str) {
         let names = ["q_norm", "k_norm"].map(|part| format!("{name}.{part}"));
         self.norm_heads(attention, names, [vec![self.head_dim], vec![self.head_dim]]);
     }
 
-    /// The same of all heads as one vector.
+    /// Adds norms of all query heads and of all key heads as one vector, `q_norm` and `k_norm` below `name`.
     pub(super) fn norm_all_heads(&self, attention: &mut Attention, name: &str) {
         let names = ["q_norm", "k_norm"].map(|part| format!("{name}.{part}"));
         let width = |heads| vec![heads * self.head_dim];
         self.norm_heads(attention, names, [width(self.heads), width(self.kv_heads)]);
     }
 
-    /// Norms of each query and key head, called `q_layernorm` and `k_layernorm` after `name`, each with a weight of its own
-    /// and no bias.
-    pub(super) fn norm_heads_apart(&self, attention: &mut Attention, name: &str) {
+    /// Adds norms of each query and key head, `q_layernorm` and `k_layernorm` below `name`, with a weight per head and no
+    /// bias.
+    pub(super) fn norm_heads_separately(&self, attention: &mut Attention, name: &str) {
         let norms = |part: &str, heads| {
             let weight = |head| weight(format!("{name}.{part}.norms.{head}.weight"), [self.head_dim]);
             let weights = (0..heads).map(weight).collect();
-            Some(Norm { weights, bias: None, ..self.norm_of(String::new(), vec![]) })
+            Some(Norm { weights, bias: None, ..self.norm_with_shape(String::new(), vec![]) })
         };
         attention.query_norm = norms("q_layernorm", self.heads);
         attention.key_norm = norms("k_layernorm", self.kv_heads);
     }
 
-    fn norm_of(&self, name: String, shape: Vec<usize>) -> Norm {
+    fn norm_with_shape(&self, name: String, shape: Vec<usize>) -> Norm {
         let Defaults { norm: kind, norm_bias, norm_offset: offset, .. } = self.defaults;
         let bias = norm_bias.then(|| Weight { name: format!("{name}.bias"), shape: shape.clone() });
         let weight = Weight { name: format!("{name}.weight"), shape };
         Norm { kind, epsilon: self.epsilon, offset, weights: vec![weight], bias }
     }
 
-    /// The decoder of these blocks, whose other tensors are `model.embed_tokens`, `model.norm` and `lm_head`.
-    pub(super) fn model(self, family: &str, blocks: Vec<Block>) -> Result<ModelConfig, Error> {
+    /// Returns the decoder of these blocks, whose other tensors are `model.embed_tokens`, `model.norm` and `lm_head`.
+    ///
+    /// The registry fills in the family.
+    pub(super) fn build(self, blocks: Vec<Block>) -> Result<ModelConfig, Error> {
         let final_norm = Some(self.norm("model.norm".into()));
         let Self { json, defaults, vocab, hidden, max_positions, .. } = self;
         Ok(ModelConfig {
-            family: family.into(),
+            family: String::new(),
             vocab,
             hidden,
             max_positions,
@@ -373,19 +385,19 @@ impl<'j> Standard<'j> {
             })),
             eos: json.tokens("eos_token_id", defaults.eos)?,
             bos: json.token("bos_token_id", defaults.bos)?,
-            spellings: Spellings::default(),
-            leftovers: &[],
+            aliases: Aliases::default(),
+            ignored_prefixes: &[],
             notes: self.notes,
         })
     }
 }
 
-/// The name of a layer's tensors, as most families have it.
+/// Returns the prefix of a layer's tensor names in most families.
 pub(super) fn layer_name(layer: usize) -> String {
     format!("model.layers.{layer}")
 }
 
-/// A linear layer of `[outputs, inputs]`.
+/// Returns a linear layer of the shape `[outputs, inputs]`.
 pub(super) fn linear(name: impl Into<String>, shape: [usize; 2], bias: bool) -> Linear {
     let name = name.into();
     Linear {
@@ -397,37 +409,37 @@ pub(super) fn linear(name: impl Into<String>, shape: [usize; 2], bias: bool) -> 
     }
 }
 
-/// The layers that share the tensor of `all`: in each of `groups` groups, outputs of these sizes, one after the other.
-pub(super) fn parts<const N: usize>(all: &Linear, groups: usize, sizes: [usize; N]) -> [Linear; N] {
+/// Splits a fused layer into layers with these numbers of outputs, one after the other in each of `groups` groups.
+pub(super) fn split_fused<const N: usize>(fused: &Linear, groups: usize, sizes: [usize; N]) -> [Linear; N] {
     let mut next = 0;
     sizes.map(|size| {
         let first = next;
         next += size;
-        Linear { part: Some(Part { groups, first, size }), ..all.clone() }
+        Linear { part: Some(Part { groups, first, size }), ..fused.clone() }
     })
 }
 
-/// The weight `name` of this shape.
+/// Returns the weight `name` of this shape.
 pub(super) fn weight<const RANK: usize>(name: impl Into<String>, shape: [usize; RANK]) -> Weight {
     Weight { name: name.into(), shape: shape.to_vec() }
 }
 
-/// Refuses the keys that change what a model computes and have no place in a description.
+/// Refuses keys that change what a model computes and that a description cannot express.
 fn refuse(json: &Json<'_>, architectures: &[&str]) -> Result<(), Error> {
     let supported = format!("a name that ends in {}", architectures.join(" or "));
-    json.only("architectures", &supported, |value| {
+    json.require("architectures", &supported, |value| {
         let fits = |name: &Value| {
             name.as_str().is_some_and(|name| architectures.iter().any(|end| name.ends_with(end)))
         };
         value.as_array().is_some_and(|names| names.is_empty() || names.iter().any(fits))
     })?;
-    json.only("quantization_config", "null", |_| false)
-        .map_err(|error| error.with_hint("take the checkpoint that it was quantised from"))?;
-    json.only("use_bidirectional_attention", "false", |value| value.as_bool() == Some(false))?;
-    json.only("per_layer_config", "null", |_| false)
+    json.require("quantization_config", "null", |_| false)
+        .map_err(|error| error.with_hint("use the checkpoint that it was quantized from"))?;
+    json.require("use_bidirectional_attention", "false", |value| value.as_bool() == Some(false))?;
+    json.require("per_layer_config", "null", |_| false)
 }
 
-/// The activation that `key` names. Those of GELU by `tanh` are one formula.
+/// Returns the activation that `key` names. Several names mean GELU approximated with `tanh`.
 fn activation(json: &Json<'_>, (key, default): (&str, Activation)) -> Result<Activation, Error> {
     match json.text(key)? {
         None => Ok(default),
@@ -440,7 +452,7 @@ fn activation(json: &Json<'_>, (key, default): (&str, Activation)) -> Result<Act
     }
 }
 
-/// The element type of the weights. transformers 5 writes `dtype`, and takes that where both are there.
+/// Returns the element type of the weights. transformers 5 writes `dtype`, and prefers it if both keys are present.
 fn dtype(json: &Json<'_>) -> Result<Dtype, Error> {
     let Some(key) = ["dtype", "torch_dtype"].into_iter().find(|key| json.value(key).is_some()) else {
         return Ok(Dtype::F32);

@@ -1,13 +1,19 @@
-//! StarCoder2: layer norms, biases everywhere, an mlp without a gate.
+//! StarCoder2: layer norms, biases everywhere, an MLP without a gate.
 //!
-//! transformers' `Starcoder2Config` and `Starcoder2ForCausalLM`.
+//! Keys and tensors of transformers' `Starcoder2Config` and `Starcoder2ForCausalLM`.
 
 use super::{
-    json::Json,
     rope::ROPE,
     standard::{Defaults, LLAMA, Standard, layer_name, linear},
 };
-use crate::{Activation, Attention, Error, Mlp, ModelConfig, NormKind};
+use crate::{
+    block::Attention,
+    config::ModelConfig,
+    error::Error,
+    feed_forward::{Activation, Mlp},
+    json::Json,
+    layers::NormKind,
+};
 
 const STARCODER2: Defaults = Defaults {
     vocab: 49_152,
@@ -46,5 +52,5 @@ pub(super) fn describe(json: &Json<'_>) -> Result<ModelConfig, Error> {
         model.block(&name, Attention { window, ..attention }, mlp)
     };
     let blocks = (0..model.layers).map(block).collect();
-    model.model("starcoder2", blocks)
+    model.build(blocks)
 }

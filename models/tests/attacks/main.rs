@@ -1,4 +1,4 @@
-//! Hostile and mistaken config.json files: each gets a message that names the key, or a description that holds.
+//! Hostile and mistaken config.json files: each gives an error that names the key, or a consistent description.
 
 #![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
@@ -8,8 +8,8 @@ mod mutations;
 use mlxcel_models::ModelConfig;
 use serde_json::{Map, Value, json};
 
-/// A small config.json with every key that is read, in the spelling with most of them.
-fn whole() -> Map<String, Value> {
+/// Returns a small config.json of Llama with every key that is read.
+fn complete() -> Map<String, Value> {
     let config = json!({
         "architectures": ["LlamaForCausalLM"],
         "attention_bias": false,
@@ -53,15 +53,15 @@ fn whole() -> Map<String, Value> {
     config.as_object().cloned().unwrap()
 }
 
-/// `whole()` with `changes` on top.
+/// Returns `complete()` with these changes.
 fn changed(changes: &Value) -> String {
-    let mut config = whole();
+    let mut config = complete();
     config.extend(changes.as_object().cloned().unwrap());
     Value::from(config).to_string()
 }
 
-/// What must be true of every description that comes out.
-fn holds(model: &ModelConfig) {
+/// Checks what must be true of every description.
+fn check_consistent(model: &ModelConfig) {
     let family = &model.family;
     assert!(model.vocab > 0 && model.hidden > 0 && model.max_positions > 0 && !model.blocks.is_empty());
     assert!(model.parameters() <= 1 << 44);

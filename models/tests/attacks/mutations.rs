@@ -1,4 +1,4 @@
-//! Files broken mechanically. No panic, and a message names the key that was changed.
+//! Mechanically broken files: none causes a panic, and errors name the changed key.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -9,9 +9,10 @@ use std::{
 use mlxcel_models::{Error, FAMILIES, ModelConfig};
 use serde_json::{Map, Value, json};
 
-use crate::{changed, holds, whole};
+use crate::{changed, check_consistent, complete};
 
-fn nasty() -> Vec<Value> {
+/// Returns values that a key is unlikely to expect.
+fn hostile_values() -> Vec<Value> {
     vec![
         json!(null),
         json!(true),
@@ -45,10 +46,10 @@ fn nasty() -> Vec<Value> {
     ]
 }
 
-/// A description that holds, or a short message that names one of `keys`.
-fn survives(text: &str, keys: &[&str]) {
+/// Checks that `text` gives a consistent description, or a short message that names one of `keys`.
+fn check_outcome(text: &str, keys: &[&str]) {
     match ModelConfig::from_json(text) {
-        Ok(model) => holds(&model),
+        Ok(model) => check_consistent(&model),
         Err(Error::TooLarge { .. }) => {}
         Err(error) => {
             let message = error.to_string();
@@ -59,16 +60,16 @@ fn survives(text: &str, keys: &[&str]) {
 }
 
 #[test]
-fn the_unchanged_file_is_fine() {
-    holds(&ModelConfig::from_json(&Value::from(whole()).to_string()).unwrap());
+fn the_unchanged_file_is_accepted() {
+    check_consistent(&ModelConfig::from_json(&Value::from(complete()).to_string()).unwrap());
 }
 
 #[test]
 fn one_value_replaced() {
-    for key in whole().keys() {
-        for value in nasty() {
-            // A heads count may be at odds with what divides it, and a rope with the other spelling.
-            survives(&changed(&json!({key: value})), &[key, "num_key_value_heads", "rope_"]);
+    for key in complete().keys() {
+        for value in hostile_values() {
+            // Numbers of heads may conflict, and the two spellings of rope.
+            check_outcome(&changed(&json!({key: value})), &[key, "num_key_value_heads", "rope_"]);
         }
     }
 }
@@ -77,7 +78,7 @@ fn one_value_replaced() {
 fn one_value_of_any_family_replaced() {
     let folders = ["oracle/fixtures", "oracle/encoders"]
         .map(|folder| fs::read_dir(Path::new(env!("CARGO_MANIFEST_DIR")).join(folder)).unwrap());
-    // Of each family the one with most keys.
+    // The fixture of each family with the most keys.
     let mut families: BTreeMap<String, Map<String, Value>> = BTreeMap::new();
     for entry in folders.into_iter().flatten() {
         let text = fs::read_to_string(entry.unwrap().path().join("config.json")).unwrap();
@@ -88,14 +89,14 @@ fn one_value_of_any_family_replaced() {
         }
     }
     for config in families.values() {
-        // Whatever is at odds with the value may be named in its place.
+        // The error may name another key, with which the value conflicts.
         let mut keys: Vec<_> = config.keys().map(String::as_str).collect();
         keys.extend(["sliding_window", "head_dim", "rope_", "rotary_", "per_layer_config"]);
         for key in config.keys() {
-            for value in nasty() {
+            for value in hostile_values() {
                 let mut changed = config.clone();
                 changed.insert(key.clone(), value);
-                survives(&Value::from(changed).to_string(), &keys);
+                check_outcome(&Value::from(changed).to_string(), &keys);
             }
         }
     }
@@ -105,16 +106,16 @@ fn one_value_of_any_family_replaced() {
 
 #[test]
 fn one_value_of_a_rope_replaced() {
-    let rope = whole()["rope_scaling"].as_object().cloned().unwrap();
+    let rope = complete()["rope_scaling"].as_object().cloned().unwrap();
     for kind in ["default", "linear", "dynamic", "llama3", "yarn"] {
         for object in ["rope_scaling", "rope_parameters"] {
             for key in rope.keys() {
-                for value in nasty() {
+                for value in hostile_values() {
                     let mut changes = json!({"rope_scaling": null, "original_max_position_embeddings": 64});
                     changes[object] = rope.clone().into();
                     changes[object]["rope_type"] = kind.into();
                     changes[object][key] = value;
-                    survives(&changed(&changes), &[key, "high_freq_factor", "rope_theta", "beta_fast"]);
+                    check_outcome(&changed(&changes), &[key, "high_freq_factor", "rope_theta", "beta_fast"]);
                 }
             }
         }
@@ -123,7 +124,7 @@ fn one_value_of_a_rope_replaced() {
 
 #[test]
 fn two_values_replaced() {
-    // Sizes meet sizes: products, quotients and counts must not overflow or divide by zero.
+    // Products and quotients of sizes must not overflow or divide by zero.
     let sizes = [
         "hidden_size",
         "intermediate_size",
@@ -139,7 +140,7 @@ fn two_values_replaced() {
         for second in &sizes[index + 1..] {
             for a in &values {
                 for b in &values {
-                    survives(&changed(&json!({*first: a, *second: b})), &sizes);
+                    check_outcome(&changed(&json!({*first: a, *second: b})), &sizes);
                 }
             }
         }
@@ -165,8 +166,8 @@ fn the_largest_of_everything() {
 }
 
 #[test]
-fn cut_anywhere() {
-    let text = Value::from(whole()).to_string();
+fn truncated_files() {
+    let text = Value::from(complete()).to_string();
     for end in 0..text.len() {
         let error = ModelConfig::from_json(&text[..end]).unwrap_err();
         assert_eq!(error.to_string(), "config.json is not valid JSON");
@@ -174,21 +175,21 @@ fn cut_anywhere() {
 }
 
 #[test]
-fn one_byte_changed() {
-    let text = Value::from(whole()).to_string();
+fn one_byte_replaced() {
+    let text = Value::from(complete()).to_string();
     for position in 0..text.len() {
         for byte in *b"\0\"{}[]:,-0e9 \\x" {
             let mut bytes = text.clone().into_bytes();
             bytes[position] = byte;
             if let Ok(model) = ModelConfig::from_json(&String::from_utf8(bytes).unwrap()) {
-                holds(&model);
+                check_consistent(&model);
             }
         }
     }
 }
 
 #[test]
-fn not_the_json_it_should_be() {
+fn text_that_is_no_object() {
     let deep = format!("{}{}", "[".repeat(1_000_000), "]".repeat(1_000_000));
     for text in ["", " ", "\u{feff}{}", "NaN", "{\"rope_theta\": NaN}", "{\"rope_theta\": 1e999}", &deep] {
         assert_eq!(ModelConfig::from_json(text).unwrap_err().to_string(), "config.json is not valid JSON");

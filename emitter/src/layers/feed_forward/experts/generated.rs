@@ -94,7 +94,7 @@ fn choose(g: &mut Graph, layer: &Experts, logits: Tensor, all: usize) -> (Tensor
         g.exponential(shifted)
     };
     let weights = exponentials(g, values);
-    let all_weights = if layer.normalised { weights } else { exponentials(g, total) };
+    let all_weights = if layer.normalized { weights } else { exponentials(g, total) };
     let sum = g.reduce(all_weights, Reduction::Sum, &[1]);
     let sum = g.broadcast_in_dim(sum, &[all, layer.active], &[0]);
     let weights = g.divide(weights, sum);

@@ -93,7 +93,7 @@ impl Routes {
             tokens,
             experts,
             active,
-            normalised: layer.normalised,
+            normalized: layer.normalized,
         };
         let results = b.module.call(&mut b.graph, isa, route, Grid { items: 1, grain: 1 });
         let &[weights, slots, row_tokens, row_experts, experts, begins] = results.as_slice() else {

@@ -1,20 +1,20 @@
 #!/usr/bin/env python3
-"""What Hugging Face transformers makes of a checkpoint that is quantised as --quant and --cache-type do it.
+"""Measures a checkpoint in Hugging Face transformers, quantized like --quant and --cache-type do it.
 
-    python3 models/oracle/quantised.py models/demo models/demo/held_out.txt           # a table
-    python3 models/oracle/quantised.py models/demo models/demo/held_out.txt --record  # also writes quantised.json
+    python3 models/oracle/quantized.py models/demo models/demo/held_out.txt           # a table
+    python3 models/oracle/quantized.py models/demo models/demo/held_out.txt --record  # also writes quantized.json
 
-Every linear layer, embedding and head is replaced by its quantised form, in double precision, so that only the formulas
-count; everything else stays as transformers computes it in f32.
+Every linear layer, embedding and head is replaced by its quantized form in double precision, to measure only the
+formulas. transformers computes everything else in f32.
 
-    q8     compressed-tensors' W8A8: weights int8 with a scale for each output (largest magnitude / 127.5), inputs int8
-           with a scale for each row (largest magnitude / 127)
-    q4     ggml's Q4_0 weights by Q8_0 inputs: groups of 32, the weights' by the package gguf itself
-    kv-q8  weights as they are, keys and values through ggml's Q8_0: groups of 32 with a half float scale
+    q8     compressed-tensors' W8A8: int8 weights with a scale per output (largest magnitude / 127.5), int8 inputs with
+           a scale per row (largest magnitude / 127)
+    q4     ggml's Q4_0 weights by Q8_0 inputs, in groups of 32; the package gguf quantizes the weights
+    kv-q8  unquantized weights, keys and values in ggml's Q8_0: groups of 32 with a half-precision scale
 
-The table has for each: perplexity on the text in windows, and mean and 99th percentile of the Kullback-Leibler
-divergence from f32. That is what can be compared: single predictions cannot, because inputs are rounded to 8 bits, and a
-change of 1e-7 in a norm moves them almost as far as quantisation does.
+The table has the perplexity on the text in windows, and the mean and 99th percentile of the Kullback-Leibler divergence
+from f32. Single predictions cannot be compared: inputs are rounded to 8 bits, so a change of 1e-7 in a norm changes them
+almost as much as quantization.
 """
 
 import argparse
@@ -69,20 +69,20 @@ class Q4(torch.nn.Module):
 
 
 class Layer(torch.nn.Module):
-    """A quantised weight as a linear layer or as an embedding."""
+    """A quantized weight as a linear layer or as an embedding."""
 
-    def __init__(self, quantised, is_table):
+    def __init__(self, quantized, is_table):
         super().__init__()
-        self.quantised, self.is_table = quantised, is_table
+        self.quantized, self.is_table = quantized, is_table
 
     def forward(self, x):
         if self.is_table:
-            return self.quantised.rows(x)
-        y = self.quantised.product(x)
-        return y if self.quantised.bias is None else y + self.quantised.bias
+            return self.quantized.rows(x)
+        y = self.quantized.product(x)
+        return y if self.quantized.bias is None else y + self.quantized.bias
 
 
-def quantise(model, kind):
+def quantize(model, kind):
     for name, module in list(model.named_modules()):
         if isinstance(module, (torch.nn.Linear, torch.nn.Embedding)):
             bias = getattr(module, "bias", None)
@@ -94,10 +94,10 @@ def quantise(model, kind):
 
 class Q8Cache(transformers.DynamicCache):
     def update(self, keys, values, *args, **kwargs):
-        return super().update(*(self.quantised(x) for x in (keys, values)), *args, **kwargs)
+        return super().update(*(self.quantized(x) for x in (keys, values)), *args, **kwargs)
 
     @staticmethod
-    def quantised(x):
+    def quantized(x):
         steps, scale = rows_q8(x.reshape(*x.shape[:-1], -1, GROUP))
         return (steps * scale.half().double()).float().reshape(x.shape)
 
@@ -131,7 +131,7 @@ def main():
     print("quant  perplexity  mean_kl   p99_kl")
     for name, (kind, cache) in kinds.items():
         model = load(options.folder)
-        found = log_probabilities(quantise(model, kind) if kind else model, windows, cache)
+        found = log_probabilities(quantize(model, kind) if kind else model, windows, cache)
         exact = exact or found
         taken = [p.gather(1, w[1:, None])[:, 0] for p, w in zip(found, windows, strict=True)]
         perplexity = math.exp(-torch.cat(taken).mean())
@@ -141,7 +141,7 @@ def main():
         recorded[name] = {"perplexity": round(perplexity, 6), "mean_kl": round(float(kl.mean()), 6)}
     if options.record:
         found = {"transformers": transformers.__version__, "window": options.window, "of": recorded}
-        (options.folder / "quantised.json").write_text(json.dumps(found, indent=2) + "\n")
+        (options.folder / "quantized.json").write_text(json.dumps(found, indent=2) + "\n")
 
 
 if __name__ == "__main__":

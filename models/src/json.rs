@@ -1,15 +1,15 @@
-//! Reads keys of a config.json; every error names the key, the value found and what is expected.
+//! Reading of keys in a config.json. Every error names the key, the value found and the values expected.
 
 use std::ops::RangeInclusive;
 
 use serde_json::{Map, Value};
 
-use crate::{Error, error::shown};
+use crate::error::{Error, displayed};
 
-/// Numbers that stay what they are, up to rounding, as an f32, which is what models compute in.
+/// Positive numbers in the range of f32, which models compute in.
 const POSITIVE: RangeInclusive<f64> = f32::MIN_POSITIVE as f64..=f32::MAX as f64;
 
-/// An object of a config.json, and where it lies.
+/// An object in a config.json, with its path.
 #[derive(Debug)]
 pub(crate) struct Json<'a> {
     path: String,
@@ -17,42 +17,42 @@ pub(crate) struct Json<'a> {
 }
 
 impl<'a> Json<'a> {
-    /// The whole file.
+    /// Wraps the object of the whole file.
     pub(crate) fn top(object: &'a Map<String, Value>) -> Self {
         Self { path: String::new(), object }
     }
 
-    /// The value at `key`, where there is one and it is not null.
+    /// Returns the value at `key`; `None` if it is absent or null.
     pub(crate) fn value(&self, key: &str) -> Option<&'a Value> {
         self.object.get(key).filter(|value| !value.is_null())
     }
 
-    /// Whether `key` is there, be it as null.
+    /// Returns whether `key` is present, even if its value is null.
     pub(crate) fn has(&self, key: &str) -> bool {
         self.object.contains_key(key)
     }
 
-    /// Whether no key is there.
+    /// Returns whether the object has no keys.
     pub(crate) fn is_empty(&self) -> bool {
         self.object.is_empty()
     }
 
-    /// The first key that holds an object.
+    /// Returns the first key whose value is an object.
     pub(crate) fn first_object(&self) -> Option<&'a str> {
         self.object.iter().find(|(_, value)| value.is_object()).map(|(key, _)| key.as_str())
     }
 
-    /// The object at `key`; `None` where it is absent or null.
+    /// Returns the object at `key`; `None` if it is absent or null.
     pub(crate) fn object(&self, key: &str) -> Result<Option<Self>, Error> {
         match self.value(key) {
             None => Ok(None),
-            Some(Value::Object(object)) => Ok(Some(Self { path: self.named(key), object })),
+            Some(Value::Object(object)) => Ok(Some(Self { path: self.path_of(key), object })),
             Some(_) => Err(self.invalid(key, "an object or null")),
         }
     }
 
-    /// Refuses anything but objects or nulls, and those under other keys than these.
-    pub(crate) fn each_object(&self, keys: &[&str]) -> Result<(), Error> {
+    /// Refuses other keys than these, and values that are neither an object nor null.
+    pub(crate) fn require_objects(&self, keys: &[&str]) -> Result<(), Error> {
         let expected = || format!("an object for each of {}", keys.join(" and "));
         match self.object.iter().find(|(key, _)| !keys.contains(&key.as_str())) {
             Some((key, _)) => Err(self.unsupported(key, expected())),
@@ -60,7 +60,7 @@ impl<'a> Json<'a> {
         }
     }
 
-    /// The string at `key`; `None` where it is absent.
+    /// Returns the string at `key`; `None` if it is absent.
     pub(crate) fn text(&self, key: &str) -> Result<Option<&'a str>, Error> {
         match self.object.get(key) {
             None => Ok(None),
@@ -69,7 +69,7 @@ impl<'a> Json<'a> {
         }
     }
 
-    /// The boolean at `key`, `default` where it is absent.
+    /// Returns the boolean at `key`; `default` if it is absent.
     pub(crate) fn flag(&self, key: &str, default: bool) -> Result<bool, Error> {
         match self.object.get(key) {
             None => Ok(default),
@@ -78,7 +78,7 @@ impl<'a> Json<'a> {
         }
     }
 
-    /// The size at `key`, from 1 to `largest`, `default` where it is absent.
+    /// Returns the size at `key`, from 1 to `largest`; `default` if it is absent.
     pub(crate) fn size(&self, key: &str, default: usize, largest: usize) -> Result<usize, Error> {
         match self.object.get(key) {
             None => Ok(default),
@@ -87,7 +87,7 @@ impl<'a> Json<'a> {
         }
     }
 
-    /// The size at `key`, from 1 to `largest`, `default` where it is absent; `None` is null.
+    /// Returns the size at `key`, from 1 to `largest`; `default` if it is absent, `None` if it is null.
     pub(crate) fn size_or_null(
         &self,
         key: &str,
@@ -103,7 +103,7 @@ impl<'a> Json<'a> {
         }
     }
 
-    /// The positive number at `key`; `None` where it is absent.
+    /// Returns the positive number at `key`; `None` if it is absent.
     pub(crate) fn positive(&self, key: &str) -> Result<Option<f64>, Error> {
         let Some(value) = self.object.get(key) else { return Ok(None) };
         match value.as_f64() {
@@ -112,7 +112,7 @@ impl<'a> Json<'a> {
         }
     }
 
-    /// The positive number at `key`, `default` where it is absent; `None` is null.
+    /// Returns the positive number at `key`; `default` if it is absent, `None` if it is null.
     pub(crate) fn positive_or_null(&self, key: &str, default: Option<f64>) -> Result<Option<f64>, Error> {
         match self.object.get(key) {
             None => Ok(default),
@@ -121,13 +121,13 @@ impl<'a> Json<'a> {
         }
     }
 
-    /// The `count` positive numbers at `key`.
+    /// Returns the `count` positive numbers at `key`.
     pub(crate) fn positives(&self, key: &str, count: usize) -> Result<Vec<f64>, Error> {
         let positive = |value: &Value| value.as_f64().filter(|number| POSITIVE.contains(number));
         self.list(key, count, "positive numbers", positive)
     }
 
-    /// The list of `count` values at `key`, each of which `read` takes.
+    /// Returns the `count` values at `key`, each converted by `read`. `what` describes them in errors.
     pub(crate) fn list<T>(
         &self,
         key: &str,
@@ -142,7 +142,7 @@ impl<'a> Json<'a> {
         values.ok_or_else(|| self.invalid(key, expected()))
     }
 
-    /// The number at `key`, zero or positive, `default` where it is absent.
+    /// Returns the number at `key`, which is zero or positive; `default` if it is absent.
     pub(crate) fn not_negative(&self, key: &str, default: f64) -> Result<f64, Error> {
         let Some(value) = self.object.get(key) else { return Ok(default) };
         match value.as_f64() {
@@ -151,7 +151,7 @@ impl<'a> Json<'a> {
         }
     }
 
-    /// The token id at `key`, `default` where it is absent; `None` is null.
+    /// Returns the token id at `key`; `default` if it is absent, `None` if it is null.
     pub(crate) fn token(&self, key: &str, default: Option<u32>) -> Result<Option<u32>, Error> {
         match self.object.get(key) {
             None => Ok(default),
@@ -163,7 +163,7 @@ impl<'a> Json<'a> {
         }
     }
 
-    /// The token ids at `key`, where one may stand without a list, `default` where it is absent; none is null.
+    /// Returns the token ids at `key`, a list or a single one; `default` if it is absent, none if it is null.
     pub(crate) fn tokens(&self, key: &str, default: &[u32]) -> Result<Vec<u32>, Error> {
         let ids = match self.object.get(key) {
             None => Some(default.to_vec()),
@@ -174,45 +174,50 @@ impl<'a> Json<'a> {
         ids.ok_or_else(|| self.invalid(key, "a token id, a list of them or null"))
     }
 
-    /// Refuses any value of `key` but null for which `fine` does not hold.
-    pub(crate) fn only(
+    /// Refuses values of `key` that are not null and not `accepted`.
+    pub(crate) fn require(
         &self,
         key: &str,
         supported: &str,
-        fine: impl FnOnce(&Value) -> bool,
+        accepted: impl FnOnce(&Value) -> bool,
     ) -> Result<(), Error> {
         match self.value(key) {
-            Some(value) if !fine(value) => Err(self.unsupported(key, supported)),
+            Some(value) if !accepted(value) => Err(self.unsupported(key, supported)),
             _ => Ok(()),
         }
     }
 
-    /// `key` is absent and must not be.
+    /// Returns the error for a required key that is absent.
     pub(crate) fn missing(&self, key: &str, expected: impl Into<String>) -> Error {
-        Error::Missing { key: self.named(key), expected: expected.into(), hint: None }
+        Error::Missing { key: self.path_of(key), expected: expected.into(), hint: None }
     }
 
-    /// The value at `key` means nothing.
+    /// Returns the error for a value that no checkpoint can mean.
     pub(crate) fn invalid(&self, key: &str, expected: impl Into<String>) -> Error {
-        Error::Invalid { key: self.named(key), found: self.found(key), expected: expected.into(), hint: None }
+        Error::Invalid {
+            key: self.path_of(key),
+            found: self.displayed(key),
+            expected: expected.into(),
+            hint: None,
+        }
     }
 
-    /// The value at `key` means something that is not supported.
+    /// Returns the error for a value whose meaning is not supported.
     pub(crate) fn unsupported(&self, key: &str, supported: impl Into<String>) -> Error {
         Error::Unsupported {
-            key: self.named(key),
-            found: self.found(key),
+            key: self.path_of(key),
+            found: self.displayed(key),
             supported: supported.into(),
             hint: None,
         }
     }
 
-    fn named(&self, key: &str) -> String {
+    fn path_of(&self, key: &str) -> String {
         if self.path.is_empty() { key.into() } else { format!("{}.{key}", self.path) }
     }
 
-    fn found(&self, key: &str) -> String {
-        self.object.get(key).map_or_else(|| "absent".into(), shown)
+    fn displayed(&self, key: &str) -> String {
+        self.object.get(key).map_or_else(|| "absent".into(), displayed)
     }
 }
 
@@ -222,6 +227,6 @@ fn size(value: &Value, largest: usize) -> Option<usize> {
 }
 
 fn token(value: &Value) -> Option<u32> {
-    // Ids are i32 in a module.
+    // Modules take ids as i32.
     value.as_u64().and_then(|id| i32::try_from(id).ok()).and_then(|id| u32::try_from(id).ok())
 }
