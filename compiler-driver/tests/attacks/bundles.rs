@@ -209,7 +209,11 @@ fn tokens_that_do_not_fit() {
     let built = bundle("gqa", "cpu");
     let mut session = built.session("local-task").unwrap();
     let mut refused = |prompt: &[u32]| report(&session.prefill(prompt).unwrap_err());
-    assert_eq!(refused(&[]), "error: the prompt has no tokens, expected at least one");
+    assert_eq!(
+        refused(&[]),
+        "error: the prompt has no tokens, expected at least one\n\
+         hint: give a text with -p, -f or on standard input, or ids with --tokens"
+    );
     let hint = "hint: give ids of the model's own tokenizer";
     assert_eq!(
         refused(&[1, 131]),

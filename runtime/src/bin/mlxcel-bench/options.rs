@@ -65,18 +65,20 @@ pub(crate) struct Options {
     #[arg(long)]
     pub(crate) profile: bool,
     /// Measure the perplexity on the text of this file instead
-    #[arg(long, value_name = "FILE",
+    #[arg(long, value_name = "FILE", help_heading = "Perplexity",
         conflicts_with_all = ["profile", "prompts", "steps", "depths", "repetitions"])]
     pub(crate) perplexity: Option<PathBuf>,
     /// Also compare with this bundle: mean and 99th percentile of the KL divergence, and top-1 agreement
-    #[arg(long, value_name = "BUNDLE", requires = "perplexity")]
+    #[arg(long, value_name = "BUNDLE", requires = "perplexity", help_heading = "Perplexity")]
     pub(crate) reference: Option<PathBuf>,
     /// Use at most this many tokens of the text
-    #[arg(long, value_name = "N", requires = "perplexity", allow_negative_numbers = true, value_parser =
+    #[arg(long, value_name = "N", requires = "perplexity", allow_negative_numbers = true,
+        help_heading = "Perplexity", value_parser =
         integer::<usize>(2..=u64::MAX, "leave it out for the whole text"))]
     pub(crate) tokens: Option<usize>,
     /// Window length in tokens [default: 512, or the context if it is less]
-    #[arg(long, value_name = "N", requires = "perplexity", allow_negative_numbers = true, value_parser =
+    #[arg(long, value_name = "N", requires = "perplexity", allow_negative_numbers = true,
+        help_heading = "Perplexity", value_parser =
         integer::<usize>(2..=u64::MAX, "leave it out for 512 tokens, or the context if it is less"))]
     window: Option<usize>,
 }
