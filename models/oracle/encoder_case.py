@@ -40,7 +40,7 @@ class Case:
     epsilon: float = 1e-12
     dtype: str = "F16"
     pooling: str = "mean"
-    normalised: bool = True
+    normalized: bool = True
     modules: str | None = "old"  # spelling of modules.json and 1_Pooling; None for no files
     config: dict = field(default_factory=dict)  # further keys of config.json; a value of None removes the key
     pooling_config: dict = field(default_factory=dict)  # further keys of 1_Pooling/config.json
@@ -85,7 +85,7 @@ class Case:
         """Returns modules.json and the config.json files of the modules, by path."""
         if not self.modules:
             return {}
-        folders = ["", "1_Pooling", "2_Normalize"][: 3 if self.normalised else 2]
+        folders = ["", "1_Pooling", "2_Normalize"][: 3 if self.normalized else 2]
         modules = [
             {"idx": i, "name": str(i), "path": path, "type": f"sentence_transformers.{TYPES[self.modules][i]}"}
             for i, path in enumerate(folders)
@@ -96,7 +96,7 @@ class Case:
             modes = {key: mode == self.pooling for mode, key in OLD_POOLING.items()}
             pooling = {"word_embedding_dimension": self.hidden} | modes
         files = {"modules.json": modules, "1_Pooling/config.json": pooling | self.pooling_config}
-        if self.modules == "new" and self.normalised:
+        if self.modules == "new" and self.normalized:
             names = ("module_input_name", "module_output_name")
             files["2_Normalize/config.json"] = dict.fromkeys(names, "sentence_embedding")
         return files
@@ -190,7 +190,7 @@ CASES = [
         config={"id2label": {"0": "LABEL_0"}, "label2id": {"LABEL_0": 0}},
     ),
     Case(
-        "bert-plain", "no Normalize; 1_Pooling/config.json of sentence-transformers 3 to 5", normalised=False,
+        "bert-plain", "no Normalize; 1_Pooling/config.json of sentence-transformers 3 to 5", normalized=False,
         pooling_config=dict.fromkeys(LATER_POOLING, False) | {"include_prompt": True},
     ),
     Case("bert-masked-lm", "BertForMaskedLM: names with a prefix; no modules.json", masked_lm=True, modules=None),

@@ -65,7 +65,7 @@ def embed(case, model, texts):
             input_ids=row, attention_mask=torch.ones_like(row), token_type_ids=torch.zeros_like(row)
         ).last_hidden_state[0]
         embedding = states.mean(0) if case.pooling == "mean" else states[0]
-        embeddings.append(embedding / embedding.norm() if case.normalised else embedding)
+        embeddings.append(embedding / embedding.norm() if case.normalized else embedding)
     return torch.stack(embeddings)
 
 
@@ -81,7 +81,7 @@ def effects(case, tensors, model, texts):
             write_checkpoint(other, changed, Path(folder))
             yield what, effect(other, load(Path(folder)))
     yield "pooling", effect(replace(case, pooling="cls" if case.pooling == "mean" else "mean"), model)
-    yield "normalised", effect(replace(case, normalised=not case.normalised), model)
+    yield "normalized", effect(replace(case, normalized=not case.normalized), model)
     if case.name == "bert-epsilon":
         for name, module in model.named_modules():
             if name.endswith("LayerNorm"):
@@ -161,7 +161,7 @@ def row(case):
     cells = [
         f"`{case.name}`", case.covers, f"{case.hidden}, {case.intermediate}, {case.vocab}", case.layers,
         f"{case.heads}×{case.hidden // case.heads}", case.dtype,
-        case.pooling + (", normalised" if case.normalised else ""),
+        case.pooling + (", normalized" if case.normalized else ""),
     ]  # fmt: skip
     return "| " + " | ".join(map(str, cells)) + " |\n"
 
