@@ -4,7 +4,7 @@
 #include "cpu/kernels.h"
 
 typedef struct {
-  index batch, tokens, experts, active, normalised;
+  index batch, tokens, experts, active, normalized;
   int32_t *lengths;
   float *logits;
 } problem;
@@ -42,7 +42,7 @@ static void check_token(const problem *p, index t, const float *weights,
     check_equal("rank", j, (double)rank_of(logits, p->experts, expert),
                 (double)j);
     check_near("weight", j, weights[t * p->active + j],
-               exp(logits[expert]) / (p->normalised ? active : all), 0x1p-21);
+               exp(logits[expert]) / (p->normalized ? active : all), 0x1p-21);
   }
 }
 
@@ -56,7 +56,7 @@ static void test_problem(const problem *p) {
   index real = 0, in_segments = 0;
   route(p->logits, p->lengths, weights, slots, row_tokens, row_experts,
         experts, begins, p->batch, p->tokens, p->experts, p->active,
-        p->normalised, 0, 1);
+        p->normalized, 0, 1);
   for (index t = 0; t < p->batch * p->tokens; ++t) {
     if (t % p->tokens < p->lengths[t / p->tokens]) {
       check_token(p, t, weights, slots, row_tokens, row_experts);
@@ -82,7 +82,7 @@ static void test_random(index batch, index tokens, int ties) {
                .tokens = tokens,
                .experts = experts,
                .active = random_index(1, min_index(experts, 12)),
-               .normalised = random_index(0, 1)};
+               .normalized = random_index(0, 1)};
   at_case("route, %lld x %lld tokens, %lld of %lld experts", (long long)batch,
           (long long)tokens, (long long)p.active, (long long)experts);
   p.lengths = allocate(batch * 4);
