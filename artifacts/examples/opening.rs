@@ -15,17 +15,18 @@ use std::{
     time::Instant,
 };
 
-use mlxcel_artifacts::{Bundle, Manifest};
+use mlxcel_artifacts::{Bundle, Manifest, Store};
 use rustix::fs::{Advice, fadvise};
 
 fn main() -> Result<(), Box<dyn Error>> {
     let mut arguments = env::args_os().skip(1);
     let path = PathBuf::from(arguments.next().ok_or("expected a bundle's folder as the first argument")?);
     let repeats = arguments.next().and_then(|n| n.to_str()?.parse().ok()).unwrap_or(5);
+    let store = Store::from_env(None)?;
     // The store remembers from here on that the files are intact.
-    open(&path)?;
+    open(&store, &path)?;
     for _ in 0..repeats {
-        let bundle = Bundle::open_without_weights(&path)?;
+        let bundle = store.open_without_weights(&path)?;
         let files = files(&bundle);
         drop_from_page_cache(&files)?;
         let cold_read = milliseconds(|| read(&files))?;
@@ -33,7 +34,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         let cold_verify = milliseconds(|| verify(&path))?;
         let read = milliseconds(|| read(&files))?;
         let verify = milliseconds(|| verify(&path))?;
-        let open = milliseconds(|| open(&path))?;
+        let open = milliseconds(|| open(&store, &path))?;
         println!("{cold_read:.2} {cold_verify:.2} {read:.2} {verify:.2} {open:.2}");
     }
     Ok(())
@@ -79,8 +80,8 @@ fn read(files: &BTreeSet<PathBuf>) -> Done {
 }
 
 /// Opens the bundle as the runtime does, and reads its code, its small files and the paths of its weights.
-fn open(path: &Path) -> Done {
-    let bundle = Bundle::open_without_weights(path)?;
+fn open(store: &Store, path: &Path) -> Done {
+    let bundle = store.open_without_weights(path)?;
     let Manifest { targets, files, .. } = bundle.manifest();
     for blob in targets.values().map(|target| &target.vmfb).chain(files.values()) {
         bundle.read_blob(blob, &mut vec![0; usize::try_from(blob.size)?])?;

@@ -99,3 +99,17 @@ pub(crate) fn replace_file(folder: &Path, staging: &Path, name: &str, bytes: &[u
 pub(crate) fn sync_folder(path: &Path) -> io::Result<()> {
     File::open(path)?.sync_all()
 }
+
+/// A lock that is held together with others. While it lives, nothing is collected from the store.
+#[derive(Debug)]
+pub struct SharedLock {
+    _file: File,
+}
+
+impl SharedLock {
+    /// Locks `file`. On a file system without locks nothing is held.
+    pub(crate) fn new(file: File) -> Self {
+        _ = file.lock_shared();
+        Self { _file: file }
+    }
+}

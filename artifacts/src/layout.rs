@@ -27,3 +27,9 @@ pub(crate) const INCOMING: &str = "incoming";
 /// Held locked in a staging folder by the process that fills it: one that nobody holds was left by a process that was
 /// killed.
 pub(crate) const STAGING_LOCK: &str = "lock";
+
+/// The store's folder of empty files, named by the digests of the manifests that this machine compiled.
+pub(crate) const BUILT_HERE: &str = "notes/from-here";
+
+/// The start of the name of the store's folder of verified files. The user's number follows.
+pub(crate) const VERIFIED: &str = "notes/whole-";

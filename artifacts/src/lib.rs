@@ -33,6 +33,7 @@ pub use cancel::{Cancel, INTERRUPTED, Watched};
 pub use digest::{Digest, ParseDigestError};
 pub use driver::{Driver, ParseDriverError};
 pub use error::{Error, report};
+pub use files::SharedLock;
 pub use iree::IREE_VERSION;
 pub use machine::{
     compatibility::{
@@ -53,5 +54,5 @@ pub use manifest::{
 pub use name::Name;
 #[cfg(feature = "registry")]
 pub use registry::{DockerConfig, Registry, TransferEvent};
-pub use store::{Collected, Replaced, Scratch, SharedLock, Store, StoreWriter, Stored};
+pub use store::{Collected, Replaced, Scratch, Store, StoreWriter, Stored};
 pub use version::{ParseVersionError, Version};

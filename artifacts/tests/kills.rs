@@ -22,7 +22,7 @@ fn is_there(path: &Path, expected: &Bundle) -> bool {
 
 /// Returns whether the store has the bundle `name`. Every blob in the store must have its digest.
 fn is_stored(folder: &Path, name: &str, expected: &Bundle) -> bool {
-    let store = Store::open(Some(&folder.join(".store"))).unwrap();
+    let store = Store::new(folder.join(".store"), None).unwrap();
     for blob in fs::read_dir(store.path().join("blobs")).into_iter().flatten() {
         let path = blob.unwrap().path();
         let (digest, _) = Digest::of_file(&path).unwrap();
@@ -116,7 +116,7 @@ fn gc() {
         for (path, name) in [("a", "n"), ("b", "gone")] {
             assert!(program(at, &["copy", path, "--name", name]).output().unwrap().status.success());
         }
-        let store = Store::open(Some(&at.join(".store"))).unwrap();
+        let store = Store::new(at.join(".store"), None).unwrap();
         store.remove(&"gone".parse::<Name>().unwrap()).unwrap();
     };
     kill_at_random(

@@ -187,7 +187,7 @@ fn files_of_removed_bundles_stay_while_the_store_is_in_use() {
     let run = |arguments: &[&str]| run(folder.path(), arguments);
     run(&["copy", "a", "--name", "n"]);
     run(&["copy", "b", "--name", "m"]);
-    let store = mlxcel_artifacts::Store::open(Some(&folder.path().join(".store"))).unwrap();
+    let store = mlxcel_artifacts::Store::new(folder.path().join(".store"), None).unwrap();
     let lock = store.in_use().unwrap();
     // One unknown name: nothing is removed.
     assert!(run(&["remove", "n", "none"]).starts_with("exit 1\nerror: the store "));

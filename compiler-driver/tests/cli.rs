@@ -63,7 +63,7 @@ fn a_name_saves_the_bundle_in_the_store() {
     assert!(!stderr.contains("another bundle"), "{stderr}");
     assert_eq!(names(&sandbox.at("")), ["model", "works"]);
     assert_eq!(names(&sandbox.at("store/incoming")), [""; 0]);
-    let store = Store::open(Some(&sandbox.at("store"))).unwrap();
+    let store = Store::new(sandbox.at("store"), None).unwrap();
     let in_store = || store.list().unwrap().remove(0);
     assert_eq!(in_store().manifest.unwrap().targets.keys().collect::<Vec<_>>(), ["cuda"]);
 

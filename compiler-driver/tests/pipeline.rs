@@ -6,6 +6,7 @@ mod common;
 use std::{fs, path::Path};
 
 use common::{CONFIG, Sandbox, names};
+use mlxcel_artifacts::Store;
 use mlxcel_compiler_driver::{
     Cancel, Error, Event, Float, ModelSource, Precision, WeightSource, emit, write_random_weights,
 };
@@ -22,7 +23,13 @@ fn a_bundle_contains_what_the_request_names() {
     let (bundle, events) = sandbox.build();
     let bundle = bundle.unwrap();
     assert_eq!(bundle.path(), sandbox.at("out"));
+    // Only the store of the build knows that the bundle was built here.
+    for (store, built_here) in [("store", true), ("another", false)] {
+        let store = Store::new(sandbox.at(store), None).unwrap();
+        assert_eq!(store.open(bundle.path()).unwrap().was_built_here(), built_here);
+    }
     let bundle = mlxcel_artifacts::Bundle::open(bundle.path()).unwrap();
+    assert!(!bundle.was_built_here());
 
     let manifest = bundle.manifest();
     assert_eq!((manifest.model.as_str(), manifest.family.as_str()), ("model", "llama"));

@@ -22,7 +22,7 @@ fn a_pulled_bundle_answers_as_recorded() {
     assert!(pushed.starts_with("sha256:"), "{pushed}");
     let manifest = built.bundle.manifest().clone();
     drop(built);
-    let store = Store::open(Some(&folder.path().join("fresh"))).unwrap();
+    let store = Store::new(folder.path().join("fresh"), None).unwrap();
     let to = StoreWriter::new(&store, &"gqa".parse().unwrap()).unwrap();
     let pulled = registry.pull(to, &mut |_| ()).unwrap();
     assert_eq!(*pulled.manifest(), manifest);

@@ -73,7 +73,7 @@ impl Place {
 
     /// Makes such a bundle, which the store records as compiled here.
     fn bundle_from_here(&self, name: &str) {
-        Store::open(Some(&self.at("store"))).unwrap().remember_built(&self.bundle(name));
+        Store::new(self.at("store"), None).unwrap().remember_built(&self.bundle(name));
     }
 
     /// Generates the keys `name` and `name.pub`; returns their id.
@@ -126,6 +126,24 @@ fn code_from_elsewhere_is_noted() {
     here.bundle_from_here("b");
     for program in [RUN, BENCH, PACK] {
         let (_, message) = here.ends(program, &[]);
+        assert!(message.starts_with(AT_ITS_CODE), "{message}");
+    }
+}
+
+#[test]
+fn the_named_store_knows_what_was_compiled_here() {
+    let place = Place::new();
+    place.bundle_from_here("b");
+    let note = "note: the bundle b was not compiled here and is not signed";
+    for program in [RUN, BENCH, PACK] {
+        let (_, message) = place.ends(program, &["--store", "store"]);
+        assert!(message.starts_with(AT_ITS_CODE), "{message}");
+        let (_, message) = place.ends(program, &["--store", "another"]);
+        assert!(message.starts_with(note), "{message}");
+        // The option overrides the environment.
+        let mut command = place.command(program.0);
+        command.args(program.1).args(["--store", "store"]).env("MLXCEL_STORE", place.at("another"));
+        let message = String::from_utf8(command.output().unwrap().stderr).unwrap();
         assert!(message.starts_with(AT_ITS_CODE), "{message}");
     }
 }

@@ -90,7 +90,7 @@ impl Bundle {
 
     /// Where it lies, if its manifest may be another one: a name of its own, which `.` has none of.
     fn changeable(&self) -> Result<PathBuf, Error> {
-        if self.place().stored.is_some() {
+        if self.location().stored.is_some() {
             return Err(Error::IsStored);
         }
         if let Some(Signed { key, .. }) = self.signed()? {
@@ -119,9 +119,7 @@ impl Bundle {
         let replaced = sync_folder(&path.join(BLOBS))
             .and_then(|()| replace_file(path, staging, MANIFEST, text.as_bytes()));
         replaced.map_err(Error::write(path))?;
-        let replaced = self.clone().with_manifest(manifest, text);
-        replaced.inherit_origin(self);
-        Ok(replaced)
+        Ok(self.clone().with_manifest(manifest, text).derived_from(self))
     }
 }
 

@@ -3,6 +3,7 @@
 mod archive;
 pub(crate) mod documents;
 mod edit;
+pub(crate) mod location;
 mod origin;
 pub(crate) mod sign;
 mod verified;
@@ -14,18 +15,16 @@ use std::{
     fs::{self, File},
     io::{self, Read as _},
     path::{Path, PathBuf},
-    sync::Arc,
 };
 
 use crate::{
     blob::Blob,
     digest::Digest,
     error::Error,
-    layout::{BLOBS, MANIFEST, SIGNATURE},
+    layout::MANIFEST,
     manifest::{MANIFEST_LIMIT, Manifest, TargetArtifact, packed_weights, weights_file},
-    name::Name,
-    store::{SharedLock, Store},
 };
+use location::{Location, StoreEntry};
 use verified::VerifiedFiles;
 use write::{Destination, add_whole};
 
@@ -36,7 +35,7 @@ const NOTED_BYTES: u64 = 1 << 20;
 /// A bundle whose every blob was found whole, or will be before it is given out.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Bundle {
-    place: Location,
+    location: Location,
     manifest: Manifest,
     /// The manifest's bytes, which a signature is over.
     text: String,
@@ -44,107 +43,54 @@ pub struct Bundle {
     weights_verified: bool,
 }
 
-/// Where a bundle lies.
-#[derive(Debug, Clone)]
-pub(crate) struct Location {
-    /// The folder of its manifest.
-    pub(crate) folder: PathBuf,
-    /// That of its blobs.
-    pub(crate) blobs: PathBuf,
-    /// The signature's file, if there is one.
-    pub(crate) signature: PathBuf,
-    /// Where it is in a store, whose other bundles have its blobs too.
-    pub(crate) stored: Option<StoreEntry>,
-}
-
-/// A bundle's place in a store.
-#[derive(Debug, Clone)]
-pub(crate) struct StoreEntry {
-    /// The name that it has.
-    pub(crate) name: Name,
-    /// The digest of its manifest.
-    pub(crate) manifest: Digest,
-    /// Keeps its files there, also when the name comes to mean another bundle. None in a store that cannot be written.
-    pub(crate) _using: Option<Arc<SharedLock>>,
-}
-
-/// A bundle is the same wherever and for how long it is kept.
-impl PartialEq for Location {
-    fn eq(&self, other: &Self) -> bool {
-        (&self.folder, &self.blobs) == (&other.folder, &other.blobs)
-    }
-}
-
-impl Location {
-    /// A folder of its own.
-    pub(crate) fn folder(path: PathBuf) -> Self {
-        Self { blobs: path.join(BLOBS), signature: path.join(SIGNATURE), folder: path, stored: None }
-    }
-
-    /// The folder at `path` if a bundle is there; else the bundle of that name in the default store, if there is one.
-    fn find(path: &Path) -> Result<Self, Error> {
-        // A folder of the same name has often nothing to do with it.
-        if fs::symlink_metadata(path.join(MANIFEST)).is_err()
-            && let Some(name) = path.to_str().and_then(|text| text.parse::<Name>().ok())
-        {
-            match Store::open(None) {
-                Err(Error::NoStore) => {}
-                store => {
-                    if let Some(place) = store?.place(&name)? {
-                        return Ok(place);
-                    }
-                }
-            }
-        }
-        Ok(Self::folder(path.to_path_buf()))
-    }
-
-    fn blob_path(&self, digest: Digest) -> PathBuf {
-        self.blobs.join(digest.hex())
-    }
-}
-
 impl Bundle {
-    /// Opens the bundle at `path`, or the one that has this name in the default store if no bundle is at such a path:
-    /// validates its manifest and verifies size and digest of every blob, weights too.
+    /// Opens the bundle in a folder: validates its manifest and verifies size and digest of every blob, weights too.
     ///
     /// # Errors
-    /// When `path` is no bundle, its format is newer, its manifest is invalid, or a blob is missing or damaged.
-    pub fn open(path: &Path) -> Result<Self, Error> {
-        let mut bundle = Self::opened(Location::find(path)?, &read_whole)?;
+    /// When `folder` is no bundle, its format is newer, its manifest is invalid, or a blob is missing or damaged.
+    pub fn open(folder: &Path) -> Result<Self, Error> {
+        Self::open_at(Location::folder(folder.to_path_buf()))
+    }
+
+    /// Opens the bundle in a folder without reading its weights.
+    ///
+    /// [`weights`](Self::weights) and [`packed_weights`](Self::packed_weights) verify them when they are asked for.
+    ///
+    /// # Errors
+    /// As [`open`](Self::open). Of the checkpoint's weights only a missing file and one of another size are errors.
+    pub fn open_without_weights(folder: &Path) -> Result<Self, Error> {
+        Self::open_without_weights_at(Location::folder(folder.to_path_buf()))
+    }
+
+    /// Opens the bundle at `location`, reading all of it.
+    pub(crate) fn open_at(location: Location) -> Result<Self, Error> {
+        let mut bundle = Self::opened(location, &read_whole)?;
         let mut seen = HashSet::new();
         for (what, blob) in bundle.manifest.weight_blobs() {
             if seen.insert(blob.digest) {
-                read_whole(&bundle.place, &what, blob)?;
+                read_whole(&bundle.location, &what, blob)?;
             }
         }
         bundle.weights_verified = true;
         Ok(bundle)
     }
 
-    /// The same without reading the weights, which are most of a bundle and of which a run may need a part: what
-    /// [`weights`](Self::weights) and [`packed_weights`](Self::packed_weights) give is verified then. A large file that was
-    /// found whole before and has not been changed since is not read again; what code and small files are made of is
-    /// verified as it is read, by [`read_blob`](Self::read_blob).
+    /// Opens the bundle at `location` without reading its weights.
     ///
-    /// # Errors
-    /// As [`open`](Self::open); of the checkpoint's weights only when a file is missing or has another size.
-    pub fn open_without_weights(path: &Path) -> Result<Self, Error> {
-        Self::at(Location::find(path)?)
-    }
-
-    /// The same at a place.
-    pub(crate) fn at(place: Location) -> Result<Self, Error> {
-        let known = LazyCell::new(VerifiedFiles::in_store);
-        Self::opened(place, &|place, what, blob| {
+    /// If a large file is unchanged since it was last verified, it is not read again. What is made of code and small files
+    /// is verified as it is read, by [`read_blob`](Self::read_blob).
+    pub(crate) fn open_without_weights_at(location: Location) -> Result<Self, Error> {
+        let notes = location.notes.clone();
+        let known = LazyCell::new(|| VerifiedFiles::in_store(notes.as_deref()));
+        Self::opened(location, &|location, what, blob| {
             if blob.size < NOTED_BYTES {
-                return read_whole(place, what, blob);
+                return read_whole(location, what, blob);
             }
-            known_whole(&known, place, what, blob).map(drop)
+            known_whole(&known, location, what, blob).map(drop)
         })
     }
 
-    /// The same; `verify` is for everything but weights.
+    /// Opens the bundle at `place`. `verify` verifies everything but weights.
     fn opened(
         place: Location,
         verify: &dyn Fn(&Location, &str, &Blob) -> Result<(), Error>,
@@ -172,7 +118,7 @@ impl Bundle {
         for (name, blob) in &manifest.weights {
             check_file(&place, &weights_file(name), blob)?;
         }
-        Ok(Self { place, manifest, text, weights_verified: false })
+        Ok(Self { location: place, manifest, text, weights_verified: false })
     }
 
     /// The manifest's text, as it was read or written.
@@ -195,18 +141,18 @@ impl Bundle {
     /// The bundle's folder.
     #[must_use]
     pub fn path(&self) -> &Path {
-        &self.place.folder
+        &self.location.folder
     }
 
     /// Where it lies.
-    pub(crate) fn place(&self) -> &Location {
-        &self.place
+    pub(crate) fn location(&self) -> &Location {
+        &self.location
     }
 
     /// What people call it: its name in the store, or its folder.
     #[must_use]
     pub fn display_name(&self) -> String {
-        let name = self.place.stored.as_ref().map(|stored| stored.name.to_string());
+        let name = self.location.stored.as_ref().map(|stored| stored.name.to_string());
         name.unwrap_or_else(|| self.path().display().to_string())
     }
 
@@ -221,19 +167,18 @@ impl Bundle {
             if !seen.insert(blob.digest) || to.has(blob) {
                 continue;
             }
-            let path = check_file(&self.place, &what, blob)?;
+            let path = check_file(&self.location, &what, blob)?;
             let mut file = File::open(&path).map_err(Error::read(&path))?;
             add_whole(&mut *to, what, blob, &mut file, &path)?;
         }
         let copy = to.finish_as(&self.manifest, self.text.clone(), self.signature_text()?.as_deref())?;
-        copy.inherit_origin(self);
-        Ok(copy)
+        Ok(copy.derived_from(self))
     }
 
     /// Where a blob of this bundle lies.
     #[must_use]
     pub fn blob_path(&self, blob: &Blob) -> PathBuf {
-        self.place.blob_path(blob.digest)
+        self.location.blob_path(blob.digest)
     }
 
     /// Reads the blob of a module, a small file or a document into `to`, which has its size, and then verifies what is there:
@@ -244,7 +189,7 @@ impl Bundle {
     pub fn read_blob(&self, blob: &Blob, to: &mut [u8]) -> Result<(), Error> {
         let what = self.manifest.code_blobs().find(|(_, other)| *other == blob);
         let what = what.map_or_else(|| "blob".into(), |(what, _)| what);
-        let path = check_file(&self.place, &what, blob)?;
+        let path = check_file(&self.location, &what, blob)?;
         let read = File::open(&path).and_then(|mut file| file.read_exact(to));
         read.map_err(Error::read(&path))?;
         same(&what, Digest::of(to), blob)
@@ -309,12 +254,18 @@ impl Bundle {
     /// When one cannot be read.
     pub fn is_packed_from(&self, target: &str, files: &[PathBuf]) -> Result<bool, Error> {
         let packing = self.manifest.targets.get(target).and_then(|target| target.packing.as_ref());
-        packing.map_or(Ok(false), |packing| are(files, &packing.made_from))
+        packing.map_or(Ok(false), |packing| are(files, &packing.made_from, &self.verified_files()))
     }
 
     /// A bundle that was just written, byte by byte, from this manifest.
-    pub(crate) fn written(place: Location, manifest: Manifest, text: String) -> Self {
-        Self { place, manifest, text, weights_verified: true }
+    pub(crate) fn written(location: Location, manifest: Manifest, text: String) -> Self {
+        Self { location, manifest, text, weights_verified: true }
+    }
+
+    /// Remembers `notes` as the store that knows of this bundle.
+    pub(crate) fn with_notes(mut self, notes: Option<PathBuf>) -> Self {
+        self.location.notes = notes;
+        self
     }
 
     /// The same bundle with another manifest in its place. Weights that nobody has verified stay so.
@@ -322,12 +273,16 @@ impl Bundle {
         Self { manifest, text, ..self }
     }
 
+    fn verified_files(&self) -> VerifiedFiles {
+        VerifiedFiles::in_store(self.location.notes.as_deref())
+    }
+
     /// Where a blob of weights lies, which is whole.
     fn verified(&self, what: &str, blob: &Blob) -> Result<PathBuf, Error> {
         if self.weights_verified {
-            return check_file(&self.place, what, blob);
+            return check_file(&self.location, what, blob);
         }
-        known_whole(&VerifiedFiles::in_store(), &self.place, what, blob)
+        known_whole(&self.verified_files(), &self.location, what, blob)
     }
 }
 
@@ -344,11 +299,10 @@ pub(crate) fn blobs_of(files: &[PathBuf]) -> Result<BTreeMap<String, Blob>, Erro
 }
 
 /// Whether the files are these, each under its name; a single one may have another.
-fn are(files: &[PathBuf], these: &BTreeMap<String, Blob>) -> Result<bool, Error> {
+fn are(files: &[PathBuf], these: &BTreeMap<String, Blob>, known: &VerifiedFiles) -> Result<bool, Error> {
     if files.is_empty() || files.len() != these.len() {
         return Ok(false);
     }
-    let known = VerifiedFiles::in_store();
     for file in files {
         let blob = if files.len() == 1 { these.values().next() } else { these.get(&name(file)) };
         let Some(blob) = blob else { return Ok(false) };

@@ -1,42 +1,39 @@
-//! Which bundles were compiled on this machine: theirs is code that its owner had made, not somebody else's.
+//! Remembering which bundles were compiled on this machine. Other bundles bring code of somebody else.
 
-use std::{fs, io};
+use std::{fs, io, path::Path};
 
-use crate::{bundle::Bundle, digest::Digest, store::Store};
-
-/// The folder in the store, of empty files named by the digests of manifests.
-const FOLDER: &str = "notes/from-here";
-
-impl Store {
-    /// Remembers that `bundle` was compiled here. What cannot be remembered is taken for a bundle from elsewhere.
-    pub fn remember_built(&self, bundle: &Bundle) {
-        let note = || {
-            let folder = self.path().join(FOLDER);
-            fs::create_dir_all(&folder)?;
-            fs::write(folder.join(Digest::of(bundle.text().as_bytes()).hex()), "")?;
-            Ok::<_, io::Error>(())
-        };
-        _ = note();
-    }
-
-    fn has_built(&self, bundle: &Bundle) -> bool {
-        self.path().join(FOLDER).join(Digest::of(bundle.text().as_bytes()).hex()).is_file()
-    }
-}
+use super::Bundle;
+use crate::{digest::Digest, layout::BUILT_HERE};
 
 impl Bundle {
-    /// Whether it was compiled here, as the default store remembers.
+    /// Returns whether this machine compiled the bundle, as the store remembers that it was opened with.
     #[must_use]
-    pub fn is_from_here(&self) -> bool {
-        Store::open(None).is_ok_and(|store| store.has_built(self))
+    pub fn was_built_here(&self) -> bool {
+        let notes = self.location().notes.as_ref();
+        notes.is_some_and(|store| store.join(BUILT_HERE).join(self.note()).is_file())
     }
 
-    /// Makes this a bundle from here if `other`, of which it was made, is one.
-    pub(crate) fn inherit_origin(&self, other: &Self) {
-        if let Ok(store) = Store::open(None)
-            && store.has_built(other)
+    /// Notes in the store at `store` that this machine compiled the bundle.
+    pub(crate) fn note_built(&self, store: &Path) -> io::Result<()> {
+        let folder = store.join(BUILT_HERE);
+        fs::create_dir_all(&folder)?;
+        fs::write(folder.join(self.note()), "")
+    }
+
+    /// Returns this bundle, which was made of `source`, with what the store remembers of `source`.
+    pub(crate) fn derived_from(self, source: &Self) -> Self {
+        let notes = self.location().notes.clone().or_else(|| source.location().notes.clone());
+        if let Some(store) = &notes
+            && source.was_built_here()
         {
-            store.remember_built(self);
+            // Without a note the bundle counts as one from elsewhere.
+            _ = self.note_built(store);
         }
+        self.with_notes(notes)
+    }
+
+    /// Returns the name of the note.
+    fn note(&self) -> String {
+        Digest::of(self.text().as_bytes()).hex()
     }
 }

@@ -4,6 +4,7 @@
 //! signatures are minisign's files: `minisign -Vm manifest.toml -p KEY` verifies them too.
 
 use std::{
+    ffi::OsStr,
     fs::{self, File},
     io::{self, Cursor, Read as _, Write as _},
     os::unix::fs::OpenOptionsExt as _,
@@ -13,11 +14,10 @@ use std::{
 use minisign::{KeyPair, SecretKeyBox, SignatureBox};
 
 use crate::{
-    bundle::{Bundle, StoreEntry},
+    bundle::{Bundle, location::Location},
     error::Error,
-    files::{replace_file, staging},
-    layout::SIGNATURE,
-    store::Store,
+    files::{replace_file, staging, staging_in},
+    layout::{INCOMING, SIGNATURE, SIGNATURES},
 };
 
 /// No key and no signature is longer.
@@ -139,15 +139,27 @@ impl Bundle {
             minisign::sign(None, &key.0, text, Some(comment), Some("signature of an mlxcel bundle"));
         let signature = signature.map_err(bad)?;
         let text = signature.to_string();
-        if let Some(StoreEntry { name, manifest, .. }) = &self.place().stored {
-            Store::of(self.place()).sign(name, *manifest, &text)?;
-        } else {
-            let path = self.path().canonicalize().map_err(Error::read(self.path()))?;
-            let _alone = self.alone(&path)?;
-            let (staging, _lock) = staging(&path)?;
-            replace_file(&path, staging.path(), SIGNATURE, text.as_bytes()).map_err(Error::write(&path))?;
-        }
+        self.write_signature(&text)?;
         Ok(Signed { key: id(signature.keynum()), comment: comment.to_owned() })
+    }
+
+    /// Puts a signature in its place, at once: beside the manifest, or in the store under the bundle's name.
+    fn write_signature(&self, text: &str) -> Result<(), Error> {
+        let Location { signature, stored, notes, .. } = self.location();
+        if let (Some(_), Some(store)) = (stored, notes) {
+            let (folder, incoming) = (store.join(SIGNATURES), store.join(INCOMING));
+            for folder in [&folder, &incoming] {
+                fs::create_dir_all(folder).map_err(Error::write(folder))?;
+            }
+            let (staging, _lock) = staging_in(&incoming, OsStr::new("."))?;
+            let name = signature.file_name().and_then(OsStr::to_str).unwrap_or(SIGNATURE);
+            return replace_file(&folder, staging.path(), name, text.as_bytes())
+                .map_err(Error::write(signature));
+        }
+        let path = self.path().canonicalize().map_err(Error::read(self.path()))?;
+        let _alone = self.alone(&path)?;
+        let (staging, _lock) = staging(&path)?;
+        replace_file(&path, staging.path(), SIGNATURE, text.as_bytes()).map_err(Error::write(&path))
     }
 
     /// The signature that the bundle carries, which may be anybody's and of anything.
@@ -179,7 +191,7 @@ impl Bundle {
 
     /// The signature's file as it is, if there is one.
     pub(crate) fn signature_text(&self) -> Result<Option<String>, Error> {
-        let path = &self.place().signature;
+        let path = &self.location().signature;
         match fs::symlink_metadata(path) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
             Err(error) => return Err(Error::read(path)(error)),

@@ -24,10 +24,7 @@ use rustix::{
     rand::{GetRandomFlags, getrandom},
 };
 
-use crate::{digest::Digest, store::Store};
-
-/// The folder in the store, which the user's number follows.
-const FOLDER: &str = "notes/whole-";
+use crate::{digest::Digest, layout::VERIFIED};
 
 /// The key's file beside the notes.
 const KEY: &str = "key";
@@ -48,10 +45,10 @@ pub(crate) struct VerifiedFiles {
 }
 
 impl VerifiedFiles {
-    /// What the default store remembers.
-    pub(crate) fn in_store() -> Self {
-        let folder = |store: Store| store.path().join(format!("{FOLDER}{}", geteuid().as_raw()));
-        Self { notes: Store::open(None).ok().map(folder).and_then(|folder| Notes::in_folder(folder).ok()) }
+    /// Opens the notes in the store at `store`. Without a store nothing is remembered.
+    pub(crate) fn in_store(store: Option<&Path>) -> Self {
+        let folder = |store: &Path| store.join(format!("{VERIFIED}{}", geteuid().as_raw()));
+        Self { notes: store.map(folder).and_then(|folder| Notes::in_folder(folder).ok()) }
     }
 
     /// The digest of the file at `path`, which is `expected` without reading it where it was found so before.

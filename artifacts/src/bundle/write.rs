@@ -17,7 +17,7 @@ use tempfile::TempDir;
 
 use crate::{
     blob::Blob,
-    bundle::{Bundle, Location, same},
+    bundle::{Bundle, location::Location, same},
     digest::Digest,
     error::Error,
     files::{copy_hashed, parent, staging, sync_folder},

@@ -11,17 +11,19 @@ use std::{
 
 use super::{
     build_cache::built,
-    open::{SharedLock, Store, entries, named},
+    open::{Store, entries, named},
 };
 use crate::{
     blob::Blob,
     bundle::{
-        self, Bundle, Location, read_manifest,
+        Bundle,
+        location::{Location, StoreEntry},
+        read_manifest,
         write::{Destination, all_added},
     },
     digest::Digest,
     error::Error,
-    files::replace_file,
+    files::{SharedLock, replace_file},
     layout::{BUNDLES, MANIFEST, NAMES, SIGNATURES},
     manifest::Manifest,
     name::Name,
@@ -71,6 +73,42 @@ impl Store {
         Ok(before.map(|before| Replaced { name: name.clone(), before }))
     }
 
+    /// Opens a bundle: the folder `bundle`, or the bundle of this name in the store if no bundle is in such a folder. Verifies
+    /// all of it.
+    ///
+    /// # Errors
+    /// As [`Bundle::open`].
+    pub fn open(&self, bundle: &Path) -> Result<Bundle, Error> {
+        Bundle::open_at(self.locate(bundle)?)
+    }
+
+    /// Opens a bundle as [`open`](Self::open) does, without reading its weights.
+    ///
+    /// If a large file is unchanged since it was last verified, it is not read again.
+    ///
+    /// # Errors
+    /// As [`Bundle::open_without_weights`].
+    pub fn open_without_weights(&self, bundle: &Path) -> Result<Bundle, Error> {
+        Bundle::open_without_weights_at(self.locate(bundle)?)
+    }
+
+    /// Remembers that this machine compiled `bundle`. If that fails, the bundle counts as one from elsewhere.
+    pub fn remember_built(&self, bundle: &Bundle) {
+        _ = bundle.note_built(&self.path);
+    }
+
+    /// Returns the location of the bundle in the folder `bundle`, or of the one with that name.
+    fn locate(&self, bundle: &Path) -> Result<Location, Error> {
+        // An unrelated folder often has the name of a bundle in the store.
+        if fs::symlink_metadata(bundle.join(MANIFEST)).is_err()
+            && let Some(name) = bundle.to_str().and_then(|text| text.parse::<Name>().ok())
+            && let Some(location) = self.place(&name)?
+        {
+            return Ok(location);
+        }
+        Ok(Location { notes: Some(self.path.clone()), ..Location::folder(bundle.to_path_buf()) })
+    }
+
     /// Where the bundle of this name lies.
     ///
     /// # Errors
@@ -91,13 +129,9 @@ impl Store {
             folder: self.path.join(BUNDLES).join(manifest.hex()),
             blobs: self.blobs(),
             signature: self.path.join(SIGNATURES).join(signature_file(name, manifest)),
-            stored: Some(bundle::StoreEntry { name: name.clone(), manifest, _using: using.map(Arc::new) }),
+            stored: Some(StoreEntry { name: name.clone(), manifest, _using: using.map(Arc::new) }),
+            notes: Some(self.path.clone()),
         }
-    }
-
-    /// The store that a bundle lies in.
-    pub(crate) fn of(place: &Location) -> Self {
-        Self { path: place.blobs.parent().unwrap_or(Path::new("")).to_path_buf(), limit: None }
     }
 
     /// Puts a signature to the bundle of this manifest under a name. Other names of the same bundle keep theirs.

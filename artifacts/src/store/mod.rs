@@ -14,5 +14,5 @@ pub(crate) use self::download::Part;
 pub use self::{
     bundles::{Replaced, StoreWriter, Stored},
     gc::Collected,
-    open::{Scratch, SharedLock, Store},
+    open::{Scratch, Store},
 };

@@ -31,7 +31,7 @@ use crate::{
     blob::Blob,
     digest::Digest,
     error::Error,
-    files::{copy_hashed, replace_file, staging_in, sync_folder},
+    files::{SharedLock, copy_hashed, replace_file, staging_in, sync_folder},
     layout::{BLOBS, INCOMING},
 };
 
@@ -44,12 +44,6 @@ pub struct Store {
     pub(super) path: PathBuf,
     /// How many bytes its blobs may have together.
     pub(super) limit: Option<u64>,
-}
-
-/// While it lives, nothing is collected from the store.
-#[derive(Debug)]
-pub struct SharedLock {
-    _lock: File,
 }
 
 /// A folder in the store for a bundle on its way there. Goes when it is dropped.
@@ -69,20 +63,28 @@ impl Scratch {
 }
 
 impl Store {
-    /// The store at `path`; without one at `$MLXCEL_STORE`, `$XDG_CACHE_HOME/mlxcel` or `~/.cache/mlxcel`. The folder is
-    /// made by whatever is put there first.
+    /// Opens the store in the folder `path`, whose blobs may have `limit` bytes together. The folder is made by whatever is
+    /// put there first.
     ///
     /// # Errors
-    /// When no path is given and the environment names none, something that is no folder lies there, or
-    /// `$MLXCEL_STORE_LIMIT` is no size.
-    pub fn open(path: Option<&Path>) -> Result<Self, Error> {
-        let path = path.map(Path::to_path_buf).or_else(|| default_path(|name| env::var_os(name)));
-        let path = path.ok_or(Error::NoStore)?;
-        let limit = limit(env::var_os(LIMIT).as_deref())?;
+    /// When something that is no folder lies there.
+    pub fn new(path: impl Into<PathBuf>, limit: Option<u64>) -> Result<Self, Error> {
+        let path = path.into();
         match fs::metadata(&path) {
             Ok(found) if !found.is_dir() => Err(Error::StoreNotAFolder { path }),
             _ => Ok(Self { path, limit }),
         }
+    }
+
+    /// Opens the store in the folder `path`, which a program was given, or where the environment says: at `$MLXCEL_STORE`,
+    /// `$XDG_CACHE_HOME/mlxcel` or `~/.cache/mlxcel`. `$MLXCEL_STORE_LIMIT` limits it.
+    ///
+    /// # Errors
+    /// When no path is given and the environment names none, something that is no folder lies there, or
+    /// `$MLXCEL_STORE_LIMIT` is no size.
+    pub fn from_env(path: Option<&Path>) -> Result<Self, Error> {
+        let path = path.map(Path::to_path_buf).or_else(|| default_path(|name| env::var_os(name)));
+        Self::new(path.ok_or(Error::NoStore)?, limit(env::var_os(LIMIT).as_deref())?)
     }
 
     /// The store's folder.
@@ -96,10 +98,7 @@ impl Store {
     /// # Errors
     /// When the store's folder cannot be made or written.
     pub fn in_use(&self) -> Result<SharedLock, Error> {
-        let lock = self.lock()?;
-        // Not every file system has locks; without them, collecting is up to whoever does it at a bad moment.
-        _ = lock.lock_shared();
-        Ok(SharedLock { _lock: lock })
+        self.lock().map(SharedLock::new)
     }
 
     /// A folder for a bundle that is not whole yet. What a process leaves there that is killed is collected.

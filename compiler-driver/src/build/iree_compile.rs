@@ -293,7 +293,7 @@ mod tests {
     fn real() -> &'static Toolchain {
         static REAL: LazyLock<Toolchain> = LazyLock::new(|| {
             let store = tempfile::tempdir().unwrap();
-            let store = Store::open(Some(store.path())).unwrap();
+            let store = Store::new(store.path(), None).unwrap();
             Toolchain::find(&CompilerLocation::from_env(), &store).unwrap_or_else(|error| panic!("{error}"))
         });
         &REAL

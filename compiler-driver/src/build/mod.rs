@@ -19,7 +19,7 @@ mod weights;
 use std::collections::BTreeMap;
 
 use mlxcel_artifacts::entry::Parameter;
-use mlxcel_artifacts::{Bundle, BundleWriter, Compiler, FORMAT, Machine, Manifest, Store, TargetArtifact};
+use mlxcel_artifacts::{Bundle, BundleWriter, Compiler, FORMAT, Machine, Manifest, TargetArtifact};
 use mlxcel_emitter::Program;
 
 use crate::{
@@ -47,14 +47,14 @@ pub fn build(request: &Request, progress: &mut Progress<'_>) -> Result<Bundle, E
     let prepared = Prepared::new(request, progress)?;
     let out = request.out.clone().unwrap_or_else(|| format!("{}.bundle", prepared.model.name).into());
     let mut writer = BundleWriter::create(&out)?;
-    let store = Store::open(request.store.as_deref())?;
+    let store = request.store.as_ref().ok_or(mlxcel_artifacts::Error::NoStore)?;
     let lock = store.in_use()?;
-    let toolchain = Toolchain::find(&request.compiler, &store)?;
+    let toolchain = Toolchain::find(&request.compiler, store)?;
     let dump_dir = request.dump_dir.as_deref().map(DumpDir::create).transpose()?;
 
     let programs = Programs::emit(&prepared, &Machine::host(), progress)?;
     let jobs = programs.jobs();
-    let modules = schedule::compile_all(&jobs, &toolchain, &store, &request.cancel, progress)?;
+    let modules = schedule::compile_all(&jobs, &toolchain, store, &request.cancel, progress)?;
     if let Some(dump_dir) = dump_dir {
         jobs.iter().zip(&modules).try_for_each(|(job, module)| dump_dir.save(job, &module.vmfb))?;
     }

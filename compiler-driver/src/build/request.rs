@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use mlxcel_artifacts::{CacheType, Cancel, Quant};
+use mlxcel_artifacts::{CacheType, Cancel, Quant, Store};
 
 use crate::{
     build::compiler_location::CompilerLocation,
@@ -38,8 +38,9 @@ pub struct Request {
     pub out: Option<PathBuf>,
     /// Folder to save MLIR, flags and compiled modules in.
     pub dump_dir: Option<PathBuf>,
-    /// The store; that of the environment by default.
-    pub store: Option<PathBuf>,
+    /// The store of compiled modules, which records that the bundle was built here. Only [`emit`](crate::emit) works without
+    /// one.
+    pub store: Option<Store>,
     /// Where to look for iree-compile.
     pub compiler: CompilerLocation,
     /// Cancels the build.

@@ -155,7 +155,7 @@ mod tests {
 
     fn refused(name: &str) -> String {
         let folder = tempfile::tempdir().unwrap();
-        let store = Store::open(Some(&folder.path().join("store"))).unwrap();
+        let store = Store::new(folder.path().join("store"), None).unwrap();
         let compiler = test_support::compiler(folder.path(), name);
         let location = CompilerLocation::Executable(compiler);
         let error = Toolchain::find(&location, &store).unwrap_err();
@@ -181,7 +181,7 @@ mod tests {
     #[test]
     fn a_known_executable_is_not_run() {
         let folder = tempfile::tempdir().unwrap();
-        let store = Store::open(Some(&folder.path().join("store"))).unwrap();
+        let store = Store::new(folder.path().join("store"), None).unwrap();
         let compiler = test_support::compiler(folder.path(), "works");
         let location = CompilerLocation::Executable(compiler.clone());
         let first = Toolchain::find(&location, &store).unwrap();

@@ -7,7 +7,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use mlxcel_artifacts::Bundle;
+use mlxcel_artifacts::{Bundle, Store};
 use mlxcel_compiler_driver::{
     Cancel, CompilerLocation, Error, Event, ModelSource, Precision, Quant, Request, WeightSource, build,
     write_random_weights,
@@ -51,7 +51,7 @@ impl Sandbox {
             chunk: None,
             out: Some(at("out")),
             dump_dir: None,
-            store: Some(at("store")),
+            store: Some(Store::new(at("store"), None).unwrap()),
             compiler: CompilerLocation::Executable(link.clone()),
             cancel: Cancel::new(),
         };

@@ -6,7 +6,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use mlxcel_artifacts::{Bundle, report};
+use mlxcel_artifacts::{Bundle, Store, report};
 use mlxcel_compiler_driver::{
     CompilerLocation, Float, ModelSource, Precision, Quant, Request, WeightSource, build,
 };
@@ -109,7 +109,7 @@ pub(crate) fn request(model: &Path, targets: &[&str]) -> Request {
         out: None,
         dump_dir: None,
         // Outlives the tests, so that only the first run of an emitter and a compiler starts the latter.
-        store: Some(Path::new(env!("CARGO_TARGET_TMPDIR")).join("store")),
+        store: Some(Store::new(Path::new(env!("CARGO_TARGET_TMPDIR")).join("store"), None).unwrap()),
         compiler: CompilerLocation::from_env(),
         cancel: Cancel::new(),
     }

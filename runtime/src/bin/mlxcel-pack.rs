@@ -15,7 +15,7 @@ use std::{
 use anyhow::{Context as _, Result};
 use clap::Parser;
 use indicatif::{BinaryBytes, ProgressBar, ProgressStyle};
-use mlxcel_artifacts::{Bundle, Cancel, INTERRUPTED, report};
+use mlxcel_artifacts::{Cancel, INTERRUPTED, report};
 use mlxcel_runtime::{DeviceSpec, LoadOptions, Weights, pack};
 
 use crate::{integer::integer, origin::Origin};
@@ -74,9 +74,9 @@ fn main() -> ExitCode {
 
 /// Packs the weights; returns the name of the target.
 fn run(cli: &Cli, cancel: &Cancel) -> Result<String> {
-    let bundle = Bundle::open_without_weights(&cli.bundle)?;
+    let bundle = cli.origin.open(&cli.bundle)?;
     // A bundle compiled here may be packed unsigned, because packing comes before signing.
-    if !bundle.is_from_here() {
+    if !bundle.was_built_here() {
         cli.origin.check(&bundle).context(NOT_BUILT_HERE)?;
     }
     let weights = cli.weights.as_deref().map(Weights::open).transpose()?;

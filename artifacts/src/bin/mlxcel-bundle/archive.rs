@@ -12,7 +12,7 @@ use clap::Args;
 use mlxcel_artifacts::Bundle;
 
 use crate::{
-    arguments::{Source, Target},
+    arguments::{Source, StoreArguments, Target},
     outcome::Outcome,
 };
 
@@ -32,8 +32,8 @@ pub(crate) struct Export {
 }
 
 impl Export {
-    pub(crate) fn run(&self) -> Result<Outcome> {
-        let bundle = self.source.open_without_weights()?;
+    pub(crate) fn run(&self, store: &StoreArguments) -> Result<Outcome> {
+        let bundle = self.source.open_without_weights(store)?;
         if self.out.as_deref() == Some(Path::new(STANDARD_STREAM)) {
             let mut to = BufWriter::with_capacity(1 << 20, io::stdout().lock());
             bundle.export_to(&mut to, Path::new("standard output"))?;
@@ -63,11 +63,11 @@ pub(crate) struct Import {
 }
 
 impl Import {
-    pub(crate) fn run(&self) -> Result<Outcome> {
+    pub(crate) fn run(&self, store: &StoreArguments) -> Result<Outcome> {
         let Self { archive, target } = self;
         if archive == Path::new(STANDARD_STREAM) {
             let name = Path::new("standard input");
-            return Ok(target.write(|to| Bundle::import(&mut io::stdin().lock(), name, to))?.into());
+            return Ok(target.write(store, |to| Bundle::import(&mut io::stdin().lock(), name, to))?.into());
         }
         if archive.is_dir() {
             bail!(
@@ -83,6 +83,6 @@ impl Import {
             )
         })?;
         let mut from = BufReader::with_capacity(1 << 20, file);
-        Ok(target.write(|to| Bundle::import(&mut from, archive, to))?.into())
+        Ok(target.write(store, |to| Bundle::import(&mut from, archive, to))?.into())
     }
 }

@@ -12,7 +12,10 @@ use mlxcel_artifacts::{
 };
 use serde::Serialize;
 
-use crate::{arguments::Source, outcome::Outcome};
+use crate::{
+    arguments::{Source, StoreArguments},
+    outcome::Outcome,
+};
 
 /// Check whether a bundle runs on this machine
 ///
@@ -33,9 +36,9 @@ pub(crate) struct Check {
 }
 
 impl Check {
-    pub(crate) fn run(&self) -> Result<Outcome> {
+    pub(crate) fn run(&self, store: &StoreArguments) -> Result<Outcome> {
         let machine = self.machine.as_deref().map_or_else(|| Ok(Machine::host_with_gpus()), read_machine)?;
-        let bundle = self.source.open_without_weights()?;
+        let bundle = self.source.open_without_weights(store)?;
         let report = Report::new(bundle.manifest(), &machine, self.device);
         let text = if self.json { serde_json::to_string_pretty(&report)? + "\n" } else { report.to_string() };
         Ok(Outcome { text, status: u8::from(report.runs.is_none()) })

@@ -7,6 +7,7 @@ use clap::Subcommand;
 use crate::registry::{Pull, Push};
 use crate::{
     archive::{Export, Import},
+    arguments::StoreArguments,
     check::{self, Check},
     copy::Copy,
     diff::Diff,
@@ -43,26 +44,26 @@ pub(crate) enum Command {
 
 impl Command {
     /// Runs the command.
-    pub(crate) fn run(&self) -> Result<Outcome> {
+    pub(crate) fn run(&self, store: &StoreArguments) -> Result<Outcome> {
         match self {
-            Self::Inspect(inspect) => inspect.run(),
-            Self::Verify(verify) => verify.run(),
-            Self::Check(check) => check.run(),
+            Self::Inspect(inspect) => inspect.run(store),
+            Self::Verify(verify) => verify.run(store),
+            Self::Check(check) => check.run(store),
             Self::Machine => check::describe_machine(),
-            Self::Export(export) => export.run(),
-            Self::Import(import) => import.run(),
-            Self::Copy(copy) => copy.run(),
+            Self::Export(export) => export.run(store),
+            Self::Import(import) => import.run(store),
+            Self::Copy(copy) => copy.run(store),
             #[cfg(feature = "registry")]
-            Self::Push(push) => push.run(),
+            Self::Push(push) => push.run(store),
             #[cfg(feature = "registry")]
-            Self::Pull(pull) => pull.run(),
-            Self::List(list) => list.run(),
-            Self::Remove(remove) => remove.run(),
-            Self::Gc(gc) => gc.run(),
-            Self::Diff(diff) => diff.run(),
-            Self::Size(size) => size.run(),
+            Self::Pull(pull) => pull.run(store),
+            Self::List(list) => list.run(store),
+            Self::Remove(remove) => remove.run(store),
+            Self::Gc(gc) => gc.run(store),
+            Self::Diff(diff) => diff.run(store),
+            Self::Size(size) => size.run(store),
             Self::Keygen(keygen) => keygen.run(),
-            Self::Sign(sign) => sign.run(),
+            Self::Sign(sign) => sign.run(store),
         }
     }
 

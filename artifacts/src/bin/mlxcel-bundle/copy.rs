@@ -4,7 +4,7 @@ use anyhow::Result;
 use clap::Args;
 
 use crate::{
-    arguments::{Source, Target},
+    arguments::{Source, StoreArguments, Target},
     outcome::Outcome,
 };
 
@@ -18,8 +18,8 @@ pub(crate) struct Copy {
 }
 
 impl Copy {
-    pub(crate) fn run(&self) -> Result<Outcome> {
-        let bundle = self.source.open_without_weights()?;
-        Ok(self.target.write(|to| bundle.copy_to(to))?.into())
+    pub(crate) fn run(&self, store: &StoreArguments) -> Result<Outcome> {
+        let bundle = self.source.open_without_weights(store)?;
+        Ok(self.target.write(store, |to| bundle.copy_to(to))?.into())
     }
 }

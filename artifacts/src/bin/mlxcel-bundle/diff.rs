@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use anyhow::Result;
 use clap::Args;
 
-use crate::{arguments::open_without_weights, differences::Differences, outcome::Outcome};
+use crate::{arguments::StoreArguments, differences::Differences, outcome::Outcome};
 
 /// The exit status when the bundles differ, as diff(1) has it.
 const DIFFERENT: u8 = 1;
@@ -22,8 +22,9 @@ pub(crate) struct Diff {
 }
 
 impl Diff {
-    pub(crate) fn run(&self) -> Result<Outcome> {
-        let (first, second) = (open_without_weights(&self.first)?, open_without_weights(&self.second)?);
+    pub(crate) fn run(&self, store: &StoreArguments) -> Result<Outcome> {
+        let (first, second) =
+            (store.open_without_weights(&self.first)?, store.open_without_weights(&self.second)?);
         let differences = Differences::between(&first, &second)?;
         let status = if differences.is_empty() { 0 } else { DIFFERENT };
         Ok(Outcome { text: differences.to_string(), status })

@@ -7,7 +7,11 @@ use clap::Args;
 use mlxcel_artifacts::{Bundle, Manifest};
 use serde::Serialize;
 
-use crate::{arguments::Source, describe::describe, outcome::Outcome};
+use crate::{
+    arguments::{Source, StoreArguments},
+    describe::describe,
+    outcome::Outcome,
+};
 
 /// Show what is in a bundle
 #[derive(Args)]
@@ -23,11 +27,11 @@ pub(crate) struct Inspect {
 }
 
 impl Inspect {
-    pub(crate) fn run(&self) -> Result<Outcome> {
+    pub(crate) fn run(&self, store: &StoreArguments) -> Result<Outcome> {
         let text = match &self.file {
-            Some(name) => read_text(&self.source.open_without_weights()?, name)?,
-            None if self.json => json(&self.source.open()?)?,
-            None => describe(&self.source.open()?),
+            Some(name) => read_text(&self.source.open_without_weights(store)?, name)?,
+            None if self.json => json(&self.source.open(store)?)?,
+            None => describe(&self.source.open(store)?),
         };
         Ok(text.into())
     }

@@ -29,7 +29,7 @@ use anyhow::{Context as _, Result};
 use clap::Parser;
 use mlxcel_artifacts::report;
 
-use crate::{command::Command, outcome::Outcome};
+use crate::{arguments::StoreArguments, command::Command, outcome::Outcome};
 
 /// Inspect, verify, sign, move and store bundles of compiled models
 ///
@@ -37,13 +37,15 @@ use crate::{command::Command, outcome::Outcome};
 #[derive(Parser)]
 #[command(name = "mlxcel-bundle", version)]
 struct Options {
+    #[command(flatten)]
+    store: StoreArguments,
     #[command(subcommand)]
     command: Command,
 }
 
 fn main() -> ExitCode {
-    let command = Options::parse().command;
-    match command.run().and_then(print) {
+    let Options { store, command } = Options::parse();
+    match command.run(&store).and_then(print) {
         Ok(status) => status.into(),
         Err(error) if is_broken_pipe(&error) => ExitCode::SUCCESS,
         Err(error) => {

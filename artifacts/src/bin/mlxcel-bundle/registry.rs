@@ -5,7 +5,7 @@ use clap::Args;
 use mlxcel_artifacts::{DockerConfig, Name, Registry};
 
 use crate::{
-    arguments::{Source, write_to_store},
+    arguments::{Source, StoreArguments, write_to_store},
     outcome::Outcome,
     progress::with_progress,
 };
@@ -38,8 +38,8 @@ pub(crate) struct Push {
 }
 
 impl Push {
-    pub(crate) fn run(&self) -> Result<Outcome> {
-        let bundle = self.source.open_without_weights()?;
+    pub(crate) fn run(&self, store: &StoreArguments) -> Result<Outcome> {
+        let bundle = self.source.open_without_weights(store)?;
         let registry = self.address.registry()?;
         let digest = with_progress(|progress| registry.push(&bundle, progress))?;
         Ok(format!("{}@{digest}\n", self.address.reference).into())
@@ -60,9 +60,10 @@ pub(crate) struct Pull {
 }
 
 impl Pull {
-    pub(crate) fn run(&self) -> Result<Outcome> {
+    pub(crate) fn run(&self, store: &StoreArguments) -> Result<Outcome> {
         let registry = self.address.registry()?;
         let name = self.name.clone().map_or_else(|| self.address.reference.parse(), Ok)?;
-        Ok(write_to_store(&name, |to| with_progress(|progress| registry.pull(to, progress)))?.into())
+        Ok(write_to_store(&store.open()?, &name, |to| with_progress(|progress| registry.pull(to, progress)))?
+            .into())
     }
 }

@@ -9,7 +9,10 @@ use anyhow::Result;
 use clap::Args;
 use mlxcel_artifacts::{SecretKey, Signed};
 
-use crate::{arguments::Source, outcome::Outcome};
+use crate::{
+    arguments::{Source, StoreArguments},
+    outcome::Outcome,
+};
 
 /// The file name of a secret key, unless another is given.
 const DEFAULT_KEY: &str = "mlxcel.key";
@@ -60,7 +63,7 @@ pub(crate) struct Sign {
 }
 
 impl Sign {
-    pub(crate) fn run(&self) -> Result<Outcome> {
+    pub(crate) fn run(&self, store: &StoreArguments) -> Result<Outcome> {
         let ask_password = || {
             let refused = || {
                 io::Error::other(
@@ -70,7 +73,7 @@ impl Sign {
             self.password.read("password of the key")?.ok_or_else(refused)
         };
         let key = SecretKey::open(&self.key, ask_password)?;
-        let signed = self.source.open()?.sign(&key, &self.comment)?;
+        let signed = self.source.open(store)?.sign(&key, &self.comment)?;
         let bundle = self.source.bundle.display();
         Ok(format!("signed {bundle} with key {}{}\n", signed.key, comment_suffix(&signed)).into())
     }

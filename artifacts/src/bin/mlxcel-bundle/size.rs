@@ -6,7 +6,11 @@ use anyhow::Result;
 use clap::Args;
 use mlxcel_artifacts::{Bundle, Digest, entry::Parameter};
 
-use crate::{arguments::Source, byte_count::ByteCount, outcome::Outcome};
+use crate::{
+    arguments::{Source, StoreArguments},
+    byte_count::ByteCount,
+    outcome::Outcome,
+};
 
 /// Show which files and tensors of a bundle take up space
 #[derive(Args)]
@@ -16,8 +20,8 @@ pub(crate) struct Size {
 }
 
 impl Size {
-    pub(crate) fn run(&self) -> Result<Outcome> {
-        Ok(sizes(&self.source.open_without_weights()?).into())
+    pub(crate) fn run(&self, store: &StoreArguments) -> Result<Outcome> {
+        Ok(sizes(&self.source.open_without_weights(store)?).into())
     }
 }
 

@@ -3,10 +3,10 @@
 use anyhow::Result;
 use bytesize::ByteSize;
 use clap::Args;
-use mlxcel_artifacts::{Collected, Error, Manifest, Name, Store, Stored, report};
+use mlxcel_artifacts::{Collected, Error, Manifest, Name, Stored, report};
 use serde::Serialize;
 
-use crate::{byte_count::ByteCount, outcome::Outcome};
+use crate::{arguments::StoreArguments, byte_count::ByteCount, outcome::Outcome};
 
 /// List the bundles in the store
 #[derive(Args)]
@@ -17,8 +17,8 @@ pub(crate) struct List {
 }
 
 impl List {
-    pub(crate) fn run(&self) -> Result<Outcome> {
-        let store = Store::open(None)?;
+    pub(crate) fn run(&self, store: &StoreArguments) -> Result<Outcome> {
+        let store = store.open()?;
         let bundles = store.list()?;
         let rows: Vec<_> = bundles.iter().map(Row::new).collect();
         if self.json {
@@ -85,8 +85,8 @@ pub(crate) struct Remove {
 }
 
 impl Remove {
-    pub(crate) fn run(&self) -> Result<Outcome> {
-        let store = Store::open(None)?;
+    pub(crate) fn run(&self, store: &StoreArguments) -> Result<Outcome> {
+        let store = store.open()?;
         self.names.iter().try_for_each(|name| store.find(name))?;
         self.names.iter().try_for_each(|name| store.remove(name))?;
         match store.collect(None, false) {
@@ -115,9 +115,9 @@ pub(crate) struct Gc {
 }
 
 impl Gc {
-    pub(crate) fn run(&self) -> Result<Outcome> {
+    pub(crate) fn run(&self, store: &StoreArguments) -> Result<Outcome> {
         let limit = self.max_size.map(|size| size.as_u64());
-        let collected = Store::open(None)?.collect(limit, self.dry_run)?;
+        let collected = store.open()?.collect(limit, self.dry_run)?;
         Ok(describe_collected(collected, self.dry_run).into())
     }
 }

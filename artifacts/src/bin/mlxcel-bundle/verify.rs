@@ -6,7 +6,12 @@ use anyhow::Result;
 use clap::Args;
 use mlxcel_artifacts::{Bundle, Error, PublicKey, Signed};
 
-use crate::{arguments::Source, byte_count::ByteCount, outcome::Outcome, sign::comment_suffix};
+use crate::{
+    arguments::{Source, StoreArguments},
+    byte_count::ByteCount,
+    outcome::Outcome,
+    sign::comment_suffix,
+};
 
 /// Verify the size and digest of every file, and the signature
 #[derive(Args)]
@@ -19,9 +24,9 @@ pub(crate) struct Verify {
 }
 
 impl Verify {
-    pub(crate) fn run(&self) -> Result<Outcome> {
+    pub(crate) fn run(&self, store: &StoreArguments) -> Result<Outcome> {
         let key = self.key.as_deref().map(PublicKey::find).transpose()?;
-        let bundle = self.source.open()?;
+        let bundle = self.source.open(store)?;
         let origin = origin(&bundle, key.as_ref())?;
         let sizes: HashMap<_, _> = bundle.manifest().blobs().map(|(_, b)| (b.digest, b.size)).collect();
         let bytes = ByteCount(sizes.values().sum());

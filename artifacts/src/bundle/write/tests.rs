@@ -340,7 +340,7 @@ fn disk_full_child() {
     let mut writer = BundleWriter::create(&out).unwrap();
     assert_eq!(report(&writer.add_file(&folder.join("source")).unwrap_err()), expected);
     assert_eq!(report(&writer.add_bytes(&[2; 3_000_000]).unwrap_err()), expected);
-    let store = crate::Store::open(Some(&folder.join("store"))).unwrap();
+    let store = crate::Store::new(folder.join("store"), None).unwrap();
     let error = store.put(&Digest::of(b"key"), &folder.join("source")).unwrap_err();
     assert!(report(&error).ends_with(": File too large (os error 27)"), "{}", report(&error));
     assert_eq!(store.get(&Digest::of(b"key")).unwrap(), None);

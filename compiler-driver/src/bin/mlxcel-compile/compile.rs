@@ -1,8 +1,8 @@
 //! The build command: makes a bundle in a folder or under a name in the store.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
-use mlxcel_artifacts::{Bundle, Name, Scratch, Store};
+use mlxcel_artifacts::{Name, Scratch, Store};
 use mlxcel_compiler_driver::{Cancel, CompilerLocation, Error, Event, ModelSource, Request, build, emit};
 
 use crate::{
@@ -18,7 +18,13 @@ pub(crate) fn compile(
     cancel: &Cancel,
     progress: &mut ProgressView,
 ) -> Result<Outcome, Error> {
-    let named = options.name.map(|name| NamedBundle::new(name, options.store.as_deref())).transpose()?;
+    let store = match Store::from_env(options.store.as_deref()) {
+        // Emitting needs no store.
+        Err(mlxcel_artifacts::Error::NoStore) if options.emit.is_some() => None,
+        store => Some(store?),
+    };
+    let named = options.name.zip(store.as_ref());
+    let named = named.map(|(name, store)| NamedBundle::new(name, store)).transpose()?;
     let request = Request {
         // The parser requires it.
         model: ModelSource::find(options.model.as_deref().unwrap_or_default())?,
@@ -31,7 +37,7 @@ pub(crate) fn compile(
         chunk: options.chunk,
         out: named.as_ref().map(NamedBundle::folder).or(options.out),
         dump_dir: options.dump_dir,
-        store: options.store,
+        store,
         compiler: CompilerLocation::from_env(),
         cancel: cancel.clone(),
     };
@@ -47,7 +53,7 @@ pub(crate) fn compile(
             format!("run `mlxcel-bundle copy {name} --out FOLDER`, then `mlxcel-pack FOLDER`")
         }
     };
-    let store = request.store.as_deref();
+    let store = request.store.as_ref();
     let packing = if options.no_pack { Ok(()) } else { pack(&bundle, store, &hint, cancel, &mut progress) };
     let location = match named {
         Some(named) => named.save(&mut progress)?,
@@ -64,10 +70,9 @@ struct NamedBundle {
 }
 
 impl NamedBundle {
-    fn new(name: Name, store: Option<&Path>) -> Result<Self, Error> {
-        let store = Store::open(store)?;
+    fn new(name: Name, store: &Store) -> Result<Self, Error> {
         let scratch = store.scratch()?;
-        Ok(Self { name, store, scratch })
+        Ok(Self { name, store: store.clone(), scratch })
     }
 
     /// Returns the scratch folder of the bundle.
@@ -77,7 +82,7 @@ impl NamedBundle {
 
     /// Saves the bundle in the store and returns its name.
     fn save(self, progress: &mut dyn FnMut(Event)) -> Result<String, Error> {
-        let bundle = Bundle::open_without_weights(&self.folder())?;
+        let bundle = self.store.open_without_weights(&self.folder())?;
         let replaced = self.store.write(&self.name, |to| bundle.copy_to(Box::new(to)))?;
         if let Some(replaced) = replaced {
             progress(Event::Warning(replaced.to_string()));

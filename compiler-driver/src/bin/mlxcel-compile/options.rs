@@ -62,8 +62,9 @@ pub(crate) struct Compile {
     /// Do not pack the weights: every start packs them in memory until mlxcel-pack has run
     #[arg(long)]
     pub(crate) no_pack: bool,
-    /// Path to the store, which caches compiled modules [default: ~/.cache/mlxcel]
-    #[arg(long, value_name = "FOLDER", env = "MLXCEL_STORE")]
+    /// Path to the store, which caches compiled modules [default: $MLXCEL_STORE, else
+    /// $XDG_CACHE_HOME/mlxcel, else ~/.cache/mlxcel]
+    #[arg(long, value_name = "FOLDER")]
     pub(crate) store: Option<PathBuf>,
 }
 

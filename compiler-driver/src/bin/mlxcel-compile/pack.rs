@@ -1,14 +1,15 @@
 //! Packs the weights of a new bundle by running mlxcel-pack.
 
 use std::{
-    env, io,
-    path::Path,
+    env,
+    ffi::OsStr,
+    io,
     process::{Child, Command, ExitStatus, Stdio},
     thread,
     time::Duration,
 };
 
-use mlxcel_artifacts::{Bundle, Machine, Place, best_target, check_targets_at};
+use mlxcel_artifacts::{Bundle, Machine, Place, Store, best_target, check_targets_at};
 use mlxcel_compiler_driver::{Cancel, Event};
 use rustix::process::{Pid, Signal, kill_process};
 
@@ -27,7 +28,7 @@ pub(crate) struct PackFailure {
 /// If mlxcel-pack is not installed, leaves the bundle as it is and warns. `hint` tells how to pack it later.
 pub(crate) fn pack(
     bundle: &Bundle,
-    store: Option<&Path>,
+    store: Option<&Store>,
     hint: &str,
     cancel: &Cancel,
     progress: &mut dyn FnMut(Event),
@@ -46,7 +47,7 @@ pub(crate) fn pack(
         .arg(bundle.path())
         // The store records what was compiled here. So mlxcel-pack accepts the unsigned bundle even if
         // MLXCEL_REQUIRE_SIGNATURE is set, and still refuses a bundle that replaced it meanwhile.
-        .envs(store.map(|store| ("MLXCEL_STORE", store)))
+        .args(store.into_iter().flat_map(|store| [OsStr::new("--store"), store.path().as_os_str()]))
         .stdin(Stdio::null())
         .stdout(Stdio::null())
         .spawn();

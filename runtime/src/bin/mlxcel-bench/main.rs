@@ -87,7 +87,7 @@ fn print(text: &str) -> Result<()> {
 
 /// Opens a bundle without its weights, and checks the signature that is required.
 fn open(options: &Options, path: &Path) -> Result<Bundle> {
-    let bundle = Bundle::open_without_weights(path)?;
+    let bundle = options.origin.open(path)?;
     options.origin.check(&bundle)?;
     Ok(bundle)
 }

@@ -306,7 +306,7 @@ impl Options {
 
     /// Opens the bundle without its weights, and checks the signature that is required.
     pub(crate) fn open_bundle(&self) -> Result<Bundle> {
-        let bundle = Bundle::open_without_weights(&self.bundle)?;
+        let bundle = self.origin.open(&self.bundle)?;
         self.origin.check(&bundle)?;
         Ok(bundle)
     }

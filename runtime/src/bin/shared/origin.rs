@@ -1,19 +1,34 @@
 //! The origin of a bundle's code, for every program that runs bundles.
 
-use std::io::{self, Write as _};
+use std::{
+    io::{self, Write as _},
+    path::{Path, PathBuf},
+};
 
 use clap::Args;
-use mlxcel_artifacts::{Bundle, Error, PublicKey, Signed, report};
+use mlxcel_artifacts::{Bundle, Error, PublicKey, Signed, Store, report};
 
-/// The signature that a bundle needs before its code may run.
+/// The store that knows a bundle's origin, and the signature that the bundle needs before its code may run.
 #[derive(Debug, Args)]
 pub(crate) struct Origin {
     /// Run only bundles signed with this minisign key: a public key or its file
     #[arg(long, value_name = "KEY", env = "MLXCEL_REQUIRE_SIGNATURE", value_parser = public_key)]
     require_signature: Option<PublicKey>,
+    /// Path to the store [default: $MLXCEL_STORE, else $XDG_CACHE_HOME/mlxcel, else ~/.cache/mlxcel]
+    #[arg(long, value_name = "FOLDER")]
+    store: Option<PathBuf>,
 }
 
 impl Origin {
+    /// Opens a bundle, a folder or a name in the store, without reading its weights.
+    pub(crate) fn open(&self, bundle: &Path) -> Result<Bundle, Error> {
+        match Store::from_env(self.store.as_deref()) {
+            // A folder needs no store.
+            Err(Error::NoStore) => Bundle::open_without_weights(bundle),
+            store => store?.open_without_weights(bundle),
+        }
+    }
+
     /// Checks the signature that is required.
     pub(crate) fn check(&self, bundle: &Bundle) -> Result<(), Error> {
         self.require_signature.iter().try_for_each(|key| bundle.verify_signature(key).map(drop))
@@ -21,7 +36,7 @@ impl Origin {
 
     /// Notes on stderr that the code about to run was neither compiled here nor signed as required.
     pub(crate) fn note(&self, bundle: &Bundle) -> Result<(), Error> {
-        if self.require_signature.is_none() && !bundle.is_from_here() {
+        if self.require_signature.is_none() && !bundle.was_built_here() {
             // A failure to write the note is not an error.
             _ = writeln!(
                 io::stderr().lock(),
