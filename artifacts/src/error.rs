@@ -7,7 +7,11 @@ use std::{
 
 use bytesize::ByteSize;
 
-use crate::{digest::Digest, manifest::PACKED_WEIGHTS, name::Name};
+use crate::{
+    blob::BlobRole,
+    digest::Digest,
+    name::{Name, ParseNameError},
+};
 
 /// What can go wrong with a bundle or the store.
 #[derive(Debug, thiserror::Error)]
@@ -59,19 +63,19 @@ pub enum Error {
     Invalid(String),
 
     /// A blob is not there.
-    #[error("{what} is missing: expected blobs/{}\n{}", digest.hex(), remedy(what))]
+    #[error("{role} is missing: expected blobs/{}\n{}", digest.hex(), remedy(role))]
     MissingBlob {
-        /// What the blob is for: `vmfb of target cpu`.
-        what: String,
+        /// The blob's purpose.
+        role: BlobRole,
         /// The blob's digest.
         digest: Digest,
     },
 
     /// A blob is there, but not as a file of the bundle's own.
-    #[error("{what} is {found}, expected a regular file: blobs/{}\n{}", digest.hex(), remedy(what))]
+    #[error("{role} is {found}, expected a regular file: blobs/{}\n{}", digest.hex(), remedy(role))]
     NotAFile {
-        /// What the blob is for.
-        what: String,
+        /// The blob's purpose.
+        role: BlobRole,
         /// What it is instead.
         found: &'static str,
         /// The blob's digest.
@@ -79,10 +83,10 @@ pub enum Error {
     },
 
     /// A blob is longer or shorter than the manifest says.
-    #[error("{what} has {found} bytes, expected {expected}: blobs/{}\n{}", digest.hex(), remedy(what))]
+    #[error("{role} has {found} bytes, expected {expected}: blobs/{}\n{}", digest.hex(), remedy(role))]
     BlobSize {
-        /// What the blob is for.
-        what: String,
+        /// The blob's purpose.
+        role: BlobRole,
         /// Its length.
         found: u64,
         /// The manifest's length.
@@ -92,10 +96,10 @@ pub enum Error {
     },
 
     /// A blob's bytes are not those that the manifest names.
-    #[error("{what} has digest {found}, expected {expected}\n{}", remedy(what))]
+    #[error("{role} has digest {found}, expected {expected}\n{}", remedy(role))]
     BlobDigest {
-        /// What the blob is for.
-        what: String,
+        /// The blob's purpose.
+        role: BlobRole,
         /// The digest of its bytes.
         found: Digest,
         /// The manifest's digest.
@@ -103,10 +107,10 @@ pub enum Error {
     },
 
     /// The manifest given to `finish` names a blob that was not added.
-    #[error("{what} was not added to the bundle: blobs/{}", digest.hex())]
+    #[error("{role} was not added to the bundle: blobs/{}", digest.hex())]
     NotAdded {
-        /// What the blob is for.
-        what: String,
+        /// The blob's purpose.
+        role: BlobRole,
         /// The blob's digest.
         digest: Digest,
     },
@@ -181,18 +185,9 @@ pub enum Error {
         limit: u64,
     },
 
-    /// A text that is no bundle's name.
-    #[error(
-        "`{}` is no name for a bundle: {problem}\n\
-         hint: such as demo, llama-3.2-1b:q4 or registry.example/models/demo:1",
-        found.escape_debug()
-    )]
-    BadName {
-        /// The text.
-        found: String,
-        /// What is wrong with it, and what was expected.
-        problem: String,
-    },
+    /// A text that is not a bundle's name.
+    #[error(transparent)]
+    Name(#[from] ParseNameError),
 
     /// No bundle of this name is in the store.
     #[error("the store {} has no bundle {name}\nhint: {}", store.display(), suggest(nearest))]
@@ -428,8 +423,8 @@ fn io_hint(source: &io::Error) -> &'static str {
 }
 
 /// The remedy for every kind of damage.
-fn remedy(what: &str) -> &'static str {
-    if what.starts_with(PACKED_WEIGHTS) { DAMAGED_PACKED } else { DAMAGED }
+fn remedy(role: &BlobRole) -> &'static str {
+    if matches!(role, BlobRole::PackedWeights(_)) { DAMAGED_PACKED } else { DAMAGED }
 }
 
 const DAMAGED_PACKED: &str = "hint: pack the weights again with mlxcel-pack, or copy the bundle again";

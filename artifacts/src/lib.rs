@@ -22,7 +22,7 @@ mod version;
 pub use self::safetensors::{
     ALIGNMENT, HEADER_LIMIT_BYTES, aligned_header, printable, safetensors_header, safetensors_prefix,
 };
-pub use blob::Blob;
+pub use blob::{Blob, BlobRole};
 pub use bundle::{
     Bundle,
     documents::{PROVENANCE, SBOM, with_file_list},
@@ -51,7 +51,7 @@ pub use manifest::{
     SelfTestCase, TargetArtifact, Traffic, Window, entry,
     numerics::{CacheType, Float, ParseWordError, Pooling, Quant},
 };
-pub use name::Name;
+pub use name::{Name, ParseNameError};
 #[cfg(feature = "registry")]
 pub use registry::{DockerConfig, Registry, TransferEvent};
 pub use store::{Collected, Replaced, Scratch, Store, StoreWriter, Stored};

@@ -1,10 +1,8 @@
-//! What a bundle in the store is called.
+//! Names of bundles in the store.
 
 use std::{fmt, path::Path, str::FromStr};
 
-use crate::error::Error;
-
-/// No name is longer: it is a file's name too.
+/// The longest name in bytes. A name is also the name of a file.
 const LONGEST: usize = 200;
 
 /// The name of a bundle in the store: `demo`, `llama-3.2-1b:q4`, or where it was pulled from,
@@ -13,28 +11,40 @@ const LONGEST: usize = 200;
 pub struct Name(String);
 
 impl Name {
-    /// The name as text.
+    /// Returns the name as text.
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0
     }
 
-    /// The name of its file. No name has a `+`.
+    /// Returns the name of its file in the store, with a `+` for every `/`. No name has a `+`.
     pub(crate) fn file_name(&self) -> String {
         self.0.replace('/', "+")
     }
 
+    /// Returns the name whose file is at `path`.
     pub(crate) fn of_file(path: &Path) -> Option<Self> {
         path.file_name()?.to_str()?.replace('+', "/").parse().ok()
     }
 }
 
-impl FromStr for Name {
-    type Err = Error;
+/// A text that is not a bundle's name.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "`{}` is not a bundle's name: {problem}\nhint: use a name such as demo, llama-3.2-1b:q4 or registry.example/models/demo:1",
+    found.escape_debug()
+)]
+pub struct ParseNameError {
+    found: String,
+    problem: String,
+}
 
-    fn from_str(text: &str) -> Result<Self, Error> {
+impl FromStr for Name {
+    type Err = ParseNameError;
+
+    fn from_str(text: &str) -> Result<Self, ParseNameError> {
         let plain = |c: &char| c.is_ascii_alphanumeric() || "._-:@/".contains(*c);
-        // Every part begins with a letter or digit, so that none is `..` or hidden.
+        // Every part begins with a letter or digit, so no part is `..` or hidden.
         let part = |part: &str| part.starts_with(|c: char| c.is_ascii_alphanumeric());
         let problem = if text.len() > LONGEST {
             format!("it has {} bytes, expected at most {LONGEST}", text.len())
@@ -45,7 +55,7 @@ impl FromStr for Name {
         } else {
             return Ok(Self(text.to_owned()));
         };
-        Err(Error::BadName { found: text.chars().take(LONGEST).collect(), problem })
+        Err(ParseNameError { found: text.chars().take(LONGEST).collect(), problem })
     }
 }
 
@@ -60,7 +70,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_are_those_of_registries_and_of_files() {
+    fn a_name_can_be_a_registry_reference_and_a_file_name() {
         for text in ["demo", "Llama-3.2-1B_q4", "localhost:5000/a/b:1.0", "r.example/a@sha256:0f"] {
             let name: Name = text.parse().unwrap();
             assert_eq!(name.to_string(), text);
@@ -73,7 +83,7 @@ mod tests {
         }
         let problem = |text: &str| {
             let message = text.parse::<Name>().unwrap_err().to_string();
-            message.split_once(" is no name for a bundle: ").unwrap().1.lines().next().unwrap().to_owned()
+            message.split_once(" is not a bundle's name: ").unwrap().1.lines().next().unwrap().to_owned()
         };
         assert_eq!(problem("a\tb"), "it has a '\\t', expected letters, digits and any of . _ - : @ /");
         assert_eq!(problem("a/../b"), "expected a letter or digit at its beginning and after every /");

@@ -121,8 +121,8 @@ fn copy_takes_a_folder_or_a_name() {
     assert!(run(&["copy", "a", "--name", "n", "--out", "o"]).starts_with("exit 2\n"));
     insta::assert_snapshot!(run(&["copy", "a", "--name", "../n"]), @r"
     exit 2
-    error: invalid value '../n' for '--name <NAME>': `../n` is no name for a bundle: expected a letter or digit at its beginning and after every /
-    hint: such as demo, llama-3.2-1b:q4 or registry.example/models/demo:1
+    error: invalid value '../n' for '--name <NAME>': `../n` is not a bundle's name: expected a letter or digit at its beginning and after every /
+    hint: use a name such as demo, llama-3.2-1b:q4 or registry.example/models/demo:1
 
     For more information, try '--help'.
     ");

@@ -14,7 +14,7 @@ use std::{
 use tar::{Archive, Builder, Entry, EntryType, Header};
 
 use crate::{
-    blob::Blob,
+    blob::{Blob, BlobRole},
     bundle::{
         Bundle,
         sign::LIMIT_BYTES as SIGNATURE_LIMIT,
@@ -95,7 +95,7 @@ impl Bundle {
             let bytes = &mut signature.as_bytes();
             append(&mut archive, SIGNATURE, signature.len() as u64, bytes).map_err(failed())?;
         }
-        for (name, (what, blob)) in self.manifest().distinct_blobs() {
+        for (name, (role, blob)) in self.manifest().distinct_blobs() {
             let path = self.blob_path(&blob);
             let file = File::open(&path).map_err(Error::read(&path))?;
             let mut hashed = HashedReader::new(BufReader::with_capacity(BUFFER_BYTES, file));
@@ -104,7 +104,7 @@ impl Bundle {
             append(&mut archive, &format!("{BLOBS}/{name}"), blob.size, &mut bytes).map_err(failed())?;
             let found = hashed.digest();
             if found != blob.digest {
-                return Err(Error::BlobDigest { what, found, expected: blob.digest });
+                return Err(Error::BlobDigest { role, found, expected: blob.digest });
             }
         }
         archive.into_inner().and_then(|to| to.flush()).map_err(failed())
@@ -151,13 +151,13 @@ impl Bundle {
                 continue;
             }
             let digest = path.strip_prefix(BLOBS).and_then(|rest| rest.strip_prefix('/'));
-            let Some((what, blob)) = digest.and_then(|digest| missing.remove(digest)) else {
+            let Some((role, blob)) = digest.and_then(|digest| missing.remove(digest)) else {
                 return Err(bad(unexpected(&path, &manifest)));
             };
-            add_blob(&mut *to, what, &blob, &mut entry, name)?;
+            add_blob(&mut *to, role, &blob, &mut entry, name)?;
         }
-        if let Some((what, blob)) = missing.into_values().next() {
-            return Err(Error::MissingBlob { what, digest: blob.digest });
+        if let Some((role, blob)) = missing.into_values().next() {
+            return Err(Error::MissingBlob { role, digest: blob.digest });
         }
         to.finish_as(&manifest, text, signature.as_deref())
     }
@@ -204,18 +204,18 @@ fn read_text(mut entry: Entry<'_, impl Read>, name: &str, limit: u64) -> Result<
 /// Adds an entry's bytes, which must be those of `blob`, to a bundle.
 fn add_blob(
     to: &mut dyn Destination,
-    what: String,
+    role: BlobRole,
     blob: &Blob,
     entry: &mut Entry<'_, impl Read>,
     archive: &Path,
 ) -> Result<(), Error> {
     let found = entry.size();
     if found != blob.size {
-        return Err(Error::BlobSize { what, found, expected: blob.size, digest: blob.digest });
+        return Err(Error::BlobSize { role, found, expected: blob.size, digest: blob.digest });
     }
     let ends_early =
-        Error::Archive { path: archive.to_path_buf(), problem: format!("it ends within {what}") };
-    match add_whole(to, what, blob, entry, archive) {
+        Error::Archive { path: archive.to_path_buf(), problem: format!("it ends within {role}") };
+    match add_whole(to, role, blob, entry, archive) {
         Err(Error::BlobSize { .. }) => Err(ends_early),
         other => other,
     }

@@ -38,7 +38,7 @@ pub fn with_file_list(name: &str, bytes: Vec<u8>, manifest: &Manifest) -> Result
     let parts = found.ok_or_else(|| malformed(format!("found no list `{list}`, expected one")))?;
     // Every subject of a statement is a file.
     parts.retain(|part| name == SBOM && part["type"] != "file");
-    parts.splice(0..0, manifest.blobs().map(|(what, blob)| part(&what, blob)));
+    parts.splice(0..0, manifest.blobs().map(|(role, blob)| part(&role.to_string(), blob)));
     // serde_json keeps or sorts keys depending on the features that other crates enable.
     document.sort_all_objects();
     serde_json::to_vec_pretty(&document).map_err(|error| malformed(error.to_string()))
@@ -65,7 +65,7 @@ mod tests {
         let listed: Value = serde_json::from_slice(&once).unwrap();
         let names: Vec<_> =
             listed["components"].as_array().unwrap().iter().map(|part| &part["name"]).collect();
-        let mut expected: Vec<Value> = manifest.blobs().map(|(what, _)| what.into()).collect();
+        let mut expected: Vec<Value> = manifest.blobs().map(|(role, _)| role.to_string().into()).collect();
         expected.push(Value::Null);
         assert_eq!(names, expected.iter().collect::<Vec<_>>());
         assert!(String::from_utf8(once.clone()).unwrap().starts_with("{\n  \"a\": {\n    \"c\": 3,"));

@@ -10,7 +10,7 @@ use std::{
 
 use crate::{
     blob::Blob,
-    bundle::{Bundle, blobs_of, documents::with_file_list, read_manifest, sign::Signed},
+    bundle::{Bundle, blobs_of, documents::with_file_list, sign::Signed, verify::read_manifest},
     digest::HashedWriter,
     error::Error,
     files::{replace_file, staging, sync_folder},

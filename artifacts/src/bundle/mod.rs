@@ -1,32 +1,33 @@
 //! Opening a bundle: find, read, validate, verify.
 
 mod archive;
+mod copy;
 pub(crate) mod documents;
 mod edit;
 pub(crate) mod location;
 mod origin;
 pub(crate) mod sign;
 mod verified;
+pub(crate) mod verify;
 pub(crate) mod write;
 
 use std::{
     cell::LazyCell,
     collections::{BTreeMap, HashSet},
     fs::{self, File},
-    io::{self, Read as _},
+    io::Read as _,
     path::{Path, PathBuf},
 };
 
 use crate::{
-    blob::Blob,
+    blob::{Blob, BlobRole},
     digest::Digest,
     error::Error,
-    layout::MANIFEST,
-    manifest::{MANIFEST_LIMIT, Manifest, TargetArtifact, packed_weights, weights_file},
+    manifest::{Manifest, TargetArtifact},
 };
 use location::{Location, StoreEntry};
 use verified::VerifiedFiles;
-use write::{Destination, add_whole};
+use verify::{check_digest, check_file, verify, verify_once};
 
 /// Files of this size and larger are not read again that were found whole before. Smaller ones are read in the time that it
 /// takes to look for a note.
@@ -64,11 +65,11 @@ impl Bundle {
 
     /// Opens the bundle at `location`, reading all of it.
     pub(crate) fn open_at(location: Location) -> Result<Self, Error> {
-        let mut bundle = Self::opened(location, &read_whole)?;
+        let mut bundle = Self::opened(location, &verify)?;
         let mut seen = HashSet::new();
-        for (what, blob) in bundle.manifest.weight_blobs() {
+        for (role, blob) in bundle.manifest.weight_blobs() {
             if seen.insert(blob.digest) {
-                read_whole(&bundle.location, &what, blob)?;
+                verify(&bundle.location, &role, blob)?;
             }
         }
         bundle.weights_verified = true;
@@ -82,20 +83,20 @@ impl Bundle {
     pub(crate) fn open_without_weights_at(location: Location) -> Result<Self, Error> {
         let notes = location.notes.clone();
         let known = LazyCell::new(|| VerifiedFiles::in_store(notes.as_deref()));
-        Self::opened(location, &|location, what, blob| {
+        Self::opened(location, &|location, role, blob| {
             if blob.size < NOTED_BYTES {
-                return read_whole(location, what, blob);
+                return verify(location, role, blob);
             }
-            known_whole(&known, location, what, blob).map(drop)
+            verify_once(&known, location, role, blob).map(drop)
         })
     }
 
     /// Opens the bundle at `place`. `verify` verifies everything but weights.
     fn opened(
         place: Location,
-        verify: &dyn Fn(&Location, &str, &Blob) -> Result<(), Error>,
+        verify: &dyn Fn(&Location, &BlobRole, &Blob) -> Result<(), Error>,
     ) -> Result<Self, Error> {
-        let text = read_manifest(&place.folder)?;
+        let text = verify::read_manifest(&place.folder)?;
         match &place.stored {
             Some(StoreEntry { name, manifest, .. }) if Digest::of(text.as_bytes()) != *manifest => {
                 return Err(Error::DamagedName { name: name.clone() });
@@ -109,14 +110,14 @@ impl Bundle {
         }
         let manifest = Manifest::parse(&text)?;
         let mut seen = HashSet::new();
-        for (what, blob) in manifest.code_blobs() {
+        for (role, blob) in manifest.code_blobs() {
             if seen.insert(blob.digest) {
-                verify(&place, &what, blob)?;
+                verify(&place, &role, blob)?;
             }
         }
         // Packed ones can be made again.
         for (name, blob) in &manifest.weights {
-            check_file(&place, &weights_file(name), blob)?;
+            check_file(&place, &BlobRole::Weights(name.clone()), blob)?;
         }
         Ok(Self { location: place, manifest, text, weights_verified: false })
     }
@@ -156,25 +157,6 @@ impl Bundle {
         name.unwrap_or_else(|| self.path().display().to_string())
     }
 
-    /// Copies the bundle, its signature with it. Every blob is verified on the way; what is there already is not copied.
-    ///
-    /// # Errors
-    /// When a blob is missing or damaged, or `to` cannot be written.
-    pub fn copy_to(&self, mut to: Box<dyn Destination>) -> Result<Self, Error> {
-        to.begin(&self.manifest)?;
-        let mut seen = HashSet::new();
-        for (what, blob) in self.manifest.blobs() {
-            if !seen.insert(blob.digest) || to.has(blob) {
-                continue;
-            }
-            let path = check_file(&self.location, &what, blob)?;
-            let mut file = File::open(&path).map_err(Error::read(&path))?;
-            add_whole(&mut *to, what, blob, &mut file, &path)?;
-        }
-        let copy = to.finish_as(&self.manifest, self.text.clone(), self.signature_text()?.as_deref())?;
-        Ok(copy.derived_from(self))
-    }
-
     /// Where a blob of this bundle lies.
     #[must_use]
     pub fn blob_path(&self, blob: &Blob) -> PathBuf {
@@ -187,12 +169,12 @@ impl Bundle {
     /// # Errors
     /// When it is missing or damaged, or cannot be read.
     pub fn read_blob(&self, blob: &Blob, to: &mut [u8]) -> Result<(), Error> {
-        let what = self.manifest.code_blobs().find(|(_, other)| *other == blob);
-        let what = what.map_or_else(|| "blob".into(), |(what, _)| what);
-        let path = check_file(&self.location, &what, blob)?;
+        let role = self.manifest.code_blobs().find(|(_, other)| *other == blob);
+        let role = role.map_or(BlobRole::Unnamed, |(role, _)| role);
+        let path = check_file(&self.location, &role, blob)?;
         let read = File::open(&path).and_then(|mut file| file.read_exact(to));
         read.map_err(Error::read(&path))?;
-        same(&what, Digest::of(to), blob)
+        check_digest(&role, Digest::of(to), blob)
     }
 
     /// One of the checkpoint's small files, `config.json`, `tokenizer.json`, …, as [`read_blob`](Self::read_blob) reads it;
@@ -227,7 +209,9 @@ impl Bundle {
         self.manifest
             .weights
             .iter()
-            .map(|(name, blob)| self.verified(&weights_file(name), blob).map(|path| (name.as_str(), path)))
+            .map(|(name, blob)| {
+                self.verified(&BlobRole::Weights(name.clone()), blob).map(|path| (name.as_str(), path))
+            })
             .collect()
     }
 
@@ -245,7 +229,7 @@ impl Bundle {
     pub fn packed_weights(&self, target: &str) -> Result<Option<PathBuf>, Error> {
         let packing = self.manifest.targets.get(target).and_then(|target| target.packing.as_ref());
         let blob = packing.and_then(|packing| packing.weights.as_ref());
-        blob.map(|blob| self.verified(&packed_weights(target), blob)).transpose()
+        blob.map(|blob| self.verified(&BlobRole::PackedWeights(target.to_owned()), blob)).transpose()
     }
 
     /// Whether these safetensors files are those that the target's packed weights were made from.
@@ -278,11 +262,11 @@ impl Bundle {
     }
 
     /// Where a blob of weights lies, which is whole.
-    fn verified(&self, what: &str, blob: &Blob) -> Result<PathBuf, Error> {
+    fn verified(&self, role: &BlobRole, blob: &Blob) -> Result<PathBuf, Error> {
         if self.weights_verified {
-            return check_file(&self.location, what, blob);
+            return check_file(&self.location, role, blob);
         }
-        known_whole(&self.verified_files(), &self.location, what, blob)
+        verify_once(&self.verified_files(), &self.location, role, blob)
     }
 }
 
@@ -316,140 +300,4 @@ fn are(files: &[PathBuf], these: &BTreeMap<String, Blob>, known: &VerifiedFiles)
 
 fn name(file: &Path) -> String {
     file.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default()
-}
-
-/// The manifest's text.
-pub(crate) fn read_manifest(bundle: &Path) -> Result<String, Error> {
-    let checkpoint = bundle.join("config.json").is_file();
-    let not = |reason| Error::NotABundle { path: bundle.to_path_buf(), reason, checkpoint };
-    match fs::metadata(bundle) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Err(not("nothing is there")),
-        Err(error) => return Err(Error::read(bundle)(error)),
-        Ok(found) if !found.is_dir() => return Err(not("a file is there, expected a folder")),
-        Ok(_) => {}
-    }
-    let path = bundle.join(MANIFEST);
-    match fs::symlink_metadata(&path) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Err(not("it has no manifest.toml")),
-        Err(error) => return Err(Error::read(path)(error)),
-        Ok(found) if !found.is_file() => return Err(not("its manifest.toml is not a regular file")),
-        Ok(_) => {}
-    }
-    let mut bytes = Vec::new();
-    // One byte more than the limit is enough to know.
-    let file = File::open(&path).map_err(Error::read(&path))?;
-    file.take(MANIFEST_LIMIT + 1).read_to_end(&mut bytes).map_err(Error::read(&path))?;
-    if bytes.len() as u64 > MANIFEST_LIMIT {
-        let found = fs::metadata(&path).map_or(0, |m| m.len()).max(bytes.len() as u64);
-        return Err(Error::ManifestTooLarge { found, limit: MANIFEST_LIMIT });
-    }
-    String::from_utf8(bytes).map_err(|error| {
-        let good = &error.as_bytes()[..error.utf8_error().valid_up_to()];
-        let line = 1 + good.iter().filter(|&&b| b == b'\n').count();
-        Error::Syntax { line, message: "bytes that are not utf-8".into() }
-    })
-}
-
-/// Whether the blob is a file of the right size; gives its place.
-fn check_file(place: &Location, what: &str, blob: &Blob) -> Result<PathBuf, Error> {
-    let (what, Blob { digest, size }) = (what.to_owned(), *blob);
-    let path = place.blob_path(digest);
-    // Not `metadata`: a link could lead out of the bundle, or to something that blocks when read.
-    let found = match fs::symlink_metadata(&path) {
-        Err(e) if matches!(e.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => {
-            return Err(Error::MissingBlob { what, digest });
-        }
-        other => other.map_err(Error::read(&path))?,
-    };
-    let kind = found.file_type();
-    if !kind.is_file() {
-        let found = match (kind.is_symlink(), kind.is_dir()) {
-            (true, _) => "a symbolic link",
-            (_, true) => "a folder",
-            _ => "a special file",
-        };
-        return Err(Error::NotAFile { what, found, digest });
-    }
-    if found.len() != size {
-        return Err(Error::BlobSize { what, found: found.len(), expected: size, digest });
-    }
-    Ok(path)
-}
-
-/// Verifies a blob, by reading it unless it was found whole before and has not been changed since; gives its place.
-fn known_whole(known: &VerifiedFiles, place: &Location, what: &str, blob: &Blob) -> Result<PathBuf, Error> {
-    let path = check_file(place, what, blob)?;
-    let found = known.digest(&path, blob.digest).map_err(Error::read(&path))?;
-    same(what, found, blob)?;
-    Ok(path)
-}
-
-/// Verifies a blob by reading it.
-fn read_whole(place: &Location, what: &str, blob: &Blob) -> Result<(), Error> {
-    let path = check_file(place, what, blob)?;
-    let (found, _) = Digest::of_file(&path).map_err(Error::read(&path))?;
-    same(what, found, blob)
-}
-
-pub(crate) fn same(what: &str, found: Digest, blob: &Blob) -> Result<(), Error> {
-    if found == blob.digest {
-        return Ok(());
-    }
-    Err(Error::BlobDigest { what: what.to_owned(), found, expected: blob.digest })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn message(path: &Path) -> String {
-        Bundle::open(path).unwrap_err().to_string()
-    }
-
-    #[test]
-    fn what_is_not_a_bundle() {
-        let folder = tempfile::tempdir().unwrap();
-        let at = folder.path();
-        let shown = at.display();
-        assert_eq!(
-            message(at),
-            format!(
-                "{shown} is not a bundle: it has no manifest.toml\n\
-                 hint: name the folder that mlxcel-compile printed as its last line, or a bundle that \
-                 mlxcel-bundle list shows"
-            )
-        );
-        fs::write(at.join("config.json"), "{}").unwrap();
-        assert!(message(at).ends_with(&format!("compile it with mlxcel-compile --model {shown}")));
-        assert!(
-            message(&at.join("x")).starts_with(&format!("{shown}/x is not a bundle: nothing is there\n"))
-        );
-        fs::write(at.join("x"), "").unwrap();
-        let file = format!("{shown}/x is not a bundle: a file is there, expected a folder\n");
-        assert!(message(&at.join("x")).starts_with(&file));
-        fs::create_dir(at.join(MANIFEST)).unwrap();
-        let irregular = format!("{shown} is not a bundle: its manifest.toml is not a regular file\n");
-        assert!(message(at).starts_with(&irregular));
-    }
-
-    #[test]
-    fn a_manifest_has_a_limit() {
-        let folder = tempfile::tempdir().unwrap();
-        // Sparse: costs no disk.
-        let file = File::create(folder.path().join(MANIFEST)).unwrap();
-        file.set_len(1 << 40).unwrap();
-        let message = message(folder.path());
-        assert!(
-            message.starts_with("manifest.toml has 1099511627776 bytes, expected at most 67108864\nhint: "),
-            "{message}"
-        );
-    }
-
-    #[test]
-    fn a_manifest_is_utf8() {
-        let folder = tempfile::tempdir().unwrap();
-        fs::write(folder.path().join(MANIFEST), b"format = 1\nmodel = \"\xff\"\n").unwrap();
-        let message = message(folder.path());
-        assert!(message.starts_with("manifest.toml line 2: bytes that are not utf-8\nhint: "), "{message}");
-    }
 }

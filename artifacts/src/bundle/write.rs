@@ -16,8 +16,8 @@ use rustix::{
 use tempfile::TempDir;
 
 use crate::{
-    blob::Blob,
-    bundle::{Bundle, location::Location, same},
+    blob::{Blob, BlobRole},
+    bundle::{Bundle, location::Location, verify::check_digest},
     digest::Digest,
     error::Error,
     files::{copy_hashed, parent, staging, sync_folder},
@@ -58,16 +58,16 @@ pub trait Destination {
 /// Adds a blob of everything that `source` gives, which must be what the manifest says.
 pub(crate) fn add_whole(
     to: &mut dyn Destination,
-    what: String,
+    role: BlobRole,
     blob: &Blob,
     source: &mut dyn Read,
     from: &Path,
 ) -> Result<(), Error> {
     let Blob { digest, size } = to.add_reader(source, from)?;
     if size != blob.size {
-        return Err(Error::BlobSize { what, found: size, expected: blob.size, digest: blob.digest });
+        return Err(Error::BlobSize { role, found: size, expected: blob.size, digest: blob.digest });
     }
-    same(&what, digest, blob)
+    check_digest(&role, digest, blob)
 }
 
 /// A bundle in the making. Dropped before [`BundleWriter::finish`], it leaves nothing behind.
@@ -238,11 +238,11 @@ impl Destination for BundleWriter {
 
 /// That everything that a manifest names was added, of the lengths that it says.
 pub(crate) fn all_added(manifest: &Manifest, added: &HashMap<Digest, u64>) -> Result<(), Error> {
-    for (what, &Blob { digest, size: expected }) in manifest.blobs() {
+    for (role, &Blob { digest, size: expected }) in manifest.blobs() {
         match added.get(&digest) {
             Some(&found) if found == expected => {}
-            Some(&found) => return Err(Error::BlobSize { what, found, expected, digest }),
-            None => return Err(Error::NotAdded { what, digest }),
+            Some(&found) => return Err(Error::BlobSize { role, found, expected, digest }),
+            None => return Err(Error::NotAdded { role, digest }),
         }
     }
     Ok(())

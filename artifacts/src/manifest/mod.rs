@@ -11,11 +11,16 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{blob::Blob, digest::Digest, driver::Driver, error::Error, version::Version};
+use crate::{
+    blob::{Blob, BlobRole},
+    digest::Digest,
+    driver::Driver,
+    error::Error,
+    version::Version,
+};
 
 use entry::{Entry, PackStep, Parameter};
 use numerics::{CacheType, Float, Pooling, Quant};
-pub(crate) use parse::MANIFEST_LIMIT;
 
 /// The version of the format that this crate writes. A reader takes every older one, and refuses a newer one.
 ///
@@ -26,6 +31,9 @@ pub const FORMAT: u32 = 2;
 /// No small file of a checkpoint is longer, and no document: programs read them whole. The tokenizers of the largest
 /// vocabularies have some 30 MB.
 pub const SMALL_FILE_LIMIT_BYTES: u64 = 256 << 20;
+
+/// The longest manifest that is read. One with 50,000 tensors that are packed for three targets has 47 MB.
+pub(crate) const MANIFEST_LIMIT: u64 = 64 << 20;
 
 /// A bundle's manifest. Fields are public; a value that came out of [`Manifest::parse`] has passed
 /// [`Manifest::validate`].
@@ -224,39 +232,7 @@ pub struct Packing {
     pub steps: Vec<PackStep>,
 }
 
-/// What errors call a file of the checkpoint's weights.
-pub(crate) fn weights_file(name: &str) -> String {
-    format!("weights file {name}")
-}
-
-/// What errors call a target's packed weights.
-pub(crate) fn packed_weights(target: &str) -> String {
-    format!("{PACKED_WEIGHTS}{target}")
-}
-
-/// How that begins.
-pub(crate) const PACKED_WEIGHTS: &str = "packed weights of target ";
-
 impl Manifest {
-    /// Reads a manifest's text and validates it.
-    ///
-    /// # Errors
-    /// When the format is newer, the text is no manifest, or [`Manifest::validate`] refuses it.
-    pub fn parse(text: &str) -> Result<Self, Error> {
-        let manifest = parse::parse(text)?;
-        manifest.validate()?;
-        Ok(manifest)
-    }
-
-    /// Checks everything that code after it may rely on: names are plain, sizes do not overflow, no blob has two sizes,
-    /// entries have the types of [`Entry::new`] and cover the context.
-    ///
-    /// # Errors
-    /// The first thing that is wrong.
-    pub fn validate(&self) -> Result<(), Error> {
-        validate::validate(self)
-    }
-
     /// The manifest's text; the same manifest always has the same one.
     ///
     /// # Errors
@@ -273,36 +249,35 @@ impl Manifest {
         self.distinct_blobs().into_values().map(|(_, blob)| blob.size).sum()
     }
 
-    /// Every blob once, by its file's name, with one of the things that it is for.
-    pub(crate) fn distinct_blobs(&self) -> BTreeMap<String, (String, Blob)> {
-        self.blobs().map(|(what, blob)| (blob.digest.hex(), (what, *blob))).collect()
+    /// Returns every blob once, by its file's name, with one of its roles.
+    pub(crate) fn distinct_blobs(&self) -> BTreeMap<String, (BlobRole, Blob)> {
+        self.blobs().map(|(role, blob)| (blob.digest.hex(), (role, *blob))).collect()
     }
 
-    /// Every blob with what it is for, `vmfb of target cpu`. Two names may share one blob.
-    pub fn blobs(&self) -> impl Iterator<Item = (String, &Blob)> {
+    /// Returns every blob with its role. Two roles may share one blob.
+    pub fn blobs(&self) -> impl Iterator<Item = (BlobRole, &Blob)> {
         self.code_blobs().chain(self.weight_blobs())
     }
 
-    /// Those that are not weights.
-    pub(crate) fn code_blobs(&self) -> impl Iterator<Item = (String, &Blob)> {
+    /// Returns the blobs that are not weights.
+    pub(crate) fn code_blobs(&self) -> impl Iterator<Item = (BlobRole, &Blob)> {
         let targets = self.targets.iter().flat_map(|(name, target)| {
             let packing = target.packing.iter();
-            let packing =
-                packing.map(move |packing| (format!("packing vmfb of target {name}"), &packing.vmfb));
-            packing.chain([(format!("vmfb of target {name}"), &target.vmfb)])
+            let packing = packing.map(|packing| (BlobRole::PackingVmfb(name.clone()), &packing.vmfb));
+            packing.chain([(BlobRole::Vmfb(name.clone()), &target.vmfb)])
         });
-        let files = self.files.iter().map(|(name, blob)| (format!("file {name}"), blob));
-        let documents = self.documents.iter().map(|(name, blob)| (format!("document {name}"), blob));
+        let files = self.files.iter().map(|(name, blob)| (BlobRole::File(name.clone()), blob));
+        let documents = self.documents.iter().map(|(name, blob)| (BlobRole::Document(name.clone()), blob));
         targets.chain(files).chain(documents)
     }
 
-    /// Those of the checkpoint's weights, and of the packed ones.
-    pub(crate) fn weight_blobs(&self) -> impl Iterator<Item = (String, &Blob)> {
+    /// Returns the blobs of the checkpoint's weights and of packed weights.
+    pub(crate) fn weight_blobs(&self) -> impl Iterator<Item = (BlobRole, &Blob)> {
         let packed = self.targets.iter().filter_map(|(name, target)| {
             let blob = target.packing.as_ref()?.weights.as_ref()?;
-            Some((packed_weights(name), blob))
+            Some((BlobRole::PackedWeights(name.clone()), blob))
         });
-        packed.chain(self.weights.iter().map(|(name, blob)| (weights_file(name), blob)))
+        packed.chain(self.weights.iter().map(|(name, blob)| (BlobRole::Weights(name.clone()), blob)))
     }
 }
 

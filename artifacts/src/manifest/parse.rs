@@ -20,9 +20,6 @@ use super::{
 };
 use crate::error::Error;
 
-/// The longest manifest that is read. One with 50,000 tensors that are packed for three targets has 47 MB.
-pub(crate) const MANIFEST_LIMIT: u64 = 64 << 20;
-
 /// The weight of what there may be beside the two lists, and of the heaviest item of these: what the toml crate gets at once,
 /// for which it takes up to 300 MB. Fourteen targets with their entries and dispatches have less than 2 MB of it, by estimate.
 const WEIGHT_MAX: usize = 3 << 20;
@@ -116,8 +113,20 @@ impl Piece {
     }
 }
 
-/// Reads a manifest's text. What comes out is not validated.
-pub(super) fn parse(text: &str) -> Result<Manifest, Error> {
+impl Manifest {
+    /// Reads a manifest's text and validates it.
+    ///
+    /// # Errors
+    /// When the format is newer, the text is not a manifest, or [`Manifest::validate`] refuses it.
+    pub fn parse(text: &str) -> Result<Self, Error> {
+        let manifest = parse(text)?;
+        manifest.validate()?;
+        Ok(manifest)
+    }
+}
+
+/// Reads a manifest's text without validating the manifest.
+fn parse(text: &str) -> Result<Manifest, Error> {
     // The format first and alone: a newer manifest may have anything else in it.
     let head = text.find("\n[").map_or(text, |end| &text[..=end]);
     let format = Piece::of(head, 1)?.read().ok().map(|Probe { format }| format);

@@ -12,14 +12,30 @@ use super::{
     TargetArtifact, Traffic, Window,
     entry::{ArgumentSpec, Entry, PackStep, Parameter, ResultSpec, Role, type_text},
 };
-use crate::{blob::Blob, digest::Digest, driver::Driver, error::Error};
+use crate::{
+    blob::{Blob, BlobRole},
+    digest::Digest,
+    driver::Driver,
+    error::Error,
+};
 
 /// The longest name of a file, and of everything else that has a name.
 const LONGEST_NAME: usize = 255;
 
 type Check = Result<(), Error>;
 
-pub(crate) fn validate(manifest: &Manifest) -> Check {
+impl Manifest {
+    /// Checks everything that code after it may rely on: names are plain, sizes do not overflow, no blob has two sizes,
+    /// entries have the types of [`Entry::new`] and cover the context.
+    ///
+    /// # Errors
+    /// The first problem.
+    pub fn validate(&self) -> Result<(), Error> {
+        validate(self)
+    }
+}
+
+fn validate(manifest: &Manifest) -> Check {
     // Every field by name, so that a new one cannot be forgotten here.
     let Manifest {
         format,
@@ -188,17 +204,17 @@ fn fits_memory(what: impl Display, bytes: u64) -> Check {
 }
 
 fn check_blobs(manifest: &Manifest) -> Check {
-    let mut sizes: HashMap<Digest, (String, u64)> = HashMap::new();
+    let mut sizes: HashMap<Digest, (BlobRole, u64)> = HashMap::new();
     let mut total = 0u64;
-    for (what, blob) in manifest.blobs() {
+    for (role, blob) in manifest.blobs() {
         // TOML's integers are i64, and so are the offsets of files.
         total = total.saturating_add(blob.size);
         ensure(total <= i64::MAX as u64, || {
-            format!("{what} has {} bytes: more than any disk holds", blob.size)
+            format!("{role} has {} bytes: more than any disk holds", blob.size)
         })?;
-        let (first, size) = sizes.entry(blob.digest).or_insert_with(|| (what.clone(), blob.size));
+        let (first, size) = sizes.entry(blob.digest).or_insert_with(|| (role.clone(), blob.size));
         ensure(*size == blob.size, || {
-            format!("{what} has {} bytes, expected {size}: {first} is the same blob", blob.size)
+            format!("{role} has {} bytes, expected {size}: {first} is the same blob", blob.size)
         })?;
     }
     Ok(())

@@ -17,7 +17,7 @@ use super::{
     transfer::{Attempts, TransferEvent},
 };
 use crate::{
-    blob::Blob,
+    blob::{Blob, BlobRole},
     bundle::{Bundle, sign::LIMIT_BYTES as SIGNATURE_LIMIT, write::Destination as _},
     error::Error,
     layout::{BLOBS, MANIFEST, SIGNATURE},
@@ -56,15 +56,15 @@ impl Registry {
             Some(layer) => Some(self.pull_text(&layer, SIGNATURE_LIMIT, SIGNATURE).await?),
             None => None,
         };
-        for (name, (what, blob)) in manifest.distinct_blobs() {
-            progress(TransferEvent::Started { what: what.clone(), bytes: blob.size });
+        for (name, (role, blob)) in manifest.distinct_blobs() {
+            progress(TransferEvent::Started { what: role.to_string(), bytes: blob.size });
             if let Some(part) = to.part(&blob)? {
                 let Some(layer) = layers.get(&format!("{BLOBS}/{name}")) else {
-                    return Err(Error::MissingBlob { what, digest: blob.digest });
+                    return Err(Error::MissingBlob { role, digest: blob.digest });
                 };
-                let part = self.pull_blob(layer, part, (&what, &blob), progress).await?;
+                let part = self.pull_blob(layer, part, (&role, &blob), progress).await?;
                 let tampered = |source| Error::Tampered { name: self.name.clone(), source: Box::new(source) };
-                to.add_part(part, &what, &blob).map_err(tampered)?;
+                to.add_part(part, &role, &blob).map_err(tampered)?;
             }
             progress(TransferEvent::Progress(blob.size));
         }
@@ -118,13 +118,13 @@ impl Registry {
         &self,
         layer: &OciDescriptor,
         mut part: Part,
-        (what, blob): (&str, &Blob),
+        (role, blob): (&BlobRole, &Blob),
         progress: &mut dyn FnMut(TransferEvent),
     ) -> Result<Part, Error> {
         let found = u64::try_from(layer.size).unwrap_or_default();
         if found != blob.size {
-            let what = what.to_owned();
-            return Err(Error::BlobSize { what, found, expected: blob.size, digest: blob.digest });
+            let role = role.clone();
+            return Err(Error::BlobSize { role, found, expected: blob.size, digest: blob.digest });
         }
         let resumed = part.len() > 0;
         self.pull_rest(&layer.digest, &mut part, blob.size, progress).await?;

@@ -27,8 +27,8 @@ use super::{
     transfer::{Attempts, TransferEvent},
 };
 use crate::{
-    blob::Blob,
-    bundle::{Bundle, same},
+    blob::{Blob, BlobRole},
+    bundle::{Bundle, verify::check_digest},
     digest::{Stopped, read_hashed},
     error::Error,
     layout::{BLOBS, MANIFEST, SIGNATURE},
@@ -68,11 +68,11 @@ impl Registry {
             layers.push(layer);
         }
         // Ordered by digest, as in an archive.
-        for (name, (what, blob)) in bundle.manifest().distinct_blobs() {
+        for (name, (role, blob)) in bundle.manifest().distinct_blobs() {
             let path = bundle.blob_path(&blob);
-            let sha256 = verify_and_hash(&path, &what, &blob)?;
+            let sha256 = verify_and_hash(&path, &role, &blob)?;
             let layer = descriptor(&format!("{BLOBS}/{name}"), FILE_LAYER_TYPE, &sha256, blob.size);
-            self.push_file(&path, &what, &layer, progress).await?;
+            self.push_file(&path, &role, &layer, progress).await?;
             layers.push(layer);
         }
         let sha256 = hex(&Sha256::digest(EMPTY_CONFIG));
@@ -109,12 +109,12 @@ impl Registry {
     async fn push_file(
         &self,
         path: &Path,
-        what: &str,
+        role: &BlobRole,
         layer: &OciDescriptor,
         progress: &mut dyn FnMut(TransferEvent),
     ) -> Result<(), Error> {
         let bytes = u64::try_from(layer.size).unwrap_or_default();
-        progress(TransferEvent::Started { what: what.to_owned(), bytes });
+        progress(TransferEvent::Started { what: role.to_string(), bytes });
         let mut attempts = Attempts::default();
         loop {
             match self.push_file_once(path, layer, bytes, progress).await {
@@ -158,7 +158,7 @@ impl Registry {
 }
 
 /// Verifies a blob and returns its sha256 in hex.
-fn verify_and_hash(path: &Path, what: &str, blob: &Blob) -> Result<String, Error> {
+fn verify_and_hash(path: &Path, role: &BlobRole, blob: &Blob) -> Result<String, Error> {
     let mut file = File::open(path).map_err(Error::read(path))?;
     let mut hasher = Sha256::new();
     let read = read_hashed(&mut file, |chunk| {
@@ -169,7 +169,7 @@ fn verify_and_hash(path: &Path, what: &str, blob: &Blob) -> Result<String, Error
         Stopped::Read(error) => Error::read(path)(error),
         Stopped::Sink(never) => match never {},
     })?;
-    same(what, found, blob)?;
+    check_digest(role, found, blob)?;
     Ok(hex(&hasher.finalize()))
 }
 

@@ -14,11 +14,11 @@ use super::{
     open::{Store, entries, named},
 };
 use crate::{
-    blob::Blob,
+    blob::{Blob, BlobRole},
     bundle::{
         Bundle,
         location::{Location, StoreEntry},
-        read_manifest,
+        verify::read_manifest,
         write::{Destination, all_added},
     },
     digest::Digest,
@@ -186,7 +186,7 @@ impl Store {
         let text = read_manifest(&self.path.join(BUNDLES).join(digest.hex()))?;
         let found = Digest::of(text.as_bytes());
         if found != digest {
-            return Err(Error::BlobDigest { what: "manifest".into(), found, expected: digest });
+            return Err(Error::BlobDigest { role: BlobRole::Manifest, found, expected: digest });
         }
         Manifest::parse(&text)
     }

@@ -9,8 +9,8 @@ use std::{
 
 use super::{bundles::StoreWriter, open::Store};
 use crate::{
-    blob::Blob,
-    bundle::{same, write::Destination as _},
+    blob::{Blob, BlobRole},
+    bundle::{verify::check_digest, write::Destination as _},
     digest::Digest,
     error::Error,
     layout::{BLOBS, INCOMING},
@@ -85,15 +85,15 @@ impl StoreWriter {
     }
 
     /// Adds a blob that has been downloaded. One that is not what the manifest says is thrown away.
-    pub(crate) fn add_part(&mut self, part: Part, what: &str, blob: &Blob) -> Result<(), Error> {
+    pub(crate) fn add_part(&mut self, part: Part, role: &BlobRole, blob: &Blob) -> Result<(), Error> {
         let Part { file, path, .. } = part;
         file.sync_all().map_err(Error::write(&path))?;
         let checked = Digest::of_file(&path).map_err(Error::read(&path)).and_then(|(digest, found)| {
             if found != blob.size {
                 let Blob { digest, size: expected } = *blob;
-                return Err(Error::BlobSize { what: what.to_owned(), found, expected, digest });
+                return Err(Error::BlobSize { role: role.clone(), found, expected, digest });
             }
-            same(what, digest, blob)
+            check_digest(role, digest, blob)
         });
         if let Err(error) = checked {
             _ = fs::remove_file(&path);

@@ -57,9 +57,9 @@ fn add(store: &Store, named: &str, weights: &str) -> Result<Bundle, Error> {
 /// Opens it as a program that knows this store would, and reads all of it.
 fn whole(store: &Store, named: &str) -> Result<Manifest, Error> {
     let bundle = store.open_without_weights(Path::new(named))?;
-    for (what, blob) in bundle.manifest().blobs() {
+    for (role, blob) in bundle.manifest().blobs() {
         let digest = blob.digest;
-        let (path, _) = store.whole_blob(digest).ok_or(Error::MissingBlob { what, digest })?;
+        let (path, _) = store.whole_blob(digest).ok_or(Error::MissingBlob { role, digest })?;
         assert_eq!(fs::metadata(path).unwrap().len(), blob.size);
     }
     Ok(bundle.manifest().clone())

@@ -31,9 +31,9 @@ fn sizes(bundle: &Bundle) -> String {
     let mut seen: HashSet<Digest> = HashSet::new();
     let mut rows: Vec<(u64, String)> = vec![(bundle.manifest_size(), "manifest.toml".into())];
     let mut shared = 0;
-    for (what, blob) in manifest.blobs() {
+    for (role, blob) in manifest.blobs() {
         if seen.insert(blob.digest) {
-            rows.push((blob.size, what));
+            rows.push((blob.size, role.to_string()));
         } else {
             shared += blob.size;
         }

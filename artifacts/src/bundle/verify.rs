@@ -1,0 +1,159 @@
+//! Reading a manifest's file and verifying blobs.
+
+use std::{
+    fs::{self, File},
+    io::{self, Read as _},
+    path::{Path, PathBuf},
+};
+
+use super::{location::Location, verified::VerifiedFiles};
+use crate::{
+    blob::{Blob, BlobRole},
+    digest::Digest,
+    error::Error,
+    layout::MANIFEST,
+    manifest::MANIFEST_LIMIT,
+};
+
+/// Reads the text of the manifest in the folder `bundle`.
+pub(crate) fn read_manifest(bundle: &Path) -> Result<String, Error> {
+    let checkpoint = bundle.join("config.json").is_file();
+    let not = |reason| Error::NotABundle { path: bundle.to_path_buf(), reason, checkpoint };
+    match fs::metadata(bundle) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Err(not("nothing is there")),
+        Err(error) => return Err(Error::read(bundle)(error)),
+        Ok(found) if !found.is_dir() => return Err(not("a file is there, expected a folder")),
+        Ok(_) => {}
+    }
+    let path = bundle.join(MANIFEST);
+    match fs::symlink_metadata(&path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Err(not("it has no manifest.toml")),
+        Err(error) => return Err(Error::read(path)(error)),
+        Ok(found) if !found.is_file() => return Err(not("its manifest.toml is not a regular file")),
+        Ok(_) => {}
+    }
+    let mut bytes = Vec::new();
+    // One byte more than the limit is enough to know.
+    let file = File::open(&path).map_err(Error::read(&path))?;
+    file.take(MANIFEST_LIMIT + 1).read_to_end(&mut bytes).map_err(Error::read(&path))?;
+    if bytes.len() as u64 > MANIFEST_LIMIT {
+        let found = fs::metadata(&path).map_or(0, |m| m.len()).max(bytes.len() as u64);
+        return Err(Error::ManifestTooLarge { found, limit: MANIFEST_LIMIT });
+    }
+    String::from_utf8(bytes).map_err(|error| {
+        let good = &error.as_bytes()[..error.utf8_error().valid_up_to()];
+        let line = 1 + good.iter().filter(|&&b| b == b'\n').count();
+        Error::Syntax { line, message: "bytes that are not utf-8".into() }
+    })
+}
+
+/// Returns the path of a blob, if it is a regular file of the right size.
+pub(super) fn check_file(location: &Location, role: &BlobRole, blob: &Blob) -> Result<PathBuf, Error> {
+    let (role, Blob { digest, size }) = (role.clone(), *blob);
+    let path = location.blob_path(digest);
+    // Not `metadata`: a link could lead out of the bundle, or to something that blocks when read.
+    let found = match fs::symlink_metadata(&path) {
+        Err(e) if matches!(e.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => {
+            return Err(Error::MissingBlob { role, digest });
+        }
+        other => other.map_err(Error::read(&path))?,
+    };
+    let kind = found.file_type();
+    if !kind.is_file() {
+        let found = match (kind.is_symlink(), kind.is_dir()) {
+            (true, _) => "a symbolic link",
+            (_, true) => "a folder",
+            _ => "a special file",
+        };
+        return Err(Error::NotAFile { role, found, digest });
+    }
+    if found.len() != size {
+        return Err(Error::BlobSize { role, found: found.len(), expected: size, digest });
+    }
+    Ok(path)
+}
+
+/// Verifies a blob by reading it.
+pub(super) fn verify(location: &Location, role: &BlobRole, blob: &Blob) -> Result<(), Error> {
+    let path = check_file(location, role, blob)?;
+    let (found, _) = Digest::of_file(&path).map_err(Error::read(&path))?;
+    check_digest(role, found, blob)
+}
+
+/// Verifies a blob and returns its path. If the file is unchanged since it was last verified, it is not read.
+pub(super) fn verify_once(
+    verified: &VerifiedFiles,
+    location: &Location,
+    role: &BlobRole,
+    blob: &Blob,
+) -> Result<PathBuf, Error> {
+    let path = check_file(location, role, blob)?;
+    let found = verified.digest(&path, blob.digest).map_err(Error::read(&path))?;
+    check_digest(role, found, blob)?;
+    Ok(path)
+}
+
+/// Compares the digest that was found with the manifest's.
+pub(crate) fn check_digest(role: &BlobRole, found: Digest, blob: &Blob) -> Result<(), Error> {
+    if found == blob.digest {
+        return Ok(());
+    }
+    Err(Error::BlobDigest { role: role.clone(), found, expected: blob.digest })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::bundle::Bundle;
+
+    fn message(path: &Path) -> String {
+        Bundle::open(path).unwrap_err().to_string()
+    }
+
+    #[test]
+    fn what_is_not_a_bundle() {
+        let folder = tempfile::tempdir().unwrap();
+        let at = folder.path();
+        let shown = at.display();
+        assert_eq!(
+            message(at),
+            format!(
+                "{shown} is not a bundle: it has no manifest.toml\n\
+                 hint: name the folder that mlxcel-compile printed as its last line, or a bundle that \
+                 mlxcel-bundle list shows"
+            )
+        );
+        fs::write(at.join("config.json"), "{}").unwrap();
+        assert!(message(at).ends_with(&format!("compile it with mlxcel-compile --model {shown}")));
+        assert!(
+            message(&at.join("x")).starts_with(&format!("{shown}/x is not a bundle: nothing is there\n"))
+        );
+        fs::write(at.join("x"), "").unwrap();
+        let file = format!("{shown}/x is not a bundle: a file is there, expected a folder\n");
+        assert!(message(&at.join("x")).starts_with(&file));
+        fs::create_dir(at.join(MANIFEST)).unwrap();
+        let irregular = format!("{shown} is not a bundle: its manifest.toml is not a regular file\n");
+        assert!(message(at).starts_with(&irregular));
+    }
+
+    #[test]
+    fn a_manifest_has_a_limit() {
+        let folder = tempfile::tempdir().unwrap();
+        // Sparse: costs no disk.
+        let file = File::create(folder.path().join(MANIFEST)).unwrap();
+        file.set_len(1 << 40).unwrap();
+        let message = message(folder.path());
+        assert!(
+            message.starts_with("manifest.toml has 1099511627776 bytes, expected at most 67108864\nhint: "),
+            "{message}"
+        );
+    }
+
+    #[test]
+    fn a_manifest_is_utf8() {
+        let folder = tempfile::tempdir().unwrap();
+        fs::write(folder.path().join(MANIFEST), b"format = 1\nmodel = \"\xff\"\n").unwrap();
+        let message = message(folder.path());
+        assert!(message.starts_with("manifest.toml line 2: bytes that are not utf-8\nhint: "), "{message}");
+    }
+}
