@@ -157,7 +157,7 @@ impl Facts {
             let [f32, bf16] = [Float::F32, Float::Bf16].map(|float| bytes(CacheType::Float(float)));
             let q8 = match &misfit_in_q8 {
                 None => format!("{} in q8", bytes(CacheType::Q8)),
-                Some(problem) => format!("not in q8, for {problem}"),
+                Some(problem) => format!("not in q8: {problem}"),
             };
             let which =
                 window.map_or("a token".into(), |window| format!("of each of the last {window} tokens"));
@@ -165,7 +165,7 @@ impl Facts {
         }
         for quant in [Quant::Q8, Quant::Q4] {
             if let Some(problem) = misfit(config, |plan| plan.quant = quant) {
-                self.add("quant", format!("not {quant}, for {problem}"));
+                self.add("quant", format!("not {quant}: {problem}"));
             }
         }
     }
