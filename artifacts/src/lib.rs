@@ -7,20 +7,24 @@ mod digest;
 mod driver;
 mod error;
 mod files;
+mod identity;
 mod iree;
 mod layout;
 mod machine;
 mod manifest;
 mod name;
 mod nearest;
+mod read;
 #[cfg(feature = "registry")]
 mod registry;
 mod safetensors;
 mod store;
+mod tensor;
 mod version;
 
 pub use self::safetensors::{
-    ALIGNMENT, HEADER_LIMIT_BYTES, aligned_header, printable, safetensors_header, safetensors_prefix,
+    ALIGNMENT, CheckpointIndex, HEADER_LIMIT_BYTES, INDEX_FILE, IndexError, SINGLE_FILE, aligned_header,
+    printable, safetensors_header, safetensors_prefix,
 };
 pub use blob::{Blob, BlobRole};
 pub use bundle::{
@@ -34,6 +38,7 @@ pub use digest::{Digest, ParseDigestError};
 pub use driver::{Driver, ParseDriverError};
 pub use error::{Error, report};
 pub use files::SharedLock;
+pub use identity::FileIdentity;
 pub use iree::IREE_VERSION;
 pub use machine::{
     compatibility::{
@@ -47,12 +52,14 @@ pub use machine::{
 #[cfg(any(test, feature = "sample"))]
 pub use manifest::sample;
 pub use manifest::{
-    Compiler, EmbeddingSpec, FORMAT, GpuNeeds, Manifest, ModelSpec, Packing, SMALL_FILE_LIMIT_BYTES,
-    SelfTestCase, TargetArtifact, Traffic, Window, entry,
+    CONFIG_FILE, Compiler, EmbeddingSpec, FORMAT, GpuNeeds, Manifest, ModelSpec, Packing,
+    SMALL_FILE_LIMIT_BYTES, SMALL_FILES, SelfTestCase, TargetArtifact, Traffic, Window, entry,
     numerics::{CacheType, Float, ParseWordError, Pooling, Quant},
 };
 pub use name::{Name, ParseNameError};
+pub use read::{Links, ReadError, read_limited};
 #[cfg(feature = "registry")]
 pub use registry::{DockerConfig, Registry, TransferEvent};
 pub use store::{Collected, Replaced, Scratch, Store, StoreWriter, Stored};
+pub use tensor::{tensor_bytes, type_text};
 pub use version::{ParseVersionError, Version};

@@ -10,19 +10,13 @@ use std::{
 
 use memmap2::Mmap;
 use mlxcel_artifacts::{
-    Bundle, Digest, HEADER_LIMIT_BYTES,
-    entry::{Parameter, type_text},
-    printable, safetensors_header,
+    Bundle, CheckpointIndex, Digest, HEADER_LIMIT_BYTES, INDEX_FILE, IndexError, SINGLE_FILE,
+    entry::Parameter, safetensors_header, type_text,
 };
 use safetensors::Dtype;
-use serde::Deserialize;
 
 use crate::{error::Error, ffi};
 
-/// The file of a checkpoint in one file.
-const SINGLE: &str = "model.safetensors";
-/// The file that lists the tensors of a checkpoint in several files.
-const INDEX: &str = "model.safetensors.index.json";
 /// The start of a Git LFS pointer, which lies in place of a file that was not fetched.
 const LFS_POINTER: &[u8] = b"version https://git-lfs.github.com/spec/";
 
@@ -50,13 +44,6 @@ struct Tensor {
     file: usize,
     /// Bytes of the tensor in the file.
     range: Range<usize>,
-}
-
-/// The part of `model.safetensors.index.json` that is needed.
-#[derive(Deserialize)]
-struct Index {
-    /// The file of each tensor.
-    weight_map: BTreeMap<String, String>,
 }
 
 impl Weights {
@@ -127,37 +114,25 @@ impl Weights {
             io::ErrorKind::NotFound => Error::NoSuchWeights(folder.to_path_buf()),
             _ => Error::read(folder)(error),
         })?;
-        let single = folder.join(SINGLE);
+        let single = folder.join(SINGLE_FILE);
         if single.is_file() {
             return Self::from_files(&[single]);
         }
-        let index = folder.join(INDEX);
-        if !index.is_file() {
+        let path = folder.join(INDEX_FILE);
+        if !path.is_file() {
             return Err(Error::NoWeightsInFolder(folder.to_path_buf()));
         }
-        let Index { weight_map } = read_index(&index)?;
-        let shards: BTreeSet<&str> = weight_map.values().map(String::as_str).collect();
-        let damaged = |reason: String| Error::Damaged { path: index.clone(), reason };
-        if let Some(shard) = shards.iter().find(|shard| !is_plain(shard)) {
-            let shard = shard.escape_default();
-            return Err(damaged(format!("shard `{shard}`, expected the name of a safetensors file")));
-        }
-        let missing: Vec<&str> = shards.iter().copied().filter(|s| !folder.join(s).is_file()).collect();
-        if !missing.is_empty() {
-            return Err(damaged(format!("it names shards that are not there: {}", missing.join(", "))));
-        }
+        let bad = |error| match error {
+            IndexError::Io(error) => Error::read(&path)(error),
+            IndexError::Damaged(reason) => Error::Damaged { path: path.clone(), reason },
+        };
+        let index = CheckpointIndex::read(folder).map_err(bad)?;
+        let shards: Vec<&str> = index.shards().into_iter().collect();
         let paths: Vec<PathBuf> = shards.iter().map(|shard| folder.join(shard)).collect();
         let weights = Self::from_files(&paths)?;
-        let is_there = |name: &str, shard: &str| {
-            weights.inner.tensors.get(name).is_some_and(|tensor| paths[tensor.file] == folder.join(shard))
-        };
-        match weight_map.iter().find(|(name, shard)| !is_there(name, shard)) {
-            None => Ok(weights),
-            Some((name, shard)) => {
-                let name = name.escape_default();
-                Err(damaged(format!("it expects tensor `{name}` in {shard}, which lacks it")))
-            }
-        }
+        let shard_of = |name: &str| weights.inner.tensors.get(name).map(|tensor| shards[tensor.file]);
+        index.check(shard_of).map_err(bad)?;
+        Ok(weights)
     }
 
     /// Opens the weights that a bundle carries.
@@ -285,19 +260,4 @@ fn read_header(path: &Path, file: usize, bytes: &[u8]) -> Result<Vec<(String, Te
         (name, Tensor { dtype: info.dtype, shape: info.shape.clone(), file, range })
     });
     Ok(tensors.collect())
-}
-
-fn read_index(path: &Path) -> Result<Index, Error> {
-    let damaged = |reason: String| Error::Damaged { path: path.to_path_buf(), reason };
-    let length = fs::metadata(path).map_err(Error::read(path))?.len();
-    if length > HEADER_LIMIT_BYTES {
-        return Err(damaged(format!("found {length} bytes, expected at most {HEADER_LIMIT_BYTES}")));
-    }
-    let text = fs::read(path).map_err(Error::read(path))?;
-    serde_json::from_slice(&text).map_err(|error| damaged(printable(&error.to_string())))
-}
-
-/// Returns whether a shard's name is that of a file beside the index, not a path to another folder.
-fn is_plain(name: &str) -> bool {
-    name.ends_with(".safetensors") && !name.contains(['/', '\\', '\0'])
 }

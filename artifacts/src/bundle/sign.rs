@@ -6,7 +6,7 @@
 use std::{
     ffi::OsStr,
     fs::{self, File},
-    io::{self, Cursor, Read as _, Write as _},
+    io::{self, Cursor, Write as _},
     os::unix::fs::OpenOptionsExt as _,
     path::Path,
 };
@@ -18,6 +18,7 @@ use crate::{
     error::Error,
     files::{replace_file, staging, staging_in},
     layout::{INCOMING, SIGNATURE, SIGNATURES},
+    read::{Links, read_limited},
 };
 
 /// No key and no signature is longer.
@@ -223,18 +224,12 @@ fn id(bytes: &[u8]) -> String {
     bytes.iter().rev().map(|byte| format!("{byte:02X}")).collect()
 }
 
-/// A small file of text.
+/// Reads a key or a signature.
 fn read(path: &Path) -> Result<String, Error> {
     let read = || {
-        if !fs::symlink_metadata(path)?.is_file() {
-            return Err(io::Error::other("not a regular file"));
-        }
-        let mut text = String::new();
-        File::open(path)?.take(LIMIT_BYTES + 1).read_to_string(&mut text)?;
-        if text.len() as u64 > LIMIT_BYTES {
-            return Err(io::Error::other(format!("more than {LIMIT_BYTES} bytes")));
-        }
-        Ok(text)
+        let bytes = read_limited(path, LIMIT_BYTES, Links::Refuse)?;
+        String::from_utf8(bytes)
+            .map_err(|_| io::Error::other("found bytes that are not UTF-8, expected text"))
     };
     read().map_err(Error::read(path))
 }

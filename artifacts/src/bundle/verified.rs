@@ -24,7 +24,7 @@ use rustix::{
     rand::{GetRandomFlags, getrandom},
 };
 
-use crate::{digest::Digest, layout::VERIFIED};
+use crate::{digest::Digest, identity::FileIdentity, layout::VERIFIED};
 
 /// The key's file beside the notes.
 const KEY: &str = "key";
@@ -56,16 +56,16 @@ impl VerifiedFiles {
     /// # Errors
     /// When the file cannot be read.
     pub(crate) fn digest(&self, path: &Path, expected: Digest) -> io::Result<Digest> {
-        let before = Identity::of(path)?;
+        let before = identity(path)?;
         if self.notes.as_ref().is_some_and(|notes| notes.have(expected, &before)) {
             return Ok(expected);
         }
-        let is_watched = before.is_settled() && shows_writes(path)?;
+        let is_watched = is_settled(&before) && shows_writes(path)?;
         let (found, _) = Digest::of_file(path)?;
         if let Some(notes) = &self.notes
             && found == expected
             && is_watched
-            && before == Identity::of(path)?
+            && before == identity(path)?
         {
             // What cannot be noted is read again next time.
             _ = notes.write(expected, &before);
@@ -117,17 +117,17 @@ impl Notes {
         Ok(Self { folder, key })
     }
 
-    fn text(&self, digest: Digest, identity: &Identity) -> String {
-        let said = format!("{} {}", digest.hex(), identity.text);
-        format!("{}{}\n", identity.text, blake3::keyed_hash(&self.key, said.as_bytes()).to_hex())
+    fn text(&self, digest: Digest, identity: &FileIdentity) -> String {
+        let claim = format!("{} {identity}\n", digest.hex());
+        format!("{identity}\n{}\n", blake3::keyed_hash(&self.key, claim.as_bytes()).to_hex())
     }
 
-    fn have(&self, digest: Digest, identity: &Identity) -> bool {
+    fn have(&self, digest: Digest, identity: &FileIdentity) -> bool {
         let noted = fs::read_to_string(self.folder.join(digest.hex()));
         noted.is_ok_and(|noted| noted == self.text(digest, identity))
     }
 
-    fn write(&self, digest: Digest, identity: &Identity) -> io::Result<()> {
+    fn write(&self, digest: Digest, identity: &FileIdentity) -> io::Result<()> {
         let mut staged = tempfile::NamedTempFile::new_in(&self.folder)?;
         staged.write_all(self.text(digest, identity).as_bytes())?;
         staged.persist(self.folder.join(digest.hex())).map_err(|error| error.error)?;
@@ -135,28 +135,15 @@ impl Notes {
     }
 }
 
-/// What tells a file from every other one, and from itself after a change.
-#[derive(Debug, PartialEq, Eq)]
-struct Identity {
-    text: String,
-    changed: Duration,
+/// Returns the identity of the file at `path`.
+fn identity(path: &Path) -> io::Result<FileIdentity> {
+    fs::metadata(path).map(|found| FileIdentity::of(&found))
 }
 
-impl Identity {
-    fn of(path: &Path) -> io::Result<Self> {
-        let found = fs::metadata(path)?;
-        let (dev, ino, size) = (found.dev(), found.ino(), found.size());
-        let (mtime, mtime_ns) = (found.mtime(), found.mtime_nsec());
-        let (ctime, ctime_ns) = (found.ctime(), found.ctime_nsec());
-        let changed = Duration::new(u64::try_from(ctime).unwrap_or(0), u32::try_from(ctime_ns).unwrap_or(0));
-        let text = format!("{dev} {ino} {size} {mtime}.{mtime_ns:09} {ctime}.{ctime_ns:09}\n");
-        Ok(Self { text, changed })
-    }
-
-    fn is_settled(&self) -> bool {
-        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-        now.checked_sub(self.changed).is_some_and(|age| age > SETTLED)
-    }
+/// Returns whether a change from now on gives the file another identity.
+fn is_settled(identity: &FileIdentity) -> bool {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    now.checked_sub(identity.changed()).is_some_and(|age| age > SETTLED)
 }
 
 #[cfg(test)]
@@ -190,7 +177,7 @@ mod tests {
         let noted = fs::read_to_string(&note).unwrap();
         // It is believed: what our own note says of this file is not checked against the bytes.
         let other = Digest::of(b"other");
-        known.notes.as_ref().unwrap().write(other, &Identity::of(&path).unwrap()).unwrap();
+        known.notes.as_ref().unwrap().write(other, &identity(&path).unwrap()).unwrap();
         assert_eq!(known.digest(&path, other).unwrap(), other);
         assert_eq!(notes(), 2);
         // Same length, and the time of the content set back: the time of the change tells.
@@ -224,11 +211,11 @@ mod tests {
         let (damaged, expected) = (Digest::of(b"damaged"), Digest::of(b"whole"));
         known.digest(&path, damaged).unwrap();
         let store = folder.path().join("store");
-        let identity = Identity::of(&path).unwrap();
+        let identity = identity(&path).unwrap();
         let noted = fs::read_to_string(store.join(damaged.hex())).unwrap();
         let stranger = Notes { folder: store.clone(), key: [7; 32] };
         let forged =
-            [identity.text.clone(), noted.clone(), stranger.text(expected, &identity), noted[..30].into()];
+            [format!("{identity}\n"), noted.clone(), stranger.text(expected, &identity), noted[..30].into()];
         for text in forged {
             fs::write(store.join(expected.hex()), &text).unwrap();
             assert_eq!(known.digest(&path, expected).unwrap(), damaged, "{text} was believed");

@@ -1,8 +1,7 @@
 //! Reading a manifest's file and verifying blobs.
 
 use std::{
-    fs::{self, File},
-    io::{self, Read as _},
+    fs, io,
     path::{Path, PathBuf},
 };
 
@@ -13,6 +12,7 @@ use crate::{
     error::Error,
     layout::MANIFEST,
     manifest::MANIFEST_LIMIT,
+    read::{Links, ReadError, read_limited},
 };
 
 /// Reads the text of the manifest in the folder `bundle`.
@@ -26,20 +26,12 @@ pub(crate) fn read_manifest(bundle: &Path) -> Result<String, Error> {
         Ok(_) => {}
     }
     let path = bundle.join(MANIFEST);
-    match fs::symlink_metadata(&path) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Err(not("it has no manifest.toml")),
-        Err(error) => return Err(Error::read(path)(error)),
-        Ok(found) if !found.is_file() => return Err(not("its manifest.toml is not a regular file")),
-        Ok(_) => {}
-    }
-    let mut bytes = Vec::new();
-    // One byte more than the limit is enough to know.
-    let file = File::open(&path).map_err(Error::read(&path))?;
-    file.take(MANIFEST_LIMIT + 1).read_to_end(&mut bytes).map_err(Error::read(&path))?;
-    if bytes.len() as u64 > MANIFEST_LIMIT {
-        let found = fs::metadata(&path).map_or(0, |m| m.len()).max(bytes.len() as u64);
-        return Err(Error::ManifestTooLarge { found, limit: MANIFEST_LIMIT });
-    }
+    let bytes = read_limited(&path, MANIFEST_LIMIT, Links::Refuse).map_err(|error| match error {
+        ReadError::Io(error) if error.kind() == io::ErrorKind::NotFound => not("it has no manifest.toml"),
+        ReadError::NotRegular => not("its manifest.toml is not a regular file"),
+        ReadError::TooLong { found, limit } => Error::ManifestTooLarge { found, limit },
+        other => Error::read(path)(other.into()),
+    })?;
     String::from_utf8(bytes).map_err(|error| {
         let good = &error.as_bytes()[..error.utf8_error().valid_up_to()];
         let line = 1 + good.iter().filter(|&&b| b == b'\n').count();
@@ -103,6 +95,8 @@ pub(crate) fn check_digest(role: &BlobRole, found: Digest, blob: &Blob) -> Resul
 
 #[cfg(test)]
 mod tests {
+    use std::fs::File;
+
     use super::*;
     use crate::bundle::Bundle;
 

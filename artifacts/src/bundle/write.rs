@@ -5,7 +5,6 @@ use std::{
     ffi::OsStr,
     fs::{self, File},
     io::{self, Read, Write as _},
-    os::unix::fs::MetadataExt as _,
     path::{Path, PathBuf},
 };
 
@@ -21,6 +20,7 @@ use crate::{
     digest::Digest,
     error::Error,
     files::{copy_hashed, parent, staging, sync_folder},
+    identity::FileIdentity,
     layout::{BLOBS, MANIFEST, SIGNATURE},
     manifest::Manifest,
 };
@@ -258,12 +258,16 @@ enum Occupant {
 /// What lies at `out`; an error when it is anything that a bundle must not replace. Replacing deletes, so this looks at
 /// every name: a bundle has nothing but a manifest, its signature and blobs. It need not be whole: replacing a damaged one is a remedy.
 fn occupant(out: &Path) -> Result<Occupant, Error> {
-    let identity = || fs::symlink_metadata(out).map(|found| (found.dev(), found.ino())).ok();
+    let identity = || fs::symlink_metadata(out).map(|found| FileIdentity::of(&found)).ok();
     for _ in 0..100 {
         let before = identity();
         let found = look(out);
         // Another writer may have put a bundle in its place meanwhile, and removed what was being looked at.
-        if identity() == before {
+        let is_same = match (before, identity()) {
+            (Some(before), Some(after)) => before.is_same_file(&after),
+            (before, after) => before == after,
+        };
+        if is_same {
             return found;
         }
     }

@@ -8,7 +8,7 @@ use std::fmt;
 use safetensors::Dtype;
 use serde::{Deserialize, Serialize};
 
-use crate::digest::Digest;
+use crate::{digest::Digest, tensor::tensor_bytes};
 
 /// One entry point of a module.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -242,13 +242,6 @@ impl fmt::Display for ResultKind {
     }
 }
 
-/// An element type and a shape as messages show them: `f32[1,128]`.
-#[must_use]
-pub fn type_text(dtype: Dtype, shape: &[usize]) -> String {
-    let shape: Vec<String> = shape.iter().map(ToString::to_string).collect();
-    format!("{}[{}]", dtype.to_string().to_lowercase(), shape.join(","))
-}
-
 impl Parameter {
     /// One with a single name, which may have any bytes.
     #[must_use]
@@ -256,22 +249,17 @@ impl Parameter {
         Self { name: name.into(), dtype, shape: shape.to_vec(), source: None, aliases: vec![] }
     }
 
-    /// Bytes of its data; `None` when that overflows or is not whole bytes.
+    /// Returns the bytes of its data, or `None` if they overflow or are not whole bytes.
     #[must_use]
     pub fn bytes(&self) -> Option<usize> {
-        let elements = self.shape.iter().try_fold(1usize, |n, &d| n.checked_mul(d))?;
-        let bits = elements.checked_mul(self.dtype.bitsize())?;
-        (bits % 8 == 0).then_some(bits / 8)
+        tensor_bytes(self.dtype, &self.shape)
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn parameter(dtype: Dtype, shape: &[usize]) -> Parameter {
-        Parameter::new("w", dtype, shape)
-    }
+    use crate::tensor::type_text;
 
     #[test]
     fn entries_by_role() {
@@ -295,16 +283,5 @@ mod tests {
             text(Entry::new(Role::Encode { tokens: 64 }, 2, 384)),
             "encode_64: tokens i32[2,64], lengths i32[2], embedding f32[2,384]"
         );
-    }
-
-    #[test]
-    fn bytes_of_a_parameter() {
-        assert_eq!(parameter(Dtype::BF16, &[3, 5]).bytes(), Some(30));
-        assert_eq!(parameter(Dtype::F32, &[]).bytes(), Some(4));
-        assert_eq!(parameter(Dtype::F4, &[3]).bytes(), None);
-        assert_eq!(parameter(Dtype::F4, &[4]).bytes(), Some(2));
-        assert_eq!(parameter(Dtype::U8, &[usize::MAX / 2, 3]).bytes(), None);
-        // The elements fit, their bits do not.
-        assert_eq!(parameter(Dtype::F32, &[usize::MAX / 2]).bytes(), None);
     }
 }

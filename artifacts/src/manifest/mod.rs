@@ -28,6 +28,18 @@ use numerics::{CacheType, Float, Pooling, Quant};
 /// 2. `documents`.
 pub const FORMAT: u32 = 2;
 
+/// The file that describes a checkpoint's model.
+pub const CONFIG_FILE: &str = "config.json";
+
+/// The small files of a checkpoint that its bundle carries, besides [`CONFIG_FILE`].
+pub const SMALL_FILES: [&str; 5] = [
+    "generation_config.json",
+    "tokenizer.json",
+    "tokenizer_config.json",
+    "special_tokens_map.json",
+    "chat_template.jinja",
+];
+
 /// No small file of a checkpoint is longer, and no document: programs read them whole. The tokenizers of the largest
 /// vocabularies have some 30 MB.
 pub const SMALL_FILE_LIMIT_BYTES: u64 = 256 << 20;
@@ -52,8 +64,7 @@ pub struct Manifest {
     pub compiler: Compiler,
     /// One vmfb per target, by the target's name.
     pub targets: BTreeMap<String, TargetArtifact>,
-    /// The checkpoint's small files by file name: config.json, tokenizer.json, tokenizer_config.json,
-    /// generation_config.json, chat_template.jinja.
+    /// The checkpoint's small files by file name: [`CONFIG_FILE`], and of [`SMALL_FILES`] those that it has.
     pub files: BTreeMap<String, Blob>,
     /// The checkpoint's safetensors files by file name, where the bundle carries weights.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]

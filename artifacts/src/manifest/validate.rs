@@ -10,13 +10,14 @@ use safetensors::Dtype;
 use super::{
     EmbeddingSpec, FORMAT, Manifest, ModelSpec, Packing, SMALL_FILE_LIMIT_BYTES, SelfTestCase,
     TargetArtifact, Traffic, Window,
-    entry::{ArgumentSpec, Entry, PackStep, Parameter, ResultSpec, Role, type_text},
+    entry::{ArgumentSpec, Entry, PackStep, Parameter, ResultSpec, Role},
 };
 use crate::{
     blob::{Blob, BlobRole},
     digest::Digest,
     driver::Driver,
     error::Error,
+    tensor::{tensor_bits, type_text},
 };
 
 /// The longest name of a file, and of everything else that has a name.
@@ -282,9 +283,9 @@ fn check_type(entry: &str, what: &dyn Display, found: Type<'_>, right: Type<'_>)
     ensure(found == right, || {
         format!("{what} of entry {entry} is {shown}, expected {}", type_text(right.0, right.1))
     })?;
-    let elements = found.1.iter().try_fold(1usize, |n, &d| n.checked_mul(d));
-    let bits = elements.and_then(|n| n.checked_mul(found.0.bitsize()));
-    ensure(bits.is_some(), || format!("{what} of entry {entry} is {shown}: its size overflows"))
+    ensure(tensor_bits(found.0, found.1).is_some(), || {
+        format!("{what} of entry {entry} is {shown}: its size overflows")
+    })
 }
 
 fn check_tensors(parameters: &[Parameter]) -> Check {

@@ -2,8 +2,8 @@
 
 use std::{
     fs::{self, File},
-    io::{self, Write as _},
-    os::unix::fs::{MetadataExt as _, PermissionsExt as _},
+    io::Write as _,
+    os::unix::fs::PermissionsExt as _,
     path::PathBuf,
 };
 
@@ -13,6 +13,7 @@ use crate::{
     bundle::{verify::check_digest, write::Destination as _},
     digest::Digest,
     error::Error,
+    identity::FileIdentity,
     layout::{BLOBS, INCOMING},
 };
 
@@ -52,8 +53,9 @@ impl Part {
 
     /// Whether the path still means this file: whoever had it before may have put it in its place.
     fn is_current(&self) -> bool {
-        let inode = |found: io::Result<fs::Metadata>| found.map(|found| (found.dev(), found.ino())).ok();
-        inode(self.file.metadata()) == inode(fs::symlink_metadata(&self.path))
+        let [open, named] = [self.file.metadata(), fs::symlink_metadata(&self.path)]
+            .map(|found| found.ok().map(|found| FileIdentity::of(&found)));
+        open.zip(named).is_some_and(|(open, named)| open.is_same_file(&named))
     }
 }
 

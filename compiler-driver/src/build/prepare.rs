@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, path::PathBuf, time::Instant};
 
-use mlxcel_artifacts::{Blob, BundleWriter, CacheType, Float, Quant};
+use mlxcel_artifacts::{Blob, BundleWriter, CONFIG_FILE, CacheType, Float, Quant};
 use mlxcel_emitter::{Numerics, Plan, Program};
 use mlxcel_models::Head;
 use safetensors::Dtype;
@@ -14,11 +14,7 @@ use crate::{
         weights::Weights,
     },
     error::Error,
-    model::{
-        files::{CONFIG, check_json_object},
-        sentence,
-        source::Model,
-    },
+    model::{files::check_json_object, sentence, source::Model},
     target::{Precision, Target, float_name},
 };
 
@@ -72,7 +68,7 @@ impl Prepared {
         writer: &mut BundleWriter,
     ) -> Result<BTreeMap<String, Blob>, Error> {
         let mut files = BTreeMap::new();
-        files.insert(CONFIG.to_owned(), writer.add_bytes(self.model.json.as_bytes())?);
+        files.insert(CONFIG_FILE.to_owned(), writer.add_bytes(self.model.json.as_bytes())?);
         for (name, path) in &self.small_files {
             files.insert((*name).to_owned(), writer.add_file(path)?);
         }

@@ -5,12 +5,11 @@ use std::{
     ffi::OsStr,
     fs,
     io::{self, Write as _},
-    os::unix::fs::MetadataExt as _,
     path::{Path, PathBuf},
     process::{Command, Stdio},
 };
 
-use mlxcel_artifacts::{Digest, IREE_VERSION, Store};
+use mlxcel_artifacts::{Digest, FileIdentity, IREE_VERSION, Store};
 use serde::{Deserialize, Serialize};
 
 use crate::{build::compiler_location::CompilerLocation, error::Error};
@@ -85,17 +84,7 @@ fn identity_key(executable: &Path, files: &[PathBuf]) -> Result<Digest, Error> {
     let mut text = format!("mlxcel compiler identity 1\n{}\n", executable.display());
     for path in files {
         let file = fs::metadata(path).map_err(Error::io("read", path))?;
-        text += &format!(
-            "{}\0{} {} {} {}.{} {}.{}\n",
-            path.display(),
-            file.dev(),
-            file.ino(),
-            file.size(),
-            file.mtime(),
-            file.mtime_nsec(),
-            file.ctime(),
-            file.ctime_nsec(),
-        );
+        text += &format!("{}\0{}\n", path.display(), FileIdentity::of(&file));
     }
     Ok(Digest::of(text.as_bytes()))
 }

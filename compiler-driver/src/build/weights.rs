@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, fs, path::Path};
 
-use mlxcel_artifacts::{Blob, BundleWriter, Cancel, Destination as _, Digest};
+use mlxcel_artifacts::{Blob, BundleWriter, Cancel, Destination as _, Digest, INDEX_FILE, SINGLE_FILE};
 use mlxcel_models::ModelConfig;
 use safetensors::Dtype;
 
@@ -11,7 +11,7 @@ use crate::{
     documents::provenance::SourceFile,
     error::Error,
     model::{
-        checkpoint::{Checkpoint, INDEX, SINGLE},
+        checkpoint::Checkpoint,
         random::RandomCheckpoint,
         source::{Model, WeightSource},
         tensor_file::TensorFile,
@@ -109,12 +109,12 @@ impl Weights {
         match self {
             Self::None => {}
             Self::Random(seed) => {
-                progress(Event::Weights { file: SINGLE.to_owned() });
-                let generated = writer.scratch().join(SINGLE);
+                progress(Event::Weights { file: SINGLE_FILE.to_owned() });
+                let generated = writer.scratch().join(SINGLE_FILE);
                 RandomCheckpoint::new(config, *seed)?
                     .write_file(&generated, cancel)
                     .map_err(Error::io("write", &generated))?;
-                bundled.add(SINGLE, &generated, writer, cancel)?;
+                bundled.add(SINGLE_FILE, &generated, writer, cancel)?;
                 fs::remove_file(&generated).map_err(Error::io("write", &generated))?;
             }
             Self::Files(checkpoint) => {
@@ -139,7 +139,7 @@ impl BundledWeights {
         writer: &mut BundleWriter,
         cancel: &Cancel,
     ) -> Result<(), Error> {
-        let blob = if name == INDEX {
+        let blob = if name == INDEX_FILE {
             writer.add_file(path)?
         } else {
             let mut file = TensorFile::open(path)?;

@@ -9,13 +9,13 @@ mod weights;
 
 use std::fmt;
 
-use mlxcel_artifacts::{CacheType, Cancel, Float, Quant};
+use mlxcel_artifacts::{CacheType, Cancel, Float, INDEX_FILE, Quant};
 use mlxcel_models::{Attention, Block, Head, ModelConfig};
 
 use crate::{
     error::Error,
     model::{
-        checkpoint::{Checkpoint, INDEX},
+        checkpoint::Checkpoint,
         source::{Model, ModelSource},
     },
     target::float_name,
@@ -117,7 +117,7 @@ impl Facts {
         };
         let types = checkpoint.elements_by_dtype();
         let types = types.iter().map(|(&dtype, count)| format!("{count} elements in {}", float_name(dtype)));
-        let files = match checkpoint.files().filter(|(name, _)| *name != INDEX).count() {
+        let files = match checkpoint.files().filter(|(name, _)| *name != INDEX_FILE).count() {
             1 => "1 file".into(),
             files => format!("{files} files"),
         };

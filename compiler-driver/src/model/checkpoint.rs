@@ -5,20 +5,11 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use mlxcel_artifacts::{Cancel, Digest, HEADER_LIMIT_BYTES};
+use mlxcel_artifacts::{Cancel, CheckpointIndex, Digest, INDEX_FILE, IndexError, SINGLE_FILE};
 use mlxcel_models::{Head, ModelConfig};
 use safetensors::{Dtype, tensor::TensorInfo};
-use serde::Deserialize;
 
-use crate::{
-    error::Error,
-    model::{files::read_limited, tensor_file::TensorFile},
-};
-
-/// Name of a checkpoint in one file.
-pub(crate) const SINGLE: &str = "model.safetensors";
-/// Name of the list of a checkpoint's shards.
-pub(crate) const INDEX: &str = "model.safetensors.index.json";
+use crate::{error::Error, model::tensor_file::TensorFile};
 
 /// The tensors of a folder's safetensors files.
 #[derive(Debug)]
@@ -28,24 +19,16 @@ pub(crate) struct Checkpoint {
     tensors: BTreeMap<String, TensorInfo>,
 }
 
-/// The part of `model.safetensors.index.json` that is read.
-#[derive(Deserialize)]
-struct Index {
-    /// The shard of each tensor.
-    weight_map: BTreeMap<String, String>,
-}
-
 impl Checkpoint {
     /// Reads the headers in `folder`. Returns `None` if it has no weights.
     ///
     /// As in transformers, a single file takes precedence over an index.
     pub(crate) fn open(folder: &Path) -> Result<Option<Self>, Error> {
         let mut checkpoint = Self { folder: folder.to_owned(), files: vec![], tensors: BTreeMap::new() };
-        let index = folder.join(INDEX);
-        if folder.join(SINGLE).is_file() {
-            checkpoint.add(SINGLE)?;
-        } else if index.is_file() {
-            checkpoint.add_indexed(&index)?;
+        if folder.join(SINGLE_FILE).is_file() {
+            checkpoint.add(SINGLE_FILE)?;
+        } else if folder.join(INDEX_FILE).is_file() {
+            checkpoint.add_indexed()?;
         } else {
             return Ok(None);
         }
@@ -109,7 +92,7 @@ impl Checkpoint {
 
     /// Returns the digest of a tensor's bytes, or `None` if there is no such tensor.
     fn digest(&self, name: &str, cancel: &Cancel) -> Result<Option<Digest>, Error> {
-        for (_, path) in self.files().filter(|(file, _)| *file != INDEX) {
+        for (_, path) in self.files().filter(|(file, _)| *file != INDEX_FILE) {
             let mut file = TensorFile::open(&path)?;
             if let Some(digest) = file.digest_of(name, cancel)? {
                 return Ok(Some(digest));
@@ -158,40 +141,26 @@ impl Checkpoint {
         elements
     }
 
-    fn add_indexed(&mut self, index: &Path) -> Result<(), Error> {
-        let damaged = |reason: String| Error::Damaged { path: index.to_owned(), reason };
-        let text = read_limited(index, HEADER_LIMIT_BYTES)?;
-        let Index { weight_map } =
-            serde_json::from_slice(&text).map_err(|error| damaged(error.to_string()))?;
-
-        let shards: BTreeSet<&str> = weight_map.values().map(String::as_str).collect();
-        if let Some(shard) = shards.iter().find(|shard| !is_file_name(shard)) {
-            let shard = shard.escape_default();
-            return Err(damaged(format!("shard `{shard}`, expected a safetensors file's name")));
-        }
-        let missing: Vec<&str> =
-            shards.iter().copied().filter(|shard| !self.folder.join(shard).is_file()).collect();
-        if !missing.is_empty() {
-            return Err(damaged(format!("it names shards that are not there: {}", missing.join(", "))));
-        }
-
-        self.files.push(INDEX.to_owned());
-        let mut home: HashMap<String, &str> = HashMap::new();
-        for &shard in &shards {
+    /// Adds the shards that the index lists.
+    fn add_indexed(&mut self) -> Result<(), Error> {
+        let path = self.folder.join(INDEX_FILE);
+        let damaged = |reason: String| Error::Damaged { path: path.clone(), reason };
+        let bad = |error| match error {
+            IndexError::Io(error) => Error::io("read", &path)(error),
+            IndexError::Damaged(reason) => damaged(reason),
+        };
+        let index = CheckpointIndex::read(&self.folder).map_err(bad)?;
+        self.files.push(INDEX_FILE.to_owned());
+        let mut shard_of: HashMap<String, &str> = HashMap::new();
+        for shard in index.shards() {
             for name in self.add(shard)? {
-                if let Some(other) = home.insert(name.clone(), shard) {
+                if let Some(other) = shard_of.insert(name.clone(), shard) {
                     let name = name.escape_default();
                     return Err(damaged(format!("tensor `{name}` is both in {other} and in {shard}")));
                 }
             }
         }
-        match weight_map.iter().find(|(name, shard)| home.get(*name) != Some(&shard.as_str())) {
-            None => Ok(()),
-            Some((name, shard)) => Err(damaged(format!(
-                "it expects tensor `{}` in {shard}, which lacks it",
-                name.escape_default()
-            ))),
-        }
+        index.check(|name| shard_of.get(name).copied()).map_err(bad)
     }
 
     /// Adds the tensors of one file. Returns their names.
@@ -219,9 +188,4 @@ fn unused_warning(names: &[&str]) -> Option<String> {
             Some(format!("{} tensors of the checkpoint are not used: {shown}{dots}", names.len()))
         }
     }
-}
-
-/// Returns whether a shard lies beside the index: its name is not a path to another folder.
-fn is_file_name(name: &str) -> bool {
-    name.ends_with(".safetensors") && !name.contains(['/', '\\', '\0'])
 }

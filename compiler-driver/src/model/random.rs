@@ -28,15 +28,11 @@ use std::{
     thread,
 };
 
-use mlxcel_artifacts::{Cancel, safetensors_prefix};
+use mlxcel_artifacts::{CONFIG_FILE, Cancel, SINGLE_FILE, safetensors_prefix};
 use mlxcel_models::ModelConfig;
 use safetensors::Dtype;
 
-use crate::{
-    error::Error,
-    model::{checkpoint::SINGLE, files::CONFIG, source::ModelSource},
-    target::float_name,
-};
+use crate::{error::Error, model::source::ModelSource, target::float_name};
 
 /// Step of splitmix64's counter: the odd number nearest to 2⁶⁴ divided by the golden ratio.
 const STEP: u64 = 0x9E37_79B9_7F4A_7C15;
@@ -201,8 +197,8 @@ pub fn write_random_weights(
         .prefix(".mlxcel-")
         .tempdir_in(parent(out))
         .map_err(Error::io("write", parent(out)))?;
-    random.write_file(&staging.path().join(SINGLE), cancel).map_err(Error::io("write", out))?;
-    let config = staging.path().join(CONFIG);
+    random.write_file(&staging.path().join(SINGLE_FILE), cancel).map_err(Error::io("write", out))?;
+    let config = staging.path().join(CONFIG_FILE);
     fs::write(&config, &model.json).map_err(Error::io("write", &config))?;
     for (name, path) in model.small_files(None) {
         fs::copy(&path, staging.path().join(name)).map_err(Error::io("copy", &path))?;

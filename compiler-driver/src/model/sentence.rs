@@ -2,12 +2,13 @@
 
 use std::path::Path;
 
+use mlxcel_artifacts::CONFIG_FILE;
 use mlxcel_models::{Head, ModelConfig, Modules, Pooling};
 use serde_json::{Map, Value};
 
 use crate::{
     error::Error,
-    model::files::{CONFIG, CONFIG_LIMIT_BYTES, read_text},
+    model::files::{CONFIG_LIMIT_BYTES, read_text},
 };
 
 /// The list of modules that a text passes through.
@@ -99,7 +100,7 @@ fn read_pooling(folder: &Path, width: usize) -> Result<Pooling, Error> {
     let path = folder.join(MODULES);
     let text = read_text(&path, CONFIG_LIMIT_BYTES)?;
     let modules = Modules::from_json(&text).map_err(Error::model(path.display()))?;
-    let path = folder.join(&modules.pooling_folder).join(CONFIG);
+    let path = folder.join(&modules.pooling_folder).join(CONFIG_FILE);
     let text = read_text(&path, CONFIG_LIMIT_BYTES)?;
     Pooling::from_json(&text, modules.normalized, width).map_err(Error::model(path.display()))
 }

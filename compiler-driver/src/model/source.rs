@@ -5,12 +5,13 @@ use std::{
     str::FromStr,
 };
 
+use mlxcel_artifacts::CONFIG_FILE;
 use mlxcel_models::{ModelConfig, PRESETS, Preset, nearest};
 
 use crate::{
     error::{Error, SUGGESTIONS},
     model::{
-        files::{CONFIG, CONFIG_LIMIT_BYTES, find_small_files, read_text},
+        files::{CONFIG_LIMIT_BYTES, find_small_files, read_text},
         sentence::{self, EncoderSettings},
     },
 };
@@ -86,7 +87,7 @@ impl ModelSource {
                 warning: None,
             }),
             Self::Folder(folder) => {
-                let path = folder.join(CONFIG);
+                let path = folder.join(CONFIG_FILE);
                 if !path.exists() {
                     return Err(Error::NoConfig { folder: folder.clone() });
                 }

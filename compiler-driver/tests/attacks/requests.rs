@@ -76,7 +76,7 @@ fn configs() {
     let message = with(&vec![b' '; 2 << 20]);
     assert_eq!(
         message,
-        "error: …/model/config.json is damaged: found more than 1048576 bytes, expected fewer\n\
+        "error: …/model/config.json is damaged: found 2097152 bytes, expected at most 1048576\n\
          hint: download or copy the checkpoint again"
     );
     assert_eq!(

@@ -174,7 +174,7 @@ fn indexes() {
     {
         assert_eq!(
             map(&format!(r#""a":"{shard}""#)),
-            format!("shard `{shard}`, expected a safetensors file's name")
+            format!("shard `{shard}`, expected the name of a safetensors file")
         );
     }
     assert_eq!(

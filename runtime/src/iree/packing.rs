@@ -9,8 +9,8 @@ use std::{
 use memmap2::MmapMut;
 use mlxcel_artifacts::{
     Bundle, Cancel, Manifest, Packing, TargetArtifact,
-    entry::{PACKING_MODULE_NAME, PackStep, Parameter, type_text},
-    safetensors_prefix,
+    entry::{PACKING_MODULE_NAME, PackStep, Parameter},
+    safetensors_prefix, type_text,
 };
 use safetensors::Dtype;
 

@@ -5,7 +5,8 @@ use std::{collections::BTreeMap, fmt};
 use mlxcel_artifacts::{
     Blob, Bundle, EmbeddingSpec, GpuNeeds, Manifest, ModelSpec, Packing, SelfTestCase, TargetArtifact,
     Window,
-    entry::{Entry, Parameter, type_text},
+    entry::{Entry, Parameter},
+    type_text,
 };
 
 use crate::byte_count::ByteCount;

@@ -8,7 +8,8 @@ use std::{
 use mlxcel_artifacts::{
     Blob, Bundle, Compiler, Digest, EmbeddingSpec, Error, GpuNeeds, Manifest, ModelSpec, Packing,
     SelfTestCase, Signed, TargetArtifact, Traffic, Window,
-    entry::{Entry, PackStep, Parameter, type_text},
+    entry::{Entry, PackStep, Parameter},
+    type_text,
 };
 
 use crate::{byte_count::ByteCount, describe::describe_signature};

@@ -1,0 +1,39 @@
+//! Sizes and texts of tensor types.
+
+use safetensors::Dtype;
+
+/// Returns the bytes of a tensor, or `None` if they overflow or are not whole bytes.
+#[must_use]
+pub fn tensor_bytes(dtype: Dtype, shape: &[usize]) -> Option<usize> {
+    let bits = tensor_bits(dtype, shape)?;
+    bits.is_multiple_of(8).then_some(bits / 8)
+}
+
+/// Returns the bits of a tensor, or `None` if they overflow.
+pub(crate) fn tensor_bits(dtype: Dtype, shape: &[usize]) -> Option<usize> {
+    let elements = shape.iter().try_fold(1usize, |product, &size| product.checked_mul(size))?;
+    elements.checked_mul(dtype.bitsize())
+}
+
+/// Returns an element type and a shape as messages show them: `f32[1,128]`.
+#[must_use]
+pub fn type_text(dtype: Dtype, shape: &[usize]) -> String {
+    let shape: Vec<String> = shape.iter().map(ToString::to_string).collect();
+    format!("{}[{}]", dtype.to_string().to_lowercase(), shape.join(","))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bytes_of_tensors() {
+        assert_eq!(tensor_bytes(Dtype::BF16, &[3, 5]), Some(30));
+        assert_eq!(tensor_bytes(Dtype::F32, &[]), Some(4));
+        assert_eq!(tensor_bytes(Dtype::F4, &[3]), None);
+        assert_eq!(tensor_bytes(Dtype::F4, &[4]), Some(2));
+        assert_eq!(tensor_bytes(Dtype::U8, &[usize::MAX / 2, 3]), None);
+        // The elements fit, their bits do not.
+        assert_eq!(tensor_bytes(Dtype::F32, &[usize::MAX / 2]), None);
+    }
+}
