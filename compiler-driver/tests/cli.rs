@@ -93,7 +93,7 @@ fn emitting_mlir_needs_no_compiler() {
 }
 
 #[test]
-fn targets_and_models_are_listed() {
+fn targets_models_and_families_are_listed() {
     let sandbox = Sandbox::new("works");
     let (code, stdout, stderr) = run(&sandbox, &["targets"]);
     assert_eq!((code, stderr.as_str()), (Some(0), ""));
@@ -102,6 +102,9 @@ fn targets_and_models_are_listed() {
     let (code, stdout, _) = run(&sandbox, &["models"]);
     assert_eq!(code, Some(0));
     assert!(stdout.lines().any(|line| line == "llama-3.2-1b"), "{stdout}");
+    let (code, stdout, _) = run(&sandbox, &["families"]);
+    assert_eq!(code, Some(0));
+    assert!(stdout.starts_with("bert\ncohere\n"), "{stdout}");
 }
 
 #[test]
@@ -124,7 +127,7 @@ fn explaining_an_unsupported_model_gives_the_reason() {
         (
             r#""model_type": "llama""#,
             r#""model_type": "mamba""#,
-            ": `model_type` is \"mamba\", which is not supported, expected one of bert, cohere, ",
+            ": `model_type` is \"mamba\", which is not supported, expected a family such as ",
         ),
         (
             r#""hidden_act": "silu""#,

@@ -75,7 +75,7 @@ const PARAMETERS_MAX: u64 = 1 << 44;
 const SUGGESTIONS: usize = 3;
 
 /// Command that lists all families.
-const LIST_HINT: &str = "`mlxcel-compile models` lists all families";
+const LIST_HINT: &str = "`mlxcel-compile families` lists all families";
 
 impl ModelConfig {
     /// Returns the description of the checkpoint whose config.json is `text`, of any family.
@@ -153,12 +153,12 @@ mod tests {
             (
                 "{}",
                 "`model_type` is missing from config.json, expected the name of a family\n\
-                 hint: `mlxcel-compile models` lists all families",
+                 hint: `mlxcel-compile families` lists all families",
             ),
             (
                 r#"{"model_type": "qwen3_5"}"#,
                 "`model_type` is \"qwen3_5\", which is not supported, expected a family such as qwen3, qwen3_moe \
-                 or qwen2\nhint: `mlxcel-compile models` lists all families",
+                 or qwen2\nhint: `mlxcel-compile families` lists all families",
             ),
             (r#"{"model_type": 3}"#, "`model_type` is 3, expected a string"),
         ] {

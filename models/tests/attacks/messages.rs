@@ -183,7 +183,7 @@ fn families_and_their_options() {
     check(&[(
         json!({"model_type": "deepseek_v3"}),
         "`model_type` is \"deepseek_v3\", which is not supported, expected a family such as seed_oss, starcoder2 or ernie4_5\n\
-         hint: `mlxcel-compile models` lists all families",
+         hint: `mlxcel-compile families` lists all families",
     )]);
     for (config, expected) in [
         (

@@ -14,7 +14,7 @@ use std::{
 use clap::Parser;
 use mlxcel_artifacts::{INTERRUPTED, report};
 use mlxcel_compiler_driver::{Cancel, Error, ModelSource, Target, explain, write_random_weights};
-use mlxcel_models::PRESETS;
+use mlxcel_models::{FAMILIES, PRESETS};
 
 use crate::{
     compile::compile,
@@ -67,14 +67,18 @@ fn run(cli: Cli, cancel: &Cancel, progress: &mut ProgressView) -> Result<Outcome
             let rows = Target::all()?.into_iter().map(|target| (target.name, target.description));
             Ok(table(rows.collect()).into())
         }
-        Some(Command::Models) => {
-            Ok(PRESETS.iter().map(|preset| format!("{}\n", preset.name)).collect::<String>().into())
-        }
+        Some(Command::Models) => Ok(lines(PRESETS.iter().map(|preset| preset.name)).into()),
+        Some(Command::Families) => Ok(lines(FAMILIES.iter().map(|family| family.name)).into()),
         Some(Command::RandomWeights { model, seed, out }) => {
             write_random_weights(&ModelSource::find(&model)?, seed, &out, cancel)?;
             Ok(format!("{}\n", out.display()).into())
         }
     }
+}
+
+/// Formats one name per line.
+fn lines(names: impl Iterator<Item = &'static str>) -> String {
+    names.map(|name| format!("{name}\n")).collect()
 }
 
 /// Formats rows of two columns.

@@ -86,6 +86,8 @@ pub(crate) enum Command {
     Targets,
     /// List the presets
     Models,
+    /// List the model families: every `model_type` that config.json may have
+    Families,
     /// Write the checkpoint of `--weights random:SEED` in Hugging Face's format
     RandomWeights {
         /// Preset name, or path to a folder with a config.json
