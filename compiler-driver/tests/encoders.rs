@@ -143,9 +143,9 @@ fn a_trained_checkpoint_is_embedded_as_by_sentence_transformers() {
     let Sentences { sentences } = serde_json::from_str(&text).unwrap();
     assert_eq!(sentences.len(), 20);
     let exact = request(&folder, &["cpu"]);
-    let quantised = Request { quant: Quant::Q8, ..exact.clone() };
+    let quantized = Request { quant: Quant::Q8, ..exact.clone() };
     // Of unit vectors; in 8 bits a cosine of 0.999.
-    for (request, most) in [(exact, 1e-4), (quantised, 0.045)] {
+    for (request, most) in [(exact, 1e-4), (quantized, 0.045)] {
         let built = built(&request);
         let mut encoder = encoder(&built, "local-task");
         assert_eq!((encoder.capabilities().context, encoder.width()), (256, 384));

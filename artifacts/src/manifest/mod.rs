@@ -105,7 +105,7 @@ pub struct ModelSpec {
     /// What matrix products are computed in: `f32`, `bf16` or `f16`.
     #[serde(deserialize_with = "numerics::of_plan")]
     pub precision: Float,
-    /// How the weights of matrix products are quantised: `none`, `q8` or `q4`.
+    /// How the weights of matrix products are quantized: `none`, `q8` or `q4`.
     #[serde(deserialize_with = "numerics::of_plan")]
     pub quant: Quant,
     /// What the key/value cache holds: `f32`, `bf16`, `f16` or `q8`.

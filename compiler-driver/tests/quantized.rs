@@ -1,4 +1,4 @@
-//! Quantised weights and caches: the demo model's predictions of a text are those that Hugging Face transformers makes with the same
+//! Quantized weights and caches: the demo model's predictions of a text are those that Hugging Face transformers makes with the same
 //! formulas, on kernels and on plain StableHLO (`models/oracle/quantized.py` records them).
 #![allow(clippy::unwrap_used, reason = "a helper that fails is a test that fails")]
 
@@ -13,7 +13,7 @@ use real::{Built, Fixture, built, greedy, models, on, request};
 use serde::Deserialize;
 
 /// Between which factors of the recorded one a divergence lies. A few rounded inputs more or less make it differ; weights
-/// alone quantised, or inputs in other groups, give another one.
+/// alone quantized, or inputs in other groups, give another one.
 const DIVERGENCES: std::ops::Range<f64> = 0.85..1.15;
 
 /// By how much a perplexity may differ, relatively.
@@ -40,32 +40,32 @@ fn text(bundle: &Bundle) -> Vec<u32> {
     Tokenizer::from_bundle(bundle).unwrap().encode(&text, true).unwrap()
 }
 
-/// Of the demo model with quantised weights.
+/// Of the demo model with quantized weights.
 fn weights_predict_as_recorded(target: &str, quant: Quant) {
-    let quantised = built(&Request { quant, ..request(&models().join("demo"), &[target]) });
-    let plan = &quantised.bundle.manifest().plan;
+    let quantized = built(&Request { quant, ..request(&models().join("demo"), &[target]) });
+    let plan = &quantized.bundle.manifest().plan;
     assert_eq!((plan.quant, plan.cache_type), (quant, CacheType::Float(Float::F32)));
-    predicts_as_recorded(&quantised, &quant.to_string());
+    predicts_as_recorded(&quantized, &quant.to_string());
 }
 
-/// Of the demo model with a quantised cache.
+/// Of the demo model with a quantized cache.
 fn cache_predicts_as_recorded(target: &str) {
-    let quantised =
+    let quantized =
         built(&Request { cache_type: Some(CacheType::Q8), ..request(&models().join("demo"), &[target]) });
-    let plan = &quantised.bundle.manifest().plan;
+    let plan = &quantized.bundle.manifest().plan;
     assert_eq!((plan.quant, plan.cache_type), (Quant::None, CacheType::Q8));
     // Keys and values of 4 layers, 2 heads each, of 32 dimensions in 34 bytes.
     assert_eq!(plan.position_bytes, 2 * 4 * 2 * 34);
-    predicts_as_recorded(&quantised, "kv-q8");
+    predicts_as_recorded(&quantized, "kv-q8");
 }
 
-fn predicts_as_recorded(quantised: &Built, name: &str) {
+fn predicts_as_recorded(quantized: &Built, name: &str) {
     let recorded = fs::read(models().join("demo/quantized.json")).unwrap();
     let Recorded { window, of } = serde_json::from_slice(&recorded).unwrap();
     let reference = built(&request(&models().join("demo"), &["cpu"]));
-    let mut session = quantised.session("local-task").unwrap();
+    let mut session = quantized.session("local-task").unwrap();
     let mut reference = reference.session("local-task").unwrap();
-    let text = text(&quantised.bundle);
+    let text = text(&quantized.bundle);
     let found = measure_quality(
         session.as_mut(),
         Some(reference.as_mut()),
@@ -150,8 +150,8 @@ fn packed_weights_are_small_and_answer_the_same() {
 fn experts_in_8_bits() {
     for name in ["mixtral-hub", "granitemoe-hub"] {
         let fixture = Fixture::find(name);
-        let quantised = built(&Request { quant: Quant::Q8, ..request(&fixture.folder, &["cpu"]) });
-        let mut session = quantised.session("local-task").unwrap();
+        let quantized = built(&Request { quant: Quant::Q8, ..request(&fixture.folder, &["cpu"]) });
+        let mut session = quantized.session("local-task").unwrap();
         for recorded in &fixture.prompts[2..4] {
             let best = &recorded.best[0];
             let spread = best[0].1.abs().max(1.0);
