@@ -1,4 +1,4 @@
-//! What can go wrong with a bundle. A message is one line, then `hint:` lines where there is a remedy.
+//! Errors of bundles and of the store. A message is one line, then lines that begin with `hint:`.
 
 use std::{
     error, io,
@@ -13,24 +13,24 @@ use crate::{
     name::{Name, ParseNameError},
 };
 
-/// What can go wrong with a bundle or the store.
+/// An error of a bundle or of the store.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// The path does not hold a bundle.
-    #[error("{} is not a bundle: {reason}\nhint: {}", path.display(), how_to_get_a_bundle(path, *checkpoint))]
+    /// A path that is not a bundle.
+    #[error("{} is not a bundle: {reason}\nhint: {}", path.display(), bundle_hint(path, *checkpoint))]
     NotABundle {
-        /// The path given.
+        /// The path.
         path: PathBuf,
-        /// What was found there instead.
+        /// Why it is not a bundle.
         reason: &'static str,
-        /// Whether it is a checkpoint's folder.
+        /// Whether it is the folder of a checkpoint.
         checkpoint: bool,
     },
 
-    /// The bundle is of a format that this program does not know.
+    /// The bundle's format is newer than this program's.
     #[error(
-        "bundle has format {found}, this program reads up to {supported}\n\
+        "the bundle has format {found}, expected at most {supported}\n\
          hint: update this program, or compile the bundle again with this version"
     )]
     NewerFormat {
@@ -40,29 +40,29 @@ pub enum Error {
         supported: u32,
     },
 
-    /// `manifest.toml` is larger than any manifest.
+    /// `manifest.toml` is too long.
     #[error("manifest.toml has {found} bytes, expected at most {limit}\n{BAD_MANIFEST}")]
     ManifestTooLarge {
         /// Its length.
         found: u64,
-        /// The longest manifest that is read.
+        /// The limit.
         limit: u64,
     },
 
-    /// `manifest.toml` is no TOML, or not a manifest's.
+    /// `manifest.toml` is not TOML, or not a manifest.
     #[error("manifest.toml line {line}: {message}\n{BAD_MANIFEST}")]
     Syntax {
-        /// Line, from 1.
+        /// The line, from 1.
         line: usize,
-        /// What is wrong there.
+        /// What was found and expected.
         message: String,
     },
 
-    /// A manifest that contradicts itself or that no compiler can have written.
+    /// A manifest that contradicts itself.
     #[error("invalid manifest: {0}\n{BAD_MANIFEST}")]
     Invalid(String),
 
-    /// A blob is not there.
+    /// A blob is missing.
     #[error("{role} is missing: expected blobs/{}\n{}", digest.hex(), remedy(role))]
     MissingBlob {
         /// The blob's purpose.
@@ -71,31 +71,31 @@ pub enum Error {
         digest: Digest,
     },
 
-    /// A blob is there, but not as a file of the bundle's own.
+    /// A blob is not a regular file.
     #[error("{role} is {found}, expected a regular file: blobs/{}\n{}", digest.hex(), remedy(role))]
     NotAFile {
         /// The blob's purpose.
         role: BlobRole,
-        /// What it is instead.
+        /// What it is.
         found: &'static str,
         /// The blob's digest.
         digest: Digest,
     },
 
-    /// A blob is longer or shorter than the manifest says.
+    /// A blob does not have the manifest's size.
     #[error("{role} has {found} bytes, expected {expected}: blobs/{}\n{}", digest.hex(), remedy(role))]
     BlobSize {
         /// The blob's purpose.
         role: BlobRole,
         /// Its length.
         found: u64,
-        /// The manifest's length.
+        /// The manifest's size.
         expected: u64,
         /// The blob's digest.
         digest: Digest,
     },
 
-    /// A blob's bytes are not those that the manifest names.
+    /// A blob does not have the manifest's digest.
     #[error("{role} has digest {found}, expected {expected}\n{}", remedy(role))]
     BlobDigest {
         /// The blob's purpose.
@@ -106,8 +106,12 @@ pub enum Error {
         expected: Digest,
     },
 
-    /// The manifest given to `finish` names a blob that was not added.
-    #[error("{role} was not added to the bundle: blobs/{}", digest.hex())]
+    /// A manifest names a blob that was not added to the writer.
+    #[error(
+        "{role} was not added to the bundle: expected blobs/{}\n\
+         hint: add it with `add_bytes` or `add_file` before `finish`",
+        digest.hex()
+    )]
     NotAdded {
         /// The blob's purpose.
         role: BlobRole,
@@ -115,54 +119,56 @@ pub enum Error {
         digest: Digest,
     },
 
-    /// Something lies where the bundle should go, and it is no bundle.
+    /// The destination exists and is not a bundle.
     #[error(
         "{} exists and is {found}, expected a bundle or nothing\n\
-         hint: name another folder, or remove this one",
+         hint: choose another folder, or remove this one",
         path.display()
     )]
     Occupied {
-        /// Where the bundle should go.
+        /// The destination.
         path: PathBuf,
-        /// What is there.
+        /// The file.
         found: &'static str,
     },
 
-    /// The bundle would lie in another one.
+    /// The destination is in another bundle.
     #[error(
-        "{} would lie in the bundle {}, expected a place outside of bundles\n\
-         hint: name another folder",
+        "{} is in the bundle {}, expected a path outside of bundles\n\
+         hint: choose another folder",
         path.display(), bundle.display()
     )]
     WithinBundle {
-        /// Where the bundle should go.
+        /// The destination.
         path: PathBuf,
-        /// The bundle around it.
+        /// The other bundle.
         bundle: PathBuf,
     },
 
-    /// The store's path is something else than a folder.
+    /// The store's path is a file.
     #[error(
-        "the store {} is a file, expected a folder or nothing\n\
-         hint: --store or MLXCEL_STORE names a folder",
+        "the store {} is a file, expected a folder\n\
+         hint: set --store or MLXCEL_STORE to a folder",
         path.display()
     )]
     StoreNotAFolder {
-        /// The path given.
+        /// The path.
         path: PathBuf,
     },
 
-    /// The store's limit is no size.
-    #[error("MLXCEL_STORE_LIMIT is `{found}`, expected a size\nhint: such as 20GB or 500MiB")]
+    /// The store's limit is not a size.
+    #[error(
+        "MLXCEL_STORE_LIMIT is `{found}`, expected a size\nhint: set it to a size such as 20GB or 500MiB"
+    )]
     StoreLimit {
         /// The variable's value.
         found: String,
     },
 
-    /// Others use the store, and what they need is not known.
+    /// Another process uses the store, so nobody knows which files it needs.
     #[error(
-        "the store {} is in use, expected nobody to use it meanwhile\n\
-         hint: try again when builds, downloads and what runs from it are done",
+        "the store {} is in use by another process, expected none\n\
+         hint: repeat the command when builds, downloads and running models have ended",
         path.display()
     )]
     StoreInUse {
@@ -172,16 +178,16 @@ pub enum Error {
 
     /// A bundle does not fit into the store.
     #[error(
-        "the bundle needs {} and the store's other bundles have {}, expected at most {} in all\n\
-         hint: remove bundles with mlxcel-bundle remove, or raise MLXCEL_STORE_LIMIT",
+        "the bundle needs {} and the store's other bundles have {}, expected at most {} in total\n\
+         hint: remove bundles with `mlxcel-bundle remove NAME`, or raise MLXCEL_STORE_LIMIT",
         ByteSize(*needed), ByteSize(*others), ByteSize(*limit)
     )]
     StoreFull {
-        /// Bytes that it would add.
+        /// Bytes that the bundle would add.
         needed: u64,
-        /// Bytes that the others have.
+        /// Bytes of the other bundles.
         others: u64,
-        /// How many there may be.
+        /// The limit.
         limit: u64,
     },
 
@@ -200,10 +206,10 @@ pub enum Error {
         nearest: Vec<String>,
     },
 
-    /// What a name in the store means cannot be read.
+    /// A name in the store, or its manifest, is damaged.
     #[error(
         "{name} in the store is damaged, expected a bundle's manifest\n\
-         hint: put it there again, which takes what is left of it, or mlxcel-bundle remove {name}"
+         hint: add the bundle again with `mlxcel-bundle copy BUNDLE --name {name}`, or run `mlxcel-bundle remove {name}`"
     )]
     DamagedName {
         /// The name.
@@ -222,35 +228,35 @@ pub enum Error {
         source: Box<dyn error::Error + Send + Sync>,
     },
 
-    /// A bundle in the store would be changed.
+    /// A bundle in the store cannot be changed.
     #[error(
-        "the bundle lies in the store, expected one in a folder of its own: others share its files\n\
-         hint: mlxcel-bundle copy NAME --out FOLDER gives one that can be changed"
+        "the bundle is in the store, whose bundles share their files, expected one in a folder\n\
+         hint: copy it to a folder with `mlxcel-bundle copy NAME --out FOLDER`"
     )]
     IsStored,
 
-    /// A target reads the checkpoint's tensors as they are, or there is no such target.
+    /// The bundle has no such target, or the target packs nothing.
     #[error(
-        "target {target} has nothing to pack: it reads the weights as they are\nhint: run the bundle as it is"
+        "target {target} has nothing to pack: it reads the weights as they are\nhint: run the bundle without packing"
     )]
     NothingToPack {
         /// The target.
         target: String,
     },
 
-    /// The path for a bundle has no last component to give the folder.
-    #[error("`{}` does not name a folder to write", .0.display())]
-    NoName(PathBuf),
+    /// The path for a bundle has no last component.
+    #[error("`{}` is not the name of a folder to write\nhint: use a path that ends with a name, such as demo.bundle", .0.display())]
+    NoFolderName(PathBuf),
 
-    /// The bundle was made by another IREE than the one that would run it.
+    /// The bundle was compiled by another version of IREE.
     #[error(
-        "bundle was compiled by iree {found}, this program runs iree {expected}\n\
+        "the bundle was compiled by iree {found}, expected iree {expected}\n\
          hint: compile the bundle again with this version"
     )]
     OtherIree {
         /// The bundle's compiler version.
         found: String,
-        /// The version that this workspace is pinned to.
+        /// The version that this program runs.
         expected: &'static str,
     },
 
@@ -276,8 +282,8 @@ pub enum Error {
         problem: String,
     },
 
-    /// A key or a signature that is none.
-    #[error("bad {what}\nhint: keys and signatures are minisign's: mlxcel-bundle keygen makes keys")]
+    /// A key or a signature is invalid.
+    #[error("invalid {what}\nhint: {}", key_hint(what))]
     Key {
         /// `public key`, `secret key`, `signature`.
         what: &'static str,
@@ -285,17 +291,20 @@ pub enum Error {
         source: Box<dyn error::Error + Send + Sync>,
     },
 
-    /// A key would be written over something.
-    #[error("{} exists, expected nothing\nhint: a key that is lost cannot be made again: name another file", path.display())]
+    /// The file of a new key exists.
+    #[error(
+        "{} exists, expected a new file\nhint: choose another file: a key that is overwritten is lost",
+        path.display()
+    )]
     KeyExists {
         /// What is there.
         path: PathBuf,
     },
 
-    /// The bundle is not signed by whom it has to be.
+    /// The bundle does not have the required signature.
     #[error(
         "found {found}, expected a signature of this bundle by the key {expected}\n\
-         hint: get the bundle from its maker again, and do not run this one"
+         hint: do not run this bundle, and get it again from its maker"
     )]
     Signature {
         /// What was found instead.
@@ -304,19 +313,19 @@ pub enum Error {
         expected: String,
     },
 
-    /// A signed bundle would be changed.
+    /// A signed bundle cannot be changed.
     #[error(
-        "the bundle is signed by the key {key}, expected one that is not: its signature would no longer hold\n\
-         hint: pack before signing, or remove manifest.toml.minisig and sign again"
+        "the bundle is signed by the key {key}, expected an unsigned one: a change invalidates the signature\n\
+         hint: remove manifest.toml.minisig, repeat the command, and sign the bundle again"
     )]
     IsSigned {
         /// The id of the key.
         key: String,
     },
 
-    /// A bundle is another one than when it was opened.
+    /// Another process changed the bundle since it was opened.
     #[error(
-        "{} was changed meanwhile, expected nobody else to change it\nhint: do it again with the bundle as it is now",
+        "{} changed while this command ran, expected no change\nhint: repeat the command",
         path.display()
     )]
     Changed {
@@ -375,7 +384,7 @@ pub enum Error {
         problem: String,
     },
 
-    /// The environment names no folder for the store.
+    /// The environment does not name the store's folder.
     #[error(
         "no folder for the store: neither HOME, XDG_CACHE_HOME nor MLXCEL_STORE is set\n\
          hint: set MLXCEL_STORE to a folder"
@@ -383,23 +392,22 @@ pub enum Error {
     NoStore,
 
     /// Reading or writing failed.
-    #[error("cannot {doing} {}{}", path.display(), io_hint(source))]
+    #[error("cannot {doing} {}{}", path.display(), io_hint(source, path))]
     Io {
         /// `read` or `write`.
         doing: &'static str,
         /// The file or folder.
         path: PathBuf,
-        /// The system's answer.
+        /// The system's error.
         source: io::Error,
     },
 }
 
-fn how_to_get_a_bundle(path: &Path, checkpoint: bool) -> String {
+fn bundle_hint(path: &Path, checkpoint: bool) -> String {
     if checkpoint {
-        return format!("this is a checkpoint: compile it with mlxcel-compile --model {}", path.display());
+        return format!("this is a checkpoint: compile it with `mlxcel-compile --model {}`", path.display());
     }
-    "name the folder that mlxcel-compile printed as its last line, or a bundle that mlxcel-bundle list shows"
-        .into()
+    "use the last line that mlxcel-compile printed, or a name that `mlxcel-bundle list` shows".into()
 }
 
 /// Suggests names in the store.
@@ -410,43 +418,60 @@ fn suggest(nearest: &[String]) -> String {
     }
 }
 
-/// The remedy where the system's answer has one.
-fn io_hint(source: &io::Error) -> &'static str {
-    match source.kind() {
-        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
-            "\nhint: make room there, or name a place on another disk"
+/// Returns the hint for an error of the system, unless the error has a hint of its own.
+fn io_hint(source: &io::Error, path: &Path) -> String {
+    if source.to_string().contains("\nhint: ") {
+        return String::new();
+    }
+    let path = path.display();
+    let hint = match source.kind() {
+        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded | io::ErrorKind::FileTooLarge => {
+            "free some disk space, or use a path on another disk".into()
         }
-        io::ErrorKind::ReadOnlyFilesystem => "\nhint: name a place that can be written",
-        io::ErrorKind::PermissionDenied => "\nhint: look at who owns it and who may use it",
-        _ => "",
+        io::ErrorKind::ReadOnlyFilesystem => "use a path on a disk that can be written".into(),
+        io::ErrorKind::PermissionDenied => format!("check owner and permissions with `ls -ld {path}`"),
+        io::ErrorKind::NotFound => format!("check the path with `ls -ld {path}`"),
+        _ => format!("check what is there with `ls -ld {path}`, then repeat the command"),
+    };
+    format!("\nhint: {hint}")
+}
+
+/// Returns the hint for an invalid key or signature.
+fn key_hint(what: &str) -> &'static str {
+    if what == "signature" {
+        "sign the bundle again with `mlxcel-bundle sign BUNDLE`"
+    } else {
+        "use a key that `mlxcel-bundle keygen` or minisign generated"
     }
 }
 
-/// The remedy for every kind of damage.
+/// Returns the hint for a damaged blob.
 fn remedy(role: &BlobRole) -> &'static str {
     if matches!(role, BlobRole::PackedWeights(_)) { DAMAGED_PACKED } else { DAMAGED }
 }
 
-const DAMAGED_PACKED: &str = "hint: pack the weights again with mlxcel-pack, or copy the bundle again";
+const DAMAGED_PACKED: &str =
+    "hint: pack the weights again with `mlxcel-pack BUNDLE`, or copy the bundle again";
 const BAD_MANIFEST: &str =
-    "hint: the bundle is damaged, or mlxcel-compile did not make it: get it again from where it was made";
-const DAMAGED: &str = "hint: the bundle is damaged: copy it again with all of its blobs, or compile it again";
+    "hint: the bundle is damaged: get it again from its maker, or compile it again with `mlxcel-compile`";
+const DAMAGED: &str =
+    "hint: the bundle is damaged: copy all of its files again, or compile it again with `mlxcel-compile`";
 
 impl Error {
-    /// For `map_err` of a read.
+    /// Returns the function that `map_err` of a read takes.
     pub(crate) fn read(path: impl Into<PathBuf>) -> impl FnOnce(io::Error) -> Self {
         let path = path.into();
         |source| Self::Io { doing: "read", path, source }
     }
 
-    /// For `map_err` of a write.
+    /// Returns the function that `map_err` of a write takes.
     pub(crate) fn write(path: impl Into<PathBuf>) -> impl FnOnce(io::Error) -> Self {
         let path = path.into();
         |source| Self::Io { doing: "write", path, source }
     }
 }
 
-/// An error as a program shows it: the message, its causes on the same line, then every `hint:` line.
+/// Renders an error for a terminal: the message with its causes in one line, then all hints.
 #[must_use]
 pub fn report(error: &(dyn error::Error + 'static)) -> String {
     let (mut message, mut hints) = (String::from("error"), String::new());
@@ -472,10 +497,14 @@ mod tests {
     #[test]
     fn a_report_is_message_cause_hint() {
         let error = Error::write("/somewhere/b")(io::Error::other("no room"));
-        assert_eq!(report(&error), "error: cannot write /somewhere/b: no room");
+        assert_eq!(
+            report(&error),
+            "error: cannot write /somewhere/b: no room\n\
+             hint: check what is there with `ls -ld /somewhere/b`, then repeat the command"
+        );
         assert_eq!(
             report(&Error::NewerFormat { found: 2, supported: 1 }),
-            "error: bundle has format 2, this program reads up to 1\n\
+            "error: the bundle has format 2, expected at most 1\n\
              hint: update this program, or compile the bundle again with this version"
         );
     }

@@ -30,7 +30,7 @@ pub use blob::{Blob, BlobRole};
 pub use bundle::{
     Bundle,
     documents::{PROVENANCE, SBOM, with_file_list},
-    sign::{PublicKey, SecretKey, Signed},
+    sign::{PublicKey, SecretKey, SignatureInfo},
     write::{BundleWriter, Destination},
 };
 pub use cancel::{Cancel, INTERRUPTED, Watched};
@@ -60,6 +60,6 @@ pub use name::{Name, ParseNameError};
 pub use read::{Links, ReadError, read_limited};
 #[cfg(feature = "registry")]
 pub use registry::{DockerConfig, Registry, TransferEvent};
-pub use store::{Collected, Replaced, Scratch, Store, StoreWriter, Stored};
+pub use store::{GcSummary, ReplacedBundle, ScratchFolder, Store, StoreWriter, StoredBundle};
 pub use tensor::{tensor_bytes, type_text};
 pub use version::{ParseVersionError, Version};

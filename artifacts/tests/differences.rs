@@ -110,5 +110,5 @@ fn a_missing_bundle_is_an_error() {
     let folder = tempfile::tempdir().unwrap();
     write(&folder.path().join("a"), &[1; 10], |_| ());
     let refused = run(folder.path(), &["diff", "a", "b"]);
-    assert!(refused.starts_with("exit 2\nerror: b is not a bundle: nothing is there\n"), "{refused}");
+    assert!(refused.starts_with("exit 2\nerror: b is not a bundle: it does not exist\n"), "{refused}");
 }

@@ -180,17 +180,17 @@ fn verify_finds_damage() {
     insta::assert_snapshot!(run(&["verify", "b"], folder.path()), @"
     exit 1
     error: file config.json has digest blake3:d53d18c23212ea7b6300594bb89bce60218f6eff2b9d628b8cc42d3e79bbd5ab, expected blake3:6e46dd10defc9b56c29a6ec56b508c21f54c08192194e4df25bf36f0c9c3c279
-    hint: the bundle is damaged: copy it again with all of its blobs, or compile it again
+    hint: the bundle is damaged: copy all of its files again, or compile it again with `mlxcel-compile`
     ");
     insta::assert_snapshot!(run(&["inspect", "b"], folder.path()), @"
     exit 1
     error: file config.json has digest blake3:d53d18c23212ea7b6300594bb89bce60218f6eff2b9d628b8cc42d3e79bbd5ab, expected blake3:6e46dd10defc9b56c29a6ec56b508c21f54c08192194e4df25bf36f0c9c3c279
-    hint: the bundle is damaged: copy it again with all of its blobs, or compile it again
+    hint: the bundle is damaged: copy all of its files again, or compile it again with `mlxcel-compile`
     ");
     insta::assert_snapshot!(run(&["verify", "c"], folder.path()), @"
     exit 1
-    error: c is not a bundle: nothing is there
-    hint: name the folder that mlxcel-compile printed as its last line, or a bundle that mlxcel-bundle list shows
+    error: c is not a bundle: it does not exist
+    hint: use the last line that mlxcel-compile printed, or a name that `mlxcel-bundle list` shows
     ");
 }
 
@@ -317,7 +317,8 @@ fn signing_and_verifying() {
     assert!(run(&["verify", "b"]).ends_with("\nnot signed: nothing proves who made it\n"));
     assert!(run(&["keygen", "--no-password"]).starts_with("exit 0\nkey     "));
     assert!(
-        run(&["keygen", "--no-password"]).starts_with("exit 1\nerror: mlxcel.pub exists, expected nothing")
+        run(&["keygen", "--no-password"])
+            .starts_with("exit 1\nerror: mlxcel.pub exists, expected a new file")
     );
     let public = fs::read_to_string(at.join("mlxcel.pub")).unwrap();
     let text = public.lines().last().unwrap();

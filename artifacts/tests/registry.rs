@@ -78,7 +78,7 @@ fn a_tampered_layer_is_refused() {
             exit 1
             error: localhost:PORT/tiny does not have the digests of the bundle that was pushed: weights file model.safetensors has digest blake3:DIGEST, expected blake3:DIGEST
             hint: do not run it; push it again with `mlxcel-bundle push BUNDLE localhost:PORT/tiny`
-            hint: the bundle is damaged: copy it again with all of its blobs, or compile it again
+            hint: the bundle is damaged: copy all of its files again, or compile it again with `mlxcel-compile`
             ");
         }
         assert!(run(&["list"]).ends_with(" has no bundles\n"), "{place}");

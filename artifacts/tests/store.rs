@@ -67,8 +67,8 @@ fn bundles_are_stored_under_names() {
     "#);
     insta::assert_snapshot!(run(&["verify", "tiny:q4"]), @r"
     exit 1
-    error: tiny:q4 is not a bundle: nothing is there
-    hint: name the folder that mlxcel-compile printed as its last line, or a bundle that mlxcel-bundle list shows
+    error: tiny:q4 is not a bundle: it does not exist
+    hint: use the last line that mlxcel-compile printed, or a name that `mlxcel-bundle list` shows
     ");
     insta::assert_snapshot!(run(&["remove", "tiny:q4"]), @r"
     exit 1
@@ -129,8 +129,8 @@ fn copy_takes_a_folder_or_a_name() {
     let mut full = program(folder.path(), &["copy", "a", "--name", "n"]);
     insta::assert_snapshot!(transcript(full.env("MLXCEL_STORE_LIMIT", "2kB").output().unwrap()), @r"
     exit 1
-    error: the bundle needs 6.5 KiB and the store's other bundles have 0 B, expected at most 2.0 KiB in all
-    hint: remove bundles with mlxcel-bundle remove, or raise MLXCEL_STORE_LIMIT
+    error: the bundle needs 6.5 KiB and the store's other bundles have 0 B, expected at most 2.0 KiB in total
+    hint: remove bundles with `mlxcel-bundle remove NAME`, or raise MLXCEL_STORE_LIMIT
     ");
     assert!(run(&["list"]).ends_with(" has no bundles\n"));
 }
@@ -165,7 +165,7 @@ fn store_errors_have_hints() {
     insta::assert_snapshot!(with_limit("much"), @r"
     exit 1
     error: MLXCEL_STORE_LIMIT is `much`, expected a size
-    hint: such as 20GB or 500MiB
+    hint: set it to a size such as 20GB or 500MiB
     ");
     let run = |arguments: &[&str]| run(folder.path(), arguments);
     run(&["copy", "a", "--name", "n"]);
@@ -174,7 +174,7 @@ fn store_errors_have_hints() {
     insta::assert_snapshot!(run(&["gc"]), @r"
     exit 1
     error: n in the store is damaged, expected a bundle's manifest
-    hint: put it there again, which takes what is left of it, or mlxcel-bundle remove n
+    hint: add the bundle again with `mlxcel-bundle copy BUNDLE --name n`, or run `mlxcel-bundle remove n`
     ");
     assert!(run(&["copy", "a", "--name", "n"]).starts_with("exit 0"));
     assert!(run(&["gc"]).starts_with("exit 0"));
@@ -188,7 +188,7 @@ fn files_of_removed_bundles_stay_while_the_store_is_in_use() {
     run(&["copy", "a", "--name", "n"]);
     run(&["copy", "b", "--name", "m"]);
     let store = mlxcel_artifacts::Store::new(folder.path().join(".store"), None).unwrap();
-    let lock = store.in_use().unwrap();
+    let lock = store.lock_shared().unwrap();
     // One unknown name: nothing is removed.
     assert!(run(&["remove", "n", "none"]).starts_with("exit 1\nerror: the store "));
     insta::assert_snapshot!(run(&["remove", "n"]), @r"

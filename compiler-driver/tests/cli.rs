@@ -79,7 +79,7 @@ fn a_name_saves_the_bundle_in_the_store() {
     let small = program(&sandbox, &named).env("MLXCEL_STORE_LIMIT", "10B").output().unwrap();
     let stderr = String::from_utf8(small.stderr).unwrap();
     assert_eq!((small.status.code(), small.stdout.len()), (Some(1), 0), "{stderr}");
-    assert!(stderr.contains("expected at most 10 B in all"), "{stderr}");
+    assert!(stderr.contains("expected at most 10 B in total"), "{stderr}");
     assert_ne!(in_store().digest, first);
 }
 

@@ -126,7 +126,7 @@ fn damaged_packed_weights_can_be_packed_again() {
         let opened = Bundle::open_without_weights(whole.path()).unwrap();
         let error = load(&opened, None, &on("local-task")).err().unwrap().to_string();
         assert!(error.starts_with("packed weights of target cpu has "), "{error}");
-        let hint = "\nhint: pack the weights again with mlxcel-pack, or copy the bundle again";
+        let hint = "\nhint: pack the weights again with `mlxcel-pack BUNDLE`, or copy the bundle again";
         assert!(error.ends_with(hint), "{error}");
         assert!(!answers(&packed(&opened, None).0));
     }

@@ -212,7 +212,7 @@ fn bundles_compiled_here_are_packed_before_they_are_signed() {
                 "error: the bundle was not compiled here, and its code may run only if it is signed: \
                  {NOT_SIGNED}{key}\n\
                  hint: ask its maker for a bundle that was packed before it was signed\n\
-                 hint: get the bundle from its maker again, and do not run this one\n"
+                 hint: do not run this bundle, and get it again from its maker\n"
             )
         )
     );

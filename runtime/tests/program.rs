@@ -80,10 +80,11 @@ fn refused_with(arguments: &[&str], input: &[u8]) -> String {
 
 #[test]
 fn paths_without_a_bundle() {
-    let hint = "hint: name the folder that mlxcel-compile printed as its last line, or a bundle that mlxcel-bundle list shows\n";
+    let hint =
+        "hint: use the last line that mlxcel-compile printed, or a name that `mlxcel-bundle list` shows\n";
     assert_eq!(
         refused(&["none", "-p", "a"]),
-        format!("error: none is not a bundle: nothing is there\n{hint}")
+        format!("error: none is not a bundle: it does not exist\n{hint}")
     );
     assert_eq!(
         refused(&["checkpoint", "-p", "a"]),
@@ -94,7 +95,7 @@ fn paths_without_a_bundle() {
         refused(&[checkpoint, "-p", "a"]),
         format!(
             "error: {checkpoint} is not a bundle: it has no manifest.toml\n\
-             hint: this is a checkpoint: compile it with mlxcel-compile --model {checkpoint}\n"
+             hint: this is a checkpoint: compile it with `mlxcel-compile --model {checkpoint}`\n"
         )
     );
 }

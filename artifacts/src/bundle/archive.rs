@@ -18,7 +18,7 @@ use crate::{
     bundle::{
         Bundle,
         sign::LIMIT_BYTES as SIGNATURE_LIMIT,
-        write::{Destination, add_whole},
+        write::{Destination, add_verified},
     },
     digest::HashedReader,
     error::Error,
@@ -142,7 +142,7 @@ impl Bundle {
         }
         let text = read_text(entry, MANIFEST, MANIFEST_LIMIT).map_err(bad)?;
         let manifest = Manifest::parse(&text)?;
-        to.begin(&manifest)?;
+        to.prepare(&manifest)?;
         let mut missing = manifest.distinct_blobs();
         let mut signature = None;
         while let Some((path, mut entry)) = next()? {
@@ -159,7 +159,7 @@ impl Bundle {
         if let Some((role, blob)) = missing.into_values().next() {
             return Err(Error::MissingBlob { role, digest: blob.digest });
         }
-        to.finish_as(&manifest, text, signature.as_deref())
+        to.commit(&manifest, text, signature.as_deref())
     }
 }
 
@@ -215,7 +215,7 @@ fn add_blob(
     }
     let ends_early =
         Error::Archive { path: archive.to_path_buf(), problem: format!("it ends within {role}") };
-    match add_whole(to, role, blob, entry, archive) {
+    match add_verified(to, role, blob, entry, archive) {
         Err(Error::BlobSize { .. }) => Err(ends_early),
         other => other,
     }

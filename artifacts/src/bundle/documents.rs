@@ -83,11 +83,11 @@ mod tests {
         assert!(message(&long).contains(expected));
         insta::assert_snapshot!(message("{"), @r"
         document provenance.intoto.json has no list of files: EOF while parsing an object at line 1 column 1
-        hint: the bundle is damaged, or mlxcel-compile did not make it: get it again from where it was made
+        hint: the bundle is damaged: get it again from its maker, or compile it again with `mlxcel-compile`
         ");
         insta::assert_snapshot!(message(r#"{"subject": {}}"#), @r"
         document provenance.intoto.json has no list of files: found no list `subject`, expected one
-        hint: the bundle is damaged, or mlxcel-compile did not make it: get it again from where it was made
+        hint: the bundle is damaged: get it again from its maker, or compile it again with `mlxcel-compile`
         ");
     }
 }

@@ -1,4 +1,7 @@
-//! Adding to a bundle that is there: a blob first, then the manifest that names it, each put in its place at once.
+//! Changing a bundle in place: packed weights and self-test cases.
+//!
+//! New blobs are written first, then the manifest that names them, each by an atomic rename. So a process that dies leaves a
+//! valid bundle, with at most a file that nothing names.
 
 use std::{
     collections::{BTreeMap, HashSet},
@@ -8,9 +11,9 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use super::{Bundle, documents::with_file_list, hash_files, sign::SignatureInfo, verify::read_manifest};
 use crate::{
     blob::Blob,
-    bundle::{Bundle, blobs_of, documents::with_file_list, sign::Signed, verify::read_manifest},
     digest::HashedWriter,
     error::Error,
     files::{replace_file, staging, sync_folder},
@@ -19,30 +22,27 @@ use crate::{
 };
 
 impl Bundle {
-    /// The bundle with the packed weights of its target `target`, which `write` makes from the safetensors files
-    /// `made_from`, none of which are the bundle's own. Weights that were packed for it before are replaced. The documents
-    /// that list the bundle's parts list them too.
+    /// Adds packed weights for `target`, which `write` makes from the safetensors files `made_from`.
     ///
-    /// Until the end of it the bundle is as it was; a process that dies leaves at most a file that nothing names.
+    /// They replace earlier packed weights of the target. None of `made_from` may be the bundle's own file. Documents that list
+    /// the bundle's files list the packed weights too.
     ///
     /// # Errors
-    /// What `write` answers; when there is no such target or nothing to be packed for it, the bundle is signed, or it
-    /// cannot be written.
+    /// Errors of `write`, the target packs nothing, the bundle is signed or stored, or it cannot be written.
     pub fn with_packed_weights<E: From<Error>>(
         self,
         target: &str,
         made_from: &[PathBuf],
         write: impl FnOnce(&mut dyn Write) -> Result<(), E>,
     ) -> Result<Self, E> {
-        let path = self.changeable()?;
+        let path = self.writable_path()?;
         let mut manifest = self.manifest().clone();
         let packing = manifest.targets.get_mut(target).and_then(|target| target.packing.as_mut());
         let packing = packing.ok_or_else(|| Error::NothingToPack { target: target.to_owned() })?;
-        let made_from = blobs_of(made_from)?;
+        let made_from = hash_files(made_from)?;
         let (staging, _lock) = staging(&path)?;
         let staged = staging.path().join("packed");
-        let file = File::create(&staged).map_err(Error::write(&path))?;
-        let mut to = HashedWriter::new(file);
+        let mut to = HashedWriter::new(File::create(&staged).map_err(Error::write(&path))?);
         write(&mut to)?;
         let (digest, size) = to.finish().map_err(Error::write(&path))?;
         let blob = Blob { digest, size };
@@ -50,18 +50,18 @@ impl Bundle {
         packing.made_from = made_from;
         fs::rename(&staged, self.blob_path(&blob)).map_err(Error::write(&path))?;
         let documents = mem::take(&mut manifest.documents);
-        manifest.documents = self.list_in(&documents, &manifest, staging.path())?;
+        manifest.documents = self.update_documents(&documents, &manifest, staging.path())?;
         let packed = self.replace_manifest(&path, staging.path(), manifest)?;
         let named: HashSet<_> = packed.manifest().blobs().map(|(_, blob)| blob.digest).collect();
         for (_, old) in self.manifest().blobs().filter(|(_, old)| !named.contains(&old.digest)) {
-            // The bundle is whole with it and without it.
+            // The bundle is valid with and without the file.
             _ = fs::remove_file(packed.blob_path(old));
         }
         Ok(packed)
     }
 
-    /// Documents of this bundle, now with the parts that `manifest` has, which is without documents.
-    fn list_in(
+    /// Writes this bundle's documents with the files of `manifest`, which has no documents yet. Returns their blobs.
+    fn update_documents(
         &self,
         documents: &BTreeMap<String, Blob>,
         manifest: &Manifest,
@@ -77,32 +77,32 @@ impl Bundle {
         documents.iter().map(document).collect()
     }
 
-    /// The bundle with these prompts and what they must give, in place of those that it has.
+    /// Replaces the bundle's self-test cases.
     ///
     /// # Errors
-    /// They are not what this model can give, the bundle is signed, or it cannot be written.
+    /// The cases do not fit the model, the bundle is signed or stored, or it cannot be written.
     pub fn with_replays(self, replays: Vec<SelfTestCase>) -> Result<Self, Error> {
-        let path = self.changeable()?;
+        let path = self.writable_path()?;
         let (staging, _lock) = staging(&path)?;
         let manifest = Manifest { replays, ..self.manifest().clone() };
         self.replace_manifest(&path, staging.path(), manifest)
     }
 
-    /// Where it lies, if its manifest may be another one: a name of its own, which `.` has none of.
-    fn changeable(&self) -> Result<PathBuf, Error> {
+    /// Returns the folder's path, if the manifest may change. The path has a last component, unlike `.`.
+    fn writable_path(&self) -> Result<PathBuf, Error> {
         if self.location().stored.is_some() {
             return Err(Error::IsStored);
         }
-        if let Some(Signed { key, .. }) = self.signed()? {
+        if let Some(SignatureInfo { key, .. }) = self.signature_info()? {
             return Err(Error::IsSigned { key });
         }
         self.path().canonicalize().map_err(Error::read(self.path()))
     }
 
-    /// Holds the folder against others who would change this bundle, which must be as it was when it was opened.
-    pub(crate) fn alone(&self, path: &Path) -> Result<File, Error> {
+    /// Locks the folder against other processes that change the bundle. The manifest must be unchanged since it was read.
+    pub(crate) fn lock_unchanged(&self, path: &Path) -> Result<File, Error> {
         let folder = File::open(path).map_err(Error::read(path))?;
-        // Not every file system has locks; without them, those who look at the same moment do not see each other.
+        // On a file system without locks, two processes that check at the same moment do not notice each other.
         _ = folder.lock();
         if read_manifest(path)? != self.text() {
             return Err(Error::Changed { path: path.to_path_buf() });
@@ -110,12 +110,12 @@ impl Bundle {
         Ok(folder)
     }
 
-    /// Puts a manifest, all of whose blobs are there, in the place of this one, at once.
+    /// Replaces the manifest by one whose blobs are all written.
     fn replace_manifest(&self, path: &Path, staging: &Path, manifest: Manifest) -> Result<Self, Error> {
         let text = manifest.render()?;
-        let _alone = self.alone(path)?;
-        // Somebody may have signed it meanwhile.
-        self.changeable()?;
+        let _lock = self.lock_unchanged(path)?;
+        // Another process may have signed the bundle before the lock.
+        self.writable_path()?;
         let replaced = sync_folder(&path.join(BLOBS))
             .and_then(|()| replace_file(path, staging, MANIFEST, text.as_bytes()));
         replaced.map_err(Error::write(path))?;
@@ -188,8 +188,8 @@ mod tests {
         assert_eq!(
             changed,
             format!(
-                "{} was changed meanwhile, expected nobody else to change it\n\
-                 hint: do it again with the bundle as it is now",
+                "{} changed while this command ran, expected no change\n\
+                 hint: repeat the command",
                 out.display()
             )
         );
@@ -232,7 +232,7 @@ mod tests {
         let nothing = before.with_packed_weights("cuda", &[], |_| Err(Error::NoStore));
         assert_eq!(
             nothing.unwrap_err().to_string(),
-            "target cuda has nothing to pack: it reads the weights as they are\nhint: run the bundle as it is"
+            "target cuda has nothing to pack: it reads the weights as they are\nhint: run the bundle without packing"
         );
     }
 }

@@ -1,4 +1,4 @@
-//! Where the files of a bundle lie.
+//! The location of a bundle's files.
 
 use std::{path::PathBuf, sync::Arc};
 
@@ -9,33 +9,34 @@ use crate::{
     name::Name,
 };
 
-/// The folders of a bundle.
+/// The paths of a bundle's files.
 #[derive(Debug, Clone)]
 pub(crate) struct Location {
-    /// The folder of its manifest.
+    /// The folder of the manifest.
     pub(crate) folder: PathBuf,
-    /// That of its blobs.
+    /// The folder of the blobs.
     pub(crate) blobs: PathBuf,
-    /// The signature's file, if there is one.
+    /// The signature, which need not exist.
     pub(crate) signature: PathBuf,
-    /// Where it is in a store, whose other bundles have its blobs too.
+    /// The entry of a bundle in a store, whose blobs other bundles share.
     pub(crate) stored: Option<StoreEntry>,
-    /// The folder of the store that remembers verified files and compiled bundles, if there is one.
+    /// The store that remembers verified files and compiled bundles, if there is one.
     pub(crate) notes: Option<PathBuf>,
 }
 
-/// A bundle's place in a store.
+/// A bundle's entry in a store.
 #[derive(Debug, Clone)]
 pub(crate) struct StoreEntry {
-    /// The name that it has.
+    /// The bundle's name.
     pub(crate) name: Name,
     /// The digest of its manifest.
     pub(crate) manifest: Digest,
-    /// Keeps its files there, also when the name comes to mean another bundle. None in a store that cannot be written.
-    pub(crate) _using: Option<Arc<SharedLock>>,
+    /// Keeps the bundle's files in the store, even if its name is given to another bundle. A store that is read-only cannot
+    /// be locked.
+    pub(crate) _lock: Option<Arc<SharedLock>>,
 }
 
-/// A bundle is the same wherever and for how long it is kept.
+/// Locks and notes do not matter to equality.
 impl PartialEq for Location {
     fn eq(&self, other: &Self) -> bool {
         (&self.folder, &self.blobs) == (&other.folder, &other.blobs)
@@ -45,13 +46,8 @@ impl PartialEq for Location {
 impl Location {
     /// Returns the location of a bundle in a folder of its own.
     pub(crate) fn folder(path: PathBuf) -> Self {
-        Self {
-            blobs: path.join(BLOBS),
-            signature: path.join(SIGNATURE),
-            folder: path,
-            stored: None,
-            notes: None,
-        }
+        let (blobs, signature) = (path.join(BLOBS), path.join(SIGNATURE));
+        Self { blobs, signature, folder: path, stored: None, notes: None }
     }
 
     /// Returns the path of a blob.

@@ -1,4 +1,4 @@
-//! Opening a bundle: find, read, validate, verify.
+//! Bundles: opening, reading, writing, packing, signing, copying.
 
 mod archive;
 mod copy;
@@ -23,49 +23,48 @@ use crate::{
     blob::{Blob, BlobRole},
     digest::Digest,
     error::Error,
-    manifest::{Manifest, TargetArtifact},
+    manifest::{Manifest, Packing, TargetArtifact},
 };
 use location::{Location, StoreEntry};
 use verified::VerifiedFiles;
 use verify::{check_digest, check_file, verify, verify_once};
 
-/// Files of this size and larger are not read again that were found whole before. Smaller ones are read in the time that it
-/// takes to look for a note.
+/// The smallest file that is not read again while it is unchanged. Hashing a smaller one takes no longer than the lookup.
 const NOTED_BYTES: u64 = 1 << 20;
 
-/// A bundle whose every blob was found whole, or will be before it is given out.
+/// A bundle. Every blob was verified when the bundle was opened, or is verified before it is handed out.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Bundle {
     location: Location,
     manifest: Manifest,
-    /// The manifest's bytes, which a signature is over.
+    /// The manifest's bytes, which the signature covers.
     text: String,
-    /// Whether the weights were found whole.
+    /// Whether opening verified the weights.
     weights_verified: bool,
 }
 
 impl Bundle {
-    /// Opens the bundle in a folder: validates its manifest and verifies size and digest of every blob, weights too.
+    /// Opens the bundle in a folder. Validates its manifest, and verifies size and digest of every blob.
     ///
     /// # Errors
-    /// When `folder` is no bundle, its format is newer, its manifest is invalid, or a blob is missing or damaged.
+    /// The folder is not a bundle, its format is newer, its manifest is invalid, or a blob is missing or damaged.
     pub fn open(folder: &Path) -> Result<Self, Error> {
         Self::open_at(Location::folder(folder.to_path_buf()))
     }
 
     /// Opens the bundle in a folder without reading its weights.
     ///
-    /// [`weights`](Self::weights) and [`packed_weights`](Self::packed_weights) verify them when they are asked for.
+    /// [`weights`](Self::weights) and [`packed_weights`](Self::packed_weights) verify the files that they return.
     ///
     /// # Errors
-    /// As [`open`](Self::open). Of the checkpoint's weights only a missing file and one of another size are errors.
+    /// As [`open`](Self::open), but a file of weights is only checked for its size.
     pub fn open_without_weights(folder: &Path) -> Result<Self, Error> {
         Self::open_without_weights_at(Location::folder(folder.to_path_buf()))
     }
 
-    /// Opens the bundle at `location`, reading all of it.
+    /// Opens the bundle at `location` and verifies all of it.
     pub(crate) fn open_at(location: Location) -> Result<Self, Error> {
-        let mut bundle = Self::opened(location, &verify)?;
+        let mut bundle = Self::open_with(location, &verify)?;
         let mut seen = HashSet::new();
         for (role, blob) in bundle.manifest.weight_blobs() {
             if seen.insert(blob.digest) {
@@ -78,32 +77,32 @@ impl Bundle {
 
     /// Opens the bundle at `location` without reading its weights.
     ///
-    /// If a large file is unchanged since it was last verified, it is not read again. What is made of code and small files
-    /// is verified as it is read, by [`read_blob`](Self::read_blob).
+    /// If a large file is unchanged since it was last verified, it is not read. Code and small files are verified again when
+    /// [`read_blob`](Self::read_blob) reads them.
     pub(crate) fn open_without_weights_at(location: Location) -> Result<Self, Error> {
         let notes = location.notes.clone();
-        let known = LazyCell::new(|| VerifiedFiles::in_store(notes.as_deref()));
-        Self::opened(location, &|location, role, blob| {
+        let verified = LazyCell::new(|| VerifiedFiles::in_store(notes.as_deref()));
+        Self::open_with(location, &|location, role, blob| {
             if blob.size < NOTED_BYTES {
                 return verify(location, role, blob);
             }
-            verify_once(&known, location, role, blob).map(drop)
+            verify_once(&verified, location, role, blob).map(drop)
         })
     }
 
-    /// Opens the bundle at `place`. `verify` verifies everything but weights.
-    fn opened(
-        place: Location,
+    /// Opens the bundle at `location`. `verify` verifies every blob except weights.
+    fn open_with(
+        location: Location,
         verify: &dyn Fn(&Location, &BlobRole, &Blob) -> Result<(), Error>,
     ) -> Result<Self, Error> {
-        let text = verify::read_manifest(&place.folder)?;
-        match &place.stored {
+        let text = verify::read_manifest(&location.folder)?;
+        match &location.stored {
             Some(StoreEntry { name, manifest, .. }) if Digest::of(text.as_bytes()) != *manifest => {
                 return Err(Error::DamagedName { name: name.clone() });
             }
-            // Through a link, what is added to the bundle would be written elsewhere.
-            None if fs::symlink_metadata(&place.blobs).is_ok_and(|found| found.is_symlink()) => {
-                let (path, reason) = (place.folder, "its blobs are in another folder, behind a link");
+            // Packing would write through the link, into another folder.
+            None if fs::symlink_metadata(&location.blobs).is_ok_and(|found| found.is_symlink()) => {
+                let (path, reason) = (location.folder, "its folder blobs is a symbolic link");
                 return Err(Error::NotABundle { path, reason, checkpoint: false });
             }
             _ => {}
@@ -112,62 +111,79 @@ impl Bundle {
         let mut seen = HashSet::new();
         for (role, blob) in manifest.code_blobs() {
             if seen.insert(blob.digest) {
-                verify(&place, &role, blob)?;
+                verify(&location, &role, blob)?;
             }
         }
-        // Packed ones can be made again.
+        // Packed weights may be missing: they can be made again.
         for (name, blob) in &manifest.weights {
-            check_file(&place, &BlobRole::Weights(name.clone()), blob)?;
+            check_file(&location, &BlobRole::Weights(name.clone()), blob)?;
         }
-        Ok(Self { location: place, manifest, text, weights_verified: false })
+        Ok(Self { location, manifest, text, weights_verified: false })
     }
 
-    /// The manifest's text, as it was read or written.
+    /// Returns a bundle whose blobs were verified while they were written.
+    pub(crate) fn new_verified(location: Location, manifest: Manifest, text: String) -> Self {
+        Self { location, manifest, text, weights_verified: true }
+    }
+
+    /// Replaces the store that remembers verified files and compiled bundles.
+    pub(crate) fn with_notes(mut self, notes: Option<PathBuf>) -> Self {
+        self.location.notes = notes;
+        self
+    }
+
+    /// Replaces the manifest. Weights that are not verified stay so.
+    pub(crate) fn with_manifest(self, manifest: Manifest, text: String) -> Self {
+        Self { manifest, text, ..self }
+    }
+
+    /// Returns the manifest's text as it was read or written.
     pub(crate) fn text(&self) -> &str {
         &self.text
     }
 
-    /// What the bundle says about itself.
+    /// Returns the paths of the bundle's files.
+    pub(crate) fn location(&self) -> &Location {
+        &self.location
+    }
+
+    /// Returns the manifest.
     #[must_use]
     pub fn manifest(&self) -> &Manifest {
         &self.manifest
     }
 
-    /// Bytes of the manifest's text.
+    /// Returns the length of the manifest's text in bytes.
     #[must_use]
     pub fn manifest_size(&self) -> u64 {
         self.text.len() as u64
     }
 
-    /// The bundle's folder.
+    /// Returns the bundle's folder.
     #[must_use]
     pub fn path(&self) -> &Path {
         &self.location.folder
     }
 
-    /// Where it lies.
-    pub(crate) fn location(&self) -> &Location {
-        &self.location
-    }
-
-    /// What people call it: its name in the store, or its folder.
+    /// Returns the bundle's name in the store, or its folder.
     #[must_use]
     pub fn display_name(&self) -> String {
         let name = self.location.stored.as_ref().map(|stored| stored.name.to_string());
         name.unwrap_or_else(|| self.path().display().to_string())
     }
 
-    /// Where a blob of this bundle lies.
+    /// Returns the path of a blob.
     #[must_use]
     pub fn blob_path(&self, blob: &Blob) -> PathBuf {
         self.location.blob_path(blob.digest)
     }
 
-    /// Reads the blob of a module, a small file or a document into `to`, which has its size, and then verifies what is there:
-    /// unlike the file it cannot become something else afterwards.
+    /// Reads a module, a small file or a document into `to`, which has the blob's size, and verifies these bytes.
+    ///
+    /// A later change of the file does not matter to them.
     ///
     /// # Errors
-    /// When it is missing or damaged, or cannot be read.
+    /// The blob is missing or damaged, or cannot be read.
     pub fn read_blob(&self, blob: &Blob, to: &mut [u8]) -> Result<(), Error> {
         let role = self.manifest.code_blobs().find(|(_, other)| *other == blob);
         let role = role.map_or(BlobRole::Unnamed, |(role, _)| role);
@@ -177,8 +193,7 @@ impl Bundle {
         check_digest(&role, Digest::of(to), blob)
     }
 
-    /// One of the checkpoint's small files, `config.json`, `tokenizer.json`, …, as [`read_blob`](Self::read_blob) reads it;
-    /// `None` when the bundle has none of that name.
+    /// Reads and verifies one of the checkpoint's small files, such as `config.json`, if the bundle has it.
     ///
     /// # Errors
     /// As [`read_blob`](Self::read_blob).
@@ -186,14 +201,7 @@ impl Bundle {
         self.manifest.files.get(name).map(|blob| self.read_small(blob)).transpose()
     }
 
-    /// The bytes of a small file or a document, as [`read_blob`](Self::read_blob) reads them.
-    pub(crate) fn read_small(&self, blob: &Blob) -> Result<Vec<u8>, Error> {
-        let mut bytes = vec![0; usize::try_from(blob.size).unwrap_or(usize::MAX)];
-        self.read_blob(blob, &mut bytes)?;
-        Ok(bytes)
-    }
-
-    /// One of the documents, `sbom.cdx.json` or `provenance.intoto.json`, in the same way.
+    /// Reads and verifies a document, such as `sbom.cdx.json`, if the bundle has it.
     ///
     /// # Errors
     /// As [`read_blob`](Self::read_blob).
@@ -201,103 +209,106 @@ impl Bundle {
         self.manifest.documents.get(name).map(|blob| self.read_small(blob)).transpose()
     }
 
-    /// The checkpoint's safetensors files, by name: none when the bundle carries no weights.
-    ///
-    /// # Errors
-    /// When one is missing or damaged.
-    pub fn weights(&self) -> Result<Vec<(&str, PathBuf)>, Error> {
-        self.manifest
-            .weights
-            .iter()
-            .map(|(name, blob)| {
-                self.verified(&BlobRole::Weights(name.clone()), blob).map(|path| (name.as_str(), path))
-            })
-            .collect()
+    /// Reads and verifies a small file or a document.
+    pub(crate) fn read_small(&self, blob: &Blob) -> Result<Vec<u8>, Error> {
+        let mut bytes = vec![0; usize::try_from(blob.size).unwrap_or(usize::MAX)];
+        self.read_blob(blob, &mut bytes)?;
+        Ok(bytes)
     }
 
-    /// Whether it carries packed weights, for one target at least.
+    /// Returns name and path of the checkpoint's safetensors files, verified. A bundle without weights has none.
+    ///
+    /// # Errors
+    /// A file is missing or damaged.
+    pub fn weights(&self) -> Result<Vec<(&str, PathBuf)>, Error> {
+        let verified = LazyCell::new(|| self.verified_files());
+        let weights = self.manifest.weights.iter();
+        let verify = |(name, blob): (&'_ String, &Blob)| {
+            self.verify_weights(&verified, &BlobRole::Weights(name.clone()), blob)
+        };
+        weights.map(|(name, blob)| Ok((name.as_str(), verify((name, blob))?))).collect()
+    }
+
+    /// Returns whether the bundle carries packed weights for any target.
     #[must_use]
     pub fn is_packed(&self) -> bool {
-        let packed = |target: &TargetArtifact| target.packing.as_ref().is_some_and(|p| p.weights.is_some());
-        self.manifest.targets.values().any(packed)
+        let is_packed =
+            |target: &TargetArtifact| target.packing.as_ref().is_some_and(|p| p.weights.is_some());
+        self.manifest.targets.values().any(is_packed)
     }
 
-    /// The file of the target's packed weights, where it carries them.
+    /// Returns the path of a target's packed weights, verified, if the bundle carries them.
     ///
     /// # Errors
-    /// When it is missing or damaged.
+    /// The file is missing or damaged.
     pub fn packed_weights(&self, target: &str) -> Result<Option<PathBuf>, Error> {
-        let packing = self.manifest.targets.get(target).and_then(|target| target.packing.as_ref());
-        let blob = packing.and_then(|packing| packing.weights.as_ref());
-        blob.map(|blob| self.verified(&BlobRole::PackedWeights(target.to_owned()), blob)).transpose()
+        let blob = self.packing(target).and_then(|packing| packing.weights.as_ref());
+        let verified = LazyCell::new(|| self.verified_files());
+        let role = BlobRole::PackedWeights(target.to_owned());
+        blob.map(|blob| self.verify_weights(&verified, &role, blob)).transpose()
     }
 
-    /// Whether these safetensors files are those that the target's packed weights were made from.
+    /// Returns whether the target's packed weights were made from these safetensors files.
     ///
     /// # Errors
-    /// When one cannot be read.
+    /// A file cannot be read.
     pub fn is_packed_from(&self, target: &str, files: &[PathBuf]) -> Result<bool, Error> {
-        let packing = self.manifest.targets.get(target).and_then(|target| target.packing.as_ref());
-        packing.map_or(Ok(false), |packing| are(files, &packing.made_from, &self.verified_files()))
+        let Some(packing) = self.packing(target) else { return Ok(false) };
+        match_blobs(files, &packing.made_from, &self.verified_files())
     }
 
-    /// A bundle that was just written, byte by byte, from this manifest.
-    pub(crate) fn written(location: Location, manifest: Manifest, text: String) -> Self {
-        Self { location, manifest, text, weights_verified: true }
-    }
-
-    /// Remembers `notes` as the store that knows of this bundle.
-    pub(crate) fn with_notes(mut self, notes: Option<PathBuf>) -> Self {
-        self.location.notes = notes;
-        self
-    }
-
-    /// The same bundle with another manifest in its place. Weights that nobody has verified stay so.
-    pub(crate) fn with_manifest(self, manifest: Manifest, text: String) -> Self {
-        Self { manifest, text, ..self }
+    fn packing(&self, target: &str) -> Option<&Packing> {
+        self.manifest.targets.get(target).and_then(|target| target.packing.as_ref())
     }
 
     fn verified_files(&self) -> VerifiedFiles {
         VerifiedFiles::in_store(self.location.notes.as_deref())
     }
 
-    /// Where a blob of weights lies, which is whole.
-    fn verified(&self, role: &BlobRole, blob: &Blob) -> Result<PathBuf, Error> {
+    /// Returns the path of a file of weights. Verifies it unless opening did.
+    fn verify_weights(
+        &self,
+        verified: &LazyCell<VerifiedFiles, impl FnOnce() -> VerifiedFiles>,
+        role: &BlobRole,
+        blob: &Blob,
+    ) -> Result<PathBuf, Error> {
         if self.weights_verified {
             return check_file(&self.location, role, blob);
         }
-        verify_once(&self.verified_files(), &self.location, role, blob)
+        verify_once(verified, &self.location, role, blob)
     }
 }
 
-/// Files as a manifest has them.
-///
-/// # Errors
-/// When one cannot be read.
-pub(crate) fn blobs_of(files: &[PathBuf]) -> Result<BTreeMap<String, Blob>, Error> {
+/// Returns the blobs of files by file name.
+pub(crate) fn hash_files(files: &[PathBuf]) -> Result<BTreeMap<String, Blob>, Error> {
     let blob = |file: &PathBuf| {
         let (digest, size) = Digest::of_file(file).map_err(Error::read(file))?;
-        Ok((name(file), Blob { digest, size }))
+        Ok((file_name(file), Blob { digest, size }))
     };
     files.iter().map(blob).collect()
 }
 
-/// Whether the files are these, each under its name; a single one may have another.
-fn are(files: &[PathBuf], these: &BTreeMap<String, Blob>, known: &VerifiedFiles) -> Result<bool, Error> {
-    if files.is_empty() || files.len() != these.len() {
+/// Returns whether the files are these blobs, each under its name. A single file may have another name.
+fn match_blobs(
+    files: &[PathBuf],
+    blobs: &BTreeMap<String, Blob>,
+    verified: &VerifiedFiles,
+) -> Result<bool, Error> {
+    if files.is_empty() || files.len() != blobs.len() {
         return Ok(false);
     }
     for file in files {
-        let blob = if files.len() == 1 { these.values().next() } else { these.get(&name(file)) };
+        let blob = if files.len() == 1 { blobs.values().next() } else { blobs.get(&file_name(file)) };
         let Some(blob) = blob else { return Ok(false) };
         let size = fs::metadata(file).map_err(Error::read(file))?.len();
-        if size != blob.size || known.digest(file, blob.digest).map_err(Error::read(file))? != blob.digest {
+        if size != blob.size || verified.digest(file, blob.digest).map_err(Error::read(file))? != blob.digest
+        {
             return Ok(false);
         }
     }
     Ok(true)
 }
 
-fn name(file: &Path) -> String {
+fn file_name(file: &Path) -> String {
     file.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default()
 }

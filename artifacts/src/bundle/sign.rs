@@ -1,7 +1,7 @@
-//! Whose a bundle is: minisign's Ed25519 signatures over its manifest.
+//! Signatures of bundles: minisign's Ed25519 signatures of the manifest.
 //!
-//! A manifest names every blob by its digest, so that a signature over its bytes is one over the whole bundle. Keys and
-//! signatures are minisign's files: `minisign -Vm manifest.toml -p KEY` verifies them too.
+//! The manifest names every blob by its digest, so its signature covers the whole bundle. Keys and signatures are minisign's
+//! files: `minisign -Vm manifest.toml -p KEY` verifies them too.
 
 use std::{
     ffi::OsStr,
@@ -13,54 +13,56 @@ use std::{
 
 use minisign::{KeyPair, SecretKeyBox, SignatureBox};
 
+use super::{Bundle, location::Location};
 use crate::{
-    bundle::{Bundle, location::Location},
     error::Error,
     files::{replace_file, staging, staging_in},
-    layout::{INCOMING, SIGNATURE, SIGNATURES},
+    layout::{SIGNATURE, StoreFolder},
     read::{Links, read_limited},
 };
 
-/// No key and no signature is longer.
+/// The longest file of a key or a signature.
 pub(crate) const LIMIT_BYTES: u64 = 4096;
 
-/// What a key's bytes begin with.
+/// The first bytes of an Ed25519 key.
 const ALGORITHM: &[u8] = b"Ed";
 
-/// Lengths of the base64 of a signature with algorithm and key, and of one alone.
+/// The base64 length of a signature with its algorithm and the key's id.
 const SIGNATURE_CHARS: usize = 100;
+
+/// The base64 length of the signature of the trusted comment.
 const GLOBAL_SIGNATURE_CHARS: usize = 88;
 
-/// A key that verifies.
+/// A public key, which verifies signatures.
 #[derive(Debug, Clone)]
 pub struct PublicKey(minisign::PublicKey);
 
-/// A key that signs.
+/// A secret key, which signs.
 #[derive(Debug)]
 pub struct SecretKey(minisign::SecretKey);
 
-/// A signature as a bundle carries it; whether it is one of the bundle, [`Bundle::verify_signature`] says.
+/// The claims of a signature. Only [`Bundle::verify_signature`] proves them.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Signed {
-    /// The id of the key, 16 hex digits, as the signature has it.
+pub struct SignatureInfo {
+    /// The id of the key, 16 hex digits.
     pub key: String,
-    /// What the signer says, covered by the signature.
+    /// The signer's comment, which the signature covers.
     pub comment: String,
 }
 
 impl PublicKey {
-    /// The key of a file, or of its base64 text.
+    /// Reads a key from a file, or parses its base64 text.
     ///
     /// # Errors
-    /// It is neither.
+    /// `text` is neither a key nor the file of one.
     pub fn find(text: &str) -> Result<Self, Error> {
         let bad = |reason: String| Error::Key { what: "public key", source: reason.into() };
         let path = Path::new(text);
         let text = if path.exists() { read(path)? } else { text.into() };
         let line = text.lines().last().ok_or_else(|| bad("the file is empty".into()))?;
         let key = minisign::PublicKey::from_base64(line).map_err(|error| {
-            let place = if path.exists() { "" } else { "no file has this name, and as a key: " };
-            bad(format!("{place}{error}"))
+            let prefix = if path.exists() { "" } else { "no file has this name, and as a key: " };
+            bad(format!("{prefix}{error}"))
         })?;
         if !key.to_bytes().starts_with(ALGORITHM) {
             return Err(bad("it is for another algorithm than Ed25519".into()));
@@ -68,7 +70,7 @@ impl PublicKey {
         Ok(Self(key))
     }
 
-    /// Its id, 16 hex digits.
+    /// Returns the key's id, 16 hex digits.
     #[must_use]
     pub fn id(&self) -> String {
         id(self.0.keynum())
@@ -76,11 +78,12 @@ impl PublicKey {
 }
 
 impl SecretKey {
-    /// Makes a pair of keys and writes them to two new files, the secret one for its owner's eyes. It is kept encrypted with
-    /// `password`, or as it is.
+    /// Generates a pair of keys and writes them to two new files.
+    ///
+    /// Only the owner can read the secret key. With a password it is encrypted.
     ///
     /// # Errors
-    /// A file is there already, or cannot be written.
+    /// A file exists already, or cannot be written.
     pub fn generate(secret: &Path, public: &Path, password: Option<String>) -> Result<PublicKey, Error> {
         let bad = |source: minisign::PError| Error::Key { what: "new key", source: Box::new(source) };
         let encrypted = password.is_some();
@@ -108,10 +111,10 @@ impl SecretKey {
         Ok(PublicKey(pk))
     }
 
-    /// The key in a file; `password` is asked for where it is encrypted.
+    /// Reads a key from a file. If it is encrypted, calls `password`.
     ///
     /// # Errors
-    /// The file cannot be read or is no key, or the password is not its own.
+    /// The file cannot be read or is not a key, or the password is wrong.
     pub fn open(path: &Path, password: impl FnOnce() -> io::Result<String>) -> Result<Self, Error> {
         let bad = |source: minisign::PError| Error::Key { what: "secret key", source: Box::new(source) };
         if !path.exists() {
@@ -129,11 +132,11 @@ impl SecretKey {
 }
 
 impl Bundle {
-    /// Signs the bundle. A signature that was there is replaced.
+    /// Signs the bundle, and replaces its signature if it has one.
     ///
     /// # Errors
-    /// When the signature cannot be written.
-    pub fn sign(&self, key: &SecretKey, comment: &str) -> Result<Signed, Error> {
+    /// The bundle changed since it was opened, or the signature cannot be written.
+    pub fn sign(&self, key: &SecretKey, comment: &str) -> Result<SignatureInfo, Error> {
         let bad = |source: minisign::PError| Error::Key { what: "secret key", source: Box::new(source) };
         let text = Cursor::new(self.text());
         let signature =
@@ -141,14 +144,15 @@ impl Bundle {
         let signature = signature.map_err(bad)?;
         let text = signature.to_string();
         self.write_signature(&text)?;
-        Ok(Signed { key: id(signature.keynum()), comment: comment.to_owned() })
+        Ok(SignatureInfo { key: id(signature.keynum()), comment: comment.to_owned() })
     }
 
-    /// Puts a signature in its place, at once: beside the manifest, or in the store under the bundle's name.
+    /// Writes the signature beside the manifest or, of a stored bundle, into the store under the bundle's name.
     fn write_signature(&self, text: &str) -> Result<(), Error> {
         let Location { signature, stored, notes, .. } = self.location();
         if let (Some(_), Some(store)) = (stored, notes) {
-            let (folder, incoming) = (store.join(SIGNATURES), store.join(INCOMING));
+            let [folder, incoming] =
+                [StoreFolder::Signatures, StoreFolder::Incoming].map(|folder| folder.path(store));
             for folder in [&folder, &incoming] {
                 fs::create_dir_all(folder).map_err(Error::write(folder))?;
             }
@@ -158,28 +162,28 @@ impl Bundle {
                 .map_err(Error::write(signature));
         }
         let path = self.path().canonicalize().map_err(Error::read(self.path()))?;
-        let _alone = self.alone(&path)?;
-        let (staging, _lock) = staging(&path)?;
+        let _lock = self.lock_unchanged(&path)?;
+        let (staging, _staging_lock) = staging(&path)?;
         replace_file(&path, staging.path(), SIGNATURE, text.as_bytes()).map_err(Error::write(&path))
     }
 
-    /// The signature that the bundle carries, which may be anybody's and of anything.
+    /// Returns the claims of the bundle's signature without verifying them.
     ///
     /// # Errors
-    /// When it cannot be read, or is none.
-    pub fn signed(&self) -> Result<Option<Signed>, Error> {
-        Ok(self.signature()?.map(|signature| Signed {
+    /// The signature cannot be read, or is not minisign's.
+    pub fn signature_info(&self) -> Result<Option<SignatureInfo>, Error> {
+        Ok(self.signature()?.map(|signature| SignatureInfo {
             key: id(signature.keynum()),
-            // Read from UTF-8.
+            // Valid: the file was read as UTF-8.
             comment: signature.trusted_comment().unwrap_or_default(),
         }))
     }
 
-    /// Whether the owner of `key` signed this bundle.
+    /// Verifies that the owner of `key` signed this bundle.
     ///
     /// # Errors
-    /// [`Error::Signature`] when it is not so.
-    pub fn verify_signature(&self, key: &PublicKey) -> Result<Signed, Error> {
+    /// [`Error::Signature`] if the signature is missing, forged or another key's.
+    pub fn verify_signature(&self, key: &PublicKey) -> Result<SignatureInfo, Error> {
         let refuse = |found: String| Error::Signature { found, expected: key.id() };
         let signature = self.signature()?.ok_or_else(|| refuse("no signature".into()))?;
         if signature.keynum() != key.0.keynum() {
@@ -187,10 +191,10 @@ impl Bundle {
         }
         minisign::verify(&key.0, &signature, Cursor::new(self.text()), true, false, false)
             .map_err(|_| refuse("one of another manifest, or a forged one".into()))?;
-        Ok(Signed { key: key.id(), comment: signature.trusted_comment().unwrap_or_default() })
+        Ok(SignatureInfo { key: key.id(), comment: signature.trusted_comment().unwrap_or_default() })
     }
 
-    /// The signature's file as it is, if there is one.
+    /// Returns the text of the signature's file, if there is one.
     pub(crate) fn signature_text(&self) -> Result<Option<String>, Error> {
         let path = &self.location().signature;
         match fs::symlink_metadata(path) {
@@ -201,25 +205,26 @@ impl Bundle {
         read(path).map(Some)
     }
 
+    /// Parses the bundle's signature.
     fn signature(&self) -> Result<Option<SignatureBox>, Error> {
         let Some(text) = self.signature_text()? else { return Ok(None) };
-        let no_signature = |reason: &str| Error::Key { what: "signature", source: reason.into() };
-        // The library takes lengths for granted.
+        let bad = |reason: &str| Error::Key { what: "signature", source: reason.into() };
+        // The library does not check lengths.
         let lengths: Vec<usize> = text.lines().map(|line| line.trim().len()).collect();
         if !matches!(lengths[..], [_, SIGNATURE_CHARS, _, GLOBAL_SIGNATURE_CHARS, ..]) {
-            return Err(no_signature("its lines are not those of minisign"));
+            return Err(bad("its lines do not have the lengths of minisign's"));
         }
-        let signature = SignatureBox::from_string(&text).map_err(|error| no_signature(&error.to_string()))?;
-        // One signature has one text, but for line ends; the last line is of 64 bytes.
+        let signature = SignatureBox::from_string(&text).map_err(|error| bad(&error.to_string()))?;
+        // Every signature has one valid text, except for line ends. The last line encodes 64 bytes.
         let is_long = text.lines().nth(3).is_none_or(|line| !line.ends_with("=="));
         if is_long || !signature.to_string().lines().eq(text.lines()) {
-            return Err(no_signature("its text is not as minisign writes it"));
+            return Err(bad("it differs from the text that minisign writes"));
         }
         Ok(Some(signature))
     }
 }
 
-/// An id as minisign shows it.
+/// Returns a key's id as minisign shows it.
 fn id(bytes: &[u8]) -> String {
     bytes.iter().rev().map(|byte| format!("{byte:02X}")).collect()
 }

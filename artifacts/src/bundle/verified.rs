@@ -1,14 +1,13 @@
-//! Which large files were found whole before, so that not every start reads gigabytes of weights to find them whole again.
-//! Code and small files are verified when they are read, besides.
+//! Notes on verified files, so that a program does not hash gigabytes of weights at every start.
 //!
-//! A file is known by the place and the times that the file system gives it. Whoever writes to it changes the time of its
-//! last change, which nobody can set back, and it is read again. Whoever had mapped it before may write without that as long
-//! as the pages are not on the disk: so they are brought there before the file is read, and a file that lies in memory alone
-//! is not noted if others may write to it. What this cannot see is a disk that loses bits by itself: `mlxcel-bundle
-//! verify` always reads everything.
+//! A note names a file by its [`FileIdentity`], which contains the time of its last change. Nobody can set that time back, so
+//! a changed file is read again. There are two exceptions. A mapping that was made before may change the file without changing
+//! its times, as long as the pages are not on the disk: so the file is synced before it is read. And a file in memory has no
+//! disk: it gets no note if other users can write to it. A disk that loses bits by itself is not noticed here; `mlxcel-bundle
+//! verify` reads everything.
 //!
-//! A note carries a code under a key that only this user can read, so that nobody else's note is believed, nor one that was
-//! torn, edited or copied from another machine.
+//! A note is authenticated with a key that only this user can read. So notes of other users, edited notes and notes of other
+//! machines are ignored.
 
 use std::{
     fs::{self, File},
@@ -24,67 +23,67 @@ use rustix::{
     rand::{GetRandomFlags, getrandom},
 };
 
-use crate::{digest::Digest, identity::FileIdentity, layout::VERIFIED};
+use crate::{
+    digest::Digest,
+    identity::FileIdentity,
+    layout::{NOTES_KEY, StoreFolder},
+};
 
-/// The key's file beside the notes.
-const KEY: &str = "key";
-
-/// A file that was changed this short a time ago could be changed again without another time: file systems' clocks tick some
-/// hundred times a second, or every second.
+/// The age from which on another change gets another time. The clocks of file systems tick every second at least.
 const SETTLED: Duration = Duration::from_secs(2);
 
-/// File systems without a disk, by their numbers in Linux's `magic.h`.
+/// The number of tmpfs in Linux's `magic.h`.
 const TMPFS: u64 = 0x0102_1994;
+
+/// The number of ramfs, which has no disk either.
 const RAMFS: u64 = 0x8584_58f6;
 
-/// The files that were found whole.
+/// The files that were verified before.
 #[derive(Debug)]
 pub(crate) struct VerifiedFiles {
-    /// `None` where there is nowhere to remember anything.
+    /// `None` if there is no store, or it cannot be written.
     notes: Option<Notes>,
 }
 
 impl VerifiedFiles {
     /// Opens the notes in the store at `store`. Without a store nothing is remembered.
     pub(crate) fn in_store(store: Option<&Path>) -> Self {
-        let folder = |store: &Path| store.join(format!("{VERIFIED}{}", geteuid().as_raw()));
-        Self { notes: store.map(folder).and_then(|folder| Notes::in_folder(folder).ok()) }
+        let folder = |store| StoreFolder::Verified(geteuid().as_raw()).path(store);
+        Self { notes: store.map(folder).and_then(|folder| Notes::open(folder).ok()) }
     }
 
-    /// The digest of the file at `path`, which is `expected` without reading it where it was found so before.
-    ///
-    /// # Errors
-    /// When the file cannot be read.
+    /// Returns the digest of the file at `path`. If the file is unchanged since it last verified as `expected`, does not read
+    /// it.
     pub(crate) fn digest(&self, path: &Path, expected: Digest) -> io::Result<Digest> {
         let before = identity(path)?;
-        if self.notes.as_ref().is_some_and(|notes| notes.have(expected, &before)) {
+        if self.notes.as_ref().is_some_and(|notes| notes.contain(expected, &before)) {
             return Ok(expected);
         }
-        let is_watched = is_settled(&before) && shows_writes(path)?;
+        let shows_changes = is_settled(&before) && shows_changes(path)?;
         let (found, _) = Digest::of_file(path)?;
         if let Some(notes) = &self.notes
             && found == expected
-            && is_watched
+            && shows_changes
             && before == identity(path)?
         {
-            // What cannot be noted is read again next time.
+            // Without a note the file is read again next time.
             _ = notes.write(expected, &before);
         }
         Ok(found)
     }
 }
 
-/// Whether every write to the file from now on changes its times, or is its owner's, who is this user or the system.
-fn shows_writes(path: &Path) -> io::Result<bool> {
+/// Returns whether every change of the file by another user changes its identity. Syncs the file.
+fn shows_changes(path: &Path) -> io::Result<bool> {
     let file = File::open(path)?;
     let found = file.metadata()?;
     let ours = [geteuid().as_raw(), 0].contains(&found.uid()) && found.mode() & 0o022 == 0;
     let in_memory = [TMPFS, RAMFS].contains(&(fstatfs(&file)?.f_type as u64));
-    // A page that was written through a mapping is watched again once it is on the disk.
+    // The first write to a synced page of a mapping changes the times again.
     Ok(ours || !in_memory && file.sync_data().is_ok())
 }
 
-/// A folder of notes, one for a digest, and the key to them.
+/// A folder with a note for each digest, and the key that authenticates them.
 #[derive(Debug)]
 struct Notes {
     folder: PathBuf,
@@ -92,41 +91,45 @@ struct Notes {
 }
 
 impl Notes {
-    /// Makes the folder and the key where they are missing.
-    fn in_folder(folder: PathBuf) -> io::Result<Self> {
+    /// Opens the notes in `folder`. Creates the folder and the key if they do not exist.
+    fn open(folder: PathBuf) -> io::Result<Self> {
         fs::create_dir_all(&folder)?;
-        let path = folder.join(KEY);
+        let path = folder.join(NOTES_KEY);
         if fs::symlink_metadata(&path).is_err() {
             let mut key = [0; blake3::KEY_LEN];
             if getrandom(&mut key, GetRandomFlags::empty())? != key.len() {
                 return Err(io::Error::other("too few random bytes"));
             }
-            // A temporary file is for its owner's eyes.
+            // Only its owner can read a temporary file.
             let mut staged = tempfile::NamedTempFile::new_in(&folder)?;
             staged.write_all(&key)?;
-            // Half a key would be one for ever.
+            // A key that is not complete would never be replaced.
             staged.as_file().sync_all()?;
-            // Another process may have been faster: its key is as good.
+            // Another process may have been faster. Then its key is used.
             _ = staged.persist_noclobber(&path);
         }
         let found = fs::symlink_metadata(&path)?;
         if !found.is_file() || found.uid() != geteuid().as_raw() || found.mode() & 0o077 != 0 {
-            return Err(io::Error::other("the key is not for its owner's eyes alone"));
+            return Err(io::Error::other("other users can read or replace the key"));
         }
-        let key = fs::read(&path)?.try_into().map_err(|_| io::Error::other("no key"))?;
+        let key =
+            fs::read(&path)?.try_into().map_err(|_| io::Error::other("the key has the wrong length"))?;
         Ok(Self { folder, key })
     }
 
+    /// Returns the text of a note.
     fn text(&self, digest: Digest, identity: &FileIdentity) -> String {
         let claim = format!("{} {identity}\n", digest.hex());
         format!("{identity}\n{}\n", blake3::keyed_hash(&self.key, claim.as_bytes()).to_hex())
     }
 
-    fn have(&self, digest: Digest, identity: &FileIdentity) -> bool {
+    /// Returns whether there is a valid note.
+    fn contain(&self, digest: Digest, identity: &FileIdentity) -> bool {
         let noted = fs::read_to_string(self.folder.join(digest.hex()));
         noted.is_ok_and(|noted| noted == self.text(digest, identity))
     }
 
+    /// Writes a note by an atomic rename.
     fn write(&self, digest: Digest, identity: &FileIdentity) -> io::Result<()> {
         let mut staged = tempfile::NamedTempFile::new_in(&self.folder)?;
         staged.write_all(self.text(digest, identity).as_bytes())?;
@@ -152,22 +155,22 @@ mod tests {
 
     use super::*;
 
-    /// A file with these bytes that was changed long enough ago, as far as the tests can wait.
+    /// Writes a file and waits until another change gets another time.
     fn settled(path: &Path, bytes: &[u8]) {
         fs::write(path, bytes).unwrap();
         thread::sleep(SETTLED + Duration::from_millis(100));
     }
 
-    /// Notes in `store`, and how many there are.
+    /// Opens notes in `store`. Returns them and a function that counts them.
     fn known(folder: &Path) -> (VerifiedFiles, impl Fn() -> usize) {
         let store = folder.join("store");
-        let notes = Notes::in_folder(store.clone()).unwrap();
+        let notes = Notes::open(store.clone()).unwrap();
         // The key is one of the files.
         (VerifiedFiles { notes: Some(notes) }, move || fs::read_dir(&store).unwrap().count() - 1)
     }
 
     #[test]
-    fn a_file_is_read_once_until_it_changes() {
+    fn a_file_is_read_again_after_a_change() {
         let folder = tempfile::tempdir().unwrap();
         let (known, notes) = known(folder.path());
         let (path, whole) = (folder.path().join("blob"), Digest::of(b"whole"));
@@ -175,12 +178,12 @@ mod tests {
         assert_eq!(known.digest(&path, whole).unwrap(), whole);
         let note = folder.path().join("store").join(whole.hex());
         let noted = fs::read_to_string(&note).unwrap();
-        // It is believed: what our own note says of this file is not checked against the bytes.
+        // The note counts: the file is not read.
         let other = Digest::of(b"other");
         known.notes.as_ref().unwrap().write(other, &identity(&path).unwrap()).unwrap();
         assert_eq!(known.digest(&path, other).unwrap(), other);
         assert_eq!(notes(), 2);
-        // Same length, and the time of the content set back: the time of the change tells.
+        // The same length, and the time of the content set back. The time of the change differs.
         let before = fs::metadata(&path).unwrap().modified().unwrap();
         fs::write(&path, b"whale").unwrap();
         File::options().write(true).open(&path).unwrap().set_modified(before).unwrap();
@@ -189,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_noted_of_what_is_fresh_or_damaged() {
+    fn fresh_and_damaged_files_get_no_note() {
         let folder = tempfile::tempdir().unwrap();
         let (known, notes) = known(folder.path());
         let path = folder.path().join("blob");
@@ -203,7 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn only_our_own_notes_are_believed() {
+    fn forged_notes_are_ignored() {
         let folder = tempfile::tempdir().unwrap();
         let (known, _) = known(folder.path());
         let path = folder.path().join("blob");
@@ -218,18 +221,18 @@ mod tests {
             [format!("{identity}\n"), noted.clone(), stranger.text(expected, &identity), noted[..30].into()];
         for text in forged {
             fs::write(store.join(expected.hex()), &text).unwrap();
-            assert_eq!(known.digest(&path, expected).unwrap(), damaged, "{text} was believed");
+            assert_eq!(known.digest(&path, expected).unwrap(), damaged, "{text} was accepted");
         }
     }
 
     #[test]
-    fn a_key_that_others_can_read_is_none() {
+    fn a_key_that_other_users_can_read_is_refused() {
         use std::os::unix::fs::{PermissionsExt as _, symlink};
         let folder = tempfile::tempdir().unwrap();
-        let open = || Notes::in_folder(folder.path().join("store"));
+        let open = || Notes::open(folder.path().join("store"));
         let key = open().unwrap().key;
         assert_eq!(open().unwrap().key, key);
-        let path = folder.path().join("store").join(KEY);
+        let path = folder.path().join("store").join(NOTES_KEY);
         fs::set_permissions(&path, fs::Permissions::from_mode(0o640)).unwrap();
         assert!(open().is_err());
         fs::rename(&path, folder.path().join("elsewhere")).unwrap();

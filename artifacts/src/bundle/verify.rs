@@ -20,9 +20,9 @@ pub(crate) fn read_manifest(bundle: &Path) -> Result<String, Error> {
     let checkpoint = bundle.join("config.json").is_file();
     let not = |reason| Error::NotABundle { path: bundle.to_path_buf(), reason, checkpoint };
     match fs::metadata(bundle) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Err(not("nothing is there")),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Err(not("it does not exist")),
         Err(error) => return Err(Error::read(bundle)(error)),
-        Ok(found) if !found.is_dir() => return Err(not("a file is there, expected a folder")),
+        Ok(found) if !found.is_dir() => return Err(not("it is a file, expected a folder")),
         Ok(_) => {}
     }
     let path = bundle.join(MANIFEST);
@@ -35,7 +35,7 @@ pub(crate) fn read_manifest(bundle: &Path) -> Result<String, Error> {
     String::from_utf8(bytes).map_err(|error| {
         let good = &error.as_bytes()[..error.utf8_error().valid_up_to()];
         let line = 1 + good.iter().filter(|&&b| b == b'\n').count();
-        Error::Syntax { line, message: "bytes that are not utf-8".into() }
+        Error::Syntax { line, message: "found bytes that are not UTF-8, expected text".into() }
     })
 }
 
@@ -113,17 +113,17 @@ mod tests {
             message(at),
             format!(
                 "{shown} is not a bundle: it has no manifest.toml\n\
-                 hint: name the folder that mlxcel-compile printed as its last line, or a bundle that \
-                 mlxcel-bundle list shows"
+                 hint: use the last line that mlxcel-compile printed, or a name that \
+                 `mlxcel-bundle list` shows"
             )
         );
         fs::write(at.join("config.json"), "{}").unwrap();
-        assert!(message(at).ends_with(&format!("compile it with mlxcel-compile --model {shown}")));
+        assert!(message(at).ends_with(&format!("compile it with `mlxcel-compile --model {shown}`")));
         assert!(
-            message(&at.join("x")).starts_with(&format!("{shown}/x is not a bundle: nothing is there\n"))
+            message(&at.join("x")).starts_with(&format!("{shown}/x is not a bundle: it does not exist\n"))
         );
         fs::write(at.join("x"), "").unwrap();
-        let file = format!("{shown}/x is not a bundle: a file is there, expected a folder\n");
+        let file = format!("{shown}/x is not a bundle: it is a file, expected a folder\n");
         assert!(message(&at.join("x")).starts_with(&file));
         fs::create_dir(at.join(MANIFEST)).unwrap();
         let irregular = format!("{shown} is not a bundle: its manifest.toml is not a regular file\n");
@@ -148,6 +148,10 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         fs::write(folder.path().join(MANIFEST), b"format = 1\nmodel = \"\xff\"\n").unwrap();
         let message = message(folder.path());
-        assert!(message.starts_with("manifest.toml line 2: bytes that are not utf-8\nhint: "), "{message}");
+        assert!(
+            message
+                .starts_with("manifest.toml line 2: found bytes that are not UTF-8, expected text\nhint: "),
+            "{message}"
+        );
     }
 }

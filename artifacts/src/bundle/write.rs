@@ -1,4 +1,4 @@
-//! Writing a bundle: stage beside the destination, sync, rename.
+//! Writing a bundle: staged beside its folder, synced, and put there by an atomic rename.
 
 use std::{
     collections::{HashMap, HashSet},
@@ -25,29 +25,34 @@ use crate::{
     manifest::Manifest,
 };
 
-/// Where a bundle that is there already is written to: a folder of its own, by a [`BundleWriter`], or a store, by a
-/// [`StoreWriter`](crate::StoreWriter).
+/// The temporary name of a blob that is being written.
+const INCOMING: &str = "incoming";
+
+/// Why a bundle cannot be written while many processes write it.
+const BUSY: &str = "other processes keep changing it";
+
+/// A destination for a copy of a bundle: a folder, by [`BundleWriter`], or a store, by [`StoreWriter`](crate::StoreWriter).
 pub trait Destination {
-    /// Told of the manifest before anything is added.
+    /// Checks that the bundle of this manifest fits. Called before any blob is added.
     ///
     /// # Errors
-    /// When there is no room for such a bundle.
-    fn begin(&mut self, manifest: &Manifest) -> Result<(), Error>;
+    /// The destination has no room for the bundle.
+    fn prepare(&mut self, manifest: &Manifest) -> Result<(), Error>;
 
-    /// Whether a blob is there, whole, before it was added.
-    fn has(&mut self, blob: &Blob) -> bool;
+    /// Returns whether the destination has an undamaged copy of a blob.
+    fn contains(&mut self, blob: &Blob) -> bool;
 
-    /// Adds a blob of everything that `source` gives; `path` is what a failure to read it names.
+    /// Adds all of `source` as a blob. Errors of reading name `path`.
     ///
     /// # Errors
-    /// When reading or writing fails.
+    /// Reading or writing fails.
     fn add_reader(&mut self, source: &mut dyn Read, path: &Path) -> Result<Blob, Error>;
 
-    /// Puts the bundle in its place, at once, with the text of its manifest and of its signature as they are.
+    /// Puts the bundle in its place by an atomic rename. The texts of manifest and signature stay as they are.
     ///
     /// # Errors
-    /// When a blob that the manifest names was not added, or the place cannot be written, which is then as it was.
-    fn finish_as(
+    /// A blob of the manifest was not added, or the destination cannot be written. It is then unchanged.
+    fn commit(
         self: Box<Self>,
         manifest: &Manifest,
         text: String,
@@ -55,8 +60,8 @@ pub trait Destination {
     ) -> Result<Bundle, Error>;
 }
 
-/// Adds a blob of everything that `source` gives, which must be what the manifest says.
-pub(crate) fn add_whole(
+/// Adds all of `source`, which must be the manifest's `blob`.
+pub(crate) fn add_verified(
     to: &mut dyn Destination,
     role: BlobRole,
     blob: &Blob,
@@ -70,26 +75,26 @@ pub(crate) fn add_whole(
     check_digest(&role, digest, blob)
 }
 
-/// A bundle in the making. Dropped before [`BundleWriter::finish`], it leaves nothing behind.
+/// A bundle on its way into a folder. If it is dropped before [`BundleWriter::finish`], its files are removed.
 #[derive(Debug)]
 pub struct BundleWriter {
     out: PathBuf,
-    /// The folder that `out` goes into.
+    /// The folder that contains `out`.
     parent: PathBuf,
-    /// Holds the folder `bundle` until it is renamed. The folder within exists so that the bundle gets the user's
-    /// permissions: a temporary folder is closed to others.
+    /// Contains the folder `bundle` until it is renamed. A temporary folder itself would be closed to other users.
     staging: TempDir,
-    /// Locked as long as it is open.
+    /// Shows that the staging folder is in use.
     _lock: File,
     sizes: HashMap<Digest, u64>,
 }
 
 impl BundleWriter {
-    /// Starts a bundle that will lie at `out`. Makes `out`'s parent folders; `out` itself stays as it is until `finish`.
-    /// Removes what a writer of the same bundle left that was killed.
+    /// Starts a bundle. Creates the parent folders of `out`, which itself is unchanged until [`finish`](Self::finish).
+    ///
+    /// Removes the files of writers of the same bundle that died.
     ///
     /// # Errors
-    /// When something that is no bundle lies at `out`, `out` is within a bundle, or the folder beside it cannot be made.
+    /// `out` is something other than a bundle, or in a bundle, or a folder beside it cannot be created.
     pub fn create(out: &Path) -> Result<Self, Error> {
         let parent = parent(out)?;
         occupant(out)?;
@@ -104,7 +109,7 @@ impl BundleWriter {
     /// Adds a blob with these bytes.
     ///
     /// # Errors
-    /// When writing fails.
+    /// Writing fails.
     pub fn add_bytes(&mut self, bytes: &[u8]) -> Result<Blob, Error> {
         let blob = Blob::of(bytes);
         if !self.sizes.contains_key(&blob.digest) {
@@ -114,10 +119,10 @@ impl BundleWriter {
         Ok(blob)
     }
 
-    /// Adds a copy of a file. A copy, never a hard link: later writes to the file must not reach the bundle.
+    /// Adds a copy of a file. A hard link would let later writes to the file reach the bundle.
     ///
     /// # Errors
-    /// When `path` is not a regular file (links are followed), or reading or writing fails.
+    /// `path` is not a regular file or a link to one, or reading or writing fails.
     pub fn add_file(&mut self, path: &Path) -> Result<Blob, Error> {
         let found = fs::metadata(path).map_err(Error::read(path))?;
         if !found.is_file() {
@@ -127,24 +132,25 @@ impl BundleWriter {
         self.add_reader(&mut source, path)
     }
 
-    /// Validates the manifest, writes it, brings everything to the disk and puts the bundle in its place, at once. A bundle
-    /// that was there is replaced; blobs that the manifest does not name are left out.
+    /// Validates and writes the manifest, syncs all files, and puts the bundle in its place by an atomic rename.
+    ///
+    /// It replaces a bundle that exists. Blobs that the manifest does not name are left out.
     ///
     /// # Errors
-    /// When the manifest is invalid or names a blob that was not added, when something that is no bundle lies at the
-    /// destination, or when writing fails. The destination is then as it was.
+    /// The manifest is invalid or names a blob that was not added, the destination is something other than a bundle, or writing
+    /// fails. The destination is then unchanged.
     pub fn finish(self, manifest: &Manifest) -> Result<Bundle, Error> {
         let text = manifest.render()?;
-        Box::new(self).finish_as(manifest, text, None)
+        Box::new(self).commit(manifest, text, None)
     }
 
-    /// A folder on the bundle's own file system that goes with this writer, for files on their way into the bundle.
+    /// Returns a temporary folder on the file system of the bundle. Dropping the writer removes it.
     #[must_use]
     pub fn scratch(&self) -> &Path {
         self.staging.path()
     }
 
-    /// The staged bundle.
+    /// Returns the folder of the staged bundle.
     fn bundle(&self) -> PathBuf {
         self.staging.path().join("bundle")
     }
@@ -162,12 +168,12 @@ impl BundleWriter {
         write().map_err(Error::write(&self.out))
     }
 
-    /// Renames the staged bundle to `out`. What was at `out` ends in the staging folder, and goes with it.
+    /// Renames the staged bundle to `out`. A bundle that was there moves to the staging folder, and is removed with it.
     fn put_in_place(&self, bundle: &Path) -> Result<(), Error> {
-        // Another writer may make or take away a bundle between look and rename: look again then.
+        // Another writer may create or remove a bundle between check and rename. Then both are repeated.
         for _ in 0..100 {
             let done = match occupant(&self.out)? {
-                // Never replaces more than an empty folder.
+                // The rename replaces nothing but an empty folder.
                 Occupant::Nothing => fs::rename(bundle, &self.out),
                 Occupant::Bundle => self.exchange(bundle),
             };
@@ -176,12 +182,13 @@ impl BundleWriter {
                 other => return other.map_err(Error::write(&self.out)),
             }
         }
-        Err(Error::write(&self.out)(io::Error::other("other writers kept changing it")))
+        Err(Error::write(&self.out)(io::Error::other(BUSY)))
     }
 
+    /// Exchanges the staged bundle with the one at `out`.
     fn exchange(&self, bundle: &Path) -> io::Result<()> {
         match renameat_with(CWD, bundle, CWD, &self.out, RenameFlags::EXCHANGE) {
-            // File systems without the exchange: for a moment nothing is there.
+            // Not every file system can exchange folders. Then `out` does not exist for a moment.
             Err(Errno::INVAL | Errno::NOSYS | Errno::OPNOTSUPP) => {
                 let old = self.staging.path().join("old");
                 fs::rename(&self.out, &old)?;
@@ -193,16 +200,16 @@ impl BundleWriter {
 }
 
 impl Destination for BundleWriter {
-    fn begin(&mut self, _manifest: &Manifest) -> Result<(), Error> {
+    fn prepare(&mut self, _manifest: &Manifest) -> Result<(), Error> {
         Ok(())
     }
 
-    fn has(&mut self, blob: &Blob) -> bool {
+    fn contains(&mut self, blob: &Blob) -> bool {
         self.sizes.get(&blob.digest) == Some(&blob.size)
     }
 
     fn add_reader(&mut self, source: &mut dyn Read, path: &Path) -> Result<Blob, Error> {
-        let staged = self.bundle().join(BLOBS).join("incoming");
+        let staged = self.bundle().join(BLOBS).join(INCOMING);
         let mut file = File::create(&staged).map_err(Error::write(&self.out))?;
         let (digest, size) = copy_hashed(source, path, &mut file, &self.out)?;
         fs::rename(&staged, self.blob_path(digest)).map_err(Error::write(&self.out))?;
@@ -210,20 +217,20 @@ impl Destination for BundleWriter {
         Ok(Blob { digest, size })
     }
 
-    fn finish_as(
+    fn commit(
         self: Box<Self>,
         manifest: &Manifest,
         text: String,
         signature: Option<&str>,
     ) -> Result<Bundle, Error> {
-        all_added(manifest, &self.sizes)?;
+        check_complete(manifest, &self.sizes)?;
         let bundle = self.bundle();
         let named: HashSet<_> = manifest.blobs().map(|(_, blob)| blob.digest).collect();
         for &digest in self.sizes.keys().filter(|digest| !named.contains(digest)) {
             fs::remove_file(self.blob_path(digest)).map_err(Error::write(&self.out))?;
         }
-        // A failed `add_reader` may have left its part.
-        _ = fs::remove_file(bundle.join(BLOBS).join("incoming"));
+        // A failed `add_reader` may have left it.
+        _ = fs::remove_file(bundle.join(BLOBS).join(INCOMING));
         self.write_synced(&bundle.join(MANIFEST), text.as_bytes())?;
         if let Some(signature) = signature {
             self.write_synced(&bundle.join(SIGNATURE), signature.as_bytes())?;
@@ -232,12 +239,12 @@ impl Destination for BundleWriter {
         sync_folder(&bundle).map_err(Error::write(&self.out))?;
         self.put_in_place(&bundle)?;
         sync_folder(&self.parent).map_err(Error::write(&self.parent))?;
-        Ok(Bundle::written(Location::folder(self.out.clone()), manifest.clone(), text))
+        Ok(Bundle::new_verified(Location::folder(self.out.clone()), manifest.clone(), text))
     }
 }
 
-/// That everything that a manifest names was added, of the lengths that it says.
-pub(crate) fn all_added(manifest: &Manifest, added: &HashMap<Digest, u64>) -> Result<(), Error> {
+/// Checks that every blob of a manifest was added, with the manifest's size.
+pub(crate) fn check_complete(manifest: &Manifest, added: &HashMap<Digest, u64>) -> Result<(), Error> {
     for (role, &Blob { digest, size: expected }) in manifest.blobs() {
         match added.get(&digest) {
             Some(&found) if found == expected => {}
@@ -248,21 +255,24 @@ pub(crate) fn all_added(manifest: &Manifest, added: &HashMap<Digest, u64>) -> Re
     Ok(())
 }
 
-/// What a bundle may be put in the place of.
+/// Something at a path that a bundle may replace.
 enum Occupant {
     /// Nothing, or an empty folder.
     Nothing,
+    /// A bundle.
     Bundle,
 }
 
-/// What lies at `out`; an error when it is anything that a bundle must not replace. Replacing deletes, so this looks at
-/// every name: a bundle has nothing but a manifest, its signature and blobs. It need not be whole: replacing a damaged one is a remedy.
+/// Returns what is at `out`. Anything that a bundle must not replace is an error.
+///
+/// Replacing deletes, so this checks every name: a bundle consists of a manifest, its signature and blobs. A damaged bundle may
+/// be replaced.
 fn occupant(out: &Path) -> Result<Occupant, Error> {
     let identity = || fs::symlink_metadata(out).map(|found| FileIdentity::of(&found)).ok();
     for _ in 0..100 {
         let before = identity();
-        let found = look(out);
-        // Another writer may have put a bundle in its place meanwhile, and removed what was being looked at.
+        let found = read_occupant(out);
+        // Another writer may have replaced the folder while this one was reading it.
         let is_same = match (before, identity()) {
             (Some(before), Some(after)) => before.is_same_file(&after),
             (before, after) => before == after,
@@ -271,11 +281,11 @@ fn occupant(out: &Path) -> Result<Occupant, Error> {
             return found;
         }
     }
-    Err(Error::write(out)(io::Error::other("other writers kept changing it")))
+    Err(Error::write(out)(io::Error::other(BUSY)))
 }
 
-/// One look.
-fn look(out: &Path) -> Result<Occupant, Error> {
+/// Reads what is at `out` once.
+fn read_occupant(out: &Path) -> Result<Occupant, Error> {
     let occupied = |found| Err(Error::Occupied { path: out.to_path_buf(), found });
     match fs::symlink_metadata(out) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Occupant::Nothing),
@@ -313,9 +323,9 @@ fn look(out: &Path) -> Result<Occupant, Error> {
     }
 }
 
-/// Refuses an `out` that lies in a bundle: with anything else in it, that one could not be replaced any more.
+/// Refuses an `out` in a bundle's folder. A bundle with other files in its folder cannot be replaced any more.
 fn outside_bundles(out: &Path, parent: &Path) -> Result<(), Error> {
-    // What does not exist yet has no bundle above it but in what exists.
+    // Folders that do not exist yet contain no bundle.
     let existing = parent.ancestors().find_map(|folder| {
         let folder = if folder == Path::new("") { Path::new(".") } else { folder };
         folder.canonicalize().ok()
@@ -331,7 +341,7 @@ fn outside_bundles(out: &Path, parent: &Path) -> Result<(), Error> {
     }
 }
 
-/// Whether a rename failed because the destination was no longer as it had been seen.
+/// Returns whether a rename failed because another process changed the destination.
 fn raced(error: &io::Error) -> bool {
     use io::ErrorKind::{AlreadyExists, DirectoryNotEmpty, NotFound};
     matches!(error.kind(), AlreadyExists | DirectoryNotEmpty | NotFound)

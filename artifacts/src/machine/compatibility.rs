@@ -452,7 +452,7 @@ mod tests {
         assert!(targets.iter().all(|target| target.verdict == Verdict::Refuse));
         assert_eq!(
             check_iree_version(&manifest).unwrap_err().to_string(),
-            "bundle was compiled by iree 3.12.0, this program runs iree 3.13.0\n\
+            "the bundle was compiled by iree 3.12.0, expected iree 3.13.0\n\
              hint: compile the bundle again with this version"
         );
     }

@@ -31,7 +31,7 @@ fn a_newer_format_is_named_before_anything_else() {
     let error = Manifest::parse("format = 3\nnovelty = true\n").unwrap_err();
     assert_eq!(
         error.to_string(),
-        "bundle has format 3, this program reads up to 2\n\
+        "the bundle has format 3, expected at most 2\n\
          hint: update this program, or compile the bundle again with this version"
     );
 }

@@ -22,7 +22,7 @@ use crate::{
     error::Error,
     layout::{BLOBS, MANIFEST, SIGNATURE},
     manifest::{MANIFEST_LIMIT, Manifest},
-    store::{Part, StoreWriter},
+    store::{PartialDownload, StoreWriter},
 };
 
 /// An artifact's layers by title.
@@ -51,24 +51,24 @@ impl Registry {
         };
         let text = self.pull_text(&layer, MANIFEST_LIMIT, MANIFEST).await?;
         let manifest = Manifest::parse(&text)?;
-        to.begin(&manifest)?;
+        to.prepare(&manifest)?;
         let signature = match layers.remove(SIGNATURE) {
             Some(layer) => Some(self.pull_text(&layer, SIGNATURE_LIMIT, SIGNATURE).await?),
             None => None,
         };
         for (name, (role, blob)) in manifest.distinct_blobs() {
             progress(TransferEvent::Started { what: role.to_string(), bytes: blob.size });
-            if let Some(part) = to.part(&blob)? {
+            if let Some(part) = to.download(&blob)? {
                 let Some(layer) = layers.get(&format!("{BLOBS}/{name}")) else {
                     return Err(Error::MissingBlob { role, digest: blob.digest });
                 };
                 let part = self.pull_blob(layer, part, (&role, &blob), progress).await?;
                 let tampered = |source| Error::Tampered { name: self.name.clone(), source: Box::new(source) };
-                to.add_part(part, &role, &blob).map_err(tampered)?;
+                to.add_download(part, &role, &blob).map_err(tampered)?;
             }
             progress(TransferEvent::Progress(blob.size));
         }
-        Box::new(to).finish_as(&manifest, text, signature.as_deref())
+        Box::new(to).commit(&manifest, text, signature.as_deref())
     }
 
     /// Downloads the artifact's own manifest and returns its layers.
@@ -117,10 +117,10 @@ impl Registry {
     async fn pull_blob(
         &self,
         layer: &OciDescriptor,
-        mut part: Part,
+        mut part: PartialDownload,
         (role, blob): (&BlobRole, &Blob),
         progress: &mut dyn FnMut(TransferEvent),
-    ) -> Result<Part, Error> {
+    ) -> Result<PartialDownload, Error> {
         let found = u64::try_from(layer.size).unwrap_or_default();
         if found != blob.size {
             let role = role.clone();
@@ -128,7 +128,7 @@ impl Registry {
         }
         let resumed = part.len() > 0;
         self.pull_rest(&layer.digest, &mut part, blob.size, progress).await?;
-        if resumed && !part.is(blob)? {
+        if resumed && !part.matches(blob)? {
             // The interrupted download was of another file, or was not synced to the disk.
             part.restart()?;
             self.pull_rest(&layer.digest, &mut part, blob.size, progress).await?;
@@ -140,7 +140,7 @@ impl Registry {
     async fn pull_rest(
         &self,
         digest: &str,
-        part: &mut Part,
+        part: &mut PartialDownload,
         size: u64,
         progress: &mut dyn FnMut(TransferEvent),
     ) -> Result<(), Error> {
@@ -170,7 +170,7 @@ impl Registry {
     async fn pull_once(
         &self,
         digest: &str,
-        part: &mut Part,
+        part: &mut PartialDownload,
         size: u64,
         progress: &mut dyn FnMut(TransferEvent),
     ) -> Result<Result<(), OciDistributionError>, Error> {

@@ -1,4 +1,4 @@
-//! A blob whose download may take several attempts, in several processes.
+//! Downloads of blobs, which a later process may resume.
 
 use std::{
     fs::{self, File},
@@ -7,51 +7,54 @@ use std::{
     path::PathBuf,
 };
 
-use super::{bundles::StoreWriter, open::Store};
+use super::{
+    open::{BLOB_MODE, Store},
+    write::StoreWriter,
+};
 use crate::{
     blob::{Blob, BlobRole},
     bundle::{verify::check_digest, write::Destination as _},
     digest::Digest,
     error::Error,
     identity::FileIdentity,
-    layout::{BLOBS, INCOMING},
+    layout::{DOWNLOAD_EXTENSION, StoreFolder},
 };
 
-/// What is there of a blob so far. No other process has it meanwhile.
+/// The first bytes of a blob. Locked against other processes.
 #[derive(Debug)]
-pub(crate) struct Part {
+pub(crate) struct PartialDownload {
     file: File,
     path: PathBuf,
     len: u64,
 }
 
-impl Part {
-    /// How many bytes are there.
+impl PartialDownload {
+    /// Returns how many bytes are there.
     pub(crate) fn len(&self) -> u64 {
         self.len
     }
 
-    /// Goes on with these bytes.
+    /// Appends the next bytes.
     pub(crate) fn append(&mut self, bytes: &[u8]) -> Result<(), Error> {
         self.file.write_all(bytes).map_err(Error::write(&self.path))?;
         self.len += bytes.len() as u64;
         Ok(())
     }
 
-    /// Whether it is this blob.
-    pub(crate) fn is(&self, blob: &Blob) -> Result<bool, Error> {
+    /// Returns whether the bytes are those of `blob`.
+    pub(crate) fn matches(&self, blob: &Blob) -> Result<bool, Error> {
         let (digest, size) = Digest::of_file(&self.path).map_err(Error::read(&self.path))?;
         Ok(Blob { digest, size } == *blob)
     }
 
-    /// Begins again from nothing.
+    /// Drops all bytes.
     pub(crate) fn restart(&mut self) -> Result<(), Error> {
         self.file.set_len(0).map_err(Error::write(&self.path))?;
         self.len = 0;
         Ok(())
     }
 
-    /// Whether the path still means this file: whoever had it before may have put it in its place.
+    /// Returns whether the path is still that of the open file. Another process may have completed the download.
     fn is_current(&self) -> bool {
         let [open, named] = [self.file.metadata(), fs::symlink_metadata(&self.path)]
             .map(|found| found.ok().map(|found| FileIdentity::of(&found)));
@@ -60,35 +63,42 @@ impl Part {
 }
 
 impl Store {
-    fn part(&self, blob: &Blob) -> Result<Part, Error> {
-        let path = self.make(INCOMING)?.join(format!("{}.part", blob.digest.hex()));
+    /// Opens and locks the download of `blob`, which is new or was interrupted.
+    fn download(&self, blob: &Blob) -> Result<PartialDownload, Error> {
+        let incoming = self.create_folder(StoreFolder::Incoming)?;
+        let path = incoming.join(format!("{}.{DOWNLOAD_EXTENSION}", blob.digest.hex()));
         loop {
             let file = File::options().create(true).append(true).open(&path).map_err(Error::write(&path))?;
-            // Without locks two downloads of one blob may mix their bytes: its digest tells.
+            // On a file system without locks two downloads may mix their bytes. The digest shows that.
             _ = file.lock();
             let len = file.metadata().map_err(Error::read(&path))?.len();
-            let part = Part { file, path: path.clone(), len };
-            if part.is_current() {
-                return Ok(part);
+            let download = PartialDownload { file, path: path.clone(), len };
+            if download.is_current() {
+                return Ok(download);
             }
         }
     }
 }
 
 impl StoreWriter {
-    /// What is there of a blob, for a download to go on with; `None` where all of it is in the store.
-    pub(crate) fn part(&mut self, blob: &Blob) -> Result<Option<Part>, Error> {
-        if self.has(blob) {
+    /// Opens the download of `blob`, or returns `None` if the store has the blob.
+    pub(crate) fn download(&mut self, blob: &Blob) -> Result<Option<PartialDownload>, Error> {
+        if self.contains(blob) {
             return Ok(None);
         }
-        let part = self.store().part(blob)?;
-        // Whoever had it before us may have been done with it.
-        Ok(if self.has(blob) { None } else { Some(part) })
+        let download = self.store().download(blob)?;
+        // Another process may have completed it while this one waited for the lock.
+        Ok(if self.contains(blob) { None } else { Some(download) })
     }
 
-    /// Adds a blob that has been downloaded. One that is not what the manifest says is thrown away.
-    pub(crate) fn add_part(&mut self, part: Part, role: &BlobRole, blob: &Blob) -> Result<(), Error> {
-        let Part { file, path, .. } = part;
+    /// Adds a complete download as a blob. If it is not the manifest's blob, it is removed.
+    pub(crate) fn add_download(
+        &mut self,
+        download: PartialDownload,
+        role: &BlobRole,
+        blob: &Blob,
+    ) -> Result<(), Error> {
+        let PartialDownload { file, path, .. } = download;
         file.sync_all().map_err(Error::write(&path))?;
         let checked = Digest::of_file(&path).map_err(Error::read(&path)).and_then(|(digest, found)| {
             if found != blob.size {
@@ -101,12 +111,11 @@ impl StoreWriter {
             _ = fs::remove_file(&path);
             return Err(error);
         }
-        // Nobody has a reason to write to it ever after.
-        file.set_permissions(fs::Permissions::from_mode(0o444)).map_err(Error::write(&path))?;
-        let place = self.store().blob_path(blob.digest);
-        self.store().make(BLOBS)?;
-        fs::rename(&path, &place).map_err(Error::write(&place))?;
-        self.added(blob);
+        file.set_permissions(fs::Permissions::from_mode(BLOB_MODE)).map_err(Error::write(&path))?;
+        let target = self.store().blob_path(blob.digest);
+        self.store().create_folder(StoreFolder::Blobs)?;
+        fs::rename(&path, &target).map_err(Error::write(&target))?;
+        self.mark_added(blob);
         Ok(())
     }
 }

@@ -1,4 +1,4 @@
-//! Removing what nothing needs.
+//! Garbage collection: removes the files that no bundle and no build needs.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -8,70 +8,66 @@ use std::{
 };
 
 use super::{
-    build_cache::built,
-    open::{Store, entries, named},
+    build_cache::read_digest,
+    open::{Store, digest_in_name},
 };
-use crate::{
-    error::Error,
-    layout::{BUILT, INCOMING},
-};
+use crate::{error::Error, files::list_folder, layout::StoreFolder};
 
-/// How long a download that was broken off may be gone on with.
-const PART_KEPT: Duration = Duration::from_secs(7 * 24 * 3600);
+/// How long an interrupted download can be resumed.
+const DOWNLOAD_KEPT: Duration = Duration::from_secs(7 * 24 * 3600);
 
-/// What was removed from a store, or would be.
+/// The result of garbage collection.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Collected {
-    /// How many files.
+pub struct GcSummary {
+    /// Number of removed files.
     pub files: u64,
-    /// Their bytes.
+    /// Bytes of the removed files.
     pub bytes: u64,
     /// Bytes of the blobs that stay.
     pub kept_bytes: u64,
-    /// How many there should be at most; what has a name stays even so.
+    /// The limit. Bundles with a name stay even beyond it.
     pub limit_bytes: Option<u64>,
 }
 
 impl Store {
-    /// Removes what no bundle and no build needs, and then of what was built what was not used for the longest time, until
-    /// no more than `limit` bytes are there; without one, the store's own limit holds. Bundles that have a name always stay.
-    /// With `dry`, says only what would be removed.
+    /// Removes the files that no bundle and no build needs.
+    ///
+    /// Then removes compiled modules, the least recently used first, until at most `limit` bytes remain. By default that is the
+    /// store's own limit. Bundles with a name always stay. A dry run removes nothing.
     ///
     /// # Errors
-    /// When somebody adds to the store or uses it, a bundle is of a newer format (what it needs is not known), or the store
-    /// cannot be read or written.
-    pub fn collect(&self, limit: Option<u64>, dry: bool) -> Result<Collected, Error> {
-        if !self.path.exists() {
-            return Ok(Collected::default());
+    /// The store is in use or cannot be read or written. A bundle has a newer format, so its needs are unknown.
+    pub fn gc(&self, limit: Option<u64>, dry_run: bool) -> Result<GcSummary, Error> {
+        if !self.path().exists() {
+            return Ok(GcSummary::default());
         }
-        let lock = self.lock()?;
-        // A file system without locks: as if nobody was there.
-        if !dry && let Err(fs::TryLockError::WouldBlock) = lock.try_lock() {
-            return Err(Error::StoreInUse { path: self.path.clone() });
+        let lock = self.open_lock()?;
+        // On a file system without locks nobody counts as using the store.
+        if !dry_run && let Err(fs::TryLockError::WouldBlock) = lock.try_lock() {
+            return Err(Error::StoreInUse { path: self.path().to_path_buf() });
         }
-        let limit = limit.or(self.limit);
-        let mut removing =
-            Removing { dry, collected: Collected { limit_bytes: limit, ..Collected::default() } };
-        let live = self.collect_bundles(&mut removing)?;
-        self.collect_incoming(&mut removing)?;
-        self.collect_blobs(live, limit, &mut removing)?;
-        Ok(removing.collected)
+        let limit = limit.or(self.limit());
+        let mut sweep = Sweep { dry_run, summary: GcSummary { limit_bytes: limit, ..GcSummary::default() } };
+        let live = self.sweep_bundles(&mut sweep)?;
+        self.sweep_incoming(&mut sweep)?;
+        self.sweep_blobs(live, limit, &mut sweep)?;
+        Ok(sweep.summary)
     }
 
-    /// The same after something was added, where there is a limit. Who cannot do it now leaves it to the next.
-    pub fn keep_to_limit(&self) {
-        if self.limit.is_some() {
-            _ = self.collect(None, false);
+    /// Collects garbage if the store has a limit. On failure, leaves that to the next process.
+    pub fn enforce_limit(&self) {
+        if self.limit().is_some() {
+            _ = self.gc(None, false);
         }
     }
 
-    /// Removes bundles without a name; gives the digests, in hex, of what the others need.
-    fn collect_bundles(&self, removing: &mut Removing) -> Result<BTreeSet<String>, Error> {
+    /// Removes bundles without a name. Returns the digests, in hex, of the blobs that the others need.
+    fn sweep_bundles(&self, sweep: &mut Sweep) -> Result<BTreeSet<String>, Error> {
         let names = self.named_bundles()?;
         let mut live = BTreeSet::new();
         for (digest, name) in names.values() {
             let manifest = match self.manifest(*digest) {
-                // What it needs is there to mend it with.
+                // Its blobs stay, so that adding the bundle again repairs it.
                 Err(Error::BlobDigest { .. } | Error::NotABundle { .. }) => {
                     return Err(Error::DamagedName { name: name.clone() });
                 }
@@ -80,15 +76,15 @@ impl Store {
             live.extend(manifest.blobs().map(|(_, blob)| blob.digest.hex()));
         }
         for signature in self.orphaned_signatures()? {
-            removing.file(&signature)?;
+            sweep.remove(&signature)?;
         }
         for (folder, digest) in self.bundle_folders()? {
             if !digest.is_some_and(|digest| names.contains_key(&digest.hex())) {
-                // The manifest last: without it, it is none.
-                for file in entries(&folder)?.into_iter().rev() {
-                    removing.file(&file)?;
+                // In reverse order, so that the manifest goes last: a folder without one is no bundle.
+                for file in list_folder(&folder)?.into_iter().rev() {
+                    sweep.remove(&file)?;
                 }
-                if !removing.dry {
+                if !sweep.dry_run {
                     fs::remove_dir(&folder).map_err(Error::write(folder))?;
                 }
             }
@@ -96,83 +92,94 @@ impl Store {
         Ok(live)
     }
 
-    /// Removes what was on its way when its writer died, but not what a download may go on with.
-    fn collect_incoming(&self, removing: &mut Removing) -> Result<(), Error> {
-        for path in entries(&self.path.join(INCOMING))? {
+    /// Removes the files of writers that died, but keeps downloads, which have an extension, until nobody resumes them.
+    fn sweep_incoming(&self, sweep: &mut Sweep) -> Result<(), Error> {
+        for path in list_folder(&self.folder(StoreFolder::Incoming))? {
             let found = fs::symlink_metadata(&path).map_err(Error::read(&path))?;
             let age = found.modified().ok().and_then(|modified| modified.elapsed().ok()).unwrap_or_default();
             if found.is_dir() {
-                if !removing.dry {
+                if !sweep.dry_run {
                     fs::remove_dir_all(&path).map_err(Error::write(path))?;
                 }
-            } else if age > PART_KEPT || path.extension().is_none() {
-                removing.file(&path)?;
+            } else if age > DOWNLOAD_KEPT || path.extension().is_none() {
+                sweep.remove(&path)?;
             }
         }
         Ok(())
     }
 
-    fn collect_blobs(
+    /// Removes compiled modules beyond the limit, and blobs that nothing needs.
+    fn sweep_blobs(
         &self,
         live: BTreeSet<String>,
         limit: Option<u64>,
-        removing: &mut Removing,
+        sweep: &mut Sweep,
     ) -> Result<(), Error> {
+        let blobs = self.folder(StoreFolder::Blobs);
         let mut sizes = BTreeMap::new();
-        for path in entries(&self.blobs())? {
+        for path in list_folder(&blobs)? {
             let size = fs::symlink_metadata(&path).map_err(Error::read(&path))?.len();
-            match named(&path) {
+            match digest_in_name(&path) {
                 Some(digest) => _ = sizes.insert(digest.hex(), size),
-                None => removing.file(&path)?,
+                None => sweep.remove(&path)?,
             }
         }
-        let mut entries_by_use: Vec<(SystemTime, PathBuf, String)> = Vec::new();
-        for entry in entries(&self.path.join(BUILT))? {
-            let used =
-                fs::metadata(&entry).and_then(|found| found.modified()).map_err(Error::read(&entry))?;
-            match built(&entry)? {
-                Some(digest) if sizes.contains_key(&digest.hex()) => {
-                    entries_by_use.push((used, entry, digest.hex()))
-                }
-                // Damaged, or of a blob that is gone.
-                _ => removing.file(&entry)?,
-            }
-        }
-        // Used last comes first.
-        entries_by_use.sort_by(|a, b| b.cmp(a));
         let mut needed: BTreeMap<String, u64> =
             live.into_iter().filter_map(|hex| sizes.get(&hex).map(|size| (hex, *size))).collect();
         let mut total: u64 = needed.values().sum();
-        let mut full = false;
-        for (_, entry, hex) in entries_by_use {
+        let mut is_full = false;
+        for (_, entry, hex) in self.modules_by_use(&sizes, sweep)? {
             let size =
                 if needed.contains_key(&hex) { 0 } else { sizes.get(&hex).copied().unwrap_or_default() };
-            full |= limit.is_some_and(|limit| total + size > limit) && size > 0;
-            if full && size > 0 {
-                removing.file(&entry)?;
+            is_full |= limit.is_some_and(|limit| total + size > limit) && size > 0;
+            if is_full && size > 0 {
+                sweep.remove(&entry)?;
             } else {
                 total += size;
                 needed.insert(hex, size);
             }
         }
         for (hex, _) in sizes.iter().filter(|(hex, _)| !needed.contains_key(*hex)) {
-            removing.file(&self.blobs().join(hex))?;
+            sweep.remove(&blobs.join(hex))?;
         }
-        removing.collected.kept_bytes = total;
+        sweep.summary.kept_bytes = total;
         Ok(())
+    }
+
+    /// Returns time, entry and blob of the compiled modules, the most recently used first. Removes damaged entries and those
+    /// whose blob is gone.
+    fn modules_by_use(
+        &self,
+        sizes: &BTreeMap<String, u64>,
+        sweep: &mut Sweep,
+    ) -> Result<Vec<(SystemTime, PathBuf, String)>, Error> {
+        let mut modules = Vec::new();
+        for entry in list_folder(&self.folder(StoreFolder::Built))? {
+            let used =
+                fs::metadata(&entry).and_then(|found| found.modified()).map_err(Error::read(&entry))?;
+            match read_digest(&entry)? {
+                Some(digest) if sizes.contains_key(&digest.hex()) => {
+                    modules.push((used, entry, digest.hex()))
+                }
+                _ => sweep.remove(&entry)?,
+            }
+        }
+        modules.sort_by(|a, b| b.cmp(a));
+        Ok(modules)
     }
 }
 
-/// Who removes files and counts them.
-struct Removing {
-    dry: bool,
-    collected: Collected,
+/// Removes files and counts them.
+struct Sweep {
+    dry_run: bool,
+    summary: GcSummary,
 }
 
-impl Removing {
-    fn file(&mut self, path: &Path) -> Result<(), Error> {
-        self.collected.files += 1;
-        self.collected.bytes += fs::symlink_metadata(path).map_err(Error::read(path))?.len();
-        if self.dry { Ok(()) } else { fs::remove_file(path).map_err(Error::write(path)) }
+impl Sweep {
+    /// Removes a file, unless this is a dry run.
+    fn remove(&mut self, path: &Path) -> Result<(), Error> {
+        self.summary.files += 1;
+        self.summary.bytes += fs::symlink_metadata(path).map_err(Error::read(path))?.len();
+        if self.dry_run { Ok(()) } else { fs::remove_file(path).map_err(Error::write(path)) }
     }
 }

@@ -1,23 +1,8 @@
-//! The store: files by their content, shared by everything on this machine that has them in common.
-//!
-//! ```text
-//! blobs/<digest>                 a file; every name is the blake3 digest of what is in it
-//! bundles/<digest>/              a bundle's manifest, named by its digest
-//! names/<name>                   which of them a name means
-//! signatures/<name>=<digest>     the signature that it has under this name
-//! built/<key>                    which blob the compiler gave for a key
-//! incoming/                      what is on its way into the store, and what a download has so far
-//! notes/                         what this machine remembers of bundles: see `bundle/verified.rs` and `bundle/origin.rs`
-//! lock                           held shared by who adds and uses, alone by who collects
-//! ```
-//!
-//! Everything is written beside its place, brought to the disk and renamed, and what names something is written after it:
-//! a process that dies at any moment leaves a store that is whole, and perhaps files that nothing names, which
-//! [`Store::collect`] removes. What is damaged afterwards counts as missing, and adding it again mends it.
+//! The store's folder, its lock and its blobs.
 
 use std::{
     env,
-    ffi::{OsStr, OsString},
+    ffi::OsStr,
     fs::{self, File},
     io::{self, Read},
     os::unix::fs::PermissionsExt as _,
@@ -32,30 +17,36 @@ use crate::{
     digest::Digest,
     error::Error,
     files::{SharedLock, copy_hashed, replace_file, staging_in, sync_folder},
-    layout::{BLOBS, INCOMING},
+    layout::{STORE_LOCK, StoreFolder, default_store},
 };
 
-/// The variable that says how many bytes the store may have.
-const LIMIT: &str = "MLXCEL_STORE_LIMIT";
+/// The environment variable with the store's limit.
+const LIMIT_VARIABLE: &str = "MLXCEL_STORE_LIMIT";
+
+/// Permissions of blobs, which nobody may change once they are complete.
+pub(super) const BLOB_MODE: u32 = 0o444;
+
+/// Permissions of the lock: every user of a shared store opens it.
+const LOCK_MODE: u32 = 0o666;
 
 /// A folder of files that bundles and builds share.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Store {
-    pub(super) path: PathBuf,
-    /// How many bytes its blobs may have together.
-    pub(super) limit: Option<u64>,
+    path: PathBuf,
+    /// The most bytes of all blobs together.
+    limit: Option<u64>,
 }
 
-/// A folder in the store for a bundle on its way there. Goes when it is dropped.
+/// A temporary folder in the store for a bundle that is not complete. Removed when dropped.
 #[derive(Debug)]
-pub struct Scratch {
+pub struct ScratchFolder {
     folder: TempDir,
     _lock: File,
-    _using: SharedLock,
+    _store_lock: SharedLock,
 }
 
-impl Scratch {
-    /// The folder.
+impl ScratchFolder {
+    /// Returns the folder's path.
     #[must_use]
     pub fn path(&self) -> &Path {
         self.folder.path()
@@ -63,11 +54,10 @@ impl Scratch {
 }
 
 impl Store {
-    /// Opens the store in the folder `path`, whose blobs may have `limit` bytes together. The folder is made by whatever is
-    /// put there first.
+    /// Opens the store in the folder `path`, with a limit to the bytes of its blobs. Writing creates the folder.
     ///
     /// # Errors
-    /// When something that is no folder lies there.
+    /// `path` is a file.
     pub fn new(path: impl Into<PathBuf>, limit: Option<u64>) -> Result<Self, Error> {
         let path = path.into();
         match fs::metadata(&path) {
@@ -76,49 +66,57 @@ impl Store {
         }
     }
 
-    /// Opens the store in the folder `path`, which a program was given, or where the environment says: at `$MLXCEL_STORE`,
-    /// `$XDG_CACHE_HOME/mlxcel` or `~/.cache/mlxcel`. `$MLXCEL_STORE_LIMIT` limits it.
+    /// Opens the store in the folder `path`, by default in that of the environment, with the environment's limit.
+    ///
+    /// The default folder is `$MLXCEL_STORE`, `$XDG_CACHE_HOME/mlxcel` or `~/.cache/mlxcel`. The limit is
+    /// `$MLXCEL_STORE_LIMIT`.
     ///
     /// # Errors
-    /// When no path is given and the environment names none, something that is no folder lies there, or
-    /// `$MLXCEL_STORE_LIMIT` is no size.
+    /// No folder is given and the environment names none, the folder is a file, or the limit is not a size.
     pub fn from_env(path: Option<&Path>) -> Result<Self, Error> {
-        let path = path.map(Path::to_path_buf).or_else(|| default_path(|name| env::var_os(name)));
-        Self::new(path.ok_or(Error::NoStore)?, limit(env::var_os(LIMIT).as_deref())?)
+        let path = path.map(Path::to_path_buf).or_else(|| default_store(|name| env::var_os(name)));
+        let path = path.ok_or(Error::NoStore)?;
+        Self::new(path, parse_limit(env::var_os(LIMIT_VARIABLE).as_deref())?)
     }
 
-    /// The store's folder.
+    /// Returns the store's folder.
     #[must_use]
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Keeps what is in the store there for as long as the answer lives.
-    ///
-    /// # Errors
-    /// When the store's folder cannot be made or written.
-    pub fn in_use(&self) -> Result<SharedLock, Error> {
-        self.lock().map(SharedLock::new)
+    /// Returns the most bytes of all blobs together, if there is a limit.
+    #[must_use]
+    pub fn limit(&self) -> Option<u64> {
+        self.limit
     }
 
-    /// A folder for a bundle that is not whole yet. What a process leaves there that is killed is collected.
+    /// Keeps every file in the store for as long as the lock lives.
     ///
     /// # Errors
-    /// When the store's folder cannot be made or written.
-    pub fn scratch(&self) -> Result<Scratch, Error> {
-        let using = self.in_use()?;
-        let (folder, lock) = self.incoming_folder()?;
-        Ok(Scratch { folder, _lock: lock, _using: using })
+    /// The store's folder cannot be created or written.
+    pub fn lock_shared(&self) -> Result<SharedLock, Error> {
+        self.open_lock().map(SharedLock::new)
     }
 
-    pub(super) fn lock(&self) -> Result<File, Error> {
+    /// Creates a temporary folder for a bundle. If the process is killed, garbage collection removes it.
+    ///
+    /// # Errors
+    /// The store's folder cannot be created or written.
+    pub fn scratch_folder(&self) -> Result<ScratchFolder, Error> {
+        let store_lock = self.lock_shared()?;
+        let (folder, lock) = self.staging()?;
+        Ok(ScratchFolder { folder, _lock: lock, _store_lock: store_lock })
+    }
+
+    /// Opens the file that is locked. Creates the store if it does not exist.
+    pub(super) fn open_lock(&self) -> Result<File, Error> {
         fs::create_dir_all(&self.path).map_err(Error::write(&self.path))?;
-        let path = self.path.join("lock");
-        let mode = |file: &File| file.set_permissions(fs::Permissions::from_mode(0o666));
+        let path = self.path.join(STORE_LOCK);
         match File::options().write(true).create_new(true).open(&path) {
             Ok(file) => {
-                // For the other users of a shared store; where it cannot be, they have a store of their own.
-                _ = mode(&file);
+                // If this fails, other users of the store cannot lock it. They can still name another store.
+                _ = file.set_permissions(fs::Permissions::from_mode(LOCK_MODE));
                 Ok(file)
             }
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
@@ -128,104 +126,75 @@ impl Store {
         }
     }
 
-    /// Where its blobs lie.
-    pub(crate) fn blobs(&self) -> PathBuf {
-        self.path.join(BLOBS)
+    /// Returns the path of one of the store's folders.
+    pub(super) fn folder(&self, folder: StoreFolder) -> PathBuf {
+        folder.path(&self.path)
     }
 
-    pub(super) fn blob_path(&self, digest: Digest) -> PathBuf {
-        self.blobs().join(digest.hex())
-    }
-
-    /// The blob, and how many bytes it has, if it is there and whole.
-    pub(super) fn whole_blob(&self, digest: Digest) -> Option<(PathBuf, u64)> {
-        let path = self.blob_path(digest);
-        let regular = fs::symlink_metadata(&path).is_ok_and(|found| found.is_file());
-        let (found, size) = regular.then(|| Digest::of_file(&path).ok())??;
-        (found == digest).then_some((path, size))
-    }
-
-    /// Adds everything that `source` gives, which a failed read calls `from`, in place of a damaged one.
-    pub(super) fn add_blob(&self, source: &mut dyn Read, from: &Path) -> Result<Blob, Error> {
-        let mut incoming = self.incoming_file()?;
-        let (digest, size) = copy_hashed(source, from, incoming.as_file_mut(), &self.path)?;
-        self.place_blob(incoming, digest)?;
-        Ok(Blob { digest, size })
-    }
-
-    /// Puts a file that is on the disk in its place.
-    fn place_blob(&self, incoming: NamedTempFile, digest: Digest) -> Result<PathBuf, Error> {
-        let path = self.blob_path(digest);
-        self.make(BLOBS)?;
-        incoming.persist(&path).map_err(|error| Error::write(&path)(error.error))?;
-        Ok(path)
-    }
-
-    /// A file on its way into the store.
-    fn incoming_file(&self) -> Result<NamedTempFile, Error> {
-        let incoming = self.make(INCOMING)?;
-        // Nobody has a reason to write to it ever after.
-        let mode = fs::Permissions::from_mode(0o444);
-        let file = tempfile::Builder::new().prefix(".").permissions(mode).tempfile_in(&incoming);
-        file.map_err(Error::write(incoming))
-    }
-
-    /// A folder for what is on its way.
-    pub(super) fn incoming_folder(&self) -> Result<(TempDir, File), Error> {
-        staging_in(&self.make(INCOMING)?, OsStr::new("."))
-    }
-
-    /// One of the store's folders.
-    pub(super) fn make(&self, folder: &str) -> Result<PathBuf, Error> {
-        let path = self.path.join(folder);
+    /// Returns the path of one of the store's folders. Creates the folder if it does not exist.
+    pub(super) fn create_folder(&self, folder: StoreFolder) -> Result<PathBuf, Error> {
+        let path = self.folder(folder);
         fs::create_dir_all(&path).map_err(Error::write(&path))?;
         Ok(path)
     }
 
-    /// Puts a small file in its place, at once and on the disk.
-    pub(super) fn replace(&self, folder: &str, name: &str, text: &str) -> Result<(), Error> {
-        let folder = self.make(folder)?;
-        let (staging, _lock) = self.incoming_folder()?;
+    /// Returns the path of a blob.
+    pub(super) fn blob_path(&self, digest: Digest) -> PathBuf {
+        self.folder(StoreFolder::Blobs).join(digest.hex())
+    }
+
+    /// Returns path and length of a blob if the store has it undamaged.
+    pub(super) fn find_blob(&self, digest: Digest) -> Option<(PathBuf, u64)> {
+        let path = self.blob_path(digest);
+        let is_regular = fs::symlink_metadata(&path).is_ok_and(|found| found.is_file());
+        let (found, size) = is_regular.then(|| Digest::of_file(&path).ok())??;
+        (found == digest).then_some((path, size))
+    }
+
+    /// Adds all of `source` as a blob, which replaces a damaged one. Errors of reading name `from`.
+    pub(super) fn add_blob(&self, source: &mut dyn Read, from: &Path) -> Result<Blob, Error> {
+        let mut incoming = self.incoming_file()?;
+        let (digest, size) = copy_hashed(source, from, incoming.as_file_mut(), &self.path)?;
+        let path = self.blob_path(digest);
+        self.create_folder(StoreFolder::Blobs)?;
+        incoming.persist(&path).map_err(|error| Error::write(&path)(error.error))?;
+        Ok(Blob { digest, size })
+    }
+
+    /// Creates a temporary file for a blob.
+    fn incoming_file(&self) -> Result<NamedTempFile, Error> {
+        let incoming = self.create_folder(StoreFolder::Incoming)?;
+        let mode = fs::Permissions::from_mode(BLOB_MODE);
+        let file = tempfile::Builder::new().prefix(".").permissions(mode).tempfile_in(&incoming);
+        file.map_err(Error::write(incoming))
+    }
+
+    /// Creates and locks a temporary folder.
+    pub(super) fn staging(&self) -> Result<(TempDir, File), Error> {
+        staging_in(&self.create_folder(StoreFolder::Incoming)?, OsStr::new("."))
+    }
+
+    /// Writes a small file by an atomic rename.
+    pub(super) fn replace(&self, folder: StoreFolder, name: &str, text: &str) -> Result<(), Error> {
+        let folder = self.create_folder(folder)?;
+        let (staging, _lock) = self.staging()?;
         replace_file(&folder, staging.path(), name, text.as_bytes()).map_err(Error::write(folder.join(name)))
     }
 
-    /// Brings the names of new blobs to the disk.
+    /// Syncs the names of new blobs to the disk.
     pub(super) fn sync_blobs(&self) -> Result<(), Error> {
-        let blobs = self.make(BLOBS)?;
+        let blobs = self.create_folder(StoreFolder::Blobs)?;
         sync_folder(&blobs).map_err(Error::write(blobs))
     }
 }
 
-/// The files of a folder; none where there is no folder.
-pub(super) fn entries(folder: &Path) -> Result<Vec<PathBuf>, Error> {
-    let entries = match fs::read_dir(folder) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
-        other => other.map_err(Error::read(folder))?,
-    };
-    let mut paths = Vec::new();
-    for entry in entries {
-        paths.push(entry.map_err(Error::read(folder))?.path());
-    }
-    paths.sort();
-    Ok(paths)
-}
-
-/// The digest that names a file.
-pub(super) fn named(path: &Path) -> Option<Digest> {
+/// Returns the digest that names the file at `path`.
+pub(super) fn digest_in_name(path: &Path) -> Option<Digest> {
     path.file_name().and_then(OsStr::to_str).and_then(Digest::from_hex)
 }
 
-/// The store's place by the environment. An empty variable counts as unset, and so does a relative `XDG_CACHE_HOME`, as
-/// its specification has it.
-pub(super) fn default_path(variable: impl Fn(&str) -> Option<OsString>) -> Option<PathBuf> {
-    let variable = |name| variable(name).filter(|value| !value.is_empty()).map(PathBuf::from);
-    variable("MLXCEL_STORE")
-        .or_else(|| variable("XDG_CACHE_HOME").filter(|p| p.is_absolute()).map(|p| p.join("mlxcel")))
-        .or_else(|| variable("HOME").map(|home| home.join(".cache/mlxcel")))
-}
-
-/// The limit by the environment.
-pub(super) fn limit(text: Option<&OsStr>) -> Result<Option<u64>, Error> {
+/// Parses the limit of the environment. An empty variable counts as unset.
+pub(super) fn parse_limit(text: Option<&OsStr>) -> Result<Option<u64>, Error> {
     let Some(text) = text.filter(|text| !text.is_empty()) else { return Ok(None) };
     let size = text.to_str().and_then(|text| text.parse::<ByteSize>().ok());
     let size = size.ok_or_else(|| Error::StoreLimit { found: text.to_string_lossy().into_owned() })?;

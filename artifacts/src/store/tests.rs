@@ -10,8 +10,8 @@ use std::{
 use tempfile::TempDir;
 
 use super::{
-    bundles::StoreWriter,
-    open::{Store, default_path, entries, limit},
+    open::{Store, parse_limit},
+    write::StoreWriter,
 };
 use crate::{
     bundle::{
@@ -20,7 +20,8 @@ use crate::{
     },
     digest::Digest,
     error::Error,
-    layout::{BUILT, BUNDLES, INCOMING},
+    files::list_folder,
+    layout::StoreFolder,
     manifest::{Manifest, tests::manifest},
     name::Name,
 };
@@ -28,7 +29,7 @@ use crate::{
 /// A store in a temporary folder, and a file to put.
 fn store() -> (TempDir, Store, PathBuf) {
     let folder = tempfile::tempdir().unwrap();
-    let store = Store { path: folder.path().join("store"), limit: None };
+    let store = Store::new(folder.path().join("store"), None).unwrap();
     let file = folder.path().join("file");
     fs::write(&file, "content").unwrap();
     (folder, store, file)
@@ -59,14 +60,14 @@ fn whole(store: &Store, named: &str) -> Result<Manifest, Error> {
     let bundle = store.open_without_weights(Path::new(named))?;
     for (role, blob) in bundle.manifest().blobs() {
         let digest = blob.digest;
-        let (path, _) = store.whole_blob(digest).ok_or(Error::MissingBlob { role, digest })?;
+        let (path, _) = store.find_blob(digest).ok_or(Error::MissingBlob { role, digest })?;
         assert_eq!(fs::metadata(path).unwrap().len(), blob.size);
     }
     Ok(bundle.manifest().clone())
 }
 
 fn blobs(store: &Store) -> usize {
-    entries(&store.blobs()).unwrap().len()
+    list_folder(&store.folder(StoreFolder::Blobs)).unwrap().len()
 }
 
 #[test]
@@ -104,7 +105,7 @@ fn a_damaged_entry_is_a_miss_and_heals() {
     assert_eq!(store.get(&key).unwrap(), None);
     store.put(&key, &file).unwrap();
     // The entry itself.
-    let entry = store.path.join(BUILT).join(key.hex());
+    let entry = store.folder(StoreFolder::Built).join(key.hex());
     for text in ["", "../../etc/passwd\n", &"0".repeat(64)] {
         damage(&entry, text);
         assert_eq!(store.get(&key).unwrap(), None);
@@ -127,7 +128,7 @@ fn puts_at_once_all_succeed() {
     });
     assert!(paths.iter().all(|path| *path == paths[0]));
     assert_eq!(blobs(&store), 1);
-    assert_eq!(entries(&store.path.join(INCOMING)).unwrap(), Vec::<PathBuf>::new());
+    assert_eq!(list_folder(&store.folder(StoreFolder::Incoming)).unwrap(), Vec::<PathBuf>::new());
 }
 
 #[test]
@@ -155,9 +156,9 @@ fn a_blob_that_is_there_has_the_size_that_the_manifest_says() {
     let mut lying = manifest();
     lying.files.get_mut("config.json").unwrap().size += 1;
     let mut writer = StoreWriter::new(&store, &name("b")).unwrap();
-    assert!(lying.blobs().all(|(_, blob)| writer.has(blob)));
+    assert!(lying.blobs().all(|(_, blob)| writer.contains(blob)));
     let text = lying.render().unwrap();
-    let refused = Box::new(writer).finish_as(&lying, text, None).unwrap_err().to_string();
+    let refused = Box::new(writer).commit(&lying, text, None).unwrap_err().to_string();
     assert!(refused.starts_with("file config.json has 2 bytes, expected 3: "), "{refused}");
     assert_eq!(store.list().unwrap().len(), 1);
 }
@@ -170,20 +171,20 @@ fn what_no_name_needs_is_collected() {
     let key = Digest::of(b"key");
     store.put(&key, &file).unwrap();
     store.remove(&name("a")).unwrap();
-    let would = store.collect(None, true).unwrap();
+    let would = store.gc(None, true).unwrap();
     assert_eq!(blobs(&store), 5, "a dry run removed something");
-    let collected = store.collect(None, false).unwrap();
+    let collected = store.gc(None, false).unwrap();
     assert_eq!(would, collected);
     // Its weights and its manifest.
     assert_eq!((collected.files, collected.kept_bytes), (2, 4 + 2 + 4 + 7));
     whole(&store, "b").unwrap();
     assert!(store.get(&key).unwrap().is_some());
-    assert_eq!(store.collect(None, false).unwrap().files, 0);
+    assert_eq!(store.gc(None, false).unwrap().files, 0);
     assert_eq!(
         store.remove(&name("a")).unwrap_err().to_string(),
         format!(
             "the store {} has no bundle a\nhint: did you mean b? `mlxcel-bundle list` shows all",
-            store.path.display()
+            store.path().display()
         )
     );
 }
@@ -203,28 +204,28 @@ fn what_was_used_last_stays_longest() {
     store.get(&keys[0]).unwrap();
     let named = 4 + 2 + 7;
     // Room for two of the three.
-    assert_eq!(store.collect(Some(named + 10), false).unwrap().kept_bytes, named + 10);
+    assert_eq!(store.gc(Some(named + 10), false).unwrap().kept_bytes, named + 10);
     let stays = |key| store.get(key).unwrap().is_some();
     assert_eq!(keys.each_ref().map(stays), [true, false, true]);
     // What has a name stays even so.
-    assert_eq!(store.collect(Some(0), false).unwrap().kept_bytes, named);
+    assert_eq!(store.gc(Some(0), false).unwrap().kept_bytes, named);
     whole(&store, "named").unwrap();
     assert_eq!(keys.each_ref().map(stays), [false; 3]);
 }
 
 #[test]
 fn a_store_has_a_limit() {
-    let (_folder, mut store, file) = store();
+    let (_folder, store, file) = store();
     // One of them, and what both share.
-    store.limit = Some(4 + 2 + 5 + 2);
+    let store = Store::new(store.path(), Some(4 + 2 + 5 + 2)).unwrap();
     let key = Digest::of(b"key");
     store.put(&key, &file).unwrap();
     add(&store, "a", "first").unwrap();
     assert_eq!(store.get(&key).unwrap(), None, "over the limit, and no bundle needs it");
     assert_eq!(
         add(&store, "b", "other").unwrap_err().to_string(),
-        "the bundle needs 5 B and the store's other bundles have 11 B, expected at most 13 B in all\n\
-         hint: remove bundles with mlxcel-bundle remove, or raise MLXCEL_STORE_LIMIT"
+        "the bundle needs 5 B and the store's other bundles have 11 B, expected at most 13 B in total\n\
+         hint: remove bundles with `mlxcel-bundle remove NAME`, or raise MLXCEL_STORE_LIMIT"
     );
     // Another name of the same bundle keeps it there.
     add(&store, "c", "first").unwrap();
@@ -264,31 +265,32 @@ fn a_damaged_bundle_is_mended_by_adding_it_again() {
 fn nothing_is_collected_that_is_in_use_or_unknown() {
     let (_folder, store, file) = store();
     add(&store, "a", "weights").unwrap();
-    let using = store.in_use().unwrap();
+    let using = store.lock_shared().unwrap();
     assert_eq!(
-        store.collect(None, false).unwrap_err().to_string(),
+        store.gc(None, false).unwrap_err().to_string(),
         format!(
-            "the store {} is in use, expected nobody to use it meanwhile\n\
-             hint: try again when builds, downloads and what runs from it are done",
-            store.path.display()
+            "the store {} is in use by another process, expected none\n\
+             hint: repeat the command when builds, downloads and running models have ended",
+            store.path().display()
         )
     );
     drop(using);
     // Whoever reads a bundle keeps it, whatever its name means meanwhile.
     let read = store.open_without_weights(Path::new("a")).unwrap();
     add(&store, "a", "others").unwrap();
-    assert!(matches!(store.collect(None, false), Err(Error::StoreInUse { .. })));
+    assert!(matches!(store.gc(None, false), Err(Error::StoreInUse { .. })));
     assert_eq!(read.weights().unwrap().len(), 1);
     drop(read);
-    store.collect(None, false).unwrap();
+    store.gc(None, false).unwrap();
     // A bundle of a later program.
     let newer = "format = 999\nblobs = \"elsewhere\"\n";
     let digest = Digest::of(newer.as_bytes());
-    let folder = store.make(&format!("{}/{}", BUNDLES, digest.hex())).unwrap();
+    let folder = store.folder(StoreFolder::Bundles).join(digest.hex());
+    fs::create_dir_all(&folder).unwrap();
     fs::write(folder.join("manifest.toml"), newer).unwrap();
-    store.replace("names", "later", &format!("{}\n", digest.hex())).unwrap();
+    store.replace(StoreFolder::Names, "later", &format!("{}\n", digest.hex())).unwrap();
     store.put(&Digest::of(b"key"), &file).unwrap();
-    assert!(matches!(store.collect(Some(0), false), Err(Error::NewerFormat { .. })));
+    assert!(matches!(store.gc(Some(0), false), Err(Error::NewerFormat { .. })));
     assert_eq!(blobs(&store), 4);
 }
 
@@ -297,20 +299,20 @@ fn what_killed_writers_left_is_collected() {
     let (_folder, store, file) = store();
     let key = Digest::of(b"key");
     store.put(&key, &file).unwrap();
-    let incoming = store.make(INCOMING).unwrap();
+    let incoming = store.create_folder(StoreFolder::Incoming).unwrap();
     fs::write(incoming.join(".abc"), "half of a blo").unwrap();
     fs::create_dir(incoming.join(".def")).unwrap();
     fs::write(incoming.join(".def/manifest.toml"), "format").unwrap();
     let part = incoming.join(format!("{}.part", Digest::of(b"blob").hex()));
     fs::write(&part, "half of a download").unwrap();
-    fs::write(store.blobs().join("notes.txt"), "somebody's").unwrap();
-    let collected = store.collect(None, false).unwrap();
+    fs::write(store.folder(StoreFolder::Blobs).join("notes.txt"), "somebody's").unwrap();
+    let collected = store.gc(None, false).unwrap();
     assert_eq!(collected.files, 2);
     // A download goes on, unless nobody has for a week.
-    assert_eq!(entries(&incoming).unwrap(), [part.as_path()]);
+    assert_eq!(list_folder(&incoming).unwrap(), [part.as_path()]);
     let week = Command::new("touch").args(["-d", "8 days ago"]).arg(&part).status().unwrap();
     assert!(week.success());
-    assert_eq!(store.collect(None, false).unwrap().files, 1);
+    assert_eq!(store.gc(None, false).unwrap().files, 1);
     assert!(store.get(&key).unwrap().is_some());
 }
 
@@ -330,14 +332,14 @@ fn writers_at_once_and_a_collector_agree() {
         }
         scope.spawn(|| {
             for _ in 0..200 {
-                match store.collect(None, false) {
+                match store.gc(None, false) {
                     Ok(_) | Err(Error::StoreInUse { .. }) => {}
                     Err(error) => panic!("{error}"),
                 }
             }
         });
     });
-    store.collect(None, false).unwrap();
+    store.gc(None, false).unwrap();
     // vmfb, config.json, and the weights of the last round.
     assert_eq!(blobs(&store), 3);
     assert_eq!(store.list().unwrap().len(), 4);
@@ -346,8 +348,8 @@ fn writers_at_once_and_a_collector_agree() {
 #[test]
 fn a_store_is_not_made_for_being_asked() {
     let (_folder, store, _) = store();
-    assert!(store.place(&name("none")).unwrap().is_none());
-    assert!(!store.path.exists());
+    assert!(store.resolve(&name("none")).unwrap().is_none());
+    assert!(!store.path().exists());
 }
 
 #[test]
@@ -355,38 +357,30 @@ fn errors_name_the_path() {
     let (folder, store, file) = store();
     let missing = folder.path().join("missing");
     let error = store.put(&Digest::of(b"key"), &missing).unwrap_err();
-    assert_eq!(error.to_string(), format!("cannot read {}", missing.display()));
+    let missing = missing.display();
+    assert_eq!(
+        error.to_string(),
+        format!("cannot read {missing}\nhint: check the path with `ls -ld {missing}`")
+    );
     assert_eq!(
         Store::new(&file, None).unwrap_err().to_string(),
         format!(
-            "the store {} is a file, expected a folder or nothing\n\
-             hint: --store or MLXCEL_STORE names a folder",
+            "the store {} is a file, expected a folder\n\
+             hint: set --store or MLXCEL_STORE to a folder",
             file.display()
         )
     );
     assert_eq!(
-        limit(Some(OsStr::new("much"))).unwrap_err().to_string(),
-        "MLXCEL_STORE_LIMIT is `much`, expected a size\nhint: such as 20GB or 500MiB"
+        parse_limit(Some(OsStr::new("much"))).unwrap_err().to_string(),
+        "MLXCEL_STORE_LIMIT is `much`, expected a size\nhint: set it to a size such as 20GB or 500MiB"
     );
-    assert_eq!(limit(Some(OsStr::new("20GB"))).unwrap(), Some(20_000_000_000));
-    assert_eq!(limit(Some(OsStr::new("1 KiB"))).unwrap(), Some(1024));
-    assert_eq!(limit(Some(OsStr::new(""))).unwrap(), None);
+    assert_eq!(parse_limit(Some(OsStr::new("20GB"))).unwrap(), Some(20_000_000_000));
+    assert_eq!(parse_limit(Some(OsStr::new("1 KiB"))).unwrap(), Some(1024));
+    assert_eq!(parse_limit(Some(OsStr::new(""))).unwrap(), None);
 }
 
 #[test]
-fn the_environment_names_the_store() {
-    let path = |set: &[(&str, &str)]| {
-        default_path(|name| set.iter().find(|(n, _)| *n == name).map(|(_, value)| value.into()))
-    };
-    let all = [("MLXCEL_STORE", "/s"), ("XDG_CACHE_HOME", "/x"), ("HOME", "/h")];
-    assert_eq!(path(&all), Some("/s".into()));
-    assert_eq!(path(&all[1..]), Some("/x/mlxcel".into()));
-    assert_eq!(path(&all[2..]), Some("/h/.cache/mlxcel".into()));
-    assert_eq!(
-        path(&[("MLXCEL_STORE", ""), ("XDG_CACHE_HOME", "r"), ("HOME", "/h")]),
-        Some("/h/.cache/mlxcel".into())
-    );
-    assert_eq!(path(&[]), None);
+fn no_folder_for_the_store() {
     assert_eq!(
         Error::NoStore.to_string(),
         "no folder for the store: neither HOME, XDG_CACHE_HOME nor MLXCEL_STORE is set\n\

@@ -201,7 +201,7 @@ fn malformed_manifests_and_signatures() {
     let twice = exported.refused(|parts| parts.push(parts[0].clone()));
     assert_eq!(twice, bad("it has manifest.toml twice, expected it once"));
     let newer = exported.refused(|parts| parts[0].2 = b"format = 99\n".to_vec());
-    assert!(newer.starts_with("error: bundle has format 99"), "{newer}");
+    assert!(newer.starts_with("error: the bundle has format 99, "), "{newer}");
     let garbage = exported.refused(|parts| parts[0].2 = vec![0xff; 100]);
     assert!(garbage.starts_with("error: b.tar is not an exported bundle: manifest.toml: "), "{garbage}");
     let signature = ("manifest.toml.minisig".to_owned(), EntryType::Regular, vec![b'x'; 5000]);

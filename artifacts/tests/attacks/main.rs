@@ -32,7 +32,7 @@ const WEIGHTS: &[u8] = &[7; 100_000];
 
 /// The hint of every message about a damaged blob.
 const DAMAGED: &str =
-    "\nhint: the bundle is damaged: copy it again with all of its blobs, or compile it again";
+    "\nhint: the bundle is damaged: copy all of its files again, or compile it again with `mlxcel-compile`";
 
 /// A bundle to be damaged.
 struct Victim {

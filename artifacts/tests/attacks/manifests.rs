@@ -8,7 +8,7 @@ use crate::{VMFB, Victim};
 
 /// The hint of every message about a malformed manifest.
 const HINT: &str =
-    "\nhint: the bundle is damaged, or mlxcel-compile did not make it: get it again from where it was made";
+    "\nhint: the bundle is damaged: get it again from its maker, or compile it again with `mlxcel-compile`";
 
 /// Returns the message without that hint.
 fn message(victim: &Victim) -> String {
@@ -27,7 +27,7 @@ fn edited(from: &str, to: &str) -> String {
 fn a_newer_format() {
     let newer = |format: i64| {
         format!(
-            "bundle has format {format}, this program reads up to 2\n\
+            "the bundle has format {format}, expected at most 2\n\
              hint: update this program, or compile the bundle again with this version"
         )
     };
@@ -52,7 +52,7 @@ fn garbage() {
     let victim = Victim::new();
     let path = victim.path().join("manifest.toml");
     fs::write(&path, [0xde, 0xad, 0xbe, 0xef]).unwrap();
-    assert_eq!(message(&victim), "manifest.toml line 1: bytes that are not utf-8");
+    assert_eq!(message(&victim), "manifest.toml line 1: found bytes that are not UTF-8, expected text");
     let deep = "a = ".to_string() + &"[".repeat(1 << 19);
     let dotted = "a.".repeat(1 << 16) + "a = 1";
     for text in ["", "\0\0\0", "format", "{}", "format = 1", "format = 1\nformat = 1", &deep, &dotted] {

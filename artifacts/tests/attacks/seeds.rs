@@ -45,6 +45,6 @@ fn bundles() {
         }
         fs::write(folder.path().join("manifest.toml"), manifest).unwrap();
         fs::write(folder.path().join("manifest.toml.minisig"), signature).unwrap();
-        assert!(Bundle::open(folder.path()).unwrap().signed().unwrap().is_some());
+        assert!(Bundle::open(folder.path()).unwrap().signature_info().unwrap().is_some());
     }
 }

@@ -48,7 +48,7 @@ pub fn build(request: &Request, progress: &mut Progress<'_>) -> Result<Bundle, E
     let out = request.out.clone().unwrap_or_else(|| format!("{}.bundle", prepared.model.name).into());
     let mut writer = BundleWriter::create(&out)?;
     let store = request.store.as_ref().ok_or(mlxcel_artifacts::Error::NoStore)?;
-    let lock = store.in_use()?;
+    let lock = store.lock_shared()?;
     let toolchain = Toolchain::find(&request.compiler, store)?;
     let dump_dir = request.dump_dir.as_deref().map(DumpDir::create).transpose()?;
 
@@ -64,7 +64,7 @@ pub fn build(request: &Request, progress: &mut Progress<'_>) -> Result<Bundle, E
     let bundle = writer.finish(&manifest)?;
     store.remember_built(&bundle);
     drop(lock);
-    store.keep_to_limit();
+    store.enforce_limit();
     Ok(bundle)
 }
 

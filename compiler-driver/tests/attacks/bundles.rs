@@ -63,7 +63,7 @@ fn a_flipped_byte_anywhere() {
             let error = report(&Bundle::open(built.bundle.path()).unwrap_err());
             let expected = format!(
                 "error: {what} has digest {}, expected {}\n\
-                 hint: the bundle is damaged: copy it again with all of its blobs, or compile it again",
+                 hint: the bundle is damaged: copy all of its files again, or compile it again with `mlxcel-compile`",
                 Digest::of(&flipped),
                 blob.digest
             );
@@ -324,7 +324,7 @@ fn another_iree() {
     edit(&mut built, |text| text.replace("version = \"3.13.0\"", "version = \"3.12.0\""));
     assert_eq!(
         built.refusal("local-task"),
-        "error: bundle was compiled by iree 3.12.0, this program runs iree 3.13.0\n\
+        "error: the bundle was compiled by iree 3.12.0, expected iree 3.13.0\n\
          hint: compile the bundle again with this version"
     );
 }

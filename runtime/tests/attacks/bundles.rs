@@ -82,7 +82,7 @@ fn files_replaced_after_they_were_verified() {
         let expected = blob.digest;
         format!(
             "has digest {}, expected {expected}\n\
-             hint: the bundle is damaged: copy it again with all of its blobs, or compile it again",
+             hint: the bundle is damaged: copy all of its files again, or compile it again with `mlxcel-compile`",
             Digest::of(&other)
         )
     };

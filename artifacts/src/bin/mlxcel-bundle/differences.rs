@@ -7,7 +7,7 @@ use std::{
 
 use mlxcel_artifacts::{
     Blob, Bundle, Compiler, Digest, EmbeddingSpec, Error, GpuNeeds, Manifest, ModelSpec, Packing,
-    SelfTestCase, Signed, TargetArtifact, Traffic, Window,
+    SelfTestCase, SignatureInfo, TargetArtifact, Traffic, Window,
     entry::{Entry, PackStep, Parameter},
     type_text,
 };
@@ -39,12 +39,12 @@ impl Differences {
     pub(crate) fn between(a: &Bundle, b: &Bundle) -> Result<Self, Error> {
         let mut found = Self::default();
         found.manifests(a.manifest(), b.manifest());
-        let text = |signed: Option<Signed>| match signed {
+        let text = |signed: Option<SignatureInfo>| match signed {
             None => "none".to_owned(),
-            Some(Signed { key, comment }) if comment.is_empty() => format!("by key {key}"),
-            Some(Signed { key, comment }) => format!("by key {key}: {}", comment.escape_debug()),
+            Some(SignatureInfo { key, comment }) if comment.is_empty() => format!("by key {key}"),
+            Some(SignatureInfo { key, comment }) => format!("by key {key}: {}", comment.escape_debug()),
         };
-        found.values("signature", &text(a.signed()?), &text(b.signed()?));
+        found.values("signature", &text(a.signature_info()?), &text(b.signature_info()?));
         Ok(found)
     }
 

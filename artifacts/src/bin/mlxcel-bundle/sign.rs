@@ -7,7 +7,7 @@ use std::{
 
 use anyhow::Result;
 use clap::Args;
-use mlxcel_artifacts::{SecretKey, Signed};
+use mlxcel_artifacts::{SecretKey, SignatureInfo};
 
 use crate::{
     arguments::{Source, StoreArguments},
@@ -80,7 +80,7 @@ impl Sign {
 }
 
 /// Returns the signer's comment after `: `, or nothing if there is none.
-pub(crate) fn comment_suffix(Signed { comment, .. }: &Signed) -> String {
+pub(crate) fn comment_suffix(SignatureInfo { comment, .. }: &SignatureInfo) -> String {
     if comment.is_empty() { String::new() } else { format!(": {}", comment.escape_debug()) }
 }
 

@@ -3,7 +3,7 @@
 use anyhow::Result;
 use bytesize::ByteSize;
 use clap::Args;
-use mlxcel_artifacts::{Collected, Error, Manifest, Name, Stored, report};
+use mlxcel_artifacts::{Error, GcSummary, Manifest, Name, StoredBundle, report};
 use serde::Serialize;
 
 use crate::{arguments::StoreArguments, byte_count::ByteCount, outcome::Outcome};
@@ -45,7 +45,7 @@ struct Row<'s> {
 }
 
 impl<'s> Row<'s> {
-    fn new(stored: &'s Stored) -> Self {
+    fn new(stored: &'s StoredBundle) -> Self {
         let manifest = stored.manifest.as_ref();
         Self {
             name: stored.name.as_str(),
@@ -87,9 +87,9 @@ pub(crate) struct Remove {
 impl Remove {
     pub(crate) fn run(&self, store: &StoreArguments) -> Result<Outcome> {
         let store = store.open()?;
-        self.names.iter().try_for_each(|name| store.find(name))?;
+        self.names.iter().try_for_each(|name| store.require(name))?;
         self.names.iter().try_for_each(|name| store.remove(name))?;
-        match store.collect(None, false) {
+        match store.gc(None, false) {
             Err(Error::StoreInUse { .. }) => Ok(String::from(
                 "removed the names; the store is in use: run `mlxcel-bundle gc` later to remove their files\n",
             )
@@ -117,7 +117,7 @@ pub(crate) struct Gc {
 impl Gc {
     pub(crate) fn run(&self, store: &StoreArguments) -> Result<Outcome> {
         let limit = self.max_size.map(|size| size.as_u64());
-        let collected = store.open()?.collect(limit, self.dry_run)?;
+        let collected = store.open()?.gc(limit, self.dry_run)?;
         Ok(describe_collected(collected, self.dry_run).into())
     }
 }
@@ -126,8 +126,8 @@ fn parse_size(text: &str) -> Result<ByteSize, &'static str> {
     text.parse().map_err(|_| "expected a size such as 20GB or 500MiB")
 }
 
-fn describe_collected(collected: Collected, dry_run: bool) -> String {
-    let Collected { files, bytes, kept_bytes, limit_bytes } = collected;
+fn describe_collected(collected: GcSummary, dry_run: bool) -> String {
+    let GcSummary { files, bytes, kept_bytes, limit_bytes } = collected;
     let removed = if dry_run { "would remove" } else { "removed" };
     let (bytes, kept) = (ByteCount(bytes), ByteCount(kept_bytes));
     let mut text = format!("{removed} {files} files, {bytes}; {kept} remain\n");

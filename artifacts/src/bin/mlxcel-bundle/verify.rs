@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use anyhow::Result;
 use clap::Args;
-use mlxcel_artifacts::{Bundle, Error, PublicKey, Signed};
+use mlxcel_artifacts::{Bundle, Error, PublicKey, SignatureInfo};
 
 use crate::{
     arguments::{Source, StoreArguments},
@@ -44,8 +44,8 @@ fn origin(bundle: &Bundle, key: Option<&PublicKey>) -> Result<String, Error> {
         let signed = bundle.verify_signature(key)?;
         return Ok(format!("ok: signed by key {}{}", signed.key, comment_suffix(&signed)));
     }
-    Ok(match bundle.signed()? {
-        Some(Signed { key, .. }) => {
+    Ok(match bundle.signature_info()? {
+        Some(SignatureInfo { key, .. }) => {
             format!("not verified: claims a signature by key {key}; verify it with --key")
         }
         None => "not signed: nothing proves who made it".into(),

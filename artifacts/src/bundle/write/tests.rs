@@ -158,7 +158,7 @@ fn what_is_no_bundle_is_kept() {
             write(&at(name), "tiny").unwrap_err().to_string(),
             format!(
                 "{} exists and is {found}, expected a bundle or nothing\n\
-                 hint: name another folder, or remove this one",
+                 hint: choose another folder, or remove this one",
                 at(name).display()
             )
         );
@@ -167,7 +167,8 @@ fn what_is_no_bundle_is_kept() {
     assert_eq!(fs::read(at("folder/notes")).unwrap(), b"mine");
     assert_eq!(
         BundleWriter::create(Path::new("..")).unwrap_err().to_string(),
-        "`..` does not name a folder to write"
+        "`..` is not the name of a folder to write\n\
+         hint: use a path that ends with a name, such as demo.bundle"
     );
 }
 
@@ -181,7 +182,7 @@ fn a_bundle_does_not_lie_in_another() {
         assert_eq!(
             BundleWriter::create(&inner).unwrap_err().to_string(),
             format!(
-                "{} would lie in the bundle {}, expected a place outside of bundles\nhint: name another folder",
+                "{} is in the bundle {}, expected a path outside of bundles\nhint: choose another folder",
                 inner.display(),
                 out.canonicalize().unwrap().display()
             )
@@ -264,7 +265,10 @@ fn a_manifest_must_fit_its_blobs() {
     let hex = Digest::of(b"absent").hex();
     assert_eq!(
         finish(|m| m.targets.get_mut("cpu").unwrap().vmfb.digest = Digest::of(b"absent")),
-        format!("vmfb of target cpu was not added to the bundle: blobs/{hex}")
+        format!(
+            "vmfb of target cpu was not added to the bundle: expected blobs/{hex}\n\
+             hint: add it with `add_bytes` or `add_file` before `finish`"
+        )
     );
     assert!(
         finish(|m| m.files.get_mut("config.json").unwrap().size = 3)
@@ -285,10 +289,21 @@ fn sources_that_cannot_be_read() {
     let error = writer.add_file(&missing).unwrap_err();
     assert_eq!(
         report(&error),
-        format!("error: cannot read {}: No such file or directory (os error 2)", missing.display())
+        format!(
+            "error: cannot read {0}: No such file or directory (os error 2)\n\
+             hint: check the path with `ls -ld {0}`",
+            missing.display()
+        )
     );
     let error = writer.add_file(folder.path()).unwrap_err();
-    assert_eq!(report(&error), format!("error: cannot read {}: not a regular file", folder.path().display()));
+    assert_eq!(
+        report(&error),
+        format!(
+            "error: cannot read {0}: not a regular file\n\
+             hint: check what is there with `ls -ld {0}`, then repeat the command",
+            folder.path().display()
+        )
+    );
     // The writer is none the worse for it.
     fill(&mut writer).unwrap();
     Bundle::open(writer.finish(&manifest()).unwrap().path()).unwrap();
@@ -302,7 +317,11 @@ fn a_place_that_cannot_be_written() {
     let error = BundleWriter::create(&out).unwrap_err();
     assert_eq!(
         report(&error),
-        format!("error: cannot write {}: Not a directory (os error 20)", out.display())
+        format!(
+            "error: cannot write {0}: Not a directory (os error 20)\n\
+             hint: check what is there with `ls -ld {0}`, then repeat the command",
+            out.display()
+        )
     );
     assert_eq!(names(folder.path()), ["file"]);
 }
@@ -336,13 +355,18 @@ fn disk_full_child() {
     let Some(folder) = env::var_os(CHILD).map(PathBuf::from) else { return };
     let out = folder.join("b");
     write(&out, "old").unwrap();
-    let expected = format!("error: cannot write {}: File too large (os error 27)", out.display());
+    let hint = "hint: free some disk space, or use a path on another disk";
+    let expected = format!("error: cannot write {}: File too large (os error 27)\n{hint}", out.display());
     let mut writer = BundleWriter::create(&out).unwrap();
     assert_eq!(report(&writer.add_file(&folder.join("source")).unwrap_err()), expected);
     assert_eq!(report(&writer.add_bytes(&[2; 3_000_000]).unwrap_err()), expected);
     let store = crate::Store::new(folder.join("store"), None).unwrap();
     let error = store.put(&Digest::of(b"key"), &folder.join("source")).unwrap_err();
-    assert!(report(&error).ends_with(": File too large (os error 27)"), "{}", report(&error));
+    assert!(
+        report(&error).ends_with(&format!(": File too large (os error 27)\n{hint}")),
+        "{}",
+        report(&error)
+    );
     assert_eq!(store.get(&Digest::of(b"key")).unwrap(), None);
     assert!(names(&folder.join("store/incoming")).is_empty());
     fs::remove_dir_all(folder.join("store")).unwrap();

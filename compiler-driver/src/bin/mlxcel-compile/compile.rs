@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use mlxcel_artifacts::{Name, Scratch, Store};
+use mlxcel_artifacts::{Name, ScratchFolder, Store};
 use mlxcel_compiler_driver::{Cancel, CompilerLocation, Error, Event, ModelSource, Request, build, emit};
 
 use crate::{
@@ -66,12 +66,12 @@ pub(crate) fn compile(
 struct NamedBundle {
     name: Name,
     store: Store,
-    scratch: Scratch,
+    scratch: ScratchFolder,
 }
 
 impl NamedBundle {
     fn new(name: Name, store: &Store) -> Result<Self, Error> {
-        let scratch = store.scratch()?;
+        let scratch = store.scratch_folder()?;
         Ok(Self { name, store: store.clone(), scratch })
     }
 

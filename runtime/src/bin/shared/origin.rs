@@ -6,7 +6,7 @@ use std::{
 };
 
 use clap::Args;
-use mlxcel_artifacts::{Bundle, Error, PublicKey, Signed, Store, report};
+use mlxcel_artifacts::{Bundle, Error, PublicKey, SignatureInfo, Store, report};
 
 /// The store that knows a bundle's origin, and the signature that the bundle needs before its code may run.
 #[derive(Debug, Args)]
@@ -41,7 +41,7 @@ impl Origin {
             _ = writeln!(
                 io::stderr().lock(),
                 "{}",
-                not_built_here(&bundle.display_name(), bundle.signed()?.as_ref())
+                not_built_here(&bundle.display_name(), bundle.signature_info()?.as_ref())
             );
         }
         Ok(())
@@ -54,8 +54,8 @@ fn public_key(text: &str) -> Result<PublicKey, String> {
 }
 
 /// Renders the note about a bundle that was not compiled here.
-fn not_built_here(bundle: &str, signed: Option<&Signed>) -> String {
-    let origin = signed.map_or("is not signed".into(), |Signed { key, .. }| {
+fn not_built_here(bundle: &str, signed: Option<&SignatureInfo>) -> String {
+    let origin = signed.map_or("is not signed".into(), |SignatureInfo { key, .. }| {
         format!("says that the key {key} signed it, which was not checked")
     });
     format!(

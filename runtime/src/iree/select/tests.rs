@@ -240,6 +240,6 @@ fn another_version_of_iree_is_reported_first() {
     old.compiler.version = "3.12.0".into();
     for asked in [DeviceSpec::Auto, DeviceSpec::LocalTask] {
         let error = open(&FakeMachine::default(), &machine(), &old, asked).err().unwrap();
-        assert!(report(&error).starts_with("error: bundle was compiled by iree 3.12.0"));
+        assert!(report(&error).starts_with("error: the bundle was compiled by iree 3.12.0"));
     }
 }
