@@ -491,21 +491,4 @@ pub fn report(error: &(dyn error::Error + 'static)) -> String {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_report_is_message_cause_hint() {
-        let error = Error::write("/somewhere/b")(io::Error::other("no room"));
-        assert_eq!(
-            report(&error),
-            "error: cannot write /somewhere/b: no room\n\
-             hint: check what is there with `ls -ld /somewhere/b`, then repeat the command"
-        );
-        assert_eq!(
-            report(&Error::NewerFormat { found: 2, supported: 1 }),
-            "error: the bundle has format 2, expected at most 1\n\
-             hint: update this program, or compile the bundle again with this version"
-        );
-    }
-}
+mod tests;
