@@ -21,6 +21,7 @@ pub(crate) const STAGING_LOCK: &str = "lock";
 pub(crate) const STORE_LOCK: &str = "lock";
 
 /// The extension of an unfinished download.
+#[cfg(feature = "registry")]
 pub(crate) const DOWNLOAD_EXTENSION: &str = "part";
 
 /// The file of the key beside the notes on verified files.
