@@ -1,4 +1,4 @@
-//! A blake3 digest, written `blake3:<64 hex digits>`.
+//! blake3 digests, and readers and writers that compute them.
 
 use std::{
     fmt,
@@ -10,10 +10,10 @@ use std::{
 
 use serde::{Deserialize, Serialize};
 
-/// What a digest's text form starts with.
+/// The start of a digest's text form.
 const PREFIX: &str = "blake3:";
 
-/// Large enough that hashing a chunk on several cores pays.
+/// The bytes that are hashed at a time, enough for all cores.
 const CHUNK: usize = 4 << 20;
 
 /// A blake3 digest. Its text form is `blake3:` and 64 lower-case hex digits.
@@ -22,47 +22,47 @@ const CHUNK: usize = 4 << 20;
 pub struct Digest(blake3::Hash);
 
 impl Digest {
-    /// The digest of `bytes`.
+    /// Returns the digest of `bytes`.
     #[must_use]
     pub fn of(bytes: &[u8]) -> Self {
         Self(blake3::hash(bytes))
     }
 
-    /// The digest and the length of a file, read through a mapping and hashed on all cores.
+    /// Returns digest and length of a file. Maps it and hashes it on all cores.
     ///
     /// # Errors
-    /// When the file cannot be opened or read.
+    /// The file cannot be opened or read.
     pub fn of_file(path: &Path) -> io::Result<(Self, u64)> {
         let mut hasher = blake3::Hasher::new();
         hasher.update_mmap_rayon(path)?;
         Ok((Self(hasher.finalize()), hasher.count()))
     }
 
-    /// The digest and the length of everything that `source` gives.
+    /// Returns digest and length of all of `source`.
     ///
     /// # Errors
-    /// When reading fails.
+    /// Reading fails.
     pub fn of_reader(source: &mut dyn io::Read) -> io::Result<(Self, u64)> {
         read_hashed(source, |_| Ok(())).map_err(|stopped| match stopped {
             Stopped::Read(error) | Stopped::Sink(error) => error,
         })
     }
 
-    /// The 64 hex digits alone: a blob's file name.
+    /// Returns the 64 hex digits, which are a blob's file name.
     #[must_use]
     pub fn hex(&self) -> String {
         self.0.to_hex().to_string()
     }
 
-    /// The digest of everything `hasher` has seen.
-    pub(crate) fn finish(hasher: &blake3::Hasher) -> Self {
+    /// Returns the digest of the bytes that `hasher` received.
+    fn finish(hasher: &blake3::Hasher) -> Self {
         Self(hasher.finalize())
     }
 
-    /// The digest whose [`Digest::hex`] is `text`.
+    /// Parses the text that [`Digest::hex`] returns.
     pub(crate) fn from_hex(text: &str) -> Option<Self> {
         let hash = blake3::Hash::from_hex(text).ok()?;
-        // One digest has one text: upper case would name another file.
+        // Every digest has one text, because it names a file. So upper case is refused.
         (hash.to_hex().as_str() == text).then_some(Self(hash))
     }
 }
@@ -79,7 +79,7 @@ impl From<Digest> for String {
     }
 }
 
-/// A text that is no digest.
+/// The error for a text that is not a digest.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("`{}` is not a digest, expected `blake3:` and 64 lower-case hex digits", .0.escape_default())]
 pub struct ParseDigestError(String);
@@ -102,15 +102,15 @@ impl TryFrom<String> for Digest {
     }
 }
 
-/// What stopped [`read_hashed`].
+/// Why [`read_hashed`] stopped.
 pub(crate) enum Stopped<E> {
-    /// The source gave an error.
+    /// The source failed.
     Read(io::Error),
-    /// The sink did.
+    /// The sink failed.
     Sink(E),
 }
 
-/// Reads `source` to its end, hands each chunk to `sink`, and gives the digest and length of it all.
+/// Reads all of `source` and passes each chunk to `sink`. Returns digest and length.
 pub(crate) fn read_hashed<E>(
     source: &mut dyn Read,
     mut sink: impl FnMut(&[u8]) -> Result<(), E>,
@@ -193,7 +193,7 @@ mod tests {
     #[test]
     fn text_form_round_trips() {
         let digest = Digest::of(b"abc");
-        // The reference value of blake3's specification.
+        // A reference value from blake3's specification.
         let text = "blake3:6437b3ac38465133ffb63b75273a8db548c558465d79db03fd359c6cd5bd9d85";
         assert_eq!(digest.to_string(), text);
         assert_eq!(text.parse(), Ok(digest));

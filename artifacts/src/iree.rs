@@ -1,4 +1,4 @@
 //! The version of IREE.
 
-/// The IREE that this workspace is pinned to: the build side compiles with it, the run side runs it.
+/// The version of IREE that compiles and runs bundles. A vmfb runs with the version that compiled it.
 pub const IREE_VERSION: &str = "3.13.0";

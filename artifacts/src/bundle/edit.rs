@@ -134,7 +134,7 @@ mod tests {
         },
     };
 
-    /// A bundle whose target `cpu` has something to pack.
+    /// Writes a bundle whose target `cpu` packs weights.
     fn bundle(out: &Path) -> Bundle {
         let mut writer = BundleWriter::create(out).unwrap();
         let vmfb = writer.add_bytes(b"vmfb").unwrap();
@@ -155,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn packed_weights_are_part_of_the_bundle_until_they_are_replaced() {
+    fn packing_again_replaces_packed_weights() {
         let folder = tempfile::tempdir().unwrap();
         let out = folder.path().join("b");
         let mut blobs = Vec::new();
@@ -172,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_changed_meanwhile_is_not_overwritten() {
+    fn concurrent_changes_are_not_overwritten() {
         let folder = tempfile::tempdir().unwrap();
         let out = folder.path().join("b");
         let before = bundle(&out);
@@ -197,7 +197,7 @@ mod tests {
         let key = folder.path().join("key");
         SecretKey::generate(&key, &key.with_extension("pub"), None).unwrap();
         let key = SecretKey::open(&key, || unreachable!("it has no password")).unwrap();
-        // Nor is what was not seen signed.
+        // Signing is refused too.
         assert!(matches!(before.sign(&key, ""), Err(Error::Changed { .. })));
         let signed = meanwhile(&|bundle| _ = bundle.sign(&key, "").unwrap());
         assert!(signed.starts_with("the bundle is signed by the key "), "{signed}");
@@ -205,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn weights_that_were_not_verified_stay_so() {
+    fn packing_does_not_count_as_verifying() {
         let folder = tempfile::tempdir().unwrap();
         let out = folder.path().join("b");
         bundle(&out);
@@ -217,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn what_fails_leaves_the_bundle_as_it_was() {
+    fn failures_leave_the_bundle_unchanged() {
         let folder = tempfile::tempdir().unwrap();
         let out = folder.path().join("b");
         let before = bundle(&out);

@@ -105,7 +105,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_a_bundle() {
+    fn paths_without_a_bundle() {
         let folder = tempfile::tempdir().unwrap();
         let at = folder.path();
         let shown = at.display();
@@ -131,9 +131,9 @@ mod tests {
     }
 
     #[test]
-    fn a_manifest_has_a_limit() {
+    fn long_manifests_are_refused() {
         let folder = tempfile::tempdir().unwrap();
-        // Sparse: costs no disk.
+        // A sparse file takes no disk space.
         let file = File::create(folder.path().join(MANIFEST)).unwrap();
         file.set_len(1 << 40).unwrap();
         let message = message(folder.path());
@@ -144,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn a_manifest_is_utf8() {
+    fn manifests_that_are_not_utf8_are_refused() {
         let folder = tempfile::tempdir().unwrap();
         fs::write(folder.path().join(MANIFEST), b"format = 1\nmodel = \"\xff\"\n").unwrap();
         let message = message(folder.path());

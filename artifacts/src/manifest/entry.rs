@@ -1,7 +1,6 @@
-//! What a module's entry points take and give: the one list that emitter, manifest and runtime share.
+//! Signatures of a module's entry points, which emitter, manifest and runtime share.
 //!
-//! The emitter builds a function's arguments by walking [`Entry::arguments`]; the runtime fills a call by walking the
-//! same list. Nothing else says what an entry takes.
+//! The emitter builds a function's arguments from [`Entry::arguments`], and the runtime fills a call from the same list.
 
 use std::fmt;
 
@@ -10,54 +9,54 @@ use serde::{Deserialize, Serialize};
 
 use crate::{digest::Digest, tensor::tensor_bytes};
 
-/// One entry point of a module.
+/// An entry point of a module.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Entry {
-    /// The exported function's name, without the module's: `prefill_128`.
+    /// The name of the exported function without the module's, such as `prefill_128`.
     pub name: String,
-    /// What it is for.
+    /// The entry point's purpose.
     pub role: Role,
-    /// What it takes, in order.
+    /// The arguments in order.
     pub arguments: Vec<ArgumentSpec>,
-    /// What it gives, in order.
+    /// The results in order.
     pub results: Vec<ResultSpec>,
 }
 
-/// What an entry point is for.
+/// The purpose of an entry point.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum Role {
-    /// Takes up to `tokens` tokens a row, writes their keys and values to the cache and attends over all before.
+    /// Processes several tokens of each row, appends them to the cache, and attends to all earlier positions.
     Prefill {
-        /// Tokens a row; shorter rows are padded.
+        /// The tokens of a row. Shorter rows are padded.
         tokens: usize,
     },
-    /// Takes one token a row and attends over the first `cache` positions.
+    /// Processes one token of each row, appends it to the cache, and attends to the first positions.
     Decode {
-        /// Positions attended over: every row's position must be below it.
+        /// The number of positions. Every row's position is below it.
         cache: usize,
     },
-    /// Takes a whole text of up to `tokens` tokens a row and keeps nothing of it.
+    /// Processes a text of each row at once, without a cache.
     Encode {
-        /// Tokens a row; shorter rows are padded.
+        /// The tokens of a row. Shorter rows are padded.
         tokens: usize,
     },
 }
 
-/// An argument: what it means, and its type.
+/// An argument of an entry point.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ArgumentSpec {
-    /// What the caller must put there.
+    /// The argument's meaning.
     pub kind: ArgumentKind,
-    /// Element type.
+    /// The element type.
     pub dtype: Dtype,
-    /// Shape; empty is a scalar.
+    /// The shape. That of a scalar is empty.
     pub shape: Vec<usize>,
 }
 
-/// What an argument means.
+/// The meaning of an argument.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ArgumentKind {
@@ -65,81 +64,80 @@ pub enum ArgumentKind {
     Tokens,
     /// The position of each row's first token, `[batch]`.
     Positions,
-    /// How many of a row's tokens are real, at least 1, `[batch]`.
+    /// The number of tokens of each row without padding, at least 1, `[batch]`.
     Lengths,
-    /// One past the last position that the call writes, padding included: the largest of `positions` and the tokens a
-    /// row. A scalar, which entries take as a number of the host: it says how much of the cache there is to read, and
-    /// the device must not be waited for to know it.
+    /// One past the last position that the call writes, with padding: the largest of `positions` plus the tokens of a row.
+    ///
+    /// A scalar of the host, because the host must know how much of the cache to read without waiting for the device.
     End,
 }
 
-/// A result: what it means, and its type.
+/// A result of an entry point.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ResultSpec {
-    /// What the caller finds there.
+    /// The result's meaning.
     pub kind: ResultKind,
-    /// Element type.
+    /// The element type.
     pub dtype: Dtype,
-    /// Shape.
+    /// The shape.
     pub shape: Vec<usize>,
 }
 
-/// What a result means.
+/// The meaning of a result.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ResultKind {
-    /// The id with the largest logit after each row's last real token (the lowest id on a tie), `[batch]`.
+    /// The token id with the largest logit after each row's last token, `[batch]`. Of equal ones, the lowest id.
     NextToken,
-    /// The logits after each row's last real token, `[batch, vocab]`.
+    /// The logits after each row's last token, `[batch, vocab]`.
     Logits,
-    /// One vector of each row's text, `[batch, hidden]`.
+    /// The embedding of each row's text, `[batch, hidden]`.
     Embedding,
 }
 
-/// A weight that a module reads as a parameter.
+/// A tensor of the weights that a module reads.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Parameter {
     /// The tensor's name in the checkpoint, and its key in the scope [`PARAMETER_SCOPE`].
     pub name: String,
-    /// Its element type in the checkpoint.
+    /// The element type in the checkpoint.
     pub dtype: Dtype,
-    /// Its shape in the checkpoint.
+    /// The shape in the checkpoint.
     pub shape: Vec<usize>,
-    /// The digest of its bytes in the checkpoint, where the bundle was built with weights.
+    /// The digest of the tensor's bytes in the checkpoint, if the bundle was built with weights.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub source: Option<Digest>,
-    /// What other checkpoints of the same model call it.
+    /// The tensor's names in other checkpoints of the model.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub aliases: Vec<String>,
 }
 
-/// A step in making a target's own parameters out of the checkpoint's.
+/// A step of packing the checkpoint's tensors.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PackStep {
-    /// The function of the packing module that takes the sources and gives the results; none where the one result is the
-    /// one source as it is.
+    /// The packing module's function from sources to results. `None` copies the one source to the one result.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub entry: Option<String>,
     /// Names of the checkpoint's tensors.
     pub sources: Vec<String>,
-    /// What the target's module then reads.
+    /// The tensors that the target's module reads.
     pub results: Vec<Parameter>,
 }
 
-/// The scope under which modules look their parameters up.
+/// The scope of the parameters of modules.
 pub const PARAMETER_SCOPE: &str = "model";
 
-/// The name of every model's module, the part before the dot in `model.prefill_128`.
+/// The name of every model's module, as in `model.prefill_128`.
 pub const MODULE_NAME: &str = "model";
 
 /// The name of every packing module.
 pub const PACKING_MODULE_NAME: &str = "packing";
 
 impl Entry {
-    /// The entry for `role` with `batch` rows, which gives `width` numbers a row: logits, or those of an embedding.
+    /// Returns the entry for `role` with `batch` rows. `width` is the number of logits or the dimensions of the embedding.
     #[must_use]
     pub fn new(role: Role, batch: usize, width: usize) -> Self {
         let kinds: &[ArgumentKind] = match role {
@@ -159,7 +157,7 @@ impl Entry {
 }
 
 impl Role {
-    /// The name of the function in this role: `prefill_128`, `decode_512`.
+    /// Returns the name of the function, such as `prefill_128`.
     #[must_use]
     pub fn entry_name(self) -> String {
         match self {
@@ -169,7 +167,7 @@ impl Role {
         }
     }
 
-    /// What its size counts: tokens of a call, or positions of the cache.
+    /// Returns the size: tokens of a row, or positions of the cache.
     #[must_use]
     pub fn size(self) -> usize {
         let (Self::Prefill { tokens: size } | Self::Decode { cache: size } | Self::Encode { tokens: size }) =
@@ -177,7 +175,7 @@ impl Role {
         size
     }
 
-    /// What every entry in this role takes, whatever else it does.
+    /// Returns the arguments that every entry in this role has.
     pub(crate) fn needs(self) -> &'static [ArgumentKind] {
         match self {
             Self::Prefill { .. } | Self::Decode { .. } => &[ArgumentKind::Tokens, ArgumentKind::Positions],
@@ -185,7 +183,7 @@ impl Role {
         }
     }
 
-    /// What an entry in this role gives.
+    /// Returns the results of an entry in this role.
     pub(crate) fn results(self) -> &'static [ResultKind] {
         match self {
             Self::Prefill { .. } | Self::Decode { .. } => &[ResultKind::NextToken, ResultKind::Logits],
@@ -195,7 +193,7 @@ impl Role {
 }
 
 impl ArgumentSpec {
-    /// The argument of this kind that an entry in `role` takes.
+    /// Returns the argument of this kind of an entry in `role`.
     #[must_use]
     pub fn new(kind: ArgumentKind, role: Role, batch: usize) -> Self {
         let shape = match (kind, role) {
@@ -209,7 +207,7 @@ impl ArgumentSpec {
 }
 
 impl ResultSpec {
-    /// The result of this kind that every entry gives, of `width` numbers a row where it is several.
+    /// Returns the result of this kind. `width` is the number of logits or the dimensions of the embedding.
     #[must_use]
     pub fn new(kind: ResultKind, batch: usize, width: usize) -> Self {
         match kind {
@@ -243,7 +241,7 @@ impl fmt::Display for ResultKind {
 }
 
 impl Parameter {
-    /// One with a single name, which may have any bytes.
+    /// Returns a parameter without digest and aliases.
     #[must_use]
     pub fn new(name: impl Into<String>, dtype: Dtype, shape: &[usize]) -> Self {
         Self { name: name.into(), dtype, shape: shape.to_vec(), source: None, aliases: vec![] }

@@ -1,4 +1,4 @@
-//! `manifest.toml`: everything a bundle says about itself.
+//! `manifest.toml`: the description of a bundle.
 
 pub mod entry;
 pub(crate) mod numerics;
@@ -22,10 +22,10 @@ use crate::{
 use entry::{Entry, PackStep, Parameter};
 use numerics::{CacheType, Float, Pooling, Quant};
 
-/// The version of the format that this crate writes. A reader takes every older one, and refuses a newer one.
+/// The version of the format that this crate writes. It reads every older one.
 ///
-/// 1. The first.
-/// 2. `documents`.
+/// 1. The first version.
+/// 2. Adds `documents`.
 pub const FORMAT: u32 = 2;
 
 /// The file that describes a checkpoint's model.
@@ -40,124 +40,120 @@ pub const SMALL_FILES: [&str; 5] = [
     "chat_template.jinja",
 ];
 
-/// No small file of a checkpoint is longer, and no document: programs read them whole. The tokenizers of the largest
-/// vocabularies have some 30 MB.
+/// The longest small file of a checkpoint, and the longest document. Programs read them at once.
 pub const SMALL_FILE_LIMIT_BYTES: u64 = 256 << 20;
 
-/// The longest manifest that is read. One with 50,000 tensors that are packed for three targets has 47 MB.
+/// The longest manifest that is read.
 pub(crate) const MANIFEST_LIMIT: u64 = 64 << 20;
 
-/// A bundle's manifest. Fields are public; a value that came out of [`Manifest::parse`] has passed
-/// [`Manifest::validate`].
+/// A bundle's manifest. [`Manifest::parse`] validates it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Manifest {
-    /// Format version, [`FORMAT`] when written by this crate.
+    /// The version of the format.
     pub format: u32,
-    /// What the model is called: the preset's name or the folder's.
+    /// The model's name: that of the preset or of the checkpoint's folder.
     pub model: String,
-    /// The family: `model_type` of config.json.
+    /// The model's family: `model_type` in config.json.
     pub family: String,
-    /// What the module was planned for.
+    /// Precision, sizes and cache of the model.
     pub plan: ModelSpec,
-    /// The compiler that made the vmfbs.
+    /// The compiler of the vmfbs.
     pub compiler: Compiler,
-    /// One vmfb per target, by the target's name.
+    /// The compiled targets by name.
     pub targets: BTreeMap<String, TargetArtifact>,
-    /// The checkpoint's small files by file name: [`CONFIG_FILE`], and of [`SMALL_FILES`] those that it has.
+    /// The checkpoint's small files by name: [`CONFIG_FILE`] and some of [`SMALL_FILES`].
     pub files: BTreeMap<String, Blob>,
-    /// The checkpoint's safetensors files by file name, where the bundle carries weights.
+    /// The checkpoint's safetensors files by name, if the bundle carries weights.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub weights: BTreeMap<String, Blob>,
-    /// What says where the bundle comes from, by file name: its parts in CycloneDX's form (`sbom.cdx.json`), and how it was
-    /// made in in-toto's (`provenance.intoto.json`). Since format 2.
+    /// The bundle's documents by name: an SBOM (`sbom.cdx.json`) and its provenance (`provenance.intoto.json`). Since format 2.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub documents: BTreeMap<String, Blob>,
-    /// The parameters that every target's module needs.
+    /// The checkpoint's tensors that the modules read.
     pub parameters: Vec<Parameter>,
-    /// What the model must answer on every device.
+    /// Prompts with the answers that every device must give.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub replays: Vec<SelfTestCase>,
 }
 
-/// A prompt, and what was recorded for it: what a greedy generation goes on with, or the embedding.
+/// A prompt with its recorded answer: the tokens of a greedy generation, or the embedding.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct SelfTestCase {
-    /// Token ids.
+    /// The prompt's token ids.
     pub prompt: Vec<u32>,
-    /// The most likely tokens after it.
+    /// The most likely tokens after the prompt.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub tokens: Vec<u32>,
-    /// By how much the logit of each of them was above every other: where it is little, another order of additions may
-    /// choose another token.
+    /// The distance of each token's logit to the next one. If it is small, another order of additions may choose another token.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub gaps: Vec<f32>,
-    /// The vector of the prompt, of a model that embeds.
+    /// The prompt's embedding, if the model is an encoder.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub embedding: Vec<f32>,
 }
 
-/// What the module was planned for.
+/// Precision, sizes and cache of a model.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ModelSpec {
-    /// What matrix products are computed in: `f32`, `bf16` or `f16`.
+    /// The element type of matrix products.
     #[serde(deserialize_with = "numerics::of_plan")]
     pub precision: Float,
-    /// How the weights of matrix products are quantized: `none`, `q8` or `q4`.
+    /// The quantization of the weights of matrix products.
     #[serde(deserialize_with = "numerics::of_plan")]
     pub quant: Quant,
-    /// What the key/value cache holds: `f32`, `bf16`, `f16` or `q8`.
+    /// The element type of the key/value cache.
     #[serde(rename = "kv", deserialize_with = "numerics::of_plan")]
     pub cache_type: CacheType,
-    /// Rows of a call.
+    /// The rows of a call.
     pub batch: usize,
-    /// Positions the cache holds per row: the longest sequence, in tokens.
+    /// The context size: the most tokens of a sequence.
     pub context: usize,
-    /// How many tokens the model knows; of a model that continues texts also the logits a row.
+    /// The size of the vocabulary, and the logits of a row.
     pub vocab: usize,
-    /// Bytes of the keys and values of one position, in layers that attend to all positions.
+    /// Bytes of one position's keys and values in the layers without a window.
     pub position_bytes: u64,
-    /// The same in layers that attend to no more than the last ones.
+    /// The layers with a sliding window, by the size of the window.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub windows: Vec<Window>,
-    /// What is made of a text, where the model does not continue it.
+    /// The embedding, if the model is an encoder.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub embedding: Option<EmbeddingSpec>,
 }
 
-/// One vector of a text.
+/// The vector that an encoder makes of a text.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct EmbeddingSpec {
-    /// How many numbers it has.
+    /// The vector's dimensions.
     pub width: usize,
-    /// What it is made of: `mean` of all tokens' hidden states, or that of `cls`, the first.
+    /// The pooling of the tokens' hidden states.
     #[serde(deserialize_with = "numerics::of_plan")]
     pub pooling: Pooling,
-    /// Whether its Euclidean length is 1.
+    /// Whether the vector has the Euclidean length 1.
     #[serde(rename = "normalised")]
     pub normalized: bool,
 }
 
-/// The layers of one window.
+/// The layers with a sliding window of one size.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Window {
-    /// How many positions they attend to at most.
+    /// The window's size in positions.
     pub positions: usize,
-    /// Bytes of their keys and values of one position.
+    /// Bytes of one position's keys and values in these layers.
     pub position_bytes: u64,
 }
 
-/// The compiler that made the vmfbs.
+/// The compiler of the vmfbs.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Compiler {
-    /// IREE's version, `3.13.0`: the runtime must be of the same.
+    /// IREE's version, such as `3.13.0`. The runtime must have the same version.
     pub version: String,
-    /// blake3 of the compiler's shared library.
+    /// The digest of the compiler's executable and library.
     pub digest: Digest,
 }
 
@@ -167,55 +163,53 @@ pub struct Compiler {
 pub struct TargetArtifact {
     /// The IREE HAL driver that runs it.
     pub driver: Driver,
-    /// CPU architecture, `x86_64` or `aarch64`; empty for a device that is not the CPU.
+    /// The CPU's architecture, `x86_64` or `aarch64`. Empty if the device is not the CPU.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub arch: String,
-    /// CPU features (LLVM's names) the code uses and the machine must have.
+    /// The CPU features that the code uses, by LLVM's names.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub cpu_features: Vec<String>,
-    /// What an NVIDIA GPU must have.
+    /// The needs of code for NVIDIA GPUs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub gpu: Option<GpuNeeds>,
-    /// The flags given to the compiler.
+    /// The compiler's flags.
     pub flags: Vec<String>,
-    /// Digest of everything that determines the vmfb.
+    /// The digest of everything that determines the vmfb.
     pub build_key: Digest,
-    /// The vmfb.
+    /// The compiled module.
     pub vmfb: Blob,
-    /// Its entry points.
+    /// The module's entry points.
     pub entries: Vec<Entry>,
-    /// Bytes of parameters that a decode step reads: all, but of an embedding that is no head only a row, and of the experts
-    /// of a mixture those that are active.
+    /// Bytes of weights that a decode step reads. Counts one row of an embedding that is not the head, and active experts only.
     pub step_bytes: u64,
-    /// How many positions a sequence may go back and still have in its cache what layers with a window attend to; any
-    /// number, where there is none.
+    /// How many positions a sequence can rewind before layers with a window miss some in the cache. `None` is no limit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rewind: Option<usize>,
-    /// What its dispatches move by their names, of those of which it is known.
+    /// The memory traffic of dispatches by name, as far as it is known.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub dispatches: BTreeMap<String, Traffic>,
-    /// How the parameters that the vmfb reads are made from the checkpoint's; none where they are the same.
+    /// The packing of the checkpoint's tensors, if the module does not read them as they are.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub packing: Option<Packing>,
 }
 
-/// What an NVIDIA GPU must have, as the code says.
+/// The needs of code for NVIDIA GPUs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct GpuNeeds {
-    /// The least compute capability.
+    /// The lowest compute capability.
     pub compute_capability: Version,
-    /// The version of PTX, which newer drivers understand.
+    /// The version of PTX that the driver must understand.
     pub ptx: Version,
 }
 
-/// Bytes that a call of a dispatch reads and writes.
+/// Bytes that a dispatch reads and writes.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Traffic {
-    /// Every time.
+    /// Bytes of every call.
     pub bytes: u64,
-    /// For each position of the cache that it attends to.
+    /// Further bytes for each position of the cache that the call attends to.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub position_bytes: u64,
 }
@@ -225,36 +219,36 @@ fn is_zero(bytes: &u64) -> bool {
     *bytes == 0
 }
 
-/// How a target's own parameters are made from the checkpoint's, once, for every later start.
+/// The packing of a checkpoint's tensors into those that a target's module reads.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Packing {
-    /// Digest of everything that determines the vmfb.
+    /// The digest of everything that determines the vmfb.
     pub build_key: Digest,
-    /// The module with the functions that the steps name, for the same device as the target's.
+    /// The packing module, for the device of the target.
     pub vmfb: Blob,
-    /// The results as a safetensors file, where the bundle carries them.
+    /// The packed weights as a safetensors file, if the bundle carries them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub weights: Option<Blob>,
-    /// The checkpoint's safetensors files that they were made from, by file name.
+    /// The checkpoint's safetensors files that the packed weights were made from, by name.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub made_from: BTreeMap<String, Blob>,
-    /// What to run; their results are the parameters of the target's vmfb.
+    /// The steps, whose results are the tensors that the target's module reads.
     pub steps: Vec<PackStep>,
 }
 
 impl Manifest {
-    /// The manifest's text; the same manifest always has the same one.
+    /// Renders the manifest. Equal manifests have equal texts.
     ///
     /// # Errors
-    /// When [`Manifest::validate`] refuses the manifest.
+    /// [`Manifest::validate`] refuses the manifest.
     pub fn render(&self) -> Result<String, Error> {
         self.validate()?;
-        // Cannot fail after `validate`: every number fits TOML's 64 bits with a sign.
+        // Cannot fail after `validate`, because every number fits TOML's signed 64 bits.
         toml::to_string(self).map_err(|error| Error::Invalid(error.to_string()))
     }
 
-    /// Bytes of all blobs, each once.
+    /// Returns the bytes of all blobs. A blob with several roles counts once.
     #[must_use]
     pub fn bytes(&self) -> u64 {
         self.distinct_blobs().into_values().map(|(_, blob)| blob.size).sum()

@@ -1,11 +1,11 @@
-//! A manifest's text to a manifest, in bounded memory.
+//! Parsing of manifests in bounded memory.
 //!
-//! The toml crate makes a tree of all that it is given, which takes up to 540 times the text: of `a.a.a.a=0` each dot is a
-//! table. A manifest of a large model is long, but nearly all of it are two lists: parameters, and steps of packing. Their items
-//! are given to the crate some at a time; what is left is short.
+//! The toml crate builds a tree that takes up to 540 times the memory of the text: in `a.a.a.a=0`, each dot is a table. Nearly
+//! all of a long manifest is two lists, parameters and packing steps. So this module passes their items to the crate some at a
+//! time, and limits the rest.
 //!
-//! The text is cut before lines that look like an item's header, wherever they are: of a text or an array of several lines,
-//! which no manifest has, a part would be taken for an item. What comes out is validated as any other.
+//! It splits the text at lines that look like the header of an item. In a multi-line string or array, which no manifest has,
+//! such a line would be taken for an item. Validation follows in any case.
 
 use std::{
     collections::{BTreeMap, HashSet},
@@ -20,29 +20,30 @@ use super::{
 };
 use crate::error::Error;
 
-/// The weight of what there may be beside the two lists, and of the heaviest item of these: what the toml crate gets at once,
-/// for which it takes up to 300 MB. Fourteen targets with their entries and dispatches have less than 2 MB of it, by estimate.
+/// The most weight of a text that is passed to the toml crate at once: a piece, or everything beside the two lists.
+///
+/// The crate takes up to 300 MB for it. Fourteen targets with their entries and dispatches weigh less than 2 MB.
 const WEIGHT_MAX: usize = 3 << 20;
 
-/// What a byte weighs that may stand for a table of its own. The crate takes up to 100 bytes for any other.
+/// The weight of a byte that may create a table. The crate takes up to 100 bytes for any other byte, which weighs 1.
 const TABLE_WEIGHT: usize = 13;
 
-/// How many items the lists may have: of the 50,000 tensors, 350,000.
+/// The most items of both lists. A model of 50,000 tensors, packed for three targets, has 350,000.
 const ITEMS_MAX: usize = 600_000;
 
-/// How many commas there may be, which part what is within an item: of the 50,000 tensors, a million.
+/// The most commas, which separate the parts of items. The model of 50,000 tensors has a million.
 const COMMAS_MAX: usize = 4_000_000;
 
-/// Items are put together to pieces of this size: one at a time would be slow.
+/// The least bytes of items that are passed to the crate at once. One at a time would be slow.
 const PIECE_BYTES: usize = 64 << 10;
 
-/// The one field that every version of the format has.
+/// The field that every version of the format has.
 #[derive(Deserialize)]
 struct Probe {
     format: i64,
 }
 
-/// Items of the lists.
+/// Items of both lists.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Items {
@@ -64,32 +65,32 @@ struct StepItems {
     steps: Vec<PackStep>,
 }
 
-/// Where items lie in the manifest, and on which line they begin.
+/// The bytes of items in the manifest, and the line on which they begin.
 type Span = (Range<usize>, usize);
 
-/// Text for the toml crate.
+/// A text for the toml crate, of several parts of the manifest.
 #[derive(Default)]
 struct Piece {
     text: String,
     weight: usize,
-    /// Where each of its parts begins, and on which line of the manifest.
+    /// The start of each part, and its line in the manifest.
     parts: Vec<(usize, usize)>,
 }
 
 impl Piece {
-    /// One part.
+    /// Returns a piece of one part.
     fn of(text: &str, line: usize) -> Result<Self, Error> {
         let mut piece = Self::default();
         piece.push(text, line, false)?;
         Ok(piece)
     }
 
-    /// Adds what lies on the line `line` and after, which is a part of its own or goes on with the last one.
-    fn push(&mut self, text: &str, line: usize, goes_on: bool) -> Result<(), Error> {
-        if !goes_on {
+    /// Appends the text that begins on `line`, as a new part or to the last one.
+    fn push(&mut self, text: &str, line: usize, continues: bool) -> Result<(), Error> {
+        if !continues {
             self.parts.push((self.text.len(), line));
         }
-        // Those within texts and comments too: whoever tells them apart can be deceived.
+        // Counts them in strings and comments too, because telling these apart could be tricked.
         let tables = text.bytes().filter(|byte| b".[{".contains(byte)).count();
         self.weight += text.len() + tables * (TABLE_WEIGHT - 1);
         if self.weight > WEIGHT_MAX {
@@ -102,6 +103,7 @@ impl Piece {
         Ok(())
     }
 
+    /// Deserializes the piece. Errors name the line in the manifest.
     fn read<T: DeserializeOwned>(&self) -> Result<T, Error> {
         toml::from_str(&self.text).map_err(|error| {
             let at = error.span().map_or(0, |span| span.start);
@@ -127,7 +129,7 @@ impl Manifest {
 
 /// Reads a manifest's text without validating the manifest.
 fn parse(text: &str) -> Result<Manifest, Error> {
-    // The format first and alone: a newer manifest may have anything else in it.
+    // The format comes first, because a newer manifest may differ in everything else.
     let head = text.find("\n[").map_or(text, |end| &text[..=end]);
     let format = Piece::of(head, 1)?.read().ok().map(|Probe { format }| format);
     refuse_newer(format)?;
@@ -142,9 +144,9 @@ fn parse(text: &str) -> Result<Manifest, Error> {
         manifest.parameters.extend(parameters);
         for (name, PackedItems { packing }) in targets {
             let target = manifest.targets.get_mut(&name).and_then(|target| target.packing.as_mut());
-            // The first of its items is not in a piece, but may have been within a text.
+            // The first item of a list is not in a piece, so its target exists unless the item was in a string.
             let Some(target) = target else {
-                let message = "found packing steps after a text that looks like one, expected none".into();
+                let message = "found packing steps after a string that looks like one, expected none".into();
                 return Err(Error::Syntax { line, message });
             };
             target.steps.extend(packing.steps);
@@ -153,6 +155,7 @@ fn parse(text: &str) -> Result<Manifest, Error> {
     Ok(manifest)
 }
 
+/// Refuses a format that is newer than this crate's.
 fn refuse_newer(format: Option<i64>) -> Result<(), Error> {
     match format {
         Some(found) if found > i64::from(FORMAT) => Err(Error::NewerFormat { found, supported: FORMAT }),
@@ -164,13 +167,13 @@ fn too_much(line: usize, what: &str, limit: usize) -> Error {
     Error::Syntax { line, message: format!("found more than {limit} {what}, expected at most {limit}") }
 }
 
-/// Everything but the lists' items after the first of each, and where these lie.
+/// Splits a manifest: returns everything except the lists' items after the first of each, and the places of those.
 fn split(text: &str) -> Result<(Piece, Vec<Span>), Error> {
     let mut rest = Piece::default();
     let mut pieces: Vec<Span> = Vec::new();
     let mut lists = HashSet::new();
     let (mut at, mut headers, mut commas) = (0, 0, 0);
-    // Whether the line before was an item's that goes to the pieces, if there was one.
+    // Whether the line before belongs to an item in a piece. `None` at the first line.
     let mut was_item = None;
     for (line, number) in text.split_inclusive('\n').zip(1..) {
         let header = line.starts_with('[').then(|| line.trim_end());
@@ -187,12 +190,12 @@ fn split(text: &str) -> Result<(Piece, Vec<Span>), Error> {
         let begins = header.is_some_and(begins_item);
         let is_item = match header {
             Some(header) if begins => !lists.insert(header),
-            Some(header) => was_item == Some(true) && goes_on_with_item(header),
+            Some(header) => was_item == Some(true) && continues_item(header),
             None => was_item == Some(true),
         };
         match pieces.last_mut() {
             _ if !is_item => rest.push(line, number, was_item == Some(false))?,
-            // Items that follow each other go into one piece until that is long.
+            // Consecutive items share a piece until it is long enough.
             Some((last, _)) if last.end == range.start && (!begins || last.len() < PIECE_BYTES) => {
                 last.end = range.end;
             }
@@ -203,12 +206,12 @@ fn split(text: &str) -> Result<(Piece, Vec<Span>), Error> {
     Ok((rest, pieces))
 }
 
-/// Whether a header begins an item of one of the lists.
+/// Returns whether a header begins an item of one of the lists.
 fn begins_item(header: &str) -> bool {
     header == "[[parameters]]" || header.starts_with("[[targets.") && header.ends_with(".packing.steps]]")
 }
 
-/// Whether a header is of a part of the item before it.
-fn goes_on_with_item(header: &str) -> bool {
+/// Returns whether a header belongs to the item before it.
+fn continues_item(header: &str) -> bool {
     header.starts_with("[[targets.") && header.ends_with(".packing.steps.results]]")
 }

@@ -1,6 +1,6 @@
-//! Manifests for the tests of whoever reads them: valid, of a small model, with nothing in them that runs.
+//! Manifests for tests: valid, of a small model, without code that runs.
 //!
-//! Tests take what they need of it and say only what they are about, so that a new field of a manifest is written here once.
+//! Tests change the fields that they are about. So a new field of the manifest changes only this file.
 
 use std::collections::BTreeMap;
 
@@ -11,7 +11,7 @@ use super::{
 };
 use crate::{blob::Blob, digest::Digest, driver::Driver, iree::IREE_VERSION};
 
-/// A manifest of this model: a context of `context` tokens of `vocab` ids, and no targets, files, weights or parameters.
+/// Returns a manifest without targets, files, weights and parameters.
 #[must_use]
 pub fn manifest(context: usize, vocab: usize) -> Manifest {
     Manifest {
@@ -39,8 +39,7 @@ pub fn manifest(context: usize, vocab: usize) -> Manifest {
     }
 }
 
-/// A target that any machine with such a driver runs, of the CPU's architecture `arch`, with these entries for a vocabulary
-/// of `vocab` ids.
+/// Returns a target that runs on any machine with this driver and architecture.
 #[must_use]
 pub fn target(driver: Driver, arch: &str, vmfb: Blob, roles: &[Role], vocab: usize) -> TargetArtifact {
     TargetArtifact {

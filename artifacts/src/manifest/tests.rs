@@ -3,7 +3,7 @@ use safetensors::Dtype;
 use super::*;
 use entry::Role;
 
-/// A small valid manifest; its blobs are `b"vmfb"` and `b"{}"`.
+/// Returns a small valid manifest. Its blobs are `b"vmfb"` and `b"{}"`.
 pub(crate) fn manifest() -> Manifest {
     let roles = [Role::Prefill { tokens: 16 }, Role::Decode { cache: 64 }];
     let cpu = TargetArtifact {
@@ -52,7 +52,7 @@ fn syntax_errors_have_a_line() {
     assert!(error.starts_with("manifest.toml line 3: unknown field `kin`, expected one of"), "{error}");
 }
 
-/// With parameters, and two targets that pack them, in more pieces than one.
+/// Returns a manifest whose parameters and packing steps take several pieces.
 fn long() -> Manifest {
     let source = Digest::of(b"tensor");
     let parameter = |n: usize| Parameter {
@@ -81,7 +81,7 @@ fn long() -> Manifest {
 }
 
 #[test]
-fn lists_of_several_pieces_are_whole_and_in_order() {
+fn long_lists_are_complete_and_in_order() {
     let text = long().render().unwrap();
     assert!(text.len() > 500_000);
     assert_eq!(Manifest::parse(&text).unwrap(), long());
@@ -108,7 +108,7 @@ fn errors_in_pieces_have_their_line() {
 }
 
 #[test]
-fn lists_that_no_manifest_has_are_refused() {
+fn tricked_splits_are_refused() {
     let text = manifest().render().unwrap();
     let parse = |more: &str| Manifest::parse(&format!("{text}{more}")).unwrap_err().to_string();
     // The list of a target that is not there, and one within an item.
@@ -117,13 +117,13 @@ fn lists_that_no_manifest_has_are_refused() {
     let step = "[[targets.gpu.packing.steps]]\nsources = []\nresults = []\n";
     let deceived = text.replace("\"tiny\"", "\"\"\"\n[[targets.gpu.packing.steps]]\n\"\"\"") + step;
     let error = Manifest::parse(&deceived).unwrap_err().to_string();
-    assert!(error.contains("line 102: found packing steps after a text"), "{error}");
+    assert!(error.contains("line 102: found packing steps after a string"), "{error}");
     let within = "[[parameters]]\nname = \"x\"\ndtype = \"U8\"\nshape = [\n[[parameters]]\n]\n";
     assert!(parse(within).starts_with("manifest.toml line "), "{}", parse(within));
 }
 
 #[test]
-fn a_newer_format_is_named_whatever_follows() {
+fn a_newer_format_is_named_whatever_else_is_wrong() {
     let error = |text: &str| Manifest::parse(text).unwrap_err().to_string();
     let newer = error("format = 3\n");
     for rest in ["x = [\n[1],\n[2]]\n", "[[shards]]\nx = 1\n", "[parameters]\n"] {

@@ -1,4 +1,4 @@
-//! The one check of a manifest. Code after it trusts the type.
+//! Validation of manifests. All other code relies on it.
 
 use std::{
     collections::{HashMap, HashSet},
@@ -20,14 +20,16 @@ use crate::{
     tensor::{tensor_bits, type_text},
 };
 
-/// The longest name of a file, and of everything else that has a name.
+/// The most bytes of a name.
 const LONGEST_NAME: usize = 255;
 
 type Check = Result<(), Error>;
 
 impl Manifest {
-    /// Checks everything that code after it may rely on: names are plain, sizes do not overflow, no blob has two sizes,
-    /// entries have the types of [`Entry::new`] and cover the context.
+    /// Checks everything that other code relies on.
+    ///
+    /// Names are plain, sizes do not overflow, no blob has two sizes, and entries have the types of [`Entry::new`] and cover the
+    /// context.
     ///
     /// # Errors
     /// The first problem.
@@ -37,7 +39,7 @@ impl Manifest {
 }
 
 fn validate(manifest: &Manifest) -> Check {
-    // Every field by name, so that a new one cannot be forgotten here.
+    // Names every field, so that a new one cannot be forgotten.
     let Manifest {
         format,
         model,
@@ -52,7 +54,9 @@ fn validate(manifest: &Manifest) -> Check {
         replays,
     } = manifest;
     ensure((1..=FORMAT).contains(format), || format!("format is {format}, expected 1 to {FORMAT}"))?;
-    ensure(*format >= 2 || documents.is_empty(), || format!("format {format} has no documents, found some"))?;
+    ensure(*format >= 2 || documents.is_empty(), || {
+        format!("format {format} has documents, expected none before format 2")
+    })?;
     text("model", model)?;
     text("family", family)?;
     check_plan(plan)?;
@@ -109,7 +113,7 @@ fn check_plan(plan: &ModelSpec) -> Check {
         .as_ref()
         .map(|EmbeddingSpec { width, pooling: _, normalized: _ }| ("embedding.width", width));
     for (what, value) in [("batch", batch), ("context", context), ("vocab", vocab)].into_iter().chain(width) {
-        // Token ids and positions are i32 in the module.
+        // The module has token ids and positions as i32.
         let fits = (1..=i32::MAX as usize).contains(value);
         ensure(fits, || format!("plan.{what} is {value}, expected 1 to {}", i32::MAX))?;
     }
@@ -153,7 +157,7 @@ fn check_target(name: &str, target: &TargetArtifact) -> Check {
     }
     fits_memory(format_args!("step_bytes of target {name}"), *step_bytes)?;
     if let Some(rewind) = rewind {
-        // A number of positions, to which others are added.
+        // Numbers of positions are added.
         ensure(*rewind <= i32::MAX as usize, || {
             format!("rewind of target {name} is {rewind}, expected at most {}", i32::MAX)
         })?;
@@ -178,7 +182,7 @@ fn check_replay(plan: &ModelSpec, replay: &SelfTestCase) -> Check {
             format!("a replay has the token {id}, expected 0 to {}", plan.vocab - 1)
         })?;
     }
-    // The last token is not appended.
+    // The last token is not appended to the cache.
     let positions = prompt.len() + tokens.len().saturating_sub(1);
     ensure(positions <= plan.context, || {
         format!("a replay has {positions} positions, expected at most the context, {}", plan.context)
@@ -199,7 +203,7 @@ fn check_replay(plan: &ModelSpec, replay: &SelfTestCase) -> Check {
     ensure(finite, || "a replay has a number that is infinite or none".into())
 }
 
-/// Whether a number of bytes is one that some memory has.
+/// Checks that a number of bytes fits some memory.
 fn fits_memory(what: impl Display, bytes: u64) -> Check {
     ensure(i64::try_from(bytes).is_ok(), || format!("{what} is {bytes}: more than any memory has"))
 }
@@ -208,7 +212,7 @@ fn check_blobs(manifest: &Manifest) -> Check {
     let mut sizes: HashMap<Digest, (BlobRole, u64)> = HashMap::new();
     let mut total = 0u64;
     for (role, blob) in manifest.blobs() {
-        // TOML's integers are i64, and so are the offsets of files.
+        // TOML's integers and the offsets of files are i64.
         total = total.saturating_add(blob.size);
         ensure(total <= i64::MAX as u64, || {
             format!("{role} has {} bytes: more than any disk holds", blob.size)
@@ -306,12 +310,12 @@ fn check_tensors(parameters: &[Parameter]) -> Check {
     Ok(())
 }
 
-/// The steps' results are parameters, and what they are made from is the checkpoint's.
+/// Checks that packing makes its results from the checkpoint's tensors.
 fn check_packing(target: &str, packing: &Packing, parameters: &[Parameter]) -> Check {
     let Packing { build_key: _, vmfb, weights, made_from, steps } = packing;
     made_from.keys().try_for_each(|name| file_name("file", name))?;
     ensure(weights.is_some() || made_from.is_empty(), || {
-        format!("target {target} says what its packed weights were made from, and has none")
+        format!("target {target} lists sources of packed weights, but has no packed weights")
     })?;
     ensure(vmfb.size > 0, || format!("packing vmfb of target {target} has 0 bytes, expected more"))?;
     let known: HashMap<&str, &Parameter> = parameters.iter().map(|p| (p.name.as_str(), p)).collect();
@@ -352,7 +356,7 @@ fn check_parameters(parameters: &[Parameter]) -> Check {
     Ok(())
 }
 
-/// A name that is shown and compared, never used as a path.
+/// Checks a name that is shown and compared, but never used as a path.
 fn text(what: impl Display, text: &str) -> Check {
     let plain = !text.is_empty() && text.len() <= LONGEST_NAME && !text.contains(char::is_control);
     ensure(plain, || {
@@ -364,7 +368,7 @@ fn text(what: impl Display, text: &str) -> Check {
     })
 }
 
-/// A name that may be used as that of a file.
+/// Checks a name that may be used as a file's.
 fn file_name(what: &str, name: &str) -> Check {
     text(format_args!("name of a {what}"), name)?;
     let plain = !name.contains(['/', '\\', ':']) && name != "." && name != "..";

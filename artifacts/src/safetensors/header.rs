@@ -1,4 +1,4 @@
-//! The start of a safetensors file: read and checked, and written such that the data can be used where it lies.
+//! Headers of safetensors files: reading, checking and writing them.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -10,17 +10,16 @@ use serde::Deserialize as _;
 
 use crate::tensor::{tensor_bits, type_text};
 
-/// No header of a safetensors file is longer, and no index of several: the format's own limit. That of 100,000 tensors has
-/// 10 MB.
+/// The longest header of a safetensors file, by the format's specification, and the longest index.
 pub const HEADER_LIMIT_BYTES: u64 = 100_000_000;
 
-/// What tensors on a device need their place in memory to be a multiple of, in bytes: else IREE copies them.
+/// The alignment in bytes of tensors that IREE uses in place. It copies others.
 pub const ALIGNMENT: usize = 64;
 
-/// Everything of a safetensors file before its data, which is the tensors in this order.
+/// Returns everything of a safetensors file before its data. The data is the tensors in this order.
 ///
 /// # Errors
-/// When two have one name, or sizes overflow.
+/// Two tensors have one name, or sizes overflow.
 pub fn safetensors_prefix<'t>(
     tensors: impl Iterator<Item = (&'t str, Dtype, &'t [usize])>,
 ) -> Result<Vec<u8>, SafeTensorError> {
@@ -33,15 +32,14 @@ pub fn safetensors_prefix<'t>(
         infos
             .push((name.to_owned(), TensorInfo { dtype, shape: shape.to_vec(), data_offsets: (start, end) }));
     }
-    // transformers refuses a file that does not name its framework.
+    // transformers requires the name of the framework.
     let about = HashMap::from([("format".to_owned(), "pt".to_owned())]);
     let header = serde_json::to_vec(&Metadata::new(Some(about), infos)?)
         .map_err(|error| SafeTensorError::IoError(error.into()))?;
     Ok(aligned_header(header))
 }
 
-/// A safetensors file up to its data: the header's length, and the header with spaces at its end that bring the data to a
-/// multiple of [`ALIGNMENT`].
+/// Returns the header's length and the header, padded with spaces so that the data is aligned to [`ALIGNMENT`].
 #[must_use]
 pub fn aligned_header(mut header: Vec<u8>) -> Vec<u8> {
     header.resize((header.len() + 8).next_multiple_of(ALIGNMENT) - 8, b' ');
@@ -50,21 +48,22 @@ pub fn aligned_header(mut header: Vec<u8>) -> Vec<u8> {
     file
 }
 
-/// The tensors of a safetensors file of `found` bytes with this header. Every range lies in the file then, and has the bytes
-/// of its type and shape.
+/// Parses the header of a safetensors file of `found` bytes.
+///
+/// Every tensor's range lies in the file, and has the size of its type and shape.
 ///
 /// # Errors
-/// What is wrong, as [`printable`] text.
+/// The problem as [`printable`] text.
 pub fn safetensors_header(header: &[u8], found: u64) -> Result<Metadata, String> {
     let text = str::from_utf8(header).map_err(|error| format!("invalid UTF-8 in header: {error}"))?;
     let metadata: Metadata = serde_json::from_str(text).map_err(|error| {
         printable(&wrong_tensor(text).unwrap_or_else(|| match error.line() {
-            // Of tensors that do not fit each other: they were parsed already.
+            // Line 0 is an error of valid JSON: the tensors' ranges do not fit each other.
             0 => error.to_string(),
             _ => format!("invalid JSON in header: {error}"),
         }))
     })?;
-    // The library's own sum of these can overflow, so that its `read_metadata` is not asked.
+    // The library's `read_metadata` is not used, because its sum can overflow.
     let expected = metadata.data_len() as u128 + 8 + header.len() as u128;
     if u128::from(found) != expected {
         return Err(format!("found {found} bytes, expected {expected} by its header"));
@@ -72,7 +71,7 @@ pub fn safetensors_header(header: &[u8], found: u64) -> Result<Metadata, String>
     Ok(metadata)
 }
 
-/// The first tensor in a header that contradicts itself, and how.
+/// Describes the first tensor whose range does not fit its type and shape.
 fn wrong_tensor(header: &str) -> Option<String> {
     let entries: BTreeMap<String, serde_json::Value> = serde_json::from_str(header).ok()?;
     entries.into_iter().filter(|(name, _)| name != "__metadata__").find_map(|(name, entry)| {
@@ -92,7 +91,7 @@ fn wrong_tensor(header: &str) -> Option<String> {
     })
 }
 
-/// Text from a file, such that a terminal shows it and does nothing else.
+/// Escapes control characters, so that text from a file cannot control the terminal.
 #[must_use]
 pub fn printable(text: &str) -> String {
     text.chars()

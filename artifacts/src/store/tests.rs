@@ -26,7 +26,7 @@ use crate::{
     name::Name,
 };
 
-/// A store in a temporary folder, and a file to put.
+/// Returns a store in a temporary folder, and a file to put into it.
 fn store() -> (TempDir, Store, PathBuf) {
     let folder = tempfile::tempdir().unwrap();
     let store = Store::new(folder.path().join("store"), None).unwrap();
@@ -35,7 +35,7 @@ fn store() -> (TempDir, Store, PathBuf) {
     (folder, store, file)
 }
 
-/// A bundle with weights of its own, in a folder.
+/// Writes a bundle with these weights into a folder.
 fn bundle(folder: &Path, weights: &str) -> Bundle {
     let mut writer = BundleWriter::create(&folder.join("bundle")).unwrap();
     writer.add_bytes(b"vmfb").unwrap();
@@ -49,14 +49,14 @@ fn name(text: &str) -> Name {
     text.parse().unwrap()
 }
 
-/// Puts a bundle with these weights there.
+/// Adds a bundle with these weights to the store.
 fn add(store: &Store, named: &str, weights: &str) -> Result<Bundle, Error> {
     let folder = tempfile::tempdir().unwrap();
     bundle(folder.path(), weights).copy_to(Box::new(StoreWriter::new(store, &name(named))?))
 }
 
-/// Opens it as a program that knows this store would, and reads all of it.
-fn whole(store: &Store, named: &str) -> Result<Manifest, Error> {
+/// Opens a bundle of the store and verifies all of it.
+fn verify(store: &Store, named: &str) -> Result<Manifest, Error> {
     let bundle = store.open_without_weights(Path::new(named))?;
     for (role, blob) in bundle.manifest().blobs() {
         let digest = blob.digest;
@@ -71,7 +71,7 @@ fn blobs(store: &Store) -> usize {
 }
 
 #[test]
-fn what_was_put_is_found() {
+fn put_files_are_found() {
     let (_folder, store, file) = store();
     let (key, other) = (Digest::of(b"key"), Digest::of(b"other"));
     assert_eq!(store.get(&key).unwrap(), None);
@@ -79,13 +79,13 @@ fn what_was_put_is_found() {
     assert_eq!(fs::read(&path).unwrap(), b"content");
     assert_eq!(store.get(&key).unwrap(), Some(path.clone()));
     assert_eq!(store.get(&other).unwrap(), None);
-    // The same content under another key is the same file.
+    // Equal content under another key is one file.
     assert_eq!(store.put(&other, &file).unwrap(), path);
     assert_eq!(blobs(&store), 1);
 }
 
 #[test]
-fn a_damaged_entry_is_a_miss_and_heals() {
+fn damaged_entries_are_missing_until_put_again() {
     let (_folder, store, file) = store();
     let key = Digest::of(b"key");
     let path = store.put(&key, &file).unwrap();
@@ -99,12 +99,12 @@ fn a_damaged_entry_is_a_miss_and_heals() {
         assert_eq!(store.put(&key, &file).unwrap(), path);
         assert_eq!(store.get(&key).unwrap().as_ref(), Some(&path));
     }
-    // A link to the right content is not the store's own file.
+    // A link to the right content counts as damaged.
     fs::remove_file(&path).unwrap();
     std::os::unix::fs::symlink(&file, &path).unwrap();
     assert_eq!(store.get(&key).unwrap(), None);
     store.put(&key, &file).unwrap();
-    // The entry itself.
+    // A damaged entry.
     let entry = store.folder(StoreFolder::Built).join(key.hex());
     for text in ["", "../../etc/passwd\n", &"0".repeat(64)] {
         damage(&entry, text);
@@ -113,13 +113,13 @@ fn a_damaged_entry_is_a_miss_and_heals() {
 }
 
 #[test]
-fn puts_at_once_all_succeed() {
+fn concurrent_puts_succeed() {
     let (_folder, store, file) = store();
     let key = Digest::of(b"key");
     let paths: Vec<PathBuf> = thread::scope(|scope| {
         let put = || {
             let path = store.put(&key, &file).unwrap();
-            // Whole at any moment, whoever is writing.
+            // The file is complete at any moment.
             assert_eq!(store.get(&key).unwrap().as_ref(), Some(&path));
             path
         };
@@ -132,25 +132,25 @@ fn puts_at_once_all_succeed() {
 }
 
 #[test]
-fn bundles_share_what_they_have_in_common() {
+fn bundles_share_blobs() {
     let (_folder, store, _) = store();
     add(&store, "q4", "small").unwrap();
     add(&store, "bf16", "larger").unwrap();
     add(&store, "r.example/models/demo:1", "larger").unwrap();
-    // vmfb, config.json and two weights.
+    // The vmfb, config.json and two files of weights.
     assert_eq!(blobs(&store), 4);
     let listed: Vec<_> =
         store.list().unwrap().into_iter().map(|s| (s.name.to_string(), s.own_bytes)).collect();
     let expected = [("bf16", 0), ("q4", 5), ("r.example/models/demo:1", 0)];
     assert_eq!(listed, expected.map(|(name, bytes)| (name.to_owned(), bytes)));
-    assert_eq!(whole(&store, "q4").unwrap().weights["model.safetensors"].size, 5);
-    // Another bundle of that name takes its place.
+    assert_eq!(verify(&store, "q4").unwrap().weights["model.safetensors"].size, 5);
+    // Another bundle takes the name.
     add(&store, "q4", "other").unwrap();
-    assert_eq!(whole(&store, "q4").unwrap().weights["model.safetensors"].digest, Digest::of(b"other"));
+    assert_eq!(verify(&store, "q4").unwrap().weights["model.safetensors"].digest, Digest::of(b"other"));
 }
 
 #[test]
-fn a_blob_that_is_there_has_the_size_that_the_manifest_says() {
+fn blobs_in_the_store_are_compared_with_the_manifest() {
     let (_folder, store, _) = store();
     add(&store, "a", "weights").unwrap();
     let mut lying = manifest();
@@ -164,7 +164,7 @@ fn a_blob_that_is_there_has_the_size_that_the_manifest_says() {
 }
 
 #[test]
-fn what_no_name_needs_is_collected() {
+fn gc_removes_blobs_without_a_name() {
     let (_folder, store, file) = store();
     add(&store, "a", "of a").unwrap();
     add(&store, "b", "of b").unwrap();
@@ -175,9 +175,9 @@ fn what_no_name_needs_is_collected() {
     assert_eq!(blobs(&store), 5, "a dry run removed something");
     let collected = store.gc(None, false).unwrap();
     assert_eq!(would, collected);
-    // Its weights and its manifest.
+    // The weights and the manifest of `a`.
     assert_eq!((collected.files, collected.kept_bytes), (2, 4 + 2 + 4 + 7));
-    whole(&store, "b").unwrap();
+    verify(&store, "b").unwrap();
     assert!(store.get(&key).unwrap().is_some());
     assert_eq!(store.gc(None, false).unwrap().files, 0);
     assert_eq!(
@@ -190,7 +190,7 @@ fn what_no_name_needs_is_collected() {
 }
 
 #[test]
-fn what_was_used_last_stays_longest() {
+fn gc_removes_the_least_recently_used_first() {
     let (folder, store, _) = store();
     add(&store, "named", "weights").unwrap();
     let keys = ["first", "second", "third"].map(|text| {
@@ -203,20 +203,20 @@ fn what_was_used_last_stays_longest() {
     });
     store.get(&keys[0]).unwrap();
     let named = 4 + 2 + 7;
-    // Room for two of the three.
+    // A limit for two of the three.
     assert_eq!(store.gc(Some(named + 10), false).unwrap().kept_bytes, named + 10);
     let stays = |key| store.get(key).unwrap().is_some();
     assert_eq!(keys.each_ref().map(stays), [true, false, true]);
-    // What has a name stays even so.
+    // A bundle with a name stays beyond the limit.
     assert_eq!(store.gc(Some(0), false).unwrap().kept_bytes, named);
-    whole(&store, "named").unwrap();
+    verify(&store, "named").unwrap();
     assert_eq!(keys.each_ref().map(stays), [false; 3]);
 }
 
 #[test]
-fn a_store_has_a_limit() {
+fn the_limit_of_a_store() {
     let (_folder, store, file) = store();
-    // One of them, and what both share.
+    // A limit for one bundle and the files that both share.
     let store = Store::new(store.path(), Some(4 + 2 + 5 + 2)).unwrap();
     let key = Digest::of(b"key");
     store.put(&key, &file).unwrap();
@@ -227,42 +227,42 @@ fn a_store_has_a_limit() {
         "the bundle needs 5 B and the store's other bundles have 11 B, expected at most 13 B in total\n\
          hint: remove bundles with `mlxcel-bundle remove NAME`, or raise MLXCEL_STORE_LIMIT"
     );
-    // Another name of the same bundle keeps it there.
+    // The second name keeps the bundle.
     add(&store, "c", "first").unwrap();
     assert!(matches!(add(&store, "a", "other"), Err(Error::StoreFull { .. })));
     store.remove(&name("c")).unwrap();
-    // In place of the other one there is room for it.
+    // It fits if it replaces the other bundle.
     add(&store, "a", "other").unwrap();
-    whole(&store, "a").unwrap();
+    verify(&store, "a").unwrap();
     assert_eq!(blobs(&store), 3);
 }
 
 #[test]
-fn a_damaged_bundle_is_mended_by_adding_it_again() {
+fn adding_a_bundle_again_repairs_it() {
     let (_folder, store, _) = store();
     let bundle = add(&store, "a", "weights").unwrap();
     let blob = store.blob_path(bundle.manifest().weights["model.safetensors"].digest);
     fs::remove_file(&blob).unwrap();
-    assert!(whole(&store, "a").is_err());
+    assert!(verify(&store, "a").is_err());
     add(&store, "a", "weights").unwrap();
-    whole(&store, "a").unwrap();
+    verify(&store, "a").unwrap();
     let manifest = bundle.path().join("manifest.toml");
     fs::write(&manifest, "format = 1\n").unwrap();
     let stored = &store.list().unwrap()[0];
     assert!(matches!(stored.manifest, Err(Error::BlobDigest { .. })), "{stored:?}");
-    assert!(matches!(whole(&store, "a"), Err(Error::DamagedName { .. })));
-    // One that could be a bundle's, but not of this one.
+    assert!(matches!(verify(&store, "a"), Err(Error::DamagedName { .. })));
+    // A valid manifest of another bundle.
     let text = bundle.text().replacen("model = \"tiny\"", "model = \"tidy\"", 1);
     assert_ne!(text, bundle.text());
     Manifest::parse(&text).unwrap();
     fs::write(&manifest, text).unwrap();
-    assert!(matches!(whole(&store, "a"), Err(Error::DamagedName { .. })));
+    assert!(matches!(verify(&store, "a"), Err(Error::DamagedName { .. })));
     add(&store, "a", "weights").unwrap();
-    whole(&store, "a").unwrap();
+    verify(&store, "a").unwrap();
 }
 
 #[test]
-fn nothing_is_collected_that_is_in_use_or_unknown() {
+fn gc_refuses_stores_in_use_and_newer_formats() {
     let (_folder, store, file) = store();
     add(&store, "a", "weights").unwrap();
     let using = store.lock_shared().unwrap();
@@ -275,14 +275,14 @@ fn nothing_is_collected_that_is_in_use_or_unknown() {
         )
     );
     drop(using);
-    // Whoever reads a bundle keeps it, whatever its name means meanwhile.
+    // An open bundle keeps its files, even if another bundle takes its name.
     let read = store.open_without_weights(Path::new("a")).unwrap();
     add(&store, "a", "others").unwrap();
     assert!(matches!(store.gc(None, false), Err(Error::StoreInUse { .. })));
     assert_eq!(read.weights().unwrap().len(), 1);
     drop(read);
     store.gc(None, false).unwrap();
-    // A bundle of a later program.
+    // A bundle with a newer format.
     let newer = "format = 999\nblobs = \"elsewhere\"\n";
     let digest = Digest::of(newer.as_bytes());
     let folder = store.folder(StoreFolder::Bundles).join(digest.hex());
@@ -295,7 +295,7 @@ fn nothing_is_collected_that_is_in_use_or_unknown() {
 }
 
 #[test]
-fn what_killed_writers_left_is_collected() {
+fn gc_removes_the_files_of_killed_writers() {
     let (_folder, store, file) = store();
     let key = Digest::of(b"key");
     store.put(&key, &file).unwrap();
@@ -308,7 +308,7 @@ fn what_killed_writers_left_is_collected() {
     fs::write(store.folder(StoreFolder::Blobs).join("notes.txt"), "somebody's").unwrap();
     let collected = store.gc(None, false).unwrap();
     assert_eq!(collected.files, 2);
-    // A download goes on, unless nobody has for a week.
+    // A download stays for a week.
     assert_eq!(list_folder(&incoming).unwrap(), [part.as_path()]);
     let week = Command::new("touch").args(["-d", "8 days ago"]).arg(&part).status().unwrap();
     assert!(week.success());
@@ -317,7 +317,7 @@ fn what_killed_writers_left_is_collected() {
 }
 
 #[test]
-fn writers_at_once_and_a_collector_agree() {
+fn concurrent_writers_and_gc() {
     let (_folder, store, _) = store();
     thread::scope(|scope| {
         for writer in 0..4 {
@@ -326,7 +326,7 @@ fn writers_at_once_and_a_collector_agree() {
                 for round in 0..5 {
                     let named = format!("w{writer}");
                     add(store, &named, &format!("weights {round}")).unwrap();
-                    whole(store, &named).unwrap();
+                    verify(store, &named).unwrap();
                 }
             });
         }
@@ -340,20 +340,20 @@ fn writers_at_once_and_a_collector_agree() {
         });
     });
     store.gc(None, false).unwrap();
-    // vmfb, config.json, and the weights of the last round.
+    // The vmfb, config.json, and the weights of the last round.
     assert_eq!(blobs(&store), 3);
     assert_eq!(store.list().unwrap().len(), 4);
 }
 
 #[test]
-fn a_store_is_not_made_for_being_asked() {
+fn questions_do_not_create_a_store() {
     let (_folder, store, _) = store();
     assert!(store.resolve(&name("none")).unwrap().is_none());
     assert!(!store.path().exists());
 }
 
 #[test]
-fn errors_name_the_path() {
+fn errors_of_paths_and_limits() {
     let (folder, store, file) = store();
     let missing = folder.path().join("missing");
     let error = store.put(&Digest::of(b"key"), &missing).unwrap_err();
@@ -380,7 +380,7 @@ fn errors_name_the_path() {
 }
 
 #[test]
-fn no_folder_for_the_store() {
+fn the_environment_may_name_no_store() {
     assert_eq!(
         Error::NoStore.to_string(),
         "no folder for the store: neither HOME, XDG_CACHE_HOME nor MLXCEL_STORE is set\n\

@@ -1,4 +1,4 @@
-//! Writing: what is there afterwards, and what is there when it failed.
+//! The destination after writing, and after failures.
 
 use std::{env, os::unix::fs::symlink, process::Command, time::Duration};
 
@@ -7,7 +7,7 @@ use tempfile::tempdir;
 use super::*;
 use crate::{error::report, layout::STAGING_LOCK, manifest::tests::manifest};
 
-/// Writes the small manifest's bundle, for a model of this name.
+/// Writes the small manifest's bundle with this name of the model.
 fn write(out: &Path, model: &str) -> Result<Bundle, Error> {
     let mut writer = BundleWriter::create(out)?;
     fill(&mut writer)?;
@@ -24,7 +24,7 @@ fn named(model: &str) -> Manifest {
     Manifest { model: model.into(), ..manifest() }
 }
 
-/// The names in a folder, hidden ones too.
+/// Returns the names in a folder, with hidden ones.
 fn names(folder: &Path) -> Vec<String> {
     let mut names: Vec<String> =
         fs::read_dir(folder).unwrap().map(|e| e.unwrap().file_name().into_string().unwrap()).collect();
@@ -33,7 +33,7 @@ fn names(folder: &Path) -> Vec<String> {
 }
 
 #[test]
-fn what_is_written_opens() {
+fn written_bundles_open() {
     let folder = tempdir().unwrap();
     let out = folder.path().join("made/on/the/way");
     let written = write(&out, "tiny").unwrap();
@@ -41,7 +41,7 @@ fn what_is_written_opens() {
     assert_eq!(written.manifest(), &named("tiny"));
     assert_eq!(names(out.parent().unwrap()), ["way"]);
     assert_eq!(names(&out), ["blobs", "manifest.toml"]);
-    // The same manifest, the same bytes.
+    // Equal manifests have equal bytes.
     let again = write(&folder.path().join("again"), "tiny").unwrap();
     let text = |bundle: &Bundle| fs::read(bundle.path().join(MANIFEST)).unwrap();
     assert_eq!(text(&written), text(&again));
@@ -83,7 +83,7 @@ fn an_added_file_is_a_copy() {
 }
 
 #[test]
-fn blobs_that_are_not_named_are_left_out() {
+fn blobs_without_a_name_are_left_out() {
     let folder = tempdir().unwrap();
     let mut writer = BundleWriter::create(&folder.path().join("b")).unwrap();
     fill(&mut writer).unwrap();
@@ -93,12 +93,12 @@ fn blobs_that_are_not_named_are_left_out() {
 }
 
 #[test]
-fn unfinished_it_leaves_nothing() {
+fn unfinished_bundles_leave_nothing() {
     let folder = tempdir().unwrap();
     let out = folder.path().join("b");
     let mut writer = BundleWriter::create(&out).unwrap();
     fill(&mut writer).unwrap();
-    // What a crash at this point would leave is no bundle under any name.
+    // A crash at this point would leave files, but no bundle.
     let staged = names(folder.path());
     assert_eq!(staged.len(), 1);
     let staged = folder.path().join(&staged[0]);
@@ -119,7 +119,7 @@ fn a_bundle_is_replaced() {
     assert_eq!(Bundle::open(&out).unwrap().manifest().model, "old");
     writer.finish(&named("new")).unwrap();
     assert_eq!(Bundle::open(&out).unwrap().manifest().model, "new");
-    // A damaged one too: that is how it is mended.
+    // A damaged bundle is replaced too.
     fs::write(out.join(MANIFEST), "garbage").unwrap();
     write(&out, "mended").unwrap();
     assert_eq!(Bundle::open(&out).unwrap().manifest().model, "mended");
@@ -134,7 +134,7 @@ fn an_empty_folder_is_filled() {
 }
 
 #[test]
-fn what_is_no_bundle_is_kept() {
+fn other_files_and_folders_are_kept() {
     let folder = tempdir().unwrap();
     let at = |name: &str| folder.path().join(name);
     fs::write(at("file"), "mine").unwrap();
@@ -173,7 +173,7 @@ fn what_is_no_bundle_is_kept() {
 }
 
 #[test]
-fn a_bundle_does_not_lie_in_another() {
+fn bundles_in_bundles_are_refused() {
     let folder = tempdir().unwrap();
     let out = folder.path().join("b");
     write(&out, "tiny").unwrap();
@@ -192,7 +192,7 @@ fn a_bundle_does_not_lie_in_another() {
 }
 
 #[test]
-fn what_a_killed_writer_left_is_removed() {
+fn the_files_of_killed_writers_are_removed() {
     let folder = tempdir().unwrap();
     let out = folder.path().join("b");
     let hour_ago = std::time::SystemTime::now() - Duration::from_secs(3600);
@@ -218,7 +218,7 @@ fn what_a_killed_writer_left_is_removed() {
 }
 
 #[test]
-fn what_appears_meanwhile_is_kept() {
+fn a_folder_that_appears_while_writing_is_kept() {
     let folder = tempdir().unwrap();
     let out = folder.path().join("b");
     let mut writer = BundleWriter::create(&out).unwrap();
@@ -231,7 +231,7 @@ fn what_appears_meanwhile_is_kept() {
 }
 
 #[test]
-fn writers_at_once_leave_one_whole_bundle() {
+fn concurrent_writers_leave_one_valid_bundle() {
     let folder = tempdir().unwrap();
     let out = folder.path().join("b");
     std::thread::scope(|scope| {
@@ -239,7 +239,7 @@ fn writers_at_once_leave_one_whole_bundle() {
             let out = &out;
             scope.spawn(move || write(out, &format!("model {i}")).unwrap());
         }
-        // A reader meanwhile sees no bundle yet or a whole manifest, never a part of one.
+        // A concurrent reader sees no bundle or a complete one.
         for _ in 0..200 {
             match Bundle::open(&out) {
                 Ok(_) | Err(Error::NotABundle { .. } | Error::MissingBlob { .. } | Error::Io { .. }) => {}
@@ -282,7 +282,7 @@ fn a_manifest_must_fit_its_blobs() {
 }
 
 #[test]
-fn sources_that_cannot_be_read() {
+fn unreadable_sources() {
     let folder = tempdir().unwrap();
     let mut writer = BundleWriter::create(&folder.path().join("b")).unwrap();
     let missing = folder.path().join("missing");
@@ -304,13 +304,13 @@ fn sources_that_cannot_be_read() {
             folder.path().display()
         )
     );
-    // The writer is none the worse for it.
+    // The writer still works.
     fill(&mut writer).unwrap();
     Bundle::open(writer.finish(&manifest()).unwrap().path()).unwrap();
 }
 
 #[test]
-fn a_place_that_cannot_be_written() {
+fn unwritable_destinations() {
     let folder = tempdir().unwrap();
     fs::write(folder.path().join("file"), "").unwrap();
     let out = folder.path().join("file/b");
@@ -326,8 +326,7 @@ fn a_place_that_cannot_be_written() {
     assert_eq!(names(folder.path()), ["file"]);
 }
 
-/// The environment variable that turns `disk_full_child` from a test that does nothing into the part of `a_full_disk` that
-/// runs where files cannot grow.
+/// The environment variable with which `disk_full_child` runs as the child of `a_full_disk`. Without it, it does nothing.
 const CHILD: &str = "MLXCEL_TEST_FULL_DISK";
 
 #[test]
@@ -335,8 +334,8 @@ fn a_full_disk() {
     let folder = tempdir().unwrap();
     let source = folder.path().join("source");
     fs::write(&source, vec![1; 3_000_000]).unwrap();
-    // In a child, because the limit holds for a whole process. The limit stands in for a full disk: a write fails in the
-    // middle of a blob. `ulimit -f` counts blocks of 512 or 1024 bytes, by shell.
+    // Runs a child, because the limit is the process's. It stands in for a full disk: a write fails in the middle of a blob.
+    // `ulimit -f` counts blocks of 512 or 1024 bytes, depending on the shell.
     let shell = "trap '' XFSZ; ulimit -f 1024; exec \"$0\" --exact bundle::write::tests::disk_full_child";
     let out = Command::new("sh")
         .args(["-c", shell])

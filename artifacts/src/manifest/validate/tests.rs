@@ -3,7 +3,7 @@ use std::collections::BTreeMap;
 use super::*;
 use crate::{Blob, manifest::tests::manifest};
 
-/// What `validate` says of the small manifest after `change`.
+/// Changes the small manifest and returns the problem that `validate` finds.
 fn refused<R>(change: impl FnOnce(&mut Manifest) -> R) -> String {
     let mut manifest = manifest();
     change(&mut manifest);
@@ -20,7 +20,7 @@ fn scalars() {
         m.format = 1;
         m.documents.insert("sbom.cdx.json".into(), m.files["config.json"]);
     };
-    assert_eq!(refused(document), "format 1 has no documents, found some");
+    assert_eq!(refused(document), "format 1 has documents, expected none before format 2");
     assert_eq!(
         refused(|m| m.model = "a\u{1b}[2J".into()),
         "model is `a\\u{1b}[2J`, expected 1 to 255 bytes without control characters"
@@ -37,7 +37,7 @@ fn scalars() {
 }
 
 #[test]
-fn names_that_are_paths() {
+fn paths_are_not_names() {
     for name in ["../config.json", "/etc/passwd", "a/b", "..", ".", "a\\b", "c:x"] {
         let blob = manifest().files["config.json"];
         let expected = format!("name of a file is `{name}`, expected a plain file name");
