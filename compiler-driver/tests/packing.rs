@@ -153,6 +153,6 @@ fn a_target_without_packing_has_nothing_to_pack() {
     let refused = pack(built.bundle.clone(), None, &on("vulkan"), &Cancel::new(), &mut |_, _| ());
     assert_eq!(
         refused.err().unwrap().to_string(),
-        "target vulkan has nothing to pack: it reads the weights as they are\nhint: run the bundle as it is"
+        "target vulkan has nothing to pack: it reads the weights as they are\nhint: run the bundle without packing"
     );
 }
