@@ -18,7 +18,7 @@ use crate::{
 #[non_exhaustive]
 pub enum Error {
     /// A path that is not a bundle.
-    #[error("{} is not a bundle: {reason}\nhint: {}", path.display(), bundle_hint(path, *checkpoint))]
+    #[error("{} is not a bundle: {reason}\nhint: {}", path.display(), bundle_hint(path, *checkpoint, nearest))]
     NotABundle {
         /// The path.
         path: PathBuf,
@@ -26,6 +26,8 @@ pub enum Error {
         reason: &'static str,
         /// Whether it is the folder of a checkpoint.
         checkpoint: bool,
+        /// Names in the store that are similar to the path.
+        nearest: Vec<String>,
     },
 
     /// The bundle's format is newer than this program's.
@@ -403,9 +405,12 @@ pub enum Error {
     },
 }
 
-fn bundle_hint(path: &Path, checkpoint: bool) -> String {
+fn bundle_hint(path: &Path, checkpoint: bool, nearest: &[String]) -> String {
     if checkpoint {
         return format!("this is a checkpoint: compile it with `mlxcel-compile --model {}`", path.display());
+    }
+    if !nearest.is_empty() {
+        return suggest(nearest);
     }
     "use the last line that mlxcel-compile printed, or a name that `mlxcel-bundle list` shows".into()
 }

@@ -22,14 +22,21 @@ const ABANDONED_AFTER: Duration = Duration::from_secs(60);
 /// A lock that is held together with others. While one lives, nothing is removed from the store.
 #[derive(Debug)]
 pub struct SharedLock {
-    _file: File,
+    file: File,
 }
 
 impl SharedLock {
     /// Locks `file`. On a file system without locks nothing is held.
     pub(crate) fn new(file: File) -> Self {
         _ = file.lock_shared();
-        Self { _file: file }
+        Self { file }
+    }
+}
+
+impl Drop for SharedLock {
+    /// Unlocks the file. Closing it would not, while a process that is being started still has a copy of its descriptor.
+    fn drop(&mut self) {
+        _ = self.file.unlock();
     }
 }
 

@@ -216,3 +216,15 @@ fn export_replaces_only_regular_files() {
     run(&["copy", "a", "--name", "x/n:1"]);
     assert_eq!(run(&["export", "x/n:1"]), "exit 0\nn:1.tar\n");
 }
+
+#[test]
+fn a_misspelled_name_is_answered_with_similar_ones() {
+    let folder = folder();
+    let run = |arguments: &[&str]| run(folder.path(), arguments);
+    run(&["copy", "a", "--name", "demo"]);
+    insta::assert_snapshot!(run(&["verify", "dmeo"]), @r"
+    exit 1
+    error: dmeo is not a bundle: it does not exist
+    hint: did you mean demo? `mlxcel-bundle list` shows all
+    ");
+}

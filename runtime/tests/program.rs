@@ -57,6 +57,7 @@ fn run(folder: &Path, arguments: &[&str], input: &[u8]) -> Output {
     let mut child = Command::new(env!("CARGO_BIN_EXE_mlxcel-run"))
         .args(arguments)
         .current_dir(folder)
+        .env("MLXCEL_STORE", folder.join(".store"))
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())

@@ -103,7 +103,7 @@ impl Bundle {
             // Packing would write through the link, into another folder.
             None if fs::symlink_metadata(&location.blobs).is_ok_and(|found| found.is_symlink()) => {
                 let (path, reason) = (location.folder, "its folder blobs is a symbolic link");
-                return Err(Error::NotABundle { path, reason, checkpoint: false });
+                return Err(Error::NotABundle { path, reason, checkpoint: false, nearest: Vec::new() });
             }
             _ => {}
         }

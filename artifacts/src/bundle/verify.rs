@@ -18,7 +18,8 @@ use crate::{
 /// Reads the text of the manifest in the folder `bundle`.
 pub(crate) fn read_manifest(bundle: &Path) -> Result<String, Error> {
     let checkpoint = bundle.join("config.json").is_file();
-    let not = |reason| Error::NotABundle { path: bundle.to_path_buf(), reason, checkpoint };
+    let not =
+        |reason| Error::NotABundle { path: bundle.to_path_buf(), reason, checkpoint, nearest: Vec::new() };
     match fs::metadata(bundle) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Err(not("it does not exist")),
         Err(error) => return Err(Error::read(bundle)(error)),

@@ -24,8 +24,18 @@ fn every_error() -> Vec<Error> {
     let source = || Box::<dyn error::Error + Send + Sync>::from("reason");
     let text = || String::from("text");
     vec![
-        Error::NotABundle { path: path.clone(), reason: "it does not exist", checkpoint: false },
-        Error::NotABundle { path: path.clone(), reason: "it has no manifest.toml", checkpoint: true },
+        Error::NotABundle {
+            path: path.clone(),
+            reason: "it does not exist",
+            checkpoint: false,
+            nearest: vec![],
+        },
+        Error::NotABundle {
+            path: path.clone(),
+            reason: "it has no manifest.toml",
+            checkpoint: true,
+            nearest: vec![],
+        },
         Error::NewerFormat { found: 3, supported: 2 },
         Error::ManifestTooLarge { found: 2, limit: 1 },
         Error::Syntax { line: 1, message: text() },

@@ -1,6 +1,6 @@
 //! Detection of the host: CPU, memory, GPUs and drivers. Initializes no driver.
 
-use std::{env, fs, path::Path};
+use std::{env, ffi::OsStr, fs, path::Path};
 
 use nvml_wrapper::{Nvml, error::NvmlError};
 
@@ -32,9 +32,11 @@ impl Machine {
     }
 
     /// Detects the host's CPU, memory, NVIDIA GPUs (by NVML) and installed Vulkan drivers.
+    ///
+    /// `driver_files` is the value of `VK_DRIVER_FILES`: if it is set, Vulkan's loader finds these drivers only.
     #[must_use]
-    pub fn host_with_gpus() -> Self {
-        Self { gpus: nvidia_gpus(), vulkan_drivers: vulkan_drivers(), ..Self::host() }
+    pub fn host_with_gpus(driver_files: Option<&OsStr>) -> Self {
+        Self { gpus: nvidia_gpus(), vulkan_drivers: vulkan_drivers(driver_files), ..Self::host() }
     }
 }
 
@@ -71,10 +73,10 @@ fn query_nvml() -> Result<Vec<Gpu>, NvmlError> {
 }
 
 /// Lists the drivers that Vulkan's loader would find. Only the drivers know their devices.
-fn vulkan_drivers() -> Vec<String> {
+fn vulkan_drivers(files: Option<&OsStr>) -> Vec<String> {
     let driver_name = |path: &Path| Some(path.file_name()?.to_str()?.strip_suffix(".json")?.to_owned());
-    if let Some(files) = env::var_os("VK_DRIVER_FILES").or_else(|| env::var_os("VK_ICD_FILENAMES")) {
-        return env::split_paths(&files)
+    if let Some(files) = files {
+        return env::split_paths(files)
             .filter(|path| path.is_file())
             .filter_map(|path| driver_name(&path))
             .collect();

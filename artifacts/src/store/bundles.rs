@@ -72,9 +72,15 @@ impl Store {
         // A folder without a manifest may have the name of a bundle by accident.
         if fs::symlink_metadata(bundle.join(MANIFEST)).is_err()
             && let Some(name) = bundle.to_str().and_then(|text| text.parse::<Name>().ok())
-            && let Some(location) = self.locate_name(&name)?
         {
-            return Ok(location);
+            if let Some(location) = self.locate_name(&name)? {
+                return Ok(location);
+            }
+            if !bundle.exists() {
+                let (path, reason) = (bundle.to_path_buf(), "it does not exist");
+                let nearest = self.similar_names(&name);
+                return Err(Error::NotABundle { path, reason, checkpoint: false, nearest });
+            }
         }
         let folder = Location::folder(bundle.to_path_buf());
         Ok(Location { notes: Some(self.path().to_path_buf()), ..folder })
@@ -228,10 +234,14 @@ impl Store {
 
     /// Returns the error for a name that is not in the store. It suggests similar names.
     fn no_such_bundle(&self, name: &Name) -> Error {
+        let nearest = self.similar_names(name);
+        Error::NoSuchBundle { name: name.clone(), store: self.path().to_path_buf(), nearest }
+    }
+
+    /// Returns the names in the store that are most similar to `name`, the most similar one first.
+    fn similar_names(&self, name: &Name) -> Vec<String> {
         let files = list_folder(&self.folder(StoreFolder::Names)).unwrap_or_default();
         let names: Vec<_> = files.iter().filter_map(|path| Name::of_file(path)).collect();
-        let nearest = nearest(name.as_str(), names.iter().map(Name::as_str));
-        let nearest = nearest.into_iter().map(str::to_owned).collect();
-        Error::NoSuchBundle { name: name.clone(), store: self.path().to_path_buf(), nearest }
+        nearest(name.as_str(), names.iter().map(Name::as_str)).into_iter().map(str::to_owned).collect()
     }
 }

@@ -47,9 +47,9 @@ fn assert_first_error_is_kept(g: Graph) {
 fn elementwise_ops_accept_any_operands() {
     let mut g = Graph::new();
     let operands = operands(&mut g);
-    let binary = [&FLOAT_BINARY[..], &INTEGER_BINARY, &LOGICAL_BINARY, &COMPARISON].concat();
+    let binary = [FLOAT_BINARY, INTEGER_BINARY, LOGICAL_BINARY, COMPARISON].concat();
     for &x in &operands {
-        for op in FLOAT_UNARY.into_iter().chain(INTEGER_UNARY).chain([Graph::is_finite, Graph::barrier]) {
+        for op in FLOAT_UNARY.iter().chain(INTEGER_UNARY).copied().chain([Graph::is_finite, Graph::barrier]) {
             op(&mut g, x);
         }
         for dtype in DTYPES {

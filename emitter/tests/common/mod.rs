@@ -7,7 +7,7 @@ pub(crate) type Unary = fn(&mut Graph, Tensor) -> Tensor;
 pub(crate) type Binary = fn(&mut Graph, Tensor, Tensor) -> Tensor;
 
 /// Unary ops on floats.
-pub(crate) const FLOAT_UNARY: [Unary; 19] = [
+pub(crate) const FLOAT_UNARY: &[Unary] = &[
     Graph::abs,
     Graph::cbrt,
     Graph::ceil,
@@ -30,11 +30,11 @@ pub(crate) const FLOAT_UNARY: [Unary; 19] = [
 ];
 
 /// Unary ops on integers.
-pub(crate) const INTEGER_UNARY: [Unary; 6] =
-    [Graph::abs, Graph::count_leading_zeros, Graph::negate, Graph::not, Graph::popcnt, Graph::sign];
+pub(crate) const INTEGER_UNARY: &[Unary] =
+    &[Graph::abs, Graph::count_leading_zeros, Graph::negate, Graph::not, Graph::popcnt, Graph::sign];
 
 /// Binary ops on floats.
-pub(crate) const FLOAT_BINARY: [Binary; 9] = [
+pub(crate) const FLOAT_BINARY: &[Binary] = &[
     Graph::add,
     Graph::atan2,
     Graph::divide,
@@ -47,7 +47,7 @@ pub(crate) const FLOAT_BINARY: [Binary; 9] = [
 ];
 
 /// Binary ops on integers.
-pub(crate) const INTEGER_BINARY: [Binary; 14] = [
+pub(crate) const INTEGER_BINARY: &[Binary] = &[
     Graph::add,
     Graph::and,
     Graph::divide,
@@ -65,11 +65,11 @@ pub(crate) const INTEGER_BINARY: [Binary; 14] = [
 ];
 
 /// Binary ops on booleans.
-pub(crate) const LOGICAL_BINARY: [Binary; 7] =
-    [Graph::add, Graph::and, Graph::maximum, Graph::minimum, Graph::multiply, Graph::or, Graph::xor];
+pub(crate) const LOGICAL_BINARY: &[Binary] =
+    &[Graph::add, Graph::and, Graph::maximum, Graph::minimum, Graph::multiply, Graph::or, Graph::xor];
 
 /// Comparisons of all element types.
-pub(crate) const COMPARISON: [Binary; 6] = [Graph::eq, Graph::ne, Graph::ge, Graph::gt, Graph::le, Graph::lt];
+pub(crate) const COMPARISON: &[Binary] = &[Graph::eq, Graph::ne, Graph::ge, Graph::gt, Graph::le, Graph::lt];
 
 /// Returns a Llama that is small in every way, with grouped heads and a tied head.
 pub(crate) fn tiny() -> ModelConfig {

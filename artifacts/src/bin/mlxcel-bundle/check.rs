@@ -1,7 +1,7 @@
 //! `check` and `machine`: whether a bundle runs on a machine.
 
 use std::{
-    fmt, fs,
+    env, fmt, fs,
     path::{Path, PathBuf},
 };
 
@@ -37,7 +37,7 @@ pub(crate) struct Check {
 
 impl Check {
     pub(crate) fn run(&self, store: &StoreArguments) -> Result<Outcome> {
-        let machine = self.machine.as_deref().map_or_else(|| Ok(Machine::host_with_gpus()), read_machine)?;
+        let machine = self.machine.as_deref().map_or_else(|| Ok(this_machine()), read_machine)?;
         let bundle = self.source.open_without_weights(store)?;
         let report = Report::new(bundle.manifest(), &machine, self.device);
         let text = if self.json { serde_json::to_string_pretty(&report)? + "\n" } else { report.to_string() };
@@ -47,7 +47,13 @@ impl Check {
 
 /// Describes this machine as JSON.
 pub(crate) fn describe_machine() -> Result<Outcome> {
-    Ok((serde_json::to_string_pretty(&Machine::host_with_gpus())? + "\n").into())
+    Ok((serde_json::to_string_pretty(&this_machine())? + "\n").into())
+}
+
+/// Detects this machine, with the Vulkan drivers that the environment's variables select.
+fn this_machine() -> Machine {
+    let driver_files = env::var_os("VK_DRIVER_FILES").or_else(|| env::var_os("VK_ICD_FILENAMES"));
+    Machine::host_with_gpus(driver_files.as_deref())
 }
 
 /// Reads a file that [`describe_machine`] wrote.
