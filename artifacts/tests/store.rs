@@ -68,7 +68,7 @@ fn bundles_are_stored_under_names() {
     insta::assert_snapshot!(run(&["verify", "tiny:q4"]), @r"
     exit 1
     error: tiny:q4 is not a bundle: it does not exist
-    hint: use the last line that mlxcel-compile printed, or a name that `mlxcel-bundle list` shows
+    hint: did you mean r.example/tiny:1? `mlxcel-bundle list` shows all
     ");
     insta::assert_snapshot!(run(&["remove", "tiny:q4"]), @r"
     exit 1
