@@ -19,14 +19,19 @@ use crate::{
     version::Version,
 };
 
-use entry::{Entry, PackStep, Parameter};
+use entry::{Entry, PackStep, Parameter, Pool};
 use numerics::{CacheType, Float, Pooling, Quant};
 
 /// The version of the format that this crate writes. It reads every older one.
 ///
 /// 1. The first version.
 /// 2. Adds `documents`.
-pub const FORMAT: u32 = 2;
+/// 3. Entry points take rows of several sequences, and the cache is in pages: `serving`. Bundles of older formats open, but
+///    do not run.
+pub const FORMAT: u32 = 3;
+
+/// The first format whose cache is in pages.
+pub const FORMAT_OF_PAGES: u32 = 3;
 
 /// The file that describes a checkpoint's model.
 pub const CONFIG_FILE: &str = "config.json";
@@ -107,8 +112,9 @@ pub struct ModelSpec {
     /// The element type of the key/value cache.
     #[serde(rename = "kv", deserialize_with = "numerics::of_plan")]
     pub cache_type: CacheType,
-    /// The rows of a call.
-    pub batch: usize,
+    /// Up to format 2, the sequences of a call.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub batch: Option<usize>,
     /// The context size: the most tokens of a sequence.
     pub context: usize,
     /// The size of the vocabulary, and the logits of a row.
@@ -182,7 +188,10 @@ pub struct TargetArtifact {
     pub entries: Vec<Entry>,
     /// Bytes of weights that a decode step reads. Counts one row of an embedding that is not the head, and active experts only.
     pub step_bytes: u64,
-    /// How many positions a sequence can rewind before layers with a window miss some in the cache. `None` is no limit.
+    /// How the module serves several sequences. Since format 3.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub serving: Option<Serving>,
+    /// Up to format 2, how many positions a sequence can go back before layers with a window miss some in the cache.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rewind: Option<usize>,
     /// The memory traffic of dispatches by name, as far as it is known.
@@ -191,6 +200,18 @@ pub struct TargetArtifact {
     /// The packing of the checkpoint's tensors, if the module does not read them as they are.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub packing: Option<Packing>,
+}
+
+/// How a module serves several sequences.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Serving {
+    /// The positions of a page.
+    pub page: usize,
+    /// Whether the logits of a sequence are the same, bit for bit, whatever else a call computes and however a prompt is cut.
+    pub exact: bool,
+    /// The pages of the cache. An encoder has none.
+    pub pools: Vec<Pool>,
 }
 
 /// The needs of code for NVIDIA GPUs.

@@ -4,9 +4,11 @@
 
 use std::collections::BTreeMap;
 
+use safetensors::Dtype;
+
 use super::{
-    Compiler, FORMAT, Manifest, ModelSpec, TargetArtifact,
-    entry::{Entry, Role},
+    Compiler, FORMAT, Manifest, ModelSpec, Serving, TargetArtifact,
+    entry::{CallSizes, Entry, Interface, PAGE, PagePart, Pool, Role},
     numerics::{CacheType, Float, Quant},
 };
 use crate::{blob::Blob, digest::Digest, driver::Driver, iree::IREE_VERSION};
@@ -22,7 +24,7 @@ pub fn manifest(context: usize, vocab: usize) -> Manifest {
             precision: Float::F32,
             quant: Quant::None,
             cache_type: CacheType::Float(Float::F32),
-            batch: 1,
+            batch: None,
             context,
             vocab,
             position_bytes: 64,
@@ -39,9 +41,27 @@ pub fn manifest(context: usize, vocab: usize) -> Manifest {
     }
 }
 
-/// Returns a target that runs on any machine with this driver and architecture.
+/// Returns the role of a call of `rows` rows of at most `sequences` sequences, each with one selected row.
 #[must_use]
-pub fn target(driver: Driver, arch: &str, vmfb: Blob, roles: &[Role], vocab: usize) -> TargetArtifact {
+pub fn step(rows: usize, sequences: usize) -> Role {
+    Role::Step(CallSizes { rows, sequences, selected: sequences, uniform: false })
+}
+
+/// Returns a cache of two heads of 8 dimensions in one layer, in `f32`.
+#[must_use]
+pub fn pools() -> Vec<Pool> {
+    vec![Pool { window: None, parts: vec![PagePart { dtype: Dtype::F32, shape: vec![2, 2, PAGE, 8] }] }]
+}
+
+/// Returns an entry for a model with this context and vocabulary, and with [`pools`].
+#[must_use]
+pub fn entry(role: Role, context: usize, vocab: usize) -> Entry {
+    Entry::new(role, &Interface { context, width: vocab, pools: &pools() })
+}
+
+/// Returns a target that runs on any machine with this driver and architecture. Its entries are `step_1` and `step_4`.
+#[must_use]
+pub fn target(driver: Driver, arch: &str, vmfb: Blob, context: usize, vocab: usize) -> TargetArtifact {
     TargetArtifact {
         driver,
         arch: arch.into(),
@@ -50,7 +70,8 @@ pub fn target(driver: Driver, arch: &str, vmfb: Blob, roles: &[Role], vocab: usi
         flags: vec![],
         build_key: Digest::of(b"key"),
         vmfb,
-        entries: roles.iter().map(|&role| Entry::new(role, 1, vocab)).collect(),
+        entries: [step(1, 1), step(4, 2)].map(|role| entry(role, context, vocab)).to_vec(),
+        serving: Some(Serving { page: PAGE, exact: true, pools: pools() }),
         step_bytes: 32,
         rewind: None,
         dispatches: BTreeMap::new(),

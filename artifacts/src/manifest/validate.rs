@@ -8,9 +8,9 @@ use std::{
 use safetensors::Dtype;
 
 use super::{
-    EmbeddingSpec, FORMAT, Manifest, ModelSpec, Packing, SMALL_FILE_LIMIT_BYTES, SelfTestCase,
-    TargetArtifact, Traffic, Window,
-    entry::{ArgumentSpec, Entry, PackStep, Parameter, ResultSpec, Role},
+    EmbeddingSpec, FORMAT, FORMAT_OF_PAGES, Manifest, ModelSpec, Packing, SMALL_FILE_LIMIT_BYTES,
+    SelfTestCase, Serving, TargetArtifact, Traffic, Window,
+    entry::{ArgumentSpec, CallSizes, Entry, Interface, PAGE, PackStep, Parameter, Pool, ResultSpec, Role},
 };
 use crate::{
     blob::{Blob, BlobRole},
@@ -59,13 +59,13 @@ fn validate(manifest: &Manifest) -> Check {
     })?;
     text("model", model)?;
     text("family", family)?;
-    check_plan(plan)?;
+    check_plan(*format, plan)?;
     text("compiler version", &compiler.version)?;
     ensure(!targets.is_empty(), || "no target, expected at least one".into())?;
     for (name, target) in targets {
         file_name("target", name)?;
         check_target(name, target)?;
-        check_entries(plan, &target.entries).map_err(|error| match error {
+        check_entries(*format, plan, target).map_err(|error| match error {
             Error::Invalid(problem) => Error::Invalid(format!("target {name}: {problem}")),
             other => other,
         })?;
@@ -92,7 +92,7 @@ fn validate(manifest: &Manifest) -> Check {
     Ok(())
 }
 
-fn check_plan(plan: &ModelSpec) -> Check {
+fn check_plan(format: u32, plan: &ModelSpec) -> Check {
     let ModelSpec {
         precision: _,
         quant: _,
@@ -112,7 +112,11 @@ fn check_plan(plan: &ModelSpec) -> Check {
     let width = embedding
         .as_ref()
         .map(|EmbeddingSpec { width, pooling: _, normalized: _ }| ("embedding.width", width));
-    for (what, value) in [("batch", batch), ("context", context), ("vocab", vocab)].into_iter().chain(width) {
+    ensure(*batch == (format < FORMAT_OF_PAGES).then_some(1), || match batch {
+        Some(batch) => format!("plan.batch is {batch}, expected 1 up to format 2 and none later"),
+        None => format!("format {format} has no plan.batch, expected 1"),
+    })?;
+    for (what, value) in [("context", context), ("vocab", vocab)].into_iter().chain(width) {
         // The module has token ids and positions as i32.
         let fits = (1..=i32::MAX as usize).contains(value);
         ensure(fits, || format!("plan.{what} is {value}, expected 1 to {}", i32::MAX))?;
@@ -130,6 +134,7 @@ fn check_target(name: &str, target: &TargetArtifact) -> Check {
         build_key: _,
         vmfb,
         entries: _,
+        serving: _,
         step_bytes,
         rewind,
         dispatches,
@@ -225,7 +230,10 @@ fn check_blobs(manifest: &Manifest) -> Check {
     Ok(())
 }
 
-fn check_entries(plan: &ModelSpec, entries: &[Entry]) -> Check {
+/// Checks a target's entry points and its cache.
+fn check_entries(format: u32, plan: &ModelSpec, target: &TargetArtifact) -> Check {
+    let TargetArtifact { entries, serving, .. } = target;
+    let pools = check_serving(format, plan, serving.as_ref())?;
     let mut names = HashSet::new();
     for entry in entries {
         let name = entry.role.entry_name();
@@ -233,51 +241,117 @@ fn check_entries(plan: &ModelSpec, entries: &[Entry]) -> Check {
             format!("entry is named `{}`, expected `{name}` by its role", entry.name.escape_default())
         })?;
         ensure(names.insert(name), || format!("entry {} is listed twice", entry.name))?;
-        check_entry(plan, entry)?;
+        ensure(entry.role.sizes().is_some() == (format >= FORMAT_OF_PAGES), || {
+            format!("format {format} has the entry {}, expected step and embed since format 3", entry.name)
+        })?;
+        check_entry(plan, pools, entry)?;
     }
-    let is_encode = |entry: &Entry| matches!(entry.role, Role::Encode { .. });
-    let last = if plan.embedding.is_some() { "encode" } else { "decode" };
-    if let Some(entry) = entries.iter().find(|entry| is_encode(entry) != plan.embedding.is_some()) {
+    let embeds = |entry: &Entry| matches!(entry.role, Role::Embed(_) | Role::Encode { .. });
+    if let Some(entry) = entries.iter().find(|entry| embeds(entry) != plan.embedding.is_some()) {
         let says = if plan.embedding.is_some() { "has" } else { "has no" };
         return Err(Error::Invalid(format!("entry {} in a bundle whose plan {says} embedding", entry.name)));
     }
-    let prefill = entries.iter().any(|e| matches!(e.role, Role::Prefill { .. }));
-    ensure(prefill || plan.embedding.is_some(), || "no prefill entry, expected at least one".into())?;
-    let covering = entries.iter().filter(|e| !matches!(e.role, Role::Prefill { .. }));
-    let reach = covering.map(|entry| entry.role.size()).max();
-    let reach = reach.ok_or_else(|| Error::Invalid(format!("no {last} entry, expected at least one")))?;
+    ensure(!entries.is_empty(), || "no entry, expected at least one".into())?;
+    if plan.embedding.is_none() {
+        return Ok(());
+    }
+    // A text is embedded whole.
+    let reach = entries.iter().map(|entry| match entry.role {
+        Role::Encode { tokens } => tokens,
+        role => role.sizes().map_or(0, CallSizes::rows_of_a_sequence),
+    });
+    let reach = reach.max().unwrap_or(0);
     ensure(reach >= plan.context, || {
-        format!("the largest {last} entry covers {reach} positions, expected the context, {}", plan.context)
+        format!("the largest entry takes texts of {reach} tokens, expected the context, {}", plan.context)
     })
 }
 
-fn check_entry(plan: &ModelSpec, entry: &Entry) -> Check {
-    let Entry { name, role, arguments, results } = entry;
-    let size = role.size();
-    ensure((1..=i32::MAX as usize).contains(&size), || {
-        format!("entry {name} is for {size} positions, expected 1 to {}", i32::MAX)
+/// Checks the cache of a target and returns its pools.
+fn check_serving<'m>(
+    format: u32,
+    plan: &ModelSpec,
+    serving: Option<&'m Serving>,
+) -> Result<&'m [Pool], Error> {
+    let Some(Serving { page, exact: _, pools }) = serving else {
+        ensure(format < FORMAT_OF_PAGES, || format!("format {format} has no serving, expected it"))?;
+        return Ok(&[]);
+    };
+    ensure(format >= FORMAT_OF_PAGES, || {
+        format!("format {format} has serving, expected none before format {FORMAT_OF_PAGES}")
     })?;
+    ensure(*page == PAGE, || format!("a page has {page} positions, expected {PAGE}"))?;
+    ensure(pools.is_empty() == plan.embedding.is_some(), || {
+        format!("found {} pools, expected some if and only if the model continues texts", pools.len())
+    })?;
+    let mut windows = HashSet::new();
+    for pool in pools {
+        let Pool { window, parts } = pool;
+        ensure(windows.insert(window), || "two pools have the same window, expected one".into())?;
+        // Positions are added to a window.
+        ensure(window.is_none_or(|window| (1..=i32::MAX as usize).contains(&window)), || {
+            format!("the window of a pool is {}, expected 1 to {}", window.unwrap_or(0), i32::MAX)
+        })?;
+        ensure(!parts.is_empty() && !parts.iter().any(|part| part.shape.contains(&0)), || {
+            "a page has no elements, expected some".into()
+        })?;
+        let bytes = pool.page_bytes().and_then(|bytes| i64::try_from(bytes).ok());
+        ensure(bytes.is_some(), || "the size of a page overflows or is not whole bytes".into())?;
+    }
+    Ok(pools)
+}
+
+fn check_entry(plan: &ModelSpec, pools: &[Pool], entry: &Entry) -> Check {
+    let Entry { name, role, arguments, results } = entry;
+    check_sizes(name, *role)?;
+    let width = plan.embedding.as_ref().map_or(plan.vocab, |embedding| embedding.width);
+    let interface = Interface { context: plan.context, width, pools };
     let mut kinds = HashSet::new();
     for argument in arguments {
         let ArgumentSpec { kind, dtype, shape } = argument;
-        ensure(kinds.insert(kind.to_string()), || format!("entry {name} takes {kind} twice"))?;
-        let right = ArgumentSpec::new(*kind, *role, plan.batch);
+        ensure(kinds.insert(*kind), || format!("entry {name} takes {kind} twice"))?;
+        let right = ArgumentSpec::new(*kind, *role, &interface);
+        let right =
+            right.ok_or_else(|| Error::Invalid(format!("entry {name} takes {kind}, expected none")))?;
         check_type(name, kind, (*dtype, shape), (right.dtype, &right.shape))?;
     }
+    let mut given = HashSet::new();
     for outcome in results {
         let ResultSpec { kind, dtype, shape } = outcome;
-        ensure(kinds.insert(kind.to_string()), || format!("entry {name} gives {kind} twice"))?;
-        let width = plan.embedding.as_ref().map_or(plan.vocab, |embedding| embedding.width);
-        let right = ResultSpec::new(*kind, plan.batch, width);
+        ensure(given.insert(*kind), || format!("entry {name} gives {kind} twice"))?;
+        let right = ResultSpec::new(*kind, *role, &interface);
+        let right =
+            right.ok_or_else(|| Error::Invalid(format!("entry {name} gives {kind}, expected none")))?;
         check_type(name, kind, (*dtype, shape), (right.dtype, &right.shape))?;
     }
-    for kind in role.needs() {
-        ensure(arguments.iter().any(|a| a.kind == *kind), || format!("entry {name} takes no {kind}"))?;
+    for kind in role.arguments(pools) {
+        ensure(kinds.contains(&kind), || format!("entry {name} takes no {kind}"))?;
     }
-    for kind in role.results() {
-        ensure(results.iter().any(|r| r.kind == *kind), || format!("entry {name} gives no {kind}"))?;
+    for kind in role.results(pools) {
+        ensure(given.contains(&kind), || format!("entry {name} gives no {kind}"))?;
     }
     Ok(())
+}
+
+/// Checks what fits in a call of an entry.
+fn check_sizes(name: &str, role: Role) -> Check {
+    let sizes: &[(&str, usize)] = match role {
+        Role::Step(CallSizes { rows, sequences, selected, uniform: _ }) => {
+            &[("rows", rows), ("sequences", sequences), ("selected rows", selected)]
+        }
+        Role::Embed(CallSizes { rows, sequences, .. }) => &[("rows", rows), ("sequences", sequences)],
+        Role::Prefill { tokens: size } | Role::Decode { cache: size } | Role::Encode { tokens: size } => {
+            &[("positions", size)]
+        }
+    };
+    for &(what, size) in sizes {
+        ensure((1..=i32::MAX as usize).contains(&size), || {
+            format!("entry {name} is for {size} {what}, expected 1 to {}", i32::MAX)
+        })?;
+    }
+    let Some(CallSizes { rows, sequences, uniform, .. }) = role.sizes() else { return Ok(()) };
+    ensure(sequences <= rows && (!uniform || rows.is_multiple_of(sequences)), || {
+        format!("entry {name} has {rows} rows for {sequences} sequences, expected some for each")
+    })
 }
 
 type Type<'a> = (Dtype, &'a [usize]);

@@ -3,8 +3,8 @@
 use std::{collections::BTreeMap, fmt};
 
 use mlxcel_artifacts::{
-    Blob, Bundle, EmbeddingSpec, GpuNeeds, Manifest, ModelSpec, Packing, SelfTestCase, TargetArtifact,
-    Window,
+    Blob, Bundle, EmbeddingSpec, GpuNeeds, Manifest, ModelSpec, Packing, SelfTestCase, Serving,
+    TargetArtifact, Window,
     entry::{Entry, Parameter},
     type_text,
 };
@@ -84,7 +84,8 @@ pub(crate) fn describe(bundle: &Bundle) -> String {
 fn add_model(rows: &mut Rows, model: &ModelSpec) {
     let ModelSpec { precision, quant, cache_type, batch, context, vocab, position_bytes, windows, embedding } =
         model;
-    let sizes = format!("batch {batch}, context {context}, vocab {vocab}");
+    let batch = batch.map_or_else(String::new, |batch| format!("batch {batch}, "));
+    let sizes = format!("{batch}context {context}, vocab {vocab}");
     match embedding {
         None => {
             rows.add("plan", format!("precision {precision}, quant {quant}, kv {cache_type}"));
@@ -124,6 +125,7 @@ fn describe_target(name: &str, target: &TargetArtifact) -> String {
         build_key,
         vmfb,
         entries,
+        serving,
         step_bytes,
         rewind: _,
         dispatches: _,
@@ -143,12 +145,28 @@ fn describe_target(name: &str, target: &TargetArtifact) -> String {
     rows.add("vmfb", describe_blob(vmfb));
     rows.add("build key", build_key);
     rows.add("step", format!("reads {} of weights", ByteCount(*step_bytes)));
+    if let Some(serving) = serving {
+        rows.add("serving", describe_serving(serving, entries));
+    }
     if let Some(packing) = packing {
         add_packing(&mut rows, packing);
     }
     rows.add_list("flags", flags);
     rows.add_list("entries", describe_entries(entries));
     format!("  {name}\n{}", rows.text)
+}
+
+/// Returns how many sequences a call takes, what a page takes, and whether answers depend on what else a call computes.
+pub(crate) fn describe_serving(serving: &Serving, entries: &[Entry]) -> String {
+    let Serving { page, exact, pools } = serving;
+    let sequences = entries.iter().filter_map(|entry| Some(entry.role.sizes()?.sequences)).max();
+    let exact = if *exact { "exact" } else { "not exact: an answer may depend on the others" };
+    let pages = pools.iter().map(|pool| {
+        let bytes = ByteCount(pool.page_bytes().unwrap_or(0) as u64);
+        let window = pool.window.map_or_else(String::new, |window| format!(" within {window}"));
+        format!(", {bytes} for {page} positions{window}")
+    });
+    format!("up to {} sequences in a call, {exact}{}", sequences.unwrap_or(1), pages.collect::<String>())
 }
 
 fn add_packing(rows: &mut Rows, packing: &Packing) {

@@ -7,12 +7,15 @@ use std::{
 
 use mlxcel_artifacts::{
     Blob, Bundle, Compiler, Digest, EmbeddingSpec, Error, GpuNeeds, Manifest, ModelSpec, Packing,
-    SelfTestCase, SignatureInfo, TargetArtifact, Traffic, Window,
+    SelfTestCase, Serving, SignatureInfo, TargetArtifact, Traffic, Window,
     entry::{Entry, PackStep, Parameter},
     type_text,
 };
 
-use crate::{byte_count::ByteCount, describe::describe_signature};
+use crate::{
+    byte_count::ByteCount,
+    describe::{describe_serving, describe_signature},
+};
 
 /// The most items of a list that are shown.
 const SHOWN_ITEMS: usize = 8;
@@ -104,7 +107,7 @@ impl Differences {
         self.values("precision", precision, &b.precision);
         self.values("quant", quant, &b.quant);
         self.values("kv", cache_type, &b.cache_type);
-        self.values("batch", batch, &b.batch);
+        self.values("batch", &optional(batch), &optional(&b.batch));
         self.values("context", context, &b.context);
         self.values("vocabulary", vocab, &b.vocab);
         let text = |bytes: &u64| format!("{bytes} bytes per position");
@@ -155,6 +158,7 @@ impl Differences {
             build_key,
             vmfb,
             entries,
+            serving,
             step_bytes,
             rewind,
             dispatches,
@@ -179,10 +183,13 @@ impl Differences {
         }
         self.blobs(&field("vmfb"), vmfb, &b.vmfb);
         self.entries(&field("entry"), entries, &b.entries);
+        let text = |serving: &Option<Serving>, entries: &[Entry]| {
+            serving.as_ref().map_or("none".into(), |serving| describe_serving(serving, entries))
+        };
+        self.values(&field("serving"), &text(serving, entries), &text(&b.serving, &b.entries));
         let text = |bytes: &u64| ByteCount(*bytes).to_string();
         self.values(&field("step reads"), &text(step_bytes), &text(&b.step_bytes));
-        let text = |rewind: &Option<usize>| rewind.map_or("any".into(), |positions| positions.to_string());
-        self.values(&field("rewind"), &text(rewind), &text(&b.rewind));
+        self.values(&field("rewind"), &optional(rewind), &optional(&b.rewind));
         self.dispatches(&field("dispatches"), dispatches, &b.dispatches);
         match (packing, &b.packing) {
             (None, None) => {}
@@ -344,4 +351,9 @@ fn join_some(items: &[String]) -> String {
     let more = items.len().saturating_sub(SHOWN_ITEMS);
     let rest = if more > 0 { format!(" and {more} more") } else { String::new() };
     format!("{}{rest}", items[..items.len() - more].join(", "))
+}
+
+/// Returns a number of an older format, which newer ones do not have.
+fn optional(value: &Option<usize>) -> String {
+    value.map_or("none".into(), |value| value.to_string())
 }
