@@ -12,7 +12,7 @@ use safetensors::Dtype;
 
 use crate::{
     error::Error,
-    types::{HostType, TensorType, ValueType},
+    types::{DYNAMIC, HostType, TensorType, ValueType},
 };
 
 /// A value in a [`Graph`]: a handle that is cheap to copy and has no meaning in another graph.
@@ -57,6 +57,10 @@ pub struct Graph {
     error: Option<Error>,
     /// The results of [`Self::host_number`], by value.
     pub(crate) host_numbers: BTreeMap<usize, HostIndex>,
+    /// Indices of the arguments that the function overwrites.
+    overwritten: Vec<usize>,
+    /// The first dimensions of tensors that have a dynamic one, by the tensor's index.
+    extents: BTreeMap<usize, HostIndex>,
 }
 
 /// A finished function.
@@ -64,6 +68,8 @@ pub struct Graph {
 pub struct Function {
     pub(crate) name: String,
     pub(crate) body: Region,
+    /// Indices of the arguments that it overwrites.
+    pub(crate) overwritten: Vec<usize>,
     types: Vec<ValueType>,
 }
 
@@ -77,8 +83,15 @@ impl Graph {
     /// Creates an empty function.
     #[must_use]
     pub fn new() -> Self {
-        let (types, scopes, host_numbers) = (Vec::new(), Vec::new(), BTreeMap::new());
-        Self { types, regions: vec![Region::default()], scopes, error: None, host_numbers }
+        Self {
+            types: Vec::new(),
+            regions: vec![Region::default()],
+            scopes: Vec::new(),
+            error: None,
+            host_numbers: BTreeMap::new(),
+            overwritten: Vec::new(),
+            extents: BTreeMap::new(),
+        }
     }
 
     /// Adds a tensor argument to the function.
@@ -86,6 +99,29 @@ impl Graph {
         let argument = self.value(TensorType::new(dtype, shape));
         self.regions[0].arguments.push(argument);
         argument
+    }
+
+    /// Adds a tensor argument that the function overwrites, `[…, shape]`. Its first dimension is known when the function runs.
+    pub(crate) fn overwritten_argument(&mut self, dtype: Dtype, shape: &[usize]) -> Tensor {
+        let argument = self.argument(dtype, &[&[DYNAMIC], shape].concat());
+        self.overwritten.push(self.regions[0].arguments.len() - 1);
+        let zero = self.host_constant(0);
+        let index = vec![ValueType::Host(HostType::Index)];
+        let extent = self.op_with_regions("tensor.dim", &[argument, zero], vec![], vec![], index)[0];
+        self.extents.insert(argument.index(), HostIndex(extent));
+        argument
+    }
+
+    /// Returns the first dimension of a tensor, if it is dynamic.
+    pub(crate) fn extent(&self, tensor: Tensor) -> Option<HostIndex> {
+        self.extents.get(&tensor.index()).copied()
+    }
+
+    /// Remembers that `tensor` has the first dimension of `like`.
+    pub(crate) fn set_extent(&mut self, tensor: Tensor, like: Tensor) {
+        if let Some(extent) = self.extent(like) {
+            self.extents.insert(tensor.index(), extent);
+        }
     }
 
     /// Adds an argument that is an `i32` on the host.
@@ -127,7 +163,7 @@ impl Graph {
         }
         let mut body = std::mem::take(&mut self.regions[0]);
         body.results = results.to_vec();
-        Ok(Function { name: name.into(), body, types: self.types })
+        Ok(Function { name: name.into(), body, overwritten: self.overwritten, types: self.types })
     }
 
     /// Returns the type of a tensor. A poisoned tensor has the type of an `f32` scalar.

@@ -109,10 +109,17 @@ fn lower_function<'c>(context: &'c Context, function: &Function) -> Result<Opera
     };
     let signature = format!("({}) -> ({})", types(&function.body.arguments), types(&function.body.results));
     let ty = Type::parse(context, &signature).ok_or_else(|| mlir_error(OP, &signature))?;
-    let attributes = [
+    let mut attributes = vec![
         ("sym_name", StringAttribute::new(context, &function.name).into()),
         ("function_type", TypeAttribute::new(ty).into()),
     ];
+    if !function.overwritten.is_empty() {
+        // The caller passes these tensors on, so that they are written in place.
+        let of = |index| if function.overwritten.contains(&index) { "{iree.abi.consume}" } else { "{}" };
+        let all: Vec<_> = (0..function.body.arguments.len()).map(of).collect();
+        let all = parse_attribute(context, OP, &format!("[{}]", all.join(", ")))?;
+        attributes.push(("arg_attrs", all));
+    }
     let body =
         lower_region(context, function, &function.body, &vec![None; function.value_count()], "func.return")?;
     let builder = OperationBuilder::new(OP, Location::unknown(context));

@@ -10,6 +10,7 @@ mod dispatch;
 mod dot;
 mod elementwise;
 mod gather;
+mod pages;
 mod reduce;
 mod shape;
 mod slice;

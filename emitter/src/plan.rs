@@ -1,32 +1,26 @@
-//! Plans: precision, quantization, batch, context and buckets of a module.
-
-use std::slice;
+//! Plans: precision, quantization, context and sizes of calls of a module.
 
 use mlxcel_artifacts::{
-    CacheType, Float, Quant,
-    entry::{Entry, Role},
+    CacheType, Float, Quant, Serving,
+    entry::{CallSizes, Entry, Interface, PAGE, Role},
 };
 use mlxcel_models::{Block, FeedForward, Head, ModelConfig};
 use safetensors::Dtype;
 
-use crate::{error::Error, kernels::Isa};
+use crate::{error::Error, kernels::Isa, layers::cache::pools};
 
-/// Prefill buckets: a question and a page. A longer prompt is processed in chunks of the largest.
-const PREFILL: [usize; 2] = [32, 256];
+/// Rows of steps with kernels, which skip the padding: a decode step, some, a chunk of a prompt, and a long prompt, for which
+/// weights are read less often.
+const STEPS_WITH_KERNELS: [usize; 4] = [1, 16, 64, 512];
 
-/// Prefill buckets with kernels, which skip the padding. So a larger bucket costs a short prompt little, and long prompts read
-/// the weights less often.
-const PREFILL_WITH_KERNELS: [usize; 3] = [32, 128, 512];
+/// Rows and sequences of generated steps: decode steps, and chunks of a prompt. Each takes seconds to compile.
+const GENERATED_STEPS: [(usize, usize); 4] = [(1, 1), (8, 8), (32, 1), (256, 1)];
 
-/// The smallest decode bucket.
-const MIN_DECODE: usize = 256;
+/// Rows of calls of an encoder. The last one holds the whole context.
+const EMBEDS: [usize; 3] = [32, 128, 512];
 
-/// The ratio of successive decode buckets. Every bucket takes seconds to compile, and the unused part of the cache is small
-/// beside the weights.
-const DECODE_GROWTH: usize = 4;
-
-/// Positions in a block of prefill attention.
-pub(crate) const ATTENTION_BLOCK: usize = 256;
+/// The most sequences of a call with kernels, and the most rows whose logits it computes.
+const MAX_SEQUENCES: usize = 64;
 
 /// How a target computes matrix products.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
@@ -55,9 +49,15 @@ impl Numerics {
     /// Returns the instruction set of the kernels for attention of a decode step, if there are any.
     #[must_use]
     pub fn attention_isa(self) -> Option<Isa> {
+        self.cpu_isa().or(self.gpu)
+    }
+
+    /// Returns the instruction set of the kernels for CPUs, if there are any.
+    #[must_use]
+    pub fn cpu_isa(self) -> Option<Isa> {
         match self.products {
             Products::Kernels(isa) => Some(isa),
-            Products::Native | Products::Widened => self.gpu,
+            Products::Native | Products::Widened => None,
         }
     }
 }
@@ -85,21 +85,16 @@ pub struct Plan {
     pub cache_type: CacheType,
     /// How the target computes.
     pub numerics: Numerics,
-    /// The number of rows of a call.
-    pub batch: usize,
-    /// The longest sequence of a row, in tokens.
+    /// The longest sequence, in tokens.
     pub context: usize,
-    /// The tokens of the only prefill entry. If absent, the target decides how many entries there are.
+    /// The rows of the only call for prompts. If absent, the target decides how many there are.
     pub chunk: Option<usize>,
-    /// The tokens of each prefill or encode entry, ascending. The last encode entry covers the context.
-    pub prefill: Vec<usize>,
-    /// The positions that each decode entry attends to, ascending. The last one covers the context. A module that embeds has no
-    /// decode entry.
-    pub decode: Vec<usize>,
+    /// What fits in each kind of call, ascending by rows.
+    pub calls: Vec<CallSizes>,
 }
 
 impl Plan {
-    /// Returns the default plan: one row, unquantized weights, a cache in the precision, and buckets for default numerics.
+    /// Returns the default plan: unquantized weights, a cache in the precision, and calls for default numerics.
     #[must_use]
     pub fn new(model: &ModelConfig, precision: Float, context: usize) -> Self {
         let context = context.min(model.max_positions).max(1);
@@ -113,72 +108,67 @@ impl Plan {
             quant: Quant::None,
             cache_type: CacheType::Float(precision),
             numerics: Numerics::default(),
-            batch: 1,
             context,
             chunk: None,
-            prefill: Vec::new(),
-            decode: Vec::new(),
+            calls: Vec::new(),
         };
         plan.for_target(plan.numerics)
     }
 
-    /// Returns this plan with the numerics and the buckets of a target.
+    /// Returns this plan with the numerics and the calls of a target.
     #[must_use]
     pub fn for_target(&self, numerics: Numerics) -> Self {
-        let context = self.context;
-        let has_kernels = matches!(numerics.products, Products::Kernels(_));
-        let sizes = match &self.chunk {
-            Some(chunk) => slice::from_ref(chunk),
-            None if has_kernels => &PREFILL_WITH_KERNELS,
-            None => &PREFILL[..],
+        let has_kernels = numerics.cpu_isa().is_some();
+        let ragged = |rows: usize| {
+            let sequences = rows.min(MAX_SEQUENCES);
+            CallSizes { rows, sequences, selected: sequences, uniform: false }
         };
-        let mut prefill: Vec<_> = sizes.iter().copied().filter(|&tokens| tokens <= context).collect();
-        // An encoder takes a whole text at once.
-        if prefill.is_empty() || self.task == Task::Embed && prefill.last() != Some(&context) {
-            prefill.push(context);
-        }
-        if self.task == Task::Embed {
-            return Self { numerics, prefill, decode: Vec::new(), ..self.clone() };
-        }
-        let growing = std::iter::successors(Some(MIN_DECODE), |&cache| cache.checked_mul(DECODE_GROWTH));
-        let smaller = growing.take_while(|&cache| cache < context && numerics.attention_isa().is_none());
-        let decode = smaller.chain([context]).collect();
-        Self { numerics, prefill, decode, ..self.clone() }
+        let uniform = |(rows, sequences)| CallSizes { rows, sequences, selected: sequences, uniform: true };
+        let chunk = self.chunk.map(|chunk| chunk.max(2));
+        let calls: Vec<_> = match (self.task, has_kernels) {
+            (Task::Generate, true) => match chunk {
+                Some(chunk) => [1, chunk].map(ragged).to_vec(),
+                None => STEPS_WITH_KERNELS.map(ragged).to_vec(),
+            },
+            (Task::Generate, false) => match chunk {
+                Some(chunk) => [(1, 1), (chunk, 1)].map(uniform).to_vec(),
+                None => GENERATED_STEPS.map(uniform).to_vec(),
+            },
+            (Task::Embed, _) => {
+                // A text goes through in one call.
+                let smaller = EMBEDS.into_iter().filter(|&rows| rows < self.context && chunk.is_none());
+                let rows = smaller.chain([self.context]);
+                rows.map(|rows| if has_kernels { ragged(rows) } else { uniform((rows, 1)) }).collect()
+            }
+        };
+        Self { numerics, calls, ..self.clone() }
     }
 
     /// Returns the entry points in the order of the module.
     #[must_use]
     pub fn entries(&self, model: &ModelConfig) -> Vec<Entry> {
-        let (prefill, width): (fn(usize) -> Role, _) = match self.task {
-            Task::Generate => (|tokens| Role::Prefill { tokens }, model.vocab),
-            Task::Embed => (|tokens| Role::Encode { tokens }, model.hidden),
+        let pools = self.serving(model).pools;
+        let (role, width): (fn(CallSizes) -> Role, _) = match self.task {
+            Task::Generate => (Role::Step, model.vocab),
+            Task::Embed => (Role::Embed, model.hidden),
         };
-        let prefill = self.prefill.iter().map(|&tokens| prefill(tokens));
-        let decode = self.decode.iter().map(|&cache| Role::Decode { cache });
-        prefill.chain(decode).map(|role| Entry::new(role, self.batch, width)).collect()
+        let interface = Interface { context: self.context, width, pools: &pools };
+        self.calls.iter().map(|&sizes| Entry::new(role(sizes), &interface)).collect()
     }
 
-    /// Returns the number of positions in the cache. It exceeds the context, because padding is written and whole blocks are read.
-    pub(crate) fn capacity(&self) -> usize {
-        let padded = self.context + self.prefill.last().copied().unwrap_or(0);
-        padded.next_multiple_of(ATTENTION_BLOCK)
-    }
-
-    /// Returns the number of positions in the cache of a layer with this window. A ring buffer has room for the window and the
-    /// largest call with its padding, in whole blocks.
-    pub(crate) fn cache_slots(&self, window: Option<usize>) -> usize {
-        let written = self.prefill.last().copied().unwrap_or(0);
-        let needed = |window: usize| window.saturating_add(written).next_multiple_of(ATTENTION_BLOCK);
-        window.map_or(self.capacity(), |window| needed(window).min(self.capacity()))
-    }
-
-    /// Returns how many positions a sequence can rewind without recomputing tokens: what ring buffers keep beyond the window.
-    /// Without a ring buffer it is `None`, which means any number.
+    /// Returns how the module serves several sequences.
     #[must_use]
-    pub fn rewind(&self, model: &ModelConfig) -> Option<usize> {
-        let windows = model.blocks.iter().filter_map(|block| block.attention.layer.window);
-        let rings = windows.filter(|&window| self.cache_slots(Some(window)) < self.capacity());
-        rings.map(|window| self.cache_slots(Some(window)) - window).min()
+    pub fn serving(&self, model: &ModelConfig) -> Serving {
+        let pools = match self.task {
+            Task::Generate => pools(model, self.cache_type),
+            Task::Embed => Vec::new(),
+        };
+        Serving { page: PAGE, exact: self.numerics.cpu_isa().is_some(), pools }
+    }
+
+    /// Returns a number that all positions are below.
+    pub(crate) fn capacity(&self) -> usize {
+        self.context.next_multiple_of(PAGE)
     }
 
     /// Checks that the plan fits the model.
@@ -193,9 +183,6 @@ impl Plan {
             let found = format!("heads have {} dimensions", block.attention.layer.head_dim);
             let expected = format!("a cache in {} needs a multiple of {whole}", self.cache_type);
             return refuse(found, expected, "choose another --cache-type");
-        }
-        if self.batch == 0 {
-            return refuse("batch is 0".into(), "at least one row is needed".into(), "choose a batch of 1");
         }
         if self.context == 0 || self.context > model.max_positions {
             let expected = format!("the model supports 1 to {} positions", model.max_positions);
@@ -218,16 +205,18 @@ impl Plan {
             let found = "a mixture of experts in 16 bits on a target that cannot load them".into();
             return refuse(found, "weights in f32 are needed".into(), "choose another --target");
         }
-        let ascending = |sizes: &[usize]| sizes.windows(2).all(|pair| pair[0] < pair[1]);
-        let fits = |sizes: &[usize]| sizes.iter().all(|&size| (1..=self.context).contains(&size));
-        let valid = [&self.prefill, &self.decode].iter().all(|sizes| ascending(sizes) && fits(sizes));
-        let last = match self.task {
-            Task::Generate => self.decode.last(),
-            Task::Embed => self.prefill.last().filter(|_| self.decode.is_empty()),
+        let ascending = self.calls.windows(2).all(|pair| pair[0].rows < pair[1].rows);
+        let fits = |sizes: &CallSizes| {
+            let &CallSizes { rows, sequences, selected, uniform } = sizes;
+            let divides = !uniform || rows.is_multiple_of(sequences.max(1));
+            (1..=rows).contains(&sequences) && (1..=rows).contains(&selected) && divides
         };
-        if !valid || self.prefill.is_empty() || last != Some(&self.context) {
-            let found = format!("buckets are {:?} and {:?}", self.prefill, self.decode);
-            let expected = format!("ascending ones up to the context of {} are needed", self.context);
+        let reach = self.calls.iter().map(|sizes| sizes.rows_of_a_sequence()).max().unwrap_or(0);
+        let needed = if self.task == Task::Embed { self.context } else { 1 };
+        if !ascending || !self.calls.iter().all(fits) || reach < needed {
+            let sizes: Vec<_> = self.calls.iter().map(|sizes| (sizes.rows, sizes.sequences)).collect();
+            let found = format!("calls have the rows and sequences {sizes:?}");
+            let expected = format!("ascending ones with at least {needed} rows of a sequence are needed");
             return refuse(found, expected, "let Plan::new choose them");
         }
         Ok(())
@@ -248,79 +237,47 @@ mod tests {
         ModelConfig::from_json(preset.config).unwrap()
     }
 
-    #[test]
-    fn buckets_grow_up_to_the_context() {
-        let model = model();
-        let cases: [(usize, &[usize], &[usize]); 8] = [
-            (0, &[1], &[1]),
-            (1, &[1], &[1]),
-            (16, &[16], &[16]),
-            (40, &[32], &[40]),
-            (256, &[32, 256], &[256]),
-            (300, &[32, 256], &[256, 300]),
-            (4096, &[32, 256], &[256, 1024, 4096]),
-            (131_072, &[32, 256], &[256, 1024, 4096, 16384, 65536, 131_072]),
-        ];
-        for (context, prefill, decode) in cases {
-            let plan = Plan::new(&model, Float::Bf16, context);
-            assert_eq!((plan.prefill.as_slice(), plan.decode.as_slice()), (prefill, decode), "{context}");
-            assert_eq!(plan.validate(&model).map_err(|error| error.to_string()), Ok(()));
-        }
-        assert_eq!(Plan::new(&model, Float::F32, usize::MAX).context, 131_072);
+    /// Returns rows, sequences and selected rows of each call.
+    fn sizes(plan: &Plan) -> Vec<(usize, usize, usize)> {
+        plan.calls.iter().map(|sizes| (sizes.rows, sizes.sequences, sizes.selected)).collect()
     }
 
     #[test]
-    fn kernels_need_fewer_buckets() {
-        let numerics = Numerics { products: Products::Kernels(Isa::X86_64V3), ..Numerics::default() };
-        for (context, prefill) in [(16, &[16][..]), (300, &[32, 128]), (4096, &[32, 128, 512])] {
-            let plan = Plan::new(&model(), Float::Bf16, context).for_target(numerics);
-            assert_eq!((plan.prefill.as_slice(), plan.decode.as_slice()), (prefill, &[context][..]));
+    fn calls_depend_on_the_target() {
+        let with_kernels = Numerics { products: Products::Kernels(Isa::X86_64V3), ..Numerics::default() };
+        let plan = Plan::new(&model(), Float::Bf16, 4096);
+        assert_eq!(sizes(&plan), [(1, 1, 1), (8, 8, 8), (32, 1, 1), (256, 1, 1)]);
+        assert!(plan.calls.iter().all(|sizes| sizes.uniform));
+        let kernels = plan.for_target(with_kernels);
+        assert_eq!(sizes(&kernels), [(1, 1, 1), (16, 16, 16), (64, 64, 64), (512, 64, 64)]);
+        assert!(kernels.calls.iter().all(|sizes| !sizes.uniform));
+        let chunked = Plan { chunk: Some(48), ..plan };
+        assert_eq!(sizes(&chunked.for_target(Numerics::default())), [(1, 1, 1), (48, 1, 1)]);
+        assert_eq!(sizes(&chunked.for_target(with_kernels)), [(1, 1, 1), (48, 48, 48)]);
+        for plan in [kernels, chunked.for_target(with_kernels)] {
             assert_eq!(plan.validate(&model()).map_err(|error| error.to_string()), Ok(()));
         }
+        assert_eq!(Plan::new(&model(), Float::F32, usize::MAX).context, 131_072);
     }
 
     #[test]
-    fn a_chunk_is_the_only_prefill_bucket() {
+    fn an_encoder_takes_whole_texts() {
+        let encoder = Preset::find("all-minilm-l6-v2").unwrap().model().unwrap();
         let with_kernels = Numerics { products: Products::Kernels(Isa::X86_64V3), ..Numerics::default() };
-        for numerics in [Numerics::default(), with_kernels] {
-            let prefill = |chunk, context| {
-                let plan = Plan { chunk: Some(chunk), ..Plan::new(&model(), Float::Bf16, context) };
-                plan.for_target(numerics).prefill
-            };
-            assert_eq!((prefill(48, 300), prefill(512, 300)), (vec![48], vec![300]));
-        }
+        let plan = Plan::new(&encoder, Float::F32, 300);
+        assert_eq!(sizes(&plan), [(32, 1, 1), (128, 1, 1), (300, 1, 1)]);
+        assert_eq!(sizes(&plan.for_target(with_kernels)), [(32, 32, 32), (128, 64, 64), (300, 64, 64)]);
+        assert!(plan.serving(&encoder).pools.is_empty());
     }
 
     #[test]
-    fn the_cache_has_room_for_a_padded_prefill_in_whole_blocks() {
-        for (context, capacity) in [(1, 256), (40, 256), (256, 512), (300, 768), (4096, 4352)] {
-            assert_eq!(Plan::new(&model(), Float::F32, context).capacity(), capacity);
-        }
-    }
-
-    #[test]
-    fn ring_buffers_have_room_for_the_window_and_a_call() {
-        let plan = Plan::new(&model(), Float::F32, 4096);
-        // 256 tokens a prefill.
-        for (window, slots) in [(1, 512), (256, 512), (257, 768), (3840, 4096), (4096, 4352), (1 << 30, 4352)]
-        {
-            assert_eq!(plan.cache_slots(Some(window)), slots, "{window}");
-        }
-        assert_eq!((plan.cache_slots(None), plan.rewind(&model())), (4352, None));
+    fn layers_with_one_window_share_a_pool() {
         let gemma = Preset::find("gemma-2-2b").unwrap().model().unwrap();
-        let long = Plan::new(&gemma, Float::F32, 8192);
-        assert_eq!(
-            (long.capacity(), long.cache_slots(Some(4096)), long.rewind(&gemma)),
-            (8448, 4352, Some(256))
-        );
-    }
-
-    #[test]
-    fn entries_are_prefill_then_decode() {
-        let model = model();
-        let entries = Plan::new(&model, Float::F32, 300).entries(&model);
-        let names: Vec<_> = entries.iter().map(|entry| entry.name.as_str()).collect();
-        assert_eq!(names, ["prefill_32", "prefill_256", "decode_256", "decode_300"]);
+        let serving = Plan::new(&gemma, Float::Bf16, 8192).serving(&gemma);
+        let pools: Vec<_> = serving.pools.iter().map(|pool| (pool.window, pool.page_bytes())).collect();
+        // 13 layers of each kind · 2 · 4 heads · 64 positions · 256 dimensions · 2 bytes.
+        let bytes = Some(13 * 2 * 4 * 64 * 256 * 2);
+        assert_eq!(pools, [(None, bytes), (Some(4096), bytes)]);
     }
 
     #[test]
@@ -331,25 +288,22 @@ mod tests {
             change(&mut plan);
             plan.validate(&model).unwrap_err().to_string()
         };
-        assert_eq!(
-            refused(|plan| plan.batch = 0),
-            "batch is 0, but at least one row is needed\nhint: choose a batch of 1"
-        );
         let context = "but the model supports 1 to 131072 positions\nhint: choose another --ctx-size";
         assert_eq!(refused(|plan| plan.context = 0), format!("context is 0, {context}"));
         assert_eq!(refused(|plan| plan.context = 131_073), format!("context is 131073, {context}"));
-        let buckets =
-            "but ascending ones up to the context of 300 are needed\nhint: let Plan::new choose them";
-        let cases: [(Change, &str); 6] = [
-            (|plan| plan.prefill = vec![], "[] and [256, 300]"),
-            (|plan| plan.prefill = vec![0], "[0] and [256, 300]"),
-            (|plan| plan.prefill = vec![32, 32], "[32, 32] and [256, 300]"),
-            (|plan| plan.prefill = vec![301], "[301] and [256, 300]"),
-            (|plan| plan.decode = vec![], "[32, 256] and []"),
-            (|plan| plan.decode = vec![256], "[32, 256] and [256]"),
+        let calls = "but ascending ones with at least 1 rows of a sequence are needed\nhint: let Plan::new choose them";
+        let one = CallSizes { rows: 1, sequences: 1, selected: 1, uniform: true };
+        let cases: [(Vec<CallSizes>, &str); 5] = [
+            (vec![], "[]"),
+            (vec![one, one], "[(1, 1), (1, 1)]"),
+            (vec![CallSizes { rows: 0, ..one }], "[(0, 1)]"),
+            (vec![CallSizes { sequences: 0, ..one }], "[(1, 0)]"),
+            (vec![CallSizes { rows: 8, sequences: 3, ..one }], "[(8, 3)]"),
         ];
-        for (change, found) in cases {
-            assert_eq!(refused(change), format!("buckets are {found}, {buckets}"));
+        for (changed, found) in cases {
+            let plan = Plan { calls: changed, ..Plan::new(&model, Float::F32, 300) };
+            let error = plan.validate(&model).unwrap_err().to_string();
+            assert_eq!(error, format!("calls have the rows and sequences {found}, {calls}"));
         }
     }
 

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use mlxcel_artifacts::{
-    Traffic,
+    Serving, Traffic,
     entry::{Entry, Parameter},
 };
 
@@ -22,8 +22,8 @@ pub struct Program {
     pub packed: Option<Packed>,
     /// Bytes of parameters that a decode step reads.
     pub step_bytes: u64,
-    /// How many positions a sequence can rewind without recomputing tokens. `None` means any number.
-    pub rewind: Option<usize>,
+    /// How the module serves several sequences.
+    pub serving: Serving,
     /// How much the kernels read and write, by the names of their dispatches.
     pub dispatches: BTreeMap<String, Traffic>,
     /// The objects that the module is linked with.

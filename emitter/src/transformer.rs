@@ -31,7 +31,7 @@ pub fn emit(model: &ModelConfig, plan: &Plan, dtype_of: &dyn Fn(&str) -> Dtype) 
         parameters,
         packed,
         step_bytes,
-        rewind: plan.rewind(model),
+        serving: plan.serving(model),
         dispatches: module.traffic(),
         objects: module.objects(),
     })

@@ -4,7 +4,10 @@ use std::fmt;
 
 use safetensors::Dtype;
 
-/// The type of a tensor: element type and static shape. A scalar has no dimensions.
+/// The size of a dimension that is known when a function runs, and not before: the pages of a cache.
+pub(crate) const DYNAMIC: usize = usize::MAX;
+
+/// The type of a tensor: element type and shape. A scalar has no dimensions.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TensorType {
     /// The element type.
@@ -23,6 +26,11 @@ impl TensorType {
     #[must_use]
     pub fn rank(&self) -> usize {
         self.shape.len()
+    }
+
+    /// Returns whether the size of a dimension is known only when a function runs.
+    pub(crate) fn is_dynamic(&self) -> bool {
+        self.shape.contains(&DYNAMIC)
     }
 
     /// Returns the number of elements, or `usize::MAX` if it overflows.
@@ -67,8 +75,11 @@ impl From<TensorType> for ValueType {
 impl fmt::Display for TensorType {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("tensor<")?;
-        for dimension in &self.shape {
-            write!(f, "{dimension}x")?;
+        for &dimension in &self.shape {
+            match dimension {
+                DYNAMIC => f.write_str("?x")?,
+                size => write!(f, "{size}x")?,
+            }
         }
         write!(f, "{}>", element(self.dtype))
     }

@@ -21,7 +21,7 @@ pub(crate) fn model_spec(model: &ModelConfig, plan: &Plan) -> ModelSpec {
         precision: plan.precision,
         quant: plan.quant,
         cache_type: plan.cache_type,
-        batch: plan.batch,
+        batch: None,
         context: plan.context,
         vocab: model.vocab,
         position_bytes,

@@ -69,7 +69,7 @@ impl Programs {
             let vmfb = writer.add_file(&vmfb)?;
             match artifacts.entry(name) {
                 Entry::Vacant(entry) => {
-                    let Program { entries, step_bytes, rewind, dispatches, .. } = program.clone();
+                    let Program { entries, step_bytes, serving, dispatches, .. } = program.clone();
                     entry.insert(TargetArtifact {
                         driver,
                         arch,
@@ -80,7 +80,8 @@ impl Programs {
                         vmfb,
                         entries,
                         step_bytes,
-                        rewind,
+                        serving: Some(serving),
+                        rewind: None,
                         dispatches,
                         packing: None,
                     });

@@ -32,6 +32,8 @@ pub(crate) struct Arguments {
     pub(crate) operands: Vec<(&'static str, Tensor)>,
     /// The operands that are the cache.
     pub(crate) cache: Range<usize>,
+    /// Whether the kernel writes to the cache.
+    pub(crate) overwrites_cache: bool,
     /// Pointers to tensors that the kernel writes.
     pub(crate) results: Vec<(&'static str, TensorType)>,
     /// Numbers that the host computes for each call.

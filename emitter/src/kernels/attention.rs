@@ -1,6 +1,6 @@
-//! Calls of `cpu/attention.c` and `cuda/attention_*.c`.
+//! Calls of `append.c` and `attention.c`, which write and read the pages of the cache.
 
-use super::arguments::{Argument, Arguments, F32Bits, Kernel, KernelFunction, arguments, kernels};
+use super::arguments::{Argument, Arguments, F32Bits, Kernel, KernelFunction, arguments};
 use crate::{
     graph::{HostIndex, Tensor},
     types::TensorType,
@@ -27,6 +27,17 @@ impl CachedKeyValues {
     }
 }
 
+/// A cache that the kernel writes to.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Overwritten(pub(crate) CachedKeyValues);
+
+impl Argument for Overwritten {
+    fn add_to(self, arguments: &mut Arguments, name: &'static str) {
+        self.0.add_to(arguments, name);
+        arguments.overwrites_cache = true;
+    }
+}
+
 impl Argument for CachedKeyValues {
     fn add_to(self, arguments: &mut Arguments, name: &'static str) {
         let first = arguments.operands.len();
@@ -42,100 +53,95 @@ impl Argument for CachedKeyValues {
 }
 
 arguments! {
-    /// What attention reads.
-    struct AttentionInputs {
-        q: Tensor,
-        cache: CachedKeyValues,
-        positions: Tensor,
-        lengths: Tensor,
+    /// The rows of a call by sequence, see [`ArgumentKind`](mlxcel_artifacts::entry::ArgumentKind).
+    struct RowTables {
+        begins: Tensor,
+        starts: Tensor,
+        pages: Tensor,
     }
 
     /// The shapes of queries and of the cache.
     struct AttentionShape {
-        batch: usize,
-        tokens: usize,
+        rows: usize,
+        sequences: usize,
         heads: usize,
         kv_heads: usize,
         head_dim: usize,
-        capacity: usize,
+        /// Twice the layers of the pool.
+        parts: usize,
+        /// Pages of a sequence in the table.
+        table: usize,
     }
 
-    /// Which positions a token sees, and how scores are capped. Zero means no window and no cap.
+    /// Which positions a row sees, and how scores are capped. Zero means no window and no cap.
     struct AttentionMask {
         window: usize,
         soft_cap: F32Bits,
         causal: bool,
+        has_sinks: bool,
     }
 
-    /// Attends to all positions at once, on a CPU.
+    /// Attends to the pages of each row's sequence.
     struct Attention {
-        inputs: AttentionInputs,
+        q: Tensor,
+        cache: CachedKeyValues,
+        /// Without sinks, any tensor.
+        sinks: Tensor,
+        tables: RowTables,
         out: TensorType,
         layer: HostIndex,
         shape: AttentionShape,
-        /// Tokens of a workgroup.
-        tile: usize,
         mask: AttentionMask,
+        /// The parts into which the work is divided.
+        items: usize,
     }
 
-    /// Attends to chunks of positions, on a CPU. [`AttentionCombine`] merges the results.
-    struct AttentionChunks {
-        inputs: AttentionInputs,
-        partial: TensorType,
-        max_sum: TensorType,
+    /// Where rows of a tensor are, in elements.
+    struct QueryRows {
+        q_stride: usize,
+        q_offset: usize,
+    }
+
+    /// As [`QueryRows`].
+    struct KeyRows {
+        k_stride: usize,
+        k_offset: usize,
+    }
+
+    /// As [`QueryRows`].
+    struct ValueRows {
+        v_stride: usize,
+        v_offset: usize,
+    }
+
+    /// Rotates queries and keys, and writes keys and values to pages.
+    struct Append {
+        q: Tensor,
+        k: Tensor,
+        v: Tensor,
+        /// Without a rotation, any tensor.
+        cos: Tensor,
+        sin: Tensor,
+        tables: RowTables,
+        cache: Overwritten,
+        q_out: TensorType,
         layer: HostIndex,
         shape: AttentionShape,
-        /// Tokens of a workgroup.
-        tile: usize,
-        mask: AttentionMask,
-        /// Positions of a chunk.
-        chunk: usize,
+        query_rows: QueryRows,
+        key_rows: KeyRows,
+        value_rows: ValueRows,
+        /// The dimensions of a head that are rotated.
+        rope_width: usize,
+        interleaved: bool,
+        q_scale: F32Bits,
+        items: usize,
     }
-
-    /// Merges chunks on a CPU.
-    struct AttentionCombine {
-        partial: Tensor,
-        max_sum: Tensor,
-        out: TensorType,
-        chunks: usize,
-        rows: usize,
-        head_dim: usize,
-    }
-
-    /// Attends to chunks of positions, on a GPU. [`CudaAttentionCombine`] merges the results.
-    struct CudaAttention {
-        inputs: AttentionInputs,
-        sums: TensorType,
-        max_sum: TensorType,
-        layer: HostIndex,
-        shape: AttentionShape,
-        /// Heads of a workgroup.
-        rows: usize,
-        mask: AttentionMask,
-        /// The number of chunks.
-        chunks: usize,
-    }
-
-    /// Merges chunks on a GPU.
-    struct CudaAttentionCombine {
-        partial_sums: Tensor,
-        max_sum: Tensor,
-        out: TensorType,
-        chunks: usize,
-        rows: usize,
-        head_dim: usize,
-    }
-}
-
-kernels! {
-    AttentionCombine => "attention", "attention_combine";
-    CudaAttentionCombine => "attention_combine", "cuda_attention_combine";
 }
 
 impl Kernel for Attention {
     fn function(&self) -> KernelFunction {
         let names = ["attention_f32", "attention_bf16", "attention_f16", "attention_q8"];
-        KernelFunction { file: "attention", name: self.inputs.cache.select(names) }
+        KernelFunction { file: "attention", name: self.cache.select(names) }
     }
 
     fn arguments(self) -> Arguments {
@@ -143,27 +149,10 @@ impl Kernel for Attention {
     }
 }
 
-impl Kernel for AttentionChunks {
+impl Kernel for Append {
     fn function(&self) -> KernelFunction {
-        let names =
-            ["attention_chunks_f32", "attention_chunks_bf16", "attention_chunks_f16", "attention_chunks_q8"];
-        KernelFunction { file: "attention", name: self.inputs.cache.select(names) }
-    }
-
-    fn arguments(self) -> Arguments {
-        Arguments::of(self)
-    }
-}
-
-impl Kernel for CudaAttention {
-    fn function(&self) -> KernelFunction {
-        let (file, name) = self.inputs.cache.select([
-            ("attention_f32", "cuda_attention_f32"),
-            ("attention_bf16", "cuda_attention_bf16"),
-            ("attention_f16", "cuda_attention_f16"),
-            ("attention_q8", "cuda_attention_q8"),
-        ]);
-        KernelFunction { file, name }
+        let names = ["append_f32", "append_bf16", "append_f16", "append_q8"];
+        KernelFunction { file: "append", name: self.cache.0.select(names) }
     }
 
     fn arguments(self) -> Arguments {

@@ -30,9 +30,11 @@ pub(crate) struct Executable {
     pub(super) function: KernelFunction,
     /// Tensors that it reads, by the names of their parameters.
     pub(super) operands: Vec<(&'static str, TensorType)>,
-    /// The operands that are the cache, `[2 · layers, batch, kv_heads, capacity, …]`. A call reads one layer's keys and values
-    /// in them, up to the last position that is attended to.
+    /// The operands that are the cache, `[pages, 2 · layers, kv_heads, 64, …]`. A call reads one layer's keys and values in
+    /// them, up to the last position that is attended to, or writes those of its rows.
     cache: Range<usize>,
+    /// Whether it writes to the cache. Then the cache is among its results, after the others.
+    overwrites_cache: bool,
     /// Tensors that it writes.
     pub(super) results: Vec<(&'static str, TensorType)>,
     /// Numbers that the host computes for each call.
@@ -54,12 +56,13 @@ impl Call {
     /// Prepares a call of `kernel` whose operands are tensors of `graph`.
     pub(crate) fn new(graph: &Graph, isa: Isa, kernel: impl Kernel, grid: Grid) -> Self {
         let function = kernel.function();
-        let Arguments { operands, cache, results, numbers, sizes } = kernel.arguments();
+        let Arguments { operands, cache, overwrites_cache, results, numbers, sizes } = kernel.arguments();
         let executable = Executable {
             isa,
             function,
             operands: operands.iter().map(|&(name, operand)| (name, graph.type_of(operand))).collect(),
             cache,
+            overwrites_cache,
             results,
             numbers: numbers.iter().map(|&(name, _)| name).collect(),
             sizes,
@@ -89,9 +92,15 @@ impl Executable {
         self.operands.iter().map(|(_, ty)| ty.clone()).collect()
     }
 
-    /// Returns the types of its results.
+    /// Returns the types of its results: tensors that it makes, then operands that it overwrites.
     pub(crate) fn result_types(&self) -> Vec<TensorType> {
-        self.results.iter().map(|(_, ty)| ty.clone()).collect()
+        let overwritten = self.overwritten().map(|index| self.operands[index].1.clone());
+        self.results.iter().map(|(_, ty)| ty.clone()).chain(overwritten).collect()
+    }
+
+    /// Returns the indices of the operands that it overwrites.
+    pub(crate) fn overwritten(&self) -> Range<usize> {
+        if self.overwrites_cache { self.cache.clone() } else { 0..0 }
     }
 
     /// Returns how many numbers a call takes.
@@ -122,8 +131,10 @@ impl Executable {
         for (index, (_, ty)) in self.operands.iter().chain(&self.results).enumerate() {
             let bytes = |sizes: &[usize]| (sizes.iter().product::<usize>() * ty.dtype.bitsize() / 8) as u64;
             match *ty.shape {
-                [_, batch, kv_heads, _, width] if self.cache.contains(&index) => {
-                    traffic.position_bytes += bytes(&[2, batch, kv_heads, width]);
+                // What is written is little beside what is read.
+                _ if self.overwritten().contains(&index) => {}
+                [_, _, kv_heads, _, width] if self.cache.contains(&index) => {
+                    traffic.position_bytes += bytes(&[2, kv_heads, width]);
                 }
                 _ => traffic.bytes += bytes(&ty.shape),
             }

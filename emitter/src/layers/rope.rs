@@ -15,11 +15,13 @@ const FINE: usize = 64;
 /// Cosines and sines at a function's positions.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Rotation {
-    pairs: Pairs,
+    pub(crate) pairs: Pairs,
     /// `[batch, tokens, width / 2]`.
-    cos: Tensor,
+    pub(crate) cos: Tensor,
+    /// `[batch, tokens, width / 2]`.
+    pub(crate) sin: Tensor,
     /// `[batch, tokens, 2, width / 2]` or `[batch, tokens, width / 2, 2]`: the negated sine, then the sine.
-    sin: Tensor,
+    signed_sin: Tensor,
 }
 
 /// Returns the rotation at `positions`, `[batch, tokens]`, all below `capacity`.
@@ -47,7 +49,7 @@ pub(crate) fn rotation(g: &mut Graph, rope: &Rope, positions: Tensor, capacity: 
     let mut both = vec![shape[0], shape[1], frequencies.len()];
     both.insert(pair, 1);
     let parts = [negative, sin].map(|part| g.reshape(part, &both));
-    Rotation { pairs: rope.pairs, cos, sin: g.concatenate(&parts, pair) }
+    Rotation { pairs: rope.pairs, cos, sin, signed_sin: g.concatenate(&parts, pair) }
 }
 
 /// Returns the dimension of `[batch, tokens, heads, …]` that separates the two elements of a pair.
@@ -92,7 +94,7 @@ pub(crate) fn rotate(g: &mut Graph, rotation: Rotation, x: Tensor) -> Tensor {
     let by_pairs = g.reshape(x, &split);
     let exchanged = g.reverse(by_pairs, &[pair]);
     let cos = g.broadcast_in_dim(rotation.cos, &split, &[0, 1, frequency]);
-    let sin = g.broadcast_in_dim(rotation.sin, &split, &[0, 1, 3, 4]);
+    let sin = g.broadcast_in_dim(rotation.signed_sin, &split, &[0, 1, 3, 4]);
     let (a, b) = (g.multiply(by_pairs, cos), g.multiply(exchanged, sin));
     let rotated = g.add(a, b);
     g.reshape(rotated, &[batch, tokens, heads, head_dim])

@@ -17,6 +17,14 @@ impl Graph {
         self.op("stablehlo.constant", &[], vec![("value", attribute)], ty)
     }
 
+    /// Returns the number `value` everywhere in the shape and type of `x`.
+    pub(crate) fn full_like(&mut self, x: Tensor, value: usize) -> Tensor {
+        let TensorType { dtype, shape } = self.type_of(x);
+        #[expect(clippy::cast_precision_loss, reason = "numbers of positions and heads are below 2^52")]
+        let value = self.full(value as f64, dtype, &shape);
+        value
+    }
+
     /// Returns a scalar.
     pub fn scalar(&mut self, value: f64, dtype: Dtype) -> Tensor {
         self.full(value, dtype, &[])

@@ -79,7 +79,7 @@ impl Graph {
     }
 
     /// Returns a constant on the host.
-    fn host_constant(&mut self, value: usize) -> Tensor {
+    pub(crate) fn host_constant(&mut self, value: usize) -> Tensor {
         let attributes = vec![("value", format!("{value} : index"))];
         let index = vec![ValueType::Host(HostType::Index)];
         self.op_with_regions("arith.constant", &[], attributes, vec![], index)[0]

@@ -7,7 +7,7 @@ use crate::{
 };
 
 impl Graph {
-    /// Runs a kernel on `operands` and `numbers` and returns its results.
+    /// Runs a kernel on `operands` and `numbers` and returns its results, then the operands that it overwrites.
     ///
     /// [`Module::call`](crate::module::Module::call) calls this and adds the executable to the module.
     pub(crate) fn dispatch(
@@ -44,12 +44,27 @@ impl Graph {
         } else {
             all.extend(numbers.iter().map(|number| number.0));
         }
-        let untied = vec!["-1 : index"; results.len()].join(", ");
+        let arguments = all.len();
+        let overwritten: Vec<_> = executable.overwritten().map(|index| operands[index]).collect();
+        let extents = |g: &Self, tensors: &[Tensor]| -> Vec<_> {
+            tensors.iter().filter_map(|&tensor| Some(g.extent(tensor)?.0)).collect()
+        };
+        let (of_operands, of_results) = (extents(self, operands), extents(self, &overwritten));
+        let segments = format!("array<i32: 0, {arguments}, {}, {}>", of_operands.len(), of_results.len());
+        all.extend(of_operands.into_iter().chain(of_results));
+        let made = results.len() - overwritten.len();
+        let tied = (0..made).map(|_| "-1 : index".to_owned());
+        let tied = tied.chain(executable.overwritten().map(|index| format!("{index} : index")));
         let attributes = vec![
             ("entry_points", format!("[@{}::@{}]", executable.symbol(), executable.entry())),
-            ("operandSegmentSizes", format!("array<i32: 0, {}, 0, 0>", all.len())),
-            ("tied_operands", format!("[{untied}]")),
+            ("operandSegmentSizes", segments),
+            ("tied_operands", format!("[{}]", tied.collect::<Vec<_>>().join(", "))),
         ];
-        self.op_with_regions(OP, &all, attributes, vec![], results.into_iter().map(Into::into).collect())
+        let results = results.into_iter().map(Into::into).collect();
+        let results = self.op_with_regions(OP, &all, attributes, vec![], results);
+        for (&result, &operand) in results.iter().skip(made).zip(&overwritten) {
+            self.set_extent(result, operand);
+        }
+        results
     }
 }

@@ -5,7 +5,7 @@ use mlxcel_models::{Block, Branch};
 use crate::{
     graph::Tensor,
     layers::{
-        attention::{Sequence, attention},
+        attention::{Rows, attention},
         builder::Builder,
         cache::LayerCache,
         feed_forward::feed_forward,
@@ -20,11 +20,11 @@ pub(super) fn block(
     layer: &Block,
     cache: &mut LayerCache<'_>,
     rotation: Option<Rotation>,
-    sequence: Sequence,
+    rows: &Rows,
     x: Tensor,
 ) -> Tensor {
     let attended = b.scope("attention", |b| {
-        branch(b, &layer.attention, x, |b, layer, x| attention(b, layer, cache, rotation, sequence, x))
+        branch(b, &layer.attention, x, |b, layer, x| attention(b, layer, cache, rotation, rows, x))
     });
     let input = if layer.parallel { x } else { add_branch(b, &layer.attention, x, attended) };
     let fed = b.scope("mlp", |b| branch(b, &layer.mlp, input, feed_forward));

@@ -1,7 +1,9 @@
 //! An entry point: from its arguments to its results.
 
-use mlxcel_artifacts::entry::{ArgumentKind, ArgumentSpec, Entry, ResultKind, Role};
-use mlxcel_models::{Attention, Head, ModelConfig, Rope};
+use std::collections::BTreeMap;
+
+use mlxcel_artifacts::entry::{ArgumentKind, ArgumentSpec, CallSizes, Entry, PAGE, ResultKind, Role};
+use mlxcel_models::{Head, ModelConfig, Rope};
 use safetensors::Dtype;
 
 use super::{block::block, head::head};
@@ -9,16 +11,17 @@ use crate::{
     error::Error,
     graph::{Function, Graph, HostIndex, Tensor},
     layers::{
-        attention::{Sequence, Span},
+        attention::{Division, PageTable, Rows},
         builder::Builder,
-        cache::Cache,
+        cache::{Cache, PoolValue},
         linear::embedding,
         norm::norm,
+        pooling::pooling,
         rope::{self, Rotation},
     },
     module::Module,
     packing::Packing,
-    plan::{ATTENTION_BLOCK, Plan},
+    plan::Plan,
 };
 
 /// Builds the function of an entry.
@@ -44,128 +47,160 @@ fn entry_results(
     model: &ModelConfig,
     plan: &Plan,
     entry: &Entry,
-) -> Result<Vec<Tensor>, &'static str> {
-    let arguments = EntryArguments::new(&mut b.graph, &entry.arguments);
-    let tokens = arguments.tokens.ok_or("found an entry without tokens, expected them")?;
-    let start = arguments.positions.unwrap_or_else(|| b.graph.full(0.0, Dtype::I32, &[plan.batch]));
-    let span = match (entry.role, arguments.end) {
-        (Role::Decode { cache: size } | Role::Encode { tokens: size }, _) => Span::Prefix(size),
-        (Role::Prefill { .. }, Some(end)) => Span::Blocks { end, size: ATTENTION_BLOCK },
-        (Role::Prefill { .. }, None) => return Err("found a prefill entry without an end, expected one"),
+) -> Result<Vec<Tensor>, String> {
+    let sizes = entry.role.sizes().ok_or("found a role of an older format, expected step or embed")?;
+    let arguments = Arguments::new(&mut b.graph, &entry.arguments);
+    let shape = if sizes.uniform { [sizes.sequences, sizes.rows_of_a_sequence()] } else { [1, sizes.rows] };
+    let tokens = arguments.tensor(ArgumentKind::Tokens)?;
+    let tokens = b.graph.reshape(tokens, &shape);
+    let positions = arguments.tensor(ArgumentKind::Positions)?;
+    let positions = b.graph.reshape(positions, &shape);
+    let division = arguments.division(sizes)?;
+    let rows = Rows { positions, division };
+    let real = if sizes.uniform { ArgumentKind::Lengths } else { ArgumentKind::Rows };
+    b.lengths = arguments.tensor(real).ok();
+    let mut cache = match entry.role {
+        Role::Embed(_) => transient_cache(b, model, &arguments, sizes)?,
+        _ => Cache::new(model, arguments.pools(plan, model)?),
     };
-    b.lengths = arguments.lengths;
-    let sequence = sequence(&mut b.graph, span, tokens, start);
-    let x = b.scope("embedding", |b| embedding(b, &model.embedding, tokens, sequence.positions));
-    let first = model.blocks.first().ok_or("found a model without blocks, expected at least one")?;
-    let cache = load_cache(b, model, &first.attention.layer, plan, entry.role);
-    let mut x = blocks(b, model, plan, cache, sequence, x);
-    let generates = matches!(model.head, Head::Logits(_));
-    if let (true, Some(lengths)) = (generates, arguments.lengths) {
-        x = last_tokens(&mut b.graph, x, lengths);
-    }
-    if let Some(layer) = &model.final_norm {
-        x = b.scope("final_norm", |b| norm(b, layer, x));
-    }
-    let made = head(b, model, plan, x);
+    let x = b.scope("embedding", |b| embedding(b, &model.embedding, tokens, positions));
+    let x = blocks(b, model, plan, &mut cache, &rows, x);
+    let made = match &model.head {
+        Head::Logits(_) => {
+            let x = select(b, &arguments, sizes, x)?;
+            let x = normed(b, model, x);
+            head(b, model, sizes.selected, x)
+        }
+        Head::Pooling(layer) => {
+            let x = normed(b, model, x);
+            let embedding = b.scope("pooling", |b| pooling(b, *layer, x, &rows));
+            vec![(ResultKind::Embedding, embedding)]
+        }
+    };
     let result = |kind: ResultKind| {
         let found = made.iter().find(|(made, _)| *made == kind).map(|(_, tensor)| *tensor);
-        found.unwrap_or_else(|| {
-            let problem = format!("found no {kind}, expected the model's head to compute it");
-            b.graph.fail("func.func", problem)
-        })
+        let cached = match kind {
+            ResultKind::Cache { pool, part } => cache.tensor(pool, part),
+            _ => None,
+        };
+        found.or(cached).ok_or_else(|| format!("found no {kind}, expected the model's head to compute it"))
     };
-    Ok(entry.results.iter().map(|spec| spec.kind).map(result).collect())
+    entry.results.iter().map(|spec| result(spec.kind)).collect()
 }
 
 /// The values of an entry's arguments.
 #[derive(Default)]
-struct EntryArguments {
-    tokens: Option<Tensor>,
-    positions: Option<Tensor>,
-    lengths: Option<Tensor>,
+struct Arguments {
+    tensors: BTreeMap<String, Tensor>,
     end: Option<HostIndex>,
 }
 
-impl EntryArguments {
+impl Arguments {
     /// Declares the arguments of a function.
     fn new(g: &mut Graph, arguments: &[ArgumentSpec]) -> Self {
         let mut result = Self::default();
-        for argument in arguments {
-            let mut tensor = || Some(g.argument(argument.dtype, &argument.shape));
-            match argument.kind {
-                ArgumentKind::Tokens => result.tokens = tensor(),
-                ArgumentKind::Positions => result.positions = tensor(),
-                ArgumentKind::Lengths => result.lengths = tensor(),
-                ArgumentKind::End => result.end = Some(g.host_argument()),
-            }
+        for ArgumentSpec { kind, dtype, shape } in arguments {
+            let tensor = match kind {
+                ArgumentKind::End => {
+                    result.end = Some(g.host_argument());
+                    continue;
+                }
+                ArgumentKind::Cache { .. } => {
+                    g.overwritten_argument(*dtype, shape.get(1..).unwrap_or_default())
+                }
+                _ => g.argument(*dtype, shape),
+            };
+            result.tensors.insert(kind.to_string(), tensor);
         }
         result
     }
-}
 
-/// Returns the positions of all tokens, from the position of each row's first token.
-fn sequence(g: &mut Graph, span: Span, tokens: Tensor, start: Tensor) -> Sequence {
-    let shape = g.shape(tokens).to_vec();
-    let offset = g.iota(Dtype::I32, &shape, 1);
-    let first = g.broadcast_in_dim(start, &shape, &[0]);
-    let positions = g.add(first, offset);
-    Sequence { start, positions, span }
-}
+    fn tensor(&self, kind: ArgumentKind) -> Result<Tensor, String> {
+        let found = self.tensors.get(&kind.to_string()).copied();
+        found.ok_or_else(|| format!("found an entry without {kind}, expected it"))
+    }
 
-/// Returns the module's cache, or one for this call alone if the entry encodes.
-fn load_cache(
-    b: &mut Builder<'_>,
-    model: &ModelConfig,
-    attention: &Attention,
-    plan: &Plan,
-    role: Role,
-) -> Cache {
-    match role {
-        Role::Encode { tokens } => Cache::transient(b, model, attention, plan.batch, tokens),
-        Role::Prefill { .. } | Role::Decode { .. } => Cache::load(b, model, attention, plan),
+    fn division(&self, sizes: CallSizes) -> Result<Division, String> {
+        if sizes.uniform {
+            return Ok(Division::Uniform { end: self.end });
+        }
+        let begins = self.tensor(ArgumentKind::Begins)?;
+        Ok(Division::Ragged { begins, starts: self.tensor(ArgumentKind::Starts)? })
+    }
+
+    /// Returns the pools of the cache with their page tables.
+    fn pools(&self, plan: &Plan, model: &ModelConfig) -> Result<Vec<PoolValue>, String> {
+        let pools = plan.serving(model).pools;
+        let value = |(pool, spec): (usize, &mlxcel_artifacts::entry::Pool)| {
+            let part = |part| self.tensor(ArgumentKind::Cache { pool, part });
+            let table = PageTable {
+                pages: self.tensor(ArgumentKind::Pages { pool })?,
+                first_pages: self.tensor(ArgumentKind::FirstPages { pool }).ok(),
+                slots: self.tensor(ArgumentKind::Slots { pool }).ok(),
+            };
+            Ok(PoolValue { parts: (0..spec.parts.len()).map(part).collect::<Result<_, String>>()?, table })
+        };
+        pools.iter().enumerate().map(value).collect()
     }
 }
 
-/// Computes all blocks, then stores the cache.
+/// Returns the cache of an encoder's call, which nothing keeps. Generated code has none: texts attend to themselves.
+fn transient_cache(
+    b: &mut Builder<'_>,
+    model: &ModelConfig,
+    arguments: &Arguments,
+    sizes: CallSizes,
+) -> Result<Cache, String> {
+    let pages = match sizes.uniform {
+        true => b.graph.full(0.0, Dtype::I32, &[sizes.sequences, 1]),
+        false => arguments.tensor(ArgumentKind::Pages { pool: 0 })?,
+    };
+    // Each sequence may fill its last page in part. Page 0 belongs to none.
+    let count = if sizes.uniform { 1 } else { 1 + sizes.rows / PAGE + sizes.sequences };
+    Ok(Cache::transient(b, model, count, PageTable { pages, first_pages: None, slots: None }))
+}
+
+/// Computes all blocks.
 fn blocks(
     b: &mut Builder<'_>,
     model: &ModelConfig,
     plan: &Plan,
-    mut cache: Cache,
-    sequence: Sequence,
+    cache: &mut Cache,
+    rows: &Rows,
     mut x: Tensor,
 ) -> Tensor {
     let mut rotations = Rotations::default();
     for (index, layer) in model.blocks.iter().enumerate() {
         x = b.scope(&format!("layer.{index}"), |b| {
             let rope = layer.attention.layer.rope.as_ref();
-            let rotation = rope.map(|rope| rotations.get(b, rope, sequence, plan.capacity()));
-            match cache.layer(index) {
-                Some(mut cache) => block(b, layer, &mut cache, rotation, sequence, x),
+            let rotation = rope.map(|rope| rotations.get(b, rope, rows.positions, plan.capacity()));
+            match cache.layer(b.cache_type, index) {
+                Some(mut cache) => block(b, layer, &mut cache, rotation, rows, x),
                 None => x,
             }
         });
     }
-    cache.store(&mut b.graph);
     x
 }
 
-/// Selects each row's token at `lengths - 1`: `[batch, tokens, hidden]` to `[batch, 1, hidden]`.
-fn last_tokens(g: &mut Graph, x: Tensor, lengths: Tensor) -> Tensor {
-    let &[batch, _, hidden] = g.shape(x) else {
-        return x;
-    };
-    let (zero, one) = (g.scalar(0.0, Dtype::I32), g.scalar(1.0, Dtype::I32));
-    let rows: Vec<_> = (0..batch)
-        .map(|row| {
-            let part = g.slice_dimension(x, 0, row, row + 1);
-            let length = g.slice(lengths, &[row], &[row + 1]);
-            let length = g.reshape(length, &[]);
-            let last = g.subtract(length, one);
-            g.dynamic_slice(part, &[zero, last, zero], &[1, 1, hidden])
-        })
-        .collect();
-    g.concatenate(&rows, 0)
+/// Selects the rows whose logits are wanted: `[batch, tokens, hidden]` to `[1, selected, hidden]`.
+fn select(b: &mut Builder<'_>, arguments: &Arguments, sizes: CallSizes, x: Tensor) -> Result<Tensor, String> {
+    let selected = arguments.tensor(ArgumentKind::Selected)?;
+    b.lengths = arguments.tensor(ArgumentKind::SelectedCount).ok();
+    let hidden = b.graph.shape(x).last().copied().unwrap_or(0);
+    if sizes.rows == 1 {
+        return Ok(x);
+    }
+    let flat = b.graph.reshape(x, &[sizes.rows, hidden]);
+    let rows = b.graph.take_rows(flat, selected);
+    // Fused with the norm, the gathered rows exceed IREE's stack limit.
+    let rows = b.graph.barrier(rows);
+    Ok(b.graph.reshape(rows, &[1, sizes.selected, hidden]))
+}
+
+/// Applies the norm after the last block.
+fn normed(b: &mut Builder<'_>, model: &ModelConfig, x: Tensor) -> Tensor {
+    model.final_norm.as_ref().map_or(x, |layer| b.scope("final_norm", |b| norm(b, layer, x)))
 }
 
 /// The rotations of a function, one for each distinct rope.
@@ -174,11 +209,11 @@ struct Rotations(Vec<(Rope, Rotation)>);
 
 impl Rotations {
     /// Returns the rotation for a rope, and computes it on first use.
-    fn get(&mut self, b: &mut Builder<'_>, rope: &Rope, sequence: Sequence, capacity: usize) -> Rotation {
+    fn get(&mut self, b: &mut Builder<'_>, rope: &Rope, positions: Tensor, capacity: usize) -> Rotation {
         if let Some((_, rotation)) = self.0.iter().find(|(known, _)| known == rope) {
             return *rotation;
         }
-        let rotation = b.scope("rope", |b| rope::rotation(&mut b.graph, rope, sequence.positions, capacity));
+        let rotation = b.scope("rope", |b| rope::rotation(&mut b.graph, rope, positions, capacity));
         self.0.push((rope.clone(), rotation));
         rotation
     }

@@ -7,31 +7,26 @@ use safetensors::Dtype;
 use crate::{
     graph::Tensor,
     kernels::{Argmax, Grid},
-    layers::{builder::Builder, linear::linear, pooling::pooling},
-    plan::Plan,
+    layers::{builder::Builder, linear::linear},
     types::TensorType,
 };
 
 /// Threads of a workgroup, as in `kernels/cuda/argmax.c`.
 const ARGMAX_THREADS: usize = 1024;
 
-/// Computes the results of an entry from the last hidden states.
+/// Computes the next tokens and the logits of the last hidden states of `selected` rows, `[1, selected, hidden]`.
 pub(super) fn head(
     b: &mut Builder<'_>,
     model: &ModelConfig,
-    plan: &Plan,
+    selected: usize,
     x: Tensor,
 ) -> Vec<(ResultKind, Tensor)> {
-    match &model.head {
-        Head::Logits(layer) => {
-            let product = layer.effective_linear(&model.embedding);
-            let logits = b.scope("head", |b| logits(b, layer, &product, x));
-            let logits = b.graph.reshape(logits, &[plan.batch, model.vocab]);
-            let next = b.scope("argmax", |b| argmax(b, logits));
-            vec![(ResultKind::NextToken, next), (ResultKind::Logits, logits)]
-        }
-        Head::Pooling(layer) => vec![(ResultKind::Embedding, b.scope("pooling", |b| pooling(b, *layer, x)))],
-    }
+    let Head::Logits(layer) = &model.head else { return Vec::new() };
+    let product = layer.effective_linear(&model.embedding);
+    let logits = b.scope("head", |b| logits(b, layer, &product, x));
+    let logits = b.graph.reshape(logits, &[selected, model.vocab]);
+    let next = b.scope("argmax", |b| argmax(b, logits));
+    vec![(ResultKind::NextToken, next), (ResultKind::Logits, logits)]
 }
 
 /// Computes the logits of the last hidden state.

@@ -72,7 +72,9 @@ fn format(isa: Isa) -> &'static str {
 /// C type.
 fn binding_address(index: usize, ty: &TensorType) -> String {
     let element = element(ty.dtype).trim_start_matches('u');
-    let (memref, bytes) = (format!("memref<{}x{element}>", ty.elements()), ty.dtype.bitsize() / 8);
+    // The size of a cache is not known, and its address does not depend on it.
+    let elements = if ty.is_dynamic() { 1 } else { ty.elements() };
+    let (memref, bytes) = (format!("memref<{elements}x{element}>"), ty.dtype.bitsize() / 8);
     format!(
         "        %memref{index} = stream.binding.subspan %binding{index}[%zero] : !stream.binding -> {memref}
         %base{index}, %offset{index}, %length{index}, %stride{index} = iree_codegen.extract_strided_metadata %memref{index} : {memref} -> memref<{element}>, index, index, index

@@ -11,7 +11,12 @@ use crate::kernels::executable::{Executable, Grid};
 pub(super) fn to_mlir(executable: &Executable) -> String {
     let Executable { isa, function, operands, results, numbers, sizes, grid, .. } = executable;
     let Grid { items, grain } = grid;
-    let bindings: Vec<_> = iter::repeat_n("#hal.pipeline.binding<storage_buffer, ReadOnly>", operands.len())
+    let read = |index: usize| match executable.overwritten().contains(&index) {
+        true => "#hal.pipeline.binding<storage_buffer>",
+        false => "#hal.pipeline.binding<storage_buffer, ReadOnly>",
+    };
+    let bindings: Vec<_> = (0..operands.len())
+        .map(read)
         .chain(iter::repeat_n("#hal.pipeline.binding<storage_buffer>", results.len()))
         .collect();
     format!(

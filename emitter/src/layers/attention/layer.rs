@@ -2,7 +2,10 @@
 
 use mlxcel_models::{Attention, Norm};
 
-use super::{kernel, online, sequence::Sequence};
+use super::{
+    kernel, online,
+    sequence::{Division, Rows},
+};
 use crate::{
     graph::Tensor,
     layers::{
@@ -14,45 +17,69 @@ use crate::{
     },
 };
 
-/// Writes the tokens' keys and values to the cache and attends to it: `[batch, tokens, hidden]` to the same shape.
+/// Writes the rows' keys and values to the cache and attends to it: `[batch, tokens, hidden]` to the same shape.
 pub(crate) fn attention(
     b: &mut Builder<'_>,
     layer: &Attention,
     cache: &mut LayerCache<'_>,
     rotation: Option<Rotation>,
-    sequence: Sequence,
+    rows: &Rows,
     x: Tensor,
 ) -> Tensor {
     let &[batch, tokens, _] = b.graph.shape(x) else {
         return x;
     };
-    let (operand, isa) = (b.operand_dtype(), kernel::isa(b, layer, tokens));
-    let (kv_heads, head_dim) = (layer.kv_heads, layer.head_dim);
-    let group = layer.heads.checked_div(kv_heads).unwrap_or(0);
+    let kv_heads = layer.kv_heads;
     let projections = [("q_proj", &layer.query), ("k_proj", &layer.key), ("v_proj", &layer.value)];
     let [query, key, value] = linears(b, projections, x);
     let query = b.scope("q_norm", |b| split_heads(b, layer.query_norm.as_ref(), layer.heads, query));
     let key = b.scope("k_norm", |b| split_heads(b, layer.key_norm.as_ref(), kv_heads, key));
     let value = split_heads(b, None, kv_heads, value);
     let g = &mut b.graph;
-    let [query, key, value] = [query, key, value].map(|x| layer.clip.map_or(x, |limit| g.clip(x, limit)));
-    let [query, key] = [query, key].map(|x| rotation.map_or(x, |rotation| rope::rotate(g, rotation, x)));
-    cache.append(g, KeyOrValue::Key, sequence.start, key);
-    cache.append(g, KeyOrValue::Value, sequence.start, value);
+    let projected = [query, key, value].map(|x| layer.clip.map_or(x, |limit| g.clip(x, limit)));
+    let attended = match kernel::isa(b, layer, rows) {
+        Some(isa) => kernel::append_and_attend(b, isa, layer, projected, rotation, (cache, rows)),
+        None => generated(b, layer, projected, rotation, cache, rows),
+    };
+    let attended = b.graph.reshape(attended, &[batch, tokens, layer.heads * layer.head_dim]);
+    linear(b, ("o_proj", &layer.output), attended)
+}
 
+/// Rotates, caches and attends as generated code: `[batch, tokens, heads, head_dim]` to the shape of the queries.
+fn generated(
+    b: &mut Builder<'_>,
+    layer: &Attention,
+    [query, key, value]: [Tensor; 3],
+    rotation: Option<Rotation>,
+    cache: &mut LayerCache<'_>,
+    rows: &Rows,
+) -> Tensor {
+    let &[batch, tokens, heads, head_dim] = b.graph.shape(query) else {
+        return query;
+    };
+    let (operand, kv_heads) = (b.operand_dtype(), layer.kv_heads);
+    let group = heads.checked_div(kv_heads).unwrap_or(0);
+    let g = &mut b.graph;
+    let [query, key] = [query, key].map(|x| rotation.map_or(x, |rotation| rope::rotate(g, rotation, x)));
     let query = g.scale(query, layer.scale);
-    let attended = match isa {
-        Some(isa) => kernel::attend(b, isa, layer, query, cache, sequence),
-        None => {
-            let query = g.reshape(query, &[batch, tokens, kv_heads, group, head_dim]);
-            let query = g.transpose(query, &[0, 2, 3, 1, 4]);
-            let query = g.convert(query, operand);
-            let attended = online::attend(b, layer, query, cache, sequence);
-            b.graph.transpose(attended, &[0, 3, 1, 2, 4])
+    let query = g.reshape(query, &[batch, tokens, kv_heads, group, head_dim]);
+    let query = g.transpose(query, &[0, 2, 3, 1, 4]);
+    let query = g.convert(query, operand);
+    let attended = match rows.division {
+        Division::Uniform { end: Some(end) } => {
+            cache.append(g, KeyOrValue::Key, key);
+            cache.append(g, KeyOrValue::Value, value);
+            online::attend_to_pages(b, layer, query, cache, rows.positions, end)
+        }
+        Division::Uniform { end: None } => {
+            let by_head = [key, value].map(|x| g.transpose(x, &[0, 2, 1, 3]));
+            online::attend_to_text(b, layer, query, by_head)
+        }
+        Division::Ragged { .. } => {
+            b.graph.fail("attention", "found sequences of any length, expected kernels or a uniform call")
         }
     };
-    let attended = b.graph.reshape(attended, &[batch, tokens, layer.heads * head_dim]);
-    linear(b, ("o_proj", &layer.output), attended)
+    b.graph.transpose(attended, &[0, 3, 1, 2, 4])
 }
 
 /// Splits `x`, `[batch, tokens, heads · head_dim]`, into heads and applies their norm.

@@ -1,12 +1,13 @@
 //! Attention as generated code.
 //!
-//! It attends to blocks of the cache with a running maximum and sum: the online softmax of Milakov and Gimelshein 2018, as
-//! in FlashAttention. So no score matrix is larger than one block. A decode step has a single block.
+//! It attends to blocks of positions with a running maximum and sum: the online softmax of Milakov and Gimelshein 2018, as
+//! in FlashAttention. So no score matrix is larger than one block. A text that attends to itself is a single block.
 
+use mlxcel_artifacts::entry::PAGE;
 use mlxcel_models::Attention;
 use safetensors::Dtype;
 
-use super::sequence::{Sequence, Span};
+use super::sequence::PageTable;
 use crate::{
     graph::{Graph, HostIndex, Tensor},
     layers::{
@@ -16,48 +17,22 @@ use crate::{
     ops::{DotDimensions, Reduction},
 };
 
-/// The rules for which keys a token sees.
+/// Pages of a block: 256 positions.
+const BLOCK_PAGES: usize = 4;
+
+/// The rules for which keys a row sees.
 #[derive(Clone, Copy)]
-struct Mask {
-    /// The position of each token, `[batch, tokens]`.
-    positions: Tensor,
-    /// In a ring buffer, the last position that was written, `[batch]`, and the number of slots.
-    ring: Option<(Tensor, usize)>,
-    /// If attention is not causal, the number of real tokens in each row, `[batch]`.
-    lengths: Option<Tensor>,
-}
-
-impl Mask {
-    fn new(g: &mut Graph, cache: &LayerCache<'_>, sequence: Sequence, lengths: Option<Tensor>) -> Self {
-        let positions = sequence.positions;
-        let ring = cache.ring_slots().map(|slots| {
-            let shape = g.shape(positions).to_vec();
-            let tokens = shape.get(1).copied().unwrap_or(1);
-            let last = g.slice_dimension(positions, 1, tokens.saturating_sub(1), tokens);
-            let batch = shape.get(..1).unwrap_or_default();
-            (g.reshape(last, batch), slots)
-        });
-        Self { positions, ring, lengths }
-    }
-
-    /// Returns the positions of the keys in the slots from `first`, along the last dimension of `shape`, `[batch, …, slots]`.
-    /// Empty slots have negative positions.
-    fn key_positions(&self, g: &mut Graph, first: Tensor, shape: &[usize]) -> Tensor {
-        let last = shape.len().saturating_sub(1);
-        let index = g.iota(Dtype::I32, shape.get(last..).unwrap_or_default(), 0);
-        let first = g.broadcast_like(first, index);
-        let slot = g.add(index, first);
-        let slot = g.broadcast_in_dim(slot, shape, &[last]);
-        let Some((written, slots)) = self.ring else { return slot };
-        // A slot holds the last written position that maps to it.
-        let written = g.broadcast_in_dim(written, shape, &[0]);
-        #[expect(clippy::cast_precision_loss, reason = "a number of positions")]
-        let slots = g.full(slots as f64, Dtype::I32, shape);
-        let ahead = g.add(written, slots);
-        let distance = g.subtract(ahead, slot);
-        let distance = g.remainder(distance, slots);
-        g.subtract(written, distance)
-    }
+enum Mask {
+    /// Keys up to the row's own position, and inside the window.
+    Causal {
+        /// The position of each row, `[batch, tokens]`.
+        positions: Tensor,
+        /// The position of the first key, `[batch]`. Without it, it is 0.
+        first: Option<Tensor>,
+        window: Option<usize>,
+    },
+    /// Every real key. Has the number of real keys of each sequence, `[batch]`.
+    Text(Tensor),
 }
 
 /// The running state of an online softmax.
@@ -71,34 +46,86 @@ struct SoftmaxState {
     weighted: Tensor,
 }
 
-/// Computes softmax attention of `query`, `[batch, kv_heads, group, tokens, head_dim]`, to the sequence's span of the cache:
-/// `f32`, in the shape of `query`.
-pub(super) fn attend(
+/// Computes softmax attention of `query`, `[batch, kv_heads, group, tokens, head_dim]`, to the pages of each sequence up to
+/// `end`: `f32`, in the shape of `query`.
+pub(super) fn attend_to_pages(
     b: &mut Builder<'_>,
     layer: &Attention,
     query: Tensor,
     cache: &LayerCache<'_>,
-    sequence: Sequence,
+    positions: Tensor,
+    end: HostIndex,
+) -> Tensor {
+    let g = &mut b.graph;
+    let PageTable { pages, first_pages, .. } = cache.table();
+    let pages = whole_blocks(g, pages);
+    let size = BLOCK_PAGES * PAGE;
+    let first = first_pages.map(|first| {
+        let page = g.full_like(first, PAGE);
+        g.multiply(first, page)
+    });
+    // A table that begins behind the window is short: all of it is attended to.
+    let end = match first {
+        None => end,
+        Some(_) => g.host_number(g.shape(pages).last().copied().unwrap_or(1) * PAGE),
+    };
+    let mask = Mask::Causal { positions, first, window: layer.window };
+    let shape = g.shape(query).to_vec();
+    let rows = shape[..shape.len().saturating_sub(1)].to_vec();
+    // The least finite number: with a window a row may see nothing of the first blocks, and -inf - -inf is NaN.
+    let max = g.full(f64::from(f32::MIN), Dtype::F32, &rows);
+    let sum = g.full(0.0, Dtype::F32, &rows);
+    let weighted = g.full(0.0, Dtype::F32, &shape);
+    let state = g.for_loop(end, size, &[max, sum, weighted], |g, offset, state| {
+        let offset = g.host_scalar(offset);
+        let table = block_of_table(g, pages, offset);
+        let cached = KeyOrValue::BOTH.map(|which| cache.pages(g, which, table));
+        let block = attend_block(g, layer, query, cached, mask, offset);
+        let merged = merge(g, SoftmaxState { max: state[0], sum: state[1], weighted: state[2] }, block);
+        vec![merged.max, merged.sum, merged.weighted]
+    });
+    finish(b, layer, SoftmaxState { max: state[0], sum: state[1], weighted: state[2] })
+}
+
+/// Computes softmax attention of `query`, `[batch, kv_heads, group, tokens, head_dim]`, to all real keys of the same texts,
+/// `[batch, kv_heads, tokens, head_dim]`: `f32`, in the shape of `query`.
+pub(super) fn attend_to_text(
+    b: &mut Builder<'_>,
+    layer: &Attention,
+    query: Tensor,
+    keys_and_values: [Tensor; 2],
 ) -> Tensor {
     let &[batch, _, _, tokens, _] = b.graph.shape(query) else {
         return query;
     };
-    let lengths = (!layer.causal).then(|| b.lengths(batch, tokens));
+    let lengths = b.lengths(batch, tokens);
     let g = &mut b.graph;
-    let mask = Mask::new(g, cache, sequence, lengths);
-    let mut total = match (sequence.span, cache.ring_slots()) {
-        (Span::Prefix(size), ring) => {
-            let first = g.scalar(0.0, Dtype::I32);
-            let size = ring.unwrap_or(size);
-            let cached = KeyOrValue::BOTH.map(|which| cache.prefix(g, which, size));
-            attend_block(g, layer, query, cached, mask, first)
-        }
-        (Span::Blocks { end, size }, None) => attend_blocks(g, layer, query, cache, mask, (end, size)),
-        (Span::Blocks { size, .. }, Some(slots)) => {
-            let end = g.host_number(slots);
-            attend_blocks(g, layer, query, cache, mask, (end, size))
-        }
-    };
+    let first = g.scalar(0.0, Dtype::I32);
+    let state = attend_block(g, layer, query, keys_and_values, Mask::Text(lengths), first);
+    finish(b, layer, state)
+}
+
+/// Returns the pages of a table, `[sequences, pages]`, with page 0 added up to whole blocks.
+fn whole_blocks(g: &mut Graph, pages: Tensor) -> Tensor {
+    let &[sequences, count] = g.shape(pages) else { return pages };
+    let missing = count.next_multiple_of(BLOCK_PAGES) - count;
+    if missing == 0 {
+        return pages;
+    }
+    let padding = g.full(0.0, Dtype::I32, &[sequences, missing]);
+    g.concatenate(&[pages, padding], 1)
+}
+
+/// Returns the pages of the block that begins at the position `offset` of the table: `[sequences, BLOCK_PAGES]`.
+fn block_of_table(g: &mut Graph, pages: Tensor, offset: Tensor) -> Tensor {
+    let &[sequences, _] = g.shape(pages) else { return pages };
+    let page = g.full_like(offset, PAGE);
+    let (zero, first) = (g.scalar(0.0, Dtype::I32), g.divide(offset, page));
+    g.dynamic_slice(pages, &[zero, first], &[sequences, BLOCK_PAGES])
+}
+
+/// Adds the sinks and divides by the sum.
+fn finish(b: &mut Builder<'_>, layer: &Attention, mut total: SoftmaxState) -> Tensor {
     if let Some(sinks) = &layer.sinks {
         let scores = b.weight_f32(sinks);
         total = with_sinks(&mut b.graph, total, scores);
@@ -120,32 +147,7 @@ fn with_sinks(g: &mut Graph, total: SoftmaxState, scores: Tensor) -> SoftmaxStat
     merge(g, total, SoftmaxState { max, sum, weighted })
 }
 
-/// Attends to blocks of `size` positions, counted on the host, up to `end`.
-fn attend_blocks(
-    g: &mut Graph,
-    layer: &Attention,
-    query: Tensor,
-    cache: &LayerCache<'_>,
-    mask: Mask,
-    (end, size): (HostIndex, usize),
-) -> SoftmaxState {
-    let shape = g.shape(query).to_vec();
-    let rows = shape[..shape.len().saturating_sub(1)].to_vec();
-    // The least finite number: with a window a token may see nothing of the first blocks, and -inf - -inf is NaN.
-    let max = g.full(f64::from(f32::MIN), Dtype::F32, &rows);
-    let sum = g.full(0.0, Dtype::F32, &rows);
-    let weighted = g.full(0.0, Dtype::F32, &shape);
-    let state = g.for_loop(end, size, &[max, sum, weighted], |g, offset, state| {
-        let offset = g.host_scalar(offset);
-        let cached = KeyOrValue::BOTH.map(|which| cache.block(g, which, offset, size));
-        let block = attend_block(g, layer, query, cached, mask, offset);
-        let merged = merge(g, SoftmaxState { max: state[0], sum: state[1], weighted: state[2] }, block);
-        vec![merged.max, merged.sum, merged.weighted]
-    });
-    SoftmaxState { max: state[0], sum: state[1], weighted: state[2] }
-}
-
-/// Attends to the keys and values in the slots from `first`, `[batch, kv_heads, size, head_dim]`.
+/// Attends to the keys and values from the key `first` on, `[batch, kv_heads, size, head_dim]`.
 fn attend_block(
     g: &mut Graph,
     layer: &Attention,
@@ -161,14 +163,14 @@ fn attend_block(
     let scores = g.dot_general(query, keys, &scores, Dtype::F32);
     let scores = layer.soft_cap.map_or(scores, |cap| g.soft_cap(scores, cap));
     let shape = g.shape(scores).to_vec();
-    let visible = visible(g, layer.window, mask, first, &shape);
+    let visible = visible(g, mask, first, &shape);
     let hidden = g.full(f64::NEG_INFINITY, Dtype::F32, &shape);
     let scores = g.select(visible, scores, hidden);
     let max = g.reduce(scores, Reduction::Max, &[4]);
     let max_all = g.broadcast_in_dim(max, &shape, &[0, 1, 2, 3]);
     let shifted = g.subtract(scores, max_all);
     let exp = g.exponential(shifted);
-    // If a token sees nothing of the block, the maximum is -inf, and -inf - -inf is NaN. Such terms become zero.
+    // If a row sees nothing of the block, the maximum is -inf, and -inf - -inf is NaN. Such terms become zero.
     let zero = g.full(0.0, Dtype::F32, &shape);
     let exp = g.select(visible, exp, zero);
     let exp = g.convert(exp, operand);
@@ -182,27 +184,30 @@ fn attend_block(
     SoftmaxState { max, sum, weighted }
 }
 
-/// Returns whether each token (dimension 3) sees each key (dimension 4). A causal token sees keys up to its own position,
-/// inside the window. A token that is not causal sees every real one.
-fn visible(g: &mut Graph, window: Option<usize>, mask: Mask, first: Tensor, shape: &[usize]) -> Tensor {
-    let keys = mask.key_positions(g, first, shape);
-    if let Some(lengths) = mask.lengths {
-        let lengths = g.broadcast_in_dim(lengths, shape, &[0]);
-        return g.lt(keys, lengths);
+/// Returns whether each row (dimension 3) sees each key (dimension 4), of which the first is `offset`.
+fn visible(g: &mut Graph, mask: Mask, offset: Tensor, shape: &[usize]) -> Tensor {
+    let index = g.iota(Dtype::I32, shape, 4);
+    let offset = g.broadcast_in_dim(offset, shape, &[]);
+    let mut keys = g.add(index, offset);
+    match mask {
+        Mask::Text(lengths) => {
+            let lengths = g.broadcast_in_dim(lengths, shape, &[0]);
+            g.lt(keys, lengths)
+        }
+        Mask::Causal { positions, first, window } => {
+            if let Some(first) = first {
+                let first = g.broadcast_in_dim(first, shape, &[0]);
+                keys = g.add(keys, first);
+            }
+            let positions = g.broadcast_in_dim(positions, shape, &[0, 3]);
+            let visible = g.le(keys, positions);
+            let Some(window) = window else { return visible };
+            let distance = g.subtract(positions, keys);
+            let window = g.full_like(distance, window);
+            let near = g.lt(distance, window);
+            g.and(visible, near)
+        }
     }
-    let positions = g.broadcast_in_dim(mask.positions, shape, &[0, 3]);
-    let mut visible = g.le(keys, positions);
-    let Some(window) = window else { return visible };
-    if mask.ring.is_some() {
-        let first = g.full(0.0, Dtype::I32, shape);
-        let is_written = g.ge(keys, first);
-        visible = g.and(visible, is_written);
-    }
-    let distance = g.subtract(positions, keys);
-    #[expect(clippy::cast_precision_loss, reason = "a number of positions")]
-    let window = g.full(window as f64, Dtype::I32, shape);
-    let near = g.lt(distance, window);
-    g.and(visible, near)
 }
 
 /// Merges the states of two disjoint blocks.
