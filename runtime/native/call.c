@@ -8,7 +8,7 @@ struct mlxcel_call_t {
   iree_vm_list_t* inputs;
   iree_vm_list_t* outputs;
   size_t input_count;
-  // Owned by `inputs`; NULL for an i32 that is passed by value.
+  // Owned by `inputs`; NULL for an i32 that is passed by value, and for a tensor that the caller passes.
   iree_hal_buffer_t* buffers[];
 };
 
@@ -27,15 +27,15 @@ static iree_status_t mlxcel_call_add_input(mlxcel_call_t* call, const mlxcel_typ
     call->buffers[call->input_count++] = NULL;
     return iree_ok_status();
   }
-  iree_hal_dim_t dims[8];
-  if (type->rank > IREE_ARRAYSIZE(dims)) {
-    return iree_make_status(IREE_STATUS_INVALID_ARGUMENT, "rank %zu, expected at most %zu", type->rank,
-                            IREE_ARRAYSIZE(dims));
+  if (type->rank > 0 && type->dims[0] == 0) {
+    iree_vm_ref_t none = iree_vm_ref_null();
+    IREE_RETURN_IF_ERROR(iree_vm_list_push_ref_retain(call->inputs, &none));
+    call->buffers[call->input_count++] = NULL;
+    return iree_ok_status();
   }
-  for (size_t i = 0; i < type->rank; ++i) dims[i] = (iree_hal_dim_t)type->dims[i];
+  iree_hal_dim_t dims[MLXCEL_MAX_RANK];
   iree_device_size_t size = 0;
-  IREE_RETURN_IF_ERROR(iree_hal_buffer_compute_view_size(
-      type->rank, dims, element_type, IREE_HAL_ENCODING_TYPE_DENSE_ROW_MAJOR, &size));
+  IREE_RETURN_IF_ERROR(mlxcel_type_size(type, dims, &size));
 
   iree_hal_buffer_params_t params = {
       .type = IREE_HAL_MEMORY_TYPE_HOST_LOCAL | IREE_HAL_MEMORY_TYPE_DEVICE_VISIBLE,
@@ -106,19 +106,30 @@ mlxcel_error_t* mlxcel_call_create(mlxcel_module_t* module, mlxcel_string_t name
 }
 
 size_t mlxcel_call_input_size(const mlxcel_call_t* call, size_t input) {
-  return call->buffers[input] ? (size_t)iree_hal_buffer_byte_length(call->buffers[input]) : sizeof(int32_t);
+  if (call->buffers[input]) return (size_t)iree_hal_buffer_byte_length(call->buffers[input]);
+  iree_vm_variant_t value = iree_vm_variant_empty();
+  iree_status_t status = iree_vm_list_get_variant_assign(call->inputs, input, &value);
+  size_t size = iree_status_is_ok(status) && iree_vm_variant_is_value(value) ? sizeof(int32_t) : 0;
+  iree_status_ignore(status);
+  return size;
 }
 
-mlxcel_error_t* mlxcel_call_invoke(mlxcel_call_t* call, const void* const* inputs) {
+mlxcel_error_t* mlxcel_call_invoke(mlxcel_call_t* call, const mlxcel_input_t* inputs) {
   // Dropped first, so that this invocation can use their memory.
   iree_status_t status = iree_vm_list_resize(call->outputs, 0);
   for (size_t i = 0; iree_status_is_ok(status) && i < call->input_count; ++i) {
+    if (inputs[i].tensor) {
+      iree_vm_ref_t ref = iree_hal_buffer_view_retain_ref(mlxcel_tensor_view(inputs[i].tensor));
+      status = iree_vm_list_set_ref_move(call->inputs, i, &ref);
+      iree_vm_ref_release(&ref);
+      continue;
+    }
     if (!call->buffers[i]) {
-      iree_vm_value_t value = iree_vm_value_make_i32(*(const int32_t*)inputs[i]);
+      iree_vm_value_t value = iree_vm_value_make_i32(*(const int32_t*)inputs[i].data);
       status = iree_vm_list_set_value(call->inputs, i, &value);
       continue;
     }
-    status = iree_hal_device_transfer_h2d(call->device, inputs[i], call->buffers[i], 0,
+    status = iree_hal_device_transfer_h2d(call->device, inputs[i].data, call->buffers[i], 0,
                                           iree_hal_buffer_byte_length(call->buffers[i]),
                                           IREE_HAL_TRANSFER_BUFFER_FLAG_DEFAULT, iree_infinite_timeout());
   }

@@ -37,6 +37,13 @@ static inline iree_string_view_t mlxcel_string_view(mlxcel_string_t string) {
 // Turns `status` into an error and frees it. Returns NULL if the status is ok.
 mlxcel_error_t* mlxcel_error_from_status(iree_status_t status);
 
+// The most dimensions of a tensor that is allocated here.
+#define MLXCEL_MAX_RANK 8
+
+// Computes the dimensions and the size in bytes of a type.
+iree_status_t mlxcel_type_size(const mlxcel_type_t* type, iree_hal_dim_t dims[MLXCEL_MAX_RANK],
+                               iree_device_size_t* out_size);
+
 // Returns IREE's type of an mlxcel_dtype_t, or NONE.
 iree_hal_element_type_t mlxcel_element_type(uint32_t dtype);
 

@@ -59,6 +59,12 @@ typedef struct mlxcel_type_t {
   const size_t* dims;
 } mlxcel_type_t;
 
+// An input of an invocation: numbers on the host, or a tensor on the device, of which the other is NULL.
+typedef struct mlxcel_input_t {
+  const void* data;
+  mlxcel_tensor_t* tensor;
+} mlxcel_input_t;
+
 // The calls of one function in a recording.
 typedef struct mlxcel_profile_count_t {
   int64_t calls;
@@ -92,27 +98,32 @@ mlxcel_error_t* mlxcel_module_load(mlxcel_device_t* device, const uint8_t* vmfb,
                                    size_t parameter_count, mlxcel_module_t** out_module);
 void mlxcel_module_free(mlxcel_module_t* module);
 
-// Finds the function `name` ("module.function") and allocates its inputs. The module must outlive the call.
+// Finds the function `name` ("module.function") and allocates its inputs. The module must outlive the call. An input whose
+// first dimension is 0 is a tensor that the caller passes to each invocation.
 mlxcel_error_t* mlxcel_call_create(mlxcel_module_t* module, mlxcel_string_t name, const mlxcel_type_t* inputs,
                                    size_t input_count, mlxcel_call_t** out_call);
-// Returns the size of an input in bytes.
+// Returns the size of an input in bytes; 0 for a tensor that the caller passes.
 size_t mlxcel_call_input_size(const mlxcel_call_t* call, size_t input);
-// Copies every input to the device, runs the function and waits for it. Drops results of the last invocation that were
-// not taken.
-mlxcel_error_t* mlxcel_call_invoke(mlxcel_call_t* call, const void* const* inputs);
+// Copies inputs on the host to the device, runs the function and waits for it. Drops results of the last invocation that
+// were not taken. The function may overwrite tensors that are passed.
+mlxcel_error_t* mlxcel_call_invoke(mlxcel_call_t* call, const mlxcel_input_t* inputs);
 // Returns the number of results of the last invocation that were not taken yet.
 size_t mlxcel_call_output_count(const mlxcel_call_t* call);
 // Takes the first of these results. It stays valid when the call is invoked again or freed.
 mlxcel_error_t* mlxcel_call_take_output(mlxcel_call_t* call, mlxcel_tensor_t** out_tensor);
 void mlxcel_call_free(mlxcel_call_t* call);
 
+// Allocates a tensor in the device's memory; its bytes are zeros if `zeros` is not 0, and not determined otherwise.
+mlxcel_error_t* mlxcel_tensor_create(mlxcel_device_t* device, const mlxcel_type_t* type, int zeros,
+                                     mlxcel_tensor_t** out_tensor);
 // Returns an mlxcel_dtype_t.
 uint32_t mlxcel_tensor_dtype(const mlxcel_tensor_t* tensor);
 size_t mlxcel_tensor_rank(const mlxcel_tensor_t* tensor);
 size_t mlxcel_tensor_dim(const mlxcel_tensor_t* tensor, size_t axis);
 size_t mlxcel_tensor_size(const mlxcel_tensor_t* tensor);
-// Copies `length` bytes from the start of the tensor to the host.
-mlxcel_error_t* mlxcel_tensor_read(mlxcel_device_t* device, mlxcel_tensor_t* tensor, void* target, size_t length);
+// Copies `length` bytes of the tensor from byte `offset` on to the host.
+mlxcel_error_t* mlxcel_tensor_read(mlxcel_device_t* device, mlxcel_tensor_t* tensor, size_t offset, void* target,
+                                   size_t length);
 void mlxcel_tensor_free(mlxcel_tensor_t* tensor);
 
 // Starts recording the functions that the device runs. A device has one recording at a time, and not every driver can

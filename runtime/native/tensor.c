@@ -12,6 +12,57 @@ iree_hal_element_type_t mlxcel_element_type(uint32_t dtype) {
   return dtype < IREE_ARRAYSIZE(mlxcel_element_types) ? mlxcel_element_types[dtype] : IREE_HAL_ELEMENT_TYPE_NONE;
 }
 
+iree_status_t mlxcel_type_size(const mlxcel_type_t* type, iree_hal_dim_t dims[MLXCEL_MAX_RANK],
+                               iree_device_size_t* out_size) {
+  if (type->rank > MLXCEL_MAX_RANK) {
+    return iree_make_status(IREE_STATUS_INVALID_ARGUMENT, "rank %zu, expected at most %d", type->rank,
+                            MLXCEL_MAX_RANK);
+  }
+  for (size_t i = 0; i < type->rank; ++i) dims[i] = (iree_hal_dim_t)type->dims[i];
+  return iree_hal_buffer_compute_view_size(type->rank, dims, mlxcel_element_type(type->dtype),
+                                           IREE_HAL_ENCODING_TYPE_DENSE_ROW_MAJOR, out_size);
+}
+
+// Writes zeros to all of a buffer, from blocks on the host: not every driver fills a buffer outside a program.
+static iree_status_t mlxcel_fill_zeros(iree_hal_device_t* device, iree_hal_buffer_t* buffer) {
+  const iree_device_size_t block = 1 << 20;
+  void* zeros = NULL;
+  IREE_RETURN_IF_ERROR(iree_allocator_malloc(mlxcel_allocator(), block, &zeros));
+  const iree_device_size_t size = iree_hal_buffer_byte_length(buffer);
+  iree_status_t status = iree_ok_status();
+  for (iree_device_size_t at = 0; iree_status_is_ok(status) && at < size; at += block) {
+    status = iree_hal_device_transfer_h2d(device, zeros, buffer, at, iree_min(block, size - at),
+                                          IREE_HAL_TRANSFER_BUFFER_FLAG_DEFAULT, iree_infinite_timeout());
+  }
+  iree_allocator_free(mlxcel_allocator(), zeros);
+  return status;
+}
+
+mlxcel_error_t* mlxcel_tensor_create(mlxcel_device_t* device, const mlxcel_type_t* type, int zeros,
+                                     mlxcel_tensor_t** out_tensor) {
+  *out_tensor = NULL;
+  iree_hal_dim_t dims[MLXCEL_MAX_RANK];
+  iree_device_size_t size = 0;
+  iree_status_t status = mlxcel_type_size(type, dims, &size);
+  iree_hal_buffer_params_t params = {
+      .type = IREE_HAL_MEMORY_TYPE_DEVICE_LOCAL,
+      .usage = IREE_HAL_BUFFER_USAGE_DEFAULT,
+  };
+  iree_hal_buffer_t* buffer = NULL;
+  if (iree_status_is_ok(status)) {
+    status = iree_hal_allocator_allocate_buffer(iree_hal_device_allocator(device->device), params, size, &buffer);
+  }
+  if (iree_status_is_ok(status) && zeros) status = mlxcel_fill_zeros(device->device, buffer);
+  iree_hal_buffer_view_t* view = NULL;
+  if (iree_status_is_ok(status)) {
+    status = iree_hal_buffer_view_create(buffer, type->rank, dims, mlxcel_element_type(type->dtype),
+                                         IREE_HAL_ENCODING_TYPE_DENSE_ROW_MAJOR, mlxcel_allocator(), &view);
+  }
+  iree_hal_buffer_release(buffer);
+  *out_tensor = (mlxcel_tensor_t*)view;
+  return mlxcel_error_from_status(status);
+}
+
 uint32_t mlxcel_tensor_dtype(const mlxcel_tensor_t* tensor) {
   iree_hal_element_type_t type = iree_hal_buffer_view_element_type(mlxcel_tensor_view(tensor));
   for (uint32_t i = 1; i < IREE_ARRAYSIZE(mlxcel_element_types); ++i) {
@@ -32,10 +83,10 @@ size_t mlxcel_tensor_size(const mlxcel_tensor_t* tensor) {
   return (size_t)iree_hal_buffer_view_byte_length(mlxcel_tensor_view(tensor));
 }
 
-mlxcel_error_t* mlxcel_tensor_read(mlxcel_device_t* device, mlxcel_tensor_t* tensor, void* target,
+mlxcel_error_t* mlxcel_tensor_read(mlxcel_device_t* device, mlxcel_tensor_t* tensor, size_t offset, void* target,
                                    size_t length) {
   return mlxcel_error_from_status(iree_hal_device_transfer_d2h(
-      device->device, iree_hal_buffer_view_buffer(mlxcel_tensor_view(tensor)), 0, target, length,
+      device->device, iree_hal_buffer_view_buffer(mlxcel_tensor_view(tensor)), offset, target, length,
       IREE_HAL_TRANSFER_BUFFER_FLAG_DEFAULT, iree_infinite_timeout()));
 }
 

@@ -97,6 +97,18 @@ pub enum Error {
         source: Cause,
     },
 
+    /// The bundle's calls are those of an older format.
+    #[error(
+        "the bundle has format {found}, which no longer runs, expected at least {expected}\n\
+         hint: compile it again with `mlxcel-compile`"
+    )]
+    OldFormat {
+        /// The bundle's format.
+        found: u32,
+        /// The oldest format that runs.
+        expected: u32,
+    },
+
     /// The bundle lacks something that a session needs.
     #[error("the bundle does not fit this program: {0}\nhint: compile the bundle again with this version")]
     Unsupported(String),

@@ -58,6 +58,13 @@ pub(super) struct Type {
     pub(super) dims: *const usize,
 }
 
+/// `mlxcel_input_t`.
+#[repr(C)]
+pub(super) struct Input {
+    pub(super) data: *const c_void,
+    pub(super) tensor: *mut Tensor,
+}
+
 impl String {
     pub(super) fn new(text: &str) -> Self {
         Self { data: text.as_ptr(), length: text.len() }
@@ -125,10 +132,16 @@ unsafe extern "C" {
         call: *mut *mut Call,
     ) -> *mut Error;
     pub(super) fn mlxcel_call_input_size(call: *const Call, input: usize) -> usize;
-    pub(super) fn mlxcel_call_invoke(call: *mut Call, inputs: *const *const c_void) -> *mut Error;
+    pub(super) fn mlxcel_call_invoke(call: *mut Call, inputs: *const Input) -> *mut Error;
     pub(super) fn mlxcel_call_output_count(call: *const Call) -> usize;
     pub(super) fn mlxcel_call_take_output(call: *mut Call, tensor: *mut *mut Tensor) -> *mut Error;
     pub(super) fn mlxcel_call_free(call: *mut Call);
+    pub(super) fn mlxcel_tensor_create(
+        device: *mut Device,
+        ty: *const Type,
+        zeros: i32,
+        tensor: *mut *mut Tensor,
+    ) -> *mut Error;
     pub(super) fn mlxcel_tensor_dtype(tensor: *const Tensor) -> u32;
     pub(super) fn mlxcel_tensor_rank(tensor: *const Tensor) -> usize;
     pub(super) fn mlxcel_tensor_dim(tensor: *const Tensor, axis: usize) -> usize;
@@ -136,6 +149,7 @@ unsafe extern "C" {
     pub(super) fn mlxcel_tensor_read(
         device: *mut Device,
         tensor: *mut Tensor,
+        offset: usize,
         target: *mut c_void,
         length: usize,
     ) -> *mut Error;

@@ -205,13 +205,27 @@ impl Call {
 
     /// Copies the inputs to the device, runs the function and waits for it. The results stay on the device.
     pub(crate) fn invoke(&mut self, inputs: &[&[u8]]) -> Result<Vec<Tensor>, Error> {
-        if !inputs.iter().map(|input| input.len()).eq(self.inputs.iter().copied()) {
-            let found: Vec<usize> = inputs.iter().map(|input| input.len()).collect();
+        let inputs: Vec<_> = inputs.iter().map(|bytes| Input::Bytes(bytes)).collect();
+        self.invoke_with(&inputs)
+    }
+
+    /// Runs the function as [`invoke`](Self::invoke) does. It may overwrite the tensors that are passed.
+    pub(crate) fn invoke_with(&mut self, inputs: &[Input<'_>]) -> Result<Vec<Tensor>, Error> {
+        let size = |input: &Input<'_>| match input {
+            Input::Bytes(bytes) => bytes.len(),
+            Input::Tensor(_) => 0,
+        };
+        if !inputs.iter().map(size).eq(self.inputs.iter().copied()) {
+            let found: Vec<usize> = inputs.iter().map(size).collect();
             return Err(Error::invalid(format!("inputs of {found:?} bytes, expected {:?}", self.inputs)));
         }
-        let inputs: Vec<*const c_void> = inputs.iter().map(|input| input.as_ptr().cast()).collect();
+        let raw_input = |input: &Input<'_>| match input {
+            Input::Bytes(bytes) => raw::Input { data: bytes.as_ptr().cast(), tensor: ptr::null_mut() },
+            Input::Tensor(tensor) => raw::Input { data: ptr::null(), tensor: tensor.raw.as_ptr() },
+        };
+        let inputs: Vec<_> = inputs.iter().map(raw_input).collect();
         // SAFETY: there are as many inputs as the call was created with, each of the size checked above, and the
-        // shim has copied them when it returns.
+        // shim has copied those on the host when it returns. Tensors are alive, and the shim retains them.
         check(unsafe { raw::mlxcel_call_invoke(self.raw.as_ptr(), inputs.as_ptr()) })?;
         // SAFETY: the handle is alive as long as `self`.
         let count = unsafe { raw::mlxcel_call_output_count(self.raw.as_ptr()) };
@@ -234,7 +248,16 @@ impl Drop for Call {
     }
 }
 
-/// A result on the device.
+/// An input of an invocation.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Input<'a> {
+    /// Elements on the host.
+    Bytes(&'a [u8]),
+    /// A tensor on the device, for an argument whose first dimension is 0.
+    Tensor(&'a Tensor),
+}
+
+/// A tensor on the device.
 #[derive(Debug)]
 pub(crate) struct Tensor {
     raw: NonNull<raw::Tensor>,
@@ -243,6 +266,27 @@ pub(crate) struct Tensor {
 }
 
 impl Tensor {
+    /// Allocates a tensor on a module's device; with `zeros`, its elements are zero.
+    pub(crate) fn allocate(
+        module: &Module,
+        dtype: Dtype,
+        shape: &[usize],
+        zeros: bool,
+    ) -> Result<Self, Error> {
+        let ty = raw::Type { dtype: raw::dtype(dtype), rank: shape.len(), dims: shape.as_ptr() };
+        let mut tensor = ptr::null_mut();
+        // SAFETY: the device is alive; type and shape outlive the call.
+        check(unsafe {
+            raw::mlxcel_tensor_create(
+                module.0.device.0.0.as_ptr(),
+                &raw const ty,
+                i32::from(zeros),
+                &raw mut tensor,
+            )
+        })?;
+        Ok(Self { raw: created(tensor), module: Rc::clone(&module.0) })
+    }
+
     /// Returns the shape.
     pub(crate) fn shape(&self) -> Vec<usize> {
         // SAFETY: the handle is alive as long as `self`.
@@ -264,10 +308,34 @@ impl Tensor {
                 T::DTYPE
             )));
         }
-        let mut values = vec![T::default(); size / size_of::<T>()];
+        self.read_elements(0, size / size_of::<T>())
+    }
+
+    /// Copies the row `row` of the first dimension to the host.
+    pub(crate) fn read_row<T: Element>(&self, row: usize) -> Result<Vec<T>, Error> {
+        let shape = self.shape();
+        let [rows, rest @ ..] = shape.as_slice() else {
+            return Err(Error::invalid("a scalar has no rows".to_owned()));
+        };
+        // SAFETY: the handle is alive as long as `self`.
+        let dtype = unsafe { raw::mlxcel_tensor_dtype(self.raw.as_ptr()) };
+        if row >= *rows || dtype != raw::dtype(T::DTYPE) {
+            return Err(Error::invalid(format!(
+                "row {row} of {:?} in a result of shape {shape:?}",
+                T::DTYPE
+            )));
+        }
+        let width = rest.iter().product::<usize>();
+        self.read_elements(row * width, width)
+    }
+
+    /// Copies `count` elements from `first` on, which must be of this type, to the host.
+    fn read_elements<T: Element>(&self, first: usize, count: usize) -> Result<Vec<T>, Error> {
+        let mut values = vec![T::default(); count];
+        let size = count * size_of::<T>();
         // SAFETY: `values` has exactly `size` bytes, and every pattern of bits is a value of the type (see `Element`).
         let bytes = unsafe { std::slice::from_raw_parts_mut(values.as_mut_ptr().cast(), size) };
-        self.copy_to(bytes)?;
+        self.copy_from(first * size_of::<T>(), bytes)?;
         Ok(values)
     }
 
@@ -278,13 +346,27 @@ impl Tensor {
         if size != target.len() {
             return Err(Error::invalid(format!("a result of {size} bytes, expected {}", target.len())));
         }
-        // SAFETY: device and tensor are alive; `target` has exactly `size` bytes.
+        self.copy_from(0, target)
+    }
+
+    /// Copies bytes from `offset` on to the host, into all of `target`.
+    fn copy_from(&self, offset: usize, target: &mut [u8]) -> Result<(), Error> {
+        // SAFETY: the handle is alive as long as `self`.
+        let size = unsafe { raw::mlxcel_tensor_size(self.raw.as_ptr()) };
+        if offset.checked_add(target.len()).is_none_or(|end| end > size) {
+            let found = target.len();
+            return Err(Error::invalid(format!(
+                "{found} bytes from {offset} on in a result of {size} bytes"
+            )));
+        }
+        // SAFETY: device and tensor are alive; the tensor has the bytes that `target` takes.
         check(unsafe {
             raw::mlxcel_tensor_read(
                 self.module.device.0.0.as_ptr(),
                 self.raw.as_ptr(),
+                offset,
                 target.as_mut_ptr().cast(),
-                size,
+                target.len(),
             )
         })
     }

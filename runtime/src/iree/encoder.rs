@@ -1,9 +1,13 @@
 //! An encoder on IREE.
 
-use mlxcel_artifacts::{Bundle, entry::ResultKind};
+use mlxcel_artifacts::{
+    Bundle,
+    entry::{PAGE, ResultKind},
+};
 
 use super::{
-    loaded::{EntryPoint, LoadedModule},
+    entry_point::{Cache, EntryPoint, SequenceRows},
+    loaded::LoadedModule,
     options::LoadOptions,
 };
 use crate::{
@@ -17,8 +21,10 @@ use crate::{
 pub(super) struct IreeEncoder {
     capabilities: Capabilities,
     width: usize,
-    /// Entry points, ascending by size.
+    /// Entry points, ascending by rows.
     entries: Vec<EntryPoint>,
+    /// A cache without pools: texts attend to themselves.
+    cache: Cache,
 }
 
 impl IreeEncoder {
@@ -30,9 +36,10 @@ impl IreeEncoder {
         let Some(embedding) = &bundle.manifest().plan.embedding else {
             return Err(Error::NoEmbedding { model: bundle.manifest().model.clone() });
         };
-        let LoadedModule { mut capabilities, entries, .. } = LoadedModule::new(bundle, weights, options)?;
-        capabilities.prefill = entries.iter().map(EntryPoint::size).collect();
-        Ok(Self { capabilities, width: embedding.width, entries })
+        let LoadedModule { mut capabilities, entries, cache, .. } =
+            LoadedModule::new(bundle, weights, options)?;
+        capabilities.prefill = entries.iter().map(|entry| entry.sizes().rows_of_a_sequence()).collect();
+        Ok(Self { capabilities, width: embedding.width, entries, cache })
     }
 }
 
@@ -47,9 +54,12 @@ impl Encoder for IreeEncoder {
 
     fn embed(&mut self, tokens: &[u32]) -> Result<Vec<f32>, Error> {
         let entry = &mut self.entries[size_for(&self.capabilities, tokens)?];
-        let mut results: Vec<_> = entry.run(tokens, 0)?.into_iter().map(Some).collect();
+        // Page 0 is for padding.
+        let pages = vec![(1..).take(tokens.len().div_ceil(PAGE)).collect()];
+        let rows = SequenceRows { tokens, position: 0, pages: &pages, selected: 0..0 };
+        let mut results = entry.run(&[rows], &mut self.cache)?;
         let embedding = entry.take(ResultKind::Embedding, &mut results)?;
-        let numbers = embedding.read::<f32>().map_err(Error::iree(|| "read the embedding".into()))?;
+        let numbers = embedding.read_row::<f32>(0).map_err(Error::iree(|| "read the embedding".into()))?;
         if numbers.len() != self.width {
             let (found, expected) = (numbers.len(), self.width);
             return Err(Error::Unsupported(format!(

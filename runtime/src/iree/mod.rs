@@ -7,6 +7,8 @@ use crate::{encoder::Encoder, error::Error, session::Session, weights::Weights};
 #[cfg(feature = "iree")]
 mod encoder;
 #[cfg(feature = "iree")]
+mod entry_point;
+#[cfg(feature = "iree")]
 mod loaded;
 mod options;
 #[cfg(feature = "iree")]

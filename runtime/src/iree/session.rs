@@ -4,11 +4,12 @@ use std::time::Duration;
 
 use mlxcel_artifacts::{
     Bundle,
-    entry::{ResultKind, Role},
+    entry::{CallSizes, PAGE, ResultKind},
 };
 
 use super::{
-    loaded::{EntryPoint, LoadedModule},
+    entry_point::{Cache, EntryPoint, SequenceRows},
+    loaded::LoadedModule,
     options::LoadOptions,
 };
 use crate::{
@@ -21,16 +22,13 @@ use crate::{
 /// A session on IREE: a module with one sequence in its cache.
 pub(super) struct IreeSession {
     capabilities: Capabilities,
-    /// Prefill entry points, ascending by size.
-    prefill: Vec<EntryPoint>,
-    /// Decode entry points, ascending by size.
-    decode: Vec<EntryPoint>,
+    /// Ascending by rows.
+    entries: Vec<EntryPoint>,
+    cache: Cache,
+    /// The sequence's pages in each pool.
+    pages: Vec<Vec<u32>>,
     /// Tokens in the cache.
-    tokens: Vec<u32>,
-    /// One past the last position written since the start, including padding.
-    written: usize,
-    /// Positions before `written` that the windows still hold; `None` if there are no windows.
-    reach: Option<usize>,
+    position: usize,
     /// Logits after the last token.
     logits: Option<Tensor>,
     device: Device,
@@ -46,36 +44,37 @@ impl IreeSession {
         if bundle.manifest().plan.embedding.is_some() {
             return Err(Error::OnlyEmbedding { model: bundle.manifest().model.clone() });
         }
-        let LoadedModule { mut capabilities, entries, device, rewind: reach } =
+        let LoadedModule { mut capabilities, entries, device, cache } =
             LoadedModule::new(bundle, weights, options)?;
-        let is_prefill = |entry: &EntryPoint| matches!(entry.entry.role, Role::Prefill { .. });
-        let (prefill, decode): (Vec<_>, Vec<_>) = entries.into_iter().partition(is_prefill);
-        let sizes = |entries: &[EntryPoint]| entries.iter().map(EntryPoint::size).collect();
-        (capabilities.prefill, capabilities.decode) = (sizes(&prefill), sizes(&decode));
-        let (tokens, written, logits, profile) = (Vec::new(), 0, None, None);
-        Ok(Self { capabilities, prefill, decode, tokens, written, reach, logits, device, profile })
+        let rows = entries.iter().map(|entry| entry.sizes().rows_of_a_sequence());
+        capabilities.prefill = rows.filter(|&rows| rows > 1).collect();
+        if capabilities.prefill.is_empty() {
+            capabilities.prefill = vec![1];
+        }
+        capabilities.decode = vec![capabilities.context];
+        // Page 0 is for padding.
+        let pages: Vec<u32> = (1..).take(capabilities.context.div_ceil(PAGE)).collect();
+        let pages = vec![pages; cache.pools()];
+        Ok(Self { capabilities, entries, cache, pages, position: 0, logits: None, device, profile: None })
     }
 
     /// Appends the tokens of one call.
-    fn append(
-        &mut self,
-        role: fn(&mut Self) -> &mut [EntryPoint],
-        index: usize,
-        tokens: &[u32],
-    ) -> Result<u32, Error> {
+    fn append(&mut self, index: usize, tokens: &[u32]) -> Result<u32, Error> {
         // Dropped first, so that this call can use the memory.
         self.logits = None;
-        let (position, vocab) = (self.tokens.len(), self.capabilities.vocab);
-        let entry = &mut role(self)[index];
-        let writes = entry.tokens();
-        let run = entry.run(tokens, position);
-        let answer = run.and_then(|results| answer(entry, results, vocab));
-        self.written = self.written.max(position + writes);
-        let (next, logits) = answer?;
+        let entry = &mut self.entries[index];
+        let rows = SequenceRows {
+            tokens,
+            position: self.position,
+            pages: &self.pages,
+            selected: tokens.len() - 1..tokens.len(),
+        };
+        let mut results = entry.run(&[rows], &mut self.cache)?;
+        let (next, logits) = answer(entry, &mut results, self.capabilities.vocab)?;
         if let Some(profile) = &mut self.profile {
             profile.flush().map_err(Error::iree(|| "read the profile".into()))?;
         }
-        self.tokens.extend(tokens);
+        self.position += tokens.len();
         self.logits = Some(logits);
         Ok(next)
     }
@@ -87,51 +86,38 @@ impl Session for IreeSession {
     }
 
     fn position(&self) -> usize {
-        self.tokens.len()
+        self.position
     }
 
     fn rewind(&mut self, position: usize) -> Result<(), Error> {
-        check_rewind(self.tokens.len(), position)?;
-        // Cache entries after the position are overwritten before they are read.
-        let mut kept = std::mem::take(&mut self.tokens);
-        kept.truncate(position);
-        self.logits = None;
-        if position == 0 {
-            self.written = 0;
-        }
-        if self.reach.is_none_or(|reach| position + reach >= self.written) {
-            self.tokens = kept;
-            return Ok(());
-        }
-        // The windows have overwritten positions that are needed: compute them again.
-        self.written = 0;
-        self.prefill(&kept)?;
+        check_rewind(self.position, position)?;
+        // What lies behind the position is overwritten before it is read.
+        self.position = position;
         self.logits = None;
         Ok(())
     }
 
     fn prefill(&mut self, tokens: &[u32]) -> Result<u32, Error> {
-        check_append(&self.capabilities, self.tokens.len(), tokens)?;
+        check_append(&self.capabilities, self.position, tokens)?;
         let (mut rest, mut next) = (tokens, 0);
         while !rest.is_empty() {
-            let index = chunk(&self.capabilities.prefill, rest.len());
-            let (head, tail) = rest.split_at(rest.len().min(self.capabilities.prefill[index]));
-            next = self.append(|session| &mut session.prefill, index, head)?;
+            let sizes: Vec<_> = self.entries.iter().map(EntryPoint::sizes).collect();
+            let index = entry_for(&sizes, rest.len());
+            let (head, tail) = rest.split_at(rest.len().min(sizes[index].rows_of_a_sequence()));
+            next = self.append(index, head)?;
             rest = tail;
         }
         Ok(next)
     }
 
     fn decode_step(&mut self, token: u32) -> Result<u32, Error> {
-        check_append(&self.capabilities, self.tokens.len(), &[token])?;
-        // In a valid manifest the largest bucket holds the context.
-        let index = self.capabilities.decode.partition_point(|&cache| cache <= self.tokens.len());
-        self.append(|session| &mut session.decode, index, &[token])
+        check_append(&self.capabilities, self.position, &[token])?;
+        self.append(0, &[token])
     }
 
     fn logits(&mut self) -> Result<Vec<f32>, Error> {
         let logits = self.logits.as_ref().ok_or(Error::NoLogits)?;
-        let values = logits.read::<f32>().map_err(Error::iree(|| "read the logits".into()))?;
+        let values = logits.read_row::<f32>(0).map_err(Error::iree(|| "read the logits".into()))?;
         if values.len() != self.capabilities.vocab {
             let (found, expected) = (values.len(), self.capabilities.vocab);
             return Err(Error::Unsupported(format!("it returns {found} logits, expected {expected}")));
@@ -160,26 +146,34 @@ impl Session for IreeSession {
 }
 
 /// Returns the next token and the logits of a call.
-fn answer(entry: &EntryPoint, results: Vec<Tensor>, vocab: usize) -> Result<(u32, Tensor), Error> {
-    let name = &entry.entry.name;
-    let mut results: Vec<_> = results.into_iter().map(Some).collect();
-    let next = entry.take(ResultKind::NextToken, &mut results)?;
+fn answer(entry: &EntryPoint, results: &mut [Option<Tensor>], vocab: usize) -> Result<(u32, Tensor), Error> {
+    let name = entry.name();
+    let next = entry.take(ResultKind::NextToken, results)?;
     let next = next.read::<i32>().map_err(Error::iree(|| format!("read from {name}")))?;
     let next = next.first().and_then(|&id| u32::try_from(id).ok()).filter(|&id| (id as usize) < vocab);
     let next =
         next.ok_or_else(|| Error::Unsupported(format!("{name} returns no token of the vocabulary")))?;
-    Ok((next, entry.take(ResultKind::Logits, &mut results)?))
+    Ok((next, entry.take(ResultKind::Logits, results)?))
 }
 
-/// Chooses the bucket for the start of a prompt of `tokens`.
+/// Returns the index of the entry for the start of a prompt of `tokens`.
 ///
-/// Returns the index of the smallest bucket that holds all tokens if they use more than half of it, or else of the
-/// largest bucket that they fill.
-fn chunk(buckets: &[usize], tokens: usize) -> usize {
-    let holds = buckets.partition_point(|&bucket| bucket < tokens);
-    match buckets.get(holds) {
-        Some(&bucket) if holds == 0 || tokens > bucket / 2 => holds,
-        _ => holds.saturating_sub(1),
+/// Calls of any length skip their padding: the smallest that holds all tokens. Uniform ones compute it: the smallest that
+/// holds all tokens if they use more than half of it, or else the largest that they fill.
+fn entry_for(sizes: &[CallSizes], tokens: usize) -> usize {
+    let rows = |sizes: &CallSizes| sizes.rows_of_a_sequence();
+    let fitting = sizes.iter().position(|sizes| rows(sizes) >= tokens && !sizes.uniform);
+    if let Some(index) = fitting {
+        return index;
+    }
+    let largest = |most: usize| {
+        let of = |index: &usize| rows(&sizes[*index]);
+        (0..sizes.len()).filter(|index| of(index) <= most).max_by_key(of).unwrap_or(0)
+    };
+    let holding = (0..sizes.len()).filter(|&index| rows(&sizes[index]) >= tokens);
+    match holding.min_by_key(|&index| rows(&sizes[index])) {
+        Some(index) if tokens > rows(&sizes[index]) / 2 => index,
+        _ => largest(tokens),
     }
 }
 

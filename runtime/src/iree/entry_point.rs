@@ -1,0 +1,228 @@
+//! Entry points of a module, and the pages that they share.
+
+use std::ops::Range;
+
+use mlxcel_artifacts::entry::{ArgumentKind, CallSizes, Entry, MODULE_NAME, PAGE, Pool, ResultKind};
+use safetensors::Dtype;
+
+use crate::{
+    error::Error,
+    ffi::{self, Call, Input, Module, Tensor},
+};
+
+/// The rows of one sequence in a call.
+#[derive(Debug, Clone)]
+pub(super) struct SequenceRows<'a> {
+    /// The tokens of the rows, at least one.
+    pub(super) tokens: &'a [u32],
+    /// The position of the first row.
+    pub(super) position: usize,
+    /// The sequence's pages in each pool: that of position `p` is at `p / 64`.
+    pub(super) pages: &'a [Vec<u32>],
+    /// The rows whose logits are wanted.
+    pub(super) selected: Range<usize>,
+}
+
+/// The pages of all pools on the device.
+#[derive(Debug)]
+pub(super) struct Cache {
+    pools: Vec<Pool>,
+    /// The tensors of each pool, `[pages, …]`.
+    tensors: Vec<Vec<Tensor>>,
+}
+
+impl Cache {
+    /// Allocates `pages` pages for each pool; with `zeros`, their elements are zero.
+    pub(super) fn reserve(module: &Module, pools: &[Pool], pages: usize, zeros: bool) -> Result<Self, Error> {
+        let tensor = |part: &mlxcel_artifacts::entry::PagePart| {
+            let shape = [&[pages], part.shape.as_slice()].concat();
+            Tensor::allocate(module, part.dtype, &shape, zeros)
+        };
+        let pool = |pool: &Pool| pool.parts.iter().map(tensor).collect::<Result<Vec<_>, _>>();
+        let tensors = pools.iter().map(pool).collect::<Result<_, _>>();
+        let tensors = tensors.map_err(Error::iree(|| "reserve the cache".into()))?;
+        Ok(Self { pools: pools.to_vec(), tensors })
+    }
+
+    /// Returns the number of pools.
+    pub(super) fn pools(&self) -> usize {
+        self.pools.len()
+    }
+}
+
+/// An entry point of the module.
+pub(super) struct EntryPoint {
+    entry: Entry,
+    sizes: CallSizes,
+    call: Call,
+    /// Values of the arguments, in their order. Tensors of the cache have none.
+    values: Vec<Vec<i32>>,
+}
+
+impl EntryPoint {
+    /// Finds the function of `entry` and allocates its arguments.
+    pub(super) fn new(module: &Module, entry: &Entry) -> Result<Self, Error> {
+        let name = &entry.name;
+        let inputs: Vec<(Dtype, &[usize])> =
+            entry.arguments.iter().map(|argument| (argument.dtype, argument.shape.as_slice())).collect();
+        let call = Call::new(module, &format!("{MODULE_NAME}.{name}"), &inputs)
+            .map_err(Error::iree(|| format!("prepare {name}")))?;
+        let values = entry.arguments.iter().map(|a| vec![0; a.shape.iter().product()]).collect();
+        let sizes = entry.role.sizes();
+        let sizes = sizes.ok_or_else(|| Error::Unsupported(format!("{name} is of an older format")))?;
+        Ok(Self { entry: entry.clone(), sizes, call, values })
+    }
+
+    /// Returns what fits in a call.
+    pub(super) fn sizes(&self) -> CallSizes {
+        self.sizes
+    }
+
+    /// Returns the name of the function.
+    pub(super) fn name(&self) -> &str {
+        &self.entry.name
+    }
+
+    /// Runs the function on rows that fit, and returns its results without the cache.
+    pub(super) fn run(
+        &mut self,
+        sequences: &[SequenceRows<'_>],
+        cache: &mut Cache,
+    ) -> Result<Vec<Option<Tensor>>, Error> {
+        let rows = RowPlaces::new(self.sizes, sequences);
+        for (argument, values) in self.entry.arguments.iter().zip(&mut self.values) {
+            let shape = argument.shape.as_slice();
+            rows.fill(argument.kind, shape, values, &cache.pools);
+        }
+        let arguments = self.entry.arguments.iter().zip(&self.values);
+        let inputs = arguments.map(|(argument, values)| match argument.kind {
+            ArgumentKind::Cache { pool, part } => Input::Tensor(&cache.tensors[pool][part]),
+            _ => Input::Bytes(ffi::bytes(values)),
+        });
+        let inputs: Vec<_> = inputs.collect();
+        let results = self.call.invoke_with(&inputs);
+        let results = results.map_err(Error::iree(|| format!("run {}", self.entry.name)))?;
+        let mut results: Vec<_> = results.into_iter().map(Some).collect();
+        for (spec, result) in self.entry.results.iter().zip(&mut results) {
+            if let (ResultKind::Cache { pool, part }, Some(written)) =
+                (spec.kind, result.take_if(|_| is_cache(spec.kind)))
+            {
+                cache.tensors[pool][part] = written;
+            }
+        }
+        Ok(results)
+    }
+
+    /// Takes the result of this kind out of `results`.
+    pub(super) fn take(&self, kind: ResultKind, results: &mut [Option<Tensor>]) -> Result<Tensor, Error> {
+        // A valid manifest lists the kind. A module that differs from its manifest may return fewer results.
+        let index = self.entry.results.iter().position(|result| result.kind == kind);
+        let found = index.and_then(|index| results.get_mut(index)).and_then(Option::take);
+        found.ok_or_else(|| {
+            let (name, found) = (&self.entry.name, results.len());
+            Error::Unsupported(format!("{name} returns {found} results, expected {kind} among them"))
+        })
+    }
+}
+
+fn is_cache(kind: ResultKind) -> bool {
+    matches!(kind, ResultKind::Cache { .. })
+}
+
+/// Where the rows of each sequence are in a call.
+struct RowPlaces<'a> {
+    sequences: &'a [SequenceRows<'a>],
+    /// The first row of each sequence.
+    begins: Vec<usize>,
+    /// The rows of all sequences.
+    count: usize,
+    /// Where the pages of each sequence's table begin, in a uniform call with windows.
+    uniform: bool,
+}
+
+impl<'a> RowPlaces<'a> {
+    fn new(sizes: CallSizes, sequences: &'a [SequenceRows<'a>]) -> Self {
+        let mut count = 0;
+        let begin = |(index, rows): (usize, &SequenceRows<'_>)| {
+            let begin = if sizes.uniform { index * sizes.rows_of_a_sequence() } else { count };
+            count += rows.tokens.len();
+            begin
+        };
+        let begins = sequences.iter().enumerate().map(begin).collect();
+        Self { sequences, begins, count, uniform: sizes.uniform }
+    }
+
+    /// Sets the values of an argument. Values of padding are zeros, so that it writes to page 0.
+    ///
+    /// In a valid manifest token ids, positions and pages fit an i32.
+    fn fill(&self, kind: ArgumentKind, shape: &[usize], values: &mut [i32], pools: &[Pool]) {
+        values.fill(0);
+        match kind {
+            ArgumentKind::Tokens => self.each_row(|row, sequence, index| {
+                values[row] = sequence.tokens[index] as i32;
+            }),
+            ArgumentKind::Positions => self.each_row(|row, sequence, index| {
+                values[row] = (sequence.position + index) as i32;
+            }),
+            ArgumentKind::Slots { pool } => self.each_row(|row, sequence, index| {
+                let position = sequence.position + index;
+                let page = sequence.pages[pool][position / PAGE] as usize;
+                values[row] = (page * PAGE + position % PAGE) as i32;
+            }),
+            ArgumentKind::Begins => {
+                values.fill(self.count as i32);
+                values.iter_mut().zip(&self.begins).for_each(|(value, &begin)| *value = begin as i32);
+            }
+            ArgumentKind::Starts => self.each_sequence(values, |sequence| sequence.position),
+            ArgumentKind::Lengths => {
+                values.fill(1);
+                self.each_sequence(values, |sequence| sequence.tokens.len());
+            }
+            ArgumentKind::Rows => values[0] = self.count as i32,
+            ArgumentKind::Pages { pool } => {
+                for (table, sequence) in values.chunks_mut(shape[1]).zip(self.sequences) {
+                    let first = self.first_page(sequence, pool, pools);
+                    let pages = sequence.pages[pool].iter().skip(first);
+                    table.iter_mut().zip(pages).for_each(|(value, &page)| *value = page as i32);
+                }
+            }
+            ArgumentKind::FirstPages { pool } => {
+                self.each_sequence(values, |sequence| self.first_page(sequence, pool, pools));
+            }
+            ArgumentKind::Selected => {
+                let rows = self.sequences.iter().zip(&self.begins);
+                let rows =
+                    rows.flat_map(|(sequence, begin)| sequence.selected.clone().map(move |row| begin + row));
+                values.iter_mut().zip(rows).for_each(|(value, row)| *value = row as i32);
+            }
+            ArgumentKind::SelectedCount => {
+                values[0] =
+                    self.sequences.iter().map(|sequence| sequence.selected.len()).sum::<usize>() as i32;
+            }
+            ArgumentKind::End => {
+                let ends = self.sequences.iter().map(|sequence| sequence.position + sequence.tokens.len());
+                values[0] = ends.max().unwrap_or(1) as i32;
+            }
+            ArgumentKind::Cache { .. } => {}
+        }
+    }
+
+    /// Calls `each` with every row, its sequence and its index in the sequence.
+    fn each_row(&self, mut each: impl FnMut(usize, &SequenceRows<'_>, usize)) {
+        for (sequence, begin) in self.sequences.iter().zip(&self.begins) {
+            for index in 0..sequence.tokens.len() {
+                each(begin + index, sequence, index);
+            }
+        }
+    }
+
+    fn each_sequence(&self, values: &mut [i32], number: impl Fn(&SequenceRows<'_>) -> usize) {
+        values.iter_mut().zip(self.sequences).for_each(|(value, sequence)| *value = number(sequence) as i32);
+    }
+
+    /// Returns how many pages of a sequence lie before its table.
+    fn first_page(&self, sequence: &SequenceRows<'_>, pool: usize, pools: &[Pool]) -> usize {
+        let window = pools.get(pool).and_then(|pool| pool.window).filter(|_| self.uniform);
+        window.map_or(0, |window| (sequence.position + 1).saturating_sub(window) / PAGE)
+    }
+}
