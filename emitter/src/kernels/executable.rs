@@ -156,34 +156,45 @@ mod tests {
     use super::*;
     use crate::kernels::arguments::F32Bits;
     use crate::kernels::attention::{
-        Attention, AttentionInputs, AttentionMask, AttentionShape, CachedKeyValues,
+        Attention, AttentionMask, AttentionShape, CachedKeyValues, RowTables,
     };
+    use crate::types::DYNAMIC;
 
     #[test]
     fn traffic_counts_the_attended_part_of_the_cache() {
         let mut g = Graph::new();
         let q = g.argument(Dtype::F32, &[1, 1, 32, 64]);
-        let cache = g.argument(Dtype::I8, &[2 * 16, 1, 8, 4608, 64]);
-        let scales = g.argument(Dtype::F16, &[2 * 16, 1, 8, 4608, 2]);
-        let [positions, lengths] = [(); 2].map(|()| g.argument(Dtype::I32, &[1]));
+        let cache = g.overwritten_argument(Dtype::I8, &[2 * 16, 8, 64, 64]);
+        let scales = g.overwritten_argument(Dtype::F16, &[2 * 16, 8, 64, 2]);
+        assert_eq!(g.shape(cache), [DYNAMIC, 32, 8, 64, 64]);
+        let begins = g.argument(Dtype::I32, &[2]);
+        let starts = g.argument(Dtype::I32, &[1]);
+        let pages = g.argument(Dtype::I32, &[1, 72]);
+        let sinks = g.argument(Dtype::F32, &[1]);
         let attention = Attention {
-            inputs: AttentionInputs { q, cache: CachedKeyValues::Q8 { cache, scales }, positions, lengths },
+            q,
+            cache: CachedKeyValues::Q8 { cache, scales },
+            sinks,
+            tables: RowTables { begins, starts, pages },
             out: TensorType::new(Dtype::F32, [1, 1, 32, 64]),
             layer: g.host_number(0),
             shape: AttentionShape {
-                batch: 1,
-                tokens: 1,
+                rows: 1,
+                sequences: 1,
                 heads: 32,
                 kv_heads: 8,
                 head_dim: 64,
-                capacity: 4608,
+                parts: 32,
+                table: 72,
             },
-            tile: 1,
-            mask: AttentionMask { window: 0, soft_cap: F32Bits(0.0), causal: true },
+            mask: AttentionMask { window: 0, soft_cap: F32Bits(0.0), causal: true, has_sinks: false },
+            items: 64,
         };
-        let call = Call::new(&g, Isa::X86_64V3, attention, Grid { items: 8, grain: 1 });
-        // Queries, results, positions and lengths; keys and values of 8 heads, of 64 dimensions and two scales each.
-        let expected = Traffic { bytes: 2 * 32 * 64 * 4 + 2 * 4, position_bytes: 2 * 8 * 68 };
-        assert_eq!(call.executable.traffic(), expected);
+        let call = Call::new(&g, Isa::X86_64V3, attention, Grid { items: 64, grain: 1 });
+        let Traffic { bytes, position_bytes } = call.executable.traffic();
+        // Queries, results, and four small tensors.
+        assert_eq!(bytes, 2 * 32 * 64 * 4 + (2 + 1 + 72 + 1) * 4);
+        // Keys and values of 8 heads: 64 bytes and 2 scales each.
+        assert_eq!(position_bytes, 2 * 8 * (64 + 2 * 2));
     }
 }
