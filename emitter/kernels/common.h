@@ -72,6 +72,43 @@ INLINE float float_from_f16(uint16_t x) {
 #endif
 }
 
+// Rounds to the nearest, ties to even. NaN gives NaN.
+INLINE uint16_t bf16_from_float(float x) {
+  const uint32_t bits = bits_of(x);
+  const uint32_t rounded = (bits + 0x7fffu + (bits >> 16 & 1u)) >> 16;
+  const int is_nan = (bits & 0x7fffffffu) > 0x7f800000u;
+  return (uint16_t)(is_nan ? bits >> 16 | 0x40u : rounded);
+}
+
+INLINE uint16_t f16_from_float_portable(float x) {
+  const uint32_t sign = bits_of(x) >> 16 & 0x8000u;
+  const uint32_t magnitude = bits_of(x) & 0x7fffffffu;
+  if (magnitude > 0x7f800000u)
+    return (uint16_t)(sign | 0x7e00u);
+  if (magnitude >= 0x477ff000u) // 65520 and more round to inf
+    return (uint16_t)(sign | 0x7c00u);
+  if (magnitude < 0x38800000u) // subnormal halves are multiples of 2^-24
+    // The sum's last place is 2^-24, so that the addition rounds.
+    return (uint16_t)(sign | (bits_of(float_of(magnitude) + 0.5f) & 0x7ffu));
+  const uint32_t rounded = magnitude + 0xfffu + (magnitude >> 13 & 1u);
+  return (uint16_t)(sign | ((rounded - (112u << 23)) >> 13));
+}
+
+// Rounds to the nearest, ties to even. NaN gives NaN.
+INLINE uint16_t f16_from_float(float x) {
+#if defined(__F16C__)
+  return (uint16_t)_mm_cvtsi128_si32(
+      _mm_cvtps_ph(_mm_set_ss(x), _MM_FROUND_TO_NEAREST_INT));
+#elif defined(__ARM_NEON)
+  const __fp16 half = (__fp16)x;
+  uint16_t bits;
+  __builtin_memcpy(&bits, &half, sizeof bits);
+  return bits;
+#else
+  return f16_from_float_portable(x);
+#endif
+}
+
 // For |x| < 2^22, adding 1.5 * 2^23 leaves the nearest integer (ties to even) in
 // the low bits of the mantissa. A conversion would be undefined for NaN.
 #define ROUNDING_MAGIC 12582912.0f

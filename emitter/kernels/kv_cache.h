@@ -7,6 +7,7 @@
 #define NEGATIVE_INFINITY float_of(0xff800000u)
 
 #define CACHE_GROUP 32 // consecutive dimensions that share a scale
+#define PAGE 64        // positions in a page
 
 // A part of the cache. Only Q8 has scales: element i has scales[i / 32], and rows
 // consist of whole groups.

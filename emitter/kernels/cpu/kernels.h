@@ -71,18 +71,22 @@ void route(const float *logits, const int32_t *lengths, float *weights,
            index tokens, index experts, index active, index normalized,
            index begin, index end);
 
-// Attention over a cache of each type: complete, and in chunks of positions that
-// attention_combine() merges.
+// Attention over pages of a cache of each type: complete, and in chunks of positions
+// that attention_combine() merges.
+#define ATTENTION_READ                                                         \
+  const float *sinks, const int32_t *begins, const int32_t *starts,            \
+      const int32_t *pages
 #define ATTENTION_SIZES                                                        \
-  index layer, index batch, index tokens, index heads, index kv_heads,         \
-      index head_dim, index capacity, index tile, index window,                \
-      index soft_cap, index causal
+  index layer, index rows, index sequences, index heads, index kv_heads,       \
+      index head_dim, index parts, index table, index window, index soft_cap,  \
+      index causal
 #define ATTENTION_WHOLE                                                        \
-  const int32_t *positions, const int32_t *lengths, float *out,                \
-      ATTENTION_SIZES, index begin, index end
+  ATTENTION_READ, float *out, ATTENTION_SIZES, index has_sinks, index items,   \
+      index begin, index end
 #define ATTENTION_CHUNKS                                                       \
-  const int32_t *positions, const int32_t *lengths, float *partial,            \
-      float *max_sum, ATTENTION_SIZES, index chunk, index begin, index end
+  const int32_t *begins, const int32_t *starts, const int32_t *pages,          \
+      float *partial, float *max_sum, ATTENTION_SIZES, index chunks,           \
+      index items, index begin, index end
 
 void attention_f32(const float *q, const float *cache, ATTENTION_WHOLE);
 void attention_bf16(const float *q, const uint16_t *cache, ATTENTION_WHOLE);
@@ -96,8 +100,29 @@ void attention_chunks_f16(const float *q, const uint16_t *cache,
                           ATTENTION_CHUNKS);
 void attention_chunks_q8(const float *q, const int8_t *cache,
                          const uint16_t *scales, ATTENTION_CHUNKS);
-void attention_combine(const float *partial, const float *max_sum, float *out,
-                       index chunks, index rows, index head_dim, index begin,
-                       index end);
+void attention_combine(const float *partial, const float *max_sum,
+                       const float *sinks, const int32_t *begins,
+                       const int32_t *starts, float *out, index chunks,
+                       index rows, index sequences, index heads,
+                       index head_dim, index window, index causal,
+                       index has_sinks, index begin, index end);
+
+// Rotates queries and keys, and writes keys and values to pages of a cache of each
+// type.
+#define APPEND_READ                                                            \
+  const float *q, const float *k, const float *v, const float *cos,            \
+      const float *sin, const int32_t *begins, const int32_t *starts,          \
+      const int32_t *pages
+#define APPEND_SIZES                                                           \
+  float *q_out, index layer, index rows, index sequences, index heads,         \
+      index kv_heads, index head_dim, index parts, index table,                \
+      index q_stride, index q_offset, index k_stride, index k_offset,          \
+      index v_stride, index v_offset, index rope_width, index interleaved,     \
+      index q_scale, index items, index begin, index end
+
+void append_f32(APPEND_READ, float *cache, APPEND_SIZES);
+void append_bf16(APPEND_READ, uint16_t *cache, APPEND_SIZES);
+void append_f16(APPEND_READ, uint16_t *cache, APPEND_SIZES);
+void append_q8(APPEND_READ, int8_t *cache, uint16_t *scales, APPEND_SIZES);
 
 #endif // KERNELS_CPU_KERNELS_H

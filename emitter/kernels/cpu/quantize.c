@@ -1,92 +1,13 @@
 // Symmetric 8-bit quantization of activations, by row and by group of 32.
-//
-// The largest magnitude is found among the bit patterns of |x| as integers, which
-// order like the floats, with inf and NaN as the largest. A row (or group) with inf
-// or NaN gets q = 0 and a scale of inf or NaN. So its products are NaN, and no
-// conversion is out of range.
+// quantize.h documents how.
 
 #include "kernels.h"
-#include "simd.h"
+#include "quantize.h"
 
-#define GROUP 32
-#define Q_MAX 127.0f
 // ggml's Q4_0 stores weights plus 8, which the groups' offset corrects.
 #define NIBBLE_ZERO 8.0f
 
-#define ABS_MASK 0x7fffffffu
-#define INF_BITS 0x7f800000u
-// 2^-120: smaller rows count as zero, because 127 / absmax would overflow.
-#define SMALLEST_ABSMAX_BITS 0x03800000u
-
-typedef struct {
-  float scale;   // value of one step of q
-  float inverse; // steps per unit; 0 if every q is 0
-} quantizer;
-
-INLINE quantizer quantizer_for(uint32_t absmax_bits) {
-  const float absmax = float_of(absmax_bits);
-  if (absmax_bits >= INF_BITS)
-    return (quantizer){absmax, 0.0f};
-  if (absmax_bits < SMALLEST_ABSMAX_BITS)
-    return (quantizer){0.0f, 0.0f};
-  return (quantizer){absmax / Q_MAX, Q_MAX / absmax};
-}
-
-INLINE uint32_t absmax_bits_tail(const float *x, index begin, index end,
-                                 uint32_t largest) {
-  for (index i = begin; i < end; ++i) {
-    const uint32_t bits = bits_of(x[i]) & ABS_MASK;
-    largest = bits > largest ? bits : largest;
-  }
-  return largest;
-}
-
-INLINE int32_t quantize_one(float x, float inverse) {
-  const float scaled = x * inverse;
-  return round_to_int(scaled);
-}
-
 #if defined(__AVX2__)
-
-INLINE __m256i abs_bits(const float *x) {
-  return _mm256_and_si256(_mm256_loadu_si256((const __m256i *)x),
-                          _mm256_set1_epi32((int)ABS_MASK));
-}
-
-INLINE uint32_t absmax_bits(const float *x, index k) {
-  __m256i largest0 = _mm256_setzero_si256();
-  __m256i largest1 = _mm256_setzero_si256();
-  index i = 0;
-  for (; i + 16 <= k; i += 16) {
-    largest0 = _mm256_max_epu32(largest0, abs_bits(x + i));
-    largest1 = _mm256_max_epu32(largest1, abs_bits(x + i + 8));
-  }
-  const uint32_t largest = max_lanes_u32(_mm256_max_epu32(largest0, largest1));
-  return absmax_bits_tail(x, i, k, largest);
-}
-
-INLINE __m256i quantize_lanes(const float *x, float inverse) {
-  return _mm256_cvtps_epi32(
-      _mm256_mul_ps(_mm256_loadu_ps(x), _mm256_set1_ps(inverse)));
-}
-
-// Packs eight and eight lanes in order. The instruction interleaves 128-bit halves.
-INLINE __m256i pack_i16(__m256i low, __m256i high) {
-  return _mm256_permute4x64_epi64(_mm256_packs_epi32(low, high), 0xd8);
-}
-
-// Quantizes 32 values and returns the sum of the results.
-INLINE int32_t quantize_group(const float *x, int8_t *q, float inverse) {
-  const __m256i low = pack_i16(quantize_lanes(x, inverse),
-                               quantize_lanes(x + 8, inverse));
-  const __m256i high = pack_i16(quantize_lanes(x + 16, inverse),
-                                quantize_lanes(x + 24, inverse));
-  const __m256i bytes =
-      _mm256_permute4x64_epi64(_mm256_packs_epi16(low, high), 0xd8);
-  _mm256_storeu_si256((__m256i *)q, bytes);
-  return sum_lanes_i32(
-      _mm256_madd_epi16(_mm256_add_epi16(low, high), _mm256_set1_epi16(1)));
-}
 
 INLINE void quantize_row(const float *x, act_q8 *q, float inverse, index k) {
   index i = 0;
@@ -105,23 +26,9 @@ INLINE void quantize_row(const float *x, act_q8 *q, float inverse, index k) {
 
 #else
 
-INLINE uint32_t absmax_bits(const float *x, index k) {
-  return absmax_bits_tail(x, 0, k, 0);
-}
-
 INLINE void quantize_row(const float *x, act_q8 *q, float inverse, index k) {
   for (index i = 0; i < k; ++i)
     q[i] = (act_q8)quantize_one(x[i], inverse);
-}
-
-INLINE int32_t quantize_group(const float *x, int8_t *q, float inverse) {
-  int32_t sum = 0;
-  for (index i = 0; i < GROUP; ++i) {
-    const int32_t value = quantize_one(x[i], inverse);
-    q[i] = (int8_t)value;
-    sum += value;
-  }
-  return sum;
 }
 
 #endif

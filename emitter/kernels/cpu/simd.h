@@ -6,24 +6,10 @@
 
 #if defined(__AVX2__)
 
-#define EXP2_MAX_VECTORS 4
-
 // Prefetches the cache line `bytes_ahead` past p, which may lie beyond the end of
 // a tensor: prefetches do not fault.
 INLINE void prefetch(const void *p, index bytes_ahead) {
   _mm_prefetch((const char *)p + bytes_ahead, _MM_HINT_T0);
-}
-
-INLINE float sum_lanes(__m256 x) {
-  __m128 s = _mm_add_ps(_mm256_castps256_ps128(x), _mm256_extractf128_ps(x, 1));
-  s = _mm_add_ps(s, _mm_movehl_ps(s, s));
-  return _mm_cvtss_f32(_mm_add_ss(s, _mm_movehdup_ps(s)));
-}
-
-INLINE float max_lanes(__m256 x) {
-  __m128 s = _mm_max_ps(_mm256_castps256_ps128(x), _mm256_extractf128_ps(x, 1));
-  s = _mm_max_ps(s, _mm_movehl_ps(s, s));
-  return _mm_cvtss_f32(_mm_max_ss(s, _mm_movehdup_ps(s)));
 }
 
 INLINE int32_t sum_lanes_i32(__m256i x) {
@@ -40,51 +26,6 @@ INLINE uint32_t max_lanes_u32(__m256i x) {
   s = _mm_max_epu32(s, _mm_shuffle_epi32(s, 0x4e));
   s = _mm_max_epu32(s, _mm_shuffle_epi32(s, 0xb1));
   return (uint32_t)_mm_cvtsi128_si32(s);
-}
-
-// Keeps the compiler from finishing the chain of one vector before it begins the
-// next: no instruction that computes a vector moves past this.
-INLINE void keep_interleaved(int count, __m256 x[]) {
-  if (count == 4)
-    __asm__("" : "+x"(x[0]), "+x"(x[1]), "+x"(x[2]), "+x"(x[3]));
-}
-
-// Computes exp2_poly of all lanes of `count` vectors, interleaved: one after the
-// other, their long dependency chains would leave execution units idle.
-INLINE void exp2_vectors(int count, __m256 x[]) {
-  const float coefficients[] = {EXP2_C5, EXP2_C4, EXP2_C3,
-                                EXP2_C2, EXP2_C1, 1.0f};
-  const __m256 magic = _mm256_set1_ps(ROUNDING_MAGIC);
-  __m256 shifted[EXP2_MAX_VECTORS], p[EXP2_MAX_VECTORS];
-#pragma clang loop unroll(full)
-  for (int i = 0; i < count; ++i) {
-    // For NaN, maxps returns its second operand, so that NaN propagates.
-    x[i] = _mm256_max_ps(_mm256_set1_ps(EXP2_LOWEST), x[i]);
-    shifted[i] = _mm256_add_ps(x[i], magic);
-  }
-  keep_interleaved(count, shifted);
-#pragma clang loop unroll(full)
-  for (int i = 0; i < count; ++i) {
-    x[i] = _mm256_sub_ps(x[i], _mm256_sub_ps(shifted[i], magic));
-    p[i] = _mm256_set1_ps(EXP2_C6);
-  }
-#pragma clang loop unroll(full)
-  for (int c = 0; c < 6; ++c) {
-#pragma clang loop unroll(full)
-    for (int i = 0; i < count; ++i)
-      p[i] = _mm256_fmadd_ps(p[i], x[i], _mm256_set1_ps(coefficients[c]));
-    keep_interleaved(count, p);
-  }
-#pragma clang loop unroll(full)
-  for (int i = 0; i < count; ++i)
-    x[i] = _mm256_castsi256_ps(_mm256_add_epi32(
-        _mm256_castps_si256(p[i]),
-        _mm256_slli_epi32(_mm256_castps_si256(shifted[i]), 23)));
-}
-
-INLINE __m256 exp2_lanes(__m256 x) {
-  exp2_vectors(1, &x);
-  return x;
 }
 
 // Loads eight consecutive elements as floats.
@@ -126,11 +67,6 @@ INLINE void unpair(element_type type, __m256 pair[2]) {
   const __m256 high = _mm256_unpackhi_ps(pair[0], pair[1]);
   pair[0] = _mm256_permute2f128_ps(low, high, 0x20);
   pair[1] = _mm256_permute2f128_ps(low, high, 0x31);
-}
-
-// Returns the position of element i in the pair that load_paired() returns.
-INLINE index paired_position(element_type type, index i) {
-  return type == ELEMENT_BF16 ? i / 2 + i % 2 * 8 : i;
 }
 
 #elif defined(__ARM_NEON)

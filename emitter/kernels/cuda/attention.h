@@ -1,5 +1,6 @@
-// Attention of single queries on NVIDIA GPUs, in chunks, as defined in
-// ../cpu/attention_task.h.
+// Attention of single queries on NVIDIA GPUs, in chunks, over a cache
+// [2 * layers][batch][kv_heads][capacity][head_dim], which has each layer's keys
+// before its values, as a ring buffer: position p is at p % capacity.
 //
 // A block computes up to `rows` heads of one kv head, over one of `chunks` equal
 // parts of the positions that the query attends to. Eight lanes share a row of the

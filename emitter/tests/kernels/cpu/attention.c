@@ -1,21 +1,17 @@
-// Tests attention of random shapes, each computed whole and in chunks.
+// Tests attention over pages: random shapes against a reference, and that a row's
+// bits depend on nothing but what it sees.
 
-#include "attention_case.h"
 #include "cpu/kernels.h"
-
-// Returns an upper bound of the chunks that its queries attend to.
-static index chunks_of(const problem *p) {
-  const index seen = p->window ? p->window + p->tokens : p->capacity;
-  return divide_up(min_index(seen, p->capacity), p->chunk);
-}
+#include "pages_case.h"
 
 // --------------------------------------------------------------- calls
 
 static void call_whole(const problem *p, float *out, index begin, index end) {
 #define ARGUMENTS                                                              \
-  p->positions, p->lengths, out, p->layer, p->batch, p->tokens, p->heads,      \
-      p->kv_heads, p->head_dim, p->capacity, p->tile, p->window,               \
-      (index)bits_of(p->soft_cap), p->causal, begin, end
+  p->sinks, p->begins, p->starts, p->pages, out, p->layer, p->rows,            \
+      p->sequences, p->heads, p->kv_heads, p->head_dim, p->parts, p->table,    \
+      p->window, (index)bits_of(p->soft_cap), p->causal, p->has_sinks,         \
+      p->items, begin, end
   switch (p->type) {
   case ELEMENT_F32: attention_f32(p->q, p->cache, ARGUMENTS); break;
   case ELEMENT_BF16: attention_bf16(p->q, p->cache, ARGUMENTS); break;
@@ -25,12 +21,13 @@ static void call_whole(const problem *p, float *out, index begin, index end) {
 #undef ARGUMENTS
 }
 
-static void call_chunks(const problem *p, float *out, float *max_sum,
+static void call_chunks(const problem *p, float *partial, float *max_sum,
                         index begin, index end) {
 #define ARGUMENTS                                                              \
-  p->positions, p->lengths, out, max_sum, p->layer, p->batch, p->tokens,       \
-      p->heads, p->kv_heads, p->head_dim, p->capacity, p->tile, p->window,     \
-      (index)bits_of(p->soft_cap), p->causal, p->chunk, begin, end
+  p->begins, p->starts, p->pages, partial, max_sum, p->layer, p->rows,         \
+      p->sequences, p->heads, p->kv_heads, p->head_dim, p->parts, p->table,    \
+      p->window, (index)bits_of(p->soft_cap), p->causal, p->chunks, p->items,  \
+      begin, end
   switch (p->type) {
   case ELEMENT_F32: attention_chunks_f32(p->q, p->cache, ARGUMENTS); break;
   case ELEMENT_BF16: attention_chunks_bf16(p->q, p->cache, ARGUMENTS); break;
@@ -42,139 +39,265 @@ static void call_chunks(const problem *p, float *out, float *max_sum,
 #undef ARGUMENTS
 }
 
-// Checks that nothing has written the results of an item: one tile of queries of
-// one kv head. Items are [batch][chunks][tiles][kv_heads].
-static void check_item_untouched(const problem *p, const float *out,
-                                 const float *max_sum, index chunks,
-                                 index item) {
-  const index tiles = divide_up(p->tokens, p->tile);
-  const index group = p->heads / p->kv_heads, head = item % p->kv_heads * group;
-  const index first = item / p->kv_heads % tiles * p->tile;
-  const index chunk = item / p->kv_heads / tiles % chunks;
-  const index b = item / p->kv_heads / tiles / chunks;
-  for (index t = first; t < min_index(first + p->tile, p->tokens); ++t) {
-    const index row = ((b * chunks + chunk) * p->tokens + t) * p->heads + head;
-    check_untouched("another item's result", out, row * p->head_dim,
-                    (row + group) * p->head_dim);
-    if (max_sum)
-      check_untouched("another item's max and sum", max_sum, row * 2,
-                      (row + group) * 2);
-  }
+static void call_combine(const problem *p, const float *partial,
+                         const float *max_sum, float *out, index begin,
+                         index end) {
+  attention_combine(partial, max_sum, p->sinks, p->begins, p->starts, out,
+                    p->chunks, p->rows, p->sequences, p->heads, p->head_dim,
+                    p->window, p->causal, p->has_sinks, begin, end);
 }
 
-// Computes all items in several calls, the last ones first.
-static void do_items(const problem *p, float *out, float *max_sum,
-                     index chunks) {
-  const index tiles = divide_up(p->tokens, p->tile);
-  for (index end = p->batch * chunks * tiles * p->kv_heads; end > 0;) {
-    const index begin = random_index(0, end - 1);
-    for (index item = begin; item < end; ++item)
-      check_item_untouched(p, out, max_sum, chunks, item);
-    if (max_sum)
-      call_chunks(p, out, max_sum, begin, end);
-    else
-      call_whole(p, out, begin, end);
-    end = begin;
-  }
+static index result_count(const problem *p) {
+  return p->rows * p->heads * p->head_dim;
 }
 
-static void test_whole(const problem *p) {
-  float *out = allocate_results(p->batch * rows_of(p) * p->head_dim);
-  do_items(p, out, NULL, 1);
-  check_result(p, "out", out);
+// Computes all items in one call.
+static float *whole_of(const problem *p) {
+  float *out = allocate_results(result_count(p));
+  call_whole(p, out, 0, p->items);
+  return out;
 }
 
-// Checks that a row has a sum if it attends to a position of the chunk, and that
-// the chunk has the weight 0 otherwise.
-static void check_sums(const problem *p, const float *max_sum) {
-  const index chunks = chunks_of(p), rows = rows_of(p);
-  for (index i = 0; i < p->batch * chunks * rows; ++i) {
-    const index b = i / rows / chunks, token = i % rows / p->heads;
-    // Chunks begin at the first position that the first query of the tile attends to.
-    const index tile_begin = token / p->tile * p->tile;
-    const index first =
-        first_of(p, b, tile_begin) + i / rows % chunks * p->chunk;
-    const int sees = token < p->lengths[b] &&
-                     first < end_of(p, b, token) &&
-                     first + p->chunk > first_of(p, b, token);
-    check_equal("has a sum", i, max_sum[i * 2 + 1] != 0, sees);
-    if (!sees)
-      check_equal("max", i, max_sum[i * 2], -INFINITY);
-  }
-}
-
-static void test_chunks(const problem *p) {
-  const index chunks = chunks_of(p), rows = rows_of(p);
-  float *partial =
-      allocate_results(p->batch * chunks * rows * p->head_dim);
-  float *max_sum = allocate_results(p->batch * chunks * rows * 2);
-  float *out = allocate_results(p->batch * rows * p->head_dim);
-  do_items(p, partial, max_sum, chunks);
-  check_sums(p, max_sum);
-  for (index end = p->batch * rows; end > 0;) {
+// Computes chunks in one call and combines them in several, the last ones first.
+static float *combined(const problem *p) {
+  const index states = p->rows * p->chunks * p->heads;
+  float *partial = allocate_results(states * p->head_dim);
+  float *max_sum = allocate_results(states * 2);
+  float *out = allocate_results(result_count(p));
+  call_chunks(p, partial, max_sum, 0, p->items);
+  for (index end = p->rows * p->heads; end > 0;) {
     const index begin = random_index(0, end - 1);
     check_untouched("another call's row", out, begin * p->head_dim,
                     end * p->head_dim);
-    attention_combine(partial, max_sum, out, chunks, rows, p->head_dim, begin,
-                      end);
+    call_combine(p, partial, max_sum, out, begin, end);
     end = begin;
   }
-  check_result(p, "combined", out);
+  return out;
 }
 
-// ---------------------------------------------------------------- tests
+static void check_bits(const char *what, const float *found,
+                       const float *expected, index count) {
+  for (index i = 0; i < count; ++i) {
+    ++checks;
+    if (bits_of(found[i]) != bits_of(expected[i]))
+      fail(what, i, found[i], expected[i]);
+  }
+}
 
-static const index head_dims[] = {1,  2,  3,  7,  8,  9,   15,  16,
-                                  17, 24, 33, 40, 64, 65,  72,  80,
-                                  127, 128, 129, 136, 192, 255, 256,
-                                  32, 96, 160};
+// ------------------------------------------------------------- reference
+
+// Checks results, and that those of padding are unwritten.
+static void check_result(const problem *p, const char *what, const float *out) {
+  const index real = real_count(p) * p->heads * p->head_dim;
+  for (index i = 0; i < real; ++i)
+    check_near(what, i, out[i], p->expected[i], p->tolerance[i / p->head_dim]);
+  check_untouched("padding", out, real, result_count(p));
+}
+
+// Computes every item alone, and checks that each result has one item.
+static void check_items(const problem *p, const float *expected) {
+  const index heads = p->rows * p->heads, dim = p->head_dim;
+  int *writers = allocate(heads * (index)sizeof *writers);
+  memset(writers, 0, (size_t)heads * sizeof *writers);
+  for (index item = 0; item < p->items; ++item) {
+    const int kept = buffer_count;
+    float *out = allocate_results(heads * dim);
+    call_whole(p, out, item, item + 1);
+    for (index i = 0; i < heads; ++i) {
+      if (bits_of(out[i * dim]) == UNTOUCHED_BITS) {
+        check_untouched("part of a head", out, i * dim, (i + 1) * dim);
+        continue;
+      }
+      ++writers[i];
+      check_bits("item", out + i * dim, expected + i * dim, dim);
+    }
+    release_from(kept);
+  }
+  for (index i = 0; i < heads; ++i)
+    check_equal("items that write a head", i, writers[i],
+                i < real_count(p) * p->heads);
+}
+
+// Divides the work in other ways, and by chunks.
+static void check_divisions(problem p, const float *expected) {
+  const index items[] = {1, 2, 7, 64};
+  for (int i = 0; i < 4; ++i) {
+    const int kept = buffer_count;
+    p.items = items[i];
+    check_bits("whole, other items", whole_of(&p), expected, result_count(&p));
+    check_bits("combined", combined(&p), expected, result_count(&p));
+    release_from(kept);
+  }
+}
 
 static void test_problem(problem p) {
   compute_expected(&p);
-  test_whole(&p);
-  test_chunks(&p);
+  const float *out = whole_of(&p);
+  check_result(&p, "out", out);
+  check_items(&p, out);
+  check_divisions(p, out);
   release_all();
 }
 
+static const index head_dims[] = {1,  2,  3,  4,   6,   7,   8,   9,   10,
+                                  12, 15, 16, 17,  24,  33,  40,  64,  65,
+                                  72, 80, 96, 127, 128, 136, 192, 255, 256,
+                                  32, 64, 96, 128, 160, 256};
+#define HEAD_DIMS (int)(sizeof head_dims / sizeof *head_dims)
+
+static int takes(element_type type, index head_dim) {
+  return type != ELEMENT_Q8 || head_dim % CACHE_GROUP == 0;
+}
+
 static void test_shapes(void) {
-  for (int i = 0; i < 26; ++i)
-    for (int type = 0; type < TYPES; ++type) {
-      const element_type of = (element_type)type;
-      if (of == ELEMENT_Q8 && head_dims[i] % SCALED != 0)
+  for (int i = 0; i < HEAD_DIMS; ++i)
+    for (int t = 0; t < TYPES; ++t) {
+      const element_type type = (element_type)t;
+      const index dim = head_dims[i];
+      if (!takes(type, dim))
         continue;
-      test_problem(random_problem(of, head_dims[i], random_index(1, 3), 200,
-                                  random_index(0, 4) == 0));
-      test_problem(random_problem(of, head_dims[i], random_index(4, 40), 60,
-                                  random_index(0, 4) == 0));
+      const int sharp = random_index(0, 4) == 0;
+      test_problem(random_problem(type, (shape){dim, 2, 300, sharp}));
+      test_problem(random_problem(
+          type, (shape){dim, random_index(4, 70), 100, sharp}));
     }
 }
 
-// Tests that a call without items does nothing.
-static void test_no_items(void) {
-  const problem p = random_problem(ELEMENT_F32, 8, 2, 20, 0);
+// Tests positions in several chunks.
+static void test_long(void) {
+  const index dims[] = {6, 32, 64};
+  for (int i = 0; i < 3; ++i)
+    for (int t = 0; t < TYPES; ++t) {
+      const element_type type = (element_type)t;
+      if (!takes(type, dims[i]))
+        continue;
+      problem p = random_problem(type, (shape){dims[i], 3, 2600, 0});
+      test_problem(p);
+      p = random_problem(type, (shape){dims[i], 40, 1100, 0});
+      test_problem(p);
+    }
+}
+
+// ------------------------------------------------------------------ bits
+
+// Copies rows of one sequence, `step` at a time, to a call whose sequences are these
+// pieces, and compares their results.
+static void check_pieces(const problem *p, const float *expected, index s,
+                         index step, int in_one_call) {
+  const index row_size = p->heads * p->head_dim;
+  const index end = p->begins[s + 1];
+  for (index row = p->begins[s]; row < end;) {
+    const int kept = buffer_count;
+    const index most = in_one_call ? divide_up(end - row, step) : 1;
+    problem piece = *p;
+    piece.sequences = most;
+    piece.begins = allocate((most + 1) * 4);
+    piece.starts = allocate(most * 4);
+    piece.pages = allocate(most * p->table * 4);
+    piece.q = p->q + row * row_size;
+    piece.begins[0] = 0;
+    index next = row;
+    for (index i = 0; i < most; ++i) {
+      piece.starts[i] = p->starts[s] + (int32_t)(next - p->begins[s]);
+      next = min_index(next + step, end);
+      piece.begins[i + 1] = (int32_t)(next - row);
+      memcpy(piece.pages + i * p->table, p->pages + s * p->table,
+             (size_t)p->table * 4);
+    }
+    piece.rows = next - row;
+    check_bits("piece", whole_of(&piece), expected + row * row_size,
+               piece.rows * row_size);
+    check_bits("combined piece", combined(&piece), expected + row * row_size,
+               piece.rows * row_size);
+    release_from(kept);
+    row = next;
+  }
+}
+
+// Makes some positions NaN, and compares the rows that do not see them.
+static void check_poisoned(problem *p, const float *expected, index s) {
+  const index begin = p->begins[s], end = p->begins[s + 1];
+  const index row_size = p->heads * p->head_dim;
+  const index row = random_index(begin, end - 1);
+  const index cut = end_of(p, row);
+  for (index position = cut; position < end_of(p, end - 1); ++position)
+    fill_position(p, s, position, 1);
+  check_bits("later positions are NaN", whole_of(p) + begin * row_size,
+             expected + begin * row_size, (row + 1 - begin) * row_size);
+  for (index position = first_of(p, begin); position < first_of(p, row);
+       ++position)
+    fill_position(p, s, position, 1);
+  check_bits("all other positions are NaN", whole_of(p) + row * row_size,
+             expected + row * row_size, row_size);
+}
+
+static void test_bits_of(element_type type, shape of) {
+  const index steps[] = {1, 7, 32, 512};
+  problem p;
+  do {
+    release_all();
+    p = random_problem(type, of);
+  } while (!p.causal || real_count(&p) < of.most_rows);
+  index s = 0;
+  while (p.begins[s + 1] - p.begins[s] < of.most_rows && s + 1 < p.sequences)
+    ++s;
+  const float *expected = whole_of(&p);
+  for (int i = 0; i < 4; ++i) {
+    check_pieces(&p, expected, s, steps[i], 0);
+    check_pieces(&p, expected, s, steps[i], 1);
+  }
+  if (p.begins[s + 1] > p.begins[s])
+    check_poisoned(&p, expected, s);
+  release_all();
+}
+
+static void test_bits(void) {
+  for (int t = 0; t < TYPES; ++t) {
+    const element_type type = (element_type)t;
+    test_bits_of(type, (shape){64, 45, 90, 0});
+    test_bits_of(type, (shape){96, 70, 30, 1});
+    test_bits_of(type, (shape){32, 600, 500, 0});
+    test_bits_of(type, (shape){takes(type, 20) ? 20 : 32, 40, 1010, 0});
+    test_bits_of(type, (shape){takes(type, 6) ? 6 : 256, 30, 200, 0});
+  }
+}
+
+// ---------------------------------------------------------------- others
+
+// Tests that a call without items, and one without rows, does nothing.
+static void test_no_work(void) {
+  problem p = random_problem(ELEMENT_F32, (shape){8, 2, 20, 0});
   call_whole(&p, NULL, 1, 1);
   call_chunks(&p, NULL, NULL, 1, 1);
-  attention_combine(NULL, NULL, NULL, 2, 2, 8, 1, 1);
+  call_combine(&p, NULL, NULL, NULL, 1, 1);
+  memset(p.begins, 0, (size_t)(p.sequences + 1) * 4);
+  call_whole(&p, NULL, 0, p.items);
+  call_chunks(&p, NULL, NULL, 0, p.items);
+  call_combine(&p, NULL, NULL, NULL, 0, p.rows * p.heads);
   release_all();
 }
 
 // Tests that NaN in a query affects its row and no other.
 static void test_not_finite(void) {
-  const index tokens[] = {1, 3, 30};
+  const index rows[] = {1, 3, 30};
   for (int i = 0; i < 3; ++i) {
-    problem p = random_problem(ELEMENT_BF16, 40, tokens[i], 100, 0);
-    for (index b = 0; b < p.batch; ++b) {
-      const index row = random_index(0, rows_of(&p) - 1);
-      p.q[(b * rows_of(&p) + row) * p.head_dim + 39] = NAN;
-    }
-    test_problem(p);
+    problem p = random_problem(ELEMENT_BF16, (shape){40, rows[i], 100, 0});
+    const index row = random_index(0, p.rows * p.heads - 1);
+    p.q[row * p.head_dim + 39] = NAN;
+    p.has_sinks = 0;
+    compute_expected(&p);
+    check_result(&p, "out", whole_of(&p));
+    check_result(&p, "combined", combined(&p));
+    release_all();
   }
 }
 
 int main(void) {
   begin_tests();
   test_shapes();
-  test_no_items();
+  test_long();
+  test_bits();
+  test_no_work();
   test_not_finite();
   return end_tests();
 }

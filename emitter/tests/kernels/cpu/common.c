@@ -1,7 +1,7 @@
-// Tests the helpers of all kernels, in common.h and cpu/simd.h.
+// Tests the helpers of all kernels, in common.h and cpu/lanes.h.
 
 #include "check.h"
-#include "cpu/simd.h"
+#include "cpu/lanes.h"
 
 // Converts a half by the definition of the format.
 static double half_by_definition(uint16_t half) {
@@ -40,6 +40,43 @@ static void test_bfloats(void) {
   check_equal("float_from_bf16", 0x7fc0, float_from_bf16(0x7fc0), NAN);
 }
 
+// Checks floats halfway between neighbors of a type, and the floats next to those.
+static void check_conversion(index bits, float below, float above,
+                             uint16_t (*convert)(float)) {
+  const uint16_t here = (uint16_t)bits, next = (uint16_t)(bits + 1);
+  const float middle = below + (above - below) / 2;
+  check_equal("exact", bits, convert(below), here);
+  check_equal("exact, negative", bits, convert(-below), here | 0x8000);
+  check_equal("tie", bits, convert(middle), bits % 2 ? next : here);
+  check_equal("below a tie", bits, convert(nextafterf(middle, 0)), here);
+  check_equal("above a tie", bits, convert(nextafterf(middle, INFINITY)), next);
+}
+
+static void test_conversions(void) {
+  at_case("conversion to halves");
+  for (index i = 0; i < 0x7c00; ++i) {
+    const float below = (float)half_by_definition((uint16_t)i);
+    // Numbers round to infinity as if it was the next number.
+    const float above = i == 0x7bff ? 65536
+                                    : (float)half_by_definition((uint16_t)(i + 1));
+    check_conversion(i, below, above, f16_from_float);
+    check_conversion(i, below, above, f16_from_float_portable);
+  }
+  at_case("conversion to bf16");
+  for (index i = 0; i < 0x7f7f; ++i)
+    check_conversion(i, float_from_bf16((uint16_t)i),
+                     float_from_bf16((uint16_t)(i + 1)), bf16_from_float);
+  const float extremes[] = {INFINITY, -INFINITY, NAN, 0x1.fffffep127f, 1e6f};
+  for (index i = 0; i < 5; ++i) {
+    const float x = extremes[i];
+    const float half = i < 3 ? x : INFINITY;
+    check_equal("f16", i, float_from_f16(f16_from_float(x)), half);
+    check_equal("f16", i, float_from_f16(f16_from_float_portable(x)), half);
+    check_equal("bf16", i, float_from_bf16(bf16_from_float(x)),
+                i < 4 ? half : 999424.0f);
+  }
+}
+
 static void test_rounding(void) {
   at_case("rounding, ties to even");
   for (index i = -1000; i <= 1000; ++i)
@@ -53,15 +90,10 @@ static double relative_error(double found, double expected) {
 
 // Computes 2^x by every implementation, and returns their number.
 static int exp2_all(float x, double results[2]) {
+  const lanes all = exp2_of(x);
   results[0] = exp2_poly(x);
-#if defined(__AVX2__)
-  float lanes[8];
-  _mm256_storeu_ps(lanes, exp2_lanes(_mm256_set1_ps(x)));
-  results[1] = lanes[5];
+  results[1] = all[LANES - 1];
   return 2;
-#else
-  return 1;
-#endif
 }
 
 static void test_exp2(void) {
@@ -96,6 +128,7 @@ int main(void) {
   begin_tests();
   test_halves();
   test_bfloats();
+  test_conversions();
   test_rounding();
   test_exp2();
   return end_tests();
