@@ -30,8 +30,8 @@ mod stated;
 pub(crate) use argmax::Argmax;
 pub(crate) use arguments::{F32Bits, Kernel};
 pub(crate) use attention::{
-    Append, Attention, AttentionMask, AttentionShape, CachedKeyValues, KeyRows, Overwritten, QueryRows,
-    RowTables, ValueRows,
+    Append, Attention, AttentionChunks, AttentionCombine, AttentionMask, AttentionShape, CachedKeyValues,
+    KeyRows, Overwritten, QueryRows, RowTables, ValueRows,
 };
 pub(crate) use executable::{Call, Executable, Grid};
 pub use isa::Isa;

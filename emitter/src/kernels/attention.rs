@@ -1,6 +1,6 @@
 //! Calls of `append.c` and `attention.c`, which write and read the pages of the cache.
 
-use super::arguments::{Argument, Arguments, F32Bits, Kernel, KernelFunction, arguments};
+use super::arguments::{Argument, Arguments, F32Bits, Kernel, KernelFunction, arguments, kernels};
 use crate::{
     graph::{HostIndex, Tensor},
     types::TensorType,
@@ -78,7 +78,6 @@ arguments! {
         window: usize,
         soft_cap: F32Bits,
         causal: bool,
-        has_sinks: bool,
     }
 
     /// Attends to the pages of each row's sequence.
@@ -92,8 +91,43 @@ arguments! {
         layer: HostIndex,
         shape: AttentionShape,
         mask: AttentionMask,
+        has_sinks: bool,
         /// The parts into which the work is divided.
         items: usize,
+    }
+
+    /// Attends to chunks of positions. [`AttentionCombine`] merges the results.
+    struct AttentionChunks {
+        q: Tensor,
+        cache: CachedKeyValues,
+        tables: RowTables,
+        partial: TensorType,
+        max_sum: TensorType,
+        layer: HostIndex,
+        shape: AttentionShape,
+        mask: AttentionMask,
+        chunks: usize,
+        /// The parts into which the work is divided.
+        items: usize,
+    }
+
+    /// Merges the chunks of each head of each row.
+    struct AttentionCombine {
+        partial: Tensor,
+        max_sum: Tensor,
+        /// Without sinks, any tensor.
+        sinks: Tensor,
+        begins: Tensor,
+        starts: Tensor,
+        out: TensorType,
+        chunks: usize,
+        rows: usize,
+        sequences: usize,
+        heads: usize,
+        head_dim: usize,
+        window: usize,
+        causal: bool,
+        has_sinks: bool,
     }
 
     /// Where rows of a tensor are, in elements.
@@ -147,6 +181,22 @@ impl Kernel for Attention {
     fn arguments(self) -> Arguments {
         Arguments::of(self)
     }
+}
+
+impl Kernel for AttentionChunks {
+    fn function(&self) -> KernelFunction {
+        let names =
+            ["attention_chunks_f32", "attention_chunks_bf16", "attention_chunks_f16", "attention_chunks_q8"];
+        KernelFunction { file: "attention", name: self.cache.select(names) }
+    }
+
+    fn arguments(self) -> Arguments {
+        Arguments::of(self)
+    }
+}
+
+kernels! {
+    AttentionCombine => "attention", "attention_combine";
 }
 
 impl Kernel for Append {

@@ -155,9 +155,7 @@ mod tests {
 
     use super::*;
     use crate::kernels::arguments::F32Bits;
-    use crate::kernels::attention::{
-        Attention, AttentionMask, AttentionShape, CachedKeyValues, RowTables,
-    };
+    use crate::kernels::attention::{Attention, AttentionMask, AttentionShape, CachedKeyValues, RowTables};
     use crate::types::DYNAMIC;
 
     #[test]
@@ -187,7 +185,8 @@ mod tests {
                 parts: 32,
                 table: 72,
             },
-            mask: AttentionMask { window: 0, soft_cap: F32Bits(0.0), causal: true, has_sinks: false },
+            mask: AttentionMask { window: 0, soft_cap: F32Bits(0.0), causal: true },
+            has_sinks: false,
             items: 64,
         };
         let call = Call::new(&g, Isa::X86_64V3, attention, Grid { items: 64, grain: 1 });

@@ -6,10 +6,10 @@ use safetensors::Dtype;
 
 use super::sequence::{Division, Rows};
 use crate::{
-    graph::Tensor,
+    graph::{HostIndex, Tensor},
     kernels::{
-        self, Append, AttentionMask, AttentionShape, CachedKeyValues, F32Bits, Grid, Isa, KeyRows,
-        Overwritten, QueryRows, RowTables, ValueRows,
+        self, Append, AttentionChunks, AttentionCombine, AttentionMask, AttentionShape, CachedKeyValues,
+        F32Bits, Grid, Isa, KeyRows, Overwritten, QueryRows, RowTables, ValueRows,
     },
     layers::{builder::Builder, cache::LayerCache, rope::Rotation},
     types::TensorType,
@@ -20,6 +20,12 @@ const MAX_HEAD_DIM: usize = 256;
 
 /// The parts into which the work of a call is divided. Each does its share, so that more threads than these are idle.
 const ITEMS: usize = 64;
+
+/// Positions of a chunk, as in `attention.c`.
+const CHUNK: usize = 1024;
+
+/// The most rows whose positions are divided into chunks, to give every core some work. More rows are enough work.
+const MAX_CHUNKED_ROWS: usize = 16;
 
 /// Returns the instruction set of the kernels for this layer, if there are any.
 pub(super) fn isa(b: &Builder<'_>, layer: &Attention, rows: &Rows) -> Option<Isa> {
@@ -84,23 +90,90 @@ pub(super) fn append_and_attend(
     let Some((&query, written)) = made.split_first() else { return query };
     cache.replace(written);
     let sinks = layer.sinks.as_ref().map(|sinks| b.weight_f32(sinks));
-    let attention = kernels::Attention {
-        q: query,
-        cache: key_values(cache),
-        sinks: sinks.unwrap_or(any),
+    let call = AttentionCall {
+        isa,
+        query,
+        cached: key_values(cache),
         tables,
-        out: TensorType::new(Dtype::F32, [1, count, heads, head_dim]),
         layer: number,
         shape,
         mask: AttentionMask {
             window: layer.window.unwrap_or(0),
             soft_cap: F32Bits(layer.soft_cap.unwrap_or(0.0)),
             causal: layer.causal,
-            has_sinks: sinks.is_some(),
         },
-        items: ITEMS,
+        sinks: sinks.unwrap_or(any),
+        has_sinks: sinks.is_some(),
     };
-    b.module.call(&mut b.graph, isa, attention, Grid { items: ITEMS, grain: 1 })[0]
+    call.attend(b)
+}
+
+/// A call of the kernel that attends.
+struct AttentionCall {
+    isa: Isa,
+    query: Tensor,
+    cached: CachedKeyValues,
+    tables: RowTables,
+    layer: HostIndex,
+    shape: AttentionShape,
+    mask: AttentionMask,
+    sinks: Tensor,
+    has_sinks: bool,
+}
+
+impl AttentionCall {
+    /// Attends to whole sequences, or to chunks of them if there are few rows and many positions.
+    fn attend(self, b: &mut Builder<'_>) -> Tensor {
+        let Self { isa, query: q, cached: cache, tables, layer, shape, mask, sinks, has_sinks } = self;
+        let AttentionShape { rows, sequences, heads, head_dim, table, .. } = shape;
+        let out = TensorType::new(Dtype::F32, [1, rows, heads, head_dim]);
+        let all = (table * PAGE).div_ceil(CHUNK);
+        // A window begins within a chunk and ends within one.
+        let chunks = if mask.window > 0 { all.min(mask.window.div_ceil(CHUNK) + 1) } else { all };
+        let grid = Grid { items: ITEMS, grain: 1 };
+        let g = &mut b.graph;
+        if rows > MAX_CHUNKED_ROWS || chunks == 1 {
+            let attention = kernels::Attention {
+                q,
+                cache,
+                sinks,
+                tables,
+                out,
+                layer,
+                shape,
+                mask,
+                has_sinks,
+                items: ITEMS,
+            };
+            return b.module.call(g, isa, attention, grid)[0];
+        }
+        let RowTables { begins, starts, pages: _ } = tables;
+        let AttentionMask { window, causal, .. } = mask;
+        let partial = TensorType::new(Dtype::F32, [rows, chunks, heads, head_dim]);
+        let max_sum = TensorType::new(Dtype::F32, [rows, chunks, heads, 2]);
+        let attention =
+            AttentionChunks { q, cache, tables, partial, max_sum, layer, shape, mask, chunks, items: ITEMS };
+        let made = b.module.call(g, isa, attention, grid);
+        let (partial, max_sum) = (made[0], made[1]);
+        let combine = AttentionCombine {
+            partial,
+            max_sum,
+            sinks,
+            begins,
+            starts,
+            out,
+            chunks,
+            rows,
+            sequences,
+            heads,
+            head_dim,
+            window,
+            causal,
+            has_sinks,
+        };
+        let items = rows * heads;
+        b.module.call(g, isa, combine, Grid { items, grain: if rows == 1 { items } else { heads } })[0]
+    }
 }
 
 /// Returns the tensors of a cache by its element type.
