@@ -36,6 +36,7 @@
 #define CHUNK 1024    // positions
 #define MAX_TILES 26  // register tiles that share a converted page
 #define MAX_ROWS (MAX_TILES * MR)
+#define FEW_ROWS (4 * MR) // maximum of rows that read a page without conversion
 #define SCRATCH 40960 // floats for a converted page, weights and sums: 160 KiB
 #define READING 4     // rows whose products take as long as reading a page
 #define UNITS 2       // units per work item, at least, if there are many rows
@@ -93,10 +94,10 @@ INLINE index most_rows(index head_dim) {
 INLINE index rows_per_unit(const attention *a) {
   const index rows = (a->begins[a->sequences] - a->begins[0]) * a->heads;
   const index balanced = rows / (a->items * UNITS) / MR * MR;
-  return clamp_index(balanced, 4 * MR, most_rows(a->head_dim));
+  return clamp_index(balanced, 8 * MR, most_rows(a->head_dim));
 }
 
-// Finds the unit from *u on, of up to u->rows rows and any kv head, and advances *u.
+// Finds the unit at *u, of up to u->rows rows and any kv head, and advances *u.
 // Returns its cost for each kv head, or 0 if there is none.
 static index next_unit(const attention *a, unit *u, unit *found) {
   const index group = group_of(a);
@@ -107,9 +108,10 @@ static index next_unit(const attention *a, unit *u, unit *found) {
   }
   if (u->sequence == a->sequences)
     return 0;
+  const index all = tokens_of(a, u->sequence) * group;
+  const index even = divide_up(divide_up(all, divide_up(all, u->rows)), MR) * MR;
   *found = *u;
-  found->rows =
-      min_index(u->rows, tokens_of(a, u->sequence) * group - u->row);
+  found->rows = min_index(even, all - u->row);
   index first = seen_first(a, u->sequence, u->row / group);
   index end =
       seen_end(a, u->sequence, (u->row + found->rows - 1) / group);
