@@ -35,16 +35,15 @@ pub(super) fn product(b: &mut Builder<'_>, isa: Isa, inputs: ProductInputs<'_>) 
     let (outputs, inputs) = weights.size();
     let groups = inputs / GROUP;
     let [w, w_scale] = packed(b, weights);
-    let group_type = TensorType::new(Dtype::F32, [batch, tokens, groups]);
     let quantize = QuantizeGroups {
         x,
         q: TensorType::new(Dtype::I8, [batch, tokens, inputs]),
-        scale: group_type.clone(),
-        offset: group_type,
+        scale: TensorType::new(Dtype::F32, [batch, tokens, groups]),
+        start: TensorType::new(Dtype::I32, [batch, tokens, groups]),
         k: inputs,
     };
     let rows = b.module.call(&mut b.graph, isa, quantize, Grid { items: batch * tokens, grain: 1 });
-    let operands = MatmulOperands::Q4 { w, w_scale, a: rows[0], a_scale: rows[1], a_offset: rows[2] };
+    let operands = MatmulOperands::Q4 { w, w_scale, a: rows[0], a_scale: rows[1], a_start: rows[2] };
     let panel_bytes = LANES * groups * (GROUP / 2 + 2);
     let product = PackedProduct { isa, operands, segments, outputs, inputs, lanes: LANES, panel_bytes };
     product.call(b, batch, tokens)
