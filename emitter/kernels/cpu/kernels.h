@@ -13,6 +13,13 @@ typedef int8_t act_q8;
 typedef int16_t act_q8;
 #endif
 
+// Columns of a panel of matmul_q4.
+#if defined(__AVX512VNNI__)
+#define Q4_COLUMNS 16
+#else
+#define Q4_COLUMNS 8
+#endif
+
 // Returns the rows of batch row b that are not padding. Rows of products are
 // [batch][tokens]; those from lengths[b] on are padding, whose results are zeros.
 INLINE index real_rows(const int32_t *lengths, index b, index tokens) {

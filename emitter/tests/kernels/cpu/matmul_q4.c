@@ -4,7 +4,7 @@
 #include "check.h"
 #include "cpu/kernels.h"
 
-#define PANEL 8
+#define PANEL Q4_COLUMNS
 #define GROUP 32
 #define BLOCK (PANEL * GROUP / 2) // bytes of a group of a panel
 
