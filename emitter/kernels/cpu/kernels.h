@@ -13,6 +13,13 @@ typedef int8_t act_q8;
 typedef int16_t act_q8;
 #endif
 
+// Columns of a panel of matmul_q4.
+#if defined(__AVX512VNNI__)
+#define Q4_COLUMNS 16
+#else
+#define Q4_COLUMNS 8
+#endif
+
 // Returns the rows of batch row b that are not padding. Rows of products are
 // [batch][tokens]; those from lengths[b] on are padding, whose results are zeros.
 INLINE index real_rows(const int32_t *lengths, index b, index tokens) {
@@ -22,7 +29,7 @@ INLINE index real_rows(const int32_t *lengths, index b, index tokens) {
 void quantize_rows(const float *x, act_q8 *q, float *scale, index k,
                    index row_begin, index row_end);
 
-void quantize_groups(const float *x, int8_t *q, float *scale, float *offset,
+void quantize_groups(const float *x, int8_t *q, float *scale, int32_t *start,
                      index k, index row_begin, index row_end);
 
 void matmul_q8(const int8_t *w, const float *w_scale, const act_q8 *a,
@@ -31,7 +38,7 @@ void matmul_q8(const int8_t *w, const float *w_scale, const act_q8 *a,
                index panel_end);
 
 void matmul_q4(const uint8_t *w, const uint16_t *w_scale, const int8_t *a,
-               const float *a_scale, const float *a_offset,
+               const float *a_scale, const int32_t *a_start,
                const int32_t *lengths, float *out, index batch, index tokens,
                index n, index k, index panel_begin, index panel_end);
 
@@ -59,7 +66,7 @@ void matmul_q8_experts(const int8_t *w, const float *w_scale, const act_q8 *a,
                        const float *a_scale, EXPERTS);
 void matmul_q4_experts(const uint8_t *w, const uint16_t *w_scale,
                        const int8_t *a, const float *a_scale,
-                       const float *a_offset, EXPERTS);
+                       const int32_t *a_start, EXPERTS);
 void matmul_f32_experts(const float *w, const float *a, EXPERTS);
 void matmul_bf16_experts(const uint16_t *w, const float *a, EXPERTS);
 void matmul_f16_experts(const uint16_t *w, const float *a, EXPERTS);

@@ -4,8 +4,8 @@
 #include "kernels.h"
 #include "quantize.h"
 
-// ggml's Q4_0 stores weights plus 8, which the groups' offset corrects.
-#define NIBBLE_ZERO 8.0f
+// ggml's Q4_0 stores weights plus 8, which the first summand of a group corrects.
+#define NIBBLE_ZERO 8
 
 #if defined(__AVX2__)
 
@@ -50,10 +50,9 @@ void quantize_rows(const float *x, act_q8 *q, float *scale, index k,
   }
 }
 
-// Quantizes groups of 32: x and q are [rows][k], scale and offset are
-// [rows][k / 32], and k is a multiple of 32.
-// offset = scale * 8 * (sum of the group's q).
-void quantize_groups(const float *x, int8_t *q, float *scale, float *offset,
+// Quantizes groups of 32: x and q are [rows][k], scale and start are
+// [rows][k / 32], and k is a multiple of 32. start = -8 * (sum of the group's q).
+void quantize_groups(const float *x, int8_t *q, float *scale, int32_t *start,
                      index k, index row_begin, index row_end) {
   const index first = row_begin * (k / GROUP);
   const index last = row_end * (k / GROUP);
@@ -69,6 +68,6 @@ void quantize_groups(const float *x, int8_t *q, float *scale, float *offset,
         target[i] = 0;
     }
     scale[group] = by.scale;
-    offset[group] = by.scale * NIBBLE_ZERO * (float)sum;
+    start[group] = -NIBBLE_ZERO * sum;
   }
 }

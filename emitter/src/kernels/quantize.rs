@@ -12,12 +12,12 @@ arguments! {
         k: usize,
     }
 
-    /// Quantizes groups of 32 elements in rows of `k`, with a scale and an offset each.
+    /// Quantizes groups of 32 elements in rows of `k`, with a scale and a first summand each.
     struct QuantizeGroups {
         x: Tensor,
         q: TensorType,
         scale: TensorType,
-        offset: TensorType,
+        start: TensorType,
         k: usize,
     }
 }

@@ -56,6 +56,6 @@ pub(super) fn rows(b: &mut Builder<'_>, isa: Isa, weight: &Weight, rows: Tensor)
     match b.quant {
         Quant::None => float::rows(b, isa, weight, rows),
         Quant::Q8 => q8::rows(b, isa, weight, rows),
-        Quant::Q4 => q4::rows(b, weight, rows),
+        Quant::Q4 => q4::rows(b, isa, weight, rows),
     }
 }
