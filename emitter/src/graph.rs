@@ -6,7 +6,7 @@
 //! Errors surface once. A graph keeps the first op with wrong operands, and its scope. The result of that op is poisoned, and
 //! so is everything computed from it. [`Graph::finish`] returns the error.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 
 use safetensors::Dtype;
 
@@ -57,6 +57,8 @@ pub struct Graph {
     error: Option<Error>,
     /// The results of [`Self::host_number`], by value.
     pub(crate) host_numbers: BTreeMap<usize, HostIndex>,
+    /// Tensors that are columns of another one, by [`Self::slice_dimension`], with their first column.
+    pub(crate) columns: HashMap<Tensor, (Tensor, usize)>,
 }
 
 /// A finished function.
@@ -77,8 +79,14 @@ impl Graph {
     /// Creates an empty function.
     #[must_use]
     pub fn new() -> Self {
-        let (types, scopes, host_numbers) = (Vec::new(), Vec::new(), BTreeMap::new());
-        Self { types, regions: vec![Region::default()], scopes, error: None, host_numbers }
+        Self {
+            types: Vec::new(),
+            regions: vec![Region::default()],
+            scopes: Vec::new(),
+            error: None,
+            host_numbers: BTreeMap::new(),
+            columns: HashMap::new(),
+        }
     }
 
     /// Adds a tensor argument to the function.
@@ -146,6 +154,12 @@ impl Graph {
     #[must_use]
     pub fn dtype(&self, tensor: Tensor) -> Dtype {
         self.tensor_type(tensor).map_or(Dtype::F32, |ty| ty.dtype)
+    }
+
+    /// Returns the tensor that `x` is a range of columns of, elements of the last dimension, and the first column. A kernel that
+    /// reads the columns in place needs no copy of them.
+    pub(crate) fn columns_of(&self, x: Tensor) -> (Tensor, usize) {
+        self.columns.get(&x).copied().unwrap_or((x, 0))
     }
 
     fn tensor_type(&self, tensor: Tensor) -> Option<&TensorType> {

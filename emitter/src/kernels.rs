@@ -19,6 +19,7 @@ mod isa;
 pub(crate) mod lower;
 mod matmul;
 mod matvec;
+mod norm;
 mod object;
 #[cfg(test)]
 mod prototypes;
@@ -37,6 +38,7 @@ pub(crate) use executable::{Call, Executable, Grid};
 pub use isa::Isa;
 pub(crate) use matmul::{Matmul, MatmulExperts, MatmulOperands};
 pub(crate) use matvec::{MAX_MATRICES, Matvec, MatvecMatrix, MatvecWeights};
+pub(crate) use norm::{AddNorm, NormRows, NormSizes, NormWeights};
 pub use object::{Object, objects};
 pub(crate) use quantize::{QuantizeGroups, QuantizeRows};
 pub(crate) use route::Route;

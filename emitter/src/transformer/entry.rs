@@ -13,7 +13,7 @@ use crate::{
         builder::Builder,
         cache::Cache,
         linear::embedding,
-        norm::norm,
+        residual::Residual,
         rope::{self, Rotation},
     },
     module::Module,
@@ -58,14 +58,16 @@ fn entry_results(
     let x = b.scope("embedding", |b| embedding(b, &model.embedding, tokens, sequence.positions));
     let first = model.blocks.first().ok_or("found a model without blocks, expected at least one")?;
     let cache = load_cache(b, model, &first.attention.layer, plan, entry.role);
-    let mut x = blocks(b, model, plan, cache, sequence, x);
+    let mut stream = Residual::new(x);
+    blocks(b, model, plan, cache, sequence, &mut stream);
     let generates = matches!(model.head, Head::Logits(_));
     if let (true, Some(lengths)) = (generates, arguments.lengths) {
-        x = last_tokens(&mut b.graph, x, lengths);
+        stream.select(b, |b, x| last_tokens(&mut b.graph, x, lengths));
     }
-    if let Some(layer) = &model.final_norm {
-        x = b.scope("final_norm", |b| norm(b, layer, x));
-    }
+    let x = match &model.final_norm {
+        Some(layer) => b.scope("final_norm", |b| stream.norm(b, layer)),
+        None => stream.sum(b),
+    };
     let made = head(b, model, plan, x);
     let result = |kind: ResultKind| {
         let found = made.iter().find(|(made, _)| *made == kind).map(|(_, tensor)| *tensor);
@@ -133,21 +135,19 @@ fn blocks(
     plan: &Plan,
     mut cache: Cache,
     sequence: Sequence,
-    mut x: Tensor,
-) -> Tensor {
+    stream: &mut Residual,
+) {
     let mut rotations = Rotations::default();
     for (index, layer) in model.blocks.iter().enumerate() {
-        x = b.scope(&format!("layer.{index}"), |b| {
+        b.scope(&format!("layer.{index}"), |b| {
             let rope = layer.attention.layer.rope.as_ref();
             let rotation = rope.map(|rope| rotations.get(b, rope, sequence, plan.capacity()));
-            match cache.layer(index) {
-                Some(mut cache) => block(b, layer, &mut cache, rotation, sequence, x),
-                None => x,
+            if let Some(mut cache) = cache.layer(index) {
+                block(b, layer, &mut cache, rotation, sequence, stream);
             }
         });
     }
     cache.store(&mut b.graph);
-    x
 }
 
 /// Selects each row's token at `lengths - 1`: `[batch, tokens, hidden]` to `[batch, 1, hidden]`.

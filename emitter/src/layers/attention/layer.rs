@@ -9,7 +9,7 @@ use crate::{
         builder::Builder,
         cache::{KeyOrValue, LayerCache},
         linear::{linear, linears},
-        norm::norm,
+        norm::{norm, norm_heads},
         rope::{self, Rotation},
     },
 };
@@ -67,9 +67,6 @@ fn split_heads(b: &mut Builder<'_>, layer: Option<&Norm>, count: usize, x: Tenso
             let normed = norm(b, layer, x);
             b.graph.reshape(normed, &split)
         }
-        Some(layer) => {
-            let x = b.graph.reshape(x, &split);
-            norm(b, layer, x)
-        }
+        Some(layer) => norm_heads(b, layer, x, count),
     }
 }
