@@ -10,6 +10,7 @@
 //! A C function takes pointers to operands and results, then numbers that the host computes, then sizes that are known at
 //! compile time. On a CPU it also takes the range of items that the workgroup does; on a GPU a workgroup does one item.
 
+mod activate;
 mod argmax;
 mod arguments;
 mod attention;
@@ -28,6 +29,7 @@ mod route;
 #[cfg(test)]
 mod stated;
 
+pub(crate) use activate::{Activate, ActivateGated, ActivateSizes, ActivationKind};
 pub(crate) use argmax::Argmax;
 pub(crate) use arguments::{F32Bits, Kernel};
 pub(crate) use attention::{

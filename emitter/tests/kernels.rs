@@ -156,7 +156,7 @@ macro_rules! tests {
 }
 
 tests! {
-    cpu: attention common matmul_bf16 matmul_float matmul_q4 matmul_q8 norm quantize route;
+    cpu: activate attention common matmul_bf16 matmul_float matmul_q4 matmul_q8 norm quantize route;
     cuda: argmax attention matvec;
 }
 

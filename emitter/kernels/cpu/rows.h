@@ -16,6 +16,7 @@
 // Functions take vectors by address, because sets without such registers have no
 // convention for values.
 typedef float lanes __attribute__((vector_size(4 * LANES)));
+typedef int32_t lanes_i32 __attribute__((vector_size(4 * LANES)));
 typedef uint32_t lanes_u32 __attribute__((vector_size(4 * LANES)));
 typedef uint16_t lanes_u16 __attribute__((vector_size(2 * LANES)));
 
