@@ -10,6 +10,7 @@
 //! A C function takes pointers to operands and results, then numbers that the host computes, then sizes that are known at
 //! compile time. On a CPU it also takes the range of items that the workgroup does; on a GPU a workgroup does one item.
 
+mod activate;
 mod argmax;
 mod arguments;
 mod attention;
@@ -19,6 +20,7 @@ mod isa;
 pub(crate) mod lower;
 mod matmul;
 mod matvec;
+mod norm;
 mod object;
 #[cfg(test)]
 mod prototypes;
@@ -27,6 +29,7 @@ mod route;
 #[cfg(test)]
 mod stated;
 
+pub(crate) use activate::{Activate, ActivateGated, ActivateSizes, ActivationKind};
 pub(crate) use argmax::Argmax;
 pub(crate) use arguments::{F32Bits, Kernel};
 pub(crate) use attention::{
@@ -37,6 +40,7 @@ pub(crate) use executable::{Call, Executable, Grid};
 pub use isa::Isa;
 pub(crate) use matmul::{Matmul, MatmulExperts, MatmulOperands};
 pub(crate) use matvec::{MAX_MATRICES, Matvec, MatvecMatrix, MatvecWeights};
+pub(crate) use norm::{AddNorm, NormRows, NormSizes, NormWeights};
 pub use object::{Object, objects};
 pub(crate) use quantize::{QuantizeGroups, QuantizeRows};
 pub(crate) use route::Route;

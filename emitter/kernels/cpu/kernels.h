@@ -72,6 +72,40 @@ void matmul_bf16_experts(const uint16_t *w, const float *a, EXPERTS);
 void matmul_f16_experts(const uint16_t *w, const float *a, EXPERTS);
 void matmul_bf16_pairs_experts(const uint16_t *w, const uint16_t *a, EXPERTS);
 
+// Norms of rows, by the type of their weights.
+#define NORM_PART index heads, index weights, index stride, index first
+#define NORM_SIZES                                                             \
+  index batch, index tokens, index width, index biased, index centered,        \
+      index epsilon, index offset, index begin, index end
+
+void norm_f32(const float *x, const float *weight, const float *bias,
+              const int32_t *lengths, float *out, NORM_PART, NORM_SIZES);
+void norm_bf16(const float *x, const uint16_t *weight, const uint16_t *bias,
+               const int32_t *lengths, float *out, NORM_PART, NORM_SIZES);
+void norm_f16(const float *x, const uint16_t *weight, const uint16_t *bias,
+              const int32_t *lengths, float *out, NORM_PART, NORM_SIZES);
+void add_norm_f32(const float *x, const float *y, const float *weight,
+                  const float *bias, const int32_t *lengths, float *sum,
+                  float *out, index scale, NORM_SIZES);
+void add_norm_bf16(const float *x, const float *y, const uint16_t *weight,
+                   const uint16_t *bias, const int32_t *lengths, float *sum,
+                   float *out, index scale, NORM_SIZES);
+void add_norm_f16(const float *x, const float *y, const uint16_t *weight,
+                  const uint16_t *bias, const int32_t *lengths, float *sum,
+                  float *out, index scale, NORM_SIZES);
+
+// Activations of rows.
+#define ACTIVATE_SIZES                                                         \
+  index batch, index tokens, index width, index chunk, index kind,             \
+      index steepness, index begin, index end
+
+void activate(const float *x, const int32_t *lengths, float *out, index stride,
+              index first, ACTIVATE_SIZES);
+void activate_gated(const float *gate, const float *up, const int32_t *lengths,
+                    float *out, index gate_stride, index gate_first,
+                    index up_stride, index up_first, index limit,
+                    index up_offset, ACTIVATE_SIZES);
+
 void route(const float *logits, const int32_t *lengths, float *weights,
            int32_t *slots, int32_t *row_tokens, int32_t *row_experts,
            int32_t *segment_experts, int32_t *segment_begins, index batch,
