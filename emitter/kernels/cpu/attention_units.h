@@ -24,6 +24,15 @@
 // begins with an empty state, and chunks are merged in ascending order. So the bits
 // of a row depend neither on other rows nor on how work is divided.
 //
+// attention_chunks_T() leaves chunk c of a row at c % chunks of these results, where
+// chunks is at least how many a row sees. Nothing is written for others.
+//
+//   partial [rows][chunks][heads][head_dim]: sums weighted by 2^(score - max)
+//   max_sum [rows][chunks][heads][2]: max, in units of scores, and the sum of the
+//           weights; -inf and 0 if no score is above -inf
+//
+// head_dim is at most MAX_HEAD_DIM. Q8 takes multiples of 32.
+//
 // Below, a "row" is one query of one head. A unit is some of the rows of one
 // sequence and one kv head, ordered by token, then head. If chunks is not 0, a unit
 // is also one chunk.
