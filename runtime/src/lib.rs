@@ -3,6 +3,7 @@
 mod checkpoint;
 mod device;
 mod encoder;
+pub mod engine;
 mod error;
 mod ffi;
 mod generate;
