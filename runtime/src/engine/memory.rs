@@ -112,8 +112,9 @@ impl Memory {
     pub(super) fn commit(&mut self, lease: &mut Lease, keys: &[Digest], position: usize) {
         let whole = (position / PAGE).min(keys.len());
         for (pool, table) in self.pools.iter_mut().zip(&mut lease.tables) {
-            for index in lease.published.max(table.first)..whole {
-                pool.pages.publish(table.pages[index], keys[index]);
+            let new = lease.published.max(table.first)..whole;
+            for (&id, &key) in table.pages.iter().zip(keys).take(new.end).skip(new.start) {
+                pool.pages.publish(id, key);
             }
             let first = pool.first_visible(position).min(table.pages.len());
             for index in table.first..first {

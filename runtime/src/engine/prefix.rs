@@ -50,6 +50,11 @@ mod tests {
         assert_eq!(found[..2], keys("a", &text[..130]));
         assert!(found.iter().zip(keys("a", &other)).all(|(a, b)| *a != b));
         assert!(found.iter().zip(keys("b", &text)).all(|(a, b)| *a != b));
+        other = text.clone();
+        other[70] = 9;
+        let later = keys("a", &other);
+        assert_eq!(found[0], later[0]);
+        assert!(found[1] != later[1] && found[2] != later[2]);
         // Two pages with the same tokens.
         let twice = keys("a", &[7; 128]);
         assert_ne!(twice[0], twice[1]);

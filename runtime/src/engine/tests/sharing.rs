@@ -31,6 +31,18 @@ fn a_prompt_reads_the_pages_of_an_earlier_one() {
 }
 
 #[test]
+fn a_page_after_other_tokens_is_another_page() {
+    let mut engine = engine(model(limits(512, &[(None, 16)], &[ragged(32, 4, 8)])));
+    let text = prompt(200, 1);
+    let mut other = text.clone();
+    other[70] = (other[70] + 1) % 12;
+    cached(&mut engine, &text, 5);
+    assert_eq!(cached(&mut engine, &other, 5).0, 64);
+    assert_eq!(cached(&mut engine, &other, 5).0, 192);
+    assert_eq!(cached(&mut engine, &text, 5).0, 192);
+}
+
+#[test]
 fn an_answer_is_read_by_the_next_turn() {
     let mut engine = engine(model(limits(512, &[(None, 16)], &[ragged(32, 4, 8)])));
     let mut text = prompt(60, 1);

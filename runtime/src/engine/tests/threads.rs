@@ -9,7 +9,7 @@ fn start(limits: ModelLimits, waiting: usize) -> EngineThread {
     EngineThread::start(move || Ok(counting(limits)), Digest::of(b""), settings).unwrap()
 }
 
-/// Makes a model that waits for the test before each row after the prompt.
+/// Starts a model that waits for the test before the logits of each row.
 fn gated() -> (EngineThread, mpsc::Sender<()>) {
     let (gate, gates) = mpsc::channel();
     let load = move || {
@@ -80,8 +80,8 @@ fn dropping_the_engine_cancels() {
     let (engine, gate) = gated();
     let client = engine.client();
     let handle = client.submit(request(&[1], 100)).unwrap();
-    drop(gate);
     handle.cancel();
+    drop(gate);
     assert_eq!(collect(handle).reason(), StopReason::Cancelled);
     drop(engine);
     assert!(
