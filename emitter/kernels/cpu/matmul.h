@@ -32,7 +32,7 @@ INLINE void clear_padding_rows(float *out, index rows, index n, index begin,
 
 // Calls tile(rows, streams, apart, panel, ...) for panels begin..end of `rows` rows,
 // 1 to MR, with constant `rows` and `streams`. Registers hold the sums of SUMS rows
-// times streams.
+// times streams. A single row takes STREAMS with fewer, too, unless SUMS is 1.
 #define TILES(rows, begin, end, ...)                                           \
   do {                                                                         \
     _Static_assert(MR <= 12, "a case for every number of rows");               \
@@ -55,7 +55,7 @@ INLINE void clear_padding_rows(float *out, index rows, index n, index begin,
 #define TILE_CASE(count, end, ...)                                             \
   case count:                                                                  \
     if (count <= MR) {                                                         \
-      if (count * STREAMS <= SUMS)                                             \
+      if (count * STREAMS <= SUMS || (count == 1 && SUMS > 1))                 \
         STREAM(tile, count, STREAMS, end, __VA_ARGS__);                        \
       if (count * 2 <= SUMS)                                                   \
         STREAM(tile, count, 2, end, __VA_ARGS__);                              \

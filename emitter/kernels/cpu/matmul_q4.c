@@ -32,7 +32,7 @@
 #define SUMS 1
 #else
 #define MR 3
-#define SUMS 4
+#define SUMS 3
 #endif
 #define BLOCK 128 // rows for which AMX unpacks weights once
 #define GROUP 32
