@@ -32,7 +32,7 @@ INLINE void clear_padding_rows(float *out, index rows, index n, index begin,
 
 // Calls tile(rows, streams, apart, panel, ...) for panels begin..end of `rows` rows,
 // 1 to MR, with constant `rows` and `streams`. Registers hold the sums of SUMS rows
-// times streams.
+// times streams. A single row takes STREAMS with fewer, too, unless SUMS is 1.
 #define TILES(rows, begin, end, ...)                                           \
   do {                                                                         \
     _Static_assert(MR <= 12, "a case for every number of rows");               \
@@ -55,7 +55,7 @@ INLINE void clear_padding_rows(float *out, index rows, index n, index begin,
 #define TILE_CASE(count, end, ...)                                             \
   case count:                                                                  \
     if (count <= MR) {                                                         \
-      if (count * STREAMS <= SUMS)                                             \
+      if (count * STREAMS <= SUMS || (count == 1 && SUMS > 1))                 \
         STREAM(tile, count, STREAMS, end, __VA_ARGS__);                        \
       if (count * 2 <= SUMS)                                                   \
         STREAM(tile, count, 2, end, __VA_ARGS__);                              \
@@ -101,6 +101,37 @@ INLINE int next_expert_part(const int32_t *experts, const int32_t *begins,
 
 // Returns the steps of k that are unrolled for a tile of `sums` sums.
 INLINE int steps_for(int sums) { return sums <= 12 ? STEPS : 2; }
+
+// Returns whether a tile needs KEEP_ORDER.
+INLINE int fills_registers(int sums) { return sums > 16; }
+
+// Keeps what computes a sum before later loads. Compilers would load for all rows of
+// all steps first, for which large tiles leave no registers.
+#if defined(__AVX512F__)
+#define KEEP_ORDER(sum) __asm__ volatile("" : "+v"(sum) : : "memory")
+#else
+#define KEEP_ORDER(sum) (void)sum
+#endif
+
+// Returns how many bytes ahead a tile prefetches weights that come from memory, which
+// was found by measuring. Few rows in several places are slower with prefetches.
+INLINE index prefetch_ahead(int rows, int streams) {
+  if (streams == 1)
+    return 1024;
+  return rows < 4 ? 0 : streams == STREAMS ? 2048 : 4096;
+}
+
+// Prefetches weights for `steps` steps of `bytes` bytes, in places `apart` bytes apart.
+INLINE void prefetch_steps(int rows, int streams, int steps, index bytes,
+                           const void *w, index apart) {
+  const index ahead = prefetch_ahead(rows, streams);
+#pragma clang loop unroll(full)
+  for (int i = 0; ahead && i < steps; ++i) {
+#pragma clang loop unroll(full)
+    for (int s = 0; s < streams; ++s)
+      prefetch(w, ahead + s * apart + i * bytes);
+  }
+}
 
 // Returns a mask of the first `columns` of 16 lanes, or of all.
 INLINE __mmask16 first_lanes(index columns) {

@@ -12,18 +12,18 @@
 
 #include "amx.h"
 
-#define NR 16               // columns of a panel
-#define MR 12               // maximum of rows in a register tile
-#define SUMS 24             // maximum of rows times streams
-#define PANELS 1            // at a time
-#define PAIR 2              // consecutive k per multiplication
-#define PREFETCH_AHEAD 1024 // bytes
+#define NR 16    // columns of a panel
+#define MR 12    // maximum of rows in a register tile
+#define SUMS 24  // maximum of rows times streams
+#define PANELS 1 // at a time
+#define PAIR 2   // consecutive k per multiplication
 
 // The part of a product that one register tile computes.
 typedef struct {
   const uint16_t *w, *a;
   float *out;
   index n, k;
+  int cold; // weights are not in this core's cache yet
 } product;
 
 #if HAS_AMX
@@ -57,8 +57,11 @@ INLINE void step(int rows, int streams, const uint16_t *w, index apart,
   for (int r = 0; r < rows; ++r) {
     const __m512bh pair = (__m512bh)broadcast_four(a + r * k);
 #pragma clang loop unroll(full)
-    for (int s = 0; s < streams; ++s)
+    for (int s = 0; s < streams; ++s) {
       acc[r][s] = _mm512_dpbf16_ps(acc[r][s], weights[s], pair);
+      if (fills_registers(rows * streams))
+        KEEP_ORDER(acc[r][s]);
+    }
   }
 }
 
@@ -76,11 +79,12 @@ INLINE void tile(int rows, int streams, index apart, index panel,
   }
   index p = 0;
   for (; p + steps * PAIR <= k; p += steps * PAIR) {
+    if (x->cold)
+      prefetch_steps(rows, streams, steps, PAIR * NR * sizeof *w, w + p * NR,
+                     step_apart * (index)sizeof *w);
 #pragma clang loop unroll(full)
     for (int i = 0; i < steps; ++i) {
       const index at = p + i * PAIR;
-      if (streams == 1)
-        prefetch(w + at * NR, PREFETCH_AHEAD);
       step(rows, streams, w + at * NR, step_apart, x->a + at, k, acc);
     }
   }
@@ -123,7 +127,7 @@ static void multiply(const uint16_t *w, const uint16_t *a, float *out, index m,
   for (index t = 0; t < tiles; ++t) {
     const index i = m * t / tiles, rows = m * (t + 1) / tiles - i;
     const product x = {
-        .w = w, .a = a + i * k, .out = out + i * n, .n = n, .k = k};
+        .w = w, .a = a + i * k, .out = out + i * n, .n = n, .k = k, .cold = !t};
 #if HAS_AMX
     AMX_TILES(rows, panel_begin, panel_end, &x);
 #else

@@ -31,16 +31,8 @@ typedef struct {
   float *out;
   index n, k, depth;
   int first; // if not, results are added to out
+  int cold;  // weights are not in this core's cache yet
 } product;
-
-#if defined(__AVX2__)
-
-// Returns how many bytes ahead to prefetch, which was found by measuring.
-INLINE index prefetch_ahead(element_type type) {
-  return type == ELEMENT_F32 ? 512 : 1024;
-}
-
-#endif
 
 #if defined(__AVX512VNNI__)
 
@@ -56,8 +48,11 @@ INLINE void step(int rows, int streams, const product *x, index at, index apart,
   for (int r = 0; r < rows; ++r) {
     const __m512 a = _mm512_set1_ps(x->a[r * x->k + p]);
 #pragma clang loop unroll(full)
-    for (int s = 0; s < streams; ++s)
+    for (int s = 0; s < streams; ++s) {
       acc[r][s] = _mm512_fmadd_ps(a, weights[s], acc[r][s]);
+      if (fills_registers(rows * streams))
+        KEEP_ORDER(acc[r][s]);
+    }
   }
 }
 
@@ -65,6 +60,7 @@ INLINE void tile(int rows, int streams, index apart, index panel,
                  const product *x) {
   const int steps = steps_for(rows * streams);
   const index first = panel * x->k * NR, step_apart = apart * x->k * NR;
+  const index bytes = NR * element_size(x->type);
   __m512 acc[MR][STREAMS];
 #pragma clang loop unroll(full)
   for (int r = 0; r < rows; ++r) {
@@ -74,11 +70,13 @@ INLINE void tile(int rows, int streams, index apart, index panel,
   }
   index p = 0;
   for (; p + steps <= x->depth; p += steps) {
+    if (x->cold)
+      prefetch_steps(rows, streams, steps, bytes,
+                     element_at(x->w, x->type, first + p * NR),
+                     step_apart / NR * bytes);
 #pragma clang loop unroll(full)
     for (int i = 0; i < steps; ++i) {
       const index at = first + (p + i) * NR;
-      if (streams == 1)
-        prefetch(element_at(x->w, x->type, at), prefetch_ahead(x->type));
       step(rows, streams, x, at, step_apart, p + i, acc);
     }
   }
@@ -99,6 +97,11 @@ INLINE void tile(int rows, int streams, index apart, index panel,
 }
 
 #elif defined(__AVX2__)
+
+// Returns how many bytes ahead to prefetch, which was found by measuring.
+INLINE index prefetch_ahead(element_type type) {
+  return type == ELEMENT_F32 ? 512 : 1024;
+}
 
 INLINE void store_columns(const __m256 sums[2], float *out, index columns,
                           int first) {
@@ -248,7 +251,8 @@ INLINE void multiply(element_type type, const void *w, const float *a, float *ou
                          .n = n,
                          .k = k,
                          .depth = min_index(KC, k - p),
-                         .first = p == 0};
+                         .first = p == 0,
+                         .cold = t == 0};
       TILES(rows, panel_begin, panel_end, &x);
     }
   }

@@ -32,7 +32,7 @@
 #define SUMS 1
 #else
 #define MR 3
-#define SUMS 4
+#define SUMS 3
 #endif
 #define BLOCK 128 // rows for which AMX unpacks weights once
 #define GROUP 32
@@ -47,6 +47,7 @@ typedef struct {
   const int32_t *a_start;
   float *out;
   index n, k;
+  int cold; // weights are not in this core's cache yet
 } product;
 
 #if defined(__AVX512VNNI__)
@@ -101,7 +102,7 @@ INLINE void tile(int rows, int streams, index apart, index panel,
     const uint8_t *block = x->w + group * GROUP_BYTES;
     __m512i sums[MR];
 #pragma clang loop unroll(full)
-    for (int line = 0; line < GROUP_BYTES; line += 64)
+    for (int line = 0; x->cold && line < GROUP_BYTES; line += 64)
       prefetch(block + line, PREFETCH_AHEAD);
     dot_group(rows, x, block, g, sums);
     const __m512 d = load_scales(x->w_scale + group * NR);
@@ -422,6 +423,7 @@ static void multiply(const uint8_t *w, const uint16_t *w_scale, const int8_t *a,
     x.a_scale = a_scale + i * groups;
     x.a_start = a_start + i * groups;
     x.out = out + i * n;
+    x.cold = t == 0;
 #if defined(__AMX_INT8__)
     if (by_amx) {
       for (index panel = panel_begin; panel < panel_end; ++panel)

@@ -31,7 +31,6 @@
 #define SUMS 6
 #define STEP 2
 #endif
-#define PREFETCH_AHEAD 1024 // bytes
 
 // The part of a product that one register tile computes.
 typedef struct {
@@ -42,6 +41,7 @@ typedef struct {
   float *out;
   index n, k;
 #if defined(__AVX512VNNI__)
+  int cold;          // weights are not in this core's cache yet
   int32_t start[MR]; // initial value of each row's sums
 #endif
 } product;
@@ -76,8 +76,11 @@ INLINE void step(int rows, int streams, const int8_t *w, index apart,
   for (int r = 0; r < rows; ++r) {
     const __m512i four = broadcast_four(a + r * k);
 #pragma clang loop unroll(full)
-    for (int s = 0; s < streams; ++s)
+    for (int s = 0; s < streams; ++s) {
       acc[r][s] = _mm512_dpbusd_epi32(acc[r][s], weights[s], four);
+      if (fills_registers(rows * streams))
+        KEEP_ORDER(acc[r][s]);
+    }
   }
 }
 
@@ -102,11 +105,11 @@ INLINE void tile(int rows, int streams, index apart, index panel,
   }
   index p = 0;
   for (; p + steps * STEP <= k; p += steps * STEP) {
+    if (x->cold)
+      prefetch_steps(rows, streams, steps, STEP * NR, w + p * NR, step_apart);
 #pragma clang loop unroll(full)
     for (int i = 0; i < steps; ++i) {
       const index at = p + i * STEP;
-      if (streams == 1)
-        prefetch(w + at * NR, PREFETCH_AHEAD);
       step(rows, streams, w + at * NR, step_apart, x->a + at, k, acc);
     }
   }
@@ -195,7 +198,7 @@ INLINE void tile(int rows, int streams, index apart, index panel,
       const int8_t *weights = w + (s * apart * k + p) * NR;
       const __m256i w0 = widen(weights), w1 = widen(weights + 16);
       if (streams == 1)
-        prefetch(weights, PREFETCH_AHEAD);
+        prefetch(weights, 1024); // which was found by measuring
 #pragma clang loop unroll(full)
       for (int r = 0; r < rows; ++r) {
         const __m256i a = broadcast_pair(x->a + r * k + p);
@@ -307,6 +310,7 @@ static void multiply(const int8_t *w, const float *w_scale, const act_q8 *a,
       continue;
     }
 #if defined(__AVX512VNNI__)
+    x.cold = t == 0;
     start_sums(&x, rows);
 #endif
     TILES(rows, panel_begin, panel_end, &x);
