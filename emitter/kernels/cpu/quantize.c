@@ -5,142 +5,13 @@
 // or NaN gets q = 0 and a scale of inf or NaN. So its products are NaN, and no
 // conversion is out of range.
 
-#include "kernels.h"
-#include "simd.h"
-
-#define GROUP 32
-#define Q_MAX 127.0f
-// ggml's Q4_0 stores weights plus 8, which the groups' offset corrects.
-#define NIBBLE_ZERO 8.0f
-
-#define ABS_MASK 0x7fffffffu
-#define INF_BITS 0x7f800000u
-// 2^-120: smaller rows count as zero, because 127 / absmax would overflow.
-#define SMALLEST_ABSMAX_BITS 0x03800000u
-
-typedef struct {
-  float scale;   // value of one step of q
-  float inverse; // steps per unit; 0 if every q is 0
-} quantizer;
-
-INLINE quantizer quantizer_for(uint32_t absmax_bits) {
-  const float absmax = float_of(absmax_bits);
-  if (absmax_bits >= INF_BITS)
-    return (quantizer){absmax, 0.0f};
-  if (absmax_bits < SMALLEST_ABSMAX_BITS)
-    return (quantizer){0.0f, 0.0f};
-  return (quantizer){absmax / Q_MAX, Q_MAX / absmax};
-}
-
-INLINE uint32_t absmax_bits_tail(const float *x, index begin, index end,
-                                 uint32_t largest) {
-  for (index i = begin; i < end; ++i) {
-    const uint32_t bits = bits_of(x[i]) & ABS_MASK;
-    largest = bits > largest ? bits : largest;
-  }
-  return largest;
-}
-
-INLINE int32_t quantize_one(float x, float inverse) {
-  const float scaled = x * inverse;
-  return round_to_int(scaled);
-}
-
-#if defined(__AVX2__)
-
-INLINE __m256i abs_bits(const float *x) {
-  return _mm256_and_si256(_mm256_loadu_si256((const __m256i *)x),
-                          _mm256_set1_epi32((int)ABS_MASK));
-}
-
-INLINE uint32_t absmax_bits(const float *x, index k) {
-  __m256i largest0 = _mm256_setzero_si256();
-  __m256i largest1 = _mm256_setzero_si256();
-  index i = 0;
-  for (; i + 16 <= k; i += 16) {
-    largest0 = _mm256_max_epu32(largest0, abs_bits(x + i));
-    largest1 = _mm256_max_epu32(largest1, abs_bits(x + i + 8));
-  }
-  const uint32_t largest = max_lanes_u32(_mm256_max_epu32(largest0, largest1));
-  return absmax_bits_tail(x, i, k, largest);
-}
-
-INLINE __m256i quantize_lanes(const float *x, float inverse) {
-  return _mm256_cvtps_epi32(
-      _mm256_mul_ps(_mm256_loadu_ps(x), _mm256_set1_ps(inverse)));
-}
-
-// Packs eight and eight lanes in order. The instruction interleaves 128-bit halves.
-INLINE __m256i pack_i16(__m256i low, __m256i high) {
-  return _mm256_permute4x64_epi64(_mm256_packs_epi32(low, high), 0xd8);
-}
-
-// Quantizes 32 values and returns the sum of the results.
-INLINE int32_t quantize_group(const float *x, int8_t *q, float inverse) {
-  const __m256i low = pack_i16(quantize_lanes(x, inverse),
-                               quantize_lanes(x + 8, inverse));
-  const __m256i high = pack_i16(quantize_lanes(x + 16, inverse),
-                                quantize_lanes(x + 24, inverse));
-  const __m256i bytes =
-      _mm256_permute4x64_epi64(_mm256_packs_epi16(low, high), 0xd8);
-  _mm256_storeu_si256((__m256i *)q, bytes);
-  return sum_lanes_i32(
-      _mm256_madd_epi16(_mm256_add_epi16(low, high), _mm256_set1_epi16(1)));
-}
-
-INLINE void quantize_row(const float *x, act_q8 *q, float inverse, index k) {
-  index i = 0;
-#if defined(__AVX512VNNI__)
-  for (; i + GROUP <= k; i += GROUP)
-    quantize_group(x + i, q + i, inverse);
-#else
-  for (; i + 16 <= k; i += 16)
-    _mm256_storeu_si256((__m256i *)(q + i),
-                        pack_i16(quantize_lanes(x + i, inverse),
-                                 quantize_lanes(x + i + 8, inverse)));
-#endif
-  for (; i < k; ++i)
-    q[i] = (act_q8)quantize_one(x[i], inverse);
-}
-
-#else
-
-INLINE uint32_t absmax_bits(const float *x, index k) {
-  return absmax_bits_tail(x, 0, k, 0);
-}
-
-INLINE void quantize_row(const float *x, act_q8 *q, float inverse, index k) {
-  for (index i = 0; i < k; ++i)
-    q[i] = (act_q8)quantize_one(x[i], inverse);
-}
-
-INLINE int32_t quantize_group(const float *x, int8_t *q, float inverse) {
-  int32_t sum = 0;
-  for (index i = 0; i < GROUP; ++i) {
-    const int32_t value = quantize_one(x[i], inverse);
-    q[i] = (int8_t)value;
-    sum += value;
-  }
-  return sum;
-}
-
-#endif
+#include "quantize.h"
 
 // Quantizes rows: x and q are [rows][k], scale is [rows].
 void quantize_rows(const float *x, act_q8 *q, float *scale, index k,
                    index row_begin, index row_end) {
-  for (index row = row_begin; row < row_end; ++row) {
-    const float *source = x + row * k;
-    act_q8 *target = q + row * k;
-    const quantizer by = quantizer_for(absmax_bits(source, k));
-    scale[row] = by.scale;
-    if (by.inverse != 0.0f) {
-      quantize_row(source, target, by.inverse, k);
-    } else {
-      for (index i = 0; i < k; ++i)
-        target[i] = 0;
-    }
-  }
+  for (index row = row_begin; row < row_end; ++row)
+    scale[row] = quantize_whole_row(x + row * k, q + row * k, k);
 }
 
 // Quantizes groups of 32: x and q are [rows][k], scale and offset are
@@ -148,20 +19,8 @@ void quantize_rows(const float *x, act_q8 *q, float *scale, index k,
 // offset = scale * 8 * (sum of the group's q).
 void quantize_groups(const float *x, int8_t *q, float *scale, float *offset,
                      index k, index row_begin, index row_end) {
-  const index first = row_begin * (k / GROUP);
-  const index last = row_end * (k / GROUP);
-  for (index group = first; group < last; ++group) {
-    const float *source = x + group * GROUP;
-    int8_t *target = q + group * GROUP;
-    const quantizer by = quantizer_for(absmax_bits(source, GROUP));
-    int32_t sum = 0;
-    if (by.inverse != 0.0f) {
-      sum = quantize_group(source, target, by.inverse);
-    } else {
-      for (index i = 0; i < GROUP; ++i)
-        target[i] = 0;
-    }
-    scale[group] = by.scale;
-    offset[group] = by.scale * NIBBLE_ZERO * (float)sum;
-  }
+  const index groups = k / GROUP;
+  for (index row = row_begin; row < row_end; ++row)
+    quantize_groups_of(x + row * k, q + row * k, scale + row * groups,
+                       offset + row * groups, k);
 }

@@ -7,7 +7,7 @@ use super::NormedSum;
 use crate::{
     graph::Tensor,
     kernels::{AddNorm, F32Bits, Grid, Isa, NormRows, NormSizes, NormWeights},
-    layers::builder::Builder,
+    layers::{builder::Builder, linear::panels::quantized_results},
     types::TensorType,
 };
 
@@ -53,11 +53,16 @@ pub(super) fn add_norm(
         lengths: b.lengths(batch, tokens),
         sum: row_type.clone(),
         out: row_type,
+        quantized: quantized_results(b, isa, [batch, tokens, width]),
         scale: F32Bits(scale),
         sizes: sizes(layer, [batch, tokens, width]),
     };
     let results = b.module.call(&mut b.graph, isa, call, grid(batch * tokens, width));
-    Some(NormedSum { sum: results[0], normed: results[1] })
+    let &[sum, normed, ref quantized @ ..] = results.as_slice() else { return None };
+    if !quantized.is_empty() {
+        b.quantized.insert(normed, quantized.to_vec());
+    }
+    Some(NormedSum { sum, normed })
 }
 
 fn grid(rows: usize, width: usize) -> Grid {

@@ -5,22 +5,21 @@
 //! `16 + 4j + e`. Scales are `[panels, groups, LANES]`.
 
 use mlxcel_models::Weight;
-use safetensors::Dtype;
 
 use super::{
     layout::{panel_and_lane, split_into_panels},
     product::{PackedProduct, ProductInputs},
+    rows::quantized_rows,
 };
 use crate::{
     graph::Tensor,
-    kernels::{Grid, Isa, MatmulOperands, QuantizeGroups},
+    kernels::{Isa, MatmulOperands},
     layers::{
         builder::Builder,
         quantization::{self, GROUP},
         weights::{Matrix, Weights},
     },
     ops::GatherDimensions,
-    types::TensorType,
 };
 
 /// Outputs of a panel.
@@ -35,15 +34,7 @@ pub(super) fn product(b: &mut Builder<'_>, isa: Isa, inputs: ProductInputs<'_>) 
     let (outputs, inputs) = weights.size();
     let groups = inputs / GROUP;
     let [w, w_scale] = packed(b, weights);
-    let group_type = TensorType::new(Dtype::F32, [batch, tokens, groups]);
-    let quantize = QuantizeGroups {
-        x,
-        q: TensorType::new(Dtype::I8, [batch, tokens, inputs]),
-        scale: group_type.clone(),
-        offset: group_type,
-        k: inputs,
-    };
-    let rows = b.module.call(&mut b.graph, isa, quantize, Grid { items: batch * tokens, grain: 1 });
+    let rows = quantized_rows(b, isa, x);
     let operands = MatmulOperands::Q4 { w, w_scale, a: rows[0], a_scale: rows[1], a_offset: rows[2] };
     let panel_bytes = LANES * groups * (GROUP / 2 + 2);
     let product = PackedProduct { isa, operands, segments, outputs, inputs, lanes: LANES, panel_bytes };
