@@ -193,6 +193,7 @@ activate_part(const gated *by, const part *at, const float *gate,
               const float *up, float *out) {
   const float *gates = gate + at->row * by->gate_stride + by->gate_first;
   const float *ups = up + at->row * by->up_stride + by->up_first;
+  const int has_limit = bits_of(by->limit) < 0x7f800000u;
   if (at->padding) {
     clear_row(out, at->count);
     return;
@@ -201,9 +202,11 @@ activate_part(const gated *by, const part *at, const float *gate,
     lanes y, factor;
     load_some(gates + at->first + i, at->count - i, &y);
     load_some(ups + at->first + i, at->count - i, &factor);
-    replace(&y, y > by->limit, by->limit);
-    replace(&factor, factor > by->limit, by->limit);
-    replace(&factor, factor < -by->limit, -by->limit);
+    if (has_limit) {
+      replace(&y, y > by->limit, by->limit);
+      replace(&factor, factor > by->limit, by->limit);
+      replace(&factor, factor < -by->limit, -by->limit);
+    }
     activate_lanes(&by->function, &y);
     y *= factor + by->up_offset;
     store_some(out + i, at->count - i, &y);
