@@ -3,7 +3,6 @@
 use mlxcel_models::{Norm, NormKind};
 use safetensors::Dtype;
 
-use super::NormedSum;
 use crate::{
     graph::Tensor,
     kernels::{AddNorm, F32Bits, Grid, Isa, NormRows, NormSizes, NormWeights},
@@ -42,7 +41,7 @@ pub(super) fn add_norm(
     layer: &Norm,
     [x, y]: [Tensor; 2],
     scale: f64,
-) -> Option<NormedSum> {
+) -> Option<[Tensor; 2]> {
     let &[batch, tokens, width] = b.graph.shape(x) else { return None };
     let Stored { operands, .. } = stored(b, layer, [1, width])?;
     let row_type = TensorType::new(Dtype::F32, [batch, tokens, width]);
@@ -62,7 +61,7 @@ pub(super) fn add_norm(
     if !quantized.is_empty() {
         b.quantized.insert(normed, quantized.to_vec());
     }
-    Some(NormedSum { sum, normed })
+    Some([sum, normed])
 }
 
 fn grid(rows: usize, width: usize) -> Grid {

@@ -3,7 +3,7 @@
 use mlxcel_models::{Activation, Mlp};
 use safetensors::Dtype;
 
-use super::Inner;
+use super::inner::Inner;
 use crate::{
     graph::Tensor,
     kernels::{Activate, ActivateGated, ActivateSizes, ActivationKind, F32Bits, Grid, Isa, QuantizedResults},
