@@ -42,7 +42,7 @@ pub(crate) use matmul::{Matmul, MatmulExperts, MatmulOperands};
 pub(crate) use matvec::{MAX_MATRICES, Matvec, MatvecMatrix, MatvecWeights};
 pub(crate) use norm::{AddNorm, NormRows, NormSizes, NormWeights};
 pub use object::{Object, objects};
-pub(crate) use quantize::{QuantizeGroups, QuantizeRows};
+pub(crate) use quantize::{QuantizeGroups, QuantizeRows, QuantizedResults};
 pub(crate) use route::Route;
 #[cfg(test)]
 pub(crate) use stated::stated_constant;

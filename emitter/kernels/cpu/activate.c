@@ -2,6 +2,9 @@
 //
 //   activate        out = f(x)
 //   activate_gated  out = f(min(gate, limit)) * (clamp(up, -limit, limit) + up_offset)
+//   activate_gated_q8, activate_gated_q4
+//                   the same, and out as quantize_rows() and quantize_groups() give
+//                   it; for q8 a part is a whole row, for q4 whole groups
 //
 // Rows are `width` elements of rows of `stride`, from element `first` on: results of
 // layers that are computed as one product are parts of its rows.
@@ -16,6 +19,7 @@
 //
 // Items are parts of rows, of `chunk` elements.
 
+#include "quantize.h"
 #include "rows.h"
 
 enum { SIGMOID, ERF, TANH };
@@ -178,33 +182,69 @@ void activate(const float *x, const int32_t *lengths, float *out, index stride,
   }
 }
 
-void activate_gated(const float *gate, const float *up, const int32_t *lengths,
-                    float *out, index gate_stride, index gate_first,
-                    index up_stride, index up_first, index limit,
-                    index up_offset, ACTIVATE_SIZES) {
-  const activation by = {kind, float_of((uint32_t)steepness)};
-  const float bound = float_of((uint32_t)limit);
-  const float offset = float_of((uint32_t)up_offset);
-  (void)batch;
-  for (index item = begin; item < end; ++item) {
-    const part at = part_of(lengths, tokens, width, chunk, item);
-    const float *gates = gate + at.row * gate_stride + gate_first + at.first;
-    const float *ups = up + at.row * up_stride + up_first + at.first;
-    float *target = out + at.row * width + at.first;
-    if (at.padding) {
-      clear_row(target, at.count);
-      continue;
-    }
-    for (index i = 0; i < at.count; i += LANES) {
-      lanes y, factor;
-      load_some(gates + i, at.count - i, &y);
-      load_some(ups + i, at.count - i, &factor);
-      replace(&y, y > bound, bound);
-      replace(&factor, factor > bound, bound);
-      replace(&factor, factor < -bound, -bound);
-      activate_lanes(&by, &y);
-      y *= factor + offset;
-      store_some(target + i, at.count - i, &y);
-    }
+typedef struct {
+  activation function;
+  index gate_stride, gate_first, up_stride, up_first;
+  float limit, up_offset;
+} gated;
+
+static __attribute__((noinline)) void
+activate_part(const gated *by, const part *at, const float *gate,
+              const float *up, float *out) {
+  const float *gates = gate + at->row * by->gate_stride + by->gate_first;
+  const float *ups = up + at->row * by->up_stride + by->up_first;
+  const int has_limit = bits_of(by->limit) < 0x7f800000u;
+  if (at->padding) {
+    clear_row(out, at->count);
+    return;
   }
+  for (index i = 0; i < at->count; i += LANES) {
+    lanes y, factor;
+    load_some(gates + at->first + i, at->count - i, &y);
+    load_some(ups + at->first + i, at->count - i, &factor);
+    if (has_limit) {
+      replace(&y, y > by->limit, by->limit);
+      replace(&factor, factor > by->limit, by->limit);
+      replace(&factor, factor < -by->limit, -by->limit);
+    }
+    activate_lanes(&by->function, &y);
+    y *= factor + by->up_offset;
+    store_some(out + i, at->count - i, &y);
+  }
+}
+
+// Computes parts, and calls after(at, first) for each, where `first` is its first
+// element in `out`.
+#define ACTIVATE_PARTS(after)                                                  \
+  const gated by = {{kind, float_of((uint32_t)steepness)},                     \
+                    gate_stride,                                               \
+                    gate_first,                                                \
+                    up_stride,                                                 \
+                    up_first,                                                  \
+                    float_of((uint32_t)limit),                                 \
+                    float_of((uint32_t)up_offset)};                            \
+  (void)batch;                                                                 \
+  for (index item = begin; item < end; ++item) {                               \
+    const part at = part_of(lengths, tokens, width, chunk, item);              \
+    const index first = at.row * width + at.first;                             \
+    activate_part(&by, &at, gate, up, out + first);                            \
+    after(at, first);                                                          \
+  }
+
+#define NOTHING(at, first) (void)0
+#define QUANTIZE_ROW(at, first)                                                \
+  q_scale[at.row] = quantize_whole_row(out + first, q + first, width)
+#define QUANTIZE_GROUPS(at, first)                                             \
+  quantize_groups_of(out + first, q + first, q_scale + first / GROUP,          \
+                     q_start + first / GROUP, at.count)
+
+void activate_gated(GATED_OPERANDS, GATED_SIZES) { ACTIVATE_PARTS(NOTHING) }
+
+void activate_gated_q8(GATED_OPERANDS, act_q8 *q, float *q_scale, GATED_SIZES) {
+  ACTIVATE_PARTS(QUANTIZE_ROW)
+}
+
+void activate_gated_q4(GATED_OPERANDS, int8_t *q, float *q_scale,
+                       int32_t *q_start, GATED_SIZES) {
+  ACTIVATE_PARTS(QUANTIZE_GROUPS)
 }

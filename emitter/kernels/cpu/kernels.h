@@ -84,15 +84,22 @@ void norm_bf16(const float *x, const uint16_t *weight, const uint16_t *bias,
                const int32_t *lengths, float *out, NORM_PART, NORM_SIZES);
 void norm_f16(const float *x, const uint16_t *weight, const uint16_t *bias,
               const int32_t *lengths, float *out, NORM_PART, NORM_SIZES);
-void add_norm_f32(const float *x, const float *y, const float *weight,
-                  const float *bias, const int32_t *lengths, float *sum,
-                  float *out, index scale, NORM_SIZES);
-void add_norm_bf16(const float *x, const float *y, const uint16_t *weight,
-                   const uint16_t *bias, const int32_t *lengths, float *sum,
-                   float *out, index scale, NORM_SIZES);
-void add_norm_f16(const float *x, const float *y, const uint16_t *weight,
-                  const uint16_t *bias, const int32_t *lengths, float *sum,
-                  float *out, index scale, NORM_SIZES);
+
+// The same after an addition, and quantized for the product that follows.
+#define ADD_NORM_OPERANDS(element)                                             \
+  const float *x, const float *y, const element *weight, const element *bias,  \
+      const int32_t *lengths, float *sum, float *out
+#define ADD_NORM_SIZES index scale, NORM_SIZES
+#define ADD_NORMS(name, element)                                               \
+  void add_norm_##name(ADD_NORM_OPERANDS(element), ADD_NORM_SIZES);            \
+  void add_norm_q8_##name(ADD_NORM_OPERANDS(element), act_q8 *q,               \
+                          float *q_scale, ADD_NORM_SIZES);                     \
+  void add_norm_q4_##name(ADD_NORM_OPERANDS(element), int8_t *q,               \
+                          float *q_scale, int32_t *q_start, ADD_NORM_SIZES);
+
+ADD_NORMS(f32, float)
+ADD_NORMS(bf16, uint16_t)
+ADD_NORMS(f16, uint16_t)
 
 // Activations of rows.
 #define ACTIVATE_SIZES                                                         \
@@ -101,10 +108,17 @@ void add_norm_f16(const float *x, const float *y, const uint16_t *weight,
 
 void activate(const float *x, const int32_t *lengths, float *out, index stride,
               index first, ACTIVATE_SIZES);
-void activate_gated(const float *gate, const float *up, const int32_t *lengths,
-                    float *out, index gate_stride, index gate_first,
-                    index up_stride, index up_first, index limit,
-                    index up_offset, ACTIVATE_SIZES);
+
+#define GATED_OPERANDS                                                         \
+  const float *gate, const float *up, const int32_t *lengths, float *out
+#define GATED_SIZES                                                            \
+  index gate_stride, index gate_first, index up_stride, index up_first,        \
+      index limit, index up_offset, ACTIVATE_SIZES
+
+void activate_gated(GATED_OPERANDS, GATED_SIZES);
+void activate_gated_q8(GATED_OPERANDS, act_q8 *q, float *q_scale, GATED_SIZES);
+void activate_gated_q4(GATED_OPERANDS, int8_t *q, float *q_scale,
+                       int32_t *q_start, GATED_SIZES);
 
 void route(const float *logits, const int32_t *lengths, float *weights,
            int32_t *slots, int32_t *row_tokens, int32_t *row_experts,

@@ -4,6 +4,8 @@
 //               `heads` parts of `width` elements from element `first` on; each part
 //               has a norm of its own; out is [batch][tokens][heads][width]
 //   add_norm_*  sum = x + y * scale and out = norm(sum), [batch][tokens][width] all
+//   add_norm_q8_*, add_norm_q4_*
+//               the same, and out as quantize_rows() and quantize_groups() give it
 //
 //   norm(x) = (x - mean) / sqrt(variance + epsilon) * (offset + weight) + bias
 //
@@ -16,11 +18,11 @@
 //
 // Items are rows.
 
+#include "quantize.h"
 #include "rows.h"
 
 typedef struct {
   const void *weight, *bias;
-  element_type type;
   index width, biased, centered;
   float epsilon, offset;
 } norm_parameters;
@@ -60,37 +62,38 @@ static __attribute__((noinline)) float sum_squares(const float *x, index width,
   return sum_parts(x, width, mean, 1);
 }
 
-INLINE void norm_row(const norm_parameters *by, const float *x, index weights_at,
-                     float *out) {
+INLINE void norm_row(const norm_parameters *by, element_type type, const float *x,
+                     index weights_at, float *out) {
   const index width = by->width;
   const float mean =
       by->centered ? sum_row(x, width) / (float)width : 0.0f;
   const float variance = sum_squares(x, width, mean) / (float)width;
   const float inverse =
       1.0f / __builtin_elementwise_sqrt(variance + by->epsilon);
-  const void *weight = element_at(by->weight, by->type, weights_at);
+  const void *weight = element_at(by->weight, type, weights_at);
   index i = 0;
   for (; i + LANES <= width; i += LANES) {
     lanes y, factor, bias;
     load_row(x + i, &y);
-    load_row_of(weight, by->type, i, &factor);
+    load_row_of(weight, type, i, &factor);
     y = (y - mean) * inverse * (by->offset + factor);
     if (by->biased) {
-      load_row_of(by->bias, by->type, i, &bias);
+      load_row_of(by->bias, type, i, &bias);
       y += bias;
     }
     store_row(out + i, &y);
   }
   for (; i < width; ++i) {
-    const float factor = by->offset + load_element(weight, by->type, i);
+    const float factor = by->offset + load_element(weight, type, i);
     out[i] = (x[i] - mean) * inverse * factor;
     if (by->biased)
-      out[i] += load_element(by->bias, by->type, i);
+      out[i] += load_element(by->bias, type, i);
   }
 }
 
-static void add_row(const float *x, const float *y, float scale, float *sum,
-                    index width) {
+static __attribute__((noinline)) void add_row(const float *x, const float *y,
+                                              float scale, float *sum,
+                                              index width) {
   index i = 0;
   for (; i + LANES <= width; i += LANES) {
     lanes a, b;
@@ -103,17 +106,26 @@ static void add_row(const float *x, const float *y, float scale, float *sum,
     sum[i] = x[i] + y[i] * scale;
 }
 
-#define NORM_PARAMETERS(element)                                               \
-  const norm_parameters by = {                                                 \
-      weight, bias,     element,           width,                              \
-      biased, centered, float_of((uint32_t)epsilon), float_of((uint32_t)offset)}
+#define NORM_PARAMETERS                                                        \
+  const norm_parameters by = {weight,                                          \
+                              bias,                                            \
+                              width,                                           \
+                              biased,                                          \
+                              centered,                                        \
+                              float_of((uint32_t)epsilon),                     \
+                              float_of((uint32_t)offset)};                     \
+  (void)batch
 
 #define NORM(name, pointer, element)                                           \
+  static __attribute__((noinline)) void norm_row_##name(                       \
+      const norm_parameters *by, const float *x, index weights_at,             \
+      float *out) {                                                            \
+    norm_row(by, element, x, weights_at, out);                                 \
+  }                                                                            \
   void norm_##name(const float *x, const pointer *weight, const pointer *bias, \
                    const int32_t *lengths, float *out, NORM_PART,              \
                    NORM_SIZES) {                                               \
-    NORM_PARAMETERS(element);                                                  \
-    (void)batch;                                                               \
+    NORM_PARAMETERS;                                                           \
     for (index row = begin; row < end; ++row) {                                \
       float *target = out + row * heads * width;                               \
       if (is_padding_row(lengths, tokens, row)) {                              \
@@ -121,27 +133,52 @@ static void add_row(const float *x, const float *y, float scale, float *sum,
         continue;                                                              \
       }                                                                        \
       for (index head = 0; head < heads; ++head)                               \
-        norm_row(&by, x + row * stride + first + head * width,                 \
-                 weights > 1 ? head * width : 0, target + head * width);       \
+        norm_row_##name(&by, x + row * stride + first + head * width,          \
+                        weights > 1 ? head * width : 0,                        \
+                        target + head * width);                                \
     }                                                                          \
-  }                                                                            \
-  void add_norm_##name(const float *x, const float *y, const pointer *weight,  \
-                       const pointer *bias, const int32_t *lengths,            \
-                       float *sum, float *out, index scale, NORM_SIZES) {      \
-    NORM_PARAMETERS(element);                                                  \
-    (void)batch;                                                               \
-    for (index row = begin; row < end; ++row) {                                \
-      const index at = row * width;                                            \
-      if (is_padding_row(lengths, tokens, row)) {                              \
-        clear_row(sum + at, width);                                            \
-        clear_row(out + at, width);                                            \
-        continue;                                                              \
-      }                                                                        \
+  }
+
+// Computes rows of a sum and of its norm, and calls after(row) for each.
+#define ADD_NORM_ROWS(name, after)                                             \
+  NORM_PARAMETERS;                                                             \
+  for (index row = begin; row < end; ++row) {                                  \
+    const index at = row * width;                                              \
+    if (is_padding_row(lengths, tokens, row)) {                                \
+      clear_row(sum + at, width);                                              \
+      clear_row(out + at, width);                                              \
+    } else {                                                                   \
       add_row(x + at, y + at, float_of((uint32_t)scale), sum + at, width);     \
-      norm_row(&by, sum + at, 0, out + at);                                    \
+      norm_row_##name(&by, sum + at, 0, out + at);                             \
     }                                                                          \
+    after(row);                                                                \
+  }
+
+#define NOTHING(row) (void)0
+#define QUANTIZE_ROW(row)                                                      \
+  q_scale[row] = quantize_whole_row(out + (row) * width, q + (row) * width, width)
+#define QUANTIZE_GROUPS(row)                                                   \
+  quantize_groups_of(out + (row) * width, q + (row) * width,                   \
+                     q_scale + (row) * (width / GROUP),                        \
+                     q_start + (row) * (width / GROUP), width)
+
+#define ADD_NORM(name, pointer)                                                \
+  void add_norm_##name(ADD_NORM_OPERANDS(pointer), ADD_NORM_SIZES) {           \
+    ADD_NORM_ROWS(name, NOTHING)                                            \
+  }                                                                            \
+  void add_norm_q8_##name(ADD_NORM_OPERANDS(pointer), act_q8 *q,               \
+                          float *q_scale, ADD_NORM_SIZES) {                    \
+    ADD_NORM_ROWS(name, QUANTIZE_ROW)                                       \
+  }                                                                            \
+  void add_norm_q4_##name(ADD_NORM_OPERANDS(pointer), int8_t *q,               \
+                          float *q_scale, int32_t *q_start, ADD_NORM_SIZES) {   \
+    ADD_NORM_ROWS(name, QUANTIZE_GROUPS)                                    \
   }
 
 NORM(f32, float, ELEMENT_F32)
 NORM(bf16, uint16_t, ELEMENT_BF16)
 NORM(f16, uint16_t, ELEMENT_F16)
+
+ADD_NORM(f32, float)
+ADD_NORM(bf16, uint16_t)
+ADD_NORM(f16, uint16_t)

@@ -16,16 +16,19 @@
 // Functions take vectors by address, because sets without such registers have no
 // convention for values.
 typedef float lanes __attribute__((vector_size(4 * LANES)));
+// Loads and stores by memcpy went through integer registers with AVX-512.
+typedef float unaligned_lanes
+    __attribute__((vector_size(4 * LANES), aligned(4), may_alias));
 typedef int32_t lanes_i32 __attribute__((vector_size(4 * LANES)));
 typedef uint32_t lanes_u32 __attribute__((vector_size(4 * LANES)));
 typedef uint16_t lanes_u16 __attribute__((vector_size(2 * LANES)));
 
 INLINE void load_row(const float *p, lanes *x) {
-  __builtin_memcpy(x, p, sizeof *x);
+  *x = *(const unaligned_lanes *)p;
 }
 
 INLINE void store_row(float *p, const lanes *x) {
-  __builtin_memcpy(p, x, sizeof *x);
+  *(unaligned_lanes *)p = *x;
 }
 
 // Loads sixteen consecutive elements as floats.

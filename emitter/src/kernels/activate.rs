@@ -1,6 +1,9 @@
 //! Calls of `activate.c`: activations of rows, alone or with a second factor.
 
-use super::arguments::{Argument, Arguments, F32Bits, arguments, kernels};
+use super::{
+    arguments::{Argument, Arguments, F32Bits, Kernel, KernelFunction, arguments, kernels},
+    quantize::QuantizedResults,
+};
 use crate::{graph::Tensor, types::TensorType};
 
 /// The functions of `activate.c`, each with its number there.
@@ -42,12 +45,13 @@ arguments! {
         sizes: ActivateSizes,
     }
 
-    /// Computes a function of gates, times up.
+    /// Computes a function of gates, times up, and quantizes it.
     struct ActivateGated {
         gate: Tensor,
         up: Tensor,
         lengths: Tensor,
         out: TensorType,
+        quantized: QuantizedResults,
         gate_stride: usize,
         gate_first: usize,
         up_stride: usize,
@@ -60,5 +64,15 @@ arguments! {
 
 kernels! {
     Activate => "activate", "activate";
-    ActivateGated => "activate", "activate_gated";
+}
+
+impl Kernel for ActivateGated {
+    fn function(&self) -> KernelFunction {
+        let names = ["activate_gated", "activate_gated_q8", "activate_gated_q4"];
+        KernelFunction { file: "activate", name: self.quantized.choose(names) }
+    }
+
+    fn arguments(self) -> Arguments {
+        Arguments::of(self)
+    }
 }

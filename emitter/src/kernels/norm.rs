@@ -1,6 +1,9 @@
 //! Calls of `norm.c`: norms of rows, alone or after an addition.
 
-use super::arguments::{Argument, Arguments, F32Bits, Kernel, KernelFunction, arguments};
+use super::{
+    arguments::{Argument, Arguments, F32Bits, Kernel, KernelFunction, arguments},
+    quantize::QuantizedResults,
+};
 use crate::{graph::Tensor, types::TensorType};
 
 /// A weight and a bias as the checkpoint has them. Without a bias, any tensor of the type stands for it.
@@ -12,14 +15,14 @@ pub(crate) enum NormWeights {
 }
 
 impl NormWeights {
-    /// Returns the functions that norm alone and after an addition.
-    fn functions(self) -> [KernelFunction; 2] {
-        let names = match self {
-            Self::F32 { .. } => ["norm_f32", "add_norm_f32"],
-            Self::Bf16 { .. } => ["norm_bf16", "add_norm_bf16"],
-            Self::F16 { .. } => ["norm_f16", "add_norm_f16"],
+    /// Returns the one of three functions for the weights' type.
+    fn function(self, [f32, bf16, f16]: [&'static str; 3]) -> KernelFunction {
+        let name = match self {
+            Self::F32 { .. } => f32,
+            Self::Bf16 { .. } => bf16,
+            Self::F16 { .. } => f16,
         };
-        names.map(|name| KernelFunction { file: "norm", name })
+        KernelFunction { file: "norm", name }
     }
 }
 
@@ -58,7 +61,7 @@ arguments! {
         sizes: NormSizes,
     }
 
-    /// Computes `x + y · scale`, and its norm.
+    /// Computes `x + y · scale` and its norm, and quantizes the norm.
     struct AddNorm {
         x: Tensor,
         y: Tensor,
@@ -66,6 +69,7 @@ arguments! {
         lengths: Tensor,
         sum: TensorType,
         out: TensorType,
+        quantized: QuantizedResults,
         scale: F32Bits,
         sizes: NormSizes,
     }
@@ -73,7 +77,7 @@ arguments! {
 
 impl Kernel for NormRows {
     fn function(&self) -> KernelFunction {
-        self.operands.functions()[0]
+        self.operands.function(["norm_f32", "norm_bf16", "norm_f16"])
     }
 
     fn arguments(self) -> Arguments {
@@ -83,7 +87,11 @@ impl Kernel for NormRows {
 
 impl Kernel for AddNorm {
     fn function(&self) -> KernelFunction {
-        self.operands.functions()[1]
+        self.operands.function(self.quantized.choose([
+            ["add_norm_f32", "add_norm_bf16", "add_norm_f16"],
+            ["add_norm_q8_f32", "add_norm_q8_bf16", "add_norm_q8_f16"],
+            ["add_norm_q4_f32", "add_norm_q4_bf16", "add_norm_q4_f16"],
+        ]))
     }
 
     fn arguments(self) -> Arguments {

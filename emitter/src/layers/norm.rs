@@ -9,12 +9,6 @@ use self::generated::norm as generated_norm;
 use super::builder::Builder;
 use crate::{graph::Tensor, plan::Products};
 
-/// A norm of a sum.
-pub(crate) struct NormedSum {
-    pub(crate) sum: Tensor,
-    pub(crate) normed: Tensor,
-}
-
 /// Normalizes the last dimension of `x`, `[batch, tokens, width]`, in `f32`, see [`Norm`].
 pub(crate) fn norm(b: &mut Builder<'_>, layer: &Norm, x: Tensor) -> Tensor {
     let Products::Kernels(isa) = b.numerics.products else { return generated_norm(b, layer, x) };
@@ -40,7 +34,7 @@ pub(crate) fn norm_heads(b: &mut Builder<'_>, layer: &Norm, x: Tensor, heads: us
 }
 
 /// Computes `x + y · scale` and its norm, `[batch, tokens, width]` all.
-pub(crate) fn add_norm(b: &mut Builder<'_>, layer: &Norm, [x, y]: [Tensor; 2], scale: f64) -> NormedSum {
+pub(crate) fn add_norm(b: &mut Builder<'_>, layer: &Norm, [x, y]: [Tensor; 2], scale: f64) -> [Tensor; 2] {
     if let Products::Kernels(isa) = b.numerics.products
         && let Some(both) = kernel::add_norm(b, isa, layer, [x, y], scale)
     {
@@ -48,5 +42,5 @@ pub(crate) fn add_norm(b: &mut Builder<'_>, layer: &Norm, [x, y]: [Tensor; 2], s
     }
     let y = b.graph.scale(y, scale);
     let sum = b.graph.add(x, y);
-    NormedSum { sum, normed: generated_norm(b, layer, sum) }
+    [sum, generated_norm(b, layer, sum)]
 }

@@ -47,9 +47,9 @@ impl Residual {
     /// Returns the norm of the sum.
     pub(crate) fn norm(&mut self, b: &mut Builder<'_>, layer: &Norm) -> Tensor {
         let Some(Pending { result, scale }) = self.pending.take() else { return norm(b, layer, self.x) };
-        let both = add_norm(b, layer, [self.x, result], scale);
-        self.x = both.sum;
-        both.normed
+        let [sum, normed] = add_norm(b, layer, [self.x, result], scale);
+        self.x = sum;
+        normed
     }
 
     /// Replaces the stream by `select` of it, which must select the same of every tensor.

@@ -1,19 +1,15 @@
 //! Activations of MLPs and of experts, by kernels on CPUs (`kernel.rs`) and as generated code (`generated.rs`).
 
 mod generated;
+mod inner;
 mod kernel;
 
 use mlxcel_models::Mlp;
 
-pub(super) use self::{generated::activate as generated_activate, kernel::activate as kernel_activate};
+pub(super) use self::{
+    generated::activate as generated_activate, inner::Inner, kernel::activate as kernel_activate,
+};
 use crate::{graph::Tensor, layers::builder::Builder, plan::Products};
-
-/// The results of an MLP's first layers, `[batch, tokens, width]`.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Inner {
-    pub(super) gate: Option<Tensor>,
-    pub(super) up: Tensor,
-}
 
 /// Computes the input of an MLP's last layer.
 pub(super) fn activate(b: &mut Builder<'_>, layer: &Mlp, inner: Inner) -> Tensor {

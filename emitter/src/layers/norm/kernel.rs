@@ -3,11 +3,10 @@
 use mlxcel_models::{Norm, NormKind};
 use safetensors::Dtype;
 
-use super::NormedSum;
 use crate::{
     graph::Tensor,
     kernels::{AddNorm, F32Bits, Grid, Isa, NormRows, NormSizes, NormWeights},
-    layers::builder::Builder,
+    layers::{builder::Builder, linear::panels::quantized_results},
     types::TensorType,
 };
 
@@ -42,7 +41,7 @@ pub(super) fn add_norm(
     layer: &Norm,
     [x, y]: [Tensor; 2],
     scale: f64,
-) -> Option<NormedSum> {
+) -> Option<[Tensor; 2]> {
     let &[batch, tokens, width] = b.graph.shape(x) else { return None };
     let Stored { operands, .. } = stored(b, layer, [1, width])?;
     let row_type = TensorType::new(Dtype::F32, [batch, tokens, width]);
@@ -53,11 +52,16 @@ pub(super) fn add_norm(
         lengths: b.lengths(batch, tokens),
         sum: row_type.clone(),
         out: row_type,
+        quantized: quantized_results(b, isa, [batch, tokens, width]),
         scale: F32Bits(scale),
         sizes: sizes(layer, [batch, tokens, width]),
     };
     let results = b.module.call(&mut b.graph, isa, call, grid(batch * tokens, width));
-    Some(NormedSum { sum: results[0], normed: results[1] })
+    let &[sum, normed, ref quantized @ ..] = results.as_slice() else { return None };
+    if !quantized.is_empty() {
+        b.quantized.insert(normed, quantized.to_vec());
+    }
+    Some([sum, normed])
 }
 
 fn grid(rows: usize, width: usize) -> Grid {

@@ -72,6 +72,60 @@ static void check_row(const activate_case *c, index row, const float *out) {
   }
 }
 
+static void call_quantized(const activate_case *c, int groups, float *out,
+                           void *q, float *scale, int32_t *start, index end) {
+#define OPERANDS c->gate, c->up, c->lengths, out
+#define SIZES                                                                  \
+  c->gate_stride, c->gate_first, c->up_stride, c->up_first,                    \
+      (index)bits_of(c->limit), (index)bits_of(c->up_offset), c->batch,        \
+      c->tokens, c->width, c->chunk, c->kind, (index)bits_of(c->steepness), 0, \
+      end
+  if (groups)
+    activate_gated_q4(OPERANDS, (int8_t *)q, scale, start, SIZES);
+  else
+    activate_gated_q8(OPERANDS, (act_q8 *)q, scale, SIZES);
+}
+
+// Tests that quantized results are the results, as quantize.c's test defines them.
+static void check_quantized(activate_case c) {
+  const index width = c.width, rows = c.batch * c.tokens;
+  c.gated = 1;
+  for (int groups = 0; groups < (width % 32 ? 1 : 2); ++groups) {
+    const int kept = buffer_count;
+    const index size = groups ? 32 : width, count = rows * width / size;
+    c.chunk = groups ? 32 * random_index(1, 3) : width;
+    const index end = rows * divide_up(width, c.chunk);
+    float *expected = allocate_results(rows * width);
+    float *found = allocate_results(rows * width);
+    float *scale = allocate_results(count);
+    int32_t *start = allocate(count * (index)sizeof *start);
+    act_q8 *q = allocate(rows * width * (index)sizeof *q);
+    call(&c, expected, 0, end);
+    call_quantized(&c, groups, found, q, scale, start, end);
+    for (index part = 0; part < count; ++part) {
+      const float *x = expected + part * size;
+      float largest = 0;
+      for (index i = 0; i < size; ++i)
+        largest = fmaxf(largest, fabsf(x[i]));
+      // A smaller row counts as zero.
+      largest = largest < 0x1p-120f ? 0 : largest;
+      index sum = 0;
+      for (index i = 0; i < size; ++i) {
+        const index at = part * size + i;
+        const int step = groups ? ((const int8_t *)q)[at] : q[at];
+        const float scaled = largest > 0 ? x[i] * (127.0f / largest) : 0;
+        check_equal("bits", at, bits_of(found[at]), bits_of(x[i]));
+        check_equal("q", at, step, nearbyint(scaled));
+        sum += step;
+      }
+      check_equal("scale", part, scale[part], largest / 127.0f);
+      if (groups)
+        check_equal("start", part, start[part], -8 * sum);
+    }
+    release_from(kept);
+  }
+}
+
 static activate_case random_case(index width, index rows) {
   const index chunks[] = {1, 16, 20, 32, 2048};
   const float steepnesses[] = {1, 1.702f};
@@ -94,7 +148,7 @@ static activate_case random_case(index width, index rows) {
 }
 
 static void test_rows(void) {
-  const index widths[] = {1, 5, 15, 16, 17, 31, 32, 33, 100, 2050};
+  const index widths[] = {1, 5, 15, 16, 17, 31, 32, 33, 2048, 2050};
   for (int w = 0; w < 10; ++w)
     for (int repeat = 0; repeat < 40; ++repeat) {
       const index width = widths[w], rows = random_index(1, 6);
@@ -128,6 +182,7 @@ static void test_rows(void) {
           check_equal("bits", i, bits_of(found[i]), bits_of(single[i]));
         release_from(buffer_count - 1);
       }
+      check_quantized(c);
       release_all();
     }
 }
@@ -154,9 +209,26 @@ static void test_extremes(void) {
   }
 }
 
+// Tests that every instruction set gives the same bits.
+static void test_bits(void) {
+  at_case("bits of every instruction set");
+  random_state = 1;
+  uint32_t hash = 2166136261u;
+  for (index width = 1; width < 300; ++width) {
+    const activate_case c = random_case(width, 4);
+    float *out = allocate_results(4 * width);
+    call(&c, out, 0, 4 * divide_up(width, c.chunk));
+    for (index i = 0; i < 4 * width; ++i)
+      hash = (hash ^ bits_of(out[i])) * 16777619u;
+    release_all();
+  }
+  check_equal("hash", 0, hash, 3036978364u);
+}
+
 int main(void) {
   begin_tests();
   test_rows();
+  test_bits();
   test_extremes();
   return end_tests();
 }

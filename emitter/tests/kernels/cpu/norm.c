@@ -127,6 +127,73 @@ static void check_add_norm(const norm_case *c, index begin, index end) {
   }
 }
 
+static void call_quantized(const norm_case *c, int groups, float *sum, float *out,
+                           void *q, float *q_scale, int32_t *q_start,
+                           index end) {
+#define ARGUMENTS(pointer)                                                     \
+  c->x, c->y, (const pointer *)c->weight, (const pointer *)c->bias,            \
+      c->lengths, sum, out
+#define SIZES                                                                  \
+  (index)bits_of(c->scale), c->batch, c->tokens, c->width, c->biased,          \
+      c->centered, (index)bits_of(c->epsilon), (index)bits_of(c->offset), 0,   \
+      end
+#define CALL(name, pointer)                                                    \
+  do {                                                                         \
+    if (groups)                                                                \
+      add_norm_q4_##name(ARGUMENTS(pointer), (int8_t *)q, q_scale, q_start,   \
+                         SIZES);                                               \
+    else                                                                       \
+      add_norm_q8_##name(ARGUMENTS(pointer), (act_q8 *)q, q_scale, SIZES);     \
+  } while (0)
+  if (c->type == ELEMENT_F32)
+    CALL(f32, float);
+  else if (c->type == ELEMENT_BF16)
+    CALL(bf16, uint16_t);
+  else
+    CALL(f16, uint16_t);
+#undef CALL
+}
+
+// Tests that quantized results are the results, as quantize.c's test defines them.
+static void check_quantized(const norm_case *c) {
+  const index width = c->width, rows = rows_of(c);
+  for (int groups = 0; groups < (width % 32 ? 1 : 2); ++groups) {
+    const int kept = buffer_count;
+    const index size = groups ? 32 : width, count = rows * width / size;
+    float *expected[2], *found[2];
+    for (int i = 0; i < 2; ++i) {
+      expected[i] = allocate_results(rows * width);
+      found[i] = allocate_results(rows * width);
+    }
+    float *scale = allocate_results(count);
+    int32_t *start = allocate(count * (index)sizeof *start);
+    act_q8 *q = allocate(rows * width * (index)sizeof *q);
+    call_add_norm(c, expected[0], expected[1], 0, rows);
+    call_quantized(c, groups, found[0], found[1], q, scale, start, rows);
+    for (index i = 0; i < rows * width; ++i)
+      for (int j = 0; j < 2; ++j)
+        check_equal("bits", i, bits_of(found[j][i]), bits_of(expected[j][i]));
+    for (index part = 0; part < count; ++part) {
+      const float *x = expected[1] + part * size;
+      float largest = 0;
+      for (index i = 0; i < size; ++i)
+        largest = fmaxf(largest, fabsf(x[i]));
+      index sum = 0;
+      for (index i = 0; i < size; ++i) {
+        const index at = part * size + i;
+        const int step = groups ? ((const int8_t *)q)[at] : q[at];
+        const float scaled = largest > 0 ? x[i] * (127.0f / largest) : 0;
+        check_equal("q", at, step, nearbyint(scaled));
+        sum += step;
+      }
+      check_equal("q_scale", part, scale[part], largest / 127.0f);
+      if (groups)
+        check_equal("start", part, start[part], -8 * sum);
+    }
+    release_from(kept);
+  }
+}
+
 static norm_case random_case(index width, index rows, int add) {
   const element_type types[] = {ELEMENT_F32, ELEMENT_BF16, ELEMENT_F16};
   const float offsets[] = {0, 1}, epsilons[] = {1e-5f, 1e-6f};
@@ -164,6 +231,8 @@ static void test_norms(void) {
         check_add_norm(&c, begin, end);
       else
         check_norm(&c, begin, end);
+      if (add)
+        check_quantized(&c);
       release_all();
     }
 }
@@ -191,9 +260,26 @@ static void test_extremes(void) {
   }
 }
 
+// Tests that every instruction set gives the same bits.
+static void test_bits(void) {
+  at_case("bits of every instruction set");
+  random_state = 1;
+  uint32_t hash = 2166136261u;
+  for (index width = 1; width < 300; ++width) {
+    const norm_case c = random_case(width, 4, 0);
+    float *out = allocate_results(4 * c.heads * width);
+    call_norm(&c, out, 0, 4);
+    for (index i = 0; i < 4 * c.heads * width; ++i)
+      hash = (hash ^ bits_of(out[i])) * 16777619u;
+    release_all();
+  }
+  check_equal("hash", 0, hash, 3261513105u);
+}
+
 int main(void) {
   begin_tests();
   test_norms();
+  test_bits();
   test_extremes();
   return end_tests();
 }

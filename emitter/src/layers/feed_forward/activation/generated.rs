@@ -3,7 +3,7 @@
 use mlxcel_models::{Activation, Mlp};
 use safetensors::Dtype;
 
-use super::Inner;
+use super::inner::Inner;
 use crate::graph::{Graph, Tensor};
 
 /// Computes the input of an MLP's last layer.

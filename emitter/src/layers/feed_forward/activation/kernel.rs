@@ -3,11 +3,11 @@
 use mlxcel_models::{Activation, Mlp};
 use safetensors::Dtype;
 
-use super::Inner;
+use super::inner::Inner;
 use crate::{
     graph::Tensor,
-    kernels::{Activate, ActivateGated, ActivateSizes, ActivationKind, F32Bits, Grid, Isa},
-    layers::builder::Builder,
+    kernels::{Activate, ActivateGated, ActivateSizes, ActivationKind, F32Bits, Grid, Isa, QuantizedResults},
+    layers::{builder::Builder, linear::panels::quantized_results},
     types::TensorType,
 };
 
@@ -32,7 +32,10 @@ pub(in super::super) fn activate(
         Activation::Gelu => (ActivationKind::Erf, 1.0),
         Activation::GeluTanh => (ActivationKind::Tanh, 1.0),
     };
-    let chunk = WORKGROUP_ELEMENTS.min(width);
+    let quantized = quantized_results(b, isa, [batch, tokens, width]);
+    // A quantized row has one scale.
+    let whole_rows = gate.is_some() && matches!(quantized, QuantizedResults::Q8 { .. });
+    let chunk = if whole_rows { width } else { WORKGROUP_ELEMENTS.min(width) };
     let steepness = F32Bits(steepness);
     let sizes = ActivateSizes { batch, tokens, width, chunk, kind, steepness };
     let items = batch * tokens * width.div_ceil(chunk.max(1));
@@ -52,6 +55,7 @@ pub(in super::super) fn activate(
         up,
         lengths,
         out,
+        quantized,
         gate_stride: stride_of(gate),
         gate_first,
         up_stride,
@@ -60,5 +64,11 @@ pub(in super::super) fn activate(
         up_offset: F32Bits(layer.up_offset),
         sizes,
     };
-    b.module.call(g, isa, call, grid)[0]
+    let results = b.module.call(g, isa, call, grid);
+    if let [out, quantized @ ..] = results.as_slice()
+        && !quantized.is_empty()
+    {
+        b.quantized.insert(*out, quantized.to_vec());
+    }
+    results[0]
 }

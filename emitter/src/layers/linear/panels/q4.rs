@@ -5,22 +5,21 @@
 //! holds inputs `4j + e` and `16 + 4j + e`. Scales are `[panels, groups, lanes]`.
 
 use mlxcel_models::Weight;
-use safetensors::Dtype;
 
 use super::{
     layout::{panel_and_lane, split_into_panels},
     product::{PackedProduct, ProductInputs},
+    rows::quantized_rows,
 };
 use crate::{
     graph::Tensor,
-    kernels::{Grid, Isa, MatmulOperands, QuantizeGroups},
+    kernels::{Isa, MatmulOperands},
     layers::{
         builder::Builder,
         quantization::{self, GROUP},
         weights::{Matrix, Weights},
     },
     ops::GatherDimensions,
-    types::TensorType,
 };
 
 /// Computes `[batch, tokens, inputs]` to `[batch, tokens, outputs]`.
@@ -32,14 +31,7 @@ pub(super) fn product(b: &mut Builder<'_>, isa: Isa, inputs: ProductInputs<'_>) 
     let (outputs, inputs) = weights.size();
     let groups = inputs / GROUP;
     let [w, w_scale] = packed(b, isa, weights);
-    let quantize = QuantizeGroups {
-        x,
-        q: TensorType::new(Dtype::I8, [batch, tokens, inputs]),
-        scale: TensorType::new(Dtype::F32, [batch, tokens, groups]),
-        start: TensorType::new(Dtype::I32, [batch, tokens, groups]),
-        k: inputs,
-    };
-    let rows = b.module.call(&mut b.graph, isa, quantize, Grid { items: batch * tokens, grain: 1 });
+    let rows = quantized_rows(b, isa, x);
     let operands = MatmulOperands::Q4 { w, w_scale, a: rows[0], a_scale: rows[1], a_start: rows[2] };
     let lanes = isa.q4_outputs();
     let panel_bytes = lanes * groups * (GROUP / 2 + 2);
