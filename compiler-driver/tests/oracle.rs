@@ -253,35 +253,30 @@ fn tokens_and_logits(session: &mut dyn Session, recorded: &Recorded) -> Result<(
     same(recorded.prompt.len(), &found, &recorded.tokens)
 }
 
-/// However a prompt is cut, its answer is the same: one that goes through several prefill chunks, and through the step
-/// from one decode bucket to the next, with what an abandoned answer left in the cache.
+/// However a prompt is cut, its answer is the same: one that goes through several calls, and through single steps over the
+/// edge of a block of attention, with what an abandoned answer left in the cache.
 fn in_pieces(session: &mut dyn Session, recorded: &Recorded) -> Result<(), Failure> {
+    const EDGE: usize = 256;
     let prompt = &recorded.prompt;
     let chunk = session.capabilities().prefill[0];
-    let bucket = match session.capabilities().decode[..] {
-        // One for all lengths: any place will do, and here blocks of attention meet.
-        [_] => 256,
-        [first, ..] => first,
-        [] => 0,
-    };
-    let enough = (chunk + 10..prompt.len() - 10).contains(&bucket);
-    Failure::unless(enough, || format!("no decode bucket ends within {} tokens", prompt.len()))?;
+    let enough = (chunk + 10..prompt.len() - 10).contains(&EDGE);
+    Failure::unless(enough, || format!("position {EDGE} is not within {} tokens", prompt.len()))?;
 
-    // Single steps over the edge of the bucket, then chunks from a position that no chunk ends at.
+    // Single steps over the edge, then chunks from a position that no chunk ends at.
     session.rewind(0)?;
-    session.prefill(&prompt[..bucket - 5])?;
-    for &token in &prompt[bucket - 5..bucket + 4] {
+    session.prefill(&prompt[..EDGE - 5])?;
+    for &token in &prompt[EDGE - 5..EDGE + 4] {
         session.decode_step(token)?;
     }
-    let found = greedy(session, &prompt[bucket + 4..], recorded.tokens.len())?.tokens;
+    let found = greedy(session, &prompt[EDGE + 4..], recorded.tokens.len())?.tokens;
     same(prompt.len(), &found, &recorded.tokens)?;
 
     // Back to the middle of a chunk, other tokens over what was there, back again: steps to the end of the prompt.
     session.rewind(chunk + 3)?;
     greedy(session, &[1; 50], 3)?;
     session.rewind(chunk + 3)?;
-    session.prefill(&prompt[chunk + 3..bucket + 1 - chunk])?;
-    for &token in &prompt[bucket + 1 - chunk..prompt.len() - 1] {
+    session.prefill(&prompt[chunk + 3..EDGE + 1 - chunk])?;
+    for &token in &prompt[EDGE + 1 - chunk..prompt.len() - 1] {
         session.decode_step(token)?;
     }
     let found = greedy(session, &prompt[prompt.len() - 1..], recorded.tokens.len())?.tokens;

@@ -34,7 +34,7 @@ fn a_bundle_contains_what_the_request_names() {
     let manifest = bundle.manifest();
     assert_eq!((manifest.model.as_str(), manifest.family.as_str()), ("model", "llama"));
     assert_eq!(manifest.plan.precision, Float::F32);
-    assert_eq!((manifest.plan.batch, manifest.plan.context, manifest.plan.vocab), (1, 100, 64));
+    assert_eq!((manifest.plan.batch, manifest.plan.context, manifest.plan.vocab), (None, 100, 64));
     assert_eq!(manifest.compiler.version, "3.13.0");
     assert_eq!(
         manifest.files.keys().collect::<Vec<_>>(),

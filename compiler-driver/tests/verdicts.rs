@@ -36,7 +36,7 @@ fn manifest() -> Manifest {
             cpu_features: resolved.cpu_features,
             gpu,
             flags: resolved.flags,
-            ..sample::target(resolved.driver, &resolved.arch, Blob::of(b"vmfb"), &[], 0)
+            ..sample::target(resolved.driver, &resolved.arch, Blob::of(b"vmfb"), 64, 100)
         };
         targets.insert(resolved.name, artifact);
     }

@@ -137,6 +137,13 @@ mlxcel_error_t* mlxcel_call_invoke(mlxcel_call_t* call, const mlxcel_input_t* in
     status = iree_vm_invoke(call->context, call->function, IREE_VM_INVOCATION_FLAG_NONE, /*policy=*/NULL,
                             call->inputs, call->outputs, mlxcel_allocator());
   }
+  // Tensors that were passed are not kept: the caller may replace them by results.
+  for (size_t i = 0; i < call->input_count; ++i) {
+    if (!inputs[i].tensor) continue;
+    iree_vm_ref_t none = iree_vm_ref_null();
+    iree_status_t cleared = iree_vm_list_set_ref_retain(call->inputs, i, &none);
+    status = iree_status_join(status, cleared);
+  }
   return mlxcel_error_from_status(status);
 }
 

@@ -211,11 +211,13 @@ impl Call {
 
     /// Runs the function as [`invoke`](Self::invoke) does. It may overwrite the tensors that are passed.
     pub(crate) fn invoke_with(&mut self, inputs: &[Input<'_>]) -> Result<Vec<Tensor>, Error> {
+        // A tensor that is passed has no size on the host.
         let size = |input: &Input<'_>| match input {
-            Input::Bytes(bytes) => bytes.len(),
+            Input::Bytes(bytes) => bytes.len().max(1),
             Input::Tensor(_) => 0,
         };
-        if !inputs.iter().map(size).eq(self.inputs.iter().copied()) {
+        let fits = inputs.iter().zip(&self.inputs).all(|(input, &expected)| size(input) == expected);
+        if !fits || inputs.len() != self.inputs.len() {
             let found: Vec<usize> = inputs.iter().map(size).collect();
             return Err(Error::invalid(format!("inputs of {found:?} bytes, expected {:?}", self.inputs)));
         }
