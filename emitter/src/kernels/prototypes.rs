@@ -99,7 +99,9 @@ fn compare(executable: &Executable, prototype: &[Parameter]) {
         assert_eq!(parameter.name, name, "{}", function.name);
         parameter.ty.as_str()
     };
-    let pointers = operands.iter().map(|pointer| ("const ", pointer));
+    let overwritten = executable.overwritten();
+    let qualifier = |index: usize| if overwritten.contains(&index) { "" } else { "const " };
+    let pointers = operands.iter().enumerate().map(|(index, pointer)| (qualifier(index), pointer));
     for (qualifier, (name, ty)) in pointers.chain(results.iter().map(|pointer| ("", pointer))) {
         let found = next(name);
         let types = element(*isa, ty.dtype).iter().map(|element| format!("{qualifier}{element} *"));
