@@ -4,10 +4,7 @@
 
 mod common;
 
-use mlxcel_artifacts::{
-    Compiler, Digest, IREE_VERSION, Manifest, SelfTestCase,
-    entry::{Entry, Role},
-};
+use mlxcel_artifacts::{Compiler, Digest, IREE_VERSION, Manifest, SelfTestCase, sample};
 
 use crate::common::{run, write};
 
@@ -32,8 +29,9 @@ fn flags_compilers_entries_and_sizes() {
         let cpu = manifest.targets.get_mut("cpu").unwrap();
         cpu.flags.push("--iree-llvmcpu-debug".into());
         cpu.cpu_features.reverse();
-        cpu.entries.remove(0);
-        cpu.entries.push(Entry::new(Role::Prefill { tokens: 64 }, 1, 100));
+        let roles = [sample::step(1, 1), sample::step(64, 2)];
+        cpu.entries = roles.map(|role| sample::entry(role, 256, 100)).to_vec();
+        cpu.serving.as_mut().unwrap().exact = false;
         cpu.step_bytes = 64;
     });
     insta::assert_snapshot!(found, @r"
@@ -42,8 +40,10 @@ fn flags_compilers_entries_and_sizes() {
     compiler                 different builds: d1c2da04f74e → 3f796163ebf9
     target cpu cpu features  different order
     target cpu flags         only in the second: --iree-llvmcpu-debug
-    target cpu entry         only in the first: prefill_32
-    target cpu entry         only in the second: prefill_64
+    target cpu entry         only in the first: step_4
+    target cpu entry         only in the second: step_64
+    target cpu entry step_1  (tokens i32[1], positions i32[1], begins i32[2], starts i32[1], rows i32[1], pages of pool 0 i32[1,8], selected i32[1], selected_count i32[1], cache 0.0 f32[0,2,2,64,8]) -> (next_token i32[1], logits f32[1,100], cache 0.0 f32[0,2,2,64,8]) → (tokens i32[1], positions i32[1], begins i32[2], starts i32[1], rows i32[1], pages of pool 0 i32[1,4], selected i32[1], selected_count i32[1], cache 0.0 f32[0,2,2,64,8]) -> (next_token i32[1], logits f32[1,100], cache 0.0 f32[0,2,2,64,8])
+    target cpu serving       up to 2 sequences in a call, exact, 8.0 KiB (8192 bytes) for 64 positions → up to 2 sequences in a call, not exact: an answer may depend on the others, 8.0 KiB (8192 bytes) for 64 positions
     target cpu step reads    32 bytes → 64 bytes
     ");
 }

@@ -11,8 +11,7 @@ use std::{
 };
 
 use mlxcel_artifacts::{
-    Bundle, BundleWriter, CacheType, Digest, Driver, Float, Manifest, TargetArtifact,
-    entry::{Parameter, Role},
+    Bundle, BundleWriter, CacheType, Digest, Driver, Float, Manifest, TargetArtifact, entry::Parameter,
     sample,
 };
 use safetensors::Dtype;
@@ -26,18 +25,17 @@ fn bundle(out: &Path) -> Bundle {
 fn bundle_with(out: &Path, tokenizer: &[u8]) -> Bundle {
     let mut writer = BundleWriter::create(out).unwrap();
     let vmfb = writer.add_bytes(&[3; 421_990]).unwrap();
-    let roles = [Role::Prefill { tokens: 128 }, Role::Decode { cache: 512 }];
     let cuda = TargetArtifact {
         flags: vec!["--iree-hal-target-device=cuda".into(), "--iree-cuda-target=sm_80".into()],
         build_key: Digest::of(b"cuda"),
-        ..sample::target(Driver::Cuda, "", vmfb, &roles, 100)
+        ..sample::target(Driver::Cuda, "", vmfb, 512, 100)
     };
     let vmfb = writer.add_bytes(&[4; 5_000]).unwrap();
     let cpu = TargetArtifact {
         cpu_features: vec!["avx2".into(), "fma".into()],
         flags: vec!["--iree-opt-level=O3".into()],
         build_key: Digest::of(b"cpu"),
-        ..sample::target(Driver::Local, "x86_64", vmfb, &roles, 100)
+        ..sample::target(Driver::Local, "x86_64", vmfb, 512, 100)
     };
     let mut manifest = Manifest {
         targets: [("cpu".to_string(), cpu), ("cuda".to_string(), cuda)].into(),
@@ -103,11 +101,11 @@ fn inspect_as_text() {
     insta::assert_snapshot!(run(&["inspect", "b"], folder.path()), @r"
     exit 0
     bundle      b
-    format      2
+    format      3
     model       tiny
     family      llama
     plan        precision bf16, quant none, kv bf16
-                batch 1, context 512, vocab 100
+                context 512, vocab 100
     cache       64 bytes per position
     compiler    iree 3.13.0
                 blake3:d1c2da04f74e1b9322141fd35c76e1887f27d63aee89fffd9c6de3e728882188
@@ -121,18 +119,20 @@ fn inspect_as_text() {
         vmfb      blake3:5bf14637b0ff7183f9013c9122e04a77f71653f42722cff3c21c8bc2f4b6832e  4.9 KiB (5000 bytes)
         build key blake3:5ee10a0c39b0e6d3c0cf58415f6340edc41de3a1f82222069e8b7282ff6d244f
         step      reads 32 bytes of weights
+        serving   up to 2 sequences in a call, exact, 8.0 KiB (8192 bytes) for 64 positions
         flags     --iree-opt-level=O3
-        entries   prefill_128  (tokens i32[1,128], positions i32[1], lengths i32[1], end i32[]) -> (next_token i32[1], logits f32[1,100])
-                  decode_512   (tokens i32[1,1], positions i32[1]) -> (next_token i32[1], logits f32[1,100])
+        entries   step_1  (tokens i32[1], positions i32[1], begins i32[2], starts i32[1], rows i32[1], pages of pool 0 i32[1,8], selected i32[1], selected_count i32[1], cache 0.0 f32[0,2,2,64,8]) -> (next_token i32[1], logits f32[1,100], cache 0.0 f32[0,2,2,64,8])
+                  step_4  (tokens i32[4], positions i32[4], begins i32[3], starts i32[2], rows i32[1], pages of pool 0 i32[2,8], selected i32[2], selected_count i32[1], cache 0.0 f32[0,2,2,64,8]) -> (next_token i32[2], logits f32[2,100], cache 0.0 f32[0,2,2,64,8])
       cuda
         driver    cuda
         vmfb      blake3:3d3b55c95832bd7c10a34a1d1ebb637dd8816d400671da2b02821c0b6f95895a  412.1 KiB (421990 bytes)
         build key blake3:685eb275438892b81c37c0693d01dc317c403590173c1fd763ea805098988ffd
         step      reads 32 bytes of weights
+        serving   up to 2 sequences in a call, exact, 8.0 KiB (8192 bytes) for 64 positions
         flags     --iree-hal-target-device=cuda
                   --iree-cuda-target=sm_80
-        entries   prefill_128  (tokens i32[1,128], positions i32[1], lengths i32[1], end i32[]) -> (next_token i32[1], logits f32[1,100])
-                  decode_512   (tokens i32[1,1], positions i32[1]) -> (next_token i32[1], logits f32[1,100])
+        entries   step_1  (tokens i32[1], positions i32[1], begins i32[2], starts i32[1], rows i32[1], pages of pool 0 i32[1,8], selected i32[1], selected_count i32[1], cache 0.0 f32[0,2,2,64,8]) -> (next_token i32[1], logits f32[1,100], cache 0.0 f32[0,2,2,64,8])
+                  step_4  (tokens i32[4], positions i32[4], begins i32[3], starts i32[2], rows i32[1], pages of pool 0 i32[2,8], selected i32[2], selected_count i32[1], cache 0.0 f32[0,2,2,64,8]) -> (next_token i32[2], logits f32[2,100], cache 0.0 f32[0,2,2,64,8])
 
     parameters
       bf16       1 tensor   12.5 KiB (12800 bytes)
@@ -161,7 +161,7 @@ fn inspect_as_json() {
     let mut json: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
     assert_eq!(json.as_object_mut().unwrap().remove("path"), Some("b".into()));
     assert_eq!(json["targets"]["cuda"]["driver"], "cuda");
-    assert_eq!(json["targets"]["cuda"]["entries"][0]["role"]["prefill"]["tokens"], 128);
+    assert_eq!(json["targets"]["cuda"]["entries"][1]["role"]["step"]["rows"], 4);
     let manifest: Manifest = serde_json::from_value(json).unwrap();
     assert_eq!(manifest, *bundle.manifest());
 }
@@ -198,13 +198,12 @@ fn verify_finds_damage() {
 fn check_chooses_the_target_that_the_runtime_loads() {
     let folder = tempfile::tempdir().unwrap();
     let at = folder.path();
-    let roles = [Role::Prefill { tokens: 4 }, Role::Decode { cache: 512 }];
     for (name, drivers) in [("both", &[Driver::Local, Driver::Vulkan][..]), ("vulkan", &[Driver::Vulkan])] {
         let mut writer = BundleWriter::create(&at.join(name)).unwrap();
         let vmfb = writer.add_bytes(b"vmfb").unwrap();
         let target = |&driver: &Driver| {
             let arch = if driver == Driver::Local { "x86_64" } else { "" };
-            (driver.to_string(), sample::target(driver, arch, vmfb, &roles, 100))
+            (driver.to_string(), sample::target(driver, arch, vmfb, 512, 100))
         };
         let targets = drivers.iter().map(target).collect();
         writer.finish(&Manifest { targets, ..sample::manifest(512, 100) }).unwrap();

@@ -48,7 +48,7 @@ fn bundles_are_stored_under_names() {
     ");
     insta::assert_snapshot!(run(&["remove", "tiny:q4"]), @r"
     exit 0
-    removed 2 files, 3.7 KiB (3750 bytes); 8.5 KiB (8702 bytes) remain
+    removed 2 files, 5.2 KiB (5323 bytes); 8.5 KiB (8702 bytes) remain
     ");
     insta::assert_snapshot!(run(&["list", "--json"]), @r#"
     exit 0
@@ -100,7 +100,7 @@ fn replacing_a_name_prints_a_note() {
     ");
     insta::assert_snapshot!(run(&["gc", "--max-size", "1kB"]), @r"
     exit 0
-    removed 2 files, 3.7 KiB (3750 bytes); 8.5 KiB (8702 bytes) remain
+    removed 2 files, 5.2 KiB (5323 bytes); 8.5 KiB (8702 bytes) remain
     that exceeds the limit of 1000 bytes: bundles with a name stay until `mlxcel-bundle remove NAME`
     ");
 }

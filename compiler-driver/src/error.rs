@@ -131,7 +131,7 @@ pub enum Error {
         /// The target's name.
         name: String,
         /// The cause.
-        source: Box<toml::de::Error>,
+        source: Box<dyn std::error::Error + Send + Sync>,
     },
 
     /// A target cannot compute in the precision.

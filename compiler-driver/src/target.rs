@@ -114,11 +114,11 @@ impl Target {
     }
 
     fn parse(name: &str, text: &str) -> Result<Self, Error> {
-        let invalid = |source| Error::TargetFile { name: name.to_owned(), source: Box::new(source) };
-        let mut target: Self = toml::from_str(text).map_err(invalid)?;
+        let invalid = |source| Error::TargetFile { name: name.to_owned(), source };
+        let mut target: Self = toml::from_str(text).map_err(|error| invalid(error.into()))?;
         if let Some(Cpu::Named(NamedCpu { arch, features })) = &mut target.cpu {
             let found = cpu_features(arch, features.iter().map(String::as_str));
-            let found = found.map_err(|unknown| invalid(serde::de::Error::custom(unknown)))?;
+            let found = found.map_err(|unknown| invalid(unknown.into()))?;
             *features = found.into_iter().map(str::to_owned).collect();
         }
         Ok(Self { name: name.to_owned(), ..target })
@@ -257,6 +257,7 @@ pub(crate) fn float_name(dtype: Dtype) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::test_support::all_targets;
 
     fn machine(arch: &str, features: &[&str]) -> Machine {
         let cpu_features = features.iter().map(ToString::to_string).collect();
@@ -271,7 +272,7 @@ mod tests {
     fn every_target_as_it_is_compiled() {
         let here = machine("x86_64", &["fma", "avx2"]);
         let mut text = String::new();
-        for target in Target::all().unwrap() {
+        for target in all_targets() {
             let floats = |list: &[Float]| names(list).replace(" or ", " ");
             let can = format!("computes {}", floats(&target.precisions));
             let ResolvedTarget { name, driver, arch, cpu_features, flags, numerics } =
@@ -285,7 +286,7 @@ mod tests {
 
     #[test]
     fn files_are_valid() {
-        for target in Target::all().unwrap() {
+        for target in all_targets() {
             let name = &target.name;
             assert!(!target.description.is_empty(), "{name}");
             assert_eq!(target.cpu.is_some(), target.driver == Driver::Local, "{name}");
@@ -360,7 +361,8 @@ mod tests {
             (format!("{right}cpu = 'guest'\n"), "data did not match any variant"),
             (
                 format!("{right}[cpu]\narch = 'x86_64'\nfeatures = ['avx-2']\n"),
-                "found the CPU feature `avx-2`, expected a level or LLVM's name of a feature of x86_64",
+                "found the CPU feature `avx-2`, expected a level or LLVM's name of a feature of x86_64\n\
+                 hint: did you mean avx",
             ),
         ] {
             let error = refused(&wrong);

@@ -35,6 +35,11 @@ pub(crate) fn calls(compiler: &Path) -> usize {
     fs::read_to_string(log).map_or(0, |log| log.lines().count())
 }
 
+/// Returns all targets. Panics with the report if a target's file is invalid.
+pub(crate) fn all_targets() -> Vec<Target> {
+    Target::all().unwrap_or_else(|error| panic!("{}", mlxcel_artifacts::report(&error)))
+}
+
 /// Returns a target whose flags need quoting in a shell.
 pub(crate) fn target() -> ResolvedTarget {
     let cuda = Target::find("cuda").unwrap().resolve(

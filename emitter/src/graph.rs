@@ -6,7 +6,7 @@
 //! Errors surface once. A graph keeps the first op with wrong operands, and its scope. The result of that op is poisoned, and
 //! so is everything computed from it. [`Graph::finish`] returns the error.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 
 use safetensors::Dtype;
 
@@ -61,6 +61,8 @@ pub struct Graph {
     overwritten: Vec<usize>,
     /// The first dimensions of tensors that have a dynamic one, by the tensor's index.
     extents: BTreeMap<usize, HostIndex>,
+    /// Tensors that are columns of another one, by [`Self::slice_dimension`], with their first column.
+    pub(crate) columns: HashMap<Tensor, (Tensor, usize)>,
 }
 
 /// A finished function.
@@ -91,6 +93,7 @@ impl Graph {
             host_numbers: BTreeMap::new(),
             overwritten: Vec::new(),
             extents: BTreeMap::new(),
+            columns: HashMap::new(),
         }
     }
 
@@ -182,6 +185,12 @@ impl Graph {
     #[must_use]
     pub fn dtype(&self, tensor: Tensor) -> Dtype {
         self.tensor_type(tensor).map_or(Dtype::F32, |ty| ty.dtype)
+    }
+
+    /// Returns the tensor that `x` is a range of columns of, elements of the last dimension, and the first column. A kernel that
+    /// reads the columns in place needs no copy of them.
+    pub(crate) fn columns_of(&self, x: Tensor) -> (Tensor, usize) {
+        self.columns.get(&x).copied().unwrap_or((x, 0))
     }
 
     fn tensor_type(&self, tensor: Tensor) -> Option<&TensorType> {

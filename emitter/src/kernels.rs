@@ -10,6 +10,7 @@
 //! A C function takes pointers to operands and results, then numbers that the host computes, then sizes that are known at
 //! compile time. On a CPU it also takes the range of items that the workgroup does; on a GPU a workgroup does one item.
 
+mod activate;
 mod argmax;
 mod arguments;
 mod attention;
@@ -20,6 +21,7 @@ mod isa;
 pub(crate) mod lower;
 mod matmul;
 mod matvec;
+mod norm;
 mod object;
 #[cfg(test)]
 mod prototypes;
@@ -28,6 +30,7 @@ mod route;
 #[cfg(test)]
 mod stated;
 
+pub(crate) use activate::{Activate, ActivateGated, ActivateSizes, ActivationKind};
 pub(crate) use argmax::Argmax;
 pub(crate) use arguments::{F32Bits, Kernel};
 pub(crate) use attention::{
@@ -39,8 +42,9 @@ pub(crate) use executable::{Call, Executable, Grid};
 pub use isa::Isa;
 pub(crate) use matmul::{Matmul, MatmulExperts, MatmulOperands};
 pub(crate) use matvec::{MAX_MATRICES, Matvec, MatvecMatrix, MatvecWeights};
+pub(crate) use norm::{AddNorm, NormRows, NormSizes, NormWeights};
 pub use object::{Object, objects};
-pub(crate) use quantize::{QuantizeGroups, QuantizeRows};
+pub(crate) use quantize::{QuantizeGroups, QuantizeRows, QuantizedResults};
 pub(crate) use route::Route;
 #[cfg(test)]
 pub(crate) use stated::stated_constant;

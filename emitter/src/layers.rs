@@ -9,5 +9,6 @@ pub(crate) mod linear;
 pub(crate) mod norm;
 pub(crate) mod pooling;
 mod quantization;
+pub(crate) mod residual;
 pub(crate) mod rope;
 mod weights;

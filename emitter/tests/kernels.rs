@@ -5,7 +5,8 @@
 //!
 //! - `objects`: linked with the objects that go into bundles, once for every instruction set that this CPU has.
 //! - `portable`: with kernels compiled for no instruction set in particular, and traps for undefined behavior.
-//! - `emulated`: with kernels for AVX-512 and AMX compiled for AVX2, where functions replace the instructions.
+//! - `emulated`: with kernels for AVX-512, with and without AMX, compiled for AVX2, where functions replace the
+//!   instructions.
 //!
 //! Kernels for GPUs run on the CPU, on `kernels/emulated/cuda.h`. clang comes without the libraries of its sanitizers, so
 //! buffers end at a page that cannot be accessed: see `kernels/check.h`.
@@ -95,9 +96,15 @@ impl Subject {
 
     fn test_emulated(self) {
         let Some(source) = self.source() else { return };
-        if fs::read_to_string(&source).unwrap().contains("__AVX512") && isas().any(|isa| isa == Isa::X86_64V3)
-        {
+        if !isas().any(|isa| isa == Isa::X86_64V3) {
+            return;
+        }
+        let text = fs::read_to_string(&source).unwrap();
+        if text.contains("__AVX512") {
             self.test("emulated", EMULATED, Some(&source));
+        }
+        if text.contains("amx.h") {
+            self.test("emulated_without_amx", &[EMULATED, &["-DWITHOUT_AMX"]].concat(), Some(&source));
         }
     }
 
@@ -156,7 +163,7 @@ macro_rules! tests {
 }
 
 tests! {
-    cpu: append attention common matmul_bf16 matmul_float matmul_q4 matmul_q8 quantize route;
+    cpu: activate append attention common matmul_bf16 matmul_float matmul_q4 matmul_q8 norm quantize route;
     cuda: argmax attention matvec;
 }
 

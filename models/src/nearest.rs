@@ -5,10 +5,14 @@ const LONGEST: usize = 64;
 
 /// Returns the `count` candidates most similar to `found`, the most similar one first.
 ///
-/// Upper and lower case count as alike. Candidates that are equally similar stay in their order.
+/// Upper and lower case count as alike, and what surrounds a name, such as `../`, does not count. Candidates that are
+/// equally similar stay in their order. mlxcel-artifacts ranks alike.
 #[must_use]
 pub fn nearest<'a>(found: &str, candidates: impl IntoIterator<Item = &'a str>, count: usize) -> Vec<&'a str> {
-    let comparable = |name: &str| name.chars().take(LONGEST).collect::<String>().to_lowercase();
+    let comparable = |name: &str| {
+        let name = name.trim_matches(|c: char| !c.is_alphanumeric());
+        name.chars().take(LONGEST).collect::<String>().to_lowercase()
+    };
     let found = comparable(found);
     // Pairs of letters find a name within a longer one, Jaro-Winkler finds letters in the wrong order.
     let similarity = |candidate: &str| {
@@ -35,11 +39,15 @@ mod tests {
         let family = |found| nearest(found, ["bert", "gemma", "gemma2", "gemma3_text", "llama", "phi3"], 3);
         assert_eq!(family("gemma3"), ["gemma", "gemma2", "gemma3_text"]);
         assert_eq!(family("lalma")[0], "llama");
+        let target = |found| nearest(found, ["cpu", "cuda", "cuda-sm_86", "cuda-sm_89"], 3);
+        assert_eq!(target("../cuda"), ["cuda", "cuda-sm_86", "cuda-sm_89"]);
+        assert_eq!(target("sm_89")[0], "cuda-sm_89");
     }
 
     #[test]
     fn any_text_has_neighbors() {
         assert_eq!(nearest("", ["b", "a"], 3), ["b", "a"]);
+        assert_eq!(nearest("../..", ["b", "a"], 3), ["b", "a"]);
         assert_eq!(nearest(&"ä".repeat(10_000_000), ["a", "b", "c", "d"], 2), ["a", "b"]);
         assert_eq!(nearest("a", [], 3), [""; 0]);
     }

@@ -7,6 +7,10 @@ use std::{
 
 use mlxcel_artifacts::Driver;
 
+mod engine;
+
+pub use engine::{EngineError, SharedCause};
+
 /// The cause of an error, from a library underneath.
 pub type Cause = Box<dyn error::Error + Send + Sync>;
 
@@ -17,6 +21,10 @@ pub enum Error {
     /// The bundle cannot be opened, or has nothing for this machine.
     #[error(transparent)]
     Bundle(#[from] mlxcel_artifacts::Error),
+
+    /// The engine refuses a request, or ends it without an answer.
+    #[error(transparent)]
+    Engine(#[from] EngineError),
 
     /// This crate was built without its feature `iree`.
     #[error(

@@ -59,12 +59,20 @@ pub enum StopReason {
 /// The times of a generation, without the time spent in `on_token`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Timings {
+    /// Time that the request waited for pages or for its turn.
+    pub queued: Duration,
     /// Prompt tokens that were run.
     pub prompt_tokens: usize,
+    /// Prompt tokens that were not run, because pages of an earlier request had them.
+    pub cached_tokens: usize,
     /// Time from the start to the first token.
     pub prefill: Duration,
-    /// Decode steps, one for each token after the first.
+    /// Decode steps: one for each token after the first that is not an accepted draft.
     pub steps: usize,
+    /// Tokens that were guessed and verified.
+    pub drafted: usize,
+    /// Guessed tokens that are part of the answer.
+    pub accepted: usize,
     /// Time of all decode steps.
     pub decode: Duration,
 }
@@ -227,7 +235,7 @@ impl Timings {
     /// Returns generated tokens per second, without the first; `None` if no time was measured.
     #[must_use]
     pub fn decode_tok_s(&self) -> Option<f64> {
-        rate(self.steps, self.decode)
+        rate(self.steps + self.accepted, self.decode)
     }
 }
 

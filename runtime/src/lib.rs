@@ -3,11 +3,13 @@
 mod checkpoint;
 mod device;
 mod encoder;
+pub mod engine;
 mod error;
 mod ffi;
 mod generate;
 mod iree;
 mod measure;
+pub mod model;
 mod sampling;
 #[cfg(any(test, feature = "scripted"))]
 pub mod scripted;
@@ -18,7 +20,7 @@ mod weights;
 pub use checkpoint::CheckpointFiles;
 pub use device::{DeviceSpec, ParseDeviceError};
 pub use encoder::Encoder;
-pub use error::{Cause, Error};
+pub use error::{Cause, EngineError, Error, SharedCause};
 pub use generate::{
     GenerateOptions, Generation, StopReason, Timings, generate, generate_greedy, generate_streaming_greedy,
 };

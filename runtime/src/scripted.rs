@@ -1,6 +1,10 @@
-//! A session that follows a script, for tests of code that uses [`Session`].
+//! A session and a model that follow a script, for tests of code that uses [`Session`] or the engine.
 
 use std::fmt;
+
+mod model;
+
+pub use model::ScriptedModel;
 
 use crate::{
     error::Error,
@@ -77,10 +81,14 @@ impl ScriptedSession {
         self.tokens.extend(tokens);
         self.has_logits = true;
         let logits = (self.script)(&self.tokens);
-        // The lowest id on a tie, as devices do.
-        let best = (0..logits.len()).reduce(|best, id| if logits[id] > logits[best] { id } else { best });
-        Ok(best.map_or(0, |id| u32::try_from(id).unwrap_or(u32::MAX)))
+        Ok(best(&logits))
     }
+}
+
+/// Returns the id with the largest logit, the lowest on a tie, as devices do.
+fn best(logits: &[f32]) -> u32 {
+    let best = (0..logits.len()).reduce(|best, id| if logits[id] > logits[best] { id } else { best });
+    best.map_or(0, |id| u32::try_from(id).unwrap_or(u32::MAX))
 }
 
 impl Session for ScriptedSession {

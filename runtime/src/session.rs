@@ -93,7 +93,19 @@ pub struct Dispatch {
 /// # Errors
 /// There are no tokens, an id is outside the vocabulary, or the cache has no room.
 pub fn check_append(capabilities: &Capabilities, position: usize, tokens: &[u32]) -> Result<(), Error> {
-    let &Capabilities { context, vocab, .. } = capabilities;
+    check_tokens(capabilities.context, capabilities.vocab, position, tokens)
+}
+
+/// Checks that `tokens` are of the vocabulary and fit a cache of `context` positions at `position`.
+///
+/// # Errors
+/// As [`check_append`].
+pub(crate) fn check_tokens(
+    context: usize,
+    vocab: usize,
+    position: usize,
+    tokens: &[u32],
+) -> Result<(), Error> {
     if tokens.is_empty() {
         return Err(Error::NoTokens);
     }

@@ -1,16 +1,14 @@
-//! A bundle made when 1 was the format: it opens, its signature is valid, and it runs.
+//! A bundle made when 1 was the format: it opens, its signature is valid, and it no longer runs.
 #![cfg(feature = "iree")]
 #![allow(clippy::unwrap_used, reason = "clippy allows it in tests, but not in their helpers")]
 
 use std::{
     fs::File,
     path::{Path, PathBuf},
-    process::Command,
+    process::{Command, Stdio},
 };
 
-use mlxcel_artifacts::{
-    Bundle, BundleWriter, IREE_VERSION, Machine, PublicKey, best_target, check_iree_version, check_targets,
-};
+use mlxcel_artifacts::{Bundle, BundleWriter, Machine, Manifest, PublicKey, check_targets};
 
 fn fixture(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures").join(name)
@@ -34,22 +32,32 @@ fn it_opens_and_its_signature_is_valid() {
 }
 
 #[test]
-fn it_runs_with_the_version_of_iree_that_compiled_it() {
+fn it_is_intact_and_its_needs_are_known() {
     let folder = tempfile::tempdir().unwrap();
     let bundle = imported(folder.path());
     let manifest = bundle.manifest();
-    let run = Command::new(env!("CARGO_BIN_EXE_mlxcel-run"))
-        .arg(bundle.path())
-        .arg("--self-test")
-        .output()
-        .unwrap();
-    let output = String::from_utf8(run.stdout).unwrap() + &String::from_utf8(run.stderr).unwrap();
-    // Runs if the CPU has the features of `cpu-x86-64-v3`.
-    if best_target(&check_targets(manifest, &Machine::host())).is_some() {
-        assert!(run.status.success() && output.contains("self-test passed"), "{output}");
-    } else {
-        assert!(!run.status.success() && output.contains("hint: "), "{output}");
+    assert_eq!(manifest.plan.batch, Some(1));
+    assert!(manifest.targets.values().all(|target| target.serving.is_none()));
+    assert_eq!(check_targets(manifest, &Machine::host()).len(), manifest.targets.len());
+    // What is read is written again.
+    assert_eq!(Manifest::parse(&manifest.render().unwrap()).unwrap(), *manifest);
+}
+
+#[test]
+fn it_does_not_run_and_says_what_to_do() {
+    let folder = tempfile::tempdir().unwrap();
+    let bundle = imported(folder.path());
+    for arguments in [&["--self-test"][..], &["--self-test", "--device", "local-sync"]] {
+        let run = Command::new(env!("CARGO_BIN_EXE_mlxcel-run"))
+            .arg(bundle.path())
+            .args(arguments)
+            .stdin(Stdio::null())
+            .output()
+            .unwrap();
+        let output = String::from_utf8(run.stdout).unwrap() + &String::from_utf8(run.stderr).unwrap();
+        assert_eq!(run.status.code(), Some(1), "{output}");
+        let expected = "error: the bundle has format 1, which no longer runs, expected at least 3\n\
+                        hint: compile it again with `mlxcel-compile`\n";
+        assert!(output.ends_with(expected), "{output}");
     }
-    // Code of another version is refused; the rest of the bundle can be used.
-    assert_eq!(check_iree_version(manifest).is_ok(), manifest.compiler.version == IREE_VERSION);
 }

@@ -61,18 +61,27 @@ fn test_command(arguments: &[String]) -> &'static str {
 
 /// Builds mlxcel-compile and mlxcel-pack, which it runs. Returns the path of mlxcel-compile.
 pub(crate) fn build_compiler(workspace: &Workspace) -> Result<PathBuf> {
+    build_release(
+        workspace,
+        "-p mlxcel-compiler-driver -p mlxcel-runtime --bin mlxcel-compile --bin mlxcel-pack",
+    )
+}
+
+fn build_release(workspace: &Workspace, programs: &str) -> Result<PathBuf> {
     setup_for_build(workspace)?;
-    shell::run_to_stderr(
-        &mut workspace.cargo(
-            "build --quiet --release -p mlxcel-compiler-driver -p mlxcel-runtime --bin mlxcel-compile --bin mlxcel-pack",
-        ),
-    )?;
+    shell::run_to_stderr(&mut workspace.cargo(&format!("build --release {programs}")))?;
     Ok(workspace.release_binary("mlxcel-compile")?)
 }
 
 /// Runs mlxcel-compile with the arguments, and `--out` if they name no output.
 pub(crate) fn compile(workspace: &Workspace, arguments: &[String]) -> Result<()> {
-    let mut compile = workspace.command(build_compiler(workspace)?);
+    let compiler = if has_subcommand(arguments) {
+        // Subcommands pack nothing.
+        build_release(workspace, "-p mlxcel-compiler-driver --bin mlxcel-compile")?
+    } else {
+        build_compiler(workspace)?
+    };
+    let mut compile = workspace.command(compiler);
     // Paths in the arguments are relative to the caller's folder.
     compile.current_dir(std::env::current_dir()?);
     compile.args(arguments);
@@ -82,6 +91,12 @@ pub(crate) fn compile(workspace: &Workspace, arguments: &[String]) -> Result<()>
     Err(shell::exec(&mut compile))
 }
 
+/// Returns whether the arguments name a subcommand, such as `explain`.
+fn has_subcommand(arguments: &[String]) -> bool {
+    // A subcommand comes first, and mlxcel-compile takes no other word without an option.
+    arguments.first().is_some_and(|argument| !argument.starts_with('-'))
+}
+
 /// Returns the model if the arguments compile one and name no output.
 fn model_without_output(arguments: &[String]) -> Option<&str> {
     let has_output = |argument: &String| {
@@ -89,9 +104,7 @@ fn model_without_output(arguments: &[String]) -> Option<&str> {
             argument == option || argument.strip_prefix(option).is_some_and(|rest| rest.starts_with('='))
         }) || ["-h", "-V", "-o"].contains(&argument.as_str())
     };
-    // A subcommand comes first, and mlxcel-compile takes no other word without an option.
-    let is_subcommand = arguments.first().is_some_and(|argument| !argument.starts_with('-'));
-    if is_subcommand || arguments.iter().any(has_output) {
+    if has_subcommand(arguments) || arguments.iter().any(has_output) {
         return None;
     }
     let joined = arguments.iter().find_map(|argument| argument.strip_prefix("--model="));
@@ -148,6 +161,14 @@ mod tests {
         assert_eq!(model_without_output(&words("--model")), None);
         assert_eq!(model_without_output(&words("explain llama-3.2-1b")), None);
         assert_eq!(model_without_output(&words("random-weights --model a --seed 1")), None);
+    }
+
+    #[test]
+    fn a_subcommand_comes_first() {
+        assert!(has_subcommand(&words("explain llama-3.2-1b")));
+        assert!(has_subcommand(&words("targets")));
+        assert!(!has_subcommand(&words("--model explain")));
+        assert!(!has_subcommand(&words("--help")));
     }
 
     #[test]

@@ -308,7 +308,7 @@ mod tests {
         TargetArtifact {
             cpu_features: features.iter().map(ToString::to_string).collect(),
             gpu: newest.map(|compute_capability| GpuNeeds { compute_capability, ptx: Version(7, 6) }),
-            ..sample::target(driver, arch, Blob::of(b"vmfb"), &[], 0)
+            ..sample::target(driver, arch, Blob::of(b"vmfb"), 64, 100)
         }
     }
 

@@ -5,6 +5,8 @@
 
 use std::collections::BTreeSet;
 
+use crate::nearest::{SUGGESTIONS, nearest};
+
 /// A CPU level: features that a generation of CPUs has in common.
 struct Level {
     /// Clang's name, as in `-march=x86-64-v3`.
@@ -104,10 +106,28 @@ pub(super) fn host_features() -> Vec<&'static str> {
 
 /// A name that is no CPU level and no feature of the architecture.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("found the CPU feature `{}`, expected a level or LLVM's name of a feature of {arch}", name.escape_default())]
+#[error(
+    "found the CPU feature `{}`, expected a level or LLVM's name of a feature of {arch}\n\
+     hint: {}artifacts/src/machine/cpu.rs lists the features",
+    name.escape_default(), did_you_mean(nearest)
+)]
 pub struct UnknownCpuFeature {
     name: String,
     arch: String,
+    /// The levels and features with the most similar names.
+    nearest: Vec<&'static str>,
+}
+
+impl UnknownCpuFeature {
+    fn new(arch: &str, name: &str) -> Self {
+        let levels = LEVELS.iter().filter(|level| level.arch == arch).map(|level| level.name);
+        let known = levels.chain(detectable(arch).iter().copied().flatten().copied());
+        Self { name: name.into(), arch: arch.into(), nearest: nearest(name, known, SUGGESTIONS) }
+    }
+}
+
+fn did_you_mean(nearest: &[&str]) -> String {
+    if nearest.is_empty() { String::new() } else { format!("did you mean {}? ", nearest.join(", ")) }
 }
 
 /// Returns LLVM's names of the CPU features that these names stand for: a level stands for several, a feature for itself.
@@ -123,7 +143,7 @@ pub fn cpu_features<'a>(
         match LEVELS.iter().find(|level| level.name == name && level.arch == arch) {
             Some(level) => features.extend(level.groups.iter().copied().flatten()),
             None if is_detectable(arch, name) => _ = features.insert(name),
-            None => return Err(UnknownCpuFeature { name: name.into(), arch: arch.into() }),
+            None => return Err(UnknownCpuFeature::new(arch, name)),
         }
     }
     Ok(features)
@@ -131,12 +151,16 @@ pub fn cpu_features<'a>(
 
 /// Returns whether machines of the architecture can be found to have the feature.
 fn is_detectable(arch: &str, name: &str) -> bool {
-    let lists: &[&[&str]] = match arch {
+    detectable(arch).iter().any(|list| list.contains(&name))
+}
+
+/// Returns lists of the features that machines of the architecture can be found to have.
+fn detectable(arch: &str) -> &'static [&'static [&'static str]] {
+    match arch {
         "x86_64" => &[X86_64_STD, X86_64_BASELINE, X86_64_WITH_SSE42, X86_64_AMX],
         "aarch64" => &[AARCH64_STD],
         _ => &[],
-    };
-    lists.iter().any(|list| list.contains(&name))
+    }
 }
 
 #[cfg(test)]
@@ -165,15 +189,19 @@ mod tests {
         let expected = ["avx512vnni", "popcnt", "sse3", "sse4.1", "sse4.2", "ssse3"];
         assert_eq!(found.into_iter().collect::<Vec<_>>(), expected);
         assert_eq!(cpu_features("riscv64", []), Ok(BTreeSet::new()));
-        for (arch, name) in
-            [("aarch64", "x86-64-v2"), ("aarch64", "avx2"), ("x86_64", "avx-512"), ("", "neon")]
-        {
-            assert_eq!(
-                cpu_features(arch, [name]).unwrap_err().to_string(),
-                format!(
-                    "found the CPU feature `{name}`, expected a level or LLVM's name of a feature of {arch}"
-                )
-            );
+        // Only the nearest name is compared: which follow depends on the features that there are.
+        for (arch, name, hint) in [
+            ("aarch64", "dot-prod", "did you mean dotprod, "),
+            ("aarch64", "x86-64-v2", "did you mean "),
+            ("x86_64", "avx512_bf16", "did you mean avx512bf16, "),
+            ("x86_64", "x86-64-v44", "did you mean x86-64-v4, "),
+            ("", "neon", "artifacts/src/machine/cpu.rs "),
+        ] {
+            let message = cpu_features(arch, [name]).unwrap_err().to_string();
+            let expected = format!("expected a level or LLVM's name of a feature of {arch}\nhint: {hint}");
+            let start = format!("found the CPU feature `{name}`, {expected}");
+            assert!(message.starts_with(&start), "{message}");
+            assert!(message.ends_with("artifacts/src/machine/cpu.rs lists the features"), "{message}");
         }
     }
 }

@@ -1,15 +1,13 @@
 use safetensors::Dtype;
 
 use super::*;
-use entry::Role;
 
 /// Returns a small valid manifest. Its blobs are `b"vmfb"` and `b"{}"`.
 pub(crate) fn manifest() -> Manifest {
-    let roles = [Role::Prefill { tokens: 16 }, Role::Decode { cache: 64 }];
     let cpu = TargetArtifact {
         cpu_features: vec!["avx2".into(), "fma".into()],
         flags: vec!["--iree-hal-target-device=local".into(), "--iree-opt-level=O3".into()],
-        ..sample::target(Driver::Local, "x86_64", Blob::of(b"vmfb"), &roles, 100)
+        ..sample::target(Driver::Local, "x86_64", Blob::of(b"vmfb"), 64, 100)
     };
     Manifest {
         targets: [("cpu".to_string(), cpu)].into(),
@@ -28,10 +26,10 @@ fn rendering_is_stable_and_round_trips() {
 
 #[test]
 fn a_newer_format_is_named_before_anything_else() {
-    let error = Manifest::parse("format = 3\nnovelty = true\n").unwrap_err();
+    let error = Manifest::parse("format = 4\nnovelty = true\n").unwrap_err();
     assert_eq!(
         error.to_string(),
-        "the bundle has format 3, expected at most 2\n\
+        "the bundle has format 4, expected at most 3\n\
          hint: update this program, or compile the bundle again with this version"
     );
 }
@@ -45,7 +43,7 @@ fn syntax_errors_have_a_line() {
     };
     assert_eq!(
         parse(&text.replace("driver = \"local\"", "driver = \"rocm\"")),
-        "manifest.toml line 19: unknown driver `rocm`, expected local, cuda or vulkan"
+        "manifest.toml line 18: unknown driver `rocm`, expected local, cuda or vulkan"
     );
     assert_eq!(parse("model = 'x'\n"), "manifest.toml line 1: missing field `format`");
     let error = parse(&text.replace("family = ", "kin = "));
@@ -117,7 +115,7 @@ fn tricked_splits_are_refused() {
     let step = "[[targets.gpu.packing.steps]]\nsources = []\nresults = []\n";
     let deceived = text.replace("\"tiny\"", "\"\"\"\n[[targets.gpu.packing.steps]]\n\"\"\"") + step;
     let error = Manifest::parse(&deceived).unwrap_err().to_string();
-    assert!(error.contains("line 102: found packing steps after a string"), "{error}");
+    assert!(error.contains("line 201: found packing steps after a string"), "{error}");
     let within = "[[parameters]]\nname = \"x\"\ndtype = \"U8\"\nshape = [\n[[parameters]]\n]\n";
     assert!(parse(within).starts_with("manifest.toml line "), "{}", parse(within));
 }
@@ -125,11 +123,11 @@ fn tricked_splits_are_refused() {
 #[test]
 fn a_newer_format_is_named_whatever_else_is_wrong() {
     let error = |text: &str| Manifest::parse(text).unwrap_err().to_string();
-    let newer = error("format = 3\n");
+    let newer = error("format = 4\n");
     for rest in ["x = [\n[1],\n[2]]\n", "[[shards]]\nx = 1\n", "[parameters]\n"] {
-        assert_eq!(error(&format!("format = 3\n{rest}")), newer);
+        assert_eq!(error(&format!("format = 4\n{rest}")), newer);
     }
-    let long = format!("format = 3\n{}", "[[shards]]\nname = \"x\"\n".repeat(100_000));
+    let long = format!("format = 4\n{}", "[[shards]]\nname = \"x\"\n".repeat(100_000));
     assert_eq!(error(&long), newer);
 }
 

@@ -305,28 +305,33 @@ fn check_entry(plan: &ModelSpec, pools: &[Pool], entry: &Entry) -> Check {
     check_sizes(name, *role)?;
     let width = plan.embedding.as_ref().map_or(plan.vocab, |embedding| embedding.width);
     let interface = Interface { context: plan.context, width, pools };
+    // Up to format 2, an entry may have others.
+    let exact = role.sizes().is_some();
+    let (takes, gives) = (role.arguments(pools), role.results(pools));
+    let allowed: HashSet<_> = takes.iter().copied().collect();
     let mut kinds = HashSet::new();
     for argument in arguments {
         let ArgumentSpec { kind, dtype, shape } = argument;
         ensure(kinds.insert(*kind), || format!("entry {name} takes {kind} twice"))?;
-        let right = ArgumentSpec::new(*kind, *role, &interface);
+        let right = ArgumentSpec::new(*kind, *role, &interface).filter(|_| !exact || allowed.contains(kind));
         let right =
             right.ok_or_else(|| Error::Invalid(format!("entry {name} takes {kind}, expected none")))?;
         check_type(name, kind, (*dtype, shape), (right.dtype, &right.shape))?;
     }
+    let allowed: HashSet<_> = gives.iter().copied().collect();
     let mut given = HashSet::new();
     for outcome in results {
         let ResultSpec { kind, dtype, shape } = outcome;
         ensure(given.insert(*kind), || format!("entry {name} gives {kind} twice"))?;
-        let right = ResultSpec::new(*kind, *role, &interface);
+        let right = ResultSpec::new(*kind, *role, &interface).filter(|_| !exact || allowed.contains(kind));
         let right =
             right.ok_or_else(|| Error::Invalid(format!("entry {name} gives {kind}, expected none")))?;
         check_type(name, kind, (*dtype, shape), (right.dtype, &right.shape))?;
     }
-    for kind in role.arguments(pools) {
+    for kind in takes {
         ensure(kinds.contains(&kind), || format!("entry {name} takes no {kind}"))?;
     }
-    for kind in role.results(pools) {
+    for kind in gives {
         ensure(given.contains(&kind), || format!("entry {name} gives no {kind}"))?;
     }
     Ok(())

@@ -25,7 +25,7 @@ use crate::{
     layout::{MANIFEST, StoreFolder},
     manifest::Manifest,
     name::Name,
-    nearest::nearest,
+    nearest::{SUGGESTIONS, nearest},
 };
 
 /// A bundle in the store.
@@ -242,6 +242,7 @@ impl Store {
     fn similar_names(&self, name: &Name) -> Vec<String> {
         let files = list_folder(&self.folder(StoreFolder::Names)).unwrap_or_default();
         let names: Vec<_> = files.iter().filter_map(|path| Name::of_file(path)).collect();
-        nearest(name.as_str(), names.iter().map(Name::as_str)).into_iter().map(str::to_owned).collect()
+        let nearest = nearest(name.as_str(), names.iter().map(Name::as_str), SUGGESTIONS);
+        nearest.into_iter().map(str::to_owned).collect()
     }
 }

@@ -15,9 +15,7 @@ use std::{
 };
 
 use mlxcel_artifacts::{
-    Blob, Bundle, BundleWriter, Digest, Driver, Error, Manifest, TargetArtifact,
-    entry::{Parameter, Role},
-    sample,
+    Blob, Bundle, BundleWriter, Digest, Driver, Error, Manifest, TargetArtifact, entry::Parameter, sample,
 };
 use tempfile::TempDir;
 
@@ -89,13 +87,7 @@ fn cpu(vmfb: Blob) -> TargetArtifact {
     TargetArtifact {
         cpu_features: vec!["avx2".into()],
         flags: vec!["--iree-opt-level=O3".into()],
-        ..sample::target(
-            Driver::Local,
-            "x86_64",
-            vmfb,
-            &[Role::Prefill { tokens: 16 }, Role::Decode { cache: 64 }],
-            100,
-        )
+        ..sample::target(Driver::Local, "x86_64", vmfb, 64, 100)
     }
 }
 

@@ -27,24 +27,24 @@ fn edited(from: &str, to: &str) -> String {
 fn a_newer_format() {
     let newer = |format: i64| {
         format!(
-            "the bundle has format {format}, expected at most 2\n\
+            "the bundle has format {format}, expected at most 3\n\
              hint: update this program, or compile the bundle again with this version"
         )
     };
-    assert_eq!(edited("format = 2", "format = 3"), newer(3));
-    assert_eq!(edited("format = 2", "format = 9223372036854775807"), newer(i64::MAX));
+    assert_eq!(edited("format = 3", "format = 4"), newer(4));
+    assert_eq!(edited("format = 3", "format = 9223372036854775807"), newer(i64::MAX));
     // The format decides, whatever other fields a newer manifest has.
-    assert_eq!(edited("format = 2", "format = 3\nshards = [[1], [2]]"), newer(3));
-    assert_eq!(edited("format = 2", "format = 0"), "invalid manifest: format is 0, expected 1 to 2");
+    assert_eq!(edited("format = 3", "format = 4\nshards = [[1], [2]]"), newer(4));
+    assert_eq!(edited("format = 3", "format = 0"), "invalid manifest: format is 0, expected 1 to 3");
     assert_eq!(
-        edited("format = 2", "format = -1"),
+        edited("format = 3", "format = -1"),
         "manifest.toml line 1: invalid value: integer `-1`, expected u32"
     );
     assert_eq!(
-        edited("format = 2", "format = \"1\""),
+        edited("format = 3", "format = \"1\""),
         "manifest.toml line 1: invalid type: string \"1\", expected i64"
     );
-    assert_eq!(edited("format = 2", ""), "manifest.toml line 1: missing field `format`");
+    assert_eq!(edited("format = 3", ""), "manifest.toml line 1: missing field `format`");
 }
 
 #[test]
@@ -136,11 +136,11 @@ fn shapes_beyond_memory() {
         "invalid manifest: parameter `w` is f32[4611686018427387904,4611686018427387904]: \
          its size overflows or is not whole bytes"
     );
-    let found = edited("shape = [1, 16]", huge);
+    let found = edited("shape = [4]", huge);
     assert_eq!(
         found,
-        "invalid manifest: target cpu: tokens of entry prefill_16 is i32[4611686018427387904,4611686018427387904], \
-         expected i32[1,16]"
+        "invalid manifest: target cpu: tokens of entry step_4 is i32[4611686018427387904,4611686018427387904], \
+         expected i32[4]"
     );
 }
 

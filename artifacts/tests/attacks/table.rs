@@ -20,6 +20,11 @@ fn edit(what: &'static str, from: &'static str, to: impl Into<String>) -> Case {
     (what, Box::new(move |victim: &Victim| victim.edit(from, &to)))
 }
 
+/// Edits the manifest in several places.
+fn edits(what: &'static str, changes: &'static [(&'static str, &'static str)]) -> Case {
+    (what, Box::new(|victim: &Victim| changes.iter().for_each(|(from, to)| victim.edit(from, to))))
+}
+
 /// Changes the file of a blob.
 fn blob(what: &'static str, bytes: &'static [u8], change: impl Fn(&Path) + 'static) -> Case {
     (what, Box::new(move |victim: &Victim| change(&victim.blob(bytes))))
@@ -32,17 +37,20 @@ fn replace(path: &Path, bytes: &[u8]) {
 
 /// Damages bundles.
 fn bundles() -> Vec<Case> {
-    [edited_manifests(), replaced_manifests(), changed_blobs()].into_iter().flatten().collect()
+    [edited_manifests(), edited_entries(), replaced_manifests(), changed_blobs()]
+        .into_iter()
+        .flatten()
+        .collect()
 }
 
 /// Edits manifests.
 fn edited_manifests() -> Vec<Case> {
     let name = "[files.\"config.json\"]";
     vec![
-        edit("a newer format", "format = 2", "format = 3"),
-        edit("no format", "format = 2", ""),
-        edit("a format below the first", "format = 2", "format = 0"),
-        edit("a field that is not known", "format = 2", "format = 2\nnovelty = 1"),
+        edit("a newer format", "format = 3", "format = 4"),
+        edit("no format", "format = 3", ""),
+        edit("a format below the first", "format = 3", "format = 0"),
+        edit("a field that is not known", "format = 3", "format = 3\nnovelty = 1"),
         edit("a field of another type", "context = 64", "context = \"64\""),
         edit("a name that leads out", name, "[files.\"../../.bashrc\"]"),
         edit("an absolute name", name, "[files.\"/etc/passwd\"]"),
@@ -59,18 +67,93 @@ fn edited_manifests() -> Vec<Case> {
         edit("a tokenizer of 4 GB", "size = 23", "size = 4294967296"),
         edit("a shape beyond memory", "shape = [4, 8]", "shape = [4294967296, 4294967296, 4294967296]"),
         edit("a type that is none", "dtype = \"F32\"", "dtype = \"F33\""),
-        edit("a batch of none", "batch = 1", "batch = 0"),
-        edit("a context beyond its entries", "context = 64", "context = 65"),
+        edit("a batch", "context = 64", "batch = 1\ncontext = 64"),
         edit("no targets", "[targets.cpu]", "[elsewhere.cpu]"),
         edit("a driver that is none", "driver = \"local\"", "driver = \"metal\""),
         edit("an architecture with control characters", "arch = \"x86_64\"", "arch = \"x86_64\\u0007\""),
         edit("a flag with a line of its own", "O3\"", "O3\\n--iree-input=evil\""),
-        edit("an entry of another name", "name = \"prefill_16\"", "name = \"main\""),
         edit(
             "terminal controls in the model's name",
             "model = \"tiny\"",
             "model = \"\\u001b]0;owned\\u0007\"",
         ),
+    ]
+}
+
+/// The cache in the manifest.
+const SERVING: &str = "[targets.cpu.serving]\npage = 64\nexact = true\n";
+const POOL: &str = "[[targets.cpu.serving.pools]]\n";
+const PART: &str = "[[targets.cpu.serving.pools.parts]]\ndtype = \"F32\"\nshape = [2, 2, 64, 8]\n";
+
+/// Edits entry points and the cache.
+fn edited_entries() -> Vec<Case> {
+    let (step, prefill) = ("[targets.cpu.entries.role.step]", "[targets.cpu.entries.role.prefill]");
+    let sizes = "rows = 4\nsequences = 2\nselected = 2";
+    vec![
+        edit("an entry of another name", "name = \"step_4\"", "name = \"main\""),
+        edit("a context beyond its page tables", "context = 64", "context = 65"),
+        edit("a step in format 2", "format = 3", "format = 2"),
+        edits(
+            "a step in format 2 that has the rest of it",
+            &[
+                ("format = 3", "format = 2"),
+                ("context = 64", "batch = 1\ncontext = 64"),
+                (SERVING, ""),
+                (POOL, ""),
+                (PART, ""),
+            ],
+        ),
+        edits(
+            "a prefill in format 3",
+            &[
+                ("name = \"step_4\"", "name = \"prefill_4\""),
+                (
+                    "[targets.cpu.entries.role.step]\nrows = 4\nsequences = 2\nselected = 2",
+                    "[targets.cpu.entries.role.prefill]\ntokens = 4",
+                ),
+            ],
+        ),
+        edit("a role with the sizes of another", step, prefill),
+        edits("no rows", &[("rows = 4", "rows = 0"), ("name = \"step_4\"", "name = \"step_0\"")]),
+        edit("more rows than numbers of rows", "rows = 4", "rows = 9223372036854775807"),
+        edit("no sequences", sizes, "rows = 4\nsequences = 0\nselected = 2"),
+        edit("more sequences than rows", sizes, "rows = 4\nsequences = 5\nselected = 2"),
+        edit("no selected rows", sizes, "rows = 4\nsequences = 2\nselected = 0"),
+        edit(
+            "rows that sequences do not divide",
+            sizes,
+            "rows = 4\nsequences = 3\nselected = 2\nuniform = true",
+        ),
+        edit("a page table of another length", "shape = [2, 1]", "shape = [2, 2]"),
+        edit("begins of another number of sequences", "shape = [3]", "shape = [4]"),
+        edit("a cache with a number of pages", "shape = [0, 2, 2, 64, 8]", "shape = [9, 2, 2, 64, 8]"),
+        edit("a cache of a pool that is not there", "kind.cache]\npool = 0", "kind.cache]\npool = 1"),
+        edit(
+            "pages of a pool that is not there",
+            "kind.pages]\npool = 0",
+            "kind.pages]\npool = 18446744073709551615",
+        ),
+        edit("slots of a pool that is not there", "kind.pages]\npool = 0", "kind.slots]\npool = 7"),
+        edit("one argument twice", "kind = \"positions\"", "kind = \"tokens\""),
+        edit(
+            "another argument in place of one",
+            "dtype = \"I32\"\nshape = [1, 1]\n\n[targets.cpu.entries.arguments.kind.pages]\npool = 0",
+            "kind = \"lengths\"\ndtype = \"I32\"\nshape = [1]",
+        ),
+        edit(
+            "a result that is missing",
+            "[[targets.cpu.entries.results]]\nkind = \"next_token\"\ndtype = \"I32\"\nshape = [1]\n\n",
+            "",
+        ),
+        edits("no serving", &[(SERVING, ""), (POOL, ""), (PART, "")]),
+        edit("pages of another size", "page = 64", "page = 65"),
+        edit("a window of no positions", POOL, format!("{POOL}window = 0\n")),
+        edit("a window beyond positions", POOL, format!("{POOL}window = 2147483648\n")),
+        edit("two pools of one window", PART, format!("{PART}\n{POOL}{PART}")),
+        edit("a pool that lists no tensors", PART, ""),
+        edits("a pool without tensors", &[(POOL, "[[targets.cpu.serving.pools]]\nparts = []\n"), (PART, "")]),
+        edit("a page without elements", PART, PART.replace("64, 8", "0, 8")),
+        edit("a page beyond memory", PART, PART.replace("64, 8", "4294967296, 4294967296")),
     ]
 }
 
@@ -85,20 +168,20 @@ fn replaced_manifests() -> Vec<Case> {
         (
             "a manifest of 100,000 nested arrays",
             Box::new(manifest(|path| {
-                fs::write(path, format!("format = 2\nmodel = {}", "[".repeat(100_000))).unwrap();
+                fs::write(path, format!("format = 3\nmodel = {}", "[".repeat(100_000))).unwrap();
             })),
         ),
         (
             "a manifest of 60 MB that is one array",
             Box::new(manifest(|path| {
-                fs::write(path, format!("format = 2\nmodel = [{}]", "0,".repeat(30_000_000))).unwrap();
+                fs::write(path, format!("format = 3\nmodel = [{}]", "0,".repeat(30_000_000))).unwrap();
             })),
         ),
         (
             "a manifest of 60 MB of nested tables",
             Box::new(manifest(|path| {
                 let table = format!("[x{}]\n", ".x".repeat(60));
-                fs::write(path, format!("format = 2\n{}", table.repeat(480_000))).unwrap();
+                fs::write(path, format!("format = 3\n{}", table.repeat(480_000))).unwrap();
             })),
         ),
         (
@@ -125,7 +208,7 @@ fn replaced_manifests() -> Vec<Case> {
         ),
         (
             "a manifest that is no text",
-            Box::new(manifest(|path| fs::write(path, b"format = 2\n\xff").unwrap())),
+            Box::new(manifest(|path| fs::write(path, b"format = 3\n\xff").unwrap())),
         ),
         (
             "a manifest that is a link",

@@ -15,7 +15,7 @@ use std::{
 
 use mlxcel_artifacts::{
     BundleWriter, Digest, Driver, Manifest, Packing, TargetArtifact,
-    entry::{PackStep, Parameter, Role},
+    entry::{PackStep, Parameter},
     sample,
 };
 use safetensors::Dtype;
@@ -40,12 +40,11 @@ pub fn write(out: &Path, weights: &[u8], change: impl FnOnce(&mut Manifest)) {
         steps: vec![step],
     };
     let vmfb = writer.add_bytes(&[4; 5_000]).unwrap();
-    let roles = [Role::Prefill { tokens: 32 }, Role::Decode { cache: 512 }];
     let cpu = TargetArtifact {
         cpu_features: vec!["avx2".into(), "fma".into()],
         flags: vec!["--iree-opt-level=O3".into()],
         packing: Some(packing),
-        ..sample::target(Driver::Local, "x86_64", vmfb, &roles, 100)
+        ..sample::target(Driver::Local, "x86_64", vmfb, 512, 100)
     };
     let mut manifest = Manifest {
         targets: [("cpu".to_string(), cpu)].into(),

@@ -4,15 +4,24 @@
 
 // The rows of a unit in one chunk, and what is known of its rows.
 typedef struct {
-  float *sums;    // [rows][width]
-  float *weights; // [rows][PAGE]
-  float *converted; // [PAGE][width] or [width][PAGE]
-  index width;    // head_dim in whole vectors
-  index place[MAX_ROWS];             // [row of the call][head]
+  float *sums;      // [rows][width]
+  float *weights;   // [rows][PAGE]
+  float *converted; // [head_dim][PAGE] or [PAGE][width]
+  index width;      // head_dim in whole vectors
+  index tile_rows;  // of each register tile but the last
+  index place[MAX_ROWS];                // [row of the call][head]
   index first[MAX_ROWS], end[MAX_ROWS]; // positions seen
   float max[MAX_TILES][ROW_LANES], sum[MAX_TILES][ROW_LANES];
   float scales[2][PAGE * MAX_HEAD_DIM / CACHE_GROUP];
 } unit_state;
+
+INLINE float max_at(const unit_state *s, index row) {
+  return s->max[row / s->tile_rows][row % s->tile_rows];
+}
+
+INLINE float sum_at(const unit_state *s, index row) {
+  return s->sum[row / s->tile_rows][row % s->tile_rows];
+}
 
 // ---------------------------------------------------------------- chunks
 
@@ -95,55 +104,44 @@ INLINE const char *ahead_of(const attention *a, const unit *u, index page,
                     (part * a->kv_heads + u->kv_head) * PAGE * a->head_dim);
 }
 
-// Converts rows of `columns` elements to rows of `width` floats, padded with zeros.
-INLINE void convert(element_type type, const page_half *from, index rows,
-                    index columns, index width, float *to) {
+// Converts keys or values to floats. Rows of values become `width` floats, padded
+// with zeros.
+INLINE void convert(element_type type, const page_half *from, index half,
+                    index width, float *to) {
+  const index rows = half ? PAGE : from->width;
+  const index columns = half ? from->width : PAGE;
+  const index row_bytes = columns * element_size(type);
   for (index r = 0; r < rows; ++r) {
+    prefetch_next(from, r * row_bytes, row_bytes);
     for (index d = 0; d < columns; d += LANES) {
       const index at = r * columns + d;
       lanes x = columns - d < LANES
                     ? load_some_elements(from->elements, type, at, columns - d)
                     : load_elements(from->elements, type, at);
+      if (type == ELEMENT_Q8)
+        x *= half ? (lanes)from->scales[at / CACHE_GROUP]
+                  : load_floats(from->scales + r / CACHE_GROUP * PAGE + d);
       store_floats(to + r * width + d, x);
     }
   }
 }
 
-// Multiplies converted keys or values by their scales.
-INLINE void scale_half(const page_half *from, index half, float *to) {
-  const index width = from->width;
-  for (index i = 0; i < PAGE * width; i += LANES) {
-    const lanes x = load_floats(to + i);
-    const index group = i / PAGE / CACHE_GROUP * PAGE + i % PAGE;
-    store_floats(to + i, half ? x * from->scales[i / CACHE_GROUP]
-                              : x * load_floats(from->scales + group));
-  }
-}
-
-// Converts keys or values to floats. Rows of values become whole vectors.
 static page_half converted_half(const unit_state *s, const page_half *from,
                                 index half) {
-  const index rows = half ? PAGE : from->width;
-  const index columns = half ? from->width : PAGE;
   const index width = half ? s->width : PAGE;
   float *to = s->converted;
   switch (from->type) {
-  case ELEMENT_F32: convert(ELEMENT_F32, from, rows, columns, width, to); break;
-  case ELEMENT_BF16:
-    convert(ELEMENT_BF16, from, rows, columns, width, to);
-    break;
-  case ELEMENT_F16: convert(ELEMENT_F16, from, rows, columns, width, to); break;
-  case ELEMENT_Q8:
-    convert(ELEMENT_Q8, from, rows, columns, width, to);
-    scale_half(from, half, to);
-    break;
+  case ELEMENT_F32: convert(ELEMENT_F32, from, half, width, to); break;
+  case ELEMENT_BF16: convert(ELEMENT_BF16, from, half, width, to); break;
+  case ELEMENT_F16: convert(ELEMENT_F16, from, half, width, to); break;
+  case ELEMENT_Q8: convert(ELEMENT_Q8, from, half, width, to); break;
   }
   return (page_half){ELEMENT_F32, to, NULL, NULL, half ? width : from->width};
 }
 
-// Returns whether keys or values are converted, because several tiles read them.
+// Returns whether keys or values are converted, because many tiles read them.
 INLINE int is_converted(const attention *a, const unit *u, index half) {
-  return u->rows > MR &&
+  return u->rows > FEW_ROWS &&
          (a->cache.type != ELEMENT_F32 || (half && a->head_dim % LANES != 0));
 }
 
@@ -153,12 +151,12 @@ INLINE int is_converted(const attention *a, const unit *u, index half) {
 INLINE int tile_at(const attention *a, const unit *u, unit_state *s, index t,
                    index position, row_tile *tile) {
   int is_seen = 0;
-  tile->rows = min_index(MR, u->rows - t * MR);
-  tile->weights = s->weights + t * MR * PAGE;
+  tile->rows = min_index(s->tile_rows, u->rows - t * s->tile_rows);
+  tile->weights = s->weights + t * s->tile_rows * PAGE;
   tile->max = s->max[t];
   tile->sum = s->sum[t];
   for (index r = 0; r < tile->rows; ++r) {
-    const index row = t * MR + r;
+    const index row = t * s->tile_rows + r;
     tile->q[r] = a->q + s->place[row] * a->head_dim;
     tile->sums[r] = s->sums + row * s->width;
     tile->first[r] = clamp_index(s->first[row] - position, 0, PAGE);
@@ -173,13 +171,13 @@ static void add_page(const attention *a, const unit *u, unit_state *s,
                      index position, index page, index next) {
   row_tile tiles[MAX_TILES];
   int is_seen[MAX_TILES];
-  const index count = divide_up(u->rows, MR);
+  const index count = divide_up(u->rows, s->tile_rows);
   page_half halves[2];
-  for (index half = 0; half < 2; ++half) {
+  for (index half = 0; half < 2; ++half)
     halves[half] = half_of(a, u, page, half, s->scales[half]);
-    if (next >= 0 && u->rows <= MR)
-      halves[half].ahead = ahead_of(a, u, next, half);
-  }
+  // Whichever half is read, the next one comes to the cache.
+  halves[0].ahead = halves[1].elements;
+  halves[1].ahead = next < 0 ? NULL : ahead_of(a, u, next, 0);
   if (is_converted(a, u, 0))
     halves[0] = converted_half(s, &halves[0], 0);
   for (index t = 0; t < count; ++t) {
@@ -187,13 +185,17 @@ static void add_page(const attention *a, const unit *u, unit_state *s,
     if (is_seen[t]) {
       score_rows(&tiles[t], &halves[0]);
       weigh_rows(&tiles[t], a->soft_cap);
+      halves[0].ahead = NULL;
     }
   }
   if (is_converted(a, u, 1))
     halves[1] = converted_half(s, &halves[1], 1);
-  for (index t = 0; t < count; ++t)
-    if (is_seen[t])
+  for (index t = 0; t < count; ++t) {
+    if (is_seen[t]) {
       add_rows(&tiles[t], &halves[1]);
+      halves[1].ahead = NULL;
+    }
+  }
 }
 
 // Computes the state of all rows in one chunk.
@@ -202,7 +204,7 @@ static void add_chunk(const attention *a, const unit *u, unit_state *s,
   const int32_t *pages = a->pages + u->sequence * a->table;
   const index first = max_index(s->first[0], chunk * CHUNK);
   const index end = min_index(s->end[u->rows - 1], (chunk + 1) * CHUNK);
-  for (index t = 0; t < divide_up(u->rows, MR); ++t) {
+  for (index t = 0; t < MAX_TILES && t * s->tile_rows < u->rows; ++t) {
     for (index r = 0; r < ROW_LANES; ++r) {
       s->max[t][r] = NEGATIVE_INFINITY;
       s->sum[t][r] = 0.0f;
@@ -224,9 +226,8 @@ static void write_chunk(const attention *a, const unit *u, const unit_state *s) 
     const index token = s->place[row] / a->heads;
     const index at = (token * a->chunks + u->chunk % a->chunks) * a->heads +
                      s->place[row] % a->heads;
-    const float sum = s->sum[row / MR][row % MR];
-    a->max_sum[at * 2] =
-        sum == 0.0f ? NEGATIVE_INFINITY : s->max[row / MR][row % MR];
+    const float sum = sum_at(s, row);
+    a->max_sum[at * 2] = sum == 0.0f ? NEGATIVE_INFINITY : max_at(s, row);
     a->max_sum[at * 2 + 1] = sum;
     for (index d = 0; d < a->head_dim; d += LANES)
       store_some_floats(a->out + at * a->head_dim + d,
@@ -245,8 +246,8 @@ static void compute_whole(const attention *a, const unit *u, unit_state *s) {
     add_chunk(a, u, s, chunk);
     for (index row = 0; row < u->rows; ++row)
       merge_chunk(a->out + s->place[row] * a->head_dim, &max[row], &sum[row],
-                  s->sums + row * s->width, s->max[row / MR][row % MR],
-                  s->sum[row / MR][row % MR], a->head_dim);
+                  s->sums + row * s->width, max_at(s, row), sum_at(s, row),
+                  a->head_dim);
   }
   for (index row = 0; row < u->rows; ++row)
     finish_row(a->out + s->place[row] * a->head_dim, max[row], sum[row],
@@ -259,6 +260,7 @@ static void compute_unit(const attention *a, const unit *u) {
   unit_state s;
   const index group = group_of(a);
   s.width = padded_dims(a->head_dim);
+  s.tile_rows = divide_up(u->rows, divide_up(u->rows, MR));
   s.converted = scratch;
   s.weights = s.converted + PAGE * s.width;
   s.sums = s.weights + u->rows * PAGE;

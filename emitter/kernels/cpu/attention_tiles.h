@@ -25,8 +25,8 @@
 typedef struct {
   element_type type;
   const void *elements;
-  const float *scales; // of Q8: keys' [width / 32][PAGE], values' [PAGE][width / 32]
-  const char *ahead;   // what is read next, or NULL
+  const float *scales; // of Q8: [width / 32][PAGE] or [PAGE][width / 32]
+  const char *ahead;   // what is read after it, of the same size, or NULL
   index width;
 } page_half;
 
@@ -52,16 +52,19 @@ INLINE int vectors_for(int rows, int most) {
   return vectors;
 }
 
-INLINE void prefetch_bytes(const char *p, index bytes) {
-  for (index byte = 0; byte < bytes; byte += 64)
-    __builtin_prefetch(p + byte);
+// Prefetches `bytes` at `offset` of what is read after a page half. Each step of
+// reading the half prefetches as much as it reads.
+INLINE void prefetch_next(const page_half *half, index offset, index bytes) {
+  if (half->ahead)
+    for (index byte = 0; byte < bytes; byte += 64)
+      prefetch(half->ahead + offset, byte);
 }
 
 // Computes the scores of `vectors` vectors of positions from `column` on.
 INLINE void score_columns(int rows, int vectors, element_type type,
                           const row_tile *tile, const page_half *keys,
                           index column) {
-  const index row_bytes = PAGE * element_size(type);
+  const index step_bytes = vectors * LANES * element_size(type);
   lanes acc[MR][8];
 #pragma clang loop unroll(full)
   for (int r = 0; r < rows; ++r) {
@@ -71,8 +74,8 @@ INLINE void score_columns(int rows, int vectors, element_type type,
   }
   for (index d = 0; d < keys->width; ++d) {
     lanes key[8];
-    if (column == 0 && keys->ahead)
-      prefetch_bytes(keys->ahead + d * row_bytes, row_bytes);
+    prefetch_next(keys, column * keys->width * element_size(type) +
+                            d * step_bytes, step_bytes);
 #pragma clang loop unroll(full)
     for (int v = 0; v < vectors; ++v) {
       key[v] = load_elements(keys->elements, type,
@@ -97,12 +100,19 @@ INLINE void score_columns(int rows, int vectors, element_type type,
   }
 }
 
+// Computes the scores of all rows, at least of the positions that rows see.
 INLINE void score_tile(int rows, element_type type, const row_tile *tile,
                        const page_half *keys) {
   const int most = PAGE / LANES < 8 ? PAGE / LANES : 8;
   const int vectors = vectors_for(rows, most);
-  for (index column = 0; column < PAGE; column += vectors * LANES)
-    score_columns(rows, vectors, type, tile, keys, column);
+  const index columns = vectors * LANES;
+  index first = tile->first[0], end = tile->end[0];
+  for (index r = 1; r < rows; ++r) {
+    first = min_index(first, tile->first[r]);
+    end = max_index(end, tile->end[r]);
+  }
+  for (index at = first / columns * columns; at < end; at += columns)
+    score_columns(rows, vectors, type, tile, keys, at);
 }
 
 // Computes sums = sums * rescale + weights * values for `vectors` vectors of
@@ -111,7 +121,7 @@ INLINE void score_tile(int rows, element_type type, const row_tile *tile,
 INLINE void add_columns(int rows, int vectors, element_type type,
                         const row_tile *tile, const page_half *values,
                         index begin, index end, index d, index count) {
-  const index row_bytes = values->width * element_size(type);
+  const index step_bytes = vectors * LANES * element_size(type);
   lanes acc[MR][8];
 #pragma clang loop unroll(full)
   for (int r = 0; r < rows; ++r) {
@@ -122,8 +132,8 @@ INLINE void add_columns(int rows, int vectors, element_type type,
   }
   for (index s = begin; s < end; ++s) {
     lanes value[8];
-    if (d == 0 && values->ahead)
-      prefetch_bytes(values->ahead + s * row_bytes, row_bytes);
+    prefetch_next(values, d * PAGE * element_size(type) + s * step_bytes,
+                  step_bytes);
 #pragma clang loop unroll(full)
     for (int v = 0; v < vectors; ++v) {
       const index at = s * values->width + d + v * LANES;
@@ -265,10 +275,15 @@ INLINE lanes capped(lanes score, float cap) {
 // Caps a row's scores, if soft_cap is not 0, masks those of positions that it does
 // not see, and returns the largest.
 INLINE float mask_row(float *scores, index first, index end, float soft_cap) {
+  lanes largest = NEGATIVE_INFINITY;
+  if (soft_cap == 0.0f && first == 0 && end == PAGE) {
+    for (int s = 0; s < PAGE; s += LANES)
+      largest = max_of(largest, load_floats(scores + s));
+    return max_of_lanes(largest);
+  }
   int_lanes position;
   for (int i = 0; i < LANES; ++i)
     position[i] = i;
-  lanes largest = NEGATIVE_INFINITY;
   for (int s = 0; s < PAGE; s += LANES) {
     lanes x = load_floats(scores + s);
     if (soft_cap != 0.0f)

@@ -24,6 +24,15 @@
 // begins with an empty state, and chunks are merged in ascending order. So the bits
 // of a row depend neither on other rows nor on how work is divided.
 //
+// attention_chunks_T() leaves chunk c of a row at c % chunks of these results, where
+// chunks is at least how many a row sees. Nothing is written for others.
+//
+//   partial [rows][chunks][heads][head_dim]: sums weighted by 2^(score - max)
+//   max_sum [rows][chunks][heads][2]: max, in units of scores, and the sum of the
+//           weights; -inf and 0 if no score is above -inf
+//
+// head_dim is at most MAX_HEAD_DIM. Q8 takes multiples of 32.
+//
 // Below, a "row" is one query of one head. A unit is some of the rows of one
 // sequence and one kv head, ordered by token, then head. If chunks is not 0, a unit
 // is also one chunk.
@@ -36,6 +45,7 @@
 #define CHUNK 1024    // positions
 #define MAX_TILES 26  // register tiles that share a converted page
 #define MAX_ROWS (MAX_TILES * MR)
+#define FEW_ROWS (4 * MR) // maximum of rows that read a page without conversion
 #define SCRATCH 40960 // floats for a converted page, weights and sums: 160 KiB
 #define READING 4     // rows whose products take as long as reading a page
 #define UNITS 2       // units per work item, at least, if there are many rows
@@ -93,10 +103,10 @@ INLINE index most_rows(index head_dim) {
 INLINE index rows_per_unit(const attention *a) {
   const index rows = (a->begins[a->sequences] - a->begins[0]) * a->heads;
   const index balanced = rows / (a->items * UNITS) / MR * MR;
-  return clamp_index(balanced, 4 * MR, most_rows(a->head_dim));
+  return clamp_index(balanced, 8 * MR, most_rows(a->head_dim));
 }
 
-// Finds the unit from *u on, of up to u->rows rows and any kv head, and advances *u.
+// Finds the unit at *u, of up to u->rows rows and any kv head, and advances *u.
 // Returns its cost for each kv head, or 0 if there is none.
 static index next_unit(const attention *a, unit *u, unit *found) {
   const index group = group_of(a);
@@ -107,9 +117,10 @@ static index next_unit(const attention *a, unit *u, unit *found) {
   }
   if (u->sequence == a->sequences)
     return 0;
+  const index all = tokens_of(a, u->sequence) * group;
+  const index even = divide_up(divide_up(all, divide_up(all, u->rows)), MR) * MR;
   *found = *u;
-  found->rows =
-      min_index(u->rows, tokens_of(a, u->sequence) * group - u->row);
+  found->rows = min_index(even, all - u->row);
   index first = seen_first(a, u->sequence, u->row / group);
   index end =
       seen_end(a, u->sequence, (u->row + found->rows - 1) / group);

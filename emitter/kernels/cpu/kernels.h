@@ -13,6 +13,13 @@ typedef int8_t act_q8;
 typedef int16_t act_q8;
 #endif
 
+// Columns of a panel of matmul_q4.
+#if defined(__AVX512VNNI__)
+#define Q4_COLUMNS 16
+#else
+#define Q4_COLUMNS 8
+#endif
+
 // Returns the rows of batch row b that are not padding. Rows of products are
 // [batch][tokens]; those from lengths[b] on are padding, whose results are zeros.
 INLINE index real_rows(const int32_t *lengths, index b, index tokens) {
@@ -22,7 +29,7 @@ INLINE index real_rows(const int32_t *lengths, index b, index tokens) {
 void quantize_rows(const float *x, act_q8 *q, float *scale, index k,
                    index row_begin, index row_end);
 
-void quantize_groups(const float *x, int8_t *q, float *scale, float *offset,
+void quantize_groups(const float *x, int8_t *q, float *scale, int32_t *start,
                      index k, index row_begin, index row_end);
 
 void matmul_q8(const int8_t *w, const float *w_scale, const act_q8 *a,
@@ -31,7 +38,7 @@ void matmul_q8(const int8_t *w, const float *w_scale, const act_q8 *a,
                index panel_end);
 
 void matmul_q4(const uint8_t *w, const uint16_t *w_scale, const int8_t *a,
-               const float *a_scale, const float *a_offset,
+               const float *a_scale, const int32_t *a_start,
                const int32_t *lengths, float *out, index batch, index tokens,
                index n, index k, index panel_begin, index panel_end);
 
@@ -59,11 +66,59 @@ void matmul_q8_experts(const int8_t *w, const float *w_scale, const act_q8 *a,
                        const float *a_scale, EXPERTS);
 void matmul_q4_experts(const uint8_t *w, const uint16_t *w_scale,
                        const int8_t *a, const float *a_scale,
-                       const float *a_offset, EXPERTS);
+                       const int32_t *a_start, EXPERTS);
 void matmul_f32_experts(const float *w, const float *a, EXPERTS);
 void matmul_bf16_experts(const uint16_t *w, const float *a, EXPERTS);
 void matmul_f16_experts(const uint16_t *w, const float *a, EXPERTS);
 void matmul_bf16_pairs_experts(const uint16_t *w, const uint16_t *a, EXPERTS);
+
+// Norms of rows, by the type of their weights.
+#define NORM_PART index heads, index weights, index stride, index first
+#define NORM_SIZES                                                             \
+  index batch, index tokens, index width, index biased, index centered,        \
+      index epsilon, index offset, index begin, index end
+
+void norm_f32(const float *x, const float *weight, const float *bias,
+              const int32_t *lengths, float *out, NORM_PART, NORM_SIZES);
+void norm_bf16(const float *x, const uint16_t *weight, const uint16_t *bias,
+               const int32_t *lengths, float *out, NORM_PART, NORM_SIZES);
+void norm_f16(const float *x, const uint16_t *weight, const uint16_t *bias,
+              const int32_t *lengths, float *out, NORM_PART, NORM_SIZES);
+
+// The same after an addition, and quantized for the product that follows.
+#define ADD_NORM_OPERANDS(element)                                             \
+  const float *x, const float *y, const element *weight, const element *bias,  \
+      const int32_t *lengths, float *sum, float *out
+#define ADD_NORM_SIZES index scale, NORM_SIZES
+#define ADD_NORMS(name, element)                                               \
+  void add_norm_##name(ADD_NORM_OPERANDS(element), ADD_NORM_SIZES);            \
+  void add_norm_q8_##name(ADD_NORM_OPERANDS(element), act_q8 *q,               \
+                          float *q_scale, ADD_NORM_SIZES);                     \
+  void add_norm_q4_##name(ADD_NORM_OPERANDS(element), int8_t *q,               \
+                          float *q_scale, int32_t *q_start, ADD_NORM_SIZES);
+
+ADD_NORMS(f32, float)
+ADD_NORMS(bf16, uint16_t)
+ADD_NORMS(f16, uint16_t)
+
+// Activations of rows.
+#define ACTIVATE_SIZES                                                         \
+  index batch, index tokens, index width, index chunk, index kind,             \
+      index steepness, index begin, index end
+
+void activate(const float *x, const int32_t *lengths, float *out, index stride,
+              index first, ACTIVATE_SIZES);
+
+#define GATED_OPERANDS                                                         \
+  const float *gate, const float *up, const int32_t *lengths, float *out
+#define GATED_SIZES                                                            \
+  index gate_stride, index gate_first, index up_stride, index up_first,        \
+      index limit, index up_offset, ACTIVATE_SIZES
+
+void activate_gated(GATED_OPERANDS, GATED_SIZES);
+void activate_gated_q8(GATED_OPERANDS, act_q8 *q, float *q_scale, GATED_SIZES);
+void activate_gated_q4(GATED_OPERANDS, int8_t *q, float *q_scale,
+                       int32_t *q_start, GATED_SIZES);
 
 void route(const float *logits, const int32_t *lengths, float *weights,
            int32_t *slots, int32_t *row_tokens, int32_t *row_experts,

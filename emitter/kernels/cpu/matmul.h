@@ -13,46 +13,55 @@ INLINE void clear_padding_rows(float *out, index rows, index n, index begin,
       out[i * n + j] = 0.0f;
 }
 
-// Panels that a tile of one row reads at once. One row is bound by memory, which
-// gives a quarter more when it is read in several places. Tiles of more rows need
-// the registers.
+// Most panels that a tile of few rows reads at once. Such a tile is bound by memory,
+// which gives a quarter more when it is read in several places. It also has too few
+// sums to keep multipliers busy, and one sum cannot be divided: the order in which an
+// output is summed must not depend on the number of rows.
 #define STREAMS 4
 
+// Calls tile(rows, streams, apart, panel, ...) from `panel` on, and advances `panel`,
+// for as many panels up to `end` as `streams` places have in common. Each call
+// computes PANELS panels in each place. The places are `apart` panels apart.
+#define STREAM(tile, rows, streams, end, ...)                                  \
+  do {                                                                         \
+    const index apart = (end - panel) / (streams * PANELS) * PANELS;           \
+    for (const index last = panel + apart; panel < last; panel += PANELS)      \
+      tile(rows, streams, apart, panel, __VA_ARGS__);                          \
+    panel += (streams - 1) * apart;                                            \
+  } while (0)
+
 // Calls tile(rows, streams, apart, panel, ...) for panels begin..end of `rows` rows,
-// 1 to MR. Each call computes PANELS panels in each of `streams` places, which are
-// `apart` panels apart and the first of which is `panel`. `rows` and `streams` are
-// constants.
+// 1 to MR, with constant `rows` and `streams`. Registers hold the sums of SUMS rows
+// times streams. A single row takes STREAMS with fewer, too, unless SUMS is 1.
 #define TILES(rows, begin, end, ...)                                           \
   do {                                                                         \
     _Static_assert(MR <= 12, "a case for every number of rows");               \
     index panel = begin;                                                       \
-    if (rows == 1) {                                                           \
-      const index apart = (end - begin) / (STREAMS * PANELS) * PANELS;         \
-      for (; panel < begin + apart; panel += PANELS)                           \
-        tile(1, STREAMS, apart, panel, __VA_ARGS__);                           \
-      panel += (STREAMS - 1) * apart;                                          \
-    }                                                                          \
-    for (; panel < end; panel += PANELS) {                                     \
-      switch (rows) {                                                          \
-        TILE_CASE(1, __VA_ARGS__)                                              \
-        TILE_CASE(2, __VA_ARGS__)                                              \
-        TILE_CASE(3, __VA_ARGS__)                                              \
-        TILE_CASE(4, __VA_ARGS__)                                              \
-        TILE_CASE(5, __VA_ARGS__)                                              \
-        TILE_CASE(6, __VA_ARGS__)                                              \
-        TILE_CASE(7, __VA_ARGS__)                                              \
-        TILE_CASE(8, __VA_ARGS__)                                              \
-        TILE_CASE(9, __VA_ARGS__)                                              \
-        TILE_CASE(10, __VA_ARGS__)                                             \
-        TILE_CASE(11, __VA_ARGS__)                                             \
-        TILE_CASE(12, __VA_ARGS__)                                             \
-      }                                                                        \
+    switch (rows) {                                                            \
+      TILE_CASE(1, end, __VA_ARGS__)                                           \
+      TILE_CASE(2, end, __VA_ARGS__)                                           \
+      TILE_CASE(3, end, __VA_ARGS__)                                           \
+      TILE_CASE(4, end, __VA_ARGS__)                                           \
+      TILE_CASE(5, end, __VA_ARGS__)                                           \
+      TILE_CASE(6, end, __VA_ARGS__)                                           \
+      TILE_CASE(7, end, __VA_ARGS__)                                           \
+      TILE_CASE(8, end, __VA_ARGS__)                                           \
+      TILE_CASE(9, end, __VA_ARGS__)                                           \
+      TILE_CASE(10, end, __VA_ARGS__)                                          \
+      TILE_CASE(11, end, __VA_ARGS__)                                          \
+      TILE_CASE(12, end, __VA_ARGS__)                                          \
     }                                                                          \
   } while (0)
-#define TILE_CASE(count, ...)                                                  \
+#define TILE_CASE(count, end, ...)                                             \
   case count:                                                                  \
-    if (count <= MR)                                                           \
-      tile(count, 1, 0, panel, __VA_ARGS__);                                   \
+    if (count <= MR) {                                                         \
+      if (count * STREAMS <= SUMS || (count == 1 && SUMS > 1))                 \
+        STREAM(tile, count, STREAMS, end, __VA_ARGS__);                        \
+      if (count * 2 <= SUMS)                                                   \
+        STREAM(tile, count, 2, end, __VA_ARGS__);                              \
+      for (; panel < end; panel += PANELS)                                     \
+        tile(count, 1, 0, panel, __VA_ARGS__);                                 \
+    }                                                                          \
     break;
 
 // The part of a mixture of experts that one call computes: rows of one expert, by
@@ -87,14 +96,41 @@ INLINE int next_expert_part(const int32_t *experts, const int32_t *begins,
 
 #if defined(__AVX512VNNI__)
 
-// Steps of k that are unrolled, so that computing addresses costs little.
+// Most steps of k that are unrolled, so that computing addresses costs little.
 #define STEPS 4
 
-// Returns the number of separate accumulators of each output. A tile of few
-// outputs would otherwise wait for its additions: each takes 4 to 6 cycles, and
-// one or two begin per cycle.
-INLINE int chains_for(int rows, int streams) {
-  return streams > 1 ? 1 : rows <= 2 ? 4 : rows <= 7 ? 2 : 1;
+// Returns the steps of k that are unrolled for a tile of `sums` sums.
+INLINE int steps_for(int sums) { return sums <= 12 ? STEPS : 2; }
+
+// Returns whether a tile needs KEEP_ORDER.
+INLINE int fills_registers(int sums) { return sums > 16; }
+
+// Keeps what computes a sum before later loads. Compilers would load for all rows of
+// all steps first, for which large tiles leave no registers.
+#if defined(__AVX512F__)
+#define KEEP_ORDER(sum) __asm__ volatile("" : "+v"(sum) : : "memory")
+#else
+#define KEEP_ORDER(sum) (void)sum
+#endif
+
+// Returns how many bytes ahead a tile prefetches weights that come from memory, which
+// was found by measuring. Few rows in several places are slower with prefetches.
+INLINE index prefetch_ahead(int rows, int streams) {
+  if (streams == 1)
+    return 1024;
+  return rows < 4 ? 0 : streams == STREAMS ? 2048 : 4096;
+}
+
+// Prefetches weights for `steps` steps of `bytes` bytes, in places `apart` bytes apart.
+INLINE void prefetch_steps(int rows, int streams, int steps, index bytes,
+                           const void *w, index apart) {
+  const index ahead = prefetch_ahead(rows, streams);
+#pragma clang loop unroll(full)
+  for (int i = 0; ahead && i < steps; ++i) {
+#pragma clang loop unroll(full)
+    for (int s = 0; s < streams; ++s)
+      prefetch(w, ahead + s * apart + i * bytes);
+  }
 }
 
 // Returns a mask of the first `columns` of 16 lanes, or of all.

@@ -6,103 +6,99 @@
 //   out      [batch][tokens][n]
 //
 // vdpbf16ps multiplies pairs of k, and treats operands below the normal range as
-// zero. Panels and rows are ordered as in matmul_q8.c.
+// zero. AMX adds products in another order, so it takes every number of rows or
+// none: the result of a row may not depend on others. Panels and rows are ordered as
+// in matmul_q8.c.
 
 #include "amx.h"
 
-#define NR 16               // columns of a panel
-#define MR 12               // maximum of rows in a register tile
-#define PANELS 1            // at a time
-#define PAIR 2              // consecutive k per multiplication
-#define PREFETCH_AHEAD 1024 // bytes
+#define NR 16    // columns of a panel
+#define MR 12    // maximum of rows in a register tile
+#define SUMS 24  // maximum of rows times streams
+#define PANELS 1 // at a time
+#define PAIR 2   // consecutive k per multiplication
 
 // The part of a product that one register tile computes.
 typedef struct {
   const uint16_t *w, *a;
   float *out;
   index n, k;
+  int cold; // weights are not in this core's cache yet
 } product;
 
-#if defined(__AVX512BF16__)
+#if HAS_AMX
 
-// Adds one pair of k to acc.
-INLINE void step(int rows, const uint16_t *w, const uint16_t *a, index k,
-                 __m512 acc[MR]) {
-  const __m512bh weights = (__m512bh)_mm512_loadu_si512(w);
+// Does what tile() does, with the tiles of AMX.
+INLINE void amx_tile(index rows, int streams, index apart, index panel,
+                     int tall, const product *x) {
+  const amx_operands operands =
+      amx_at(x->a, x->w, panel, apart, x->k * (index)sizeof *x->a);
+  amx_sums sums;
+  amx_product(AMX_BF16, rows, tall, streams, &operands, sums);
+  for (int s = 0; s < streams; ++s) {
+    const index j = (panel + s * apart) * NR;
+    const __mmask16 mask = first_lanes(x->n - j);
+    for (index r = 0; r < rows; ++r)
+      _mm512_mask_storeu_ps(x->out + r * x->n + j, mask,
+                            _mm512_loadu_ps(amx_row(sums, r, s)));
+  }
+}
+
+#elif defined(__AVX512BF16__)
+
+// Adds one pair of k, whose weights are `apart` elements apart, to acc.
+INLINE void step(int rows, int streams, const uint16_t *w, index apart,
+                 const uint16_t *a, index k, __m512 acc[MR][STREAMS]) {
+  __m512bh weights[STREAMS];
 #pragma clang loop unroll(full)
-  for (int r = 0; r < rows; ++r)
-    acc[r] =
-        _mm512_dpbf16_ps(acc[r], weights, (__m512bh)broadcast_four(a + r * k));
+  for (int s = 0; s < streams; ++s)
+    weights[s] = (__m512bh)_mm512_loadu_si512(w + s * apart);
+#pragma clang loop unroll(full)
+  for (int r = 0; r < rows; ++r) {
+    const __m512bh pair = (__m512bh)broadcast_four(a + r * k);
+#pragma clang loop unroll(full)
+    for (int s = 0; s < streams; ++s) {
+      acc[r][s] = _mm512_dpbf16_ps(acc[r][s], weights[s], pair);
+      if (fills_registers(rows * streams))
+        KEEP_ORDER(acc[r][s]);
+    }
+  }
 }
 
 INLINE void tile(int rows, int streams, index apart, index panel,
                  const product *x) {
-  const int chains = chains_for(rows, streams);
-  const index k = x->k;
+  const int steps = steps_for(rows * streams);
+  const index k = x->k, step_apart = apart * NR * k;
   const uint16_t *w = x->w + panel * NR * k;
-  __m512 acc[STREAMS][STEPS][MR];
+  __m512 acc[MR][STREAMS];
 #pragma clang loop unroll(full)
-  for (int s = 0; s < streams; ++s) {
-#pragma clang loop unroll(full)
-    for (int c = 0; c < chains; ++c) {
-#pragma clang loop unroll(full)
-      for (int r = 0; r < rows; ++r)
-        acc[s][c][r] = _mm512_setzero_ps();
-    }
-  }
-  index p = 0;
-  for (; p + STEPS * PAIR <= k; p += STEPS * PAIR) {
-#pragma clang loop unroll(full)
-    for (int i = 0; i < STEPS; ++i) {
-      const index at = p + i * PAIR;
-#pragma clang loop unroll(full)
-      for (int s = 0; s < streams; ++s) {
-        const uint16_t *weights = w + (s * apart * k + at) * NR;
-        if (streams == 1)
-          prefetch(weights, PREFETCH_AHEAD);
-        step(rows, weights, x->a + at, k, acc[s][i % chains]);
-      }
-    }
-  }
-  for (; p < k; p += PAIR) {
+  for (int r = 0; r < rows; ++r) {
 #pragma clang loop unroll(full)
     for (int s = 0; s < streams; ++s)
-      step(rows, w + (s * apart * k + p) * NR, x->a + p, k, acc[s][0]);
+      acc[r][s] = _mm512_setzero_ps();
   }
+  index p = 0;
+  for (; p + steps * PAIR <= k; p += steps * PAIR) {
+    if (x->cold)
+      prefetch_steps(rows, streams, steps, PAIR * NR * sizeof *w, w + p * NR,
+                     step_apart * (index)sizeof *w);
+#pragma clang loop unroll(full)
+    for (int i = 0; i < steps; ++i) {
+      const index at = p + i * PAIR;
+      step(rows, streams, w + at * NR, step_apart, x->a + at, k, acc);
+    }
+  }
+  for (; p < k; p += PAIR)
+    step(rows, streams, w + p * NR, step_apart, x->a + p, k, acc);
 #pragma clang loop unroll(full)
   for (int s = 0; s < streams; ++s) {
     const index j = (panel + s * apart) * NR;
     const __mmask16 mask = first_lanes(x->n - j);
 #pragma clang loop unroll(full)
-    for (int r = 0; r < rows; ++r) {
-#pragma clang loop unroll(full)
-      for (int c = 1; c < chains; ++c)
-        acc[s][0][r] = _mm512_add_ps(acc[s][0][r], acc[s][c][r]);
-      _mm512_mask_storeu_ps(x->out + r * x->n + j, mask, acc[s][0][r]);
-    }
+    for (int r = 0; r < rows; ++r)
+      _mm512_mask_storeu_ps(x->out + r * x->n + j, mask, acc[r][s]);
   }
 }
-
-#if defined(__AMX_BF16__)
-
-// Does what tile() does, with the tiles of AMX.
-INLINE void amx_tile(index rows, int tall, int wide, index panel,
-                     const product *x) {
-  const index bytes = x->k * (index)sizeof *x->a;
-  const amx_operands operands = amx_at(x->a, x->w, panel, bytes);
-  amx_sums sums;
-  amx_product(AMX_BF16, rows, tall, wide, &operands, sums);
-  for (int c = 0; c <= wide; ++c) {
-    const index j = (panel + c) * NR;
-    const __mmask16 mask = first_lanes(x->n - j);
-    for (index r = 0; r < rows; ++r)
-      _mm512_mask_storeu_ps(
-          x->out + r * x->n + j, mask,
-          _mm512_loadu_ps(sums[r / AMX_ROWS][c][r % AMX_ROWS]));
-  }
-}
-
-#endif
 
 #else
 
@@ -127,17 +123,16 @@ INLINE void tile(int rows, int streams, index apart, index panel,
 
 static void multiply(const uint16_t *w, const uint16_t *a, float *out, index m,
                      index n, index k, index panel_begin, index panel_end) {
-  const int by_amx = amx_multiplies(m);
-  const index tiles = divide_up(m, by_amx ? AMX_MR : MR);
+  const index tiles = divide_up(m, HAS_AMX ? AMX_MR : MR);
   for (index t = 0; t < tiles; ++t) {
     const index i = m * t / tiles, rows = m * (t + 1) / tiles - i;
     const product x = {
-        .w = w, .a = a + i * k, .out = out + i * n, .n = n, .k = k};
-    if (by_amx) {
-      AMX_TILES(rows, panel_begin, panel_end, &x);
-      continue;
-    }
+        .w = w, .a = a + i * k, .out = out + i * n, .n = n, .k = k, .cold = !t};
+#if HAS_AMX
+    AMX_TILES(rows, panel_begin, panel_end, &x);
+#else
     TILES(rows, panel_begin, panel_end, &x);
+#endif
   }
 }
 

@@ -4,6 +4,9 @@
 //   a        [batch][tokens][k]
 //   lengths  [batch]; see real_rows()
 //   out      [batch][tokens][n]
+//
+// Each output is one sum over ascending k, in blocks of KC: the result of a row may
+// not depend on the others of the call.
 
 #include "matmul.h"
 
@@ -12,9 +15,10 @@
 // Maximum of rows in a register tile.
 #if defined(__AVX512VNNI__)
 #define MR 12
+#define SUMS 24 // maximum of rows times streams
 #else
 #define MR 6
-#define MAX_CHAINS 4
+#define SUMS 6
 #endif
 #define KC 2048 // maximum of k per block
 
@@ -27,61 +31,57 @@ typedef struct {
   float *out;
   index n, k, depth;
   int first; // if not, results are added to out
+  int cold;  // weights are not in this core's cache yet
 } product;
-
-#if defined(__AVX2__)
-
-// Returns how many bytes ahead to prefetch, which was found by measuring.
-INLINE index prefetch_ahead(element_type type) {
-  return type == ELEMENT_F32 ? 512 : 1024;
-}
-
-#endif
 
 #if defined(__AVX512VNNI__)
 
-// Adds one step of k to acc, whose weights begin at element `at`.
-INLINE void step(int rows, const product *x, index at, index p,
-                 __m512 acc[MR]) {
-  const __m512 weights = load_16_lanes(x->w, x->type, at);
+// Adds one step of k to acc. The weights of the streams begin at element `at` and
+// are `apart` elements apart.
+INLINE void step(int rows, int streams, const product *x, index at, index apart,
+                 index p, __m512 acc[MR][STREAMS]) {
+  __m512 weights[STREAMS];
 #pragma clang loop unroll(full)
-  for (int r = 0; r < rows; ++r)
-    acc[r] = _mm512_fmadd_ps(_mm512_set1_ps(x->a[r * x->k + p]), weights,
-                             acc[r]);
+  for (int s = 0; s < streams; ++s)
+    weights[s] = load_16_lanes(x->w, x->type, at + s * apart);
+#pragma clang loop unroll(full)
+  for (int r = 0; r < rows; ++r) {
+    const __m512 a = _mm512_set1_ps(x->a[r * x->k + p]);
+#pragma clang loop unroll(full)
+    for (int s = 0; s < streams; ++s) {
+      acc[r][s] = _mm512_fmadd_ps(a, weights[s], acc[r][s]);
+      if (fills_registers(rows * streams))
+        KEEP_ORDER(acc[r][s]);
+    }
+  }
 }
 
 INLINE void tile(int rows, int streams, index apart, index panel,
                  const product *x) {
-  const int chains = chains_for(rows, streams);
-  const index first = panel * x->k, step_apart = apart * x->k;
-  __m512 acc[STREAMS][STEPS][MR];
+  const int steps = steps_for(rows * streams);
+  const index first = panel * x->k * NR, step_apart = apart * x->k * NR;
+  const index bytes = NR * element_size(x->type);
+  __m512 acc[MR][STREAMS];
 #pragma clang loop unroll(full)
-  for (int s = 0; s < streams; ++s) {
-#pragma clang loop unroll(full)
-    for (int c = 0; c < chains; ++c) {
-#pragma clang loop unroll(full)
-      for (int r = 0; r < rows; ++r)
-        acc[s][c][r] = _mm512_setzero_ps();
-    }
-  }
-  index p = 0;
-  for (; p + STEPS <= x->depth; p += STEPS) {
-#pragma clang loop unroll(full)
-    for (int i = 0; i < STEPS; ++i) {
-#pragma clang loop unroll(full)
-      for (int s = 0; s < streams; ++s) {
-        const index at = (first + s * step_apart + p + i) * NR;
-        if (streams == 1)
-          prefetch(element_at(x->w, x->type, at), prefetch_ahead(x->type));
-        step(rows, x, at, p + i, acc[s][i % chains]);
-      }
-    }
-  }
-  for (; p < x->depth; ++p) {
+  for (int r = 0; r < rows; ++r) {
 #pragma clang loop unroll(full)
     for (int s = 0; s < streams; ++s)
-      step(rows, x, (first + s * step_apart + p) * NR, p, acc[s][0]);
+      acc[r][s] = _mm512_setzero_ps();
   }
+  index p = 0;
+  for (; p + steps <= x->depth; p += steps) {
+    if (x->cold)
+      prefetch_steps(rows, streams, steps, bytes,
+                     element_at(x->w, x->type, first + p * NR),
+                     step_apart / NR * bytes);
+#pragma clang loop unroll(full)
+    for (int i = 0; i < steps; ++i) {
+      const index at = first + (p + i) * NR;
+      step(rows, streams, x, at, step_apart, p + i, acc);
+    }
+  }
+  for (; p < x->depth; ++p)
+    step(rows, streams, x, first + p * NR, step_apart, p, acc);
 #pragma clang loop unroll(full)
   for (int s = 0; s < streams; ++s) {
     const index j = (panel + s * apart) * NR;
@@ -89,24 +89,18 @@ INLINE void tile(int rows, int streams, index apart, index panel,
 #pragma clang loop unroll(full)
     for (int r = 0; r < rows; ++r) {
       float *target = x->out + r * x->n + j;
-#pragma clang loop unroll(full)
-      for (int c = 1; c < chains; ++c)
-        acc[s][0][r] = _mm512_add_ps(acc[s][0][r], acc[s][c][r]);
       const __m512 before = x->first ? _mm512_setzero_ps()
                                      : _mm512_maskz_loadu_ps(mask, target);
-      _mm512_mask_storeu_ps(target, mask,
-                            _mm512_add_ps(acc[s][0][r], before));
+      _mm512_mask_storeu_ps(target, mask, _mm512_add_ps(acc[r][s], before));
     }
   }
 }
 
 #elif defined(__AVX2__)
 
-// Returns the number of separate accumulators of each output. A tile of few
-// outputs would otherwise wait for its additions: each takes 4 cycles, and two
-// begin per cycle.
-INLINE int chains_for(int rows, int streams) {
-  return streams > 1 ? 1 : rows == 1 ? 4 : rows <= 3 ? 2 : 1;
+// Returns how many bytes ahead to prefetch, which was found by measuring.
+INLINE index prefetch_ahead(element_type type) {
+  return type == ELEMENT_F32 ? 512 : 1024;
 }
 
 INLINE void store_columns(const __m256 sums[2], float *out, index columns,
@@ -142,45 +136,29 @@ INLINE void step(int rows, const product *x, index at, index p,
 
 INLINE void tile(int rows, int streams, index apart, index panel,
                  const product *x) {
-  const int chains = chains_for(rows, streams);
   const index first = panel * x->k, step_apart = apart * x->k;
-  __m256 acc[STREAMS][MAX_CHAINS][MR][2];
+  __m256 acc[STREAMS][MR][2];
 #pragma clang loop unroll(full)
   for (int s = 0; s < streams; ++s) {
 #pragma clang loop unroll(full)
-    for (int c = 0; c < chains; ++c) {
-#pragma clang loop unroll(full)
-      for (int r = 0; r < rows; ++r)
-        acc[s][c][r][0] = acc[s][c][r][1] = _mm256_setzero_ps();
-    }
+    for (int r = 0; r < rows; ++r)
+      acc[s][r][0] = acc[s][r][1] = _mm256_setzero_ps();
   }
-  index p = 0;
-  for (; p + chains <= x->depth; p += chains) {
+  for (index p = 0; p < x->depth; ++p) {
 #pragma clang loop unroll(full)
     for (int s = 0; s < streams; ++s) {
-#pragma clang loop unroll(full)
-      for (int c = 0; c < chains; ++c) {
-        const index at = (first + s * step_apart + p + c) * NR;
-        if (streams == 1)
-          prefetch(element_at(x->w, x->type, at), prefetch_ahead(x->type));
-        step(rows, x, at, p + c, acc[s][c]);
-      }
+      const index at = (first + s * step_apart + p) * NR;
+      if (streams == 1)
+        prefetch(element_at(x->w, x->type, at), prefetch_ahead(x->type));
+      step(rows, x, at, p, acc[s]);
     }
   }
-  // With several streams, each has one chain, which leaves no remainder.
-  for (; p < x->depth; ++p)
-    step(rows, x, (first + p) * NR, p, acc[0][0]);
 #pragma clang loop unroll(full)
   for (int s = 0; s < streams; ++s) {
     const index j = (panel + s * apart) * NR;
 #pragma clang loop unroll(full)
     for (int r = 0; r < rows; ++r) {
-      __m256 *sums = acc[s][0][r];
-#pragma clang loop unroll(full)
-      for (int c = 1; c < chains; ++c) {
-        sums[0] = _mm256_add_ps(sums[0], acc[s][c][r][0]);
-        sums[1] = _mm256_add_ps(sums[1], acc[s][c][r][1]);
-      }
+      __m256 *sums = acc[s][r];
       unpair(x->type, sums);
       store_columns(sums, x->out + r * x->n + j, x->n - j, x->first);
     }
@@ -273,20 +251,45 @@ INLINE void multiply(element_type type, const void *w, const float *a, float *ou
                          .n = n,
                          .k = k,
                          .depth = min_index(KC, k - p),
-                         .first = p == 0};
+                         .first = p == 0,
+                         .cold = t == 0};
       TILES(rows, panel_begin, panel_end, &x);
     }
   }
 }
 
-INLINE void matmul(element_type type, const void *w, const float *a,
+// Specializations of multiply(), which take too much code to be in every caller.
+typedef void multiply_function(const void *w, const float *a, float *out,
+                               index m, index n, index k, index panel_begin,
+                               index panel_end);
+
+#define SPECIALIZED __attribute__((noinline)) static
+
+SPECIALIZED void multiply_f32(const void *w, const float *a, float *out,
+                              index m, index n, index k, index panel_begin,
+                              index panel_end) {
+  multiply(ELEMENT_F32, w, a, out, m, n, k, panel_begin, panel_end);
+}
+
+SPECIALIZED void multiply_bf16(const void *w, const float *a, float *out,
+                               index m, index n, index k, index panel_begin,
+                               index panel_end) {
+  multiply(ELEMENT_BF16, w, a, out, m, n, k, panel_begin, panel_end);
+}
+
+SPECIALIZED void multiply_f16(const void *w, const float *a, float *out,
+                              index m, index n, index k, index panel_begin,
+                              index panel_end) {
+  multiply(ELEMENT_F16, w, a, out, m, n, k, panel_begin, panel_end);
+}
+
+INLINE void matmul(multiply_function *by, const void *w, const float *a,
                    const int32_t *lengths, float *out, index batch,
                    index tokens, index n, index k, index panel_begin,
                    index panel_end) {
   for (index b = 0; b < batch; ++b) {
     const index first = b * tokens, m = real_rows(lengths, b, tokens);
-    multiply(type, w, a + first * k, out + first * n, m, n, k, panel_begin,
-             panel_end);
+    by(w, a + first * k, out + first * n, m, n, k, panel_begin, panel_end);
     clear_padding_rows(out + (first + m) * n, tokens - m, n, panel_begin * NR,
                        panel_end * NR);
   }
@@ -295,44 +298,47 @@ INLINE void matmul(element_type type, const void *w, const float *a,
 void matmul_f32(const float *w, const float *a, const int32_t *lengths,
                 float *out, index batch, index tokens, index n, index k,
                 index panel_begin, index panel_end) {
-  matmul(ELEMENT_F32, w, a, lengths, out, batch, tokens, n, k, panel_begin,
+  matmul(multiply_f32, w, a, lengths, out, batch, tokens, n, k, panel_begin,
          panel_end);
 }
 
 void matmul_bf16(const uint16_t *w, const float *a, const int32_t *lengths,
                  float *out, index batch, index tokens, index n, index k,
                  index panel_begin, index panel_end) {
-  matmul(ELEMENT_BF16, w, a, lengths, out, batch, tokens, n, k, panel_begin,
+  matmul(multiply_bf16, w, a, lengths, out, batch, tokens, n, k, panel_begin,
          panel_end);
 }
 
 void matmul_f16(const uint16_t *w, const float *a, const int32_t *lengths,
                 float *out, index batch, index tokens, index n, index k,
                 index panel_begin, index panel_end) {
-  matmul(ELEMENT_F16, w, a, lengths, out, batch, tokens, n, k, panel_begin,
+  matmul(multiply_f16, w, a, lengths, out, batch, tokens, n, k, panel_begin,
          panel_end);
 }
 
-INLINE void matmul_experts(element_type type, const void *w, const float *a,
-                           EXPERTS) {
+INLINE void matmul_experts(element_type type, multiply_function *by,
+                           const void *w, const float *a, EXPERTS) {
   const index panels = divide_up(n, NR);
   expert_part p;
   for (index item = begin;
        next_expert_part(experts, begins, panels, &item, end, &p);) {
     const index panel = p.expert * panels;
-    multiply(type, element_at(w, type, panel * NR * k), a + p.row * k,
-             out + p.row * n, p.rows, n, k, p.panel_begin, p.panel_end);
+    by(element_at(w, type, panel * NR * k), a + p.row * k, out + p.row * n,
+       p.rows, n, k, p.panel_begin, p.panel_end);
   }
 }
 
 void matmul_f32_experts(const float *w, const float *a, EXPERTS) {
-  matmul_experts(ELEMENT_F32, w, a, experts, begins, out, n, k, begin, end);
+  matmul_experts(ELEMENT_F32, multiply_f32, w, a, experts, begins, out, n, k,
+                 begin, end);
 }
 
 void matmul_bf16_experts(const uint16_t *w, const float *a, EXPERTS) {
-  matmul_experts(ELEMENT_BF16, w, a, experts, begins, out, n, k, begin, end);
+  matmul_experts(ELEMENT_BF16, multiply_bf16, w, a, experts, begins, out, n, k,
+                 begin, end);
 }
 
 void matmul_f16_experts(const uint16_t *w, const float *a, EXPERTS) {
-  matmul_experts(ELEMENT_F16, w, a, experts, begins, out, n, k, begin, end);
+  matmul_experts(ELEMENT_F16, multiply_f16, w, a, experts, begins, out, n, k,
+                 begin, end);
 }

@@ -2,145 +2,121 @@
 // (nibble - 8) * d) and 8-bit activations in the same groups.
 //
 //   w         [ceil(n / NR)][k / 32][4][NR][4] bytes: byte [j][r][e] of a block
-//             holds row r's weight k = 4j + e low and k = 16 + 4j + e high
+//             holds row r's weight k = 4j + e low and k = 16 + 4j + e high; NR is
+//             16 with AVX-512, otherwise 8
 //   w_scale   [ceil(n / NR)][k / 32][NR] f16 (d); rows past n hold anything
 //             finite
-//   a         [batch][tokens][k], a_scale and a_offset
-//             [batch][tokens][k / 32]; a_offset is a_scale * 8 * (sum of the
-//             group's a), which takes the - 8 of all nibbles out of the inner
-//             loop
+//   a         [batch][tokens][k], a_scale and a_start [batch][tokens][k / 32];
+//             the integer sums of a group begin with a_start, which is
+//             -8 * (sum of the group's a), and which takes the - 8 of all nibbles
+//             out of the inner loop
 //   lengths   [batch]; see real_rows()
 //   out       [batch][tokens][n]
+//
+// Sums of a group are exact. Each output adds sum * a_scale * d over ascending groups:
+// the result of a row may not depend on the others of the call.
 //
 // A lane of 32 bits belongs to one row, so vpdpbusd and vpmaddubsw, with four
 // activations in every lane, need no shuffles. The sums of two products that
 // vpmaddubsw returns are at most 2 * 15 * 127, so the eight of a group add up in 16
-// bits without overflow. AVX-512 takes two panels at a time, side by side in its
-// registers.
+// bits without overflow.
 
 #include "amx.h"
 
-#define NR 8 // columns of a panel
-// Maximum of rows in a register tile: more would spill the nibbles.
+#define NR Q4_COLUMNS // of a panel
+#define PANELS 1      // at a time
+// Maximum of rows in a register tile, and of rows times streams. AVX-512 reads in one
+// place: with the scales, more would be too many for hardware to prefetch.
 #if defined(__AVX512VNNI__)
-#define MR 8
-#define PANELS 2 // at a time
+#define MR 12
+#define SUMS 1
 #else
 #define MR 3
-#define PANELS 1
+#define SUMS 3
 #endif
 #define BLOCK 128 // rows for which AMX unpacks weights once
 #define GROUP 32
 #define GROUP_BYTES (GROUP / 2 * NR)
-
-#if defined(__AVX2__)
-// Returns how many bytes ahead to prefetch, which was found by measuring.
-INLINE index prefetch_ahead(int streams) { return streams > 1 ? 512 : 1024; }
-#endif
 
 // The part of a product that one register tile computes.
 typedef struct {
   const uint8_t *w;
   const uint16_t *w_scale;
   const int8_t *a;
-  const float *a_scale, *a_offset;
+  const float *a_scale;
+  const int32_t *a_start;
   float *out;
   index n, k;
-  index end; // of the columns that the call computes
+  int cold; // weights are not in this core's cache yet
 } product;
 
 #if defined(__AVX512VNNI__)
 
-// Sets nibbles[j] to k = 4j..4j+3 of each row of both panels.
-INLINE void unpack_nibbles(const uint8_t *left, const uint8_t *right,
-                           __m512i nibbles[8]) {
+// Bytes of weights to prefetch ahead, which was found by measuring.
+#define PREFETCH_AHEAD 4096
+
+// Sets `low` and `high` to k = 4j..4j+3 and 16+4j..16+4j+3 of each row.
+INLINE void unpack_nibbles(const uint8_t *block, int j, __m512i *low,
+                           __m512i *high) {
   const __m512i mask = _mm512_set1_epi8(0x0f);
-#pragma clang loop unroll(full)
-  for (int j = 0; j < 4; ++j) {
-    const __m512i packed = _mm512_inserti64x4(
-        _mm512_castsi256_si512(
-            _mm256_loadu_si256((const __m256i *)(left + j * 32))),
-        _mm256_loadu_si256((const __m256i *)(right + j * 32)), 1);
-    nibbles[j] = _mm512_and_si512(packed, mask);
-    nibbles[j + 4] = _mm512_and_si512(_mm512_srli_epi16(packed, 4), mask);
-  }
+  const __m512i packed = _mm512_loadu_si512(block + j * 64);
+  *low = _mm512_and_si512(packed, mask);
+  *high = _mm512_and_si512(_mm512_srli_epi16(packed, 4), mask);
 }
 
-INLINE __m512 load_scales(const uint16_t *left, const uint16_t *right) {
-  return _mm512_cvtph_ps(_mm256_inserti128_si256(
-      _mm256_castsi128_si256(_mm_loadu_si128((const __m128i *)left)),
-      _mm_loadu_si128((const __m128i *)right), 1));
-}
-
-// Sets dots[r] to the sums of nibble * a[r] over the group, per column.
-INLINE void dot_group(int rows, const __m512i nibbles[8], const int8_t *a,
-                      index k, __m512 dots[MR]) {
-  const int8_t *row[MR]; // every third, from which the next two are reached
-  __m512i sums[MR];
-#pragma clang loop unroll(full)
-  for (int r = 0; r < rows; ++r) {
-    row[r] = r % 3 ? row[r - 1] + k : a + r * k;
-    if (r % 3 == 0) // otherwise compilers compute each address anew
-      __asm__("" : "+r"(row[r]));
-  }
-#pragma clang loop unroll(full)
-  for (int j = 0; j < 8; ++j) {
-#pragma clang loop unroll(full)
-    for (int r = 0; r < rows; ++r)
-      sums[r] = _mm512_dpbusd_epi32(j ? sums[r] : _mm512_setzero_si512(),
-                                    nibbles[j], broadcast_four(row[r] + 4 * j));
-  }
+// Sets sums[r] to the sums of nibble * a[r] over group g, per column, plus the row's
+// start.
+INLINE void dot_group(int rows, const product *x, const uint8_t *block, index g,
+                      __m512i sums[MR]) {
 #pragma clang loop unroll(full)
   for (int r = 0; r < rows; ++r)
-    dots[r] = _mm512_cvtepi32_ps(sums[r]);
+    sums[r] = _mm512_set1_epi32(x->a_start[r * (x->k / GROUP) + g]);
+#pragma clang loop unroll(full)
+  for (int j = 0; j < 4; ++j) {
+    const int8_t *a = x->a + g * GROUP + 4 * j;
+    __m512i low, high;
+    unpack_nibbles(block, j, &low, &high);
+#pragma clang loop unroll(full)
+    for (int r = 0; r < rows; ++r) {
+      const int8_t *four = a + r * x->k;
+      sums[r] = _mm512_dpbusd_epi32(sums[r], low, broadcast_four(four));
+      sums[r] = _mm512_dpbusd_epi32(sums[r], high, broadcast_four(four + 16));
+    }
+  }
+}
+
+INLINE __m512 load_scales(const uint16_t *scales) {
+  return _mm512_cvtph_ps(_mm256_loadu_si256((const __m256i *)scales));
 }
 
 INLINE void tile(int rows, int streams, index apart, index panel,
                  const product *x) {
-  const index groups = x->k / GROUP;
-  // Without a second panel, the first is read again, and nothing of it is stored.
-  const index right = (panel + 1) * NR < x->end ? groups : 0;
-  __m512 acc[STREAMS][MR];
+  (void)streams, (void)apart;
+  const index groups = x->k / GROUP, j = panel * NR;
+  __m512 acc[MR];
 #pragma clang loop unroll(full)
-  for (int s = 0; s < streams; ++s) {
-#pragma clang loop unroll(full)
-    for (int r = 0; r < rows; ++r)
-      acc[s][r] = _mm512_setzero_ps();
-  }
+  for (int r = 0; r < rows; ++r)
+    acc[r] = _mm512_setzero_ps();
   for (index g = 0; g < groups; ++g) {
+    const index group = panel * groups + g;
+    const uint8_t *block = x->w + group * GROUP_BYTES;
+    __m512i sums[MR];
 #pragma clang loop unroll(full)
-    for (int s = 0; s < streams; ++s) {
-      const index group = (panel + s * apart) * groups + g;
-      const uint8_t *block = x->w + group * GROUP_BYTES;
-      const uint16_t *scales = x->w_scale + group * NR;
-      __m512i nibbles[8];
-      __m512 dots[MR];
+    for (int line = 0; x->cold && line < GROUP_BYTES; line += 64)
+      prefetch(block + line, PREFETCH_AHEAD);
+    dot_group(rows, x, block, g, sums);
+    const __m512 d = load_scales(x->w_scale + group * NR);
 #pragma clang loop unroll(full)
-      for (int line = 0; line < GROUP_BYTES; line += 64) {
-        prefetch(block + line, prefetch_ahead(streams));
-        prefetch(block + right * GROUP_BYTES + line, prefetch_ahead(streams));
-      }
-      unpack_nibbles(block, block + right * GROUP_BYTES, nibbles);
-      const __m512 d = load_scales(scales, scales + right * NR);
-      dot_group(rows, nibbles, x->a + g * GROUP, x->k, dots);
-#pragma clang loop unroll(full)
-      for (int r = 0; r < rows; ++r) {
-        const index at = r * groups + g;
-        const __m512 sum =
-            _mm512_fmsub_ps(dots[r], _mm512_set1_ps(x->a_scale[at]),
-                            _mm512_set1_ps(x->a_offset[at]));
-        acc[s][r] = _mm512_fmadd_ps(sum, d, acc[s][r]);
-      }
+    for (int r = 0; r < rows; ++r) {
+      const __m512 a_scale = _mm512_set1_ps(x->a_scale[r * groups + g]);
+      const __m512 dots = _mm512_cvtepi32_ps(sums[r]);
+      acc[r] = _mm512_fmadd_ps(_mm512_mul_ps(dots, a_scale), d, acc[r]);
     }
   }
+  const __mmask16 mask = first_lanes(x->n - j);
 #pragma clang loop unroll(full)
-  for (int s = 0; s < streams; ++s) {
-    const index j = (panel + s * apart) * NR;
-#pragma clang loop unroll(full)
-    for (int r = 0; r < rows; ++r)
-      _mm512_mask_storeu_ps(x->out + r * x->n + j, first_lanes(x->end - j),
-                            acc[s][r]);
-  }
+  for (int r = 0; r < rows; ++r)
+    _mm512_mask_storeu_ps(x->out + r * x->n + j, mask, acc[r]);
 }
 
 #if defined(__AMX_INT8__)
@@ -156,18 +132,17 @@ typedef struct {
 
 INLINE void amx_unpack(const product *x, index panel, index first, index count,
                        amx_groups *groups) {
-  const index all = x->k / GROUP;
-  const index right = (panel + 1) * NR < x->end ? all : 0; // as in tile()
+  const __m512i zero = _mm512_set1_epi8(8);
   for (index g = 0; g < count; ++g) {
-    const index group = panel * all + first + g;
-    const uint8_t *block = x->w + group * GROUP_BYTES;
-    const uint16_t *scales = x->w_scale + group * NR;
-    __m512i nibbles[8];
-    unpack_nibbles(block, block + right * GROUP_BYTES, nibbles);
+    const index group = panel * (x->k / GROUP) + first + g;
 #pragma clang loop unroll(full)
-    for (int j = 0; j < 8; ++j)
-      groups->w[g][j] = _mm512_sub_epi8(nibbles[j], _mm512_set1_epi8(8));
-    groups->d[g] = load_scales(scales, scales + right * NR);
+    for (int j = 0; j < 4; ++j) {
+      __m512i low, high;
+      unpack_nibbles(x->w + group * GROUP_BYTES, j, &low, &high);
+      groups->w[g][j] = _mm512_sub_epi8(low, zero);
+      groups->w[g][j + 4] = _mm512_sub_epi8(high, zero);
+    }
+    groups->d[g] = load_scales(x->w_scale + group * NR);
   }
 }
 
@@ -206,7 +181,7 @@ INLINE void amx_add(index rows, const int8_t *a, const float *a_scale,
     out[r] = acc[r];
 }
 
-// Multiplies up to BLOCK rows by two panels.
+// Multiplies up to BLOCK rows by a panel.
 INLINE void amx_tile(index rows, index panel, const product *x) {
   const index all = x->k / GROUP, rest = rows % AMX_ROWS, whole = rows - rest;
   amx_groups groups;
@@ -226,13 +201,16 @@ INLINE void amx_tile(index rows, index panel, const product *x) {
   }
   const index j = panel * NR;
   for (index r = 0; r < rows; ++r)
-    _mm512_mask_storeu_ps(x->out + r * x->n + j, first_lanes(x->end - j),
+    _mm512_mask_storeu_ps(x->out + r * x->n + j, first_lanes(x->n - j),
                           acc[r]);
 }
 
 #endif
 
 #elif defined(__AVX2__)
+
+// Returns how many bytes ahead to prefetch, which was found by measuring.
+INLINE index prefetch_ahead(int streams) { return streams > 1 ? 512 : 1024; }
 
 // Broadcasts the four activations at a to every lane.
 INLINE __m256i broadcast_four(const int8_t *a) {
@@ -252,11 +230,11 @@ INLINE void unpack_nibbles(const uint8_t *w, __m256i nibbles[8]) {
   }
 }
 
-// Sets dots[r] to the sums of nibble * a[r] over the group, per column. Rows are
-// interleaved: one after the other, their dependency chains would leave execution
-// units idle.
+// Sets dots[r] to the sums of nibble * a[r] over the group, per column, plus `start`,
+// which is k / GROUP elements after that of the row before. Rows are interleaved: one
+// after the other, their dependency chains would leave execution units idle.
 INLINE void dot_group(int rows, const __m256i nibbles[8], const int8_t *a,
-                      index k, __m256 dots[MR]) {
+                      const int32_t *start, index k, __m256 dots[MR]) {
   __m256i sums[MR];
 #pragma clang loop unroll(full)
   for (int j = 0; j < 8; ++j) {
@@ -269,8 +247,9 @@ INLINE void dot_group(int rows, const __m256i nibbles[8], const int8_t *a,
   }
 #pragma clang loop unroll(full)
   for (int r = 0; r < rows; ++r)
-    dots[r] =
-        _mm256_cvtepi32_ps(_mm256_madd_epi16(sums[r], _mm256_set1_epi16(1)));
+    dots[r] = _mm256_cvtepi32_ps(
+        _mm256_add_epi32(_mm256_madd_epi16(sums[r], _mm256_set1_epi16(1)),
+                         _mm256_set1_epi32(start[r * (k / GROUP)])));
 }
 
 INLINE void store_columns(__m256 x, float *out, index columns) {
@@ -305,14 +284,12 @@ INLINE void tile(int rows, int streams, index apart, index panel,
       prefetch(block, prefetch_ahead(streams) + 64);
       unpack_nibbles(block, nibbles);
       const __m256 d = load_lanes(x->w_scale, ELEMENT_F16, group * NR);
-      dot_group(rows, nibbles, x->a + g * GROUP, x->k, dots);
+      dot_group(rows, nibbles, x->a + g * GROUP, x->a_start + g, x->k, dots);
 #pragma clang loop unroll(full)
       for (int r = 0; r < rows; ++r) {
-        const index at = r * groups + g;
-        const __m256 sum =
-            _mm256_fmsub_ps(dots[r], _mm256_set1_ps(x->a_scale[at]),
-                            _mm256_set1_ps(x->a_offset[at]));
-        acc[s][r] = _mm256_fmadd_ps(sum, d, acc[s][r]);
+        const __m256 a_scale = _mm256_set1_ps(x->a_scale[r * groups + g]);
+        acc[s][r] =
+            _mm256_fmadd_ps(_mm256_mul_ps(dots[r], a_scale), d, acc[s][r]);
       }
     }
   }
@@ -330,7 +307,7 @@ INLINE void tile(int rows, int streams, index apart, index panel,
 // Adds one group to acc[r], for the four columns of half a panel.
 INLINE void add_group(int rows, const uint8_t *w, float32x4_t d,
                       const int8_t *a, const float *a_scale,
-                      const float *a_offset, index k, float32x4_t acc[]) {
+                      const int32_t *a_start, index k, float32x4_t acc[]) {
   int8x16_t nibbles[8];
 #pragma clang loop unroll(full)
   for (int j = 0; j < 4; ++j) {
@@ -340,14 +317,13 @@ INLINE void add_group(int rows, const uint8_t *w, float32x4_t d,
   }
 #pragma clang loop unroll(full)
   for (int r = 0; r < rows; ++r) {
-    int32x4_t sums = vdupq_n_s32(0);
+    const index at = r * (k / GROUP);
+    int32x4_t sums = vdupq_n_s32(a_start[at]);
 #pragma clang loop unroll(full)
     for (int j = 0; j < 8; ++j)
       sums = vdotq_s32(sums, nibbles[j], broadcast_bytes(a + r * k + 4 * j));
-    const index at = r * (k / GROUP);
-    const float32x4_t x = vfmaq_n_f32(vdupq_n_f32(-a_offset[at]),
-                                      vcvtq_f32_s32(sums), a_scale[at]);
-    acc[r] = vfmaq_f32(acc[r], x, d);
+    acc[r] =
+        vfmaq_f32(acc[r], vmulq_n_f32(vcvtq_f32_s32(sums), a_scale[at]), d);
   }
 }
 
@@ -370,9 +346,9 @@ INLINE void tile(int rows, int streams, index apart, index panel,
       const float32x4_t d_high =
           load_quad(x->w_scale, ELEMENT_F16, group * NR + 4);
       add_group(rows, block, d_low, x->a + g * GROUP, x->a_scale + g,
-                x->a_offset + g, x->k, low[s]);
+                x->a_start + g, x->k, low[s]);
       add_group(rows, block + 16, d_high, x->a + g * GROUP, x->a_scale + g,
-                x->a_offset + g, x->k, high[s]);
+                x->a_start + g, x->k, high[s]);
     }
   }
   for (int s = 0; s < streams; ++s) {
@@ -389,8 +365,9 @@ INLINE void tile(int rows, int streams, index apart, index panel,
 
 #else
 
-INLINE int32_t dot_group(const uint8_t *w, const int8_t *a, index row) {
-  int32_t sum = 0;
+INLINE int32_t dot_group(const uint8_t *w, const int8_t *a, int32_t start,
+                         index row) {
+  int32_t sum = start;
   for (index j = 0; j < 4; ++j) {
     for (index e = 0; e < 4; ++e) {
       const int32_t packed = w[(j * NR + row) * 4 + e];
@@ -411,8 +388,9 @@ INLINE void tile(int rows, int streams, index apart, index panel,
         for (index g = 0; g < groups; ++g) {
           const index group = first / NR * groups + g, at = r * groups + g;
           const int32_t dot = dot_group(x->w + group * GROUP_BYTES,
-                                        x->a + r * x->k + g * GROUP, j - first);
-          sum += ((float)dot * x->a_scale[at] - x->a_offset[at]) *
+                                        x->a + r * x->k + g * GROUP,
+                                        x->a_start[at], j - first);
+          sum += (float)dot * x->a_scale[at] *
                  float_from_f16(x->w_scale[group * NR + j - first]);
         }
         x->out[r * x->n + j] = sum;
@@ -424,7 +402,7 @@ INLINE void tile(int rows, int streams, index apart, index panel,
 #endif
 
 static void multiply(const uint8_t *w, const uint16_t *w_scale, const int8_t *a,
-                     const float *a_scale, const float *a_offset, float *out,
+                     const float *a_scale, const int32_t *a_start, float *out,
                      index m, index n, index k, index panel_begin,
                      index panel_end) {
   const index groups = k / GROUP;
@@ -432,11 +410,10 @@ static void multiply(const uint8_t *w, const uint16_t *w_scale, const int8_t *a,
                .w_scale = w_scale,
                .a = a,
                .a_scale = a_scale,
-               .a_offset = a_offset,
+               .a_start = a_start,
                .out = out,
                .n = n,
-               .k = k,
-               .end = min_index(panel_end * NR, n)};
+               .k = k};
   // As in matmul_q8.c, the outer loop is over tiles of rows, the inner over panels.
   const int by_amx = amx_multiplies(m);
   const index tiles = divide_up(m, by_amx ? BLOCK : MR);
@@ -444,11 +421,12 @@ static void multiply(const uint8_t *w, const uint16_t *w_scale, const int8_t *a,
     const index i = m * t / tiles, rows = m * (t + 1) / tiles - i;
     x.a = a + i * k;
     x.a_scale = a_scale + i * groups;
-    x.a_offset = a_offset + i * groups;
+    x.a_start = a_start + i * groups;
     x.out = out + i * n;
+    x.cold = t == 0;
 #if defined(__AMX_INT8__)
     if (by_amx) {
-      for (index panel = panel_begin; panel < panel_end; panel += PANELS)
+      for (index panel = panel_begin; panel < panel_end; ++panel)
         amx_tile(rows, panel, &x);
       continue;
     }
@@ -458,14 +436,14 @@ static void multiply(const uint8_t *w, const uint16_t *w_scale, const int8_t *a,
 }
 
 void matmul_q4(const uint8_t *w, const uint16_t *w_scale, const int8_t *a,
-               const float *a_scale, const float *a_offset,
+               const float *a_scale, const int32_t *a_start,
                const int32_t *lengths, float *out, index batch, index tokens,
                index n, index k, index panel_begin, index panel_end) {
   const index groups = k / GROUP;
   for (index b = 0; b < batch; ++b) {
     const index first = b * tokens, m = real_rows(lengths, b, tokens);
     multiply(w, w_scale, a + first * k, a_scale + first * groups,
-             a_offset + first * groups, out + first * n, m, n, k, panel_begin,
+             a_start + first * groups, out + first * n, m, n, k, panel_begin,
              panel_end);
     clear_padding_rows(out + (first + m) * n, tokens - m, n, panel_begin * NR,
                        panel_end * NR);
@@ -474,7 +452,7 @@ void matmul_q4(const uint8_t *w, const uint16_t *w_scale, const int8_t *a,
 
 void matmul_q4_experts(const uint8_t *w, const uint16_t *w_scale,
                        const int8_t *a, const float *a_scale,
-                       const float *a_offset, EXPERTS) {
+                       const int32_t *a_start, EXPERTS) {
   const index groups = k / GROUP;
   const index panels = divide_up(n, NR);
   expert_part p;
@@ -483,7 +461,7 @@ void matmul_q4_experts(const uint8_t *w, const uint16_t *w_scale,
     const index panel = p.expert * panels;
     multiply(w + panel * NR * k / 2, w_scale + panel * NR * groups,
              a + p.row * k, a_scale + p.row * groups,
-             a_offset + p.row * groups, out + p.row * n, p.rows, n, k,
+             a_start + p.row * groups, out + p.row * n, p.rows, n, k,
              p.panel_begin, p.panel_end);
   }
 }

@@ -19,16 +19,18 @@
 #define NR 16    // columns of a panel
 #define PANELS 1 // at a time
 #if defined(__AVX512VNNI__)
-#define MR 12  // maximum of rows in a register tile
-#define STEP 4 // consecutive k per multiplication
+#define MR 12   // maximum of rows in a register tile
+#define SUMS 24 // maximum of rows times streams
+#define STEP 4  // consecutive k per multiplication
 #elif !defined(__AVX2__) && defined(__ARM_FEATURE_DOTPROD)
 #define MR 6
+#define SUMS 6
 #define STEP 4
 #else
 #define MR 6
+#define SUMS 6
 #define STEP 2
 #endif
-#define PREFETCH_AHEAD 1024 // bytes
 
 // The part of a product that one register tile computes.
 typedef struct {
@@ -39,6 +41,7 @@ typedef struct {
   float *out;
   index n, k;
 #if defined(__AVX512VNNI__)
+  int cold;          // weights are not in this core's cache yet
   int32_t start[MR]; // initial value of each row's sums
 #endif
 } product;
@@ -61,14 +64,24 @@ INLINE void start_sums(product *x, index rows) {
     x->start[r] = -128 * sum_row(x->a + r * x->k, x->k);
 }
 
-// Adds one step of k to acc.
-INLINE void step(int rows, const int8_t *w, const int8_t *a, index k,
-                 __m512i acc[MR]) {
-  const __m512i weights =
-      _mm512_xor_si512(_mm512_loadu_si512(w), _mm512_set1_epi8(-128));
+// Adds one step of k, whose weights are `apart` bytes apart, to acc.
+INLINE void step(int rows, int streams, const int8_t *w, index apart,
+                 const int8_t *a, index k, __m512i acc[MR][STREAMS]) {
+  __m512i weights[STREAMS];
 #pragma clang loop unroll(full)
-  for (int r = 0; r < rows; ++r)
-    acc[r] = _mm512_dpbusd_epi32(acc[r], weights, broadcast_four(a + r * k));
+  for (int s = 0; s < streams; ++s)
+    weights[s] = _mm512_xor_si512(_mm512_loadu_si512(w + s * apart),
+                                  _mm512_set1_epi8(-128));
+#pragma clang loop unroll(full)
+  for (int r = 0; r < rows; ++r) {
+    const __m512i four = broadcast_four(a + r * k);
+#pragma clang loop unroll(full)
+    for (int s = 0; s < streams; ++s) {
+      acc[r][s] = _mm512_dpbusd_epi32(acc[r][s], weights[s], four);
+      if (fills_registers(rows * streams))
+        KEEP_ORDER(acc[r][s]);
+    }
+  }
 }
 
 INLINE void store_scaled(__m512i sums, float a_scale, __m512 w_scale,
@@ -80,69 +93,55 @@ INLINE void store_scaled(__m512i sums, float a_scale, __m512 w_scale,
 
 INLINE void tile(int rows, int streams, index apart, index panel,
                  const product *x) {
-  const int chains = chains_for(rows, streams);
-  const index k = x->k;
+  const int steps = steps_for(rows * streams);
+  const index k = x->k, step_apart = apart * NR * k;
   const int8_t *w = x->w + panel * NR * k;
-  __m512i acc[STREAMS][STEPS][MR];
+  __m512i acc[MR][STREAMS];
 #pragma clang loop unroll(full)
-  for (int s = 0; s < streams; ++s) {
-#pragma clang loop unroll(full)
-    for (int c = 0; c < chains; ++c) {
-#pragma clang loop unroll(full)
-      for (int r = 0; r < rows; ++r)
-        acc[s][c][r] = _mm512_set1_epi32(c ? 0 : x->start[r]);
-    }
-  }
-  index p = 0;
-  for (; p + STEPS * STEP <= k; p += STEPS * STEP) {
-#pragma clang loop unroll(full)
-    for (int i = 0; i < STEPS; ++i) {
-      const index at = p + i * STEP;
-#pragma clang loop unroll(full)
-      for (int s = 0; s < streams; ++s) {
-        const int8_t *weights = w + (s * apart * k + at) * NR;
-        if (streams == 1)
-          prefetch(weights, PREFETCH_AHEAD);
-        step(rows, weights, x->a + at, k, acc[s][i % chains]);
-      }
-    }
-  }
-  for (; p < k; p += STEP) {
+  for (int r = 0; r < rows; ++r) {
 #pragma clang loop unroll(full)
     for (int s = 0; s < streams; ++s)
-      step(rows, w + (s * apart * k + p) * NR, x->a + p, k, acc[s][0]);
+      acc[r][s] = _mm512_set1_epi32(x->start[r]);
   }
+  index p = 0;
+  for (; p + steps * STEP <= k; p += steps * STEP) {
+    if (x->cold)
+      prefetch_steps(rows, streams, steps, STEP * NR, w + p * NR, step_apart);
+#pragma clang loop unroll(full)
+    for (int i = 0; i < steps; ++i) {
+      const index at = p + i * STEP;
+      step(rows, streams, w + at * NR, step_apart, x->a + at, k, acc);
+    }
+  }
+  for (; p < k; p += STEP)
+    step(rows, streams, w + p * NR, step_apart, x->a + p, k, acc);
 #pragma clang loop unroll(full)
   for (int s = 0; s < streams; ++s) {
     const index j = (panel + s * apart) * NR;
     const __mmask16 mask = first_lanes(x->n - j);
     const __m512 scale = _mm512_maskz_loadu_ps(mask, x->w_scale + j);
 #pragma clang loop unroll(full)
-    for (int r = 0; r < rows; ++r) {
-#pragma clang loop unroll(full)
-      for (int c = 1; c < chains; ++c)
-        acc[s][0][r] = _mm512_add_epi32(acc[s][0][r], acc[s][c][r]);
-      store_scaled(acc[s][0][r], x->a_scale[r], scale, x->out + r * x->n + j,
+    for (int r = 0; r < rows; ++r)
+      store_scaled(acc[r][s], x->a_scale[r], scale, x->out + r * x->n + j,
                    mask);
-    }
   }
 }
 
 #if defined(__AMX_INT8__)
 
 // Does what tile() does, with the tiles of AMX.
-INLINE void amx_tile(index rows, int tall, int wide, index panel,
-                     const product *x) {
-  const amx_operands operands = amx_at(x->a, x->w, panel, x->k);
+INLINE void amx_tile(index rows, int streams, index apart, index panel,
+                     int tall, const product *x) {
+  const amx_operands operands = amx_at(x->a, x->w, panel, apart, x->k);
   amx_sums sums;
-  amx_product(AMX_INT8, rows, tall, wide, &operands, sums);
-  for (int c = 0; c <= wide; ++c) {
-    const index j = (panel + c) * NR;
+  amx_product(AMX_INT8, rows, tall, streams, &operands, sums);
+  for (int s = 0; s < streams; ++s) {
+    const index j = (panel + s * apart) * NR;
     const __mmask16 mask = first_lanes(x->n - j);
     const __m512 scale = _mm512_maskz_loadu_ps(mask, x->w_scale + j);
     for (index r = 0; r < rows; ++r)
-      store_scaled(_mm512_loadu_si512(sums[r / AMX_ROWS][c][r % AMX_ROWS]),
-                   x->a_scale[r], scale, x->out + r * x->n + j, mask);
+      store_scaled(_mm512_loadu_si512(amx_row(sums, r, s)), x->a_scale[r],
+                   scale, x->out + r * x->n + j, mask);
   }
 }
 
@@ -199,7 +198,7 @@ INLINE void tile(int rows, int streams, index apart, index panel,
       const int8_t *weights = w + (s * apart * k + p) * NR;
       const __m256i w0 = widen(weights), w1 = widen(weights + 16);
       if (streams == 1)
-        prefetch(weights, PREFETCH_AHEAD);
+        prefetch(weights, 1024); // which was found by measuring
 #pragma clang loop unroll(full)
       for (int r = 0; r < rows; ++r) {
         const __m256i a = broadcast_pair(x->a + r * k + p);
@@ -311,6 +310,7 @@ static void multiply(const int8_t *w, const float *w_scale, const act_q8 *a,
       continue;
     }
 #if defined(__AVX512VNNI__)
+    x.cold = t == 0;
     start_sums(&x, rows);
 #endif
     TILES(rows, panel_begin, panel_end, &x);

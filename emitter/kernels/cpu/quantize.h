@@ -8,10 +8,13 @@
 #ifndef KERNELS_CPU_QUANTIZE_H
 #define KERNELS_CPU_QUANTIZE_H
 
+#include "kernels.h"
 #include "simd.h"
 
 #define GROUP 32
 #define Q_MAX 127.0f
+// ggml's Q4_0 stores weights plus 8, which the first summand of a group corrects.
+#define NIBBLE_ZERO 8
 
 #define ABS_MASK 0x7fffffffu
 #define INF_BITS 0x7f800000u
@@ -88,10 +91,30 @@ INLINE int32_t quantize_group(const float *x, int8_t *q, float inverse) {
       _mm256_madd_epi16(_mm256_add_epi16(low, high), _mm256_set1_epi16(1)));
 }
 
+INLINE void quantize_row(const float *x, act_q8 *q, float inverse, index k) {
+  index i = 0;
+#if defined(__AVX512VNNI__)
+  for (; i + GROUP <= k; i += GROUP)
+    quantize_group(x + i, q + i, inverse);
+#else
+  for (; i + 16 <= k; i += 16)
+    _mm256_storeu_si256((__m256i *)(q + i),
+                        pack_i16(quantize_lanes(x + i, inverse),
+                                 quantize_lanes(x + i + 8, inverse)));
+#endif
+  for (; i < k; ++i)
+    q[i] = (act_q8)quantize_one(x[i], inverse);
+}
+
 #else
 
 INLINE uint32_t absmax_bits(const float *x, index k) {
   return absmax_bits_tail(x, 0, k, 0);
+}
+
+INLINE void quantize_row(const float *x, act_q8 *q, float inverse, index k) {
+  for (index i = 0; i < k; ++i)
+    q[i] = (act_q8)quantize_one(x[i], inverse);
 }
 
 INLINE int32_t quantize_group(const float *x, int8_t *q, float inverse) {
@@ -105,5 +128,40 @@ INLINE int32_t quantize_group(const float *x, int8_t *q, float inverse) {
 }
 
 #endif
+
+// Quantizes a row of k elements. Returns its scale.
+INLINE float quantize_whole_row(const float *x, act_q8 *q, index k) {
+  const quantizer by = quantizer_for(absmax_bits(x, k));
+  if (by.inverse != 0.0f) {
+    quantize_row(x, q, by.inverse, k);
+  } else {
+    for (index i = 0; i < k; ++i)
+      q[i] = 0;
+  }
+  return by.scale;
+}
+
+// Quantizes a group. start = -8 * (sum of the group's q).
+INLINE void quantize_whole_group(const float *x, int8_t *q, float *scale,
+                                 int32_t *start) {
+  const quantizer by = quantizer_for(absmax_bits(x, GROUP));
+  int32_t sum = 0;
+  if (by.inverse != 0.0f) {
+    sum = quantize_group(x, q, by.inverse);
+  } else {
+    for (index i = 0; i < GROUP; ++i)
+      q[i] = 0;
+  }
+  *scale = by.scale;
+  *start = -NIBBLE_ZERO * sum;
+}
+
+// Quantizes the groups of k elements.
+INLINE void quantize_groups_of(const float *x, int8_t *q, float *scale,
+                               int32_t *start, index k) {
+  for (index group = 0; group < k / GROUP; ++group)
+    quantize_whole_group(x + group * GROUP, q + group * GROUP, scale + group,
+                         start + group);
+}
 
 #endif // KERNELS_CPU_QUANTIZE_H

@@ -4,13 +4,13 @@
 
 #include "../common.h"
 
-#if defined(__AVX2__)
-
 // Prefetches the cache line `bytes_ahead` past p, which may lie beyond the end of
 // a tensor: prefetches do not fault.
 INLINE void prefetch(const void *p, index bytes_ahead) {
-  _mm_prefetch((const char *)p + bytes_ahead, _MM_HINT_T0);
+  __builtin_prefetch((const char *)p + bytes_ahead);
 }
+
+#if defined(__AVX2__)
 
 INLINE int32_t sum_lanes_i32(__m256i x) {
   __m128i s =

@@ -28,6 +28,14 @@ impl Isa {
         }
     }
 
+    /// Returns how many outputs a 4-bit panel has, see `matmul_q4.c`.
+    pub(crate) fn q4_outputs(self) -> usize {
+        match self {
+            Self::X86_64V4Vnni | Self::X86_64V4Bf16 | Self::X86_64V4Amx => 16,
+            Self::X86_64V3 | Self::Aarch64 | Self::Sm80 => 8,
+        }
+    }
+
     /// Returns the element type of activations that `quantize_rows` writes.
     pub(crate) fn q8_activation(self) -> Dtype {
         match self {

@@ -17,7 +17,7 @@ pub(crate) enum MatmulOperands {
     /// Both in 8 bits.
     Q8 { w: Tensor, w_scale: Tensor, a: Tensor, a_scale: Tensor },
     /// Weights in 4 bits, rows in 8 bits, in groups.
-    Q4 { w: Tensor, w_scale: Tensor, a: Tensor, a_scale: Tensor, a_offset: Tensor },
+    Q4 { w: Tensor, w_scale: Tensor, a: Tensor, a_scale: Tensor, a_start: Tensor },
 }
 
 impl MatmulOperands {
@@ -45,8 +45,8 @@ impl Argument for MatmulOperands {
             Self::Q8 { w, w_scale, a, a_scale } => {
                 add(&[("w", w), ("w_scale", w_scale), ("a", a), ("a_scale", a_scale)]);
             }
-            Self::Q4 { w, w_scale, a, a_scale, a_offset } => {
-                add(&[("w", w), ("w_scale", w_scale), ("a", a), ("a_scale", a_scale), ("a_offset", a_offset)])
+            Self::Q4 { w, w_scale, a, a_scale, a_start } => {
+                add(&[("w", w), ("w_scale", w_scale), ("a", a), ("a_scale", a_scale), ("a_start", a_start)])
             }
         }
     }

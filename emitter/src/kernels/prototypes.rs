@@ -141,9 +141,13 @@ fn executables() -> Vec<Executable> {
         (Quant::None, Dtype::F16, CacheType::Float(Float::F16)),
         (Quant::Q8, Dtype::BF16, CacheType::Q8),
         (Quant::Q4, Dtype::BF16, CacheType::Q8),
+        (Quant::Q8, Dtype::F32, CacheType::Q8),
+        (Quant::Q4, Dtype::F32, CacheType::Q8),
+        (Quant::Q8, Dtype::F16, CacheType::Q8),
+        (Quant::Q4, Dtype::F16, CacheType::Q8),
     ];
     let mut found = Vec::new();
-    for name in ["llama-3.2-1b", "mixtral-8x7b"] {
+    for name in ["llama-3.2-1b", "mixtral-8x7b", "gpt2"] {
         let mut model = Preset::find(name).unwrap().model().unwrap();
         model.blocks.truncate(1);
         for numerics in targets {

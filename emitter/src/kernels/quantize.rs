@@ -1,6 +1,6 @@
 //! Calls of `quantize.c`, which quantizes activations to 8 bits.
 
-use super::arguments::{arguments, kernels};
+use super::arguments::{Argument, Arguments, arguments, kernels};
 use crate::{graph::Tensor, types::TensorType};
 
 arguments! {
@@ -12,13 +12,57 @@ arguments! {
         k: usize,
     }
 
-    /// Quantizes groups of 32 elements in rows of `k`, with a scale and an offset each.
+    /// Quantizes groups of 32 elements in rows of `k`, with a scale and a first summand each.
     struct QuantizeGroups {
         x: Tensor,
         q: TensorType,
         scale: TensorType,
-        offset: TensorType,
+        start: TensorType,
         k: usize,
+    }
+}
+
+/// Results of a kernel that quantizes what it computed, as [`QuantizeRows`] and [`QuantizeGroups`] do.
+#[derive(Debug, Clone)]
+pub(crate) enum QuantizedResults {
+    /// The kernel does not quantize.
+    None,
+    Q8 {
+        q: TensorType,
+        scale: TensorType,
+    },
+    Q4 {
+        q: TensorType,
+        scale: TensorType,
+        start: TensorType,
+    },
+}
+
+impl QuantizedResults {
+    /// Returns the function of a kernel without these results, with those of rows, or with those of groups.
+    pub(super) fn choose<T: Copy>(&self, [none, q8, q4]: [T; 3]) -> T {
+        match self {
+            Self::None => none,
+            Self::Q8 { .. } => q8,
+            Self::Q4 { .. } => q4,
+        }
+    }
+}
+
+impl Argument for QuantizedResults {
+    fn add_to(self, arguments: &mut Arguments, _: &'static str) {
+        match self {
+            Self::None => {}
+            Self::Q8 { q, scale } => {
+                q.add_to(arguments, "q");
+                scale.add_to(arguments, "q_scale");
+            }
+            Self::Q4 { q, scale, start } => {
+                q.add_to(arguments, "q");
+                scale.add_to(arguments, "q_scale");
+                start.add_to(arguments, "q_start");
+            }
+        }
     }
 }
 

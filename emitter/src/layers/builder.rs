@@ -1,6 +1,6 @@
 //! What all layers build into: the function, the module's globals and the weights.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 
 use mlxcel_artifacts::{CacheType, Quant, entry::PARAMETER_SCOPE};
 use mlxcel_models::Weight;
@@ -33,6 +33,8 @@ pub(crate) struct Builder<'a> {
     /// The number of real tokens of each row, `[batch]`. Without it, all tokens are real.
     pub(crate) lengths: Option<Tensor>,
     loaded: BTreeMap<String, Tensor>,
+    /// Rows that kernels have quantized for [`Self::quant`], by the tensor of floats.
+    pub(crate) quantized: HashMap<Tensor, Vec<Tensor>>,
 }
 
 impl<'a> Builder<'a> {
@@ -55,6 +57,7 @@ impl<'a> Builder<'a> {
             numerics,
             lengths: None,
             loaded: BTreeMap::new(),
+            quantized: HashMap::new(),
         }
     }
 

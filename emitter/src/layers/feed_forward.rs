@@ -1,5 +1,6 @@
 //! The layers of a block that treat each token separately: MLPs, and mixtures of experts.
 
+mod activation;
 mod experts;
 mod mlp;
 

@@ -86,6 +86,8 @@ unary! {
     count_leading_zeros = "stablehlo.count_leading_zeros", Integer;
     /// Returns the cosine.
     cosine = "stablehlo.cosine", Float;
+    /// Returns the error function. It is an op of CHLO, which iree-compile accepts too.
+    erf = "chlo.erf", Float;
     /// Returns `eˣ`.
     exponential = "stablehlo.exponential", Float;
     /// Returns `eˣ - 1`.
@@ -94,8 +96,6 @@ unary! {
     floor = "stablehlo.floor", Float;
     /// Returns the natural logarithm.
     log = "stablehlo.log", Float;
-    /// Returns the error function. It is an op of CHLO, which iree-compile accepts too.
-    erf = "chlo.erf", Float;
     /// Returns `log(1 + x)`.
     log_plus_one = "stablehlo.log_plus_one", Float;
     /// Returns `1 / (1 + e⁻ˣ)`.

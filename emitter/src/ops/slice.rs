@@ -32,7 +32,13 @@ impl Graph {
         let mut limits = ty.shape;
         starts[dimension] = start;
         limits[dimension] = limit;
-        self.slice(x, &starts, &limits)
+        let is_last = dimension + 1 == limits.len();
+        let slice = self.slice(x, &starts, &limits);
+        if is_last && !Self::poisoned(&[slice]) {
+            let (whole, first) = self.columns_of(x);
+            self.columns.insert(slice, (whole, first + start));
+        }
+        slice
     }
 
     /// Returns every `strides[i]`-th element of `x[start..limit]`.

@@ -10,45 +10,66 @@ use crate::{
         cache::LayerCache,
         feed_forward::feed_forward,
         norm::norm,
+        residual::Residual,
         rope::Rotation,
     },
 };
 
-/// Computes a block: `[batch, tokens, hidden]` to the same shape.
+/// Computes a block of the residual stream `x`.
 pub(super) fn block(
     b: &mut Builder<'_>,
     layer: &Block,
     cache: &mut LayerCache<'_>,
     rotation: Option<Rotation>,
     rows: &Rows,
-    x: Tensor,
-) -> Tensor {
+    x: &mut Residual,
+) {
+    let Block { attention: attention_branch, mlp: mlp_branch, parallel } = layer;
+    let attention_input = b.scope("attention", |b| layer_input(b, attention_branch, x));
     let attended = b.scope("attention", |b| {
-        branch(b, &layer.attention, x, |b, layer, x| attention(b, layer, cache, rotation, rows, x))
+        branch(b, attention_branch, attention_input, |b, layer, x| {
+            attention(b, layer, cache, rotation, rows, x)
+        })
     });
-    let input = if layer.parallel { x } else { add_branch(b, &layer.attention, x, attended) };
-    let fed = b.scope("mlp", |b| branch(b, &layer.mlp, input, feed_forward));
-    let fed = add_branch(b, &layer.mlp, input, fed);
-    if layer.parallel { add_branch(b, &layer.attention, fed, attended) } else { fed }
+    if !parallel {
+        add_branch(b, attention_branch, x, attended);
+    }
+    let fed = b.scope("mlp", |b| {
+        // Parallel branches often share their norm.
+        let is_known = *parallel && mlp_branch.before == attention_branch.before;
+        let input = if is_known { attention_input } else { layer_input(b, mlp_branch, x) };
+        branch(b, mlp_branch, input, feed_forward)
+    });
+    add_branch(b, mlp_branch, x, fed);
+    if *parallel {
+        add_branch(b, attention_branch, x, attended);
+    }
 }
 
-/// Computes a branch of the residual stream `x`, with the norms around its layer.
+/// Returns the input of a branch's layer.
+fn layer_input<T>(b: &mut Builder<'_>, branch: &Branch<T>, x: &mut Residual) -> Tensor {
+    match &branch.before {
+        Some(before) => b.scope("norm", |b| x.norm(b, before)),
+        None => x.sum(b),
+    }
+}
+
+/// Computes a branch from its layer's input, without its scale.
 fn branch<T>(
     b: &mut Builder<'_>,
     branch: &Branch<T>,
-    x: Tensor,
+    input: Tensor,
     layer: impl FnOnce(&mut Builder<'_>, &T, Tensor) -> Tensor,
 ) -> Tensor {
-    let normed = branch.before.as_ref().map_or(x, |before| b.scope("norm", |b| norm(b, before, x)));
-    let mut y = layer(b, &branch.layer, normed);
-    if let Some(after) = &branch.after {
-        y = b.scope("norm_after", |b| norm(b, after, y));
-    }
-    b.graph.scale(y, branch.scale)
+    let y = layer(b, &branch.layer, input);
+    branch.after.as_ref().map_or(y, |after| b.scope("norm_after", |b| norm(b, after, y)))
 }
 
-/// Adds the result of a branch to the residual stream `x`.
-fn add_branch<T>(b: &mut Builder<'_>, branch: &Branch<T>, x: Tensor, result: Tensor) -> Tensor {
-    let sum = b.graph.add(x, result);
-    branch.after_sum.as_ref().map_or(sum, |layer| b.scope("norm_after_sum", |b| norm(b, layer, sum)))
+/// Adds the result of a branch to the residual stream.
+fn add_branch<T>(b: &mut Builder<'_>, branch: &Branch<T>, x: &mut Residual, result: Tensor) {
+    x.add(b, result, branch.scale);
+    if let Some(layer) = &branch.after_sum {
+        let normed = b.scope("norm_after_sum", |b| x.norm(b, layer));
+        *x = Residual::new(normed);
+    }
 }

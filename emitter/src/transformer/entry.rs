@@ -15,8 +15,8 @@ use crate::{
         builder::Builder,
         cache::{Cache, PoolValue},
         linear::embedding,
-        norm::norm,
         pooling::pooling,
+        residual::Residual,
         rope::{self, Rotation},
     },
     module::Module,
@@ -64,15 +64,16 @@ fn entry_results(
         _ => Cache::new(model, arguments.pools(plan, model)?),
     };
     let x = b.scope("embedding", |b| embedding(b, &model.embedding, tokens, positions));
-    let x = blocks(b, model, plan, &mut cache, &rows, x);
+    let mut stream = Residual::new(x);
+    blocks(b, model, plan, &mut cache, &rows, &mut stream);
     let made = match &model.head {
         Head::Logits(_) => {
-            let x = select(b, &arguments, sizes, x)?;
-            let x = normed(b, model, x);
+            select(b, &arguments, sizes, &mut stream)?;
+            let x = normed(b, model, &mut stream);
             head(b, model, sizes.selected, x)
         }
         Head::Pooling(layer) => {
-            let x = normed(b, model, x);
+            let x = normed(b, model, &mut stream);
             let embedding = b.scope("pooling", |b| pooling(b, *layer, x, &rows));
             vec![(ResultKind::Embedding, embedding)]
         }
@@ -167,40 +168,49 @@ fn blocks(
     plan: &Plan,
     cache: &mut Cache,
     rows: &Rows,
-    mut x: Tensor,
-) -> Tensor {
+    stream: &mut Residual,
+) {
     let mut rotations = Rotations::default();
     for (index, layer) in model.blocks.iter().enumerate() {
-        x = b.scope(&format!("layer.{index}"), |b| {
+        b.scope(&format!("layer.{index}"), |b| {
             let rope = layer.attention.layer.rope.as_ref();
             let rotation = rope.map(|rope| rotations.get(b, rope, rows.positions, plan.capacity()));
-            match cache.layer(b.cache_type, index) {
-                Some(mut cache) => block(b, layer, &mut cache, rotation, rows, x),
-                None => x,
+            if let Some(mut cache) = cache.layer(b.cache_type, index) {
+                block(b, layer, &mut cache, rotation, rows, stream);
             }
         });
     }
-    x
 }
 
-/// Selects the rows whose logits are wanted: `[batch, tokens, hidden]` to `[1, selected, hidden]`.
-fn select(b: &mut Builder<'_>, arguments: &Arguments, sizes: CallSizes, x: Tensor) -> Result<Tensor, String> {
+/// Selects the rows whose logits are wanted: `[batch, tokens, hidden]` becomes `[1, selected, hidden]`.
+fn select(
+    b: &mut Builder<'_>,
+    arguments: &Arguments,
+    sizes: CallSizes,
+    stream: &mut Residual,
+) -> Result<(), String> {
     let selected = arguments.tensor(ArgumentKind::Selected)?;
     b.lengths = arguments.tensor(ArgumentKind::SelectedCount).ok();
-    let hidden = b.graph.shape(x).last().copied().unwrap_or(0);
     if sizes.rows == 1 {
-        return Ok(x);
+        return Ok(());
     }
-    let flat = b.graph.reshape(x, &[sizes.rows, hidden]);
-    let rows = b.graph.take_rows(flat, selected);
-    // Fused with the norm, the gathered rows exceed IREE's stack limit.
-    let rows = b.graph.barrier(rows);
-    Ok(b.graph.reshape(rows, &[1, sizes.selected, hidden]))
+    stream.select(b, |b, x| {
+        let hidden = b.graph.shape(x).last().copied().unwrap_or(0);
+        let flat = b.graph.reshape(x, &[sizes.rows, hidden]);
+        let rows = b.graph.take_rows(flat, selected);
+        // Fused with the norm, the gathered rows exceed IREE's stack limit.
+        let rows = b.graph.barrier(rows);
+        b.graph.reshape(rows, &[1, sizes.selected, hidden])
+    });
+    Ok(())
 }
 
 /// Applies the norm after the last block.
-fn normed(b: &mut Builder<'_>, model: &ModelConfig, x: Tensor) -> Tensor {
-    model.final_norm.as_ref().map_or(x, |layer| b.scope("final_norm", |b| norm(b, layer, x)))
+fn normed(b: &mut Builder<'_>, model: &ModelConfig, stream: &mut Residual) -> Tensor {
+    match &model.final_norm {
+        Some(layer) => b.scope("final_norm", |b| stream.norm(b, layer)),
+        None => stream.sum(b),
+    }
 }
 
 /// The rotations of a function, one for each distinct rope.

@@ -296,13 +296,19 @@ SHARED mixture random_mixture(void) {
   return x;
 }
 
-// Compares results with products of each segment alone, which may add up in another
-// order.
-SHARED void check_experts(const mixture *x, index n, const float *found,
-                          const float *expected) {
-  for (index i = 0; i < x->rows * n; ++i)
-    check_near("out", i, found[i], expected[i],
-               fabs((double)expected[i]) * 0x1p-12 + 0x1p-16);
+// Checks that results of two ways to divide rows and panels among calls are the same
+// to the bit.
+SHARED void check_same(const float *found, const float *expected, index count) {
+  for (index i = 0; i < count; ++i) {
+    check_equal("out", i, found[i], expected[i]);
+    check_equal("bits of out", i, bits_of(found[i]), bits_of(expected[i]));
+  }
+}
+
+// Returns how many of the rows from `row` to `end` a call gets: one, or a random
+// number.
+SHARED index rows_of_call(int single, index row, index end) {
+  return single ? 1 : random_index(1, min_index(40, end - row));
 }
 
 #endif // TESTS_CHECK_H

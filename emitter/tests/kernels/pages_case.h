@@ -1,8 +1,8 @@
 // Random calls on a cache in pages, and the expected results of attention.
 //
-// Everything in the cache that no row may see is NaN: other layers, positions before
-// and after those that rows see, and pages that no sequence has. Entries of the page
-// table that no position needs are out of range.
+// Everything in the cache that no row may see is NaN: other layers, positions
+// before and after those that rows see, and pages that no sequence has. Entries of
+// the page table that no position needs are out of range.
 #ifndef TESTS_PAGES_CASE_H
 #define TESTS_PAGES_CASE_H
 
@@ -202,7 +202,7 @@ SHARED problem random_layer(element_type type, const shape *of) {
   p.heads = p.kv_heads * PICK(groups);
   p.causal = random_index(0, 4) != 0;
   p.window = p.causal && random_index(0, 2) == 0 ? random_index(1, 200) : 0;
-  // A few units, like the scores, so that it matters, or many, so that it hardly does.
+  // A few units, like the scores, so that it matters, or many.
   p.soft_cap = random_index(0, 1) ? 0.0f : random_index(0, 1) ? 1.5f : 50.0f;
   p.has_sinks = random_index(0, 3) == 0;
   return p;

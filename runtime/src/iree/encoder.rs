@@ -21,7 +21,7 @@ use crate::{
 pub(super) struct IreeEncoder {
     capabilities: Capabilities,
     width: usize,
-    /// Entry points, ascending by rows.
+    /// Entry points, ascending by the rows of one sequence.
     entries: Vec<EntryPoint>,
     /// A cache without pools: texts attend to themselves.
     cache: Cache,

@@ -226,3 +226,6 @@ impl<'a> RowPlaces<'a> {
         window.map_or(0, |window| (sequence.position + 1).saturating_sub(window) / PAGE)
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -26,6 +26,7 @@ use crate::{
 pub(super) struct LoadedModule {
     /// Capabilities without the sizes of entry points, which differ for sessions and encoders.
     pub(super) capabilities: Capabilities,
+    /// Ascending by the rows of one sequence.
     pub(super) entries: Vec<EntryPoint>,
     pub(super) device: Device,
     pub(super) cache: Cache,
@@ -61,7 +62,7 @@ impl LoadedModule {
 
         let entries = opened.target.entries.iter().map(|entry| EntryPoint::new(&module, entry));
         let mut entries = entries.collect::<Result<Vec<_>, _>>()?;
-        entries.sort_by_key(|entry| entry.sizes().rows);
+        entries.sort_by_key(|entry| (entry.sizes().rows_of_a_sequence(), entry.sizes().rows));
         let pools = opened.target.serving.as_ref().map_or(&[][..], |serving| &serving.pools);
         let cache =
             Cache::reserve(&module, pools, 1 + context.div_ceil(PAGE), !entries_skip_padding(&entries))?;

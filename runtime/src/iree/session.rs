@@ -22,7 +22,7 @@ use crate::{
 /// A session on IREE: a module with one sequence in its cache.
 pub(super) struct IreeSession {
     capabilities: Capabilities,
-    /// Ascending by rows.
+    /// Ascending by the rows of one sequence.
     entries: Vec<EntryPoint>,
     cache: Cache,
     /// The sequence's pages in each pool.

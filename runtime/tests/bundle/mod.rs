@@ -2,11 +2,7 @@
 
 use std::path::Path;
 
-use mlxcel_artifacts::{
-    Blob, Bundle, BundleWriter, Driver, Machine, Manifest,
-    entry::{Parameter, Role},
-    sample,
-};
+use mlxcel_artifacts::{Blob, Bundle, BundleWriter, Driver, Machine, Manifest, entry::Parameter, sample};
 use safetensors::Dtype;
 
 /// Writes a bundle for this machine with these files and weights.
@@ -20,8 +16,7 @@ pub(crate) fn write(out: &Path, files: &[(&str, &str)], weights: &[(&str, &str)]
     };
     let (files, weights) = (add(files), add(weights));
     let vmfb = writer.add_bytes(b"no vmfb").unwrap();
-    let roles = [Role::Prefill { tokens: 4 }, Role::Decode { cache: 16 }];
-    let cpu = sample::target(Driver::Local, &Machine::host().arch, vmfb, &roles, 8);
+    let cpu = sample::target(Driver::Local, &Machine::host().arch, vmfb, 16, 8);
     let manifest = Manifest {
         targets: [("cpu".to_string(), cpu)].into(),
         files: files.into_iter().collect(),

@@ -3,6 +3,8 @@ use std::collections::BTreeMap;
 use super::*;
 use crate::{Blob, manifest::tests::manifest};
 
+mod entries;
+
 /// Changes the small manifest and returns the problem that `validate` finds.
 fn refused<R>(change: impl FnOnce(&mut Manifest) -> R) -> String {
     let mut manifest = manifest();
@@ -15,8 +17,9 @@ fn refused<R>(change: impl FnOnce(&mut Manifest) -> R) -> String {
 #[test]
 fn scalars() {
     assert_eq!(manifest().validate().map_err(|e| e.to_string()), Ok(()));
-    assert_eq!(refused(|m| m.format = 0), "format is 0, expected 1 to 2");
+    assert_eq!(refused(|m| m.format = 0), "format is 0, expected 1 to 3");
     let document = |m: &mut Manifest| {
+        entries::old(m);
         m.format = 1;
         m.documents.insert("sbom.cdx.json".into(), m.files["config.json"]);
     };
@@ -29,7 +32,7 @@ fn scalars() {
         refused(|m| m.plan.position_bytes = u64::MAX),
         "plan.position_bytes is 18446744073709551615: more than any memory has"
     );
-    assert_eq!(refused(|m| m.plan.batch = 0), "plan.batch is 0, expected 1 to 2147483647");
+    assert_eq!(refused(|m| m.plan.vocab = 0), "plan.vocab is 0, expected 1 to 2147483647");
     assert_eq!(
         refused(|m| m.plan.context = 1 << 40),
         "plan.context is 1099511627776, expected 1 to 2147483647"
@@ -109,79 +112,6 @@ fn blobs() {
     assert_eq!(
         refused(|m| m.weights.insert("model.safetensors".into(), huge)),
         "weights file model.safetensors has 18446744073709551615 bytes: more than any disk holds"
-    );
-}
-
-fn entries(manifest: &mut Manifest) -> &mut Vec<Entry> {
-    &mut manifest.targets.get_mut("cpu").unwrap().entries
-}
-
-#[test]
-fn entry_points() {
-    let (prefill, decode) = (0, 1);
-    assert_eq!(
-        refused(|m| entries(m)[prefill].name = "main".into()),
-        "target cpu: entry is named `main`, expected `prefill_16` by its role"
-    );
-    assert_eq!(
-        refused(|m| {
-            let first = entries(m)[0].clone();
-            entries(m).push(first);
-        }),
-        "target cpu: entry prefill_16 is listed twice"
-    );
-    assert_eq!(
-        refused(|m| entries(m)[prefill].arguments[0].shape = vec![1, 17]),
-        "target cpu: tokens of entry prefill_16 is i32[1,17], expected i32[1,16]"
-    );
-    assert_eq!(
-        refused(|m| entries(m)[decode].arguments[1].dtype = Dtype::I64),
-        "target cpu: positions of entry decode_64 is i64[1], expected i32[1]"
-    );
-    assert_eq!(
-        refused(|m| entries(m)[decode].results[1].shape = vec![1, usize::MAX]),
-        "target cpu: logits of entry decode_64 is f32[1,18446744073709551615], expected f32[1,100]"
-    );
-    assert_eq!(
-        refused(|m| entries(m)[decode].arguments.extend_from_within(..1)),
-        "target cpu: entry decode_64 takes tokens twice"
-    );
-    assert_eq!(
-        refused(|m| entries(m)[decode].arguments.remove(1)),
-        "target cpu: entry decode_64 takes no positions"
-    );
-    assert_eq!(
-        refused(|m| entries(m)[decode].results.remove(0)),
-        "target cpu: entry decode_64 gives no next_token"
-    );
-    assert_eq!(
-        refused(|m| drop(entries(m).remove(prefill))),
-        "target cpu: no prefill entry, expected at least one"
-    );
-    assert_eq!(
-        refused(|m| drop(entries(m).remove(decode))),
-        "target cpu: no decode entry, expected at least one"
-    );
-    assert_eq!(
-        refused(|m| m.plan.context = 65),
-        "target cpu: the largest decode entry covers 64 positions, expected the context, 65"
-    );
-    assert_eq!(
-        refused(|m| entries(m).push(Entry::new(Role::Prefill { tokens: 0 }, 1, 100))),
-        "target cpu: entry prefill_0 is for 0 positions, expected 1 to 2147483647"
-    );
-}
-
-#[test]
-fn an_entry_whose_size_overflows() {
-    let max = i32::MAX as usize;
-    let change = |m: &mut Manifest| {
-        (m.plan.batch, m.plan.vocab) = (max, max);
-        *entries(m) = vec![Entry::new(Role::Decode { cache: 64 }, max, max)];
-    };
-    assert_eq!(
-        refused(change),
-        "target cpu: logits of entry decode_64 is f32[2147483647,2147483647]: its size overflows"
     );
 }
 

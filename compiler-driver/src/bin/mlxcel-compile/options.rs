@@ -44,7 +44,7 @@ pub(crate) struct Compile {
     /// Context size in tokens [default: 4096, or the model's limit if that is less]
     #[arg(long, value_name = "N")]
     pub(crate) ctx_size: Option<usize>,
-    /// Process prompts in chunks of exactly N tokens [default: several sizes that suit the target]
+    /// Process prompts in calls of up to N tokens [default: several sizes that suit the target]
     #[arg(long, value_name = "N")]
     pub(crate) chunk: Option<usize>,
     /// Folder to write the bundle to, replacing a bundle that exists [default: MODEL.bundle]

@@ -33,8 +33,8 @@ pub(super) fn isa(b: &Builder<'_>, layer: &Attention, rows: &Rows) -> Option<Isa
     b.numerics.cpu_isa().filter(fits)
 }
 
-/// Rotates queries and keys, appends keys and values to the cache, and attends: queries `[1, rows, heads, head_dim]` to the
-/// same shape.
+/// Rotates queries and keys, appends keys and values to the cache, and attends: `[1, rows, heads · head_dim]` to
+/// `[1, rows, heads, head_dim]`.
 pub(super) fn append_and_attend(
     b: &mut Builder<'_>,
     isa: Isa,
@@ -45,12 +45,13 @@ pub(super) fn append_and_attend(
 ) -> Tensor {
     let Division::Ragged { begins, starts } = rows.division else { return query };
     let tables = RowTables { begins, starts, pages: cache.table().pages };
-    let (&[_, count, heads, head_dim], &[sequences, table]) =
-        (b.graph.shape(query), b.graph.shape(tables.pages))
-    else {
+    let (&[_, count, _], &[sequences, table]) = (b.graph.shape(query), b.graph.shape(tables.pages)) else {
         return query;
     };
-    let kv_heads = layer.kv_heads;
+    let &Attention { heads, kv_heads, head_dim, .. } = layer;
+    // Parts of one product are read where they are.
+    let [(q, q_offset), (k, k_offset), (v, v_offset)] = [query, key, value].map(|x| b.graph.columns_of(x));
+    let [q_stride, k_stride, v_stride] = [q, k, v].map(|x| b.graph.shape(x).last().copied().unwrap_or(1));
     let shape = AttentionShape {
         rows: count,
         sequences,
@@ -66,9 +67,9 @@ pub(super) fn append_and_attend(
     let rope_width = rotation.map_or(0, |rotation| 2 * b.graph.shape(rotation.cos)[2]);
     let items = kv_heads * count.div_ceil(PAGE);
     let append = Append {
-        q: query,
-        k: key,
-        v: value,
+        q,
+        k,
+        v,
         cos,
         sin,
         tables: tables.clone(),
@@ -76,9 +77,9 @@ pub(super) fn append_and_attend(
         q_out: TensorType::new(Dtype::F32, [1, count, heads, head_dim]),
         layer: number,
         shape: shape.clone(),
-        query_rows: QueryRows { q_stride: heads * head_dim, q_offset: 0 },
-        key_rows: KeyRows { k_stride: kv_heads * head_dim, k_offset: 0 },
-        value_rows: ValueRows { v_stride: kv_heads * head_dim, v_offset: 0 },
+        query_rows: QueryRows { q_stride, q_offset },
+        key_rows: KeyRows { k_stride, k_offset },
+        value_rows: ValueRows { v_stride, v_offset },
         rope_width,
         interleaved: rotation.is_some_and(|rotation| rotation.pairs == Pairs::Interleaved),
         // Weights are powers of two.

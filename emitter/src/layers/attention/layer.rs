@@ -12,7 +12,7 @@ use crate::{
         builder::Builder,
         cache::{KeyOrValue, LayerCache},
         linear::{linear, linears},
-        norm::norm,
+        norm::{norm, norm_heads},
         rope::{self, Rotation},
     },
 };
@@ -32,9 +32,8 @@ pub(crate) fn attention(
     let kv_heads = layer.kv_heads;
     let projections = [("q_proj", &layer.query), ("k_proj", &layer.key), ("v_proj", &layer.value)];
     let [query, key, value] = linears(b, projections, x);
-    let query = b.scope("q_norm", |b| split_heads(b, layer.query_norm.as_ref(), layer.heads, query));
-    let key = b.scope("k_norm", |b| split_heads(b, layer.key_norm.as_ref(), kv_heads, key));
-    let value = split_heads(b, None, kv_heads, value);
+    let query = b.scope("q_norm", |b| normed_heads(b, layer.query_norm.as_ref(), layer.heads, query));
+    let key = b.scope("k_norm", |b| normed_heads(b, layer.key_norm.as_ref(), kv_heads, key));
     let g = &mut b.graph;
     let projected = [query, key, value].map(|x| layer.clip.map_or(x, |limit| g.clip(x, limit)));
     let attended = match kernel::isa(b, layer, rows) {
@@ -45,7 +44,7 @@ pub(crate) fn attention(
     linear(b, ("o_proj", &layer.output), attended)
 }
 
-/// Rotates, caches and attends as generated code: `[batch, tokens, heads, head_dim]` to the shape of the queries.
+/// Rotates, caches and attends as generated code: `[batch, tokens, heads · head_dim]` to `[batch, tokens, heads, head_dim]`.
 fn generated(
     b: &mut Builder<'_>,
     layer: &Attention,
@@ -54,12 +53,15 @@ fn generated(
     cache: &mut LayerCache<'_>,
     rows: &Rows,
 ) -> Tensor {
-    let &[batch, tokens, heads, head_dim] = b.graph.shape(query) else {
+    let &[batch, tokens, _] = b.graph.shape(query) else {
         return query;
     };
-    let (operand, kv_heads) = (b.operand_dtype(), layer.kv_heads);
-    let group = heads.checked_div(kv_heads).unwrap_or(0);
+    let (operand, kv_heads, head_dim) = (b.operand_dtype(), layer.kv_heads, layer.head_dim);
+    let group = layer.heads.checked_div(kv_heads).unwrap_or(0);
     let g = &mut b.graph;
+    let split = |g: &mut Graph, x, heads| g.reshape(x, &[batch, tokens, heads, head_dim]);
+    let (query, key) = (split(g, query, layer.heads), split(g, key, kv_heads));
+    let value = split(g, value, kv_heads);
     let [query, key] = [query, key].map(|x| rotation.map_or(x, |rotation| rope::rotate(g, rotation, x)));
     let by_kv_head = |g: &mut Graph| {
         let query = g.scale(query, layer.scale);
@@ -89,21 +91,12 @@ fn generated(
     b.graph.transpose(attended, &[0, 3, 1, 2, 4])
 }
 
-/// Splits `x`, `[batch, tokens, heads · head_dim]`, into heads and applies their norm.
-fn split_heads(b: &mut Builder<'_>, layer: Option<&Norm>, count: usize, x: Tensor) -> Tensor {
-    let &[batch, tokens, width] = b.graph.shape(x) else {
-        return x;
-    };
-    let split = [batch, tokens, count, width.checked_div(count).unwrap_or(0)];
-    match layer {
-        None => b.graph.reshape(x, &split),
-        Some(layer) if layer.shape() == [width] => {
-            let normed = norm(b, layer, x);
-            b.graph.reshape(normed, &split)
-        }
-        Some(layer) => {
-            let x = b.graph.reshape(x, &split);
-            norm(b, layer, x)
-        }
+/// Applies the norm of heads to `x`, `[batch, tokens, heads · head_dim]`.
+fn normed_heads(b: &mut Builder<'_>, layer: Option<&Norm>, heads: usize, x: Tensor) -> Tensor {
+    let (shape, Some(layer)) = (b.graph.shape(x).to_vec(), layer) else { return x };
+    if shape.last().is_some_and(|&width| layer.shape() == [width]) {
+        return norm(b, layer, x);
     }
+    let normed = norm_heads(b, layer, x, heads);
+    b.graph.reshape(normed, &shape)
 }

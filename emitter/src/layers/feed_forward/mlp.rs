@@ -1,10 +1,10 @@
 //! MLPs, gated or not.
 
-use mlxcel_models::{Activation, Mlp};
-use safetensors::Dtype;
+use mlxcel_models::Mlp;
 
+use super::activation::{Inner, activate};
 use crate::{
-    graph::{Graph, Tensor},
+    graph::Tensor,
     layers::{
         builder::Builder,
         linear::{linear, linears},
@@ -13,66 +13,13 @@ use crate::{
 
 /// Computes an MLP, see [`Mlp`]: `[batch, tokens, hidden]` to the same shape.
 pub(super) fn mlp(b: &mut Builder<'_>, layer: &Mlp, x: Tensor) -> Tensor {
-    let (gate, up) = match &layer.gate {
+    let inner = match &layer.gate {
         Some(gate) => {
             let [gate, up] = linears(b, [("gate_proj", gate), ("up_proj", &layer.up)], x);
-            (Some(gate), up)
+            Inner { gate: Some(gate), up }
         }
-        None => (None, linear(b, ("up_proj", &layer.up), x)),
+        None => Inner { gate: None, up: linear(b, ("up_proj", &layer.up), x) },
     };
-    let hidden = mlp_hidden(&mut b.graph, layer, gate, up);
+    let hidden = activate(b, layer, inner);
     linear(b, ("down_proj", &layer.down), hidden)
-}
-
-/// Computes the input of an MLP's last layer from the results of its first ones.
-pub(super) fn mlp_hidden(g: &mut Graph, layer: &Mlp, gate: Option<Tensor>, up: Tensor) -> Tensor {
-    let Some(mut gate) = gate else { return activation(g, layer.activation, up) };
-    let mut up = up;
-    if let Some(limit) = layer.limit {
-        let max = g.scalar(limit, Dtype::F32);
-        let max = g.broadcast_like(max, gate);
-        gate = g.minimum(gate, max);
-        up = g.clip(up, limit);
-    }
-    if layer.up_offset != 0.0 {
-        let offset = g.scalar(layer.up_offset, Dtype::F32);
-        let offset = g.broadcast_like(offset, up);
-        up = g.add(up, offset);
-    }
-    let active = activation(g, layer.activation, gate);
-    g.multiply(active, up)
-}
-
-fn activation(g: &mut Graph, activation: Activation, x: Tensor) -> Tensor {
-    // Computes `x · (1 + y) / 2`.
-    let half_of_sum = |g: &mut Graph, x: Tensor, y: Tensor| {
-        let half = g.scale(x, 0.5);
-        let product = g.multiply(half, y);
-        g.add(half, product)
-    };
-    match activation {
-        Activation::Silu => {
-            let gate = g.logistic(x);
-            g.multiply(x, gate)
-        }
-        Activation::Swish { beta } => {
-            let steep = g.scale(x, beta);
-            let gate = g.logistic(steep);
-            g.multiply(x, gate)
-        }
-        Activation::Gelu => {
-            let scaled = g.scale(x, std::f64::consts::FRAC_1_SQRT_2);
-            let erf = g.erf(scaled);
-            half_of_sum(g, x, erf)
-        }
-        Activation::GeluTanh => {
-            let square = g.multiply(x, x);
-            let cube = g.multiply(square, x);
-            let cube = g.scale(cube, 0.044_715);
-            let sum = g.add(x, cube);
-            let scaled = g.scale(sum, (2.0 / std::f64::consts::PI).sqrt());
-            let tanh = g.tanh(scaled);
-            half_of_sum(g, x, tanh)
-        }
-    }
 }

@@ -8,6 +8,7 @@ mod layout;
 mod product;
 mod q4;
 mod q8;
+mod rows;
 
 use mlxcel_artifacts::Quant;
 use mlxcel_models::Weight;
@@ -23,6 +24,7 @@ use crate::{
 };
 
 pub(in crate::layers) use product::{ProductInputs, Segments};
+pub(in crate::layers) use rows::quantized_results;
 
 /// Computes `[batch, tokens, inputs]` to `[batch, tokens, outputs of the tensor]` for each layer's tensor, as one product.
 pub(super) fn products(b: &mut Builder<'_>, isa: Isa, layers: &[Named<'_>], x: Tensor) -> Vec<Tensor> {
@@ -56,6 +58,6 @@ pub(super) fn rows(b: &mut Builder<'_>, isa: Isa, weight: &Weight, rows: Tensor)
     match b.quant {
         Quant::None => float::rows(b, isa, weight, rows),
         Quant::Q8 => q8::rows(b, isa, weight, rows),
-        Quant::Q4 => q4::rows(b, weight, rows),
+        Quant::Q4 => q4::rows(b, isa, weight, rows),
     }
 }

@@ -180,8 +180,8 @@ static void test_long(void) {
 
 // ------------------------------------------------------------------ bits
 
-// Copies rows of one sequence, `step` at a time, to a call whose sequences are these
-// pieces, and compares their results.
+// Computes pieces of one sequence, of `step` rows each, and compares their results.
+// In one call, each piece is a sequence.
 static void check_pieces(const problem *p, const float *expected, index s,
                          index step, int in_one_call) {
   const index row_size = p->heads * p->head_dim;

@@ -82,6 +82,34 @@ static void test_case(const kind *of, index m, index n, index k) {
   release_all();
 }
 
+// Tests that a row's result depends neither on other rows of the call nor on its
+// panels: m rows and all panels at once give the same bits as other divisions.
+static void test_division(const kind *of, int single, index m, index n,
+                          index k) {
+  at_case("matmul_bf16_pairs, %s, %lld x %lld x %lld, divided", of->name,
+          (long long)m, (long long)n, (long long)k);
+  const problem p = random_problem(of, whole(m), n, k);
+  const index panels = divide_up(n, PANEL);
+  float *out = allocate_results(m * n);
+  call(&p, 0, panels);
+  for (index row = 0; row < m;) {
+    const int32_t rows = (int32_t)rows_of_call(single, row, m);
+    const index split = random_index(0, panels);
+    const problem part = {.rows = {1, rows, (int32_t *)&rows},
+                          .m = rows,
+                          .n = n,
+                          .k = k,
+                          .w = p.w,
+                          .a = p.a + row * k,
+                          .out = out + row * n};
+    call(&part, split, panels);
+    call(&part, 0, split);
+    row += rows;
+  }
+  check_same(out, p.out, m * n);
+  release_all();
+}
+
 // Tests that infinity and NaN affect their row, and no other.
 static void test_not_finite(index m) {
   const uint16_t bad[] = {0x7f80, 0x7fc0};
@@ -118,7 +146,7 @@ static void test_experts(void) {
     matmul_bf16_pairs(p.w + x.experts[s] * lanes * k, p.a + row * k, &rows,
                       expected + row * n, 1, rows, n, k, 0, lanes / PANEL);
   }
-  check_experts(&x, n, out, expected);
+  check_same(out, expected, x.rows * n);
   release_all();
 }
 
@@ -131,6 +159,13 @@ int main(void) {
     test_case(of, 7, 35, 4100);
     test_case(of, 1, 1, 2);
   }
+  for (index m = 1; m <= 40; ++m)
+    test_division(&kinds[0], m % 2, m, random_index(1, 150),
+                  PAIR * random_index(1, 65));
+  test_division(&kinds[2], 1, 33, 130, 258);
+  test_division(&kinds[0], 1, 130, 70, 34);
+  test_division(&kinds[0], 0, 200, 35, 130);
+  test_division(&kinds[0], 0, 9, 65, 4100);
   test_not_finite(8);
   test_not_finite(20);
   for (int i = 0; i < 60; ++i)

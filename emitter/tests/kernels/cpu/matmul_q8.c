@@ -78,6 +78,33 @@ static void test_case(kind of, index m, index n, index k) {
   release_all();
 }
 
+// Tests that a row's result depends neither on other rows of the call nor on its
+// panels: m rows and all panels at once give the same bits as other divisions.
+static void test_division(int single, index m, index n, index k) {
+  const index panels = divide_up(n, PANEL);
+  at_case("matmul_q8, %lld x %lld x %lld, divided", (long long)m, (long long)n,
+          (long long)k);
+  const int8_t *w = pack(random_bytes(n * k, -128, 127), n, k);
+  const act_q8 *a = widen(random_bytes(m * k, -127, 127), m * k);
+  const parts all = whole(m);
+  const float *w_scale = random_floats(n, ORDINARY);
+  const float *a_scale = random_floats(m, ORDINARY);
+  float *out = allocate_results(m * n), *expected = allocate_results(m * n);
+  matmul_q8(w, w_scale, a, a_scale, all.lengths, expected, 1, m, n, k, 0,
+            panels);
+  for (index row = 0; row < m;) {
+    const int32_t rows = (int32_t)rows_of_call(single, row, m);
+    const index split = random_index(0, panels);
+    matmul_q8(w, w_scale, a + row * k, a_scale + row, &rows, out + row * n, 1,
+              rows, n, k, split, panels);
+    matmul_q8(w, w_scale, a + row * k, a_scale + row, &rows, out + row * n, 1,
+              rows, n, k, 0, split);
+    row += rows;
+  }
+  check_same(out, expected, m * n);
+  release_all();
+}
+
 // Tests rows with infinity or NaN, as quantize.c returns them.
 static void test_not_finite(index m) {
   const float bad[] = {INFINITY, NAN};
@@ -125,7 +152,7 @@ static void test_experts(void) {
               a_scale + row, &rows, expected + row * n, 1, rows, n, k, 0,
               lanes / PANEL);
   }
-  check_experts(&x, n, out, expected);
+  check_same(out, expected, x.rows * n);
   release_all();
 }
 
@@ -144,6 +171,11 @@ int main(void) {
       test_case(of, 1, 3, 2);
     }
   }
+  for (index m = 1; m <= 40; ++m)
+    test_division(m % 2, m, random_index(1, 150), 4 * random_index(1, 40));
+  test_division(1, 130, 70, 36);
+  test_division(0, 200, 35, 132);
+  test_division(0, 9, 65, 4100);
   for (int i = 0; i < 60; ++i)
     test_experts();
   test_not_finite(7);

@@ -88,7 +88,7 @@ static void test_rows(void) {
 }
 
 static void check_groups(const float *x, const int8_t *q, const float *scale,
-                         const float *offset, index begin, index end) {
+                         const int32_t *start, index begin, index end) {
   for (index group = begin; group < end; ++group) {
     const float largest = largest_magnitude(x + group * GROUP, GROUP);
     index sum = 0;
@@ -97,8 +97,7 @@ static void check_groups(const float *x, const int8_t *q, const float *scale,
       sum += q[i];
     }
     check_equal("scale", group, scale[group], largest / 127.0f);
-    check_equal("offset", group, offset[group],
-                (float)((double)scale[group] * 8 * (double)sum));
+    check_equal("start", group, start[group], (double)(-8 * sum));
   }
 }
 
@@ -111,17 +110,20 @@ static void test_groups(void) {
       at_case("quantize_groups, %s, k = %lld", kind_names[of], (long long)k);
       const float *x = input(of, rows * groups, GROUP);
       float *scale = allocate_results(rows * groups);
-      float *offset = allocate_results(rows * groups);
+      int32_t *start = allocate(rows * groups * 4);
+      for (index group = 0; group < rows * groups; ++group)
+        start[group] = NEVER_WRITTEN;
       int8_t *q = allocate(rows * k);
       memset(q, NEVER_WRITTEN, (size_t)(rows * k));
-      quantize_groups(x, q, scale, offset, k, begin, end);
-      check_groups(x, q, scale, offset, begin * groups, end * groups);
+      quantize_groups(x, q, scale, start, k, begin, end);
+      check_groups(x, q, scale, start, begin * groups, end * groups);
       check_untouched("another call's scale", scale, 0, begin * groups);
       check_untouched("another call's scale", scale, end * groups,
                       rows * groups);
-      check_untouched("another call's offset", offset, 0, begin * groups);
-      check_untouched("another call's offset", offset, end * groups,
-                      rows * groups);
+      for (index group = 0; group < rows * groups; ++group)
+        if (group < begin * groups || group >= end * groups)
+          check_equal("another call's start", group, start[group],
+                      NEVER_WRITTEN);
       for (index i = 0; i < rows * k; ++i)
         if (i < begin * k || i >= end * k)
           check_equal("another call's q", i, q[i], NEVER_WRITTEN);
@@ -145,15 +147,16 @@ static void test_not_finite(void) {
     for (index at = 0; at < GROUP; ++at) {
       at_case("%g among 32 numbers", bad[b]);
       float *x = random_floats(2 * GROUP, ORDINARY);
-      float *scale = allocate_results(2), *offset = allocate_results(2);
+      float *scale = allocate_results(2);
+      int32_t *start = allocate(2 * 4);
       act_q8 *q = allocate(2 * GROUP * (index)sizeof *q);
       int8_t *bytes = allocate(2 * GROUP);
       x[at] = bad[b];
       quantize_rows(x, q, scale, GROUP, 0, 2);
       check_damaged(q, scale);
       check_rows(x, q, scale, GROUP, 1, 2);
-      quantize_groups(x, bytes, scale, offset, 2 * GROUP, 0, 1);
-      check_groups(x, bytes, scale, offset, 1, 2);
+      quantize_groups(x, bytes, scale, start, 2 * GROUP, 0, 1);
+      check_groups(x, bytes, scale, start, 1, 2);
       for (index i = 0; i < GROUP; ++i)
         q[i] = bytes[i];
       check_damaged(q, scale);

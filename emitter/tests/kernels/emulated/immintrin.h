@@ -27,8 +27,10 @@
 // After SIMDe, which would otherwise use the instructions.
 #define __AVX512VNNI__ 1
 #define __AVX512BF16__ 1
+#if !defined(WITHOUT_AMX)
 #define __AMX_INT8__ 1
 #define __AMX_BF16__ 1
+#endif
 
 #define EMULATED static inline __attribute__((always_inline, unused))
 
@@ -114,16 +116,19 @@ EMULATED float emulated_bf16(unsigned short x) {
 }
 
 // SIMDe's version computes with subnormal numbers, which the instruction flushes to
-// zero. It passes vectors of bf16, for which unoptimized code needs a library.
+// zero. It passes vectors of bf16, for which unoptimized code needs a library. The
+// instruction adds the second product of a pair first.
 EMULATED __m512 emulated_dpbf16_ps(__m512 sums, __m512i x, __m512i y) {
   float to[16];
   unsigned short a[32], b[32];
   _mm512_storeu_ps(to, sums);
   _mm512_storeu_si512(a, x);
   _mm512_storeu_si512(b, y);
-  for (int i = 0; i < 32; ++i)
-    to[i / 2] = emulated_normal(
-        __builtin_fmaf(emulated_bf16(a[i]), emulated_bf16(b[i]), to[i / 2]));
+  for (int i = 0; i < 32; ++i) {
+    const int at = i ^ 1;
+    to[i / 2] = emulated_normal(__builtin_fmaf(
+        emulated_bf16(a[at]), emulated_bf16(b[at]), to[i / 2]));
+  }
   return _mm512_loadu_ps(to);
 }
 #undef _mm512_dpbf16_ps
@@ -185,10 +190,10 @@ static inline void emulated_tile_stored(int tile, void *to, long long stride) {
 #undef _tile_stored
 #define _tile_stored emulated_tile_stored
 
-// Adds the dot product of four bytes of a row and of a column to the four bytes of
-// `sum`.
+// Adds the dot product of `depth` times four bytes of a row and of a column to the
+// four bytes of `sum`. Those of a column are AMX's 64 bytes apart.
 typedef void emulated_dot(unsigned char *sum, const unsigned char *row,
-                          const unsigned char *column);
+                          const unsigned char *column, int depth);
 
 static inline void emulated_tile_dot(int sums, int rows, int columns,
                                      emulated_dot *dot) {
@@ -198,36 +203,39 @@ static inline void emulated_tile_dot(int sums, int rows, int columns,
       emulated_tiles[columns].rows != depth || depth == 0)
     __builtin_trap();
   for (int i = 0; i < emulated_tiles[sums].rows; ++i)
-    for (int p = 0; p < depth; ++p)
-      for (int j = 0; j < emulated_tiles[sums].bytes; j += 4)
-        dot(&emulated_tiles[sums].at[i][j], &emulated_tiles[rows].at[i][4 * p],
-            &emulated_tiles[columns].at[p][j]);
+    for (int j = 0; j < emulated_tiles[sums].bytes; j += 4)
+      dot(&emulated_tiles[sums].at[i][j], emulated_tiles[rows].at[i],
+          &emulated_tiles[columns].at[0][j], depth);
 }
 
 static inline void emulated_dot_bytes(unsigned char *sum,
                                       const unsigned char *row,
-                                      const unsigned char *column) {
+                                      const unsigned char *column, int depth) {
   unsigned total;
   __builtin_memcpy(&total, sum, 4);
-  for (int i = 0; i < 4; ++i)
-    total += (unsigned)((signed char)row[i] * (signed char)column[i]);
+  for (int i = 0; i < 4 * depth; ++i)
+    total += (unsigned)((signed char)row[i] *
+                        (signed char)column[i / 4 * 64 + i % 4]);
   __builtin_memcpy(sum, &total, 4);
 }
 #undef _tile_dpbssd
 #define _tile_dpbssd(sums, rows, columns)                                      \
   emulated_tile_dot(sums, rows, columns, emulated_dot_bytes)
 
+// The instruction sums the first products of all pairs and the second ones apart.
 static inline void emulated_dot_bf16(unsigned char *sum,
                                      const unsigned char *row,
-                                     const unsigned char *column) {
-  float total;
-  unsigned short a[2], b[2];
+                                     const unsigned char *column, int depth) {
+  float total, parts[2] = {0, 0};
+  for (int i = 0; i < 2 * depth; ++i) {
+    unsigned short a, b;
+    __builtin_memcpy(&a, row + 2 * i, 2);
+    __builtin_memcpy(&b, column + i / 2 * 64 + i % 2 * 2, 2);
+    parts[i % 2] = emulated_normal(
+        __builtin_fmaf(emulated_bf16(a), emulated_bf16(b), parts[i % 2]));
+  }
   __builtin_memcpy(&total, sum, 4);
-  __builtin_memcpy(a, row, 4);
-  __builtin_memcpy(b, column, 4);
-  for (int i = 0; i < 2; ++i)
-    total = emulated_normal(
-        __builtin_fmaf(emulated_bf16(a[i]), emulated_bf16(b[i]), total));
+  total = emulated_normal(total + emulated_normal(parts[0] + parts[1]));
   __builtin_memcpy(sum, &total, 4);
 }
 #undef _tile_dpbf16ps

@@ -149,6 +149,7 @@ mod tests {
                 prefill: Duration::from_millis(30),
                 steps: 1,
                 decode: Duration::from_micros(62_500),
+                ..Timings::default()
             },
         }
     }

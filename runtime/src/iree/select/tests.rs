@@ -5,7 +5,7 @@ use std::{
     collections::{BTreeMap, BTreeSet},
 };
 
-use mlxcel_artifacts::{Blob, entry::Role, report, sample};
+use mlxcel_artifacts::{Blob, report, sample};
 
 use super::*;
 
@@ -63,7 +63,7 @@ fn manifest(targets: &[&str]) -> Manifest {
         let arch = if driver == Driver::Local { "x86_64" } else { "" };
         TargetArtifact {
             cpu_features: if name == "cpu-v4" { vec!["avx2".into(), "avx512f".into()] } else { vec![] },
-            ..sample::target(driver, arch, Blob::of(b"vmfb"), &[Role::Prefill { tokens: 4 }], 8)
+            ..sample::target(driver, arch, Blob::of(b"vmfb"), 16, 8)
         }
     };
     Manifest {

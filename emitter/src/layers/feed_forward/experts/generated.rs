@@ -3,10 +3,10 @@
 use mlxcel_models::Experts;
 use safetensors::Dtype;
 
-use super::linears::{ExpertLinears, expert_hidden};
+use super::linears::{ExpertLinears, inner};
 use crate::{
     graph::{Graph, Tensor},
-    layers::builder::Builder,
+    layers::{builder::Builder, feed_forward::activation::generated_activate},
     ops::{DotDimensions, Reduction},
 };
 
@@ -54,7 +54,10 @@ pub(super) fn experts(b: &mut Builder<'_>, layer: &Experts, logits: Tensor, x: T
                 g.broadcast_in_dim(row, &[blocks.size, width], &[1])
             };
             let results = layers.split(g, product, &biases[index], rows_of);
-            let y = if index == 0 { expert_hidden(g, layer, &results) } else { results[0] };
+            let y = match (index, layer.experts.first(), inner(&results)) {
+                (0, Some(expert), Some(inner)) => generated_activate(g, expert, inner),
+                _ => results[0],
+            };
             let width = g.shape(y).last().copied().unwrap_or(1);
             x = g.reshape(y, &[blocks.size, width]);
         }

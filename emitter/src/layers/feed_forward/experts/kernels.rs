@@ -3,12 +3,13 @@
 use mlxcel_models::Experts;
 use safetensors::Dtype;
 
-use super::linears::{ExpertLinears, expert_hidden};
+use super::linears::{ExpertLinears, inner};
 use crate::{
     graph::{Graph, Tensor},
     kernels::{Grid, Isa, Route},
     layers::{
         builder::Builder,
+        feed_forward::activation::kernel_activate,
         linear::panels::{self, ProductInputs, Segments},
     },
     ops::Reduction,
@@ -41,7 +42,11 @@ pub(super) fn experts(b: &mut Builder<'_>, isa: Isa, layer: &Experts, logits: Te
     };
     let [up, down] = ExpertLinears::up_and_down(layer);
     let first = b.scope("experts.inner", |b| products(b, &up, x));
-    let inner = expert_hidden(&mut b.graph, layer, &first);
+    let (Some(expert), Some(inner)) = (layer.experts.first(), inner(&first)) else { return x };
+    // Rows are those of real tokens, then unused ones. How many there are of each is not worth a dispatch.
+    #[expect(clippy::cast_precision_loss, reason = "a number of rows")]
+    let lengths = b.graph.full(rows as f64, Dtype::I32, &[1]);
+    let inner = kernel_activate(b, isa, expert, inner, lengths);
     let y = b.scope("experts.outer", |b| products(b, &down, inner)[0]);
     let g = &mut b.graph;
     let split = [batch, tokens, active, hidden];

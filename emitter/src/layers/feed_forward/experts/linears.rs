@@ -6,7 +6,7 @@ use crate::{
     graph::{Graph, Tensor},
     layers::{
         builder::Builder,
-        feed_forward::mlp::mlp_hidden,
+        feed_forward::activation::Inner,
         linear::{distinct_tensors, layer_outputs},
         weights::{Matrix, Weights},
     },
@@ -88,11 +88,11 @@ impl<'m> ExpertLinears<'m> {
     }
 }
 
-/// Computes the input of the last layer from the results of the first ones: gate and up, or up alone.
-pub(super) fn expert_hidden(g: &mut Graph, layer: &Experts, first: &[Tensor]) -> Tensor {
-    match (layer.experts.first(), first) {
-        (Some(mlp), &[gate, up]) => mlp_hidden(g, mlp, Some(gate), up),
-        (Some(mlp), &[up]) => mlp_hidden(g, mlp, None, up),
-        _ => g.fail("experts", "found no experts, expected one at least"),
+/// Returns the results of the first layers: gate and up, or up alone.
+pub(super) fn inner(first: &[Tensor]) -> Option<Inner> {
+    match *first {
+        [gate, up] => Some(Inner { gate: Some(gate), up }),
+        [up] => Some(Inner { gate: None, up }),
+        _ => None,
     }
 }

@@ -1,30 +1,26 @@
 //! Panels of 4-bit weights in groups of 32 inputs, with a scale for each group of an output, see `matmul_q4.c`. Activations
 //! are 8-bit groups.
 //!
-//! Weights are bytes, `[panels, groups, 4, LANES, 4]`. Byte `[j, lane, e]` of a group holds inputs `4j + e` and
-//! `16 + 4j + e`. Scales are `[panels, groups, LANES]`.
+//! Weights are bytes, `[panels, groups, 4, lanes, 4]`, where `lanes` is [`Isa::q4_outputs`]. Byte `[j, lane, e]` of a group
+//! holds inputs `4j + e` and `16 + 4j + e`. Scales are `[panels, groups, lanes]`.
 
 use mlxcel_models::Weight;
-use safetensors::Dtype;
 
 use super::{
     layout::{panel_and_lane, split_into_panels},
     product::{PackedProduct, ProductInputs},
+    rows::quantized_rows,
 };
 use crate::{
     graph::Tensor,
-    kernels::{Grid, Isa, MatmulOperands, QuantizeGroups},
+    kernels::{Isa, MatmulOperands},
     layers::{
         builder::Builder,
         quantization::{self, GROUP},
         weights::{Matrix, Weights},
     },
     ops::GatherDimensions,
-    types::TensorType,
 };
-
-/// Outputs of a panel.
-const LANES: usize = 8;
 
 /// Computes `[batch, tokens, inputs]` to `[batch, tokens, outputs]`.
 pub(super) fn product(b: &mut Builder<'_>, isa: Isa, inputs: ProductInputs<'_>) -> Tensor {
@@ -34,30 +30,23 @@ pub(super) fn product(b: &mut Builder<'_>, isa: Isa, inputs: ProductInputs<'_>) 
     };
     let (outputs, inputs) = weights.size();
     let groups = inputs / GROUP;
-    let [w, w_scale] = packed(b, weights);
-    let group_type = TensorType::new(Dtype::F32, [batch, tokens, groups]);
-    let quantize = QuantizeGroups {
-        x,
-        q: TensorType::new(Dtype::I8, [batch, tokens, inputs]),
-        scale: group_type.clone(),
-        offset: group_type,
-        k: inputs,
-    };
-    let rows = b.module.call(&mut b.graph, isa, quantize, Grid { items: batch * tokens, grain: 1 });
-    let operands = MatmulOperands::Q4 { w, w_scale, a: rows[0], a_scale: rows[1], a_offset: rows[2] };
-    let panel_bytes = LANES * groups * (GROUP / 2 + 2);
-    let product = PackedProduct { isa, operands, segments, outputs, inputs, lanes: LANES, panel_bytes };
+    let [w, w_scale] = packed(b, isa, weights);
+    let rows = quantized_rows(b, isa, x);
+    let operands = MatmulOperands::Q4 { w, w_scale, a: rows[0], a_scale: rows[1], a_start: rows[2] };
+    let lanes = isa.q4_outputs();
+    let panel_bytes = lanes * groups * (GROUP / 2 + 2);
+    let product = PackedProduct { isa, operands, segments, outputs, inputs, lanes, panel_bytes };
     product.call(b, batch, tokens)
 }
 
 /// Looks up rows of a weight: `[…]` to `[…, inputs]` in `f32`.
-pub(super) fn rows(b: &mut Builder<'_>, weight: &Weight, rows: Tensor) -> Tensor {
-    let [panels, scales] = packed(b, Weights::Layers(&[weight.into()]));
+pub(super) fn rows(b: &mut Builder<'_>, isa: Isa, weight: &Weight, rows: Tensor) -> Tensor {
+    let [panels, scales] = packed(b, isa, Weights::Layers(&[weight.into()]));
     let groups = Matrix::from(weight).size().1 / GROUP;
     let g = &mut b.graph;
     let shape = g.shape(rows).to_vec();
     let last = shape.len();
-    let indices = panel_and_lane(g, rows, LANES);
+    let indices = panel_and_lane(g, rows, isa.q4_outputs());
     let bytes = GatherDimensions {
         offset: &[last, last + 1, last + 2],
         collapsed_slice: &[0, 3],
@@ -77,10 +66,11 @@ pub(super) fn rows(b: &mut Builder<'_>, weight: &Weight, rows: Tensor) -> Tensor
 }
 
 /// Quantizes weights and packs them into panels, with their scales.
-fn packed(b: &mut Builder<'_>, weights: Weights<'_>) -> [Tensor; 2] {
-    let made = b.packed("q4_panels", weights, LANES, &["scales"], |g, weights| {
+fn packed(b: &mut Builder<'_>, isa: Isa, weights: Weights<'_>) -> [Tensor; 2] {
+    let outputs = isa.q4_outputs();
+    let made = b.packed("q4_panels", weights, outputs, &["scales"], |g, weights| {
         let [bytes, scales] = quantization::quantize_q4(g, weights);
-        let [bytes, scales] = [bytes, scales].map(|part| split_into_panels(g, &[part], LANES));
+        let [bytes, scales] = [bytes, scales].map(|part| split_into_panels(g, &[part], outputs));
         let &[panels, lanes, groups, _] = g.shape(bytes) else {
             return vec![bytes, scales];
         };

@@ -7,17 +7,17 @@ use safetensors::Dtype;
 use super::{
     layout::{panel_and_lane, split_into_panels},
     product::{PackedProduct, ProductInputs},
+    rows::quantized_rows,
 };
 use crate::{
     graph::Tensor,
-    kernels::{Grid, Isa, MatmulOperands, QuantizeRows},
+    kernels::{Isa, MatmulOperands},
     layers::{
         builder::Builder,
         quantization,
         weights::{Matrix, Weights},
     },
     ops::GatherDimensions,
-    types::TensorType,
 };
 
 /// Outputs of a panel.
@@ -31,13 +31,7 @@ pub(super) fn product(b: &mut Builder<'_>, isa: Isa, inputs: ProductInputs<'_>) 
     };
     let (outputs, inputs) = weights.size();
     let [w, w_scale] = packed(b, isa, weights);
-    let quantize = QuantizeRows {
-        x,
-        q: TensorType::new(isa.q8_activation(), [batch, tokens, inputs]),
-        scale: TensorType::new(Dtype::F32, [batch, tokens]),
-        k: inputs,
-    };
-    let rows = b.module.call(&mut b.graph, isa, quantize, Grid { items: batch * tokens, grain: 1 });
+    let rows = quantized_rows(b, isa, x);
     let operands = MatmulOperands::Q8 { w, w_scale, a: rows[0], a_scale: rows[1] };
     let panel_bytes = LANES * inputs;
     let product = PackedProduct { isa, operands, segments, outputs, inputs, lanes: LANES, panel_bytes };

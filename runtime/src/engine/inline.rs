@@ -1,0 +1,64 @@
+//! One request on the caller's thread.
+
+use std::ops::ControlFlow;
+
+use mlxcel_artifacts::Cancel;
+
+use super::{
+    core::Engine,
+    request::{EventKind, Request},
+};
+use crate::{
+    error::Error,
+    generate::{Generation, StopReason},
+    model::ModelRunner,
+};
+
+impl<R: ModelRunner> Engine<R> {
+    /// Runs a request to its end and passes every token to `on_token`; `Break` ends the answer.
+    ///
+    /// Requests that were submitted before go on meanwhile, and their events stay to be taken.
+    ///
+    /// # Errors
+    /// The request is refused ([`Engine::submit`]), a step fails, or the logits are not numbers.
+    pub fn generate(
+        &mut self,
+        request: Request,
+        cancel: &Cancel,
+        on_token: &mut dyn FnMut(u32) -> ControlFlow<()>,
+    ) -> Result<Generation, Error> {
+        let eos = request.eos.clone();
+        let id = self.submit(request)?;
+        let (mut tokens, mut recorded) = (vec![], vec![]);
+        let mut is_stopped = false;
+        loop {
+            while let Some(event) = self.next_event_of(id) {
+                match event.kind {
+                    // A step with accepted drafts has tokens after the last one that is wanted.
+                    EventKind::Token { .. } if is_stopped => {}
+                    EventKind::Token { token, logprobs } => {
+                        tokens.push(token);
+                        if !logprobs.is_empty() {
+                            recorded.push(logprobs);
+                        }
+                        // Nothing follows an end of text, and it is the better reason.
+                        if on_token(token).is_break() && !eos.contains(&token) {
+                            is_stopped = true;
+                            self.cancel(id);
+                        }
+                    }
+                    EventKind::Finished { reason, timings } => {
+                        let stop_reason = if is_stopped { StopReason::Stop } else { reason };
+                        return Ok(Generation { tokens, logprobs: recorded, stop_reason, timings });
+                    }
+                    EventKind::Failed { error } => return Err(error),
+                }
+            }
+            if cancel.is_cancelled() {
+                self.cancel(id);
+            } else {
+                self.step();
+            }
+        }
+    }
+}

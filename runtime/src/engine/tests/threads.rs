@@ -1,0 +1,97 @@
+//! The engine on a thread.
+
+use std::sync::mpsc;
+
+use super::{super::EngineThread, *};
+
+fn start(limits: ModelLimits, waiting: usize) -> EngineThread {
+    let settings = EngineSettings { waiting, ..EngineSettings::default() };
+    EngineThread::start(move || Ok(counting(limits)), Digest::of(b""), settings).unwrap()
+}
+
+/// Starts a model that waits for the test before the logits of each row.
+fn gated() -> (EngineThread, mpsc::Sender<()>) {
+    let (gate, gates) = mpsc::channel();
+    let load = move || {
+        Ok(ScriptedModel::new(plain(), move |_, _| {
+            let _ = gates.recv();
+            vec![0.0; VOCAB]
+        }))
+    };
+    let settings = EngineSettings { waiting: 1, ..EngineSettings::default() };
+    (EngineThread::start(load, Digest::of(b""), settings).unwrap(), gate)
+}
+
+fn collect(handle: super::super::RequestHandle) -> Answer {
+    let mut answer = Answer::default();
+    handle.for_each(|event| answer.add(event));
+    answer
+}
+
+#[test]
+fn threads_share_an_engine() {
+    let engine = start(plain(), 2);
+    let answers: Vec<_> = (0..6u32)
+        .map(|index| {
+            let client = engine.client();
+            std::thread::spawn(move || collect(client.submit(request(&[index], 5)).unwrap()))
+        })
+        .collect();
+    for (index, answer) in (0..6u32).zip(answers) {
+        assert_eq!(answer.join().unwrap().tokens, [1, 2, 3, 4, 5].map(|more| (index + more) % 12));
+    }
+}
+
+#[test]
+fn requests_are_checked_by_the_client() {
+    let engine = start(limits(512, &[(None, 1)], &[ragged(8, 4, 8)]), 1);
+    let client = engine.client();
+    assert!(client.submit(request(&[], 1)).is_err());
+    let error = client.try_submit(request(&[1; 65], 1)).unwrap_err().to_string();
+    assert!(error.starts_with("the request needs 2 pages, expected at most 1"));
+    assert_eq!(collect(client.try_submit(request(&[1], 1)).unwrap()).tokens, [2]);
+}
+
+#[test]
+fn a_full_queue_refuses_and_a_dropped_handle_cancels() {
+    let (engine, gate) = gated();
+    let client = engine.client();
+    let mut handles = vec![];
+    // The thread is in a step of the first, so that no more is taken than fits the queues.
+    let error = loop {
+        match client.try_submit(request(&[1], 400)) {
+            Ok(handle) => handles.push(handle),
+            Err(error) => break error.to_string(),
+        }
+        assert!(handles.len() < 10);
+    };
+    assert!(error.starts_with("the queue is full"), "{error}");
+    let first = handles.remove(0);
+    drop(handles);
+    // One row at a time: the dropped requests take no more than those of a step or two.
+    for _ in 0..420 {
+        gate.send(()).unwrap();
+    }
+    assert_eq!(collect(first).tokens.len(), 400);
+}
+
+#[test]
+fn dropping_the_engine_cancels() {
+    let (engine, gate) = gated();
+    let client = engine.client();
+    let handle = client.submit(request(&[1], 100)).unwrap();
+    handle.cancel();
+    drop(gate);
+    assert_eq!(collect(handle).reason(), StopReason::Cancelled);
+    drop(engine);
+    assert!(
+        client.submit(request(&[1], 1)).unwrap_err().to_string().starts_with("the engine's thread has ended")
+    );
+}
+
+#[test]
+fn a_model_that_does_not_load_is_an_error() {
+    let load = || -> Result<ScriptedModel, Error> { Err(Error::NoLogits) };
+    let error = EngineThread::start(load, Digest::of(b""), EngineSettings::default()).unwrap_err();
+    assert!(matches!(error, Error::NoLogits));
+}

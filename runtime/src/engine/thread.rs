@@ -1,0 +1,261 @@
+//! The engine on a thread of its own.
+
+use std::{
+    collections::HashMap,
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+        mpsc::{self, Receiver, Sender, SyncSender, TrySendError},
+    },
+    thread::{self, JoinHandle},
+};
+
+use mlxcel_artifacts::{Cancel, Digest};
+
+use super::{
+    core::{Engine, EngineSettings},
+    memory::Memory,
+    request::{EventKind, Request, RequestId},
+};
+use crate::{
+    error::{EngineError, Error},
+    model::{ModelLimits, ModelRunner},
+};
+
+/// An [`Engine`] on a thread. Dropping it cancels all requests and waits for the thread.
+#[derive(Debug)]
+pub struct EngineThread {
+    client: EngineClient,
+    stop: Cancel,
+    thread: Option<JoinHandle<()>>,
+}
+
+/// Submits requests to an [`EngineThread`]. Clones share one queue.
+#[derive(Debug, Clone)]
+pub struct EngineClient {
+    queue: SyncSender<Message>,
+    /// Requests between here and the engine's own queue.
+    queued: Arc<AtomicUsize>,
+    limit: usize,
+    checks: Arc<(ModelLimits, Memory)>,
+}
+
+/// The events of one request. Dropping it cancels the request.
+#[derive(Debug)]
+pub struct RequestHandle {
+    events: Receiver<EventKind>,
+    cancel: Cancel,
+    has_ended: bool,
+}
+
+/// What the thread receives.
+#[derive(Debug)]
+enum Message {
+    Submit(Box<Submission>),
+    /// Wakes the thread to look whether it has to stop.
+    Wake,
+}
+
+#[derive(Debug)]
+struct Submission {
+    request: Request,
+    events: Sender<EventKind>,
+    cancel: Cancel,
+}
+
+impl EngineThread {
+    /// Starts a thread that makes the model and runs an engine over it. Returns when the model is loaded.
+    ///
+    /// The model is made there because a device's handles may belong to the thread that made them. At most
+    /// [`EngineSettings::waiting`] requests wait in the engine, and as many again on their way to the thread.
+    ///
+    /// # Errors
+    /// `load` fails, or [`Engine::new`] refuses the model.
+    pub fn start<R, F>(load: F, model: Digest, settings: EngineSettings) -> Result<Self, Error>
+    where
+        R: ModelRunner,
+        F: FnOnce() -> Result<R, Error> + Send + 'static,
+    {
+        let (queue, messages) = mpsc::sync_channel(settings.waiting.max(1));
+        let (loaded, is_loaded) = mpsc::channel();
+        let queued = Arc::new(AtomicUsize::new(0));
+        let stop = Cancel::new();
+        let (taken, stopping) = (queued.clone(), stop.clone());
+        let settings = EngineSettings { waiting: settings.waiting.max(1), ..settings };
+        let thread = thread::Builder::new().name("engine".to_owned()).spawn(move || {
+            match load().and_then(|runner| Engine::new(runner, model, settings)) {
+                Ok(mut engine) => {
+                    let limits = engine.runner().limits().clone();
+                    if loaded.send(Ok(limits)).is_ok() {
+                        Worker { engine, active: HashMap::new(), messages, taken, stop: stopping }.run();
+                    }
+                }
+                Err(error) => {
+                    let _ = loaded.send(Err(error));
+                }
+            }
+        });
+        let thread = Some(thread.map_err(|_| EngineError::Closed)?);
+        let limits = is_loaded.recv().map_err(|_| EngineError::Closed)??;
+        let memory = Memory::new(&limits);
+        let checks = Arc::new((limits, memory));
+        let client = EngineClient { queue, queued, limit: settings.waiting, checks };
+        Ok(Self { client, stop, thread })
+    }
+
+    /// Returns a client, for another thread.
+    #[must_use]
+    pub fn client(&self) -> EngineClient {
+        self.client.clone()
+    }
+}
+
+impl Drop for EngineThread {
+    fn drop(&mut self) {
+        self.stop.cancel();
+        // A full queue needs no message: the thread is awake.
+        let _ = self.client.queue.try_send(Message::Wake);
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}
+
+impl EngineClient {
+    /// Submits a request. Waits while the queue is full.
+    ///
+    /// # Errors
+    /// The request is refused, or the thread has ended.
+    pub fn submit(&self, request: Request) -> Result<RequestHandle, Error> {
+        let (message, handle) = self.message(request)?;
+        self.queued.fetch_add(1, Ordering::Relaxed);
+        self.queue.send(message).map_err(|_| EngineError::Closed)?;
+        Ok(handle)
+    }
+
+    /// Submits a request if the queue has room.
+    ///
+    /// # Errors
+    /// As [`EngineClient::submit`], or the queue is full.
+    pub fn try_submit(&self, request: Request) -> Result<RequestHandle, Error> {
+        let (message, handle) = self.message(request)?;
+        self.queued.fetch_add(1, Ordering::Relaxed);
+        let sent = self.queue.try_send(message).map_err(|error| {
+            let waiting = self.queued.fetch_sub(1, Ordering::Relaxed).saturating_sub(1);
+            match error {
+                TrySendError::Full(_) => EngineError::QueueFull { waiting, limit: self.limit },
+                TrySendError::Disconnected(_) => EngineError::Closed,
+            }
+        });
+        sent?;
+        Ok(handle)
+    }
+
+    fn message(&self, request: Request) -> Result<(Message, RequestHandle), Error> {
+        let (limits, memory) = &*self.checks;
+        request.check(limits, memory)?;
+        let (events, receiver) = mpsc::channel();
+        let cancel = Cancel::new();
+        let handle = RequestHandle { events: receiver, cancel: cancel.clone(), has_ended: false };
+        Ok((Message::Submit(Box::new(Submission { request, events, cancel })), handle))
+    }
+}
+
+impl RequestHandle {
+    /// Ends the request. Its last event says so.
+    pub fn cancel(&self) {
+        self.cancel.cancel();
+    }
+}
+
+impl Iterator for RequestHandle {
+    type Item = EventKind;
+
+    /// Waits for the next event. `None` after the last one.
+    fn next(&mut self) -> Option<EventKind> {
+        if self.has_ended {
+            return None;
+        }
+        let event =
+            self.events.recv().unwrap_or_else(|_| EventKind::Failed { error: EngineError::Closed.into() });
+        self.has_ended = !matches!(event, EventKind::Token { .. });
+        Some(event)
+    }
+}
+
+impl Drop for RequestHandle {
+    fn drop(&mut self) {
+        self.cancel.cancel();
+    }
+}
+
+/// The thread's own part.
+struct Worker<R> {
+    engine: Engine<R>,
+    active: HashMap<RequestId, (Sender<EventKind>, Cancel)>,
+    messages: Receiver<Message>,
+    taken: Arc<AtomicUsize>,
+    stop: Cancel,
+}
+
+impl<R: ModelRunner> Worker<R> {
+    fn run(&mut self) {
+        while !self.stop.is_cancelled() {
+            if self.engine.is_idle() {
+                match self.messages.recv() {
+                    Ok(message) => self.accept(message),
+                    Err(_) => return,
+                }
+            }
+            while self.engine.has_room()
+                && let Ok(message) = self.messages.try_recv()
+            {
+                self.accept(message);
+            }
+            self.cancel(|cancel| cancel.is_cancelled());
+            self.engine.step();
+            self.deliver();
+        }
+        self.cancel(|_| true);
+        self.deliver();
+    }
+
+    fn accept(&mut self, message: Message) {
+        let Message::Submit(submission) = message else {
+            return;
+        };
+        self.taken.fetch_sub(1, Ordering::Relaxed);
+        let Submission { request, events, cancel } = *submission;
+        match self.engine.submit(request) {
+            Ok(id) => {
+                self.active.insert(id, (events, cancel));
+            }
+            Err(error) => {
+                let _ = events.send(EventKind::Failed { error });
+            }
+        }
+    }
+
+    fn cancel(&mut self, is_wanted: impl Fn(&Cancel) -> bool) {
+        let ended = self.active.iter().filter(|(_, (_, cancel))| is_wanted(cancel));
+        let mut ended: Vec<RequestId> = ended.map(|(id, _)| *id).collect();
+        ended.sort_unstable();
+        ended.into_iter().for_each(|id| {
+            self.engine.cancel(id);
+        });
+    }
+
+    fn deliver(&mut self) {
+        while let Some(event) = self.engine.next_event() {
+            let is_last = !matches!(event.kind, EventKind::Token { .. });
+            if let Some((events, cancel)) = self.active.get(&event.id)
+                && events.send(event.kind).is_err()
+            {
+                cancel.cancel();
+            }
+            if is_last {
+                self.active.remove(&event.id);
+            }
+        }
+    }
+}

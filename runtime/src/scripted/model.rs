@@ -1,0 +1,228 @@
+//! A model that follows a script over real page tables.
+
+use std::{
+    collections::{HashMap, HashSet},
+    fmt,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::Duration,
+};
+
+use crate::{
+    error::Error,
+    model::{Batch, ModelLimits, ModelRunner, PAGE, SelectedRow, SequenceRows},
+};
+
+/// Computes logits from the tokens of the first pool that a row sees, and the row's state.
+type Script = Box<dyn Fn(&[u32], u64) -> Vec<f32> + Send>;
+
+/// A model without weights that stores what it is given in pages and answers from what it finds there.
+///
+/// Every position stores its token and a state, which depends on the token, the position and the states of all positions
+/// that the row sees. So a wrong page table, a page that another sequence got, and a page that was not written give
+/// another state, and a script that uses it gives other logits.
+pub struct ScriptedModel {
+    limits: ModelLimits,
+    script: Script,
+    /// For each pool, its positions: page after page.
+    slots: Vec<Vec<(u32, u64)>>,
+    logits: Vec<Vec<f32>>,
+    /// Calls so far.
+    steps: usize,
+    /// Reads of logits so far.
+    reads: usize,
+    failing_steps: HashSet<usize>,
+    failing_reads: HashSet<usize>,
+    clock: Arc<AtomicU64>,
+    sizes: Vec<(usize, usize)>,
+}
+
+impl ScriptedModel {
+    /// The time of a call.
+    pub const CALL: Duration = Duration::from_micros(100);
+    /// The time of a row.
+    pub const ROW: Duration = Duration::from_micros(10);
+
+    /// Makes a model with empty pages. `script` returns one logit per id.
+    pub fn new(limits: ModelLimits, script: impl Fn(&[u32], u64) -> Vec<f32> + Send + 'static) -> Self {
+        let slots = limits.pools.iter().map(|pool| vec![(0, 0); (pool.pages + 1) * PAGE]);
+        Self {
+            slots: slots.collect(),
+            limits,
+            script: Box::new(script),
+            logits: vec![],
+            steps: 0,
+            reads: 0,
+            failing_steps: HashSet::new(),
+            failing_reads: HashSet::new(),
+            clock: Arc::default(),
+            sizes: vec![],
+        }
+    }
+
+    /// Makes the calls with these numbers fail, counted from 0. They leave their rows half written.
+    #[must_use]
+    pub fn failing(mut self, steps: impl IntoIterator<Item = usize>) -> Self {
+        self.failing_steps.extend(steps);
+        self
+    }
+
+    /// Makes these reads of logits fail, counted from 0.
+    #[must_use]
+    pub fn failing_reads(mut self, reads: impl IntoIterator<Item = usize>) -> Self {
+        self.failing_reads.extend(reads);
+        self
+    }
+
+    /// Returns a clock that calls move on, by [`CALL`](Self::CALL) and [`ROW`](Self::ROW).
+    pub fn clock(&self) -> impl Fn() -> Duration + Send + 'static {
+        let clock = self.clock.clone();
+        move || Duration::from_nanos(clock.load(Ordering::Relaxed))
+    }
+
+    /// Returns the index of the size and the number of rows of every call so far.
+    #[must_use]
+    pub fn calls(&self) -> &[(usize, usize)] {
+        &self.sizes
+    }
+
+    /// Checks what a device relies on.
+    fn check(&self, batch: &Batch<'_>) {
+        let size = self.limits.steps[batch.size];
+        let rows: usize = batch.sequences.iter().map(|rows| rows.tokens.len()).sum();
+        let selected: usize = batch.sequences.iter().map(|rows| rows.selected.len()).sum();
+        assert!(rows <= size.rows && selected <= size.selected, "{rows} rows, {selected} selected: {size:?}");
+        assert!((1..=size.sequences).contains(&batch.sequences.len()), "sequences fit {size:?}");
+        let mut readers: HashMap<(usize, u32), usize> = HashMap::new();
+        for rows in &batch.sequences {
+            assert!((1..=size.sequence_rows()).contains(&rows.tokens.len()), "rows fit {size:?}");
+            assert!(rows.start + rows.tokens.len() <= self.limits.context, "rows fit the context");
+            assert!(rows.tokens.iter().all(|&token| (token as usize) < self.limits.vocab));
+            assert!(rows.selected.is_sorted() && rows.selected.iter().all(|&row| row < rows.tokens.len()));
+            assert_eq!(rows.pages.len(), self.limits.pools.len());
+            for (pool, pages) in rows.pages.iter().enumerate() {
+                pages
+                    .iter()
+                    .filter(|&&id| id > 0)
+                    .for_each(|&id| *readers.entry((pool, id)).or_default() += 1);
+            }
+        }
+        for rows in &batch.sequences {
+            for (pool, pages) in rows.pages.iter().enumerate() {
+                let written = rows.start / PAGE..=(rows.start + rows.tokens.len() - 1) / PAGE;
+                for &id in &pages[written] {
+                    assert!(id > 0 && id as usize <= self.limits.pools[pool].pages, "page {id} exists");
+                    assert_eq!(
+                        readers[&(pool, id)],
+                        1,
+                        "page {id} of pool {pool} is written by its one holder"
+                    );
+                }
+            }
+        }
+    }
+
+    /// Writes a row. Returns the tokens of the first pool that it sees, and its state.
+    fn write(&mut self, rows: &SequenceRows<'_>, index: usize) -> (Vec<u32>, u64) {
+        let (position, token) = (rows.start + index, rows.tokens[index]);
+        let mut state = mix(u64::from(token), position as u64);
+        let mut seen = Vec::new();
+        for (pool, (limits, pages)) in self.limits.pools.iter().zip(&rows.pages).enumerate() {
+            let first = limits.window.map_or(0, |window| (position + 1).saturating_sub(window));
+            for earlier in first..position {
+                let id = pages[earlier / PAGE];
+                assert!(id > 0, "position {earlier} of pool {pool} has a page");
+                let (found, its_state) = self.slots[pool][slot(id, earlier)];
+                state = mix(state, its_state);
+                if pool == 0 {
+                    seen.push(found);
+                }
+            }
+        }
+        for (pool, pages) in rows.pages.iter().enumerate() {
+            self.slots[pool][slot(pages[position / PAGE], position)] = (token, state);
+        }
+        seen.push(token);
+        (seen, state)
+    }
+
+    /// Writes what nobody may read.
+    fn spoil(&mut self, batch: &Batch<'_>) {
+        for rows in &batch.sequences {
+            for position in rows.start..rows.start + rows.tokens.len() {
+                for (pool, pages) in rows.pages.iter().enumerate() {
+                    self.slots[pool][slot(pages[position / PAGE], position)] = (0, position as u64);
+                }
+            }
+        }
+    }
+}
+
+impl ModelRunner for ScriptedModel {
+    fn limits(&self) -> &ModelLimits {
+        &self.limits
+    }
+
+    /// # Panics
+    /// The batch is larger than its size, has no page for a position, or writes a page that two sequences have.
+    fn step(&mut self, batch: &Batch<'_>) -> Result<Vec<SelectedRow>, Error> {
+        self.check(batch);
+        let count: usize = batch.sequences.iter().map(|rows| rows.tokens.len()).sum();
+        self.sizes.push((batch.size, count));
+        let time = Self::CALL + Self::ROW * u32::try_from(count).unwrap_or(u32::MAX);
+        self.clock.fetch_add(u64::try_from(time.as_nanos()).unwrap_or(u64::MAX), Ordering::Relaxed);
+        let step = self.steps;
+        self.steps += 1;
+        if self.failing_steps.contains(&step) {
+            self.spoil(batch);
+            return Err(failure(format!("run step {step}")));
+        }
+        self.logits.clear();
+        let mut results = Vec::new();
+        for rows in &batch.sequences {
+            for index in 0..rows.tokens.len() {
+                let (seen, state) = self.write(rows, index);
+                if rows.selected.contains(&index) {
+                    let logits = (self.script)(&seen, state);
+                    results.push(SelectedRow { token: super::best(&logits) });
+                    self.logits.push(logits);
+                }
+            }
+        }
+        Ok(results)
+    }
+
+    fn logits(&mut self, selected: usize) -> Result<Vec<f32>, Error> {
+        let read = self.reads;
+        self.reads += 1;
+        if self.failing_reads.contains(&read) {
+            return Err(failure(format!("read logits {read}")));
+        }
+        self.logits.get(selected).cloned().ok_or(Error::NoLogits)
+    }
+}
+
+/// Returns the index of a position in its pool.
+fn slot(page: u32, position: usize) -> usize {
+    page as usize * PAGE + position % PAGE
+}
+
+fn failure(doing: String) -> Error {
+    Error::Iree { doing, source: "the script says so".into() }
+}
+
+/// Mixes two numbers, as the finalizer of SplitMix64 does.
+fn mix(a: u64, b: u64) -> u64 {
+    let mut z = a.rotate_left(5).wrapping_add(b).wrapping_add(0x9e37_79b9_7f4a_7c15);
+    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    z ^ (z >> 31)
+}
+
+impl fmt::Debug for ScriptedModel {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ScriptedModel").field("limits", &self.limits).finish_non_exhaustive()
+    }
+}
