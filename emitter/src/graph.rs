@@ -55,8 +55,8 @@ pub struct Graph {
     regions: Vec<Region>,
     scopes: Vec<String>,
     error: Option<Error>,
-    /// The results of [`Self::host_number`] and [`Self::host_number_of`], by group and value.
-    pub(crate) host_numbers: BTreeMap<(usize, usize), HostIndex>,
+    /// The results of [`Self::host_number`], by value.
+    pub(crate) host_numbers: BTreeMap<usize, HostIndex>,
     /// Indices of the arguments that the function overwrites.
     overwritten: Vec<usize>,
     /// The first dimensions of tensors that have a dynamic one, by the tensor's index.

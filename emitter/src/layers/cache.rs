@@ -58,7 +58,6 @@ pub(crate) struct PoolValue {
 /// One layer's part of the cache.
 pub(crate) struct LayerCache<'a> {
     pool: &'a mut PoolValue,
-    pool_index: usize,
     cache_type: CacheType,
     layer: usize,
 }
@@ -106,7 +105,7 @@ impl Cache {
     /// Returns one layer's part.
     pub(crate) fn layer(&mut self, cache_type: CacheType, layer: usize) -> Option<LayerCache<'_>> {
         let &(pool, layer) = self.places.get(layer)?;
-        Some(LayerCache { pool: self.pools.get_mut(pool)?, pool_index: pool, cache_type, layer })
+        Some(LayerCache { pool: self.pools.get_mut(pool)?, cache_type, layer })
     }
 
     /// Returns a tensor of a pool with what was appended.
@@ -162,13 +161,6 @@ impl LayerCache<'_> {
         }
     }
 
-    /// Returns the index of keys or values in a page, as an `i32` scalar on the device.
-    fn part(&self, g: &mut Graph, which: KeyOrValue) -> Tensor {
-        // A number that no other layer has: layers of two pools may have one index.
-        let part = g.host_number_of(1 + self.pool_index, 2 * self.layer + which as usize);
-        g.host_scalar(part)
-    }
-
     /// Returns where each head of each row goes, in rows of the pool from its first page on: `[rows · kv_heads]`.
     fn row_indices(&self, g: &mut Graph, which: KeyOrValue, slots: Tensor, kv_heads: usize) -> Tensor {
         let rows = g.shape(slots).iter().product::<usize>();
@@ -183,7 +175,8 @@ impl LayerCache<'_> {
         let page_size = number(g, PAGE);
         let (page, place) = (g.divide(slot, page_size), g.remainder(slot, page_size));
         // Not a constant, so that all layers share one dispatch.
-        let part = self.part(g, which);
+        let part = g.host_number(2 * self.layer + which as usize);
+        let part = g.host_scalar(part);
         let part = g.broadcast_in_dim(part, &shape, &[]);
         let all_parts = number(g, parts);
         let of_page = g.multiply(page, all_parts);
@@ -199,7 +192,8 @@ impl LayerCache<'_> {
 
     /// Returns the pages `table`, `[sequences, pages]`, as floats: `[sequences, kv_heads, pages · 64, head_dim]`.
     pub(crate) fn pages(&self, g: &mut Graph, which: KeyOrValue, table: Tensor) -> Tensor {
-        let part = self.part(g, which);
+        let part = g.host_number(2 * self.layer + which as usize);
+        let part = g.host_scalar(part);
         let mut take = |&tensor: &Tensor| {
             let taken = g.take_pages(tensor, table, part);
             let &[sequences, pages, kv_heads, page, width] = g.shape(taken) else { return taken };

@@ -44,21 +44,14 @@ impl Graph {
     ///
     /// The number is defined at the start of the function, because iree-compile ends a command buffer before each one.
     pub fn host_number(&mut self, value: usize) -> HostIndex {
-        self.host_number_of(0, value)
-    }
-
-    /// Returns a number as [`Self::host_number`] does, but a different one for each group.
-    ///
-    /// iree-compile 3.13 refuses programs with two command buffers that read one [`Self::host_scalar`] of such a number.
-    pub(crate) fn host_number_of(&mut self, group: usize, value: usize) -> HostIndex {
-        if let Some(known) = self.host_numbers.get(&(group, value)) {
+        if let Some(known) = self.host_numbers.get(&value) {
             return *known;
         }
         let constant = self.host_constant(value);
         let index = vec![ValueType::Host(HostType::Index)];
         let made = self.op_with_regions("util.optimization_barrier", &[constant], vec![], vec![], index)[0];
         self.move_to_start(2, 2 * self.host_numbers.len());
-        self.host_numbers.insert((group, value), HostIndex(made));
+        self.host_numbers.insert(value, HostIndex(made));
         HostIndex(made)
     }
 
