@@ -46,6 +46,8 @@ pub(crate) struct Cache {
     pools: Vec<PoolValue>,
     /// The pool of each layer, and the layer's index in it.
     places: Vec<(usize, usize)>,
+    /// The numbers of the parts of the largest pool.
+    numbers: Tensor,
 }
 
 /// A pool with its value so far.
@@ -60,6 +62,7 @@ pub(crate) struct LayerCache<'a> {
     pool: &'a mut PoolValue,
     cache_type: CacheType,
     layer: usize,
+    numbers: Tensor,
 }
 
 /// Selects the keys or the values of a layer.
@@ -75,7 +78,11 @@ impl KeyOrValue {
 
 impl Cache {
     /// Returns the cache of `model` with the values of a function's arguments, in the order of [`pools`].
-    pub(crate) fn new(model: &ModelConfig, pools: Vec<PoolValue>) -> Self {
+    pub(crate) fn new(g: &mut Graph, model: &ModelConfig, pools: Vec<PoolValue>) -> Self {
+        // Not constants, so that all layers share one dispatch.
+        let numbers: Vec<i32> = (0..).take(2 * model.blocks.len()).collect();
+        let numbers = g.constant_i32(&numbers, &[numbers.len()]);
+        let numbers = g.barrier(numbers);
         let windows = windows(model);
         let mut counts = vec![0; windows.len()];
         let place = |window: Option<usize>| {
@@ -84,7 +91,7 @@ impl Cache {
             (pool, counts[pool] - 1)
         };
         let places = model.blocks.iter().map(|block| block.attention.layer.window).map(place).collect();
-        Self { pools, places }
+        Self { pools, places, numbers }
     }
 
     /// Returns a cache for one call, in `f32`. All layers share it, each overwriting the one before.
@@ -99,13 +106,15 @@ impl Cache {
         b.cache_type = CacheType::Float(Float::F32);
         let value = b.graph.uninitialized(Dtype::F32, &[pages, 2, kv_heads, PAGE, head_dim]);
         let pools = vec![PoolValue { parts: vec![value], table }];
-        Self { pools, places: vec![(0, 0); model.blocks.len()] }
+        let numbers = b.graph.uninitialized(Dtype::I32, &[1]);
+        Self { pools, places: vec![(0, 0); model.blocks.len()], numbers }
     }
 
     /// Returns one layer's part.
     pub(crate) fn layer(&mut self, cache_type: CacheType, layer: usize) -> Option<LayerCache<'_>> {
         let &(pool, layer) = self.places.get(layer)?;
-        Some(LayerCache { pool: self.pools.get_mut(pool)?, cache_type, layer })
+        let numbers = self.numbers;
+        Some(LayerCache { pool: self.pools.get_mut(pool)?, cache_type, layer, numbers })
     }
 
     /// Returns a tensor of a pool with what was appended.
@@ -161,6 +170,13 @@ impl LayerCache<'_> {
         }
     }
 
+    /// Returns the index of the layer's keys or values in the pool, an `i32` scalar.
+    fn part(&self, g: &mut Graph, which: KeyOrValue) -> Tensor {
+        let part = 2 * self.layer + which as usize;
+        let part = g.slice(self.numbers, &[part], &[part + 1]);
+        g.reshape(part, &[])
+    }
+
     /// Returns where each head of each row goes, in rows of the pool from its first page on: `[rows · kv_heads]`.
     fn row_indices(&self, g: &mut Graph, which: KeyOrValue, slots: Tensor, kv_heads: usize) -> Tensor {
         let rows = g.shape(slots).iter().product::<usize>();
@@ -174,9 +190,7 @@ impl LayerCache<'_> {
         let slot = g.broadcast_in_dim(slots, &shape, &[0]);
         let page_size = number(g, PAGE);
         let (page, place) = (g.divide(slot, page_size), g.remainder(slot, page_size));
-        // Not a constant, so that all layers share one dispatch.
-        let part = g.host_number(2 * self.layer + which as usize);
-        let part = g.host_scalar(part);
+        let part = self.part(g, which);
         let part = g.broadcast_in_dim(part, &shape, &[]);
         let all_parts = number(g, parts);
         let of_page = g.multiply(page, all_parts);
@@ -192,8 +206,7 @@ impl LayerCache<'_> {
 
     /// Returns the pages `table`, `[sequences, pages]`, as floats: `[sequences, kv_heads, pages · 64, head_dim]`.
     pub(crate) fn pages(&self, g: &mut Graph, which: KeyOrValue, table: Tensor) -> Tensor {
-        let part = g.host_number(2 * self.layer + which as usize);
-        let part = g.host_scalar(part);
+        let part = self.part(g, which);
         let mut take = |&tensor: &Tensor| {
             let taken = g.take_pages(tensor, table, part);
             let &[sequences, pages, kv_heads, page, width] = g.shape(taken) else { return taken };

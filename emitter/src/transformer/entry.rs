@@ -61,7 +61,10 @@ fn entry_results(
     b.lengths = arguments.tensor(real).ok();
     let mut cache = match entry.role {
         Role::Embed(_) => transient_cache(b, model, &arguments, sizes)?,
-        _ => Cache::new(model, arguments.pools(plan, model)?),
+        _ => {
+            let pools = arguments.pools(plan, model)?;
+            Cache::new(&mut b.graph, model, pools)
+        }
     };
     let x = b.scope("embedding", |b| embedding(b, &model.embedding, tokens, positions));
     let mut stream = Residual::new(x);
