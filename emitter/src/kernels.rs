@@ -15,6 +15,7 @@ mod argmax;
 mod arguments;
 mod attention;
 mod capabilities;
+mod cuda_attention;
 mod executable;
 mod isa;
 pub(crate) mod lower;
@@ -36,6 +37,7 @@ pub(crate) use attention::{
     Append, Attention, AttentionChunks, AttentionCombine, AttentionMask, AttentionShape, CachedKeyValues,
     KeyRows, Overwritten, QueryRows, RowTables, ValueRows,
 };
+pub(crate) use cuda_attention::{CudaAttention, CudaAttentionCombine, CudaAttentionShape, CudaPageTable};
 pub(crate) use executable::{Call, Executable, Grid};
 pub use isa::Isa;
 pub(crate) use matmul::{Matmul, MatmulExperts, MatmulOperands};

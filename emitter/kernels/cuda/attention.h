@@ -1,12 +1,27 @@
-// Attention of single queries on NVIDIA GPUs, in chunks, over a cache
-// [2 * layers][batch][kv_heads][capacity][head_dim], which has each layer's keys
-// before its values, as a ring buffer: position p is at p % capacity.
+// Attention on NVIDIA GPUs of one query for each sequence, in chunks.
+//
+//   q            [sequences][heads][head_dim], in units in which weights are 2^score
+//   cache        [pages][parts][kv_heads][PAGE][head_dim]: part 2 * layer has keys
+//                and the part after it values. Q8's scales have the same leading
+//                dimensions and one scale for each 32 elements of a row
+//   positions    [sequences]: the query's position, which is the last that it sees
+//   pages        [sequences][table]: position p of sequence s is at p % PAGE of page
+//                pages[s][p / PAGE - first_pages[s]]
+//   first_pages  [sequences], read only if has_first_pages: else all are 0
+//   partial      [sequences][chunks][heads][head_dim]: weighted sums of values, not
+//                written if the chunk is empty
+//   max_sum      [sequences][chunks][heads][2]: the largest score and the sum of
+//                weights; -inf and 0 if the chunk is empty
+//
+// If window is not 0, a query sees the last `window` positions. If the bits of the
+// float c, soft_cap, are not 0, scores s become c * tanh(s / c), in natural units.
+// Padding sequences have position 0 and page 0.
 //
 // A block computes up to `rows` heads of one kv head, over one of `chunks` equal
-// parts of the positions that the query attends to. Eight lanes share a row of the
-// cache, each in turn with eight consecutive elements. So a warp reads four rows at
-// a time, in whole cache lines. Every eight lanes keep a maximum and sums, which
-// are merged at the end.
+// parts of the pages that the query sees, a page at a time. Eight lanes share a row
+// of the cache, each in turn with eight consecutive elements. So a warp reads four
+// rows at a time, in whole cache lines. Every eight lanes keep a maximum and sums,
+// which are merged at the end.
 
 #ifndef KERNELS_CUDA_ATTENTION_H
 #define KERNELS_CUDA_ATTENTION_H
@@ -21,13 +36,13 @@ enum {
   VECTOR = 8, // elements that a lane reads at once
   WARP_ROWS = WARP / ROW_LANES,
   BLOCK_ROWS = THREADS / ROW_LANES,
-  AHEAD = 2, // rows of the cache that are read before the first is used
+  AHEAD = PAGE / BLOCK_ROWS, // rows that are read before the first is used
   NARROW = 128, // elements of a narrow row of the cache, at most
   NARROW_ROWS = 4, // heads per block if rows are narrow
   WIDE_ROWS = 2,
   MAX_ROWS = NARROW_ROWS,
   MAX_ELEMENTS = 64, // elements of these rows per lane
-  PARTIAL = MAX_ELEMENTS * ROW_LANES,
+  STATE = MAX_ELEMENTS * ROW_LANES,
 };
 
 STATED(threads, THREADS);
@@ -39,12 +54,13 @@ STATED(wide_rows, WIDE_ROWS);
 #define LOWEST_FLOAT (-3.40282347e38f)
 
 typedef struct {
-  kv_slice keys, values;
+  kv_slice cache;
+  const int32_t *pages; // of the sequence, from the chunk's first one on
   const float *q;
-  float *sums, *max_sum;
-  int first, end; // positions
-  int head_dim, capacity;
-  int wraps;
+  float *partial, *max_sum;
+  index keys, page_size, half_size; // elements, the first of a page's keys
+  int first, end;                   // positions from the chunk's first page on
+  int head_dim;
   float soft_cap;
 } task;
 
@@ -107,9 +123,9 @@ INLINE float capped(float x, float cap) {
   return cap - 2.0f * cap / (power + 1.0f);
 }
 
-SHARED_MEMORY float partial[WARPS * PARTIAL];
-SHARED_MEMORY float partial_max[WARPS * MAX_ROWS];
-SHARED_MEMORY float partial_sum[WARPS * MAX_ROWS];
+SHARED_MEMORY float warp_sums[WARPS * STATE];
+SHARED_MEMORY float warp_max[WARPS * MAX_ROWS];
+SHARED_MEMORY float warp_weights[WARPS * MAX_ROWS];
 
 // Computes `count` of at most `rows` heads, of which each lane has `vectors` vectors.
 INLINE void attend(const task *t, index count, const int rows,
@@ -123,30 +139,33 @@ INLINE void attend(const task *t, index count, const int rows,
     const index row = r < count ? r : 0;
     load_row_part(&queries, row * t->head_dim, t->head_dim, lane, vectors,
                 q + r * size);
-    UNROLL for (int e = 0; e < size; ++e) {
-      q[r * size + e] *= LOG2_E;
+    UNROLL for (int e = 0; e < size; ++e)
       sums[r * size + e] = 0.0f;
-    }
     max[r] = LOWEST_FLOAT;
     sum[r] = 0.0f;
   }
 
-  // All lanes of a warp do the same number of iterations.
-  for (int base = t->first + warp * WARP_ROWS; base < t->end;
-       base += AHEAD * BLOCK_ROWS) {
+  // All lanes of a warp do the same number of iterations. The number of a page is
+  // read one page ahead, so that its rows need not wait for it.
+  int32_t page = t->pages[0];
+  for (int base = 0; base < t->end; base += PAGE) {
+    const kv_slice of_keys = kv_slice_at(t->cache, t->keys + page * t->page_size);
+    const kv_slice of_values = kv_slice_at(of_keys, t->half_size);
+    if (base + PAGE < t->end)
+      page = t->pages[base / PAGE + 1];
     float keys[MAX_ELEMENTS], values[MAX_ELEMENTS];
     UNROLL for (int a = 0; a < AHEAD; ++a) {
-      int position = base + a * BLOCK_ROWS + thread % WARP / ROW_LANES;
-      position = position < t->end ? position : t->end - 1;
-      const index slot = t->wraps ? position % t->capacity : position;
-      load_row_part(&t->keys, slot * t->head_dim, t->head_dim, lane, vectors,
-                  keys + a * size);
-      load_row_part(&t->values, slot * t->head_dim, t->head_dim, lane, vectors,
-                  values + a * size);
+      // Rows that the query does not see may be of any value, even NaN.
+      const int position = base + a * BLOCK_ROWS + thread / ROW_LANES;
+      const int from = max_int(t->first, min_int(position, t->end - 1));
+      const index at = (index)(from - base) * t->head_dim;
+      load_row_part(&of_keys, at, t->head_dim, lane, vectors, keys + a * size);
+      load_row_part(&of_values, at, t->head_dim, lane, vectors,
+                    values + a * size);
     }
     UNROLL for (int a = 0; a < AHEAD; ++a) {
-      const int there =
-          base + a * BLOCK_ROWS + thread % WARP / ROW_LANES < t->end;
+      const int position = base + a * BLOCK_ROWS + thread / ROW_LANES;
+      const int there = position >= t->first && position < t->end;
       UNROLL for (int r = 0; r < rows; ++r) {
         float score = 0.0f;
         UNROLL for (int e = 0; e < size; ++e)
@@ -182,11 +201,11 @@ INLINE void attend(const task *t, index count, const int rows,
         x += shuffle_xor(x, mask);
       const index d = (e / VECTOR * ROW_LANES + lane) * VECTOR + e % VECTOR;
       if (thread % WARP < ROW_LANES && d < t->head_dim)
-        partial[warp * PARTIAL + r * size * ROW_LANES + d] = x;
+        warp_sums[warp * STATE + r * size * ROW_LANES + d] = x;
     }
     if (thread % WARP == 0) {
-      partial_max[warp * MAX_ROWS + r] = most;
-      partial_sum[warp * MAX_ROWS + r] = total;
+      warp_max[warp * MAX_ROWS + r] = most;
+      warp_weights[warp * MAX_ROWS + r] = total;
     }
   }
   syncthreads();
@@ -194,16 +213,16 @@ INLINE void attend(const task *t, index count, const int rows,
   for (int r = 0; r < count; ++r) {
     float most = LOWEST_FLOAT, factors[WARPS], total = 0.0f;
     UNROLL for (int w = 0; w < WARPS; ++w)
-      most = max_float(most, partial_max[w * MAX_ROWS + r]);
+      most = max_float(most, warp_max[w * MAX_ROWS + r]);
     UNROLL for (int w = 0; w < WARPS; ++w) {
-      factors[w] = exp2_approx(partial_max[w * MAX_ROWS + r] - most);
-      total += partial_sum[w * MAX_ROWS + r] * factors[w];
+      factors[w] = exp2_approx(warp_max[w * MAX_ROWS + r] - most);
+      total += warp_weights[w * MAX_ROWS + r] * factors[w];
     }
     for (index d = thread; d < t->head_dim; d += THREADS) {
       float x = 0.0f;
       UNROLL for (int w = 0; w < WARPS; ++w)
-        x += partial[w * PARTIAL + r * size * ROW_LANES + d] * factors[w];
-      t->sums[r * t->head_dim + d] = x;
+        x += warp_sums[w * STATE + r * size * ROW_LANES + d] * factors[w];
+      t->partial[r * t->head_dim + d] = x;
     }
     if (thread == 0) {
       t->max_sum[r * 2] = most;
@@ -213,44 +232,44 @@ INLINE void attend(const task *t, index count, const int rows,
 }
 
 // Computes what one block does. Blocks are
-// [batch][chunks][groups of `rows` heads][kv_heads].
+// [sequences][chunks][groups of `rows` heads][kv_heads].
 INLINE void attend_block(kv_slice cache, const float *q, const int32_t *positions,
-                         float *sums, float *max_sum, int layer, int batch,
-                         int heads, int kv_heads, int head_dim, int capacity,
+                         const int32_t *pages, const int32_t *first_pages,
+                         float *partial, float *max_sum, int layer, int heads,
+                         int kv_heads, int head_dim, int parts, int table,
                          int rows, int window, uint32_t soft_cap, int chunks) {
   const int block = (int)block_idx(), group = heads / kv_heads;
   const int blocks = (group + rows - 1) / rows;
   const int kv_head = block % kv_heads;
   const int first_row = block / kv_heads % blocks * rows;
-  const int part = block / kv_heads / blocks; // of [batch][chunks]
-  const int b = part / chunks, chunk = part % chunks;
-  const int position = positions[b];
-  const int before = window ? position + 1 - window : 0;
-  const int first = before < 0 ? 0 : before;
-  // Each share but the last is a multiple of what the block does per iteration.
-  const int step = AHEAD * BLOCK_ROWS;
-  const int equal = (position - first) / chunks + 1;
-  const int share = (equal + step - 1) / step * step;
-  const index slab = (index)kv_heads * capacity * head_dim;
-  const index keys =
-      (2 * (index)layer * batch + b) * slab + (index)kv_head * capacity * head_dim;
+  const int part = block / kv_heads / blocks; // of [sequences][chunks]
+  const int s = part / chunks, chunk = part % chunks;
+  const int end = positions[s] + 1;
+  const int first = window ? max_int(end - window, 0) : 0;
+  const int first_page = first / PAGE;
+  const int seen_pages = (end - 1) / PAGE + 1 - first_page;
+  const int share = (seen_pages + chunks - 1) / chunks;
+  const int page = first_page + chunk * share; // the chunk's first
+  const int before = first_pages ? first_pages[s] : 0;
+  const index half_size = (index)kv_heads * PAGE * head_dim;
   const index head = kv_head * group + first_row;
   const index place = (index)part * heads + head;
-  task t = {
-      .keys = kv_slice_at(cache, keys),
-      .values = kv_slice_at(cache, keys + batch * slab),
-      .q = q + ((index)b * heads + head) * head_dim,
-      .sums = sums + place * head_dim,
+  const task t = {
+      .cache = cache,
+      .pages = pages + (index)s * table + (page - before),
+      .q = q + ((index)s * heads + head) * head_dim,
+      .partial = partial + place * head_dim,
       .max_sum = max_sum + place * 2,
-      .first = first + chunk * share,
+      .keys = 2 * layer * half_size + (index)kv_head * PAGE * head_dim,
+      .page_size = parts * half_size,
+      .half_size = half_size,
+      .first = max_int(first - page * PAGE, 0),
+      .end = min_int(end - page * PAGE, share * PAGE),
       .head_dim = head_dim,
-      .capacity = capacity,
-      .wraps = window != 0,
       .soft_cap = float_of(soft_cap) * LOG2_E,
   };
-  t.end = t.first + share < position + 1 ? t.first + share : position + 1;
   const index count = min_index(rows, group - first_row);
-  if (t.first >= t.end) {
+  if (t.end <= 0) {
     for (index r = thread_idx(); r < count; r += THREADS) {
       t.max_sum[r * 2] = NEGATIVE_INFINITY;
       t.max_sum[r * 2 + 1] = 0.0f;
@@ -265,19 +284,19 @@ INLINE void attend_block(kv_slice cache, const float *q, const int32_t *position
     attend(&t, count, WIDE_ROWS, 4);
 }
 
-// Defines the kernel for a cache of one type. `tokens` is 1, and unused arguments
-// have no meaning for single queries.
+// Defines the kernel for a cache of one type.
 #define DEFINE_ATTENTION(name, type, scales, ...)                              \
   KERNEL cuda_attention_##name(                                                \
       const float *q, __VA_ARGS__, const int32_t *positions,                   \
-      const int32_t *lengths, float *sums, float *max_sum, int layer,          \
-      int batch, int tokens, int heads, int kv_heads, int head_dim,            \
-      int capacity, int rows, int window, uint32_t soft_cap, int causal,       \
-      int chunks) {                                                            \
-    (void)lengths, (void)tokens, (void)causal;                                 \
-    attend_block((kv_slice){type, cache, scales}, q, positions, sums, max_sum,   \
-                 layer, batch, heads, kv_heads, head_dim, capacity, rows,      \
-                 window, soft_cap, chunks);                                    \
+      const int32_t *pages, const int32_t *first_pages, float *partial,        \
+      float *max_sum, int layer, int sequences, int heads, int kv_heads,       \
+      int head_dim, int parts, int table, int rows, int window,                \
+      uint32_t soft_cap, int chunks, int has_first_pages) {                    \
+    (void)sequences;                                                           \
+    attend_block((kv_slice){type, cache, scales}, q, positions, pages,         \
+                 has_first_pages ? first_pages : NULL, partial, max_sum,       \
+                 layer, heads, kv_heads, head_dim, parts, table, rows, window, \
+                 soft_cap, chunks);                                            \
   }
 
 #endif

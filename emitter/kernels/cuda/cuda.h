@@ -49,6 +49,8 @@ INLINE float shuffle_xor(float x, int mask) {
 }
 
 INLINE float max_float(float a, float b) { return a < b ? b : a; }
+INLINE int max_int(int a, int b) { return a < b ? b : a; }
+INLINE int min_int(int a, int b) { return a < b ? a : b; }
 
 INLINE float warp_reduce_max(float x) {
   for (int mask = 1; mask < WARP; mask *= 2)

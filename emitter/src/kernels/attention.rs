@@ -1,4 +1,4 @@
-//! Calls of `append.c` and `attention.c`, which write and read the pages of the cache.
+//! Calls of `cpu/append.c` and `cpu/attention.c`, which write and read the pages of the cache.
 
 use super::arguments::{Argument, Arguments, F32Bits, Kernel, KernelFunction, arguments, kernels};
 use crate::{
@@ -17,7 +17,7 @@ pub(crate) enum CachedKeyValues {
 
 impl CachedKeyValues {
     /// Selects the item for the element type: `[f32, bf16, f16, q8]`.
-    fn select<T: Copy>(self, items: [T; 4]) -> T {
+    pub(super) fn select<T: Copy>(self, items: [T; 4]) -> T {
         match self {
             Self::F32(_) => items[0],
             Self::Bf16(_) => items[1],

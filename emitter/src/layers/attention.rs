@@ -1,7 +1,9 @@
 //! Attention over the cache.
 //!
-//! `layer.rs` projects. Then kernels rotate, cache and attend (`kernel.rs`), or generated code does (`online.rs`).
+//! `layer.rs` projects. Then kernels rotate, cache and attend (`kernel.rs`), or generated code does (`online.rs`). On some GPUs
+//! generated code rotates and caches, and kernels attend (`gpu.rs`).
 
+mod gpu;
 mod kernel;
 mod layer;
 mod online;

@@ -18,8 +18,10 @@ typedef struct {
   element_type type;
   index layers, layer, sequences, rows, heads, kv_heads, head_dim, parts;
   index page_count, table, window, causal, has_sinks, items, chunks;
+  index keys_by_position; // as values are
   float soft_cap;
   int32_t *begins, *starts, *pages;
+  int32_t *first_pages; // before each sequence's table, or NULL
   float *q, *sinks;
   void *cache;
   uint16_t *scales;             // of Q8
@@ -57,7 +59,8 @@ SHARED index first_of(const problem *p, index row) {
 // page of a position.
 SHARED index half_at(const problem *p, index layer, index half, index s,
                      index kv_head, index position) {
-  const index page = p->pages[s * p->table + position / PAGE];
+  const index before = p->first_pages ? p->first_pages[s] : 0;
+  const index page = p->pages[s * p->table + position / PAGE - before];
   return ((page * p->parts + 2 * layer + half) * p->kv_heads + kv_head) *
          PAGE * p->head_dim;
 }
@@ -66,14 +69,16 @@ SHARED index element_of(const problem *p, index layer, index half, index s,
                         index kv_head, index position, index d) {
   const index slot = position % PAGE;
   return half_at(p, layer, half, s, kv_head, position) +
-         (half ? slot * p->head_dim + d : d * PAGE + slot);
+         (half || p->keys_by_position ? slot * p->head_dim + d
+                                      : d * PAGE + slot);
 }
 
 SHARED index scale_of(const problem *p, index layer, index half, index s,
                       index kv_head, index position, index group) {
   const index slot = position % PAGE, groups = p->head_dim / CACHE_GROUP;
   return half_at(p, layer, half, s, kv_head, position) / CACHE_GROUP +
-         (half ? slot * groups + group : group * PAGE + slot);
+         (half || p->keys_by_position ? slot * groups + group
+                                      : group * PAGE + slot);
 }
 
 SHARED index cache_count(const problem *p) {
@@ -118,7 +123,8 @@ SHARED void place_pages(problem *p) {
   }
   for (index s = 0; s < p->sequences; ++s) {
     const index end = p->starts[s] + p->begins[s + 1] - p->begins[s];
-    for (index i = divide_up(end, PAGE); i < p->table; ++i)
+    const index before = p->first_pages ? p->first_pages[s] : 0;
+    for (index i = divide_up(end, PAGE) - before; i < p->table; ++i)
       p->pages[s * p->table + i] = INT32_MAX;
   }
 }
@@ -183,10 +189,11 @@ SHARED void name_case(const problem *p) {
           (long long)p->chunks, p->starts[0]);
 }
 
-SHARED problem random_problem(element_type type, shape of) {
+// Chooses everything but positions.
+SHARED problem random_layer(element_type type, const shape *of) {
   const index groups[] = {1, 2, 3, 4, 5, 7, 8}, items[] = {1, 3, 16, 64};
-  problem p = {.type = type, .head_dim = of.head_dim, .items = PICK(items)};
-  const int is_large = of.most_rows * of.head_dim > 1000; // and so slow
+  problem p = {.type = type, .head_dim = of->head_dim, .items = PICK(items)};
+  const int is_large = of->most_rows * of->head_dim > 1000; // and so slow
   p.layers = random_index(1, 2);
   p.layer = random_index(0, p.layers - 1);
   p.parts = 2 * p.layers;
@@ -198,18 +205,30 @@ SHARED problem random_problem(element_type type, shape of) {
   // A few units, like the scores, so that it matters, or many.
   p.soft_cap = random_index(0, 1) ? 0.0f : random_index(0, 1) ? 1.5f : 50.0f;
   p.has_sinks = random_index(0, 3) == 0;
+  return p;
+}
+
+// Fills queries and the cache of a case with positions.
+SHARED void fill_input(problem *p, const shape *of) {
+  const int spread = (int)lround(log2((double)of->head_dim) / 2);
+  const int high = (of->sharp ? 8 : 1) - spread;
+  p->q = random_floats(p->rows * p->heads * of->head_dim,
+                       (exponents){high - 4, high});
+  // As large as the scores.
+  p->sinks = random_floats(p->heads, of->sharp ? (exponents){4, 7}
+                                               : (exponents){-2, 2});
+  fill_cache(p);
+  name_case(p);
+}
+
+SHARED problem random_problem(element_type type, shape of) {
+  problem p = random_layer(type, &of);
   place_sequences(&p, &of);
   place_pages(&p);
   // A window needs few chunks.
   p.chunks = p.window && random_index(0, 1) ? (p.window + CHUNK - 2) / CHUNK + 1
                                             : divide_up(p.table * PAGE, CHUNK);
-  const int spread = (int)lround(log2((double)of.head_dim) / 2);
-  const int high = (of.sharp ? 8 : 1) - spread;
-  p.q = random_floats(p.rows * p.heads * of.head_dim,
-                      (exponents){high - 4, high});
-  p.sinks = random_floats(p.heads, (exponents){-2, 2});
-  fill_cache(&p);
-  name_case(&p);
+  fill_input(&p, &of);
   return p;
 }
 
@@ -273,7 +292,7 @@ SHARED void compute_expected(problem *p) {
       double *halves[2], *weights = allocate(end * 8);
       for (index half = 0; half < 2; ++half) {
         halves[half] = allocate(end * dim * 8);
-        for (index i = 0; i < end * dim; ++i)
+        for (index i = first_of(p, p->begins[s]) * dim; i < end * dim; ++i)
           halves[half][i] = element(p, half, s, h, i / dim, i % dim);
       }
       const index group = p->heads / p->kv_heads;

@@ -16,7 +16,7 @@ use crate::{
 };
 
 /// The longest heads that kernels have room for.
-const MAX_HEAD_DIM: usize = 256;
+pub(super) const MAX_HEAD_DIM: usize = 256;
 
 /// The parts into which the work of a call is divided. Each does its share, so that more threads than these are idle.
 const ITEMS: usize = 64;
@@ -178,7 +178,7 @@ impl AttentionCall {
 }
 
 /// Returns the tensors of a cache by its element type.
-fn key_values(cache: &LayerCache<'_>) -> CachedKeyValues {
+pub(super) fn key_values(cache: &LayerCache<'_>) -> CachedKeyValues {
     let tensors = cache.tensors();
     match (cache.cache_type(), tensors) {
         (CacheType::Q8, &[cache, scales]) => CachedKeyValues::Q8 { cache, scales },

@@ -3,7 +3,7 @@
 use mlxcel_models::{Attention, Norm};
 
 use super::{
-    kernel, online,
+    gpu, kernel, online,
     sequence::{Division, Rows},
 };
 use crate::{
@@ -63,17 +63,24 @@ fn generated(
     let (query, key) = (split(g, query, layer.heads), split(g, key, kv_heads));
     let value = split(g, value, kv_heads);
     let [query, key] = [query, key].map(|x| rotation.map_or(x, |rotation| rope::rotate(g, rotation, x)));
-    let query = g.scale(query, layer.scale);
-    let query = g.reshape(query, &[batch, tokens, kv_heads, group, head_dim]);
-    let query = g.transpose(query, &[0, 2, 3, 1, 4]);
-    let query = g.convert(query, operand);
+    let by_kv_head = |g: &mut Graph| {
+        let query = g.scale(query, layer.scale);
+        let query = g.reshape(query, &[batch, tokens, kv_heads, group, head_dim]);
+        let query = g.transpose(query, &[0, 2, 3, 1, 4]);
+        g.convert(query, operand)
+    };
     let attended = match rows.division {
         Division::Uniform { end: Some(end) } => {
             cache.append(g, KeyOrValue::Key, key);
             cache.append(g, KeyOrValue::Value, value);
+            if let Some(isa) = gpu::isa(b, layer, tokens) {
+                return gpu::attend_to_pages(b, isa, layer, query, cache, rows.positions);
+            }
+            let query = by_kv_head(&mut b.graph);
             online::attend_to_pages(b, layer, query, cache, rows.positions, end)
         }
         Division::Uniform { end: None } => {
+            let query = by_kv_head(g);
             let by_head = [key, value].map(|x| g.transpose(x, &[0, 2, 1, 3]));
             online::attend_to_text(b, layer, query, by_head)
         }
