@@ -101,11 +101,7 @@ fn every_fixture_is_embedded_as_by_hugging_face() {
             let built = built(&Request { chunk, ..request(&folder, &[target]) });
             let device = if target == "vulkan" { target } else { "local-task" };
             let mut encoder = encoder(&built, device);
-            let sizes: &[usize] = match target {
-                "cpu" if whole => &[32, 128, 220],
-                _ if whole => &[32, 220],
-                _ => &[220],
-            };
+            let sizes: &[usize] = if whole { &[32, 128, 220] } else { &[220] };
             assert_eq!(encoder.capabilities().prefill, sizes);
             holds(&format!("{name} for {target}"), encoder.as_mut(), &texts, tolerance);
         }

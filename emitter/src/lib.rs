@@ -10,6 +10,7 @@ mod module;
 mod ops;
 mod packing;
 mod plan;
+mod pools;
 mod program;
 mod transformer;
 mod types;

@@ -7,7 +7,7 @@ use mlxcel_artifacts::{
 use mlxcel_models::{Block, FeedForward, Head, ModelConfig};
 use safetensors::Dtype;
 
-use crate::{error::Error, kernels::Isa, layers::cache::pools};
+use crate::{error::Error, kernels::Isa, pools::pools};
 
 /// Rows of steps with kernels, which skip the padding: a decode step, some, a chunk of a prompt, and a long prompt, for which
 /// weights are read less often.

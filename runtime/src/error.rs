@@ -1,13 +1,13 @@
 //! Errors of running a bundle. A message is one line, then `hint:` lines with the remedy.
 
-use std::{
-    error, io,
-    path::{Path, PathBuf},
-};
+use std::{error, io, path::PathBuf};
 
 use mlxcel_artifacts::Driver;
 
 mod engine;
+mod hints;
+
+use hints::{first_lines, folder_of, portable_target, read_hint};
 
 pub use engine::{EngineError, SharedCause};
 
@@ -471,39 +471,6 @@ impl Error {
 
 /// The remedy for a path without weights.
 const WEIGHTS_HINT: &str = "hint: name the checkpoint's folder, or a safetensors file, with --weights";
-
-/// Returns the remedy for a file or folder that cannot be read.
-fn read_hint(path: &Path, source: &io::Error) -> String {
-    match source.kind() {
-        io::ErrorKind::PermissionDenied => format!("ls -ld {} shows who may read it", path.display()),
-        io::ErrorKind::NotFound => format!("ls {} shows what is there", folder_of(path).display()),
-        _ => format!("check the disk, or copy {} again", path.display()),
-    }
-}
-
-/// Returns the folder that a file lies in.
-fn folder_of(path: &Path) -> &Path {
-    path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
-}
-
-/// Returns the first of many lines, and how many more there are.
-fn first_lines(lines: &[String]) -> String {
-    const MOST: usize = 8;
-    let mut text: String = lines.iter().take(MOST).map(|line| format!("\n  {line}")).collect();
-    if let Some(more) = lines.len().checked_sub(MOST).filter(|more| *more > 0) {
-        text += &format!("\n  and {more} more");
-    }
-    text
-}
-
-/// Returns the target that runs on every device of a driver.
-fn portable_target(driver: Driver) -> &'static str {
-    match driver {
-        Driver::Local => "cpu",
-        Driver::Cuda => "cuda",
-        Driver::Vulkan => "vulkan",
-    }
-}
 
 #[cfg(test)]
 mod tests;

@@ -4,42 +4,15 @@
 //! share a pool, so that a window keeps only the pages that it reaches. How a page orders the elements of a head is up to
 //! what computes: generated code has `[64, head_dim]`, kernels on CPUs have the keys transposed.
 
-use mlxcel_artifacts::{
-    CacheType, Float,
-    entry::{PAGE, PagePart, Pool},
-};
-use mlxcel_models::{Attention, ModelConfig};
+use mlxcel_artifacts::{CacheType, Float, entry::PAGE};
+use mlxcel_models::ModelConfig;
 use safetensors::Dtype;
 
 use super::{attention::PageTable, builder::Builder, quantization};
-use crate::graph::{Graph, Tensor};
-
-/// Returns the pools of `model`'s cache: layers without a window first, then by the size of the window.
-pub(crate) fn pools(model: &ModelConfig, cache_type: CacheType) -> Vec<Pool> {
-    let Some(first) = model.blocks.first() else { return Vec::new() };
-    let Attention { kv_heads, head_dim, .. } = first.attention.layer;
-    let windows = windows(model);
-    let pool = |&window: &Option<usize>| {
-        let layers = model.blocks.iter().filter(|block| block.attention.layer.window == window).count();
-        let part = |dtype, width| PagePart { dtype, shape: vec![2 * layers, kv_heads, PAGE, width] };
-        let parts = match cache_type {
-            CacheType::Float(float) => vec![part(float.dtype(), head_dim)],
-            CacheType::Q8 => {
-                vec![part(Dtype::I8, head_dim), part(Dtype::F16, head_dim / CacheType::Q8_GROUP_SIZE)]
-            }
-        };
-        Pool { window, parts }
-    };
-    windows.iter().map(pool).collect()
-}
-
-/// Returns the windows of the layers, each once.
-fn windows(model: &ModelConfig) -> Vec<Option<usize>> {
-    let mut windows: Vec<_> = model.blocks.iter().map(|block| block.attention.layer.window).collect();
-    windows.sort_unstable();
-    windows.dedup();
-    windows
-}
+use crate::{
+    graph::{Graph, Tensor},
+    pools::windows,
+};
 
 /// The cache inside a function.
 pub(crate) struct Cache {
@@ -77,7 +50,7 @@ impl KeyOrValue {
 }
 
 impl Cache {
-    /// Returns the cache of `model` with the values of a function's arguments, in the order of [`pools`].
+    /// Returns the cache of `model` with the values of a function's arguments, in the order of [`pools`](crate::pools::pools).
     pub(crate) fn new(g: &mut Graph, model: &ModelConfig, pools: Vec<PoolValue>) -> Self {
         // Not constants, so that all layers share one dispatch.
         let numbers: Vec<i32> = (0..).take(2 * model.blocks.len()).collect();

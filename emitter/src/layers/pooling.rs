@@ -84,7 +84,9 @@ fn pool_ragged(g: &mut Graph, kind: PoolingKind, x: Tensor, begins: Tensor) -> T
             let [from, to] = [first, end].map(|bound| g.broadcast_in_dim(bound, &shape, &[0]));
             let (after, before) = (g.ge(row, from), g.lt(row, to));
             let is_own = g.and(after, before);
-            let ones = g.convert(is_own, Dtype::F32);
+            // Not a conversion, which iree-compile 3.13 fuses with the product as one of a signed number: true would be -1.
+            let (one, zero) = (g.full(1.0, Dtype::F32, &shape), g.full(0.0, Dtype::F32, &shape));
+            let ones = g.select(is_own, one, zero);
             let sums = DotDimensions { lhs_contract: &[1], rhs_contract: &[0], ..DotDimensions::default() };
             let sums = g.dot_general(ones, x, &sums, Dtype::F32);
             let count = g.subtract(end, first);

@@ -49,6 +49,9 @@ fn entry_results(
     entry: &Entry,
 ) -> Result<Vec<Tensor>, String> {
     let sizes = entry.role.sizes().ok_or("found a role of an older format, expected step or embed")?;
+    if model.blocks.is_empty() {
+        return Err("found a model without blocks, expected at least one".into());
+    }
     let arguments = Arguments::new(&mut b.graph, &entry.arguments);
     let shape = if sizes.uniform { [sizes.sequences, sizes.rows_of_a_sequence()] } else { [1, sizes.rows] };
     let tokens = arguments.tensor(ArgumentKind::Tokens)?;
