@@ -1,9 +1,8 @@
 //! The contract between the engine and the device that runs the model: rows in, tokens out, over pages of cache.
 
-use crate::error::{EngineError, Error};
+use mlxcel_artifacts::entry::CallSizes;
 
-/// Positions in a page of the cache.
-pub const PAGE: usize = 64;
+use crate::error::{EngineError, Error};
 
 /// Limits of a [`ModelRunner`].
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -15,7 +14,7 @@ pub struct ModelLimits {
     /// The pools of pages, one for each window size of the model's layers.
     pub pools: Vec<PoolLimits>,
     /// What a call can take. Any order.
-    pub steps: Vec<StepSize>,
+    pub steps: Vec<CallSizes>,
     /// True if the result of a row has the same bits whatever the other rows are and however a prompt is cut.
     pub exact: bool,
 }
@@ -27,19 +26,6 @@ pub struct PoolLimits {
     pub window: Option<usize>,
     /// Pages for sequences: their ids are 1 to this number. Page 0 is never given to a sequence.
     pub pages: usize,
-}
-
-/// What one call can take at most.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct StepSize {
-    /// Rows: a row is one new token of a sequence.
-    pub rows: usize,
-    /// Sequences.
-    pub sequences: usize,
-    /// Rows whose logits are wanted.
-    pub selected: usize,
-    /// True if no sequence has more than `rows / sequences` rows; otherwise one may have all.
-    pub uniform: bool,
 }
 
 /// The rows of one call.
@@ -112,21 +98,9 @@ impl ModelLimits {
         if pools.iter().any(|pool| pool.window == Some(0)) {
             return refuse("a window of 0".to_owned(), "none, or at least 1");
         }
-        if steps.iter().all(|size| size.sequence_rows() == 0 || size.selected == 0) {
+        if steps.iter().all(|size| size.rows_of_a_sequence() == 0 || size.selected == 0) {
             return refuse(format!("{} sizes of a step", steps.len()), "one with a selected row");
         }
         Ok(())
-    }
-}
-
-impl StepSize {
-    /// Returns the largest number of rows of one sequence.
-    #[must_use]
-    pub fn sequence_rows(&self) -> usize {
-        match self.sequences {
-            0 => 0,
-            sequences if self.uniform => self.rows / sequences,
-            _ => self.rows,
-        }
     }
 }

@@ -1,6 +1,6 @@
 //! An entry point: from its arguments to its results.
 
-use std::collections::BTreeMap;
+use std::collections::HashMap;
 
 use mlxcel_artifacts::entry::{ArgumentKind, ArgumentSpec, CallSizes, Entry, PAGE, ResultKind, Role};
 use mlxcel_models::{Head, ModelConfig, Rope};
@@ -98,7 +98,7 @@ fn entry_results(
 /// The values of an entry's arguments.
 #[derive(Default)]
 struct Arguments {
-    tensors: BTreeMap<String, Tensor>,
+    tensors: HashMap<ArgumentKind, Tensor>,
     end: Option<HostIndex>,
 }
 
@@ -117,13 +117,13 @@ impl Arguments {
                 }
                 _ => g.argument(*dtype, shape),
             };
-            result.tensors.insert(kind.to_string(), tensor);
+            result.tensors.insert(*kind, tensor);
         }
         result
     }
 
     fn tensor(&self, kind: ArgumentKind) -> Result<Tensor, String> {
-        let found = self.tensors.get(&kind.to_string()).copied();
+        let found = self.tensors.get(&kind).copied();
         found.ok_or_else(|| format!("found an entry without {kind}, expected it"))
     }
 

@@ -113,7 +113,7 @@ impl<R: ModelRunner> Engine<R> {
     ) -> Result<Self, Error> {
         let limits = runner.limits();
         limits.check()?;
-        let sizes = limits.steps.iter().filter(|size| size.selected > 0 && size.sequence_rows() > 0);
+        let sizes = limits.steps.iter().filter(|size| size.selected > 0 && size.rows_of_a_sequence() > 0);
         let most = sizes.map(|size| size.sequences.min(size.rows)).max().unwrap_or(1);
         Ok(Self {
             memory: Memory::new(limits),

@@ -6,12 +6,12 @@
 //! - a pool with a window: the pages that a window and one call's rows can touch. All promises together are at most the
 //!   pool, and no request holds more than its promise.
 
-use mlxcel_artifacts::Digest;
+use mlxcel_artifacts::{Digest, entry::PAGE};
 
 use super::pages::PagePool;
 use crate::{
     error::{EngineError, Error},
-    model::{ModelLimits, PAGE, PoolLimits},
+    model::{ModelLimits, PoolLimits},
 };
 
 /// All pools of a model.
@@ -60,7 +60,7 @@ impl Memory {
             promised: 0,
         };
         let pools: Vec<Pool> = limits.pools.iter().map(pool).collect();
-        let largest = limits.steps.iter().map(|size| size.sequence_rows()).max().unwrap_or(1);
+        let largest = limits.steps.iter().map(|size| size.rows_of_a_sequence()).max().unwrap_or(1);
         let rows = pools.iter().map(|pool| pool.rows()).fold(largest, usize::min).max(1);
         Self { pools, rows }
     }

@@ -1,8 +1,6 @@
 //! Keys of whole pages: a page is known by its tokens and all tokens before them.
 
-use mlxcel_artifacts::Digest;
-
-use crate::model::PAGE;
+use mlxcel_artifacts::{Digest, entry::PAGE};
 
 /// The keys of a text's whole pages, in order. Each depends on the model and on all tokens up to the page's end.
 #[derive(Debug, Clone)]

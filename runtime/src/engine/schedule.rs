@@ -10,7 +10,7 @@
 
 use std::cmp::Reverse;
 
-use crate::model::StepSize;
+use mlxcel_artifacts::entry::CallSizes;
 
 /// What a request can use.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -39,7 +39,7 @@ pub(super) struct Plan {
 }
 
 /// Chooses a step. `None` if there is nothing to run. `limit` is the most rows of a sequence.
-pub(super) fn plan(sizes: &[StepSize], limit: usize, wants: &[Want]) -> Option<Plan> {
+pub(super) fn plan(sizes: &[CallSizes], limit: usize, wants: &[Want]) -> Option<Plan> {
     let mut order: Vec<usize> = (0..wants.len()).collect();
     order.sort_by_key(|&index| (wants[index].served, index));
     let &first = order.first()?;
@@ -56,7 +56,7 @@ pub(super) fn plan(sizes: &[StepSize], limit: usize, wants: &[Want]) -> Option<P
         (is_fair, generating, rows.iter().sum::<usize>(), Reverse(sizes[*index].rows), Reverse(*index))
     });
     let (size, rows) = best?;
-    let largest = sizes.iter().map(StepSize::sequence_rows).max().unwrap_or(0).min(limit);
+    let largest = sizes.iter().map(|size| size.rows_of_a_sequence()).max().unwrap_or(0).min(limit);
     let turns = wants.iter().zip(&rows).enumerate().map(|(index, (want, &rows))| {
         let is_chunk = !want.is_prompt || rows * 2 >= want.pending.min(largest);
         rows > 0 && (index == first || is_chunk)
@@ -65,10 +65,10 @@ pub(super) fn plan(sizes: &[StepSize], limit: usize, wants: &[Want]) -> Option<P
 }
 
 /// Fills a step. `None` if the first of `order` gets nothing.
-fn pack(size: &StepSize, limit: usize, wants: &[Want], order: &[usize]) -> Option<Vec<usize>> {
+fn pack(size: &CallSizes, limit: usize, wants: &[Want], order: &[usize]) -> Option<Vec<usize>> {
     let mut filling = Filling {
         wants,
-        most: size.sequence_rows().min(limit),
+        most: size.rows_of_a_sequence().min(limit),
         rows: vec![0; wants.len()],
         rows_left: size.rows,
         sequences_left: size.sequences,
@@ -143,8 +143,8 @@ impl Filling<'_> {
 mod tests {
     use super::*;
 
-    const fn ragged(rows: usize, sequences: usize) -> StepSize {
-        StepSize { rows, sequences, selected: sequences, uniform: false }
+    const fn ragged(rows: usize, sequences: usize) -> CallSizes {
+        CallSizes { rows, sequences, selected: sequences, uniform: false }
     }
 
     const fn generating(served: u64) -> Want {
@@ -155,12 +155,12 @@ mod tests {
         Want { pending, drafts: 0, is_prompt: true, selects: true, served }
     }
 
-    fn found(sizes: &[StepSize], wants: &[Want]) -> (usize, Vec<usize>) {
+    fn found(sizes: &[CallSizes], wants: &[Want]) -> (usize, Vec<usize>) {
         let Plan { size, rows, turns: _ } = plan(sizes, usize::MAX, wants).unwrap();
         (size, rows)
     }
 
-    const SIZES: [StepSize; 3] = [ragged(1, 1), ragged(8, 8), ragged(64, 8)];
+    const SIZES: [CallSizes; 3] = [ragged(1, 1), ragged(8, 8), ragged(64, 8)];
 
     #[test]
     fn the_smallest_size_that_carries_all() {
@@ -182,7 +182,7 @@ mod tests {
     #[test]
     fn a_prompt_gets_a_chunk_when_it_is_its_turn() {
         // Generation and prompts never fit one step.
-        let sizes = [StepSize { rows: 8, sequences: 8, selected: 8, uniform: true }, ragged(64, 1)];
+        let sizes = [CallSizes { rows: 8, sequences: 8, selected: 8, uniform: true }, ragged(64, 1)];
         let wants = |prompt_served| [generating(5), generating(5), prompt(100, prompt_served)];
         assert_eq!(found(&sizes, &wants(5)), (0, vec![1, 1, 1]));
         assert_eq!(found(&sizes, &wants(4)), (1, vec![0, 0, 64]));
@@ -192,18 +192,18 @@ mod tests {
 
     #[test]
     fn uniform_sizes_and_the_limit_cut_chunks() {
-        let sizes = [StepSize { rows: 32, sequences: 4, selected: 4, uniform: true }];
+        let sizes = [CallSizes { rows: 32, sequences: 4, selected: 4, uniform: true }];
         assert_eq!(found(&sizes, &[prompt(100, 1), prompt(3, 1)]), (0, vec![8, 3]));
         assert_eq!(plan(&sizes, 5, &[prompt(100, 1)]).unwrap().rows, [5]);
     }
 
     #[test]
     fn logits_are_wanted_of_as_many_rows_as_a_size_selects() {
-        let sizes = [StepSize { rows: 16, sequences: 4, selected: 1, uniform: false }];
+        let sizes = [CallSizes { rows: 16, sequences: 4, selected: 1, uniform: false }];
         assert_eq!(found(&sizes, &[generating(2), generating(1)]), (0, vec![0, 1]));
         // The last row of the prompt waits for a step that can select it.
         assert_eq!(found(&sizes, &[generating(1), prompt(4, 2)]), (0, vec![1, 3]));
-        let none = [StepSize { selected: 0, ..sizes[0] }];
+        let none = [CallSizes { selected: 0, ..sizes[0] }];
         assert_eq!(plan(&none, 64, &[generating(1)]), None);
         assert_eq!(found(&none, &[prompt(4, 1)]), (0, vec![3]));
         assert_eq!(found(&none, &[Want { selects: false, ..prompt(4, 1) }]), (0, vec![4]));
@@ -211,7 +211,7 @@ mod tests {
 
     #[test]
     fn drafts_take_selected_rows_that_prompts_leave() {
-        let sizes = [StepSize { rows: 16, sequences: 4, selected: 8, uniform: false }];
+        let sizes = [CallSizes { rows: 16, sequences: 4, selected: 8, uniform: false }];
         let drafting = Want { drafts: 5, ..generating(1) };
         assert_eq!(found(&sizes, &[drafting, drafting]), (0, vec![6, 2]));
         assert_eq!(found(&sizes, &[drafting, prompt(100, 1)]), (0, vec![6, 10]));

@@ -1,5 +1,7 @@
 //! A request on its way: its text so far, its pages and its random stream.
 
+use mlxcel_artifacts::entry::PAGE;
+
 use super::{
     memory::{Lease, Memory},
     prefix::PageKeys,
@@ -8,7 +10,7 @@ use super::{
 };
 use crate::{
     generate::{StopReason, Timings},
-    model::{PAGE, SequenceRows},
+    model::SequenceRows,
     sampling::Sampler,
 };
 

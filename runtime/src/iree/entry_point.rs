@@ -104,8 +104,8 @@ impl EntryPoint {
         let results = results.map_err(Error::iree(|| format!("run {}", self.entry.name)))?;
         let mut results: Vec<_> = results.into_iter().map(Some).collect();
         for (spec, result) in self.entry.results.iter().zip(&mut results) {
-            if let (ResultKind::Cache { pool, part }, Some(written)) =
-                (spec.kind, result.take_if(|_| is_cache(spec.kind)))
+            if let ResultKind::Cache { pool, part } = spec.kind
+                && let Some(written) = result.take()
             {
                 cache.tensors[pool][part] = written;
             }
@@ -125,10 +125,6 @@ impl EntryPoint {
     }
 }
 
-fn is_cache(kind: ResultKind) -> bool {
-    matches!(kind, ResultKind::Cache { .. })
-}
-
 /// Where the rows of each sequence are in a call.
 struct RowPlaces<'a> {
     sequences: &'a [SequenceRows<'a>],
@@ -136,7 +132,7 @@ struct RowPlaces<'a> {
     begins: Vec<usize>,
     /// The rows of all sequences.
     count: usize,
-    /// Where the pages of each sequence's table begin, in a uniform call with windows.
+    /// Whether the call is uniform, see [`CallSizes::uniform`].
     uniform: bool,
 }
 

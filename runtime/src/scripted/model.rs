@@ -10,9 +10,11 @@ use std::{
     time::Duration,
 };
 
+use mlxcel_artifacts::entry::PAGE;
+
 use crate::{
     error::Error,
-    model::{Batch, ModelLimits, ModelRunner, PAGE, SelectedRow, SequenceRows},
+    model::{Batch, ModelLimits, ModelRunner, SelectedRow, SequenceRows},
 };
 
 /// Computes logits from the tokens of the first pool that a row sees, and the row's state.
@@ -97,7 +99,7 @@ impl ScriptedModel {
         assert!((1..=size.sequences).contains(&batch.sequences.len()), "sequences fit {size:?}");
         let mut readers: HashMap<(usize, u32), usize> = HashMap::new();
         for rows in &batch.sequences {
-            assert!((1..=size.sequence_rows()).contains(&rows.tokens.len()), "rows fit {size:?}");
+            assert!((1..=size.rows_of_a_sequence()).contains(&rows.tokens.len()), "rows fit {size:?}");
             assert!(rows.start + rows.tokens.len() <= self.limits.context, "rows fit the context");
             assert!(rows.tokens.iter().all(|&token| (token as usize) < self.limits.vocab));
             assert!(rows.selected.is_sorted() && rows.selected.iter().all(|&row| row < rows.tokens.len()));

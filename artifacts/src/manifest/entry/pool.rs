@@ -50,7 +50,11 @@ impl CallSizes {
     /// Returns the most rows of one sequence.
     #[must_use]
     pub fn rows_of_a_sequence(self) -> usize {
-        if self.uniform { self.rows.checked_div(self.sequences).unwrap_or(0) } else { self.rows }
+        match self.sequences {
+            0 => 0,
+            sequences if self.uniform => self.rows / sequences,
+            _ => self.rows,
+        }
     }
 }
 

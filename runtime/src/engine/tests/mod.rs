@@ -8,23 +8,23 @@ mod threads;
 
 use std::ops::ControlFlow;
 
-use mlxcel_artifacts::{Cancel, Digest};
+use mlxcel_artifacts::{Cancel, Digest, entry::CallSizes};
 
 use super::{Engine, EngineSettings, EventKind, Request, RequestId};
 use crate::{
     error::Error,
     generate::{Generation, StopReason, Timings},
-    model::{ModelLimits, PoolLimits, StepSize},
+    model::{ModelLimits, PoolLimits},
     scripted::ScriptedModel,
 };
 
 const VOCAB: usize = 12;
 
-const fn ragged(rows: usize, sequences: usize, selected: usize) -> StepSize {
-    StepSize { rows, sequences, selected, uniform: false }
+const fn ragged(rows: usize, sequences: usize, selected: usize) -> CallSizes {
+    CallSizes { rows, sequences, selected, uniform: false }
 }
 
-fn limits(context: usize, pools: &[(Option<usize>, usize)], steps: &[StepSize]) -> ModelLimits {
+fn limits(context: usize, pools: &[(Option<usize>, usize)], steps: &[CallSizes]) -> ModelLimits {
     let pools = pools.iter().map(|&(window, pages)| PoolLimits { window, pages }).collect();
     ModelLimits { context, vocab: VOCAB, pools, steps: steps.to_vec(), exact: true }
 }

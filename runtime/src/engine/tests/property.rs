@@ -36,7 +36,7 @@ fn model_limits() -> impl Strategy<Value = ModelLimits> {
             .prop_map(|(full, window, pages)| vec![(None, full), (Some(window), pages)]),
         (1..130usize, 3..9usize).prop_map(|(window, pages)| vec![(Some(window), pages)]),
     ];
-    let uniform = |rows, sequences, selected| StepSize { rows, sequences, selected, uniform: true };
+    let uniform = |rows, sequences, selected| CallSizes { rows, sequences, selected, uniform: true };
     let steps = prop_oneof![
         Just(vec![ragged(1, 1, 1)]),
         Just(vec![ragged(1, 1, 1), ragged(8, 8, 8), ragged(48, 8, 8)]),
