@@ -11,9 +11,9 @@ use std::fs;
 use mlxcel_artifacts::Bundle;
 use mlxcel_compiler_driver::{Float, Precision, Request, WeightSource};
 use mlxcel_runtime::{
-    SelfTestResult, Tokenizer, Weights, load, record_generation, replay_generation, self_test_prompts,
+    SelfTestResult, Tokenizer, Weights, record_generation, replay_generation, self_test_prompts,
 };
-use real::{Built, built, greedy, models, on, request};
+use real::{Built, Loaded, built, engine, greedy, models, on, request};
 use safetensors::SafeTensors;
 use serde::Deserialize;
 
@@ -47,12 +47,11 @@ fn demo(precision: Precision) -> Built {
 fn answers_equal_those_of_transformers() {
     let built = demo(Precision::Float(Float::F32));
     let tokenizer = Tokenizer::from_bundle(&built.bundle).unwrap();
-    let mut session = built.session("auto").unwrap();
+    let mut engine = built.engine("auto").unwrap();
     for case in cases() {
         let prompt = tokenizer.encode(&case.prompt, true).unwrap();
         assert_eq!(prompt, case.prompt_tokens, "{}", case.prompt);
-        session.rewind(0).unwrap();
-        let found = greedy(&mut *session, &prompt, case.tokens.len()).unwrap().tokens;
+        let found = greedy(&mut engine, &prompt, case.tokens.len()).unwrap().tokens;
         assert_eq!(found, case.tokens, "{}", case.prompt);
 
         let mut stream = tokenizer.stream(&prompt, &[]).unwrap();
@@ -76,21 +75,20 @@ fn the_example_of_the_runtime_continues_a_prompt() {
 fn bf16_differs_by_rounding_only() {
     let (exact, rounded) = (demo(Precision::Float(Float::F32)), demo(Precision::Float(Float::Bf16)));
     assert_eq!(rounded.bundle.manifest().plan.precision, Float::Bf16);
-    let mut exact = exact.session("local-task").unwrap();
-    let mut rounded = rounded.session("local-task").unwrap();
+    let mut exact = exact.engine("local-task").unwrap();
+    let mut rounded = rounded.engine("local-task").unwrap();
     for case in cases() {
         // Follows the recorded answer, so that one close choice does not lead to another text.
-        let (mut logits, mut worst, mut agreed) = (Vec::new(), 0_f32, 0);
-        for session in [&mut exact, &mut rounded] {
-            session.rewind(0).unwrap();
-            let mut next = session.prefill(&case.prompt_tokens).unwrap();
-            for &token in &case.tokens {
-                logits.push(session.logits().unwrap());
-                agreed += usize::from(next == token);
-                next = session.decode_step(token).unwrap();
-            }
-        }
-        let (exact, rounded) = logits.split_at(case.tokens.len());
+        let (prompt, answer) = (&case.prompt_tokens, &case.tokens);
+        let text = [prompt.as_slice(), &answer[..answer.len() - 1]].concat();
+        let logits = |engine: &mut Loaded| engine.score(&text, prompt.len() - 1).unwrap();
+        let (exact, rounded) = (logits(&mut exact), logits(&mut rounded));
+        let best = |logits: &Vec<f32>| {
+            (0..logits.len()).max_by(|&a, &b| logits[a].total_cmp(&logits[b])).unwrap() as u32
+        };
+        let pairs = exact.iter().chain(&rounded).zip(answer.iter().chain(answer));
+        let agreed = pairs.filter(|(logits, token)| best(logits) == **token).count();
+        let mut worst = 0_f32;
         for (a, b) in exact.iter().flatten().zip(rounded.iter().flatten()) {
             assert!(b.is_finite());
             worst = worst.max((a - b).abs());
@@ -107,14 +105,14 @@ fn a_self_test_detects_changed_weights() {
     let demo = models().join("demo");
     let without = built(&Request { weights: WeightSource::None, ..request(&demo, &["cpu"]) });
     let given = |folder: &std::path::Path| Weights::open(folder).unwrap();
-    let mut session = load(&without.bundle, Some(given(&demo)), &on("local-task")).unwrap();
-    let (vocab, context) = (session.capabilities().vocab, session.capabilities().context);
-    let smallest = session.capabilities().prefill[0];
+    let mut trusted = engine(&without.bundle, Some(given(&demo)), &on("local-task")).unwrap();
+    let (vocab, context) = (trusted.limits().vocab, trusted.limits().context);
+    let smallest = 16;
     let prompts = self_test_prompts(vocab, context, smallest, 24)
         .into_iter()
         .chain(cases().into_iter().map(|c| c.prompt_tokens));
     let replays: Vec<_> =
-        prompts.map(|prompt| record_generation(session.as_mut(), &prompt, 24).unwrap()).collect();
+        prompts.map(|prompt| record_generation(&mut trusted, &prompt, 24).unwrap()).collect();
     let recorded = without.bundle.clone().with_replays(replays.clone()).unwrap();
     assert_eq!(Bundle::open(recorded.path()).unwrap().manifest().replays, replays);
     // The recorded tokens equal those of transformers.
@@ -123,9 +121,9 @@ fn a_self_test_detects_changed_weights() {
     }
 
     for device in ["local-task", "local-sync"] {
-        let mut session = load(&recorded, Some(given(&demo)), &on(device)).unwrap();
+        let mut engine = engine(&recorded, Some(given(&demo)), &on(device)).unwrap();
         for recorded in &recorded.manifest().replays {
-            assert_eq!(replay_generation(session.as_mut(), recorded).unwrap(), SelfTestResult::Passed);
+            assert_eq!(replay_generation(&mut engine, recorded).unwrap(), SelfTestResult::Passed);
         }
     }
 
@@ -147,9 +145,9 @@ fn a_self_test_detects_changed_weights() {
     // The sign is the highest bit of an element's last byte.
     other[start..start + length].iter_mut().skip(width - 1).step_by(width).for_each(|byte| *byte ^= 0x80);
     fs::write(changed.path().join("model.safetensors"), other).unwrap();
-    let mut session = load(&recorded, Some(given(changed.path())), &on("local-task")).unwrap();
+    let mut other = engine(&recorded, Some(given(changed.path())), &on("local-task")).unwrap();
     let first = recorded.manifest().replays.iter().find_map(|recorded| {
-        match replay_generation(session.as_mut(), recorded).unwrap() {
+        match replay_generation(&mut other, recorded).unwrap() {
             SelfTestResult::TokenMismatch { index, found, expected, .. } => {
                 Some((index, found, expected, recorded))
             }
@@ -160,7 +158,6 @@ fn a_self_test_detects_changed_weights() {
     assert_eq!(replayed.tokens[index], expected);
     assert_ne!(found, expected);
     // The reported index is the first difference.
-    session.rewind(0).unwrap();
-    let tokens = greedy(session.as_mut(), &replayed.prompt, index + 1).unwrap().tokens;
+    let tokens = greedy(&mut other, &replayed.prompt, index + 1).unwrap().tokens;
     assert_eq!((&tokens[..index], tokens[index]), (&replayed.tokens[..index], found));
 }

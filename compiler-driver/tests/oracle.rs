@@ -19,8 +19,11 @@ use std::{
 
 use mlxcel_artifacts::report;
 use mlxcel_compiler_driver::Request;
-use mlxcel_runtime::{Error, Session, StopReason};
-use real::{Built, Fixture, Recorded, built, fixtures, greedy, models, request, try_built};
+use mlxcel_runtime::{
+    Error, Request as Prompt, StopReason,
+    engine::{EventKind, RequestId, Speculation},
+};
+use real::{Built, Fixture, Loaded, Recorded, built, fixtures, greedy, models, request, try_built};
 
 /// Tokens of the only prefill of most fixtures.
 const CHUNK: usize = 32;
@@ -144,24 +147,29 @@ fn answers(fixture: &Fixture, full: bool) -> Result<(), Failure> {
     let prompts: Vec<&Recorded> = fixture.prompts.iter().collect();
     let (first, last) = (prompts[0], prompts[prompts.len() - 1]);
 
-    let mut session = built.session("local-task")?;
-    prompts.iter().try_for_each(|recorded| tokens_and_logits(&mut *session, recorded))?;
-    in_pieces(&mut *session, last)?;
+    let mut engine = built.engine("local-task")?;
+    prompts.iter().try_for_each(|recorded| tokens_and_logits(&mut engine, recorded))?;
+    after_others(&mut engine, last)?;
+    together(&mut engine, &prompts)?;
     if full || every_entry {
-        tokens(&mut *built.session("local-sync")?, &prompts)?;
+        let mut engine = built.engine("local-sync")?;
+        tokens(&mut engine, &prompts)?;
+        together(&mut engine, &prompts)?;
     }
     if full || WITHOUT_KERNELS.contains(&fixture.name.as_str()) {
-        let plain = built_for(fixture, chunk, &["cpu-x86-64-v2"])?;
-        tokens(&mut *plain.session("local-task")?, &prompts)?;
+        let mut engine = built_for(fixture, chunk, &["cpu-x86-64-v2"])?.engine("local-task")?;
+        tokens(&mut engine, &prompts)?;
+        together(&mut engine, &prompts)?;
     }
     if vulkan {
         let _alone = ON_LAVAPIPE.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut session = built.session("vulkan")?;
+        let mut engine = built.engine("vulkan")?;
         let ends = [first, last];
-        tokens(&mut *session, if full { &prompts } else { &ends })?;
+        tokens(&mut engine, if full { &prompts } else { &ends })?;
         if full {
-            in_pieces(&mut *session, last)?;
+            after_others(&mut engine, last)?;
         }
+        together(&mut engine, if full { &prompts } else { &ends })?;
     }
     Ok(())
 }
@@ -219,23 +227,25 @@ fn each(fixtures: &[Fixture], check: impl Fn(&Fixture) -> Result<(), Failure> + 
     assert!(failures.is_empty(), "{} of {}:\n{}", failures.len(), fixtures.len(), failures.join("\n"));
 }
 
-/// The tokens are the recorded ones, prompt after prompt in one session.
-fn tokens(session: &mut dyn Session, prompts: &[&Recorded]) -> Result<(), Failure> {
+/// The tokens are the recorded ones, prompt after prompt, with no page of an earlier one.
+fn tokens(engine: &mut Loaded, prompts: &[&Recorded]) -> Result<(), Failure> {
     for recorded in prompts {
-        session.rewind(0)?;
-        let found = greedy(session, &recorded.prompt, recorded.tokens.len())?.tokens;
+        engine.clear_prefix_cache();
+        let found = greedy(engine, &recorded.prompt, recorded.tokens.len())?.tokens;
         same(recorded.prompt.len(), &found, &recorded.tokens)?;
     }
     Ok(())
 }
 
 /// The tokens are the recorded ones, and so are the best logits of every step.
-fn tokens_and_logits(session: &mut dyn Session, recorded: &Recorded) -> Result<(), Failure> {
-    session.rewind(0)?;
-    let (mut next, mut found) = (session.prefill(&recorded.prompt)?, Vec::new());
-    for best in &recorded.best {
-        let at = || format!("after a prompt of {} and {} tokens", recorded.prompt.len(), found.len());
-        let mut logits = session.logits()?;
+fn tokens_and_logits(engine: &mut Loaded, recorded: &Recorded) -> Result<(), Failure> {
+    tokens(engine, &[recorded])?;
+    engine.clear_prefix_cache();
+    let Recorded { prompt, tokens, best } = recorded;
+    let text = [prompt.as_slice(), &tokens[..tokens.len() - 1]].concat();
+    let all = engine.score(&text, prompt.len() - 1)?;
+    for (step, (mut logits, best)) in all.into_iter().zip(best).enumerate() {
+        let at = || format!("after a prompt of {} and {step} tokens", prompt.len());
         for &(id, expected) in best {
             let logit = std::mem::replace(&mut logits[id as usize], f32::NEG_INFINITY);
             let near = (logit - expected).abs() <= LOGIT_TOLERANCE;
@@ -245,42 +255,63 @@ fn tokens_and_logits(session: &mut dyn Session, recorded: &Recorded) -> Result<(
         let least = best.last().unwrap().1;
         let below = rest <= least + LOGIT_TOLERANCE;
         Failure::unless(below, || format!("{}: another logit is {rest}, expected at most {least}", at()))?;
-        found.push(next);
-        if found.len() < recorded.tokens.len() {
-            next = session.decode_step(next)?;
-        }
     }
-    same(recorded.prompt.len(), &found, &recorded.tokens)
+    Ok(())
 }
 
-/// However a prompt is cut, its answer is the same: one that goes through several calls, and through single steps over the
-/// edge of a block of attention, with what an abandoned answer left in the cache.
-fn in_pieces(session: &mut dyn Session, recorded: &Recorded) -> Result<(), Failure> {
-    const EDGE: usize = 256;
+/// Pages of other texts are read where these begin alike, and nothing is left of where they go on.
+fn after_others(engine: &mut Loaded, recorded: &Recorded) -> Result<(), Failure> {
+    const SHARED: usize = 150;
     let prompt = &recorded.prompt;
-    let chunk = session.capabilities().prefill[0];
-    let enough = (chunk + 10..prompt.len() - 10).contains(&EDGE);
-    Failure::unless(enough, || format!("position {EDGE} is not within {} tokens", prompt.len()))?;
-
-    // Single steps over the edge, then chunks from a position that no chunk ends at.
-    session.rewind(0)?;
-    session.prefill(&prompt[..EDGE - 5])?;
-    for &token in &prompt[EDGE - 5..EDGE + 4] {
-        session.decode_step(token)?;
+    Failure::unless(prompt.len() > SHARED + 64, || format!("a prompt of {} is short", prompt.len()))?;
+    engine.clear_prefix_cache();
+    let other = [&prompt[..SHARED], &[1; 50]].concat();
+    greedy(engine, &other, 3)?;
+    for (hit, why) in [(128, "of a text that goes on in another way"), (prompt.len() - 64, "of itself")] {
+        let found = greedy(engine, prompt, recorded.tokens.len())?;
+        same(prompt.len(), &found.tokens, &recorded.tokens)?;
+        let cached = found.timings.cached_tokens;
+        Failure::unless(cached >= hit, || format!("{cached} tokens were cached {why}, expected {hit}"))?;
     }
-    let found = greedy(session, &prompt[EDGE + 4..], recorded.tokens.len())?.tokens;
-    same(prompt.len(), &found, &recorded.tokens)?;
+    Ok(())
+}
 
-    // Back to the middle of a chunk, other tokens over what was there, back again: steps to the end of the prompt.
-    session.rewind(chunk + 3)?;
-    greedy(session, &[1; 50], 3)?;
-    session.rewind(chunk + 3)?;
-    session.prefill(&prompt[chunk + 3..EDGE + 1 - chunk])?;
-    for &token in &prompt[EDGE + 1 - chunk..prompt.len() - 1] {
-        session.decode_step(token)?;
+/// Requests that arrive at random, up to eight at a time, some with drafts, have the recorded tokens.
+fn together(engine: &mut Loaded, prompts: &[&Recorded]) -> Result<(), Failure> {
+    const AT_A_TIME: usize = 8;
+    engine.clear_prefix_cache();
+    let mut random = 1_u32;
+    let mut below = |most: u32| {
+        random = random.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+        (random >> 16) % most
+    };
+    let mut waiting: Vec<&Recorded> = prompts.iter().copied().cycle().take(prompts.len().max(10)).collect();
+    let mut running: Vec<(RequestId, &Recorded, Vec<u32>)> = Vec::new();
+    while !(waiting.is_empty() && running.is_empty()) {
+        while running.len() < AT_A_TIME && below(3) > 0 {
+            let Some(recorded) = waiting.pop() else { break };
+            let request = Prompt {
+                prompt: recorded.prompt.clone(),
+                max_tokens: recorded.tokens.len(),
+                speculate: (below(2) == 0).then(Speculation::default),
+                ..Prompt::default()
+            };
+            running.push((engine.submit(request)?, recorded, Vec::new()));
+        }
+        engine.step();
+        while let Some(event) = engine.next_event() {
+            let index = running.iter().position(|(id, ..)| *id == event.id).unwrap();
+            match event.kind {
+                EventKind::Token { token, .. } => running[index].2.push(token),
+                EventKind::Finished { .. } => {
+                    let (_, recorded, found) = running.remove(index);
+                    same(recorded.prompt.len(), &found, &recorded.tokens)?;
+                }
+                EventKind::Failed { error } => return Err(error.into()),
+            }
+        }
     }
-    let found = greedy(session, &prompt[prompt.len() - 1..], recorded.tokens.len())?.tokens;
-    same(prompt.len(), &found, &recorded.tokens)
+    Ok(())
 }
 
 fn same(prompt: usize, found: &[u32], expected: &[u32]) -> Result<(), Failure> {
@@ -298,18 +329,16 @@ fn a_context_that_is_just_long_enough() {
         let mut request = request(&fixture.folder, &["cpu"]);
         request.context = Some(context(recorded));
         let built = built(&request);
-        let mut session = built.session("local-task").unwrap();
-        assert_eq!(session.capabilities().context, context(recorded));
-        assert_eq!(session.capabilities().decode.last(), Some(&context(recorded)));
-        // The answer goes on until the cache is full, which is one token after the last one asked for elsewhere.
-        let found = greedy(&mut *session, &recorded.prompt, usize::MAX).unwrap();
+        let mut engine = built.engine("local-task").unwrap();
+        assert_eq!(engine.limits().context, context(recorded));
+        // The answer goes on until the context is full, which is one token after the last one asked for elsewhere.
+        let found = greedy(&mut engine, &recorded.prompt, usize::MAX).unwrap();
         assert_eq!((&found.tokens[..40], found.tokens.len()), (&recorded.tokens[..], 40));
-        assert_eq!((found.stop_reason, session.position()), (StopReason::Context, context(recorded)));
+        assert_eq!(found.stop_reason, StopReason::Context);
         // Nothing is left of what filled it.
-        session.rewind(0).unwrap();
         let short = &fixture.prompts[0];
         let fits = context(recorded) - short.prompt.len();
-        let found = greedy(&mut *session, &short.prompt, fits.min(40)).unwrap();
+        let found = greedy(&mut engine, &short.prompt, fits.min(40)).unwrap();
         assert_eq!(found.tokens, short.tokens[..fits.min(40)]);
     }
 }

@@ -8,7 +8,7 @@ use std::{collections::HashSet, fs, path::Path};
 use mlxcel_artifacts::{Bundle, PROVENANCE, SBOM};
 use mlxcel_compiler_driver::{Request, WeightSource};
 use mlxcel_runtime::{Cancel, Weights, load, pack};
-use real::{Built, Fixture, built, fixtures, greedy, on, request};
+use real::{Built, Fixture, built, engine, fixtures, greedy, on, request};
 
 const FIXTURE: &str = "gqa";
 
@@ -33,9 +33,9 @@ fn answers(bundle: &Bundle) -> bool {
 
 fn answers_with(bundle: &Bundle, weights: Option<Weights>) -> bool {
     let recorded = &Fixture::find(FIXTURE).prompts[0];
-    let mut session = load(bundle, weights, &on("local-task")).unwrap();
-    assert_eq!(greedy(session.as_mut(), &recorded.prompt, 40).unwrap().tokens, recorded.tokens);
-    session.capabilities().packed_at_load
+    let mut engine = engine(bundle, weights, &on("local-task")).unwrap();
+    assert_eq!(greedy(&mut engine, &recorded.prompt, 40).unwrap().tokens, recorded.tokens);
+    engine.device().packed_at_load
 }
 
 #[test]
@@ -83,7 +83,7 @@ fn a_bundle_without_weights_can_be_packed() {
     *bytes.last_mut().unwrap() ^= 1;
     fs::write(&copy, bytes).unwrap();
     let other = load(&packed, Some(Weights::open(&copy).unwrap()), &on("local-task")).unwrap();
-    assert!(other.capabilities().packed_at_load);
+    assert!(other.device().packed_at_load);
 }
 
 #[test]

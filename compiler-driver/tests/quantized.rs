@@ -8,8 +8,8 @@ use std::{collections::BTreeMap, fs};
 
 use mlxcel_artifacts::{Bundle, entry::Parameter};
 use mlxcel_compiler_driver::{CacheType, Float, Quant, Request, build};
-use mlxcel_runtime::{Cancel, Quality, QualityComparison, Session, Tokenizer, load, measure_quality, pack};
-use real::{Built, Fixture, built, greedy, models, on, request};
+use mlxcel_runtime::{Cancel, Quality, QualityComparison, Tokenizer, measure_quality, pack};
+use real::{Built, Fixture, built, engine, greedy, in_pieces, models, on, request};
 use serde::Deserialize;
 
 /// Between which factors of the recorded one a divergence lies. A few rounded inputs more or less make it differ; weights
@@ -63,12 +63,12 @@ fn predicts_as_recorded(quantized: &Built, name: &str) {
     let recorded = fs::read(models().join("demo/quantized.json")).unwrap();
     let Recorded { window, of } = serde_json::from_slice(&recorded).unwrap();
     let reference = built(&request(&models().join("demo"), &["cpu"]));
-    let mut session = quantized.session("local-task").unwrap();
-    let mut reference = reference.session("local-task").unwrap();
+    let mut quantized_engine = quantized.engine("local-task").unwrap();
+    let mut reference = reference.engine("local-task").unwrap();
     let text = text(&quantized.bundle);
     let found = measure_quality(
-        session.as_mut(),
-        Some(reference.as_mut()),
+        &mut quantized_engine,
+        Some(&mut reference),
         &text,
         window,
         &mut |_, _| (),
@@ -138,8 +138,8 @@ fn packed_weights_are_small_and_answer_the_same() {
         assert!(bits <= most_bits, "{quant}: {bits} bits a weight");
 
         let prompt = &text(&packed)[..40];
-        let at_load = greedy(built.session("local-task").unwrap().as_mut(), prompt, 40).unwrap();
-        let ahead = greedy(load(&packed, None, &device).unwrap().as_mut(), prompt, 40).unwrap();
+        let at_load = greedy(&mut built.engine("local-task").unwrap(), prompt, 40).unwrap();
+        let ahead = greedy(&mut engine(&packed, None, &device).unwrap(), prompt, 40).unwrap();
         assert_eq!(at_load.tokens, ahead.tokens);
     }
 }
@@ -151,22 +151,15 @@ fn experts_in_8_bits() {
     for name in ["mixtral-hub", "granitemoe-hub"] {
         let fixture = Fixture::find(name);
         let quantized = built(&Request { quant: Quant::Q8, ..request(&fixture.folder, &["cpu"]) });
-        let mut session = quantized.session("local-task").unwrap();
+        let mut engine = quantized.engine("local-task").unwrap();
         for recorded in &fixture.prompts[2..4] {
             let best = &recorded.best[0];
             let spread = best[0].1.abs().max(1.0);
-            let far = |session: &mut dyn Session| {
-                let logits = session.logits().unwrap();
+            let mut far = |pieces: &[usize]| {
+                let logits = in_pieces(engine.runner(), &recorded.prompt, pieces).unwrap();
                 best.iter().map(|&(id, expected)| (logits[id as usize] - expected).abs()).fold(0.0, f32::max)
             };
-            session.rewind(0).unwrap();
-            session.prefill(&recorded.prompt).unwrap();
-            let at_once = far(&mut *session);
-            session.rewind(0).unwrap();
-            for &token in &recorded.prompt {
-                session.decode_step(token).unwrap();
-            }
-            let in_steps = far(&mut *session);
+            let (at_once, in_steps) = (far(&[recorded.prompt.len()]), far(&[1]));
             assert!((at_once - in_steps).abs() < 1e-4, "{name}: {at_once} and {in_steps}");
             assert!(at_once < 0.08 * spread, "{name}: {at_once} and {in_steps} of {spread}");
         }

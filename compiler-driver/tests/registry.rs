@@ -7,8 +7,7 @@ mod real;
 mod server;
 
 use mlxcel_artifacts::{DockerConfig, Registry, Store, StoreWriter};
-use mlxcel_runtime::load;
-use real::{Fixture, built, fixtures, greedy, on, request};
+use real::{Fixture, built, engine, fixtures, greedy, on, request};
 
 const FIXTURE: &str = "gqa";
 
@@ -27,6 +26,6 @@ fn a_pulled_bundle_answers_as_recorded() {
     let pulled = registry.pull(to, &mut |_| ()).unwrap();
     assert_eq!(*pulled.manifest(), manifest);
     let recorded = &Fixture::find(FIXTURE).prompts[0];
-    let mut session = load(&pulled, None, &on("local-task")).unwrap();
-    assert_eq!(greedy(session.as_mut(), &recorded.prompt, 40).unwrap().tokens, recorded.tokens);
+    let mut engine = engine(&pulled, None, &on("local-task")).unwrap();
+    assert_eq!(greedy(&mut engine, &recorded.prompt, 40).unwrap().tokens, recorded.tokens);
 }

@@ -1,11 +1,11 @@
 //! Loads a bundle, continues a prompt and prints the text:
 //! `cargo run --release -p mlxcel-runtime --example generate -- BUNDLE "Once upon a time"`
 
-use std::{env, error::Error, io, io::Write as _, path::Path};
+use std::{env, error::Error, io, io::Write as _, ops::ControlFlow, path::Path};
 
 use mlxcel_artifacts::Bundle;
-use mlxcel_runtime::{Cancel, CheckpointFiles, GenerateOptions, LoadOptions, Tokenizer};
-use mlxcel_runtime::{eos_ids, generate_greedy, load};
+use mlxcel_runtime::{Cancel, CheckpointFiles, Engine, EngineSettings, LoadOptions, Request, Tokenizer};
+use mlxcel_runtime::{eos_ids, load};
 
 fn main() -> Result<(), Box<dyn Error>> {
     let arguments: Vec<String> = env::args().skip(1).collect();
@@ -18,14 +18,15 @@ fn main() -> Result<(), Box<dyn Error>> {
 pub(crate) fn generate(bundle: &Path, prompt: &str, max_tokens: usize) -> Result<String, Box<dyn Error>> {
     let bundle = Bundle::open(bundle)?;
     let tokenizer = Tokenizer::from_bundle(&bundle)?;
-    let mut session = load(&bundle, None, &LoadOptions::default())?;
+    let model = load(&bundle, None, &LoadOptions::default())?;
+    let mut engine = Engine::new(model, EngineSettings::default())?;
 
     let prompt = tokenizer.encode(prompt, true)?;
     let eos = eos_ids(&CheckpointFiles::new(&bundle, None))?;
-    let options = GenerateOptions { max_tokens, eos, logprobs: 0 };
-    let generation = generate_greedy(session.as_mut(), &prompt, &options, &Cancel::new())?;
-
     let mut stream = tokenizer.stream(&prompt, &[])?;
+    let request = Request { prompt, max_tokens, eos, ..Request::default() };
+    let generation = engine.generate(request, &Cancel::new(), &mut |_| ControlFlow::Continue(()))?;
+
     let mut text = String::new();
     for token in generation.tokens {
         text += &stream.push(token)?.text;

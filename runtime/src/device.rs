@@ -21,6 +21,19 @@ pub enum DeviceSpec {
     Vulkan(Option<u32>),
 }
 
+/// What a loaded bundle runs on.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct DeviceInfo {
+    /// The bundle's target that runs.
+    pub target: String,
+    /// The device, for messages: `local-task, 2 threads`.
+    pub name: String,
+    /// CPU threads that compute; 1 if another device computes.
+    pub threads: usize,
+    /// True if loading packed the weights for the device, which [`pack`](crate::pack) does once, ahead of time.
+    pub packed_at_load: bool,
+}
+
 impl DeviceSpec {
     /// Returns the driver of the device; `None` for [`DeviceSpec::Auto`].
     #[must_use]

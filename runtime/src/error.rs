@@ -2,6 +2,7 @@
 
 use std::{error, io, path::PathBuf};
 
+use bytesize::ByteSize;
 use mlxcel_artifacts::Driver;
 
 mod engine;
@@ -173,19 +174,28 @@ pub enum Error {
         vocab: usize,
     },
 
-    /// The tokens do not fit the rest of the context.
+    /// The tokens do not fit the context.
     #[error(
-        "{tokens} tokens at position {position}, expected at most {}: the context is {context}\n\
-         hint: shorten the prompt, raise --ctx-size if it was given, or compile the bundle again with a larger one",
-        context.saturating_sub(*position)
+        "{tokens} tokens, expected at most {context}, the size of the context\n\
+         hint: shorten the prompt, raise --ctx-size if it was given, or compile the bundle again with a larger one"
     )]
     TooLong {
-        /// Tokens to append.
+        /// Tokens of the prompt.
         tokens: usize,
-        /// Tokens in the cache.
-        position: usize,
-        /// Tokens that the cache holds.
+        /// Tokens that a sequence can have.
         context: usize,
+    },
+
+    /// The cache has no room for a page.
+    #[error(
+        "a cache of {found}, expected at least {expected}, for a page of 64 positions\n\
+         hint: give a larger --cache-size, or free memory"
+    )]
+    CacheTooSmall {
+        /// The size allowed.
+        found: ByteSize,
+        /// The size of a page of each pool, and of one for padding.
+        expected: ByteSize,
     },
 
     /// A benchmark does not fit the context.
@@ -200,6 +210,27 @@ pub enum Error {
         needed: usize,
         /// Tokens that the cache holds.
         context: usize,
+    },
+
+    /// A benchmark has too many sequences.
+    #[error(
+        "{case} does not fit the cache or a call, which takes up to {sequences} sequences\n\
+         hint: lower --parallel, or give a larger --cache-size"
+    )]
+    BenchTooMany {
+        /// The benchmark: `pp128 + tg64 × 16`.
+        case: String,
+        /// Sequences that a call takes.
+        sequences: usize,
+    },
+
+    /// The system gives no memory.
+    #[error("cannot get {} of memory\nhint: end other programs that need memory", ByteSize(*bytes as u64))]
+    Memory {
+        /// The bytes asked for.
+        bytes: usize,
+        /// The system's answer.
+        source: io::Error,
     },
 
     /// The operation was cancelled.
@@ -247,19 +278,9 @@ pub enum Error {
         tokens: usize,
     },
 
-    /// The target of a rewind lies ahead.
-    #[error("cannot rewind to {target}, expected at most {position}\nhint: Session::prefill goes forward")]
-    Rewind {
-        /// The position requested.
-        target: usize,
-        /// The session's position.
-        position: usize,
-    },
-
-    /// Logits were requested before any token was appended.
+    /// Logits were requested of a row that the last step did not select.
     #[error(
-        "no logits: no token was appended since the session's start or its last rewind\n\
-         hint: call Session::prefill or Session::decode_step first"
+        "no logits: the last step did not select that row\nhint: select it, and read its logits after the step"
     )]
     NoLogits,
 

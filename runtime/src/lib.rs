@@ -1,12 +1,12 @@
 #![doc = include_str!("../README.md")]
 
+mod cache_size;
 mod checkpoint;
 mod device;
 mod encoder;
 pub mod engine;
 mod error;
 mod ffi;
-mod generate;
 mod iree;
 mod measure;
 pub mod model;
@@ -17,26 +17,28 @@ mod session;
 mod text;
 mod weights;
 
+pub use cache_size::{CacheSize, ParseCacheSizeError};
 pub use checkpoint::CheckpointFiles;
-pub use device::{DeviceSpec, ParseDeviceError};
+pub use device::{DeviceInfo, DeviceSpec, ParseDeviceError};
 pub use encoder::Encoder;
+pub use engine::{Engine, EngineSettings, Generation, Request, StopReason, Timings};
 pub use error::{Cause, EngineError, Error, SharedCause};
-pub use generate::{
-    GenerateOptions, Generation, StopReason, Timings, generate, generate_greedy, generate_streaming_greedy,
-};
 pub use iree::{LoadOptions, load, load_encoder, pack};
 pub use measure::{
-    bench::{BenchCase, BenchSample, BenchWork, ReadBandwidth, Statistics},
+    batch::{BatchCase, BatchSample},
+    bench::{BenchCase, BenchSample, BenchWork, Statistics},
     perplexity::{Quality, QualityComparison, measure_quality},
     profile::Profile,
+    read::ReadBandwidth,
     self_test::{
         SelfTestResult, record_embedding, record_generation, replay_embedding, replay_generation,
         self_test_prompts,
     },
 };
 pub use mlxcel_artifacts::Cancel;
+pub use model::{Dispatch, ModelLimits, ModelRunner, check_prompt};
 pub use sampling::{Sampler, Sampling, top_logprobs};
-pub use session::{Capabilities, Dispatch, Session, check_append, check_rewind};
+pub use session::{Capabilities, check_append};
 pub use text::{
     chat::{ChatTemplate, Message},
     tokenizer::{Piece, TextStream, Tokenizer, eos_ids},

@@ -1,12 +1,22 @@
 //! The contract between the engine and the device that runs the model: rows in, tokens out, over pages of cache.
 
-use mlxcel_artifacts::entry::CallSizes;
+use std::time::Duration;
 
-use crate::error::{EngineError, Error};
+use mlxcel_artifacts::{
+    Digest,
+    entry::{CallSizes, PAGE},
+};
+
+use crate::{
+    device::DeviceInfo,
+    error::{EngineError, Error},
+};
 
 /// Limits of a [`ModelRunner`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ModelLimits {
+    /// The digest of the bundle's manifest: keys of pages depend on it.
+    pub model: Digest,
     /// The largest number of positions of a sequence.
     pub context: usize,
     /// The size of the vocabulary: token ids are below it.
@@ -26,6 +36,8 @@ pub struct PoolLimits {
     pub window: Option<usize>,
     /// Pages for sequences: their ids are 1 to this number. Page 0 is never given to a sequence.
     pub pages: usize,
+    /// The bytes of a page.
+    pub page_bytes: usize,
 }
 
 /// The rows of one call.
@@ -41,7 +53,7 @@ pub struct Batch<'a> {
 ///
 /// A call writes the positions of its rows and no others, and a row sees no position after its own. So a position that
 /// was written by a rejected draft, or by a call that failed, is written again before anything reads it.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct SequenceRows<'a> {
     /// The tokens, one for each row.
     pub tokens: Vec<u32>,
@@ -65,6 +77,9 @@ pub trait ModelRunner {
     /// Returns the limits of calls and of the cache.
     fn limits(&self) -> &ModelLimits;
 
+    /// Returns what the model runs on.
+    fn device(&self) -> &DeviceInfo;
+
     /// Runs the rows. Returns one result for each selected row, in order.
     ///
     /// # Errors
@@ -76,6 +91,59 @@ pub trait ModelRunner {
     /// # Errors
     /// The device fails.
     fn logits(&mut self, selected: usize) -> Result<Vec<f32>, Error>;
+
+    /// Starts recording the dispatches that the device runs.
+    ///
+    /// # Errors
+    /// The device cannot record, as by default, or is recording already.
+    fn start_profile(&mut self) -> Result<(), Error> {
+        Err(Error::NoProfile { device: self.device().name.clone() })
+    }
+
+    /// Stops recording. Returns the functions that ran, in no particular order.
+    ///
+    /// # Errors
+    /// The device fails.
+    fn end_profile(&mut self) -> Result<Vec<Dispatch>, Error> {
+        Ok(Vec::new())
+    }
+}
+
+/// The calls of one function of a module, in a profile.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Dispatch {
+    /// The function's name.
+    pub name: String,
+    /// The number of calls.
+    pub calls: u64,
+    /// The time from start to end, summed over the calls.
+    pub time: Duration,
+}
+
+impl<R: ModelRunner + ?Sized> ModelRunner for Box<R> {
+    fn limits(&self) -> &ModelLimits {
+        (**self).limits()
+    }
+
+    fn device(&self) -> &DeviceInfo {
+        (**self).device()
+    }
+
+    fn step(&mut self, batch: &Batch<'_>) -> Result<Vec<SelectedRow>, Error> {
+        (**self).step(batch)
+    }
+
+    fn logits(&mut self, selected: usize) -> Result<Vec<f32>, Error> {
+        (**self).logits(selected)
+    }
+
+    fn start_profile(&mut self) -> Result<(), Error> {
+        (**self).start_profile()
+    }
+
+    fn end_profile(&mut self) -> Result<Vec<Dispatch>, Error> {
+        (**self).end_profile()
+    }
 }
 
 impl ModelLimits {
@@ -84,7 +152,7 @@ impl ModelLimits {
     /// # Errors
     /// There is no context, no vocabulary, no pool, a window of 0, or no size for a row whose logits are wanted.
     pub fn check(&self) -> Result<(), Error> {
-        let Self { context, vocab, pools, steps, exact: _ } = self;
+        let Self { model: _, context, vocab, pools, steps, exact: _ } = self;
         let refuse = |found: String, expected| Err(EngineError::BadLimits { found, expected }.into());
         if *context == 0 || *vocab == 0 {
             return refuse(
@@ -103,4 +171,59 @@ impl ModelLimits {
         }
         Ok(())
     }
+
+    /// Returns the most sequences that one call continues.
+    #[must_use]
+    pub fn sequences(&self) -> usize {
+        let sizes = self.steps.iter().filter(|size| size.selected > 0 && size.rows_of_a_sequence() > 0);
+        sizes.map(|size| size.sequences.min(size.rows)).max().unwrap_or(1)
+    }
+
+    /// Returns the most rows of a sequence in one call.
+    #[must_use]
+    pub fn rows(&self) -> usize {
+        self.steps.iter().map(|size| size.rows_of_a_sequence()).max().unwrap_or(1)
+    }
+
+    /// Returns the bytes of all pages.
+    #[must_use]
+    pub fn cache_bytes(&self) -> u64 {
+        self.pools.iter().map(|pool| pool.pages as u64 * pool.page_bytes as u64).sum()
+    }
+
+    /// Checks that `tokens` are of the vocabulary and fit the context.
+    ///
+    /// # Errors
+    /// There are no tokens, an id is outside the vocabulary, or there are more than positions.
+    pub fn check_prompt(&self, tokens: &[u32]) -> Result<(), Error> {
+        check_prompt(self.context, self.vocab, tokens)
+    }
+}
+
+impl PoolLimits {
+    /// Returns the most pages that a sequence of so many positions holds at a time, if a call has at most `rows` of it.
+    #[must_use]
+    pub fn needed(&self, positions: usize, rows: usize) -> usize {
+        let all = positions.div_ceil(PAGE);
+        // The rows of a call see `window + rows - 1` positions, and these begin anywhere in a page.
+        let seen = |window: usize| (window.saturating_add(rows + PAGE - 3)) / PAGE + 1;
+        self.window.map_or(all, |window| all.min(seen(window)))
+    }
+}
+
+/// Checks that `tokens` are of a vocabulary of `vocab` ids and fit a context of `context` positions.
+///
+/// # Errors
+/// There are no tokens, an id is outside the vocabulary, or there are more than positions.
+pub fn check_prompt(context: usize, vocab: usize, tokens: &[u32]) -> Result<(), Error> {
+    if tokens.is_empty() {
+        return Err(Error::NoTokens);
+    }
+    if let Some(index) = tokens.iter().position(|&token| token as usize >= vocab) {
+        return Err(Error::TokenOutOfRange { token: tokens[index], index, vocab });
+    }
+    if tokens.len() > context {
+        return Err(Error::TooLong { tokens: tokens.len(), context });
+    }
+    Ok(())
 }

@@ -1,87 +1,249 @@
-//! A session and a model that follow a script, for tests of code that uses [`Session`] or the engine.
+//! A model that follows a script over real page tables, for tests of code that uses the engine.
 
-use std::fmt;
-
-mod model;
-
-pub use model::ScriptedModel;
-
-use crate::{
-    error::Error,
-    session::{Capabilities, Session, check_append, check_rewind},
+use std::{
+    collections::{HashMap, HashSet},
+    fmt,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::Duration,
 };
 
-/// Computes logits from the tokens so far.
-type Script = Box<dyn Fn(&[u32]) -> Vec<f32>>;
+use mlxcel_artifacts::{
+    Digest,
+    entry::{CallSizes, PAGE},
+};
 
-/// A session without a model, whose logits are a function of the tokens so far.
-pub struct ScriptedSession {
-    capabilities: Capabilities,
-    tokens: Vec<u32>,
+use crate::{
+    device::DeviceInfo,
+    error::Error,
+    model::{Batch, ModelLimits, ModelRunner, PoolLimits, SelectedRow, SequenceRows},
+};
+
+/// Computes logits from the tokens of the first pool that a row sees, and the row's state.
+type Script = Box<dyn Fn(&[u32], u64) -> Vec<f32> + Send>;
+
+/// A model without weights that stores what it is given in pages and answers from what it finds there.
+///
+/// Every position stores its token and a state, which depends on the token, the position and the states of all positions
+/// that the row sees. So a wrong page table, a page that another sequence got, and a page that was not written give
+/// another state, and a script that uses it gives other logits.
+pub struct ScriptedModel {
+    limits: ModelLimits,
+    info: DeviceInfo,
     script: Script,
-    /// True if a token was appended since the start or the last rewind.
-    has_logits: bool,
-    calls: Vec<Call>,
+    /// For each pool, its positions: page after page.
+    slots: Vec<Vec<(u32, u64)>>,
+    logits: Vec<Vec<f32>>,
+    /// Calls so far.
+    steps: usize,
+    /// Reads of logits so far.
+    reads: usize,
+    failing_steps: HashSet<usize>,
+    failing_reads: HashSet<usize>,
+    clock: Arc<AtomicU64>,
+    sizes: Vec<(usize, usize)>,
 }
 
-/// A call of a [`ScriptedSession`].
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Call {
-    /// `prefill` with this many tokens.
-    Prefill(usize),
-    /// `decode_step` with this token.
-    Decode(u32),
-    /// `logits`.
-    Logits,
-    /// `rewind` to this position.
-    Rewind(usize),
-}
+impl ScriptedModel {
+    /// The time of a call.
+    pub const CALL: Duration = Duration::from_micros(100);
+    /// The time of a row.
+    pub const ROW: Duration = Duration::from_micros(10);
 
-impl ScriptedSession {
-    /// Makes a session whose logits are `script` of all tokens in the cache. `script` returns one logit per id.
-    pub fn new(context: usize, vocab: usize, script: impl Fn(&[u32]) -> Vec<f32> + 'static) -> Self {
-        let capabilities = Capabilities {
-            context,
-            vocab,
-            prefill: vec![4],
-            decode: vec![context],
-            device: "scripted".into(),
-            ..Capabilities::default()
-        };
-        Self { capabilities, tokens: vec![], script: Box::new(script), has_logits: false, calls: vec![] }
+    /// Makes a model with empty pages. `script` returns one logit per id.
+    pub fn new(limits: ModelLimits, script: impl Fn(&[u32], u64) -> Vec<f32> + Send + 'static) -> Self {
+        let slots = limits.pools.iter().map(|pool| vec![(0, 0); (pool.pages + 1) * PAGE]);
+        Self {
+            slots: slots.collect(),
+            limits,
+            info: DeviceInfo { name: "scripted".to_owned(), threads: 1, ..DeviceInfo::default() },
+            script: Box::new(script),
+            logits: vec![],
+            steps: 0,
+            reads: 0,
+            failing_steps: HashSet::new(),
+            failing_reads: HashSet::new(),
+            clock: Arc::default(),
+            sizes: vec![],
+        }
     }
 
-    /// Makes a session that answers a prompt of `prompt` tokens with `answer`, then repeats the answer's last token.
+    /// Makes a model of one pool whose logits are `script` of all tokens so far. Its calls have up to 8 rows.
+    pub fn of_tokens(
+        context: usize,
+        vocab: usize,
+        script: impl Fn(&[u32]) -> Vec<f32> + Send + 'static,
+    ) -> Self {
+        let size = |rows| CallSizes { rows, sequences: rows, selected: rows, uniform: false };
+        let limits = ModelLimits {
+            model: Digest::of(b"scripted"),
+            context,
+            vocab,
+            pools: vec![PoolLimits { window: None, pages: context.div_ceil(PAGE), page_bytes: 1 }],
+            steps: vec![size(1), size(8)],
+            exact: true,
+        };
+        Self::new(limits, move |tokens, _| script(tokens))
+    }
+
+    /// Makes a model that answers a prompt of `prompt` tokens with `answer`, then repeats the answer's last token.
     ///
     /// # Panics
     /// `answer` is empty.
     pub fn answering(context: usize, vocab: usize, prompt: usize, answer: &[u32]) -> Self {
         assert!(!answer.is_empty(), "an answer has at least one token");
         let answer = answer.to_vec();
-        Self::new(context, vocab, move |tokens| {
+        Self::of_tokens(context, vocab, move |tokens| {
             let token = answer[tokens.len().saturating_sub(prompt).min(answer.len() - 1)];
             (0..vocab).map(|id| if id == token as usize { 10.0 } else { 0.0 }).collect()
         })
     }
 
-    /// Returns the tokens in the cache.
+    /// Makes the calls with these numbers fail, counted from 0. They leave their rows half written.
     #[must_use]
-    pub fn tokens(&self) -> &[u32] {
-        &self.tokens
+    pub fn failing(mut self, steps: impl IntoIterator<Item = usize>) -> Self {
+        self.failing_steps.extend(steps);
+        self
     }
 
-    /// Returns the calls of the session, in order.
+    /// Makes these reads of logits fail, counted from 0.
     #[must_use]
-    pub fn calls(&self) -> &[Call] {
-        &self.calls
+    pub fn failing_reads(mut self, reads: impl IntoIterator<Item = usize>) -> Self {
+        self.failing_reads.extend(reads);
+        self
     }
 
-    fn append(&mut self, tokens: &[u32]) -> Result<u32, Error> {
-        check_append(&self.capabilities, self.tokens.len(), tokens)?;
-        self.tokens.extend(tokens);
-        self.has_logits = true;
-        let logits = (self.script)(&self.tokens);
-        Ok(best(&logits))
+    /// Returns a clock that calls move on, by [`CALL`](Self::CALL) and [`ROW`](Self::ROW).
+    pub fn clock(&self) -> impl Fn() -> Duration + Send + 'static {
+        let clock = self.clock.clone();
+        move || Duration::from_nanos(clock.load(Ordering::Relaxed))
+    }
+
+    /// Returns the index of the size and the number of rows of every call so far.
+    #[must_use]
+    pub fn calls(&self) -> &[(usize, usize)] {
+        &self.sizes
+    }
+
+    /// Checks what a device relies on.
+    fn check(&self, batch: &Batch<'_>) {
+        let size = self.limits.steps[batch.size];
+        let rows: usize = batch.sequences.iter().map(|rows| rows.tokens.len()).sum();
+        let selected: usize = batch.sequences.iter().map(|rows| rows.selected.len()).sum();
+        assert!(rows <= size.rows && selected <= size.selected, "{rows} rows, {selected} selected: {size:?}");
+        assert!((1..=size.sequences).contains(&batch.sequences.len()), "sequences fit {size:?}");
+        let mut readers: HashMap<(usize, u32), usize> = HashMap::new();
+        for rows in &batch.sequences {
+            assert!((1..=size.rows_of_a_sequence()).contains(&rows.tokens.len()), "rows fit {size:?}");
+            assert!(rows.start + rows.tokens.len() <= self.limits.context, "rows fit the context");
+            assert!(rows.tokens.iter().all(|&token| (token as usize) < self.limits.vocab));
+            assert!(rows.selected.is_sorted() && rows.selected.iter().all(|&row| row < rows.tokens.len()));
+            assert_eq!(rows.pages.len(), self.limits.pools.len());
+            for (pool, pages) in rows.pages.iter().enumerate() {
+                pages
+                    .iter()
+                    .filter(|&&id| id > 0)
+                    .for_each(|&id| *readers.entry((pool, id)).or_default() += 1);
+            }
+        }
+        for rows in &batch.sequences {
+            for (pool, pages) in rows.pages.iter().enumerate() {
+                let written = rows.start / PAGE..=(rows.start + rows.tokens.len() - 1) / PAGE;
+                for &id in &pages[written] {
+                    assert!(id > 0 && id as usize <= self.limits.pools[pool].pages, "page {id} exists");
+                    assert_eq!(
+                        readers[&(pool, id)],
+                        1,
+                        "page {id} of pool {pool} is written by its one holder"
+                    );
+                }
+            }
+        }
+    }
+
+    /// Writes a row. Returns the tokens of the first pool that it sees, and its state.
+    fn write(&mut self, rows: &SequenceRows<'_>, index: usize) -> (Vec<u32>, u64) {
+        let (position, token) = (rows.start + index, rows.tokens[index]);
+        let mut state = mix(u64::from(token), position as u64);
+        let mut seen = Vec::new();
+        for (pool, (limits, pages)) in self.limits.pools.iter().zip(&rows.pages).enumerate() {
+            let first = limits.window.map_or(0, |window| (position + 1).saturating_sub(window));
+            for earlier in first..position {
+                let id = pages[earlier / PAGE];
+                assert!(id > 0, "position {earlier} of pool {pool} has a page");
+                let (found, its_state) = self.slots[pool][slot(id, earlier)];
+                state = mix(state, its_state);
+                if pool == 0 {
+                    seen.push(found);
+                }
+            }
+        }
+        for (pool, pages) in rows.pages.iter().enumerate() {
+            self.slots[pool][slot(pages[position / PAGE], position)] = (token, state);
+        }
+        seen.push(token);
+        (seen, state)
+    }
+
+    /// Writes what nobody may read.
+    fn spoil(&mut self, batch: &Batch<'_>) {
+        for rows in &batch.sequences {
+            for position in rows.start..rows.start + rows.tokens.len() {
+                for (pool, pages) in rows.pages.iter().enumerate() {
+                    self.slots[pool][slot(pages[position / PAGE], position)] = (0, position as u64);
+                }
+            }
+        }
+    }
+}
+
+impl ModelRunner for ScriptedModel {
+    fn limits(&self) -> &ModelLimits {
+        &self.limits
+    }
+
+    fn device(&self) -> &DeviceInfo {
+        &self.info
+    }
+
+    /// # Panics
+    /// The batch is larger than its size, has no page for a position, or writes a page that two sequences have.
+    fn step(&mut self, batch: &Batch<'_>) -> Result<Vec<SelectedRow>, Error> {
+        self.check(batch);
+        let count: usize = batch.sequences.iter().map(|rows| rows.tokens.len()).sum();
+        self.sizes.push((batch.size, count));
+        let time = Self::CALL + Self::ROW * u32::try_from(count).unwrap_or(u32::MAX);
+        self.clock.fetch_add(u64::try_from(time.as_nanos()).unwrap_or(u64::MAX), Ordering::Relaxed);
+        let step = self.steps;
+        self.steps += 1;
+        if self.failing_steps.contains(&step) {
+            self.spoil(batch);
+            return Err(failure(format!("run step {step}")));
+        }
+        self.logits.clear();
+        let mut results = Vec::new();
+        for rows in &batch.sequences {
+            for index in 0..rows.tokens.len() {
+                let (seen, state) = self.write(rows, index);
+                if rows.selected.contains(&index) {
+                    let logits = (self.script)(&seen, state);
+                    results.push(SelectedRow { token: best(&logits) });
+                    self.logits.push(logits);
+                }
+            }
+        }
+        Ok(results)
+    }
+
+    fn logits(&mut self, selected: usize) -> Result<Vec<f32>, Error> {
+        let read = self.reads;
+        self.reads += 1;
+        if self.failing_reads.contains(&read) {
+            return Err(failure(format!("read logits {read}")));
+        }
+        self.logits.get(selected).cloned().ok_or(Error::NoLogits)
     }
 }
 
@@ -91,41 +253,25 @@ fn best(logits: &[f32]) -> u32 {
     best.map_or(0, |id| u32::try_from(id).unwrap_or(u32::MAX))
 }
 
-impl Session for ScriptedSession {
-    fn capabilities(&self) -> &Capabilities {
-        &self.capabilities
-    }
-
-    fn position(&self) -> usize {
-        self.tokens.len()
-    }
-
-    fn rewind(&mut self, position: usize) -> Result<(), Error> {
-        self.calls.push(Call::Rewind(position));
-        check_rewind(self.tokens.len(), position)?;
-        self.tokens.truncate(position);
-        self.has_logits = false;
-        Ok(())
-    }
-
-    fn prefill(&mut self, tokens: &[u32]) -> Result<u32, Error> {
-        self.calls.push(Call::Prefill(tokens.len()));
-        self.append(tokens)
-    }
-
-    fn decode_step(&mut self, token: u32) -> Result<u32, Error> {
-        self.calls.push(Call::Decode(token));
-        self.append(&[token])
-    }
-
-    fn logits(&mut self) -> Result<Vec<f32>, Error> {
-        self.calls.push(Call::Logits);
-        if self.has_logits { Ok((self.script)(&self.tokens)) } else { Err(Error::NoLogits) }
-    }
+/// Returns the index of a position in its pool.
+fn slot(page: u32, position: usize) -> usize {
+    page as usize * PAGE + position % PAGE
 }
 
-impl fmt::Debug for ScriptedSession {
+fn failure(doing: String) -> Error {
+    Error::Iree { doing, source: "the script says so".into() }
+}
+
+/// Mixes two numbers, as the finalizer of SplitMix64 does.
+fn mix(a: u64, b: u64) -> u64 {
+    let mut z = a.rotate_left(5).wrapping_add(b).wrapping_add(0x9e37_79b9_7f4a_7c15);
+    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    z ^ (z >> 31)
+}
+
+impl fmt::Debug for ScriptedModel {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("ScriptedSession").field("tokens", &self.tokens).finish_non_exhaustive()
+        f.debug_struct("ScriptedModel").field("limits", &self.limits).finish_non_exhaustive()
     }
 }

@@ -153,6 +153,12 @@ impl Bundle {
         &self.manifest
     }
 
+    /// Returns the digest of the manifest's text, which names all files of the bundle by their digests.
+    #[must_use]
+    pub fn digest(&self) -> Digest {
+        Digest::of(self.text.as_bytes())
+    }
+
     /// Returns the length of the manifest's text in bytes.
     #[must_use]
     pub fn manifest_size(&self) -> u64 {

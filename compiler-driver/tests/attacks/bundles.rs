@@ -1,12 +1,12 @@
-//! Complete bundles of the real compiler that cannot run as asked, and invalid requests to a running session.
+//! Complete bundles of the real compiler that cannot run as asked, and invalid requests to a running engine.
 
 use std::{fs, path::Path};
 
 use mlxcel_artifacts::{Blob, Bundle, Digest, Machine, report};
 use mlxcel_compiler_driver::{Request, WeightSource};
-use mlxcel_runtime::{Error, LoadOptions, Session, Weights, load};
+use mlxcel_runtime::{Error, LoadOptions, StopReason, Weights};
 
-use crate::real::{Built, Fixture, built, fixtures, greedy, on, request};
+use crate::real::{Built, Fixture, Loaded, built, engine, fixtures, greedy, on, request};
 
 /// Builds the bundle of a fixture for one target.
 fn bundle(fixture: &str, target: &str) -> Built {
@@ -37,15 +37,14 @@ fn vmfb(built: &Built) -> Blob {
     built.bundle.manifest().targets.values().next().unwrap().vmfb
 }
 
-fn failure(result: Result<Box<dyn Session>, Error>) -> String {
+fn failure(result: Result<Loaded, Error>) -> String {
     report(&result.err().expect("it was loaded"))
 }
 
 /// Asserts that the answer to the shortest prompt is the recorded one.
-fn assert_works(session: &mut dyn Session, fixture: &str) {
+fn assert_works(engine: &mut Loaded, fixture: &str) {
     let recorded = &Fixture::find(fixture).prompts[0];
-    session.rewind(0).unwrap();
-    assert_eq!(greedy(session, &recorded.prompt, 40).unwrap().tokens, recorded.tokens);
+    assert_eq!(greedy(engine, &recorded.prompt, 40).unwrap().tokens, recorded.tokens);
 }
 
 #[test]
@@ -104,9 +103,9 @@ fn a_bit_that_changed_before_the_digest_was_computed() {
         changed[at] ^= 1 << (place % 8);
         let old = vmfb(&built);
         replace_blob(&mut built, old, &changed);
-        match load(&built.bundle, None, &on("local-task")) {
+        match engine(&built.bundle, None, &on("local-task")) {
             // Padding between the parts of the file is never read.
-            Ok(mut session) => assert_works(session.as_mut(), "gqa"),
+            Ok(mut engine) => assert_works(&mut engine, "gqa"),
             Err(error) => {
                 let error = report(&error);
                 assert!(error.starts_with("error: the vmfb of target cpu is damaged: "), "{at}: {error}");
@@ -151,7 +150,7 @@ fn instructions_that_this_cpu_lacks() {
     let machine = Machine::host();
     let built = bundle("gqa", "cpu-x86-64-v4");
     if machine.cpu_features.contains("avx512vl") {
-        return assert_works(&mut *built.session("local-task").unwrap(), "gqa");
+        return assert_works(&mut built.engine("local-task").unwrap(), "gqa");
     }
     let message = built.refusal("local-task");
     let reason = if machine.arch == "x86_64" { "the cpu lacks avx512bw, " } else { "compiled for x86_64, " };
@@ -188,14 +187,14 @@ fn no_such_device() {
     assert!(message.contains("\nhint: there is vulkan:0 ("), "{message}");
 
     let both = built_for(&["cpu", "cuda"]);
-    match both.session("cuda") {
+    match both.engine("cuda") {
         // This machine has a CUDA device.
-        Ok(mut session) => assert_works(&mut *session, "gqa"),
+        Ok(mut engine) => assert_works(&mut engine, "gqa"),
         Err(error) => {
             let message = both.shown(&error);
             assert!(message.starts_with("error: cannot use the device cuda: "), "{message}");
             assert!(message.contains("\nhint: ") && message.contains("--device local-task"), "{message}");
-            assert_works(&mut *both.session("auto").unwrap(), "gqa");
+            assert_works(&mut both.engine("auto").unwrap(), "gqa");
         }
     }
 }
@@ -207,8 +206,8 @@ fn built_for(targets: &[&str]) -> Built {
 #[test]
 fn tokens_that_do_not_fit() {
     let built = bundle("gqa", "cpu");
-    let mut session = built.session("local-task").unwrap();
-    let mut refused = |prompt: &[u32]| report(&session.prefill(prompt).unwrap_err());
+    let mut loaded = built.engine("local-task").unwrap();
+    let mut refused = |prompt: &[u32]| report(&greedy(&mut loaded, prompt, 1).unwrap_err());
     assert_eq!(
         refused(&[]),
         "error: the prompt has no tokens, expected at least one\n\
@@ -225,34 +224,40 @@ fn tokens_that_do_not_fit() {
     );
     assert!(
         refused(&[1; 513])
-            .starts_with("error: 513 tokens at position 0, expected at most 512: the context is 512\nhint: ")
+            .starts_with("error: 513 tokens, expected at most 512, the size of the context\nhint: ")
     );
-    assert!(matches!(session.logits(), Err(Error::NoLogits)));
-    assert_eq!(session.position(), 0);
+    assert!(matches!(loaded.runner().logits(0), Err(Error::NoLogits)));
+    assert!(loaded.is_idle());
 
-    session.prefill(&[1; 512]).unwrap();
-    let error = session.decode_step(1).unwrap_err();
-    assert!(matches!(error, Error::TooLong { tokens: 1, position: 512, context: 512 }));
-    assert!(matches!(session.rewind(513), Err(Error::Rewind { target: 513, position: 512 })));
-    assert_works(&mut *session, "gqa");
-    assert!(matches!(session.decode_step(131), Err(Error::TokenOutOfRange { token: 131, .. })));
-    assert_works(&mut *session, "gqa");
+    let full = greedy(&mut loaded, &[1; 512], 9).unwrap();
+    assert_eq!((full.tokens.len(), full.stop_reason), (1, StopReason::Context));
+    assert_works(&mut loaded, "gqa");
+    // Requests that the cache never holds are refused, and others go on.
+    let small = LoadOptions { cache: "64KiB".parse().unwrap(), ..on("local-task") };
+    let mut small = engine(&built.bundle, None, &small).unwrap();
+    let pages = small.limits().pools[0].pages;
+    assert!(pages < 8, "{pages}");
+    let refused = report(&greedy(&mut small, &[1; 512], 1).unwrap_err());
+    assert_eq!(
+        refused,
+        format!(
+            "error: the request needs 8 pages, expected at most {pages}\n\
+             hint: shorten the prompt, lower the largest number of tokens, or give a larger --cache-size"
+        )
+    );
+    assert_works(&mut small, "gqa");
 
     let weights = || Weights::from_bundle(&built.bundle).unwrap();
     for context in [0, 513] {
         let options = LoadOptions { context: Some(context), ..on("local-task") };
-        assert!(failure(load(&built.bundle, Some(weights()), &options)).starts_with(&format!(
+        assert!(failure(engine(&built.bundle, Some(weights()), &options)).starts_with(&format!(
             "error: context of {context} tokens, expected 1 to 512\nhint: the bundle was compiled for 512"
         )));
     }
     let options = LoadOptions { context: Some(40), ..on("local-task") };
-    let mut session = load(&built.bundle, Some(weights()), &options).unwrap();
-    assert_works(&mut *session, "gqa");
-    session.rewind(0).unwrap();
-    assert!(matches!(
-        session.prefill(&[1; 41]),
-        Err(Error::TooLong { tokens: 41, position: 0, context: 40 })
-    ));
+    let mut short = engine(&built.bundle, Some(weights()), &options).unwrap();
+    let error = greedy(&mut short, &[1; 41], 1).unwrap_err();
+    assert!(matches!(error, Error::TooLong { tokens: 41, context: 40 }));
 }
 
 #[test]
@@ -263,9 +268,9 @@ fn weights_of_another_model() {
         built.refusal("local-task"),
         "error: …/bundle carries no weights\nhint: name the checkpoint's folder, or a safetensors file, with --weights"
     );
-    let with = |folder: &Path| load(&built.bundle, Some(Weights::from_folder(folder)?), &on("local-task"));
+    let with = |folder: &Path| engine(&built.bundle, Some(Weights::from_folder(folder)?), &on("local-task"));
     // It was compiled for the types in config.json.
-    assert_works(&mut *with(&model).unwrap(), "bf16");
+    assert_works(&mut with(&model).unwrap(), "bf16");
 
     let hint = "\nhint: give the checkpoint that the bundle was compiled from, or compile it for this one";
     let parameters = built.bundle.manifest().parameters.len();
@@ -285,7 +290,7 @@ fn weights_of_another_model() {
 fn weights_without_tensors_that_are_needed() {
     let built = bundle("all-biases", "cpu");
     let weights = Weights::from_folder(&fixtures().join("bf16")).unwrap();
-    let message = failure(load(&built.bundle, Some(weights), &on("local-task")));
+    let message = failure(engine(&built.bundle, Some(weights), &on("local-task")));
     let parameters = built.bundle.manifest().parameters.len();
     // Two layers have seven biases each.
     let first = format!("error: the weights do not fit the bundle: 14 of {parameters} tensors\n  ");
@@ -298,7 +303,8 @@ fn weights_without_tensors_that_are_needed() {
     let built = bundle("bf16", "cpu");
     let weights = Weights::from_folder(&fixtures().join("all-biases")).unwrap();
     assert_eq!(weights.check(&built.bundle.manifest().parameters).unwrap().len(), 14);
-    load(&built.bundle, Some(weights), &on("local-task")).unwrap().prefill(&[1]).unwrap();
+    let mut engine = engine(&built.bundle, Some(weights), &on("local-task")).unwrap();
+    greedy(&mut engine, &[1], 1).unwrap();
 }
 
 #[test]
@@ -315,7 +321,7 @@ fn weights_that_are_cut_off_at_run_time() {
     let weights = Weights::from_folder(folder.path()).unwrap();
     // The mapping stays valid after the file is removed.
     folder.close().unwrap();
-    assert_works(&mut *load(&built.bundle, Some(weights), &on("local-task")).unwrap(), "gqa");
+    assert_works(&mut engine(&built.bundle, Some(weights), &on("local-task")).unwrap(), "gqa");
 }
 
 #[test]

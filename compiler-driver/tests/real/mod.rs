@@ -1,22 +1,28 @@
-//! Bundles made by the real iree-compile, and sessions on them.
+//! Bundles made by the real iree-compile, and engines on them.
 #![allow(dead_code, reason = "each test target uses its own part")]
 
 use std::{
     fs,
+    ops::ControlFlow,
     path::{Path, PathBuf},
 };
 
-use mlxcel_artifacts::{Bundle, Store, report};
+use mlxcel_artifacts::{Bundle, Store, entry::PAGE, report};
 use mlxcel_compiler_driver::{
     CompilerLocation, Float, ModelSource, Precision, Quant, Request, WeightSource, build,
 };
 use mlxcel_models::{Block, FeedForward, ModelConfig};
 use mlxcel_runtime::{
-    Cancel, DeviceSpec, Error, GenerateOptions, Generation, LoadOptions, Session, generate_greedy, load,
+    CacheSize, Cancel, DeviceSpec, Engine, EngineSettings, Error, Generation, LoadOptions, ModelRunner,
+    Request as Prompt, Weights, load,
+    model::{Batch, SequenceRows},
 };
 use safetensors::Dtype;
 use serde::Deserialize;
 use tempfile::TempDir;
+
+/// An engine over a loaded bundle.
+pub(crate) type Loaded = Engine<Box<dyn ModelRunner>>;
 
 /// A bundle in a folder of its own, which goes with it.
 pub(crate) struct Built {
@@ -129,14 +135,14 @@ pub(crate) fn try_built(request: &Request) -> Result<Built, String> {
 }
 
 impl Built {
-    /// A session with the bundle's own weights.
-    pub(crate) fn session(&self, device: &str) -> Result<Box<dyn Session>, Error> {
-        load(&self.bundle, None, &on(device))
+    /// An engine with the bundle's own weights.
+    pub(crate) fn engine(&self, device: &str) -> Result<Loaded, Error> {
+        engine(&self.bundle, None, &on(device))
     }
 
-    /// The message of a session that cannot be had, with the test's folder as `…`.
+    /// The message of an engine that cannot be had, with the test's folder as `…`.
     pub(crate) fn refusal(&self, device: &str) -> String {
-        let error = self.session(device).err().expect("it was loaded");
+        let error = self.engine(device).err().expect("it was loaded");
         self.shown(&error)
     }
 
@@ -146,14 +152,49 @@ impl Built {
     }
 }
 
-/// Two threads, so that they meet on every machine.
-pub(crate) fn on(device: &str) -> LoadOptions {
-    let device: DeviceSpec = device.parse().unwrap();
-    LoadOptions { device, threads: Some(2), context: None }
+/// An engine over a bundle.
+pub(crate) fn engine(
+    bundle: &Bundle,
+    weights: Option<Weights>,
+    options: &LoadOptions,
+) -> Result<Loaded, Error> {
+    Engine::new(load(bundle, weights, options)?, EngineSettings::default())
 }
 
-/// The `count` greedy tokens after `prompt` and what the session holds, with no regard to an end of text.
-pub(crate) fn greedy(session: &mut dyn Session, prompt: &[u32], count: usize) -> Result<Generation, Error> {
-    let options = GenerateOptions { max_tokens: count, eos: vec![], logprobs: 0 };
-    generate_greedy(session, prompt, &options, &Cancel::new())
+/// Two threads, so that they meet on every machine, and room for eight sequences.
+pub(crate) fn on(device: &str) -> LoadOptions {
+    let device: DeviceSpec = device.parse().unwrap();
+    LoadOptions { device, threads: Some(2), context: None, cache: CacheSize::Sequences(8) }
+}
+
+/// The `count` greedy tokens after `prompt`, with no regard to an end of text.
+pub(crate) fn greedy(engine: &mut Loaded, prompt: &[u32], count: usize) -> Result<Generation, Error> {
+    let request = Prompt { prompt: prompt.to_vec(), max_tokens: count, ..Prompt::default() };
+    engine.generate(request, &Cancel::new(), &mut |_| ControlFlow::Continue(()))
+}
+
+/// The logits after `prompt`, which goes to the device in pieces of these lengths, the last one repeated.
+pub(crate) fn in_pieces(
+    model: &mut dyn ModelRunner,
+    prompt: &[u32],
+    pieces: &[usize],
+) -> Result<Vec<f32>, Error> {
+    let limits = model.limits().clone();
+    let pages: Vec<u32> = (1..).take(prompt.len().div_ceil(PAGE)).collect();
+    assert!(limits.pools.iter().all(|pool| pages.len() <= pool.pages), "one sequence fits");
+    let (mut start, mut lengths, mut length) = (0, pieces.iter(), 1);
+    while start < prompt.len() {
+        length = lengths.next().copied().unwrap_or(length).min(prompt.len() - start);
+        let holds = |index: &usize| limits.steps[*index].rows_of_a_sequence() >= length;
+        let size = (0..limits.steps.len()).filter(holds).min_by_key(|&index| limits.steps[index].rows);
+        let rows = SequenceRows {
+            tokens: prompt[start..start + length].to_vec(),
+            start,
+            pages: vec![&pages; limits.pools.len()],
+            selected: vec![length - 1],
+        };
+        model.step(&Batch { size: size.unwrap(), sequences: vec![rows] })?;
+        start += length;
+    }
+    model.logits(0)
 }

@@ -80,7 +80,7 @@ fn run(cli: &Cli, cancel: &Cancel) -> Result<String> {
         cli.origin.check(&bundle).context(NOT_BUILT_HERE)?;
     }
     let weights = cli.weights.as_deref().map(Weights::open).transpose()?;
-    let options = LoadOptions { device: cli.device, threads: cli.threads, context: None };
+    let options = LoadOptions { device: cli.device, threads: cli.threads, ..LoadOptions::default() };
     cli.origin.note(&bundle)?;
     let (bar, start) = (bar(), Instant::now());
     let mut bytes = 0;

@@ -7,9 +7,8 @@ use std::{
     time::{Duration, Instant},
 };
 
-use mlxcel_artifacts::Digest;
-
 use super::{
+    generation::StopReason,
     memory::Memory,
     prefix::PageKeys,
     request::{Event, EventKind, Request, RequestId},
@@ -17,9 +16,9 @@ use super::{
     sequence::{Picked, Sequence},
 };
 use crate::{
+    device::DeviceInfo,
     error::{EngineError, Error, SharedCause},
-    generate::StopReason,
-    model::{Batch, ModelRunner, SelectedRow, SequenceRows},
+    model::{Batch, ModelLimits, ModelRunner, SelectedRow, SequenceRows},
     sampling::top_logprobs,
 };
 
@@ -65,10 +64,9 @@ pub struct PoolUsage {
 
 /// Answers to many requests at a time.
 pub struct Engine<R> {
-    runner: R,
-    settings: EngineSettings,
-    model: Digest,
-    memory: Memory,
+    pub(super) runner: R,
+    pub(super) settings: EngineSettings,
+    pub(super) memory: Memory,
     /// The most requests that run at a time.
     most: usize,
     waiting: VecDeque<Sequence>,
@@ -92,13 +90,13 @@ struct Share {
 }
 
 impl<R: ModelRunner> Engine<R> {
-    /// Makes an engine over a model. `model` is the digest of its manifest: keys of pages depend on it.
+    /// Makes an engine over a model.
     ///
     /// # Errors
     /// The model's limits allow no request.
-    pub fn new(runner: R, model: Digest, settings: EngineSettings) -> Result<Self, Error> {
+    pub fn new(runner: R, settings: EngineSettings) -> Result<Self, Error> {
         let start = Instant::now();
-        Self::with_clock(runner, model, settings, move || start.elapsed())
+        Self::with_clock(runner, settings, move || start.elapsed())
     }
 
     /// Makes an engine that measures time with `clock`, which returns the time since any fixed moment.
@@ -107,19 +105,16 @@ impl<R: ModelRunner> Engine<R> {
     /// As [`Engine::new`].
     pub fn with_clock(
         runner: R,
-        model: Digest,
         settings: EngineSettings,
         clock: impl Fn() -> Duration + Send + 'static,
     ) -> Result<Self, Error> {
         let limits = runner.limits();
         limits.check()?;
-        let sizes = limits.steps.iter().filter(|size| size.selected > 0 && size.rows_of_a_sequence() > 0);
-        let most = sizes.map(|size| size.sequences.min(size.rows)).max().unwrap_or(1);
+        let most = limits.sequences();
         Ok(Self {
             memory: Memory::new(limits),
             runner,
             settings,
-            model,
             most,
             waiting: VecDeque::new(),
             running: vec![],
@@ -146,7 +141,7 @@ impl<R: ModelRunner> Engine<R> {
         if waiting >= limit {
             return Err(EngineError::QueueFull { waiting, limit }.into());
         }
-        let keys = self.settings.prefix_cache.then(|| PageKeys::new(self.model, &request.prompt));
+        let keys = self.settings.prefix_cache.then(|| PageKeys::new(limits.model, &request.prompt));
         let id = RequestId(self.next_id);
         self.next_id += 1;
         self.waiting.push_back(Sequence::new(id, request, sampler, keys, limits.context));
@@ -223,6 +218,18 @@ impl<R: ModelRunner> Engine<R> {
     /// Makes the cache forget the pages of earlier requests.
     pub fn clear_prefix_cache(&mut self) {
         self.memory.forget();
+    }
+
+    /// Returns the limits of the model.
+    #[must_use]
+    pub fn limits(&self) -> &ModelLimits {
+        self.runner.limits()
+    }
+
+    /// Returns what the model runs on.
+    #[must_use]
+    pub fn device(&self) -> &DeviceInfo {
+        self.runner.device()
     }
 
     /// Returns the model.

@@ -6,13 +6,10 @@ use mlxcel_artifacts::Cancel;
 
 use super::{
     core::Engine,
+    generation::{Generation, StopReason},
     request::{EventKind, Request},
 };
-use crate::{
-    error::Error,
-    generate::{Generation, StopReason},
-    model::ModelRunner,
-};
+use crate::{error::Error, model::ModelRunner};
 
 impl<R: ModelRunner> Engine<R> {
     /// Runs a request to its end and passes every token to `on_token`; `Break` ends the answer.

@@ -24,7 +24,7 @@ pub(super) struct Memory {
 
 #[derive(Debug)]
 struct Pool {
-    window: Option<usize>,
+    limits: PoolLimits,
     pages: PagePool,
     /// Without a window: pages promised and not yet taken. With one: the sum of all promises.
     promised: usize,
@@ -54,14 +54,9 @@ struct Table {
 impl Memory {
     /// Makes free pools.
     pub(super) fn new(limits: &ModelLimits) -> Self {
-        let pool = |limits: &PoolLimits| Pool {
-            window: limits.window,
-            pages: PagePool::new(limits.pages),
-            promised: 0,
-        };
+        let pool = |&limits: &PoolLimits| Pool { limits, pages: PagePool::new(limits.pages), promised: 0 };
         let pools: Vec<Pool> = limits.pools.iter().map(pool).collect();
-        let largest = limits.steps.iter().map(|size| size.rows_of_a_sequence()).max().unwrap_or(1);
-        let rows = pools.iter().map(|pool| pool.rows()).fold(largest, usize::min).max(1);
+        let rows = pools.iter().map(|pool| pool.rows()).fold(limits.rows(), usize::min).max(1);
         Self { pools, rows }
     }
 
@@ -76,9 +71,9 @@ impl Memory {
     /// A pool has too few pages.
     pub(super) fn check(&self, positions: usize) -> Result<(), Error> {
         for pool in &self.pools {
-            let (needed, pages) = (pool.needed(positions, self.rows), pool.pages.len());
+            let (needed, pages) = (pool.limits.needed(positions, self.rows), pool.pages.len());
             if needed > pages {
-                return Err(EngineError::NeverFits { window: pool.window, needed, pages }.into());
+                return Err(EngineError::NeverFits { window: pool.limits.window, needed, pages }.into());
             }
         }
         Ok(())
@@ -89,10 +84,11 @@ impl Memory {
     pub(super) fn admit(&mut self, keys: &[Digest], positions: usize) -> Option<Lease> {
         let hit = self.hit(keys);
         let rows = self.rows;
-        if !self.pools.iter().all(|pool| pool.has_room(&keys[..hit], pool.needed(positions, rows))) {
+        if !self.pools.iter().all(|pool| pool.has_room(&keys[..hit], pool.limits.needed(positions, rows))) {
             return None;
         }
-        let tables = self.pools.iter_mut().map(|pool| pool.open(&keys[..hit], pool.needed(positions, rows)));
+        let tables =
+            self.pools.iter_mut().map(|pool| pool.open(&keys[..hit], pool.limits.needed(positions, rows)));
         Some(Lease { tables: tables.collect(), cached: hit * PAGE, published: hit })
     }
 
@@ -102,7 +98,7 @@ impl Memory {
             while table.pages.len() * PAGE < end {
                 let id = pool.pages.take().expect("pages were promised at admission");
                 debug_assert!(table.pages.len() - table.first < table.promised, "a promise is kept");
-                pool.promised -= usize::from(pool.window.is_none());
+                pool.promised -= usize::from(pool.limits.window.is_none());
                 table.pages.push(id);
             }
         }
@@ -130,8 +126,11 @@ impl Memory {
         for (pool, table) in self.pools.iter_mut().zip(lease.tables) {
             // The last page first: the cache loses the end of a text before its start.
             table.pages[table.first..].iter().rev().for_each(|&id| pool.pages.release(id));
-            pool.promised -=
-                if pool.window.is_none() { table.promised - table.pages.len() } else { table.promised };
+            pool.promised -= if pool.limits.window.is_none() {
+                table.promised - table.pages.len()
+            } else {
+                table.promised
+            };
         }
     }
 
@@ -175,7 +174,7 @@ impl Memory {
                 assert!(pages.len() <= table.promised, "no more pages than promised");
                 assert!(table.pages[..table.first].iter().all(|&id| id == 0));
                 pages.iter().for_each(|&id| held[index][id as usize] += 1);
-                let taken = if self.pools[index].window.is_none() { pages.len() } else { 0 };
+                let taken = if self.pools[index].limits.window.is_none() { pages.len() } else { 0 };
                 promised[index] += table.promised - taken;
             }
         }
@@ -183,7 +182,7 @@ impl Memory {
             pool.pages.check();
             assert_eq!(pool.pages.holders(), held);
             assert_eq!(pool.promised, promised);
-            let limit = if pool.window.is_none() {
+            let limit = if pool.limits.window.is_none() {
                 pool.pages.free() + pool.pages.unused()
             } else {
                 pool.pages.len()
@@ -196,26 +195,18 @@ impl Memory {
 impl Pool {
     /// Returns the first page that a row at `position` sees.
     fn first_visible(&self, position: usize) -> usize {
-        self.window.map_or(0, |window| (position + 1).saturating_sub(window) / PAGE)
+        self.limits.window.map_or(0, |window| (position + 1).saturating_sub(window) / PAGE)
     }
 
     /// Returns the most rows of a sequence in one call that the pool has pages for.
     fn rows(&self) -> usize {
-        self.window.map_or(usize::MAX, |window| {
+        self.limits.window.map_or(usize::MAX, |window| {
             (PAGE * self.pages.len()).saturating_sub(window).saturating_sub(PAGE - 2)
         })
     }
 
-    /// Returns the most pages that a request of so many positions holds at a time.
-    fn needed(&self, positions: usize, rows: usize) -> usize {
-        let all = positions.div_ceil(PAGE);
-        // The rows of a call see `window + rows - 1` positions, and these begin anywhere in a page.
-        let seen = |window: usize| (window.saturating_add(rows + PAGE - 3)) / PAGE + 1;
-        self.window.map_or(all, |window| all.min(seen(window)))
-    }
-
     fn has_room(&self, shared: &[Digest], needed: usize) -> bool {
-        if self.window.is_some() {
+        if self.limits.window.is_some() {
             return self.promised + needed <= self.pages.len();
         }
         let found = shared.iter().filter_map(|key| self.pages.find(key));
@@ -231,7 +222,7 @@ impl Pool {
             pages.push(id);
         }
         pages[first..].iter().for_each(|&id| self.pages.share(id));
-        self.promised += if self.window.is_none() { needed - pages.len() } else { needed };
+        self.promised += if self.limits.window.is_none() { needed - pages.len() } else { needed };
         Table { pages, first, promised: needed }
     }
 }

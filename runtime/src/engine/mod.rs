@@ -17,6 +17,7 @@
 //! On a device that is [exact](crate::model::ModelLimits::exact) an answer does not depend on other requests.
 
 mod core;
+mod generation;
 mod inline;
 mod memory;
 mod ngram;
@@ -24,12 +25,14 @@ mod pages;
 mod prefix;
 mod request;
 mod schedule;
+mod score;
 mod sequence;
 #[cfg(test)]
 mod tests;
 mod thread;
 
 pub use self::core::{Engine, EngineSettings, PoolUsage, Usage};
+pub use generation::{Generation, StopReason, Timings};
 pub use ngram::Speculation;
 pub use request::{Event, EventKind, Request, RequestId};
 pub use thread::{EngineClient, EngineThread, RequestHandle};

@@ -2,13 +2,15 @@
 
 use std::fmt;
 
-use super::{memory::Memory, ngram::Speculation};
+use super::{
+    generation::{StopReason, Timings},
+    memory::Memory,
+    ngram::Speculation,
+};
 use crate::{
     error::Error,
-    generate::{StopReason, Timings},
     model::ModelLimits,
     sampling::{Sampler, Sampling},
-    session::check_tokens,
 };
 
 /// A prompt, and how it is to be continued.
@@ -77,7 +79,7 @@ impl Request {
     /// There are no tokens, a token is outside the vocabulary, the prompt is longer than the context, a setting is out
     /// of its range, or the pools have too few pages for this request alone.
     pub(super) fn check(&self, limits: &ModelLimits, memory: &Memory) -> Result<Option<Sampler>, Error> {
-        check_tokens(limits.context, limits.vocab, 0, &self.prompt)?;
+        limits.check_prompt(&self.prompt)?;
         if let Some(speculation) = &self.speculate {
             speculation.check()?;
         }

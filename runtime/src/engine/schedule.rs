@@ -6,7 +6,8 @@
 //! - Prompts get what is left, in turns: the one whose turn is longest ago fills its chunk first.
 //! - Drafts get what prompts leave, and at most half of the rows after the first of each request.
 //!
-//! Among the sizes that a model has, the one that carries the most is taken, and the smallest of equals.
+//! Among the sizes that a model has, the one that carries the most is taken, and the smallest of equals. Those whose
+//! padding is computed come last where it is half of the call or more.
 
 use std::cmp::Reverse;
 
@@ -48,12 +49,22 @@ pub(super) fn plan(sizes: &[CallSizes], limit: usize, wants: &[Want]) -> Option<
         .enumerate()
         .filter_map(|(index, size)| Some((index, pack(size, limit, wants, &order)?)))
         .collect();
-    let most = packed.iter().map(|(_, rows)| rows[first]).max()?;
-    let best = packed.into_iter().max_by_key(|(index, rows)| {
+    // Uniform calls compute their padding: more than half of a chunk is to be used.
+    let is_filled = |(index, rows): &(usize, Vec<usize>)| {
+        let size = sizes[*index];
+        !size.uniform || size.rows_of_a_sequence() == 1 || rows.iter().sum::<usize>() * 2 > size.rows
+    };
+    let chunk = |is_filled: &dyn Fn(&(usize, Vec<usize>)) -> bool| {
+        packed.iter().filter(|packed| is_filled(packed)).map(|(_, rows)| rows[first]).max()
+    };
+    let most = chunk(&is_filled).or_else(|| chunk(&|_| true))?;
+    let best = packed.into_iter().max_by_key(|packed| {
+        let (index, rows) = packed;
         let generating = wants.iter().zip(rows).filter(|(want, rows)| !want.is_prompt && **rows > 0).count();
         // A prompt whose turn it is gets a chunk, and not one row beside many requests that generate.
         let is_fair = !wants[first].is_prompt || rows[first] * 2 >= most;
-        (is_fair, generating, rows.iter().sum::<usize>(), Reverse(sizes[*index].rows), Reverse(*index))
+        let sum = rows.iter().sum::<usize>();
+        (is_fair, generating, is_filled(packed), sum, Reverse(sizes[*index].rows), Reverse(*index))
     });
     let (size, rows) = best?;
     let largest = sizes.iter().map(|size| size.rows_of_a_sequence()).max().unwrap_or(0).min(limit);
@@ -195,6 +206,46 @@ mod tests {
         let sizes = [CallSizes { rows: 32, sequences: 4, selected: 4, uniform: true }];
         assert_eq!(found(&sizes, &[prompt(100, 1), prompt(3, 1)]), (0, vec![8, 3]));
         assert_eq!(plan(&sizes, 5, &[prompt(100, 1)]).unwrap().rows, [5]);
+    }
+
+    /// Returns the rows of the calls' sizes for a prompt.
+    fn cut(sizes: &[CallSizes], mut tokens: usize) -> Vec<usize> {
+        let mut calls = vec![];
+        while tokens > 0 {
+            let plan = plan(sizes, usize::MAX, &[prompt(tokens, 1)]).unwrap();
+            calls.push(sizes[plan.size].rows);
+            tokens -= plan.rows[0];
+        }
+        calls
+    }
+
+    #[test]
+    fn a_prompt_is_cut_into_calls() {
+        let sizes =
+            |uniform| [16, 128, 512].map(|rows| CallSizes { rows, sequences: 1, selected: 1, uniform });
+        // Padding is computed, so that at least half of a call is used.
+        for (tokens, calls) in [
+            (1, vec![16]),
+            (16, vec![16]),
+            (17, vec![16, 16]),
+            (64, vec![16; 4]),
+            (65, vec![128]),
+            (128, vec![128]),
+            (257, vec![512]),
+            (700, vec![512, 128, 16, 16, 16, 16]),
+        ] {
+            assert_eq!(cut(&sizes(true), tokens), calls, "{tokens}");
+        }
+        // Padding is skipped.
+        for (tokens, calls) in [
+            (1, vec![16]),
+            (17, vec![128]),
+            (129, vec![512]),
+            (700, vec![512, 512]),
+            (1030, vec![512, 512, 16]),
+        ] {
+            assert_eq!(cut(&sizes(false), tokens), calls, "{tokens}");
+        }
     }
 
     #[test]

@@ -3,16 +3,13 @@
 use mlxcel_artifacts::entry::PAGE;
 
 use super::{
+    generation::{StopReason, Timings},
     memory::{Lease, Memory},
     prefix::PageKeys,
     request::{Request, RequestId},
     schedule::Want,
 };
-use crate::{
-    generate::{StopReason, Timings},
-    model::SequenceRows,
-    sampling::Sampler,
-};
+use crate::{model::SequenceRows, sampling::Sampler};
 
 /// A request that waits or runs.
 #[derive(Debug)]

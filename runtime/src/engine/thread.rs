@@ -10,7 +10,7 @@ use std::{
     thread::{self, JoinHandle},
 };
 
-use mlxcel_artifacts::{Cancel, Digest};
+use mlxcel_artifacts::Cancel;
 
 use super::{
     core::{Engine, EngineSettings},
@@ -71,7 +71,7 @@ impl EngineThread {
     ///
     /// # Errors
     /// `load` fails, or [`Engine::new`] refuses the model.
-    pub fn start<R, F>(load: F, model: Digest, settings: EngineSettings) -> Result<Self, Error>
+    pub fn start<R, F>(load: F, settings: EngineSettings) -> Result<Self, Error>
     where
         R: ModelRunner,
         F: FnOnce() -> Result<R, Error> + Send + 'static,
@@ -83,7 +83,7 @@ impl EngineThread {
         let (taken, stopping) = (queued.clone(), stop.clone());
         let settings = EngineSettings { waiting: settings.waiting.max(1), ..settings };
         let thread = thread::Builder::new().name("engine".to_owned()).spawn(move || {
-            match load().and_then(|runner| Engine::new(runner, model, settings)) {
+            match load().and_then(|runner| Engine::new(runner, settings)) {
                 Ok(mut engine) => {
                     let limits = engine.runner().limits().clone();
                     if loaded.send(Ok(limits)).is_ok() {

@@ -12,7 +12,7 @@ pub enum EngineError {
     /// The request needs more pages than there are.
     #[error(
         "the request needs {needed} pages{}, expected at most {pages}\n\
-         hint: shorten the prompt, lower the largest number of tokens, or load the model with more pages",
+         hint: shorten the prompt, lower the largest number of tokens, or give a larger --cache-size",
         of_window(*window)
     )]
     NeverFits {
@@ -110,7 +110,7 @@ mod tests {
     fn messages_name_the_pool_and_the_numbers() {
         let message = |window| EngineError::NeverFits { window, needed: 9, pages: 4 }.to_string();
         let hint =
-            "hint: shorten the prompt, lower the largest number of tokens, or load the model with more pages";
+            "hint: shorten the prompt, lower the largest number of tokens, or give a larger --cache-size";
         assert_eq!(message(None), format!("the request needs 9 pages, expected at most 4\n{hint}"));
         assert_eq!(
             message(Some(512)),

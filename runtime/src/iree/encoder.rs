@@ -6,13 +6,14 @@ use mlxcel_artifacts::{
 };
 
 use super::{
-    entry_point::{Cache, EntryPoint, SequenceRows},
+    entry_point::{Cache, EntryPoint},
     loaded::LoadedModule,
     options::LoadOptions,
 };
 use crate::{
     encoder::Encoder,
     error::Error,
+    model::SequenceRows,
     session::{Capabilities, check_append},
     weights::Weights,
 };
@@ -36,10 +37,17 @@ impl IreeEncoder {
         let Some(embedding) = &bundle.manifest().plan.embedding else {
             return Err(Error::NoEmbedding { model: bundle.manifest().model.clone() });
         };
-        let LoadedModule { mut capabilities, entries, cache, .. } =
-            LoadedModule::new(bundle, weights, options)?;
-        capabilities.prefill = entries.iter().map(|entry| entry.sizes().rows_of_a_sequence()).collect();
-        Ok(Self { capabilities, width: embedding.width, entries, cache })
+        let LoadedModule { info, entries, context, .. } = LoadedModule::new(bundle, weights, options)?;
+        let capabilities = Capabilities {
+            context,
+            vocab: bundle.manifest().plan.vocab,
+            prefill: entries.iter().map(|entry| entry.sizes().rows_of_a_sequence()).collect(),
+            target: info.target,
+            device: info.name,
+            threads: info.threads,
+            packed_at_load: info.packed_at_load,
+        };
+        Ok(Self { capabilities, width: embedding.width, entries, cache: Cache::none() })
     }
 }
 
@@ -55,8 +63,8 @@ impl Encoder for IreeEncoder {
     fn embed(&mut self, tokens: &[u32]) -> Result<Vec<f32>, Error> {
         let entry = &mut self.entries[size_for(&self.capabilities, tokens)?];
         // Page 0 is for padding.
-        let pages = vec![(1..).take(tokens.len().div_ceil(PAGE)).collect()];
-        let rows = SequenceRows { tokens, position: 0, pages: &pages, selected: 0..0 };
+        let pages: Vec<u32> = (1..).take(tokens.len().div_ceil(PAGE)).collect();
+        let rows = SequenceRows { tokens: tokens.to_vec(), start: 0, pages: vec![&pages], selected: vec![] };
         let mut results = entry.run(&[rows], &mut self.cache)?;
         let embedding = entry.take(ResultKind::Embedding, &mut results)?;
         let numbers = embedding.read_row::<f32>(0).map_err(Error::iree(|| "read the embedding".into()))?;
@@ -92,7 +100,7 @@ mod tests {
         for (count, expected) in [(1, 0), (8, 0), (9, 1), (32, 1), (33, 2), (100, 2)] {
             assert_eq!(size(count), Ok(expected), "{count}");
         }
-        assert!(size(101).unwrap_err().starts_with("101 tokens at position 0, expected at most 100"));
+        assert!(size(101).unwrap_err().starts_with("101 tokens, expected at most 100"));
         assert!(size(0).unwrap_err().starts_with("the prompt has no tokens, expected at least one"));
     }
 }

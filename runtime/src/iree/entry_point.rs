@@ -1,27 +1,15 @@
 //! Entry points of a module, and the pages that they share.
 
-use std::ops::Range;
-
-use mlxcel_artifacts::entry::{ArgumentKind, CallSizes, Entry, MODULE_NAME, PAGE, Pool, ResultKind};
+use mlxcel_artifacts::entry::{
+    ArgumentKind, CallSizes, Entry, MODULE_NAME, PAGE, PagePart, Pool, ResultKind,
+};
 use safetensors::Dtype;
 
 use crate::{
     error::Error,
     ffi::{self, Call, Input, Module, Tensor},
+    model::SequenceRows,
 };
-
-/// The rows of one sequence in a call.
-#[derive(Debug, Clone)]
-pub(super) struct SequenceRows<'a> {
-    /// The tokens of the rows, at least one.
-    pub(super) tokens: &'a [u32],
-    /// The position of the first row.
-    pub(super) position: usize,
-    /// The sequence's pages in each pool: that of position `p` is at `p / 64`.
-    pub(super) pages: &'a [Vec<u32>],
-    /// The rows whose logits are wanted.
-    pub(super) selected: Range<usize>,
-}
 
 /// The pages of all pools on the device.
 #[derive(Debug)]
@@ -32,21 +20,28 @@ pub(super) struct Cache {
 }
 
 impl Cache {
-    /// Allocates `pages` pages for each pool; with `zeros`, their elements are zero.
-    pub(super) fn reserve(module: &Module, pools: &[Pool], pages: usize, zeros: bool) -> Result<Self, Error> {
-        let tensor = |part: &mlxcel_artifacts::entry::PagePart| {
+    /// Makes a cache without pools, for texts that attend to themselves alone.
+    pub(super) fn none() -> Self {
+        Self { pools: Vec::new(), tensors: Vec::new() }
+    }
+
+    /// Allocates `pages` of each pool, page 0 included; with `zeros`, their elements are zero.
+    pub(super) fn reserve(
+        module: &Module,
+        pools: &[Pool],
+        pages: &[usize],
+        zeros: bool,
+    ) -> Result<Self, Error> {
+        let tensor = |part: &PagePart, pages: usize| {
             let shape = [&[pages], part.shape.as_slice()].concat();
             Tensor::allocate(module, part.dtype, &shape, zeros)
         };
-        let pool = |pool: &Pool| pool.parts.iter().map(tensor).collect::<Result<Vec<_>, _>>();
-        let tensors = pools.iter().map(pool).collect::<Result<_, _>>();
+        let pool = |(pool, &pages): (&Pool, &usize)| {
+            pool.parts.iter().map(|part| tensor(part, pages)).collect::<Result<Vec<_>, _>>()
+        };
+        let tensors = pools.iter().zip(pages).map(pool).collect::<Result<_, _>>();
         let tensors = tensors.map_err(Error::iree(|| "reserve the cache".into()))?;
         Ok(Self { pools: pools.to_vec(), tensors })
-    }
-
-    /// Returns the number of pools.
-    pub(super) fn pools(&self) -> usize {
-        self.pools.len()
     }
 }
 
@@ -158,10 +153,10 @@ impl<'a> RowPlaces<'a> {
                 values[row] = sequence.tokens[index] as i32;
             }),
             ArgumentKind::Positions => self.each_row(|row, sequence, index| {
-                values[row] = (sequence.position + index) as i32;
+                values[row] = (sequence.start + index) as i32;
             }),
             ArgumentKind::Slots { pool } => self.each_row(|row, sequence, index| {
-                let position = sequence.position + index;
+                let position = sequence.start + index;
                 let page = sequence.pages[pool][position / PAGE] as usize;
                 values[row] = (page * PAGE + position % PAGE) as i32;
             }),
@@ -169,7 +164,7 @@ impl<'a> RowPlaces<'a> {
                 values.fill(self.count as i32);
                 values.iter_mut().zip(&self.begins).for_each(|(value, &begin)| *value = begin as i32);
             }
-            ArgumentKind::Starts => self.each_sequence(values, |sequence| sequence.position),
+            ArgumentKind::Starts => self.each_sequence(values, |sequence| sequence.start),
             ArgumentKind::Lengths => {
                 values.fill(1);
                 self.each_sequence(values, |sequence| sequence.tokens.len());
@@ -188,7 +183,7 @@ impl<'a> RowPlaces<'a> {
             ArgumentKind::Selected => {
                 let rows = self.sequences.iter().zip(&self.begins);
                 let rows =
-                    rows.flat_map(|(sequence, begin)| sequence.selected.clone().map(move |row| begin + row));
+                    rows.flat_map(|(sequence, begin)| sequence.selected.iter().map(move |row| begin + row));
                 values.iter_mut().zip(rows).for_each(|(value, row)| *value = row as i32);
             }
             ArgumentKind::SelectedCount => {
@@ -196,7 +191,7 @@ impl<'a> RowPlaces<'a> {
                     self.sequences.iter().map(|sequence| sequence.selected.len()).sum::<usize>() as i32;
             }
             ArgumentKind::End => {
-                let ends = self.sequences.iter().map(|sequence| sequence.position + sequence.tokens.len());
+                let ends = self.sequences.iter().map(|sequence| sequence.start + sequence.tokens.len());
                 values[0] = ends.max().unwrap_or(1) as i32;
             }
             ArgumentKind::Cache { .. } => {}
@@ -219,7 +214,7 @@ impl<'a> RowPlaces<'a> {
     /// Returns how many pages of a sequence lie before its table.
     fn first_page(&self, sequence: &SequenceRows<'_>, pool: usize, pools: &[Pool]) -> usize {
         let window = pools.get(pool).and_then(|pool| pool.window).filter(|_| self.uniform);
-        window.map_or(0, |window| (sequence.position + 1).saturating_sub(window) / PAGE)
+        window.map_or(0, |window| (sequence.start + 1).saturating_sub(window) / PAGE)
     }
 }
 

@@ -3,33 +3,38 @@
 use std::rc::Rc;
 
 use mlxcel_artifacts::{
-    Bundle, FORMAT_OF_PAGES,
+    Bundle, Driver, FORMAT_OF_PAGES, Serving,
     entry::{PAGE, PARAMETER_SCOPE},
 };
 
 use super::{
-    entry_point::{Cache, EntryPoint},
+    entry_point::EntryPoint,
     options::LoadOptions,
     packing,
     select::{self, OpenedDevice, ThisMachine},
     vmfb,
 };
 use crate::{
-    device::DeviceSpec,
+    device::{DeviceInfo, DeviceSpec},
     error::Error,
     ffi::{Device, Module},
-    session::Capabilities,
     weights::Weights,
 };
 
 /// A module on a device, with its weights.
 pub(super) struct LoadedModule {
-    /// Capabilities without the sizes of entry points, which differ for sessions and encoders.
-    pub(super) capabilities: Capabilities,
+    pub(super) module: Module,
+    pub(super) info: DeviceInfo,
     /// Ascending by the rows of one sequence.
     pub(super) entries: Vec<EntryPoint>,
     pub(super) device: Device,
-    pub(super) cache: Cache,
+    pub(super) driver: Driver,
+    /// The cache that the entries take; encoders have none.
+    pub(super) serving: Serving,
+    /// The longest sequence, in tokens.
+    pub(super) context: usize,
+    /// The bytes of the weights, mapped or copied.
+    pub(super) weight_bytes: u64,
 }
 
 impl LoadedModule {
@@ -54,6 +59,7 @@ impl LoadedModule {
         let program = vmfb::read(bundle, &opened.target.vmfb, opened.target_name)?;
         let (weights, packed_at_load) =
             packing::parameters(bundle, (opened.target_name, opened.target), &opened.device, weights)?;
+        let weight_bytes = weights.files().iter().map(|file| file.len() as u64).sum();
         let parameters = opened.target.packing.as_ref().map(packing::results);
         let parameters = parameters.as_ref().unwrap_or(&manifest.parameters);
         let parameters: Vec<&str> = parameters.iter().map(|p| p.name.as_str()).collect();
@@ -63,26 +69,17 @@ impl LoadedModule {
         let entries = opened.target.entries.iter().map(|entry| EntryPoint::new(&module, entry));
         let mut entries = entries.collect::<Result<Vec<_>, _>>()?;
         entries.sort_by_key(|entry| (entry.sizes().rows_of_a_sequence(), entry.sizes().rows));
-        let pools = opened.target.serving.as_ref().map_or(&[][..], |serving| &serving.pools);
-        let cache =
-            Cache::reserve(&module, pools, 1 + context.div_ceil(PAGE), !entries_skip_padding(&entries))?;
-        let capabilities = Capabilities {
-            context,
-            vocab: plan.vocab,
-            prefill: Vec::new(),
-            decode: Vec::new(),
+        let nothing = || Serving { page: PAGE, exact: false, pools: Vec::new() };
+        let serving = opened.target.serving.clone().unwrap_or_else(nothing);
+        let info = DeviceInfo {
             target: opened.target_name.to_owned(),
-            device: description(&opened),
+            name: description(&opened),
             threads: opened.device.threads(),
             packed_at_load,
         };
-        Ok(Self { capabilities, entries, device: opened.device, cache })
+        let (device, driver) = (opened.device, opened.target.driver);
+        Ok(Self { module, info, entries, device, driver, serving, context, weight_bytes })
     }
-}
-
-/// Returns whether calls read no more of a page than was written. Others read whole pages, whose rest must be numbers.
-fn entries_skip_padding(entries: &[EntryPoint]) -> bool {
-    entries.iter().all(|entry| !entry.sizes().uniform)
 }
 
 /// Describes a device for messages.

@@ -1,8 +1,8 @@
-//! Sessions and encoders on IREE.
+//! Models and encoders on IREE.
 
 use mlxcel_artifacts::Bundle;
 
-use crate::{encoder::Encoder, error::Error, session::Session, weights::Weights};
+use crate::{encoder::Encoder, error::Error, model::ModelRunner, weights::Weights};
 
 #[cfg(feature = "iree")]
 mod encoder;
@@ -10,13 +10,13 @@ mod encoder;
 mod entry_point;
 #[cfg(feature = "iree")]
 mod loaded;
+#[cfg(feature = "iree")]
+mod model;
 mod options;
 #[cfg(feature = "iree")]
 mod packing;
 #[cfg(feature = "iree")]
 mod select;
-#[cfg(feature = "iree")]
-mod session;
 #[cfg(feature = "iree")]
 mod vmfb;
 
@@ -27,18 +27,20 @@ pub use options::LoadOptions;
 /// `weights` is a checkpoint; `None` uses the weights that the bundle carries. The CPU reads weights in their mapped
 /// files, but copies a tensor that is not aligned to 64 bytes. Devices with memory of their own get a copy.
 ///
+/// [`Engine`](crate::engine::Engine) answers requests with it. The cache is reserved here, in the size of the options.
+///
 /// A module for the CPU is native code, and loading it runs it. Load only bundles that you would run as a program.
 ///
 /// # Errors
 /// The bundle has no target for the device or this machine, the weights are of another model, the device cannot be used,
-/// or the bundle makes embeddings.
+/// there is no memory for the cache, or the bundle makes embeddings.
 #[cfg(feature = "iree")]
 pub fn load(
     bundle: &Bundle,
     weights: Option<Weights>,
     options: &LoadOptions,
-) -> Result<Box<dyn Session>, Error> {
-    Ok(Box::new(session::IreeSession::load(bundle, weights, options)?))
+) -> Result<Box<dyn ModelRunner>, Error> {
+    Ok(Box::new(model::IreeModel::load(bundle, weights, options)?))
 }
 
 /// Loads a bundle that makes embeddings on a device of this machine; see [`load`].
@@ -92,7 +94,7 @@ pub fn pack(
 /// # Errors
 /// Always [`Error::BuiltWithoutIree`].
 #[cfg(not(feature = "iree"))]
-pub fn load(_: &Bundle, _: Option<Weights>, _: &LoadOptions) -> Result<Box<dyn Session>, Error> {
+pub fn load(_: &Bundle, _: Option<Weights>, _: &LoadOptions) -> Result<Box<dyn ModelRunner>, Error> {
     Err(Error::BuiltWithoutIree)
 }
 

@@ -1,8 +1,8 @@
 //! Options of loading a bundle.
 
-use crate::device::DeviceSpec;
+use crate::{cache_size::CacheSize, device::DeviceSpec};
 
-/// The device to load a bundle on, and the limits of the session.
+/// The device to load a bundle on, and the limits of the model.
 #[derive(Debug, Clone, Default)]
 pub struct LoadOptions {
     /// The device.
@@ -11,4 +11,6 @@ pub struct LoadOptions {
     pub threads: Option<usize>,
     /// Tokens of context, at most the bundle's; `None` is the bundle's context.
     pub context: Option<usize>,
+    /// The size of the cache.
+    pub cache: CacheSize,
 }

@@ -1,13 +1,19 @@
-//! Speed of a session, in the form of llama-bench: a prompt of n tokens, or n decode steps, at a depth.
+//! Speed of a model, in the form of llama-bench: a prompt of n tokens, or n decode steps, at a depth.
 
 use std::{
     fmt,
+    ops::ControlFlow,
     time::{Duration, Instant},
 };
 
 use mlxcel_artifacts::Cancel;
 
-use crate::{error::Error, session::Session, weights::Weights};
+use super::read::ReadBandwidth;
+use crate::{
+    engine::{Engine, EventKind, Request, RequestId, StopReason},
+    error::Error,
+    model::ModelRunner,
+};
 
 /// The work that a benchmark measures.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -56,70 +62,79 @@ impl BenchCase {
     /// Runs the work once to warm up, then `repetitions` times. Measures `read` before each, if there is one.
     ///
     /// # Errors
-    /// The sequence does not fit the session, the session fails, or `cancel` is set.
-    pub fn run(
+    /// The sequence does not fit the context, the device fails, or `cancel` is set.
+    pub fn run<R: ModelRunner>(
         &self,
-        session: &mut dyn Session,
+        engine: &mut Engine<R>,
         repetitions: usize,
         read: Option<&ReadBandwidth>,
         cancel: &Cancel,
     ) -> Result<Vec<BenchSample>, Error> {
-        self.prepare(session)?;
+        self.check(engine)?;
         let mut samples = Vec::with_capacity(repetitions);
         for repetition in 0..=repetitions {
             let read_bytes_s = read.map(ReadBandwidth::bytes_per_second);
-            let took = self.once(session, cancel)?;
-            #[expect(clippy::cast_precision_loss, reason = "a number of tokens")]
-            let tok_s = self.tokens() as f64 / took.as_secs_f64();
+            let took = self.once(engine, repetition, cancel, &mut |_| Ok(()))?;
             if repetition > 0 {
-                samples.push(BenchSample { tok_s, read_bytes_s });
+                samples.push(BenchSample { tok_s: took.tok_s(), read_bytes_s });
             }
         }
         Ok(samples)
     }
 
-    /// Fills the sequence up to the depth.
-    ///
-    /// # Errors
-    /// The sequence does not fit the session, or the session fails.
-    pub fn prepare(&self, session: &mut dyn Session) -> Result<(), Error> {
-        let (context, needed) = (session.capabilities().context, self.depth.saturating_add(self.tokens()));
+    /// Checks that the sequence fits the context.
+    pub(super) fn check<R: ModelRunner>(&self, engine: &Engine<R>) -> Result<(), Error> {
+        let (context, needed) = (engine.limits().context, self.depth.saturating_add(self.tokens()));
         if needed > context {
             return Err(Error::BenchTooLong { case: self.to_string(), needed, context });
-        }
-        // Tokens that are in the cache already serve as well as others: their ids do not change the time.
-        session.rewind(session.position().min(self.depth))?;
-        let missing = self.depth - session.position();
-        if missing > 0 {
-            session.prefill(&tokens(missing, session.capabilities().vocab))?;
         }
         Ok(())
     }
 
-    /// Does the work at the depth and rewinds. Returns the time of the work.
+    /// Does the work at the depth, with other tokens for each `repetition`. Calls `begin` when the time begins.
     ///
     /// # Errors
-    /// The session fails, or `cancel` is set.
-    pub fn once(&self, session: &mut dyn Session, cancel: &Cancel) -> Result<Duration, Error> {
-        let tokens = tokens(self.tokens(), session.capabilities().vocab);
-        let start = Instant::now();
+    /// The device fails, or `cancel` is set.
+    pub(super) fn once<R: ModelRunner>(
+        &self,
+        engine: &mut Engine<R>,
+        repetition: usize,
+        cancel: &Cancel,
+        begin: &mut dyn FnMut(&mut Engine<R>) -> Result<(), Error>,
+    ) -> Result<Took, Error> {
+        let vocab = engine.limits().vocab;
+        // Other tokens for each case too, because pages of those before may be there.
+        let seed = 1 + repetition + 1009 * self.tokens();
+        let mut text = tokens(self.depth, vocab, 0);
+        if !text.is_empty() {
+            // Its pages stay, so that the work begins at the depth.
+            engine.generate(request(text.clone(), 0), cancel, &mut |_| ControlFlow::Continue(()))?;
+        }
         match self.work {
-            BenchWork::Prompt(_) => _ = session.prefill(&tokens)?,
-            BenchWork::Decode(_) => {
-                for &token in &tokens {
-                    if cancel.is_cancelled() {
-                        break;
-                    }
-                    session.decode_step(token)?;
+            BenchWork::Prompt(count) => {
+                text.extend(tokens(count, vocab, seed));
+                begin(engine)?;
+                let start = Instant::now();
+                let answer = engine.generate(request(text, 1), cancel, &mut |_| ControlFlow::Continue(()))?;
+                let time = start.elapsed();
+                if answer.stop_reason == StopReason::Cancelled {
+                    return Err(Error::Cancelled);
                 }
+                Ok(Took { time, tokens: answer.timings.prompt_tokens })
+            }
+            BenchWork::Decode(count) => {
+                if text.is_empty() {
+                    text = tokens(1, vocab, seed);
+                }
+                let requests = vec![request(text, count + 1)];
+                let mut running = Running::submit(engine, requests)?;
+                running.until(engine, cancel, &mut |running| running.least() > 0)?;
+                begin(engine)?;
+                let start = Instant::now();
+                running.until(engine, cancel, &mut |running| running.least() > count)?;
+                Ok(Took { time: start.elapsed(), tokens: count })
             }
         }
-        let took = start.elapsed();
-        if cancel.is_cancelled() {
-            return Err(Error::Cancelled);
-        }
-        session.rewind(self.depth)?;
-        Ok(took)
     }
 }
 
@@ -146,9 +161,86 @@ impl Statistics {
     }
 }
 
-/// Returns pseudorandom token ids, the same every time. Ids do not change the time, and no id ends a benchmark.
-fn tokens(count: usize, vocab: usize) -> Vec<u32> {
-    let mut state = 1u32;
+/// Work that was done, and the time it took.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Took {
+    pub(super) time: Duration,
+    pub(super) tokens: usize,
+}
+
+impl Took {
+    /// Returns tokens per second.
+    #[expect(clippy::cast_precision_loss, reason = "a number of tokens")]
+    pub(super) fn tok_s(self) -> f64 {
+        self.tokens as f64 / self.time.as_secs_f64()
+    }
+}
+
+/// Requests that run side by side, and how many tokens each has.
+pub(super) struct Running {
+    counts: Vec<(RequestId, usize)>,
+}
+
+impl Running {
+    pub(super) fn submit<R: ModelRunner>(
+        engine: &mut Engine<R>,
+        requests: Vec<Request>,
+    ) -> Result<Self, Error> {
+        let counts = requests.into_iter().map(|request| Ok((engine.submit(request)?, 0)));
+        Ok(Self { counts: counts.collect::<Result<_, Error>>()? })
+    }
+
+    /// Returns the number of tokens that every request has.
+    pub(super) fn least(&self) -> usize {
+        self.counts.iter().map(|&(_, count)| count).min().unwrap_or(0)
+    }
+
+    /// Returns the number of tokens of all requests.
+    pub(super) fn sum(&self) -> usize {
+        self.counts.iter().map(|&(_, count)| count).sum()
+    }
+
+    /// Makes steps until `is_done`. Requests that end before have given too few tokens, which is an error.
+    pub(super) fn until<R: ModelRunner>(
+        &mut self,
+        engine: &mut Engine<R>,
+        cancel: &Cancel,
+        is_done: &mut dyn FnMut(&Self) -> bool,
+    ) -> Result<(), Error> {
+        loop {
+            while let Some(event) = engine.next_event() {
+                let count = self.counts.iter_mut().find(|(id, _)| *id == event.id);
+                match (event.kind, count) {
+                    (EventKind::Token { .. }, Some((_, count))) => *count += 1,
+                    (EventKind::Failed { error }, Some(_)) => return Err(error),
+                    _ => {}
+                }
+            }
+            if is_done(self) {
+                return Ok(());
+            }
+            if cancel.is_cancelled() || !engine.step() {
+                self.cancel(engine);
+                return Err(Error::Cancelled);
+            }
+        }
+    }
+
+    /// Ends all requests.
+    pub(super) fn cancel<R: ModelRunner>(&self, engine: &mut Engine<R>) {
+        self.counts.iter().for_each(|&(id, _)| _ = engine.cancel(id));
+        while engine.next_event().is_some() {}
+    }
+}
+
+/// Makes a request that no token ends.
+pub(super) fn request(prompt: Vec<u32>, max_tokens: usize) -> Request {
+    Request { prompt, max_tokens, ..Request::default() }
+}
+
+/// Returns pseudorandom token ids, the same for every `seed`. Ids do not change the time.
+pub(super) fn tokens(count: usize, vocab: usize, seed: usize) -> Vec<u32> {
+    let mut state = u32::try_from(seed).unwrap_or(u32::MAX).wrapping_mul(2_654_435_761).wrapping_add(1);
     let mut next = || {
         // The linear congruential generator of Numerical Recipes; any would do.
         state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
@@ -157,76 +249,14 @@ fn tokens(count: usize, vocab: usize) -> Vec<u32> {
     (0..count).map(|_| next()).collect()
 }
 
-/// Measures the bandwidth of reading weights, which limits the speed of a decode step.
-#[derive(Debug)]
-pub struct ReadBandwidth {
-    weights: Weights,
-    threads: usize,
-}
-
-impl ReadBandwidth {
-    /// Prepares to read `weights` with `threads` threads.
-    #[must_use]
-    pub fn new(weights: Weights, threads: usize) -> Self {
-        Self { weights, threads: threads.max(1) }
-    }
-
-    /// Reads all weights once and returns bytes per second.
-    #[must_use]
-    pub fn bytes_per_second(&self) -> f64 {
-        let start = Instant::now();
-        let mut bytes = 0;
-        for file in self.weights.files() {
-            bytes += file.len();
-            let part = file.len().div_ceil(self.threads).max(1);
-            std::thread::scope(|scope| {
-                for part in file.chunks(part) {
-                    scope.spawn(|| std::hint::black_box(sum(part)));
-                }
-            });
-        }
-        #[expect(clippy::cast_precision_loss, reason = "a number of bytes")]
-        let bytes = bytes as f64;
-        bytes / start.elapsed().as_secs_f64()
-    }
-}
-
-/// Sums all words, reading at four places at once as the kernels do.
-fn sum(bytes: &[u8]) -> u64 {
-    /// Bytes of one sweep over all four places.
-    const BLOCK: usize = 256 << 10;
-    const LINE: usize = 64;
-    let mut sums = [[0u64; LINE / 8]; 4];
-    for block in bytes.chunks(BLOCK) {
-        let part = block.len() / 4 / LINE * LINE;
-        let (front, back) = block.split_at(2 * part);
-        let ((a, b), (c, rest)) = (front.split_at(part), back.split_at(part));
-        let (d, rest) = rest.split_at(part);
-        let [a, b, c, d] = [a, b, c, d].map(|part| part.chunks_exact(LINE));
-        for (((a, b), c), d) in a.zip(b).zip(c).zip(d) {
-            for (sums, line) in sums.iter_mut().zip([a, b, c, d]) {
-                add_words(sums, line);
-            }
-        }
-        rest.chunks(LINE).for_each(|line| add_words(&mut sums[0], line));
-    }
-    sums.iter().flatten().fold(0, |all, sum| all.wrapping_add(*sum))
-}
-
-/// Adds the words of a line to the sums.
-fn add_words(sums: &mut [u64], line: &[u8]) {
-    for (sum, word) in sums.iter_mut().zip(line.chunks_exact(8)) {
-        *sum = sum.wrapping_add(u64::from_le_bytes(word.try_into().unwrap_or_default()));
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::scripted::{Call, ScriptedSession};
+    use crate::{EngineSettings, scripted::ScriptedModel};
 
-    fn session() -> ScriptedSession {
-        ScriptedSession::new(64, 10, |_| vec![0.0; 10])
+    fn engine() -> Engine<ScriptedModel> {
+        let model = ScriptedModel::of_tokens(256, 10, |_| vec![0.0; 10]);
+        Engine::new(model, EngineSettings::default()).unwrap()
     }
 
     fn case(work: BenchWork, depth: usize) -> BenchCase {
@@ -239,30 +269,38 @@ mod tests {
         assert_eq!(case(BenchWork::Decode(128), 4096).to_string(), "tg128 @ d4096");
     }
 
+    /// Returns the rows of the calls of a run.
+    fn rows(engine: &mut Engine<ScriptedModel>, case: BenchCase, repetitions: usize) -> Vec<usize> {
+        let before = engine.runner().calls().len();
+        let samples = case.run(engine, repetitions, None, &Cancel::new()).unwrap();
+        assert_eq!(samples.len(), repetitions);
+        assert!(samples.iter().all(|sample| sample.tok_s > 0.0 && sample.read_bytes_s.is_none()));
+        engine.runner().calls()[before..].iter().map(|&(_, rows)| rows).collect()
+    }
+
     #[test]
     fn the_work_runs_at_its_depth_after_one_warm_up() {
-        let mut session = session();
-        let samples = case(BenchWork::Decode(2), 5).run(&mut session, 2, None, &Cancel::new()).unwrap();
-        assert_eq!(samples.len(), 2);
-        assert!(samples.iter().all(|sample| sample.tok_s > 0.0 && sample.read_bytes_s.is_none()));
-        let [decode, rewind] = [|c: &Call| matches!(c, Call::Decode(_)), |c: &Call| *c == Call::Rewind(5)]
-            .map(|kind: fn(&Call) -> bool| session.calls().iter().filter(|call| kind(call)).count());
-        assert_eq!((decode, rewind), (6, 3));
-        assert!(session.calls().contains(&Call::Prefill(5)));
-        // The cache is not filled again up to the depth.
-        case(BenchWork::Prompt(7), 5).run(&mut session, 1, None, &Cancel::new()).unwrap();
-        assert_eq!(session.calls().iter().filter(|call| **call == Call::Prefill(5)).count(), 1);
-        assert_eq!(session.calls().iter().filter(|call| **call == Call::Prefill(7)).count(), 2);
-        case(BenchWork::Prompt(7), 3).run(&mut session, 1, None, &Cancel::new()).unwrap();
-        assert_eq!(session.position(), 3);
+        let mut engine = engine();
+        // The depth, its last page again for each repetition, and one token at a time.
+        let found = rows(&mut engine, case(BenchWork::Decode(2), 65), 2);
+        let repetition = [1, 1, 1, 1];
+        assert_eq!(
+            found,
+            [vec![8; 8], repetition.to_vec(), repetition.to_vec(), repetition.to_vec()].concat()
+        );
+        assert_eq!(
+            rows(&mut engine, case(BenchWork::Prompt(7), 64), 1),
+            [vec![8; 8], vec![7], vec![8; 8], vec![7]].concat()
+        );
+        assert_eq!(rows(&mut engine, case(BenchWork::Decode(3), 0), 1), [1; 8]);
     }
 
     #[test]
     fn a_sequence_longer_than_the_context_is_refused() {
-        let error = case(BenchWork::Prompt(60), 5).run(&mut session(), 1, None, &Cancel::new()).unwrap_err();
+        let error = case(BenchWork::Prompt(252), 5).run(&mut engine(), 1, None, &Cancel::new()).unwrap_err();
         assert_eq!(
             error.to_string(),
-            "pp60 @ d5 needs 65 positions, the context has 64\nhint: lower -p, -n or -d, raise --ctx-size if it was given, or compile the bundle again with a larger one"
+            "pp252 @ d5 needs 257 positions, the context has 256\nhint: lower -p, -n or -d, raise --ctx-size if it was given, or compile the bundle again with a larger one"
         );
     }
 
@@ -270,7 +308,7 @@ mod tests {
     fn cancelled_work_gives_no_sample() {
         let cancel = Cancel::new();
         cancel.cancel();
-        let error = case(BenchWork::Decode(3), 0).run(&mut session(), 1, None, &cancel).unwrap_err();
+        let error = case(BenchWork::Decode(3), 0).run(&mut engine(), 1, None, &cancel).unwrap_err();
         assert!(matches!(error, Error::Cancelled));
     }
 
@@ -279,15 +317,5 @@ mod tests {
         assert_eq!(Statistics::of_samples(&[2.0]), Statistics { mean: 2.0, deviation: 0.0 });
         let two = Statistics::of_samples(&[1.0, 3.0]);
         assert_eq!((two.mean, two.deviation), (2.0, 2f64.sqrt()));
-    }
-
-    #[test]
-    fn the_sum_reads_every_byte() {
-        for words in [1, 7, 8, 9, 128, 32_768, 32_769, 100_003] {
-            let word = |at: usize| u64::try_from(at * at).unwrap().to_le_bytes();
-            let bytes: Vec<u8> = (0..words).flat_map(word).collect();
-            let expected = (0..words).map(|at| u64::try_from(at * at).unwrap()).sum::<u64>();
-            assert_eq!(sum(&bytes), expected, "{words}");
-        }
     }
 }

@@ -1,8 +1,8 @@
 //! Perplexity of a model on a text, and its divergence from a reference.
 
-use mlxcel_artifacts::Cancel;
+use mlxcel_artifacts::{Cancel, entry::PAGE};
 
-use crate::{error::Error, session::Session};
+use crate::{engine::Engine, error::Error, model::ModelRunner};
 
 /// The quality of a model on a text.
 #[derive(Debug, Clone, PartialEq)]
@@ -30,40 +30,41 @@ pub struct QualityComparison {
 
 /// Predicts every token of `text` from the tokens before it in its window of `window` tokens.
 ///
-/// Runs `session`, and `reference` beside it if there is one. `progress` gets the tokens done and their total.
+/// Runs `engine`, and `reference` beside it if there is one. `progress` gets the tokens done and their total.
 ///
 /// # Errors
-/// The text has fewer than two tokens, the window does not fit a session, the vocabularies differ, a session fails, or
+/// The text has fewer than two tokens, the window does not fit a model, the vocabularies differ, a device fails, or
 /// `cancel` is set.
-pub fn measure_quality(
-    session: &mut dyn Session,
-    mut reference: Option<&mut (dyn Session + '_)>,
+pub fn measure_quality<R: ModelRunner>(
+    engine: &mut Engine<R>,
+    mut reference: Option<&mut Engine<R>>,
     text: &[u32],
     window: usize,
     progress: &mut dyn FnMut(usize, usize),
     cancel: &Cancel,
 ) -> Result<Quality, Error> {
-    check(session, reference.as_deref(), text, window)?;
+    check(engine, reference.as_deref(), text, window)?;
     let mut sums = Sums::default();
     let mut done = 0;
     for tokens in text.chunks(window) {
-        session.rewind(0)?;
-        session.prefill(&tokens[..1])?;
-        if let Some(reference) = &mut reference {
-            reference.rewind(0)?;
-            reference.prefill(&tokens[..1])?;
-        }
-        for &token in &tokens[1..] {
+        // The last token of a window predicts nothing. A piece is what a page holds: the pages before it are kept.
+        let predicting = tokens.len() - 1;
+        for from in (0..predicting).step_by(PAGE) {
             if cancel.is_cancelled() {
                 return Err(Error::Cancelled);
             }
-            let found = log_softmax(&session.logits()?);
-            sums.add(token, &found);
-            session.decode_step(token)?;
-            if let Some(reference) = &mut reference {
-                sums.compare(token, &found, &log_softmax(&reference.logits()?));
-                reference.decode_step(token)?;
+            let end = (from + PAGE).min(predicting);
+            let found = engine.score(&tokens[..end], from)?;
+            let expected =
+                reference.as_mut().map(|reference| reference.score(&tokens[..end], from)).transpose()?;
+            for (index, found) in found.iter().enumerate() {
+                let (token, found) = (tokens[from + index + 1], log_softmax(found));
+                sums.add(token, &found);
+                if let Some(expected) = &expected {
+                    sums.compare(token, &found, &log_softmax(&expected[index]));
+                }
             }
+            progress(done + end, text.len());
         }
         done += tokens.len();
         progress(done, text.len());
@@ -71,17 +72,17 @@ pub fn measure_quality(
     Ok(sums.quality(reference.is_some()))
 }
 
-/// Checks that the text, the window and the sessions fit each other.
-fn check(
-    session: &dyn Session,
-    reference: Option<&(dyn Session + '_)>,
+/// Checks that the text, the window and the models fit each other.
+fn check<R: ModelRunner>(
+    engine: &Engine<R>,
+    reference: Option<&Engine<R>>,
     text: &[u32],
     window: usize,
 ) -> Result<(), Error> {
-    let mut context = session.capabilities().context;
+    let mut context = engine.limits().context;
     if let Some(reference) = reference {
-        context = context.min(reference.capabilities().context);
-        let (found, expected) = (session.capabilities().vocab, reference.capabilities().vocab);
+        context = context.min(reference.limits().context);
+        let (found, expected) = (engine.limits().vocab, reference.limits().vocab);
         if found != expected {
             return Err(Error::OtherVocabulary { found, expected });
         }
@@ -158,19 +159,25 @@ fn most_likely(logits: &[f64]) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::scripted::ScriptedSession;
+    use crate::{EngineSettings, scripted::ScriptedModel};
+
+    type Scripted = Engine<ScriptedModel>;
+
+    fn engine(vocab: usize, script: impl Fn(&[u32]) -> Vec<f32> + Send + 'static) -> Scripted {
+        Engine::new(ScriptedModel::of_tokens(8, vocab, script), EngineSettings::default()).unwrap()
+    }
 
     /// Gives the probabilities 1/2, 1/4, 1/8 and 1/8 at every token.
-    fn halves() -> ScriptedSession {
-        ScriptedSession::new(8, 4, |_| [0.5f32, 0.25, 0.125, 0.125].map(f32::ln).to_vec())
+    fn halves() -> Scripted {
+        engine(4, |_| [0.5f32, 0.25, 0.125, 0.125].map(f32::ln).to_vec())
     }
 
-    fn even() -> ScriptedSession {
-        ScriptedSession::new(8, 4, |_| vec![3.0; 4])
+    fn even() -> Scripted {
+        engine(4, |_| vec![3.0; 4])
     }
 
-    fn of(session: &mut dyn Session, reference: Option<&mut (dyn Session + '_)>, text: &[u32]) -> Quality {
-        measure_quality(session, reference, text, 4, &mut |_, _| (), &Cancel::new()).unwrap()
+    fn of(model: &mut Scripted, reference: Option<&mut Scripted>, text: &[u32]) -> Quality {
+        measure_quality(model, reference, text, 4, &mut |_, _| (), &Cancel::new()).unwrap()
     }
 
     fn near(found: f64, expected: f64) {
@@ -203,13 +210,13 @@ mod tests {
         near(found.mean_kl, 0.25 * 2f64.ln());
         near(found.p99_kl, 0.25 * 2f64.ln());
         near(found.top_1_agreement, 1.0);
-        let mut last = ScriptedSession::new(8, 4, |_| vec![0.0, 0.0, 0.0, 1.0]);
+        let mut last = engine(4, |_| vec![0.0, 0.0, 0.0, 1.0]);
         near(of(&mut last, Some(&mut halves()), &[1, 1, 1]).comparison.unwrap().top_1_agreement, 0.0);
     }
 
     #[test]
     fn texts_and_windows_without_predictions_are_refused() {
-        let refused = |text: &[u32], window, reference: &mut ScriptedSession| {
+        let refused = |text: &[u32], window, reference: &mut Scripted| {
             let found =
                 measure_quality(&mut even(), Some(reference), text, window, &mut |_, _| (), &Cancel::new());
             found.unwrap_err().to_string()
@@ -226,7 +233,7 @@ mod tests {
             refused(&[1, 2], 9, &mut even()),
             "windows of 9 tokens, expected 2 to 8\nhint: choose another --window"
         );
-        let mut other = ScriptedSession::new(8, 5, |_| vec![0.0; 5]);
+        let mut other = engine(5, |_| vec![0.0; 5]);
         assert_eq!(
             refused(&[1, 2], 4, &mut other),
             "the bundle has a vocabulary of 4 tokens, its reference one of 5\nhint: compare bundles of the same checkpoint"

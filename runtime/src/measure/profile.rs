@@ -1,4 +1,4 @@
-//! Where a session's time goes, by dispatch.
+//! Where a model's time goes, by dispatch.
 
 use std::time::Duration;
 
@@ -6,8 +6,9 @@ use mlxcel_artifacts::Cancel;
 
 use super::bench::BenchCase;
 use crate::{
+    engine::Engine,
     error::Error,
-    session::{Dispatch, Session},
+    model::{Dispatch, ModelRunner},
 };
 
 /// Time of some work, by dispatch.
@@ -23,28 +24,32 @@ impl Profile {
     /// Runs the work of `case` once and records its dispatches.
     ///
     /// # Errors
-    /// The session cannot record a profile, or [`BenchCase::run`] would fail.
-    pub fn record(case: &BenchCase, session: &mut dyn Session, cancel: &Cancel) -> Result<Self, Error> {
-        case.prepare(session)?;
-        case.once(session, cancel)?;
-        session.start_profile()?;
-        let total = case.once(session, cancel);
-        let mut dispatches = session.end_profile()?;
+    /// The device cannot record a profile, or [`BenchCase::run`] would fail.
+    pub fn record<R: ModelRunner>(
+        case: &BenchCase,
+        engine: &mut Engine<R>,
+        cancel: &Cancel,
+    ) -> Result<Self, Error> {
+        case.check(engine)?;
+        case.once(engine, 0, cancel, &mut |_| Ok(()))?;
+        let took = case.once(engine, 1, cancel, &mut |engine| engine.runner().start_profile());
+        let mut dispatches = engine.runner().end_profile()?;
         dispatches.sort_by(|a, b| b.time.cmp(&a.time).then_with(|| a.name.cmp(&b.name)));
-        Ok(Self { total: total?, dispatches })
+        Ok(Self { total: took?.time, dispatches })
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{measure::bench::BenchWork, scripted::ScriptedSession};
+    use crate::{EngineSettings, measure::bench::BenchWork, scripted::ScriptedModel};
 
     #[test]
-    fn a_session_that_cannot_record_is_refused() {
+    fn a_device_that_cannot_record_is_refused() {
         let case = BenchCase { work: BenchWork::Decode(1), depth: 0 };
-        let mut session = ScriptedSession::new(64, 10, |_| vec![0.0; 10]);
-        let error = Profile::record(&case, &mut session, &Cancel::new()).unwrap_err();
+        let model = ScriptedModel::of_tokens(64, 10, |_| vec![0.0; 10]);
+        let mut engine = Engine::new(model, EngineSettings::default()).unwrap();
+        let error = Profile::record(&case, &mut engine, &Cancel::new()).unwrap_err();
         assert_eq!(
             error.to_string(),
             "scripted keeps no profile of dispatches\nhint: choose --device local-task"

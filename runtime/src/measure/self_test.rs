@@ -1,8 +1,15 @@
 //! Self-tests: the answers of a model, recorded on one device and compared on another.
 
-use mlxcel_artifacts::SelfTestCase;
+use std::ops::ControlFlow;
 
-use crate::{encoder::Encoder, error::Error, sampling::top_logprobs, session::Session};
+use mlxcel_artifacts::{Cancel, SelfTestCase};
+
+use crate::{
+    encoder::Encoder,
+    engine::{Engine, Request},
+    error::Error,
+    model::ModelRunner,
+};
 
 /// The largest difference of an embedding, relative to its length.
 ///
@@ -37,51 +44,43 @@ pub enum SelfTestResult {
 /// Records a greedy generation after `prompt`: `count` tokens, or fewer if the context ends.
 ///
 /// # Errors
-/// The session refuses the prompt or fails.
-pub fn record_generation(
-    session: &mut dyn Session,
+/// The engine refuses the prompt, or the device fails.
+pub fn record_generation<R: ModelRunner>(
+    engine: &mut Engine<R>,
     prompt: &[u32],
     count: usize,
 ) -> Result<SelfTestCase, Error> {
-    session.rewind(0)?;
-    let mut case = SelfTestCase { prompt: prompt.to_vec(), ..SelfTestCase::default() };
-    let mut next = session.prefill(prompt)?;
-    while case.tokens.len() < count {
-        let best = top_logprobs(&session.logits()?, 2)?;
-        let gap = match best[..] {
-            [(_, first), (_, second)] if (first - second).is_finite() => first - second,
-            // No other token is possible.
-            _ => f32::MAX,
-        };
-        case.tokens.push(next);
-        case.gaps.push(gap);
-        if case.tokens.len() == count || session.position() >= session.capabilities().context {
-            break;
-        }
-        next = session.decode_step(next)?;
-    }
-    Ok(case)
+    let request = Request { prompt: prompt.to_vec(), max_tokens: count, logprobs: 2, ..Request::default() };
+    let found = engine.generate(request, &Cancel::new(), &mut |_| ControlFlow::Continue(()))?;
+    let gap = |best: &Vec<(u32, f32)>| match best[..] {
+        [(_, first), (_, second)] if (first - second).is_finite() => first - second,
+        // No other token is possible.
+        _ => f32::MAX,
+    };
+    let gaps = found.logprobs.iter().map(gap).collect();
+    Ok(SelfTestCase { prompt: prompt.to_vec(), tokens: found.tokens, gaps, ..SelfTestCase::default() })
 }
 
 /// Generates again after a recorded prompt and compares the tokens.
 ///
 /// # Errors
-/// The session fails.
-pub fn replay_generation(
-    session: &mut dyn Session,
+/// The engine refuses the prompt, or the device fails.
+pub fn replay_generation<R: ModelRunner>(
+    engine: &mut Engine<R>,
     recorded: &SelfTestCase,
 ) -> Result<SelfTestResult, Error> {
-    session.rewind(0)?;
-    let mut found = session.prefill(&recorded.prompt)?;
-    for (index, (&expected, &gap)) in recorded.tokens.iter().zip(&recorded.gaps).enumerate() {
-        if found != expected {
-            return Ok(SelfTestResult::TokenMismatch { index, found, expected, gap });
-        }
-        if index + 1 < recorded.tokens.len() {
-            found = session.decode_step(expected)?;
-        }
-    }
-    Ok(SelfTestResult::Passed)
+    let SelfTestCase { prompt, tokens, gaps, .. } = recorded;
+    let request = Request { prompt: prompt.clone(), max_tokens: tokens.len(), ..Request::default() };
+    let mut expected = tokens.iter();
+    let found = engine.generate(request, &Cancel::new(), &mut |token| match expected.next() {
+        Some(&expected) if expected == token => ControlFlow::Continue(()),
+        _ => ControlFlow::Break(()),
+    })?;
+    let pairs = found.tokens.iter().zip(tokens).zip(gaps).enumerate();
+    let mismatch = |(index, ((&found, &expected), &gap))| {
+        (found != expected).then_some(SelfTestResult::TokenMismatch { index, found, expected, gap })
+    };
+    Ok(pairs.filter_map(mismatch).next().unwrap_or(SelfTestResult::Passed))
 }
 
 /// Records the embedding of `prompt`.
@@ -128,27 +127,26 @@ pub fn self_test_prompts(vocab: usize, context: usize, smallest: usize, count: u
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::scripted::ScriptedSession;
+    use crate::{EngineSettings, scripted::ScriptedModel};
 
-    fn session() -> ScriptedSession {
-        ScriptedSession::answering(100, 10, 2, &[3, 4, 5, 6])
+    fn engine(context: usize, answer: &[u32]) -> Engine<ScriptedModel> {
+        let model = ScriptedModel::answering(context, 10, 2, answer);
+        Engine::new(model, EngineSettings::default()).unwrap()
     }
 
     #[test]
     fn a_recorded_generation_passes() {
-        let mut session = session();
-        let recorded = record_generation(&mut session, &[1, 2], 3).unwrap();
+        let mut engine = engine(100, &[3, 4, 5, 6]);
+        let recorded = record_generation(&mut engine, &[1, 2], 3).unwrap();
         assert_eq!((recorded.tokens.as_slice(), recorded.gaps.len()), (&[3, 4, 5][..], 3));
         assert!(recorded.gaps.iter().all(|&gap| gap > 0.0 && gap.is_finite()), "{:?}", recorded.gaps);
-        // Even with other tokens in the cache.
-        session.prefill(&[7]).unwrap();
-        assert_eq!(replay_generation(&mut session, &recorded).unwrap(), SelfTestResult::Passed);
+        assert_eq!(replay_generation(&mut engine, &recorded).unwrap(), SelfTestResult::Passed);
     }
 
     #[test]
     fn the_first_token_that_differs_is_named() {
-        let recorded = record_generation(&mut session(), &[1, 2], 4).unwrap();
-        let mut other = ScriptedSession::answering(100, 10, 2, &[3, 4, 9, 9]);
+        let recorded = record_generation(&mut engine(100, &[3, 4, 5, 6]), &[1, 2], 4).unwrap();
+        let mut other = engine(100, &[3, 4, 9, 9]);
         let gap = recorded.gaps[2];
         assert_eq!(
             replay_generation(&mut other, &recorded).unwrap(),
@@ -158,7 +156,7 @@ mod tests {
 
     #[test]
     fn recording_ends_where_the_context_ends() {
-        let mut short = ScriptedSession::answering(4, 10, 2, &[3]);
+        let mut short = engine(4, &[3]);
         let recorded = record_generation(&mut short, &[1, 2], 40).unwrap();
         assert_eq!(recorded.tokens, [3, 3, 3]);
         assert_eq!(replay_generation(&mut short, &recorded).unwrap(), SelfTestResult::Passed);

@@ -1,5 +1,6 @@
 //! `mlxcel-bench`: measures the speed, the profile and the perplexity of a bundle.
 
+mod batches;
 #[path = "../shared/integer.rs"]
 mod integer;
 mod options;
@@ -20,11 +21,12 @@ use clap::Parser as _;
 use indicatif::{ProgressBar, ProgressStyle};
 use mlxcel_artifacts::{Bundle, Driver, INTERRUPTED, report};
 use mlxcel_runtime::{
-    Cancel, Capabilities, CheckpointFiles, LoadOptions, Profile, Quality, ReadBandwidth, Session, Tokenizer,
-    Weights, load, measure_quality,
+    CacheSize, Cancel, CheckpointFiles, DeviceInfo, Engine, EngineSettings, LoadOptions, ModelRunner,
+    Profile, Quality, ReadBandwidth, Tokenizer, Weights, load, measure_quality,
 };
 
 use crate::{
+    batches::BatchRows,
     options::Options,
     render::{ModelInfo, Row, Rows},
 };
@@ -55,20 +57,23 @@ fn run(options: &Options, cancel: &Cancel) -> Result<()> {
         let found = measure_on_text(options, &bundle, text, cancel)?;
         return print(&render::quality(&found, options.output));
     }
+    if !options.parallel.is_empty() {
+        return measure_batches(options, &bundle, cancel);
+    }
     let cases = options.cases()?;
-    let mut session = load_session(options, &bundle)?;
-    let model = ModelInfo::new(&bundle, session.capabilities());
+    let mut engine = load_engine(options, &bundle, 1)?;
+    let model = ModelInfo::new(&bundle, engine.device());
     if options.profile {
-        let profiles = cases.iter().map(|case| Ok((*case, Profile::record(case, session.as_mut(), cancel)?)));
+        let profiles = cases.iter().map(|case| Ok((*case, Profile::record(case, &mut engine, cancel)?)));
         return print(&render::profiles(&model, &profiles.collect::<Result<Vec<_>>>()?, options.output));
     }
-    let bandwidth = read_bandwidth(options, &bundle, session.capabilities())?;
+    let bandwidth = read_bandwidth(&bundle, engine.device())?;
     let bar = bar(cases.len(), "case");
     let mut rows = Rows::new(&model, &cases, options.output);
     bar.suspend(|| print(&rows.begin()))?;
     for case in cases {
         bar.set_message(case.to_string());
-        let samples = case.run(session.as_mut(), options.repetitions, bandwidth.as_ref(), cancel)?;
+        let samples = case.run(&mut engine, options.repetitions, bandwidth.as_ref(), cancel)?;
         bar.suspend(|| print(&rows.row(&Row { case, samples })))?;
         bar.inc(1);
     }
@@ -92,44 +97,44 @@ fn open(options: &Options, path: &Path) -> Result<Bundle> {
     Ok(bundle)
 }
 
-/// Loads a bundle.
-fn load_session(options: &Options, bundle: &Bundle) -> Result<Box<dyn Session>> {
+/// Measures several sequences at once.
+fn measure_batches(options: &Options, bundle: &Bundle, cancel: &Cancel) -> Result<()> {
+    let cases = options.batch_cases()?;
+    let most = cases.iter().map(|case| case.sequences).max().unwrap_or(1);
+    let mut engine = load_engine(options, bundle, most)?;
+    let model = ModelInfo::new(bundle, engine.device());
+    let bar = bar(cases.len(), "case");
+    let mut rows = BatchRows::new(&model, options.output);
+    bar.suspend(|| print(&rows.begin()))?;
+    for case in cases {
+        bar.set_message(format!("{} sequences", case.sequences));
+        let samples = case.run(&mut engine, options.repetitions, cancel)?;
+        bar.suspend(|| print(&rows.row(&case, &samples)))?;
+        bar.inc(1);
+    }
+    bar.finish_and_clear();
+    print(&rows.end())
+}
+
+/// Loads a bundle with room for so many sequences of the whole context.
+fn load_engine(options: &Options, bundle: &Bundle, sequences: usize) -> Result<Engine<Box<dyn ModelRunner>>> {
     let given = options.weights.as_deref().map(Weights::open).transpose()?;
-    let load_options =
-        LoadOptions { device: options.device, threads: options.threads, context: options.ctx_size };
+    let cache = options.cache_size.unwrap_or(CacheSize::Sequences(sequences));
+    let (device, threads, context) = (options.device, options.threads, options.ctx_size);
+    let load_options = LoadOptions { device, threads, context, cache };
     options.origin.note(bundle)?;
-    let session = load(bundle, given, &load_options)?;
+    let model = load(bundle, given, &load_options)?;
     if let Some(warning) = options.device.threads_without_effect(options.threads) {
         _ = writeln!(io::stderr(), "{warning}");
     }
-    Ok(session)
+    Ok(Engine::new(model, EngineSettings::default())?)
 }
 
 /// Prepares to measure the memory bandwidth of the CPU; `None` on a GPU, whose memory cannot be measured here.
-fn read_bandwidth(
-    options: &Options,
-    bundle: &Bundle,
-    session: &Capabilities,
-) -> Result<Option<ReadBandwidth>> {
-    let target = bundle.manifest().targets.get(&session.target);
-    if target.is_none_or(|target| target.driver != Driver::Local) {
-        return Ok(None);
-    }
-    let weights = read_weights(options, bundle, session)?;
-    Ok(Some(ReadBandwidth::new(weights, session.threads)))
-}
-
-/// Opens the weights that a session reads. If it packed them at load, opens the weights before packing.
-fn read_weights(options: &Options, bundle: &Bundle, session: &Capabilities) -> Result<Weights> {
-    if !session.packed_at_load
-        && let Some(path) = bundle.packed_weights(&session.target)?
-    {
-        return Ok(Weights::from_files(&[path])?);
-    }
-    Ok(match &options.weights {
-        Some(path) => Weights::open(path)?,
-        None => Weights::from_bundle(bundle)?,
-    })
+fn read_bandwidth(bundle: &Bundle, device: &DeviceInfo) -> Result<Option<ReadBandwidth>> {
+    let target = bundle.manifest().targets.get(&device.target);
+    let is_cpu = target.is_some_and(|target| target.driver == Driver::Local);
+    Ok(is_cpu.then(|| ReadBandwidth::new(device.threads)).transpose()?)
 }
 
 /// Measures the perplexity on a file's text.
@@ -145,14 +150,13 @@ fn measure_on_text(options: &Options, bundle: &Bundle, file: &Path, cancel: &Can
         .as_deref()
         .map(|path| open(options, path).with_context(|| format!("cannot compare with {}", path.display())));
     let reference = reference.transpose()?;
-    let mut session = load_session(options, bundle)?;
-    let mut reference = reference.as_ref().map(|reference| load_session(options, reference)).transpose()?;
-    let reference = reference.as_mut().map(|session| session.as_mut() as &mut (dyn Session + '_));
-    let window = options.window(session.capabilities().context);
+    let mut engine = load_engine(options, bundle, 1)?;
+    let mut reference = reference.as_ref().map(|reference| load_engine(options, reference, 1)).transpose()?;
+    let window = options.window(engine.limits().context);
     let bar = bar(tokens.len(), "token");
     let found = measure_quality(
-        session.as_mut(),
-        reference,
+        &mut engine,
+        reference.as_mut(),
         &tokens,
         window,
         &mut |done, _| bar.set_position(done as u64),

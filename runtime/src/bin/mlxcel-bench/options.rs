@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use anyhow::{Result, bail};
 use clap::{Parser, ValueEnum};
-use mlxcel_runtime::{BenchCase, BenchWork, DeviceSpec};
+use mlxcel_runtime::{BatchCase, BenchCase, BenchWork, CacheSize, DeviceSpec};
 
 use crate::{integer::integer, origin::Origin};
 
@@ -61,12 +61,19 @@ pub(crate) struct Options {
     /// Output format
     #[arg(short, long, default_value = "md")]
     pub(crate) output: Output,
+    /// Memory for keys and values, as in 4GiB [default: a context for each sequence, or what memory allows]
+    #[arg(long, value_name = "SIZE")]
+    pub(crate) cache_size: Option<CacheSize>,
+    /// Run so many sequences at once, separated by commas: the table is that of llama-batched-bench
+    #[arg(long, value_name = "B", value_delimiter = ',', allow_negative_numbers = true,
+        conflicts_with_all = ["profile", "depths"], value_parser = integer::<usize>(1..=u64::MAX, LIST))]
+    pub(crate) parallel: Vec<usize>,
     /// Profile each test: list its time by dispatch
     #[arg(long)]
     pub(crate) profile: bool,
     /// Measure the perplexity on the text of this file instead
     #[arg(long, value_name = "FILE", help_heading = "Perplexity",
-        conflicts_with_all = ["profile", "prompts", "steps", "depths", "repetitions"])]
+        conflicts_with_all = ["profile", "parallel", "prompts", "steps", "depths", "repetitions"])]
     pub(crate) perplexity: Option<PathBuf>,
     /// Also compare with this bundle: mean and 99th percentile of the KL divergence, and top-1 agreement
     #[arg(long, value_name = "BUNDLE", requires = "perplexity", help_heading = "Perplexity")]
@@ -109,6 +116,26 @@ impl Options {
         Ok(cases)
     }
 
+    /// Returns the benchmarks of several sequences, in the order of llama-batched-bench.
+    pub(crate) fn batch_cases(&self) -> Result<Vec<BatchCase>> {
+        let of = |&prompt: &usize| self.steps.iter().map(move |&generate| (prompt, generate));
+        let pairs = self.prompts.iter().flat_map(of);
+        let case = |(prompt, generate)| {
+            let of = move |&sequences: &usize| BatchCase { prompt, generate, sequences };
+            self.parallel.iter().map(of)
+        };
+        let cases: Vec<_> = pairs.flat_map(case).collect();
+        if let Some(case) = cases.iter().find(|case| case.prompt == 0 || case.generate == 0) {
+            bail!(
+                "--parallel with -p {} and -n {}, expected at least 1 of each\n\
+                 hint: sequences have a prompt, and time is taken of both",
+                case.prompt,
+                case.generate
+            );
+        }
+        Ok(cases)
+    }
+
     /// Returns the window length.
     pub(crate) fn window(&self, context: usize) -> usize {
         self.window.unwrap_or(WINDOW.min(context))
@@ -131,6 +158,13 @@ mod tests {
             cases(&["-p", "16,32", "-n", "0", "-d", "0,100"]),
             ["pp16", "pp32", "pp16 @ d100", "pp32 @ d100"]
         );
+        let parallel =
+            Options::parse_from(["mlxcel-bench", "b", "--parallel", "1,8", "-p", "128,1024", "-n", "64"]);
+        let found = parallel.batch_cases().unwrap();
+        let found: Vec<_> = found.iter().map(|case| (case.prompt, case.generate, case.sequences)).collect();
+        assert_eq!(found, [(128, 64, 1), (128, 64, 8), (1024, 64, 1), (1024, 64, 8)]);
+        let none = Options::parse_from(["mlxcel-bench", "b", "--parallel", "1", "-n", "0"]);
+        assert!(none.batch_cases().unwrap_err().to_string().starts_with("--parallel with -p 512 and -n 0"));
         let nothing = Options::parse_from(["mlxcel-bench", "b", "-p", "0", "-n", "0"]);
         assert!(nothing.cases().unwrap_err().to_string().starts_with("nothing to measure"));
     }

@@ -3,21 +3,16 @@
 use std::{io::Write, ops::ControlFlow};
 
 use anyhow::{Context as _, Error, Result};
-use mlxcel_runtime::{
-    Cancel, GenerateOptions, Generation, Piece, Sampler, Session, TextStream, Tokenizer, generate,
-};
+use mlxcel_runtime::{Cancel, Engine, Generation, ModelRunner, Piece, Request, TextStream, Tokenizer};
 
 /// The context of an error of stdout.
 pub(crate) const WRITING: &str =
     "cannot write the answer to standard output\nhint: df -h shows whether the disk it goes to is full";
 
-/// A prompt, and how to answer it.
-pub(crate) struct Request<'a> {
+/// How an answer is written.
+pub(crate) struct Form<'a> {
     /// Decodes the answer; `None` writes token ids.
     pub(crate) tokenizer: Option<&'a Tokenizer>,
-    /// Tokens to append to the session.
-    pub(crate) prompt: &'a [u32],
-    pub(crate) limits: &'a GenerateOptions,
     pub(crate) stops: &'a [String],
     /// True if the answer is a message of its own, rather than a continuation of the prompt's text.
     pub(crate) is_message: bool,
@@ -39,19 +34,19 @@ struct Writer<'a> {
 }
 
 /// Generates an answer and writes it to `out`.
-pub(crate) fn answer(
-    session: &mut dyn Session,
-    request: &Request<'_>,
-    sampler: Option<&mut Sampler>,
+pub(crate) fn answer<R: ModelRunner>(
+    engine: &mut Engine<R>,
+    request: Request,
+    form: &Form<'_>,
     cancel: &Cancel,
     out: &mut dyn Write,
 ) -> Result<Answer> {
-    let &Request { tokenizer, prompt, limits, stops, is_message } = request;
-    let before = if is_message { &[] } else { prompt };
-    let stream = tokenizer.map(|tokenizer| tokenizer.stream(before, stops)).transpose()?;
+    let &Form { tokenizer, stops, is_message } = form;
+    let before = if is_message { vec![] } else { request.prompt.clone() };
+    let stream = tokenizer.map(|tokenizer| tokenizer.stream(&before, stops)).transpose()?;
     let mut writer = Writer { stream, out, written: 0, error: None };
     let mut stopped = false;
-    let generation = generate(session, prompt, limits, sampler, cancel, &mut |token| {
+    let generation = engine.generate(request, cancel, &mut |token| {
         match writer.token(token) {
             Ok(false) => return ControlFlow::Continue(()),
             Ok(true) => stopped = true,
@@ -96,12 +91,10 @@ fn write(out: &mut dyn Write, text: &str) -> Result<()> {
 mod tests {
     use std::io;
 
-    use mlxcel_runtime::{StopReason, scripted::ScriptedSession};
+    use mlxcel_runtime::{EngineSettings, StopReason, scripted::ScriptedModel};
 
     use super::*;
     use crate::stdio::is_broken_pipe;
-
-    const LIMITS: GenerateOptions = GenerateOptions { max_tokens: 4, eos: vec![], logprobs: 0 };
 
     fn tokenizer() -> Tokenizer {
         let json = r#"{"version": "1.0", "model": {"type": "WordLevel", "unk_token": "a",
@@ -111,9 +104,11 @@ mod tests {
 
     fn ask(tokenizer: Option<&Tokenizer>, stops: &[&str], out: &mut dyn Write) -> Result<Answer> {
         let stops: Vec<String> = stops.iter().map(ToString::to_string).collect();
-        let mut session = ScriptedSession::answering(100, 4, 1, &[1, 2, 3, 0]);
-        let request = Request { tokenizer, prompt: &[0], limits: &LIMITS, stops: &stops, is_message: false };
-        answer(&mut session, &request, None, &Cancel::new(), out)
+        let model = ScriptedModel::answering(100, 4, 1, &[1, 2, 3, 0]);
+        let mut engine = Engine::new(model, EngineSettings::default())?;
+        let request = Request { prompt: vec![0], max_tokens: 4, ..Request::default() };
+        let form = Form { tokenizer, stops: &stops, is_message: false };
+        answer(&mut engine, request, &form, &Cancel::new(), out)
     }
 
     #[test]

@@ -3,10 +3,10 @@
 use std::io::{BufRead, Write};
 
 use anyhow::{Context as _, Result};
-use mlxcel_runtime::{ChatTemplate, GenerateOptions, Message, Sampler, Session, StopReason, Tokenizer};
+use mlxcel_runtime::{ChatTemplate, Engine, Message, ModelRunner, Request, Sampling, StopReason, Tokenizer};
 
 use crate::{
-    answer::{Answer, Request, WRITING, answer},
+    answer::{Answer, Form, WRITING, answer},
     interrupt::Interrupt,
     render,
 };
@@ -17,19 +17,19 @@ pub(crate) struct Chat<'a> {
     /// The chat template; without one, every line is a text to continue.
     template: Option<ChatTemplate>,
     system: Option<String>,
-    limits: GenerateOptions,
+    /// What every message asks for, without its prompt.
+    request: Request,
+    /// Answers so far. Each has random numbers of its own.
+    answers: u64,
     stops: &'a [String],
     messages: Vec<Message>,
     /// The last message that did not fit the context; `/clear` answers it.
     unanswered: Option<String>,
-    /// The tokens in the session.
-    cached: Vec<u32>,
 }
 
-/// The session of a chat, and its input and output.
-pub(crate) struct ChatIo<'a> {
-    pub(crate) session: &'a mut dyn Session,
-    pub(crate) sampler: Option<Sampler>,
+/// The engine of a chat, and its input and output.
+pub(crate) struct ChatIo<'a, R> {
+    pub(crate) engine: &'a mut Engine<R>,
     pub(crate) interrupt: &'a Interrupt,
     pub(crate) input: &'a mut dyn BufRead,
     /// Receives answers.
@@ -61,17 +61,17 @@ impl<'a> Chat<'a> {
         tokenizer: &'a Tokenizer,
         template: Option<ChatTemplate>,
         system: Option<String>,
-        limits: GenerateOptions,
+        request: Request,
         stops: &'a [String],
     ) -> Self {
-        let (messages, unanswered, cached) = (vec![], None, vec![]);
-        let mut chat = Self { tokenizer, template, system, limits, stops, messages, unanswered, cached };
+        let (messages, unanswered, answers) = (vec![], None, 0);
+        let mut chat = Self { tokenizer, template, system, request, answers, stops, messages, unanswered };
         chat.clear();
         chat
     }
 
     /// Reads lines and writes answers until `/exit` or the end of the input.
-    pub(crate) fn run(&mut self, io: &mut ChatIo<'_>) -> Result<()> {
+    pub(crate) fn run<R: ModelRunner>(&mut self, io: &mut ChatIo<'_, R>) -> Result<()> {
         let mut line = String::new();
         loop {
             write!(io.notes, "> ")?;
@@ -104,9 +104,9 @@ impl<'a> Chat<'a> {
     }
 
     /// Answers a message, or refuses it if it does not fit the context.
-    fn send(&mut self, io: &mut ChatIo<'_>, text: &str) -> Result<()> {
+    fn send<R: ModelRunner>(&mut self, io: &mut ChatIo<'_, R>, text: &str) -> Result<()> {
         let tokens = self.encode(text)?;
-        let context = io.session.capabilities().context;
+        let context = io.engine.limits().context;
         // Refused before anything runs or is stored, so that the chat can continue.
         if tokens.len() > context {
             let has_history = self.messages.len() > usize::from(self.system.is_some());
@@ -115,7 +115,7 @@ impl<'a> Chat<'a> {
             return Ok(());
         }
         self.unanswered = None;
-        let Answer { generation, text: reply } = self.answer(io, &tokens)?;
+        let Answer { generation, text: reply } = self.answer(io, tokens)?;
         writeln!(io.out).context(WRITING)?;
         if generation.stop_reason == StopReason::Context {
             let hint = if self.template.is_some() { render::CLEAR } else { render::LARGER_CONTEXT };
@@ -136,29 +136,18 @@ impl<'a> Chat<'a> {
         Ok(self.tokenizer.encode(&template.render(&messages)?, false)?)
     }
 
-    /// Answers the chat of these tokens.
-    fn answer(&mut self, io: &mut ChatIo<'_>, tokens: &[u32]) -> Result<Answer> {
-        let ChatIo { session, sampler, interrupt, out, .. } = io;
-        // Tokens that are in the cache already are not run again. At least one runs, to get an answer.
-        let common = tokens.iter().zip(&self.cached).take_while(|(a, b)| a == b).count();
-        let kept = common.min(tokens.len().saturating_sub(1));
-        session.rewind(kept)?;
-        self.cached.truncate(kept);
-
-        let request = Request {
-            tokenizer: Some(self.tokenizer),
-            prompt: &tokens[kept..],
-            limits: &self.limits,
-            stops: self.stops,
-            is_message: self.template.is_some(),
-        };
+    /// Answers the chat of these tokens. Whole pages of them that are in the cache already are not run again.
+    fn answer<R: ModelRunner>(&mut self, io: &mut ChatIo<'_, R>, prompt: Vec<u32>) -> Result<Answer> {
+        let ChatIo { engine, interrupt, out, .. } = io;
+        let sampling = self.request.sampling;
+        let sampling =
+            sampling.map(|sampling| Sampling { seed: sampling.seed.wrapping_add(self.answers), ..sampling });
+        self.answers += 1;
+        let request = Request { prompt, sampling, ..self.request.clone() };
+        let tokenizer = Some(self.tokenizer);
+        let form = Form { tokenizer, stops: self.stops, is_message: self.template.is_some() };
         let _answering = interrupt.answering();
-        let found = answer(*session, &request, sampler.as_mut(), &interrupt.cancel, out)?;
-        self.cached.extend(&tokens[kept..]);
-        self.cached.extend(&found.generation.tokens);
-        // The last token was not run, and after a cancellation neither was a part of the prompt.
-        self.cached.truncate(session.position());
-        Ok(found)
+        answer(engine, request, &form, &interrupt.cancel, out)
     }
 }
 
@@ -183,7 +172,7 @@ impl<'a> Line<'a> {
 
 #[cfg(test)]
 mod tests {
-    use mlxcel_runtime::scripted::{Call, ScriptedSession};
+    use mlxcel_runtime::{EngineSettings, scripted::ScriptedModel};
 
     use super::*;
 
@@ -210,26 +199,40 @@ mod tests {
     }
 
     /// Answers with the last word of the prompt, then the next word, then `<end>`.
-    fn session(context: usize) -> ScriptedSession {
-        ScriptedSession::new(context, WORDS.len(), |tokens| {
+    fn engine(context: usize) -> Engine<ScriptedModel> {
+        let model = ScriptedModel::of_tokens(context, WORDS.len(), |tokens| {
             let next = match *tokens {
                 [.., before, 2] => before,
                 [.., 2, word] => word + 1,
                 _ => END,
             };
             (0..9).map(|id| if id == next { 1.0 } else { 0.0 }).collect()
-        })
+        });
+        Engine::new(model, EngineSettings::default()).unwrap()
     }
 
     /// Runs a chat; returns what goes to stdout and to stderr.
-    fn talk(session: &mut ScriptedSession, template: Option<ChatTemplate>, input: &str) -> (String, String) {
+    fn talk(
+        engine: &mut Engine<ScriptedModel>,
+        template: Option<ChatTemplate>,
+        input: &str,
+    ) -> (String, String) {
+        talk_after("d", engine, template, input)
+    }
+
+    /// Runs a chat with this system message.
+    fn talk_after(
+        system: &str,
+        engine: &mut Engine<ScriptedModel>,
+        template: Option<ChatTemplate>,
+        input: &str,
+    ) -> (String, String) {
         let tokenizer = tokenizer();
-        let limits = GenerateOptions { max_tokens: usize::MAX, eos: vec![END], logprobs: 0 };
-        let mut chat = Chat::new(&tokenizer, template, Some("d".into()), limits, &[]);
+        let request = Request { max_tokens: usize::MAX, eos: vec![END], ..Request::default() };
+        let mut chat = Chat::new(&tokenizer, template, Some(system.into()), request, &[]);
         let (mut out, mut notes) = (vec![], vec![]);
         let io = &mut ChatIo {
-            session,
-            sampler: None,
+            engine,
             interrupt: &Interrupt::new(),
             input: &mut input.as_bytes(),
             out: &mut out,
@@ -239,17 +242,25 @@ mod tests {
         (String::from_utf8(out).unwrap(), String::from_utf8(notes).unwrap())
     }
 
+    /// Returns the rows that ran.
+    fn rows(engine: &mut Engine<ScriptedModel>) -> usize {
+        engine.runner().calls().iter().map(|&(_, rows)| rows).sum()
+    }
+
     #[test]
-    fn a_chat_runs_new_tokens_alone() {
-        let mut session = session(100);
-        let (out, notes) = talk(&mut session, template(), "a\n\n  \nb\r\n");
+    fn a_chat_runs_new_pages_alone() {
+        let mut engine = engine(200);
+        let (out, notes) = talk(&mut engine, template(), "a\n\n  \nb\r\n");
         assert_eq!((out.as_str(), notes.as_str()), ("a b\nb c\n", "> > > > > \n"));
-        // The cache: system d user a assistant | a b, then <end> user b assistant. The first answer did not run `<end>`.
-        let prefills =
-            session.calls().iter().filter(|call| matches!(call, Call::Prefill(_) | Call::Rewind(_)));
-        let expected =
-            [Call::Rewind(0), Call::Prefill(4), Call::Prefill(1), Call::Rewind(7), Call::Prefill(4)];
-        assert_eq!(prefills.cloned().collect::<Vec<_>>(), expected);
+        // system d user a assistant | a b, where `<end>` is not run; then these, <end> user b assistant | b c.
+        assert_eq!(rows(&mut engine), 7 + 13);
+        // A page is 64 tokens: with a long system message the second message runs 15 of 79 tokens, and its answer.
+        let before = rows(&mut engine);
+        let system = "d ".repeat(70);
+        talk_after(&system, &mut engine, template(), "a\n");
+        assert_eq!(rows(&mut engine) - before, 74 + 2);
+        talk_after(&system, &mut engine, template(), "b\n");
+        assert_eq!(rows(&mut engine) - before, 74 + 2 + 10 + 2);
     }
 
     const FULL: &str = "error: the chat has 11 tokens with this message, expected at most 10: the context is full\n\
@@ -257,28 +268,24 @@ mod tests {
 
     #[test]
     fn a_message_that_did_not_fit_is_answered_after_clear() {
-        let mut session = session(10);
-        let (out, notes) = talk(&mut session, template(), "a\nb\n/clear\n");
+        let mut engine = engine(10);
+        let (out, notes) = talk(&mut engine, template(), "a\nb\n/clear\n");
         // system d user a assistant | a b <end> user b assistant: 11.
         assert_eq!(out, "a b\nb c\n");
         assert_eq!(notes, format!("> > {FULL}> > \n"));
-        assert_eq!(
-            session.tokens()[..5].iter().map(|&id| WORDS[id as usize]).collect::<Vec<_>>(),
-            ["system", "d", "user", "b", "assistant"]
-        );
     }
 
     #[test]
     fn a_message_that_did_not_fit_is_not_part_of_the_chat() {
         // Trying again does not make the chat longer.
-        let (out, notes) = talk(&mut session(10), template(), "a\nb\nc\nc\n/clear\n/clear\n");
+        let (out, notes) = talk(&mut engine(10), template(), "a\nb\nc\nc\n/clear\n/clear\n");
         assert_eq!(out, "a b\nc d\n");
         assert_eq!(notes, format!("> > {FULL}> {FULL}> {FULL}> > the chat is cleared\n> \n"));
     }
 
     #[test]
     fn a_message_longer_than_the_context_is_refused() {
-        let (out, notes) = talk(&mut session(6), template(), "a a a\n/clear\na\n");
+        let (out, notes) = talk(&mut engine(6), template(), "a a a\n/clear\na\n");
         assert_eq!(
             notes,
             "> error: this message has 7 tokens, expected at most 6, the size of the context\n\
@@ -294,9 +301,9 @@ mod tests {
 
     #[test]
     fn commands_do_not_go_to_the_model() {
-        let mut session = session(100);
-        let (out, notes) = talk(&mut session, template(), "/help\n/foo\n/clear \n/exit\na\n");
-        assert_eq!((out.as_str(), session.calls().len()), ("", 0));
+        let mut engine = engine(100);
+        let (out, notes) = talk(&mut engine, template(), "/help\n/foo\n/clear \n/exit\na\n");
+        assert_eq!((out.as_str(), rows(&mut engine)), ("", 0));
         let unknown = "unknown command /foo, expected /clear, /help or /exit\n\
                        hint: a line that begins with a space goes to the model as it is\n";
         assert_eq!(notes, format!("> {HELP}\n> {unknown}> the chat is cleared\n> "));
@@ -327,20 +334,17 @@ mod tests {
 
     #[test]
     fn clear_forgets_the_messages() {
-        let mut session = session(100);
-        let (out, _) = talk(&mut session, template(), "a\n/clear\nb\n");
+        let mut engine = engine(100);
+        let (out, _) = talk(&mut engine, template(), "a\n/clear\nb\n");
         assert_eq!(out, "a b\nb c\n");
-        // The common tokens, system d user, are not run again.
-        assert!(session.calls().contains(&Call::Rewind(3)), "{:?}", session.calls());
-        assert_eq!(session.tokens().len(), 7);
+        // Each time system d user … assistant and two tokens of the answer.
+        assert_eq!(rows(&mut engine), 7 + 7);
     }
 
     #[test]
     fn without_a_template_lines_are_continued_as_text() {
-        let mut session = session(100);
-        let (out, _) = talk(&mut session, None, "a assistant\na assistant\n");
+        let mut engine = engine(100);
+        let (out, _) = talk(&mut engine, None, "a assistant\na assistant\n");
         assert_eq!(out, " a b\n a b\n");
-        // The same line again runs its last token alone.
-        assert!(session.calls().contains(&Call::Rewind(1)));
     }
 }

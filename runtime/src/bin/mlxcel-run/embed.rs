@@ -58,7 +58,7 @@ pub(crate) fn run(options: &Options, start: Instant, interrupt: &Interrupt) -> R
     check_weights(&bundle, weights.as_ref())?;
     options.origin.note(&bundle)?;
     let mut encoder = load_encoder(&bundle, weights, &options.load_options())?;
-    note_packing(options, &bundle, encoder.capabilities());
+    note_packing(options, &bundle, encoder.capabilities().packed_at_load);
     let (device, load) = (encoder.capabilities().device.clone(), start.elapsed());
     let facts = Facts { bundle: &options.bundle, device: &device, load, json: options.json };
     let _answering = interrupt.answering();

@@ -25,15 +25,15 @@ use anyhow::{Context as _, Result, bail};
 use clap::Parser as _;
 use mlxcel_artifacts::{Bundle, INTERRUPTED, report};
 use mlxcel_runtime::{
-    Capabilities, ChatTemplate, CheckpointFiles, Error, Message, Sampler, StopReason, Tokenizer, Weights,
-    check_append, eos_ids,
+    ChatTemplate, CheckpointFiles, Error, Message, Request, Sampling, StopReason, Tokenizer, Weights,
+    check_prompt, eos_ids,
 };
 
 use crate::{
-    answer::{Answer, Request, WRITING},
+    answer::{Answer, Form, WRITING},
     chat::{Chat, ChatIo},
     interrupt::Interrupt,
-    model::{open_session, open_weights},
+    model::{open_engine, open_weights},
     options::{Options, Prompt},
     stdio::{is_broken_pipe, note},
 };
@@ -45,7 +45,7 @@ struct Run<'a> {
     bundle: &'a Bundle,
     weights: Option<Weights>,
     files: CheckpointFiles<'a>,
-    sampler: Option<Sampler>,
+    sampling: Option<Sampling>,
     interrupt: &'a Interrupt,
 }
 
@@ -65,7 +65,7 @@ fn main() -> ExitCode {
 fn run(options: &Options) -> Result<ExitCode> {
     let start = Instant::now();
     let interrupt = Interrupt::install()?;
-    let sampler = options.sampler()?;
+    let sampling = options.sampling()?;
     options.without_effect().iter().for_each(|warning| note(warning));
     if options.self_test {
         return self_test::run(options);
@@ -81,7 +81,7 @@ fn run(options: &Options) -> Result<ExitCode> {
     // Only mapped here, so that an error of the folder comes before one of a missing tokenizer.
     let weights = open_weights(options, &bundle)?;
     let files = CheckpointFiles::new(&bundle, options.checkpoint());
-    let run = Run { options, start, bundle: &bundle, weights, files, sampler, interrupt: &interrupt };
+    let run = Run { options, start, bundle: &bundle, weights, files, sampling, interrupt: &interrupt };
     match prompt {
         Prompt::None => converse(run),
         Prompt::Text(text) => {
@@ -124,25 +124,26 @@ fn encode(run: &Run<'_>, tokenizer: &Tokenizer, text: String) -> Result<Vec<u32>
 
 /// Answers one prompt.
 fn once(run: Run<'_>, tokenizer: Option<&Tokenizer>, prompt: &[u32]) -> Result<ExitCode> {
-    let Run { options, start, bundle, weights, files, mut sampler, interrupt } = run;
-    check_prompt(options, bundle, prompt)?;
-    let limits = options.limits(eos_ids(&files)?, Some(options::DEFAULT_TOKENS));
-    let mut session = open_session(options, bundle, weights)?;
+    let Run { options, start, bundle, weights, files, sampling, interrupt } = run;
+    check(options, bundle, prompt)?;
+    let request = options.request(eos_ids(&files)?, Some(options::DEFAULT_TOKENS), sampling);
+    let request = Request { prompt: prompt.to_vec(), ..request };
+    let mut engine = open_engine(options, bundle, weights)?;
     let load = start.elapsed();
     let is_message = options.is_chat();
-    let request = Request { tokenizer, prompt, limits: &limits, stops: &options.stop, is_message };
+    let form = Form { tokenizer, stops: &options.stop, is_message };
     let stdout = io::stdout();
     let answer = {
         let _answering = interrupt.answering();
         let mut sink = io::sink();
         let mut lock = stdout.lock();
         let out: &mut dyn io::Write = if options.json { &mut sink } else { &mut lock };
-        answer::answer(session.as_mut(), &request, sampler.as_mut(), &interrupt.cancel, out)?
+        answer::answer(&mut engine, request, &form, &interrupt.cancel, out)?
     };
     let Answer { generation, text } = &answer;
-    let device = &session.capabilities().device;
+    let device = &engine.device().name;
     if options.json {
-        let seed = sampler.as_ref().map(Sampler::seed);
+        let seed = sampling.map(|sampling| sampling.seed);
         let facts = render::Facts { prompt, bundle: &options.bundle, device, load, seed };
         let object = render::json(&facts, generation, text.as_deref());
         writeln!(stdout.lock(), "{object}").context(WRITING)?;
@@ -151,7 +152,7 @@ fn once(run: Run<'_>, tokenizer: Option<&Tokenizer>, prompt: &[u32]) -> Result<E
     }
     note(&render::timing(device, load, generation));
     if generation.stop_reason == StopReason::Context {
-        note(&render::cut_short(session.capabilities().context, render::LARGER_CONTEXT));
+        note(&render::cut_short(engine.limits().context, render::LARGER_CONTEXT));
     }
     let interrupted = generation.stop_reason == StopReason::Cancelled;
     Ok(if interrupted { ExitCode::from(INTERRUPTED) } else { ExitCode::SUCCESS })
@@ -159,24 +160,23 @@ fn once(run: Run<'_>, tokenizer: Option<&Tokenizer>, prompt: &[u32]) -> Result<E
 
 /// Holds a chat on the terminal.
 fn converse(run: Run<'_>) -> Result<ExitCode> {
-    let Run { options, start: _, bundle, weights, files, sampler, interrupt } = run;
+    let Run { options, start: _, bundle, weights, files, sampling, interrupt } = run;
     let tokenizer = Tokenizer::from_checkpoint(&files)?;
     let template = match ChatTemplate::from_checkpoint(&files) {
         Err(Error::NoChatTemplate(_)) if !options.is_chat() => None,
         found => Some(found?),
     };
-    let limits = options.limits(eos_ids(&files)?, None);
-    let mut session = open_session(options, bundle, weights)?;
+    let request = options.request(eos_ids(&files)?, None, sampling);
+    let mut engine = open_engine(options, bundle, weights)?;
     note(&format!(
         "{} on {}: {} · /help lists commands, Ctrl-C stops an answer, Ctrl-D ends",
         bundle.manifest().model,
-        session.capabilities().device,
+        engine.device().name,
         if template.is_some() { "chat" } else { "no chat template, each line is continued as text" },
     ));
-    let mut chat = Chat::new(&tokenizer, template, options.system.clone(), limits, &options.stop);
+    let mut chat = Chat::new(&tokenizer, template, options.system.clone(), request, &options.stop);
     chat.run(&mut ChatIo {
-        session: session.as_mut(),
-        sampler,
+        engine: &mut engine,
         interrupt,
         input: &mut io::stdin().lock(),
         out: &mut io::stdout().lock(),
@@ -186,11 +186,11 @@ fn converse(run: Run<'_>) -> Result<ExitCode> {
 }
 
 /// Checks that the bundle can take the prompt, before anything large is loaded.
-fn check_prompt(options: &Options, bundle: &Bundle, prompt: &[u32]) -> Result<()> {
+fn check(options: &Options, bundle: &Bundle, prompt: &[u32]) -> Result<()> {
     let plan = &bundle.manifest().plan;
     let context = options.ctx_size.unwrap_or(plan.context);
     if context > plan.context {
         bail!(Error::ContextSize { asked: context, context: plan.context });
     }
-    Ok(check_append(&Capabilities { context, vocab: plan.vocab, ..Capabilities::default() }, 0, prompt)?)
+    Ok(check_prompt(context, plan.vocab, prompt)?)
 }

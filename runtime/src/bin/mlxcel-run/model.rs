@@ -1,8 +1,8 @@
-//! The weights of a bundle, and the session that runs it.
+//! The weights of a bundle, and the engine that runs it.
 
 use anyhow::Result;
 use mlxcel_artifacts::Bundle;
-use mlxcel_runtime::{Capabilities, Session, Weights, load};
+use mlxcel_runtime::{Engine, EngineSettings, ModelRunner, Weights, load};
 
 use crate::{options::Options, render, stdio::note};
 
@@ -16,16 +16,16 @@ pub(crate) fn open_weights(options: &Options, bundle: &Bundle) -> Result<Option<
 }
 
 /// Loads the bundle after checking its weights.
-pub(crate) fn open_session(
+pub(crate) fn open_engine(
     options: &Options,
     bundle: &Bundle,
     weights: Option<Weights>,
-) -> Result<Box<dyn Session>> {
+) -> Result<Engine<Box<dyn ModelRunner>>> {
     check_weights(bundle, weights.as_ref())?;
     options.origin.note(bundle)?;
-    let session = load(bundle, weights, &options.load_options())?;
-    note_packing(options, bundle, session.capabilities());
-    Ok(session)
+    let model = load(bundle, weights, &options.load_options())?;
+    note_packing(options, bundle, model.device().packed_at_load);
+    Ok(Engine::new(model, EngineSettings::default())?)
 }
 
 /// Checks that the weights are those of the bundle; warns of tensors that it does not use.
@@ -38,8 +38,8 @@ pub(crate) fn check_weights(bundle: &Bundle, weights: Option<&Weights>) -> Resul
 }
 
 /// Notes on stderr that this start packed the weights, if it did.
-pub(crate) fn note_packing(options: &Options, bundle: &Bundle, capabilities: &Capabilities) {
-    if capabilities.packed_at_load {
+pub(crate) fn note_packing(options: &Options, bundle: &Bundle, packed_at_load: bool) {
+    if packed_at_load {
         note(&render::packed_at_load(bundle, options.weights.as_deref()));
     }
 }

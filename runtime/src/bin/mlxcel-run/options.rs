@@ -10,7 +10,9 @@ use std::{
 use anyhow::{Context as _, Result, anyhow, bail};
 use clap::Parser;
 use mlxcel_artifacts::Bundle;
-use mlxcel_runtime::{DeviceSpec, Error, GenerateOptions, LoadOptions, Sampler, Sampling};
+use mlxcel_runtime::{
+    CacheSize, DeviceSpec, Error, LoadOptions, Request, Sampler, Sampling, engine::Speculation,
+};
 
 use crate::{
     integer::integer,
@@ -23,8 +25,19 @@ use crate::{
 pub(crate) const DEFAULT_TOKENS: usize = 128;
 
 /// Options that apply to continuing a text alone, and to neither embeddings nor self-tests.
-const ANSWER_OPTIONS: [&str; 10] =
-    ["temp", "top_k", "top_p", "min_p", "seed", "ignore_eos", "stop", "chat", "system", "logprobs"];
+const ANSWER_OPTIONS: [&str; 11] = [
+    "temp",
+    "top_k",
+    "top_p",
+    "min_p",
+    "seed",
+    "ignore_eos",
+    "stop",
+    "chat",
+    "system",
+    "logprobs",
+    "speculate",
+];
 
 const GREEDY: &str = "0 always takes the most likely token";
 const ALL_TOKENS_AT_0: &str = "0 draws from all tokens";
@@ -92,6 +105,12 @@ pub(crate) struct Options {
         help_heading = "Generation")]
     pub(crate) stop: Vec<String>,
 
+    /// Guess tokens from the text so far and verify several in one step; the answer is the same
+    ///
+    /// Worth it for text that repeats phrases of the prompt or of itself, such as code and JSON.
+    #[arg(long, help_heading = "Generation")]
+    speculate: bool,
+
     /// Temperature; 0 is greedy [default: 0, or 1 if another sampling option is given]
     #[arg(long, value_name = "T", allow_negative_numbers = true, help_heading = "Sampling",
         value_parser = number("0 or more", GREEDY))]
@@ -129,6 +148,9 @@ pub(crate) struct Options {
     #[arg(short, long, value_name = "N", allow_negative_numbers = true, help_heading = "Weights and device",
         value_parser = integer::<usize>(1..=u64::MAX, DEFAULT_THREADS))]
     threads: Option<usize>,
+    /// Memory for keys and values, as in 4GiB [default: one context, or what memory allows]
+    #[arg(long, value_name = "SIZE", help_heading = "Weights and device")]
+    cache_size: Option<CacheSize>,
 
     /// Write one JSON object at the end instead of text
     #[arg(long, help_heading = "Output")]
@@ -250,8 +272,8 @@ impl Options {
         Ok(Prompt::Text(text(bytes, &from)?))
     }
 
-    /// Makes the sampler; `None` is greedy.
-    pub(crate) fn sampler(&self) -> Result<Option<Sampler>> {
+    /// Returns the settings of sampling; `None` is greedy.
+    pub(crate) fn sampling(&self) -> Result<Option<Sampling>> {
         let &Self { temp, top_k, top_p, min_p, seed, .. } = self;
         let is_sampled = top_k.is_some() || top_p.is_some() || min_p.is_some() || seed.is_some();
         let temperature = temp.unwrap_or(if is_sampled { 1.0 } else { 0.0 });
@@ -268,13 +290,13 @@ impl Options {
             seed: seed.unwrap_or_else(|| RandomState::new().hash_one(0)),
         };
         // Settings out of range are refused even if greedy generation ignores them.
-        let sampler = Sampler::new(settings).map_err(|error| match error {
+        Sampler::new(settings).map_err(|error| match error {
             Error::BadSampling { name, value, expected, hint } => {
                 anyhow!("--{} is {value}, expected {expected}\nhint: {hint}", name.replace('_', "-"))
             }
             other => other.into(),
         })?;
-        Ok((temperature > 0.0).then_some(sampler))
+        Ok((temperature > 0.0).then_some(settings))
     }
 
     /// Returns warnings of options that change nothing.
@@ -295,9 +317,17 @@ impl Options {
         found
     }
 
-    /// Returns the limits of a generation. `default` applies without -n; `None` is no limit.
-    pub(crate) fn limits(&self, eos: Vec<u32>, default: Option<usize>) -> GenerateOptions {
-        GenerateOptions {
+    /// Returns a request without its prompt. `default` tokens apply without -n; `None` is no limit.
+    pub(crate) fn request(
+        &self,
+        eos: Vec<u32>,
+        default: Option<usize>,
+        sampling: Option<Sampling>,
+    ) -> Request {
+        Request {
+            prompt: Vec::new(),
+            sampling,
+            speculate: self.speculate.then(Speculation::default),
             max_tokens: self.max_tokens.or(default).unwrap_or(usize::MAX),
             eos: if self.ignore_eos { vec![] } else { eos },
             logprobs: self.logprobs.unwrap_or(0),
@@ -313,7 +343,12 @@ impl Options {
 
     /// Returns the options of loading the bundle.
     pub(crate) fn load_options(&self) -> LoadOptions {
-        LoadOptions { device: self.device, threads: self.threads, context: self.ctx_size }
+        LoadOptions {
+            device: self.device,
+            threads: self.threads,
+            context: self.ctx_size,
+            cache: self.cache_size.unwrap_or_default(),
+        }
     }
 }
 

@@ -8,12 +8,12 @@ use std::{
 use anyhow::{Context as _, Result, bail};
 use mlxcel_artifacts::{Bundle, SelfTestCase};
 use mlxcel_runtime::{
-    Capabilities, CheckpointFiles, Encoder, SelfTestResult, Session, Tokenizer, load, load_encoder,
-    record_embedding, record_generation, replay_embedding, replay_generation, self_test_prompts,
+    CheckpointFiles, Encoder, Engine, ModelRunner, SelfTestResult, Tokenizer, load_encoder, record_embedding,
+    record_generation, replay_embedding, replay_generation, self_test_prompts,
 };
 
 use crate::{
-    model::{check_weights, note_packing, open_weights},
+    model::{check_weights, note_packing, open_engine, open_weights},
     options::{Options, Prompt},
 };
 
@@ -44,7 +44,7 @@ pub(crate) fn run(options: &Options) -> Result<ExitCode> {
         writeln!(out, "{}", line(index, cases.len(), case, &result)).context(WRITING)?;
     }
     let verdict = if failed == 0 { "passed".into() } else { format!("failed, {failed} of {}", cases.len()) };
-    writeln!(out, "self-test {verdict} on {}", model.capabilities().device).context(WRITING)?;
+    writeln!(out, "self-test {verdict} on {}", model.device()).context(WRITING)?;
     Ok(if failed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
@@ -53,9 +53,9 @@ pub(crate) fn record_test(options: &Options) -> Result<ExitCode> {
     let bundle = options.open_bundle()?;
     let count = options.recorded_tokens(RECORDED);
     let mut model = Model::load(options, &bundle)?;
-    let prompts = prompts(options, &bundle, model.capabilities(), count)?;
+    let prompts = prompts(options, &bundle, &model, count)?;
     let cases = prompts.iter().map(|prompt| model.record(prompt, count)).collect::<Result<Vec<_>>>()?;
-    let device = &model.capabilities().device;
+    let device = model.device();
     let recorded = bundle.with_replays(cases)?;
     let (count, path) = (recorded.manifest().replays.len(), recorded.path().display());
     writeln!(io::stdout().lock(), "recorded {count} prompts on {device} in {path}").context(WRITING)?;
@@ -63,12 +63,7 @@ pub(crate) fn record_test(options: &Options) -> Result<ExitCode> {
 }
 
 /// Returns the prompt of the options, or default prompts.
-fn prompts(
-    options: &Options,
-    bundle: &Bundle,
-    capabilities: &Capabilities,
-    count: usize,
-) -> Result<Vec<Vec<u32>>> {
+fn prompts(options: &Options, bundle: &Bundle, model: &Model, count: usize) -> Result<Vec<Vec<u32>>> {
     Ok(match options.given_prompt() {
         Some(Prompt::Tokens(tokens)) => vec![tokens],
         Some(Prompt::Text(text)) => {
@@ -76,15 +71,15 @@ fn prompts(
             vec![Tokenizer::from_checkpoint(&files)?.encode(&text, true)?]
         }
         Some(Prompt::None) | None => {
-            let smallest = capabilities.prefill.first().copied().unwrap_or(1);
-            self_test_prompts(capabilities.vocab, capabilities.context, smallest, count)
+            let (vocab, context, smallest) = model.sizes();
+            self_test_prompts(vocab, context, smallest, count)
         }
     })
 }
 
 /// The model of a bundle, of either kind.
 enum Model {
-    Session(Box<dyn Session>),
+    Engine(Box<Engine<Box<dyn ModelRunner>>>),
     Encoder(Box<dyn Encoder>),
 }
 
@@ -96,24 +91,41 @@ impl Model {
         options.origin.note(bundle)?;
         let load_options = options.load_options();
         let model = match bundle.manifest().plan.embedding {
-            None => Self::Session(load(bundle, weights, &load_options)?),
-            Some(_) => Self::Encoder(load_encoder(bundle, weights, &load_options)?),
+            None => return Ok(Self::Engine(Box::new(open_engine(options, bundle, weights)?))),
+            Some(_) => load_encoder(bundle, weights, &load_options)?,
         };
-        note_packing(options, bundle, model.capabilities());
-        Ok(model)
+        note_packing(options, bundle, model.capabilities().packed_at_load);
+        Ok(Self::Encoder(model))
     }
 
-    fn capabilities(&self) -> &Capabilities {
+    /// Returns the device, for messages.
+    fn device(&self) -> &str {
         match self {
-            Self::Session(session) => session.capabilities(),
-            Self::Encoder(encoder) => encoder.capabilities(),
+            Self::Engine(engine) => &engine.device().name,
+            Self::Encoder(encoder) => &encoder.capabilities().device,
+        }
+    }
+
+    /// Returns the size of the vocabulary, the context, and the rows of the smallest call for several tokens.
+    fn sizes(&self) -> (usize, usize, usize) {
+        match self {
+            Self::Engine(engine) => {
+                let limits = engine.limits();
+                let rows = limits.steps.iter().map(|size| size.rows_of_a_sequence());
+                (limits.vocab, limits.context, rows.filter(|&rows| rows > 1).min().unwrap_or(1))
+            }
+            Self::Encoder(encoder) => {
+                let capabilities = encoder.capabilities();
+                let smallest = capabilities.prefill.first().copied().unwrap_or(1);
+                (capabilities.vocab, capabilities.context, smallest)
+            }
         }
     }
 
     /// Records the answer to a prompt: at most `count` tokens, or an embedding.
     fn record(&mut self, prompt: &[u32], count: usize) -> Result<SelfTestCase> {
         Ok(match self {
-            Self::Session(session) => record_generation(session.as_mut(), prompt, count)?,
+            Self::Engine(engine) => record_generation(engine, prompt, count)?,
             Self::Encoder(encoder) => record_embedding(encoder.as_mut(), prompt)?,
         })
     }
@@ -121,7 +133,7 @@ impl Model {
     /// Answers a recorded prompt again and compares the answers.
     fn replay(&mut self, case: &SelfTestCase) -> Result<SelfTestResult> {
         Ok(match self {
-            Self::Session(session) => replay_generation(session.as_mut(), case)?,
+            Self::Engine(engine) => replay_generation(engine, case)?,
             Self::Encoder(encoder) => replay_embedding(encoder.as_mut(), case)?,
         })
     }

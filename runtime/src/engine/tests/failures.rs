@@ -16,11 +16,11 @@ fn requests_are_refused_one_by_one() {
         refused(request(&[1, 12], 1))
             .starts_with("token 2 of the prompt has the id 12, expected 0 to 11\nhint: ")
     );
-    assert!(refused(request(&[1; 201], 1)).starts_with("201 tokens at position 0, expected at most 200"));
+    assert!(refused(request(&[1; 201], 1)).starts_with("201 tokens, expected at most 200"));
     assert_eq!(
         refused(request(&[1; 120], 10)),
         "the request needs 3 pages, expected at most 2\n\
-         hint: shorten the prompt, lower the largest number of tokens, or load the model with more pages"
+         hint: shorten the prompt, lower the largest number of tokens, or give a larger --cache-size"
     );
     let bad = Speculation { draft_max: 0, ..Speculation::default() };
     assert!(refused(Request { speculate: Some(bad), ..request(&[1], 1) }).starts_with("draft_max is 0"));
@@ -52,7 +52,7 @@ fn a_full_queue_refuses() {
 fn limits_without_a_step_are_refused() {
     let message = |limits| {
         let model = counting(limits);
-        Engine::new(model, Digest::of(b""), EngineSettings::default()).unwrap_err().to_string()
+        Engine::new(model, EngineSettings::default()).unwrap_err().to_string()
     };
     let hint = "hint: compile the bundle again with this version";
     assert_eq!(
@@ -143,6 +143,9 @@ fn a_model_that_returns_other_rows_is_refused() {
         fn limits(&self) -> &ModelLimits {
             self.0.limits()
         }
+        fn device(&self) -> &crate::DeviceInfo {
+            self.0.device()
+        }
         fn step(&mut self, batch: &crate::model::Batch<'_>) -> Result<Vec<crate::model::SelectedRow>, Error> {
             self.0.step(batch).map(|_| vec![])
         }
@@ -150,8 +153,7 @@ fn a_model_that_returns_other_rows_is_refused() {
             self.0.logits(selected)
         }
     }
-    let mut engine =
-        Engine::new(Short(counting(plain())), Digest::of(b""), EngineSettings::default()).unwrap();
+    let mut engine = Engine::new(Short(counting(plain())), EngineSettings::default()).unwrap();
     let run = engine.generate(request(&[1], 1), &Cancel::new(), &mut |_| ControlFlow::Continue(()));
     let error = run.unwrap_err();
     assert!(

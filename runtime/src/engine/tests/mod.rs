@@ -10,10 +10,9 @@ use std::ops::ControlFlow;
 
 use mlxcel_artifacts::{Cancel, Digest, entry::CallSizes};
 
-use super::{Engine, EngineSettings, EventKind, Request, RequestId};
+use super::{Engine, EngineSettings, EventKind, Generation, Request, RequestId, StopReason, Timings};
 use crate::{
     error::Error,
-    generate::{Generation, StopReason, Timings},
     model::{ModelLimits, PoolLimits},
     scripted::ScriptedModel,
 };
@@ -25,8 +24,15 @@ const fn ragged(rows: usize, sequences: usize, selected: usize) -> CallSizes {
 }
 
 fn limits(context: usize, pools: &[(Option<usize>, usize)], steps: &[CallSizes]) -> ModelLimits {
-    let pools = pools.iter().map(|&(window, pages)| PoolLimits { window, pages }).collect();
-    ModelLimits { context, vocab: VOCAB, pools, steps: steps.to_vec(), exact: true }
+    let pools = pools.iter().map(|&(window, pages)| PoolLimits { window, pages, page_bytes: 1 }).collect();
+    ModelLimits {
+        model: Digest::of(b"model"),
+        context,
+        vocab: VOCAB,
+        pools,
+        steps: steps.to_vec(),
+        exact: true,
+    }
 }
 
 /// Limits for tests that need no others: a prompt of 8 tokens takes one step.
@@ -58,7 +64,7 @@ fn engine(model: ScriptedModel) -> Engine<ScriptedModel> {
 
 fn engine_with(model: ScriptedModel, settings: EngineSettings) -> Engine<ScriptedModel> {
     let clock = model.clock();
-    Engine::with_clock(model, Digest::of(b"model"), settings, clock).unwrap()
+    Engine::with_clock(model, settings, clock).unwrap()
 }
 
 fn request(prompt: &[u32], max_tokens: usize) -> Request {

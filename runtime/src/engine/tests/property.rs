@@ -212,5 +212,5 @@ fn every_answer_is_what_the_request_gives_alone() {
     result.unwrap_or_else(|failure| panic!("{failure}"));
     // The traffic has what it is meant to have.
     let [cached, accepted, failed, waited] = seen.get();
-    assert!(cached > 1000 && accepted > 200 && failed > 20 && waited > 100, "{:?}", seen.get());
+    assert!(cached > 1000 && accepted > 150 && failed > 20 && waited > 100, "{:?}", seen.get());
 }

@@ -6,7 +6,7 @@ use super::{super::EngineThread, *};
 
 fn start(limits: ModelLimits, waiting: usize) -> EngineThread {
     let settings = EngineSettings { waiting, ..EngineSettings::default() };
-    EngineThread::start(move || Ok(counting(limits)), Digest::of(b""), settings).unwrap()
+    EngineThread::start(move || Ok(counting(limits)), settings).unwrap()
 }
 
 /// Starts a model that waits for the test before the logits of each row.
@@ -19,7 +19,7 @@ fn gated() -> (EngineThread, mpsc::Sender<()>) {
         }))
     };
     let settings = EngineSettings { waiting: 1, ..EngineSettings::default() };
-    (EngineThread::start(load, Digest::of(b""), settings).unwrap(), gate)
+    (EngineThread::start(load, settings).unwrap(), gate)
 }
 
 fn collect(handle: super::super::RequestHandle) -> Answer {
@@ -92,6 +92,6 @@ fn dropping_the_engine_cancels() {
 #[test]
 fn a_model_that_does_not_load_is_an_error() {
     let load = || -> Result<ScriptedModel, Error> { Err(Error::NoLogits) };
-    let error = EngineThread::start(load, Digest::of(b""), EngineSettings::default()).unwrap_err();
+    let error = EngineThread::start(load, EngineSettings::default()).unwrap_err();
     assert!(matches!(error, Error::NoLogits));
 }

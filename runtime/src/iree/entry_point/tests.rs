@@ -28,15 +28,15 @@ fn values(kind: Kind, role: Role, pools: &[Pool], sequences: &[SequenceRows<'_>]
 }
 
 /// Returns rows of two sequences: three from position 63 on, of which two are selected, and two from position 130 on.
-fn two<'a>(pages: [&'a [Vec<u32>]; 2]) -> [SequenceRows<'a>; 2] {
+fn two<'a>(pages: [&'a [u32]; 2]) -> [SequenceRows<'a>; 2] {
     [
-        SequenceRows { tokens: &[10, 11, 12], position: 63, pages: pages[0], selected: 1..3 },
-        SequenceRows { tokens: &[20, 21], position: 130, pages: pages[1], selected: 1..2 },
+        SequenceRows { tokens: vec![10, 11, 12], start: 63, pages: vec![pages[0]], selected: vec![1, 2] },
+        SequenceRows { tokens: vec![20, 21], start: 130, pages: vec![pages[1]], selected: vec![1] },
     ]
 }
 
-fn pages() -> [Vec<Vec<u32>>; 2] {
-    [vec![vec![7, 2]], vec![vec![5, 9, 4]]]
+fn pages() -> [Vec<u32>; 2] {
+    [vec![7, 2], vec![5, 9, 4]]
 }
 
 #[test]
@@ -85,8 +85,9 @@ fn shorter_sequences_of_a_uniform_call_are_padded() {
 #[test]
 fn pages_within_a_window_begin_at_the_first_that_is_seen() {
     let pools = pools(&[None, Some(64), Some(100)]);
-    let pages = [vec![vec![1, 2, 3, 4, 5], vec![6, 7, 8, 9, 10], vec![11, 12, 13, 14, 15]]];
-    let sequence = |position| [SequenceRows { tokens: &[0, 0], position, pages: &pages[0], selected: 0..0 }];
+    let pages = [[1, 2, 3, 4, 5], [6, 7, 8, 9, 10], [11, 12, 13, 14, 15]];
+    let pages = || pages.iter().map(<[u32; 5]>::as_slice).collect();
+    let sequence = |start| [SequenceRows { tokens: vec![0, 0], start, pages: pages(), selected: vec![] }];
     let uniform = |kind, position| values(kind, Role::Step(UNIFORM), &pools, &sequence(position));
     let (first, table) = (|pool| Kind::FirstPages { pool }, |pool| Kind::Pages { pool });
     for (position, first_64, first_100) in
@@ -114,19 +115,15 @@ fn every_page_that_a_window_sees_is_in_its_table() {
     for (window, rows) in [(1, 1), (2, 64), (63, 1), (64, 3), (65, 65), (100, 1), (128, 128)] {
         let sizes = CallSizes { rows, sequences: 1, selected: 1, uniform: true };
         let pools = pools(&[Some(window)]);
-        let pages = [(1..=5).collect::<Vec<u32>>()];
+        let pages: Vec<u32> = (1..=5).collect();
         for position in 0..CONTEXT - rows {
-            let tokens = vec![0; rows];
-            let sequence = [SequenceRows { tokens: &tokens, position, pages: &pages, selected: 0..0 }];
+            let (tokens, pages) = (vec![0; rows], vec![pages.as_slice()]);
+            let sequence = [SequenceRows { tokens, start: position, pages, selected: vec![] }];
             let values = |kind| values(kind, Role::Step(sizes), &pools, &sequence);
             let first = values(Kind::FirstPages { pool: 0 })[0] as usize;
             let table = values(Kind::Pages { pool: 0 });
             for seen in (position + 1).saturating_sub(window)..position + rows {
-                assert_eq!(
-                    table[seen / PAGE - first],
-                    pages[0][seen / PAGE] as i32,
-                    "{window} {rows} {seen}"
-                );
+                assert_eq!(table[seen / PAGE - first], 1 + (seen / PAGE) as i32, "{window} {rows} {seen}");
             }
         }
     }
@@ -135,8 +132,12 @@ fn every_page_that_a_window_sees_is_in_its_table() {
 #[test]
 fn texts_to_embed() {
     let tokens: Vec<u32> = (0..70).collect();
-    let pages = [vec![1, 2]];
-    let text = |tokens| SequenceRows { tokens, position: 0, pages: &pages, selected: 0..0 };
+    let text = |tokens: &[u32]| SequenceRows {
+        tokens: tokens.to_vec(),
+        start: 0,
+        pages: vec![&[1, 2]],
+        selected: vec![],
+    };
     let uniform = CallSizes { rows: 140, sequences: 2, selected: 1, uniform: true };
     let lengths = |texts: &[SequenceRows<'_>]| values(Kind::Lengths, Role::Embed(uniform), &[], texts);
     assert_eq!(lengths(&[text(&tokens), text(&tokens[..3])]), [70, 3]);

@@ -28,14 +28,14 @@ fn prompts() {
 
 #[test]
 fn any_sampling_option_selects_sampling() {
-    let is_greedy = |arguments: &[&str]| options(arguments).sampler().unwrap().is_none();
+    let is_greedy = |arguments: &[&str]| options(arguments).sampling().unwrap().is_none();
     assert!(is_greedy(&[]));
     assert!(is_greedy(&["--temp", "0"]));
     assert!(is_greedy(&["--temp", "0", "--seed", "3"]));
     assert!(!is_greedy(&["--seed", "3"]));
     assert!(!is_greedy(&["--top-k", "3"]));
     assert!(!is_greedy(&["--temp", "0.7"]));
-    let refused = |arguments: &[&str]| options(arguments).sampler().unwrap_err().to_string();
+    let refused = |arguments: &[&str]| options(arguments).sampling().unwrap_err().to_string();
     assert_eq!(
         refused(&["--temp", "-1"]),
         "--temp is -1, expected 0 or more\nhint: 0 always takes the most likely token"
@@ -139,10 +139,12 @@ fn options_without_effect() {
 
 #[test]
 fn limits() {
-    let limits = options(&["-n", "3", "--logprobs", "2", "--json"]).limits(vec![7], Some(128));
-    assert_eq!(limits, GenerateOptions { max_tokens: 3, eos: vec![7], logprobs: 2 });
-    let limits = options(&["--ignore-eos"]).limits(vec![7], None);
-    assert_eq!(limits, GenerateOptions { max_tokens: usize::MAX, eos: vec![], logprobs: 0 });
+    let found = options(&["-n", "3", "--logprobs", "2", "--json"]).request(vec![7], Some(128), None);
+    let request = Request::default();
+    assert_eq!(found, Request { max_tokens: 3, eos: vec![7], logprobs: 2, ..request.clone() });
+    let found = options(&["--ignore-eos", "--speculate"]).request(vec![7], None, None);
+    let speculate = Some(Speculation::default());
+    assert_eq!(found, Request { max_tokens: usize::MAX, speculate, ..request });
     let load = options(&["--device", "cuda:1", "-t", "3", "-c", "64"]).load_options();
     assert_eq!((load.device, load.threads, load.context), (DeviceSpec::Cuda(Some(1)), Some(3), Some(64)));
 }

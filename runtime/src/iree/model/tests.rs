@@ -1,12 +1,12 @@
-//! A session over a module whose answers can be computed by hand.
+//! A model over a module whose answers can be computed by hand.
 //!
 //! After tokens t₀ … tₙ₋₁ of a sequence it answers `Σ tᵢ · (i + 1) mod VOCAB`. Its logits are `bias`, plus 1 for the answer.
 
-use std::{fmt::Write, fs, path::Path};
+use std::{fmt::Write, fs, ops::ControlFlow, path::Path};
 
 use mlxcel_artifacts::{
-    BundleWriter, Driver, Manifest, Serving, TargetArtifact,
-    entry::{Entry, Interface, PagePart, Parameter, Pool, Role},
+    BundleWriter, Cancel, Driver, Manifest, Serving, TargetArtifact,
+    entry::{CallSizes, Entry, Interface, PAGE, PagePart, Parameter, Pool, Role},
     sample,
 };
 use safetensors::Dtype;
@@ -14,8 +14,11 @@ use tempfile::TempDir;
 
 use super::*;
 use crate::{
+    cache_size::CacheSize,
+    engine::{Engine, EngineSettings, Request},
     ffi,
     ffi::tests::{compile, weights},
+    model::SequenceRows,
 };
 
 const CONTEXT: usize = 150;
@@ -133,47 +136,82 @@ fn entries(manifest: &mut Manifest) -> &mut Vec<Entry> {
 }
 
 fn options(device: &str) -> LoadOptions {
-    LoadOptions { device: device.parse().unwrap(), threads: Some(2), context: None }
+    LoadOptions { device: device.parse().unwrap(), threads: Some(2), ..LoadOptions::default() }
 }
 
-fn open(device: &str) -> IreeSession {
+fn engine(bundle: &Bundle, weights: Weights, options: &LoadOptions) -> Engine<IreeModel> {
+    let model = IreeModel::load(bundle, Some(weights), options).unwrap();
+    Engine::new(model, EngineSettings::default()).unwrap()
+}
+
+fn open(device: &str) -> Engine<IreeModel> {
     let folder = TempDir::new().unwrap();
     let (_folder, weights) = weights("bias", &bias(), 8);
-    IreeSession::load(&bundle(folder.path(), device, |_| ()), Some(weights), &options(device)).unwrap()
+    engine(&bundle(folder.path(), device, |_| ()), weights, &options(device))
+}
+
+fn generate(engine: &mut Engine<IreeModel>, prompt: &[u32], max_tokens: usize) -> Result<Vec<u32>, Error> {
+    let request = Request { prompt: prompt.to_vec(), max_tokens, ..Request::default() };
+    Ok(engine.generate(request, &Cancel::new(), &mut |_| ControlFlow::Continue(()))?.tokens)
+}
+
+/// Returns the answer to a prompt up to the end of the context.
+fn expected(prompt: &[u32]) -> Vec<u32> {
+    let mut text = prompt.to_vec();
+    let mut answers = vec![];
+    loop {
+        answers.push(answer(&text));
+        if text.len() == CONTEXT {
+            return answers;
+        }
+        text.push(*answers.last().unwrap());
+    }
 }
 
 #[test]
 fn every_device_answers_across_all_sizes() {
     for device in ["local-sync", "local-task", "vulkan"] {
-        let mut session = open(device);
-        assert_eq!(session.capabilities().prefill, [3, 4, 8]);
-        assert_eq!(session.capabilities().decode, [CONTEXT]);
+        let mut engine = open(device);
+        let limits = engine.limits();
+        let rows: Vec<_> = limits.steps.iter().map(|size| size.rows_of_a_sequence()).collect();
+        assert_eq!((rows.as_slice(), limits.context, limits.vocab), (&[1, 3, 4, 8][..], CONTEXT, VOCAB));
+        assert_eq!((limits.pools[0].pages, limits.pools[0].page_bytes), (TABLE, 4 * PAGE));
         let all: Vec<u32> = (0..CONTEXT as u32).map(|i| (i * 37 + 11) % VOCAB as u32).collect();
         for prompt in [1, 3, 4, 5, 8, 13, 64, 65, 127, CONTEXT] {
-            session.rewind(0).unwrap();
-            assert_eq!(session.prefill(&all[..prompt]).unwrap(), answer(&all[..prompt]), "{device} {prompt}");
-            for end in prompt + 1..=CONTEXT {
-                assert_eq!(session.decode_step(all[end - 1]).unwrap(), answer(&all[..end]), "{device} {end}");
-            }
-            assert_eq!(session.position(), CONTEXT);
+            let found = generate(&mut engine, &all[..prompt], usize::MAX).unwrap();
+            assert_eq!(found, expected(&all[..prompt]), "{device} {prompt}");
         }
-        let mut logits = bias();
-        logits[answer(&all) as usize] += 1.0;
-        assert_eq!(session.logits().unwrap(), logits);
-        assert_eq!(session.logits().unwrap(), logits, "they can be read again");
+        let scored = engine.score(&all, CONTEXT - 70).unwrap();
+        assert_eq!(scored.len(), 70);
+        for (logits, end) in scored.iter().zip(CONTEXT - 69..) {
+            let mut expected = bias();
+            expected[answer(&all[..end]) as usize] += 1.0;
+            assert_eq!(logits, &expected, "{device} {end}");
+        }
+        assert!(engine.is_idle());
     }
 }
 
 #[test]
-fn a_prompt_continues_at_the_position() {
-    let mut session = open("local-sync");
-    assert_eq!(session.prefill(&[1, 2, 3, 4, 5]).unwrap(), answer(&[1, 2, 3, 4, 5]));
-    assert_eq!(session.decode_step(6).unwrap(), answer(&[1, 2, 3, 4, 5, 6]));
-    assert_eq!(session.prefill(&[7, 8]).unwrap(), answer(&[1, 2, 3, 4, 5, 6, 7, 8]));
-    session.rewind(2).unwrap();
-    assert!(matches!(session.logits(), Err(Error::NoLogits)));
-    assert_eq!(session.decode_step(9).unwrap(), answer(&[1, 2, 9]), "later tokens are gone");
-    assert_eq!(session.position(), 3);
+fn the_cache_has_the_size_asked_for() {
+    let folder = TempDir::new().unwrap();
+    let bundle = bundle(folder.path(), "local-sync", |_| ());
+    let load = |cache| {
+        let (_folder, weights) = weights("bias", &bias(), 0);
+        IreeModel::load(&bundle, Some(weights), &LoadOptions { cache, ..options("local-sync") })
+    };
+    let pages = |cache| load(cache).unwrap().limits().pools[0].pages;
+    assert_eq!(pages(CacheSize::Sequences(5)), 5 * TABLE);
+    assert_eq!(pages(CacheSize::Bytes(4 * 64 * 100)), 99);
+    let error = load(CacheSize::Bytes(300)).err().unwrap().to_string();
+    assert!(error.starts_with("a cache of 300 B, expected at least 512 B, for a page"), "{error}");
+    // Where requests do not fit the cache, they are refused one by one.
+    let (_folder, weights) = weights("bias", &bias(), 0);
+    let cache = CacheSize::Bytes(4 * 64 * 3);
+    let mut engine = engine(&bundle, weights, &LoadOptions { cache, ..options("local-sync") });
+    let error = generate(&mut engine, &[1; 129], 1).unwrap_err().to_string();
+    assert!(error.starts_with("the request needs 3 pages, expected at most 2\nhint: "), "{error}");
+    assert_eq!(generate(&mut engine, &[1; 128], 1).unwrap(), [answer(&[1; 128])]);
 }
 
 #[test]
@@ -181,34 +219,31 @@ fn loaded_code_does_not_change_with_its_file() {
     let folder = TempDir::new().unwrap();
     let bundle = bundle(folder.path(), "local-sync", |_| ());
     let (_folder, weights) = weights("bias", &bias(), 0);
-    let mut session = IreeSession::load(&bundle, Some(weights), &options("local-sync")).unwrap();
+    let mut engine = engine(&bundle, weights, &options("local-sync"));
     let vmfb = bundle.manifest().targets["test"].vmfb;
     let other = vec![0; usize::try_from(vmfb.size).unwrap()];
     // Written in place: a mapping would show the new bytes.
     fs::write(bundle.blob_path(&vmfb), other).unwrap();
-    assert_eq!(session.prefill(&[1, 2, 3]).unwrap(), answer(&[1, 2, 3]));
-    assert_eq!(session.decode_step(4).unwrap(), answer(&[1, 2, 3, 4]));
+    assert_eq!(generate(&mut engine, &[1, 2, 3], 9).unwrap(), expected(&[1, 2, 3])[..9]);
 }
 
 #[test]
-fn bad_calls_are_refused_before_they_run() {
-    let mut session = open("local-sync");
-    assert!(matches!(session.logits(), Err(Error::NoLogits)));
-    assert!(matches!(session.prefill(&[]), Err(Error::NoTokens)));
-    assert!(matches!(session.prefill(&[1; CONTEXT + 1]), Err(Error::TooLong { .. })));
-    assert!(matches!(session.prefill(&[1, 64]), Err(Error::TokenOutOfRange { token: 64, index: 1, .. })));
-    assert!(matches!(session.decode_step(u32::MAX), Err(Error::TokenOutOfRange { .. })));
-    assert!(matches!(session.rewind(1), Err(Error::Rewind { .. })));
-    assert_eq!(session.position(), 0);
-    session.prefill(&[1; CONTEXT]).unwrap();
-    assert!(matches!(session.decode_step(1), Err(Error::TooLong { .. })));
+fn bad_requests_are_refused_before_they_run() {
+    let mut engine = open("local-sync");
+    let mut refused = |prompt: &[u32]| generate(&mut engine, prompt, 1).unwrap_err();
+    assert!(matches!(refused(&[]), Error::NoTokens));
+    assert!(matches!(refused(&[1; CONTEXT + 1]), Error::TooLong { tokens: 151, context: CONTEXT }));
+    assert!(matches!(refused(&[1, 64]), Error::TokenOutOfRange { token: 64, index: 1, .. }));
+    assert!(matches!(refused(&[u32::MAX]), Error::TokenOutOfRange { .. }));
+    assert!(matches!(engine.runner().logits(0), Err(Error::NoLogits)));
+    assert_eq!(generate(&mut engine, &[1; CONTEXT], 9).unwrap(), [answer(&[1; CONTEXT])]);
 }
 
 /// Returns the report of an error.
 fn refused(device: &str, options: &LoadOptions, change: impl FnOnce(&mut Manifest)) -> String {
     let folder = TempDir::new().unwrap();
     let (_folder, weights) = weights("bias", &bias(), 0);
-    let result = IreeSession::load(&bundle(folder.path(), device, change), Some(weights), options);
+    let result = IreeModel::load(&bundle(folder.path(), device, change), Some(weights), options);
     mlxcel_artifacts::report(&result.err().expect("it should be refused"))
 }
 
@@ -250,10 +285,10 @@ fn a_manifest_with_other_arguments_than_the_module() {
         entries(m).iter_mut().for_each(|entry| *entry = Entry::new(entry.role, &interface));
         m.targets.get_mut("test").unwrap().serving.as_mut().unwrap().pools = pools;
     });
-    let mut session = IreeSession::load(&bundle, Some(weights), &options("local-sync")).unwrap();
-    let error = mlxcel_artifacts::report(&session.prefill(&[1]).unwrap_err());
+    let mut engine = engine(&bundle, weights, &options("local-sync"));
+    let error = mlxcel_artifacts::report(&generate(&mut engine, &[1], 1).unwrap_err());
     assert!(error.contains("expected 7 arguments but passed 8"), "{error}");
-    assert_eq!(session.position(), 0);
+    assert!(engine.is_idle());
 }
 
 #[test]
@@ -292,14 +327,14 @@ fn sequences_share_calls_and_have_pages_in_any_order() {
         let folder = TempDir::new().unwrap();
         let (_folder, weights) = weights("bias", &bias(), 0);
         let bundle = bundle(folder.path(), device, |_| ());
-        let LoadedModule { mut entries, mut cache, .. } =
-            LoadedModule::new(&bundle, Some(weights), &options(device)).unwrap();
+        let model = IreeModel::load(&bundle, Some(weights), &options(device)).unwrap();
+        let IreeModel { mut entries, mut cache, .. } = model;
         let entry = entries.iter_mut().find(|entry| entry.sizes().sequences == 2).unwrap();
         let tokens =
             |step: usize| -> Vec<u32> { (0..CONTEXT).map(|i| ((i * step + 7) % VOCAB) as u32).collect() };
         let (a, b) = (tokens(37), tokens(11));
         // The second page of `a` comes before its first, and that of `b` lies between them.
-        let (pages_a, pages_b) = ([vec![3, 1]], [vec![2]]);
+        let (pages_a, pages_b) = ([3, 1], [2]);
         let (mut at_a, mut at_b) = (0, 0);
         for call in 0..50 {
             // Some sequences fill their rows, others do not.
@@ -308,17 +343,22 @@ fn sequences_share_calls_and_have_pages_in_any_order() {
             if (end_a, end_b) == (at_a, at_b) || end_a == at_a || end_b == at_b {
                 break;
             }
-            let rows = |tokens, position, pages, selected| SequenceRows { tokens, position, pages, selected };
+            let rows = |tokens: &[u32], start, pages, selected| SequenceRows {
+                tokens: tokens.to_vec(),
+                start,
+                pages,
+                selected,
+            };
             let (count_a, count_b) = (end_a - at_a, end_b - at_b);
-            let of_a = |selected| rows(&a[at_a..end_a], at_a, &pages_a, selected);
-            let of_b = |selected| rows(&b[at_b..end_b], at_b, &pages_b, selected);
-            let (last_a, last_b) = (count_a - 1..count_a, count_b - 1..count_b);
+            let of_a = |selected| rows(&a[at_a..end_a], at_a, vec![&pages_a], selected);
+            let of_b = |selected| rows(&b[at_b..end_b], at_b, vec![&pages_b], selected);
+            let (last_a, last_b) = (vec![count_a - 1], vec![count_b - 1]);
             let (answer_a, answer_b) = (answer(&a[..end_a]), answer(&b[..end_b]));
             // The same rows again write the same.
             let mut found = |rows: &[SequenceRows<'_>]| answers(entry, &mut cache, rows);
             assert_eq!(found(&[of_a(last_a.clone()), of_b(last_b.clone())]), [answer_a, answer_b], "{call}");
             assert_eq!(found(&[of_b(last_b.clone()), of_a(last_a.clone())]), [answer_b, answer_a], "{call}");
-            assert_eq!(found(&[of_a(0..0), of_b(last_b)]), [answer_b], "{call}");
+            assert_eq!(found(&[of_a(vec![]), of_b(last_b)]), [answer_b], "{call}");
             assert_eq!(found(&[of_a(last_a)]), [answer_a], "{call}");
             (at_a, at_b) = (end_a, end_b);
         }
@@ -349,19 +389,18 @@ fn a_device_that_is_not_there() {
 
 #[test]
 fn the_device_is_named() {
-    assert_eq!(open("local-sync").capabilities().device, "local-sync");
-    assert_eq!(open("local-task").capabilities().device, "local-task, 2 threads");
-    assert!(open("vulkan").capabilities().device.starts_with("vulkan"));
+    assert_eq!(open("local-sync").device().name, "local-sync");
+    assert_eq!(open("local-task").device().name, "local-task, 2 threads");
+    assert!(open("vulkan").device().name.starts_with("vulkan"));
 }
 
 #[test]
 fn auto_takes_vulkan_if_the_bundle_has_no_other_target() {
     let folder = TempDir::new().unwrap();
     let (_folder, weights) = weights("bias", &bias(), 0);
-    let mut session =
-        IreeSession::load(&bundle(folder.path(), "vulkan", |_| ()), Some(weights), &options("auto")).unwrap();
-    assert!(session.capabilities().device.starts_with("vulkan"), "{}", session.capabilities().device);
-    assert_eq!(session.prefill(&[1, 2]).unwrap(), answer(&[1, 2]));
+    let mut engine = engine(&bundle(folder.path(), "vulkan", |_| ()), weights, &options("auto"));
+    assert!(engine.device().name.starts_with("vulkan"), "{}", engine.device().name);
+    assert_eq!(generate(&mut engine, &[1, 2], 1).unwrap(), [answer(&[1, 2])]);
 }
 
 #[test]
@@ -369,53 +408,8 @@ fn a_smaller_context_is_enforced() {
     let folder = TempDir::new().unwrap();
     let (_folder, weights) = weights("bias", &bias(), 0);
     let options = LoadOptions { context: Some(6), ..options("auto") };
-    let mut session =
-        IreeSession::load(&bundle(folder.path(), "local-task", |_| ()), Some(weights), &options).unwrap();
-    assert_eq!(session.capabilities().context, 6);
-    session.prefill(&[1; 6]).unwrap();
-    assert!(matches!(session.decode_step(1), Err(Error::TooLong { context: 6, .. })));
-}
-
-/// Returns the sizes of the calls for a prompt.
-fn cut(sizes: &[CallSizes], mut tokens: usize) -> Vec<usize> {
-    let mut calls = vec![];
-    while tokens > 0 {
-        let rows = sizes[entry_for(sizes, tokens)].rows_of_a_sequence();
-        calls.push(rows);
-        tokens -= rows.min(tokens);
-    }
-    calls
-}
-
-#[test]
-fn a_prompt_is_cut_into_calls() {
-    let sizes = |uniform| {
-        [(16, 1), (128, 1), (512, 1)].map(|(rows, sequences)| CallSizes {
-            rows,
-            sequences,
-            selected: 1,
-            uniform,
-        })
-    };
-    // Padding is computed, so that at least half of a call is used.
-    let uniform = |tokens| cut(&sizes(true), tokens);
-    assert_eq!(uniform(1), [16], "the smallest");
-    assert_eq!(uniform(16), [16]);
-    assert_eq!(uniform(17), [16, 16]);
-    assert_eq!(uniform(64), [16; 4]);
-    assert_eq!(uniform(65), [128]);
-    assert_eq!(uniform(128), [128]);
-    assert_eq!(uniform(257), [512]);
-    assert_eq!(uniform(700), [512, 128, 16, 16, 16, 16]);
-    // Padding is skipped.
-    let ragged = |tokens| cut(&sizes(false), tokens);
-    assert_eq!(ragged(1), [16]);
-    assert_eq!(ragged(17), [128]);
-    assert_eq!(ragged(129), [512]);
-    assert_eq!(ragged(700), [512, 512]);
-    assert_eq!(ragged(1030), [512, 512, 16]);
-    // A prompt has only the rows of one sequence.
-    let two = [CallSizes { rows: 4, sequences: 4, selected: 4, uniform: true }, sizes(true)[0]];
-    assert_eq!(cut(&two, 3), [1, 1, 1]);
-    assert_eq!(cut(&two, 9), [16]);
+    let mut engine = engine(&bundle(folder.path(), "local-task", |_| ()), weights, &options);
+    assert_eq!(engine.limits().context, 6);
+    assert_eq!(generate(&mut engine, &[1; 4], 99).unwrap(), expected(&[1; 4])[..3]);
+    assert!(matches!(generate(&mut engine, &[1; 7], 1), Err(Error::TooLong { context: 6, .. })));
 }

@@ -1,0 +1,153 @@
+//! A model on IREE, whose calls follow the manifest and whose results stay on the device.
+
+use std::time::Duration;
+
+use mlxcel_artifacts::{
+    Bundle, Driver,
+    entry::{Pool, ResultKind},
+};
+
+use super::{
+    entry_point::{Cache, EntryPoint},
+    loaded::LoadedModule,
+    options::LoadOptions,
+};
+use crate::{
+    cache_size,
+    device::DeviceInfo,
+    error::Error,
+    ffi::{Device, DispatchCount, Profile, Tensor},
+    model::{Batch, Dispatch, ModelLimits, ModelRunner, PoolLimits, SelectedRow},
+    weights::Weights,
+};
+
+/// A model on IREE: a module with its cache.
+pub(super) struct IreeModel {
+    limits: ModelLimits,
+    info: DeviceInfo,
+    /// In the order of the limits' steps.
+    entries: Vec<EntryPoint>,
+    cache: Cache,
+    /// Logits of the last step, and how many of its rows were selected.
+    logits: Option<(Tensor, usize)>,
+    device: Device,
+    profile: Option<Profile>,
+}
+
+impl IreeModel {
+    pub(super) fn load(
+        bundle: &Bundle,
+        weights: Option<Weights>,
+        options: &LoadOptions,
+    ) -> Result<Self, Error> {
+        if bundle.manifest().plan.embedding.is_some() {
+            return Err(Error::OnlyEmbedding { model: bundle.manifest().model.clone() });
+        }
+        let free = cache_size::free_memory();
+        let LoadedModule { module, info, serving, entries, device, driver, context, weight_bytes } =
+            LoadedModule::new(bundle, weights, options)?;
+        let mut limits = ModelLimits {
+            model: bundle.digest(),
+            context,
+            vocab: bundle.manifest().plan.vocab,
+            pools: serving.pools.iter().map(pool_limits).collect(),
+            steps: entries.iter().map(EntryPoint::sizes).collect(),
+            exact: serving.exact,
+        };
+        // Memory of GPUs is not asked for: where the default does not fit, reserving fails.
+        let free = free.filter(|_| driver == Driver::Local).map(|free| free.saturating_sub(weight_bytes));
+        options.cache.set_pages(&mut limits, free)?;
+        // Page 0 is for padding.
+        let pages: Vec<usize> = limits.pools.iter().map(|pool| pool.pages + 1).collect();
+        // Calls that skip padding read no more of a page than was written. Others read whole pages, whose rest must be numbers.
+        let zeros = limits.steps.iter().any(|size| size.uniform);
+        let cache = Cache::reserve(&module, &serving.pools, &pages, zeros)?;
+        Ok(Self { limits, info, entries, cache, logits: None, device, profile: None })
+    }
+}
+
+/// Returns the limits of a pool without pages.
+fn pool_limits(pool: &Pool) -> PoolLimits {
+    // The bytes of a page of a valid manifest are whole.
+    PoolLimits { window: pool.window, pages: 0, page_bytes: pool.page_bytes().unwrap_or(0) }
+}
+
+impl ModelRunner for IreeModel {
+    fn limits(&self) -> &ModelLimits {
+        &self.limits
+    }
+
+    fn device(&self) -> &DeviceInfo {
+        &self.info
+    }
+
+    fn step(&mut self, batch: &Batch<'_>) -> Result<Vec<SelectedRow>, Error> {
+        // Dropped first, so that this call can use the memory.
+        self.logits = None;
+        let selected: usize = batch.sequences.iter().map(|rows| rows.selected.len()).sum();
+        let entry = &mut self.entries[batch.size];
+        let mut results = entry.run(&batch.sequences, &mut self.cache)?;
+        let rows = if selected == 0 {
+            Vec::new()
+        } else {
+            let rows = next_tokens(entry, &mut results, selected, self.limits.vocab)?;
+            self.logits = Some((entry.take(ResultKind::Logits, &mut results)?, selected));
+            rows
+        };
+        if let Some(profile) = &mut self.profile {
+            profile.flush().map_err(Error::iree(|| "read the profile".into()))?;
+        }
+        Ok(rows)
+    }
+
+    fn logits(&mut self, selected: usize) -> Result<Vec<f32>, Error> {
+        let logits = self.logits.as_ref().filter(|(_, count)| selected < *count);
+        let (logits, _) = logits.ok_or(Error::NoLogits)?;
+        let values = logits.read_row::<f32>(selected).map_err(Error::iree(|| "read the logits".into()))?;
+        if values.len() != self.limits.vocab {
+            let (found, expected) = (values.len(), self.limits.vocab);
+            return Err(Error::Unsupported(format!("it returns {found} logits, expected {expected}")));
+        }
+        Ok(values)
+    }
+
+    fn start_profile(&mut self) -> Result<(), Error> {
+        // Drivers of the CPU record host times. Other drivers record the device's clock, which is not read here.
+        let started = Profile::begin(&self.device);
+        self.profile = Some(started.map_err(|_| Error::NoProfile { device: self.info.name.clone() })?);
+        Ok(())
+    }
+
+    fn end_profile(&mut self) -> Result<Vec<Dispatch>, Error> {
+        let Some(profile) = self.profile.take() else { return Ok(Vec::new()) };
+        let counts = profile.end().map_err(Error::iree(|| "end the profile".into()))?;
+        let dispatch = |DispatchCount { function, calls, span_ns }| Dispatch {
+            name: function,
+            calls,
+            time: Duration::from_nanos(span_ns),
+        };
+        Ok(counts.into_iter().map(dispatch).collect())
+    }
+}
+
+/// Reads the tokens of the first `selected` rows.
+fn next_tokens(
+    entry: &EntryPoint,
+    results: &mut [Option<Tensor>],
+    selected: usize,
+    vocab: usize,
+) -> Result<Vec<SelectedRow>, Error> {
+    let name = entry.name();
+    let next = entry.take(ResultKind::NextToken, results)?;
+    let next = next.read::<i32>().map_err(Error::iree(|| format!("read from {name}")))?;
+    let token = |&id: &i32| u32::try_from(id).ok().filter(|&id| (id as usize) < vocab);
+    let rows: Vec<SelectedRow> =
+        next.iter().take(selected).map_while(|id| Some(SelectedRow { token: token(id)? })).collect();
+    if rows.len() < selected {
+        return Err(Error::Unsupported(format!("{name} returns no token of the vocabulary")));
+    }
+    Ok(rows)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,169 @@
+//! Speed of several sequences at once, in the form of llama-batched-bench.
+
+use std::time::{Duration, Instant};
+
+use mlxcel_artifacts::Cancel;
+
+use super::bench::{Running, request, tokens};
+use crate::{engine::Engine, error::Error, model::ModelRunner};
+
+/// Prompts that are run at once, then answers that are generated at once.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct BatchCase {
+    /// Tokens of each prompt (PP).
+    pub prompt: usize,
+    /// Tokens generated for each sequence (TG).
+    pub generate: usize,
+    /// Sequences (B).
+    pub sequences: usize,
+}
+
+/// The times of one [`BatchCase`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct BatchSample {
+    /// Time of all prompts.
+    pub prompt: Duration,
+    /// Time of generating for all sequences.
+    pub generate: Duration,
+}
+
+impl BatchCase {
+    /// Returns the tokens of all sequences (N_KV).
+    #[must_use]
+    pub fn tokens(&self) -> usize {
+        self.sequences * (self.prompt + self.generate)
+    }
+
+    /// Runs the case once to warm up, then `repetitions` times.
+    ///
+    /// Every sequence has tokens of its own, and other ones in each repetition. All prompts are run before the first token
+    /// is generated, and all sequences generate until the time ends.
+    ///
+    /// # Errors
+    /// A sequence does not fit the context, all together do not fit the cache, the device fails, or `cancel` is set.
+    pub fn run<R: ModelRunner>(
+        &self,
+        engine: &mut Engine<R>,
+        repetitions: usize,
+        cancel: &Cancel,
+    ) -> Result<Vec<BatchSample>, Error> {
+        self.check(engine)?;
+        let samples = (0..=repetitions).map(|repetition| self.once(engine, repetition, cancel));
+        // The first one warms up.
+        Ok(samples.collect::<Result<Vec<_>, _>>()?.split_off(1))
+    }
+
+    /// Tokens that a sequence may generate: those that are asked for, and those that it gets before all have begun.
+    fn most(&self) -> usize {
+        self.generate + self.sequences + 1
+    }
+
+    fn check<R: ModelRunner>(&self, engine: &Engine<R>) -> Result<(), Error> {
+        let &Self { prompt, sequences, .. } = self;
+        let limits = engine.limits();
+        let (context, needed) = (limits.context, prompt.saturating_add(self.most()));
+        let case = format!("pp{prompt} + tg{} × {sequences}", self.generate);
+        if needed > context {
+            return Err(Error::BenchTooLong { case, needed, context });
+        }
+        let fits = |pool: &crate::model::PoolLimits| {
+            pool.needed(needed, limits.rows()).saturating_mul(sequences) <= pool.pages
+        };
+        if sequences > limits.sequences() || !limits.pools.iter().all(fits) {
+            return Err(Error::BenchTooMany { case, sequences: limits.sequences() });
+        }
+        Ok(())
+    }
+
+    fn once<R: ModelRunner>(
+        &self,
+        engine: &mut Engine<R>,
+        repetition: usize,
+        cancel: &Cancel,
+    ) -> Result<BatchSample, Error> {
+        let vocab = engine.limits().vocab;
+        // Cases before may have had prompts that begin alike.
+        engine.clear_prefix_cache();
+        let prompts: Vec<Vec<u32>> = (0..self.sequences)
+            .map(|sequence| tokens(self.prompt, vocab, 1 + repetition * self.sequences + sequence))
+            .collect();
+        let requests = |most| prompts.iter().map(|prompt| request(prompt.clone(), most)).collect();
+
+        let start = Instant::now();
+        let mut running = Running::submit(engine, requests(1))?;
+        running.until(engine, cancel, &mut |running| running.least() > 0)?;
+        let prompt = start.elapsed();
+
+        // Pages of the prompts are there still.
+        let mut running = Running::submit(engine, requests(self.most()))?;
+        running.until(engine, cancel, &mut |running| running.least() > 0)?;
+        let before = running.sum();
+        let start = Instant::now();
+        let wanted = before + self.generate * self.sequences;
+        running.until(engine, cancel, &mut |running| running.sum() >= wanted)?;
+        let generate = start.elapsed();
+        running.cancel(engine);
+        Ok(BatchSample { prompt, generate })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use mlxcel_artifacts::{Digest, entry::CallSizes};
+
+    use super::*;
+    use crate::{
+        EngineSettings,
+        model::{ModelLimits, PoolLimits},
+        scripted::ScriptedModel,
+    };
+
+    fn engine(pages: usize) -> Engine<ScriptedModel> {
+        let size = |rows, sequences| CallSizes { rows, sequences, selected: sequences, uniform: false };
+        let limits = ModelLimits {
+            model: Digest::of(b"model"),
+            context: 200,
+            vocab: 50,
+            pools: vec![PoolLimits { window: None, pages, page_bytes: 1 }],
+            steps: vec![size(1, 1), size(8, 8), size(128, 8)],
+            exact: true,
+        };
+        let model =
+            ScriptedModel::new(limits, |_, state| (0..50).map(|id| (state >> id & 1) as f32).collect());
+        Engine::new(model, EngineSettings::default()).unwrap()
+    }
+
+    #[test]
+    fn sequences_generate_side_by_side() {
+        let mut engine = engine(40);
+        let case = BatchCase { prompt: 100, generate: 20, sequences: 4 };
+        assert_eq!(case.tokens(), 480);
+        let samples = case.run(&mut engine, 2, &Cancel::new()).unwrap();
+        assert_eq!(samples.len(), 2);
+        assert!(samples.iter().all(|sample| !sample.prompt.is_zero() && !sample.generate.is_zero()));
+        assert!(engine.is_idle());
+        let (_, rows): (Vec<_>, Vec<usize>) = engine.runner().calls().iter().copied().unzip();
+        // Once all have begun, every step has a row of each.
+        let steps = rows.iter().filter(|&&rows| rows == 4).count();
+        assert!((3 * 18..3 * 22).contains(&steps), "{rows:?}");
+        // The second time, a prompt runs its last 36 tokens alone.
+        let prompts: usize = rows.iter().filter(|&&rows| rows > 8).sum();
+        assert!((3 * 4 * 136 - 40..3 * 4 * 136 + 40).contains(&prompts), "{prompts} {rows:?}");
+    }
+
+    #[test]
+    fn more_than_fits_is_refused() {
+        let refused =
+            |case: BatchCase, pages| case.run(&mut engine(pages), 1, &Cancel::new()).unwrap_err().to_string();
+        let case = BatchCase { prompt: 100, generate: 20, sequences: 4 };
+        assert_eq!(
+            refused(BatchCase { prompt: 180, ..case }, 40),
+            "pp180 + tg20 × 4 needs 205 positions, the context has 200\n\
+             hint: lower -p, -n or -d, raise --ctx-size if it was given, or compile the bundle again with a larger one"
+        );
+        let many = "does not fit the cache or a call, which takes up to 8 sequences\n\
+                    hint: lower --parallel, or give a larger --cache-size";
+        assert_eq!(refused(case, 7), format!("pp100 + tg20 × 4 {many}"));
+        assert_eq!(refused(BatchCase { sequences: 9, ..case }, 400), format!("pp100 + tg20 × 9 {many}"));
+    }
+}
