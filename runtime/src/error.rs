@@ -118,11 +118,11 @@ pub enum Error {
         expected: u32,
     },
 
-    /// The bundle lacks something that a session needs.
+    /// The bundle lacks something that running it needs.
     #[error("the bundle does not fit this program: {0}\nhint: compile the bundle again with this version")]
     Unsupported(String),
 
-    /// A session was requested of a bundle that makes embeddings.
+    /// A model that continues texts was requested of a bundle that makes embeddings.
     #[error(
         "{model} makes embeddings of texts and does not continue them\n\
          hint: mlxcel-run BUNDLE --embed -p TEXT writes an embedding"
@@ -237,10 +237,10 @@ pub enum Error {
     #[error("interrupted")]
     Cancelled,
 
-    /// The session does not record a profile.
+    /// The device does not record a profile.
     #[error("{device} keeps no profile of dispatches\nhint: choose --device local-task")]
     NoProfile {
-        /// The session's device.
+        /// The device.
         device: String,
     },
 
