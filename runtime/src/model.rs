@@ -72,6 +72,17 @@ pub struct SelectedRow {
     pub token: u32,
 }
 
+/// The most likely tokens after a row, and what all tokens weigh together.
+#[derive(Debug, Clone, PartialEq)]
+pub struct BestTokens {
+    /// Their ids, the most likely first, and of equal ones the lowest.
+    pub ids: Vec<u32>,
+    /// Their logits.
+    pub logits: Vec<f32>,
+    /// The logarithm of the sum of the exponentials of all logits. NaN if one of them is.
+    pub log_sum_exp: f32,
+}
+
 /// A model on a device.
 pub trait ModelRunner {
     /// Returns the limits of calls and of the cache.
@@ -91,6 +102,15 @@ pub trait ModelRunner {
     /// # Errors
     /// The device fails.
     fn logits(&mut self, selected: usize) -> Result<Vec<f32>, Error>;
+
+    /// Reads the most likely tokens of a selected row of the last step; `None` if the device does not find them.
+    ///
+    /// # Errors
+    /// The device fails.
+    fn best(&mut self, selected: usize) -> Result<Option<BestTokens>, Error> {
+        let _ = selected;
+        Ok(None)
+    }
 
     /// Starts recording the dispatches that the device runs.
     ///
@@ -135,6 +155,10 @@ impl<R: ModelRunner + ?Sized> ModelRunner for Box<R> {
 
     fn logits(&mut self, selected: usize) -> Result<Vec<f32>, Error> {
         (**self).logits(selected)
+    }
+
+    fn best(&mut self, selected: usize) -> Result<Option<BestTokens>, Error> {
+        (**self).best(selected)
     }
 
     fn start_profile(&mut self) -> Result<(), Error> {

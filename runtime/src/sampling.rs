@@ -11,7 +11,7 @@ use rand_chacha::{
     rand_core::{Rng, SeedableRng},
 };
 
-use crate::error::Error;
+use crate::{error::Error, model::BestTokens};
 
 /// Settings of a [`Sampler`].
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -83,7 +83,20 @@ impl Sampler {
     /// A logit is not a number, or all are minus infinity.
     pub fn sample(&mut self, logits: &[f32]) -> Result<u32, Error> {
         check(logits)?;
-        let mut kept = candidates(logits, &self.settings);
+        self.draw(candidates(logits, &self.settings))
+    }
+
+    /// Draws the token that [`sample`](Self::sample) would draw, if the best tokens suffice. `None` if they do not: no number
+    /// was drawn.
+    ///
+    /// # Errors
+    /// None of the best tokens is a token.
+    pub fn sample_best(&mut self, best: &BestTokens, vocab: usize) -> Result<Option<u32>, Error> {
+        candidates_of_best(best, vocab, &self.settings).map(|kept| self.draw(kept)).transpose()
+    }
+
+    /// Draws one of the candidates.
+    fn draw(&mut self, mut kept: Vec<Candidate>) -> Result<u32, Error> {
         let best = kept.iter().map(|c| c.logit).fold(f32::NEG_INFINITY, f32::max);
         let temperature = f64::from(self.settings.temperature);
         let mut total = 0.0;
@@ -110,6 +123,14 @@ pub fn top_logprobs(logits: &[f32], count: usize) -> Result<Vec<(u32, f32)>, Err
     Ok(top.into_iter().map(|c| (c.id, (f64::from(c.logit) - log_total) as f32)).collect())
 }
 
+/// Returns the `count` most likely ids with their log-probabilities, best first; `None` if the best tokens are fewer.
+#[must_use]
+pub fn top_logprobs_of_best(best: &BestTokens, count: usize) -> Option<Vec<(u32, f32)>> {
+    let is_enough = count <= best.ids.len() && best.log_sum_exp.is_finite();
+    let pairs = best.ids.iter().zip(&best.logits).take(count);
+    is_enough.then(|| pairs.map(|(&id, logit)| (id, logit - best.log_sum_exp)).collect())
+}
+
 /// A token that may be drawn.
 #[derive(Debug, Clone, Copy)]
 struct Candidate {
@@ -134,6 +155,61 @@ fn candidates(logits: &[f32], settings: &Sampling) -> Vec<Candidate> {
         kept.retain(|c| libm::exp(f64::from(c.logit - best)) >= f64::from(min_p));
     }
     kept
+}
+
+/// Returns what [`candidates`] would; `None` if the best tokens do not say.
+fn candidates_of_best(best: &BestTokens, vocab: usize, settings: &Sampling) -> Option<Vec<Candidate>> {
+    let &Sampling { top_k, top_p, min_p, temperature: _, seed: _ } = settings;
+    if !best.log_sum_exp.is_finite() {
+        return None;
+    }
+    let found = best.ids.iter().zip(&best.logits);
+    let mut kept: Vec<Candidate> =
+        found.map(|(&id, &logit)| Candidate { id, logit, cumulative: 0.0 }).collect();
+    let first = f64::from(kept.first()?.logit);
+    let weight = |candidate: &Candidate| libm::exp(f64::from(candidate.logit) - first);
+    let is_whole = kept.len() == vocab;
+    if top_k > 0 {
+        if top_k > kept.len() && !is_whole {
+            return None;
+        }
+        kept.truncate(top_k);
+        if top_p < 1.0 {
+            kept = nucleus(kept, f64::from(top_p));
+        }
+    } else if top_p < 1.0 {
+        let count = nucleus_of_best(&kept, best.log_sum_exp, top_p)?;
+        kept.truncate(count);
+    } else {
+        // Nothing else cuts the tail off.
+        if !is_whole && kept.last().is_none_or(|last| min_p <= 0.0 || weight(last) >= f64::from(min_p)) {
+            return None;
+        }
+        // The order of the ids, in which candidates of all tokens are.
+        kept.sort_unstable_by_key(|candidate| candidate.id);
+    }
+    if min_p > 0.0 {
+        kept.retain(|candidate| weight(candidate) >= f64::from(min_p));
+    }
+    Some(kept)
+}
+
+/// Returns how many of the best tokens reach the probability `top_p`; `None` if rounding could make it another number, or all
+/// do not reach it.
+fn nucleus_of_best(best: &[Candidate], log_sum_exp: f32, top_p: f32) -> Option<usize> {
+    /// More than the relative error of the device's sum, and of its logarithm in `f32` where that is below 64.
+    const ERROR: f64 = 1e-5;
+    let first = f64::from(best.first()?.logit);
+    let total = f64::from(top_p) * libm::exp(f64::from(log_sum_exp) - first);
+    let reaches = |least: f64| {
+        let mut sum = 0.0;
+        best.iter().position(|candidate| {
+            sum += libm::exp(f64::from(candidate.logit) - first);
+            sum >= least
+        })
+    };
+    let (early, late) = (reaches(total * (1.0 - ERROR))?, reaches(total * (1.0 + ERROR))?);
+    (early == late && log_sum_exp.abs() < 64.0).then_some(late + 1)
 }
 
 /// Returns the fewest most likely candidates whose total probability reaches `p`.
@@ -225,6 +301,78 @@ mod tests {
         assert_eq!(kept(&logits, Sampling { top_p: 1e-9, ..with }), [1]);
         assert_eq!(kept(&logits, Sampling { min_p: 0.6, ..with }), [1, 3]);
         assert_eq!(kept(&logits, Sampling { min_p: 1.0, ..with }), [1]);
+    }
+
+    /// Returns what a device finds.
+    fn best_of(logits: &[f32], count: usize) -> BestTokens {
+        let best = largest(all(logits), count);
+        let sum: f64 = logits.iter().map(|&logit| f64::from(logit).exp()).sum();
+        BestTokens {
+            ids: best.iter().map(|c| c.id).collect(),
+            logits: best.iter().map(|c| c.logit).collect(),
+            log_sum_exp: sum.ln() as f32,
+        }
+    }
+
+    #[test]
+    fn the_best_tokens_draw_what_all_tokens_draw() {
+        let with = Sampling { seed: 7, ..Sampling::default() };
+        // Some of these suffice, and some do not.
+        let suffice = [
+            (Sampling { top_k: 5, ..with }, true),
+            (Sampling { top_k: 64, top_p: 0.7, min_p: 0.1, ..with }, true),
+            (Sampling { top_p: 0.5, ..with }, true),
+            (Sampling { top_p: 0.5, min_p: 0.2, temperature: 0.5, ..with }, true),
+            (Sampling { min_p: 0.3, ..with }, true),
+            (Sampling { min_p: 1e-6, ..with }, false),
+            (Sampling { top_k: 65, ..with }, false),
+            (Sampling { top_p: 0.999, ..with }, false),
+            (with, false),
+        ];
+        let mut state = 1u32;
+        let mut logit = || {
+            state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+            (state >> 8) as f32 / (1 << 24) as f32
+        };
+        for (settings, is_enough) in suffice {
+            let (mut a, mut b) = (Sampler::new(settings).unwrap(), Sampler::new(settings).unwrap());
+            for _ in 0..50 {
+                // A few likely tokens, with ties, and a long tail.
+                let logits: Vec<f32> = (0..1000)
+                    .map(|id| if id % 50 == 3 { (6.0 + 4.0 * logit()).round() } else { logit() })
+                    .collect();
+                let found = b.sample_best(&best_of(&logits, 64), logits.len()).unwrap();
+                assert_eq!(found.is_some(), is_enough, "{settings:?}");
+                let found = found.map_or_else(|| b.sample(&logits).unwrap(), |id| id);
+                assert_eq!(found, a.sample(&logits).unwrap(), "{settings:?}");
+                // A vocabulary that is whole always suffices, but for the rounding of a nucleus.
+                let few = &logits[..40];
+                let found = b.sample_best(&best_of(few, 64), few.len()).unwrap();
+                assert!(found.is_some() || settings.top_p < 1.0, "{settings:?}");
+                let found = found.map_or_else(|| b.sample(few).unwrap(), |id| id);
+                assert_eq!(found, a.sample(few).unwrap(), "{settings:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_nucleus_whose_end_depends_on_rounding_is_not_decided() {
+        // Half of the probability is exactly that of the first token.
+        let logits = logits(&[0.5, 0.25, 0.25]);
+        let best = best_of(&logits, 2);
+        let of = |top_p| {
+            candidates_of_best(&best, 3, &Sampling { top_p, ..Sampling::default() }).map(|kept| kept.len())
+        };
+        assert_eq!((of(0.5), of(0.4), of(0.6), of(0.9)), (None, Some(1), Some(2), None));
+        let not_a_number = BestTokens { log_sum_exp: f32::NAN, ..best.clone() };
+        let with = Sampling { top_k: 1, ..Sampling::default() };
+        assert_eq!(Sampler::new(with).unwrap().sample_best(&not_a_number, 3).unwrap(), None);
+        assert_eq!(top_logprobs_of_best(&not_a_number, 1), None);
+        let near = |found: f32, expected: f32| assert!((found - expected).abs() < 1e-6, "{found}");
+        let found = top_logprobs_of_best(&best, 2).unwrap();
+        near(found[0].1, 0.5f32.ln());
+        near(found[1].1, 0.25f32.ln());
+        assert_eq!(top_logprobs_of_best(&best, 3), None);
     }
 
     #[test]

@@ -18,7 +18,7 @@ use mlxcel_artifacts::{
 use crate::{
     device::DeviceInfo,
     error::Error,
-    model::{Batch, ModelLimits, ModelRunner, PoolLimits, SelectedRow, SequenceRows},
+    model::{Batch, BestTokens, ModelLimits, ModelRunner, PoolLimits, SelectedRow, SequenceRows},
 };
 
 /// Computes logits from the tokens of the first pool that a row sees, and the row's state.
@@ -51,6 +51,9 @@ impl ScriptedModel {
     pub const CALL: Duration = Duration::from_micros(100);
     /// The time of a row.
     pub const ROW: Duration = Duration::from_micros(10);
+
+    /// The number of tokens of [`ModelRunner::best`].
+    pub const BEST: usize = 4;
 
     /// Makes a model with empty pages. `script` returns one logit per id.
     pub fn new(limits: ModelLimits, script: impl Fn(&[u32], u64) -> Vec<f32> + Send + 'static) -> Self {
@@ -244,6 +247,20 @@ impl ModelRunner for ScriptedModel {
             return Err(failure(format!("read logits {read}")));
         }
         self.logits.get(selected).cloned().ok_or(Error::NoLogits)
+    }
+
+    fn best(&mut self, selected: usize) -> Result<Option<BestTokens>, Error> {
+        let logits = self.logits.get(selected).ok_or(Error::NoLogits)?;
+        let mut ids: Vec<usize> = (0..logits.len()).collect();
+        // The sort is stable: of equal ones the lowest id comes first.
+        ids.sort_by(|&a, &b| logits[b].total_cmp(&logits[a]));
+        ids.truncate(Self::BEST);
+        let sum: f64 = logits.iter().map(|&logit| f64::from(logit).exp()).sum();
+        Ok(Some(BestTokens {
+            logits: ids.iter().map(|&id| logits[id]).collect(),
+            ids: ids.into_iter().map(|id| id as u32).collect(),
+            log_sum_exp: sum.ln() as f32,
+        }))
     }
 }
 

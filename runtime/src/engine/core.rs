@@ -19,7 +19,7 @@ use crate::{
     device::DeviceInfo,
     error::{EngineError, Error, SharedCause},
     model::{Batch, ModelLimits, ModelRunner, SelectedRow, SequenceRows},
-    sampling::top_logprobs,
+    sampling::{top_logprobs, top_logprobs_of_best},
 };
 
 /// Settings of an [`Engine`].
@@ -393,18 +393,7 @@ fn pick<R: ModelRunner>(
     for (offset, row) in best.iter().enumerate() {
         let needs_logits = sequence.sampler.is_some() || sequence.request.logprobs > 0;
         let token = if needs_logits {
-            let read = runner.logits(first + offset);
-            let logits =
-                read.map_err(|error| EngineError::StepFailed { requests: 1, source: Arc::new(error) })?;
-            let logprobs = match sequence.request.logprobs {
-                0 => vec![],
-                count => top_logprobs(&logits, count)?,
-            };
-            let token = match &mut sequence.sampler {
-                Some(sampler) => sampler.sample(&logits)?,
-                None => row.token,
-            };
-            (token, logprobs)
+            pick_from(runner, sequence, first + offset, *row)?
         } else {
             (row.token, vec![])
         };
@@ -414,6 +403,44 @@ fn pick<R: ModelRunner>(
         }
     }
     Ok(picked)
+}
+
+/// Picks a token from the logits of a selected row: from its most likely tokens, or from all where these do not suffice.
+fn pick_from<R: ModelRunner>(
+    runner: &mut R,
+    sequence: &mut Sequence,
+    selected: usize,
+    row: SelectedRow,
+) -> Result<Picked, Error> {
+    let failed = |error| EngineError::StepFailed { requests: 1, source: Arc::new(error) };
+    let (vocab, count) = (runner.limits().vocab, sequence.request.logprobs);
+    let (mut token, mut logprobs) = match sequence.sampler {
+        Some(_) => (None, None),
+        None => (Some(row.token), None),
+    };
+    if let Some(best) = runner.best(selected).map_err(failed)? {
+        logprobs = top_logprobs_of_best(&best, count);
+        if let Some(sampler) = &mut sequence.sampler {
+            token = sampler.sample_best(&best, vocab)?;
+        }
+    }
+    if count == 0 {
+        logprobs = Some(vec![]);
+    }
+    if let (Some(token), Some(logprobs)) = (token, &mut logprobs) {
+        return Ok((token, std::mem::take(logprobs)));
+    }
+    let logits = runner.logits(selected).map_err(failed)?;
+    let logprobs = match logprobs {
+        Some(logprobs) => logprobs,
+        None => top_logprobs(&logits, count)?,
+    };
+    let token = match (token, &mut sequence.sampler) {
+        (Some(token), _) => token,
+        (None, Some(sampler)) => sampler.sample(&logits)?,
+        (None, None) => row.token,
+    };
+    Ok((token, logprobs))
 }
 
 /// Returns the device's answer if reading logits failed.
