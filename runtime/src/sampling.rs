@@ -125,7 +125,7 @@ pub fn top_logprobs(logits: &[f32], count: usize) -> Result<Vec<(u32, f32)>, Err
 
 /// Returns the `count` most likely ids with their log-probabilities, best first; `None` if the best tokens are fewer.
 #[must_use]
-pub fn top_logprobs_of_best(best: &BestTokens, count: usize) -> Option<Vec<(u32, f32)>> {
+pub(crate) fn top_logprobs_of_best(best: &BestTokens, count: usize) -> Option<Vec<(u32, f32)>> {
     let is_enough = count <= best.ids.len() && best.log_sum_exp.is_finite();
     let pairs = best.ids.iter().zip(&best.logits).take(count);
     is_enough.then(|| pairs.map(|(&id, logit)| (id, logit - best.log_sum_exp)).collect())

@@ -41,7 +41,7 @@ impl Default for EngineSettings {
 }
 
 /// What an engine has at the moment.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Usage {
     /// Requests that wait for pages or for their turn.
     pub waiting: usize,

@@ -3,7 +3,7 @@
 use std::{
     collections::HashMap,
     sync::{
-        Arc,
+        Arc, Mutex, PoisonError,
         atomic::{AtomicUsize, Ordering},
         mpsc::{self, Receiver, Sender, SyncSender, TrySendError},
     },
@@ -13,7 +13,7 @@ use std::{
 use mlxcel_artifacts::Cancel;
 
 use super::{
-    core::{Engine, EngineSettings},
+    core::{Engine, EngineSettings, Usage},
     memory::Memory,
     request::{EventKind, Request, RequestId},
 };
@@ -38,6 +38,7 @@ pub struct EngineClient {
     queued: Arc<AtomicUsize>,
     limit: usize,
     checks: Arc<(ModelLimits, Memory)>,
+    usage: Arc<Mutex<Usage>>,
 }
 
 /// The events of one request. Dropping it cancels the request.
@@ -80,14 +81,16 @@ impl EngineThread {
         let (loaded, is_loaded) = mpsc::channel();
         let queued = Arc::new(AtomicUsize::new(0));
         let stop = Cancel::new();
-        let (taken, stopping) = (queued.clone(), stop.clone());
+        let usage: Arc<Mutex<Usage>> = Arc::default();
+        let (taken, stopping, shown) = (queued.clone(), stop.clone(), usage.clone());
         let settings = EngineSettings { waiting: settings.waiting.max(1), ..settings };
         let thread = thread::Builder::new().name("engine".to_owned()).spawn(move || {
             match load().and_then(|runner| Engine::new(runner, settings)) {
                 Ok(mut engine) => {
                     let limits = engine.runner().limits().clone();
                     if loaded.send(Ok(limits)).is_ok() {
-                        Worker { engine, active: HashMap::new(), messages, taken, stop: stopping }.run();
+                        let active = HashMap::new();
+                        Worker { engine, active, messages, taken, stop: stopping, usage: shown }.run();
                     }
                 }
                 Err(error) => {
@@ -99,7 +102,7 @@ impl EngineThread {
         let limits = is_loaded.recv().map_err(|_| EngineError::Closed)??;
         let memory = Memory::new(&limits);
         let checks = Arc::new((limits, memory));
-        let client = EngineClient { queue, queued, limit: settings.waiting, checks };
+        let client = EngineClient { queue, queued, limit: settings.waiting, checks, usage };
         Ok(Self { client, stop, thread })
     }
 
@@ -151,6 +154,12 @@ impl EngineClient {
         Ok(handle)
     }
 
+    /// Returns what the engine had before it delivered its last events.
+    #[must_use]
+    pub fn usage(&self) -> Usage {
+        self.usage.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
     fn message(&self, request: Request) -> Result<(Message, RequestHandle), Error> {
         let (limits, memory) = &*self.checks;
         request.check(limits, memory)?;
@@ -196,6 +205,7 @@ struct Worker<R> {
     messages: Receiver<Message>,
     taken: Arc<AtomicUsize>,
     stop: Cancel,
+    usage: Arc<Mutex<Usage>>,
 }
 
 impl<R: ModelRunner> Worker<R> {
@@ -246,6 +256,8 @@ impl<R: ModelRunner> Worker<R> {
     }
 
     fn deliver(&mut self) {
+        // First, so that who sees the end of a request sees that its pages are free.
+        *self.usage.lock().unwrap_or_else(PoisonError::into_inner) = self.engine.usage();
         while let Some(event) = self.engine.next_event() {
             let is_last = !matches!(event.kind, EventKind::Token { .. });
             if let Some((events, cancel)) = self.active.get(&event.id)

@@ -40,6 +40,8 @@ fn threads_share_an_engine() {
     for (index, answer) in (0..6u32).zip(answers) {
         assert_eq!(answer.join().unwrap().tokens, [1, 2, 3, 4, 5].map(|more| (index + more) % 12));
     }
+    let usage = engine.client().usage();
+    assert_eq!((usage.running, usage.waiting, usage.pools[0].free), (0, 0, 64));
 }
 
 #[test]

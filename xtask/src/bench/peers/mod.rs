@@ -3,6 +3,7 @@
 //! The source of llama.cpp comes from the package llama-cpp-python, and the package gguf writes its weights. This is the
 //! only task that needs Python. Later runs use the same weights and executables again.
 
+mod batches;
 mod table;
 
 use std::{
@@ -37,6 +38,9 @@ const STEPS: usize = 64;
 /// The length of the prompt when the time to the first token is measured.
 const SHORT_PROMPT: usize = 16;
 
+/// The executables of llama.cpp that are used.
+const TOOLS: [&str; 3] = ["llama-bench", "llama-batched-bench", "llama-quantize"];
+
 /// Precisions and quantizations by our name and by llama.cpp's.
 const FORMATS: [(&str, &str); 3] = [("bf16", "BF16"), ("q8", "Q8_0"), ("q4", "Q4_0")];
 
@@ -55,6 +59,12 @@ pub(crate) struct Peers {
     /// Tokens in the cache for the second decode test; 0 skips it
     #[arg(long, value_name = "N", default_value_t = 4096)]
     depth: usize,
+    /// Measure so many sequences at once, separated by commas, in place of one: beside llama-batched-bench
+    #[arg(long, value_name = "B", value_delimiter = ',')]
+    parallel: Vec<usize>,
+    /// Prompt lengths for --parallel, separated by commas
+    #[arg(long, value_name = "N", value_delimiter = ',', default_value = "128", requires = "parallel")]
+    prompts: Vec<usize>,
     /// Only these formats, separated by commas: bf16, q8, q4
     #[arg(long, value_name = "FORMAT", value_delimiter = ',')]
     only: Vec<String>,
@@ -68,8 +78,10 @@ struct Bench {
     run: PathBuf,
     bench: PathBuf,
     llama_bench: PathBuf,
+    llama_batched_bench: PathBuf,
     threads: String,
     depth: usize,
+    batches: Vec<batches::Batch>,
 }
 
 /// The same weights in one format for both programs.
@@ -104,8 +116,10 @@ pub(crate) fn peers(workspace: &Workspace, peers: &Peers) -> Result<()> {
         run: workspace.release_binary("mlxcel-run")?,
         bench: workspace.release_binary("mlxcel-bench")?,
         llama_bench: tools.join("llama-bench"),
+        llama_batched_bench: tools.join("llama-batched-bench"),
         threads: peers.threads.to_string(),
         depth: peers.depth,
+        batches: batches::Batch::all(&peers.prompts, &peers.parallel),
     };
     let mut measured = Vec::new();
     for repeat in 1..=peers.repeats {
@@ -121,6 +135,9 @@ pub(crate) fn peers(workspace: &Workspace, peers: &Peers) -> Result<()> {
 impl Bench {
     /// Measures both programs, test by test, one right after the other.
     fn measure(&self, workspace: &Workspace, pair: &Pair) -> Result<Vec<Measurement>> {
+        if !self.batches.is_empty() {
+            return self.batches.iter().map(|batch| batch.measure(self, workspace, pair)).collect();
+        }
         let mut tests = vec![(PROMPT, 0, 0), (0, STEPS, 0)];
         if self.depth > 0 {
             tests.push((0, STEPS, self.depth));
@@ -265,7 +282,7 @@ fn llama_cpp(workspace: &Workspace, folder: &Path) -> Result<PathBuf> {
     let source = folder.join(format!("llama_cpp_python-{version}/vendor/llama.cpp"));
     let build = source.join("build");
     let tools = build.join("bin");
-    if ["llama-bench", "llama-quantize"].iter().all(|tool| tools.join(tool).is_file()) {
+    if TOOLS.iter().all(|tool| tools.join(tool).is_file()) {
         return Ok(tools);
     }
     if !source.is_dir() {
@@ -301,10 +318,6 @@ fn llama_cpp(workspace: &Workspace, folder: &Path) -> Result<PathBuf> {
     }
     shell::run_to_stderr(&mut configure)?;
     let mut compile = workspace.command(&cmake);
-    shell::run_to_stderr(compile.arg("--build").arg(&build).args([
-        "--target",
-        "llama-bench",
-        "llama-quantize",
-    ]))?;
+    shell::run_to_stderr(compile.arg("--build").arg(&build).arg("--target").args(TOOLS))?;
     Ok(tools)
 }
