@@ -11,7 +11,7 @@ use crate::{error::Error, kernels::Isa, pools::pools};
 
 /// Rows of steps with kernels, which skip the padding: a decode step, some, a chunk of a prompt, and a long prompt, for which
 /// weights are read less often.
-const STEPS_WITH_KERNELS: [usize; 4] = [1, 16, 64, 512];
+const STEPS_WITH_KERNELS: [usize; 4] = [1, 16, 128, 512];
 
 /// Rows and sequences of generated steps: decode steps, and chunks of a prompt. Each takes seconds to compile.
 const GENERATED_STEPS: [(usize, usize); 4] = [(1, 1), (8, 8), (32, 1), (256, 1)];
@@ -249,7 +249,7 @@ mod tests {
         assert_eq!(sizes(&plan), [(1, 1, 1), (8, 8, 8), (32, 1, 1), (256, 1, 1)]);
         assert!(plan.calls.iter().all(|sizes| sizes.uniform));
         let kernels = plan.for_target(with_kernels);
-        assert_eq!(sizes(&kernels), [(1, 1, 1), (16, 16, 16), (64, 64, 64), (512, 64, 64)]);
+        assert_eq!(sizes(&kernels), [(1, 1, 1), (16, 16, 16), (128, 64, 64), (512, 64, 64)]);
         assert!(kernels.calls.iter().all(|sizes| !sizes.uniform));
         let chunked = Plan { chunk: Some(48), ..plan };
         assert_eq!(sizes(&chunked.for_target(Numerics::default())), [(1, 1, 1), (48, 1, 1)]);
