@@ -126,6 +126,11 @@ void route(const float *logits, const int32_t *lengths, float *weights,
            index tokens, index experts, index active, index normalized,
            index begin, index end);
 
+// The best tokens of rows of logits.
+void best_tokens(const float *logits, const int32_t *count, int32_t *tokens,
+                 float *best_logits, float *log_sum_exp, index vocab, index best,
+                 index begin, index end);
+
 // Attention over pages of a cache of each type: complete, and in chunks of positions
 // that attention_combine() merges.
 #define ATTENTION_READ                                                         \

@@ -4,7 +4,7 @@ use std::rc::Rc;
 
 use mlxcel_artifacts::{
     Bundle, FORMAT_OF_PAGES,
-    entry::{PAGE, PARAMETER_SCOPE},
+    entry::{Entry, PAGE, PARAMETER_SCOPE, Role},
 };
 
 use super::{
@@ -26,7 +26,7 @@ use crate::{
 pub(super) struct LoadedModule {
     /// Capabilities without the sizes of entry points, which differ for sessions and encoders.
     pub(super) capabilities: Capabilities,
-    /// Ascending by the rows of one sequence.
+    /// Steps or calls of an encoder, ascending by the rows of one sequence.
     pub(super) entries: Vec<EntryPoint>,
     pub(super) device: Device,
     pub(super) cache: Cache,
@@ -60,7 +60,9 @@ impl LoadedModule {
         let module = Module::load(&opened.device, program, Rc::new(weights), PARAMETER_SCOPE, &parameters)
             .map_err(Error::iree(|| "load the module".into()))?;
 
-        let entries = opened.target.entries.iter().map(|entry| EntryPoint::new(&module, entry));
+        let takes_rows = |entry: &&Entry| !matches!(entry.role, Role::Best { .. });
+        let entries = opened.target.entries.iter().filter(takes_rows);
+        let entries = entries.map(|entry| EntryPoint::new(&module, entry));
         let mut entries = entries.collect::<Result<Vec<_>, _>>()?;
         entries.sort_by_key(|entry| (entry.sizes().rows_of_a_sequence(), entry.sizes().rows));
         let pools = opened.target.serving.as_ref().map_or(&[][..], |serving| &serving.pools);
