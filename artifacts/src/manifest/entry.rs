@@ -315,11 +315,8 @@ impl ArgumentSpec {
         let Interface { context, width, pools } = *interface;
         let spec = |shape: &[usize]| Some(Self { kind, dtype: Dtype::I32, shape: shape.to_vec() });
         if let Role::Best { rows } = role {
-            return match kind {
-                ArgumentKind::Logits => Some(Self { kind, dtype: Dtype::F32, shape: vec![rows, width] }),
-                ArgumentKind::SelectedCount => spec(&[1]),
-                _ => None,
-            };
+            let (dtype, shape) = best::argument(kind, rows, width)?;
+            return Some(Self { kind, dtype, shape });
         }
         let Some(sizes) = role.sizes() else {
             // Up to format 2, every call had one sequence.
@@ -365,13 +362,8 @@ impl ResultSpec {
         let (sequences, selected) = role.sizes().map_or((1, 1), |sizes| (sizes.sequences, sizes.selected));
         let spec = |dtype, shape: &[usize]| Some(Self { kind, dtype, shape: shape.to_vec() });
         if let Role::Best { rows } = role {
-            let best = best_count(width);
-            return match kind {
-                ResultKind::BestTokens => spec(Dtype::I32, &[rows, best]),
-                ResultKind::BestLogits => spec(Dtype::F32, &[rows, best]),
-                ResultKind::LogSumExp => spec(Dtype::F32, &[rows]),
-                _ => None,
-            };
+            let (dtype, shape) = best::result(kind, rows, width)?;
+            return Some(Self { kind, dtype, shape });
         }
         match kind {
             ResultKind::BestTokens | ResultKind::BestLogits | ResultKind::LogSumExp => None,
