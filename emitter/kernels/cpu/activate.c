@@ -9,7 +9,8 @@
 // Rows are `width` elements of rows of `stride`, from element `first` on: results of
 // layers that are computed as one product are parts of its rows.
 //
-//   lengths     [batch]; rows from lengths[b] on are padding, whose results are zeros
+//   lengths     [batch]; rows from lengths[b] on are padding, whose results are not
+//               written
 //   out         [batch][tokens][width]
 //   kind        0: x * sigmoid(steepness * x)
 //               1: x * (1 + erf(x / sqrt(2))) / 2
@@ -131,10 +132,8 @@ void activate(const float *x, const int32_t *lengths, float *out, index stride,
     const part at = part_of(lengths, tokens, width, chunk, item);
     const float *source = x + at.row * stride + first + at.first;
     float *target = out + at.row * width + at.first;
-    if (at.padding) {
-      clear_row(target, at.count);
+    if (at.padding)
       continue;
-    }
     for (index i = 0; i < at.count; i += LANES) {
       lanes y;
       load_some(source + i, at.count - i, &y);
@@ -156,10 +155,6 @@ activate_part(const gated *by, const part *at, const float *gate,
   const float *gates = gate + at->row * by->gate_stride + by->gate_first;
   const float *ups = up + at->row * by->up_stride + by->up_first;
   const int has_limit = bits_of(by->limit) < 0x7f800000u;
-  if (at->padding) {
-    clear_row(out, at->count);
-    return;
-  }
   for (index i = 0; i < at->count; i += LANES) {
     lanes y, factor;
     load_some(gates + at->first + i, at->count - i, &y);
@@ -188,6 +183,8 @@ activate_part(const gated *by, const part *at, const float *gate,
   (void)batch;                                                                 \
   for (index item = begin; item < end; ++item) {                               \
     const part at = part_of(lengths, tokens, width, chunk, item);              \
+    if (at.padding)                                                            \
+      continue;                                                                \
     const index first = at.row * width + at.first;                             \
     activate_part(&by, &at, gate, up, out + first);                            \
     after(at, first);                                                          \

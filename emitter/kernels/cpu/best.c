@@ -2,7 +2,8 @@
 // exponentials.
 //
 //   logits       [rows][vocab]
-//   count        [1]; rows from count[0] on are not wanted, whose results are zeros
+//   count        [1]; rows from count[0] on are not wanted, whose results are not
+//                written
 //   tokens       [rows][best]: ids of the largest logits, best first. Of equal logits
 //                the lower id comes first, and NaN counts as -inf
 //   best_logits  [rows][best]: their logits
@@ -187,16 +188,9 @@ INLINE float log_sum_of(const float *x, index n, list *to) {
 void best_tokens(const float *logits, const int32_t *count, int32_t *tokens,
                  float *best_logits, float *log_sum_exp, index vocab, index best,
                  index begin, index end) {
-  for (index row = begin; row < end; ++row) {
+  for (index row = begin; row < min_index(end, count[0]); ++row) {
     int32_t *ids = tokens + row * best;
     float *values = best_logits + row * best;
-    if (row >= count[0]) {
-      for (index i = 0; i < best; ++i)
-        ids[i] = 0;
-      clear_row(values, best);
-      log_sum_exp[row] = 0;
-      continue;
-    }
     list found;
     found.best = best;
     for (index i = 0; i < best; ++i)

@@ -21,7 +21,7 @@ typedef int16_t act_q8;
 #endif
 
 // Returns the rows of batch row b that are not padding. Rows of products are
-// [batch][tokens]; those from lengths[b] on are padding, whose results are zeros.
+// [batch][tokens]; those from lengths[b] on are padding, whose results are not written.
 INLINE index real_rows(const int32_t *lengths, index b, index tokens) {
   return clamp_index(lengths[b], 0, tokens);
 }
