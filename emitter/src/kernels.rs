@@ -14,6 +14,7 @@ mod activate;
 mod argmax;
 mod arguments;
 mod attention;
+mod best;
 mod capabilities;
 mod cuda_attention;
 mod executable;
@@ -37,6 +38,7 @@ pub(crate) use attention::{
     Append, Attention, AttentionChunks, AttentionCombine, AttentionMask, AttentionShape, CachedKeyValues,
     KeyRows, Overwritten, QueryRows, RowTables, ValueRows,
 };
+pub(crate) use best::BestTokens;
 pub(crate) use cuda_attention::{CudaAttention, CudaAttentionCombine, CudaAttentionShape, CudaPageTable};
 pub(crate) use executable::{Call, Executable, Grid};
 pub use isa::Isa;

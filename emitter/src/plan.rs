@@ -1,5 +1,7 @@
 //! Plans: precision, quantization, context and sizes of calls of a module.
 
+use std::collections::BTreeSet;
+
 use mlxcel_artifacts::{
     CacheType, Float, Quant, Serving,
     entry::{CallSizes, Entry, Interface, PAGE, Role},
@@ -11,7 +13,7 @@ use crate::{error::Error, kernels::Isa, pools::pools};
 
 /// Rows of steps with kernels, which skip the padding: a decode step, some, a chunk of a prompt, and a long prompt, for which
 /// weights are read less often.
-const STEPS_WITH_KERNELS: [usize; 4] = [1, 16, 64, 512];
+const STEPS_WITH_KERNELS: [usize; 4] = [1, 16, 128, 512];
 
 /// Rows and sequences of generated steps: decode steps, and chunks of a prompt. Each takes seconds to compile.
 const GENERATED_STEPS: [(usize, usize); 4] = [(1, 1), (8, 8), (32, 1), (256, 1)];
@@ -144,7 +146,7 @@ impl Plan {
         Self { numerics, calls, ..self.clone() }
     }
 
-    /// Returns the entry points in the order of the module.
+    /// Returns the entry points in the order of the module: calls, then one for each number of rows whose logits they compute.
     #[must_use]
     pub fn entries(&self, model: &ModelConfig) -> Vec<Entry> {
         let pools = self.serving(model).pools;
@@ -153,7 +155,12 @@ impl Plan {
             Task::Embed => (Role::Embed, model.hidden),
         };
         let interface = Interface { context: self.context, width, pools: &pools };
-        self.calls.iter().map(|&sizes| Entry::new(role(sizes), &interface)).collect()
+        let mut roles: Vec<_> = self.calls.iter().map(|&sizes| role(sizes)).collect();
+        if self.task == Task::Generate {
+            let rows: BTreeSet<_> = self.calls.iter().map(|sizes| sizes.selected).collect();
+            roles.extend(rows.into_iter().map(|rows| Role::Best { rows }));
+        }
+        roles.into_iter().map(|role| Entry::new(role, &interface)).collect()
     }
 
     /// Returns how the module serves several sequences.
@@ -249,11 +256,18 @@ mod tests {
         assert_eq!(sizes(&plan), [(1, 1, 1), (8, 8, 8), (32, 1, 1), (256, 1, 1)]);
         assert!(plan.calls.iter().all(|sizes| sizes.uniform));
         let kernels = plan.for_target(with_kernels);
-        assert_eq!(sizes(&kernels), [(1, 1, 1), (16, 16, 16), (64, 64, 64), (512, 64, 64)]);
+        assert_eq!(sizes(&kernels), [(1, 1, 1), (16, 16, 16), (128, 64, 64), (512, 64, 64)]);
         assert!(kernels.calls.iter().all(|sizes| !sizes.uniform));
         let chunked = Plan { chunk: Some(48), ..plan };
         assert_eq!(sizes(&chunked.for_target(Numerics::default())), [(1, 1, 1), (48, 1, 1)]);
         assert_eq!(sizes(&chunked.for_target(with_kernels)), [(1, 1, 1), (48, 48, 48)]);
+        let names =
+            |plan: &Plan| plan.entries(&model()).into_iter().map(|entry| entry.name).collect::<Vec<_>>();
+        assert_eq!(
+            names(&kernels),
+            ["step_1", "step_16", "step_128", "step_512", "best_1", "best_16", "best_64"]
+        );
+        assert_eq!(names(&chunked.for_target(Numerics::default())), ["step_1", "step_48", "best_1"]);
         for plan in [kernels, chunked.for_target(with_kernels)] {
             assert_eq!(plan.validate(&model()).map_err(|error| error.to_string()), Ok(()));
         }

@@ -1,5 +1,6 @@
 //! From a description to a program.
 
+mod best;
 mod block;
 mod entry;
 mod head;

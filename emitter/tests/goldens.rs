@@ -4,7 +4,9 @@
 
 mod common;
 
-use common::{COMPARISON, FLOAT_BINARY, FLOAT_UNARY, INTEGER_BINARY, INTEGER_UNARY, LOGICAL_BINARY, tiny};
+use common::{
+    COMPARISON, FLOAT_BINARY, FLOAT_UNARY, INTEGER_BINARY, INTEGER_UNARY, LOGICAL_BINARY, tiny, tiny_of_vocab,
+};
 use mlxcel_artifacts::{Float, Quant};
 use mlxcel_emitter::{
     DotDimensions, GatherDimensions, Graph, Isa, Module, Numerics, Plan, Products, Program, Reduction,
@@ -361,6 +363,26 @@ fn program_widened_from_bits() {
     let halves = ["model.norm.weight", "model.layers.0.self_attn.k_proj.weight"];
     let dtype_of = |name: &str| if halves.contains(&name) { Dtype::F16 } else { Dtype::BF16 };
     assert_golden!(program(Float::F32, numerics, &dtype_of).mlir);
+}
+
+/// Returns the generated functions that find the best tokens, as a module of their own. The runtime's tests run it.
+fn best_tokens_of(vocab: usize) -> String {
+    let model = tiny_of_vocab(vocab);
+    let program = emit(&model, &Plan::new(&model, Float::F32, 40), &|_| Dtype::F32).unwrap();
+    // They are the last ones.
+    let begin = program.mlir.find("  func.func @best_").unwrap();
+    format!("module @model {{\n{}", &program.mlir[begin..])
+}
+
+/// Chunks of 128 tokens, of which the last one has padding, then of 8, then single tokens.
+#[test]
+fn best_tokens() {
+    assert_golden!(best_tokens_of(70_001));
+}
+
+#[test]
+fn best_tokens_of_a_small_vocabulary() {
+    assert_golden!(best_tokens_of(40));
 }
 
 /// A BERT that is small in every way, with one entry for a whole text.

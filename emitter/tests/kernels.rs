@@ -163,7 +163,7 @@ macro_rules! tests {
 }
 
 tests! {
-    cpu: activate append attention common matmul_bf16 matmul_float matmul_q4 matmul_q8 norm quantize route;
+    cpu: activate append attention best common matmul_bf16 matmul_float matmul_q4 matmul_q8 norm quantize route;
     cuda: argmax attention matvec;
 }
 

@@ -2,6 +2,7 @@
 //!
 //! The emitter builds a function's arguments from [`Entry::arguments`], and the runtime fills a call from the same list.
 
+mod best;
 mod pool;
 
 use std::fmt;
@@ -11,6 +12,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{digest::Digest, tensor::tensor_bytes};
 
+pub use best::{BEST, best_count};
 pub use pool::{CallSizes, PAGE, PagePart, Pool};
 
 /// An entry point of a module.
@@ -35,6 +37,11 @@ pub enum Role {
     Step(CallSizes),
     /// Processes whole texts, without a cache.
     Embed(CallSizes),
+    /// Finds the best tokens and the logsumexp of logits that a step computed, so that sampling need not read all of them.
+    Best {
+        /// The rows of logits: as many as a step selects.
+        rows: usize,
+    },
     /// Up to format 2: processes several tokens of one sequence, and attends to all earlier positions.
     Prefill {
         /// The tokens of a row. Shorter rows are padded.
@@ -110,6 +117,8 @@ pub enum ArgumentKind {
     Selected,
     /// How many of the selected rows are wanted, `[1]`.
     SelectedCount,
+    /// The logits of a step, `[rows, vocab]`.
+    Logits,
     /// A tensor of the cache, `[pages, …]`. The call overwrites it.
     Cache {
         /// The pool's index.
@@ -145,6 +154,15 @@ pub enum ResultKind {
     NextToken,
     /// The logits after each selected row, `[selected, vocab]`.
     Logits,
+    /// The token ids with the largest logits of each row, best first, `[rows, best]`; see [`BEST`].
+    ///
+    /// Of equal logits the lowest id comes first. NaN counts as −∞. Rows that are not wanted are not defined.
+    BestTokens,
+    /// The logits of [`ResultKind::BestTokens`], `[rows, best]`.
+    BestLogits,
+    /// The natural logarithm of the sum of the exponentials of each row's logits, `[rows]`: NaN if one of them is NaN, otherwise
+    /// infinite if the largest is.
+    LogSumExp,
     /// The embedding of each text, `[sequences, hidden]`.
     Embedding,
     /// A tensor of the cache after the call. The next call takes it.
@@ -218,26 +236,36 @@ impl Role {
         match self {
             Self::Step(sizes) => format!("step_{}", sizes.rows),
             Self::Embed(sizes) => format!("embed_{}", sizes.rows),
+            Self::Best { rows } => format!("best_{rows}"),
             Self::Prefill { tokens } => format!("prefill_{tokens}"),
             Self::Decode { cache } => format!("decode_{cache}"),
             Self::Encode { tokens } => format!("encode_{tokens}"),
         }
     }
 
-    /// Returns what fits in a call, or `None` for roles up to format 2, which no longer run.
+    /// Returns what fits in a call, or `None` for roles that process no tokens, or only did so up to format 2.
     #[must_use]
     pub fn sizes(self) -> Option<CallSizes> {
         match self {
             Self::Step(sizes) | Self::Embed(sizes) => Some(sizes),
-            Self::Prefill { .. } | Self::Decode { .. } | Self::Encode { .. } => None,
+            Self::Best { .. } | Self::Prefill { .. } | Self::Decode { .. } | Self::Encode { .. } => None,
+        }
+    }
+
+    /// Returns whether only bundles up to format 2 have entries in this role, which no longer run.
+    #[must_use]
+    pub fn is_old(self) -> bool {
+        match self {
+            Self::Step(_) | Self::Embed(_) | Self::Best { .. } => false,
+            Self::Prefill { .. } | Self::Decode { .. } | Self::Encode { .. } => true,
         }
     }
 
     /// Returns the arguments that an entry in this role has.
     pub(crate) fn arguments(self, pools: &[Pool]) -> Vec<ArgumentKind> {
         use ArgumentKind::{
-            Begins, Cache, End, FirstPages, Lengths, Pages, Positions, Rows, Selected, SelectedCount, Slots,
-            Starts, Tokens,
+            Begins, Cache, End, FirstPages, Lengths, Logits, Pages, Positions, Rows, Selected, SelectedCount,
+            Slots, Starts, Tokens,
         };
         let tables = |uniform: bool| {
             pools.iter().enumerate().flat_map(move |(pool, spec)| {
@@ -255,6 +283,7 @@ impl Role {
             Self::Step(_) => (&[Tokens, Positions, Begins, Starts, Rows], &[Selected, SelectedCount]),
             Self::Embed(sizes) if sizes.uniform => return vec![Tokens, Positions, Lengths],
             Self::Embed(_) => return vec![Tokens, Positions, Begins, Starts, Rows, Pages { pool: 0 }],
+            Self::Best { .. } => return vec![Logits, SelectedCount],
             Self::Prefill { .. } | Self::Decode { .. } => return vec![Tokens, Positions],
             Self::Encode { .. } => return vec![Tokens, Lengths],
         };
@@ -273,6 +302,7 @@ impl Role {
         match self {
             Self::Step(_) => logits.into_iter().chain(cache).collect(),
             Self::Prefill { .. } | Self::Decode { .. } => logits.to_vec(),
+            Self::Best { .. } => vec![ResultKind::BestTokens, ResultKind::BestLogits, ResultKind::LogSumExp],
             Self::Embed(_) | Self::Encode { .. } => vec![ResultKind::Embedding],
         }
     }
@@ -282,8 +312,12 @@ impl ArgumentSpec {
     /// Returns the argument of this kind of an entry in `role`, or `None` if it has no such argument.
     #[must_use]
     pub fn new(kind: ArgumentKind, role: Role, interface: &Interface<'_>) -> Option<Self> {
-        let Interface { context, width: _, pools } = *interface;
+        let Interface { context, width, pools } = *interface;
         let spec = |shape: &[usize]| Some(Self { kind, dtype: Dtype::I32, shape: shape.to_vec() });
+        if let Role::Best { rows } = role {
+            let (dtype, shape) = best::argument(kind, rows, width)?;
+            return Some(Self { kind, dtype, shape });
+        }
         let Some(sizes) = role.sizes() else {
             // Up to format 2, every call had one sequence.
             return match (kind, role) {
@@ -310,6 +344,7 @@ impl ArgumentSpec {
             ArgumentKind::Rows | ArgumentKind::SelectedCount => spec(&[1]),
             ArgumentKind::Selected => spec(&[selected]),
             ArgumentKind::End => spec(&[]),
+            ArgumentKind::Logits => None,
             ArgumentKind::Cache { pool, part } => {
                 let (dtype, shape) = cache_tensor(pools, pool, part)?;
                 Some(Self { kind, dtype, shape })
@@ -326,7 +361,12 @@ impl ResultSpec {
         // Up to format 2, every call had one sequence.
         let (sequences, selected) = role.sizes().map_or((1, 1), |sizes| (sizes.sequences, sizes.selected));
         let spec = |dtype, shape: &[usize]| Some(Self { kind, dtype, shape: shape.to_vec() });
+        if let Role::Best { rows } = role {
+            let (dtype, shape) = best::result(kind, rows, width)?;
+            return Some(Self { kind, dtype, shape });
+        }
         match kind {
+            ResultKind::BestTokens | ResultKind::BestLogits | ResultKind::LogSumExp => None,
             ResultKind::NextToken => spec(Dtype::I32, &[selected]),
             ResultKind::Logits => spec(Dtype::F32, &[selected, width]),
             ResultKind::Embedding => spec(Dtype::F32, &[sequences, width]),
@@ -357,6 +397,7 @@ impl fmt::Display for ArgumentKind {
             Self::Slots { pool } => return write!(f, "slots of pool {pool}"),
             Self::Selected => "selected",
             Self::SelectedCount => "selected_count",
+            Self::Logits => "logits",
             Self::Cache { pool, part } => return write!(f, "cache {pool}.{part}"),
             Self::Lengths => "lengths",
             Self::End => "end",
@@ -369,6 +410,9 @@ impl fmt::Display for ResultKind {
         f.pad(match self {
             Self::NextToken => "next_token",
             Self::Logits => "logits",
+            Self::BestTokens => "best_tokens",
+            Self::BestLogits => "best_logits",
+            Self::LogSumExp => "log_sum_exp",
             Self::Embedding => "embedding",
             Self::Cache { pool, part } => return write!(f, "cache {pool}.{part}"),
         })
@@ -437,6 +481,11 @@ mod tests {
         assert_eq!(
             text(Role::Embed(sizes(true)), &[]),
             "embed_32: tokens i32[32], positions i32[32], lengths i32[2] -> embedding f32[2,50]"
+        );
+        assert_eq!(
+            text(Role::Best { rows: 3 }, &pools),
+            "best_3: logits f32[3,50], selected_count i32[1] \
+             -> best_tokens i32[3,50], best_logits f32[3,50], log_sum_exp f32[3]"
         );
         assert_eq!(
             text(Role::Prefill { tokens: 128 }, &[]),

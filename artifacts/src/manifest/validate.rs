@@ -241,8 +241,9 @@ fn check_entries(format: u32, plan: &ModelSpec, target: &TargetArtifact) -> Chec
             format!("entry is named `{}`, expected `{name}` by its role", entry.name.escape_default())
         })?;
         ensure(names.insert(name), || format!("entry {} is listed twice", entry.name))?;
-        ensure(entry.role.sizes().is_some() == (format >= FORMAT_OF_PAGES), || {
-            format!("format {format} has the entry {}, expected step and embed since format 3", entry.name)
+        ensure(entry.role.is_old() != (format >= FORMAT_OF_PAGES), || {
+            let expected = "expected step, best and embed since format 3";
+            format!("format {format} has the entry {}, {expected}", entry.name)
         })?;
         check_entry(plan, pools, entry)?;
     }
@@ -252,6 +253,13 @@ fn check_entries(format: u32, plan: &ModelSpec, target: &TargetArtifact) -> Chec
         return Err(Error::Invalid(format!("entry {} in a bundle whose plan {says} embedding", entry.name)));
     }
     ensure(!entries.is_empty(), || "no entry, expected at least one".into())?;
+    for entry in entries {
+        let Role::Best { rows } = entry.role else { continue };
+        let selects = |entry: &Entry| matches!(entry.role, Role::Step(sizes) if sizes.selected == rows);
+        ensure(entries.iter().any(selects), || {
+            format!("entry {} is for {rows} rows of logits, expected as many as a step selects", entry.name)
+        })?;
+    }
     if plan.embedding.is_none() {
         return Ok(());
     }
@@ -306,7 +314,7 @@ fn check_entry(plan: &ModelSpec, pools: &[Pool], entry: &Entry) -> Check {
     let width = plan.embedding.as_ref().map_or(plan.vocab, |embedding| embedding.width);
     let interface = Interface { context: plan.context, width, pools };
     // Up to format 2, an entry may have others.
-    let exact = role.sizes().is_some();
+    let exact = !role.is_old();
     let (takes, gives) = (role.arguments(pools), role.results(pools));
     let allowed: HashSet<_> = takes.iter().copied().collect();
     let mut kinds = HashSet::new();
@@ -344,6 +352,7 @@ fn check_sizes(name: &str, role: Role) -> Check {
             &[("rows", rows), ("sequences", sequences), ("selected rows", selected)]
         }
         Role::Embed(CallSizes { rows, sequences, .. }) => &[("rows", rows), ("sequences", sequences)],
+        Role::Best { rows } => &[("rows", rows)],
         Role::Prefill { tokens: size } | Role::Decode { cache: size } | Role::Encode { tokens: size } => {
             &[("positions", size)]
         }

@@ -37,7 +37,7 @@ fn replace(path: &Path, bytes: &[u8]) {
 
 /// Damages bundles.
 fn bundles() -> Vec<Case> {
-    [edited_manifests(), edited_entries(), replaced_manifests(), changed_blobs()]
+    [edited_manifests(), edited_entries(), best_entries(), replaced_manifests(), changed_blobs()]
         .into_iter()
         .flatten()
         .collect()
@@ -84,6 +84,67 @@ fn edited_manifests() -> Vec<Case> {
 const SERVING: &str = "[targets.cpu.serving]\npage = 64\nexact = true\n";
 const POOL: &str = "[[targets.cpu.serving.pools]]\n";
 const PART: &str = "[[targets.cpu.serving.pools.parts]]\ndtype = \"F32\"\nshape = [2, 2, 64, 8]\n";
+
+/// An entry for the best tokens of `ROWS` rows of logits.
+const BEST: &str = "[[targets.cpu.entries]]
+name = \"best_ROWS\"
+
+[targets.cpu.entries.role.best]
+rows = ROWS
+
+[[targets.cpu.entries.arguments]]
+kind = \"logits\"
+dtype = \"F32\"
+shape = [ROWS, 100]
+
+[[targets.cpu.entries.arguments]]
+kind = \"selected_count\"
+dtype = \"I32\"
+shape = [1]
+
+[[targets.cpu.entries.results]]
+kind = \"best_tokens\"
+dtype = \"I32\"
+shape = [ROWS, 64]
+
+[[targets.cpu.entries.results]]
+kind = \"best_logits\"
+dtype = \"F32\"
+shape = [ROWS, 64]
+
+[[targets.cpu.entries.results]]
+kind = \"log_sum_exp\"
+dtype = \"F32\"
+shape = [ROWS]
+
+";
+
+/// Adds an entry for the best tokens of so many rows, changed.
+fn best(what: &'static str, rows: &str, from: &str, to: &str) -> Case {
+    let (entries, entry) = ("[[targets.cpu.entries]]\n", BEST.replace("ROWS", rows));
+    assert!(entry.contains(from), "no {from} in {entry}");
+    edit(what, entries, entry.replace(from, to) + entries)
+}
+
+/// Adds entries for the best tokens.
+fn best_entries() -> Vec<Case> {
+    let logits = "logits\"\ndtype = \"F32\"\nshape = [2, 100]";
+    vec![
+        best("best tokens of logits that no step selects", "3", "", ""),
+        best("best tokens of no rows", "0", "", ""),
+        best("best tokens of more rows than numbers of rows", "9223372036854775807", "", ""),
+        best("best tokens under another name", "2", "best_2", "step_2"),
+        best("best tokens of a larger vocabulary", "2", "[2, 100]", "[2, 101]"),
+        best("more best tokens than there are", "2", "[2, 64]", "[2, 65]"),
+        best(
+            "best tokens with the sizes of a step",
+            "2",
+            "rows = 2",
+            "rows = 2\nsequences = 2\nselected = 2",
+        ),
+        best("best tokens of tokens", "2", logits, "tokens\"\ndtype = \"I32\"\nshape = [2]"),
+    ]
+}
 
 /// Edits entry points and the cache.
 fn edited_entries() -> Vec<Case> {

@@ -9,7 +9,8 @@
 // Rows are `width` elements of rows of `stride`, from element `first` on: results of
 // layers that are computed as one product are parts of its rows.
 //
-//   lengths     [batch]; rows from lengths[b] on are padding, whose results are zeros
+//   lengths     [batch]; rows from lengths[b] on are padding, whose results are not
+//               written
 //   out         [batch][tokens][width]
 //   kind        0: x * sigmoid(steepness * x)
 //               1: x * (1 + erf(x / sqrt(2))) / 2
@@ -19,14 +20,10 @@
 //
 // Items are parts of rows, of `chunk` elements.
 
+#include "exponential.h"
 #include "quantize.h"
-#include "rows.h"
 
 enum { SIGMOID, ERF, TANH };
-
-// ln 2 in two parts, of which the first has few bits: its products are exact.
-#define LN2_HIGH 0.693359375f
-#define LN2_LOW (-2.12194440e-4f)
 
 // The normal distribution's tail beyond x >= 0 is exp(-x^2 / 2) * t * p(t), with
 // t = 1 / (1 + x / 4) and these coefficients of p. They are the polynomial with the
@@ -42,40 +39,6 @@ typedef struct {
   index kind;
   float steepness;
 } activation;
-
-// Replaces the lanes of x where `mask` is set. NaN compares as false.
-INLINE void replace(lanes *x, lanes_i32 mask, float value) {
-  const lanes other = {0};
-  lanes_i32 bits;
-  const lanes values = other + value;
-  lanes_i32 value_bits;
-  __builtin_memcpy(&bits, x, sizeof bits);
-  __builtin_memcpy(&value_bits, &values, sizeof value_bits);
-  bits = (bits & ~mask) | (value_bits & mask);
-  __builtin_memcpy(x, &bits, sizeof bits);
-}
-
-// Computes e^x, with a relative error below 4e-7 where it is normal. Below it is
-// between 0 and 2^-125, and above 2^126.
-INLINE void exponential(lanes *x) {
-  const float low = -87.6f, high = 87.3f;
-  replace(x, *x < low, low);
-  replace(x, *x > high, high);
-  const lanes shifted = *x * LOG2_E + ROUNDING_MAGIC;
-  const lanes whole = shifted - ROUNDING_MAGIC;
-  const lanes r = ((*x - whole * LN2_HIGH) - whole * LN2_LOW) * LOG2_E;
-  lanes p = r * EXP2_C6 + EXP2_C5;
-  p = p * r + EXP2_C4;
-  p = p * r + EXP2_C3;
-  p = p * r + EXP2_C2;
-  p = p * r + EXP2_C1;
-  p = p * r + 1.0f;
-  lanes_u32 bits, exponent;
-  __builtin_memcpy(&bits, &p, sizeof bits);
-  __builtin_memcpy(&exponent, &shifted, sizeof exponent);
-  bits += exponent << 23;
-  __builtin_memcpy(x, &bits, sizeof bits);
-}
 
 // Computes x / (1 + e^-s), which is x * sigmoid(s).
 INLINE void times_sigmoid(lanes *x, const lanes *s) {
@@ -169,10 +132,8 @@ void activate(const float *x, const int32_t *lengths, float *out, index stride,
     const part at = part_of(lengths, tokens, width, chunk, item);
     const float *source = x + at.row * stride + first + at.first;
     float *target = out + at.row * width + at.first;
-    if (at.padding) {
-      clear_row(target, at.count);
+    if (at.padding)
       continue;
-    }
     for (index i = 0; i < at.count; i += LANES) {
       lanes y;
       load_some(source + i, at.count - i, &y);
@@ -194,10 +155,6 @@ activate_part(const gated *by, const part *at, const float *gate,
   const float *gates = gate + at->row * by->gate_stride + by->gate_first;
   const float *ups = up + at->row * by->up_stride + by->up_first;
   const int has_limit = bits_of(by->limit) < 0x7f800000u;
-  if (at->padding) {
-    clear_row(out, at->count);
-    return;
-  }
   for (index i = 0; i < at->count; i += LANES) {
     lanes y, factor;
     load_some(gates + at->first + i, at->count - i, &y);
@@ -226,6 +183,8 @@ activate_part(const gated *by, const part *at, const float *gate,
   (void)batch;                                                                 \
   for (index item = begin; item < end; ++item) {                               \
     const part at = part_of(lengths, tokens, width, chunk, item);              \
+    if (at.padding)                                                            \
+      continue;                                                                \
     const index first = at.row * width + at.first;                             \
     activate_part(&by, &at, gate, up, out + first);                            \
     after(at, first);                                                          \

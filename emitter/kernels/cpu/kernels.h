@@ -21,7 +21,7 @@ typedef int16_t act_q8;
 #endif
 
 // Returns the rows of batch row b that are not padding. Rows of products are
-// [batch][tokens]; those from lengths[b] on are padding, whose results are zeros.
+// [batch][tokens]; those from lengths[b] on are padding, whose results are not written.
 INLINE index real_rows(const int32_t *lengths, index b, index tokens) {
   return clamp_index(lengths[b], 0, tokens);
 }
@@ -125,6 +125,11 @@ void route(const float *logits, const int32_t *lengths, float *weights,
            int32_t *segment_experts, int32_t *segment_begins, index batch,
            index tokens, index experts, index active, index normalized,
            index begin, index end);
+
+// The best tokens of rows of logits.
+void best_tokens(const float *logits, const int32_t *count, int32_t *tokens,
+                 float *best_logits, float *log_sum_exp, index vocab, index best,
+                 index begin, index end);
 
 // Attention over pages of a cache of each type: complete, and in chunks of positions
 // that attention_combine() merges.

@@ -5,14 +5,6 @@
 #include "kernels.h"
 #include "simd.h"
 
-// Writes zeros to columns begin..end of padding rows. `end` may be past n.
-INLINE void clear_padding_rows(float *out, index rows, index n, index begin,
-                               index end) {
-  for (index i = 0; i < rows; ++i)
-    for (index j = begin; j < min_index(end, n); ++j)
-      out[i * n + j] = 0.0f;
-}
-
 // Most panels that a tile of few rows reads at once. Such a tile is bound by memory,
 // which gives a quarter more when it is read in several places. It also has too few
 // sums to keep multipliers busy, and one sum cannot be divided: the order in which an

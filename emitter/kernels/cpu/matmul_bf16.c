@@ -144,8 +144,6 @@ void matmul_bf16_pairs(const uint16_t *w, const uint16_t *a,
     const index first = b * tokens, m = real_rows(lengths, b, tokens);
     multiply(w, a + first * k, out + first * n, m, n, k, panel_begin,
              panel_end);
-    clear_padding_rows(out + (first + m) * n, tokens - m, n, panel_begin * NR,
-                       panel_end * NR);
   }
 }
 

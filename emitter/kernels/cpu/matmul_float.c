@@ -290,8 +290,6 @@ INLINE void matmul(multiply_function *by, const void *w, const float *a,
   for (index b = 0; b < batch; ++b) {
     const index first = b * tokens, m = real_rows(lengths, b, tokens);
     by(w, a + first * k, out + first * n, m, n, k, panel_begin, panel_end);
-    clear_padding_rows(out + (first + m) * n, tokens - m, n, panel_begin * NR,
-                       panel_end * NR);
   }
 }
 

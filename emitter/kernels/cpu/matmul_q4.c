@@ -445,8 +445,6 @@ void matmul_q4(const uint8_t *w, const uint16_t *w_scale, const int8_t *a,
     multiply(w, w_scale, a + first * k, a_scale + first * groups,
              a_start + first * groups, out + first * n, m, n, k, panel_begin,
              panel_end);
-    clear_padding_rows(out + (first + m) * n, tokens - m, n, panel_begin * NR,
-                       panel_end * NR);
   }
 }
 

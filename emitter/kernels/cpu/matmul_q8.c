@@ -325,8 +325,6 @@ void matmul_q8(const int8_t *w, const float *w_scale, const act_q8 *a,
     const index first = b * tokens, m = real_rows(lengths, b, tokens);
     multiply(w, w_scale, a + first * k, a_scale + first, out + first * n, m, n,
              k, panel_begin, panel_end);
-    clear_padding_rows(out + (first + m) * n, tokens - m, n, panel_begin * NR,
-                       panel_end * NR);
   }
 }
 

@@ -11,7 +11,8 @@
 //
 //   weight      [weights][width], one for each head or one for all
 //   bias        [width]; not read unless `biased`
-//   lengths     [batch]; rows from lengths[b] on are padding, whose results are zeros
+//   lengths     [batch]; rows from lengths[b] on are padding, whose results are not
+//               written
 //   centered    0 for an RMS norm: the mean counts as 0
 //   epsilon, offset, scale
 //               bits of floats
@@ -128,10 +129,8 @@ static __attribute__((noinline)) void add_row(const float *x, const float *y,
     NORM_PARAMETERS;                                                           \
     for (index row = begin; row < end; ++row) {                                \
       float *target = out + row * heads * width;                               \
-      if (is_padding_row(lengths, tokens, row)) {                              \
-        clear_row(target, heads * width);                                      \
+      if (is_padding_row(lengths, tokens, row))                                \
         continue;                                                              \
-      }                                                                        \
       for (index head = 0; head < heads; ++head)                               \
         norm_row_##name(&by, x + row * stride + first + head * width,          \
                         weights > 1 ? head * width : 0,                        \
@@ -144,13 +143,10 @@ static __attribute__((noinline)) void add_row(const float *x, const float *y,
   NORM_PARAMETERS;                                                             \
   for (index row = begin; row < end; ++row) {                                  \
     const index at = row * width;                                              \
-    if (is_padding_row(lengths, tokens, row)) {                                \
-      clear_row(sum + at, width);                                              \
-      clear_row(out + at, width);                                              \
-    } else {                                                                   \
-      add_row(x + at, y + at, float_of((uint32_t)scale), sum + at, width);     \
-      norm_row_##name(&by, sum + at, 0, out + at);                             \
-    }                                                                          \
+    if (is_padding_row(lengths, tokens, row))                                  \
+      continue;                                                                \
+    add_row(x + at, y + at, float_of((uint32_t)scale), sum + at, width);       \
+    norm_row_##name(&by, sum + at, 0, out + at);                               \
     after(row);                                                                \
   }
 

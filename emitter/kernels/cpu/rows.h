@@ -52,11 +52,6 @@ INLINE void load_row_of(const void *base, element_type type, index i, lanes *x) 
   }
 }
 
-INLINE void clear_row(float *out, index width) {
-  for (index i = 0; i < width; ++i)
-    out[i] = 0.0f;
-}
-
 // Returns the sum of 64 partial sums.
 INLINE float sum_of_sums(const lanes sums[SUMS]) {
   const lanes whole = (sums[0] + sums[1]) + (sums[2] + sums[3]);

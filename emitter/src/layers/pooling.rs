@@ -88,7 +88,15 @@ fn pool_ragged(g: &mut Graph, kind: PoolingKind, x: Tensor, begins: Tensor) -> T
             let (one, zero) = (g.full(1.0, Dtype::F32, &shape), g.full(0.0, Dtype::F32, &shape));
             let ones = g.select(is_own, one, zero);
             let sums = DotDimensions { lhs_contract: &[1], rhs_contract: &[0], ..DotDimensions::default() };
-            let sums = g.dot_general(ones, x, &sums, Dtype::F32);
+            // Kernels do not write padding, and zero times NaN is NaN.
+            let shape = [rows, hidden];
+            let row = g.iota(Dtype::I32, &shape, 0);
+            let real_end = g.slice(begins, &[sequences], &[ends]);
+            let real_end = g.broadcast_in_dim(real_end, &shape, &[0]);
+            let is_real = g.lt(row, real_end);
+            let zero = g.full(0.0, Dtype::F32, &shape);
+            let real = g.select(is_real, x, zero);
+            let sums = g.dot_general(ones, real, &sums, Dtype::F32);
             let count = g.subtract(end, first);
             // Sequences that the call does not have are empty.
             let one = g.full_like(count, 1);

@@ -6,7 +6,7 @@ use mlxcel_artifacts::entry::{ArgumentKind, ArgumentSpec, CallSizes, Entry, PAGE
 use mlxcel_models::{Head, ModelConfig, Rope};
 use safetensors::Dtype;
 
-use super::{block::block, head::head};
+use super::{best::best, block::block, head::head};
 use crate::{
     error::Error,
     graph::{Function, Graph, HostIndex, Tensor},
@@ -48,11 +48,16 @@ fn entry_results(
     plan: &Plan,
     entry: &Entry,
 ) -> Result<Vec<Tensor>, String> {
-    let sizes = entry.role.sizes().ok_or("found a role of an older format, expected step or embed")?;
+    let arguments = Arguments::new(&mut b.graph, &entry.arguments);
+    if let Role::Best { .. } = entry.role {
+        let logits = arguments.tensor(ArgumentKind::Logits)?;
+        let made = best(b, logits, arguments.tensor(ArgumentKind::SelectedCount)?);
+        return in_order(entry, &made, |_| None);
+    }
+    let sizes = entry.role.sizes().ok_or("found a role of an older format, expected step, best or embed")?;
     if model.blocks.is_empty() {
         return Err("found a model without blocks, expected at least one".into());
     }
-    let arguments = Arguments::new(&mut b.graph, &entry.arguments);
     let shape = if sizes.uniform { [sizes.sequences, sizes.rows_of_a_sequence()] } else { [1, sizes.rows] };
     let tokens = arguments.tensor(ArgumentKind::Tokens)?;
     let tokens = b.graph.reshape(tokens, &shape);
@@ -84,13 +89,22 @@ fn entry_results(
             vec![(ResultKind::Embedding, embedding)]
         }
     };
+    in_order(entry, &made, |kind| match kind {
+        ResultKind::Cache { pool, part } => cache.tensor(pool, part),
+        _ => None,
+    })
+}
+
+/// Returns an entry's results in its order, of those that were made and others.
+fn in_order(
+    entry: &Entry,
+    made: &[(ResultKind, Tensor)],
+    other: impl Fn(ResultKind) -> Option<Tensor>,
+) -> Result<Vec<Tensor>, String> {
     let result = |kind: ResultKind| {
         let found = made.iter().find(|(made, _)| *made == kind).map(|(_, tensor)| *tensor);
-        let cached = match kind {
-            ResultKind::Cache { pool, part } => cache.tensor(pool, part),
-            _ => None,
-        };
-        found.or(cached).ok_or_else(|| format!("found no {kind}, expected the model's head to compute it"))
+        let missing = || format!("found no {kind}, expected the entry to compute it");
+        found.or_else(|| other(kind)).ok_or_else(missing)
     };
     entry.results.iter().map(|spec| result(spec.kind)).collect()
 }

@@ -73,6 +73,11 @@ pub(crate) const COMPARISON: &[Binary] = &[Graph::eq, Graph::ne, Graph::ge, Grap
 
 /// Returns a Llama that is small in every way, with grouped heads and a tied head.
 pub(crate) fn tiny() -> ModelConfig {
+    tiny_of_vocab(32)
+}
+
+/// Returns the same with a vocabulary of another size.
+pub(crate) fn tiny_of_vocab(vocab: usize) -> ModelConfig {
     let config = r#"{
         "architectures": ["LlamaForCausalLM"],
         "model_type": "llama",
@@ -92,5 +97,6 @@ pub(crate) fn tiny() -> ModelConfig {
         "bos_token_id": 1,
         "eos_token_id": 2
     }"#;
-    ModelConfig::from_json(config).unwrap()
+    let sized = config.replace("\"vocab_size\": 32", &format!("\"vocab_size\": {vocab}"));
+    ModelConfig::from_json(&sized).unwrap()
 }

@@ -11,7 +11,8 @@ mod shim;
 pub(crate) use map::map;
 #[cfg(feature = "iree")]
 pub(crate) use shim::{
-    Call, Device, DispatchCount, Input, Module, ParameterSource, Profile, Tensor, bytes, devices, request_amx,
+    Call, Device, DispatchCount, Element, Input, Module, ParameterSource, Profile, Tensor, bytes, devices,
+    request_amx,
 };
 
 #[cfg(test)]

@@ -194,7 +194,8 @@ impl<'a> RowPlaces<'a> {
                 let ends = self.sequences.iter().map(|sequence| sequence.start + sequence.tokens.len());
                 values[0] = ends.max().unwrap_or(1) as i32;
             }
-            ArgumentKind::Cache { .. } => {}
+            // Tensors of the device.
+            ArgumentKind::Cache { .. } | ArgumentKind::Logits => {}
         }
     }
 
@@ -218,5 +219,7 @@ impl<'a> RowPlaces<'a> {
     }
 }
 
+#[cfg(test)]
+mod best_tests;
 #[cfg(test)]
 mod tests;

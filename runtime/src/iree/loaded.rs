@@ -4,10 +4,11 @@ use std::rc::Rc;
 
 use mlxcel_artifacts::{
     Bundle, Driver, FORMAT_OF_PAGES, Serving,
-    entry::{PAGE, PARAMETER_SCOPE},
+    entry::{Entry, PAGE, PARAMETER_SCOPE, Role},
 };
 
 use super::{
+    best::BestEntry,
     entry_point::EntryPoint,
     options::LoadOptions,
     packing,
@@ -25,8 +26,10 @@ use crate::{
 pub(super) struct LoadedModule {
     pub(super) module: Module,
     pub(super) info: DeviceInfo,
-    /// Ascending by the rows of one sequence.
+    /// Steps or calls of an encoder, ascending by the rows of one sequence.
     pub(super) entries: Vec<EntryPoint>,
+    /// Entries that find the best tokens of logits.
+    pub(super) bests: Vec<BestEntry>,
     pub(super) device: Device,
     pub(super) driver: Driver,
     /// The cache that the entries take; encoders have none.
@@ -66,9 +69,13 @@ impl LoadedModule {
         let module = Module::load(&opened.device, program, Rc::new(weights), PARAMETER_SCOPE, &parameters)
             .map_err(Error::iree(|| "load the module".into()))?;
 
-        let entries = opened.target.entries.iter().map(|entry| EntryPoint::new(&module, entry));
+        let takes_rows = |entry: &&Entry| !matches!(entry.role, Role::Best { .. });
+        let entries = opened.target.entries.iter().filter(takes_rows);
+        let entries = entries.map(|entry| EntryPoint::new(&module, entry));
         let mut entries = entries.collect::<Result<Vec<_>, _>>()?;
         entries.sort_by_key(|entry| (entry.sizes().rows_of_a_sequence(), entry.sizes().rows));
+        let bests = opened.target.entries.iter().map(|entry| BestEntry::new(&module, entry));
+        let bests = bests.filter_map(Result::transpose).collect::<Result<Vec<_>, _>>()?;
         let nothing = || Serving { page: PAGE, exact: false, pools: Vec::new() };
         let serving = opened.target.serving.clone().unwrap_or_else(nothing);
         let info = DeviceInfo {
@@ -78,7 +85,7 @@ impl LoadedModule {
             packed_at_load,
         };
         let (device, driver) = (opened.device, opened.target.driver);
-        Ok(Self { module, info, entries, device, driver, serving, context, weight_bytes })
+        Ok(Self { module, info, entries, bests, device, driver, serving, context, weight_bytes })
     }
 }
 

@@ -5,6 +5,8 @@ use mlxcel_artifacts::Bundle;
 use crate::{encoder::Encoder, error::Error, model::ModelRunner, weights::Weights};
 
 #[cfg(feature = "iree")]
+mod best;
+#[cfg(feature = "iree")]
 mod encoder;
 #[cfg(feature = "iree")]
 mod entry_point;

@@ -8,6 +8,7 @@ use mlxcel_artifacts::{
 };
 
 use super::{
+    best::BestEntry,
     entry_point::{Cache, EntryPoint},
     loaded::LoadedModule,
     options::LoadOptions,
@@ -17,7 +18,7 @@ use crate::{
     device::DeviceInfo,
     error::Error,
     ffi::{Device, DispatchCount, Profile, Tensor},
-    model::{Batch, Dispatch, ModelLimits, ModelRunner, PoolLimits, SelectedRow},
+    model::{Batch, BestTokens, Dispatch, ModelLimits, ModelRunner, PoolLimits, SelectedRow},
     weights::Weights,
 };
 
@@ -27,11 +28,20 @@ pub(super) struct IreeModel {
     info: DeviceInfo,
     /// In the order of the limits' steps.
     entries: Vec<EntryPoint>,
+    bests: Vec<BestEntry>,
     cache: Cache,
-    /// Logits of the last step, and how many of its rows were selected.
-    logits: Option<(Tensor, usize)>,
+    last: Option<Last>,
     device: Device,
     profile: Option<Profile>,
+}
+
+/// The results of the last step that are on the device.
+struct Last {
+    logits: Tensor,
+    /// The rows that were selected.
+    selected: usize,
+    /// The best tokens of these rows, once they were asked for.
+    best: Option<Vec<BestTokens>>,
 }
 
 impl IreeModel {
@@ -44,7 +54,7 @@ impl IreeModel {
             return Err(Error::OnlyEmbedding { model: bundle.manifest().model.clone() });
         }
         let free = cache_size::free_memory();
-        let LoadedModule { module, info, serving, entries, device, driver, context, weight_bytes } =
+        let LoadedModule { module, info, serving, entries, bests, device, driver, context, weight_bytes } =
             LoadedModule::new(bundle, weights, options)?;
         let mut limits = ModelLimits {
             model: bundle.digest(),
@@ -62,7 +72,7 @@ impl IreeModel {
         // Calls that skip padding read no more of a page than was written. Others read whole pages, whose rest must be numbers.
         let zeros = limits.steps.iter().any(|size| size.uniform);
         let cache = Cache::reserve(&module, &serving.pools, &pages, zeros)?;
-        Ok(Self { limits, info, entries, cache, logits: None, device, profile: None })
+        Ok(Self { limits, info, entries, bests, cache, last: None, device, profile: None })
     }
 }
 
@@ -83,7 +93,7 @@ impl ModelRunner for IreeModel {
 
     fn step(&mut self, batch: &Batch<'_>) -> Result<Vec<SelectedRow>, Error> {
         // Dropped first, so that this call can use the memory.
-        self.logits = None;
+        self.last = None;
         let selected: usize = batch.sequences.iter().map(|rows| rows.selected.len()).sum();
         let entry = &mut self.entries[batch.size];
         let mut results = entry.run(&batch.sequences, &mut self.cache)?;
@@ -91,7 +101,8 @@ impl ModelRunner for IreeModel {
             Vec::new()
         } else {
             let rows = next_tokens(entry, &mut results, selected, self.limits.vocab)?;
-            self.logits = Some((entry.take(ResultKind::Logits, &mut results)?, selected));
+            let logits = entry.take(ResultKind::Logits, &mut results)?;
+            self.last = Some(Last { logits, selected, best: None });
             rows
         };
         if let Some(profile) = &mut self.profile {
@@ -101,14 +112,29 @@ impl ModelRunner for IreeModel {
     }
 
     fn logits(&mut self, selected: usize) -> Result<Vec<f32>, Error> {
-        let logits = self.logits.as_ref().filter(|(_, count)| selected < *count);
-        let (logits, _) = logits.ok_or(Error::NoLogits)?;
+        let last = self.last.as_ref().filter(|last| selected < last.selected);
+        let Last { logits, .. } = last.ok_or(Error::NoLogits)?;
         let values = logits.read_row::<f32>(selected).map_err(Error::iree(|| "read the logits".into()))?;
         if values.len() != self.limits.vocab {
             let (found, expected) = (values.len(), self.limits.vocab);
             return Err(Error::Unsupported(format!("it returns {found} logits, expected {expected}")));
         }
         Ok(values)
+    }
+
+    fn best(&mut self, selected: usize) -> Result<Option<BestTokens>, Error> {
+        let last = self.last.as_mut().filter(|last| selected < last.selected);
+        let Last { logits, selected: count, best } = last.ok_or(Error::NoLogits)?;
+        let rows = match best {
+            Some(rows) => rows,
+            None => {
+                let shape = logits.shape();
+                let entry = self.bests.iter_mut().find(|entry| shape.first() == Some(&entry.rows()));
+                let Some(entry) = entry else { return Ok(None) };
+                best.insert(entry.run(logits, *count, self.limits.vocab)?)
+            }
+        };
+        Ok(rows.get(selected).cloned())
     }
 
     fn start_profile(&mut self) -> Result<(), Error> {

@@ -103,6 +103,11 @@ static void check_quantized(activate_case c) {
     call(&c, expected, 0, end);
     call_quantized(&c, groups, found, q, scale, start, end);
     for (index part = 0; part < count; ++part) {
+      const index row = part * size / c.width;
+      if (row % c.tokens >= c.lengths[row / c.tokens]) {
+        check_untouched("padding", scale, part, part + 1);
+        continue;
+      }
       const float *x = expected + part * size;
       float largest = 0;
       for (index i = 0; i < size; ++i)
@@ -165,8 +170,7 @@ static void test_rows(void) {
       for (index row = first; row < last; ++row) {
         const float *found = out + row * width;
         if (row % c.tokens >= c.lengths[row / c.tokens]) {
-          for (index i = 0; i < width; ++i)
-            check_equal("padding", i, found[i], 0);
+          check_untouched("padding", found, 0, width);
           continue;
         }
         check_row(&c, row, found);
@@ -222,7 +226,7 @@ static void test_bits(void) {
       hash = (hash ^ bits_of(out[i])) * 16777619u;
     release_all();
   }
-  check_equal("hash", 0, hash, 3036978364u);
+  check_equal("hash", 0, hash, 3157023932u);
 }
 
 int main(void) {

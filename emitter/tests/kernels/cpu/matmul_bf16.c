@@ -51,7 +51,7 @@ static double weight(const problem *p, index row, index at) {
 
 static void check_one(const problem *p, index i, index j) {
   if (is_padding(&p->rows, i)) {
-    check_equal("padding", i * p->n + j, p->out[i * p->n + j], 0);
+    check_untouched("padding", p->out, i * p->n + j, i * p->n + j + 1);
     return;
   }
   double expected = 0, magnitude = 0, vanishing = 0;

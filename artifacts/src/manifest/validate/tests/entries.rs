@@ -138,6 +138,7 @@ fn arguments_and_results_of_other_entries() {
         (ArgumentKind::Cache { pool: 0, part: 1 }, &[0, 2, 2, 64, 8]),
         (ArgumentKind::Lengths, &[2]),
         (ArgumentKind::End, &[]),
+        (ArgumentKind::Logits, &[2, 100]),
     ] {
         assert_eq!(taken(kind, shape), format!("target cpu: entry step_4 takes {kind}, expected none"));
     }
@@ -146,6 +147,9 @@ fn arguments_and_results_of_other_entries() {
         refused(|m| entries(m)[STEP_4].results.push(result))
     };
     assert_eq!(given(ResultKind::Embedding), "target cpu: entry step_4 gives embedding, expected none");
+    for kind in [ResultKind::BestTokens, ResultKind::BestLogits, ResultKind::LogSumExp] {
+        assert_eq!(given(kind), format!("target cpu: entry step_4 gives {kind}, expected none"));
+    }
     assert_eq!(
         given(ResultKind::Cache { pool: 0, part: 1 }),
         "target cpu: entry step_4 gives cache 0.1, expected none"
@@ -195,9 +199,82 @@ fn sizes_of_calls() {
     };
     valid(&|m| entries(m).push(sample::entry(Role::Step(CallSizes { sequences: 3, ..RAGGED }), 64, 100)));
     valid(&|m| entries(m).push(sample::entry(Role::Step(UNIFORM), 64, 100)));
+    valid(&|m| entries(m).push(sample::entry(Role::Best { rows: 2 }, 64, 100)));
+    valid(&|m| entries(m).insert(0, sample::entry(Role::Best { rows: 1 }, 64, 100)));
     valid(&|m| embedding(m, RAGGED));
     valid(&|m| embedding(m, CallSizes { rows: 128, ..UNIFORM }));
     valid(&old);
+}
+
+#[test]
+fn entries_for_the_best_tokens() {
+    let best = |rows| sample::entry(Role::Best { rows }, 64, 100);
+    let with = |entry: Entry| refused(|m| entries(m).push(entry));
+    assert_eq!(with(best(0)), "target cpu: entry best_0 is for 0 rows, expected 1 to 2147483647");
+    assert_eq!(
+        with(best(1 << 31)),
+        "target cpu: entry best_2147483648 is for 2147483648 rows, expected 1 to 2147483647"
+    );
+    // The steps select 1 and 2 rows.
+    assert_eq!(
+        with(best(4)),
+        "target cpu: entry best_4 is for 4 rows of logits, expected as many as a step selects"
+    );
+    assert_eq!(
+        refused(|m| *entries(m) = vec![best(1)]),
+        "target cpu: entry best_1 is for 1 rows of logits, expected as many as a step selects"
+    );
+    assert_eq!(
+        with(Entry { name: "best".into(), ..best(2) }),
+        "target cpu: entry is named `best`, expected `best_2` by its role"
+    );
+    assert_eq!(
+        refused(|m| entries(m).extend([best(2), best(2)])),
+        "target cpu: entry best_2 is listed twice"
+    );
+    let changed = |change: fn(&mut Entry)| {
+        let mut entry = best(2);
+        change(&mut entry);
+        with(entry)
+    };
+    for (change, problem) in [
+        (
+            (|e| e.arguments[0].shape = vec![2, 99]) as fn(&mut Entry),
+            "logits of entry best_2 is f32[2,99], expected f32[2,100]",
+        ),
+        (
+            |e| e.arguments[0].shape = vec![1, 100],
+            "logits of entry best_2 is f32[1,100], expected f32[2,100]",
+        ),
+        (|e| e.arguments[0].dtype = Dtype::I32, "logits of entry best_2 is i32[2,100], expected f32[2,100]"),
+        (|e| e.arguments[1].shape = vec![2], "selected_count of entry best_2 is i32[2], expected i32[1]"),
+        (
+            |e| e.results[0].shape = vec![2, 100],
+            "best_tokens of entry best_2 is i32[2,100], expected i32[2,64]",
+        ),
+        (|e| e.results[0].dtype = Dtype::I64, "best_tokens of entry best_2 is i64[2,64], expected i32[2,64]"),
+        (
+            |e| e.results[1].shape = vec![2, 65],
+            "best_logits of entry best_2 is f32[2,65], expected f32[2,64]",
+        ),
+        (|e| e.results[2].shape = vec![2, 1], "log_sum_exp of entry best_2 is f32[2,1], expected f32[2]"),
+        (|e| drop(e.arguments.remove(0)), "entry best_2 takes no logits"),
+        (|e| drop(e.arguments.remove(1)), "entry best_2 takes no selected_count"),
+        (|e| drop(e.results.remove(0)), "entry best_2 gives no best_tokens"),
+        (|e| drop(e.results.remove(1)), "entry best_2 gives no best_logits"),
+        (|e| drop(e.results.remove(2)), "entry best_2 gives no log_sum_exp"),
+        (|e| e.arguments.extend_from_within(..1), "entry best_2 takes logits twice"),
+        (|e| e.results[1].kind = ResultKind::Logits, "entry best_2 gives logits, expected none"),
+        (|e| e.arguments[0].kind = ArgumentKind::Tokens, "entry best_2 takes tokens, expected none"),
+    ] {
+        assert_eq!(changed(change), format!("target cpu: {problem}"));
+    }
+    let few = |m: &mut Manifest| {
+        m.plan.vocab = 5;
+        *entries(m) = [sample::step(1, 1), Role::Best { rows: 1 }].map(|r| sample::entry(r, 64, 5)).to_vec();
+        entries(m)[1].results[0].shape = vec![1, 64];
+    };
+    assert_eq!(refused(few), "target cpu: best_tokens of entry best_1 is i32[1,64], expected i32[1,5]");
 }
 
 #[test]
@@ -275,6 +352,10 @@ fn encoders() {
         "target cpu: entry step_64 in a bundle whose plan has embedding"
     );
     assert_eq!(
+        encoder(|m| entries(m).push(sample::entry(Role::Best { rows: 2 }, 64, 8))),
+        "target cpu: entry best_2 in a bundle whose plan has embedding"
+    );
+    assert_eq!(
         refused(|m| entries(m).push(Entry::new(
             Role::Embed(RAGGED),
             &Interface { context: 64, width: 100, pools: &sample::pools() }
@@ -317,7 +398,11 @@ fn older_formats() {
     );
     assert_eq!(
         refused(|m| entries(m).push(sample::entry(sample::step(4, 2), 64, 100))),
-        "target cpu: format 2 has the entry step_4, expected step and embed since format 3"
+        "target cpu: format 2 has the entry step_4, expected step, best and embed since format 3"
+    );
+    assert_eq!(
+        refused(|m| entries(m).push(sample::entry(Role::Best { rows: 1 }, 64, 100))),
+        "target cpu: format 2 has the entry best_1, expected step, best and embed since format 3"
     );
     assert_eq!(
         refused(|m| entries(m)[0].arguments[0].shape = vec![1, 17]),
@@ -356,7 +441,7 @@ fn older_formats() {
         assert_eq!(
             super::refused(|m| entries(m).push(sample::entry(role, 64, 100))),
             format!(
-                "target cpu: format 3 has the entry {}, expected step and embed since format 3",
+                "target cpu: format 3 has the entry {}, expected step, best and embed since format 3",
                 role.entry_name()
             )
         );
