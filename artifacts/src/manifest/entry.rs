@@ -3,6 +3,7 @@
 //! The emitter builds a function's arguments from [`Entry::arguments`], and the runtime fills a call from the same list.
 
 mod best;
+mod parameter;
 mod pool;
 
 use std::fmt;
@@ -10,9 +11,8 @@ use std::fmt;
 use safetensors::Dtype;
 use serde::{Deserialize, Serialize};
 
-use crate::{digest::Digest, tensor::tensor_bytes};
-
 pub use best::{BEST, best_count};
+pub use parameter::{PackStep, Parameter};
 pub use pool::{CallSizes, PAGE, PagePart, Pool};
 
 /// An entry point of a module.
@@ -174,37 +174,6 @@ pub enum ResultKind {
     },
 }
 
-/// A tensor of the weights that a module reads.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Parameter {
-    /// The tensor's name in the checkpoint, and its key in the scope [`PARAMETER_SCOPE`].
-    pub name: String,
-    /// The element type in the checkpoint.
-    pub dtype: Dtype,
-    /// The shape in the checkpoint.
-    pub shape: Vec<usize>,
-    /// The digest of the tensor's bytes in the checkpoint, if the bundle was built with weights.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub source: Option<Digest>,
-    /// The tensor's names in other checkpoints of the model.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub aliases: Vec<String>,
-}
-
-/// A step of packing the checkpoint's tensors.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct PackStep {
-    /// The packing module's function from sources to results. `None` copies the one source to the one result.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub entry: Option<String>,
-    /// Names of the checkpoint's tensors.
-    pub sources: Vec<String>,
-    /// The tensors that the target's module reads.
-    pub results: Vec<Parameter>,
-}
-
 /// The scope of the parameters of modules.
 pub const PARAMETER_SCOPE: &str = "model";
 
@@ -315,7 +284,11 @@ impl ArgumentSpec {
         let Interface { context, width, pools } = *interface;
         let spec = |shape: &[usize]| Some(Self { kind, dtype: Dtype::I32, shape: shape.to_vec() });
         if let Role::Best { rows } = role {
-            let (dtype, shape) = best::argument(kind, rows, width)?;
+            let (dtype, shape) = match kind {
+                ArgumentKind::Logits => (Dtype::F32, vec![rows, width]),
+                ArgumentKind::SelectedCount => (Dtype::I32, vec![1]),
+                _ => return None,
+            };
             return Some(Self { kind, dtype, shape });
         }
         let Some(sizes) = role.sizes() else {
@@ -362,7 +335,12 @@ impl ResultSpec {
         let (sequences, selected) = role.sizes().map_or((1, 1), |sizes| (sizes.sequences, sizes.selected));
         let spec = |dtype, shape: &[usize]| Some(Self { kind, dtype, shape: shape.to_vec() });
         if let Role::Best { rows } = role {
-            let (dtype, shape) = best::result(kind, rows, width)?;
+            let (dtype, shape) = match kind {
+                ResultKind::BestTokens => (Dtype::I32, vec![rows, best_count(width)]),
+                ResultKind::BestLogits => (Dtype::F32, vec![rows, best_count(width)]),
+                ResultKind::LogSumExp => (Dtype::F32, vec![rows]),
+                _ => return None,
+            };
             return Some(Self { kind, dtype, shape });
         }
         match kind {
@@ -416,20 +394,6 @@ impl fmt::Display for ResultKind {
             Self::Embedding => "embedding",
             Self::Cache { pool, part } => return write!(f, "cache {pool}.{part}"),
         })
-    }
-}
-
-impl Parameter {
-    /// Returns a parameter without digest and aliases.
-    #[must_use]
-    pub fn new(name: impl Into<String>, dtype: Dtype, shape: &[usize]) -> Self {
-        Self { name: name.into(), dtype, shape: shape.to_vec(), source: None, aliases: vec![] }
-    }
-
-    /// Returns the bytes of its data, or `None` if they overflow or are not whole bytes.
-    #[must_use]
-    pub fn bytes(&self) -> Option<usize> {
-        tensor_bytes(self.dtype, &self.shape)
     }
 }
 
