@@ -5,7 +5,10 @@ use std::process::Command;
 use anyhow::{Context as _, Result};
 use serde_json::Value;
 
-use super::{Bench, Measurement, Pair, STEPS};
+use super::{
+    programs::{Pair, Programs, STEPS},
+    table::Measurement,
+};
 use crate::{
     bench::stats::{first_row, number},
     shell,
@@ -29,18 +32,23 @@ impl Batch {
     }
 
     /// Measures the tokens per second that all sequences together generate, of both programs, one right after the other.
-    pub(super) fn measure(self, bench: &Bench, workspace: &Workspace, pair: &Pair) -> Result<Measurement> {
+    pub(super) fn measure(
+        self,
+        programs: &Programs,
+        workspace: &Workspace,
+        pair: &Pair,
+    ) -> Result<Measurement> {
         let Self { prompt, sequences } = self;
         let arguments = |command: &mut Command, names: [&str; 3]| {
             for (name, number) in names.into_iter().zip([prompt, STEPS, sequences]) {
                 command.args([name, &number.to_string()]);
             }
-            command.args(["-t", &bench.threads]);
+            command.args(["-t", &programs.threads]);
         };
-        let mut ours = workspace.command(&bench.bench);
+        let mut ours = workspace.command(&programs.bench);
         ours.arg(&pair.bundle).args(["--device", "local-task", "-r", "1", "-o", "json"]);
         arguments(&mut ours, ["-p", "-n", "--parallel"]);
-        let mut theirs = workspace.command(&bench.llama_batched_bench);
+        let mut theirs = workspace.command(&programs.llama_batched_bench);
         // A context for all sequences, and a batch for all of a call's rows.
         let context = sequences * (prompt + STEPS) + 64;
         theirs.arg("-m").arg(&pair.gguf).args(["-c", &context.to_string(), "-b", "2048", "-ub", "512"]);

@@ -4,6 +4,7 @@
 //! only task that needs Python. Later runs use the same weights and executables again.
 
 mod batches;
+mod programs;
 mod table;
 
 use std::{
@@ -17,7 +18,11 @@ use anyhow::{Context as _, Result, bail};
 use clap::Args;
 use serde_json::Value;
 
-use self::table::{Measurement, Ratio};
+use self::{
+    batches::Batch,
+    programs::{Pair, Programs, STEPS},
+    table::{Measurement, Ratio},
+};
 use super::stats::{first_row, number};
 use crate::{
     shell,
@@ -34,7 +39,6 @@ const WRITE_GGUF: &str = include_str!("write_gguf.py");
 const LLAMA_CPP: &str = "MLXCEL_LLAMA_CPP";
 const SEED: &str = "0";
 const PROMPT: usize = 512;
-const STEPS: usize = 64;
 /// The length of the prompt when the time to the first token is measured.
 const SHORT_PROMPT: usize = 16;
 
@@ -73,25 +77,6 @@ pub(crate) struct Peers {
     folder: Option<PathBuf>,
 }
 
-/// The executables and the settings of a run.
-struct Bench {
-    run: PathBuf,
-    bench: PathBuf,
-    llama_bench: PathBuf,
-    llama_batched_bench: PathBuf,
-    threads: String,
-    depth: usize,
-    batches: Vec<batches::Batch>,
-}
-
-/// The same weights in one format for both programs.
-struct Pair {
-    ours: &'static str,
-    theirs: &'static str,
-    bundle: PathBuf,
-    gguf: PathBuf,
-}
-
 /// Makes the missing files, measures, and prints the table.
 pub(crate) fn peers(workspace: &Workspace, peers: &Peers) -> Result<()> {
     let unknown = peers.only.iter().find(|name| FORMATS.iter().all(|(ours, _)| ours != name));
@@ -112,32 +97,34 @@ pub(crate) fn peers(workspace: &Workspace, peers: &Peers) -> Result<()> {
         None => llama_cpp(workspace, &folder)?,
     };
     let pairs = pairs(workspace, peers, &folder, &tools)?;
-    let bench = Bench {
+    let programs = Programs {
         run: workspace.release_binary("mlxcel-run")?,
         bench: workspace.release_binary("mlxcel-bench")?,
         llama_bench: tools.join("llama-bench"),
         llama_batched_bench: tools.join("llama-batched-bench"),
         threads: peers.threads.to_string(),
         depth: peers.depth,
-        batches: batches::Batch::all(&peers.prompts, &peers.parallel),
     };
+    let batches = Batch::all(&peers.prompts, &peers.parallel);
     let mut measured = Vec::new();
     for repeat in 1..=peers.repeats {
         for pair in &pairs {
             eprintln!("{repeat} of {}: {}", peers.repeats, pair.ours);
-            measured.extend(bench.measure(workspace, pair)?);
+            if batches.is_empty() {
+                measured.extend(programs.measure(workspace, pair)?);
+            }
+            for batch in &batches {
+                measured.push(batch.measure(&programs, workspace, pair)?);
+            }
         }
     }
     let ratios = Ratio::of(&measured);
     shell::print(&table::render(&ratios))
 }
 
-impl Bench {
+impl Programs {
     /// Measures both programs, test by test, one right after the other.
     fn measure(&self, workspace: &Workspace, pair: &Pair) -> Result<Vec<Measurement>> {
-        if !self.batches.is_empty() {
-            return self.batches.iter().map(|batch| batch.measure(self, workspace, pair)).collect();
-        }
         let mut tests = vec![(PROMPT, 0, 0), (0, STEPS, 0)];
         if self.depth > 0 {
             tests.push((0, STEPS, self.depth));
