@@ -19,7 +19,7 @@ mod weights;
 
 pub use checkpoint::CheckpointFiles;
 pub use device::{DeviceSpec, ParseDeviceError};
-pub use encoder::Encoder;
+pub use encoder::{Encoder, check_texts};
 pub use error::{Cause, EngineError, Error, SharedCause};
 pub use generate::{
     GenerateOptions, Generation, StopReason, Timings, generate, generate_greedy, generate_streaming_greedy,

@@ -1,5 +1,7 @@
 //! An encoder on IREE.
 
+mod calls;
+
 use mlxcel_artifacts::{
     Bundle,
     entry::{PAGE, ResultKind},
@@ -11,11 +13,13 @@ use super::{
     options::LoadOptions,
 };
 use crate::{
-    encoder::Encoder,
+    encoder::{Encoder, check_texts},
     error::Error,
-    session::{Capabilities, check_append},
+    session::Capabilities,
     weights::Weights,
 };
+
+use self::calls::{PlannedCall, plan_calls};
 
 /// An encoder on IREE. It keeps no state from one call to the next.
 pub(super) struct IreeEncoder {
@@ -52,32 +56,47 @@ impl Encoder for IreeEncoder {
         self.width
     }
 
-    fn embed(&mut self, tokens: &[u32]) -> Result<Vec<f32>, Error> {
-        let entry = &mut self.entries[size_for(&self.capabilities, tokens)?];
-        // Page 0 is for padding.
-        let pages = vec![(1..).take(tokens.len().div_ceil(PAGE)).collect()];
-        let rows = SequenceRows { tokens, position: 0, pages: &pages, selected: 0..0 };
-        let mut results = entry.run(&[rows], &mut self.cache)?;
+    fn embed(&mut self, texts: &[&[u32]]) -> Result<Vec<Vec<f32>>, Error> {
+        check_texts(&self.capabilities, texts)?;
+        let lengths: Vec<usize> = texts.iter().map(|tokens| tokens.len()).collect();
+        let sizes: Vec<_> = self.entries.iter().map(EntryPoint::sizes).collect();
+        let mut embeddings = vec![Vec::new(); texts.len()];
+        for PlannedCall { entry, texts: of_call } in plan_calls(&lengths, &sizes) {
+            let tokens: Vec<&[u32]> = of_call.iter().map(|&text| texts[text]).collect();
+            let found = self.call(entry, &tokens)?;
+            for (text, embedding) in of_call.into_iter().zip(found.chunks(self.width)) {
+                embeddings[text] = embedding.to_vec();
+            }
+        }
+        Ok(embeddings)
+    }
+}
+
+impl IreeEncoder {
+    /// Computes the embeddings of texts that fit an entry point, `[texts, width]`; more rows may follow.
+    fn call(&mut self, entry: usize, texts: &[&[u32]]) -> Result<Vec<f32>, Error> {
+        let entry = &mut self.entries[entry];
+        let pages = pages(texts);
+        let rows = texts.iter().zip(&pages);
+        let rows = rows.map(|(&tokens, pages)| SequenceRows { tokens, position: 0, pages, selected: 0..0 });
+        let mut results = entry.run(&rows.collect::<Vec<_>>(), &mut self.cache)?;
         let embedding = entry.take(ResultKind::Embedding, &mut results)?;
-        let numbers = embedding.read_row::<f32>(0).map_err(Error::iree(|| "read the embedding".into()))?;
-        if numbers.len() != self.width {
-            let (found, expected) = (numbers.len(), self.width);
+        let numbers = embedding.read::<f32>().map_err(Error::iree(|| "read the embeddings".into()))?;
+        let (found, expected) = (numbers.len(), entry.sizes().sequences * self.width);
+        if found != expected {
+            let name = entry.name();
             return Err(Error::Unsupported(format!(
-                "the embedding has {found} elements, expected {expected}"
+                "the embeddings of {name} have {found} elements, expected {expected}"
             )));
         }
         Ok(numbers)
     }
 }
 
-/// Returns the index of the smallest `prefill` size that holds the tokens.
-///
-/// # Errors
-/// [`check_append`] refuses the tokens.
-fn size_for(capabilities: &Capabilities, tokens: &[u32]) -> Result<usize, Error> {
-    check_append(capabilities, 0, tokens)?;
-    // In a valid manifest the largest entry holds the context.
-    Ok(capabilities.prefill.partition_point(|&size| size < tokens.len()))
+/// Returns the pages of each text, for the one pool that a call has. Page 0 is for padding.
+fn pages(texts: &[&[u32]]) -> Vec<[Vec<u32>; 1]> {
+    let mut next = 1..;
+    texts.iter().map(|tokens| [next.by_ref().take(tokens.len().div_ceil(PAGE)).collect()]).collect()
 }
 
 #[cfg(test)]
@@ -85,14 +104,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_text_runs_in_the_smallest_size_that_holds_it() {
-        let capabilities =
-            Capabilities { context: 100, vocab: 10, prefill: vec![8, 32, 128], ..Capabilities::default() };
-        let size = |count: usize| size_for(&capabilities, &vec![1; count]).map_err(|error| error.to_string());
-        for (count, expected) in [(1, 0), (8, 0), (9, 1), (32, 1), (33, 2), (100, 2)] {
-            assert_eq!(size(count), Ok(expected), "{count}");
-        }
-        assert!(size(101).unwrap_err().starts_with("101 tokens at position 0, expected at most 100"));
-        assert!(size(0).unwrap_err().starts_with("the prompt has no tokens, expected at least one"));
+    fn texts_share_no_page() {
+        let [short, long] = [&[1; 64][..], &[1; 65]];
+        assert_eq!(pages(&[long, short, short]), [[vec![1, 2]], [vec![3]], [vec![4]]]);
     }
 }

@@ -89,7 +89,7 @@ pub fn replay_generation(
 /// # Errors
 /// The encoder refuses the prompt or fails.
 pub fn record_embedding(encoder: &mut dyn Encoder, prompt: &[u32]) -> Result<SelfTestCase, Error> {
-    let embedding = encoder.embed(prompt)?;
+    let embedding = encoder.embed(&[prompt])?.concat();
     Ok(SelfTestCase { prompt: prompt.to_vec(), embedding, ..SelfTestCase::default() })
 }
 
@@ -98,7 +98,7 @@ pub fn record_embedding(encoder: &mut dyn Encoder, prompt: &[u32]) -> Result<Sel
 /// # Errors
 /// The encoder fails.
 pub fn replay_embedding(encoder: &mut dyn Encoder, recorded: &SelfTestCase) -> Result<SelfTestResult, Error> {
-    let found = encoder.embed(&recorded.prompt)?;
+    let found = encoder.embed(&[&recorded.prompt])?.concat();
     let length = recorded.embedding.iter().map(|x| x * x).sum::<f32>().sqrt().max(f32::MIN_POSITIVE);
     let differences = found.iter().zip(&recorded.embedding).map(|(x, y)| (x - y).abs());
     // Written so that NaN counts as a large difference.
