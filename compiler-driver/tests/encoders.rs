@@ -71,7 +71,7 @@ fn distance(found: &[f32], expected: &[f32]) -> f32 {
     let length = expected.iter().map(|x| x * x).sum::<f32>().sqrt();
     let differences = found.iter().zip(expected).map(|(x, y)| (x - y).abs());
     // NaN is no small difference.
-    differences.fold(0.0, |most, x| if x <= most { most } else { x }) / length
+    differences.fold(0.0, |most: f32, x| if most.is_nan() || x <= most { most } else { x }) / length
 }
 
 /// Every text alone, all at once, and backwards: nothing of one is left for the next or meets the one beside it.

@@ -101,8 +101,9 @@ pub fn replay_embedding(encoder: &mut dyn Encoder, recorded: &SelfTestCase) -> R
     let found = encoder.embed(&[&recorded.prompt])?.concat();
     let length = recorded.embedding.iter().map(|x| x * x).sum::<f32>().sqrt().max(f32::MIN_POSITIVE);
     let differences = found.iter().zip(&recorded.embedding).map(|(x, y)| (x - y).abs());
-    // Written so that NaN counts as a large difference.
-    let distance = differences.fold(0.0, |most: f32, x| if x <= most { most } else { x }) / length;
+    // Written so that NaN counts as a large difference, whatever follows it.
+    let larger = |most: f32, x: f32| if most.is_nan() || x <= most { most } else { x };
+    let distance = differences.fold(0.0, larger) / length;
     let tolerance = EMBEDDING_TOLERANCE;
     // Not `distance > tolerance`, which is false for NaN.
     Ok(if distance <= tolerance {
@@ -128,7 +129,7 @@ pub fn self_test_prompts(vocab: usize, context: usize, smallest: usize, count: u
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::scripted::ScriptedSession;
+    use crate::{scripted::ScriptedSession, session::Capabilities};
 
     fn session() -> ScriptedSession {
         ScriptedSession::answering(100, 10, 2, &[3, 4, 5, 6])
@@ -162,6 +163,42 @@ mod tests {
         let recorded = record_generation(&mut short, &[1, 2], 40).unwrap();
         assert_eq!(recorded.tokens, [3, 3, 3]);
         assert_eq!(replay_generation(&mut short, &recorded).unwrap(), SelfTestResult::Passed);
+    }
+
+    /// An encoder that always answers the same.
+    struct Constant(Capabilities, Vec<f32>);
+
+    impl Encoder for Constant {
+        fn capabilities(&self) -> &Capabilities {
+            &self.0
+        }
+
+        fn width(&self) -> usize {
+            self.1.len()
+        }
+
+        fn embed(&mut self, texts: &[&[u32]]) -> Result<Vec<Vec<f32>>, Error> {
+            Ok(vec![self.1.clone(); texts.len()])
+        }
+    }
+
+    #[test]
+    fn the_farthest_element_of_an_embedding_counts() {
+        let case = SelfTestCase { prompt: vec![1], embedding: vec![3.0, 4.0], ..SelfTestCase::default() };
+        let replay = |embedding: &[f32]| {
+            let mut encoder = Constant(Capabilities::default(), embedding.to_vec());
+            replay_embedding(&mut encoder, &case).unwrap()
+        };
+        assert_eq!(replay(&[3.0, 4.01]), SelfTestResult::Passed);
+        let far = SelfTestResult::EmbeddingMismatch { distance: 0.2, tolerance: EMBEDDING_TOLERANCE };
+        assert_eq!(replay(&[2.0, 4.0]), far);
+        // NaN is far, also if the elements after it are near.
+        for embedding in [[f32::NAN, 4.0], [3.0, f32::NAN]] {
+            let found = replay(&embedding);
+            let is_nan =
+                matches!(found, SelfTestResult::EmbeddingMismatch { distance, .. } if distance.is_nan());
+            assert!(is_nan, "{found:?}");
+        }
     }
 
     #[test]
