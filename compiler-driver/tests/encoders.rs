@@ -9,7 +9,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use mlxcel_artifacts::report;
+use mlxcel_artifacts::{Machine, report};
 use mlxcel_compiler_driver::{Cancel, ModelSource, Quant, Request, WeightSource, explain};
 use mlxcel_models::{FAMILIES, Head, ModelConfig};
 use mlxcel_runtime::{Encoder, Tokenizer, Weights, load_encoder};
@@ -71,15 +71,82 @@ fn distance(found: &[f32], expected: &[f32]) -> f32 {
     let length = expected.iter().map(|x| x * x).sum::<f32>().sqrt();
     let differences = found.iter().zip(expected).map(|(x, y)| (x - y).abs());
     // NaN is no small difference.
-    differences.fold(0.0, |most, x| if x <= most { most } else { x }) / length
+    differences.fold(0.0, |most: f32, x| if most.is_nan() || x <= most { most } else { x }) / length
 }
 
-/// Every text, in turn and back again: nothing of one is left for the next.
+/// Every text alone, all at once, and backwards: nothing of one is left for the next or meets the one beside it.
 fn holds(name: &str, encoder: &mut dyn Encoder, texts: &[Text], tolerance: f32) {
-    for Text { tokens, embedding } in texts.iter().chain(texts.iter().rev()) {
-        let found = encoder.embed(tokens).unwrap();
-        let distance = distance(&found, embedding);
-        assert!(distance < tolerance, "{name}, {} tokens: {distance:e} from expected", tokens.len());
+    let tokens: Vec<&[u32]> = texts.iter().map(|text| text.tokens.as_slice()).collect();
+    let backwards: Vec<&[u32]> = tokens.iter().rev().copied().collect();
+    let alone = tokens.chunks(1).flat_map(|one| encoder.embed(one).unwrap()).collect();
+    let mut reversed = encoder.embed(&backwards).unwrap();
+    reversed.reverse();
+    for (how, found) in [("alone", alone), ("together", encoder.embed(&tokens).unwrap()), ("back", reversed)]
+    {
+        assert_eq!(found.len(), texts.len());
+        for (found, Text { tokens, embedding }) in found.iter().zip(texts) {
+            let distance = distance(found, embedding);
+            let count = tokens.len();
+            assert!(distance < tolerance, "{name}, {count} tokens {how}: {distance:e} from expected");
+        }
+    }
+}
+
+/// Returns texts of many lengths up to `context` with ids below `vocab`.
+fn many_texts(count: usize, context: usize, vocab: usize) -> Vec<Vec<u32>> {
+    let id = |text: usize, index: usize| ((text * 31 + index * 7 + index * index) % vocab) as u32;
+    // Most are short, so that calls have many.
+    let length = |text: usize| if text % 8 == 0 { 1 + text * 37 % context } else { 1 + text * 5 % 24 };
+    (0..count).map(|text| (0..length(text)).map(|index| id(text, index)).collect()).collect()
+}
+
+/// Each text has the same bits alone and in any batch, on any number of threads, if the target is exact.
+fn is_exact(request: &Request) {
+    let built = built(request);
+    let serving = built.bundle.manifest().targets["cpu"].serving.as_ref().unwrap();
+    if !serving.exact {
+        let features = Machine::host().cpu_features;
+        assert!(!features.contains("avx2"), "this machine has kernels, which are exact");
+        return;
+    }
+    let bits = |embeddings: Vec<Vec<f32>>| {
+        let of = |embedding: Vec<f32>| embedding.into_iter().map(f32::to_bits).collect::<Vec<_>>();
+        embeddings.into_iter().map(of).collect::<Vec<_>>()
+    };
+    let mut expected: Option<Vec<Vec<u32>>> = None;
+    for device in ["local-task", "local-sync"] {
+        let mut encoder = encoder(&built, device);
+        let (context, vocab) = (encoder.limits().context, encoder.limits().vocab);
+        let texts = many_texts(80, context, vocab);
+        let texts: Vec<&[u32]> = texts.iter().map(Vec::as_slice).collect();
+        for size in [1, 2, 7, 80] {
+            let found: Vec<_> = texts.chunks(size).flat_map(|batch| encoder.embed(batch).unwrap()).collect();
+            let found = bits(found);
+            let expected = expected.get_or_insert_with(|| found.clone());
+            for (index, (found, expected)) in found.iter().zip(&*expected).enumerate() {
+                let differing = found.iter().zip(expected).filter(|(a, b)| a != b).count();
+                let length = texts[index].len();
+                assert_eq!(
+                    differing, 0,
+                    "{:?} {:?} on {device}, batches of {size}, text {index} of {length} tokens",
+                    request.model, request.quant
+                );
+            }
+        }
+    }
+}
+
+#[test]
+fn an_embedding_has_the_same_bits_in_any_batch() {
+    for name in WHOLE {
+        is_exact(&request(&models().join("oracle/encoders").join(name), &["cpu"]));
+    }
+    let Some(folder) = minilm() else {
+        eprintln!("the part minilm is not installed: cargo xtask setup fetches it");
+        return;
+    };
+    for quant in [Quant::None, Quant::Q8, Quant::Q4] {
+        is_exact(&Request { quant, ..request(&folder, &["cpu"]) });
     }
 }
 
@@ -101,8 +168,14 @@ fn every_fixture_is_embedded_as_by_hugging_face() {
             let built = built(&Request { chunk, ..request(&folder, &[target]) });
             let device = if target == "vulkan" { target } else { "local-task" };
             let mut encoder = encoder(&built, device);
-            let sizes: &[usize] = if whole { &[32, 128, 220] } else { &[220] };
-            assert_eq!(encoder.capabilities().prefill, sizes);
+            // With kernels, which are exact, several texts share a call.
+            let is_shared = built.bundle.manifest().targets[target].serving.as_ref().unwrap().exact;
+            let sizes: &[usize] = match (whole, is_shared) {
+                (false, _) => &[220],
+                (true, true) => &[32, 128, 512],
+                (true, false) => &[32, 128, 220],
+            };
+            assert_eq!(encoder.limits().rows, sizes);
             holds(&format!("{name} for {target}"), encoder.as_mut(), &texts, tolerance);
         }
     }
@@ -144,17 +217,20 @@ fn a_trained_checkpoint_is_embedded_as_by_sentence_transformers() {
     for (request, most) in [(exact, 1e-4), (quantized, 0.045)] {
         let built = built(&request);
         let mut encoder = encoder(&built, "local-task");
-        assert_eq!((encoder.capabilities().context, encoder.width()), (256, 384));
+        assert_eq!((encoder.limits().context, encoder.limits().width), (256, 384));
         let tokenizer = Tokenizer::from_bundle(&built.bundle).unwrap();
-        let mut cut = 0;
-        for Sentence { text, tokens, embedding } in &sentences {
-            let (found, is_cut) = tokenizer.encode_within(text, 256).unwrap();
-            assert_eq!(found.len(), *tokens, "{text}");
-            cut += usize::from(is_cut);
-            let distance = distance(&encoder.embed(&found).unwrap(), embedding);
+        let encode = |sentence: &Sentence| tokenizer.encode_within(&sentence.text, 256).unwrap();
+        let (tokens, cut): (Vec<_>, Vec<_>) = sentences.iter().map(encode).unzip();
+        let texts: Vec<&[u32]> = tokens.iter().map(Vec::as_slice).collect();
+        let found = encoder.embed(&texts).unwrap();
+        for ((Sentence { text, tokens, embedding }, encoded), found) in
+            sentences.iter().zip(&texts).zip(&found)
+        {
+            assert_eq!(encoded.len(), *tokens, "{text}");
+            let distance = distance(found, embedding);
             assert!(distance < most, "{text}: {distance:e} from expected");
         }
-        assert_eq!(cut, 1);
+        assert_eq!(cut.into_iter().filter(|is_cut| *is_cut).count(), 1);
     }
 }
 
@@ -174,10 +250,11 @@ fn a_bundle_is_for_embeddings_or_for_text() {
         "error: gqa continues texts and makes no embeddings of them\nhint: leave out --embed"
     );
     let mut encoder = encoder(&encodes, "local-task");
-    let mut refused = |tokens: &[u32]| encoder.embed(tokens).unwrap_err().to_string();
-    assert!(refused(&[]).starts_with("the prompt has no tokens"));
-    assert!(refused(&[131]).starts_with("token 1 of the prompt has the id 131, expected 0 to 130"));
-    assert!(refused(&[1; 221]).starts_with("221 tokens at position 0, expected at most 220"));
+    let mut refused = |tokens: &[u32]| encoder.embed(&[&[1], tokens]).unwrap_err().to_string();
+    assert!(refused(&[]).starts_with("text 2: the prompt has no tokens"));
+    assert!(refused(&[131]).starts_with("text 2: token 1 of the prompt has the id 131, expected 0 to 130"));
+    assert!(refused(&[1; 221]).starts_with("text 2: 221 tokens at position 0, expected at most 220"));
+    assert!(encoder.embed(&[]).unwrap().is_empty());
 }
 
 /// A copy of the fixture whose tensors are called as `rename` says.

@@ -21,6 +21,9 @@ const GENERATED_STEPS: [(usize, usize); 4] = [(1, 1), (8, 8), (32, 1), (256, 1)]
 /// Rows of calls of an encoder. The last one holds the whole context.
 const EMBEDS: [usize; 3] = [32, 128, 512];
 
+/// The least rows of the largest call of an encoder with kernels, which several texts share. See emitter/README.md.
+const SHARED_EMBED: usize = 512;
+
 /// The most sequences of a call with kernels, and the most rows whose logits it computes.
 const MAX_SEQUENCES: usize = 64;
 
@@ -138,8 +141,10 @@ impl Plan {
             },
             (Task::Embed, _) => {
                 // A text goes through in one call.
-                let smaller = EMBEDS.into_iter().filter(|&rows| rows < self.context && chunk.is_none());
-                let rows = smaller.chain([self.context]);
+                let is_shared = has_kernels && chunk.is_none();
+                let largest = if is_shared { self.context.max(SHARED_EMBED) } else { self.context };
+                let smaller = EMBEDS.into_iter().filter(|&rows| rows < largest && chunk.is_none());
+                let rows = smaller.chain([largest]);
                 rows.map(|rows| if has_kernels { ragged(rows) } else { uniform((rows, 1)) }).collect()
             }
         };
@@ -280,7 +285,11 @@ mod tests {
         let with_kernels = Numerics { products: Products::Kernels(Isa::X86_64V3), ..Numerics::default() };
         let plan = Plan::new(&encoder, Float::F32, 300);
         assert_eq!(sizes(&plan), [(32, 1, 1), (128, 1, 1), (300, 1, 1)]);
-        assert_eq!(sizes(&plan.for_target(with_kernels)), [(32, 32, 32), (128, 64, 64), (300, 64, 64)]);
+        let shared = plan.for_target(with_kernels);
+        assert_eq!(sizes(&shared), [(32, 32, 32), (128, 64, 64), (512, 64, 64)]);
+        assert_eq!(shared.validate(&encoder).map_err(|error| error.to_string()), Ok(()));
+        let chunked = Plan { chunk: Some(300), ..plan.clone() };
+        assert_eq!(sizes(&chunked.for_target(with_kernels)), [(300, 64, 64)]);
         assert!(plan.serving(&encoder).pools.is_empty());
     }
 

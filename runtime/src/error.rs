@@ -198,6 +198,15 @@ pub enum Error {
         expected: ByteSize,
     },
 
+    /// A text to embed is refused.
+    #[error("text {}: {reason}", index + 1)]
+    Text {
+        /// The index of the text, from 0.
+        index: usize,
+        /// The reason, which ends with a hint.
+        reason: Box<Error>,
+    },
+
     /// A benchmark does not fit the context.
     #[error(
         "{case} needs {needed} positions, the context has {context}\n\

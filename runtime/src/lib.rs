@@ -13,14 +13,13 @@ pub mod model;
 mod sampling;
 #[cfg(any(test, feature = "scripted"))]
 pub mod scripted;
-mod session;
 mod text;
 mod weights;
 
 pub use cache_size::{CacheSize, ParseCacheSizeError};
 pub use checkpoint::CheckpointFiles;
 pub use device::{DeviceInfo, DeviceSpec, ParseDeviceError};
-pub use encoder::Encoder;
+pub use encoder::{Encoder, EncoderLimits, check_texts};
 pub use engine::{Engine, EngineSettings, Generation, Request, StopReason, Timings};
 pub use error::{Cause, EngineError, Error, SharedCause};
 pub use iree::{LoadOptions, load, load_encoder, pack};
@@ -38,7 +37,6 @@ pub use measure::{
 pub use mlxcel_artifacts::Cancel;
 pub use model::{Dispatch, ModelLimits, ModelRunner, check_prompt};
 pub use sampling::{Sampler, Sampling, top_logprobs};
-pub use session::{Capabilities, check_append};
 pub use text::{
     chat::{ChatTemplate, Message},
     tokenizer::{Piece, TextStream, Tokenizer, eos_ids},

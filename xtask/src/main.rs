@@ -14,7 +14,7 @@ use anyhow::Result;
 use clap::{Parser, Subcommand};
 
 use crate::{
-    bench::{opening, peers, sparse},
+    bench::{embeddings, opening, peers, sparse},
     check::{ci, fuzz, goldens, gpu, presets, tidy},
     toolchain::{doctor, setup},
     workspace::Workspace,
@@ -61,6 +61,8 @@ enum Task {
     GpuCheck(gpu::GpuCheck),
     /// Compare the speed with llama.cpp, on the same random weights
     Peers(peers::Peers),
+    /// Compare the speed of embeddings with sentence-transformers, on the same texts
+    Embeddings(embeddings::Embeddings),
     /// Compare the speed of a mixture of experts with a dense model that has as many active weights
     Sparse(sparse::Sparse),
     /// Measure what verifying and opening a bundle costs, beside reading it
@@ -101,6 +103,7 @@ fn run(task: Task, workspace: &Workspace) -> Result<()> {
         Task::Presets(presets) => presets::presets(workspace, &presets),
         Task::GpuCheck(check) => gpu::gpu_check(workspace, &check),
         Task::Peers(peers) => peers::peers(workspace, &peers),
+        Task::Embeddings(embeddings) => embeddings::embeddings(workspace, &embeddings),
         Task::Sparse(sparse) => sparse::sparse(workspace, &sparse),
         Task::Opening(opening) => opening::opening(workspace, &opening),
         Task::Fuzz(fuzz) => fuzz::fuzz(workspace, &fuzz),

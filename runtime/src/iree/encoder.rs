@@ -1,5 +1,7 @@
 //! An encoder on IREE.
 
+mod calls;
+
 use mlxcel_artifacts::{
     Bundle,
     entry::{PAGE, ResultKind},
@@ -11,17 +13,19 @@ use super::{
     options::LoadOptions,
 };
 use crate::{
-    encoder::Encoder,
+    device::DeviceInfo,
+    encoder::{Encoder, EncoderLimits, check_texts},
     error::Error,
     model::SequenceRows,
-    session::{Capabilities, check_append},
     weights::Weights,
 };
 
+use self::calls::{PlannedCall, plan_calls};
+
 /// An encoder on IREE. It keeps no state from one call to the next.
 pub(super) struct IreeEncoder {
-    capabilities: Capabilities,
-    width: usize,
+    limits: EncoderLimits,
+    info: DeviceInfo,
     /// Entry points, ascending by the rows of one sequence.
     entries: Vec<EntryPoint>,
     /// A cache without pools: texts attend to themselves.
@@ -38,54 +42,71 @@ impl IreeEncoder {
             return Err(Error::NoEmbedding { model: bundle.manifest().model.clone() });
         };
         let LoadedModule { info, entries, context, .. } = LoadedModule::new(bundle, weights, options)?;
-        let capabilities = Capabilities {
+        let limits = EncoderLimits {
             context,
             vocab: bundle.manifest().plan.vocab,
-            prefill: entries.iter().map(|entry| entry.sizes().rows_of_a_sequence()).collect(),
-            target: info.target,
-            device: info.name,
-            threads: info.threads,
-            packed_at_load: info.packed_at_load,
+            width: embedding.width,
+            rows: entries.iter().map(|entry| entry.sizes().rows_of_a_sequence()).collect(),
         };
-        Ok(Self { capabilities, width: embedding.width, entries, cache: Cache::none() })
+        Ok(Self { limits, info, entries, cache: Cache::none() })
     }
 }
 
 impl Encoder for IreeEncoder {
-    fn capabilities(&self) -> &Capabilities {
-        &self.capabilities
+    fn limits(&self) -> &EncoderLimits {
+        &self.limits
     }
 
-    fn width(&self) -> usize {
-        self.width
+    fn device(&self) -> &DeviceInfo {
+        &self.info
     }
 
-    fn embed(&mut self, tokens: &[u32]) -> Result<Vec<f32>, Error> {
-        let entry = &mut self.entries[size_for(&self.capabilities, tokens)?];
-        // Page 0 is for padding.
-        let pages: Vec<u32> = (1..).take(tokens.len().div_ceil(PAGE)).collect();
-        let rows = SequenceRows { tokens: tokens.to_vec(), start: 0, pages: vec![&pages], selected: vec![] };
-        let mut results = entry.run(&[rows], &mut self.cache)?;
+    fn embed(&mut self, texts: &[&[u32]]) -> Result<Vec<Vec<f32>>, Error> {
+        check_texts(&self.limits, texts)?;
+        let lengths: Vec<usize> = texts.iter().map(|tokens| tokens.len()).collect();
+        let sizes: Vec<_> = self.entries.iter().map(EntryPoint::sizes).collect();
+        let mut embeddings = vec![Vec::new(); texts.len()];
+        for PlannedCall { entry, texts: of_call } in plan_calls(&lengths, &sizes) {
+            let tokens: Vec<&[u32]> = of_call.iter().map(|&text| texts[text]).collect();
+            let found = self.call(entry, &tokens)?;
+            for (text, embedding) in of_call.into_iter().zip(found.chunks(self.limits.width)) {
+                embeddings[text] = embedding.to_vec();
+            }
+        }
+        Ok(embeddings)
+    }
+}
+
+impl IreeEncoder {
+    /// Computes the embeddings of texts that fit an entry point, `[texts, width]`; more rows may follow.
+    fn call(&mut self, entry: usize, texts: &[&[u32]]) -> Result<Vec<f32>, Error> {
+        let entry = &mut self.entries[entry];
+        let pages = pages(texts);
+        let rows = texts.iter().zip(&pages);
+        let rows = rows.map(|(&tokens, pages)| SequenceRows {
+            tokens: tokens.to_vec(),
+            start: 0,
+            pages: vec![pages],
+            selected: vec![],
+        });
+        let mut results = entry.run(&rows.collect::<Vec<_>>(), &mut self.cache)?;
         let embedding = entry.take(ResultKind::Embedding, &mut results)?;
-        let numbers = embedding.read_row::<f32>(0).map_err(Error::iree(|| "read the embedding".into()))?;
-        if numbers.len() != self.width {
-            let (found, expected) = (numbers.len(), self.width);
+        let numbers = embedding.read::<f32>().map_err(Error::iree(|| "read the embeddings".into()))?;
+        let (found, expected) = (numbers.len(), entry.sizes().sequences * self.limits.width);
+        if found != expected {
+            let name = entry.name();
             return Err(Error::Unsupported(format!(
-                "the embedding has {found} elements, expected {expected}"
+                "the embeddings of {name} have {found} elements, expected {expected}"
             )));
         }
         Ok(numbers)
     }
 }
 
-/// Returns the index of the smallest `prefill` size that holds the tokens.
-///
-/// # Errors
-/// [`check_append`] refuses the tokens.
-fn size_for(capabilities: &Capabilities, tokens: &[u32]) -> Result<usize, Error> {
-    check_append(capabilities, 0, tokens)?;
-    // In a valid manifest the largest entry holds the context.
-    Ok(capabilities.prefill.partition_point(|&size| size < tokens.len()))
+/// Returns the pages of each text, for the one pool that a call has. Page 0 is for padding.
+fn pages(texts: &[&[u32]]) -> Vec<Vec<u32>> {
+    let mut next = 1..;
+    texts.iter().map(|tokens| next.by_ref().take(tokens.len().div_ceil(PAGE)).collect()).collect()
 }
 
 #[cfg(test)]
@@ -93,14 +114,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_text_runs_in_the_smallest_size_that_holds_it() {
-        let capabilities =
-            Capabilities { context: 100, vocab: 10, prefill: vec![8, 32, 128], ..Capabilities::default() };
-        let size = |count: usize| size_for(&capabilities, &vec![1; count]).map_err(|error| error.to_string());
-        for (count, expected) in [(1, 0), (8, 0), (9, 1), (32, 1), (33, 2), (100, 2)] {
-            assert_eq!(size(count), Ok(expected), "{count}");
-        }
-        assert!(size(101).unwrap_err().starts_with("101 tokens, expected at most 100"));
-        assert!(size(0).unwrap_err().starts_with("the prompt has no tokens, expected at least one"));
+    fn texts_share_no_page() {
+        let [short, long] = [&[1; 64][..], &[1; 65]];
+        assert_eq!(pages(&[long, short, short]), [vec![1, 2], vec![3], vec![4]]);
     }
 }

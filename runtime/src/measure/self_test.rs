@@ -88,7 +88,7 @@ pub fn replay_generation<R: ModelRunner>(
 /// # Errors
 /// The encoder refuses the prompt or fails.
 pub fn record_embedding(encoder: &mut dyn Encoder, prompt: &[u32]) -> Result<SelfTestCase, Error> {
-    let embedding = encoder.embed(prompt)?;
+    let embedding = encoder.embed(&[prompt])?.concat();
     Ok(SelfTestCase { prompt: prompt.to_vec(), embedding, ..SelfTestCase::default() })
 }
 
@@ -97,11 +97,12 @@ pub fn record_embedding(encoder: &mut dyn Encoder, prompt: &[u32]) -> Result<Sel
 /// # Errors
 /// The encoder fails.
 pub fn replay_embedding(encoder: &mut dyn Encoder, recorded: &SelfTestCase) -> Result<SelfTestResult, Error> {
-    let found = encoder.embed(&recorded.prompt)?;
+    let found = encoder.embed(&[&recorded.prompt])?.concat();
     let length = recorded.embedding.iter().map(|x| x * x).sum::<f32>().sqrt().max(f32::MIN_POSITIVE);
     let differences = found.iter().zip(&recorded.embedding).map(|(x, y)| (x - y).abs());
-    // Written so that NaN counts as a large difference.
-    let distance = differences.fold(0.0, |most: f32, x| if x <= most { most } else { x }) / length;
+    // Written so that NaN counts as a large difference, whatever follows it.
+    let larger = |most: f32, x: f32| if most.is_nan() || x <= most { most } else { x };
+    let distance = differences.fold(0.0, larger) / length;
     let tolerance = EMBEDDING_TOLERANCE;
     // Not `distance > tolerance`, which is false for NaN.
     Ok(if distance <= tolerance {
@@ -127,7 +128,7 @@ pub fn self_test_prompts(vocab: usize, context: usize, smallest: usize, count: u
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{EngineSettings, scripted::ScriptedModel};
+    use crate::{EngineSettings, device::DeviceInfo, encoder::EncoderLimits, scripted::ScriptedModel};
 
     fn engine(context: usize, answer: &[u32]) -> Engine<ScriptedModel> {
         let model = ScriptedModel::answering(context, 10, 2, answer);
@@ -160,6 +161,43 @@ mod tests {
         let recorded = record_generation(&mut short, &[1, 2], 40).unwrap();
         assert_eq!(recorded.tokens, [3, 3, 3]);
         assert_eq!(replay_generation(&mut short, &recorded).unwrap(), SelfTestResult::Passed);
+    }
+
+    /// An encoder that always answers the same.
+    struct Constant(EncoderLimits, DeviceInfo, Vec<f32>);
+
+    impl Encoder for Constant {
+        fn limits(&self) -> &EncoderLimits {
+            &self.0
+        }
+
+        fn device(&self) -> &DeviceInfo {
+            &self.1
+        }
+
+        fn embed(&mut self, texts: &[&[u32]]) -> Result<Vec<Vec<f32>>, Error> {
+            Ok(vec![self.2.clone(); texts.len()])
+        }
+    }
+
+    #[test]
+    fn the_farthest_element_of_an_embedding_counts() {
+        let case = SelfTestCase { prompt: vec![1], embedding: vec![3.0, 4.0], ..SelfTestCase::default() };
+        let replay = |embedding: &[f32]| {
+            let (limits, device) = (EncoderLimits::default(), DeviceInfo::default());
+            let mut encoder = Constant(limits, device, embedding.to_vec());
+            replay_embedding(&mut encoder, &case).unwrap()
+        };
+        assert_eq!(replay(&[3.0, 4.01]), SelfTestResult::Passed);
+        let far = SelfTestResult::EmbeddingMismatch { distance: 0.2, tolerance: EMBEDDING_TOLERANCE };
+        assert_eq!(replay(&[2.0, 4.0]), far);
+        // NaN is far, also if the elements after it are near.
+        for embedding in [[f32::NAN, 4.0], [3.0, f32::NAN]] {
+            let found = replay(&embedding);
+            let is_nan =
+                matches!(found, SelfTestResult::EmbeddingMismatch { distance, .. } if distance.is_nan());
+            assert!(is_nan, "{found:?}");
+        }
     }
 
     #[test]

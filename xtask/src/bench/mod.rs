@@ -1,6 +1,8 @@
-//! Measurements: beside llama.cpp, and of single costs.
+//! Measurements: beside llama.cpp and sentence-transformers, and of single costs.
 
+pub(crate) mod embeddings;
 pub(crate) mod opening;
 pub(crate) mod peers;
+mod python;
 pub(crate) mod sparse;
 mod stats;

@@ -1,15 +1,16 @@
-//! `--embed`: writes embeddings of texts.
+//! `--embed`: writes embeddings of texts, batch by batch.
 
 use std::{
-    io::{self, Write},
+    io::{self, BufWriter, IsTerminal as _, Write},
     path::Path,
     process::ExitCode,
     time::{Duration, Instant},
 };
 
 use anyhow::{Context as _, Result};
+use indicatif::{ProgressBar, ProgressStyle};
 use mlxcel_artifacts::INTERRUPTED;
-use mlxcel_runtime::{Cancel, CheckpointFiles, Encoder, Tokenizer, load_encoder};
+use mlxcel_runtime::{Cancel, CheckpointFiles, Encoder, Error, Tokenizer, load_encoder};
 use serde::Serialize;
 use serde_json::{Value, json};
 
@@ -21,12 +22,27 @@ use crate::{
     stdio::note,
 };
 
-/// The embedding of one text.
-struct Answer<'a> {
-    tokens: &'a [u32],
+/// How many of the largest calls the texts of a batch fill: enough that few rows of a batch's last call are free, and few
+/// enough that Ctrl-C ends soon.
+const CALLS_OF_A_BATCH: usize = 8;
+
+/// The most texts of a batch, however short they are.
+const MAX_TEXTS: usize = 512;
+
+/// A text as tokens.
+struct Encoded {
+    tokens: Vec<u32>,
     /// True if the text was longer than the context.
     is_truncated: bool,
+}
+
+/// The embedding of one text.
+struct Answer<'a> {
+    text: &'a Encoded,
     embedding: &'a [f32],
+    /// The texts of the batch.
+    batch: usize,
+    /// The time that the device took for the batch.
     took: Duration,
 }
 
@@ -43,11 +59,12 @@ struct Facts<'a> {
 struct Totals {
     texts: usize,
     tokens: usize,
+    /// The time of everything after loading: encoding, computing and writing.
     took: Duration,
     is_cancelled: bool,
 }
 
-/// Embeds the texts of the options, one after the other.
+/// Embeds the texts of the options.
 pub(crate) fn run(options: &Options, start: Instant, interrupt: &Interrupt) -> Result<ExitCode> {
     let texts = options.read_texts()?;
     let bundle = options.open_bundle()?;
@@ -58,49 +75,110 @@ pub(crate) fn run(options: &Options, start: Instant, interrupt: &Interrupt) -> R
     check_weights(&bundle, weights.as_ref())?;
     options.origin.note(&bundle)?;
     let mut encoder = load_encoder(&bundle, weights, &options.load_options())?;
-    note_packing(options, &bundle, encoder.capabilities().packed_at_load);
-    let (device, load) = (encoder.capabilities().device.clone(), start.elapsed());
+    note_packing(options, &bundle, encoder.device().packed_at_load);
+    let (device, load) = (encoder.device().name.clone(), start.elapsed());
     let facts = Facts { bundle: &options.bundle, device: &device, load, json: options.json };
     let _answering = interrupt.answering();
-    let mut out = io::stdout().lock();
-    let totals = embed(encoder.as_mut(), tokenizer.as_ref(), &texts, &facts, &interrupt.cancel, &mut out)?;
+    let bar = bar(texts.len());
+    let mut output = Output { out: &mut BufWriter::new(io::stdout().lock()), bar: &bar };
+    let totals = embed(encoder.as_mut(), tokenizer.as_ref(), &texts, &facts, &interrupt.cancel, &mut output);
+    bar.finish_and_clear();
+    let totals = totals?;
     note(&timing(&facts, &totals));
     Ok(if totals.is_cancelled { ExitCode::from(INTERRUPTED) } else { ExitCode::SUCCESS })
 }
 
-/// Writes a line for each text. Texts that are not token ids need the tokenizer.
+/// Where embeddings and notes go.
+struct Output<'a> {
+    out: &'a mut dyn Write,
+    bar: &'a ProgressBar,
+}
+
+/// Makes a progress bar, which is hidden unless stderr is a terminal that embeddings do not go to.
+fn bar(texts: usize) -> ProgressBar {
+    if !io::stderr().is_terminal() || io::stdout().is_terminal() {
+        return ProgressBar::hidden();
+    }
+    let bar = ProgressBar::new(texts as u64).with_message("embedding");
+    let style = ProgressStyle::with_template("{msg} {bar:30} {pos} of {len} texts, {eta} left");
+    style.map_or(bar.clone(), |style| bar.with_style(style))
+}
+
+/// Writes a line for each text, after every batch. Texts that are not token ids need the tokenizer.
 fn embed(
     encoder: &mut dyn Encoder,
     tokenizer: Option<&Tokenizer>,
     texts: &[Prompt],
     facts: &Facts<'_>,
     cancel: &Cancel,
-    out: &mut dyn Write,
+    output: &mut Output<'_>,
 ) -> Result<Totals> {
-    let context = encoder.capabilities().context;
+    let limits = encoder.limits();
+    let context = limits.context;
+    let most_tokens = CALLS_OF_A_BATCH * limits.rows.last().copied().unwrap_or(context);
+    let start = Instant::now();
     let mut totals = Totals::default();
-    for text in texts {
+    while totals.texts < texts.len() {
         if cancel.is_cancelled() {
-            return Ok(Totals { is_cancelled: true, ..totals });
+            totals.is_cancelled = true;
+            break;
         }
+        let batch = encode_batch(&texts[totals.texts..], tokenizer, context, most_tokens)?;
+        for (index, _) in batch.iter().enumerate().filter(|(_, text)| text.is_truncated) {
+            output.bar.suspend(|| note(&truncated(totals.texts + index, context)));
+        }
+        embed_batch(encoder, &batch, totals.texts, facts, output)?;
+        totals.texts += batch.len();
+        totals.tokens += batch.iter().map(|text| text.tokens.len()).sum::<usize>();
+        output.bar.set_position(totals.texts as u64);
+    }
+    Ok(Totals { took: start.elapsed(), ..totals })
+}
+
+/// Encodes the first texts, at least one, up to [`MAX_TEXTS`] or the first that brings them to `most_tokens`.
+fn encode_batch(
+    texts: &[Prompt],
+    tokenizer: Option<&Tokenizer>,
+    context: usize,
+    most_tokens: usize,
+) -> Result<Vec<Encoded>> {
+    let (mut batch, mut count) = (Vec::new(), 0);
+    for text in texts.iter().take(MAX_TEXTS) {
         let (tokens, is_truncated) = match (text, tokenizer) {
             (Prompt::Text(text), Some(tokenizer)) => tokenizer.encode_within(text, context)?,
             (Prompt::Tokens(tokens), _) => (tokens.clone(), false),
-            (Prompt::Text(_) | Prompt::None, _) => continue,
+            (Prompt::Text(_) | Prompt::None, _) => (Vec::new(), false),
         };
-        if is_truncated {
-            note(&truncated(totals.texts, context));
+        count += tokens.len();
+        batch.push(Encoded { tokens, is_truncated });
+        if count >= most_tokens {
+            break;
         }
-        let start = Instant::now();
-        let embedding = encoder.embed(&tokens)?;
-        let answer = Answer { tokens: &tokens, is_truncated, embedding: &embedding, took: start.elapsed() };
-        totals.took += answer.took;
-        totals.texts += 1;
-        totals.tokens += tokens.len();
-        let line = if facts.json { as_json(&answer, facts)? } else { as_text(&embedding) };
-        writeln!(out, "{line}").and_then(|()| out.flush()).context(WRITING)?;
     }
-    Ok(totals)
+    Ok(batch)
+}
+
+/// Embeds a batch and writes its lines. `first` texts came before it.
+fn embed_batch(
+    encoder: &mut dyn Encoder,
+    batch: &[Encoded],
+    first: usize,
+    facts: &Facts<'_>,
+    output: &mut Output<'_>,
+) -> Result<()> {
+    let tokens: Vec<&[u32]> = batch.iter().map(|text| text.tokens.as_slice()).collect();
+    let start = Instant::now();
+    let embeddings = encoder.embed(&tokens).map_err(|error| match error {
+        Error::Text { index, reason } => Error::Text { index: first + index, reason },
+        other => other,
+    })?;
+    let took = start.elapsed();
+    for (text, embedding) in batch.iter().zip(&embeddings) {
+        let answer = Answer { text, embedding, batch: batch.len(), took };
+        let line = if facts.json { as_json(&answer, facts)? } else { as_text(embedding) };
+        writeln!(output.out, "{line}").context(WRITING)?;
+    }
+    output.out.flush().context(WRITING)
 }
 
 /// The context of an error of stdout.
@@ -124,10 +202,14 @@ fn as_json(answer: &Answer<'_>, facts: &Facts<'_>) -> serde_json::Result<String>
         bundle: String,
     }
     serde_json::to_string(&Object {
-        prompt_tokens: answer.tokens,
-        truncated: answer.is_truncated,
+        prompt_tokens: &answer.text.tokens,
+        truncated: answer.text.is_truncated,
         embedding: answer.embedding,
-        timings: json!({ "load_ms": render::ms(facts.load), "embed_ms": render::ms(answer.took) }),
+        timings: json!({
+            "load_ms": render::ms(facts.load),
+            "embed_ms": render::ms(answer.took),
+            "batch": answer.batch,
+        }),
         device: facts.device,
         bundle: facts.bundle.display().to_string(),
     })
@@ -140,103 +222,20 @@ fn truncated(index: usize, context: usize) -> String {
 
 /// Renders the line of timings on stderr.
 fn timing(facts: &Facts<'_>, &Totals { texts, tokens, took, .. }: &Totals) -> String {
-    let rate = if took.is_zero() { "-".into() } else { format!("{:.1}", tokens as f64 / took.as_secs_f64()) };
-    let s = if texts == 1 { "" } else { "s" };
+    let rate = |count: usize| match took.is_zero() {
+        true => "-".into(),
+        false => format!("{:.1}", count as f64 / took.as_secs_f64()),
+    };
     format!(
-        "{} · load {:.2} s · {texts} text{s}, {tokens} tokens in {:.1} ms, {rate} tok/s",
+        "{} · load {:.2} s · {texts} text{}, {tokens} tokens in {:.1} ms, {} texts/s, {} tok/s",
         facts.device,
         facts.load.as_secs_f64(),
+        if texts == 1 { "" } else { "s" },
         took.as_secs_f64() * 1e3,
+        rate(texts),
+        rate(tokens),
     )
 }
 
 #[cfg(test)]
-mod tests {
-    use mlxcel_runtime::{Capabilities, Error};
-
-    use super::*;
-
-    /// An encoder whose embedding is the sum of the tokens, and a third of their count.
-    struct Counting(Capabilities);
-
-    impl Encoder for Counting {
-        fn capabilities(&self) -> &Capabilities {
-            &self.0
-        }
-
-        fn width(&self) -> usize {
-            2
-        }
-
-        fn embed(&mut self, tokens: &[u32]) -> Result<Vec<f32>, Error> {
-            mlxcel_runtime::check_append(&self.0, 0, tokens)?;
-            Ok(vec![tokens.iter().sum::<u32>() as f32, tokens.len() as f32 / 3.0])
-        }
-    }
-
-    fn tokenizer() -> Tokenizer {
-        let json = r#"{"version": "1.0", "pre_tokenizer": {"type": "Whitespace"},
-            "post_processor": {"type": "BertProcessing", "cls": ["a", 0], "sep": ["d", 3]},
-            "model": {"type": "WordLevel", "unk_token": "a", "vocab": {"a": 0, "b": 1, "c": 2, "d": 3}}}"#;
-        Tokenizer::from_json(json.as_bytes()).unwrap()
-    }
-
-    fn embedded(texts: &[Prompt], json: bool, cancel: &Cancel) -> Result<(Totals, String)> {
-        let capabilities = Capabilities { context: 4, vocab: 4, prefill: vec![4], ..Capabilities::default() };
-        let (mut encoder, mut out) = (Counting(capabilities), Vec::new());
-        let facts = Facts { bundle: Path::new("b"), device: "counting", load: Duration::ZERO, json };
-        let totals = embed(&mut encoder, Some(&tokenizer()), texts, &facts, cancel, &mut out)?;
-        Ok((totals, String::from_utf8(out).unwrap()))
-    }
-
-    #[test]
-    fn each_text_gets_a_line() {
-        let texts = ["b c", "", "c b c"].map(|text| Prompt::Text(text.into()));
-        let (totals, lines) = embedded(&texts, false, &Cancel::new()).unwrap();
-        // The last text is truncated, but keeps the special token at its end.
-        assert_eq!(lines, "6 1.3333334\n3 0.6666667\n6 1.3333334\n");
-        assert_eq!((totals.texts, totals.tokens, totals.is_cancelled), (3, 10, false));
-    }
-
-    #[test]
-    fn json_is_an_object_in_each_line() {
-        let texts = [Prompt::Text("c b c".into()), Prompt::Tokens(vec![1])];
-        let (_, lines) = embedded(&texts, true, &Cancel::new()).unwrap();
-        let objects: Vec<Value> = lines.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
-        assert_eq!(objects[0]["prompt_tokens"], json!([0, 2, 1, 3]));
-        assert_eq!((&objects[0]["truncated"], &objects[1]["truncated"]), (&json!(true), &json!(false)));
-        assert!(lines.contains(r#""embedding":[1.0,0.33333334]"#), "{lines}");
-        // Parsing a number as f32 gives the same value.
-        let numbers: Vec<f32> = serde_json::from_value(objects[1]["embedding"].clone()).unwrap();
-        assert_eq!(numbers, [1.0, 1.0 / 3.0]);
-        let keys: Vec<&String> = objects[0].as_object().unwrap().keys().collect();
-        assert_eq!(keys, ["prompt_tokens", "truncated", "embedding", "timings", "device", "bundle"]);
-    }
-
-    #[test]
-    fn token_ids_are_refused_instead_of_truncated() {
-        let error = embedded(&[Prompt::Tokens(vec![1; 5])], false, &Cancel::new()).unwrap_err().to_string();
-        assert!(error.starts_with("5 tokens at position 0, expected at most 4"), "{error}");
-    }
-
-    #[test]
-    fn a_run_can_be_cancelled_between_texts() {
-        let cancel = Cancel::new();
-        cancel.cancel();
-        let (totals, lines) = embedded(&[Prompt::Tokens(vec![1])], false, &cancel).unwrap();
-        assert_eq!((totals.texts, totals.is_cancelled, lines), (0, true, String::new()));
-    }
-
-    #[test]
-    fn the_line_of_timings() {
-        let facts = Facts {
-            bundle: Path::new("b"),
-            device: "counting",
-            load: Duration::from_millis(1500),
-            json: false,
-        };
-        let totals = Totals { texts: 2, tokens: 30, took: Duration::from_millis(15), is_cancelled: false };
-        insta::assert_snapshot!(timing(&facts, &totals), @"counting · load 1.50 s · 2 texts, 30 tokens in 15.0 ms, 2000.0 tok/s");
-        insta::assert_snapshot!(timing(&facts, &Totals::default()), @"counting · load 1.50 s · 0 texts, 0 tokens in 0.0 ms, - tok/s");
-    }
-}
+mod tests;

@@ -180,7 +180,7 @@ pub(crate) struct Options {
 }
 
 /// The prompt of a run.
-#[derive(Debug, PartialEq)]
+#[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Prompt {
     Text(String),
     Tokens(Vec<u32>),

@@ -94,7 +94,7 @@ impl Model {
             None => return Ok(Self::Engine(Box::new(open_engine(options, bundle, weights)?))),
             Some(_) => load_encoder(bundle, weights, &load_options)?,
         };
-        note_packing(options, bundle, model.capabilities().packed_at_load);
+        note_packing(options, bundle, model.device().packed_at_load);
         Ok(Self::Encoder(model))
     }
 
@@ -102,7 +102,7 @@ impl Model {
     fn device(&self) -> &str {
         match self {
             Self::Engine(engine) => &engine.device().name,
-            Self::Encoder(encoder) => &encoder.capabilities().device,
+            Self::Encoder(encoder) => &encoder.device().name,
         }
     }
 
@@ -115,9 +115,8 @@ impl Model {
                 (limits.vocab, limits.context, rows.filter(|&rows| rows > 1).min().unwrap_or(1))
             }
             Self::Encoder(encoder) => {
-                let capabilities = encoder.capabilities();
-                let smallest = capabilities.prefill.first().copied().unwrap_or(1);
-                (capabilities.vocab, capabilities.context, smallest)
+                let limits = encoder.limits();
+                (limits.vocab, limits.context, limits.rows.first().copied().unwrap_or(1))
             }
         }
     }

@@ -1,7 +1,7 @@
 //! `cargo xtask peers`: compares the speed with llama.cpp, in turn, on the same random weights.
 //!
-//! The source of llama.cpp comes from the package llama-cpp-python, and the package gguf writes its weights. This is the
-//! only task that needs Python. Later runs use the same weights and executables again.
+//! The source of llama.cpp comes from the package llama-cpp-python, and the package gguf writes its weights. Later
+//! runs use the same weights and executables again.
 
 mod batches;
 mod programs;
@@ -23,7 +23,10 @@ use self::{
     programs::{Pair, Programs, STEPS},
     table::{Measurement, Ratio},
 };
-use super::stats::{first_row, number};
+use super::{
+    python,
+    stats::{first_row, number},
+};
 use crate::{
     shell,
     toolchain::{detect, setup::setup, wheels},
@@ -252,15 +255,7 @@ fn make_atomically(file: &Path, make: impl FnOnce(&Path) -> Result<()>) -> Resul
 
 /// Returns a Python with the package gguf.
 fn python(workspace: &Workspace, folder: &Path) -> Result<PathBuf> {
-    let python = folder.join("venv/bin/python3");
-    if !folder.join("venv/.ready").exists() {
-        let hint = "hint: apt-get install python3-venv";
-        shell::run_to_stderr(workspace.command("python3").args(["-m", "venv"]).arg(folder.join("venv")))
-            .with_context(|| format!("cannot make a virtual environment\n{hint}"))?;
-        shell::run_to_stderr(workspace.command(&python).args(["-m", "pip", "install", "--quiet", GGUF]))?;
-        fs::write(folder.join("venv/.ready"), "")?;
-    }
-    Ok(python)
+    python::python(workspace, &folder.join("venv"), &[GGUF])
 }
 
 /// Builds llama.cpp for this machine's CPU. Returns the folder of its executables.
