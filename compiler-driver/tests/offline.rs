@@ -24,7 +24,7 @@ fn program() -> PathBuf {
     assert!(
         program.exists(),
         "found no {}, which the tests of the whole workspace build\n\
-         hint: cargo test -p mlxcel-compiler-driver -p mlxcel-runtime --test offline",
+         hint: cargo build -p mlxcel-runtime --bin mlxcel-run",
         program.display()
     );
     program

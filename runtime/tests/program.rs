@@ -158,13 +158,13 @@ fn options_without_effect_are_warnings() {
 #[test]
 fn prompts_that_do_not_fit() {
     let long = "a ".repeat(16);
-    let message = "error: 17 tokens at position 0, expected at most 16: the context is 16\n\
+    let message = "error: 17 tokens, expected at most 16, the size of the context\n\
                    hint: shorten the prompt, raise --ctx-size if it was given, or compile the bundle again with a larger one\n";
     assert_eq!(refused(&["b", "-p", &long]), message);
     assert_eq!(refused_with(&["b"], long.as_bytes()), message);
     assert!(
         refused(&["b", "--ctx-size", "2", "-p", "a a"])
-            .starts_with("error: 3 tokens at position 0, expected at most 2: the context is 2\n")
+            .starts_with("error: 3 tokens, expected at most 2, the size of the context\n")
     );
     assert_eq!(
         refused(&["b", "--ctx-size", "17", "-p", "a"]),
@@ -216,9 +216,9 @@ fn the_folder_of_the_weights_has_a_tokenizer() {
     // Runs until the module is loaded, which is not a vmfb.
     assert!(of("a", &[]).contains("error: the vmfb of target ") || cfg!(not(feature = "iree")));
     // `<s>` and 16 words; with the template, which writes no `<s>`, 15 words and its 2.
-    assert!(of(&"a ".repeat(16), &[]).starts_with("error: 17 tokens at position 0, "));
-    assert!(of(&"a ".repeat(15), &["--chat"]).starts_with("error: 17 tokens at position 0, "));
-    assert!(of(&"a ".repeat(14), &["--system", "b"]).starts_with("error: 17 tokens at position 0, "));
+    assert!(of(&"a ".repeat(16), &[]).starts_with("error: 17 tokens, "));
+    assert!(of(&"a ".repeat(15), &["--chat"]).starts_with("error: 17 tokens, "));
+    assert!(of(&"a ".repeat(14), &["--system", "b"]).starts_with("error: 17 tokens, "));
     // The folder of a single safetensors file is not searched.
     assert!(
         refused(&["bare", "--weights", "instruct/model.safetensors", "-p", "a"])

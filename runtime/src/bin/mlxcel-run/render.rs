@@ -146,7 +146,7 @@ pub(crate) fn cache(limits: &ModelLimits) -> String {
 pub(crate) fn more_than_a_call(parallel: usize, sequences: usize) -> String {
     format!(
         "warning: --parallel {parallel} is more than the {sequences} requests that a call of this bundle takes: \
-         the others wait\nhint: --parallel {sequences} needs no more memory than it can use"
+         the others wait\nhint: --parallel {sequences} is as fast, with a smaller cache"
     )
 }
 
