@@ -6,6 +6,7 @@ mod real;
 use std::{
     collections::BTreeMap,
     fs,
+    io::{BufRead as _, BufReader, Read as _, Write as _},
     path::{Path, PathBuf},
     process::{Command, Stdio},
     thread,
@@ -144,4 +145,26 @@ fn a_run_that_is_killed_is_resumed() {
     assert!(output.status.success());
     assert!(notes.ends_with("0 answered, 0 failed, 20 skipped · 0 tokens in 0.00 s, - tok/s\n"), "{notes}");
     assert_eq!(fs::read(&path).unwrap(), before);
+}
+
+#[test]
+fn a_pipe_gets_each_answer_at_once_and_ctrl_c_ends_the_run() {
+    let setup = Setup::new();
+    let mut command = setup.run(&["--parallel", "8"]);
+    let mut child =
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let (mut input, mut output) = (child.stdin.take().unwrap(), BufReader::new(child.stdout.take().unwrap()));
+    for line in [1, 2] {
+        writeln!(input, "{}", asked(line)).unwrap();
+        let mut answer = String::new();
+        output.read_line(&mut answer).unwrap();
+        let answer: Value = serde_json::from_str(&answer).unwrap();
+        assert_eq!((&answer["line"], &answer["id"]), (&json!(line), &asked(line)["id"]));
+    }
+    let interrupt = Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap();
+    assert!(interrupt.success());
+    assert_eq!(child.wait().unwrap().code(), Some(130));
+    let mut notes = String::new();
+    child.stderr.take().unwrap().read_to_string(&mut notes).unwrap();
+    assert!(notes.contains(" · 2 answered, 0 failed, 0 skipped · "), "{notes}");
 }
