@@ -253,7 +253,7 @@ fn a_bundle_is_for_embeddings_or_for_text() {
     let mut refused = |tokens: &[u32]| encoder.embed(&[&[1], tokens]).unwrap_err().to_string();
     assert!(refused(&[]).starts_with("text 2: the prompt has no tokens"));
     assert!(refused(&[131]).starts_with("text 2: token 1 of the prompt has the id 131, expected 0 to 130"));
-    assert!(refused(&[1; 221]).starts_with("text 2: 221 tokens at position 0, expected at most 220"));
+    assert!(refused(&[1; 221]).starts_with("text 2: 221 tokens, expected at most 220"));
     assert!(encoder.embed(&[]).unwrap().is_empty());
 }
 

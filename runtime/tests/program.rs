@@ -158,13 +158,13 @@ fn options_without_effect_are_warnings() {
 #[test]
 fn prompts_that_do_not_fit() {
     let long = "a ".repeat(16);
-    let message = "error: 17 tokens at position 0, expected at most 16: the context is 16\n\
+    let message = "error: 17 tokens, expected at most 16, the size of the context\n\
                    hint: shorten the prompt, raise --ctx-size if it was given, or compile the bundle again with a larger one\n";
     assert_eq!(refused(&["b", "-p", &long]), message);
     assert_eq!(refused_with(&["b"], long.as_bytes()), message);
     assert!(
         refused(&["b", "--ctx-size", "2", "-p", "a a"])
-            .starts_with("error: 3 tokens at position 0, expected at most 2: the context is 2\n")
+            .starts_with("error: 3 tokens, expected at most 2, the size of the context\n")
     );
     assert_eq!(
         refused(&["b", "--ctx-size", "17", "-p", "a"]),
@@ -216,9 +216,9 @@ fn the_folder_of_the_weights_has_a_tokenizer() {
     // Runs until the module is loaded, which is not a vmfb.
     assert!(of("a", &[]).contains("error: the vmfb of target ") || cfg!(not(feature = "iree")));
     // `<s>` and 16 words; with the template, which writes no `<s>`, 15 words and its 2.
-    assert!(of(&"a ".repeat(16), &[]).starts_with("error: 17 tokens at position 0, "));
-    assert!(of(&"a ".repeat(15), &["--chat"]).starts_with("error: 17 tokens at position 0, "));
-    assert!(of(&"a ".repeat(14), &["--system", "b"]).starts_with("error: 17 tokens at position 0, "));
+    assert!(of(&"a ".repeat(16), &[]).starts_with("error: 17 tokens, "));
+    assert!(of(&"a ".repeat(15), &["--chat"]).starts_with("error: 17 tokens, "));
+    assert!(of(&"a ".repeat(14), &["--system", "b"]).starts_with("error: 17 tokens, "));
     // The folder of a single safetensors file is not searched.
     assert!(
         refused(&["bare", "--weights", "instruct/model.safetensors", "-p", "a"])
@@ -330,5 +330,74 @@ fn built_without_iree() {
             "error: built without the IREE runtime\nhint: build with the feature iree: cargo build "
         ),
         "{message}"
+    );
+}
+
+/// Returns stderr of a run that answers a file of requests up to the module, which is not a vmfb.
+fn requests(folder: &Path, arguments: &[&str]) -> String {
+    let output = run(folder, arguments, b"");
+    assert_eq!((output.status.code(), output.stdout), (Some(1), vec![]));
+    String::from_utf8(output.stderr).unwrap()
+}
+
+#[test]
+fn files_of_requests() {
+    let folder = folder();
+    let in_folder = |arguments: &[&str]| requests(folder.path(), arguments);
+    fs::write(folder.path().join("x.jsonl"), "{\"prompt\": \"a\"}\n").unwrap();
+    fs::write(folder.path().join("empty.jsonl"), "\n").unwrap();
+    assert_eq!(
+        in_folder(&["b", "-f", "none.jsonl"]),
+        "error: cannot read none.jsonl: No such file or directory (os error 2)\n\
+         hint: -f names a file with a request in each line\n"
+    );
+    assert!(
+        in_folder(&["b", "-f", "x.jsonl", "-c", "17"]).starts_with("error: context of 17 tokens, expected 1")
+    );
+    assert!(in_folder(&["b", "-f", "x.jsonl", "--chat"]).starts_with("error: no chat template in b: "));
+    assert!(in_folder(&["ids", "-f", "x.jsonl", "--stop", "a"]).starts_with("error: no tokenizer in ids: "));
+    assert_eq!(
+        in_folder(&["b", "-f", "checkpoint/model.safetensors", "-o", "out"]),
+        "error: found -o without requests, expected a file of them\n\
+         hint: give -f requests.jsonl or --parallel, or redirect the answer to one prompt with >\n"
+    );
+    // A file without requests needs no model.
+    let output = run(folder.path(), &["b", "-f", "empty.jsonl"], b"");
+    assert_eq!((output.status.code(), output.stdout), (Some(0), vec![]));
+    assert_eq!(
+        String::from_utf8(output.stderr).unwrap(),
+        "0 answered, 0 failed, 0 skipped · 0 tokens in 0.00 s, - tok/s\n"
+    );
+}
+
+#[test]
+fn files_of_answers() {
+    let folder = folder();
+    let at = |name: &str| folder.path().join(name);
+    fs::write(at("x.jsonl"), "{\"prompt\": \"a\"}\n").unwrap();
+    fs::write(at("thesis.tex"), "precious\n").unwrap();
+    let message = requests(folder.path(), &["b", "-f", "x.jsonl", "-o", "thesis.tex"]);
+    assert_eq!(
+        message,
+        "error: line 1 of thesis.tex is no answer, expected none but those of an earlier run\n\
+         hint: choose another file for -o\n"
+            .replace("thesis.tex", &at("thesis.tex").canonicalize().unwrap().display().to_string())
+    );
+    assert_eq!(fs::read_to_string(at("thesis.tex")).unwrap(), "precious\n");
+    // The requests themselves are no answers.
+    let message = requests(folder.path(), &["b", "-f", "x.jsonl", "-o", "x.jsonl"]);
+    assert!(message.contains("x.jsonl is no answer, expected"), "{message}");
+    let message = requests(folder.path(), &["b", "-f", "x.jsonl", "-o", "none/answers"]);
+    assert_eq!(
+        message,
+        "error: cannot open none/answers: No such file or directory (os error 2)\n\
+         hint: -o names the file that the answers are added to\n"
+    );
+    fs::write(at("answers"), "{\"line\":1,\"request\":\"00\"}\n").unwrap();
+    let message = requests(folder.path(), &["b", "--parallel", "2", "-o", "answers"]);
+    assert_eq!(
+        message,
+        "error: answers has answers, and standard input is read only once, expected a file of requests to resume\n\
+         hint: give the requests as a file with -f, or choose another file for -o\n"
     );
 }

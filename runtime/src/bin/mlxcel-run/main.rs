@@ -2,12 +2,14 @@
 
 mod answer;
 mod chat;
+mod drawing;
 mod embed;
 #[path = "../shared/integer.rs"]
 mod integer;
 mod interrupt;
 mod model;
 mod numbers;
+mod offline;
 mod options;
 #[path = "../shared/origin.rs"]
 mod origin;
@@ -75,6 +77,15 @@ fn run(options: &Options) -> Result<ExitCode> {
     }
     if options.embed {
         return embed::run(options, start, &interrupt);
+    }
+    if options.is_offline() {
+        return offline::run(options, start, &interrupt);
+    }
+    if options.output.is_some() {
+        bail!(
+            "found -o without requests, expected a file of them\n\
+             hint: give -f requests.jsonl or --parallel, or redirect the answer to one prompt with >"
+        );
     }
     let prompt = options.read_prompt()?;
     let bundle = options.open_bundle()?;
@@ -187,10 +198,6 @@ fn converse(run: Run<'_>) -> Result<ExitCode> {
 
 /// Checks that the bundle can take the prompt, before anything large is loaded.
 fn check(options: &Options, bundle: &Bundle, prompt: &[u32]) -> Result<()> {
-    let plan = &bundle.manifest().plan;
-    let context = options.ctx_size.unwrap_or(plan.context);
-    if context > plan.context {
-        bail!(Error::ContextSize { asked: context, context: plan.context });
-    }
-    Ok(check_prompt(context, plan.vocab, prompt)?)
+    let context = options.check_context(bundle)?;
+    Ok(check_prompt(context, bundle.manifest().plan.vocab, prompt)?)
 }

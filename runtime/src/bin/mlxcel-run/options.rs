@@ -10,11 +10,10 @@ use std::{
 use anyhow::{Context as _, Result, anyhow, bail};
 use clap::Parser;
 use mlxcel_artifacts::Bundle;
-use mlxcel_runtime::{
-    CacheSize, DeviceSpec, Error, LoadOptions, Request, Sampler, Sampling, engine::Speculation,
-};
+use mlxcel_runtime::{CacheSize, DeviceSpec, Error, LoadOptions, Request, Sampling, engine::Speculation};
 
 use crate::{
+    drawing::{Drawing, GREEDY},
     integer::integer,
     numbers::{number, stop_text},
     origin::Origin,
@@ -25,7 +24,7 @@ use crate::{
 pub(crate) const DEFAULT_TOKENS: usize = 128;
 
 /// Options that apply to continuing a text alone, and to neither embeddings nor self-tests.
-const ANSWER_OPTIONS: [&str; 11] = [
+const ANSWER_OPTIONS: [&str; 13] = [
     "temp",
     "top_k",
     "top_p",
@@ -37,9 +36,13 @@ const ANSWER_OPTIONS: [&str; 11] = [
     "system",
     "logprobs",
     "speculate",
+    "parallel",
+    "output",
 ];
 
-const GREEDY: &str = "0 always takes the most likely token";
+/// Requests in flight without --parallel.
+const DEFAULT_PARALLEL: usize = 8;
+
 const ALL_TOKENS_AT_0: &str = "0 draws from all tokens";
 const ALL_TOKENS_AT_1: &str = "1 draws from all tokens";
 const DEFAULT_THREADS: &str = "leave it out for one thread for each physical core";
@@ -50,6 +53,9 @@ const DEFAULT_THREADS: &str = "leave it out for one thread for each physical cor
 /// written as token ids.
 ///
 /// Without -p, -f or --tokens the prompt is read from standard input. On a terminal this starts a chat.
+///
+/// -f with a file whose name ends in .jsonl, or --parallel, answers a file of requests, several at a time. Each line is a
+/// JSON object with prompt, messages or tokens, and options of its own.
 #[derive(Debug, Parser)]
 #[command(name = "mlxcel-run", version)]
 pub(crate) struct Options {
@@ -66,9 +72,9 @@ pub(crate) struct Options {
         help_heading = "Prompt"
     )]
     prompt: Option<String>,
-    /// Read the prompt from a file, without the newline at its end
+    /// Read the prompt from a file, without the newline at its end; requests if its name ends in .jsonl
     #[arg(short, long, value_name = "FILE", group = "source", help_heading = "Prompt")]
-    file: Option<PathBuf>,
+    pub(crate) file: Option<PathBuf>,
     /// Prompt as token ids, without adding special tokens
     #[arg(
         long,
@@ -159,6 +165,15 @@ pub(crate) struct Options {
     #[arg(long, value_name = "K", requires = "json", allow_negative_numbers = true, help_heading = "Output",
         value_parser = integer::<usize>(1..=u64::MAX, "leave it out to record none"))]
     logprobs: Option<usize>,
+
+    /// Answer requests, one JSON object in each line of -f or standard input, N at a time [default: 8 with -f X.jsonl]
+    #[arg(long, value_name = "N", allow_negative_numbers = true, conflicts_with_all = ["prompt", "tokens"],
+        help_heading = "Requests",
+        value_parser = integer::<usize>(1..=u64::MAX, "1 answers one request after the other"))]
+    pub(crate) parallel: Option<usize>,
+    /// Add the answers to a file [default: standard output]; the same command resumes an interrupted run
+    #[arg(short, long, value_name = "FILE", conflicts_with_all = ["prompt", "tokens"], help_heading = "Requests")]
+    pub(crate) output: Option<PathBuf>,
 
     #[command(flatten)]
     pub(crate) origin: Origin,
@@ -272,31 +287,46 @@ impl Options {
         Ok(Prompt::Text(text(bytes, &from)?))
     }
 
+    /// Returns whether each line of the input is a request of its own.
+    pub(crate) fn is_offline(&self) -> bool {
+        let is_jsonl =
+            |path: &PathBuf| path.extension().is_some_and(|kind| kind.eq_ignore_ascii_case("jsonl"));
+        self.parallel.is_some() || self.file.as_ref().is_some_and(is_jsonl)
+    }
+
+    /// Returns the number of requests in flight.
+    pub(crate) fn parallel(&self) -> usize {
+        self.parallel.unwrap_or(DEFAULT_PARALLEL)
+    }
+
+    /// Returns the settings of sampling that were given.
+    pub(crate) fn drawing(&self) -> Drawing {
+        let &Self { temp: temperature, top_k, top_p, min_p, seed, .. } = self;
+        Drawing { temperature, top_k, top_p, min_p, seed }
+    }
+
+    /// Returns the seed, another one each time if none was given.
+    pub(crate) fn seed(&self) -> u64 {
+        // The only source of randomness in std.
+        self.seed.unwrap_or_else(|| RandomState::new().hash_one(0))
+    }
+
     /// Returns the settings of sampling; `None` is greedy.
     pub(crate) fn sampling(&self) -> Result<Option<Sampling>> {
-        let &Self { temp, top_k, top_p, min_p, seed, .. } = self;
-        let is_sampled = top_k.is_some() || top_p.is_some() || min_p.is_some() || seed.is_some();
-        let temperature = temp.unwrap_or(if is_sampled { 1.0 } else { 0.0 });
-        if !temperature.is_finite() || temperature < 0.0 {
-            bail!("--temp is {temperature}, expected 0 or more\nhint: {GREEDY}");
+        self.drawing().sampling(self.seed()).map_err(|error| {
+            let name = if error.name == "temperature" { "temp" } else { error.name };
+            anyhow!(error.message(&format!("--{}", name.replace('_', "-"))))
+        })
+    }
+
+    /// Checks that the bundle has the context that was asked for. Returns the context.
+    pub(crate) fn check_context(&self, bundle: &Bundle) -> Result<usize> {
+        let largest = bundle.manifest().plan.context;
+        let context = self.ctx_size.unwrap_or(largest);
+        if context > largest {
+            bail!(Error::ContextSize { asked: context, context: largest });
         }
-        let all = Sampling::default();
-        let settings = Sampling {
-            temperature: if temperature > 0.0 { temperature } else { all.temperature },
-            top_k: top_k.unwrap_or(all.top_k),
-            top_p: top_p.unwrap_or(all.top_p),
-            min_p: min_p.unwrap_or(all.min_p),
-            // The only source of randomness in std.
-            seed: seed.unwrap_or_else(|| RandomState::new().hash_one(0)),
-        };
-        // Settings out of range are refused even if greedy generation ignores them.
-        Sampler::new(settings).map_err(|error| match error {
-            Error::BadSampling { name, value, expected, hint } => {
-                anyhow!("--{} is {value}, expected {expected}\nhint: {hint}", name.replace('_', "-"))
-            }
-            other => other.into(),
-        })?;
-        Ok((temperature > 0.0).then_some(settings))
+        Ok(context)
     }
 
     /// Returns warnings of options that change nothing.
@@ -343,11 +373,16 @@ impl Options {
 
     /// Returns the options of loading the bundle.
     pub(crate) fn load_options(&self) -> LoadOptions {
+        let default = if self.is_offline() && !self.embed {
+            CacheSize::Sequences(self.parallel())
+        } else {
+            CacheSize::default()
+        };
         LoadOptions {
             device: self.device,
             threads: self.threads,
             context: self.ctx_size,
-            cache: self.cache_size.unwrap_or_default(),
+            cache: self.cache_size.unwrap_or(default),
         }
     }
 }

@@ -2,8 +2,9 @@
 
 use std::{path::Path, time::Duration};
 
-use mlxcel_artifacts::{Bundle, report};
-use mlxcel_runtime::{Error, Generation, Timings};
+use bytesize::ByteSize;
+use mlxcel_artifacts::{Bundle, entry::PAGE, report};
+use mlxcel_runtime::{Error, Generation, ModelLimits, Timings};
 use serde_json::{Value, json};
 
 /// Facts about a run that are not part of the generation.
@@ -24,13 +25,9 @@ pub(crate) fn json(facts: &Facts<'_>, generation: &Generation, text: Option<&str
         object["text"] = text.into();
     }
     object["stop_reason"] = stop_reason.name().into();
-    object["timings"] = json!({
-        "load_ms": ms(facts.load),
-        "prefill_ms": ms(timings.prefill),
-        "decode_ms": ms(timings.decode),
-        "prefill_tok_s": timings.prefill_tok_s().map(rounded),
-        "decode_tok_s": timings.decode_tok_s().map(rounded),
-    });
+    let mut times = serde_json::Map::from_iter([("load_ms".to_owned(), ms(facts.load).into())]);
+    times.extend(self::timings(timings));
+    object["timings"] = times.into();
     object["device"] = facts.device.into();
     object["bundle"] = facts.bundle.display().to_string().into();
     if let Some(seed) = facts.seed {
@@ -40,6 +37,18 @@ pub(crate) fn json(facts: &Facts<'_>, generation: &Generation, text: Option<&str
         object["logprobs"] = json!(logprobs);
     }
     object
+}
+
+/// Renders the times of a generation.
+pub(crate) fn timings(timings: &Timings) -> [(String, Value); 4] {
+    let rate = |rate: Option<f64>| rate.map(rounded).into();
+    [
+        ("prefill_ms", ms(timings.prefill).into()),
+        ("decode_ms", ms(timings.decode).into()),
+        ("prefill_tok_s", rate(timings.prefill_tok_s())),
+        ("decode_tok_s", rate(timings.decode_tok_s())),
+    ]
+    .map(|(name, value)| (name.to_owned(), value))
 }
 
 /// Renders the line of timings on stderr.
@@ -121,6 +130,24 @@ pub(crate) fn packed_at_load(bundle: &Bundle, given: Option<&Path>) -> String {
         }
     };
     format!("packed the weights for this start\nhint: {hint}")
+}
+
+/// Notes the size of the cache that was reserved.
+pub(crate) fn cache(limits: &ModelLimits) -> String {
+    let pages = |is_whole: bool| {
+        limits.pools.iter().filter(|pool| pool.window.is_none() == is_whole).map(|pool| pool.pages).max()
+    };
+    // A pool without a window decides how many tokens fit.
+    let tokens = pages(true).or_else(|| pages(false)).unwrap_or(0) * PAGE;
+    format!("cache: {}, {tokens} tokens", ByteSize(limits.cache_bytes()))
+}
+
+/// Warns that more requests are in flight than a call takes.
+pub(crate) fn more_than_a_call(parallel: usize, sequences: usize) -> String {
+    format!(
+        "warning: --parallel {parallel} is more than the {sequences} requests that a call of this bundle takes: \
+         the others wait\nhint: --parallel {sequences} is as fast, with a smaller cache"
+    )
 }
 
 /// Returns milliseconds.

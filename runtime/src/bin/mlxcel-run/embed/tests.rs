@@ -118,7 +118,7 @@ fn json_is_an_object_in_each_line() {
 #[test]
 fn token_ids_are_refused_instead_of_truncated() {
     let error = embedded(&[Prompt::Tokens(vec![1; 5])], false).err().unwrap().to_string();
-    assert!(error.starts_with("text 1: 5 tokens at position 0, expected at most 4"), "{error}");
+    assert!(error.starts_with("text 1: 5 tokens, expected at most 4"), "{error}");
 }
 
 #[test]

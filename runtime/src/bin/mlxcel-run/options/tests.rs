@@ -56,6 +56,9 @@ fn conflicting_options_are_refused() {
     both(&["-p", "a", "-f", "b"]);
     both(&["-p", "a", "--tokens", "1"]);
     both(&["--tokens", "1", "--chat"]);
+    both(&["-p", "a", "--parallel", "2"]);
+    both(&["-p", "a", "-o", "x"]);
+    both(&["--embed", "--parallel", "2"]);
     assert_eq!(
         refused(&["--logprobs", "3"]),
         "error: the following required arguments were not provided:\n  --json"
@@ -135,6 +138,22 @@ fn options_without_effect() {
     assert!(warnings(&["-t", "2"]).is_empty());
     assert!(warnings(&["-t", "2", "--device", "local-task", "--temp", "0"]).is_empty());
     assert!(warnings(&["--temp", "0.1", "--seed", "1", "--top-k", "3"]).is_empty());
+}
+
+#[test]
+fn files_of_requests() {
+    let is_offline = |arguments: &[&str]| options(arguments).is_offline();
+    assert!(is_offline(&["-f", "x.jsonl"]) && is_offline(&["-f", "X.JSONL"]));
+    assert!(is_offline(&["-f", "x.txt", "--parallel", "2"]) && is_offline(&["--parallel", "2"]));
+    assert!(!is_offline(&["-f", "x.txt"]) && !is_offline(&["-f", ".jsonl"]) && !is_offline(&[]));
+    let cache = |arguments: &[&str]| options(arguments).load_options().cache;
+    assert_eq!(cache(&["-f", "x.jsonl"]), CacheSize::Sequences(8));
+    assert_eq!(cache(&["-f", "x.jsonl", "--parallel", "3"]), CacheSize::Sequences(3));
+    assert_eq!(cache(&["-f", "x.jsonl", "--cache-size", "1GiB"]), CacheSize::Bytes(1 << 30));
+    for arguments in [&["-f", "x.txt"][..], &["--embed", "-f", "x.jsonl"]] {
+        assert_eq!(cache(arguments), CacheSize::default());
+    }
+    assert!(refused(&["--parallel", "0"]).ends_with("hint: 1 answers one request after the other"));
 }
 
 #[test]

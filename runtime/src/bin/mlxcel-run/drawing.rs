@@ -1,0 +1,79 @@
+//! How tokens are drawn, as the command line or a request says it.
+
+use mlxcel_runtime::{Error, Sampler, Sampling};
+
+/// What temperature 0 means.
+pub(crate) const GREEDY: &str = "0 always takes the most likely token";
+
+/// Settings of sampling. Each is `None` where nothing was said of it.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub(crate) struct Drawing {
+    pub(crate) temperature: Option<f32>,
+    pub(crate) top_k: Option<usize>,
+    pub(crate) top_p: Option<f32>,
+    pub(crate) min_p: Option<f32>,
+    pub(crate) seed: Option<u64>,
+}
+
+/// A setting is out of its range.
+#[derive(Debug, PartialEq)]
+pub(crate) struct OutOfRange {
+    /// The field: `temperature`, `top_p`.
+    pub(crate) name: &'static str,
+    value: f32,
+    expected: &'static str,
+    hint: &'static str,
+}
+
+impl Drawing {
+    /// Fills in what is not said from `default`.
+    pub(crate) fn or(self, default: Self) -> Self {
+        let Self { temperature, top_k, top_p, min_p, seed } = self;
+        Self {
+            temperature: temperature.or(default.temperature),
+            top_k: top_k.or(default.top_k),
+            top_p: top_p.or(default.top_p),
+            min_p: min_p.or(default.min_p),
+            seed: seed.or(default.seed),
+        }
+    }
+
+    /// Returns the temperature. Without one it is 0, or 1 if another setting is given.
+    pub(crate) fn temperature(&self) -> f32 {
+        let &Self { temperature, top_k, top_p, min_p, seed } = self;
+        let is_sampled = top_k.is_some() || top_p.is_some() || min_p.is_some() || seed.is_some();
+        temperature.unwrap_or(if is_sampled { 1.0 } else { 0.0 })
+    }
+
+    /// Returns the settings of a sampler with this seed; `None` is greedy.
+    pub(crate) fn sampling(&self, seed: u64) -> Result<Option<Sampling>, OutOfRange> {
+        let temperature = self.temperature();
+        if !temperature.is_finite() || temperature < 0.0 {
+            let (name, expected) = ("temperature", "0 or more");
+            return Err(OutOfRange { name, value: temperature, expected, hint: GREEDY });
+        }
+        let all = Sampling::default();
+        let settings = Sampling {
+            temperature: if temperature > 0.0 { temperature } else { all.temperature },
+            top_k: self.top_k.unwrap_or(all.top_k),
+            top_p: self.top_p.unwrap_or(all.top_p),
+            min_p: self.min_p.unwrap_or(all.min_p),
+            seed,
+        };
+        // Settings out of range are refused even if greedy generation ignores them.
+        match Sampler::new(settings) {
+            Err(Error::BadSampling { name, value, expected, hint }) => {
+                Err(OutOfRange { name, value, expected, hint })
+            }
+            _ => Ok((temperature > 0.0).then_some(settings)),
+        }
+    }
+}
+
+impl OutOfRange {
+    /// Renders the message, with the name that the setting has where it was given.
+    pub(crate) fn message(&self, name: &str) -> String {
+        let Self { name: _, value, expected, hint } = self;
+        format!("{name} is {value}, expected {expected}\nhint: {hint}")
+    }
+}

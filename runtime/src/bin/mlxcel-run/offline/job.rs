@@ -1,0 +1,140 @@
+//! A request on its way, and the line of its answer.
+
+use anyhow::Result;
+use mlxcel_runtime::{Error, Generation, Piece, StopReason, TextStream, Timings};
+use serde_json::{Map, Value, json};
+
+use super::{asking::Asked, lines::Line};
+use crate::render;
+
+/// A request that the engine has.
+pub(super) struct Job<'a> {
+    label: Label,
+    prompt_tokens: usize,
+    seed: Option<u64>,
+    eos: Vec<u32>,
+    stream: Option<TextStream<'a>>,
+    tokens: Vec<u32>,
+    logprobs: Vec<Vec<(u32, f32)>>,
+    is_stopped: bool,
+}
+
+/// What tells whose answer a line is.
+#[derive(Clone)]
+pub(super) struct Label {
+    line: u64,
+    id: Option<Value>,
+    digest: u64,
+}
+
+impl Label {
+    /// Makes the label of a line with this id.
+    pub(super) fn new(line: &Line, id: Option<Value>) -> Self {
+        Self { line: line.number, id, digest: line.digest() }
+    }
+
+    /// Renders an error in place of an answer.
+    pub(super) fn error(&self, error: &str) -> Value {
+        let mut object = self.object();
+        object["error"] = error.into();
+        object
+    }
+
+    fn object(&self) -> Value {
+        let mut object = json!({ "line": self.line });
+        if let Some(id) = &self.id {
+            object["id"] = id.clone();
+        }
+        object
+    }
+}
+
+impl<'a> Job<'a> {
+    /// Makes the job of a request that was submitted.
+    pub(super) fn new(label: Label, asked: Asked<'a>) -> Self {
+        let Asked { request, stream } = asked;
+        Self {
+            label,
+            prompt_tokens: request.prompt.len(),
+            seed: request.sampling.map(|sampling| sampling.seed),
+            eos: request.eos,
+            stream,
+            tokens: vec![],
+            logprobs: vec![],
+            is_stopped: false,
+        }
+    }
+
+    /// Adds a token. Returns true if a stop text has come, so that no more are wanted.
+    pub(super) fn token(&mut self, token: u32, logprobs: Vec<(u32, f32)>) -> Result<bool, Error> {
+        // A step with accepted drafts has tokens after the last one that is wanted.
+        if self.is_stopped {
+            return Ok(false);
+        }
+        self.tokens.push(token);
+        if !logprobs.is_empty() {
+            self.logprobs.push(logprobs);
+        }
+        let Some(stream) = &mut self.stream else { return Ok(false) };
+        let Piece { stopped, .. } = stream.push(token)?;
+        // Nothing follows an end of text, and it is the better reason.
+        self.is_stopped = stopped && !self.eos.contains(&token);
+        Ok(self.is_stopped)
+    }
+
+    /// Returns the number of tokens so far.
+    pub(super) fn tokens(&self) -> usize {
+        self.tokens.len()
+    }
+
+    /// Returns whose answer this is.
+    pub(super) fn label(&self) -> Label {
+        self.label.clone()
+    }
+
+    /// Renders the answer.
+    pub(super) fn answer(mut self, reason: StopReason, timings: Timings) -> Result<Value, Error> {
+        let text = match &mut self.stream {
+            Some(stream) => {
+                // After a stop text there is nothing left that is part of the answer.
+                if !self.is_stopped {
+                    stream.finish()?;
+                }
+                Some(stream.text().to_owned())
+            }
+            None => None,
+        };
+        let mut object = self.label.object();
+        object["request"] = format!("{:016x}", self.label.digest).into();
+        if let Some(text) = text {
+            object["text"] = text.into();
+        }
+        let reason = if self.is_stopped { StopReason::Stop } else { reason };
+        let generation =
+            Generation { tokens: self.tokens, logprobs: self.logprobs, stop_reason: reason, timings };
+        add_generation(&mut object, self.prompt_tokens, self.seed, &generation);
+        Ok(object)
+    }
+}
+
+fn add_generation(object: &mut Value, prompt_tokens: usize, seed: Option<u64>, generation: &Generation) {
+    let Generation { tokens, logprobs, stop_reason, timings } = generation;
+    object["tokens"] = json!(tokens);
+    object["stop_reason"] = stop_reason.name().into();
+    object["usage"] = json!({
+        "prompt_tokens": prompt_tokens,
+        "cached_tokens": timings.cached_tokens,
+        "completion_tokens": tokens.len(),
+        "drafted_tokens": timings.drafted,
+        "accepted_tokens": timings.accepted,
+    });
+    let mut times = Map::from_iter([("queued_ms".to_owned(), render::ms(timings.queued).into())]);
+    times.extend(render::timings(timings));
+    object["timings"] = times.into();
+    if let Some(seed) = seed {
+        object["seed"] = seed.into();
+    }
+    if !logprobs.is_empty() {
+        object["logprobs"] = json!(logprobs);
+    }
+}
