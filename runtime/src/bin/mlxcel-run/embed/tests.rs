@@ -142,6 +142,6 @@ fn the_line_of_timings() {
     let facts =
         Facts { bundle: Path::new("b"), device: "counting", load: Duration::from_millis(1500), json: false };
     let totals = Totals { texts: 2, tokens: 30, took: Duration::from_millis(15), is_cancelled: false };
-    insta::assert_snapshot!(timing(&facts, &totals), @"counting · load 1.50 s · 2 texts, 30 tokens in 15.0 ms, 2000.0 tok/s");
-    insta::assert_snapshot!(timing(&facts, &Totals::default()), @"counting · load 1.50 s · 0 texts, 0 tokens in 0.0 ms, - tok/s");
+    insta::assert_snapshot!(timing(&facts, &totals), @"counting · load 1.50 s · 2 texts, 30 tokens in 15.0 ms, 133.3 texts/s, 2000.0 tok/s");
+    insta::assert_snapshot!(timing(&facts, &Totals::default()), @"counting · load 1.50 s · 0 texts, 0 tokens in 0.0 ms, - texts/s, - tok/s");
 }
