@@ -21,7 +21,7 @@ pub use checkpoint::CheckpointFiles;
 pub use device::{DeviceInfo, DeviceSpec, ParseDeviceError};
 pub use encoder::{Encoder, EncoderLimits, check_texts};
 pub use engine::{Engine, EngineSettings, Generation, Request, StopReason, Timings};
-pub use error::{Cause, EngineError, Error, SharedCause};
+pub use error::{Cause, EngineError, Error, MeasureError, SharedCause};
 pub use iree::{LoadOptions, load, load_encoder, pack};
 pub use measure::{
     batch::{BatchCase, BatchSample},

@@ -5,7 +5,11 @@ use std::time::{Duration, Instant};
 use mlxcel_artifacts::Cancel;
 
 use super::bench::{Running, request, tokens};
-use crate::{engine::Engine, error::Error, model::ModelRunner};
+use crate::{
+    engine::Engine,
+    error::{Error, MeasureError},
+    model::ModelRunner,
+};
 
 /// Prompts that are run at once, then answers that are generated at once.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -64,13 +68,13 @@ impl BatchCase {
         let (context, needed) = (limits.context, prompt.saturating_add(self.most()));
         let case = format!("pp{prompt} + tg{} × {sequences}", self.generate);
         if needed > context {
-            return Err(Error::BenchTooLong { case, needed, context });
+            return Err(MeasureError::BenchTooLong { case, needed, context }.into());
         }
         let fits = |pool: &crate::model::PoolLimits| {
             pool.needed(needed, limits.rows()).saturating_mul(sequences) <= pool.pages
         };
         if sequences > limits.sequences() || !limits.pools.iter().all(fits) {
-            return Err(Error::BenchTooMany { case, sequences: limits.sequences() });
+            return Err(MeasureError::BenchTooMany { case, sequences: limits.sequences() }.into());
         }
         Ok(())
     }

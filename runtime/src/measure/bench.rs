@@ -11,7 +11,7 @@ use mlxcel_artifacts::Cancel;
 use super::read::ReadBandwidth;
 use crate::{
     engine::{Engine, EventKind, Request, RequestId, StopReason},
-    error::Error,
+    error::{Error, MeasureError},
     model::ModelRunner,
 };
 
@@ -86,7 +86,7 @@ impl BenchCase {
     pub(super) fn check<R: ModelRunner>(&self, engine: &Engine<R>) -> Result<(), Error> {
         let (context, needed) = (engine.limits().context, self.depth.saturating_add(self.tokens()));
         if needed > context {
-            return Err(Error::BenchTooLong { case: self.to_string(), needed, context });
+            return Err(MeasureError::BenchTooLong { case: self.to_string(), needed, context }.into());
         }
         Ok(())
     }

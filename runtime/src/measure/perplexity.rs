@@ -2,7 +2,11 @@
 
 use mlxcel_artifacts::{Cancel, entry::PAGE};
 
-use crate::{engine::Engine, error::Error, model::ModelRunner};
+use crate::{
+    engine::Engine,
+    error::{Error, MeasureError},
+    model::ModelRunner,
+};
 
 /// The quality of a model on a text.
 #[derive(Debug, Clone, PartialEq)]
@@ -84,14 +88,14 @@ fn check<R: ModelRunner>(
         context = context.min(reference.limits().context);
         let (found, expected) = (engine.limits().vocab, reference.limits().vocab);
         if found != expected {
-            return Err(Error::OtherVocabulary { found, expected });
+            return Err(MeasureError::OtherVocabulary { found, expected }.into());
         }
     }
     if !(2..=context).contains(&window) {
-        return Err(Error::Window { window, context });
+        return Err(MeasureError::Window { window, context }.into());
     }
     if text.len() < 2 {
-        return Err(Error::ShortText { tokens: text.len() });
+        return Err(MeasureError::ShortText { tokens: text.len() }.into());
     }
     Ok(())
 }
