@@ -74,7 +74,7 @@ fn asked(line: u64) -> Value {
     let prompts = ["The sea was", "And God said, Let there be", "In the beginning", "Of the sons of"];
     let prompt = prompts[line as usize % 4].repeat(1 + line as usize % 3);
     let mut request = json!({ "prompt": prompt, "id": format!("r{line}"), "max_tokens": 8 + line * 7 % 64 });
-    if line % 2 == 0 {
+    if line.is_multiple_of(2) {
         request["seed"] = (line * 31).into();
     }
     request
