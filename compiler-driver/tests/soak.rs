@@ -8,6 +8,7 @@ mod real;
 
 use std::{
     env, fs,
+    io::{self, Write as _},
     ops::ControlFlow,
     sync::{
         Mutex,
@@ -167,13 +168,14 @@ fn random_load_leaks_nothing_and_starves_nobody() {
         [&seen.answers, &seen.cancelled, &seen.cached].map(|count| count.load(Ordering::Relaxed));
     let slowest = *seen.slowest.lock().unwrap();
     let (least, most) = (sizes.iter().min().copied(), sizes.iter().max().copied());
-    println!(
+    let report = format!(
         "{seconds} s: {answers} answers, {cancelled} cancelled, {cached} tokens from pages of others, first token after \
          at most {} ms, {:?} to {:?} MiB",
         slowest.as_millis(),
         least.map(|bytes| bytes >> 20),
         most.map(|bytes| bytes >> 20)
     );
+    writeln!(io::stderr(), "{report}").unwrap();
     assert!(answers > 100 && cancelled > 5 && cached > 1000, "{answers} {cancelled} {cached}");
     assert!(slowest < FIRST_TOKEN, "{slowest:?}");
     if let (Some(least), Some(most)) = (least, most) {

@@ -38,7 +38,8 @@ fn vmfb(built: &Built) -> Blob {
 }
 
 fn failure(result: Result<Loaded, Error>) -> String {
-    report(&result.err().expect("it was loaded"))
+    let Err(error) = result else { panic!("it was loaded") };
+    report(&error)
 }
 
 /// Asserts that the answer to the shortest prompt is the recorded one.

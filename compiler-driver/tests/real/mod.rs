@@ -142,7 +142,7 @@ impl Built {
 
     /// The message of an engine that cannot be had, with the test's folder as `…`.
     pub(crate) fn refusal(&self, device: &str) -> String {
-        let error = self.engine(device).err().expect("it was loaded");
+        let Err(error) = self.engine(device) else { panic!("it was loaded") };
         self.shown(&error)
     }
 

@@ -39,25 +39,26 @@ pub(super) struct Plan {
     pub(super) turns: Vec<bool>,
 }
 
+/// The index of a size, and the rows of each request in a call of it.
+type Packed = (usize, Vec<usize>);
+
 /// Chooses a step. `None` if there is nothing to run. `limit` is the most rows of a sequence.
 pub(super) fn plan(sizes: &[CallSizes], limit: usize, wants: &[Want]) -> Option<Plan> {
     let mut order: Vec<usize> = (0..wants.len()).collect();
     order.sort_by_key(|&index| (wants[index].served, index));
     let &first = order.first()?;
-    let packed: Vec<(usize, Vec<usize>)> = sizes
+    let packed: Vec<Packed> = sizes
         .iter()
         .enumerate()
         .filter_map(|(index, size)| Some((index, pack(size, limit, wants, &order)?)))
         .collect();
     // Uniform calls compute their padding: more than half of a chunk is to be used.
-    let is_filled = |(index, rows): &(usize, Vec<usize>)| {
+    let is_filled = |(index, rows): &Packed| {
         let size = sizes[*index];
         !size.uniform || size.rows_of_a_sequence() == 1 || rows.iter().sum::<usize>() * 2 > size.rows
     };
-    let chunk = |is_filled: &dyn Fn(&(usize, Vec<usize>)) -> bool| {
-        packed.iter().filter(|packed| is_filled(packed)).map(|(_, rows)| rows[first]).max()
-    };
-    let most = chunk(&is_filled).or_else(|| chunk(&|_| true))?;
+    let filled = packed.iter().filter(|packed| is_filled(packed)).map(|(_, rows)| rows[first]).max();
+    let most = filled.or_else(|| packed.iter().map(|(_, rows)| rows[first]).max())?;
     let best = packed.into_iter().max_by_key(|packed| {
         let (index, rows) = packed;
         let generating = wants.iter().zip(rows).filter(|(want, rows)| !want.is_prompt && **rows > 0).count();

@@ -1,6 +1,6 @@
 //! Entry points that find the best tokens of a step's logits.
 
-use mlxcel_artifacts::entry::{Entry, MODULE_NAME, ResultKind, Role};
+use mlxcel_artifacts::entry::{ArgumentKind, ArgumentSpec, Entry, MODULE_NAME, ResultKind, Role};
 use safetensors::Dtype;
 
 use crate::{
@@ -22,8 +22,15 @@ impl BestEntry {
     pub(super) fn new(module: &Module, entry: &Entry) -> Result<Option<Self>, Error> {
         let Role::Best { rows } = entry.role else { return Ok(None) };
         let name = &entry.name;
+        // Logits are a tensor of the device: their first dimension of 0 says that they are given with each call.
+        let shape = |argument: &ArgumentSpec| match (argument.kind, argument.shape.as_slice()) {
+            (ArgumentKind::Logits, [_, rest @ ..]) => [&[0], rest].concat(),
+            (_, shape) => shape.to_vec(),
+        };
+        let shapes: Vec<Vec<usize>> = entry.arguments.iter().map(shape).collect();
+        let arguments = entry.arguments.iter().zip(&shapes);
         let inputs: Vec<(Dtype, &[usize])> =
-            entry.arguments.iter().map(|argument| (argument.dtype, argument.shape.as_slice())).collect();
+            arguments.map(|(argument, shape)| (argument.dtype, shape.as_slice())).collect();
         let call = Call::new(module, &format!("{MODULE_NAME}.{name}"), &inputs)
             .map_err(Error::iree(|| format!("prepare {name}")))?;
         Ok(Some(Self { entry: entry.clone(), rows, call }))
