@@ -96,7 +96,8 @@ fn holds(name: &str, encoder: &mut dyn Encoder, texts: &[Text], tolerance: f32) 
 fn many_texts(count: usize, context: usize, vocab: usize) -> Vec<Vec<u32>> {
     let id = |text: usize, index: usize| ((text * 31 + index * 7 + index * index) % vocab) as u32;
     // Most are short, so that calls have many.
-    let length = |text: usize| if text % 8 == 0 { 1 + text * 37 % context } else { 1 + text * 5 % 24 };
+    let length =
+        |text: usize| if text.is_multiple_of(8) { 1 + text * 37 % context } else { 1 + text * 5 % 24 };
     (0..count).map(|text| (0..length(text)).map(|index| id(text, index)).collect()).collect()
 }
 
