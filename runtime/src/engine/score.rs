@@ -30,8 +30,7 @@ impl<R: ModelRunner> Engine<R> {
         let keys = if self.settings.prefix_cache { keys.as_slice() } else { &[] };
         let known = keys.len().min(from / PAGE);
         let Some(mut lease) = self.memory.admit(&keys[..known], text.len()) else {
-            let waiting = self.usage().running;
-            return Err(EngineError::QueueFull { waiting, limit: 0 }.into());
+            return Err(EngineError::Busy { running: self.usage().running }.into());
         };
         let (mut position, mut logits) = (lease.cached, Vec::with_capacity(text.len() - from));
         let mut result = Ok(());

@@ -36,6 +36,16 @@ pub enum EngineError {
         limit: usize,
     },
 
+    /// Requests that run have the pages that a text needs which is scored.
+    #[error(
+        "{running} requests run and have the pages that the text needs, expected enough free ones\n\
+         hint: score texts when no request runs, or give a larger --cache-size"
+    )]
+    Busy {
+        /// Requests that run.
+        running: usize,
+    },
+
     /// A setting of speculation is out of its range.
     #[error(
         "{name} is {value}, expected {expected}\nhint: ngram_min 2, ngram_max 4 and draft_max 8 suit most texts"

@@ -3,6 +3,7 @@
 mod answers;
 mod failures;
 mod property;
+mod scores;
 mod sharing;
 mod threads;
 
