@@ -343,13 +343,13 @@ mod tests {
                     .collect();
                 let found = b.sample_best(&best_of(&logits, 64), logits.len()).unwrap();
                 assert_eq!(found.is_some(), is_enough, "{settings:?}");
-                let found = found.map_or_else(|| b.sample(&logits).unwrap(), |id| id);
+                let found = found.unwrap_or_else(|| b.sample(&logits).unwrap());
                 assert_eq!(found, a.sample(&logits).unwrap(), "{settings:?}");
                 // A vocabulary that is whole always suffices, but for the rounding of a nucleus.
                 let few = &logits[..40];
                 let found = b.sample_best(&best_of(few, 64), few.len()).unwrap();
                 assert!(found.is_some() || settings.top_p < 1.0, "{settings:?}");
-                let found = found.map_or_else(|| b.sample(few).unwrap(), |id| id);
+                let found = found.unwrap_or_else(|| b.sample(few).unwrap());
                 assert_eq!(found, a.sample(few).unwrap(), "{settings:?}");
             }
         }
