@@ -3,14 +3,17 @@
 use std::str::FromStr;
 
 use bytesize::ByteSize;
+#[cfg(any(feature = "iree", test))]
 use mlxcel_artifacts::entry::PAGE;
 
+#[cfg(any(feature = "iree", test))]
 use crate::{
     error::Error,
     model::{ModelLimits, PoolLimits},
 };
 
 /// The share of the memory that is free after loading the weights which the cache takes by default at most.
+#[cfg(any(feature = "iree", test))]
 const SHARE: f64 = 0.8;
 
 /// The size of the cache, which is reserved when a model is loaded.
@@ -44,6 +47,7 @@ impl FromStr for CacheSize {
     }
 }
 
+#[cfg(any(feature = "iree", test))]
 impl CacheSize {
     /// Sets the number of pages of each pool of `limits`. `free` are the bytes that the device has left, if they are known.
     ///
@@ -92,6 +96,7 @@ impl CacheSize {
 }
 
 /// Returns the largest number up to `most` that `fits`; 0 if none does. What fits, fits with fewer.
+#[cfg(any(feature = "iree", test))]
 fn largest_that(most: usize, fits: impl Fn(usize) -> bool) -> usize {
     if fits(most) {
         return most;

@@ -71,6 +71,7 @@ impl Weights {
     }
 
     /// Returns the mapped files.
+    #[cfg(feature = "iree")]
     pub(crate) fn files(&self) -> &[Mmap] {
         &self.inner.files
     }
