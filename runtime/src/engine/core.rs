@@ -414,31 +414,25 @@ fn pick_from<R: ModelRunner>(
 ) -> Result<Picked, Error> {
     let failed = |error| EngineError::StepFailed { requests: 1, source: Arc::new(error) };
     let (vocab, count) = (runner.limits().vocab, sequence.request.logprobs);
-    let (mut token, mut logprobs) = match sequence.sampler {
-        Some(_) => (None, None),
-        None => (Some(row.token), None),
-    };
+    let mut token = sequence.sampler.is_none().then_some(row.token);
+    let mut logprobs = (count == 0).then(Vec::new);
     if let Some(best) = runner.best(selected).map_err(failed)? {
-        logprobs = top_logprobs_of_best(&best, count);
         if let Some(sampler) = &mut sequence.sampler {
             token = sampler.sample_best(&best, vocab)?;
         }
-    }
-    if count == 0 {
-        logprobs = Some(vec![]);
+        logprobs = logprobs.or_else(|| top_logprobs_of_best(&best, count));
     }
     if let (Some(token), Some(logprobs)) = (token, &mut logprobs) {
         return Ok((token, std::mem::take(logprobs)));
     }
     let logits = runner.logits(selected).map_err(failed)?;
+    let token = match (token, &mut sequence.sampler) {
+        (None, Some(sampler)) => sampler.sample(&logits)?,
+        (token, _) => token.unwrap_or(row.token),
+    };
     let logprobs = match logprobs {
         Some(logprobs) => logprobs,
         None => top_logprobs(&logits, count)?,
-    };
-    let token = match (token, &mut sequence.sampler) {
-        (Some(token), _) => token,
-        (None, Some(sampler)) => sampler.sample(&logits)?,
-        (None, None) => row.token,
     };
     Ok((token, logprobs))
 }
