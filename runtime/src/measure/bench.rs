@@ -38,7 +38,7 @@ pub struct BenchCase {
 pub struct BenchSample {
     /// Tokens per second.
     pub tok_s: f64,
-    /// Bytes per second of the read of the weights just before, if there was one.
+    /// Bytes per second of the read of memory just before, if there was one.
     pub read_bytes_s: Option<f64>,
 }
 
@@ -84,7 +84,9 @@ impl BenchCase {
 
     /// Checks that the sequence fits the context.
     pub(super) fn check<R: ModelRunner>(&self, engine: &Engine<R>) -> Result<(), Error> {
-        let (context, needed) = (engine.limits().context, self.depth.saturating_add(self.tokens()));
+        // Steps need a token before them.
+        let depth = if let BenchWork::Decode(_) = self.work { self.depth.max(1) } else { self.depth };
+        let (context, needed) = (engine.limits().context, depth.saturating_add(self.tokens()));
         if needed > context {
             return Err(MeasureError::BenchTooLong { case: self.to_string(), needed, context }.into());
         }
@@ -302,6 +304,14 @@ mod tests {
             error.to_string(),
             "pp252 @ d5 needs 257 positions, the context has 256\nhint: lower -p, -n or -d, raise --ctx-size if it was given, or compile the bundle again with a larger one"
         );
+    }
+
+    #[test]
+    fn steps_at_no_depth_follow_a_token() {
+        let run = |steps| case(BenchWork::Decode(steps), 0).run(&mut engine(), 1, None, &Cancel::new());
+        assert_eq!(run(255).unwrap().len(), 1);
+        let error = run(256).unwrap_err().to_string();
+        assert!(error.starts_with("tg256 needs 257 positions, the context has 256\nhint: "), "{error}");
     }
 
     #[test]

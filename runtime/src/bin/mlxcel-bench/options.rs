@@ -20,7 +20,7 @@ const WINDOW: usize = 512;
 /// second.
 ///
 /// For decode steps (tg) on a CPU, the table also has the share of the memory bandwidth. It compares the bytes of weights
-/// and cache that the steps read with a read of the same weights, by as many threads, just before each repetition.
+/// and cache that the steps read with a plain read of memory, by as many threads, just before each repetition.
 #[derive(Debug, Parser)]
 #[command(name = "mlxcel-bench", version)]
 pub(crate) struct Options {
