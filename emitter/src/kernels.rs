@@ -18,6 +18,7 @@ mod best;
 mod capabilities;
 mod cuda_attention;
 mod executable;
+mod gather;
 mod isa;
 pub(crate) mod lower;
 mod matmul;
@@ -27,6 +28,7 @@ mod object;
 #[cfg(test)]
 mod prototypes;
 mod quantize;
+mod rotation;
 mod route;
 #[cfg(test)]
 mod stated;
@@ -38,15 +40,17 @@ pub(crate) use attention::{
     Append, Attention, AttentionChunks, AttentionCombine, AttentionMask, AttentionShape, CachedKeyValues,
     KeyRows, Overwritten, QueryRows, RowTables, ValueRows,
 };
-pub(crate) use best::BestTokens;
+pub(crate) use best::{BestToken, BestTokens};
 pub(crate) use cuda_attention::{CudaAttention, CudaAttentionCombine, CudaAttentionShape, CudaPageTable};
 pub(crate) use executable::{Call, Executable, Grid};
+pub(crate) use gather::{GatherPanels, GatherQ4Panels, GatherRows, PanelTable};
 pub use isa::Isa;
 pub(crate) use matmul::{Matmul, MatmulExperts, MatmulOperands};
 pub(crate) use matvec::{MAX_MATRICES, Matvec, MatvecMatrix, MatvecWeights};
 pub(crate) use norm::{AddNorm, NormRows, NormSizes, NormWeights};
 pub use object::{Object, objects};
 pub(crate) use quantize::{QuantizeGroups, QuantizeRows, QuantizedResults};
+pub(crate) use rotation::Rotations;
 pub(crate) use route::Route;
 #[cfg(test)]
 pub(crate) use stated::stated_constant;

@@ -5,6 +5,7 @@ pub(crate) mod builder;
 pub(crate) mod cache;
 pub(crate) mod feed_forward;
 mod float_bits;
+pub(crate) mod gather;
 pub(crate) mod linear;
 pub(crate) mod norm;
 pub(crate) mod pooling;

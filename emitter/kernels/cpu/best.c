@@ -1,9 +1,11 @@
-// The best tokens of rows of logits, and the logarithm of the sum of a row's
-// exponentials.
+// The best token of rows of logits; and the best ones of each row with the logarithm
+// of the sum of its exponentials.
 //
 //   logits       [rows][vocab]
 //   count        [1]; rows from count[0] on are not wanted, whose results are not
 //                written
+//   next         [rows]: the id of the largest logit, the lowest of equal ones; vocab
+//                if a logit is NaN
 //   tokens       [rows][best]: ids of the largest logits, best first. Of equal logits
 //                the lower id comes first, and NaN counts as -inf
 //   best_logits  [rows][best]: their logits
@@ -200,5 +202,17 @@ void best_tokens(const float *logits, const int32_t *count, int32_t *tokens,
       ids[i] = (int32_t)id_of(found.keys[i]);
       values[i] = logit_of((uint32_t)(found.keys[i] >> 32));
     }
+  }
+}
+
+void best_token(const float *logits, const int32_t *count, int32_t *next, index vocab,
+                index begin, index end) {
+  for (index row = begin; row < min_index(end, count[0]); ++row) {
+    const float *x = logits + row * vocab;
+    const extremes by = find_extremes(x, vocab);
+    index id = by.has_nan ? vocab : 0;
+    while (id < vocab && x[id] < by.largest)
+      ++id;
+    next[row] = (int32_t)id;
   }
 }

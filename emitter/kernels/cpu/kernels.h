@@ -126,7 +126,29 @@ void route(const float *logits, const int32_t *lengths, float *weights,
            index tokens, index experts, index active, index normalized,
            index begin, index end);
 
-// The best tokens of rows of logits.
+// Rows of tables: of plain ones, and of weights that are packed for products.
+#define GATHER_ROWS                                                            \
+  const int32_t *ids, const int32_t *count, float *out, index width
+#define GATHER_RANGE index begin, index end
+
+void gather_rows(const float *table, GATHER_ROWS, GATHER_RANGE);
+void gather_panels_f32(const float *w, GATHER_ROWS, index step, GATHER_RANGE);
+void gather_panels_bf16(const uint16_t *w, GATHER_ROWS, index step, GATHER_RANGE);
+void gather_panels_f16(const uint16_t *w, GATHER_ROWS, index step, GATHER_RANGE);
+void gather_panels_q8(const int8_t *w, const float *w_scale, GATHER_ROWS,
+                      index step, GATHER_RANGE);
+void gather_panels_q4(const uint8_t *w, const uint16_t *w_scale, GATHER_ROWS,
+                      GATHER_RANGE);
+
+// Cosines and sines of positions.
+void rotation(const int32_t *positions, const int32_t *count,
+              const float *cos_coarse, const float *sin_coarse,
+              const float *cos_fine, const float *sin_fine, float *cos,
+              float *sin, index pairs, index begin, index end);
+
+// The best token of rows of logits, and the best ones.
+void best_token(const float *logits, const int32_t *count, int32_t *next,
+                index vocab, index begin, index end);
 void best_tokens(const float *logits, const int32_t *count, int32_t *tokens,
                  float *best_logits, float *log_sum_exp, index vocab, index best,
                  index begin, index end);

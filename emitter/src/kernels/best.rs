@@ -17,4 +17,18 @@ arguments! {
     }
 }
 
-kernels! { BestTokens => "best", "best_tokens"; }
+arguments! {
+    /// Finds the token with the largest of `vocab` logits in each row.
+    struct BestToken {
+        logits: Tensor,
+        /// The number of rows that are wanted.
+        count: Tensor,
+        next: TensorType,
+        vocab: usize,
+    }
+}
+
+kernels! {
+    BestTokens => "best", "best_tokens";
+    BestToken => "best", "best_token";
+}

@@ -7,9 +7,14 @@
 use mlxcel_models::{Pairs, Rope};
 use safetensors::Dtype;
 
-use crate::graph::{Graph, Tensor};
+use super::builder::Builder;
+use crate::{
+    graph::{Graph, Tensor},
+    kernels::{Grid, Isa, Rotations},
+    types::TensorType,
+};
 
-/// Rows of the fine table. A power of two, so that a position is split by a shift and a mask.
+/// Rows of the fine table. A power of two, so that a position is split by a shift and a mask. `rotation.c` has it too.
 const FINE: usize = 64;
 
 /// Cosines and sines at a function's positions.
@@ -24,32 +29,77 @@ pub(crate) struct Rotation {
     signed_sin: Tensor,
 }
 
+/// Positions whose angles the kernel computes at least in a workgroup.
+const KERNEL_GRAIN: usize = 16;
+
 /// Returns the rotation at `positions`, `[batch, tokens]`, all below `capacity`.
-pub(crate) fn rotation(g: &mut Graph, rope: &Rope, positions: Tensor, capacity: usize) -> Rotation {
+pub(crate) fn rotation(b: &mut Builder<'_>, rope: &Rope, positions: Tensor, capacity: usize) -> Rotation {
     let frequencies = rope.inverse_frequencies();
+    // One factor of each product carries the amplitude.
+    let coarse_step = (FINE, rope.amplitude());
+    let coarse = tables(&mut b.graph, &frequencies, coarse_step, capacity.div_ceil(FINE));
+    let fine = tables(&mut b.graph, &frequencies, (1, 1.0), FINE);
+    let [cos, sin] = match b.numerics.cpu_isa() {
+        Some(isa) => kernel(b, isa, positions, coarse, fine),
+        None => generated(&mut b.graph, positions, coarse, fine),
+    };
+    let g = &mut b.graph;
+    let negative = g.negate(sin);
+    let pair = pair_dimension(rope.pairs) - 1;
+    let mut both = g.shape(sin).to_vec();
+    both.insert(pair, 1);
+    let parts = [negative, sin].map(|part| g.reshape(part, &both));
+    Rotation { pairs: rope.pairs, cos, sin, signed_sin: g.concatenate(&parts, pair) }
+}
+
+/// Returns cosine and sine of each position, `[batch, tokens, frequencies]`.
+fn kernel(
+    b: &mut Builder<'_>,
+    isa: Isa,
+    positions: Tensor,
+    coarse: [Tensor; 2],
+    fine: [Tensor; 2],
+) -> [Tensor; 2] {
+    let &[batch, tokens] = b.graph.shape(positions) else { return coarse };
+    let pairs = b.graph.shape(fine[0])[1];
+    let count = b.lengths(batch, tokens);
+    let result = TensorType::new(Dtype::F32, [batch, tokens, pairs]);
+    let call = Rotations {
+        positions,
+        count,
+        cos_coarse: coarse[0],
+        sin_coarse: coarse[1],
+        cos_fine: fine[0],
+        sin_fine: fine[1],
+        cos: result.clone(),
+        sin: result,
+        pairs,
+    };
+    let results = b.module.call(&mut b.graph, isa, call, Grid { items: batch * tokens, grain: KERNEL_GRAIN });
+    [results[0], results[1]]
+}
+
+/// The same without a kernel.
+fn generated(
+    g: &mut Graph,
+    positions: Tensor,
+    coarse_tables: [Tensor; 2],
+    fine_tables: [Tensor; 2],
+) -> [Tensor; 2] {
     let shape = g.shape(positions).to_vec();
     let shift = g.full(f64::from(FINE.trailing_zeros()), Dtype::I32, &shape);
     let coarse = g.shift_right_logical(positions, shift);
     #[expect(clippy::cast_precision_loss, reason = "64 is exact")]
     let mask = g.full((FINE - 1) as f64, Dtype::I32, &shape);
     let fine = g.and(positions, mask);
-    // One factor of each product carries the amplitude.
-    let coarse_step = (FINE, rope.amplitude());
-    let [cos_coarse, sin_coarse] = tables(g, &frequencies, coarse_step, capacity.div_ceil(FINE));
-    let [cos_fine, sin_fine] = tables(g, &frequencies, (1, 1.0), FINE);
-    let [cos_a, sin_a] = [cos_coarse, sin_coarse].map(|table| g.take_rows(table, coarse));
-    let [cos_b, sin_b] = [cos_fine, sin_fine].map(|table| g.take_rows(table, fine));
+    let [cos_a, sin_a] = coarse_tables.map(|table| g.take_rows(table, coarse));
+    let [cos_b, sin_b] = fine_tables.map(|table| g.take_rows(table, fine));
     let products = |g: &mut Graph, x, y, z, w| (g.multiply(x, y), g.multiply(z, w));
     let (x, y) = products(g, cos_a, cos_b, sin_a, sin_b);
     let cos = g.subtract(x, y);
     let (x, y) = products(g, sin_a, cos_b, cos_a, sin_b);
     let sin = g.add(x, y);
-    let negative = g.negate(sin);
-    let pair = pair_dimension(rope.pairs) - 1;
-    let mut both = vec![shape[0], shape[1], frequencies.len()];
-    both.insert(pair, 1);
-    let parts = [negative, sin].map(|part| g.reshape(part, &both));
-    Rotation { pairs: rope.pairs, cos, sin, signed_sin: g.concatenate(&parts, pair) }
+    [cos, sin]
 }
 
 /// Returns the dimension of `[batch, tokens, heads, …]` that separates the two elements of a pair.

@@ -36,6 +36,10 @@ fn kernel(b: &mut Builder<'_>, isa: Isa, logits: Tensor, count: Tensor) -> Vec<T
         vocab,
         best,
     };
-    let grain = (WORKGROUP_LOGITS / vocab.max(1)).clamp(1, rows.max(1));
-    b.module.call(&mut b.graph, isa, call, Grid { items: rows, grain })
+    b.module.call(&mut b.graph, isa, call, rows_grid(rows, vocab))
+}
+
+/// Divides rows of logits among workgroups of a CPU.
+pub(super) fn rows_grid(rows: usize, vocab: usize) -> Grid {
+    Grid { items: rows, grain: (WORKGROUP_LOGITS / vocab.max(1)).clamp(1, rows.max(1)) }
 }

@@ -14,6 +14,7 @@ use crate::{
         attention::{Division, PageTable, Rows},
         builder::Builder,
         cache::{Cache, PoolValue},
+        gather::gather_rows,
         linear::embedding,
         pooling::pooling,
         residual::Residual,
@@ -217,9 +218,7 @@ fn select(
     stream.select(b, |b, x| {
         let hidden = b.graph.shape(x).last().copied().unwrap_or(0);
         let flat = b.graph.reshape(x, &[sizes.rows, hidden]);
-        let rows = b.graph.take_rows(flat, selected);
-        // Fused with the norm, the gathered rows exceed IREE's stack limit.
-        let rows = b.graph.barrier(rows);
+        let rows = gather_rows(b, flat, selected);
         b.graph.reshape(rows, &[1, sizes.selected, hidden])
     });
     Ok(())
@@ -243,7 +242,7 @@ impl Rotations {
         if let Some((_, rotation)) = self.0.iter().find(|(known, _)| known == rope) {
             return *rotation;
         }
-        let rotation = b.scope("rope", |b| rope::rotation(&mut b.graph, rope, positions, capacity));
+        let rotation = b.scope("rope", |b| rope::rotation(b, rope, positions, capacity));
         self.0.push((rope.clone(), rotation));
         rotation
     }

@@ -4,9 +4,10 @@ use mlxcel_artifacts::entry::ResultKind;
 use mlxcel_models::{Head, Linear, Logits, ModelConfig};
 use safetensors::Dtype;
 
+use super::best::rows_grid;
 use crate::{
     graph::Tensor,
-    kernels::{Argmax, Grid},
+    kernels::{Argmax, BestToken, Grid},
     layers::{builder::Builder, linear::linear},
     types::TensorType,
 };
@@ -38,16 +39,25 @@ fn logits(b: &mut Builder<'_>, layer: &Logits, product: &Linear, x: Tensor) -> T
     if scaled == logits { logits } else { b.graph.barrier(scaled) }
 }
 
-/// Returns the token with the largest logit of each row of `[batch, vocab]`.
+/// Returns the token with the largest logit of each row of `[rows, vocab]`.
 ///
-/// GPUs have a kernel for it. Generated code uses one small workgroup, and does not compile if it is fused with the scaling
-/// of logits.
+/// Generated code uses one small workgroup, computes all rows, and does not compile if it is fused with the scaling of
+/// logits.
 fn argmax(b: &mut Builder<'_>, logits: Tensor) -> Tensor {
-    let (Some(isa), &[batch, vocab]) = (b.numerics.gpu, b.graph.shape(logits)) else {
-        return b.graph.argmax(logits);
-    };
-    let argmax = Argmax { logits, out: TensorType::new(Dtype::I32, [batch]), length: vocab };
-    b.module.call(&mut b.graph, isa, argmax, Grid { items: batch, grain: ARGMAX_THREADS })[0]
+    let &[rows, vocab] = b.graph.shape(logits) else { return logits };
+    let next = TensorType::new(Dtype::I32, [rows]);
+    match (b.numerics.cpu_isa(), b.numerics.gpu) {
+        (Some(isa), _) => {
+            let count = b.lengths(1, rows);
+            let best = BestToken { logits, count, next, vocab };
+            b.module.call(&mut b.graph, isa, best, rows_grid(rows, vocab))[0]
+        }
+        (None, Some(isa)) => {
+            let argmax = Argmax { logits, out: next, length: vocab };
+            b.module.call(&mut b.graph, isa, argmax, Grid { items: rows, grain: ARGMAX_THREADS })[0]
+        }
+        (None, None) => b.graph.argmax(logits),
+    }
 }
 
 #[cfg(test)]

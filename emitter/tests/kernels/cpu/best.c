@@ -1,4 +1,4 @@
-// Tests the best tokens of rows against a plain search, sums of exponentials against
+// Tests the best token and the best ones of rows against a plain search, sums of exponentials against
 // doubles, and that the bits of a row do not depend on other rows or on the division
 // into calls.
 
@@ -72,7 +72,28 @@ static void check_row(const best_case *c, const float *x, const int32_t *tokens,
              1e-6 + fabs(expected) * 6e-8);
 }
 
+static void check_next(const best_case *c, index begin, index end) {
+  int32_t *next = allocate(c->rows * (index)sizeof(int32_t));
+  for (index row = 0; row < c->rows; ++row)
+    next[row] = -7;
+  best_token(c->logits, &c->count, next, c->vocab, begin, end);
+  for (index row = 0; row < c->rows; ++row) {
+    const float *x = c->logits + row * c->vocab;
+    index expected = 0;
+    for (index i = 0; i < c->vocab; ++i) {
+      if (expected < c->vocab && x[i] > x[expected])
+        expected = i;
+      if (isnan(x[i]))
+        expected = c->vocab;
+    }
+    const int wanted = row >= begin && row < end && row < c->count;
+    check_equal("next", row, next[row], wanted ? (double)expected : -7);
+  }
+  release_from(buffer_count - 1);
+}
+
 static void check_case(const best_case *c, index begin, index end) {
+  check_next(c, begin, end);
   const answers a = allocate_answers(c);
   call(c, a, begin, end);
   check_untouched("another call's row", a.logits, 0, begin * c->best);

@@ -4,17 +4,17 @@ use mlxcel_models::Weight;
 use safetensors::Dtype;
 
 use super::{
-    layout::{panel_and_lane, split_into_panels},
+    layout::split_into_panels,
     product::{PackedProduct, ProductInputs},
 };
 use crate::{
     graph::Tensor,
-    kernels::{Isa, MatmulOperands},
+    kernels::{GatherPanels, Isa, MatmulOperands, PanelTable},
     layers::{
         builder::Builder,
+        gather,
         weights::{Matrix, Weights},
     },
-    ops::GatherDimensions,
 };
 
 /// Outputs of a panel: two vector registers of `f32` with AVX2, one with AVX-512.
@@ -46,22 +46,17 @@ pub(super) fn product(b: &mut Builder<'_>, isa: Isa, inputs: ProductInputs<'_>) 
 }
 
 /// Looks up rows of a weight: `[…]` to `[…, inputs]` in `f32`.
-pub(super) fn rows(b: &mut Builder<'_>, isa: Isa, weight: &Weight, rows: Tensor) -> Tensor {
-    let panels = packed(b, isa, Weights::Layers(&[weight.into()]));
+pub(super) fn rows(b: &mut Builder<'_>, isa: Isa, weight: &Weight, ids: Tensor) -> Tensor {
+    let w = packed(b, isa, Weights::Layers(&[weight.into()]));
     let in_pairs = multiplies_pairs(b, isa, Weights::Layers(&[weight.into()]));
-    let (_, inputs) = Matrix::from(weight).size();
-    let g = &mut b.graph;
-    let shape = g.shape(rows).to_vec();
-    let last = shape.len();
-    let indices = panel_and_lane(g, rows, LANES);
-    let (offset, sizes): (&[usize], &[usize]) =
-        if in_pairs { (&[last, last + 1], &[1, inputs / PAIR, 1, PAIR]) } else { (&[last], &[1, inputs, 1]) };
-    let dims =
-        GatherDimensions { offset, collapsed_slice: &[0, 2], start_index_map: &[0, 2], index_vector: last };
-    let found = g.gather(panels, indices, &dims, sizes);
-    let whole: Vec<_> = shape.into_iter().chain([inputs]).collect();
-    let found = if in_pairs { g.reshape(found, &whole) } else { found };
-    g.convert(found, Dtype::F32)
+    let (_, width) = Matrix::from(weight).size();
+    let table = match b.graph.dtype(w) {
+        Dtype::BF16 => PanelTable::Bf16 { w },
+        Dtype::F16 => PanelTable::F16 { w },
+        _ => PanelTable::F32 { w },
+    };
+    let step = if in_pairs { PAIR } else { 1 };
+    gather::call(b, isa, ids, width, |count, out| GatherPanels { table, ids, count, out, width, step })
 }
 
 /// Returns whether products with these weights multiply pairs of bf16. An odd number of inputs cannot be paired.

@@ -7,19 +7,19 @@
 use mlxcel_models::Weight;
 
 use super::{
-    layout::{panel_and_lane, split_into_panels},
+    layout::split_into_panels,
     product::{PackedProduct, ProductInputs},
     rows::quantized_rows,
 };
 use crate::{
     graph::Tensor,
-    kernels::{Isa, MatmulOperands},
+    kernels::{GatherQ4Panels, Isa, MatmulOperands},
     layers::{
         builder::Builder,
+        gather,
         quantization::{self, GROUP},
         weights::{Matrix, Weights},
     },
-    ops::GatherDimensions,
 };
 
 /// Computes `[batch, tokens, inputs]` to `[batch, tokens, outputs]`.
@@ -40,29 +40,10 @@ pub(super) fn product(b: &mut Builder<'_>, isa: Isa, inputs: ProductInputs<'_>) 
 }
 
 /// Looks up rows of a weight: `[…]` to `[…, inputs]` in `f32`.
-pub(super) fn rows(b: &mut Builder<'_>, isa: Isa, weight: &Weight, rows: Tensor) -> Tensor {
-    let [panels, scales] = packed(b, isa, Weights::Layers(&[weight.into()]));
-    let groups = Matrix::from(weight).size().1 / GROUP;
-    let g = &mut b.graph;
-    let shape = g.shape(rows).to_vec();
-    let last = shape.len();
-    let indices = panel_and_lane(g, rows, isa.q4_outputs());
-    let bytes = GatherDimensions {
-        offset: &[last, last + 1, last + 2],
-        collapsed_slice: &[0, 3],
-        start_index_map: &[0, 3],
-        index_vector: last,
-    };
-    let bytes = g.gather(panels, indices, &bytes, &[1, groups, 4, 1, 4]);
-    let of_scales = GatherDimensions {
-        offset: &[last],
-        collapsed_slice: &[0, 2],
-        start_index_map: &[0, 2],
-        index_vector: last,
-    };
-    let scales = g.gather(scales, indices, &of_scales, &[1, groups, 1]);
-    let whole: Vec<_> = shape.into_iter().chain([groups * GROUP]).collect();
-    quantization::dequantize_q4(g, bytes, scales, &whole)
+pub(super) fn rows(b: &mut Builder<'_>, isa: Isa, weight: &Weight, ids: Tensor) -> Tensor {
+    let [w, w_scale] = packed(b, isa, Weights::Layers(&[weight.into()]));
+    let (_, width) = Matrix::from(weight).size();
+    gather::call(b, isa, ids, width, |count, out| GatherQ4Panels { w, w_scale, ids, count, out, width })
 }
 
 /// Quantizes weights and packs them into panels, with their scales.

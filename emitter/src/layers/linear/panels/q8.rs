@@ -2,22 +2,20 @@
 //! each row.
 
 use mlxcel_models::Weight;
-use safetensors::Dtype;
 
 use super::{
-    layout::{panel_and_lane, split_into_panels},
+    layout::split_into_panels,
     product::{PackedProduct, ProductInputs},
     rows::quantized_rows,
 };
 use crate::{
     graph::Tensor,
-    kernels::{Isa, MatmulOperands},
+    kernels::{GatherPanels, Isa, MatmulOperands, PanelTable},
     layers::{
         builder::Builder,
-        quantization,
+        gather, quantization,
         weights::{Matrix, Weights},
     },
-    ops::GatherDimensions,
 };
 
 /// Outputs of a panel.
@@ -39,30 +37,11 @@ pub(super) fn product(b: &mut Builder<'_>, isa: Isa, inputs: ProductInputs<'_>) 
 }
 
 /// Looks up rows of a weight: `[…]` to `[…, inputs]` in `f32`.
-pub(super) fn rows(b: &mut Builder<'_>, isa: Isa, weight: &Weight, rows: Tensor) -> Tensor {
-    let [panels, scales] = packed(b, isa, Weights::Layers(&[weight.into()]));
-    let ((_, inputs), step) = (Matrix::from(weight).size(), isa.q8_interleave());
-    let g = &mut b.graph;
-    let shape = g.shape(rows).to_vec();
-    let last = shape.len();
-    let indices = panel_and_lane(g, rows, LANES);
-    let dims = GatherDimensions {
-        offset: &[last, last + 1],
-        collapsed_slice: &[0, 2],
-        start_index_map: &[0, 2],
-        index_vector: last,
-    };
-    let found = g.gather(panels, indices, &dims, &[1, inputs / step, 1, step]);
-    let whole: Vec<_> = shape.iter().copied().chain([inputs]).collect();
-    let found = g.reshape(found, &whole);
-    let found = g.convert(found, Dtype::F32);
-    let outputs = g.shape(scales).iter().product();
-    let scales = g.reshape(scales, &[outputs, 1]);
-    let scales = g.take_rows(scales, rows);
-    let scales = g.reshape(scales, &shape);
-    let kept: Vec<_> = (0..last).collect();
-    let scales = g.broadcast_in_dim(scales, &whole, &kept);
-    g.multiply(found, scales)
+pub(super) fn rows(b: &mut Builder<'_>, isa: Isa, weight: &Weight, ids: Tensor) -> Tensor {
+    let [w, w_scale] = packed(b, isa, Weights::Layers(&[weight.into()]));
+    let ((_, width), step) = (Matrix::from(weight).size(), isa.q8_interleave());
+    let table = PanelTable::Q8 { w, w_scale };
+    gather::call(b, isa, ids, width, |count, out| GatherPanels { table, ids, count, out, width, step })
 }
 
 /// Quantizes weights and packs them into panels, with their scales.
