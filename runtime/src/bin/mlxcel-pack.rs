@@ -4,9 +4,11 @@
 mod integer;
 #[path = "shared/origin.rs"]
 mod origin;
+#[path = "shared/progress.rs"]
+mod progress;
 
 use std::{
-    io::{self, IsTerminal as _, Write as _},
+    io::{self, Write as _},
     path::PathBuf,
     process::ExitCode,
     time::Instant,
@@ -14,11 +16,11 @@ use std::{
 
 use anyhow::{Context as _, Result};
 use clap::Parser;
-use indicatif::{BinaryBytes, ProgressBar, ProgressStyle};
+use indicatif::BinaryBytes;
 use mlxcel_artifacts::{Cancel, INTERRUPTED, report};
 use mlxcel_runtime::{DeviceSpec, LoadOptions, Weights, pack};
 
-use crate::{integer::integer, origin::Origin};
+use crate::{integer::integer, origin::Origin, progress::bar};
 
 /// Pack a bundle's weights for this machine, once for all starts
 ///
@@ -82,7 +84,7 @@ fn run(cli: &Cli, cancel: &Cancel) -> Result<String> {
     let weights = cli.weights.as_deref().map(Weights::open).transpose()?;
     let options = LoadOptions { device: cli.device, threads: cli.threads, ..LoadOptions::default() };
     cli.origin.note(&bundle)?;
-    let (bar, start) = (bar(), Instant::now());
+    let (bar, start) = (bar(Some(0), "packing {bar:30} {bytes} of {total_bytes}"), Instant::now());
     let mut bytes = 0;
     let done = pack(bundle, weights, &options, cancel, &mut |done, total| {
         bytes = total as u64;
@@ -94,14 +96,4 @@ fn run(cli: &Cli, cancel: &Cancel) -> Result<String> {
     let took = start.elapsed().as_secs_f64();
     _ = writeln!(io::stderr(), "{target}: packed in {took:.1} s, {}", BinaryBytes(bytes));
     Ok(target)
-}
-
-/// Makes a progress bar, which is hidden unless stderr is a terminal.
-fn bar() -> ProgressBar {
-    if !io::stderr().is_terminal() {
-        return ProgressBar::hidden();
-    }
-    let bar = ProgressBar::new(0).with_message("packing");
-    let style = ProgressStyle::with_template("{msg} {bar:30} {bytes} of {total_bytes}");
-    style.map_or(bar.clone(), |style| bar.with_style(style))
 }

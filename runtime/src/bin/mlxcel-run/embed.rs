@@ -8,7 +8,7 @@ use std::{
 };
 
 use anyhow::{Context as _, Result};
-use indicatif::{ProgressBar, ProgressStyle};
+use indicatif::ProgressBar;
 use mlxcel_artifacts::INTERRUPTED;
 use mlxcel_runtime::{Cancel, CheckpointFiles, Encoder, Error, Tokenizer, load_encoder};
 use serde::Serialize;
@@ -18,6 +18,7 @@ use crate::{
     interrupt::Interrupt,
     model::{check_weights, note_packing, open_weights},
     options::{Options, Prompt},
+    progress::bar,
     render,
     stdio::note,
 };
@@ -79,7 +80,11 @@ pub(crate) fn run(options: &Options, start: Instant, interrupt: &Interrupt) -> R
     let (device, load) = (encoder.device().name.clone(), start.elapsed());
     let facts = Facts { bundle: &options.bundle, device: &device, load, json: options.json };
     let _answering = interrupt.answering();
-    let bar = bar(texts.len());
+    let bar = match io::stdout().is_terminal() {
+        // Embeddings go there.
+        true => ProgressBar::hidden(),
+        false => bar(Some(texts.len() as u64), "embedding {bar:30} {pos} of {len} texts, {eta} left"),
+    };
     let mut output = Output { out: &mut BufWriter::new(io::stdout().lock()), bar: &bar };
     let totals = embed(encoder.as_mut(), tokenizer.as_ref(), &texts, &facts, &interrupt.cancel, &mut output);
     bar.finish_and_clear();
@@ -92,16 +97,6 @@ pub(crate) fn run(options: &Options, start: Instant, interrupt: &Interrupt) -> R
 struct Output<'a> {
     out: &'a mut dyn Write,
     bar: &'a ProgressBar,
-}
-
-/// Makes a progress bar, which is hidden unless stderr is a terminal that embeddings do not go to.
-fn bar(texts: usize) -> ProgressBar {
-    if !io::stderr().is_terminal() || io::stdout().is_terminal() {
-        return ProgressBar::hidden();
-    }
-    let bar = ProgressBar::new(texts as u64).with_message("embedding");
-    let style = ProgressStyle::with_template("{msg} {bar:30} {pos} of {len} texts, {eta} left");
-    style.map_or(bar.clone(), |style| bar.with_style(style))
 }
 
 /// Writes a line for each text, after every batch. Texts that are not token ids need the tokenizer.

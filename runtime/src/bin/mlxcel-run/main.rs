@@ -13,6 +13,8 @@ mod offline;
 mod options;
 #[path = "../shared/origin.rs"]
 mod origin;
+#[path = "../shared/progress.rs"]
+mod progress;
 mod render;
 mod self_test;
 mod stdio;

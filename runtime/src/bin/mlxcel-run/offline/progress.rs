@@ -1,11 +1,10 @@
 //! What a run has done so far.
 
-use std::{
-    io::{self, IsTerminal as _},
-    time::{Duration, Instant},
-};
+use std::time::{Duration, Instant};
 
-use indicatif::{ProgressBar, ProgressStyle};
+use indicatif::ProgressBar;
+
+use crate::progress::bar;
 
 /// The numbers of a run.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -31,16 +30,11 @@ pub(super) struct Progress {
 impl Progress {
     /// Starts the bar of so many requests; `None` if they are not known.
     pub(super) fn start(count: Option<u64>) -> Self {
-        let start = Instant::now();
-        if !io::stderr().is_terminal() {
-            return Self { bar: ProgressBar::hidden(), start };
-        }
-        let (bar, template) = match count {
-            Some(count) => (ProgressBar::new(count), "{bar:30} {pos} of {len} requests · {msg}"),
-            None => (ProgressBar::no_length(), "{spinner} {pos} requests · {msg}"),
+        let template = match count {
+            Some(_) => "{bar:30} {pos} of {len} requests · {msg}",
+            None => "{spinner} {pos} requests · {msg}",
         };
-        let style = ProgressStyle::with_template(template);
-        Self { bar: style.map_or(bar.clone(), |style| bar.with_style(style)), start }
+        Self { bar: bar(count, template), start: Instant::now() }
     }
 
     /// Shows the numbers so far, with tokens of answers that are not complete.
