@@ -90,11 +90,11 @@ impl IreeEncoder {
             selected: vec![],
         });
         let mut results = entry.run(&rows.collect::<Vec<_>>(), &mut self.cache)?;
-        let embedding = entry.take(ResultKind::Embedding, &mut results)?;
+        let embedding = entry.function().take(ResultKind::Embedding, &mut results)?;
         let numbers = embedding.read::<f32>().map_err(Error::iree(|| "read the embeddings".into()))?;
         let (found, expected) = (numbers.len(), entry.sizes().sequences * self.limits.width);
         if found != expected {
-            let name = entry.name();
+            let name = &entry.function().entry().name;
             return Err(Error::Unsupported(format!(
                 "the embeddings of {name} have {found} elements, expected {expected}"
             )));

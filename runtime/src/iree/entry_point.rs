@@ -1,13 +1,11 @@
 //! Entry points of a module, and the pages that they share.
 
-use mlxcel_artifacts::entry::{
-    ArgumentKind, CallSizes, Entry, MODULE_NAME, PAGE, PagePart, Pool, ResultKind,
-};
-use safetensors::Dtype;
+use mlxcel_artifacts::entry::{ArgumentKind, CallSizes, Entry, PAGE, PagePart, Pool, ResultKind};
 
+use super::function::Function;
 use crate::{
     error::Error,
-    ffi::{self, Call, Input, Module, Tensor},
+    ffi::{self, Input, Module, Tensor},
     model::SequenceRows,
 };
 
@@ -47,9 +45,8 @@ impl Cache {
 
 /// An entry point of the module.
 pub(super) struct EntryPoint {
-    entry: Entry,
+    function: Function,
     sizes: CallSizes,
-    call: Call,
     /// Values of the arguments, in their order. Tensors of the cache have none.
     values: Vec<Vec<i32>>,
 }
@@ -57,15 +54,12 @@ pub(super) struct EntryPoint {
 impl EntryPoint {
     /// Finds the function of `entry` and allocates its arguments.
     pub(super) fn new(module: &Module, entry: &Entry) -> Result<Self, Error> {
-        let name = &entry.name;
-        let inputs: Vec<(Dtype, &[usize])> =
-            entry.arguments.iter().map(|argument| (argument.dtype, argument.shape.as_slice())).collect();
-        let call = Call::new(module, &format!("{MODULE_NAME}.{name}"), &inputs)
-            .map_err(Error::iree(|| format!("prepare {name}")))?;
+        let function = Function::new(module, entry)?;
         let values = entry.arguments.iter().map(|a| vec![0; a.shape.iter().product()]).collect();
         let sizes = entry.role.sizes();
-        let sizes = sizes.ok_or_else(|| Error::Unsupported(format!("{name} is of an older format")))?;
-        Ok(Self { entry: entry.clone(), sizes, call, values })
+        let sizes =
+            sizes.ok_or_else(|| Error::Unsupported(format!("{} is of an older format", entry.name)))?;
+        Ok(Self { function, sizes, values })
     }
 
     /// Returns what fits in a call.
@@ -73,9 +67,9 @@ impl EntryPoint {
         self.sizes
     }
 
-    /// Returns the name of the function.
-    pub(super) fn name(&self) -> &str {
-        &self.entry.name
+    /// Returns the function.
+    pub(super) fn function(&self) -> &Function {
+        &self.function
     }
 
     /// Runs the function on rows that fit, and returns its results without the cache.
@@ -85,20 +79,19 @@ impl EntryPoint {
         cache: &mut Cache,
     ) -> Result<Vec<Option<Tensor>>, Error> {
         let rows = RowPlaces::new(self.sizes, sequences);
-        for (argument, values) in self.entry.arguments.iter().zip(&mut self.values) {
+        let entry = self.function.entry();
+        for (argument, values) in entry.arguments.iter().zip(&mut self.values) {
             let shape = argument.shape.as_slice();
             rows.fill(argument.kind, shape, values, &cache.pools);
         }
-        let arguments = self.entry.arguments.iter().zip(&self.values);
+        let arguments = entry.arguments.iter().zip(&self.values);
         let inputs = arguments.map(|(argument, values)| match argument.kind {
             ArgumentKind::Cache { pool, part } => Input::Tensor(&cache.tensors[pool][part]),
             _ => Input::Bytes(ffi::bytes(values)),
         });
         let inputs: Vec<_> = inputs.collect();
-        let results = self.call.invoke_with(&inputs);
-        let results = results.map_err(Error::iree(|| format!("run {}", self.entry.name)))?;
-        let mut results: Vec<_> = results.into_iter().map(Some).collect();
-        for (spec, result) in self.entry.results.iter().zip(&mut results) {
+        let mut results = self.function.call(&inputs)?;
+        for (spec, result) in self.function.entry().results.iter().zip(&mut results) {
             if let ResultKind::Cache { pool, part } = spec.kind
                 && let Some(written) = result.take()
             {
@@ -106,17 +99,6 @@ impl EntryPoint {
             }
         }
         Ok(results)
-    }
-
-    /// Takes the result of this kind out of `results`.
-    pub(super) fn take(&self, kind: ResultKind, results: &mut [Option<Tensor>]) -> Result<Tensor, Error> {
-        // A valid manifest lists the kind. A module that differs from its manifest may return fewer results.
-        let index = self.entry.results.iter().position(|result| result.kind == kind);
-        let found = index.and_then(|index| results.get_mut(index)).and_then(Option::take);
-        found.ok_or_else(|| {
-            let (name, found) = (&self.entry.name, results.len());
-            Error::Unsupported(format!("{name} returns {found} results, expected {kind} among them"))
-        })
     }
 }
 
@@ -219,7 +201,5 @@ impl<'a> RowPlaces<'a> {
     }
 }
 
-#[cfg(test)]
-mod best_tests;
 #[cfg(test)]
 mod tests;

@@ -11,12 +11,16 @@ mod encoder;
 #[cfg(feature = "iree")]
 mod entry_point;
 #[cfg(feature = "iree")]
+mod function;
+#[cfg(feature = "iree")]
 mod loaded;
 #[cfg(feature = "iree")]
 mod model;
 mod options;
 #[cfg(feature = "iree")]
 mod packing;
+#[cfg(feature = "iree")]
+mod pages;
 #[cfg(feature = "iree")]
 mod select;
 #[cfg(feature = "iree")]

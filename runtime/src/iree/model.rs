@@ -12,9 +12,9 @@ use super::{
     entry_point::{Cache, EntryPoint},
     loaded::LoadedModule,
     options::LoadOptions,
+    pages,
 };
 use crate::{
-    cache_size,
     device::DeviceInfo,
     error::Error,
     ffi::{Device, DispatchCount, Profile, Tensor},
@@ -53,7 +53,7 @@ impl IreeModel {
         if bundle.manifest().plan.embedding.is_some() {
             return Err(Error::OnlyEmbedding { model: bundle.manifest().model.clone() });
         }
-        let free = cache_size::free_memory();
+        let free = pages::free_memory();
         let LoadedModule { module, info, serving, entries, bests, device, driver, context, weight_bytes } =
             LoadedModule::new(bundle, weights, options)?;
         let mut limits = ModelLimits {
@@ -66,7 +66,7 @@ impl IreeModel {
         };
         // Memory of GPUs is not asked for: where the default does not fit, reserving fails.
         let free = free.filter(|_| driver == Driver::Local).map(|free| free.saturating_sub(weight_bytes));
-        options.cache.set_pages(&mut limits, free)?;
+        pages::set_pages(options.cache, &mut limits, free)?;
         // Page 0 is for padding.
         let pages: Vec<usize> = limits.pools.iter().map(|pool| pool.pages + 1).collect();
         // Calls that skip padding read no more of a page than was written. Others read whole pages, whose rest must be numbers.
@@ -101,7 +101,7 @@ impl ModelRunner for IreeModel {
             Vec::new()
         } else {
             let rows = next_tokens(entry, &mut results, selected, self.limits.vocab)?;
-            let logits = entry.take(ResultKind::Logits, &mut results)?;
+            let logits = entry.function().take(ResultKind::Logits, &mut results)?;
             self.last = Some(Last { logits, selected, best: None });
             rows
         };
@@ -163,8 +163,8 @@ fn next_tokens(
     selected: usize,
     vocab: usize,
 ) -> Result<Vec<SelectedRow>, Error> {
-    let name = entry.name();
-    let next = entry.take(ResultKind::NextToken, results)?;
+    let name = &entry.function().entry().name;
+    let next = entry.function().take(ResultKind::NextToken, results)?;
     let next = next.read::<i32>().map_err(Error::iree(|| format!("read from {name}")))?;
     let token = |&id: &i32| u32::try_from(id).ok().filter(|&id| (id as usize) < vocab);
     let rows: Vec<SelectedRow> =

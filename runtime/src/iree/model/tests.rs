@@ -310,8 +310,8 @@ fn a_bundle_of_an_older_format() {
 /// Returns the answers of the sequences whose last row is selected.
 fn answers(entry: &mut EntryPoint, cache: &mut Cache, rows: &[SequenceRows<'_>]) -> Vec<u32> {
     let mut results = entry.run(rows, cache).unwrap();
-    let next = entry.take(ResultKind::NextToken, &mut results).unwrap().read::<i32>().unwrap();
-    let logits = entry.take(ResultKind::Logits, &mut results).unwrap();
+    let next = entry.function().take(ResultKind::NextToken, &mut results).unwrap().read::<i32>().unwrap();
+    let logits = entry.function().take(ResultKind::Logits, &mut results).unwrap();
     let count: usize = rows.iter().map(|rows| rows.selected.len()).sum();
     for (row, &id) in next.iter().enumerate() {
         let mut expected = bias();

@@ -4,9 +4,11 @@
 
 use std::{cmp::Ordering, rc::Rc};
 
+use safetensors::Dtype;
+
 use super::*;
 use crate::{
-    ffi::{Device, tests::compile},
+    ffi::{Call, Device, tests::compile},
     weights::Weights,
 };
 

@@ -1,0 +1,57 @@
+//! Functions of a module, with the arguments and results that the manifest lists.
+
+use mlxcel_artifacts::entry::{ArgumentKind, ArgumentSpec, Entry, MODULE_NAME, ResultKind};
+use safetensors::Dtype;
+
+use crate::{
+    error::Error,
+    ffi::{Call, Input, Module, Tensor},
+};
+
+/// The function of an entry point.
+pub(super) struct Function {
+    entry: Entry,
+    call: Call,
+}
+
+impl Function {
+    /// Finds the function of `entry` and prepares to call it.
+    pub(super) fn new(module: &Module, entry: &Entry) -> Result<Self, Error> {
+        let name = &entry.name;
+        // Logits are a tensor of the device: their first dimension of 0 says that they are given with each call.
+        let shape = |argument: &ArgumentSpec| match (argument.kind, argument.shape.as_slice()) {
+            (ArgumentKind::Logits, [_, rest @ ..]) => [&[0], rest].concat(),
+            (_, shape) => shape.to_vec(),
+        };
+        let shapes: Vec<Vec<usize>> = entry.arguments.iter().map(shape).collect();
+        let arguments = entry.arguments.iter().zip(&shapes);
+        let inputs: Vec<(Dtype, &[usize])> =
+            arguments.map(|(argument, shape)| (argument.dtype, shape.as_slice())).collect();
+        let call = Call::new(module, &format!("{MODULE_NAME}.{name}"), &inputs)
+            .map_err(Error::iree(|| format!("prepare {name}")))?;
+        Ok(Self { entry: entry.clone(), call })
+    }
+
+    /// Returns the entry point.
+    pub(super) fn entry(&self) -> &Entry {
+        &self.entry
+    }
+
+    /// Calls the function with its arguments in order, and returns its results in order.
+    pub(super) fn call(&mut self, inputs: &[Input<'_>]) -> Result<Vec<Option<Tensor>>, Error> {
+        let results = self.call.invoke_with(inputs);
+        let results = results.map_err(Error::iree(|| format!("run {}", self.entry.name)))?;
+        Ok(results.into_iter().map(Some).collect())
+    }
+
+    /// Takes the result of this kind out of `results`.
+    pub(super) fn take(&self, kind: ResultKind, results: &mut [Option<Tensor>]) -> Result<Tensor, Error> {
+        // A valid manifest lists the kind. A module that differs from its manifest may return fewer results.
+        let index = self.entry.results.iter().position(|result| result.kind == kind);
+        let found = index.and_then(|index| results.get_mut(index)).and_then(Option::take);
+        found.ok_or_else(|| {
+            let (name, found) = (&self.entry.name, results.len());
+            Error::Unsupported(format!("{name} returns {found} results, expected {kind} among them"))
+        })
+    }
+}
