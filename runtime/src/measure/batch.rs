@@ -1,6 +1,9 @@
 //! Speed of several sequences at once, in the form of llama-batched-bench.
 
-use std::time::{Duration, Instant};
+use std::{
+    fmt,
+    time::{Duration, Instant},
+};
 
 use mlxcel_artifacts::Cancel;
 
@@ -51,10 +54,25 @@ impl BatchCase {
         repetitions: usize,
         cancel: &Cancel,
     ) -> Result<Vec<BatchSample>, Error> {
+        self.warm_up(engine, cancel)?;
+        (1..=repetitions).map(|repetition| self.once(engine, repetition, cancel, &mut |_| Ok(()))).collect()
+    }
+
+    /// Checks that the case fits, and runs a shorter one.
+    pub(super) fn warm_up<R: ModelRunner>(
+        &self,
+        engine: &mut Engine<R>,
+        cancel: &Cancel,
+    ) -> Result<(), Error> {
         self.check(engine)?;
-        let warm_up = Self { prompt: self.prompt.min(16), generate: 1, ..*self };
-        warm_up.once(engine, 0, cancel)?;
-        (1..=repetitions).map(|repetition| self.once(engine, repetition, cancel)).collect()
+        let shorter = Self { prompt: self.prompt.min(16), generate: 1, ..*self };
+        shorter.once(engine, 0, cancel, &mut |_| Ok(())).map(drop)
+    }
+
+    /// Returns the positions of the cache in the middle of generating, of all sequences.
+    #[expect(clippy::cast_precision_loss, reason = "a number of positions")]
+    pub(super) fn positions(&self) -> f64 {
+        self.sequences as f64 * (self.prompt as f64 + self.generate as f64 / 2.0)
     }
 
     /// Tokens that a sequence may generate: those that are asked for, and those that it gets before all have begun.
@@ -66,7 +84,7 @@ impl BatchCase {
         let &Self { prompt, sequences, .. } = self;
         let limits = engine.limits();
         let (context, needed) = (limits.context, prompt.saturating_add(self.most()));
-        let case = format!("pp{prompt} + tg{} × {sequences}", self.generate);
+        let case = self.to_string();
         if needed > context {
             return Err(MeasureError::BenchTooLong { case, needed, context }.into());
         }
@@ -79,11 +97,13 @@ impl BatchCase {
         Ok(())
     }
 
-    fn once<R: ModelRunner>(
+    /// Runs the case, with other tokens for each `repetition`. Calls `begin` when the time of generating begins.
+    pub(super) fn once<R: ModelRunner>(
         &self,
         engine: &mut Engine<R>,
         repetition: usize,
         cancel: &Cancel,
+        begin: &mut dyn FnMut(&mut Engine<R>) -> Result<(), Error>,
     ) -> Result<BatchSample, Error> {
         let vocab = engine.limits().vocab;
         // Cases before may have had prompts that begin alike.
@@ -102,12 +122,19 @@ impl BatchCase {
         let mut running = Running::submit(engine, requests(self.most()))?;
         running.until(engine, cancel, &mut |running| running.least() > 0)?;
         let before = running.sum();
+        begin(engine)?;
         let start = Instant::now();
         let wanted = before + self.generate * self.sequences;
         running.until(engine, cancel, &mut |running| running.sum() >= wanted)?;
         let generate = start.elapsed();
         running.cancel(engine);
         Ok(BatchSample { prompt, generate })
+    }
+}
+
+impl fmt::Display for BatchCase {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "pp{} + tg{} × {}", self.prompt, self.generate, self.sequences)
     }
 }
 

@@ -59,7 +59,14 @@ impl BenchCase {
         tokens
     }
 
-    /// Runs the work once to warm up, then `repetitions` times. Measures `read` before each, if there is one.
+    /// Returns the position in the middle of the work's tokens.
+    #[expect(clippy::cast_precision_loss, reason = "a number of positions")]
+    #[must_use]
+    pub fn middle(&self) -> f64 {
+        self.depth as f64 + self.tokens() as f64 / 2.0
+    }
+
+    /// Runs the work once to warm up, then `repetitions` times. Measures `read` before decode steps, if there is one.
     ///
     /// # Errors
     /// The sequence does not fit the context, the device fails, or `cancel` is set.
@@ -71,6 +78,7 @@ impl BenchCase {
         cancel: &Cancel,
     ) -> Result<Vec<BenchSample>, Error> {
         self.check(engine)?;
+        let read = read.filter(|_| matches!(self.work, BenchWork::Decode(_)));
         let mut samples = Vec::with_capacity(repetitions);
         for repetition in 0..=repetitions {
             let read_bytes_s = read.map(ReadBandwidth::bytes_per_second);

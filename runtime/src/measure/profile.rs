@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use mlxcel_artifacts::Cancel;
 
-use super::bench::BenchCase;
+use super::{batch::BatchCase, bench::BenchCase};
 use crate::{
     engine::Engine,
     error::Error,
@@ -12,8 +12,12 @@ use crate::{
 };
 
 /// Time of some work, by dispatch.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Profile {
+    /// The work, as tables name it.
+    pub work: String,
+    /// The positions of the cache before a call, on average and of all its sequences together.
+    pub positions: f64,
     /// The time of the whole work.
     pub total: Duration,
     /// Times by function, the longest first.
@@ -33,9 +37,32 @@ impl Profile {
         case.check(engine)?;
         case.once(engine, 0, cancel, &mut |_| Ok(()))?;
         let took = case.once(engine, 1, cancel, &mut |engine| engine.runner().start_profile());
+        Self::end(case.to_string(), case.middle(), engine, took.map(|took| took.time))
+    }
+
+    /// Runs `case` once and records the dispatches while its sequences generate.
+    ///
+    /// # Errors
+    /// The device cannot record a profile, or [`BatchCase::run`] would fail.
+    pub fn record_batch<R: ModelRunner>(
+        case: &BatchCase,
+        engine: &mut Engine<R>,
+        cancel: &Cancel,
+    ) -> Result<Self, Error> {
+        case.warm_up(engine, cancel)?;
+        let took = case.once(engine, 1, cancel, &mut |engine| engine.runner().start_profile());
+        Self::end(case.to_string(), case.positions(), engine, took.map(|took| took.generate))
+    }
+
+    fn end<R: ModelRunner>(
+        work: String,
+        positions: f64,
+        engine: &mut Engine<R>,
+        took: Result<Duration, Error>,
+    ) -> Result<Self, Error> {
         let mut dispatches = engine.runner().end_profile()?;
         dispatches.sort_by(|a, b| b.time.cmp(&a.time).then_with(|| a.name.cmp(&b.name)));
-        Ok(Self { total: took?.time, dispatches })
+        Ok(Self { work, positions, total: took?, dispatches })
     }
 }
 

@@ -6,30 +6,35 @@ mod integer;
 mod options;
 #[path = "../shared/origin.rs"]
 mod origin;
+#[path = "../shared/progress.rs"]
+mod progress;
 mod render;
 mod table;
 
 use std::{
     fs,
-    io::{self, IsTerminal as _, Write as _},
+    io::{self, Write as _},
     path::Path,
     process::ExitCode,
 };
 
 use anyhow::{Context as _, Result};
 use clap::Parser as _;
-use indicatif::{ProgressBar, ProgressStyle};
 use mlxcel_artifacts::{Bundle, Driver, INTERRUPTED, report};
 use mlxcel_runtime::{
-    CacheSize, Cancel, CheckpointFiles, DeviceInfo, Engine, EngineSettings, LoadOptions, ModelRunner,
-    Profile, Quality, ReadBandwidth, Tokenizer, Weights, load, measure_quality,
+    BenchWork, CacheSize, Cancel, CheckpointFiles, DeviceInfo, Engine, EngineSettings, LoadOptions,
+    ModelRunner, Profile, Quality, ReadBandwidth, Tokenizer, Weights, load, measure_quality,
 };
 
 use crate::{
     batches::BatchRows,
     options::Options,
+    progress::bar,
     render::{ModelInfo, Row, Rows},
 };
+
+/// The progress bar of cases.
+const CASES: &str = "{bar:30} {pos} of {len} cases {msg}";
 
 fn main() -> ExitCode {
     let options = Options::parse();
@@ -64,11 +69,12 @@ fn run(options: &Options, cancel: &Cancel) -> Result<()> {
     let mut engine = load_engine(options, &bundle, 1)?;
     let model = ModelInfo::new(&bundle, engine.device());
     if options.profile {
-        let profiles = cases.iter().map(|case| Ok((*case, Profile::record(case, &mut engine, cancel)?)));
-        return print(&render::profiles(&model, &profiles.collect::<Result<Vec<_>>>()?, options.output));
+        let profiles = cases.iter().map(|case| Profile::record(case, &mut engine, cancel));
+        return print(&render::profiles(&model, &profiles.collect::<Result<Vec<_>, _>>()?, options.output));
     }
-    let bandwidth = read_bandwidth(&bundle, engine.device())?;
-    let bar = bar(cases.len(), "case");
+    let has_steps = cases.iter().any(|case| matches!(case.work, BenchWork::Decode(_)));
+    let bandwidth = if has_steps { read_bandwidth(&bundle, engine.device())? } else { None };
+    let bar = bar(Some(cases.len() as u64), CASES);
     let mut rows = Rows::new(&model, &cases, options.output);
     bar.suspend(|| print(&rows.begin()))?;
     for case in cases {
@@ -103,7 +109,11 @@ fn measure_batches(options: &Options, bundle: &Bundle, cancel: &Cancel) -> Resul
     let most = cases.iter().map(|case| case.sequences).max().unwrap_or(1);
     let mut engine = load_engine(options, bundle, most)?;
     let model = ModelInfo::new(bundle, engine.device());
-    let bar = bar(cases.len(), "case");
+    if options.profile {
+        let profiles = cases.iter().map(|case| Profile::record_batch(case, &mut engine, cancel));
+        return print(&render::profiles(&model, &profiles.collect::<Result<Vec<_>, _>>()?, options.output));
+    }
+    let bar = bar(Some(cases.len() as u64), CASES);
     let mut rows = BatchRows::new(&model, options.output);
     bar.suspend(|| print(&rows.begin()))?;
     for case in cases {
@@ -153,7 +163,7 @@ fn measure_on_text(options: &Options, bundle: &Bundle, file: &Path, cancel: &Can
     let mut engine = load_engine(options, bundle, 1)?;
     let mut reference = reference.as_ref().map(|reference| load_engine(options, reference, 1)).transpose()?;
     let window = options.window(engine.limits().context);
-    let bar = bar(tokens.len(), "token");
+    let bar = bar(Some(tokens.len() as u64), "{bar:30} {pos} of {len} tokens");
     let found = measure_quality(
         &mut engine,
         reference.as_mut(),
@@ -164,14 +174,4 @@ fn measure_on_text(options: &Options, bundle: &Bundle, file: &Path, cancel: &Can
     );
     bar.finish_and_clear();
     Ok(found?)
-}
-
-/// Makes a progress bar, which is hidden unless stderr is a terminal.
-fn bar(length: usize, unit: &str) -> ProgressBar {
-    if !io::stderr().is_terminal() {
-        return ProgressBar::hidden();
-    }
-    let bar = ProgressBar::new(length as u64);
-    let style = ProgressStyle::with_template(&format!("{{bar:30}} {{pos}} of {{len}} {unit}s {{msg}}"));
-    style.map_or(bar.clone(), |style| bar.with_style(style))
 }

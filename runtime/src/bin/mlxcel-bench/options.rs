@@ -66,9 +66,9 @@ pub(crate) struct Options {
     pub(crate) cache_size: Option<CacheSize>,
     /// Run so many sequences at once, separated by commas: the table is that of llama-batched-bench
     #[arg(long, value_name = "B", value_delimiter = ',', allow_negative_numbers = true,
-        conflicts_with_all = ["profile", "depths"], value_parser = integer::<usize>(1..=u64::MAX, LIST))]
+        conflicts_with = "depths", value_parser = integer::<usize>(1..=u64::MAX, LIST))]
     pub(crate) parallel: Vec<usize>,
-    /// Profile each test: list its time by dispatch
+    /// Profile each test: list its time by dispatch; with --parallel, that of generating
     #[arg(long)]
     pub(crate) profile: bool,
     /// Measure the perplexity on the text of this file instead

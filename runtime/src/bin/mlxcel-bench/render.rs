@@ -115,30 +115,25 @@ impl ModelInfo {
     /// Returns the bytes of weights and cache that a step reads.
     #[expect(clippy::cast_precision_loss, reason = "bytes of a memory")]
     fn bytes_per_token(&self, case: &BenchCase) -> f64 {
-        let all = moved(Traffic { bytes: self.step_bytes, position_bytes: self.position_bytes }, case);
+        let all =
+            moved(Traffic { bytes: self.step_bytes, position_bytes: self.position_bytes }, case.middle());
         let of_window =
-            |window: &Window| middle(case).min(window.positions as f64) * window.position_bytes as f64;
+            |window: &Window| case.middle().min(window.positions as f64) * window.position_bytes as f64;
         all + self.windows.iter().map(of_window).sum::<f64>()
     }
 
     /// Returns the bytes per second of a dispatch, if its traffic is known.
     #[expect(clippy::cast_precision_loss, reason = "a number of calls")]
-    fn bytes_per_second(&self, case: &BenchCase, dispatch: &Dispatch) -> Option<f64> {
+    fn bytes_per_second(&self, positions: f64, dispatch: &Dispatch) -> Option<f64> {
         let traffic = self.dispatches.get(&dispatch.name)?;
-        Some(moved(*traffic, case) * dispatch.calls as f64 / dispatch.time.as_secs_f64())
+        Some(moved(*traffic, positions) * dispatch.calls as f64 / dispatch.time.as_secs_f64())
     }
 }
 
-/// Returns the bytes that a call moves, with the cache up to the middle of the case's tokens.
+/// Returns the bytes that a call moves with so many positions in the cache.
 #[expect(clippy::cast_precision_loss, reason = "bytes of a memory")]
-fn moved(traffic: Traffic, case: &BenchCase) -> f64 {
-    traffic.bytes as f64 + middle(case) * traffic.position_bytes as f64
-}
-
-/// Returns the position in the middle of the case's tokens.
-#[expect(clippy::cast_precision_loss, reason = "a number of positions")]
-fn middle(case: &BenchCase) -> f64 {
-    case.depth as f64 + case.tokens() as f64 / 2.0
+fn moved(traffic: Traffic, positions: f64) -> f64 {
+    traffic.bytes as f64 + positions * traffic.position_bytes as f64
 }
 
 impl Row {
@@ -254,19 +249,19 @@ fn row_json(model: &ModelInfo, row: &Row) -> Value {
 }
 
 /// Renders the profiles.
-pub(crate) fn profiles(model: &ModelInfo, profiles: &[(BenchCase, Profile)], output: Output) -> String {
+pub(crate) fn profiles(model: &ModelInfo, profiles: &[Profile], output: Output) -> String {
     if output == Output::Json {
-        let json = |(case, Profile { total, dispatches }): &(BenchCase, Profile)| {
+        let json = |Profile { work, positions, total, dispatches }: &Profile| {
             let dispatches = dispatches.iter().map(|dispatch| {
                 json!({
                     "name": dispatch.name,
                     "calls": dispatch.calls,
                     "time_ms": dispatch.time.as_secs_f64() * 1e3,
-                    "bytes_s": model.bytes_per_second(case, dispatch),
+                    "bytes_s": model.bytes_per_second(*positions, dispatch),
                 })
             });
             json!({
-                "test": case.to_string(),
+                "test": work,
                 "total_ms": total.as_secs_f64() * 1e3,
                 "dispatches": dispatches.collect::<Vec<_>>(),
             })
@@ -279,7 +274,7 @@ pub(crate) fn profiles(model: &ModelInfo, profiles: &[(BenchCase, Profile)], out
         false => ["test", "dispatch", "calls", "ms", "share", "GB/s"],
     };
     let mut cells = Vec::new();
-    for (case, Profile { total, dispatches }) in profiles {
+    for Profile { work, positions, total, dispatches } in profiles {
         let mut row = |name: &str, calls: String, time: f64, bytes_s: Option<f64>| {
             let share = time / total.as_secs_f64();
             let numbers = if csv {
@@ -290,11 +285,11 @@ pub(crate) fn profiles(model: &ModelInfo, profiles: &[(BenchCase, Profile)], out
                 let bytes_s = bytes_s.map_or("-".into(), |bytes_s| format!("{:.1}", bytes_s / 1e9));
                 [calls, format!("{:.3}", time * 1e3), format!("{:.1} %", 100.0 * share), bytes_s]
             };
-            cells.push([&[case.to_string(), name.to_owned()], &numbers[..]].concat());
+            cells.push([&[work.clone(), name.to_owned()], &numbers[..]].concat());
         };
         let mut rest = total.as_secs_f64();
         for dispatch in dispatches {
-            let (time, bytes_s) = (dispatch.time.as_secs_f64(), model.bytes_per_second(case, dispatch));
+            let (time, bytes_s) = (dispatch.time.as_secs_f64(), model.bytes_per_second(*positions, dispatch));
             row(&dispatch.name, dispatch.calls.to_string(), time, bytes_s);
             rest -= dispatch.time.as_secs_f64();
         }

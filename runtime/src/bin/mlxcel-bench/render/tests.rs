@@ -81,13 +81,15 @@ fn csv_and_json_have_all_fields() {
 fn a_profile_sums_to_its_total() {
     let dispatch =
         |name: &str, calls, ms| Dispatch { name: name.into(), calls, time: Duration::from_millis(ms) };
+    let case = BenchCase { work: BenchWork::Decode(10), depth: 625_000 };
     let profile = Profile {
+        work: case.to_string(),
+        positions: case.middle(),
         total: Duration::from_millis(10),
         dispatches: vec![dispatch("matmul", 16, 7), dispatch("norm", 33, 1)],
     };
-    let case = BenchCase { work: BenchWork::Decode(10), depth: 625_000 };
     // 16 calls move 7,000 bytes, and 100 bytes for each of 625,005 positions, in 7 ms.
-    insta::assert_snapshot!(profiles(&model(), &[(case, profile)], Output::Md), @r#"
+    insta::assert_snapshot!(profiles(&model(), &[profile], Output::Md), @r#"
     | test           | dispatch           | calls |    ms |  share |  GB/s |
     | -------------- | ------------------ | ----: | ----: | -----: | ----: |
     | tg10 @ d625000 | matmul             |    16 | 7.000 | 70.0 % | 142.9 |
