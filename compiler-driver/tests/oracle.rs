@@ -23,7 +23,7 @@ use mlxcel_runtime::{
     Error, Request as Prompt, StopReason,
     engine::{EventKind, RequestId, Speculation},
 };
-use real::{Built, Fixture, Loaded, Recorded, built, fixtures, greedy, models, request, try_built};
+use real::{Built, Fixture, Loaded, Recorded, built, fixtures, greedy, is_full, models, request, try_built};
 
 /// Tokens of the only prefill of most fixtures.
 const CHUNK: usize = 32;
@@ -129,11 +129,6 @@ fn every_fixture_answers_as_hugging_face_does() {
     let chosen: Vec<_> = Fixture::all_in(&fixtures()).unwrap().into_iter().filter(is_chosen).collect();
     assert!(!chosen.is_empty(), "no fixture is called {only}");
     each(&chosen, |fixture| answers(fixture, full));
-}
-
-/// Returns whether everything is asked for, not the default.
-fn is_full() -> bool {
-    env::var_os("MLXCEL_ORACLE").is_some_and(|value| value == "full")
 }
 
 /// Compiles one fixture and compares its answers on every device that the run asks for.

@@ -40,9 +40,15 @@ fn text(bundle: &Bundle) -> Vec<u32> {
     Tokenizer::from_bundle(bundle).unwrap().encode(&text, true).unwrap()
 }
 
+/// The demo model. Without kernels it has one size of steps for prompts, for others take long to compile.
+fn demo(target: &str) -> Request {
+    let chunk = (target != "cpu").then_some(64);
+    Request { chunk, ..request(&models().join("demo"), &[target]) }
+}
+
 /// Of the demo model with quantized weights.
 fn weights_predict_as_recorded(target: &str, quant: Quant) {
-    let quantized = built(&Request { quant, ..request(&models().join("demo"), &[target]) });
+    let quantized = built(&Request { quant, ..demo(target) });
     let plan = &quantized.bundle.manifest().plan;
     assert_eq!((plan.quant, plan.cache_type), (quant, CacheType::Float(Float::F32)));
     predicts_as_recorded(&quantized, &quant.to_string());
@@ -50,8 +56,7 @@ fn weights_predict_as_recorded(target: &str, quant: Quant) {
 
 /// Of the demo model with a quantized cache.
 fn cache_predicts_as_recorded(target: &str) {
-    let quantized =
-        built(&Request { cache_type: Some(CacheType::Q8), ..request(&models().join("demo"), &[target]) });
+    let quantized = built(&Request { cache_type: Some(CacheType::Q8), ..demo(target) });
     let plan = &quantized.bundle.manifest().plan;
     assert_eq!((plan.quant, plan.cache_type), (Quant::None, CacheType::Q8));
     // Keys and values of 4 layers, 2 heads each, of 32 dimensions in 34 bytes.

@@ -2,7 +2,7 @@
 #![allow(dead_code, reason = "each test target uses its own part")]
 
 use std::{
-    fs,
+    env, fs,
     ops::ControlFlow,
     path::{Path, PathBuf},
 };
@@ -89,6 +89,11 @@ impl Fixture {
         let on_vulkan = model.dtype == Dtype::F32 || !model.blocks.iter().any(is_mixture);
         Ok(Self { name, family: model.family, on_vulkan, folder: folder.into(), prompts })
     }
+}
+
+/// Returns whether everything is asked for, not the default.
+pub(crate) fn is_full() -> bool {
+    env::var_os("MLXCEL_ORACLE").is_some_and(|value| value == "full")
 }
 
 /// The folder of the committed fixtures.
