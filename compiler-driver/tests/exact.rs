@@ -4,7 +4,7 @@
 
 mod real;
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use mlxcel_artifacts::{Machine, entry::PAGE};
 use mlxcel_compiler_driver::{Float, Precision, Quant, Request};
@@ -216,31 +216,51 @@ fn targets() -> Vec<&'static str> {
     std::iter::once("cpu").chain(v3).collect()
 }
 
-#[test]
-fn of_the_demo_in_every_weight_format() {
-    let demo = models().join("demo");
-    let formats = [
-        (Float::F32, Quant::None),
-        (Float::Bf16, Quant::None),
-        (Float::Bf16, Quant::Q8),
-        (Float::Bf16, Quant::Q4),
-    ];
-    for target in targets() {
-        // The second instruction set has the same code for other vectors: floats and bytes are enough of it by default.
-        let is_default = |quant| target == "cpu" || matches!(quant, Quant::None | Quant::Q4);
-        for (precision, quant) in formats {
-            if is_full() || is_default(quant) && (target, precision) != ("cpu-x86-64-v3", Float::F32) {
-                holds(&demo, Precision::Float(precision), quant, target);
-            }
-        }
+/// The demo in a format, with the kernels of every instruction set, or by default those of the best one and where `both`.
+fn of_the_demo(float: Float, quant: Quant, both: bool) {
+    for target in targets().into_iter().filter(|&target| target == "cpu" || both || is_full()) {
+        holds(&models().join("demo"), Precision::Float(float), quant, target);
     }
 }
 
-/// Biases, learned positions, layer norms, mixtures, sinks, windows and caps.
 #[test]
-fn of_families_with_other_layers() {
-    for name in ["gpt2-hub", "gpt-oss-hub", "gemma2-hub"] {
-        let fixture: PathBuf = fixtures().join(name);
-        holds(&fixture, Precision::Float(Float::F32), Quant::None, "cpu");
-    }
+fn of_the_demo_in_f32() {
+    of_the_demo(Float::F32, Quant::None, false);
+}
+
+#[test]
+fn of_the_demo_in_bf16() {
+    of_the_demo(Float::Bf16, Quant::None, true);
+}
+
+#[test]
+fn of_the_demo_in_8_bits() {
+    of_the_demo(Float::Bf16, Quant::Q8, false);
+}
+
+#[test]
+fn of_the_demo_in_4_bits() {
+    of_the_demo(Float::Bf16, Quant::Q4, true);
+}
+
+fn of_a_fixture(name: &str) {
+    holds(&fixtures().join(name), Precision::Float(Float::F32), Quant::None, "cpu");
+}
+
+/// Biases, learned positions and layer norms.
+#[test]
+fn of_gpt2() {
+    of_a_fixture("gpt2-hub");
+}
+
+/// A mixture, sinks and windows.
+#[test]
+fn of_gpt_oss() {
+    of_a_fixture("gpt-oss-hub");
+}
+
+/// Caps.
+#[test]
+fn of_gemma2() {
+    of_a_fixture("gemma2-hub");
 }

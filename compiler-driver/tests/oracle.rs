@@ -10,11 +10,7 @@ mod real;
 use std::{
     collections::BTreeSet,
     env, fs,
-    sync::{
-        Mutex, PoisonError,
-        atomic::{AtomicUsize, Ordering},
-    },
-    thread,
+    sync::{Mutex, PoisonError},
 };
 
 use mlxcel_artifacts::report;
@@ -23,7 +19,10 @@ use mlxcel_runtime::{
     Error, Request as Prompt, StopReason,
     engine::{EventKind, RequestId, Speculation},
 };
-use real::{Built, Fixture, Loaded, Recorded, built, fixtures, greedy, is_full, models, request, try_built};
+use real::{
+    Built, Fixture, Loaded, ON_LAVAPIPE, Recorded, built, each, fixtures, greedy, is_full, models, request,
+    try_built,
+};
 
 /// Tokens of the only prefill of most fixtures.
 const CHUNK: usize = 32;
@@ -114,10 +113,6 @@ const FULL_ONLY: [&str; 54] = [
     "starcoder2-no-biases",
 ];
 
-/// Held by whoever has a Vulkan device. Two of them at a time in one process were once lost (VK_ERROR_DEVICE_LOST, with
-/// Debian 12's Mesa on a machine that had much else to do).
-static ON_LAVAPIPE: Mutex<()> = Mutex::new(());
-
 #[test]
 fn every_fixture_answers_as_hugging_face_does() {
     let full = is_full();
@@ -128,7 +123,14 @@ fn every_fixture_answers_as_hugging_face_does() {
     };
     let chosen: Vec<_> = Fixture::all_in(&fixtures()).unwrap().into_iter().filter(is_chosen).collect();
     assert!(!chosen.is_empty(), "no fixture is called {only}");
-    each(&chosen, |fixture| answers(fixture, full));
+    let failures = Mutex::new(Vec::new());
+    each(&chosen, |fixture| {
+        if let Err(Failure(words)) = answers(fixture, full) {
+            failures.lock().unwrap().push(format!("{}: {words}", fixture.name));
+        }
+    });
+    let failures = failures.into_inner().unwrap();
+    assert!(failures.is_empty(), "{} of {}:\n{}", failures.len(), chosen.len(), failures.join("\n"));
 }
 
 /// Compiles one fixture and compares its answers on every device that the run asks for.
@@ -201,25 +203,6 @@ impl Failure {
     fn unless(holds: bool, words: impl FnOnce() -> String) -> Result<(), Self> {
         if holds { Ok(()) } else { Err(Self(words())) }
     }
-}
-
-/// Runs `check` on every fixture, some at a time, and fails with the list of those that failed.
-fn each(fixtures: &[Fixture], check: impl Fn(&Fixture) -> Result<(), Failure> + Sync) {
-    let (next, failures) = (AtomicUsize::new(0), Mutex::new(Vec::new()));
-    let work = || {
-        while let Some(fixture) = fixtures.get(next.fetch_add(1, Ordering::Relaxed)) {
-            if let Err(Failure(words)) = check(fixture) {
-                failures.lock().unwrap().push(format!("{}: {words}", fixture.name));
-            }
-        }
-    };
-    thread::scope(|scope| {
-        for _ in 0..thread::available_parallelism().map_or(1, usize::from) {
-            scope.spawn(work);
-        }
-    });
-    let failures = failures.into_inner().unwrap();
-    assert!(failures.is_empty(), "{} of {}:\n{}", failures.len(), fixtures.len(), failures.join("\n"));
 }
 
 /// The tokens are the recorded ones, prompt after prompt, with no page of an earlier one.

@@ -5,6 +5,11 @@ use std::{
     env, fs,
     ops::ControlFlow,
     path::{Path, PathBuf},
+    sync::{
+        Mutex,
+        atomic::{AtomicUsize, Ordering},
+    },
+    thread,
 };
 
 use mlxcel_artifacts::{Bundle, Store, entry::PAGE, report};
@@ -94,6 +99,25 @@ impl Fixture {
 /// Returns whether everything is asked for, not the default.
 pub(crate) fn is_full() -> bool {
     env::var_os("MLXCEL_ORACLE").is_some_and(|value| value == "full")
+}
+
+/// Held by whoever has a Vulkan device. Two of them at a time in one process were once lost (VK_ERROR_DEVICE_LOST, with
+/// Debian 12's Mesa on a machine that had much else to do).
+pub(crate) static ON_LAVAPIPE: Mutex<()> = Mutex::new(());
+
+/// Runs `check` on every item, as many at a time as there are cores.
+pub(crate) fn each<T: Sync>(items: &[T], check: impl Fn(&T) + Sync) {
+    let next = AtomicUsize::new(0);
+    let work = || {
+        while let Some(item) = items.get(next.fetch_add(1, Ordering::Relaxed)) {
+            check(item);
+        }
+    };
+    thread::scope(|scope| {
+        for _ in 0..thread::available_parallelism().map_or(1, usize::from) {
+            scope.spawn(work);
+        }
+    });
 }
 
 /// The folder of the committed fixtures.
