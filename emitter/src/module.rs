@@ -98,7 +98,7 @@ impl Module {
     /// [`Error::Mlir`] if MLIR refuses it, which no finished graph should cause.
     pub fn to_mlir(&self) -> Result<String, Error> {
         let text = lower::module(&self.name, self.globals.values(), &self.functions)?;
-        let executables: String = self.executables.values().map(kernels::lower::to_mlir).collect();
+        let executables = kernels::lower::to_mlir(self.executables.values());
         // Executables precede the first op, after the brace that opens the module.
         Ok(text.replacen("{\n", &format!("{{\n{executables}"), 1))
     }

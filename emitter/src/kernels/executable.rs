@@ -14,6 +14,9 @@ use crate::{
     types::TensorType,
 };
 
+/// The name of the op that has all executables for CPUs.
+pub(super) const CPU_CONTAINER: &str = "kernels";
+
 /// How the work of a call is divided among workgroups.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Grid {
@@ -117,6 +120,12 @@ impl Executable {
     pub(crate) fn symbol(&self) -> String {
         let sizes: String = self.sizes().map(|size| format!("_{size}")).collect();
         format!("{}{sizes}_{}", self.function.name, self.grid.items)
+    }
+
+    /// Returns the name of the op that it is in: on a CPU one op has all of them, because iree-compile takes as long for an
+    /// op as for many entries of one.
+    pub(crate) fn container(&self) -> String {
+        if self.isa.is_gpu() { self.symbol() } else { CPU_CONTAINER.to_owned() }
     }
 
     /// Returns the name of its entry. On a CPU it is unique in the module, because all entries end up in one library. On a

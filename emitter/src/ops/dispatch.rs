@@ -56,7 +56,7 @@ impl Graph {
         let tied = (0..made).map(|_| "-1 : index".to_owned());
         let tied = tied.chain(executable.overwritten().map(|index| format!("{index} : index")));
         let attributes = vec![
-            ("entry_points", format!("[@{}::@{}]", executable.symbol(), executable.entry())),
+            ("entry_points", format!("[@{}::@{}]", executable.container(), executable.entry())),
             ("operandSegmentSizes", segments),
             ("tied_operands", format!("[{}]", tied.collect::<Vec<_>>().join(", "))),
         ];

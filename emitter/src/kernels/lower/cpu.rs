@@ -1,21 +1,72 @@
 //! Executables for CPUs: functions that are linked with a kernel's object.
 
-use std::fmt::Write as _;
+use std::{collections::BTreeSet, fmt::Write as _};
 
 use crate::{
     kernels::{
-        executable::{Executable, Grid},
+        executable::{CPU_CONTAINER, Executable, Grid},
         isa::Isa,
     },
     types::{TensorType, element},
 };
 
-/// Returns an op of the dialect `stream`: at that level, executables can name objects to be linked with.
-pub(super) fn to_mlir(executable: &Executable) -> String {
-    let Executable { isa, function, sizes, grid: Grid { items, grain }, numbers, .. } = executable;
+/// Returns an op of the dialect `stream` with an entry for each executable: at that level it can name objects to be linked
+/// with.
+pub(super) fn to_mlir(executables: &[&Executable]) -> String {
+    let format = executables.first().map_or("", |executable| format(executable.isa));
+    let objects: BTreeSet<_> = executables.iter().map(|executable| object(executable)).collect();
+    let objects: Vec<_> = objects.into_iter().collect();
+    let declarations: BTreeSet<_> = executables.iter().map(|executable| declaration(executable)).collect();
+    format!(
+        r#"  stream.executable private @{CPU_CONTAINER} attributes {{hal.executable.objects = #hal.executable.objects<{{#hal.executable.target<"llvm-cpu", "{format}"> = [{objects}]}}>}} {{
+{exports}    builtin.module {{
+{declarations}{functions}    }}
+  }}
+"#,
+        objects = objects.join(", "),
+        exports = executables.iter().map(|executable| export(executable)).collect::<String>(),
+        declarations = declarations.into_iter().collect::<String>(),
+        functions = executables.iter().map(|executable| function(executable)).collect::<String>(),
+    )
+}
+
+/// Returns the object with an executable's kernel.
+fn object(executable: &Executable) -> String {
+    let name = executable.isa.object_name(executable.function.file);
+    format!("#hal.executable.object<{{path = \"{name}\"}}>")
+}
+
+/// Returns the entry of an executable with the number of its workgroups.
+fn export(executable: &Executable) -> String {
+    let Grid { items, grain } = executable.grid;
+    format!(
+        "    stream.executable.export public @{entry} workgroups() -> (index, index, index) {{
+      %count = arith.constant {workgroups} : index
+      %one = arith.constant 1 : index
+      stream.return %count, %one, %one : index, index, index
+    }}
+",
+        entry = executable.entry(),
+        workgroups = items.div_ceil(grain.max(1)),
+    )
+}
+
+/// Returns the type of a kernel's parameters: addresses and numbers, then the range of items.
+fn parameter_types(executable: &Executable) -> String {
+    let Executable { operands, results, numbers, sizes, .. } = executable;
+    vec!["index"; operands.len() + results.len() + numbers.len() + sizes.len() + 2].join(", ")
+}
+
+/// Returns the declaration of an executable's kernel.
+fn declaration(executable: &Executable) -> String {
+    let (name, types) = (executable.function.name, parameter_types(executable));
+    format!("      func.func private @{name}({types}) attributes {{hal.import.static}}\n")
+}
+
+/// Returns the function of an entry, which calls the kernel for the items of a workgroup.
+fn function(executable: &Executable) -> String {
+    let Executable { function, sizes, grid: Grid { items, grain }, numbers, .. } = executable;
     let bindings: Vec<_> = executable.operands.iter().chain(&executable.results).collect();
-    let (symbol, function_name) = (executable.symbol(), function.name);
-    let workgroups = items.div_ceil((*grain).max(1));
     let mut body = String::new();
     for (index, (_, ty)) in bindings.iter().enumerate() {
         body.push_str(&binding_address(index, ty));
@@ -27,21 +78,12 @@ pub(super) fn to_mlir(executable: &Executable) -> String {
         arguments.push(format!("%size{index}"));
     }
     arguments.extend(["%begin".to_owned(), "%end".to_owned()]);
-    let types = vec!["index"; arguments.len()].join(", ");
     let parameters: Vec<_> = (0..bindings.len())
         .map(|index| format!("%binding{index}: !stream.binding"))
         .chain((0..numbers.len()).map(|index| format!("%number{index}: index")))
         .collect();
     format!(
-        r#"  stream.executable private @{symbol} attributes {{hal.executable.objects = #hal.executable.objects<{{#hal.executable.target<"llvm-cpu", "{format}"> = [#hal.executable.object<{{path = "{object}"}}>]}}>}} {{
-    stream.executable.export public @{entry} workgroups() -> (index, index, index) {{
-      %count = arith.constant {workgroups} : index
-      %one = arith.constant 1 : index
-      stream.return %count, %one, %one : index, index, index
-    }}
-    builtin.module {{
-      func.func private @{function_name}({types}) attributes {{hal.import.static}}
-      func.func @{entry}({parameters}) {{
+        "      func.func @{entry}({parameters}) {{
         %zero = arith.constant 0 : index
         %workgroup = stream.dispatch.workgroup.id[0] : index
         %grain = arith.constant {grain} : index
@@ -52,14 +94,12 @@ pub(super) fn to_mlir(executable: &Executable) -> String {
 {body}        func.call @{function_name}({arguments}) : ({types}) -> ()
         return
       }}
-    }}
-  }}
-"#,
+",
         entry = executable.entry(),
-        format = format(*isa),
-        object = isa.object_name(function.file),
         parameters = parameters.join(", "),
         arguments = arguments.join(", "),
+        function_name = function.name,
+        types = parameter_types(executable),
     )
 }
 
