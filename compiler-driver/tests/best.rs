@@ -1,17 +1,14 @@
 //! The best tokens of a step, as devices find them, equal those computed from the logits on the host.
-#![allow(clippy::unwrap_used, reason = "a helper that fails is a test that fails")]
-
-mod real;
 
 use std::fs;
 
+use crate::real::{built, fixtures, models, request};
 use mlxcel_artifacts::entry::best_count;
 use mlxcel_compiler_driver::{Request, WeightSource};
 use mlxcel_runtime::{
     ModelRunner,
     model::{Batch, SequenceRows},
 };
-use real::{built, fixtures, models, request};
 
 /// The targets of these tests: with kernels, if the machine has some, and without.
 fn targets() -> Vec<&'static str> {

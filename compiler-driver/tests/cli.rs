@@ -1,7 +1,4 @@
 //! mlxcel-compile: its stdout, stderr and exit status.
-#![allow(clippy::unwrap_used, reason = "a helper that fails is a test that fails")]
-
-mod common;
 
 use std::{
     fs,
@@ -10,7 +7,7 @@ use std::{
     time::Duration,
 };
 
-use common::{CONFIG, Sandbox, names};
+use crate::sandbox::{CONFIG, Sandbox, names};
 use mlxcel_artifacts::Store;
 
 /// Returns the command that runs mlxcel-compile in a sandbox, with its store and compiler.

@@ -1,19 +1,17 @@
 //! The demo model: its answers to five prompts equal those of Hugging Face transformers, as tokens and as text.
-#![allow(clippy::unwrap_used, reason = "a helper that fails is a test that fails")]
 
 #[path = "../../runtime/examples/generate.rs"]
 #[allow(dead_code, reason = "it has a main function")]
 mod generate;
-mod real;
 
 use std::fs;
 
+use crate::real::{Built, Loaded, built, engine, greedy, models, on, request};
 use mlxcel_artifacts::Bundle;
 use mlxcel_compiler_driver::{Float, Precision, Request, WeightSource};
 use mlxcel_runtime::{
     SelfTestResult, Tokenizer, Weights, record_generation, replay_generation, self_test_prompts,
 };
-use real::{Built, Loaded, built, engine, greedy, models, on, request};
 use safetensors::SafeTensors;
 use serde::Deserialize;
 

@@ -1,9 +1,6 @@
 //! SBOM and provenance of a bundle.
-#![allow(clippy::unwrap_used, reason = "a helper that fails is a test that fails")]
 
-mod common;
-
-use common::Sandbox;
+use crate::sandbox::Sandbox;
 use cyclonedx_bom::{
     models::bom::SpecVersion,
     prelude::{Bom, Validate as _},

@@ -1,7 +1,4 @@
 //! Embeddings of texts against Hugging Face transformers and sentence-transformers.
-#![allow(clippy::unwrap_used, reason = "a helper that fails is a test that fails")]
-
-mod real;
 
 use std::{
     collections::BTreeMap,
@@ -10,11 +7,11 @@ use std::{
     sync::PoisonError,
 };
 
+use crate::real::{Built, ON_LAVAPIPE, built, each, is_full, models, on, request};
 use mlxcel_artifacts::{Machine, report};
 use mlxcel_compiler_driver::{Cancel, ModelSource, Quant, Request, WeightSource, explain};
 use mlxcel_models::{FAMILIES, Head, ModelConfig};
 use mlxcel_runtime::{Encoder, Tokenizer, Weights, load_encoder};
-use real::{Built, ON_LAVAPIPE, built, each, is_full, models, on, request};
 use safetensors::SafeTensors;
 use serde::Deserialize;
 use tempfile::TempDir;

@@ -1,11 +1,9 @@
 //! Targets that are marked as exact: the logits of a request have the same bits alone and among others, whatever the chunks
 //! of its prompt, the pages, the drafts and the threads.
-#![allow(clippy::unwrap_used, reason = "a helper that fails is a test that fails")]
-
-mod real;
 
 use std::path::Path;
 
+use crate::real::{Built, Loaded, built, engine, fixtures, in_pieces, is_full, models, on, request};
 use mlxcel_artifacts::{Machine, entry::PAGE};
 use mlxcel_compiler_driver::{Float, Precision, Quant, Request};
 use mlxcel_runtime::{
@@ -13,7 +11,6 @@ use mlxcel_runtime::{
     engine::{EventKind, RequestId, Speculation},
     model::{Batch, SequenceRows},
 };
-use real::{Built, Loaded, built, engine, fixtures, in_pieces, is_full, models, on, request};
 
 /// Sequences side by side.
 const BATCHES: [usize; 4] = [1, 2, 5, 16];

@@ -1,10 +1,7 @@
 //! Builds and packing, killed at random moments.
-#![allow(clippy::unwrap_used, reason = "a helper that fails is a test that fails")]
 
-mod common;
 #[path = "../../artifacts/tests/common/kill.rs"]
 mod kill;
-mod real;
 
 use std::{
     env, fs,
@@ -12,19 +9,19 @@ use std::{
     process::Command,
 };
 
-use common::Sandbox;
+use crate::real::{built, fixtures, on, request};
+use crate::sandbox::Sandbox;
 use kill::kill_at_random;
 use mlxcel_artifacts::{Bundle, Digest, report};
 use mlxcel_compiler_driver::write_random_weights;
 use mlxcel_runtime::{Cancel, pack};
-use real::{built, fixtures, on, request};
 
 #[test]
 fn compiling() {
     let sandbox = Sandbox::with_weights();
     let random = sandbox.at("large");
     // Weights of some megabytes take time to copy.
-    let config = common::CONFIG.replace("\"vocab_size\": 64", "\"vocab_size\": 60000");
+    let config = crate::sandbox::CONFIG.replace("\"vocab_size\": 64", "\"vocab_size\": 60000");
     fs::write(sandbox.at("model/config.json"), config).unwrap();
     write_random_weights(&sandbox.request.model, 1, &random, &Cancel::new()).unwrap();
     let (out, store) = (sandbox.at("out"), sandbox.at("store"));
@@ -81,7 +78,7 @@ fn packing() {
     };
     let command = || {
         let mut command = Command::new(env::current_exe().unwrap());
-        command.args(["--exact", "packing_child"]).env(CHILD, &out);
+        command.args(["--exact", "kills::packing_child"]).env(CHILD, &out);
         command
     };
     kill_at_random(command, before, || {

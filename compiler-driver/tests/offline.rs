@@ -1,7 +1,4 @@
 //! Files of requests, answered by mlxcel-run with the demo model.
-#![allow(clippy::unwrap_used, reason = "a helper that fails is a test that fails")]
-
-mod real;
 
 use std::{
     collections::BTreeMap,
@@ -13,7 +10,7 @@ use std::{
     time::Duration,
 };
 
-use real::{Built, built, models, request};
+use crate::real::{Built, built, models, request};
 use serde_json::{Value, json};
 
 /// Requests in a file.

@@ -3,9 +3,6 @@
 //!
 //! `MLXCEL_FIXTURES=gemma,phi` runs the fixtures whose names contain one of these words. `MLXCEL_ORACLE=full` runs the
 //! product: every fixture, with every entry point, every prompt on Vulkan too.
-#![allow(clippy::unwrap_used, reason = "a helper that fails is a test that fails")]
-
-mod real;
 
 use std::{
     collections::BTreeSet,
@@ -13,15 +10,15 @@ use std::{
     sync::{Mutex, PoisonError},
 };
 
+use crate::real::{
+    Built, Fixture, Loaded, ON_LAVAPIPE, Recorded, built, each, fixtures, greedy, is_full, models, request,
+    try_built,
+};
 use mlxcel_artifacts::report;
 use mlxcel_compiler_driver::Request;
 use mlxcel_runtime::{
     Error, Request as Prompt, StopReason,
     engine::{EventKind, RequestId, Speculation},
-};
-use real::{
-    Built, Fixture, Loaded, ON_LAVAPIPE, Recorded, built, each, fixtures, greedy, is_full, models, request,
-    try_built,
 };
 
 /// Tokens of the only prefill of most fixtures.

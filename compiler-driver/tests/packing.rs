@@ -1,14 +1,11 @@
 //! Weights packed ahead of time: they change how a bundle starts, and nothing else.
-#![allow(clippy::unwrap_used, reason = "a helper that fails is a test that fails")]
-
-mod real;
 
 use std::{collections::HashSet, fs, path::Path};
 
+use crate::real::{Built, Fixture, built, engine, fixtures, greedy, on, request};
 use mlxcel_artifacts::{Bundle, PROVENANCE, SBOM};
 use mlxcel_compiler_driver::{Request, WeightSource};
 use mlxcel_runtime::{Cancel, Weights, load, pack};
-use real::{Built, Fixture, built, engine, fixtures, greedy, on, request};
 
 const FIXTURE: &str = "gqa";
 

@@ -1,11 +1,8 @@
 //! Builds of bundles with a fake compiler.
-#![allow(clippy::unwrap_used, reason = "a helper that fails is a test that fails")]
-
-mod common;
 
 use std::{fs, path::Path};
 
-use common::{CONFIG, Sandbox, names};
+use crate::sandbox::{CONFIG, Sandbox, names};
 use mlxcel_artifacts::Store;
 use mlxcel_compiler_driver::{
     Cancel, Error, Event, Float, ModelSource, Precision, WeightSource, emit, write_random_weights,

@@ -1,15 +1,12 @@
 //! Quantized weights and caches: the demo model's predictions of a text are those that Hugging Face transformers makes with the same
 //! formulas, on kernels and on plain StableHLO (`models/oracle/quantized.py` records them).
-#![allow(clippy::unwrap_used, reason = "a helper that fails is a test that fails")]
-
-mod real;
 
 use std::{collections::BTreeMap, fs};
 
+use crate::real::{Built, Fixture, built, engine, greedy, in_pieces, models, on, request};
 use mlxcel_artifacts::{Bundle, entry::Parameter};
 use mlxcel_compiler_driver::{CacheType, Float, Quant, Request, build};
 use mlxcel_runtime::{Cancel, Quality, QualityComparison, Tokenizer, measure_quality, pack};
-use real::{Built, Fixture, built, engine, greedy, in_pieces, models, on, request};
 use serde::Deserialize;
 
 /// Between which factors of the recorded one a divergence lies. A few rounded inputs more or less make it differ; weights

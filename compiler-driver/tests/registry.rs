@@ -1,13 +1,11 @@
 //! A bundle that is pushed to a registry, pulled into an empty store, and run there.
-#![allow(clippy::unwrap_used, reason = "a helper that fails is a test that fails")]
 
-mod real;
 #[allow(dead_code, unreachable_pub, reason = "this test uses its own part of it")]
 #[path = "../../artifacts/tests/common/registry.rs"]
 mod server;
 
+use crate::real::{Fixture, built, engine, fixtures, greedy, on, request};
 use mlxcel_artifacts::{DockerConfig, Registry, Store, StoreWriter};
-use real::{Fixture, built, engine, fixtures, greedy, on, request};
 
 const FIXTURE: &str = "gqa";
 

@@ -1,5 +1,4 @@
 //! Equal inputs give bundles with equal bytes, whatever the user, folder, time and number of threads.
-#![allow(clippy::unwrap_used, reason = "a helper that fails is a test that fails")]
 
 use std::{
     fs,

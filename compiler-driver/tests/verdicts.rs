@@ -1,5 +1,4 @@
 //! Which targets run on which machines: a bundle with all targets, judged for made-up machines.
-#![allow(clippy::unwrap_used, reason = "a helper that fails is a test that fails")]
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -4,7 +4,7 @@ use std::{fs, path::Path};
 
 use mlxcel_compiler_driver::{CompilerLocation, Float, ModelSource, Precision, WeightSource};
 
-use crate::common::{CONFIG, Sandbox, names};
+use crate::sandbox::{CONFIG, Sandbox, names};
 
 /// Returns the refusal of a request after `change`. The compiler must not have compiled.
 fn refusal(change: impl FnOnce(&mut Sandbox)) -> String {

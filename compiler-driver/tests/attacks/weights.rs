@@ -5,7 +5,7 @@ use std::{fs, path::Path};
 use mlxcel_compiler_driver::Event;
 use safetensors::{Dtype, SafeTensors, tensor::TensorView};
 
-use crate::common::Sandbox;
+use crate::sandbox::Sandbox;
 
 const DAMAGED: &str = "hint: download or copy the checkpoint again";
 

@@ -1,0 +1,24 @@
+//! Everything that compiles bundles, and the program that it is in: one program links once, and its tests share the cores to
+//! the end.
+//!
+//! Only `soak` is a program of its own, because it measures its process.
+#![allow(clippy::unwrap_used, reason = "a helper that fails is a test that fails")]
+
+mod attacks;
+mod best;
+mod cli;
+mod demo;
+mod documents;
+mod encoders;
+mod exact;
+mod kills;
+mod offline;
+mod oracle;
+mod packing;
+mod pipeline;
+mod quantized;
+mod real;
+mod registry;
+mod reproducible;
+mod sandbox;
+mod verdicts;
