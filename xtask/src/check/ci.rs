@@ -24,7 +24,9 @@ const STAGES: &[Stage] =
             ))
         }),
         ("docs", |workspace| {
-            let mut command = workspace.cargo("doc --no-deps --workspace --document-private-items --locked");
+            // Examples make cargo compile dependencies with the features that clippy and tests need.
+            let targets = "--workspace --lib --bins --examples --document-private-items";
+            let mut command = workspace.cargo(&format!("doc --no-deps {targets} --locked"));
             shell::run(command.env("RUSTDOCFLAGS", "-D warnings"))
         }),
         ("goldens", |workspace| goldens(workspace, false)),

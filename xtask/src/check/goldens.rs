@@ -54,8 +54,10 @@ pub(crate) fn goldens(workspace: &Workspace, bless: bool) -> Result<()> {
     fs::create_dir_all(&folder).with_context(|| folder.display().to_string())?;
     // Modules with kernels link these objects.
     let objects = folder.join("kernels");
-    let kernels = format!("run --quiet -p mlxcel-emitter --example kernels -- {}", objects.display());
-    shell::run_to_stderr(&mut workspace.cargo(&kernels))?;
+    // Of the whole workspace, for dependencies with the features that tests compile them with.
+    shell::run_to_stderr(&mut workspace.cargo("build --quiet --workspace --example kernels"))?;
+    let kernels = workspace.root.join("target/debug/examples/kernels");
+    shell::run_to_stderr(std::process::Command::new(kernels).arg(&objects))?;
     let outcomes = compile_all(&detect::iree_compile_path(workspace), &goldens, &folder);
 
     let mut rows = Vec::new();
