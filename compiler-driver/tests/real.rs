@@ -141,6 +141,7 @@ pub(crate) fn request(model: &Path, targets: &[&str]) -> Request {
         cache_type: None,
         context: None,
         chunk: None,
+        separate_kernels: false,
         out: None,
         dump_dir: None,
         // Outlives the tests, so that only the first run of an emitter and a compiler starts the latter.

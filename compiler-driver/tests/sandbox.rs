@@ -49,6 +49,7 @@ impl Sandbox {
             cache_type: None,
             context: None,
             chunk: None,
+            separate_kernels: false,
             out: Some(at("out")),
             dump_dir: None,
             store: Some(Store::new(at("store"), None).unwrap()),

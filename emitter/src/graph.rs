@@ -37,6 +37,8 @@ pub(crate) struct Op {
     pub(crate) results: Vec<Tensor>,
     /// The part of the model, which becomes the op's location.
     pub(crate) scope: String,
+    /// The symbol of the kernel that it calls.
+    pub(crate) kernel: Option<String>,
 }
 
 /// A region of one block.
@@ -240,11 +242,36 @@ impl Graph {
             regions,
             results: results.clone(),
             scope: self.scopes.join("."),
+            kernel: None,
         };
         if let Some(region) = self.regions.last_mut() {
             region.ops.push(op);
         }
         results
+    }
+
+    /// Notes that the last op calls the kernel with this symbol.
+    pub(crate) fn set_kernel(&mut self, symbol: String) {
+        if let Some(op) = self.regions.last_mut().and_then(|region| region.ops.last_mut()) {
+            op.kernel = Some(symbol);
+        }
+    }
+
+    /// Takes the ops of the function's body, in order.
+    pub(crate) fn take_ops(&mut self) -> Vec<Op> {
+        self.regions.first_mut().map(|body| std::mem::take(&mut body.ops)).unwrap_or_default()
+    }
+
+    /// Adds an op to the function's body that was in it.
+    pub(crate) fn put_op(&mut self, op: Op) {
+        if let Some(body) = self.regions.first_mut() {
+            body.ops.push(op);
+        }
+    }
+
+    /// Returns whether an op had wrong operands.
+    pub(crate) fn has_failed(&self) -> bool {
+        self.error.is_some()
     }
 
     /// Moves the last `count` ops to index `at` of the function's body. They must not use the ops between.

@@ -16,6 +16,7 @@ mod arguments;
 mod attention;
 mod best;
 mod capabilities;
+mod chain;
 mod cuda_attention;
 mod executable;
 mod gather;
@@ -41,8 +42,9 @@ pub(crate) use attention::{
     KeyRows, Overwritten, QueryRows, RowTables, ValueRows,
 };
 pub(crate) use best::{BestToken, BestTokens};
+pub(crate) use chain::{Chain, LINK_WORDS, Link, Place};
 pub(crate) use cuda_attention::{CudaAttention, CudaAttentionCombine, CudaAttentionShape, CudaPageTable};
-pub(crate) use executable::{Call, Executable, Grid};
+pub(crate) use executable::{CPU_CONTAINER, Call, Executable, Grid};
 pub(crate) use gather::{GatherPanels, GatherQ4Panels, GatherRows, PanelTable};
 pub use isa::Isa;
 pub(crate) use matmul::{Matmul, MatmulExperts, MatmulOperands};

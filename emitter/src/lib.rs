@@ -1,5 +1,6 @@
 #![doc = include_str!("../README.md")]
 
+mod chains;
 mod error;
 mod global;
 mod graph;

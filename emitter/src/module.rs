@@ -1,14 +1,14 @@
 //! Modules: globals, kernels and functions, and their text.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use mlxcel_artifacts::Traffic;
 
 use crate::{
     error::Error,
     global::{Global, Init},
-    graph::{Function, Graph, Tensor},
-    kernels::{self, Call, Executable, Grid, Isa, Kernel, Object},
+    graph::{Function, Graph, Op, Tensor},
+    kernels::{self, Call, Chain, Executable, Grid, Isa, Kernel, Object},
     lower,
     types::TensorType,
 };
@@ -20,6 +20,7 @@ pub struct Module {
     globals: BTreeMap<String, Global>,
     /// Kernels, by symbol.
     executables: BTreeMap<String, Executable>,
+    chains: Vec<Chain>,
     functions: Vec<Function>,
 }
 
@@ -31,6 +32,7 @@ impl Module {
             name: name.into(),
             globals: BTreeMap::new(),
             executables: BTreeMap::new(),
+            chains: Vec::new(),
             functions: Vec::new(),
         }
     }
@@ -70,10 +72,33 @@ impl Module {
         self.executables.values()
     }
 
+    /// Returns the kernel with this symbol.
+    pub(crate) fn executable(&self, symbol: &str) -> Option<&Executable> {
+        self.executables.get(symbol)
+    }
+
+    /// Returns the index of a chain, which is added if it is new.
+    pub(crate) fn add_chain(&mut self, chain: Chain) -> usize {
+        self.chains.iter().position(|known| *known == chain).unwrap_or_else(|| {
+            self.chains.push(chain);
+            self.chains.len() - 1
+        })
+    }
+
+    /// Returns the kernels that have dispatches of their own, by symbol.
+    fn dispatched(&self) -> impl Iterator<Item = &Executable> {
+        let mut symbols = BTreeSet::new();
+        for function in &self.functions {
+            collect_kernels(&function.body.ops, &mut symbols);
+        }
+        symbols.into_iter().filter_map(|symbol| self.executables.get(symbol))
+    }
+
     /// Returns the objects that the module is linked with.
     #[must_use]
     pub fn objects(&self) -> Vec<Object> {
-        let mut objects: Vec<_> = self.executables.values().filter_map(Executable::object).collect();
+        let own = self.dispatched().filter_map(Executable::object);
+        let mut objects: Vec<_> = own.chain(self.chains.iter().flat_map(Chain::objects)).collect();
         objects.sort_by_key(|object| object.name);
         objects.dedup();
         objects
@@ -83,8 +108,10 @@ impl Module {
     /// dispatches have one name for all sizes.
     #[must_use]
     pub fn traffic(&self) -> BTreeMap<String, Traffic> {
-        let named = self.executables.values().filter(|executable| !executable.is_gpu());
-        named.map(|executable| (executable.entry(), executable.traffic())).collect()
+        let named = self.dispatched().filter(|executable| !executable.is_gpu());
+        let own = named.map(|executable| (executable.entry(), executable.traffic()));
+        let chains = self.chains.iter().enumerate();
+        own.chain(chains.map(|(index, chain)| (Chain::entry(index), chain.traffic()))).collect()
     }
 
     /// Adds a public function.
@@ -98,8 +125,18 @@ impl Module {
     /// [`Error::Mlir`] if MLIR refuses it, which no finished graph should cause.
     pub fn to_mlir(&self) -> Result<String, Error> {
         let text = lower::module(&self.name, self.globals.values(), &self.functions)?;
-        let executables = kernels::lower::to_mlir(self.executables.values());
+        let executables = kernels::lower::to_mlir(self.dispatched(), &self.chains);
         // Executables precede the first op, after the brace that opens the module.
         Ok(text.replacen("{\n", &format!("{{\n{executables}"), 1))
+    }
+}
+
+/// Collects the symbols of the kernels that ops call, those in regions included.
+fn collect_kernels<'o>(ops: &'o [Op], symbols: &mut BTreeSet<&'o str>) {
+    for op in ops {
+        symbols.extend(op.kernel.as_deref());
+        for region in &op.regions {
+            collect_kernels(&region.ops, symbols);
+        }
     }
 }

@@ -96,6 +96,8 @@ pub struct Plan {
     pub chunk: Option<usize>,
     /// What fits in each kind of call, ascending by rows.
     pub calls: Vec<CallSizes>,
+    /// Whether kernels for CPUs share dispatches in steps of few rows. Otherwise a profile shows each of them.
+    pub chains: bool,
 }
 
 impl Plan {
@@ -116,6 +118,7 @@ impl Plan {
             context,
             chunk: None,
             calls: Vec::new(),
+            chains: true,
         };
         plan.for_target(plan.numerics)
     }

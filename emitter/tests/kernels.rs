@@ -163,7 +163,7 @@ macro_rules! tests {
 }
 
 tests! {
-    cpu: activate append attention best common gather matmul_bf16 matmul_float matmul_q4 matmul_q8 norm quantize
+    cpu: activate append attention best chain common gather matmul_bf16 matmul_float matmul_q4 matmul_q8 norm quantize
         rotation route;
     cuda: argmax attention matvec;
 }

@@ -98,8 +98,8 @@ fn write_contents(
         replays: vec![],
         parameters,
     };
-    let Request { targets, weights, chunk, .. } = request;
-    let options = ExternalParameters { targets, weights, chunk: *chunk };
+    let Request { targets, weights, chunk, separate_kernels, .. } = request;
+    let options = ExternalParameters { targets, weights, chunk: *chunk, separate_kernels: *separate_kernels };
     manifest.documents = documents::write(writer, &manifest, &options, &sources)?;
     Ok(manifest)
 }

@@ -121,7 +121,8 @@ fn plan(request: &Request, model: &Model, precision: Float, targets: &[Target]) 
         targets.iter().try_for_each(Target::check_quant)?;
     }
     let plan = Plan::new(&model.config, precision, context);
-    Ok(Plan { quant: request.quant, cache_type, chunk: request.chunk, ..plan })
+    let chains = !request.separate_kernels;
+    Ok(Plan { quant: request.quant, cache_type, chunk: request.chunk, chains, ..plan })
 }
 
 /// Returns the context size to plan for.

@@ -34,6 +34,8 @@ pub struct Request {
     pub context: Option<usize>,
     /// Size of the chunks that prompts are processed in; several sizes that suit the target by default.
     pub chunk: Option<usize>,
+    /// Whether each kernel has a dispatch of its own, see [`Plan::chains`](mlxcel_emitter::Plan::chains).
+    pub separate_kernels: bool,
     /// Folder of the bundle; `<model>.bundle` in the working directory by default.
     pub out: Option<PathBuf>,
     /// Folder to save MLIR, flags and compiled modules in.

@@ -16,6 +16,7 @@ pub(crate) struct ExternalParameters<'p> {
     pub(crate) targets: &'p [String],
     pub(crate) weights: &'p WeightSource,
     pub(crate) chunk: Option<usize>,
+    pub(crate) separate_kernels: bool,
 }
 
 /// A file that a bundle was made from.
@@ -28,7 +29,7 @@ pub(crate) struct SourceFile {
 
 impl ExternalParameters<'_> {
     fn recorded(&self) -> BTreeMap<&'static str, String> {
-        let Self { targets, weights, chunk } = self;
+        let Self { targets, weights, chunk, separate_kernels } = self;
         let weights = match weights {
             WeightSource::None => "none".to_owned(),
             WeightSource::Random(seed) => format!("random:{seed}"),
@@ -36,6 +37,7 @@ impl ExternalParameters<'_> {
         };
         let mut recorded = BTreeMap::from([("weights", weights), ("targets", targets.join(","))]);
         recorded.extend(chunk.map(|chunk| ("chunk", chunk.to_string())));
+        recorded.extend(separate_kernels.then(|| ("separate-kernels", "true".to_owned())));
         recorded
     }
 }

@@ -15,7 +15,7 @@ use crate::{
 };
 
 /// The name of the op that has all executables for CPUs.
-pub(super) const CPU_CONTAINER: &str = "kernels";
+pub(crate) const CPU_CONTAINER: &str = "kernels";
 
 /// How the work of a call is divided among workgroups.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -90,6 +90,11 @@ impl Executable {
         self.isa.is_gpu()
     }
 
+    /// Returns how many tensors a call reads.
+    pub(crate) fn operand_count(&self) -> usize {
+        self.operands.len()
+    }
+
     /// Returns the types of its operands.
     pub(crate) fn operand_types(&self) -> Vec<TensorType> {
         self.operands.iter().map(|(_, ty)| ty.clone()).collect()
@@ -151,9 +156,14 @@ impl Executable {
         traffic
     }
 
+    /// Returns the name of the object that contains its function.
+    pub(super) fn object_name(&self) -> String {
+        self.isa.object_name(self.function.file)
+    }
+
     /// Returns the object that contains its function.
     pub(crate) fn object(&self) -> Option<Object> {
-        let expected = self.isa.object_name(self.function.file);
+        let expected = self.object_name();
         objects().find(|object| object.name == expected)
     }
 }

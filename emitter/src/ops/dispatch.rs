@@ -62,6 +62,9 @@ impl Graph {
         ];
         let results = results.into_iter().map(Into::into).collect();
         let results = self.op_with_regions(OP, &all, attributes, vec![], results);
+        if !Self::poisoned(&results) {
+            self.set_kernel(executable.symbol());
+        }
         for (&result, &operand) in results.iter().skip(made).zip(&overwritten) {
             self.set_extent(result, operand);
         }

@@ -8,6 +8,7 @@ use safetensors::Dtype;
 
 use super::{best::best, block::block, head::head};
 use crate::{
+    chains,
     error::Error,
     graph::{Function, Graph, HostIndex, Tensor},
     layers::{
@@ -25,6 +26,9 @@ use crate::{
     plan::Plan,
 };
 
+/// The most rows of a step whose kernels are joined. In larger ones, the time between dispatches is little beside theirs.
+const MAX_CHAINED_ROWS: usize = 16;
+
 /// Builds the function of an entry.
 pub(super) fn emit_entry(
     module: &mut Module,
@@ -39,6 +43,10 @@ pub(super) fn emit_entry(
         b.graph.fail("func.func", problem);
         Vec::new()
     });
+    let is_short = |sizes: CallSizes| sizes.rows <= MAX_CHAINED_ROWS;
+    if plan.chains && entry.role.sizes().is_some_and(is_short) {
+        chains::join(b.module, &mut b.graph, &results);
+    }
     b.graph.finish(&entry.name, &results)
 }
 

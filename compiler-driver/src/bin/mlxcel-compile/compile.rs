@@ -35,6 +35,7 @@ pub(crate) fn compile(
         cache_type: options.cache_type,
         context: options.ctx_size,
         chunk: options.chunk,
+        separate_kernels: options.separate_kernels,
         out: named.as_ref().map(NamedBundle::folder).or(options.out),
         dump_dir: options.dump_dir,
         store,

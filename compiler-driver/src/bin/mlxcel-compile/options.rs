@@ -47,6 +47,10 @@ pub(crate) struct Compile {
     /// Process prompts in calls of up to N tokens [default: several sizes that suit the target]
     #[arg(long, value_name = "N")]
     pub(crate) chunk: Option<usize>,
+    /// Start every kernel by itself, so that `mlxcel-bench --profile` shows each [default: one start for a layer's kernels in
+    /// small steps on CPUs, which is faster]
+    #[arg(long)]
+    pub(crate) separate_kernels: bool,
     /// Folder to write the bundle to, replacing a bundle that exists [default: MODEL.bundle]
     #[arg(long, value_name = "FOLDER")]
     pub(crate) out: Option<PathBuf>,

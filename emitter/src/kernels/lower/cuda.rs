@@ -9,7 +9,7 @@ use crate::kernels::executable::{Executable, Grid};
 ///
 /// The op has generic form, because iree-compile 3.13 reads some of the attributes in no other.
 pub(super) fn to_mlir(executable: &Executable) -> String {
-    let Executable { isa, function, operands, results, numbers, sizes, grid, .. } = executable;
+    let Executable { operands, results, numbers, sizes, grid, .. } = executable;
     let Grid { items, grain } = grid;
     let read = |index: usize| match executable.overwritten().contains(&index) {
         true => "#hal.pipeline.binding<storage_buffer>",
@@ -33,7 +33,7 @@ pub(super) fn to_mlir(executable: &Executable) -> String {
         symbol = executable.symbol(),
         entry = executable.entry(),
         format = "cuda-nvptx-fb",
-        object = isa.object_name(function.file),
+        object = executable.object_name(),
         constants = numbers.len() + sizes.len(),
         bindings = bindings.join(", "),
     )
