@@ -128,7 +128,8 @@ fn answered(engine: &mut Loaded, requests: Vec<Prompt>) -> Found {
         while let Some(event) = engine.next_event() {
             match event.kind {
                 EventKind::Token { logprobs, .. } => {
-                    let bits = logprobs.into_iter().map(|(id, logprob)| (id, logprob.to_bits())).collect();
+                    let top = logprobs.map(|logprobs| logprobs.top).unwrap_or_default();
+                    let bits = top.into_iter().map(|(id, logprob)| (id, logprob.to_bits())).collect();
                     found.logprobs[ids.iter().position(|id| *id == event.id).unwrap()].push(bits);
                 }
                 EventKind::Failed { error } => panic!("{error}"),
@@ -148,7 +149,7 @@ fn holds_in_the_engine(name: &str, engine: &mut Loaded) {
         // Texts that repeat, so that drafts are accepted.
         prompt: prompt(index, vocab).into_iter().take(40).cycle().take(150 + index).collect(),
         max_tokens: 40,
-        logprobs: vocab,
+        logprobs: Some(vocab),
         speculate,
         ..Prompt::default()
     };

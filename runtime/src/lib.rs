@@ -36,7 +36,7 @@ pub use measure::{
 };
 pub use mlxcel_artifacts::Cancel;
 pub use model::{Dispatch, ModelLimits, ModelRunner, check_prompt};
-pub use sampling::{Sampler, Sampling, top_logprobs};
+pub use sampling::{Sampler, Sampling, TokenLogprobs, top_logprobs};
 pub use text::{
     chat::{ChatTemplate, Message},
     tokenizer::{Piece, TextStream, Tokenizer, eos_ids},

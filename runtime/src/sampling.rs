@@ -6,10 +6,15 @@
 //! The same seed, settings and logits give the same token on every machine. Ties go to the lower id, sums run in a fixed
 //! order in `f64`, exponentials come from `libm` and random numbers from ChaCha12.
 
+mod logprobs;
+
 use rand_chacha::{
     ChaCha12Rng,
     rand_core::{Rng, SeedableRng},
 };
+
+pub use logprobs::{TokenLogprobs, top_logprobs};
+pub(crate) use logprobs::{logprobs, logprobs_of_best};
 
 use crate::{error::Error, model::BestTokens};
 
@@ -111,24 +116,13 @@ impl Sampler {
     }
 }
 
-/// Returns the `count` most likely ids with their log-probabilities, best first.
+/// Returns the token with the largest logit, the lowest id on a tie.
 ///
 /// # Errors
 /// A logit is not a number, or all are minus infinity.
-pub fn top_logprobs(logits: &[f32], count: usize) -> Result<Vec<(u32, f32)>, Error> {
+pub(crate) fn largest_logit(logits: &[f32]) -> Result<u32, Error> {
     check(logits)?;
-    let best = logits.iter().copied().fold(f32::NEG_INFINITY, f32::max);
-    let log_total = f64::from(best) + libm::log(mass(logits.iter().copied(), best));
-    let top = largest(all(logits), count);
-    Ok(top.into_iter().map(|c| (c.id, (f64::from(c.logit) - log_total) as f32)).collect())
-}
-
-/// Returns the `count` most likely ids with their log-probabilities, best first; `None` if the best tokens are fewer.
-#[must_use]
-pub(crate) fn top_logprobs_of_best(best: &BestTokens, count: usize) -> Option<Vec<(u32, f32)>> {
-    let is_enough = count <= best.ids.len() && best.log_sum_exp.is_finite();
-    let pairs = best.ids.iter().zip(&best.logits).take(count);
-    is_enough.then(|| pairs.map(|(&id, logit)| (id, logit - best.log_sum_exp)).collect())
+    largest(all(logits), 1).first().map(|best| best.id).ok_or(Error::NoLogits)
 }
 
 /// A token that may be drawn.
@@ -367,12 +361,6 @@ mod tests {
         let not_a_number = BestTokens { log_sum_exp: f32::NAN, ..best.clone() };
         let with = Sampling { top_k: 1, ..Sampling::default() };
         assert_eq!(Sampler::new(with).unwrap().sample_best(&not_a_number, 3).unwrap(), None);
-        assert_eq!(top_logprobs_of_best(&not_a_number, 1), None);
-        let near = |found: f32, expected: f32| assert!((found - expected).abs() < 1e-6, "{found}");
-        let found = top_logprobs_of_best(&best, 2).unwrap();
-        near(found[0].1, 0.5f32.ln());
-        near(found[1].1, 0.25f32.ln());
-        assert_eq!(top_logprobs_of_best(&best, 3), None);
     }
 
     #[test]

@@ -8,18 +8,18 @@ use std::{
 };
 
 use super::{
-    generation::StopReason,
+    chooser::{Chooser, Picked},
+    generation::{StopReason, Timings},
     memory::Memory,
     prefix::PageKeys,
     request::{Event, EventKind, Request, RequestId},
     schedule::{Plan, plan},
-    sequence::{Picked, Sequence},
+    sequence::Sequence,
 };
 use crate::{
     device::DeviceInfo,
     error::{EngineError, Error, SharedCause},
     model::{Batch, ModelLimits, ModelRunner, SelectedRow, SequenceRows},
-    sampling::{top_logprobs, top_logprobs_of_best},
 };
 
 /// Settings of an [`Engine`].
@@ -49,6 +49,29 @@ pub struct Usage {
     pub running: usize,
     /// The pages of each pool.
     pub pools: Vec<PoolUsage>,
+    /// What the engine has done.
+    pub work: Work,
+}
+
+/// What an engine has done since it was made.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Work {
+    /// Calls of the device.
+    pub steps: u64,
+    /// Rows of these calls, without padding.
+    pub rows: u64,
+    /// Time of these calls.
+    pub time: Duration,
+    /// Tokens of prompts that were run.
+    pub prompt_tokens: u64,
+    /// Tokens of prompts that were not run, because pages of an earlier request had them.
+    pub cached_tokens: u64,
+    /// Tokens of answers.
+    pub generated_tokens: u64,
+    /// Tokens that were guessed and verified.
+    pub drafted_tokens: u64,
+    /// Guessed tokens that are part of an answer.
+    pub accepted_tokens: u64,
 }
 
 /// The pages of a pool.
@@ -73,12 +96,21 @@ pub struct Engine<R> {
     running: Vec<Sequence>,
     events: VecDeque<Event>,
     next_id: u64,
-    /// Counts steps, for turns.
-    steps: u64,
+    work: Work,
     /// Steps that failed since the last one that did not, and the last error.
     failures: usize,
     stopped: Option<SharedCause>,
     clock: Box<dyn Fn() -> Duration + Send>,
+}
+
+impl Work {
+    /// Adds what a step did for a request that had `before` and has `after`.
+    fn add(&mut self, before: &Timings, after: &Timings, generated: usize) {
+        self.prompt_tokens += (after.prompt_tokens - before.prompt_tokens) as u64;
+        self.drafted_tokens += (after.drafted - before.drafted) as u64;
+        self.accepted_tokens += (after.accepted - before.accepted) as u64;
+        self.generated_tokens += generated as u64;
+    }
 }
 
 /// What a step gave one request.
@@ -120,7 +152,7 @@ impl<R: ModelRunner> Engine<R> {
             running: vec![],
             events: VecDeque::new(),
             next_id: 0,
-            steps: 0,
+            work: Work::default(),
             failures: 0,
             stopped: None,
             clock: Box::new(clock),
@@ -137,6 +169,7 @@ impl<R: ModelRunner> Engine<R> {
         }
         let limits = self.runner.limits();
         let sampler = request.check(limits, &self.memory)?;
+        let chooser = Chooser::new(&request, sampler)?;
         let (waiting, limit) = (self.waiting.len(), self.settings.waiting);
         if waiting >= limit {
             return Err(EngineError::QueueFull { waiting, limit }.into());
@@ -144,7 +177,7 @@ impl<R: ModelRunner> Engine<R> {
         let keys = self.settings.prefix_cache.then(|| PageKeys::new(limits.model, &request.prompt));
         let id = RequestId(self.next_id);
         self.next_id += 1;
-        self.waiting.push_back(Sequence::new(id, request, sampler, keys, limits.context));
+        self.waiting.push_back(Sequence::new(id, request, chooser, keys, limits.context));
         Ok(id)
     }
 
@@ -178,9 +211,12 @@ impl<R: ModelRunner> Engine<R> {
         let Some(plan) = plan(&self.runner.limits().steps, self.memory.rows(), &wants) else {
             return false;
         };
-        self.steps += 1;
+        self.work.steps += 1;
         let shares = self.run(&plan, &drafts);
-        self.measure((self.clock)().saturating_sub(start));
+        let time = (self.clock)().saturating_sub(start);
+        self.work.time += time;
+        self.work.rows += plan.rows.iter().sum::<usize>() as u64;
+        self.measure(time);
         self.apply(shares);
         true
     }
@@ -212,7 +248,12 @@ impl<R: ModelRunner> Engine<R> {
     #[must_use]
     pub fn usage(&self) -> Usage {
         let pools = self.memory.usage().map(|[pages, free, cached]| PoolUsage { pages, free, cached });
-        Usage { waiting: self.waiting.len(), running: self.running.len(), pools: pools.collect() }
+        Usage {
+            waiting: self.waiting.len(),
+            running: self.running.len(),
+            pools: pools.collect(),
+            work: self.work,
+        }
     }
 
     /// Makes the cache forget the pages of earlier requests.
@@ -242,7 +283,7 @@ impl<R: ModelRunner> Engine<R> {
         while self.running.len() < self.most
             && let Some(mut sequence) = self.waiting.pop_front()
         {
-            if !sequence.admit(&mut self.memory, self.steps) {
+            if !sequence.admit(&mut self.memory, self.work.steps) {
                 self.waiting.push_front(sequence);
                 return;
             }
@@ -258,10 +299,11 @@ impl<R: ModelRunner> Engine<R> {
         for &(index, rows) in &planned {
             let sequence = &mut running[index];
             if plan.turns[index] {
-                sequence.served = self.steps;
+                sequence.served = self.work.steps;
             }
             let end = sequence.end(rows);
             memory.grow(&mut sequence.lease, end);
+            sequence.chooser.prepare();
         }
         let sequences: Vec<SequenceRows<'_>> =
             planned.iter().map(|&(index, rows)| running[index].rows(rows, &drafts[index])).collect();
@@ -324,7 +366,9 @@ impl<R: ModelRunner> Engine<R> {
             let sequence = &mut self.running[index];
             match picked {
                 Ok(picked) => {
+                    let before = sequence.timings;
                     let end = sequence.advance(&mut self.memory, rows, &picked);
+                    self.work.add(&before, &sequence.timings, picked.len());
                     let id = sequence.id;
                     let tokens = picked
                         .into_iter()
@@ -360,6 +404,7 @@ impl<R: ModelRunner> Engine<R> {
 
     /// Gives back the pages of a request and reports its end.
     fn end(&mut self, sequence: Sequence, kind: EventKind) {
+        self.work.cached_tokens += sequence.timings.cached_tokens as u64;
         self.memory.free(sequence.lease);
         self.events.push_back(Event { id: sequence.id, kind });
     }
@@ -377,7 +422,7 @@ impl<R: ModelRunner> Engine<R> {
     /// Returns the requests that run, with the number of steps since each had its turn.
     #[cfg(test)]
     pub(super) fn gaps(&self) -> Vec<(RequestId, u64)> {
-        self.running.iter().map(|sequence| (sequence.id, self.steps - sequence.served)).collect()
+        self.running.iter().map(|sequence| (sequence.id, self.work.steps - sequence.served)).collect()
     }
 }
 
@@ -391,50 +436,12 @@ fn pick<R: ModelRunner>(
 ) -> Result<Vec<Picked>, Error> {
     let mut picked: Vec<Picked> = Vec::new();
     for (offset, row) in best.iter().enumerate() {
-        let needs_logits = sequence.sampler.is_some() || sequence.request.logprobs > 0;
-        let token = if needs_logits {
-            pick_from(runner, sequence, first + offset, *row)?
-        } else {
-            (row.token, vec![])
-        };
-        picked.push(token);
+        picked.push(sequence.chooser.choose(runner, first + offset, *row)?);
         if sequence.end_after(&picked).is_some() || drafts.get(offset) != Some(&picked[offset].0) {
             break;
         }
     }
     Ok(picked)
-}
-
-/// Picks a token from the logits of a selected row: from its most likely tokens, or from all where these do not suffice.
-fn pick_from<R: ModelRunner>(
-    runner: &mut R,
-    sequence: &mut Sequence,
-    selected: usize,
-    row: SelectedRow,
-) -> Result<Picked, Error> {
-    let failed = |error| EngineError::StepFailed { requests: 1, source: Arc::new(error) };
-    let (vocab, count) = (runner.limits().vocab, sequence.request.logprobs);
-    let mut token = sequence.sampler.is_none().then_some(row.token);
-    let mut logprobs = (count == 0).then(Vec::new);
-    if let Some(best) = runner.best(selected).map_err(failed)? {
-        if let Some(sampler) = &mut sequence.sampler {
-            token = sampler.sample_best(&best, vocab)?;
-        }
-        logprobs = logprobs.or_else(|| top_logprobs_of_best(&best, count));
-    }
-    if let (Some(token), Some(logprobs)) = (token, &mut logprobs) {
-        return Ok((token, std::mem::take(logprobs)));
-    }
-    let logits = runner.logits(selected).map_err(failed)?;
-    let token = match (token, &mut sequence.sampler) {
-        (None, Some(sampler)) => sampler.sample(&logits)?,
-        (token, _) => token.unwrap_or(row.token),
-    };
-    let logprobs = match logprobs {
-        Some(logprobs) => logprobs,
-        None => top_logprobs(&logits, count)?,
-    };
-    Ok((token, logprobs))
 }
 
 /// Returns the device's answer if reading logits failed.

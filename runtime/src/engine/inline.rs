@@ -35,9 +35,7 @@ impl<R: ModelRunner> Engine<R> {
                     EventKind::Token { .. } if is_stopped => {}
                     EventKind::Token { token, logprobs } => {
                         tokens.push(token);
-                        if !logprobs.is_empty() {
-                            recorded.push(logprobs);
-                        }
+                        recorded.extend(logprobs.map(|logprobs| logprobs.top));
                         // Nothing follows an end of text, and it is the better reason.
                         if on_token(token).is_break() && !eos.contains(&token) {
                             is_stopped = true;

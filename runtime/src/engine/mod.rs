@@ -16,8 +16,10 @@
 //!
 //! On a device that is [exact](crate::model::ModelLimits::exact) an answer does not depend on other requests.
 
+mod chooser;
 mod core;
 mod generation;
+mod grammar;
 mod inline;
 mod memory;
 mod ngram;
@@ -31,8 +33,9 @@ mod sequence;
 mod tests;
 mod thread;
 
-pub use self::core::{Engine, EngineSettings, PoolUsage, Usage};
+pub use self::core::{Engine, EngineSettings, PoolUsage, Usage, Work};
 pub use generation::{Generation, StopReason, Timings};
+pub use grammar::{Grammar, GrammarState, SharedGrammar};
 pub use ngram::Speculation;
-pub use request::{Event, EventKind, Request, RequestId};
-pub use thread::{EngineClient, EngineThread, RequestHandle};
+pub use request::{Event, EventKind, Penalties, Request, RequestId};
+pub use thread::{EngineClient, EngineThread, EventSink, RequestGuard, RequestHandle};

@@ -4,13 +4,14 @@ use std::fmt;
 
 use super::{
     generation::{StopReason, Timings},
+    grammar::SharedGrammar,
     memory::Memory,
     ngram::Speculation,
 };
 use crate::{
-    error::Error,
+    error::{EngineError, Error},
     model::ModelLimits,
-    sampling::{Sampler, Sampling},
+    sampling::{Sampler, Sampling, TokenLogprobs},
 };
 
 /// A prompt, and how it is to be continued.
@@ -24,10 +25,33 @@ pub struct Request {
     pub eos: Vec<u32>,
     /// Draws tokens with a random stream of the request's own; `None` takes the most likely ones.
     pub sampling: Option<Sampling>,
-    /// The number of most likely ids that come with every token.
-    pub logprobs: usize,
+    /// Added to the logits of tokens, `(id, bias)`.
+    pub logit_bias: Vec<(u32, f32)>,
+    /// Makes tokens of the text so far less likely.
+    pub penalties: Penalties,
+    /// What the answer must be.
+    pub grammar: Option<SharedGrammar>,
+    /// Log-probabilities come with every token: its own, and those of so many most likely ids.
+    pub logprobs: Option<usize>,
     /// Guesses tokens from the text and verifies several in one step. The answer is the same as without.
     pub speculate: Option<Speculation>,
+}
+
+/// Makes tokens of the text so far less likely, by OpenAI's formula and by that of Hugging Face.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Penalties {
+    /// Subtracted once from the logits of tokens of the answer; 0 changes nothing.
+    pub presence: f32,
+    /// Subtracted from the logits of tokens of the answer as often as they are in it; 0 changes nothing.
+    pub frequency: f32,
+    /// Divides positive logits of tokens of prompt and answer, and multiplies negative ones; above 0, and 1 changes nothing.
+    pub repetition: f32,
+}
+
+impl Default for Penalties {
+    fn default() -> Self {
+        Self { presence: 0.0, frequency: 0.0, repetition: 1.0 }
+    }
 }
 
 /// The number of a request, in the order of submission.
@@ -50,8 +74,8 @@ pub enum EventKind {
     Token {
         /// The id.
         token: u32,
-        /// The most likely ids with their log-probabilities, best first; empty if none were requested.
-        logprobs: Vec<(u32, f32)>,
+        /// Log-probabilities, if they were requested.
+        logprobs: Option<TokenLogprobs>,
     },
     /// The answer is complete.
     Finished {
@@ -84,7 +108,35 @@ impl Request {
             speculation.check()?;
         }
         memory.check(self.positions(limits.context))?;
+        self.check_changes(limits.vocab)?;
         self.sampling.map(Sampler::new).transpose()
+    }
+}
+
+impl Request {
+    /// Checks biases and penalties.
+    fn check_changes(&self, vocab: usize) -> Result<(), Error> {
+        for &(token, value) in &self.logit_bias {
+            if token as usize >= vocab {
+                return Err(EngineError::BiasedToken { token, vocab }.into());
+            }
+            if value.is_nan() {
+                return Err(
+                    EngineError::BadChange { name: "a logit bias", value, expected: "a number" }.into()
+                );
+            }
+        }
+        let Penalties { presence, frequency, repetition } = self.penalties;
+        for (name, value) in [("the presence penalty", presence), ("the frequency penalty", frequency)] {
+            if !value.is_finite() {
+                return Err(EngineError::BadChange { name, value, expected: "a number" }.into());
+            }
+        }
+        let (name, value, expected) = ("the repetition penalty", repetition, "a number above 0");
+        if !(value > 0.0 && value.is_finite()) {
+            return Err(EngineError::BadChange { name, value, expected }.into());
+        }
+        Ok(())
     }
 }
 

@@ -3,20 +3,21 @@
 use mlxcel_artifacts::entry::PAGE;
 
 use super::{
+    chooser::{Chooser, Picked},
     generation::{StopReason, Timings},
     memory::{Lease, Memory},
     prefix::PageKeys,
     request::{Request, RequestId},
     schedule::Want,
 };
-use crate::{model::SequenceRows, sampling::Sampler};
+use crate::model::SequenceRows;
 
 /// A request that waits or runs.
 #[derive(Debug)]
 pub(super) struct Sequence {
     pub(super) id: RequestId,
     pub(super) request: Request,
-    pub(super) sampler: Option<Sampler>,
+    pub(super) chooser: Chooser,
     pub(super) timings: Timings,
     /// The step of its last turn, or in which it was admitted.
     pub(super) served: u64,
@@ -30,20 +31,17 @@ pub(super) struct Sequence {
     context: usize,
 }
 
-/// A token of the answer with its most likely alternatives.
-pub(super) type Picked = (u32, Vec<(u32, f32)>);
-
 impl Sequence {
     pub(super) fn new(
         id: RequestId,
         request: Request,
-        sampler: Option<Sampler>,
+        chooser: Chooser,
         keys: Option<PageKeys>,
         context: usize,
     ) -> Self {
         let text = request.prompt.clone();
         let (timings, lease) = (Timings::default(), Lease::default());
-        Self { id, request, sampler, timings, served: 0, lease, text, computed: 0, keys, context }
+        Self { id, request, chooser, timings, served: 0, lease, text, computed: 0, keys, context }
     }
 
     /// Takes pages if there are enough. Returns whether it did.
@@ -105,6 +103,8 @@ impl Sequence {
         let (token, _) = picked.last()?;
         if self.request.eos.contains(token) {
             Some(StopReason::Eos)
+        } else if self.chooser.is_complete() {
+            Some(StopReason::Stop)
         } else if generated >= self.request.max_tokens {
             Some(StopReason::Length)
         } else if self.request.prompt.len() + generated > self.context {

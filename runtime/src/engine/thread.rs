@@ -5,7 +5,7 @@ use std::{
     sync::{
         Arc, Mutex, PoisonError,
         atomic::{AtomicUsize, Ordering},
-        mpsc::{self, Receiver, Sender, SyncSender, TrySendError},
+        mpsc::{self, Receiver, SyncSender, TrySendError},
     },
     thread::{self, JoinHandle},
 };
@@ -41,26 +41,33 @@ pub struct EngineClient {
     usage: Arc<Mutex<Usage>>,
 }
 
+/// Takes the events of one request, on the engine's thread, which waits for it. Returns false to cancel the request.
+pub type EventSink = Box<dyn FnMut(EventKind) -> bool + Send>;
+
+/// A request that was submitted. Dropping it cancels the request.
+#[derive(Debug)]
+pub struct RequestGuard {
+    cancel: Cancel,
+}
+
 /// The events of one request. Dropping it cancels the request.
 #[derive(Debug)]
 pub struct RequestHandle {
     events: Receiver<EventKind>,
-    cancel: Cancel,
+    guard: RequestGuard,
     has_ended: bool,
 }
 
 /// What the thread receives.
-#[derive(Debug)]
 enum Message {
     Submit(Box<Submission>),
     /// Wakes the thread to look whether it has to stop.
     Wake,
 }
 
-#[derive(Debug)]
 struct Submission {
     request: Request,
-    events: Sender<EventKind>,
+    events: EventSink,
     cancel: Cancel,
 }
 
@@ -88,6 +95,7 @@ impl EngineThread {
             match load().and_then(|runner| Engine::new(runner, settings)) {
                 Ok(mut engine) => {
                     let limits = engine.runner().limits().clone();
+                    *shown.lock().unwrap_or_else(PoisonError::into_inner) = engine.usage();
                     if loaded.send(Ok(limits)).is_ok() {
                         let active = HashMap::new();
                         Worker { engine, active, messages, taken, stop: stopping, usage: shown }.run();
@@ -130,10 +138,12 @@ impl EngineClient {
     /// # Errors
     /// The request is refused, or the thread has ended.
     pub fn submit(&self, request: Request) -> Result<RequestHandle, Error> {
-        let (message, handle) = self.message(request)?;
+        self.check(&request)?;
+        let (events, receiver) = channel();
+        let (message, guard) = message(request, events);
         self.queued.fetch_add(1, Ordering::Relaxed);
         self.queue.send(message).map_err(|_| EngineError::Closed)?;
-        Ok(handle)
+        Ok(RequestHandle { events: receiver, guard, has_ended: false })
     }
 
     /// Submits a request if the queue has room.
@@ -141,7 +151,18 @@ impl EngineClient {
     /// # Errors
     /// As [`EngineClient::submit`], or the queue is full.
     pub fn try_submit(&self, request: Request) -> Result<RequestHandle, Error> {
-        let (message, handle) = self.message(request)?;
+        let (events, receiver) = channel();
+        let guard = self.try_submit_to(request, events)?;
+        Ok(RequestHandle { events: receiver, guard, has_ended: false })
+    }
+
+    /// Submits a request whose events `events` takes, if the queue has room.
+    ///
+    /// # Errors
+    /// As [`EngineClient::try_submit`].
+    pub fn try_submit_to(&self, request: Request, events: EventSink) -> Result<RequestGuard, Error> {
+        self.check(&request)?;
+        let (message, guard) = message(request, events);
         self.queued.fetch_add(1, Ordering::Relaxed);
         let sent = self.queue.try_send(message).map_err(|error| {
             let waiting = self.queued.fetch_sub(1, Ordering::Relaxed).saturating_sub(1);
@@ -151,7 +172,22 @@ impl EngineClient {
             }
         });
         sent?;
-        Ok(handle)
+        Ok(guard)
+    }
+
+    /// Checks a request without submitting it.
+    ///
+    /// # Errors
+    /// The request would be refused.
+    pub fn check(&self, request: &Request) -> Result<(), Error> {
+        let (limits, memory) = &*self.checks;
+        request.check(limits, memory).map(drop)
+    }
+
+    /// Returns the limits of the model.
+    #[must_use]
+    pub fn limits(&self) -> &ModelLimits {
+        &self.checks.0
     }
 
     /// Returns what the engine had before it delivered its last events.
@@ -159,21 +195,25 @@ impl EngineClient {
     pub fn usage(&self) -> Usage {
         self.usage.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
+}
 
-    fn message(&self, request: Request) -> Result<(Message, RequestHandle), Error> {
-        let (limits, memory) = &*self.checks;
-        request.check(limits, memory)?;
-        let (events, receiver) = mpsc::channel();
-        let cancel = Cancel::new();
-        let handle = RequestHandle { events: receiver, cancel: cancel.clone(), has_ended: false };
-        Ok((Message::Submit(Box::new(Submission { request, events, cancel })), handle))
-    }
+/// Makes a sink whose events come out of a receiver.
+fn channel() -> (EventSink, Receiver<EventKind>) {
+    let (sender, receiver) = mpsc::channel();
+    (Box::new(move |event| sender.send(event).is_ok()), receiver)
+}
+
+/// Makes the message that submits a request.
+fn message(request: Request, events: EventSink) -> (Message, RequestGuard) {
+    let cancel = Cancel::new();
+    let guard = RequestGuard { cancel: cancel.clone() };
+    (Message::Submit(Box::new(Submission { request, events, cancel })), guard)
 }
 
 impl RequestHandle {
     /// Ends the request. Its last event says so.
     pub fn cancel(&self) {
-        self.cancel.cancel();
+        self.guard.cancel();
     }
 }
 
@@ -192,7 +232,14 @@ impl Iterator for RequestHandle {
     }
 }
 
-impl Drop for RequestHandle {
+impl RequestGuard {
+    /// Ends the request. Its last event says so.
+    pub fn cancel(&self) {
+        self.cancel.cancel();
+    }
+}
+
+impl Drop for RequestGuard {
     fn drop(&mut self) {
         self.cancel.cancel();
     }
@@ -201,7 +248,7 @@ impl Drop for RequestHandle {
 /// The thread's own part.
 struct Worker<R> {
     engine: Engine<R>,
-    active: HashMap<RequestId, (Sender<EventKind>, Cancel)>,
+    active: HashMap<RequestId, (EventSink, Cancel)>,
     messages: Receiver<Message>,
     taken: Arc<AtomicUsize>,
     stop: Cancel,
@@ -235,13 +282,13 @@ impl<R: ModelRunner> Worker<R> {
             return;
         };
         self.taken.fetch_sub(1, Ordering::Relaxed);
-        let Submission { request, events, cancel } = *submission;
+        let Submission { request, mut events, cancel } = *submission;
         match self.engine.submit(request) {
             Ok(id) => {
                 self.active.insert(id, (events, cancel));
             }
             Err(error) => {
-                let _ = events.send(EventKind::Failed { error });
+                events(EventKind::Failed { error });
             }
         }
     }
@@ -260,8 +307,8 @@ impl<R: ModelRunner> Worker<R> {
         *self.usage.lock().unwrap_or_else(PoisonError::into_inner) = self.engine.usage();
         while let Some(event) = self.engine.next_event() {
             let is_last = !matches!(event.kind, EventKind::Token { .. });
-            if let Some((events, cancel)) = self.active.get(&event.id)
-                && events.send(event.kind).is_err()
+            if let Some((events, cancel)) = self.active.get_mut(&event.id)
+                && !events(event.kind)
             {
                 cancel.cancel();
             }

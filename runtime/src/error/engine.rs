@@ -59,6 +59,35 @@ pub enum EngineError {
         expected: String,
     },
 
+    /// A bias or a penalty is out of its range.
+    #[error(
+        "{name} is {value}, expected {expected}\nhint: 0 adds nothing, and a repetition penalty of 1 changes nothing"
+    )]
+    BadChange {
+        /// The setting.
+        name: &'static str,
+        /// Its value.
+        value: f32,
+        /// The range.
+        expected: &'static str,
+    },
+
+    /// A bias is for a token that does not exist.
+    #[error("a logit bias is for the token {token}, expected 0 to {}\nhint: tokenize a text to see its ids", vocab - 1)]
+    BiasedToken {
+        /// The id.
+        token: u32,
+        /// The size of the vocabulary.
+        vocab: usize,
+    },
+
+    /// The grammar of an answer cannot be used.
+    #[error("the grammar cannot be used: {problem}\nhint: correct or simplify the grammar or schema")]
+    Grammar {
+        /// What is wrong.
+        problem: String,
+    },
+
     /// A model has limits that no request can be run with.
     #[error(
         "the model's limits: {found}, expected {expected}\nhint: compile the bundle again with this version"

@@ -50,7 +50,8 @@ pub fn record_generation<R: ModelRunner>(
     prompt: &[u32],
     count: usize,
 ) -> Result<SelfTestCase, Error> {
-    let request = Request { prompt: prompt.to_vec(), max_tokens: count, logprobs: 2, ..Request::default() };
+    let request =
+        Request { prompt: prompt.to_vec(), max_tokens: count, logprobs: Some(2), ..Request::default() };
     let found = engine.generate(request, &Cancel::new(), &mut |_| ControlFlow::Continue(()))?;
     let gap = |best: &Vec<(u32, f32)>| match best[..] {
         [(_, first), (_, second)] if (first - second).is_finite() => first - second,

@@ -1,4 +1,5 @@
 //! Tokenizers and chat templates.
 
 pub(crate) mod chat;
+mod special;
 pub(crate) mod tokenizer;

@@ -1,5 +1,7 @@
 //! The tokenizer of a checkpoint, and text that grows token by token.
 
+use std::{ops::Range, sync::Arc};
+
 use mlxcel_artifacts::Bundle;
 use serde::Deserialize;
 use tokenizers::{PostProcessor as _, TruncationDirection};
@@ -9,10 +11,10 @@ use crate::{checkpoint::CheckpointFiles, error::Error};
 /// The file of the tokenizer, in a bundle and in a checkpoint's folder.
 const FILE: &str = "tokenizer.json";
 
-/// A checkpoint's tokenizer.
+/// A checkpoint's tokenizer. Clones share one.
 #[derive(Debug, Clone)]
 pub struct Tokenizer {
-    inner: tokenizers::Tokenizer,
+    inner: Arc<tokenizers::Tokenizer>,
 }
 
 impl Tokenizer {
@@ -47,7 +49,7 @@ impl Tokenizer {
         // Some checkpoints have settings left over from training. A prompt is never truncated or padded.
         inner.with_truncation(None).map_err(fail)?;
         inner.with_padding(None);
-        Ok(Self { inner })
+        Ok(Self { inner: Arc::new(inner) })
     }
 
     /// Encodes a text. `with_special` adds the checkpoint's special tokens, usually a BOS.
@@ -60,6 +62,26 @@ impl Tokenizer {
         let encoding = self.inner.encode_fast(text, with_special);
         let encoding = encoding.map_err(|source| Error::Tokenizer { doing: "encode the prompt", source })?;
         Ok(encoding.get_ids().to_vec())
+    }
+
+    /// Encodes a text without adding special tokens. Returns each token with the bytes of the text that it stands for.
+    ///
+    /// # Errors
+    /// The tokenizer refuses the text.
+    pub(super) fn encode_with_offsets(&self, text: &str) -> Result<Vec<(u32, Range<usize>)>, Error> {
+        let encoding = self.inner.encode(text, false);
+        let encoding = encoding.map_err(|source| Error::Tokenizer { doing: "encode the prompt", source })?;
+        let offsets = encoding.get_offsets().iter().map(|&(start, end)| start..end);
+        Ok(encoding.get_ids().iter().copied().zip(offsets).collect())
+    }
+
+    /// Returns the texts of the special tokens, longest first.
+    pub(super) fn special_texts(&self) -> Vec<String> {
+        let added = self.inner.get_added_tokens_decoder();
+        let special = added.into_values().filter(|token| token.special).map(|token| token.content);
+        let mut texts: Vec<_> = special.collect();
+        texts.sort_unstable_by_key(|text| (std::cmp::Reverse(text.len()), text.clone()));
+        texts
     }
 
     /// Encodes a text with special tokens into at most `limit` tokens. Also returns whether the text was truncated.
@@ -87,15 +109,21 @@ impl Tokenizer {
             .map_err(|source| Error::Tokenizer { doing: "decode the answer", source })
     }
 
+    /// Returns the text of one token, special ones included. Bytes that are not UTF-8 become U+FFFD.
+    #[must_use]
+    pub fn token_text(&self, token: u32) -> String {
+        self.inner.decode(&[token], false).unwrap_or_default()
+    }
+
     /// Starts the text that continues `prompt` and ends before the first of the `stops`. Empty stop texts are ignored.
     ///
     /// # Errors
     /// The tokenizer refuses the prompt.
-    pub fn stream(&self, prompt: &[u32], stops: &[String]) -> Result<TextStream<'_>, Error> {
+    pub fn stream(&self, prompt: &[u32], stops: &[String]) -> Result<TextStream, Error> {
         // The text before decides whether the first word begins with a space.
         let taken = self.decode(prompt)?.trim_end_matches(REPLACEMENT).to_string();
         Ok(TextStream {
-            tokenizer: self,
+            tokenizer: self.clone(),
             window: prompt.to_vec(),
             complete: prompt.len(),
             taken,
@@ -114,8 +142,8 @@ const REPLACEMENT: char = '\u{fffd}';
 /// A character is returned when all of its bytes have come. Text that may begin a stop text is held back until it
 /// turns out not to be one.
 #[derive(Debug)]
-pub struct TextStream<'a> {
-    tokenizer: &'a Tokenizer,
+pub struct TextStream {
+    tokenizer: Tokenizer,
     /// The latest tokens: those of the last whole characters, then those after them.
     window: Vec<u32>,
     /// The number of tokens of the last whole characters. They decide how the text after them begins.
@@ -138,7 +166,7 @@ pub struct Piece {
     pub stopped: bool,
 }
 
-impl TextStream<'_> {
+impl TextStream {
     /// Adds a token and returns the text that is final now.
     ///
     /// # Errors
@@ -242,11 +270,11 @@ fn parse_eos(file: &str, text: &[u8]) -> Result<Vec<u32>, Error> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
+pub(super) mod test_tokenizers {
+    use super::Tokenizer;
 
     /// Makes a byte-level BPE without merges: one token for each byte, in GPT-2's alphabet.
-    fn byte_level() -> Tokenizer {
+    pub(in crate::text) fn byte_level() -> Tokenizer {
         let mut vocab = serde_json::Map::new();
         let (mut id, mut shifted) = (0u32, 0u32);
         for byte in 0..=255u8 {
@@ -282,6 +310,18 @@ mod tests {
         }))
     }
 
+    pub(super) fn from_json(json: &serde_json::Value) -> Tokenizer {
+        Tokenizer::from_json(json.to_string().as_bytes()).unwrap()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{
+        test_tokenizers::{byte_level, from_json},
+        *,
+    };
+
     /// Makes a tokenizer like Llama 2's: `▁` for a space, bytes as `<0xE2>`, and no space at the start of a text.
     fn byte_fallback() -> Tokenizer {
         let mut vocab = serde_json::Map::new();
@@ -302,10 +342,6 @@ mod tests {
             ]},
             "model": {"type": "BPE", "vocab": vocab, "merges": [], "byte_fallback": true},
         }))
-    }
-
-    fn from_json(json: &serde_json::Value) -> Tokenizer {
-        Tokenizer::from_json(json.to_string().as_bytes()).unwrap()
     }
 
     /// Returns the pieces of a stream, with `$` after a stop text, or else the piece of `finish` at the end.

@@ -27,7 +27,7 @@ pub(crate) struct Answer {
 
 /// Writes the tokens of an answer, and keeps the first error.
 struct Writer<'a> {
-    stream: Option<TextStream<'a>>,
+    stream: Option<TextStream>,
     out: &'a mut dyn Write,
     written: usize,
     error: Option<Error>,

@@ -360,7 +360,8 @@ impl Options {
             speculate: self.speculate.then(Speculation::default),
             max_tokens: self.max_tokens.or(default).unwrap_or(usize::MAX),
             eos: if self.ignore_eos { vec![] } else { eos },
-            logprobs: self.logprobs.unwrap_or(0),
+            logprobs: self.logprobs,
+            ..Request::default()
         }
     }
 

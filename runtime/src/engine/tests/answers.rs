@@ -71,7 +71,7 @@ fn on_token_stops_and_a_cancellation_is_seen() {
 fn drafts_save_steps_and_change_nothing() {
     let text = prompt(40, 5);
     let sampled = Some(Sampling { temperature: 0.4, seed: 3, ..Sampling::default() });
-    for (sampling, logprobs) in [(None, 0), (None, 2), (sampled, 0), (sampled, 1)] {
+    for (sampling, logprobs) in [(None, None), (None, Some(2)), (sampled, None), (sampled, Some(1))] {
         let plain_request = Request { sampling, logprobs, ..request(&text, 60) };
         let speculate = Some(Speculation { ngram_min: 1, ..Speculation::default() });
         let speculating = Request { speculate, ..plain_request.clone() };

@@ -1,6 +1,7 @@
 //! Tests of the engine over a scripted model.
 
 mod answers;
+mod choices;
 mod failures;
 mod property;
 mod scores;
@@ -95,9 +96,7 @@ impl Answer {
         match event {
             EventKind::Token { token, logprobs } => {
                 self.tokens.push(token);
-                if !logprobs.is_empty() {
-                    self.logprobs.push(logprobs);
-                }
+                self.logprobs.extend(logprobs.map(|logprobs| logprobs.top));
             }
             EventKind::Finished { reason, timings } => self.end = Some(Ok((reason, timings))),
             EventKind::Failed { error } => self.end = Some(Err(error)),

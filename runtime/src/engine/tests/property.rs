@@ -7,7 +7,7 @@ use proptest::{
     test_runner::{Config, RngAlgorithm, TestRng, TestRunner},
 };
 
-use super::*;
+use super::{super::Penalties, *};
 use crate::{engine::Speculation, error::EngineError, sampling::Sampling};
 
 const CONTEXT: usize = 230;
@@ -62,10 +62,29 @@ fn arrival() -> impl Strategy<Value = Arrival> {
     ];
     let eos = prop_oneof![Just(vec![]), Just(vec![11])];
     let cancel = prop_oneof![3 => Just(None), 1 => (0..30usize).prop_map(Some)];
-    let request = (text, 0..50usize, eos, sampling, 0..3usize, speculation);
+    let logprobs = prop_oneof![Just(None), (0..3usize).prop_map(Some)];
+    // Penalties make a token depend on all before it.
+    let penalties = prop_oneof![
+        2 => Just(Penalties::default()),
+        1 => (-1..3i8).prop_map(|presence| Penalties {
+            presence: f32::from(presence),
+            frequency: 0.5,
+            repetition: 1.1
+        })
+    ];
+    let request = (text, 0..50usize, eos, sampling, logprobs, penalties, speculation);
     (0..60usize, request, cancel).prop_map(|(step, parts, cancel)| {
-        let (prompt, max_tokens, eos, sampling, logprobs, speculate) = parts;
-        let request = Request { prompt, max_tokens, eos, sampling, logprobs, speculate };
+        let (prompt, max_tokens, eos, sampling, logprobs, penalties, speculate) = parts;
+        let request = Request {
+            prompt,
+            max_tokens,
+            eos,
+            sampling,
+            logprobs,
+            penalties,
+            speculate,
+            ..Request::default()
+        };
         Arrival { step, request, cancel }
     })
 }

@@ -4,7 +4,7 @@ use std::collections::{HashMap, HashSet};
 
 use anyhow::{Context as _, Result};
 use mlxcel_runtime::{
-    Cancel, Engine, EngineError, Error, ModelRunner, StopReason, Timings,
+    Cancel, Engine, EngineError, Error, ModelRunner, StopReason, Timings, TokenLogprobs,
     engine::{Event, EventKind, RequestId},
 };
 
@@ -27,7 +27,7 @@ pub(super) struct Answering<'a, R> {
     pub(super) answers: Answers,
     pub(super) progress: &'a Progress,
     pub(super) cancel: &'a Cancel,
-    pub(super) jobs: HashMap<RequestId, Job<'a>>,
+    pub(super) jobs: HashMap<RequestId, Job>,
     pub(super) totals: Totals,
 }
 
@@ -105,7 +105,7 @@ impl<R: ModelRunner> Answering<'_, R> {
         stop.map_or(Ok(()), |error| Err(error.into()))
     }
 
-    fn token(&mut self, id: RequestId, token: u32, logprobs: Vec<(u32, f32)>) -> Result<()> {
+    fn token(&mut self, id: RequestId, token: u32, logprobs: Option<TokenLogprobs>) -> Result<()> {
         let Some(job) = self.jobs.get_mut(&id) else { return Ok(()) };
         match job.token(token, logprobs) {
             Ok(false) => {}

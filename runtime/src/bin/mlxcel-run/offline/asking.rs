@@ -36,10 +36,10 @@ pub(super) struct Asker {
 }
 
 /// A request for the engine, and how its answer is read.
-pub(super) struct Asked<'a> {
+pub(super) struct Asked {
     pub(super) request: Request,
     /// Decodes the answer; `None` without a tokenizer.
-    pub(super) stream: Option<TextStream<'a>>,
+    pub(super) stream: Option<TextStream>,
 }
 
 impl Asker {
@@ -84,7 +84,7 @@ impl Asker {
     }
 
     /// Returns the id of a line if it has one, and its request.
-    pub(super) fn ask(&self, line: &Line) -> (Option<Value>, Result<Asked<'_>, String>) {
+    pub(super) fn ask(&self, line: &Line) -> (Option<Value>, Result<Asked, String>) {
         if line.is_too_long {
             let error = format!(
                 "the line is longer than {} MiB, expected at most that\n\
@@ -97,7 +97,7 @@ impl Asker {
         (id, fields.and_then(|fields| self.request(line.number, fields)))
     }
 
-    fn request(&self, number: u64, fields: Fields) -> Result<Asked<'_>, String> {
+    fn request(&self, number: u64, fields: Fields) -> Result<Asked, String> {
         let Fields { prompt, max_tokens, drawing, stop, logprobs, ignore_eos } = fields;
         let own_seed = drawing.seed;
         let drawing = drawing.or(self.drawing);
@@ -137,8 +137,9 @@ impl Asker {
             max_tokens: max_tokens.unwrap_or(defaults.max_tokens),
             eos,
             sampling,
-            logprobs: logprobs.unwrap_or(defaults.logprobs),
+            logprobs: logprobs.or(defaults.logprobs).filter(|&count| count > 0),
             speculate: defaults.speculate,
+            ..Request::default()
         };
         Ok(Asked { request, stream })
     }
@@ -146,8 +147,11 @@ impl Asker {
     /// Returns the tokens of a prompt, at least one.
     fn encode(&self, prompt: Prompt) -> Result<Vec<u32>, String> {
         let with_template = |messages: &[Message]| {
-            let text = self.template()?.render(messages).map_err(|error| refused_chat(&error))?;
-            self.tokenizer()?.encode(&text, false).map_err(|error| message(&error))
+            let (template, tokenizer) = (self.template()?, self.tokenizer()?);
+            tokenizer.encode_chat(template, messages).map_err(|error| match error {
+                Error::ChatTemplate(_) => refused_chat(&error),
+                error => message(&error),
+            })
         };
         let system = self.system.iter().map(|text| Message::new("system", text.as_str()));
         let tokens = match prompt {

@@ -1,19 +1,19 @@
 //! A request on its way, and the line of its answer.
 
 use anyhow::Result;
-use mlxcel_runtime::{Error, Generation, Piece, StopReason, TextStream, Timings};
+use mlxcel_runtime::{Error, Generation, Piece, StopReason, TextStream, Timings, TokenLogprobs};
 use serde_json::{Map, Value, json};
 
 use super::{asking::Asked, lines::Line};
 use crate::render;
 
 /// A request that the engine has.
-pub(super) struct Job<'a> {
+pub(super) struct Job {
     label: Label,
     prompt_tokens: usize,
     seed: Option<u64>,
     eos: Vec<u32>,
-    stream: Option<TextStream<'a>>,
+    stream: Option<TextStream>,
     tokens: Vec<u32>,
     logprobs: Vec<Vec<(u32, f32)>>,
     is_stopped: bool,
@@ -49,9 +49,9 @@ impl Label {
     }
 }
 
-impl<'a> Job<'a> {
+impl Job {
     /// Makes the job of a request that was submitted.
-    pub(super) fn new(label: Label, asked: Asked<'a>) -> Self {
+    pub(super) fn new(label: Label, asked: Asked) -> Self {
         let Asked { request, stream } = asked;
         Self {
             label,
@@ -66,15 +66,13 @@ impl<'a> Job<'a> {
     }
 
     /// Adds a token. Returns true if a stop text has come, so that no more are wanted.
-    pub(super) fn token(&mut self, token: u32, logprobs: Vec<(u32, f32)>) -> Result<bool, Error> {
+    pub(super) fn token(&mut self, token: u32, logprobs: Option<TokenLogprobs>) -> Result<bool, Error> {
         // A step with accepted drafts has tokens after the last one that is wanted.
         if self.is_stopped {
             return Ok(false);
         }
         self.tokens.push(token);
-        if !logprobs.is_empty() {
-            self.logprobs.push(logprobs);
-        }
+        self.logprobs.extend(logprobs.map(|logprobs| logprobs.top));
         let Some(stream) = &mut self.stream else { return Ok(false) };
         let Piece { stopped, .. } = stream.push(token)?;
         // Nothing follows an end of text, and it is the better reason.

@@ -160,7 +160,7 @@ fn files_of_requests() {
 fn limits() {
     let found = options(&["-n", "3", "--logprobs", "2", "--json"]).request(vec![7], Some(128), None);
     let request = Request::default();
-    assert_eq!(found, Request { max_tokens: 3, eos: vec![7], logprobs: 2, ..request.clone() });
+    assert_eq!(found, Request { max_tokens: 3, eos: vec![7], logprobs: Some(2), ..request.clone() });
     let found = options(&["--ignore-eos", "--speculate"]).request(vec![7], None, None);
     let speculate = Some(Speculation::default());
     assert_eq!(found, Request { max_tokens: usize::MAX, speculate, ..request });

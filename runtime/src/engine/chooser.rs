@@ -1,0 +1,180 @@
+//! The choice of a request's next token.
+
+use std::{collections::HashMap, sync::Arc};
+
+use super::{
+    grammar::{GrammarState, allows},
+    request::{Penalties, Request},
+};
+use crate::{
+    error::{EngineError, Error},
+    model::{BestTokens, ModelRunner, SelectedRow},
+    sampling::{Sampler, TokenLogprobs, largest_logit, logprobs, logprobs_of_best},
+};
+
+/// A token of the answer, with log-probabilities if they were requested.
+pub(super) type Picked = (u32, Option<TokenLogprobs>);
+
+/// Chooses the tokens of one request.
+///
+/// Penalties and biases change the logits, a grammar excludes tokens, and what is left is sampled, or its largest logit
+/// taken. Log-probabilities are the model's own, before any of this.
+#[derive(Debug)]
+pub(super) struct Chooser {
+    sampler: Option<Sampler>,
+    bias: Vec<(u32, f32)>,
+    penalties: Penalties,
+    /// How often each token is in the prompt, and in the answer. Without penalties nothing is counted.
+    counts: HashMap<u32, [u32; 2]>,
+    grammar: Option<Box<dyn GrammarState>>,
+    logprobs: Option<usize>,
+    is_complete: bool,
+}
+
+/// The logits of a selected row, which take time to read.
+struct Row<'r, R> {
+    runner: &'r mut R,
+    selected: usize,
+    /// The token with the largest of them.
+    token: u32,
+}
+
+impl<R: ModelRunner> Row<'_, R> {
+    fn best(&mut self) -> Result<Option<BestTokens>, Error> {
+        Ok(self.runner.best(self.selected).map_err(failed)?)
+    }
+
+    fn logits(&mut self) -> Result<Vec<f32>, Error> {
+        Ok(self.runner.logits(self.selected).map_err(failed)?)
+    }
+}
+
+fn failed(error: Error) -> EngineError {
+    EngineError::StepFailed { requests: 1, source: Arc::new(error) }
+}
+
+impl Chooser {
+    /// Makes the chooser of a request that was checked.
+    ///
+    /// # Errors
+    /// The grammar cannot be used.
+    pub(super) fn new(request: &Request, sampler: Option<Sampler>) -> Result<Self, Error> {
+        let mut counts = HashMap::new();
+        if request.penalties.repetition != Penalties::default().repetition {
+            for &token in &request.prompt {
+                counts.entry(token).or_insert([0, 0])[0] += 1;
+            }
+        }
+        Ok(Self {
+            sampler,
+            bias: request.logit_bias.clone(),
+            penalties: request.penalties,
+            counts,
+            grammar: request.grammar.as_ref().map(|grammar| grammar.begin()).transpose()?,
+            logprobs: request.logprobs,
+            is_complete: false,
+        })
+    }
+
+    /// Begins what can be computed while the device runs.
+    pub(super) fn prepare(&mut self) {
+        if let Some(grammar) = &mut self.grammar {
+            grammar.prepare();
+        }
+    }
+
+    /// Returns whether the grammar allows nothing more.
+    pub(super) fn is_complete(&self) -> bool {
+        self.is_complete
+    }
+
+    /// Chooses the token after a selected row of the last step, and adds it to the answer.
+    pub(super) fn choose<R: ModelRunner>(
+        &mut self,
+        runner: &mut R,
+        selected: usize,
+        row: SelectedRow,
+    ) -> Result<Picked, Error> {
+        let mut row = Row { runner, selected, token: row.token };
+        let is_needed = self.logprobs.is_some() || self.sampler.is_some() || self.grammar.is_some();
+        let best = if is_needed { row.best()? } else { None };
+        let chosen = match self.of_best(&row, best.as_ref())? {
+            Some(token) => token,
+            None => self.of_all(row.logits()?)?,
+        };
+        let known = self.logprobs.zip(best).and_then(|(count, best)| logprobs_of_best(&best, chosen, count));
+        let found = match (self.logprobs, known) {
+            (Some(count), None) => Some(logprobs(&row.logits()?, chosen, count)?),
+            (_, known) => known,
+        };
+        if self.penalties != Penalties::default() {
+            self.counts.entry(chosen).or_insert([0, 0])[1] += 1;
+        }
+        if let Some(grammar) = &mut self.grammar {
+            self.is_complete = grammar.accept(chosen)?;
+        }
+        Ok((chosen, found))
+    }
+
+    /// Chooses from the most likely tokens. `None` if they do not decide.
+    fn of_best<R: ModelRunner>(
+        &mut self,
+        row: &Row<'_, R>,
+        best: Option<&BestTokens>,
+    ) -> Result<Option<u32>, Error> {
+        if !self.bias.is_empty() || self.penalties != Penalties::default() {
+            return Ok(None);
+        }
+        match (&mut self.sampler, &mut self.grammar) {
+            (None, None) => Ok(Some(row.token)),
+            (Some(sampler), None) => match best {
+                Some(best) => sampler.sample_best(best, row.runner.limits().vocab),
+                None => Ok(None),
+            },
+            (None, Some(grammar)) => {
+                let mask = grammar.allowed()?;
+                let mut likely =
+                    [row.token].into_iter().chain(best.into_iter().flat_map(|best| best.ids.iter().copied()));
+                Ok(likely.find(|&token| allows(mask, token)))
+            }
+            (Some(_), Some(_)) => Ok(None),
+        }
+    }
+
+    /// Chooses from all tokens.
+    fn of_all(&mut self, mut logits: Vec<f32>) -> Result<u32, Error> {
+        self.penalties.apply(&self.counts, &mut logits);
+        for &(token, bias) in &self.bias {
+            if let Some(logit) = logits.get_mut(token as usize) {
+                *logit += bias;
+            }
+        }
+        if let Some(grammar) = &mut self.grammar {
+            let mask = grammar.allowed()?;
+            for (token, logit) in (0u32..).zip(&mut logits) {
+                if !allows(mask, token) {
+                    *logit = f32::NEG_INFINITY;
+                }
+            }
+        }
+        match &mut self.sampler {
+            Some(sampler) => sampler.sample(&logits),
+            None => largest_logit(&logits),
+        }
+    }
+}
+
+impl Penalties {
+    /// Changes the logits of tokens that were counted in the prompt and in the answer.
+    fn apply(&self, counts: &HashMap<u32, [u32; 2]>, logits: &mut [f32]) {
+        for (&token, &[in_prompt, in_answer]) in counts {
+            let Some(logit) = logits.get_mut(token as usize) else { continue };
+            if in_prompt + in_answer > 0 {
+                *logit = if *logit > 0.0 { *logit / self.repetition } else { *logit * self.repetition };
+            }
+            if in_answer > 0 {
+                *logit -= self.presence + self.frequency * in_answer as f32;
+            }
+        }
+    }
+}
