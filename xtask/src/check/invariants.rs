@@ -5,19 +5,22 @@ use anyhow::{Result, bail};
 use crate::{shell, workspace::Workspace};
 
 /// The crates of the workspace that each crate may depend on.
-const ALLOWED: [(&str, &[&str]); 6] = [
+const ALLOWED: [(&str, &[&str]); 7] = [
     ("mlxcel-artifacts", &[]),
     ("mlxcel-models", &[]),
     ("mlxcel-emitter", &["mlxcel-artifacts", "mlxcel-models"]),
     ("mlxcel-compiler-driver", &["mlxcel-artifacts", "mlxcel-emitter", "mlxcel-models"]),
     ("mlxcel-runtime", &["mlxcel-artifacts"]),
+    ("mlxcel-serve", &["mlxcel-artifacts", "mlxcel-runtime"]),
     ("xtask", &[]),
 ];
 
 /// Crates, the kinds of dependency that count, and the dependencies that they must not have.
-const FORBIDDEN: [(&str, &str, &[&str]); 3] = [
+const FORBIDDEN: [(&str, &str, &[&str]); 4] = [
     // Not even for tests: the run side builds without LLVM.
     ("mlxcel-runtime", "--edges normal,build,dev", &["mlir-sys", "melior", "tblgen"]),
+    // HTTP is the server's.
+    ("mlxcel-runtime", "--edges normal,build", &["axum", "hyper", "tokio"]),
     ("mlxcel-runtime", "--edges normal,build,dev --no-default-features", &["eerie-sys", "cmake"]),
     ("mlxcel-compiler-driver", "--edges normal,build", &["eerie-sys"]),
 ];

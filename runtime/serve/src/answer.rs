@@ -1,0 +1,115 @@
+//! An answer on its way: from the engine's tokens to text.
+
+use mlxcel_runtime::{
+    Piece, StopReason, TextStream, Timings, TokenLogprobs,
+    engine::{EventKind, RequestGuard},
+};
+use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
+
+use crate::{api::error::ApiError, model::ServedModel};
+
+/// Tokens of an answer as they come out of the engine. Dropping it cancels the request.
+#[derive(Debug)]
+pub(crate) struct Answer {
+    /// Bounded by the request's largest number of tokens: who reads slowly keeps no pages.
+    events: UnboundedReceiver<EventKind>,
+    guard: RequestGuard,
+    stream: TextStream,
+    /// Tokens that end the answer, and have no text.
+    eos: Vec<u32>,
+    is_stopped: bool,
+}
+
+/// An answer of a request that may have several.
+#[derive(Debug)]
+pub(crate) struct Running {
+    pub(crate) answer: Answer,
+    /// Tokens of the prompt, if this is its first answer.
+    pub(crate) prompt: usize,
+}
+
+/// A token with log-probabilities.
+#[derive(Debug, Clone)]
+pub(crate) struct AnswerToken {
+    pub(crate) id: u32,
+    pub(crate) logprobs: Option<TokenLogprobs>,
+}
+
+/// What comes next of an answer.
+#[derive(Debug)]
+pub(crate) enum Part {
+    /// More of it. The text may be empty: characters and stop texts can have several tokens.
+    Token {
+        /// The text that is final now.
+        text: String,
+        /// The token.
+        token: AnswerToken,
+    },
+    /// Its end.
+    End {
+        /// The rest of the text.
+        text: String,
+        /// Why it ended.
+        reason: StopReason,
+        /// Times and counts.
+        timings: Timings,
+    },
+}
+
+impl Answer {
+    /// Submits a request.
+    ///
+    /// # Errors
+    /// The engine refuses it, or its queue is full.
+    pub(crate) fn ask(
+        model: &ServedModel,
+        request: mlxcel_runtime::Request,
+        before: &[u32],
+        stops: &[String],
+    ) -> Result<Self, ApiError> {
+        let stream = model.tokenizer().stream(before, stops)?;
+        let eos = request.eos.clone();
+        let (sender, events) = unbounded_channel();
+        let sink = Box::new(move |event| sender.send(event).is_ok());
+        let guard = model.client().try_submit_to(request, sink)?;
+        Ok(Self { events, guard, stream, eos, is_stopped: false })
+    }
+
+    /// Waits for the next part. `None` after the end.
+    ///
+    /// # Errors
+    /// The engine fails, or the tokenizer refuses a token.
+    pub(crate) async fn next(&mut self) -> Result<Option<Part>, ApiError> {
+        while let Some(event) = self.events.recv().await {
+            match event {
+                // A step with accepted drafts has tokens after the last one that is wanted.
+                EventKind::Token { .. } if self.is_stopped => {}
+                EventKind::Token { token, logprobs } => {
+                    let is_end = self.eos.contains(&token);
+                    let piece = if is_end { Piece::default() } else { self.stream.push(token)? };
+                    if piece.stopped {
+                        self.is_stopped = true;
+                        self.guard.cancel();
+                    }
+                    let token = AnswerToken { id: token, logprobs };
+                    return Ok(Some(Part::Token { text: piece.text, token }));
+                }
+                EventKind::Finished { reason, timings } => {
+                    self.events.close();
+                    if self.is_stopped {
+                        return Ok(Some(Part::End {
+                            text: String::new(),
+                            reason: StopReason::Stop,
+                            timings,
+                        }));
+                    }
+                    let piece = self.stream.finish()?;
+                    let reason = if piece.stopped { StopReason::Stop } else { reason };
+                    return Ok(Some(Part::End { text: piece.text, reason, timings }));
+                }
+                EventKind::Failed { error } => return Err(error.into()),
+            }
+        }
+        Ok(None)
+    }
+}

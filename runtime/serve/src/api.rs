@@ -1,0 +1,8 @@
+//! OpenAI's wire format: requests, answers and errors, by the names of its API reference.
+
+pub(crate) mod answers;
+pub(crate) mod chat;
+pub(crate) mod completion;
+pub(crate) mod error;
+pub(crate) mod fields;
+pub(crate) mod generation;

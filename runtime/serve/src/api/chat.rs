@@ -1,0 +1,180 @@
+//! `POST /v1/chat/completions`.
+
+use mlxcel_runtime::Message;
+use serde::Deserialize;
+use serde_json::json;
+
+use super::{error::ApiError, fields::Fields, generation::Generation};
+
+/// The most alternatives of a token, as OpenAI has it.
+const MAX_TOP_LOGPROBS: usize = 20;
+
+/// Roles that a template knows. `developer` is OpenAI's newer name of `system`.
+const ROLES: [(&str, &str); 4] =
+    [("system", "system"), ("developer", "system"), ("user", "user"), ("assistant", "assistant")];
+
+/// A request for the next message of a chat.
+#[derive(Debug)]
+pub(crate) struct ChatRequest {
+    pub(crate) model: String,
+    pub(crate) messages: Vec<Message>,
+    /// The alternatives of each token with log-probabilities, if these are wanted.
+    pub(crate) logprobs: Option<usize>,
+    pub(crate) generation: Generation,
+}
+
+/// A message as clients send it.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct WireMessage {
+    role: String,
+    #[serde(default)]
+    content: Option<Content>,
+    /// The speaker among several of one role, which templates do not know.
+    #[serde(default, rename = "name")]
+    _name: Option<String>,
+    /// What the model refused to say, which clients send back.
+    #[serde(default)]
+    refusal: Option<String>,
+}
+
+/// A text, or its parts.
+#[derive(Deserialize)]
+#[serde(untagged, expecting = "a string or a list of parts")]
+enum Content {
+    Text(String),
+    Parts(Vec<Part>),
+}
+
+#[derive(Deserialize)]
+struct Part {
+    #[serde(rename = "type")]
+    kind: String,
+    text: Option<String>,
+}
+
+impl ChatRequest {
+    /// Parses a body.
+    ///
+    /// # Errors
+    /// It is no JSON object, a field is wrong, or one is not supported.
+    pub(crate) fn parse(body: &[u8]) -> Result<Self, ApiError> {
+        let mut fields = Fields::parse(body)?;
+        let messages: Vec<WireMessage> = fields.require("messages")?;
+        if messages.is_empty() {
+            return Err(ApiError::invalid_field("messages", "found no message, expected at least one"));
+        }
+        let messages = messages.into_iter().enumerate().map(|(index, message)| message.parse(index));
+        let top = fields.take::<usize>("top_logprobs")?;
+        let is_wanted = fields.take("logprobs")?.unwrap_or(false);
+        if top.is_some() && !is_wanted {
+            let message = "top_logprobs is given, expected it with \"logprobs\": true";
+            return Err(ApiError::invalid_field("top_logprobs", message));
+        }
+        if let Some(found) = top.filter(|&top| top > MAX_TOP_LOGPROBS) {
+            let message = format!("top_logprobs is {found}, expected 0 to {MAX_TOP_LOGPROBS}");
+            return Err(ApiError::invalid_field("top_logprobs", message));
+        }
+        let request = Self {
+            model: fields.take("model")?.unwrap_or_default(),
+            messages: messages.collect::<Result<_, _>>()?,
+            logprobs: is_wanted.then(|| top.unwrap_or(0)),
+            generation: Generation::take(&mut fields)?,
+        };
+        fields.only("response_format", &json!({ "type": "text" }))?;
+        fields.only("modalities", &json!(["text"]))?;
+        fields.finish()?;
+        Ok(request)
+    }
+}
+
+impl WireMessage {
+    fn parse(self, index: usize) -> Result<Message, ApiError> {
+        let at = |field: &str| format!("messages[{index}].{field}");
+        let Some((_, role)) = ROLES.iter().find(|(name, _)| *name == self.role) else {
+            let known = ROLES.map(|(name, _)| name).join(", ");
+            let message = format!("the role is `{}`, expected one of {known}", self.role);
+            return Err(ApiError::invalid_field(at("role"), message));
+        };
+        let text = match self.content {
+            Some(Content::Text(text)) => text,
+            Some(Content::Parts(parts)) => join(parts, &at("content"))?,
+            None => self.refusal.unwrap_or_default(),
+        };
+        Ok(Message::new(*role, text))
+    }
+}
+
+/// Joins the parts of a text.
+fn join(parts: Vec<Part>, at: &str) -> Result<String, ApiError> {
+    let mut joined = String::new();
+    for (index, Part { kind, text }) in parts.into_iter().enumerate() {
+        let Some(text) = text.filter(|_| kind == "text") else {
+            let message = format!("a part is of type `{kind}`, but only `text` with its text is supported");
+            return Err(ApiError::invalid_field(format!("{at}[{index}]"), message));
+        };
+        joined.push_str(&text);
+    }
+    Ok(joined)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn refused(body: serde_json::Value) -> String {
+        let error = ChatRequest::parse(body.to_string().as_bytes()).unwrap_err().to_json();
+        format!(
+            "{}: {}",
+            error["error"]["param"].as_str().unwrap(),
+            error["error"]["message"].as_str().unwrap()
+        )
+    }
+
+    #[test]
+    fn messages_have_texts_or_parts() {
+        let body = json!({ "model": "m", "logprobs": true, "top_logprobs": 3, "messages": [
+            { "role": "developer", "content": "be brief" },
+            { "role": "user", "content": [{ "type": "text", "text": "a" }, { "type": "text", "text": "b" }] },
+            { "role": "assistant", "content": null, "refusal": null, "name": "x" },
+        ]});
+        let found = ChatRequest::parse(body.to_string().as_bytes()).unwrap();
+        let expected = [("system", "be brief"), ("user", "ab"), ("assistant", "")];
+        assert_eq!(found.messages, expected.map(|(role, text)| Message::new(role, text)));
+        assert_eq!((found.model.as_str(), found.logprobs), ("m", Some(3)));
+    }
+
+    #[test]
+    fn what_is_not_supported_is_named() {
+        let user = json!({ "role": "user", "content": "a" });
+        let with = |name: &str, value: serde_json::Value| {
+            let mut body = json!({ "messages": [user] });
+            body[name] = value;
+            refused(body)
+        };
+        assert_eq!(refused(json!({})), "messages: found no messages, expected it");
+        assert_eq!(with("messages", json!([])), "messages: found no message, expected at least one");
+        assert_eq!(
+            with("messages", json!([{ "role": "root", "content": "a" }])),
+            "messages[0].role: the role is `root`, expected one of system, developer, user, assistant"
+        );
+        assert_eq!(
+            with(
+                "messages",
+                json!([user, { "role": "user", "content": [{ "type": "image_url", "image_url": {} }] }])
+            ),
+            "messages[1].content[0]: a part is of type `image_url`, but only `text` with its text is supported"
+        );
+        assert_eq!(
+            with("messages", json!([{ "role": "user", "content": 3 }])),
+            "messages[0].content: messages[0].content: a string or a list of parts"
+        );
+        assert_eq!(with("audio", json!({})), "audio: audio is not supported");
+        assert_eq!(
+            with("top_logprobs", json!(2)),
+            "top_logprobs: top_logprobs is given, expected it with \"logprobs\": true"
+        );
+        let body = json!({ "messages": [user], "logprobs": true, "top_logprobs": 21 });
+        assert_eq!(refused(body), "top_logprobs: top_logprobs is 21, expected 0 to 20");
+    }
+}

@@ -1,0 +1,136 @@
+//! Errors in OpenAI's form.
+
+use axum::{
+    Json,
+    extract::rejection::BytesRejection,
+    http::{HeaderValue, StatusCode, header::RETRY_AFTER},
+    response::{IntoResponse, Response},
+};
+use mlxcel_artifacts::report;
+use mlxcel_runtime::{EngineError, Error};
+use serde_json::json;
+
+/// Seconds after which a client may ask again.
+const RETRY_SECONDS: u16 = 1;
+
+/// An answer that says what is wrong: `{"error": {"message", "type", "param", "code"}}`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct ApiError {
+    status: StatusCode,
+    kind: &'static str,
+    message: String,
+    param: Option<String>,
+    code: Option<&'static str>,
+}
+
+impl ApiError {
+    fn new(status: StatusCode, kind: &'static str, message: impl Into<String>) -> Self {
+        Self { status, kind, message: message.into(), param: None, code: None }
+    }
+
+    /// Refuses a request: 400.
+    pub(crate) fn invalid(message: impl Into<String>) -> Self {
+        Self::new(StatusCode::BAD_REQUEST, "invalid_request_error", message)
+    }
+
+    /// Refuses a field of a request: 400.
+    pub(crate) fn invalid_field(param: impl Into<String>, message: impl Into<String>) -> Self {
+        Self { param: Some(param.into()), ..Self::invalid(message) }
+    }
+
+    /// Refuses a request that is longer than the context: 400.
+    pub(crate) fn context_exceeded(message: impl Into<String>) -> Self {
+        Self { code: Some("context_length_exceeded"), ..Self::invalid(message) }
+    }
+
+    /// Refuses a body that is no JSON by its type: 415.
+    pub(crate) fn not_json(found: &str) -> Self {
+        let message = format!("the content type is {found}, expected application/json");
+        Self::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "invalid_request_error", message)
+    }
+
+    /// Refuses a body that is too large, or that broke off: 413 or 400.
+    pub(crate) fn body(error: &BytesRejection, limit: usize) -> Self {
+        if error.status() == StatusCode::PAYLOAD_TOO_LARGE {
+            let message = format!("the body is larger than {limit} bytes, expected at most that");
+            return Self::new(StatusCode::PAYLOAD_TOO_LARGE, "invalid_request_error", message);
+        }
+        Self::invalid(format!("the body broke off: {}", error.body_text()))
+    }
+
+    /// Refuses a request without a key: 401.
+    pub(crate) fn unauthorized() -> Self {
+        let message = "found no valid API key, expected `Authorization: Bearer KEY`";
+        let error = Self::new(StatusCode::UNAUTHORIZED, "invalid_request_error", message);
+        Self { code: Some("invalid_api_key"), ..error }
+    }
+
+    /// There is no such model: 404.
+    pub(crate) fn no_model(found: &str, served: &[&str]) -> Self {
+        let message = format!("the model `{found}` is not served, expected one of {}", served.join(", "));
+        let error = Self::new(StatusCode::NOT_FOUND, "invalid_request_error", message);
+        Self { param: Some("model".into()), code: Some("model_not_found"), ..error }
+    }
+
+    /// There is no such path: 404.
+    pub(crate) fn no_path(method: &str, path: &str) -> Self {
+        let message = format!("found no {method} {path}");
+        Self::new(StatusCode::NOT_FOUND, "invalid_request_error", message)
+    }
+
+    /// There are too many requests: 429.
+    fn busy(message: String) -> Self {
+        let error = Self::new(StatusCode::TOO_MANY_REQUESTS, "rate_limit_error", message);
+        Self { code: Some("queue_full"), ..error }
+    }
+
+    /// The server is about to end: 503.
+    pub(crate) fn stopping() -> Self {
+        Self::new(StatusCode::SERVICE_UNAVAILABLE, "server_error", "the server is shutting down")
+    }
+
+    /// Returns the object, as it is in a stream too.
+    pub(crate) fn to_json(&self) -> serde_json::Value {
+        let Self { status: _, kind, message, param, code } = self;
+        json!({ "error": { "message": message, "type": kind, "param": param, "code": code } })
+    }
+}
+
+impl From<Error> for ApiError {
+    fn from(error: Error) -> Self {
+        // Hints name options of programs; the first line stands alone.
+        let text = report(&error);
+        let text = text.strip_prefix("error: ").unwrap_or(&text);
+        let message = text.lines().next().unwrap_or_default().to_owned();
+        match &error {
+            Error::TooLong { .. } | Error::Engine(EngineError::NeverFits { .. }) => {
+                Self::context_exceeded(message)
+            }
+            Error::NoTokens
+            | Error::TokenOutOfRange { .. }
+            | Error::BadSampling { .. }
+            | Error::ChatTemplate(_)
+            | Error::Engine(
+                EngineError::BadChange { .. }
+                | EngineError::BiasedToken { .. }
+                | EngineError::Grammar { .. }
+                | EngineError::BadSpeculation { .. },
+            ) => Self::invalid(message),
+            Error::Engine(EngineError::QueueFull { .. }) => Self::busy(message),
+            Error::Engine(EngineError::Closed | EngineError::Stopped { .. }) => {
+                Self::new(StatusCode::SERVICE_UNAVAILABLE, "server_error", message)
+            }
+            _ => Self::new(StatusCode::INTERNAL_SERVER_ERROR, "server_error", message),
+        }
+    }
+}
+
+impl IntoResponse for ApiError {
+    fn into_response(self) -> Response {
+        let mut response = (self.status, Json(self.to_json())).into_response();
+        if self.status == StatusCode::TOO_MANY_REQUESTS {
+            response.headers_mut().insert(RETRY_AFTER, HeaderValue::from(RETRY_SECONDS));
+        }
+        response
+    }
+}

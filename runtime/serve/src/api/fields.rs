@@ -1,0 +1,119 @@
+//! The fields of a request's JSON object.
+
+use serde::de::DeserializeOwned;
+use serde_json::{Map, Value};
+
+use super::error::ApiError;
+
+/// Fields that were not taken yet. `null` is as good as absent.
+#[derive(Debug)]
+pub(crate) struct Fields(Map<String, Value>);
+
+impl Fields {
+    /// Parses a body.
+    ///
+    /// # Errors
+    /// It is no JSON, or no object.
+    pub(crate) fn parse(body: &[u8]) -> Result<Self, ApiError> {
+        match serde_json::from_slice(body) {
+            Ok(Value::Object(mut fields)) => {
+                fields.retain(|_, value| !value.is_null());
+                Ok(Self(fields))
+            }
+            Ok(_) => Err(ApiError::invalid("the body is no JSON object, expected one")),
+            Err(error) => Err(ApiError::invalid(format!("the body is no JSON: {error}"))),
+        }
+    }
+
+    /// Takes a field; `None` if it is absent.
+    ///
+    /// # Errors
+    /// It has another type. The error names the part that has.
+    pub(crate) fn take<T: DeserializeOwned>(&mut self, name: &str) -> Result<Option<T>, ApiError> {
+        let Some(value) = self.0.remove(name) else { return Ok(None) };
+        let parsed: Result<T, _> = serde_path_to_error::deserialize(value);
+        parsed.map(Some).map_err(|error| {
+            let path = match error.path().to_string() {
+                path if path == "." => name.to_owned(),
+                path if path.starts_with('[') => format!("{name}{path}"),
+                path => format!("{name}.{path}"),
+            };
+            ApiError::invalid_field(&path, format!("{path}: {}", error.inner()))
+        })
+    }
+
+    /// Takes a field that must be there.
+    ///
+    /// # Errors
+    /// It is absent, or has another type.
+    pub(crate) fn require<T: DeserializeOwned>(&mut self, name: &str) -> Result<T, ApiError> {
+        let missing = || ApiError::invalid_field(name, format!("found no {name}, expected it"));
+        self.take(name)?.ok_or_else(missing)
+    }
+
+    /// Takes a field that changes no answer of this server.
+    pub(crate) fn ignore(&mut self, name: &str) {
+        self.0.remove(name);
+    }
+
+    /// Takes a field whose only value is `expected`.
+    ///
+    /// # Errors
+    /// It has another value, which is not supported.
+    pub(crate) fn only(&mut self, name: &str, expected: &Value) -> Result<(), ApiError> {
+        match self.0.remove(name) {
+            Some(found) if found != *expected => {
+                let message = format!("{name} is {found}, but only {expected} is supported");
+                Err(ApiError::invalid_field(name, message))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Refuses fields that were not taken.
+    ///
+    /// # Errors
+    /// There is one.
+    pub(crate) fn finish(self) -> Result<(), ApiError> {
+        match self.0.keys().next() {
+            Some(name) => Err(ApiError::invalid_field(name, format!("{name} is not supported"))),
+            None => Ok(()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn message(error: ApiError) -> String {
+        let error = error.to_json();
+        format!("{}: {}", error["error"]["param"], error["error"]["message"])
+    }
+
+    #[test]
+    fn fields_are_taken_by_type() {
+        let mut fields = Fields::parse(br#"{"a": 1, "b": null, "c": [1, "x"], "d": true}"#).unwrap();
+        assert_eq!(fields.take::<u32>("a"), Ok(Some(1)));
+        assert_eq!(fields.take::<u32>("b"), Ok(None));
+        let wrong = fields.take::<Vec<u32>>("c").unwrap_err();
+        assert_eq!(message(wrong), r#""c[1]": "c[1]: invalid type: string \"x\", expected u32""#);
+        assert_eq!(message(fields.require::<u32>("e").unwrap_err()), r#""e": "found no e, expected it""#);
+        let only = fields.only("d", &false.into()).unwrap_err();
+        assert_eq!(message(only), r#""d": "d is true, but only false is supported""#);
+        fields.finish().unwrap();
+        let rest = Fields::parse(br#"{"z": 1}"#).unwrap().finish().unwrap_err();
+        assert_eq!(message(rest), r#""z": "z is not supported""#);
+    }
+
+    #[test]
+    fn a_body_is_an_object() {
+        let refused = |body: &[u8]| message(Fields::parse(body).unwrap_err());
+        assert_eq!(refused(b"[]"), r#"null: "the body is no JSON object, expected one""#);
+        assert_eq!(
+            refused(b"{\"a\": "),
+            r#"null: "the body is no JSON: EOF while parsing a value at line 1 column 6""#
+        );
+        assert!(refused(b"\xff").contains("the body is no JSON"));
+    }
+}

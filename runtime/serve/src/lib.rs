@@ -1,0 +1,12 @@
+#![doc = include_str!("../README.md")]
+
+mod answer;
+mod api;
+mod model;
+mod routes;
+mod server;
+mod state;
+
+pub use model::{ServedModel, TextFiles};
+pub use server::serve;
+pub use state::Settings;

@@ -1,0 +1,134 @@
+//! `mlxcel-serve`: serves bundles over HTTP.
+
+mod options;
+#[path = "../../src/bin/shared/origin.rs"]
+mod origin;
+
+use std::{
+    env, fs,
+    io::{self, Write as _},
+    path::Path,
+    process::{self, ExitCode},
+    sync::Arc,
+};
+
+use anyhow::{Context as _, Result, bail};
+use clap::Parser as _;
+use mlxcel_artifacts::report;
+use mlxcel_runtime::{
+    CheckpointFiles, EngineSettings, LoadOptions, ModelRunner, Request, Weights, engine::EngineThread, load,
+};
+use mlxcel_serve::{ServedModel, Settings, TextFiles, serve};
+use tokio::{
+    net::TcpListener,
+    runtime,
+    signal::unix::{SignalKind, signal},
+};
+
+use crate::options::Options;
+
+/// The variable that has keys of clients, separated by commas.
+const API_KEYS: &str = "MLXCEL_API_KEYS";
+
+fn main() -> ExitCode {
+    match run(&Options::parse()) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            note(&report(error.as_ref()));
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// Writes a line to stderr. A failure to do so is no error.
+fn note(line: &str) {
+    _ = writeln!(io::stderr().lock(), "{line}");
+}
+
+fn run(options: &Options) -> Result<()> {
+    let settings = Settings { api_keys: api_keys(options.api_keys.as_deref())?, ..Settings::default() };
+    let runtime = runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
+    // Before bundles are loaded, so that a port in use is known at once.
+    let listener = runtime.block_on(TcpListener::bind(options.listen));
+    let listener = listener.with_context(|| {
+        format!("cannot listen on {}\nhint: choose another address with --listen", options.listen)
+    })?;
+    let mut models: Vec<Arc<ServedModel>> = Vec::new();
+    for bundle in &options.bundles {
+        let name = ServedModel::name_of(bundle);
+        if models.iter().any(|model| model.name() == name) {
+            bail!("two bundles are named {name}, expected different names\nhint: rename a folder");
+        }
+        models.push(open(options, bundle, name)?);
+    }
+    for model in &models {
+        note(&format!("serving {} · {}", model.name(), model.digest()));
+    }
+    note(&format!("listening on http://{}/v1", listener.local_addr()?));
+    let stop = runtime.block_on(async { stopped() })?;
+    runtime.block_on(serve(listener, models, settings, stop, options.drain()))?;
+    Ok(())
+}
+
+/// Loads a bundle and runs a step.
+fn open(options: &Options, path: &Path, name: String) -> Result<Arc<ServedModel>> {
+    let bundle = options.origin.open(path)?;
+    options.origin.check(&bundle)?;
+    options.origin.note(&bundle)?;
+    let weights = match &options.weights {
+        Some(path) => Some(Weights::open(path)?),
+        None if bundle.is_packed() => None,
+        None => Some(Weights::from_bundle(&bundle)?),
+    };
+    if let Some(weights) = &weights {
+        weights.check(&bundle.manifest().parameters)?;
+    }
+    let folder = options.weights.as_deref().filter(|path| path.is_dir());
+    let text = TextFiles::read(&CheckpointFiles::new(&bundle, folder))?;
+    let load_options: LoadOptions = options.load_options();
+    let settings = EngineSettings { waiting: options.queue, ..EngineSettings::default() };
+    let load = move || -> Result<Box<dyn ModelRunner>, _> { load(&bundle, weights, &load_options) };
+    let engine = EngineThread::start(load, settings)?;
+    let step = engine.client().submit(Request { prompt: vec![0], max_tokens: 1, ..Request::default() })?;
+    for event in step {
+        if let mlxcel_runtime::engine::EventKind::Failed { error } = event {
+            return Err(error).with_context(|| format!("{name} cannot run a step"));
+        }
+    }
+    Ok(ServedModel::new(name, text, engine))
+}
+
+/// Reads the keys of clients from a file and from the environment.
+fn api_keys(file: Option<&Path>) -> Result<Vec<String>> {
+    let text = match file {
+        Some(path) => fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?,
+        None => String::new(),
+    };
+    let given = env::var(API_KEYS).unwrap_or_default();
+    let keys = text.lines().chain(given.split(',')).map(str::trim).filter(|key| !key.is_empty());
+    let keys: Vec<_> = keys.map(str::to_owned).collect();
+    if let (Some(path), true) = (file, keys.is_empty()) {
+        bail!("{} has no key, expected one in each line", path.display());
+    }
+    Ok(keys)
+}
+
+/// Resolves at the first SIGTERM or SIGINT. The second one ends the process.
+fn stopped() -> io::Result<impl Future<Output = ()> + Send + 'static> {
+    let mut terminate = signal(SignalKind::terminate())?;
+    let mut interrupt = signal(SignalKind::interrupt())?;
+    Ok(async move {
+        tokio::select! {
+            _ = terminate.recv() => {}
+            _ = interrupt.recv() => {}
+        }
+        note("stopping: answers are finished, a second signal ends the server at once");
+        tokio::spawn(async move {
+            tokio::select! {
+                _ = terminate.recv() => {}
+                _ = interrupt.recv() => {}
+            }
+            process::exit(1);
+        });
+    })
+}

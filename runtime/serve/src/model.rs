@@ -1,0 +1,126 @@
+//! A bundle that is served.
+
+use std::{
+    path::Path,
+    sync::Arc,
+    time::{SystemTime, UNIX_EPOCH},
+};
+
+use mlxcel_artifacts::Digest;
+use mlxcel_runtime::{
+    ChatTemplate, CheckpointFiles, Error, Message, Tokenizer,
+    engine::{EngineClient, EngineThread},
+    eos_ids,
+};
+
+use crate::api::{completion::Prompt, error::ApiError};
+
+/// What is read from a checkpoint's small files.
+#[derive(Debug)]
+pub struct TextFiles {
+    /// Turns text into tokens.
+    pub tokenizer: Tokenizer,
+    /// Renders chats; `None` if the checkpoint has no template.
+    pub template: Option<ChatTemplate>,
+    /// Tokens that end an answer.
+    pub eos: Vec<u32>,
+}
+
+impl TextFiles {
+    /// Reads the small files of a checkpoint.
+    ///
+    /// # Errors
+    /// There is no tokenizer, or a file cannot be parsed.
+    pub fn read(files: &CheckpointFiles<'_>) -> Result<Self, Error> {
+        let template = match ChatTemplate::from_checkpoint(files) {
+            Ok(template) => Some(template),
+            Err(Error::NoChatTemplate(_)) => None,
+            Err(error) => return Err(error),
+        };
+        Ok(Self { tokenizer: Tokenizer::from_checkpoint(files)?, template, eos: eos_ids(files)? })
+    }
+}
+
+/// A bundle that is served under a name.
+#[derive(Debug)]
+pub struct ServedModel {
+    name: String,
+    created: u64,
+    text: TextFiles,
+    engine: EngineThread,
+}
+
+impl ServedModel {
+    /// Serves what an engine runs.
+    #[must_use]
+    pub fn new(name: String, text: TextFiles, engine: EngineThread) -> Arc<Self> {
+        let created = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |time| time.as_secs());
+        Arc::new(Self { name, created, text, engine })
+    }
+
+    /// Returns the name of a bundle at a path, or of a store's name.
+    #[must_use]
+    pub fn name_of(bundle: &Path) -> String {
+        let name = bundle.file_name().unwrap_or(bundle.as_os_str()).to_string_lossy();
+        name.strip_suffix(".bundle").unwrap_or(&name).to_owned()
+    }
+
+    /// Returns the name that clients choose it by.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Returns when the model was loaded, in seconds since 1970.
+    pub(crate) fn created(&self) -> u64 {
+        self.created
+    }
+
+    pub(crate) fn tokenizer(&self) -> &Tokenizer {
+        &self.text.tokenizer
+    }
+
+    pub(crate) fn eos(&self) -> &[u32] {
+        &self.text.eos
+    }
+
+    pub(crate) fn client(&self) -> EngineClient {
+        self.engine.client()
+    }
+
+    /// Returns the digest of the bundle's manifest.
+    #[must_use]
+    pub fn digest(&self) -> Digest {
+        self.client().limits().model
+    }
+
+    /// Returns the tokens of the context.
+    pub(crate) fn context(&self) -> usize {
+        self.client().limits().context
+    }
+
+    /// Encodes a chat.
+    pub(crate) fn encode_chat(&self, messages: &[Message]) -> Result<Vec<u32>, ApiError> {
+        let Some(template) = &self.text.template else {
+            let message = format!("the model `{}` has no chat template, expected /v1/completions", self.name);
+            return Err(ApiError::invalid_field("messages", message));
+        };
+        Ok(self.text.tokenizer.encode_chat(template, messages)?)
+    }
+
+    /// Renders a chat. Returns the text and its tokens.
+    pub(crate) fn render_chat(&self, messages: &[Message]) -> Result<(String, Vec<u32>), ApiError> {
+        let tokens = self.encode_chat(messages)?;
+        let template = self.text.template.as_ref();
+        let text = template.map(|template| template.render(messages)).transpose()?;
+        Ok((text.unwrap_or_default(), tokens))
+    }
+
+    /// Encodes a prompt with the special tokens that the checkpoint begins texts with.
+    pub(crate) fn encode(&self, prompt: Prompt) -> Result<Vec<u32>, ApiError> {
+        match prompt {
+            Prompt::Text(text) => Ok(self.text.tokenizer.encode(&text, true)?),
+            Prompt::Tokens(tokens) => Ok(tokens),
+        }
+    }
+}

@@ -1,0 +1,66 @@
+//! The command line.
+
+use std::{net::SocketAddr, path::PathBuf, time::Duration};
+
+use clap::Parser;
+use mlxcel_runtime::{CacheSize, DeviceSpec, LoadOptions};
+
+use crate::origin::Origin;
+
+/// Serve bundles over HTTP, in the wire format of OpenAI's API.
+#[derive(Debug, Parser)]
+#[command(version)]
+pub(crate) struct Options {
+    /// The bundles: folders, or names in the store. Each is served under its name
+    #[arg(required = true, value_name = "BUNDLE")]
+    pub(crate) bundles: Vec<PathBuf>,
+    /// The address to listen on
+    #[arg(long, default_value = "127.0.0.1:8080", value_name = "ADDRESS")]
+    pub(crate) listen: SocketAddr,
+    /// The checkpoint's folder, or a safetensors file, for bundles without weights
+    #[arg(long, value_name = "PATH")]
+    pub(crate) weights: Option<PathBuf>,
+    /// A file of keys, one in each line, of which clients need one
+    #[arg(long, value_name = "FILE")]
+    pub(crate) api_keys: Option<PathBuf>,
+    /// Requests of each bundle that may wait
+    #[arg(long, default_value_t = 256, value_name = "N")]
+    pub(crate) queue: usize,
+    /// The device: auto, local-task, local-sync, cuda[:i] or vulkan[:i]
+    #[arg(long, default_value = "auto")]
+    pub(crate) device: DeviceSpec,
+    /// Threads of local-task [default: one for each physical core]
+    #[arg(short, long, value_name = "N")]
+    pub(crate) threads: Option<usize>,
+    /// Tokens of context [default: the bundle's]
+    #[arg(short, long, value_name = "N")]
+    pub(crate) ctx_size: Option<usize>,
+    /// Memory for keys and values of each bundle, such as 4GiB [default: one context for each of 16 requests, if memory allows]
+    #[arg(long, value_name = "SIZE")]
+    pub(crate) cache_size: Option<CacheSize>,
+    /// Seconds that answers have to end after SIGTERM
+    #[arg(long, default_value_t = 30, value_name = "SECONDS")]
+    drain: u64,
+    #[command(flatten)]
+    pub(crate) origin: Origin,
+}
+
+/// Requests whose contexts have room by default.
+const SEQUENCES: usize = 16;
+
+impl Options {
+    /// Returns how bundles are loaded.
+    pub(crate) fn load_options(&self) -> LoadOptions {
+        LoadOptions {
+            device: self.device,
+            threads: self.threads,
+            context: self.ctx_size,
+            cache: self.cache_size.unwrap_or(CacheSize::Sequences(SEQUENCES)),
+        }
+    }
+
+    /// Returns the time that answers have to end.
+    pub(crate) fn drain(&self) -> Duration {
+        Duration::from_secs(self.drain)
+    }
+}

@@ -1,0 +1,25 @@
+//! `POST /v1/completions`.
+
+use axum::{extract::State, http::HeaderMap, response::Response};
+
+use super::{
+    body::{Body, json_body},
+    generate::{Asked, generate},
+};
+use crate::{
+    api::{answers::Endpoint, completion::CompletionRequest, error::ApiError},
+    state::Shared,
+};
+
+pub(super) async fn complete(
+    State(state): State<Shared>,
+    headers: HeaderMap,
+    body: Body,
+) -> Result<Response, ApiError> {
+    let CompletionRequest { model, prompts, logprobs, generation } =
+        CompletionRequest::parse(&json_body(&state, &headers, body)?)?;
+    let model = state.model(&model)?.clone();
+    let prompts = prompts.into_iter().map(|prompt| model.encode(prompt)).collect::<Result<_, _>>()?;
+    let asked = Asked { endpoint: Endpoint::Completion, prompts, logprobs, generation };
+    generate(state, model, asked).await
+}

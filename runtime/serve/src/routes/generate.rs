@@ -1,0 +1,92 @@
+//! Answers to prompts, whole or as a stream.
+
+use std::sync::Arc;
+
+use axum::{
+    Json,
+    response::{IntoResponse as _, Response},
+};
+
+use super::streaming::stream;
+use crate::{
+    answer::{Answer, Part, Running},
+    api::{
+        answers::{Endpoint, Envelope, Usage, WholeAnswer, finish_reason},
+        error::ApiError,
+        generation::Generation,
+    },
+    model::ServedModel,
+    state::Shared,
+};
+
+/// What a request asks for.
+pub(super) struct Asked {
+    pub(super) endpoint: Endpoint,
+    pub(super) prompts: Vec<Vec<u32>>,
+    pub(super) logprobs: Option<usize>,
+    pub(super) generation: Generation,
+}
+
+/// Answers a request.
+pub(super) async fn generate(
+    state: Shared,
+    model: Arc<ServedModel>,
+    asked: Asked,
+) -> Result<Response, ApiError> {
+    let running = submit(&model, &asked)?;
+    let digest = model.digest().to_string();
+    let envelope = Envelope::new(asked.endpoint, model.name(), &digest);
+    if asked.generation.stream {
+        return Ok(stream(state, model, envelope, asked.generation.include_usage, running).into_response());
+    }
+    let (mut usage, mut answers) = (Usage::default(), Vec::new());
+    for Running { mut answer, prompt } in running {
+        let mut whole = WholeAnswer::default();
+        loop {
+            let part = tokio::select! {
+                part = answer.next() => part?,
+                () = state.ended() => return Err(ApiError::stopping()),
+            };
+            match part {
+                Some(Part::Token { text, token }) => {
+                    whole.text.push_str(&text);
+                    whole.tokens.push(token);
+                }
+                Some(Part::End { text, reason, timings }) => {
+                    whole.text.push_str(&text);
+                    whole.finish = Some(finish_reason(reason));
+                    usage.add(prompt, whole.tokens.len(), &timings);
+                }
+                None => break,
+            }
+        }
+        answers.push(whole);
+    }
+    Ok(Json(envelope.whole(model.tokenizer(), answers, usage)).into_response())
+}
+
+/// Submits all answers of a request, so that a refusal comes before anything else.
+fn submit(model: &ServedModel, asked: &Asked) -> Result<Vec<Running>, ApiError> {
+    let Asked { endpoint, prompts, logprobs, generation } = asked;
+    let context = model.context();
+    let mut running = Vec::new();
+    for prompt in prompts {
+        let room = context.saturating_sub(prompt.len());
+        if let Some(tokens) = generation.max_tokens.filter(|&tokens| tokens > room && room > 0) {
+            let message = format!(
+                "the prompt has {} tokens and the answer may have {tokens}, expected at most {context} together",
+                prompt.len()
+            );
+            return Err(ApiError::context_exceeded(message));
+        }
+        let max_tokens = generation.max_tokens.unwrap_or(room.max(1));
+        // A message begins with its first word, and the continuation of a text may begin with a space.
+        let before = if *endpoint == Endpoint::Chat { &[][..] } else { prompt };
+        for index in 0..generation.count {
+            let request = generation.request(prompt.clone(), model.eos(), max_tokens, *logprobs, index);
+            let answer = Answer::ask(model, request, before, &generation.stops)?;
+            running.push(Running { answer, prompt: if index == 0 { prompt.len() } else { 0 } });
+        }
+    }
+    Ok(running)
+}

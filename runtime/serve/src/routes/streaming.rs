@@ -1,0 +1,133 @@
+//! Answers as server-sent events.
+
+use std::{convert::Infallible, sync::Arc, time::Duration};
+
+use axum::response::{
+    IntoResponse,
+    sse::{Event, KeepAlive, Sse},
+};
+use serde_json::Value;
+use tokio::{
+    sync::mpsc::{self, Sender},
+    task::JoinSet,
+};
+use tokio_stream::wrappers::ReceiverStream;
+
+use crate::{
+    answer::{Part, Running},
+    api::{
+        answers::{Envelope, Usage, WholeAnswer, finish_reason},
+        error::ApiError,
+    },
+    model::ServedModel,
+    state::Shared,
+};
+
+/// Events that wait for the client. The engine does not wait for it.
+const WAITING: usize = 32;
+
+/// The time after which a comment is sent if there is nothing else. A client that is gone shows only when something is sent.
+const PING: Duration = Duration::from_secs(5);
+
+/// The end of every stream that is complete.
+const DONE: &str = "[DONE]";
+
+type Events = Sender<Result<Event, Infallible>>;
+
+/// A stream of one answer, under construction.
+struct Writer {
+    model: Arc<ServedModel>,
+    envelope: Envelope,
+    include_usage: bool,
+    index: usize,
+    events: Events,
+}
+
+/// Streams answers. When the client goes, the stream is dropped, and with it the requests.
+pub(super) fn stream(
+    state: Shared,
+    model: Arc<ServedModel>,
+    envelope: Envelope,
+    include_usage: bool,
+    running: Vec<Running>,
+) -> impl IntoResponse {
+    let (events, received) = mpsc::channel(WAITING);
+    tokio::spawn(async move {
+        let mut tasks = JoinSet::new();
+        for (index, running) in running.into_iter().enumerate() {
+            let (model, envelope, events) = (model.clone(), envelope.clone(), events.clone());
+            tasks.spawn(Writer { model, envelope, include_usage, index, events }.write(running));
+        }
+        let end = tokio::select! {
+            end = join(&mut tasks) => end,
+            // Dropping the tasks cancels the requests.
+            () = events.closed() => return,
+            () = state.ended() => Err(ApiError::stopping()),
+        };
+        match end {
+            Ok(usage) => {
+                if include_usage {
+                    send(&events, &envelope.usage(usage)).await;
+                }
+                _ = events.send(Ok(Event::default().data(DONE))).await;
+            }
+            Err(error) => send(&events, &error.to_json()).await,
+        }
+    });
+    Sse::new(ReceiverStream::new(received)).keep_alive(KeepAlive::new().interval(PING).text("ping"))
+}
+
+/// Waits for all answers and returns their tokens.
+async fn join(tasks: &mut JoinSet<Result<Usage, ApiError>>) -> Result<Usage, ApiError> {
+    let mut usage = Usage::default();
+    while let Some(ended) = tasks.join_next().await {
+        let of_one = ended.unwrap_or_else(|_| Err(ApiError::stopping()))?;
+        usage.prompt += of_one.prompt;
+        usage.cached += of_one.cached;
+        usage.generated += of_one.generated;
+    }
+    Ok(usage)
+}
+
+/// Sends an event. A client that is gone ends the stream elsewhere.
+async fn send(events: &Events, data: &Value) {
+    _ = events.send(Ok(Event::default().data(data.to_string()))).await;
+}
+
+impl Writer {
+    /// Writes an answer to its end.
+    async fn write(self, running: Running) -> Result<Usage, ApiError> {
+        let Running { mut answer, prompt } = running;
+        let (mut usage, mut generated, mut offset) = (Usage::default(), 0, 0);
+        if let Some(start) = self.envelope.start(self.index, self.include_usage) {
+            send(&self.events, &start).await;
+        }
+        while let Some(part) = answer.next().await? {
+            let mut made = WholeAnswer::default();
+            match part {
+                Part::Token { text, token } => {
+                    generated += 1;
+                    // Text that is held back comes with a later token.
+                    if text.is_empty() && token.logprobs.is_none() {
+                        continue;
+                    }
+                    made.text = text;
+                    made.tokens.push(token);
+                }
+                Part::End { text, reason, timings } => {
+                    usage.add(prompt, generated, &timings);
+                    made.text = text;
+                    made.finish = Some(finish_reason(reason));
+                }
+            }
+            self.part(&made, &mut offset).await;
+        }
+        Ok(usage)
+    }
+
+    async fn part(&self, made: &WholeAnswer, offset: &mut usize) {
+        let Self { model, envelope, include_usage, index, events } = self;
+        let part = envelope.part(*index, model.tokenizer(), made, offset, *include_usage);
+        send(events, &part).await;
+    }
+}

@@ -1,0 +1,54 @@
+//! `POST /tokenize`, `/detokenize` and `/apply-template`, as llama.cpp's server has them.
+
+use axum::{Json, extract::State, http::HeaderMap};
+use serde_json::{Value, json};
+
+use super::body::{Body, json_body};
+use crate::{
+    api::{chat::ChatRequest, completion::Prompt, error::ApiError, fields::Fields},
+    state::Shared,
+};
+
+/// Returns the tokens of `content`; with `add_special`, those that the checkpoint begins texts with, too.
+pub(super) async fn tokenize(
+    State(state): State<Shared>,
+    headers: HeaderMap,
+    body: Body,
+) -> Result<Json<Value>, ApiError> {
+    let mut fields = Fields::parse(&json_body(&state, &headers, body)?)?;
+    let model: String = fields.take("model")?.unwrap_or_default();
+    let content: String = fields.require("content")?;
+    let add_special = fields.take("add_special")?.unwrap_or(false);
+    fields.finish()?;
+    let model = state.model(&model)?;
+    let tokens = match add_special {
+        true => model.encode(Prompt::Text(content))?,
+        false => model.tokenizer().encode(&content, false)?,
+    };
+    Ok(Json(json!({ "tokens": tokens })))
+}
+
+/// Returns the text of `tokens`.
+pub(super) async fn detokenize(
+    State(state): State<Shared>,
+    headers: HeaderMap,
+    body: Body,
+) -> Result<Json<Value>, ApiError> {
+    let mut fields = Fields::parse(&json_body(&state, &headers, body)?)?;
+    let model: String = fields.take("model")?.unwrap_or_default();
+    let tokens: Vec<u32> = fields.require("tokens")?;
+    fields.finish()?;
+    Ok(Json(json!({ "content": state.model(&model)?.tokenizer().decode(&tokens)? })))
+}
+
+/// Returns the tokens of a chat by the checkpoint's template, and their text.
+pub(super) async fn apply_template(
+    State(state): State<Shared>,
+    headers: HeaderMap,
+    body: Body,
+) -> Result<Json<Value>, ApiError> {
+    let request = ChatRequest::parse(&json_body(&state, &headers, body)?)?;
+    let model = state.model(&request.model)?;
+    let (prompt, tokens) = model.render_chat(&request.messages)?;
+    Ok(Json(json!({ "prompt": prompt, "tokens": tokens })))
+}

@@ -1,0 +1,45 @@
+//! A server, from its first connection to its last.
+
+use std::{future::Future, io, sync::Arc, time::Duration};
+
+use tokio::{net::TcpListener, sync::watch};
+
+use crate::{
+    model::ServedModel,
+    routes::router,
+    state::{Settings, State},
+};
+
+/// Serves models until `stop` resolves. Then no connection is accepted, and answers have `drain` to end.
+///
+/// # Errors
+/// The listener fails.
+pub async fn serve(
+    listener: TcpListener,
+    models: Vec<Arc<ServedModel>>,
+    settings: Settings,
+    stop: impl Future<Output = ()> + Send + 'static,
+    drain: Duration,
+) -> io::Result<()> {
+    let (end, ending) = watch::channel(false);
+    let state = State::new(models, settings, ending);
+    let (stopped, mut is_stopped) = watch::channel(false);
+    let server = axum::serve(listener, router(state));
+    let server = server.with_graceful_shutdown(async move {
+        stop.await;
+        _ = stopped.send(true);
+    });
+    let deadline = async {
+        if is_stopped.wait_for(|stopped| *stopped).await.is_err() {
+            std::future::pending::<()>().await;
+        }
+        tokio::time::sleep(drain).await;
+        // Streams would keep their connections open.
+        _ = end.send(true);
+        tokio::time::sleep(drain).await;
+    };
+    tokio::select! {
+        served = server.into_future() => served,
+        () = deadline => Ok(()),
+    }
+}

@@ -1,0 +1,237 @@
+//! The server over a scripted model, as a client sees it.
+#![allow(clippy::unwrap_used, reason = "a helper that fails is a test that fails")]
+
+mod scripted;
+
+use std::time::Duration;
+
+use reqwest::{Client, StatusCode};
+use scripted::{MAX_BODY, Server, Speed};
+use serde_json::{Value, json};
+
+/// Returns the data of a stream's events.
+fn events(body: &str) -> Vec<&str> {
+    body.split("\n\n").filter_map(|event| event.strip_prefix("data: ")).collect()
+}
+
+fn chat(text: &str) -> Value {
+    json!({ "messages": [{ "role": "user", "content": text }], "temperature": 0, "max_tokens": 4 })
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_chat_is_answered_whole_and_as_a_stream() {
+    let server = Server::start(Speed::Fast).await;
+    let whole = server.ask("/v1/chat/completions", &chat("ab")).await;
+    // The model counts up from the last character of the prompt, which is the template's.
+    let expected = json!({
+        "id": whole["id"], "object": "chat.completion", "created": whole["created"], "model": "scripted",
+        "system_fingerprint": whole["system_fingerprint"],
+        "choices": [{
+            "index": 0, "logprobs": null, "finish_reason": "length",
+            "message": { "role": "assistant", "content": ";<=>", "refusal": null },
+        }],
+        "usage": {
+            "prompt_tokens": 4, "completion_tokens": 4, "total_tokens": 8,
+            "prompt_tokens_details": { "cached_tokens": 0 },
+        },
+    });
+    assert_eq!(whole, expected);
+    assert!(whole["id"].as_str().unwrap().starts_with("chatcmpl-"));
+
+    let mut body = chat("ab");
+    body["stream"] = true.into();
+    body["stream_options"] = json!({ "include_usage": true });
+    let (status, text) = server.post("/v1/chat/completions", &body).await;
+    assert_eq!(status, StatusCode::OK);
+    let events = events(&text);
+    let (last, chunks) = events.split_last().unwrap();
+    assert_eq!(*last, "[DONE]");
+    let chunks: Vec<Value> = chunks.iter().map(|chunk| serde_json::from_str(chunk).unwrap()).collect();
+    assert!(
+        chunks
+            .iter()
+            .all(|chunk| chunk["object"] == "chat.completion.chunk" && chunk["id"] == chunks[0]["id"])
+    );
+    let deltas: Vec<_> = chunks.iter().map(|chunk| chunk["choices"][0]["delta"].clone()).collect();
+    assert_eq!(deltas[0], json!({ "role": "assistant", "content": "", "refusal": null }));
+    let texts: String = deltas.iter().filter_map(|delta| delta["content"].as_str()).collect();
+    assert_eq!(texts, ";<=>");
+    let (usage, rest) = chunks.split_last().unwrap();
+    assert_eq!((&usage["choices"], &usage["usage"]["total_tokens"]), (&json!([]), &json!(8)));
+    assert!(rest.iter().all(|chunk| chunk["usage"].is_null() && chunk.get("usage").is_some()));
+    assert_eq!(rest.last().unwrap()["choices"][0]["finish_reason"], "length");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn several_prompts_and_answers_have_indices() {
+    let server = Server::start(Speed::Fast).await;
+    let body = json!({ "prompt": ["a", "k"], "n": 2, "temperature": 0, "max_tokens": 3, "logprobs": 1 });
+    let whole = server.ask("/v1/completions", &body).await;
+    let texts: Vec<_> =
+        whole["choices"].as_array().unwrap().iter().map(|choice| choice["text"].clone()).collect();
+    assert_eq!(texts, ["bcd", "bcd", "lmn", "lmn"]);
+    assert_eq!(whole["usage"]["prompt_tokens"], 4);
+    let logprobs = &whole["choices"][3]["logprobs"];
+    assert_eq!(logprobs["tokens"], json!(["l", "m", "n"]));
+    assert_eq!(logprobs["text_offset"], json!([0, 1, 2]));
+    assert!(logprobs["top_logprobs"][0]["l"].as_f64().unwrap() > -0.1);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn stops_biases_and_ends() {
+    let server = Server::start(Speed::Fast).await;
+    let ask = async |more: Value| {
+        let mut body = json!({ "prompt": "a", "temperature": 0, "max_tokens": 6 });
+        body.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        let choice = server.ask("/v1/completions", &body).await["choices"][0].clone();
+        (choice["text"].as_str().unwrap().to_owned(), choice["finish_reason"].as_str().unwrap().to_owned())
+    };
+    assert_eq!(ask(json!({ "stop": "de" })).await, ("bc".into(), "stop".into()));
+    assert_eq!(ask(json!({ "stop": ["x", "c"] })).await, ("b".into(), "stop".into()));
+    // z ends an answer.
+    assert_eq!(ask(json!({ "prompt": "w" })).await, ("xy".into(), "stop".into()));
+    assert_eq!(ask(json!({ "prompt": "w", "ignore_eos": true })).await, ("xyz{|}".into(), "length".into()));
+    assert_eq!(ask(json!({ "logit_bias": { "110": 100 } })).await, ("nnnnnn".into(), "length".into()));
+    assert_eq!(
+        ask(json!({ "seed": 5, "temperature": 1.5 })).await,
+        ask(json!({ "seed": 5, "temperature": 1.5 })).await
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn tokens_texts_and_models() {
+    let server = Server::start(Speed::Fast).await;
+    let tokens = server.ask("/tokenize", &json!({ "content": "ab", "add_special": true })).await;
+    assert_eq!(tokens, json!({ "tokens": [256, 97, 98] }));
+    assert_eq!(server.ask("/tokenize", &json!({ "content": "ab" })).await, json!({ "tokens": [97, 98] }));
+    assert_eq!(server.ask("/detokenize", &json!({ "tokens": [97, 98] })).await, json!({ "content": "ab" }));
+    let rendered = server.ask("/apply-template", &chat("a<s>")).await;
+    assert_eq!(rendered["prompt"], "<s>a<s>:");
+    // What the client wrote is text, and what the template wrote is a token.
+    assert_eq!(rendered["tokens"], json!([256, 97, 60, 115, 62, 58]));
+    let models = server.get("/v1/models").await;
+    assert_eq!((&models["object"], &models["data"][0]["id"]), (&json!("list"), &json!("scripted")));
+    assert_eq!(server.get("/v1/models/scripted").await["context"], 512);
+    assert_eq!(server.get("/health/ready").await, json!({ "status": "ok" }));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn refusals_have_openais_form() {
+    let server = Server::start(Speed::Fast).await;
+    let refused = async |path: &str, body: Value| {
+        let (status, text) = server.post(path, &body).await;
+        let error: Value = serde_json::from_str(&text).unwrap();
+        let field = |name: &str| error["error"][name].as_str().unwrap_or("null").to_owned();
+        format!(
+            "{} {} {} {}: {}",
+            status.as_u16(),
+            field("type"),
+            field("code"),
+            field("param"),
+            field("message")
+        )
+    };
+    let mut other = chat("a");
+    other["model"] = "gpt-4".into();
+    insta::assert_snapshot!(
+        [
+            refused("/v1/chat/completions", json!([])).await,
+            refused("/v1/chat/completions", json!({ "messages": "a" })).await,
+            refused("/v1/chat/completions", other).await,
+            refused("/v1/completions", json!({ "prompt": "a", "max_tokens": 600 })).await,
+            refused("/v1/completions", json!({ "prompt": "a".repeat(600) })).await,
+            refused("/v1/completions", json!({ "prompt": [200_000] })).await,
+            refused("/v1/completions", json!({ "prompt": [] })).await,
+            refused("/v1/completions", json!({ "prompt": "a", "suffix": "b" })).await,
+            refused("/v1/completions", json!({ "prompt": "a", "logit_bias": { "9999": 1 } })).await,
+            refused("/v1/nothing", json!({})).await,
+            refused("/v1/models", json!({})).await,
+        ]
+        .join("\n"),
+        @r#"
+        400 invalid_request_error null null: the body is no JSON object, expected one
+        400 invalid_request_error null messages: messages: invalid type: string "a", expected a sequence
+        404 invalid_request_error model_not_found model: the model `gpt-4` is not served, expected one of scripted
+        400 invalid_request_error context_length_exceeded null: the prompt has 2 tokens and the answer may have 600, expected at most 512 together
+        400 invalid_request_error context_length_exceeded null: 601 tokens, expected at most 512, the size of the context
+        400 invalid_request_error null null: token 1 of the prompt has the id 200000, expected 0 to 256
+        400 invalid_request_error null prompt: found 0 prompts, expected 1 to 128
+        400 invalid_request_error null suffix: suffix is "b", but only "" is supported
+        400 invalid_request_error null null: a logit bias is for the token 9999, expected 0 to 256
+        404 invalid_request_error null null: found no POST /v1/nothing
+        405 invalid_request_error null null: found no POST /v1/models
+        "#
+    );
+    let client = Client::new();
+    let of = |content: &'static str, body: &'static [u8]| {
+        let request = client.post(server.url("/v1/completions")).header("content-type", content);
+        async move { request.body(body).send().await.unwrap().status().as_u16() }
+    };
+    assert_eq!(of("text/plain", b"{}").await, 415);
+    assert_eq!(of("application/json; charset=utf-8", b"{\"prompt\": ").await, 400);
+    assert_eq!(of("application/json", b"\xff\xfe").await, 400);
+    let large = json!({ "prompt": "a".repeat(MAX_BODY) });
+    let expected =
+        "413 invalid_request_error null null: the body is larger than 65536 bytes, expected at most that";
+    assert_eq!(refused("/v1/completions", large).await, expected);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn keys_are_checked() {
+    let server = Server::with_keys(&["one", "two"]).await;
+    let get = async |key: Option<&str>| {
+        let request = Client::new().get(server.url("/v1/models"));
+        let request = match key {
+            Some(key) => request.bearer_auth(key),
+            None => request,
+        };
+        request.send().await.unwrap().status().as_u16()
+    };
+    assert_eq!([get(None).await, get(Some("on")).await, get(Some("two")).await], [401, 401, 200]);
+    let live = Client::new().get(server.url("/health/live")).send().await.unwrap();
+    assert_eq!(live.status(), 200);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_client_that_goes_frees_its_pages() {
+    let server = Server::start(Speed::Slow).await;
+    let body = json!({ "prompt": "a", "max_tokens": 400, "stream": true, "ignore_eos": true });
+    for body in [body.clone(), json!({ "prompt": "a", "max_tokens": 400, "ignore_eos": true })] {
+        let sent = Client::new().post(server.url("/v1/completions")).json(&body).send();
+        _ = tokio::time::timeout(Duration::from_millis(200), async {
+            let mut response = sent.await.unwrap();
+            while response.chunk().await.unwrap().is_some() {}
+        })
+        .await
+        .unwrap_err();
+        server.until_idle().await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_full_queue_asks_to_come_again() {
+    let server = Server::start(Speed::Slow).await;
+    let body = json!({ "prompt": "a", "max_tokens": 400, "n": 64, "ignore_eos": true });
+    let response = Client::new().post(server.url("/v1/completions")).json(&body).send().await.unwrap();
+    assert_eq!(response.status(), StatusCode::TOO_MANY_REQUESTS);
+    assert_eq!(response.headers()["retry-after"], "1");
+    server.until_idle().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn stopping_ends_answers_at_the_deadline() {
+    let mut server = Server::start(Speed::Slow).await;
+    let body = json!({ "prompt": "a", "max_tokens": 400, "stream": true, "ignore_eos": true });
+    let response = Client::new().post(server.url("/v1/completions")).json(&body).send().await.unwrap();
+    let short = json!({ "prompt": "a", "max_tokens": 2, "temperature": 0 });
+    let short = Client::new().post(server.url("/v1/completions")).json(&short).send();
+    let short = tokio::spawn(short);
+    tokio::time::sleep(Duration::from_millis(50)).await;
+    server.stop();
+    // What can end in time does, and the rest is told why it does not.
+    assert_eq!(short.await.unwrap().unwrap().status(), 200);
+    let text = response.text().await.unwrap();
+    let last = events(&text).pop().map(|last| serde_json::from_str::<Value>(last).unwrap()).unwrap();
+    assert_eq!(last["error"]["message"], "the server is shutting down");
+    server.ended().await;
+}

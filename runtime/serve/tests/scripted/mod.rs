@@ -1,0 +1,149 @@
+//! A server over a scripted model, on a port of its own.
+
+use std::{thread, time::Duration};
+
+use mlxcel_runtime::{
+    ChatTemplate, EngineSettings, Tokenizer,
+    engine::{EngineClient, EngineThread},
+    scripted::ScriptedModel,
+};
+use mlxcel_serve::{ServedModel, Settings, TextFiles, serve};
+use reqwest::{Client, StatusCode};
+use serde_json::{Value, json};
+use tokio::{net::TcpListener, sync::oneshot, task::JoinHandle};
+
+/// The time that answers have to end when the server stops.
+const DRAIN: Duration = Duration::from_millis(300);
+
+/// The largest body of a request.
+pub(crate) const MAX_BODY: usize = 64 << 10;
+
+/// The id of `<s>`, after those of bytes.
+const START: u32 = 256;
+
+/// The time of a row of the model.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Speed {
+    Fast,
+    Slow,
+}
+
+/// A running server.
+pub(crate) struct Server {
+    address: String,
+    engine: EngineClient,
+    stop: Option<oneshot::Sender<()>>,
+    served: JoinHandle<std::io::Result<()>>,
+}
+
+impl Server {
+    pub(crate) async fn start(speed: Speed) -> Self {
+        Self::with(speed, Settings::default()).await
+    }
+
+    pub(crate) async fn with_keys(keys: &[&str]) -> Self {
+        let api_keys = keys.iter().map(ToString::to_string).collect();
+        Self::with(Speed::Fast, Settings { api_keys, ..Settings::default() }).await
+    }
+
+    async fn with(speed: Speed, settings: Settings) -> Self {
+        let engine_settings = EngineSettings { waiting: 8, ..EngineSettings::default() };
+        let engine = EngineThread::start(move || Ok(counting(speed)), engine_settings).unwrap();
+        let client = engine.client();
+        let model = ServedModel::new("scripted".into(), text(), engine);
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = format!("http://{}", listener.local_addr().unwrap());
+        let (stop, stopped) = oneshot::channel();
+        let stopped = async move { _ = stopped.await };
+        let settings = Settings { max_body: MAX_BODY, ..settings };
+        let served = tokio::spawn(serve(listener, vec![model], settings, stopped, DRAIN));
+        Self { address, engine: client, stop: Some(stop), served }
+    }
+
+    pub(crate) fn url(&self, path: &str) -> String {
+        format!("{}{path}", self.address)
+    }
+
+    pub(crate) async fn post(&self, path: &str, body: &Value) -> (StatusCode, String) {
+        let response = Client::new().post(self.url(path)).json(body).send().await.unwrap();
+        (response.status(), response.text().await.unwrap())
+    }
+
+    /// Returns the answer to a request that succeeds.
+    pub(crate) async fn ask(&self, path: &str, body: &Value) -> Value {
+        let (status, text) = self.post(path, body).await;
+        assert_eq!(status, StatusCode::OK, "{text}");
+        serde_json::from_str(&text).unwrap()
+    }
+
+    pub(crate) async fn get(&self, path: &str) -> Value {
+        Client::new().get(self.url(path)).send().await.unwrap().json().await.unwrap()
+    }
+
+    /// Waits until no request runs, and checks that no page is held.
+    pub(crate) async fn until_idle(&self) {
+        for _ in 0..500 {
+            let usage = self.engine.usage();
+            if usage.running + usage.waiting == 0 {
+                let pool = usage.pools[0];
+                assert_eq!(pool.free + pool.cached, pool.pages);
+                return;
+            }
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+        panic!("requests still run: {:?}", self.engine.usage());
+    }
+
+    /// Begins to stop.
+    pub(crate) fn stop(&mut self) {
+        self.stop.take().unwrap().send(()).unwrap();
+    }
+
+    /// Waits for the end.
+    pub(crate) async fn ended(self) {
+        self.served.await.unwrap().unwrap();
+    }
+}
+
+/// Makes a model that counts up from the last token.
+fn counting(speed: Speed) -> ScriptedModel {
+    ScriptedModel::of_tokens(512, START as usize + 1, move |seen| {
+        if speed == Speed::Slow {
+            thread::sleep(Duration::from_millis(5));
+        }
+        let next = (seen[seen.len() - 1] + 1) % START;
+        (0..=START).map(|id| if id == next { 10.0 } else { 0.0 }).collect()
+    })
+}
+
+/// Makes a tokenizer with a token for each byte, and a template that ends with a colon.
+fn text() -> TextFiles {
+    let mut shifted = 0;
+    let symbols = (0..=255u8).map(|byte| {
+        let is_plain = matches!(byte, b'!'..=b'~' | 0xa1..=0xac | 0xae..=0xff);
+        shifted += u32::from(!is_plain);
+        let symbol = if is_plain { char::from(byte) } else { char::from_u32(255 + shifted).unwrap() };
+        (symbol.to_string(), json!(byte))
+    });
+    let vocab: serde_json::Map<_, _> = symbols.collect();
+    let tokenizer = json!({
+        "version": "1.0",
+        "added_tokens": [{ "id": START, "content": "<s>", "special": true, "single_word": false,
+            "lstrip": false, "rstrip": false, "normalized": false }],
+        "pre_tokenizer": { "type": "ByteLevel", "add_prefix_space": false, "trim_offsets": true, "use_regex": true },
+        "post_processor": {
+            "type": "TemplateProcessing",
+            "single": [{ "SpecialToken": { "id": "<s>", "type_id": 0 } }, { "Sequence": { "id": "A", "type_id": 0 } }],
+            "pair": [{ "Sequence": { "id": "A", "type_id": 0 } }, { "Sequence": { "id": "B", "type_id": 1 } }],
+            "special_tokens": { "<s>": { "id": "<s>", "ids": [START], "tokens": ["<s>"] } },
+        },
+        "decoder": { "type": "ByteLevel", "add_prefix_space": false, "trim_offsets": true, "use_regex": true },
+        "model": { "type": "BPE", "vocab": vocab, "merges": [] },
+    });
+    let template = "{{ '<s>' }}{% for message in messages %}{{ message.content }}{% endfor %}:";
+    TextFiles {
+        tokenizer: Tokenizer::from_json(tokenizer.to_string().as_bytes()).unwrap(),
+        template: ChatTemplate::new(Some(template.into()), "{}").unwrap(),
+        eos: vec![u32::from(b'z')],
+    }
+}
