@@ -26,7 +26,7 @@ pub(crate) struct Options {
     /// Requests of each bundle that may wait
     #[arg(long, default_value_t = 256, value_name = "N")]
     pub(crate) queue: usize,
-    /// The device: auto, local-task, local-sync, cuda[:i] or vulkan[:i]
+    /// The device: auto, local-task, local-sync, cuda or vulkan; `cuda:1` is the second GPU
     #[arg(long, default_value = "auto")]
     pub(crate) device: DeviceSpec,
     /// Threads of local-task [default: one for each physical core]
