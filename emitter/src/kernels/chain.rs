@@ -103,3 +103,14 @@ impl Chain {
         })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn links_have_the_words_of_the_header() {
+        let header = include_str!("../../kernels/cpu/chain.h");
+        assert!(header.contains(&format!("#define CHAIN_LINK_WORDS {LINK_WORDS}\n")));
+    }
+}
