@@ -96,12 +96,11 @@ impl Chooser {
         row: SelectedRow,
     ) -> Result<Picked, Error> {
         let mut row = Row { runner, selected, token: row.token };
-        let is_needed = self.logprobs.is_some() || self.sampler.is_some() || self.grammar.is_some();
-        let best = if is_needed { row.best()? } else { None };
-        let chosen = match self.of_best(&row, best.as_ref())? {
+        let chosen = match self.of_best(&mut row)? {
             Some(token) => token,
             None => self.of_all(row.logits()?)?,
         };
+        let best = if self.logprobs.is_some() { row.best()? } else { None };
         let known = self.logprobs.zip(best).and_then(|(count, best)| logprobs_of_best(&best, chosen, count));
         let found = match (self.logprobs, known) {
             (Some(count), None) => Some(logprobs(&row.logits()?, chosen, count)?),
@@ -116,26 +115,24 @@ impl Chooser {
         Ok((chosen, found))
     }
 
-    /// Chooses from the most likely tokens. `None` if they do not decide.
-    fn of_best<R: ModelRunner>(
-        &mut self,
-        row: &Row<'_, R>,
-        best: Option<&BestTokens>,
-    ) -> Result<Option<u32>, Error> {
+    /// Chooses from the most likely tokens, which are read only if they can decide. `None` if they do not.
+    fn of_best<R: ModelRunner>(&mut self, row: &mut Row<'_, R>) -> Result<Option<u32>, Error> {
         if !self.bias.is_empty() || self.penalties != Penalties::default() {
             return Ok(None);
         }
         match (&mut self.sampler, &mut self.grammar) {
             (None, None) => Ok(Some(row.token)),
-            (Some(sampler), None) => match best {
-                Some(best) => sampler.sample_best(best, row.runner.limits().vocab),
-                None => Ok(None),
-            },
+            (Some(sampler), None) => {
+                let vocab = row.runner.limits().vocab;
+                row.best()?.map_or(Ok(None), |best| sampler.sample_best(&best, vocab))
+            }
             (None, Some(grammar)) => {
                 let mask = grammar.allowed()?;
-                let mut likely =
-                    [row.token].into_iter().chain(best.into_iter().flat_map(|best| best.ids.iter().copied()));
-                Ok(likely.find(|&token| allows(mask, token)))
+                if allows(mask, row.token) {
+                    return Ok(Some(row.token));
+                }
+                let likely = row.best()?.map_or_else(Vec::new, |best| best.ids);
+                Ok(likely.into_iter().find(|&token| allows(mask, token)))
             }
             (Some(_), Some(_)) => Ok(None),
         }

@@ -19,11 +19,8 @@ pub struct TokenLogprobs {
 pub(crate) fn logprobs(logits: &[f32], token: u32, count: usize) -> Result<TokenLogprobs, Error> {
     check(logits)?;
     let log_total = log_sum_exp(logits);
-    let of = |logit: f32| (f64::from(logit) - log_total) as f32;
-    let top = largest(all(logits), count);
-    let top = if count == 0 { vec![] } else { top.into_iter().map(|c| (c.id, of(c.logit))).collect() };
-    let logit = logits.get(token as usize).copied();
-    Ok(TokenLogprobs { token: of(logit.ok_or(Error::NoLogits)?), top })
+    let logit = logits.get(token as usize).ok_or(Error::NoLogits)?;
+    Ok(TokenLogprobs { token: (f64::from(*logit) - log_total) as f32, top: top(logits, log_total, count) })
 }
 
 /// Returns what [`logprobs`] would; `None` if the best tokens do not say.
@@ -40,9 +37,13 @@ pub(crate) fn logprobs_of_best(best: &BestTokens, token: u32, count: usize) -> O
 /// A logit is not a number, or all are minus infinity.
 pub fn top_logprobs(logits: &[f32], count: usize) -> Result<Vec<(u32, f32)>, Error> {
     check(logits)?;
-    let log_total = log_sum_exp(logits);
-    let top = largest(all(logits), count);
-    Ok(top.into_iter().map(|c| (c.id, (f64::from(c.logit) - log_total) as f32)).collect())
+    Ok(top(logits, log_sum_exp(logits), count))
+}
+
+/// Returns the `count` most likely ids with their log-probabilities, for logits whose exponentials' sum has this logarithm.
+fn top(logits: &[f32], log_total: f64, count: usize) -> Vec<(u32, f32)> {
+    let top = largest(all(logits), count).into_iter();
+    top.map(|c| (c.id, (f64::from(c.logit) - log_total) as f32)).collect()
 }
 
 /// Returns the logarithm of the sum of the exponentials of all logits.
