@@ -409,6 +409,15 @@ pub enum Error {
     )]
     NoChatTemplate(String),
 
+    /// The tokens of a tokenizer have no bytes of their own.
+    #[error(
+        "the tokenizer's decoder is {found}, expected ByteLevel, ByteFallback, Metaspace or Replace\nhint: generate without a grammar"
+    )]
+    NoVocabulary {
+        /// The decoder's type.
+        found: String,
+    },
+
     /// The chat template cannot be parsed, or refuses the chat.
     #[error(
         "the chat template failed: {0}\nhint: leave out --chat and --system to continue the text of -p as it is"

@@ -7,6 +7,8 @@ mod encoder;
 pub mod engine;
 mod error;
 mod ffi;
+#[cfg(feature = "grammar")]
+pub mod grammar;
 mod iree;
 mod measure;
 pub mod model;
@@ -40,5 +42,6 @@ pub use sampling::{Sampler, Sampling, TokenLogprobs, top_logprobs};
 pub use text::{
     chat::{ChatTemplate, Message},
     tokenizer::{Piece, TextStream, Tokenizer, eos_ids},
+    vocabulary::TokenBytes,
 };
 pub use weights::Weights;

@@ -3,6 +3,7 @@
 pub(crate) mod answers;
 pub(crate) mod chat;
 pub(crate) mod completion;
+mod constraint;
 pub(crate) mod error;
 pub(crate) mod fields;
 pub(crate) mod generation;

@@ -2,6 +2,7 @@
 
 mod answer;
 mod api;
+mod grammars;
 mod model;
 mod routes;
 mod server;

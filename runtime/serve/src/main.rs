@@ -10,6 +10,8 @@ use std::{
     path::Path,
     process::{self, ExitCode},
     sync::Arc,
+    thread,
+    time::Duration,
 };
 
 use anyhow::{Context as _, Result, bail};
@@ -29,6 +31,9 @@ use crate::options::Options;
 
 /// The variable that has keys of clients, separated by commas.
 const API_KEYS: &str = "MLXCEL_API_KEYS";
+
+/// The time after which vocabularies are read. The first answer comes first.
+const WARM_AFTER: Duration = Duration::from_secs(1);
 
 fn main() -> ExitCode {
     match run(&Options::parse()) {
@@ -65,6 +70,12 @@ fn run(options: &Options) -> Result<()> {
         note(&format!("serving {} · {}", model.name(), model.digest()));
     }
     note(&format!("listening on http://{}/v1", listener.local_addr()?));
+    for model in models.iter().cloned() {
+        thread::spawn(move || {
+            thread::sleep(WARM_AFTER);
+            model.warm();
+        });
+    }
     let stop = runtime.block_on(async { stopped() })?;
     runtime.block_on(serve(listener, models, settings, stop, options.drain()))?;
     Ok(())

@@ -13,7 +13,10 @@ use mlxcel_runtime::{
     eos_ids,
 };
 
-use crate::api::{completion::Prompt, error::ApiError};
+use crate::{
+    api::{completion::Prompt, error::ApiError},
+    grammars::Grammars,
+};
 
 /// What is read from a checkpoint's small files.
 #[derive(Debug)]
@@ -48,6 +51,7 @@ pub struct ServedModel {
     created: u64,
     text: TextFiles,
     engine: EngineThread,
+    grammars: Grammars,
 }
 
 impl ServedModel {
@@ -55,7 +59,9 @@ impl ServedModel {
     #[must_use]
     pub fn new(name: String, text: TextFiles, engine: EngineThread) -> Arc<Self> {
         let created = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |time| time.as_secs());
-        Arc::new(Self { name, created, text, engine })
+        let limits = engine.client().limits().clone();
+        let grammars = Grammars::new(text.tokenizer.clone(), text.eos.clone(), limits);
+        Arc::new(Self { name, created, text, engine, grammars })
     }
 
     /// Returns the name of a bundle at a path, or of a store's name.
@@ -82,6 +88,15 @@ impl ServedModel {
 
     pub(crate) fn eos(&self) -> &[u32] {
         &self.text.eos
+    }
+
+    /// Reads the vocabulary ahead of the first request for an answer in a format.
+    pub fn warm(&self) {
+        self.grammars.warm();
+    }
+
+    pub(crate) fn grammars(&self) -> &Grammars {
+        &self.grammars
     }
 
     pub(crate) fn client(&self) -> EngineClient {

@@ -99,6 +99,61 @@ async fn stops_biases_and_ends() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn answers_have_their_format() {
+    let server = Server::start(Speed::Fast).await;
+    let ask = async |path: &str, more: Value| {
+        let mut body = if path.contains("chat") { chat("a") } else { json!({ "prompt": "a" }) };
+        body.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        let (status, text) = server.post(path, &body).await;
+        (status.as_u16(), serde_json::from_str::<Value>(&text).unwrap())
+    };
+    let schema = json!({
+        "type": "object",
+        "properties": { "colour": { "enum": ["red", "blue"] }, "counts": {
+            "type": "array", "items": { "type": "integer", "minimum": 1, "maximum": 20 }, "maxItems": 3 } },
+        "required": ["colour", "counts"],
+        "additionalProperties": false,
+    });
+    let format = json!({ "type": "json_schema", "json_schema": { "name": "thing", "schema": schema } });
+    for seed in 0..20 {
+        let more = json!({ "response_format": format, "max_tokens": 200, "seed": seed, "temperature": 2 });
+        let (_, answer) = ask("/v1/chat/completions", more).await;
+        assert_eq!(answer["choices"][0]["finish_reason"], "stop", "{answer}");
+        let text = answer["choices"][0]["message"]["content"].as_str().unwrap();
+        let value: Value = serde_json::from_str(text).unwrap();
+        assert!(["red", "blue"].contains(&value["colour"].as_str().unwrap()), "{value}");
+        assert!(
+            value["counts"]
+                .as_array()
+                .unwrap()
+                .iter()
+                .all(|count| (1..=20).contains(&count.as_i64().unwrap()))
+        );
+    }
+    let (_, answer) = ask("/v1/completions", json!({ "regex": "[0-9]{2} [x-z]", "n": 3 })).await;
+    for choice in answer["choices"].as_array().unwrap() {
+        let text = choice["text"].as_str().unwrap().as_bytes();
+        assert!(matches!(text, [b'0'..=b'9', b'0'..=b'9', b' ', b'x'..=b'z']), "{answer}");
+    }
+    let grammar = "start: \" \" (\"b\" | \"q\") end\nend: \"!\"";
+    let (_, answer) = ask("/v1/chat/completions", json!({ "grammar": grammar, "temperature": 0 })).await;
+    assert_eq!(answer["choices"][0]["message"]["content"], " b!");
+    let refused = async |more: Value| {
+        let (status, answer) = ask("/v1/completions", more).await;
+        format!("{status} {}", answer["error"]["message"].as_str().unwrap())
+    };
+    assert_eq!(
+        refused(json!({ "regex": "(" })).await,
+        "400 the grammar cannot be used: at 1(8): invalid regex \"(\" (in regex): regex parse error: unclosed group"
+    );
+    assert_eq!(
+        refused(json!({ "regex": "a", "ignore_eos": true })).await,
+        "400 ignore_eos is true, expected false for an answer that a format ends"
+    );
+    server.until_idle().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn tokens_texts_and_models() {
     let server = Server::start(Speed::Fast).await;
     let tokens = server.ask("/tokenize", &json!({ "content": "ab", "add_special": true })).await;

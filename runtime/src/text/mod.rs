@@ -3,3 +3,4 @@
 pub(crate) mod chat;
 mod special;
 pub(crate) mod tokenizer;
+pub(crate) mod vocabulary;

@@ -1,6 +1,6 @@
 //! The tokenizer of a checkpoint, and text that grows token by token.
 
-use std::{ops::Range, sync::Arc};
+use std::{collections::HashMap, ops::Range, sync::Arc};
 
 use mlxcel_artifacts::Bundle;
 use serde::Deserialize;
@@ -77,11 +77,26 @@ impl Tokenizer {
 
     /// Returns the texts of the special tokens, longest first.
     pub(super) fn special_texts(&self) -> Vec<String> {
-        let added = self.inner.get_added_tokens_decoder();
-        let special = added.into_values().filter(|token| token.special).map(|token| token.content);
-        let mut texts: Vec<_> = special.collect();
+        let added = self.added_tokens().into_values();
+        let mut texts: Vec<_> = added.filter_map(|(text, is_special)| is_special.then_some(text)).collect();
         texts.sort_unstable_by_key(|text| (std::cmp::Reverse(text.len()), text.clone()));
         texts
+    }
+
+    /// Returns the decoder, as tokenizer.json has it. `null` if there is none.
+    pub(super) fn decoder(&self) -> serde_json::Value {
+        serde_json::to_value(self.inner.get_decoder()).unwrap_or_default()
+    }
+
+    /// Returns the text of each added token, and whether it is special.
+    pub(super) fn added_tokens(&self) -> HashMap<u32, (String, bool)> {
+        let added = self.inner.get_added_tokens_decoder().into_iter();
+        added.map(|(id, token)| (id, (token.content, token.special))).collect()
+    }
+
+    /// Returns the symbols of a token, which a decoder turns into text.
+    pub(super) fn symbols(&self, token: u32) -> Option<String> {
+        self.inner.id_to_token(token)
     }
 
     /// Encodes a text with special tokens into at most `limit` tokens. Also returns whether the text was truncated.
@@ -270,11 +285,15 @@ fn parse_eos(file: &str, text: &[u8]) -> Result<Vec<u32>, Error> {
 }
 
 #[cfg(test)]
-pub(super) mod test_tokenizers {
+pub(crate) mod test_tokenizers {
     use super::Tokenizer;
 
+    /// The id of `</s>` in [`byte_level`].
+    #[cfg_attr(not(feature = "grammar"), expect(dead_code))]
+    pub(crate) const END: u32 = 257;
+
     /// Makes a byte-level BPE without merges: one token for each byte, in GPT-2's alphabet.
-    pub(in crate::text) fn byte_level() -> Tokenizer {
+    pub(crate) fn byte_level() -> Tokenizer {
         let mut vocab = serde_json::Map::new();
         let (mut id, mut shifted) = (0u32, 0u32);
         for byte in 0..=255u8 {
@@ -310,7 +329,7 @@ pub(super) mod test_tokenizers {
         }))
     }
 
-    pub(super) fn from_json(json: &serde_json::Value) -> Tokenizer {
+    pub(crate) fn from_json(json: &serde_json::Value) -> Tokenizer {
         Tokenizer::from_json(json.to_string().as_bytes()).unwrap()
     }
 }

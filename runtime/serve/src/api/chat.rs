@@ -81,7 +81,6 @@ impl ChatRequest {
             logprobs: is_wanted.then(|| top.unwrap_or(0)),
             generation: Generation::take(&mut fields)?,
         };
-        fields.only("response_format", &json!({ "type": "text" }))?;
         fields.only("modalities", &json!(["text"]))?;
         fields.finish()?;
         Ok(request)

@@ -110,6 +110,7 @@ impl From<Error> for ApiError {
             | Error::TokenOutOfRange { .. }
             | Error::BadSampling { .. }
             | Error::ChatTemplate(_)
+            | Error::NoVocabulary { .. }
             | Error::Engine(
                 EngineError::BadChange { .. }
                 | EngineError::BiasedToken { .. }

@@ -7,12 +7,13 @@ use std::{
 
 use mlxcel_runtime::{
     Request, Sampling,
-    engine::{Penalties, Speculation},
+    engine::{Penalties, SharedGrammar, Speculation},
+    grammar::Constraint,
 };
 use serde::Deserialize;
 use serde_json::json;
 
-use super::{error::ApiError, fields::Fields};
+use super::{constraint, error::ApiError, fields::Fields};
 
 /// The most answers to one request.
 const MAX_ANSWERS: usize = 128;
@@ -31,6 +32,8 @@ pub(crate) struct Generation {
     pub(crate) stream: bool,
     /// Whether a stream ends with the numbers of tokens.
     pub(crate) include_usage: bool,
+    /// What the answer must be.
+    pub(crate) constraint: Option<Constraint>,
     ignore_eos: bool,
     sampling: Option<Sampling>,
     penalties: Penalties,
@@ -95,13 +98,20 @@ impl Generation {
             fields.ignore(name);
         }
         fields.only("store", &json!(false))?;
+        let constraint = constraint::take(fields)?;
+        let ignore_eos = fields.take("ignore_eos")?.unwrap_or(false);
+        if ignore_eos && constraint.is_some() {
+            let message = "ignore_eos is true, expected false for an answer that a format ends";
+            return Err(ApiError::invalid_field("ignore_eos", message));
+        }
         Ok(Self {
             count: count(fields)?,
             max_tokens: max_tokens(fields)?,
             stops,
             stream,
             include_usage: options.unwrap_or_default().include_usage,
-            ignore_eos: fields.take("ignore_eos")?.unwrap_or(false),
+            constraint,
+            ignore_eos,
             sampling: (!is_greedy).then_some(sampling),
             penalties: Penalties {
                 presence: in_range(fields, "presence_penalty", -2.0..=2.0)?.unwrap_or(0.0),
@@ -120,6 +130,7 @@ impl Generation {
         eos: &[u32],
         max_tokens: usize,
         logprobs: Option<usize>,
+        grammar: Option<SharedGrammar>,
         index: usize,
     ) -> Request {
         let sampling = self
@@ -133,6 +144,7 @@ impl Generation {
             logit_bias: self.logit_bias.clone(),
             penalties: self.penalties,
             logprobs,
+            grammar,
             speculate: self.speculate,
             ..Request::default()
         }
@@ -221,7 +233,7 @@ mod tests {
     fn defaults_are_openais() {
         let found = take("{}").unwrap();
         assert_eq!((found.count, found.max_tokens, found.stream), (1, None, false));
-        let request = found.request(vec![1], &[2], 9, None, 0);
+        let request = found.request(vec![1], &[2], 9, None, None, 0);
         let sampling = request.sampling.unwrap();
         assert_eq!(sampling, Sampling { seed: sampling.seed, ..Sampling::default() });
         assert_ne!(take("{}").unwrap().sampling, found.sampling, "seeds are random");
@@ -233,7 +245,7 @@ mod tests {
     fn answers_have_seeds_of_their_own() {
         let found =
             take(r#"{"seed": 7, "n": 2, "temperature": 0.5, "top_k": -1, "ignore_eos": true}"#).unwrap();
-        let of = |index| found.request(vec![1], &[2], 9, Some(0), index);
+        let of = |index| found.request(vec![1], &[2], 9, Some(0), None, index);
         let sampling = Sampling { temperature: 0.5, seed: 8, ..Sampling::default() };
         assert_eq!((of(1).sampling, of(1).eos, of(1).logprobs), (Some(sampling), vec![], Some(0)));
         assert_eq!(take(r#"{"temperature": 0}"#).unwrap().sampling, None);

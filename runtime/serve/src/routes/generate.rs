@@ -7,6 +7,8 @@ use axum::{
     response::{IntoResponse as _, Response},
 };
 
+use mlxcel_runtime::engine::SharedGrammar;
+
 use super::streaming::stream;
 use crate::{
     answer::{Answer, Part, Running},
@@ -33,7 +35,11 @@ pub(super) async fn generate(
     model: Arc<ServedModel>,
     asked: Asked,
 ) -> Result<Response, ApiError> {
-    let running = submit(&model, &asked)?;
+    let grammar = match &asked.generation.constraint {
+        Some(constraint) => Some(model.grammars().get(constraint).await?),
+        None => None,
+    };
+    let running = submit(&model, &asked, grammar.as_ref())?;
     let digest = model.digest().to_string();
     let envelope = Envelope::new(asked.endpoint, model.name(), &digest);
     if asked.generation.stream {
@@ -66,7 +72,11 @@ pub(super) async fn generate(
 }
 
 /// Submits all answers of a request, so that a refusal comes before anything else.
-fn submit(model: &ServedModel, asked: &Asked) -> Result<Vec<Running>, ApiError> {
+fn submit(
+    model: &ServedModel,
+    asked: &Asked,
+    grammar: Option<&SharedGrammar>,
+) -> Result<Vec<Running>, ApiError> {
     let Asked { endpoint, prompts, logprobs, generation } = asked;
     let context = model.context();
     let mut running = Vec::new();
@@ -80,10 +90,14 @@ fn submit(model: &ServedModel, asked: &Asked) -> Result<Vec<Running>, ApiError> 
             return Err(ApiError::context_exceeded(message));
         }
         let max_tokens = generation.max_tokens.unwrap_or(room.max(1));
-        // A message begins with its first word, and the continuation of a text may begin with a space.
-        let before = if *endpoint == Endpoint::Chat { &[][..] } else { prompt };
+        // A message begins with its first word. The continuation of a text may begin with a space, and so may the text
+        // of a grammar, which says it.
+        let is_message = *endpoint == Endpoint::Chat && grammar.is_none();
+        let before = if is_message { &[][..] } else { prompt };
         for index in 0..generation.count {
-            let request = generation.request(prompt.clone(), model.eos(), max_tokens, *logprobs, index);
+            let grammar = grammar.cloned();
+            let request =
+                generation.request(prompt.clone(), model.eos(), max_tokens, *logprobs, grammar, index);
             let answer = Answer::ask(model, request, before, &generation.stops)?;
             running.push(Running { answer, prompt: if index == 0 { prompt.len() } else { 0 } });
         }

@@ -1,0 +1,100 @@
+//! Grammars of answers, compiled off the engine's thread.
+
+use std::{
+    collections::VecDeque,
+    sync::{Arc, Mutex, OnceLock, PoisonError},
+};
+
+use mlxcel_runtime::{
+    ModelLimits, Tokenizer,
+    engine::SharedGrammar,
+    grammar::{Constraint, GrammarCompiler},
+};
+use tokio::{sync::Semaphore, task};
+
+use crate::api::error::ApiError;
+
+/// Grammars that are kept, because clients send the same schema again and again.
+const KEPT: usize = 64;
+
+/// Grammars that are compiled at once. A hostile one takes seconds.
+const AT_ONCE: usize = 2;
+
+/// The grammars of a model.
+#[derive(Debug, Clone)]
+pub(crate) struct Grammars(Arc<Inner>);
+
+#[derive(Debug)]
+struct Inner {
+    tokenizer: Tokenizer,
+    eos: Vec<u32>,
+    limits: ModelLimits,
+    /// Made at its first use, because it reads the whole vocabulary.
+    compiler: OnceLock<Result<GrammarCompiler, ApiError>>,
+    /// The latest used are last.
+    compiled: Mutex<VecDeque<(Constraint, SharedGrammar)>>,
+    permits: Arc<Semaphore>,
+}
+
+impl Grammars {
+    pub(crate) fn new(tokenizer: Tokenizer, eos: Vec<u32>, limits: ModelLimits) -> Self {
+        Self(Arc::new(Inner {
+            tokenizer,
+            eos,
+            limits,
+            compiler: OnceLock::new(),
+            compiled: Mutex::default(),
+            permits: Arc::new(Semaphore::new(AT_ONCE)),
+        }))
+    }
+
+    /// Reads the vocabulary ahead of the first request that needs it.
+    pub(crate) fn warm(&self) {
+        _ = self.0.compiler();
+    }
+
+    /// Returns the grammar of a constraint.
+    ///
+    /// # Errors
+    /// The constraint is invalid, or cannot be enforced.
+    pub(crate) async fn get(&self, constraint: &Constraint) -> Result<SharedGrammar, ApiError> {
+        if let Some(found) = self.0.find(constraint) {
+            return Ok(found);
+        }
+        let permit = self.0.permits.clone().acquire_owned().await.map_err(|_| ApiError::stopping())?;
+        let (inner, constraint) = (self.0.clone(), constraint.clone());
+        let compiled = task::spawn_blocking(move || {
+            // A client that is gone does not end the work.
+            let _permit = permit;
+            inner.compile(constraint)
+        });
+        let compiled = compiled.await;
+        compiled.unwrap_or_else(|_| Err(ApiError::stopping()))
+    }
+}
+
+impl Inner {
+    fn compiler(&self) -> &Result<GrammarCompiler, ApiError> {
+        let make = || Ok(GrammarCompiler::new(&self.tokenizer, self.limits.vocab, &self.eos)?);
+        self.compiler.get_or_init(make)
+    }
+
+    fn find(&self, constraint: &Constraint) -> Option<SharedGrammar> {
+        let mut compiled = self.compiled.lock().unwrap_or_else(PoisonError::into_inner);
+        let index = compiled.iter().position(|(known, _)| known == constraint)?;
+        let found = compiled.remove(index)?;
+        let grammar = found.1.clone();
+        compiled.push_back(found);
+        Some(grammar)
+    }
+
+    fn compile(&self, constraint: Constraint) -> Result<SharedGrammar, ApiError> {
+        let grammar = self.compiler().as_ref().map_err(Clone::clone)?.compile(&constraint)?;
+        let mut compiled = self.compiled.lock().unwrap_or_else(PoisonError::into_inner);
+        if compiled.len() >= KEPT {
+            compiled.pop_front();
+        }
+        compiled.push_back((constraint, grammar.clone()));
+        Ok(grammar)
+    }
+}
