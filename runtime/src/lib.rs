@@ -40,7 +40,8 @@ pub use mlxcel_artifacts::Cancel;
 pub use model::{Dispatch, ModelLimits, ModelRunner, check_prompt};
 pub use sampling::{Sampler, Sampling, TokenLogprobs, top_logprobs};
 pub use text::{
-    chat::{ChatTemplate, Message},
+    chat::ChatTemplate,
+    message::{Chat, Message},
     tokenizer::{Piece, TextStream, Tokenizer, eos_ids},
     vocabulary::TokenBytes,
 };

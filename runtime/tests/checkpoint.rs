@@ -51,7 +51,7 @@ fn word_of(files: &CheckpointFiles<'_>) -> String {
 }
 
 fn chat(files: &CheckpointFiles<'_>) -> String {
-    ChatTemplate::from_checkpoint(files).unwrap().render(&[Message::new("user", "x")]).unwrap()
+    ChatTemplate::from_checkpoint(files).unwrap().render(&vec![Message::new("user", "x")].into()).unwrap()
 }
 
 #[test]

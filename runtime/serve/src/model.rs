@@ -8,7 +8,7 @@ use std::{
 
 use mlxcel_artifacts::Digest;
 use mlxcel_runtime::{
-    ChatTemplate, CheckpointFiles, Error, Message, Tokenizer,
+    Chat, ChatTemplate, CheckpointFiles, Error, Tokenizer,
     engine::{EngineClient, EngineThread},
     eos_ids,
 };
@@ -115,19 +115,19 @@ impl ServedModel {
     }
 
     /// Encodes a chat.
-    pub(crate) fn encode_chat(&self, messages: &[Message]) -> Result<Vec<u32>, ApiError> {
+    pub(crate) fn encode_chat(&self, chat: &Chat) -> Result<Vec<u32>, ApiError> {
         let Some(template) = &self.text.template else {
             let message = format!("the model `{}` has no chat template, expected /v1/completions", self.name);
             return Err(ApiError::invalid_field("messages", message));
         };
-        Ok(self.text.tokenizer.encode_chat(template, messages)?)
+        Ok(self.text.tokenizer.encode_chat(template, chat)?)
     }
 
     /// Renders a chat. Returns the text and its tokens.
-    pub(crate) fn render_chat(&self, messages: &[Message]) -> Result<(String, Vec<u32>), ApiError> {
-        let tokens = self.encode_chat(messages)?;
+    pub(crate) fn render_chat(&self, chat: &Chat) -> Result<(String, Vec<u32>), ApiError> {
+        let tokens = self.encode_chat(chat)?;
         let template = self.text.template.as_ref();
-        let text = template.map(|template| template.render(messages)).transpose()?;
+        let text = template.map(|template| template.render(chat)).transpose()?;
         Ok((text.unwrap_or_default(), tokens))
     }
 

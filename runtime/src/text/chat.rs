@@ -2,10 +2,13 @@
 
 use std::collections::BTreeMap;
 
-use minijinja::{Environment, ErrorKind, Value, syntax::SyntaxConfig, value::Kwargs};
-use serde::{Deserialize, Serialize};
-use serde_json::ser::{Formatter, PrettyFormatter};
+use minijinja::{Environment, ErrorKind, Value, syntax::SyntaxConfig, value::Serde};
+use serde::Deserialize;
 
+use super::{
+    json::to_json,
+    message::{Chat, Spelling},
+};
 use crate::{
     checkpoint::{CheckpointFile, CheckpointFiles},
     error::Error,
@@ -18,26 +21,12 @@ const CONFIG: &str = "tokenizer_config.json";
 /// The largest number of instructions of a template. It ends endless ones; no real chat comes near it.
 const FUEL: u64 = 50_000_000;
 
-/// One turn of a chat.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Message {
-    /// The speaker: `system`, `user` or `assistant`.
-    pub role: String,
-    /// The text.
-    pub content: String,
-}
-
-impl Message {
-    /// Makes a message of `role`.
-    pub fn new(role: impl Into<String>, content: impl Into<String>) -> Self {
-        Self { role: role.into(), content: content.into() }
-    }
-}
-
 /// The chat template of a checkpoint.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ChatTemplate {
     source: String,
+    /// The template for chats with tools, if there is another one for them.
+    with_tools: Option<String>,
     /// The texts of `bos_token`, `eos_token` and other special tokens, which templates use by name.
     special: BTreeMap<String, String>,
 }
@@ -73,12 +62,24 @@ impl ChatTemplate {
     fn parse(source: Option<String>, config: &[u8], file: &str) -> Result<Option<Self>, Error> {
         let config: Config =
             serde_json::from_slice(config).map_err(|source| Error::Json { file: file.into(), source })?;
-        let Some(source) = source.or(config.chat_template.and_then(Templates::for_chats)) else {
-            return Ok(None);
+        let (source, with_tools) = match (source, config.chat_template) {
+            (Some(source), _) => (source, None),
+            (None, Some(templates)) => match templates.select() {
+                Some(selected) => selected,
+                None => return Ok(None),
+            },
+            (None, None) => return Ok(None),
         };
         let special = config.rest.into_iter().filter(|(name, _)| name.ends_with("_token"));
         let special = special.filter_map(|(name, value)| Some((name, token_text(value)?))).collect();
-        Ok(Some(Self { source: without_generation_tags(&source), special }))
+        let with_tools = with_tools.map(|source| without_generation_tags(&source));
+        Ok(Some(Self { source: without_generation_tags(&source), with_tools, special }))
+    }
+
+    /// Returns the Jinja text that renders chats with tools, or those without.
+    #[must_use]
+    pub fn source(&self, has_tools: bool) -> &str {
+        self.with_tools.as_ref().filter(|_| has_tools).unwrap_or(&self.source)
     }
 
     /// Renders a chat as text, up to the start of the assistant's next answer.
@@ -87,23 +88,32 @@ impl ChatTemplate {
     ///
     /// # Errors
     /// The template cannot be parsed, or refuses the chat.
-    pub fn render(&self, messages: &[Message]) -> Result<String, Error> {
-        let render = || {
-            let environment = environment()?;
-            let template = environment.template_from_named_str("chat_template", &self.source)?;
-            let values = messages.iter().map(|Message { role, content }| {
-                Value::from_pairs([("role", role.as_str()), ("content", content.as_str())])
-            });
-            let given: [(&str, Value); 4] = [
-                ("messages", values.collect()),
-                ("add_generation_prompt", true.into()),
-                ("tools", ().into()),
-                ("documents", ().into()),
-            ];
-            let special = self.special.iter().map(|(name, text)| (name.as_str(), text.as_str().into()));
-            template.render(Value::from_pairs(special.chain(given)))
-        };
-        render().map_err(|error: minijinja::Error| Error::ChatTemplate(error.to_string()))
+    pub fn render(&self, chat: &Chat) -> Result<String, Error> {
+        let mut refused = None;
+        for spelling in Spelling::all(chat) {
+            match self.render_as(chat, spelling) {
+                Ok(text) => return Ok(text),
+                Err(error) => refused = refused.or(Some(error)),
+            }
+        }
+        Err(Error::ChatTemplate(refused.map_or_else(String::new, |error| error.to_string())))
+    }
+
+    fn render_as(&self, chat: &Chat, spelling: Spelling) -> Result<String, minijinja::Error> {
+        let Chat { messages, tools, variables } = chat;
+        let environment = environment()?;
+        let template =
+            environment.template_from_named_str("chat_template", self.source(!tools.is_empty()))?;
+        let messages: Vec<_> = messages.iter().map(|message| spelling.message(message)).collect();
+        let given: [(&str, Value); 4] = [
+            ("messages", Serde(messages).into()),
+            ("add_generation_prompt", true.into()),
+            ("tools", if tools.is_empty() { ().into() } else { Serde(tools).into() }),
+            ("documents", ().into()),
+        ];
+        let special = self.special.iter().map(|(name, text)| (name.as_str(), text.as_str().into()));
+        let variables = variables.iter().map(|(name, value)| (name.as_str(), Serde(value).into()));
+        template.render(Value::from_pairs(special.chain(variables).chain(given)))
     }
 }
 
@@ -132,13 +142,16 @@ struct Named {
 }
 
 impl Templates {
-    /// Returns the template for plain chats. Others are for tools and documents.
-    fn for_chats(self) -> Option<String> {
+    /// Returns the template for plain chats, and that for chats with tools if it is another one.
+    fn select(self) -> Option<(String, Option<String>)> {
         match self {
-            Self::One(template) => Some(template),
-            Self::Named(all) => {
-                let found = all.into_iter().find(|named| named.name == "default");
-                found.map(|named| named.template)
+            Self::One(template) => Some((template, None)),
+            Self::Named(mut all) => {
+                let mut take = |name: &str| {
+                    let at = all.iter().position(|named| named.name == name)?;
+                    Some(all.swap_remove(at).template)
+                };
+                Some((take("default")?, take("tool_use")))
             }
         }
     }
@@ -173,51 +186,6 @@ fn strftime_now(format: &str) -> Result<String, minijinja::Error> {
         .map_err(|error| minijinja::Error::new(ErrorKind::InvalidOperation, error.to_string()))
 }
 
-/// Writes JSON as Python's `json.dumps(value, ensure_ascii=False)` does. Jinja's own filter escapes HTML.
-fn to_json(value: &Value, arguments: Kwargs) -> Result<String, minijinja::Error> {
-    let indent: Option<usize> = arguments.get("indent")?;
-    let fail = |error: serde_json::Error| {
-        minijinja::Error::new(ErrorKind::InvalidOperation, format!("cannot write json: {error}"))
-    };
-    let mut bytes = Vec::new();
-    match indent {
-        Some(indent) => {
-            let indent = " ".repeat(indent.min(16));
-            let pretty = PrettyFormatter::with_indent(indent.as_bytes());
-            value.serialize(&mut serde_json::Serializer::with_formatter(&mut bytes, pretty)).map_err(fail)?;
-        }
-        None => {
-            value.serialize(&mut serde_json::Serializer::with_formatter(&mut bytes, Spaced)).map_err(fail)?;
-        }
-    }
-    Ok(String::from_utf8_lossy(&bytes).into_owned())
-}
-
-/// JSON in one line with a space after commas and colons, as Python writes it.
-struct Spaced;
-
-impl Formatter for Spaced {
-    fn begin_array_value<W: ?Sized + std::io::Write>(
-        &mut self,
-        to: &mut W,
-        first: bool,
-    ) -> std::io::Result<()> {
-        if first { Ok(()) } else { to.write_all(b", ") }
-    }
-
-    fn begin_object_key<W: ?Sized + std::io::Write>(
-        &mut self,
-        to: &mut W,
-        first: bool,
-    ) -> std::io::Result<()> {
-        if first { Ok(()) } else { to.write_all(b", ") }
-    }
-
-    fn begin_object_value<W: ?Sized + std::io::Write>(&mut self, to: &mut W) -> std::io::Result<()> {
-        to.write_all(b": ")
-    }
-}
-
 /// Replaces `{% generation %}` by `{% if true %}`, with the same control of white space.
 ///
 /// In transformers the tag marks the assistant's text for training.
@@ -244,7 +212,8 @@ fn without_generation_tags(source: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use super::{super::message::Message, *};
+    use serde_json::json;
 
     const CHATML: &str = "{% for message in messages %}\
         {% if loop.first and messages[0]['role'] != 'system' %}{{ '<|im_start|>system\nBe brief<|im_end|>\n' }}{% endif %}\
@@ -288,7 +257,7 @@ mod tests {
 
     fn render(source: &str, messages: &[(&str, &str)]) -> Result<String, String> {
         let messages: Vec<Message> = messages.iter().map(|&(role, text)| Message::new(role, text)).collect();
-        template(source).render(&messages).map_err(|error| error.to_string())
+        template(source).render(&messages.into()).map_err(|error| error.to_string())
     }
 
     #[test]
@@ -325,6 +294,8 @@ mod tests {
         check("{{ messages | tojson }}", r#"[{"role": "user", "content": " Hi<x> "}]"#);
         check("{{ {'a': [1, none, true], 'b': {}} | tojson }}", r#"{"a": [1, null, true], "b": {}}"#);
         check("{{ {'a': ['ü']} | tojson(indent=2) }}", "{\n  \"a\": [\n    \"ü\"\n  ]\n}");
+        check("{{ {'b': [1, 2], 'a': 'ü'} | tojson(separators=(',', ':')) }}", r#"{"b":[1,2],"a":"ü"}"#);
+        check("{{ {'b': 1, 'a': 2} | tojson(sort_keys=true, ensure_ascii=false) }}", r#"{"a": 2, "b": 1}"#);
         check(
             "{% set n = namespace(x=1) %}{% for i in range(3) %}{% set n.x = n.x + i %}{% endfor %}{{ n.x }}",
             "4",
@@ -357,6 +328,34 @@ mod tests {
         );
     }
 
+    /// Returns a chat with one tool, and one call of it by a message without text.
+    fn chat_with_call() -> Chat {
+        let call =
+            json!([{ "type": "function", "function": { "name": "f", "arguments": { "b": 1, "a": "x" } } }]);
+        let message = Message { content: None, ..Message::new("assistant", "").with("tool_calls", call) };
+        Chat {
+            messages: vec![message],
+            tools: vec![json!({ "type": "function", "function": { "name": "f" } })],
+            variables: json!({ "thinks": false, "messages": [] }).as_object().unwrap().clone(),
+        }
+    }
+
+    #[test]
+    fn calls_are_spelled_as_the_template_takes_them() {
+        let check = |source: &str, expected: &str| {
+            assert_eq!(template(source).render(&chat_with_call()).unwrap(), expected, "{source}");
+        };
+        let call = "{% set call = messages[0].tool_calls[0].function %}";
+        check(&format!("{call}{{{{ call.arguments | tojson }}}}"), r#"{"b": 1, "a": "x"}"#);
+        check(&format!("{call}{{{{ '[' + call.arguments + ']' }}}}"), r#"[{"b":1,"a":"x"}]"#);
+        check("{{ messages[0].content is none }}", "True");
+        check("{{ 'x' in messages[0].content }}", "False");
+        check(&format!("{call}{{{{ messages[0].content + call.arguments }}}}"), r#"{"b":1,"a":"x"}"#);
+        check("{{ tools[0].function.name }}{{ thinks }}{{ messages | length }}", "fFalse1");
+        let refused = template("{{ raise_exception('no tools') }}").render(&chat_with_call()).unwrap_err();
+        assert!(refused.to_string().contains("no tools"));
+    }
+
     #[test]
     fn a_file_of_its_own_takes_precedence() {
         let find = |source: Option<&str>, config: &str| {
@@ -369,6 +368,13 @@ mod tests {
         let named =
             r#"{"chat_template": [{"name": "rag", "template": "r"}, {"name": "default", "template": "d"}]}"#;
         assert_eq!(find(None, named).unwrap(), "d");
+        let named = r#"{"chat_template": [{"name": "tool_use", "template": "t"}, {"name": "default", "template": "d"}]}"#;
+        let found = ChatTemplate::new(None, named).unwrap().unwrap();
+        assert_eq!((found.source(false), found.source(true)), ("d", "t"));
+        let mut chat = Chat::default();
+        assert_eq!(found.render(&chat).unwrap(), "d");
+        chat.tools.push(json!({}));
+        assert_eq!(found.render(&chat).unwrap(), "t");
         let error = ChatTemplate::new(None, r#"{"chat_template": 3}"#).unwrap_err();
         assert!(mlxcel_artifacts::report(&error).starts_with(
             "error: cannot understand tokenizer_config.json: chat_template: expected a template or a list of named ones"

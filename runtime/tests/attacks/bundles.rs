@@ -4,7 +4,7 @@ use std::{fs, path::Path};
 
 use mlxcel_artifacts::{Blob, Bundle, Digest, Manifest, report};
 use mlxcel_runtime::{
-    ChatTemplate, CheckpointFiles, DeviceSpec, Error, LoadOptions, Tokenizer, Weights, eos_ids, load,
+    Chat, ChatTemplate, CheckpointFiles, DeviceSpec, Error, LoadOptions, Tokenizer, Weights, eos_ids, load,
 };
 
 #[path = "../bundle/mod.rs"]
@@ -118,5 +118,8 @@ fn a_template_file_takes_precedence() {
         ("chat_template.jinja", "new {{ bos_token }}"),
     ];
     let bundle = write(&folder.path().join("b"), &files, &[]);
-    assert_eq!(ChatTemplate::from_checkpoint(&own(&bundle)).unwrap().render(&[]).unwrap(), "new <s>");
+    assert_eq!(
+        ChatTemplate::from_checkpoint(&own(&bundle)).unwrap().render(&Chat::default()).unwrap(),
+        "new <s>"
+    );
 }

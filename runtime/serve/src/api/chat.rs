@@ -1,6 +1,6 @@
 //! `POST /v1/chat/completions`.
 
-use mlxcel_runtime::Message;
+use mlxcel_runtime::{Chat, Message};
 use serde::Deserialize;
 use serde_json::json;
 
@@ -17,7 +17,7 @@ const ROLES: [(&str, &str); 4] =
 #[derive(Debug)]
 pub(crate) struct ChatRequest {
     pub(crate) model: String,
-    pub(crate) messages: Vec<Message>,
+    pub(crate) chat: Chat,
     /// The alternatives of each token with log-probabilities, if these are wanted.
     pub(crate) logprobs: Option<usize>,
     pub(crate) generation: Generation,
@@ -77,7 +77,7 @@ impl ChatRequest {
         }
         let request = Self {
             model: fields.take("model")?.unwrap_or_default(),
-            messages: messages.collect::<Result<_, _>>()?,
+            chat: messages.collect::<Result<Vec<_>, _>>()?.into(),
             logprobs: is_wanted.then(|| top.unwrap_or(0)),
             generation: Generation::take(&mut fields)?,
         };
@@ -139,7 +139,7 @@ mod tests {
         ]});
         let found = ChatRequest::parse(body.to_string().as_bytes()).unwrap();
         let expected = [("system", "be brief"), ("user", "ab"), ("assistant", "")];
-        assert_eq!(found.messages, expected.map(|(role, text)| Message::new(role, text)));
+        assert_eq!(found.chat.messages, expected.map(|(role, text)| Message::new(role, text)));
         assert_eq!((found.model.as_str(), found.logprobs), ("m", Some(3)));
     }
 

@@ -16,10 +16,10 @@ pub(super) async fn complete(
     headers: HeaderMap,
     body: Body,
 ) -> Result<Response, ApiError> {
-    let ChatRequest { model, messages, logprobs, generation } =
+    let ChatRequest { model, chat, logprobs, generation } =
         ChatRequest::parse(&json_body(&state, &headers, body)?)?;
     let model = state.model(&model)?.clone();
-    let prompt = model.encode_chat(&messages)?;
+    let prompt = model.encode_chat(&chat)?;
     let asked = Asked { endpoint: Endpoint::Chat, prompts: vec![prompt], logprobs, generation };
     generate(state, model, asked).await
 }

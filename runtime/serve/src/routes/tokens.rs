@@ -49,6 +49,6 @@ pub(super) async fn apply_template(
 ) -> Result<Json<Value>, ApiError> {
     let request = ChatRequest::parse(&json_body(&state, &headers, body)?)?;
     let model = state.model(&request.model)?;
-    let (prompt, tokens) = model.render_chat(&request.messages)?;
+    let (prompt, tokens) = model.render_chat(&request.chat)?;
     Ok(Json(json!({ "prompt": prompt, "tokens": tokens })))
 }

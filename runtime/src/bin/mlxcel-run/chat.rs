@@ -133,7 +133,7 @@ impl<'a> Chat<'a> {
         let Some(template) = &self.template else { return Ok(self.tokenizer.encode(text, true)?) };
         let next = Message::new("user", text);
         let messages: Vec<Message> = self.messages.iter().cloned().chain([next]).collect();
-        Ok(self.tokenizer.encode_chat(template, &messages)?)
+        Ok(self.tokenizer.encode_chat(template, &messages.into())?)
     }
 
     /// Answers the chat of these tokens. Whole pages of them that are in the cache already are not run again.

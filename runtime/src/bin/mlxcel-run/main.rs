@@ -132,7 +132,7 @@ fn encode(run: &Run<'_>, tokenizer: &Tokenizer, text: String) -> Result<Vec<u32>
     let mut messages: Vec<Message> =
         run.options.system.iter().map(|text| Message::new("system", text.as_str())).collect();
     messages.push(Message::new("user", text));
-    Ok(tokenizer.encode_chat(&template, &messages)?)
+    Ok(tokenizer.encode_chat(&template, &messages.into())?)
 }
 
 /// Answers one prompt.

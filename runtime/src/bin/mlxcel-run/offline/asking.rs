@@ -146,9 +146,9 @@ impl Asker {
 
     /// Returns the tokens of a prompt, at least one.
     fn encode(&self, prompt: Prompt) -> Result<Vec<u32>, String> {
-        let with_template = |messages: &[Message]| {
+        let with_template = |messages: Vec<Message>| {
             let (template, tokenizer) = (self.template()?, self.tokenizer()?);
-            tokenizer.encode_chat(template, messages).map_err(|error| match error {
+            tokenizer.encode_chat(template, &messages.into()).map_err(|error| match error {
                 Error::ChatTemplate(_) => refused_chat(&error),
                 error => message(&error),
             })
@@ -156,10 +156,10 @@ impl Asker {
         let system = self.system.iter().map(|text| Message::new("system", text.as_str()));
         let tokens = match prompt {
             Prompt::Tokens(tokens) => tokens,
-            Prompt::Messages(messages) if messages[0].role == "system" => with_template(&messages)?,
-            Prompt::Messages(messages) => with_template(&system.chain(messages).collect::<Vec<_>>())?,
+            Prompt::Messages(messages) if messages[0].role == "system" => with_template(messages)?,
+            Prompt::Messages(messages) => with_template(system.chain(messages).collect())?,
             Prompt::Text(text) if self.is_chat => {
-                with_template(&system.chain([Message::new("user", text)]).collect::<Vec<_>>())?
+                with_template(system.chain([Message::new("user", text)]).collect())?
             }
             Prompt::Text(text) if text.is_empty() => {
                 return Err("the prompt is empty, expected a text\nhint: messages may be empty texts".into());
