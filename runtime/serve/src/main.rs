@@ -70,7 +70,8 @@ fn run(options: &Options) -> Result<()> {
         note(&format!("serving {} · {}", model.name(), model.digest()));
     }
     note(&format!("listening on http://{}/v1", listener.local_addr()?));
-    for model in models.iter().cloned() {
+    for model in &models {
+        let model = model.clone();
         thread::spawn(move || {
             thread::sleep(WARM_AFTER);
             model.warm();

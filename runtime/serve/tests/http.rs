@@ -109,9 +109,9 @@ async fn answers_have_their_format() {
     };
     let schema = json!({
         "type": "object",
-        "properties": { "colour": { "enum": ["red", "blue"] }, "counts": {
+        "properties": { "color": { "enum": ["red", "blue"] }, "counts": {
             "type": "array", "items": { "type": "integer", "minimum": 1, "maximum": 20 }, "maxItems": 3 } },
-        "required": ["colour", "counts"],
+        "required": ["color", "counts"],
         "additionalProperties": false,
     });
     let format = json!({ "type": "json_schema", "json_schema": { "name": "thing", "schema": schema } });
@@ -121,7 +121,7 @@ async fn answers_have_their_format() {
         assert_eq!(answer["choices"][0]["finish_reason"], "stop", "{answer}");
         let text = answer["choices"][0]["message"]["content"].as_str().unwrap();
         let value: Value = serde_json::from_str(text).unwrap();
-        assert!(["red", "blue"].contains(&value["colour"].as_str().unwrap()), "{value}");
+        assert!(["red", "blue"].contains(&value["color"].as_str().unwrap()), "{value}");
         assert!(
             value["counts"]
                 .as_array()

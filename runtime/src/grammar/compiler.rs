@@ -8,10 +8,14 @@ use llguidance::{
 };
 use rayon::{ThreadPool, ThreadPoolBuilder};
 
-use super::{constraint::Constraint, matcher::TokenGrammar};
+use super::{
+    constraint::Constraint,
+    matcher::TokenGrammar,
+    problem::{one_line, refuse},
+};
 use crate::{
     engine::SharedGrammar,
-    error::{EngineError, Error},
+    error::Error,
     text::{tokenizer::Tokenizer, vocabulary::TokenBytes},
 };
 
@@ -105,25 +109,4 @@ fn word(token: TokenBytes) -> Vec<u8> {
         TokenBytes::Special(name) => [&[TokTrie::SPECIAL_TOKEN_MARKER], name.as_bytes()].concat(),
         TokenBytes::Unused => Vec::new(),
     }
-}
-
-/// The most characters of an error of llguidance's, which can contain the whole grammar.
-const MAX_ERROR: usize = 300;
-
-/// Returns an error in one line. llguidance's others are of its state, or show where a regular expression is wrong.
-pub(super) fn one_line(error: impl fmt::Display) -> String {
-    let text = error.to_string();
-    let first = text.lines().next().unwrap_or_default().trim_end_matches(':');
-    let line = match text.lines().skip(1).find_map(|line| line.strip_prefix("error: ")) {
-        Some(reason) => format!("{first}: {reason}"),
-        None => first.to_owned(),
-    };
-    match line.char_indices().nth(MAX_ERROR) {
-        Some((end, _)) => format!("{}…", &line[..end]),
-        None => line,
-    }
-}
-
-pub(super) fn refuse(problem: impl fmt::Display) -> Error {
-    EngineError::Grammar { problem: problem.to_string() }.into()
 }

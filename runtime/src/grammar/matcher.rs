@@ -11,7 +11,7 @@ use std::{
 use llguidance::{Matcher, toktrie::SimpleVob};
 use rayon::ThreadPool;
 
-use super::compiler::{one_line, refuse};
+use super::problem::{one_line, refuse};
 use crate::{
     engine::{Grammar, GrammarState},
     error::Error,

@@ -6,6 +6,7 @@
 mod compiler;
 mod constraint;
 mod matcher;
+mod problem;
 #[cfg(test)]
 mod tests;
 

@@ -145,7 +145,7 @@ fn what_cannot_be_enforced_is_refused() {
         ),
         (schema(json!({ "type": "strin" })), ""),
         (schema(json!({ "type": "object", "uniqueItems": true, "dependentSchemas": {} })), ""),
-        (schema(json!({ "type": "string", "format": "colour" })), "Unknown format: colour"),
+        (schema(json!({ "type": "string", "format": "color" })), "Unknown format: color"),
         (schema(json!({ "$ref": "https://example.com/a.json" })), ""),
         (schema(json!({ "$ref": "#/$defs/none" })), ""),
         (schema(json!({ "type": "string", "pattern": "(" })), "regex parse error: unclosed group"),

@@ -131,8 +131,12 @@ fn finish(b: &mut Builder<'_>, layer: &Attention, mut total: SoftmaxState) -> Te
         total = with_sinks(&mut b.graph, total, scores);
     }
     let g = &mut b.graph;
+    // A padding row can see nothing: its window lies behind the table. 0 / 0 would be NaN, and its keys and values go to
+    // page 0, where products with zero read them. Real rows have sums of at least 1.
+    let least = g.full_like(total.sum, 1);
+    let sum = g.maximum(total.sum, least);
     let shape = g.shape(total.weighted).to_vec();
-    let sum = g.broadcast_in_dim(total.sum, &shape, &[0, 1, 2, 3]);
+    let sum = g.broadcast_in_dim(sum, &shape, &[0, 1, 2, 3]);
     g.divide(total.weighted, sum)
 }
 

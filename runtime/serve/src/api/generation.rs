@@ -146,7 +146,6 @@ impl Generation {
             logprobs,
             grammar,
             speculate: self.speculate,
-            ..Request::default()
         }
     }
 }
