@@ -2,19 +2,28 @@
 
 use axum::{
     body::Bytes,
-    extract::rejection::BytesRejection,
-    http::{HeaderMap, header},
+    extract::{FromRequest, Request},
+    http::header,
 };
 
-use crate::{api::error::ApiError, state::State};
+use crate::{api::error::ApiError, state::Shared};
 
-/// A body, or why it cannot be read.
-pub(super) type Body = Result<Bytes, BytesRejection>;
+/// A body that is JSON by its type. Browsers send other types to any server without asking it.
+pub(super) struct JsonBody(pub(super) Bytes);
 
-/// Checks that a body is JSON by its type. Browsers send other types to any server without asking it.
-pub(super) fn json_body(state: &State, headers: &HeaderMap, body: Body) -> Result<Bytes, ApiError> {
-    let body = body.map_err(|error| ApiError::body(&error, state.max_body()))?;
-    let found = headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or("absent");
-    let essence = found.split(';').next().unwrap_or_default().trim();
-    if essence.eq_ignore_ascii_case("application/json") { Ok(body) } else { Err(ApiError::not_json(found)) }
+impl FromRequest<Shared> for JsonBody {
+    type Rejection = ApiError;
+
+    async fn from_request(request: Request, state: &Shared) -> Result<Self, ApiError> {
+        let found = request.headers().get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok());
+        let found = found.unwrap_or("absent").to_owned();
+        let body = Bytes::from_request(request, state).await;
+        let body = body.map_err(|error| ApiError::body(&error, state.max_body()))?;
+        let essence = found.split(';').next().unwrap_or_default().trim();
+        if essence.eq_ignore_ascii_case("application/json") {
+            Ok(Self(body))
+        } else {
+            Err(ApiError::not_json(&found))
+        }
+    }
 }

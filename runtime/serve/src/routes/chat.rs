@@ -1,9 +1,9 @@
 //! `POST /v1/chat/completions`.
 
-use axum::{extract::State, http::HeaderMap, response::Response};
+use axum::{extract::State, response::Response};
 
 use super::{
-    body::{Body, json_body},
+    body::JsonBody,
     generate::{Asked, generate},
 };
 use crate::{
@@ -13,11 +13,9 @@ use crate::{
 
 pub(super) async fn complete(
     State(state): State<Shared>,
-    headers: HeaderMap,
-    body: Body,
+    JsonBody(body): JsonBody,
 ) -> Result<Response, ApiError> {
-    let ChatRequest { model, chat, logprobs, generation } =
-        ChatRequest::parse(&json_body(&state, &headers, body)?)?;
+    let ChatRequest { model, chat, logprobs, generation } = ChatRequest::parse(&body)?;
     let model = state.model(&model)?.clone();
     let prompt = model.encode_chat(&chat)?;
     let asked = Asked { endpoint: Endpoint::Chat, prompts: vec![prompt], logprobs, generation };

@@ -1,9 +1,9 @@
 //! `POST /v1/completions`.
 
-use axum::{extract::State, http::HeaderMap, response::Response};
+use axum::{extract::State, response::Response};
 
 use super::{
-    body::{Body, json_body},
+    body::JsonBody,
     generate::{Asked, generate},
 };
 use crate::{
@@ -13,11 +13,9 @@ use crate::{
 
 pub(super) async fn complete(
     State(state): State<Shared>,
-    headers: HeaderMap,
-    body: Body,
+    JsonBody(body): JsonBody,
 ) -> Result<Response, ApiError> {
-    let CompletionRequest { model, prompts, logprobs, generation } =
-        CompletionRequest::parse(&json_body(&state, &headers, body)?)?;
+    let CompletionRequest { model, prompts, logprobs, generation } = CompletionRequest::parse(&body)?;
     let model = state.model(&model)?.clone();
     let prompts = prompts.into_iter().map(|prompt| model.encode(prompt)).collect::<Result<_, _>>()?;
     let asked = Asked { endpoint: Endpoint::Completion, prompts, logprobs, generation };

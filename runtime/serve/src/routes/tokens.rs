@@ -1,9 +1,9 @@
 //! `POST /tokenize`, `/detokenize` and `/apply-template`, as llama.cpp's server has them.
 
-use axum::{Json, extract::State, http::HeaderMap};
+use axum::{Json, extract::State};
 use serde_json::{Value, json};
 
-use super::body::{Body, json_body};
+use super::body::JsonBody;
 use crate::{
     api::{chat::ChatRequest, completion::Prompt, error::ApiError, fields::Fields},
     state::Shared,
@@ -12,10 +12,9 @@ use crate::{
 /// Returns the tokens of `content`; with `add_special`, those that the checkpoint begins texts with, too.
 pub(super) async fn tokenize(
     State(state): State<Shared>,
-    headers: HeaderMap,
-    body: Body,
+    JsonBody(body): JsonBody,
 ) -> Result<Json<Value>, ApiError> {
-    let mut fields = Fields::parse(&json_body(&state, &headers, body)?)?;
+    let mut fields = Fields::parse(&body)?;
     let model: String = fields.take("model")?.unwrap_or_default();
     let content: String = fields.require("content")?;
     let add_special = fields.take("add_special")?.unwrap_or(false);
@@ -31,10 +30,9 @@ pub(super) async fn tokenize(
 /// Returns the text of `tokens`.
 pub(super) async fn detokenize(
     State(state): State<Shared>,
-    headers: HeaderMap,
-    body: Body,
+    JsonBody(body): JsonBody,
 ) -> Result<Json<Value>, ApiError> {
-    let mut fields = Fields::parse(&json_body(&state, &headers, body)?)?;
+    let mut fields = Fields::parse(&body)?;
     let model: String = fields.take("model")?.unwrap_or_default();
     let tokens: Vec<u32> = fields.require("tokens")?;
     fields.finish()?;
@@ -44,10 +42,9 @@ pub(super) async fn detokenize(
 /// Returns the tokens of a chat by the checkpoint's template, and their text.
 pub(super) async fn apply_template(
     State(state): State<Shared>,
-    headers: HeaderMap,
-    body: Body,
+    JsonBody(body): JsonBody,
 ) -> Result<Json<Value>, ApiError> {
-    let request = ChatRequest::parse(&json_body(&state, &headers, body)?)?;
+    let request = ChatRequest::parse(&body)?;
     let model = state.model(&request.model)?;
     let (prompt, tokens) = model.render_chat(&request.chat)?;
     Ok(Json(json!({ "prompt": prompt, "tokens": tokens })))
