@@ -24,7 +24,7 @@ use mlxcel_serve::{ServedModel, Settings, TextFiles, serve};
 use tokio::{
     net::TcpListener,
     runtime,
-    signal::unix::{SignalKind, signal},
+    signal::unix::{Signal, SignalKind, signal},
 };
 
 use crate::options::Options;
@@ -127,20 +127,21 @@ fn api_keys(file: Option<&Path>) -> Result<Vec<String>> {
 
 /// Resolves at the first SIGTERM or SIGINT. The second one ends the process.
 fn stopped() -> io::Result<impl Future<Output = ()> + Send + 'static> {
-    let mut terminate = signal(SignalKind::terminate())?;
-    let mut interrupt = signal(SignalKind::interrupt())?;
+    let mut signals = [signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?];
     Ok(async move {
-        tokio::select! {
-            _ = terminate.recv() => {}
-            _ = interrupt.recv() => {}
-        }
+        either(&mut signals).await;
         note("stopping: answers are finished, a second signal ends the server at once");
         tokio::spawn(async move {
-            tokio::select! {
-                _ = terminate.recv() => {}
-                _ = interrupt.recv() => {}
-            }
+            either(&mut signals).await;
             process::exit(1);
         });
     })
+}
+
+/// Waits for one of two signals.
+async fn either([one, other]: &mut [Signal; 2]) {
+    tokio::select! {
+        _ = one.recv() => {}
+        _ = other.recv() => {}
+    }
 }
