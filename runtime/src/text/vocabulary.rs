@@ -89,16 +89,17 @@ impl Decoding {
 
 /// Returns the byte of a symbol in GPT-2's alphabet.
 ///
-/// Bytes that are printed in Latin-1 are their own symbols. The others have those from U+0100 on, in order.
+/// Bytes that are printed in Latin-1 are their own symbols. The others, 0 to 0x20, 0x7f to 0xa0 and 0xad, have those from
+/// U+0100 on, in order.
 fn byte_of(symbol: char) -> Option<u8> {
-    let is_plain = |byte: u8| matches!(byte, b'!'..=b'~' | 0xa1..=0xac | 0xae..=0xff);
-    match u8::try_from(symbol) {
-        Ok(byte) => is_plain(byte).then_some(byte),
-        Err(_) => {
-            let index = (symbol as usize).checked_sub(256)?;
-            (0..=255).filter(|&byte| !is_plain(byte)).nth(index)
-        }
-    }
+    let byte = match u32::from(symbol) {
+        plain @ (0x21..=0x7e | 0xa1..=0xac | 0xae..=0xff) => plain,
+        low @ 0x100..=0x120 => low - 0x100,
+        high @ 0x121..=0x142 => high - 0x121 + 0x7f,
+        0x143 => 0xad,
+        _ => return None,
+    };
+    u8::try_from(byte).ok()
 }
 
 #[cfg(test)]
