@@ -169,11 +169,11 @@ impl<R: ModelRunner> Engine<R> {
         }
         let limits = self.runner.limits();
         let sampler = request.check(limits, &self.memory)?;
-        let chooser = Chooser::new(&request, sampler)?;
         let (waiting, limit) = (self.waiting.len(), self.settings.waiting);
         if waiting >= limit {
             return Err(EngineError::QueueFull { waiting, limit }.into());
         }
+        let chooser = Chooser::new(&request, sampler)?;
         let keys = self.settings.prefix_cache.then(|| PageKeys::new(limits.model, &request.prompt));
         let id = RequestId(self.next_id);
         self.next_id += 1;
