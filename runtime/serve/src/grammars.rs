@@ -17,7 +17,7 @@ use crate::api::error::ApiError;
 /// Grammars that are kept, because clients send the same schema again and again.
 const KEPT: usize = 64;
 
-/// Grammars that are compiled at once. A hostile one takes seconds.
+/// Grammars that are compiled at once. A hostile one takes long.
 const AT_ONCE: usize = 2;
 
 /// The grammars of a model.

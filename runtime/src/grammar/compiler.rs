@@ -22,7 +22,7 @@ use crate::{
 /// The stack of a thread that compiles. Schemas that refer to one another are compiled by calls within calls.
 const STACK: usize = 256 << 20;
 
-/// The most threads that compute masks. A mask takes 50 µs, and a step of a model a hundred times as long.
+/// The most threads that compute masks. A mask takes a small part of the time of a step.
 const MAX_THREADS: usize = 4;
 
 /// Compiles what answers must be for the tokens of a model.
@@ -39,7 +39,7 @@ impl fmt::Debug for GrammarCompiler {
 }
 
 impl GrammarCompiler {
-    /// Reads the tokens of a model with `vocab` logits. It takes about a second for 128,000 of them.
+    /// Reads the tokens of a model with `vocab` logits, all of them: do it once for a model.
     ///
     /// `eos` are the tokens that may follow a complete answer. Without any, an answer ends when nothing may follow.
     ///
@@ -73,7 +73,7 @@ impl GrammarCompiler {
         Ok(Self { factory: Arc::new(factory), threads: Arc::new(threads.map_err(refuse)?) })
     }
 
-    /// Compiles a constraint. It takes a millisecond, or up to a few seconds for one that is too large.
+    /// Compiles a constraint, on a thread of its own. The time grows with the constraint, up to a limit.
     ///
     /// # Errors
     /// The constraint is invalid, has a part that cannot be enforced, or is too large.
@@ -89,7 +89,7 @@ impl GrammarCompiler {
             let mut matcher = Matcher::new(Ok(parser));
             match matcher.compute_mask() {
                 Ok(mask) if !mask.is_zero() => Ok(matcher),
-                _ => Err("no text is of it".into()),
+                _ => Err("no text matches it".into()),
             }
         };
         let matcher = thread::scope(|scope| {

@@ -11,6 +11,8 @@ const MAX_ERROR: usize = 300;
 pub(super) fn one_line(error: impl fmt::Display) -> String {
     let text = error.to_string();
     let first = text.lines().next().unwrap_or_default().trim_end_matches(':');
+    // What is behind it are llguidance's options, which nobody can give here.
+    let first = first.split(". Enable '").next().unwrap_or(first);
     let line = match text.lines().skip(1).find_map(|line| line.strip_prefix("error: ")) {
         Some(reason) => format!("{first}: {reason}"),
         None => first.to_owned(),
