@@ -41,8 +41,10 @@ pub use model::{Dispatch, ModelLimits, ModelRunner, check_prompt};
 pub use sampling::{Sampler, Sampling, TokenLogprobs, top_logprobs};
 pub use text::{
     chat::ChatTemplate,
+    held::HeldText,
     message::{Chat, Message},
-    tokenizer::{Piece, TextStream, Tokenizer, eos_ids},
+    stream::{Piece, TextStream},
+    tokenizer::{Tokenizer, eos_ids},
     vocabulary::TokenBytes,
 };
 pub use weights::Weights;

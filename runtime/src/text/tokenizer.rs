@@ -1,4 +1,4 @@
-//! The tokenizer of a checkpoint, and text that grows token by token.
+//! The tokenizer of a checkpoint.
 
 use std::{collections::HashMap, ops::Range, sync::Arc};
 
@@ -94,6 +94,13 @@ impl Tokenizer {
         added.map(|(id, token)| (id, (token.content, token.special))).collect()
     }
 
+    /// Returns the special token with this text.
+    #[must_use]
+    pub fn special_token(&self, text: &str) -> Option<u32> {
+        let id = self.inner.token_to_id(text)?;
+        self.inner.get_added_vocabulary().is_special_token(text).then_some(id)
+    }
+
     /// Returns the symbols of a token, which a decoder turns into text.
     pub(super) fn symbols(&self, token: u32) -> Option<String> {
         self.inner.id_to_token(token)
@@ -128,122 +135,6 @@ impl Tokenizer {
     #[must_use]
     pub fn token_text(&self, token: u32) -> String {
         self.inner.decode(&[token], false).unwrap_or_default()
-    }
-
-    /// Starts the text that continues `prompt` and ends before the first of the `stops`. Empty stop texts are ignored.
-    ///
-    /// # Errors
-    /// The tokenizer refuses the prompt.
-    pub fn stream(&self, prompt: &[u32], stops: &[String]) -> Result<TextStream, Error> {
-        // The text before decides whether the first word begins with a space.
-        let taken = self.decode(prompt)?.trim_end_matches(REPLACEMENT).to_string();
-        Ok(TextStream {
-            tokenizer: self.clone(),
-            window: prompt.to_vec(),
-            complete: prompt.len(),
-            taken,
-            stops: stops.iter().filter(|stop| !stop.is_empty()).cloned().collect(),
-            held: String::new(),
-            text: String::new(),
-        })
-    }
-}
-
-/// The character of bytes that are not UTF-8, such as the first bytes of an unfinished character.
-const REPLACEMENT: char = '\u{fffd}';
-
-/// Text that grows token by token.
-///
-/// A character is returned when all of its bytes have come. Text that may begin a stop text is held back until it
-/// turns out not to be one.
-#[derive(Debug)]
-pub struct TextStream {
-    tokenizer: Tokenizer,
-    /// The latest tokens: those of the last whole characters, then those after them.
-    window: Vec<u32>,
-    /// The number of tokens of the last whole characters. They decide how the text after them begins.
-    complete: usize,
-    /// The part of the window's text that was taken.
-    taken: String,
-    stops: Vec<String>,
-    /// Text that was taken but not returned, because it may begin a stop text.
-    held: String,
-    /// Text that was returned.
-    text: String,
-}
-
-/// The text that a token adds.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Piece {
-    /// The text that is final now; often empty.
-    pub text: String,
-    /// True if a stop text has come. Neither it nor the text after it is returned.
-    pub stopped: bool,
-}
-
-impl TextStream {
-    /// Adds a token and returns the text that is final now.
-    ///
-    /// # Errors
-    /// The tokenizer refuses the token.
-    pub fn push(&mut self, token: u32) -> Result<Piece, Error> {
-        self.window.push(token);
-        let text = self.tokenizer.decode(&self.window)?;
-        let whole = text.trim_end_matches(REPLACEMENT);
-        let Some(new) = whole.strip_prefix(&self.taken) else {
-            // An unfinished character can hide the characters before it until it is complete.
-            return Ok(Piece::default());
-        };
-        self.held.push_str(new);
-        if whole.len() == text.len() && !new.is_empty() {
-            self.window.drain(..self.complete);
-            self.complete = self.window.len();
-            self.taken = self.tokenizer.decode(&self.window)?;
-        } else {
-            self.taken.push_str(new);
-        }
-        Ok(self.release())
-    }
-
-    /// Ends the text and returns the rest of it.
-    ///
-    /// # Errors
-    /// The tokenizer refuses the last tokens.
-    pub fn finish(&mut self) -> Result<Piece, Error> {
-        let text = self.tokenizer.decode(&self.window)?;
-        // All whole characters were taken. The rest is bytes of a character that stays unfinished.
-        let rest = text.strip_prefix(&self.taken).unwrap_or("\u{fffd}");
-        self.held.push_str(rest);
-        self.taken = text;
-        let mut piece = self.release();
-        if !piece.stopped {
-            piece.text.push_str(&self.held);
-            self.text.push_str(&self.held);
-            self.held.clear();
-        }
-        Ok(piece)
-    }
-
-    /// Returns the whole text so far.
-    #[must_use]
-    pub fn text(&self) -> &str {
-        &self.text
-    }
-
-    /// Returns the held text up to a stop text, or up to text that may begin one.
-    fn release(&mut self) -> Piece {
-        let first = self.stops.iter().filter_map(|stop| self.held.find(stop.as_str())).min();
-        let end = first.unwrap_or_else(|| self.held.len() - self.undecided());
-        let text: String = self.held.drain(..end).collect();
-        self.text.push_str(&text);
-        Piece { text, stopped: first.is_some() }
-    }
-
-    /// Returns the number of bytes at the end of the held text that may begin a stop text.
-    fn undecided(&self) -> usize {
-        let starts = self.held.char_indices().map(|(start, _)| &self.held[start..]);
-        let mut tails = starts.filter(|tail| self.stops.iter().any(|stop| stop.starts_with(tail)));
-        tails.next().map_or(0, str::len)
     }
 }
 
@@ -336,54 +227,7 @@ pub(crate) mod test_tokenizers {
 
 #[cfg(test)]
 mod tests {
-    use super::{
-        test_tokenizers::{byte_level, from_json},
-        *,
-    };
-
-    /// Makes a tokenizer like Llama 2's: `▁` for a space, bytes as `<0xE2>`, and no space at the start of a text.
-    fn byte_fallback() -> Tokenizer {
-        let mut vocab = serde_json::Map::new();
-        for byte in 0..=255u32 {
-            vocab.insert(format!("<0x{byte:02X}>"), byte.into());
-        }
-        for (id, word) in ["▁Paris", "▁is", "é", "▁"].into_iter().enumerate() {
-            vocab.insert(word.into(), (256 + id).into());
-        }
-        from_json(&serde_json::json!({
-            "version": "1.0",
-            "added_tokens": [],
-            "decoder": {"type": "Sequence", "decoders": [
-                {"type": "Replace", "pattern": {"String": "▁"}, "content": " "},
-                {"type": "ByteFallback"},
-                {"type": "Fuse"},
-                {"type": "Strip", "content": " ", "start": 1, "stop": 0},
-            ]},
-            "model": {"type": "BPE", "vocab": vocab, "merges": [], "byte_fallback": true},
-        }))
-    }
-
-    /// Returns the pieces of a stream, with `$` after a stop text, or else the piece of `finish` at the end.
-    fn pieces(tokenizer: &Tokenizer, prompt: &[u32], tokens: &[u32], stops: &[&str]) -> Vec<String> {
-        let stops: Vec<String> = stops.iter().map(ToString::to_string).collect();
-        let mut stream = tokenizer.stream(prompt, &stops).unwrap();
-        let mut found = vec![];
-        for &token in tokens {
-            let Piece { text, stopped } = stream.push(token).unwrap();
-            found.push(text);
-            if stopped {
-                found.push("$".into());
-                return found;
-            }
-        }
-        found.push(stream.finish().unwrap().text);
-        assert_eq!(found.concat(), stream.text());
-        found
-    }
-
-    fn bytes(text: &str) -> Vec<u32> {
-        byte_level().encode(text, false).unwrap()
-    }
+    use super::{test_tokenizers::byte_level, *};
 
     #[test]
     fn a_prompt_gets_special_tokens_and_is_neither_truncated_nor_padded() {
@@ -399,67 +243,10 @@ mod tests {
 
     #[test]
     fn special_tokens_and_unknown_ids_have_no_text() {
-        let mut tokens = bytes("hi");
+        let mut tokens = byte_level().encode("hi", false).unwrap();
         tokens.insert(1, 257);
         tokens.push(100_000);
         assert_eq!(byte_level().decode(&tokens).unwrap(), "hi");
-        assert_eq!(pieces(&byte_level(), &[256], &tokens, &[]).concat(), "hi");
-    }
-
-    #[test]
-    fn a_character_comes_out_whole() {
-        let found = pieces(&byte_level(), &[], &bytes("a€😀é"), &[]);
-        assert_eq!(found, ["a", "", "", "€", "", "", "", "😀", "", "é", ""]);
-        let euro_smile = [0xe2, 0x82, 0xac, 0xf0, 0x9f, 0x98, 0x80, 258];
-        let found = pieces(&byte_fallback(), &[], &euro_smile, &[]);
-        assert_eq!(found, ["", "", "€", "", "", "", "😀", "é", ""]);
-    }
-
-    #[test]
-    fn bytes_that_never_become_a_character() {
-        let euro = bytes("€");
-        assert_eq!(pieces(&byte_level(), &[], &euro[..2], &[]), ["", "", "\u{fffd}"]);
-        let stray = [bytes("a"), euro[1..2].to_vec(), bytes("b")].concat();
-        assert_eq!(pieces(&byte_level(), &[], &stray, &[]), ["a", "", "\u{fffd}b", ""]);
-        // A real U+FFFD is indistinguishable until something follows.
-        assert_eq!(pieces(&byte_level(), &[], &bytes("\u{fffd}"), &[]).concat(), "\u{fffd}");
-        // A whole character stays as it was returned, even if a bad byte follows.
-        assert_eq!(pieces(&byte_fallback(), &[], &[0xc3, 0xa9, 0xe2], &[]), ["", "é", "", "\u{fffd}"]);
-    }
-
-    #[test]
-    fn a_prompt_that_ends_within_a_character() {
-        let euro = bytes("€");
-        assert_eq!(pieces(&byte_level(), &euro[..2], &euro[2..], &[]), ["€", ""]);
-    }
-
-    #[test]
-    fn the_first_word_keeps_its_space_after_a_prompt() {
-        let tokenizer = byte_fallback();
-        assert_eq!(pieces(&tokenizer, &[256], &[257, 256], &[]), [" is", " Paris", ""]);
-        assert_eq!(pieces(&tokenizer, &[], &[257, 256], &[]), ["is", " Paris", ""]);
-        let spaces = [256, 259, 259, 256];
-        assert_eq!(pieces(&tokenizer, &[], &spaces, &[]).concat(), tokenizer.decode(&spaces).unwrap());
-    }
-
-    #[test]
-    fn stop_texts() {
-        let stream = |text: &str, stops: &[&str]| pieces(&byte_level(), &[], &bytes(text), stops);
-        assert_eq!(stream("ab###c", &["###"]), ["a", "b", "", "", "", "$"]);
-        // Not a stop text after all.
-        assert_eq!(stream("a##b", &["###"]), ["a", "", "", "##b", ""]);
-        assert_eq!(stream("a##", &["###"]), ["a", "", "", "##"]);
-        // The end of one beginning is the beginning of another.
-        assert_eq!(stream("aab", &["ab"]), ["", "a", "", "$"]);
-        assert_eq!(stream("xyz", &["yz", "y"]), ["x", "", "$"]);
-        assert_eq!(stream("a€b", &["€"]), ["a", "", "", "", "$"]);
-        assert_eq!(stream("ab", &[""]), ["a", "b", ""]);
-    }
-
-    #[test]
-    fn a_stop_text_within_one_token() {
-        let found = pieces(&byte_fallback(), &[256], &[257, 256, 257], &["ar"]);
-        assert_eq!(found, [" is", " P", "$"]);
     }
 
     #[test]
