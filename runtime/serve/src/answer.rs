@@ -1,4 +1,4 @@
-//! An answer on its way: from the engine's tokens to text.
+//! An answer on its way: from the engine's tokens to text and calls.
 
 use mlxcel_runtime::{
     Piece, StopReason, TextStream, Timings, TokenLogprobs,
@@ -6,7 +6,11 @@ use mlxcel_runtime::{
 };
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 
-use crate::{api::error::ApiError, model::ServedModel};
+use crate::{
+    api::error::ApiError,
+    model::ServedModel,
+    tools::{AnswerReader, Delta, Expected},
+};
 
 /// Tokens of an answer as they come out of the engine. Dropping it cancels the request.
 #[derive(Debug)]
@@ -15,6 +19,7 @@ pub(crate) struct Answer {
     events: UnboundedReceiver<EventKind>,
     guard: RequestGuard,
     stream: TextStream,
+    reader: AnswerReader,
     /// Tokens that end the answer, and have no text.
     eos: Vec<u32>,
     is_stopped: bool,
@@ -38,19 +43,21 @@ pub(crate) struct AnswerToken {
 /// What comes next of an answer.
 #[derive(Debug)]
 pub(crate) enum Part {
-    /// More of it. The text may be empty: characters and stop texts can have several tokens.
+    /// More of it. There may be no text: characters, stop texts and markers can have several tokens.
     Token {
-        /// The text that is final now.
-        text: String,
+        /// What is final now.
+        deltas: Vec<Delta>,
         /// The token.
         token: AnswerToken,
     },
     /// Its end.
     End {
-        /// The rest of the text.
-        text: String,
+        /// The rest of it.
+        deltas: Vec<Delta>,
         /// Why it ended.
         reason: StopReason,
+        /// Whether it has calls.
+        has_calls: bool,
         /// Times and counts.
         timings: Timings,
     },
@@ -66,13 +73,15 @@ impl Answer {
         request: mlxcel_runtime::Request,
         before: &[u32],
         stops: &[String],
+        expected: &Expected,
     ) -> Result<Self, ApiError> {
-        let stream = model.tokenizer().stream(before, stops)?;
+        let stream = model.tokenizer().stream(before, stops)?.keeping(expected.form.special());
         let eos = request.eos.clone();
         let (sender, events) = unbounded_channel();
         let sink = Box::new(move |event| sender.send(event).is_ok());
         let guard = model.client().try_submit_to(request, sink)?;
-        Ok(Self { events, guard, stream, eos, is_stopped: false })
+        let reader = AnswerReader::new(expected);
+        Ok(Self { events, guard, stream, reader, eos, is_stopped: false })
     }
 
     /// Waits for the next part. `None` after the end.
@@ -92,20 +101,16 @@ impl Answer {
                         self.guard.cancel();
                     }
                     let token = AnswerToken { id: token, logprobs };
-                    return Ok(Some(Part::Token { text: piece.text, token }));
+                    return Ok(Some(Part::Token { deltas: self.reader.push(&piece.text), token }));
                 }
                 EventKind::Finished { reason, timings } => {
                     self.events.close();
-                    if self.is_stopped {
-                        return Ok(Some(Part::End {
-                            text: String::new(),
-                            reason: StopReason::Stop,
-                            timings,
-                        }));
-                    }
-                    let piece = self.stream.finish()?;
-                    let reason = if piece.stopped { StopReason::Stop } else { reason };
-                    return Ok(Some(Part::End { text: piece.text, reason, timings }));
+                    let piece = if self.is_stopped { Piece::default() } else { self.stream.finish()? };
+                    let reason = if self.is_stopped || piece.stopped { StopReason::Stop } else { reason };
+                    let mut deltas = self.reader.push(&piece.text);
+                    deltas.append(&mut self.reader.finish());
+                    let has_calls = self.reader.has_calls();
+                    return Ok(Some(Part::End { deltas, reason, has_calls, timings }));
                 }
                 EventKind::Failed { error } => return Err(error.into()),
             }

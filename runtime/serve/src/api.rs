@@ -7,3 +7,5 @@ mod constraint;
 pub(crate) mod error;
 pub(crate) mod fields;
 pub(crate) mod generation;
+mod messages;
+mod tools;

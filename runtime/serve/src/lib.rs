@@ -7,6 +7,7 @@ mod model;
 mod routes;
 mod server;
 mod state;
+mod tools;
 
 pub use model::{ServedModel, TextFiles};
 pub use server::serve;

@@ -16,7 +16,11 @@ use mlxcel_runtime::{
 use crate::{
     api::{completion::Prompt, error::ApiError},
     grammars::Grammars,
+    tools::{AnswerForm, Expected, Function},
 };
+
+/// The tokens at the end of a prompt that may begin the model's reasoning.
+const PROMPT_END: usize = 16;
 
 /// What is read from a checkpoint's small files.
 #[derive(Debug)]
@@ -121,6 +125,21 @@ impl ServedModel {
             return Err(ApiError::invalid_field("messages", message));
         };
         Ok(self.text.tokenizer.encode_chat(template, chat)?)
+    }
+
+    /// Returns what the answer to a chat can have. The model may call `functions`.
+    pub(crate) fn expected(&self, functions: Vec<Function>, prompt: &[u32]) -> Result<Expected, ApiError> {
+        let template = self.text.template.as_ref();
+        let form = template.map(|template| AnswerForm::of(template.source(!functions.is_empty())));
+        let form = form.unwrap_or_default();
+        if form.calls.is_none() && !functions.is_empty() {
+            let message = format!("the chat template of `{}` has no tools, expected none", self.name);
+            return Err(ApiError::invalid_field("tools", message));
+        }
+        let end = prompt.len().saturating_sub(PROMPT_END);
+        let end: String = prompt[end..].iter().map(|&token| self.text.tokenizer.token_text(token)).collect();
+        let is_reasoning = form.reasoning.is_some_and(|markers| end.trim_end().ends_with(markers.begin));
+        Ok(Expected { form, functions: functions.into(), is_reasoning })
     }
 
     /// Renders a chat. Returns the text and its tokens.

@@ -99,6 +99,60 @@ async fn stops_biases_and_ends() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_model_calls_functions() {
+    let answer = "<think>Which?</think>\n<tool_call>\n{\"name\": \"weather\", \"arguments\": {\"city\": \"Rome\"}}\n</tool_call>";
+    let server = Server::answering(answer).await;
+    let tool =
+        json!({ "type": "function", "function": { "name": "weather", "parameters": { "type": "object" } } });
+    let mut body =
+        json!({ "messages": [{ "role": "user", "content": "a" }], "temperature": 0, "tools": [tool] });
+    let whole = server.ask("/v1/chat/completions", &body).await;
+    let choice = &whole["choices"][0];
+    assert_eq!(choice["finish_reason"], "tool_calls", "{whole}");
+    let call = choice["message"]["tool_calls"][0].clone();
+    let expected = json!({
+        "role": "assistant", "content": null, "refusal": null, "reasoning_content": "Which?",
+        "tool_calls": [{
+            "id": call["id"], "type": "function",
+            "function": { "name": "weather", "arguments": "{\"city\": \"Rome\"}" },
+        }],
+    });
+    assert_eq!(choice["message"], expected);
+
+    // The call and its result go back as they came.
+    let mut more = body.clone();
+    let result = json!({ "role": "tool", "tool_call_id": call["id"], "content": "sunny" });
+    more["messages"].as_array_mut().unwrap().extend([choice["message"].clone(), result]);
+    server.ask("/v1/chat/completions", &more).await;
+    more["messages"][1]["tool_calls"][0]["function"]["arguments"] = "{".into();
+    let (status, text) = server.post("/v1/chat/completions", &more).await;
+    assert_eq!(status, StatusCode::BAD_REQUEST);
+    assert!(text.contains("messages[1].tool_calls[0].function.arguments"), "{text}");
+
+    body["stream"] = true.into();
+    let (_, text) = server.post("/v1/chat/completions", &body).await;
+    let (mut name, mut arguments, mut finish) = (String::new(), String::new(), Value::Null);
+    for chunk in events(&text).into_iter().filter(|event| *event != "[DONE]") {
+        let chunk: Value = serde_json::from_str(chunk).unwrap();
+        finish = chunk["choices"][0]["finish_reason"].clone();
+        for call in chunk["choices"][0]["delta"]["tool_calls"].as_array().into_iter().flatten() {
+            assert_eq!(call["index"], 0);
+            name += call["function"]["name"].as_str().unwrap_or_default();
+            arguments += call["function"]["arguments"].as_str().unwrap();
+        }
+    }
+    assert_eq!((name.as_str(), arguments.as_str()), ("weather", "{\"city\": \"Rome\"}"));
+    assert_eq!(finish, "tool_calls");
+
+    let plain = Server::start(Speed::Fast).await;
+    let (status, text) = plain
+        .post("/v1/chat/completions", &json!({ "messages": body["messages"], "tools": body["tools"] }))
+        .await;
+    assert_eq!(status, StatusCode::BAD_REQUEST);
+    assert!(text.contains("has no tools"), "{text}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn answers_have_their_format() {
     let server = Server::start(Speed::Fast).await;
     let ask = async |path: &str, more: Value| {

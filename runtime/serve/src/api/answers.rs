@@ -9,7 +9,7 @@ use std::{
 use mlxcel_runtime::{StopReason, Timings, Tokenizer};
 use serde_json::{Value, json};
 
-use crate::answer::AnswerToken;
+use crate::{answer::AnswerToken, tools::Delta};
 
 /// Which of the two endpoints answers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -29,12 +29,20 @@ pub(crate) struct Envelope {
     fingerprint: String,
 }
 
-/// An answer that is complete.
+/// An answer, or a part of a streamed one.
 #[derive(Debug, Default)]
-pub(crate) struct WholeAnswer {
-    pub(crate) text: String,
+pub(crate) struct AnswerPart {
+    pub(crate) deltas: Vec<Delta>,
     pub(crate) tokens: Vec<AnswerToken>,
     pub(crate) finish: Option<&'static str>,
+}
+
+/// How much of a streamed answer was sent.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Sent {
+    /// The length of its text, in characters.
+    offset: usize,
+    calls: usize,
 }
 
 /// Tokens that a request took.
@@ -65,8 +73,9 @@ impl Usage {
 }
 
 /// Returns OpenAI's name of a reason.
-pub(crate) fn finish_reason(reason: StopReason) -> &'static str {
+pub(crate) fn finish_reason(reason: StopReason, has_calls: bool) -> &'static str {
     match reason {
+        StopReason::Eos | StopReason::Stop if has_calls => "tool_calls",
         StopReason::Eos | StopReason::Stop => "stop",
         StopReason::Length | StopReason::Context | StopReason::Cancelled => "length",
     }
@@ -99,18 +108,16 @@ impl Envelope {
     }
 
     /// Returns the whole answer.
-    pub(crate) fn whole(&self, tokenizer: &Tokenizer, answers: Vec<WholeAnswer>, usage: Usage) -> Value {
-        let mut offset = 0;
-        let choice = |(index, answer): (usize, WholeAnswer)| {
-            let WholeAnswer { text, tokens, finish } = answer;
-            let logprobs = self.logprobs(tokenizer, &tokens, &mut offset);
-            offset = 0;
+    pub(crate) fn whole(&self, tokenizer: &Tokenizer, answers: Vec<AnswerPart>, usage: Usage) -> Value {
+        let choice = |(index, answer): (usize, AnswerPart)| {
+            let AnswerPart { deltas, tokens, finish } = answer;
+            let logprobs = self.logprobs(tokenizer, &tokens, &mut 0);
             let mut choice = json!({ "index": index, "logprobs": logprobs, "finish_reason": finish });
             match self.endpoint {
                 Endpoint::Chat => {
-                    choice["message"] = json!({ "role": "assistant", "content": text, "refusal": null });
+                    choice["message"] = message(&deltas);
                 }
-                Endpoint::Completion => choice["text"] = text.into(),
+                Endpoint::Completion => choice["text"] = content(&deltas).into(),
             }
             choice
         };
@@ -128,23 +135,20 @@ impl Envelope {
         (self.endpoint == Endpoint::Chat).then(|| self.chunk(vec![choice], include_usage))
     }
 
-    /// Returns a part of a streamed answer. `offset` is the length of the text before, in characters.
+    /// Returns a part of a streamed answer, after what was sent.
     pub(crate) fn part(
         &self,
         index: usize,
         tokenizer: &Tokenizer,
-        answer: &WholeAnswer,
-        offset: &mut usize,
+        answer: &AnswerPart,
+        sent: &mut Sent,
         include_usage: bool,
     ) -> Value {
-        let logprobs = self.logprobs(tokenizer, &answer.tokens, offset);
+        let logprobs = self.logprobs(tokenizer, &answer.tokens, &mut sent.offset);
         let mut choice = json!({ "index": index, "logprobs": logprobs, "finish_reason": answer.finish });
         match self.endpoint {
-            Endpoint::Chat if answer.finish.is_some() && answer.text.is_empty() => {
-                choice["delta"] = json!({})
-            }
-            Endpoint::Chat => choice["delta"] = json!({ "content": answer.text }),
-            Endpoint::Completion => choice["text"] = answer.text.clone().into(),
+            Endpoint::Chat => choice["delta"] = delta(&answer.deltas, &mut sent.calls),
+            Endpoint::Completion => choice["text"] = content(&answer.deltas).into(),
         }
         self.chunk(vec![choice], include_usage)
     }
@@ -208,5 +212,121 @@ impl Envelope {
                 })
             }
         }
+    }
+}
+
+/// Returns the text of an answer.
+fn content(deltas: &[Delta]) -> String {
+    let text = deltas.iter().filter_map(|delta| match delta {
+        Delta::Content(text) => Some(text.as_str()),
+        _ => None,
+    });
+    text.collect()
+}
+
+/// Returns a whole message. Its content is `null` if it has calls and no text.
+fn message(deltas: &[Delta]) -> Value {
+    let mut message = delta(deltas, &mut 0);
+    for call in message["tool_calls"].as_array_mut().into_iter().flatten() {
+        if let Some(call) = call.as_object_mut() {
+            call.remove("index");
+        }
+    }
+    if message["tool_calls"].is_null() && message["content"].is_null() {
+        message["content"] = "".into();
+    }
+    let mut whole = json!({ "role": "assistant", "content": null, "refusal": null });
+    for (name, value) in message.as_object().into_iter().flatten().filter(|(_, value)| !value.is_null()) {
+        whole[name] = value.clone();
+    }
+    whole
+}
+
+/// Returns what is new of a message, after this number of calls.
+fn delta(deltas: &[Delta], calls: &mut usize) -> Value {
+    let mut object = json!({});
+    let mut append = |name: &str, more: &str| {
+        let text = object[name].as_str().unwrap_or_default().to_owned() + more;
+        object[name] = text.into();
+    };
+    let mut new_calls: Vec<Value> = Vec::new();
+    for delta in deltas {
+        match delta {
+            Delta::Content(text) => append("content", text),
+            Delta::Reasoning(text) => append("reasoning_content", text),
+            Delta::Call { name } => {
+                let function = json!({ "name": name, "arguments": "" });
+                let id = call_id();
+                new_calls
+                    .push(json!({ "index": *calls, "id": id, "type": "function", "function": function }));
+                *calls += 1;
+            }
+            Delta::Arguments(more) => {
+                if new_calls.is_empty() {
+                    new_calls
+                        .push(json!({ "index": calls.saturating_sub(1), "function": { "arguments": "" } }));
+                }
+                if let Some(call) = new_calls.last_mut() {
+                    let arguments = &mut call["function"]["arguments"];
+                    *arguments = (arguments.as_str().unwrap_or_default().to_owned() + more).into();
+                }
+            }
+        }
+    }
+    if !new_calls.is_empty() {
+        object["tool_calls"] = new_calls.into();
+    }
+    object
+}
+
+/// The length of a call's id. Mistral's chat templates take no other.
+const CALL_ID: usize = 9;
+
+/// Returns a random id of a call: letters and digits.
+fn call_id() -> String {
+    let mut random = RandomState::new().hash_one(0);
+    let digits = std::iter::repeat_with(|| {
+        let digit = char::from_digit((random % 36) as u32, 36).unwrap_or('0');
+        random /= 36;
+        digit
+    });
+    digits.take(CALL_ID).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn call(name: &str) -> Delta {
+        Delta::Call { name: name.into() }
+    }
+
+    #[test]
+    fn messages_have_texts_and_calls() {
+        let arguments = |text: &str| Delta::Arguments(text.into());
+        let deltas = [
+            Delta::Reasoning("r".into()),
+            Delta::Content("a".into()),
+            Delta::Content("b".into()),
+            call("f"),
+            arguments("{"),
+            arguments("}"),
+            call("g"),
+        ];
+        let whole = message(&deltas);
+        assert_eq!((&whole["content"], &whole["reasoning_content"]), (&json!("ab"), &json!("r")));
+        let calls = whole["tool_calls"].as_array().unwrap();
+        assert_eq!(calls[0]["function"], json!({ "name": "f", "arguments": "{}" }));
+        let id = calls[1]["id"].as_str().unwrap();
+        assert!(id.len() == CALL_ID && id != calls[0]["id"] && calls[1].get("index").is_none());
+        assert_eq!(message(&deltas[3..])["content"], Value::Null);
+        assert_eq!(message(&[])["content"], "");
+
+        let mut sent = 0;
+        assert_eq!(delta(&deltas[3..5], &mut sent)["tool_calls"][0]["function"]["arguments"], "{");
+        let more = json!({ "tool_calls": [{ "index": 0, "function": { "arguments": "}" } }] });
+        assert_eq!(delta(&deltas[5..6], &mut sent), more);
+        assert_eq!(delta(&deltas[6..], &mut sent)["tool_calls"][0]["index"], 1);
+        assert_eq!(delta(&[], &mut sent), json!({}));
     }
 }

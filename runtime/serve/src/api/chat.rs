@@ -1,56 +1,30 @@
 //! `POST /v1/chat/completions`.
 
-use mlxcel_runtime::{Chat, Message};
-use serde::Deserialize;
+use mlxcel_runtime::Chat;
 use serde_json::json;
 
-use super::{error::ApiError, fields::Fields, generation::Generation};
+use super::{
+    error::ApiError,
+    fields::Fields,
+    generation::Generation,
+    messages::{self, WireMessage},
+    tools::Tools,
+};
+use crate::tools::Function;
 
 /// The most alternatives of a token, as OpenAI has it.
 const MAX_TOP_LOGPROBS: usize = 20;
-
-/// Roles that a template knows. `developer` is OpenAI's newer name of `system`.
-const ROLES: [(&str, &str); 4] =
-    [("system", "system"), ("developer", "system"), ("user", "user"), ("assistant", "assistant")];
 
 /// A request for the next message of a chat.
 #[derive(Debug)]
 pub(crate) struct ChatRequest {
     pub(crate) model: String,
     pub(crate) chat: Chat,
+    /// Functions that may be called.
+    pub(crate) functions: Vec<Function>,
     /// The alternatives of each token with log-probabilities, if these are wanted.
     pub(crate) logprobs: Option<usize>,
     pub(crate) generation: Generation,
-}
-
-/// A message as clients send it.
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct WireMessage {
-    role: String,
-    #[serde(default)]
-    content: Option<Content>,
-    /// The speaker among several of one role, which templates do not know.
-    #[serde(default, rename = "name")]
-    _name: Option<String>,
-    /// What the model refused to say, which clients send back.
-    #[serde(default)]
-    refusal: Option<String>,
-}
-
-/// A text, or its parts.
-#[derive(Deserialize)]
-#[serde(untagged, expecting = "a string or a list of parts")]
-enum Content {
-    Text(String),
-    Parts(Vec<Part>),
-}
-
-#[derive(Deserialize)]
-struct Part {
-    #[serde(rename = "type")]
-    kind: String,
-    text: Option<String>,
 }
 
 impl ChatRequest {
@@ -64,7 +38,9 @@ impl ChatRequest {
         if messages.is_empty() {
             return Err(ApiError::invalid_field("messages", "found no message, expected at least one"));
         }
-        let messages = messages.into_iter().enumerate().map(|(index, message)| message.parse(index));
+        let messages = messages::parse(messages)?;
+        let Tools { functions, definitions } = Tools::take(&mut fields)?;
+        let variables = fields.take("chat_template_kwargs")?.unwrap_or_default();
         let top = fields.take::<usize>("top_logprobs")?;
         let is_wanted = fields.take("logprobs")?.unwrap_or(false);
         if top.is_some() && !is_wanted {
@@ -77,48 +53,25 @@ impl ChatRequest {
         }
         let request = Self {
             model: fields.take("model")?.unwrap_or_default(),
-            chat: messages.collect::<Result<Vec<_>, _>>()?.into(),
+            chat: Chat { messages, tools: definitions, variables },
+            functions,
             logprobs: is_wanted.then(|| top.unwrap_or(0)),
             generation: Generation::take(&mut fields)?,
         };
         fields.only("modalities", &json!(["text"]))?;
         fields.finish()?;
+        if request.generation.constraint.is_some() && !request.functions.is_empty() {
+            let message = "tools and a format of the answer are given, expected one of them";
+            return Err(ApiError::invalid_field("tools", message));
+        }
         Ok(request)
     }
 }
 
-impl WireMessage {
-    fn parse(self, index: usize) -> Result<Message, ApiError> {
-        let at = |field: &str| format!("messages[{index}].{field}");
-        let Some((_, role)) = ROLES.iter().find(|(name, _)| *name == self.role) else {
-            let known = ROLES.map(|(name, _)| name).join(", ");
-            let message = format!("the role is `{}`, expected one of {known}", self.role);
-            return Err(ApiError::invalid_field(at("role"), message));
-        };
-        let text = match self.content {
-            Some(Content::Text(text)) => text,
-            Some(Content::Parts(parts)) => join(parts, &at("content"))?,
-            None => self.refusal.unwrap_or_default(),
-        };
-        Ok(Message::new(*role, text))
-    }
-}
-
-/// Joins the parts of a text.
-fn join(parts: Vec<Part>, at: &str) -> Result<String, ApiError> {
-    let mut joined = String::new();
-    for (index, Part { kind, text }) in parts.into_iter().enumerate() {
-        let Some(text) = text.filter(|_| kind == "text") else {
-            let message = format!("a part is of type `{kind}`, but only `text` with its text is supported");
-            return Err(ApiError::invalid_field(format!("{at}[{index}]"), message));
-        };
-        joined.push_str(&text);
-    }
-    Ok(joined)
-}
-
 #[cfg(test)]
 mod tests {
+    use mlxcel_runtime::Message;
+
     use super::*;
 
     fn refused(body: serde_json::Value) -> String {
@@ -155,7 +108,7 @@ mod tests {
         assert_eq!(with("messages", json!([])), "messages: found no message, expected at least one");
         assert_eq!(
             with("messages", json!([{ "role": "root", "content": "a" }])),
-            "messages[0].role: the role is `root`, expected one of system, developer, user, assistant"
+            "messages[0].role: the role is `root`, expected one of system, developer, user, assistant, tool"
         );
         assert_eq!(
             with(

@@ -9,15 +9,21 @@ use super::{
 use crate::{
     api::{answers::Endpoint, chat::ChatRequest, error::ApiError},
     state::Shared,
+    tools::Expected,
 };
 
 pub(super) async fn complete(
     State(state): State<Shared>,
     JsonBody(body): JsonBody,
 ) -> Result<Response, ApiError> {
-    let ChatRequest { model, chat, logprobs, generation } = ChatRequest::parse(&body)?;
+    let ChatRequest { model, chat, functions, logprobs, generation } = ChatRequest::parse(&body)?;
     let model = state.model(&model)?.clone();
     let prompt = model.encode_chat(&chat)?;
-    let asked = Asked { endpoint: Endpoint::Chat, prompts: vec![prompt], logprobs, generation };
+    // A format holds from the first token, so that nothing is reasoning and nothing a call.
+    let expected = match generation.constraint {
+        Some(_) => Expected::default(),
+        None => model.expected(functions, &prompt)?,
+    };
+    let asked = Asked { endpoint: Endpoint::Chat, prompts: vec![prompt], logprobs, generation, expected };
     generate(state, model, asked).await
 }

@@ -9,6 +9,7 @@ use super::{
 use crate::{
     api::{answers::Endpoint, completion::CompletionRequest, error::ApiError},
     state::Shared,
+    tools::Expected,
 };
 
 pub(super) async fn complete(
@@ -18,6 +19,12 @@ pub(super) async fn complete(
     let CompletionRequest { model, prompts, logprobs, generation } = CompletionRequest::parse(&body)?;
     let model = state.model(&model)?.clone();
     let prompts = prompts.into_iter().map(|prompt| model.encode(prompt)).collect::<Result<_, _>>()?;
-    let asked = Asked { endpoint: Endpoint::Completion, prompts, logprobs, generation };
+    let asked = Asked {
+        endpoint: Endpoint::Completion,
+        prompts,
+        logprobs,
+        generation,
+        expected: Expected::default(),
+    };
     generate(state, model, asked).await
 }

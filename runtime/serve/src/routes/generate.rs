@@ -13,12 +13,13 @@ use super::streaming::stream;
 use crate::{
     answer::{Answer, Part, Running},
     api::{
-        answers::{Endpoint, Envelope, Usage, WholeAnswer, finish_reason},
+        answers::{AnswerPart, Endpoint, Envelope, Usage, finish_reason},
         error::ApiError,
         generation::Generation,
     },
     model::ServedModel,
     state::Shared,
+    tools::Expected,
 };
 
 /// What a request asks for.
@@ -27,6 +28,8 @@ pub(super) struct Asked {
     pub(super) prompts: Vec<Vec<u32>>,
     pub(super) logprobs: Option<usize>,
     pub(super) generation: Generation,
+    /// What answers can have besides text.
+    pub(super) expected: Expected,
 }
 
 /// Answers a request.
@@ -47,20 +50,20 @@ pub(super) async fn generate(
     }
     let (mut usage, mut answers) = (Usage::default(), Vec::new());
     for Running { mut answer, prompt } in running {
-        let mut whole = WholeAnswer::default();
+        let mut whole = AnswerPart::default();
         loop {
             let part = tokio::select! {
                 part = answer.next() => part?,
                 () = state.ended() => return Err(ApiError::stopping()),
             };
             match part {
-                Some(Part::Token { text, token }) => {
-                    whole.text.push_str(&text);
+                Some(Part::Token { mut deltas, token }) => {
+                    whole.deltas.append(&mut deltas);
                     whole.tokens.push(token);
                 }
-                Some(Part::End { text, reason, timings }) => {
-                    whole.text.push_str(&text);
-                    whole.finish = Some(finish_reason(reason));
+                Some(Part::End { mut deltas, reason, has_calls, timings }) => {
+                    whole.deltas.append(&mut deltas);
+                    whole.finish = Some(finish_reason(reason, has_calls));
                     usage.add(prompt, whole.tokens.len(), &timings);
                 }
                 None => break,
@@ -77,7 +80,7 @@ fn submit(
     asked: &Asked,
     grammar: Option<&SharedGrammar>,
 ) -> Result<Vec<Running>, ApiError> {
-    let Asked { endpoint, prompts, logprobs, generation } = asked;
+    let Asked { endpoint, prompts, logprobs, generation, expected } = asked;
     let context = model.context();
     let mut running = Vec::new();
     for prompt in prompts {
@@ -98,7 +101,7 @@ fn submit(
             let grammar = grammar.cloned();
             let request =
                 generation.request(prompt.clone(), model.eos(), max_tokens, *logprobs, grammar, index);
-            let answer = Answer::ask(model, request, before, &generation.stops)?;
+            let answer = Answer::ask(model, request, before, &generation.stops, expected)?;
             running.push(Running { answer, prompt: if index == 0 { prompt.len() } else { 0 } });
         }
     }

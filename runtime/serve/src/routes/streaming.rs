@@ -16,7 +16,7 @@ use tokio_stream::wrappers::ReceiverStream;
 use crate::{
     answer::{Part, Running},
     api::{
-        answers::{Envelope, Usage, WholeAnswer, finish_reason},
+        answers::{AnswerPart, Envelope, Sent, Usage, finish_reason},
         error::ApiError,
     },
     model::ServedModel,
@@ -98,36 +98,36 @@ impl Writer {
     /// Writes an answer to its end.
     async fn write(self, running: Running) -> Result<Usage, ApiError> {
         let Running { mut answer, prompt } = running;
-        let (mut usage, mut generated, mut offset) = (Usage::default(), 0, 0);
+        let (mut usage, mut generated, mut sent) = (Usage::default(), 0, Sent::default());
         if let Some(start) = self.envelope.start(self.index, self.include_usage) {
             send(&self.events, &start).await;
         }
         while let Some(part) = answer.next().await? {
-            let mut made = WholeAnswer::default();
+            let mut made = AnswerPart::default();
             match part {
-                Part::Token { text, token } => {
+                Part::Token { deltas, token } => {
                     generated += 1;
                     // Text that is held back comes with a later token.
-                    if text.is_empty() && token.logprobs.is_none() {
+                    if deltas.is_empty() && token.logprobs.is_none() {
                         continue;
                     }
-                    made.text = text;
+                    made.deltas = deltas;
                     made.tokens.push(token);
                 }
-                Part::End { text, reason, timings } => {
+                Part::End { deltas, reason, has_calls, timings } => {
                     usage.add(prompt, generated, &timings);
-                    made.text = text;
-                    made.finish = Some(finish_reason(reason));
+                    made.deltas = deltas;
+                    made.finish = Some(finish_reason(reason, has_calls));
                 }
             }
-            self.part(&made, &mut offset).await;
+            self.part(&made, &mut sent).await;
         }
         Ok(usage)
     }
 
-    async fn part(&self, made: &WholeAnswer, offset: &mut usize) {
+    async fn part(&self, made: &AnswerPart, sent: &mut Sent) {
         let Self { model, envelope, include_usage, index, events } = self;
-        let part = envelope.part(*index, model.tokenizer(), made, offset, *include_usage);
+        let part = envelope.part(*index, model.tokenizer(), made, sent, *include_usage);
         send(events, &part).await;
     }
 }

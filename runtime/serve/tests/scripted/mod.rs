@@ -3,7 +3,7 @@
 use std::{thread, time::Duration};
 
 use mlxcel_runtime::{
-    ChatTemplate, EngineSettings, Tokenizer,
+    ChatTemplate, EngineSettings, Error, Tokenizer,
     engine::{EngineClient, EngineThread},
     scripted::ScriptedModel,
 };
@@ -46,11 +46,27 @@ impl Server {
         Self::with(Speed::Fast, Settings { api_keys, ..Settings::default() }).await
     }
 
+    /// Serves a model with a template of Hermes' form, which answers everything with `answer` and then ends.
+    pub(crate) async fn answering(answer: &'static str) -> Self {
+        let template = "{{ '<s>' }}{{ tools | tojson }}{% for m in messages %}{{ m.tool_calls or m.content }}\
+            {% endfor %}{# <tool_call> <think> #}~";
+        Self::run(move || Ok(saying(answer)), text(template), Settings::default()).await
+    }
+
     async fn with(speed: Speed, settings: Settings) -> Self {
+        let template = "{{ '<s>' }}{% for message in messages %}{{ message.content }}{% endfor %}:";
+        Self::run(move || Ok(counting(speed)), text(template), settings).await
+    }
+
+    async fn run(
+        model: impl FnOnce() -> Result<ScriptedModel, Error> + Send + 'static,
+        text: TextFiles,
+        settings: Settings,
+    ) -> Self {
         let engine_settings = EngineSettings { waiting: 8, ..EngineSettings::default() };
-        let engine = EngineThread::start(move || Ok(counting(speed)), engine_settings).unwrap();
+        let engine = EngineThread::start(model, engine_settings).unwrap();
         let client = engine.client();
-        let model = ServedModel::new("scripted".into(), text(), engine);
+        let model = ServedModel::new("scripted".into(), text, engine);
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = format!("http://{}", listener.local_addr().unwrap());
         let (stop, stopped) = oneshot::channel();
@@ -116,8 +132,17 @@ fn counting(speed: Speed) -> ScriptedModel {
     })
 }
 
-/// Makes a tokenizer with a token for each byte, and a template that ends with a colon.
-fn text() -> TextFiles {
+/// Makes a model that says `answer` after a `~`, and then `z`.
+fn saying(answer: &'static str) -> ScriptedModel {
+    ScriptedModel::of_tokens(512, START as usize + 1, move |seen| {
+        let said = seen.iter().rev().take_while(|&&token| token != u32::from(b'~')).count();
+        let next = u32::from(answer.as_bytes().get(said).copied().unwrap_or(b'z'));
+        (0..=START).map(|id| if id == next { 10.0 } else { 0.0 }).collect()
+    })
+}
+
+/// Makes a tokenizer with a token for each byte, and a template.
+fn text(template: &str) -> TextFiles {
     let mut shifted = 0;
     let symbols = (0..=255u8).map(|byte| {
         let is_plain = matches!(byte, b'!'..=b'~' | 0xa1..=0xac | 0xae..=0xff);
@@ -140,7 +165,6 @@ fn text() -> TextFiles {
         "decoder": { "type": "ByteLevel", "add_prefix_space": false, "trim_offsets": true, "use_regex": true },
         "model": { "type": "BPE", "vocab": vocab, "merges": [] },
     });
-    let template = "{{ '<s>' }}{% for message in messages %}{{ message.content }}{% endfor %}:";
     TextFiles {
         tokenizer: Tokenizer::from_json(tokenizer.to_string().as_bytes()).unwrap(),
         template: ChatTemplate::new(Some(template.into()), "{}").unwrap(),

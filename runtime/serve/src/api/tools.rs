@@ -1,0 +1,164 @@
+//! The functions of a request: `tools`, `tool_choice` and `parallel_tool_calls`.
+
+use serde::Deserialize;
+use serde_json::{Map, Value, json};
+
+use super::{error::ApiError, fields::Fields};
+use crate::tools::Function;
+
+/// The most functions of a request, as OpenAI has it.
+const MAX_FUNCTIONS: usize = 128;
+
+/// The functions of a request.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(crate) struct Tools {
+    /// Functions that may be called.
+    pub(crate) functions: Vec<Function>,
+    /// The functions as templates take them.
+    pub(crate) definitions: Vec<Value>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields, expecting = "a tool")]
+struct WireTool {
+    #[serde(rename = "type")]
+    kind: String,
+    function: WireFunction,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields, expecting = "a function")]
+struct WireFunction {
+    name: String,
+    #[serde(default)]
+    description: Option<String>,
+    #[serde(default)]
+    parameters: Option<Map<String, Value>>,
+    #[serde(default)]
+    strict: Option<bool>,
+}
+
+impl Tools {
+    /// Takes the fields of a request.
+    ///
+    /// # Errors
+    /// A field has another form, two functions have one name, or a choice is not supported.
+    pub(super) fn take(fields: &mut Fields) -> Result<Self, ApiError> {
+        let tools: Vec<WireTool> = fields.take("tools")?.unwrap_or_default();
+        if tools.len() > MAX_FUNCTIONS {
+            let message = format!("found {} tools, expected at most {MAX_FUNCTIONS}", tools.len());
+            return Err(ApiError::invalid_field("tools", message));
+        }
+        if tools.is_empty() {
+            for name in ["tool_choice", "parallel_tool_calls"] {
+                if fields.take::<Value>(name)?.is_some_and(|choice| choice != "none") {
+                    let message = format!("{name} is given without tools, expected both");
+                    return Err(ApiError::invalid_field(name, message));
+                }
+            }
+            return Ok(Self::default());
+        }
+        let mut found = Self::default();
+        for (index, tool) in tools.into_iter().enumerate() {
+            found.add(tool, &format!("tools[{index}]"))?;
+        }
+        fields.only("parallel_tool_calls", &json!(true))?;
+        match fields.take::<Value>("tool_choice")? {
+            Some(choice) if choice == "none" => Ok(Self::default()),
+            Some(choice) if choice != "auto" => {
+                let message =
+                    format!("tool_choice is {choice}, but only \"auto\" and \"none\" are supported");
+                Err(ApiError::invalid_field("tool_choice", message))
+            }
+            _ => Ok(found),
+        }
+    }
+
+    fn add(&mut self, tool: WireTool, at: &str) -> Result<(), ApiError> {
+        let WireTool { kind, function: WireFunction { name, description, parameters, strict } } = tool;
+        if kind != "function" {
+            let message = format!("the type is `{kind}`, but only `function` is supported");
+            return Err(ApiError::invalid_field(format!("{at}.type"), message));
+        }
+        let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.');
+        if name.is_empty() || name.len() > 64 || !name.chars().all(is_plain) {
+            let message = format!("the name is `{name:.80}`, expected 1 to 64 of a-z, A-Z, 0-9, _, - and .");
+            return Err(ApiError::invalid_field(format!("{at}.function.name"), message));
+        }
+        if self.functions.iter().any(|known| known.name == name) {
+            let message = format!("two functions are named `{name}`, expected different names");
+            return Err(ApiError::invalid_field(format!("{at}.function.name"), message));
+        }
+        if strict == Some(true) {
+            let message = "strict is true, but only false is supported";
+            return Err(ApiError::invalid_field(format!("{at}.function.strict"), message));
+        }
+        let none = || Map::from_iter([("type".into(), json!("object")), ("properties".into(), json!({}))]);
+        let parameters = parameters.unwrap_or_else(none);
+        // Templates of some checkpoints fail without a description.
+        let description = description.unwrap_or_default();
+        let function = json!({ "name": name, "description": description, "parameters": parameters });
+        self.definitions.push(json!({ "type": "function", "function": function }));
+        self.functions.push(Function { name, parameters });
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn take(body: &Value) -> Result<Tools, String> {
+        let mut fields = Fields::parse(body.to_string().as_bytes()).unwrap();
+        let found = Tools::take(&mut fields).map_err(|error| {
+            let error = error.to_json();
+            format!(
+                "{}: {}",
+                error["error"]["param"].as_str().unwrap(),
+                error["error"]["message"].as_str().unwrap()
+            )
+        });
+        found.inspect(|_| fields.finish().unwrap())
+    }
+
+    #[test]
+    fn functions_have_a_description_and_parameters() {
+        let tool = json!({ "type": "function", "function": { "name": "f" } });
+        let found =
+            take(&json!({ "tools": [tool], "tool_choice": "auto", "parallel_tool_calls": true })).unwrap();
+        insta::assert_snapshot!(found.definitions[0], @r#"{"type":"function","function":{"name":"f","description":"","parameters":{"type":"object","properties":{}}}}"#);
+        assert_eq!(found.functions[0].name, "f");
+        assert_eq!(take(&json!({ "tools": [tool], "tool_choice": "none" })).unwrap(), Tools::default());
+        assert_eq!(take(&json!({})).unwrap(), Tools::default());
+    }
+
+    #[test]
+    fn tools_that_are_refused() {
+        let tool = |function: Value| json!({ "type": "function", "function": function });
+        let tools = |tools: Value| take(&json!({ "tools": tools })).unwrap_err();
+        let f = tool(json!({ "name": "f" }));
+        insta::assert_snapshot!([
+            tools(json!([{ "type": "web_search", "function": { "name": "f" } }])),
+            tools(json!([f, f])),
+            tools(json!([tool(json!({ "name": "a b" }))])),
+            tools(json!([tool(json!({ "name": "a", "parameters": [] }))])),
+            tools(json!([tool(json!({ "name": "a", "strict": true }))])),
+            tools(json!([3])),
+            tools(json!(vec![f.clone(); 129])),
+            take(&json!({ "tools": [f], "tool_choice": "required" })).unwrap_err(),
+            take(&json!({ "tools": [f], "parallel_tool_calls": false })).unwrap_err(),
+            take(&json!({ "tool_choice": "auto" })).unwrap_err(),
+        ].join("\n"), @r#"
+        tools[0].type: the type is `web_search`, but only `function` is supported
+        tools[1].function.name: two functions are named `f`, expected different names
+        tools[0].function.name: the name is `a b`, expected 1 to 64 of a-z, A-Z, 0-9, _, - and .
+        tools[0].function.parameters: tools[0].function.parameters: invalid type: sequence, expected a map
+        tools[0].function.strict: strict is true, but only false is supported
+        tools[0]: tools[0]: invalid type: integer `3`, expected a tool
+        tools: found 129 tools, expected at most 128
+        tool_choice: tool_choice is "required", but only "auto" and "none" are supported
+        parallel_tool_calls: parallel_tool_calls is false, but only true is supported
+        tool_choice: tool_choice is given without tools, expected both
+        "#);
+    }
+}

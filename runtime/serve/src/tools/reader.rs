@@ -1,0 +1,93 @@
+//! Answers as they come, taken apart into text, reasoning and calls.
+
+use std::sync::Arc;
+
+use super::{
+    Function,
+    form::{AnswerForm, CallForm},
+    harmony::HarmonyReader,
+    plain::PlainReader,
+};
+
+/// More of an answer.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Delta {
+    /// Text for who asked.
+    Content(String),
+    /// Text of the model's reasoning.
+    Reasoning(String),
+    /// The start of a call.
+    Call {
+        /// The name of the function.
+        name: String,
+    },
+    /// A part of the JSON text of the latest call's arguments.
+    Arguments(String),
+}
+
+/// What an answer can have.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Expected {
+    pub(crate) form: AnswerForm,
+    /// Functions that may be called. Without any, the text of a call is text.
+    pub(crate) functions: Arc<[Function]>,
+    /// Whether the prompt ends with the begin of the reasoning.
+    pub(crate) is_reasoning: bool,
+}
+
+/// Takes an answer apart. Texts of all deltas together are the answer without its markers.
+#[derive(Debug)]
+pub(crate) struct AnswerReader {
+    reader: Reader,
+    has_calls: bool,
+}
+
+#[derive(Debug)]
+enum Reader {
+    Plain(PlainReader),
+    Harmony(HarmonyReader),
+}
+
+impl AnswerReader {
+    pub(crate) fn new(expected: &Expected) -> Self {
+        let reader = match expected.form.calls {
+            Some(CallForm::Harmony) => Reader::Harmony(HarmonyReader::default()),
+            _ => Reader::Plain(PlainReader::new(expected)),
+        };
+        Self { reader, has_calls: false }
+    }
+
+    /// Adds text and returns what is final now.
+    pub(crate) fn push(&mut self, text: &str) -> Vec<Delta> {
+        let mut out = Vec::new();
+        match &mut self.reader {
+            Reader::Plain(reader) => reader.push(text, &mut out),
+            Reader::Harmony(reader) => reader.push(text, &mut out),
+        }
+        self.checked(out)
+    }
+
+    /// Ends the answer and returns the rest of it.
+    pub(crate) fn finish(&mut self) -> Vec<Delta> {
+        let mut out = Vec::new();
+        match &mut self.reader {
+            Reader::Plain(reader) => reader.finish(&mut out),
+            Reader::Harmony(reader) => reader.finish(&mut out),
+        }
+        self.checked(out)
+    }
+
+    /// Returns whether a call has come.
+    pub(crate) fn has_calls(&self) -> bool {
+        self.has_calls
+    }
+
+    fn checked(&mut self, mut out: Vec<Delta>) -> Vec<Delta> {
+        self.has_calls |= out.iter().any(|delta| matches!(delta, Delta::Call { .. }));
+        out.retain(|delta| match delta {
+            Delta::Content(text) | Delta::Reasoning(text) | Delta::Arguments(text) => !text.is_empty(),
+            Delta::Call { .. } => true,
+        });
+        out
+    }
+}
