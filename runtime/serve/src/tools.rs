@@ -5,6 +5,7 @@ mod coder;
 mod form;
 mod harmony;
 mod json;
+mod parts;
 mod plain;
 mod reader;
 #[cfg(test)]
@@ -13,7 +14,8 @@ mod tests;
 use serde_json::{Map, Value};
 
 pub(crate) use form::AnswerForm;
-pub(crate) use reader::{AnswerReader, Delta, Expected};
+pub(crate) use parts::{Delta, Expected};
+pub(crate) use reader::AnswerReader;
 
 /// A function that a model may call.
 #[derive(Debug, Clone, PartialEq)]

@@ -9,7 +9,7 @@ use super::{
     coder::CoderCall,
     form::CallForm,
     json::{self, CallObject, JsonValue},
-    reader::Delta,
+    parts::Delta,
 };
 
 /// What reading more of the calls has come to.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use mlxcel_runtime::HeldText;
 use serde_json::Value;
 
-use super::{Function, reader::Delta};
+use super::{Function, parts::Delta};
 
 /// Reads `<function=name><parameter=key>value</parameter>…</function>`.
 #[derive(Debug)]

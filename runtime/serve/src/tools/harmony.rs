@@ -2,7 +2,7 @@
 
 use mlxcel_runtime::HeldText;
 
-use super::reader::Delta;
+use super::parts::Delta;
 
 /// Reads `<|channel|>analysis<|message|>…<|end|><|start|>assistant<|channel|>final<|message|>…`.
 #[derive(Debug, Default)]

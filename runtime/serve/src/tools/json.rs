@@ -1,6 +1,6 @@
 //! Calls as JSON objects, read piece by piece.
 
-use super::reader::Delta;
+use super::parts::Delta;
 
 /// The end of a JSON value within text that comes in pieces.
 #[derive(Debug, Default)]

@@ -5,7 +5,7 @@ use mlxcel_runtime::HeldText;
 use super::{
     calls::{CallsReader, Progress},
     form::{CallForm, ReasoningMarkers},
-    reader::{Delta, Expected},
+    parts::{Delta, Expected},
 };
 
 /// Reads text with marked parts.
