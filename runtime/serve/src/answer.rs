@@ -75,7 +75,7 @@ impl Answer {
         stops: &[String],
         expected: &Expected,
     ) -> Result<Self, ApiError> {
-        let stream = model.tokenizer().stream(before, stops)?.keeping(expected.form.special());
+        let stream = model.tokenizer().stream(before, stops)?.keeping(&expected.special());
         let eos = request.eos.clone();
         let (sender, events) = unbounded_channel();
         let sink = Box::new(move |event| sender.send(event).is_ok());

@@ -56,6 +56,8 @@ pub struct ServedModel {
     text: TextFiles,
     engine: EngineThread,
     grammars: Grammars,
+    /// The forms of answers to chats without tools, and to those with.
+    forms: [AnswerForm; 2],
 }
 
 impl ServedModel {
@@ -65,7 +67,10 @@ impl ServedModel {
         let created = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |time| time.as_secs());
         let limits = engine.client().limits().clone();
         let grammars = Grammars::new(text.tokenizer.clone(), text.eos.clone(), limits);
-        Arc::new(Self { name, created, text, engine, grammars })
+        let form =
+            |has_tools| text.template.as_ref().map(|template| AnswerForm::of(template.source(has_tools)));
+        let forms = [false, true].map(|has_tools| form(has_tools).unwrap_or_default());
+        Arc::new(Self { name, created, text, engine, grammars, forms })
     }
 
     /// Returns the name of a bundle at a path, or of a store's name.
@@ -129,9 +134,7 @@ impl ServedModel {
 
     /// Returns what the answer to a chat can have. The model may call `functions`.
     pub(crate) fn expected(&self, functions: Vec<Function>, prompt: &[u32]) -> Result<Expected, ApiError> {
-        let template = self.text.template.as_ref();
-        let form = template.map(|template| AnswerForm::of(template.source(!functions.is_empty())));
-        let form = form.unwrap_or_default();
+        let form = self.forms[usize::from(!functions.is_empty())];
         if form.calls.is_none() && !functions.is_empty() {
             let message = format!("the chat template of `{}` has no tools, expected none", self.name);
             return Err(ApiError::invalid_field("tools", message));

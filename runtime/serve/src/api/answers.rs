@@ -226,51 +226,53 @@ fn content(deltas: &[Delta]) -> String {
 
 /// Returns a whole message. Its content is `null` if it has calls and no text.
 fn message(deltas: &[Delta]) -> Value {
-    let mut message = delta(deltas, &mut 0);
-    for call in message["tool_calls"].as_array_mut().into_iter().flatten() {
-        if let Some(call) = call.as_object_mut() {
-            call.remove("index");
-        }
+    let mut new = delta(deltas, &mut 0);
+    for call in new.get_mut("tool_calls").and_then(Value::as_array_mut).into_iter().flatten() {
+        // Only parts of a stream say which call they belong to.
+        call.as_object_mut().map(|call| call.remove("index"));
     }
-    if message["tool_calls"].is_null() && message["content"].is_null() {
-        message["content"] = "".into();
+    let content = if new.get("tool_calls").is_some() { Value::Null } else { "".into() };
+    let mut message = json!({ "role": "assistant", "content": content, "refusal": null });
+    if let (Some(message), Value::Object(new)) = (message.as_object_mut(), new) {
+        message.extend(new);
     }
-    let mut whole = json!({ "role": "assistant", "content": null, "refusal": null });
-    for (name, value) in message.as_object().into_iter().flatten().filter(|(_, value)| !value.is_null()) {
-        whole[name] = value.clone();
-    }
-    whole
+    message
 }
 
 /// Returns what is new of a message, after this number of calls.
 fn delta(deltas: &[Delta], calls: &mut usize) -> Value {
-    let mut object = json!({});
-    let mut append = |name: &str, more: &str| {
-        let text = object[name].as_str().unwrap_or_default().to_owned() + more;
-        object[name] = text.into();
-    };
+    let (mut content, mut reasoning) = (String::new(), String::new());
+    // The calls that begin here, after the arguments of the one before.
+    let mut arguments = String::new();
     let mut new_calls: Vec<Value> = Vec::new();
+    let close = |arguments: &mut String, new_calls: &mut Vec<Value>, index: usize| {
+        let arguments = std::mem::take(arguments);
+        match new_calls.last_mut() {
+            Some(call) => call["function"]["arguments"] = arguments.into(),
+            None if arguments.is_empty() => {}
+            None => new_calls.push(json!({ "index": index, "function": { "arguments": arguments } })),
+        }
+    };
     for delta in deltas {
         match delta {
-            Delta::Content(text) => append("content", text),
-            Delta::Reasoning(text) => append("reasoning_content", text),
+            Delta::Content(text) => content.push_str(text),
+            Delta::Reasoning(text) => reasoning.push_str(text),
+            Delta::Arguments(text) => arguments.push_str(text),
             Delta::Call { name } => {
+                close(&mut arguments, &mut new_calls, calls.saturating_sub(1));
                 let function = json!({ "name": name, "arguments": "" });
-                let id = call_id();
-                new_calls
-                    .push(json!({ "index": *calls, "id": id, "type": "function", "function": function }));
+                let call =
+                    json!({ "index": *calls, "id": call_id(), "type": "function", "function": function });
+                new_calls.push(call);
                 *calls += 1;
             }
-            Delta::Arguments(more) => {
-                if new_calls.is_empty() {
-                    new_calls
-                        .push(json!({ "index": calls.saturating_sub(1), "function": { "arguments": "" } }));
-                }
-                if let Some(call) = new_calls.last_mut() {
-                    let arguments = &mut call["function"]["arguments"];
-                    *arguments = (arguments.as_str().unwrap_or_default().to_owned() + more).into();
-                }
-            }
+        }
+    }
+    close(&mut arguments, &mut new_calls, calls.saturating_sub(1));
+    let mut object = json!({});
+    for (name, text) in [("content", content), ("reasoning_content", reasoning)] {
+        if !text.is_empty() {
+            object[name] = text.into();
         }
     }
     if !new_calls.is_empty() {

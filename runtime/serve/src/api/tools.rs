@@ -50,8 +50,10 @@ impl Tools {
             return Err(ApiError::invalid_field("tools", message));
         }
         if tools.is_empty() {
-            for name in ["tool_choice", "parallel_tool_calls"] {
-                if fields.take::<Value>(name)?.is_some_and(|choice| choice != "none") {
+            let choice = fields.take::<Value>("tool_choice")?.is_some_and(|choice| choice != "none");
+            let is_parallel = fields.take::<bool>("parallel_tool_calls")?.is_some();
+            for (name, is_given) in [("tool_choice", choice), ("parallel_tool_calls", is_parallel)] {
+                if is_given {
                     let message = format!("{name} is given without tools, expected both");
                     return Err(ApiError::invalid_field(name, message));
                 }

@@ -7,7 +7,7 @@ use mlxcel_runtime::HeldText;
 use super::{
     Function,
     coder::CoderCall,
-    form::CallForm,
+    form::{ARGS, CALL_ID, CallForm, TOOL_CALL_END},
     json::{self, CallObject, JsonValue},
     parts::Delta,
 };
@@ -46,11 +46,8 @@ enum Place {
     Coder(CoderCall),
 }
 
-/// The end of a call in the forms of Hermes and Qwen 3 Coder.
-const CALL_END: &str = "</tool_call>";
-
 /// What ends the name and the id of a call in Mistral's newer form.
-const NAME_ENDS: [&str; 2] = ["[ARGS]", "[CALL_ID]"];
+const NAME_ENDS: [&str; 2] = [ARGS, CALL_ID];
 
 impl CallsReader {
     pub(super) fn new(form: CallForm, functions: Arc<[Function]>, marker: &str) -> Self {
@@ -151,7 +148,7 @@ impl CallsReader {
 
     fn after_object(&mut self, held: &mut HeldText) -> Option<Progress> {
         if matches!(self.form, CallForm::Hermes | CallForm::Coder) {
-            let (_, found) = held.take_until(&[CALL_END]);
+            let (_, found) = held.take_until(&[TOOL_CALL_END]);
             return Some(if found.is_some() { Progress::Done } else { Progress::More });
         }
         let separator = if self.form == CallForm::MistralList { ',' } else { ';' };

@@ -33,38 +33,54 @@ pub(crate) struct AnswerForm {
     pub(crate) reasoning: Option<ReasoningMarkers>,
 }
 
-/// Special tokens that the forms use. In some tokenizers they are plain text.
-const SPECIAL: [&str; 15] = [
-    "<tool_call>",
-    "</tool_call>",
-    "<think>",
-    "</think>",
-    "[THINK]",
-    "[/THINK]",
-    "[TOOL_CALLS]",
-    "[CALL_ID]",
-    "[ARGS]",
-    "<|python_tag|>",
-    "<|channel|>",
-    "<|message|>",
-    "<|constrain|>",
-    "<|start|>",
-    "<|end|>",
-];
+pub(super) const TOOL_CALL: &str = "<tool_call>";
+pub(super) const TOOL_CALL_END: &str = "</tool_call>";
+/// Stands before Llama's calls of built-in tools; some models write it before others, too.
+pub(super) const PYTHON_TAG: &str = "<|python_tag|>";
+pub(super) const TOOL_CALLS: &str = "[TOOL_CALLS]";
+pub(super) const CALL_ID: &str = "[CALL_ID]";
+pub(super) const ARGS: &str = "[ARGS]";
+pub(super) const CHANNEL: &str = "<|channel|>";
+pub(super) const CONSTRAIN: &str = "<|constrain|>";
+pub(super) const MESSAGE: &str = "<|message|>";
+pub(super) const START: &str = "<|start|>";
+pub(super) const END: &str = "<|end|>";
+
+impl CallForm {
+    /// Returns the marker before calls that stand within a text.
+    pub(super) fn marker(self) -> Option<&'static str> {
+        match self {
+            Self::Hermes | Self::Coder => Some(TOOL_CALL),
+            Self::MistralList | Self::MistralArguments => Some(TOOL_CALLS),
+            Self::Llama | Self::Harmony => None,
+        }
+    }
+
+    /// Returns the texts of the form that are special tokens in some tokenizers.
+    pub(super) fn special(self) -> &'static [&'static str] {
+        match self {
+            Self::Hermes | Self::Coder => &[TOOL_CALL, TOOL_CALL_END],
+            Self::Llama => &[PYTHON_TAG],
+            Self::MistralList => &[TOOL_CALLS],
+            Self::MistralArguments => &[TOOL_CALLS, CALL_ID, ARGS],
+            Self::Harmony => &[CHANNEL, CONSTRAIN, MESSAGE, START, END],
+        }
+    }
+}
 
 impl AnswerForm {
     /// Reads the form off the chat template of a checkpoint, which writes earlier answers in it.
     pub(crate) fn of(template: &str) -> Self {
         let has = |text: &str| template.contains(text);
-        let calls = if has("<|channel|>") {
+        let calls = if has(CHANNEL) {
             Some(CallForm::Harmony)
-        } else if has("[TOOL_CALLS]") {
-            Some(if has("[ARGS]") { CallForm::MistralArguments } else { CallForm::MistralList })
+        } else if has(TOOL_CALLS) {
+            Some(if has(ARGS) { CallForm::MistralArguments } else { CallForm::MistralList })
         } else if has("<function=") {
             Some(CallForm::Coder)
-        } else if has("<tool_call>") {
+        } else if has(TOOL_CALL) {
             Some(CallForm::Hermes)
-        } else if has("<|python_tag|>") || (has("ipython") && has("tools")) {
+        } else if has(PYTHON_TAG) || (has("ipython") && has("tools")) {
             Some(CallForm::Llama)
         } else {
             None
@@ -75,11 +91,6 @@ impl AnswerForm {
             .find(|(begin, end)| calls != Some(CallForm::Harmony) && (has(begin) || has(end)))
             .map(|(begin, end)| ReasoningMarkers { begin, end });
         Self { calls, reasoning }
-    }
-
-    /// Returns the special tokens whose texts an answer needs.
-    pub(crate) fn special(self) -> &'static [&'static str] {
-        if self == Self::default() { &[] } else { &SPECIAL }
     }
 }
 

@@ -2,36 +2,41 @@
 
 use mlxcel_runtime::HeldText;
 
-use super::parts::Delta;
+use super::{
+    form::{CHANNEL, END, MESSAGE, START},
+    parts::Delta,
+};
 
 /// Reads `<|channel|>analysis<|message|>…<|end|><|start|>assistant<|channel|>final<|message|>…`.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct HarmonyReader {
+    /// Whether there are functions. Otherwise the text of a call is text.
+    may_call: bool,
     held: HeldText,
     place: Place,
     header: String,
 }
 
-#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Place {
     /// Before `<|message|>`.
-    #[default]
     Header,
     Reasoning,
     Content,
     Arguments,
 }
 
-const MESSAGE: &str = "<|message|>";
-const CHANNEL: &str = "<|channel|>";
-
 /// The recipients of calls.
 const FUNCTIONS: &str = "to=functions.";
 
 /// What ends a message. The ends of calls and of the last message have no text.
-const ENDS: [&str; 2] = ["<|end|>", "<|start|>"];
+const ENDS: [&str; 2] = [END, START];
 
 impl HarmonyReader {
+    pub(super) fn new(may_call: bool) -> Self {
+        Self { may_call, held: HeldText::default(), place: Place::Header, header: String::new() }
+    }
+
     pub(super) fn push(&mut self, text: &str, out: &mut Vec<Delta>) {
         self.held.push(text);
         loop {
@@ -76,7 +81,7 @@ impl HarmonyReader {
             let end = text.find(|c: char| c.is_whitespace() || c == '<').unwrap_or(text.len());
             text[..end].to_owned()
         };
-        self.place = if let Some((_, rest)) = header.split_once(FUNCTIONS) {
+        self.place = if let Some((_, rest)) = header.split_once(FUNCTIONS).filter(|_| self.may_call) {
             out.push(Delta::Call { name: word(rest) });
             Place::Arguments
         } else if header.split_once(CHANNEL).is_some_and(|(_, rest)| word(rest) == "analysis") {

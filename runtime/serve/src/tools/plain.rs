@@ -4,7 +4,7 @@ use mlxcel_runtime::HeldText;
 
 use super::{
     calls::{CallsReader, Progress},
-    form::{CallForm, ReasoningMarkers},
+    form::{CallForm, PYTHON_TAG, ReasoningMarkers},
     parts::{Delta, Expected},
 };
 
@@ -27,9 +27,6 @@ enum Place {
     Content,
     Calls(CallsReader),
 }
-
-/// The text before Llama's calls of built-in tools, which some models also write before others.
-const PYTHON_TAG: &str = "<|python_tag|>";
 
 impl PlainReader {
     pub(super) fn new(expected: &Expected) -> Self {
@@ -58,12 +55,7 @@ impl PlainReader {
 
     /// Returns the marker of calls, if there may be any.
     fn marker(&self) -> Option<&'static str> {
-        let form = self.expected.form.calls.filter(|_| !self.expected.functions.is_empty())?;
-        match form {
-            CallForm::Hermes | CallForm::Coder => Some("<tool_call>"),
-            CallForm::MistralList | CallForm::MistralArguments => Some("[TOOL_CALLS]"),
-            CallForm::Llama | CallForm::Harmony => None,
-        }
+        self.expected.calls().and_then(CallForm::marker)
     }
 
     /// Reads one part. False if more text is needed.
@@ -120,8 +112,7 @@ impl PlainReader {
         let skipped = text.len() - rest.len();
         let begin =
             self.expected.form.reasoning.filter(|_| may_reason).map(|ReasoningMarkers { begin, .. }| begin);
-        let is_llama =
-            self.expected.form.calls == Some(CallForm::Llama) && !self.expected.functions.is_empty();
+        let is_llama = self.expected.calls() == Some(CallForm::Llama);
         let markers = [begin, self.marker(), is_llama.then_some(PYTHON_TAG)];
         let place = if begin.is_some_and(|begin| rest.starts_with(begin)) {
             self.held.take(skipped + begin.map_or(0, str::len));

@@ -23,7 +23,7 @@ enum Reader {
 impl AnswerReader {
     pub(crate) fn new(expected: &Expected) -> Self {
         let reader = match expected.form.calls {
-            Some(CallForm::Harmony) => Reader::Harmony(HarmonyReader::default()),
+            Some(CallForm::Harmony) => Reader::Harmony(HarmonyReader::new(!expected.functions.is_empty())),
             _ => Reader::Plain(PlainReader::new(expected)),
         };
         Self { reader, has_calls: false }

@@ -161,4 +161,17 @@ fn messages_of_harmony() {
     let header = " to=functions.time<|channel|>commentary json<|message|>{}";
     assert_eq!(read(&expected, header), "[time {}]");
     assert_eq!(read(&expected, "no form"), "no form");
+    let none = Expected { functions: [].into(), ..expected };
+    assert_eq!(read(&none, header), "{}");
+    assert_eq!(read(&none, last), "(Hm.)Hello");
+}
+
+#[test]
+fn only_the_tokens_that_an_answer_needs_have_texts() {
+    let llama = of(CallForm::Llama);
+    assert_eq!(llama.special(), ["<|python_tag|>"]);
+    assert!(Expected { functions: [].into(), ..llama }.special().is_empty());
+    assert_eq!(thinking(CallForm::Hermes).special()[..2], ["<think>", "</think>"]);
+    let harmony = Expected { functions: [].into(), ..of(CallForm::Harmony) };
+    assert!(harmony.special().contains(&"<|constrain|>"));
 }
