@@ -4,15 +4,18 @@
 //! `MLXCEL_FIXTURES=gemma,phi` runs the fixtures whose names contain one of these words. `MLXCEL_ORACLE=full` runs the
 //! product: every fixture, with every entry point, every prompt on Vulkan too.
 
+mod lavapipe;
+
 use std::{
     collections::BTreeSet,
     env, fs,
-    sync::{Mutex, PoisonError},
+    io::{self, Write},
+    sync::Mutex,
+    time::Instant,
 };
 
 use crate::real::{
-    Built, Fixture, Loaded, ON_LAVAPIPE, Recorded, built, each, fixtures, greedy, is_full, models, request,
-    try_built,
+    Built, Fixture, Loaded, Recorded, built, each, fixtures, greedy, is_full, models, request, try_built,
 };
 use mlxcel_artifacts::report;
 use mlxcel_compiler_driver::Request;
@@ -122,7 +125,13 @@ fn every_fixture_answers_as_hugging_face_does() {
     assert!(!chosen.is_empty(), "no fixture is called {only}");
     let failures = Mutex::new(Vec::new());
     each(&chosen, |fixture| {
-        if let Err(Failure(words)) = answers(fixture, full) {
+        let start = Instant::now();
+        let end = answers(fixture, Scope::of(fixture));
+        if full {
+            let words = if end.is_ok() { "exact" } else { "FAILED" };
+            say(&format!("{}: {words} after {:.0} s", fixture.name, start.elapsed().as_secs_f32()));
+        }
+        if let Err(Failure(words)) = end {
             failures.lock().unwrap().push(format!("{}: {words}", fixture.name));
         }
     });
@@ -130,42 +139,86 @@ fn every_fixture_answers_as_hugging_face_does() {
     assert!(failures.is_empty(), "{} of {}:\n{}", failures.len(), chosen.len(), failures.join("\n"));
 }
 
-/// Compiles one fixture and compares its answers on every device that the run asks for.
-fn answers(fixture: &Fixture, full: bool) -> Result<(), Failure> {
-    let every_entry = EVERY_ENTRY.contains(&fixture.name.as_str());
-    let vulkan = full && fixture.on_vulkan || every_entry;
-    let targets: &[&str] = if vulkan { &["cpu", "vulkan"] } else { &["cpu"] };
-    // Entry points are the same for all families. One prefill size compiles in half the time.
-    let chunk = (!full && !every_entry).then_some(CHUNK);
-    let built = built_for(fixture, chunk, targets)?;
-    let prompts: Vec<&Recorded> = fixture.prompts.iter().collect();
-    let (first, last) = (prompts[0], prompts[prompts.len() - 1]);
+/// Writes a line to stderr at once, which tests that pass do not show otherwise.
+fn say(line: &str) {
+    let _ = writeln!(io::stderr().lock(), "{line}");
+}
 
+/// How much of a fixture runs.
+#[derive(Clone, Copy, PartialEq)]
+enum Scope {
+    /// One prefill size on local-task.
+    Default,
+    /// All entry points on every device, and on Vulkan the first and the last prompt.
+    EveryEntry,
+    /// The same with every prompt, and without kernels.
+    Full,
+}
+
+impl Scope {
+    fn of(fixture: &Fixture) -> Self {
+        match EVERY_ENTRY.contains(&fixture.name.as_str()) {
+            _ if is_full() => Self::Full,
+            true => Self::EveryEntry,
+            false => Self::Default,
+        }
+    }
+
+    /// Its name on a command line.
+    const fn name(self) -> &'static str {
+        match self {
+            Self::Default => "default",
+            Self::EveryEntry => "every-entry",
+            Self::Full => "full",
+        }
+    }
+
+    fn has_vulkan(self, fixture: &Fixture) -> bool {
+        self == Self::EveryEntry || self == Self::Full && fixture.on_vulkan
+    }
+
+    /// Builds the fixture's bundle. Entry points are the same for all families, and one prefill size compiles in half the
+    /// time.
+    fn built(self, fixture: &Fixture, targets: &[&str]) -> Result<Built, Failure> {
+        let chunk = (self == Self::Default).then_some(CHUNK);
+        try_built(&Request { chunk, ..request(&fixture.folder, targets) }).map_err(Failure)
+    }
+}
+
+/// Compiles one fixture and compares its answers on every device of the scope.
+fn answers(fixture: &Fixture, scope: Scope) -> Result<(), Failure> {
+    let prompts: Vec<&Recorded> = fixture.prompts.iter().collect();
+    let built = scope.built(fixture, &["cpu"])?;
     let mut engine = built.engine("local-task")?;
     prompts.iter().try_for_each(|recorded| tokens_and_logits(&mut engine, recorded))?;
-    after_others(&mut engine, last)?;
+    after_others(&mut engine, prompts[prompts.len() - 1])?;
     together(&mut engine, &prompts)?;
-    if full || every_entry {
+    if scope != Scope::Default {
         let mut engine = built.engine("local-sync")?;
         tokens(&mut engine, &prompts)?;
         together(&mut engine, &prompts)?;
     }
-    if full || WITHOUT_KERNELS.contains(&fixture.name.as_str()) {
-        let mut engine = built_for(fixture, chunk, &["cpu-x86-64-v2"])?.engine("local-task")?;
+    if scope == Scope::Full || WITHOUT_KERNELS.contains(&fixture.name.as_str()) {
+        let mut engine = scope.built(fixture, &["cpu-x86-64-v2"])?.engine("local-task")?;
         tokens(&mut engine, &prompts)?;
         together(&mut engine, &prompts)?;
     }
-    if vulkan {
-        let _alone = ON_LAVAPIPE.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut engine = built.engine("vulkan")?;
-        let ends = [first, last];
-        tokens(&mut engine, if full { &prompts } else { &ends })?;
-        if full {
-            after_others(&mut engine, last)?;
-        }
-        together(&mut engine, if full { &prompts } else { &ends })?;
+    if scope.has_vulkan(fixture) { lavapipe::answers(fixture, scope) } else { Ok(()) }
+}
+
+/// Compares one fixture's answers on Vulkan, in this process.
+fn on_vulkan(fixture: &Fixture, scope: Scope) -> Result<(), Failure> {
+    let mut prompts: Vec<&Recorded> = fixture.prompts.iter().collect();
+    let last = prompts[prompts.len() - 1];
+    if scope != Scope::Full {
+        prompts = vec![prompts[0], last];
     }
-    Ok(())
+    let mut engine = scope.built(fixture, &["vulkan"])?.engine("vulkan")?;
+    tokens(&mut engine, &prompts)?;
+    if scope == Scope::Full {
+        after_others(&mut engine, last)?;
+    }
+    together(&mut engine, &prompts)
 }
 
 #[test]
@@ -181,10 +234,6 @@ fn the_default_has_every_family() {
     };
     assert_eq!(families(&mut all.iter().filter(is_default)), families(&mut all.iter()));
     assert!(EVERY_ENTRY.iter().chain(&WITHOUT_KERNELS).all(|name| !FULL_ONLY.contains(name)));
-}
-
-fn built_for(fixture: &Fixture, chunk: Option<usize>, targets: &[&str]) -> Result<Built, Failure> {
-    try_built(&Request { chunk, ..request(&fixture.folder, targets) }).map_err(Failure)
 }
 
 /// A failure, in words.

@@ -1,0 +1,105 @@
+//! Vulkan in a process of its own.
+//!
+//! Debian 12's lavapipe (Mesa 22.3.6) loses a submission or the whole device now and then, in about one of some thousand
+//! answers: the process then waits for ever, or is told VK_ERROR_DEVICE_LOST. Neither says anything about the answers, so
+//! such a process gets one more try. Wrong answers get none.
+
+use std::{
+    env, fs, io,
+    process::{Command, ExitStatus, Stdio},
+    sync::PoisonError,
+    thread,
+    time::{Duration, Instant},
+};
+
+use super::{Failure, Scope, on_vulkan};
+use crate::real::{Fixture, ON_LAVAPIPE};
+
+/// The fixture of a child process.
+const FIXTURE: &str = "MLXCEL_FIXTURE_ON_VULKAN";
+/// What lavapipe is given for one fixture, of which the slowest take two minutes.
+const LIMIT: Duration = Duration::from_secs(600);
+const TRIES: usize = 2;
+
+/// What became of a child process.
+enum End {
+    Passed,
+    Failed(String),
+    /// Nothing is known of its answers.
+    Lost(String),
+}
+
+/// Compares the answers of one fixture on Vulkan, in a process of its own.
+pub(super) fn answers(fixture: &Fixture, scope: Scope) -> Result<(), Failure> {
+    let _alone = ON_LAVAPIPE.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut losses = Vec::new();
+    while losses.len() < TRIES {
+        match run(&fixture.name, scope).map_err(|error| Failure(error.to_string()))? {
+            End::Passed => return Ok(()),
+            End::Failed(words) => return Err(Failure(words)),
+            End::Lost(words) => losses.push(words),
+        }
+        super::say(&format!("{}: {}", fixture.name, losses[losses.len() - 1]));
+    }
+    Err(Failure(losses.join("\n")))
+}
+
+fn run(fixture: &str, scope: Scope) -> io::Result<End> {
+    let words = tempfile::NamedTempFile::new()?;
+    let mut child = Command::new(env::current_exe()?)
+        .args(["--exact", "oracle::lavapipe::one_fixture", "--ignored", "--nocapture"])
+        .env(FIXTURE, format!("{fixture} {}", scope.name()))
+        .stdout(Stdio::null())
+        .stderr(words.reopen()?)
+        .spawn()?;
+    let start = Instant::now();
+    let status = loop {
+        match child.try_wait()? {
+            Some(status) => break Some(status),
+            None if start.elapsed() > LIMIT => {
+                child.kill()?;
+                child.wait()?;
+                break None;
+            }
+            None => thread::sleep(Duration::from_millis(50)),
+        }
+    };
+    Ok(end(status, &fs::read_to_string(words.path())?))
+}
+
+/// What a status, if the process ended by itself, and the words on stderr say.
+fn end(status: Option<ExitStatus>, words: &str) -> End {
+    let Some(status) = status else {
+        return End::Lost(format!("on Vulkan: stood still for {} s\n{words}", LIMIT.as_secs()));
+    };
+    match status.code() {
+        Some(0) => End::Passed,
+        Some(_) if !words.contains("VK_ERROR_DEVICE_LOST") => End::Failed(format!("on Vulkan: {words}")),
+        _ => End::Lost(format!("on Vulkan: {status}\n{words}")),
+    }
+}
+
+#[test]
+#[ignore = "a part of a fixture's comparison, which starts it"]
+fn one_fixture() {
+    let asked = env::var(FIXTURE).unwrap();
+    let (name, scope) = asked.split_once(' ').unwrap();
+    let scope =
+        [Scope::Default, Scope::EveryEntry, Scope::Full].into_iter().find(|each| each.name() == scope);
+    if let Err(Failure(words)) = on_vulkan(&Fixture::find(name), scope.unwrap()) {
+        panic!("{words}");
+    }
+}
+
+#[test]
+#[cfg(unix)]
+fn only_what_says_nothing_of_answers_is_tried_again() {
+    use std::os::unix::process::ExitStatusExt;
+    let exited = |code: i32| Some(ExitStatus::from_raw(code << 8));
+    let killed = Some(ExitStatus::from_raw(11));
+    assert!(matches!(end(exited(0), ""), End::Passed));
+    assert!(matches!(end(exited(101), "found [1], expected [2]"), End::Failed(_)));
+    assert!(matches!(end(exited(101), "VK_ERROR_DEVICE_LOST; while invoking"), End::Lost(_)));
+    assert!(matches!(end(killed, ""), End::Lost(_)));
+    assert!(matches!(end(None, ""), End::Lost(_)));
+}
