@@ -9,14 +9,14 @@ use std::{
 use mlxcel_artifacts::Digest;
 use mlxcel_runtime::{
     Chat, ChatTemplate, CheckpointFiles, Error, Tokenizer,
-    engine::{EngineClient, EngineThread},
+    engine::{EngineClient, EngineThread, SharedGrammar},
     eos_ids,
 };
 
 use crate::{
     api::{completion::Prompt, error::ApiError},
     grammars::Grammars,
-    tools::{AnswerForm, Expected, Function},
+    tools::{self, AnswerForm, CallRules, Enforced, Expected, Function},
 };
 
 /// The tokens at the end of a prompt that may begin the model's reasoning.
@@ -143,6 +143,24 @@ impl ServedModel {
         let end: String = prompt[end..].iter().map(|&token| self.text.tokenizer.token_text(token)).collect();
         let is_reasoning = form.reasoning.is_some_and(|markers| end.trim_end().ends_with(markers.begin));
         Ok(Expected { form, functions: functions.into(), is_reasoning })
+    }
+
+    /// Returns the grammar of answers that can have calls. `None` if they cannot.
+    ///
+    /// # Errors
+    /// The schema of a strict function cannot be enforced. Arguments of other functions are then any JSON.
+    pub(crate) async fn grammar_of_calls(
+        &self,
+        expected: &Expected,
+        rules: CallRules,
+    ) -> Result<Option<SharedGrammar>, ApiError> {
+        let grammar = |enforced| tools::grammar(expected, rules, enforced, &self.text.tokenizer);
+        let Some(all) = grammar(Enforced::All) else { return Ok(None) };
+        let mut found = self.grammars.get(&all).await;
+        if let (Err(_), Some(strict)) = (&found, grammar(Enforced::Strict).filter(|strict| *strict != all)) {
+            found = self.grammars.get(&strict).await;
+        }
+        found.map(Some)
     }
 
     /// Renders a chat. Returns the text and its tokens.

@@ -3,6 +3,7 @@
 mod calls;
 mod coder;
 mod form;
+mod grammar;
 mod harmony;
 mod json;
 mod parts;
@@ -14,6 +15,7 @@ mod tests;
 use serde_json::{Map, Value};
 
 pub(crate) use form::AnswerForm;
+pub(crate) use grammar::{CallRules, Enforced, grammar};
 pub(crate) use parts::{Delta, Expected};
 pub(crate) use reader::AnswerReader;
 
@@ -23,6 +25,8 @@ pub(crate) struct Function {
     pub(crate) name: String,
     /// The JSON schema of its arguments, which are an object.
     pub(crate) parameters: Map<String, Value>,
+    /// Whether a schema that cannot be enforced is an error.
+    pub(crate) is_strict: bool,
 }
 
 impl Function {

@@ -153,6 +153,49 @@ async fn a_model_calls_functions() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn calls_are_what_the_request_allows() {
+    let call = "\n<tool_call>\n{\"name\": \"sunrise\", \"arguments\": {\"city\": \"Rome\"}}\n</tool_call>";
+    let server = Server::answering(String::leak(call.repeat(2))).await;
+    let tool = |parameters: Value, is_strict: bool| {
+        let function = json!({ "name": "weather", "parameters": parameters, "strict": is_strict });
+        json!({ "type": "function", "function": function })
+    };
+    let city = json!({ "type": "object", "properties": { "city": { "enum": ["Rome", "Paris"] } } });
+    let mut body = json!({
+        "messages": [{ "role": "user", "content": "a" }], "temperature": 0, "tools": [tool(city, true)],
+    });
+    let path = "/v1/chat/completions";
+    // What the model would call is not there, and what is there has a name of the same length.
+    for (choice, is_parallel, count) in [
+        (json!("auto"), true, 2),
+        (json!("auto"), false, 1),
+        (json!("required"), true, 2),
+        (json!({ "type": "function", "function": { "name": "weather" } }), true, 1),
+    ] {
+        body["tool_choice"] = choice.clone();
+        body["parallel_tool_calls"] = is_parallel.into();
+        let whole = server.ask(path, &body).await;
+        let calls = whole["choices"][0]["message"]["tool_calls"].as_array().unwrap();
+        let named = |call: &Value| call["function"]["name"] == "weather";
+        assert!(calls.len() == count && calls.iter().all(named), "{choice} {is_parallel}: {whole}");
+        assert_eq!(calls[0]["function"]["arguments"], "{\"city\": \"Rome\"}");
+    }
+    body["tool_choice"] = "none".into();
+    body.as_object_mut().unwrap().remove("parallel_tool_calls");
+    let whole = server.ask(path, &body).await;
+    assert!(whole["choices"][0]["message"]["content"].as_str().unwrap().contains("sunrise"), "{whole}");
+
+    body["tool_choice"] = "auto".into();
+    let odd = json!({ "type": "object", "not": {} });
+    body["tools"] = json!([tool(odd.clone(), false)]);
+    server.ask(path, &body).await;
+    body["tools"] = json!([tool(odd, true)]);
+    let (status, text) = server.post(path, &body).await;
+    assert_eq!(status, StatusCode::BAD_REQUEST);
+    assert!(text.contains("the grammar cannot be used"), "{text}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn answers_have_their_format() {
     let server = Server::start(Speed::Fast).await;
     let ask = async |path: &str, more: Value| {

@@ -37,6 +37,16 @@ impl Constraint {
         Self::JsonSchema(json!({ "type": "object" }))
     }
 
+    /// Returns JSON that a schema accepts as a part of a [`Constraint::Lark`].
+    #[must_use]
+    pub fn embedded_schema(schema: &Value) -> String {
+        let mut schema = schema.clone();
+        if let Some(keywords) = schema.as_object_mut() {
+            keywords.insert(OPTIONS.to_owned(), json!({ "whitespace_pattern": WHITESPACE }));
+        }
+        format!("%json {schema}")
+    }
+
     /// Returns the grammar as llguidance takes it, or what is wrong with it.
     pub(super) fn to_grammar(&self) -> Result<TopLevelGrammar, String> {
         match self {
@@ -58,9 +68,6 @@ impl Constraint {
             }
             Self::Lark(grammar) => {
                 check_size(grammar, "grammar")?;
-                if grammar.contains("::=") {
-                    return Err("the grammar has `::=`, expected Lark, whose rules have `:`".into());
-                }
                 Ok(TopLevelGrammar::from_lark(grammar.clone()))
             }
         }

@@ -10,7 +10,7 @@ use super::{
     messages::{self, WireMessage},
     tools::Tools,
 };
-use crate::tools::Function;
+use crate::tools::{CallRules, Function};
 
 /// The most alternatives of a token, as OpenAI has it.
 const MAX_TOP_LOGPROBS: usize = 20;
@@ -22,6 +22,7 @@ pub(crate) struct ChatRequest {
     pub(crate) chat: Chat,
     /// Functions that may be called.
     pub(crate) functions: Vec<Function>,
+    pub(crate) rules: CallRules,
     /// The alternatives of each token with log-probabilities, if these are wanted.
     pub(crate) logprobs: Option<usize>,
     pub(crate) generation: Generation,
@@ -39,7 +40,7 @@ impl ChatRequest {
             return Err(ApiError::invalid_field("messages", "found no message, expected at least one"));
         }
         let messages = messages::parse(messages)?;
-        let Tools { functions, definitions } = Tools::take(&mut fields)?;
+        let Tools { functions, rules, definitions } = Tools::take(&mut fields)?;
         let variables = fields.take("chat_template_kwargs")?.unwrap_or_default();
         let top = fields.take::<usize>("top_logprobs")?;
         let is_wanted = fields.take("logprobs")?.unwrap_or(false);
@@ -55,6 +56,7 @@ impl ChatRequest {
             model: fields.take("model")?.unwrap_or_default(),
             chat: Chat { messages, tools: definitions, variables },
             functions,
+            rules,
             logprobs: is_wanted.then(|| top.unwrap_or(0)),
             generation: Generation::take(&mut fields)?,
         };

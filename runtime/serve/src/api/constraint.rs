@@ -43,7 +43,7 @@ pub(super) fn take(fields: &mut Fields) -> Result<Option<Constraint>, ApiError> 
     let found = [
         ("response_format", of_format),
         ("regex", fields.take("regex")?.map(Constraint::Regex)),
-        ("grammar", fields.take("grammar")?.map(Constraint::Lark)),
+        ("grammar", fields.take("grammar")?.map(lark).transpose()?),
     ];
     let mut found = found.into_iter().filter_map(|(name, constraint)| Some((name, constraint?)));
     let first = found.next();
@@ -52,6 +52,15 @@ pub(super) fn take(fields: &mut Fields) -> Result<Option<Constraint>, ApiError> 
         return Err(ApiError::invalid_field(second, message));
     }
     Ok(first.map(|(_, constraint)| constraint))
+}
+
+/// Returns the constraint of a grammar. llama.cpp's have another form.
+fn lark(grammar: String) -> Result<Constraint, ApiError> {
+    if grammar.contains("::=") {
+        let message = "the grammar has `::=`, expected Lark, whose rules have `:`";
+        return Err(ApiError::invalid_field("grammar", message));
+    }
+    Ok(Constraint::Lark(grammar))
 }
 
 impl NamedSchema {
@@ -107,6 +116,7 @@ mod tests {
             schema(json!({ "name": "a b" })),
             schema(json!({ "name": "a", "schema": 3 })),
             parse(&json!({ "regex": "a", "grammar": "b" })).unwrap_err(),
+            parse(&json!({ "grammar": "root ::= \"a\"" })).unwrap_err(),
         ].join("\n"), @r#"
         "response_format.type: unknown variant `xml`, expected one of `text`, `json_object`, `json_schema`"
         "response_format: unknown field `schema`, there are no fields"
@@ -114,6 +124,7 @@ mod tests {
         "the name is `a b`, expected 1 to 64 of a-z, A-Z, 0-9, _ and -"
         "response_format: invalid type: integer `3`, expected a map"
         "regex and grammar are given, expected one of them"
+        "the grammar has `::=`, expected Lark, whose rules have `:`"
         "#);
     }
 }

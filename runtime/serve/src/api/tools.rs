@@ -4,16 +4,17 @@ use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
 use super::{error::ApiError, fields::Fields};
-use crate::tools::Function;
+use crate::tools::{CallRules, Function};
 
 /// The most functions of a request, as OpenAI has it.
 const MAX_FUNCTIONS: usize = 128;
 
 /// The functions of a request.
-#[derive(Debug, Clone, Default, PartialEq)]
+#[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Tools {
     /// Functions that may be called.
     pub(crate) functions: Vec<Function>,
+    pub(crate) rules: CallRules,
     /// The functions as templates take them.
     pub(crate) definitions: Vec<Value>,
 }
@@ -38,6 +39,28 @@ struct WireFunction {
     strict: Option<bool>,
 }
 
+/// `tool_choice`: a mode, or a function.
+#[derive(Deserialize)]
+#[serde(untagged, expecting = "a mode, or a function by its name")]
+enum WireChoice {
+    Mode(String),
+    Function(NamedChoice),
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct NamedChoice {
+    #[serde(rename = "type")]
+    kind: String,
+    function: NamedFunction,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct NamedFunction {
+    name: String,
+}
+
 impl Tools {
     /// Takes the fields of a request.
     ///
@@ -58,22 +81,47 @@ impl Tools {
                     return Err(ApiError::invalid_field(name, message));
                 }
             }
-            return Ok(Self::default());
+            return Ok(Self::none());
         }
-        let mut found = Self::default();
+        let mut found = Self::none();
         for (index, tool) in tools.into_iter().enumerate() {
             found.add(tool, &format!("tools[{index}]"))?;
         }
-        fields.only("parallel_tool_calls", &json!(true))?;
-        match fields.take::<Value>("tool_choice")? {
-            Some(choice) if choice == "none" => Ok(Self::default()),
-            Some(choice) if choice != "auto" => {
+        found.rules.is_parallel = fields.take("parallel_tool_calls")?.unwrap_or(true);
+        match fields.take("tool_choice")? {
+            None => {}
+            Some(WireChoice::Mode(mode)) if mode == "auto" => {}
+            Some(WireChoice::Mode(mode)) if mode == "none" => return Ok(Self::none()),
+            Some(WireChoice::Mode(mode)) if mode == "required" => found.rules.is_required = true,
+            Some(WireChoice::Mode(mode)) => {
                 let message =
-                    format!("tool_choice is {choice}, but only \"auto\" and \"none\" are supported");
-                Err(ApiError::invalid_field("tool_choice", message))
+                    format!("tool_choice is `{mode:.80}`, expected auto, none, required or a function");
+                return Err(ApiError::invalid_field("tool_choice", message));
             }
-            _ => Ok(found),
+            Some(WireChoice::Function(choice)) => found.choose(&choice)?,
         }
+        Ok(found)
+    }
+
+    fn none() -> Self {
+        let rules = CallRules { is_required: false, is_parallel: true };
+        Self { functions: vec![], rules, definitions: vec![] }
+    }
+
+    /// Leaves one function, which has to be called once. The template has the others, too.
+    fn choose(&mut self, choice: &NamedChoice) -> Result<(), ApiError> {
+        let NamedChoice { kind, function: NamedFunction { name } } = choice;
+        if kind != "function" {
+            let message = format!("the type is `{kind:.80}`, but only `function` is supported");
+            return Err(ApiError::invalid_field("tool_choice.type", message));
+        }
+        self.functions.retain(|function| function.name == *name);
+        if self.functions.is_empty() {
+            let message = format!("no function is named `{name:.80}`, expected one of the tools");
+            return Err(ApiError::invalid_field("tool_choice.function.name", message));
+        }
+        self.rules = CallRules { is_required: true, is_parallel: false };
+        Ok(())
     }
 
     fn add(&mut self, tool: WireTool, at: &str) -> Result<(), ApiError> {
@@ -91,17 +139,13 @@ impl Tools {
             let message = format!("two functions are named `{name}`, expected different names");
             return Err(ApiError::invalid_field(format!("{at}.function.name"), message));
         }
-        if strict == Some(true) {
-            let message = "strict is true, but only false is supported";
-            return Err(ApiError::invalid_field(format!("{at}.function.strict"), message));
-        }
         let none = || Map::from_iter([("type".into(), json!("object")), ("properties".into(), json!({}))]);
         let parameters = parameters.unwrap_or_else(none);
         // Templates of some checkpoints fail without a description.
         let description = description.unwrap_or_default();
         let function = json!({ "name": name, "description": description, "parameters": parameters });
         self.definitions.push(json!({ "type": "function", "function": function }));
-        self.functions.push(Function { name, parameters });
+        self.functions.push(Function { name, parameters, is_strict: strict == Some(true) });
         Ok(())
     }
 }
@@ -130,8 +174,8 @@ mod tests {
             take(&json!({ "tools": [tool], "tool_choice": "auto", "parallel_tool_calls": true })).unwrap();
         insta::assert_snapshot!(found.definitions[0], @r#"{"type":"function","function":{"name":"f","description":"","parameters":{"type":"object","properties":{}}}}"#);
         assert_eq!(found.functions[0].name, "f");
-        assert_eq!(take(&json!({ "tools": [tool], "tool_choice": "none" })).unwrap(), Tools::default());
-        assert_eq!(take(&json!({})).unwrap(), Tools::default());
+        assert_eq!(take(&json!({ "tools": [tool], "tool_choice": "none" })).unwrap(), Tools::none());
+        assert_eq!(take(&json!({})).unwrap(), Tools::none());
     }
 
     #[test]
@@ -144,22 +188,26 @@ mod tests {
             tools(json!([f, f])),
             tools(json!([tool(json!({ "name": "a b" }))])),
             tools(json!([tool(json!({ "name": "a", "parameters": [] }))])),
-            tools(json!([tool(json!({ "name": "a", "strict": true }))])),
             tools(json!([3])),
             tools(json!(vec![f.clone(); 129])),
-            take(&json!({ "tools": [f], "tool_choice": "required" })).unwrap_err(),
-            take(&json!({ "tools": [f], "parallel_tool_calls": false })).unwrap_err(),
+            take(&json!({ "tools": [f], "tool_choice": "always" })).unwrap_err(),
+            take(&json!({ "tools": [f], "tool_choice": 3 })).unwrap_err(),
+            take(&json!({ "tools": [f], "tool_choice": { "type": "custom", "function": { "name": "f" } } }))
+                .unwrap_err(),
+            take(&json!({ "tools": [f], "tool_choice": { "type": "function", "function": { "name": "g" } } }))
+                .unwrap_err(),
             take(&json!({ "tool_choice": "auto" })).unwrap_err(),
         ].join("\n"), @r#"
         tools[0].type: the type is `web_search`, but only `function` is supported
         tools[1].function.name: two functions are named `f`, expected different names
         tools[0].function.name: the name is `a b`, expected 1 to 64 of a-z, A-Z, 0-9, _, - and .
         tools[0].function.parameters: tools[0].function.parameters: invalid type: sequence, expected a map
-        tools[0].function.strict: strict is true, but only false is supported
         tools[0]: tools[0]: invalid type: integer `3`, expected a tool
         tools: found 129 tools, expected at most 128
-        tool_choice: tool_choice is "required", but only "auto" and "none" are supported
-        parallel_tool_calls: parallel_tool_calls is false, but only true is supported
+        tool_choice: tool_choice is `always`, expected auto, none, required or a function
+        tool_choice: tool_choice: a mode, or a function by its name
+        tool_choice.type: the type is `custom`, but only `function` is supported
+        tool_choice.function.name: no function is named `g`, expected one of the tools
         tool_choice: tool_choice is given without tools, expected both
         "#);
     }

@@ -16,7 +16,7 @@ pub(super) async fn complete(
     State(state): State<Shared>,
     JsonBody(body): JsonBody,
 ) -> Result<Response, ApiError> {
-    let ChatRequest { model, chat, functions, logprobs, generation } = ChatRequest::parse(&body)?;
+    let ChatRequest { model, chat, functions, rules, logprobs, generation } = ChatRequest::parse(&body)?;
     let model = state.model(&model)?.clone();
     let prompt = model.encode_chat(&chat)?;
     // A format holds from the first token, so that nothing is reasoning and nothing a call.
@@ -24,6 +24,11 @@ pub(super) async fn complete(
         Some(_) => Expected::default(),
         None => model.expected(functions, &prompt)?,
     };
-    let asked = Asked { endpoint: Endpoint::Chat, prompts: vec![prompt], logprobs, generation, expected };
+    let grammar = match &generation.constraint {
+        Some(constraint) => Some(model.grammars().get(constraint).await?),
+        None => model.grammar_of_calls(&expected, rules).await?,
+    };
+    let prompts = vec![prompt];
+    let asked = Asked { endpoint: Endpoint::Chat, prompts, logprobs, generation, grammar, expected };
     generate(state, model, asked).await
 }

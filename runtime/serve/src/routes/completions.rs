@@ -19,11 +19,16 @@ pub(super) async fn complete(
     let CompletionRequest { model, prompts, logprobs, generation } = CompletionRequest::parse(&body)?;
     let model = state.model(&model)?.clone();
     let prompts = prompts.into_iter().map(|prompt| model.encode(prompt)).collect::<Result<_, _>>()?;
+    let grammar = match &generation.constraint {
+        Some(constraint) => Some(model.grammars().get(constraint).await?),
+        None => None,
+    };
     let asked = Asked {
         endpoint: Endpoint::Completion,
         prompts,
         logprobs,
         generation,
+        grammar,
         expected: Expected::default(),
     };
     generate(state, model, asked).await

@@ -28,6 +28,8 @@ pub(super) struct Asked {
     pub(super) prompts: Vec<Vec<u32>>,
     pub(super) logprobs: Option<usize>,
     pub(super) generation: Generation,
+    /// What answers must be.
+    pub(super) grammar: Option<SharedGrammar>,
     /// What answers can have besides text.
     pub(super) expected: Expected,
 }
@@ -38,11 +40,7 @@ pub(super) async fn generate(
     model: Arc<ServedModel>,
     asked: Asked,
 ) -> Result<Response, ApiError> {
-    let grammar = match &asked.generation.constraint {
-        Some(constraint) => Some(model.grammars().get(constraint).await?),
-        None => None,
-    };
-    let running = submit(&model, &asked, grammar.as_ref())?;
+    let running = submit(&model, &asked)?;
     let digest = model.digest().to_string();
     let envelope = Envelope::new(asked.endpoint, model.name(), &digest);
     if asked.generation.stream {
@@ -75,12 +73,8 @@ pub(super) async fn generate(
 }
 
 /// Submits all answers of a request, so that a refusal comes before anything else.
-fn submit(
-    model: &ServedModel,
-    asked: &Asked,
-    grammar: Option<&SharedGrammar>,
-) -> Result<Vec<Running>, ApiError> {
-    let Asked { endpoint, prompts, logprobs, generation, expected } = asked;
+fn submit(model: &ServedModel, asked: &Asked) -> Result<Vec<Running>, ApiError> {
+    let Asked { endpoint, prompts, logprobs, generation, grammar, expected } = asked;
     let context = model.context();
     let mut running = Vec::new();
     for prompt in prompts {
@@ -94,11 +88,11 @@ fn submit(
         }
         let max_tokens = generation.max_tokens.unwrap_or(room.max(1));
         // A message begins with its first word. The continuation of a text may begin with a space, and so may the text
-        // of a grammar, which says it.
-        let is_message = *endpoint == Endpoint::Chat && grammar.is_none();
+        // of a format, which says it.
+        let is_message = *endpoint == Endpoint::Chat && generation.constraint.is_none();
         let before = if is_message { &[][..] } else { prompt };
         for index in 0..generation.count {
-            let grammar = grammar.cloned();
+            let grammar = grammar.clone();
             let request =
                 generation.request(prompt.clone(), model.eos(), max_tokens, *logprobs, grammar, index);
             let answer = Answer::ask(model, request, before, &generation.stops, expected)?;

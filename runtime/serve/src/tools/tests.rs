@@ -9,8 +9,11 @@ use super::{
 
 fn functions() -> Vec<Function> {
     let parameters = json!({ "properties": { "days": { "type": "integer" }, "city": { "type": "string" } } });
-    let function =
-        |name: &str| Function { name: name.into(), parameters: parameters.as_object().unwrap().clone() };
+    let function = |name: &str| Function {
+        name: name.into(),
+        parameters: parameters.as_object().unwrap().clone(),
+        is_strict: false,
+    };
     vec![function("weather"), function("time")]
 }
 
