@@ -1,7 +1,7 @@
 //! An answer on its way: from the engine's tokens to text and calls.
 
 use mlxcel_runtime::{
-    Piece, StopReason, TextStream, Timings, TokenLogprobs,
+    EngineError, Error, Piece, StopReason, TextStream, Timings, TokenLogprobs,
     engine::{EventKind, RequestGuard},
 };
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
@@ -23,6 +23,7 @@ pub(crate) struct Answer {
     /// Tokens that end the answer, and have no text.
     eos: Vec<u32>,
     is_stopped: bool,
+    has_ended: bool,
 }
 
 /// An answer of a request that may have several.
@@ -81,15 +82,19 @@ impl Answer {
         let sink = Box::new(move |event| sender.send(event).is_ok());
         let guard = model.client().try_submit_to(request, sink)?;
         let reader = AnswerReader::new(expected);
-        Ok(Self { events, guard, stream, reader, eos, is_stopped: false })
+        Ok(Self { events, guard, stream, reader, eos, is_stopped: false, has_ended: false })
     }
 
     /// Waits for the next part. `None` after the end.
     ///
     /// # Errors
-    /// The engine fails, or the tokenizer refuses a token.
+    /// The engine fails or ends, or the tokenizer refuses a token.
     pub(crate) async fn next(&mut self) -> Result<Option<Part>, ApiError> {
-        while let Some(event) = self.events.recv().await {
+        while !self.has_ended {
+            let Some(event) = self.events.recv().await else {
+                self.has_ended = true;
+                return Err(Error::from(EngineError::Closed).into());
+            };
             match event {
                 // A step with accepted drafts has tokens after the last one that is wanted.
                 EventKind::Token { .. } if self.is_stopped => {}
@@ -104,7 +109,7 @@ impl Answer {
                     return Ok(Some(Part::Token { deltas: self.reader.push(&piece.text), token }));
                 }
                 EventKind::Finished { reason, timings } => {
-                    self.events.close();
+                    self.has_ended = true;
                     let piece = if self.is_stopped { Piece::default() } else { self.stream.finish()? };
                     let reason = if self.is_stopped || piece.stopped { StopReason::Stop } else { reason };
                     let mut deltas = self.reader.push(&piece.text);
@@ -112,7 +117,10 @@ impl Answer {
                     let has_calls = self.reader.has_calls();
                     return Ok(Some(Part::End { deltas, reason, has_calls, timings }));
                 }
-                EventKind::Failed { error } => return Err(error.into()),
+                EventKind::Failed { error } => {
+                    self.has_ended = true;
+                    return Err(error.into());
+                }
             }
         }
         Ok(None)

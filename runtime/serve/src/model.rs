@@ -108,6 +108,11 @@ impl ServedModel {
         &self.grammars
     }
 
+    /// Returns whether it can answer.
+    pub(crate) fn is_ready(&self) -> bool {
+        self.engine.client().is_ready()
+    }
+
     pub(crate) fn client(&self) -> EngineClient {
         self.engine.client()
     }

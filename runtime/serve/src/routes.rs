@@ -34,12 +34,23 @@ pub(crate) fn router(state: Shared) -> Router {
         .layer(middleware::from_fn_with_state(state.clone(), check_key));
     Router::new()
         .route("/health/live", get(|| async { Json(json!({ "status": "ok" })) }))
-        .route("/health/ready", get(|| async { Json(json!({ "status": "ok" })) }))
+        .route("/health/ready", get(ready))
         .merge(keyed)
         .fallback(|method: Method, uri: Uri| async move { ApiError::no_path(method.as_str(), uri.path()) })
         .method_not_allowed_fallback(not_allowed)
         .layer(DefaultBodyLimit::max(max_body))
         .with_state(state)
+}
+
+/// Says whether all models can answer, for whoever spreads requests over servers.
+async fn ready(State(state): State<Shared>) -> Response {
+    let stopped: Vec<&str> =
+        state.models().iter().filter(|model| !model.is_ready()).map(|model| model.name()).collect();
+    if stopped.is_empty() {
+        return Json(json!({ "status": "ok" })).into_response();
+    }
+    let body = json!({ "status": "unavailable", "stopped": stopped });
+    (StatusCode::SERVICE_UNAVAILABLE, Json(body)).into_response()
 }
 
 async fn not_allowed(method: Method, uri: Uri) -> Response {

@@ -268,6 +268,30 @@ async fn tokens_texts_and_models() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn an_engine_that_ends_is_no_answer() {
+    let server = Server::panicking().await;
+    let path = "/v1/chat/completions";
+    let mut body = chat("a");
+    body["temperature"] = 0.into();
+    body["stream"] = true.into();
+    let (status, text) = server.post(path, &body).await;
+    assert_eq!(status, StatusCode::OK);
+    assert!(text.contains("the engine's thread has ended") && !text.contains("[DONE]"), "{text}");
+    for stream in [true, false] {
+        body["stream"] = stream.into();
+        let (status, text) = server.post(path, &body).await;
+        assert_eq!(status, StatusCode::SERVICE_UNAVAILABLE, "{text}");
+    }
+    let ready = Client::new().get(server.url("/health/ready")).send().await.unwrap();
+    assert_eq!(ready.status(), StatusCode::SERVICE_UNAVAILABLE);
+    assert_eq!(
+        ready.json::<Value>().await.unwrap(),
+        json!({ "status": "unavailable", "stopped": ["scripted"] })
+    );
+    assert_eq!(server.get("/health/live").await, json!({ "status": "ok" }));
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn refusals_have_openais_form() {
     let server = Server::start(Speed::Fast).await;
     let refused = async |path: &str, body: Value| {

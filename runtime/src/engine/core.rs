@@ -47,6 +47,8 @@ pub struct Usage {
     pub waiting: usize,
     /// Requests that run.
     pub running: usize,
+    /// Whether the device failed for good, so that every request fails.
+    pub is_stopped: bool,
     /// The pages of each pool.
     pub pools: Vec<PoolUsage>,
     /// What the engine has done.
@@ -251,6 +253,7 @@ impl<R: ModelRunner> Engine<R> {
         Usage {
             waiting: self.waiting.len(),
             running: self.running.len(),
+            is_stopped: self.stopped.is_some(),
             pools: pools.collect(),
             work: self.work,
         }

@@ -3,7 +3,7 @@
 use std::{
     collections::HashMap,
     sync::{
-        Arc, Mutex, PoisonError,
+        Arc, Mutex, PoisonError, Weak,
         atomic::{AtomicUsize, Ordering},
         mpsc::{self, Receiver, SyncSender, TrySendError},
     },
@@ -39,6 +39,8 @@ pub struct EngineClient {
     limit: usize,
     checks: Arc<(ModelLimits, Memory)>,
     usage: Arc<Mutex<Usage>>,
+    /// Upgrades as long as the thread runs.
+    alive: Weak<()>,
 }
 
 /// Takes the events of one request, on the engine's thread, which waits for it. Returns false to cancel the request.
@@ -89,9 +91,13 @@ impl EngineThread {
         let queued = Arc::new(AtomicUsize::new(0));
         let stop = Cancel::new();
         let usage: Arc<Mutex<Usage>> = Arc::default();
+        let life = Arc::new(());
+        let alive = Arc::downgrade(&life);
         let (taken, stopping, shown) = (queued.clone(), stop.clone(), usage.clone());
         let settings = EngineSettings { waiting: settings.waiting.max(1), ..settings };
         let thread = thread::Builder::new().name("engine".to_owned()).spawn(move || {
+            // Goes with the thread, even if it panics.
+            let _life = life;
             match load().and_then(|runner| Engine::new(runner, settings)) {
                 Ok(mut engine) => {
                     let limits = engine.runner().limits().clone();
@@ -110,7 +116,7 @@ impl EngineThread {
         let limits = is_loaded.recv().map_err(|_| EngineError::Closed)??;
         let memory = Memory::new(&limits);
         let checks = Arc::new((limits, memory));
-        let client = EngineClient { queue, queued, limit: settings.waiting, checks, usage };
+        let client = EngineClient { queue, queued, limit: settings.waiting, checks, usage, alive };
         Ok(Self { client, stop, thread })
     }
 
@@ -188,6 +194,13 @@ impl EngineClient {
     #[must_use]
     pub fn limits(&self) -> &ModelLimits {
         &self.checks.0
+    }
+
+    /// Returns whether requests can succeed: the thread runs, and its device has not failed for good.
+    #[must_use]
+    pub fn is_ready(&self) -> bool {
+        let is_alive = self.alive.strong_count() > 0;
+        is_alive && !self.usage.lock().unwrap_or_else(PoisonError::into_inner).is_stopped
     }
 
     /// Returns what the engine had before it delivered its last events.

@@ -53,6 +53,17 @@ impl Server {
         Self::run(move || Ok(saying(answer)), text(template), Settings::default()).await
     }
 
+    /// Serves a model whose thread panics after a `!`.
+    pub(crate) async fn panicking() -> Self {
+        let load = || {
+            Ok(ScriptedModel::of_tokens(512, START as usize + 1, |seen| {
+                assert!(seen[seen.len() - 1] != u32::from(b'!'), "the test asks for it");
+                (0..=START).map(|id| f32::from(u8::from(id == u32::from(b'!')))).collect()
+            }))
+        };
+        Self::run(load, text("{{ messages[0].content }}"), Settings::default()).await
+    }
+
     async fn with(speed: Speed, settings: Settings) -> Self {
         let template = "{{ '<s>' }}{% for message in messages %}{{ message.content }}{% endfor %}:";
         Self::run(move || Ok(counting(speed)), text(template), settings).await

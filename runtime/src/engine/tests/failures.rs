@@ -107,6 +107,7 @@ fn the_engine_stops_after_failures_in_a_row() {
     assert_eq!(engine.submit(request(&[1], 1)).unwrap_err().to_string(), expected);
     engine.clear_prefix_cache();
     assert_eq!(engine.usage().pools[0].free, 64);
+    assert!(engine.usage().is_stopped);
 }
 
 #[test]

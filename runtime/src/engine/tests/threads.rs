@@ -85,7 +85,9 @@ fn dropping_the_engine_cancels() {
     handle.cancel();
     drop(gate);
     assert_eq!(collect(handle).reason(), StopReason::Cancelled);
+    assert!(client.is_ready());
     drop(engine);
+    assert!(!client.is_ready());
     assert!(
         client.submit(request(&[1], 1)).unwrap_err().to_string().starts_with("the engine's thread has ended")
     );
