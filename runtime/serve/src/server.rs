@@ -10,6 +10,9 @@ use crate::{
     state::{Settings, State},
 };
 
+/// What connections have to send the ends of their answers.
+const FLUSH: Duration = Duration::from_secs(1);
+
 /// Serves models until `stop` resolves. Then no connection is accepted, and answers have `drain` to end.
 ///
 /// # Errors
@@ -36,7 +39,7 @@ pub async fn serve(
         tokio::time::sleep(drain).await;
         // Streams would keep their connections open.
         _ = end.send(true);
-        tokio::time::sleep(drain).await;
+        tokio::time::sleep(FLUSH).await;
     };
     tokio::select! {
         served = server.into_future() => served,

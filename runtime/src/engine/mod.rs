@@ -24,6 +24,7 @@ mod inline;
 mod memory;
 mod ngram;
 mod pages;
+mod places;
 mod prefix;
 mod request;
 mod schedule;

@@ -3,9 +3,8 @@
 use std::{
     collections::HashMap,
     sync::{
-        Arc, Mutex, PoisonError, Weak,
-        atomic::{AtomicUsize, Ordering},
-        mpsc::{self, Receiver, SyncSender, TrySendError},
+        Arc, Mutex, PoisonError,
+        mpsc::{self, Receiver, Sender},
     },
     thread::{self, JoinHandle},
 };
@@ -15,6 +14,7 @@ use mlxcel_artifacts::Cancel;
 use super::{
     core::{Engine, EngineSettings, Usage},
     memory::Memory,
+    places::{Life, Places},
     request::{EventKind, Request, RequestId},
 };
 use crate::{
@@ -33,14 +33,12 @@ pub struct EngineThread {
 /// Submits requests to an [`EngineThread`]. Clones share one queue.
 #[derive(Debug, Clone)]
 pub struct EngineClient {
-    queue: SyncSender<Message>,
-    /// Requests between here and the engine's own queue.
-    queued: Arc<AtomicUsize>,
+    queue: Sender<Message>,
+    places: Arc<Places>,
+    /// The most requests that wait.
     limit: usize,
     checks: Arc<(ModelLimits, Memory)>,
     usage: Arc<Mutex<Usage>>,
-    /// Upgrades as long as the thread runs.
-    alive: Weak<()>,
 }
 
 /// Takes the events of one request, on the engine's thread, which waits for it. Returns false to cancel the request.
@@ -77,7 +75,7 @@ impl EngineThread {
     /// Starts a thread that makes the model and runs an engine over it. Returns when the model is loaded.
     ///
     /// The model is made there because a device's handles may belong to the thread that made them. At most
-    /// [`EngineSettings::waiting`] requests wait in the engine, and as many again on their way to the thread.
+    /// [`EngineSettings::waiting`] requests wait, and one if that is 0.
     ///
     /// # Errors
     /// `load` fails, or [`Engine::new`] refuses the model.
@@ -86,25 +84,24 @@ impl EngineThread {
         R: ModelRunner,
         F: FnOnce() -> Result<R, Error> + Send + 'static,
     {
-        let (queue, messages) = mpsc::sync_channel(settings.waiting.max(1));
+        // Bounded by the places.
+        let (queue, messages) = mpsc::channel();
         let (loaded, is_loaded) = mpsc::channel();
-        let queued = Arc::new(AtomicUsize::new(0));
+        let places = Arc::new(Places::default());
         let stop = Cancel::new();
         let usage: Arc<Mutex<Usage>> = Arc::default();
-        let life = Arc::new(());
-        let alive = Arc::downgrade(&life);
-        let (taken, stopping, shown) = (queued.clone(), stop.clone(), usage.clone());
+        let life = Life(places.clone());
+        let (stopping, shown) = (stop.clone(), usage.clone());
         let settings = EngineSettings { waiting: settings.waiting.max(1), ..settings };
         let thread = thread::Builder::new().name("engine".to_owned()).spawn(move || {
-            // Goes with the thread, even if it panics.
-            let _life = life;
             match load().and_then(|runner| Engine::new(runner, settings)) {
                 Ok(mut engine) => {
                     let limits = engine.runner().limits().clone();
                     *shown.lock().unwrap_or_else(PoisonError::into_inner) = engine.usage();
                     if loaded.send(Ok(limits)).is_ok() {
                         let active = HashMap::new();
-                        Worker { engine, active, messages, taken, stop: stopping, usage: shown }.run();
+                        let (waiting, stop, usage) = (0, stopping, shown);
+                        Worker { life, engine, active, messages, waiting, stop, usage }.run();
                     }
                 }
                 Err(error) => {
@@ -116,7 +113,7 @@ impl EngineThread {
         let limits = is_loaded.recv().map_err(|_| EngineError::Closed)??;
         let memory = Memory::new(&limits);
         let checks = Arc::new((limits, memory));
-        let client = EngineClient { queue, queued, limit: settings.waiting, checks, usage, alive };
+        let client = EngineClient { queue, places, limit: settings.waiting, checks, usage };
         Ok(Self { client, stop, thread })
     }
 
@@ -130,8 +127,7 @@ impl EngineThread {
 impl Drop for EngineThread {
     fn drop(&mut self) {
         self.stop.cancel();
-        // A full queue needs no message: the thread is awake.
-        let _ = self.client.queue.try_send(Message::Wake);
+        let _ = self.client.queue.send(Message::Wake);
         if let Some(thread) = self.thread.take() {
             let _ = thread.join();
         }
@@ -147,7 +143,7 @@ impl EngineClient {
         self.check(&request)?;
         let (events, receiver) = channel();
         let (message, guard) = message(request, events);
-        self.queued.fetch_add(1, Ordering::Relaxed);
+        self.places.take(self.limit)?;
         self.queue.send(message).map_err(|_| EngineError::Closed)?;
         Ok(RequestHandle { events: receiver, guard, has_ended: false })
     }
@@ -169,15 +165,8 @@ impl EngineClient {
     pub fn try_submit_to(&self, request: Request, events: EventSink) -> Result<RequestGuard, Error> {
         self.check(&request)?;
         let (message, guard) = message(request, events);
-        self.queued.fetch_add(1, Ordering::Relaxed);
-        let sent = self.queue.try_send(message).map_err(|error| {
-            let waiting = self.queued.fetch_sub(1, Ordering::Relaxed).saturating_sub(1);
-            match error {
-                TrySendError::Full(_) => EngineError::QueueFull { waiting, limit: self.limit },
-                TrySendError::Disconnected(_) => EngineError::Closed,
-            }
-        });
-        sent?;
+        self.places.try_take(self.limit)?;
+        self.queue.send(message).map_err(|_| EngineError::Closed)?;
         Ok(guard)
     }
 
@@ -199,14 +188,14 @@ impl EngineClient {
     /// Returns whether requests can succeed: the thread runs, and its device has not failed for good.
     #[must_use]
     pub fn is_ready(&self) -> bool {
-        let is_alive = self.alive.strong_count() > 0;
-        is_alive && !self.usage.lock().unwrap_or_else(PoisonError::into_inner).is_stopped
+        !self.places.has_ended() && !self.usage.lock().unwrap_or_else(PoisonError::into_inner).is_stopped
     }
 
-    /// Returns what the engine had before it delivered its last events.
+    /// Returns what the engine had before it delivered its last events, and how many requests wait now.
     #[must_use]
     pub fn usage(&self) -> Usage {
-        self.usage.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        let usage = self.usage.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        Usage { waiting: self.places.taken(), ..usage }
     }
 }
 
@@ -260,10 +249,13 @@ impl Drop for RequestGuard {
 
 /// The thread's own part.
 struct Worker<R> {
+    /// Dropped first, so that who sees a request end with the thread sees that it has ended.
+    life: Life,
     engine: Engine<R>,
     active: HashMap<RequestId, (EventSink, Cancel)>,
     messages: Receiver<Message>,
-    taken: Arc<AtomicUsize>,
+    /// The places of requests that are in the engine.
+    waiting: usize,
     stop: Cancel,
     usage: Arc<Mutex<Usage>>,
 }
@@ -294,7 +286,7 @@ impl<R: ModelRunner> Worker<R> {
         let Message::Submit(submission) = message else {
             return;
         };
-        self.taken.fetch_sub(1, Ordering::Relaxed);
+        self.waiting += 1;
         let Submission { request, mut events, cancel } = *submission;
         match self.engine.submit(request) {
             Ok(id) => {
@@ -317,7 +309,10 @@ impl<R: ModelRunner> Worker<R> {
 
     fn deliver(&mut self) {
         // First, so that who sees the end of a request sees that its pages are free.
-        *self.usage.lock().unwrap_or_else(PoisonError::into_inner) = self.engine.usage();
+        let usage = self.engine.usage();
+        self.life.0.free(self.waiting - usage.waiting);
+        self.waiting = usage.waiting;
+        *self.usage.lock().unwrap_or_else(PoisonError::into_inner) = usage;
         while let Some(event) = self.engine.next_event() {
             let is_last = !matches!(event.kind, EventKind::Token { .. });
             if let Some((events, cancel)) = self.active.get_mut(&event.id)

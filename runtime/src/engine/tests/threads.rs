@@ -78,6 +78,31 @@ fn a_full_queue_refuses_and_a_dropped_handle_cancels() {
 }
 
 #[test]
+fn no_more_wait_than_there_are_places() {
+    let (engine, gate) = gated();
+    let client = engine.client();
+    let first = client.submit(request(&[1], 1)).unwrap();
+    // It gives its place back at the end of its first step.
+    let second = {
+        let client = client.clone();
+        std::thread::spawn(move || client.submit(request(&[1], 1)).unwrap())
+    };
+    gate.send(()).unwrap();
+    let second = second.join().unwrap();
+    assert_eq!(collect(first).tokens.len(), 1);
+    while client.usage().waiting == 0 && client.usage().running == 0 {
+        std::thread::yield_now();
+    }
+    let waits = client.try_submit(request(&[1], 1));
+    let refused = client.try_submit(request(&[1], 1)).unwrap_err().to_string();
+    assert!(refused.starts_with("the queue is full: 1 "), "{refused}");
+    drop(gate);
+    collect(second);
+    waits.into_iter().for_each(|handle| assert_eq!(collect(handle).tokens.len(), 1));
+    assert_eq!(client.usage().waiting, 0);
+}
+
+#[test]
 fn dropping_the_engine_cancels() {
     let (engine, gate) = gated();
     let client = engine.client();
