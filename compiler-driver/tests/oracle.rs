@@ -164,15 +164,6 @@ impl Scope {
         }
     }
 
-    /// Its name on a command line.
-    const fn name(self) -> &'static str {
-        match self {
-            Self::Default => "default",
-            Self::EveryEntry => "every-entry",
-            Self::Full => "full",
-        }
-    }
-
     fn has_vulkan(self, fixture: &Fixture) -> bool {
         self == Self::EveryEntry || self == Self::Full && fixture.on_vulkan
     }
@@ -203,7 +194,7 @@ fn answers(fixture: &Fixture, scope: Scope) -> Result<(), Failure> {
         tokens(&mut engine, &prompts)?;
         together(&mut engine, &prompts)?;
     }
-    if scope.has_vulkan(fixture) { lavapipe::answers(fixture, scope) } else { Ok(()) }
+    if scope.has_vulkan(fixture) { lavapipe::answers(fixture) } else { Ok(()) }
 }
 
 /// Compares one fixture's answers on Vulkan, in this process.

@@ -1,7 +1,7 @@
 //! Vulkan in a process of its own.
 //!
-//! Debian 12's lavapipe (Mesa 22.3.6) loses a submission or the whole device now and then, in about one of some thousand
-//! answers: the process then waits for ever, or is told VK_ERROR_DEVICE_LOST. Neither says anything about the answers, so
+//! Debian 12's lavapipe (Mesa 22.3.6) loses a submission or the whole device now and then: the process then waits for
+//! ever, or is told VK_ERROR_DEVICE_LOST. Neither says anything about the answers, so
 //! such a process gets one more try. Wrong answers get none.
 
 use std::{
@@ -32,11 +32,11 @@ enum End {
 }
 
 /// Compares the answers of one fixture on Vulkan, in a process of its own.
-pub(super) fn answers(fixture: &Fixture, scope: Scope) -> Result<(), Failure> {
+pub(super) fn answers(fixture: &Fixture) -> Result<(), Failure> {
     let _alone = ON_LAVAPIPE.lock().unwrap_or_else(PoisonError::into_inner);
     let mut losses = Vec::new();
     while losses.len() < TRIES {
-        match run(&fixture.name, scope).map_err(|error| Failure(error.to_string()))? {
+        match run(&fixture.name).map_err(|error| Failure(error.to_string()))? {
             End::Passed => return Ok(()),
             End::Failed(words) => return Err(Failure(words)),
             End::Lost(words) => losses.push(words),
@@ -46,11 +46,11 @@ pub(super) fn answers(fixture: &Fixture, scope: Scope) -> Result<(), Failure> {
     Err(Failure(losses.join("\n")))
 }
 
-fn run(fixture: &str, scope: Scope) -> io::Result<End> {
+fn run(fixture: &str) -> io::Result<End> {
     let words = tempfile::NamedTempFile::new()?;
     let mut child = Command::new(env::current_exe()?)
         .args(["--exact", "oracle::lavapipe::one_fixture", "--ignored", "--nocapture"])
-        .env(FIXTURE, format!("{fixture} {}", scope.name()))
+        .env(FIXTURE, fixture)
         .stdout(Stdio::null())
         .stderr(words.reopen()?)
         .spawn()?;
@@ -84,11 +84,8 @@ fn end(status: Option<ExitStatus>, words: &str) -> End {
 #[test]
 #[ignore = "a part of a fixture's comparison, which starts it"]
 fn one_fixture() {
-    let asked = env::var(FIXTURE).unwrap();
-    let (name, scope) = asked.split_once(' ').unwrap();
-    let scope =
-        [Scope::Default, Scope::EveryEntry, Scope::Full].into_iter().find(|each| each.name() == scope);
-    if let Err(Failure(words)) = on_vulkan(&Fixture::find(name), scope.unwrap()) {
+    let fixture = Fixture::find(&env::var(FIXTURE).unwrap());
+    if let Err(Failure(words)) = on_vulkan(&fixture, Scope::of(&fixture)) {
         panic!("{words}");
     }
     super::say(EXACT);

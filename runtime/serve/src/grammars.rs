@@ -20,6 +20,9 @@ const KEPT: usize = 64;
 /// Grammars that are compiled at once. A hostile one takes long.
 const AT_ONCE: usize = 2;
 
+/// A grammar, or why there is none: clients send what is refused again and again, too.
+type Compiled = Result<SharedGrammar, ApiError>;
+
 /// The grammars of a model.
 #[derive(Debug, Clone)]
 pub(crate) struct Grammars(Arc<Inner>);
@@ -32,7 +35,7 @@ struct Inner {
     /// Made at its first use, because it reads the whole vocabulary.
     compiler: OnceLock<Result<GrammarCompiler, ApiError>>,
     /// The latest used are last.
-    compiled: Mutex<VecDeque<(Constraint, SharedGrammar)>>,
+    compiled: Mutex<VecDeque<(Constraint, Compiled)>>,
     permits: Arc<Semaphore>,
 }
 
@@ -53,13 +56,27 @@ impl Grammars {
         _ = self.0.compiler();
     }
 
+    /// Returns the grammar of a constraint, if there is one.
+    ///
+    /// # Errors
+    /// As [`Grammars::get`].
+    pub(crate) async fn get_any(
+        &self,
+        constraint: Option<&Constraint>,
+    ) -> Result<Option<SharedGrammar>, ApiError> {
+        match constraint {
+            Some(constraint) => self.get(constraint).await.map(Some),
+            None => Ok(None),
+        }
+    }
+
     /// Returns the grammar of a constraint.
     ///
     /// # Errors
     /// The constraint is invalid, or cannot be enforced.
     pub(crate) async fn get(&self, constraint: &Constraint) -> Result<SharedGrammar, ApiError> {
         if let Some(found) = self.0.find(constraint) {
-            return Ok(found);
+            return found;
         }
         let permit = self.0.permits.clone().acquire_owned().await.map_err(|_| ApiError::stopping())?;
         let (inner, constraint) = (self.0.clone(), constraint.clone());
@@ -79,7 +96,7 @@ impl Inner {
         self.compiler.get_or_init(make)
     }
 
-    fn find(&self, constraint: &Constraint) -> Option<SharedGrammar> {
+    fn find(&self, constraint: &Constraint) -> Option<Compiled> {
         let mut compiled = self.compiled.lock().unwrap_or_else(PoisonError::into_inner);
         let index = compiled.iter().position(|(known, _)| known == constraint)?;
         let found = compiled.remove(index)?;
@@ -88,13 +105,14 @@ impl Inner {
         Some(grammar)
     }
 
-    fn compile(&self, constraint: Constraint) -> Result<SharedGrammar, ApiError> {
-        let grammar = self.compiler().as_ref().map_err(Clone::clone)?.compile(&constraint)?;
+    fn compile(&self, constraint: Constraint) -> Compiled {
+        let compiler = self.compiler().as_ref().map_err(Clone::clone)?;
+        let grammar = compiler.compile(&constraint).map_err(ApiError::from);
         let mut compiled = self.compiled.lock().unwrap_or_else(PoisonError::into_inner);
         if compiled.len() >= KEPT {
             compiled.pop_front();
         }
         compiled.push_back((constraint, grammar.clone()));
-        Ok(grammar)
+        grammar
     }
 }

@@ -269,9 +269,8 @@ impl<R: ModelRunner> Worker<R> {
                     Err(_) => return,
                 }
             }
-            while self.engine.has_room()
-                && let Ok(message) = self.messages.try_recv()
-            {
+            // The engine has room for all that have a place.
+            while let Ok(message) = self.messages.try_recv() {
                 self.accept(message);
             }
             self.cancel(|cancel| cancel.is_cancelled());

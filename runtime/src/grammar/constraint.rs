@@ -40,18 +40,14 @@ impl Constraint {
     /// Returns JSON that a schema accepts as a part of a [`Constraint::Lark`].
     #[must_use]
     pub fn embedded_schema(schema: &Value) -> String {
-        let mut schema = schema.clone();
-        if let Some(keywords) = schema.as_object_mut() {
-            keywords.insert(OPTIONS.to_owned(), json!({ "whitespace_pattern": WHITESPACE }));
-        }
-        format!("%json {schema}")
+        format!("%json {}", with_options(schema.clone()))
     }
 
     /// Returns the grammar as llguidance takes it, or what is wrong with it.
     pub(super) fn to_grammar(&self) -> Result<TopLevelGrammar, String> {
         match self {
             Self::JsonSchema(schema) => {
-                let mut schema = match schema {
+                let schema = match schema {
                     Value::Bool(true) => json!({}),
                     Value::Object(_) => schema.clone(),
                     other => return Err(format!("the schema is {}, expected a JSON object", kind(other))),
@@ -59,8 +55,7 @@ impl Constraint {
                 if schema.get(OPTIONS).is_some() {
                     return Err(format!("the schema has {OPTIONS}, expected only keywords of JSON Schema"));
                 }
-                schema[OPTIONS] = json!({ "whitespace_pattern": WHITESPACE });
-                Ok(TopLevelGrammar::from_json_schema(schema))
+                Ok(TopLevelGrammar::from_json_schema(with_options(schema)))
             }
             Self::Regex(regex) => {
                 check_size(regex, "regular expression")?;
@@ -72,6 +67,14 @@ impl Constraint {
             }
         }
     }
+}
+
+/// Adds llguidance's options to a schema that is an object.
+fn with_options(mut schema: Value) -> Value {
+    if let Some(keywords) = schema.as_object_mut() {
+        keywords.insert(OPTIONS.to_owned(), json!({ "whitespace_pattern": WHITESPACE }));
+    }
+    schema
 }
 
 /// Returns the name of a JSON type that no schema is of.

@@ -24,9 +24,9 @@ pub(super) async fn complete(
         Some(_) => Expected::default(),
         None => model.expected(functions, &prompt)?,
     };
-    let grammar = match &generation.constraint {
-        Some(constraint) => Some(model.grammars().get(constraint).await?),
+    let grammar = match model.grammars().get_any(generation.constraint.as_ref()).await? {
         None => model.grammar_of_calls(&expected, rules).await?,
+        format => format,
     };
     let prompts = vec![prompt];
     let asked = Asked { endpoint: Endpoint::Chat, prompts, logprobs, generation, grammar, expected };

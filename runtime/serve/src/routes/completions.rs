@@ -19,10 +19,7 @@ pub(super) async fn complete(
     let CompletionRequest { model, prompts, logprobs, generation } = CompletionRequest::parse(&body)?;
     let model = state.model(&model)?.clone();
     let prompts = prompts.into_iter().map(|prompt| model.encode(prompt)).collect::<Result<_, _>>()?;
-    let grammar = match &generation.constraint {
-        Some(constraint) => Some(model.grammars().get(constraint).await?),
-        None => None,
-    };
+    let grammar = model.grammars().get_any(generation.constraint.as_ref()).await?;
     let asked = Asked {
         endpoint: Endpoint::Completion,
         prompts,

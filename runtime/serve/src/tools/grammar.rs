@@ -83,11 +83,15 @@ impl Lark<'_> {
 
     /// Returns the JSON of a function's arguments.
     fn arguments(&self, function: &Function) -> String {
-        if self.enforced == Enforced::All || function.is_strict {
-            schema(&Value::Object(function.parameters.clone()))
+        if self.is_enforced(function) {
+            Constraint::embedded_schema(&Value::Object(function.parameters.clone()))
         } else {
-            schema(&json!({ "type": "object" }))
+            Constraint::embedded_schema(&json!({ "type": "object" }))
         }
+    }
+
+    fn is_enforced(&self, function: &Function) -> bool {
+        self.enforced == Enforced::All || function.is_strict
     }
 
     /// Adds one rule for each function, and `call` for any of them.
@@ -117,12 +121,12 @@ impl Lark<'_> {
         let marker = marker.unwrap_or_default();
         // What calls have in common: what is around one, and whether one marker stands before all.
         let (before, after, is_list) = match form {
-            CallForm::Hermes => {
-                self.objects(functions, "arguments");
-                ("SPACE".to_owned(), format!("SPACE {}", self.marker(TOOL_CALL_END)), false)
-            }
-            CallForm::Coder => {
-                self.calls(functions, Self::coder);
+            CallForm::Hermes | CallForm::Coder => {
+                if form == CallForm::Coder {
+                    self.calls(functions, Self::coder);
+                } else {
+                    self.objects(functions, "arguments");
+                }
                 ("SPACE".to_owned(), format!("SPACE {}", self.marker(TOOL_CALL_END)), false)
             }
             CallForm::MistralArguments => {
@@ -181,8 +185,7 @@ impl Lark<'_> {
             // A special token cannot be the begin of a text.
             return free;
         }
-        let escaped: String =
-            begin.chars().map(|c| if c == '/' { "\\/".into() } else { escape(c) }).collect();
+        let escaped: String = begin.chars().map(escape).collect();
         self.rule("UNREASONED", &format!("{free} & ~/\\s*{escaped}(.|\\n)*/"));
         "UNREASONED"
     }
@@ -203,9 +206,9 @@ impl Lark<'_> {
             } else if function.parameter_is_text(key) {
                 self.rule(&format!("{name}[lazy]"), &format!("TEXT {end}"));
             } else {
-                let any = self.enforced == Enforced::Strict && !function.is_strict;
-                let value = if any { schema(&json!({})) } else { schema(property) };
-                self.rule(&name, &format!("{value} {end}"));
+                let any = json!({});
+                let schema = if self.is_enforced(function) { property } else { &any };
+                self.rule(&name, &format!("{} {end}", Constraint::embedded_schema(schema)));
             }
             let begin = quoted(&format!("<parameter={key}>\n"));
             let is_required = required.is_some_and(|names| names.iter().any(|name| name == key));
@@ -246,11 +249,6 @@ fn escape(char: char) -> String {
 /// Returns a text as Lark has it, which is as JSON has it.
 fn quoted(text: &str) -> String {
     Value::from(text).to_string()
-}
-
-/// Returns the JSON of a schema.
-fn schema(schema: &Value) -> String {
-    Constraint::embedded_schema(schema)
 }
 
 #[cfg(test)]
