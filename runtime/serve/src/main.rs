@@ -5,7 +5,8 @@ mod options;
 mod origin;
 
 use std::{
-    env, fs,
+    env::{self, VarError},
+    fs,
     io::{self, Write as _},
     path::Path,
     process::{self, ExitCode},
@@ -32,6 +33,9 @@ use crate::options::Options;
 /// The variable that has keys of clients, separated by commas.
 const API_KEYS: &str = "MLXCEL_API_KEYS";
 
+/// The variable that has the admin key.
+const ADMIN_KEY: &str = "MLXCEL_ADMIN_KEY";
+
 /// The time after which vocabularies are read. The first answer comes first.
 const WARM_AFTER: Duration = Duration::from_secs(1);
 
@@ -51,7 +55,11 @@ fn note(line: &str) {
 }
 
 fn run(options: &Options) -> Result<()> {
-    let settings = Settings { api_keys: api_keys(options.api_keys.as_deref())?, ..Settings::default() };
+    let settings = Settings {
+        api_keys: keys(options.api_keys.as_deref(), API_KEYS)?,
+        admin_key: admin_key(options.admin_key.as_deref())?,
+        ..Settings::default()
+    };
     let runtime = runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
     // Before bundles are loaded, so that a port in use is known at once.
     let listener = runtime.block_on(TcpListener::bind(options.listen));
@@ -110,19 +118,36 @@ fn open(options: &Options, path: &Path, name: String) -> Result<Arc<ServedModel>
     Ok(ServedModel::new(name, text, engine))
 }
 
-/// Reads the keys of clients from a file and from the environment.
-fn api_keys(file: Option<&Path>) -> Result<Vec<String>> {
+/// Reads keys from a file, one in each line, and from a variable, separated by commas.
+fn keys(file: Option<&Path>, variable: &str) -> Result<Vec<String>> {
     let text = match file {
         Some(path) => fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?,
         None => String::new(),
     };
-    let given = env::var(API_KEYS).unwrap_or_default();
+    let given = match env::var(variable) {
+        Ok(given) => given,
+        Err(VarError::NotPresent) => String::new(),
+        Err(VarError::NotUnicode(_)) => bail!("{variable} is no UTF-8, expected keys"),
+    };
     let keys = text.lines().chain(given.split(',')).map(str::trim).filter(|key| !key.is_empty());
     let keys: Vec<_> = keys.map(str::to_owned).collect();
+    if let Some(key) = keys.iter().find(|key| !key.bytes().all(|byte| byte.is_ascii_graphic())) {
+        let count = key.chars().count();
+        bail!("a key of {count} characters has one that no header can have, expected visible ASCII");
+    }
     if let (Some(path), true) = (file, keys.is_empty()) {
         bail!("{} has no key, expected one in each line", path.display());
     }
     Ok(keys)
+}
+
+/// Reads the admin key.
+fn admin_key(file: Option<&Path>) -> Result<Option<String>> {
+    let mut keys = keys(file, ADMIN_KEY)?;
+    match keys.len() {
+        0 | 1 => Ok(keys.pop()),
+        found => bail!("found {found} admin keys in the file and {ADMIN_KEY}, expected one"),
+    }
 }
 
 /// Resolves at the first SIGTERM or SIGINT. The second one ends the process.

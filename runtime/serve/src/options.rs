@@ -23,6 +23,9 @@ pub(crate) struct Options {
     /// A file of keys, one in each line, of which clients need one
     #[arg(long, value_name = "FILE")]
     pub(crate) api_keys: Option<PathBuf>,
+    /// A file with the key that /admin/ takes
+    #[arg(long, value_name = "FILE")]
+    pub(crate) admin_key: Option<PathBuf>,
     /// Requests of each bundle that may wait
     #[arg(long, default_value_t = 256, value_name = "N")]
     pub(crate) queue: usize,

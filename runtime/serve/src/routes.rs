@@ -1,5 +1,6 @@
 //! Paths and what answers them.
 
+mod access;
 mod body;
 mod chat;
 mod completions;
@@ -10,11 +11,11 @@ mod tokens;
 
 use axum::{
     Json, Router,
-    extract::{DefaultBodyLimit, Request, State},
-    http::{Method, StatusCode, Uri, header},
-    middleware::{self, Next},
+    extract::{DefaultBodyLimit, State},
+    http::{Method, StatusCode, Uri},
+    middleware,
     response::{IntoResponse as _, Response},
-    routing::{get, post},
+    routing::{any, get, post},
 };
 use serde_json::json;
 
@@ -31,12 +32,17 @@ pub(crate) fn router(state: Shared) -> Router {
         .route("/tokenize", post(tokens::tokenize))
         .route("/detokenize", post(tokens::detokenize))
         .route("/apply-template", post(tokens::apply_template))
-        .layer(middleware::from_fn_with_state(state.clone(), check_key));
+        .layer(middleware::from_fn_with_state(state.clone(), access::check_key));
+    // Whatever its path is, it takes another key than a client's.
+    let admin = Router::new()
+        .route("/admin/{*path}", any(no_path))
+        .layer(middleware::from_fn_with_state(state.clone(), access::check_admin));
     Router::new()
         .route("/health/live", get(|| async { Json(json!({ "status": "ok" })) }))
         .route("/health/ready", get(ready))
         .merge(keyed)
-        .fallback(|method: Method, uri: Uri| async move { ApiError::no_path(method.as_str(), uri.path()) })
+        .merge(admin)
+        .fallback(no_path)
         .method_not_allowed_fallback(not_allowed)
         .layer(DefaultBodyLimit::max(max_body))
         .with_state(state)
@@ -53,15 +59,12 @@ async fn ready(State(state): State<Shared>) -> Response {
     (StatusCode::SERVICE_UNAVAILABLE, Json(body)).into_response()
 }
 
+async fn no_path(method: Method, uri: Uri) -> ApiError {
+    ApiError::no_path(method.as_str(), uri.path())
+}
+
 async fn not_allowed(method: Method, uri: Uri) -> Response {
     let mut response = ApiError::no_path(method.as_str(), uri.path()).into_response();
     *response.status_mut() = StatusCode::METHOD_NOT_ALLOWED;
     response
-}
-
-/// Lets requests with a key through.
-async fn check_key(State(state): State<Shared>, request: Request, next: Next) -> Response {
-    let header = request.headers().get(header::AUTHORIZATION).and_then(|value| value.to_str().ok());
-    let key = header.and_then(|value| value.strip_prefix("Bearer "));
-    if state.allows(key) { next.run(request).await } else { ApiError::unauthorized().into_response() }
 }

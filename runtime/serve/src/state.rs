@@ -12,6 +12,8 @@ use crate::{api::error::ApiError, model::ServedModel};
 pub struct Settings {
     /// Keys that clients need one of; none is needed if there are none.
     pub api_keys: Vec<String>,
+    /// The key of those who administer the server by HTTP; nobody does without one.
+    pub admin_key: Option<String>,
     /// The largest body of a request, in bytes.
     pub max_body: usize,
 }
@@ -19,7 +21,7 @@ pub struct Settings {
 impl Default for Settings {
     /// Returns settings without keys, for bodies of up to 16 MiB.
     fn default() -> Self {
-        Self { api_keys: Vec::new(), max_body: 16 << 20 }
+        Self { api_keys: Vec::new(), admin_key: None, max_body: 16 << 20 }
     }
 }
 
@@ -64,10 +66,12 @@ impl State {
 
     /// Returns whether a key is one of the server's, or none is needed.
     pub(crate) fn allows(&self, key: Option<&str>) -> bool {
-        let key = key.unwrap_or_default().as_bytes();
-        // Every key is compared, in a time that does not depend on where it differs.
-        let equal = self.settings.api_keys.iter().map(|known| known.as_bytes().ct_eq(key));
-        self.settings.api_keys.is_empty() || bool::from(equal.fold(Choice::from(0), |any, one| any | one))
+        self.settings.api_keys.is_empty() || is_one_of(&self.settings.api_keys, key)
+    }
+
+    /// Returns whether a key is the admin key. `None` if there is no such key.
+    pub(crate) fn allows_admin(&self, key: Option<&str>) -> Option<bool> {
+        Some(is_one_of([self.settings.admin_key.as_ref()?], key))
     }
 
     /// Waits until streams have to end.
@@ -77,4 +81,11 @@ impl State {
             std::future::pending::<()>().await;
         }
     }
+}
+
+/// Returns whether a key is known. Every one is compared, in a time that does not depend on where it differs.
+fn is_one_of<'a>(known: impl IntoIterator<Item = &'a String>, key: Option<&str>) -> bool {
+    let key = key.unwrap_or_default().as_bytes();
+    let equal = known.into_iter().map(|known| known.as_bytes().ct_eq(key));
+    equal.fold(Choice::from(0), |any, one| any | one).into()
 }

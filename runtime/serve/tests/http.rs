@@ -5,6 +5,7 @@ mod scripted;
 
 use std::time::Duration;
 
+use mlxcel_serve::Settings;
 use reqwest::{Client, StatusCode};
 use scripted::{MAX_BODY, Server, Speed};
 use serde_json::{Value, json};
@@ -366,6 +367,23 @@ async fn keys_are_checked() {
     assert_eq!([get(None).await, get(Some("on")).await, get(Some("two")).await], [401, 401, 200]);
     let live = Client::new().get(server.url("/health/live")).send().await.unwrap();
     assert_eq!(live.status(), 200);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn administration_takes_a_key_of_its_own() {
+    let get = async |server: &Server, path: &str, key: &str| {
+        let request = Client::new().get(server.url(path)).header("authorization", key);
+        request.send().await.unwrap().status().as_u16()
+    };
+    let server = Server::with_keys(&["one"]).await;
+    assert_eq!(get(&server, "/admin/none", "Bearer one").await, 403, "there is no admin key");
+    let settings =
+        Settings { api_keys: vec!["one".into()], admin_key: Some("root".into()), ..Settings::default() };
+    let server = Server::with(Speed::Fast, settings).await;
+    assert_eq!(get(&server, "/admin/none", "Bearer one").await, 401);
+    assert_eq!(get(&server, "/admin/none", "Basic root").await, 401);
+    assert_eq!(get(&server, "/admin/none", "bearer root").await, 404);
+    assert_eq!(get(&server, "/v1/models", "Bearer root").await, 401, "it is no client's key");
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -3,7 +3,10 @@
 use axum::{
     Json,
     extract::rejection::BytesRejection,
-    http::{HeaderValue, StatusCode, header::RETRY_AFTER},
+    http::{
+        HeaderValue, StatusCode,
+        header::{RETRY_AFTER, WWW_AUTHENTICATE},
+    },
     response::{IntoResponse, Response},
 };
 use mlxcel_artifacts::report;
@@ -63,6 +66,13 @@ impl ApiError {
         let message = "found no valid API key, expected `Authorization: Bearer KEY`";
         let error = Self::new(StatusCode::UNAUTHORIZED, "invalid_request_error", message);
         Self { code: Some("invalid_api_key"), ..error }
+    }
+
+    /// Refuses administration by HTTP, for which there is no key: 403.
+    pub(crate) fn no_admin() -> Self {
+        let message = "the server has no admin key, expected one by --admin-key or MLXCEL_ADMIN_KEY";
+        let error = Self::new(StatusCode::FORBIDDEN, "invalid_request_error", message);
+        Self { code: Some("no_admin_key"), ..error }
     }
 
     /// There is no such model: 404.
@@ -129,9 +139,12 @@ impl From<Error> for ApiError {
 impl IntoResponse for ApiError {
     fn into_response(self) -> Response {
         let mut response = (self.status, Json(self.to_json())).into_response();
-        if self.status == StatusCode::TOO_MANY_REQUESTS {
-            response.headers_mut().insert(RETRY_AFTER, HeaderValue::from(RETRY_SECONDS));
-        }
+        let headers = response.headers_mut();
+        match self.status {
+            StatusCode::TOO_MANY_REQUESTS => headers.insert(RETRY_AFTER, HeaderValue::from(RETRY_SECONDS)),
+            StatusCode::UNAUTHORIZED => headers.insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer")),
+            _ => None,
+        };
         response
     }
 }

@@ -64,7 +64,7 @@ impl Server {
         Self::run(load, text("{{ messages[0].content }}"), Settings::default()).await
     }
 
-    async fn with(speed: Speed, settings: Settings) -> Self {
+    pub(crate) async fn with(speed: Speed, settings: Settings) -> Self {
         let template = "{{ '<s>' }}{% for message in messages %}{{ message.content }}{% endfor %}:";
         Self::run(move || Ok(counting(speed)), text(template), settings).await
     }
