@@ -2,6 +2,7 @@
 
 mod answer;
 mod api;
+mod facts;
 mod grammars;
 mod model;
 mod routes;
@@ -9,6 +10,7 @@ mod server;
 mod state;
 mod tools;
 
+pub use facts::{Facts, Signature, Task};
 pub use model::{ServedModel, TextFiles};
 pub use server::serve;
 pub use state::Settings;

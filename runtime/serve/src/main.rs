@@ -21,7 +21,7 @@ use mlxcel_artifacts::report;
 use mlxcel_runtime::{
     CheckpointFiles, EngineSettings, LoadOptions, ModelRunner, Request, Weights, engine::EngineThread, load,
 };
-use mlxcel_serve::{ServedModel, Settings, TextFiles, serve};
+use mlxcel_serve::{Facts, ServedModel, Settings, Signature, TextFiles, serve};
 use tokio::{
     net::TcpListener,
     runtime,
@@ -93,7 +93,7 @@ fn run(options: &Options) -> Result<()> {
 /// Loads a bundle and runs a step.
 fn open(options: &Options, path: &Path, name: String) -> Result<Arc<ServedModel>> {
     let bundle = options.origin.open(path)?;
-    options.origin.check(&bundle)?;
+    let signature = Signature::new(options.origin.check(&bundle)?, bundle.signature_info()?);
     options.origin.note(&bundle)?;
     let weights = match &options.weights {
         Some(path) => Some(Weights::open(path)?),
@@ -107,7 +107,8 @@ fn open(options: &Options, path: &Path, name: String) -> Result<Arc<ServedModel>
     let text = TextFiles::read(&CheckpointFiles::new(&bundle, folder))?;
     let load_options: LoadOptions = options.load_options();
     let settings = EngineSettings { waiting: options.queue, ..EngineSettings::default() };
-    let load = move || -> Result<Box<dyn ModelRunner>, _> { load(&bundle, weights, &load_options) };
+    let loaded = bundle.clone();
+    let load = move || -> Result<Box<dyn ModelRunner>, _> { load(&loaded, weights, &load_options) };
     let engine = EngineThread::start(load, settings)?;
     let step = engine.client().submit(Request { prompt: vec![0], max_tokens: 1, ..Request::default() })?;
     for event in step {
@@ -115,7 +116,9 @@ fn open(options: &Options, path: &Path, name: String) -> Result<Arc<ServedModel>
             return Err(error).with_context(|| format!("{name} cannot run a step"));
         }
     }
-    Ok(ServedModel::new(name, text, engine))
+    let client = engine.client();
+    let facts = Facts::new(&bundle, signature, client.device(), client.limits().context);
+    Ok(ServedModel::new(name, facts, text, engine))
 }
 
 /// Reads keys from a file, one in each line, and from a variable, separated by commas.

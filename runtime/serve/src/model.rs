@@ -15,6 +15,7 @@ use mlxcel_runtime::{
 
 use crate::{
     api::{completion::Prompt, error::ApiError},
+    facts::Facts,
     grammars::Grammars,
     tools::{self, AnswerForm, CallRules, Enforced, Expected, Function},
 };
@@ -53,6 +54,7 @@ impl TextFiles {
 pub struct ServedModel {
     name: String,
     created: u64,
+    facts: Facts,
     text: TextFiles,
     engine: EngineThread,
     grammars: Grammars,
@@ -63,14 +65,14 @@ pub struct ServedModel {
 impl ServedModel {
     /// Serves what an engine runs.
     #[must_use]
-    pub fn new(name: String, text: TextFiles, engine: EngineThread) -> Arc<Self> {
+    pub fn new(name: String, facts: Facts, text: TextFiles, engine: EngineThread) -> Arc<Self> {
         let created = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |time| time.as_secs());
         let limits = engine.client().limits().clone();
         let grammars = Grammars::new(text.tokenizer.clone(), text.eos.clone(), limits);
         let form =
             |has_tools| text.template.as_ref().map(|template| AnswerForm::of(template.source(has_tools)));
         let forms = [false, true].map(|has_tools| form(has_tools).unwrap_or_default());
-        Arc::new(Self { name, created, text, engine, grammars, forms })
+        Arc::new(Self { name, created, facts, text, engine, grammars, forms })
     }
 
     /// Returns the name of a bundle at a path, or of a store's name.
@@ -120,12 +122,17 @@ impl ServedModel {
     /// Returns the digest of the bundle's manifest.
     #[must_use]
     pub fn digest(&self) -> Digest {
-        self.client().limits().model
+        self.facts.digest
+    }
+
+    /// Returns what clients see of the bundle.
+    pub(crate) fn facts(&self) -> &Facts {
+        &self.facts
     }
 
     /// Returns the tokens of the context.
     pub(crate) fn context(&self) -> usize {
-        self.client().limits().context
+        self.facts.context
     }
 
     /// Encodes a chat.

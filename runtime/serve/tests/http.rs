@@ -264,7 +264,14 @@ async fn tokens_texts_and_models() {
     assert_eq!(rendered["tokens"], json!([256, 97, 60, 115, 62, 58]));
     let models = server.get("/v1/models").await;
     assert_eq!((&models["object"], &models["data"][0]["id"]), (&json!("list"), &json!("scripted")));
-    assert_eq!(server.get("/v1/models/scripted").await["context"], 512);
+    let expected = json!({
+        "id": "scripted", "object": "model", "created": models["data"][0]["created"], "owned_by": "mlxcel",
+        "digest": models["data"][0]["digest"], "context": 512, "target": "script", "device": "scripted",
+        "quantization": "q4", "signature": { "key": "0123456789ABCDEF", "verified": true },
+        "task": "generation",
+    });
+    assert!(models["data"][0]["digest"].as_str().unwrap().starts_with("blake3:"), "{models}");
+    assert_eq!(server.get("/v1/models/scripted").await, expected);
     assert_eq!(server.get("/health/ready").await, json!({ "status": "ok" }));
 }
 

@@ -18,6 +18,7 @@ use super::{
     request::{EventKind, Request, RequestId},
 };
 use crate::{
+    device::DeviceInfo,
     error::{EngineError, Error},
     model::{ModelLimits, ModelRunner},
 };
@@ -37,8 +38,16 @@ pub struct EngineClient {
     places: Arc<Places>,
     /// The most requests that wait.
     limit: usize,
-    checks: Arc<(ModelLimits, Memory)>,
+    model: Arc<Model>,
     usage: Arc<Mutex<Usage>>,
+}
+
+/// What clients know of the model.
+#[derive(Debug)]
+struct Model {
+    limits: ModelLimits,
+    memory: Memory,
+    device: DeviceInfo,
 }
 
 /// Takes the events of one request, on the engine's thread, which waits for it. Returns false to cancel the request.
@@ -96,9 +105,9 @@ impl EngineThread {
         let thread = thread::Builder::new().name("engine".to_owned()).spawn(move || {
             match load().and_then(|runner| Engine::new(runner, settings)) {
                 Ok(mut engine) => {
-                    let limits = engine.runner().limits().clone();
+                    let model = (engine.runner().limits().clone(), engine.runner().device().clone());
                     *shown.lock().unwrap_or_else(PoisonError::into_inner) = engine.usage();
-                    if loaded.send(Ok(limits)).is_ok() {
+                    if loaded.send(Ok(model)).is_ok() {
                         let active = HashMap::new();
                         let (waiting, stop, usage) = (0, stopping, shown);
                         Worker { life, engine, active, messages, waiting, stop, usage }.run();
@@ -110,10 +119,10 @@ impl EngineThread {
             }
         });
         let thread = Some(thread.map_err(|_| EngineError::Closed)?);
-        let limits = is_loaded.recv().map_err(|_| EngineError::Closed)??;
+        let (limits, device) = is_loaded.recv().map_err(|_| EngineError::Closed)??;
         let memory = Memory::new(&limits);
-        let checks = Arc::new((limits, memory));
-        let client = EngineClient { queue, places, limit: settings.waiting, checks, usage };
+        let model = Arc::new(Model { limits, memory, device });
+        let client = EngineClient { queue, places, limit: settings.waiting, model, usage };
         Ok(Self { client, stop, thread })
     }
 
@@ -175,14 +184,19 @@ impl EngineClient {
     /// # Errors
     /// The request would be refused.
     pub fn check(&self, request: &Request) -> Result<(), Error> {
-        let (limits, memory) = &*self.checks;
-        request.check(limits, memory).map(drop)
+        request.check(&self.model.limits, &self.model.memory).map(drop)
     }
 
     /// Returns the limits of the model.
     #[must_use]
     pub fn limits(&self) -> &ModelLimits {
-        &self.checks.0
+        &self.model.limits
+    }
+
+    /// Returns the device that the model runs on.
+    #[must_use]
+    pub fn device(&self) -> &DeviceInfo {
+        &self.model.device
     }
 
     /// Returns whether requests can succeed: the thread runs, and its device has not failed for good.

@@ -3,30 +3,39 @@
 use axum::{
     Json,
     extract::{Path, State},
+    response::{IntoResponse as _, Response},
 };
+use serde::Serialize;
 use serde_json::{Value, json};
 
-use crate::{api::error::ApiError, model::ServedModel, state::Shared};
+use crate::{api::error::ApiError, facts::Facts, model::ServedModel, state::Shared};
+
+/// A model, as OpenAI lists it, with the facts of its bundle.
+#[derive(Serialize)]
+struct Entry<'a> {
+    id: &'a str,
+    object: &'static str,
+    created: u64,
+    owned_by: &'static str,
+    #[serde(flatten)]
+    facts: &'a Facts,
+}
 
 pub(super) async fn list(State(state): State<Shared>) -> Json<Value> {
     let models: Vec<_> = state.models().iter().map(|model| describe(model)).collect();
     Json(json!({ "object": "list", "data": models }))
 }
 
-pub(super) async fn one(
-    State(state): State<Shared>,
-    Path(name): Path<String>,
-) -> Result<Json<Value>, ApiError> {
-    Ok(Json(describe(state.model(&name)?)))
+pub(super) async fn one(State(state): State<Shared>, Path(name): Path<String>) -> Result<Response, ApiError> {
+    Ok(Json(describe(state.model(&name)?)).into_response())
 }
 
-fn describe(model: &ServedModel) -> Value {
-    json!({
-        "id": model.name(),
-        "object": "model",
-        "created": model.created(),
-        "owned_by": "mlxcel",
-        "digest": model.digest().to_string(),
-        "context": model.context(),
-    })
+fn describe(model: &ServedModel) -> Entry<'_> {
+    Entry {
+        id: model.name(),
+        object: "model",
+        created: model.created(),
+        owned_by: "mlxcel",
+        facts: model.facts(),
+    }
 }

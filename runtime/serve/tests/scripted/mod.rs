@@ -2,12 +2,13 @@
 
 use std::{thread, time::Duration};
 
+use mlxcel_artifacts::Quant;
 use mlxcel_runtime::{
     ChatTemplate, EngineSettings, Error, Tokenizer,
     engine::{EngineClient, EngineThread},
     scripted::ScriptedModel,
 };
-use mlxcel_serve::{ServedModel, Settings, TextFiles, serve};
+use mlxcel_serve::{Facts, ServedModel, Settings, Signature, Task, TextFiles, serve};
 use reqwest::{Client, StatusCode};
 use serde_json::{Value, json};
 use tokio::{net::TcpListener, sync::oneshot, task::JoinHandle};
@@ -77,7 +78,7 @@ impl Server {
         let engine_settings = EngineSettings { waiting: 8, ..EngineSettings::default() };
         let engine = EngineThread::start(model, engine_settings).unwrap();
         let client = engine.client();
-        let model = ServedModel::new("scripted".into(), text, engine);
+        let model = ServedModel::new("scripted".into(), facts(&client), text, engine);
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = format!("http://{}", listener.local_addr().unwrap());
         let (stop, stopped) = oneshot::channel();
@@ -129,6 +130,19 @@ impl Server {
     /// Waits for the end.
     pub(crate) async fn ended(self) {
         self.served.await.unwrap().unwrap();
+    }
+}
+
+/// Returns the facts of a bundle with a scripted model.
+fn facts(client: &EngineClient) -> Facts {
+    Facts {
+        digest: client.limits().model,
+        context: client.limits().context,
+        target: "script".into(),
+        device: client.device().name.clone(),
+        quantization: Quant::Q4,
+        signature: Some(Signature { key: "0123456789ABCDEF".into(), verified: true }),
+        task: Task::Generation,
     }
 }
 

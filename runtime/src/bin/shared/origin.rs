@@ -29,9 +29,9 @@ impl Origin {
         }
     }
 
-    /// Checks the signature that is required.
-    pub(crate) fn check(&self, bundle: &Bundle) -> Result<(), Error> {
-        self.require_signature.iter().try_for_each(|key| bundle.verify_signature(key).map(drop))
+    /// Checks the signature that is required, and returns it.
+    pub(crate) fn check(&self, bundle: &Bundle) -> Result<Option<SignatureInfo>, Error> {
+        self.require_signature.as_ref().map(|key| bundle.verify_signature(key)).transpose()
     }
 
     /// Notes on stderr that the code about to run was neither compiled here nor signed as required.
