@@ -3,6 +3,5 @@
 pub(crate) mod embeddings;
 pub(crate) mod opening;
 pub(crate) mod peers;
-mod python;
 pub(crate) mod sparse;
 mod stats;

@@ -9,6 +9,7 @@ use std::{
 use super::{
     iree::IREE_VERSION,
     part::{Detection, LIBCLANG, LLVM_PREFIX},
+    venv,
     version::{numbers, release, version_in},
     wheels,
 };
@@ -201,6 +202,41 @@ pub(crate) fn docker_registry(workspace: &Workspace) -> Detection {
     let unpacked = workspace.toolchain.join("docker-registry/usr/bin/docker-registry");
     let name = if unpacked.is_file() { unpacked } else { "docker-registry".into() };
     detect_program(workspace, &name, |_| true)
+}
+
+pub(crate) fn chromium(workspace: &Workspace) -> Detection {
+    detect_program(workspace, Path::new("chromium"), |_| true)
+}
+
+/// Detects the installed nginx, or the one that setup unpacked, by `nginx -v`, which writes to stderr.
+pub(crate) fn nginx(workspace: &Workspace) -> Detection {
+    let unpacked = workspace.toolchain.join("nginx/usr/sbin/nginx");
+    let path = if unpacked.is_file() { unpacked } else { on_path(workspace, Path::new("nginx")) };
+    match workspace.command(&path).arg("-v").output() {
+        Ok(output) if output.status.success() => Detection::Found {
+            version: version_in(&String::from_utf8_lossy(&output.stderr).replace("nginx/", "")),
+            path,
+        },
+        _ => Detection::Missing { path },
+    }
+}
+
+/// Detects the environment with clients of the server, and checks that it has the packages that are pinned now.
+pub(crate) fn clients(workspace: &Workspace) -> Detection {
+    let (path, is_ready) = venv::installed(workspace, "clients");
+    // Its Python is a link to one that may be gone.
+    if is_ready { detect_program(workspace, &path, |_| true) } else { Detection::Missing { path } }
+}
+
+/// Asks for the module that Debian leaves out of Python, and that an environment gets its pip from.
+pub(crate) fn venv(workspace: &Workspace) -> Detection {
+    let path = PathBuf::from("python3 -m venv");
+    match shell::output(
+        workspace.command("python3").args(["-c", "import ensurepip, venv; print(ensurepip.version())"]),
+    ) {
+        Ok(text) => Detection::Found { version: version_in(&text), path },
+        Err(_) => Detection::Missing { path },
+    }
 }
 
 /// Runs `minisign -v`, because minisign has no `--version`.

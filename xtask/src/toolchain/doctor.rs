@@ -13,7 +13,8 @@ pub(crate) fn doctor(workspace: &Workspace) -> Result<()> {
     let detections: Vec<(&Part, Detection)> =
         PARTS.iter().map(|part| (part, (part.detect)(workspace))).collect();
     let is_supplied = |(part, detection): &(&Part, Detection)| {
-        detection.is_found() || !matches!(part.supply, Supply::Wheels(_) | Supply::Unpacked(_))
+        detection.is_found()
+            || !matches!(part.supply, Supply::Wheels(_) | Supply::Venv(_) | Supply::Unpacked(_))
     };
     let fetches = !detections.iter().all(is_supplied);
     let is_broken = |part: &Part, detection: &Detection| match part.need {
@@ -60,7 +61,7 @@ pub(crate) fn describe(part: &Part, detection: &Detection, workspace: &Workspace
         ([], Supply::Debian(packages)) => {
             format!("cargo xtask setup, which installs {}", packages.join(" "))
         }
-        ([], Supply::Wheels(_) | Supply::Unpacked(_)) => "cargo xtask setup".to_owned(),
+        ([], Supply::Wheels(_) | Supply::Venv(_) | Supply::Unpacked(_)) => "cargo xtask setup".to_owned(),
         ([], Supply::Cargo) => "cargo fetch, which downloads mlxcel-runtime's dependencies".to_owned(),
         (variables, _) => format!("change or unset {}", variables.join(" and ")),
     };

@@ -6,6 +6,7 @@ pub(crate) mod doctor;
 pub(crate) mod part;
 pub(crate) mod parts;
 pub(crate) mod setup;
+pub(crate) mod venv;
 mod version;
 pub(crate) mod wheels;
 

@@ -45,6 +45,8 @@ pub(crate) enum Supply {
     Unpacked(&'static str),
     /// The wheels of `toolchain.toml` whose `part` is this name.
     Wheels(&'static str),
+    /// A virtual environment of Python with this name, with the packages of `clients.txt`.
+    Venv(&'static str),
     /// Cargo, with the other crates.
     Cargo,
 }

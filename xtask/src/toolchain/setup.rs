@@ -6,7 +6,7 @@ use super::{
     apt, doctor,
     part::{Need, Part, Supply},
     parts::PARTS,
-    wheels,
+    venv, wheels,
 };
 use crate::workspace::Workspace;
 
@@ -42,6 +42,7 @@ fn setup_for(workspace: &Workspace, needs: &[Need]) -> Result<()> {
     for part in wanted {
         let supplied = match part.supply {
             Supply::Wheels(name) => wheels::install(workspace, name),
+            Supply::Venv(name) => venv::install(workspace, name),
             Supply::Unpacked(package) => apt::unpack(package, &workspace.toolchain.join(package)),
             Supply::Debian(_) | Supply::Cargo => Ok(()),
         };
@@ -53,9 +54,9 @@ fn setup_for(workspace: &Workspace, needs: &[Need]) -> Result<()> {
     report(workspace, &missing)
 }
 
-/// Lists the Debian packages of the parts, and pip's if a wheel has to be fetched.
+/// Lists the Debian packages of the parts, and those of pip and venv if something has to be fetched with them.
 fn packages(workspace: &Workspace, parts: &[&Part]) -> Vec<&'static str> {
-    let fetches = parts.iter().any(|part| matches!(part.supply, Supply::Wheels(_)));
+    let fetches = parts.iter().any(|part| matches!(part.supply, Supply::Wheels(_) | Supply::Venv(_)));
     let tools = PARTS
         .iter()
         .filter(|part| fetches && part.need == Need::Setup && !(part.detect)(workspace).is_found());

@@ -11,11 +11,15 @@ use clap::{Args, ValueEnum};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::{
-    python::python,
-    stats::{median, number, sorted, spread},
+use super::stats::{median, number, sorted, spread};
+use crate::{
+    shell,
+    toolchain::{
+        setup::setup,
+        venv::{self, Packages},
+    },
+    workspace::Workspace,
 };
-use crate::{shell, toolchain::setup::setup, workspace::Workspace};
 
 const PACKAGES: [&str; 3] = ["sentence-transformers==6.2.0", "transformers==5.23.0", "torch==2.15.0"];
 const EMBED: &str = include_str!("embed.py");
@@ -138,7 +142,7 @@ impl Bench {
         shell::run_to_stderr(&mut compile)?;
         Ok(Self {
             run: workspace.release_binary("mlxcel-run")?,
-            python: python(workspace, &folder.join("venv"), &PACKAGES)?,
+            python: venv::python(workspace, &folder.join("venv"), Packages::Named(&PACKAGES))?,
             script,
             checkpoint,
             bundle,

@@ -23,13 +23,15 @@ use self::{
     programs::{Pair, Programs, STEPS},
     table::{Measurement, Ratio},
 };
-use super::{
-    python,
-    stats::{first_row, number},
-};
+use super::stats::{first_row, number};
 use crate::{
     shell,
-    toolchain::{detect, setup::setup, wheels},
+    toolchain::{
+        detect,
+        setup::setup,
+        venv::{self, Packages},
+        wheels,
+    },
     workspace::Workspace,
 };
 
@@ -255,7 +257,7 @@ fn make_atomically(file: &Path, make: impl FnOnce(&Path) -> Result<()>) -> Resul
 
 /// Returns a Python with the package gguf.
 fn python(workspace: &Workspace, folder: &Path) -> Result<PathBuf> {
-    python::python(workspace, &folder.join("venv"), &[GGUF])
+    venv::python(workspace, &folder.join("venv"), Packages::Named(&[GGUF]))
 }
 
 /// Builds llama.cpp for this machine's CPU. Returns the folder of its executables.

@@ -1,0 +1,89 @@
+//! Virtual environments of Python, for programs to test with and to compare with.
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+};
+
+use anyhow::{Context as _, Result};
+
+use crate::{shell, workspace::Workspace};
+
+/// The file that lists the packages of a complete environment.
+const READY: &str = ".ready";
+
+/// The packages of the part `clients`, with their versions and digests.
+const CLIENTS: &str = "xtask/clients.txt";
+
+/// What pip installs.
+#[derive(Clone, Copy)]
+pub(crate) enum Packages<'a> {
+    /// Packages by name, in their newest version unless the name has one.
+    Named(&'a [&'a str]),
+    /// A file with a version and the digests of each package and of all that it needs.
+    Locked(&'a Path),
+}
+
+impl Packages<'_> {
+    /// Returns a text that differs if other packages would be installed.
+    fn stamp(self) -> Result<String> {
+        match self {
+            Self::Named(names) => Ok(names.join("\n")),
+            Self::Locked(file) => fs::read_to_string(file).with_context(|| file.display().to_string()),
+        }
+    }
+}
+
+/// Returns the Python of the virtual environment in `folder`, made with these packages if it was not.
+pub(crate) fn python(workspace: &Workspace, folder: &Path, packages: Packages<'_>) -> Result<PathBuf> {
+    let python = python_of(folder);
+    let stamp = packages.stamp()?;
+    if is_ready(folder, &stamp) {
+        return Ok(python);
+    }
+    let hint = "hint: apt-get install python3-venv";
+    shell::run_to_stderr(workspace.command("python3").args(["-m", "venv", "--clear"]).arg(folder))
+        .with_context(|| format!("cannot make a virtual environment\n{hint}"))?;
+    let mut pip = workspace.command(&python);
+    pip.args(["-m", "pip", "install", "--quiet", "--no-cache-dir"]);
+    let what = match packages {
+        Packages::Named(names) => {
+            pip.args(names);
+            names.join(", ")
+        }
+        Packages::Locked(file) => {
+            pip.args(["--require-hashes", "--no-deps", "--only-binary=:all:", "-r"]).arg(file);
+            format!("the packages of {}", file.display())
+        }
+    };
+    eprintln!("installing {what}");
+    shell::run_to_stderr(&mut pip).with_context(|| {
+        format!(
+            "cannot install {what}\nhint: df -h {} shows whether the disk is full, and pip's last lines name another cause",
+            folder.display()
+        )
+    })?;
+    fs::write(folder.join(READY), stamp).with_context(|| folder.display().to_string())?;
+    Ok(python)
+}
+
+/// Makes the environment of a part of the toolchain.
+pub(crate) fn install(workspace: &Workspace, part: &str) -> Result<()> {
+    let lock = workspace.root.join(CLIENTS);
+    python(workspace, &workspace.toolchain.join(part), Packages::Locked(&lock)).map(drop)
+}
+
+/// Returns the Python of a part, and whether the part has the packages that are pinned now.
+pub(super) fn installed(workspace: &Workspace, part: &str) -> (PathBuf, bool) {
+    let folder = workspace.toolchain.join(part);
+    let lock = fs::read_to_string(workspace.root.join(CLIENTS));
+    (python_of(&folder), lock.is_ok_and(|lock| is_ready(&folder, &lock)))
+}
+
+fn python_of(folder: &Path) -> PathBuf {
+    folder.join("bin/python3")
+}
+
+fn is_ready(folder: &Path, stamp: &str) -> bool {
+    fs::read_to_string(folder.join(READY)).is_ok_and(|found| found == stamp)
+}
