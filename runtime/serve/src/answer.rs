@@ -1,5 +1,7 @@
 //! An answer on its way: from the engine's tokens to text and calls.
 
+use std::time::Instant;
+
 use mlxcel_runtime::{
     EngineError, Error, Piece, StopReason, TextStream, Timings, TokenLogprobs,
     engine::{EventKind, RequestGuard},
@@ -9,6 +11,7 @@ use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 use crate::{
     api::error::ApiError,
     model::ServedModel,
+    observe::record::AnswerRecord,
     tools::{AnswerReader, Delta, Expected},
 };
 
@@ -16,7 +19,7 @@ use crate::{
 #[derive(Debug)]
 pub(crate) struct Answer {
     /// Bounded by the request's largest number of tokens: who reads slowly keeps no pages.
-    events: UnboundedReceiver<EventKind>,
+    events: UnboundedReceiver<(Instant, EventKind)>,
     guard: RequestGuard,
     stream: TextStream,
     reader: AnswerReader,
@@ -24,6 +27,7 @@ pub(crate) struct Answer {
     eos: Vec<u32>,
     is_stopped: bool,
     has_ended: bool,
+    record: AnswerRecord,
 }
 
 /// An answer of a request that may have several.
@@ -55,10 +59,8 @@ pub(crate) enum Part {
     End {
         /// The rest of it.
         deltas: Vec<Delta>,
-        /// Why it ended.
-        reason: StopReason,
-        /// Whether it has calls.
-        has_calls: bool,
+        /// Why it ended, by OpenAI's name.
+        finish: &'static str,
         /// Times and counts.
         timings: Timings,
     },
@@ -75,14 +77,15 @@ impl Answer {
         before: &[u32],
         stops: &[String],
         expected: &Expected,
+        record: AnswerRecord,
     ) -> Result<Self, ApiError> {
         let stream = model.tokenizer().stream(before, stops)?.keeping(&expected.special());
         let eos = request.eos.clone();
         let (sender, events) = unbounded_channel();
-        let sink = Box::new(move |event| sender.send(event).is_ok());
+        let sink = Box::new(move |event| sender.send((Instant::now(), event)).is_ok());
         let guard = model.client().try_submit_to(request, sink)?;
         let reader = AnswerReader::new(expected);
-        Ok(Self { events, guard, stream, reader, eos, is_stopped: false, has_ended: false })
+        Ok(Self { events, guard, stream, reader, eos, is_stopped: false, has_ended: false, record })
     }
 
     /// Waits for the next part. `None` after the end.
@@ -91,14 +94,16 @@ impl Answer {
     /// The engine fails or ends, or the tokenizer refuses a token.
     pub(crate) async fn next(&mut self) -> Result<Option<Part>, ApiError> {
         while !self.has_ended {
-            let Some(event) = self.events.recv().await else {
+            let Some((at, event)) = self.events.recv().await else {
                 self.has_ended = true;
+                self.record.fail();
                 return Err(Error::from(EngineError::Closed).into());
             };
             match event {
                 // A step with accepted drafts has tokens after the last one that is wanted.
                 EventKind::Token { .. } if self.is_stopped => {}
                 EventKind::Token { token, logprobs } => {
+                    self.record.token(at);
                     let is_end = self.eos.contains(&token);
                     let piece = if is_end { Piece::default() } else { self.stream.push(token)? };
                     if piece.stopped {
@@ -114,15 +119,26 @@ impl Answer {
                     let reason = if self.is_stopped || piece.stopped { StopReason::Stop } else { reason };
                     let mut deltas = self.reader.push(&piece.text);
                     deltas.append(&mut self.reader.finish());
-                    let has_calls = self.reader.has_calls();
-                    return Ok(Some(Part::End { deltas, reason, has_calls, timings }));
+                    let finish = finish_reason(reason, self.reader.has_calls());
+                    self.record.end(finish, &timings);
+                    return Ok(Some(Part::End { deltas, finish, timings }));
                 }
                 EventKind::Failed { error } => {
                     self.has_ended = true;
+                    self.record.fail();
                     return Err(error.into());
                 }
             }
         }
         Ok(None)
+    }
+}
+
+/// Returns OpenAI's name of a reason.
+fn finish_reason(reason: StopReason, has_calls: bool) -> &'static str {
+    match reason {
+        StopReason::Eos | StopReason::Stop if has_calls => "tool_calls",
+        StopReason::Eos | StopReason::Stop => "stop",
+        StopReason::Length | StopReason::Context | StopReason::Cancelled => "length",
     }
 }

@@ -5,6 +5,7 @@ mod api;
 mod facts;
 mod grammars;
 mod model;
+mod observe;
 mod routes;
 mod server;
 mod state;

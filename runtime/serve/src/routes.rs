@@ -6,6 +6,7 @@ mod chat;
 mod completions;
 mod generate;
 mod models;
+mod observe;
 mod streaming;
 mod tokens;
 
@@ -32,6 +33,8 @@ pub(crate) fn router(state: Shared) -> Router {
         .route("/tokenize", post(tokens::tokenize))
         .route("/detokenize", post(tokens::detokenize))
         .route("/apply-template", post(tokens::apply_template))
+        .route("/metrics", get(observe::metrics))
+        .route("/status.json", get(observe::status))
         .layer(middleware::from_fn_with_state(state.clone(), access::check_key));
     // Whatever its path is, it takes another key than a client's.
     let admin = Router::new()
@@ -45,6 +48,7 @@ pub(crate) fn router(state: Shared) -> Router {
         .fallback(no_path)
         .method_not_allowed_fallback(not_allowed)
         .layer(DefaultBodyLimit::max(max_body))
+        .layer(middleware::from_fn_with_state(state.clone(), observe::record))
         .with_state(state)
 }
 

@@ -2,7 +2,7 @@
 
 use std::{future::Future, io, sync::Arc, time::Duration};
 
-use tokio::{net::TcpListener, sync::watch};
+use tokio::{net::TcpListener, sync::watch, task::JoinSet};
 
 use crate::{
     model::ServedModel,
@@ -26,10 +26,16 @@ pub async fn serve(
 ) -> io::Result<()> {
     let (end, ending) = watch::channel(false);
     let state = State::new(models, settings, ending);
+    let observer = state.observer().clone();
+    let sampled = state.clone();
+    let mut tasks = JoinSet::new();
+    // Dropping the set ends it.
+    tasks.spawn(async move { sampled.observer().sample(|| sampled.models().to_vec()).await });
     let (stopped, mut is_stopped) = watch::channel(false);
     let server = axum::serve(listener, router(state));
     let server = server.with_graceful_shutdown(async move {
         stop.await;
+        observer.drain();
         _ = stopped.send(true);
     });
     let deadline = async {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use subtle::{Choice, ConstantTimeEq as _};
 use tokio::sync::watch;
 
-use crate::{api::error::ApiError, model::ServedModel};
+use crate::{api::error::ApiError, model::ServedModel, observe::record::Observer};
 
 /// Settings of a server.
 #[derive(Debug, Clone)]
@@ -30,6 +30,7 @@ impl Default for Settings {
 pub(crate) struct State {
     models: Vec<Arc<ServedModel>>,
     settings: Settings,
+    observer: Arc<Observer>,
     /// True from the moment at which streams have to end.
     ending: watch::Receiver<bool>,
 }
@@ -43,7 +44,11 @@ impl State {
         settings: Settings,
         ending: watch::Receiver<bool>,
     ) -> Shared {
-        Arc::new(Self { models, settings, ending })
+        Arc::new(Self { models, settings, observer: Observer::new(), ending })
+    }
+
+    pub(crate) fn observer(&self) -> &Arc<Observer> {
+        &self.observer
     }
 
     pub(crate) fn max_body(&self) -> usize {

@@ -166,6 +166,11 @@ impl<R: ModelRunner> Engine<R> {
     /// # Errors
     /// The request is refused, the queue is full, or the engine has stopped. Other requests go on.
     pub fn submit(&mut self, request: Request) -> Result<RequestId, Error> {
+        self.submit_after(request, Duration::ZERO)
+    }
+
+    /// Submits a request that was `queued` so long elsewhere.
+    pub(super) fn submit_after(&mut self, request: Request, queued: Duration) -> Result<RequestId, Error> {
         if let Some(cause) = &self.stopped {
             return Err(self.stopped_by(cause));
         }
@@ -179,7 +184,9 @@ impl<R: ModelRunner> Engine<R> {
         let keys = self.settings.prefix_cache.then(|| PageKeys::new(limits.model, &request.prompt));
         let id = RequestId(self.next_id);
         self.next_id += 1;
-        self.waiting.push_back(Sequence::new(id, request, chooser, keys, limits.context));
+        let mut sequence = Sequence::new(id, request, chooser, keys, limits.context);
+        sequence.timings.queued = queued;
+        self.waiting.push_back(sequence);
         Ok(id)
     }
 

@@ -7,6 +7,7 @@ use std::{
         mpsc::{self, Receiver, Sender},
     },
     thread::{self, JoinHandle},
+    time::Instant,
 };
 
 use mlxcel_artifacts::Cancel;
@@ -76,6 +77,7 @@ enum Message {
 
 struct Submission {
     request: Request,
+    at: Instant,
     events: EventSink,
     cancel: Cancel,
 }
@@ -199,6 +201,12 @@ impl EngineClient {
         &self.model.device
     }
 
+    /// Returns the most requests that can wait.
+    #[must_use]
+    pub fn queue_limit(&self) -> usize {
+        self.limit
+    }
+
     /// Returns whether requests can succeed: the thread runs, and its device has not failed for good.
     #[must_use]
     pub fn is_ready(&self) -> bool {
@@ -223,7 +231,7 @@ fn channel() -> (EventSink, Receiver<EventKind>) {
 fn message(request: Request, events: EventSink) -> (Message, RequestGuard) {
     let cancel = Cancel::new();
     let guard = RequestGuard { cancel: cancel.clone() };
-    (Message::Submit(Box::new(Submission { request, events, cancel })), guard)
+    (Message::Submit(Box::new(Submission { request, at: Instant::now(), events, cancel })), guard)
 }
 
 impl RequestHandle {
@@ -300,8 +308,8 @@ impl<R: ModelRunner> Worker<R> {
             return;
         };
         self.waiting += 1;
-        let Submission { request, mut events, cancel } = *submission;
-        match self.engine.submit(request) {
+        let Submission { request, at, mut events, cancel } = *submission;
+        match self.engine.submit_after(request, at.elapsed()) {
             Ok(id) => {
                 self.active.insert(id, (events, cancel));
             }

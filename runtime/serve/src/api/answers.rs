@@ -6,7 +6,7 @@ use std::{
     time::{SystemTime, UNIX_EPOCH},
 };
 
-use mlxcel_runtime::{StopReason, Timings, Tokenizer};
+use mlxcel_runtime::{Timings, Tokenizer};
 use serde_json::{Value, json};
 
 use crate::{answer::AnswerToken, tools::Delta};
@@ -72,15 +72,6 @@ impl Usage {
     }
 }
 
-/// Returns OpenAI's name of a reason.
-pub(crate) fn finish_reason(reason: StopReason, has_calls: bool) -> &'static str {
-    match reason {
-        StopReason::Eos | StopReason::Stop if has_calls => "tool_calls",
-        StopReason::Eos | StopReason::Stop => "stop",
-        StopReason::Length | StopReason::Context | StopReason::Cancelled => "length",
-    }
-}
-
 impl Envelope {
     /// Begins an answer of a model.
     pub(crate) fn new(endpoint: Endpoint, model: &str, digest: &str) -> Self {
@@ -94,6 +85,10 @@ impl Envelope {
             model: model.to_owned(),
             fingerprint: format!("fp_{}", digest.trim_start_matches("blake3:").get(..16).unwrap_or(digest)),
         }
+    }
+
+    pub(crate) fn id(&self) -> &str {
+        &self.id
     }
 
     fn object(&self, name: &str, choices: Vec<Value>) -> Value {

@@ -99,6 +99,10 @@ impl ApiError {
         Self::new(StatusCode::SERVICE_UNAVAILABLE, "server_error", "the server is shutting down")
     }
 
+    pub(crate) fn status(&self) -> StatusCode {
+        self.status
+    }
+
     /// Returns the object, as it is in a stream too.
     pub(crate) fn to_json(&self) -> serde_json::Value {
         let Self { status: _, kind, message, param, code } = self;

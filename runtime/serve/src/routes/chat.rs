@@ -1,6 +1,6 @@
 //! `POST /v1/chat/completions`.
 
-use axum::{extract::State, response::Response};
+use axum::{Extension, extract::State, response::Response};
 
 use super::{
     body::JsonBody,
@@ -8,12 +8,14 @@ use super::{
 };
 use crate::{
     api::{answers::Endpoint, chat::ChatRequest, error::ApiError},
+    observe::record::Record,
     state::Shared,
     tools::Expected,
 };
 
 pub(super) async fn complete(
     State(state): State<Shared>,
+    Extension(record): Extension<Record>,
     JsonBody(body): JsonBody,
 ) -> Result<Response, ApiError> {
     let ChatRequest { model, chat, functions, rules, logprobs, generation } = ChatRequest::parse(&body)?;
@@ -30,5 +32,5 @@ pub(super) async fn complete(
     };
     let prompts = vec![prompt];
     let asked = Asked { endpoint: Endpoint::Chat, prompts, logprobs, generation, grammar, expected };
-    generate(state, model, asked).await
+    generate(state, model, record, asked).await
 }

@@ -1,6 +1,6 @@
 //! `POST /v1/completions`.
 
-use axum::{extract::State, response::Response};
+use axum::{Extension, extract::State, response::Response};
 
 use super::{
     body::JsonBody,
@@ -8,12 +8,14 @@ use super::{
 };
 use crate::{
     api::{answers::Endpoint, completion::CompletionRequest, error::ApiError},
+    observe::record::Record,
     state::Shared,
     tools::Expected,
 };
 
 pub(super) async fn complete(
     State(state): State<Shared>,
+    Extension(record): Extension<Record>,
     JsonBody(body): JsonBody,
 ) -> Result<Response, ApiError> {
     let CompletionRequest { model, prompts, logprobs, generation } = CompletionRequest::parse(&body)?;
@@ -28,5 +30,5 @@ pub(super) async fn complete(
         grammar,
         expected: Expected::default(),
     };
-    generate(state, model, asked).await
+    generate(state, model, record, asked).await
 }

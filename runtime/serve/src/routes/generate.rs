@@ -13,11 +13,12 @@ use super::streaming::stream;
 use crate::{
     answer::{Answer, Part, Running},
     api::{
-        answers::{AnswerPart, Endpoint, Envelope, Usage, finish_reason},
+        answers::{AnswerPart, Endpoint, Envelope, Usage},
         error::ApiError,
         generation::Generation,
     },
     model::ServedModel,
+    observe::record::Record,
     state::Shared,
     tools::Expected,
 };
@@ -38,13 +39,16 @@ pub(super) struct Asked {
 pub(super) async fn generate(
     state: Shared,
     model: Arc<ServedModel>,
+    record: Record,
     asked: Asked,
 ) -> Result<Response, ApiError> {
-    let running = submit(&model, &asked)?;
     let digest = model.digest().to_string();
     let envelope = Envelope::new(asked.endpoint, model.name(), &digest);
+    record.begin(model.name(), envelope.id());
+    let running = submit(&model, &record, &asked)?;
     if asked.generation.stream {
-        return Ok(stream(state, model, envelope, asked.generation.include_usage, running).into_response());
+        let include_usage = asked.generation.include_usage;
+        return Ok(stream(state, model, record, envelope, include_usage, running).into_response());
     }
     let (mut usage, mut answers) = (Usage::default(), Vec::new());
     for Running { mut answer, prompt } in running {
@@ -59,9 +63,9 @@ pub(super) async fn generate(
                     whole.deltas.append(&mut deltas);
                     whole.tokens.push(token);
                 }
-                Some(Part::End { mut deltas, reason, has_calls, timings }) => {
+                Some(Part::End { mut deltas, finish, timings }) => {
                     whole.deltas.append(&mut deltas);
-                    whole.finish = Some(finish_reason(reason, has_calls));
+                    whole.finish = Some(finish);
                     usage.add(prompt, whole.tokens.len(), &timings);
                 }
                 None => break,
@@ -73,7 +77,7 @@ pub(super) async fn generate(
 }
 
 /// Submits all answers of a request, so that a refusal comes before anything else.
-fn submit(model: &ServedModel, asked: &Asked) -> Result<Vec<Running>, ApiError> {
+fn submit(model: &ServedModel, record: &Record, asked: &Asked) -> Result<Vec<Running>, ApiError> {
     let Asked { endpoint, prompts, logprobs, generation, grammar, expected } = asked;
     let context = model.context();
     let mut running = Vec::new();
@@ -95,8 +99,10 @@ fn submit(model: &ServedModel, asked: &Asked) -> Result<Vec<Running>, ApiError> 
             let grammar = grammar.clone();
             let request =
                 generation.request(prompt.clone(), model.eos(), max_tokens, *logprobs, grammar, index);
-            let answer = Answer::ask(model, request, before, &generation.stops, expected)?;
-            running.push(Running { answer, prompt: if index == 0 { prompt.len() } else { 0 } });
+            let prompt = if index == 0 { prompt.len() } else { 0 };
+            let record = record.answer(model.name(), prompt);
+            let answer = Answer::ask(model, request, before, &generation.stops, expected, record)?;
+            running.push(Running { answer, prompt });
         }
     }
     Ok(running)

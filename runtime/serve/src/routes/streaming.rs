@@ -2,9 +2,12 @@
 
 use std::{convert::Infallible, sync::Arc, time::Duration};
 
-use axum::response::{
-    IntoResponse,
-    sse::{Event, KeepAlive, Sse},
+use axum::{
+    http::StatusCode,
+    response::{
+        IntoResponse,
+        sse::{Event, KeepAlive, Sse},
+    },
 };
 use serde_json::Value;
 use tokio::{
@@ -16,10 +19,11 @@ use tokio_stream::wrappers::ReceiverStream;
 use crate::{
     answer::{Part, Running},
     api::{
-        answers::{AnswerPart, Envelope, Sent, Usage, finish_reason},
+        answers::{AnswerPart, Envelope, Sent, Usage},
         error::ApiError,
     },
     model::ServedModel,
+    observe::record::Record,
     state::Shared,
 };
 
@@ -47,10 +51,12 @@ struct Writer {
 pub(super) fn stream(
     state: Shared,
     model: Arc<ServedModel>,
+    record: Record,
     envelope: Envelope,
     include_usage: bool,
     running: Vec<Running>,
 ) -> impl IntoResponse {
+    record.stream();
     let (events, received) = mpsc::channel(WAITING);
     tokio::spawn(async move {
         let mut tasks = JoinSet::new();
@@ -70,8 +76,12 @@ pub(super) fn stream(
                     send(&events, &envelope.usage(usage)).await;
                 }
                 _ = events.send(Ok(Event::default().data(DONE))).await;
+                record.end(StatusCode::OK);
             }
-            Err(error) => send(&events, &error.to_json()).await,
+            Err(error) => {
+                send(&events, &error.to_json()).await;
+                record.end(error.status());
+            }
         }
     });
     Sse::new(ReceiverStream::new(received)).keep_alive(KeepAlive::new().interval(PING).text("ping"))
@@ -114,10 +124,10 @@ impl Writer {
                     made.deltas = deltas;
                     made.tokens.push(token);
                 }
-                Part::End { deltas, reason, has_calls, timings } => {
+                Part::End { deltas, finish, timings } => {
                     usage.add(prompt, generated, &timings);
                     made.deltas = deltas;
-                    made.finish = Some(finish_reason(reason, has_calls));
+                    made.finish = Some(finish);
                 }
             }
             self.part(&made, &mut sent).await;

@@ -1,6 +1,6 @@
 //! The engine on a thread.
 
-use std::sync::mpsc;
+use std::{sync::mpsc, time::Duration};
 
 use super::{super::EngineThread, *};
 
@@ -100,6 +100,24 @@ fn no_more_wait_than_there_are_places() {
     collect(second);
     waits.into_iter().for_each(|handle| assert_eq!(collect(handle).tokens.len(), 1));
     assert_eq!(client.usage().waiting, 0);
+}
+
+#[test]
+fn the_way_to_the_thread_counts_as_queued() {
+    let (engine, gate) = gated();
+    let client = engine.client();
+    let first = client.submit(request(&[1], 2)).unwrap();
+    let second = {
+        let client = client.clone();
+        std::thread::spawn(move || client.submit(request(&[1], 1)).unwrap())
+    };
+    // The second request gets its place when the first runs, and the thread then stays in its second step.
+    gate.send(()).unwrap();
+    let second = second.join().unwrap();
+    drop(gate);
+    collect(first);
+    let (_, timings) = collect(second).end.unwrap().unwrap();
+    assert!(timings.queued > Duration::ZERO);
 }
 
 #[test]

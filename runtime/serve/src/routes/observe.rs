@@ -1,0 +1,33 @@
+//! What the server tells of itself, and what it notes of requests for that.
+
+use axum::{
+    Json,
+    extract::{MatchedPath, Request, State},
+    http::header::CONTENT_TYPE,
+    middleware::Next,
+    response::{IntoResponse as _, Response},
+};
+use prometheus_client::encoding::prometheus_text;
+
+use crate::{observe::status::Status, state::Shared};
+
+/// Records requests. Those to no path of the server have no endpoint, so that nobody can make up any number of them.
+pub(super) async fn record(State(state): State<Shared>, mut request: Request, next: Next) -> Response {
+    let endpoint = request.extensions().get().map_or("", MatchedPath::as_str);
+    let record = state.observer().record(endpoint);
+    request.extensions_mut().insert(record.clone());
+    let response = next.run(request).await;
+    record.head(response.status());
+    response
+}
+
+/// `GET /metrics`: all numbers in Prometheus' form.
+pub(super) async fn metrics(State(state): State<Shared>) -> Response {
+    let text = state.observer().metrics.encode(state.models().iter().map(AsRef::as_ref));
+    ([(CONTENT_TYPE, prometheus_text::CONTENT_TYPE)], text).into_response()
+}
+
+/// `GET /status.json`: the numbers of the last minutes, and the slowest requests.
+pub(super) async fn status(State(state): State<Shared>) -> Json<Status> {
+    Json(Status::new(state.observer(), state.models().iter().map(AsRef::as_ref)))
+}
