@@ -1,5 +1,6 @@
 //! `mlxcel-serve`: serves bundles over HTTP.
 
+mod descriptors;
 mod options;
 #[path = "../../src/bin/shared/origin.rs"]
 mod origin;
@@ -21,7 +22,7 @@ use mlxcel_artifacts::report;
 use mlxcel_runtime::{
     CheckpointFiles, EngineSettings, LoadOptions, ModelRunner, Request, Weights, engine::EngineThread, load,
 };
-use mlxcel_serve::{Facts, ServedModel, Settings, Signature, TextFiles, serve};
+use mlxcel_serve::{Facts, Limits, ServedModel, Settings, Signature, TextFiles, serve};
 use tokio::{
     net::TcpListener,
     runtime,
@@ -58,7 +59,7 @@ fn run(options: &Options) -> Result<()> {
     let settings = Settings {
         api_keys: keys(options.api_keys.as_deref(), API_KEYS)?,
         admin_key: admin_key(options.admin_key.as_deref())?,
-        ..Settings::default()
+        limits: limits(options),
     };
     let runtime = runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
     // Before bundles are loaded, so that a port in use is known at once.
@@ -86,8 +87,19 @@ fn run(options: &Options) -> Result<()> {
         });
     }
     let stop = runtime.block_on(async { stopped() })?;
-    runtime.block_on(serve(listener, models, settings, stop, options.drain()))?;
+    runtime.block_on(serve(listener, models, settings, stop, options.drain()));
     Ok(())
+}
+
+/// Returns what clients can take, of which the process may have less.
+fn limits(options: &Options) -> Limits {
+    let limits = options.limits.limits();
+    let room = descriptors::connections();
+    if room < limits.max_connections {
+        note(&format!("the process may have {room} connections, and not {}", limits.max_connections));
+        note("hint: raise its limit of open files, as by LimitNOFILE= of systemd");
+    }
+    Limits { max_connections: limits.max_connections.min(room), ..limits }
 }
 
 /// Loads a bundle and runs a step.

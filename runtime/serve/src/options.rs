@@ -1,10 +1,13 @@
 //! The command line.
 
+mod limits;
+
 use std::{net::SocketAddr, path::PathBuf, time::Duration};
 
 use clap::Parser;
 use mlxcel_runtime::{CacheSize, DeviceSpec, LoadOptions};
 
+use self::limits::LimitOptions;
 use crate::origin::Origin;
 
 /// Serve bundles over HTTP, in the wire format of OpenAI's API.
@@ -44,6 +47,8 @@ pub(crate) struct Options {
     /// Seconds that answers have to end after SIGTERM
     #[arg(long, default_value_t = 30, value_name = "SECONDS")]
     drain: u64,
+    #[command(flatten)]
+    pub(crate) limits: LimitOptions,
     #[command(flatten)]
     pub(crate) origin: Origin,
 }

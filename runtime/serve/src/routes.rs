@@ -24,7 +24,7 @@ use crate::{api::error::ApiError, state::Shared};
 
 /// Returns all routes.
 pub(crate) fn router(state: Shared) -> Router {
-    let max_body = state.max_body();
+    let max_body = state.limits().max_body;
     let keyed = Router::new()
         .route("/v1/chat/completions", post(chat::complete))
         .route("/v1/completions", post(completions::complete))

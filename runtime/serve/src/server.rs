@@ -1,10 +1,11 @@
 //! A server, from its first connection to its last.
 
-use std::{future::Future, io, sync::Arc, time::Duration};
+use std::{future::Future, sync::Arc, time::Duration};
 
-use tokio::{net::TcpListener, sync::watch, task::JoinSet};
+use tokio::{net::TcpListener, sync::watch, task::JoinSet, time::timeout};
 
 use crate::{
+    connection::Connections,
     model::ServedModel,
     routes::router,
     state::{Settings, State},
@@ -14,41 +15,27 @@ use crate::{
 const FLUSH: Duration = Duration::from_secs(1);
 
 /// Serves models until `stop` resolves. Then no connection is accepted, and answers have `drain` to end.
-///
-/// # Errors
-/// The listener fails.
 pub async fn serve(
     listener: TcpListener,
     models: Vec<Arc<ServedModel>>,
     settings: Settings,
     stop: impl Future<Output = ()> + Send + 'static,
     drain: Duration,
-) -> io::Result<()> {
+) {
     let (end, ending) = watch::channel(false);
+    let limits = settings.limits;
     let state = State::new(models, settings, ending);
     let observer = state.observer().clone();
     let sampled = state.clone();
     let mut tasks = JoinSet::new();
     // Dropping the set ends it.
     tasks.spawn(async move { sampled.observer().sample(|| sampled.models().to_vec()).await });
-    let (stopped, mut is_stopped) = watch::channel(false);
-    let server = axum::serve(listener, router(state));
-    let server = server.with_graceful_shutdown(async move {
-        stop.await;
-        observer.drain();
-        _ = stopped.send(true);
-    });
-    let deadline = async {
-        if is_stopped.wait_for(|stopped| *stopped).await.is_err() {
-            std::future::pending::<()>().await;
-        }
-        tokio::time::sleep(drain).await;
+    let mut connections = Connections::new(router(state), limits);
+    connections.accept(listener, stop).await;
+    observer.drain();
+    if timeout(drain, connections.close()).await.is_err() {
         // Streams would keep their connections open.
-        _ = end.send(true);
-        tokio::time::sleep(FLUSH).await;
-    };
-    tokio::select! {
-        served = server.into_future() => served,
-        () = deadline => Ok(()),
+        end.send_replace(true);
+        _ = timeout(FLUSH, connections.close()).await;
     }
 }

@@ -5,24 +5,17 @@ use std::sync::Arc;
 use subtle::{Choice, ConstantTimeEq as _};
 use tokio::sync::watch;
 
-use crate::{api::error::ApiError, model::ServedModel, observe::record::Observer};
+use crate::{api::error::ApiError, limits::Limits, model::ServedModel, observe::record::Observer};
 
 /// Settings of a server.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub struct Settings {
     /// Keys that clients need one of; none is needed if there are none.
     pub api_keys: Vec<String>,
     /// The key of those who administer the server by HTTP; nobody does without one.
     pub admin_key: Option<String>,
-    /// The largest body of a request, in bytes.
-    pub max_body: usize,
-}
-
-impl Default for Settings {
-    /// Returns settings without keys, for bodies of up to 16 MiB.
-    fn default() -> Self {
-        Self { api_keys: Vec::new(), admin_key: None, max_body: 16 << 20 }
-    }
+    /// What a client can take of the server.
+    pub limits: Limits,
 }
 
 /// The state of a server.
@@ -51,8 +44,8 @@ impl State {
         &self.observer
     }
 
-    pub(crate) fn max_body(&self) -> usize {
-        self.settings.max_body
+    pub(crate) fn limits(&self) -> &Limits {
+        &self.settings.limits
     }
 
     pub(crate) fn models(&self) -> &[Arc<ServedModel>] {

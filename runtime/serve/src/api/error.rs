@@ -1,11 +1,13 @@
 //! Errors in OpenAI's form.
 
+use std::time::Duration;
+
 use axum::{
     Json,
     extract::rejection::BytesRejection,
     http::{
         HeaderValue, StatusCode,
-        header::{RETRY_AFTER, WWW_AUTHENTICATE},
+        header::{CONNECTION, RETRY_AFTER, WWW_AUTHENTICATE},
     },
     response::{IntoResponse, Response},
 };
@@ -52,13 +54,26 @@ impl ApiError {
         Self::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "invalid_request_error", message)
     }
 
+    /// Refuses a body that is too large: 413.
+    pub(crate) fn large_body(limit: usize) -> Self {
+        let message = format!("the body is larger than {limit} bytes, expected at most that");
+        Self::new(StatusCode::PAYLOAD_TOO_LARGE, "invalid_request_error", message)
+    }
+
+    /// Refuses a body that does not arrive: 408.
+    pub(crate) fn slow_body(limit: Duration) -> Self {
+        let message =
+            format!("the body took longer than {} s, expected all of it by then", limit.as_secs_f64());
+        let error = Self::new(StatusCode::REQUEST_TIMEOUT, "invalid_request_error", message);
+        Self { code: Some("body_timeout"), ..error }
+    }
+
     /// Refuses a body that is too large, or that broke off: 413 or 400.
     pub(crate) fn body(error: &BytesRejection, limit: usize) -> Self {
         if error.status() == StatusCode::PAYLOAD_TOO_LARGE {
-            let message = format!("the body is larger than {limit} bytes, expected at most that");
-            return Self::new(StatusCode::PAYLOAD_TOO_LARGE, "invalid_request_error", message);
+            return Self::large_body(limit);
         }
-        Self::invalid(format!("the body broke off: {}", error.body_text()))
+        Self::invalid("the body broke off, or its chunks are not those of HTTP, expected all of it")
     }
 
     /// Refuses a request without a key: 401.
@@ -147,6 +162,7 @@ impl IntoResponse for ApiError {
         match self.status {
             StatusCode::TOO_MANY_REQUESTS => headers.insert(RETRY_AFTER, HeaderValue::from(RETRY_SECONDS)),
             StatusCode::UNAUTHORIZED => headers.insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer")),
+            StatusCode::REQUEST_TIMEOUT => headers.insert(CONNECTION, HeaderValue::from_static("close")),
             _ => None,
         };
         response

@@ -5,6 +5,8 @@ use axum::{
     extract::{FromRequest, Request},
     http::header,
 };
+use hyper::body::Body as _;
+use tokio::time::timeout;
 
 use crate::{api::error::ApiError, state::Shared};
 
@@ -17,8 +19,14 @@ impl FromRequest<Shared> for JsonBody {
     async fn from_request(request: Request, state: &Shared) -> Result<Self, ApiError> {
         let found = request.headers().get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok());
         let found = found.unwrap_or("absent").to_owned();
-        let body = Bytes::from_request(request, state).await;
-        let body = body.map_err(|error| ApiError::body(&error, state.max_body()))?;
+        let limits = state.limits();
+        // What says its size is refused before it is sent.
+        if request.body().size_hint().lower() > limits.max_body as u64 {
+            return Err(ApiError::large_body(limits.max_body));
+        }
+        let body = timeout(limits.body, Bytes::from_request(request, state)).await;
+        let body = body.map_err(|_| ApiError::slow_body(limits.body))?;
+        let body = body.map_err(|error| ApiError::body(&error, limits.max_body))?;
         let essence = found.split(';').next().unwrap_or_default().trim();
         if essence.eq_ignore_ascii_case("application/json") {
             Ok(Self(body))

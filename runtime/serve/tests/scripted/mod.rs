@@ -8,7 +8,7 @@ use mlxcel_runtime::{
     engine::{EngineClient, EngineThread},
     scripted::ScriptedModel,
 };
-use mlxcel_serve::{Facts, ServedModel, Settings, Signature, Task, TextFiles, serve};
+use mlxcel_serve::{Facts, Limits, ServedModel, Settings, Signature, Task, TextFiles, serve};
 use reqwest::{Client, StatusCode};
 use serde_json::{Value, json};
 use tokio::{net::TcpListener, sync::oneshot, task::JoinHandle};
@@ -34,7 +34,7 @@ pub(crate) struct Server {
     address: String,
     engine: EngineClient,
     stop: Option<oneshot::Sender<()>>,
-    served: JoinHandle<std::io::Result<()>>,
+    served: JoinHandle<()>,
 }
 
 impl Server {
@@ -83,7 +83,7 @@ impl Server {
         let address = format!("http://{}", listener.local_addr().unwrap());
         let (stop, stopped) = oneshot::channel();
         let stopped = async move { _ = stopped.await };
-        let settings = Settings { max_body: MAX_BODY, ..settings };
+        let settings = Settings { limits: Limits { max_body: MAX_BODY, ..settings.limits }, ..settings };
         let served = tokio::spawn(serve(listener, vec![model], settings, stopped, DRAIN));
         Self { address, engine: client, stop: Some(stop), served }
     }
@@ -129,7 +129,7 @@ impl Server {
 
     /// Waits for the end.
     pub(crate) async fn ended(self) {
-        self.served.await.unwrap().unwrap();
+        self.served.await.unwrap();
     }
 }
 
