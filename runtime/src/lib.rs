@@ -12,6 +12,7 @@ pub mod grammar;
 mod iree;
 mod measure;
 pub mod model;
+mod places;
 mod sampling;
 #[cfg(any(test, feature = "scripted"))]
 pub mod scripted;
@@ -21,7 +22,10 @@ mod weights;
 pub use cache_size::{CacheSize, ParseCacheSizeError};
 pub use checkpoint::CheckpointFiles;
 pub use device::{DeviceInfo, DeviceSpec, ParseDeviceError};
-pub use encoder::{Encoder, EncoderLimits, check_texts};
+pub use encoder::{
+    contract::{Encoder, EncoderLimits, check_texts},
+    thread::{EmbeddingSink, Embeddings, EncoderClient, EncoderThread},
+};
 pub use engine::{Engine, EngineSettings, Generation, Request, StopReason, Timings};
 pub use error::{Cause, EngineError, Error, MeasureError, SharedCause};
 pub use iree::{LoadOptions, load, load_encoder, pack};

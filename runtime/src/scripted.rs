@@ -1,5 +1,7 @@
 //! A model that follows a script over real page tables, for tests of code that uses the engine.
 
+mod encoder;
+
 use std::{
     collections::{HashMap, HashSet},
     fmt,
@@ -20,6 +22,8 @@ use crate::{
     error::Error,
     model::{Batch, BestTokens, ModelLimits, ModelRunner, PoolLimits, SelectedRow, SequenceRows},
 };
+
+pub use encoder::ScriptedEncoder;
 
 /// Computes logits from the tokens of the first pool that a row sees, and the row's state.
 type Script = Box<dyn Fn(&[u32], u64) -> Vec<f32> + Send>;

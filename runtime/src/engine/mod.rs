@@ -24,7 +24,6 @@ mod inline;
 mod memory;
 mod ngram;
 mod pages;
-mod places;
 mod prefix;
 mod request;
 mod schedule;

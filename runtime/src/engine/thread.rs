@@ -15,13 +15,13 @@ use mlxcel_artifacts::Cancel;
 use super::{
     core::{Engine, EngineSettings, Usage},
     memory::Memory,
-    places::{Life, Places},
     request::{EventKind, Request, RequestId},
 };
 use crate::{
     device::DeviceInfo,
     error::{EngineError, Error},
     model::{ModelLimits, ModelRunner},
+    places::{Life, Places},
 };
 
 /// An [`Engine`] on a thread. Dropping it cancels all requests and waits for the thread.
@@ -229,8 +229,7 @@ fn channel() -> (EventSink, Receiver<EventKind>) {
 
 /// Makes the message that submits a request.
 fn message(request: Request, events: EventSink) -> (Message, RequestGuard) {
-    let cancel = Cancel::new();
-    let guard = RequestGuard { cancel: cancel.clone() };
+    let (guard, cancel) = RequestGuard::new();
     (Message::Submit(Box::new(Submission { request, at: Instant::now(), events, cancel })), guard)
 }
 
@@ -257,6 +256,12 @@ impl Iterator for RequestHandle {
 }
 
 impl RequestGuard {
+    /// Makes a guard, and what it cancels.
+    pub(crate) fn new() -> (Self, Cancel) {
+        let cancel = Cancel::new();
+        (Self { cancel: cancel.clone() }, cancel)
+    }
+
     /// Ends the request. Its last event says so.
     pub fn cancel(&self) {
         self.cancel.cancel();

@@ -14,7 +14,7 @@ use super::{
 };
 use crate::{
     device::DeviceInfo,
-    encoder::{Encoder, EncoderLimits, check_texts},
+    encoder::contract::{Encoder, EncoderLimits, check_texts},
     error::Error,
     model::SequenceRows,
     weights::Weights,

@@ -2,7 +2,7 @@
 
 use mlxcel_artifacts::Bundle;
 
-use crate::{encoder::Encoder, error::Error, model::ModelRunner, weights::Weights};
+use crate::{encoder::contract::Encoder, error::Error, model::ModelRunner, weights::Weights};
 
 #[cfg(feature = "iree")]
 mod best;

@@ -5,7 +5,7 @@ use std::ops::ControlFlow;
 use mlxcel_artifacts::{Cancel, SelfTestCase};
 
 use crate::{
-    encoder::Encoder,
+    encoder::contract::Encoder,
     engine::{Engine, Request},
     error::Error,
     model::ModelRunner,
@@ -129,7 +129,9 @@ pub fn self_test_prompts(vocab: usize, context: usize, smallest: usize, count: u
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{EngineSettings, device::DeviceInfo, encoder::EncoderLimits, scripted::ScriptedModel};
+    use crate::{
+        EngineSettings, device::DeviceInfo, encoder::contract::EncoderLimits, scripted::ScriptedModel,
+    };
 
     fn engine(context: usize, answer: &[u32]) -> Engine<ScriptedModel> {
         let model = ScriptedModel::answering(context, 10, 2, answer);

@@ -1,12 +1,12 @@
-//! Places for requests that wait.
+//! Places for requests that wait for a thread.
 
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
 use crate::error::{EngineError, Error};
 
-/// The places for requests that wait for an engine: from their submission until they run.
+/// The places for requests that wait for a thread: from their submission until they run.
 #[derive(Debug, Default)]
-pub(super) struct Places {
+pub(crate) struct Places {
     state: Mutex<State>,
     /// A place became free, or the thread ended.
     changed: Condvar,
@@ -18,16 +18,16 @@ struct State {
     has_ended: bool,
 }
 
-/// The life of the engine's thread. Dropping it, in a panic too, ends all waits for a place.
+/// The life of the thread. Dropping it, in a panic too, ends all waits for a place.
 #[derive(Debug)]
-pub(super) struct Life(pub(super) Arc<Places>);
+pub(crate) struct Life(pub(crate) Arc<Places>);
 
 impl Places {
     /// Takes a place if one of `limit` is free.
     ///
     /// # Errors
     /// None is free, or the thread has ended.
-    pub(super) fn try_take(&self, limit: usize) -> Result<(), Error> {
+    pub(crate) fn try_take(&self, limit: usize) -> Result<(), Error> {
         self.lock().take(limit)
     }
 
@@ -35,14 +35,14 @@ impl Places {
     ///
     /// # Errors
     /// The thread has ended.
-    pub(super) fn take(&self, limit: usize) -> Result<(), Error> {
+    pub(crate) fn take(&self, limit: usize) -> Result<(), Error> {
         let is_full = |state: &mut State| state.taken >= limit && !state.has_ended;
         let state = self.changed.wait_while(self.lock(), is_full);
         state.unwrap_or_else(PoisonError::into_inner).take(limit)
     }
 
     /// Frees places of requests that run, or have ended without.
-    pub(super) fn free(&self, count: usize) {
+    pub(crate) fn free(&self, count: usize) {
         if count > 0 {
             let mut state = self.lock();
             state.taken = state.taken.saturating_sub(count);
@@ -51,12 +51,12 @@ impl Places {
     }
 
     /// Returns the number of requests that wait.
-    pub(super) fn taken(&self) -> usize {
+    pub(crate) fn taken(&self) -> usize {
         self.lock().taken
     }
 
     /// Returns whether the thread has ended.
-    pub(super) fn has_ended(&self) -> bool {
+    pub(crate) fn has_ended(&self) -> bool {
         self.lock().has_ended
     }
 
