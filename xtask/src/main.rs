@@ -14,7 +14,7 @@ use anyhow::Result;
 use clap::{Parser, Subcommand};
 
 use crate::{
-    bench::{embeddings, opening, peers, sparse},
+    bench::{embeddings, opening, peers, serving, sparse},
     check::{ci, fuzz, goldens, gpu, presets, tidy},
     toolchain::{doctor, setup},
     workspace::Workspace,
@@ -61,6 +61,8 @@ enum Task {
     GpuCheck(gpu::GpuCheck),
     /// Compare the speed with llama.cpp, on the same random weights
     Peers(peers::Peers),
+    /// Compare mlxcel-serve with llama-server under load, on the same weights
+    Serving(serving::Serving),
     /// Compare the speed of embeddings with sentence-transformers, on the same texts
     Embeddings(embeddings::Embeddings),
     /// Compare the speed of a mixture of experts with a dense model that has as many active weights
@@ -103,6 +105,7 @@ fn run(task: Task, workspace: &Workspace) -> Result<()> {
         Task::Presets(presets) => presets::presets(workspace, &presets),
         Task::GpuCheck(check) => gpu::gpu_check(workspace, &check),
         Task::Peers(peers) => peers::peers(workspace, &peers),
+        Task::Serving(serving) => serving::serving(workspace, &serving),
         Task::Embeddings(embeddings) => embeddings::embeddings(workspace, &embeddings),
         Task::Sparse(sparse) => sparse::sparse(workspace, &sparse),
         Task::Opening(opening) => opening::opening(workspace, &opening),

@@ -5,12 +5,13 @@ use std::process::Command;
 use anyhow::{Context as _, Result};
 use serde_json::Value;
 
-use super::{
-    programs::{Pair, Programs, STEPS},
-    table::Measurement,
-};
+use super::programs::{Programs, STEPS};
 use crate::{
-    bench::stats::{first_row, number},
+    bench::{
+        pairs::Pair,
+        ratio::Measurement,
+        stats::{first_row, number},
+    },
     shell,
     workspace::Workspace,
 };

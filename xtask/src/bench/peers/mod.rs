@@ -1,57 +1,34 @@
 //! `cargo xtask peers`: compares the speed with llama.cpp, in turn, on the same random weights.
 //!
-//! The source of llama.cpp comes from the package llama-cpp-python, and the package gguf writes its weights. Later
-//! runs use the same weights and executables again.
+//! Later runs use the same weights and executables again.
 
 mod batches;
 mod programs;
-mod table;
 
-use std::{
-    fs,
-    path::{Path, PathBuf},
-    process::Command,
-    time::Instant,
-};
+use std::{fs, path::PathBuf, process::Command, time::Instant};
 
-use anyhow::{Context as _, Result, bail};
+use anyhow::{Context as _, Result};
 use clap::Args;
 use serde_json::Value;
 
 use self::{
     batches::Batch,
-    programs::{Pair, Programs, STEPS},
-    table::{Measurement, Ratio},
+    programs::{Programs, STEPS},
 };
-use super::stats::{first_row, number};
-use crate::{
-    shell,
-    toolchain::{
-        detect,
-        setup::setup,
-        venv::{self, Packages},
-        wheels,
-    },
-    workspace::Workspace,
+use super::{
+    llama_cpp,
+    pairs::{Pair, QUANTIZE, Weights, check_formats, random_checkpoint},
+    ratio::{Measurement, Ratio, render},
+    stats::{first_row, number},
 };
+use crate::{shell, toolchain::setup::setup, workspace::Workspace};
 
-/// The version and sha256 of llama.cpp's source on PyPI.
-const LLAMA_CPP_PYTHON: (&str, &str) =
-    ("0.3.36", "832db0699007f1be95a7e41ef12e88926b02ba836461e36a36372db2760c1a2e");
-const GGUF: &str = "gguf==0.19.0";
-const WRITE_GGUF: &str = include_str!("write_gguf.py");
-/// The variable that names a folder with llama.cpp's executables, which are then not built.
-const LLAMA_CPP: &str = "MLXCEL_LLAMA_CPP";
-const SEED: &str = "0";
 const PROMPT: usize = 512;
 /// The length of the prompt when the time to the first token is measured.
 const SHORT_PROMPT: usize = 16;
 
 /// The executables of llama.cpp that are used.
-const TOOLS: [&str; 3] = ["llama-bench", "llama-batched-bench", "llama-quantize"];
-
-/// Precisions and quantizations by our name and by llama.cpp's.
-const FORMATS: [(&str, &str); 3] = [("bf16", "BF16"), ("q8", "Q8_0"), ("q4", "Q4_0")];
+const TOOLS: [&str; 3] = ["llama-bench", "llama-batched-bench", QUANTIZE];
 
 /// The options of `cargo xtask peers`.
 #[derive(Args)]
@@ -84,10 +61,7 @@ pub(crate) struct Peers {
 
 /// Makes the missing files, measures, and prints the table.
 pub(crate) fn peers(workspace: &Workspace, peers: &Peers) -> Result<()> {
-    let unknown = peers.only.iter().find(|name| FORMATS.iter().all(|(ours, _)| ours != name));
-    if let Some(name) = unknown {
-        bail!("found the format `{name}`, expected bf16, q8 or q4");
-    }
+    check_formats(&peers.only)?;
     setup(workspace)?;
     shell::run_to_stderr(
         &mut workspace.cargo("build --release -p mlxcel-compiler-driver -p mlxcel-runtime --bins"),
@@ -97,11 +71,15 @@ pub(crate) fn peers(workspace: &Workspace, peers: &Peers) -> Result<()> {
         None => workspace.root.join("target/peers"),
     };
     fs::create_dir_all(&folder).with_context(|| folder.display().to_string())?;
-    let tools = match workspace.variable(LLAMA_CPP) {
-        Some(tools) => tools,
-        None => llama_cpp(workspace, &folder)?,
+    let tools = llama_cpp::tools(workspace, &folder, &TOOLS)?;
+    let weights = Weights {
+        checkpoint: &random_checkpoint(workspace, &folder, &peers.model)?,
+        name: &peers.model,
+        folder: &folder,
+        tools: &tools,
+        context: peers.depth + PROMPT + STEPS,
     };
-    let pairs = pairs(workspace, peers, &folder, &tools)?;
+    let pairs = weights.pairs(workspace, &peers.only)?;
     let programs = Programs {
         run: workspace.release_binary("mlxcel-run")?,
         bench: workspace.release_binary("mlxcel-bench")?,
@@ -124,7 +102,7 @@ pub(crate) fn peers(workspace: &Workspace, peers: &Peers) -> Result<()> {
         }
     }
     let ratios = Ratio::of(&measured);
-    shell::print(&table::render(&ratios))
+    shell::print(&render(&ratios))
 }
 
 impl Programs {
@@ -197,111 +175,4 @@ impl Programs {
             share: None,
         })
     }
-}
-
-/// Makes the missing weights, and the bundles.
-fn pairs(workspace: &Workspace, peers: &Peers, folder: &Path, tools: &Path) -> Result<Vec<Pair>> {
-    let weights = folder.join(format!("{}-random", peers.model));
-    let compile = workspace.release_binary("mlxcel-compile")?;
-    if !weights.exists() {
-        let mut make = workspace.command(&compile);
-        make.args(["random-weights", "--model", &peers.model, "--seed", SEED, "--out"]).arg(&weights);
-        shell::run_to_stderr(&mut make)?;
-    }
-    let bf16 = folder.join(format!("{}-BF16.gguf", peers.model));
-    make_atomically(&bf16, |to| {
-        // Python imports from the script's folder first, so the script must not have the name of a module it imports.
-        let script = folder.join("write_gguf.py");
-        fs::write(&script, WRITE_GGUF).with_context(|| script.display().to_string())?;
-        let python = python(workspace, folder)?;
-        shell::run_to_stderr(workspace.command(python).arg(script).arg(&weights).arg(to))
-    })?;
-    let wanted =
-        |(ours, _): &&(&str, &str)| peers.only.is_empty() || peers.only.iter().any(|name| name == ours);
-    let mut pairs = Vec::new();
-    for (ours, theirs) in FORMATS.iter().filter(wanted) {
-        let gguf = folder.join(format!("{}-{theirs}.gguf", peers.model));
-        make_atomically(&gguf, |to| {
-            let mut quantize = workspace.command(tools.join("llama-quantize"));
-            // All matrices have one format, embedding and head too.
-            shell::run_to_stderr(quantize.arg("--pure").arg(&bf16).arg(to).arg(theirs))
-        })?;
-        // Compiling again is quick if nothing changed, and necessary otherwise.
-        let bundle = folder.join(format!("{}-{ours}", peers.model));
-        let mut build = workspace.command(&compile);
-        build
-            .arg("--model")
-            .arg(&weights)
-            .args(["--target", "cpu", "--precision", "bf16", "--out"])
-            .arg(&bundle);
-        build.args(["--ctx-size", &(peers.depth + PROMPT + STEPS).to_string()]);
-        if *ours != "bf16" {
-            build.args(["--quant", ours]);
-        }
-        shell::run_to_stderr(&mut build)?;
-        pairs.push(Pair { ours, theirs, bundle, gguf });
-    }
-    Ok(pairs)
-}
-
-/// Makes `file` if it is missing, with an atomic rename.
-fn make_atomically(file: &Path, make: impl FnOnce(&Path) -> Result<()>) -> Result<()> {
-    if file.exists() {
-        return Ok(());
-    }
-    // llama-quantize takes a file name that contains a type's name for the type.
-    let staged = file.with_file_name("staged.part");
-    make(&staged)?;
-    fs::rename(&staged, file).with_context(|| file.display().to_string())
-}
-
-/// Returns a Python with the package gguf.
-fn python(workspace: &Workspace, folder: &Path) -> Result<PathBuf> {
-    venv::python(workspace, &folder.join("venv"), Packages::Named(&[GGUF]))
-}
-
-/// Builds llama.cpp for this machine's CPU. Returns the folder of its executables.
-fn llama_cpp(workspace: &Workspace, folder: &Path) -> Result<PathBuf> {
-    let (version, sha256) = LLAMA_CPP_PYTHON;
-    let source = folder.join(format!("llama_cpp_python-{version}/vendor/llama.cpp"));
-    let build = source.join("build");
-    let tools = build.join("bin");
-    if TOOLS.iter().all(|tool| tools.join(tool).is_file()) {
-        return Ok(tools);
-    }
-    if !source.is_dir() {
-        let python = python(workspace, folder)?;
-        let mut pip = workspace.command(python);
-        pip.args([
-            "-m",
-            "pip",
-            "download",
-            "--quiet",
-            "--no-deps",
-            "--no-binary",
-            "llama-cpp-python",
-            "--dest",
-        ]);
-        shell::run_to_stderr(pip.arg(folder).arg(format!("llama-cpp-python=={version}")))?;
-        let archive = folder.join(format!("llama_cpp_python-{version}.tar.gz"));
-        wheels::verify(&archive, sha256)?;
-        shell::run_to_stderr(workspace.command("tar").arg("-xzf").arg(&archive).arg("-C").arg(folder))?;
-    }
-    let cmake = workspace.toolchain.join("cmake/cmake/data/bin/cmake");
-    let mut configure = workspace.command(&cmake);
-    configure.arg("-S").arg(&source).arg("-B").arg(&build).args([
-        "-G",
-        "Ninja",
-        "-DCMAKE_BUILD_TYPE=Release",
-    ]);
-    // gcc 12 omits half of the AMX tile configuration, so that 8 and 4-bit products end with SIGILL.
-    let clang = detect::clang_path(workspace);
-    configure.env("CC", &clang).env("CXX", clang.with_file_name("clang++"));
-    for option in ["LLAMA_CURL", "LLAMA_BUILD_SERVER", "LLAMA_BUILD_TESTS", "LLAMA_BUILD_EXAMPLES"] {
-        configure.arg(format!("-D{option}=OFF"));
-    }
-    shell::run_to_stderr(&mut configure)?;
-    let mut compile = workspace.command(&cmake);
-    shell::run_to_stderr(compile.arg("--build").arg(&build).arg("--target").args(TOOLS))?;
-    Ok(tools)
 }

@@ -1,4 +1,4 @@
-//! What is measured: the programs, and the same weights for both.
+//! The programs that are measured.
 
 use std::path::PathBuf;
 
@@ -13,12 +13,4 @@ pub(super) struct Programs {
     pub(super) llama_batched_bench: PathBuf,
     pub(super) threads: String,
     pub(super) depth: usize,
-}
-
-/// The same weights in one format for both programs.
-pub(super) struct Pair {
-    pub(super) ours: &'static str,
-    pub(super) theirs: &'static str,
-    pub(super) bundle: PathBuf,
-    pub(super) gguf: PathBuf,
 }

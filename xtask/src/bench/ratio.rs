@@ -1,28 +1,28 @@
 //! Measurements as ratios.
 
-use crate::{
-    bench::stats::{median, sorted, spread},
-    shell,
-};
+use serde_json::{Value, json};
+
+use super::stats::{median, sorted, spread};
+use crate::shell;
 
 /// The results of both programs in one test.
 #[derive(Debug, Clone)]
-pub(super) struct Measurement {
+pub(crate) struct Measurement {
     /// `q8 tg64 @ d4096`.
-    pub(super) test: String,
+    pub(crate) test: String,
     /// llama.cpp's name of the format.
-    pub(super) beside: &'static str,
-    /// `tok/s`, where more is better, or `s`.
-    pub(super) unit: &'static str,
-    pub(super) ours: f64,
-    pub(super) theirs: f64,
+    pub(crate) beside: &'static str,
+    /// `tok/s` or `req/s`, where more is better, or `s` or `ms`.
+    pub(crate) unit: &'static str,
+    pub(crate) ours: f64,
+    pub(crate) theirs: f64,
     /// Our share of the memory bandwidth.
-    pub(super) share: Option<f64>,
+    pub(crate) share: Option<f64>,
 }
 
 /// The summary of all repeats of a test.
 #[derive(Debug, PartialEq)]
-pub(super) struct Ratio {
+pub(crate) struct Ratio {
     test: String,
     beside: &'static str,
     unit: &'static str,
@@ -35,7 +35,7 @@ pub(super) struct Ratio {
 
 impl Ratio {
     /// Summarizes by test, in the order of first appearance.
-    pub(super) fn of(measured: &[Measurement]) -> Vec<Self> {
+    pub(crate) fn of(measured: &[Measurement]) -> Vec<Self> {
         let mut tests: Vec<&str> = Vec::new();
         for one in measured {
             if !tests.contains(&one.test.as_str()) {
@@ -46,7 +46,7 @@ impl Ratio {
             let of: Vec<_> = measured.iter().filter(|one| one.test == test).collect();
             let first = of.first()?;
             let ratios = of.iter().map(|one| match one.unit {
-                "s" => one.theirs / one.ours,
+                "s" | "ms" => one.theirs / one.ours,
                 _ => one.ours / one.theirs,
             });
             let shares: Option<Vec<_>> = of.iter().map(|one| one.share).collect();
@@ -62,10 +62,19 @@ impl Ratio {
         };
         tests.into_iter().filter_map(of_test).collect()
     }
+
+    /// Returns it as an object.
+    pub(crate) fn to_json(&self) -> Value {
+        let Self { test, beside, unit, ours, theirs, ratio: [low, median, high], share } = self;
+        json!({
+            "test": test, "beside": beside, "unit": unit, "ours": ours, "theirs": theirs,
+            "ratio": median, "lowest": low, "highest": high, "bandwidth_share": share,
+        })
+    }
 }
 
 /// Formats an aligned Markdown table.
-pub(super) fn render(ratios: &[Ratio]) -> String {
+pub(crate) fn render(ratios: &[Ratio]) -> String {
     let mut rows = vec![
         ["| test", "| ours", "| llama.cpp", "| unit", "| ratio", "| lowest to highest", "| bandwidth |"]
             .map(str::to_owned)

@@ -1,4 +1,4 @@
-"""Writes a Llama checkpoint of Hugging Face as a GGUF file in bf16, without a tokenizer.
+"""Writes a Llama checkpoint of Hugging Face as a GGUF file in bf16, with its tokenizer if that is a byte-level BPE.
 
     python3 write_gguf.py FOLDER OUT.gguf
 
@@ -24,6 +24,36 @@ MATRICES = {
 NORMS = {"attn_norm": "input_layernorm", "ffn_norm": "post_attention_layernorm"}
 
 
+def write_tokenizer(writer, folder, config):
+    file = folder / "tokenizer.json"
+    if not file.exists():
+        writer.add_tokenizer_model("no_vocab")
+        return
+    tokenizer = json.loads(file.read_text())
+    model = tokenizer["model"]
+    assert model["type"] == "BPE", f"the tokenizer is {model['type']}, expected BPE"
+    names = {id: name for name, id in model["vocab"].items()}
+    special = {token["id"] for token in tokenizer["added_tokens"] if token["special"]}
+    names.update((token["id"], token["content"]) for token in tokenizer["added_tokens"])
+    size = config["vocab_size"]
+    kinds = gguf.TokenType
+    kind = lambda id: kinds.CONTROL if id in special else kinds.NORMAL if id in names else kinds.UNUSED
+    writer.add_tokenizer_model("gpt2")
+    writer.add_tokenizer_pre("gpt-2")
+    writer.add_token_list([names.get(id, f"[unused {id}]") for id in range(size)])
+    writer.add_token_types([kind(id) for id in range(size)])
+    writer.add_token_merges([pair if isinstance(pair, str) else " ".join(pair) for pair in model["merges"]])
+    writer.add_bos_token_id(config["bos_token_id"])
+    writer.add_eos_token_id(config["eos_token_id"])
+    writer.add_add_bos_token(True)
+
+
+def interleaved(bits, heads):
+    """Puts the rows of a query or key projection in the order of llama.cpp's rope, which turns neighbors."""
+    rows, columns = bits.shape
+    return bits.reshape(heads, 2, rows // heads // 2, columns).swapaxes(1, 2).reshape(rows, columns)
+
+
 def main():
     folder, out = Path(sys.argv[1]), sys.argv[2]
     config = json.loads((folder / "config.json").read_text())
@@ -44,7 +74,7 @@ def main():
     writer.add_rope_freq_base(rope["rope_theta"])
     writer.add_rope_dimension_count(config.get("head_dim") or config["hidden_size"] // heads)
     writer.add_vocab_size(config["vocab_size"])
-    writer.add_tokenizer_model("no_vocab")
+    write_tokenizer(writer, folder, config)
     writer.add_file_type(gguf.LlamaFileType.MOSTLY_BF16)
 
     def tensor(name):
@@ -53,8 +83,13 @@ def main():
         begin, end = entry["data_offsets"]
         return data[start + begin : start + end].view(numpy.uint16).reshape(entry["shape"])
 
+    turned = {"attn_q": heads, "attn_k": config.get("num_key_value_heads", heads)}
+
     def matrix(name, source):
-        bits = tensor(source + ".weight").view(numpy.uint8)
+        bits = tensor(source + ".weight")
+        if name.split(".")[-1] in turned:
+            bits = interleaved(bits, turned[name.split(".")[-1]])
+        bits = numpy.ascontiguousarray(bits).view(numpy.uint8)
         writer.add_tensor(name + ".weight", bits, raw_shape=bits.shape, raw_dtype=gguf.GGMLQuantizationType.BF16)
 
     def norm(name, source):

@@ -1,0 +1,162 @@
+//! aiperf, which asks a server.
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+};
+
+use anyhow::{Context as _, Result, bail};
+use serde_json::Value;
+
+use super::servers::Server;
+use crate::{
+    bench::stats::number,
+    shell,
+    toolchain::venv::{self, Packages},
+    workspace::Workspace,
+};
+
+/// The load tool on PyPI.
+const AIPERF: &str = "aiperf==0.13.0";
+
+/// What is taken from aiperf's report: our name, its metric, the statistic, the unit.
+const METRICS: [(&str, &str, &str, &str); 5] = [
+    ("requests", "request_throughput", "avg", "req/s"),
+    ("first token, median", "time_to_first_token", "p50", "ms"),
+    ("first token, p95", "time_to_first_token", "p95", "ms"),
+    ("between tokens, median", "inter_token_latency", "p50", "ms"),
+    ("between tokens, p95", "inter_token_latency", "p95", "ms"),
+];
+
+/// The lengths of prompts and answers.
+#[derive(Clone, Copy)]
+pub(super) struct Shape {
+    pub(super) prompt: usize,
+    pub(super) tokens: usize,
+}
+
+/// A load tool that is installed.
+pub(super) struct Load<'a> {
+    python: PathBuf,
+    folder: &'a Path,
+    /// The checkpoint, whose tokenizer makes prompts.
+    checkpoint: &'a Path,
+    pub(super) shape: Shape,
+}
+
+/// A number of a run.
+pub(super) struct Figure {
+    pub(super) name: &'static str,
+    pub(super) unit: &'static str,
+    pub(super) value: f64,
+}
+
+impl Shape {
+    /// Returns the context that a request needs, with room for a prompt that a server reads as a few tokens more.
+    pub(super) fn context(self) -> usize {
+        (self.prompt + self.tokens + 32).next_multiple_of(256)
+    }
+}
+
+impl<'a> Load<'a> {
+    /// Installs it.
+    pub(super) fn new(
+        workspace: &Workspace,
+        folder: &'a Path,
+        checkpoint: &'a Path,
+        shape: Shape,
+    ) -> Result<Self> {
+        let python = venv::python(workspace, &folder.join("aiperf"), Packages::Named(&[AIPERF]))?;
+        Ok(Self { python, folder, checkpoint, shape })
+    }
+
+    /// Lets so many clients ask a server at a time. A seed gives the same prompts.
+    pub(super) fn run(
+        &self,
+        workspace: &Workspace,
+        server: &Server,
+        clients: usize,
+        requests: usize,
+        seed: usize,
+    ) -> Result<Vec<Figure>> {
+        let Self { python, folder, checkpoint, shape } = self;
+        let report = folder.join("aiperf-report");
+        _ = fs::remove_dir_all(&report);
+        let numbers = [
+            ("--isl", shape.prompt),
+            ("--isl-stddev", 0),
+            ("--osl", shape.tokens),
+            ("--osl-stddev", 0),
+            ("--concurrency", clients),
+            ("--request-count", requests),
+            ("--num-dataset-entries", requests + clients),
+            // A first request of each client comes before the clock starts.
+            ("--warmup-request-count", clients),
+            ("--random-seed", seed),
+            ("--workers-max", 1),
+            ("--record-processor-service-count", 1),
+        ];
+        let mut command = workspace.command(python.with_file_name("aiperf"));
+        command.arg("profile").args(numbers.map(|(name, number)| format!("{name}={number}")));
+        command.args(["--url", &format!("http://{}", server.address), "--model", &server.model]);
+        command.args(["--endpoint-type", "completions", "--streaming", "--use-server-token-count"]);
+        command.args(["--extra-inputs", "ignore_eos:true", "--extra-inputs", "temperature:0"]);
+        command.args(["--no-gpu-telemetry", "--no-server-metrics", "--ui", "none"]);
+        command.arg("--tokenizer").arg(checkpoint).arg("--output-artifact-dir").arg(&report);
+        command.env("HF_HUB_OFFLINE", "1").env("TRANSFORMERS_OFFLINE", "1");
+        shell::output(&mut command)?;
+        let file = report.join("profile_export_aiperf.json");
+        let text = fs::read_to_string(&file).with_context(|| file.display().to_string())?;
+        read(&text, *shape, requests).with_context(|| file.display().to_string())
+    }
+}
+
+/// Reads aiperf's report, and checks that every request was answered at its full length.
+fn read(text: &str, shape: Shape, requests: usize) -> Result<Vec<Figure>> {
+    let report: Value = serde_json::from_str(text)?;
+    let figure = |metric: &str, statistic| {
+        let found = report.get(metric).with_context(|| format!("found no {metric}"))?;
+        number(found, statistic)
+    };
+    let expected = [("request_count", requests), ("output_sequence_length", shape.tokens)];
+    for (metric, expected) in expected {
+        let found = figure(metric, "avg")?;
+        if found != expected as f64 {
+            bail!("{metric} is {found}, expected {expected}");
+        }
+    }
+    let figures = METRICS
+        .iter()
+        .map(|&(name, metric, statistic, unit)| Ok(Figure { name, unit, value: figure(metric, statistic)? }));
+    figures.collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn report(requests: u32, tokens: u32) -> String {
+        format!(
+            r#"{{"request_count": {{"avg": {requests}}}, "output_sequence_length": {{"avg": {tokens}}},
+                "request_throughput": {{"avg": 2.5}}, "time_to_first_token": {{"p50": 1, "p95": 2}},
+                "inter_token_latency": {{"p50": 3, "p95": 4}}}}"#
+        )
+    }
+
+    #[test]
+    fn figures_come_from_a_whole_run() {
+        let shape = Shape { prompt: 128, tokens: 64 };
+        let found = read(&report(4, 64), shape, 4).unwrap();
+        assert_eq!(found.iter().map(|figure| figure.value).collect::<Vec<_>>(), [2.5, 1.0, 2.0, 3.0, 4.0]);
+        let refused = |text: &str| read(text, shape, 4).err().unwrap().to_string();
+        assert_eq!(refused(&report(3, 64)), "request_count is 3, expected 4");
+        assert_eq!(refused(&report(4, 63)), "output_sequence_length is 63, expected 64");
+        assert_eq!(refused("{}"), "found no request_count");
+    }
+
+    #[test]
+    fn a_context_has_room_for_prompt_and_answer() {
+        assert_eq!(Shape { prompt: 128, tokens: 64 }.context(), 256);
+        assert_eq!(Shape { prompt: 160, tokens: 65 }.context(), 512);
+    }
+}

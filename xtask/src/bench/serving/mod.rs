@@ -1,0 +1,160 @@
+//! `cargo xtask serving`: compares mlxcel-serve with llama-server under a load tool of others, on the same weights.
+//!
+//! Both servers run at the same time, and one of them gets requests: first ours, then theirs, for each number of clients.
+
+mod load;
+mod servers;
+
+use std::{
+    fs,
+    os::unix::fs::symlink,
+    path::{Path, PathBuf},
+};
+
+use anyhow::{Context as _, Result};
+use clap::Args;
+use serde_json::Value;
+
+use self::{
+    load::{Load, Shape},
+    servers::Server,
+};
+use super::{
+    llama_cpp,
+    pairs::{Pair, QUANTIZE, Weights, check_formats, random_checkpoint},
+    ratio::{Measurement, Ratio, render},
+};
+use crate::{shell, toolchain::setup::setup, workspace::Workspace};
+
+const WRITE_TOKENIZER: &str = include_str!("write_tokenizer.py");
+
+/// The executables of llama.cpp that are used.
+const TOOLS: [&str; 2] = ["llama-server", QUANTIZE];
+
+/// The model that has its own weights, in `models/`.
+const DEMO: &str = "demo";
+
+/// The options of `cargo xtask serving`.
+#[derive(Args)]
+pub(crate) struct Serving {
+    /// The preset whose shape the weights have, or `demo`, the model of 2 million parameters
+    #[arg(long, default_value = "llama-3.2-1b")]
+    model: String,
+    /// The format of the weights: bf16, q8 or q4
+    #[arg(long, default_value = "q4")]
+    format: String,
+    /// Numbers of clients, separated by commas
+    #[arg(long, value_name = "N", value_delimiter = ',', default_value = "1,4,8")]
+    clients: Vec<usize>,
+    /// How often everything is measured
+    #[arg(short, long, value_name = "N", default_value_t = 2)]
+    repeats: usize,
+    /// Requests of each client
+    #[arg(long, value_name = "N", default_value_t = 6)]
+    requests: usize,
+    /// Tokens of each prompt
+    #[arg(long, value_name = "N", default_value_t = 128)]
+    prompt: usize,
+    /// Tokens of each answer
+    #[arg(long, value_name = "N", default_value_t = 64)]
+    tokens: usize,
+    /// Threads of both servers
+    #[arg(short, long, value_name = "N", default_value_t = 2)]
+    threads: usize,
+    /// Measure once, with two requests of each client
+    #[arg(long)]
+    quick: bool,
+    /// Write the measurements to a file too
+    #[arg(long, value_name = "FILE")]
+    json: Option<PathBuf>,
+    /// The folder of weights, bundles and llama.cpp [default: target/peers]
+    #[arg(long, value_name = "FOLDER")]
+    folder: Option<PathBuf>,
+}
+
+/// Makes the missing files, starts the servers, measures, and prints the table.
+pub(crate) fn serving(workspace: &Workspace, serving: &Serving) -> Result<()> {
+    check_formats(std::slice::from_ref(&serving.format))?;
+    setup(workspace)?;
+    shell::run_to_stderr(
+        &mut workspace
+            .cargo("build --release -p mlxcel-compiler-driver -p mlxcel-runtime -p mlxcel-serve --bins"),
+    )?;
+    let folder = match &serving.folder {
+        Some(folder) => std::env::current_dir()?.join(folder),
+        None => workspace.root.join("target/peers"),
+    };
+    fs::create_dir_all(&folder).with_context(|| folder.display().to_string())?;
+    let tools = llama_cpp::tools(workspace, &folder, &TOOLS)?;
+    let checkpoint = checkpoint(workspace, &folder, &serving.model)?;
+    let name = format!("{}-served", serving.model);
+    let shape = Shape { prompt: serving.prompt, tokens: serving.tokens };
+    let context = shape.context();
+    let weights = Weights { checkpoint: &checkpoint, name: &name, folder: &folder, tools: &tools, context };
+    let pairs = weights.pairs(workspace, std::slice::from_ref(&serving.format))?;
+    let pair = pairs.first().context("found no format")?;
+    let load = Load::new(workspace, &folder, &checkpoint, shape)?;
+    let measured = measure(workspace, serving, &tools, pair, &load)?;
+    let ratios = Ratio::of(&measured);
+    if let Some(file) = &serving.json {
+        let rows: Vec<Value> = ratios.iter().map(Ratio::to_json).collect();
+        let text = format!("{:#}\n", Value::from(rows));
+        fs::write(file, text).with_context(|| file.display().to_string())?;
+    }
+    shell::print(&render(&ratios))
+}
+
+/// Measures both servers in turn.
+fn measure(
+    workspace: &Workspace,
+    serving: &Serving,
+    tools: &Path,
+    pair: &Pair,
+    load: &Load<'_>,
+) -> Result<Vec<Measurement>> {
+    let threads = serving.threads.to_string();
+    let ours = Server::ours(workspace, &pair.bundle, &threads)?;
+    let theirs = Server::theirs(workspace, tools, &pair.gguf, &threads, load.shape.context())?;
+    let (repeats, requests) = if serving.quick { (1, 2) } else { (serving.repeats, serving.requests) };
+    let mut measured = vec![];
+    for repeat in 1..=repeats {
+        for &clients in &serving.clients {
+            let of = |server: &Server, name| {
+                eprintln!("{repeat} of {repeats}: {clients} clients of {name}");
+                load.run(workspace, server, clients, clients * requests.max(1), repeat)
+            };
+            let (ours, theirs) = (of(&ours, "mlxcel-serve")?, of(&theirs, "llama-server")?);
+            for (ours, theirs) in ours.into_iter().zip(theirs) {
+                measured.push(Measurement {
+                    test: format!("{} × {clients} {}", pair.ours, ours.name),
+                    beside: pair.theirs,
+                    unit: ours.unit,
+                    ours: ours.value,
+                    theirs: theirs.value,
+                    share: None,
+                });
+            }
+        }
+    }
+    Ok(measured)
+}
+
+/// Returns the folder of a checkpoint with a tokenizer. Random weights have none of their own.
+fn checkpoint(workspace: &Workspace, folder: &Path, model: &str) -> Result<PathBuf> {
+    if model == DEMO {
+        return Ok(workspace.root.join("models").join(DEMO));
+    }
+    let weights = random_checkpoint(workspace, folder, model)?;
+    let served = folder.join(format!("{model}-served-checkpoint"));
+    fs::create_dir_all(&served).with_context(|| served.display().to_string())?;
+    for name in ["config.json", "model.safetensors"] {
+        let link = served.join(name);
+        if !link.exists() {
+            symlink(weights.join(name), &link).with_context(|| link.display().to_string())?;
+        }
+    }
+    let script = folder.join("write_tokenizer.py");
+    fs::write(&script, WRITE_TOKENIZER).with_context(|| script.display().to_string())?;
+    shell::run_to_stderr(workspace.command("python3").arg(script).arg(&served))?;
+    Ok(served)
+}
