@@ -194,7 +194,7 @@ pub(crate) fn engine(
 /// Two threads, so that they meet on every machine, and room for eight sequences.
 pub(crate) fn on(device: &str) -> LoadOptions {
     let device: DeviceSpec = device.parse().unwrap();
-    LoadOptions { device, threads: Some(2), context: None, cache: CacheSize::Sequences(8) }
+    LoadOptions { device, threads: Some(2), cache: CacheSize::Sequences(8), ..LoadOptions::default() }
 }
 
 /// The `count` greedy tokens after `prompt`, with no regard to an end of text.

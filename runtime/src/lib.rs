@@ -28,7 +28,7 @@ pub use encoder::{
 };
 pub use engine::{Engine, EngineSettings, Generation, Request, StopReason, Timings};
 pub use error::{Cause, EngineError, Error, MeasureError, SharedCause};
-pub use iree::{LoadOptions, load, load_encoder, pack};
+pub use iree::{LoadOptions, free_memory, load, load_encoder, pack};
 pub use measure::{
     batch::{BatchCase, BatchSample},
     bench::{BenchCase, BenchSample, BenchWork, Statistics},

@@ -1,14 +1,16 @@
 //! `mlxcel-serve`: serves bundles over HTTP.
 
+mod bundles;
 mod descriptors;
+mod named;
+mod note;
 mod options;
 #[path = "../../src/bin/shared/origin.rs"]
 mod origin;
 
 use std::{
     env::{self, VarError},
-    fs,
-    io::{self, Write as _},
+    fs, io,
     path::Path,
     process::{self, ExitCode},
     sync::Arc,
@@ -16,20 +18,23 @@ use std::{
     time::Duration,
 };
 
-use anyhow::{Context as _, Result, bail};
+use anyhow::{Context as _, Error, Result, bail};
 use clap::Parser as _;
 use mlxcel_artifacts::report;
-use mlxcel_runtime::{
-    CheckpointFiles, EngineSettings, LoadOptions, ModelRunner, Request, Weights, engine::EngineThread, load,
-};
-use mlxcel_serve::{Facts, Limits, ServedModel, Settings, Signature, TextFiles, serve};
+use mlxcel_serve::{Limits, Models, Reload, Reloaded, Settings, serve};
 use tokio::{
     net::TcpListener,
     runtime,
     signal::unix::{Signal, SignalKind, signal},
+    task,
 };
 
-use crate::options::Options;
+use crate::{
+    bundles::BundleLoader,
+    named::{NamedBundle, check_names},
+    note::note,
+    options::Options,
+};
 
 /// The variable that has keys of clients, separated by commas.
 const API_KEYS: &str = "MLXCEL_API_KEYS";
@@ -41,7 +46,7 @@ const ADMIN_KEY: &str = "MLXCEL_ADMIN_KEY";
 const WARM_AFTER: Duration = Duration::from_secs(1);
 
 fn main() -> ExitCode {
-    match run(&Options::parse()) {
+    match run(Options::parse()) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             note(&report(error.as_ref()));
@@ -50,16 +55,12 @@ fn main() -> ExitCode {
     }
 }
 
-/// Writes a line to stderr. A failure to do so is no error.
-fn note(line: &str) {
-    _ = writeln!(io::stderr().lock(), "{line}");
-}
-
-fn run(options: &Options) -> Result<()> {
+fn run(options: Options) -> Result<()> {
+    check_names(&options.bundles)?;
     let settings = Settings {
         api_keys: keys(options.api_keys.as_deref(), API_KEYS)?,
         admin_key: admin_key(options.admin_key.as_deref())?,
-        limits: limits(options),
+        limits: limits(&options),
     };
     let runtime = runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
     // Before bundles are loaded, so that a port in use is known at once.
@@ -67,26 +68,26 @@ fn run(options: &Options) -> Result<()> {
     let listener = listener.with_context(|| {
         format!("cannot listen on {}\nhint: choose another address with --listen", options.listen)
     })?;
-    let mut models: Vec<Arc<ServedModel>> = Vec::new();
-    for bundle in &options.bundles {
-        let name = ServedModel::name_of(bundle);
-        if models.iter().any(|model| model.name() == name) {
-            bail!("two bundles are named {name}, expected different names\nhint: rename a folder");
-        }
-        models.push(open(options, bundle, name)?);
+    let options = Arc::new(options);
+    let models = Models::new(Box::new(BundleLoader::new(options.clone())?));
+    for NamedBundle { name, bundle } in &options.bundles {
+        let added = models.add(name, bundle).map_err(Error::from_boxed);
+        added.with_context(|| format!("cannot serve {name}"))?;
     }
-    for model in &models {
+    for model in models.all() {
         note(&format!("serving {} · {}", model.name(), model.digest()));
     }
     note(&format!("listening on http://{}/v1", listener.local_addr()?));
-    for model in &models {
-        let model = model.clone();
+    for model in models.all() {
         thread::spawn(move || {
             thread::sleep(WARM_AFTER);
             model.warm();
         });
     }
-    let stop = runtime.block_on(async { stopped() })?;
+    let stop = runtime.block_on(async {
+        reload_at_hangup(models.clone())?;
+        stopped()
+    })?;
     runtime.block_on(serve(listener, models, settings, stop, options.drain()));
     Ok(())
 }
@@ -100,37 +101,6 @@ fn limits(options: &Options) -> Limits {
         note("hint: raise its limit of open files, as by LimitNOFILE= of systemd");
     }
     Limits { max_connections: limits.max_connections.min(room), ..limits }
-}
-
-/// Loads a bundle and runs a step.
-fn open(options: &Options, path: &Path, name: String) -> Result<Arc<ServedModel>> {
-    let bundle = options.origin.open(path)?;
-    let signature = Signature::new(options.origin.check(&bundle)?, bundle.signature_info()?);
-    options.origin.note(&bundle)?;
-    let weights = match &options.weights {
-        Some(path) => Some(Weights::open(path)?),
-        None if bundle.is_packed() => None,
-        None => Some(Weights::from_bundle(&bundle)?),
-    };
-    if let Some(weights) = &weights {
-        weights.check(&bundle.manifest().parameters)?;
-    }
-    let folder = options.weights.as_deref().filter(|path| path.is_dir());
-    let text = TextFiles::read(&CheckpointFiles::new(&bundle, folder))?;
-    let load_options: LoadOptions = options.load_options();
-    let settings = EngineSettings { waiting: options.queue, ..EngineSettings::default() };
-    let loaded = bundle.clone();
-    let load = move || -> Result<Box<dyn ModelRunner>, _> { load(&loaded, weights, &load_options) };
-    let engine = EngineThread::start(load, settings)?;
-    let step = engine.client().submit(Request { prompt: vec![0], max_tokens: 1, ..Request::default() })?;
-    for event in step {
-        if let mlxcel_runtime::engine::EventKind::Failed { error } = event {
-            return Err(error).with_context(|| format!("{name} cannot run a step"));
-        }
-    }
-    let client = engine.client();
-    let facts = Facts::new(&bundle, signature, client.device(), client.limits().context);
-    Ok(ServedModel::new(name, facts, text, engine))
 }
 
 /// Reads keys from a file, one in each line, and from a variable, separated by commas.
@@ -163,6 +133,27 @@ fn admin_key(file: Option<&Path>) -> Result<Option<String>> {
         0 | 1 => Ok(keys.pop()),
         found => bail!("found {found} admin keys in the file and {ADMIN_KEY}, expected one"),
     }
+}
+
+/// Reloads all models at each SIGHUP.
+fn reload_at_hangup(models: Models) -> io::Result<()> {
+    let mut hangups = signal(SignalKind::hangup())?;
+    let reload = move |models: &Models| {
+        for model in models.all() {
+            match models.reload(model.name(), Reload::default()) {
+                Ok(Reloaded { previous, digest }) if previous == digest => {}
+                Ok(Reloaded { digest, .. }) => note(&format!("serving {} · {digest}", model.name())),
+                Err(error) => note(&report(&error)),
+            }
+        }
+    };
+    tokio::spawn(async move {
+        while hangups.recv().await.is_some() {
+            let models = models.clone();
+            _ = task::spawn_blocking(move || reload(&models)).await;
+        }
+    });
+    Ok(())
 }
 
 /// Resolves at the first SIGTERM or SIGINT. The second one ends the process.

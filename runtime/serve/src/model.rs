@@ -12,6 +12,7 @@ use mlxcel_runtime::{
     engine::{EngineClient, EngineThread, SharedGrammar},
     eos_ids,
 };
+use tokio::runtime::Handle;
 
 use crate::{
     api::{completion::Prompt, error::ApiError},
@@ -56,10 +57,25 @@ pub struct ServedModel {
     created: u64,
     facts: Facts,
     text: TextFiles,
-    engine: EngineThread,
+    client: EngineClient,
+    /// Ends with the model.
+    _engine: EngineEnd,
     grammars: Grammars,
     /// The forms of answers to chats without tools, and to those with.
     forms: [AnswerForm; 2],
+}
+
+/// Ends an engine where its thread can be waited for, which requests cannot: a step may run for long.
+#[derive(Debug)]
+struct EngineEnd(Option<EngineThread>);
+
+impl Drop for EngineEnd {
+    fn drop(&mut self) {
+        let engine = self.0.take();
+        if let Ok(runtime) = Handle::try_current() {
+            runtime.spawn_blocking(move || drop(engine));
+        }
+    }
 }
 
 impl ServedModel {
@@ -67,12 +83,22 @@ impl ServedModel {
     #[must_use]
     pub fn new(name: String, facts: Facts, text: TextFiles, engine: EngineThread) -> Arc<Self> {
         let created = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |time| time.as_secs());
-        let limits = engine.client().limits().clone();
+        let client = engine.client();
+        let limits = client.limits().clone();
         let grammars = Grammars::new(text.tokenizer.clone(), text.eos.clone(), limits);
         let form =
             |has_tools| text.template.as_ref().map(|template| AnswerForm::of(template.source(has_tools)));
         let forms = [false, true].map(|has_tools| form(has_tools).unwrap_or_default());
-        Arc::new(Self { name, created, facts, text, engine, grammars, forms })
+        Arc::new(Self {
+            name,
+            created,
+            facts,
+            text,
+            client,
+            _engine: EngineEnd(Some(engine)),
+            grammars,
+            forms,
+        })
     }
 
     /// Returns the name of a bundle at a path, or of a store's name.
@@ -112,11 +138,11 @@ impl ServedModel {
 
     /// Returns whether it can answer.
     pub(crate) fn is_ready(&self) -> bool {
-        self.engine.client().is_ready()
+        self.client.is_ready()
     }
 
     pub(crate) fn client(&self) -> EngineClient {
-        self.engine.client()
+        self.client.clone()
     }
 
     /// Returns the digest of the bundle's manifest.

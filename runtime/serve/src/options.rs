@@ -8,15 +8,15 @@ use clap::Parser;
 use mlxcel_runtime::{CacheSize, DeviceSpec, LoadOptions};
 
 use self::limits::LimitOptions;
-use crate::origin::Origin;
+use crate::{named::NamedBundle, origin::Origin};
 
 /// Serve bundles over HTTP, in the wire format of OpenAI's API.
 #[derive(Debug, Parser)]
 #[command(version)]
 pub(crate) struct Options {
-    /// The bundles: folders, or names in the store. Each is served under its name
-    #[arg(required = true, value_name = "BUNDLE")]
-    pub(crate) bundles: Vec<PathBuf>,
+    /// The bundles: folders, or names in the store. Each is served under its name, or the one before it
+    #[arg(required = true, value_name = "[NAME=]BUNDLE")]
+    pub(crate) bundles: Vec<NamedBundle>,
     /// The address to listen on
     #[arg(long, default_value = "127.0.0.1:8080", value_name = "ADDRESS")]
     pub(crate) listen: SocketAddr,
@@ -57,13 +57,14 @@ pub(crate) struct Options {
 const SEQUENCES: usize = 16;
 
 impl Options {
-    /// Returns how bundles are loaded.
-    pub(crate) fn load_options(&self) -> LoadOptions {
+    /// Returns how a bundle is loaded whose cache has a share of the memory.
+    pub(crate) fn load_options(&self, cache_memory: Option<u64>) -> LoadOptions {
         LoadOptions {
             device: self.device,
             threads: self.threads,
             context: self.ctx_size,
             cache: self.cache_size.unwrap_or(CacheSize::Sequences(SEQUENCES)),
+            cache_memory,
         }
     }
 

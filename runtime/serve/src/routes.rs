@@ -1,6 +1,7 @@
 //! Paths and what answers them.
 
 mod access;
+mod admin;
 mod body;
 mod chat;
 mod completions;
@@ -38,6 +39,7 @@ pub(crate) fn router(state: Shared) -> Router {
         .layer(middleware::from_fn_with_state(state.clone(), access::check_key));
     // Whatever its path is, it takes another key than a client's.
     let admin = Router::new()
+        .route("/admin/reload", post(admin::reload))
         .route("/admin/{*path}", any(no_path))
         .layer(middleware::from_fn_with_state(state.clone(), access::check_admin));
     Router::new()
@@ -54,8 +56,9 @@ pub(crate) fn router(state: Shared) -> Router {
 
 /// Says whether all models can answer, for whoever spreads requests over servers.
 async fn ready(State(state): State<Shared>) -> Response {
-    let stopped: Vec<&str> =
-        state.models().iter().filter(|model| !model.is_ready()).map(|model| model.name()).collect();
+    let mut models = state.models().all();
+    models.retain(|model| !model.is_ready());
+    let stopped: Vec<&str> = models.iter().map(|model| model.name()).collect();
     if stopped.is_empty() {
         return Json(json!({ "status": "ok" })).into_response();
     }

@@ -1,12 +1,12 @@
 //! A server, from its first connection to its last.
 
-use std::{future::Future, sync::Arc, time::Duration};
+use std::{future::Future, time::Duration};
 
 use tokio::{net::TcpListener, sync::watch, task::JoinSet, time::timeout};
 
 use crate::{
     connection::Connections,
-    model::ServedModel,
+    models::Models,
     routes::router,
     state::{Settings, State},
 };
@@ -17,7 +17,7 @@ const FLUSH: Duration = Duration::from_secs(1);
 /// Serves models until `stop` resolves. Then no connection is accepted, and answers have `drain` to end.
 pub async fn serve(
     listener: TcpListener,
-    models: Vec<Arc<ServedModel>>,
+    models: Models,
     settings: Settings,
     stop: impl Future<Output = ()> + Send + 'static,
     drain: Duration,
@@ -29,7 +29,7 @@ pub async fn serve(
     let sampled = state.clone();
     let mut tasks = JoinSet::new();
     // Dropping the set ends it.
-    tasks.spawn(async move { sampled.observer().sample(|| sampled.models().to_vec()).await });
+    tasks.spawn(async move { sampled.observer().sample(|| sampled.models().all()).await });
     let mut connections = Connections::new(router(state), limits);
     connections.accept(listener, stop).await;
     observer.drain();

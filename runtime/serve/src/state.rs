@@ -5,7 +5,9 @@ use std::sync::Arc;
 use subtle::{Choice, ConstantTimeEq as _};
 use tokio::sync::watch;
 
-use crate::{api::error::ApiError, limits::Limits, model::ServedModel, observe::record::Observer};
+use crate::{
+    api::error::ApiError, limits::Limits, model::ServedModel, models::Models, observe::record::Observer,
+};
 
 /// Settings of a server.
 #[derive(Debug, Clone, Default)]
@@ -21,7 +23,7 @@ pub struct Settings {
 /// The state of a server.
 #[derive(Debug)]
 pub(crate) struct State {
-    models: Vec<Arc<ServedModel>>,
+    models: Models,
     settings: Settings,
     observer: Arc<Observer>,
     /// True from the moment at which streams have to end.
@@ -32,11 +34,7 @@ pub(crate) struct State {
 pub(crate) type Shared = Arc<State>;
 
 impl State {
-    pub(crate) fn new(
-        models: Vec<Arc<ServedModel>>,
-        settings: Settings,
-        ending: watch::Receiver<bool>,
-    ) -> Shared {
+    pub(crate) fn new(models: Models, settings: Settings, ending: watch::Receiver<bool>) -> Shared {
         Arc::new(Self { models, settings, observer: Observer::new(), ending })
     }
 
@@ -48,18 +46,13 @@ impl State {
         &self.settings.limits
     }
 
-    pub(crate) fn models(&self) -> &[Arc<ServedModel>] {
+    pub(crate) fn models(&self) -> &Models {
         &self.models
     }
 
     /// Returns the model with this name. A client that names none takes the only one.
-    pub(crate) fn model(&self, name: &str) -> Result<&Arc<ServedModel>, ApiError> {
-        let found = match (name, self.models.as_slice()) {
-            ("", [only]) => Some(only),
-            _ => self.models.iter().find(|model| model.name() == name),
-        };
-        let served = || self.models.iter().map(|model| model.name()).collect::<Vec<_>>();
-        found.ok_or_else(|| ApiError::no_model(name, &served()))
+    pub(crate) fn model(&self, name: &str) -> Result<Arc<ServedModel>, ApiError> {
+        Ok(self.models.find(name)?)
     }
 
     /// Returns whether a key is one of the server's, or none is needed.

@@ -14,6 +14,7 @@ mod entry_point;
 mod function;
 #[cfg(feature = "iree")]
 mod loaded;
+mod memory;
 #[cfg(feature = "iree")]
 mod model;
 mod options;
@@ -26,6 +27,7 @@ mod select;
 #[cfg(feature = "iree")]
 mod vmfb;
 
+pub use memory::free_memory;
 pub use options::LoadOptions;
 
 /// Loads a bundle that continues texts on a device of this machine.

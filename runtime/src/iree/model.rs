@@ -11,6 +11,7 @@ use super::{
     best::BestEntry,
     entry_point::{Cache, EntryPoint},
     loaded::LoadedModule,
+    memory::free_memory,
     options::LoadOptions,
     pages,
 };
@@ -53,7 +54,7 @@ impl IreeModel {
         if bundle.manifest().plan.embedding.is_some() {
             return Err(Error::OnlyEmbedding { model: bundle.manifest().model.clone() });
         }
-        let free = pages::free_memory();
+        let free = free_memory();
         let LoadedModule { module, info, serving, entries, bests, device, driver, context, weight_bytes } =
             LoadedModule::new(bundle, weights, options)?;
         let mut limits = ModelLimits {
@@ -65,7 +66,9 @@ impl IreeModel {
             exact: serving.exact,
         };
         // Memory of GPUs is not asked for: where the default does not fit, reserving fails.
-        let free = free.filter(|_| driver == Driver::Local).map(|free| free.saturating_sub(weight_bytes));
+        let is_local = driver == Driver::Local;
+        let free = free.map(|free| free.saturating_sub(weight_bytes));
+        let free = free.into_iter().chain(options.cache_memory).min().filter(|_| is_local);
         pages::set_pages(options.cache, &mut limits, free)?;
         // Page 0 is for padding.
         let pages: Vec<usize> = limits.pools.iter().map(|pool| pool.pages + 1).collect();

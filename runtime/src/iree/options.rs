@@ -13,4 +13,6 @@ pub struct LoadOptions {
     pub context: Option<usize>,
     /// The size of the cache.
     pub cache: CacheSize,
+    /// The most memory that is free for a cache whose size is a number of sequences; `None` is all that is free.
+    pub cache_memory: Option<u64>,
 }

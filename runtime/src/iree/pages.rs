@@ -70,15 +70,6 @@ fn largest_that(most: usize, fits: impl Fn(usize) -> bool) -> usize {
     fitting
 }
 
-/// Returns the bytes of memory that this process can still get, where the system says.
-pub(super) fn free_memory() -> Option<u64> {
-    let mut system = sysinfo::System::new();
-    system.refresh_memory();
-    let available = Some(system.available_memory()).filter(|&bytes| bytes > 0);
-    let group = system.cgroup_limits().map(|limits| limits.free_memory);
-    available.into_iter().chain(group).min()
-}
-
 #[cfg(test)]
 mod tests {
     use mlxcel_artifacts::{Digest, entry::CallSizes};
@@ -133,11 +124,5 @@ mod tests {
              hint: give a larger --cache-size, or free memory"
         );
         assert!(refused(CacheSize::default(), Some(1000)).starts_with("a cache of 800 B, expected"));
-    }
-
-    #[test]
-    #[cfg(target_os = "linux")]
-    fn the_free_memory_is_known_here() {
-        assert!(free_memory().is_some_and(|bytes| bytes > 1 << 20));
     }
 }

@@ -1,6 +1,6 @@
 //! Errors in OpenAI's form.
 
-use std::time::Duration;
+use std::{error, time::Duration};
 
 use axum::{
     Json,
@@ -14,6 +14,8 @@ use axum::{
 use mlxcel_artifacts::report;
 use mlxcel_runtime::{EngineError, Error};
 use serde_json::json;
+
+use crate::reload::ReloadError;
 
 /// Seconds after which a client may ask again.
 const RETRY_SECONDS: u16 = 1;
@@ -90,13 +92,6 @@ impl ApiError {
         Self { code: Some("no_admin_key"), ..error }
     }
 
-    /// There is no such model: 404.
-    pub(crate) fn no_model(found: &str, served: &[&str]) -> Self {
-        let message = format!("the model `{found}` is not served, expected one of {}", served.join(", "));
-        let error = Self::new(StatusCode::NOT_FOUND, "invalid_request_error", message);
-        Self { param: Some("model".into()), code: Some("model_not_found"), ..error }
-    }
-
     /// There is no such path: 404.
     pub(crate) fn no_path(method: &str, path: &str) -> Self {
         let message = format!("found no {method} {path}");
@@ -127,10 +122,7 @@ impl ApiError {
 
 impl From<Error> for ApiError {
     fn from(error: Error) -> Self {
-        // Hints name options of programs; the first line stands alone.
-        let text = report(&error);
-        let text = text.strip_prefix("error: ").unwrap_or(&text);
-        let message = text.lines().next().unwrap_or_default().to_owned();
+        let message = first_line(&error);
         match &error {
             Error::TooLong { .. } | Error::Engine(EngineError::NeverFits { .. }) => {
                 Self::context_exceeded(message)
@@ -153,6 +145,27 @@ impl From<Error> for ApiError {
             _ => Self::new(StatusCode::INTERNAL_SERVER_ERROR, "server_error", message),
         }
     }
+}
+
+impl From<ReloadError> for ApiError {
+    fn from(error: ReloadError) -> Self {
+        let (status, param, code) = match &error {
+            ReloadError::NotServed { .. } => (StatusCode::NOT_FOUND, "model", "model_not_found"),
+            ReloadError::Busy(_) => (StatusCode::CONFLICT, "model", "reload_in_progress"),
+            ReloadError::OtherDigest { .. } => {
+                (StatusCode::UNPROCESSABLE_ENTITY, "digest", "digest_mismatch")
+            }
+            ReloadError::Load { .. } => (StatusCode::UNPROCESSABLE_ENTITY, "bundle", "load_failed"),
+        };
+        let error = Self::new(status, "invalid_request_error", first_line(&error));
+        Self { param: Some(param.into()), code: Some(code), ..error }
+    }
+}
+
+/// Returns an error with its causes. Hints, which name options of programs, are in other lines.
+fn first_line(error: &(dyn error::Error + 'static)) -> String {
+    let text = report(error);
+    text.strip_prefix("error: ").unwrap_or(&text).lines().next().unwrap_or_default().to_owned()
 }
 
 impl IntoResponse for ApiError {

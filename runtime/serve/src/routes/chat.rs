@@ -19,7 +19,7 @@ pub(super) async fn complete(
     JsonBody(body): JsonBody,
 ) -> Result<Response, ApiError> {
     let ChatRequest { model, chat, functions, rules, logprobs, generation } = ChatRequest::parse(&body)?;
-    let model = state.model(&model)?.clone();
+    let model = state.model(&model)?;
     let prompt = model.encode_chat(&chat)?;
     // A format holds from the first token, so that nothing is reasoning and nothing a call.
     let expected = match generation.constraint {

@@ -19,7 +19,7 @@ pub(super) async fn complete(
     JsonBody(body): JsonBody,
 ) -> Result<Response, ApiError> {
     let CompletionRequest { model, prompts, logprobs, generation } = CompletionRequest::parse(&body)?;
-    let model = state.model(&model)?.clone();
+    let model = state.model(&model)?;
     let prompts = prompts.into_iter().map(|prompt| model.encode(prompt)).collect::<Result<_, _>>()?;
     let grammar = model.grammars().get_any(generation.constraint.as_ref()).await?;
     let asked = Asked {

@@ -22,12 +22,13 @@ struct Entry<'a> {
 }
 
 pub(super) async fn list(State(state): State<Shared>) -> Json<Value> {
-    let models: Vec<_> = state.models().iter().map(|model| describe(model)).collect();
-    Json(json!({ "object": "list", "data": models }))
+    let models = state.models().all();
+    let entries: Vec<_> = models.iter().map(|model| describe(model)).collect();
+    Json(json!({ "object": "list", "data": entries }))
 }
 
 pub(super) async fn one(State(state): State<Shared>, Path(name): Path<String>) -> Result<Response, ApiError> {
-    Ok(Json(describe(state.model(&name)?)).into_response())
+    Ok(Json(describe(&*state.model(&name)?)).into_response())
 }
 
 fn describe(model: &ServedModel) -> Entry<'_> {

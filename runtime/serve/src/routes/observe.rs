@@ -23,11 +23,11 @@ pub(super) async fn record(State(state): State<Shared>, mut request: Request, ne
 
 /// `GET /metrics`: all numbers in Prometheus' form.
 pub(super) async fn metrics(State(state): State<Shared>) -> Response {
-    let text = state.observer().metrics.encode(state.models().iter().map(AsRef::as_ref));
+    let text = state.observer().metrics.encode(state.models().all().iter().map(AsRef::as_ref));
     ([(CONTENT_TYPE, prometheus_text::CONTENT_TYPE)], text).into_response()
 }
 
 /// `GET /status.json`: the numbers of the last minutes, and the slowest requests.
 pub(super) async fn status(State(state): State<Shared>) -> Json<Status> {
-    Json(Status::new(state.observer(), state.models().iter().map(AsRef::as_ref)))
+    Json(Status::new(state.observer(), state.models().all().iter().map(AsRef::as_ref)))
 }

@@ -1,17 +1,22 @@
 //! A server over a scripted model, on a port of its own.
 
-use std::{thread, time::Duration};
+pub(crate) mod loader;
 
-use mlxcel_artifacts::Quant;
-use mlxcel_runtime::{
-    ChatTemplate, EngineSettings, Error, Tokenizer,
-    engine::{EngineClient, EngineThread},
-    scripted::ScriptedModel,
+use std::{
+    path::{Path, PathBuf},
+    sync::Mutex,
+    thread,
+    time::Duration,
 };
-use mlxcel_serve::{Facts, Limits, ServedModel, Settings, Signature, Task, TextFiles, serve};
+
+use mlxcel_artifacts::Digest;
+use mlxcel_runtime::{ChatTemplate, Error, Tokenizer, engine::EngineClient, scripted::ScriptedModel};
+use mlxcel_serve::{Limits, LoadError, Models, Settings, TextFiles, serve};
 use reqwest::{Client, StatusCode};
 use serde_json::{Value, json};
 use tokio::{net::TcpListener, sync::oneshot, task::JoinHandle};
+
+use loader::{Latest, ScriptedBundle, ScriptedLoader};
 
 /// The time that answers have to end when the server stops.
 const DRAIN: Duration = Duration::from_millis(300);
@@ -32,7 +37,7 @@ pub(crate) enum Speed {
 /// A running server.
 pub(crate) struct Server {
     address: String,
-    engine: EngineClient,
+    latest: Latest,
     stop: Option<oneshot::Sender<()>>,
     served: JoinHandle<()>,
 }
@@ -75,17 +80,35 @@ impl Server {
         text: TextFiles,
         settings: Settings,
     ) -> Self {
-        let engine_settings = EngineSettings { waiting: 8, ..EngineSettings::default() };
-        let engine = EngineThread::start(model, engine_settings).unwrap();
-        let client = engine.client();
-        let model = ServedModel::new("scripted".into(), facts(&client), text, engine);
+        let digest = Digest::of(b"scripted");
+        let bundle = Mutex::new(Some(ScriptedBundle { digest, model: Box::new(model), text }));
+        let open = move |_: &Path| bundle.lock().unwrap().take().ok_or_else(|| "it was opened before".into());
+        Self::of(open, &[("scripted".into(), PathBuf::new())], settings).await
+    }
+
+    /// Serves what `open` makes of paths, under names.
+    pub(crate) async fn of(
+        open: impl Fn(&Path) -> Result<ScriptedBundle, LoadError> + Send + Sync + 'static,
+        bundles: &[(String, PathBuf)],
+        settings: Settings,
+    ) -> Self {
+        let (loader, latest) = ScriptedLoader::new(open);
+        let models = Models::new(loader);
+        for (name, bundle) in bundles {
+            models.add(name, bundle).unwrap();
+        }
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = format!("http://{}", listener.local_addr().unwrap());
         let (stop, stopped) = oneshot::channel();
         let stopped = async move { _ = stopped.await };
         let settings = Settings { limits: Limits { max_body: MAX_BODY, ..settings.limits }, ..settings };
-        let served = tokio::spawn(serve(listener, vec![model], settings, stopped, DRAIN));
-        Self { address, engine: client, stop: Some(stop), served }
+        let served = tokio::spawn(serve(listener, models, settings, stopped, DRAIN));
+        Self { address, latest, stop: Some(stop), served }
+    }
+
+    /// Returns the engine of the model that was loaded last.
+    pub(crate) fn engine(&self) -> EngineClient {
+        self.latest.lock().unwrap().clone().unwrap()
     }
 
     pub(crate) fn url(&self, path: &str) -> String {
@@ -111,7 +134,7 @@ impl Server {
     /// Waits until no request runs, and checks that no page is held.
     pub(crate) async fn until_idle(&self) {
         for _ in 0..500 {
-            let usage = self.engine.usage();
+            let usage = self.engine().usage();
             if usage.running + usage.waiting == 0 {
                 let pool = usage.pools[0];
                 assert_eq!(pool.free + pool.cached, pool.pages);
@@ -119,7 +142,7 @@ impl Server {
             }
             tokio::time::sleep(Duration::from_millis(10)).await;
         }
-        panic!("requests still run: {:?}", self.engine.usage());
+        panic!("requests still run: {:?}", self.engine().usage());
     }
 
     /// Begins to stop.
@@ -130,19 +153,6 @@ impl Server {
     /// Waits for the end.
     pub(crate) async fn ended(self) {
         self.served.await.unwrap();
-    }
-}
-
-/// Returns the facts of a bundle with a scripted model.
-fn facts(client: &EngineClient) -> Facts {
-    Facts {
-        digest: client.limits().model,
-        context: client.limits().context,
-        target: "script".into(),
-        device: client.device().name.clone(),
-        quantization: Quant::Q4,
-        signature: Some(Signature { key: "0123456789ABCDEF".into(), verified: true }),
-        task: Task::Generation,
     }
 }
 
@@ -166,8 +176,13 @@ fn saying(answer: &'static str) -> ScriptedModel {
     })
 }
 
+/// Returns settings with an admin key.
+pub(crate) fn admin(key: &str) -> Settings {
+    Settings { admin_key: Some(key.into()), ..Settings::default() }
+}
+
 /// Makes a tokenizer with a token for each byte, and a template.
-fn text(template: &str) -> TextFiles {
+pub(crate) fn text(template: &str) -> TextFiles {
     let mut shifted = 0;
     let symbols = (0..=255u8).map(|byte| {
         let is_plain = matches!(byte, b'!'..=b'~' | 0xa1..=0xac | 0xae..=0xff);

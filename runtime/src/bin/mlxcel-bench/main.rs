@@ -131,7 +131,7 @@ fn load_engine(options: &Options, bundle: &Bundle, sequences: usize) -> Result<E
     let given = options.weights.as_deref().map(Weights::open).transpose()?;
     let cache = options.cache_size.unwrap_or(CacheSize::Sequences(sequences));
     let (device, threads, context) = (options.device, options.threads, options.ctx_size);
-    let load_options = LoadOptions { device, threads, context, cache };
+    let load_options = LoadOptions { device, threads, context, cache, ..LoadOptions::default() };
     options.origin.note(bundle)?;
     let model = load(bundle, given, &load_options)?;
     if let Some(warning) = options.device.threads_without_effect(options.threads) {

@@ -384,6 +384,7 @@ impl Options {
             threads: self.threads,
             context: self.ctx_size,
             cache: self.cache_size.unwrap_or(default),
+            cache_memory: None,
         }
     }
 }

@@ -1,0 +1,168 @@
+//! Bundles on this machine, for the start and for reloads.
+
+use std::{collections::HashMap, path::Path, sync::Arc};
+
+use anyhow::{Context as _, Result, bail};
+use bytesize::ByteSize;
+use mlxcel_artifacts::{Bundle, Digest, Driver, Manifest, TargetArtifact, tensor_bytes};
+use mlxcel_runtime::{
+    CacheSize, CheckpointFiles, EngineSettings, ModelRunner, Request, Weights,
+    engine::{EngineThread, EventKind},
+    free_memory, load,
+};
+use mlxcel_serve::{Facts, LoadError, Loader, OpenedBundle, ServedModel, Signature, TextFiles};
+
+use crate::{named::NamedBundle, note::note, options::Options};
+
+/// Loads bundles as the options say.
+#[derive(Debug)]
+pub(crate) struct BundleLoader {
+    options: Arc<Options>,
+    /// For each name, the most memory that its cache shares. One bundle alone has all.
+    shares: HashMap<String, u64>,
+}
+
+impl BundleLoader {
+    /// Divides the memory among the bundles.
+    pub(crate) fn new(options: Arc<Options>) -> Result<Self> {
+        let shares = match options.bundles.len() {
+            0 | 1 => HashMap::new(),
+            _ => shares(&options)?,
+        };
+        Ok(Self { options, shares })
+    }
+}
+
+impl Loader for BundleLoader {
+    fn open(&self, bundle: &Path) -> Result<Box<dyn OpenedBundle>, LoadError> {
+        let options = self.options.clone();
+        let bundle = options.origin.open(bundle)?;
+        let signature = Signature::new(options.origin.check(&bundle)?, bundle.signature_info()?);
+        options.origin.note(&bundle)?;
+        Ok(Box::new(Opened { options, bundle, signature, shares: self.shares.clone() }))
+    }
+}
+
+/// A bundle that may run.
+struct Opened {
+    options: Arc<Options>,
+    bundle: Bundle,
+    signature: Option<Signature>,
+    shares: HashMap<String, u64>,
+}
+
+impl OpenedBundle for Opened {
+    fn digest(&self) -> Digest {
+        self.bundle.digest()
+    }
+
+    fn load(self: Box<Self>, name: &str) -> Result<Arc<ServedModel>, LoadError> {
+        Ok(self.load_and_step(name)?)
+    }
+}
+
+impl Opened {
+    /// Loads the bundle and runs a step.
+    fn load_and_step(self, name: &str) -> Result<Arc<ServedModel>> {
+        let Self { options, bundle, signature, shares } = self;
+        let weights = match &options.weights {
+            Some(path) => Some(Weights::open(path)?),
+            None if bundle.is_packed() => None,
+            None => Some(Weights::from_bundle(&bundle)?),
+        };
+        if let Some(weights) = &weights {
+            weights.check(&bundle.manifest().parameters)?.iter().for_each(|warning| note(warning));
+        }
+        let folder = options.weights.as_deref().filter(|path| path.is_dir());
+        let text = TextFiles::read(&CheckpointFiles::new(&bundle, folder))?;
+        let load_options = options.load_options(shares.get(name).copied());
+        let settings = EngineSettings { waiting: options.queue, ..EngineSettings::default() };
+        let loaded = bundle.clone();
+        let load = move || -> Result<Box<dyn ModelRunner>, _> { load(&loaded, weights, &load_options) };
+        let engine = EngineThread::start(load, settings)?;
+        let client = engine.client();
+        let step = client.submit(Request { prompt: vec![0], max_tokens: 1, ..Request::default() })?;
+        for event in step {
+            if let EventKind::Failed { error } = event {
+                return Err(error).with_context(|| format!("{name} cannot run a step"));
+            }
+        }
+        let facts = Facts::new(&bundle, signature, client.device(), client.limits().context);
+        Ok(ServedModel::new(name.to_owned(), facts, text, engine))
+    }
+}
+
+/// Divides the memory that weights leave by what caches would take.
+fn shares(options: &Options) -> Result<HashMap<String, u64>> {
+    let open = |named: &NamedBundle| Ok((named.name.clone(), options.origin.open(&named.bundle)?));
+    let bundles: Vec<(String, Bundle)> = options.bundles.iter().map(open).collect::<Result<_>>()?;
+    let Some(free) = free_memory() else { return Ok(HashMap::new()) };
+    let weights = bundles.iter().map(|(_, bundle)| weight_bytes(bundle.manifest())).sum();
+    let left = free.saturating_sub(weights);
+    let is_local = |manifest: &Manifest| match options.device.driver() {
+        Some(driver) => driver == Driver::Local,
+        None => manifest.targets.values().all(|target| target.driver == Driver::Local),
+    };
+    let needs = bundles.iter().filter(|(_, bundle)| is_local(bundle.manifest()));
+    let needs: Vec<(&String, u64)> =
+        needs.map(|(name, bundle)| (name, context_bytes(bundle.manifest()))).collect();
+    let needs = || needs.iter().filter(|(_, bytes)| *bytes > 0);
+    if let Some(CacheSize::Bytes(bytes)) = options.cache_size {
+        let (count, all) = (needs().count(), bytes.saturating_mul(needs().count() as u64));
+        if all > left {
+            bail!(
+                "{count} caches of {} and {} of weights, expected at most the {} of free memory\n\
+                 hint: give a smaller --cache-size, or fewer bundles",
+                ByteSize(bytes),
+                ByteSize(weights),
+                ByteSize(free)
+            );
+        }
+    }
+    Ok(divide(left, needs()))
+}
+
+/// Divides memory in the ratio of needs.
+fn divide<'a>(
+    memory: u64,
+    needs: impl Iterator<Item = &'a (&'a String, u64)> + Clone,
+) -> HashMap<String, u64> {
+    let all: u128 = needs.clone().map(|(_, bytes)| u128::from(*bytes)).sum();
+    let share = |bytes: u64| u128::from(memory) * u128::from(bytes) / all.max(1);
+    needs.map(|(name, bytes)| ((*name).clone(), u64::try_from(share(*bytes)).unwrap_or(memory))).collect()
+}
+
+/// Returns the bytes of weights that are mapped or packed when a bundle runs.
+fn weight_bytes(manifest: &Manifest) -> u64 {
+    let packed = |target: &TargetArtifact| Some(target.packing.as_ref()?.weights.as_ref()?.size);
+    let packed = manifest.targets.values().filter_map(packed).max();
+    packed.unwrap_or_else(|| {
+        let bytes = manifest.parameters.iter().filter_map(|one| tensor_bytes(one.dtype, &one.shape));
+        bytes.map(|bytes| bytes as u64).fold(0, u64::saturating_add)
+    })
+}
+
+/// Returns the bytes of cache of a whole context; 0 for an encoder.
+fn context_bytes(manifest: &Manifest) -> u64 {
+    let plan = &manifest.plan;
+    if plan.embedding.is_some() {
+        return 0;
+    }
+    let of = |positions: usize, bytes: u64| bytes.saturating_mul(positions as u64);
+    let windows = plan.windows.iter();
+    let windows = windows.map(|window| of(window.positions.min(plan.context), window.position_bytes));
+    windows.fold(of(plan.context, plan.position_bytes), u64::saturating_add)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn memory_is_divided_by_need() {
+        let (large, small) = ("large".to_owned(), "small".to_owned());
+        let shares = divide(1000, [(&large, 30), (&small, 10)].iter());
+        assert_eq!(shares, HashMap::from([(large, 750), (small, 250)]));
+        assert_eq!(divide(1000, [].iter()), HashMap::new());
+    }
+}

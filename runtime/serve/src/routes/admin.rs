@@ -1,0 +1,37 @@
+//! Administration: `POST /admin/reload`.
+
+use std::path::PathBuf;
+
+use axum::{Json, extract::State};
+use serde_json::{Value, json};
+use tokio::task;
+
+use super::body::JsonBody;
+use crate::{
+    api::{error::ApiError, fields::Fields},
+    reload::{Reload, Reloaded},
+    state::Shared,
+};
+
+/// Puts a bundle in the place of the one that is served under a name.
+pub(super) async fn reload(
+    State(state): State<Shared>,
+    JsonBody(body): JsonBody,
+) -> Result<Json<Value>, ApiError> {
+    let mut fields = Fields::parse(&body)?;
+    let model: String = fields.take("model")?.unwrap_or_default();
+    let bundle: Option<PathBuf> = fields.take("bundle")?;
+    let digest = fields.take("digest")?;
+    fields.finish()?;
+    let model = state.models().find(&model)?.name().to_owned();
+    let (models, name) = (state.models().clone(), model.clone());
+    // A client that goes away does not end it.
+    let reloaded = task::spawn_blocking(move || models.reload(&name, Reload { bundle, digest })).await;
+    let Reloaded { previous, digest } = reloaded.map_err(|_| ApiError::stopping())??;
+    Ok(Json(json!({
+        "model": model,
+        "changed": previous != digest,
+        "digest": digest,
+        "previous_digest": previous,
+    })))
+}
