@@ -1,9 +1,9 @@
 //! What all requests share.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Instant};
 
 use subtle::{Choice, ConstantTimeEq as _};
-use tokio::sync::watch;
+use tokio::{sync::watch, time::sleep_until};
 
 use crate::{
     api::error::ApiError, limits::Limits, model::ServedModel, models::Models, observe::record::Observer,
@@ -65,8 +65,20 @@ impl State {
         Some(is_one_of([self.settings.admin_key.as_ref()?], key))
     }
 
+    /// Waits until the answer to a request that began at `start` has to end, and returns why.
+    pub(crate) async fn cut(&self, start: Instant) -> ApiError {
+        let Some(limit) = self.settings.limits.request else {
+            self.ended().await;
+            return ApiError::stopping();
+        };
+        tokio::select! {
+            () = self.ended() => ApiError::stopping(),
+            () = sleep_until((start + limit).into()) => ApiError::timed_out(limit),
+        }
+    }
+
     /// Waits until streams have to end.
-    pub(crate) async fn ended(&self) {
+    async fn ended(&self) {
         let mut ending = self.ending.clone();
         if ending.wait_for(|ending| *ending).await.is_err() {
             std::future::pending::<()>().await;

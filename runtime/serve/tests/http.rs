@@ -7,7 +7,7 @@ mod scripted;
 
 use std::time::Duration;
 
-use mlxcel_serve::Settings;
+use mlxcel_serve::{Limits, Settings};
 use reqwest::{Client, StatusCode};
 use scripted::{MAX_BODY, Server, Speed};
 use serde_json::{Value, json};
@@ -418,6 +418,28 @@ async fn a_full_queue_asks_to_come_again() {
     let response = Client::new().post(server.url("/v1/completions")).json(&body).send().await.unwrap();
     assert_eq!(response.status(), StatusCode::TOO_MANY_REQUESTS);
     assert_eq!(response.headers()["retry-after"], "1");
+    server.until_idle().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn requests_that_take_too_long_end() {
+    let limits = Limits { request: Some(Duration::from_millis(200)), ..Limits::default() };
+    let server = Server::with(Speed::Slow, Settings { limits, ..Settings::default() }).await;
+    let mut body = json!({ "prompt": "a", "max_tokens": 400, "ignore_eos": true });
+    let response = Client::new().post(server.url("/v1/completions")).json(&body).send().await.unwrap();
+    assert_eq!(response.status(), StatusCode::GATEWAY_TIMEOUT);
+    assert_eq!(response.headers()["x-should-retry"], "false");
+    let error = json!({
+        "message": "the request took longer than 0.2 s, the most that the server gives it",
+        "type": "server_error", "param": null, "code": "request_timeout",
+    });
+    assert_eq!(response.json::<Value>().await.unwrap()["error"], error);
+    server.until_idle().await;
+    body["stream"] = true.into();
+    let (status, text) = server.post("/v1/completions", &body).await;
+    assert_eq!(status, StatusCode::OK);
+    let last = events(&text).pop().map(|last| serde_json::from_str::<Value>(last).unwrap()).unwrap();
+    assert_eq!(last["error"], error);
     server.until_idle().await;
 }
 

@@ -17,7 +17,7 @@ enum ResponseFormat {
 
 /// A schema with its name, as OpenAI has it.
 #[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, expecting = "a schema with a name")]
 struct NamedSchema {
     name: Option<String>,
     /// For the model, which is not told of the schema.

@@ -20,6 +20,10 @@ use crate::reload::ReloadError;
 /// Seconds after which a client may ask again.
 const RETRY_SECONDS: u16 = 1;
 
+/// The longest message and the longest name of a field, in characters. What a client sent may stand in them.
+const MAX_MESSAGE: usize = 2000;
+const MAX_PARAM: usize = 200;
+
 /// An answer that says what is wrong: `{"error": {"message", "type", "param", "code"}}`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct ApiError {
@@ -32,7 +36,7 @@ pub(crate) struct ApiError {
 
 impl ApiError {
     fn new(status: StatusCode, kind: &'static str, message: impl Into<String>) -> Self {
-        Self { status, kind, message: message.into(), param: None, code: None }
+        Self { status, kind, message: shortened(message.into(), MAX_MESSAGE), param: None, code: None }
     }
 
     /// Refuses a request: 400.
@@ -42,7 +46,7 @@ impl ApiError {
 
     /// Refuses a field of a request: 400.
     pub(crate) fn invalid_field(param: impl Into<String>, message: impl Into<String>) -> Self {
-        Self { param: Some(param.into()), ..Self::invalid(message) }
+        Self { param: Some(shortened(param.into(), MAX_PARAM)), ..Self::invalid(message) }
     }
 
     /// Refuses a request that is longer than the context: 400.
@@ -104,6 +108,16 @@ impl ApiError {
         Self { code: Some("queue_full"), ..error }
     }
 
+    /// A request took too long: 504.
+    pub(crate) fn timed_out(limit: Duration) -> Self {
+        let message = format!(
+            "the request took longer than {} s, the most that the server gives it",
+            limit.as_secs_f64()
+        );
+        let error = Self::new(StatusCode::GATEWAY_TIMEOUT, "server_error", message);
+        Self { code: Some("request_timeout"), ..error }
+    }
+
     /// The server is about to end: 503.
     pub(crate) fn stopping() -> Self {
         Self::new(StatusCode::SERVICE_UNAVAILABLE, "server_error", "the server is shutting down")
@@ -118,6 +132,15 @@ impl ApiError {
         let Self { status: _, kind, message, param, code } = self;
         json!({ "error": { "message": message, "type": kind, "param": param, "code": code } })
     }
+}
+
+/// Cuts a text that is too long.
+fn shortened(mut text: String, limit: usize) -> String {
+    if let Some((end, _)) = text.char_indices().nth(limit) {
+        text.truncate(end);
+        text.push('…');
+    }
+    text
 }
 
 impl From<Error> for ApiError {
@@ -175,6 +198,10 @@ impl IntoResponse for ApiError {
         match self.status {
             StatusCode::TOO_MANY_REQUESTS => headers.insert(RETRY_AFTER, HeaderValue::from(RETRY_SECONDS)),
             StatusCode::UNAUTHORIZED => headers.insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer")),
+            // OpenAI's clients would ask for the same again, twice.
+            StatusCode::GATEWAY_TIMEOUT => {
+                headers.insert("x-should-retry", HeaderValue::from_static("false"))
+            }
             StatusCode::REQUEST_TIMEOUT => headers.insert(CONNECTION, HeaderValue::from_static("close")),
             _ => None,
         };

@@ -1,7 +1,12 @@
 //! The fields of a request's JSON object.
 
-use serde::de::DeserializeOwned;
-use serde_json::{Map, Value};
+use std::fmt;
+
+use serde::{
+    Deserialize, Deserializer,
+    de::{DeserializeOwned, MapAccess, Visitor},
+};
+use serde_json::{Map, Value, error::Category};
 
 use super::error::ApiError;
 
@@ -15,14 +20,17 @@ impl Fields {
     /// # Errors
     /// It is no JSON, or no object.
     pub(crate) fn parse(body: &[u8]) -> Result<Self, ApiError> {
-        match serde_json::from_slice(body) {
-            Ok(Value::Object(mut fields)) => {
-                fields.retain(|_, value| !value.is_null());
-                Ok(Self(fields))
-            }
-            Ok(_) => Err(ApiError::invalid("the body is no JSON object, expected one")),
-            Err(error) => Err(ApiError::invalid(format!("the body is no JSON: {error}"))),
+        let Object { mut fields, twice } =
+            serde_json::from_slice(body).map_err(|error| match error.classify() {
+                Category::Data => ApiError::invalid("the body is no JSON object, expected one"),
+                _ => ApiError::invalid(format!("the body is no JSON: {error}")),
+            })?;
+        // Whoever checks requests on the way may have read the other value.
+        if let Some(name) = twice {
+            return Err(ApiError::invalid_field(&name, format!("{name} is given twice, expected it once")));
         }
+        fields.retain(|_, value| !value.is_null());
+        Ok(Self(fields))
     }
 
     /// Takes a field; `None` if it is absent.
@@ -79,6 +87,38 @@ impl Fields {
             Some(name) => Err(ApiError::invalid_field(name, format!("{name} is not supported"))),
             None => Ok(()),
         }
+    }
+}
+
+/// A JSON object.
+struct Object {
+    fields: Map<String, Value>,
+    /// A field that it has more than once.
+    twice: Option<String>,
+}
+
+impl<'de> Deserialize<'de> for Object {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Entries;
+        impl<'de> Visitor<'de> for Entries {
+            type Value = Object;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a JSON object")
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, mut access: A) -> Result<Object, A::Error> {
+                let mut object = Object { fields: Map::new(), twice: None };
+                while let Some((name, value)) = access.next_entry::<String, Value>()? {
+                    if object.fields.contains_key(&name) {
+                        object.twice.get_or_insert_with(|| name.clone());
+                    }
+                    object.fields.insert(name, value);
+                }
+                Ok(object)
+            }
+        }
+        deserializer.deserialize_map(Entries)
     }
 }
 

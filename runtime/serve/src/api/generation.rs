@@ -50,7 +50,7 @@ enum Stops {
 }
 
 #[derive(Deserialize, Default)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, expecting = "an object of options")]
 struct StreamOptions {
     #[serde(default)]
     include_usage: bool,

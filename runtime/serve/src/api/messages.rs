@@ -17,7 +17,7 @@ const ROLES: [(&str, &str); 5] = [
 
 /// A message.
 #[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, expecting = "a message")]
 pub(super) struct WireMessage {
     role: String,
     #[serde(default)]
@@ -54,12 +54,14 @@ struct Part {
 
 /// A call that the model has made.
 #[derive(Deserialize)]
+#[serde(expecting = "a call")]
 struct WireCall {
     id: String,
     function: CalledFunction,
 }
 
 #[derive(Deserialize)]
+#[serde(expecting = "a function")]
 struct CalledFunction {
     name: String,
     arguments: String,

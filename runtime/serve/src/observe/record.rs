@@ -125,6 +125,11 @@ impl Record {
         self.0.seen.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Returns when the request came.
+    pub(crate) fn start(&self) -> Instant {
+        self.0.start
+    }
+
     /// Notes which model answers, and the answer's id.
     pub(crate) fn begin(&self, model: &str, id: &str) {
         let mut seen = self.seen();

@@ -54,11 +54,7 @@ pub(super) async fn generate(
     for Running { mut answer, prompt } in running {
         let mut whole = AnswerPart::default();
         loop {
-            let part = tokio::select! {
-                part = answer.next() => part?,
-                () = state.ended() => return Err(ApiError::stopping()),
-            };
-            match part {
+            match answer.next().await? {
                 Some(Part::Token { mut deltas, token }) => {
                     whole.deltas.append(&mut deltas);
                     whole.tokens.push(token);

@@ -16,7 +16,11 @@ pub(super) async fn record(State(state): State<Shared>, mut request: Request, ne
     let endpoint = request.extensions().get().map_or("", MatchedPath::as_str);
     let record = state.observer().record(endpoint);
     request.extensions_mut().insert(record.clone());
-    let response = next.run(request).await;
+    // A request whose body, grammar or place in the queue takes too long ends here. A stream ends itself after its head.
+    let response = tokio::select! {
+        response = next.run(request) => response,
+        error = state.cut(record.start()) => error.into_response(),
+    };
     record.head(response.status());
     response
 }

@@ -68,7 +68,7 @@ pub(super) fn stream(
             end = join(&mut tasks) => end,
             // Dropping the tasks cancels the requests.
             () = events.closed() => return,
-            () = state.ended() => Err(ApiError::stopping()),
+            error = state.cut(record.start()) => Err(error),
         };
         match end {
             Ok(usage) => {

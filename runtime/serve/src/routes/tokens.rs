@@ -36,7 +36,15 @@ pub(super) async fn detokenize(
     let model: String = fields.take("model")?.unwrap_or_default();
     let tokens: Vec<u32> = fields.require("tokens")?;
     fields.finish()?;
-    Ok(Json(json!({ "content": state.model(&model)?.tokenizer().decode(&tokens)? })))
+    let model = state.model(&model)?;
+    let count = model.client().limits().vocab;
+    let is_known = |token: &u32| usize::try_from(*token).is_ok_and(|token| token < count);
+    if let Some(index) = tokens.iter().position(|token| !is_known(token)) {
+        let message =
+            format!("the token {} has no text, expected 0 to {}", tokens[index], count.saturating_sub(1));
+        return Err(ApiError::invalid_field(format!("tokens[{index}]"), message));
+    }
+    Ok(Json(json!({ "content": model.tokenizer().decode(&tokens)? })))
 }
 
 /// Returns the tokens of a chat by the checkpoint's template, and their text.

@@ -3,7 +3,10 @@
 use mlxcel_serve::Limits;
 use tokio::io::AsyncWriteExt as _;
 
-use crate::wire::{answer, check, connect, exchange, get, post, rest, start, summary};
+use crate::{
+    scripted::MAX_BODY,
+    wire::{answer, check, connect, exchange, get, post, rest, start, summary},
+};
 
 /// The answer to a head that is no HTTP.
 const BAD: &str = "400";
@@ -83,7 +86,7 @@ async fn heads() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn bodies() {
-    let server = start(Limits::default()).await;
+    let server = start(Limits { max_body: MAX_BODY, ..Limits::default() }).await;
     let of_length = |length: usize, body: &str| {
         post("/tokenize", &format!("content-length: {length}\r\nconnection: close\r\n"), body)
     };

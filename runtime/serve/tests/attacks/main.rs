@@ -6,4 +6,5 @@ mod connections;
 #[allow(dead_code, reason = "the tests of all answers need more of it")]
 mod scripted;
 mod slow;
+mod table;
 mod wire;

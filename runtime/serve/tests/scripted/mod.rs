@@ -44,19 +44,19 @@ pub(crate) struct Server {
 
 impl Server {
     pub(crate) async fn start(speed: Speed) -> Self {
-        Self::with(speed, Settings::default()).await
+        Self::with(speed, settings()).await
     }
 
     pub(crate) async fn with_keys(keys: &[&str]) -> Self {
         let api_keys = keys.iter().map(ToString::to_string).collect();
-        Self::with(Speed::Fast, Settings { api_keys, ..Settings::default() }).await
+        Self::with(Speed::Fast, Settings { api_keys, ..settings() }).await
     }
 
     /// Serves a model with a template of Hermes' form, which answers everything with `answer` and then ends.
     pub(crate) async fn answering(answer: &'static str) -> Self {
         let template = "{{ '<s>' }}{{ tools | tojson }}{% for m in messages %}{{ m.tool_calls or m.content }}\
             {% endfor %}{# <tool_call> <think> #}~";
-        Self::run(move || Ok(saying(answer)), text(template), Settings::default()).await
+        Self::run(move || Ok(saying(answer)), text(template), settings()).await
     }
 
     /// Serves a model whose thread panics after a `!`.
@@ -67,7 +67,7 @@ impl Server {
                 (0..=START).map(|id| f32::from(u8::from(id == u32::from(b'!')))).collect()
             }))
         };
-        Self::run(load, text("{{ messages[0].content }}"), Settings::default()).await
+        Self::run(load, text("{{ messages[0].content }}"), settings()).await
     }
 
     pub(crate) async fn with(speed: Speed, settings: Settings) -> Self {
@@ -101,7 +101,6 @@ impl Server {
         let address = format!("http://{}", listener.local_addr().unwrap());
         let (stop, stopped) = oneshot::channel();
         let stopped = async move { _ = stopped.await };
-        let settings = Settings { limits: Limits { max_body: MAX_BODY, ..settings.limits }, ..settings };
         let served = tokio::spawn(serve(listener, models, settings, stopped, DRAIN));
         Self { address, latest, stop: Some(stop), served }
     }
@@ -154,6 +153,11 @@ impl Server {
     pub(crate) async fn ended(self) {
         self.served.await.unwrap();
     }
+}
+
+/// Returns settings with a limit on bodies that tests exceed.
+fn settings() -> Settings {
+    Settings { limits: Limits { max_body: MAX_BODY, ..Limits::default() }, ..Settings::default() }
 }
 
 /// Makes a model that counts up from the last token.
