@@ -119,6 +119,11 @@ impl ServedModel {
         self.created
     }
 
+    /// Returns whether chats can be rendered.
+    pub(crate) fn has_template(&self) -> bool {
+        self.text.template.is_some()
+    }
+
     pub(crate) fn tokenizer(&self) -> &Tokenizer {
         &self.text.tokenizer
     }

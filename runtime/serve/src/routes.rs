@@ -8,6 +8,7 @@ mod completions;
 mod generate;
 mod models;
 mod observe;
+mod pages;
 mod streaming;
 mod tokens;
 
@@ -43,6 +44,9 @@ pub(crate) fn router(state: Shared) -> Router {
         .route("/admin/{*path}", any(no_path))
         .layer(middleware::from_fn_with_state(state.clone(), access::check_admin));
     Router::new()
+        .route("/", get(pages::chat))
+        .route("/status", get(pages::status))
+        .route("/assets/{*path}", get(pages::asset))
         .route("/health/live", get(|| async { Json(json!({ "status": "ok" })) }))
         .route("/health/ready", get(ready))
         .merge(keyed)

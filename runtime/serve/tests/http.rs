@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, reason = "a helper that fails is a test that fails")]
 
 mod observe;
+mod pages;
 mod reload;
 mod scripted;
 
@@ -268,6 +269,7 @@ async fn tokens_texts_and_models() {
     assert_eq!((&models["object"], &models["data"][0]["id"]), (&json!("list"), &json!("scripted")));
     let expected = json!({
         "id": "scripted", "object": "model", "created": models["data"][0]["created"], "owned_by": "mlxcel",
+        "chat_template": true,
         "digest": models["data"][0]["digest"], "context": 512, "target": "script", "device": "scripted",
         "quantization": "q4", "signature": { "key": "0123456789ABCDEF", "verified": true },
         "task": "generation",

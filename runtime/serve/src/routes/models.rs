@@ -17,6 +17,8 @@ struct Entry<'a> {
     object: &'static str,
     created: u64,
     owned_by: &'static str,
+    /// Whether it can take turns. Otherwise it only continues texts.
+    chat_template: bool,
     #[serde(flatten)]
     facts: &'a Facts,
 }
@@ -37,6 +39,7 @@ fn describe(model: &ServedModel) -> Entry<'_> {
         object: "model",
         created: model.created(),
         owned_by: "mlxcel",
+        chat_template: model.has_template(),
         facts: model.facts(),
     }
 }

@@ -1,0 +1,40 @@
+// @ts-check
+/** What is being written, at most one answer in a chat. */
+
+/** Sends `change` when one begins or ends. */
+export class Runs extends EventTarget {
+  /** @type {Map<string, AbortController>} */
+  #running = new Map();
+
+  /** @param {string} chat */
+  isRunning(chat) {
+    return this.#running.has(chat);
+  }
+
+  /**
+   * Runs `work`, which `stop` aborts, and waits for its end.
+   * @param {string} chat
+   * @param {(signal: AbortSignal) => Promise<void>} work
+   */
+  async start(chat, work) {
+    if (this.#running.has(chat)) return;
+    const controller = new AbortController();
+    this.#running.set(chat, controller);
+    this.dispatchEvent(new Event("change"));
+    try {
+      await work(controller.signal);
+    } finally {
+      this.#running.delete(chat);
+      this.dispatchEvent(new Event("change"));
+    }
+  }
+
+  /**
+   * Stops what is being written in a chat. Returns whether there was something.
+   * @param {string} chat
+   */
+  stop(chat) {
+    this.#running.get(chat)?.abort();
+    return this.#running.has(chat);
+  }
+}
