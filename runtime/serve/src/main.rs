@@ -46,10 +46,12 @@ const ADMIN_KEY: &str = "MLXCEL_ADMIN_KEY";
 const WARM_AFTER: Duration = Duration::from_secs(1);
 
 fn main() -> ExitCode {
-    match run(Options::parse()) {
+    let options = Options::parse();
+    note::start(options.log);
+    match run(options) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            note(&report(error.as_ref()));
+            note::fail(&report(error.as_ref()));
             ExitCode::FAILURE
         }
     }
@@ -61,6 +63,7 @@ fn run(options: Options) -> Result<()> {
         api_keys: keys(options.api_keys.as_deref(), API_KEYS)?,
         admin_key: admin_key(options.admin_key.as_deref())?,
         limits: limits(&options),
+        log_prompts: options.log_prompts,
     };
     let runtime = runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
     // Before bundles are loaded, so that a port in use is known at once.

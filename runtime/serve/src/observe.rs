@@ -1,7 +1,9 @@
 //! What the server tells of itself: counters, latencies, and the requests that took longest.
 
+pub(crate) mod arrival;
 mod history;
 mod journal;
+mod log;
 mod metrics;
 pub(crate) mod record;
 pub(crate) mod status;

@@ -8,7 +8,7 @@ use clap::Parser;
 use mlxcel_runtime::{CacheSize, DeviceSpec, LoadOptions};
 
 use self::limits::LimitOptions;
-use crate::{named::NamedBundle, origin::Origin};
+use crate::{named::NamedBundle, note::LogFormat, origin::Origin};
 
 /// Serve bundles over HTTP, in the wire format of OpenAI's API.
 #[derive(Debug, Parser)]
@@ -47,6 +47,12 @@ pub(crate) struct Options {
     /// Seconds that answers have to end after SIGTERM
     #[arg(long, default_value_t = 30, value_name = "SECONDS")]
     drain: u64,
+    /// The form of the log on stderr, which has a line for each request
+    #[arg(long, value_enum, default_value = "text", value_name = "FORM")]
+    pub(crate) log: LogFormat,
+    /// Write the bodies of requests to the log, prompts included
+    #[arg(long)]
+    pub(crate) log_prompts: bool,
     #[command(flatten)]
     pub(crate) limits: LimitOptions,
     #[command(flatten)]

@@ -18,6 +18,8 @@ pub struct Settings {
     pub admin_key: Option<String>,
     /// What a client can take of the server.
     pub limits: Limits,
+    /// Whether bodies of requests are in the log.
+    pub log_prompts: bool,
 }
 
 /// The state of a server.
@@ -40,6 +42,10 @@ impl State {
 
     pub(crate) fn observer(&self) -> &Arc<Observer> {
         &self.observer
+    }
+
+    pub(crate) fn logs_prompts(&self) -> bool {
+        self.settings.log_prompts
     }
 
     pub(crate) fn limits(&self) -> &Limits {

@@ -8,12 +8,14 @@ use std::{
     time::{Duration, Instant},
 };
 
-use axum::http::StatusCode;
+use axum::http::{HeaderValue, StatusCode};
 use mlxcel_runtime::Timings;
 
 use super::{
+    arrival::Arrival,
     history::{History, INTERVAL},
     journal::{Ended, Journal, now},
+    log::{End, log, log_body},
     metrics::{Metrics, TokenTimes},
 };
 use crate::model::ServedModel;
@@ -39,7 +41,7 @@ pub(crate) struct Record(Arc<Request>);
 #[derive(Debug)]
 struct Request {
     observer: Arc<Observer>,
-    endpoint: String,
+    arrival: Arrival,
     /// Since 1970.
     at: Duration,
     start: Instant,
@@ -109,10 +111,10 @@ impl Observer {
     }
 
     /// Begins to record a request.
-    pub(crate) fn record(self: &Arc<Self>, endpoint: &str) -> Record {
+    pub(crate) fn record(self: &Arc<Self>, arrival: Arrival) -> Record {
         Record(Arc::new(Request {
             observer: self.clone(),
-            endpoint: endpoint.to_owned(),
+            arrival,
             at: now(),
             start: Instant::now(),
             seen: Mutex::default(),
@@ -128,6 +130,16 @@ impl Record {
     /// Returns when the request came.
     pub(crate) fn start(&self) -> Instant {
         self.0.start
+    }
+
+    /// Returns the request's id, for the answer's head.
+    pub(crate) fn id(&self) -> HeaderValue {
+        self.0.arrival.id.clone()
+    }
+
+    /// Writes the request's body to the log.
+    pub(crate) fn log_body(&self, body: &[u8]) {
+        log_body(&self.0.arrival, body);
     }
 
     /// Notes which model answers, and the answer's id.
@@ -167,15 +179,32 @@ impl Drop for Request {
         let seen = self.seen.get_mut().unwrap_or_else(PoisonError::into_inner);
         let seen = std::mem::take(seen);
         let Observer { metrics, journal, .. } = &*self.observer;
-        let status = seen.status.map_or(CLIENT_GONE, |status| status.as_u16());
-        metrics.count_request(seen.model.as_deref().unwrap_or_default(), &self.endpoint, status);
-        let Some(model) = seen.model else { return };
         let took = self.start.elapsed();
+        let status = seen.status.map(|status| status.as_u16());
+        let end = End {
+            status,
+            took,
+            model: seen.model.as_deref(),
+            answer: &seen.id,
+            queued: seen.queued,
+            first_token: seen.first_token,
+            prompt_tokens: seen.prompt_tokens,
+            generated_tokens: seen.generated_tokens,
+            finish_reason: seen.finish_reason,
+        };
+        log(&self.arrival, &end);
+        let endpoint = &mut self.arrival.endpoint;
+        metrics.count_request(
+            seen.model.as_deref().unwrap_or_default(),
+            endpoint,
+            status.unwrap_or(CLIENT_GONE),
+        );
+        let Some(model) = seen.model else { return };
         metrics.observe_duration(&model, took.as_secs_f64());
         journal.add(Ended {
             id: seen.id,
             model,
-            endpoint: std::mem::take(&mut self.endpoint),
+            endpoint: std::mem::take(endpoint),
             at: self.at.as_secs_f64(),
             seconds: took.as_secs_f64(),
             queued_seconds: seen.queued.as_secs_f64(),
@@ -224,8 +253,8 @@ impl AnswerRecord {
         seen.prompt_tokens += self.prompt;
         seen.generated_tokens += self.generated;
         seen.finish_reason.get_or_insert(reason);
-        let Request { observer, endpoint, .. } = &*self.request.0;
-        observer.metrics.count_answer(seen.model.as_deref().unwrap_or_default(), endpoint, reason);
+        let Request { observer, arrival, .. } = &*self.request.0;
+        observer.metrics.count_answer(seen.model.as_deref().unwrap_or_default(), &arrival.endpoint, reason);
     }
 }
 

@@ -8,7 +8,7 @@ use axum::{
 use hyper::body::Body as _;
 use tokio::time::timeout;
 
-use crate::{api::error::ApiError, state::Shared};
+use crate::{api::error::ApiError, observe::record::Record, state::Shared};
 
 /// A body that is JSON by its type. Browsers send other types to any server without asking it.
 pub(super) struct JsonBody(pub(super) Bytes);
@@ -24,9 +24,13 @@ impl FromRequest<Shared> for JsonBody {
         if request.body().size_hint().lower() > limits.max_body as u64 {
             return Err(ApiError::large_body(limits.max_body));
         }
+        let record = request.extensions().get::<Record>().filter(|_| state.logs_prompts()).cloned();
         let body = timeout(limits.body, Bytes::from_request(request, state)).await;
         let body = body.map_err(|_| ApiError::slow_body(limits.body))?;
         let body = body.map_err(|error| ApiError::body(&error, limits.max_body))?;
+        if let Some(record) = record {
+            record.log_body(&body);
+        }
         let essence = found.split(';').next().unwrap_or_default().trim();
         if essence.eq_ignore_ascii_case("application/json") {
             Ok(Self(body))

@@ -2,26 +2,32 @@
 
 use axum::{
     Json,
-    extract::{MatchedPath, Request, State},
+    extract::{Request, State},
     http::header::CONTENT_TYPE,
     middleware::Next,
     response::{IntoResponse as _, Response},
 };
 use prometheus_client::encoding::prometheus_text;
 
-use crate::{observe::status::Status, state::Shared};
+use crate::{
+    observe::{
+        arrival::{Arrival, REQUEST_ID},
+        status::Status,
+    },
+    state::Shared,
+};
 
-/// Records requests. Those to no path of the server have no endpoint, so that nobody can make up any number of them.
+/// Records requests, and answers with their ids.
 pub(super) async fn record(State(state): State<Shared>, mut request: Request, next: Next) -> Response {
-    let endpoint = request.extensions().get().map_or("", MatchedPath::as_str);
-    let record = state.observer().record(endpoint);
+    let record = state.observer().record(Arrival::new(&request));
     request.extensions_mut().insert(record.clone());
     // A request whose body, grammar or place in the queue takes too long ends here. A stream ends itself after its head.
-    let response = tokio::select! {
+    let mut response = tokio::select! {
         response = next.run(request) => response,
         error = state.cut(record.start()) => error.into_response(),
     };
     record.head(response.status());
+    response.headers_mut().insert(REQUEST_ID, record.id());
     response
 }
 

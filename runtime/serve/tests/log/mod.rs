@@ -1,0 +1,155 @@
+//! Ids of requests, and lines about them.
+
+use std::{
+    io::{self, Write},
+    sync::{Arc, Mutex},
+    time::Duration,
+};
+
+use mlxcel_serve::Settings;
+use reqwest::Client;
+use serde_json::{Value, json};
+use tracing::subscriber::DefaultGuard;
+use tracing_subscriber::fmt::MakeWriter;
+
+use crate::scripted::{Server, Speed};
+
+/// Lines of this thread, on which the server's tasks run.
+#[derive(Clone, Default)]
+struct Lines(Arc<Mutex<Vec<u8>>>);
+
+impl Write for Lines {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.lock().unwrap().write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+impl MakeWriter<'_> for Lines {
+    type Writer = Self;
+
+    fn make_writer(&self) -> Self {
+        self.clone()
+    }
+}
+
+impl Lines {
+    fn start() -> (Self, DefaultGuard) {
+        let lines = Self::default();
+        let subscriber =
+            tracing_subscriber::fmt().json().flatten_event(true).with_writer(lines.clone()).finish();
+        (lines, tracing::subscriber::set_default(subscriber))
+    }
+
+    fn text(&self) -> String {
+        String::from_utf8(self.0.lock().unwrap().clone()).unwrap()
+    }
+
+    /// Waits for the line of a request, and returns it without what differs each time.
+    async fn of(&self, id: &str) -> Value {
+        for _ in 0..500 {
+            let text = self.text();
+            let mut lines = text.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
+            if let Some(mut line) =
+                lines.find(|line| line["request_id"] == id && line.get("method").is_some())
+            {
+                assert!(line["seconds"].as_f64().unwrap() > 0.0);
+                for name in ["seconds", "queued_seconds", "first_token_seconds", "timestamp"] {
+                    line.as_object_mut().unwrap().remove(name);
+                }
+                return line;
+            }
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+        panic!("found no line of {id} in {}", self.text());
+    }
+}
+
+/// Asks with an id, and returns the id of the answer.
+async fn ask(server: &Server, path: &str, id: &str, body: &Value) -> String {
+    let request = Client::new().post(server.url(path)).header("x-request-id", id).json(body);
+    let response = request.send().await.unwrap();
+    let id = response.headers()["x-request-id"].to_str().unwrap().to_owned();
+    response.bytes().await.unwrap();
+    id
+}
+
+#[tokio::test]
+async fn requests_have_ids() {
+    let server = Server::start(Speed::Fast).await;
+    let body = json!({ "prompt": "a" });
+    let of = async |id: &str| ask(&server, "/v1/completions", id, &body).await;
+    assert_eq!(of("a-B_3.4:5/6+7=").await, "a-B_3.4:5/6+7=");
+    let long = "a".repeat(129);
+    for id in ["", "a b", "{\"a\"}", &long] {
+        let made = of(id).await;
+        assert!(made.starts_with("req-") && made.len() == 36, "{id} {made}");
+    }
+    assert_ne!(of("").await, of("").await);
+    // Refusals have one, too.
+    assert_eq!(ask(&server, "/v1/nothing", "x", &body).await, "x");
+}
+
+#[tokio::test]
+async fn each_request_has_a_line() {
+    let (lines, _guard) = Lines::start();
+    let server = Server::start(Speed::Fast).await;
+    let mut body =
+        json!({ "messages": [{ "role": "user", "content": "secret" }], "max_tokens": 3, "temperature": 0 });
+    for is_streamed in [false, true] {
+        body["stream"] = is_streamed.into();
+        let id = format!("chat-{is_streamed}");
+        ask(&server, "/v1/chat/completions", &id, &body).await;
+        let line = lines.of(&id).await;
+        let expected = json!({
+            "level": "INFO", "target": "mlxcel_serve::request", "request_id": id,
+            "method": "POST", "path": "/v1/chat/completions", "status": 200,
+            "model": "scripted", "answer": line["answer"],
+            "prompt_tokens": 8, "generated_tokens": 3, "finish_reason": "length",
+        });
+        assert_eq!(line, expected);
+    }
+    ask(&server, "/v1/chat/completions", "refused", &json!({ "messages": "secret" })).await;
+    let expected = json!({
+        "level": "INFO", "target": "mlxcel_serve::request", "request_id": "refused",
+        "method": "POST", "path": "/v1/chat/completions", "status": 400,
+    });
+    assert_eq!(lines.of("refused").await, expected);
+    // What asks for the server's health does so all the time.
+    server.get("/health/ready").await;
+    ask(&server, "/health/ready", "wrong", &json!({})).await;
+    assert_eq!(lines.of("wrong").await["status"], 405);
+    let text = lines.text();
+    assert!(!text.contains("secret") && text.matches("/health/ready").count() == 1, "{text}");
+}
+
+#[tokio::test]
+async fn a_client_that_goes_has_a_line() {
+    let (lines, _guard) = Lines::start();
+    let server = Server::start(Speed::Slow).await;
+    for stream in [true, false] {
+        let body = json!({ "prompt": "a", "max_tokens": 400, "ignore_eos": true, "stream": stream });
+        let id = format!("gone-{stream}");
+        let asked =
+            tokio::time::timeout(Duration::from_millis(200), ask(&server, "/v1/completions", &id, &body));
+        asked.await.unwrap_err();
+        let line = lines.of(&id).await;
+        assert_eq!((&line["client_gone"], &line["status"]), (&json!(true), &Value::Null));
+        assert_eq!(line["finish_reason"], "cancelled");
+        server.until_idle().await;
+    }
+}
+
+#[tokio::test]
+async fn prompts_are_written_if_they_are_asked_for() {
+    let (lines, _guard) = Lines::start();
+    let server = Server::with(Speed::Fast, Settings { log_prompts: true, ..Settings::default() }).await;
+    ask(&server, "/v1/completions", "a", &json!({ "prompt": "secret\n" })).await;
+    lines.of("a").await;
+    let text = lines.text();
+    let first: Value = serde_json::from_str(text.lines().next().unwrap()).unwrap();
+    assert_eq!((&first["request_id"], &first["body"]), (&json!("a"), &json!("{\"prompt\":\"secret\\n\"}")));
+}
