@@ -11,9 +11,11 @@ use hyper::{Request, body::Incoming, server::conn::http1, service::service_fn};
 use hyper_util::rt::TokioIo;
 use socket2::{SockRef, TcpKeepalive};
 use tokio::{
+    io::{AsyncRead, AsyncWrite},
     net::{TcpListener, TcpStream},
     sync::{Semaphore, watch},
     task::JoinSet,
+    time::{sleep, timeout},
 };
 use tower::ServiceExt as _;
 
@@ -22,7 +24,7 @@ use self::{
     bodies::{AnswerBody, RequestBody},
     socket::Socket,
 };
-use crate::limits::Limits;
+use crate::{limits::Limits, tls::Tls};
 
 /// The most headers of a request.
 const MAX_HEADERS: usize = 100;
@@ -44,6 +46,7 @@ const PROBE: Duration = Duration::from_secs(30);
 pub(crate) struct Connections {
     router: Router,
     limits: Limits,
+    tls: Option<Tls>,
     permits: Arc<Semaphore>,
     tasks: JoinSet<()>,
     /// True from the moment at which connections close as soon as they are idle.
@@ -51,9 +54,9 @@ pub(crate) struct Connections {
 }
 
 impl Connections {
-    pub(crate) fn new(router: Router, limits: Limits) -> Self {
+    pub(crate) fn new(router: Router, limits: Limits, tls: Option<Tls>) -> Self {
         let permits = Arc::new(Semaphore::new(limits.max_connections.min(Semaphore::MAX_PERMITS)));
-        Self { router, limits, permits, tasks: JoinSet::new(), closing: watch::channel(false).0 }
+        Self { router, limits, tls, permits, tasks: JoinSet::new(), closing: watch::channel(false).0 }
     }
 
     /// Accepts connections until `stop` resolves. No error of the listener is the end.
@@ -72,8 +75,7 @@ impl Connections {
             };
             match accepted {
                 Ok((stream, permit)) => {
-                    let connection =
-                        converse(stream, self.router.clone(), self.limits, self.closing.subscribe());
+                    let connection = self.connection(stream);
                     self.tasks.spawn(async move {
                         let _permit = permit;
                         connection.await;
@@ -82,10 +84,29 @@ impl Connections {
                 Err(error) if is_of_one(&error) => {}
                 Err(_) => tokio::select! {
                     () = &mut stop => return,
-                    () = tokio::time::sleep(AFTER_ERROR) => {}
+                    () = sleep(AFTER_ERROR) => {}
                 },
             }
             while self.tasks.try_join_next().is_some() {}
+        }
+    }
+
+    /// Returns what serves a connection to its end.
+    fn connection(&self, stream: TcpStream) -> impl Future<Output = ()> + use<> {
+        let (router, limits, tls, closing) =
+            (self.router.clone(), self.limits, self.tls.clone(), self.closing.subscribe());
+        async move {
+            configure(&stream, limits.write);
+            let activity = Arc::new(Activity::default());
+            let socket = Socket::new(stream, limits, activity.clone());
+            match tls {
+                None => converse(socket, activity, router, closing).await,
+                Some(tls) => {
+                    if let Ok(Ok(stream)) = timeout(limits.head, tls.acceptor().accept(socket)).await {
+                        converse(stream, activity, router, closing).await;
+                    }
+                }
+            }
         }
     }
 
@@ -103,10 +124,12 @@ fn is_of_one(error: &io::Error) -> bool {
 }
 
 /// Serves a connection to its end. What goes wrong on it is the client's affair: its requests are canceled.
-async fn converse(stream: TcpStream, router: Router, limits: Limits, mut closing: watch::Receiver<bool>) {
-    configure(&stream, limits.write);
-    let activity = Arc::new(Activity::default());
-    let socket = Socket::new(stream, limits, activity.clone());
+async fn converse(
+    stream: impl AsyncRead + AsyncWrite + Unpin,
+    activity: Arc<Activity>,
+    router: Router,
+    mut closing: watch::Receiver<bool>,
+) {
     let service = service_fn(move |request: Request<Incoming>| {
         let (router, activity) = (router.clone(), activity.clone());
         async move {
@@ -120,7 +143,7 @@ async fn converse(stream: TcpStream, router: Router, limits: Limits, mut closing
     // The socket knows more of what it waits for. Who closes one half has gone: nothing else tells that it has.
     builder.header_read_timeout(None).half_close(false);
     builder.max_headers(MAX_HEADERS).max_header_size(MAX_HEAD).max_buf_size(MAX_BUFFER);
-    let mut connection = pin!(builder.serve_connection(TokioIo::new(socket), service));
+    let mut connection = pin!(builder.serve_connection(TokioIo::new(stream), service));
     tokio::select! {
         _ = connection.as_mut() => return,
         _ = closing.wait_for(|closing| *closing) => {}

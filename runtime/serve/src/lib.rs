@@ -13,6 +13,7 @@ mod reload;
 mod routes;
 mod server;
 mod state;
+mod tls;
 mod tools;
 
 pub use facts::{Facts, Signature, Task};
@@ -22,3 +23,4 @@ pub use models::{Loader, Models, OpenedBundle};
 pub use reload::{LoadError, Reload, ReloadError, Reloaded};
 pub use server::serve;
 pub use state::Settings;
+pub use tls::{Tls, TlsError};

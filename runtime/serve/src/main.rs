@@ -59,8 +59,12 @@ fn main() -> ExitCode {
 
 fn run(options: Options) -> Result<()> {
     check_names(&options.bundles)?;
+    let api_keys = keys(options.api_keys.as_deref(), API_KEYS)?;
     let settings = Settings {
-        api_keys: keys(options.api_keys.as_deref(), API_KEYS)?,
+        hosts: options.hosts(!api_keys.is_empty()),
+        cors_origins: options.cors_origin.clone(),
+        tls: options.tls()?,
+        api_keys,
         admin_key: admin_key(options.admin_key.as_deref())?,
         limits: limits(&options),
         log_prompts: options.log_prompts,
@@ -80,7 +84,8 @@ fn run(options: Options) -> Result<()> {
     for model in models.all() {
         note(&format!("serving {} · {}", model.name(), model.digest()));
     }
-    note(&format!("listening on http://{}/v1", listener.local_addr()?));
+    let scheme = if settings.tls.is_some() { "https" } else { "http" };
+    note(&format!("listening on {scheme}://{}/v1", listener.local_addr()?));
     for model in models.all() {
         thread::spawn(move || {
             thread::sleep(WARM_AFTER);

@@ -4,8 +4,10 @@ mod limits;
 
 use std::{net::SocketAddr, path::PathBuf, time::Duration};
 
+use axum::http::{HeaderValue, Uri};
 use clap::Parser;
 use mlxcel_runtime::{CacheSize, DeviceSpec, LoadOptions};
+use mlxcel_serve::{Tls, TlsError};
 
 use self::limits::LimitOptions;
 use crate::{named::NamedBundle, note::LogFormat, origin::Origin};
@@ -29,6 +31,19 @@ pub(crate) struct Options {
     /// A file with the key that /admin/ takes
     #[arg(long, value_name = "FILE")]
     pub(crate) admin_key: Option<PathBuf>,
+    /// A file with the certificate of the server and those that vouch for it, in PEM form. It makes clients use HTTPS
+    #[arg(long, value_name = "FILE", requires = "ssl_key_file")]
+    pub(crate) ssl_cert_file: Option<PathBuf>,
+    /// A file with the key of the certificate, in PEM form
+    #[arg(long, value_name = "FILE", requires = "ssl_cert_file")]
+    pub(crate) ssl_key_file: Option<PathBuf>,
+    /// A name that clients may know the server by, or `*`. By default it has any, unless it listens on loopback without
+    /// keys: then only its machine's
+    #[arg(long, value_name = "NAME")]
+    allowed_host: Vec<String>,
+    /// An origin whose web pages may ask, such as https://chat.example.org, or `*`
+    #[arg(long, value_name = "ORIGIN", value_parser = origin)]
+    pub(crate) cors_origin: Vec<HeaderValue>,
     /// Requests of each bundle that may wait
     #[arg(long, default_value_t = 256, value_name = "N")]
     pub(crate) queue: usize,
@@ -74,8 +89,58 @@ impl Options {
         }
     }
 
+    /// Returns the names that the server may have besides its machine's. Who has a key needs no such protection.
+    pub(crate) fn hosts(&self, has_keys: bool) -> Option<Vec<String>> {
+        let is_checked = !self.allowed_host.is_empty() || (self.listen.ip().is_loopback() && !has_keys);
+        is_checked.then(|| self.allowed_host.clone())
+    }
+
+    /// Returns what connections are encrypted with, if they are.
+    pub(crate) fn tls(&self) -> Result<Option<Tls>, TlsError> {
+        let files = self.ssl_cert_file.as_ref().zip(self.ssl_key_file.as_ref());
+        files.map(|(certificate, key)| Tls::read(certificate, key)).transpose()
+    }
+
     /// Returns the time that answers have to end.
     pub(crate) fn drain(&self) -> Duration {
         Duration::from_secs(self.drain)
+    }
+}
+
+/// Parses an origin of web pages.
+fn origin(text: &str) -> Result<HeaderValue, String> {
+    let is_origin = text.parse::<Uri>().is_ok_and(|uri| {
+        let authority = uri.authority().map_or("", |authority| authority.as_str());
+        matches!(uri.scheme_str(), Some(scheme) if text == format!("{scheme}://{authority}"))
+    });
+    let value = HeaderValue::from_str(text).ok().filter(|_| is_origin || text == "*");
+    value.ok_or_else(|| format!("found {text}, expected an origin such as https://chat.example.org, or *"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn hosts(arguments: &[&str], has_keys: bool) -> Option<Vec<String>> {
+        Options::parse_from(["mlxcel-serve", "a"].iter().chain(arguments)).hosts(has_keys)
+    }
+
+    #[test]
+    fn a_server_on_loopback_without_keys_has_known_names() {
+        assert_eq!(hosts(&[], false), Some(vec![]));
+        assert_eq!(hosts(&[], true), None);
+        assert_eq!(hosts(&["--listen", "0.0.0.0:80"], false), None);
+        assert_eq!(hosts(&["--listen", "[::]:80", "--allowed-host", "a"], true), Some(vec!["a".into()]));
+    }
+
+    #[test]
+    fn origins() {
+        for text in ["*", "https://chat.example.org", "http://localhost:3000"] {
+            assert_eq!(origin(text).unwrap(), text);
+        }
+        for text in ["", "null", "chat.example.org", "https://chat.example.org/", "https://", "https://a/b"] {
+            let expected = format!("found {text}, expected an origin such as https://chat.example.org, or *");
+            assert_eq!(origin(text).unwrap_err(), expected);
+        }
     }
 }

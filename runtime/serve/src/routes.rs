@@ -8,6 +8,7 @@ mod completions;
 mod generate;
 mod models;
 mod observe;
+mod origin;
 mod pages;
 mod streaming;
 mod tokens;
@@ -43,7 +44,7 @@ pub(crate) fn router(state: Shared) -> Router {
         .route("/admin/reload", post(admin::reload))
         .route("/admin/{*path}", any(no_path))
         .layer(middleware::from_fn_with_state(state.clone(), access::check_admin));
-    Router::new()
+    let routes = Router::new()
         .route("/", get(pages::chat))
         .route("/status", get(pages::status))
         .route("/assets/{*path}", get(pages::asset))
@@ -53,7 +54,13 @@ pub(crate) fn router(state: Shared) -> Router {
         .merge(admin)
         .fallback(no_path)
         .method_not_allowed_fallback(not_allowed)
-        .layer(DefaultBodyLimit::max(max_body))
+        .layer(DefaultBodyLimit::max(max_body));
+    let routes = match state.cors_origins() {
+        [] => routes,
+        origins => routes.layer(origin::cors(origins)),
+    };
+    routes
+        .layer(middleware::from_fn_with_state(state.clone(), origin::check_host))
         .layer(middleware::from_fn_with_state(state.clone(), observe::record))
         .with_state(state)
 }

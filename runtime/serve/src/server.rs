@@ -23,14 +23,14 @@ pub async fn serve(
     drain: Duration,
 ) {
     let (end, ending) = watch::channel(false);
-    let limits = settings.limits;
+    let (limits, tls) = (settings.limits, settings.tls.clone());
     let state = State::new(models, settings, ending);
     let observer = state.observer().clone();
     let sampled = state.clone();
     let mut tasks = JoinSet::new();
     // Dropping the set ends it.
     tasks.spawn(async move { sampled.observer().sample(|| sampled.models().all()).await });
-    let mut connections = Connections::new(router(state), limits);
+    let mut connections = Connections::new(router(state), limits, tls);
     connections.accept(listener, stop).await;
     observer.drain();
     if timeout(drain, connections.close()).await.is_err() {

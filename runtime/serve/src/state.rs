@@ -2,11 +2,13 @@
 
 use std::{sync::Arc, time::Instant};
 
+use axum::http::HeaderValue;
 use subtle::{Choice, ConstantTimeEq as _};
 use tokio::{sync::watch, time::sleep_until};
 
 use crate::{
     api::error::ApiError, limits::Limits, model::ServedModel, models::Models, observe::record::Observer,
+    tls::Tls,
 };
 
 /// Settings of a server.
@@ -20,6 +22,12 @@ pub struct Settings {
     pub limits: Limits,
     /// Whether bodies of requests are in the log.
     pub log_prompts: bool,
+    /// The names besides those of this machine that clients may know the server by. `None` lets them take any.
+    pub hosts: Option<Vec<String>>,
+    /// Origins of web pages that may ask, or `*`.
+    pub cors_origins: Vec<HeaderValue>,
+    /// What connections are encrypted with, if they are.
+    pub tls: Option<Tls>,
 }
 
 /// The state of a server.
@@ -42,6 +50,14 @@ impl State {
 
     pub(crate) fn observer(&self) -> &Arc<Observer> {
         &self.observer
+    }
+
+    pub(crate) fn hosts(&self) -> Option<&[String]> {
+        self.settings.hosts.as_deref()
+    }
+
+    pub(crate) fn cors_origins(&self) -> &[HeaderValue] {
+        &self.settings.cors_origins
     }
 
     pub(crate) fn logs_prompts(&self) -> bool {

@@ -1,6 +1,7 @@
 //! The server over a scripted model, as a client sees it.
 #![allow(clippy::unwrap_used, reason = "a helper that fails is a test that fails")]
 
+mod access;
 mod log;
 mod observe;
 mod pages;

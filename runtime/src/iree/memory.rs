@@ -6,9 +6,10 @@
 pub fn free_memory() -> Option<u64> {
     let mut system = sysinfo::System::new();
     system.refresh_memory();
-    let available = Some(system.available_memory()).filter(|&bytes| bytes > 0);
+    // It is 0 without /proc, and then groups cannot be asked either.
+    let available = Some(system.available_memory()).filter(|&bytes| bytes > 0)?;
     let group = system.cgroup_limits().map(|limits| limits.free_memory);
-    available.into_iter().chain(group).min()
+    Some(group.map_or(available, |group| group.min(available)))
 }
 
 /// Returns nothing, because no bundle runs without IREE.

@@ -89,6 +89,14 @@ impl ApiError {
         Self { code: Some("invalid_api_key"), ..error }
     }
 
+    /// Refuses a request to a name that the server does not have: 403.
+    pub(crate) fn unknown_host(found: &str) -> Self {
+        let message =
+            format!("the host is `{found:.200}`, expected localhost, an address, or one by --allowed-host");
+        let error = Self::new(StatusCode::FORBIDDEN, "invalid_request_error", message);
+        Self { code: Some("unknown_host"), ..error }
+    }
+
     /// Refuses administration by HTTP, for which there is no key: 403.
     pub(crate) fn no_admin() -> Self {
         let message = "the server has no admin key, expected one by --admin-key or MLXCEL_ADMIN_KEY";
