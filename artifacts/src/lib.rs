@@ -30,7 +30,7 @@ pub use blob::{Blob, BlobRole};
 pub use bundle::{
     Bundle,
     documents::{PROVENANCE, SBOM, with_file_list},
-    sign::{PublicKey, SecretKey, SignatureInfo},
+    sign::{PublicKey, SecretKey, SignatureInfo, WrongSignature},
     write::{BundleWriter, Destination},
 };
 pub use cancel::{Cancel, INTERRUPTED, Watched};

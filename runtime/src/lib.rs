@@ -13,6 +13,7 @@ mod iree;
 mod measure;
 pub mod model;
 mod places;
+pub mod receipt;
 mod sampling;
 #[cfg(any(test, feature = "scripted"))]
 pub mod scripted;

@@ -5,6 +5,7 @@
 
 use std::{
     ffi::OsStr,
+    fmt,
     fs::{self, File},
     io::{self, Cursor, Write as _},
     os::unix::fs::OpenOptionsExt as _,
@@ -38,7 +39,6 @@ const GLOBAL_SIGNATURE_CHARS: usize = 88;
 pub struct PublicKey(minisign::PublicKey);
 
 /// A secret key, which signs.
-#[derive(Debug)]
 pub struct SecretKey(minisign::SecretKey);
 
 /// The claims of a signature. Only [`Bundle::verify_signature`] proves them.
@@ -48,6 +48,14 @@ pub struct SignatureInfo {
     pub key: String,
     /// The signer's comment, which the signature covers.
     pub comment: String,
+}
+
+/// The error of a text whose signature is not the one that was asked for.
+#[derive(Debug, thiserror::Error)]
+#[error("found {found}, expected a signature of this text by the key {expected}")]
+pub struct WrongSignature {
+    found: String,
+    expected: String,
 }
 
 impl PublicKey {
@@ -75,9 +83,53 @@ impl PublicKey {
     pub fn id(&self) -> String {
         id(self.0.keynum())
     }
+
+    /// Verifies that the key's owner signed a text by [`SecretKey::sign`].
+    ///
+    /// # Errors
+    /// The signature is not minisign's, forged, of another text or another key's.
+    pub fn verify(&self, text: &str, signature: &str) -> Result<SignatureInfo, WrongSignature> {
+        let refuse = |found: String| WrongSignature { found, expected: self.id() };
+        let signature = parse(signature).map_err(|_| refuse("a text that is not minisign's".into()))?;
+        self.check(text, &signature, "text").map_err(refuse)
+    }
+
+    /// Returns the claims of a signature that the key's owner made, or else what was found in its place.
+    fn check(&self, text: &str, signature: &SignatureBox, what: &str) -> Result<SignatureInfo, String> {
+        if signature.keynum() != self.0.keynum() {
+            return Err(format!("one by the key {}", id(signature.keynum())));
+        }
+        minisign::verify(&self.0, signature, Cursor::new(text), true, false, false)
+            .map_err(|_| format!("one of another {what}, or a forged one"))?;
+        Ok(claims(signature))
+    }
+}
+
+impl fmt::Debug for SecretKey {
+    /// Writes the key's id alone.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("SecretKey").field(&self.id()).finish()
+    }
 }
 
 impl SecretKey {
+    /// Returns the key's id, 16 hex digits.
+    #[must_use]
+    pub fn id(&self) -> String {
+        id(self.0.keynum())
+    }
+
+    /// Signs a text with a comment. Returns the text of minisign's file, whose first line names `what` was signed.
+    ///
+    /// # Errors
+    /// The key cannot sign.
+    pub fn sign(&self, text: &str, comment: &str, what: &str) -> Result<String, Error> {
+        let bad = |source: minisign::PError| Error::Key { what: "secret key", source: Box::new(source) };
+        let about = format!("signature of {what}");
+        let signature = minisign::sign(None, &self.0, Cursor::new(text), Some(comment), Some(&about));
+        Ok(signature.map_err(bad)?.to_string())
+    }
+
     /// Generates a pair of keys and writes them to two new files.
     ///
     /// Only the owner can read the secret key. With a password it is encrypted.
@@ -137,14 +189,8 @@ impl Bundle {
     /// # Errors
     /// The bundle changed since it was opened, or the signature cannot be written.
     pub fn sign(&self, key: &SecretKey, comment: &str) -> Result<SignatureInfo, Error> {
-        let bad = |source: minisign::PError| Error::Key { what: "secret key", source: Box::new(source) };
-        let text = Cursor::new(self.text());
-        let signature =
-            minisign::sign(None, &key.0, text, Some(comment), Some("signature of an mlxcel bundle"));
-        let signature = signature.map_err(bad)?;
-        let text = signature.to_string();
-        self.write_signature(&text)?;
-        Ok(SignatureInfo { key: id(signature.keynum()), comment: comment.to_owned() })
+        self.write_signature(&key.sign(self.text(), comment, "an mlxcel bundle")?)?;
+        Ok(SignatureInfo { key: key.id(), comment: comment.to_owned() })
     }
 
     /// Writes the signature beside the manifest or, of a stored bundle, into the store under the bundle's name.
@@ -172,11 +218,7 @@ impl Bundle {
     /// # Errors
     /// The signature cannot be read, or is not minisign's.
     pub fn signature_info(&self) -> Result<Option<SignatureInfo>, Error> {
-        Ok(self.signature()?.map(|signature| SignatureInfo {
-            key: id(signature.keynum()),
-            // Valid: the file was read as UTF-8.
-            comment: signature.trusted_comment().unwrap_or_default(),
-        }))
+        Ok(self.signature()?.as_ref().map(claims))
     }
 
     /// Verifies that the owner of `key` signed this bundle.
@@ -186,12 +228,7 @@ impl Bundle {
     pub fn verify_signature(&self, key: &PublicKey) -> Result<SignatureInfo, Error> {
         let refuse = |found: String| Error::Signature { found, expected: key.id() };
         let signature = self.signature()?.ok_or_else(|| refuse("no signature".into()))?;
-        if signature.keynum() != key.0.keynum() {
-            return Err(refuse(format!("one by the key {}", id(signature.keynum()))));
-        }
-        minisign::verify(&key.0, &signature, Cursor::new(self.text()), true, false, false)
-            .map_err(|_| refuse("one of another manifest, or a forged one".into()))?;
-        Ok(SignatureInfo { key: key.id(), comment: signature.trusted_comment().unwrap_or_default() })
+        key.check(self.text(), &signature, "manifest").map_err(refuse)
     }
 
     /// Returns the text of the signature's file, if there is one.
@@ -207,21 +244,31 @@ impl Bundle {
 
     /// Parses the bundle's signature.
     fn signature(&self) -> Result<Option<SignatureBox>, Error> {
-        let Some(text) = self.signature_text()? else { return Ok(None) };
-        let bad = |reason: &str| Error::Key { what: "signature", source: reason.into() };
-        // The library does not check lengths.
-        let lengths: Vec<usize> = text.lines().map(|line| line.trim().len()).collect();
-        if !matches!(lengths[..], [_, SIGNATURE_CHARS, _, GLOBAL_SIGNATURE_CHARS, ..]) {
-            return Err(bad("its lines do not have the lengths of minisign's"));
-        }
-        let signature = SignatureBox::from_string(&text).map_err(|error| bad(&error.to_string()))?;
-        // Every signature has one valid text, except for line ends. The last line encodes 64 bytes.
-        let is_long = text.lines().nth(3).is_none_or(|line| !line.ends_with("=="));
-        if is_long || !signature.to_string().lines().eq(text.lines()) {
-            return Err(bad("it differs from the text that minisign writes"));
-        }
-        Ok(Some(signature))
+        self.signature_text()?.as_deref().map(parse).transpose()
     }
+}
+
+/// Returns the claims of a signature.
+fn claims(signature: &SignatureBox) -> SignatureInfo {
+    // Valid: it was read as UTF-8.
+    SignatureInfo { key: id(signature.keynum()), comment: signature.trusted_comment().unwrap_or_default() }
+}
+
+/// Parses a signature.
+fn parse(text: &str) -> Result<SignatureBox, Error> {
+    let bad = |reason: &str| Error::Key { what: "signature", source: reason.into() };
+    // The library does not check lengths.
+    let lengths: Vec<usize> = text.lines().map(|line| line.trim().len()).collect();
+    if !matches!(lengths[..], [_, SIGNATURE_CHARS, _, GLOBAL_SIGNATURE_CHARS, ..]) {
+        return Err(bad("its lines do not have the lengths of minisign's"));
+    }
+    let signature = SignatureBox::from_string(text).map_err(|error| bad(&error.to_string()))?;
+    // Every signature has one valid text, except for line ends. The last line encodes 64 bytes.
+    let is_long = text.lines().nth(3).is_none_or(|line| !line.ends_with("=="));
+    if is_long || !signature.to_string().lines().eq(text.lines()) {
+        return Err(bad("it differs from the text that minisign writes"));
+    }
+    Ok(signature)
 }
 
 /// Returns a key's id as minisign shows it.

@@ -1,10 +1,11 @@
 //! An answer on its way: from the engine's tokens to text and calls.
 
-use std::time::Instant;
+use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 use mlxcel_runtime::{
     EngineError, Error, Piece, StopReason, TextStream, Timings, TokenLogprobs,
     engine::{EventKind, RequestGuard},
+    receipt::{Maker, Receipt, RecordedAnswer, RecordedRequest},
 };
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 
@@ -28,6 +29,7 @@ pub(crate) struct Answer {
     is_stopped: bool,
     has_ended: bool,
     record: AnswerRecord,
+    draft: Option<ReceiptDraft>,
 }
 
 /// An answer of a request that may have several.
@@ -63,7 +65,32 @@ pub(crate) enum Part {
         finish: &'static str,
         /// Times and counts.
         timings: Timings,
+        /// Its receipt, if it was asked for.
+        receipt: Option<Box<Receipt>>,
     },
+}
+
+/// A receipt of an answer that goes on.
+#[derive(Debug)]
+pub(crate) struct ReceiptDraft {
+    maker: Maker,
+    request: RecordedRequest,
+    tokens: Vec<u32>,
+}
+
+impl ReceiptDraft {
+    /// Begins the receipt of an answer by a model.
+    pub(crate) fn new(model: &ServedModel, request: RecordedRequest) -> Self {
+        let facts = model.facts();
+        let (bundle, target) = (facts.digest, facts.target.clone());
+        Self { maker: Maker { bundle, target, model: model.name().to_owned() }, request, tokens: vec![] }
+    }
+
+    fn end(self, finish_reason: StopReason) -> Box<Receipt> {
+        let Self { maker, request, tokens } = self;
+        let created = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |time| time.as_secs());
+        Box::new(Receipt::new(maker, created, request, RecordedAnswer { tokens, finish_reason }))
+    }
 }
 
 impl Answer {
@@ -78,6 +105,7 @@ impl Answer {
         stops: &[String],
         expected: &Expected,
         record: AnswerRecord,
+        draft: Option<ReceiptDraft>,
     ) -> Result<Self, ApiError> {
         let stream = model.tokenizer().stream(before, stops)?.keeping(&expected.special());
         let eos = request.eos.clone();
@@ -85,7 +113,7 @@ impl Answer {
         let sink = Box::new(move |event| sender.send((Instant::now(), event)).is_ok());
         let guard = model.client().try_submit_to(request, sink)?;
         let reader = AnswerReader::new(expected);
-        Ok(Self { events, guard, stream, reader, eos, is_stopped: false, has_ended: false, record })
+        Ok(Self { events, guard, stream, reader, eos, is_stopped: false, has_ended: false, record, draft })
     }
 
     /// Waits for the next part. `None` after the end.
@@ -104,6 +132,9 @@ impl Answer {
                 EventKind::Token { .. } if self.is_stopped => {}
                 EventKind::Token { token, logprobs } => {
                     self.record.token(at);
+                    if let Some(draft) = &mut self.draft {
+                        draft.tokens.push(token);
+                    }
                     let is_end = self.eos.contains(&token);
                     let piece = if is_end { Piece::default() } else { self.stream.push(token)? };
                     if piece.stopped {
@@ -121,7 +152,8 @@ impl Answer {
                     deltas.append(&mut self.reader.finish());
                     let finish = finish_reason(reason, self.reader.has_calls());
                     self.record.end(finish, &timings);
-                    return Ok(Some(Part::End { deltas, finish, timings }));
+                    let receipt = self.draft.take().map(|draft| draft.end(reason));
+                    return Ok(Some(Part::End { deltas, finish, timings, receipt }));
                 }
                 EventKind::Failed { error } => {
                     self.has_ended = true;

@@ -71,7 +71,11 @@ impl Opened {
             None => Some(Weights::from_bundle(&bundle)?),
         };
         if let Some(weights) = &weights {
-            weights.check(&bundle.manifest().parameters)?.iter().for_each(|warning| note(warning));
+            let unused = weights.check(&bundle.manifest().parameters)?;
+            if let Some(first) = unused.first() {
+                let (count, first) = (unused.len(), first.escape_debug());
+                note(&format!("warning: the bundle does not use {count} of the weights, such as {first}"));
+            }
         }
         let folder = options.weights.as_deref().filter(|path| path.is_dir());
         let text = TextFiles::read(&CheckpointFiles::new(&bundle, folder))?;

@@ -23,6 +23,13 @@ const AT_ONCE: usize = 2;
 /// A grammar, or why there is none: clients send what is refused again and again, too.
 type Compiled = Result<SharedGrammar, ApiError>;
 
+/// What an answer must be, and its grammar.
+#[derive(Debug, Clone)]
+pub(crate) struct Enforced {
+    pub(crate) constraint: Constraint,
+    pub(crate) grammar: SharedGrammar,
+}
+
 /// The grammars of a model.
 #[derive(Debug, Clone)]
 pub(crate) struct Grammars(Arc<Inner>);
@@ -63,7 +70,7 @@ impl Grammars {
     pub(crate) async fn get_any(
         &self,
         constraint: Option<&Constraint>,
-    ) -> Result<Option<SharedGrammar>, ApiError> {
+    ) -> Result<Option<Enforced>, ApiError> {
         match constraint {
             Some(constraint) => self.get(constraint).await.map(Some),
             None => Ok(None),
@@ -74,7 +81,12 @@ impl Grammars {
     ///
     /// # Errors
     /// The constraint is invalid, or cannot be enforced.
-    pub(crate) async fn get(&self, constraint: &Constraint) -> Result<SharedGrammar, ApiError> {
+    pub(crate) async fn get(&self, constraint: &Constraint) -> Result<Enforced, ApiError> {
+        let grammar = self.grammar(constraint).await?;
+        Ok(Enforced { constraint: constraint.clone(), grammar })
+    }
+
+    async fn grammar(&self, constraint: &Constraint) -> Compiled {
         if let Some(found) = self.0.find(constraint) {
             return found;
         }

@@ -7,6 +7,7 @@ mod note;
 mod options;
 #[path = "../../src/bin/shared/origin.rs"]
 mod origin;
+mod receipt_key;
 
 use std::{
     env::{self, VarError},
@@ -34,6 +35,7 @@ use crate::{
     named::{NamedBundle, check_names},
     note::note,
     options::Options,
+    receipt_key::receipt_key,
 };
 
 /// The variable that has keys of clients, separated by commas.
@@ -60,12 +62,15 @@ fn main() -> ExitCode {
 fn run(options: Options) -> Result<()> {
     check_names(&options.bundles)?;
     let api_keys = keys(options.api_keys.as_deref(), API_KEYS)?;
+    let key = options.receipt_key.as_deref();
+    let key = key.map(|key| receipt_key(key, options.receipt_key_password.as_deref()));
     let settings = Settings {
         hosts: options.hosts(!api_keys.is_empty()),
         cors_origins: options.cors_origin.clone(),
         tls: options.tls()?,
         api_keys,
         admin_key: admin_key(options.admin_key.as_deref())?,
+        receipt_key: key.transpose()?.map(Arc::new),
         limits: limits(&options),
         log_prompts: options.log_prompts,
     };

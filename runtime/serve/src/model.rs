@@ -9,7 +9,7 @@ use std::{
 use mlxcel_artifacts::Digest;
 use mlxcel_runtime::{
     Chat, ChatTemplate, CheckpointFiles, Error, Tokenizer,
-    engine::{EngineClient, EngineThread, SharedGrammar},
+    engine::{EngineClient, EngineThread},
     eos_ids,
 };
 use tokio::runtime::Handle;
@@ -17,7 +17,7 @@ use tokio::runtime::Handle;
 use crate::{
     api::{completion::Prompt, error::ApiError},
     facts::Facts,
-    grammars::Grammars,
+    grammars::{self, Grammars},
     tools::{self, AnswerForm, CallRules, Enforced, Expected, Function},
 };
 
@@ -196,7 +196,7 @@ impl ServedModel {
         &self,
         expected: &Expected,
         rules: CallRules,
-    ) -> Result<Option<SharedGrammar>, ApiError> {
+    ) -> Result<Option<grammars::Enforced>, ApiError> {
         let grammar = |enforced| tools::grammar(expected, rules, enforced, &self.text.tokenizer);
         let Some(all) = grammar(Enforced::All) else { return Ok(None) };
         let mut found = self.grammars.get(&all).await;

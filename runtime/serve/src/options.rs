@@ -47,6 +47,12 @@ pub(crate) struct Options {
     /// Requests of each bundle that may wait
     #[arg(long, default_value_t = 256, value_name = "N")]
     pub(crate) queue: usize,
+    /// A file of a minisign secret key, which signs receipts
+    #[arg(long, value_name = "FILE")]
+    pub(crate) receipt_key: Option<PathBuf>,
+    /// Read the password of the receipt key from the first line of this file
+    #[arg(long, value_name = "FILE", requires = "receipt_key")]
+    pub(crate) receipt_key_password: Option<PathBuf>,
     /// The device: auto, local-task, local-sync, cuda or vulkan; `cuda:1` is the second GPU
     #[arg(long, default_value = "auto")]
     pub(crate) device: DeviceSpec,

@@ -3,6 +3,8 @@
 use std::{sync::Arc, time::Instant};
 
 use axum::http::HeaderValue;
+use mlxcel_artifacts::SecretKey;
+use mlxcel_runtime::receipt::Receipt;
 use subtle::{Choice, ConstantTimeEq as _};
 use tokio::{sync::watch, time::sleep_until};
 
@@ -18,6 +20,8 @@ pub struct Settings {
     pub api_keys: Vec<String>,
     /// The key of those who administer the server by HTTP; nobody does without one.
     pub admin_key: Option<String>,
+    /// The key that signs receipts; they have no signature without one.
+    pub receipt_key: Option<Arc<SecretKey>>,
     /// What a client can take of the server.
     pub limits: Limits,
     /// Whether bodies of requests are in the log.
@@ -96,6 +100,14 @@ impl State {
         tokio::select! {
             () = self.ended() => ApiError::stopping(),
             () = sleep_until((start + limit).into()) => ApiError::timed_out(limit),
+        }
+    }
+
+    /// Signs a receipt, if there is a key.
+    pub(crate) fn sign(&self, receipt: Receipt) -> Result<Receipt, ApiError> {
+        match &self.settings.receipt_key {
+            Some(key) => Ok(receipt.sign(key)?),
+            None => Ok(receipt),
         }
     }
 

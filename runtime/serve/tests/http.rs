@@ -5,6 +5,7 @@ mod access;
 mod log;
 mod observe;
 mod pages;
+mod receipts;
 mod reload;
 mod scripted;
 

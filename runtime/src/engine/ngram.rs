@@ -1,12 +1,15 @@
 //! Guesses of the next tokens by looking up the end of a text in the text itself.
 
+use serde::{Deserialize, Serialize};
+
 use crate::error::{EngineError, Error};
 
 /// Settings of speculation with n-grams of the prompt and the answer so far.
 ///
 /// The most recent place with the longest n-gram that ends the text is found, and what followed there is the draft. The
 /// draft is verified in one step, so the answer is the same as without.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Speculation {
     /// The fewest tokens that have to agree; at least 1.
     pub ngram_min: usize,

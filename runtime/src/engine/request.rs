@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use serde::{Deserialize, Serialize};
+
 use super::{
     generation::{StopReason, Timings},
     grammar::SharedGrammar,
@@ -38,7 +40,8 @@ pub struct Request {
 }
 
 /// Makes tokens of the text so far less likely, by OpenAI's formula and by that of Hugging Face.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Penalties {
     /// Subtracted once from the logits of tokens of the answer; 0 changes nothing.
     pub presence: f32,

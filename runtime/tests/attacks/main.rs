@@ -10,5 +10,6 @@ mod drawing;
 #[path = "../../src/bin/mlxcel-run/offline/fields.rs"]
 #[allow(dead_code, reason = "a part of the program mlxcel-run")]
 mod fields;
+mod receipts;
 mod requests;
 mod weights;

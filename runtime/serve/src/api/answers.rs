@@ -6,7 +6,7 @@ use std::{
     time::{SystemTime, UNIX_EPOCH},
 };
 
-use mlxcel_runtime::{Timings, Tokenizer};
+use mlxcel_runtime::{Timings, Tokenizer, receipt::Receipt};
 use serde_json::{Value, json};
 
 use crate::{answer::AnswerToken, tools::Delta};
@@ -103,7 +103,13 @@ impl Envelope {
     }
 
     /// Returns the whole answer.
-    pub(crate) fn whole(&self, tokenizer: &Tokenizer, answers: Vec<AnswerPart>, usage: Usage) -> Value {
+    pub(crate) fn whole(
+        &self,
+        tokenizer: &Tokenizer,
+        answers: Vec<AnswerPart>,
+        usage: Usage,
+        receipts: &[Receipt],
+    ) -> Value {
         let choice = |(index, answer): (usize, AnswerPart)| {
             let AnswerPart { deltas, tokens, finish } = answer;
             let logprobs = self.logprobs(tokenizer, &tokens, &mut 0);
@@ -120,6 +126,7 @@ impl Envelope {
         let choices = answers.into_iter().enumerate().map(choice).collect();
         let mut object = self.object(name, choices);
         object["usage"] = usage.to_json();
+        add_receipts(&mut object, receipts);
         object
     }
 
@@ -152,6 +159,13 @@ impl Envelope {
     pub(crate) fn usage(&self, usage: Usage) -> Value {
         let mut object = self.chunk(vec![], true);
         object["usage"] = usage.to_json();
+        object
+    }
+
+    /// Returns the last part of a stream with receipts.
+    pub(crate) fn receipts(&self, receipts: &[Receipt], include_usage: bool) -> Value {
+        let mut object = self.chunk(vec![], include_usage);
+        add_receipts(&mut object, receipts);
         object
     }
 
@@ -207,6 +221,15 @@ impl Envelope {
                 })
             }
         }
+    }
+}
+
+/// Adds the receipts of answers, in their order: `receipt` of one, or `receipts` of several.
+fn add_receipts(object: &mut Value, receipts: &[Receipt]) {
+    match receipts {
+        [] => {}
+        [receipt] => object["receipt"] = json!(receipt),
+        several => object["receipts"] = json!(several),
     }
 }
 

@@ -12,7 +12,7 @@ use axum::{
     response::{IntoResponse, Response},
 };
 use mlxcel_artifacts::report;
-use mlxcel_runtime::{EngineError, Error};
+use mlxcel_runtime::{EngineError, Error, receipt::ReceiptError};
 use serde_json::json;
 
 use crate::reload::ReloadError;
@@ -190,6 +190,12 @@ impl From<ReloadError> for ApiError {
         };
         let error = Self::new(status, "invalid_request_error", first_line(&error));
         Self { param: Some(param.into()), code: Some(code), ..error }
+    }
+}
+
+impl From<ReceiptError> for ApiError {
+    fn from(error: ReceiptError) -> Self {
+        Self::new(StatusCode::INTERNAL_SERVER_ERROR, "server_error", first_line(&error))
     }
 }
 

@@ -34,6 +34,8 @@ pub(crate) struct Generation {
     pub(crate) include_usage: bool,
     /// What the answer must be.
     pub(crate) constraint: Option<Constraint>,
+    /// Whether answers have receipts.
+    pub(crate) receipt: bool,
     ignore_eos: bool,
     sampling: Option<Sampling>,
     penalties: Penalties,
@@ -111,6 +113,7 @@ impl Generation {
             stream,
             include_usage: options.unwrap_or_default().include_usage,
             constraint,
+            receipt: fields.take("receipt")?.unwrap_or(false),
             ignore_eos,
             sampling: (!is_greedy).then_some(sampling),
             penalties: Penalties {

@@ -7,16 +7,17 @@ use axum::{
     response::{IntoResponse as _, Response},
 };
 
-use mlxcel_runtime::engine::SharedGrammar;
+use mlxcel_runtime::receipt::{RecordedRequest, TextRules};
 
 use super::streaming::stream;
 use crate::{
-    answer::{Answer, Part, Running},
+    answer::{Answer, Part, ReceiptDraft, Running},
     api::{
         answers::{AnswerPart, Endpoint, Envelope, Usage},
         error::ApiError,
         generation::Generation,
     },
+    grammars::Enforced,
     model::ServedModel,
     observe::record::Record,
     state::Shared,
@@ -30,7 +31,7 @@ pub(super) struct Asked {
     pub(super) logprobs: Option<usize>,
     pub(super) generation: Generation,
     /// What answers must be.
-    pub(super) grammar: Option<SharedGrammar>,
+    pub(super) grammar: Option<Enforced>,
     /// What answers can have besides text.
     pub(super) expected: Expected,
 }
@@ -50,7 +51,7 @@ pub(super) async fn generate(
         let include_usage = asked.generation.include_usage;
         return Ok(stream(state, model, record, envelope, include_usage, running).into_response());
     }
-    let (mut usage, mut answers) = (Usage::default(), Vec::new());
+    let (mut usage, mut answers, mut receipts) = (Usage::default(), Vec::new(), Vec::new());
     for Running { mut answer, prompt } in running {
         let mut whole = AnswerPart::default();
         loop {
@@ -59,17 +60,20 @@ pub(super) async fn generate(
                     whole.deltas.append(&mut deltas);
                     whole.tokens.push(token);
                 }
-                Some(Part::End { mut deltas, finish, timings }) => {
+                Some(Part::End { mut deltas, finish, timings, receipt }) => {
                     whole.deltas.append(&mut deltas);
                     whole.finish = Some(finish);
                     usage.add(prompt, whole.tokens.len(), &timings);
+                    if let Some(receipt) = receipt {
+                        receipts.push(state.sign(*receipt)?);
+                    }
                 }
                 None => break,
             }
         }
         answers.push(whole);
     }
-    Ok(Json(envelope.whole(model.tokenizer(), answers, usage)).into_response())
+    Ok(Json(envelope.whole(model.tokenizer(), answers, usage, &receipts)).into_response())
 }
 
 /// Submits all answers of a request, so that a refusal comes before anything else.
@@ -92,12 +96,21 @@ fn submit(model: &ServedModel, record: &Record, asked: &Asked) -> Result<Vec<Run
         let is_message = *endpoint == Endpoint::Chat && generation.constraint.is_none();
         let before = if is_message { &[][..] } else { prompt };
         for index in 0..generation.count {
-            let grammar = grammar.clone();
+            let shared = grammar.as_ref().map(|enforced| enforced.grammar.clone());
             let request =
-                generation.request(prompt.clone(), model.eos(), max_tokens, *logprobs, grammar, index);
+                generation.request(prompt.clone(), model.eos(), max_tokens, *logprobs, shared, index);
+            let draft = generation.receipt.then(|| {
+                let text = TextRules {
+                    stop: generation.stops.clone(),
+                    continues_prompt: !is_message,
+                    special: expected.special().into_iter().map(str::to_owned).collect(),
+                };
+                let constraint = grammar.as_ref().map(|enforced| (&enforced.constraint).into());
+                ReceiptDraft::new(model, RecordedRequest::new(&request, context, text, constraint))
+            });
             let prompt = if index == 0 { prompt.len() } else { 0 };
             let record = record.answer(model.name(), prompt);
-            let answer = Answer::ask(model, request, before, &generation.stops, expected, record)?;
+            let answer = Answer::ask(model, request, before, &generation.stops, expected, record, draft)?;
             running.push(Running { answer, prompt });
         }
     }

@@ -9,6 +9,7 @@ use axum::{
         sse::{Event, KeepAlive, Sse},
     },
 };
+use mlxcel_runtime::receipt::Receipt;
 use serde_json::Value;
 use tokio::{
     sync::mpsc::{self, Sender},
@@ -40,6 +41,7 @@ type Events = Sender<Result<Event, Infallible>>;
 
 /// A stream of one answer, under construction.
 struct Writer {
+    state: Shared,
     model: Arc<ServedModel>,
     envelope: Envelope,
     include_usage: bool,
@@ -62,7 +64,8 @@ pub(super) fn stream(
         let mut tasks = JoinSet::new();
         for (index, running) in running.into_iter().enumerate() {
             let (model, envelope, events) = (model.clone(), envelope.clone(), events.clone());
-            tasks.spawn(Writer { model, envelope, include_usage, index, events }.write(running));
+            let state = state.clone();
+            tasks.spawn(Writer { state, model, envelope, include_usage, index, events }.write(running));
         }
         let end = tokio::select! {
             end = join(&mut tasks) => end,
@@ -71,9 +74,12 @@ pub(super) fn stream(
             error = state.cut(record.start()) => Err(error),
         };
         match end {
-            Ok(usage) => {
+            Ok((usage, receipts)) => {
                 if include_usage {
                     send(&events, &envelope.usage(usage)).await;
+                }
+                if !receipts.is_empty() {
+                    send(&events, &envelope.receipts(&receipts, include_usage)).await;
                 }
                 _ = events.send(Ok(Event::default().data(DONE))).await;
                 record.end(StatusCode::OK);
@@ -87,16 +93,21 @@ pub(super) fn stream(
     Sse::new(ReceiverStream::new(received)).keep_alive(KeepAlive::new().interval(PING).text("ping"))
 }
 
-/// Waits for all answers and returns their tokens.
-async fn join(tasks: &mut JoinSet<Result<Usage, ApiError>>) -> Result<Usage, ApiError> {
-    let mut usage = Usage::default();
+/// The tokens of an answer, and its index and receipt if one was asked for.
+type Ended = (Usage, Option<(usize, Receipt)>);
+
+/// Waits for all answers and returns their tokens and receipts.
+async fn join(tasks: &mut JoinSet<Result<Ended, ApiError>>) -> Result<(Usage, Vec<Receipt>), ApiError> {
+    let (mut usage, mut receipts) = (Usage::default(), Vec::new());
     while let Some(ended) = tasks.join_next().await {
-        let of_one = ended.unwrap_or_else(|_| Err(ApiError::stopping()))?;
+        let (of_one, receipt) = ended.unwrap_or_else(|_| Err(ApiError::stopping()))?;
+        receipts.extend(receipt);
         usage.prompt += of_one.prompt;
         usage.cached += of_one.cached;
         usage.generated += of_one.generated;
     }
-    Ok(usage)
+    receipts.sort_by_key(|(index, _)| *index);
+    Ok((usage, receipts.into_iter().map(|(_, receipt)| receipt).collect()))
 }
 
 /// Sends an event. A client that is gone ends the stream elsewhere.
@@ -106,9 +117,10 @@ async fn send(events: &Events, data: &Value) {
 
 impl Writer {
     /// Writes an answer to its end.
-    async fn write(self, running: Running) -> Result<Usage, ApiError> {
+    async fn write(self, running: Running) -> Result<Ended, ApiError> {
         let Running { mut answer, prompt } = running;
         let (mut usage, mut generated, mut sent) = (Usage::default(), 0, Sent::default());
+        let mut signed = None;
         if let Some(start) = self.envelope.start(self.index, self.include_usage) {
             send(&self.events, &start).await;
         }
@@ -124,19 +136,21 @@ impl Writer {
                     made.deltas = deltas;
                     made.tokens.push(token);
                 }
-                Part::End { deltas, finish, timings } => {
+                Part::End { deltas, finish, timings, receipt } => {
                     usage.add(prompt, generated, &timings);
                     made.deltas = deltas;
                     made.finish = Some(finish);
+                    let receipt = receipt.map(|receipt| self.state.sign(*receipt)).transpose()?;
+                    signed = receipt.map(|receipt| (self.index, receipt));
                 }
             }
             self.part(&made, &mut sent).await;
         }
-        Ok(usage)
+        Ok((usage, signed))
     }
 
     async fn part(&self, made: &AnswerPart, sent: &mut Sent) {
-        let Self { model, envelope, include_usage, index, events } = self;
+        let Self { state: _, model, envelope, include_usage, index, events } = self;
         let part = envelope.part(*index, model.tokenizer(), made, sent, *include_usage);
         send(events, &part).await;
     }

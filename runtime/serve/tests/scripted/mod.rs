@@ -161,7 +161,7 @@ fn settings() -> Settings {
 }
 
 /// Makes a model that counts up from the last token.
-fn counting(speed: Speed) -> ScriptedModel {
+pub(crate) fn counting(speed: Speed) -> ScriptedModel {
     ScriptedModel::of_tokens(512, START as usize + 1, move |seen| {
         if speed == Speed::Slow {
             thread::sleep(Duration::from_millis(5));

@@ -16,6 +16,7 @@ mod origin;
 #[path = "../shared/progress.rs"]
 mod progress;
 mod render;
+mod replay;
 mod self_test;
 mod stdio;
 
@@ -76,6 +77,9 @@ fn run(options: &Options) -> Result<ExitCode> {
     }
     if options.record_test {
         return self_test::record_test(options);
+    }
+    if let Some(file) = &options.replay {
+        return replay::run(options, file, &interrupt);
     }
     if options.embed {
         return embed::run(options, start, &interrupt);

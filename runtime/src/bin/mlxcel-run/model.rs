@@ -2,7 +2,7 @@
 
 use anyhow::Result;
 use mlxcel_artifacts::Bundle;
-use mlxcel_runtime::{Engine, EngineSettings, ModelRunner, Weights, load};
+use mlxcel_runtime::{Engine, EngineSettings, LoadOptions, ModelRunner, Weights, load};
 
 use crate::{options::Options, render, stdio::note};
 
@@ -21,9 +21,19 @@ pub(crate) fn open_engine(
     bundle: &Bundle,
     weights: Option<Weights>,
 ) -> Result<Engine<Box<dyn ModelRunner>>> {
+    open_engine_with(options, bundle, weights, &options.load_options())
+}
+
+/// Loads the bundle with other options after checking its weights.
+pub(crate) fn open_engine_with(
+    options: &Options,
+    bundle: &Bundle,
+    weights: Option<Weights>,
+    load_options: &LoadOptions,
+) -> Result<Engine<Box<dyn ModelRunner>>> {
     check_weights(bundle, weights.as_ref())?;
     options.origin.note(bundle)?;
-    let model = load(bundle, weights, &options.load_options())?;
+    let model = load(bundle, weights, load_options)?;
     note_packing(options, bundle, model.device().packed_at_load);
     Ok(Engine::new(model, EngineSettings::default())?)
 }

@@ -9,14 +9,14 @@ use std::{
 
 use anyhow::{Context as _, Result, anyhow, bail};
 use clap::Parser;
-use mlxcel_artifacts::Bundle;
+use mlxcel_artifacts::{Bundle, PublicKey};
 use mlxcel_runtime::{CacheSize, DeviceSpec, Error, LoadOptions, Request, Sampling, engine::Speculation};
 
 use crate::{
     drawing::{Drawing, GREEDY},
     integer::integer,
     numbers::{number, stop_text},
-    origin::Origin,
+    origin::{Origin, public_key},
     stdio::is_interactive,
 };
 
@@ -192,6 +192,16 @@ pub(crate) struct Options {
     #[arg(long, conflicts_with_all = ANSWER_OPTIONS, conflicts_with_all = ["json", "embed"],
         help_heading = "Modes")]
     pub(crate) record_test: bool,
+    /// Make the answer of a receipt again, and compare all tokens
+    ///
+    /// The file is a receipt, or the answer of a server to a request with "receipt": true.
+    #[arg(long, value_name = "FILE", conflicts_with_all = ANSWER_OPTIONS,
+        conflicts_with_all = ["json", "source", "max_tokens", "ctx_size", "record_test", "self_test", "embed"],
+        help_heading = "Modes")]
+    pub(crate) replay: Option<PathBuf>,
+    /// Replay only receipts that are signed with this minisign key: a public key or its file
+    #[arg(long, value_name = "KEY", requires = "replay", value_parser = public_key, help_heading = "Modes")]
+    pub(crate) receipt_public_key: Option<PublicKey>,
 }
 
 /// The prompt of a run.

@@ -49,7 +49,7 @@ impl Origin {
 }
 
 /// Parses a public key, or reads it from a file.
-fn public_key(text: &str) -> Result<PublicKey, String> {
+pub(crate) fn public_key(text: &str) -> Result<PublicKey, String> {
     PublicKey::find(text).map_err(|error| report(&error).trim_start_matches("error: ").to_owned())
 }
 

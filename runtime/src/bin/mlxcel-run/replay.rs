@@ -1,0 +1,171 @@
+//! `--replay`: answers of receipts, made again.
+
+use std::{
+    io::{self, Write as _},
+    path::Path,
+    process::ExitCode,
+};
+
+use anyhow::{Context as _, Result, bail};
+use mlxcel_artifacts::{Bundle, INTERRUPTED, SignatureInfo};
+use mlxcel_runtime::{
+    CheckpointFiles, Engine, Error, LoadOptions, ModelRunner, Tokenizer,
+    engine::SharedGrammar,
+    receipt::{self, Receipt, ReceiptError, Replayed},
+};
+
+use crate::{
+    interrupt::Interrupt,
+    model::{open_engine_with, open_weights},
+    options::Options,
+    stdio::note,
+};
+
+/// The context of an error of stdout.
+const WRITING: &str =
+    "cannot write the result to standard output\nhint: df -h shows whether the disk it goes to is full";
+
+/// Makes the answers of a file's receipts again, and writes a line for each.
+pub(crate) fn run(options: &Options, file: &Path, interrupt: &Interrupt) -> Result<ExitCode> {
+    let receipts = receipt::read(file)?;
+    for receipt in &receipts {
+        check_signature(options, receipt)?;
+    }
+    let bundle = options.open_bundle()?;
+    let context = check_bundle(&receipts, &bundle)?;
+    let weights = open_weights(options, &bundle)?;
+    let files = CheckpointFiles::new(&bundle, options.checkpoint());
+    let tokenizer = tokenizer(&files, &receipts)?;
+    let load_options = LoadOptions { context: Some(context), ..options.load_options() };
+    let mut engine = open_engine_with(options, &bundle, weights, &load_options)?;
+    note_target(&receipts, &engine);
+    let mut out = io::stdout().lock();
+    let mut failed = 0;
+    for (index, receipt) in receipts.iter().enumerate() {
+        let grammar = grammar(receipt, tokenizer.as_ref(), engine.limits().vocab)?;
+        let replayed = {
+            let _answering = interrupt.answering();
+            receipt::replay(&mut engine, receipt, tokenizer.as_ref(), grammar, &interrupt.cancel)?
+        };
+        if replayed == Replayed::Cancelled {
+            return Ok(ExitCode::from(INTERRUPTED));
+        }
+        failed += usize::from(replayed != Replayed::Equal);
+        writeln!(out, "{}", line(index, receipts.len(), receipt, &replayed, tokenizer.as_ref()))
+            .context(WRITING)?;
+    }
+    let verdict =
+        if failed == 0 { "passed".to_owned() } else { format!("failed, {failed} of {}", receipts.len()) };
+    let device = engine.device();
+    writeln!(out, "replay {verdict} on {}, target {}", device.name, device.target).context(WRITING)?;
+    Ok(if failed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+/// Checks the signature that is asked for. Says if one was not checked.
+fn check_signature(options: &Options, receipt: &Receipt) -> Result<()> {
+    match &options.receipt_public_key {
+        Some(key) => {
+            let SignatureInfo { key, .. } = receipt.verify(key)?;
+            note(&format!("the receipt is signed by the key {key}"));
+        }
+        None if receipt.is_signed() => note(
+            "note: the signature of the receipt was not checked\n\
+             hint: --receipt-public-key KEY checks it",
+        ),
+        None => {}
+    }
+    Ok(())
+}
+
+/// Checks that the receipts are of this bundle. Returns their context.
+fn check_bundle(receipts: &[Receipt], bundle: &Bundle) -> Result<usize> {
+    let expected = bundle.digest();
+    let mut context = None;
+    for receipt in receipts {
+        if receipt.bundle != expected {
+            bail!(ReceiptError::OtherBundle { found: receipt.bundle, expected });
+        }
+        let found = receipt.request.context;
+        if *context.get_or_insert(found) != found {
+            bail!("found receipts with contexts of different sizes, expected those of one answer");
+        }
+    }
+    context.ok_or_else(|| ReceiptError::Missing.into())
+}
+
+/// Opens the tokenizer, which stop texts and constraints need. Without them, an answer is compared without text.
+fn tokenizer(files: &CheckpointFiles<'_>, receipts: &[Receipt]) -> Result<Option<Tokenizer>> {
+    let needs_text =
+        |receipt: &Receipt| !receipt.request.text.stop.is_empty() || receipt.request.constraint.is_some();
+    match Tokenizer::from_checkpoint(files) {
+        Ok(tokenizer) => Ok(Some(tokenizer)),
+        Err(Error::NoTokenizer(_)) if !receipts.iter().any(needs_text) => Ok(None),
+        Err(error) => bail!(error),
+    }
+}
+
+/// Compiles the grammar of a receipt's constraint.
+#[cfg(feature = "grammar")]
+fn grammar(receipt: &Receipt, tokenizer: Option<&Tokenizer>, vocab: usize) -> Result<Option<SharedGrammar>> {
+    let (Some(constraint), Some(tokenizer)) = (&receipt.request.constraint, tokenizer) else {
+        return Ok(None);
+    };
+    let compiler = mlxcel_runtime::grammar::GrammarCompiler::new(tokenizer, vocab, &receipt.request.eos)?;
+    Ok(Some(compiler.compile(&constraint.to_constraint()?)?))
+}
+
+/// Refuses a receipt with a constraint, because this program was built without grammars.
+#[cfg(not(feature = "grammar"))]
+fn grammar(receipt: &Receipt, _: Option<&Tokenizer>, _: usize) -> Result<Option<SharedGrammar>> {
+    match &receipt.request.constraint {
+        None => Ok(None),
+        Some(constraint) => bail!(
+            "the answer had to match {}, which this program was built without\n\
+             hint: build it with cargo build --release -p mlxcel-runtime --features grammar",
+            constraint.kind()
+        ),
+    }
+}
+
+/// Notes what makes a difference likely.
+fn note_target<R: ModelRunner>(receipts: &[Receipt], engine: &Engine<R>) {
+    let here = &engine.device().target;
+    if let Some(other) = receipts.iter().map(|receipt| &receipt.target).find(|target| *target != here) {
+        note(&format!(
+            "note: the receipt is of the target {other}, and {here} runs here: tokens can differ between targets"
+        ));
+    }
+    if !engine.limits().exact {
+        note(&format!("note: the target {here} is not exact: tokens can depend on what else was served"));
+    }
+}
+
+/// Renders the result of one receipt.
+fn line(
+    index: usize,
+    count: usize,
+    receipt: &Receipt,
+    replayed: &Replayed,
+    tokenizer: Option<&Tokenizer>,
+) -> String {
+    let Receipt { request, answer, .. } = receipt;
+    let (tokens, reason) = (answer.tokens.len(), answer.finish_reason);
+    let which = format!("{} of {count}, after {} tokens", index + 1, request.prompt.len());
+    let name = |token: Option<u32>| {
+        let text = |id| tokenizer.map(|tokenizer| format!(" {:?}", tokenizer.token_text(id)));
+        token.map_or("the end".to_owned(), |id| format!("{id}{}", text(id).unwrap_or_default()))
+    };
+    match replayed {
+        Replayed::Equal => format!("ok    {which}: all {tokens} tokens are equal, then {reason}"),
+        Replayed::Token { index, found, expected } => format!(
+            "FAIL  {which}: token {} of {tokens} is {}, expected {}",
+            index + 1,
+            name(*found),
+            name(*expected)
+        ),
+        Replayed::Reason { found, expected } => {
+            format!("FAIL  {which}: all {tokens} tokens are equal, then {found}, expected {expected}")
+        }
+        Replayed::Cancelled => format!("FAIL  {which}: interrupted"),
+    }
+}
