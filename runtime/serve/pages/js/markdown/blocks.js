@@ -315,21 +315,25 @@ function blocksOf(lines, depth) {
 }
 
 /**
- * Returns the blocks of a text, and where the last one begins. What is appended to the text changes only that one.
+ * Returns the blocks of a text. What is appended to it changes none of the first `done` ones, which reach to `end`.
  * @param {string} text
- * @returns {{ blocks: Block[], last: number }}
+ * @returns {{ blocks: Block[], done: number, end: number }}
  */
 export function parseBlocks(text) {
   const lines = text.replace(/\t/g, "    ").split(/\r\n|\n|\r/);
   const reader = new Reader(lines, 0);
   /** @type {Block[]} */
   const blocks = [];
-  let lastLine = 0;
+  /** The lines at which blocks begin. @type {number[]} */
+  const starts = [];
   while (reader.skipBlank()) {
-    lastLine = reader.at;
+    starts.push(reader.at);
     blocks.push(/** @type {Block} */ (reader.next()));
   }
+  // The last line is not whole. With more of it, it may belong to the block before.
+  const isOpen = starts.length > 1 && starts[starts.length - 1] === lines.length - 1;
+  const done = Math.max(0, blocks.length - (isOpen ? 2 : 1));
   const ends = /\r\n|\n|\r/g;
-  for (let line = 0; line < lastLine; line += 1) ends.exec(text);
-  return { blocks, last: lastLine > 0 ? ends.lastIndex : 0 };
+  for (let line = 0; line < (starts[done] ?? 0); line += 1) ends.exec(text);
+  return { blocks, done, end: starts[done] ? ends.lastIndex : 0 };
 }

@@ -20,10 +20,10 @@ function inlineNodes(nodes) {
         return el("br");
       case "link": {
         const props = { href: node.href, title: node.title || null, rel: "noopener noreferrer", target: "_blank" };
-        return el("a", props, ...inlineNodes(node.children));
+        return el("a", props, inlineNodes(node.children));
       }
       default:
-        return el(node.type, {}, ...inlineNodes(node.children));
+        return el(node.type, {}, inlineNodes(node.children));
     }
   });
 }
@@ -69,9 +69,9 @@ function codeBlock(language, text) {
 function tableOf({ align, header, rows }) {
   /** @type {(tag: string) => (text: string, column: number) => HTMLElement} */
   const cell = (tag) => (text, column) =>
-    el(tag, { class: align[column] && `align-${align[column]}`, scope: tag === "th" && "col" }, ...inline(text));
-  const head = el("thead", {}, el("tr", {}, ...header.map(cell("th"))));
-  const body = el("tbody", {}, ...rows.map((row) => el("tr", {}, ...row.map(cell("td")))));
+    el(tag, { class: align[column] && `align-${align[column]}`, scope: tag === "th" && "col" }, inline(text));
+  const head = el("thead", {}, el("tr", {}, header.map(cell("th"))));
+  const body = el("tbody", {}, rows.map((row) => el("tr", {}, row.map(cell("td")))));
   const region = { class: "table", tabindex: "0", role: "region", "aria-label": "Table" };
   return el("div", region, el("table", {}, head, rows.length > 0 && body));
 }
@@ -83,10 +83,10 @@ function listOf({ start, isTight, items }) {
     const nodes = children.flatMap((child) =>
       isTight && child.type === "paragraph" ? inline(child.text) : [block(child)],
     );
-    return el("li", { class: box && "task" }, box, ...nodes);
+    return el("li", { class: box && "task" }, box, nodes);
   });
   const first = start !== null && start !== 1 ? start : null;
-  return el(start === null ? "ul" : "ol", { start: first }, ...drawn);
+  return el(start === null ? "ul" : "ol", { start: first }, drawn);
 }
 
 /**
@@ -98,13 +98,13 @@ function block(found) {
   switch (found.type) {
     case "heading":
       // The page has headings of its own above those of an answer.
-      return el(`h${Math.min(found.level + 2, 6)}`, { class: `h${found.level}` }, ...inline(found.text));
+      return el(`h${Math.min(found.level + 2, 6)}`, { class: `h${found.level}` }, inline(found.text));
     case "paragraph":
-      return el("p", {}, ...inline(found.text));
+      return el("p", {}, inline(found.text));
     case "code":
       return codeBlock(found.language, found.text);
     case "quote":
-      return el("blockquote", {}, ...found.children.map(block));
+      return el("blockquote", {}, found.children.map(block));
     case "list":
       return listOf(found);
     case "table":
@@ -145,14 +145,14 @@ export class MarkdownView {
       this.root.replaceChildren();
     }
     this.text = text;
-    const { blocks, last } = parseBlocks(text.slice(this.open));
+    const { blocks, done, end } = parseBlocks(text.slice(this.open));
     if (this.#appendCode(blocks)) return;
     for (const element of this.tail) element.remove();
     const drawn = blocks.map(block);
-    this.root.append(...drawn);
-    this.tail = drawn.slice(-1);
-    for (const element of drawn.slice(0, -1)) this.onBlock?.(spoken(element));
-    this.open += last;
+    for (const element of drawn) this.root.append(element);
+    this.tail = drawn.slice(done);
+    for (const element of drawn.slice(0, done)) this.onBlock?.(spoken(element));
+    this.open += end;
     const only = blocks.at(-1);
     this.lastCode = only?.type === "code" ? only.language : null;
   }

@@ -21,32 +21,44 @@ function set(element, props) {
   }
 }
 
+/** @typedef {Node | string | null | undefined | false | 0} Child */
+
 /**
- * Makes an HTML element.
+ * Appends children one by one: a call takes only so many arguments.
+ * @param {Element} element
+ * @param {(Child | Child[])[]} children
+ */
+function append(element, children) {
+  for (const child of children.flat()) {
+    if (child) element.append(child);
+  }
+  return element;
+}
+
+/**
+ * Makes an HTML element. Children can come as lists.
  * @param {string} tag
  * @param {Record<string, unknown>} [props]
- * @param {...(Node | string | null | undefined | false)} children
+ * @param {...(Child | Child[])} children
  * @returns {any}
  */
 export function el(tag, props = {}, ...children) {
   const element = document.createElement(tag);
   set(element, props);
-  element.append(.../** @type {(Node | string)[]} */ (children.filter(Boolean)));
-  return element;
+  return append(element, children);
 }
 
 /**
  * Makes an SVG element.
  * @param {string} tag
  * @param {Record<string, unknown>} [props]
- * @param {...(Node | string | null | undefined | false)} children
+ * @param {...(Child | Child[])} children
  * @returns {any}
  */
 export function svg(tag, props = {}, ...children) {
   const element = document.createElementNS(SVG, tag);
   set(element, props);
-  element.append(.../** @type {(Node | string)[]} */ (children.filter(Boolean)));
-  return element;
+  return append(element, children);
 }
 
 /**

@@ -9,13 +9,14 @@ import { tableOf } from "./table.js";
 /** @typedef {{ at: number } & Record<string, number | null>} Point */
 /** @typedef {{ field: string, label: string }} Series */
 
-/** The plot's box, in its own units. */
-const [WIDTH, HEIGHT, LEFT, RIGHT, TOP, BOTTOM] = [420, 170, 42, 10, 8, 24];
+/** The plot's height and what is around it, in pixels. */
+const [HEIGHT, LEFT, RIGHT, TOP, BOTTOM] = [170, 42, 10, 8, 24];
 /** The shortest time that is shown, in seconds. */
 const SHORTEST = 120;
 
 export class Plot {
-  #svg = svg("svg", { viewBox: `0 0 ${WIDTH} ${HEIGHT}`, tabindex: "0", role: "slider" });
+  #svg = svg("svg", { height: HEIGHT, tabindex: "0", role: "slider" });
+  #width = 400;
   #tip = el("div", { class: "tip", hidden: true });
   #table = el("div");
   #details = el("details", {}, el("summary", {}, "As a table"), this.#table);
@@ -48,6 +49,10 @@ export class Plot {
     this.#svg.addEventListener("blur", () => this.#at(null));
     this.#svg.addEventListener("keydown", (/** @type {KeyboardEvent} */ event) => this.#key(event));
     this.#details.addEventListener("toggle", () => this.#fillTable());
+    new ResizeObserver(() => {
+      this.#width = this.#svg.clientWidth || this.#width;
+      this.update(this.#points);
+    }).observe(this.#svg);
   }
 
   /** @param {Point[]} points */
@@ -59,7 +64,7 @@ export class Plot {
     const [first, last] = [points[0]?.at ?? 0, points.at(-1)?.at ?? 0];
     this.#span = Math.max(SHORTEST, last - first);
     const lines = steps.map((step) => [
-      svg("line", { class: "grid", x1: LEFT, x2: WIDTH - RIGHT, y1: this.#y(step), y2: this.#y(step) }),
+      svg("line", { class: "grid", x1: LEFT, x2: this.#width - RIGHT, y1: this.#y(step), y2: this.#y(step) }),
       svg("text", { class: "axis", x: LEFT - 6, y: this.#y(step) + 4, "text-anchor": "end" }, short(step)),
     ]);
     const drawn = this.series.flatMap(({ field }, index) => this.#draw(field, index));
@@ -72,7 +77,7 @@ export class Plot {
   /** @param {number} at */
   #x(at) {
     const end = this.#points.at(-1)?.at ?? 0;
-    return WIDTH - RIGHT - ((end - at) / this.#span) * (WIDTH - LEFT - RIGHT);
+    return this.#width - RIGHT - ((end - at) / this.#span) * (this.#width - LEFT - RIGHT);
   }
 
   /** @param {number} value */
@@ -121,7 +126,7 @@ export class Plot {
   /** @param {PointerEvent} event */
   #point(event) {
     const box = this.#svg.getBoundingClientRect();
-    const x = ((event.clientX - box.left) / box.width) * WIDTH;
+    const x = event.clientX - box.left;
     const distance = (/** @type {Point} */ { at }) => Math.abs(this.#x(at) - x);
     const [nearest] = [...this.#points].sort((one, other) => distance(one) - distance(other));
     this.#at(nearest?.at ?? null);
@@ -175,17 +180,17 @@ export class Plot {
       el("div", {}, el("span", {}, label), el("span", {}, `${value} ${this.unit}`)),
     );
     this.#tip.replaceChildren(el("strong", {}, clock(point.at)), ...lines);
-    this.#place(x / WIDTH);
+    this.#place(x);
   }
 
   /**
    * Places the note beside the cursor, within the plot.
-   * @param {number} share of the width
+   * @param {number} cursor
    */
-  #place(share) {
+  #place(cursor) {
     const box = this.#svg.getBoundingClientRect();
     const own = this.element.getBoundingClientRect();
-    const x = box.left - own.left + share * box.width;
+    const x = box.left - own.left + cursor;
     const isRight = x > own.width / 2;
     this.#tip.style.left = isRight ? "auto" : `${x + 12}px`;
     this.#tip.style.right = isRight ? `${own.width - x + 12}px` : "auto";

@@ -1,0 +1,1 @@
+def taking(folder): raise NotImplementedError
