@@ -48,7 +48,7 @@ const FIELDS: [[&str; 2]; 2] = [["judge", "ments"], ["normali", "sed"]];
 
 /// Returns a line for each British spelling in a file that we write.
 pub(super) fn check(file: &str, kind: &str, text: &str) -> Vec<String> {
-    if !["rs", "c", "h", "py", "sh", "md", "toml"].contains(&kind) {
+    if !["rs", "c", "h", "py", "sh", "js", "css", "html", "md", "toml"].contains(&kind) {
         return Vec::new();
     }
     let verbs = VERBS.iter().flat_map(|verb| {

@@ -66,7 +66,7 @@ pub(super) fn check_text(file: &str, text: &str) -> Vec<String> {
     let kind = Path::new(file).extension().and_then(|extension| extension.to_str()).unwrap_or_default();
     let mut found = Vec::new();
     let lines = text.lines().count();
-    if ["rs", "c", "h", "py", "sh"].contains(&kind) && lines >= LINES {
+    if ["rs", "c", "h", "py", "sh", "js", "css", "html"].contains(&kind) && lines >= LINES {
         found.push(format!("{file}: found {lines} lines, expected fewer than {LINES}"));
     }
     if !is_written_here(file, kind) {
@@ -94,7 +94,8 @@ pub(super) fn check_text(file: &str, text: &str) -> Vec<String> {
 
 /// Returns whether the words of the file are ours: not those of a license, a lock file or data.
 fn is_written_here(file: &str, kind: &str) -> bool {
-    const OURS: [&str; 11] = ["rs", "c", "h", "py", "sh", "toml", "md", "txt", "snap", "mlir", "run"];
+    const OURS: [&str; 14] =
+        ["rs", "c", "h", "py", "sh", "js", "css", "html", "toml", "md", "txt", "snap", "mlir", "run"];
     (OURS.contains(&kind) || file == ".ci/run") && !file.starts_with("models/demo/corpus")
 }
 

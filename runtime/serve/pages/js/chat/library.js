@@ -79,14 +79,18 @@ export class Library extends EventTarget {
 
   /** @param {string} id */
   async #changedElsewhere(id) {
-    if (this.isBusy(id)) return;
+    // What is not kept yet is newer.
+    const isNewer = (/** @type {string} */ one) => this.#timers.has(one) || this.isBusy(one);
+    if (isNewer(id)) return;
     this.#chats.delete(id);
-    this.entries = await this.#store.list();
+    const kept = await this.#store.list();
+    const newer = this.entries.filter((entry) => isNewer(entry.id));
+    this.entries = [...newer, ...kept.filter((entry) => !isNewer(entry.id))];
+    this.entries.sort((one, other) => other.updated - one.updated);
     this.#tell("list");
-    if (this.current.id === id && !this.#timers.has(id)) {
-      const chat = await this.#store.load(id);
-      this.#show(chat ?? newChat());
-    }
+    const chat = await this.#store.load(id);
+    // Meanwhile another chat may be shown, or this one may have changed here.
+    if (this.current.id === id && !isNewer(id)) this.#show(chat ?? newChat());
   }
 
   /** @param {Chat} chat */

@@ -65,6 +65,7 @@ const composer = new Composer({
   },
   stop: () => runs.stop(library.current.id),
 });
+let isStarted = false;
 const sidebar = new Sidebar({ library, runs, begin });
 
 function mode() {
@@ -129,6 +130,8 @@ function showTitle() {
   const { current, entries } = library;
   byId("chat-title").textContent = current.title;
   document.title = `${current.title} · mlxcel`;
+  // At the start the address says which chat is shown, and not the other way round.
+  if (!isStarted) return;
   // An empty chat has no address.
   const isKept = entries.some(({ id }) => id === current.id);
   const wanted = isKept ? `#/${current.id}` : location.pathname;
@@ -193,6 +196,7 @@ startPanels();
 listen();
 await library.open();
 await follow();
+isStarted = true;
 showCurrent();
 focusInput();
 await loadModels();

@@ -69,7 +69,8 @@ export class MessageView {
     this.element = el(
       "li",
       { class: `message ${message.role}`, "data-id": message.id },
-      el("div", { class: "role" }, name),
+      // Screen readers go from message to message by headings.
+      el("h2", { class: "role" }, name),
       this.#body,
       this.calls,
       this.#notes,

@@ -179,6 +179,7 @@ export class MarkdownView {
 
 /** @param {HTMLElement} element */
 function spoken(element) {
-  const text = element.classList.contains("code") ? element.querySelector("code")?.textContent : element.textContent;
-  return text?.trim() ?? "";
+  const said = element.classList.contains("code") ? element.querySelector("code") : element;
+  // Unlike textContent, it divides the items of a list.
+  return /** @type {HTMLElement | null} */ (said)?.innerText.trim() ?? "";
 }

@@ -37,14 +37,14 @@ function show(reason) {
   const form = el(
     "form",
     { method: "dialog" },
-    el("h2", { id: "key-heading" }, "API key"),
+    el("h2", {}, "API key"),
     el("p", { id: "key-reason", class: "muted" }, reason),
     el("div", { class: "field" }, el("label", { for: "key-input" }, "Key"), input, error),
     el("label", { class: "check" }, remember, "Remember it in this browser"),
     el("p", { class: "muted" }, "Otherwise it is kept until this tab is closed. It is sent to this server only."),
     el("div", { class: "dialog-row" }, cancel, el("button", { class: "button primary" }, "Use this key")),
   );
-  const dialog = el("dialog", { "aria-labelledby": "key-heading" }, form);
+  const dialog = el("dialog", { "aria-label": "API key" }, form);
   return new Promise((resolve) => {
     let isGiven = false;
     form.addEventListener("submit", (/** @type {SubmitEvent} */ event) => {

@@ -1,1 +1,248 @@
-CASES_HERE = []
+"""Chats with a model: send, stop, regenerate, edit, delete, settings, and what screen readers hear."""
+
+import re
+
+from .driver import World, announced, ask, chat_page, ended, send, settings, texts, written
+
+CODE = "Some code:\n\n```python\nprint('<b>')\n```\n\nand *more*."
+
+
+def case_an_answer_streams(world: World):
+    page = chat_page(world)
+    settings(page, max_tokens=24, temperature=0)
+    answer = ask(page, "In the beginning")
+    assert len(answer) > 20, answer
+    last = page.locator(".message.assistant").last
+    assert re.search(r"[\d.,]+ tokens/s", last.inner_text()), last.inner_text()
+    assert re.search(r"first token [\d.]+ (ms|s)", last.inner_text())
+    assert "24 tokens" in last.inner_text() and "prompt " in last.inner_text()
+    assert "finish reason: length" in last.locator(".notice").inner_text()
+    assert page.title().startswith("In the beginning")
+    assert page.evaluate("document.activeElement.id") == "message"
+    assert page.input_value("#message") == ""
+
+
+def case_a_seed_gives_the_same_answer(world: World):
+    page = chat_page(world)
+    settings(page, max_tokens=30, temperature=1, seed=7)
+    first = ask(page, "And the LORD said")
+    page.locator(".message.assistant").get_by_role("button", name="Regenerate").click()
+    page.wait_for_function("text => document.querySelector('.message.assistant .body').innerText.trim() === text", arg=first)
+    ended(page, 2)
+    assert texts(page)[-1] == first
+    settings(page, seed=8)
+    page.locator(".message.assistant").get_by_role("button", name="Regenerate").click()
+    ended(page, 2)
+    assert texts(page)[-1] != first
+
+
+def case_settings_are_sent(world: World):
+    page = chat_page(world)
+    values = {
+        "temperature": 0.5,
+        "top_p": 0.9,
+        "top_k": 40,
+        "min_p": 0.05,
+        "max_tokens": 5,
+        "seed": 3,
+        "presence_penalty": -0.5,
+        "frequency_penalty": 0.5,
+        "repetition_penalty": 1.1,
+    }
+    settings(page, system="Be brief.", **values)
+    with page.expect_request("**/v1/chat/completions") as asked:
+        ask(page, "Amen")
+    body = asked.value.post_data_json
+    assert {name: body[name] for name in values} == values
+    expected = [{"role": "system", "content": "Be brief."}, {"role": "user", "content": "Amen"}]
+    assert body["messages"] == expected and body["stream_options"] == {"include_usage": True}, body
+    assert page.locator("#summary").inner_text() == "10 settings"
+    page.click("#summary")
+    page.get_by_role("button", name="Use the defaults").click()
+    page.fill("#system", "")
+    with page.expect_request("**/v1/chat/completions") as asked:
+        send(page, "Again")
+    page.keyboard.press("Escape")
+    assert set(asked.value.post_data_json) == {"model", "messages", "stream", "stream_options"}
+    assert asked.value.post_data_json["messages"][1]["role"] == "assistant"
+
+
+def case_a_wrong_setting_is_not_sent(world: World):
+    page = chat_page(world)
+    settings(page, temperature=3)
+    send(page, "Amen")
+    assert page.locator(".message").count() == 0
+    assert page.evaluate("document.activeElement.id") == "sampling-temperature"
+    assert page.locator("#sampling-temperature-error").inner_text() == "At most 2"
+    page.fill("#sampling-temperature", "1")
+    settings(page, max_tokens=4)
+    ask(page, "Amen")
+
+
+def case_an_edit_goes_on_from_there(world: World):
+    page = chat_page(world)
+    settings(page, max_tokens=8)
+    for text in ["one", "two", "three"]:
+        ask(page, text)
+    before = texts(page)
+    page.locator(".message.user").nth(1).hover()
+    page.locator(".message.user").nth(1).get_by_role("button", name="Edit and send again").click()
+    area = page.get_by_label("Text of the message")
+    assert area.input_value() == "two" and area.evaluate("area => area === document.activeElement")
+    area.fill("four")
+    with page.expect_request("**/v1/chat/completions") as asked:
+        area.press("Enter")
+    ended(page, 4)
+    assert [message["content"] for message in asked.value.post_data_json["messages"]][::2] == ["one", "four"]
+    assert texts(page)[:3] == [*before[:2], "four"]
+    page.get_by_role("button", name="Undo").click()
+    assert texts(page) == before
+    # What the model said can be changed, too, and nothing is sent.
+    page.locator(".message.assistant").first.hover()
+    page.locator(".message.assistant").first.get_by_role("button", name="Edit").click()
+    page.get_by_label("Text of the message").fill("**said**")
+    page.get_by_role("button", name="Save").click()
+    assert page.locator(".message.assistant").first.locator("strong").inner_text() == "said"
+    assert page.locator(".message").count() == 6
+
+
+def case_a_message_is_deleted_and_comes_back(world: World):
+    page = chat_page(world)
+    settings(page, max_tokens=8)
+    ask(page, "one")
+    before = texts(page)
+    page.locator(".message.assistant").get_by_role("button", name="Delete").click()
+    assert texts(page) == ["one"]
+    page.get_by_role("button", name="Undo").click()
+    assert texts(page) == before
+    page.locator(".message.assistant").get_by_role("button", name="Delete").click()
+    # Without a text, what is last is answered.
+    page.press("#message", "Enter")
+    page.wait_for_function("() => document.querySelectorAll('.message').length === 2")
+    ended(page, 2)
+
+
+def case_escape_stops(world: World):
+    page = chat_page(world)
+    for stop in [lambda: page.keyboard.press("Escape"), lambda: page.get_by_role("button", name="Stop").click()]:
+        with written(world, page, text="word " * 4000, pace=0.01) as writer:
+            send(page, "go on")
+            page.wait_for_function("() => [...document.querySelectorAll('.message.assistant .body')].at(-1)?.innerText.length > 20")
+            assert page.get_by_role("button", name="Stop").is_visible()
+            stop()
+            page.wait_for_selector("#send", state="visible")
+            assert writer.gone.wait(20), "the request still runs"
+        last = page.locator(".message.assistant").last
+        assert "Stopped." in last.inner_text() and "word word" in last.inner_text()
+        count = len(texts(page)[-1])
+        page.wait_for_timeout(200)
+        assert len(texts(page)[-1]) == count
+    settings(page, max_tokens=4)
+    ask(page, "and now")
+
+
+def case_code_is_copied(world: World):
+    page = chat_page(world, permissions=["clipboard-read", "clipboard-write"])
+    with written(world, page, text=CODE):
+        ask(page, "code")
+    assert page.locator(".code-head span").inner_text() == "python"
+    page.get_by_role("button", name="Copy code").click()
+    page.get_by_role("button", name="Copied").wait_for()
+    assert page.evaluate("navigator.clipboard.readText()") == "print('<b>')"
+    page.locator(".message.assistant").get_by_role("button", name="Copy", exact=True).click()
+    page.wait_for_function("() => navigator.clipboard.readText().then((text) => text.startsWith('Some code'))")
+    assert page.evaluate("navigator.clipboard.readText()") == CODE
+
+
+def case_reasoning_and_calls_are_shown(world: World):
+    page = chat_page(world)
+    calls = [
+        {"tool_calls": [{"index": 0, "id": "a1", "type": "function", "function": {"name": "weather", "arguments": ""}}]},
+        {"tool_calls": [{"index": 0, "function": {"arguments": '{"city": '}}]},
+        {"tool_calls": [{"index": 0, "function": {"arguments": '"<b>Rome"}'}}]},
+    ]
+    with written(world, page, text="Sunny.", reasoning="Which <i>city</i> is it?", deltas=calls, finish="tool_calls") as writer:
+        ask(page, "weather")
+        reasoning = page.locator("details.reasoning")
+        assert reasoning.get_attribute("open") is None
+        reasoning.locator("summary").click()
+        assert reasoning.locator("div").inner_text().strip() == "Which <i>city</i> is it?"
+        call = page.locator("details.call")
+        assert call.locator("summary").inner_text() == "Calls weather"
+        assert call.locator("pre").inner_text() == '{\n  "city": "<b>Rome"\n}'
+        assert texts(page)[-1] == "Sunny."
+        ask(page, "thanks")
+        sent = writer.bodies[-1]["messages"][1]
+    assert sent["tool_calls"][0]["function"] == {"name": "weather", "arguments": '{"city": "<b>Rome"}'}
+
+
+def case_the_end_stays_in_view_if_it_is(world: World):
+    page = chat_page(world)
+    at_end = "() => { const s = document.querySelector('#scroller'); return s.scrollHeight - s.scrollTop - s.clientHeight < 4 }"
+    with written(world, page, text="line of words\n\n" * 150, pace=0.004, size=15):
+        send(page, "long")
+        page.wait_for_function("() => document.querySelector('#scroller').scrollTop > 300")
+        page.wait_for_function(at_end)
+        page.mouse.move(600, 300)
+        page.mouse.wheel(0, -500)
+        page.wait_for_selector("#to-end", state="visible")
+        before = page.evaluate("document.querySelector('#scroller').scrollTop")
+        ended(page)
+        assert page.evaluate("document.querySelector('#scroller').scrollTop") <= before
+    page.get_by_role("button", name="Go to the end").click()
+    page.wait_for_function(at_end)
+    assert page.locator("#to-end").is_hidden()
+
+
+def case_answers_are_spoken_once(world: World):
+    page = chat_page(world)
+    with written(world, page, text="First one.\n\n- a\n- b\n\n```js\nf()\n```\n\nLast one.", pace=0.01, size=3):
+        ask(page, "speak")
+    said = announced(page)
+    assert said[0].endswith(" answers.")
+    assert said[1:] == ["First one.", "a\nb", "f()", "Last one."], said
+    assert page.locator(".message[aria-busy=true]").count() == 0
+
+
+def case_a_text_is_continued(world: World):
+    page = world.page()
+    page.wait_for_selector("#model option", state="attached")
+    plain = [name for name in page.locator("#model option").all_text_contents() if name.endswith("(text)")]
+    assert plain, "found no model without a chat template"
+    page.select_option("#model", label=plain[0])
+    assert page.get_by_role("heading", name="Continue a text").is_visible() and page.locator("#message").is_hidden()
+    settings(page, max_tokens=20, temperature=0)
+    page.fill("#text", "In the beginning God")
+    page.press("#text", "Control+Enter")
+    page.wait_for_selector("#text-status .stats")
+    text = page.input_value("#text")
+    assert text.startswith("In the beginning God") and len(text) > 40, text
+    assert "20 tokens" in page.locator("#text-status").inner_text()
+    assert any(line.startswith(text[20:].strip()[:10]) for line in map(str.strip, announced(page))), announced(page)
+    settings(page, max_tokens=None)
+    with page.expect_request("**/v1/completions") as asked:
+        page.get_by_role("button", name="Continue", exact=True).click()
+    assert asked.value.post_data_json["prompt"] == text
+    page.wait_for_selector("#text-status .stats")
+    page.get_by_role("button", name="Undo").click()
+    assert page.input_value("#text") == text
+    page.wait_for_timeout(600)
+    page.reload()
+    page.wait_for_selector("#text-mode", state="visible")
+    assert page.input_value("#text") == text
+
+
+CASES_HERE = [
+    case_an_answer_streams,
+    case_a_seed_gives_the_same_answer,
+    case_settings_are_sent,
+    case_a_wrong_setting_is_not_sent,
+    case_an_edit_goes_on_from_there,
+    case_a_message_is_deleted_and_comes_back,
+    case_escape_stops,
+    case_code_is_copied,
+    case_reasoning_and_calls_are_shown,
+    case_the_end_stays_in_view_if_it_is,
+    case_answers_are_spoken_once,
+    case_a_text_is_continued,
+]

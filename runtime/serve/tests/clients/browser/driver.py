@@ -23,6 +23,15 @@ addEventListener("securitypolicyviolation", (event) => {
 });
 """
 
+# What innerText returns depends on what was drawn already.
+TEXTS = """
+() => [...document.querySelectorAll(".message .body")].map((body) => {
+  const copy = body.cloneNode(true);
+  for (const line of copy.querySelectorAll("br")) line.replaceWith("\\n");
+  return copy.textContent.trim();
+})
+"""
+
 WIDE = {"width": 1280, "height": 800}
 PHONE = {"width": 360, "height": 740}
 
@@ -51,7 +60,7 @@ class World:
         if not any(re.search(pattern, text) for pattern in self.allowed):
             self.complaints.append(text)
 
-    def page(self, path: str = "/", url: str | None = None, **options) -> Page:
+    def page(self, path: str | None = "/", url: str | None = None, **options) -> Page:
         """Opens a page in a browser that has kept nothing."""
         context = self.browser.new_context(**{"viewport": WIDE, "reduced_motion": "reduce", **options})
         context.set_default_timeout(20_000)
@@ -60,7 +69,7 @@ class World:
         self.contexts.append(context)
         return self.tab(context, path, url)
 
-    def tab(self, context, path: str = "/", url: str | None = None) -> Page:
+    def tab(self, context, path: str | None = "/", url: str | None = None) -> Page:
         base = (url or self.url).rstrip("/")
         page = context.new_page()
         page.on("console", lambda message: message.type in ("error", "warning") and self.complain(f"console: {message.text}"))
@@ -68,7 +77,8 @@ class World:
         page.on("dialog", lambda dialog: (self.complain(f"dialog: {dialog.message}"), dialog.dismiss()))
         page.on("popup", lambda popup: self.complain(f"popup: {popup.url}"))
         page.on("request", lambda request: self.check_origin(base, request.url))
-        page.goto(base + path)
+        if path is not None:
+            page.goto(base + path)
         return page
 
     def check_origin(self, base: str, url: str):
@@ -128,7 +138,7 @@ def ask(page: Page, text: str) -> str:
 
 def texts(page: Page) -> list[str]:
     """Returns the texts of the messages that are shown."""
-    return page.eval_on_selector_all(".message .body", "bodies => bodies.map((body) => body.innerText.trim())")
+    return page.evaluate(TEXTS)
 
 
 def announced(page: Page) -> list[str]:
