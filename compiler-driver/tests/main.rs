@@ -21,4 +21,5 @@ mod real;
 mod registry;
 mod reproducible;
 mod sandbox;
+mod serving;
 mod verdicts;

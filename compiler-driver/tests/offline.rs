@@ -4,29 +4,16 @@ use std::{
     collections::BTreeMap,
     fs,
     io::{BufRead as _, BufReader, Read as _, Write as _},
-    path::{Path, PathBuf},
     process::{Command, Stdio},
     thread,
     time::Duration,
 };
 
-use crate::real::{Built, built, models, request};
+use crate::real::{Built, built, models, program, request};
 use serde_json::{Value, json};
 
 /// Requests in a file.
 const COUNT: u64 = 20;
-
-/// mlxcel-run, which cargo builds with the workspace.
-fn program() -> PathBuf {
-    let program = Path::new(env!("CARGO_BIN_EXE_mlxcel-compile")).with_file_name("mlxcel-run");
-    assert!(
-        program.exists(),
-        "found no {}, which the tests of the whole workspace build\n\
-         hint: cargo build -p mlxcel-runtime --bin mlxcel-run",
-        program.display()
-    );
-    program
-}
 
 /// A folder with requests.
 struct Setup {
@@ -44,7 +31,7 @@ impl Setup {
     }
 
     fn run(&self, arguments: &[&str]) -> Command {
-        let mut command = Command::new(program());
+        let mut command = Command::new(program("mlxcel-run"));
         command
             .arg(self.demo.bundle.path())
             .args(arguments)

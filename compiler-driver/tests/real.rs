@@ -130,6 +130,24 @@ pub(crate) fn models() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../models")
 }
 
+/// The folder that `cargo xtask setup` fills.
+pub(crate) fn toolchain() -> PathBuf {
+    let named = env::var_os("MLXCEL_TOOLCHAIN").filter(|path| !path.is_empty());
+    named.map_or_else(|| models().join("../.toolchain"), PathBuf::from)
+}
+
+/// A program of the runtime, which cargo builds with the workspace.
+pub(crate) fn program(name: &str) -> PathBuf {
+    let program = Path::new(env!("CARGO_BIN_EXE_mlxcel-compile")).with_file_name(name);
+    let package = if name == "mlxcel-serve" { name } else { "mlxcel-runtime" };
+    assert!(
+        program.exists(),
+        "found no {}, which the tests of the whole workspace build\nhint: cargo build -p {package} --bin {name}",
+        program.display()
+    );
+    program
+}
+
 /// What builds a bundle of the checkpoint in `model`, with its weights, in f32.
 pub(crate) fn request(model: &Path, targets: &[&str]) -> Request {
     Request {
