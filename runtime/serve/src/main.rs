@@ -154,7 +154,7 @@ fn reload_at_hangup(models: Models) -> io::Result<()> {
     let reload = move |models: &Models| {
         for model in models.all() {
             match models.reload(model.name(), Reload::default()) {
-                Ok(Reloaded { previous, digest }) if previous == digest => {}
+                Ok(Reloaded { is_loaded: false, .. }) => {}
                 Ok(Reloaded { digest, .. }) => note(&format!("serving {} · {digest}", model.name())),
                 Err(error) => note(&report(&error)),
             }

@@ -101,7 +101,7 @@ impl Models {
         found.cloned().ok_or_else(not_served)
     }
 
-    /// Loads a model's bundle again and puts it in the place of the old one, unless it has the same digest. Waits.
+    /// Loads a model's bundle again and puts it in the place of the old one, unless that has the same digest and works. Waits.
     ///
     /// Answers that run end on the old model, which is dropped with the last of them.
     ///
@@ -120,19 +120,16 @@ impl Models {
         if let Some(expected) = expected.filter(|expected| *expected != digest) {
             return Err(ReloadError::OtherDigest { found: digest, expected });
         }
-        let model = match digest == old.digest() {
-            true => old.clone(),
-            false => {
-                let model = opened.load(name).map_err(failed)?;
-                model.warm();
-                model
-            }
-        };
+        let is_loaded = digest != old.digest() || !old.is_ready();
+        let model = if is_loaded { opened.load(name).map_err(failed)? } else { old.clone() };
+        if is_loaded {
+            model.warm();
+        }
         let mut served = self.0.served.write().unwrap_or_else(PoisonError::into_inner);
         if let Some(served) = served.iter_mut().find(|served| served.model.name() == name) {
             *served = Served { model, bundle };
         }
-        Ok(Reloaded { previous: old.digest(), digest })
+        Ok(Reloaded { previous: old.digest(), digest, is_loaded })
     }
 
     fn bundle(&self, name: &str) -> Option<PathBuf> {

@@ -21,8 +21,10 @@ pub struct Reload {
 pub struct Reloaded {
     /// The digest that was served before.
     pub previous: Digest,
-    /// The digest that is served now. If it is the previous one, nothing was loaded.
+    /// The digest that is served now.
     pub digest: Digest,
+    /// Whether the bundle was loaded. One that is served already is not, unless its engine has failed.
+    pub is_loaded: bool,
 }
 
 /// The error of a reload. The model that was served still is.

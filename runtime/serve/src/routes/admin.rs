@@ -27,10 +27,10 @@ pub(super) async fn reload(
     let (models, name) = (state.models().clone(), model.clone());
     // A client that goes away does not end it.
     let reloaded = task::spawn_blocking(move || models.reload(&name, Reload { bundle, digest })).await;
-    let Reloaded { previous, digest } = reloaded.map_err(|_| ApiError::stopping())??;
+    let Reloaded { previous, digest, is_loaded } = reloaded.map_err(|_| ApiError::stopping())??;
     Ok(Json(json!({
         "model": model,
-        "changed": previous != digest,
+        "changed": is_loaded,
         "digest": digest,
         "previous_digest": previous,
     })))

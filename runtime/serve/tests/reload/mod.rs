@@ -18,7 +18,7 @@ use serde_json::{Value, json};
 use crate::scripted::{Server, admin, loader::ScriptedBundle, text};
 
 /// Bundles that answer with the last letter of their file. One that begins with a `!` waits while it is loaded, and one
-/// that begins with a `?` in the middle of its answers, until `is_open`.
+/// that begins with a `?` in the middle of its answers, until `is_open`. Their engines end at a `!`.
 struct Bundles {
     folder: tempfile::TempDir,
     /// A handle of each model that was loaded. It is gone with the model.
@@ -66,6 +66,7 @@ impl Bundles {
             let waits = letter.starts_with('?');
             Ok(ScriptedModel::of_tokens(4096, 257, move |seen| {
                 let _held = &alive;
+                assert!(seen.last() != Some(&u32::from(b'!')), "the test asks for it");
                 if waits && seen.len() > 50 {
                     this.wait();
                 }
@@ -249,4 +250,17 @@ async fn what_cannot_be_loaded_changes_nothing() {
 
     let plain = Client::new().post(server.url("/admin/reload")).json(&json!({}));
     assert_eq!(plain.send().await.unwrap().status(), StatusCode::UNAUTHORIZED);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_engine_that_failed_is_loaded_again() {
+    let bundles = Bundles::new();
+    bundles.write("one", "a");
+    let server = bundles.serve(&["one"]).await;
+    let (status, _) = server.post("/v1/completions", &json!({ "prompt": "!", "max_tokens": 2 })).await;
+    assert_eq!(status, StatusCode::SERVICE_UNAVAILABLE);
+    let (status, again) = reload(&server, &json!({})).await;
+    assert_eq!((status, &again["changed"], &again["digest"]), (200, &json!(true), &again["previous_digest"]));
+    assert_eq!(answer(&server, "one").await, "aaa");
+    bundles.until_alive(&[false, true]).await;
 }

@@ -120,7 +120,7 @@ fn grammar(receipt: &Receipt, _: Option<&Tokenizer>, _: usize) -> Result<Option<
     match &receipt.request.constraint {
         None => Ok(None),
         Some(constraint) => bail!(
-            "the answer had to match {}, which this program was built without\n\
+            "the answer had to match {}, which this program cannot enforce\n\
              hint: build it with cargo build --release -p mlxcel-runtime --features grammar",
             constraint.kind()
         ),
@@ -167,5 +167,51 @@ fn line(
             format!("FAIL  {which}: all {tokens} tokens are equal, then {found}, expected {expected}")
         }
         Replayed::Cancelled => format!("FAIL  {which}: interrupted"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use mlxcel_artifacts::Digest;
+    use mlxcel_runtime::{
+        Request, StopReason,
+        receipt::{Maker, RecordedAnswer, RecordedConstraint, RecordedRequest, TextRules},
+    };
+
+    use super::*;
+
+    fn receipt(constraint: Option<RecordedConstraint>) -> Receipt {
+        let request = Request { prompt: vec![1, 2], max_tokens: 3, ..Request::default() };
+        let request = RecordedRequest::new(&request, 64, TextRules::default(), constraint);
+        let maker = Maker { bundle: Digest::of(b"bundle"), target: "cpu".into(), model: "demo".into() };
+        let answer = RecordedAnswer { tokens: vec![3, 1, 2], finish_reason: StopReason::Length };
+        Receipt::new(maker, 7, request, answer)
+    }
+
+    #[test]
+    fn results_are_rendered() {
+        let json = r#"{"version": "1.0", "model": {"type": "WordLevel", "unk_token": "a",
+            "vocab": {"a": 0, "b": 1, "c": 2, "d\n": 3}}, "decoder": {"type": "Fuse"}}"#;
+        let tokenizer = Tokenizer::from_json(json.as_bytes()).unwrap();
+        let line = |replayed, tokenizer| line(0, 2, &receipt(None), &replayed, tokenizer);
+        insta::assert_snapshot!(line(Replayed::Equal, None), @"ok    1 of 2, after 2 tokens: all 3 tokens are equal, then length");
+        let other = Replayed::Token { index: 1, found: Some(3), expected: Some(1) };
+        insta::assert_snapshot!(line(other.clone(), Some(&tokenizer)), @r#"FAIL  1 of 2, after 2 tokens: token 2 of 3 is 3 "d\n", expected 1 "b""#);
+        insta::assert_snapshot!(line(other, None), @"FAIL  1 of 2, after 2 tokens: token 2 of 3 is 3, expected 1");
+        let longer = Replayed::Token { index: 3, found: Some(0), expected: None };
+        insta::assert_snapshot!(line(longer, Some(&tokenizer)), @r#"FAIL  1 of 2, after 2 tokens: token 4 of 3 is 0 "a", expected the end"#);
+        let reason = Replayed::Reason { found: StopReason::Eos, expected: StopReason::Length };
+        insta::assert_snapshot!(line(reason, None), @"FAIL  1 of 2, after 2 tokens: all 3 tokens are equal, then eos, expected length");
+    }
+
+    #[cfg(not(feature = "grammar"))]
+    #[test]
+    fn a_constraint_needs_a_program_with_grammars() {
+        let receipt = receipt(Some(RecordedConstraint::Regex("a+".into())));
+        assert_eq!(
+            grammar(&receipt, None, 4).unwrap_err().to_string(),
+            "the answer had to match a regular expression, which this program cannot enforce\n\
+             hint: build it with cargo build --release -p mlxcel-runtime --features grammar"
+        );
     }
 }

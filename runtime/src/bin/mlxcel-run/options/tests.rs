@@ -167,3 +167,15 @@ fn limits() {
     let load = options(&["--device", "cuda:1", "-t", "3", "-c", "64"]).load_options();
     assert_eq!((load.device, load.threads, load.context), (DeviceSpec::Cuda(Some(1)), Some(3), Some(64)));
 }
+
+#[test]
+fn a_replay_takes_no_request_of_its_own() {
+    let replay = options(&["--replay", "answer.json", "--threads", "1"]);
+    assert_eq!(replay.replay, Some("answer.json".into()));
+    for arguments in [["-p", "a"], ["--temp", "1"], ["-n", "3"], ["--ctx-size", "64"], ["--stop", "a"]] {
+        let found = refused(&["--replay", "answer.json", arguments[0], arguments[1]]);
+        assert!(found.contains("cannot be used with"), "{found}");
+    }
+    let found = refused(&["--receipt-public-key", "nowhere.pub", "-p", "a"]);
+    assert!(found.contains("nowhere.pub"), "{found}");
+}
