@@ -96,6 +96,7 @@ function showMode() {
   const keys = found === "text" ? ["Ctrl Enter", " continues the text"] : ["Enter", " sends, ", "Shift Enter", " breaks the line"];
   byId("composer-hint").replaceChildren(...keys.map((text, index) => (index % 2 ? text : el("kbd", {}, text))));
   if (found === "text") textMode.show(current);
+  else textMode.hide();
   welcome(found);
 }
 

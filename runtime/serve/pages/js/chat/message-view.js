@@ -32,9 +32,12 @@ export function statsOf({ rate, firstToken, generated, prompt, cached }) {
  */
 async function copy(text, button) {
   let isCopied = true;
-  await navigator.clipboard.writeText(text).catch(() => {
+  try {
+    await navigator.clipboard.writeText(text);
+  } catch {
+    // Without TLS there may be no clipboard.
     isCopied = false;
-  });
+  }
   button.replaceChildren(icon(isCopied ? "check" : "close"));
   button.setAttribute("aria-label", isCopied ? "Copied" : "Copying is not allowed here");
   setTimeout(() => {
@@ -177,7 +180,7 @@ export class MessageView {
     ];
     const stats = message.stats?.firstToken != null && statsOf(message.stats);
     const row = el("div", { class: "actions" }, ...buttons);
-    this.#foot.replaceChildren(...[row, stats].filter((node) => !!node));
+    this.#foot.replaceChildren(...[stats, row].filter((node) => !!node));
   }
 
   /** Lets the text be changed in its place. */

@@ -75,7 +75,7 @@ function signatureOf({ signature }) {
  */
 export function factsOf(model) {
   const tasks = { chat: "chat", text: "text completion, no chat template", embedding: "embeddings" };
-  /** @type {[string, unknown][]} */
+  /** @type {[string, import("../shared/dom.js").Child][]} */
   const facts = [
     ["Name", model.id],
     ["Use", tasks[kindOf(model)]],

@@ -49,6 +49,12 @@ export class TextMode {
     this.running();
   }
 
+  /** Leaves the page to chats. */
+  hide() {
+    this.#chat = null;
+    this.running();
+  }
+
   /** Shows whether the text is being continued. */
   running() {
     const isRunning = !!this.#chat && this.runs.isRunning(this.#chat.id);

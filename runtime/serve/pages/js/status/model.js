@@ -16,6 +16,11 @@ import { Plot } from "./plot.js";
  * }} ModelStatus
  */
 
+const REQUESTS = [
+  { field: "running", label: "running" },
+  { field: "waiting", label: "waiting" },
+];
+
 /** Points over which the rates in the tiles are averaged. */
 const RECENT = 3;
 
@@ -27,10 +32,7 @@ export class ModelView {
   #plots = [
     new Plot("Generated", "tokens/s", [{ field: "generated_tokens_per_second", label: "generated" }]),
     new Plot("Prompts", "tokens/s", [{ field: "prompt_tokens_per_second", label: "prompts" }]),
-    new Plot("Requests", "requests", [
-      { field: "running", label: "running" },
-      { field: "waiting", label: "waiting" },
-    ]),
+    new Plot("Requests", "requests", REQUESTS, 4),
   ];
 
   /** @param {string} name */

@@ -33,11 +33,13 @@ export class Plot {
    * @param {string} title
    * @param {string} unit
    * @param {Series[]} series
+   * @param {number} [least] the least value that the axis reaches
    */
-  constructor(title, unit, series) {
+  constructor(title, unit, series, least = 1) {
     this.title = title;
     this.unit = unit;
     this.series = series;
+    this.least = least;
     const legend = series.map(({ label }, index) => el("span", { class: `series-${index}` }, label));
     const names = series.length > 1 ? legend : [el("span", { class: "unit" }, unit)];
     const head = el("div", { class: "plot-head" }, el("h3", {}, title), el("div", { class: "legend" }, ...names));
@@ -59,7 +61,7 @@ export class Plot {
   update(points) {
     this.#points = points;
     const values = points.flatMap((point) => this.series.map(({ field }) => point[field] ?? 0));
-    const steps = ticks(Math.max(1, ...values));
+    const steps = ticks(Math.max(this.least, ...values));
     this.#max = steps[steps.length - 1];
     const [first, last] = [points[0]?.at ?? 0, points.at(-1)?.at ?? 0];
     this.#span = Math.max(SHORTEST, last - first);

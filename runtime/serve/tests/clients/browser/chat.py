@@ -226,6 +226,12 @@ def case_a_text_is_continued(world: World):
     page.wait_for_selector("#text-status .stats")
     page.get_by_role("button", name="Undo").click()
     assert page.input_value("#text") == text
+    with written(world, page, deltas=[{}] * 500, pace=0.01) as writer:
+        page.press("#text", "Control+Enter")
+        page.wait_for_selector("#stop", state="visible")
+        page.keyboard.press("Escape")
+        page.get_by_text("Stopped.").first.wait_for()
+        assert writer.gone.wait(20), "the request still runs"
     page.wait_for_timeout(600)
     page.reload()
     page.wait_for_selector("#text-mode", state="visible")

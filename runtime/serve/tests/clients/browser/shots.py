@@ -92,6 +92,14 @@ def take(page, folder: Path, name: str):
     page.screenshot(path=folder / f"{name}.png")
 
 
+def only(route, model: str):
+    """Shows the model that has the load, and leaves out the others."""
+    response = route.fetch()
+    status = response.json()
+    status["models"] = [one for one in status["models"] if one["name"] == model]
+    route.fulfill(response=response, json=status)
+
+
 def taking(target: str):
     folder = Path(target)
 
@@ -117,8 +125,10 @@ def taking(target: str):
         take(page, folder, "chat-phone")
         model = page.locator("#model option").first.get_attribute("value")
         with Load(world.url, model):
-            page = world.page("/status", viewport={"width": 1200, "height": 1000})
+            page = world.page(None, viewport={"width": 1200, "height": 1000})
+            page.route("**/status.json", lambda route: only(route, model))
+            page.goto(world.url + "/status")
             page.wait_for_timeout(SECONDS * 1000)
-            page.screenshot(path=folder / "status-under-load.png", full_page=True)
+            take(page, folder, "status-under-load")
 
     return case_pictures_are_taken

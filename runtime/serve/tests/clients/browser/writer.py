@@ -31,7 +31,9 @@ class Writer:
         self.bodies.clear()
         self.gone.clear()
 
-    def handler(writer):  # noqa: N805
+    def handler(self):
+        writer = self
+
         class Handler(BaseHTTPRequestHandler):
             protocol_version = "HTTP/1.1"
 
