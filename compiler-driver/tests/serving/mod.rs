@@ -1,6 +1,10 @@
-//! mlxcel-serve with the demo model, as programs of others see it.
+//! mlxcel-serve with the demo model, as programs of others see it, and under load.
 
+mod alone;
+mod http;
+mod restarts;
 mod server;
+mod soak;
 
 use server::{Server, python};
 
@@ -16,4 +20,16 @@ fn openai_client() {
 fn answers_are_of_their_schemas() {
     let server = Server::start(&[]);
     python(&["schemas.py", "--url", &server.url, "--count", "60"]);
+}
+
+/// Numbers that look random.
+struct Random(u64);
+
+impl Random {
+    fn below(&mut self, most: usize) -> usize {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        (self.0 >> 20) as usize % most
+    }
 }

@@ -3,28 +3,42 @@
 use std::{
     env, fs,
     io::{BufRead as _, BufReader},
+    net::SocketAddr,
     path::{Path, PathBuf},
-    process::{Child, Command, Stdio},
-    sync::mpsc,
+    process::{Child, Command, ExitStatus, Stdio},
+    sync::{Arc, Mutex, mpsc},
     thread,
-    time::Duration,
+    time::{Duration, Instant},
 };
 
+use super::http;
 use crate::real::{Built, built, models, program, request};
 
 /// The longest time from a server's start to its first line with an address.
 const START: Duration = Duration::from_secs(120);
 
+/// The longest time until a server ends, or has nothing to do.
+const PATIENCE: Duration = Duration::from_secs(60);
+
 /// A server that listens. Dropping it ends the process.
 pub(super) struct Server {
     process: Child,
     pub(super) url: String,
-    _demo: (Built, tempfile::TempDir),
+    pub(super) address: SocketAddr,
+    notes: Arc<Mutex<String>>,
+    /// Its folder goes with the server.
+    demo: Option<Demo>,
+}
+
+/// A bundle of the demo model.
+pub(super) struct Demo {
+    pub(super) built: Built,
+    _folder: tempfile::TempDir,
 }
 
 /// Compiles the demo model with a chat template, because a checkpoint without one has no chats, and with a longer context, so
 /// that answers in a format seldom are cut.
-fn demo() -> (Built, tempfile::TempDir) {
+pub(super) fn demo() -> Demo {
     let folder = tempfile::tempdir().unwrap();
     let checkpoint = folder.path().join("demo");
     fs::create_dir(&checkpoint).unwrap();
@@ -38,35 +52,92 @@ fn demo() -> (Built, tempfile::TempDir) {
     let longer = text.replace("\"max_position_embeddings\": 512", "\"max_position_embeddings\": 2048");
     assert_ne!(text, longer);
     fs::write(config, longer).unwrap();
-    (built(&request(&checkpoint, &["cpu"])), folder)
+    Demo { built: built(&request(&checkpoint, &["cpu"])), _folder: folder }
 }
 
 impl Server {
     /// Serves the demo model under the name `demo`, with these arguments besides.
     pub(super) fn start(arguments: &[&str]) -> Self {
         let demo = demo();
-        let mut process = Command::new(program("mlxcel-serve"))
-            .arg(format!("demo={}", demo.0.bundle.path().display()))
-            .args(["--listen", "127.0.0.1:0", "-t", "2"])
-            .args(arguments)
-            .stdin(Stdio::null())
-            .stderr(Stdio::piped())
-            .spawn()
-            .unwrap();
-        let (line, lines) = mpsc::channel();
+        let mut server = Self::of(demo.built.bundle.path(), "127.0.0.1:0", arguments);
+        server.demo = Some(demo);
+        server
+    }
+
+    /// Serves a bundle under the name `demo` at an address.
+    pub(super) fn of(bundle: &Path, listen: &str, arguments: &[&str]) -> Self {
+        // Many systems give a process few descriptors, and let it have more.
+        let mut command = Command::new("sh");
+        command.args(["-c", "ulimit -S -n 256; exec \"$0\" \"$@\""]).arg(program("mlxcel-serve"));
+        command
+            .arg(format!("demo={}", bundle.display()))
+            .args(["--listen", listen, "-t", "2"])
+            .args(arguments);
+        let mut process = command.stdin(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
+        let (found, url) = mpsc::channel();
         let log = BufReader::new(process.stderr.take().unwrap());
+        let notes = Arc::<Mutex<String>>::default();
+        let kept = notes.clone();
         // To the end: a full pipe would stop the server.
-        thread::spawn(move || log.lines().map_while(Result::ok).for_each(|text| drop(line.send(text))));
-        let mut seen = String::new();
-        loop {
-            let Ok(text) = lines.recv_timeout(START) else { panic!("the server did not start:\n{seen}") };
-            if let Some((_, address)) = text.split_once("listening on ") {
-                let url = address.trim_end_matches("/v1").to_owned();
-                return Self { process, url, _demo: demo };
+        thread::spawn(move || {
+            for text in log.lines().map_while(Result::ok) {
+                if let Some((_, url)) = text.split_once("listening on ") {
+                    _ = found.send(url.trim_end_matches("/v1").to_owned());
+                }
+                *kept.lock().unwrap() += &format!("{text}\n");
             }
-            seen.push_str(&text);
-            seen.push('\n');
+        });
+        let url = url.recv_timeout(START);
+        let url = url.unwrap_or_else(|_| panic!("the server did not start:\n{}", notes.lock().unwrap()));
+        let address = url.trim_start_matches("http://").parse().unwrap();
+        Self { process, url, address, notes, demo: None }
+    }
+
+    pub(super) fn id(&self) -> u32 {
+        self.process.id()
+    }
+
+    /// Returns what it wrote to stderr.
+    pub(super) fn notes(&self) -> String {
+        self.notes.lock().unwrap().clone()
+    }
+
+    /// Ends it as `kill -9` does, and waits for the end.
+    pub(super) fn kill(&mut self) {
+        self.process.kill().unwrap();
+        self.process.wait().unwrap();
+    }
+
+    /// Ends it by SIGTERM.
+    pub(super) fn terminate(&mut self) -> ExitStatus {
+        let kill = Command::new("kill").args(["-TERM", &self.process.id().to_string()]).status().unwrap();
+        assert!(kill.success());
+        until("it ends", || self.process.try_wait().unwrap())
+    }
+
+    /// Waits until no request waits, runs, or holds a page.
+    pub(super) fn wait_until_idle(&self) {
+        until("no request has a page", || {
+            let (status, found) = http::get(self.address, "/status.json").unwrap();
+            assert_eq!(status, 200);
+            let model = &found["models"][0];
+            let caches = model["cache"].as_array().unwrap();
+            assert!(!caches.is_empty());
+            let is_idle = model["running"] == 0 && model["queue"]["waiting"] == 0;
+            (is_idle && caches.iter().all(|cache| cache["in_use"] == 0)).then_some(())
+        });
+    }
+}
+
+/// Waits until `check` finds something.
+pub(super) fn until<T>(what: &str, mut check: impl FnMut() -> Option<T>) -> T {
+    let start = Instant::now();
+    loop {
+        if let Some(found) = check() {
+            return found;
         }
+        assert!(start.elapsed() < PATIENCE, "{what}: not within {PATIENCE:?}");
+        thread::sleep(Duration::from_millis(20));
     }
 }
 
@@ -101,5 +172,5 @@ pub(super) fn python(arguments: &[&str]) {
     let text = [output.stdout, output.stderr].map(|text| String::from_utf8_lossy(&text).into_owned());
     assert!(output.status.success(), "{} failed:\n{}{}", arguments.join(" "), text[0], text[1]);
     // pytest passes if it finds no test, too.
-    print!("{}", text[0]);
+    eprint!("{}", text[0]);
 }

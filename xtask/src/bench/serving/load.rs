@@ -2,6 +2,7 @@
 
 use std::{
     fs,
+    os::unix::fs::symlink,
     path::{Path, PathBuf},
 };
 
@@ -18,6 +19,12 @@ use crate::{
 
 /// The load tool on PyPI.
 const AIPERF: &str = "aiperf==0.13.0";
+
+/// The tokenizer's name in a cache of Hugging Face's, because aiperf takes no folder when it is offline.
+const TOKENIZER: [&str; 2] = ["local/tokenizer", "models--local--tokenizer"];
+
+/// The revision in that cache.
+const REVISION: &str = "0000000000000000000000000000000000000000";
 
 /// What is taken from aiperf's report: our name, its metric, the statistic, the unit.
 const METRICS: [(&str, &str, &str, &str); 5] = [
@@ -39,8 +46,8 @@ pub(super) struct Shape {
 pub(super) struct Load<'a> {
     python: PathBuf,
     folder: &'a Path,
-    /// The checkpoint, whose tokenizer makes prompts.
-    checkpoint: &'a Path,
+    /// A cache of Hugging Face's with the tokenizer that makes prompts.
+    hub: PathBuf,
     pub(super) shape: Shape,
 }
 
@@ -59,15 +66,17 @@ impl Shape {
 }
 
 impl<'a> Load<'a> {
-    /// Installs it.
+    /// Installs it, for prompts by a checkpoint's tokenizer.
     pub(super) fn new(
         workspace: &Workspace,
         folder: &'a Path,
-        checkpoint: &'a Path,
+        checkpoint: &Path,
         shape: Shape,
     ) -> Result<Self> {
         let python = venv::python(workspace, &folder.join("aiperf"), Packages::Named(&[AIPERF]))?;
-        Ok(Self { python, folder, checkpoint, shape })
+        let hub = folder.join("hub");
+        fill(&hub, checkpoint).with_context(|| hub.display().to_string())?;
+        Ok(Self { python, folder, hub, shape })
     }
 
     /// Lets so many clients ask a server at a time. A seed gives the same prompts.
@@ -79,7 +88,7 @@ impl<'a> Load<'a> {
         requests: usize,
         seed: usize,
     ) -> Result<Vec<Figure>> {
-        let Self { python, folder, checkpoint, shape } = self;
+        let Self { python, folder, hub, shape } = self;
         let report = folder.join("aiperf-report");
         _ = fs::remove_dir_all(&report);
         let numbers = [
@@ -101,14 +110,31 @@ impl<'a> Load<'a> {
         command.args(["--url", &format!("http://{}", server.address), "--model", &server.model]);
         command.args(["--endpoint-type", "completions", "--streaming", "--use-server-token-count"]);
         command.args(["--extra-inputs", "ignore_eos:true", "--extra-inputs", "temperature:0"]);
+        // llama-server closes a connection after a stream, at a time at which the next request may be on its way.
+        command.args(["--connection-reuse-strategy", "never"]);
         command.args(["--no-gpu-telemetry", "--no-server-metrics", "--ui", "none"]);
-        command.arg("--tokenizer").arg(checkpoint).arg("--output-artifact-dir").arg(&report);
-        command.env("HF_HUB_OFFLINE", "1").env("TRANSFORMERS_OFFLINE", "1");
-        shell::output(&mut command)?;
+        command.args(["--tokenizer", TOKENIZER[0], "--output-artifact-dir"]).arg(&report);
+        command.env("HF_HUB_OFFLINE", "1").env("HF_HUB_CACHE", hub);
+        let output = shell::output(&mut command);
+        output.with_context(|| format!("hint: cat {}", report.join("logs/aiperf.log").display()))?;
         let file = report.join("profile_export_aiperf.json");
         let text = fs::read_to_string(&file).with_context(|| file.display().to_string())?;
         read(&text, *shape, requests).with_context(|| file.display().to_string())
     }
+}
+
+/// Makes a cache of Hugging Face's that has a checkpoint's tokenizer.
+fn fill(hub: &Path, checkpoint: &Path) -> Result<()> {
+    _ = fs::remove_dir_all(hub);
+    let model = hub.join(TOKENIZER[1]);
+    let (snapshot, references) = (model.join("snapshots").join(REVISION), model.join("refs"));
+    fs::create_dir_all(&snapshot)?;
+    fs::create_dir_all(&references)?;
+    fs::write(references.join("main"), REVISION)?;
+    for name in ["config.json", "tokenizer.json", "tokenizer_config.json"] {
+        symlink(checkpoint.join(name), snapshot.join(name))?;
+    }
+    Ok(())
 }
 
 /// Reads aiperf's report, and checks that every request was answered at its full length.
