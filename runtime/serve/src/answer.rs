@@ -11,6 +11,7 @@ use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 
 use crate::{
     api::error::ApiError,
+    generator::Generator,
     model::ServedModel,
     observe::record::AnswerRecord,
     tools::{AnswerReader, Delta, Expected},
@@ -99,7 +100,7 @@ impl Answer {
     /// # Errors
     /// The engine refuses it, or its queue is full.
     pub(crate) fn ask(
-        model: &ServedModel,
+        generator: &Generator,
         request: mlxcel_runtime::Request,
         before: &[u32],
         stops: &[String],
@@ -107,11 +108,11 @@ impl Answer {
         record: AnswerRecord,
         draft: Option<ReceiptDraft>,
     ) -> Result<Self, ApiError> {
-        let stream = model.tokenizer().stream(before, stops)?.keeping(&expected.special());
+        let stream = generator.tokenizer().stream(before, stops)?.keeping(&expected.special());
         let eos = request.eos.clone();
         let (sender, events) = unbounded_channel();
         let sink = Box::new(move |event| sender.send((Instant::now(), event)).is_ok());
-        let guard = model.client().try_submit_to(request, sink)?;
+        let guard = generator.client().try_submit_to(request, sink)?;
         let reader = AnswerReader::new(expected);
         Ok(Self { events, guard, stream, reader, eos, is_stopped: false, has_ended: false, record, draft })
     }

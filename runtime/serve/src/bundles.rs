@@ -1,14 +1,19 @@
 //! Bundles on this machine, for the start and for reloads.
 
-use std::{collections::HashMap, path::Path, sync::Arc};
+use std::{
+    collections::HashMap,
+    path::Path,
+    sync::{Arc, mpsc},
+};
 
 use anyhow::{Context as _, Result, bail};
 use bytesize::ByteSize;
 use mlxcel_artifacts::{Bundle, Digest, Driver, Manifest, TargetArtifact, tensor_bytes};
 use mlxcel_runtime::{
-    CacheSize, CheckpointFiles, EngineSettings, ModelRunner, Request, Weights,
-    engine::{EngineThread, EventKind},
-    free_memory, load,
+    CacheSize, CheckpointFiles, DeviceInfo, EncoderClient, EncoderThread, EngineError, EngineSettings, Error,
+    ModelRunner, Request, Tokenizer, Weights,
+    engine::{EngineClient, EngineThread, EventKind},
+    free_memory, load, load_encoder,
 };
 use mlxcel_serve::{Facts, LoadError, Loader, OpenedBundle, ServedModel, Signature, TextFiles};
 
@@ -78,22 +83,44 @@ impl Opened {
             }
         }
         let folder = options.weights.as_deref().filter(|path| path.is_dir());
-        let text = TextFiles::read(&CheckpointFiles::new(&bundle, folder))?;
+        let files = CheckpointFiles::new(&bundle, folder);
         let load_options = options.load_options(shares.get(name).copied());
         let settings = EngineSettings { waiting: options.queue, ..EngineSettings::default() };
         let loaded = bundle.clone();
+        let facts = |device: &DeviceInfo, context| Facts::new(&bundle, signature, device, context);
+        if bundle.manifest().plan.embedding.is_some() {
+            let tokenizer = Tokenizer::from_checkpoint(&files)?;
+            let encoder =
+                EncoderThread::start(move || load_encoder(&loaded, weights, &load_options), settings)?;
+            let client = encoder.client();
+            embed(&client).with_context(|| format!("{name} cannot embed a text"))?;
+            let facts = facts(client.device(), client.limits().context);
+            return Ok(ServedModel::embedder(name.to_owned(), facts, tokenizer, encoder));
+        }
+        let text = TextFiles::read(&files)?;
         let load = move || -> Result<Box<dyn ModelRunner>, _> { load(&loaded, weights, &load_options) };
         let engine = EngineThread::start(load, settings)?;
         let client = engine.client();
-        let step = client.submit(Request { prompt: vec![0], max_tokens: 1, ..Request::default() })?;
-        for event in step {
-            if let EventKind::Failed { error } = event {
-                return Err(error).with_context(|| format!("{name} cannot run a step"));
-            }
-        }
-        let facts = Facts::new(&bundle, signature, client.device(), client.limits().context);
-        Ok(ServedModel::new(name.to_owned(), facts, text, engine))
+        step(&client).with_context(|| format!("{name} cannot run a step"))?;
+        let facts = facts(client.device(), client.limits().context);
+        Ok(ServedModel::generator(name.to_owned(), facts, text, engine))
     }
+}
+
+/// Runs a step, so that a server that says that it is ready is.
+fn step(client: &EngineClient) -> Result<(), Error> {
+    let mut events = client.submit(Request { prompt: vec![0], max_tokens: 1, ..Request::default() })?;
+    events.try_for_each(|event| match event {
+        EventKind::Failed { error } => Err(error),
+        _ => Ok(()),
+    })
+}
+
+/// Embeds a text of one token, for the same reason.
+fn embed(client: &EncoderClient) -> Result<(), Error> {
+    let (sender, answer) = mpsc::channel();
+    let _guard = client.try_embed_to(vec![vec![0]], Box::new(move |found| _ = sender.send(found)))?;
+    answer.recv().unwrap_or_else(|_| Err(EngineError::Closed.into())).map(drop)
 }
 
 /// Divides the memory that weights leave by what caches would take.

@@ -3,22 +3,27 @@
 mod answer;
 mod api;
 mod connection;
+mod embedder;
 mod facts;
+mod generator;
 mod grammars;
 mod limits;
 mod model;
 mod models;
 mod observe;
+mod openapi;
 mod reload;
 mod routes;
 mod server;
 mod state;
+mod thread_end;
 mod tls;
 mod tools;
 
 pub use facts::{Facts, Signature, Task};
+pub use generator::TextFiles;
 pub use limits::Limits;
-pub use model::{ServedModel, TextFiles};
+pub use model::ServedModel;
 pub use models::{Loader, Models, OpenedBundle};
 pub use reload::{LoadError, Reload, ReloadError, Reloaded};
 pub use server::serve;

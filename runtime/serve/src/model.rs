@@ -8,47 +8,17 @@ use std::{
 
 use mlxcel_artifacts::Digest;
 use mlxcel_runtime::{
-    Chat, ChatTemplate, CheckpointFiles, Error, Tokenizer,
-    engine::{EngineClient, EngineThread},
-    eos_ids,
+    EncoderThread, Tokenizer,
+    engine::{EngineThread, Usage},
+    model::PoolLimits,
 };
-use tokio::runtime::Handle;
 
 use crate::{
-    api::{completion::Prompt, error::ApiError},
+    api::error::ApiError,
+    embedder::Embedder,
     facts::Facts,
-    grammars::{self, Grammars},
-    tools::{self, AnswerForm, CallRules, Enforced, Expected, Function},
+    generator::{Generator, TextFiles},
 };
-
-/// The tokens at the end of a prompt that may begin the model's reasoning.
-const PROMPT_END: usize = 16;
-
-/// What is read from a checkpoint's small files.
-#[derive(Debug)]
-pub struct TextFiles {
-    /// Turns text into tokens.
-    pub tokenizer: Tokenizer,
-    /// Renders chats; `None` if the checkpoint has no template.
-    pub template: Option<ChatTemplate>,
-    /// Tokens that end an answer.
-    pub eos: Vec<u32>,
-}
-
-impl TextFiles {
-    /// Reads the small files of a checkpoint.
-    ///
-    /// # Errors
-    /// There is no tokenizer, or a file cannot be parsed.
-    pub fn read(files: &CheckpointFiles<'_>) -> Result<Self, Error> {
-        let template = match ChatTemplate::from_checkpoint(files) {
-            Ok(template) => Some(template),
-            Err(Error::NoChatTemplate(_)) => None,
-            Err(error) => return Err(error),
-        };
-        Ok(Self { tokenizer: Tokenizer::from_checkpoint(files)?, template, eos: eos_ids(files)? })
-    }
-}
 
 /// A bundle that is served under a name.
 #[derive(Debug)]
@@ -56,49 +26,33 @@ pub struct ServedModel {
     name: String,
     created: u64,
     facts: Facts,
-    text: TextFiles,
-    client: EngineClient,
-    /// Ends with the model.
-    _engine: EngineEnd,
-    grammars: Grammars,
-    /// The forms of answers to chats without tools, and to those with.
-    forms: [AnswerForm; 2],
+    role: Role,
 }
 
-/// Ends an engine where its thread can be waited for, which requests cannot: a step may run for long.
+/// What a model does.
 #[derive(Debug)]
-struct EngineEnd(Option<EngineThread>);
-
-impl Drop for EngineEnd {
-    fn drop(&mut self) {
-        let engine = self.0.take();
-        if let Ok(runtime) = Handle::try_current() {
-            runtime.spawn_blocking(move || drop(engine));
-        }
-    }
+enum Role {
+    Generator(Arc<Generator>),
+    Embedder(Arc<Embedder>),
 }
 
 impl ServedModel {
-    /// Serves what an engine runs.
+    /// Serves what an engine runs, which continues texts and chats.
     #[must_use]
-    pub fn new(name: String, facts: Facts, text: TextFiles, engine: EngineThread) -> Arc<Self> {
+    pub fn generator(name: String, facts: Facts, text: TextFiles, engine: EngineThread) -> Arc<Self> {
+        let generator = Generator::new(name.clone(), text, engine);
+        Self::new(name, facts, Role::Generator(Arc::new(generator)))
+    }
+
+    /// Serves an encoder, which makes embeddings of texts.
+    #[must_use]
+    pub fn embedder(name: String, facts: Facts, tokenizer: Tokenizer, encoder: EncoderThread) -> Arc<Self> {
+        Self::new(name, facts, Role::Embedder(Arc::new(Embedder::new(tokenizer, encoder))))
+    }
+
+    fn new(name: String, facts: Facts, role: Role) -> Arc<Self> {
         let created = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |time| time.as_secs());
-        let client = engine.client();
-        let limits = client.limits().clone();
-        let grammars = Grammars::new(text.tokenizer.clone(), text.eos.clone(), limits);
-        let form =
-            |has_tools| text.template.as_ref().map(|template| AnswerForm::of(template.source(has_tools)));
-        let forms = [false, true].map(|has_tools| form(has_tools).unwrap_or_default());
-        Arc::new(Self {
-            name,
-            created,
-            facts,
-            text,
-            client,
-            _engine: EngineEnd(Some(engine)),
-            grammars,
-            forms,
-        })
+        Arc::new(Self { name, created, facts, role })
     }
 
     /// Returns the name of a bundle at a path, or of a store's name.
@@ -119,37 +73,6 @@ impl ServedModel {
         self.created
     }
 
-    /// Returns whether chats can be rendered.
-    pub(crate) fn has_template(&self) -> bool {
-        self.text.template.is_some()
-    }
-
-    pub(crate) fn tokenizer(&self) -> &Tokenizer {
-        &self.text.tokenizer
-    }
-
-    pub(crate) fn eos(&self) -> &[u32] {
-        &self.text.eos
-    }
-
-    /// Reads the vocabulary ahead of the first request for an answer in a format.
-    pub fn warm(&self) {
-        self.grammars.warm();
-    }
-
-    pub(crate) fn grammars(&self) -> &Grammars {
-        &self.grammars
-    }
-
-    /// Returns whether it can answer.
-    pub(crate) fn is_ready(&self) -> bool {
-        self.client.is_ready()
-    }
-
-    pub(crate) fn client(&self) -> EngineClient {
-        self.client.clone()
-    }
-
     /// Returns the digest of the bundle's manifest.
     #[must_use]
     pub fn digest(&self) -> Digest {
@@ -161,64 +84,92 @@ impl ServedModel {
         &self.facts
     }
 
-    /// Returns the tokens of the context.
-    pub(crate) fn context(&self) -> usize {
-        self.facts.context
-    }
-
-    /// Encodes a chat.
-    pub(crate) fn encode_chat(&self, chat: &Chat) -> Result<Vec<u32>, ApiError> {
-        let Some(template) = &self.text.template else {
-            let message = format!("the model `{}` has no chat template, expected /v1/completions", self.name);
-            return Err(ApiError::invalid_field("messages", message));
-        };
-        Ok(self.text.tokenizer.encode_chat(template, chat)?)
-    }
-
-    /// Returns what the answer to a chat can have. The model may call `functions`.
-    pub(crate) fn expected(&self, functions: Vec<Function>, prompt: &[u32]) -> Result<Expected, ApiError> {
-        let form = self.forms[usize::from(!functions.is_empty())];
-        if form.calls.is_none() && !functions.is_empty() {
-            let message = format!("the chat template of `{}` has no tools, expected none", self.name);
-            return Err(ApiError::invalid_field("tools", message));
-        }
-        let end = prompt.len().saturating_sub(PROMPT_END);
-        let end: String = prompt[end..].iter().map(|&token| self.text.tokenizer.token_text(token)).collect();
-        let is_reasoning = form.reasoning.is_some_and(|markers| end.trim_end().ends_with(markers.begin));
-        Ok(Expected { form, functions: functions.into(), is_reasoning })
-    }
-
-    /// Returns the grammar of answers that can have calls. `None` if they cannot.
+    /// Returns what continues texts.
     ///
     /// # Errors
-    /// The schema of a strict function cannot be enforced. Arguments of other functions are then any JSON.
-    pub(crate) async fn grammar_of_calls(
-        &self,
-        expected: &Expected,
-        rules: CallRules,
-    ) -> Result<Option<grammars::Enforced>, ApiError> {
-        let grammar = |enforced| tools::grammar(expected, rules, enforced, &self.text.tokenizer);
-        let Some(all) = grammar(Enforced::All) else { return Ok(None) };
-        let mut found = self.grammars.get(&all).await;
-        if let (Err(_), Some(strict)) = (&found, grammar(Enforced::Strict).filter(|strict| *strict != all)) {
-            found = self.grammars.get(&strict).await;
+    /// The model makes embeddings.
+    pub(crate) fn as_generator(&self) -> Result<&Arc<Generator>, ApiError> {
+        match &self.role {
+            Role::Generator(generator) => Ok(generator),
+            Role::Embedder(_) => {
+                let message =
+                    format!("the model `{}` makes embeddings, expected one that generates", self.name);
+                Err(ApiError::invalid_field("model", message))
+            }
         }
-        found.map(Some)
     }
 
-    /// Renders a chat. Returns the text and its tokens.
-    pub(crate) fn render_chat(&self, chat: &Chat) -> Result<(String, Vec<u32>), ApiError> {
-        let tokens = self.encode_chat(chat)?;
-        let template = self.text.template.as_ref();
-        let text = template.map(|template| template.render(chat)).transpose()?;
-        Ok((text.unwrap_or_default(), tokens))
+    /// Returns what makes embeddings.
+    ///
+    /// # Errors
+    /// The model generates texts.
+    pub(crate) fn as_embedder(&self) -> Result<&Arc<Embedder>, ApiError> {
+        match &self.role {
+            Role::Embedder(embedder) => Ok(embedder),
+            Role::Generator(_) => {
+                let message =
+                    format!("the model `{}` generates texts, expected one that makes embeddings", self.name);
+                Err(ApiError::invalid_field("model", message))
+            }
+        }
     }
 
-    /// Encodes a prompt with the special tokens that the checkpoint begins texts with.
-    pub(crate) fn encode(&self, prompt: Prompt) -> Result<Vec<u32>, ApiError> {
-        match prompt {
-            Prompt::Text(text) => Ok(self.text.tokenizer.encode(&text, true)?),
-            Prompt::Tokens(tokens) => Ok(tokens),
+    /// Reads the vocabulary ahead of the first request for an answer in a format.
+    pub fn warm(&self) {
+        if let Role::Generator(generator) = &self.role {
+            generator.grammars().warm();
+        }
+    }
+
+    /// Returns whether it can answer.
+    pub(crate) fn is_ready(&self) -> bool {
+        match &self.role {
+            Role::Generator(generator) => generator.client().is_ready(),
+            Role::Embedder(embedder) => embedder.client().is_ready(),
+        }
+    }
+
+    /// Returns what it has at the moment, and what it has done.
+    pub(crate) fn usage(&self) -> Usage {
+        match &self.role {
+            Role::Generator(generator) => generator.client().usage(),
+            Role::Embedder(embedder) => embedder.client().usage(),
+        }
+    }
+
+    /// Returns the most requests that can wait.
+    pub(crate) fn queue_limit(&self) -> usize {
+        match &self.role {
+            Role::Generator(generator) => generator.client().queue_limit(),
+            Role::Embedder(embedder) => embedder.client().queue_limit(),
+        }
+    }
+
+    /// Returns the pools of its cache. Those of [`Usage::pools`] are in the same order.
+    pub(crate) fn pools(&self) -> &[PoolLimits] {
+        match &self.role {
+            Role::Generator(generator) => &generator.client().limits().pools,
+            Role::Embedder(_) => &[],
+        }
+    }
+
+    /// Returns the number of token ids.
+    pub(crate) fn vocabulary(&self) -> usize {
+        match &self.role {
+            Role::Generator(generator) => generator.client().limits().vocab,
+            Role::Embedder(embedder) => embedder.client().limits().vocab,
+        }
+    }
+
+    /// Returns whether chats can be rendered.
+    pub(crate) fn has_template(&self) -> bool {
+        matches!(&self.role, Role::Generator(generator) if generator.has_template())
+    }
+
+    pub(crate) fn tokenizer(&self) -> &Tokenizer {
+        match &self.role {
+            Role::Generator(generator) => generator.tokenizer(),
+            Role::Embedder(embedder) => embedder.tokenizer(),
         }
     }
 }

@@ -5,6 +5,7 @@ mod admin;
 mod body;
 mod chat;
 mod completions;
+mod embeddings;
 mod generate;
 mod models;
 mod observe;
@@ -31,6 +32,7 @@ pub(crate) fn router(state: Shared) -> Router {
     let keyed = Router::new()
         .route("/v1/chat/completions", post(chat::complete))
         .route("/v1/completions", post(completions::complete))
+        .route("/v1/embeddings", post(embeddings::embed))
         .route("/v1/models", get(models::list))
         .route("/v1/models/{model}", get(models::one))
         .route("/tokenize", post(tokens::tokenize))
@@ -38,6 +40,7 @@ pub(crate) fn router(state: Shared) -> Router {
         .route("/apply-template", post(tokens::apply_template))
         .route("/metrics", get(observe::metrics))
         .route("/status.json", get(observe::status))
+        .route("/openapi.json", get(observe::openapi))
         .layer(middleware::from_fn_with_state(state.clone(), access::check_key));
     // Whatever its path is, it takes another key than a client's.
     let admin = Router::new()

@@ -81,9 +81,14 @@ impl State {
         Ok(self.models.find(name)?)
     }
 
+    /// Returns whether clients need a key.
+    pub(crate) fn needs_key(&self) -> bool {
+        !self.settings.api_keys.is_empty()
+    }
+
     /// Returns whether a key is one of the server's, or none is needed.
     pub(crate) fn allows(&self, key: Option<&str>) -> bool {
-        self.settings.api_keys.is_empty() || is_one_of(&self.settings.api_keys, key)
+        !self.needs_key() || is_one_of(&self.settings.api_keys, key)
     }
 
     /// Returns whether a key is the admin key. `None` if there is no such key.

@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, reason = "a helper that fails is a test that fails")]
 
 mod access;
+mod embeddings;
 mod log;
 mod observe;
 mod pages;

@@ -8,12 +8,13 @@ use super::{
     fields::Fields,
     generation::Generation,
     messages::{self, WireMessage},
+    object::Object,
     tools::Tools,
 };
 use crate::tools::{CallRules, Function};
 
 /// The most alternatives of a token, as OpenAI has it.
-const MAX_TOP_LOGPROBS: usize = 20;
+pub(crate) const MAX_TOP_LOGPROBS: usize = 20;
 
 /// A request for the next message of a chat.
 #[derive(Debug)]
@@ -35,7 +36,7 @@ impl ChatRequest {
     /// It is no JSON object, a field is wrong, or one is not supported.
     pub(crate) fn parse(body: &[u8]) -> Result<Self, ApiError> {
         let mut fields = Fields::parse(body)?;
-        let messages: Vec<WireMessage> = fields.require("messages")?;
+        let messages: Vec<Object<WireMessage>> = fields.require("messages")?;
         if messages.is_empty() {
             return Err(ApiError::invalid_field("messages", "found no message, expected at least one"));
         }

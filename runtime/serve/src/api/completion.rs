@@ -1,18 +1,22 @@
 //! `POST /v1/completions`.
 
-use serde::Deserialize;
 use serde_json::json;
 
-use super::{error::ApiError, fields::Fields, generation::Generation};
+use super::{
+    error::ApiError,
+    fields::Fields,
+    generation::Generation,
+    prompts::{self, Prompt},
+};
 
 /// The most alternatives of a token, as OpenAI has it.
-const MAX_LOGPROBS: usize = 5;
+pub(crate) const MAX_LOGPROBS: usize = 5;
 
 /// The tokens of an answer without `max_tokens`, as OpenAI has it.
-const DEFAULT_MAX_TOKENS: usize = 16;
+pub(crate) const DEFAULT_MAX_TOKENS: usize = 16;
 
 /// The most prompts of a request.
-const MAX_PROMPTS: usize = 128;
+pub(crate) const MAX_PROMPTS: usize = 128;
 
 /// A request to continue texts.
 #[derive(Debug)]
@@ -24,23 +28,6 @@ pub(crate) struct CompletionRequest {
     pub(crate) generation: Generation,
 }
 
-/// A text to continue.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Prompt {
-    Text(String),
-    Tokens(Vec<u32>),
-}
-
-/// One prompt or several, as text or as tokens.
-#[derive(Deserialize)]
-#[serde(untagged, expecting = "a string, a list of strings, or a list of token ids")]
-enum Prompts {
-    Text(String),
-    Texts(Vec<String>),
-    Tokens(Vec<u32>),
-    ManyTokens(Vec<Vec<u32>>),
-}
-
 impl CompletionRequest {
     /// Parses a body.
     ///
@@ -48,16 +35,8 @@ impl CompletionRequest {
     /// It is no JSON object, a field is wrong, or one is not supported.
     pub(crate) fn parse(body: &[u8]) -> Result<Self, ApiError> {
         let mut fields = Fields::parse(body)?;
-        let prompts = match fields.require("prompt")? {
-            Prompts::Text(text) => vec![Prompt::Text(text)],
-            Prompts::Texts(texts) => texts.into_iter().map(Prompt::Text).collect(),
-            Prompts::Tokens(tokens) => vec![Prompt::Tokens(tokens)],
-            Prompts::ManyTokens(all) => all.into_iter().map(Prompt::Tokens).collect(),
-        };
+        let prompts = prompts::require(&mut fields, "prompt", "prompts", MAX_PROMPTS)?;
         let refuse = |param: &str, message| Err(ApiError::invalid_field(param, message));
-        if !(1..=MAX_PROMPTS).contains(&prompts.len()) {
-            return refuse("prompt", format!("found {} prompts, expected 1 to {MAX_PROMPTS}", prompts.len()));
-        }
         let logprobs = fields.take::<usize>("logprobs")?;
         if let Some(found) = logprobs.filter(|&count| count > MAX_LOGPROBS) {
             return refuse("logprobs", format!("logprobs is {found}, expected 0 to {MAX_LOGPROBS}"));

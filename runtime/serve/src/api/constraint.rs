@@ -4,7 +4,7 @@ use mlxcel_runtime::grammar::Constraint;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
-use super::{error::ApiError, fields::Fields};
+use super::{error::ApiError, fields::Fields, object::Object};
 
 /// `response_format`, by its `type`.
 #[derive(Deserialize)]
@@ -12,7 +12,7 @@ use super::{error::ApiError, fields::Fields};
 enum ResponseFormat {
     Text {},
     JsonObject {},
-    JsonSchema { json_schema: NamedSchema },
+    JsonSchema { json_schema: Object<NamedSchema> },
 }
 
 /// A schema with its name, as OpenAI has it.
@@ -36,9 +36,9 @@ struct NamedSchema {
 /// A field has another form, or there are several.
 pub(super) fn take(fields: &mut Fields) -> Result<Option<Constraint>, ApiError> {
     let of_format = match fields.take("response_format")? {
-        None | Some(ResponseFormat::Text {}) => None,
-        Some(ResponseFormat::JsonObject {}) => Some(Constraint::json_object()),
-        Some(ResponseFormat::JsonSchema { json_schema }) => Some(json_schema.constraint()?),
+        None | Some(Object(ResponseFormat::Text {})) => None,
+        Some(Object(ResponseFormat::JsonObject {})) => Some(Constraint::json_object()),
+        Some(Object(ResponseFormat::JsonSchema { json_schema })) => Some(json_schema.0.constraint()?),
     };
     let found = [
         ("response_format", of_format),

@@ -158,6 +158,11 @@ impl From<Error> for ApiError {
             Error::TooLong { .. } | Error::Engine(EngineError::NeverFits { .. }) => {
                 Self::context_exceeded(message)
             }
+            Error::Text { reason, .. } => Self {
+                param: Some("input".into()),
+                code: matches!(**reason, Error::TooLong { .. }).then_some("context_length_exceeded"),
+                ..Self::invalid(message)
+            },
             Error::NoTokens
             | Error::TokenOutOfRange { .. }
             | Error::BadSampling { .. }

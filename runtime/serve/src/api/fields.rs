@@ -10,6 +10,18 @@ use serde_json::{Map, Value, error::Category};
 
 use super::error::ApiError;
 
+#[cfg(test)]
+thread_local! {
+    /// The names of fields that were asked for on this thread.
+    static ASKED: std::cell::RefCell<std::collections::BTreeSet<String>> = Default::default();
+}
+
+/// Returns the names of fields that were asked for on this thread since the last call.
+#[cfg(test)]
+pub(crate) fn asked() -> std::collections::BTreeSet<String> {
+    ASKED.take()
+}
+
 /// Fields that were not taken yet. `null` is as good as absent.
 #[derive(Debug)]
 pub(crate) struct Fields(Map<String, Value>);
@@ -38,7 +50,7 @@ impl Fields {
     /// # Errors
     /// It has another type. The error names the part that has.
     pub(crate) fn take<T: DeserializeOwned>(&mut self, name: &str) -> Result<Option<T>, ApiError> {
-        let Some(value) = self.0.remove(name) else { return Ok(None) };
+        let Some(value) = self.remove(name) else { return Ok(None) };
         let parsed: Result<T, _> = serde_path_to_error::deserialize(value);
         parsed.map(Some).map_err(|error| {
             let path = match error.path().to_string() {
@@ -61,7 +73,7 @@ impl Fields {
 
     /// Takes a field that changes no answer of this server.
     pub(crate) fn ignore(&mut self, name: &str) {
-        self.0.remove(name);
+        self.remove(name);
     }
 
     /// Takes a field whose only value is `expected`.
@@ -69,13 +81,19 @@ impl Fields {
     /// # Errors
     /// It has another value, which is not supported.
     pub(crate) fn only(&mut self, name: &str, expected: &Value) -> Result<(), ApiError> {
-        match self.0.remove(name) {
+        match self.remove(name) {
             Some(found) if found != *expected => {
                 let message = format!("{name} is {found}, but only {expected} is supported");
                 Err(ApiError::invalid_field(name, message))
             }
             _ => Ok(()),
         }
+    }
+
+    fn remove(&mut self, name: &str) -> Option<Value> {
+        #[cfg(test)]
+        ASKED.with_borrow_mut(|asked| asked.insert(name.to_owned()));
+        self.0.remove(name)
     }
 
     /// Refuses fields that were not taken.

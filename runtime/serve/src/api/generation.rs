@@ -13,13 +13,13 @@ use mlxcel_runtime::{
 use serde::Deserialize;
 use serde_json::json;
 
-use super::{constraint, error::ApiError, fields::Fields};
+use super::{constraint, error::ApiError, fields::Fields, object::Object};
 
 /// The most answers to one request.
-const MAX_ANSWERS: usize = 128;
+pub(crate) const MAX_ANSWERS: usize = 128;
 
 /// The most stop texts. OpenAI takes 4.
-const MAX_STOPS: usize = 64;
+pub(crate) const MAX_STOPS: usize = 64;
 
 /// How answers are generated, and how they are sent.
 #[derive(Debug, Clone, PartialEq)]
@@ -90,7 +90,7 @@ impl Generation {
             return Err(ApiError::invalid_field("stop", "a stop text is empty, expected a text"));
         }
         let stream = fields.take("stream")?.unwrap_or(false);
-        let options = fields.take::<StreamOptions>("stream_options")?;
+        let options = fields.take::<Object<StreamOptions>>("stream_options")?;
         if options.is_some() && !stream {
             let message = "stream_options are for streams, expected them with \"stream\": true";
             return Err(ApiError::invalid_field("stream_options", message));
@@ -111,7 +111,7 @@ impl Generation {
             max_tokens: max_tokens(fields)?,
             stops,
             stream,
-            include_usage: options.unwrap_or_default().include_usage,
+            include_usage: options.is_some_and(|Object(options)| options.include_usage),
             constraint,
             receipt: fields.take("receipt")?.unwrap_or(false),
             ignore_eos,

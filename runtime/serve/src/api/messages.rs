@@ -4,7 +4,7 @@ use mlxcel_runtime::Message;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
-use super::error::ApiError;
+use super::{error::ApiError, object::Object};
 
 /// Roles that a template knows. `developer` is OpenAI's newer name of `system`.
 const ROLES: [(&str, &str); 5] = [
@@ -32,7 +32,7 @@ pub(super) struct WireMessage {
     #[serde(default)]
     reasoning_content: Option<String>,
     #[serde(default)]
-    tool_calls: Option<Vec<WireCall>>,
+    tool_calls: Option<Vec<Object<WireCall>>>,
     #[serde(default)]
     tool_call_id: Option<String>,
 }
@@ -42,7 +42,7 @@ pub(super) struct WireMessage {
 #[serde(untagged, expecting = "a string or a list of parts")]
 enum Content {
     Text(String),
-    Parts(Vec<Part>),
+    Parts(Vec<Object<Part>>),
 }
 
 #[derive(Deserialize)]
@@ -57,7 +57,9 @@ struct Part {
 #[serde(expecting = "a call")]
 struct WireCall {
     id: String,
-    function: CalledFunction,
+    #[serde(default, rename = "type")]
+    kind: Option<String>,
+    function: Object<CalledFunction>,
 }
 
 #[derive(Deserialize)]
@@ -68,12 +70,12 @@ struct CalledFunction {
 }
 
 /// Makes messages for a template. A result of a call gets the name of its function.
-pub(super) fn parse(messages: Vec<WireMessage>) -> Result<Vec<Message>, ApiError> {
+pub(super) fn parse(messages: Vec<Object<WireMessage>>) -> Result<Vec<Message>, ApiError> {
     let mut called: Vec<(String, String)> = Vec::new();
     let mut parsed = Vec::with_capacity(messages.len());
-    for (index, mut message) in messages.into_iter().enumerate() {
-        for call in message.tool_calls.iter().flatten() {
-            called.push((call.id.clone(), call.function.name.clone()));
+    for (index, Object(mut message)) in messages.into_iter().enumerate() {
+        for Object(call) in message.tool_calls.iter().flatten() {
+            called.push((call.id.clone(), call.function.0.name.clone()));
         }
         if let (None, Some(id)) = (&message.name, &message.tool_call_id) {
             let call = called.iter().rev().find(|(known, _)| known == id);
@@ -126,7 +128,7 @@ impl WireMessage {
         let content = if calls.is_some() { content } else { Some(content.unwrap_or_default()) };
         if let Some(calls) = calls {
             let calls = calls.into_iter().enumerate();
-            let calls = calls.map(|(call, wire)| wire.parse(&at(&format!("tool_calls[{call}]"))));
+            let calls = calls.map(|(call, Object(wire))| wire.parse(&at(&format!("tool_calls[{call}]"))));
             fields.insert("tool_calls".into(), calls.collect::<Result<Vec<_>, _>>()?.into());
         }
         Ok(Message { role: (*role).to_owned(), content, fields })
@@ -135,7 +137,11 @@ impl WireMessage {
 
 impl WireCall {
     fn parse(self, at: &str) -> Result<Value, ApiError> {
-        let CalledFunction { name, arguments } = self.function;
+        if let Some(kind) = self.kind.filter(|kind| kind != "function") {
+            let message = format!("the type is `{kind}`, but only `function` is supported");
+            return Err(ApiError::invalid_field(format!("{at}.type"), message));
+        }
+        let Object(CalledFunction { name, arguments }) = self.function;
         let parsed =
             if arguments.trim().is_empty() { Ok(Map::new()) } else { serde_json::from_str(&arguments) };
         let arguments = parsed.map_err(|error| {
@@ -148,9 +154,9 @@ impl WireCall {
 }
 
 /// Joins the parts of a text.
-fn join(parts: Vec<Part>, at: &str) -> Result<String, ApiError> {
+fn join(parts: Vec<Object<Part>>, at: &str) -> Result<String, ApiError> {
     let mut joined = String::new();
-    for (index, Part { kind, text }) in parts.into_iter().enumerate() {
+    for (index, Object(Part { kind, text })) in parts.into_iter().enumerate() {
         let Some(text) = text.filter(|_| kind == "text") else {
             let message = format!("a part is of type `{kind}`, but only `text` with its text is supported");
             return Err(ApiError::invalid_field(format!("{at}[{index}]"), message));

@@ -3,11 +3,11 @@
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
-use super::{error::ApiError, fields::Fields};
+use super::{error::ApiError, fields::Fields, object::Object};
 use crate::tools::{CallRules, Function};
 
 /// The most functions of a request, as OpenAI has it.
-const MAX_FUNCTIONS: usize = 128;
+pub(crate) const MAX_FUNCTIONS: usize = 128;
 
 /// The functions of a request.
 #[derive(Debug, Clone, PartialEq)]
@@ -24,7 +24,7 @@ pub(crate) struct Tools {
 struct WireTool {
     #[serde(rename = "type")]
     kind: String,
-    function: WireFunction,
+    function: Object<WireFunction>,
 }
 
 #[derive(Deserialize)]
@@ -44,7 +44,7 @@ struct WireFunction {
 #[serde(untagged, expecting = "a mode, or a function by its name")]
 enum WireChoice {
     Mode(String),
-    Function(NamedChoice),
+    Function(Object<NamedChoice>),
 }
 
 #[derive(Deserialize)]
@@ -52,7 +52,7 @@ enum WireChoice {
 struct NamedChoice {
     #[serde(rename = "type")]
     kind: String,
-    function: NamedFunction,
+    function: Object<NamedFunction>,
 }
 
 #[derive(Deserialize)]
@@ -67,7 +67,7 @@ impl Tools {
     /// # Errors
     /// A field has another form, two functions have one name, or a choice is not supported.
     pub(super) fn take(fields: &mut Fields) -> Result<Self, ApiError> {
-        let tools: Vec<WireTool> = fields.take("tools")?.unwrap_or_default();
+        let tools: Vec<Object<WireTool>> = fields.take("tools")?.unwrap_or_default();
         if tools.len() > MAX_FUNCTIONS {
             let message = format!("found {} tools, expected at most {MAX_FUNCTIONS}", tools.len());
             return Err(ApiError::invalid_field("tools", message));
@@ -84,7 +84,7 @@ impl Tools {
             return Ok(Self::none());
         }
         let mut found = Self::none();
-        for (index, tool) in tools.into_iter().enumerate() {
+        for (index, Object(tool)) in tools.into_iter().enumerate() {
             found.add(tool, &format!("tools[{index}]"))?;
         }
         found.rules.is_parallel = fields.take("parallel_tool_calls")?.unwrap_or(true);
@@ -98,7 +98,7 @@ impl Tools {
                     format!("tool_choice is `{mode:.80}`, expected auto, none, required or a function");
                 return Err(ApiError::invalid_field("tool_choice", message));
             }
-            Some(WireChoice::Function(choice)) => found.choose(&choice)?,
+            Some(WireChoice::Function(Object(choice))) => found.choose(&choice)?,
         }
         Ok(found)
     }
@@ -110,7 +110,7 @@ impl Tools {
 
     /// Leaves one function, which has to be called once. The template has the others, too.
     fn choose(&mut self, choice: &NamedChoice) -> Result<(), ApiError> {
-        let NamedChoice { kind, function: NamedFunction { name } } = choice;
+        let NamedChoice { kind, function: Object(NamedFunction { name }) } = choice;
         if kind != "function" {
             let message = format!("the type is `{kind:.80}`, but only `function` is supported");
             return Err(ApiError::invalid_field("tool_choice.type", message));
@@ -118,14 +118,15 @@ impl Tools {
         self.functions.retain(|function| function.name == *name);
         if self.functions.is_empty() {
             let message = format!("no function is named `{name:.80}`, expected one of the tools");
-            return Err(ApiError::invalid_field("tool_choice.function.name", message));
+            return Err(ApiError::invalid_field("tool_choice.function.0.name", message));
         }
         self.rules = CallRules { is_required: true, is_parallel: false };
         Ok(())
     }
 
     fn add(&mut self, tool: WireTool, at: &str) -> Result<(), ApiError> {
-        let WireTool { kind, function: WireFunction { name, description, parameters, strict } } = tool;
+        let WireTool { kind, function } = tool;
+        let Object(WireFunction { name, description, parameters, strict }) = function;
         if kind != "function" {
             let message = format!("the type is `{kind}`, but only `function` is supported");
             return Err(ApiError::invalid_field(format!("{at}.type"), message));
@@ -207,7 +208,7 @@ mod tests {
         tool_choice: tool_choice is `always`, expected auto, none, required or a function
         tool_choice: tool_choice: a mode, or a function by its name
         tool_choice.type: the type is `custom`, but only `function` is supported
-        tool_choice.function.name: no function is named `g`, expected one of the tools
+        tool_choice.function.0.name: no function is named `g`, expected one of the tools
         tool_choice: tool_choice is given without tools, expected both
         "#);
     }

@@ -166,10 +166,9 @@ fn engines<'a>(models: impl Iterator<Item = &'a ServedModel>) -> Registry {
     let pages = Family::<PageLabels, Gauge>::default();
     registry.register("kv_cache_pages", "Pages of 64 positions by what keeps them", pages.clone());
     for model in models {
-        let client = model.client();
-        let Usage { waiting: waits, running: runs, is_stopped: _, pools, work } = client.usage();
+        let Usage { waiting: waits, running: runs, is_stopped: _, pools, work } = model.usage();
         let labels = ModelLabels { model_name: model.name().to_owned() };
-        for (family, value) in [(&running, runs), (&waiting, waits), (&limit, client.queue_limit())] {
+        for (family, value) in [(&running, runs), (&waiting, waits), (&limit, model.queue_limit())] {
             family.get_or_create(&labels).set(value as i64);
         }
         for (family, value) in [
@@ -184,7 +183,7 @@ fn engines<'a>(models: impl Iterator<Item = &'a ServedModel>) -> Registry {
             family.get_or_create(&labels).inc_by(value);
         }
         seconds.get_or_create(&labels).inc_by(work.time.as_secs_f64());
-        for (pool, limits) in pools.iter().zip(&client.limits().pools) {
+        for (pool, limits) in pools.iter().zip(model.pools()) {
             let window = limits.window.map_or("all".to_owned(), |window| window.to_string());
             let in_use = pool.pages - pool.free - pool.cached;
             for (state, count) in [("in_use", in_use), ("cached", pool.cached), ("free", pool.free)] {

@@ -105,7 +105,7 @@ impl Observer {
         loop {
             interval.tick().await;
             let models = models();
-            let usages: Vec<_> = models.iter().map(|model| (model.name(), model.client().usage())).collect();
+            let usages: Vec<_> = models.iter().map(|model| (model.name(), model.usage())).collect();
             self.history.sample(now().as_secs_f64(), &usages);
         }
     }
@@ -164,6 +164,13 @@ impl Record {
     /// Notes the end of a streamed answer.
     pub(crate) fn end(&self, status: StatusCode) {
         self.seen().status = Some(status);
+    }
+
+    /// Notes texts of so many tokens that were embedded, and how long they waited.
+    pub(crate) fn embed(&self, model: &str, tokens: usize, queued: Duration) {
+        self.0.observer.metrics.token_times(model).queued.observe(queued.as_secs_f64());
+        let mut seen = self.seen();
+        (seen.prompt_tokens, seen.queued) = (tokens, queued);
     }
 
     /// Begins to record an answer to a prompt of so many tokens; none if another answer has the same prompt.

@@ -83,9 +83,8 @@ impl Status {
 
 impl ModelStatus {
     fn new(observer: &Observer, model: &ServedModel) -> Self {
-        let client = model.client();
-        let usage = client.usage();
-        let pools = usage.pools.iter().zip(&client.limits().pools).map(|(pool, limits)| Pool {
+        let usage = model.usage();
+        let pools = usage.pools.iter().zip(model.pools()).map(|(pool, limits)| Pool {
             window: limits.window,
             pages: pool.pages,
             free: pool.free,
@@ -102,7 +101,7 @@ impl ModelStatus {
             target: facts.target.clone(),
             device: facts.device.clone(),
             context: facts.context,
-            queue: Queue { waiting: usage.waiting, limit: client.queue_limit() },
+            queue: Queue { waiting: usage.waiting, limit: model.queue_limit() },
             running: usage.running,
             rows_per_step: observer.history.rows_per_step(model.name(), &usage.work),
             cache: pools.collect(),

@@ -1,15 +1,13 @@
 //! Administration: `POST /admin/reload`.
 
-use std::path::PathBuf;
-
 use axum::{Json, extract::State};
 use serde_json::{Value, json};
 use tokio::task;
 
 use super::body::JsonBody;
 use crate::{
-    api::{error::ApiError, fields::Fields},
-    reload::{Reload, Reloaded},
+    api::{error::ApiError, reload::ReloadRequest},
+    reload::Reloaded,
     state::Shared,
 };
 
@@ -18,15 +16,11 @@ pub(super) async fn reload(
     State(state): State<Shared>,
     JsonBody(body): JsonBody,
 ) -> Result<Json<Value>, ApiError> {
-    let mut fields = Fields::parse(&body)?;
-    let model: String = fields.take("model")?.unwrap_or_default();
-    let bundle: Option<PathBuf> = fields.take("bundle")?;
-    let digest = fields.take("digest")?;
-    fields.finish()?;
+    let ReloadRequest { model, order } = ReloadRequest::parse(&body)?;
     let model = state.models().find(&model)?.name().to_owned();
     let (models, name) = (state.models().clone(), model.clone());
     // A client that goes away does not end it.
-    let reloaded = task::spawn_blocking(move || models.reload(&name, Reload { bundle, digest })).await;
+    let reloaded = task::spawn_blocking(move || models.reload(&name, order)).await;
     let Reloaded { previous, digest, is_loaded } = reloaded.map_err(|_| ApiError::stopping())??;
     Ok(Json(json!({
         "model": model,

@@ -20,17 +20,19 @@ pub(super) async fn complete(
 ) -> Result<Response, ApiError> {
     let ChatRequest { model, chat, functions, rules, logprobs, generation } = ChatRequest::parse(&body)?;
     let model = state.model(&model)?;
-    let prompt = model.encode_chat(&chat)?;
+    let generator = model.as_generator()?.clone();
+    let prompt = generator.encode_chat(&chat)?;
     // A format holds from the first token, so that nothing is reasoning and nothing a call.
     let expected = match generation.constraint {
         Some(_) => Expected::default(),
-        None => model.expected(functions, &prompt)?,
+        None => generator.expected(functions, &prompt)?,
     };
-    let grammar = match model.grammars().get_any(generation.constraint.as_ref()).await? {
-        None => model.grammar_of_calls(&expected, rules).await?,
+    let grammar = match generator.grammars().get_any(generation.constraint.as_ref()).await? {
+        None => generator.grammar_of_calls(&expected, rules).await?,
         format => format,
     };
     let prompts = vec![prompt];
-    let asked = Asked { endpoint: Endpoint::Chat, prompts, logprobs, generation, grammar, expected };
-    generate(state, model, record, asked).await
+    let endpoint = Endpoint::Chat;
+    let asked = Asked { generator, endpoint, prompts, logprobs, generation, grammar, expected };
+    generate(state, &model, record, asked).await
 }

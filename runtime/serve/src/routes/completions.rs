@@ -20,9 +20,12 @@ pub(super) async fn complete(
 ) -> Result<Response, ApiError> {
     let CompletionRequest { model, prompts, logprobs, generation } = CompletionRequest::parse(&body)?;
     let model = state.model(&model)?;
-    let prompts = prompts.into_iter().map(|prompt| model.encode(prompt)).collect::<Result<_, _>>()?;
-    let grammar = model.grammars().get_any(generation.constraint.as_ref()).await?;
+    let generator = model.as_generator()?.clone();
+    let prompts = prompts.into_iter().map(|prompt| prompt.encode(generator.tokenizer()));
+    let prompts = prompts.collect::<Result<_, _>>()?;
+    let grammar = generator.grammars().get_any(generation.constraint.as_ref()).await?;
     let asked = Asked {
+        generator,
         endpoint: Endpoint::Completion,
         prompts,
         logprobs,
@@ -30,5 +33,5 @@ pub(super) async fn complete(
         grammar,
         expected: Expected::default(),
     };
-    generate(state, model, record, asked).await
+    generate(state, &model, record, asked).await
 }

@@ -17,6 +17,7 @@ use crate::{
         error::ApiError,
         generation::Generation,
     },
+    generator::Generator,
     grammars::Enforced,
     model::ServedModel,
     observe::record::Record,
@@ -26,6 +27,7 @@ use crate::{
 
 /// What a request asks for.
 pub(super) struct Asked {
+    pub(super) generator: Arc<Generator>,
     pub(super) endpoint: Endpoint,
     pub(super) prompts: Vec<Vec<u32>>,
     pub(super) logprobs: Option<usize>,
@@ -39,17 +41,17 @@ pub(super) struct Asked {
 /// Answers a request.
 pub(super) async fn generate(
     state: Shared,
-    model: Arc<ServedModel>,
+    model: &ServedModel,
     record: Record,
     asked: Asked,
 ) -> Result<Response, ApiError> {
     let digest = model.digest().to_string();
     let envelope = Envelope::new(asked.endpoint, model.name(), &digest);
     record.begin(model.name(), envelope.id());
-    let running = submit(&model, &record, &asked)?;
+    let running = submit(model, &record, &asked)?;
     if asked.generation.stream {
         let include_usage = asked.generation.include_usage;
-        return Ok(stream(state, model, record, envelope, include_usage, running).into_response());
+        return Ok(stream(state, asked.generator, record, envelope, include_usage, running).into_response());
     }
     let (mut usage, mut answers, mut receipts) = (Usage::default(), Vec::new(), Vec::new());
     for Running { mut answer, prompt } in running {
@@ -73,13 +75,13 @@ pub(super) async fn generate(
         }
         answers.push(whole);
     }
-    Ok(Json(envelope.whole(model.tokenizer(), answers, usage, &receipts)).into_response())
+    Ok(Json(envelope.whole(asked.generator.tokenizer(), answers, usage, &receipts)).into_response())
 }
 
 /// Submits all answers of a request, so that a refusal comes before anything else.
 fn submit(model: &ServedModel, record: &Record, asked: &Asked) -> Result<Vec<Running>, ApiError> {
-    let Asked { endpoint, prompts, logprobs, generation, grammar, expected } = asked;
-    let context = model.context();
+    let Asked { generator, endpoint, prompts, logprobs, generation, grammar, expected } = asked;
+    let context = generator.context();
     let mut running = Vec::new();
     for prompt in prompts {
         let room = context.saturating_sub(prompt.len());
@@ -98,7 +100,7 @@ fn submit(model: &ServedModel, record: &Record, asked: &Asked) -> Result<Vec<Run
         for index in 0..generation.count {
             let shared = grammar.as_ref().map(|enforced| enforced.grammar.clone());
             let request =
-                generation.request(prompt.clone(), model.eos(), max_tokens, *logprobs, shared, index);
+                generation.request(prompt.clone(), generator.eos(), max_tokens, *logprobs, shared, index);
             let draft = generation.receipt.then(|| {
                 let text = TextRules {
                     stop: generation.stops.clone(),
@@ -109,8 +111,8 @@ fn submit(model: &ServedModel, record: &Record, asked: &Asked) -> Result<Vec<Run
                 ReceiptDraft::new(model, RecordedRequest::new(&request, context, text, constraint))
             });
             let prompt = if index == 0 { prompt.len() } else { 0 };
-            let record = record.answer(model.name(), prompt);
-            let answer = Answer::ask(model, request, before, &generation.stops, expected, record, draft)?;
+            let record = record.answer(generator.name(), prompt);
+            let answer = Answer::ask(generator, request, before, &generation.stops, expected, record, draft)?;
             running.push(Running { answer, prompt });
         }
     }

@@ -8,12 +8,14 @@ use axum::{
     response::{IntoResponse as _, Response},
 };
 use prometheus_client::encoding::prometheus_text;
+use serde_json::Value;
 
 use crate::{
     observe::{
         arrival::{Arrival, REQUEST_ID},
         status::Status,
     },
+    openapi::document,
     state::Shared,
 };
 
@@ -40,4 +42,9 @@ pub(super) async fn metrics(State(state): State<Shared>) -> Response {
 /// `GET /status.json`: the numbers of the last minutes, and the slowest requests.
 pub(super) async fn status(State(state): State<Shared>) -> Json<Status> {
     Json(Status::new(state.observer(), state.models().all().iter().map(AsRef::as_ref)))
+}
+
+/// `GET /openapi.json`: what the server takes and answers.
+pub(super) async fn openapi(State(state): State<Shared>) -> Json<Value> {
+    Json(document(state.needs_key()))
 }

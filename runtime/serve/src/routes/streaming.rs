@@ -23,7 +23,7 @@ use crate::{
         answers::{AnswerPart, Envelope, Sent, Usage},
         error::ApiError,
     },
-    model::ServedModel,
+    generator::Generator,
     observe::record::Record,
     state::Shared,
 };
@@ -42,7 +42,7 @@ type Events = Sender<Result<Event, Infallible>>;
 /// A stream of one answer, under construction.
 struct Writer {
     state: Shared,
-    model: Arc<ServedModel>,
+    generator: Arc<Generator>,
     envelope: Envelope,
     include_usage: bool,
     index: usize,
@@ -52,7 +52,7 @@ struct Writer {
 /// Streams answers. When the client goes, the stream is dropped, and with it the requests.
 pub(super) fn stream(
     state: Shared,
-    model: Arc<ServedModel>,
+    generator: Arc<Generator>,
     record: Record,
     envelope: Envelope,
     include_usage: bool,
@@ -63,9 +63,9 @@ pub(super) fn stream(
     tokio::spawn(async move {
         let mut tasks = JoinSet::new();
         for (index, running) in running.into_iter().enumerate() {
-            let (model, envelope, events) = (model.clone(), envelope.clone(), events.clone());
+            let (generator, envelope, events) = (generator.clone(), envelope.clone(), events.clone());
             let state = state.clone();
-            tasks.spawn(Writer { state, model, envelope, include_usage, index, events }.write(running));
+            tasks.spawn(Writer { state, generator, envelope, include_usage, index, events }.write(running));
         }
         let end = tokio::select! {
             end = join(&mut tasks) => end,
@@ -150,8 +150,8 @@ impl Writer {
     }
 
     async fn part(&self, made: &AnswerPart, sent: &mut Sent) {
-        let Self { state: _, model, envelope, include_usage, index, events } = self;
-        let part = envelope.part(*index, model.tokenizer(), made, sent, *include_usage);
+        let Self { state: _, generator, envelope, include_usage, index, events } = self;
+        let part = envelope.part(*index, generator.tokenizer(), made, sent, *include_usage);
         send(events, &part).await;
     }
 }

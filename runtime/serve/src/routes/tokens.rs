@@ -5,7 +5,12 @@ use serde_json::{Value, json};
 
 use super::body::JsonBody;
 use crate::{
-    api::{chat::ChatRequest, completion::Prompt, error::ApiError, fields::Fields},
+    api::{
+        chat::ChatRequest,
+        error::ApiError,
+        prompts::Prompt,
+        tokens::{DetokenizeRequest, TokenizeRequest},
+    },
     state::Shared,
 };
 
@@ -14,14 +19,10 @@ pub(super) async fn tokenize(
     State(state): State<Shared>,
     JsonBody(body): JsonBody,
 ) -> Result<Json<Value>, ApiError> {
-    let mut fields = Fields::parse(&body)?;
-    let model: String = fields.take("model")?.unwrap_or_default();
-    let content: String = fields.require("content")?;
-    let add_special = fields.take("add_special")?.unwrap_or(false);
-    fields.finish()?;
+    let TokenizeRequest { model, content, add_special } = TokenizeRequest::parse(&body)?;
     let model = state.model(&model)?;
     let tokens = match add_special {
-        true => model.encode(Prompt::Text(content))?,
+        true => Prompt::Text(content).encode(model.tokenizer())?,
         false => model.tokenizer().encode(&content, false)?,
     };
     Ok(Json(json!({ "tokens": tokens })))
@@ -32,12 +33,9 @@ pub(super) async fn detokenize(
     State(state): State<Shared>,
     JsonBody(body): JsonBody,
 ) -> Result<Json<Value>, ApiError> {
-    let mut fields = Fields::parse(&body)?;
-    let model: String = fields.take("model")?.unwrap_or_default();
-    let tokens: Vec<u32> = fields.require("tokens")?;
-    fields.finish()?;
+    let DetokenizeRequest { model, tokens } = DetokenizeRequest::parse(&body)?;
     let model = state.model(&model)?;
-    let count = model.client().limits().vocab;
+    let count = model.vocabulary();
     let is_known = |token: &u32| usize::try_from(*token).is_ok_and(|token| token < count);
     if let Some(index) = tokens.iter().position(|token| !is_known(token)) {
         let message =
@@ -54,6 +52,6 @@ pub(super) async fn apply_template(
 ) -> Result<Json<Value>, ApiError> {
     let request = ChatRequest::parse(&body)?;
     let model = state.model(&request.model)?;
-    let (prompt, tokens) = model.render_chat(&request.chat)?;
+    let (prompt, tokens) = model.as_generator()?.render_chat(&request.chat)?;
     Ok(Json(json!({ "prompt": prompt, "tokens": tokens })))
 }

@@ -80,6 +80,6 @@ impl OpenedBundle for Opened {
             task: Task::Generation,
         };
         *latest.lock().unwrap() = Some(client);
-        Ok(ServedModel::new(name.into(), facts, text, engine))
+        Ok(ServedModel::generator(name.into(), facts, text, engine))
     }
 }

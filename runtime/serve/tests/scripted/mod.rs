@@ -97,6 +97,11 @@ impl Server {
         for (name, bundle) in bundles {
             models.add(name, bundle).unwrap();
         }
+        Self::serve(models, latest, settings).await
+    }
+
+    /// Serves models on a port of its own.
+    pub(crate) async fn serve(models: Models, latest: Latest, settings: Settings) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = format!("http://{}", listener.local_addr().unwrap());
         let (stop, stopped) = oneshot::channel();

@@ -1,0 +1,147 @@
+//! A model that continues texts and chats.
+
+use mlxcel_runtime::{
+    Chat, ChatTemplate, CheckpointFiles, Error, Tokenizer,
+    engine::{EngineClient, EngineThread},
+    eos_ids,
+};
+
+use crate::{
+    api::error::ApiError,
+    grammars::{self, Grammars},
+    thread_end::ThreadEnd,
+    tools::{self, AnswerForm, CallRules, Enforced, Expected, Function},
+};
+
+/// The tokens at the end of a prompt that may begin the model's reasoning.
+const PROMPT_END: usize = 16;
+
+/// What is read from a checkpoint's small files.
+#[derive(Debug)]
+pub struct TextFiles {
+    /// Turns text into tokens.
+    pub tokenizer: Tokenizer,
+    /// Renders chats; `None` if the checkpoint has no template.
+    pub template: Option<ChatTemplate>,
+    /// Tokens that end an answer.
+    pub eos: Vec<u32>,
+}
+
+impl TextFiles {
+    /// Reads the small files of a checkpoint.
+    ///
+    /// # Errors
+    /// There is no tokenizer, or a file cannot be parsed.
+    pub fn read(files: &CheckpointFiles<'_>) -> Result<Self, Error> {
+        let template = match ChatTemplate::from_checkpoint(files) {
+            Ok(template) => Some(template),
+            Err(Error::NoChatTemplate(_)) => None,
+            Err(error) => return Err(error),
+        };
+        Ok(Self { tokenizer: Tokenizer::from_checkpoint(files)?, template, eos: eos_ids(files)? })
+    }
+}
+
+/// A model that continues texts and chats.
+#[derive(Debug)]
+pub(crate) struct Generator {
+    /// The name that it is served under.
+    name: String,
+    text: TextFiles,
+    client: EngineClient,
+    /// Ends with the model.
+    _engine: ThreadEnd<EngineThread>,
+    grammars: Grammars,
+    /// The forms of answers to chats without tools, and to those with.
+    forms: [AnswerForm; 2],
+}
+
+impl Generator {
+    pub(crate) fn new(name: String, text: TextFiles, engine: EngineThread) -> Self {
+        let client = engine.client();
+        let limits = client.limits().clone();
+        let grammars = Grammars::new(text.tokenizer.clone(), text.eos.clone(), limits);
+        let form =
+            |has_tools| text.template.as_ref().map(|template| AnswerForm::of(template.source(has_tools)));
+        let forms = [false, true].map(|has_tools| form(has_tools).unwrap_or_default());
+        Self { name, text, client, _engine: ThreadEnd::new(engine), grammars, forms }
+    }
+
+    pub(crate) fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Returns whether chats can be rendered.
+    pub(crate) fn has_template(&self) -> bool {
+        self.text.template.is_some()
+    }
+
+    pub(crate) fn tokenizer(&self) -> &Tokenizer {
+        &self.text.tokenizer
+    }
+
+    pub(crate) fn eos(&self) -> &[u32] {
+        &self.text.eos
+    }
+
+    pub(crate) fn grammars(&self) -> &Grammars {
+        &self.grammars
+    }
+
+    pub(crate) fn client(&self) -> &EngineClient {
+        &self.client
+    }
+
+    /// Returns the tokens of the context.
+    pub(crate) fn context(&self) -> usize {
+        self.client.limits().context
+    }
+
+    /// Encodes a chat.
+    pub(crate) fn encode_chat(&self, chat: &Chat) -> Result<Vec<u32>, ApiError> {
+        let Some(template) = &self.text.template else {
+            let message = format!("the model `{}` has no chat template, expected /v1/completions", self.name);
+            return Err(ApiError::invalid_field("messages", message));
+        };
+        Ok(self.text.tokenizer.encode_chat(template, chat)?)
+    }
+
+    /// Returns what the answer to a chat can have. The model may call `functions`.
+    pub(crate) fn expected(&self, functions: Vec<Function>, prompt: &[u32]) -> Result<Expected, ApiError> {
+        let form = self.forms[usize::from(!functions.is_empty())];
+        if form.calls.is_none() && !functions.is_empty() {
+            let message = format!("the chat template of `{}` has no tools, expected none", self.name);
+            return Err(ApiError::invalid_field("tools", message));
+        }
+        let end = prompt.len().saturating_sub(PROMPT_END);
+        let end: String = prompt[end..].iter().map(|&token| self.text.tokenizer.token_text(token)).collect();
+        let is_reasoning = form.reasoning.is_some_and(|markers| end.trim_end().ends_with(markers.begin));
+        Ok(Expected { form, functions: functions.into(), is_reasoning })
+    }
+
+    /// Returns the grammar of answers that can have calls. `None` if they cannot.
+    ///
+    /// # Errors
+    /// The schema of a strict function cannot be enforced. Arguments of other functions are then any JSON.
+    pub(crate) async fn grammar_of_calls(
+        &self,
+        expected: &Expected,
+        rules: CallRules,
+    ) -> Result<Option<grammars::Enforced>, ApiError> {
+        let grammar = |enforced| tools::grammar(expected, rules, enforced, &self.text.tokenizer);
+        let Some(all) = grammar(Enforced::All) else { return Ok(None) };
+        let mut found = self.grammars.get(&all).await;
+        if let (Err(_), Some(strict)) = (&found, grammar(Enforced::Strict).filter(|strict| *strict != all)) {
+            found = self.grammars.get(&strict).await;
+        }
+        found.map(Some)
+    }
+
+    /// Renders a chat. Returns the text and its tokens.
+    pub(crate) fn render_chat(&self, chat: &Chat) -> Result<(String, Vec<u32>), ApiError> {
+        let tokens = self.encode_chat(chat)?;
+        let template = self.text.template.as_ref();
+        let text = template.map(|template| template.render(chat)).transpose()?;
+        Ok((text.unwrap_or_default(), tokens))
+    }
+}
