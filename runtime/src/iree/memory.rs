@@ -8,7 +8,8 @@ pub fn free_memory() -> Option<u64> {
     system.refresh_memory();
     // It is 0 without /proc, and then groups cannot be asked either.
     let available = Some(system.available_memory()).filter(|&bytes| bytes > 0)?;
-    let group = system.cgroup_limits().map(|limits| limits.free_memory);
+    // What a group has of files in memory, such as weights, makes room for others.
+    let group = system.cgroup_limits().map(|limits| limits.total_memory.saturating_sub(limits.rss));
     Some(group.map_or(available, |group| group.min(available)))
 }
 
