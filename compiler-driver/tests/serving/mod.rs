@@ -6,13 +6,25 @@ mod restarts;
 mod server;
 mod soak;
 
-use server::{Server, python};
+use server::{Server, demo, python};
+
+use crate::real::program;
 
 /// Chats, formats, calls, completions and errors through the package `openai`.
 #[test]
 fn openai_client() {
     let server = Server::start(&[]);
     python(&["-m", "pytest", "-q", "-p", "no:cacheprovider", "--tb=short", "--url", &server.url, "."]);
+}
+
+/// Receipts of answers beside others, which `mlxcel-run` makes again.
+#[test]
+fn receipts_are_replayed() {
+    let demo = demo();
+    let server = Server::of(demo.built.bundle.path(), "127.0.0.1:0", &[]);
+    let bundle = demo.built.bundle.path().display().to_string();
+    let program = program("mlxcel-run").display().to_string();
+    python(&["receipts.py", "--url", &server.url, "--bundle", &bundle, "--program", &program]);
 }
 
 /// Answers of schemas, each of which the package `jsonschema` validates.
