@@ -168,6 +168,7 @@ fn model() -> Value {
             "object",
             "created",
             "owned_by",
+            "chat_template",
             "digest",
             "context",
             "target",
@@ -181,6 +182,10 @@ fn model() -> Value {
             "object": { "const": "model" },
             "created": count(),
             "owned_by": text(),
+            "chat_template": about(
+                json!({ "type": "boolean" }),
+                "Whether the model takes turns. Otherwise it only continues texts.",
+            ),
             "digest": about(text(), "The digest of the bundle's manifest."),
             "context": about(count(), "Tokens of context."),
             "target": about(text(), "The target that the running code was compiled for."),
