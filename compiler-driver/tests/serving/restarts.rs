@@ -54,8 +54,8 @@ impl Nginx {
     fn start(servers: [SocketAddr; 2]) -> Self {
         let (folder, address) = (tempfile::tempdir().unwrap(), free());
         let [one, other] = servers;
-        // A request goes to the other server if the first refuses the connection. What was sent is never sent again, because
-        // it is a POST, and `error` stands for that too.
+        // A request goes to the other server if the first refuses the connection. nginx repeats no POST that was sent.
+        // The server refuses names that are not its own, and nginx would send that of `upstream`.
         let config = format!(
             "daemon off; master_process off; pid nginx.pid; error_log stderr error;
              events {{ worker_connections 512; }}
@@ -68,6 +68,7 @@ impl Nginx {
                  location / {{
                    proxy_pass http://servers;
                    proxy_http_version 1.1;
+                   proxy_set_header Host $host;
                    proxy_buffering off;
                    proxy_connect_timeout 2s;
                    proxy_next_upstream error timeout;
