@@ -18,6 +18,7 @@ use tokio::{
     time::{sleep, timeout},
 };
 use tower::ServiceExt as _;
+use tracing::warn;
 
 use self::{
     activity::Activity,
@@ -25,6 +26,9 @@ use self::{
     socket::Socket,
 };
 use crate::{limits::Limits, tls::Tls};
+
+/// What programs filter lines of the log by.
+const LOG: &str = "mlxcel_serve::connection";
 
 /// The most headers of a request.
 const MAX_HEADERS: usize = 100;
@@ -40,6 +44,9 @@ const AFTER_ERROR: Duration = Duration::from_secs(1);
 
 /// The time after which the kernel asks a silent client whether it is there, and the time between its questions.
 const PROBE: Duration = Duration::from_secs(30);
+
+/// What the kernel keeps of answers that a client has not read, in bytes. It takes twice as much, for its own needs.
+const SEND_BUFFER: usize = 128 << 10;
 
 /// All connections of a server.
 #[derive(Debug)]
@@ -82,10 +89,13 @@ impl Connections {
                     });
                 }
                 Err(error) if is_of_one(&error) => {}
-                Err(_) => tokio::select! {
-                    () = &mut stop => return,
-                    () = sleep(AFTER_ERROR) => {}
-                },
+                Err(error) => {
+                    warn!(target: LOG, %error, "no connection can be accepted");
+                    tokio::select! {
+                        () = &mut stop => return,
+                        () = sleep(AFTER_ERROR) => {}
+                    }
+                }
             }
             while self.tasks.try_join_next().is_some() {}
         }
@@ -158,6 +168,8 @@ fn configure(stream: &TcpStream, write: Duration) {
     _ = stream.set_nodelay(true);
     let socket = SockRef::from(stream);
     _ = socket.set_tcp_keepalive(&TcpKeepalive::new().with_time(PROBE).with_interval(PROBE).with_retries(3));
+    // The kernel tells of room when a third of it is free: a client has made progress when it has read as much.
+    _ = socket.set_send_buffer_size(SEND_BUFFER);
     // A client whose machine is gone acknowledges nothing.
     _ = socket.set_tcp_user_timeout(Some(write));
 }
