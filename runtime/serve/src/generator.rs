@@ -10,7 +10,7 @@ use crate::{
     api::error::ApiError,
     grammars::{self, Grammars},
     thread_end::ThreadEnd,
-    tools::{self, AnswerForm, CallRules, Enforced, Expected, Function},
+    tools::{self, AnswerForm, CallRules, Enforced, Expected, Function, UnenforcedWord},
 };
 
 /// The tokens at the end of a prompt that may begin the model's reasoning.
@@ -128,6 +128,13 @@ impl Generator {
         expected: &Expected,
         rules: CallRules,
     ) -> Result<Option<grammars::Enforced>, ApiError> {
+        if let Some(UnenforcedWord { function, argument, word }) = tools::unenforced_word(expected) {
+            let message = format!(
+                "{word} of the text `{argument:.80}` of `{function}` cannot be enforced by this model's chat template, \
+                 expected none in a strict function"
+            );
+            return Err(ApiError::invalid_field("tools", message));
+        }
         let grammar = |enforced| tools::grammar(expected, rules, enforced, &self.text.tokenizer);
         let Some(all) = grammar(Enforced::All) else { return Ok(None) };
         let mut found = self.grammars.get(&all).await;

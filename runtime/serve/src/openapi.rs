@@ -11,10 +11,10 @@ mod tests;
 
 use serde_json::{Map, Value, json};
 
-/// Returns the document. With `needs_key`, clients need one of the server's keys.
-pub(crate) fn document(needs_key: bool) -> Value {
+/// Returns the document of a server of models with these names. With `needs_key`, clients need one of its keys.
+pub(crate) fn document(needs_key: bool, models: &[&str]) -> Value {
     let mut schemas = Map::new();
-    for (name, schema) in requests::schemas().into_iter().chain(answers::schemas()) {
+    for (name, schema) in requests::schemas(models).into_iter().chain(answers::schemas()) {
         schemas.insert(name.to_owned(), schema);
     }
     json!({

@@ -15,7 +15,7 @@ mod tests;
 use serde_json::{Map, Value};
 
 pub(crate) use form::AnswerForm;
-pub(crate) use grammar::{CallRules, Enforced, grammar};
+pub(crate) use grammar::{CallRules, Enforced, UnenforcedWord, grammar, unenforced_word};
 pub(crate) use parts::{Delta, Expected};
 pub(crate) use reader::AnswerReader;
 

@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
-use super::schema::{named, text};
+use super::schema::{named, one_of, text};
 
 /// What an operation answers.
 #[derive(Clone, Copy)]
@@ -227,12 +227,17 @@ impl Answer {
             Self::Json("Document") => json!({ "application/json": { "schema": { "type": "object" } } }),
             Self::Json(name) => json!({ "application/json": { "schema": named(name) } }),
             Self::JsonOrEvents(name, part) => {
-                let description = format!(
-                    "Events whose data is JSON of the schema {part}, or of Error if the answer fails, and then [DONE]."
-                );
+                let data = json!({
+                    "type": "string",
+                    "description": "Parts of the answer, an error if it fails, and [DONE] at its end.",
+                    "contentMediaType": "application/json",
+                    "contentSchema": one_of([named(part), named("Error")]),
+                });
+                // Each event of the stream.
+                let event = json!({ "type": "object", "required": ["data"], "properties": { "data": data } });
                 json!({
                     "application/json": { "schema": named(name) },
-                    "text/event-stream": { "schema": { "type": "string", "description": description } },
+                    "text/event-stream": { "schema": event },
                 })
             }
             Self::Text(kind) => json!({ kind: { "schema": text() } }),

@@ -19,14 +19,14 @@ const TOOL_NAME: &str = "^[a-zA-Z0-9_.-]{1,64}$";
 /// Names of schemas, as OpenAI has them.
 const SCHEMA_NAME: &str = "^[a-zA-Z0-9_-]{1,64}$";
 
-pub(super) fn schemas() -> Vec<(&'static str, Value)> {
+pub(super) fn schemas(models: &[&str]) -> Vec<(&'static str, Value)> {
     vec![
-        ("ChatRequest", chat()),
-        ("CompletionRequest", completion()),
-        ("EmbeddingRequest", embeddings()),
-        ("TokenizeRequest", tokenize()),
-        ("DetokenizeRequest", detokenize()),
-        ("ReloadRequest", reload()),
+        ("ChatRequest", chat(models)),
+        ("CompletionRequest", completion(models)),
+        ("EmbeddingRequest", embeddings(models)),
+        ("TokenizeRequest", tokenize(models)),
+        ("DetokenizeRequest", detokenize(models)),
+        ("ReloadRequest", reload(models)),
         ("Message", message()),
         ("TextParts", parts()),
         ("Tool", tool()),
@@ -34,12 +34,16 @@ pub(super) fn schemas() -> Vec<(&'static str, Value)> {
     ]
 }
 
-fn model() -> Value {
-    about(text(), "The name of the model. A server of one model needs none.")
+/// The name of a model, any if none is known. A server of one model takes the empty one, too.
+fn model(models: &[&str]) -> Value {
+    let unnamed = [""].into_iter().filter(|_| models.len() == 1);
+    let names: Vec<&str> = models.iter().copied().chain(unnamed).collect();
+    let name = if models.is_empty() { text() } else { choice(&names) };
+    about(name, "The name of the model. A server of one model needs none.")
 }
 
-fn chat() -> Value {
-    let mut properties = generation();
+fn chat(models: &[&str]) -> Value {
+    let mut properties = generation(models);
     let more = json!({
         "messages": { "type": "array", "minItems": 1, "items": named("Message") },
         "tools": { "type": "array", "maxItems": MAX_FUNCTIONS, "items": named("Tool") },
@@ -63,8 +67,8 @@ fn chat() -> Value {
     body(&["messages"], properties)
 }
 
-fn completion() -> Value {
-    let mut properties = generation();
+fn completion(models: &[&str]) -> Value {
+    let mut properties = generation(models);
     let more = json!({
         "prompt": texts(MAX_PROMPTS, text()),
         "logprobs": integer(0, MAX_LOGPROBS as i64),
@@ -79,11 +83,11 @@ fn completion() -> Value {
     body(&["prompt"], properties)
 }
 
-fn embeddings() -> Value {
+fn embeddings(models: &[&str]) -> Value {
     body(
         &["input"],
         json!({
-            "model": model(),
+            "model": model(models),
             "input": texts(MAX_INPUTS, json!({ "type": "string", "minLength": 1 })),
             "encoding_format": { "type": "string", "enum": ["float", "base64"], "default": "float" },
             "dimensions": about(json!({ "type": "integer", "minimum": 1 }), "Has to be the width of the model's embeddings."),
@@ -92,20 +96,20 @@ fn embeddings() -> Value {
     )
 }
 
-fn tokenize() -> Value {
+fn tokenize(models: &[&str]) -> Value {
     let special = about(boolean(false), "Whether to add the tokens that the checkpoint begins texts with.");
-    body(&["content"], json!({ "model": model(), "content": text(), "add_special": special }))
+    body(&["content"], json!({ "model": model(models), "content": text(), "add_special": special }))
 }
 
-fn detokenize() -> Value {
-    body(&["tokens"], json!({ "model": model(), "tokens": list(token()) }))
+fn detokenize(models: &[&str]) -> Value {
+    body(&["tokens"], json!({ "model": model(models), "tokens": list(token()) }))
 }
 
-fn reload() -> Value {
+fn reload(models: &[&str]) -> Value {
     body(
         &[],
         json!({
-            "model": model(),
+            "model": model(models),
             "bundle": about(text(), "Another bundle: a folder, or a name in the store."),
             "digest": about(
                 json!({ "type": "string", "pattern": "^blake3:[0-9a-f]{64}$" }),
@@ -123,12 +127,12 @@ fn texts(most: usize, text: Value) -> Value {
 }
 
 /// The fields that chat and text completions have in common.
-fn generation() -> Value {
+fn generation(models: &[&str]) -> Value {
     let unused = || about(json!({}), "Changes nothing.");
     let stop = json!({ "type": "string", "minLength": 1 });
     let stops = json!({ "type": "array", "maxItems": MAX_STOPS, "items": stop });
     json!({
-        "model": model(),
+        "model": model(models),
         "temperature": number(0.0, 2.0, 1.0),
         "top_p": number(0.0, 1.0, 1.0),
         "min_p": number(0.0, 1.0, 0.0),

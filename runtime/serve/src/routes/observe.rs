@@ -46,5 +46,7 @@ pub(super) async fn status(State(state): State<Shared>) -> Json<Status> {
 
 /// `GET /openapi.json`: what the server takes and answers.
 pub(super) async fn openapi(State(state): State<Shared>) -> Json<Value> {
-    Json(document(state.needs_key()))
+    let models = state.models().all();
+    let names: Vec<&str> = models.iter().map(|model| model.name()).collect();
+    Json(document(state.needs_key(), &names))
 }

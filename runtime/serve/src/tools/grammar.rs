@@ -40,6 +40,32 @@ PLAIN: TEXT & ~/\s*\{\s*"(name|type)"\s*:(.|\n)*/
 SPACE: /[ \n]{0,4}/
 "#;
 
+/// Words of a text's schema that are enforced between tags, or that say nothing of its value.
+const TEXT_WORDS: [&str; 9] =
+    ["type", "enum", "description", "title", "default", "examples", "deprecated", "$comment", "$id"];
+
+/// A word of a schema that cannot be enforced.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct UnenforcedWord<'a> {
+    pub(crate) function: &'a str,
+    pub(crate) argument: &'a str,
+    pub(crate) word: &'a str,
+}
+
+/// Returns what strict functions ask of texts that the form cannot enforce: between tags, a text is any text.
+pub(crate) fn unenforced_word(expected: &Expected) -> Option<UnenforcedWord<'_>> {
+    expected.form.calls.filter(|form| *form == CallForm::Coder)?;
+    expected.functions.iter().filter(|function| function.is_strict).find_map(|function| {
+        let properties = function.parameters.get("properties")?.as_object()?;
+        let texts = properties.iter().filter(|(key, _)| function.parameter_is_text(key));
+        let mut words = texts.flat_map(|(key, schema)| {
+            schema.as_object().into_iter().flat_map(|schema| schema.keys()).map(move |word| (key, word))
+        });
+        let (argument, word) = words.find(|(_, word)| !TEXT_WORDS.contains(&word.as_str()))?;
+        Some(UnenforcedWord { function: &function.name, argument, word })
+    })
+}
+
 /// Returns the grammar of answers that can have calls. `None` if they cannot.
 pub(crate) fn grammar(
     expected: &Expected,

@@ -209,3 +209,25 @@ fn schemas_that_cannot_be_enforced() {
         assert_eq!(compiles(Enforced::Strict), expected);
     }
 }
+
+#[test]
+fn texts_of_strict_functions_between_tags() {
+    let found = |form: CallForm, is_strict: bool, schema: Value| {
+        let mut expected = of(form);
+        let parameters =
+            json!({ "properties": { "days": { "type": "integer", "minimum": 1 }, "city": schema } });
+        let parameters = parameters.as_object().unwrap().clone();
+        expected.functions = [Function { name: "f".into(), parameters, is_strict }].into();
+        let word =
+            |found: UnenforcedWord<'_>| format!("{} {} {}", found.function, found.argument, found.word);
+        unenforced_word(&expected).map(word)
+    };
+    let text = |word: &str| json!({ "type": "string", "description": "d", word: 1 });
+    for word in ["pattern", "minLength", "maxLength", "format", "const", "not"] {
+        assert_eq!(found(CallForm::Coder, true, text(word)), Some(format!("f city {word}")));
+        assert_eq!(found(CallForm::Coder, false, text(word)), None);
+        assert_eq!(found(CallForm::Hermes, true, text(word)), None);
+    }
+    assert_eq!(found(CallForm::Coder, true, json!({ "enum": ["a"], "title": "t" })), None);
+    assert_eq!(found(CallForm::Coder, true, json!({ "type": "integer", "maximum": 3 })), None);
+}
