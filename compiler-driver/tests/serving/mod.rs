@@ -6,15 +6,28 @@ mod restarts;
 mod server;
 mod soak;
 
+use std::{fs, path::Path};
+
 use server::{Server, demo, python};
 
-use crate::real::program;
+use crate::real::{Built, built, models, program, request, toolchain};
 
-/// Chats, formats, calls, completions and errors through the package `openai`.
-#[test]
-fn openai_client() {
-    let server = Server::start(&[]);
-    python(&["-m", "pytest", "-q", "-p", "no:cacheprovider", "--tb=short", "--url", &server.url, "."]);
+/// Bundles that are served beside the demo model with a chat template: `plain`, which has none, and `vectors`, which embeds.
+struct Others([(&'static str, Built); 2]);
+
+impl Others {
+    fn new() -> Self {
+        let build = |checkpoint: &Path| built(&request(checkpoint, &["cpu"]));
+        Self([("plain", build(&models().join("demo"))), ("vectors", build(&toolchain().join("minilm")))])
+    }
+
+    /// Serves all of them.
+    fn serve(&self, arguments: &[&str]) -> Server {
+        let named = self.0.iter().map(|(name, built)| format!("{name}={}", built.bundle.path().display()));
+        let named: Vec<String> = named.collect();
+        let named = named.iter().map(String::as_str);
+        Server::start(&named.chain(arguments.iter().copied()).collect::<Vec<_>>())
+    }
 }
 
 /// Receipts of answers beside others, which `mlxcel-run` makes again.
@@ -27,11 +40,25 @@ fn receipts_are_replayed() {
     python(&["receipts.py", "--url", &server.url, "--bundle", &bundle, "--program", &program]);
 }
 
-/// Answers of schemas, each of which the package `jsonschema` validates.
+/// Chats, formats, calls, completions, embeddings and errors through the package `openai`, and answers of schemas, each of
+/// which the package `jsonschema` validates.
 #[test]
-fn answers_are_of_their_schemas() {
-    let server = Server::start(&[]);
-    python(&["schemas.py", "--url", &server.url, "--count", "60"]);
+fn clients() {
+    let others = Others::new();
+    let server = others.serve(&[]);
+    python(&["-m", "pytest", "-q", "-p", "no:cacheprovider", "--tb=short", "--url", &server.url, "."]);
+    python(&["schemas.py", "--url", &server.url, "--model", "demo", "--count", "60"]);
+}
+
+/// The pages in Chromium, on a server that needs no key and on one that does.
+#[test]
+fn pages() {
+    let others = Others::new();
+    let folder = tempfile::tempdir().unwrap();
+    let (file, key) = (folder.path().join("keys"), "a-key-of-the-test");
+    fs::write(&file, key).unwrap();
+    let (open, keyed) = (others.serve(&[]), others.serve(&["--api-keys", file.to_str().unwrap()]));
+    python(&["pages.py", "--url", &open.url, "--keyed-url", &keyed.url, "--key", key]);
 }
 
 /// Numbers that look random.

@@ -12,7 +12,7 @@ use std::{
 };
 
 use super::http;
-use crate::real::{Built, built, models, program, request};
+use crate::real::{Built, built, models, program, request, toolchain};
 
 /// The longest time from a server's start to its first line with an address.
 const START: Duration = Duration::from_secs(120);
@@ -155,7 +155,7 @@ pub(super) fn clients() -> PathBuf {
 
 /// Runs Python with the packages of `xtask/clients.txt`, in the folder of the clients.
 pub(super) fn python(arguments: &[&str]) {
-    let python = crate::real::toolchain().join("clients/bin/python3");
+    let python = toolchain().join("clients/bin/python3");
     assert!(
         python.exists(),
         "found no {}, expected Python with clients\nhint: cargo xtask setup",

@@ -38,7 +38,7 @@ SCHEMA = {
 
 def rate(options, more, seed):
     """Returns the tokens per second of one answer, after its first token."""
-    body = {"prompt": f"{seed} And it came to pass", "max_tokens": options.tokens, "seed": seed, "temperature": 0.8}
+    body = {"model": options.model, "prompt": f"{seed} And it came to pass", "max_tokens": options.tokens, "seed": seed, "temperature": 0.8}
     body |= {"stream": True, "stream_options": {"include_usage": True}} | more
     headers = {"Authorization": f"Bearer {options.key}"}
     response = requests.post(options.url + "/v1/completions", json=body, stream=True, timeout=600, headers=headers)
@@ -66,6 +66,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--url", required=True)
     parser.add_argument("--key", default="none")
+    parser.add_argument("--model", default="", help="needed if several are served")
     parser.add_argument("--clients", type=int, default=1)
     parser.add_argument("--tokens", type=int, default=200)
     parser.add_argument("--repeats", type=int, default=5)

@@ -90,32 +90,32 @@ def is_beginning(text):
         return rest.strip() == "" or rest.startswith('"') or len(rest) < 12
 
 
-def ending(url, key):
+def ending(url, key, model):
     """Returns a bias to what ends strings, objects and lists, so that fewer answers are cut off."""
     tokens = {}
     for text in ['"', "}", "]", '"}', '"]', '",', "},", "],"]:
         found = requests.post(
-            url + "/tokenize", json={"content": text}, timeout=60, headers={"Authorization": f"Bearer {key}"}
+            url + "/tokenize", json={"content": text, "model": model}, timeout=60, headers={"Authorization": f"Bearer {key}"}
         ).json()["tokens"]
         if len(found) == 1:
             tokens[str(found[0])] = BIAS
     return tokens
 
 
-def ask(url, key, seed, bias, item):
+def ask(options, bias, item):
     """Returns what became of a schema, and why it is wrong if it is."""
     name, wanted = item
     body = {
+        "model": options.model,
         "messages": [{"role": "user", "content": "And it came to pass"}],
         "response_format": {"type": "json_schema", "json_schema": {"name": "n", "strict": True, "schema": wanted}},
         "max_tokens": LENGTH,
-        "seed": seed,
+        "seed": options.seed,
         "logit_bias": bias,
     }
     start = time.monotonic()
-    response = requests.post(
-        url + "/v1/chat/completions", json=body, timeout=120, headers={"Authorization": f"Bearer {key}"}
-    )
+    headers = {"Authorization": f"Bearer {options.key}"}
+    response = requests.post(options.url + "/v1/chat/completions", json=body, timeout=120, headers=headers)
     seconds = time.monotonic() - start
     if response.status_code == 400:
         error = response.json()["error"]
@@ -139,16 +139,17 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--url", required=True)
     parser.add_argument("--key", default="none")
-    parser.add_argument("--folder")
+    parser.add_argument("--model", default="", help="needed if several are served")
+    parser.add_argument("--folder", help="a folder of schemas, such as JSONSchemaBench's data")
     parser.add_argument("--count", type=int, default=200)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--verbose", action="store_true", help="name each schema that is refused, too")
     options = parser.parse_args()
     items = read(options.folder, options.count, options.seed) if options.folder else generated(options.count, options.seed)
-    bias = ending(options.url, options.key)
+    bias = ending(options.url, options.key, options.model)
     found, slowest = collections.Counter(), ("", 0.0)
     with concurrent.futures.ThreadPoolExecutor(AT_ONCE) as pool:
-        for name, outcome, why, seconds in pool.map(lambda item: ask(options.url, options.key, options.seed, bias, item), items):
+        for name, outcome, why, seconds in pool.map(lambda item: ask(options, bias, item), items):
             found[outcome] += 1
             slowest = max(slowest, (name, seconds), key=lambda pair: pair[1])
             if outcome in ("failed", "wrong", "not judged") or (options.verbose and outcome == "refused"):

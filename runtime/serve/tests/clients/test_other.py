@@ -80,3 +80,37 @@ def test_what_is_not_there(client, complete):
         client.models.retrieve("no-such-model")
     with pytest.raises(openai.NotFoundError):
         client.responses.create(model="x", input="y")
+
+
+@pytest.fixture
+def embedding(models):
+    return next(model.id for model in models if model.task == "embedding")
+
+
+def test_embeddings(client, embedding):
+    texts = ["A cat sits on the mat.", "A kitten lies on a rug.", "Shares fell on Monday."]
+    # The client asks for base64 unless it is told otherwise.
+    answer = client.embeddings.create(model=embedding, input=texts)
+    assert [item.index for item in answer.data] == [0, 1, 2] and answer.usage.total_tokens > 12
+    cat, kitten, shares = (item.embedding for item in answer.data)
+    dot = lambda a, b: sum(x * y for x, y in zip(a, b, strict=True))
+    assert len(cat) == 384 and abs(dot(cat, cat) - 1) < 1e-5
+    assert dot(cat, kitten) > 0.5 > dot(cat, shares)
+    floats = client.embeddings.create(model=embedding, input=texts[0], encoding_format="float").data[0].embedding
+    assert max(abs(x - y) for x, y in zip(cat, floats, strict=True)) < 1e-6
+
+
+def test_what_an_embedding_does_not_take(client, embedding):
+    for more, param in [({"dimensions": 7}, "dimensions"), ({"input": []}, "input"), ({"input": "a " * 5000}, "input")]:
+        with pytest.raises(openai.BadRequestError) as caught:
+            client.embeddings.create(**{"model": embedding, "input": "a", **more})
+        assert caught.value.param == param or caught.value.code == "context_length_exceeded"
+
+
+def test_the_kind_of_a_model_is_told(client, complete, model, embedding):
+    with pytest.raises(openai.BadRequestError) as caught:
+        client.embeddings.create(model=model, input="a")
+    assert caught.value.param == "model"
+    with pytest.raises(openai.BadRequestError) as caught:
+        complete(model=embedding)
+    assert caught.value.param == "model"
