@@ -176,7 +176,6 @@ fn model() -> Value {
             "quantization",
             "signature",
             "task",
-            "chat_template",
         ],
         json!({
             "id": text(),
@@ -194,7 +193,6 @@ fn model() -> Value {
             "quantization": text(),
             "signature": nullable(signature),
             "task": choice(&["generation", "embedding"]),
-            "chat_template": about(json!({ "type": "boolean" }), "Whether it takes chats."),
         }),
     )
 }

@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
-use super::schema::{named, one_of, text};
+use super::schema::{about, named, one_of, text};
 
 /// What an operation answers.
 #[derive(Clone, Copy)]
@@ -227,12 +227,13 @@ impl Answer {
             Self::Json("Document") => json!({ "application/json": { "schema": { "type": "object" } } }),
             Self::Json(name) => json!({ "application/json": { "schema": named(name) } }),
             Self::JsonOrEvents(name, part) => {
-                let data = json!({
+                let part = json!({
                     "type": "string",
-                    "description": "Parts of the answer, an error if it fails, and [DONE] at its end.",
                     "contentMediaType": "application/json",
                     "contentSchema": one_of([named(part), named("Error")]),
                 });
+                let data = one_of([part, json!({ "const": "[DONE]" })]);
+                let data = about(data, "Parts of the answer, an error if it fails, and [DONE] at its end.");
                 // Each event of the stream.
                 let event = json!({ "type": "object", "required": ["data"], "properties": { "data": data } });
                 json!({

@@ -106,6 +106,11 @@ fn every_reference_is_to_something() {
         if let Some(target) = value.get("$ref").and_then(Value::as_str) {
             assert!(document.pointer(target.trim_start_matches('#')).is_some(), "{target}");
         }
+        if let (Some(required), Some(properties)) = (value["required"].as_array(), value.get("properties")) {
+            let names: BTreeSet<&str> = required.iter().map(|name| name.as_str().unwrap()).collect();
+            assert_eq!(names.len(), required.len(), "{required:?}");
+            assert!(names.iter().all(|name| properties.get(name).is_some()), "{required:?}");
+        }
         let (fields, items) = (value.as_object(), value.as_array());
         let values = fields.into_iter().flat_map(|fields| fields.values()).chain(items.into_iter().flatten());
         values.for_each(|value| check(value, document));
