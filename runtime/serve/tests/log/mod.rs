@@ -133,9 +133,15 @@ async fn a_client_that_goes_has_a_line() {
     for stream in [true, false] {
         let body = json!({ "prompt": "a", "max_tokens": 400, "ignore_eos": true, "stream": stream });
         let id = format!("gone-{stream}");
-        let asked =
-            tokio::time::timeout(Duration::from_millis(200), ask(&server, "/v1/completions", &id, &body));
-        asked.await.unwrap_err();
+        let is_running = async {
+            while server.engine().usage().running == 0 {
+                tokio::time::sleep(Duration::from_millis(5)).await;
+            }
+        };
+        tokio::select! {
+            _ = ask(&server, "/v1/completions", &id, &body) => panic!("the client did not go"),
+            () = is_running => {}
+        }
         let line = lines.of(&id).await;
         assert_eq!((&line["client_gone"], &line["status"]), (&json!(true), &Value::Null));
         assert_eq!(line["finish_reason"], "cancelled");
