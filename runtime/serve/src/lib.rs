@@ -19,6 +19,8 @@ mod state;
 mod thread_end;
 mod tls;
 mod tools;
+#[cfg(feature = "otel")]
+mod traces;
 
 pub use facts::{Facts, Signature, Task};
 pub use generator::TextFiles;
@@ -29,3 +31,5 @@ pub use reload::{LoadError, Reload, ReloadError, Reloaded};
 pub use server::serve;
 pub use state::Settings;
 pub use tls::{Tls, TlsError};
+#[cfg(feature = "otel")]
+pub use traces::{Traces, TracesError};

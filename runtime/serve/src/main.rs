@@ -22,6 +22,8 @@ use std::{
 use anyhow::{Context as _, Error, Result, bail};
 use clap::Parser as _;
 use mlxcel_artifacts::report;
+#[cfg(feature = "otel")]
+use mlxcel_serve::Traces;
 use mlxcel_serve::{Limits, Models, Reload, Reloaded, Settings, serve};
 use tokio::{
     net::TcpListener,
@@ -75,6 +77,11 @@ fn run(options: Options) -> Result<()> {
         log_prompts: options.log_prompts,
     };
     let runtime = runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
+    #[cfg(feature = "otel")]
+    let traces = match &options.otlp_endpoint {
+        Some(endpoint) => Some(Traces::start(endpoint, runtime.handle().clone())?),
+        None => None,
+    };
     // Before bundles are loaded, so that a port in use is known at once.
     let listener = runtime.block_on(TcpListener::bind(options.listen));
     let listener = listener.with_context(|| {
@@ -102,6 +109,10 @@ fn run(options: Options) -> Result<()> {
         stopped()
     })?;
     runtime.block_on(serve(listener, models, settings, stop, options.drain()));
+    #[cfg(feature = "otel")]
+    if let Some(traces) = traces {
+        traces.stop();
+    }
     Ok(())
 }
 

@@ -6,4 +6,6 @@ mod journal;
 mod log;
 mod metrics;
 pub(crate) mod record;
+#[cfg(feature = "otel")]
+mod span;
 pub(crate) mod status;

@@ -74,6 +74,10 @@ pub(crate) struct Options {
     /// Write the bodies of requests to the log, prompts included
     #[arg(long)]
     pub(crate) log_prompts: bool,
+    /// Where a collector of OpenTelemetry takes spans, such as http://127.0.0.1:4318
+    #[cfg(feature = "otel")]
+    #[arg(long, value_name = "URL", env = "OTEL_EXPORTER_OTLP_ENDPOINT")]
+    pub(crate) otlp_endpoint: Option<String>,
     #[command(flatten)]
     pub(crate) limits: LimitOptions,
     #[command(flatten)]

@@ -24,6 +24,9 @@ pub(crate) struct Arrival {
     pub(super) method: Method,
     pub(super) path: String,
     pub(super) id: HeaderValue,
+    /// The span that it belongs to.
+    #[cfg(feature = "otel")]
+    pub(super) parent: opentelemetry::Context,
 }
 
 impl Arrival {
@@ -36,6 +39,8 @@ impl Arrival {
             // It is ASCII.
             path: path.get(..MAX_PATH).unwrap_or(path).to_owned(),
             id: request.headers().get(REQUEST_ID).filter(|id| is_id(id)).cloned().unwrap_or_else(random_id),
+            #[cfg(feature = "otel")]
+            parent: parent(request),
         }
     }
 }
@@ -51,4 +56,14 @@ fn random_id() -> HeaderValue {
     let random = RandomState::new();
     let id = format!("req-{:016x}{:016x}", random.hash_one(0), random.hash_one(1));
     HeaderValue::from_str(&id).unwrap_or(HeaderValue::from_static("req"))
+}
+
+/// Returns the span that a request belongs to, by the W3C's `traceparent`.
+#[cfg(feature = "otel")]
+fn parent(request: &Request) -> opentelemetry::Context {
+    use opentelemetry::{Context, propagation::TextMapPropagator as _};
+    use opentelemetry_http::HeaderExtractor;
+    use opentelemetry_sdk::propagation::TraceContextPropagator;
+
+    TraceContextPropagator::new().extract_with_context(&Context::new(), &HeaderExtractor(request.headers()))
 }

@@ -22,6 +22,9 @@ pub(super) struct End<'a> {
     pub(super) model: Option<&'a str>,
     /// The id of the answer.
     pub(super) answer: &'a str,
+    /// The time from its arrival after which it was given to the engine.
+    #[cfg(feature = "otel")]
+    pub(super) begun: Option<Duration>,
     pub(super) queued: Duration,
     pub(super) first_token: Option<Duration>,
     pub(super) prompt_tokens: usize,
@@ -29,9 +32,14 @@ pub(super) struct End<'a> {
     pub(super) finish_reason: Option<&'static str>,
 }
 
+/// Returns whether a request is one that programs send again and again, and was answered.
+pub(super) fn is_probe(arrival: &Arrival, end: &End<'_>) -> bool {
+    PROBES.contains(&arrival.endpoint.as_str()) && end.status.is_some_and(|status| status < 400)
+}
+
 /// Writes a line.
 pub(super) fn log(arrival: &Arrival, end: &End<'_>) {
-    let Arrival { endpoint, method, path, id } = arrival;
+    let Arrival { method, path, id, .. } = arrival;
     let End {
         status,
         took,
@@ -42,10 +50,8 @@ pub(super) fn log(arrival: &Arrival, end: &End<'_>) {
         prompt_tokens,
         generated_tokens,
         finish_reason,
+        ..
     } = end;
-    if PROBES.contains(&endpoint.as_str()) && status.is_some_and(|status| status < 400) {
-        return;
-    }
     let is_answer = model.is_some();
     let seconds = |time: Duration| (time.as_secs_f64() * 1e6).round() / 1e6;
     macro_rules! line {

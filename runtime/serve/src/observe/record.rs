@@ -15,7 +15,7 @@ use super::{
     arrival::Arrival,
     history::{History, INTERVAL},
     journal::{Ended, Journal, now},
-    log::{End, log, log_body},
+    log::{End, is_probe, log, log_body},
     metrics::{Metrics, TokenTimes},
 };
 use crate::model::ServedModel;
@@ -56,6 +56,8 @@ struct Seen {
     status: Option<StatusCode>,
     /// True if the answer goes on after its head.
     is_streamed: bool,
+    #[cfg(feature = "otel")]
+    begun: Option<Duration>,
     queued: Duration,
     first_token: Option<Duration>,
     prompt_tokens: usize,
@@ -145,6 +147,8 @@ impl Record {
     /// Notes which model answers, and the answer's id.
     pub(crate) fn begin(&self, model: &str, id: &str) {
         let mut seen = self.seen();
+        #[cfg(feature = "otel")]
+        seen.begun.get_or_insert(self.0.start.elapsed());
         (seen.model, seen.id) = (Some(model.to_owned()), id.to_owned());
     }
 
@@ -193,13 +197,19 @@ impl Drop for Request {
             took,
             model: seen.model.as_deref(),
             answer: &seen.id,
+            #[cfg(feature = "otel")]
+            begun: seen.begun,
             queued: seen.queued,
             first_token: seen.first_token,
             prompt_tokens: seen.prompt_tokens,
             generated_tokens: seen.generated_tokens,
             finish_reason: seen.finish_reason,
         };
-        log(&self.arrival, &end);
+        if !is_probe(&self.arrival, &end) {
+            log(&self.arrival, &end);
+            #[cfg(feature = "otel")]
+            super::span::export(&self.arrival, self.at, &end);
+        }
         let endpoint = &mut self.arrival.endpoint;
         metrics.count_request(
             seen.model.as_deref().unwrap_or_default(),
