@@ -50,6 +50,14 @@ fn clients() {
     python(&["schemas.py", "--url", &server.url, "--model", "demo", "--count", "60"]);
 }
 
+/// Requests that schemathesis makes of `/openapi.json`: none is a 500, and no answer contradicts the document.
+#[test]
+fn contract() {
+    let demo = demo();
+    let server = Server::of(demo.built.bundle.path(), "127.0.0.1:0", &[]);
+    python(&["contract.py", "--url", &server.url, "--examples", "15"]);
+}
+
 /// The pages in Chromium, on a server that needs no key and on one that does.
 #[test]
 fn pages() {

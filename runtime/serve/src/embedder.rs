@@ -3,10 +3,11 @@
 use std::sync::Arc;
 
 use mlxcel_runtime::{Embeddings, EncoderClient, EncoderThread, EngineError, Error, Tokenizer};
-use tokio::{sync::oneshot, task};
+use tokio::sync::oneshot;
 
 use crate::{
     api::{error::ApiError, prompts::Prompt},
+    aside::aside,
     thread_end::ThreadEnd,
 };
 
@@ -56,8 +57,7 @@ impl Embedder {
     /// There are too many, or the tokenizer refuses a text.
     pub(crate) async fn encode(self: &Arc<Self>, texts: Vec<Prompt>) -> Result<Vec<Vec<u32>>, ApiError> {
         let embedder = self.clone();
-        // Texts of megabytes take long.
-        let encoded = task::spawn_blocking(move || {
+        aside(move || {
             let (mut encoded, mut count) = (Vec::with_capacity(texts.len()), 0);
             for text in texts {
                 let tokens = text.encode(&embedder.tokenizer)?;
@@ -70,8 +70,8 @@ impl Embedder {
                 encoded.push(tokens);
             }
             Ok(encoded)
-        });
-        encoded.await.unwrap_or_else(|_| Err(ApiError::stopping()))
+        })
+        .await
     }
 
     /// Computes the embeddings of texts. Dropping the future ends the request.

@@ -10,9 +10,9 @@ use mlxcel_runtime::{
     engine::SharedGrammar,
     grammar::{Constraint, GrammarCompiler},
 };
-use tokio::{sync::Semaphore, task};
+use tokio::sync::Semaphore;
 
-use crate::api::error::ApiError;
+use crate::{api::error::ApiError, aside::aside};
 
 /// Grammars that are kept, because clients send the same schema again and again.
 const KEPT: usize = 64;
@@ -92,13 +92,12 @@ impl Grammars {
         }
         let permit = self.0.permits.clone().acquire_owned().await.map_err(|_| ApiError::stopping())?;
         let (inner, constraint) = (self.0.clone(), constraint.clone());
-        let compiled = task::spawn_blocking(move || {
+        aside(move || {
             // A client that is gone does not end the work.
             let _permit = permit;
             inner.compile(constraint)
-        });
-        let compiled = compiled.await;
-        compiled.unwrap_or_else(|_| Err(ApiError::stopping()))
+        })
+        .await
     }
 }
 

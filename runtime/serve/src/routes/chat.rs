@@ -8,6 +8,7 @@ use super::{
 };
 use crate::{
     api::{answers::Endpoint, chat::ChatRequest, error::ApiError},
+    aside::aside,
     observe::record::Record,
     state::Shared,
     tools::Expected,
@@ -21,7 +22,8 @@ pub(super) async fn complete(
     let ChatRequest { model, chat, functions, rules, logprobs, generation } = ChatRequest::parse(&body)?;
     let model = state.model(&model)?;
     let generator = model.as_generator()?.clone();
-    let prompt = generator.encode_chat(&chat)?;
+    let encoder = generator.clone();
+    let prompt = aside(move || encoder.encode_chat(&chat)).await?;
     // A format holds from the first token, so that nothing is reasoning and nothing a call.
     let expected = match generation.constraint {
         Some(_) => Expected::default(),

@@ -8,6 +8,7 @@ use super::{
 };
 use crate::{
     api::{answers::Endpoint, completion::CompletionRequest, error::ApiError},
+    aside::aside,
     observe::record::Record,
     state::Shared,
     tools::Expected,
@@ -21,8 +22,9 @@ pub(super) async fn complete(
     let CompletionRequest { model, prompts, logprobs, generation } = CompletionRequest::parse(&body)?;
     let model = state.model(&model)?;
     let generator = model.as_generator()?.clone();
-    let prompts = prompts.into_iter().map(|prompt| prompt.encode(generator.tokenizer()));
-    let prompts = prompts.collect::<Result<_, _>>()?;
+    let encoder = generator.clone();
+    let encode = move || prompts.into_iter().map(|prompt| prompt.encode(encoder.tokenizer())).collect();
+    let prompts: Vec<_> = aside(encode).await?;
     let grammar = generator.grammars().get_any(generation.constraint.as_ref()).await?;
     let asked = Asked {
         generator,

@@ -11,6 +11,7 @@ use crate::{
         prompts::Prompt,
         tokens::{DetokenizeRequest, TokenizeRequest},
     },
+    aside::aside,
     state::Shared,
 };
 
@@ -21,10 +22,11 @@ pub(super) async fn tokenize(
 ) -> Result<Json<Value>, ApiError> {
     let TokenizeRequest { model, content, add_special } = TokenizeRequest::parse(&body)?;
     let model = state.model(&model)?;
-    let tokens = match add_special {
-        true => Prompt::Text(content).encode(model.tokenizer())?,
-        false => model.tokenizer().encode(&content, false)?,
+    let encode = move || match add_special {
+        true => Prompt::Text(content).encode(model.tokenizer()),
+        false => Ok(model.tokenizer().encode(&content, false)?),
     };
+    let tokens = aside(encode).await?;
     Ok(Json(json!({ "tokens": tokens })))
 }
 
@@ -52,6 +54,7 @@ pub(super) async fn apply_template(
 ) -> Result<Json<Value>, ApiError> {
     let request = ChatRequest::parse(&body)?;
     let model = state.model(&request.model)?;
-    let (prompt, tokens) = model.as_generator()?.render_chat(&request.chat)?;
+    let generator = model.as_generator()?.clone();
+    let (prompt, tokens) = aside(move || generator.render_chat(&request.chat)).await?;
     Ok(Json(json!({ "prompt": prompt, "tokens": tokens })))
 }
