@@ -130,6 +130,19 @@ pub(crate) fn models() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../models")
 }
 
+/// Numbers that look random.
+pub(crate) struct Random(pub(crate) u64);
+
+impl Random {
+    /// Returns a number below `most`.
+    pub(crate) fn below(&mut self, most: usize) -> usize {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        (self.0 >> 20) as usize % most
+    }
+}
+
 /// The folder that `cargo xtask setup` fills.
 pub(crate) fn toolchain() -> PathBuf {
     let named = env::var_os("MLXCEL_TOOLCHAIN").filter(|path| !path.is_empty());

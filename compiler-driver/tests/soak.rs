@@ -24,7 +24,7 @@ use mlxcel_runtime::{
     engine::{EngineClient, EngineThread, EventKind, Speculation},
     load,
 };
-use real::{built, engine, models, on, request};
+use real::{Random, built, engine, models, on, request};
 
 /// Threads that ask. More than sequences of a call that generates, so that some wait.
 const CLIENTS: usize = 24;
@@ -34,18 +34,6 @@ const REQUESTS: usize = 48;
 
 /// The longest time from a request to its first token. Alone that takes milliseconds.
 const FIRST_TOKEN: Duration = Duration::from_secs(30);
-
-/// Numbers that look random.
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, most: usize) -> usize {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        (self.0 >> 20) as usize % most
-    }
-}
 
 /// Prompts with one of four beginnings, greedy and seeded, with drafts and without.
 fn requests(vocab: usize) -> Vec<Prompt> {

@@ -48,15 +48,18 @@ pub(crate) fn demo(workspace: &Workspace, demo: &Demo) -> Result<()> {
 /// Runs the tests of the workspace, or of the packages that the arguments choose.
 pub(crate) fn test(workspace: &Workspace, arguments: &[String]) -> Result<()> {
     setup(workspace)?;
-    Err(shell::exec(workspace.cargo(test_command(arguments)).args(arguments).env(THROUGH_XTASK, "1")))
+    Err(shell::exec(workspace.cargo(&test_command(arguments)).args(arguments).env(THROUGH_XTASK, "1")))
 }
 
-fn test_command(arguments: &[String]) -> &'static str {
+/// The workspace with the features that no default has, as its tests cover it.
+pub(crate) const WHOLE: &str = "--workspace --features mlxcel-serve/otel";
+
+fn test_command(arguments: &[String]) -> String {
     let own = arguments.iter().take_while(|argument| *argument != "--");
     let chooses = own.into_iter().any(|argument| {
         argument.starts_with("-p") || argument.starts_with("--package") || argument == "--manifest-path"
     });
-    if chooses { "test" } else { "test --workspace" }
+    if chooses { "test".to_owned() } else { format!("test {WHOLE}") }
 }
 
 /// Builds mlxcel-compile and mlxcel-pack, which it runs. Returns the path of mlxcel-compile.
@@ -182,8 +185,8 @@ mod tests {
 
     #[test]
     fn chosen_packages_replace_the_workspace() {
-        assert_eq!(test_command(&words("")), "test --workspace");
-        assert_eq!(test_command(&words("--no-fail-fast -- -p")), "test --workspace");
+        assert_eq!(test_command(&words("")), format!("test {WHOLE}"));
+        assert_eq!(test_command(&words("--no-fail-fast -- -p")), format!("test {WHOLE}"));
         assert_eq!(test_command(&words("-p mlxcel-models config")), "test");
     }
 }

@@ -68,15 +68,3 @@ fn pages() {
     let (open, keyed) = (others.serve(&[]), others.serve(&["--api-keys", file.to_str().unwrap()]));
     python(&["pages.py", "--url", &open.url, "--keyed-url", &keyed.url, "--key", key]);
 }
-
-/// Numbers that look random.
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, most: usize) -> usize {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        (self.0 >> 20) as usize % most
-    }
-}

@@ -14,12 +14,11 @@ use std::{
 };
 
 use super::{
-    Random,
     alone::{Asked, alone},
     http::get,
     server::{Server, demo, until},
 };
-use crate::real::toolchain;
+use crate::real::{Random, toolchain};
 
 const CLIENTS: u64 = 12;
 

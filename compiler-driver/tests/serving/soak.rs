@@ -20,10 +20,10 @@ use std::{
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 use super::{
-    Random,
     alone::{Asked, alone},
     server::{Server, demo},
 };
+use crate::real::Random;
 
 /// Streams that are open at a time, at least.
 const STREAMS: usize = 1000;

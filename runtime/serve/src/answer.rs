@@ -105,14 +105,15 @@ impl Answer {
         before: &[u32],
         stops: &[String],
         expected: &Expected,
-        record: AnswerRecord,
+        mut record: AnswerRecord,
         draft: Option<ReceiptDraft>,
     ) -> Result<Self, ApiError> {
         let stream = generator.tokenizer().stream(before, stops)?.keeping(&expected.special());
         let eos = request.eos.clone();
         let (sender, events) = unbounded_channel();
         let sink = Box::new(move |event| sender.send((Instant::now(), event)).is_ok());
-        let guard = generator.client().try_submit_to(request, sink)?;
+        let guard = generator.client().try_submit_to(request, sink);
+        let guard = guard.inspect_err(|_| record.refuse())?;
         let reader = AnswerReader::new(expected);
         Ok(Self { events, guard, stream, reader, eos, is_stopped: false, has_ended: false, record, draft })
     }

@@ -102,7 +102,14 @@ impl Opened {
         let engine = EngineThread::start(load, settings)?;
         let client = engine.client();
         step(&client).with_context(|| format!("{name} cannot run a step"))?;
-        let facts = facts(client.device(), client.limits().context);
+        let (context, whole) = (client.context(), client.limits().context);
+        if context < whole {
+            note(&format!(
+                "{name}: the cache has room for {context} tokens of a context of {whole}\n\
+                 hint: a larger --cache-size"
+            ));
+        }
+        let facts = facts(client.device(), context);
         Ok(ServedModel::generator(name.to_owned(), facts, text, engine))
     }
 }

@@ -94,7 +94,7 @@ impl Generator {
 
     /// Returns the tokens of the context.
     pub(crate) fn context(&self) -> usize {
-        self.client.limits().context
+        self.client.context()
     }
 
     /// Encodes a chat.

@@ -35,7 +35,7 @@ use tokio::{
 use crate::{
     bundles::BundleLoader,
     named::{NamedBundle, check_names},
-    note::note,
+    note::{fail, note},
     options::Options,
     receipt_key::receipt_key,
 };
@@ -55,7 +55,7 @@ fn main() -> ExitCode {
     match run(options) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            note::fail(&report(error.as_ref()));
+            fail(&report(error.as_ref()));
             ExitCode::FAILURE
         }
     }
@@ -167,7 +167,7 @@ fn reload_at_hangup(models: Models) -> io::Result<()> {
             match models.reload(model.name(), Reload::default()) {
                 Ok(Reloaded { is_loaded: false, .. }) => {}
                 Ok(Reloaded { digest, .. }) => note(&format!("serving {} · {digest}", model.name())),
-                Err(error) => note(&report(&error)),
+                Err(error) => fail(&report(&error)),
             }
         }
     };

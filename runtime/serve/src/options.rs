@@ -41,7 +41,7 @@ pub(crate) struct Options {
     /// keys: then only its machine's
     #[arg(long, value_name = "NAME")]
     allowed_host: Vec<String>,
-    /// An origin whose web pages may ask, such as https://chat.example.org, or `*`
+    /// An origin whose web pages may ask, such as `https://chat.example.org`, or `*`
     #[arg(long, value_name = "ORIGIN", value_parser = origin)]
     pub(crate) cors_origin: Vec<HeaderValue>,
     /// Requests of each bundle that may wait

@@ -65,6 +65,12 @@ impl Memory {
         self.rows
     }
 
+    /// Returns the most positions of a request that has all pages. Pools with a window bound none.
+    pub(super) fn positions(&self) -> usize {
+        let pools = self.pools.iter().filter(|pool| pool.limits.window.is_none());
+        pools.map(|pool| pool.pages.len() * PAGE).min().unwrap_or(usize::MAX)
+    }
+
     /// Checks that a request of so many positions fits when it is alone.
     ///
     /// # Errors

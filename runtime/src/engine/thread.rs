@@ -189,6 +189,12 @@ impl EngineClient {
         request.check(&self.model.limits, &self.model.memory).map(drop)
     }
 
+    /// Returns the most positions of a request: the model's context, or fewer if the cache has no room for it.
+    #[must_use]
+    pub fn context(&self) -> usize {
+        self.model.limits.context.min(self.model.memory.positions())
+    }
+
     /// Returns the limits of the model.
     #[must_use]
     pub fn limits(&self) -> &ModelLimits {

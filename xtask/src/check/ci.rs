@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context as _, Result};
 
 use super::{goldens::goldens, test_times, tidy::tidy};
-use crate::{shell, toolchain::setup::setup, workspace::Workspace};
+use crate::{shell, tasks::WHOLE, toolchain::setup::setup, workspace::Workspace};
 
 /// A stage's name and its work.
 type Stage = (&'static str, fn(&Workspace) -> Result<()>);
@@ -16,7 +16,8 @@ const STAGES: &[Stage] =
         ("tidy", |workspace| tidy(workspace, false)),
         ("setup", setup),
         ("clippy", |workspace| {
-            shell::run(&mut workspace.cargo("clippy --workspace --all-targets --locked -- -D warnings"))
+            let command = format!("clippy {WHOLE} --all-targets --locked -- -D warnings");
+            shell::run(&mut workspace.cargo(&command))
         }),
         ("clippy without iree", |workspace| {
             shell::run(&mut workspace.cargo(
@@ -25,8 +26,8 @@ const STAGES: &[Stage] =
         }),
         ("docs", |workspace| {
             // Examples make cargo compile dependencies with the features that clippy and tests need.
-            let targets = "--workspace --lib --bins --examples --document-private-items";
-            let mut command = workspace.cargo(&format!("doc --no-deps {targets} --locked"));
+            let targets = "--lib --bins --examples --document-private-items";
+            let mut command = workspace.cargo(&format!("doc {WHOLE} --no-deps {targets} --locked"));
             shell::run(command.env("RUSTDOCFLAGS", "-D warnings"))
         }),
         ("goldens", |workspace| goldens(workspace, false)),

@@ -104,9 +104,17 @@ impl ApiError {
         Self { code: Some("no_admin_key"), ..error }
     }
 
+    /// Refuses a request without the admin key: 401.
+    pub(crate) fn unauthorized_admin() -> Self {
+        let message = "found no admin key, expected `Authorization: Bearer KEY` with the key of --admin-key";
+        Self { message: message.to_owned(), ..Self::unauthorized() }
+    }
+
     /// There is no such path: 404.
     pub(crate) fn no_path(method: &str, path: &str) -> Self {
-        let message = format!("found no {method} {path}");
+        let versioned = ["/chat/completions", "/completions", "/embeddings", "/models"].contains(&path);
+        let expected = if versioned { format!(", expected /v1{path}") } else { String::new() };
+        let message = format!("found no {method} {path}{expected}");
         Self::new(StatusCode::NOT_FOUND, "invalid_request_error", message)
     }
 

@@ -234,6 +234,11 @@ impl Drop for Request {
 }
 
 impl AnswerRecord {
+    /// Notes that there is no answer, because the engine did not take the request.
+    pub(crate) fn refuse(&mut self) {
+        self.has_ended = true;
+    }
+
     /// Notes a token that the engine had at `at`.
     pub(crate) fn token(&mut self, at: Instant) {
         self.generated += 1;

@@ -22,7 +22,7 @@ pub(super) async fn check_key(State(state): State<Shared>, request: Request, nex
 pub(super) async fn check_admin(State(state): State<Shared>, request: Request, next: Next) -> Response {
     match state.allows_admin(bearer(request.headers())) {
         Some(true) => next.run(request).await,
-        Some(false) => ApiError::unauthorized().into_response(),
+        Some(false) => ApiError::unauthorized_admin().into_response(),
         None => ApiError::no_admin().into_response(),
     }
 }

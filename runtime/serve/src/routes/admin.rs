@@ -1,8 +1,10 @@
 //! Administration: `POST /admin/reload`.
 
 use axum::{Json, extract::State};
+use mlxcel_artifacts::report;
 use serde_json::{Value, json};
 use tokio::task;
+use tracing::{info, warn};
 
 use super::body::JsonBody;
 use crate::{
@@ -21,7 +23,10 @@ pub(super) async fn reload(
     let (models, name) = (state.models().clone(), model.clone());
     // A client that goes away does not end it.
     let reloaded = task::spawn_blocking(move || models.reload(&name, order)).await;
-    let Reloaded { previous, digest, is_loaded } = reloaded.map_err(|_| ApiError::stopping())??;
+    let reloaded = reloaded.map_err(|_| ApiError::stopping())?;
+    let reloaded = reloaded.inspect_err(|error| warn!(model, error = report(error), "not reloaded"));
+    let Reloaded { previous, digest, is_loaded } = reloaded?;
+    info!(model, changed = is_loaded, %digest, "reloaded");
     Ok(Json(json!({
         "model": model,
         "changed": is_loaded,
