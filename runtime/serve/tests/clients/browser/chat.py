@@ -13,10 +13,10 @@ def case_an_answer_streams(world: World):
     answer = ask(page, "In the beginning")
     assert len(answer) > 20, answer
     last = page.locator(".message.assistant").last
-    assert re.search(r"[\d.,]+ tokens/s", last.inner_text()), last.inner_text()
-    assert re.search(r"first token [\d.]+ (ms|s)", last.inner_text())
-    assert "24 tokens" in last.inner_text() and "prompt " in last.inner_text()
-    assert "finish reason: length" in last.locator(".notice").inner_text()
+    assert re.search(r"[\d.,]+ tokens/s", last.text_content()), last.text_content()
+    assert re.search(r"first token [\d.]+ (ms|s)", last.text_content())
+    assert "24 tokens" in last.text_content() and "prompt " in last.text_content()
+    assert "finish reason: length" in last.locator(".notice").text_content()
     assert page.title().startswith("In the beginning")
     assert page.evaluate("document.activeElement.id") == "message"
     assert page.input_value("#message") == ""
@@ -102,7 +102,7 @@ def case_an_edit_goes_on_from_there(world: World):
     page.locator(".message.assistant").first.get_by_role("button", name="Edit").click()
     page.get_by_label("Text of the message").fill("**said**")
     page.get_by_role("button", name="Save").click()
-    assert page.locator(".message.assistant").first.locator("strong").inner_text() == "said"
+    assert page.locator(".message.assistant").first.locator("strong").text_content() == "said"
     assert page.locator(".message").count() == 6
 
 
@@ -133,7 +133,7 @@ def case_escape_stops(world: World):
             page.wait_for_selector("#send", state="visible")
             assert writer.gone.wait(20), "the request still runs"
         last = page.locator(".message.assistant").last
-        assert "Stopped." in last.inner_text() and "word word" in last.inner_text()
+        assert "Stopped." in last.text_content() and "word word" in last.text_content()
         count = len(texts(page)[-1])
         page.wait_for_timeout(200)
         assert len(texts(page)[-1]) == count
@@ -145,7 +145,7 @@ def case_code_is_copied(world: World):
     page = chat_page(world, permissions=["clipboard-read", "clipboard-write"])
     with written(world, page, text=CODE):
         ask(page, "code")
-    assert page.locator(".code-head span").inner_text() == "python"
+    assert page.locator(".code-head span").text_content() == "python"
     page.get_by_role("button", name="Copy code").click()
     page.get_by_role("button", name="Copied").wait_for()
     assert page.evaluate("navigator.clipboard.readText()") == "print('<b>')"
@@ -166,10 +166,10 @@ def case_reasoning_and_calls_are_shown(world: World):
         reasoning = page.locator("details.reasoning")
         assert reasoning.get_attribute("open") is None
         reasoning.locator("summary").click()
-        assert reasoning.locator("div").inner_text().strip() == "Which <i>city</i> is it?"
+        assert reasoning.locator("div").text_content().strip() == "Which <i>city</i> is it?"
         call = page.locator("details.call")
-        assert call.locator("summary").inner_text() == "Calls weather"
-        assert call.locator("pre").inner_text() == '{\n  "city": "<b>Rome"\n}'
+        assert call.locator("summary").text_content() == "Calls weather"
+        assert call.locator("pre").text_content() == '{\n  "city": "<b>Rome"\n}'
         assert texts(page)[-1] == "Sunny."
         ask(page, "thanks")
         sent = writer.bodies[-1]["messages"][1]

@@ -32,7 +32,7 @@ def case_chats_outlive_the_page(world: World):
     assert texts(page) == first, (texts(page), first)
     assert page.input_value("#system") == "Be brief."
     assert page.locator("[aria-current=page]").inner_text() == "the first chat"
-    assert "tokens/s" in page.locator(".message.assistant").inner_text()
+    assert "tokens/s" in page.locator(".message.assistant").text_content()
     page.go_back()
     page.wait_for_function("() => document.querySelector('.message .body').innerText === 'the second chat'")
 
