@@ -141,7 +141,7 @@ impl Generator {
         if let (Err(_), Some(strict)) = (&found, grammar(Enforced::Strict).filter(|strict| *strict != all)) {
             found = self.grammars.get(&strict).await;
         }
-        found.map(Some)
+        found.map(Some).map_err(|error| error.about("tools"))
     }
 
     /// Renders a chat. Returns the text and its tokens.

@@ -72,7 +72,10 @@ impl Grammars {
         constraint: Option<&Constraint>,
     ) -> Result<Option<Enforced>, ApiError> {
         match constraint {
-            Some(constraint) => self.get(constraint).await.map(Some),
+            Some(constraint) => {
+                let of = |error: ApiError| error.about(field(constraint));
+                self.get(constraint).await.map(Some).map_err(of)
+            }
             None => Ok(None),
         }
     }
@@ -98,6 +101,15 @@ impl Grammars {
             inner.compile(constraint)
         })
         .await
+    }
+}
+
+/// Returns the field of a request that has a constraint.
+fn field(constraint: &Constraint) -> &'static str {
+    match constraint {
+        Constraint::JsonSchema(_) => "response_format",
+        Constraint::Regex(_) => "regex",
+        Constraint::Lark(_) => "grammar",
     }
 }
 

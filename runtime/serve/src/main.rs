@@ -2,6 +2,8 @@
 
 mod bundles;
 mod descriptors;
+#[path = "../../src/bin/shared/integer.rs"]
+mod integer;
 mod named;
 mod note;
 mod options;
@@ -24,7 +26,7 @@ use clap::Parser as _;
 use mlxcel_artifacts::report;
 #[cfg(feature = "otel")]
 use mlxcel_serve::Traces;
-use mlxcel_serve::{Limits, Models, Reload, Reloaded, Settings, serve};
+use mlxcel_serve::{Limits, Models, Reload, Reloaded, Settings, Tls, serve};
 use tokio::{
     net::TcpListener,
     runtime,
@@ -105,7 +107,7 @@ fn run(options: Options) -> Result<()> {
         });
     }
     let stop = runtime.block_on(async {
-        reload_at_hangup(models.clone())?;
+        reload_at_hangup(models.clone(), settings.tls.clone())?;
         stopped()
     })?;
     runtime.block_on(serve(listener, models, settings, stop, options.drain()));
@@ -127,7 +129,7 @@ fn limits(options: &Options) -> Limits {
     Limits { max_connections: limits.max_connections.min(room), ..limits }
 }
 
-/// Reads keys from a file, one in each line, and from a variable, separated by commas.
+/// Reads keys from a file, one in each line that is no `#` comment, and from a variable, separated by commas.
 fn keys(file: Option<&Path>, variable: &str) -> Result<Vec<String>> {
     let text = match file {
         Some(path) => fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?,
@@ -138,7 +140,8 @@ fn keys(file: Option<&Path>, variable: &str) -> Result<Vec<String>> {
         Err(VarError::NotPresent) => String::new(),
         Err(VarError::NotUnicode(_)) => bail!("{variable} is no UTF-8, expected keys"),
     };
-    let keys = text.lines().chain(given.split(',')).map(str::trim).filter(|key| !key.is_empty());
+    let lines = text.lines().filter(|line| !line.trim_start().starts_with('#'));
+    let keys = lines.chain(given.split(',')).map(str::trim).filter(|key| !key.is_empty());
     let keys: Vec<_> = keys.map(str::to_owned).collect();
     if let Some(key) = keys.iter().find(|key| !key.bytes().all(|byte| byte.is_ascii_graphic())) {
         let count = key.chars().count();
@@ -159,10 +162,15 @@ fn admin_key(file: Option<&Path>) -> Result<Option<String>> {
     }
 }
 
-/// Reloads all models at each SIGHUP.
-fn reload_at_hangup(models: Models) -> io::Result<()> {
+/// Reloads all models and the certificate at each SIGHUP.
+fn reload_at_hangup(models: Models, tls: Option<Tls>) -> io::Result<()> {
     let mut hangups = signal(SignalKind::hangup())?;
-    let reload = move |models: &Models| {
+    let reload = move |models: &Models, tls: Option<&Tls>| {
+        match tls.map(Tls::reload) {
+            Some(Ok(())) => note("the certificate was read again"),
+            Some(Err(error)) => fail(&report(&error)),
+            None => {}
+        }
         for model in models.all() {
             match models.reload(model.name(), Reload::default()) {
                 Ok(Reloaded { is_loaded: false, .. }) => {}
@@ -173,8 +181,8 @@ fn reload_at_hangup(models: Models) -> io::Result<()> {
     };
     tokio::spawn(async move {
         while hangups.recv().await.is_some() {
-            let models = models.clone();
-            _ = task::spawn_blocking(move || reload(&models)).await;
+            let (models, tls) = (models.clone(), tls.clone());
+            _ = task::spawn_blocking(move || reload(&models, tls.as_ref())).await;
         }
     });
     Ok(())
@@ -188,6 +196,7 @@ fn stopped() -> io::Result<impl Future<Output = ()> + Send + 'static> {
         note("stopping: answers are finished, a second signal ends the server at once");
         tokio::spawn(async move {
             either(&mut signals).await;
+            note("stopped by a second signal, with answers that were not finished");
             process::exit(1);
         });
     })

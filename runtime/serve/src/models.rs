@@ -96,7 +96,10 @@ impl Models {
         };
         let not_served = || {
             let served = all.iter().map(|model| model.name().to_owned()).collect();
-            ReloadError::NotServed { name: name.to_owned(), served }
+            match name {
+                "" => ReloadError::NotNamed { served },
+                _ => ReloadError::NotServed { name: name.to_owned(), served },
+            }
         };
         found.cloned().ok_or_else(not_served)
     }

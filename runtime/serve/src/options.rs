@@ -2,7 +2,11 @@
 
 mod limits;
 
-use std::{net::SocketAddr, path::PathBuf, time::Duration};
+use std::{
+    net::{Ipv4Addr, SocketAddr, ToSocketAddrs as _},
+    path::PathBuf,
+    time::Duration,
+};
 
 use axum::http::{HeaderValue, Uri};
 use clap::Parser;
@@ -10,7 +14,7 @@ use mlxcel_runtime::{CacheSize, DeviceSpec, LoadOptions};
 use mlxcel_serve::{Tls, TlsError};
 
 use self::limits::LimitOptions;
-use crate::{named::NamedBundle, note::LogFormat, origin::Origin};
+use crate::{integer::integer, named::NamedBundle, note::LogFormat, origin::Origin};
 
 /// Serve bundles over HTTP, in the wire format of OpenAI's API.
 #[derive(Debug, Parser)]
@@ -19,8 +23,8 @@ pub(crate) struct Options {
     /// The bundles: folders, or names in the store. Each is served under its name, or the one before it
     #[arg(required = true, value_name = "[NAME=]BUNDLE")]
     pub(crate) bundles: Vec<NamedBundle>,
-    /// The address to listen on
-    #[arg(long, default_value = "127.0.0.1:8080", value_name = "ADDRESS")]
+    /// The address and port to listen on, or a port alone, on loopback
+    #[arg(long, default_value = "127.0.0.1:8080", value_name = "ADDRESS:PORT", value_parser = address)]
     pub(crate) listen: SocketAddr,
     /// The checkpoint's folder, or a safetensors file, for bundles without weights
     #[arg(long, value_name = "PATH")]
@@ -57,7 +61,8 @@ pub(crate) struct Options {
     #[arg(long, default_value = "auto")]
     pub(crate) device: DeviceSpec,
     /// Threads of local-task [default: one for each physical core]
-    #[arg(short, long, value_name = "N")]
+    #[arg(short, long, value_name = "N", allow_negative_numbers = true,
+        value_parser = integer::<usize>(1..=u64::MAX, "leave it out for one thread for each physical core"))]
     pub(crate) threads: Option<usize>,
     /// Tokens of context [default: the bundle's]
     #[arg(short, long, value_name = "N")]
@@ -117,6 +122,19 @@ impl Options {
     }
 }
 
+/// Parses an address with its port. The name of a machine stands for its first address, and a port alone for loopback.
+fn address(text: &str) -> Result<SocketAddr, String> {
+    if let Ok(port) = text.parse() {
+        return Ok((Ipv4Addr::LOCALHOST, port).into());
+    }
+    let expected = "expected an address with a port such as 0.0.0.0:8080, or a port";
+    match text.to_socket_addrs().map(|mut addresses| addresses.next()) {
+        Ok(Some(address)) => Ok(address),
+        Ok(None) => Err(format!("found {text}, which has no address, {expected}")),
+        Err(_) => Err(format!("found {text}, {expected}")),
+    }
+}
+
 /// Parses an origin of web pages.
 fn origin(text: &str) -> Result<HeaderValue, String> {
     let is_origin = text.parse::<Uri>().is_ok_and(|uri| {
@@ -141,6 +159,21 @@ mod tests {
         assert_eq!(hosts(&[], true), None);
         assert_eq!(hosts(&["--listen", "0.0.0.0:80"], false), None);
         assert_eq!(hosts(&["--listen", "[::]:80", "--allowed-host", "a"], true), Some(vec!["a".into()]));
+    }
+
+    #[test]
+    fn addresses() {
+        for (text, expected) in
+            [("8081", "127.0.0.1:8081"), ("0.0.0.0:80", "0.0.0.0:80"), ("[::1]:8080", "[::1]:8080")]
+        {
+            assert_eq!(address(text).unwrap().to_string(), expected);
+        }
+        assert!(address("localhost:8080").unwrap().ip().is_loopback());
+        for text in ["", "70000", "0.0.0.0", "127.0.0.1:", ":x", "http://127.0.0.1:80"] {
+            let expected =
+                format!("found {text}, expected an address with a port such as 0.0.0.0:8080, or a port");
+            assert_eq!(address(text).unwrap_err(), expected);
+        }
     }
 
     #[test]

@@ -38,6 +38,12 @@ pub enum ReloadError {
         /// All names.
         served: Vec<String>,
     },
+    /// No model is named, and there are several.
+    #[error("found no model, expected one of {}", .served.join(", "))]
+    NotNamed {
+        /// All names.
+        served: Vec<String>,
+    },
     /// The model is being reloaded already.
     #[error("the model `{0}` is being reloaded already, expected one reload at a time")]
     Busy(String),

@@ -420,11 +420,20 @@ async fn a_client_that_goes_frees_its_pages() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_full_queue_asks_to_come_again() {
     let server = Server::start(Speed::Slow).await;
-    let body = json!({ "prompt": "a", "max_tokens": 400, "n": 64, "ignore_eos": true });
-    let response = Client::new().post(server.url("/v1/completions")).json(&body).send().await.unwrap();
+    let limit = server.engine().queue_limit();
+    let body = |n: usize| json!({ "prompt": "a", "max_tokens": 400, "n": n, "ignore_eos": true });
+    let running = server.fill(&body(limit)).await;
+    let response = Client::new().post(server.url("/v1/completions")).json(&body(limit)).send().await.unwrap();
     assert_eq!(response.status(), StatusCode::TOO_MANY_REQUESTS);
     assert_eq!(response.headers()["retry-after"], "1");
+    drop(running);
     server.until_idle().await;
+    // What can never be taken is not to be sent again.
+    let error = server.post("/v1/completions", &body(limit + 1)).await;
+    let expected =
+        format!("the request has {} answers, expected at most {limit}, as many as may wait", limit + 1);
+    assert_eq!(error.0, StatusCode::BAD_REQUEST);
+    assert_eq!(serde_json::from_str::<Value>(&error.1).unwrap()["error"]["message"], expected);
 }
 
 #[tokio::test(flavor = "multi_thread")]

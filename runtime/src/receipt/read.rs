@@ -14,7 +14,11 @@ use super::{
 /// The longest file with receipts.
 pub const MAX_BYTES: u64 = 64 << 20;
 
-/// Reads the receipts of a file, which is a receipt or an answer that has one or several. Checks their hashes.
+/// What the data of an event begins with, in a stream that was saved.
+const EVENT: &[u8] = b"data: ";
+
+/// Reads the receipts of a file, which is a receipt or an answer that has one or several, streamed or not. Checks their
+/// hashes.
 ///
 /// # Errors
 /// The file cannot be read or has no receipt, or the parts of one do not fit together.
@@ -26,6 +30,16 @@ pub fn read(path: &Path) -> Result<Vec<Receipt>, ReceiptError> {
 
 /// Parses the receipts of a text; see [`read`].
 pub(super) fn parse(text: &[u8]) -> Result<Vec<Receipt>, ReceiptError> {
+    let mut events = text.split(|&byte| byte == b'\n').filter_map(|line| line.strip_prefix(EVENT)).peekable();
+    let found = match events.peek() {
+        None => find(text)?,
+        Some(_) => events.find_map(|event| find(event).ok()).ok_or(ReceiptError::Missing)?,
+    };
+    found.into_iter().map(receipt).collect()
+}
+
+/// Finds the receipts of an answer, or of an event of a stream.
+fn find(text: &[u8]) -> Result<Vec<Value>, ReceiptError> {
     let value = serde_json::from_slice(text).map_err(|error| ReceiptError::Text(error.to_string()))?;
     let Value::Object(mut object) = value else { return Err(ReceiptError::Missing) };
     let found = match (object.remove("receipt"), object.remove("receipts")) {
@@ -34,7 +48,7 @@ pub(super) fn parse(text: &[u8]) -> Result<Vec<Receipt>, ReceiptError> {
         (None, None) if object.contains_key("version") => vec![Value::Object(object)],
         _ => return Err(ReceiptError::Missing),
     };
-    found.into_iter().map(receipt).collect()
+    Ok(found)
 }
 
 fn receipt(value: Value) -> Result<Receipt, ReceiptError> {

@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 
 use super::{
     document::{Maker, Receipt, RecordedAnswer},
+    error::ReceiptError,
     read::parse,
     replay::{Replayed, replay},
     request::{RecordedRequest, TextRules},
@@ -77,6 +78,17 @@ fn requests() -> Vec<(Request, TextRules)> {
         (Request { eos: vec![0, 7], ..base.clone() }, TextRules::default()),
         (Request { max_tokens: 1000, ..base }, TextRules::default()),
     ]
+}
+
+#[test]
+fn receipts_are_found_in_saved_streams() {
+    let (request, text) = requests().remove(0);
+    let receipt = answer(request, text);
+    let event = |data: &Value| format!("data: {data}\n\n");
+    let parts = [event(&json!({ "choices": [{ "delta": {} }] })), event(&json!({ "receipts": [receipt] }))];
+    let end = "data: [DONE]\n\n";
+    assert_eq!(parsed(&format!(": ping\n\n{}{}{end}", parts[0], parts[1])), Ok(receipt));
+    assert_eq!(parsed(&format!("{}{end}", parts[0])), Err(ReceiptError::Missing.to_string()));
 }
 
 #[test]

@@ -50,12 +50,13 @@ fn files_that_have_no_receipt() {
         "{\"receipts\": {}}",
         "{\"receipts\": [1]}",
         "{\"receipt\": {\"version\": \"1\"}}",
+        "data: {}",
+        "data: x\n\ndata: [DONE]\n",
     ] {
         assert_eq!(refused(text), missing, "{text}");
     }
     for (text, problem) in [
         (&b""[..], "EOF while parsing a value at line 1 column 0"),
-        (b"data: {}", "expected value at line 1 column 1"),
         (b"{\"receipt\"", "EOF while parsing an object at line 1 column 10"),
         (b"{\"receipt\": \"\xff\"}", "invalid unicode code point at line 1 column 14"),
         (&[b'['; 100_000], "recursion limit exceeded at line 1 column 128"),

@@ -49,6 +49,14 @@ impl ApiError {
         Self { param: Some(shortened(param.into(), MAX_PARAM)), ..Self::invalid(message) }
     }
 
+    /// Names the field that a refusal is about, unless one is named. Failures of the server are about none.
+    pub(crate) fn about(self, param: &str) -> Self {
+        match self.param {
+            None if self.status.is_client_error() => Self { param: Some(param.to_owned()), ..self },
+            _ => self,
+        }
+    }
+
     /// Refuses a request that is longer than the context: 400.
     pub(crate) fn context_exceeded(message: impl Into<String>) -> Self {
         Self { code: Some("context_length_exceeded"), ..Self::invalid(message) }
@@ -143,6 +151,11 @@ impl ApiError {
         self.status
     }
 
+    /// Returns the code, or the type of an error without one.
+    pub(crate) fn name(&self) -> ErrorName {
+        ErrorName(self.code.unwrap_or(self.kind))
+    }
+
     /// Returns the object, as it is in a stream too.
     pub(crate) fn to_json(&self) -> serde_json::Value {
         let Self { status: _, kind, message, param, code } = self;
@@ -194,6 +207,7 @@ impl From<Error> for ApiError {
 impl From<ReloadError> for ApiError {
     fn from(error: ReloadError) -> Self {
         let (status, param, code) = match &error {
+            ReloadError::NotNamed { .. } => (StatusCode::BAD_REQUEST, "model", "model_missing"),
             ReloadError::NotServed { .. } => (StatusCode::NOT_FOUND, "model", "model_not_found"),
             ReloadError::Busy(_) => (StatusCode::CONFLICT, "model", "reload_in_progress"),
             ReloadError::OtherDigest { .. } => {
@@ -218,9 +232,14 @@ fn first_line(error: &(dyn error::Error + 'static)) -> String {
     text.strip_prefix("error: ").unwrap_or(&text).lines().next().unwrap_or_default().to_owned()
 }
 
+/// The name of an answer's error, for the log.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct ErrorName(pub(crate) &'static str);
+
 impl IntoResponse for ApiError {
     fn into_response(self) -> Response {
         let mut response = (self.status, Json(self.to_json())).into_response();
+        response.extensions_mut().insert(self.name());
         let headers = response.headers_mut();
         match self.status {
             StatusCode::TOO_MANY_REQUESTS => headers.insert(RETRY_AFTER, HeaderValue::from(RETRY_SECONDS)),

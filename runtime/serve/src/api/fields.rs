@@ -22,9 +22,17 @@ pub(crate) fn asked() -> std::collections::BTreeSet<String> {
     ASKED.take()
 }
 
-/// Fields that were not taken yet. `null` is as good as absent.
+/// The least likeness of two names that one may be a slip of the other, by Jaro and Winkler's measure.
+const ALIKE: f64 = 0.88;
+
+/// The fields of a request. `null` is as good as absent.
 #[derive(Debug)]
-pub(crate) struct Fields(Map<String, Value>);
+pub(crate) struct Fields {
+    /// Fields that were not taken yet.
+    rest: Map<String, Value>,
+    /// The names that were asked for.
+    known: Vec<String>,
+}
 
 impl Fields {
     /// Parses a body.
@@ -42,7 +50,7 @@ impl Fields {
             return Err(ApiError::invalid_field(&name, format!("{name} is given twice, expected it once")));
         }
         fields.retain(|_, value| !value.is_null());
-        Ok(Self(fields))
+        Ok(Self { rest: fields, known: vec![] })
     }
 
     /// Takes a field; `None` if it is absent.
@@ -93,7 +101,8 @@ impl Fields {
     fn remove(&mut self, name: &str) -> Option<Value> {
         #[cfg(test)]
         ASKED.with_borrow_mut(|asked| asked.insert(name.to_owned()));
-        self.0.remove(name)
+        self.known.push(name.to_owned());
+        self.rest.remove(name)
     }
 
     /// Refuses fields that were not taken.
@@ -101,10 +110,12 @@ impl Fields {
     /// # Errors
     /// There is one.
     pub(crate) fn finish(self) -> Result<(), ApiError> {
-        match self.0.keys().next() {
-            Some(name) => Err(ApiError::invalid_field(name, format!("{name} is not supported"))),
-            None => Ok(()),
-        }
+        let Some(name) = self.rest.keys().next() else { return Ok(()) };
+        let likeness = |known: &String| strsim::jaro_winkler(known, name);
+        let nearest = self.known.iter().max_by(|one, other| likeness(one).total_cmp(&likeness(other)));
+        let hint = nearest.filter(|known| likeness(known) >= ALIKE);
+        let hint = hint.map(|known| format!(", is {known} meant?")).unwrap_or_default();
+        Err(ApiError::invalid_field(name, format!("{name} is not supported{hint}")))
     }
 }
 
@@ -162,6 +173,22 @@ mod tests {
         fields.finish().unwrap();
         let rest = Fields::parse(br#"{"z": 1}"#).unwrap().finish().unwrap_err();
         assert_eq!(message(rest), r#""z": "z is not supported""#);
+    }
+
+    #[test]
+    fn slips_of_known_names_are_pointed_out() {
+        let refused = |body: &[u8]| {
+            let mut fields = Fields::parse(body).unwrap();
+            for name in ["max_tokens", "max_completion_tokens", "temperature", "n"] {
+                fields.ignore(name);
+            }
+            message(fields.finish().unwrap_err())
+        };
+        let expected = r#""max_token": "max_token is not supported, is max_tokens meant?""#;
+        assert_eq!(refused(br#"{"max_token": 1}"#), expected);
+        let expected = r#""temprature": "temprature is not supported, is temperature meant?""#;
+        assert_eq!(refused(br#"{"temprature": 1}"#), expected);
+        assert_eq!(refused(br#"{"nothing": 1}"#), r#""nothing": "nothing is not supported""#);
     }
 
     #[test]

@@ -103,6 +103,7 @@ impl WireMessage {
             }
         };
         refuse_unless(self.tool_calls.is_some(), "assistant", "tool_calls")?;
+        refuse_unless(self.refusal.is_some(), "assistant", "refusal")?;
         refuse_unless(self.reasoning_content.is_some(), "assistant", "reasoning_content")?;
         refuse_unless(self.tool_call_id.is_some(), "tool", "tool_call_id")?;
         let content = match self.content {
@@ -110,6 +111,10 @@ impl WireMessage {
             Some(Content::Parts(parts)) => Some(join(parts, &at("content"))?),
             None => self.refusal,
         };
+        if content.is_none() && *role != "assistant" {
+            let message = format!("found no content, which role `{}` must have", self.role);
+            return Err(ApiError::invalid_field(at("content"), message));
+        }
         let calls = self.tool_calls.filter(|calls| !calls.is_empty());
         let mut fields = Map::new();
         if *role == "tool" {

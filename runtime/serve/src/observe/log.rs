@@ -18,6 +18,8 @@ const PROBES: [&str; 4] = ["/health/live", "/health/ready", "/metrics", "/status
 pub(super) struct End<'a> {
     /// The status; `None` if the client was gone before the end of the answer.
     pub(super) status: Option<u16>,
+    /// The code or the type of the error that was sent.
+    pub(super) error: Option<&'static str>,
     pub(super) took: Duration,
     pub(super) model: Option<&'a str>,
     /// The id of the answer.
@@ -42,6 +44,7 @@ pub(super) fn log(arrival: &Arrival, end: &End<'_>) {
     let Arrival { method, path, id, .. } = arrival;
     let End {
         status,
+        error,
         took,
         model,
         answer,
@@ -63,6 +66,7 @@ pub(super) fn log(arrival: &Arrival, end: &End<'_>) {
                 method = %method,
                 path = %path,
                 status,
+                error,
                 client_gone = status.is_none().then_some(true),
                 seconds = seconds(*took),
                 model,

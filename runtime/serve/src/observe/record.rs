@@ -18,7 +18,7 @@ use super::{
     log::{End, is_probe, log, log_body},
     metrics::{Metrics, TokenTimes},
 };
-use crate::model::ServedModel;
+use crate::{api::error::ErrorName, model::ServedModel};
 
 /// The status of a request whose client went before the end, as nginx has it.
 const CLIENT_GONE: u16 = 499;
@@ -54,6 +54,7 @@ struct Seen {
     model: Option<String>,
     id: String,
     status: Option<StatusCode>,
+    error: Option<ErrorName>,
     /// True if the answer goes on after its head.
     is_streamed: bool,
     #[cfg(feature = "otel")]
@@ -158,16 +159,17 @@ impl Record {
     }
 
     /// Notes the head of the answer, which is the end of most.
-    pub(crate) fn head(&self, status: StatusCode) {
+    pub(crate) fn head(&self, status: StatusCode, error: Option<ErrorName>) {
         let mut seen = self.seen();
         if !seen.is_streamed {
-            seen.status = Some(status);
+            (seen.status, seen.error) = (Some(status), error);
         }
     }
 
     /// Notes the end of a streamed answer.
-    pub(crate) fn end(&self, status: StatusCode) {
-        self.seen().status = Some(status);
+    pub(crate) fn end(&self, status: StatusCode, error: Option<ErrorName>) {
+        let mut seen = self.seen();
+        (seen.status, seen.error) = (Some(status), error);
     }
 
     /// Notes texts of so many tokens that were embedded, and how long they waited.
@@ -194,6 +196,7 @@ impl Drop for Request {
         let status = seen.status.map(|status| status.as_u16());
         let end = End {
             status,
+            error: seen.error.map(|ErrorName(name)| name),
             took,
             model: seen.model.as_deref(),
             answer: &seen.id,

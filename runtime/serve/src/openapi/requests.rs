@@ -174,10 +174,11 @@ fn generation(models: &[&str]) -> Value {
 }
 
 fn message() -> Value {
-    let content = || nullable(one_of([text(), named("TextParts")]));
+    let content = || one_of([text(), named("TextParts")]);
+    let nothing = json!({ "type": "null" });
     let of = |role: Value, required: &[&str], more: Value| {
-        let name = nullable(text());
-        let mut properties = json!({ "role": role, "content": content(), "name": name, "refusal": name });
+        let mut properties =
+            json!({ "role": role, "content": content(), "name": nullable(text()), "refusal": nothing });
         extend(&mut properties, more);
         object(required, properties)
     };
@@ -192,18 +193,22 @@ fn message() -> Value {
         "properties": { "id": text(), "type": nullable(json!({ "const": "function" })), "function": function },
     });
     let assistant = json!({
+        "content": nullable(content()),
+        "refusal": nullable(text()),
         "reasoning_content": nullable(text()),
         "tool_calls": nullable(list(call)),
     });
-    let nothing = json!({ "type": "null" });
-    let mut of_tool =
-        of(json!({ "const": "tool" }), &["role", "tool_call_id"], json!({ "tool_call_id": text() }));
+    let mut of_tool = of(
+        json!({ "const": "tool" }),
+        &["role", "content", "tool_call_id"],
+        json!({ "tool_call_id": text() }),
+    );
     of_tool["properties"]["reasoning_content"] = nothing.clone();
     of_tool["properties"]["tool_calls"] = nothing.clone();
     let mut of_assistant = of(json!({ "const": "assistant" }), &["role"], assistant);
     of_assistant["properties"]["tool_call_id"] = nothing.clone();
     let plain = json!({ "reasoning_content": nothing, "tool_calls": nothing, "tool_call_id": nothing });
-    one_of([of(choice(&["system", "developer", "user"]), &["role"], plain), of_assistant, of_tool])
+    one_of([of(choice(&["system", "developer", "user"]), &["role", "content"], plain), of_assistant, of_tool])
 }
 
 fn parts() -> Value {

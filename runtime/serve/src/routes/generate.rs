@@ -82,6 +82,13 @@ pub(super) async fn generate(
 fn submit(model: &ServedModel, record: &Record, asked: &Asked) -> Result<Vec<Running>, ApiError> {
     let Asked { generator, endpoint, prompts, logprobs, generation, grammar, expected } = asked;
     let context = generator.context();
+    let (answers, limit) = (prompts.len().saturating_mul(generation.count), generator.client().queue_limit());
+    if answers > limit {
+        // Such a request would never find enough room.
+        let message =
+            format!("the request has {answers} answers, expected at most {limit}, as many as may wait");
+        return Err(ApiError::invalid_field("n", message));
+    }
     let mut running = Vec::new();
     for prompt in prompts {
         let room = context.saturating_sub(prompt.len());

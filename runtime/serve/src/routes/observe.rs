@@ -28,7 +28,7 @@ pub(super) async fn record(State(state): State<Shared>, mut request: Request, ne
         response = next.run(request) => response,
         error = state.cut(record.start()) => error.into_response(),
     };
-    record.head(response.status());
+    record.head(response.status(), response.extensions().get().copied());
     response.headers_mut().insert(REQUEST_ID, record.id());
     response
 }

@@ -82,11 +82,13 @@ pub(super) fn stream(
                     send(&events, &envelope.receipts(&receipts, include_usage)).await;
                 }
                 _ = events.send(Ok(Event::default().data(DONE))).await;
-                record.end(StatusCode::OK);
+                record.end(StatusCode::OK, None);
             }
             Err(error) => {
+                // The error is the last event: nothing of the other answers comes after it.
+                tasks.shutdown().await;
                 send(&events, &error.to_json()).await;
-                record.end(error.status());
+                record.end(error.status(), Some(error.name()));
             }
         }
     });

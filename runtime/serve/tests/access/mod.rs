@@ -1,8 +1,8 @@
 //! TLS, other origins, and names of the server.
 
-use std::{fs, sync::Arc};
+use std::{fs, io, path::Path, sync::Arc};
 
-use mlxcel_serve::{Settings, Tls};
+use mlxcel_serve::{Settings, Tls, TlsError};
 use rcgen::{CertifiedKey, generate_simple_self_signed};
 use reqwest::{Client, Method};
 use serde_json::json;
@@ -13,31 +13,33 @@ use tokio::{
 };
 use tokio_rustls::{
     TlsConnector,
+    client::TlsStream,
     rustls::{ClientConfig, RootCertStore, crypto::ring, pki_types::CertificateDer},
 };
 
 use crate::scripted::{Server, Speed};
 
+/// Writes files with a certificate and its key. Returns it.
+fn write_pair(folder: &Path, name: &str) -> CertificateDer<'static> {
+    let CertifiedKey { cert, signing_key } = generate_simple_self_signed(["localhost".to_owned()]).unwrap();
+    fs::write(folder.join(format!("{name}.crt")), cert.pem()).unwrap();
+    fs::write(folder.join(format!("{name}.key")), signing_key.serialize_pem()).unwrap();
+    cert.der().clone()
+}
+
 /// Writes files with two certificates and their keys.
 fn certificates() -> (TempDir, CertificateDer<'static>) {
     let folder = TempDir::new().unwrap();
-    let make = |name: &str| {
-        let CertifiedKey { cert, signing_key } =
-            generate_simple_self_signed(["localhost".to_owned()]).unwrap();
-        fs::write(folder.path().join(format!("{name}.crt")), cert.pem()).unwrap();
-        fs::write(folder.path().join(format!("{name}.key")), signing_key.serialize_pem()).unwrap();
-        cert.der().clone()
-    };
-    make("other");
-    let certificate = make("mine");
+    write_pair(folder.path(), "other");
+    let certificate = write_pair(folder.path(), "mine");
     (folder, certificate)
 }
 
-#[tokio::test]
-async fn connections_are_encrypted() {
-    let (folder, certificate) = certificates();
-    let tls = Tls::read(&folder.path().join("mine.crt"), &folder.path().join("mine.key")).unwrap();
-    let server = Server::with(Speed::Fast, Settings { tls: Some(tls), ..Settings::default() }).await;
+/// What a client sends.
+const REQUEST: &[u8] = b"GET /health/live HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n";
+
+/// Opens a connection of a client that trusts a certificate alone.
+async fn connect(server: &Server, certificate: CertificateDer<'static>) -> io::Result<TlsStream<TcpStream>> {
     let mut roots = RootCertStore::empty();
     roots.add(certificate).unwrap();
     let config = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()));
@@ -46,22 +48,46 @@ async fn connections_are_encrypted() {
     config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
     let address = server.url("").strip_prefix("http://").unwrap().to_owned();
     let stream = TcpStream::connect(&address).await.unwrap();
-    let connector = TlsConnector::from(Arc::new(config));
-    let mut stream = connector.connect("localhost".try_into().unwrap(), stream).await.unwrap();
+    TlsConnector::from(Arc::new(config)).connect("localhost".try_into().unwrap(), stream).await
+}
+
+#[tokio::test]
+async fn connections_are_encrypted() {
+    let (folder, certificate) = certificates();
+    let tls = Tls::read(&folder.path().join("mine.crt"), &folder.path().join("mine.key")).unwrap();
+    let server = Server::with(Speed::Fast, Settings { tls: Some(tls), ..Settings::default() }).await;
+    let mut stream = connect(&server, certificate).await.unwrap();
     assert_eq!(stream.get_ref().1.alpn_protocol(), Some(&b"http/1.1"[..]));
-    let request = b"GET /health/live HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n";
-    stream.write_all(request).await.unwrap();
+    stream.write_all(REQUEST).await.unwrap();
     let mut text = String::new();
     // It ends with TLS's own end, so that nobody can cut an answer.
     stream.read_to_string(&mut text).await.unwrap();
     assert!(text.starts_with("HTTP/1.1 200 OK") && text.ends_with("{\"status\":\"ok\"}"), "{text}");
 
+    let address = server.url("").strip_prefix("http://").unwrap().to_owned();
     // Who does not speak TLS gets no answer.
     let mut plain = TcpStream::connect(&address).await.unwrap();
-    plain.write_all(request).await.unwrap();
+    plain.write_all(REQUEST).await.unwrap();
     let mut answer = Vec::new();
     _ = plain.read_to_end(&mut answer).await;
     assert!(!answer.starts_with(b"HTTP"), "{answer:?}");
+}
+
+#[tokio::test]
+async fn certificates_are_read_again() {
+    let (folder, old) = certificates();
+    let tls = Tls::read(&folder.path().join("mine.crt"), &folder.path().join("mine.key")).unwrap();
+    let settings = Settings { tls: Some(tls.clone()), ..Settings::default() };
+    let server = Server::with(Speed::Fast, settings).await;
+    let new = write_pair(folder.path(), "mine");
+    connect(&server, new.clone()).await.unwrap_err();
+    tls.reload().unwrap();
+    connect(&server, new.clone()).await.unwrap();
+    connect(&server, old).await.unwrap_err();
+    // A pair that is none changes nothing.
+    fs::copy(folder.path().join("other.key"), folder.path().join("mine.key")).unwrap();
+    assert!(matches!(tls.reload(), Err(TlsError::Mismatch { .. })));
+    connect(&server, new).await.unwrap();
 }
 
 #[test]

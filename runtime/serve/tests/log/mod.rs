@@ -119,6 +119,7 @@ async fn each_request_has_a_line() {
     let expected = json!({
         "level": "INFO", "target": "mlxcel_serve::request", "request_id": "refused",
         "method": "POST", "path": "/v1/chat/completions", "status": 400,
+        "error": "invalid_request_error",
     });
     assert_eq!(lines.of("refused").await, expected);
     // What asks for the server's health does so all the time.

@@ -61,8 +61,11 @@ async fn requests_are_counted_by_how_they_end() {
 async fn refused_requests_and_lost_clients_are_counted() {
     let server = Server::start(Speed::Slow).await;
     let path = "/v1/completions";
-    let mut body = json!({ "prompt": "a", "max_tokens": 400, "n": 64, "ignore_eos": true });
+    let mut body = json!({ "prompt": "a", "max_tokens": 400, "n": 8, "ignore_eos": true });
+    let running = server.fill(&body).await;
+    let lost = running.len() + 2;
     assert_eq!(server.post(path, &body).await.0, StatusCode::TOO_MANY_REQUESTS);
+    drop(running);
     body["n"] = 1.into();
     for stream in [true, false] {
         server.until_idle().await;
@@ -81,7 +84,7 @@ async fn refused_requests_and_lost_clients_are_counted() {
     // The record of a request is dropped after its pages are free.
     let counts = loop {
         let counts = counts(&server).await;
-        if counts.get(&status(499)) == Some(&2.0) {
+        if counts.get(&status(499)) == Some(&(lost as f64)) {
             break counts;
         }
         tokio::time::sleep(Duration::from_millis(10)).await;

@@ -124,8 +124,8 @@ async fn several_bundles_have_names_and_are_reloaded_alone() {
     assert_eq!(ids, ["one", "two"]);
     assert_eq!((answer(&server, "one").await, answer(&server, "two").await), ("aaa".into(), "bbb".into()));
     let (status, text) = server.post("/v1/completions", &json!({ "prompt": "x" })).await;
-    assert_eq!(status, StatusCode::NOT_FOUND);
-    assert!(text.contains("the model `` is not served, expected one of one, two"), "{text}");
+    assert_eq!(status, StatusCode::BAD_REQUEST);
+    assert!(text.contains("found no model, expected one of one, two"), "{text}");
 
     let [a, b, c] = ["a", "b", "c"].map(|letter| Digest::of(letter.as_bytes()).to_string());
     let (status, same) = reload(&server, &json!({ "model": "one" })).await;

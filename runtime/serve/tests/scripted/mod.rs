@@ -14,7 +14,11 @@ use mlxcel_runtime::{ChatTemplate, Error, Tokenizer, engine::EngineClient, scrip
 use mlxcel_serve::{Limits, LoadError, Models, Settings, TextFiles, serve};
 use reqwest::{Client, StatusCode};
 use serde_json::{Value, json};
-use tokio::{net::TcpListener, sync::oneshot, task::JoinHandle};
+use tokio::{
+    net::TcpListener,
+    sync::oneshot,
+    task::{JoinHandle, JoinSet},
+};
 
 use loader::{Latest, ScriptedBundle, ScriptedLoader};
 
@@ -133,6 +137,17 @@ impl Server {
 
     pub(crate) async fn get(&self, path: &str) -> Value {
         Client::new().get(self.url(path)).send().await.unwrap().json().await.unwrap()
+    }
+
+    /// Sends completions until one has to wait. Their clients go when the set is dropped.
+    pub(crate) async fn fill(&self, body: &Value) -> JoinSet<()> {
+        let mut running = JoinSet::new();
+        while self.engine().usage().waiting == 0 {
+            let sent = Client::new().post(self.url("/v1/completions")).json(body).send();
+            running.spawn(async move { _ = sent.await });
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+        running
     }
 
     /// Waits until no request runs, and checks that no page is held.
