@@ -4,7 +4,6 @@ python contract.py --url http://127.0.0.1:8080 [--key KEY] [--examples 30] [--se
 """
 
 import argparse
-import pathlib
 import subprocess
 import sys
 
@@ -29,7 +28,10 @@ def main():
     parser.add_argument("--seed", type=int, default=1)
     options = parser.parse_args()
     command = [
-        str(pathlib.Path(sys.executable).parent / "schemathesis"),
+        # Its program has the path of the folder that the environment was made in.
+        sys.executable,
+        "-m",
+        "schemathesis.cli",
         "run",
         options.url + "/openapi.json",
         f"--checks={','.join(CHECKS)}",
