@@ -64,6 +64,10 @@ LEFT_OUT = [
 SLOW = "downloads a model"
 
 
+# The functions of the tests and of the client that are replaced, before they are.
+originals = {}
+
+
 class Run:
     """A plugin of pytest that chooses tests and counts what they gave."""
 
@@ -74,14 +78,15 @@ class Run:
     def pytest_configure(self, config):
         import utils
 
-        make_url = utils.ServerProcess.make_url
+        # Both runs share a process, and so what the first one put here.
+        make_url = originals.setdefault("make_url", utils.ServerProcess.make_url)
         with_version = re.compile("/(chat/completions|models|embeddings)$")
 
         def mapped(server, path, host=None):
             path = "/health/ready" if path == "/health" else with_version.sub(r"/v1/\1", path.removeprefix("/v1"))
             return make_url(server, path, host)
 
-        post = openai.OpenAI.post
+        post = originals.setdefault("post", openai.OpenAI.post)
 
         def named(client, path, *, cast_to, body, **others):
             return post(client, path, cast_to=cast_to, body={**body, "model": self.model}, **others)
