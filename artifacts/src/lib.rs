@@ -7,6 +7,7 @@ mod digest;
 mod driver;
 mod error;
 mod files;
+mod gguf;
 mod identity;
 mod iree;
 mod layout;
@@ -38,6 +39,7 @@ pub use digest::{Digest, ParseDigestError};
 pub use driver::{Driver, ParseDriverError};
 pub use error::{Error, report};
 pub use files::SharedLock;
+pub use gguf::{GGUF_MAGIC, GgmlType, GgufError, GgufHeader, GgufTensor, MetadataValue};
 pub use identity::FileIdentity;
 pub use iree::IREE_VERSION;
 pub use machine::{
@@ -61,5 +63,5 @@ pub use read::{Links, ReadError, read_limited};
 #[cfg(feature = "registry")]
 pub use registry::{DockerConfig, Registry, TransferEvent};
 pub use store::{GcSummary, ReplacedBundle, ScratchFolder, Store, StoreWriter, StoredBundle};
-pub use tensor::{tensor_bytes, type_text};
+pub use tensor::{signless, tensor_bytes, type_text};
 pub use version::{ParseVersionError, Version};

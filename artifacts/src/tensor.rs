@@ -22,6 +22,20 @@ pub fn type_text(dtype: Dtype, shape: &[usize]) -> String {
     format!("{}[{}]", dtype.to_string().to_lowercase(), shape.join(","))
 }
 
+/// Returns the type in which programs take elements of a type: of the same size, integers without a sign.
+///
+/// IREE tells signed integers from others, StableHLO's programs after compilation do not. 8-bit floats are bytes to them.
+#[must_use]
+pub fn signless(dtype: Dtype) -> Dtype {
+    match dtype {
+        Dtype::U8 | Dtype::F8_E4M3 | Dtype::F8_E5M2 | Dtype::F8_E8M0 => Dtype::I8,
+        Dtype::U16 => Dtype::I16,
+        Dtype::U32 => Dtype::I32,
+        Dtype::U64 => Dtype::I64,
+        other => other,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -6,6 +6,7 @@
 
 mod attacks;
 mod best;
+mod checkpoints;
 mod cli;
 mod demo;
 mod documents;

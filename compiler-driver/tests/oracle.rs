@@ -197,6 +197,18 @@ fn answers(fixture: &Fixture, scope: Scope) -> Result<(), Failure> {
     if scope.has_vulkan(fixture) { lavapipe::answers(fixture) } else { Ok(()) }
 }
 
+/// Compares the tokens and logits of a quantized checkpoint with what its tool's numbers give, with and without kernels.
+pub(crate) fn answers_of_quantized(fixture: &Fixture) -> Result<(), Failure> {
+    let prompts: Vec<&Recorded> = fixture.prompts.iter().collect();
+    let mut engine = Scope::Default.built(fixture, &["cpu"])?.engine("local-task")?;
+    prompts.iter().try_for_each(|recorded| tokens_and_logits(&mut engine, recorded))?;
+    if is_full() {
+        let mut engine = Scope::Default.built(fixture, &["cpu-x86-64-v2"])?.engine("local-task")?;
+        tokens(&mut engine, &prompts)?;
+    }
+    Ok(())
+}
+
 /// Compares one fixture's answers on Vulkan, in this process.
 fn on_vulkan(fixture: &Fixture, scope: Scope) -> Result<(), Failure> {
     let mut prompts: Vec<&Recorded> = fixture.prompts.iter().collect();
@@ -228,7 +240,7 @@ fn the_default_has_every_family() {
 }
 
 /// A failure, in words.
-struct Failure(String);
+pub(crate) struct Failure(pub(crate) String);
 
 impl From<Error> for Failure {
     fn from(error: Error) -> Self {

@@ -1,6 +1,7 @@
 #![doc = include_str!("../README.md")]
 
 mod chains;
+mod decode;
 mod error;
 mod global;
 mod graph;

@@ -5,9 +5,14 @@
 
 use std::collections::BTreeSet;
 
-use mlxcel_artifacts::entry::{PACKING_MODULE_NAME, PackStep, Parameter};
+use mlxcel_artifacts::{
+    entry::{PACKING_MODULE_NAME, PackStep, Parameter},
+    signless,
+};
+use mlxcel_models::{Coding, Storage, StoredTensor, Weight};
 
 use crate::{
+    decode::decode,
     error::Error,
     graph::{Graph, Tensor},
     module::Module,
@@ -19,17 +24,25 @@ use crate::{
 pub(crate) struct Packing {
     module: Module,
     steps: Vec<PackStep>,
+    /// The first weight of each step.
+    first_weights: Vec<String>,
     /// The names of all results.
     result_names: BTreeSet<String>,
     recipes: Vec<Recipe>,
 }
 
 /// What determines a function of the packing module. Equal recipes share one function.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Debug, PartialEq)]
 struct Recipe {
     name: String,
+    /// The stored tensors.
     sources: Vec<TensorType>,
+    /// How each weight is made of them: its coding, its shape, and the places of its tensors.
+    weights: Vec<(Option<Coding>, Vec<usize>, Vec<usize>)>,
 }
+
+/// A weight and how the checkpoint stores it.
+pub(crate) type StoredWeight<'w> = (&'w Weight, Storage);
 
 /// A packing module with its steps.
 #[derive(Debug, Clone)]
@@ -38,6 +51,8 @@ pub struct Packed {
     pub mlir: String,
     /// The steps that make all parameters, in the order of use.
     pub steps: Vec<PackStep>,
+    /// The name of the first weight that each step packs.
+    pub(crate) first_weights: Vec<String>,
 }
 
 impl Packing {
@@ -46,6 +61,7 @@ impl Packing {
         Self {
             module: Module::new(PACKING_MODULE_NAME),
             steps: Vec::new(),
+            first_weights: Vec::new(),
             result_names: BTreeSet::new(),
             recipes: Vec::new(),
         }
@@ -56,21 +72,22 @@ impl Packing {
         if self.result_names.insert(name.to_owned()) {
             let results = vec![Parameter::new(name, ty.dtype, &ty.shape)];
             self.steps.push(PackStep { entry: None, sources: vec![name.to_owned()], results });
+            self.first_weights.push(name.to_owned());
         }
     }
 
-    /// Packs tensors of the checkpoint, `sources`, by `body`. Returns the results' names and types.
+    /// Packs weights by `body`, which takes each in its own shape. Returns the results' names and types.
     ///
-    /// `recipe` names what `body` does: calls with equal recipes and source types must have equal bodies. The first result has
-    /// the sources' names and the recipe's; the others also have a suffix.
+    /// `recipe` names what `body` does: calls with equal recipes, shapes and storages must have equal bodies. The first result
+    /// has the weights' names and the recipe's; the others also have a suffix.
     pub(crate) fn make(
         &mut self,
         recipe: &str,
-        sources: &[(&str, TensorType)],
+        weights: &[StoredWeight<'_>],
         suffixes: &[&str],
         body: impl FnOnce(&mut Graph, &[Tensor]) -> Vec<Tensor>,
     ) -> Result<Vec<(String, TensorType)>, Error> {
-        let names: Vec<String> = sources.iter().map(|(name, _)| (*name).to_owned()).collect();
+        let names: Vec<&str> = weights.iter().map(|(weight, _)| weight.name.as_str()).collect();
         // A mixture has too many experts to name them all.
         let joined = match names.as_slice() {
             [first, rest @ ..] if rest.len() > 3 => format!("{first}+{}", rest.len()),
@@ -85,11 +102,18 @@ impl Packing {
             let is_first = |step: &&PackStep| step.results.iter().any(|result| result.name == first);
             return Ok(self.steps.iter().find(is_first).map(results_of).unwrap_or_default());
         }
-        let wanted =
-            Recipe { name: recipe.to_owned(), sources: sources.iter().map(|(_, ty)| ty.clone()).collect() };
+        let tensors = distinct_tensors(weights);
+        let wanted = Recipe::new(recipe, weights, &tensors);
         let mut graph = Graph::new();
         let arguments: Vec<_> = wanted.sources.iter().map(|ty| graph.argument(ty.dtype, &ty.shape)).collect();
-        let results = graph.scope(&first, |g| body(g, &arguments));
+        let results = graph.scope(&first, |g| {
+            let decoded = weights.iter().zip(&wanted.weights).map(|((weight, storage), (_, _, places))| {
+                let stored: Vec<_> = places.iter().map(|&place| arguments[place]).collect();
+                decode(g, storage, &weight.shape, &stored)
+            });
+            let decoded: Vec<_> = decoded.collect();
+            body(g, &decoded)
+        });
         let types: Vec<_> = results.iter().map(|&result| graph.type_of(result)).collect();
         let known = self.recipes.iter().position(|recipe| *recipe == wanted);
         let number = known.unwrap_or(self.recipes.len());
@@ -108,9 +132,11 @@ impl Packing {
             .enumerate()
             .map(|(index, ty)| Parameter::new(name(index), ty.dtype, &ty.shape))
             .collect();
-        let step = PackStep { entry: Some(entry), sources: names, results };
+        let sources = tensors.iter().map(|tensor| tensor.name.clone()).collect();
+        let step = PackStep { entry: Some(entry), sources, results };
         let results = results_of(&step);
         self.steps.push(step);
+        self.first_weights.extend(names.first().map(|&name| name.to_owned()));
         Ok(results)
     }
 
@@ -121,8 +147,35 @@ impl Packing {
 
     /// Returns the module as text, with its steps.
     pub(crate) fn finish(self) -> Result<Packed, Error> {
-        Ok(Packed { mlir: self.module.to_mlir()?, steps: self.steps })
+        let Self { module, steps, first_weights, .. } = self;
+        Ok(Packed { mlir: module.to_mlir()?, steps, first_weights })
     }
+}
+
+impl Recipe {
+    fn new(name: &str, weights: &[StoredWeight<'_>], tensors: &[&StoredTensor]) -> Self {
+        let place = |tensor: &StoredTensor| tensors.iter().position(|known| known.name == tensor.name);
+        let weights = weights.iter().map(|(weight, storage)| {
+            let places = storage.tensors.iter().filter_map(place).collect();
+            (storage.coding.clone(), weight.shape.clone(), places)
+        });
+        Self {
+            name: name.to_owned(),
+            sources: tensors
+                .iter()
+                // Programs take integers without a sign, and bytes of types that they do not compute in.
+                .map(|tensor| TensorType::new(signless(tensor.dtype), tensor.shape.as_slice()))
+                .collect(),
+            weights: weights.collect(),
+        }
+    }
+}
+
+/// Returns the stored tensors of weights, each once.
+fn distinct_tensors<'s>(weights: &'s [StoredWeight<'_>]) -> Vec<&'s StoredTensor> {
+    let mut names = BTreeSet::new();
+    let all = weights.iter().flat_map(|(_, storage)| &storage.tensors);
+    all.filter(|tensor| names.insert(tensor.name.as_str())).collect()
 }
 
 #[cfg(test)]
@@ -135,11 +188,17 @@ mod tests {
         TensorType::new(Dtype::F32, shape)
     }
 
+    fn weight(name: &str, shape: &[usize]) -> Weight {
+        Weight { name: name.into(), shape: shape.into() }
+    }
+
     #[test]
     fn equal_recipes_share_one_function() {
         let mut packing = Packing::new();
         let mut twice = |name, shape: &[usize]| {
-            let made = packing.make("twice", &[(name, ty(shape))], &["copy"], |g, x| {
+            let weight = weight(name, shape);
+            let stored = Storage::plain(&weight, Dtype::F32);
+            let made = packing.make("twice", &[(&weight, stored)], &["copy"], |g, x| {
                 let sum = g.add(x[0], x[0]);
                 vec![sum, x[0]]
             });
@@ -152,7 +211,7 @@ mod tests {
         assert_eq!(twice("a", &[2]), first);
         packing.pass_through("d", &ty(&[4]));
         packing.pass_through("d", &ty(&[4]));
-        let Packed { mlir, steps } = packing.finish().unwrap();
+        let Packed { mlir, steps, .. } = packing.finish().unwrap();
         let entries: Vec<_> = steps.iter().map(|step| step.entry.as_deref()).collect();
         assert_eq!(entries, [Some("twice_0"), Some("twice_0"), Some("twice_1"), None]);
         assert_eq!(mlir.matches("func.func").count(), 2);
@@ -160,7 +219,9 @@ mod tests {
 
     #[test]
     fn wrong_operands_are_refused_with_the_name_of_the_tensor() {
-        let error = Packing::new().make("odd", &[("weight", ty(&[2]))], &[], |g, x| vec![g.not(x[0])]);
+        let weight = weight("weight", &[2]);
+        let stored = Storage::plain(&weight, Dtype::F32);
+        let error = Packing::new().make("odd", &[(&weight, stored)], &[], |g, x| vec![g.not(x[0])]);
         assert_eq!(
             error.unwrap_err().to_string(),
             "weight.odd: stablehlo.not: found tensor<2xf32>, expected an integer or boolean type"

@@ -6,24 +6,25 @@ mod entry;
 mod head;
 mod step_bytes;
 
+use std::collections::BTreeSet;
+
 use mlxcel_artifacts::entry::{MODULE_NAME, Parameter};
-use mlxcel_models::ModelConfig;
-use safetensors::Dtype;
+use mlxcel_models::{ModelConfig, Storage, StoredTensor, Weight};
 
 use self::{entry::emit_entry, step_bytes::step_bytes};
 use crate::{error::Error, module::Module, packing::Packing, plan::Plan, program::Program};
 
-/// Builds the program of `model` for `plan`. `dtype_of` gives the element type of each weight in the checkpoint.
+/// Builds the program of `model` for `plan`. `storage_of` says how the checkpoint stores each weight.
 ///
 /// # Errors
 /// [`Error::Plan`] if the plan does not fit the model. Other errors mean that the description contradicts itself.
-pub fn emit(model: &ModelConfig, plan: &Plan, dtype_of: &dyn Fn(&str) -> Dtype) -> Result<Program, Error> {
-    let (module, packing) = build(model, plan, dtype_of)?;
-    let parameters = model.weights().into_iter().map(|weight| Parameter {
-        aliases: model.aliases.of(&weight.name),
-        ..Parameter::new(&weight.name, dtype_of(&weight.name), &weight.shape)
-    });
-    let parameters: Vec<_> = parameters.collect();
+pub fn emit(
+    model: &ModelConfig,
+    plan: &Plan,
+    storage_of: &dyn Fn(&Weight) -> Storage,
+) -> Result<Program, Error> {
+    let (module, packing) = build(model, plan, storage_of)?;
+    let parameters = parameters(model, storage_of);
     let packed = if packing.has_functions() { Some(packing.finish()?) } else { None };
     let step_bytes = step_bytes(model, &parameters, packed.as_ref());
     Ok(Program {
@@ -38,16 +39,32 @@ pub fn emit(model: &ModelConfig, plan: &Plan, dtype_of: &dyn Fn(&str) -> Dtype) 
     })
 }
 
+/// Returns the tensors of the checkpoint, each once, in the order of use.
+fn parameters(model: &ModelConfig, storage_of: &dyn Fn(&Weight) -> Storage) -> Vec<Parameter> {
+    let (mut names, mut parameters) = (BTreeSet::new(), Vec::new());
+    for weight in model.weights() {
+        let Storage { tensors, coding } = storage_of(weight);
+        for StoredTensor { name, dtype, shape } in tensors {
+            if names.insert(name.clone()) {
+                // Schemes have one name for a tensor.
+                let aliases = if coding.is_none() { model.aliases.of(&name) } else { vec![] };
+                parameters.push(Parameter { aliases, ..Parameter::new(&name, dtype, &shape) });
+            }
+        }
+    }
+    parameters
+}
+
 /// Builds the module and its packing module.
 pub(crate) fn build(
     model: &ModelConfig,
     plan: &Plan,
-    dtype_of: &dyn Fn(&str) -> Dtype,
+    storage_of: &dyn Fn(&Weight) -> Storage,
 ) -> Result<(Module, Packing), Error> {
     plan.validate(model)?;
     let (mut module, mut packing) = (Module::new(MODULE_NAME), Packing::new());
     for entry in &plan.entries(model) {
-        let function = emit_entry(&mut module, &mut packing, model, plan, entry, dtype_of)?;
+        let function = emit_entry(&mut module, &mut packing, model, plan, entry, storage_of)?;
         module.add(function);
     }
     Ok((module, packing))

@@ -12,7 +12,7 @@ use mlxcel_emitter::{
     DotDimensions, GatherDimensions, Graph, Isa, Module, Numerics, Plan, Products, Program, Reduction,
     ScatterDimensions, Tensor, TensorType, emit,
 };
-use mlxcel_models::ModelConfig;
+use mlxcel_models::{ModelConfig, Storage, Weight};
 use safetensors::Dtype;
 
 /// Compares a module with its golden, whose header does not repeat the code that builds the module.
@@ -308,10 +308,10 @@ fn constants() {
 }
 
 /// Returns a program of the tiny model.
-fn program(precision: Float, numerics: Numerics, dtype_of: &dyn Fn(&str) -> Dtype) -> Program {
+fn program(precision: Float, numerics: Numerics, storage_of: &dyn Fn(&Weight) -> Storage) -> Program {
     let model = tiny();
     let plan = Plan { numerics, ..Plan::new(&model, precision, 40) };
-    emit(&model, &plan, dtype_of).unwrap()
+    emit(&model, &plan, storage_of).unwrap()
 }
 
 /// Returns a program of the tiny model with kernels, for a checkpoint in bf16.
@@ -319,20 +319,20 @@ fn program_with(isa: Isa, precision: Float, quant: Quant) -> Program {
     let numerics = Numerics { products: Products::Kernels(isa), ..Numerics::default() };
     let model = tiny();
     let plan = Plan { quant, ..Plan::new(&model, precision, 40) }.for_target(numerics);
-    emit(&model, &plan, &|_| Dtype::BF16).unwrap()
+    emit(&model, &plan, &Storage::all(Dtype::BF16)).unwrap()
 }
 
 #[test]
 fn program_native() {
     let numerics = Numerics { products: Products::Native, ..Numerics::default() };
-    assert_golden!(program(Float::Bf16, numerics, &|_| Dtype::BF16).mlir);
+    assert_golden!(program(Float::Bf16, numerics, &Storage::all(Dtype::BF16)).mlir);
 }
 
 /// Kernels for GPUs compute products of single rows; other products are generated.
 #[test]
 fn program_with_kernels_of_a_gpu() {
     let numerics = Numerics { gpu: Some(Isa::Sm80), ..Numerics::default() };
-    assert_golden!(program(Float::Bf16, numerics, &|_| Dtype::BF16).mlir);
+    assert_golden!(program(Float::Bf16, numerics, &Storage::all(Dtype::BF16)).mlir);
 }
 
 #[test]
@@ -361,14 +361,17 @@ fn program_with_kernels_in_8_bits() {
 fn program_widened_from_bits() {
     let numerics = Numerics { products: Products::Widened, floats_as_bits: true, ..Numerics::default() };
     let halves = ["model.norm.weight", "model.layers.0.self_attn.k_proj.weight"];
-    let dtype_of = |name: &str| if halves.contains(&name) { Dtype::F16 } else { Dtype::BF16 };
-    assert_golden!(program(Float::F32, numerics, &dtype_of).mlir);
+    let storage_of = |weight: &Weight| {
+        let is_half = halves.contains(&weight.name.as_str());
+        Storage::plain(weight, if is_half { Dtype::F16 } else { Dtype::BF16 })
+    };
+    assert_golden!(program(Float::F32, numerics, &storage_of).mlir);
 }
 
 /// Returns the generated functions that find the best tokens, as a module of their own. The runtime's tests run it.
 fn best_tokens_of(vocab: usize) -> String {
     let model = tiny_of_vocab(vocab);
-    let program = emit(&model, &Plan::new(&model, Float::F32, 40), &|_| Dtype::F32).unwrap();
+    let program = emit(&model, &Plan::new(&model, Float::F32, 40), &Storage::all(Dtype::F32)).unwrap();
     // They are the last ones.
     let begin = program.mlir.find("  func.func @best_").unwrap();
     format!("module @model {{\n{}", &program.mlir[begin..])
@@ -400,5 +403,5 @@ fn program_of_an_encoder() {
     let model = ModelConfig::from_json(config).unwrap();
     let plan = Plan::new(&model, Float::F32, 16);
     assert_eq!(plan.calls.iter().map(|sizes| sizes.rows).collect::<Vec<_>>(), [16]);
-    assert_golden!(emit(&model, &plan, &|_| Dtype::F32).unwrap().mlir);
+    assert_golden!(emit(&model, &plan, &Storage::all(Dtype::F32)).unwrap().mlir);
 }

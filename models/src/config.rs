@@ -12,6 +12,7 @@ use crate::{
     block::{Attention, Block},
     head::{Head, Logits},
     layers::{Embedding, Linear, Norm, Weight},
+    storage::Scheme,
 };
 
 /// A transformer over text: `tokens → embedding → blocks → norm → head`.
@@ -41,6 +42,8 @@ pub struct ModelConfig {
     pub bos: Option<u32>,
     /// Other names of the tensors in checkpoints of the family.
     pub aliases: Aliases,
+    /// How the checkpoint stores quantized weights, if it has some.
+    pub scheme: Option<Scheme>,
     /// Name prefixes of checkpoint tensors that the model ignores.
     pub ignored_prefixes: &'static [&'static str],
     /// What config.json offers and the description leaves out, as text for the user.

@@ -10,6 +10,7 @@ use crate::{
     error::{Error, displayed},
     json::Json,
     nearest::nearest,
+    storage::Scheme,
 };
 
 mod experts;
@@ -120,7 +121,7 @@ fn describe(text: &str) -> Result<ModelConfig, Error> {
         return Err(json.unsupported("model_type", supported).with_hint(LIST_HINT));
     };
     let model = (family.describe)(&json)?;
-    Ok(ModelConfig { family: family.name.into(), ..model })
+    Ok(ModelConfig { family: family.name.into(), scheme: Scheme::read(object)?, ..model })
 }
 
 /// Joins names as in `a, b or c`.

@@ -69,6 +69,16 @@ impl<'a> Json<'a> {
         }
     }
 
+    /// Returns the string at `key`; `None` if it is absent or null.
+    pub(crate) fn text_or_null(&self, key: &str) -> Result<Option<&'a str>, Error> {
+        self.value(key).map_or(Ok(None), |_| self.text(key))
+    }
+
+    /// Returns all keys.
+    pub(crate) fn keys(&self) -> impl Iterator<Item = &'a str> {
+        self.object.keys().map(String::as_str)
+    }
+
     /// Returns the boolean at `key`; `default` if it is absent.
     pub(crate) fn flag(&self, key: &str, default: bool) -> Result<bool, Error> {
         match self.object.get(key) {
@@ -85,6 +95,35 @@ impl<'a> Json<'a> {
             Some(value) => size(value, largest)
                 .ok_or_else(|| self.invalid(key, format!("an integer from 1 to {largest}"))),
         }
+    }
+
+    /// Returns the size at `key`, from 1 to `largest`, which must be there.
+    pub(crate) fn required_size(&self, key: &str, largest: usize) -> Result<usize, Error> {
+        match self.has(key) {
+            true => self.size(key, 1, largest),
+            false => Err(self.missing(key, format!("an integer from 1 to {largest}"))),
+        }
+    }
+
+    /// Returns the size of groups at `key`; `None` if it is absent, null or -1, which stands for a whole row.
+    pub(crate) fn group_size(&self, key: &str) -> Result<Option<usize>, Error> {
+        match self.value(key) {
+            Some(value) if value.as_i64() != Some(-1) => {
+                let found = size(value, 1 << 20);
+                found.map(Some).ok_or_else(|| self.invalid(key, "an integer from 1 to 1048576, or -1"))
+            }
+            _ => Ok(None),
+        }
+    }
+
+    /// Returns the two sizes at `key`, from 1 to 65536.
+    pub(crate) fn sizes(&self, key: &str) -> Result<[usize; 2], Error> {
+        let sizes = self.value(key).and_then(Value::as_array).map(Vec::as_slice);
+        match sizes {
+            Some([one, other]) => size(one, 1 << 16).zip(size(other, 1 << 16)).map(Into::into),
+            _ => None,
+        }
+        .ok_or_else(|| self.invalid(key, "two integers from 1 to 65536"))
     }
 
     /// Returns the size at `key`, from 1 to `largest`; `default` if it is absent, `None` if it is null.

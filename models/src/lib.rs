@@ -13,6 +13,7 @@ mod nearest;
 mod preset;
 mod rope;
 mod sentence;
+mod storage;
 
 pub use aliases::Aliases;
 pub use block::{Attention, Block, Branch};
@@ -26,3 +27,4 @@ pub use nearest::nearest;
 pub use preset::{PRESETS, Preset};
 pub use rope::{Pairs, Rope, RopeScaling};
 pub use sentence::Modules;
+pub use storage::{Coding, Expr, Numbers, Scheme, Storage, StoredTensor, StoredTensors, WrongStorage};

@@ -56,7 +56,7 @@ impl Prepared {
         let start = Instant::now();
         let config = &self.model.config;
         let plan = self.plan.for_target(numerics);
-        let program = mlxcel_emitter::emit(config, &plan, &|name| self.weights.dtype(name, config))
+        let program = mlxcel_emitter::emit(config, &plan, &|weight| self.weights.storage(weight, config))
             .map_err(|source| Error::Emit { model: self.model.name.clone(), source: Box::new(source) })?;
         progress(Event::Emitted { bytes: program.mlir.len(), took: start.elapsed() });
         Ok(program)

@@ -3,7 +3,7 @@
 use std::{collections::BTreeMap, fs, path::Path};
 
 use mlxcel_artifacts::{Blob, BundleWriter, Cancel, Destination as _, Digest, INDEX_FILE, SINGLE_FILE};
-use mlxcel_models::ModelConfig;
+use mlxcel_models::{ModelConfig, Storage, Weight};
 use safetensors::Dtype;
 
 use crate::{
@@ -66,7 +66,7 @@ impl Weights {
                 found
             }
         };
-        let Some(checkpoint) = found else { return Ok(Self::None) };
+        let Some(mut checkpoint) = found else { return Ok(Self::None) };
         let (config, warnings) = checkpoint.fit(model.config.clone(), &model.name, cancel)?;
         model.config = config;
         warnings.into_iter().for_each(|text| progress(Event::Warning(text)));
@@ -89,12 +89,13 @@ impl Weights {
         }
     }
 
-    /// Returns the element type of a tensor: the file's, otherwise the config's.
-    pub(crate) fn dtype(&self, name: &str, config: &ModelConfig) -> Dtype {
-        match self {
-            Self::Files(checkpoint) => checkpoint.dtype(name).unwrap_or(config.dtype),
-            Self::None | Self::Random(_) => config.dtype,
-        }
+    /// Returns how a weight is stored: in the files, otherwise as the config says.
+    pub(crate) fn storage(&self, weight: &Weight, config: &ModelConfig) -> Storage {
+        let found = match self {
+            Self::Files(checkpoint) => checkpoint.storage(&weight.name).cloned(),
+            Self::None | Self::Random(_) => None,
+        };
+        found.unwrap_or_else(|| Storage::plain(weight, config.dtype))
     }
 
     /// Copies the weights into a bundle, or generates them there.

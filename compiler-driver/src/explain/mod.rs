@@ -7,10 +7,10 @@ mod misfit;
 mod phrases;
 mod weights;
 
-use std::fmt;
+use std::{collections::BTreeMap, fmt};
 
 use mlxcel_artifacts::{CacheType, Cancel, Float, INDEX_FILE, Quant};
-use mlxcel_models::{Attention, Block, Head, ModelConfig};
+use mlxcel_models::{Attention, Block, Coding, Head, ModelConfig, Numbers, Scheme, Storage};
 
 use crate::{
     error::Error,
@@ -33,8 +33,8 @@ use phrases::{
 /// The model does not exist or is not supported, its folder's tensors do not fit it, or `cancel` was triggered.
 pub fn explain(source: &ModelSource, cancel: &Cancel) -> Result<String, Error> {
     let Model { name, config, folder, max_seq_length, warning, json: _ } = source.load()?;
-    let found = folder.as_deref().map(Checkpoint::open).transpose()?.flatten();
-    let (config, warnings) = match &found {
+    let mut found = folder.as_deref().map(Checkpoint::open).transpose()?.flatten();
+    let (config, warnings) = match &mut found {
         Some(checkpoint) => checkpoint.fit(config, &name, cancel)?,
         None => (config, vec![]),
     };
@@ -48,7 +48,10 @@ pub fn explain(source: &ModelSource, cancel: &Cancel) -> Result<String, Error> {
     warning.into_iter().chain(warnings).for_each(|text| facts.add("note", text));
     facts.add_parts(&config);
     facts.add_memory(&config);
-    let dtype_of = |name: &str| found.as_ref().and_then(|found| found.dtype(name)).unwrap_or(config.dtype);
+    let dtype_of = |name: &str| {
+        let storage = found.as_ref().and_then(|found| found.storage(name));
+        storage.map_or(config.dtype, Storage::dtype)
+    };
     Ok(format!("{facts}\n{}", weights::table(&config, &dtype_of)))
 }
 
@@ -116,6 +119,9 @@ impl Facts {
             return;
         };
         let types = checkpoint.elements_by_dtype();
+        if let Some(scheme) = &config.scheme {
+            self.add("quantized", quantized(scheme, checkpoint));
+        }
         let types = types.iter().map(|(&dtype, count)| format!("{count} elements in {}", float_name(dtype)));
         let files = match checkpoint.files().filter(|(name, _)| *name != INDEX_FILE).count() {
             1 => "1 file".into(),
@@ -169,6 +175,27 @@ impl Facts {
             }
         }
     }
+}
+
+/// Says how many tensors a scheme stores in which form.
+fn quantized(scheme: &Scheme, checkpoint: &Checkpoint) -> String {
+    let mut forms: BTreeMap<String, usize> = BTreeMap::new();
+    let codings = checkpoint.storages().filter_map(|storage| storage.coding.as_ref());
+    for Coding { numbers, group: [rows, columns], zeros, minima, .. } in codings {
+        let numbers = match numbers {
+            Numbers::Integers { bits, .. } => format!("{bits}-bit integers"),
+            Numbers::Floats { bits } => format!("{bits}-bit floats"),
+        };
+        let group = if *rows == 1 { columns.to_string() } else { format!("{rows} × {columns}") };
+        let with = match (zeros, minima) {
+            (Some(_), _) => " with zero points",
+            (None, Some(_)) => " with minima",
+            (None, None) => "",
+        };
+        *forms.entry(format!("{numbers} in groups of {group}{with}")).or_default() += 1;
+    }
+    let forms: Vec<_> = forms.into_iter().map(|(form, count)| format!("{count} tensors of {form}")).collect();
+    format!("by {}: {}", scheme.name(), forms.join(", "))
 }
 
 #[cfg(test)]

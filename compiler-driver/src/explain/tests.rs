@@ -1,7 +1,7 @@
 use std::{fs, path::Path};
 
 use mlxcel_emitter::Plan;
-use mlxcel_models::{PRESETS, Preset};
+use mlxcel_models::{PRESETS, Preset, Storage};
 use safetensors::Dtype;
 
 use super::*;
@@ -56,7 +56,7 @@ fn quantized_sizes_equal_packed_sizes() {
         let [.., all] = weights::parts(&model, &|_| Dtype::BF16);
         for (form, quant) in [(2, Quant::Q8), (3, Quant::Q4)] {
             let plan = Plan { quant, ..Plan::new(&model, Float::Bf16, 32) };
-            let program = mlxcel_emitter::emit(&model, &plan, &|_| Dtype::BF16).unwrap();
+            let program = mlxcel_emitter::emit(&model, &plan, &Storage::all(Dtype::BF16)).unwrap();
             let steps = program.packed.unwrap().steps;
             let packed: usize =
                 steps.iter().flat_map(|step| &step.results).filter_map(|result| result.bytes()).sum();

@@ -6,7 +6,7 @@ use std::{
 };
 
 use mlxcel_artifacts::{Cancel, CheckpointIndex, Digest, INDEX_FILE, IndexError, SINGLE_FILE};
-use mlxcel_models::{Head, ModelConfig};
+use mlxcel_models::{Head, ModelConfig, Storage, StoredTensor, StoredTensors, WrongStorage};
 use safetensors::{Dtype, tensor::TensorInfo};
 
 use crate::{error::Error, model::tensor_file::TensorFile};
@@ -17,6 +17,8 @@ pub(crate) struct Checkpoint {
     folder: PathBuf,
     files: Vec<String>,
     tensors: BTreeMap<String, TensorInfo>,
+    /// How each weight of the model is stored, once the model is known.
+    storages: BTreeMap<String, Storage>,
 }
 
 impl Checkpoint {
@@ -24,7 +26,12 @@ impl Checkpoint {
     ///
     /// As in transformers, a single file takes precedence over an index.
     pub(crate) fn open(folder: &Path) -> Result<Option<Self>, Error> {
-        let mut checkpoint = Self { folder: folder.to_owned(), files: vec![], tensors: BTreeMap::new() };
+        let mut checkpoint = Self {
+            folder: folder.to_owned(),
+            files: vec![],
+            tensors: BTreeMap::new(),
+            storages: BTreeMap::new(),
+        };
         if folder.join(SINGLE_FILE).is_file() {
             checkpoint.add(SINGLE_FILE)?;
         } else if folder.join(INDEX_FILE).is_file() {
@@ -45,9 +52,14 @@ impl Checkpoint {
         &self.folder
     }
 
-    /// Returns the element type of a tensor.
-    pub(crate) fn dtype(&self, name: &str) -> Option<Dtype> {
-        self.tensors.get(name).map(|tensor| tensor.dtype)
+    /// Returns how a weight is stored, once the model is fitted.
+    pub(crate) fn storage(&self, weight: &str) -> Option<&Storage> {
+        self.storages.get(weight)
+    }
+
+    /// Returns how all weights are stored, once the model is fitted.
+    pub(crate) fn storages(&self) -> impl Iterator<Item = &Storage> {
+        self.storages.values()
     }
 
     /// Adapts the description of a model to the tensors. Returns it with warnings for the user.
@@ -55,28 +67,57 @@ impl Checkpoint {
     /// # Errors
     /// The tensors are not those of `model`, which messages call `name`.
     pub(crate) fn fit(
-        &self,
+        &mut self,
         model: ModelConfig,
         name: &str,
         cancel: &Cancel,
     ) -> Result<(ModelConfig, Vec<String>), Error> {
-        let (model, warning) = self.adapt(model, cancel)?;
-        let unused = unused_warning(&self.check(&model, name)?);
+        let stored = self.stored_tensors(&model, name)?;
+        let (model, warning) = self.adapt(model, &stored, cancel)?;
+        let storages = self.find(&model, &stored, name)?;
+        let unused = unused_warning(&self.unused(&model, &storages));
+        self.storages = storages;
         Ok((model, warning.into_iter().chain(unused).collect()))
+    }
+
+    /// Returns the types of all tensors, with the small texts that the model's scheme needs.
+    fn stored_tensors(&self, model: &ModelConfig, name: &str) -> Result<StoredTensors, Error> {
+        let tensors = self.tensors.iter().map(|(name, info)| {
+            let TensorInfo { dtype, shape, .. } = info.clone();
+            StoredTensor { name: name.clone(), dtype, shape }
+        });
+        let mut stored: StoredTensors = tensors.collect();
+        let needed: Vec<_> =
+            stored.texts_needed(model.scheme.as_ref()).into_iter().map(str::to_owned).collect();
+        for (file, path) in self.files().filter(|_| !needed.is_empty()) {
+            if file != INDEX_FILE {
+                let texts = TensorFile::open(&path)?.small_tensors(&needed)?;
+                let added = texts.iter().map(|(name, bytes)| stored.add_text(name, bytes));
+                let problems: Vec<_> = added.filter_map(Result::err).map(problem).collect();
+                self.refuse(problems, name)?;
+            }
+        }
+        Ok(stored)
     }
 
     /// Takes over the tensors' names, and whether the head is tied to the embedding.
     ///
     /// A head that is a copy of the embedding counts as tied.
-    fn adapt(&self, model: ModelConfig, cancel: &Cancel) -> Result<(ModelConfig, Option<String>), Error> {
+    fn adapt(
+        &self,
+        model: ModelConfig,
+        stored: &StoredTensors,
+        cancel: &Cancel,
+    ) -> Result<(ModelConfig, Option<String>), Error> {
         let is_tied = |model: &ModelConfig| matches!(&model.head, Head::Logits(head) if head.tied);
         let expected = is_tied(&model);
-        let mut model = model.with_tensors(|name| self.tensors.contains_key(name));
+        let scheme = model.scheme.clone();
+        let mut model = model.with_tensors(|name| stored.stores(name, scheme.as_ref()));
         if let (true, Head::Logits(head)) = (expected, &mut model.head)
             && !head.tied
+            && let Some(digest) = self.digest(&head.linear.weight.name, cancel)?
         {
-            let digest = self.digest(&head.linear.weight.name, cancel)?;
-            head.tied = digest == self.digest(&model.embedding.weight.name, cancel)?;
+            head.tied = Some(digest) == self.digest(&model.embedding.weight.name, cancel)?;
         }
         let warning = match (expected, is_tied(&model)) {
             (true, false) => {
@@ -101,34 +142,59 @@ impl Checkpoint {
         Ok(None)
     }
 
-    /// Compares the tensors with those of `model`. Returns the names of tensors that `model` does not use.
-    fn check(&self, model: &ModelConfig, name: &str) -> Result<Vec<&str>, Error> {
-        let mut problems = Vec::new();
-        let mut extra: BTreeSet<&str> = self.tensors.keys().map(String::as_str).collect();
+    /// Finds how every weight of `model` is stored.
+    fn find(
+        &self,
+        model: &ModelConfig,
+        stored: &StoredTensors,
+        name: &str,
+    ) -> Result<BTreeMap<String, Storage>, Error> {
+        let (mut storages, mut problems) = (BTreeMap::new(), Vec::new());
         for weight in model.weights() {
-            extra.remove(weight.name.as_str());
-            let Some(TensorInfo { dtype, shape, .. }) = self.tensors.get(&weight.name) else {
-                problems.push(format!("{}: missing, expected shape {:?}", weight.name, weight.shape));
-                continue;
-            };
-            if *shape != weight.shape {
-                problems.push(format!("{}: shape {shape:?}, expected {:?}", weight.name, weight.shape));
-            }
-            if !matches!(dtype, Dtype::F32 | Dtype::BF16 | Dtype::F16) {
-                problems.push(format!("{}: dtype {dtype:?}, expected F32, BF16 or F16", weight.name));
+            match stored.storage(weight, model.scheme.as_ref()) {
+                Ok(storage) => _ = storages.insert(weight.name.clone(), storage),
+                Err(wrong) => problems.push(problem(wrong)),
             }
         }
+        if let Some(scheme) = &model.scheme
+            && problems.is_empty()
+            && storages.values().all(|storage| storage.coding.is_none())
+        {
+            problems.push(format!(
+                "no tensor is quantized, expected some, because config.json says {}",
+                scheme.name()
+            ));
+        }
+        self.refuse(problems, name)?;
+        Ok(storages)
+    }
+
+    fn refuse(&self, problems: Vec<String>, name: &str) -> Result<(), Error> {
         if problems.is_empty() {
-            let is_leftover =
-                |name: &&str| model.ignored_prefixes.iter().any(|start| name.starts_with(start));
-            return Ok(extra.into_iter().filter(|name| !is_leftover(name)).collect());
+            return Ok(());
         }
         Err(Error::Weights { folder: self.folder.clone(), model: name.to_owned(), problems })
     }
 
-    /// Returns the element type that most elements have.
+    /// Returns the names of tensors that `model` does not use.
+    fn unused(&self, model: &ModelConfig, storages: &BTreeMap<String, Storage>) -> Vec<&str> {
+        let used: BTreeSet<&str> = storages
+            .values()
+            .flat_map(|storage| &storage.tensors)
+            .map(|tensor| tensor.name.as_str())
+            .collect();
+        let is_leftover = |name: &&str| {
+            model.ignored_prefixes.iter().any(|start| name.starts_with(start))
+                || model.scheme.as_ref().is_some_and(|scheme| scheme.ignores(name))
+        };
+        let names = self.tensors.keys().map(String::as_str);
+        names.filter(|name| !used.contains(name) && !is_leftover(name)).collect()
+    }
+
+    /// Returns the type that most floating-point numbers have. In a quantized checkpoint, those are few.
     pub(crate) fn main_dtype(&self) -> Option<Dtype> {
-        let elements = self.elements_by_dtype();
+        let is_coded = self.storages.values().any(|storage| storage.coding.is_some());
+        let elements = if is_coded { BTreeMap::new() } else { self.elements_by_dtype() };
         elements.into_iter().max_by_key(|&(dtype, count)| (count, dtype)).map(|(dtype, _)| dtype)
     }
 
@@ -171,6 +237,12 @@ impl Checkpoint {
         self.files.push(file.to_owned());
         Ok(names)
     }
+}
+
+/// Returns what is wrong with a tensor, with its name.
+fn problem(wrong: WrongStorage) -> String {
+    let WrongStorage { tensor, problem } = wrong;
+    format!("{tensor}: {problem}")
 }
 
 /// Returns a warning that these tensors are not used, if there are any.

@@ -63,6 +63,21 @@ impl TensorFile {
         tensor.map(|tensor| self.digest(&tensor, cancel)).transpose()
     }
 
+    /// Returns the bytes of the tensors that have these names and are small.
+    pub(crate) fn small_tensors(&mut self, names: &[String]) -> Result<BTreeMap<String, Vec<u8>>, Error> {
+        const MAX_BYTES: usize = 64 << 10;
+        let mut found = BTreeMap::new();
+        for (name, TensorInfo { data_offsets: (start, end), .. }) in self.tensors() {
+            if names.contains(&name) && end - start <= MAX_BYTES {
+                self.seek(start)?;
+                let mut bytes = vec![0; end - start];
+                self.file.read_exact(&mut bytes).map_err(Error::io("read", &self.path))?;
+                found.insert(name, bytes);
+            }
+        }
+        Ok(found)
+    }
+
     fn digest(&mut self, tensor: &TensorInfo, cancel: &Cancel) -> Result<Digest, Error> {
         let (start, end) = tensor.data_offsets;
         self.seek(start)?;

@@ -8,7 +8,7 @@ use std::{
 };
 
 use mlxcel_artifacts::{CacheType, Float, Quant};
-use mlxcel_models::Preset;
+use mlxcel_models::{Preset, Storage};
 use safetensors::Dtype;
 
 use super::{executable::Executable, isa::Isa};
@@ -156,7 +156,7 @@ fn executables() -> Vec<Executable> {
                 let plan = Plan { quant, cache_type, ..Plan::new(&model, Float::Bf16, 2048) };
                 let plan = plan.for_target(numerics);
                 if plan.validate(&model).is_ok() {
-                    let (module, _) = build(&model, &plan, &|_| dtype).unwrap();
+                    let (module, _) = build(&model, &plan, &Storage::all(dtype)).unwrap();
                     found.extend(module.executables().cloned());
                 }
             }

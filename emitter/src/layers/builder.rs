@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashMap};
 
 use mlxcel_artifacts::{CacheType, Quant, entry::PARAMETER_SCOPE};
-use mlxcel_models::Weight;
+use mlxcel_models::{Storage, Weight};
 use safetensors::Dtype;
 
 use super::{
@@ -14,17 +14,20 @@ use crate::{
     global::Global,
     graph::{Graph, Tensor},
     module::Module,
-    packing::Packing,
+    packing::{Packing, StoredWeight},
     plan::{Numerics, Plan, Products},
     types::TensorType,
 };
+
+/// The recipe of weights in few bits that are used in `f32`.
+const DECODED: &str = "decoded";
 
 /// The function under construction, the module's globals and what is known about the weights.
 pub(crate) struct Builder<'a> {
     pub(crate) graph: Graph,
     pub(crate) module: &'a mut Module,
     packing: &'a mut Packing,
-    dtype_of: &'a dyn Fn(&str) -> Dtype,
+    storage_of: &'a dyn Fn(&Weight) -> Storage,
     /// The element type of matrix products, see [`Plan::precision`].
     pub(crate) precision: Dtype,
     pub(crate) quant: Quant,
@@ -42,7 +45,7 @@ impl<'a> Builder<'a> {
     pub(crate) fn new(
         module: &'a mut Module,
         packing: &'a mut Packing,
-        dtype_of: &'a dyn Fn(&str) -> Dtype,
+        storage_of: &'a dyn Fn(&Weight) -> Storage,
         plan: &Plan,
     ) -> Self {
         let Plan { precision, quant, cache_type, numerics, .. } = *plan;
@@ -50,7 +53,7 @@ impl<'a> Builder<'a> {
             graph: Graph::new(),
             module,
             packing,
-            dtype_of,
+            storage_of,
             precision: precision.dtype(),
             quant,
             cache_type,
@@ -77,14 +80,18 @@ impl<'a> Builder<'a> {
         given.unwrap_or_else(|| self.graph.full(tokens as f64, Dtype::I32, &[batch]))
     }
 
-    /// Returns a weight's element type in the checkpoint.
+    /// Returns a weight's element type: that of its tensor in the checkpoint, or what it is decoded to.
     pub(crate) fn dtype(&self, weight: &Weight) -> Dtype {
-        (self.dtype_of)(&weight.name)
+        (self.storage_of)(weight).dtype()
     }
 
-    /// Loads a weight in the checkpoint's type. If the target cannot load that type, each `i32` holds two neighbors of the
-    /// last dimension.
+    /// Loads a weight in the checkpoint's type, or decoded. If the target cannot load that type, each `i32` holds two neighbors
+    /// of the last dimension.
     pub(crate) fn stored(&mut self, weight: &Weight) -> Tensor {
+        let storage = (self.storage_of)(weight);
+        if storage.coding.is_some() {
+            return self.make(DECODED, &[(weight, storage)], &[], |_, decoded| decoded.to_vec())[0];
+        }
         let global = self.parameter(weight);
         self.load(&global)
     }
@@ -99,15 +106,25 @@ impl<'a> Builder<'a> {
         suffixes: &[&str],
         body: impl FnOnce(&mut Graph, &[Tensor]) -> Vec<Tensor>,
     ) -> Vec<Tensor> {
-        let ty = |weight: &Weight| TensorType::new(self.dtype(weight), weight.shape.as_slice());
-        let sources: Vec<_> =
-            weights.tensors().into_iter().map(|weight| (weight.name.as_str(), ty(weight))).collect();
+        let stored: Vec<_> =
+            weights.tensors().into_iter().map(|weight| (weight, (self.storage_of)(weight))).collect();
         let recipe = format!("{recipe}{}", weights.recipe_suffix());
         let body = |g: &mut Graph, stored: &[Tensor]| {
             let rows = weights.rows(g, stored, lanes);
             body(g, &rows)
         };
-        match self.packing.make(&recipe, &sources, suffixes, body) {
+        self.make(&recipe, &stored, suffixes, body)
+    }
+
+    /// Loads the results of [`Packing::make`].
+    fn make(
+        &mut self,
+        recipe: &str,
+        weights: &[StoredWeight<'_>],
+        suffixes: &[&str],
+        body: impl FnOnce(&mut Graph, &[Tensor]) -> Vec<Tensor>,
+    ) -> Vec<Tensor> {
+        match self.packing.make(recipe, weights, suffixes, body) {
             Ok(made) => {
                 let load = |(name, ty): (String, TensorType)| {
                     let global = self.module.parameter(PARAMETER_SCOPE, &name, ty);

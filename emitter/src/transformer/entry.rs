@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use mlxcel_artifacts::entry::{ArgumentKind, ArgumentSpec, CallSizes, Entry, PAGE, ResultKind, Role};
-use mlxcel_models::{Head, ModelConfig, Rope};
+use mlxcel_models::{Head, ModelConfig, Rope, Storage, Weight};
 use safetensors::Dtype;
 
 use super::{best::best, block::block, head::head};
@@ -36,9 +36,9 @@ pub(super) fn emit_entry(
     model: &ModelConfig,
     plan: &Plan,
     entry: &Entry,
-    dtype_of: &dyn Fn(&str) -> Dtype,
+    storage_of: &dyn Fn(&Weight) -> Storage,
 ) -> Result<Function, Error> {
-    let mut b = Builder::new(module, packing, dtype_of, plan);
+    let mut b = Builder::new(module, packing, storage_of, plan);
     let results = entry_results(&mut b, model, plan, entry).unwrap_or_else(|problem| {
         b.graph.fail("func.func", problem);
         Vec::new()

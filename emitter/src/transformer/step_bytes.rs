@@ -30,6 +30,8 @@ pub(super) fn step_bytes(model: &ModelConfig, parameters: &[Parameter], packed: 
     };
     match packed {
         None => parameters.iter().map(|one| read(&one.name, slice::from_ref(one))).sum(),
-        Some(Packed { steps, .. }) => steps.iter().map(|step| read(&step.sources[0], &step.results)).sum(),
+        Some(Packed { steps, first_weights, .. }) => {
+            first_weights.iter().zip(steps).map(|(name, step)| read(name, &step.results)).sum()
+        }
     }
 }

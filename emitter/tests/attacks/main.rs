@@ -223,7 +223,7 @@ fn an_inconsistent_description_is_refused_with_its_scope() {
     let refused = |plan: &Plan, change: fn(&mut mlxcel_models::ModelConfig)| {
         let mut model = tiny();
         change(&mut model);
-        emit(&model, plan, &|_| Dtype::F32).unwrap_err().to_string()
+        emit(&model, plan, &mlxcel_models::Storage::all(Dtype::F32)).unwrap_err().to_string()
     };
     let with_kernels = Isa::ALL.into_iter().filter(|isa| !isa.is_gpu()).map(Products::Kernels);
     for products in [Products::Native, Products::Widened].into_iter().chain(with_kernels) {

@@ -386,6 +386,7 @@ impl<'j> Standard<'j> {
             eos: json.tokens("eos_token_id", defaults.eos)?,
             bos: json.token("bos_token_id", defaults.bos)?,
             aliases: Aliases::default(),
+            scheme: None,
             ignored_prefixes: &[],
             notes: self.notes,
         })
@@ -433,8 +434,6 @@ fn refuse(json: &Json<'_>, architectures: &[&str]) -> Result<(), Error> {
         };
         value.as_array().is_some_and(|names| names.is_empty() || names.iter().any(fits))
     })?;
-    json.require("quantization_config", "null", |_| false)
-        .map_err(|error| error.with_hint("use the checkpoint that it was quantized from"))?;
     json.require("use_bidirectional_attention", "false", |value| value.as_bool() == Some(false))?;
     json.require("per_layer_config", "null", |_| false)
 }

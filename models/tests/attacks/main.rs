@@ -4,6 +4,7 @@
 
 mod messages;
 mod mutations;
+mod storage;
 
 use mlxcel_models::ModelConfig;
 use serde_json::{Map, Value, json};

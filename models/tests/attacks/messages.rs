@@ -30,11 +30,6 @@ fn values_that_no_description_can_express() {
              hint: set it to 1, as transformers 5 assumes; other values split sums and round differently",
         ),
         (
-            json!({"quantization_config": {"quant_method": "gptq", "bits": 4}}),
-            "`quantization_config` is {\"quant_method\":\"gptq\",\"bits\":4}, which is not supported, expected null\n\
-             hint: use the checkpoint that it was quantized from",
-        ),
-        (
             json!({"architectures": ["LlamaForSequenceClassification"]}),
             "`architectures` is [\"LlamaForSequenceClassification\"], which is not supported, \
              expected a name that ends in ForCausalLM or LMHeadModel",

@@ -10,7 +10,7 @@ use memmap2::MmapMut;
 use mlxcel_artifacts::{
     Bundle, Cancel, Manifest, Packing, TargetArtifact,
     entry::{PACKING_MODULE_NAME, PackStep, Parameter},
-    safetensors_prefix, type_text,
+    safetensors_prefix, signless, type_text,
 };
 use safetensors::Dtype;
 
@@ -178,7 +178,7 @@ impl<'a> Packer<'a> {
         let inputs: Vec<(Dtype, &[usize])> = sources
             .iter()
             .filter_map(|name| self.types.get(name.as_str()))
-            .map(|parameter| (parameter.dtype, parameter.shape.as_slice()))
+            .map(|parameter| (signless(parameter.dtype), parameter.shape.as_slice()))
             .collect();
         let call = Call::new(&self.module, &format!("{PACKING_MODULE_NAME}.{entry}"), &inputs);
         Ok(place.insert(call.map_err(Error::iree(|| format!("prepare {entry}")))?))

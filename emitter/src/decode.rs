@@ -1,0 +1,332 @@
+//! Weights of stored tensors: the descriptions of `mlxcel_models`, in StableHLO.
+
+use mlxcel_models::{Coding, Expr, Numbers, Storage};
+use safetensors::Dtype;
+
+use crate::{
+    graph::{Graph, Tensor},
+    ops::GatherDimensions,
+};
+
+/// Computes a weight of this shape from its stored tensors: as it is, or in `f32`.
+pub(crate) fn decode(g: &mut Graph, storage: &Storage, shape: &[usize], stored: &[Tensor]) -> Tensor {
+    let Some(coding) = &storage.coding else {
+        return stored.first().copied().unwrap_or_else(|| g.fail("decode", "found no stored tensor"));
+    };
+    let whole = Decoder { g, stored }.weight(coding);
+    g.reshape(whole, shape)
+}
+
+struct Decoder<'a> {
+    g: &'a mut Graph,
+    stored: &'a [Tensor],
+}
+
+impl Decoder<'_> {
+    /// Returns `(codes - zeros) · scales + minima`, with the last two dimensions swapped if the weight has them so.
+    fn weight(&mut self, coding: &Coding) -> Tensor {
+        let Coding { codes, numbers, zeros, scales, minima, transposed, .. } = coding;
+        let mut x = self.eval(codes);
+        if let Numbers::Integers { .. } = numbers {
+            x = self.g.convert(x, Dtype::F32);
+        }
+        let shape = self.g.shape(x).to_vec();
+        if let Some(zeros) = zeros {
+            let zeros = self.spread(coding, zeros, &shape);
+            x = self.g.subtract(x, zeros);
+        }
+        let scales = self.spread(coding, scales, &shape);
+        x = self.g.multiply(x, scales);
+        if let Some(minima) = minima {
+            let minima = self.spread(coding, minima, &shape);
+            x = self.g.add(x, minima);
+        }
+        if !transposed {
+            return x;
+        }
+        let mut permutation: Vec<_> = (0..shape.len()).collect();
+        permutation.swap(shape.len() - 2, shape.len() - 1);
+        self.g.transpose(x, &permutation)
+    }
+
+    /// Returns what each group has for each of its elements, in this shape.
+    fn spread(&mut self, coding: &Coding, of_groups: &Expr, shape: &[usize]) -> Tensor {
+        let x = self.eval(of_groups);
+        let [rows, columns] = [shape.len() - 2, shape.len() - 1];
+        let [of_rows, of_columns] = coding.group;
+        let mut wanted = shape.to_vec();
+        wanted[rows] = shape[rows].div_ceil(of_rows);
+        wanted[columns] = match &coding.column_groups {
+            Some(_) => self.g.shape(x).last().copied().unwrap_or(1),
+            None => shape[columns].div_ceil(of_columns),
+        };
+        let x = broadcast(self.g, x, &wanted);
+        let x = match &coding.column_groups {
+            None => repeat(self.g, x, columns, of_columns, shape[columns]),
+            Some(index) => {
+                let index = self.eval(index);
+                take_last(self.g, x, index)
+            }
+        };
+        repeat(self.g, x, rows, of_rows, shape[rows])
+    }
+
+    fn eval(&mut self, expr: &Expr) -> Tensor {
+        match expr {
+            Expr::Stored(index) => match self.stored.get(*index) {
+                Some(&tensor) => tensor,
+                None => self.g.fail("decode", format!("found no stored tensor {index}")),
+            },
+            Expr::Constant(numbers) => self.g.constant_f32(numbers, &[numbers.len()]),
+            Expr::Concatenate(parts, dimension) => {
+                let parts: Vec<_> = parts.iter().map(|part| self.eval(part)).collect();
+                self.g.concatenate(&parts, *dimension)
+            }
+            Expr::Take(of, index) => {
+                let [x, index] = [of, index].map(|one| self.eval(one));
+                take_last(self.g, x, index)
+            }
+            Expr::Lookup(of, list) => {
+                let [x, list] = [of, list].map(|one| self.eval(one));
+                self.g.take_rows(list, x)
+            }
+            Expr::Or(one, other) => self.pair(one, other, Graph::or),
+            Expr::Product(one, other) => self.pair(one, other, Graph::multiply),
+            Expr::Sum(one, other) => self.pair(one, other, Graph::add),
+            Expr::Quotient(one, other) => self.pair(one, other, Graph::divide),
+            Expr::Reshape(of, _)
+            | Expr::Transpose(of, _)
+            | Expr::Slice { of, .. }
+            | Expr::Padded(of, _)
+            | Expr::Reorder(of, _)
+            | Expr::Unpack { of, .. }
+            | Expr::Integers(of)
+            | Expr::Floats(of)
+            | Expr::FloatsOf(of, _)
+            | Expr::ToFloats(of)
+            | Expr::And(of, _)
+            | Expr::Shift(of, _)
+            | Expr::Plus(of, _) => {
+                let x = self.eval(of);
+                change(self.g, expr, x)
+            }
+        }
+    }
+
+    /// Combines two tensors of one rank, of which dimensions of size 1 are repeated.
+    fn pair(&mut self, one: &Expr, other: &Expr, op: fn(&mut Graph, Tensor, Tensor) -> Tensor) -> Tensor {
+        let pair = [one, other].map(|one| self.eval(one));
+        let [one, other] = pair.map(|x| self.g.shape(x).to_vec());
+        let shape: Vec<_> = one.iter().zip(&other).map(|(&one, &other)| one.max(other)).collect();
+        let [one, other] = pair.map(|x| broadcast(self.g, x, &shape));
+        op(self.g, one, other)
+    }
+}
+
+/// Returns what an expression of one tensor makes of it.
+fn change(g: &mut Graph, expr: &Expr, x: Tensor) -> Tensor {
+    let last = g.shape(x).len().saturating_sub(1);
+    match expr {
+        Expr::Reshape(_, shape) => g.reshape(x, shape),
+        Expr::Transpose(_, permutation) => g.transpose(x, permutation),
+        Expr::Slice { dimension, start, end, .. } => g.slice_dimension(x, *dimension, *start, *end),
+        Expr::Padded(_, size) => pad_last(g, x, *size),
+        Expr::Reorder(_, order) => {
+            let parts: Vec<_> =
+                order.iter().map(|&index| g.slice_dimension(x, last, index, index + 1)).collect();
+            g.concatenate(&parts, last)
+        }
+        Expr::Unpack { bits, .. } => unpack(g, x, *bits),
+        Expr::Integers(_) => g.convert(x, Dtype::I32),
+        Expr::Floats(_) | Expr::ToFloats(_) => g.convert(x, Dtype::F32),
+        Expr::FloatsOf(_, dtype) => floats_of(g, x, *dtype),
+        Expr::And(_, number) => with_number(g, x, *number, Graph::and),
+        Expr::Shift(_, by @ 0..) => with_number(g, x, *by, Graph::shift_left),
+        Expr::Shift(_, by) => with_number(g, x, -by, Graph::shift_right_logical),
+        Expr::Plus(_, numbers) => plus(g, x, numbers),
+        _ => x,
+    }
+}
+
+/// Returns `op(x, number)`.
+fn with_number(
+    g: &mut Graph,
+    x: Tensor,
+    number: i32,
+    op: fn(&mut Graph, Tensor, Tensor) -> Tensor,
+) -> Tensor {
+    let shape = g.shape(x).to_vec();
+    let number = g.full(f64::from(number), Dtype::I32, &shape);
+    op(g, x, number)
+}
+
+/// Adds the numbers to the elements of the last dimension, again and again.
+fn plus(g: &mut Graph, x: Tensor, numbers: &[i32]) -> Tensor {
+    if let &[only] = numbers {
+        return with_number(g, x, only, Graph::add);
+    }
+    let shape = g.shape(x).to_vec();
+    let split = split_last(&shape, numbers.len());
+    let x = g.reshape(x, &split);
+    let numbers = g.constant_i32(numbers, &[numbers.len()]);
+    let numbers = g.broadcast_in_dim(numbers, &split, &[split.len() - 1]);
+    let sum = g.add(x, numbers);
+    g.reshape(sum, &shape)
+}
+
+/// Repeats dimensions of size 1.
+fn broadcast(g: &mut Graph, x: Tensor, shape: &[usize]) -> Tensor {
+    if g.shape(x) == shape {
+        return x;
+    }
+    let own = g.shape(x).to_vec();
+    let kept: Vec<_> = (0..own.len()).filter(|&dimension| own[dimension] == shape[dimension]).collect();
+    let sizes: Vec<_> = kept.iter().map(|&dimension| own[dimension]).collect();
+    let x = g.reshape(x, &sizes);
+    g.broadcast_in_dim(x, shape, &kept)
+}
+
+/// Repeats each element of a dimension, and cuts it at `size`.
+fn repeat(g: &mut Graph, x: Tensor, dimension: usize, times: usize, size: usize) -> Tensor {
+    let shape = g.shape(x).to_vec();
+    if times == 1 {
+        return x;
+    }
+    let (mut wide, mut whole) = (shape.clone(), shape.clone());
+    wide.insert(dimension + 1, times);
+    whole[dimension] *= times;
+    let kept: Vec<_> = (0..wide.len()).filter(|&one| one != dimension + 1).collect();
+    let x = g.broadcast_in_dim(x, &wide, &kept);
+    let x = g.reshape(x, &whole);
+    if whole[dimension] == size { x } else { g.slice_dimension(x, dimension, 0, size) }
+}
+
+/// Takes elements of the last dimension.
+fn take_last(g: &mut Graph, x: Tensor, index: Tensor) -> Tensor {
+    let mut sizes = g.shape(x).to_vec();
+    let last = sizes.len().saturating_sub(1);
+    let offset: Vec<_> = (0..last).collect();
+    sizes[last] = 1;
+    let dims = GatherDimensions {
+        offset: &offset,
+        collapsed_slice: &[last],
+        start_index_map: &[last],
+        index_vector: 1,
+    };
+    g.gather(x, index, &dims, &sizes)
+}
+
+/// Adds zeros at the end of the last dimension.
+fn pad_last(g: &mut Graph, x: Tensor, size: usize) -> Tensor {
+    let shape = g.shape(x).to_vec();
+    let Some(missing) = shape.last().and_then(|&last| size.checked_sub(last)).filter(|&missing| missing > 0)
+    else {
+        return x;
+    };
+    let none = vec![0; shape.len()];
+    let mut high = none.clone();
+    high[shape.len() - 1] = missing;
+    let zero = g.scalar(0.0, g.dtype(x));
+    g.pad(x, zero, &none, &high, &none)
+}
+
+/// Returns `[…, n / parts, parts]` for `[…, n]`.
+fn split_last(shape: &[usize], parts: usize) -> Vec<usize> {
+    let mut shape = shape.to_vec();
+    if let Some(last) = shape.last_mut() {
+        *last /= parts;
+    }
+    shape.push(parts);
+    shape
+}
+
+/// Returns `[…, n · m]` for `[…, n, m]`.
+fn join_last(g: &mut Graph, x: Tensor) -> Tensor {
+    let mut shape = g.shape(x).to_vec();
+    let last = shape.pop().unwrap_or(1);
+    if let Some(before) = shape.last_mut() {
+        *before *= last;
+    }
+    g.reshape(x, &shape)
+}
+
+/// Codes of a period of a stream whose codes cross bytes.
+const PERIOD: usize = 8;
+
+/// Returns the unsigned integers of a stream of bits, the last dimension.
+fn unpack(g: &mut Graph, x: Tensor, bits: usize) -> Tensor {
+    let word = g.dtype(x).bitsize();
+    let x = g.convert(x, Dtype::I32);
+    if word.is_multiple_of(bits) {
+        return fields(g, x, word / bits, bits);
+    }
+    let bytes = if word == 8 { x } else { fields(g, x, word / 8, 8) };
+    let bytes = with_number(g, bytes, 255, Graph::and);
+    // As many bytes as bits hold eight codes, of which each is in one byte or in two.
+    let shape = split_last(g.shape(bytes), bits);
+    let (bytes, last) = (g.reshape(bytes, &shape), shape.len() - 1);
+    let codes: Vec<_> = (0..PERIOD)
+        .map(|code| {
+            let (byte, start) = (code * bits / 8, code * bits % 8);
+            let low = g.slice_dimension(bytes, last, byte, byte + 1);
+            let mut x = with_number(g, low, i32::try_from(start).unwrap_or(0), Graph::shift_right_logical);
+            if start + bits > 8 {
+                let high = g.slice_dimension(bytes, last, byte + 1, byte + 2);
+                let by = i32::try_from(8 - start).unwrap_or(0);
+                let high = with_number(g, high, by, Graph::shift_left);
+                x = g.or(x, high);
+            }
+            with_number(g, x, (1 << bits) - 1, Graph::and)
+        })
+        .collect();
+    let codes = g.concatenate(&codes, last);
+    join_last(g, codes)
+}
+
+/// Returns the `count` fields of so many bits of each word, the lowest first.
+fn fields(g: &mut Graph, words: Tensor, count: usize, bits: usize) -> Tensor {
+    if bits == 32 {
+        return words;
+    }
+    if count == 1 {
+        return with_number(g, words, (1 << bits) - 1, Graph::and);
+    }
+    let mut wide = g.shape(words).to_vec();
+    let kept: Vec<_> = (0..wide.len()).collect();
+    wide.push(count);
+    let words = g.broadcast_in_dim(words, &wide, &kept);
+    let index = g.iota(Dtype::I32, &wide, kept.len());
+    let size = i32::try_from(bits).unwrap_or(0);
+    let starts = with_number(g, index, size, Graph::multiply);
+    let fields = g.shift_right_logical(words, starts);
+    let fields = with_number(g, fields, (1 << bits) - 1, Graph::and);
+    join_last(g, fields)
+}
+
+/// Returns the floating-point numbers that the bytes of the last dimension are, in `f32`.
+fn floats_of(g: &mut Graph, bytes: Tensor, dtype: Dtype) -> Tensor {
+    let size = dtype.bitsize() / 8;
+    let bytes = unpack(g, bytes, 8);
+    let shape = split_last(g.shape(bytes), size);
+    let (bytes, last) = (g.reshape(bytes, &shape), shape.len() - 1);
+    let mut bits = None;
+    for index in 0..size {
+        let byte = g.slice_dimension(bytes, last, index, index + 1);
+        let by = i32::try_from(8 * index).unwrap_or(0);
+        let byte = with_number(g, byte, by, Graph::shift_left);
+        bits = Some(bits.map_or(byte, |bits| g.or(bits, byte)));
+    }
+    let bits = bits.map_or(bytes, |bits| join_last(g, bits));
+    match dtype {
+        Dtype::F16 => {
+            let bits = g.convert(bits, Dtype::I16);
+            let half = g.bitcast_convert(bits, Dtype::F16);
+            g.convert(half, Dtype::F32)
+        }
+        Dtype::BF16 => {
+            let bits = with_number(g, bits, 16, Graph::shift_left);
+            g.bitcast_convert(bits, Dtype::F32)
+        }
+        _ => g.bitcast_convert(bits, Dtype::F32),
+    }
+}

@@ -1,0 +1,173 @@
+//! Expressions over stored tensors, which the emitter turns into StableHLO.
+
+use safetensors::Dtype;
+
+/// A tensor that is computed from stored tensors.
+///
+/// Integers are `i32`, whatever type they are stored in, and wrap around. Other numbers are `f32`.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Expr {
+    /// The stored tensor with this index in [`Storage::tensors`](super::Storage::tensors), as it is: for
+    /// [`Expr::Unpack`], [`Expr::Floats`] and changes of shape.
+    Stored(usize),
+    /// The same elements in another shape.
+    Reshape(Box<Self>, Vec<usize>),
+    /// Dimension `d` of the result is dimension `permutation[d]`.
+    Transpose(Box<Self>, Vec<usize>),
+    /// The range from `start` to `end` of one dimension.
+    Slice {
+        /// What is cut.
+        of: Box<Self>,
+        /// The dimension.
+        dimension: usize,
+        /// The first index.
+        start: usize,
+        /// One past the last index.
+        end: usize,
+    },
+    /// Parts one after the other in one dimension.
+    Concatenate(Vec<Self>, usize),
+    /// The last dimension with zeros at its end, so that it has this size.
+    Padded(Box<Self>, usize),
+    /// Element `i` of the last dimension is element `index[i]`, which is stored.
+    Take(Box<Self>, Box<Self>),
+    /// Unsigned integers of `bits` bits: the last dimension is a stream of bits, lowest first, as little-endian words have it.
+    Unpack {
+        /// Whole numbers of 8 or 32 bits.
+        of: Box<Self>,
+        /// 1 to 8.
+        bits: usize,
+    },
+    /// Element `i` of the last dimension is element `order[i]`.
+    Reorder(Box<Self>, Vec<usize>),
+    /// Whole numbers as they are, with their sign.
+    Integers(Box<Self>),
+    /// Floating-point numbers, to `f32`, of the type they are stored in.
+    Floats(Box<Self>),
+    /// Floating-point numbers of this type, which the bytes of the last dimension are.
+    FloatsOf(Box<Self>, Dtype),
+    /// The number of a list, `[entries]`, for each integer.
+    Lookup(Box<Self>, Box<Self>),
+    /// Integers as `f32`, exactly.
+    ToFloats(Box<Self>),
+    /// The bitwise and with a number.
+    And(Box<Self>, i32),
+    /// The bitwise or of two tensors.
+    Or(Box<Self>, Box<Self>),
+    /// Integers shifted to the left, or to the right by a negative number, with zeros.
+    Shift(Box<Self>, i32),
+    /// The sum with a number for each integer of the last dimension, again and again.
+    Plus(Box<Self>, Vec<i32>),
+    /// The product. Dimensions of size 1 are repeated.
+    Product(Box<Self>, Box<Self>),
+    /// The sum. Dimensions of size 1 are repeated.
+    Sum(Box<Self>, Box<Self>),
+    /// The quotient. Dimensions of size 1 are repeated.
+    Quotient(Box<Self>, Box<Self>),
+    /// These numbers, in one dimension.
+    Constant(Vec<f32>),
+}
+
+impl Expr {
+    /// Returns these elements in another shape.
+    #[must_use]
+    pub fn reshape(self, shape: &[usize]) -> Self {
+        Self::Reshape(self.into(), shape.to_vec())
+    }
+
+    /// Reorders dimensions.
+    #[must_use]
+    pub fn transpose(self, permutation: &[usize]) -> Self {
+        Self::Transpose(self.into(), permutation.to_vec())
+    }
+
+    /// Reorders the last dimension.
+    #[must_use]
+    pub fn reorder(self, order: &[usize]) -> Self {
+        Self::Reorder(self.into(), order.to_vec())
+    }
+
+    /// Cuts the range from `start` to `end` out of a dimension.
+    #[must_use]
+    pub fn slice(self, dimension: usize, start: usize, end: usize) -> Self {
+        Self::Slice { of: self.into(), dimension, start, end }
+    }
+
+    /// Reads unsigned integers of so many bits from the last dimension.
+    #[must_use]
+    pub fn unpack(self, bits: usize) -> Self {
+        Self::Unpack { of: self.into(), bits }
+    }
+
+    /// Reads signed integers.
+    #[must_use]
+    pub fn integers(self) -> Self {
+        Self::Integers(self.into())
+    }
+
+    /// Reads floating-point numbers of the stored type.
+    #[must_use]
+    pub fn floats(self) -> Self {
+        Self::Floats(self.into())
+    }
+
+    /// Reads bytes as floating-point numbers of a type.
+    #[must_use]
+    pub fn floats_of(self, dtype: Dtype) -> Self {
+        Self::FloatsOf(self.into(), dtype)
+    }
+
+    /// Converts integers to `f32`.
+    #[must_use]
+    pub fn to_floats(self) -> Self {
+        Self::ToFloats(self.into())
+    }
+
+    /// Looks integers up in a list.
+    #[must_use]
+    pub fn lookup(self, list: Self) -> Self {
+        Self::Lookup(self.into(), list.into())
+    }
+
+    /// Adds a number to all integers.
+    #[must_use]
+    pub fn plus(self, number: i32) -> Self {
+        Self::Plus(self.into(), vec![number])
+    }
+
+    /// Adds numbers of a list to integers, again and again.
+    #[must_use]
+    pub fn plus_each(self, numbers: &[i32]) -> Self {
+        Self::Plus(self.into(), numbers.to_vec())
+    }
+
+    /// Adds.
+    #[must_use]
+    pub fn added_to(self, other: Self) -> Self {
+        Self::Sum(self.into(), other.into())
+    }
+
+    /// Adds zeros at the end of the last dimension.
+    #[must_use]
+    pub fn padded(self, size: usize) -> Self {
+        Self::Padded(self.into(), size)
+    }
+
+    /// Returns one number in two dimensions.
+    #[must_use]
+    pub fn number(value: f32) -> Self {
+        Self::Constant(vec![value]).reshape(&[1, 1])
+    }
+
+    /// Divides.
+    #[must_use]
+    pub fn divided_by(self, other: Self) -> Self {
+        Self::Quotient(self.into(), other.into())
+    }
+
+    /// Multiplies.
+    #[must_use]
+    pub fn times(self, other: Self) -> Self {
+        Self::Product(self.into(), other.into())
+    }
+}

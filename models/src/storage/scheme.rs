@@ -1,0 +1,117 @@
+//! Schemes: what a config.json says about quantized weights.
+
+use serde_json::{Map, Value};
+
+use super::{Storage, StoredTensors, WrongStorage, schemes};
+use crate::{error::Error, json::Json, layers::Weight, nearest::nearest};
+
+/// Declares the schemes. Each has a file in `schemes/`, with a structure that is read from config.json.
+macro_rules! schemes {
+    ($($(#[$doc:meta])* $name:literal => $variant:ident($module:ident)),* $(,)?) => {
+        /// How a checkpoint stores quantized weights.
+        #[derive(Debug, Clone, PartialEq)]
+        pub enum Scheme {
+            $($(#[$doc])* $variant(schemes::$module::$variant)),*
+        }
+
+        /// Values of `quant_method`.
+        const METHODS: &[&str] = &[$($name),*];
+
+        impl Scheme {
+            /// Reads the scheme of this name from its part of config.json.
+            fn of_method(name: &str, json: &Json<'_>) -> Result<Option<Self>, Error> {
+                Ok(match name {
+                    $($name => Some(Self::$variant(schemes::$module::$variant::read(json)?)),)*
+                    _ => None,
+                })
+            }
+
+            /// Returns the name that config.json has for it.
+            #[must_use]
+            pub fn name(&self) -> &'static str {
+                match self {
+                    $(Self::$variant(_) => $name),*
+                }
+            }
+
+            /// Returns whether a weight of this name is stored in the scheme's form.
+            pub(super) fn stores(&self, name: &str, tensors: &StoredTensors) -> bool {
+                match self {
+                    $(Self::$variant(scheme) => scheme.stores(name, tensors)),*
+                }
+            }
+
+            /// Returns how a weight is stored in the scheme's form.
+            pub(super) fn storage(
+                &self,
+                weight: &Weight,
+                tensors: &StoredTensors,
+            ) -> Result<Storage, WrongStorage> {
+                match self {
+                    $(Self::$variant(scheme) => scheme.storage(weight, tensors)),*
+                }
+            }
+        }
+    };
+}
+
+schemes! {
+    /// AWQ, as autoawq writes it.
+    "awq" => Awq(awq),
+    /// bitsandbytes' 4 bits and 8 bits.
+    "bitsandbytes" => BitsAndBytes(bitsandbytes),
+    /// compressed-tensors, as llmcompressor writes it.
+    "compressed-tensors" => CompressedTensors(compressed_tensors),
+    /// 8-bit floats in blocks, as DeepSeek and Qwen publish them.
+    "fp8" => Fp8(fp8),
+    /// GPTQ, as gptqmodel and auto-gptq write it.
+    "gptq" => Gptq(gptq),
+    /// MLX, as mlx-lm writes it.
+    "mlx" => Mlx(mlx),
+    /// The experts of gpt-oss.
+    "mxfp4" => Mxfp4(mxfp4),
+}
+
+impl Scheme {
+    /// Returns whether a tensor of this name is no part of any weight: what inputs are rounded to, and what says again how
+    /// weights are stored.
+    #[must_use]
+    pub fn ignores(&self, name: &str) -> bool {
+        let endings: &[&str] = match self {
+            Self::Awq(_) | Self::Fp8(_) | Self::Mlx(_) | Self::Mxfp4(_) => &[],
+            Self::BitsAndBytes(_) => {
+                &[".weight_format", ".quant_state.bitsandbytes__nf4", ".quant_state.bitsandbytes__fp4"]
+            }
+            Self::CompressedTensors(_) => &[
+                ".weight_shape",
+                ".weight_g_idx",
+                ".weight_zero_point",
+                ".input_scale",
+                ".input_zero_point",
+                ".input_global_scale",
+            ],
+            Self::Gptq(_) => &[".g_idx"],
+        };
+        endings.iter().any(|end| name.ends_with(end))
+    }
+
+    /// Reads the scheme of a config.json; `None` if it mentions none.
+    pub(crate) fn read(object: &Map<String, Value>) -> Result<Option<Self>, Error> {
+        let json = Json::top(object);
+        // mlx-lm writes the same into both keys, without a method.
+        if let Some(mlx) = json.object("quantization")? {
+            return Ok(Some(Self::Mlx(schemes::mlx::Mlx::read(&mlx)?)));
+        }
+        let Some(config) = json.object("quantization_config")? else { return Ok(None) };
+        let Some(name) = config.text("quant_method")? else {
+            return Err(config.missing("quant_method", format!("one of {}", METHODS.join(", "))));
+        };
+        let found = Self::of_method(name, &config)?;
+        found.map(Some).ok_or_else(|| {
+            let near = nearest(name, METHODS.iter().copied(), METHODS.len());
+            config
+                .unsupported("quant_method", format!("one of {}", near.join(", ")))
+                .with_hint("use the checkpoint that it was quantized from")
+        })
+    }
+}

@@ -1,0 +1,12 @@
+//! The schemes, each with the keys and the tensors that it has.
+
+pub(super) mod awq;
+pub(super) mod bitsandbytes;
+pub(super) mod compressed_tensors;
+pub(super) mod fp8;
+pub(super) mod gptq;
+pub(super) mod mlx;
+pub(super) mod mxfp4;
+
+mod names;
+mod numbers;
