@@ -100,6 +100,10 @@ impl Scheme {
         let json = Json::top(object);
         // mlx-lm writes the same into both keys, without a method.
         if let Some(mlx) = json.object("quantization")? {
+            if let Some(other) = json.object("quantization_config")? {
+                let expected = "no `quant_method`, because `quantization` is there too";
+                other.require("quant_method", expected, |_| false)?;
+            }
             return Ok(Some(Self::Mlx(schemes::mlx::Mlx::read(&mlx)?)));
         }
         let Some(config) = json.object("quantization_config")? else { return Ok(None) };

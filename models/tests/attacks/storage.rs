@@ -22,6 +22,7 @@ fn schemes_that_are_refused() {
         )
     };
     insta::assert_snapshot!(
+        "schemes",
         [
             refused(&json!(3)),
             refused(&json!({})),
@@ -36,20 +37,22 @@ fn schemes_that_are_refused() {
             refused(&json!({ "quant_method": "awq", "version": "gemv" })),
             refused(&json!({ "quant_method": "fp8", "weight_block_size": [128] })),
             refused(&json!({ "quant_method": "bitsandbytes" })),
-            refused(&json!({ "quant_method": "bitsandbytes", "load_in_4bit": true, "bnb_4bit_quant_type": "nf5" })),
+            refused(
+                &json!({ "quant_method": "bitsandbytes", "load_in_4bit": true, "bnb_4bit_quant_type": "nf5" })
+            ),
             refused(&json!({ "quant_method": "compressed-tensors" })),
             compressed(json!({ "num_bits": 3 })),
             compressed(json!({ "type": "float" })),
             compressed(json!({ "strategy": "channels" })),
             compressed(json!({ "group_size": null })),
         ]
-        .join("\n"),
-        @""
+        .join("\n")
     );
     let mlx = |changes: Value| {
         ModelConfig::from_json(&changed(&json!({ "quantization": changes }))).unwrap_err().to_string()
     };
     insta::assert_snapshot!(
+        "mlx",
         [
             mlx(json!(4)),
             mlx(json!({ "bits": 7 })),
@@ -58,8 +61,7 @@ fn schemes_that_are_refused() {
             mlx(json!({ "model.layers.0.mlp": 3 })),
             mlx(json!({ "model.layers.0.mlp": { "bits": 9 } })),
         ]
-        .join("\n"),
-        @""
+        .join("\n")
     );
 }
 
@@ -92,6 +94,7 @@ fn tensors_that_are_not_those_of_the_scheme() {
     storage(&gptq, &[words, scales, zeros]).unwrap();
     let refused = |config: &Value, tensors: &[(&str, Dtype, &[usize])]| storage(config, tensors).unwrap_err();
     insta::assert_snapshot!(
+        "tensors",
         [
             refused(&gptq, &[]),
             refused(&gptq, &[words]),
@@ -108,9 +111,11 @@ fn tensors_that_are_not_those_of_the_scheme() {
             refused(&fp8, &[("weight", BF16, &[32, 64]), ("weight_scale_inv", F32, &[2, 2])]),
             refused(&nf4, &[("weight", U8, &[1024, 1]), ("weight.absmax", F32, &[32])]),
             refused(&mlx, &[("weight", U32, &[32, 8]), ("scales", F16, &[32, 2])]),
-            refused(&mlx, &[("weight", U32, &[32, 16]), ("scales", F16, &[32, 2]), ("biases", F16, &[32, 2])]),
+            refused(
+                &mlx,
+                &[("weight", U32, &[32, 16]), ("scales", F16, &[32, 2]), ("biases", F16, &[32, 2])]
+            ),
         ]
-        .join("\n"),
-        @""
+        .join("\n")
     );
 }

@@ -4,7 +4,7 @@
 
 use safetensors::Dtype;
 
-use super::names::{matrix, module, whole_groups};
+use super::names::{Excluded, matrix, module, whole_groups};
 use crate::{
     error::Error,
     json::Json,
@@ -17,6 +17,7 @@ use crate::{
 pub struct Awq {
     /// Inputs of a group; `None` if all have one scale.
     group: Option<usize>,
+    excluded: Excluded,
 }
 
 const BITS: usize = 4;
@@ -35,7 +36,8 @@ impl Awq {
             value.as_str().is_some_and(|version| version.eq_ignore_ascii_case("gemm"))
         })?;
         json.require("zero_point", "true", |value| value.as_bool() == Some(true))?;
-        Ok(Self { group: json.group_size("group_size")? })
+        let excluded = Excluded::read(json, "modules_to_not_convert")?;
+        Ok(Self { group: json.group_size("group_size")?, excluded })
     }
 
     pub(in crate::storage) fn stores(&self, name: &str, tensors: &StoredTensors) -> bool {
@@ -47,6 +49,7 @@ impl Awq {
         weight: &Weight,
         tensors: &StoredTensors,
     ) -> Result<Storage, WrongStorage> {
+        self.excluded.check(weight)?;
         let [rows, columns] = matrix(weight)?;
         let size = self.group.unwrap_or(columns);
         let groups = whole_groups(weight, columns, size)?;

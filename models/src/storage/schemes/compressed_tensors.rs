@@ -6,7 +6,7 @@
 use safetensors::Dtype;
 
 use super::{
-    names::{matrix, module, whole_groups},
+    names::{Excluded, matrix, module, whole_groups},
     numbers::{e2m1, e4m3, e8m0},
 };
 use crate::{
@@ -20,6 +20,8 @@ use crate::{
 #[derive(Debug, Clone, PartialEq)]
 pub struct CompressedTensors {
     groups: Vec<Settings>,
+    /// Patterns, which begin with `re:`, exclude nothing here: the tensors show what is not quantized.
+    excluded: Excluded,
 }
 
 /// The weights of some modules.
@@ -75,7 +77,8 @@ impl CompressedTensors {
             let group = groups.object(name)?.ok_or_else(|| groups.invalid(name, "an object"))?;
             Settings::read(&group, of_all)
         };
-        Ok(Self { groups: groups.keys().map(read).collect::<Result<_, _>>()? })
+        let groups = groups.keys().map(read).collect::<Result<_, _>>()?;
+        Ok(Self { groups, excluded: Excluded::read(json, "ignore")? })
     }
 
     pub(in crate::storage) fn stores(&self, name: &str, tensors: &StoredTensors) -> bool {
@@ -87,6 +90,7 @@ impl CompressedTensors {
         weight: &Weight,
         tensors: &StoredTensors,
     ) -> Result<Storage, WrongStorage> {
+        self.excluded.check(weight)?;
         // The tensors of a module have the form of one group of settings alone.
         let mut problem = None;
         for settings in &self.groups {

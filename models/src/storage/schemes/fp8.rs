@@ -5,7 +5,7 @@
 use safetensors::Dtype;
 
 use super::{
-    names::{matrix, module},
+    names::{Excluded, matrix, module},
     numbers::e4m3,
 };
 use crate::{
@@ -20,6 +20,7 @@ use crate::{
 pub struct Fp8 {
     /// Rows and columns of a block.
     block: [usize; 2],
+    excluded: Excluded,
 }
 
 impl Fp8 {
@@ -29,7 +30,7 @@ impl Fp8 {
             None => [128; 2],
             Some(_) => json.sizes("weight_block_size")?,
         };
-        Ok(Self { block })
+        Ok(Self { block, excluded: Excluded::read(json, "modules_to_not_convert")? })
     }
 
     pub(in crate::storage) fn stores(&self, name: &str, tensors: &StoredTensors) -> bool {
@@ -41,6 +42,7 @@ impl Fp8 {
         weight: &Weight,
         tensors: &StoredTensors,
     ) -> Result<Storage, WrongStorage> {
+        self.excluded.check(weight)?;
         let [rows, columns] = matrix(weight)?;
         let group @ [of_rows, of_columns] = self.block;
         let mut parts = Parts::new(tensors);
