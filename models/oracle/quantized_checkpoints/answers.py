@@ -15,6 +15,7 @@ import transformers
 import family_case
 import make_fixtures
 
+VERSION = "5.23.0"  # of transformers, as for the other fixtures
 PROMPT_LENGTHS = [1, 2, 17, 64, 150]
 
 
@@ -70,6 +71,7 @@ def check(folder, expected, mistakes):
 
 
 def main():
+    assert transformers.__version__ == VERSION, f"found transformers {transformers.__version__}, expected {VERSION}"
     transformers.logging.set_verbosity_error()
     transformers.logging.disable_progress_bar()
     torch.set_num_threads(1)
