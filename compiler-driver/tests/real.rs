@@ -74,7 +74,7 @@ impl Fixture {
         Self::open(&fixtures().join(name)).unwrap()
     }
 
-    fn open(folder: &Path) -> Result<Self, String> {
+    pub(crate) fn open(folder: &Path) -> Result<Self, String> {
         #[derive(Deserialize)]
         struct Expected {
             prompts: Vec<Recorded>,

@@ -143,7 +143,7 @@ fn change(g: &mut Graph, expr: &Expr, x: Tensor) -> Tensor {
         Expr::And(_, number) => with_number(g, x, *number, Graph::and),
         Expr::Shift(_, by @ 0..) => with_number(g, x, *by, Graph::shift_left),
         Expr::Shift(_, by) => with_number(g, x, -by, Graph::shift_right_logical),
-        Expr::Plus(_, numbers) => plus(g, x, numbers),
+        Expr::Plus(_, number) => with_number(g, x, *number, Graph::add),
         _ => x,
     }
 }
@@ -158,20 +158,6 @@ fn with_number(
     let shape = g.shape(x).to_vec();
     let number = g.full(f64::from(number), Dtype::I32, &shape);
     op(g, x, number)
-}
-
-/// Adds the numbers to the elements of the last dimension, again and again.
-fn plus(g: &mut Graph, x: Tensor, numbers: &[i32]) -> Tensor {
-    if let &[only] = numbers {
-        return with_number(g, x, only, Graph::add);
-    }
-    let shape = g.shape(x).to_vec();
-    let split = split_last(&shape, numbers.len());
-    let x = g.reshape(x, &split);
-    let numbers = g.constant_i32(numbers, &[numbers.len()]);
-    let numbers = g.broadcast_in_dim(numbers, &split, &[split.len() - 1]);
-    let sum = g.add(x, numbers);
-    g.reshape(sum, &shape)
 }
 
 /// Repeats dimensions of size 1.
@@ -263,6 +249,8 @@ fn unpack(g: &mut Graph, x: Tensor, bits: usize) -> Tensor {
     let bytes = if word == 8 { x } else { fields(g, x, word / 8, 8) };
     let bytes = with_number(g, bytes, 255, Graph::and);
     // As many bytes as bits hold eight codes, of which each is in one byte or in two.
+    let whole = g.shape(bytes).last().copied().unwrap_or(0).next_multiple_of(bits);
+    let bytes = pad_last(g, bytes, whole);
     let shape = split_last(g.shape(bytes), bits);
     let (bytes, last) = (g.reshape(bytes, &shape), shape.len() - 1);
     let codes: Vec<_> = (0..PERIOD)

@@ -56,8 +56,8 @@ pub enum Expr {
     Or(Box<Self>, Box<Self>),
     /// Integers shifted to the left, or to the right by a negative number, with zeros.
     Shift(Box<Self>, i32),
-    /// The sum with a number for each integer of the last dimension, again and again.
-    Plus(Box<Self>, Vec<i32>),
+    /// The sum with a number.
+    Plus(Box<Self>, i32),
     /// The product. Dimensions of size 1 are repeated.
     Product(Box<Self>, Box<Self>),
     /// The sum. Dimensions of size 1 are repeated.
@@ -132,13 +132,13 @@ impl Expr {
     /// Adds a number to all integers.
     #[must_use]
     pub fn plus(self, number: i32) -> Self {
-        Self::Plus(self.into(), vec![number])
+        Self::Plus(self.into(), number)
     }
 
-    /// Adds numbers of a list to integers, again and again.
+    /// Keeps the bits that a number has.
     #[must_use]
-    pub fn plus_each(self, numbers: &[i32]) -> Self {
-        Self::Plus(self.into(), numbers.to_vec())
+    pub fn and(self, number: i32) -> Self {
+        Self::And(self.into(), number)
     }
 
     /// Adds.

@@ -32,7 +32,7 @@ fn schemes_that_are_refused() {
             refused(&json!({ "quant_method": "gptq", "bits": 5 })),
             refused(&json!({ "quant_method": "gptq", "bits": 4, "group_size": 0 })),
             refused(&json!({ "quant_method": "gptq", "bits": 4, "checkpoint_format": "marlin" })),
-            refused(&json!({ "quant_method": "gptq", "bits": 4, "dynamic": { "+:a": {} } })),
+            refused(&json!({ "quant_method": "gptq", "bits": 4, "dynamic": 3 })),
             refused(&json!({ "quant_method": "awq", "bits": 3 })),
             refused(&json!({ "quant_method": "awq", "version": "gemv" })),
             refused(&json!({ "quant_method": "fp8", "weight_block_size": [128] })),
@@ -41,7 +41,7 @@ fn schemes_that_are_refused() {
                 &json!({ "quant_method": "bitsandbytes", "load_in_4bit": true, "bnb_4bit_quant_type": "nf5" })
             ),
             refused(&json!({ "quant_method": "compressed-tensors" })),
-            compressed(json!({ "num_bits": 3 })),
+            compressed(json!({ "num_bits": 7 })),
             compressed(json!({ "type": "float" })),
             compressed(json!({ "strategy": "channels" })),
             compressed(json!({ "group_size": null })),

@@ -48,14 +48,17 @@ enum Format {
     Nvfp4,
     /// Bytes of two 4-bit floats, powers of two as scales.
     Mxfp4,
+    /// Floats of 8 bits, powers of two as scales.
+    Mxfp8,
 }
 
-const FORMATS: [(&str, Format); 5] = [
+const FORMATS: [(&str, Format); 6] = [
     ("pack-quantized", Format::Packed),
     ("int-quantized", Format::Integers),
     ("float-quantized", Format::Floats),
     ("nvfp4-pack-quantized", Format::Nvfp4),
     ("mxfp4-pack-quantized", Format::Mxfp4),
+    ("mxfp8-quantized", Format::Mxfp8),
 ];
 
 const WORD_BITS: usize = 32;
@@ -114,9 +117,9 @@ impl Settings {
         let format = FORMATS.iter().find(|(known, _)| Some(*known) == name).map(|(_, format)| *format);
         let format = format.ok_or_else(|| group.unsupported("format", format!("one of {}", known())))?;
         let (kind, bits) = match format {
-            Format::Packed => ("int", [2, 4, 8].as_slice()),
+            Format::Packed => ("int", [2, 3, 4, 5, 6, 8].as_slice()),
             Format::Integers => ("int", [8].as_slice()),
-            Format::Floats => ("float", [8].as_slice()),
+            Format::Floats | Format::Mxfp8 => ("float", [8].as_slice()),
             Format::Nvfp4 | Format::Mxfp4 => ("float", [4].as_slice()),
         };
         weights.require("type", kind, |value| value.as_str() == Some(kind))?;
@@ -157,15 +160,14 @@ impl Settings {
         let floats = Numbers::Floats { bits };
         let (codes, numbers) = match format {
             Format::Packed => {
-                let in_word = WORD_BITS / bits;
-                let words = columns.div_ceil(in_word);
+                let words = (columns * bits).div_ceil(WORD_BITS);
                 let words = parts.take(&name("weight_packed"), &[Dtype::I32], &[rows, words])?;
                 (words.unpack(bits).slice(1, 0, columns), integers)
             }
             Format::Integers => {
                 (parts.take(&weight.name, &[Dtype::I8], &[rows, columns])?.integers(), integers)
             }
-            Format::Floats => {
+            Format::Floats | Format::Mxfp8 => {
                 let codes = parts.take(&weight.name, &[Dtype::F8_E4M3], &[rows, columns])?;
                 (codes.unpack(8).lookup(e4m3()), floats)
             }
@@ -199,7 +201,9 @@ impl Settings {
                 let by = parts.floats(&name("weight_global_scale"), &[1])?.reshape(&[1, 1]);
                 Ok(scales.divided_by(by))
             }
-            Format::Mxfp4 => Ok(parts.take(&scale, &[Dtype::U8], &groups)?.unpack(8).lookup(e8m0())),
+            Format::Mxfp4 | Format::Mxfp8 => {
+                Ok(parts.take(&scale, &[Dtype::U8], &groups)?.unpack(8).lookup(e8m0()))
+            }
             _ => {
                 // The scale of a whole tensor has no dimensions, or one.
                 let shape = tensors.get(&scale).map(|scale| scale.shape).unwrap_or_default();
@@ -224,7 +228,7 @@ impl Settings {
                 Some(Expr::number(f32::from(half)))
             }
             (Format::Packed, true) => {
-                let words = rows.div_ceil(WORD_BITS / self.bits);
+                let words = (rows * self.bits).div_ceil(WORD_BITS);
                 let words = parts.take(&zero_point, &[Dtype::I32], &[words, columns])?;
                 let zeros = words.transpose(&[1, 0]).unpack(self.bits).slice(1, 0, rows);
                 Some(zeros.transpose(&[1, 0]).to_floats())

@@ -6,7 +6,7 @@ use safetensors::Dtype;
 
 use super::{
     names::{Excluded, matrix, module},
-    numbers::e4m3,
+    numbers::{e4m3, e8m0},
 };
 use crate::{
     error::Error,
@@ -20,6 +20,8 @@ use crate::{
 pub struct Fp8 {
     /// Rows and columns of a block.
     block: [usize; 2],
+    /// Whether scales are powers of two.
+    has_exponents: bool,
     excluded: Excluded,
 }
 
@@ -30,7 +32,12 @@ impl Fp8 {
             None => [128; 2],
             Some(_) => json.sizes("weight_block_size")?,
         };
-        Ok(Self { block, excluded: Excluded::read(json, "modules_to_not_convert")? })
+        let has_exponents = match json.text_or_null("scale_fmt")? {
+            None | Some("float") => false,
+            Some("ue8m0") => true,
+            Some(_) => return Err(json.unsupported("scale_fmt", "ue8m0, or null")),
+        };
+        Ok(Self { block, has_exponents, excluded: Excluded::read(json, "modules_to_not_convert")? })
     }
 
     pub(in crate::storage) fn stores(&self, name: &str, tensors: &StoredTensors) -> bool {
@@ -48,7 +55,12 @@ impl Fp8 {
         let mut parts = Parts::new(tensors);
         let codes = parts.take(&weight.name, &[Dtype::F8_E4M3], &[rows, columns])?;
         let scales = format!("{}_scale_inv", weight.name);
-        let scales = parts.floats(&scales, &[rows.div_ceil(of_rows), columns.div_ceil(of_columns)])?;
+        let groups = [rows.div_ceil(of_rows), columns.div_ceil(of_columns)];
+        let scales = if self.has_exponents {
+            parts.take(&scales, &[Dtype::F8_E8M0, Dtype::U8], &groups)?.unpack(8).lookup(e8m0())
+        } else {
+            parts.floats(&scales, &groups)?
+        };
         let codes = codes.unpack(8).lookup(e4m3());
         let coding = Coding::in_groups(codes, Numbers::Floats { bits: 8 }, of_columns, scales);
         Ok(parts.finish(Coding { group, ..coding }))

@@ -21,6 +21,8 @@ pub struct Gptq {
     group: Option<usize>,
     /// Whether `g_idx` decides the group of an input (act-order), and not its place.
     has_order: bool,
+    /// Whether modules have other settings, by patterns. Their tensors show them.
+    is_dynamic: bool,
     /// Whether zero points are stored less one, as in the first version.
     is_first_version: bool,
 }
@@ -30,12 +32,10 @@ const WORD_BITS: usize = 32;
 impl Gptq {
     pub(in crate::storage) fn read(json: &Json<'_>) -> Result<Self, Error> {
         let bits = json.required_size("bits", 8)?;
-        if ![2, 3, 4, 8].contains(&bits) {
+        if !BITS.contains(&bits) {
             return Err(json.unsupported("bits", "2, 3, 4 or 8"));
         }
-        json.require("dynamic", "null or an empty object", |value| {
-            value.as_object().is_some_and(serde_json::Map::is_empty)
-        })?;
+        let is_dynamic = json.object("dynamic")?.is_some_and(|dynamic| !dynamic.is_empty());
         let is_first_version = match json.text_or_null("checkpoint_format")? {
             None | Some("gptq") => true,
             Some("gptq_v2") => false,
@@ -45,6 +45,7 @@ impl Gptq {
             bits,
             group: json.group_size("group_size")?,
             has_order: json.flag("desc_act", false)?,
+            is_dynamic,
             is_first_version,
         })
     }
@@ -58,17 +59,21 @@ impl Gptq {
         weight: &Weight,
         tensors: &StoredTensors,
     ) -> Result<Storage, WrongStorage> {
-        let Self { bits, has_order, .. } = *self;
         let [rows, columns] = matrix(weight)?;
-        let size = self.group.unwrap_or(columns);
-        let groups = columns.div_ceil(size);
+        let name = |part: &str| format!("{}.{part}", module(&weight.name).unwrap_or_default());
+        let Form { bits, size, groups, has_order } = match self.is_dynamic {
+            true => Form::of_tensors(tensors, &name, columns)?,
+            false => {
+                let size = self.group.unwrap_or(columns);
+                Form { bits: self.bits, size, groups: columns.div_ceil(size), has_order: self.has_order }
+            }
+        };
         for (count, what) in [(rows, "rows"), (columns, "columns")] {
             if !(count * bits).is_multiple_of(WORD_BITS) {
                 let problem = format!("{count} {what} of {bits} bits, expected whole words of 32 bits");
                 return Err(WrongStorage::new(&weight.name, problem));
             }
         }
-        let name = |part: &str| format!("{}.{part}", module(&weight.name).unwrap_or_default());
         let mut parts = Parts::new(tensors);
         let words = parts.take(&name("qweight"), &[Dtype::I32], &[columns * bits / WORD_BITS, rows])?;
         let zeros = parts.take(&name("qzeros"), &[Dtype::I32], &[groups, rows * bits / WORD_BITS])?;
@@ -77,11 +82,15 @@ impl Gptq {
             true => Some(parts.take(&name("g_idx"), &[Dtype::I32], &[columns])?.integers()),
             false => None,
         };
-        // A borrow of one zero point goes into its neighbor, as gptqmodel reads them.
-        let zeros = if self.is_first_version { zeros.integers().plus_each(&ones(bits)) } else { zeros };
+        let zeros = match (self.is_first_version, bits) {
+            (false, _) => zeros.unpack(bits),
+            (true, 3) => zeros.unpack(bits).plus(1).and(7),
+            // 1 was subtracted from whole words, so that a zero point of 0 has borrowed from its neighbor.
+            (true, _) => zeros.integers().plus(ones(bits)).unpack(bits),
+        };
         let coding = Coding {
             column_groups,
-            zeros: Some(zeros.unpack(bits).to_floats().transpose(&[1, 0])),
+            zeros: Some(zeros.to_floats().transpose(&[1, 0])),
             ..Coding::in_groups(
                 words.transpose(&[1, 0]).unpack(bits),
                 Numbers::Integers { bits, signed: false },
@@ -93,14 +102,40 @@ impl Gptq {
     }
 }
 
-/// Returns the words of codes that are all 1, until they repeat.
-fn ones(bits: usize) -> Vec<i32> {
-    let words = if WORD_BITS.is_multiple_of(bits) { 1 } else { bits };
-    let mut ones = vec![0u32; words];
-    for bit in (0..words * WORD_BITS).step_by(bits) {
-        ones[bit / WORD_BITS] |= 1 << (bit % WORD_BITS);
+/// How the tensors of a module are written.
+struct Form {
+    bits: usize,
+    /// Columns of a group.
+    size: usize,
+    groups: usize,
+    has_order: bool,
+}
+
+impl Form {
+    /// Returns the form that the shapes of a module's tensors have.
+    fn of_tensors(
+        tensors: &StoredTensors,
+        name: &dyn Fn(&str) -> String,
+        columns: usize,
+    ) -> Result<Self, WrongStorage> {
+        let first = |part: &str| tensors.get(&name(part)).and_then(|tensor| tensor.shape.first().copied());
+        let bits = first("qweight").map(|words| words * WORD_BITS / columns.max(1)).unwrap_or_default();
+        if !BITS.contains(&bits) {
+            let problem = format!("words for {bits} bits, expected those for 2, 3, 4 or 8");
+            return Err(WrongStorage::new(name("qweight"), problem));
+        }
+        let groups = first("scales").unwrap_or_default().max(1);
+        Ok(Self { bits, size: columns.div_ceil(groups), groups, has_order: true })
     }
-    ones.into_iter().map(u32::cast_signed).collect()
+}
+
+/// Bits of a code.
+const BITS: [usize; 4] = [2, 3, 4, 8];
+
+/// Returns a word of codes that are all 1.
+fn ones(bits: usize) -> i32 {
+    let ones = (0..WORD_BITS).step_by(bits).fold(0u32, |word, bit| word | 1 << bit);
+    ones.cast_signed()
 }
 
 #[cfg(test)]
@@ -109,9 +144,6 @@ mod tests {
 
     #[test]
     fn words_of_ones() {
-        let words = |bits| ones(bits).into_iter().map(i32::cast_unsigned).collect::<Vec<_>>();
-        assert_eq!(words(4), [0x1111_1111]);
-        assert_eq!(words(8), [0x0101_0101]);
-        assert_eq!(words(3), [0x4924_9249, 0x9249_2492, 0x2492_4924]);
+        assert_eq!([2, 4, 8].map(ones), [0x5555_5555, 0x1111_1111, 0x0101_0101]);
     }
 }
