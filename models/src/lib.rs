@@ -27,4 +27,6 @@ pub use nearest::nearest;
 pub use preset::{PRESETS, Preset};
 pub use rope::{Pairs, Rope, RopeScaling};
 pub use sentence::Modules;
-pub use storage::{Coding, Expr, Numbers, Scheme, Storage, StoredTensor, StoredTensors, WrongStorage};
+pub use storage::{
+    CheckpointTensors, Coding, Expr, Numbers, Scheme, Storage, StoredTensor, StoredTensors, WrongStorage,
+};

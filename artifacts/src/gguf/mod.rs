@@ -2,6 +2,7 @@
 
 mod read;
 mod types;
+mod value;
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -13,6 +14,7 @@ use safetensors::Dtype;
 
 pub use read::GgufError;
 pub use types::GgmlType;
+pub use value::MetadataValue;
 
 use read::Source;
 
@@ -36,21 +38,6 @@ pub struct GgufHeader {
     pub metadata: BTreeMap<String, MetadataValue>,
     /// Tensors by name.
     pub tensors: BTreeMap<String, GgufTensor>,
-}
-
-/// A value of the metadata.
-#[derive(Debug, Clone, PartialEq)]
-pub enum MetadataValue {
-    /// A whole number of any size and sign.
-    Integer(i128),
-    /// A floating-point number.
-    Float(f64),
-    /// True or false.
-    Bool(bool),
-    /// A text.
-    Text(String),
-    /// Values of one kind.
-    List(Vec<Self>),
 }
 
 /// A tensor of a GGUF file.

@@ -2,7 +2,7 @@
 
 use std::io::{self, Read};
 
-use super::MetadataValue;
+use super::value::MetadataValue;
 
 /// The longest header. The longest known have 20 MB, of which most is the vocabulary.
 pub(super) const HEADER_LIMIT_BYTES: u64 = 256 << 20;

@@ -6,7 +6,9 @@ use std::{
 };
 
 use mlxcel_artifacts::{Cancel, CheckpointIndex, Digest, INDEX_FILE, IndexError, SINGLE_FILE};
-use mlxcel_models::{Head, ModelConfig, Storage, StoredTensor, StoredTensors, WrongStorage};
+use mlxcel_models::{
+    CheckpointTensors, Head, ModelConfig, Storage, StoredTensor, StoredTensors, WrongStorage,
+};
 use safetensors::{Dtype, tensor::TensorInfo};
 
 use crate::{error::Error, model::tensor_file::TensorFile};
@@ -87,8 +89,8 @@ impl Checkpoint {
             StoredTensor { name: name.clone(), dtype, shape }
         });
         let mut stored: StoredTensors = tensors.collect();
-        let needed: Vec<_> =
-            stored.texts_needed(model.scheme.as_ref()).into_iter().map(str::to_owned).collect();
+        let is_needed = |name: &&str| model.scheme.as_ref().is_some_and(|scheme| scheme.reads_text(name));
+        let needed: Vec<_> = stored.names().filter(is_needed).map(str::to_owned).collect();
         for (file, path) in self.files().filter(|_| !needed.is_empty()) {
             if file != INDEX_FILE {
                 let texts = TensorFile::open(&path)?.small_tensors(&needed)?;
@@ -112,7 +114,8 @@ impl Checkpoint {
         let is_tied = |model: &ModelConfig| matches!(&model.head, Head::Logits(head) if head.tied);
         let expected = is_tied(&model);
         let scheme = model.scheme.clone();
-        let mut model = model.with_tensors(|name| stored.stores(name, scheme.as_ref()));
+        let found = CheckpointTensors { tensors: stored, scheme: scheme.as_ref() };
+        let mut model = model.with_tensors(|name| found.has(name));
         if let (true, Head::Logits(head)) = (expected, &mut model.head)
             && !head.tied
             && let Some(digest) = self.digest(&head.linear.weight.name, cancel)?
@@ -150,8 +153,9 @@ impl Checkpoint {
         name: &str,
     ) -> Result<BTreeMap<String, Storage>, Error> {
         let (mut storages, mut problems) = (BTreeMap::new(), Vec::new());
+        let found = CheckpointTensors { tensors: stored, scheme: model.scheme.as_ref() };
         for weight in model.weights() {
-            match stored.storage(weight, model.scheme.as_ref()) {
+            match found.storage(weight) {
                 Ok(storage) => _ = storages.insert(weight.name.clone(), storage),
                 Err(wrong) => problems.push(problem(wrong)),
             }

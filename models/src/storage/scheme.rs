@@ -2,7 +2,11 @@
 
 use serde_json::{Map, Value};
 
-use super::{Storage, StoredTensors, WrongStorage, schemes};
+use super::{
+    coding::Storage,
+    schemes,
+    tensors::{StoredTensors, WrongStorage},
+};
 use crate::{error::Error, json::Json, layers::Weight, nearest::nearest};
 
 /// Declares the schemes. Each has a file in `schemes/`, with a structure that is read from config.json.
@@ -73,6 +77,12 @@ schemes! {
 }
 
 impl Scheme {
+    /// Returns whether the bytes of a tensor are a text that is needed, see [`StoredTensors::add_text`].
+    #[must_use]
+    pub fn reads_text(&self, name: &str) -> bool {
+        matches!(self, Self::BitsAndBytes(_)) && schemes::bitsandbytes::BitsAndBytes::reads_text(name)
+    }
+
     /// Returns whether a tensor of this name is no part of any weight: what inputs are rounded to, and what says again how
     /// weights are stored.
     #[must_use]

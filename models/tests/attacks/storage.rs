@@ -1,6 +1,6 @@
 //! Schemes of quantized checkpoints that are refused, and tensors that are not those of the scheme.
 
-use mlxcel_models::{ModelConfig, Storage, StoredTensor, StoredTensors, Weight};
+use mlxcel_models::{CheckpointTensors, ModelConfig, Storage, StoredTensor, StoredTensors, Weight};
 use safetensors::Dtype::{self, BF16, F8_E4M3, F16, F32, I8, I32, U8, U32};
 use serde_json::{Value, json};
 
@@ -75,7 +75,9 @@ fn storage(config: &Value, tensors: &[(&str, Dtype, &[usize])]) -> Result<Storag
     });
     let tensors: StoredTensors = tensors.collect();
     let weight = Weight { name: "a.weight".into(), shape: vec![32, 64] };
-    tensors.storage(&weight, scheme.as_ref()).map_err(|wrong| format!("{}: {}", wrong.tensor, wrong.problem))
+    CheckpointTensors { tensors: &tensors, scheme: scheme.as_ref() }
+        .storage(&weight)
+        .map_err(|wrong| format!("{}: {}", wrong.tensor, wrong.problem))
 }
 
 #[test]

@@ -13,7 +13,11 @@ use crate::{
     error::Error,
     json::Json,
     layers::Weight,
-    storage::{Coding, Expr, Numbers, Storage, StoredTensors, WrongStorage, find::Parts},
+    storage::{
+        coding::{Coding, Numbers, Storage},
+        expr::Expr,
+        tensors::{Parts, StoredTensors, WrongStorage},
+    },
 };
 
 /// The settings of compressed-tensors.

@@ -12,7 +12,10 @@ use crate::{
     error::Error,
     json::Json,
     layers::Weight,
-    storage::{Coding, Numbers, Storage, StoredTensors, WrongStorage, find::Parts},
+    storage::{
+        coding::{Coding, Numbers, Storage},
+        tensors::{Parts, StoredTensors, WrongStorage},
+    },
 };
 
 /// The settings of 8-bit floats.

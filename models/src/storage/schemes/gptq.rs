@@ -10,7 +10,10 @@ use crate::{
     error::Error,
     json::Json,
     layers::Weight,
-    storage::{Coding, Numbers, Storage, StoredTensors, WrongStorage, find::Parts},
+    storage::{
+        coding::{Coding, Numbers, Storage},
+        tensors::{Parts, StoredTensors, WrongStorage},
+    },
 };
 
 /// GPTQ's settings.

@@ -15,7 +15,11 @@ use crate::{
     error::Error,
     json::Json,
     layers::Weight,
-    storage::{Coding, Expr, Numbers, Storage, StoredTensors, WrongStorage, find::Parts},
+    storage::{
+        coding::{Coding, Numbers, Storage},
+        expr::Expr,
+        tensors::{Parts, StoredTensors, WrongStorage},
+    },
 };
 
 /// MLX's settings.

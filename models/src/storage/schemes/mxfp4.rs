@@ -10,7 +10,10 @@ use crate::{
     error::Error,
     json::Json,
     layers::Weight,
-    storage::{Coding, Numbers, Storage, StoredTensors, WrongStorage, find::Parts},
+    storage::{
+        coding::{Coding, Numbers, Storage},
+        tensors::{Parts, StoredTensors, WrongStorage},
+    },
 };
 
 /// The settings of gpt-oss' experts, which are always the same.

@@ -1,6 +1,6 @@
 //! Names of modules and of their tensors.
 
-use crate::{error::Error, json::Json, layers::Weight, storage::WrongStorage};
+use crate::{error::Error, json::Json, layers::Weight, storage::tensors::WrongStorage};
 
 /// Modules that config.json says are not quantized.
 #[derive(Debug, Clone, Default, PartialEq)]

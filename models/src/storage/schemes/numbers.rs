@@ -1,6 +1,6 @@
 //! Floating-point numbers of 4 and 8 bits.
 
-use crate::storage::Expr;
+use crate::storage::expr::Expr;
 
 /// The numbers of E2M1, by their 4 bits (OCP Microscaling Formats, version 1.0).
 const E2M1: [f32; 16] =

@@ -3,7 +3,7 @@
 
 use libfuzzer_sys::fuzz_target;
 use mlxcel_fuzz::two_files;
-use mlxcel_models::{ModelConfig, StoredTensor, StoredTensors};
+use mlxcel_models::{CheckpointTensors, ModelConfig, StoredTensor, StoredTensors};
 use safetensors::{Dtype, tensor::TensorInfo};
 
 /// Models with more layers are left out, to keep inputs fast.
@@ -24,16 +24,19 @@ fuzz_target!(|bytes: &[u8]| {
         })
         .collect();
     let scheme = model.scheme.clone();
-    for name in stored.texts_needed(scheme.as_ref()).into_iter().map(str::to_owned).collect::<Vec<_>>() {
-        // Names are as good as other bytes.
-        _ = stored.add_text(&name, name.as_bytes());
+    if let Some(scheme) = &scheme {
+        for name in header.keys().filter(|name| scheme.reads_text(name)) {
+            // Names are as good as other bytes.
+            _ = stored.add_text(name, name.as_bytes());
+        }
     }
     if model.blocks.len() > LAYERS_MAX {
         return;
     }
-    let model = model.with_tensors(|name| stored.stores(name, scheme.as_ref()));
+    let found = CheckpointTensors { tensors: &stored, scheme: scheme.as_ref() };
+    let model = model.with_tensors(|name| found.has(name));
     for weight in model.weights() {
-        let Ok(storage) = stored.storage(weight, scheme.as_ref()) else { continue };
+        let Ok(storage) = found.storage(weight) else { continue };
         assert!(!storage.tensors.is_empty());
         assert!(storage.tensors.iter().all(|tensor| stored.get(&tensor.name).as_ref() == Some(tensor)));
         assert!(storage.coding.is_some() || storage.dtype() != Dtype::U8);
