@@ -244,6 +244,22 @@ pub enum Error {
         folder: PathBuf,
     },
 
+    /// A part of a split GGUF file is missing.
+    #[error("found no {}, expected all {count} parts of the file\nhint: download the missing part", path.display())]
+    NoPart {
+        /// The part.
+        path: PathBuf,
+        /// How many parts there are.
+        count: usize,
+    },
+
+    /// There is no file at this path.
+    #[error("found no file {}, expected a GGUF file\nhint: check the path", path.display())]
+    NoFile {
+        /// The path.
+        path: PathBuf,
+    },
+
     /// A file of the checkpoint is damaged.
     #[error("{} is damaged: {reason}\nhint: download or copy the checkpoint again", path.display())]
     Damaged {

@@ -127,6 +127,18 @@ impl ModelConfig {
         weights
     }
 
+    /// Returns the norms to change them.
+    pub(crate) fn norms_mut(&mut self) -> impl Iterator<Item = &mut Norm> {
+        let block_norms = self.blocks.iter_mut().flat_map(|Block { attention, mlp, .. }| {
+            let Attention { query_norm, key_norm, .. } = &mut attention.layer;
+            let attention_norms =
+                [&mut attention.before, query_norm, key_norm, &mut attention.after, &mut attention.after_sum];
+            attention_norms.into_iter().chain([&mut mlp.before, &mut mlp.after, &mut mlp.after_sum])
+        });
+        let norms = iter::once(&mut self.embedding.norm).chain(block_norms).chain([&mut self.final_norm]);
+        norms.flatten()
+    }
+
     /// Returns the norms in the order of use.
     pub fn norms(&self) -> impl Iterator<Item = &Norm> {
         let block_norms = self.blocks.iter().flat_map(|Block { attention, mlp, .. }| {

@@ -17,10 +17,12 @@ pub enum Error {
         source: serde_json::Error,
     },
     /// A required key is absent.
-    #[error("`{key}` is missing from config.json, expected {expected}{}", line(hint))]
+    #[error("`{key}` is missing from {file}, expected {expected}{}", line(hint))]
     Missing {
         /// Path of the key, such as `rope_scaling.factor`.
         key: String,
+        /// The file, such as config.json.
+        file: &'static str,
         /// Expected value.
         expected: String,
         /// What to do about the error.

@@ -9,9 +9,10 @@ use crate::error::{Error, displayed};
 /// Positive numbers in the range of f32, which models compute in.
 const POSITIVE: RangeInclusive<f64> = f32::MIN_POSITIVE as f64..=f32::MAX as f64;
 
-/// An object in a config.json, with its path.
+/// An object in a config.json or another file, with its path.
 #[derive(Debug)]
 pub(crate) struct Json<'a> {
+    file: &'static str,
     path: String,
     object: &'a Map<String, Value>,
 }
@@ -19,7 +20,12 @@ pub(crate) struct Json<'a> {
 impl<'a> Json<'a> {
     /// Wraps the object of the whole file.
     pub(crate) fn top(object: &'a Map<String, Value>) -> Self {
-        Self { path: String::new(), object }
+        Self::of_file("config.json", object)
+    }
+
+    /// Wraps the object of another file.
+    pub(crate) fn of_file(file: &'static str, object: &'a Map<String, Value>) -> Self {
+        Self { file, path: String::new(), object }
     }
 
     /// Returns the value at `key`; `None` if it is absent or null.
@@ -46,7 +52,9 @@ impl<'a> Json<'a> {
     pub(crate) fn object(&self, key: &str) -> Result<Option<Self>, Error> {
         match self.value(key) {
             None => Ok(None),
-            Some(Value::Object(object)) => Ok(Some(Self { path: self.path_of(key), object })),
+            Some(Value::Object(object)) => {
+                Ok(Some(Self { file: self.file, path: self.path_of(key), object }))
+            }
             Some(_) => Err(self.invalid(key, "an object or null")),
         }
     }
@@ -228,7 +236,7 @@ impl<'a> Json<'a> {
 
     /// Returns the error for a required key that is absent.
     pub(crate) fn missing(&self, key: &str, expected: impl Into<String>) -> Error {
-        Error::Missing { key: self.path_of(key), expected: expected.into(), hint: None }
+        Error::Missing { key: self.path_of(key), file: self.file, expected: expected.into(), hint: None }
     }
 
     /// Returns the error for a value that no checkpoint can mean.

@@ -1,4 +1,4 @@
-//! A checkpoint's tensors, in safetensors files that are mapped into memory.
+//! A checkpoint's tensors, in safetensors or GGUF files that are mapped into memory.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -10,8 +10,8 @@ use std::{
 
 use memmap2::Mmap;
 use mlxcel_artifacts::{
-    Bundle, CheckpointIndex, Digest, HEADER_LIMIT_BYTES, INDEX_FILE, IndexError, SINGLE_FILE,
-    entry::Parameter, safetensors_header, type_text,
+    Bundle, CheckpointIndex, Digest, GGUF_MAGIC, GgufError, GgufHeader, HEADER_LIMIT_BYTES, INDEX_FILE,
+    IndexError, SINGLE_FILE, entry::Parameter, safetensors_header, type_text,
 };
 use safetensors::Dtype;
 
@@ -76,7 +76,7 @@ impl Weights {
         &self.inner.files
     }
 
-    /// Maps these safetensors files and reads their headers.
+    /// Maps these safetensors or GGUF files and reads their headers.
     ///
     /// # Errors
     /// A file cannot be read or is damaged, or two files have the same tensor.
@@ -97,7 +97,7 @@ impl Weights {
         Ok(Self::new(Inner { paths: paths.to_vec(), files, tensors }))
     }
 
-    /// Opens the weights at `path`, a checkpoint's folder or a safetensors file.
+    /// Opens the weights at `path`, a checkpoint's folder, a safetensors file or a GGUF file without further parts.
     ///
     /// # Errors
     /// As [`Weights::from_folder`] and [`Weights::from_files`].
@@ -142,7 +142,8 @@ impl Weights {
     /// The bundle carries none, or [`Weights::from_files`] fails.
     pub fn from_bundle(bundle: &Bundle) -> Result<Self, Error> {
         // The index is not needed: the bundle lists the files, and the tensors are checked by name.
-        let files = bundle.weights()?.into_iter().filter(|(name, _)| name.ends_with(".safetensors"));
+        let has_tensors = |name: &str| name.ends_with(".safetensors") || name.ends_with(".gguf");
+        let files = bundle.weights()?.into_iter().filter(|(name, _)| has_tensors(name));
         let paths: Vec<PathBuf> = files.map(|(_, path)| path).collect();
         if paths.is_empty() {
             return Err(Error::NoWeights(bundle.path().to_path_buf()));
@@ -245,6 +246,9 @@ fn read_header(path: &Path, file: usize, bytes: &[u8]) -> Result<Vec<(String, Te
     if bytes.starts_with(LFS_POINTER) {
         return Err(Error::LfsPointer(path.to_path_buf()));
     }
+    if bytes.starts_with(GGUF_MAGIC) {
+        return read_gguf(path, file, bytes);
+    }
     let length = match bytes.first_chunk() {
         None => return Err(damaged(format!("found {} bytes, expected at least 8", bytes.len()))),
         Some(&length) => u64::from_le_bytes(length),
@@ -259,6 +263,21 @@ fn read_header(path: &Path, file: usize, bytes: &[u8]) -> Result<Vec<(String, Te
         let (from, to) = info.data_offsets;
         let range = start + from..start + to;
         (name, Tensor { dtype: info.dtype, shape: info.shape.clone(), file, range })
+    });
+    Ok(tensors.collect())
+}
+
+/// Returns the tensors of a GGUF file: numbers, or the bytes of blocks.
+fn read_gguf(path: &Path, file: usize, bytes: &[u8]) -> Result<Vec<(String, Tensor)>, Error> {
+    let header = GgufHeader::read(bytes, bytes.len() as u64).map_err(|error| match error {
+        GgufError::Io(error) => Error::read(path)(error),
+        GgufError::Damaged(reason) => Error::Damaged { path: path.to_path_buf(), reason },
+    })?;
+    let tensors = header.tensors.into_iter().map(|(name, tensor)| {
+        let (dtype, shape) = tensor.stored();
+        // Fits: it lies in the file, which is mapped.
+        let range = tensor.range.start as usize..tensor.range.end as usize;
+        (name, Tensor { dtype, shape, file, range })
     });
     Ok(tensors.collect())
 }

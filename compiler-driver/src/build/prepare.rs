@@ -1,10 +1,10 @@
 //! Checks a request before the compiler starts.
 
-use std::{collections::BTreeMap, path::PathBuf, time::Instant};
+use std::{collections::BTreeMap, time::Instant};
 
 use mlxcel_artifacts::{Blob, BundleWriter, CONFIG_FILE, CacheType, Float, Quant};
 use mlxcel_emitter::{Numerics, Plan, Program};
-use mlxcel_models::Head;
+use mlxcel_models::{Head, SmallFiles};
 use safetensors::Dtype;
 
 use crate::{
@@ -14,7 +14,11 @@ use crate::{
         weights::Weights,
     },
     error::Error,
-    model::{files::check_json_object, sentence, source::Model},
+    model::{
+        files::{SmallFile, check_json_object},
+        sentence,
+        source::Model,
+    },
     target::{Precision, Target, float_name},
 };
 
@@ -22,8 +26,8 @@ use crate::{
 pub(crate) struct Prepared {
     pub(crate) model: Model,
     pub(crate) weights: Weights,
-    /// Name and path of each small file.
-    pub(crate) small_files: Vec<(&'static str, PathBuf)>,
+    /// Each small file by name.
+    pub(crate) small_files: Vec<(&'static str, SmallFile)>,
     pub(crate) targets: Vec<Target>,
     pub(crate) plan: Plan,
 }
@@ -44,10 +48,7 @@ impl Prepared {
             settings.warning.into_iter().for_each(|text| progress(Event::Warning(text)));
         }
         let plan = plan(request, &model, precision, &targets)?;
-        let small_files = model.small_files(weights.folder());
-        for (_, path) in small_files.iter().filter(|(name, _)| name.ends_with(".json")) {
-            check_json_object(path)?;
-        }
+        let small_files = small_files(&model, &weights, progress)?;
         Ok(Self { model, weights, small_files, targets, plan })
     }
 
@@ -69,11 +70,33 @@ impl Prepared {
     ) -> Result<BTreeMap<String, Blob>, Error> {
         let mut files = BTreeMap::new();
         files.insert(CONFIG_FILE.to_owned(), writer.add_bytes(self.model.json.as_bytes())?);
-        for (name, path) in &self.small_files {
-            files.insert((*name).to_owned(), writer.add_file(path)?);
+        for (name, file) in &self.small_files {
+            let blob = match file {
+                SmallFile::Path(path) => writer.add_file(path)?,
+                SmallFile::Text(text) => writer.add_bytes(text.as_bytes())?,
+            };
+            files.insert((*name).to_owned(), blob);
         }
         Ok(files)
     }
+}
+
+/// Finds the small files of a model or of its weights, and checks that those of folders are objects.
+fn small_files(
+    model: &Model,
+    weights: &Weights,
+    progress: &mut Progress<'_>,
+) -> Result<Vec<(&'static str, SmallFile)>, Error> {
+    let SmallFiles { texts, warnings } =
+        if model.gguf.is_some() { SmallFiles::default() } else { weights.small_files()? };
+    warnings.into_iter().for_each(|text| progress(Event::Warning(text)));
+    let files = model.small_files(weights.folder(), texts);
+    for (name, file) in &files {
+        if let (true, SmallFile::Path(path)) = (name.ends_with(".json"), file) {
+            check_json_object(path)?;
+        }
+    }
+    Ok(files)
 }
 
 /// Finds targets by name. Naming a target twice is the same as naming it once.

@@ -3,7 +3,7 @@
 use std::{collections::BTreeMap, fs, path::Path};
 
 use mlxcel_artifacts::{Blob, BundleWriter, Cancel, Destination as _, Digest, INDEX_FILE, SINGLE_FILE};
-use mlxcel_models::{ModelConfig, Storage, Weight};
+use mlxcel_models::{ModelConfig, SmallFiles, Storage, Weight};
 use safetensors::Dtype;
 
 use crate::{
@@ -55,6 +55,8 @@ impl Weights {
                 let no_weights = || Error::NoWeights { folder: folder.clone() };
                 Some(Checkpoint::open(folder)?.ok_or_else(no_weights)?)
             }
+            WeightSource::Gguf(path) => Some(Checkpoint::open_gguf(path)?),
+            WeightSource::Model if let Some(path) = &model.gguf => Some(Checkpoint::open_gguf(path)?),
             WeightSource::Model => {
                 let found = model.folder.as_deref().map(Checkpoint::open).transpose()?.flatten();
                 if let (None, Some(folder)) = (&found, &model.folder) {
@@ -76,8 +78,18 @@ impl Weights {
     /// Returns the folder of the weights.
     pub(crate) fn folder(&self) -> Option<&Path> {
         match self {
-            Self::Files(checkpoint) => Some(checkpoint.folder()),
+            Self::Files(checkpoint) => checkpoint.folder(),
             Self::None | Self::Random(_) => None,
+        }
+    }
+
+    /// Returns the small files that the metadata of a GGUF file makes, with warnings.
+    pub(crate) fn small_files(&self) -> Result<SmallFiles, Error> {
+        match self {
+            Self::Files(checkpoint) if let Some(gguf) = checkpoint.gguf() => {
+                gguf.small_files().map_err(Error::model("the GGUF file"))
+            }
+            _ => Ok(SmallFiles::default()),
         }
     }
 

@@ -33,7 +33,7 @@ impl ExternalParameters<'_> {
         let weights = match weights {
             WeightSource::None => "none".to_owned(),
             WeightSource::Random(seed) => format!("random:{seed}"),
-            WeightSource::Folder(_) | WeightSource::Model => "files".to_owned(),
+            WeightSource::Folder(_) | WeightSource::Gguf(_) | WeightSource::Model => "files".to_owned(),
         };
         let mut recorded = BTreeMap::from([("weights", weights), ("targets", targets.join(","))]);
         recorded.extend(chunk.map(|chunk| ("chunk", chunk.to_string())));

@@ -32,8 +32,11 @@ use phrases::{
 /// # Errors
 /// The model does not exist or is not supported, its folder's tensors do not fit it, or `cancel` was triggered.
 pub fn explain(source: &ModelSource, cancel: &Cancel) -> Result<String, Error> {
-    let Model { name, config, folder, max_seq_length, warning, json: _ } = source.load()?;
-    let mut found = folder.as_deref().map(Checkpoint::open).transpose()?.flatten();
+    let Model { name, config, folder, gguf, max_seq_length, warning, texts: _, json: _ } = source.load()?;
+    let mut found = match &gguf {
+        Some(path) => Some(Checkpoint::open_gguf(path)?),
+        None => folder.as_deref().map(Checkpoint::open).transpose()?.flatten(),
+    };
     let (config, warnings) = match &mut found {
         Some(checkpoint) => checkpoint.fit(config, &name, cancel)?,
         None => (config, vec![]),

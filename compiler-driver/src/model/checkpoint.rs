@@ -1,4 +1,4 @@
-//! A checkpoint's safetensors files, and whether their tensors are the model's.
+//! A checkpoint's safetensors or GGUF files, and whether their tensors are the model's.
 
 use std::{
     collections::{BTreeMap, BTreeSet, HashMap},
@@ -7,18 +7,26 @@ use std::{
 
 use mlxcel_artifacts::{Cancel, CheckpointIndex, Digest, INDEX_FILE, IndexError, SINGLE_FILE};
 use mlxcel_models::{
-    CheckpointTensors, Head, ModelConfig, Storage, StoredTensor, StoredTensors, WrongStorage,
+    CheckpointTensors, GgufModel, Head, ModelConfig, Storage, StoredTensor, StoredTensors, WrongStorage,
 };
-use safetensors::{Dtype, tensor::TensorInfo};
+use safetensors::Dtype;
 
-use crate::{error::Error, model::tensor_file::TensorFile};
+use crate::{
+    error::Error,
+    model::{
+        gguf::GgufParts,
+        tensor_file::{FileTensor, TensorFile},
+    },
+};
 
-/// The tensors of a folder's safetensors files.
+/// The tensors of a folder's safetensors files, or of a GGUF file.
 #[derive(Debug)]
 pub(crate) struct Checkpoint {
     folder: PathBuf,
     files: Vec<String>,
-    tensors: BTreeMap<String, TensorInfo>,
+    tensors: BTreeMap<String, FileTensor>,
+    /// What the metadata says, in a GGUF file.
+    gguf: Option<GgufModel>,
     /// How each weight of the model is stored, once the model is known.
     storages: BTreeMap<String, Storage>,
 }
@@ -28,12 +36,7 @@ impl Checkpoint {
     ///
     /// As in transformers, a single file takes precedence over an index.
     pub(crate) fn open(folder: &Path) -> Result<Option<Self>, Error> {
-        let mut checkpoint = Self {
-            folder: folder.to_owned(),
-            files: vec![],
-            tensors: BTreeMap::new(),
-            storages: BTreeMap::new(),
-        };
+        let mut checkpoint = Self::empty(folder);
         if folder.join(SINGLE_FILE).is_file() {
             checkpoint.add(SINGLE_FILE)?;
         } else if folder.join(INDEX_FILE).is_file() {
@@ -44,14 +47,44 @@ impl Checkpoint {
         Ok(Some(checkpoint))
     }
 
+    /// Reads the headers of a GGUF file, or of all its parts.
+    pub(crate) fn open_gguf(path: &Path) -> Result<Self, Error> {
+        let GgufParts { paths, model } = GgufParts::open(path)?;
+        let mut checkpoint = Self::empty(path.parent().unwrap_or(Path::new("")));
+        checkpoint.gguf = Some(model);
+        for path in paths {
+            let Some(name) = path.file_name().and_then(|name| name.to_str()) else {
+                let reason = "its name is no UTF-8, expected text".into();
+                return Err(Error::Damaged { path, reason });
+            };
+            checkpoint.add(name)?;
+        }
+        Ok(checkpoint)
+    }
+
+    fn empty(folder: &Path) -> Self {
+        Self {
+            folder: folder.to_owned(),
+            files: vec![],
+            tensors: BTreeMap::new(),
+            gguf: None,
+            storages: BTreeMap::new(),
+        }
+    }
+
+    /// Returns what the metadata of a GGUF file says.
+    pub(crate) fn gguf(&self) -> Option<&GgufModel> {
+        self.gguf.as_ref()
+    }
+
     /// Returns name and path of every file that a bundle with these weights contains, including the index.
     pub(crate) fn files(&self) -> impl Iterator<Item = (&str, PathBuf)> {
         self.files.iter().map(|name| (name.as_str(), self.folder.join(name)))
     }
 
-    /// Returns the folder of the files.
-    pub(crate) fn folder(&self) -> &Path {
-        &self.folder
+    /// Returns the folder that the files belong to. A GGUF file belongs to none, wherever it is.
+    pub(crate) fn folder(&self) -> Option<&Path> {
+        self.gguf.is_none().then_some(&self.folder)
     }
 
     /// Returns how a weight is stored, once the model is fitted.
@@ -74,6 +107,10 @@ impl Checkpoint {
         name: &str,
         cancel: &Cancel,
     ) -> Result<(ModelConfig, Vec<String>), Error> {
+        let model = match &self.gguf {
+            Some(gguf) => gguf.adapt(model).map_err(Error::model(name))?,
+            None => model,
+        };
         let stored = self.stored_tensors(&model, name)?;
         let (model, warning) = self.adapt(model, &stored, cancel)?;
         let storages = self.find(&model, &stored, name)?;
@@ -85,7 +122,7 @@ impl Checkpoint {
     /// Returns the types of all tensors, with the small texts that the model's scheme needs.
     fn stored_tensors(&self, model: &ModelConfig, name: &str) -> Result<StoredTensors, Error> {
         let tensors = self.tensors.iter().map(|(name, info)| {
-            let TensorInfo { dtype, shape, .. } = info.clone();
+            let FileTensor { dtype, shape, .. } = info.clone();
             StoredTensor { name: name.clone(), dtype, shape }
         });
         let mut stored: StoredTensors = tensors.collect();
@@ -161,6 +198,7 @@ impl Checkpoint {
             }
         }
         if let Some(scheme) = &model.scheme
+            && !scheme.may_be_plain()
             && problems.is_empty()
             && storages.values().all(|storage| storage.coding.is_none())
         {
@@ -205,7 +243,7 @@ impl Checkpoint {
     /// Counts the elements of each type.
     pub(crate) fn elements_by_dtype(&self) -> BTreeMap<Dtype, u128> {
         let mut elements: BTreeMap<Dtype, u128> = BTreeMap::new();
-        for TensorInfo { dtype, shape, .. } in self.tensors.values() {
+        for FileTensor { dtype, shape, .. } in self.tensors.values() {
             *elements.entry(*dtype).or_default() += shape.iter().map(|&size| size as u128).product::<u128>();
         }
         elements

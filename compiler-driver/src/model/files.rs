@@ -13,11 +13,20 @@ use crate::error::Error;
 /// Largest config.json that is read.
 pub(crate) const CONFIG_LIMIT_BYTES: u64 = 1 << 20;
 
+/// A small file of a checkpoint.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum SmallFile {
+    /// A file of a folder.
+    Path(PathBuf),
+    /// A text that was made of a GGUF file's metadata.
+    Text(String),
+}
+
 /// Finds the small files in `folders`, each in the first folder that has it. Returns their names and paths.
-pub(crate) fn find_small_files(folders: &[&Path]) -> Vec<(&'static str, PathBuf)> {
+pub(crate) fn find_small_files(folders: &[&Path]) -> Vec<(&'static str, SmallFile)> {
     let find = |name: &'static str| {
         let path = folders.iter().map(|folder| folder.join(name)).find(|path| path.is_file())?;
-        Some((name, path))
+        Some((name, SmallFile::Path(path)))
     };
     SMALL_FILES.into_iter().filter_map(find).collect()
 }

@@ -1,7 +1,8 @@
-//! Models and their weights: presets, folders in Hugging Face's format, and random checkpoints.
+//! Models and their weights: presets, folders in Hugging Face's format, GGUF files, and random checkpoints.
 
 pub(crate) mod checkpoint;
 pub(crate) mod files;
+pub(crate) mod gguf;
 pub(crate) mod random;
 pub(crate) mod sentence;
 pub(crate) mod source;

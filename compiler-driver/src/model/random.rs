@@ -32,7 +32,11 @@ use mlxcel_artifacts::{CONFIG_FILE, Cancel, SINGLE_FILE, safetensors_prefix};
 use mlxcel_models::ModelConfig;
 use safetensors::Dtype;
 
-use crate::{error::Error, model::source::ModelSource, target::float_name};
+use crate::{
+    error::Error,
+    model::{files::SmallFile, source::ModelSource},
+    target::float_name,
+};
 
 /// Step of splitmix64's counter: the odd number nearest to 2⁶⁴ divided by the golden ratio.
 const STEP: u64 = 0x9E37_79B9_7F4A_7C15;
@@ -200,8 +204,12 @@ pub fn write_random_weights(
     random.write_file(&staging.path().join(SINGLE_FILE), cancel).map_err(Error::io("write", out))?;
     let config = staging.path().join(CONFIG_FILE);
     fs::write(&config, &model.json).map_err(Error::io("write", &config))?;
-    for (name, path) in model.small_files(None) {
-        fs::copy(&path, staging.path().join(name)).map_err(Error::io("copy", &path))?;
+    for (name, file) in model.small_files(None, BTreeMap::new()) {
+        let to = staging.path().join(name);
+        match file {
+            SmallFile::Path(path) => _ = fs::copy(&path, to).map_err(Error::io("copy", &path))?,
+            SmallFile::Text(text) => fs::write(&to, text).map_err(Error::io("write", &to))?,
+        }
     }
     fs::rename(staging.path(), out).map_err(Error::io("write", out))?;
     // It was renamed: there is nothing left to remove.

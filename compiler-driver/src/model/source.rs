@@ -1,17 +1,19 @@
 //! Sources of models and weights.
 
 use std::{
+    collections::BTreeMap,
     path::{Path, PathBuf},
     str::FromStr,
 };
 
 use mlxcel_artifacts::CONFIG_FILE;
-use mlxcel_models::{ModelConfig, PRESETS, Preset, nearest};
+use mlxcel_models::{ModelConfig, PRESETS, Preset, SmallFiles, nearest};
 
 use crate::{
     error::{Error, SUGGESTIONS},
     model::{
-        files::{CONFIG_LIMIT_BYTES, find_small_files, read_text},
+        files::{CONFIG_LIMIT_BYTES, SmallFile, find_small_files, read_text},
+        gguf::{GgufParts, is_gguf},
         sentence::{self, EncoderSettings},
     },
 };
@@ -23,18 +25,22 @@ pub enum ModelSource {
     Preset(&'static Preset),
     /// A folder in Hugging Face's format, with a config.json.
     Folder(PathBuf),
+    /// A GGUF file, or one part of it.
+    Gguf(PathBuf),
 }
 
 /// Where a bundle's weights come from.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub enum WeightSource {
-    /// The model's folder. The bundle has no weights if that has none.
+    /// The model's folder or file. The bundle has no weights if that has none.
     #[default]
     Model,
     /// Nowhere: whoever runs the bundle names its weights.
     None,
     /// A folder in Hugging Face's format.
     Folder(PathBuf),
+    /// A GGUF file, or one part of it.
+    Gguf(PathBuf),
     /// Random numbers of this seed.
     Random(u64),
 }
@@ -48,8 +54,12 @@ pub(crate) struct Model {
     pub(crate) json: String,
     /// Description that config.json gives.
     pub(crate) config: ModelConfig,
-    /// Folder of the model, unless it is a preset.
+    /// Folder of the model, if it has one.
     pub(crate) folder: Option<PathBuf>,
+    /// GGUF file of the model, if it is one.
+    pub(crate) gguf: Option<PathBuf>,
+    /// Small files that the metadata of the GGUF file makes.
+    pub(crate) texts: BTreeMap<&'static str, String>,
     /// Tokens after which sentence-transformers cuts a text, if the folder says so.
     pub(crate) max_seq_length: Option<usize>,
     /// A warning for the user.
@@ -57,7 +67,7 @@ pub(crate) struct Model {
 }
 
 impl ModelSource {
-    /// Finds the preset called `text`, otherwise the folder at that path. `./name` is always a folder.
+    /// Finds the preset called `text`, otherwise the folder or the GGUF file at that path. `./name` is always a folder.
     ///
     /// # Errors
     /// Neither exists.
@@ -67,6 +77,12 @@ impl ModelSource {
         }
         if Path::new(text).is_dir() {
             return Ok(Self::Folder(text.into()));
+        }
+        if is_gguf(Path::new(text)) {
+            return match Path::new(text).is_file() {
+                true => Ok(Self::Gguf(text.into())),
+                false => Err(Error::NoFile { path: text.into() }),
+            };
         }
         if text.contains('/') {
             return Err(Error::NoFolder { path: text.into() });
@@ -83,6 +99,8 @@ impl ModelSource {
                 json: preset.config.to_owned(),
                 config: preset.model().map_err(Error::model(format_args!("the preset {}", preset.name)))?,
                 folder: None,
+                gguf: None,
+                texts: BTreeMap::new(),
                 max_seq_length: None,
                 warning: None,
             }),
@@ -95,24 +113,50 @@ impl ModelSource {
                 let mut config = ModelConfig::from_json(&json).map_err(Error::model(path.display()))?;
                 let EncoderSettings { max_seq_length, warning } = sentence::read(folder, &mut config)?;
                 let (name, folder) = (folder_name(folder), Some(folder.clone()));
-                Ok(Model { name, json, config, folder, max_seq_length, warning })
+                let texts = BTreeMap::new();
+                Ok(Model { name, json, config, folder, gguf: None, texts, max_seq_length, warning })
+            }
+            Self::Gguf(path) => {
+                let GgufParts { model, .. } = GgufParts::open(path)?;
+                let wrong = || Error::model(path.display());
+                let json = model.config_json().map_err(wrong())?;
+                let SmallFiles { texts, warnings } = model.small_files().map_err(wrong())?;
+                Ok(Model {
+                    name: folder_name(&path.with_extension("")),
+                    config: ModelConfig::from_json(&json).map_err(wrong())?,
+                    json,
+                    folder: None,
+                    gguf: Some(path.clone()),
+                    texts,
+                    max_seq_length: None,
+                    warning: (!warnings.is_empty()).then(|| warnings.join("; ")),
+                })
             }
         }
     }
 }
 
 impl Model {
-    /// Finds the small files in the model's folder, otherwise in the folder of its weights.
-    pub(crate) fn small_files(&self, weights: Option<&Path>) -> Vec<(&'static str, PathBuf)> {
+    /// Finds the small files in the model's folder or file, otherwise in the folder of its weights or among their texts.
+    pub(crate) fn small_files(
+        &self,
+        weights: Option<&Path>,
+        texts: BTreeMap<&'static str, String>,
+    ) -> Vec<(&'static str, SmallFile)> {
         let folders: Vec<&Path> = self.folder.as_deref().into_iter().chain(weights).collect();
-        find_small_files(&folders)
+        let own = if self.gguf.is_some() { self.texts.clone() } else { texts };
+        let mut files: BTreeMap<_, _> = find_small_files(&folders).into_iter().collect();
+        for (name, text) in own {
+            files.entry(name).or_insert(SmallFile::Text(text));
+        }
+        files.into_iter().collect()
     }
 }
 
 impl FromStr for WeightSource {
     type Err = String;
 
-    /// Parses `none`, `random`, `random:SEED` or a folder. `./random` is always a folder.
+    /// Parses `none`, `random`, `random:SEED`, a GGUF file or a folder. `./random` is always a folder.
     fn from_str(text: &str) -> Result<Self, String> {
         let seed = |seed: &str| {
             seed.parse().map_err(|_| format!("found seed {seed:?}, expected a number from 0 to {}", u64::MAX))
@@ -121,6 +165,7 @@ impl FromStr for WeightSource {
             ("none", _) => Ok(Self::None),
             ("random", _) => Ok(Self::Random(0)),
             (_, Some(text)) => seed(text).map(Self::Random),
+            (file, None) if is_gguf(Path::new(file)) => Ok(Self::Gguf(file.into())),
             (folder, None) => Ok(Self::Folder(folder.into())),
         }
     }

@@ -1,24 +1,42 @@
-//! A safetensors file: its header, digests of its tensors, and the file as a bundle contains it.
+//! A file with tensors, safetensors or GGUF: its header, digests of its tensors, and the file as a bundle contains it.
 
 use std::{
     collections::BTreeMap,
     fs::File,
-    io::{Cursor, Read, Seek as _, SeekFrom},
+    io::{BufReader, Cursor, Read, Seek as _, SeekFrom},
+    ops::Range,
     path::{Path, PathBuf},
 };
 
-use mlxcel_artifacts::{Cancel, Digest, HEADER_LIMIT_BYTES, aligned_header, safetensors_header};
-use safetensors::tensor::{Metadata, TensorInfo};
+use mlxcel_artifacts::{
+    Cancel, Digest, GGUF_MAGIC, GgufError, GgufHeader, HEADER_LIMIT_BYTES, aligned_header, safetensors_header,
+};
+use safetensors::Dtype;
 
 use crate::error::Error;
 
-/// A safetensors file whose header was checked against the file's length.
+/// A file whose header was checked against the file's length.
 pub(crate) struct TensorFile {
     path: PathBuf,
     file: File,
-    /// The header's bytes.
-    header: Vec<u8>,
-    metadata: Metadata,
+    header: Header,
+    tensors: BTreeMap<String, FileTensor>,
+}
+
+/// The header of a file.
+enum Header {
+    /// Its bytes.
+    Safetensors(Vec<u8>),
+    Gguf(GgufHeader),
+}
+
+/// A tensor of a file.
+#[derive(Debug, Clone)]
+pub(crate) struct FileTensor {
+    pub(crate) dtype: Dtype,
+    pub(crate) shape: Vec<usize>,
+    /// Its bytes in the file.
+    range: Range<u64>,
 }
 
 impl TensorFile {
@@ -32,6 +50,9 @@ impl TensorFile {
         }
         let mut length = [0; 8];
         file.read_exact(&mut length).map_err(Error::io("read", path))?;
+        if length.starts_with(GGUF_MAGIC) {
+            return Self::open_gguf(path, file, found);
+        }
         let length = u64::from_le_bytes(length);
         // Checked before allocating that much.
         if length > HEADER_LIMIT_BYTES.min(found - 8) {
@@ -40,12 +61,46 @@ impl TensorFile {
         let mut header = Vec::new();
         file.by_ref().take(length).read_to_end(&mut header).map_err(Error::io("read", path))?;
         let metadata = safetensors_header(&header, found).map_err(damaged)?;
-        Ok(Self { path: path.to_owned(), file, header, metadata })
+        let tensors = metadata.tensors().into_iter().map(|(name, tensor)| {
+            let (start, end) = tensor.data_offsets;
+            let range = 8 + length + start as u64..8 + length + end as u64;
+            (name, FileTensor { dtype: tensor.dtype, shape: tensor.shape.clone(), range })
+        });
+        let tensors = tensors.collect();
+        Ok(Self { path: path.to_owned(), file, header: Header::Safetensors(header), tensors })
+    }
+
+    /// Reads the header of a GGUF file of so many bytes.
+    fn open_gguf(path: &Path, mut file: File, length: u64) -> Result<Self, Error> {
+        file.rewind().map_err(Error::io("read", path))?;
+        let header = GgufHeader::read(BufReader::new(&mut file), length).map_err(|error| match error {
+            GgufError::Io(error) => Error::io("read", path)(error),
+            GgufError::Damaged(reason) => Error::Damaged { path: path.to_owned(), reason },
+        })?;
+        let tensors = header.tensors.iter().map(|(name, tensor)| {
+            let (dtype, shape) = tensor.stored();
+            (name.clone(), FileTensor { dtype, shape, range: tensor.range.clone() })
+        });
+        let tensors = tensors.collect();
+        Ok(Self { path: path.to_owned(), file, header: Header::Gguf(header), tensors })
+    }
+
+    /// Returns the header if the file is a GGUF file.
+    pub(crate) fn into_gguf(self) -> Option<GgufHeader> {
+        match self.header {
+            Header::Gguf(header) => Some(header),
+            Header::Safetensors(_) => None,
+        }
     }
 
     /// Returns the tensors by name.
-    pub(crate) fn tensors(&self) -> BTreeMap<String, TensorInfo> {
-        self.metadata.tensors().into_iter().map(|(name, tensor)| (name, tensor.clone())).collect()
+    pub(crate) fn tensors(&self) -> BTreeMap<String, FileTensor> {
+        self.tensors.clone()
+    }
+
+    /// Returns the element type of a tensor.
+    pub(crate) fn dtype(&self, name: &str) -> Option<Dtype> {
+        self.tensors.get(name).map(|tensor| tensor.dtype)
     }
 
     /// Returns the digest of each tensor's bytes, by name.
@@ -59,18 +114,18 @@ impl TensorFile {
 
     /// Returns the digest of a tensor's bytes, or `None` if there is no such tensor.
     pub(crate) fn digest_of(&mut self, name: &str, cancel: &Cancel) -> Result<Option<Digest>, Error> {
-        let tensor = self.metadata.info(name).cloned();
+        let tensor = self.tensors.get(name).cloned();
         tensor.map(|tensor| self.digest(&tensor, cancel)).transpose()
     }
 
     /// Returns the bytes of the tensors that have these names and are small.
     pub(crate) fn small_tensors(&mut self, names: &[String]) -> Result<BTreeMap<String, Vec<u8>>, Error> {
-        const MAX_BYTES: usize = 64 << 10;
+        const MAX_BYTES: u64 = 64 << 10;
         let mut found = BTreeMap::new();
-        for (name, TensorInfo { data_offsets: (start, end), .. }) in self.tensors() {
+        for (name, FileTensor { range: Range { start, end }, .. }) in self.tensors() {
             if names.contains(&name) && end - start <= MAX_BYTES {
                 self.seek(start)?;
-                let mut bytes = vec![0; end - start];
+                let mut bytes = vec![0; usize::try_from(end - start).unwrap_or_default()];
                 self.file.read_exact(&mut bytes).map_err(Error::io("read", &self.path))?;
                 found.insert(name, bytes);
             }
@@ -78,26 +133,29 @@ impl TensorFile {
         Ok(found)
     }
 
-    fn digest(&mut self, tensor: &TensorInfo, cancel: &Cancel) -> Result<Digest, Error> {
-        let (start, end) = tensor.data_offsets;
+    fn digest(&mut self, tensor: &FileTensor, cancel: &Cancel) -> Result<Digest, Error> {
+        let Range { start, end } = tensor.range;
         self.seek(start)?;
-        let mut bytes = cancel.watch(&mut self.file).take((end - start) as u64);
+        let mut bytes = cancel.watch(&mut self.file).take(end - start);
         let (digest, _) = Digest::of_reader(&mut bytes).map_err(Error::io("read", &self.path))?;
         Ok(digest)
     }
 
-    /// Returns a reader of the file with its data moved to a multiple of [`mlxcel_artifacts::ALIGNMENT`].
+    /// Returns a reader of the file as a bundle contains it: the data of a safetensors file is moved to a multiple of
+    /// [`mlxcel_artifacts::ALIGNMENT`], and GGUF files are as they are.
     ///
     /// Aligned tensors are used as they are mapped; others would be copied into memory.
     pub(crate) fn aligned(&mut self) -> Result<impl Read + '_, Error> {
-        self.seek(0)?;
-        let header = aligned_header(self.header.clone());
+        let (header, start) = match &self.header {
+            Header::Safetensors(header) => (aligned_header(header.clone()), 8 + header.len() as u64),
+            Header::Gguf(_) => (Vec::new(), 0),
+        };
+        self.seek(start)?;
         Ok(Cursor::new(header).chain(&mut self.file))
     }
 
-    /// Seeks to an offset in the data.
-    fn seek(&mut self, offset: usize) -> Result<(), Error> {
-        let offset = (8 + self.header.len() + offset) as u64;
+    /// Seeks to an offset in the file.
+    fn seek(&mut self, offset: u64) -> Result<(), Error> {
         self.file.seek(SeekFrom::Start(offset)).map_err(Error::io("read", &self.path))?;
         Ok(())
     }

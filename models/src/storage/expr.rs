@@ -141,6 +141,18 @@ impl Expr {
         Self::And(self.into(), number)
     }
 
+    /// Shifts integers to the left, or to the right by a negative number.
+    #[must_use]
+    pub fn shifted(self, by: i32) -> Self {
+        Self::Shift(self.into(), by)
+    }
+
+    /// Combines the bits of integers.
+    #[must_use]
+    pub fn or(self, other: Self) -> Self {
+        Self::Or(self.into(), other.into())
+    }
+
     /// Adds.
     #[must_use]
     pub fn added_to(self, other: Self) -> Self {

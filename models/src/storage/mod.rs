@@ -7,7 +7,7 @@ mod coding;
 mod expr;
 mod find;
 mod scheme;
-mod schemes;
+pub(crate) mod schemes;
 mod tensors;
 
 pub use coding::{Coding, Numbers, Storage, StoredTensor};

@@ -9,13 +9,18 @@ use super::{
 };
 use crate::{error::Error, json::Json, layers::Weight, nearest::nearest};
 
-/// Declares the schemes. Each has a file in `schemes/`, with a structure that is read from config.json.
+/// Declares the schemes. Each has a file in `schemes/`, with a structure that is read from config.json. The last scheme is
+/// that of a container, which no config.json names.
 macro_rules! schemes {
-    ($($(#[$doc:meta])* $name:literal => $variant:ident($module:ident)),* $(,)?) => {
+    (
+        $($(#[$doc:meta])* $name:literal => $variant:ident($module:ident),)*
+        container $(#[$other_doc:meta])* $other_name:literal => $other:ident($other_module:ident) $(,)?
+    ) => {
         /// How a checkpoint stores quantized weights.
         #[derive(Debug, Clone, PartialEq)]
         pub enum Scheme {
-            $($(#[$doc])* $variant(schemes::$module::$variant)),*
+            $($(#[$doc])* $variant(schemes::$module::$variant),)*
+            $(#[$other_doc])* $other(schemes::$other_module::$other),
         }
 
         /// Values of `quant_method`.
@@ -30,18 +35,20 @@ macro_rules! schemes {
                 })
             }
 
-            /// Returns the name that config.json has for it.
+            /// Returns the name that config.json has for it, or the container's.
             #[must_use]
             pub fn name(&self) -> &'static str {
                 match self {
-                    $(Self::$variant(_) => $name),*
+                    $(Self::$variant(_) => $name,)*
+                    Self::$other(_) => $other_name,
                 }
             }
 
             /// Returns whether a weight of this name is stored in the scheme's form.
             pub(super) fn stores(&self, name: &str, tensors: &StoredTensors) -> bool {
                 match self {
-                    $(Self::$variant(scheme) => scheme.stores(name, tensors)),*
+                    $(Self::$variant(scheme) => scheme.stores(name, tensors),)*
+                    Self::$other(scheme) => scheme.stores(name, tensors),
                 }
             }
 
@@ -52,7 +59,8 @@ macro_rules! schemes {
                 tensors: &StoredTensors,
             ) -> Result<Storage, WrongStorage> {
                 match self {
-                    $(Self::$variant(scheme) => scheme.storage(weight, tensors)),*
+                    $(Self::$variant(scheme) => scheme.storage(weight, tensors),)*
+                    Self::$other(scheme) => scheme.storage(weight, tensors),
                 }
             }
         }
@@ -74,6 +82,9 @@ schemes! {
     "mlx" => Mlx(mlx),
     /// The experts of gpt-oss.
     "mxfp4" => Mxfp4(mxfp4),
+    container
+    /// A GGUF file.
+    "gguf" => Gguf(gguf),
 }
 
 impl Scheme {
@@ -81,6 +92,12 @@ impl Scheme {
     #[must_use]
     pub fn reads_text(&self, name: &str) -> bool {
         matches!(self, Self::BitsAndBytes(_)) && schemes::bitsandbytes::BitsAndBytes::reads_text(name)
+    }
+
+    /// Returns whether its tensors may all be numbers that need no decoding.
+    #[must_use]
+    pub fn may_be_plain(&self) -> bool {
+        matches!(self, Self::Gguf(_))
     }
 
     /// Returns whether a tensor of this name is no part of any weight: what inputs are rounded to, and what says again how
@@ -100,6 +117,8 @@ impl Scheme {
                 ".input_zero_point",
                 ".input_global_scale",
             ],
+            // Numbers of the rope, which are read with the metadata.
+            Self::Gguf(_) => &["rope_freqs.weight", "rope_factors_long.weight", "rope_factors_short.weight"],
             Self::Gptq(_) => &[".g_idx"],
         };
         endings.iter().any(|end| name.ends_with(end))

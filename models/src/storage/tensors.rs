@@ -118,6 +118,21 @@ impl<'t> Parts<'t> {
         Ok(Expr::Stored(self.found.len() - 1))
     }
 
+    /// Returns how many matrices a stack has, which must be more than `index`.
+    ///
+    /// # Errors
+    /// It is missing, or has fewer.
+    pub(super) fn stack(&self, name: &str, index: usize) -> Result<usize, WrongStorage> {
+        let expected = || format!("a stack of more than {index}");
+        let Some(tensor) = self.all.get(name) else {
+            return Err(WrongStorage::new(name, format!("missing, expected {}", expected())));
+        };
+        let count = tensor.shape.first().copied().filter(|&count| count > index);
+        count.ok_or_else(|| {
+            WrongStorage::new(name, format!("shape {:?}, expected {}", tensor.shape, expected()))
+        })
+    }
+
     /// Takes floating-point numbers of any of the plain types.
     ///
     /// # Errors

@@ -22,7 +22,7 @@ pub(crate) struct Cli {
 
 #[derive(Args)]
 pub(crate) struct Compile {
-    /// Preset name, or path to a folder with a config.json
+    /// Preset name, or path to a folder with a config.json or to a GGUF file
     // Optional because the subcommands do without it; the parser requires it otherwise.
     #[arg(long, required = true)]
     pub(crate) model: Option<String>,
@@ -30,7 +30,7 @@ pub(crate) struct Compile {
     #[arg(long, value_delimiter = ',', default_value = "cpu")]
     pub(crate) target: Vec<String>,
     /// Weights to put into the bundle [default: those in the model's folder; none for a preset]
-    #[arg(long, value_name = "FOLDER|random[:SEED]|none")]
+    #[arg(long, value_name = "FOLDER|FILE.gguf|random[:SEED]|none")]
     pub(crate) weights: Option<WeightSource>,
     /// Element type of matrix products: auto (the checkpoint's), f32, bf16 or f16
     #[arg(long, default_value = "auto")]
@@ -83,7 +83,7 @@ pub(crate) enum Emit {
 pub(crate) enum Command {
     /// Show a model's architecture, sizes and memory needs
     Explain {
-        /// Preset name, or path to a folder with a config.json
+        /// Preset name, or path to a folder with a config.json or to a GGUF file
         model: String,
     },
     /// List the targets

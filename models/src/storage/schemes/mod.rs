@@ -4,6 +4,7 @@ pub(super) mod awq;
 pub(super) mod bitsandbytes;
 pub(super) mod compressed_tensors;
 pub(super) mod fp8;
+pub(crate) mod gguf;
 pub(super) mod gptq;
 pub(super) mod mlx;
 pub(super) mod mxfp4;

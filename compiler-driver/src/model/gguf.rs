@@ -1,0 +1,179 @@
+//! GGUF files: their parts, and what their metadata says about the model.
+
+use std::{
+    collections::BTreeMap,
+    path::{Path, PathBuf},
+};
+
+use mlxcel_artifacts::{GgufHeader, MetadataValue};
+use mlxcel_models::{GgufModel, GgufTensorInfo};
+use serde_json::{Number, Value};
+
+use crate::{error::Error, model::tensor_file::TensorFile};
+
+/// The ending of file names.
+pub(crate) const GGUF_EXTENSION: &str = "gguf";
+
+/// Returns whether a path names a GGUF file.
+pub(crate) fn is_gguf(path: &Path) -> bool {
+    path.extension().is_some_and(|end| end.eq_ignore_ascii_case(GGUF_EXTENSION))
+}
+
+/// Keys of a file that is split: the number of a part from 0 on, of parts, and of all tensors.
+const PART: &str = "split.no";
+const PARTS: &str = "split.count";
+const TENSORS: &str = "split.tensors.count";
+
+/// The most parts of a file.
+const PARTS_MAX: i128 = 10_000;
+
+/// A GGUF file, or the parts of one.
+#[derive(Debug)]
+pub(crate) struct GgufParts {
+    /// Paths of the parts in order.
+    pub(crate) paths: Vec<PathBuf>,
+    /// The model that the first part describes, with the tensors of all.
+    pub(crate) model: GgufModel,
+}
+
+impl GgufParts {
+    /// Opens the file at `path`, or all parts of it if it is one of several.
+    pub(crate) fn open(path: &Path) -> Result<Self, Error> {
+        let first = read(path)?;
+        let (paths, headers) = match first.metadata.get(PARTS) {
+            None => (vec![path.to_owned()], vec![first]),
+            Some(count) => {
+                let count = integer(count, 1..=PARTS_MAX).ok_or_else(|| {
+                    damaged(path, format!("{PARTS} is {count:?}, expected 1 to {PARTS_MAX}"))
+                })?;
+                if count == 1 { (vec![path.to_owned()], vec![first]) } else { parts(path, count)? }
+            }
+        };
+        let mut tensors = BTreeMap::new();
+        for (header, path) in headers.iter().zip(&paths) {
+            for (name, tensor) in &header.tensors {
+                let info = GgufTensorInfo {
+                    name: name.clone(),
+                    ty: tensor.ty.name.to_owned(),
+                    in_blocks: tensor.ty.dtype.is_none(),
+                    shape: tensor.shape.clone(),
+                };
+                if tensors.insert(name.clone(), info).is_some() {
+                    let name = name.escape_default();
+                    return Err(damaged(path, format!("tensor `{name}` is in another part too")));
+                }
+            }
+        }
+        let metadata = &headers[0].metadata;
+        if let Some(expected) = metadata.get(TENSORS).filter(|_| headers.len() > 1)
+            && integer(expected, 0..=i128::MAX) != Some(tensors.len())
+        {
+            let problem = format!("all parts have {} tensors, but {TENSORS} is {expected:?}", tensors.len());
+            return Err(damaged(&paths[0], problem));
+        }
+        let metadata = metadata.iter().map(|(key, value)| (key.clone(), to_json(value)));
+        let numbers = numbers(&paths)?;
+        let model = GgufModel::new(metadata.collect(), tensors.into_values(), numbers);
+        Ok(Self { model: model.map_err(Error::model(path.display()))?, paths })
+    }
+}
+
+/// Reads the header of a file.
+fn read(path: &Path) -> Result<GgufHeader, Error> {
+    let file = TensorFile::open(path)?;
+    file.into_gguf()
+        .ok_or_else(|| damaged(path, "found no GGUF, expected the bytes GGUF at the start".into()))
+}
+
+fn damaged(path: &Path, reason: String) -> Error {
+    Error::Damaged { path: path.to_owned(), reason }
+}
+
+fn integer(value: &MetadataValue, range: std::ops::RangeInclusive<i128>) -> Option<usize> {
+    match value {
+        MetadataValue::Integer(number) if range.contains(number) => usize::try_from(*number).ok(),
+        _ => None,
+    }
+}
+
+/// Reads all parts beside one of them, whose names end with `-00001-of-00003.gguf`.
+fn parts(path: &Path, count: usize) -> Result<(Vec<PathBuf>, Vec<GgufHeader>), Error> {
+    let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+    let end = format!("-of-{count:05}.{GGUF_EXTENSION}");
+    let start = name.strip_suffix(&end).and_then(|start| start.rsplit_once('-')).map(|(start, _)| start);
+    let Some(start) = start else {
+        let problem = format!("is one of {count} parts, expected a name that ends with -00001{end}");
+        return Err(damaged(path, problem));
+    };
+    let (mut paths, mut headers) = (Vec::new(), Vec::new());
+    for part in 0..count {
+        let path = path.with_file_name(format!("{start}-{:05}{end}", part + 1));
+        if !path.exists() {
+            return Err(Error::NoPart { path, count });
+        }
+        let header = read(&path)?;
+        let found = [PART, PARTS].map(|key| header.metadata.get(key));
+        let expected = [part, count].map(|number| number as i128);
+        let fits = |(found, expected): (Option<&MetadataValue>, i128)| {
+            found == Some(&MetadataValue::Integer(expected))
+        };
+        if !found.into_iter().zip(expected).all(fits) {
+            let problem = format!("{PART} and {PARTS} are {found:?}, expected {part} and {count}");
+            return Err(damaged(&path, problem));
+        }
+        paths.push(path);
+        headers.push(header);
+    }
+    Ok((paths, headers))
+}
+
+/// Reads the numbers of the small tensors that descriptions need.
+fn numbers(paths: &[PathBuf]) -> Result<BTreeMap<String, Vec<f32>>, Error> {
+    let wanted = GgufModel::NUMBERS.map(str::to_owned);
+    let mut numbers = BTreeMap::new();
+    for path in paths {
+        let mut file = TensorFile::open(path)?;
+        for (name, bytes) in file.small_tensors(&wanted)? {
+            let (words, rest) = bytes.as_chunks();
+            if file.dtype(&name) != Some(safetensors::Dtype::F32) || !rest.is_empty() {
+                return Err(damaged(path, format!("tensor `{name}` is of another type, expected F32")));
+            }
+            numbers.insert(name, words.iter().map(|word| f32::from_le_bytes(*word)).collect());
+        }
+    }
+    Ok(numbers)
+}
+
+/// Returns a value of the metadata as JSON.
+fn to_json(value: &MetadataValue) -> Value {
+    match value {
+        MetadataValue::Integer(number) => {
+            let unsigned = u64::try_from(*number).map(Number::from);
+            unsigned.or_else(|_| i64::try_from(*number).map(Number::from)).map_or(Value::Null, Value::Number)
+        }
+        MetadataValue::Float(number) => {
+            #[expect(clippy::cast_possible_truncation, reason = "compared with the number itself")]
+            let single = *number as f32;
+            // An f32 that came from a decimal fraction becomes that fraction again.
+            let decimal = single.to_string().parse::<f64>().ok().filter(|_| f64::from(single) == *number);
+            Number::from_f64(decimal.unwrap_or(*number)).map_or(Value::Null, Value::Number)
+        }
+        MetadataValue::Bool(flag) => Value::Bool(*flag),
+        MetadataValue::Text(text) => Value::String(text.clone()),
+        MetadataValue::List(values) => Value::Array(values.iter().map(to_json).collect()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn single_numbers_become_the_fractions_that_they_came_from() {
+        let json = |number| to_json(&MetadataValue::Float(number));
+        assert_eq!(json(f64::from(0.22f32)), Value::from(0.22));
+        assert_eq!(json(f64::from(1e-5f32)), Value::from(1e-5));
+        assert_eq!(json(0.1), Value::from(0.1));
+        assert_eq!(json(f64::INFINITY), Value::Null);
+    }
+}

@@ -1,0 +1,137 @@
+//! GGUF: what a file's metadata says about its model, in the words of Hugging Face's files.
+//!
+//! The description of a model is read from a config.json alone, so the metadata becomes one. The names of keys are those of
+//! `gguf.constants` in gguf 0.19; what a key means is what llama.cpp's converter writes into it.
+
+mod architectures;
+mod keys;
+mod rope;
+mod special;
+mod tokenizer;
+
+use std::collections::BTreeMap;
+
+use serde_json::{Map, Value};
+
+use self::{
+    architectures::{ARCHITECTURES, Architecture},
+    keys::Keys,
+};
+use crate::{
+    config::ModelConfig,
+    error::Error,
+    json::Json,
+    nearest::nearest,
+    storage::{
+        Scheme,
+        schemes::gguf::{Gguf, Layout},
+    },
+};
+
+/// What messages call the metadata.
+const METADATA: &str = "the GGUF metadata";
+
+/// The key of the architecture.
+const ARCHITECTURE: &str = "general.architecture";
+
+/// A tensor of a GGUF file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct GgufTensorInfo {
+    /// Its name.
+    pub name: String,
+    /// ggml's name of the element type, such as `Q4_K`.
+    pub ty: String,
+    /// Whether elements are stored in blocks.
+    pub in_blocks: bool,
+    /// The sizes of its dimensions in elements, outermost first.
+    pub shape: Vec<usize>,
+}
+
+/// A model as a GGUF file describes it.
+#[derive(Debug, Clone)]
+pub struct GgufModel {
+    metadata: Map<String, Value>,
+    tensors: BTreeMap<String, GgufTensorInfo>,
+    numbers: BTreeMap<String, Vec<f32>>,
+    architecture: &'static Architecture,
+}
+
+/// Small files of a checkpoint, by name, with warnings for the user.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct SmallFiles {
+    /// Texts by name.
+    pub texts: BTreeMap<&'static str, String>,
+    /// What is left out, and why.
+    pub warnings: Vec<String>,
+}
+
+impl GgufModel {
+    /// Tensors whose numbers are needed, where a file has them.
+    pub const NUMBERS: [&'static str; 3] = [rope::FREQUENCIES, rope::LONG, rope::SHORT];
+
+    /// Takes the metadata, the tensors, and the numbers of [`GgufModel::NUMBERS`].
+    ///
+    /// # Errors
+    /// No family has the architecture.
+    pub fn new(
+        metadata: Map<String, Value>,
+        tensors: impl IntoIterator<Item = GgufTensorInfo>,
+        numbers: BTreeMap<String, Vec<f32>>,
+    ) -> Result<Self, Error> {
+        let json = Json::of_file(METADATA, &metadata);
+        let Some(name) = json.text(ARCHITECTURE)? else {
+            return Err(json.missing(ARCHITECTURE, "the name of an architecture"));
+        };
+        let Some(architecture) = ARCHITECTURES.iter().find(|known| known.name == name) else {
+            let names = || ARCHITECTURES.iter().map(|known| known.name);
+            let all = nearest(name, names(), ARCHITECTURES.len()).join(", ");
+            return Err(json.unsupported(ARCHITECTURE, format!("one of {all}")));
+        };
+        let tensors = tensors.into_iter().map(|tensor| (tensor.name.clone(), tensor)).collect();
+        Ok(Self { metadata, tensors, numbers, architecture })
+    }
+
+    fn keys(&self) -> Keys<'_> {
+        Keys::new(self)
+    }
+
+    /// Returns the config.json of the model.
+    ///
+    /// # Errors
+    /// A key is missing, has a value of the wrong type, or says what no description can express.
+    pub fn config_json(&self) -> Result<String, Error> {
+        let keys = self.keys();
+        let mut config = (self.architecture.config)(&keys)?;
+        special::add_ids(&keys, &mut config)?;
+        keys.refuse_unread()?;
+        Ok(format!("{:#}\n", Value::Object(config)))
+    }
+
+    /// Returns the files of the tokenizer.
+    ///
+    /// # Errors
+    /// A key of the tokenizer has a value of the wrong type.
+    pub fn small_files(&self) -> Result<SmallFiles, Error> {
+        tokenizer::small_files(&self.keys())
+    }
+
+    /// Adapts a model to the file's tensors: to their names and types, and to norms that are stored in another form.
+    ///
+    /// # Errors
+    /// The metadata lacks the number of heads.
+    pub fn adapt(&self, mut model: ModelConfig) -> Result<ModelConfig, Error> {
+        let keys = self.keys();
+        let Architecture { is_permuted, keeps_norm_names, has_whole_norms, .. } = *self.architecture;
+        let layout = Layout { is_permuted, keeps_norm_names, heads: keys.heads()? };
+        let blocks = self.tensors.values().filter(|tensor| tensor.in_blocks);
+        let types = blocks.map(|tensor| (tensor.name.clone(), tensor.ty.clone())).collect();
+        model.scheme = Some(Scheme::Gguf(Gguf { types, layout }));
+        if has_whole_norms {
+            model.norms_mut().for_each(|norm| norm.offset = 0.0);
+        }
+        Ok(model)
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,85 @@
+//! Superblocks of 256 elements, whose groups have integers as scales and minima: Q2_K to Q6_K and IQ4_XS.
+
+use super::{
+    blocks::{Blocks, Decoded},
+    lists,
+};
+use crate::storage::{coding::Numbers, expr::Expr};
+
+/// Elements of a superblock.
+const BLOCK: usize = 256;
+
+/// Returns what [`Blocks::decoded`] takes for integers in groups of this size.
+fn integers(bits: usize, signed: bool, group: usize) -> (Numbers, usize, usize) {
+    (Numbers::Integers { bits, signed }, BLOCK, group)
+}
+
+/// Returns minima that are subtracted: `-(least · minima)`.
+fn negative(least: Expr, minima: Expr) -> Option<Expr> {
+    let one = Expr::Constant(vec![-1.0]).reshape(&[1, 1, 1]);
+    Some(least.times(minima.to_floats()).times(one))
+}
+
+pub(super) fn q2_k(blocks: &Blocks) -> Decoded {
+    const GROUPS: usize = BLOCK / 16;
+    let codes = blocks.fields(GROUPS, BLOCK / 4, 2, 32);
+    // Low halves are scales, high ones minima.
+    let both = blocks.fields(0, GROUPS, 4, GROUPS);
+    let scales = both.clone().slice(2, 0, GROUPS).to_floats();
+    let minima = both.slice(2, GROUPS, 2 * GROUPS);
+    let scales = blocks.half(80).times(scales);
+    blocks.decoded(codes, integers(2, false, 16), scales, negative(blocks.half(82), minima))
+}
+
+pub(super) fn q3_k(blocks: &Blocks) -> Decoded {
+    let high = blocks.fields(0, BLOCK / 8, 1, BLOCK / 8);
+    let codes = blocks.fields(32, BLOCK / 4, 2, 32).or(high.shifted(2)).plus(-4);
+    // Four bits of each scale, then the other two.
+    let scales = blocks.fields(96, 8, 4, 8).or(blocks.fields(104, 4, 2, 4).shifted(4)).plus(-32);
+    let scales = blocks.half(108).times(scales.to_floats());
+    blocks.decoded(codes, integers(3, true, 16), scales, None)
+}
+
+/// Returns the six-bit scales and minima of eight groups, whose bytes begin at `start`.
+fn scales_and_minima(blocks: &Blocks, start: usize) -> [Expr; 2] {
+    let last = blocks.fields(start + 8, 4, 4, 4);
+    [0, 1].map(|which| {
+        let bytes = blocks.bytes(start + 4 * which, 4).unpack(8);
+        let first = Expr::And(bytes.clone().into(), 63);
+        // Two bits of each of the other four are beside the first.
+        let high = Expr::And(bytes.shifted(-2).into(), 48);
+        let others = last.clone().slice(2, 4 * which, 4 * which + 4).or(high);
+        Expr::Concatenate(vec![first, others], 2)
+    })
+}
+
+pub(super) fn q4_k(blocks: &Blocks) -> Decoded {
+    let [scales, minima] = scales_and_minima(blocks, 4);
+    let codes = blocks.fields(16, BLOCK / 2, 4, 32);
+    let scales = blocks.half(0).times(scales.to_floats());
+    blocks.decoded(codes, integers(4, false, 32), scales, negative(blocks.half(2), minima))
+}
+
+pub(super) fn q5_k(blocks: &Blocks) -> Decoded {
+    let [scales, minima] = scales_and_minima(blocks, 4);
+    let high = blocks.fields(16, BLOCK / 8, 1, BLOCK / 8);
+    let codes = blocks.fields(48, BLOCK / 2, 4, 32).or(high.shifted(4));
+    let scales = blocks.half(0).times(scales.to_floats());
+    blocks.decoded(codes, integers(5, false, 32), scales, negative(blocks.half(2), minima))
+}
+
+pub(super) fn q6_k(blocks: &Blocks) -> Decoded {
+    let high = blocks.fields(128, BLOCK / 4, 2, 32);
+    let codes = blocks.fields(0, BLOCK / 2, 4, 64).or(high.shifted(4)).plus(-32);
+    let scales = blocks.half(208).times(blocks.signed(192, BLOCK / 16).to_floats());
+    blocks.decoded(codes, integers(6, true, 16), scales, None)
+}
+
+pub(super) fn iq4_xs(blocks: &Blocks) -> Decoded {
+    const GROUPS: usize = BLOCK / 32;
+    let codes = blocks.fields(8, BLOCK / 2, 4, 16).lookup(lists::uneven());
+    let (low, high) = (blocks.bytes(4, GROUPS / 2).unpack(4), blocks.bytes(2, GROUPS / 4).unpack(2));
+    let scales = low.or(high.shifted(4)).plus(-32);
+    let scales = blocks.half(0).times(scales.to_floats());
+    blocks.decoded(codes, (Numbers::Floats { bits: 4 }, BLOCK, 32), scales, None)
+}
