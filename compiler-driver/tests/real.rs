@@ -88,12 +88,22 @@ impl Fixture {
             return Err(fail("expected prompts with 40 tokens and 40 steps of logits each".into()));
         }
         let name = folder.file_name().unwrap().to_string_lossy().into_owned();
+        if gguf(folder).is_some() {
+            // The metadata is read when it is compiled.
+            return Ok(Self { name, family: "gguf".into(), on_vulkan: true, folder: folder.into(), prompts });
+        }
         let config = fs::read_to_string(folder.join("config.json")).map_err(|error| error.to_string())?;
         let model = ModelConfig::from_json(&config).map_err(|error| error.to_string())?;
         let is_mixture = |block: &Block| matches!(block.mlp.layer, FeedForward::Experts(_));
         let on_vulkan = model.dtype == Dtype::F32 || !model.blocks.iter().any(is_mixture);
         Ok(Self { name, family: model.family, on_vulkan, folder: folder.into(), prompts })
     }
+}
+
+/// Returns the GGUF file of a folder, or its first part.
+fn gguf(folder: &Path) -> Option<PathBuf> {
+    let entries = fs::read_dir(folder).ok()?.filter_map(|entry| Some(entry.ok()?.path()));
+    entries.filter(|path| path.extension().is_some_and(|end| end == "gguf")).min()
 }
 
 /// Returns whether everything is asked for, not the default.
@@ -164,7 +174,7 @@ pub(crate) fn program(name: &str) -> PathBuf {
 /// What builds a bundle of the checkpoint in `model`, with its weights, in f32.
 pub(crate) fn request(model: &Path, targets: &[&str]) -> Request {
     Request {
-        model: ModelSource::Folder(model.into()),
+        model: gguf(model).map_or_else(|| ModelSource::Folder(model.into()), ModelSource::Gguf),
         targets: targets.iter().map(ToString::to_string).collect(),
         weights: WeightSource::Model,
         precision: Precision::Float(Float::F32),

@@ -137,8 +137,12 @@ impl<'a> Builder<'a> {
     }
 
     fn parameter(&mut self, weight: &Weight) -> Global {
-        let mut ty = TensorType::new(self.dtype(weight), weight.shape.as_slice());
-        self.packing.pass_through(&weight.name, &ty);
+        let storage = (self.storage_of)(weight);
+        let mut ty = TensorType::new(storage.dtype(), weight.shape.as_slice());
+        // Some containers have other names for tensors.
+        let stored = storage.tensors.into_iter().next();
+        let name = stored.map_or_else(|| weight.name.clone(), |tensor| tensor.name);
+        self.packing.pass_through(&name, &ty);
         if self.is_in_words(weight) {
             if !ty.shape.last().is_some_and(|last| last.is_multiple_of(2)) {
                 let problem = format!("found {ty} for {}, expected an even last dimension", weight.name);
@@ -149,7 +153,7 @@ impl<'a> Builder<'a> {
                 *last /= 2;
             }
         }
-        self.module.parameter(PARAMETER_SCOPE, &weight.name, ty)
+        self.module.parameter(PARAMETER_SCOPE, &name, ty)
     }
 
     /// Returns whether [`Self::stored`] gives two elements per word.
