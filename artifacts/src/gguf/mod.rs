@@ -106,7 +106,7 @@ impl GgufHeader {
                 u64::try_from(*value).unwrap_or(ALIGNMENT)
             }
             Some(other) => {
-                let problem = format!("`{ALIGNMENT_KEY}` is {other:?}, expected a number from 1 to 65536");
+                let problem = format!("`{ALIGNMENT_KEY}` is {other}, expected a number from 1 to 65536");
                 return Err(damaged(problem));
             }
         };
@@ -142,7 +142,7 @@ impl TensorInfo {
         }
         let number = source.u32()?;
         let ty = GgmlType::of_number(number).ok_or_else(|| {
-            damaged(format!("found the element type {number}, which ggml did not have in 2026"))
+            damaged(format!("found the element type {number}, expected one that ggml had in 2026"))
         })?;
         // ggml's first dimension is the innermost.
         if !shape[0].is_multiple_of(ty.block) {

@@ -7,6 +7,9 @@ use super::value::MetadataValue;
 /// The longest header. The longest known have 20 MB, of which most is the vocabulary.
 pub(super) const HEADER_LIMIT_BYTES: u64 = 256 << 20;
 
+/// The most values of all lists. Vocabularies known have a million with their merges.
+const LISTED_MAX: usize = 1 << 23;
+
 /// The deepest list of lists.
 const MAX_DEPTH: usize = 2;
 
@@ -17,6 +20,8 @@ pub(super) struct Source<R> {
     pub(super) read: u64,
     /// Bytes of the file.
     length: u64,
+    /// Values of lists that were read.
+    listed: usize,
 }
 
 /// Why a header is refused, or why it could not be read.
@@ -36,7 +41,7 @@ const TEXT: u32 = 8;
 
 impl<R: Read> Source<R> {
     pub(super) fn new(from: R, length: u64) -> Self {
-        Self { from, read: 0, length }
+        Self { from, read: 0, length, listed: 0 }
     }
 
     fn bytes<const N: usize>(&mut self) -> Result<[u8; N], GgufError> {
@@ -121,6 +126,14 @@ impl<R: Read> Source<R> {
                 // The least that one value takes in the file.
                 let least = if of == TEXT || of == LIST { 8 } else { 1 };
                 let count = self.number_of(&format!("values of `{key}`"), least)?;
+                self.listed = self.listed.saturating_add(count);
+                if self.listed > LISTED_MAX {
+                    let problem = format!(
+                        "found {} values in lists up to `{key}`, expected at most {LISTED_MAX}",
+                        self.listed
+                    );
+                    return Err(GgufError::Damaged(problem));
+                }
                 let mut values = Vec::new();
                 for _ in 0..count {
                     values.push(self.value_of(key, of, depth + 1)?);

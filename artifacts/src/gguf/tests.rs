@@ -108,6 +108,64 @@ fn headers_that_are_refused() {
             refused(header(2, 0).tensor("a", &[16], 0, 0).tensor("b", &[8], 0, 32)),
         ]
         .join("\n"),
-        @""
+        @r"
+    found the bytes [71, 71, 77, 76], expected GGUF
+    found version 1, expected 2 or 3
+    found a big-endian file, expected little-endian numbers
+    found 18446744073709551615 tensors, expected at most 3 in the rest of the file
+    found 1099511627776 values, expected at most 5 in the rest of the file
+    found 4294967296 bytes of a key, expected at most 64 in the rest of the file
+    found 18446744073709551615 bytes of a key, expected at most 64 in the rest of the file
+    `k` has the kind 13, expected one of 0 to 12, with lists at most 2 deep
+    `k` is the boolean 2, expected 0 or 1
+    found 1152921504606846976 values of `k`, expected at most 79 in the rest of the file
+    `k` has the kind 9, expected one of 0 to 12, with lists at most 2 deep
+    the key `k` is there twice, expected it once
+    `general.alignment` is 0, expected a number from 1 to 65536
+    tensor `t`: found 0 dimensions, expected 1 to 4
+    tensor `t`: found 5 dimensions, expected 1 to 4
+    tensor `t`: found a dimension of 0, expected at least 1
+    tensor `t`: found the element type 4, expected one that ggml had in 2026
+    tensor `t`: found rows of 4 elements, expected a multiple of 32 for Q4_0
+    tensor `t`: the shape [1099511627776, 1099511627776] has too many elements
+    tensor `t`: found the offset 1, expected a multiple of 32
+    tensor `t`: found 68 bytes at 0 of the data, expected a place in the file of 128 bytes
+    tensor `t`: found 16 bytes at 18446744073709551615 of the data, expected a place in the file of 128 bytes
+    tensor `a`: is there twice, expected it once
+    tensor `b`: overlaps another tensor, expected a place of its own
+    "
     );
+}
+
+#[test]
+fn lists_that_take_too_much_memory_are_refused() {
+    let count = (1 << 23) + 1;
+    let mut file = header(0, 1).text("k").u32(9).u32(0).u64(count);
+    file.0.resize(file.0.len() + count as usize, 0);
+    assert_eq!(
+        file.read(0).unwrap_err(),
+        "found 8388609 values in lists up to `k`, expected at most 8388608"
+    );
+}
+
+#[test]
+fn headers_that_end_early_are_refused() {
+    let whole = header(1, 2)
+        .text("general.architecture")
+        .u32(8)
+        .text("llama")
+        .text("l")
+        .u32(9)
+        .u32(8)
+        .u64(1)
+        .text("x")
+        .tensor("a", &[64, 3], 2, 0);
+    for length in 0..whole.0.len() {
+        let cut = &whole.0[..length];
+        let error = GgufHeader::read(cut, length as u64);
+        assert!(matches!(error, Err(GgufError::Damaged(_))), "{length}: {error:?}");
+        // The file may also be shorter than the system said.
+        let error = GgufHeader::read(cut, whole.0.len() as u64 + 200);
+        assert!(matches!(error, Err(GgufError::Io(_))), "{length}: {error:?}");
+    }
 }

@@ -1,5 +1,7 @@
 //! Values of the metadata.
 
+use std::fmt;
+
 /// A value of the metadata.
 #[derive(Debug, Clone, PartialEq)]
 pub enum MetadataValue {
@@ -13,4 +15,16 @@ pub enum MetadataValue {
     Text(String),
     /// Values of one kind.
     List(Vec<Self>),
+}
+
+impl fmt::Display for MetadataValue {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Integer(number) => write!(f, "{number}"),
+            Self::Float(number) => write!(f, "{number:?}"),
+            Self::Bool(flag) => write!(f, "{flag}"),
+            Self::Text(text) => write!(f, "{:?}", text.chars().take(100).collect::<String>()),
+            Self::List(values) => write!(f, "a list of {} values", values.len()),
+        }
+    }
 }

@@ -43,9 +43,8 @@ impl GgufParts {
         let (paths, headers) = match first.metadata.get(PARTS) {
             None => (vec![path.to_owned()], vec![first]),
             Some(count) => {
-                let count = integer(count, 1..=PARTS_MAX).ok_or_else(|| {
-                    damaged(path, format!("{PARTS} is {count:?}, expected 1 to {PARTS_MAX}"))
-                })?;
+                let count = integer(count, 1..=PARTS_MAX)
+                    .ok_or_else(|| damaged(path, format!("{PARTS} is {count}, expected 1 to {PARTS_MAX}")))?;
                 if count == 1 { (vec![path.to_owned()], vec![first]) } else { parts(path, count)? }
             }
         };
@@ -68,7 +67,7 @@ impl GgufParts {
         if let Some(expected) = metadata.get(TENSORS).filter(|_| headers.len() > 1)
             && integer(expected, 0..=i128::MAX) != Some(tensors.len())
         {
-            let problem = format!("all parts have {} tensors, but {TENSORS} is {expected:?}", tensors.len());
+            let problem = format!("all parts have {} tensors, but {TENSORS} is {expected}", tensors.len());
             return Err(damaged(&paths[0], problem));
         }
         let metadata = metadata.iter().map(|(key, value)| (key.clone(), to_json(value)));

@@ -51,7 +51,7 @@ const SPLITTINGS: [Splitting; 9] = [
     },
     splitting(&["dbrx"], Splits::Regex(CL100K)),
     Splitting { normalizes: true, ..splitting(&["qwen2", "deepseek-r1-qwen"], Splits::Regex(QWEN2)) },
-    splitting(&["gpt-4o"], Splits::Regex(O200K)),
+    Splitting { keeps_words: true, ..splitting(&["gpt-4o"], Splits::Regex(O200K)) },
     Splitting { keeps_words: true, begins: true, ..splitting(&["tekken"], Splits::Regex(TEKKEN)) },
 ];
 
