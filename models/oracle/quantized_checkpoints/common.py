@@ -40,7 +40,7 @@ LLAMA = {
     "model_type": "llama",
     "hidden_size": 64,
     "intermediate_size": 96,
-    "num_hidden_layers": 2,
+    "num_hidden_layers": 1,
     "num_attention_heads": 4,
     "num_key_value_heads": 2,
     "head_dim": 16,
@@ -52,9 +52,19 @@ LLAMA = {
     "tie_word_embeddings": False,
     "attention_bias": False,
     "mlp_bias": False,
-    "vocab_size": 131,
+    "vocab_size": 83,
     "bos_token_id": 1,
     "eos_token_id": 2,
+}
+MIXTRAL = {key: value for key, value in LLAMA.items() if key not in ("attention_bias", "mlp_bias", "head_dim")} | {
+    "architectures": ["MixtralForCausalLM"],
+    "model_type": "mixtral",
+    "intermediate_size": 64,
+    "num_local_experts": 3,
+    "num_experts_per_tok": 2,
+    "output_router_logits": False,
+    "router_aux_loss_coef": 0.02,
+    "sliding_window": None,
 }
 QWEN3 = {key: value for key, value in LLAMA.items() if key != "mlp_bias"} | {
     "architectures": ["Qwen3ForCausalLM"],
@@ -163,7 +173,7 @@ def write_readings(tool, case, folder, to):
 def copied(folder):
     """Yields the files that belong to a fixture."""
     for file in sorted(folder.iterdir()):
-        if file.name in ("config.json", "model.safetensors.index.json") or file.suffix == ".safetensors":
+        if file.name in ("config.json", "model.safetensors.index.json") or file.suffix in (".safetensors", ".gguf"):
             yield file
 
 
@@ -196,9 +206,11 @@ def make(tool, case, oracle):
 
 def check(tool, case, oracle):
     """Compares a committed fixture: the tool reads it, and the answers hold."""
-    folder = FIXTURES / case.name
-    expected = json.loads((folder / "expected.json").read_text())
+    expected = json.loads((FIXTURES / case.name / "expected.json").read_text())
     with tempfile.TemporaryDirectory() as temporary:
+        folder = Path(temporary) / "quantized"
+        shutil.copytree(FIXTURES / case.name, folder)
+        write_tokenizer(case, folder)
         mistakes = write_readings(tool, case, folder, Path(temporary))
         found = oracle.ask(temporary, expected=expected, mistakes=mistakes)
     assert not found["note"], f"{case.name}: {found['note']}"

@@ -16,7 +16,7 @@ from awq import AutoAWQForCausalLM
 from awq.utils.packing_utils import dequantize_gemm
 
 import common
-from common import LLAMA, Case
+from common import LLAMA, MIXTRAL, Case
 
 VERSIONS = {"autoawq": "0.2.9", "transformers": "4.51.3", "torch": "2.15.0"}
 
@@ -29,25 +29,15 @@ BIASES = {key: value for key, value in WIDE.items() if key not in ("attention_bi
     "num_key_value_heads": 2,
     "use_sliding_window": False,
 }
-MIXTRAL = {key: value for key, value in WIDE.items() if key not in ("attention_bias", "mlp_bias", "head_dim")} | {
-    "architectures": ["MixtralForCausalLM"],
-    "model_type": "mixtral",
-    "intermediate_size": 64,
-    "num_attention_heads": 2,
-    "num_key_value_heads": 2,
-    "num_local_experts": 3,
-    "num_experts_per_tok": 2,
-    "output_router_logits": False,
-    "router_aux_loss_coef": 0.02,
-    "sliding_window": None,
-}
+TIED = BIASES | {"num_hidden_layers": 2, "tie_word_embeddings": True}
+WIDE_MIXTRAL = MIXTRAL | {"num_attention_heads": 2, "num_key_value_heads": 2}
 CASES = [
     Case("awq-group-32", "groups of 32", WIDE, options={"q_group_size": 32}),
-    Case("awq-group-64", "groups of 64; biases; tied, which only config.json says", BIASES | {"tie_word_embeddings": True},
+    Case("awq-group-64", "groups of 64; biases; tied: no lm_head.weight", TIED,
          options={"q_group_size": 64}),
-    Case("awq-group-128", "groups of 128", WIDE | {"hidden_size": 128, "num_hidden_layers": 1},
+    Case("awq-group-128", "groups of 128", WIDE | {"hidden_size": 128},
          options={"q_group_size": 128}),
-    Case("awq-mixtral", "experts; modules_to_not_convert has the router", MIXTRAL, options={"q_group_size": 32}),
+    Case("awq-mixtral", "experts; modules_to_not_convert has the router", WIDE_MIXTRAL, options={"q_group_size": 32}),
 ]  # fmt: skip
 
 

@@ -24,11 +24,12 @@ WIDE = LLAMA | {"intermediate_size": 128}
 FOUR = {"load_in_4bit": True, "bnb_4bit_compute_dtype": "bfloat16"}
 CASES = [
     Case("bnb-nf4", "nf4 in blocks of 64", WIDE, storage="BF16", options=FOUR | {"bnb_4bit_quant_type": "nf4"}),
-    Case("bnb-nf4-double", "double quantization: absmax in 8 bits, with an offset", WIDE | {"attention_bias": True},
+    Case("bnb-nf4-double", "double quantization: absmax in 8 bits in blocks of 256, with an offset; biases",
+         LLAMA | {"attention_bias": True, "intermediate_size": 288},
          options=FOUR | {"bnb_4bit_quant_type": "nf4", "bnb_4bit_use_double_quant": True}),
     Case("bnb-fp4", "fp4; rows that are no multiple of the block: blocks run on to the next row",
          WIDE | {"intermediate_size": 112}, storage="BF16", options=FOUR | {"bnb_4bit_quant_type": "fp4"}),
-    Case("bnb-int8", "int8 with SCB for each output", LLAMA | {"num_hidden_layers": 1},
+    Case("bnb-int8", "int8 with SCB for each output", LLAMA,
          options={"load_in_8bit": True}),
 ]  # fmt: skip
 

@@ -4,13 +4,15 @@
     ORACLE_PYTHON=oracle/bin/python ct/bin/python models/oracle/quantized_checkpoints/make_compressed_tensors.py \\
         [--check] [CASE…]
 
-llmcompressor 0.14 refuses actorder 'group' and packs 3 bits without gaps. Cases with `old` are made and checked by
-version 0.6, which runs this script too; each version leaves the cases of the other out.
+llmcompressor 0.14 refuses actorder 'group'. Cases with `old` are made and checked by version 0.6, which runs this
+script too; each version leaves the cases of the other out.
 """
 
+import contextlib
 import json
 import re
 import sys
+import tempfile
 from dataclasses import dataclass
 from importlib.metadata import version
 
@@ -23,7 +25,7 @@ from compressed_tensors.quantization import QuantizationConfig
 from llmcompressor.modifiers.quantization import QuantizationModifier
 
 import common
-from common import LLAMA
+from common import LLAMA, MIXTRAL
 
 VERSIONS = {"llmcompressor": "0.14.0.1", "compressed-tensors": "0.19.0", "transformers": "5.17.0", "torch": "2.15.0"}
 OLD_VERSIONS = {"llmcompressor": "0.6.0", "compressed-tensors": "0.10.2", "transformers": "4.52.4", "torch": "2.15.0"}
@@ -38,6 +40,7 @@ class Case(common.Case):
     ignore: tuple = ("lm_head",)
     gptq: bool = False
     old: bool = False
+    model_free: bool = False
 
 
 def weights(bits, group_size=None, **other):
@@ -59,11 +62,12 @@ MIXED = [
 
 CASES = [
     Case("ct-w4a16", "pack-quantized: 4 bits in groups of 32, symmetric", LLAMA, options={"groups": [weights(4, 32)]}),
-    Case("ct-w4a16-asym", "zero points, packed along rows", LLAMA, options={"groups": [weights(4, 32, symmetric=False)]}),
+    Case("ct-w4a16-asym", "zero points, packed along rows", LLAMA,
+         options={"groups": [weights(4, 32, symmetric=False)]}),
     Case("ct-w4a16-actorder", "GPTQ with actorder 'weight': no g_idx", LLAMA, gptq=True,
          options={"groups": [weights(4, 32, actorder="weight", symmetric=False)]}),
-    Case("ct-w8a16", "pack-quantized: 8 bits, a scale for each output", LLAMA | {"attention_bias": True}, storage="F16",
-         options={"groups": [weights(8)]}),
+    Case("ct-w8a16", "pack-quantized: 8 bits, a scale for each output", LLAMA | {"attention_bias": True},
+         storage="F16", options={"groups": [weights(8)]}),
     Case("ct-w3a16", "pack-quantized: 3 bits cross words", LLAMA, options={"groups": [weights(3, 32)]}),
     Case("ct-w8a8", "int-quantized: int8 with a scale for each output", LLAMA, options={"scheme": "W8A8"}),
     Case("ct-fp8-dynamic", "float-quantized: e4m3 with a scale for each output", LLAMA,
@@ -77,12 +81,15 @@ CASES = [
     Case("ct-nvfp4-act", "NVFP4 with input_global_scale", LLAMA, options={"scheme": "NVFP4"}),
     Case("ct-mxfp4", "mxfp4-pack-quantized: e8m0 scales of 32", LLAMA, options={"scheme": "MXFP4A16"}),
     Case("ct-mxfp8", "mxfp8-quantized: e4m3 elements, e8m0 scales of 32", LLAMA, options={"scheme": "MXFP8A16"}),
-    Case("ct-mixed", "mixed-precision: groups by 're:' patterns and names, 're:' in ignore", LLAMA,
+    Case("ct-mixed", "two config_groups by 're:' patterns and names; names in ignore", LLAMA | {"num_hidden_layers": 2},
          options={"groups": MIXED}, ignore=("lm_head", "re:.*layers.0.*down_proj")),
+    Case("ct-ignore", "model_free_ptq: 're:' in ignore; a group with the scheme's name", LLAMA, model_free=True,
+         options={"scheme": "FP8_DYNAMIC"},
+         ignore=("lm_head", "model.embed_tokens", "re:.*v_proj$")),
+    Case("ct-mixtral", "experts with the names gate_proj, down_proj and up_proj for w1, w2 and w3", MIXTRAL,
+         options={"groups": [weights(4, 32)]}, ignore=("lm_head", "re:.*gate$")),
     Case("ct-old-actorder", "actorder 'group': weight_g_idx decides the group of a column", LLAMA, gptq=True, old=True,
          options={"groups": [weights(4, 32, actorder="group")]}),
-    Case("ct-old-w3a16", "3 bits by version 0.6: ten elements a word", LLAMA, old=True,
-         options={"groups": [weights(3, 32)]}),
 ]  # fmt: skip
 TABLE = CASES
 CASES = [case for case in CASES if case.old == IS_OLD]
@@ -105,6 +112,10 @@ def modifier(case):
 
 def write(case, source, folder):
     common.write_tokenizer(case, source)
+    if case.model_free:
+        scheme, ignore = case.options["scheme"], list(case.ignore)
+        llmcompressor.model_free_ptq(source, folder, scheme=scheme, ignore=ignore, device="cpu")
+        return
     model = transformers.AutoModelForCausalLM.from_pretrained(source, torch_dtype="auto")
     rows = common.random_rows(case)
     data = datasets.Dataset.from_dict({"input_ids": rows.tolist(), "attention_mask": torch.ones_like(rows).tolist()})
@@ -138,15 +149,8 @@ def covers(target, module):
 def packed_integers(tensors, bits, mistake):
     """Returns elements of pack-quantized weights, and zero points. Both are offset by half of their range."""
     words, shape = tensors["weight_packed"], tensors["weight_shape"].tolist()
-    each = 32 // bits
-    has_gaps = words.shape[1] != -(-shape[1] * bits // 32)
-    if has_gaps:  # version 0.6, for bits that do not divide 32
-        assert words.shape[1] == -(-shape[1] // each)
-        elements = (words.long()[..., None] >> torch.arange(each) * bits & (1 << bits) - 1).flatten(1)
-    else:
-        elements = common.codes(words, bits, mistake)
     offset = 0 if mistake == "elements not offset" else 1 << bits - 1
-    elements = elements[:, : shape[1]] - offset
+    elements = common.codes(words, bits, mistake)[:, : shape[1]] - offset
     zeros = tensors.get("weight_zero_point", torch.tensor(0))
     if zeros.ndim:
         zeros = common.codes(zeros.T.contiguous(), bits)[:, : shape[0]].T - (1 << bits - 1)
@@ -209,8 +213,17 @@ def read(case, folder, mistake=""):
         for part in of:
             if part != "bias":
                 del found[f"{module}.{part}"]
-        found[f"{module}.weight"] = dequantized(of, group, mistake)
+        found[usual_name(module, mistake)] = dequantized(of, group, mistake)
     return found
+
+
+def usual_name(module, mistake=""):
+    """Returns the name of a weight in the float checkpoint. Version 0.14 names Mixtral's experts in another way."""
+    names = {"gate_proj": "w1", "down_proj": "w2", "up_proj": "w3"}
+    if mistake == "gate and up swapped":
+        names |= {"gate_proj": "w3", "up_proj": "w1"}
+    before, _, last = module.rpartition(".")
+    return f"{before}.{names.get(last, last) if 'block_sparse_moe' in before else last}.weight"
 
 
 def mistakes(case):
@@ -218,8 +231,9 @@ def mistakes(case):
     kind = groups[0]["weights"]["type"]
     if kind == "int":
         yield "elements not offset"
-        if case.name != "ct-old-w3a16":
-            yield "high bits first"
+        yield "high bits first"
+        if case.name == "ct-mixtral":
+            yield "gate and up swapped"
         if not groups[0]["weights"]["symmetric"]:
             yield "zero points ignored"
         if groups[0]["weights"].get("actorder") == "group":
@@ -238,7 +252,7 @@ def mistakes(case):
 
 
 def theirs(of, group, kind):
-    """Returns a weight by the tool's own code. Scales are widened first; the code for NVFP4 rounds to bf16 all the same."""
+    """Returns a weight by the tool's own code. Scales are widened first, but the code for NVFP4 rounds to bf16."""
     scheme = QuantizationConfig(config_groups={"group_0": group}).config_groups["group_0"]
     if not of["weight_scale"].dtype.itemsize == 1:
         of["weight_scale"] = of["weight_scale"].float()
@@ -254,10 +268,11 @@ def verify(case, folder, tensors):
     compared = 0
     for module, group in modules(folder):
         found = theirs(parts(stored, module), group, group.get("format") or quantization(folder)["format"])
-        assert torch.equal(tensors[f"{module}.weight"].to(found.dtype), found), f"{case.name}: {module}"
+        assert torch.equal(tensors[usual_name(module)].to(found.dtype), found), f"{case.name}: {module}"
         compared += 1
     assert compared, case.name
 
 
 if __name__ == "__main__":
-    common.main(sys.modules[__name__])
+    with tempfile.TemporaryDirectory() as temporary, contextlib.chdir(temporary):  # it writes logs where it runs
+        common.main(sys.modules[__name__])

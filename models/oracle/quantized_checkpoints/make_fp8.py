@@ -34,17 +34,16 @@ class Case(common.Case):
         return tensor
 
 
-ONE_LAYER = QWEN3 | {"num_hidden_layers": 1}
 CASES = [
     Case("fp8-ragged", "blocks of 128 × 128 with ragged ends, f32 scales", storage="BF16",
-         config=ONE_LAYER | {"hidden_size": 136, "intermediate_size": 144, "vocab_size": 97},
+         config=QWEN3 | {"hidden_size": 136, "intermediate_size": 144},
          options={"weight_block_size": [128, 128]}),
     Case("fp8-bf16-scales", "bf16 scales; blocks of 32 × 48", storage="BF16",
-         config=ONE_LAYER, options={"weight_block_size": [32, 48], "scales": "bfloat16"}),
+         config=QWEN3, options={"weight_block_size": [32, 48], "scales": "bfloat16"}),
     Case("fp8-ue8m0", "scale_fmt ue8m0: scales are exponents (F8_E8M0)", storage="BF16",
-         config=ONE_LAYER, options={"weight_block_size": [32, 32], "scale_fmt": "ue8m0"}),
+         config=QWEN3, options={"weight_block_size": [32, 32], "scale_fmt": "ue8m0"}),
     Case("fp8-qwen3-moe", "experts one by one; modules_to_not_convert has routers and the head", storage="BF16",
-         config=QWEN3_MOE | {"num_hidden_layers": 1}, options={"weight_block_size": [32, 32], "scales": "bfloat16"}),
+         config=QWEN3_MOE, options={"weight_block_size": [32, 32], "scales": "bfloat16"}),
 ]  # fmt: skip
 
 

@@ -44,7 +44,7 @@ CASES = [
          options={"bits": 2, "group_size": 16, "desc_act": True}),
     Case("gptq-row", "group_size -1: one group for a row; biases", LLAMA | {"attention_bias": True},
          options={"group_size": -1, "act_group_aware": False}),
-    Case("gptq-dynamic", "dynamic: modules left out, and 8 bits for some", LLAMA,
+    Case("gptq-dynamic", "dynamic: modules left out, and 8 bits for some", LLAMA | {"num_hidden_layers": 2},
          options={"dynamic": {r"-:.*v_proj": {}, r"+:.*\.1\.mlp\.down_proj": {"bits": 8, "group_size": 16}}}),
 ]  # fmt: skip
 

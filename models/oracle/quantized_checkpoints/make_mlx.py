@@ -16,23 +16,18 @@ import torch
 from mlx_lm.convert import mixed_quant_predicate_builder
 
 import common
-from common import LLAMA, QWEN3_MOE, Case
+import gpt_oss
+import mixtures
+from common import LLAMA, MIXTRAL, QWEN3_MOE, Case
 
 VERSIONS = {"mlx": "0.32.4", "mlx-lm": "0.32.2", "transformers": "5.24.0", "torch": "2.15.0"}
 
-E2M1 = torch.tensor([0, 0.5, 1, 1.5, 2, 3, 4, 6, -0.0, -0.5, -1, -1.5, -2, -3, -4, -6])
-TIED = LLAMA | {"tie_word_embeddings": True}
-MIXTRAL = {key: value for key, value in LLAMA.items() if key not in ("attention_bias", "mlp_bias", "head_dim")} | {
-    "architectures": ["MixtralForCausalLM"],
-    "model_type": "mixtral",
-    "intermediate_size": 64,
-    "num_local_experts": 3,
-    "num_experts_per_tok": 2,
-    "output_router_logits": False,
-    "router_aux_loss_coef": 0.02,
-    "sliding_window": None,
-}
+TIED = LLAMA | {"num_hidden_layers": 2, "tie_word_embeddings": True}  # with one layer, answers are loops
+GPT_OSS = gpt_oss.CONFIG | {  # mlx-lm wants a layer of each kind
+    "intermediate_size": 32, "layer_types": ["sliding_attention", "full_attention"], "num_hidden_layers": 2,
+}  # fmt: skip
 WIDE = {"intermediate_size": 128}  # a multiple of the group size of 64
+TWO_LAYERS = LLAMA | WIDE | {"num_hidden_layers": 2}
 
 
 def overrides(path, module):
@@ -53,21 +48,26 @@ CASES = [
          TIED | {"attention_bias": True}, options={"bits": 5, "group_size": 32}),
     Case("mlx-2bit", "2 bits in groups of 32; the MLP's rows are no multiple of the group and stay in f16",
          LLAMA | {"intermediate_size": 80}, options={"bits": 2, "group_size": 32}),
-    Case("mlx-f32", "scales and biases in f32", TIED, storage="F32", options={"group_size": 32}),
-    Case("mlx-overrides", "bits and group sizes by module, a module that is not quantized", LLAMA | WIDE,
+    Case("mlx-f32", "scales and biases in f32", LLAMA, storage="F32", options={"group_size": 32}),
+    Case("mlx-overrides", "bits and group sizes by module, a module that is not quantized", TWO_LAYERS,
          options={"predicate": overrides}),
-    Case("mlx-recipe", "the recipe mixed_3_6 of mlx_lm.convert: an entry for each module", LLAMA | WIDE,
+    Case("mlx-recipe", "the recipe mixed_3_6 of mlx_lm.convert: an entry for each module", TWO_LAYERS,
          options={"predicate": "mixed_3_6", "bits": None, "group_size": 64}),
     Case("mlx-mixtral", "switch_mlp stacks experts; w1, w2 and w3 are renamed", MIXTRAL, storage="BF16"),
     Case("mlx-qwen3-moe", "switch_mlp stacks experts; the router has 8 bits", QWEN3_MOE,
          options={"group_size": 32}),
-    Case("mlx-mxfp4", "mxfp4: e8m0 scales of 32, no biases", TIED, storage="BF16", options={"mode": "mxfp4"}),
-    Case("mlx-mxfp8", "mxfp8: e4m3 elements, e8m0 scales of 32", TIED, storage="BF16", options={"mode": "mxfp8"}),
-    Case("mlx-nvfp4", "nvfp4: e4m3 scales of 16", TIED, storage="BF16", options={"mode": "nvfp4"}),
+    Case("mlx-gpt-oss", "experts in mxfp4 from OpenAI's checkpoint with biases, the rest in 8 bits: entries of modules",
+         GPT_OSS, storage="BF16", gains=mixtures.ROUTER, options={"bits": 8, "group_size": 32}),
+    Case("mlx-mxfp4", "mxfp4: e8m0 scales of 32, no biases", LLAMA, storage="BF16", options={"mode": "mxfp4"}),
+    Case("mlx-mxfp8", "mxfp8: e4m3 elements, e8m0 scales of 32", LLAMA, storage="BF16", options={"mode": "mxfp8"}),
+    Case("mlx-nvfp4", "nvfp4: e4m3 scales of 16", LLAMA, storage="BF16", options={"mode": "nvfp4"}),
 ]  # fmt: skip
 
 
 def write(case, source, folder):
+    if case.config["model_type"] == "gpt_oss":
+        source = source.with_name("mxfp4")
+        gpt_oss.write(source.with_name("float"), source)
     model, config = mlx_lm.utils.load_model(source)
     options = dict(case.options)
     predicate = options.pop("predicate", None)
@@ -95,7 +95,7 @@ def dequantized(tensors, module, of, mistake):
     if bits == 8:
         elements = elements.to(torch.uint8).view(torch.float8_e4m3fn).float()
     else:
-        elements = E2M1[elements]
+        elements = gpt_oss.E2M1[elements]
     if mode == "nvfp4":
         bias = {"bias 8 of scales": 8}.get(mistake, 7)
         scales = scales.view(torch.float8_e4m3fn).float() * 2.0 ** (7 - bias)
@@ -133,8 +133,29 @@ def read(case, folder, mistake=""):
     return unstacked(found, case.config["model_type"], mistake)
 
 
+def interleaved(tensors):
+    """Returns tensors of gpt-oss with gate and up together, and weights with inputs before outputs."""
+    found = {}
+    for name, tensor in tensors.items():
+        module, _, part = name.rpartition(".")
+        if ".experts." not in name:
+            found[name] = tensor
+        elif module.endswith("gate_proj"):
+            both = torch.stack((tensor, tensors[name.replace("gate_proj", "up_proj")]), 2).flatten(1, 2)
+            name = module.replace("gate_proj", "gate_up_proj")
+            found[name if part == "weight" else f"{name}_bias"] = both.transpose(1, -1) if part == "weight" else both
+        elif module.endswith("down_proj"):
+            is_weight = part == "weight"
+            found[module if is_weight else f"{module}_bias"] = tensor.transpose(1, -1) if is_weight else tensor
+    return found
+
+
 def unstacked(tensors, family, mistake):
     found = {}
+    if family == "gpt_oss":
+        if mistake == "experts in reverse":
+            tensors = {name: t.flip(0) if ".experts." in name else t for name, t in tensors.items()}
+        return interleaved(tensors)
     for name, tensor in tensors.items():
         before, stack, after = name.partition(".switch_mlp.")
         if not stack:
