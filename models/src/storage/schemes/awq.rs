@@ -56,7 +56,7 @@ impl Awq {
         self.excluded.check(weight)?;
         let [rows, columns] = matrix(weight)?;
         let size = self.group.unwrap_or(columns);
-        let groups = whole_groups(weight, columns, size)?;
+        let groups = whole_groups(&weight.name, columns, size)?;
         if !rows.is_multiple_of(IN_WORD) {
             let problem = format!("{rows} rows, expected a multiple of {IN_WORD}");
             return Err(WrongStorage::new(&weight.name, problem));

@@ -75,8 +75,9 @@ impl BitsAndBytes {
                 let codes = parts.take(&weight.name, &[Dtype::I8], &[rows, columns])?.integers();
                 let scales = format!("{}.SCB", module(&weight.name).unwrap_or_default());
                 let scales = parts.floats(&scales, &[rows])?.reshape(&[rows, 1]);
-                let scales = scales.times(Expr::number(PER_STEP));
-                Coding::in_groups(codes, Numbers::Integers { bits: 8, signed: true }, columns, scales)
+                // In this order, so that every bit is that of bitsandbytes.
+                let codes = codes.to_floats().times(scales);
+                Coding::in_groups(codes, Numbers::Floats { bits: 8 }, columns, Expr::number(PER_STEP))
             }
         };
         Ok(parts.finish(coding))

@@ -176,7 +176,7 @@ impl Settings {
                 (codes.unpack(8).lookup(e4m3()), floats)
             }
             Format::Nvfp4 | Format::Mxfp4 => {
-                whole_groups(weight, columns, of_columns)?;
+                whole_groups(&weight.name, columns, of_columns)?;
                 let bytes = parts.take(&name("weight_packed"), &[Dtype::U8], &[rows, columns / 2])?;
                 (bytes.unpack(4).lookup(e2m1()), floats)
             }

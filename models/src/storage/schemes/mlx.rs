@@ -3,6 +3,8 @@
 //! A module has `weight`, words of codes with the lowest bits first, `scales`, and in the affine mode `biases`, which are
 //! added. Embedding and head are quantized too. Experts are stacked in `switch_mlp`.
 
+mod gpt_oss;
+
 use std::collections::BTreeMap;
 
 use safetensors::Dtype;
@@ -79,10 +81,13 @@ impl Mlx {
     }
 
     pub(in crate::storage) fn stores(&self, name: &str, tensors: &StoredTensors) -> bool {
+        let has = |module: &str, part: &str| tensors.has(&format!("{module}.{part}"));
+        if let Some((stack, _)) = gpt_oss::stacks(name) {
+            return stack.iter().any(|module| has(module, "scales"));
+        }
         // A stack of float experts has no form of its own elsewhere.
         Self::module(name).is_some_and(|(module, expert)| {
-            let has = |part: &str| tensors.has(&format!("{module}.{part}"));
-            has("scales") || (expert.is_some() && has("weight"))
+            has(&module, "scales") || (expert.is_some() && has(&module, "weight"))
         })
     }
 
@@ -91,54 +96,64 @@ impl Mlx {
         weight: &Weight,
         tensors: &StoredTensors,
     ) -> Result<Storage, WrongStorage> {
+        if let Some((stacks, is_bias)) = gpt_oss::stacks(&weight.name) {
+            return gpt_oss::storage(self, weight, tensors, &stacks, is_bias);
+        }
         let [rows, columns] = matrix(weight)?;
         let Some((module, expert)) = Self::module(&weight.name) else {
             return Err(WrongStorage::new(&weight.name, "no weight of a module, expected one"));
         };
-        let stack = match expert {
-            None => None,
-            Some(expert) => Some((experts(tensors, &module, expert)?, expert)),
-        };
         let mut parts = Parts::new(tensors);
-        let shape = |last: usize| match stack {
-            None => vec![rows, last],
-            Some((experts, _)) => vec![experts, rows, last],
+        let coding = match expert {
+            None => self.coding(&mut parts, tensors, &module, (&[rows], columns), &|all, _| all)?,
+            Some(expert) => {
+                let outer = [experts(tensors, &module, expert)?, rows];
+                // Before codes are unpacked, because each expert has the whole stack as its source.
+                let pick = |all: Expr, last: usize| all.slice(0, expert, expert + 1).reshape(&[rows, last]);
+                self.coding(&mut parts, tensors, &module, (&outer, columns), &pick)?
+            }
         };
-        let of_expert = |all: Expr, last: usize| match stack {
-            None => all,
-            Some((_, expert)) => all.slice(0, expert, expert + 1).reshape(&[rows, last]),
-        };
+        Ok(parts.finish(coding))
+    }
+
+    /// Returns the coding of a module's weight, `[outer…, columns]`, of which `pick` takes a part.
+    fn coding(
+        &self,
+        parts: &mut Parts<'_>,
+        tensors: &StoredTensors,
+        module: &str,
+        (outer, columns): (&[usize], usize),
+        pick: &dyn Fn(Expr, usize) -> Expr,
+    ) -> Result<Coding, WrongStorage> {
+        let shape = |last: usize| [outer, &[last]].concat();
         let part = |name: &str| format!("{module}.{name}");
         if !tensors.has(&part("scales")) {
             let all = parts.floats(&part("weight"), &shape(columns))?;
-            let codes = of_expert(all, columns);
             let numbers = Numbers::Floats { bits: 16 };
-            return Ok(parts.finish(Coding::in_groups(codes, numbers, columns, Expr::number(1.0))));
+            return Ok(Coding::in_groups(pick(all, columns), numbers, columns, Expr::number(1.0)));
         }
-        let Form { mode, bits, group } = *self.modules.get(&module).unwrap_or(&self.default);
-        let groups = whole_groups(weight, columns, group)?;
+        let Form { mode, bits, group } = *self.modules.get(module).unwrap_or(&self.default);
+        let groups = whole_groups(&part("weight"), columns, group)?;
         let words = columns * bits / WORD_BITS;
         let all = parts.take(&part("weight"), &[Dtype::U32], &shape(words))?;
-        let codes = of_expert(all, words).unpack(bits);
+        let codes = pick(all, words).unpack(bits);
         let scales = part("scales");
-        let integers = Numbers::Integers { bits, signed: false };
-        let floats = Numbers::Floats { bits };
-        let coding = match mode {
+        Ok(match mode {
             Mode::Affine => {
                 let all = parts.floats(&scales, &shape(groups))?;
                 let minima = parts.floats(&part("biases"), &shape(groups))?;
-                let minima = Some(of_expert(minima, groups));
-                Coding { minima, ..Coding::in_groups(codes, integers, group, of_expert(all, groups)) }
+                let numbers = Numbers::Integers { bits, signed: false };
+                let coding = Coding::in_groups(codes, numbers, group, pick(all, groups));
+                Coding { minima: Some(pick(minima, groups)), ..coding }
             }
             Mode::Mx | Mode::Nvfp4 => {
                 let all = parts.take(&scales, &[Dtype::U8], &shape(groups))?;
                 let list = if mode == Mode::Mx { e8m0() } else { e4m3() };
-                let scales = of_expert(all, groups).unpack(8).lookup(list);
+                let scales = pick(all, groups).unpack(8).lookup(list);
                 let numbers = if bits == 4 { e2m1() } else { e4m3() };
-                Coding::in_groups(codes.lookup(numbers), floats, group, scales)
+                Coding::in_groups(codes.lookup(numbers), Numbers::Floats { bits }, group, scales)
             }
-        };
-        Ok(parts.finish(coding))
+        })
     }
 }
 
@@ -162,8 +177,7 @@ const SETTINGS: [&str; 4] = ["group_size", "bits", "mode", "quant_method"];
 impl Form {
     fn read(json: &Json<'_>, default: Option<Self>) -> Result<Self, Error> {
         let mode = match json.text("mode")? {
-            None => default.map_or(Mode::Affine, |form| form.mode),
-            Some("affine") => Mode::Affine,
+            None | Some("affine") => Mode::Affine,
             Some("mxfp4" | "mxfp8") => Mode::Mx,
             Some("nvfp4") => Mode::Nvfp4,
             Some(_) => return Err(json.unsupported("mode", "one of affine, mxfp4, mxfp8 or nvfp4")),

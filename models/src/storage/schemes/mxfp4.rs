@@ -44,7 +44,7 @@ impl Mxfp4 {
                 format!("a quantized tensor of shape {:?}, expected a stack of experts", weight.shape);
             return Err(WrongStorage::new(&weight.name, problem));
         };
-        let groups = super::names::whole_groups(weight, inputs, GROUP)?;
+        let groups = super::names::whole_groups(&weight.name, inputs, GROUP)?;
         let mut parts = Parts::new(tensors);
         let blocks = format!("{}_blocks", weight.name);
         let blocks = parts.take(&blocks, &[Dtype::U8], &[experts, outputs, groups, GROUP / 2])?;

@@ -69,10 +69,10 @@ pub(super) fn matrix(weight: &Weight) -> Result<[usize; 2], WrongStorage> {
 ///
 /// # Errors
 /// The columns are no multiple of the size.
-pub(super) fn whole_groups(weight: &Weight, columns: usize, size: usize) -> Result<usize, WrongStorage> {
+pub(super) fn whole_groups(name: &str, columns: usize, size: usize) -> Result<usize, WrongStorage> {
     if columns.is_multiple_of(size) {
         return Ok(columns / size);
     }
     let problem = format!("rows of {columns} elements, expected a multiple of the group size {size}");
-    Err(WrongStorage::new(&weight.name, problem))
+    Err(WrongStorage::new(name, problem))
 }
