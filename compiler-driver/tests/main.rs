@@ -12,6 +12,7 @@ mod demo;
 mod documents;
 mod encoders;
 mod exact;
+mod gguf_tokenizers;
 mod kills;
 mod offline;
 mod oracle;

@@ -197,6 +197,9 @@ fn quantized(scheme: &Scheme, checkpoint: &Checkpoint) -> String {
         };
         *forms.entry(format!("{numbers} in groups of {group}{with}")).or_default() += 1;
     }
+    if forms.is_empty() {
+        return format!("by {}: none, all tensors are numbers by themselves", scheme.name());
+    }
     let forms: Vec<_> = forms.into_iter().map(|(form, count)| format!("{count} tensors of {form}")).collect();
     format!("by {}: {}", scheme.name(), forms.join(", "))
 }

@@ -198,7 +198,7 @@ impl Checkpoint {
             }
         }
         if let Some(scheme) = &model.scheme
-            && !scheme.may_be_plain()
+            && !scheme.is_container()
             && problems.is_empty()
             && storages.values().all(|storage| storage.coding.is_none())
         {

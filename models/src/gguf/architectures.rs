@@ -100,6 +100,7 @@ fn smollm3(keys: &Keys<'_>) -> Result<Config, Error> {
 fn seed_oss(keys: &Keys<'_>) -> Result<Config, Error> {
     let mut config = like_llama(keys, "seed_oss")?;
     config.insert("attention_out_bias".into(), keys.has_tensor("blk.0.attn_output.bias").into());
+    config.insert("mlp_bias".into(), keys.has_tensor("blk.0.ffn_gate.bias").into());
     Ok(config)
 }
 

@@ -41,7 +41,7 @@ impl<'m> Keys<'m> {
     /// Returns the size at a key that must be there.
     pub(super) fn needed(&self, key: &str) -> Result<usize, Error> {
         let found = self.size(key)?;
-        found.ok_or_else(|| self.json.missing(&self.name(key), "a size"))
+        found.ok_or_else(|| self.missing(key, "a size"))
     }
 
     /// Returns the size at a key where 0 stands for none.
@@ -97,6 +97,11 @@ impl<'m> Keys<'m> {
     /// Returns the error for a value of a key that is not supported.
     pub(super) fn unsupported(&self, key: &str, supported: &str) -> Error {
         self.json.unsupported(&self.name(key), supported)
+    }
+
+    /// Returns the error for a key that is absent.
+    pub(super) fn missing(&self, key: &str, expected: &str) -> Error {
+        self.json.missing(&self.name(key), expected)
     }
 
     pub(super) fn layers(&self) -> Result<usize, Error> {

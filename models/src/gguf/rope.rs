@@ -74,7 +74,7 @@ pub(super) fn scaling(keys: &Keys<'_>, ends: Ends) -> Result<Option<Value>, Erro
     }
     let factor = |keys: &Keys<'_>| {
         let found = keys.number("rope.scaling.factor")?;
-        found.ok_or_else(|| keys.unsupported("rope.scaling.factor", "a positive number"))
+        found.ok_or_else(|| keys.missing("rope.scaling.factor", "a positive number"))
     };
     let mut scaling = match kind {
         "none" => return Ok(None),

@@ -28,7 +28,8 @@ impl CheckpointTensors<'_> {
     /// # Errors
     /// A tensor is missing, or has another type or shape than the scheme's.
     pub fn storage(&self, weight: &Weight) -> Result<Storage, WrongStorage> {
-        if let Some(scheme) = self.scheme.filter(|scheme| scheme.stores(&weight.name, self.tensors)) {
+        let is_used = |scheme: &&Scheme| scheme.is_container() || scheme.stores(&weight.name, self.tensors);
+        if let Some(scheme) = self.scheme.filter(is_used) {
             return scheme.storage(weight, self.tensors);
         }
         let Some(found) = self.tensors.get(&weight.name) else {

@@ -94,9 +94,9 @@ impl Scheme {
         matches!(self, Self::BitsAndBytes(_)) && schemes::bitsandbytes::BitsAndBytes::reads_text(name)
     }
 
-    /// Returns whether its tensors may all be numbers that need no decoding.
+    /// Returns whether it is that of a container: tensors have names of their own, and may all be numbers that need no decoding.
     #[must_use]
-    pub fn may_be_plain(&self) -> bool {
+    pub fn is_container(&self) -> bool {
         matches!(self, Self::Gguf(_))
     }
 

@@ -7,13 +7,14 @@ use std::collections::HashMap;
 
 use serde_json::{Value, json};
 
-use super::{
-    BYTE, CONTROL, NORMAL, Refused, TOKENS, Token, USER_DEFINED, added_tokens, post_processor, vocabulary,
-};
+use super::{BYTE, CONTROL, NORMAL, Refused, Token, USER_DEFINED, added_tokens, post_processor, vocabulary};
 use crate::gguf::{keys::Keys, special::id};
 
 /// What stands for a space.
 const SPACE: &str = "\u{2581}";
+
+/// The key of the scores, by id.
+const SCORES: &str = "tokenizer.ggml.scores";
 
 /// Returns the tokenizer.json.
 pub(super) fn tokenizer(keys: &Keys<'_>, tokens: &[Token<'_>]) -> Result<Value, Refused> {
@@ -21,7 +22,7 @@ pub(super) fn tokenizer(keys: &Keys<'_>, tokens: &[Token<'_>]) -> Result<Value, 
     if json.has("tokenizer.ggml.precompiled_charsmap") {
         return Err(Refused::Unknown("`tokenizer.ggml.precompiled_charsmap` is there, expected none".into()));
     }
-    let scores = json.list("tokenizer.ggml.scores", tokens.len(), "scores", Value::as_f64)?;
+    let scores = json.list(SCORES, tokens.len(), "scores", Value::as_f64)?;
     let merges = merges(tokens, &scores)?;
     let prefixed = json.flag("tokenizer.ggml.add_space_prefix", true)?;
     let replace = json!({ "type": "Replace", "pattern": { "String": " " }, "content": SPACE });
@@ -80,7 +81,7 @@ fn merges(tokens: &[Token<'_>], scores: &[f64]) -> Result<Vec<[String; 2]>, Refu
     if let (Some(first), true) = (normal().next(), normal().count() > 1)
         && normal().all(|score| score.to_bits() == first.to_bits())
     {
-        return Err(Refused::Unknown(format!("all scores of `{TOKENS}` are {first:?}, expected an order")));
+        return Err(Refused::Unknown(format!("all scores of `{SCORES}` are {first:?}, expected an order")));
     }
     let texts: Vec<String> = tokens.iter().map(text).collect();
     let is_mergeable = |token: &Token<'_>| ![CONTROL, BYTE].contains(&token.ty);

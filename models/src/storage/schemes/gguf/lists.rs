@@ -16,7 +16,9 @@ pub(super) fn twice_e2m1() -> Expr {
 
 /// Returns half of the powers of two of E8M0. ggml has no NaN among them.
 pub(super) fn half_e8m0() -> Expr {
-    Expr::Constant((0..256).map(|code| 2f32.powi(code - 128)).collect())
+    // The first two are below the normal numbers.
+    let bits = |code: u32| if code < 2 { 0x20_0000 << code } else { (code - 1) << 23 };
+    Expr::Constant((0..256).map(|code| f32::from_bits(bits(code))).collect())
 }
 
 #[cfg(test)]

@@ -139,7 +139,10 @@ impl Gguf {
             let known: Vec<_> = TYPES.iter().map(|(name, _)| *name).collect();
             return Err(wrong(format!("type {name}, expected F32, F16, BF16, {}", known.join(", "))));
         };
-        if !columns.is_multiple_of(ty.block) || is_vector {
+        if is_vector {
+            return Err(wrong(format!("a vector of type {name}, expected F32, F16 or BF16")));
+        }
+        if !columns.is_multiple_of(ty.block) {
             let problem =
                 format!("rows of {columns} elements, expected a multiple of {} for {name}", ty.block);
             return Err(wrong(problem));
