@@ -26,7 +26,7 @@ pub(crate) struct Checkpoint {
     files: Vec<String>,
     tensors: BTreeMap<String, FileTensor>,
     /// What the metadata says, in a GGUF file.
-    gguf: Option<GgufModel>,
+    gguf: Option<Box<GgufModel>>,
     /// How each weight of the model is stored, once the model is known.
     storages: BTreeMap<String, Storage>,
 }
@@ -51,7 +51,7 @@ impl Checkpoint {
     pub(crate) fn open_gguf(path: &Path) -> Result<Self, Error> {
         let GgufParts { paths, model } = GgufParts::open(path)?;
         let mut checkpoint = Self::empty(path.parent().unwrap_or(Path::new("")));
-        checkpoint.gguf = Some(model);
+        checkpoint.gguf = Some(model.into());
         for path in paths {
             let Some(name) = path.file_name().and_then(|name| name.to_str()) else {
                 let reason = "its name is no UTF-8, expected text".into();
@@ -74,7 +74,7 @@ impl Checkpoint {
 
     /// Returns what the metadata of a GGUF file says.
     pub(crate) fn gguf(&self) -> Option<&GgufModel> {
-        self.gguf.as_ref()
+        self.gguf.as_deref()
     }
 
     /// Returns name and path of every file that a bundle with these weights contains, including the index.

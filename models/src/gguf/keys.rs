@@ -4,7 +4,7 @@ use std::{cell::RefCell, collections::BTreeSet};
 
 use serde_json::{Map, Value, json};
 
-use super::{GgufModel, METADATA};
+use super::file::{File, METADATA};
 use crate::{error::Error, json::Json};
 
 /// Largest size that is read. What it may be is the config's to say.
@@ -15,19 +15,19 @@ const SILENT: [&str; 2] = ["vocab_size", "rope.scaling.finetuned"];
 
 /// The keys of an architecture, without its name before them.
 pub(super) struct Keys<'m> {
-    pub(super) model: &'m GgufModel,
+    pub(super) file: &'m File,
     pub(super) json: Json<'m>,
     read: RefCell<BTreeSet<String>>,
 }
 
 impl<'m> Keys<'m> {
-    pub(super) fn new(model: &'m GgufModel) -> Self {
-        Self { model, json: Json::of_file(METADATA, &model.metadata), read: RefCell::default() }
+    pub(super) fn new(file: &'m File) -> Self {
+        Self { file, json: Json::of_file(METADATA, &file.metadata), read: RefCell::default() }
     }
 
     /// Returns the whole name of a key.
     fn name(&self, key: &str) -> String {
-        let name = format!("{}.{key}", self.model.architecture.name);
+        let name = format!("{}.{key}", self.file.architecture);
         self.read.borrow_mut().insert(name.clone());
         name
     }
@@ -126,12 +126,12 @@ impl<'m> Keys<'m> {
 
     /// Returns whether the file has a tensor.
     pub(super) fn has_tensor(&self, name: &str) -> bool {
-        self.model.tensors.contains_key(name)
+        self.file.tensors.contains_key(name)
     }
 
     /// Returns the size of a dimension of a tensor.
     pub(super) fn tensor_size(&self, name: &str, dimension: usize) -> Result<usize, Error> {
-        let tensor = self.model.tensors.get(name).and_then(|tensor| tensor.shape.get(dimension));
+        let tensor = self.file.tensors.get(name).and_then(|tensor| tensor.shape.get(dimension));
         tensor.copied().ok_or_else(|| Error::Missing {
             key: name.to_owned(),
             file: "the GGUF file's tensors",
@@ -171,7 +171,7 @@ impl<'m> Keys<'m> {
 
     /// Returns the type to compute in, which a file does not say: that of its numbers, or the type that most models have.
     fn dtype(&self) -> &'static str {
-        let matrices = || self.model.tensors.values().filter(|tensor| tensor.shape.len() > 1);
+        let matrices = || self.file.tensors.values().filter(|tensor| tensor.shape.len() > 1);
         let are_all = |ty: &str| matrices().all(|tensor| tensor.ty == ty);
         match () {
             () if are_all("F32") => "float32",
@@ -217,9 +217,9 @@ impl<'m> Keys<'m> {
     /// Refuses keys of the architecture that were not read: they may change what the model computes.
     pub(super) fn refuse_unread(&self) -> Result<(), Error> {
         SILENT.iter().for_each(|key| _ = self.name(key));
-        let start = format!("{}.", self.model.architecture.name);
+        let start = format!("{}.", self.file.architecture);
         let read = self.read.borrow();
-        let unread = self.model.metadata.keys().find(|key| key.starts_with(&start) && !read.contains(*key));
+        let unread = self.file.metadata.keys().find(|key| key.starts_with(&start) && !read.contains(*key));
         match unread {
             Some(key) => {
                 Err(self.json.unsupported(key, "no such key, because it may change what is computed"))

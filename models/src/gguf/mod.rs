@@ -4,6 +4,7 @@
 //! `gguf.constants` in gguf 0.19; what a key means is what llama.cpp's converter writes into it.
 
 mod architectures;
+mod file;
 mod keys;
 mod rope;
 mod special;
@@ -15,6 +16,7 @@ use serde_json::{Map, Value};
 
 use self::{
     architectures::{ARCHITECTURES, Architecture},
+    file::{File, METADATA},
     keys::Keys,
 };
 use crate::{
@@ -28,41 +30,17 @@ use crate::{
     },
 };
 
-/// What messages call the metadata.
-const METADATA: &str = "the GGUF metadata";
+pub use file::GgufTensorInfo;
+pub use tokenizer::SmallFiles;
 
 /// The key of the architecture.
 const ARCHITECTURE: &str = "general.architecture";
 
-/// A tensor of a GGUF file.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct GgufTensorInfo {
-    /// Its name.
-    pub name: String,
-    /// ggml's name of the element type, such as `Q4_K`.
-    pub ty: String,
-    /// Whether elements are stored in blocks.
-    pub in_blocks: bool,
-    /// The sizes of its dimensions in elements, outermost first.
-    pub shape: Vec<usize>,
-}
-
 /// A model as a GGUF file describes it.
 #[derive(Debug, Clone)]
 pub struct GgufModel {
-    metadata: Map<String, Value>,
-    tensors: BTreeMap<String, GgufTensorInfo>,
-    numbers: BTreeMap<String, Vec<f32>>,
+    file: File,
     architecture: &'static Architecture,
-}
-
-/// Small files of a checkpoint, by name, with warnings for the user.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct SmallFiles {
-    /// Texts by name.
-    pub texts: BTreeMap<&'static str, String>,
-    /// What is left out, and why.
-    pub warnings: Vec<String>,
 }
 
 impl GgufModel {
@@ -88,11 +66,12 @@ impl GgufModel {
             return Err(json.unsupported(ARCHITECTURE, format!("one of {all}")));
         };
         let tensors = tensors.into_iter().map(|tensor| (tensor.name.clone(), tensor)).collect();
-        Ok(Self { metadata, tensors, numbers, architecture })
+        let file = File { architecture: architecture.name, metadata, tensors, numbers };
+        Ok(Self { file, architecture })
     }
 
     fn keys(&self) -> Keys<'_> {
-        Keys::new(self)
+        Keys::new(&self.file)
     }
 
     /// Returns the config.json of the model.
@@ -123,7 +102,7 @@ impl GgufModel {
         let keys = self.keys();
         let Architecture { is_permuted, keeps_norm_names, has_whole_norms, .. } = *self.architecture;
         let layout = Layout { is_permuted, keeps_norm_names, heads: keys.heads()? };
-        let blocks = self.tensors.values().filter(|tensor| tensor.in_blocks);
+        let blocks = self.file.tensors.values().filter(|tensor| tensor.in_blocks);
         let types = blocks.map(|tensor| (tensor.name.clone(), tensor.ty.clone())).collect();
         model.scheme = Some(Scheme::Gguf(Gguf { types, layout }));
         if has_whole_norms {

@@ -49,7 +49,7 @@ pub(super) fn theta(keys: &Keys<'_>) -> Result<f64, Error> {
 
 /// Returns the scaling in the form of `rope_scaling`.
 pub(super) fn scaling(keys: &Keys<'_>, ends: Ends) -> Result<Option<Value>, Error> {
-    let numbers = |name: &str| keys.model.numbers.get(name);
+    let numbers = |name: &str| keys.file.numbers.get(name);
     let context = keys.needed("context_length")?;
     let original = keys.size("rope.scaling.original_context_length")?;
     let amplitude = keys.number("rope.scaling.attn_factor")?;

@@ -52,7 +52,7 @@ pub(super) fn add_ids(keys: &Keys<'_>, config: &mut Map<String, Value>) -> Resul
         ends.retain(|id| text(id) != Some("<|end|>"));
     }
     // GLM alone ends a turn by the name of who speaks next.
-    if keys.model.architecture.name != "glm4" {
+    if keys.file.architecture != "glm4" {
         ends.retain(|id| text(id) != Some("<|user|>"));
     }
     ends.sort_unstable();

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::{Refused, Token, added_tokens, post_processor, vocabulary};
+use super::parts::{Refused, Token, added_tokens, post_processor, vocabulary};
 use crate::gguf::keys::Keys;
 
 /// How texts are split into words before merging, by `tokenizer.ggml.pre`.

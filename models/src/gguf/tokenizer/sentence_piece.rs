@@ -7,7 +7,9 @@ use std::collections::HashMap;
 
 use serde_json::{Value, json};
 
-use super::{BYTE, CONTROL, NORMAL, Refused, Token, USER_DEFINED, added_tokens, post_processor, vocabulary};
+use super::parts::{
+    BYTE, CONTROL, NORMAL, Refused, Token, USER_DEFINED, added_tokens, post_processor, vocabulary,
+};
 use crate::gguf::{keys::Keys, special::id};
 
 /// What stands for a space.
@@ -45,7 +47,7 @@ pub(super) fn tokenizer(keys: &Keys<'_>, tokens: &[Token<'_>]) -> Result<Value, 
     // Phi-3's special tokens take the white space after them.
     let strips = |token: &Token<'_>| {
         let is_plain = ["<unk>", "<s>", "<|endoftext|>"].contains(&token.text);
-        keys.model.architecture.name == "phi3" && !is_plain && (token.ty == CONTROL || token.text == "</s>")
+        keys.file.architecture == "phi3" && !is_plain && (token.ty == CONTROL || token.text == "</s>")
     };
     Ok(json!({
         "version": "1.0",

@@ -112,7 +112,7 @@ impl Decoded {
     /// Puts the rows of two matrices together. If they are of different types, they become numbers first.
     pub(super) fn join(self, other: Self, size: [usize; 2], join: impl Fn([Expr; 2], usize) -> Expr) -> Self {
         if !self.is_like(&other) {
-            let [one, other] = [self, other].map(|matrix| matrix.to_floats(size));
+            let [one, other] = [self, other].map(|matrix| matrix.into_numbers(size));
             return Self { codes: join([one.codes, other.codes], size[1]), ..one };
         }
         let groups = size[1] / self.group;
@@ -126,7 +126,7 @@ impl Decoded {
     }
 
     /// Returns the numbers themselves, computed in the order of [`Coding`].
-    fn to_floats(self, [rows, columns]: [usize; 2]) -> Self {
+    fn into_numbers(self, [rows, columns]: [usize; 2]) -> Self {
         let Self { codes, numbers, group, scales, minima } = self;
         let mut x = match numbers {
             Numbers::Integers { .. } => codes.to_floats(),
