@@ -7,7 +7,14 @@ use super::{
     rope::ROPE,
     standard::{Defaults, LLAMA, Standard, layer_name},
 };
-use crate::{block::Attention, config::ModelConfig, error::Error, json::Json};
+use crate::{aliases::Aliases, block::Attention, config::ModelConfig, error::Error, json::Json};
+
+/// Name endings of experts' layers, and those that llmcompressor writes.
+const ENDINGS: [(&str, &str); 3] = [
+    (".w1.weight", ".gate_proj.weight"),
+    (".w2.weight", ".down_proj.weight"),
+    (".w3.weight", ".up_proj.weight"),
+];
 
 const MIXTRAL: Defaults = Defaults {
     intermediate: 14_336,
@@ -30,5 +37,6 @@ pub(super) fn describe(json: &Json<'_>) -> Result<ModelConfig, Error> {
         model.block(&name, Attention { window, ..attention }, experts)
     };
     let blocks = (0..model.layers).map(block).collect();
-    model.build(blocks)
+    let model = model.build(blocks)?;
+    Ok(ModelConfig { aliases: Aliases { prefix: None, endings: &ENDINGS }, ..model })
 }

@@ -97,7 +97,10 @@ impl Mlx {
         tensors: &StoredTensors,
     ) -> Result<Storage, WrongStorage> {
         if let Some((stacks, is_bias)) = gpt_oss::stacks(&weight.name) {
-            return gpt_oss::storage(self, weight, tensors, &stacks, is_bias);
+            let coding_of = |parts: &mut Parts<'_>, module: &str, shape: (&[usize], usize)| {
+                self.coding(parts, tensors, module, shape, &|all, _| all)
+            };
+            return gpt_oss::storage(weight, tensors, (&stacks, is_bias), &coding_of);
         }
         let [rows, columns] = matrix(weight)?;
         let Some((module, expert)) = Self::module(&weight.name) else {

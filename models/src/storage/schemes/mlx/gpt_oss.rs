@@ -1,6 +1,5 @@
 //! The experts of gpt-oss as mlx-lm stores them: gate and up apart, and outputs first.
 
-use super::Mlx;
 use crate::{
     layers::Weight,
     storage::{
@@ -24,13 +23,15 @@ pub(super) fn stacks(name: &str) -> Option<(Vec<String>, bool)> {
     ))
 }
 
+/// Returns the coding of a module's weight, `[outer…, columns]`.
+type CodingOf<'c> = &'c dyn Fn(&mut Parts<'_>, &str, (&[usize], usize)) -> Result<Coding, WrongStorage>;
+
 /// Returns how a weight, `[experts, inputs, outputs]`, or a bias, `[experts, outputs]`, is stored.
 pub(super) fn storage(
-    scheme: &Mlx,
     weight: &Weight,
     tensors: &StoredTensors,
-    modules: &[String],
-    is_bias: bool,
+    (modules, is_bias): (&[String], bool),
+    coding_of: CodingOf<'_>,
 ) -> Result<Storage, WrongStorage> {
     let mut parts = Parts::new(tensors);
     let (experts, outputs) = match (weight.shape.as_slice(), is_bias) {
@@ -52,9 +53,7 @@ pub(super) fn storage(
         return Ok(parts.finish(coding));
     }
     let inputs = weight.shape[1];
-    let codings = modules
-        .iter()
-        .map(|module| scheme.coding(&mut parts, tensors, module, (&[experts, rows], inputs), &|all, _| all));
+    let codings = modules.iter().map(|module| coding_of(&mut parts, module, (&[experts, rows], inputs)));
     let codings: Vec<_> = codings.collect::<Result<_, _>>()?;
     let Some(first) = codings.first().cloned() else {
         return Err(WrongStorage::new(&weight.name, "no module, expected gate, up or down"));
