@@ -90,6 +90,9 @@ pub(super) fn tokenizer(keys: &Keys<'_>, tokens: &[Token<'_>]) -> Result<Value, 
     const MERGES: &str = "tokenizer.ggml.merges";
     let json = &keys.json;
     let splitting = Splitting::find(json.text("tokenizer.ggml.pre")?)?;
+    if !json.has(MERGES) {
+        return Err(Refused::Unknown(format!("`{MERGES}` is missing")));
+    }
     let count = json.value(MERGES).and_then(Value::as_array).map_or(0, Vec::len);
     let pair = |value: &Value| value.as_str()?.split_once(' ').map(|(one, other)| json!([one, other]));
     // A tokenizer of single bytes has none, and then the key is missing.
