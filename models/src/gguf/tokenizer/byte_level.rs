@@ -95,11 +95,7 @@ pub(super) fn tokenizer(keys: &Keys<'_>, tokens: &[Token<'_>]) -> Result<Value, 
     }
     let count = json.value(MERGES).and_then(Value::as_array).map_or(0, Vec::len);
     let pair = |value: &Value| value.as_str()?.split_once(' ').map(|(one, other)| json!([one, other]));
-    // A tokenizer of single bytes has none, and then the key is missing.
-    let merges = match count {
-        0 => vec![],
-        _ => json.list(MERGES, count, "pairs of tokens", pair)?,
-    };
+    let merges = json.list(MERGES, count, "pairs of tokens", pair)?;
     Ok(json!({
         "version": "1.0",
         "truncation": null,
