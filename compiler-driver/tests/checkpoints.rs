@@ -2,7 +2,7 @@
 //! transformers over the weights that the tool dequantizes.
 //!
 //! `MLXCEL_FIXTURES=mlx,awq` runs the fixtures whose names contain one of these words, `MLXCEL_ORACLE=full` all of them, also
-//! without kernels.
+//! without kernels. `MLXCEL_CHECKPOINTS=FOLDER` runs those of another folder.
 
 use std::{env, fs, path::PathBuf, sync::Mutex};
 
@@ -38,7 +38,8 @@ const FULL_ONLY: [&str; 20] = [
 #[test]
 fn quantized_checkpoints_answer_as_their_tools_dequantize_them() {
     let only = env::var("MLXCEL_FIXTURES").unwrap_or_default();
-    let folder = models().join("oracle/quantized_checkpoints/fixtures");
+    let committed = || models().join("oracle/quantized_checkpoints/fixtures");
+    let folder = env::var_os("MLXCEL_CHECKPOINTS").map_or_else(committed, PathBuf::from);
     let entries = fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap().path());
     let is_chosen = |path: &PathBuf| {
         let name = path.file_name().unwrap().to_string_lossy();

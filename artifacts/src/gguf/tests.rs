@@ -1,3 +1,5 @@
+use serde_json::Value;
+
 use super::*;
 
 /// A file under construction.
@@ -168,4 +170,15 @@ fn headers_that_end_early_are_refused() {
         let error = GgufHeader::read(cut, whole.0.len() as u64 + 200);
         assert!(matches!(error, Err(GgufError::Io(_))), "{length}: {error:?}");
     }
+}
+
+#[test]
+fn single_numbers_become_the_fractions_that_they_came_from() {
+    let json = |number| MetadataValue::Float(number).to_json();
+    assert_eq!(json(f64::from(0.22f32)), Value::from(0.22));
+    assert_eq!(json(f64::from(1e-5f32)), Value::from(1e-5));
+    assert_eq!(json(0.1), Value::from(0.1));
+    assert_eq!(json(f64::INFINITY), Value::Null);
+    assert_eq!(MetadataValue::Integer(-3).to_json(), Value::from(-3));
+    assert_eq!(MetadataValue::Integer(u64::MAX.into()).to_json(), Value::from(u64::MAX));
 }

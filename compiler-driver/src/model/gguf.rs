@@ -7,7 +7,6 @@ use std::{
 
 use mlxcel_artifacts::{GgufHeader, MetadataValue};
 use mlxcel_models::{GgufModel, GgufTensorInfo};
-use serde_json::{Number, Value};
 
 use crate::{error::Error, model::tensor_file::TensorFile};
 
@@ -70,7 +69,7 @@ impl GgufParts {
             let problem = format!("all parts have {} tensors, but {TENSORS} is {expected}", tensors.len());
             return Err(damaged(&paths[0], problem));
         }
-        let metadata = metadata.iter().map(|(key, value)| (key.clone(), to_json(value)));
+        let metadata = metadata.iter().map(|(key, value)| (key.clone(), value.to_json()));
         let numbers = numbers(&paths)?;
         let model = GgufModel::new(metadata.collect(), tensors.into_values(), numbers);
         Ok(Self { model: model.map_err(Error::model(path.display()))?, paths })
@@ -101,7 +100,7 @@ fn parts(path: &Path, count: usize) -> Result<(Vec<PathBuf>, Vec<GgufHeader>), E
     let end = format!("-of-{count:05}.{GGUF_EXTENSION}");
     let start = name.strip_suffix(&end).and_then(|start| start.rsplit_once('-')).map(|(start, _)| start);
     let Some(start) = start else {
-        let problem = format!("is one of {count} parts, expected a name that ends with -00001{end}");
+        let problem = format!("it is one of {count} parts, expected a name that ends with -00001{end}");
         return Err(damaged(path, problem));
     };
     let (mut paths, mut headers) = (Vec::new(), Vec::new());
@@ -117,7 +116,8 @@ fn parts(path: &Path, count: usize) -> Result<(Vec<PathBuf>, Vec<GgufHeader>), E
             found == Some(&MetadataValue::Integer(expected))
         };
         if !found.into_iter().zip(expected).all(fits) {
-            let problem = format!("{PART} and {PARTS} are {found:?}, expected {part} and {count}");
+            let [no, of] = found.map(|value| value.map_or_else(|| "missing".to_owned(), ToString::to_string));
+            let problem = format!("{PART} is {no} and {PARTS} is {of}, expected {part} and {count}");
             return Err(damaged(&path, problem));
         }
         paths.push(path);
@@ -141,38 +141,4 @@ fn numbers(paths: &[PathBuf]) -> Result<BTreeMap<String, Vec<f32>>, Error> {
         }
     }
     Ok(numbers)
-}
-
-/// Returns a value of the metadata as JSON.
-fn to_json(value: &MetadataValue) -> Value {
-    match value {
-        MetadataValue::Integer(number) => {
-            let unsigned = u64::try_from(*number).map(Number::from);
-            unsigned.or_else(|_| i64::try_from(*number).map(Number::from)).map_or(Value::Null, Value::Number)
-        }
-        MetadataValue::Float(number) => {
-            #[expect(clippy::cast_possible_truncation, reason = "compared with the number itself")]
-            let single = *number as f32;
-            // An f32 that came from a decimal fraction becomes that fraction again.
-            let decimal = single.to_string().parse::<f64>().ok().filter(|_| f64::from(single) == *number);
-            Number::from_f64(decimal.unwrap_or(*number)).map_or(Value::Null, Value::Number)
-        }
-        MetadataValue::Bool(flag) => Value::Bool(*flag),
-        MetadataValue::Text(text) => Value::String(text.clone()),
-        MetadataValue::List(values) => Value::Array(values.iter().map(to_json).collect()),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn single_numbers_become_the_fractions_that_they_came_from() {
-        let json = |number| to_json(&MetadataValue::Float(number));
-        assert_eq!(json(f64::from(0.22f32)), Value::from(0.22));
-        assert_eq!(json(f64::from(1e-5f32)), Value::from(1e-5));
-        assert_eq!(json(0.1), Value::from(0.1));
-        assert_eq!(json(f64::INFINITY), Value::Null);
-    }
 }

@@ -135,7 +135,7 @@ CASES = [
     Case("gguf-biases", "Q8_0, with biases of q and k that are permuted too",
          LLAMA | {"attention_bias": True, "mlp_bias": True}, options={"quantize": ["Q8_0"]}),
     Case("gguf-f16", "F16: nothing but names and the order of rows", LLAMA, options={"outtype": "f16"}),
-    Case("gguf-split", "BF16 in three files", LLAMA, storage="BF16", options={"outtype": "bf16", "split": 8}),
+    Case("gguf-split", "BF16 in two files", LLAMA, storage="BF16", options={"outtype": "bf16", "split": 8}),
     Case("gguf-qwen3-moe", "Q4_0; experts in stacks", QWEN3_MOE, options={"quantize": ["Q4_0"]}),
     Case("gguf-mixtral", "Q5_1; experts in stacks, and permuted rows; gate and up of different types", MIXTRAL,
          options={"quantize": ["--tensor-type", "ffn_up_exps=q8_0", "Q5_1"]}),
