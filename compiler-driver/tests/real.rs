@@ -171,12 +171,19 @@ pub(crate) fn program(name: &str) -> PathBuf {
     program
 }
 
-/// What builds a bundle of the checkpoint in `model`, with its weights, in f32.
+/// What builds a bundle of the checkpoint in `model`, with its weights, in f32. A GGUF file beside a config.json has only the
+/// weights.
 pub(crate) fn request(model: &Path, targets: &[&str]) -> Request {
+    let folder = ModelSource::Folder(model.into());
+    let (source, weights) = match gguf(model) {
+        Some(file) if model.join("config.json").is_file() => (folder, WeightSource::Gguf(file)),
+        Some(file) => (ModelSource::Gguf(file), WeightSource::Model),
+        None => (folder, WeightSource::Model),
+    };
     Request {
-        model: gguf(model).map_or_else(|| ModelSource::Folder(model.into()), ModelSource::Gguf),
+        model: source,
         targets: targets.iter().map(ToString::to_string).collect(),
-        weights: WeightSource::Model,
+        weights,
         precision: Precision::Float(Float::F32),
         quant: Quant::None,
         cache_type: None,
