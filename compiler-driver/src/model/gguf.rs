@@ -142,3 +142,54 @@ fn numbers(paths: &[PathBuf]) -> Result<BTreeMap<String, Vec<f32>>, Error> {
     }
     Ok(numbers)
 }
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+
+    fn fixture(name: &str) -> PathBuf {
+        let fixtures = "../models/oracle/quantized_checkpoints/fixtures";
+        Path::new(env!("CARGO_MANIFEST_DIR")).join(fixtures).join(name)
+    }
+
+    #[test]
+    fn any_part_stands_for_all() {
+        let open =
+            |part| GgufParts::open(&fixture(&format!("gguf-split/model-0000{part}-of-00002.gguf"))).unwrap();
+        let [first, second] = [1, 2].map(open);
+        assert_eq!(first.paths, second.paths);
+        let names = first.paths.iter().map(|path| path.file_name().unwrap().to_str().unwrap());
+        assert_eq!(names.collect::<Vec<_>>(), ["model-00001-of-00002.gguf", "model-00002-of-00002.gguf"]);
+    }
+
+    #[test]
+    fn parts_that_are_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = |name: &str| folder.path().join(name);
+        let copy = |from: &str, to: &str| _ = fs::copy(fixture("gguf-split").join(from), path(to)).unwrap();
+        let refused = |name: &str| {
+            let error = GgufParts::open(&path(name)).unwrap_err().to_string();
+            error.replace(&folder.path().display().to_string(), "…")
+        };
+        copy("model-00001-of-00002.gguf", "model-00001-of-00002.gguf");
+        copy("model-00001-of-00002.gguf", "other.gguf");
+        let missing = refused("model-00001-of-00002.gguf");
+        let renamed = refused("other.gguf");
+        copy("model-00001-of-00002.gguf", "model-00002-of-00002.gguf");
+        let twice = refused("model-00001-of-00002.gguf");
+        fs::write(path("text.gguf"), "not a file with tensors").unwrap();
+        let text = refused("text.gguf");
+        assert_eq!(
+            [missing, renamed, twice].join("\n"),
+            "found no …/model-00002-of-00002.gguf, expected all 2 parts of the file\n\
+             hint: download the missing part\n\
+             …/other.gguf is damaged: it is one of 2 parts, expected a name that ends with -00001-of-00002.gguf\n\
+             hint: download or copy the checkpoint again\n\
+             …/model-00002-of-00002.gguf is damaged: split.no is 0 and split.count is 2, expected 1 and 2\n\
+             hint: download or copy the checkpoint again"
+        );
+        assert!(text.starts_with("…/text.gguf is damaged: found a header of"), "{text}");
+    }
+}

@@ -10,6 +10,7 @@ LLAMA_CPP is the source of llama.cpp (the one in llama-cpp-python 0.3.36), with 
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -134,7 +135,8 @@ CASES = [
          LLAMA | WIDE | LLAMA3, options={"quantize": ["Q4_K_M"]}),
     Case("gguf-biases", "Q8_0, with biases of q and k that are permuted too",
          LLAMA | {"attention_bias": True, "mlp_bias": True}, options={"quantize": ["Q8_0"]}),
-    Case("gguf-f16", "F16: nothing but names and the order of rows", LLAMA, options={"outtype": "f16"}),
+    Case("gguf-f16", "F16: nothing but names and the order of rows; beside a config.json", LLAMA,
+         options={"outtype": "f16", "config": True}),
     Case("gguf-split", "BF16 in two files", LLAMA, storage="BF16", options={"outtype": "bf16", "split": 8}),
     Case("gguf-qwen3-moe", "Q4_0; experts in stacks", QWEN3_MOE, options={"quantize": ["Q4_0"]}),
     Case("gguf-mixtral", "Q5_1; experts in stacks, and permuted rows; gate and up of different types", MIXTRAL,
@@ -178,6 +180,8 @@ def write(case, source, folder):
         *options, kind = quantize
         subprocess.run([program, *options, folder / "float.bin", whole, kind], check=True, capture_output=True)
         (folder / "float.bin").unlink()
+    if case.options.get("config"):
+        shutil.copyfile(source / "config.json", folder / "config.json")
     originals = common.stored(source)
     for name, tensor in read(case, folder).items():
         near = torch.nn.functional.cosine_similarity(tensor.flatten(), originals[name].float().flatten(), dim=0)
@@ -262,7 +266,7 @@ def verify(case, folder, tensors):
 
 
 def copied(folder):
-    yield from sorted(folder.glob("*.gguf"))
+    yield from sorted([*folder.glob("*.gguf"), *folder.glob("config.json")])
 
 
 if __name__ == "__main__":

@@ -11,7 +11,7 @@ use crate::{error::Error, json::Json};
 const LARGEST: usize = 1 << 32;
 
 /// Keys that say nothing about what a model computes.
-const SILENT: [&str; 2] = ["vocab_size", "rope.scaling.finetuned"];
+const SILENT: [&str; 3] = ["vocab_size", "rope.scaling.finetuned", "tensor_data_layout"];
 
 /// The keys of an architecture, without its name before them.
 pub(super) struct Keys<'m> {
