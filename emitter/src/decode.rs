@@ -103,7 +103,6 @@ impl Decoder<'_> {
             | Expr::Integers(of)
             | Expr::Floats(of)
             | Expr::FloatsOf(of, _)
-            | Expr::ToFloats(of)
             | Expr::And(of, _)
             | Expr::Shift(of, _)
             | Expr::Plus(of, _) => {
@@ -138,7 +137,7 @@ fn change(g: &mut Graph, expr: &Expr, x: Tensor) -> Tensor {
         }
         Expr::Unpack { bits, .. } => unpack(g, x, *bits),
         Expr::Integers(_) => g.convert(x, Dtype::I32),
-        Expr::Floats(_) | Expr::ToFloats(_) => g.convert(x, Dtype::F32),
+        Expr::Floats(_) => g.convert(x, Dtype::F32),
         Expr::FloatsOf(_, dtype) => floats_of(g, x, *dtype),
         Expr::And(_, number) => with_number(g, x, *number, Graph::and),
         Expr::Shift(_, by @ 0..) => with_number(g, x, *by, Graph::shift_left),

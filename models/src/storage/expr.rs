@@ -42,14 +42,12 @@ pub enum Expr {
     Reorder(Box<Self>, Vec<usize>),
     /// Whole numbers as they are, with their sign.
     Integers(Box<Self>),
-    /// Floating-point numbers, to `f32`, of the type they are stored in.
+    /// Floating-point numbers of the type they are stored in, or integers, as `f32`.
     Floats(Box<Self>),
     /// Floating-point numbers of this type, which the bytes of the last dimension are.
     FloatsOf(Box<Self>, Dtype),
     /// The number of a list, `[entries]`, for each integer.
     Lookup(Box<Self>, Box<Self>),
-    /// Integers as `f32`, exactly.
-    ToFloats(Box<Self>),
     /// The bitwise and with a number.
     And(Box<Self>, i32),
     /// The bitwise or of two tensors.
@@ -105,7 +103,7 @@ impl Expr {
         Self::Integers(self.into())
     }
 
-    /// Reads floating-point numbers of the stored type.
+    /// Converts floating-point numbers of the stored type, or integers, to `f32`.
     #[must_use]
     pub fn floats(self) -> Self {
         Self::Floats(self.into())
@@ -115,12 +113,6 @@ impl Expr {
     #[must_use]
     pub fn floats_of(self, dtype: Dtype) -> Self {
         Self::FloatsOf(self.into(), dtype)
-    }
-
-    /// Converts integers to `f32`.
-    #[must_use]
-    pub fn to_floats(self) -> Self {
-        Self::ToFloats(self.into())
     }
 
     /// Looks integers up in a list.

@@ -3,7 +3,7 @@
 use super::{
     coding::Storage,
     scheme::Scheme,
-    tensors::{FLOATS, StoredTensors, WrongStorage},
+    tensors::{StoredTensors, WrongStorage, check_floats},
 };
 use crate::layers::Weight;
 
@@ -40,10 +40,7 @@ impl CheckpointTensors<'_> {
             let problem = format!("shape {:?}, expected {:?}", found.shape, weight.shape);
             return Err(WrongStorage::new(&weight.name, problem));
         }
-        if !FLOATS.contains(&found.dtype) {
-            let problem = format!("dtype {:?}, expected F32, BF16 or F16", found.dtype);
-            return Err(WrongStorage::new(&weight.name, problem));
-        }
+        check_floats(&found)?;
         Ok(Storage::plain(weight, found.dtype))
     }
 }

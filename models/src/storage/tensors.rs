@@ -41,7 +41,7 @@ impl FromIterator<StoredTensor> for StoredTensors {
 }
 
 /// Element types of weights that are stored as they are.
-pub(super) const FLOATS: [Dtype; 3] = [Dtype::F32, Dtype::BF16, Dtype::F16];
+const FLOATS: [Dtype; 3] = [Dtype::F32, Dtype::BF16, Dtype::F16];
 
 impl StoredTensors {
     /// Returns whether there is a tensor of this name.
@@ -79,6 +79,18 @@ impl StoredTensors {
     pub(super) fn text(&self, name: &str) -> Result<&Value, WrongStorage> {
         self.texts.get(name).ok_or_else(|| WrongStorage::new(name, "missing, expected an object in JSON"))
     }
+}
+
+/// Checks that a tensor is stored as it is, in one of [`FLOATS`].
+///
+/// # Errors
+/// It has another type.
+pub(super) fn check_floats(tensor: &StoredTensor) -> Result<(), WrongStorage> {
+    if FLOATS.contains(&tensor.dtype) {
+        return Ok(());
+    }
+    let problem = format!("dtype {:?}, expected F32, BF16 or F16", tensor.dtype);
+    Err(WrongStorage::new(&tensor.name, problem))
 }
 
 /// The tensors of one weight, under construction.

@@ -72,7 +72,7 @@ impl Awq {
         };
         let numbers = Numbers::Integers { bits: BITS, signed: false };
         let coding = Coding {
-            zeros: Some(in_order(zeros, groups).to_floats()),
+            zeros: Some(in_order(zeros, groups).floats()),
             ..Coding::in_groups(in_order(codes, columns), numbers, size, scales.transpose(&[1, 0]))
         };
         Ok(parts.finish(coding))

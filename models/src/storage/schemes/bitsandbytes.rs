@@ -76,7 +76,7 @@ impl BitsAndBytes {
                 let scales = format!("{}.SCB", module(&weight.name).unwrap_or_default());
                 let scales = parts.floats(&scales, &[rows])?.reshape(&[rows, 1]);
                 // In this order, so that every bit is that of bitsandbytes.
-                let codes = codes.to_floats().times(scales);
+                let codes = codes.floats().times(scales);
                 Coding::in_groups(codes, Numbers::Floats { bits: 8 }, columns, Expr::number(PER_STEP))
             }
         };

@@ -235,9 +235,9 @@ impl Settings {
                 let words = (rows * self.bits).div_ceil(WORD_BITS);
                 let words = parts.take(&zero_point, &[Dtype::I32], &[words, columns])?;
                 let zeros = words.transpose(&[1, 0]).unpack(self.bits).slice(1, 0, rows);
-                Some(zeros.transpose(&[1, 0]).to_floats())
+                Some(zeros.transpose(&[1, 0]).floats())
             }
-            (_, true) => Some(parts.take(&zero_point, &[Dtype::I8], &groups)?.integers().to_floats()),
+            (_, true) => Some(parts.take(&zero_point, &[Dtype::I8], &groups)?.integers().floats()),
             (_, false) => None,
         })
     }

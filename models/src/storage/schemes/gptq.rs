@@ -93,7 +93,7 @@ impl Gptq {
         };
         let coding = Coding {
             column_groups,
-            zeros: Some(zeros.to_floats().transpose(&[1, 0])),
+            zeros: Some(zeros.floats().transpose(&[1, 0])),
             ..Coding::in_groups(
                 words.transpose(&[1, 0]).unpack(bits),
                 Numbers::Integers { bits, signed: false },

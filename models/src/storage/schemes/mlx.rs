@@ -110,7 +110,7 @@ impl Mlx {
         let coding = match expert {
             None => self.coding(&mut parts, tensors, &module, (&[rows], columns), &|all, _| all)?,
             Some(expert) => {
-                let outer = [experts(tensors, &module, expert)?, rows];
+                let outer = [parts.stack(&format!("{module}.weight"), expert)?, rows];
                 // Before codes are unpacked, because each expert has the whole stack as its source.
                 let pick = |all: Expr, last: usize| all.slice(0, expert, expert + 1).reshape(&[rows, last]);
                 self.coding(&mut parts, tensors, &module, (&outer, columns), &pick)?
@@ -157,20 +157,6 @@ impl Mlx {
                 Coding::in_groups(codes.lookup(numbers), Numbers::Floats { bits }, group, scales)
             }
         })
-    }
-}
-
-/// Returns how many experts a stack has.
-fn experts(tensors: &StoredTensors, module: &str, expert: usize) -> Result<usize, WrongStorage> {
-    let name = format!("{module}.weight");
-    let stack =
-        tensors.get(&name).ok_or_else(|| WrongStorage::new(&name, "missing, expected a stack of experts"))?;
-    match stack.shape.as_slice() {
-        &[experts, _, _] if expert < experts => Ok(experts),
-        shape => {
-            let problem = format!("shape {shape:?}, expected a stack of more than {expert} experts");
-            Err(WrongStorage::new(name, problem))
-        }
     }
 }
 

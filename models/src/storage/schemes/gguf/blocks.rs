@@ -129,7 +129,7 @@ impl Decoded {
     fn into_numbers(self, [rows, columns]: [usize; 2]) -> Self {
         let Self { codes, numbers, group, scales, minima } = self;
         let mut x = match numbers {
-            Numbers::Integers { .. } => codes.to_floats(),
+            Numbers::Integers { .. } => codes.floats(),
             Numbers::Floats { .. } => codes,
         };
         let groups = columns / group;

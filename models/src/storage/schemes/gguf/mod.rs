@@ -21,7 +21,7 @@ use crate::{
     storage::{
         coding::Storage,
         expr::Expr,
-        tensors::{Parts, StoredTensors, WrongStorage},
+        tensors::{Parts, StoredTensors, WrongStorage, check_floats},
     },
 };
 
@@ -162,10 +162,7 @@ fn plain(weight: &Weight, found: crate::storage::StoredTensor) -> Result<Storage
         let problem = format!("shape {:?}, expected {:?}", found.shape, weight.shape);
         return Err(WrongStorage::new(found.name, problem));
     }
-    if !crate::storage::tensors::FLOATS.contains(&found.dtype) {
-        let problem = format!("dtype {:?}, expected F32, BF16 or F16", found.dtype);
-        return Err(WrongStorage::new(found.name, problem));
-    }
+    check_floats(&found)?;
     if found.shape == weight.shape {
         return Ok(Storage { tensors: vec![found], coding: None });
     }

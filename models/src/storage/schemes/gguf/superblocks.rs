@@ -17,7 +17,7 @@ fn integers(bits: usize, signed: bool, group: usize) -> (Numbers, usize, usize) 
 /// Returns minima that are subtracted: `-(least · minima)`.
 fn negative(least: Expr, minima: Expr) -> Option<Expr> {
     let one = Expr::Constant(vec![-1.0]).reshape(&[1, 1, 1]);
-    Some(least.times(minima.to_floats()).times(one))
+    Some(least.times(minima.floats()).times(one))
 }
 
 pub(super) fn q2_k(blocks: &Blocks) -> Decoded {
@@ -25,7 +25,7 @@ pub(super) fn q2_k(blocks: &Blocks) -> Decoded {
     let codes = blocks.fields(GROUPS, BLOCK / 4, 2, 32);
     // Low halves are scales, high ones minima.
     let both = blocks.fields(0, GROUPS, 4, GROUPS);
-    let scales = both.clone().slice(2, 0, GROUPS).to_floats();
+    let scales = both.clone().slice(2, 0, GROUPS).floats();
     let minima = both.slice(2, GROUPS, 2 * GROUPS);
     let scales = blocks.half(80).times(scales);
     blocks.decoded(codes, integers(2, false, 16), scales, negative(blocks.half(82), minima))
@@ -36,7 +36,7 @@ pub(super) fn q3_k(blocks: &Blocks) -> Decoded {
     let codes = blocks.fields(32, BLOCK / 4, 2, 32).or(high.shifted(2)).plus(-4);
     // Four bits of each scale, then the other two.
     let scales = blocks.fields(96, 8, 4, 8).or(blocks.fields(104, 4, 2, 4).shifted(4)).plus(-32);
-    let scales = blocks.half(108).times(scales.to_floats());
+    let scales = blocks.half(108).times(scales.floats());
     blocks.decoded(codes, integers(3, true, 16), scales, None)
 }
 
@@ -56,7 +56,7 @@ fn scales_and_minima(blocks: &Blocks, start: usize) -> [Expr; 2] {
 pub(super) fn q4_k(blocks: &Blocks) -> Decoded {
     let [scales, minima] = scales_and_minima(blocks, 4);
     let codes = blocks.fields(16, BLOCK / 2, 4, 32);
-    let scales = blocks.half(0).times(scales.to_floats());
+    let scales = blocks.half(0).times(scales.floats());
     blocks.decoded(codes, integers(4, false, 32), scales, negative(blocks.half(2), minima))
 }
 
@@ -64,14 +64,14 @@ pub(super) fn q5_k(blocks: &Blocks) -> Decoded {
     let [scales, minima] = scales_and_minima(blocks, 4);
     let high = blocks.fields(16, BLOCK / 8, 1, BLOCK / 8);
     let codes = blocks.fields(48, BLOCK / 2, 4, 32).or(high.shifted(4));
-    let scales = blocks.half(0).times(scales.to_floats());
+    let scales = blocks.half(0).times(scales.floats());
     blocks.decoded(codes, integers(5, false, 32), scales, negative(blocks.half(2), minima))
 }
 
 pub(super) fn q6_k(blocks: &Blocks) -> Decoded {
     let high = blocks.fields(128, BLOCK / 4, 2, 32);
     let codes = blocks.fields(0, BLOCK / 2, 4, 64).or(high.shifted(4)).plus(-32);
-    let scales = blocks.half(208).times(blocks.signed(192, BLOCK / 16).to_floats());
+    let scales = blocks.half(208).times(blocks.signed(192, BLOCK / 16).floats());
     blocks.decoded(codes, integers(6, true, 16), scales, None)
 }
 
@@ -80,6 +80,6 @@ pub(super) fn iq4_xs(blocks: &Blocks) -> Decoded {
     let codes = blocks.fields(8, BLOCK / 2, 4, 16).lookup(lists::uneven());
     let (low, high) = (blocks.bytes(4, GROUPS / 2).unpack(4), blocks.bytes(2, GROUPS / 4).unpack(2));
     let scales = low.or(high.shifted(4)).plus(-32);
-    let scales = blocks.half(0).times(scales.to_floats());
+    let scales = blocks.half(0).times(scales.floats());
     blocks.decoded(codes, (Numbers::Floats { bits: 4 }, BLOCK, 32), scales, None)
 }
