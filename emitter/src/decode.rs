@@ -1,9 +1,10 @@
 //! Weights of stored tensors: the descriptions of `mlxcel_models`, in StableHLO.
 
-use mlxcel_models::{Coding, Expr, Numbers, Storage};
+use mlxcel_models::{Coding, Expr, Numbers, OfGroups, Storage};
 use safetensors::Dtype;
 
 use crate::{
+    form::{GroupForm, Groups, Scales},
     graph::{Graph, Tensor},
     ops::GatherDimensions,
 };
@@ -15,6 +16,22 @@ pub(crate) fn decode(g: &mut Graph, storage: &Storage, shape: &[usize], stored: 
     };
     let whole = Decoder { g, stored }.weight(coding);
     g.reshape(whole, shape)
+}
+
+/// Returns the codes of a weight and what its groups have, in a form that [`GroupForm::holding`] chose: `[…, outputs, codes]`
+/// and the same for each part of [`Scales`].
+///
+/// Codes are unsigned, except that 8 bits are less 128, as kernels read them. Zero points are those of unsigned codes.
+pub(crate) fn decode_groups(
+    g: &mut Graph,
+    storage: &Storage,
+    form: GroupForm,
+    stored: &[Tensor],
+) -> Vec<Tensor> {
+    let Some(coding) = &storage.coding else {
+        return vec![g.fail("decode", "found a weight without codes")];
+    };
+    Decoder { g, stored }.groups(coding, form)
 }
 
 struct Decoder<'a> {
@@ -32,12 +49,15 @@ impl Decoder<'_> {
         }
         let shape = self.g.shape(x).to_vec();
         if let Some(zeros) = zeros {
+            let zeros = self.eval(zeros);
             let zeros = self.spread(coding, zeros, &shape);
             x = self.g.subtract(x, zeros);
         }
+        let scales = self.numbers(scales);
         let scales = self.spread(coding, scales, &shape);
         x = self.g.multiply(x, scales);
         if let Some(minima) = minima {
+            let minima = self.numbers(minima);
             let minima = self.spread(coding, minima, &shape);
             x = self.g.add(x, minima);
         }
@@ -49,9 +69,102 @@ impl Decoder<'_> {
         self.g.transpose(x, &permutation)
     }
 
-    /// Returns what each group has for each of its elements, in this shape.
-    fn spread(&mut self, coding: &Coding, of_groups: &Expr, shape: &[usize]) -> Tensor {
-        let x = self.eval(of_groups);
+    /// Returns codes and what groups have, see [`decode_groups`].
+    fn groups(&mut self, coding: &Coding, form: GroupForm) -> Vec<Tensor> {
+        let Coding { codes, numbers, zeros, scales, minima, .. } = coding;
+        let codes = self.eval(codes);
+        let shape = self.g.shape(codes).to_vec();
+        let (last, columns) = (shape.len() - 1, shape.last().copied().unwrap_or(0));
+        // What is added to stored codes so that they are unsigned.
+        let stored_offset = match numbers {
+            Numbers::Integers { bits, signed: true } => 1 << (bits - 1),
+            _ => 0,
+        };
+        let kernel_offset = if form.bits == 8 { -128 } else { 0 };
+        let offset = match form.scales {
+            // The middle of few bits becomes that of more.
+            Scales::Symmetric(_) | Scales::Halves => {
+                let middle = match (numbers, zeros) {
+                    (Numbers::Integers { bits, signed: false }, Some(_)) => 1 << (bits - 1),
+                    _ => 0,
+                };
+                (1 << (form.bits - 1)) - middle
+            }
+            _ => stored_offset,
+        };
+        let mut parts = vec![with_number(self.g, codes, offset + kernel_offset, Graph::add)];
+        let groups = |size: usize| {
+            let mut shape = shape.clone();
+            shape[last] = columns / size;
+            shape
+        };
+        let whole = |decoder: &mut Self, x: Tensor, size: usize| broadcast(decoder.g, x, &groups(size));
+        let number = |decoder: &mut Self, of: &OfGroups, Groups { size, dtype }| {
+            let x = decoder.numbers(of);
+            let x = whole(decoder, x, size);
+            decoder.g.convert(x, dtype)
+        };
+        match (form.scales, zeros, minima) {
+            (Scales::Symmetric(groups), _, _) => parts.push(number(self, scales, groups)),
+            (Scales::Zeros(groups), Some(zeros), _) => {
+                parts.push(number(self, scales, groups));
+                let zeros = self.eval(zeros);
+                let zeros = self.g.convert(zeros, Dtype::I32);
+                let zeros = whole(self, zeros, groups.size);
+                parts.push(with_number(self.g, zeros, stored_offset, Graph::add));
+            }
+            (Scales::Minima(groups), _, Some(minima)) => {
+                parts.push(number(self, scales, groups));
+                parts.push(number(self, minima, groups));
+            }
+            (Scales::Superblocks, _, Some(minima)) => {
+                let [(scales, unit), (minima, below)] = [scales, minima].map(|of| self.steps(of));
+                // Minima are subtracted.
+                let least = self.g.scale(below, -1.0);
+                parts.extend([
+                    self.g.convert(unit, Dtype::F16),
+                    self.g.convert(least, Dtype::F16),
+                    scales,
+                    minima,
+                ]);
+            }
+            (Scales::Halves, _, _) => {
+                let (steps, unit) = self.steps(scales);
+                parts.extend([self.g.convert(unit, Dtype::F16), steps]);
+            }
+            _ => parts.push(self.g.fail("decode", format!("found no such parts of {coding:?}"))),
+        }
+        parts
+    }
+
+    /// Returns whole numbers of groups, and the units of blocks.
+    fn steps(&mut self, of_groups: &OfGroups) -> (Tensor, Tensor) {
+        match of_groups {
+            OfGroups::Steps { steps, sizes, .. } => (self.eval(steps), self.eval(sizes)),
+            OfGroups::Numbers(numbers) => {
+                let x = self.eval(numbers);
+                (x, x)
+            }
+        }
+    }
+
+    /// Returns the numbers that groups have.
+    fn numbers(&mut self, of_groups: &OfGroups) -> Tensor {
+        match of_groups {
+            OfGroups::Numbers(numbers) => self.eval(numbers),
+            OfGroups::Steps { steps, sizes, in_block, .. } => {
+                let [steps, sizes] = [steps, sizes].map(|part| self.eval(part));
+                let steps = self.g.convert(steps, Dtype::F32);
+                let shape = self.g.shape(steps).to_vec();
+                let last = shape.len().saturating_sub(1);
+                let sizes = repeat(self.g, sizes, last, *in_block, shape.last().copied().unwrap_or(1));
+                self.g.multiply(sizes, steps)
+            }
+        }
+    }
+
+    /// Returns what each group has, `x`, for each of its elements, in this shape.
+    fn spread(&mut self, coding: &Coding, x: Tensor, shape: &[usize]) -> Tensor {
         let [rows, columns] = [shape.len() - 2, shape.len() - 1];
         let [of_rows, of_columns] = coding.group;
         let mut wanted = shape.to_vec();

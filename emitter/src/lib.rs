@@ -3,6 +3,7 @@
 mod chains;
 mod decode;
 mod error;
+mod form;
 mod global;
 mod graph;
 mod kernels;
@@ -18,6 +19,7 @@ mod transformer;
 mod types;
 
 pub use error::Error;
+pub use form::{Form, Forms, GroupForm, Groups, Scales};
 pub use global::Global;
 pub use graph::{Function, Graph, HostIndex, Tensor};
 pub use kernels::{Isa, Object, objects};

@@ -12,8 +12,9 @@ use mlxcel_artifacts::{
 use mlxcel_models::{Coding, Storage, StoredTensor, Weight};
 
 use crate::{
-    decode::decode,
+    decode::{decode, decode_groups},
     error::Error,
+    form::GroupForm,
     graph::{Graph, Tensor},
     module::Module,
     types::TensorType,
@@ -43,6 +44,25 @@ struct Recipe {
 
 /// A weight and how the checkpoint stores it.
 pub(crate) type StoredWeight<'w> = (&'w Weight, Storage);
+
+/// A weight in a function of the packing module.
+pub(crate) struct Source<'s> {
+    pub(crate) weight: &'s Weight,
+    pub(crate) storage: &'s Storage,
+    stored: Vec<Tensor>,
+}
+
+impl Source<'_> {
+    /// Returns the weight as it is stored, or decoded to `f32`.
+    pub(crate) fn floats(&self, g: &mut Graph) -> Tensor {
+        decode(g, self.storage, &self.weight.shape, &self.stored)
+    }
+
+    /// Returns the parts of a form that holds the weight, see [`decode_groups`].
+    pub(crate) fn groups(&self, g: &mut Graph, form: GroupForm) -> Vec<Tensor> {
+        decode_groups(g, self.storage, form, &self.stored)
+    }
+}
 
 /// A packing module with its steps.
 #[derive(Debug, Clone)]
@@ -76,7 +96,7 @@ impl Packing {
         }
     }
 
-    /// Packs weights by `body`, which takes each in its own shape. Returns the results' names and types.
+    /// Packs weights by `body`. Returns the results' names and types.
     ///
     /// `recipe` names what `body` does: calls with equal recipes, shapes and storages must have equal bodies. The first result
     /// has the weights' names and the recipe's; the others also have a suffix.
@@ -85,7 +105,7 @@ impl Packing {
         recipe: &str,
         weights: &[StoredWeight<'_>],
         suffixes: &[&str],
-        body: impl FnOnce(&mut Graph, &[Tensor]) -> Vec<Tensor>,
+        body: impl FnOnce(&mut Graph, &[Source<'_>]) -> Vec<Tensor>,
     ) -> Result<Vec<(String, TensorType)>, Error> {
         let names: Vec<&str> = weights.iter().map(|(weight, _)| weight.name.as_str()).collect();
         // A mixture has too many experts to name them all.
@@ -107,12 +127,12 @@ impl Packing {
         let mut graph = Graph::new();
         let arguments: Vec<_> = wanted.sources.iter().map(|ty| graph.argument(ty.dtype, &ty.shape)).collect();
         let results = graph.scope(&first, |g| {
-            let decoded = weights.iter().zip(&wanted.weights).map(|((weight, storage), (_, _, places))| {
-                let stored: Vec<_> = places.iter().map(|&place| arguments[place]).collect();
-                decode(g, storage, &weight.shape, &stored)
+            let sources = weights.iter().zip(&wanted.weights).map(|((weight, storage), (_, _, places))| {
+                let stored = places.iter().map(|&place| arguments[place]).collect();
+                Source { weight, storage, stored }
             });
-            let decoded: Vec<_> = decoded.collect();
-            body(g, &decoded)
+            let sources: Vec<_> = sources.collect();
+            body(g, &sources)
         });
         let types: Vec<_> = results.iter().map(|&result| graph.type_of(result)).collect();
         let known = self.recipes.iter().position(|recipe| *recipe == wanted);
@@ -198,9 +218,10 @@ mod tests {
         let mut twice = |name, shape: &[usize]| {
             let weight = weight(name, shape);
             let stored = Storage::plain(&weight, Dtype::F32);
-            let made = packing.make("twice", &[(&weight, stored)], &["copy"], |g, x| {
-                let sum = g.add(x[0], x[0]);
-                vec![sum, x[0]]
+            let made = packing.make("twice", &[(&weight, stored)], &["copy"], |g, sources| {
+                let x = sources[0].floats(g);
+                let sum = g.add(x, x);
+                vec![sum, x]
             });
             made.unwrap()
         };
@@ -221,7 +242,10 @@ mod tests {
     fn wrong_operands_are_refused_with_the_name_of_the_tensor() {
         let weight = weight("weight", &[2]);
         let stored = Storage::plain(&weight, Dtype::F32);
-        let error = Packing::new().make("odd", &[(&weight, stored)], &[], |g, x| vec![g.not(x[0])]);
+        let error = Packing::new().make("odd", &[(&weight, stored)], &[], |g, sources| {
+            let x = sources[0].floats(g);
+            vec![g.not(x)]
+        });
         assert_eq!(
             error.unwrap_err().to_string(),
             "weight.odd: stablehlo.not: found tensor<2xf32>, expected an integer or boolean type"

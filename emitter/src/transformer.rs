@@ -12,7 +12,10 @@ use mlxcel_artifacts::entry::{MODULE_NAME, Parameter};
 use mlxcel_models::{ModelConfig, Storage, StoredTensor, Weight};
 
 use self::{entry::emit_entry, step_bytes::step_bytes};
-use crate::{error::Error, module::Module, packing::Packing, plan::Plan, program::Program};
+use crate::{
+    error::Error, form::Forms, layers::builder::KnownWeights, module::Module, packing::Packing, plan::Plan,
+    program::Program,
+};
 
 /// Builds the program of `model` for `plan`. `storage_of` says how the checkpoint stores each weight.
 ///
@@ -63,8 +66,10 @@ pub(crate) fn build(
 ) -> Result<(Module, Packing), Error> {
     plan.validate(model)?;
     let (mut module, mut packing) = (Module::new(MODULE_NAME), Packing::new());
+    let forms = Forms::new(model, plan, storage_of);
+    let weights = KnownWeights { storage_of, forms: &forms };
     for entry in &plan.entries(model) {
-        let function = emit_entry(&mut module, &mut packing, model, plan, entry, storage_of)?;
+        let function = emit_entry(&mut module, &mut packing, model, plan, entry, weights)?;
         module.add(function);
     }
     Ok((module, packing))

@@ -20,9 +20,12 @@ pub enum Float {
 /// The quantization of the matrices of linear layers, embedding and head. Norms and biases are never quantized.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub enum Quant {
-    /// Not quantized: the weights stay as they are in the checkpoint.
-    #[default]
+    /// Floats: weights of few bits are decoded, others stay as they are in the checkpoint.
     None,
+    /// Weights stay in the few bits that the checkpoint has where a kernel reads them, and are floats elsewhere. Inputs of
+    /// weights in few bits are quantized to 8 bits in groups of 32, as for GGUF's `Q8_0`.
+    #[default]
+    Auto,
     /// 8 bits with a scale for each output, as compressed-tensors does for W8A8. Inputs are quantized in the same way, a row
     /// at a time, and products are summed in integers.
     Q8,
@@ -72,13 +75,13 @@ impl Float {
 
 impl Quant {
     /// Every quantization.
-    pub const ALL: [Self; 3] = [Self::None, Self::Q8, Self::Q4];
+    pub const ALL: [Self; 4] = [Self::None, Self::Auto, Self::Q8, Self::Q4];
 
     /// Returns how many inputs are packed together. A matrix has a whole number of such groups.
     #[must_use]
     pub const fn group_size(self) -> usize {
         match self {
-            Self::None => 1,
+            Self::None | Self::Auto => 1,
             Self::Q8 => 4,
             Self::Q4 => 32,
         }
@@ -90,7 +93,7 @@ impl Quant {
     #[must_use]
     pub fn bytes(self, elements: u64, inputs: u64, dtype: Dtype) -> u64 {
         match self {
-            Self::None => elements.saturating_mul(dtype.bitsize() as u64 / 8),
+            Self::None | Self::Auto => elements.saturating_mul(dtype.bitsize() as u64 / 8),
             // A scale of 4 bytes for each output.
             Self::Q8 => elements.saturating_add((elements / inputs.max(1)).saturating_mul(4)),
             // 32 halves of a byte, and a scale of 2 bytes.
@@ -175,6 +178,7 @@ impl Word for Quant {
     fn word(self) -> &'static str {
         match self {
             Self::None => "none",
+            Self::Auto => "auto",
             Self::Q8 => "q8",
             Self::Q4 => "q4",
         }
@@ -292,6 +296,9 @@ mod tests {
         round_trip::<Quant>();
         round_trip::<CacheType>();
         round_trip::<Pooling>();
-        assert_eq!("q5".parse::<Quant>().unwrap_err().to_string(), "found \"q5\", expected none, q8 or q4");
+        assert_eq!(
+            "q5".parse::<Quant>().unwrap_err().to_string(),
+            "found \"q5\", expected none, auto, q8 or q4"
+        );
     }
 }

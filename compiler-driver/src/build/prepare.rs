@@ -47,7 +47,11 @@ impl Prepared {
             model.max_seq_length = settings.max_seq_length;
             settings.warning.into_iter().for_each(|text| progress(Event::Warning(text)));
         }
-        let plan = plan(request, &model, precision, &targets)?;
+        let quant = match request.quant {
+            Quant::Auto if !weights.are_coded() => Quant::None,
+            asked => asked,
+        };
+        let plan = plan(request, &model, (precision, quant), &targets)?;
         let small_files = small_files(&model, &weights, progress)?;
         Ok(Self { model, weights, small_files, targets, plan })
     }
@@ -130,7 +134,12 @@ fn choose_precision(
 }
 
 /// Plans context, chunks, cache and quantization.
-fn plan(request: &Request, model: &Model, precision: Float, targets: &[Target]) -> Result<Plan, Error> {
+fn plan(
+    request: &Request,
+    model: &Model,
+    (precision, quant): (Float, Quant),
+    targets: &[Target],
+) -> Result<Plan, Error> {
     let context = context(request.context, model)?;
     if let Some(found) = request.chunk.filter(|chunk| !(1..=context).contains(chunk)) {
         return Err(Error::Chunk { found, context });
@@ -140,12 +149,12 @@ fn plan(request: &Request, model: &Model, precision: Float, targets: &[Target]) 
         (_, asked) => asked.unwrap_or(CacheType::Float(precision)),
     };
     targets.iter().try_for_each(|target| target.check_cache_type(cache_type))?;
-    if request.quant != Quant::None {
+    if !matches!(quant, Quant::None | Quant::Auto) {
         targets.iter().try_for_each(Target::check_quant)?;
     }
     let plan = Plan::new(&model.config, precision, context);
     let chains = !request.separate_kernels;
-    Ok(Plan { quant: request.quant, cache_type, chunk: request.chunk, chains, ..plan })
+    Ok(Plan { quant, cache_type, chunk: request.chunk, chains, ..plan })
 }
 
 /// Returns the context size to plan for.

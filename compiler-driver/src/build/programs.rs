@@ -105,7 +105,8 @@ impl Programs {
 
 /// Warns if quantized weights are multiplied without kernels.
 fn warn_without_kernels(target: &ResolvedTarget, quant: Quant, progress: &mut Progress<'_>) {
-    if quant == Quant::None || matches!(target.numerics.products, Products::Kernels(_)) {
+    let has_kernels = matches!(target.numerics.products, Products::Kernels(_));
+    if matches!(quant, Quant::None | Quant::Auto) || has_kernels {
         return;
     }
     let name = &target.name;

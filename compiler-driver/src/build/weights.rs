@@ -3,7 +3,7 @@
 use std::{collections::BTreeMap, fs, path::Path};
 
 use mlxcel_artifacts::{Blob, BundleWriter, Cancel, Destination as _, Digest, INDEX_FILE, SINGLE_FILE};
-use mlxcel_models::{ModelConfig, SmallFiles, Storage, Weight};
+use mlxcel_models::{Coding, ModelConfig, SmallFiles, Storage, Weight};
 use safetensors::Dtype;
 
 use crate::{
@@ -98,6 +98,16 @@ impl Weights {
         match self {
             Self::Files(checkpoint) => checkpoint.main_dtype(),
             Self::None | Self::Random(_) => None,
+        }
+    }
+
+    /// Returns whether some weights are stored in few bits.
+    pub(crate) fn are_coded(&self) -> bool {
+        match self {
+            Self::Files(checkpoint) => {
+                checkpoint.storages().filter_map(|storage| storage.coding.as_ref()).any(Coding::is_quantized)
+            }
+            Self::None | Self::Random(_) => false,
         }
     }
 

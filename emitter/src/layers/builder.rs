@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use mlxcel_artifacts::{CacheType, Quant, entry::PARAMETER_SCOPE};
+use mlxcel_artifacts::{CacheType, entry::PARAMETER_SCOPE};
 use mlxcel_models::{Storage, Weight};
 use safetensors::Dtype;
 
@@ -11,33 +11,42 @@ use super::{
     weights::{Matrix, Weights},
 };
 use crate::{
+    form::{Activation, Form, Forms, GroupForm},
     global::Global,
     graph::{Graph, Tensor},
     module::Module,
-    packing::{Packing, StoredWeight},
+    packing::{Packing, Source, StoredWeight},
     plan::{Numerics, Plan, Products},
     types::TensorType,
 };
 
-/// The recipe of weights in few bits that are used in `f32`.
+/// The recipe of weights in few bits that are used as floats.
 const DECODED: &str = "decoded";
+
+/// What is known about a model's weights.
+#[derive(Clone, Copy)]
+pub(crate) struct KnownWeights<'a> {
+    /// How the checkpoint stores each.
+    pub(crate) storage_of: &'a dyn Fn(&Weight) -> Storage,
+    /// How products read them.
+    pub(crate) forms: &'a Forms,
+}
 
 /// The function under construction, the module's globals and what is known about the weights.
 pub(crate) struct Builder<'a> {
     pub(crate) graph: Graph,
     pub(crate) module: &'a mut Module,
     packing: &'a mut Packing,
-    storage_of: &'a dyn Fn(&Weight) -> Storage,
+    weights: KnownWeights<'a>,
     /// The element type of matrix products, see [`Plan::precision`].
     pub(crate) precision: Dtype,
-    pub(crate) quant: Quant,
     pub(crate) cache_type: CacheType,
     pub(crate) numerics: Numerics,
     /// The number of real tokens of each row, `[batch]`. Without it, all tokens are real.
     pub(crate) lengths: Option<Tensor>,
     loaded: BTreeMap<String, Tensor>,
-    /// Rows that kernels have quantized for [`Self::quant`], by the tensor of floats.
-    pub(crate) quantized: HashMap<Tensor, Vec<Tensor>>,
+    /// Rows that kernels have quantized, by the tensor of floats.
+    pub(crate) quantized: HashMap<(Tensor, Activation), Vec<Tensor>>,
 }
 
 impl<'a> Builder<'a> {
@@ -45,17 +54,16 @@ impl<'a> Builder<'a> {
     pub(crate) fn new(
         module: &'a mut Module,
         packing: &'a mut Packing,
-        storage_of: &'a dyn Fn(&Weight) -> Storage,
+        weights: KnownWeights<'a>,
         plan: &Plan,
     ) -> Self {
-        let Plan { precision, quant, cache_type, numerics, .. } = *plan;
+        let Plan { precision, cache_type, numerics, .. } = *plan;
         Self {
             graph: Graph::new(),
             module,
             packing,
-            storage_of,
+            weights,
             precision: precision.dtype(),
-            quant,
             cache_type,
             numerics,
             lengths: None,
@@ -80,39 +88,92 @@ impl<'a> Builder<'a> {
         given.unwrap_or_else(|| self.graph.full(tokens as f64, Dtype::I32, &[batch]))
     }
 
+    /// Returns how the checkpoint stores a weight.
+    fn storage(&self, weight: &Weight) -> Storage {
+        (self.weights.storage_of)(weight)
+    }
+
+    /// Returns how products read a weight.
+    pub(crate) fn form(&self, weight: &Weight) -> Form {
+        self.weights.forms.of(weight)
+    }
+
+    /// Returns what most quantized weights multiply; `None` if they multiply floats.
+    pub(crate) fn activation(&self) -> Option<Activation> {
+        self.weights.forms.activation()
+    }
+
     /// Returns a weight's element type: that of its tensor in the checkpoint, or what it is decoded to.
     pub(crate) fn dtype(&self, weight: &Weight) -> Dtype {
-        (self.storage_of)(weight).dtype()
+        self.dtype_of(weight, &self.storage(weight))
+    }
+
+    fn dtype_of(&self, weight: &Weight, storage: &Storage) -> Dtype {
+        match storage.coding {
+            Some(_) => self.weights.forms.decoded_dtype(weight),
+            None => storage.dtype(),
+        }
     }
 
     /// Loads a weight in the checkpoint's type, or decoded. If the target cannot load that type, each `i32` holds two neighbors
     /// of the last dimension.
     pub(crate) fn stored(&mut self, weight: &Weight) -> Tensor {
-        let storage = (self.storage_of)(weight);
+        let storage = self.storage(weight);
         if storage.coding.is_some() {
-            return self.make(DECODED, &[(weight, storage)], &[], |_, decoded| decoded.to_vec())[0];
+            let dtype = self.dtype_of(weight, &storage);
+            let body = |g: &mut Graph, sources: &[Source<'_>]| {
+                let decoded = sources.iter().map(|source| source.floats(g)).collect::<Vec<_>>();
+                decoded.into_iter().map(|x| g.convert(x, dtype)).collect()
+            };
+            return self.make(DECODED, &[(weight, storage)], &[], body)[0];
         }
         let global = self.parameter(weight);
         self.load(&global)
     }
 
-    /// Loads the results of `body`, which packs weights ahead of time, see [`Packing::make`]. `body` takes each weight as
-    /// `[outputs, inputs]`. Experts' weights are one matrix, in which each expert begins at a multiple of `lanes`.
+    /// Loads the results of `body`, which packs weights ahead of time, see [`Packing::make`]. `body` takes the weights as one
+    /// matrix, `[outputs, inputs]`. Each expert begins at a multiple of `lanes`.
     pub(crate) fn packed(
         &mut self,
         recipe: &str,
         weights: Weights<'_>,
         lanes: usize,
         suffixes: &[&str],
+        body: impl FnOnce(&mut Graph, Tensor) -> Vec<Tensor>,
+    ) -> Vec<Tensor> {
+        let dtype = weights.tensors().first().map_or(Dtype::F32, |weight| self.dtype(weight));
+        self.packed_from(recipe, weights, suffixes, |g, sources| {
+            let rows = weights.rows(g, sources, lanes);
+            let rows = g.convert(rows, dtype);
+            body(g, rows)
+        })
+    }
+
+    /// Loads codes and scales that `body` makes of the parts of a form, as [`Self::packed`].
+    pub(crate) fn packed_groups(
+        &mut self,
+        recipe: &str,
+        weights: Weights<'_>,
+        lanes: usize,
+        form: GroupForm,
         body: impl FnOnce(&mut Graph, &[Tensor]) -> Vec<Tensor>,
     ) -> Vec<Tensor> {
+        self.packed_from(recipe, weights, &["scales"], |g, sources| {
+            let parts = weights.groups(g, sources, lanes, form);
+            body(g, &parts)
+        })
+    }
+
+    fn packed_from(
+        &mut self,
+        recipe: &str,
+        weights: Weights<'_>,
+        suffixes: &[&str],
+        body: impl FnOnce(&mut Graph, &[Source<'_>]) -> Vec<Tensor>,
+    ) -> Vec<Tensor> {
         let stored: Vec<_> =
-            weights.tensors().into_iter().map(|weight| (weight, (self.storage_of)(weight))).collect();
+            weights.tensors().into_iter().map(|weight| (weight, self.storage(weight))).collect();
         let recipe = format!("{recipe}{}", weights.recipe_suffix());
-        let body = |g: &mut Graph, stored: &[Tensor]| {
-            let rows = weights.rows(g, stored, lanes);
-            body(g, &rows)
-        };
         self.make(&recipe, &stored, suffixes, body)
     }
 
@@ -122,7 +183,7 @@ impl<'a> Builder<'a> {
         recipe: &str,
         weights: &[StoredWeight<'_>],
         suffixes: &[&str],
-        body: impl FnOnce(&mut Graph, &[Tensor]) -> Vec<Tensor>,
+        body: impl FnOnce(&mut Graph, &[Source<'_>]) -> Vec<Tensor>,
     ) -> Vec<Tensor> {
         match self.packing.make(recipe, weights, suffixes, body) {
             Ok(made) => {
@@ -137,7 +198,7 @@ impl<'a> Builder<'a> {
     }
 
     fn parameter(&mut self, weight: &Weight) -> Global {
-        let storage = (self.storage_of)(weight);
+        let storage = self.storage(weight);
         let mut ty = TensorType::new(storage.dtype(), weight.shape.as_slice());
         // Some containers have other names for tensors.
         let stored = storage.tensors.into_iter().next();

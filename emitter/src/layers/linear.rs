@@ -13,5 +13,5 @@ mod quantized;
 mod shared_tensors;
 
 pub(crate) use embedding::embedding;
-pub(crate) use layer::{linear, linear_unquantized, linears};
+pub(crate) use layer::{linear, linears};
 pub(super) use shared_tensors::{distinct_tensors, layer_outputs};

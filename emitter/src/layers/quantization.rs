@@ -4,13 +4,11 @@ use mlxcel_artifacts::CacheType;
 use safetensors::Dtype;
 
 use crate::{
+    form::{GROUP, GroupForm},
     graph::{Graph, Tensor},
     ops::Reduction,
     types::TensorType,
 };
-
-/// Inputs that share a scale in [`Quant::Q4`](mlxcel_artifacts::Quant::Q4).
-pub(super) const GROUP: usize = 32;
 
 /// The quantized value of the largest magnitude, as in compressed-tensors. 128 is clamped to 127.
 const Q8_STEPS: f64 = 127.5;
@@ -18,10 +16,9 @@ const Q8_STEPS: f64 = 127.5;
 /// The smallest scale, as in compressed-tensors: the difference from 1 to the next `f32`.
 const Q8_MIN_SCALE: f64 = f32::EPSILON as f64;
 
-/// Quantizes concatenated weights, `[outputs, inputs]` each, to 8 bits: `[outputs, inputs]` of `i8`, and scales, `[outputs]`
-/// of `f32`.
-pub(super) fn quantize_q8(g: &mut Graph, weights: &[Tensor]) -> [Tensor; 2] {
-    let x = concatenate_f32(g, weights);
+/// Quantizes a weight, `[outputs, inputs]`, to 8 bits: `[outputs, inputs]` of `i8`, and scales, `[outputs]` of `f32`.
+pub(super) fn quantize_q8(g: &mut Graph, weight: Tensor) -> [Tensor; 2] {
+    let x = g.convert(weight, Dtype::F32);
     let shape = g.shape(x).to_vec();
     let largest = largest_magnitude(g, x);
     let steps = full_like(g, largest, Q8_STEPS);
@@ -38,12 +35,19 @@ pub(super) fn quantize_q8(g: &mut Graph, weights: &[Tensor]) -> [Tensor; 2] {
     [g.convert(whole, Dtype::I8), scales]
 }
 
-/// Quantizes concatenated weights, `[outputs, inputs]` each, to 4 bits: bytes, `[outputs, groups, 16]`, and scales,
-/// `[outputs, groups]` of `f16`. Byte `i` holds input `i` of its group in the low half and input `16 + i` in the high half.
+/// Quantizes a weight, `[outputs, inputs]`, to the parts of a form, see [`decode_groups`](crate::decode::decode_groups).
+pub(super) fn quantize_groups(g: &mut Graph, weight: Tensor, form: GroupForm) -> Vec<Tensor> {
+    let x = g.convert(weight, Dtype::F32);
+    match form {
+        GroupForm::Q4_0 => quantize_q4(g, x).to_vec(),
+        _ => vec![g.fail("quantize", format!("found {}, expected a form to quantize to", form.name()))],
+    }
+}
+
+/// Quantizes a weight to 4 bits: codes, `[outputs, inputs]`, and scales, `[outputs, groups]` of `f16`.
 ///
 /// As in ggml's `quantize_row_q4_0_ref`, the value with the largest magnitude becomes -8, the first one on a tie.
-pub(super) fn quantize_q4(g: &mut Graph, weights: &[Tensor]) -> [Tensor; 2] {
-    let x = concatenate_f32(g, weights);
+fn quantize_q4(g: &mut Graph, x: Tensor) -> [Tensor; 2] {
     let &[outputs, inputs] = g.shape(x) else {
         return [x; 2];
     };
@@ -75,11 +79,19 @@ pub(super) fn quantize_q4(g: &mut Graph, weights: &[Tensor]) -> [Tensor; 2] {
     let steps = g.convert(steps, Dtype::I32);
     let [low, high] = [0.0, 15.0].map(|bound| full_like(g, steps, bound));
     let nibbles = g.clamp(low, steps, high);
-    let [low, high] = [0, GROUP / 2].map(|start| g.slice_dimension(nibbles, 2, start, start + GROUP / 2));
+    [g.reshape(nibbles, &[outputs, inputs]), g.convert(scales, Dtype::F16)]
+}
+
+/// Returns bytes of two codes of 4 bits, `[outputs, groups, 16]`, for codes `[outputs, inputs]`: byte `i` holds input `i` of
+/// its group in the low half and input `16 + i` in the high half.
+pub(super) fn nibble_bytes(g: &mut Graph, codes: Tensor) -> Tensor {
+    let &[outputs, inputs] = g.shape(codes) else { return codes };
+    let codes = g.reshape(codes, &[outputs, inputs / GROUP, GROUP]);
+    let [low, high] = [0, GROUP / 2].map(|start| g.slice_dimension(codes, 2, start, start + GROUP / 2));
     let four = full_like(g, high, 4.0);
     let high = g.shift_left(high, four);
     let both = g.or(low, high);
-    [g.convert(both, Dtype::I8), g.convert(scales, Dtype::F16)]
+    g.convert(both, Dtype::I8)
 }
 
 /// Quantizes groups of the last dimension to 8 bits, as GGUF's `Q8_0`: `i8` of the same shape, and `f16` scales,
@@ -109,7 +121,7 @@ fn grouped_shape(shape: &[usize], size: usize) -> Vec<usize> {
     before.iter().copied().chain([last / size, size]).collect()
 }
 
-/// Reverses [`quantize_q4`], to `f32`: the low halves of the groups and the high ones, `[…, groups, 16]` each.
+/// Reverses [`nibble_bytes`], to `f32`: the low halves of the groups and the high ones, `[…, groups, 16]` each.
 pub(super) fn dequantize_q4_halves(g: &mut Graph, bytes: Tensor, scales: Tensor) -> [Tensor; 2] {
     let bytes = g.convert(bytes, Dtype::I32);
     let scales = g.convert(scales, Dtype::F32);
@@ -124,7 +136,7 @@ pub(super) fn dequantize_q4_halves(g: &mut Graph, bytes: Tensor, scales: Tensor)
     })
 }
 
-/// Reverses [`quantize_q4`], to rows of `shape` in `f32`. `bytes` are in their original order.
+/// Reverses [`nibble_bytes`], to rows of `shape` in `f32`. `bytes` are in their original order.
 pub(super) fn dequantize_q4(g: &mut Graph, bytes: Tensor, scales: Tensor, shape: &[usize]) -> Tensor {
     let groups = g.shape(scales).to_vec();
     let halves: Vec<_> = groups.iter().copied().chain([GROUP / 2]).collect();
@@ -166,12 +178,6 @@ fn largest_magnitude(g: &mut Graph, x: Tensor) -> Tensor {
     let last = g.shape(x).len().saturating_sub(1);
     let magnitude = g.abs(x);
     g.reduce(magnitude, Reduction::Max, &[last])
-}
-
-/// Concatenates weights in `f32`.
-fn concatenate_f32(g: &mut Graph, weights: &[Tensor]) -> Tensor {
-    let weights: Vec<_> = weights.iter().map(|&weight| g.convert(weight, Dtype::F32)).collect();
-    if let &[only] = weights.as_slice() { only } else { g.concatenate(&weights, 0) }
 }
 
 /// Returns `value` in the shape and type of `x`.

@@ -1,8 +1,13 @@
 //! The weights of matrix products, as in the checkpoint.
 
-use mlxcel_models::{Linear, Weight};
+use mlxcel_models::{Linear, Storage, Weight};
 
-use crate::graph::{Graph, Tensor};
+use super::quantization::quantize_groups;
+use crate::{
+    form::GroupForm,
+    graph::{Graph, Tensor},
+    packing::Source,
+};
 
 /// A weight of matrix products.
 #[derive(Debug, Clone, Copy)]
@@ -34,14 +39,23 @@ impl Matrix<'_> {
         if self.transposed { (of(1), of(0)) } else { (of(0), of(1)) }
     }
 
+    /// Returns the matrix of a stack that this is.
+    fn of_stack(&self, g: &mut Graph, x: Tensor) -> Tensor {
+        let Some(index) = self.stack_index else { return x };
+        let shape = g.shape(x).to_vec();
+        let one = g.slice_dimension(x, 0, index, index + 1);
+        g.reshape(one, shape.get(1..).unwrap_or_default())
+    }
+
     /// Returns the matrix `[outputs, inputs]` of the stored tensor.
-    fn rows(&self, g: &mut Graph, mut x: Tensor) -> Tensor {
-        if let Some(index) = self.stack_index {
-            let shape = g.shape(x).to_vec();
-            let one = g.slice_dimension(x, 0, index, index + 1);
-            x = g.reshape(one, shape.get(1..).unwrap_or_default());
-        }
+    fn rows(&self, g: &mut Graph, x: Tensor) -> Tensor {
+        let x = self.of_stack(g, x);
         if self.transposed { g.transpose(x, &[1, 0]) } else { x }
+    }
+
+    /// Returns the form that holds it exactly, if kernels read one.
+    fn held_form(&self, storage: &Storage) -> Option<GroupForm> {
+        GroupForm::holding(storage, self.size().1, self.transposed)
     }
 }
 
@@ -72,12 +86,8 @@ impl<'w> Weights<'w> {
 
     /// Returns every tensor once.
     pub(super) fn tensors(self) -> Vec<&'w Weight> {
-        let all: Vec<_> = match self {
-            Self::Layers(layers) => layers.iter().collect(),
-            Self::Experts(experts) => experts.iter().flatten().collect(),
-        };
         let mut tensors: Vec<&Weight> = Vec::new();
-        for Matrix { weight, .. } in all {
+        for Matrix { weight, .. } in self.all() {
             // Matrices of a stack are adjacent.
             let known = |other: &&Weight| other.name == weight.name;
             if !tensors.iter().rev().take(2).any(known) {
@@ -98,28 +108,86 @@ impl<'w> Weights<'w> {
         }
     }
 
-    /// Returns `[outputs, inputs]` of each layer, or of all experts together, whose outputs are each padded with zeros to a
-    /// multiple of `lanes`. `stored` are the [`tensors`](Self::tensors).
-    pub(super) fn rows(self, g: &mut Graph, stored: &[Tensor], lanes: usize) -> Vec<Tensor> {
-        let tensors = self.tensors();
-        let find = |matrix: &Matrix<'_>| {
-            let place = tensors.iter().position(|tensor| tensor.name == matrix.weight.name);
-            place.and_then(|place| stored.get(place).copied())
+    /// Returns `[outputs, inputs]` of all layers, or of all experts, whose outputs are each padded with zeros to a multiple of
+    /// `lanes`. `sources` are the [`tensors`](Self::tensors).
+    pub(super) fn rows(self, g: &mut Graph, sources: &[Source<'_>], lanes: usize) -> Tensor {
+        let stored: Vec<_> = sources.iter().map(|source| source.floats(g)).collect();
+        let parts = self.collect(g, lanes, |g, matrix, place| vec![matrix.rows(g, stored[place])]);
+        parts.first().copied().unwrap_or_else(|| g.fail("packing", "found no weights"))
+    }
+
+    /// Returns the parts of a form, [`Self::rows`] of each: as they are stored if the form holds that, otherwise quantized.
+    pub(super) fn groups(
+        self,
+        g: &mut Graph,
+        sources: &[Source<'_>],
+        lanes: usize,
+        form: GroupForm,
+    ) -> Vec<Tensor> {
+        let matrices = self.all();
+        let is_held = |source: &Source<'_>| {
+            let first = matrices.iter().find(|matrix| matrix.weight.name == source.weight.name);
+            first.is_some_and(|matrix| matrix.held_form(source.storage) == Some(form))
         };
-        let mut rows = |matrices: &[Matrix<'_>]| -> Vec<Tensor> {
-            let with_tensor = matrices.iter().filter_map(|matrix| Some((matrix, find(matrix)?)));
-            with_tensor.map(|(matrix, x)| matrix.rows(g, x)).collect()
+        let stored = |source: &Source<'_>| match is_held(source) {
+            true => Stored::Parts(source.groups(g, form)),
+            false => Stored::Floats(source.floats(g)),
+        };
+        let stored: Vec<_> = sources.iter().map(stored).collect();
+        self.collect(g, lanes, |g, matrix, place| match &stored[place] {
+            Stored::Parts(parts) => parts.iter().map(|&part| matrix.of_stack(g, part)).collect(),
+            &Stored::Floats(floats) => {
+                let rows = matrix.rows(g, floats);
+                quantize_groups(g, rows, form)
+            }
+        })
+    }
+
+    /// Returns every matrix.
+    fn all(self) -> Vec<&'w Matrix<'w>> {
+        match self {
+            Self::Layers(layers) => layers.iter().collect(),
+            Self::Experts(experts) => experts.iter().flatten().collect(),
+        }
+    }
+
+    /// Puts together the parts of all matrices, which `parts_of` returns for one and the index of its tensor.
+    fn collect(
+        self,
+        g: &mut Graph,
+        lanes: usize,
+        parts_of: impl Fn(&mut Graph, &Matrix<'_>, usize) -> Vec<Tensor>,
+    ) -> Vec<Tensor> {
+        let tensors = self.tensors();
+        let place_of =
+            |matrix: &Matrix<'_>| tensors.iter().position(|tensor| tensor.name == matrix.weight.name);
+        let joined = |g: &mut Graph, matrices: &[Matrix<'_>], lanes: usize| -> Vec<Tensor> {
+            let places = matrices.iter().filter_map(|matrix| Some((matrix, place_of(matrix)?)));
+            let parts: Vec<_> = places.map(|(matrix, place)| parts_of(g, matrix, place)).collect();
+            by_part(&parts).into_iter().map(|rows| concatenate_padded(g, &rows, lanes)).collect()
         };
         match self {
-            Self::Layers(layers) => rows(layers),
+            Self::Layers(layers) => joined(g, layers, 1),
             Self::Experts(experts) => {
-                let parts: Vec<_> = experts.iter().map(|layers| rows(layers)).collect();
-                let padded: Vec<_> =
-                    parts.iter().map(|layers| concatenate_padded(g, layers, lanes)).collect();
-                vec![g.concatenate(&padded, 0)]
+                let parts: Vec<_> = experts.iter().map(|layers| joined(g, layers, lanes)).collect();
+                by_part(&parts).into_iter().map(|rows| concatenate_padded(g, &rows, 1)).collect()
             }
         }
     }
+}
+
+/// A weight in a function that packs it.
+enum Stored {
+    Floats(Tensor),
+    /// The parts of a form.
+    Parts(Vec<Tensor>),
+}
+
+/// Returns the first part of each matrix, the second of each, and so on.
+fn by_part(parts: &[Vec<Tensor>]) -> Vec<Vec<Tensor>> {
+    let count = parts.first().map_or(0, Vec::len);
+    let of_all = |part: usize| parts.iter().filter_map(|parts| parts.get(part).copied()).collect();
+    (0..count).map(of_all).collect()
 }
 
 /// Concatenates rows, and pads them with zeros to a multiple of `lanes`.

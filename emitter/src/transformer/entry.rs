@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use mlxcel_artifacts::entry::{ArgumentKind, ArgumentSpec, CallSizes, Entry, PAGE, ResultKind, Role};
-use mlxcel_models::{Head, ModelConfig, Rope, Storage, Weight};
+use mlxcel_models::{Head, ModelConfig, Rope};
 use safetensors::Dtype;
 
 use super::{best::best, block::block, head::head};
@@ -13,7 +13,7 @@ use crate::{
     graph::{Function, Graph, HostIndex, Tensor},
     layers::{
         attention::{Division, PageTable, Rows},
-        builder::Builder,
+        builder::{Builder, KnownWeights},
         cache::{Cache, PoolValue},
         gather::gather_rows,
         linear::embedding,
@@ -36,9 +36,9 @@ pub(super) fn emit_entry(
     model: &ModelConfig,
     plan: &Plan,
     entry: &Entry,
-    storage_of: &dyn Fn(&Weight) -> Storage,
+    weights: KnownWeights<'_>,
 ) -> Result<Function, Error> {
-    let mut b = Builder::new(module, packing, storage_of, plan);
+    let mut b = Builder::new(module, packing, weights, plan);
     let results = entry_results(&mut b, model, plan, entry).unwrap_or_else(|problem| {
         b.graph.fail("func.func", problem);
         Vec::new()

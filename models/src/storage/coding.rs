@@ -39,14 +39,32 @@ pub struct Coding {
     pub group: [usize; 2],
     /// The group of each column, `[columns]`, unless groups are adjacent columns.
     pub column_groups: Option<Expr>,
-    /// `[…, groups of rows, groups of columns]`.
-    pub scales: Expr,
-    /// What is subtracted from the codes, as `scales`.
+    /// What the codes are multiplied by.
+    pub scales: OfGroups,
+    /// What is subtracted from the codes, `[…, groups of rows, groups of columns]`.
     pub zeros: Option<Expr>,
-    /// What is added at last, as `scales`.
-    pub minima: Option<Expr>,
+    /// What is added at last.
+    pub minima: Option<OfGroups>,
     /// Whether the weight is `[…, columns, rows]`.
     pub transposed: bool,
+}
+
+/// What each group of a weight has.
+#[derive(Debug, Clone, PartialEq)]
+pub enum OfGroups {
+    /// A number, `[…, groups of rows, groups of columns]`. Dimensions of size 1 stand for all groups.
+    Numbers(Expr),
+    /// A whole number of steps, times the size of a step, which adjacent groups of a row share.
+    Steps {
+        /// `[…, rows, groups of columns]`.
+        steps: Expr,
+        /// What the steps are.
+        numbers: Numbers,
+        /// `[…, rows, blocks]`.
+        sizes: Expr,
+        /// Groups of a block.
+        in_block: usize,
+    },
 }
 
 /// What codes are.
@@ -87,9 +105,106 @@ impl Storage {
             _ => Dtype::F32,
         }
     }
+
+    /// Returns an element type that holds every number of an expression exactly.
+    #[must_use]
+    pub fn exact_dtype(&self, expr: &Expr) -> Dtype {
+        match expr {
+            Expr::Stored(index) => self.tensors.get(*index).map_or(Dtype::F32, |tensor| tensor.dtype),
+            Expr::Reshape(of, _)
+            | Expr::Transpose(of, _)
+            | Expr::Slice { of, .. }
+            | Expr::Take(of, _)
+            | Expr::Padded(of, _)
+            | Expr::Reorder(of, _) => self.exact_dtype(of),
+            Expr::Floats(of) => match self.exact_dtype(of) {
+                half @ (Dtype::F16 | Dtype::BF16) => half,
+                _ => Dtype::F32,
+            },
+            Expr::FloatsOf(_, dtype) => *dtype,
+            Expr::Product(of, sign) if sign.as_number() == Some(-1.0) => self.exact_dtype(of),
+            Expr::Concatenate(parts, _) => {
+                let mut dtypes = parts.iter().map(|part| self.exact_dtype(part));
+                let first = dtypes.next().unwrap_or(Dtype::F32);
+                if dtypes.all(|dtype| dtype == first) { first } else { Dtype::F32 }
+            }
+            _ => Dtype::F32,
+        }
+    }
+}
+
+impl OfGroups {
+    /// Changes the expressions of all groups and of all blocks, given how many of them a row has.
+    pub(crate) fn map(self, groups: usize, change: impl Fn(Expr, usize) -> Expr) -> Self {
+        match self {
+            Self::Numbers(numbers) => Self::Numbers(change(numbers, groups)),
+            Self::Steps { steps, numbers, sizes, in_block } => Self::Steps {
+                steps: change(steps, groups),
+                numbers,
+                sizes: change(sizes, groups / in_block),
+                in_block,
+            },
+        }
+    }
+
+    /// Joins what two parts of a weight have, if both have it in the same form.
+    pub(crate) fn join(
+        self,
+        other: Self,
+        groups: usize,
+        join: impl Fn([Expr; 2], usize) -> Expr,
+    ) -> Option<Self> {
+        if !self.is_like(&other) {
+            return None;
+        }
+        match (self, other) {
+            (Self::Numbers(one), Self::Numbers(other)) => Some(Self::Numbers(join([one, other], groups))),
+            (
+                Self::Steps { steps, numbers, sizes, in_block },
+                Self::Steps { steps: other_steps, sizes: other_sizes, .. },
+            ) => Some(Self::Steps {
+                steps: join([steps, other_steps], groups),
+                numbers,
+                sizes: join([sizes, other_sizes], groups / in_block),
+                in_block,
+            }),
+            _ => None,
+        }
+    }
+
+    /// Returns whether [`Self::join`] joins both.
+    pub(crate) fn is_like(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::Numbers(_), Self::Numbers(_)) => true,
+            (
+                Self::Steps { numbers, in_block, .. },
+                Self::Steps { numbers: other_numbers, in_block: other_block, .. },
+            ) => (numbers, in_block) == (other_numbers, other_block),
+            _ => false,
+        }
+    }
+
+    /// Returns a number for each of `groups` groups of `rows` rows.
+    pub(crate) fn numbers(self, rows: usize, groups: usize) -> Expr {
+        match self {
+            Self::Numbers(numbers) => numbers,
+            Self::Steps { steps, sizes, in_block, .. } => {
+                let blocks = groups / in_block;
+                let steps = steps.floats().reshape(&[rows, blocks, in_block]);
+                steps.times(sizes.reshape(&[rows, blocks, 1])).reshape(&[rows, groups])
+            }
+        }
+    }
 }
 
 impl Coding {
+    /// Returns whether the weight has fewer bits than the floating-point numbers of 16 bits.
+    #[must_use]
+    pub fn is_quantized(&self) -> bool {
+        let (Numbers::Integers { bits, .. } | Numbers::Floats { bits }) = self.numbers;
+        bits < 16
+    }
+
     /// Returns codes that are scaled in groups of adjacent columns of one row.
     pub(crate) fn in_groups(codes: Expr, numbers: Numbers, size: usize, scales: Expr) -> Self {
         Self {
@@ -97,7 +212,7 @@ impl Coding {
             numbers,
             group: [1, size],
             column_groups: None,
-            scales,
+            scales: OfGroups::Numbers(scales),
             zeros: None,
             minima: None,
             transposed: false,

@@ -157,6 +157,19 @@ impl Expr {
         Self::Padded(self.into(), size)
     }
 
+    /// Returns the number that all elements are, if it is stated.
+    #[must_use]
+    pub fn as_number(&self) -> Option<f32> {
+        match self {
+            Self::Reshape(of, _) => of.as_number(),
+            Self::Constant(numbers) => match numbers.as_slice() {
+                &[number] => Some(number),
+                _ => None,
+            },
+            _ => None,
+        }
+    }
+
     /// Returns one number in two dimensions.
     #[must_use]
     pub fn number(value: f32) -> Self {

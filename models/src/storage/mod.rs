@@ -10,7 +10,7 @@ mod scheme;
 pub(crate) mod schemes;
 mod tensors;
 
-pub use coding::{Coding, Numbers, Storage, StoredTensor};
+pub use coding::{Coding, Numbers, OfGroups, Storage, StoredTensor};
 pub use expr::Expr;
 pub use find::CheckpointTensors;
 pub use scheme::Scheme;

@@ -35,8 +35,9 @@ pub(crate) struct Compile {
     /// Element type of matrix products: auto (the checkpoint's), f32, bf16 or f16
     #[arg(long, default_value = "auto")]
     pub(crate) precision: Precision,
-    /// Quantization of weights: none, q8 (8 bits, one scale per output) or q4 (GGUF's Q4_0)
-    #[arg(long, default_value = "none")]
+    /// Quantization of weights: auto (few bits stay as the checkpoint has them, where there are kernels), none, q8 (8 bits,
+    /// one scale per output) or q4 (GGUF's Q4_0)
+    #[arg(long, default_value = "auto")]
     pub(crate) quant: Quant,
     /// Element type of the key/value cache: f32, bf16, f16 or q8 (GGUF's Q8_0) [default: the precision]
     #[arg(long, value_name = "TYPE")]

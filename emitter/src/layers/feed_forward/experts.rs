@@ -12,13 +12,13 @@ use mlxcel_models::Experts;
 use super::mlp::mlp;
 use crate::{
     graph::Tensor,
-    layers::{builder::Builder, linear::linear_unquantized},
+    layers::{builder::Builder, linear::linear},
     plan::Products,
 };
 
 /// Computes a mixture, see [`Experts`]: `[batch, tokens, hidden]` to the same shape.
 pub(super) fn experts(b: &mut Builder<'_>, layer: &Experts, x: Tensor) -> Tensor {
-    let logits = linear_unquantized(b, ("router", &layer.router), x);
+    let logits = linear(b, ("router", &layer.router), x);
     let y = match b.numerics.products {
         Products::Kernels(isa) => kernels::experts(b, isa, layer, logits, x),
         Products::Native | Products::Widened => generated::experts(b, layer, logits, x),
@@ -27,7 +27,7 @@ pub(super) fn experts(b: &mut Builder<'_>, layer: &Experts, x: Tensor) -> Tensor
     b.scope("shared", |b| {
         let mut z = mlp(b, &shared.mlp, x);
         if let Some(gate) = &shared.gate {
-            let gate = linear_unquantized(b, ("gate", gate), x);
+            let gate = linear(b, ("gate", gate), x);
             let gate = b.graph.logistic(gate);
             let shape = b.graph.shape(z).to_vec();
             let gate = b.graph.reshape(gate, &shape[..2]);

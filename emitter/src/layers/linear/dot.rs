@@ -1,11 +1,11 @@
 //! Linear layers as StableHLO dot products.
 
-use mlxcel_artifacts::Quant;
 use mlxcel_models::Linear;
 use safetensors::Dtype;
 
 use super::quantized;
 use crate::{
+    form::Form,
     graph::Tensor,
     layers::{builder::Builder, weights::Matrix},
     ops::DotDimensions,
@@ -18,9 +18,10 @@ pub(super) fn dot(b: &mut Builder<'_>, layer: &Linear, x: Tensor) -> Tensor {
     };
     let x = b.graph.reshape(x, &[batch * tokens, inputs]);
     let matrix = Matrix::from(layer);
-    let product = match b.quant {
-        Quant::None => unquantized_dot(b, matrix, x),
-        Quant::Q8 | Quant::Q4 => quantized::product(b, matrix, x),
+    let product = match b.form(&layer.weight) {
+        Form::Floats => unquantized_dot(b, matrix, x),
+        Form::Rows => quantized::q8_product(b, matrix, x),
+        Form::Groups(_) => quantized::q4_product(b, matrix, x),
     };
     b.graph.reshape(product, &[batch, tokens, layer.weight_outputs()])
 }

@@ -1,11 +1,11 @@
 //! Embedding tables.
 
-use mlxcel_artifacts::Quant;
 use mlxcel_models::{Embedding, Weight};
 use safetensors::Dtype;
 
 use super::{panels, quantized};
 use crate::{
+    form::Form,
     graph::Tensor,
     layers::{builder::Builder, norm::norm},
     plan::Products,
@@ -14,10 +14,10 @@ use crate::{
 /// Looks up token ids and adds positions and token types, see [`Embedding`]: `[batch, tokens]` to `[batch, tokens, hidden]`
 /// in `f32`.
 pub(crate) fn embedding(b: &mut Builder<'_>, layer: &Embedding, tokens: Tensor, positions: Tensor) -> Tensor {
-    let rows = match (b.numerics.products, b.quant) {
+    let rows = match (b.numerics.products, b.form(&layer.weight)) {
         (Products::Kernels(isa), _) => panels::rows(b, isa, &layer.weight, tokens),
-        (_, Quant::Q8 | Quant::Q4) => quantized::rows(b, &layer.weight, tokens),
-        (Products::Native | Products::Widened, Quant::None) => take_rows(b, &layer.weight, tokens),
+        (Products::Native | Products::Widened, Form::Floats) => take_rows(b, &layer.weight, tokens),
+        (_, Form::Rows | Form::Groups(_)) => quantized::rows(b, &layer.weight, tokens),
     };
     let mut rows = b.graph.scale(rows, layer.scale);
     if let Some(table) = &layer.positions {

@@ -3,14 +3,14 @@
 //! They read weights as in the checkpoint, or as `quantized.rs` packs them, and multiply by several in one call. Generated
 //! code needs one dispatch for each weight, which costs more than the work itself.
 
-use mlxcel_artifacts::Quant;
 use safetensors::Dtype;
 
 use super::{
-    named::{Named, have_one_dtype},
+    named::{Named, have_one_form},
     quantized,
 };
 use crate::{
+    form::Form,
     graph::Tensor,
     kernels::{Grid, Isa, MAX_MATRICES, Matvec, MatvecMatrix, MatvecWeights},
     layers::{builder::Builder, weights::Matrix},
@@ -27,14 +27,14 @@ const MIN_WORKGROUPS: usize = 512;
 
 /// Returns how the layers' weights are stored, if kernels read that.
 fn weights(b: &Builder<'_>, layers: &[Named<'_>]) -> Option<MatvecWeights> {
-    let dtype = layers.first().map_or(Dtype::F32, |(_, layer)| b.dtype(&layer.weight));
-    Some(match (b.quant, dtype) {
-        (Quant::Q8, _) => MatvecWeights::Q8,
-        (Quant::Q4, _) => MatvecWeights::Q4,
-        (Quant::None, Dtype::F32) => MatvecWeights::F32,
-        (Quant::None, Dtype::BF16) => MatvecWeights::Bf16,
-        (Quant::None, Dtype::F16) => MatvecWeights::F16,
-        (Quant::None, _) => return None,
+    let (_, first) = layers.first()?;
+    Some(match (b.form(&first.weight), b.dtype(&first.weight)) {
+        (Form::Rows, _) => MatvecWeights::Q8,
+        (Form::Groups(_), _) => MatvecWeights::Q4,
+        (Form::Floats, Dtype::F32) => MatvecWeights::F32,
+        (Form::Floats, Dtype::BF16) => MatvecWeights::Bf16,
+        (Form::Floats, Dtype::F16) => MatvecWeights::F16,
+        (Form::Floats, _) => return None,
     })
 }
 
@@ -47,8 +47,10 @@ pub(super) fn isa(b: &Builder<'_>, layers: &[Named<'_>], x: Tensor) -> Option<Is
     };
     let vector = weights(b, layers)?.vector();
     let is_row_major = |(_, layer): &Named<'_>| layer.matrix.is_none() && !layer.transposed;
-    let readable_as_stored = have_one_dtype(b, layers) && layers.iter().all(is_row_major);
-    let readable = inputs.is_multiple_of(vector) && (readable_as_stored || b.quant != Quant::None);
+    let are_floats = layers.iter().all(|(_, layer)| b.form(&layer.weight) == Form::Floats);
+    let readable = inputs.is_multiple_of(vector)
+        && have_one_form(b, layers)
+        && (!are_floats || layers.iter().all(is_row_major));
     (rows == 1 && readable).then_some(isa)
 }
 
@@ -65,9 +67,9 @@ fn product(b: &mut Builder<'_>, isa: Isa, layers: &[Named<'_>], x: Tensor) -> Ve
         let inputs = b.graph.shape(x).last().copied().unwrap_or(1);
         let x = b.graph.reshape(x, &[inputs]);
         let matrix = |(_, layer): &Named<'_>| {
-            let (weight, scales) = match b.quant {
-                Quant::None => (b.stored(&layer.weight), None),
-                Quant::Q8 | Quant::Q4 => {
+            let (weight, scales) = match b.form(&layer.weight) {
+                Form::Floats => (b.stored(&layer.weight), None),
+                Form::Rows | Form::Groups(_) => {
                     let [weight, scales] = quantized::packed(b, Matrix::from(*layer));
                     (weight, Some(scales))
                 }

@@ -1,12 +1,11 @@
 //! Linear layers, whichever way the target computes them.
 
-use mlxcel_artifacts::Quant;
 use mlxcel_models::Linear;
 
 use super::{
     dot::dot,
     gpu_matvec,
-    named::{Named, have_one_dtype},
+    named::{Named, by_form},
     panels,
     shared_tensors::{distinct_tensors, layer_outputs},
 };
@@ -15,14 +14,6 @@ use crate::{graph::Tensor, layers::builder::Builder, plan::Products};
 /// Computes `x · weightᵀ + bias`: `[batch, tokens, inputs]` to `[batch, tokens, outputs]` in `f32`.
 pub(crate) fn linear(b: &mut Builder<'_>, layer: (&'static str, &Linear), x: Tensor) -> Tensor {
     let [y] = linears(b, [layer], x);
-    y
-}
-
-/// Computes a linear layer with unquantized weights: for routers, which are small and on which much depends.
-pub(crate) fn linear_unquantized(b: &mut Builder<'_>, layer: (&'static str, &Linear), x: Tensor) -> Tensor {
-    let quant = std::mem::replace(&mut b.quant, Quant::None);
-    let y = linear(b, layer, x);
-    b.quant = quant;
     y
 }
 
@@ -44,11 +35,9 @@ pub(crate) fn linears<const N: usize>(
     let tensors: Vec<_> = firsts.into_iter().map(|first| layers[first]).collect();
     let products = match (b.numerics.products, gpu_matvec::isa(b, &tensors, x)) {
         (_, Some(isa)) => gpu_matvec::products(b, isa, &tensors, x),
-        (Products::Kernels(isa), None) if have_one_dtype(b, &tensors) => {
-            panels::products(b, isa, &tensors, x)
-        }
         (Products::Kernels(isa), None) => {
-            tensors.iter().flat_map(|&tensor| panels::products(b, isa, &[tensor], x)).collect()
+            let runs = by_form(b, &tensors);
+            runs.into_iter().flat_map(|layers| panels::products(b, isa, layers, x)).collect()
         }
         (Products::Native | Products::Widened, None) => {
             tensors.iter().map(|&tensor| b.scope(tensor.0, |b| dot(b, tensor.1, x))).collect()

@@ -4,17 +4,17 @@
 //! few of them, and no shuffles.
 
 mod float;
+mod groups;
 mod layout;
 mod product;
-mod q4;
 mod q8;
 mod rows;
 
-use mlxcel_artifacts::Quant;
 use mlxcel_models::Weight;
 
 use super::named::Named;
 use crate::{
+    form::Form,
     graph::Tensor,
     kernels::Isa,
     layers::{
@@ -46,18 +46,26 @@ pub(super) fn products(b: &mut Builder<'_>, isa: Isa, layers: &[Named<'_>], x: T
 
 /// Computes `[batch, tokens, inputs]` to `[batch, tokens, outputs]`.
 pub(in crate::layers) fn product(b: &mut Builder<'_>, isa: Isa, inputs: ProductInputs<'_>) -> Tensor {
-    match b.quant {
-        Quant::None => float::product(b, isa, inputs),
-        Quant::Q8 => q8::product(b, isa, inputs),
-        Quant::Q4 => q4::product(b, isa, inputs),
+    match form(b, inputs.weights) {
+        Form::Floats => float::product(b, isa, inputs),
+        Form::Rows => q8::product(b, isa, inputs),
+        Form::Groups(form) => groups::product(b, isa, inputs, form),
     }
 }
 
 /// Looks up rows of a packed weight: `[…]` to `[…, inputs]` in `f32`.
 pub(super) fn rows(b: &mut Builder<'_>, isa: Isa, weight: &Weight, rows: Tensor) -> Tensor {
-    match b.quant {
-        Quant::None => float::rows(b, isa, weight, rows),
-        Quant::Q8 => q8::rows(b, isa, weight, rows),
-        Quant::Q4 => q4::rows(b, isa, weight, rows),
+    match b.form(weight) {
+        Form::Floats => float::rows(b, isa, weight, rows),
+        Form::Rows => q8::rows(b, isa, weight, rows),
+        Form::Groups(form) => groups::rows(b, isa, weight, rows, form),
     }
+}
+
+/// Returns the form that all weights have, or floats if there are several.
+fn form(b: &Builder<'_>, weights: Weights<'_>) -> Form {
+    let tensors = weights.tensors();
+    let mut forms = tensors.iter().map(|weight| b.form(weight));
+    let first = forms.next().unwrap_or(Form::Floats);
+    if forms.all(|form| form == first) { first } else { Form::Floats }
 }

@@ -1,33 +1,25 @@
 //! Products of quantized weights in StableHLO: the reference for the kernels, and the code for targets without them.
 
-use mlxcel_artifacts::Quant;
 use mlxcel_models::Weight;
 use safetensors::Dtype;
 
 use crate::{
+    form::{Form, GROUP, GroupForm},
     graph::{Graph, Tensor},
     layers::{
         builder::Builder,
         quantization::{
-            GROUP, dequantize_q4, dequantize_q4_halves, quantize_q4, quantize_q8, quantize_rows, scale_rows,
+            dequantize_q4, dequantize_q4_halves, nibble_bytes, quantize_q8, quantize_rows, scale_rows,
         },
         weights::{Matrix, Weights},
     },
     ops::DotDimensions,
 };
 
-/// Computes `x · weightᵀ`, `[rows, inputs]` to `[rows, outputs]`.
-pub(super) fn product(b: &mut Builder<'_>, weight: Matrix<'_>, x: Tensor) -> Tensor {
-    match b.quant {
-        Quant::Q4 => q4_product(b, weight, x),
-        Quant::Q8 | Quant::None => q8_product(b, weight, x),
-    }
-}
-
 /// Looks up rows of a weight: `[…]` to `[…, inputs]` in `f32`.
 pub(super) fn rows(b: &mut Builder<'_>, weight: &Weight, rows: Tensor) -> Tensor {
     let [bytes, scales] = packed_with_barrier(b, weight.into());
-    let quant = b.quant;
+    let is_q4 = is_q4(b, weight.into());
     let g = &mut b.graph;
     let shape = g.shape(rows).to_vec();
     let outputs = weight.shape.first().copied().unwrap_or(1);
@@ -41,7 +33,7 @@ pub(super) fn rows(b: &mut Builder<'_>, weight: &Weight, rows: Tensor) -> Tensor
         g.take_rows(part, rows)
     });
     let whole: Vec<_> = shape.iter().copied().chain([inputs]).collect();
-    if quant == Quant::Q4 {
+    if is_q4 {
         return dequantize_q4(g, parts[0], parts[1], &whole);
     }
     let bytes = g.convert(parts[0], Dtype::F32);
@@ -49,7 +41,8 @@ pub(super) fn rows(b: &mut Builder<'_>, weight: &Weight, rows: Tensor) -> Tensor
     scale_rows(g, bytes, scales)
 }
 
-fn q8_product(b: &mut Builder<'_>, weight: Matrix<'_>, x: Tensor) -> Tensor {
+/// Computes `x · weightᵀ`, `[rows, inputs]` to `[rows, outputs]`, of weights in [`Form::Rows`].
+pub(super) fn q8_product(b: &mut Builder<'_>, weight: Matrix<'_>, x: Tensor) -> Tensor {
     let [bytes, scales] = packed_with_barrier(b, weight);
     // Integers up to 128 are exact in every float type.
     let operand = b.operand_dtype();
@@ -63,8 +56,10 @@ fn q8_product(b: &mut Builder<'_>, weight: Matrix<'_>, x: Tensor) -> Tensor {
     g.multiply(product, scales)
 }
 
+/// Computes the same of weights in [`GroupForm::Q4_0`].
+///
 /// Multiplies in `f32` whatever the plan's precision, because scaled weights are not exact in less.
-fn q4_product(b: &mut Builder<'_>, weight: Matrix<'_>, x: Tensor) -> Tensor {
+pub(super) fn q4_product(b: &mut Builder<'_>, weight: Matrix<'_>, x: Tensor) -> Tensor {
     let [bytes, scales] = packed_with_barrier(b, weight);
     let g = &mut b.graph;
     let &[rows, inputs] = g.shape(x) else {
@@ -91,16 +86,23 @@ fn packed_with_barrier(b: &mut Builder<'_>, weight: Matrix<'_>) -> [Tensor; 2] {
     packed(b, weight).map(|part| b.graph.barrier(part))
 }
 
-/// Returns the bytes and the scales of a weight, see [`quantize_q8`] and [`quantize_q4`].
+/// Returns the bytes and the scales of a weight, see [`nibble_bytes`] and [`quantize_q8`].
 pub(super) fn packed(b: &mut Builder<'_>, weight: Matrix<'_>) -> [Tensor; 2] {
     let weights = Weights::Layers(&[weight]);
-    let made = match b.quant {
-        Quant::Q4 => b.packed("q4", weights, 1, &["scales"], |g, weights| quantize_q4(g, weights).to_vec()),
-        Quant::Q8 | Quant::None => {
-            b.packed("q8", weights, 1, &["scales"], |g, weights| quantize_q8(g, weights).to_vec())
-        }
+    let made = if is_q4(b, weight) {
+        b.packed_groups("q4", weights, 1, GroupForm::Q4_0, |g, parts| match *parts {
+            [codes, scales] => vec![nibble_bytes(g, codes), scales],
+            _ => parts.to_vec(),
+        })
+    } else {
+        b.packed("q8", weights, 1, &["scales"], |g, weight| quantize_q8(g, weight).to_vec())
     };
     [made[0], made[1]]
+}
+
+/// Returns whether a quantized weight is in [`GroupForm::Q4_0`], the only form of groups here.
+fn is_q4(b: &Builder<'_>, weight: Matrix<'_>) -> bool {
+    matches!(b.form(weight.weight), Form::Groups(_))
 }
 
 /// Computes `[rows, inputs] · [outputs, inputs]ᵀ`.

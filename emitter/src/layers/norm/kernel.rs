@@ -44,6 +44,7 @@ pub(super) fn add_norm(
 ) -> Option<[Tensor; 2]> {
     let &[batch, tokens, width] = b.graph.shape(x) else { return None };
     let Stored { operands, .. } = stored(b, layer, [1, width])?;
+    let activation = b.activation();
     let row_type = TensorType::new(Dtype::F32, [batch, tokens, width]);
     let call = AddNorm {
         x,
@@ -52,14 +53,14 @@ pub(super) fn add_norm(
         lengths: b.lengths(batch, tokens),
         sum: row_type.clone(),
         out: row_type,
-        quantized: quantized_results(b, isa, [batch, tokens, width]),
+        quantized: quantized_results(activation, isa, [batch, tokens, width]),
         scale: F32Bits(scale),
         sizes: sizes(layer, [batch, tokens, width]),
     };
     let results = b.module.call(&mut b.graph, isa, call, grid(batch * tokens, width));
     let &[sum, normed, ref quantized @ ..] = results.as_slice() else { return None };
-    if !quantized.is_empty() {
-        b.quantized.insert(normed, quantized.to_vec());
+    if let Some(activation) = activation.filter(|_| !quantized.is_empty()) {
+        b.quantized.insert((normed, activation), quantized.to_vec());
     }
     Some([sum, normed])
 }

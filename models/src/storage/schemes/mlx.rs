@@ -18,7 +18,7 @@ use crate::{
     json::Json,
     layers::Weight,
     storage::{
-        coding::{Coding, Numbers, Storage},
+        coding::{Coding, Numbers, OfGroups, Storage},
         expr::Expr,
         tensors::{Parts, StoredTensors, WrongStorage},
     },
@@ -147,7 +147,7 @@ impl Mlx {
                 let minima = parts.floats(&part("biases"), &shape(groups))?;
                 let numbers = Numbers::Integers { bits, signed: false };
                 let coding = Coding::in_groups(codes, numbers, group, pick(all, groups));
-                Coding { minima: Some(pick(minima, groups)), ..coding }
+                Coding { minima: Some(OfGroups::Numbers(pick(minima, groups))), ..coding }
             }
             Mode::Mx | Mode::Nvfp4 => {
                 let all = parts.take(&scales, &[Dtype::U8], &shape(groups))?;

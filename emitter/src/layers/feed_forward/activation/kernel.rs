@@ -32,7 +32,8 @@ pub(in super::super) fn activate(
         Activation::Gelu => (ActivationKind::Erf, 1.0),
         Activation::GeluTanh => (ActivationKind::Tanh, 1.0),
     };
-    let quantized = quantized_results(b, isa, [batch, tokens, width]);
+    let activation = b.activation();
+    let quantized = quantized_results(activation, isa, [batch, tokens, width]);
     // A quantized row has one scale.
     let whole_rows = gate.is_some() && matches!(quantized, QuantizedResults::Q8 { .. });
     let chunk = if whole_rows { width } else { WORKGROUP_ELEMENTS.min(width) };
@@ -65,10 +66,10 @@ pub(in super::super) fn activate(
         sizes,
     };
     let results = b.module.call(g, isa, call, grid);
-    if let [out, quantized @ ..] = results.as_slice()
+    if let ([out, quantized @ ..], Some(activation)) = (results.as_slice(), activation)
         && !quantized.is_empty()
     {
-        b.quantized.insert(*out, quantized.to_vec());
+        b.quantized.insert((*out, activation), quantized.to_vec());
     }
     results[0]
 }

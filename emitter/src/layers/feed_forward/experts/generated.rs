@@ -26,7 +26,7 @@ pub(super) fn experts(b: &mut Builder<'_>, layer: &Experts, logits: Tensor, x: T
     let stacks = [&up, &down].map(|layers| {
         let size = layers.weights().size();
         let made = b.packed("stack", layers.weights(), 1, &[], |g, rows| {
-            vec![g.reshape(rows[0], &[count, size.0, size.1])]
+            vec![g.reshape(rows, &[count, size.0, size.1])]
         });
         made[0]
     });

@@ -71,8 +71,8 @@ fn multiplies_pairs(b: &Builder<'_>, isa: Isa, weights: Weights<'_>) -> bool {
 /// Packs weights into panels.
 fn packed(b: &mut Builder<'_>, isa: Isa, weights: Weights<'_>) -> Tensor {
     let in_pairs = multiplies_pairs(b, isa, weights);
-    let made = b.packed("panels", weights, LANES, &[], |g, weights| {
-        let rows = split_into_panels(g, weights, LANES);
+    let made = b.packed("panels", weights, LANES, &[], |g, weight| {
+        let rows = split_into_panels(g, weight, LANES);
         let &[panels, lanes, inputs] = g.shape(rows) else {
             return vec![rows];
         };

@@ -5,10 +5,10 @@ use crate::{
     layers::weights::concatenate_padded,
 };
 
-/// Concatenates weights, `[outputs, inputs]` each, and splits the outputs into panels: `[panels, lanes, inputs]`. Missing
-/// outputs of the last panel are zeros.
-pub(super) fn split_into_panels(g: &mut Graph, weights: &[Tensor], lanes: usize) -> Tensor {
-    let rows = concatenate_padded(g, weights, lanes);
+/// Splits the outputs of a weight, `[outputs, …]`, into panels: `[panels, lanes, …]`. Missing outputs of the last panel are
+/// zeros.
+pub(super) fn split_into_panels(g: &mut Graph, weight: Tensor, lanes: usize) -> Tensor {
+    let rows = concatenate_padded(g, &[weight], lanes);
     let mut shape = g.shape(rows).to_vec();
     let Some(outputs) = shape.first().copied() else {
         return rows;

@@ -9,6 +9,7 @@ use super::{
     rows::quantized_rows,
 };
 use crate::{
+    form::Activation,
     graph::Tensor,
     kernels::{GatherPanels, Isa, MatmulOperands, PanelTable},
     layers::{
@@ -29,7 +30,7 @@ pub(super) fn product(b: &mut Builder<'_>, isa: Isa, inputs: ProductInputs<'_>) 
     };
     let (outputs, inputs) = weights.size();
     let [w, w_scale] = packed(b, isa, weights);
-    let rows = quantized_rows(b, isa, x);
+    let rows = quantized_rows(b, isa, x, Activation::Rows);
     let operands = MatmulOperands::Q8 { w, w_scale, a: rows[0], a_scale: rows[1] };
     let panel_bytes = LANES * inputs;
     let product = PackedProduct { isa, operands, segments, outputs, inputs, lanes: LANES, panel_bytes };
@@ -47,9 +48,9 @@ pub(super) fn rows(b: &mut Builder<'_>, isa: Isa, weight: &Weight, ids: Tensor) 
 /// Quantizes weights and packs them into panels, with their scales.
 fn packed(b: &mut Builder<'_>, isa: Isa, weights: Weights<'_>) -> [Tensor; 2] {
     let step = isa.q8_interleave();
-    let made = b.packed("q8_panels", weights, LANES, &["scales"], |g, weights| {
-        let [bytes, scales] = quantization::quantize_q8(g, weights);
-        let rows = split_into_panels(g, &[bytes], LANES);
+    let made = b.packed("q8_panels", weights, LANES, &["scales"], |g, weight| {
+        let [bytes, scales] = quantization::quantize_q8(g, weight);
+        let rows = split_into_panels(g, bytes, LANES);
         let &[panels, lanes, inputs] = g.shape(rows) else {
             return vec![rows, scales];
         };

@@ -1,30 +1,30 @@
 //! Quantized rows, the inputs of products with quantized weights.
 
-use mlxcel_artifacts::Quant;
 use safetensors::Dtype;
 
 use crate::{
+    form::{Activation, GROUP},
     graph::Tensor,
     kernels::{Grid, Isa, QuantizeGroups, QuantizeRows, QuantizedResults},
-    layers::{builder::Builder, quantization::GROUP},
+    layers::builder::Builder,
     types::TensorType,
 };
 
-/// Returns the types of `[batch, tokens]` quantized rows of `width` elements, for the plan's [`Quant`].
+/// Returns the types of `[batch, tokens]` quantized rows of `width` elements.
 pub(in crate::layers) fn quantized_results(
-    b: &Builder<'_>,
+    activation: Option<Activation>,
     isa: Isa,
     [batch, tokens, width]: [usize; 3],
 ) -> QuantizedResults {
     let groups = [batch, tokens, width / GROUP];
-    match b.quant {
-        Quant::None => QuantizedResults::None,
-        Quant::Q8 => QuantizedResults::Q8 {
+    match activation {
+        None => QuantizedResults::None,
+        Some(Activation::Rows) => QuantizedResults::Q8 {
             q: TensorType::new(isa.q8_activation(), [batch, tokens, width]),
             scale: TensorType::new(Dtype::F32, [batch, tokens]),
         },
-        Quant::Q4 if !width.is_multiple_of(GROUP) => QuantizedResults::None,
-        Quant::Q4 => QuantizedResults::Q4 {
+        Some(Activation::Groups) if !width.is_multiple_of(GROUP) => QuantizedResults::None,
+        Some(Activation::Groups) => QuantizedResults::Q4 {
             q: TensorType::new(Dtype::I8, [batch, tokens, width]),
             scale: TensorType::new(Dtype::F32, groups),
             start: TensorType::new(Dtype::I32, groups),
@@ -34,15 +34,20 @@ pub(in crate::layers) fn quantized_results(
 
 /// Returns the quantized rows of `x`, `[batch, tokens, width]`: bytes, scales, and for groups first summands. A kernel that computed
 /// `x` may have quantized it.
-pub(super) fn quantized_rows(b: &mut Builder<'_>, isa: Isa, x: Tensor) -> Vec<Tensor> {
-    if let Some(known) = b.quantized.get(&x) {
+pub(super) fn quantized_rows(
+    b: &mut Builder<'_>,
+    isa: Isa,
+    x: Tensor,
+    activation: Activation,
+) -> Vec<Tensor> {
+    if let Some(known) = b.quantized.get(&(x, activation)) {
         return known.clone();
     }
     let &[batch, tokens, k] = b.graph.shape(x) else {
         return vec![x; 3];
     };
     let grid = Grid { items: batch * tokens, grain: 1 };
-    let rows = match quantized_results(b, isa, [batch, tokens, k]) {
+    let rows = match quantized_results(Some(activation), isa, [batch, tokens, k]) {
         QuantizedResults::None => vec![x; 3],
         QuantizedResults::Q8 { q, scale } => {
             b.module.call(&mut b.graph, isa, QuantizeRows { x, q, scale, k }, grid)
@@ -51,6 +56,6 @@ pub(super) fn quantized_rows(b: &mut Builder<'_>, isa: Isa, x: Tensor) -> Vec<Te
             b.module.call(&mut b.graph, isa, QuantizeGroups { x, q, scale, start, k }, grid)
         }
     };
-    b.quantized.insert(x, rows.clone());
+    b.quantized.insert((x, activation), rows.clone());
     rows
 }

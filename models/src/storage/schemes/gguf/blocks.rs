@@ -3,7 +3,7 @@
 use safetensors::Dtype;
 
 use crate::storage::{
-    coding::{Coding, Numbers},
+    coding::{Coding, Numbers, OfGroups},
     expr::Expr,
 };
 
@@ -18,7 +18,7 @@ pub(super) struct Blocks {
     size: usize,
 }
 
-/// A decoded matrix: codes `[rows, columns]`, with scales and minima `[rows, groups]`.
+/// A decoded matrix: codes `[rows, columns]`, with scales and minima of groups.
 #[derive(Debug, Clone)]
 pub(super) struct Decoded {
     pub(super) codes: Expr,
@@ -26,9 +26,9 @@ pub(super) struct Decoded {
     /// Columns of a group.
     pub(super) group: usize,
     /// None stands for 1.
-    pub(super) scales: Option<Expr>,
+    pub(super) scales: Option<OfGroups>,
     /// What is added at last.
-    pub(super) minima: Option<Expr>,
+    pub(super) minima: Option<OfGroups>,
 }
 
 impl Blocks {
@@ -64,22 +64,27 @@ impl Blocks {
         shifted.plus(-128)
     }
 
-    /// Returns the matrix that these parts of each block make, `[rows, blocks, …]`.
+    /// Returns a number for each group, of which `each` block has some: `[rows, blocks, groups of a block]`.
+    pub(super) fn numbers(&self, each: usize, numbers: Expr) -> OfGroups {
+        OfGroups::Numbers(numbers.reshape(&[self.rows, self.count * each]))
+    }
+
+    /// Returns whole numbers of steps, `[rows, blocks, groups of a block]`, of a size for each block, `[rows, blocks, 1]`.
+    pub(super) fn steps(&self, each: usize, (steps, numbers): (Expr, Numbers), sizes: Expr) -> OfGroups {
+        let steps = steps.reshape(&[self.rows, self.count * each]);
+        OfGroups::Steps { steps, numbers, sizes: sizes.reshape(&[self.rows, self.count]), in_block: each }
+    }
+
+    /// Returns the matrix that these codes of each block, `[rows, blocks, …]`, make.
     pub(super) fn decoded(
         &self,
         codes: Expr,
         (numbers, block, group): (Numbers, usize, usize),
-        scales: Expr,
-        minima: Option<Expr>,
+        scales: OfGroups,
+        minima: Option<OfGroups>,
     ) -> Decoded {
-        let groups = [self.rows, self.count * block / group];
-        Decoded {
-            codes: codes.reshape(&[self.rows, self.count * block]),
-            numbers,
-            group,
-            scales: Some(scales.reshape(&groups)),
-            minima: minima.map(|minima| minima.reshape(&groups)),
-        }
+        let codes = codes.reshape(&[self.rows, self.count * block]);
+        Decoded { codes, numbers, group, scales: Some(scales), minima }
     }
 }
 
@@ -93,14 +98,14 @@ impl Decoded {
     fn is_like(&self, other: &Self) -> bool {
         self.numbers == other.numbers
             && self.group == other.group
-            && self.scales.is_some() == other.scales.is_some()
-            && self.minima.is_some() == other.minima.is_some()
+            && is_like(self.scales.as_ref(), other.scales.as_ref())
+            && is_like(self.minima.as_ref(), other.minima.as_ref())
     }
 
     /// Applies a change of rows to each part, `[rows, …]`, given its size of the last dimension.
     pub(super) fn map(self, columns: usize, change: impl Fn(Expr, usize) -> Expr) -> Self {
         let groups = columns / self.group;
-        let of_groups = |part: Expr| change(part, groups);
+        let of_groups = |part: OfGroups| part.map(groups, &change);
         Self {
             codes: change(self.codes, columns),
             scales: self.scales.map(of_groups),
@@ -116,7 +121,7 @@ impl Decoded {
             return Self { codes: join([one.codes, other.codes], size[1]), ..one };
         }
         let groups = size[1] / self.group;
-        let both = |one: Option<Expr>, other: Option<Expr>| Some(join([one?, other?], groups));
+        let both = |one: Option<OfGroups>, other: Option<OfGroups>| one?.join(other?, groups, &join);
         Self {
             codes: join([self.codes, other.codes], size[1]),
             scales: both(self.scales, other.scales),
@@ -135,10 +140,10 @@ impl Decoded {
         let groups = columns / group;
         x = x.reshape(&[rows, groups, group]);
         if let Some(scales) = scales {
-            x = x.times(scales.reshape(&[rows, groups, 1]));
+            x = x.times(scales.numbers(rows, groups).reshape(&[rows, groups, 1]));
         }
         if let Some(minima) = minima {
-            x = x.added_to(minima.reshape(&[rows, groups, 1]));
+            x = x.added_to(minima.numbers(rows, groups).reshape(&[rows, groups, 1]));
         }
         Self::floats(x.reshape(&[rows, columns]), columns)
     }
@@ -146,7 +151,14 @@ impl Decoded {
     /// Returns the coding of the whole weight.
     pub(super) fn coding(self, transposed: bool) -> Coding {
         let Self { codes, numbers, group, scales, minima } = self;
-        let scales = scales.unwrap_or_else(|| Expr::number(1.0));
-        Coding { minima, transposed, ..Coding::in_groups(codes, numbers, group, scales) }
+        let coding = Coding::in_groups(codes, numbers, group, Expr::number(1.0));
+        Coding { scales: scales.unwrap_or(coding.scales), minima, transposed, ..coding }
+    }
+}
+
+fn is_like(one: Option<&OfGroups>, other: Option<&OfGroups>) -> bool {
+    match (one, other) {
+        (Some(one), Some(other)) => one.is_like(other),
+        (one, other) => one.is_none() == other.is_none(),
     }
 }

@@ -4,7 +4,10 @@ use super::{
     blocks::{Blocks, Decoded},
     lists,
 };
-use crate::storage::{coding::Numbers, expr::Expr};
+use crate::storage::{
+    coding::{Numbers, OfGroups},
+    expr::Expr,
+};
 
 /// Elements of a superblock.
 const BLOCK: usize = 256;
@@ -14,10 +17,15 @@ fn integers(bits: usize, signed: bool, group: usize) -> (Numbers, usize, usize) 
     (Numbers::Integers { bits, signed }, BLOCK, group)
 }
 
-/// Returns minima that are subtracted: `-(least · minima)`.
-fn negative(least: Expr, minima: Expr) -> Option<Expr> {
-    let one = Expr::Constant(vec![-1.0]).reshape(&[1, 1, 1]);
-    Some(least.times(minima.floats()).times(one))
+/// Returns steps of so many bits.
+fn steps_of(bits: usize, signed: bool, steps: Expr) -> (Expr, Numbers) {
+    (steps, Numbers::Integers { bits, signed })
+}
+
+/// Returns minima that are subtracted, as so many steps below zero.
+fn negative(blocks: &Blocks, each: usize, steps: (Expr, Numbers), size: Expr) -> Option<OfGroups> {
+    let below = size.times(Expr::Constant(vec![-1.0]).reshape(&[1, 1, 1]));
+    Some(blocks.steps(each, steps, below))
 }
 
 pub(super) fn q2_k(blocks: &Blocks) -> Decoded {
@@ -25,10 +33,11 @@ pub(super) fn q2_k(blocks: &Blocks) -> Decoded {
     let codes = blocks.fields(GROUPS, BLOCK / 4, 2, 32);
     // Low halves are scales, high ones minima.
     let both = blocks.fields(0, GROUPS, 4, GROUPS);
-    let scales = both.clone().slice(2, 0, GROUPS).floats();
-    let minima = both.slice(2, GROUPS, 2 * GROUPS);
-    let scales = blocks.half(80).times(scales);
-    blocks.decoded(codes, integers(2, false, 16), scales, negative(blocks.half(82), minima))
+    let scales = steps_of(4, false, both.clone().slice(2, 0, GROUPS));
+    let minima = steps_of(4, false, both.slice(2, GROUPS, 2 * GROUPS));
+    let scales = blocks.steps(GROUPS, scales, blocks.half(80));
+    let minima = negative(blocks, GROUPS, minima, blocks.half(82));
+    blocks.decoded(codes, integers(2, false, 16), scales, minima)
 }
 
 pub(super) fn q3_k(blocks: &Blocks) -> Decoded {
@@ -36,12 +45,12 @@ pub(super) fn q3_k(blocks: &Blocks) -> Decoded {
     let codes = blocks.fields(32, BLOCK / 4, 2, 32).or(high.shifted(2)).plus(-4);
     // Four bits of each scale, then the other two.
     let scales = blocks.fields(96, 8, 4, 8).or(blocks.fields(104, 4, 2, 4).shifted(4)).plus(-32);
-    let scales = blocks.half(108).times(scales.floats());
+    let scales = blocks.steps(BLOCK / 16, steps_of(6, true, scales), blocks.half(108));
     blocks.decoded(codes, integers(3, true, 16), scales, None)
 }
 
 /// Returns the six-bit scales and minima of eight groups, whose bytes begin at `start`.
-fn scales_and_minima(blocks: &Blocks, start: usize) -> [Expr; 2] {
+fn scales_and_minima(blocks: &Blocks, start: usize) -> [(Expr, Numbers); 2] {
     let last = blocks.fields(start + 8, 4, 4, 4);
     [0, 1].map(|which| {
         let bytes = blocks.bytes(start + 4 * which, 4).unpack(8);
@@ -49,29 +58,40 @@ fn scales_and_minima(blocks: &Blocks, start: usize) -> [Expr; 2] {
         // Two bits of each of the other four are beside the first.
         let high = Expr::And(bytes.shifted(-2).into(), 48);
         let others = last.clone().slice(2, 4 * which, 4 * which + 4).or(high);
-        Expr::Concatenate(vec![first, others], 2)
+        steps_of(6, false, Expr::Concatenate(vec![first, others], 2))
     })
 }
 
 pub(super) fn q4_k(blocks: &Blocks) -> Decoded {
     let [scales, minima] = scales_and_minima(blocks, 4);
     let codes = blocks.fields(16, BLOCK / 2, 4, 32);
-    let scales = blocks.half(0).times(scales.floats());
-    blocks.decoded(codes, integers(4, false, 32), scales, negative(blocks.half(2), minima))
+    let scales = blocks.steps(BLOCK / 32, scales, blocks.half(0));
+    blocks.decoded(
+        codes,
+        integers(4, false, 32),
+        scales,
+        negative(blocks, BLOCK / 32, minima, blocks.half(2)),
+    )
 }
 
 pub(super) fn q5_k(blocks: &Blocks) -> Decoded {
     let [scales, minima] = scales_and_minima(blocks, 4);
     let high = blocks.fields(16, BLOCK / 8, 1, BLOCK / 8);
     let codes = blocks.fields(48, BLOCK / 2, 4, 32).or(high.shifted(4));
-    let scales = blocks.half(0).times(scales.floats());
-    blocks.decoded(codes, integers(5, false, 32), scales, negative(blocks.half(2), minima))
+    let scales = blocks.steps(BLOCK / 32, scales, blocks.half(0));
+    blocks.decoded(
+        codes,
+        integers(5, false, 32),
+        scales,
+        negative(blocks, BLOCK / 32, minima, blocks.half(2)),
+    )
 }
 
 pub(super) fn q6_k(blocks: &Blocks) -> Decoded {
     let high = blocks.fields(128, BLOCK / 4, 2, 32);
     let codes = blocks.fields(0, BLOCK / 2, 4, 64).or(high.shifted(4)).plus(-32);
-    let scales = blocks.half(208).times(blocks.signed(192, BLOCK / 16).floats());
+    let scales =
+        blocks.steps(BLOCK / 16, steps_of(8, true, blocks.signed(192, BLOCK / 16)), blocks.half(208));
     blocks.decoded(codes, integers(6, true, 16), scales, None)
 }
 
@@ -80,6 +100,6 @@ pub(super) fn iq4_xs(blocks: &Blocks) -> Decoded {
     let codes = blocks.fields(8, BLOCK / 2, 4, 16).lookup(lists::uneven());
     let (low, high) = (blocks.bytes(4, GROUPS / 2).unpack(4), blocks.bytes(2, GROUPS / 4).unpack(2));
     let scales = low.or(high.shifted(4)).plus(-32);
-    let scales = blocks.half(0).times(scales.floats());
+    let scales = blocks.steps(GROUPS, steps_of(6, true, scales), blocks.half(0));
     blocks.decoded(codes, (Numbers::Floats { bits: 4 }, BLOCK, 32), scales, None)
 }

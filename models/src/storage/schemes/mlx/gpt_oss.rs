@@ -3,7 +3,7 @@
 use crate::{
     layers::Weight,
     storage::{
-        coding::{Coding, Numbers, Storage},
+        coding::{Coding, Numbers, OfGroups, Storage},
         expr::Expr,
         tensors::{Parts, StoredTensors, WrongStorage},
     },
@@ -73,12 +73,20 @@ pub(super) fn storage(
         let parts = exprs.into_iter().map(|part| part.reshape(&[experts, rows, 1, last])).collect();
         Expr::Concatenate(parts, 2).reshape(&[experts, outputs, last])
     };
-    let scales = codings.iter().map(|coding| coding.scales.clone()).collect();
-    let minima: Option<Vec<_>> = codings.iter().map(|coding| coding.minima.clone()).collect();
+    let of_groups = |parts: Vec<OfGroups>| {
+        let mut parts = parts.into_iter();
+        let first = parts.next()?;
+        match parts.next() {
+            None => Some(first.map(groups, |part, last| interleaved(vec![part], last))),
+            Some(second) => first.join(second, groups, |both, last| interleaved(both.into(), last)),
+        }
+    };
+    let scales = of_groups(codings.iter().map(|coding| coding.scales.clone()).collect());
+    let minima = codings.iter().map(|coding| coding.minima.clone()).collect::<Option<_>>();
     let coding = Coding {
         codes: interleaved(codings.iter().map(|coding| coding.codes.clone()).collect(), inputs),
-        scales: interleaved(scales, groups),
-        minima: minima.map(|minima| interleaved(minima, groups)),
+        scales: scales.unwrap_or_else(|| first.scales.clone()),
+        minima: minima.and_then(of_groups),
         transposed: true,
         ..first
     };

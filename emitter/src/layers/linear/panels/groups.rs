@@ -1,0 +1,205 @@
+//! Panels of codes in groups of 32 inputs, and of what the groups have, both as bytes, see `groups.h`. Activations are 8-bit
+//! groups.
+
+use mlxcel_models::Weight;
+use safetensors::Dtype;
+
+use super::{
+    layout::split_into_panels,
+    product::{PackedProduct, ProductInputs},
+    rows::quantized_rows,
+};
+use crate::{
+    form::{Activation, GROUP, GroupForm, SUPERBLOCK, Scales},
+    graph::{Graph, Tensor},
+    kernels::{GatherQ4Panels, Isa, MatmulOperands},
+    layers::{
+        builder::Builder,
+        gather,
+        weights::{Matrix, Weights},
+    },
+};
+
+/// Groups of a superblock.
+const IN_SUPERBLOCK: usize = SUPERBLOCK / GROUP;
+
+/// Inputs that a lane of 32 bits has, one in each byte.
+const QUAD: usize = 4;
+
+/// Computes `[batch, tokens, inputs]` to `[batch, tokens, outputs]`.
+pub(super) fn product(b: &mut Builder<'_>, isa: Isa, inputs: ProductInputs<'_>, form: GroupForm) -> Tensor {
+    let ProductInputs { weights, x, segments } = inputs;
+    let &[batch, tokens, _] = b.graph.shape(x) else {
+        return x;
+    };
+    let (outputs, inputs) = weights.size();
+    let [w, w_scale] = packed(b, isa, weights, form);
+    let rows = quantized_rows(b, isa, x, Activation::Groups);
+    let operands = MatmulOperands::Q4 { w, w_scale, a: rows[0], a_scale: rows[1], a_start: rows[2] };
+    let lanes = isa.q4_outputs();
+    let panel_bytes = lanes * form.row_bytes(inputs);
+    let product = PackedProduct { isa, operands, segments, outputs, inputs, lanes, panel_bytes };
+    product.call(b, batch, tokens)
+}
+
+/// Looks up rows of a weight: `[…]` to `[…, inputs]` in `f32`.
+pub(super) fn rows(b: &mut Builder<'_>, isa: Isa, weight: &Weight, ids: Tensor, form: GroupForm) -> Tensor {
+    let [w, w_scale] = packed(b, isa, Weights::Layers(&[weight.into()]), form);
+    let (_, width) = Matrix::from(weight).size();
+    gather::call(b, isa, ids, width, |count, out| GatherQ4Panels { w, w_scale, ids, count, out, width })
+}
+
+/// Packs weights into panels: blocks of codes, `[panels, groups, bytes]`, and of scales, `[panels, runs, bytes]`.
+fn packed(b: &mut Builder<'_>, isa: Isa, weights: Weights<'_>, form: GroupForm) -> [Tensor; 2] {
+    let lanes = isa.q4_outputs();
+    let made = b.packed_groups(&format!("{}_panels", form.name()), weights, lanes, form, |g, parts| {
+        let parts: Vec<_> = parts.iter().map(|&part| split_into_panels(g, part, lanes)).collect();
+        let [codes, of_groups @ ..] = parts.as_slice() else { return vec![] };
+        vec![blocks_of_codes(g, *codes, form.bits), blocks_of_scales(g, of_groups, form)]
+    });
+    [made[0], made[1]]
+}
+
+/// Returns blocks of codes, `[panels, groups, bytes]`, for `[panels, lanes, inputs]`.
+fn blocks_of_codes(g: &mut Graph, codes: Tensor, bits: usize) -> Tensor {
+    let &[panels, lanes, inputs] = g.shape(codes) else { return codes };
+    let groups = inputs / GROUP;
+    let quads = g.reshape(codes, &[panels, lanes, groups, GROUP / QUAD, QUAD]);
+    if bits == 8 {
+        let bytes = g.convert(quads, Dtype::I8);
+        let bytes = g.transpose(bytes, &[0, 2, 3, 1, 4]);
+        return g.reshape(bytes, &[panels, groups, lanes * GROUP]);
+    }
+    let half = GROUP / QUAD / 2;
+    let low = if bits == 4 { quads } else { with_number(g, quads, 15.0, Graph::and) };
+    let [low, upper] = [0, half].map(|first| g.slice_dimension(low, 3, first, first + half));
+    let upper = with_number(g, upper, 4.0, Graph::shift_left);
+    let both = g.or(low, upper);
+    let mut planes = vec![plane(g, both)];
+    let high_bits = bits - 4;
+    if let Some(in_byte) = 8usize.checked_div(high_bits) {
+        let high = with_number(g, quads, 4.0, Graph::shift_right_logical);
+        let fields = g.reshape(high, &[panels, lanes, groups, high_bits, in_byte, QUAD]);
+        let mut bytes = None;
+        for field in 0..in_byte {
+            let one = g.slice_dimension(fields, 4, field, field + 1);
+            let one = g.reshape(one, &[panels, lanes, groups, high_bits, QUAD]);
+            #[expect(clippy::cast_precision_loss, reason = "less than 8")]
+            let one = with_number(g, one, (field * high_bits) as f64, Graph::shift_left);
+            bytes = Some(bytes.map_or(one, |bytes| g.or(bytes, one)));
+        }
+        planes.extend(bytes.map(|bytes| plane(g, bytes)));
+    }
+    if let &[only] = planes.as_slice() { only } else { g.concatenate(&planes, 2) }
+}
+
+/// Returns the bytes of blocks, `[panels, groups, bytes]`, for `[panels, lanes, groups, vectors, QUAD]`.
+fn plane(g: &mut Graph, bytes: Tensor) -> Tensor {
+    let &[panels, lanes, groups, vectors, quad] = g.shape(bytes) else { return bytes };
+    let bytes = g.convert(bytes, Dtype::I8);
+    let bytes = g.transpose(bytes, &[0, 2, 3, 1, 4]);
+    g.reshape(bytes, &[panels, groups, vectors * lanes * quad])
+}
+
+/// Returns blocks of what groups have, for `[panels, lanes, …]` of each part: bytes, `[panels, runs, bytes]`, or scales alone,
+/// `[panels, runs, lanes]`.
+fn blocks_of_scales(g: &mut Graph, parts: &[Tensor], form: GroupForm) -> Tensor {
+    // [panels, …, lanes]
+    let parts: Vec<_> = parts.iter().map(|&part| g.transpose(part, &[0, 2, 1])).collect();
+    let bytes = match (form.scales, parts.as_slice()) {
+        (Scales::Symmetric(_), &[scales]) => vec![scales],
+        (Scales::Zeros(_), &[scales, zeros]) => vec![bytes_of(g, scales), g.convert(zeros, Dtype::I8)],
+        (Scales::Minima(_), &[scales, minima]) => [scales, minima].map(|part| bytes_of(g, part)).to_vec(),
+        (Scales::Superblocks, &[unit, least, scales, minima]) => {
+            let packed = six_bits(g, scales, minima);
+            let [unit, least] = [unit, least].map(|part| bytes_of(g, part));
+            vec![unit, least, packed]
+        }
+        (Scales::Halves, &[unit, scales]) => {
+            let scales = g.convert(scales, Dtype::I8);
+            let in_block = SUPERBLOCK / (GROUP / 2);
+            let of_blocks = by_block(g, scales, in_block);
+            let &[panels, blocks, _, lanes] = g.shape(of_blocks) else { return scales };
+            vec![bytes_of(g, unit), g.reshape(of_blocks, &[panels, blocks, in_block * lanes])]
+        }
+        (_, parts) => {
+            vec![g.fail("panels", format!("found {} parts, expected those of {}", parts.len(), form.name()))]
+        }
+    };
+    if let &[only] = bytes.as_slice() { only } else { g.concatenate(&bytes, 2) }
+}
+
+/// Returns scales and minima of 6 bits, `[panels, groups, lanes]`, as the 12 bytes of a superblock.
+fn six_bits(g: &mut Graph, scales: Tensor, minima: Tensor) -> Tensor {
+    let half = IN_SUPERBLOCK / 2;
+    let [scales, minima] = [scales, minima].map(|part| by_block(g, part, IN_SUPERBLOCK));
+    let &[panels, blocks, _, lanes] = g.shape(scales) else { return scales };
+    let split =
+        |g: &mut Graph, x: Tensor| [0, half].map(|first| g.slice_dimension(x, 2, first, first + half));
+    let [(scales, upper_scales), (minima, upper_minima)] =
+        [scales, minima].map(|part| split(g, part)).map(|[lower, upper]| (lower, upper));
+    let mut with_high = |lower: Tensor, upper: Tensor| {
+        let high = with_number(g, upper, 4.0, Graph::shift_right_logical);
+        let high = with_number(g, high, 6.0, Graph::shift_left);
+        g.or(lower, high)
+    };
+    let first = [with_high(scales, upper_scales), with_high(minima, upper_minima)];
+    let [low_scales, low_minima] =
+        [upper_scales, upper_minima].map(|part| with_number(g, part, 15.0, Graph::and));
+    let low_minima = with_number(g, low_minima, 4.0, Graph::shift_left);
+    let last = g.or(low_scales, low_minima);
+    let all = g.concatenate(&[first[0], first[1], last], 2);
+    let all = g.reshape(all, &[panels, blocks, 3 * half * lanes]);
+    g.convert(all, Dtype::I8)
+}
+
+/// Returns `[panels, blocks, in_block, lanes]` for `[panels, groups, lanes]`, with zeros in the last block.
+fn by_block(g: &mut Graph, x: Tensor, in_block: usize) -> Tensor {
+    let &[panels, groups, lanes] = g.shape(x) else { return x };
+    let blocks = groups.div_ceil(in_block);
+    let missing = blocks * in_block - groups;
+    let x = if missing == 0 {
+        x
+    } else {
+        let zero = g.scalar(0.0, g.dtype(x));
+        g.pad(x, zero, &[0; 3], &[0, missing, 0], &[0; 3])
+    };
+    g.reshape(x, &[panels, blocks, in_block, lanes])
+}
+
+/// Returns the bytes of floating-point numbers, the lowest first: `[…, n · bytes]` for `[…, n]`.
+fn bytes_of(g: &mut Graph, x: Tensor) -> Tensor {
+    let size = g.dtype(x).bitsize() / 8;
+    let whole = if size == 2 { Dtype::I16 } else { Dtype::I32 };
+    let bits = g.bitcast_convert(x, whole);
+    let bits = g.convert(bits, Dtype::I32);
+    let mut shape = g.shape(bits).to_vec();
+    shape.push(1);
+    let bits = g.reshape(bits, &shape);
+    let bytes: Vec<_> = (0..size)
+        .map(|byte| {
+            #[expect(clippy::cast_precision_loss, reason = "less than 32")]
+            let one = with_number(g, bits, (8 * byte) as f64, Graph::shift_right_logical);
+            g.convert(one, Dtype::I8)
+        })
+        .collect();
+    let last = shape.len() - 1;
+    let bytes = g.concatenate(&bytes, last);
+    shape.pop();
+    if let Some(last) = shape.last_mut() {
+        *last *= size;
+    }
+    g.reshape(bytes, &shape)
+}
+
+/// Returns `op(x, number)`, where `x` are integers.
+fn with_number(
+    g: &mut Graph,
+    x: Tensor,
+    number: f64,
+    op: fn(&mut Graph, Tensor, Tensor) -> Tensor,
+) -> Tensor {
+    let shape = g.shape(x).to_vec();
+    let number = g.full(number, Dtype::I32, &shape);
+    op(g, x, number)
+}
