@@ -49,16 +49,14 @@ impl Decoder<'_> {
         }
         let shape = self.g.shape(x).to_vec();
         if let Some(zeros) = zeros {
-            let zeros = self.eval(zeros);
             let zeros = self.spread(coding, zeros, &shape);
             x = self.g.subtract(x, zeros);
         }
-        let scales = self.numbers(scales);
-        let scales = self.spread(coding, scales, &shape);
+        let of_groups = groups_of(&shape, coding.group);
+        let scales = self.spread(coding, &scales.numbers(&of_groups), &shape);
         x = self.g.multiply(x, scales);
         if let Some(minima) = minima {
-            let minima = self.numbers(minima);
-            let minima = self.spread(coding, minima, &shape);
+            let minima = self.spread(coding, &minima.numbers(&of_groups), &shape);
             x = self.g.add(x, minima);
         }
         if !transposed {
@@ -74,7 +72,6 @@ impl Decoder<'_> {
         let Coding { codes, numbers, zeros, scales, minima, .. } = coding;
         let codes = self.eval(codes);
         let shape = self.g.shape(codes).to_vec();
-        let (last, columns) = (shape.len() - 1, shape.last().copied().unwrap_or(0));
         // What is added to stored codes so that they are unsigned.
         let stored_offset = match numbers {
             Numbers::Integers { bits, signed: true } => 1 << (bits - 1),
@@ -92,16 +89,11 @@ impl Decoder<'_> {
             }
             _ => stored_offset,
         };
-        let mut parts = vec![with_number(self.g, codes, offset + kernel_offset, Graph::add)];
-        let groups = |size: usize| {
-            let mut shape = shape.clone();
-            shape[last] = columns / size;
-            shape
-        };
-        let whole = |decoder: &mut Self, x: Tensor, size: usize| broadcast(decoder.g, x, &groups(size));
-        let number = |decoder: &mut Self, of: &OfGroups, Groups { size, dtype }| {
-            let x = decoder.numbers(of);
-            let x = whole(decoder, x, size);
+        let mut parts = vec![self.g.with_number(codes, offset + kernel_offset, Graph::add)];
+        let of_groups = groups_of(&shape, coding.group);
+        let number = |decoder: &mut Self, of: &OfGroups, Groups { dtype, .. }| {
+            let x = decoder.eval(&of.numbers(&of_groups));
+            let x = broadcast(decoder.g, x, &of_groups);
             decoder.g.convert(x, dtype)
         };
         match (form.scales, zeros, minima) {
@@ -110,8 +102,8 @@ impl Decoder<'_> {
                 parts.push(number(self, scales, groups));
                 let zeros = self.eval(zeros);
                 let zeros = self.g.convert(zeros, Dtype::I32);
-                let zeros = whole(self, zeros, groups.size);
-                parts.push(with_number(self.g, zeros, stored_offset, Graph::add));
+                let zeros = broadcast(self.g, zeros, &of_groups);
+                parts.push(self.g.with_number(zeros, stored_offset, Graph::add));
             }
             (Scales::Minima(groups), _, Some(minima)) => {
                 parts.push(number(self, scales, groups));
@@ -132,7 +124,10 @@ impl Decoder<'_> {
                 let (steps, unit) = self.steps(scales);
                 parts.extend([self.g.convert(unit, Dtype::F16), steps]);
             }
-            _ => parts.push(self.g.fail("decode", format!("found no such parts of {coding:?}"))),
+            _ => {
+                let problem = format!("found a weight without the parts of {}", form.name());
+                parts.push(self.g.fail("decode", problem));
+            }
         }
         parts
     }
@@ -141,38 +136,22 @@ impl Decoder<'_> {
     fn steps(&mut self, of_groups: &OfGroups) -> (Tensor, Tensor) {
         match of_groups {
             OfGroups::Steps { steps, sizes, .. } => (self.eval(steps), self.eval(sizes)),
-            OfGroups::Numbers(numbers) => {
-                let x = self.eval(numbers);
-                (x, x)
+            OfGroups::Numbers(_) => {
+                let failed = self.g.fail("decode", "found numbers of groups, expected steps of a unit");
+                (failed, failed)
             }
         }
     }
 
-    /// Returns the numbers that groups have.
-    fn numbers(&mut self, of_groups: &OfGroups) -> Tensor {
-        match of_groups {
-            OfGroups::Numbers(numbers) => self.eval(numbers),
-            OfGroups::Steps { steps, sizes, in_block, .. } => {
-                let [steps, sizes] = [steps, sizes].map(|part| self.eval(part));
-                let steps = self.g.convert(steps, Dtype::F32);
-                let shape = self.g.shape(steps).to_vec();
-                let last = shape.len().saturating_sub(1);
-                let sizes = repeat(self.g, sizes, last, *in_block, shape.last().copied().unwrap_or(1));
-                self.g.multiply(sizes, steps)
-            }
-        }
-    }
-
-    /// Returns what each group has, `x`, for each of its elements, in this shape.
-    fn spread(&mut self, coding: &Coding, x: Tensor, shape: &[usize]) -> Tensor {
+    /// Returns what each group has for each of its elements, in this shape.
+    fn spread(&mut self, coding: &Coding, of_groups: &Expr, shape: &[usize]) -> Tensor {
+        let x = self.eval(of_groups);
         let [rows, columns] = [shape.len() - 2, shape.len() - 1];
         let [of_rows, of_columns] = coding.group;
-        let mut wanted = shape.to_vec();
-        wanted[rows] = shape[rows].div_ceil(of_rows);
-        wanted[columns] = match &coding.column_groups {
-            Some(_) => self.g.shape(x).last().copied().unwrap_or(1),
-            None => shape[columns].div_ceil(of_columns),
-        };
+        let mut wanted = groups_of(shape, coding.group);
+        if coding.column_groups.is_some() {
+            wanted[columns] = self.g.shape(x).last().copied().unwrap_or(1);
+        }
         let x = broadcast(self.g, x, &wanted);
         let x = match &coding.column_groups {
             None => repeat(self.g, x, columns, of_columns, shape[columns]),
@@ -242,7 +221,7 @@ fn change(g: &mut Graph, expr: &Expr, x: Tensor) -> Tensor {
         Expr::Reshape(_, shape) => g.reshape(x, shape),
         Expr::Transpose(_, permutation) => g.transpose(x, permutation),
         Expr::Slice { dimension, start, end, .. } => g.slice_dimension(x, *dimension, *start, *end),
-        Expr::Padded(_, size) => pad_last(g, x, *size),
+        Expr::Padded(_, size) => g.pad_end(x, last, *size),
         Expr::Reorder(_, order) => {
             let parts: Vec<_> =
                 order.iter().map(|&index| g.slice_dimension(x, last, index, index + 1)).collect();
@@ -252,24 +231,21 @@ fn change(g: &mut Graph, expr: &Expr, x: Tensor) -> Tensor {
         Expr::Integers(_) => g.convert(x, Dtype::I32),
         Expr::Floats(_) => g.convert(x, Dtype::F32),
         Expr::FloatsOf(_, dtype) => floats_of(g, x, *dtype),
-        Expr::And(_, number) => with_number(g, x, *number, Graph::and),
-        Expr::Shift(_, by @ 0..) => with_number(g, x, *by, Graph::shift_left),
-        Expr::Shift(_, by) => with_number(g, x, -by, Graph::shift_right_logical),
-        Expr::Plus(_, number) => with_number(g, x, *number, Graph::add),
+        Expr::And(_, number) => g.with_number(x, *number, Graph::and),
+        Expr::Shift(_, by @ 0..) => g.with_number(x, *by, Graph::shift_left),
+        Expr::Shift(_, by) => g.with_number(x, -by, Graph::shift_right_logical),
+        Expr::Plus(_, number) => g.with_number(x, *number, Graph::add),
         _ => x,
     }
 }
 
-/// Returns `op(x, number)`.
-fn with_number(
-    g: &mut Graph,
-    x: Tensor,
-    number: i32,
-    op: fn(&mut Graph, Tensor, Tensor) -> Tensor,
-) -> Tensor {
-    let shape = g.shape(x).to_vec();
-    let number = g.full(f64::from(number), Dtype::I32, &shape);
-    op(g, x, number)
+/// Returns the shape of what groups have, for codes of a shape.
+fn groups_of(shape: &[usize], [of_rows, of_columns]: [usize; 2]) -> Vec<usize> {
+    let mut shape = shape.to_vec();
+    if let [.., rows, columns] = shape.as_mut_slice() {
+        (*rows, *columns) = (rows.div_ceil(of_rows), columns.div_ceil(of_columns));
+    }
+    shape
 }
 
 /// Repeats dimensions of size 1.
@@ -314,20 +290,6 @@ fn take_last(g: &mut Graph, x: Tensor, index: Tensor) -> Tensor {
     g.gather(x, index, &dims, &sizes)
 }
 
-/// Adds zeros at the end of the last dimension.
-fn pad_last(g: &mut Graph, x: Tensor, size: usize) -> Tensor {
-    let shape = g.shape(x).to_vec();
-    let Some(missing) = shape.last().and_then(|&last| size.checked_sub(last)).filter(|&missing| missing > 0)
-    else {
-        return x;
-    };
-    let none = vec![0; shape.len()];
-    let mut high = none.clone();
-    high[shape.len() - 1] = missing;
-    let zero = g.scalar(0.0, g.dtype(x));
-    g.pad(x, zero, &none, &high, &none)
-}
-
 /// Returns `[…, n / parts, parts]` for `[…, n]`.
 fn split_last(shape: &[usize], parts: usize) -> Vec<usize> {
     let mut shape = shape.to_vec();
@@ -359,24 +321,25 @@ fn unpack(g: &mut Graph, x: Tensor, bits: usize) -> Tensor {
         return fields(g, x, word / bits, bits);
     }
     let bytes = if word == 8 { x } else { fields(g, x, word / 8, 8) };
-    let bytes = with_number(g, bytes, 255, Graph::and);
+    let bytes = g.with_number(bytes, 255, Graph::and);
     // As many bytes as bits hold eight codes, of which each is in one byte or in two.
     let whole = g.shape(bytes).last().copied().unwrap_or(0).next_multiple_of(bits);
-    let bytes = pad_last(g, bytes, whole);
+    let last = g.shape(bytes).len().saturating_sub(1);
+    let bytes = g.pad_end(bytes, last, whole);
     let shape = split_last(g.shape(bytes), bits);
     let (bytes, last) = (g.reshape(bytes, &shape), shape.len() - 1);
     let codes: Vec<_> = (0..PERIOD)
         .map(|code| {
             let (byte, start) = (code * bits / 8, code * bits % 8);
             let low = g.slice_dimension(bytes, last, byte, byte + 1);
-            let mut x = with_number(g, low, i32::try_from(start).unwrap_or(0), Graph::shift_right_logical);
+            let mut x = g.with_number(low, i32::try_from(start).unwrap_or(0), Graph::shift_right_logical);
             if start + bits > 8 {
                 let high = g.slice_dimension(bytes, last, byte + 1, byte + 2);
                 let by = i32::try_from(8 - start).unwrap_or(0);
-                let high = with_number(g, high, by, Graph::shift_left);
+                let high = g.with_number(high, by, Graph::shift_left);
                 x = g.or(x, high);
             }
-            with_number(g, x, (1 << bits) - 1, Graph::and)
+            g.with_number(x, (1 << bits) - 1, Graph::and)
         })
         .collect();
     let codes = g.concatenate(&codes, last);
@@ -384,12 +347,12 @@ fn unpack(g: &mut Graph, x: Tensor, bits: usize) -> Tensor {
 }
 
 /// Returns the `count` fields of so many bits of each word, the lowest first.
-fn fields(g: &mut Graph, words: Tensor, count: usize, bits: usize) -> Tensor {
+pub(crate) fn fields(g: &mut Graph, words: Tensor, count: usize, bits: usize) -> Tensor {
     if bits == 32 {
         return words;
     }
     if count == 1 {
-        return with_number(g, words, (1 << bits) - 1, Graph::and);
+        return g.with_number(words, (1 << bits) - 1, Graph::and);
     }
     let mut wide = g.shape(words).to_vec();
     let kept: Vec<_> = (0..wide.len()).collect();
@@ -397,9 +360,9 @@ fn fields(g: &mut Graph, words: Tensor, count: usize, bits: usize) -> Tensor {
     let words = g.broadcast_in_dim(words, &wide, &kept);
     let index = g.iota(Dtype::I32, &wide, kept.len());
     let size = i32::try_from(bits).unwrap_or(0);
-    let starts = with_number(g, index, size, Graph::multiply);
+    let starts = g.with_number(index, size, Graph::multiply);
     let fields = g.shift_right_logical(words, starts);
-    let fields = with_number(g, fields, (1 << bits) - 1, Graph::and);
+    let fields = g.with_number(fields, (1 << bits) - 1, Graph::and);
     join_last(g, fields)
 }
 
@@ -413,7 +376,7 @@ fn floats_of(g: &mut Graph, bytes: Tensor, dtype: Dtype) -> Tensor {
     for index in 0..size {
         let byte = g.slice_dimension(bytes, last, index, index + 1);
         let by = i32::try_from(8 * index).unwrap_or(0);
-        let byte = with_number(g, byte, by, Graph::shift_left);
+        let byte = g.with_number(byte, by, Graph::shift_left);
         bits = Some(bits.map_or(byte, |bits| g.or(bits, byte)));
     }
     let bits = bits.map_or(bytes, |bits| join_last(g, bits));
@@ -424,7 +387,7 @@ fn floats_of(g: &mut Graph, bytes: Tensor, dtype: Dtype) -> Tensor {
             g.convert(half, Dtype::F32)
         }
         Dtype::BF16 => {
-            let bits = with_number(g, bits, 16, Graph::shift_left);
+            let bits = g.with_number(bits, 16, Graph::shift_left);
             g.bitcast_convert(bits, Dtype::F32)
         }
         _ => g.bitcast_convert(bits, Dtype::F32),

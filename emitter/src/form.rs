@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use mlxcel_artifacts::Quant;
-use mlxcel_models::{Coding, Linear, ModelConfig, Numbers, OfGroups, Storage, Weight};
+use mlxcel_models::{Coding, ModelConfig, Numbers, OfGroups, Storage, Weight};
 use safetensors::Dtype;
 
 use crate::plan::{Numerics, Plan};
@@ -47,7 +47,7 @@ pub enum Scales {
 /// Groups of adjacent inputs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Groups {
-    /// Inputs of a group: a multiple of [`GROUP`].
+    /// Inputs of a group: a multiple of 32.
     pub size: usize,
     /// The type of scales and minima.
     pub dtype: Dtype,
@@ -98,21 +98,19 @@ impl GroupForm {
             |numbers: &[&OfGroups]| Some(Groups { size, dtype: dtype(numbers).filter(|_| is_whole)? });
         let scales = match coding {
             Coding { minima: Some(minima), zeros: None, scales, .. } if !signed => {
-                match (units(scales, Numbers::Integers { bits: 6, signed: false }, storage), minima) {
-                    (Some(8), OfGroups::Steps { .. })
-                        if size == GROUP
-                            && units(minima, Numbers::Integers { bits: 6, signed: false }, storage)
-                                == Some(8) =>
-                    {
-                        Scales::Superblocks
-                    }
-                    _ => Scales::Minima(groups(&[scales, minima])?),
+                let six_bits = |of: &OfGroups| units(of, (6, false), storage) == Some(SUPERBLOCK / GROUP);
+                if size == GROUP && six_bits(scales) && six_bits(minima) {
+                    Scales::Superblocks
+                } else {
+                    Scales::Minima(groups(&[scales, minima])?)
                 }
             }
             Coding { minima: None, scales, .. } if is_centered(coding, bits, signed) => {
-                match units(scales, Numbers::Integers { bits: 8, signed: true }, storage) {
-                    Some(16) if size == 16 => Scales::Halves,
-                    _ => Scales::Symmetric(groups(&[scales])?),
+                const HALF: usize = GROUP / 2;
+                if size == HALF && units(scales, (8, true), storage) == Some(SUPERBLOCK / HALF) {
+                    Scales::Halves
+                } else {
+                    Scales::Symmetric(groups(&[scales])?)
                 }
             }
             Coding { minima: None, zeros: Some(_), scales, .. } => Scales::Zeros(groups(&[scales])?),
@@ -172,15 +170,15 @@ impl GroupForm {
     }
 }
 
-/// Returns how many groups share a unit, if groups have such whole numbers of an `f16` unit.
-fn units(of_groups: &OfGroups, wanted: Numbers, storage: &Storage) -> Option<usize> {
-    let OfGroups::Steps { numbers, sizes, in_block, .. } = of_groups else { return None };
-    let fits = match (*numbers, wanted) {
-        (Numbers::Integers { bits, signed }, Numbers::Integers { bits: most, signed: any }) => {
-            bits <= most && (!signed || any)
-        }
-        _ => false,
+/// Returns how many groups share a unit, if groups have whole numbers of an `f16` unit, of at most so many bits.
+fn units(of_groups: &OfGroups, (most, may_be_signed): (usize, bool), storage: &Storage) -> Option<usize> {
+    let OfGroups::Steps { numbers: Numbers::Integers { bits, signed }, sizes, in_block, .. } = of_groups
+    else {
+        return None;
     };
+    // An unsigned number needs one more bit if there is a sign.
+    let fits =
+        if *signed { may_be_signed && *bits <= most } else { bits + usize::from(may_be_signed) <= most };
     (fits && storage.exact_dtype(sizes) == Dtype::F16).then_some(*in_block)
 }
 
@@ -200,27 +198,36 @@ pub struct Forms {
     forms: BTreeMap<String, Form>,
     /// The type that such weights have if they are decoded.
     decoded: Dtype,
+    /// What the inputs of most quantized weights are quantized to.
+    activation: Option<Activation>,
 }
 
 impl Forms {
     /// Chooses the form of every weight of matrix products.
     #[must_use]
     pub fn new(model: &ModelConfig, plan: &Plan, storage_of: &dyn Fn(&Weight) -> Storage) -> Self {
-        let forms = weights(model).into_iter().map(|(weight, inputs, transposed)| {
-            let held = || {
-                let form = GroupForm::holding(&storage_of(weight), inputs, transposed)?;
-                is_read(form, plan.numerics).then_some(Form::Groups(form))
-            };
-            let form = match plan.quant {
+        let held = |weight: &Weight, inputs: usize, transposed: bool| {
+            let form = GroupForm::holding(&storage_of(weight), inputs, transposed)?;
+            is_read(form, plan.numerics).then_some(Form::Groups(form))
+        };
+        let mut forms = BTreeMap::new();
+        for (weight, inputs, transposed) in weights(model) {
+            // Matrices of a stack have one form.
+            forms.entry(weight.name.clone()).or_insert_with(|| match plan.quant {
                 Quant::None => Form::Floats,
                 Quant::Q8 => Form::Rows,
                 Quant::Q4 => Form::Groups(GroupForm::Q4_0),
-                Quant::Auto => held().unwrap_or(Form::Floats),
-            };
-            (weight.name.clone(), form)
-        });
+                Quant::Auto => held(weight, inputs, transposed).unwrap_or(Form::Floats),
+            });
+        }
         let decoded = if plan.quant == Quant::Auto { plan.precision.dtype() } else { Dtype::F32 };
-        Self { forms: forms.collect(), decoded }
+        let has = |wanted: fn(&Form) -> bool| forms.values().any(wanted);
+        let activation = if has(|form| matches!(form, Form::Groups(_))) {
+            Some(Activation::Groups)
+        } else {
+            has(|form| *form == Form::Rows).then_some(Activation::Rows)
+        };
+        Self { forms, decoded, activation }
     }
 
     /// Returns the form of a weight.
@@ -236,13 +243,7 @@ impl Forms {
 
     /// Returns what the inputs of most quantized weights are quantized to.
     pub(crate) fn activation(&self) -> Option<Activation> {
-        let is_of_groups = self.forms.values().any(|form| matches!(form, Form::Groups(_)));
-        let is_of_rows = self.forms.values().any(|form| *form == Form::Rows);
-        match (is_of_groups, is_of_rows) {
-            (true, _) => Some(Activation::Groups),
-            (false, true) => Some(Activation::Rows),
-            (false, false) => None,
-        }
+        self.activation
     }
 }
 
@@ -252,13 +253,111 @@ fn is_read(form: GroupForm, numerics: Numerics) -> bool {
 }
 
 /// Returns every weight of matrix products with its inputs, and whether it has them first.
-fn weights(model: &ModelConfig) -> Vec<(&Weight, usize, bool)> {
+fn weights(model: &ModelConfig) -> impl Iterator<Item = (&Weight, usize, bool)> {
     let embedding = (&model.embedding.weight, model.hidden, false);
-    let of_linear = |linear: &Linear| (linear.inputs(), linear.transposed);
-    let linears = model.linears().map(|linear| {
-        let (inputs, transposed) = of_linear(linear);
-        (&linear.weight, inputs, transposed)
-    });
+    let linears = model.linears().map(|linear| (&linear.weight, linear.inputs(), linear.transposed));
     // The weight of a tied head is the embedding's.
-    [embedding].into_iter().chain(linears).collect()
+    [embedding].into_iter().chain(linears)
+}
+
+#[cfg(test)]
+mod tests {
+    use mlxcel_models::{Expr, StoredTensor};
+
+    use super::*;
+
+    /// Returns a weight with 512 inputs, whose scales are the stored tensor 1, and numbers the tensor 0.
+    fn storage(bits: usize, signed: bool, size: usize, scale: Dtype) -> (Storage, Expr) {
+        let tensor =
+            |name: &str, dtype, columns| StoredTensor { name: name.into(), dtype, shape: vec![8, columns] };
+        let scales = Expr::Stored(1).floats();
+        let coding = Coding {
+            codes: Expr::Stored(0).integers(),
+            numbers: Numbers::Integers { bits, signed },
+            group: [1, size],
+            column_groups: None,
+            scales: OfGroups::Numbers(scales.clone()),
+            zeros: None,
+            minima: None,
+            transposed: false,
+        };
+        let tensors = vec![tensor("w", Dtype::I8, 512), tensor("s", scale, 512 / size)];
+        (Storage { tensors, coding: Some(coding) }, scales)
+    }
+
+    /// Returns the name of the form that holds a weight after a change.
+    fn held(
+        (mut storage, scales): (Storage, Expr),
+        change: impl FnOnce(&mut Coding, Expr),
+    ) -> Option<String> {
+        change(storage.coding.as_mut().unwrap(), scales);
+        GroupForm::holding(&storage, 512, false).map(GroupForm::name)
+    }
+
+    /// Returns steps of so many bits, whose units are the scales.
+    fn steps(bits: usize, signed: bool, in_block: usize, sizes: Expr) -> OfGroups {
+        let numbers = Numbers::Integers { bits, signed };
+        OfGroups::Steps { steps: Expr::Stored(0).integers(), numbers, sizes, in_block }
+    }
+
+    #[test]
+    fn codes_with_scales_are_held_by_the_narrowest_kernel() {
+        let symmetric = |bits, size, dtype| held(storage(bits, true, size, dtype), |_, _| {});
+        assert_eq!(symmetric(4, 32, Dtype::F16).as_deref(), Some("q4_symmetric32_f16"));
+        assert_eq!(GroupForm::Q4_0.name(), "q4_symmetric32_f16");
+        assert_eq!(symmetric(3, 128, Dtype::BF16).as_deref(), Some("q4_symmetric128_bf16"));
+        assert_eq!(symmetric(6, 512, Dtype::F32).as_deref(), Some("q8_symmetric512_f32"));
+        let zeros =
+            |bits| held(storage(bits, false, 64, Dtype::F16), |coding, scales| coding.zeros = Some(scales));
+        assert_eq!(zeros(5).as_deref(), Some("q8_zeros64_f16"));
+        let minima = held(storage(6, false, 64, Dtype::BF16), |coding, scales| {
+            coding.minima = Some(OfGroups::Numbers(scales));
+        });
+        assert_eq!(minima.as_deref(), Some("q6_minima64_bf16"));
+        // The middle of unsigned codes is a zero point of symmetric ones.
+        let middle = |zero| {
+            held(storage(4, false, 32, Dtype::F16), |coding, _| coding.zeros = Some(Expr::number(zero)))
+        };
+        assert_eq!(middle(8.0).as_deref(), Some("q4_symmetric32_f16"));
+        assert_eq!(middle(7.0).as_deref(), Some("q4_zeros32_f16"));
+    }
+
+    #[test]
+    fn steps_of_units_are_held_as_superblocks() {
+        let superblocks = |bits, in_block| {
+            held(storage(bits, false, 32, Dtype::F16), |coding, units| {
+                let below = units.clone().times(Expr::number(-1.0));
+                coding.scales = steps(6, false, in_block, units);
+                coding.minima = Some(steps(6, false, in_block, below));
+            })
+        };
+        assert_eq!(superblocks(4, 8).as_deref(), Some("q4_superblocks"));
+        assert_eq!(superblocks(5, 8).as_deref(), Some("q5_superblocks"));
+        assert_eq!(superblocks(6, 8), None);
+        assert_eq!(superblocks(4, 4), None);
+        let halves = |steps: &dyn Fn(Expr) -> OfGroups, dtype| {
+            held(storage(6, true, 16, dtype), |coding, units| coding.scales = steps(units))
+        };
+        assert_eq!(halves(&|units| steps(8, true, 16, units), Dtype::F16).as_deref(), Some("q6_halves"));
+        // An unsigned byte does not fit a signed one, and units are half precision.
+        assert_eq!(halves(&|units| steps(8, false, 16, units), Dtype::F16), None);
+        assert_eq!(halves(&|units| steps(8, true, 16, units), Dtype::F32), None);
+    }
+
+    #[test]
+    fn what_no_kernel_holds_exactly_is_decoded() {
+        type Change = fn(&mut Coding, Expr);
+        let changes: [Change; 5] = [
+            |coding, _| coding.numbers = Numbers::Floats { bits: 4 },
+            |coding, _| coding.group = [2, 32],
+            |coding, _| coding.group = [1, 16],
+            |coding, index| coding.column_groups = Some(index),
+            |coding, _| coding.transposed = true,
+        ];
+        for change in changes {
+            assert_eq!(held(storage(4, true, 32, Dtype::F16), change), None);
+        }
+        let (plain, _) = storage(4, true, 32, Dtype::F16);
+        assert_eq!(GroupForm::holding(&Storage { coding: None, ..plain }, 512, false), None);
+    }
 }

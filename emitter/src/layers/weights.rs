@@ -193,14 +193,6 @@ fn by_part(parts: &[Vec<Tensor>]) -> Vec<Vec<Tensor>> {
 /// Concatenates rows, and pads them with zeros to a multiple of `lanes`.
 pub(super) fn concatenate_padded(g: &mut Graph, rows: &[Tensor], lanes: usize) -> Tensor {
     let rows = if let &[only] = rows { only } else { g.concatenate(rows, 0) };
-    let shape = g.shape(rows).to_vec();
-    let missing = shape.first().map_or(0, |outputs| outputs.next_multiple_of(lanes) - outputs);
-    if missing == 0 {
-        return rows;
-    }
-    let zero = g.scalar(0.0, g.dtype(rows));
-    let none = vec![0; shape.len()];
-    let mut high = none.clone();
-    high[0] = missing;
-    g.pad(rows, zero, &none, &high, &none)
+    let outputs = g.shape(rows).first().map_or(0, |outputs| outputs.next_multiple_of(lanes));
+    g.pad_end(rows, 0, outputs)
 }

@@ -215,6 +215,18 @@ impl Graph {
         self.multiply(x, factor)
     }
 
+    /// Returns `op(x, number)`, where `x` are integers.
+    pub(crate) fn with_number(
+        &mut self,
+        x: Tensor,
+        number: i32,
+        op: fn(&mut Self, Tensor, Tensor) -> Tensor,
+    ) -> Tensor {
+        let TensorType { dtype, shape } = self.type_of(x);
+        let number = self.full(f64::from(number), dtype, &shape);
+        op(self, x, number)
+    }
+
     /// Clamps `x` to the range from `-limit` to `limit`.
     pub fn clip(&mut self, x: Tensor, limit: f64) -> Tensor {
         let [low, high] = [-limit, limit].map(|bound| {

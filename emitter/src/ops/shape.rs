@@ -100,6 +100,18 @@ impl Graph {
         self.op(OP, parts, vec![("dimension", i64_attribute(dimension))], result)
     }
 
+    /// Adds zeros at the end of a dimension, up to `size`. Adds no op if it has that size.
+    pub(crate) fn pad_end(&mut self, x: Tensor, dimension: usize, size: usize) -> Tensor {
+        let shape = self.shape(x).to_vec();
+        let missing = shape.get(dimension).and_then(|&found| size.checked_sub(found));
+        let Some(missing) = missing.filter(|&missing| missing > 0) else { return x };
+        let none = vec![0; shape.len()];
+        let mut high = none.clone();
+        high[dimension] = missing;
+        let zero = self.scalar(0.0, self.dtype(x));
+        self.pad(x, zero, &none, &high, &none)
+    }
+
     /// Pads each dimension with `value`: `low` elements before, `high` after, and `interior` between elements.
     pub fn pad(
         &mut self,

@@ -147,22 +147,30 @@ impl OfGroups {
         }
     }
 
-    /// Joins what two parts of a weight have, if both have it in the same form.
+    /// Returns steps of what range, and how many groups share their size; `None` for numbers.
+    ///
+    /// What two parts of a weight have can be joined if both are of one kind.
+    pub(crate) fn kind(&self) -> Option<(Numbers, usize)> {
+        match self {
+            Self::Numbers(_) => None,
+            Self::Steps { numbers, in_block, .. } => Some((*numbers, *in_block)),
+        }
+    }
+
+    /// Joins what two parts of a weight have, if both are of one [`kind`](Self::kind).
     pub(crate) fn join(
         self,
         other: Self,
         groups: usize,
         join: impl Fn([Expr; 2], usize) -> Expr,
     ) -> Option<Self> {
-        if !self.is_like(&other) {
-            return None;
-        }
+        let is_like = self.kind() == other.kind();
         match (self, other) {
             (Self::Numbers(one), Self::Numbers(other)) => Some(Self::Numbers(join([one, other], groups))),
             (
                 Self::Steps { steps, numbers, sizes, in_block },
                 Self::Steps { steps: other_steps, sizes: other_sizes, .. },
-            ) => Some(Self::Steps {
+            ) if is_like => Some(Self::Steps {
                 steps: join([steps, other_steps], groups),
                 numbers,
                 sizes: join([sizes, other_sizes], groups / in_block),
@@ -172,27 +180,16 @@ impl OfGroups {
         }
     }
 
-    /// Returns whether [`Self::join`] joins both.
-    pub(crate) fn is_like(&self, other: &Self) -> bool {
-        match (self, other) {
-            (Self::Numbers(_), Self::Numbers(_)) => true,
-            (
-                Self::Steps { numbers, in_block, .. },
-                Self::Steps { numbers: other_numbers, in_block: other_block, .. },
-            ) => (numbers, in_block) == (other_numbers, other_block),
-            _ => false,
-        }
-    }
-
-    /// Returns a number for each of `groups` groups of `rows` rows.
-    pub(crate) fn numbers(self, rows: usize, groups: usize) -> Expr {
-        match self {
-            Self::Numbers(numbers) => numbers,
-            Self::Steps { steps, sizes, in_block, .. } => {
-                let blocks = groups / in_block;
-                let steps = steps.floats().reshape(&[rows, blocks, in_block]);
-                steps.times(sizes.reshape(&[rows, blocks, 1])).reshape(&[rows, groups])
+    /// Returns a number for each group, of which a weight has `shape`, `[…, groups of rows, groups of columns]`.
+    #[must_use]
+    pub fn numbers(&self, shape: &[usize]) -> Expr {
+        match (self, shape) {
+            (Self::Steps { steps, sizes, in_block, .. }, [outer @ .., groups]) => {
+                let of_blocks = |each: usize| [outer, &[groups / in_block, each]].concat();
+                let steps = steps.clone().floats().reshape(&of_blocks(*in_block));
+                steps.times(sizes.clone().reshape(&of_blocks(1))).reshape(shape)
             }
+            (Self::Numbers(numbers) | Self::Steps { sizes: numbers, .. }, _) => numbers.clone(),
         }
     }
 }

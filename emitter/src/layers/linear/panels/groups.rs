@@ -10,6 +10,7 @@ use super::{
     rows::quantized_rows,
 };
 use crate::{
+    decode::fields,
     form::{Activation, GROUP, GroupForm, SUPERBLOCK, Scales},
     graph::{Graph, Tensor},
     kernels::{GatherQ4Panels, Isa, MatmulOperands},
@@ -66,26 +67,23 @@ fn blocks_of_codes(g: &mut Graph, codes: Tensor, bits: usize) -> Tensor {
     let groups = inputs / GROUP;
     let quads = g.reshape(codes, &[panels, lanes, groups, GROUP / QUAD, QUAD]);
     if bits == 8 {
-        let bytes = g.convert(quads, Dtype::I8);
-        let bytes = g.transpose(bytes, &[0, 2, 3, 1, 4]);
-        return g.reshape(bytes, &[panels, groups, lanes * GROUP]);
+        return plane(g, quads);
     }
     let half = GROUP / QUAD / 2;
-    let low = if bits == 4 { quads } else { with_number(g, quads, 15.0, Graph::and) };
+    let low = if bits == 4 { quads } else { g.with_number(quads, 15, Graph::and) };
     let [low, upper] = [0, half].map(|first| g.slice_dimension(low, 3, first, first + half));
-    let upper = with_number(g, upper, 4.0, Graph::shift_left);
+    let upper = g.with_number(upper, 4, Graph::shift_left);
     let both = g.or(low, upper);
     let mut planes = vec![plane(g, both)];
     let high_bits = bits - 4;
     if let Some(in_byte) = 8usize.checked_div(high_bits) {
-        let high = with_number(g, quads, 4.0, Graph::shift_right_logical);
+        let high = g.with_number(quads, 4, Graph::shift_right_logical);
         let fields = g.reshape(high, &[panels, lanes, groups, high_bits, in_byte, QUAD]);
         let mut bytes = None;
-        for field in 0..in_byte {
+        for (field, start) in (0..in_byte).zip((0..8).step_by(high_bits)) {
             let one = g.slice_dimension(fields, 4, field, field + 1);
             let one = g.reshape(one, &[panels, lanes, groups, high_bits, QUAD]);
-            #[expect(clippy::cast_precision_loss, reason = "less than 8")]
-            let one = with_number(g, one, (field * high_bits) as f64, Graph::shift_left);
+            let one = g.with_number(one, start, Graph::shift_left);
             bytes = Some(bytes.map_or(one, |bytes| g.or(bytes, one)));
         }
         planes.extend(bytes.map(|bytes| plane(g, bytes)));
@@ -139,14 +137,14 @@ fn six_bits(g: &mut Graph, scales: Tensor, minima: Tensor) -> Tensor {
     let [(scales, upper_scales), (minima, upper_minima)] =
         [scales, minima].map(|part| split(g, part)).map(|[lower, upper]| (lower, upper));
     let mut with_high = |lower: Tensor, upper: Tensor| {
-        let high = with_number(g, upper, 4.0, Graph::shift_right_logical);
-        let high = with_number(g, high, 6.0, Graph::shift_left);
+        let high = g.with_number(upper, 4, Graph::shift_right_logical);
+        let high = g.with_number(high, 6, Graph::shift_left);
         g.or(lower, high)
     };
     let first = [with_high(scales, upper_scales), with_high(minima, upper_minima)];
     let [low_scales, low_minima] =
-        [upper_scales, upper_minima].map(|part| with_number(g, part, 15.0, Graph::and));
-    let low_minima = with_number(g, low_minima, 4.0, Graph::shift_left);
+        [upper_scales, upper_minima].map(|part| g.with_number(part, 15, Graph::and));
+    let low_minima = g.with_number(low_minima, 4, Graph::shift_left);
     let last = g.or(low_scales, low_minima);
     let all = g.concatenate(&[first[0], first[1], last], 2);
     let all = g.reshape(all, &[panels, blocks, 3 * half * lanes]);
@@ -157,13 +155,7 @@ fn six_bits(g: &mut Graph, scales: Tensor, minima: Tensor) -> Tensor {
 fn by_block(g: &mut Graph, x: Tensor, in_block: usize) -> Tensor {
     let &[panels, groups, lanes] = g.shape(x) else { return x };
     let blocks = groups.div_ceil(in_block);
-    let missing = blocks * in_block - groups;
-    let x = if missing == 0 {
-        x
-    } else {
-        let zero = g.scalar(0.0, g.dtype(x));
-        g.pad(x, zero, &[0; 3], &[0, missing, 0], &[0; 3])
-    };
+    let x = g.pad_end(x, 1, blocks * in_block);
     g.reshape(x, &[panels, blocks, in_block, lanes])
 }
 
@@ -173,33 +165,81 @@ fn bytes_of(g: &mut Graph, x: Tensor) -> Tensor {
     let whole = if size == 2 { Dtype::I16 } else { Dtype::I32 };
     let bits = g.bitcast_convert(x, whole);
     let bits = g.convert(bits, Dtype::I32);
-    let mut shape = g.shape(bits).to_vec();
-    shape.push(1);
-    let bits = g.reshape(bits, &shape);
-    let bytes: Vec<_> = (0..size)
-        .map(|byte| {
-            #[expect(clippy::cast_precision_loss, reason = "less than 32")]
-            let one = with_number(g, bits, (8 * byte) as f64, Graph::shift_right_logical);
-            g.convert(one, Dtype::I8)
-        })
-        .collect();
-    let last = shape.len() - 1;
-    let bytes = g.concatenate(&bytes, last);
-    shape.pop();
-    if let Some(last) = shape.last_mut() {
-        *last *= size;
-    }
-    g.reshape(bytes, &shape)
+    let bytes = fields(g, bits, size, 8);
+    g.convert(bytes, Dtype::I8)
 }
 
-/// Returns `op(x, number)`, where `x` are integers.
-fn with_number(
-    g: &mut Graph,
-    x: Tensor,
-    number: f64,
-    op: fn(&mut Graph, Tensor, Tensor) -> Tensor,
-) -> Tensor {
-    let shape = g.shape(x).to_vec();
-    let number = g.full(number, Dtype::I32, &shape);
-    op(g, x, number)
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::form::Groups;
+
+    const LANES: usize = 8;
+    const PANELS: usize = 3;
+
+    /// Returns forms of every width with every kind of scales, in groups of this size.
+    fn forms(size: usize) -> Vec<GroupForm> {
+        let scales = |dtype| {
+            let groups = Groups { size, dtype };
+            [Scales::Symmetric(groups), Scales::Zeros(groups), Scales::Minima(groups)]
+        };
+        let of_groups = [Dtype::F16, Dtype::BF16, Dtype::F32].into_iter().flat_map(scales);
+        let of_blocks = [Scales::Superblocks, Scales::Halves];
+        let all: Vec<_> = of_groups.chain(of_blocks).collect();
+        let with_bits = |bits| all.iter().map(move |&scales| GroupForm { bits, scales });
+        [4, 5, 6, 8].into_iter().flat_map(with_bits).collect()
+    }
+
+    /// Returns the parts of a form, `[panels, lanes, …]`.
+    fn parts(g: &mut Graph, form: GroupForm, inputs: usize) -> Vec<Tensor> {
+        let mut part = |dtype, count| g.argument(dtype, &[PANELS, LANES, count]);
+        let blocks = inputs.div_ceil(SUPERBLOCK);
+        match form.scales {
+            Scales::Symmetric(Groups { size, dtype }) => vec![part(dtype, inputs / size)],
+            Scales::Zeros(Groups { size, dtype }) => {
+                vec![part(dtype, inputs / size), part(Dtype::I32, inputs / size)]
+            }
+            Scales::Minima(Groups { size, dtype }) => {
+                [dtype; 2].map(|dtype| part(dtype, inputs / size)).to_vec()
+            }
+            Scales::Superblocks => vec![
+                part(Dtype::F16, blocks),
+                part(Dtype::F16, blocks),
+                part(Dtype::I32, inputs / GROUP),
+                part(Dtype::I32, inputs / GROUP),
+            ],
+            Scales::Halves => vec![part(Dtype::F16, blocks), part(Dtype::I32, inputs / GROUP * 2)],
+        }
+    }
+
+    #[test]
+    fn blocks_have_the_bytes_of_their_form() {
+        // The last superblock of 320 inputs is short.
+        for (inputs, size) in [(320, 32), (320, 64), (512, 128), (512, 512)] {
+            for form in forms(size) {
+                let mut g = Graph::new();
+                let codes = g.argument(Dtype::I32, &[PANELS, LANES, inputs]);
+                let parts = parts(&mut g, form, inputs);
+                let made =
+                    [blocks_of_codes(&mut g, codes, form.bits), blocks_of_scales(&mut g, &parts, form)];
+                let bytes = made.map(|made| {
+                    let ty = g.type_of(made);
+                    ty.elements() * ty.dtype.bitsize() / 8
+                });
+                g.finish(form.name(), &made).unwrap();
+                let of_form = PANELS * LANES * form.row_bytes(inputs);
+                assert_eq!(bytes.iter().sum::<usize>(), of_form, "{} of {inputs}", form.name());
+            }
+        }
+    }
+
+    #[test]
+    fn parts_of_another_form_are_refused() {
+        let mut g = Graph::new();
+        let unit = g.argument(Dtype::F16, &[PANELS, LANES, 1]);
+        let form = GroupForm { bits: 4, scales: Scales::Superblocks };
+        let made = blocks_of_scales(&mut g, &[unit], form);
+        let refused = g.finish("odd", &[made]).unwrap_err().to_string();
+        assert!(refused.ends_with("panels: found 1 parts, expected those of q4_superblocks"), "{refused}");
+    }
 }

@@ -49,6 +49,11 @@ impl Blocks {
         self.bytes(start, 2).floats_of(Dtype::F16)
     }
 
+    /// Returns the 16-bit number at a place of each block, whose only group has it.
+    pub(super) fn half_of_group(&self, start: usize) -> OfGroups {
+        self.numbers(1, self.half(start))
+    }
+
     /// Returns the fields of `bits` bits that `length` bytes have, `[rows, blocks, fields]`: of each run of `run` bytes, the
     /// lowest fields of all its bytes come first.
     pub(super) fn fields(&self, start: usize, length: usize, bits: usize, run: usize) -> Expr {
@@ -98,8 +103,8 @@ impl Decoded {
     fn is_like(&self, other: &Self) -> bool {
         self.numbers == other.numbers
             && self.group == other.group
-            && is_like(self.scales.as_ref(), other.scales.as_ref())
-            && is_like(self.minima.as_ref(), other.minima.as_ref())
+            && self.scales.as_ref().map(OfGroups::kind) == other.scales.as_ref().map(OfGroups::kind)
+            && self.minima.as_ref().map(OfGroups::kind) == other.minima.as_ref().map(OfGroups::kind)
     }
 
     /// Applies a change of rows to each part, `[rows, …]`, given its size of the last dimension.
@@ -140,10 +145,10 @@ impl Decoded {
         let groups = columns / group;
         x = x.reshape(&[rows, groups, group]);
         if let Some(scales) = scales {
-            x = x.times(scales.numbers(rows, groups).reshape(&[rows, groups, 1]));
+            x = x.times(scales.numbers(&[rows, groups]).reshape(&[rows, groups, 1]));
         }
         if let Some(minima) = minima {
-            x = x.added_to(minima.numbers(rows, groups).reshape(&[rows, groups, 1]));
+            x = x.added_to(minima.numbers(&[rows, groups]).reshape(&[rows, groups, 1]));
         }
         Self::floats(x.reshape(&[rows, columns]), columns)
     }
@@ -153,12 +158,5 @@ impl Decoded {
         let Self { codes, numbers, group, scales, minima } = self;
         let coding = Coding::in_groups(codes, numbers, group, Expr::number(1.0));
         Coding { scales: scales.unwrap_or(coding.scales), minima, transposed, ..coding }
-    }
-}
-
-fn is_like(one: Option<&OfGroups>, other: Option<&OfGroups>) -> bool {
-    match (one, other) {
-        (Some(one), Some(other)) => one.is_like(other),
-        (one, other) => one.is_none() == other.is_none(),
     }
 }

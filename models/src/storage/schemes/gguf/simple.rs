@@ -31,44 +31,39 @@ fn five_bits(blocks: &Blocks, start: usize) -> Expr {
 
 pub(super) fn q4_0(blocks: &Blocks) -> Decoded {
     let codes = four_bits(blocks, 2).plus(-8);
-    blocks.decoded(codes, integers(4, true), blocks.numbers(1, blocks.half(0)), None)
+    blocks.decoded(codes, integers(4, true), blocks.half_of_group(0), None)
 }
 
 pub(super) fn q4_1(blocks: &Blocks) -> Decoded {
     blocks.decoded(
         four_bits(blocks, 4),
         integers(4, false),
-        blocks.numbers(1, blocks.half(0)),
-        Some(blocks.numbers(1, blocks.half(2))),
+        blocks.half_of_group(0),
+        Some(blocks.half_of_group(2)),
     )
 }
 
 pub(super) fn q5_0(blocks: &Blocks) -> Decoded {
     let codes = five_bits(blocks, 2).plus(-16);
-    blocks.decoded(codes, integers(5, true), blocks.numbers(1, blocks.half(0)), None)
+    blocks.decoded(codes, integers(5, true), blocks.half_of_group(0), None)
 }
 
 pub(super) fn q5_1(blocks: &Blocks) -> Decoded {
     blocks.decoded(
         five_bits(blocks, 4),
         integers(5, false),
-        blocks.numbers(1, blocks.half(0)),
-        Some(blocks.numbers(1, blocks.half(2))),
+        blocks.half_of_group(0),
+        Some(blocks.half_of_group(2)),
     )
 }
 
 pub(super) fn q8_0(blocks: &Blocks) -> Decoded {
-    blocks.decoded(blocks.signed(2, BLOCK), integers(8, true), blocks.numbers(1, blocks.half(0)), None)
+    blocks.decoded(blocks.signed(2, BLOCK), integers(8, true), blocks.half_of_group(0), None)
 }
 
 pub(super) fn iq4_nl(blocks: &Blocks) -> Decoded {
     let codes = four_bits(blocks, 2).lookup(lists::uneven());
-    blocks.decoded(
-        codes,
-        (Numbers::Floats { bits: 4 }, BLOCK, BLOCK),
-        blocks.numbers(1, blocks.half(0)),
-        None,
-    )
+    blocks.decoded(codes, (Numbers::Floats { bits: 4 }, BLOCK, BLOCK), blocks.half_of_group(0), None)
 }
 
 /// Returns half of the powers of two of E8M0, of which ggml takes none as NaN: the product of two powers of half the exponent.

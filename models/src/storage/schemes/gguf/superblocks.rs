@@ -23,9 +23,9 @@ fn steps_of(bits: usize, signed: bool, steps: Expr) -> (Expr, Numbers) {
 }
 
 /// Returns minima that are subtracted, as so many steps below zero.
-fn negative(blocks: &Blocks, each: usize, steps: (Expr, Numbers), size: Expr) -> Option<OfGroups> {
+fn negative(blocks: &Blocks, each: usize, steps: (Expr, Numbers), size: Expr) -> OfGroups {
     let below = size.times(Expr::Constant(vec![-1.0]).reshape(&[1, 1, 1]));
-    Some(blocks.steps(each, steps, below))
+    blocks.steps(each, steps, below)
 }
 
 pub(super) fn q2_k(blocks: &Blocks) -> Decoded {
@@ -37,7 +37,7 @@ pub(super) fn q2_k(blocks: &Blocks) -> Decoded {
     let minima = steps_of(4, false, both.slice(2, GROUPS, 2 * GROUPS));
     let scales = blocks.steps(GROUPS, scales, blocks.half(80));
     let minima = negative(blocks, GROUPS, minima, blocks.half(82));
-    blocks.decoded(codes, integers(2, false, 16), scales, minima)
+    blocks.decoded(codes, integers(2, false, 16), scales, Some(minima))
 }
 
 pub(super) fn q3_k(blocks: &Blocks) -> Decoded {
@@ -62,29 +62,22 @@ fn scales_and_minima(blocks: &Blocks, start: usize) -> [(Expr, Numbers); 2] {
     })
 }
 
-pub(super) fn q4_k(blocks: &Blocks) -> Decoded {
+/// Returns codes in eight groups with scales and minima: two units, what [`scales_and_minima`] reads, and codes.
+fn with_minima(blocks: &Blocks, bits: usize, codes: Expr) -> Decoded {
+    const GROUPS: usize = BLOCK / 32;
     let [scales, minima] = scales_and_minima(blocks, 4);
-    let codes = blocks.fields(16, BLOCK / 2, 4, 32);
-    let scales = blocks.steps(BLOCK / 32, scales, blocks.half(0));
-    blocks.decoded(
-        codes,
-        integers(4, false, 32),
-        scales,
-        negative(blocks, BLOCK / 32, minima, blocks.half(2)),
-    )
+    let scales = blocks.steps(GROUPS, scales, blocks.half(0));
+    let minima = negative(blocks, GROUPS, minima, blocks.half(2));
+    blocks.decoded(codes, integers(bits, false, 32), scales, Some(minima))
+}
+
+pub(super) fn q4_k(blocks: &Blocks) -> Decoded {
+    with_minima(blocks, 4, blocks.fields(16, BLOCK / 2, 4, 32))
 }
 
 pub(super) fn q5_k(blocks: &Blocks) -> Decoded {
-    let [scales, minima] = scales_and_minima(blocks, 4);
     let high = blocks.fields(16, BLOCK / 8, 1, BLOCK / 8);
-    let codes = blocks.fields(48, BLOCK / 2, 4, 32).or(high.shifted(4));
-    let scales = blocks.steps(BLOCK / 32, scales, blocks.half(0));
-    blocks.decoded(
-        codes,
-        integers(5, false, 32),
-        scales,
-        negative(blocks, BLOCK / 32, minima, blocks.half(2)),
-    )
+    with_minima(blocks, 5, blocks.fields(48, BLOCK / 2, 4, 32).or(high.shifted(4)))
 }
 
 pub(super) fn q6_k(blocks: &Blocks) -> Decoded {
