@@ -194,7 +194,7 @@ activate_part(const gated *by, const part *at, const float *gate,
   q_scale[at.row] = quantize_whole_row(out + first, q + first, width)
 #define QUANTIZE_GROUPS(at, first)                                             \
   quantize_groups_of(out + first, q + first, q_scale + first / GROUP,          \
-                     q_start + first / GROUP, at.count)
+                     q_sums + first / HALF, at.count)
 
 void activate_gated(GATED_OPERANDS, GATED_SIZES) { ACTIVATE_PARTS(NOTHING) }
 
@@ -203,6 +203,6 @@ void activate_gated_q8(GATED_OPERANDS, act_q8 *q, float *q_scale, GATED_SIZES) {
 }
 
 void activate_gated_q4(GATED_OPERANDS, int8_t *q, float *q_scale,
-                       int32_t *q_start, GATED_SIZES) {
+                       int16_t *q_sums, GATED_SIZES) {
   ACTIVATE_PARTS(QUANTIZE_GROUPS)
 }

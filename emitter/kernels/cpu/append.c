@@ -98,7 +98,7 @@ INLINE void encode(element_type type, const float *restrict x, index head_dim,
       const quantizer by = quantizer_for(absmax_bits(x + g * GROUP, GROUP));
       scales[g] = f16_from_float(by.scale);
       if (by.inverse != 0.0f) {
-        quantize_group(x + g * GROUP, steps, by.inverse);
+        quantize_group(x + g * GROUP, steps, by.inverse, NULL);
       } else {
         for (index d = 0; d < GROUP; ++d)
           steps[d] = 0;

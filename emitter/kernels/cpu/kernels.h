@@ -29,7 +29,7 @@ INLINE index real_rows(const int32_t *lengths, index b, index tokens) {
 void quantize_rows(const float *x, act_q8 *q, float *scale, index k,
                    index row_begin, index row_end);
 
-void quantize_groups(const float *x, int8_t *q, float *scale, int32_t *start,
+void quantize_groups(const float *x, int8_t *q, float *scale, int16_t *sums,
                      index k, index row_begin, index row_end);
 
 void matmul_q8(const int8_t *w, const float *w_scale, const act_q8 *a,
@@ -38,7 +38,7 @@ void matmul_q8(const int8_t *w, const float *w_scale, const act_q8 *a,
                index panel_end);
 
 void matmul_q4(const uint8_t *w, const uint16_t *w_scale, const int8_t *a,
-               const float *a_scale, const int32_t *a_start,
+               const float *a_scale, const int16_t *a_sums,
                const int32_t *lengths, float *out, index batch, index tokens,
                index n, index k, index panel_begin, index panel_end);
 
@@ -66,7 +66,7 @@ void matmul_q8_experts(const int8_t *w, const float *w_scale, const act_q8 *a,
                        const float *a_scale, EXPERTS);
 void matmul_q4_experts(const uint8_t *w, const uint16_t *w_scale,
                        const int8_t *a, const float *a_scale,
-                       const int32_t *a_start, EXPERTS);
+                       const int16_t *a_sums, EXPERTS);
 void matmul_f32_experts(const float *w, const float *a, EXPERTS);
 void matmul_bf16_experts(const uint16_t *w, const float *a, EXPERTS);
 void matmul_f16_experts(const uint16_t *w, const float *a, EXPERTS);
@@ -95,7 +95,7 @@ void norm_f16(const float *x, const uint16_t *weight, const uint16_t *bias,
   void add_norm_q8_##name(ADD_NORM_OPERANDS(element), act_q8 *q,               \
                           float *q_scale, ADD_NORM_SIZES);                     \
   void add_norm_q4_##name(ADD_NORM_OPERANDS(element), int8_t *q,               \
-                          float *q_scale, int32_t *q_start, ADD_NORM_SIZES);
+                          float *q_scale, int16_t *q_sums, ADD_NORM_SIZES);
 
 ADD_NORMS(f32, float)
 ADD_NORMS(bf16, uint16_t)
@@ -118,7 +118,7 @@ void activate(const float *x, const int32_t *lengths, float *out, index stride,
 void activate_gated(GATED_OPERANDS, GATED_SIZES);
 void activate_gated_q8(GATED_OPERANDS, act_q8 *q, float *q_scale, GATED_SIZES);
 void activate_gated_q4(GATED_OPERANDS, int8_t *q, float *q_scale,
-                       int32_t *q_start, GATED_SIZES);
+                       int16_t *q_sums, GATED_SIZES);
 
 void route(const float *logits, const int32_t *lengths, float *weights,
            int32_t *slots, int32_t *row_tokens, int32_t *row_experts,

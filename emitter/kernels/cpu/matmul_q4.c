@@ -6,10 +6,9 @@
 //             16 with AVX-512, otherwise 8
 //   w_scale   [ceil(n / NR)][k / 32][NR] f16 (d); rows past n hold anything
 //             finite
-//   a         [batch][tokens][k], a_scale and a_start [batch][tokens][k / 32];
-//             the integer sums of a group begin with a_start, which is
-//             -8 * (sum of the group's a), and which takes the - 8 of all nibbles
-//             out of the inner loop
+//   a         [batch][tokens][k], a_scale [batch][tokens][k / 32]
+//   a_sums    [batch][tokens][k / 16]: sums of a over each half of a group, which
+//             take the - 8 of all nibbles out of the inner loop
 //   lengths   [batch]; see real_rows()
 //   out       [batch][tokens][n]
 //
@@ -49,11 +48,16 @@ typedef struct {
   const uint16_t *w_scale;
   const int8_t *a;
   const float *a_scale;
-  const int32_t *a_start;
+  const int16_t *a_sums;
   float *out;
   index n, k;
   int cold; // weights are not in this core's cache yet
 } product;
+
+// Returns what the sums of group g of a row begin with, from those of its row.
+INLINE int32_t first_summand(const int16_t *sums, index g) {
+  return -8 * (sums[2 * g] + sums[2 * g + 1]);
+}
 
 #if defined(__AVX512VNNI__)
 
@@ -75,7 +79,7 @@ INLINE void dot_group(int rows, const product *x, const uint8_t *block, index g,
                       __m512i sums[MR]) {
 #pragma clang loop unroll(full)
   for (int r = 0; r < rows; ++r)
-    sums[r] = _mm512_set1_epi32(x->a_start[r * (x->k / GROUP) + g]);
+    sums[r] = _mm512_set1_epi32(first_summand(x->a_sums + r * (x->k / 16), g));
 #pragma clang loop unroll(full)
   for (int j = 0; j < 4; ++j) {
     const int8_t *a = x->a + g * GROUP + 4 * j;
@@ -215,8 +219,7 @@ INLINE void amx_tile(index rows, index panel, const product *x) {
   }
   const index j = panel * NR;
   for (index r = 0; r < rows; ++r)
-    _mm512_mask_storeu_ps(x->out + r * x->n + j, first_lanes(x->n - j),
-                          acc[r]);
+    _mm512_mask_storeu_ps(x->out + r * x->n + j, first_lanes(x->n - j), acc[r]);
 }
 
 #endif
@@ -244,11 +247,11 @@ INLINE void unpack_nibbles(const uint8_t *w, __m256i nibbles[8]) {
   }
 }
 
-// Sets dots[r] to the sums of nibble * a[r] over the group, per column, plus `start`,
-// which is k / GROUP elements after that of the row before. Rows are interleaved: one
+// Sets dots[r] to the sums of nibble * a[r] over the group, per column, plus the
+// first summand. Rows are interleaved: one
 // after the other, their dependency chains would leave execution units idle.
 INLINE void dot_group(int rows, const __m256i nibbles[8], const int8_t *a,
-                      const int32_t *start, index k, __m256 dots[MR]) {
+                      const int16_t *a_sums, index k, __m256 dots[MR]) {
   __m256i sums[MR];
 #pragma clang loop unroll(full)
   for (int j = 0; j < 8; ++j) {
@@ -261,9 +264,9 @@ INLINE void dot_group(int rows, const __m256i nibbles[8], const int8_t *a,
   }
 #pragma clang loop unroll(full)
   for (int r = 0; r < rows; ++r)
-    dots[r] = _mm256_cvtepi32_ps(
-        _mm256_add_epi32(_mm256_madd_epi16(sums[r], _mm256_set1_epi16(1)),
-                         _mm256_set1_epi32(start[r * (k / GROUP)])));
+    dots[r] = _mm256_cvtepi32_ps(_mm256_add_epi32(
+        _mm256_madd_epi16(sums[r], _mm256_set1_epi16(1)),
+        _mm256_set1_epi32(first_summand(a_sums + r * (k / 16), 0))));
 }
 
 INLINE void store_columns(__m256 x, float *out, index columns) {
@@ -298,7 +301,7 @@ INLINE void tile(int rows, int streams, index apart, index panel,
       prefetch(block, prefetch_ahead(streams) + 64);
       unpack_nibbles(block, nibbles);
       const __m256 d = load_lanes(x->w_scale, ELEMENT_F16, group * NR);
-      dot_group(rows, nibbles, x->a + g * GROUP, x->a_start + g, x->k, dots);
+      dot_group(rows, nibbles, x->a + g * GROUP, x->a_sums + 2 * g, x->k, dots);
 #pragma clang loop unroll(full)
       for (int r = 0; r < rows; ++r) {
         const __m256 a_scale = _mm256_set1_ps(x->a_scale[r * groups + g]);
@@ -321,7 +324,7 @@ INLINE void tile(int rows, int streams, index apart, index panel,
 // Adds one group to acc[r], for the four columns of half a panel.
 INLINE void add_group(int rows, const uint8_t *w, float32x4_t d,
                       const int8_t *a, const float *a_scale,
-                      const int32_t *a_start, index k, float32x4_t acc[]) {
+                      const int16_t *a_sums, index k, float32x4_t acc[]) {
   int8x16_t nibbles[8];
 #pragma clang loop unroll(full)
   for (int j = 0; j < 4; ++j) {
@@ -332,7 +335,7 @@ INLINE void add_group(int rows, const uint8_t *w, float32x4_t d,
 #pragma clang loop unroll(full)
   for (int r = 0; r < rows; ++r) {
     const index at = r * (k / GROUP);
-    int32x4_t sums = vdupq_n_s32(a_start[at]);
+    int32x4_t sums = vdupq_n_s32(first_summand(a_sums + r * (k / 16), 0));
 #pragma clang loop unroll(full)
     for (int j = 0; j < 8; ++j)
       sums = vdotq_s32(sums, nibbles[j], broadcast_bytes(a + r * k + 4 * j));
@@ -360,9 +363,9 @@ INLINE void tile(int rows, int streams, index apart, index panel,
       const float32x4_t d_high =
           load_quad(x->w_scale, ELEMENT_F16, group * NR + 4);
       add_group(rows, block, d_low, x->a + g * GROUP, x->a_scale + g,
-                x->a_start + g, x->k, low[s]);
+                x->a_sums + 2 * g, x->k, low[s]);
       add_group(rows, block + 16, d_high, x->a + g * GROUP, x->a_scale + g,
-                x->a_start + g, x->k, high[s]);
+                x->a_sums + 2 * g, x->k, high[s]);
     }
   }
   for (int s = 0; s < streams; ++s) {
@@ -401,9 +404,9 @@ INLINE void tile(int rows, int streams, index apart, index panel,
         float sum = 0;
         for (index g = 0; g < groups; ++g) {
           const index group = first / NR * groups + g, at = r * groups + g;
-          const int32_t dot = dot_group(x->w + group * GROUP_BYTES,
-                                        x->a + r * x->k + g * GROUP,
-                                        x->a_start[at], j - first);
+          const int32_t dot = dot_group(
+              x->w + group * GROUP_BYTES, x->a + r * x->k + g * GROUP,
+              first_summand(x->a_sums + r * (x->k / 16), g), j - first);
           sum += (float)dot * x->a_scale[at] *
                  float_from_f16(x->w_scale[group * NR + j - first]);
         }
@@ -416,7 +419,7 @@ INLINE void tile(int rows, int streams, index apart, index panel,
 #endif
 
 static void multiply(const uint8_t *w, const uint16_t *w_scale, const int8_t *a,
-                     const float *a_scale, const int32_t *a_start, float *out,
+                     const float *a_scale, const int16_t *a_sums, float *out,
                      index m, index n, index k, index panel_begin,
                      index panel_end) {
   const index groups = k / GROUP;
@@ -424,7 +427,7 @@ static void multiply(const uint8_t *w, const uint16_t *w_scale, const int8_t *a,
                .w_scale = w_scale,
                .a = a,
                .a_scale = a_scale,
-               .a_start = a_start,
+               .a_sums = a_sums,
                .out = out,
                .n = n,
                .k = k};
@@ -435,7 +438,7 @@ static void multiply(const uint8_t *w, const uint16_t *w_scale, const int8_t *a,
     const index i = m * t / tiles, rows = m * (t + 1) / tiles - i;
     x.a = a + i * k;
     x.a_scale = a_scale + i * groups;
-    x.a_start = a_start + i * groups;
+    x.a_sums = a_sums + i * (k / 16);
     x.out = out + i * n;
     x.cold = t == 0;
 #if defined(__AMX_INT8__)
@@ -450,21 +453,21 @@ static void multiply(const uint8_t *w, const uint16_t *w_scale, const int8_t *a,
 }
 
 void matmul_q4(const uint8_t *w, const uint16_t *w_scale, const int8_t *a,
-               const float *a_scale, const int32_t *a_start,
+               const float *a_scale, const int16_t *a_sums,
                const int32_t *lengths, float *out, index batch, index tokens,
                index n, index k, index panel_begin, index panel_end) {
   const index groups = k / GROUP;
   for (index b = 0; b < batch; ++b) {
     const index first = b * tokens, m = real_rows(lengths, b, tokens);
     multiply(w, w_scale, a + first * k, a_scale + first * groups,
-             a_start + first * groups, out + first * n, m, n, k, panel_begin,
+             a_sums + first * (k / 16), out + first * n, m, n, k, panel_begin,
              panel_end);
   }
 }
 
 void matmul_q4_experts(const uint8_t *w, const uint16_t *w_scale,
                        const int8_t *a, const float *a_scale,
-                       const int32_t *a_start, EXPERTS) {
+                       const int16_t *a_sums, EXPERTS) {
   const index groups = k / GROUP;
   const index panels = divide_up(n, NR);
   expert_part p;
@@ -472,8 +475,7 @@ void matmul_q4_experts(const uint8_t *w, const uint16_t *w_scale,
        next_expert_part(experts, begins, panels, &item, end, &p);) {
     const index panel = p.expert * panels;
     multiply(w + panel * NR * k / 2, w_scale + panel * NR * groups,
-             a + p.row * k, a_scale + p.row * groups,
-             a_start + p.row * groups, out + p.row * n, p.rows, n, k,
-             p.panel_begin, p.panel_end);
+             a + p.row * k, a_scale + p.row * groups, a_sums + p.row * (k / 16),
+             out + p.row * n, p.rows, n, k, p.panel_begin, p.panel_end);
   }
 }

@@ -156,7 +156,7 @@ static __attribute__((noinline)) void add_row(const float *x, const float *y,
 #define QUANTIZE_GROUPS(row)                                                   \
   quantize_groups_of(out + (row) * width, q + (row) * width,                   \
                      q_scale + (row) * (width / GROUP),                        \
-                     q_start + (row) * (width / GROUP), width)
+                     q_sums + (row) * (width / HALF), width)
 
 #define ADD_NORM(name, pointer)                                                \
   void add_norm_##name(ADD_NORM_OPERANDS(pointer), ADD_NORM_SIZES) {           \
@@ -167,7 +167,7 @@ static __attribute__((noinline)) void add_row(const float *x, const float *y,
     ADD_NORM_ROWS(name, QUANTIZE_ROW)                                       \
   }                                                                            \
   void add_norm_q4_##name(ADD_NORM_OPERANDS(pointer), int8_t *q,               \
-                          float *q_scale, int32_t *q_start, ADD_NORM_SIZES) {   \
+                          float *q_scale, int16_t *q_sums, ADD_NORM_SIZES) {   \
     ADD_NORM_ROWS(name, QUANTIZE_GROUPS)                                    \
   }
 

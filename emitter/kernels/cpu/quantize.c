@@ -10,12 +10,12 @@ void quantize_rows(const float *x, act_q8 *q, float *scale, index k,
     scale[row] = quantize_whole_row(x + row * k, q + row * k, k);
 }
 
-// Quantizes groups of 32: x and q are [rows][k], scale and start are
-// [rows][k / 32], and k is a multiple of 32. start = -8 * (sum of the group's q).
-void quantize_groups(const float *x, int8_t *q, float *scale, int32_t *start,
+// Quantizes groups of 32: x and q are [rows][k], scale is [rows][k / 32], and k is a
+// multiple of 32. sums, [rows][k / 16], are those of q over each half of a group.
+void quantize_groups(const float *x, int8_t *q, float *scale, int16_t *sums,
                      index k, index row_begin, index row_end) {
   const index groups = k / GROUP;
   for (index row = row_begin; row < row_end; ++row)
     quantize_groups_of(x + row * k, q + row * k, scale + row * groups,
-                       start + row * groups, k);
+                       sums + row * (k / HALF), k);
 }

@@ -12,9 +12,8 @@
 #include "simd.h"
 
 #define GROUP 32
+#define HALF 16 // of a group
 #define Q_MAX 127.0f
-// ggml's Q4_0 stores weights plus 8, which the first summand of a group corrects.
-#define NIBBLE_ZERO 8
 
 #define ABS_MASK 0x7fffffffu
 #define INF_BITS 0x7f800000u
@@ -78,24 +77,37 @@ INLINE __m256i pack_i16(__m256i low, __m256i high) {
   return _mm256_permute4x64_epi64(_mm256_packs_epi32(low, high), 0xd8);
 }
 
-// Quantizes 32 values and returns the sum of the results.
-INLINE int32_t quantize_group(const float *x, int8_t *q, float inverse) {
-  const __m256i low = pack_i16(quantize_lanes(x, inverse),
-                               quantize_lanes(x + 8, inverse));
+// Stores the sum of each operand, which fit in 16 bits.
+INLINE void store_sums(__m256i low, __m256i high, int16_t *sums) {
+  const __m256i ones = _mm256_set1_epi16(1);
+  const __m256i pairs = _mm256_hadd_epi32(_mm256_madd_epi16(low, ones),
+                                          _mm256_madd_epi16(high, ones));
+  __m128i both = _mm_add_epi32(_mm256_castsi256_si128(pairs),
+                               _mm256_extracti128_si256(pairs, 1));
+  both = _mm_hadd_epi32(both, both);
+  const int32_t word = _mm_cvtsi128_si32(_mm_packs_epi32(both, both));
+  __builtin_memcpy(sums, &word, sizeof word);
+}
+
+// Quantizes 32 values. Sets `sums`, unless it is null, to the sum of each half.
+INLINE void quantize_group(const float *x, int8_t *q, float inverse,
+                           int16_t *sums) {
+  const __m256i low =
+      pack_i16(quantize_lanes(x, inverse), quantize_lanes(x + 8, inverse));
   const __m256i high = pack_i16(quantize_lanes(x + 16, inverse),
                                 quantize_lanes(x + 24, inverse));
   const __m256i bytes =
       _mm256_permute4x64_epi64(_mm256_packs_epi16(low, high), 0xd8);
   _mm256_storeu_si256((__m256i *)q, bytes);
-  return sum_lanes_i32(
-      _mm256_madd_epi16(_mm256_add_epi16(low, high), _mm256_set1_epi16(1)));
+  if (sums)
+    store_sums(low, high, sums);
 }
 
 INLINE void quantize_row(const float *x, act_q8 *q, float inverse, index k) {
   index i = 0;
 #if defined(__AVX512VNNI__)
   for (; i + GROUP <= k; i += GROUP)
-    quantize_group(x + i, q + i, inverse);
+    quantize_group(x + i, q + i, inverse, NULL);
 #else
   for (; i + 16 <= k; i += 16)
     _mm256_storeu_si256((__m256i *)(q + i),
@@ -117,14 +129,18 @@ INLINE void quantize_row(const float *x, act_q8 *q, float inverse, index k) {
     q[i] = (act_q8)quantize_one(x[i], inverse);
 }
 
-INLINE int32_t quantize_group(const float *x, int8_t *q, float inverse) {
-  int32_t sum = 0;
-  for (index i = 0; i < GROUP; ++i) {
-    const int32_t value = quantize_one(x[i], inverse);
-    q[i] = (int8_t)value;
-    sum += value;
+INLINE void quantize_group(const float *x, int8_t *q, float inverse,
+                           int16_t *sums) {
+  for (index half = 0; half < GROUP / HALF; ++half) {
+    int32_t sum = 0;
+    for (index i = half * HALF; i < half * HALF + HALF; ++i) {
+      const int32_t value = quantize_one(x[i], inverse);
+      q[i] = (int8_t)value;
+      sum += value;
+    }
+    if (sums)
+      sums[half] = (int16_t)sum;
   }
-  return sum;
 }
 
 #endif
@@ -141,27 +157,26 @@ INLINE float quantize_whole_row(const float *x, act_q8 *q, index k) {
   return by.scale;
 }
 
-// Quantizes a group. start = -8 * (sum of the group's q).
+// Quantizes a group. Sets `sums` to the sum of each half of q.
 INLINE void quantize_whole_group(const float *x, int8_t *q, float *scale,
-                                 int32_t *start) {
+                                 int16_t *sums) {
   const quantizer by = quantizer_for(absmax_bits(x, GROUP));
-  int32_t sum = 0;
-  if (by.inverse != 0.0f) {
-    sum = quantize_group(x, q, by.inverse);
-  } else {
-    for (index i = 0; i < GROUP; ++i)
-      q[i] = 0;
-  }
   *scale = by.scale;
-  *start = -NIBBLE_ZERO * sum;
+  if (by.inverse != 0.0f) {
+    quantize_group(x, q, by.inverse, sums);
+    return;
+  }
+  for (index i = 0; i < GROUP; ++i)
+    q[i] = 0;
+  sums[0] = sums[1] = 0;
 }
 
 // Quantizes the groups of k elements.
 INLINE void quantize_groups_of(const float *x, int8_t *q, float *scale,
-                               int32_t *start, index k) {
+                               int16_t *sums, index k) {
   for (index group = 0; group < k / GROUP; ++group)
     quantize_whole_group(x + group * GROUP, q + group * GROUP, scale + group,
-                         start + group);
+                         sums + group * (GROUP / HALF));
 }
 
 #endif // KERNELS_CPU_QUANTIZE_H

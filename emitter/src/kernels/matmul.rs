@@ -17,7 +17,7 @@ pub(crate) enum MatmulOperands {
     /// Both in 8 bits.
     Q8 { w: Tensor, w_scale: Tensor, a: Tensor, a_scale: Tensor },
     /// Weights in 4 bits, rows in 8 bits, in groups.
-    Q4 { w: Tensor, w_scale: Tensor, a: Tensor, a_scale: Tensor, a_start: Tensor },
+    Q4 { w: Tensor, w_scale: Tensor, a: Tensor, a_scale: Tensor, a_sums: Tensor },
 }
 
 impl MatmulOperands {
@@ -45,8 +45,8 @@ impl Argument for MatmulOperands {
             Self::Q8 { w, w_scale, a, a_scale } => {
                 add(&[("w", w), ("w_scale", w_scale), ("a", a), ("a_scale", a_scale)]);
             }
-            Self::Q4 { w, w_scale, a, a_scale, a_start } => {
-                add(&[("w", w), ("w_scale", w_scale), ("a", a), ("a_scale", a_scale), ("a_start", a_start)])
+            Self::Q4 { w, w_scale, a, a_scale, a_sums } => {
+                add(&[("w", w), ("w_scale", w_scale), ("a", a), ("a_scale", a_scale), ("a_sums", a_sums)])
             }
         }
     }

@@ -85,7 +85,8 @@ fn element(isa: Isa, dtype: Dtype) -> &'static [&'static str] {
         // Two weights of 4 bits have no sign of their own.
         Dtype::I8 if isa.q8_activation() == Dtype::I8 => &["int8_t", "uint8_t", "act_q8"],
         Dtype::I8 => &["int8_t", "uint8_t"],
-        Dtype::I16 if isa.q8_activation() == Dtype::I16 => &["act_q8"],
+        Dtype::I16 if isa.q8_activation() == Dtype::I16 => &["act_q8", "int16_t"],
+        Dtype::I16 => &["int16_t"],
         _ => &[],
     }
 }

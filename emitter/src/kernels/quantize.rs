@@ -12,12 +12,12 @@ arguments! {
         k: usize,
     }
 
-    /// Quantizes groups of 32 elements in rows of `k`, with a scale and a first summand each.
+    /// Quantizes groups of 32 elements in rows of `k`, with a scale and the sums of both halves for each.
     struct QuantizeGroups {
         x: Tensor,
         q: TensorType,
         scale: TensorType,
-        start: TensorType,
+        sums: TensorType,
         k: usize,
     }
 }
@@ -34,7 +34,7 @@ pub(crate) enum QuantizedResults {
     Q4 {
         q: TensorType,
         scale: TensorType,
-        start: TensorType,
+        sums: TensorType,
     },
 }
 
@@ -57,10 +57,10 @@ impl Argument for QuantizedResults {
                 q.add_to(arguments, "q");
                 scale.add_to(arguments, "q_scale");
             }
-            Self::Q4 { q, scale, start } => {
+            Self::Q4 { q, scale, sums } => {
                 q.add_to(arguments, "q");
                 scale.add_to(arguments, "q_scale");
-                start.add_to(arguments, "q_start");
+                sums.add_to(arguments, "q_sums");
             }
         }
     }

@@ -20,7 +20,7 @@ typedef struct {
   uint16_t *w_scale;
   int8_t *a;
   float *a_scale, *out;
-  int32_t *a_start;
+  int16_t *a_sums;
 } problem;
 
 static int nibble(const problem *p, index row, index at) {
@@ -45,19 +45,18 @@ static problem random_problem(kind of, parts rows, index n, index k) {
         : of == LOWEST ? extreme_bytes(m * k, -127, -127)
                        : random_bytes(m * k, -127, 127);
   p.a_scale = random_floats(m * groups, ORDINARY);
-  p.a_start = allocate(m * groups * 4);
-  for (index group = 0; group < m * groups; ++group) {
-    int sum = 0;
-    for (index i = 0; i < GROUP; ++i)
-      sum += p.a[group * GROUP + i];
-    p.a_start[group] = -8 * sum;
+  p.a_sums = allocate(m * groups * 4);
+  for (index half = 0; half < 2 * m * groups; ++half) {
+    p.a_sums[half] = 0;
+    for (index i = 0; i < 16; ++i)
+      p.a_sums[half] += p.a[half * 16 + i];
   }
   p.out = allocate_results(m * n);
   return p;
 }
 
 static void call(const problem *p, index begin, index end) {
-  matmul_q4(p->w, p->w_scale, p->a, p->a_scale, p->a_start, p->rows.lengths,
+  matmul_q4(p->w, p->w_scale, p->a, p->a_scale, p->a_sums, p->rows.lengths,
             p->out, p->rows.batch, p->rows.tokens, p->n, p->k, begin, end);
 }
 
@@ -122,7 +121,7 @@ static void test_division(int single, index m, index n, index k) {
     part.rows = (parts){1, rows, (int32_t *)&rows};
     part.a = p.a + row * k;
     part.a_scale = p.a_scale + row * p.groups;
-    part.a_start = p.a_start + row * p.groups;
+    part.a_sums = p.a_sums + row * 2 * p.groups;
     part.out = out + row * n;
     call(&part, split, panels);
     call(&part, 0, split);
@@ -141,7 +140,7 @@ static void test_not_finite(index m) {
     const index row = 2, group = row * p.groups + 1;
     memset(p.a + group * GROUP, 0, GROUP);
     p.a_scale[group] = bad[b];
-    p.a_start[group] = 0;
+    p.a_sums[2 * group] = p.a_sums[2 * group + 1] = 0;
     call(&p, 0, divide_up(p.n, PANEL));
     for (index i = 0; i < p.m * p.n; ++i)
       check_equal("is NaN", i, isnan(p.out[i]) != 0, i / p.n == row);
@@ -161,16 +160,16 @@ static void test_experts(void) {
                                    x.count * panels * PANEL, k);
   float *out = allocate_results(x.rows * n);
   float *expected = allocate_results(x.rows * n);
-  matmul_q4_experts(p.w, p.w_scale, p.a, p.a_scale, p.a_start, x.experts,
+  matmul_q4_experts(p.w, p.w_scale, p.a, p.a_scale, p.a_sums, x.experts,
                     x.begins, out, n, k, middle, items);
-  matmul_q4_experts(p.w, p.w_scale, p.a, p.a_scale, p.a_start, x.experts,
+  matmul_q4_experts(p.w, p.w_scale, p.a, p.a_scale, p.a_sums, x.experts,
                     x.begins, out, n, k, 0, middle);
   for (index s = 0; s < x.segments; ++s) {
     const index row = x.begins[s], first = x.experts[s] * panels;
     const int32_t rows = x.begins[s + 1] - x.begins[s];
     matmul_q4(p.w + first * groups * BLOCK, p.w_scale + first * groups * PANEL,
               p.a + row * k, p.a_scale + row * groups,
-              p.a_start + row * groups, &rows, expected + row * n, 1, rows, n,
+              p.a_sums + row * 2 * groups, &rows, expected + row * n, 1, rows, n,
               k, 0, panels);
   }
   check_same(out, expected, x.rows * n);

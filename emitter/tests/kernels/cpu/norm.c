@@ -130,7 +130,7 @@ static void check_add_norm(const norm_case *c, index begin, index end) {
 }
 
 static void call_quantized(const norm_case *c, int groups, float *sum, float *out,
-                           void *q, float *q_scale, int32_t *q_start,
+                           void *q, float *q_scale, int16_t *q_sums,
                            index end) {
 #define ARGUMENTS(pointer)                                                     \
   c->x, c->y, (const pointer *)c->weight, (const pointer *)c->bias,            \
@@ -142,7 +142,7 @@ static void call_quantized(const norm_case *c, int groups, float *sum, float *ou
 #define CALL(name, pointer)                                                    \
   do {                                                                         \
     if (groups)                                                                \
-      add_norm_q4_##name(ARGUMENTS(pointer), (int8_t *)q, q_scale, q_start,   \
+      add_norm_q4_##name(ARGUMENTS(pointer), (int8_t *)q, q_scale, q_sums,   \
                          SIZES);                                               \
     else                                                                       \
       add_norm_q8_##name(ARGUMENTS(pointer), (act_q8 *)q, q_scale, SIZES);     \
@@ -168,10 +168,10 @@ static void check_quantized(const norm_case *c) {
       found[i] = allocate_results(rows * width);
     }
     float *scale = allocate_results(count);
-    int32_t *start = allocate(count * (index)sizeof *start);
+    int16_t *sums = allocate(count * 2 * (index)sizeof *sums);
     act_q8 *q = allocate(rows * width * (index)sizeof *q);
     call_add_norm(c, expected[0], expected[1], 0, rows);
-    call_quantized(c, groups, found[0], found[1], q, scale, start, rows);
+    call_quantized(c, groups, found[0], found[1], q, scale, sums, rows);
     for (index i = 0; i < rows * width; ++i)
       for (int j = 0; j < 2; ++j)
         check_equal("bits", i, bits_of(found[j][i]), bits_of(expected[j][i]));
@@ -185,17 +185,18 @@ static void check_quantized(const norm_case *c) {
       float largest = 0;
       for (index i = 0; i < size; ++i)
         largest = fmaxf(largest, fabsf(x[i]));
-      index sum = 0;
+      index expected_sums[2] = {0, 0};
       for (index i = 0; i < size; ++i) {
         const index at = part * size + i;
         const int step = groups ? ((const int8_t *)q)[at] : q[at];
         const float scaled = largest > 0 ? x[i] * (127.0f / largest) : 0;
         check_equal("q", at, step, nearbyint(scaled));
-        sum += step;
+        expected_sums[i / 16 % 2] += step;
       }
       check_equal("q_scale", part, scale[part], largest / 127.0f);
-      if (groups)
-        check_equal("start", part, start[part], -8 * sum);
+      for (int half = 0; groups && half < 2; ++half)
+        check_equal("sums", 2 * part + half, sums[2 * part + half],
+                    (double)expected_sums[half]);
     }
     release_from(kept);
   }

@@ -88,16 +88,19 @@ static void test_rows(void) {
 }
 
 static void check_groups(const float *x, const int8_t *q, const float *scale,
-                         const int32_t *start, index begin, index end) {
+                         const int16_t *sums, index begin, index end) {
   for (index group = begin; group < end; ++group) {
     const float largest = largest_magnitude(x + group * GROUP, GROUP);
-    index sum = 0;
-    for (index i = group * GROUP; i < group * GROUP + GROUP; ++i) {
-      check_equal("q", i, q[i], quantized(x[i], largest));
-      sum += q[i];
+    index expected[2] = {0, 0};
+    for (index i = 0; i < GROUP; ++i) {
+      const index at = group * GROUP + i;
+      check_equal("q", at, q[at], quantized(x[at], largest));
+      expected[i / 16] += q[at];
     }
     check_equal("scale", group, scale[group], largest / 127.0f);
-    check_equal("start", group, start[group], (double)(-8 * sum));
+    for (int half = 0; half < 2; ++half)
+      check_equal("sums", 2 * group + half, sums[2 * group + half],
+                  (double)expected[half]);
   }
 }
 
@@ -110,20 +113,19 @@ static void test_groups(void) {
       at_case("quantize_groups, %s, k = %lld", kind_names[of], (long long)k);
       const float *x = input(of, rows * groups, GROUP);
       float *scale = allocate_results(rows * groups);
-      int32_t *start = allocate(rows * groups * 4);
-      for (index group = 0; group < rows * groups; ++group)
-        start[group] = NEVER_WRITTEN;
+      int16_t *sums = allocate(rows * groups * 4);
+      for (index half = 0; half < 2 * rows * groups; ++half)
+        sums[half] = NEVER_WRITTEN;
       int8_t *q = allocate(rows * k);
       memset(q, NEVER_WRITTEN, (size_t)(rows * k));
-      quantize_groups(x, q, scale, start, k, begin, end);
-      check_groups(x, q, scale, start, begin * groups, end * groups);
+      quantize_groups(x, q, scale, sums, k, begin, end);
+      check_groups(x, q, scale, sums, begin * groups, end * groups);
       check_untouched("another call's scale", scale, 0, begin * groups);
       check_untouched("another call's scale", scale, end * groups,
                       rows * groups);
-      for (index group = 0; group < rows * groups; ++group)
-        if (group < begin * groups || group >= end * groups)
-          check_equal("another call's start", group, start[group],
-                      NEVER_WRITTEN);
+      for (index half = 0; half < 2 * rows * groups; ++half)
+        if (half < 2 * begin * groups || half >= 2 * end * groups)
+          check_equal("another call's sums", half, sums[half], NEVER_WRITTEN);
       for (index i = 0; i < rows * k; ++i)
         if (i < begin * k || i >= end * k)
           check_equal("another call's q", i, q[i], NEVER_WRITTEN);
@@ -148,15 +150,15 @@ static void test_not_finite(void) {
       at_case("%g among 32 numbers", bad[b]);
       float *x = random_floats(2 * GROUP, ORDINARY);
       float *scale = allocate_results(2);
-      int32_t *start = allocate(2 * 4);
+      int16_t *sums = allocate(2 * 4);
       act_q8 *q = allocate(2 * GROUP * (index)sizeof *q);
       int8_t *bytes = allocate(2 * GROUP);
       x[at] = bad[b];
       quantize_rows(x, q, scale, GROUP, 0, 2);
       check_damaged(q, scale);
       check_rows(x, q, scale, GROUP, 1, 2);
-      quantize_groups(x, bytes, scale, start, 2 * GROUP, 0, 1);
-      check_groups(x, bytes, scale, start, 1, 2);
+      quantize_groups(x, bytes, scale, sums, 2 * GROUP, 0, 1);
+      check_groups(x, bytes, scale, sums, 1, 2);
       for (index i = 0; i < GROUP; ++i)
         q[i] = bytes[i];
       check_damaged(q, scale);

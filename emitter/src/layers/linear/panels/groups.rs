@@ -36,7 +36,7 @@ pub(super) fn product(b: &mut Builder<'_>, isa: Isa, inputs: ProductInputs<'_>, 
     let (outputs, inputs) = weights.size();
     let [w, w_scale] = packed(b, isa, weights, form);
     let rows = quantized_rows(b, isa, x, Activation::Groups);
-    let operands = MatmulOperands::Q4 { w, w_scale, a: rows[0], a_scale: rows[1], a_start: rows[2] };
+    let operands = MatmulOperands::Q4 { w, w_scale, a: rows[0], a_scale: rows[1], a_sums: rows[2] };
     let lanes = isa.q4_outputs();
     let panel_bytes = lanes * form.row_bytes(inputs);
     let product = PackedProduct { isa, operands, segments, outputs, inputs, lanes, panel_bytes };

@@ -10,6 +10,9 @@ use crate::{
     types::TensorType,
 };
 
+/// Inputs whose sum products with groups need: half a group.
+const HALF: usize = GROUP / 2;
+
 /// Returns the types of `[batch, tokens]` quantized rows of `width` elements.
 pub(in crate::layers) fn quantized_results(
     activation: Option<Activation>,
@@ -27,13 +30,13 @@ pub(in crate::layers) fn quantized_results(
         Some(Activation::Groups) => QuantizedResults::Q4 {
             q: TensorType::new(Dtype::I8, [batch, tokens, width]),
             scale: TensorType::new(Dtype::F32, groups),
-            start: TensorType::new(Dtype::I32, groups),
+            sums: TensorType::new(Dtype::I16, [batch, tokens, width / HALF]),
         },
     }
 }
 
-/// Returns the quantized rows of `x`, `[batch, tokens, width]`: bytes, scales, and for groups first summands. A kernel that computed
-/// `x` may have quantized it.
+/// Returns the quantized rows of `x`, `[batch, tokens, width]`: bytes, scales, and for groups the sums of their halves. A kernel that
+/// computed `x` may have quantized it.
 pub(super) fn quantized_rows(
     b: &mut Builder<'_>,
     isa: Isa,
@@ -52,8 +55,8 @@ pub(super) fn quantized_rows(
         QuantizedResults::Q8 { q, scale } => {
             b.module.call(&mut b.graph, isa, QuantizeRows { x, q, scale, k }, grid)
         }
-        QuantizedResults::Q4 { q, scale, start } => {
-            b.module.call(&mut b.graph, isa, QuantizeGroups { x, q, scale, start, k }, grid)
+        QuantizedResults::Q4 { q, scale, sums } => {
+            b.module.call(&mut b.graph, isa, QuantizeGroups { x, q, scale, sums, k }, grid)
         }
     };
     b.quantized.insert((x, activation), rows.clone());
