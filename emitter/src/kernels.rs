@@ -45,7 +45,7 @@ pub(crate) use best::{BestToken, BestTokens};
 pub(crate) use chain::{Chain, LINK_WORDS, Link, Place};
 pub(crate) use cuda_attention::{CudaAttention, CudaAttentionCombine, CudaAttentionShape, CudaPageTable};
 pub(crate) use executable::{CPU_CONTAINER, Call, Executable, Grid};
-pub(crate) use gather::{GatherPanels, GatherQ4Panels, GatherRows, PanelTable};
+pub(crate) use gather::{GatherPanels, GatherQ4Panels, GatherRows, GroupFormat, PanelTable};
 pub use isa::Isa;
 pub(crate) use matmul::{Matmul, MatmulExperts, MatmulOperands};
 pub(crate) use matvec::{MAX_MATRICES, Matvec, MatvecMatrix, MatvecWeights};

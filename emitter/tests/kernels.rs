@@ -100,10 +100,12 @@ impl Subject {
             return;
         }
         let text = fs::read_to_string(&source).unwrap();
-        if text.contains("__AVX512") {
+        // Weights in groups have a header for each instruction set.
+        let in_groups = text.contains("matmul_groups.h");
+        if in_groups || text.contains("__AVX512") {
             self.test("emulated", EMULATED, Some(&source));
         }
-        if text.contains("amx.h") {
+        if in_groups || text.contains("amx.h") {
             self.test("emulated_without_amx", &[EMULATED, &["-DWITHOUT_AMX"]].concat(), Some(&source));
         }
     }
@@ -163,7 +165,8 @@ macro_rules! tests {
 }
 
 tests! {
-    cpu: activate append attention best chain common gather matmul_bf16 matmul_float matmul_q4 matmul_q8 norm quantize
+    cpu: activate append attention best chain common gather matmul_bf16 matmul_float matmul_groups_4
+        matmul_groups_5 matmul_groups_6 matmul_groups_8 matmul_q8 norm quantize
         rotation route;
     cuda: argmax attention matvec;
 }

@@ -5,13 +5,12 @@
 //   out    [rows][width]
 //
 // A table is plain, [.][width], or weights that are packed for products, as
-// matmul_float.c, matmul_q8.c and matmul_q4.c describe. Panels of floats and bytes are
+// matmul_float.c, matmul_q8.c and groups.h describe. Panels of floats and bytes are
 // [.][width / step][16][step].
 
-#include "kernels.h"
+#include "groups.h"
 
 #define PANEL_ROWS 16
-#define GROUP 32 // weights of 4 bits with one scale
 
 // Copies the row `id` of 16-row panels of `type`, times `scale`.
 INLINE void gather_panel_row(const void *w, element_type type, float scale, index id,
@@ -41,22 +40,30 @@ void gather_panels_q8(const int8_t *w, const float *w_scale, GATHER_ROWS,
                      step);
 }
 
-void gather_panels_q4(const uint8_t *w, const uint16_t *w_scale, GATHER_ROWS,
-                      GATHER_RANGE) {
-  for (index r = begin; r < min_index(end, count[0]); ++r) {
-    const index panel = ids[r] / Q4_COLUMNS, column = ids[r] % Q4_COLUMNS;
-    for (index g = 0; g < width / GROUP; ++g) {
-      const index group = panel * (width / GROUP) + g;
-      const uint8_t *block = w + group * Q4_COLUMNS * (GROUP / 2);
-      const float d = float_from_f16(w_scale[group * Q4_COLUMNS + column]);
-      float *to = out + r * width + g * GROUP;
-      for (index i = 0; i < GROUP / 2; ++i) {
-        const int32_t packed = block[(i / 4 * Q4_COLUMNS + column) * 4 + i % 4];
-        to[i] = (float)((packed & 15) - 8) * d;
-        to[GROUP / 2 + i] = (float)((packed >> 4) - 8) * d;
-      }
+// Computes the row `id` of weights in groups.
+INLINE void gather_groups_row(int bits, group_form form, element_type type,
+                              const uint8_t *w, const uint8_t *w_scale, index id,
+                              float *out, index width, index group) {
+  const index groups = width / GROUP, length = groups_of_run(form, group);
+  const index runs = divide_up(groups, length), column = id % NR;
+  for (index g = 0; g < groups; ++g) {
+    const uint8_t *codes = w + (id / NR * groups + g) * code_bytes(bits);
+    const uint8_t *scales =
+        w_scale + (id / NR * runs + g / length) * scale_bytes(form, type);
+    for (index i = 0; i < GROUP; ++i) {
+      const weight_scale by =
+          scale_at(bits, form, type, scales, column, g % length, i / HALF);
+      const int32_t code = code_at(bits, codes, column, i);
+      out[g * GROUP + i] = (float)(code - by.zero) * by.d + by.m;
     }
   }
+}
+
+void gather_groups(const uint8_t *w, const uint8_t *w_scale, GATHER_ROWS,
+                   index bits, index form, GROUPS_SIZES, GATHER_RANGE) {
+  for (index r = begin; r < min_index(end, count[0]); ++r)
+    gather_groups_row((int)bits, (group_form)form, (element_type)scale_type, w,
+                      w_scale, ids[r], out + r * width, width, group);
 }
 
 void gather_rows(const float *table, GATHER_ROWS, GATHER_RANGE) {

@@ -13,12 +13,21 @@ typedef int8_t act_q8;
 typedef int16_t act_q8;
 #endif
 
-// Columns of a panel of matmul_q4.
+// Columns of a panel of weights in groups.
 #if defined(__AVX512VNNI__)
-#define Q4_COLUMNS 16
+#define GROUP_COLUMNS 16
 #else
-#define Q4_COLUMNS 8
+#define GROUP_COLUMNS 8
 #endif
+
+// How codes of weights in groups are scaled; groups.h documents it.
+typedef enum {
+  FORM_SYMMETRIC,
+  FORM_ZEROS,
+  FORM_MINIMA,
+  FORM_SUPERBLOCKS,
+  FORM_HALVES
+} group_form;
 
 // Returns the rows of batch row b that are not padding. Rows of products are
 // [batch][tokens]; those from lengths[b] on are padding, whose results are not written.
@@ -37,10 +46,31 @@ void matmul_q8(const int8_t *w, const float *w_scale, const act_q8 *a,
                index batch, index tokens, index n, index k, index panel_begin,
                index panel_end);
 
-void matmul_q4(const uint8_t *w, const uint16_t *w_scale, const int8_t *a,
-               const float *a_scale, const int16_t *a_sums,
-               const int32_t *lengths, float *out, index batch, index tokens,
-               index n, index k, index panel_begin, index panel_end);
+// Products with weights in groups; matmul_groups.h documents the arguments.
+#define GROUPS_OPERANDS                                                        \
+  const uint8_t *w, const uint8_t *w_scale, const int8_t *a,                   \
+      const float *a_scale, const int16_t *a_sums
+#define GROUPS_SIZES index group, index scale_type
+#define MATMUL_GROUPS_OF(name)                                                 \
+  void matmul_##name(GROUPS_OPERANDS, const int32_t *lengths, float *out,      \
+                     index batch, index tokens, index n, index k,              \
+                     GROUPS_SIZES, index begin, index end);                    \
+  void matmul_##name##_experts(                                                \
+      GROUPS_OPERANDS, const int32_t *experts, const int32_t *begins,          \
+      float *out, index n, index k, GROUPS_SIZES, index begin, index end);
+
+MATMUL_GROUPS_OF(q4_symmetric)
+MATMUL_GROUPS_OF(q4_zeros)
+MATMUL_GROUPS_OF(q4_minima)
+MATMUL_GROUPS_OF(q4_superblocks)
+MATMUL_GROUPS_OF(q5_symmetric)
+MATMUL_GROUPS_OF(q5_minima)
+MATMUL_GROUPS_OF(q5_superblocks)
+MATMUL_GROUPS_OF(q6_minima)
+MATMUL_GROUPS_OF(q6_halves)
+MATMUL_GROUPS_OF(q8_symmetric)
+MATMUL_GROUPS_OF(q8_zeros)
+MATMUL_GROUPS_OF(q8_minima)
 
 void matmul_f32(const float *w, const float *a, const int32_t *lengths,
                 float *out, index batch, index tokens, index n, index k,
@@ -64,9 +94,6 @@ void matmul_bf16_pairs(const uint16_t *w, const uint16_t *a,
 
 void matmul_q8_experts(const int8_t *w, const float *w_scale, const act_q8 *a,
                        const float *a_scale, EXPERTS);
-void matmul_q4_experts(const uint8_t *w, const uint16_t *w_scale,
-                       const int8_t *a, const float *a_scale,
-                       const int16_t *a_sums, EXPERTS);
 void matmul_f32_experts(const float *w, const float *a, EXPERTS);
 void matmul_bf16_experts(const uint16_t *w, const float *a, EXPERTS);
 void matmul_f16_experts(const uint16_t *w, const float *a, EXPERTS);
@@ -137,8 +164,8 @@ void gather_panels_bf16(const uint16_t *w, GATHER_ROWS, index step, GATHER_RANGE
 void gather_panels_f16(const uint16_t *w, GATHER_ROWS, index step, GATHER_RANGE);
 void gather_panels_q8(const int8_t *w, const float *w_scale, GATHER_ROWS,
                       index step, GATHER_RANGE);
-void gather_panels_q4(const uint8_t *w, const uint16_t *w_scale, GATHER_ROWS,
-                      GATHER_RANGE);
+void gather_groups(const uint8_t *w, const uint8_t *w_scale, GATHER_ROWS,
+                   index bits, index form, GROUPS_SIZES, GATHER_RANGE);
 
 // Cosines and sines of positions.
 void rotation(const int32_t *positions, const int32_t *count,

@@ -28,7 +28,7 @@ impl Isa {
         }
     }
 
-    /// Returns how many outputs a 4-bit panel has, see `matmul_q4.c`.
+    /// Returns how many outputs a panel of weights in groups has, see `groups.h`.
     pub(crate) fn q4_outputs(self) -> usize {
         match self {
             Self::X86_64V4Vnni | Self::X86_64V4Bf16 | Self::X86_64V4Amx => 16,

@@ -25,6 +25,19 @@ impl Argument for PanelTable {
 }
 
 arguments! {
+    /// Inputs of weights in groups that share scales, and the scales' type as C numbers it.
+    struct GroupSizes {
+        group: usize,
+        scale_type: usize,
+    }
+
+    /// How weights are stored in groups; `groups.h` numbers the forms.
+    struct GroupFormat {
+        bits: usize,
+        form: usize,
+        sizes: GroupSizes,
+    }
+
     /// Copies rows of `width` elements.
     struct GatherRows {
         table: Tensor,
@@ -55,12 +68,23 @@ arguments! {
         count: Tensor,
         out: TensorType,
         width: usize,
+        format: GroupFormat,
     }
+}
+
+impl GroupSizes {
+    /// Scales in `f16` for each group of 32 inputs.
+    pub(super) const F16: Self = Self { group: 32, scale_type: 2 };
+}
+
+impl GroupFormat {
+    /// GGUF's `Q4_0`.
+    pub(crate) const Q4: Self = Self { bits: 4, form: 0, sizes: GroupSizes::F16 };
 }
 
 kernels! {
     GatherRows => "gather", "gather_rows";
-    GatherQ4Panels => "gather", "gather_panels_q4";
+    GatherQ4Panels => "gather", "gather_groups";
 }
 
 impl Kernel for GatherPanels {

@@ -100,15 +100,18 @@ impl Isa {
     /// Returns the instruction set that `<file>.c` of its folder is compiled for, if a module for this one links that file.
     ///
     /// Most files gain nothing from the newest instructions, so that they share the object of an older set: only products
-    /// use AMX, and only `matmul_bf16` multiplies bf16. `matmul_q4` reads memory as suits the cores that have bf16.
+    /// use AMX, and only `matmul_bf16` multiplies bf16. `matmul_groups_*` read memory as suits the cores that have
+    /// bf16.
     #[must_use]
     pub fn object_isa(self, file: &str) -> Option<Self> {
         match (self, file) {
             (Self::X86_64V4Bf16 | Self::X86_64V4Amx, "matmul_bf16") => Some(self),
             (_, "matmul_bf16") => None,
-            (Self::X86_64V4Amx, "matmul_q8") | (Self::X86_64V4Bf16 | Self::X86_64V4Amx, "matmul_q4") => {
-                Some(self)
-            }
+            (Self::X86_64V4Amx, "matmul_q8")
+            | (
+                Self::X86_64V4Bf16 | Self::X86_64V4Amx,
+                "matmul_groups_4" | "matmul_groups_5" | "matmul_groups_6" | "matmul_groups_8",
+            ) => Some(self),
             (Self::X86_64V4Bf16 | Self::X86_64V4Amx, _) => Some(Self::X86_64V4Vnni),
             _ => Some(self),
         }

@@ -1,6 +1,9 @@
 //! Calls of `matmul_*.c`: products of rows and packed weights.
 
-use super::arguments::{Argument, Arguments, Kernel, KernelFunction, arguments};
+use super::{
+    arguments::{Argument, Arguments, Kernel, KernelFunction, arguments},
+    gather::GroupSizes,
+};
 use crate::{graph::Tensor, types::TensorType};
 
 /// Packed weights `w` and rows `a`, each with its scales.
@@ -16,7 +19,7 @@ pub(crate) enum MatmulOperands {
     Bf16Pairs { w: Tensor, a: Tensor },
     /// Both in 8 bits.
     Q8 { w: Tensor, w_scale: Tensor, a: Tensor, a_scale: Tensor },
-    /// Weights in 4 bits, rows in 8 bits, in groups.
+    /// Weights in 4 bits with `f16` scales, rows in 8 bits, in groups of 32.
     Q4 { w: Tensor, w_scale: Tensor, a: Tensor, a_scale: Tensor, a_sums: Tensor },
 }
 
@@ -29,9 +32,16 @@ impl MatmulOperands {
             Self::F16 { .. } => ("matmul_float", ["matmul_f16", "matmul_f16_experts"]),
             Self::Bf16Pairs { .. } => ("matmul_bf16", ["matmul_bf16_pairs", "matmul_bf16_pairs_experts"]),
             Self::Q8 { .. } => ("matmul_q8", ["matmul_q8", "matmul_q8_experts"]),
-            Self::Q4 { .. } => ("matmul_q4", ["matmul_q4", "matmul_q4_experts"]),
+            Self::Q4 { .. } => ("matmul_groups_4", ["matmul_q4_symmetric", "matmul_q4_symmetric_experts"]),
         };
         names.map(|name| KernelFunction { file, name })
+    }
+
+    /// Adds the sizes that only weights in groups have, after the others.
+    fn add_group_sizes(self, arguments: &mut Arguments) {
+        if let Self::Q4 { .. } = self {
+            GroupSizes::F16.add_to(arguments, "");
+        }
     }
 }
 
@@ -83,7 +93,10 @@ impl Kernel for Matmul {
     }
 
     fn arguments(self) -> Arguments {
-        Arguments::of(self)
+        let operands = self.operands;
+        let mut arguments = Arguments::of(self);
+        operands.add_group_sizes(&mut arguments);
+        arguments
     }
 }
 
@@ -93,6 +106,9 @@ impl Kernel for MatmulExperts {
     }
 
     fn arguments(self) -> Arguments {
-        Arguments::of(self)
+        let operands = self.operands;
+        let mut arguments = Arguments::of(self);
+        operands.add_group_sizes(&mut arguments);
+        arguments
     }
 }

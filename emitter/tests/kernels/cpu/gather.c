@@ -1,12 +1,10 @@
 // Tests rows of tables of every type against a plain look-up.
 
-#include "check.h"
-#include "cpu/kernels.h"
+#include "grouped.h"
 
 #define PANEL_ROWS 16
-#define GROUP 32
 
-enum { PLAIN, F32, BF16, F16, Q8, Q4, KINDS };
+enum { PLAIN, F32, BF16, F16, Q8, TABLES };
 
 typedef struct {
   int kind;
@@ -42,8 +40,6 @@ static void call(const gather_case *c, float *out, index begin, index end) {
     gather_panels_q8(c->table, c->scale, c->ids, c->count, out, width, step, begin,
                      end);
     break;
-  default:
-    gather_panels_q4(c->table, c->scale, c->ids, c->count, out, width, begin, end);
   }
 }
 
@@ -51,16 +47,6 @@ static void call(const gather_case *c, float *out, index begin, index end) {
 static float expected(const gather_case *c, index id, index i) {
   if (c->kind == PLAIN)
     return ((const float *)c->table)[id * c->width + i];
-  if (c->kind == Q4) {
-    const index groups = c->width / GROUP, at = i % GROUP;
-    const index group = id / Q4_COLUMNS * groups + i / GROUP;
-    const index column = id % Q4_COLUMNS, j = at % 16 / 4, e = at % 4;
-    const uint8_t byte =
-        ((const uint8_t *)c->table)[((group * 4 + j) * Q4_COLUMNS + column) * 4 + e];
-    const int nibble = at < 16 ? byte & 15 : byte >> 4;
-    const uint16_t scale = ((const uint16_t *)c->scale)[group * Q4_COLUMNS + column];
-    return (float)(nibble - 8) * float_from_f16_portable(scale);
-  }
   const index part = i / c->step, parts = c->width / c->step;
   const index at = ((id / PANEL_ROWS * parts + part) * PANEL_ROWS + id % PANEL_ROWS) *
                        c->step +
@@ -81,31 +67,32 @@ static void check_case(const gather_case *c, index rows, index begin, index end)
                   expected(c, c->ids[row], i));
 }
 
+static int32_t *random_ids(index rows, index table_rows) {
+  int32_t *ids = allocate(rows * 4);
+  for (index row = 0; row < rows; ++row)
+    ids[row] = (int32_t)random_index(0, table_rows - 1);
+  return ids;
+}
+
 static void test_kind(int kind) {
   const index steps[] = {1, 2, 4};
   for (int repeat = 0; repeat < 40; ++repeat) {
     const index table_rows = random_index(1, 70), rows = random_index(1, 9);
     gather_case c = {.kind = kind, .step = kind == PLAIN ? 1 : PICK(steps)};
-    c.width = kind == Q4 ? random_index(1, 5) * GROUP : random_index(1, 40) * c.step;
+    c.width = random_index(1, 40) * c.step;
     at_case("kind %d, %lld of %lld rows of %lld", kind, (long long)rows,
             (long long)table_rows, (long long)c.width);
     const index panels = divide_up(table_rows, PANEL_ROWS) * PANEL_ROWS;
-    const index columns = divide_up(table_rows, Q4_COLUMNS) * Q4_COLUMNS;
-    if (kind == Q4) {
-      c.table = random_bytes(columns * c.width / 2, -128, 127);
-      c.scale = random_elements(ELEMENT_F16, columns * c.width / GROUP, ORDINARY);
-    } else if (kind == Q8) {
+    if (kind == Q8) {
       c.table = random_bytes(panels * c.width, -127, 127);
       c.scale = random_floats(table_rows, ORDINARY);
     } else {
       const index all = kind == PLAIN ? table_rows : panels;
       c.table = random_elements(type_of(kind), all * c.width, ORDINARY);
     }
-    int32_t *ids = allocate(rows * 4), *count = allocate(4);
-    for (index row = 0; row < rows; ++row)
-      ids[row] = (int32_t)random_index(0, table_rows - 1);
+    int32_t *count = allocate(4);
     *count = (int32_t)random_index(0, rows + 1);
-    c.ids = ids, c.count = count;
+    c.ids = random_ids(rows, table_rows), c.count = count;
     const index begin = random_index(0, rows - 1);
     check_case(&c, rows, 0, rows);
     check_case(&c, rows, begin, random_index(begin, rows));
@@ -113,9 +100,46 @@ static void test_kind(int kind) {
   }
 }
 
+// Tests rows of weights in groups.
+static void test_groups(int bits, group_form form) {
+  const index types[] = {ELEMENT_F32, ELEMENT_BF16, ELEMENT_F16};
+  for (int repeat = 0; repeat < 20; ++repeat) {
+    grouping by = {.bits = bits, .form = form, .group = GROUP << repeat % 3};
+    by.type = (element_type)PICK(types);
+    const index rows = random_index(1, 9), table_rows = random_index(1, 70);
+    const index width = by.group * random_index(1, 6);
+    const index panels = divide_up(table_rows, PANEL);
+    at_case("%d bits, form %d, %lld of %lld rows of %lld", bits, form,
+            (long long)rows, (long long)table_rows, (long long)width);
+    const uint8_t *w = random_codes(&by, RANDOM, panels, width);
+    const uint8_t *w_scale = random_scales(&by, RANDOM, panels, width);
+    const int32_t *ids = random_ids(rows, table_rows);
+    const int32_t count = (int32_t)random_index(0, rows + 1);
+    const index begin = random_index(0, rows - 1), last = min_index(rows, count);
+    float *out = allocate_results(rows * width);
+    gather_groups(w, w_scale, ids, &count, out, width, bits, form, by.group,
+                  by.type, begin, rows);
+    check_untouched("before", out, 0, begin * width);
+    check_untouched("after", out, max_index(begin, last) * width, rows * width);
+    for (index row = begin; row < last; ++row)
+      for (index i = 0; i < width; ++i) {
+        const scale s = scale_of(&by, w_scale, width, ids[row], i);
+        const int code = code_of(&by, w, width, ids[row], i);
+        check_equal("out", row * width + i, out[row * width + i],
+                    (float)(code - s.zero) * s.d + s.m);
+      }
+    release_all();
+  }
+}
+
 int main(void) {
+  const int widths[] = {4, 5, 6, 8};
   begin_tests();
-  for (int kind = 0; kind < KINDS; ++kind)
+  for (int kind = 0; kind < TABLES; ++kind)
     test_kind(kind);
+  for (int i = 0; i < 4; ++i)
+    for (group_form form = 0; form <= FORM_HALVES; ++form)
+      if (form != FORM_HALVES || widths[i] == 6)
+        test_groups(widths[i], form);
   return end_tests();
 }

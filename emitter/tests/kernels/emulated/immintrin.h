@@ -12,11 +12,13 @@
 #include <simde/x86/avx512/and.h>
 #include <simde/x86/avx512/cast.h>
 #include <simde/x86/avx512/dpbusd.h>
+#include <simde/x86/avx512/dpwssd.h>
 #include <simde/x86/avx512/fmadd.h>
 #include <simde/x86/avx512/fmsub.h>
 #include <simde/x86/avx512/insert.h>
 #include <simde/x86/avx512/loadu.h>
 #include <simde/x86/avx512/mul.h>
+#include <simde/x86/avx512/or.h>
 #include <simde/x86/avx512/set1.h>
 #include <simde/x86/avx512/slli.h>
 #include <simde/x86/avx512/srli.h>
@@ -56,6 +58,28 @@ EMULATED __m512i emulated_cvtepu16_epi32(__m256i x) {
 #undef _mm512_cvtepu16_epi32
 #define _mm512_cvtepu16_epi32 emulated_cvtepu16_epi32
 
+EMULATED __m512i emulated_cvtepu8_epi32(__m128i x) {
+  unsigned char from[16];
+  unsigned to[16];
+  _mm_storeu_si128((__m128i *)from, x);
+  for (int i = 0; i < 16; ++i)
+    to[i] = from[i];
+  return _mm512_loadu_si512(to);
+}
+#undef _mm512_cvtepu8_epi32
+#define _mm512_cvtepu8_epi32 emulated_cvtepu8_epi32
+
+EMULATED __m512i emulated_cvtepi8_epi32(__m128i x) {
+  signed char from[16];
+  int to[16];
+  _mm_storeu_si128((__m128i *)from, x);
+  for (int i = 0; i < 16; ++i)
+    to[i] = from[i];
+  return _mm512_loadu_si512(to);
+}
+#undef _mm512_cvtepi8_epi32
+#define _mm512_cvtepi8_epi32 emulated_cvtepi8_epi32
+
 EMULATED __m512 emulated_cvtph_ps(__m256i x) {
   float to[16];
   _mm256_storeu_ps(to, _mm256_cvtph_ps(_mm256_castsi256_si128(x)));
@@ -64,6 +88,17 @@ EMULATED __m512 emulated_cvtph_ps(__m256i x) {
 }
 #undef _mm512_cvtph_ps
 #define _mm512_cvtph_ps emulated_cvtph_ps
+
+// SIMDe's version takes literals only.
+EMULATED __m512i emulated_srli_epi16(__m512i x, unsigned by) {
+  unsigned short lanes[32];
+  _mm512_storeu_si512(lanes, x);
+  for (int i = 0; i < 32; ++i)
+    lanes[i] = (unsigned short)(lanes[i] >> by);
+  return _mm512_loadu_si512(lanes);
+}
+#undef _mm512_srli_epi16
+#define _mm512_srli_epi16 emulated_srli_epi16
 
 EMULATED int emulated_reduce_add_epi32(__m512i x) {
   unsigned lanes[16], sum = 0;

@@ -13,7 +13,7 @@ use crate::{
     decode::fields,
     form::{Activation, GROUP, GroupForm, SUPERBLOCK, Scales},
     graph::{Graph, Tensor},
-    kernels::{GatherQ4Panels, Isa, MatmulOperands},
+    kernels::{GatherQ4Panels, GroupFormat, Isa, MatmulOperands},
     layers::{
         builder::Builder,
         gather,
@@ -47,7 +47,15 @@ pub(super) fn product(b: &mut Builder<'_>, isa: Isa, inputs: ProductInputs<'_>, 
 pub(super) fn rows(b: &mut Builder<'_>, isa: Isa, weight: &Weight, ids: Tensor, form: GroupForm) -> Tensor {
     let [w, w_scale] = packed(b, isa, Weights::Layers(&[weight.into()]), form);
     let (_, width) = Matrix::from(weight).size();
-    gather::call(b, isa, ids, width, |count, out| GatherQ4Panels { w, w_scale, ids, count, out, width })
+    gather::call(b, isa, ids, width, |count, out| GatherQ4Panels {
+        w,
+        w_scale,
+        ids,
+        count,
+        out,
+        width,
+        format: GroupFormat::Q4,
+    })
 }
 
 /// Packs weights into panels: blocks of codes, `[panels, groups, bytes]`, and of scales, `[panels, runs, bytes]`.

@@ -1,0 +1,258 @@
+// Dot products of groups for CPUs with AVX2.
+//
+// A lane of 32 bits belongs to one column, so vpmaddubsw, with four activations in
+// every lane, needs no shuffles. It adds two products of an unsigned and a signed byte
+// in 16 bits: for 4 bits at most 2 * 15 * 127, so the eight vectors of a group add up
+// without overflow, for 5 bits four of them, and for 6 bits two. Signed codes of 8 bits
+// give their sign to the activations.
+#ifndef KERNELS_CPU_GROUPS_AVX2_H
+#define KERNELS_CPU_GROUPS_AVX2_H
+
+#include "groups.h"
+#include "matmul.h"
+
+#define MR 6   // maximum of rows in a register tile
+#define SUMS 3 // maximum of rows times streams
+
+// Returns the rows of a tile, which share unpacked codes. Those of 8 bits need no
+// unpacking, and both they and their magnitudes take registers.
+INLINE int rows_of_tile(int bits, group_form form) {
+  (void)form;
+  return bits == 8 ? 3 : MR;
+}
+
+typedef __m256 floats;
+
+// Scales of a run.
+typedef struct {
+  __m256 d, m;
+  __m256i zeros;                                  // as in group_scales
+  const uint8_t *halves;                          // s of halves
+  uint8_t s[SUPERBLOCK * NR], t[SUPERBLOCK * NR]; // of superblocks
+} run_scales;
+
+// Scales of a group. Integers are pairs of 16 bits.
+typedef struct {
+  __m256 d, m;
+  __m256i
+      zeros; // what sums of activations are multiplied by and added to products
+  __m256i s[2]; // of each half
+} group_scales;
+
+// Returns a word with the sums of both halves of a group, in every lane.
+INLINE __m256i broadcast_sums(const int16_t *a_sums) {
+  int32_t word;
+  __builtin_memcpy(&word, a_sums, sizeof word);
+  return _mm256_set1_epi32(word);
+}
+
+// Broadcasts the four activations at a to every lane.
+INLINE __m256i broadcast_four(const int8_t *a) {
+  int32_t four;
+  __builtin_memcpy(&four, a, sizeof four);
+  return _mm256_set1_epi32(four);
+}
+
+INLINE __m256i load_vector(const uint8_t *p) {
+  return _mm256_loadu_si256((const __m256i *)p);
+}
+
+INLINE __m128i load_columns(const uint8_t *p) {
+  return _mm_loadl_epi64((const __m128i *)p);
+}
+
+// Loads eight unsigned bytes as floats.
+INLINE __m256 load_byte_lanes(const uint8_t *p) {
+  return _mm256_cvtepi32_ps(_mm256_cvtepu8_epi32(load_columns(p)));
+}
+
+// Unpacks the scales and minima of a superblock's groups.
+INLINE void unpack_superblock(const uint8_t *packed, run_scales *run) {
+  const __m256i six = _mm256_set1_epi8(0x3f), four = _mm256_set1_epi8(0x0f);
+  const __m256i two = _mm256_set1_epi8(0x30);
+  const __m256i s = load_vector(packed), t = load_vector(packed + 4 * NR);
+  const __m256i low = load_vector(packed + 8 * NR);
+  const __m256i high_s = _mm256_and_si256(_mm256_srli_epi16(s, 2), two);
+  const __m256i high_t = _mm256_and_si256(_mm256_srli_epi16(t, 2), two);
+  const __m256i low_t = _mm256_and_si256(_mm256_srli_epi16(low, 4), four);
+  __m256i *to_s = (__m256i *)run->s, *to_t = (__m256i *)run->t;
+  _mm256_storeu_si256(to_s, _mm256_and_si256(s, six));
+  _mm256_storeu_si256(to_t, _mm256_and_si256(t, six));
+  _mm256_storeu_si256(to_s + 1,
+                      _mm256_or_si256(_mm256_and_si256(low, four), high_s));
+  _mm256_storeu_si256(to_t + 1, _mm256_or_si256(low_t, high_t));
+}
+
+// Returns what the sums of activations of both halves are multiplied by.
+INLINE __m256i load_zeros(int bits, const uint8_t *z) {
+  const __m128i bytes = load_columns(z);
+  const __m256i pairs = _mm256_cvtepu8_epi16(_mm_unpacklo_epi8(bytes, bytes));
+  return _mm256_sub_epi16(_mm256_set1_epi16(bits == 8 ? 128 : 0), pairs);
+}
+
+INLINE void load_run(int bits, group_form form, element_type type,
+                     const uint8_t *block, run_scales *run) {
+  run->d = load_lanes(block, type, 0);
+  if (has_minima(form))
+    run->m = load_lanes(block, type, NR);
+  if (form == FORM_ZEROS)
+    run->zeros = load_zeros(bits, block + NR * element_size(type));
+  if (form == FORM_SUPERBLOCKS) {
+    run->m = _mm256_sub_ps(_mm256_setzero_ps(), run->m);
+    unpack_superblock(block + NR * 4, run);
+  }
+  if (form == FORM_HALVES)
+    run->halves = block + NR * 2;
+}
+
+INLINE void load_group(int bits, group_form form, const run_scales *run,
+                       index g, group_scales *scales) {
+  (void)bits;
+  scales->d = run->d;
+  if (has_minima(form))
+    scales->m = run->m;
+  if (form == FORM_ZEROS)
+    scales->zeros = run->zeros;
+  if (form == FORM_SUPERBLOCKS) {
+    scales->d = _mm256_mul_ps(run->d, load_byte_lanes(run->s + g * NR));
+    scales->m = _mm256_mul_ps(run->m, load_byte_lanes(run->t + g * NR));
+  }
+  if (form == FORM_HALVES) {
+    const __m128i s =
+        _mm_loadu_si128((const __m128i *)(run->halves + 2 * g * NR));
+    const __m256i pairs =
+        _mm256_cvtepi8_epi16(_mm_unpacklo_epi8(s, _mm_srli_si128(s, 8)));
+    scales->s[0] = _mm256_cvtepi8_epi16(_mm_unpacklo_epi8(s, s));
+    scales->s[1] = _mm256_cvtepi8_epi16(_mm_unpackhi_epi8(s, s));
+    scales->zeros = _mm256_mullo_epi16(pairs, _mm256_set1_epi16(-32));
+  }
+}
+
+// Prefetches a block's size, as far ahead as measuring found best.
+INLINE void prefetch_codes(int streams, int cold, const uint8_t *block,
+                           index bytes) {
+  (void)cold;
+#pragma clang loop unroll(full)
+  for (index line = 0; line < bytes; line += 64)
+    prefetch(block + line, streams > 1 ? 512 : 1024);
+}
+
+// Returns vector v of a group's codes.
+INLINE __m256i code_vector(int bits, const uint8_t *block, int v) {
+  if (bits == 8)
+    return load_vector(block + v * VECTOR);
+  const __m256i both = load_vector(block + v % 4 * VECTOR);
+  const __m256i nibbles = _mm256_and_si256(
+      v < 4 ? both : _mm256_srli_epi16(both, 4), _mm256_set1_epi8(0x0f));
+  if (bits == 4)
+    return nibbles;
+  const index part = bits == 6 ? v / 4 : 0;
+  const __m256i high = load_vector(block + NIBBLES + part * VECTOR);
+  const int place = bits == 6 ? v % 4 * 2 : v;
+  const __m256i moved = place < 4 ? _mm256_slli_epi16(high, 4 - place)
+                                  : _mm256_srli_epi16(high, place - 4);
+  const __m256i mask = _mm256_set1_epi8(bits == 6 ? 0x30 : 0x10);
+  return _mm256_or_si256(nibbles, _mm256_and_si256(moved, mask));
+}
+
+// Returns the vectors whose products add up in 16 bits.
+INLINE int vectors_in_16_bits(int bits) {
+  return bits == 4 ? 8 : bits == 5 ? 4 : bits == 6 ? 2 : 1;
+}
+
+INLINE __m256i products(int bits, __m256i codes, __m256i magnitudes,
+                        const int8_t *a) {
+  const __m256i four = broadcast_four(a);
+  return bits == 8
+             ? _mm256_maddubs_epi16(magnitudes, _mm256_sign_epi8(four, codes))
+             : _mm256_maddubs_epi16(codes, four);
+}
+
+// Returns sums of 32 bits with what zero points and signed codes add to them.
+INLINE __m256i add_zeros(int bits, group_form form, const group_scales *scales,
+                         const int16_t *a_sums, __m256i sums) {
+  __m256i factor;
+  if (form == FORM_ZEROS || form == FORM_HALVES)
+    factor = scales->zeros;
+  else if (form == FORM_SYMMETRIC && (bits == 5 || bits == 6))
+    factor = _mm256_set1_epi16(bits == 5 ? -16 : -32);
+  else if (has_minima(form) && bits == 8)
+    factor = _mm256_set1_epi16(128);
+  else
+    return sums;
+  return _mm256_add_epi32(sums,
+                          _mm256_madd_epi16(broadcast_sums(a_sums), factor));
+}
+
+// Sets dots[r] to the sums of (code - zero) * a[r] over a group, per column; for halves,
+// times s; for minima, without a zero. Rows are interleaved: one after the other, their
+// dependency chains would leave execution units idle.
+//
+// The zero of symmetric 4 bits is subtracted in 16 bits, from each pair of elements that
+// of another half. Products by c - 8 of 8 elements, by -8 of 8 and by c of 8 fit.
+INLINE void dot_group(int bits, group_form form, int rows, const uint8_t *block,
+                      const group_scales *scales, const int8_t *a,
+                      const int16_t *a_sums, index k, floats dots[MR]) {
+  const int together = vectors_in_16_bits(bits);
+  const __m256i ones = _mm256_set1_epi16(1);
+  __m256i codes[8], magnitudes[8], pairs[MR], sums[MR];
+#pragma clang loop unroll(full)
+  for (int v = 0; v < 8; ++v) {
+    codes[v] = code_vector(bits, block, v);
+    magnitudes[v] = bits == 8 ? _mm256_abs_epi8(codes[v]) : codes[v];
+  }
+#pragma clang loop unroll(full)
+  for (int v = 0; v < 8; ++v) {
+#pragma clang loop unroll(full)
+    for (int r = 0; r < rows; ++r) {
+      const __m256i next =
+          products(bits, codes[v], magnitudes[v], a + r * k + 4 * v);
+      if (v % together)
+        pairs[r] = _mm256_add_epi16(pairs[r], next);
+      else if (bits == 4 && form == FORM_SYMMETRIC)
+        pairs[r] = _mm256_sub_epi16(
+            next,
+            _mm256_slli_epi16(broadcast_sums(a_sums + r * (k / HALF)), 3));
+      else
+        pairs[r] = next;
+      if (v % together != together - 1)
+        continue;
+      const __m256i wide = _mm256_madd_epi16(
+          pairs[r], form == FORM_HALVES ? scales->s[v / 4] : ones);
+      sums[r] = v < together ? wide : _mm256_add_epi32(sums[r], wide);
+    }
+  }
+#pragma clang loop unroll(full)
+  for (int r = 0; r < rows; ++r)
+    dots[r] = _mm256_cvtepi32_ps(
+        add_zeros(bits, form, scales, a_sums + r * (k / HALF), sums[r]));
+}
+
+// Adds a group's products to a row's sums.
+INLINE void add_group(group_form form, const floats *dots, float a_scale,
+                      const int16_t *a_sums, const group_scales *scales,
+                      floats *acc) {
+  const __m256 by = _mm256_set1_ps(a_scale);
+  if (!has_minima(form)) {
+    *acc = _mm256_fmadd_ps(_mm256_mul_ps(*dots, by), scales->d, *acc);
+    return;
+  }
+  const __m256 sum = _mm256_cvtepi32_ps(
+      _mm256_madd_epi16(broadcast_sums(a_sums), _mm256_set1_epi16(1)));
+  const __m256 products =
+      _mm256_fmadd_ps(sum, scales->m, _mm256_mul_ps(*dots, scales->d));
+  *acc = _mm256_fmadd_ps(products, by, *acc);
+}
+
+INLINE void store_columns(const floats *x, float *out, index columns) {
+  if (columns >= NR) {
+    _mm256_storeu_ps(out, *x);
+    return;
+  }
+  float lanes[NR];
+  _mm256_storeu_ps(lanes, *x);
+  for (index j = 0; j < columns; ++j)
+    out[j] = lanes[j];
+}
+
+#endif // KERNELS_CPU_GROUPS_AVX2_H

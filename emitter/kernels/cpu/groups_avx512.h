@@ -1,0 +1,224 @@
+// Dot products of groups for CPUs with AVX-512 and VNNI. A lane of 32 bits belongs to one
+// column, so vpdpbusd, with four activations in every lane, needs no shuffles.
+#ifndef KERNELS_CPU_GROUPS_AVX512_H
+#define KERNELS_CPU_GROUPS_AVX512_H
+
+#include "groups.h"
+#include "matmul.h"
+
+#define MR 12 // maximum of rows in a register tile
+// Maximum of rows times streams. Intel's cores gain a sixth from reading in four places.
+// Zen 4, which is told by bf16 without AMX, loses a quarter: with the scales, that is too
+// many for it to prefetch.
+#if defined(__AVX512BF16__) && !defined(__AMX_INT8__)
+#define SUMS 1
+#else
+#define SUMS 8
+#endif
+
+// Returns the rows of a tile. Halves have two sums of each row.
+INLINE int rows_of_tile(int bits, group_form form) {
+  (void)bits;
+  return form == FORM_HALVES ? 8 : MR;
+}
+
+typedef __m512 floats;
+
+// Scales of a run.
+typedef struct {
+  __m512 d, m;
+  __m512i zeros;                                  // as in group_scales
+  const uint8_t *halves;                          // s of halves
+  uint8_t s[SUPERBLOCK * NR], t[SUPERBLOCK * NR]; // of superblocks
+} run_scales;
+
+// Scales of a group.
+typedef struct {
+  __m512 d, m;
+  __m512i zeros; // pairs that sums of activations are multiplied by
+  __m512 s[2];   // of each half
+} group_scales;
+
+// Returns a word with the sums of both halves of a group, in every lane.
+INLINE __m512i broadcast_sums(const int16_t *a_sums) {
+  return broadcast_four(a_sums);
+}
+
+INLINE __m128i load_columns(const uint8_t *p) {
+  return _mm_loadu_si128((const __m128i *)p);
+}
+
+// Loads sixteen unsigned bytes as floats.
+INLINE __m512 load_byte_lanes(const uint8_t *p) {
+  return _mm512_cvtepi32_ps(_mm512_cvtepu8_epi32(load_columns(p)));
+}
+
+INLINE __m512 load_signed_byte_lanes(const uint8_t *p) {
+  return _mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(load_columns(p)));
+}
+
+// Unpacks the scales and minima of a superblock's groups.
+INLINE void unpack_superblock(const uint8_t *packed, run_scales *run) {
+  const __m512i six = _mm512_set1_epi8(0x3f), four = _mm512_set1_epi8(0x0f);
+  const __m512i two = _mm512_set1_epi8(0x30);
+  const __m512i s = _mm512_loadu_si512(packed);
+  const __m512i t = _mm512_loadu_si512(packed + 4 * NR);
+  const __m512i low = _mm512_loadu_si512(packed + 8 * NR);
+  const __m512i high_s = _mm512_and_si512(_mm512_srli_epi16(s, 2), two);
+  const __m512i high_t = _mm512_and_si512(_mm512_srli_epi16(t, 2), two);
+  const __m512i low_t = _mm512_and_si512(_mm512_srli_epi16(low, 4), four);
+  _mm512_storeu_si512(run->s, _mm512_and_si512(s, six));
+  _mm512_storeu_si512(run->t, _mm512_and_si512(t, six));
+  _mm512_storeu_si512(run->s + 4 * NR,
+                      _mm512_or_si512(_mm512_and_si512(low, four), high_s));
+  _mm512_storeu_si512(run->t + 4 * NR, _mm512_or_si512(low_t, high_t));
+}
+
+// Returns pairs of minus the zero points.
+INLINE __m512i load_zeros(const uint8_t *z) {
+  const __m512i wide = _mm512_cvtepu8_epi32(load_columns(z));
+  return _mm512_sub_epi16(_mm512_setzero_si512(),
+                          _mm512_or_si512(wide, _mm512_slli_epi32(wide, 16)));
+}
+
+INLINE void load_run(int bits, group_form form, element_type type,
+                     const uint8_t *block, run_scales *run) {
+  (void)bits;
+  run->d = load_16_lanes(block, type, 0);
+  if (has_minima(form))
+    run->m = load_16_lanes(block, type, NR);
+  if (form == FORM_ZEROS)
+    run->zeros = load_zeros(block + NR * element_size(type));
+  if (form == FORM_SUPERBLOCKS) {
+    run->m = _mm512_sub_ps(_mm512_setzero_ps(), run->m);
+    unpack_superblock(block + NR * 4, run);
+  }
+  if (form == FORM_HALVES)
+    run->halves = block + NR * 2;
+}
+
+INLINE void load_group(int bits, group_form form, const run_scales *run,
+                       index g, group_scales *scales) {
+  (void)bits;
+  scales->d = run->d;
+  if (has_minima(form))
+    scales->m = run->m;
+  if (form == FORM_ZEROS)
+    scales->zeros = run->zeros;
+  if (form == FORM_SUPERBLOCKS) {
+    scales->d = _mm512_mul_ps(run->d, load_byte_lanes(run->s + g * NR));
+    scales->m = _mm512_mul_ps(run->m, load_byte_lanes(run->t + g * NR));
+  }
+  if (form == FORM_HALVES) {
+    const uint8_t *s = run->halves + 2 * g * NR;
+    scales->s[0] = load_signed_byte_lanes(s);
+    scales->s[1] = load_signed_byte_lanes(s + NR);
+  }
+}
+
+// Prefetches a block's size, as far ahead as measuring found best.
+INLINE void prefetch_codes(int streams, int cold, const uint8_t *block,
+                           index bytes) {
+  (void)streams;
+#pragma clang loop unroll(full)
+  for (index line = 0; cold && line < bytes; line += 64)
+    prefetch(block + line, 4096);
+}
+
+// Returns vector v of a group's codes, of which those of 8 bits are unsigned too.
+INLINE __m512i code_vector(int bits, const uint8_t *block, int v) {
+  if (bits == 8)
+    return _mm512_xor_si512(_mm512_loadu_si512(block + v * VECTOR),
+                            _mm512_set1_epi8(-128));
+  const __m512i both = _mm512_loadu_si512(block + v % 4 * VECTOR);
+  const __m512i nibbles = _mm512_and_si512(
+      v < 4 ? both : _mm512_srli_epi16(both, 4), _mm512_set1_epi8(0x0f));
+  if (bits == 4)
+    return nibbles;
+  const index part = bits == 6 ? v / 4 : 0;
+  const __m512i high = _mm512_loadu_si512(block + NIBBLES + part * VECTOR);
+  const int place = bits == 6 ? v % 4 * 2 : v;
+  const __m512i moved = place < 4 ? _mm512_slli_epi16(high, 4 - place)
+                                  : _mm512_srli_epi16(high, place - 4);
+  const __m512i mask = _mm512_set1_epi8(bits == 6 ? 0x30 : 0x10);
+  return _mm512_or_si512(nibbles, _mm512_and_si512(moved, mask));
+}
+
+// Returns what the sums of a group begin with, which takes zero points out of the inner
+// loop. Halves have sums of their own.
+INLINE __m512i first_sums(int bits, group_form form, int half,
+                          const group_scales *scales, const int16_t *a_sums) {
+  const __m512i zero = _mm512_setzero_si512();
+  if (has_minima(form))
+    return zero;
+  __m512i factor = _mm512_set1_epi16((int16_t)(-1 << (bits - 1)));
+  if (form == FORM_ZEROS)
+    factor = scales->zeros;
+  if (form == FORM_HALVES)
+    factor = _mm512_set1_epi32(half ? -32 * 65536 : 65536 - 32);
+  return _mm512_dpwssd_epi32(zero, factor, broadcast_sums(a_sums));
+}
+
+// Returns the dot products of a group from its sums.
+INLINE __m512 scale_halves(group_form form, const group_scales *scales,
+                           __m512i first, __m512i second) {
+  const __m512 dots = _mm512_cvtepi32_ps(first);
+  if (form != FORM_HALVES)
+    return dots;
+  return _mm512_fmadd_ps(_mm512_cvtepi32_ps(second), scales->s[1],
+                         _mm512_mul_ps(dots, scales->s[0]));
+}
+
+// Sets dots[r] to the sums of (code - zero) * a[r] over a group, per column; for halves,
+// times s; for minima, without a zero.
+INLINE void dot_group(int bits, group_form form, int rows, const uint8_t *block,
+                      const group_scales *scales, const int8_t *a,
+                      const int16_t *a_sums, index k, floats dots[MR]) {
+  const int second = form == FORM_HALVES;
+  __m512i sums[2][MR];
+#pragma clang loop unroll(full)
+  for (int r = 0; r < rows; ++r) {
+#pragma clang loop unroll(full)
+    for (int half = 0; half < 2; ++half)
+      sums[half][r] =
+          first_sums(bits, form, half, scales, a_sums + r * (k / HALF));
+  }
+#pragma clang loop unroll(full)
+  for (int v = 0; v < 4; ++v) {
+    const __m512i low = code_vector(bits, block, v);
+    const __m512i high = code_vector(bits, block, v + 4);
+#pragma clang loop unroll(full)
+    for (int r = 0; r < rows; ++r) {
+      const int8_t *four = a + r * k + 4 * v;
+      sums[0][r] = _mm512_dpbusd_epi32(sums[0][r], low, broadcast_four(four));
+      sums[second][r] = _mm512_dpbusd_epi32(sums[second][r], high,
+                                            broadcast_four(four + HALF));
+    }
+  }
+#pragma clang loop unroll(full)
+  for (int r = 0; r < rows; ++r)
+    dots[r] = scale_halves(form, scales, sums[0][r], sums[1][r]);
+}
+
+// Adds a group's products to a row's sums.
+INLINE void add_group(group_form form, const floats *dots, float a_scale,
+                      const int16_t *a_sums, const group_scales *scales,
+                      floats *acc) {
+  const __m512 by = _mm512_set1_ps(a_scale);
+  if (!has_minima(form)) {
+    *acc = _mm512_fmadd_ps(_mm512_mul_ps(*dots, by), scales->d, *acc);
+    return;
+  }
+  const __m512i ones = _mm512_set1_epi16(1);
+  const __m512 sum = _mm512_cvtepi32_ps(_mm512_dpwssd_epi32(
+      _mm512_setzero_si512(), ones, broadcast_sums(a_sums)));
+  const __m512 products =
+      _mm512_fmadd_ps(sum, scales->m, _mm512_mul_ps(*dots, scales->d));
+  *acc = _mm512_fmadd_ps(products, by, *acc);
+}
+
+INLINE void store_columns(const floats *x, float *out, index columns) {
+  _mm512_mask_storeu_ps(out, first_lanes(columns), *x);
+}
+
+#endif // KERNELS_CPU_GROUPS_AVX512_H

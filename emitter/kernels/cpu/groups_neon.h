@@ -1,0 +1,212 @@
+// Dot products of groups for ARM CPUs that have them for bytes. A vector of codes is two
+// registers, each of four columns.
+#ifndef KERNELS_CPU_GROUPS_NEON_H
+#define KERNELS_CPU_GROUPS_NEON_H
+
+#include "groups.h"
+#include "matmul.h"
+
+#define MR 3   // maximum of rows in a register tile
+#define SUMS 3 // maximum of rows times streams
+#define QUADS (NR / 4)
+
+INLINE int rows_of_tile(int bits, group_form form) {
+  return (void)bits, (void)form, MR;
+}
+
+typedef struct {
+  float32x4_t quad[QUADS];
+} floats;
+
+// Scales of a run.
+typedef struct {
+  floats d, m;
+  int32x4_t zeros[QUADS];                         // as in group_scales
+  const uint8_t *halves;                          // s of halves
+  uint8_t s[SUPERBLOCK * NR], t[SUPERBLOCK * NR]; // of superblocks
+} run_scales;
+
+// Scales of a group.
+typedef struct {
+  floats d, m;
+  int32x4_t
+      zeros[QUADS];      // what sums of activations are multiplied by and added
+  int32x4_t s[2][QUADS]; // of each half
+} group_scales;
+
+INLINE void load_floats(const void *base, element_type type, index i,
+                        floats *x) {
+#pragma clang loop unroll(full)
+  for (int q = 0; q < QUADS; ++q)
+    x->quad[q] = load_quad(base, type, i + q * 4);
+}
+
+// Widens a byte of each column.
+INLINE void load_bytes(const uint8_t *p, int32x4_t x[QUADS]) {
+  const uint16x8_t wide = vmovl_u8(vld1_u8(p));
+  x[0] = vreinterpretq_s32_u32(vmovl_u16(vget_low_u16(wide)));
+  x[1] = vreinterpretq_s32_u32(vmovl_u16(vget_high_u16(wide)));
+}
+
+INLINE void load_signed_bytes(const uint8_t *p, int32x4_t x[QUADS]) {
+  const int16x8_t wide = vmovl_s8(vld1_s8((const int8_t *)p));
+  x[0] = vmovl_s16(vget_low_s16(wide));
+  x[1] = vmovl_s16(vget_high_s16(wide));
+}
+
+// Unpacks the scales and minima of a superblock's groups.
+INLINE void unpack_superblock(const uint8_t *packed, run_scales *run) {
+  const uint8x16_t six = vdupq_n_u8(0x3f), four = vdupq_n_u8(0x0f);
+  const uint8x16_t two = vdupq_n_u8(0x30);
+#pragma clang loop unroll(full)
+  for (index i = 0; i < 4 * NR; i += 16) {
+    const uint8x16_t s = vld1q_u8(packed + i);
+    const uint8x16_t t = vld1q_u8(packed + 4 * NR + i);
+    const uint8x16_t low = vld1q_u8(packed + 8 * NR + i);
+    const uint8x16_t high_s = vandq_u8(vshrq_n_u8(s, 2), two);
+    const uint8x16_t high_t = vandq_u8(vshrq_n_u8(t, 2), two);
+    vst1q_u8(run->s + i, vandq_u8(s, six));
+    vst1q_u8(run->t + i, vandq_u8(t, six));
+    vst1q_u8(run->s + 4 * NR + i, vorrq_u8(vandq_u8(low, four), high_s));
+    vst1q_u8(run->t + 4 * NR + i, vorrq_u8(vshrq_n_u8(low, 4), high_t));
+  }
+}
+
+INLINE void load_run(int bits, group_form form, element_type type,
+                     const uint8_t *block, run_scales *run) {
+  load_floats(block, type, 0, &run->d);
+  if (has_minima(form))
+    load_floats(block, type, NR, &run->m);
+  if (form == FORM_ZEROS) {
+    load_bytes(block + NR * element_size(type), run->zeros);
+    const int32x4_t offset = vdupq_n_s32(bits == 8 ? 128 : 0);
+    run->zeros[0] = vsubq_s32(offset, run->zeros[0]);
+    run->zeros[1] = vsubq_s32(offset, run->zeros[1]);
+  }
+  if (form == FORM_SUPERBLOCKS)
+    unpack_superblock(block + NR * 4, run);
+  if (form == FORM_HALVES)
+    run->halves = block + NR * 2;
+}
+
+INLINE void load_group(int bits, group_form form, const run_scales *run,
+                       index g, group_scales *scales) {
+  (void)bits;
+#pragma clang loop unroll(full)
+  for (int q = 0; q < QUADS; ++q) {
+    scales->d.quad[q] = run->d.quad[q];
+    if (has_minima(form))
+      scales->m.quad[q] = run->m.quad[q];
+    if (form == FORM_ZEROS)
+      scales->zeros[q] = run->zeros[q];
+  }
+  if (form == FORM_SUPERBLOCKS) {
+    int32x4_t s[QUADS], t[QUADS];
+    load_bytes(run->s + g * NR, s);
+    load_bytes(run->t + g * NR, t);
+#pragma clang loop unroll(full)
+    for (int q = 0; q < QUADS; ++q) {
+      scales->d.quad[q] = vmulq_f32(run->d.quad[q], vcvtq_f32_s32(s[q]));
+      scales->m.quad[q] =
+          vnegq_f32(vmulq_f32(run->m.quad[q], vcvtq_f32_s32(t[q])));
+    }
+  }
+  if (form == FORM_HALVES) {
+    load_signed_bytes(run->halves + 2 * g * NR, scales->s[0]);
+    load_signed_bytes(run->halves + (2 * g + 1) * NR, scales->s[1]);
+  }
+}
+
+// Leaves prefetching to the CPU.
+INLINE void prefetch_codes(int streams, int cold, const uint8_t *block,
+                           index bytes) {
+  (void)streams, (void)cold, (void)block, (void)bytes;
+}
+
+// Returns vector v of a group's codes, of four columns.
+INLINE int8x16_t code_vector(int bits, const uint8_t *block, int v) {
+  if (bits == 8)
+    return vld1q_s8((const int8_t *)block + v * VECTOR);
+  const uint8x16_t both = vld1q_u8(block + v % 4 * VECTOR);
+  uint8x16_t codes =
+      v < 4 ? vandq_u8(both, vdupq_n_u8(0x0f)) : vshrq_n_u8(both, 4);
+  if (bits > 4) {
+    const index part = bits == 6 ? v / 4 : 0;
+    const uint8x16_t high = vld1q_u8(block + NIBBLES + part * VECTOR);
+    const int place = bits == 6 ? v % 4 * 2 : v;
+    const uint8x16_t moved = vshlq_u8(high, vdupq_n_s8((int8_t)(4 - place)));
+    codes =
+        vorrq_u8(codes, vandq_u8(moved, vdupq_n_u8(bits == 6 ? 0x30 : 0x10)));
+  }
+  return vreinterpretq_s8_u8(codes);
+}
+
+// Returns what the sums of a group begin with, which takes zero points out of the inner
+// loop. Halves have sums of their own.
+INLINE int32x4_t first_sums(int bits, group_form form, int half, int quad,
+                            const group_scales *scales, const int16_t *a_sums) {
+  const int32_t sum = a_sums[0] + a_sums[1];
+  if (form == FORM_HALVES)
+    return vdupq_n_s32(-32 * a_sums[half]);
+  if (form == FORM_ZEROS)
+    return vmulq_n_s32(scales->zeros[quad], sum);
+  if (form == FORM_SYMMETRIC)
+    return vdupq_n_s32(bits == 8 ? 0 : -(sum << (bits - 1)));
+  return vdupq_n_s32(bits == 8 ? 128 * sum : 0);
+}
+
+// Sets dots[r] to the sums of (code - zero) * a[r] over a group, per column; for halves,
+// times s; for minima, without a zero.
+INLINE void dot_group(int bits, group_form form, int rows, const uint8_t *block,
+                      const group_scales *scales, const int8_t *a,
+                      const int16_t *a_sums, index k, floats dots[MR]) {
+#pragma clang loop unroll(full)
+  for (int q = 0; q < QUADS; ++q) {
+    int8x16_t codes[8];
+#pragma clang loop unroll(full)
+    for (int v = 0; v < 8; ++v)
+      codes[v] = code_vector(bits, block + q * 16, v);
+#pragma clang loop unroll(full)
+    for (int r = 0; r < rows; ++r) {
+      int32x4_t sums[2];
+      sums[0] = first_sums(bits, form, 0, q, scales, a_sums + r * (k / HALF));
+      sums[1] = first_sums(bits, form, 1, q, scales, a_sums + r * (k / HALF));
+#pragma clang loop unroll(full)
+      for (int v = 0; v < 8; ++v) {
+        int32x4_t *sum = &sums[form == FORM_HALVES ? v / 4 : 0];
+        *sum = vdotq_s32(*sum, codes[v], broadcast_bytes(a + r * k + 4 * v));
+      }
+      if (form == FORM_HALVES)
+        sums[0] = vmlaq_s32(vmulq_s32(sums[0], scales->s[0][q]), sums[1],
+                            scales->s[1][q]);
+      dots[r].quad[q] = vcvtq_f32_s32(sums[0]);
+    }
+  }
+}
+
+// Adds a group's products to a row's sums.
+INLINE void add_group(group_form form, const floats *dots, float a_scale,
+                      const int16_t *a_sums, const group_scales *scales,
+                      floats *acc) {
+  const float sum = (float)(a_sums[0] + a_sums[1]);
+#pragma clang loop unroll(full)
+  for (int q = 0; q < QUADS; ++q) {
+    const float32x4_t d = scales->d.quad[q], dot = dots->quad[q];
+    float32x4_t *to = &acc->quad[q];
+    *to = has_minima(form)
+              ? vfmaq_n_f32(
+                    *to, vfmaq_n_f32(vmulq_f32(dot, d), scales->m.quad[q], sum),
+                    a_scale)
+              : vfmaq_f32(*to, vmulq_n_f32(dot, a_scale), d);
+  }
+}
+
+INLINE void store_columns(const floats *x, float *out, index columns) {
+  float lanes[NR];
+  vst1q_f32(lanes, x->quad[0]);
+  vst1q_f32(lanes + 4, x->quad[1]);
+  for (index j = 0; j < min_index(NR, columns); ++j)
+    out[j] = lanes[j];
+}
+
+#endif // KERNELS_CPU_GROUPS_NEON_H

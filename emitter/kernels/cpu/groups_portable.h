@@ -1,0 +1,90 @@
+// Dot products of groups for any CPU.
+#ifndef KERNELS_CPU_GROUPS_PORTABLE_H
+#define KERNELS_CPU_GROUPS_PORTABLE_H
+
+#include "groups.h"
+#include "matmul.h"
+
+#define MR 3   // maximum of rows in a register tile
+#define SUMS 3 // maximum of rows times streams
+
+INLINE int rows_of_tile(int bits, group_form form) {
+  return (void)bits, (void)form, MR;
+}
+
+typedef struct {
+  float lane[NR];
+} floats;
+
+// Scales of a run.
+typedef struct {
+  element_type type;
+  const uint8_t *block;
+} run_scales;
+
+// Scales of a group. Those of halves lack s, which dot products have.
+typedef struct {
+  weight_scale lane[NR];
+  int32_t s[2][NR];
+} group_scales;
+
+INLINE void load_run(int bits, group_form form, element_type type,
+                     const uint8_t *block, run_scales *run) {
+  (void)bits, (void)form;
+  *run = (run_scales){type, block};
+}
+
+INLINE void load_group(int bits, group_form form, const run_scales *run,
+                       index g, group_scales *scales) {
+  for (index j = 0; j < NR; ++j) {
+    scales->lane[j] = scale_at(bits, form, run->type, run->block, j, g, 0);
+    scales->s[0][j] = scales->s[1][j] = 1;
+    if (form != FORM_HALVES)
+      continue;
+    const int8_t *s = (const int8_t *)run->block + NR * 2 + 2 * g * NR + j;
+    scales->s[0][j] = s[0];
+    scales->s[1][j] = s[NR];
+    scales->lane[j].d = load_element(run->block, ELEMENT_F16, j);
+  }
+}
+
+INLINE void prefetch_codes(int streams, int cold, const uint8_t *block,
+                           index bytes) {
+  (void)streams, (void)cold, (void)block, (void)bytes;
+}
+
+// Sets dots[r] to the sums of (code - zero) * a[r] over a group, per column.
+INLINE void dot_group(int bits, group_form form, int rows, const uint8_t *block,
+                      const group_scales *scales, const int8_t *a,
+                      const int16_t *a_sums, index k, floats dots[MR]) {
+  (void)form, (void)a_sums;
+  for (int r = 0; r < rows; ++r) {
+    for (index j = 0; j < NR; ++j) {
+      int32_t sum = 0;
+      for (index i = 0; i < GROUP; ++i)
+        sum += (code_at(bits, block, j, i) - scales->lane[j].zero) *
+               a[r * k + i] * scales->s[i / HALF][j];
+      dots[r].lane[j] = (float)sum;
+    }
+  }
+}
+
+// Adds a group's products to a row's sums.
+INLINE void add_group(group_form form, const floats *dots, float a_scale,
+                      const int16_t *a_sums, const group_scales *scales,
+                      floats *acc) {
+  const float sum = (float)(a_sums[0] + a_sums[1]);
+  for (index j = 0; j < NR; ++j) {
+    const weight_scale by = scales->lane[j];
+    acc->lane[j] += has_minima(form)
+                        ? (dots->lane[j] * by.d + sum * by.m) * a_scale
+                        : dots->lane[j] * a_scale * by.d;
+  }
+}
+
+INLINE void store_columns(const floats *x, float *out, index columns) {
+  for (index j = 0; j < min_index(NR, columns); ++j)
+    out[j] = x->lane[j];
+}
+
+#endif // KERNELS_CPU_GROUPS_PORTABLE_H

@@ -1,0 +1,226 @@
+// out = a * w^T with weights in groups, as groups.h documents, and 8-bit activations in
+// the same groups of 32.
+//
+//   w, w_scale  see groups.h; columns past n hold anything finite
+//   a           [batch][tokens][k], a_scale [batch][tokens][k / 32]
+//   a_sums      [batch][tokens][k / 16]: sums of a over each half of a group
+//   lengths     [batch]; see real_rows()
+//   out         [batch][tokens][n]
+//   group       inputs with the same scales, a multiple of 32 that divides k
+//   scale_type  the element_type of d and m
+//               superblocks and halves read neither
+//
+// Sums of a group are exact. Each output adds them, scaled, over ascending groups: the
+// result of a row may not depend on the others of the call.
+//
+// A file for each number of bits includes this one. The header of an instruction set has
+// the parts of a tile.
+#ifndef KERNELS_CPU_MATMUL_GROUPS_H
+#define KERNELS_CPU_MATMUL_GROUPS_H
+
+#include "groups.h"
+
+#if defined(__AVX512VNNI__)
+#include "groups_avx512.h"
+#elif defined(__AVX2__)
+#include "groups_avx2.h"
+#elif defined(__ARM_FEATURE_DOTPROD)
+#include "groups_neon.h"
+#else
+#include "groups_portable.h"
+#endif
+
+#define PANELS 1 // at a time
+
+// The part of a product that one register tile computes.
+typedef struct {
+  const uint8_t *w, *w_scale;
+  const int8_t *a;
+  const float *a_scale;
+  const int16_t *a_sums;
+  float *out;
+  index n, k, group;
+  element_type type;
+  int cold; // weights are not in this core's cache yet
+} product;
+
+// Returns the part of a product from a row on.
+INLINE product rows_from(const product *x, index row) {
+  product part = *x;
+  part.a += row * x->k;
+  part.a_scale += row * (x->k / GROUP);
+  part.a_sums += row * (x->k / HALF);
+  part.out += row * x->n;
+  return part;
+}
+
+// Returns the type of d and m, or of D and M.
+INLINE element_type type_of(group_form form, const product *x) {
+  return has_superblocks(form) ? ELEMENT_F16 : x->type;
+}
+
+#include "groups_amx.h"
+
+// Returns the runs of groups in a row of weights.
+INLINE index runs_of(group_form form, const product *x) {
+  return divide_up(x->k / GROUP, groups_of_run(form, x->group));
+}
+
+// The weights of a tile's first panel, and the bytes from those of one stream to the next.
+typedef struct {
+  const uint8_t *codes, *scales;
+  index codes_apart, scales_apart;
+} tile_weights;
+
+// Adds the products of group g, which is group `at` of its run.
+INLINE void tile_group(int bits, group_form form, int rows, int streams,
+                       const tile_weights *w, index g, index at,
+                       const product *x, const run_scales runs[STREAMS],
+                       floats acc[STREAMS][MR]) {
+  const index groups = x->k / GROUP, halves = x->k / HALF;
+#pragma clang loop unroll(full)
+  for (int s = 0; s < streams; ++s) {
+    const uint8_t *block = w->codes + s * w->codes_apart + g * code_bytes(bits);
+    group_scales scales;
+    floats dots[MR];
+    prefetch_codes(streams, x->cold, block, code_bytes(bits));
+    load_group(bits, form, &runs[s], at, &scales);
+    dot_group(bits, form, rows, block, &scales, x->a + g * GROUP,
+              x->a_sums + g * 2, x->k, dots);
+#pragma clang loop unroll(full)
+    for (int r = 0; r < rows; ++r)
+      add_group(form, &dots[r], x->a_scale[r * groups + g],
+                x->a_sums + r * halves + g * 2, &scales, &acc[s][r]);
+  }
+}
+
+// Loads the scales of a run in each stream.
+INLINE void load_runs(int bits, group_form form, element_type type, int streams,
+                      const tile_weights *w, run_scales runs[STREAMS]) {
+#pragma clang loop unroll(full)
+  for (int s = 0; s < streams; ++s)
+    load_run(bits, form, type, w->scales + s * w->scales_apart, &runs[s]);
+}
+
+INLINE void tile(int rows, int streams, index apart, index panel, int bits,
+                 group_form form, const product *x) {
+  if (rows > rows_of_tile(bits, form))
+    return; // for compilers: there are no such tiles
+  const index groups = x->k / GROUP, length = groups_of_run(form, x->group);
+  const element_type type = type_of(form, x);
+  const index codes = groups * code_bytes(bits);
+  const index scales = runs_of(form, x) * scale_bytes(form, type);
+  tile_weights w = {x->w + panel * codes, x->w_scale + panel * scales,
+                    apart * codes, apart * scales};
+  floats acc[STREAMS][MR];
+#pragma clang loop unroll(full)
+  for (int s = 0; s < streams; ++s) {
+#pragma clang loop unroll(full)
+    for (int r = 0; r < rows; ++r)
+      acc[s][r] = (floats){0};
+  }
+  for (index g = 0; g < groups;) {
+    const index first = g, end = min_index(g + length, groups);
+    run_scales runs[STREAMS];
+    if (type == ELEMENT_F16)
+      load_runs(bits, form, ELEMENT_F16, streams, &w, runs);
+    else if (type == ELEMENT_BF16)
+      load_runs(bits, form, ELEMENT_BF16, streams, &w, runs);
+    else
+      load_runs(bits, form, ELEMENT_F32, streams, &w, runs);
+    w.scales += scale_bytes(form, type);
+    do
+      tile_group(bits, form, rows, streams, &w, g, g - first, x, runs, acc);
+    while (++g < end);
+  }
+#pragma clang loop unroll(full)
+  for (int s = 0; s < streams; ++s) {
+    const index j = (panel + s * apart) * NR;
+#pragma clang loop unroll(full)
+    for (int r = 0; r < rows; ++r)
+      store_columns(&acc[s][r], x->out + r * x->n + j, x->n - j);
+  }
+}
+
+// Multiplies m rows. As in matmul_q8.c, the outer loop is over tiles of rows, the inner
+// over panels.
+INLINE void multiply(int bits, group_form form, const product *whole, index m,
+                     index begin, index end) {
+  const int by_amx = amx_multiplies(m);
+  const index tiles =
+      divide_up(m, by_amx ? AMX_BLOCK : rows_of_tile(bits, form));
+  for (index t = 0; t < tiles; ++t) {
+    const index i = m * t / tiles, rows = m * (t + 1) / tiles - i;
+    product x = rows_from(whole, i);
+    x.cold = t == 0;
+    if (by_amx) {
+      for (index panel = begin; panel < end; ++panel)
+        amx_panel(bits, form, rows, panel, &x);
+      continue;
+    }
+    TILES(rows, begin, end, bits, form, &x);
+  }
+}
+
+typedef void multiply_function(const product *x, index m, index begin,
+                               index end);
+
+INLINE void multiply_batch(multiply_function *multiply, const product *x,
+                           const int32_t *lengths, index batch, index tokens,
+                           index begin, index end) {
+  for (index b = 0; b < batch; ++b) {
+    const product part = rows_from(x, b * tokens);
+    multiply(&part, real_rows(lengths, b, tokens), begin, end);
+  }
+}
+
+INLINE void multiply_experts(multiply_function *multiply, int bits,
+                             group_form form, const product *x,
+                             const int32_t *experts, const int32_t *begins,
+                             index begin, index end) {
+  const index panels = divide_up(x->n, NR);
+  const index codes = x->k / GROUP * code_bytes(bits);
+  const index scales = runs_of(form, x) * scale_bytes(form, x->type);
+  expert_part p;
+  for (index item = begin;
+       next_expert_part(experts, begins, panels, &item, end, &p);) {
+    product part = rows_from(x, p.row);
+    part.w += p.expert * panels * codes;
+    part.w_scale += p.expert * panels * scales;
+    multiply(&part, p.rows, p.panel_begin, p.panel_end);
+  }
+}
+
+#define GROUPS_PRODUCT                                                         \
+  const product x = {.w = w,                                                   \
+                     .w_scale = w_scale,                                       \
+                     .a = a,                                                   \
+                     .a_scale = a_scale,                                       \
+                     .a_sums = a_sums,                                         \
+                     .out = out,                                               \
+                     .n = n,                                                   \
+                     .k = k,                                                   \
+                     .group = group,                                           \
+                     .type = (element_type)scale_type}
+
+// Defines the functions of one form.
+#define MATMUL_GROUPS(name, bits, form)                                        \
+  static __attribute__((noinline)) void multiply_##name(                       \
+      const product *x, index m, index begin, index end) {                     \
+    multiply(bits, form, x, m, begin, end);                                    \
+  }                                                                            \
+  void matmul_##name(GROUPS_OPERANDS, const int32_t *lengths, float *out,      \
+                     index batch, index tokens, index n, index k,              \
+                     GROUPS_SIZES, index begin, index end) {                   \
+    GROUPS_PRODUCT;                                                            \
+    multiply_batch(multiply_##name, &x, lengths, batch, tokens, begin, end);   \
+  }                                                                            \
+  void matmul_##name##_experts(                                                \
+      GROUPS_OPERANDS, const int32_t *experts, const int32_t *begins,          \
+      float *out, index n, index k, GROUPS_SIZES, index begin, index end) {    \
+    GROUPS_PRODUCT;                                                            \
+    multiply_experts(multiply_##name, bits, form, &x, experts, begins, begin,  \
+                     end);                                                     \
+  }
+
+#endif // KERNELS_CPU_MATMUL_GROUPS_H
