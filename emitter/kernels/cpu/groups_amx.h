@@ -75,7 +75,7 @@ INLINE void amx_multiply(group_form form, const int8_t *a, index k,
 
 // Returns the dot products of a row and a group.
 INLINE __m512 amx_dots(int bits, group_form form, const group_scales *scales,
-                       const int16_t *a_sums, int32_t sums[2][AMX_ROWS][16],
+                       const row_sums *a_sums, int32_t sums[2][AMX_ROWS][16],
                        index row) {
   const __m512i first = _mm512_loadu_si512(sums[0][row]);
   if (form == FORM_HALVES)
@@ -85,8 +85,7 @@ INLINE __m512 amx_dots(int bits, group_form form, const group_scales *scales,
     factor = scales->zeros;
   else if (bits != 8 || form == FORM_SYMMETRIC)
     return _mm512_cvtepi32_ps(first);
-  return _mm512_cvtepi32_ps(
-      _mm512_dpwssd_epi32(first, factor, broadcast_sums(a_sums)));
+  return _mm512_cvtepi32_ps(_mm512_dpwssd_epi32(first, factor, a_sums->halves));
 }
 
 // Adds the groups from `first` on to `out`, for the rows of one tile or fewer.
@@ -110,10 +109,11 @@ INLINE void amx_add(int bits, group_form form, index rows, const product *x,
     const float *a_scale = x->a_scale + first + g;
     const int16_t *a_sums = x->a_sums + (first + g) * 2;
     for (index r = 0; r < rows; ++r) {
-      const int16_t *sums = a_sums + r * all * 2;
-      const __m512 dots = amx_dots(bits, form, &groups->scales[g], sums,
+      row_sums sums;
+      load_sums(form, a_sums + r * all * 2, &sums);
+      const __m512 dots = amx_dots(bits, form, &groups->scales[g], &sums,
                                    slots[g % AMX_SLOTS], r);
-      add_group(form, &dots, a_scale[r * all], sums, &groups->scales[g],
+      add_group(form, &dots, a_scale[r * all], &sums, &groups->scales[g],
                 &acc[r]);
     }
   }

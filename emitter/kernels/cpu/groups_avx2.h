@@ -39,18 +39,24 @@ typedef struct {
   __m256i s[2]; // of each half
 } group_scales;
 
-// Returns a word with the sums of both halves of a group, in every lane.
-INLINE __m256i broadcast_sums(const int16_t *a_sums) {
-  int32_t word;
-  __builtin_memcpy(&word, a_sums, sizeof word);
-  return _mm256_set1_epi32(word);
-}
+// Sums of a row's activations over a group, in every lane.
+typedef struct {
+  __m256i halves; // pairs of 16 bits
+  __m256 whole;   // for minima
+} row_sums;
 
 // Broadcasts the four activations at a to every lane.
 INLINE __m256i broadcast_four(const int8_t *a) {
   int32_t four;
   __builtin_memcpy(&four, a, sizeof four);
   return _mm256_set1_epi32(four);
+}
+
+INLINE void load_sums(group_form form, const int16_t *a_sums, row_sums *sums) {
+  sums->halves = broadcast_four((const int8_t *)a_sums);
+  if (has_minima(form))
+    sums->whole = _mm256_cvtepi32_ps(
+        _mm256_madd_epi16(sums->halves, _mm256_set1_epi16(1)));
 }
 
 INLINE __m256i load_vector(const uint8_t *p) {
@@ -170,7 +176,7 @@ INLINE __m256i products(int bits, __m256i codes, __m256i magnitudes,
 
 // Returns sums of 32 bits with what zero points and signed codes add to them.
 INLINE __m256i add_zeros(int bits, group_form form, const group_scales *scales,
-                         const int16_t *a_sums, __m256i sums) {
+                         const row_sums *a_sums, __m256i sums) {
   __m256i factor;
   if (form == FORM_ZEROS || form == FORM_HALVES)
     factor = scales->zeros;
@@ -180,8 +186,7 @@ INLINE __m256i add_zeros(int bits, group_form form, const group_scales *scales,
     factor = _mm256_set1_epi16(128);
   else
     return sums;
-  return _mm256_add_epi32(sums,
-                          _mm256_madd_epi16(broadcast_sums(a_sums), factor));
+  return _mm256_add_epi32(sums, _mm256_madd_epi16(a_sums->halves, factor));
 }
 
 // Sets dots[r] to the sums of (code - zero) * a[r] over a group, per column; for halves,
@@ -192,7 +197,7 @@ INLINE __m256i add_zeros(int bits, group_form form, const group_scales *scales,
 // of another half. Products by c - 8 of 8 elements, by -8 of 8 and by c of 8 fit.
 INLINE void dot_group(int bits, group_form form, int rows, const uint8_t *block,
                       const group_scales *scales, const int8_t *a,
-                      const int16_t *a_sums, index k, floats dots[MR]) {
+                      const row_sums a_sums[MR], index k, floats dots[MR]) {
   const int together = vectors_in_16_bits(bits);
   const __m256i ones = _mm256_set1_epi16(1);
   __m256i codes[8], magnitudes[8], pairs[MR], sums[MR];
@@ -210,9 +215,8 @@ INLINE void dot_group(int bits, group_form form, int rows, const uint8_t *block,
       if (v % together)
         pairs[r] = _mm256_add_epi16(pairs[r], next);
       else if (bits == 4 && form == FORM_SYMMETRIC)
-        pairs[r] = _mm256_sub_epi16(
-            next,
-            _mm256_slli_epi16(broadcast_sums(a_sums + r * (k / HALF)), 3));
+        pairs[r] =
+            _mm256_sub_epi16(next, _mm256_slli_epi16(a_sums[r].halves, 3));
       else
         pairs[r] = next;
       if (v % together != together - 1)
@@ -224,23 +228,21 @@ INLINE void dot_group(int bits, group_form form, int rows, const uint8_t *block,
   }
 #pragma clang loop unroll(full)
   for (int r = 0; r < rows; ++r)
-    dots[r] = _mm256_cvtepi32_ps(
-        add_zeros(bits, form, scales, a_sums + r * (k / HALF), sums[r]));
+    dots[r] =
+        _mm256_cvtepi32_ps(add_zeros(bits, form, scales, &a_sums[r], sums[r]));
 }
 
 // Adds a group's products to a row's sums.
 INLINE void add_group(group_form form, const floats *dots, float a_scale,
-                      const int16_t *a_sums, const group_scales *scales,
+                      const row_sums *a_sums, const group_scales *scales,
                       floats *acc) {
   const __m256 by = _mm256_set1_ps(a_scale);
   if (!has_minima(form)) {
     *acc = _mm256_fmadd_ps(_mm256_mul_ps(*dots, by), scales->d, *acc);
     return;
   }
-  const __m256 sum = _mm256_cvtepi32_ps(
-      _mm256_madd_epi16(broadcast_sums(a_sums), _mm256_set1_epi16(1)));
-  const __m256 products =
-      _mm256_fmadd_ps(sum, scales->m, _mm256_mul_ps(*dots, scales->d));
+  const __m256 products = _mm256_fmadd_ps(a_sums->whole, scales->m,
+                                          _mm256_mul_ps(*dots, scales->d));
   *acc = _mm256_fmadd_ps(products, by, *acc);
 }
 

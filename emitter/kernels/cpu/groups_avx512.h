@@ -39,9 +39,17 @@ typedef struct {
   __m512 s[2];   // of each half
 } group_scales;
 
-// Returns a word with the sums of both halves of a group, in every lane.
-INLINE __m512i broadcast_sums(const int16_t *a_sums) {
-  return broadcast_four(a_sums);
+// Sums of a row's activations over a group, in every lane.
+typedef struct {
+  __m512i halves; // pairs of 16 bits
+  __m512 whole;   // for minima
+} row_sums;
+
+INLINE void load_sums(group_form form, const int16_t *a_sums, row_sums *sums) {
+  sums->halves = broadcast_four(a_sums);
+  if (has_minima(form))
+    sums->whole = _mm512_cvtepi32_ps(_mm512_dpwssd_epi32(
+        _mm512_setzero_si512(), _mm512_set1_epi16(1), sums->halves));
 }
 
 INLINE __m128i load_columns(const uint8_t *p) {
@@ -147,7 +155,7 @@ INLINE __m512i code_vector(int bits, const uint8_t *block, int v) {
 // Returns what the sums of a group begin with, which takes zero points out of the inner
 // loop. Halves have sums of their own.
 INLINE __m512i first_sums(int bits, group_form form, int half,
-                          const group_scales *scales, const int16_t *a_sums) {
+                          const group_scales *scales, const row_sums *a_sums) {
   const __m512i zero = _mm512_setzero_si512();
   if (has_minima(form))
     return zero;
@@ -156,7 +164,7 @@ INLINE __m512i first_sums(int bits, group_form form, int half,
     factor = scales->zeros;
   if (form == FORM_HALVES)
     factor = _mm512_set1_epi32(half ? -32 * 65536 : 65536 - 32);
-  return _mm512_dpwssd_epi32(zero, factor, broadcast_sums(a_sums));
+  return _mm512_dpwssd_epi32(zero, factor, a_sums->halves);
 }
 
 // Returns the dot products of a group from its sums.
@@ -173,15 +181,14 @@ INLINE __m512 scale_halves(group_form form, const group_scales *scales,
 // times s; for minima, without a zero.
 INLINE void dot_group(int bits, group_form form, int rows, const uint8_t *block,
                       const group_scales *scales, const int8_t *a,
-                      const int16_t *a_sums, index k, floats dots[MR]) {
+                      const row_sums a_sums[MR], index k, floats dots[MR]) {
   const int second = form == FORM_HALVES;
   __m512i sums[2][MR];
 #pragma clang loop unroll(full)
   for (int r = 0; r < rows; ++r) {
 #pragma clang loop unroll(full)
     for (int half = 0; half < 2; ++half)
-      sums[half][r] =
-          first_sums(bits, form, half, scales, a_sums + r * (k / HALF));
+      sums[half][r] = first_sums(bits, form, half, scales, &a_sums[r]);
   }
 #pragma clang loop unroll(full)
   for (int v = 0; v < 4; ++v) {
@@ -202,18 +209,15 @@ INLINE void dot_group(int bits, group_form form, int rows, const uint8_t *block,
 
 // Adds a group's products to a row's sums.
 INLINE void add_group(group_form form, const floats *dots, float a_scale,
-                      const int16_t *a_sums, const group_scales *scales,
+                      const row_sums *a_sums, const group_scales *scales,
                       floats *acc) {
   const __m512 by = _mm512_set1_ps(a_scale);
   if (!has_minima(form)) {
     *acc = _mm512_fmadd_ps(_mm512_mul_ps(*dots, by), scales->d, *acc);
     return;
   }
-  const __m512i ones = _mm512_set1_epi16(1);
-  const __m512 sum = _mm512_cvtepi32_ps(_mm512_dpwssd_epi32(
-      _mm512_setzero_si512(), ones, broadcast_sums(a_sums)));
-  const __m512 products =
-      _mm512_fmadd_ps(sum, scales->m, _mm512_mul_ps(*dots, scales->d));
+  const __m512 products = _mm512_fmadd_ps(a_sums->whole, scales->m,
+                                          _mm512_mul_ps(*dots, scales->d));
   *acc = _mm512_fmadd_ps(products, by, *acc);
 }
 

@@ -18,6 +18,16 @@ typedef struct {
   float32x4_t quad[QUADS];
 } floats;
 
+// Sums of a row's activations over a group.
+typedef struct {
+  int32_t halves[2];
+} row_sums;
+
+INLINE void load_sums(group_form form, const int16_t *a_sums, row_sums *sums) {
+  (void)form;
+  *sums = (row_sums){{a_sums[0], a_sums[1]}};
+}
+
 // Scales of a run.
 typedef struct {
   floats d, m;
@@ -144,10 +154,11 @@ INLINE int8x16_t code_vector(int bits, const uint8_t *block, int v) {
 // Returns what the sums of a group begin with, which takes zero points out of the inner
 // loop. Halves have sums of their own.
 INLINE int32x4_t first_sums(int bits, group_form form, int half, int quad,
-                            const group_scales *scales, const int16_t *a_sums) {
-  const int32_t sum = a_sums[0] + a_sums[1];
+                            const group_scales *scales,
+                            const row_sums *a_sums) {
+  const int32_t sum = a_sums->halves[0] + a_sums->halves[1];
   if (form == FORM_HALVES)
-    return vdupq_n_s32(-32 * a_sums[half]);
+    return vdupq_n_s32(-32 * a_sums->halves[half]);
   if (form == FORM_ZEROS)
     return vmulq_n_s32(scales->zeros[quad], sum);
   if (form == FORM_SYMMETRIC)
@@ -159,7 +170,7 @@ INLINE int32x4_t first_sums(int bits, group_form form, int half, int quad,
 // times s; for minima, without a zero.
 INLINE void dot_group(int bits, group_form form, int rows, const uint8_t *block,
                       const group_scales *scales, const int8_t *a,
-                      const int16_t *a_sums, index k, floats dots[MR]) {
+                      const row_sums a_sums[MR], index k, floats dots[MR]) {
 #pragma clang loop unroll(full)
   for (int q = 0; q < QUADS; ++q) {
     int8x16_t codes[8];
@@ -169,8 +180,8 @@ INLINE void dot_group(int bits, group_form form, int rows, const uint8_t *block,
 #pragma clang loop unroll(full)
     for (int r = 0; r < rows; ++r) {
       int32x4_t sums[2];
-      sums[0] = first_sums(bits, form, 0, q, scales, a_sums + r * (k / HALF));
-      sums[1] = first_sums(bits, form, 1, q, scales, a_sums + r * (k / HALF));
+      sums[0] = first_sums(bits, form, 0, q, scales, &a_sums[r]);
+      sums[1] = first_sums(bits, form, 1, q, scales, &a_sums[r]);
 #pragma clang loop unroll(full)
       for (int v = 0; v < 8; ++v) {
         int32x4_t *sum = &sums[form == FORM_HALVES ? v / 4 : 0];
@@ -186,9 +197,9 @@ INLINE void dot_group(int bits, group_form form, int rows, const uint8_t *block,
 
 // Adds a group's products to a row's sums.
 INLINE void add_group(group_form form, const floats *dots, float a_scale,
-                      const int16_t *a_sums, const group_scales *scales,
+                      const row_sums *a_sums, const group_scales *scales,
                       floats *acc) {
-  const float sum = (float)(a_sums[0] + a_sums[1]);
+  const float sum = (float)(a_sums->halves[0] + a_sums->halves[1]);
 #pragma clang loop unroll(full)
   for (int q = 0; q < QUADS; ++q) {
     const float32x4_t d = scales->d.quad[q], dot = dots->quad[q];

@@ -16,6 +16,16 @@ typedef struct {
   float lane[NR];
 } floats;
 
+// Sums of a row's activations over a group.
+typedef struct {
+  int32_t halves[2];
+} row_sums;
+
+INLINE void load_sums(group_form form, const int16_t *a_sums, row_sums *sums) {
+  (void)form;
+  *sums = (row_sums){{a_sums[0], a_sums[1]}};
+}
+
 // Scales of a run.
 typedef struct {
   element_type type;
@@ -56,7 +66,7 @@ INLINE void prefetch_codes(int streams, int cold, const uint8_t *block,
 // Sets dots[r] to the sums of (code - zero) * a[r] over a group, per column.
 INLINE void dot_group(int bits, group_form form, int rows, const uint8_t *block,
                       const group_scales *scales, const int8_t *a,
-                      const int16_t *a_sums, index k, floats dots[MR]) {
+                      const row_sums a_sums[MR], index k, floats dots[MR]) {
   (void)form, (void)a_sums;
   for (int r = 0; r < rows; ++r) {
     for (index j = 0; j < NR; ++j) {
@@ -71,9 +81,9 @@ INLINE void dot_group(int bits, group_form form, int rows, const uint8_t *block,
 
 // Adds a group's products to a row's sums.
 INLINE void add_group(group_form form, const floats *dots, float a_scale,
-                      const int16_t *a_sums, const group_scales *scales,
+                      const row_sums *a_sums, const group_scales *scales,
                       floats *acc) {
-  const float sum = (float)(a_sums[0] + a_sums[1]);
+  const float sum = (float)(a_sums->halves[0] + a_sums->halves[1]);
   for (index j = 0; j < NR; ++j) {
     const weight_scale by = scales->lane[j];
     acc->lane[j] += has_minima(form)

@@ -78,6 +78,10 @@ INLINE void tile_group(int bits, group_form form, int rows, int streams,
                        const product *x, const run_scales runs[STREAMS],
                        floats acc[STREAMS][MR]) {
   const index groups = x->k / GROUP, halves = x->k / HALF;
+  row_sums sums[MR];
+#pragma clang loop unroll(full)
+  for (int r = 0; r < rows; ++r)
+    load_sums(form, x->a_sums + r * halves + g * 2, &sums[r]);
 #pragma clang loop unroll(full)
   for (int s = 0; s < streams; ++s) {
     const uint8_t *block = w->codes + s * w->codes_apart + g * code_bytes(bits);
@@ -85,12 +89,12 @@ INLINE void tile_group(int bits, group_form form, int rows, int streams,
     floats dots[MR];
     prefetch_codes(streams, x->cold, block, code_bytes(bits));
     load_group(bits, form, &runs[s], at, &scales);
-    dot_group(bits, form, rows, block, &scales, x->a + g * GROUP,
-              x->a_sums + g * 2, x->k, dots);
+    dot_group(bits, form, rows, block, &scales, x->a + g * GROUP, sums, x->k,
+              dots);
 #pragma clang loop unroll(full)
     for (int r = 0; r < rows; ++r)
-      add_group(form, &dots[r], x->a_scale[r * groups + g],
-                x->a_sums + r * halves + g * 2, &scales, &acc[s][r]);
+      add_group(form, &dots[r], x->a_scale[r * groups + g], &sums[r], &scales,
+                &acc[s][r]);
   }
 }
 
@@ -119,7 +123,17 @@ INLINE void tile(int rows, int streams, index apart, index panel, int bits,
     for (int r = 0; r < rows; ++r)
       acc[s][r] = (floats){0};
   }
-  for (index g = 0; g < groups;) {
+  // Few rows would notice a loop over the only group of each run, which the commonest
+  // checkpoints have.
+  const int simple = streams == STREAMS && !has_superblocks(form) &&
+                     length == 1 && type == ELEMENT_F16;
+  for (index g = 0; simple && g < groups; ++g) {
+    run_scales runs[STREAMS];
+    load_runs(bits, form, ELEMENT_F16, streams, &w, runs);
+    w.scales += scale_bytes(form, ELEMENT_F16);
+    tile_group(bits, form, rows, streams, &w, g, 0, x, runs, acc);
+  }
+  for (index g = simple ? groups : 0; g < groups;) {
     const index first = g, end = min_index(g + length, groups);
     run_scales runs[STREAMS];
     if (type == ELEMENT_F16)
