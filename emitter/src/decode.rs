@@ -4,8 +4,8 @@ use mlxcel_models::{Coding, Expr, Numbers, OfGroups, Storage};
 use safetensors::Dtype;
 
 use crate::{
-    form::{GroupForm, Groups, Scales},
     graph::{Graph, Tensor},
+    group_form::{GroupForm, Groups, Scales},
     ops::GatherDimensions,
 };
 

@@ -3,10 +3,13 @@
 use std::collections::BTreeMap;
 
 use mlxcel_artifacts::Quant;
-use mlxcel_models::{Coding, ModelConfig, Numbers, OfGroups, Storage, Weight};
+use mlxcel_models::{ModelConfig, Storage, Weight};
 use safetensors::Dtype;
 
-use crate::plan::{Numerics, Plan};
+use crate::{
+    group_form::GroupForm,
+    plan::{Numerics, Plan},
+};
 
 /// How a weight is read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -19,176 +22,13 @@ pub enum Form {
     Groups(GroupForm),
 }
 
-/// Codes of few bits, and what groups of inputs have.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct GroupForm {
-    /// Bits of a code.
-    pub bits: usize,
-    /// What each group has.
-    pub scales: Scales,
-}
-
-/// What groups of codes have.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Scales {
-    /// A scale. Codes are from `-2^(bits - 1)` on.
-    Symmetric(Groups),
-    /// A scale and a whole number from 0 to 255, which is subtracted from unsigned codes.
-    Zeros(Groups),
-    /// A scale and what is added at last. Codes are unsigned.
-    Minima(Groups),
-    /// Each 32 inputs have a scale and a minimum of 6 bits, and each 256 inputs an `f16` unit of either, as in GGUF's `Q4_K`
-    /// and `Q5_K`.
-    Superblocks,
-    /// Each 16 inputs have a scale of 8 bits, and each 256 inputs its `f16` unit, as in GGUF's `Q6_K`.
-    Halves,
-}
-
-/// Groups of adjacent inputs.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Groups {
-    /// Inputs of a group: a multiple of 32.
-    pub size: usize,
-    /// The type of scales and minima.
-    pub dtype: Dtype,
-}
-
-/// Inputs whose products kernels sum in integers.
-pub(crate) const GROUP: usize = 32;
-
-/// Inputs of a superblock. The last one of a row may have fewer.
-pub(crate) const SUPERBLOCK: usize = 256;
-
 /// What kernels quantize inputs to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) enum Activation {
     /// 8 bits with a scale for each row.
     Rows,
-    /// 8 bits with a scale for each [`GROUP`] elements.
+    /// 8 bits with a scale for each 32 elements.
     Groups,
-}
-
-impl GroupForm {
-    /// GGUF's `Q4_0`.
-    pub const Q4_0: Self =
-        Self { bits: 4, scales: Scales::Symmetric(Groups { size: GROUP, dtype: Dtype::F16 }) };
-
-    /// Returns a form that kernels read and that holds every number of a weight exactly.
-    ///
-    /// `transposed` says that the weight is `[inputs, outputs]`.
-    #[must_use]
-    pub fn holding(storage: &Storage, columns: usize, transposed: bool) -> Option<Self> {
-        let coding = storage.coding.as_ref()?;
-        let Numbers::Integers { bits, signed } = coding.numbers else { return None };
-        let [1, size] = coding.group else { return None };
-        if coding.column_groups.is_some() || coding.transposed != transposed || !columns.is_multiple_of(GROUP)
-        {
-            return None;
-        }
-        let dtype = |numbers: &[&OfGroups]| -> Option<Dtype> {
-            let exact = numbers.iter().map(|of| match of {
-                OfGroups::Numbers(numbers) => Some(storage.exact_dtype(numbers)),
-                OfGroups::Steps { .. } => None,
-            });
-            let all = exact.collect::<Option<Vec<_>>>()?;
-            Some(if all.windows(2).all(|pair| pair[0] == pair[1]) { *all.first()? } else { Dtype::F32 })
-        };
-        let is_whole = size.is_multiple_of(GROUP) && columns.is_multiple_of(size);
-        let groups =
-            |numbers: &[&OfGroups]| Some(Groups { size, dtype: dtype(numbers).filter(|_| is_whole)? });
-        let scales = match coding {
-            Coding { minima: Some(minima), zeros: None, scales, .. } if !signed => {
-                let six_bits = |of: &OfGroups| units(of, (6, false), storage) == Some(SUPERBLOCK / GROUP);
-                if size == GROUP && six_bits(scales) && six_bits(minima) {
-                    Scales::Superblocks
-                } else {
-                    Scales::Minima(groups(&[scales, minima])?)
-                }
-            }
-            Coding { minima: None, scales, .. } if is_centered(coding, bits, signed) => {
-                const HALF: usize = GROUP / 2;
-                if size == HALF && units(scales, (8, true), storage) == Some(SUPERBLOCK / HALF) {
-                    Scales::Halves
-                } else {
-                    Scales::Symmetric(groups(&[scales])?)
-                }
-            }
-            Coding { minima: None, zeros: Some(_), scales, .. } => Scales::Zeros(groups(&[scales])?),
-            _ => return None,
-        };
-        // The fewest bits that there is a kernel for.
-        let widths: &[usize] = match scales {
-            Scales::Symmetric(_) => &[4, 5, 8],
-            Scales::Zeros(_) => &[4, 8],
-            Scales::Minima(_) => &[4, 5, 6, 8],
-            Scales::Superblocks => &[4, 5],
-            Scales::Halves => &[6],
-        };
-        let bits = widths.iter().copied().find(|&width| width >= bits)?;
-        Some(Self { bits, scales })
-    }
-
-    /// Returns the inputs that have scales of their own together: a row has a whole number of them, or less for superblocks.
-    pub(crate) fn run(self) -> usize {
-        match self.scales {
-            Scales::Symmetric(groups) | Scales::Zeros(groups) | Scales::Minima(groups) => groups.size,
-            Scales::Superblocks | Scales::Halves => SUPERBLOCK,
-        }
-    }
-
-    /// Returns the bytes of scales that an output has for each run of inputs.
-    pub(crate) fn run_bytes(self) -> usize {
-        let number = |groups: Groups| groups.dtype.bitsize() / 8;
-        match self.scales {
-            Scales::Symmetric(groups) => number(groups),
-            Scales::Zeros(groups) => number(groups) + 1,
-            Scales::Minima(groups) => 2 * number(groups),
-            Scales::Superblocks => 2 + 2 + 12,
-            Scales::Halves => 2 + 16,
-        }
-    }
-
-    /// Returns the bytes of an output with so many inputs.
-    #[must_use]
-    pub fn row_bytes(self, inputs: usize) -> usize {
-        inputs / 8 * self.bits + inputs.div_ceil(self.run()) * self.run_bytes()
-    }
-
-    /// Returns a name for recipes.
-    pub(crate) fn name(self) -> String {
-        let of = |kind: &str, Groups { size, dtype }: Groups| {
-            format!("{kind}{size}_{}", format!("{dtype:?}").to_lowercase())
-        };
-        let scales = match self.scales {
-            Scales::Symmetric(groups) => of("symmetric", groups),
-            Scales::Zeros(groups) => of("zeros", groups),
-            Scales::Minima(groups) => of("minima", groups),
-            Scales::Superblocks => "superblocks".into(),
-            Scales::Halves => "halves".into(),
-        };
-        format!("q{}_{scales}", self.bits)
-    }
-}
-
-/// Returns how many groups share a unit, if groups have whole numbers of an `f16` unit, of at most so many bits.
-fn units(of_groups: &OfGroups, (most, may_be_signed): (usize, bool), storage: &Storage) -> Option<usize> {
-    let OfGroups::Steps { numbers: Numbers::Integers { bits, signed }, sizes, in_block, .. } = of_groups
-    else {
-        return None;
-    };
-    // An unsigned number needs one more bit if there is a sign.
-    let fits =
-        if *signed { may_be_signed && *bits <= most } else { bits + usize::from(may_be_signed) <= most };
-    (fits && storage.exact_dtype(sizes) == Dtype::F16).then_some(*in_block)
-}
-
-/// Returns whether half of the codes are negative, less their zero point.
-fn is_centered(coding: &Coding, bits: usize, signed: bool) -> bool {
-    let half = if signed { 0.0 } else { 2f32.powi(i32::try_from(bits).unwrap_or(0) - 1) };
-    match &coding.zeros {
-        None => half == 0.0,
-        Some(zeros) => zeros.as_number() == Some(half),
-    }
 }
 
 /// The forms of a model's weights.
@@ -247,9 +87,9 @@ impl Forms {
     }
 }
 
-/// Returns whether a target's code reads a form.
+/// Returns whether a target's code reads a form: kernels for CPUs read all of them.
 fn is_read(form: GroupForm, numerics: Numerics) -> bool {
-    form == GroupForm::Q4_0 && !numerics.floats_as_bits
+    numerics.cpu_isa().is_some() || form == GroupForm::Q4_0 && !numerics.floats_as_bits
 }
 
 /// Returns every weight of matrix products with its inputs, and whether it has them first.
@@ -258,106 +98,4 @@ fn weights(model: &ModelConfig) -> impl Iterator<Item = (&Weight, usize, bool)> 
     let linears = model.linears().map(|linear| (&linear.weight, linear.inputs(), linear.transposed));
     // The weight of a tied head is the embedding's.
     [embedding].into_iter().chain(linears)
-}
-
-#[cfg(test)]
-mod tests {
-    use mlxcel_models::{Expr, StoredTensor};
-
-    use super::*;
-
-    /// Returns a weight with 512 inputs, whose scales are the stored tensor 1, and numbers the tensor 0.
-    fn storage(bits: usize, signed: bool, size: usize, scale: Dtype) -> (Storage, Expr) {
-        let tensor =
-            |name: &str, dtype, columns| StoredTensor { name: name.into(), dtype, shape: vec![8, columns] };
-        let scales = Expr::Stored(1).floats();
-        let coding = Coding {
-            codes: Expr::Stored(0).integers(),
-            numbers: Numbers::Integers { bits, signed },
-            group: [1, size],
-            column_groups: None,
-            scales: OfGroups::Numbers(scales.clone()),
-            zeros: None,
-            minima: None,
-            transposed: false,
-        };
-        let tensors = vec![tensor("w", Dtype::I8, 512), tensor("s", scale, 512 / size)];
-        (Storage { tensors, coding: Some(coding) }, scales)
-    }
-
-    /// Returns the name of the form that holds a weight after a change.
-    fn held(
-        (mut storage, scales): (Storage, Expr),
-        change: impl FnOnce(&mut Coding, Expr),
-    ) -> Option<String> {
-        change(storage.coding.as_mut().unwrap(), scales);
-        GroupForm::holding(&storage, 512, false).map(GroupForm::name)
-    }
-
-    /// Returns steps of so many bits, whose units are the scales.
-    fn steps(bits: usize, signed: bool, in_block: usize, sizes: Expr) -> OfGroups {
-        let numbers = Numbers::Integers { bits, signed };
-        OfGroups::Steps { steps: Expr::Stored(0).integers(), numbers, sizes, in_block }
-    }
-
-    #[test]
-    fn codes_with_scales_are_held_by_the_narrowest_kernel() {
-        let symmetric = |bits, size, dtype| held(storage(bits, true, size, dtype), |_, _| {});
-        assert_eq!(symmetric(4, 32, Dtype::F16).as_deref(), Some("q4_symmetric32_f16"));
-        assert_eq!(GroupForm::Q4_0.name(), "q4_symmetric32_f16");
-        assert_eq!(symmetric(3, 128, Dtype::BF16).as_deref(), Some("q4_symmetric128_bf16"));
-        assert_eq!(symmetric(6, 512, Dtype::F32).as_deref(), Some("q8_symmetric512_f32"));
-        let zeros =
-            |bits| held(storage(bits, false, 64, Dtype::F16), |coding, scales| coding.zeros = Some(scales));
-        assert_eq!(zeros(5).as_deref(), Some("q8_zeros64_f16"));
-        let minima = held(storage(6, false, 64, Dtype::BF16), |coding, scales| {
-            coding.minima = Some(OfGroups::Numbers(scales));
-        });
-        assert_eq!(minima.as_deref(), Some("q6_minima64_bf16"));
-        // The middle of unsigned codes is a zero point of symmetric ones.
-        let middle = |zero| {
-            held(storage(4, false, 32, Dtype::F16), |coding, _| coding.zeros = Some(Expr::number(zero)))
-        };
-        assert_eq!(middle(8.0).as_deref(), Some("q4_symmetric32_f16"));
-        assert_eq!(middle(7.0).as_deref(), Some("q4_zeros32_f16"));
-    }
-
-    #[test]
-    fn steps_of_units_are_held_as_superblocks() {
-        let superblocks = |bits, in_block| {
-            held(storage(bits, false, 32, Dtype::F16), |coding, units| {
-                let below = units.clone().times(Expr::number(-1.0));
-                coding.scales = steps(6, false, in_block, units);
-                coding.minima = Some(steps(6, false, in_block, below));
-            })
-        };
-        assert_eq!(superblocks(4, 8).as_deref(), Some("q4_superblocks"));
-        assert_eq!(superblocks(5, 8).as_deref(), Some("q5_superblocks"));
-        assert_eq!(superblocks(6, 8), None);
-        assert_eq!(superblocks(4, 4), None);
-        let halves = |steps: &dyn Fn(Expr) -> OfGroups, dtype| {
-            held(storage(6, true, 16, dtype), |coding, units| coding.scales = steps(units))
-        };
-        assert_eq!(halves(&|units| steps(8, true, 16, units), Dtype::F16).as_deref(), Some("q6_halves"));
-        // An unsigned byte does not fit a signed one, and units are half precision.
-        assert_eq!(halves(&|units| steps(8, false, 16, units), Dtype::F16), None);
-        assert_eq!(halves(&|units| steps(8, true, 16, units), Dtype::F32), None);
-    }
-
-    #[test]
-    fn what_no_kernel_holds_exactly_is_decoded() {
-        type Change = fn(&mut Coding, Expr);
-        let changes: [Change; 5] = [
-            |coding, _| coding.numbers = Numbers::Floats { bits: 4 },
-            |coding, _| coding.group = [2, 32],
-            |coding, _| coding.group = [1, 16],
-            |coding, index| coding.column_groups = Some(index),
-            |coding, _| coding.transposed = true,
-        ];
-        for change in changes {
-            assert_eq!(held(storage(4, true, 32, Dtype::F16), change), None);
-        }
-        let (plain, _) = storage(4, true, 32, Dtype::F16);
-        assert_eq!(GroupForm::holding(&Storage { coding: None, ..plain }, 512, false), None);
-    }
 }

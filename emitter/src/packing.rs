@@ -14,8 +14,8 @@ use mlxcel_models::{Coding, Storage, StoredTensor, Weight};
 use crate::{
     decode::{decode, decode_groups},
     error::Error,
-    form::GroupForm,
     graph::{Graph, Tensor},
+    group_form::GroupForm,
     module::Module,
     types::TensorType,
 };

@@ -29,7 +29,7 @@ impl Isa {
     }
 
     /// Returns how many outputs a panel of weights in groups has, see `groups.h`.
-    pub(crate) fn q4_outputs(self) -> usize {
+    pub(crate) fn group_outputs(self) -> usize {
         match self {
             Self::X86_64V4Vnni | Self::X86_64V4Bf16 | Self::X86_64V4Amx => 16,
             Self::X86_64V3 | Self::Aarch64 | Self::Sm80 => 8,

@@ -1,6 +1,9 @@
 //! Calls of `gather.c`: rows of tables.
 
-use super::arguments::{Argument, Arguments, Kernel, KernelFunction, arguments, kernels};
+use super::{
+    arguments::{Argument, Arguments, Kernel, KernelFunction, arguments, kernels},
+    groups::GroupFormat,
+};
 use crate::{graph::Tensor, types::TensorType};
 
 /// Weights that are packed into panels of 16 rows, with their scales.
@@ -25,19 +28,6 @@ impl Argument for PanelTable {
 }
 
 arguments! {
-    /// Inputs of weights in groups that share scales, and the scales' type as C numbers it.
-    struct GroupSizes {
-        group: usize,
-        scale_type: usize,
-    }
-
-    /// How weights are stored in groups; `groups.h` numbers the forms.
-    struct GroupFormat {
-        bits: usize,
-        form: usize,
-        sizes: GroupSizes,
-    }
-
     /// Copies rows of `width` elements.
     struct GatherRows {
         table: Tensor,
@@ -59,8 +49,8 @@ arguments! {
         step: usize,
     }
 
-    /// Looks up rows of panels of 4-bit weights.
-    struct GatherQ4Panels {
+    /// Looks up rows of panels of weights in groups.
+    struct GatherGroups {
         w: Tensor,
         w_scale: Tensor,
         ids: Tensor,
@@ -72,19 +62,9 @@ arguments! {
     }
 }
 
-impl GroupSizes {
-    /// Scales in `f16` for each group of 32 inputs.
-    pub(super) const F16: Self = Self { group: 32, scale_type: 2 };
-}
-
-impl GroupFormat {
-    /// GGUF's `Q4_0`.
-    pub(crate) const Q4: Self = Self { bits: 4, form: 0, sizes: GroupSizes::F16 };
-}
-
 kernels! {
     GatherRows => "gather", "gather_rows";
-    GatherQ4Panels => "gather", "gather_groups";
+    GatherGroups => "gather", "gather_groups";
 }
 
 impl Kernel for GatherPanels {

@@ -2,9 +2,9 @@
 
 use super::{
     arguments::{Argument, Arguments, Kernel, KernelFunction, arguments},
-    gather::GroupSizes,
+    groups::{GroupSizes, products},
 };
-use crate::{graph::Tensor, types::TensorType};
+use crate::{graph::Tensor, group_form::GroupForm, types::TensorType};
 
 /// Packed weights `w` and rows `a`, each with its scales.
 #[derive(Debug, Clone, Copy)]
@@ -19,8 +19,8 @@ pub(crate) enum MatmulOperands {
     Bf16Pairs { w: Tensor, a: Tensor },
     /// Both in 8 bits.
     Q8 { w: Tensor, w_scale: Tensor, a: Tensor, a_scale: Tensor },
-    /// Weights in 4 bits with `f16` scales, rows in 8 bits, in groups of 32.
-    Q4 { w: Tensor, w_scale: Tensor, a: Tensor, a_scale: Tensor, a_sums: Tensor },
+    /// Weights of a form in groups, rows in 8 bits in groups of 32.
+    Groups { form: GroupForm, w: Tensor, w_scale: Tensor, a: Tensor, a_scale: Tensor, a_sums: Tensor },
 }
 
 impl MatmulOperands {
@@ -32,15 +32,15 @@ impl MatmulOperands {
             Self::F16 { .. } => ("matmul_float", ["matmul_f16", "matmul_f16_experts"]),
             Self::Bf16Pairs { .. } => ("matmul_bf16", ["matmul_bf16_pairs", "matmul_bf16_pairs_experts"]),
             Self::Q8 { .. } => ("matmul_q8", ["matmul_q8", "matmul_q8_experts"]),
-            Self::Q4 { .. } => ("matmul_groups_4", ["matmul_q4_symmetric", "matmul_q4_symmetric_experts"]),
+            Self::Groups { form, .. } => return products(form),
         };
         names.map(|name| KernelFunction { file, name })
     }
 
     /// Adds the sizes that only weights in groups have, after the others.
     fn add_group_sizes(self, arguments: &mut Arguments) {
-        if let Self::Q4 { .. } = self {
-            GroupSizes::F16.add_to(arguments, "");
+        if let Self::Groups { form, .. } = self {
+            GroupSizes::from(form).add_to(arguments, "");
         }
     }
 }
@@ -55,7 +55,7 @@ impl Argument for MatmulOperands {
             Self::Q8 { w, w_scale, a, a_scale } => {
                 add(&[("w", w), ("w_scale", w_scale), ("a", a), ("a_scale", a_scale)]);
             }
-            Self::Q4 { w, w_scale, a, a_scale, a_sums } => {
+            Self::Groups { w, w_scale, a, a_scale, a_sums, .. } => {
                 add(&[("w", w), ("w_scale", w_scale), ("a", a), ("a_scale", a_scale), ("a_sums", a_sums)])
             }
         }

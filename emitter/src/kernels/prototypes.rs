@@ -8,11 +8,12 @@ use std::{
 };
 
 use mlxcel_artifacts::{CacheType, Float, Quant};
-use mlxcel_models::{Preset, Storage};
+use mlxcel_models::{Coding, Expr, Numbers, OfGroups, Preset, Storage, StoredTensor, Weight};
 use safetensors::Dtype;
 
 use super::{executable::Executable, isa::Isa};
 use crate::{
+    group_form::{GroupForm, Groups, Scales},
     plan::{Numerics, Plan, Products},
     transformer::build,
 };
@@ -80,11 +81,9 @@ fn cuda_prototypes() -> Prototypes {
 fn element(isa: Isa, dtype: Dtype) -> &'static [&'static str] {
     match dtype {
         Dtype::F32 => &["float"],
-        // Scales of weights in groups are bytes for C.
-        Dtype::F16 => &["uint16_t", "uint8_t"],
-        Dtype::BF16 => &["uint16_t"],
+        Dtype::F16 | Dtype::BF16 => &["uint16_t"],
         Dtype::I32 => &["int32_t"],
-        // Two weights of 4 bits have no sign of their own.
+        // Weights in groups and their scales have no sign of their own.
         Dtype::I8 if isa.q8_activation() == Dtype::I8 => &["int8_t", "uint8_t", "act_q8"],
         Dtype::I8 => &["int8_t", "uint8_t"],
         Dtype::I16 if isa.q8_activation() == Dtype::I16 => &["act_q8", "int16_t"],
@@ -168,27 +167,96 @@ fn executables() -> Vec<Executable> {
     found
 }
 
-/// Returns whether a function is a product with weights in groups of a form that no layer has yet.
-fn is_unused_form(name: &str) -> bool {
-    let form = name.trim_end_matches("_experts");
-    let is_form = ["_symmetric", "_zeros", "_minima", "_superblocks", "_halves"]
-        .iter()
-        .any(|suffix| form.ends_with(suffix));
-    is_form && form != "matmul_q4_symmetric"
+/// Returns every form that there is a kernel for.
+fn group_forms() -> Vec<GroupForm> {
+    let groups = Groups { size: 64, dtype: Dtype::BF16 };
+    let widths: [(Scales, &[usize]); 5] = [
+        (Scales::Symmetric(groups), &[4, 5, 8]),
+        (Scales::Zeros(groups), &[4, 8]),
+        (Scales::Minima(groups), &[4, 5, 6, 8]),
+        (Scales::Superblocks, &[4, 5]),
+        (Scales::Halves, &[6]),
+    ];
+    let forms = |&(scales, bits): &(Scales, &[usize])| {
+        bits.iter().map(|&bits| GroupForm { bits, scales }).collect::<Vec<_>>()
+    };
+    widths.iter().flat_map(forms).collect()
+}
+
+/// Returns a matrix that a form holds, and any other weight as it is.
+fn stored_in(form: GroupForm, weight: &Weight) -> Storage {
+    let &[outputs, inputs] = weight.shape.as_slice() else { return Storage::plain(weight, Dtype::F32) };
+    let mut tensors = Vec::new();
+    let mut stored = |dtype, columns| {
+        let name = format!("{}.{}", weight.name, tensors.len());
+        tensors.push(StoredTensor { name, dtype, shape: vec![outputs, columns] });
+        Expr::Stored(tensors.len() - 1)
+    };
+    let signed = matches!(form.scales, Scales::Symmetric(_) | Scales::Halves);
+    let codes = stored(Dtype::I8, inputs).integers();
+    let mut steps = |bits, signed, size: usize| OfGroups::Steps {
+        steps: stored(Dtype::I8, inputs / size).integers(),
+        numbers: Numbers::Integers { bits, signed },
+        sizes: stored(Dtype::F16, inputs / 256).floats(),
+        in_block: 256 / size,
+    };
+    let mut of_steps = |count: usize, bits, signed, size| {
+        let mut made = (0..count).map(|_| steps(bits, signed, size)).collect::<Vec<_>>().into_iter();
+        (made.next(), made.next(), size)
+    };
+    let (scales, minima, size) = match form.scales {
+        Scales::Symmetric(Groups { size, dtype }) | Scales::Zeros(Groups { size, dtype }) => {
+            (Some(OfGroups::Numbers(stored(dtype, inputs / size).floats())), None, size)
+        }
+        Scales::Minima(Groups { size, dtype }) => {
+            let mut number = || Some(OfGroups::Numbers(stored(dtype, inputs / size).floats()));
+            (number(), number(), size)
+        }
+        Scales::Superblocks => of_steps(2, 6, false, 32),
+        Scales::Halves => of_steps(1, 8, true, 16),
+    };
+    let zeros = matches!(form.scales, Scales::Zeros(_)).then(|| stored(Dtype::U8, inputs / size).floats());
+    let coding = Coding {
+        codes,
+        numbers: Numbers::Integers { bits: form.bits, signed },
+        group: [1, size],
+        column_groups: None,
+        scales: scales.unwrap(),
+        zeros,
+        minima,
+        transposed: false,
+    };
+    Storage { tensors, coding: Some(coding) }
+}
+
+/// Returns every executable in programs with weights that the checkpoint stores in groups.
+fn executables_of_groups() -> Vec<Executable> {
+    let mut found = Vec::new();
+    for name in ["llama-3.2-1b", "mixtral-8x7b"] {
+        let mut model = Preset::find(name).unwrap().model().unwrap();
+        model.blocks.truncate(1);
+        for form in group_forms() {
+            let numerics = Numerics { products: Products::Kernels(Isa::X86_64V3), ..Numerics::default() };
+            let plan = Plan { quant: Quant::Auto, ..Plan::new(&model, Float::Bf16, 2048) };
+            let stored = |weight: &Weight| stored_in(form, weight);
+            let (module, _) = build(&model, &plan.for_target(numerics), &stored).unwrap();
+            found.extend(module.executables().cloned());
+        }
+    }
+    found
 }
 
 #[test]
 fn calls_match_the_c_prototypes() {
     let [cpu, cuda] = [cpu_prototypes(), cuda_prototypes()];
     let mut used = BTreeSet::new();
-    for executable in executables() {
+    for executable in executables().into_iter().chain(executables_of_groups()) {
         let (prototypes, name) = (if executable.is_gpu() { &cuda } else { &cpu }, executable.function.name);
         let prototype = prototypes.get(name).unwrap_or_else(|| panic!("{name} has no prototype"));
         compare(&executable, prototype);
         used.insert(name);
     }
-    let all: BTreeSet<_> =
-        cpu.keys().chain(cuda.keys()).map(String::as_str).filter(|name| !is_unused_form(name)).collect();
+    let all: BTreeSet<_> = cpu.keys().chain(cuda.keys()).map(String::as_str).collect();
     assert_eq!(used, all, "functions that calls use, and functions in C");
 }
 

@@ -11,9 +11,10 @@ use super::{
     weights::{Matrix, Weights},
 };
 use crate::{
-    form::{Activation, Form, Forms, GroupForm},
+    form::{Activation, Form, Forms},
     global::Global,
     graph::{Graph, Tensor},
+    group_form::GroupForm,
     module::Module,
     packing::{Packing, Source, StoredWeight},
     plan::{Numerics, Plan, Products},

@@ -4,8 +4,8 @@ use mlxcel_artifacts::CacheType;
 use safetensors::Dtype;
 
 use crate::{
-    form::{GROUP, GroupForm},
     graph::{Graph, Tensor},
+    group_form::{GROUP, GroupForm},
     ops::Reduction,
     types::TensorType,
 };

@@ -4,8 +4,8 @@ use mlxcel_models::{Linear, Storage, Weight};
 
 use super::quantization::quantize_groups;
 use crate::{
-    form::GroupForm,
     graph::{Graph, Tensor},
+    group_form::GroupForm,
     packing::Source,
 };
 

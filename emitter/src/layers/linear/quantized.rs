@@ -4,8 +4,9 @@ use mlxcel_models::Weight;
 use safetensors::Dtype;
 
 use crate::{
-    form::{Form, GROUP, GroupForm},
+    form::Form,
     graph::{Graph, Tensor},
+    group_form::{GROUP, GroupForm},
     layers::{
         builder::Builder,
         quantization::{

@@ -11,9 +11,10 @@ use super::{
 };
 use crate::{
     decode::fields,
-    form::{Activation, GROUP, GroupForm, SUPERBLOCK, Scales},
+    form::Activation,
     graph::{Graph, Tensor},
-    kernels::{GatherQ4Panels, GroupFormat, Isa, MatmulOperands},
+    group_form::{GROUP, GroupForm, SUPERBLOCK, Scales},
+    kernels::{GatherGroups, Isa, MatmulOperands},
     layers::{
         builder::Builder,
         gather,
@@ -36,8 +37,8 @@ pub(super) fn product(b: &mut Builder<'_>, isa: Isa, inputs: ProductInputs<'_>, 
     let (outputs, inputs) = weights.size();
     let [w, w_scale] = packed(b, isa, weights, form);
     let rows = quantized_rows(b, isa, x, Activation::Groups);
-    let operands = MatmulOperands::Q4 { w, w_scale, a: rows[0], a_scale: rows[1], a_sums: rows[2] };
-    let lanes = isa.q4_outputs();
+    let operands = MatmulOperands::Groups { form, w, w_scale, a: rows[0], a_scale: rows[1], a_sums: rows[2] };
+    let lanes = isa.group_outputs();
     let panel_bytes = lanes * form.row_bytes(inputs);
     let product = PackedProduct { isa, operands, segments, outputs, inputs, lanes, panel_bytes };
     product.call(b, batch, tokens)
@@ -47,20 +48,20 @@ pub(super) fn product(b: &mut Builder<'_>, isa: Isa, inputs: ProductInputs<'_>, 
 pub(super) fn rows(b: &mut Builder<'_>, isa: Isa, weight: &Weight, ids: Tensor, form: GroupForm) -> Tensor {
     let [w, w_scale] = packed(b, isa, Weights::Layers(&[weight.into()]), form);
     let (_, width) = Matrix::from(weight).size();
-    gather::call(b, isa, ids, width, |count, out| GatherQ4Panels {
+    gather::call(b, isa, ids, width, |count, out| GatherGroups {
         w,
         w_scale,
         ids,
         count,
         out,
         width,
-        format: GroupFormat::Q4,
+        format: form.into(),
     })
 }
 
 /// Packs weights into panels: blocks of codes, `[panels, groups, bytes]`, and of scales, `[panels, runs, bytes]`.
 fn packed(b: &mut Builder<'_>, isa: Isa, weights: Weights<'_>, form: GroupForm) -> [Tensor; 2] {
-    let lanes = isa.q4_outputs();
+    let lanes = isa.group_outputs();
     let made = b.packed_groups(&format!("{}_panels", form.name()), weights, lanes, form, |g, parts| {
         let parts: Vec<_> = parts.iter().map(|&part| split_into_panels(g, part, lanes)).collect();
         let [codes, of_groups @ ..] = parts.as_slice() else { return vec![] };
@@ -107,13 +108,12 @@ fn plane(g: &mut Graph, bytes: Tensor) -> Tensor {
     g.reshape(bytes, &[panels, groups, vectors * lanes * quad])
 }
 
-/// Returns blocks of what groups have, for `[panels, lanes, …]` of each part: bytes, `[panels, runs, bytes]`, or scales alone,
-/// `[panels, runs, lanes]`.
+/// Returns blocks of what groups have, bytes `[panels, runs, bytes]`, for `[panels, lanes, …]` of each part.
 fn blocks_of_scales(g: &mut Graph, parts: &[Tensor], form: GroupForm) -> Tensor {
     // [panels, …, lanes]
     let parts: Vec<_> = parts.iter().map(|&part| g.transpose(part, &[0, 2, 1])).collect();
     let bytes = match (form.scales, parts.as_slice()) {
-        (Scales::Symmetric(_), &[scales]) => vec![scales],
+        (Scales::Symmetric(_), &[scales]) => vec![bytes_of(g, scales)],
         (Scales::Zeros(_), &[scales, zeros]) => vec![bytes_of(g, scales), g.convert(zeros, Dtype::I8)],
         (Scales::Minima(_), &[scales, minima]) => [scales, minima].map(|part| bytes_of(g, part)).to_vec(),
         (Scales::Superblocks, &[unit, least, scales, minima]) => {
@@ -180,7 +180,7 @@ fn bytes_of(g: &mut Graph, x: Tensor) -> Tensor {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::form::Groups;
+    use crate::group_form::Groups;
 
     const LANES: usize = 8;
     const PANELS: usize = 3;

@@ -3,8 +3,9 @@
 use safetensors::Dtype;
 
 use crate::{
-    form::{Activation, GROUP},
+    form::Activation,
     graph::Tensor,
+    group_form::GROUP,
     kernels::{Grid, Isa, QuantizeGroups, QuantizeRows, QuantizedResults},
     layers::builder::Builder,
     types::TensorType,

@@ -1,0 +1,83 @@
+//! Weights in groups as `groups.h` numbers and `matmul_groups.h` names their forms.
+
+use safetensors::Dtype;
+
+use super::arguments::{KernelFunction, arguments};
+use crate::group_form::{GroupForm, Groups, Scales};
+
+arguments! {
+    /// Inputs of weights in groups that share scales, and the scales' type as C numbers it.
+    struct GroupSizes {
+        group: usize,
+        scale_type: usize,
+    }
+
+    /// How weights are stored in groups.
+    struct GroupFormat {
+        bits: usize,
+        form: usize,
+        sizes: GroupSizes,
+    }
+}
+
+impl From<GroupForm> for GroupSizes {
+    fn from(form: GroupForm) -> Self {
+        let (size, dtype) = match form.scales {
+            Scales::Symmetric(groups) | Scales::Zeros(groups) | Scales::Minima(groups) => {
+                let Groups { size, dtype } = groups;
+                (size, dtype)
+            }
+            Scales::Superblocks | Scales::Halves => (form.run(), Dtype::F16),
+        };
+        // `element_type` of `common.h`.
+        let scale_type = match dtype {
+            Dtype::F32 => 0,
+            Dtype::BF16 => 1,
+            _ => 2,
+        };
+        Self { group: size, scale_type }
+    }
+}
+
+impl From<GroupForm> for GroupFormat {
+    fn from(form: GroupForm) -> Self {
+        let number = match form.scales {
+            Scales::Symmetric(_) => 0,
+            Scales::Zeros(_) => 1,
+            Scales::Minima(_) => 2,
+            Scales::Superblocks => 3,
+            Scales::Halves => 4,
+        };
+        Self { bits: form.bits, form: number, sizes: form.into() }
+    }
+}
+
+/// Declares the functions of every form that there is a kernel for, each for plain rows and for rows of experts.
+macro_rules! products {
+    ($($bits:literal $scales:pat => $file:literal, $name:literal;)*) => {
+        /// Returns the functions that multiply by weights in a form, for plain rows and for rows of experts.
+        pub(super) fn products(form: GroupForm) -> [KernelFunction; 2] {
+            let (file, names) = match (form.bits, form.scales) {
+                $(($bits, $scales) => ($file, [$name, concat!($name, "_experts")]),)*
+                // `GroupForm::holding` returns no others. The test of prototypes would miss this name.
+                _ => ("matmul_groups_4", ["matmul_unknown_form"; 2]),
+            };
+            names.map(|name| KernelFunction { file, name })
+        }
+    };
+}
+
+products! {
+    4 Scales::Symmetric(_) => "matmul_groups_4", "matmul_q4_symmetric";
+    4 Scales::Zeros(_) => "matmul_groups_4", "matmul_q4_zeros";
+    4 Scales::Minima(_) => "matmul_groups_4", "matmul_q4_minima";
+    4 Scales::Superblocks => "matmul_groups_4", "matmul_q4_superblocks";
+    5 Scales::Symmetric(_) => "matmul_groups_5", "matmul_q5_symmetric";
+    5 Scales::Minima(_) => "matmul_groups_5", "matmul_q5_minima";
+    5 Scales::Superblocks => "matmul_groups_5", "matmul_q5_superblocks";
+    6 Scales::Minima(_) => "matmul_groups_6", "matmul_q6_minima";
+    6 Scales::Halves => "matmul_groups_6", "matmul_q6_halves";
+    8 Scales::Symmetric(_) => "matmul_groups_8", "matmul_q8_symmetric";
+    8 Scales::Zeros(_) => "matmul_groups_8", "matmul_q8_zeros";
+    8 Scales::Minima(_) => "matmul_groups_8", "matmul_q8_minima";
+}
