@@ -1,14 +1,16 @@
 //! Quantized checkpoints, as the tools that people use write them: with `--quant none`, tokens and logits are those of
-//! transformers over the weights that the tool dequantizes.
+//! transformers over the weights that the tool dequantizes. With `--quant auto`, which rounds inputs, they are near.
 //!
 //! `MLXCEL_FIXTURES=mlx,awq` runs the fixtures whose names contain one of these words, `MLXCEL_ORACLE=full` all of them, also
 //! without kernels. `MLXCEL_CHECKPOINTS=FOLDER` runs those of another folder.
 
-use std::{env, fs, path::PathBuf, sync::Mutex};
+use std::{collections::BTreeSet, env, fs, path::PathBuf, sync::Mutex};
+
+use mlxcel_compiler_driver::{Quant, Request};
 
 use crate::{
     oracle::{Failure, answers_of_quantized},
-    real::{Fixture, each, is_full, models},
+    real::{Fixture, Loaded, Recorded, each, is_full, models, request, try_built},
 };
 
 /// Fixtures that only `MLXCEL_ORACLE=full` runs, because others have the same form with other numbers.
@@ -35,8 +37,25 @@ const FULL_ONLY: [&str; 20] = [
     "mlx-8bit",
 ];
 
-#[test]
-fn quantized_checkpoints_answer_as_their_tools_dequantize_them() {
+/// Fixtures that run with `--quant auto` by default: together they have every form that there is a kernel for.
+const WITH_STORED_BITS: [&str; 8] = [
+    "awq-group-32",
+    "gguf-k",
+    "gguf-legacy",
+    "gguf-mixtral",
+    "gguf-q4-0",
+    "gptq-8bit",
+    "mlx-6bit",
+    "mlx-overrides",
+];
+
+/// By how much logits differ at most if kernels read the stored bits, as a part of their spread: inputs have 8 bits.
+///
+/// Of most tokens: where a mixture chooses another expert, all differs.
+const ROUNDED_INPUTS: f32 = 0.05;
+
+/// Returns the fixtures of a folder that are chosen, or those of which `is_default` holds.
+fn fixtures(is_default: impl Fn(&str) -> bool) -> Vec<Fixture> {
     let only = env::var("MLXCEL_FIXTURES").unwrap_or_default();
     let committed = || models().join("oracle/quantized_checkpoints/fixtures");
     let folder = env::var_os("MLXCEL_CHECKPOINTS").map_or_else(committed, PathBuf::from);
@@ -44,21 +63,78 @@ fn quantized_checkpoints_answer_as_their_tools_dequantize_them() {
     let is_chosen = |path: &PathBuf| {
         let name = path.file_name().unwrap().to_string_lossy();
         match only.as_str() {
-            "" => is_full() || !FULL_ONLY.contains(&&*name),
+            "" => is_full() || is_default(&name),
             words => words.split(',').any(|word| name.contains(word)),
         }
     };
     let mut chosen: Vec<_> = entries.filter(is_chosen).collect();
     chosen.sort();
     assert!(!chosen.is_empty(), "no fixture is called {only}");
+    chosen.iter().map(|path| Fixture::open(path).unwrap()).collect()
+}
+
+/// Checks every fixture, and fails with all that failed.
+fn check_each(fixtures: &[Fixture], check: impl Fn(&Fixture) -> Result<(), Failure> + Sync) {
     let failures = Mutex::new(Vec::new());
-    each(&chosen, |path| {
-        let answered =
-            Fixture::open(path).map_err(Failure).and_then(|fixture| answers_of_quantized(&fixture));
-        if let Err(Failure(words)) = answered {
-            failures.lock().unwrap().push(format!("{}: {words}", path.file_name().unwrap().display()));
+    each(fixtures, |fixture| {
+        if let Err(Failure(words)) = check(fixture) {
+            failures.lock().unwrap().push(format!("{}: {words}", fixture.name));
         }
     });
     let failures = failures.into_inner().unwrap();
-    assert!(failures.is_empty(), "{} of {}:\n{}", failures.len(), chosen.len(), failures.join("\n"));
+    assert!(failures.is_empty(), "{} of {}:\n{}", failures.len(), fixtures.len(), failures.join("\n"));
+}
+
+#[test]
+fn quantized_checkpoints_answer_as_their_tools_dequantize_them() {
+    check_each(&fixtures(|name| !FULL_ONLY.contains(&name)), answers_of_quantized);
+}
+
+#[test]
+fn stored_bits_answer_nearly_as_the_numbers_that_they_stand_for() {
+    let read = Mutex::new(BTreeSet::new());
+    let chosen = fixtures(|name| WITH_STORED_BITS.contains(&name));
+    check_each(&chosen, |fixture| {
+        let request = Request { quant: Quant::Auto, chunk: Some(32), ..request(&fixture.folder, &["cpu"]) };
+        let built = try_built(&request).map_err(Failure)?;
+        let steps = &built.bundle.manifest().targets["cpu"].packing.as_ref().unwrap().steps;
+        let results = steps.iter().flat_map(|step| &step.results);
+        let recipes = results.filter_map(|result| result.name.split('.').find_map(kernel_of_recipe));
+        read.lock().unwrap().extend(recipes);
+        let part = difference(fixture, &mut built.engine("local-task")?)?;
+        let words = || format!("logits differ by {part} of their spread, expected at most {ROUNDED_INPUTS}");
+        if part <= ROUNDED_INPUTS { Ok(()) } else { Err(Failure(words())) }
+    });
+    let read = read.into_inner().unwrap();
+    if chosen.len() >= WITH_STORED_BITS.len() {
+        assert_eq!(read.into_iter().collect::<Vec<_>>().join(" "), KERNELS);
+    }
+}
+
+/// The kernels for weights in groups.
+const KERNELS: &str = "q4_minima q4_superblocks q4_symmetric q4_zeros q5_minima q5_superblocks q5_symmetric q6_halves \
+                       q6_minima q8_minima q8_symmetric q8_zeros";
+
+/// Returns the kernel for what `q4_minima64_bf16_panels` packs.
+fn kernel_of_recipe(recipe: &str) -> Option<String> {
+    let (bits, rest) =
+        recipe.strip_suffix("_panels").or(recipe.strip_suffix("_panels_experts"))?.split_once('_')?;
+    let scales: String = rest.chars().take_while(|c| c.is_alphabetic()).collect();
+    bits.starts_with('q').then(|| format!("{bits}_{scales}"))
+}
+
+/// Returns by how much the best logits of most tokens differ from the recorded ones, as a part of all logits' spread.
+fn difference(fixture: &Fixture, engine: &mut Loaded) -> Result<f32, Failure> {
+    let mut parts = Vec::new();
+    for Recorded { prompt, tokens, best } in &fixture.prompts {
+        let text = [prompt.as_slice(), &tokens[..tokens.len() - 1]].concat();
+        for (logits, best) in engine.score(&text, prompt.len() - 1)?.iter().zip(best) {
+            let mean = logits.iter().sum::<f32>() / logits.len() as f32;
+            let spread = logits.iter().map(|logit| (logit - mean).powi(2)).sum::<f32>() / logits.len() as f32;
+            let differences = best.iter().map(|&(id, expected)| (logits[id as usize] - expected).powi(2));
+            parts.push((differences.sum::<f32>() / best.len() as f32 / spread).sqrt());
+        }
+    }
+    parts.sort_by(f32::total_cmp);
+    Ok(parts[parts.len() / 2])
 }
