@@ -5,6 +5,7 @@ mod documents;
 mod error;
 mod explain;
 mod model;
+mod stored;
 mod target;
 #[cfg(test)]
 mod test_support;

@@ -28,10 +28,10 @@ pub(crate) fn decode_groups(
     form: GroupForm,
     stored: &[Tensor],
 ) -> Vec<Tensor> {
-    let Some(coding) = &storage.coding else {
-        return vec![g.fail("decode", "found a weight without codes")];
+    let Some(coding) = storage.coding.as_ref().and_then(Coding::in_whole_numbers) else {
+        return vec![g.fail("decode", "found a weight without codes that are whole numbers")];
     };
-    Decoder { g, stored }.groups(coding, form)
+    Decoder { g, stored }.groups(&coding, form)
 }
 
 struct Decoder<'a> {

@@ -53,28 +53,28 @@ impl GroupForm {
     /// `transposed` says that the weight is `[inputs, outputs]`.
     #[must_use]
     pub fn holding(storage: &Storage, columns: usize, transposed: bool) -> Option<Self> {
-        let coding = storage.coding.as_ref()?;
+        let coding = &storage.coding.as_ref()?.in_whole_numbers()?;
         let Numbers::Integers { bits, signed } = coding.numbers else { return None };
         let [1, size] = coding.group else { return None };
         if coding.column_groups.is_some() || coding.transposed != transposed || !columns.is_multiple_of(GROUP)
         {
             return None;
         }
-        let dtype = |numbers: &[&OfGroups]| -> Option<Dtype> {
-            let exact = numbers.iter().map(|of| match of {
-                OfGroups::Numbers(numbers) => Some(storage.exact_dtype(numbers)),
-                OfGroups::Steps { .. } => None,
+        let dtype = |numbers: &[&OfGroups]| {
+            let mut exact = numbers.iter().map(|of| match of {
+                OfGroups::Numbers(numbers) => storage.exact_dtype(numbers),
+                // Steps of few bits, times a unit in half precision.
+                OfGroups::Steps { .. } => Dtype::F32,
             });
-            let all = exact.collect::<Option<Vec<_>>>()?;
-            Some(if all.windows(2).all(|pair| pair[0] == pair[1]) { *all.first()? } else { Dtype::F32 })
+            let first = exact.next().unwrap_or(Dtype::F32);
+            if exact.all(|dtype| dtype == first) { first } else { Dtype::F32 }
         };
         let is_whole = size.is_multiple_of(GROUP) && columns.is_multiple_of(size);
-        let groups =
-            |numbers: &[&OfGroups]| Some(Groups { size, dtype: dtype(numbers).filter(|_| is_whole)? });
+        let groups = |numbers: &[&OfGroups]| is_whole.then(|| Groups { size, dtype: dtype(numbers) });
         let scales = match coding {
             Coding { minima: Some(minima), zeros: None, scales, .. } if !signed => {
                 let six_bits = |of: &OfGroups| units(of, (6, false), storage) == Some(SUPERBLOCK / GROUP);
-                if size == GROUP && six_bits(scales) && six_bits(minima) {
+                if bits <= 5 && size == GROUP && six_bits(scales) && six_bits(minima) {
                     Scales::Superblocks
                 } else {
                     Scales::Minima(groups(&[scales, minima])?)
@@ -123,14 +123,22 @@ impl GroupForm {
         }
     }
 
+    /// Returns the bits of a weight with its part of the scales, if superblocks are full.
+    #[must_use]
+    pub fn bits_per_weight(self) -> f64 {
+        let run = self.run();
+        self.row_bytes(run) as f64 * 8.0 / run as f64
+    }
+
     /// Returns the bytes of an output with so many inputs.
     #[must_use]
     pub fn row_bytes(self, inputs: usize) -> usize {
         inputs / 8 * self.bits + inputs.div_ceil(self.run()) * self.run_bytes()
     }
 
-    /// Returns a name for recipes.
-    pub(crate) fn name(self) -> String {
+    /// Returns the name: bits, what groups have, and the groups' size and type.
+    #[must_use]
+    pub fn name(self) -> String {
         let of = |kind: &str, Groups { size, dtype }: Groups| {
             format!("{kind}{size}_{}", format!("{dtype:?}").to_lowercase())
         };
@@ -239,8 +247,9 @@ mod tests {
         };
         assert_eq!(superblocks(4, 8).as_deref(), Some("q4_superblocks"));
         assert_eq!(superblocks(5, 8).as_deref(), Some("q5_superblocks"));
-        assert_eq!(superblocks(6, 8), None);
-        assert_eq!(superblocks(4, 4), None);
+        // Others have numbers of their own for each group.
+        assert_eq!(superblocks(6, 8).as_deref(), Some("q6_minima32_f32"));
+        assert_eq!(superblocks(4, 4).as_deref(), Some("q4_minima32_f32"));
         let halves = |steps: &dyn Fn(Expr) -> OfGroups, dtype| {
             held(storage(6, true, 16, dtype), |coding, units| coding.scales = steps(units))
         };

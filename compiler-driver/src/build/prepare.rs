@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, time::Instant};
 
 use mlxcel_artifacts::{Blob, BundleWriter, CONFIG_FILE, CacheType, Float, Quant};
 use mlxcel_emitter::{Numerics, Plan, Program};
-use mlxcel_models::{Head, SmallFiles};
+use mlxcel_models::{Head, SmallFiles, Weight};
 use safetensors::Dtype;
 
 use crate::{
@@ -19,6 +19,7 @@ use crate::{
         sentence,
         source::Model,
     },
+    stored::StoredWeights,
     target::{Precision, Target, float_name},
 };
 
@@ -61,10 +62,33 @@ impl Prepared {
         let start = Instant::now();
         let config = &self.model.config;
         let plan = self.plan.for_target(numerics);
-        let program = mlxcel_emitter::emit(config, &plan, &|weight| self.weights.storage(weight, config))
+        let storage_of = |weight: &Weight| self.weights.storage(weight, config);
+        let program = mlxcel_emitter::emit(config, &plan, &storage_of)
             .map_err(|source| Error::Emit { model: self.model.name.clone(), source: Box::new(source) })?;
         progress(Event::Emitted { bytes: program.mlir.len(), took: start.elapsed() });
         Ok(program)
+    }
+
+    /// Returns the weights in few bits that [`Quant::Auto`] decodes on targets of these numerics, in words.
+    pub(crate) fn decoded(&self, numerics: Numerics) -> Option<String> {
+        if self.plan.quant != Quant::Auto {
+            return None;
+        }
+        let config = &self.model.config;
+        let storage_of = |weight: &Weight| self.weights.storage(weight, config);
+        let all = StoredWeights::of(config, &self.plan.for_target(numerics), &storage_of);
+        let decoded: Vec<_> = all.iter().filter(|weights| weights.form.is_none()).collect();
+        let count =
+            |of: &mut dyn Iterator<Item = &StoredWeights>| of.map(|one| one.names.len()).sum::<usize>();
+        let [some, total] = [count(&mut decoded.iter().copied()), count(&mut all.iter())];
+        let words: Vec<_> = decoded.iter().map(|weights| weights.to_words()).collect();
+        let floats = self.plan.precision;
+        (some > 0).then(|| {
+            format!(
+                "no kernel reads {some} of {total} quantized weights as stored, decoded to {floats}: {}",
+                words.join(", ")
+            )
+        })
     }
 
     /// Adds config.json and the other small files to a bundle.

@@ -35,6 +35,10 @@ impl Programs {
         let mut by_numerics = BTreeMap::new();
         for target in &targets {
             warn_without_kernels(target, quant, progress);
+            let decoded = prepared.decoded(target.numerics);
+            decoded
+                .into_iter()
+                .for_each(|words| progress(Event::Warning(format!("target {}: {words}", target.name))));
             if let Entry::Vacant(entry) = by_numerics.entry(target.numerics) {
                 entry.insert(prepared.emit(target.numerics, progress)?);
             }

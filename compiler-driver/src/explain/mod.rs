@@ -7,10 +7,11 @@ mod misfit;
 mod phrases;
 mod weights;
 
-use std::{collections::BTreeMap, fmt};
+use std::{collections::BTreeSet, fmt};
 
 use mlxcel_artifacts::{CacheType, Cancel, Float, INDEX_FILE, Quant};
-use mlxcel_models::{Attention, Block, Coding, Head, ModelConfig, Numbers, Scheme, Storage};
+use mlxcel_emitter::Plan;
+use mlxcel_models::{Attention, Block, Head, ModelConfig, Scheme, Storage, Weight};
 
 use crate::{
     error::Error,
@@ -18,9 +19,10 @@ use crate::{
         checkpoint::Checkpoint,
         source::{Model, ModelSource},
     },
+    stored::StoredWeights,
     target::float_name,
 };
-use misfit::misfit;
+use misfit::{misfit, plan_with_kernels};
 use phrases::{
     biases, block_order, embedding, feed_forward, head, head_norm, heads, norm, norms, ranges, rope, scores,
 };
@@ -123,7 +125,7 @@ impl Facts {
         };
         let types = checkpoint.elements_by_dtype();
         if let Some(scheme) = &config.scheme {
-            self.add("quantized", quantized(scheme, checkpoint));
+            self.add_quantized(config, scheme, checkpoint);
         }
         let types = types.iter().map(|(&dtype, count)| format!("{count} elements in {}", float_name(dtype)));
         let files = match checkpoint.files().filter(|(name, _)| *name != INDEX_FILE).count() {
@@ -131,6 +133,40 @@ impl Facts {
             files => format!("{files} files"),
         };
         self.add("weights", format!("{}; {files}", types.collect::<Vec<_>>().join(", ")));
+    }
+
+    /// Adds how the weights of a quantized checkpoint are stored, and what becomes of them by default.
+    fn add_quantized(&mut self, config: &ModelConfig, scheme: &Scheme, checkpoint: &Checkpoint) {
+        let storage_of = |weight: &Weight| {
+            let found = checkpoint.storage(&weight.name).cloned();
+            found.unwrap_or_else(|| Storage::plain(weight, config.dtype))
+        };
+        let plan = Plan { quant: Quant::Auto, ..plan_with_kernels(config) };
+        let stored = StoredWeights::of(config, &plan, &storage_of);
+        let names: BTreeSet<_> = config.weights().into_iter().map(|weight| &weight.name).collect();
+        let count = stored.iter().map(|weights| weights.names.len()).sum::<usize>();
+        self.add("quantized", format!("by {}: {count} of {} weights", scheme.name(), names.len()));
+        for weights in stored {
+            let becomes = match weights.form {
+                Some(form) => {
+                    format!("CPU kernels read {}, {} bits a weight", form.name(), form.bits_per_weight())
+                }
+                None => "decoded to floats, for no kernel reads them".into(),
+            };
+            self.add("stored", format!("{}: {becomes}", weights.to_words()));
+        }
+        let is_wide =
+            |weight: &&Weight| storage_of(weight).coding.is_none_or(|coding| !coding.is_quantized());
+        let matrices = config.linears().map(|linear| &linear.weight).chain([&config.embedding.weight]);
+        let wide: BTreeSet<_> = matrices.filter(is_wide).map(|weight| &weight.name).collect();
+        let mut wide = wide.into_iter();
+        if let Some(first) = wide.next() {
+            let more = match wide.len() {
+                0 => String::new(),
+                more => format!(" and {more} more"),
+            };
+            self.add("stay wide", format!("{first}{more}, besides norms and biases"));
+        }
     }
 
     fn add_parts(&mut self, config: &ModelConfig) {
@@ -178,30 +214,6 @@ impl Facts {
             }
         }
     }
-}
-
-/// Says how many tensors a scheme stores in which form.
-fn quantized(scheme: &Scheme, checkpoint: &Checkpoint) -> String {
-    let mut forms: BTreeMap<String, usize> = BTreeMap::new();
-    let codings = checkpoint.storages().filter_map(|storage| storage.coding.as_ref());
-    for Coding { numbers, group: [rows, columns], zeros, minima, .. } in codings {
-        let numbers = match numbers {
-            Numbers::Integers { bits, .. } => format!("{bits}-bit integers"),
-            Numbers::Floats { bits } => format!("{bits}-bit floats"),
-        };
-        let group = if *rows == 1 { columns.to_string() } else { format!("{rows} × {columns}") };
-        let with = match (zeros, minima) {
-            (Some(_), _) => " with zero points",
-            (None, Some(_)) => " with minima",
-            (None, None) => "",
-        };
-        *forms.entry(format!("{numbers} in groups of {group}{with}")).or_default() += 1;
-    }
-    if forms.is_empty() {
-        return format!("by {}: none, all tensors are numbers by themselves", scheme.name());
-    }
-    let forms: Vec<_> = forms.into_iter().map(|(form, count)| format!("{count} tensors of {form}")).collect();
-    format!("by {}: {}", scheme.name(), forms.join(", "))
 }
 
 #[cfg(test)]

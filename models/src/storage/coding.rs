@@ -1,5 +1,7 @@
 //! How a weight is stored.
 
+use std::fmt;
+
 use safetensors::Dtype;
 
 use super::expr::Expr;
@@ -109,14 +111,12 @@ impl Storage {
     /// Returns an element type that holds every number of an expression exactly.
     #[must_use]
     pub fn exact_dtype(&self, expr: &Expr) -> Dtype {
+        if expr.is_power_of_two() {
+            // All of `f32`, and none of few bits.
+            return Dtype::BF16;
+        }
         match expr {
             Expr::Stored(index) => self.tensors.get(*index).map_or(Dtype::F32, |tensor| tensor.dtype),
-            Expr::Reshape(of, _)
-            | Expr::Transpose(of, _)
-            | Expr::Slice { of, .. }
-            | Expr::Take(of, _)
-            | Expr::Padded(of, _)
-            | Expr::Reorder(of, _) => self.exact_dtype(of),
             Expr::Floats(of) => match self.exact_dtype(of) {
                 half @ (Dtype::F16 | Dtype::BF16) => half,
                 _ => Dtype::F32,
@@ -128,7 +128,7 @@ impl Storage {
                 let first = dtypes.next().unwrap_or(Dtype::F32);
                 if dtypes.all(|dtype| dtype == first) { first } else { Dtype::F32 }
             }
-            _ => Dtype::F32,
+            _ => expr.rearranged().map_or(Dtype::F32, |of| self.exact_dtype(of)),
         }
     }
 }
@@ -214,5 +214,25 @@ impl Coding {
             minima: None,
             transposed: false,
         }
+    }
+}
+
+/// Says it to people: `4-bit integers in groups of 64 with minima`.
+impl fmt::Display for Coding {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.numbers {
+            Numbers::Integers { bits, .. } => write!(f, "{bits}-bit integers")?,
+            Numbers::Floats { bits } => write!(f, "{bits}-bit floats")?,
+        }
+        match self.group {
+            [1, columns] => write!(f, " in groups of {columns}")?,
+            [rows, columns] => write!(f, " in groups of {rows} × {columns}")?,
+        }
+        match (&self.zeros, &self.minima) {
+            (_, Some(_)) => f.write_str(" with minima")?,
+            (Some(zeros), None) if zeros.as_number().is_none() => f.write_str(" with zero points")?,
+            _ => {}
+        }
+        f.write_str(if self.column_groups.is_some() { " in the order of activations" } else { "" })
     }
 }

@@ -157,6 +157,57 @@ impl Expr {
         Self::Padded(self.into(), size)
     }
 
+    /// Returns whose elements these are, if they are those of another expression, moved or left out.
+    pub(crate) fn rearranged(&self) -> Option<&Self> {
+        match self {
+            Self::Reshape(of, _)
+            | Self::Transpose(of, _)
+            | Self::Slice { of, .. }
+            | Self::Take(of, _)
+            | Self::Padded(of, _)
+            | Self::Reorder(of, _) => Some(of),
+            _ => None,
+        }
+    }
+
+    /// Changes the numbers of lists that elements are looked up in.
+    pub(crate) fn with_lists(self, change: &impl Fn(&[f32]) -> Vec<f32>) -> Self {
+        let inner = |of: Box<Self>| Box::new(of.with_lists(change));
+        match self {
+            Self::Lookup(of, list) => match *list {
+                Self::Constant(numbers) => of.lookup(Self::Constant(change(&numbers))),
+                list => of.lookup(list),
+            },
+            Self::Concatenate(parts, dimension) => {
+                let parts = parts.into_iter().map(|part| part.with_lists(change)).collect();
+                Self::Concatenate(parts, dimension)
+            }
+            Self::Reshape(of, shape) => Self::Reshape(inner(of), shape),
+            Self::Transpose(of, permutation) => Self::Transpose(inner(of), permutation),
+            Self::Slice { of, dimension, start, end } => Self::Slice { of: inner(of), dimension, start, end },
+            Self::Take(of, index) => Self::Take(inner(of), index),
+            Self::Padded(of, size) => Self::Padded(inner(of), size),
+            Self::Reorder(of, order) => Self::Reorder(inner(of), order),
+            other => other,
+        }
+    }
+
+    /// Returns whether every element is a power of two, as the expression is written.
+    pub(crate) fn is_power_of_two(&self) -> bool {
+        match self {
+            // The exponent of an `f32` begins at this bit.
+            Self::FloatsOf(of, Dtype::F32) => matches!(**of, Self::Shift(_, 23)),
+            Self::Product(one, other) => one.is_power_of_two() && other.is_power_of_two(),
+            Self::Lookup(_, list) => list.is_power_of_two(),
+            Self::Concatenate(parts, _) => parts.iter().all(Self::is_power_of_two),
+            Self::Constant(numbers) => {
+                let is_power = |number: &f32| *number > 0.0 && number.log2().fract() == 0.0;
+                numbers.iter().all(|number| number.is_nan() || is_power(number))
+            }
+            _ => self.rearranged().is_some_and(Self::is_power_of_two),
+        }
+    }
+
     /// Returns the number that all elements are, if it is stated.
     #[must_use]
     pub fn as_number(&self) -> Option<f32> {

@@ -9,6 +9,7 @@ mod find;
 mod scheme;
 pub(crate) mod schemes;
 mod tensors;
+mod whole;
 
 pub use coding::{Coding, Numbers, OfGroups, Storage, StoredTensor};
 pub use expr::Expr;
