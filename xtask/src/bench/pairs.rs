@@ -12,8 +12,27 @@ use crate::{shell, workspace::Workspace};
 
 const WRITE_GGUF: &str = include_str!("write_gguf.py");
 
-/// Precisions and quantizations by our name and by llama.cpp's.
-const FORMATS: [(&str, &str); 3] = [("bf16", "BF16"), ("q8", "Q8_0"), ("q4", "Q4_0")];
+/// A format of weights.
+struct Format {
+    ours: &'static str,
+    /// The type of llama.cpp's file.
+    theirs: &'static str,
+    /// Whether we read llama.cpp's file too, and not the checkpoint.
+    reads_gguf: bool,
+}
+
+/// Our own formats, then those of files that both read.
+const FORMATS: [Format; 6] = [
+    Format { ours: "bf16", theirs: "BF16", reads_gguf: false },
+    Format { ours: "q8", theirs: "Q8_0", reads_gguf: false },
+    Format { ours: "q4", theirs: "Q4_0", reads_gguf: false },
+    Format { ours: "gguf-q4_0", theirs: "Q4_0", reads_gguf: true },
+    Format { ours: "gguf-q4_k_m", theirs: "Q4_K_M", reads_gguf: true },
+    Format { ours: "gguf-q8_0", theirs: "Q8_0", reads_gguf: true },
+];
+
+/// The type of files whose tensors have several types.
+const MIXED: &str = "Q4_K_M";
 
 /// The program of llama.cpp that quantizes.
 pub(super) const QUANTIZE: &str = "llama-quantize";
@@ -42,9 +61,10 @@ pub(super) struct Weights<'a> {
 
 /// Refuses names of formats that do not exist.
 pub(super) fn check_formats(names: &[String]) -> Result<()> {
-    let unknown = names.iter().find(|name| FORMATS.iter().all(|(ours, _)| ours != name));
+    let unknown = names.iter().find(|name| FORMATS.iter().all(|format| format.ours != **name));
+    let known: Vec<_> = FORMATS.iter().map(|format| format.ours).collect();
     match unknown {
-        Some(name) => bail!("found the format `{name}`, expected bf16, q8 or q4"),
+        Some(name) => bail!("found the format `{name}`, expected one of {}", known.join(", ")),
         None => Ok(()),
     }
 }
@@ -72,21 +92,25 @@ impl Weights<'_> {
             let python = llama_cpp::python(workspace, folder)?;
             shell::run_to_stderr(workspace.command(python).arg(script).arg(checkpoint).arg(to))
         })?;
-        let wanted = |(ours, _): &&(&str, &str)| only.is_empty() || only.iter().any(|name| name == ours);
+        let wanted = |format: &&Format| only.is_empty() || only.iter().any(|name| name == format.ours);
         let mut pairs = Vec::new();
-        for (ours, theirs) in FORMATS.iter().filter(wanted) {
+        for &Format { ours, theirs, reads_gguf } in FORMATS.iter().filter(wanted) {
             let gguf = folder.join(format!("{name}-{theirs}.gguf"));
             make_atomically(&gguf, |to| {
                 let mut quantize = workspace.command(tools.join(QUANTIZE));
-                // All matrices have one format, embedding and head too.
-                shell::run_to_stderr(quantize.arg("--pure").arg(&bf16).arg(to).arg(theirs))
+                if theirs != MIXED {
+                    // All matrices have one format, embedding and head too.
+                    quantize.arg("--pure");
+                }
+                shell::run_to_stderr(quantize.arg(&bf16).arg(to).arg(theirs))
             })?;
             // Compiling again is quick if nothing changed, and necessary otherwise.
             let bundle = folder.join(format!("{name}-{ours}"));
             let mut build = workspace.command(workspace.release_binary("mlxcel-compile")?);
-            build.arg("--model").arg(checkpoint).args(["--target", "cpu", "--precision", "bf16", "--out"]);
+            let model = if reads_gguf { &gguf } else { *checkpoint };
+            build.arg("--model").arg(model).args(["--target", "cpu", "--precision", "bf16", "--out"]);
             build.arg(&bundle).args(["--ctx-size", &context.to_string()]);
-            if *ours != "bf16" {
+            if !reads_gguf && ours != "bf16" {
                 build.args(["--quant", ours]);
             }
             shell::run_to_stderr(&mut build)?;

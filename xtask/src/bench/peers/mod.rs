@@ -51,7 +51,7 @@ pub(crate) struct Peers {
     /// Prompt lengths for --parallel, separated by commas
     #[arg(long, value_name = "N", value_delimiter = ',', default_value = "128", requires = "parallel")]
     prompts: Vec<usize>,
-    /// Only these formats, separated by commas: bf16, q8, q4
+    /// Only these formats, separated by commas: bf16, q8, q4; gguf-q4_0, gguf-q4_k_m and gguf-q8_0 are files that both read
     #[arg(long, value_name = "FORMAT", value_delimiter = ',')]
     only: Vec<String>,
     /// The folder of weights, bundles and llama.cpp [default: target/peers]
