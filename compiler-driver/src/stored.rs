@@ -1,6 +1,6 @@
 //! Weights that a checkpoint stores in few bits, and how a target reads them.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 use mlxcel_emitter::{Form, Forms, GroupForm, Plan};
 use mlxcel_models::{ModelConfig, Storage, Weight};
@@ -24,20 +24,24 @@ impl StoredWeights {
         storage_of: &dyn Fn(&Weight) -> Storage,
     ) -> Vec<Self> {
         let forms = Forms::new(config, plan, storage_of);
-        let mut names_of: BTreeMap<(String, Option<String>), (Option<GroupForm>, Vec<String>)> =
-            BTreeMap::new();
+        let mut all: Vec<Self> = Vec::new();
         let mut seen = BTreeSet::new();
         for weight in config.weights() {
             let coding = storage_of(weight).coding.filter(|coding| coding.is_quantized());
             let Some(coding) = coding.filter(|_| seen.insert(&weight.name)) else { continue };
+            let coding = coding.to_string();
             let form = match forms.of(weight) {
                 Form::Groups(form) => Some(form),
                 Form::Floats | Form::Rows => None,
             };
-            let key = (coding.to_string(), form.map(GroupForm::name));
-            names_of.entry(key).or_insert((form, vec![])).1.push(weight.name.clone());
+            let name = weight.name.clone();
+            match all.iter_mut().find(|known| known.coding == coding && known.form == form) {
+                Some(known) => known.names.push(name),
+                None => all.push(Self { coding, form, names: vec![name] }),
+            }
         }
-        names_of.into_iter().map(|((coding, _), (form, names))| Self { coding, form, names }).collect()
+        all.sort_by(|one, other| one.coding.cmp(&other.coding));
+        all
     }
 
     /// Says which weights these are: `7 weights of 3-bit integers in groups of 32 (model.layers.0.…)`.

@@ -21,7 +21,8 @@ pub(crate) fn decode(g: &mut Graph, storage: &Storage, shape: &[usize], stored: 
 /// Returns the codes of a weight and what its groups have, in a form that [`GroupForm::holding`] chose: `[…, outputs, codes]`
 /// and the same for each part of [`Scales`].
 ///
-/// Codes are unsigned, except that 8 bits are less 128, as kernels read them. Zero points are those of unsigned codes.
+/// Codes are unsigned, except that 8 bits are less 128, as kernels read them. Zero points are those of unsigned codes. Columns
+/// are in the order of their groups, see [`column_order`].
 pub(crate) fn decode_groups(
     g: &mut Graph,
     storage: &Storage,
@@ -32,6 +33,21 @@ pub(crate) fn decode_groups(
         return vec![g.fail("decode", "found a weight without codes that are whole numbers")];
     };
     Decoder { g, stored }.groups(&coding, form)
+}
+
+/// Returns the columns of a weight in the order of their groups, `[columns]`; `None` if they are stored so.
+pub(crate) fn column_order(g: &mut Graph, storage: &Storage, stored: &[Tensor]) -> Option<Tensor> {
+    let groups = storage.coding.as_ref()?.column_groups.as_ref()?;
+    let groups = Decoder { g, stored }.eval(groups);
+    Some(order_of(g, groups))
+}
+
+/// Returns where the numbers of a list are in ascending order; those of equal numbers as they come.
+fn order_of(g: &mut Graph, numbers: Tensor) -> Tensor {
+    let shape = g.shape(numbers).to_vec();
+    let places = g.iota(Dtype::I32, &shape, 0);
+    let sorted = g.sort(&[numbers, places], 0, true, |g, values| g.lt(values[0], values[1]));
+    sorted[1]
 }
 
 struct Decoder<'a> {
@@ -70,8 +86,13 @@ impl Decoder<'_> {
     /// Returns codes and what groups have, see [`decode_groups`].
     fn groups(&mut self, coding: &Coding, form: GroupForm) -> Vec<Tensor> {
         let Coding { codes, numbers, zeros, scales, minima, .. } = coding;
-        let codes = self.eval(codes);
+        let mut codes = self.eval(codes);
         let shape = self.g.shape(codes).to_vec();
+        if let Some(groups) = &coding.column_groups {
+            let groups = self.eval(groups);
+            let order = order_of(self.g, groups);
+            codes = take_last(self.g, codes, order);
+        }
         // What is added to stored codes so that they are unsigned.
         let stored_offset = match numbers {
             Numbers::Integers { bits, signed: true } => 1 << (bits - 1),
@@ -254,6 +275,9 @@ fn broadcast(g: &mut Graph, x: Tensor, shape: &[usize]) -> Tensor {
         return x;
     }
     let own = g.shape(x).to_vec();
+    if own.len() > shape.len() {
+        return g.fail("decode", format!("found shape {own:?}, expected that of {shape:?}"));
+    }
     let kept: Vec<_> = (0..own.len()).filter(|&dimension| own[dimension] == shape[dimension]).collect();
     let sizes: Vec<_> = kept.iter().map(|&dimension| own[dimension]).collect();
     let x = g.reshape(x, &sizes);
@@ -276,7 +300,7 @@ fn repeat(g: &mut Graph, x: Tensor, dimension: usize, times: usize, size: usize)
 }
 
 /// Takes elements of the last dimension.
-fn take_last(g: &mut Graph, x: Tensor, index: Tensor) -> Tensor {
+pub(crate) fn take_last(g: &mut Graph, x: Tensor, index: Tensor) -> Tensor {
     let mut sizes = g.shape(x).to_vec();
     let last = sizes.len().saturating_sub(1);
     let offset: Vec<_> = (0..last).collect();

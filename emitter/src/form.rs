@@ -1,9 +1,9 @@
 //! Forms: how the code of a target reads the weights of matrix products.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use mlxcel_artifacts::Quant;
-use mlxcel_models::{ModelConfig, Storage, Weight};
+use mlxcel_models::{Block, FeedForward, ModelConfig, Storage, Weight};
 use safetensors::Dtype;
 
 use crate::{
@@ -46,9 +46,15 @@ impl Forms {
     /// Chooses the form of every weight of matrix products.
     #[must_use]
     pub fn new(model: &ModelConfig, plan: &Plan, storage_of: &dyn Fn(&Weight) -> Storage) -> Self {
+        let unordered = unordered(model);
         let held = |weight: &Weight, inputs: usize, transposed: bool| {
-            let form = GroupForm::holding(&storage_of(weight), inputs, transposed)?;
-            is_read(form, plan.numerics).then_some(Form::Groups(form))
+            let storage = storage_of(weight);
+            let form = GroupForm::holding(&storage, inputs, transposed)?;
+            let is_ordered = storage.order.is_some();
+            let is_read = is_read(form, plan.numerics)
+                && !(is_ordered
+                    && (plan.numerics.cpu_isa().is_none() || unordered.contains(weight.name.as_str())));
+            is_read.then_some(Form::Groups(form))
         };
         let mut forms = BTreeMap::new();
         for (weight, inputs, transposed) in weights(model) {
@@ -90,6 +96,17 @@ impl Forms {
 /// Returns whether a target's code reads a form: kernels for CPUs read all of them.
 fn is_read(form: GroupForm, numerics: Numerics) -> bool {
     numerics.cpu_isa().is_some() || form == GroupForm::Q4_0 && !numerics.floats_as_bits
+}
+
+/// Returns the names of weights whose inputs come in one order: rows are looked up in the embedding, and experts share inputs.
+fn unordered(model: &ModelConfig) -> BTreeSet<&str> {
+    let is_mixture = |block: &&Block| matches!(block.mlp.layer, FeedForward::Experts(_));
+    let experts = model.blocks.iter().filter(is_mixture).flat_map(|block| block.mlp.layer.linears());
+    experts
+        .map(|linear| &linear.weight)
+        .chain([&model.embedding.weight])
+        .map(|weight| weight.name.as_str())
+        .collect()
 }
 
 /// Returns every weight of matrix products with its inputs, and whether it has them first.

@@ -48,7 +48,8 @@ impl GroupForm {
     pub const Q4_0: Self =
         Self { bits: 4, scales: Scales::Symmetric(Groups { size: GROUP, dtype: Dtype::F16 }) };
 
-    /// Returns a form that kernels read and that holds every number of a weight exactly.
+    /// Returns a form that kernels read and that holds every number of a weight exactly, with inputs in the order of
+    /// [`Storage::order`].
     ///
     /// `transposed` says that the weight is `[inputs, outputs]`.
     #[must_use]
@@ -56,8 +57,8 @@ impl GroupForm {
         let coding = &storage.coding.as_ref()?.in_whole_numbers()?;
         let Numbers::Integers { bits, signed } = coding.numbers else { return None };
         let [1, size] = coding.group else { return None };
-        if coding.column_groups.is_some() || coding.transposed != transposed || !columns.is_multiple_of(GROUP)
-        {
+        let is_adjacent = coding.column_groups.is_none() || storage.order.is_some();
+        if !is_adjacent || coding.transposed != transposed || !columns.is_multiple_of(GROUP) {
             return None;
         }
         let dtype = |numbers: &[&OfGroups]| {
@@ -196,7 +197,7 @@ mod tests {
             transposed: false,
         };
         let tensors = vec![tensor("w", Dtype::I8, 512), tensor("s", scale, 512 / size)];
-        (Storage { tensors, coding: Some(coding) }, scales)
+        (Storage { tensors, coding: Some(coding), order: None }, scales)
     }
 
     /// Returns the name of the form that holds a weight after a change.

@@ -12,7 +12,7 @@ use mlxcel_artifacts::{
 use mlxcel_models::{Coding, Storage, StoredTensor, Weight};
 
 use crate::{
-    decode::{decode, decode_groups},
+    decode::{column_order, decode, decode_groups},
     error::Error,
     graph::{Graph, Tensor},
     group_form::GroupForm,
@@ -56,6 +56,12 @@ impl Source<'_> {
     /// Returns the weight as it is stored, or decoded to `f32`.
     pub(crate) fn floats(&self, g: &mut Graph) -> Tensor {
         decode(g, self.storage, &self.weight.shape, &self.stored)
+    }
+
+    /// Returns the columns in the order of their groups, see [`Storage::order`].
+    pub(crate) fn column_order(&self, g: &mut Graph) -> Tensor {
+        let order = column_order(g, self.storage, &self.stored);
+        order.unwrap_or_else(|| g.fail("packing", "found columns without groups, expected some"))
     }
 
     /// Returns the parts of a form that holds the weight, see [`decode_groups`].

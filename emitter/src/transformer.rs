@@ -46,7 +46,7 @@ pub fn emit(
 fn parameters(model: &ModelConfig, storage_of: &dyn Fn(&Weight) -> Storage) -> Vec<Parameter> {
     let (mut names, mut parameters) = (BTreeSet::new(), Vec::new());
     for weight in model.weights() {
-        let Storage { tensors, coding } = storage_of(weight);
+        let Storage { tensors, coding, order: _ } = storage_of(weight);
         for StoredTensor { name, dtype, shape } in tensors {
             if names.insert(name.clone()) {
                 // Schemes have one name for a tensor.

@@ -119,19 +119,19 @@ impl Checkpoint {
         Ok((model, warning.into_iter().chain(unused).collect()))
     }
 
-    /// Returns the types of all tensors, with the small texts that the model's scheme needs.
+    /// Returns the types of all tensors, with the contents of small ones that the model's scheme reads.
     fn stored_tensors(&self, model: &ModelConfig, name: &str) -> Result<StoredTensors, Error> {
         let tensors = self.tensors.iter().map(|(name, info)| {
             let FileTensor { dtype, shape, .. } = info.clone();
             StoredTensor { name: name.clone(), dtype, shape }
         });
         let mut stored: StoredTensors = tensors.collect();
-        let is_needed = |name: &&str| model.scheme.as_ref().is_some_and(|scheme| scheme.reads_text(name));
+        let is_needed = |name: &&str| model.scheme.as_ref().is_some_and(|scheme| scheme.reads(name));
         let needed: Vec<_> = stored.names().filter(is_needed).map(str::to_owned).collect();
         for (file, path) in self.files().filter(|_| !needed.is_empty()) {
             if file != INDEX_FILE {
-                let texts = TensorFile::open(&path)?.small_tensors(&needed)?;
-                let added = texts.iter().map(|(name, bytes)| stored.add_text(name, bytes));
+                let contents = TensorFile::open(&path)?.small_tensors(&needed)?;
+                let added = contents.iter().map(|(name, bytes)| stored.add_contents(name, bytes));
                 let problems: Vec<_> = added.filter_map(Result::err).map(problem).collect();
                 self.refuse(problems, name)?;
             }

@@ -120,7 +120,7 @@ impl TensorFile {
 
     /// Returns the bytes of the tensors that have these names and are small.
     pub(crate) fn small_tensors(&mut self, names: &[String]) -> Result<BTreeMap<String, Vec<u8>>, Error> {
-        const MAX_BYTES: u64 = 64 << 10;
+        const MAX_BYTES: u64 = 1 << 20;
         let mut found = BTreeMap::new();
         for (name, FileTensor { range: Range { start, end }, .. }) in self.tensors() {
             if names.contains(&name) && end - start <= MAX_BYTES {

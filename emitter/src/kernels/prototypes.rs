@@ -226,7 +226,7 @@ fn stored_in(form: GroupForm, weight: &Weight) -> Storage {
         minima,
         transposed: false,
     };
-    Storage { tensors, coding: Some(coding) }
+    Storage { tensors, coding: Some(coding), order: None }
 }
 
 /// Returns every executable in programs with weights that the checkpoint stores in groups.

@@ -11,6 +11,7 @@ use super::{
     weights::{Matrix, Weights},
 };
 use crate::{
+    decode::take_last,
     form::{Activation, Form, Forms},
     global::Global,
     graph::{Graph, Tensor},
@@ -48,6 +49,8 @@ pub(crate) struct Builder<'a> {
     loaded: BTreeMap<String, Tensor>,
     /// Rows that kernels have quantized, by the tensor of floats.
     pub(crate) quantized: HashMap<(Tensor, Activation), Vec<Tensor>>,
+    /// Rows with their elements in the order that the second tensor lists.
+    ordered: HashMap<(Tensor, Tensor), Tensor>,
 }
 
 impl<'a> Builder<'a> {
@@ -70,6 +73,7 @@ impl<'a> Builder<'a> {
             lengths: None,
             loaded: BTreeMap::new(),
             quantized: HashMap::new(),
+            ordered: HashMap::new(),
         }
     }
 
@@ -90,7 +94,7 @@ impl<'a> Builder<'a> {
     }
 
     /// Returns how the checkpoint stores a weight.
-    fn storage(&self, weight: &Weight) -> Storage {
+    pub(crate) fn storage(&self, weight: &Weight) -> Storage {
         (self.weights.storage_of)(weight)
     }
 
@@ -148,6 +152,20 @@ impl<'a> Builder<'a> {
             let rows = g.convert(rows, dtype);
             body(g, rows)
         })
+    }
+
+    /// Returns `x`, `[…, inputs]`, with the inputs in the order in which weights of this form have them.
+    pub(crate) fn in_column_order(&mut self, weights: Weights<'_>, x: Tensor, form: GroupForm) -> Tensor {
+        let stored: Vec<_> =
+            weights.tensors().into_iter().map(|weight| (weight, self.storage(weight))).collect();
+        if !weights.is_ordered(stored.iter().map(|(weight, storage)| (*weight, storage)), form) {
+            return x;
+        }
+        let order = self.make("column_order", &stored[..1], &[], |g, sources| {
+            sources.iter().map(|source| source.column_order(g)).collect()
+        });
+        let graph = &mut self.graph;
+        *self.ordered.entry((x, order[0])).or_insert_with(|| take_last(graph, x, order[0]))
     }
 
     /// Loads codes and scales that `body` makes of the parts of a form, as [`Self::packed`].

@@ -124,10 +124,10 @@ impl<'w> Weights<'w> {
         lanes: usize,
         form: GroupForm,
     ) -> Vec<Tensor> {
-        let matrices = self.all();
+        let is_ordered = self.is_ordered(sources.iter().map(|source| (source.weight, source.storage)), form);
         let is_held = |source: &Source<'_>| {
-            let first = matrices.iter().find(|matrix| matrix.weight.name == source.weight.name);
-            first.is_some_and(|matrix| matrix.held_form(source.storage) == Some(form))
+            let may_be = source.storage.order.is_none() || is_ordered;
+            may_be && self.holds(source.weight, source.storage, form)
         };
         let stored = |source: &Source<'_>| match is_held(source) {
             true => Stored::Parts(source.groups(g, form)),
@@ -141,6 +141,27 @@ impl<'w> Weights<'w> {
                 quantize_groups(g, rows, form)
             }
         })
+    }
+
+    /// Returns whether the form holds a weight as it is stored.
+    fn holds(self, weight: &Weight, storage: &Storage, form: GroupForm) -> bool {
+        let first = self.all().into_iter().find(|matrix| matrix.weight.name == weight.name);
+        first.is_some_and(|matrix| matrix.held_form(storage) == Some(form))
+    }
+
+    /// Returns whether all columns are packed in the [order](Storage::order) of the first weight, and so are multiplied by
+    /// inputs in that order. Experts share their inputs.
+    pub(super) fn is_ordered<'s>(
+        self,
+        mut stored: impl Iterator<Item = (&'s Weight, &'s Storage)>,
+        form: GroupForm,
+    ) -> bool {
+        let mut order = None;
+        let mut is_first = |storage: &'s Storage| {
+            storage.order.is_some() && *order.get_or_insert(&storage.order) == &storage.order
+        };
+        matches!(self, Self::Layers(_))
+            && stored.all(|(weight, storage)| is_first(storage) && self.holds(weight, storage, form))
     }
 
     /// Returns every matrix.

@@ -14,6 +14,8 @@ pub struct Storage {
     pub tensors: Vec<StoredTensor>,
     /// What the weight is made of; `None` if the only tensor is the weight.
     pub coding: Option<Coding>,
+    /// The group of each column, if that is known, all groups have as many columns, and they are not adjacent.
+    pub order: Option<Vec<i32>>,
 }
 
 /// A tensor of a checkpoint.
@@ -91,7 +93,7 @@ impl Storage {
     #[must_use]
     pub fn plain(weight: &Weight, dtype: Dtype) -> Self {
         let Weight { name, shape } = weight.clone();
-        Self { tensors: vec![StoredTensor { name, dtype, shape }], coding: None }
+        Self { tensors: vec![StoredTensor { name, dtype, shape }], coding: None, order: None }
     }
 
     /// Returns what stores every weight as a tensor of one type.

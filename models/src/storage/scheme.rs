@@ -88,10 +88,15 @@ schemes! {
 }
 
 impl Scheme {
-    /// Returns whether the bytes of a tensor are a text that is needed, see [`StoredTensors::add_text`].
+    /// Returns whether the contents of a tensor decide how weights are stored, see
+    /// [`StoredTensors::add_contents`](super::StoredTensors::add_contents).
     #[must_use]
-    pub fn reads_text(&self, name: &str) -> bool {
-        matches!(self, Self::BitsAndBytes(_)) && schemes::bitsandbytes::BitsAndBytes::reads_text(name)
+    pub fn reads(&self, name: &str) -> bool {
+        match self {
+            Self::BitsAndBytes(_) => schemes::bitsandbytes::BitsAndBytes::reads_text(name),
+            Self::CompressedTensors(_) | Self::Gptq(_) => name.ends_with("g_idx"),
+            Self::Awq(_) | Self::Fp8(_) | Self::Gguf(_) | Self::Mlx(_) | Self::Mxfp4(_) => false,
+        }
     }
 
     /// Returns whether it is that of a container: tensors have names of their own, and may all be numbers that need no decoding.

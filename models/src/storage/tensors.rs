@@ -16,6 +16,8 @@ pub struct StoredTensors {
     types: BTreeMap<String, (Dtype, Vec<usize>)>,
     /// The contents of small tensors that are JSON.
     texts: BTreeMap<String, Value>,
+    /// The contents of small tensors that are the groups of columns.
+    orders: BTreeMap<String, Vec<i32>>,
 }
 
 /// Why a weight cannot be made of a checkpoint's tensors.
@@ -36,7 +38,7 @@ impl WrongStorage {
 impl FromIterator<StoredTensor> for StoredTensors {
     fn from_iter<T: IntoIterator<Item = StoredTensor>>(tensors: T) -> Self {
         let types = tensors.into_iter().map(|StoredTensor { name, dtype, shape }| (name, (dtype, shape)));
-        Self { types: types.collect(), texts: BTreeMap::new() }
+        Self { types: types.collect(), ..Self::default() }
     }
 }
 
@@ -62,11 +64,16 @@ impl StoredTensors {
         self.types.keys().map(String::as_str)
     }
 
-    /// Adds the bytes of a tensor that are a text in JSON.
+    /// Adds the bytes of a tensor that [`Scheme::reads`](super::Scheme::reads): integers, or a text in JSON.
     ///
     /// # Errors
     /// They are no JSON.
-    pub fn add_text(&mut self, name: &str, bytes: &[u8]) -> Result<(), WrongStorage> {
+    pub fn add_contents(&mut self, name: &str, bytes: &[u8]) -> Result<(), WrongStorage> {
+        if self.types.get(name).is_some_and(|(dtype, _)| *dtype == Dtype::I32) {
+            let (words, _) = bytes.as_chunks::<4>();
+            self.orders.insert(name.to_owned(), words.iter().map(|word| i32::from_le_bytes(*word)).collect());
+            return Ok(());
+        }
         let no_json = |error| WrongStorage::new(name, format!("no JSON: {error}, expected an object"));
         self.texts.insert(name.to_owned(), serde_json::from_slice(bytes).map_err(no_json)?);
         Ok(())
@@ -97,11 +104,12 @@ pub(super) fn check_floats(tensor: &StoredTensor) -> Result<(), WrongStorage> {
 pub(super) struct Parts<'t> {
     all: &'t StoredTensors,
     found: Vec<StoredTensor>,
+    order: Option<Vec<i32>>,
 }
 
 impl<'t> Parts<'t> {
     pub(super) fn new(all: &'t StoredTensors) -> Self {
-        Self { all, found: Vec::new() }
+        Self { all, found: Vec::new(), order: None }
     }
 
     /// Takes a tensor, which must have one of these types and this shape.
@@ -153,8 +161,38 @@ impl<'t> Parts<'t> {
         Ok(self.take(name, &FLOATS, shape)?.floats())
     }
 
+    /// Takes the group of each column, of `groups` of `size` columns; `None` if groups are adjacent columns.
+    ///
+    /// # Errors
+    /// As [`Parts::take`], or a group does not exist.
+    pub(super) fn column_groups(
+        &mut self,
+        name: &str,
+        columns: usize,
+        [groups, size]: [usize; 2],
+    ) -> Result<Option<Expr>, WrongStorage> {
+        let index = self.take(name, &[Dtype::I32], &[columns])?.integers();
+        let Some(order) = self.all.orders.get(name).filter(|order| order.len() == columns) else {
+            return Ok(Some(index));
+        };
+        let mut sizes = vec![0; groups];
+        for (column, &group) in order.iter().enumerate() {
+            let Some(size) = usize::try_from(group).ok().and_then(|group| sizes.get_mut(group)) else {
+                let problem = format!("group {group} of column {column}, expected less than {groups}");
+                return Err(WrongStorage::new(name, problem));
+            };
+            *size += 1;
+        }
+        if order.is_sorted() && sizes.iter().all(|&found| found == size) {
+            self.found.pop();
+            return Ok(None);
+        }
+        self.order = sizes.iter().all(|&found| found == size).then(|| order.clone());
+        Ok(Some(index))
+    }
+
     /// Returns the storage of a weight with this coding.
     pub(super) fn finish(self, coding: Coding) -> Storage {
-        Storage { tensors: self.found, coding: Some(coding) }
+        Storage { tensors: self.found, coding: Some(coding), order: self.order }
     }
 }

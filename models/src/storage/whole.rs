@@ -22,8 +22,12 @@ impl Coding {
         let codes = self.codes.clone().with_lists(&|list| list.iter().map(|number| number / unit).collect());
         let scales = match &self.scales {
             same if unit == 1.0 => same.clone(),
-            OfGroups::Numbers(scales) => OfGroups::Numbers(scales.clone().times(Expr::number(unit))),
-            OfGroups::Steps { .. } => return None,
+            // Scales that are a list's are numbers of another list.
+            OfGroups::Numbers(scales) if lists(scales).is_some() => {
+                let of_units = |list: &[f32]| list.iter().map(|number| number * unit).collect();
+                OfGroups::Numbers(scales.clone().with_lists(&of_units))
+            }
+            OfGroups::Numbers(_) | OfGroups::Steps { .. } => return None,
         };
         let numbers = Numbers::Integers { bits, signed: true };
         Some(Self { codes: codes.integers(), numbers, scales, ..self.clone() })
@@ -64,7 +68,7 @@ mod tests {
 
     fn whole(list: &[f32]) -> Option<Coding> {
         let codes = Expr::Stored(0).unpack(4).lookup(Expr::Constant(list.to_vec())).reshape(&[2, 32]);
-        let scales = Expr::Stored(1).floats();
+        let scales = Expr::Stored(1).unpack(8).lookup(Expr::Constant(vec![1.0, 2.0]));
         Coding::in_groups(codes, Numbers::Floats { bits: 4 }, 32, scales).in_whole_numbers()
     }
 
@@ -74,17 +78,16 @@ mod tests {
         assert_eq!(whole.numbers, Numbers::Integers { bits: 5, signed: true });
         let list = Expr::Constant(vec![0.0, 1.0, 2.0, 3.0, -12.0]);
         assert_eq!(whole.codes, Expr::Stored(0).unpack(4).lookup(list).reshape(&[2, 32]).integers());
-        let halves = Expr::Stored(1).floats().times(Expr::number(0.5));
+        let halves = Expr::Stored(1).unpack(8).lookup(Expr::Constant(vec![0.5, 1.0]));
         assert_eq!(whole.scales, OfGroups::Numbers(halves));
     }
 
     #[test]
     fn the_range_of_whole_numbers_decides_their_bits() {
-        let bits = |list: &[f32]| whole(list).map(|coding| (coding.numbers, coding.scales));
-        let scales = OfGroups::Numbers(Expr::Stored(1).floats());
+        let bits = |list: &[f32]| whole(list).map(|coding| coding.numbers);
         let integers = |bits| Numbers::Integers { bits, signed: true };
-        assert_eq!(bits(&[-127.0, 113.0]), Some((integers(8), scales.clone())));
-        assert_eq!(bits(&[-8.0, 7.0]), Some((integers(4), scales)));
+        assert_eq!(bits(&[-127.0, 113.0]), Some(integers(8)));
+        assert_eq!(bits(&[-8.0, 7.0]), Some(integers(4)));
         // Those of nf4 are no multiples, those of E4M3 too many, and E8M0 has a NaN.
         for list in [[0.079_580_3, 1.0], [448.0, 0.125], [f32::NAN, 1.0], [128.0, 1.0]] {
             assert_eq!(bits(&list), None, "{list:?}");

@@ -8,10 +8,20 @@ use crate::{form::Form, layers::builder::Builder};
 /// A linear layer with the name that errors give it.
 pub(super) type Named<'l> = (&'static str, &'l Linear);
 
-/// Returns how a layer's weight is read: its form, and the element type of floats.
-fn form(b: &Builder<'_>, (_, layer): Named<'_>) -> (Form, Option<Dtype>) {
-    let form = b.form(&layer.weight);
-    (form, (form == Form::Floats).then(|| b.dtype(&layer.weight)))
+/// How a layer's weight is read.
+#[derive(PartialEq)]
+enum Reading {
+    /// As floats of this type.
+    Floats(Dtype),
+    /// In few bits, with inputs in this order.
+    Bits(Form, Option<Vec<i32>>),
+}
+
+fn reading(b: &Builder<'_>, (_, layer): Named<'_>) -> Reading {
+    match b.form(&layer.weight) {
+        Form::Floats => Reading::Floats(b.dtype(&layer.weight)),
+        form => Reading::Bits(form, b.storage(&layer.weight).order),
+    }
 }
 
 /// Returns whether the weights of all layers are read in one form.
@@ -21,5 +31,5 @@ pub(super) fn have_one_form(b: &Builder<'_>, layers: &[Named<'_>]) -> bool {
 
 /// Returns runs of layers whose weights are read in one form.
 pub(super) fn by_form<'s, 'l>(b: &Builder<'_>, layers: &'s [Named<'l>]) -> Vec<&'s [Named<'l>]> {
-    layers.chunk_by(|one, other| form(b, *one) == form(b, *other)).collect()
+    layers.chunk_by(|one, other| reading(b, *one) == reading(b, *other)).collect()
 }

@@ -183,7 +183,7 @@ impl Settings {
         };
         let scales = self.scales(&mut parts, tensors, &name, groups)?;
         let column_groups = match has_order {
-            true => Some(parts.take(&name("weight_g_idx"), &[Dtype::I32], &[columns])?.integers()),
+            true => parts.column_groups(&name("weight_g_idx"), columns, [groups[1], of_columns])?,
             false => None,
         };
         let zeros = self.zeros(&mut parts, &name, groups)?;

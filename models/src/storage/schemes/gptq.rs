@@ -82,7 +82,7 @@ impl Gptq {
         let zeros = parts.take(&name("qzeros"), &[Dtype::I32], &[groups, rows * bits / WORD_BITS])?;
         let scales = parts.floats(&name("scales"), &[groups, rows])?;
         let column_groups = match has_order {
-            true => Some(parts.take(&name("g_idx"), &[Dtype::I32], &[columns])?.integers()),
+            true => parts.column_groups(&name("g_idx"), columns, [groups, size])?,
             false => None,
         };
         let zeros = match (self.is_first_version, bits) {

@@ -25,9 +25,9 @@ fuzz_target!(|bytes: &[u8]| {
         .collect();
     let scheme = model.scheme.clone();
     if let Some(scheme) = &scheme {
-        for name in header.keys().filter(|name| scheme.reads_text(name)) {
+        for name in header.keys().filter(|name| scheme.reads(name)) {
             // Names are as good as other bytes.
-            _ = stored.add_text(name, name.as_bytes());
+            _ = stored.add_contents(name, name.as_bytes());
         }
     }
     if model.blocks.len() > LAYERS_MAX {

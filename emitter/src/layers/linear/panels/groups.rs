@@ -36,6 +36,7 @@ pub(super) fn product(b: &mut Builder<'_>, isa: Isa, inputs: ProductInputs<'_>, 
     };
     let (outputs, inputs) = weights.size();
     let [w, w_scale] = packed(b, isa, weights, form);
+    let x = b.in_column_order(weights, x, form);
     let rows = quantized_rows(b, isa, x, Activation::Groups);
     let operands = MatmulOperands::Groups { form, w, w_scale, a: rows[0], a_scale: rows[1], a_sums: rows[2] };
     let lanes = isa.group_outputs();

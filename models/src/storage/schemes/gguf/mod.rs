@@ -164,12 +164,12 @@ fn plain(weight: &Weight, found: crate::storage::StoredTensor) -> Result<Storage
     }
     check_floats(&found)?;
     if found.shape == weight.shape {
-        return Ok(Storage { tensors: vec![found], coding: None });
+        return Ok(Storage { tensors: vec![found], coding: None, order: None });
     }
     let columns = found.shape.iter().product();
     let codes = Expr::Stored(0).floats().reshape(&[1, columns]);
     let coding = Decoded::floats(codes, columns).coding(false);
-    Ok(Storage { tensors: vec![found], coding: Some(coding) })
+    Ok(Storage { tensors: vec![found], coding: Some(coding), order: None })
 }
 
 impl Size {
