@@ -244,6 +244,19 @@ pub enum Error {
         folder: PathBuf,
     },
 
+    /// A folder whose config.json names a scheme has no weights.
+    #[error(
+        "found no weights in {}, expected those of {scheme}, whose headers say how they are stored\n\
+         hint: with --weights none they are not put into the bundle, but read",
+        folder.display()
+    )]
+    NothingStored {
+        /// The folder.
+        folder: PathBuf,
+        /// The scheme.
+        scheme: &'static str,
+    },
+
     /// A part of a split GGUF file is missing.
     #[error("found no {}, expected all {count} parts of the file\nhint: download the missing part", path.display())]
     NoPart {

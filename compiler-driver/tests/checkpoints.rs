@@ -6,11 +6,11 @@
 
 use std::{collections::BTreeSet, env, fs, path::PathBuf, sync::Mutex};
 
-use mlxcel_compiler_driver::{Quant, Request};
+use mlxcel_compiler_driver::{Quant, Request, WeightSource};
 
 use crate::{
     oracle::{Failure, answers_of_quantized},
-    real::{Fixture, Loaded, Recorded, each, is_full, models, request, try_built},
+    real::{Built, Fixture, Loaded, Recorded, built, each, is_full, models, request, try_built},
 };
 
 /// Fixtures that only `MLXCEL_ORACLE=full` runs, because others have the same form with other numbers.
@@ -110,6 +110,23 @@ fn stored_bits_answer_nearly_as_the_numbers_that_they_stand_for() {
     if ["MLXCEL_FIXTURES", "MLXCEL_CHECKPOINTS"].iter().all(|name| env::var_os(name).is_none()) {
         assert_eq!(read.into_iter().collect::<Vec<_>>().join(" "), KERNELS);
     }
+}
+
+#[test]
+fn a_bundle_without_weights_takes_them_as_they_are_stored() {
+    let fixture = &fixtures(|name| name == "awq-group-32")[0];
+    let with = Request { quant: Quant::Auto, chunk: Some(32), ..request(&fixture.folder, &["cpu"]) };
+    let without = Request { weights: WeightSource::None, ..with.clone() };
+    let [with, without] = [with, without].map(|request| built(&request));
+    let program = |built: &Built| built.bundle.manifest().targets["cpu"].vmfb;
+    assert_eq!(program(&with), program(&without));
+    assert!(without.bundle.manifest().weights.is_empty());
+
+    let empty = tempfile::tempdir().unwrap();
+    fs::copy(fixture.folder.join("config.json"), empty.path().join("config.json")).unwrap();
+    let refused = Request { weights: WeightSource::None, ..request(empty.path(), &["cpu"]) };
+    let error = try_built(&refused).err().unwrap().replace(&empty.path().display().to_string(), "…");
+    assert!(error.contains("found no weights in …, expected those of awq"), "{error}");
 }
 
 /// The kernels for weights in groups.

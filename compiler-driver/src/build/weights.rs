@@ -23,7 +23,11 @@ pub(crate) enum Weights {
     None,
     /// A random checkpoint of this seed.
     Random(u64),
-    Files(Checkpoint),
+    Files {
+        checkpoint: Checkpoint,
+        /// Whether they go into the bundle, and do not just say how weights are stored.
+        are_bundled: bool,
+    },
 }
 
 /// The weights in a bundle.
@@ -45,8 +49,20 @@ impl Weights {
         cancel: &Cancel,
         progress: &mut Progress<'_>,
     ) -> Result<Self, Error> {
+        let mut are_bundled = true;
         let found = match source {
-            WeightSource::None => None,
+            WeightSource::None => {
+                are_bundled = false;
+                match (&model.gguf, &model.folder, &model.config.scheme) {
+                    (Some(path), _, _) => Some(Checkpoint::open_gguf(path)?),
+                    (None, Some(folder), Some(scheme)) => {
+                        let (folder, scheme) = (folder.clone(), scheme.name());
+                        let found = Checkpoint::open(&folder)?;
+                        Some(found.ok_or(Error::NothingStored { folder, scheme })?)
+                    }
+                    (None, _, _) => None,
+                }
+            }
             WeightSource::Random(seed) => {
                 RandomCheckpoint::new(&model.config, *seed)?;
                 return Ok(Self::Random(*seed));
@@ -72,13 +88,13 @@ impl Weights {
         let (config, warnings) = checkpoint.fit(model.config.clone(), &model.name, cancel)?;
         model.config = config;
         warnings.into_iter().for_each(|text| progress(Event::Warning(text)));
-        Ok(Self::Files(checkpoint))
+        Ok(Self::Files { checkpoint, are_bundled })
     }
 
     /// Returns the folder of the weights.
     pub(crate) fn folder(&self) -> Option<&Path> {
         match self {
-            Self::Files(checkpoint) => checkpoint.folder(),
+            Self::Files { checkpoint, .. } => checkpoint.folder(),
             Self::None | Self::Random(_) => None,
         }
     }
@@ -86,7 +102,7 @@ impl Weights {
     /// Returns the small files that the metadata of a GGUF file makes, with warnings.
     pub(crate) fn small_files(&self) -> Result<SmallFiles, Error> {
         match self {
-            Self::Files(checkpoint) if let Some(gguf) = checkpoint.gguf() => {
+            Self::Files { checkpoint, .. } if let Some(gguf) = checkpoint.gguf() => {
                 gguf.small_files().map_err(Error::model("the GGUF file"))
             }
             _ => Ok(SmallFiles::default()),
@@ -96,7 +112,7 @@ impl Weights {
     /// Returns the element type that most elements have.
     pub(crate) fn main_dtype(&self) -> Option<Dtype> {
         match self {
-            Self::Files(checkpoint) => checkpoint.main_dtype(),
+            Self::Files { checkpoint, .. } => checkpoint.main_dtype(),
             Self::None | Self::Random(_) => None,
         }
     }
@@ -104,7 +120,7 @@ impl Weights {
     /// Returns whether some weights are stored in few bits.
     pub(crate) fn are_coded(&self) -> bool {
         match self {
-            Self::Files(checkpoint) => {
+            Self::Files { checkpoint, .. } => {
                 checkpoint.storages().filter_map(|storage| storage.coding.as_ref()).any(Coding::is_quantized)
             }
             Self::None | Self::Random(_) => false,
@@ -114,7 +130,7 @@ impl Weights {
     /// Returns how a weight is stored: in the files, otherwise as the config says.
     pub(crate) fn storage(&self, weight: &Weight, config: &ModelConfig) -> Storage {
         let found = match self {
-            Self::Files(checkpoint) => checkpoint.storage(&weight.name).cloned(),
+            Self::Files { checkpoint, .. } => checkpoint.storage(&weight.name).cloned(),
             Self::None | Self::Random(_) => None,
         };
         found.unwrap_or_else(|| Storage::plain(weight, config.dtype))
@@ -130,7 +146,7 @@ impl Weights {
     ) -> Result<BundledWeights, Error> {
         let mut bundled = BundledWeights::default();
         match self {
-            Self::None => {}
+            Self::None | Self::Files { are_bundled: false, .. } => {}
             Self::Random(seed) => {
                 progress(Event::Weights { file: SINGLE_FILE.to_owned() });
                 let generated = writer.scratch().join(SINGLE_FILE);
@@ -140,7 +156,7 @@ impl Weights {
                 bundled.add(SINGLE_FILE, &generated, writer, cancel)?;
                 fs::remove_file(&generated).map_err(Error::io("write", &generated))?;
             }
-            Self::Files(checkpoint) => {
+            Self::Files { checkpoint, are_bundled: true } => {
                 for (name, path) in checkpoint.files() {
                     progress(Event::Weights { file: name.to_owned() });
                     bundled.add(name, &path, writer, cancel)?;
