@@ -44,13 +44,12 @@ impl StoredWeights {
         all
     }
 
-    /// Says which weights these are: `7 weights of 3-bit integers in groups of 32 (model.layers.0.…)`.
-    pub(crate) fn to_words(&self) -> String {
-        let Self { coding, names, .. } = self;
-        match names.as_slice() {
-            [only] => format!("{only} ({coding})"),
-            [first, rest @ ..] => format!("{first} and {} more ({coding})", rest.len()),
-            [] => coding.clone(),
+    /// Names the first of these weights, and counts the others.
+    pub(crate) fn names_in_words(&self) -> String {
+        match self.names.as_slice() {
+            [] => "none".into(),
+            [only] => only.clone(),
+            [first, rest @ ..] => format!("{first} and {} more", rest.len()),
         }
     }
 }

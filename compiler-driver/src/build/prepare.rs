@@ -81,7 +81,9 @@ impl Prepared {
         let count =
             |of: &mut dyn Iterator<Item = &StoredWeights>| of.map(|one| one.names.len()).sum::<usize>();
         let [some, total] = [count(&mut decoded.iter().copied()), count(&mut all.iter())];
-        let words: Vec<_> = decoded.iter().map(|weights| weights.to_words()).collect();
+        let to_words =
+            |weights: &&StoredWeights| format!("{} ({})", weights.names_in_words(), weights.coding);
+        let words: Vec<_> = decoded.iter().map(to_words).collect();
         let floats = self.plan.precision;
         (some > 0).then(|| {
             format!(

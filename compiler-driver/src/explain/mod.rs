@@ -148,12 +148,11 @@ impl Facts {
         self.add("quantized", format!("by {}: {count} of {} weights", scheme.name(), names.len()));
         for weights in stored {
             let becomes = match weights.form {
-                Some(form) => {
-                    format!("CPU kernels read {}, {} bits a weight", form.name(), form.bits_per_weight())
-                }
-                None => "decoded to floats, for no kernel reads them".into(),
+                Some(form) => format!("read as {}, {} bits", form.name(), form.bits_per_weight()),
+                None => format!("decoded: {}", weights.names_in_words()),
             };
-            self.add("stored", format!("{}: {becomes}", weights.to_words()));
+            let StoredWeights { coding, names, .. } = &weights;
+            self.add("stored", format!("{} in {coding}: {becomes}", names.len()));
         }
         let is_wide =
             |weight: &&Weight| storage_of(weight).coding.is_none_or(|coding| !coding.is_quantized());

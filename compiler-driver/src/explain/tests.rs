@@ -30,6 +30,25 @@ fn folders_are_explained() {
 }
 
 #[test]
+fn stored_bits_are_explained() {
+    let folder =
+        Path::new(env!("CARGO_MANIFEST_DIR")).join("../models/oracle/quantized_checkpoints/fixtures");
+    let gguf = ModelSource::Gguf(folder.join("gguf-k/model.gguf"));
+    let of_folder = |name: &str| ModelSource::Folder(folder.join(name));
+    for (name, source) in [
+        ("gguf-k", gguf),
+        ("mlx-overrides", of_folder("mlx-overrides")),
+        ("gptq-act-order", of_folder("gptq-act-order")),
+        ("ct-fp8-block", of_folder("ct-fp8-block")),
+    ] {
+        let text = explained(&source);
+        let is_stored =
+            |line: &&str| ["quantized", "stored", "stay wide"].iter().any(|start| line.starts_with(start));
+        insta::assert_snapshot!(name, text.lines().filter(is_stored).collect::<Vec<_>>().join("\n"));
+    }
+}
+
+#[test]
 fn every_line_has_a_name() {
     for preset in PRESETS {
         let text = explained(&ModelSource::Preset(preset));
