@@ -1,7 +1,7 @@
 //! Quantized weights and caches: the demo model's predictions of a text are those that Hugging Face transformers makes with the same
 //! formulas, on kernels and on plain StableHLO (`models/oracle/quantized.py` records them).
 
-use std::{collections::BTreeMap, fs};
+use std::{collections::BTreeMap, error::Error, fs};
 
 use crate::real::{Built, Fixture, built, engine, greedy, in_pieces, models, on, request};
 use mlxcel_artifacts::{Bundle, entry::Parameter};
@@ -62,8 +62,31 @@ fn cache_predicts_as_recorded(target: &str) {
 }
 
 fn predicts_as_recorded(quantized: &Built, name: &str) {
-    let recorded = fs::read(models().join("demo/quantized.json")).unwrap();
-    let Recorded { window, of } = serde_json::from_slice(&recorded).unwrap();
+    let Recorded { window, of } = recorded();
+    let Measured { perplexity, reference_perplexity, mean_kl } = measured(quantized, window);
+    let near = |found: f64, expected: f64, tolerance: f64| {
+        let difference = (found / expected - 1.0).abs();
+        assert!(difference < tolerance, "{name}: found {found}, expected {expected}");
+    };
+    near(reference_perplexity, of["none"].perplexity, PERPLEXITY_IN_F32);
+    let expected = &of[name];
+    near(perplexity, expected.perplexity, PERPLEXITY);
+    let factor = mean_kl / expected.mean_kl;
+    assert!(DIVERGENCES.contains(&factor), "{name}: found {mean_kl}, expected {}", expected.mean_kl);
+}
+
+fn recorded() -> Recorded {
+    serde_json::from_slice(&fs::read(models().join("demo/quantized.json")).unwrap()).unwrap()
+}
+
+struct Measured {
+    perplexity: f64,
+    reference_perplexity: f64,
+    mean_kl: f64,
+}
+
+/// Compares a build of the demo model with one in `f32`.
+fn measured(quantized: &Built, window: usize) -> Measured {
     let reference = built(&request(&models().join("demo"), &["cpu"]));
     let mut quantized_engine = quantized.engine("local-task").unwrap();
     let mut reference = reference.engine("local-task").unwrap();
@@ -78,15 +101,7 @@ fn predicts_as_recorded(quantized: &Built, name: &str) {
     );
     let Quality { perplexity, comparison, .. } = found.unwrap();
     let QualityComparison { reference_perplexity, mean_kl, .. } = comparison.unwrap();
-    let near = |found: f64, expected: f64, tolerance: f64| {
-        let difference = (found / expected - 1.0).abs();
-        assert!(difference < tolerance, "{name}: found {found}, expected {expected}");
-    };
-    near(reference_perplexity, of["none"].perplexity, PERPLEXITY_IN_F32);
-    let expected = &of[name];
-    near(perplexity, expected.perplexity, PERPLEXITY);
-    let factor = mean_kl / expected.mean_kl;
-    assert!(DIVERGENCES.contains(&factor), "{name}: found {mean_kl}, expected {}", expected.mean_kl);
+    Measured { perplexity, reference_perplexity, mean_kl }
 }
 
 #[test]
@@ -110,6 +125,29 @@ fn kernels_in_4_bits() {
     weights_predict_as_recorded("cpu", Quant::Q4);
 }
 
+/// Nothing else has this mixture of forms, so that there is no recorded divergence.
+#[test]
+fn kernels_in_superblocks() {
+    let Recorded { window, of } = recorded();
+    let quantized = built(&Request { quant: Quant::Q4K, ..demo("cpu") });
+    let Measured { perplexity, mean_kl, .. } = measured(&quantized, window);
+    eprintln!("q4k: perplexity {perplexity}, mean KL {mean_kl}; q4: mean KL {}", of["q4"].mean_kl);
+    assert!(mean_kl <= 0.02, "found {mean_kl}");
+    assert!(perplexity < of["q4"].perplexity, "found {perplexity}");
+}
+
+#[test]
+fn a_target_without_kernels_refuses_superblocks() {
+    let demo = models().join("demo");
+    for target in ["cpu-x86-64-v2", "cuda-sm_120"] {
+        let request = Request { quant: Quant::Q4K, ..request(&demo, &[target]) };
+        let refused = build(&request, &mut |_| ()).unwrap_err();
+        let refused = refused.source().unwrap().to_string();
+        let expected = "q4k on a target without kernels, but a CPU with AVX2, or an ARM CPU with dot products, is needed";
+        assert!(refused.starts_with(expected), "{target}: {refused}");
+    }
+}
+
 #[cfg(target_arch = "x86_64")]
 #[test]
 fn plain_stablehlo_in_8_bits() {
@@ -125,7 +163,7 @@ fn plain_stablehlo_in_4_bits() {
 #[test]
 fn packed_weights_are_small_and_answer_the_same() {
     let demo = models().join("demo");
-    for (quant, most_bits) in [(Quant::Q8, 8.3), (Quant::Q4, 4.6)] {
+    for (quant, most_bits) in [(Quant::Q8, 8.3), (Quant::Q4, 4.6), (Quant::Q4K, 4.85)] {
         let built = built(&Request { quant, ..request(&demo, &["cpu"]) });
         let device = on("local-task");
         let (_, packed) = pack(built.bundle.clone(), None, &device, &Cancel::new(), &mut |_, _| ()).unwrap();
@@ -137,6 +175,7 @@ fn packed_weights_are_small_and_answer_the_same() {
         let bytes: usize = of_matrices.flat_map(|step| &step.results).filter_map(Parameter::bytes).sum();
         let weights: usize = matrices().map(|parameter| parameter.shape.iter().product::<usize>()).sum();
         let bits = 8.0 * bytes as f64 / weights as f64;
+        eprintln!("{quant}: {bits} bits a weight");
         assert!(bits <= most_bits, "{quant}: {bits} bits a weight");
 
         let prompt = &text(&packed)[..40];

@@ -8,6 +8,7 @@ use safetensors::Dtype;
 
 use crate::{
     group_form::GroupForm,
+    mixed::mixed_forms,
     plan::{Numerics, Plan},
 };
 
@@ -56,6 +57,7 @@ impl Forms {
                     && (plan.numerics.cpu_isa().is_none() || unordered.contains(weight.name.as_str())));
             is_read.then_some(Form::Groups(form))
         };
+        let mixed = if plan.quant == Quant::Q4K { mixed_forms(model) } else { BTreeMap::new() };
         let mut forms = BTreeMap::new();
         for (weight, inputs, transposed) in weights(model) {
             // Matrices of a stack have one form.
@@ -63,6 +65,8 @@ impl Forms {
                 Quant::None => Form::Floats,
                 Quant::Q8 => Form::Rows,
                 Quant::Q4 => Form::Groups(GroupForm::Q4_0),
+                // What is not among them is never quantized.
+                Quant::Q4K => mixed.get(&weight.name).map_or(Form::Floats, |&form| Form::Groups(form)),
                 Quant::Auto => held(weight, inputs, transposed).unwrap_or(Form::Floats),
             });
         }

@@ -30,6 +30,7 @@ mod object;
 #[cfg(test)]
 mod prototypes;
 mod quantize;
+mod quantize_weights;
 mod rotation;
 mod route;
 #[cfg(test)]
@@ -53,6 +54,7 @@ pub(crate) use matvec::{MAX_MATRICES, Matvec, MatvecMatrix, MatvecWeights};
 pub(crate) use norm::{AddNorm, NormRows, NormSizes, NormWeights};
 pub use object::{Object, objects};
 pub(crate) use quantize::{QuantizeGroups, QuantizeRows, QuantizedResults};
+pub(crate) use quantize_weights::{QuantizeHalves, QuantizeSuperblocks, WeightRows};
 pub(crate) use rotation::Rotations;
 pub(crate) use route::Route;
 #[cfg(test)]

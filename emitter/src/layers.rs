@@ -12,4 +12,5 @@ pub(crate) mod pooling;
 mod quantization;
 pub(crate) mod residual;
 pub(crate) mod rope;
+mod superblocks;
 mod weights;

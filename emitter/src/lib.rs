@@ -10,6 +10,7 @@ mod group_form;
 mod kernels;
 mod layers;
 mod lower;
+mod mixed;
 mod module;
 mod ops;
 mod packing;

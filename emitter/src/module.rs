@@ -66,6 +66,13 @@ impl Module {
         results
     }
 
+    /// Adds kernels that functions call.
+    pub(crate) fn add_executables(&mut self, executables: Vec<Executable>) {
+        for executable in executables {
+            self.executables.entry(executable.symbol()).or_insert(executable);
+        }
+    }
+
     /// Returns its kernels, with the types and sizes of each use.
     #[cfg(test)]
     pub(crate) fn executables(&self) -> impl Iterator<Item = &Executable> {

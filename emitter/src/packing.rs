@@ -16,6 +16,7 @@ use crate::{
     error::Error,
     graph::{Graph, Tensor},
     group_form::GroupForm,
+    kernels::{Executable, Object},
     module::Module,
     types::TensorType,
 };
@@ -77,6 +78,8 @@ pub struct Packed {
     pub mlir: String,
     /// The steps that make all parameters, in the order of use.
     pub steps: Vec<PackStep>,
+    /// The objects that the module is linked with.
+    pub objects: Vec<Object>,
     /// The name of the first weight that each step packs.
     pub(crate) first_weights: Vec<String>,
 }
@@ -166,6 +169,17 @@ impl Packing {
         Ok(results)
     }
 
+    /// Adds kernels that functions call.
+    pub(crate) fn add_executables(&mut self, executables: Vec<Executable>) {
+        self.module.add_executables(executables);
+    }
+
+    /// Returns the kernels that its functions call.
+    #[cfg(test)]
+    pub(crate) fn executables(&self) -> impl Iterator<Item = &Executable> {
+        self.module.executables()
+    }
+
     /// Returns whether any tensor is packed, and not only passed through.
     pub(crate) fn has_functions(&self) -> bool {
         !self.recipes.is_empty()
@@ -174,7 +188,7 @@ impl Packing {
     /// Returns the module as text, with its steps.
     pub(crate) fn finish(self) -> Result<Packed, Error> {
         let Self { module, steps, first_weights, .. } = self;
-        Ok(Packed { mlir: module.to_mlir()?, steps, first_weights })
+        Ok(Packed { mlir: module.to_mlir()?, steps, objects: module.objects(), first_weights })
     }
 }
 

@@ -216,6 +216,11 @@ impl Plan {
             let found = format!("a mixture of experts in {} on a target without kernels", self.quant);
             return refuse(found, "a target with kernels is needed".into(), "choose --quant none");
         }
+        if self.quant == Quant::Q4K && !has_kernels {
+            let found = format!("{} on a target without kernels", self.quant);
+            let expected = "a CPU with AVX2, or an ARM CPU with dot products, is needed".into();
+            return refuse(found, expected, "choose --quant q4, or build a separate bundle for this target");
+        }
         if self.numerics.floats_as_bits && model.dtype != Dtype::F32 && model.blocks.iter().any(mixture) {
             let found = "a mixture of experts in 16 bits on a target that cannot load them".into();
             return refuse(found, "weights in f32 are needed".into(), "choose another --target");
@@ -344,6 +349,18 @@ mod tests {
             plan(CacheType::Q8).validate(&model).unwrap_err().to_string(),
             "heads have 72 dimensions, but a cache in q8 needs a multiple of 32\nhint: choose another --cache-type"
         );
+    }
+
+    #[test]
+    fn superblocks_need_kernels() {
+        let plan = Plan { quant: Quant::Q4K, ..Plan::new(&model(), Float::F32, 300) };
+        assert_eq!(
+            plan.validate(&model()).unwrap_err().to_string(),
+            "q4k on a target without kernels, but a CPU with AVX2, or an ARM CPU with dot products, is needed\n\
+             hint: choose --quant q4, or build a separate bundle for this target"
+        );
+        let with_kernels = Numerics { products: Products::Kernels(Isa::X86_64V3), ..Numerics::default() };
+        assert!(plan.for_target(with_kernels).validate(&model()).is_ok());
     }
 
     #[test]

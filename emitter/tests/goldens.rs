@@ -5,7 +5,8 @@
 mod common;
 
 use common::{
-    COMPARISON, FLOAT_BINARY, FLOAT_UNARY, INTEGER_BINARY, INTEGER_UNARY, LOGICAL_BINARY, tiny, tiny_of_vocab,
+    COMPARISON, FLOAT_BINARY, FLOAT_UNARY, INTEGER_BINARY, INTEGER_UNARY, LOGICAL_BINARY, tiny, tiny_of,
+    tiny_of_vocab,
 };
 use mlxcel_artifacts::{Float, Quant};
 use mlxcel_emitter::{
@@ -354,6 +355,18 @@ fn program_with_kernels_in_8_bits() {
     let program = program_with(Isa::X86_64V4Vnni, Float::Bf16, Quant::Q8);
     assert_golden!(program.mlir);
     assert_golden!("packing_in_bytes", program.packed.unwrap().mlir);
+}
+
+/// Kernels of the packing module quantize.
+#[test]
+fn packing_in_superblocks() {
+    let numerics = Numerics { products: Products::Kernels(Isa::X86_64V3), ..Numerics::default() };
+    let model = tiny_of(&[("hidden_size", 256), ("intermediate_size", 512), ("head_dim", 128)]);
+    let plan = Plan { quant: Quant::Q4K, ..Plan::new(&model, Float::Bf16, 40) }.for_target(numerics);
+    let packed = emit(&model, &plan, &Storage::all(Dtype::BF16)).unwrap().packed.unwrap();
+    let objects: Vec<_> = packed.objects.iter().map(|object| object.name).collect();
+    assert_eq!(objects, ["quantize_halves-x86_64_v3.o", "quantize_superblocks-x86_64_v3.o"]);
+    assert_golden!(packed.mlir);
 }
 
 /// A checkpoint with both types of 16-bit floats.

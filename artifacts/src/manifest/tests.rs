@@ -142,7 +142,7 @@ fn unknown_number_formats_are_refused() {
             "precision = \"int3\"",
             "precision is `int3`, expected one of f32, bf16, f16",
         ),
-        ("quant = \"none\"", "quant = \"q5\"", "quant is `q5`, expected one of none, auto, q8, q4"),
+        ("quant = \"none\"", "quant = \"q5\"", "quant is `q5`, expected one of none, auto, q8, q4, q4k"),
         ("kv = \"f32\"", "kv = \"q4\"", "kv is `q4`, expected one of f32, bf16, f16, q8"),
         (
             "pooling = \"mean\"",

@@ -40,7 +40,7 @@ impl<'j> Job<'j> {
         let unit = Unit { mlir, objects, parameters };
         let mut jobs = vec![Self { label: target.name.clone(), target, unit }];
         if let Some(packed) = packed {
-            let unit = Unit { mlir: &packed.mlir, objects: &[], parameters: &[] };
+            let unit = Unit { mlir: &packed.mlir, objects: &packed.objects, parameters: &[] };
             jobs.push(Self { label: format!("{} packing", target.name), target, unit });
         }
         jobs

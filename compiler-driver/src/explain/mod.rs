@@ -207,7 +207,7 @@ impl Facts {
                 window.map_or("a token".into(), |window| format!("of each of the last {window} tokens"));
             self.add("cache", format!("bytes {which}: {f32} in f32, {bf16} in bf16 or f16, {q8}"));
         }
-        for quant in [Quant::Q8, Quant::Q4] {
+        for quant in [Quant::Q8, Quant::Q4, Quant::Q4K] {
             if let Some(problem) = misfit(config, |plan| plan.quant = quant) {
                 self.add("quant", format!("not {quant}: {problem}"));
             }

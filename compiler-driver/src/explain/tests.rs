@@ -1,6 +1,6 @@
 use std::{fs, path::Path};
 
-use mlxcel_emitter::Plan;
+use mlxcel_emitter::{Isa, Numerics, Plan, Products};
 use mlxcel_models::{PRESETS, Preset, Storage};
 use safetensors::Dtype;
 
@@ -70,11 +70,19 @@ fn parts_add_up_to_the_model() {
 fn quantized_sizes_equal_packed_sizes() {
     let model = Preset::find("smollm2-135m").unwrap().model().unwrap();
     let gpt2 = Preset::find("gpt2").unwrap().model().unwrap();
-    for mut model in [model, gpt2] {
+    for (mut model, has_padding) in [(model, false), (gpt2, true)] {
         model.blocks.truncate(2);
         let [.., all] = weights::parts(&model, &|_| Dtype::BF16);
-        for (form, quant) in [(2, Quant::Q8), (3, Quant::Q4)] {
-            let plan = Plan { quant, ..Plan::new(&model, Float::Bf16, 32) };
+        for (form, quant) in [(2, Quant::Q8), (3, Quant::Q4), (4, Quant::Q4K)] {
+            // Panels of kernels have whole numbers of outputs, and the vocabulary may have less.
+            if quant == Quant::Q4K && has_padding {
+                continue;
+            }
+            // Only kernels read superblocks.
+            let isa = Isa::X86_64V3;
+            let kernels = Numerics { products: Products::Kernels(isa), ..Numerics::default() };
+            let numerics = if quant == Quant::Q4K { kernels } else { Numerics::default() };
+            let plan = Plan { quant, ..Plan::new(&model, Float::Bf16, 32).for_target(numerics) };
             let program = mlxcel_emitter::emit(&model, &plan, &Storage::all(Dtype::BF16)).unwrap();
             let steps = program.packed.unwrap().steps;
             let packed: usize =

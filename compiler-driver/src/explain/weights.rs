@@ -2,18 +2,20 @@
 
 use std::collections::BTreeSet;
 
-use mlxcel_artifacts::Quant;
-use mlxcel_models::{Embedding, Head, Linear, Logits, ModelConfig, Norm, Weight};
+use mlxcel_artifacts::{Float, Quant};
+use mlxcel_emitter::{Form as StoredForm, Forms, Plan};
+use mlxcel_models::{Embedding, Head, Linear, Logits, ModelConfig, Norm, Storage, Weight};
 use safetensors::Dtype;
 
 use crate::explain::misfit::misfit;
 
 /// The columns of the table.
-const FORMS: [Form; 4] = [
+const FORMS: [Form; 5] = [
     Form::Float("f32", Dtype::F32),
     Form::Float("bf16", Dtype::BF16),
     Form::Quantized(Quant::Q8),
     Form::Quantized(Quant::Q4),
+    Form::Quantized(Quant::Q4K),
 ];
 
 /// A form of stored weights.
@@ -80,6 +82,7 @@ pub(super) fn parts(config: &ModelConfig, dtype_of: &dyn Fn(&str) -> Dtype) -> [
         Head::Pooling(_) => vec![],
     };
 
+    let sizes = FORMS.map(|form| Sizes::new(form, config));
     // A tensor that layers share counts once.
     let mut seen = BTreeSet::new();
     let mut part = |name, weights: Vec<(&Weight, Option<usize>)>| {
@@ -87,8 +90,8 @@ pub(super) fn parts(config: &ModelConfig, dtype_of: &dyn Fn(&str) -> Dtype) -> [
         for (weight, inputs) in weights {
             if seen.insert(weight.name.clone()) {
                 part.parameters += weight.elements();
-                for (bytes, form) in part.bytes.iter_mut().zip(FORMS) {
-                    *bytes += form.bytes(weight, inputs, dtype_of);
+                for (bytes, sizes) in part.bytes.iter_mut().zip(&sizes) {
+                    *bytes += sizes.bytes(weight, inputs, dtype_of);
                 }
             }
         }
@@ -126,14 +129,41 @@ fn linear_weights(linear: &Linear) -> impl Iterator<Item = (&Weight, Option<usiz
     [(&linear.weight, Some(linear.inputs()))].into_iter().chain(linear.bias.iter().map(unquantized))
 }
 
-impl Form {
-    /// Returns the bytes of a weight. Only a matrix has `inputs`.
-    fn bytes(self, weight: &Weight, inputs: Option<usize>, dtype_of: &dyn Fn(&str) -> Dtype) -> u64 {
-        let (quant, dtype) = match self {
-            Self::Float(_, dtype) => (Quant::None, dtype),
-            Self::Quantized(quant) if inputs.is_some() => (quant, Dtype::F32),
-            Self::Quantized(_) => (Quant::None, dtype_of(&weight.name)),
-        };
-        quant.bytes(weight.elements(), inputs.unwrap_or(1) as u64, dtype)
+/// What weights take in a form.
+enum Sizes {
+    /// Every weight has this type.
+    Float(Dtype),
+    /// Matrices are quantized.
+    Quantized(Forms),
+}
+
+impl Sizes {
+    fn new(form: Form, config: &ModelConfig) -> Self {
+        match form {
+            Form::Float(_, dtype) => Self::Float(dtype),
+            Form::Quantized(quant) => {
+                let plan = Plan { quant, ..Plan::new(config, Float::F32, 1) };
+                Self::Quantized(Forms::new(config, &plan, &Storage::all(Dtype::F32)))
+            }
+        }
+    }
+
+    /// Returns the bytes of a weight. Only a matrix has `inputs`. A size that does not fit is `u64::MAX`.
+    fn bytes(&self, weight: &Weight, inputs: Option<usize>, dtype_of: &dyn Fn(&str) -> Dtype) -> u64 {
+        let elements = weight.elements();
+        let of_floats = |dtype: Dtype| elements.saturating_mul(dtype.bitsize() as u64 / 8);
+        match (self, inputs) {
+            (Self::Float(dtype), _) => of_floats(*dtype),
+            (Self::Quantized(_), None) => of_floats(dtype_of(&weight.name)),
+            (Self::Quantized(forms), Some(inputs)) => {
+                let rows = elements / inputs.max(1) as u64;
+                match forms.of(weight) {
+                    StoredForm::Floats => of_floats(dtype_of(&weight.name)),
+                    // A scale of 4 bytes for each output.
+                    StoredForm::Rows => elements.saturating_add(rows.saturating_mul(4)),
+                    StoredForm::Groups(form) => rows.saturating_mul(form.row_bytes(inputs) as u64),
+                }
+            }
+        }
     }
 }

@@ -41,6 +41,20 @@ void quantize_rows(const float *x, act_q8 *q, float *scale, index k,
 void quantize_groups(const float *x, int8_t *q, float *scale, int16_t *sums,
                      index k, index row_begin, index row_end);
 
+// Quantizers of weights, by the type of what they read.
+#define QUANTIZE_WEIGHTS(name, element)                                        \
+  void quantize_superblocks_##name(                                            \
+      const element *x, const float *importance, int8_t *codes,                \
+      uint16_t *unit, uint16_t *least, int8_t *scales, int8_t *minima,         \
+      index k, index bits, index row_begin, index row_end);                    \
+  void quantize_halves_##name(const element *x, const float *importance,       \
+                              int8_t *codes, uint16_t *unit, int8_t *scales,   \
+                              index k, index row_begin, index row_end);
+
+QUANTIZE_WEIGHTS(f32, float)
+QUANTIZE_WEIGHTS(bf16, uint16_t)
+QUANTIZE_WEIGHTS(f16, uint16_t)
+
 void matmul_q8(const int8_t *w, const float *w_scale, const act_q8 *a,
                const float *a_scale, const int32_t *lengths, float *out,
                index batch, index tokens, index n, index k, index panel_begin,

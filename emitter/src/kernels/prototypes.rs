@@ -147,6 +147,9 @@ fn executables() -> Vec<Executable> {
         (Quant::Q4, Dtype::F32, CacheType::Q8),
         (Quant::Q8, Dtype::F16, CacheType::Q8),
         (Quant::Q4, Dtype::F16, CacheType::Q8),
+        (Quant::Q4K, Dtype::F32, CacheType::Q8),
+        (Quant::Q4K, Dtype::BF16, CacheType::Q8),
+        (Quant::Q4K, Dtype::F16, CacheType::Q8),
     ];
     let mut found = Vec::new();
     for name in ["llama-3.2-1b", "mixtral-8x7b", "gpt2"] {
@@ -158,8 +161,8 @@ fn executables() -> Vec<Executable> {
                 let plan = Plan { quant, cache_type, ..Plan::new(&model, Float::Bf16, 2048) };
                 let plan = plan.for_target(numerics);
                 if plan.validate(&model).is_ok() {
-                    let (module, _) = build(&model, &plan, &Storage::all(dtype)).unwrap();
-                    found.extend(module.executables().cloned());
+                    let (module, packing) = build(&model, &plan, &Storage::all(dtype)).unwrap();
+                    found.extend(module.executables().chain(packing.executables()).cloned());
                 }
             }
         }

@@ -8,6 +8,7 @@ use safetensors::Dtype;
 
 use super::{
     float_bits,
+    superblocks::Quantizer,
     weights::{Matrix, Weights},
 };
 use crate::{
@@ -177,10 +178,13 @@ impl<'a> Builder<'a> {
         form: GroupForm,
         body: impl FnOnce(&mut Graph, &[Tensor]) -> Vec<Tensor>,
     ) -> Vec<Tensor> {
-        self.packed_from(recipe, weights, &["scales"], |g, sources| {
-            let parts = weights.groups(g, sources, lanes, form);
+        let mut quantizer = Quantizer::new(self.numerics.cpu_isa());
+        let made = self.packed_from(recipe, weights, &["scales"], |g, sources| {
+            let parts = weights.groups(g, sources, lanes, form, &mut quantizer);
             body(g, &parts)
-        })
+        });
+        self.packing.add_executables(quantizer.executables);
+        made
     }
 
     fn packed_from(

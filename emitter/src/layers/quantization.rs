@@ -3,9 +3,10 @@
 use mlxcel_artifacts::CacheType;
 use safetensors::Dtype;
 
+use super::superblocks::Quantizer;
 use crate::{
     graph::{Graph, Tensor},
-    group_form::{GROUP, GroupForm},
+    group_form::{GROUP, GroupForm, Scales},
     ops::Reduction,
     types::TensorType,
 };
@@ -36,10 +37,18 @@ pub(super) fn quantize_q8(g: &mut Graph, weight: Tensor) -> [Tensor; 2] {
 }
 
 /// Quantizes a weight, `[outputs, inputs]`, to the parts of a form, see [`decode_groups`](crate::decode::decode_groups).
-pub(super) fn quantize_groups(g: &mut Graph, weight: Tensor, form: GroupForm) -> Vec<Tensor> {
-    let x = g.convert(weight, Dtype::F32);
-    match form {
-        GroupForm::Q4_0 => quantize_q4(g, x).to_vec(),
+pub(super) fn quantize_groups(
+    g: &mut Graph,
+    weight: Tensor,
+    form: GroupForm,
+    quantizer: &mut Quantizer,
+) -> Vec<Tensor> {
+    match form.scales {
+        _ if form == GroupForm::Q4_0 => {
+            let x = g.convert(weight, Dtype::F32);
+            quantize_q4(g, x).to_vec()
+        }
+        Scales::Superblocks | Scales::Halves => quantizer.quantize(g, weight, form),
         _ => vec![g.fail("quantize", format!("found {}, expected a form to quantize to", form.name()))],
     }
 }

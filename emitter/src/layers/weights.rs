@@ -2,7 +2,7 @@
 
 use mlxcel_models::{Linear, Storage, Weight};
 
-use super::quantization::quantize_groups;
+use super::{quantization::quantize_groups, superblocks::Quantizer};
 use crate::{
     graph::{Graph, Tensor},
     group_form::GroupForm,
@@ -123,6 +123,7 @@ impl<'w> Weights<'w> {
         sources: &[Source<'_>],
         lanes: usize,
         form: GroupForm,
+        quantizer: &mut Quantizer,
     ) -> Vec<Tensor> {
         let is_ordered = self.is_ordered(sources.iter().map(|source| (source.weight, source.storage)), form);
         let is_held = |source: &Source<'_>| {
@@ -138,7 +139,7 @@ impl<'w> Weights<'w> {
             Stored::Parts(parts) => parts.iter().map(|&part| matrix.of_stack(g, part)).collect(),
             &Stored::Floats(floats) => {
                 let rows = matrix.rows(g, floats);
-                quantize_groups(g, rows, form)
+                quantize_groups(g, rows, form, quantizer)
             }
         })
     }
@@ -177,12 +178,12 @@ impl<'w> Weights<'w> {
         self,
         g: &mut Graph,
         lanes: usize,
-        parts_of: impl Fn(&mut Graph, &Matrix<'_>, usize) -> Vec<Tensor>,
+        mut parts_of: impl FnMut(&mut Graph, &Matrix<'_>, usize) -> Vec<Tensor>,
     ) -> Vec<Tensor> {
         let tensors = self.tensors();
         let place_of =
             |matrix: &Matrix<'_>| tensors.iter().position(|tensor| tensor.name == matrix.weight.name);
-        let joined = |g: &mut Graph, matrices: &[Matrix<'_>], lanes: usize| -> Vec<Tensor> {
+        let mut joined = |g: &mut Graph, matrices: &[Matrix<'_>], lanes: usize| -> Vec<Tensor> {
             let places = matrices.iter().filter_map(|matrix| Some((matrix, place_of(matrix)?)));
             let parts: Vec<_> = places.map(|(matrix, place)| parts_of(g, matrix, place)).collect();
             by_part(&parts).into_iter().map(|rows| concatenate_padded(g, &rows, lanes)).collect()

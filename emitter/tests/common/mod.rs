@@ -78,6 +78,11 @@ pub(crate) fn tiny() -> ModelConfig {
 
 /// Returns the same with a vocabulary of another size.
 pub(crate) fn tiny_of_vocab(vocab: usize) -> ModelConfig {
+    tiny_of(&[("vocab_size", vocab)])
+}
+
+/// Returns the same with other numbers in its `config.json`.
+pub(crate) fn tiny_of(sizes: &[(&str, usize)]) -> ModelConfig {
     let config = r#"{
         "architectures": ["LlamaForCausalLM"],
         "model_type": "llama",
@@ -97,6 +102,9 @@ pub(crate) fn tiny_of_vocab(vocab: usize) -> ModelConfig {
         "bos_token_id": 1,
         "eos_token_id": 2
     }"#;
-    let sized = config.replace("\"vocab_size\": 32", &format!("\"vocab_size\": {vocab}"));
-    ModelConfig::from_json(&sized).unwrap()
+    let wide = sizes.iter().fold(config.to_owned(), |config, (name, size)| {
+        let line = config.lines().find(|line| line.contains(&format!("\"{name}\""))).unwrap();
+        config.replace(line, &format!("        \"{name}\": {size},"))
+    });
+    ModelConfig::from_json(&wide).unwrap()
 }

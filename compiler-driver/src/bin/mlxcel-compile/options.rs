@@ -36,7 +36,7 @@ pub(crate) struct Compile {
     #[arg(long, default_value = "auto")]
     pub(crate) precision: Precision,
     /// Quantization of weights: auto (few bits stay as the checkpoint has them, where there are kernels), none, q8 (8 bits,
-    /// one scale per output) or q4 (GGUF's Q4_0)
+    /// one scale per output), q4 (GGUF's Q4_0) or q4k (superblocks of 4 to 6 bits, as GGUF's Q4_K; CPUs with kernels only)
     #[arg(long, default_value = "auto")]
     pub(crate) quant: Quant,
     /// Element type of the key/value cache: f32, bf16, f16 or q8 (GGUF's Q8_0) [default: the precision]

@@ -1,0 +1,69 @@
+//! Quantization of weights to superblocks, by kernels in the packing module.
+
+use safetensors::Dtype;
+
+use crate::{
+    graph::{Graph, Tensor},
+    group_form::{GROUP, GroupForm, SUPERBLOCK, Scales},
+    kernels::{Call, Executable, Grid, Isa, Kernel, QuantizeHalves, QuantizeSuperblocks, WeightRows},
+    types::TensorType,
+};
+
+/// Elements of a workgroup: some milliseconds of work.
+const WORKGROUP_ELEMENTS: usize = 1 << 16;
+
+/// Quantizes by kernels, and collects those that it calls.
+#[derive(Debug)]
+pub(super) struct Quantizer {
+    isa: Option<Isa>,
+    pub(super) executables: Vec<Executable>,
+}
+
+impl Quantizer {
+    /// Returns one for kernels of an instruction set. Without one, there are no kernels.
+    pub(super) fn new(isa: Option<Isa>) -> Self {
+        Self { isa, executables: Vec::new() }
+    }
+
+    /// Quantizes a weight, `[outputs, inputs]`, to the parts of a form with superblocks, see
+    /// [`decode_groups`](crate::decode::decode_groups).
+    pub(super) fn quantize(&mut self, g: &mut Graph, weight: Tensor, form: GroupForm) -> Vec<Tensor> {
+        let TensorType { dtype, shape } = g.type_of(weight);
+        let (Some(x), &[outputs, k]) = (WeightRows::new(weight, dtype), shape.as_slice()) else {
+            let problem = format!("found {dtype:?} of shape {shape:?}, expected a matrix of floats");
+            return vec![g.fail("quantize", problem)];
+        };
+        let of = |dtype: Dtype, columns: usize| TensorType::new(dtype, [outputs, columns]);
+        let blocks = k.div_ceil(SUPERBLOCK);
+        let (codes, unit) = (of(Dtype::I8, k), of(Dtype::F16, blocks));
+        // All inputs are as important.
+        let importance = g.full(1.0, Dtype::F32, &[k]);
+        let grid = Grid { items: outputs, grain: (WORKGROUP_ELEMENTS / k.max(1)).max(1) };
+        let parts = match form.scales {
+            Scales::Superblocks => {
+                let (least, groups) = (unit.clone(), of(Dtype::I8, k / GROUP));
+                let (scales, minima, bits) = (groups.clone(), groups, form.bits);
+                let kernel =
+                    QuantizeSuperblocks { x, importance, codes, unit, least, scales, minima, k, bits };
+                self.call(g, kernel, grid)
+            }
+            Scales::Halves => {
+                let scales = of(Dtype::I8, k / (GROUP / 2));
+                self.call(g, QuantizeHalves { x, importance, codes, unit, scales, k }, grid)
+            }
+            _ => vec![g.fail("quantize", format!("found {}, expected superblocks", form.name()))],
+        };
+        let whole = |part| if g.dtype(part) == Dtype::I8 { g.convert(part, Dtype::I32) } else { part };
+        parts.into_iter().map(whole).collect()
+    }
+
+    fn call(&mut self, g: &mut Graph, kernel: impl Kernel, grid: Grid) -> Vec<Tensor> {
+        let Some(isa) = self.isa else {
+            return vec![g.fail("quantize", "found a target without kernels, expected one with them")];
+        };
+        let Call { executable, operands, numbers } = Call::new(g, isa, kernel, grid);
+        let results = g.dispatch(&executable, &operands, &numbers);
+        self.executables.push(executable);
+        results
+    }
+}
