@@ -110,11 +110,11 @@ INLINE void amx_add(int bits, group_form form, index rows, const product *x,
     const int16_t *a_sums = x->a_sums + (first + g) * 2;
     for (index r = 0; r < rows; ++r) {
       row_sums sums;
-      load_sums(form, a_sums + r * all * 2, &sums);
+      load_sums(a_sums + r * all * 2, &sums);
       const __m512 dots = amx_dots(bits, form, &groups->scales[g], &sums,
                                    slots[g % AMX_SLOTS], r);
-      add_group(form, &dots, a_scale[r * all], &sums, &groups->scales[g],
-                &acc[r]);
+      add_group(form, &dots, a_scale[r * all],
+                scaled_sum(form, x, r, first + g), &groups->scales[g], &acc[r]);
     }
   }
   for (index r = 0; r < rows; ++r)
@@ -132,7 +132,9 @@ INLINE void amx_panel(int bits, group_form form, index rows, index panel,
     amx_unpack(bits, form, x, panel, first, count, &groups);
     for (index r = 0; r < rows; r += AMX_ROWS) {
       const index some = min_index(AMX_ROWS, rows - r);
-      const product part = rows_from(x, r);
+      product part = rows_from(x, r);
+      if (has_minima(form))
+        part.scaled_sums += r * all;
       if (r == 0 || some < AMX_ROWS)
         amx_begin(some, bytes);
       amx_add(bits, form, some, &part, first, count, &groups, acc + r);

@@ -42,7 +42,6 @@ typedef struct {
 // Sums of a row's activations over a group, in every lane.
 typedef struct {
   __m256i halves; // pairs of 16 bits
-  __m256 whole;   // for minima
 } row_sums;
 
 // Broadcasts the four activations at a to every lane.
@@ -52,11 +51,8 @@ INLINE __m256i broadcast_four(const int8_t *a) {
   return _mm256_set1_epi32(four);
 }
 
-INLINE void load_sums(group_form form, const int16_t *a_sums, row_sums *sums) {
+INLINE void load_sums(const int16_t *a_sums, row_sums *sums) {
   sums->halves = broadcast_four((const int8_t *)a_sums);
-  if (has_minima(form))
-    sums->whole = _mm256_cvtepi32_ps(
-        _mm256_madd_epi16(sums->halves, _mm256_set1_epi16(1)));
 }
 
 INLINE __m256i load_vector(const uint8_t *p) {
@@ -234,16 +230,12 @@ INLINE void dot_group(int bits, group_form form, int rows, const uint8_t *block,
 
 // Adds a group's products to a row's sums.
 INLINE void add_group(group_form form, const floats *dots, float a_scale,
-                      const row_sums *a_sums, const group_scales *scales,
+                      float scaled_sum, const group_scales *scales,
                       floats *acc) {
   const __m256 by = _mm256_set1_ps(a_scale);
-  if (!has_minima(form)) {
-    *acc = _mm256_fmadd_ps(_mm256_mul_ps(*dots, by), scales->d, *acc);
-    return;
-  }
-  const __m256 products = _mm256_fmadd_ps(a_sums->whole, scales->m,
-                                          _mm256_mul_ps(*dots, scales->d));
-  *acc = _mm256_fmadd_ps(products, by, *acc);
+  *acc = _mm256_fmadd_ps(_mm256_mul_ps(*dots, by), scales->d, *acc);
+  if (has_minima(form))
+    *acc = _mm256_fmadd_ps(_mm256_set1_ps(scaled_sum), scales->m, *acc);
 }
 
 INLINE void store_columns(const floats *x, float *out, index columns) {

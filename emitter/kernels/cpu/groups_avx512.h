@@ -42,14 +42,10 @@ typedef struct {
 // Sums of a row's activations over a group, in every lane.
 typedef struct {
   __m512i halves; // pairs of 16 bits
-  __m512 whole;   // for minima
 } row_sums;
 
-INLINE void load_sums(group_form form, const int16_t *a_sums, row_sums *sums) {
+INLINE void load_sums(const int16_t *a_sums, row_sums *sums) {
   sums->halves = broadcast_four(a_sums);
-  if (has_minima(form))
-    sums->whole = _mm512_cvtepi32_ps(_mm512_dpwssd_epi32(
-        _mm512_setzero_si512(), _mm512_set1_epi16(1), sums->halves));
 }
 
 INLINE __m128i load_columns(const uint8_t *p) {
@@ -209,16 +205,12 @@ INLINE void dot_group(int bits, group_form form, int rows, const uint8_t *block,
 
 // Adds a group's products to a row's sums.
 INLINE void add_group(group_form form, const floats *dots, float a_scale,
-                      const row_sums *a_sums, const group_scales *scales,
+                      float scaled_sum, const group_scales *scales,
                       floats *acc) {
   const __m512 by = _mm512_set1_ps(a_scale);
-  if (!has_minima(form)) {
-    *acc = _mm512_fmadd_ps(_mm512_mul_ps(*dots, by), scales->d, *acc);
-    return;
-  }
-  const __m512 products = _mm512_fmadd_ps(a_sums->whole, scales->m,
-                                          _mm512_mul_ps(*dots, scales->d));
-  *acc = _mm512_fmadd_ps(products, by, *acc);
+  *acc = _mm512_fmadd_ps(_mm512_mul_ps(*dots, by), scales->d, *acc);
+  if (has_minima(form))
+    *acc = _mm512_fmadd_ps(_mm512_set1_ps(scaled_sum), scales->m, *acc);
 }
 
 INLINE void store_columns(const floats *x, float *out, index columns) {

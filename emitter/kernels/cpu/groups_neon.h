@@ -23,8 +23,7 @@ typedef struct {
   int32_t halves[2];
 } row_sums;
 
-INLINE void load_sums(group_form form, const int16_t *a_sums, row_sums *sums) {
-  (void)form;
+INLINE void load_sums(const int16_t *a_sums, row_sums *sums) {
   *sums = (row_sums){{a_sums[0], a_sums[1]}};
 }
 
@@ -197,18 +196,15 @@ INLINE void dot_group(int bits, group_form form, int rows, const uint8_t *block,
 
 // Adds a group's products to a row's sums.
 INLINE void add_group(group_form form, const floats *dots, float a_scale,
-                      const row_sums *a_sums, const group_scales *scales,
+                      float scaled_sum, const group_scales *scales,
                       floats *acc) {
-  const float sum = (float)(a_sums->halves[0] + a_sums->halves[1]);
 #pragma clang loop unroll(full)
   for (int q = 0; q < QUADS; ++q) {
     const float32x4_t d = scales->d.quad[q], dot = dots->quad[q];
     float32x4_t *to = &acc->quad[q];
-    *to = has_minima(form)
-              ? vfmaq_n_f32(
-                    *to, vfmaq_n_f32(vmulq_f32(dot, d), scales->m.quad[q], sum),
-                    a_scale)
-              : vfmaq_f32(*to, vmulq_n_f32(dot, a_scale), d);
+    *to = vfmaq_f32(*to, vmulq_n_f32(dot, a_scale), d);
+    if (has_minima(form))
+      *to = vfmaq_n_f32(*to, scales->m.quad[q], scaled_sum);
   }
 }
 

@@ -21,8 +21,7 @@ typedef struct {
   int32_t halves[2];
 } row_sums;
 
-INLINE void load_sums(group_form form, const int16_t *a_sums, row_sums *sums) {
-  (void)form;
+INLINE void load_sums(const int16_t *a_sums, row_sums *sums) {
   *sums = (row_sums){{a_sums[0], a_sums[1]}};
 }
 
@@ -81,14 +80,13 @@ INLINE void dot_group(int bits, group_form form, int rows, const uint8_t *block,
 
 // Adds a group's products to a row's sums.
 INLINE void add_group(group_form form, const floats *dots, float a_scale,
-                      const row_sums *a_sums, const group_scales *scales,
+                      float scaled_sum, const group_scales *scales,
                       floats *acc) {
-  const float sum = (float)(a_sums->halves[0] + a_sums->halves[1]);
   for (index j = 0; j < NR; ++j) {
     const weight_scale by = scales->lane[j];
-    acc->lane[j] += has_minima(form)
-                        ? (dots->lane[j] * by.d + sum * by.m) * a_scale
-                        : dots->lane[j] * a_scale * by.d;
+    acc->lane[j] += dots->lane[j] * a_scale * by.d;
+    if (has_minima(form))
+      acc->lane[j] += scaled_sum * by.m;
   }
 }
 

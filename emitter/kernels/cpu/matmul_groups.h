@@ -38,6 +38,7 @@ typedef struct {
   const int8_t *a;
   const float *a_scale;
   const int16_t *a_sums;
+  const float *scaled_sums; // [rows of a tile][k / 32], for minima
   float *out;
   index n, k, group;
   element_type type;
@@ -57,6 +58,11 @@ INLINE product rows_from(const product *x, index row) {
 // Returns the type of d and m, or of D and M.
 INLINE element_type type_of(group_form form, const product *x) {
   return has_superblocks(form) ? ELEMENT_F16 : x->type;
+}
+
+// Returns the sum of a group of row r of a tile, times its scale, for minima.
+INLINE float scaled_sum(group_form form, const product *x, index r, index g) {
+  return has_minima(form) ? x->scaled_sums[r * (x->k / GROUP) + g] : 0.0f;
 }
 
 #include "groups_amx.h"
@@ -81,7 +87,7 @@ INLINE void tile_group(int bits, group_form form, int rows, int streams,
   row_sums sums[MR];
 #pragma clang loop unroll(full)
   for (int r = 0; r < rows; ++r)
-    load_sums(form, x->a_sums + r * halves + g * 2, &sums[r]);
+    load_sums(x->a_sums + r * halves + g * 2, &sums[r]);
 #pragma clang loop unroll(full)
   for (int s = 0; s < streams; ++s) {
     const uint8_t *block = w->codes + s * w->codes_apart + g * code_bytes(bits);
@@ -93,8 +99,8 @@ INLINE void tile_group(int bits, group_form form, int rows, int streams,
               dots);
 #pragma clang loop unroll(full)
     for (int r = 0; r < rows; ++r)
-      add_group(form, &dots[r], x->a_scale[r * groups + g], &sums[r], &scales,
-                &acc[s][r]);
+      add_group(form, &dots[r], x->a_scale[r * groups + g],
+                scaled_sum(form, x, r, g), &scales, &acc[s][r]);
   }
 }
 
@@ -167,6 +173,13 @@ INLINE void multiply(int bits, group_form form, const product *whole, index m,
     const index i = m * t / tiles, rows = m * (t + 1) / tiles - i;
     product x = rows_from(whole, i);
     x.cold = t == 0;
+    // Once for all panels, which else would take registers for sums.
+    const index groups = has_minima(form) ? rows * (x.k / GROUP) : 1;
+    float scaled_sums[groups];
+    for (index g = 0; has_minima(form) && g < groups; ++g)
+      scaled_sums[g] =
+          x.a_scale[g] * (float)(x.a_sums[2 * g] + x.a_sums[2 * g + 1]);
+    x.scaled_sums = scaled_sums;
     if (by_amx) {
       for (index panel = begin; panel < end; ++panel)
         amx_panel(bits, form, rows, panel, &x);
