@@ -97,6 +97,6 @@ fn packing_child() {
 
 fn pack_at(path: &Path) -> Bundle {
     let bundle = Bundle::open_without_weights(path).unwrap();
-    let packed = pack(bundle, None, &on("local-sync"), &Cancel::new(), &mut |_, _| ());
+    let packed = pack(bundle, None, &on("local-sync"), None, &Cancel::new(), &mut |_, _| ());
     packed.map_err(|error| report(&error)).unwrap().1
 }

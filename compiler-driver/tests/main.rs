@@ -6,6 +6,7 @@
 
 mod attacks;
 mod best;
+mod calibration;
 mod checkpoints;
 mod cli;
 mod demo;

@@ -18,7 +18,7 @@ fn packed(bundle: &Bundle, weights: Option<Weights>) -> (Bundle, Vec<f64>) {
     let mut told = Vec::new();
     let mut progress = |done: usize, total: usize| told.push(done as f64 / total as f64);
     let (target, bundle) =
-        pack(bundle.clone(), weights, &on("local-task"), &Cancel::new(), &mut progress).unwrap();
+        pack(bundle.clone(), weights, &on("local-task"), None, &Cancel::new(), &mut progress).unwrap();
     assert_eq!(target, "cpu");
     (bundle, told)
 }
@@ -95,6 +95,7 @@ fn a_bundle_with_weights_takes_no_others() {
             built.bundle.clone(),
             Some(Weights::open(other).unwrap()),
             &on("local-task"),
+            None,
             &cancel,
             &mut |_, _| (),
         )
@@ -137,7 +138,7 @@ fn cancelled_packing_does_not_change_the_bundle() {
     let before = fs::read_to_string(built.bundle.path().join("manifest.toml")).unwrap();
     let cancel = Cancel::new();
     let mut progress = |_: usize, _: usize| cancel.cancel();
-    let ended = pack(built.bundle.clone(), None, &on("local-task"), &cancel, &mut progress);
+    let ended = pack(built.bundle.clone(), None, &on("local-task"), None, &cancel, &mut progress);
     assert!(ended.is_err());
     assert_eq!(fs::read_to_string(built.bundle.path().join("manifest.toml")).unwrap(), before);
     assert_eq!(fs::read_dir(built.bundle.path().parent().unwrap()).unwrap().count(), 1);
@@ -147,7 +148,7 @@ fn cancelled_packing_does_not_change_the_bundle() {
 #[test]
 fn a_target_without_packing_has_nothing_to_pack() {
     let built = built(&request(&fixtures().join(FIXTURE), &["vulkan"]));
-    let refused = pack(built.bundle.clone(), None, &on("vulkan"), &Cancel::new(), &mut |_, _| ());
+    let refused = pack(built.bundle.clone(), None, &on("vulkan"), None, &Cancel::new(), &mut |_, _| ());
     assert_eq!(
         refused.err().unwrap().to_string(),
         "target vulkan has nothing to pack: it reads the weights as they are\nhint: run the bundle without packing"

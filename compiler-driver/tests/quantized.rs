@@ -20,8 +20,8 @@ const PERPLEXITY: f64 = 2e-3;
 const PERPLEXITY_IN_F32: f64 = 5e-6;
 
 #[derive(Deserialize)]
-struct Recorded {
-    window: usize,
+pub(crate) struct Recorded {
+    pub(crate) window: usize,
     of: BTreeMap<String, Expected>,
 }
 
@@ -38,7 +38,7 @@ fn text(bundle: &Bundle) -> Vec<u32> {
 }
 
 /// The demo model. Without kernels it has one size of steps for prompts, for others take long to compile.
-fn demo(target: &str) -> Request {
+pub(crate) fn demo(target: &str) -> Request {
     let chunk = (target != "cpu").then_some(64);
     Request { chunk, ..request(&models().join("demo"), &[target]) }
 }
@@ -75,18 +75,18 @@ fn predicts_as_recorded(quantized: &Built, name: &str) {
     assert!(DIVERGENCES.contains(&factor), "{name}: found {mean_kl}, expected {}", expected.mean_kl);
 }
 
-fn recorded() -> Recorded {
+pub(crate) fn recorded() -> Recorded {
     serde_json::from_slice(&fs::read(models().join("demo/quantized.json")).unwrap()).unwrap()
 }
 
-struct Measured {
-    perplexity: f64,
+pub(crate) struct Measured {
+    pub(crate) perplexity: f64,
     reference_perplexity: f64,
-    mean_kl: f64,
+    pub(crate) mean_kl: f64,
 }
 
 /// Compares a build of the demo model with one in `f32`.
-fn measured(quantized: &Built, window: usize) -> Measured {
+pub(crate) fn measured(quantized: &Built, window: usize) -> Measured {
     let reference = built(&request(&models().join("demo"), &["cpu"]));
     let mut quantized_engine = quantized.engine("local-task").unwrap();
     let mut reference = reference.engine("local-task").unwrap();
@@ -166,7 +166,8 @@ fn packed_weights_are_small_and_answer_the_same() {
     for (quant, most_bits) in [(Quant::Q8, 8.3), (Quant::Q4, 4.6), (Quant::Q4K, 4.85)] {
         let built = built(&Request { quant, ..request(&demo, &["cpu"]) });
         let device = on("local-task");
-        let (_, packed) = pack(built.bundle.clone(), None, &device, &Cancel::new(), &mut |_, _| ()).unwrap();
+        let (_, packed) =
+            pack(built.bundle.clone(), None, &device, None, &Cancel::new(), &mut |_, _| ()).unwrap();
         let manifest = packed.manifest();
         let matrices = || manifest.parameters.iter().filter(|parameter| parameter.shape.len() == 2);
         let is_matrix = |name: &String| matrices().any(|parameter| parameter.name == *name);

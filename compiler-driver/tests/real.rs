@@ -31,7 +31,7 @@ pub(crate) type Loaded = Engine<Box<dyn ModelRunner>>;
 
 /// A bundle in a folder of its own, which goes with it.
 pub(crate) struct Built {
-    folder: TempDir,
+    pub(crate) folder: TempDir,
     pub(crate) bundle: Bundle,
 }
 
@@ -190,6 +190,7 @@ pub(crate) fn request(model: &Path, targets: &[&str]) -> Request {
         context: None,
         chunk: None,
         separate_kernels: false,
+        calibration: false,
         out: None,
         dump_dir: None,
         // Outlives the tests, so that only the first run of an emitter and a compiler starts the latter.

@@ -50,6 +50,7 @@ impl Sandbox {
             context: None,
             chunk: None,
             separate_kernels: false,
+            calibration: false,
             out: Some(at("out")),
             dump_dir: None,
             store: Some(Store::new(at("store"), None).unwrap()),

@@ -86,6 +86,11 @@ impl Forms {
         self.forms.get(&weight.name).copied().unwrap_or(Form::Floats)
     }
 
+    /// Returns the form of a weight of matrix products by its name.
+    pub(crate) fn of_name(&self, name: &str) -> Option<Form> {
+        self.forms.get(name).copied()
+    }
+
     /// Returns the type that a weight of few bits is decoded to.
     pub(crate) fn decoded_dtype(&self, weight: &Weight) -> Dtype {
         if self.forms.contains_key(&weight.name) { self.decoded } else { Dtype::F32 }

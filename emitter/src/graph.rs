@@ -77,6 +77,14 @@ pub struct Function {
     types: Vec<ValueType>,
 }
 
+impl Function {
+    /// Returns all but the name, so that functions that do the same can share one.
+    pub(crate) fn without_name(&self) -> String {
+        let Self { name: _, body, overwritten, types } = self;
+        format!("{body:?} {overwritten:?} {types:?}")
+    }
+}
+
 impl Default for Graph {
     fn default() -> Self {
         Self::new()

@@ -17,6 +17,7 @@ mod attention;
 mod best;
 mod capabilities;
 mod chain;
+mod compensate;
 mod cuda_attention;
 mod executable;
 mod gather;
@@ -45,6 +46,7 @@ pub(crate) use attention::{
 };
 pub(crate) use best::{BestToken, BestTokens};
 pub(crate) use chain::{Chain, LINK_WORDS, Link, Place};
+pub(crate) use compensate::{CompensateHalves, CompensateSuperblocks, FactorMoments, FactoredWeights};
 pub(crate) use cuda_attention::{CudaAttention, CudaAttentionCombine, CudaAttentionShape, CudaPageTable};
 pub(crate) use executable::{CPU_CONTAINER, Call, Executable, Grid};
 pub(crate) use gather::{GatherGroups, GatherPanels, GatherRows, PanelTable};

@@ -3,6 +3,7 @@
 pub(crate) mod attention;
 pub(crate) mod builder;
 pub(crate) mod cache;
+pub(crate) mod compensation;
 pub(crate) mod feed_forward;
 mod float_bits;
 pub(crate) mod gather;
@@ -12,5 +13,5 @@ pub(crate) mod pooling;
 mod quantization;
 pub(crate) mod residual;
 pub(crate) mod rope;
-mod superblocks;
+pub(crate) mod superblocks;
 mod weights;

@@ -1,6 +1,8 @@
 #![doc = include_str!("../README.md")]
 
+mod calibration;
 mod chains;
+mod collected;
 mod decode;
 mod error;
 mod form;

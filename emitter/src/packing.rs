@@ -6,15 +6,16 @@
 use std::collections::BTreeSet;
 
 use mlxcel_artifacts::{
-    entry::{PACKING_MODULE_NAME, PackStep, Parameter},
+    entry::{Calibration, PACKING_MODULE_NAME, PackStep, Parameter},
     signless,
 };
 use mlxcel_models::{Coding, Storage, StoredTensor, Weight};
 
 use crate::{
+    collected::Collected,
     decode::{column_order, decode, decode_groups},
     error::Error,
-    graph::{Graph, Tensor},
+    graph::{Function, Graph, Tensor},
     group_form::GroupForm,
     kernels::{Executable, Object},
     module::Module,
@@ -26,11 +27,14 @@ use crate::{
 pub(crate) struct Packing {
     module: Module,
     steps: Vec<PackStep>,
+    /// How moments are collected, if weights can be rounded by them.
+    collected: Collected,
     /// The first weight of each step.
     first_weights: Vec<String>,
     /// The names of all results.
     result_names: BTreeSet<String>,
-    recipes: Vec<Recipe>,
+    /// Each with whether it has a calibrated function.
+    recipes: Vec<(Recipe, bool)>,
 }
 
 /// What determines a function of the packing module. Equal recipes share one function.
@@ -51,6 +55,8 @@ pub(crate) struct Source<'s> {
     pub(crate) weight: &'s Weight,
     pub(crate) storage: &'s Storage,
     stored: Vec<Tensor>,
+    /// The moments of its inputs, if it is rounded by them.
+    pub(crate) moments: Option<Tensor>,
 }
 
 impl Source<'_> {
@@ -78,6 +84,8 @@ pub struct Packed {
     pub mlir: String,
     /// The steps that make all parameters, in the order of use.
     pub steps: Vec<PackStep>,
+    /// How moments are collected, if weights can be rounded by them.
+    pub calibration: Option<Calibration>,
     /// The objects that the module is linked with.
     pub objects: Vec<Object>,
     /// The name of the first weight that each step packs.
@@ -85,11 +93,14 @@ pub struct Packed {
 }
 
 impl Packing {
-    /// Creates an empty packing module.
-    pub(crate) fn new() -> Self {
+    /// Creates a packing module with functions that collect moments.
+    pub(crate) fn new(mut collected: Collected) -> Self {
+        let mut module = Module::new(PACKING_MODULE_NAME);
+        std::mem::take(&mut collected.functions).into_iter().for_each(|function| module.add(function));
         Self {
-            module: Module::new(PACKING_MODULE_NAME),
+            module,
             steps: Vec::new(),
+            collected,
             first_weights: Vec::new(),
             result_names: BTreeSet::new(),
             recipes: Vec::new(),
@@ -100,7 +111,14 @@ impl Packing {
     pub(crate) fn pass_through(&mut self, name: &str, ty: &TensorType) {
         if self.result_names.insert(name.to_owned()) {
             let results = vec![Parameter::new(name, ty.dtype, &ty.shape)];
-            self.steps.push(PackStep { entry: None, sources: vec![name.to_owned()], results });
+            let sources = vec![name.to_owned()];
+            self.steps.push(PackStep {
+                entry: None,
+                sources,
+                calibrated_entry: None,
+                moments: None,
+                results,
+            });
             self.first_weights.push(name.to_owned());
         }
     }
@@ -114,7 +132,7 @@ impl Packing {
         recipe: &str,
         weights: &[StoredWeight<'_>],
         suffixes: &[&str],
-        body: impl FnOnce(&mut Graph, &[Source<'_>]) -> Vec<Tensor>,
+        mut body: impl FnMut(&mut Graph, &[Source<'_>]) -> Vec<Tensor>,
     ) -> Result<Vec<(String, TensorType)>, Error> {
         let names: Vec<&str> = weights.iter().map(|(weight, _)| weight.name.as_str()).collect();
         // A mixture has too many experts to name them all.
@@ -133,24 +151,23 @@ impl Packing {
         }
         let tensors = distinct_tensors(weights);
         let wanted = Recipe::new(recipe, weights, &tensors);
-        let mut graph = Graph::new();
-        let arguments: Vec<_> = wanted.sources.iter().map(|ty| graph.argument(ty.dtype, &ty.shape)).collect();
-        let results = graph.scope(&first, |g| {
-            let sources = weights.iter().zip(&wanted.weights).map(|((weight, storage), (_, _, places))| {
-                let stored = places.iter().map(|&place| arguments[place]).collect();
-                Source { weight, storage, stored }
-            });
-            let sources: Vec<_> = sources.collect();
-            body(g, &sources)
-        });
-        let types: Vec<_> = results.iter().map(|&result| graph.type_of(result)).collect();
-        let known = self.recipes.iter().position(|recipe| *recipe == wanted);
+        let moments = self.collected.moments_of(&names);
+        let known = self
+            .recipes
+            .iter()
+            .position(|(recipe, is_calibrated)| *recipe == wanted && *is_calibrated == moments.is_some());
         let number = known.unwrap_or(self.recipes.len());
         let entry = format!("{recipe}_{number}");
-        let function = graph.finish(&entry, &results)?;
+        let mut function =
+            |entry: &str, moments| function(entry, &first, weights, &wanted, moments, &mut body);
+        let (plain, types) = function(&entry, None)?;
+        let calibrated_entry = moments.as_ref().map(|_| format!("{entry}_calibrated"));
         if known.is_none() {
-            self.module.add(function);
-            self.recipes.push(wanted);
+            self.module.add(plain);
+            if let (Some(entry), Some(moments)) = (&calibrated_entry, &moments) {
+                self.module.add(function(entry, Some(moments))?.0);
+            }
+            self.recipes.push((wanted, moments.is_some()));
         }
         let name = |index: usize| match index {
             0 => first.clone(),
@@ -162,7 +179,8 @@ impl Packing {
             .map(|(index, ty)| Parameter::new(name(index), ty.dtype, &ty.shape))
             .collect();
         let sources = tensors.iter().map(|tensor| tensor.name.clone()).collect();
-        let step = PackStep { entry: Some(entry), sources, results };
+        let moments = moments.map(|moments| moments.name);
+        let step = PackStep { entry: Some(entry), sources, calibrated_entry, moments, results };
         let results = results_of(&step);
         self.steps.push(step);
         self.first_weights.extend(names.first().map(|&name| name.to_owned()));
@@ -187,8 +205,9 @@ impl Packing {
 
     /// Returns the module as text, with its steps.
     pub(crate) fn finish(self) -> Result<Packed, Error> {
-        let Self { module, steps, first_weights, .. } = self;
-        Ok(Packed { mlir: module.to_mlir()?, steps, objects: module.objects(), first_weights })
+        let Self { module, steps, first_weights, collected, .. } = self;
+        let (mlir, objects) = (module.to_mlir()?, module.objects());
+        Ok(Packed { mlir, steps, calibration: collected.calibration, objects, first_weights })
     }
 }
 
@@ -209,6 +228,30 @@ impl Recipe {
             weights: weights.collect(),
         }
     }
+}
+
+/// Returns the function that packs weights by `body`, and the types of its results.
+fn function(
+    entry: &str,
+    scope: &str,
+    weights: &[StoredWeight<'_>],
+    recipe: &Recipe,
+    moments: Option<&Parameter>,
+    body: &mut dyn FnMut(&mut Graph, &[Source<'_>]) -> Vec<Tensor>,
+) -> Result<(Function, Vec<TensorType>), Error> {
+    let mut graph = Graph::new();
+    let arguments: Vec<_> = recipe.sources.iter().map(|ty| graph.argument(ty.dtype, &ty.shape)).collect();
+    let moments = moments.map(|moments| graph.argument(moments.dtype, &moments.shape));
+    let results = graph.scope(scope, |g| {
+        let sources = weights.iter().zip(&recipe.weights).map(|((weight, storage), (_, _, places))| {
+            let stored = places.iter().map(|&place| arguments[place]).collect();
+            Source { weight, storage, stored, moments }
+        });
+        let sources: Vec<_> = sources.collect();
+        body(g, &sources)
+    });
+    let types = results.iter().map(|&result| graph.type_of(result)).collect();
+    Ok((graph.finish(entry, &results)?, types))
 }
 
 /// Returns the stored tensors of weights, each once.
@@ -234,7 +277,7 @@ mod tests {
 
     #[test]
     fn equal_recipes_share_one_function() {
-        let mut packing = Packing::new();
+        let mut packing = Packing::new(Collected::default());
         let mut twice = |name, shape: &[usize]| {
             let weight = weight(name, shape);
             let stored = Storage::plain(&weight, Dtype::F32);
@@ -262,10 +305,11 @@ mod tests {
     fn wrong_operands_are_refused_with_the_name_of_the_tensor() {
         let weight = weight("weight", &[2]);
         let stored = Storage::plain(&weight, Dtype::F32);
-        let error = Packing::new().make("odd", &[(&weight, stored)], &[], |g, sources| {
-            let x = sources[0].floats(g);
-            vec![g.not(x)]
-        });
+        let error =
+            Packing::new(Collected::default()).make("odd", &[(&weight, stored)], &[], |g, sources| {
+                let x = sources[0].floats(g);
+                vec![g.not(x)]
+            });
         assert_eq!(
             error.unwrap_err().to_string(),
             "weight.odd: stablehlo.not: found tensor<2xf32>, expected an integer or boolean type"

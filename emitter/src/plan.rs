@@ -86,6 +86,8 @@ pub struct Plan {
     pub precision: Float,
     /// How weights are quantized.
     pub quant: Quant,
+    /// Whether the packing module can collect moments of inputs and round weights by them.
+    pub calibration: bool,
     /// How the cache stores keys and values.
     pub cache_type: CacheType,
     /// How the target computes.
@@ -113,6 +115,7 @@ impl Plan {
             task,
             precision,
             quant: Quant::None,
+            calibration: false,
             cache_type: CacheType::Float(precision),
             numerics: Numerics::default(),
             context,

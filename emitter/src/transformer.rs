@@ -11,10 +11,11 @@ use std::collections::BTreeSet;
 use mlxcel_artifacts::entry::{MODULE_NAME, Parameter};
 use mlxcel_models::{ModelConfig, Storage, StoredTensor, Weight};
 
+pub(crate) use self::{block::block, entry::normed};
 use self::{entry::emit_entry, step_bytes::step_bytes};
 use crate::{
-    error::Error, form::Forms, layers::builder::KnownWeights, module::Module, packing::Packing, plan::Plan,
-    program::Program,
+    calibration::collect, collected::Collected, error::Error, form::Forms, layers::builder::KnownWeights,
+    module::Module, packing::Packing, plan::Plan, program::Program,
 };
 
 /// Builds the program of `model` for `plan`. `storage_of` says how the checkpoint stores each weight.
@@ -65,8 +66,11 @@ pub(crate) fn build(
     storage_of: &dyn Fn(&Weight) -> Storage,
 ) -> Result<(Module, Packing), Error> {
     plan.validate(model)?;
-    let (mut module, mut packing) = (Module::new(MODULE_NAME), Packing::new());
+    let mut module = Module::new(MODULE_NAME);
     let forms = Forms::new(model, plan, storage_of);
+    let collected =
+        if plan.calibration { collect(model, plan, storage_of, &forms)? } else { Collected::default() };
+    let mut packing = Packing::new(collected);
     let weights = KnownWeights { storage_of, forms: &forms };
     for entry in &plan.entries(model) {
         let function = emit_entry(&mut module, &mut packing, model, plan, entry, weights)?;

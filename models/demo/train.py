@@ -31,6 +31,7 @@ VOCAB = 1536
 CONTEXT = 512
 HELD_OUT_EVERY = 40  # of 1,189 chapters
 HELD_OUT_TEXT = [2, 14, 26]  # held-out chapters that are written to held_out.txt
+CALIBRATION = slice(50, None, 100)  # learned chapters that are written to calibration.txt
 
 # The first five of these without a near tie go into expected.json.
 PROMPTS = [
@@ -287,6 +288,7 @@ def main():
     print(f"held-out loss, parameters rounded to bf16: {loss:.4f} ({bits:.3f} bits per character)", file=sys.stderr)
     save(model, tokenizer, options.out)
     (options.out / "held_out.txt").write_text("\n".join(held_out[i] for i in HELD_OUT_TEXT))
+    (options.out / "calibration.txt").write_text("\n".join(learnt[CALIBRATION]))
     record(options.out)
 
 

@@ -5,12 +5,14 @@ use std::{error, io, path::PathBuf};
 use bytesize::ByteSize;
 use mlxcel_artifacts::Driver;
 
+mod calibration;
 mod engine;
 mod hints;
 mod measure;
 
 use hints::{first_lines, folder_of, portable_target, read_hint};
 
+pub use calibration::CalibrationError;
 pub use engine::{EngineError, SharedCause};
 pub use measure::MeasureError;
 
@@ -32,6 +34,10 @@ pub enum Error {
     /// A measurement cannot be made.
     #[error(transparent)]
     Measure(#[from] MeasureError),
+
+    /// Weights cannot be rounded by a text.
+    #[error(transparent)]
+    Calibration(#[from] CalibrationError),
 
     /// This crate was built without its feature `iree`.
     #[error(

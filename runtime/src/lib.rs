@@ -28,8 +28,8 @@ pub use encoder::{
     thread::{EmbeddingSink, Embeddings, EncoderClient, EncoderThread},
 };
 pub use engine::{Engine, EngineSettings, Generation, Request, StopReason, Timings};
-pub use error::{Cause, EngineError, Error, MeasureError, SharedCause};
-pub use iree::{LoadOptions, free_memory, load, load_encoder, pack};
+pub use error::{CalibrationError, Cause, EngineError, Error, MeasureError, SharedCause};
+pub use iree::{Calibrate, LoadOptions, free_memory, load, load_encoder, pack};
 pub use measure::{
     batch::{BatchCase, BatchSample},
     bench::{BenchCase, BenchSample, BenchWork, Statistics},

@@ -62,7 +62,15 @@ impl Place {
             vmfb: cpu.vmfb,
             weights: None,
             made_from: BTreeMap::new(),
-            steps: vec![PackStep { entry: None, sources: vec!["a".into()], results: vec![a] }],
+            calibrated_by: None,
+            calibration: None,
+            steps: vec![PackStep {
+                entry: None,
+                sources: vec!["a".into()],
+                calibrated_entry: None,
+                moments: None,
+                results: vec![a],
+            }],
         });
         let mut writer = BundleWriter::create(&self.at(name)).unwrap();
         for (_, blob) in plain.manifest().blobs() {

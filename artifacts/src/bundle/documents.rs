@@ -4,7 +4,12 @@
 
 use serde_json::{Value, json};
 
-use crate::{blob::Blob, error::Error, manifest::Manifest};
+use crate::{
+    blob::Blob,
+    digest::Digest,
+    error::Error,
+    manifest::{CalibratedBy, Manifest},
+};
 
 /// The file name of the bundle's SBOM, in CycloneDX's format.
 pub const SBOM: &str = "sbom.cdx.json";
@@ -18,7 +23,7 @@ const LIMIT_BYTES: usize = 16 << 20;
 /// Returns the document `name` with the files that `manifest` lists: as `file` components of an SBOM, or as the subject of
 /// an in-toto statement.
 ///
-/// Replaces the files that the document listed before. `manifest` must have no documents yet. Other documents stay as
+/// Replaces the files that the document listed before. A statement also says by which text weights were rounded. `manifest` must have no documents yet. Other documents stay as
 /// they are.
 ///
 /// # Errors
@@ -39,9 +44,30 @@ pub fn with_file_list(name: &str, bytes: Vec<u8>, manifest: &Manifest) -> Result
     // Every subject of a statement is a file.
     parts.retain(|part| name == SBOM && part["type"] != "file");
     parts.splice(0..0, manifest.blobs().map(|(role, blob)| part(&role.to_string(), blob)));
+    if name == PROVENANCE {
+        note_calibration(&mut document, manifest);
+    }
     // serde_json keeps or sorts keys depending on the features that other crates enable.
     document.sort_all_objects();
     serde_json::to_vec_pretty(&document).map_err(|error| malformed(error.to_string()))
+}
+
+/// Writes by which text each target's packed weights were rounded into a statement's parameters of the target.
+fn note_calibration(document: &mut Value, manifest: &Manifest) {
+    let parameters = document.pointer_mut("/predicate/buildDefinition/internalParameters");
+    let Some(parameters) = parameters.and_then(Value::as_object_mut) else { return };
+    for (name, target) in &manifest.targets {
+        let Some(of_target) = parameters.get_mut(name).and_then(Value::as_object_mut) else { continue };
+        match target.packing.as_ref().and_then(|packing| packing.calibrated_by) {
+            Some(CalibratedBy { text, tokens, moments }) => {
+                let digest = |digest: Digest| json!({ "blake3": digest.hex() });
+                let calibration =
+                    json!({ "text": digest(text), "tokens": tokens, "moments": digest(moments) });
+                of_target.insert("calibration".into(), calibration);
+            }
+            None => drop(of_target.remove("calibration")),
+        }
+    }
 }
 
 fn component(what: &str, blob: &Blob) -> Value {

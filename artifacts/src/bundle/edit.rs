@@ -18,13 +18,13 @@ use crate::{
     error::Error,
     files::{replace_file, staging, sync_folder},
     layout::{BLOBS, MANIFEST},
-    manifest::{Manifest, SelfTestCase},
+    manifest::{CalibratedBy, Manifest, SelfTestCase},
 };
 
 impl Bundle {
     /// Adds packed weights for `target`, which `write` makes from the safetensors files `made_from`.
     ///
-    /// They replace earlier packed weights of the target. None of `made_from` may be the bundle's own file. Documents that list
+    /// They replace earlier packed weights of the target. None of `made_from` may be the bundle's own file. `calibrated_by` is the text by which they were rounded. Documents that list
     /// the bundle's files list the packed weights too.
     ///
     /// # Errors
@@ -33,6 +33,7 @@ impl Bundle {
         self,
         target: &str,
         made_from: &[PathBuf],
+        calibrated_by: Option<CalibratedBy>,
         write: impl FnOnce(&mut dyn Write) -> Result<(), E>,
     ) -> Result<Self, E> {
         let path = self.writable_path()?;
@@ -48,6 +49,7 @@ impl Bundle {
         let blob = Blob { digest, size };
         packing.weights = Some(blob);
         packing.made_from = made_from;
+        packing.calibrated_by = calibrated_by;
         fs::rename(&staged, self.blob_path(&blob)).map_err(Error::write(&path))?;
         let documents = mem::take(&mut manifest.documents);
         manifest.documents = self.update_documents(&documents, &manifest, staging.path())?;
@@ -142,16 +144,30 @@ mod tests {
         let mut manifest = manifest();
         let Parameter { name, dtype, shape, source, aliases } = manifest.parameters[0].clone();
         let results = vec![Parameter { name: format!("{name}.panels"), dtype, shape, source, aliases }];
-        let steps = vec![PackStep { entry: Some("panels_0".into()), sources: vec![name], results }];
+        let steps = vec![PackStep {
+            entry: Some("panels_0".into()),
+            sources: vec![name],
+            calibrated_entry: None,
+            moments: None,
+            results,
+        }];
         let (build_key, made_from) = (Digest::of(b"packing"), BTreeMap::new());
-        let packing = Packing { build_key, vmfb, weights: None, made_from, steps };
+        let packing = Packing {
+            build_key,
+            vmfb,
+            weights: None,
+            made_from,
+            calibrated_by: None,
+            calibration: None,
+            steps,
+        };
         manifest.targets.get_mut("cpu").unwrap().packing = Some(packing);
         writer.finish(&manifest).unwrap()
     }
 
     fn with(bundle: Bundle, bytes: &[u8]) -> Result<Bundle, Error> {
         let write = |to: &mut dyn Write| to.write_all(bytes).map_err(Error::write("there"));
-        bundle.with_packed_weights("cpu", &[], write)
+        bundle.with_packed_weights("cpu", &[], None, write)
     }
 
     #[test]
@@ -178,7 +194,7 @@ mod tests {
         let before = bundle(&out);
         let replay = SelfTestCase { prompt: vec![1], tokens: vec![2], gaps: vec![0.5], embedding: vec![] };
         let meanwhile = |change: &dyn Fn(Bundle)| {
-            let refused = Bundle::open(&out).unwrap().with_packed_weights("cpu", &[], |to| {
+            let refused = Bundle::open(&out).unwrap().with_packed_weights("cpu", &[], None, |to| {
                 change(Bundle::open(&out).unwrap());
                 to.write_all(b"packed").map_err(Error::write("there"))
             });
@@ -221,7 +237,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let out = folder.path().join("b");
         let before = bundle(&out);
-        let failed = before.clone().with_packed_weights("cpu", &[], |to| {
+        let failed = before.clone().with_packed_weights("cpu", &[], None, |to| {
             to.write_all(b"half").map_err(Error::write("there"))?;
             Err(Error::NoStore)
         });
@@ -229,7 +245,7 @@ mod tests {
         assert_eq!(Bundle::open(&out).unwrap(), before);
         assert_eq!(fs::read_dir(out.join("blobs")).unwrap().count(), 2);
         assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
-        let nothing = before.with_packed_weights("cuda", &[], |_| Err(Error::NoStore));
+        let nothing = before.with_packed_weights("cuda", &[], None, |_| Err(Error::NoStore));
         assert_eq!(
             nothing.unwrap_err().to_string(),
             "target cuda has nothing to pack: it reads the weights as they are\nhint: run the bundle without packing"

@@ -422,6 +422,8 @@ mod tests {
             vmfb: Blob::of(b"vmfb"),
             weights: None,
             made_from: BTreeMap::new(),
+            calibrated_by: None,
+            calibration: None,
             steps: vec![],
         };
         manifest.targets.get_mut("cpu-x86-64-v3").unwrap().packing = Some(packing);

@@ -19,7 +19,7 @@ use crate::{
     version::Version,
 };
 
-use entry::{Entry, PackStep, Parameter, Pool};
+use entry::{Calibration, Entry, PackStep, Parameter, Pool};
 use numerics::{CacheType, Float, Pooling, Quant};
 
 /// The version of the format that this crate writes. It reads every older one.
@@ -254,8 +254,26 @@ pub struct Packing {
     /// The checkpoint's safetensors files that the packed weights were made from, by name.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub made_from: BTreeMap<String, Blob>,
+    /// The text by which the packed weights were rounded, if they were.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub calibrated_by: Option<CalibratedBy>,
+    /// How moments of inputs are collected, if weights can be rounded by them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub calibration: Option<Calibration>,
     /// The steps, whose results are the tensors that the target's module reads.
     pub steps: Vec<PackStep>,
+}
+
+/// The text by which weights were rounded.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct CalibratedBy {
+    /// The digest of the text.
+    pub text: Digest,
+    /// How many of its tokens the model read.
+    pub tokens: usize,
+    /// The digest of the moments that the model's layers had as inputs.
+    pub moments: Digest,
 }
 
 impl Manifest {

@@ -60,6 +60,8 @@ fn long() -> Manifest {
     let step = |n: usize| PackStep {
         entry: None,
         sources: vec![parameter(n).name],
+        calibrated_entry: None,
+        moments: None,
         results: vec![Parameter { source: None, ..parameter(n) }],
     };
     let mut all = manifest();
@@ -72,6 +74,8 @@ fn long() -> Manifest {
         vmfb: cpu.vmfb,
         weights: None,
         made_from: BTreeMap::new(),
+        calibrated_by: None,
+        calibration: None,
         steps: (0..2000).map(step).collect(),
     });
     all.targets = [("cpu".into(), cpu.clone()), ("cpu-x86-64-v3".into(), cpu)].into();

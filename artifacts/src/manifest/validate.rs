@@ -1,5 +1,8 @@
 //! Validation of manifests. All other code relies on it.
 
+mod checks;
+mod packing;
+
 use std::{
     collections::{HashMap, HashSet},
     fmt::Display,
@@ -7,10 +10,14 @@ use std::{
 
 use safetensors::Dtype;
 
+use self::{
+    checks::{Check, check_tensors, ensure, file_name, text},
+    packing::check_packing,
+};
 use super::{
-    EmbeddingSpec, FORMAT, FORMAT_OF_PAGES, Manifest, ModelSpec, Packing, SMALL_FILE_LIMIT_BYTES,
-    SelfTestCase, Serving, TargetArtifact, Traffic, Window,
-    entry::{ArgumentSpec, CallSizes, Entry, Interface, PAGE, PackStep, Parameter, Pool, ResultSpec, Role},
+    EmbeddingSpec, FORMAT, FORMAT_OF_PAGES, Manifest, ModelSpec, SMALL_FILE_LIMIT_BYTES, SelfTestCase,
+    Serving, TargetArtifact, Traffic, Window,
+    entry::{ArgumentSpec, CallSizes, Entry, Interface, PAGE, Parameter, Pool, ResultSpec, Role},
 };
 use crate::{
     blob::{Blob, BlobRole},
@@ -19,11 +26,6 @@ use crate::{
     error::Error,
     tensor::{tensor_bits, type_text},
 };
-
-/// The most bytes of a name.
-const LONGEST_NAME: usize = 255;
-
-type Check = Result<(), Error>;
 
 impl Manifest {
     /// Checks everything that other code relies on.
@@ -380,61 +382,6 @@ fn check_type(entry: &str, what: &dyn Display, found: Type<'_>, right: Type<'_>)
     })
 }
 
-fn check_tensors(parameters: &[Parameter]) -> Check {
-    let mut names = HashSet::new();
-    let mut total = 0usize;
-    for parameter in parameters {
-        let Parameter { name, dtype, shape, source: _, aliases } = parameter;
-        text("parameter name", name)?;
-        aliases.iter().try_for_each(|alias| text(format_args!("alias of parameter `{name}`"), alias))?;
-        ensure(names.insert(name), || format!("parameter `{name}` is listed twice"))?;
-        let found = || format!("parameter `{name}` is {}", type_text(*dtype, shape));
-        ensure(!shape.contains(&0), || format!("{}: it has no elements", found()))?;
-        let bytes = parameter.bytes().and_then(|bytes| total.checked_add(bytes));
-        total = bytes.filter(|&t| t <= isize::MAX as usize).ok_or_else(|| {
-            Error::Invalid(format!("{}: its size overflows or is not whole bytes", found()))
-        })?;
-    }
-    Ok(())
-}
-
-/// Checks that packing makes its results from the checkpoint's tensors.
-fn check_packing(target: &str, packing: &Packing, parameters: &[Parameter]) -> Check {
-    let Packing { build_key: _, vmfb, weights, made_from, steps } = packing;
-    made_from.keys().try_for_each(|name| file_name("file", name))?;
-    ensure(weights.is_some() || made_from.is_empty(), || {
-        format!("target {target} lists sources of packed weights, but has no packed weights")
-    })?;
-    ensure(vmfb.size > 0, || format!("packing vmfb of target {target} has 0 bytes, expected more"))?;
-    let known: HashMap<&str, &Parameter> = parameters.iter().map(|p| (p.name.as_str(), p)).collect();
-    for PackStep { entry, sources, results } in steps {
-        for source in sources {
-            ensure(known.contains_key(source.as_str()), || {
-                let source = source.escape_default();
-                format!("packing of target {target} reads `{source}`, expected one of the parameters")
-            })?;
-        }
-        match (entry, sources.as_slice(), results.as_slice()) {
-            (Some(entry), _, [_, ..]) => text(format_args!("packing entry of target {target}"), entry)?,
-            (None, [source], [result]) => {
-                let found = known.get(source.as_str()).map(|p| (p.dtype, &p.shape));
-                ensure(found == Some((result.dtype, &result.shape)), || {
-                    format!("packing of target {target} keeps `{source}` in another type than it has")
-                })?;
-            }
-            (_, _, []) => {
-                return Err(Error::Invalid(format!("packing of target {target} has a step without results")));
-            }
-            (None, ..) => {
-                let problem = "a step that makes two tensors without a function, expected one";
-                return Err(Error::Invalid(format!("packing of target {target} has {problem}")));
-            }
-        }
-    }
-    let results: Vec<_> = steps.iter().flat_map(|step| &step.results).cloned().collect();
-    check_tensors(&results)
-}
-
 fn check_parameters(parameters: &[Parameter]) -> Check {
     check_tensors(parameters)?;
     let with_source = parameters.iter().filter(|parameter| parameter.source.is_some()).count();
@@ -442,29 +389,6 @@ fn check_parameters(parameters: &[Parameter]) -> Check {
         format!("{with_source} of {} parameters have a source, expected all or none", parameters.len())
     })?;
     Ok(())
-}
-
-/// Checks a name that is shown and compared, but never used as a path.
-fn text(what: impl Display, text: &str) -> Check {
-    let plain = !text.is_empty() && text.len() <= LONGEST_NAME && !text.contains(char::is_control);
-    ensure(plain, || {
-        let shown: String = text.chars().take(80).collect();
-        format!(
-            "{what} is `{}`, expected 1 to {LONGEST_NAME} bytes without control characters",
-            shown.escape_debug()
-        )
-    })
-}
-
-/// Checks a name that may be used as a file's.
-fn file_name(what: &str, name: &str) -> Check {
-    text(format_args!("name of a {what}"), name)?;
-    let plain = !name.contains(['/', '\\', ':']) && name != "." && name != "..";
-    ensure(plain, || format!("name of a {what} is `{name}`, expected a plain file name"))
-}
-
-fn ensure(right: bool, problem: impl FnOnce() -> String) -> Check {
-    if right { Ok(()) } else { Err(Error::Invalid(problem())) }
 }
 
 #[cfg(test)]

@@ -182,7 +182,7 @@ fn keys_are_not_overwritten_and_need_their_password() {
 fn a_signed_bundle_cannot_be_changed() {
     let signed = Signed::new();
     let bundle = signed.victim.open().unwrap();
-    let packed = bundle.with_packed_weights("cpu", &[], |_| Ok::<_, mlxcel_artifacts::Error>(()));
+    let packed = bundle.with_packed_weights("cpu", &[], None, |_| Ok::<_, mlxcel_artifacts::Error>(()));
     let refused = packed.unwrap_err().to_string();
     assert!(
         refused.starts_with(&format!("the bundle is signed by the key {}", signed.key.id())),

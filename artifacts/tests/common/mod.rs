@@ -30,6 +30,8 @@ pub fn write(out: &Path, weights: &[u8], change: impl FnOnce(&mut Manifest)) {
     let step = PackStep {
         entry: Some("panels_0".into()),
         sources: vec!["model.layers.0.w".into()],
+        calibrated_entry: None,
+        moments: None,
         results: vec![parameter("model.layers.0.w.panels", Dtype::F32)],
     };
     let packing = Packing {
@@ -37,6 +39,8 @@ pub fn write(out: &Path, weights: &[u8], change: impl FnOnce(&mut Manifest)) {
         vmfb: writer.add_bytes(&[5; 700]).unwrap(),
         weights: Some(writer.add_bytes(weights).unwrap()),
         made_from: BTreeMap::new(),
+        calibrated_by: None,
+        calibration: None,
         steps: vec![step],
     };
     let vmfb = writer.add_bytes(&[4; 5_000]).unwrap();

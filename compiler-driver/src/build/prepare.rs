@@ -180,7 +180,7 @@ fn plan(
     }
     let plan = Plan::new(&model.config, precision, context);
     let chains = !request.separate_kernels;
-    Ok(Plan { quant, cache_type, chunk: request.chunk, chains, ..plan })
+    Ok(Plan { quant, calibration: request.calibration, cache_type, chunk: request.chunk, chains, ..plan })
 }
 
 /// Returns the context size to plan for.

@@ -92,10 +92,16 @@ impl Programs {
                 }
                 // The target's second job is its packing module.
                 Entry::Occupied(mut entry) => {
-                    let steps =
-                        program.packed.as_ref().map(|packed| packed.steps.clone()).unwrap_or_default();
-                    entry.get_mut().packing =
-                        Some(Packing { build_key, vmfb, weights: None, made_from: BTreeMap::new(), steps });
+                    let packed = program.packed.as_ref();
+                    entry.get_mut().packing = Some(Packing {
+                        build_key,
+                        vmfb,
+                        weights: None,
+                        made_from: BTreeMap::new(),
+                        calibrated_by: None,
+                        calibration: packed.and_then(|packed| packed.calibration.clone()),
+                        steps: packed.map(|packed| packed.steps.clone()).unwrap_or_default(),
+                    });
                 }
             }
         }

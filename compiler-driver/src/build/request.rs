@@ -26,6 +26,8 @@ pub struct Request {
     pub precision: Precision,
     /// Quantization of the weights.
     pub quant: Quant,
+    /// Whether the bundle can round weights by a text, see [`Plan::calibration`](mlxcel_emitter::Plan::calibration).
+    pub calibration: bool,
     /// Element type of the key/value cache; the precision by default.
     pub cache_type: Option<CacheType>,
     /// Context size: positions of the cache, or tokens of an encoder's text.

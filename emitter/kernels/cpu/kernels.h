@@ -55,6 +55,22 @@ QUANTIZE_WEIGHTS(f32, float)
 QUANTIZE_WEIGHTS(bf16, uint16_t)
 QUANTIZE_WEIGHTS(f16, uint16_t)
 
+// Factors the moments of a layer's inputs, and rounds its weights by the factor.
+// compensate.h documents the arguments.
+#define COMPENSATE_READ                                                        \
+  const float *w, const float *factor, const float *pivots
+
+void factor_moments(const float *moments, float *factor, float *pivots,
+                    float *scaled, index k, index damping, index begin,
+                    index end);
+void compensate_superblocks(COMPENSATE_READ, int8_t *codes, uint16_t *unit,
+                            uint16_t *least, int8_t *scales, int8_t *minima,
+                            float *errors, index n, index k, index bits,
+                            index begin, index end);
+void compensate_halves(COMPENSATE_READ, int8_t *codes, uint16_t *unit,
+                       int8_t *scales, float *errors, index n, index k,
+                       index begin, index end);
+
 void matmul_q8(const int8_t *w, const float *w_scale, const act_q8 *a,
                const float *a_scale, const int32_t *lengths, float *out,
                index batch, index tokens, index n, index k, index panel_begin,

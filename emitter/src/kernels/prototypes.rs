@@ -13,7 +13,12 @@ use safetensors::Dtype;
 
 use super::{executable::Executable, isa::Isa};
 use crate::{
+    graph::Graph,
     group_form::{GroupForm, Groups, Scales},
+    layers::{
+        compensation::{compensate, factor},
+        superblocks::Quantizer,
+    },
     plan::{Numerics, Plan, Products},
     transformer::build,
 };
@@ -249,11 +254,25 @@ fn executables_of_groups() -> Vec<Executable> {
     found
 }
 
+/// Returns the executables that round weights by the moments of their inputs.
+fn executables_of_moments() -> Vec<Executable> {
+    let mut g = Graph::new();
+    let moments = g.argument(Dtype::F32, &[320, 320]);
+    let w = g.argument(Dtype::F32, &[20, 320]);
+    let mut quantizer = Quantizer::new(Some(Isa::X86_64V3));
+    let by = factor(&mut quantizer, &mut g, moments);
+    for (bits, scales) in [(4, Scales::Superblocks), (6, Scales::Halves)] {
+        compensate(&mut quantizer, &mut g, (w, by), GroupForm { bits, scales });
+    }
+    quantizer.executables
+}
+
 #[test]
 fn calls_match_the_c_prototypes() {
     let [cpu, cuda] = [cpu_prototypes(), cuda_prototypes()];
     let mut used = BTreeSet::new();
-    for executable in executables().into_iter().chain(executables_of_groups()) {
+    for executable in executables().into_iter().chain(executables_of_groups()).chain(executables_of_moments())
+    {
         let (prototypes, name) = (if executable.is_gpu() { &cuda } else { &cpu }, executable.function.name);
         let prototype = prototypes.get(name).unwrap_or_else(|| panic!("{name} has no prototype"));
         compare(&executable, prototype);

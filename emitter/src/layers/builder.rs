@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashMap};
 
 use mlxcel_artifacts::{CacheType, entry::PARAMETER_SCOPE};
-use mlxcel_models::{Storage, Weight};
+use mlxcel_models::{Linear, Storage, Weight};
 use safetensors::Dtype;
 
 use super::{
@@ -48,6 +48,10 @@ pub(crate) struct Builder<'a> {
     /// The number of real tokens of each row, `[batch]`. Without it, all tokens are real.
     pub(crate) lengths: Option<Tensor>,
     loaded: BTreeMap<String, Tensor>,
+    /// If present, weights are arguments of the function: their names in the order of the arguments.
+    pub(crate) arguments: Option<Vec<String>>,
+    /// If present, the inputs of linear layers, with the names of the layers' weights.
+    pub(crate) observed: Option<Vec<(Vec<String>, Tensor)>>,
     /// Rows that kernels have quantized, by the tensor of floats.
     pub(crate) quantized: HashMap<(Tensor, Activation), Vec<Tensor>>,
     /// Rows with their elements in the order that the second tensor lists.
@@ -73,6 +77,8 @@ impl<'a> Builder<'a> {
             numerics,
             lengths: None,
             loaded: BTreeMap::new(),
+            arguments: None,
+            observed: None,
             quantized: HashMap::new(),
             ordered: HashMap::new(),
         }
@@ -145,7 +151,7 @@ impl<'a> Builder<'a> {
         weights: Weights<'_>,
         lanes: usize,
         suffixes: &[&str],
-        body: impl FnOnce(&mut Graph, Tensor) -> Vec<Tensor>,
+        mut body: impl FnMut(&mut Graph, Tensor) -> Vec<Tensor>,
     ) -> Vec<Tensor> {
         let dtype = weights.tensors().first().map_or(Dtype::F32, |weight| self.dtype(weight));
         self.packed_from(recipe, weights, suffixes, |g, sources| {
@@ -176,7 +182,7 @@ impl<'a> Builder<'a> {
         weights: Weights<'_>,
         lanes: usize,
         form: GroupForm,
-        body: impl FnOnce(&mut Graph, &[Tensor]) -> Vec<Tensor>,
+        mut body: impl FnMut(&mut Graph, &[Tensor]) -> Vec<Tensor>,
     ) -> Vec<Tensor> {
         let mut quantizer = Quantizer::new(self.numerics.cpu_isa());
         let made = self.packed_from(recipe, weights, &["scales"], |g, sources| {
@@ -192,7 +198,7 @@ impl<'a> Builder<'a> {
         recipe: &str,
         weights: Weights<'_>,
         suffixes: &[&str],
-        body: impl FnOnce(&mut Graph, &[Source<'_>]) -> Vec<Tensor>,
+        body: impl FnMut(&mut Graph, &[Source<'_>]) -> Vec<Tensor>,
     ) -> Vec<Tensor> {
         let stored: Vec<_> =
             weights.tensors().into_iter().map(|weight| (weight, self.storage(weight))).collect();
@@ -206,7 +212,7 @@ impl<'a> Builder<'a> {
         recipe: &str,
         weights: &[StoredWeight<'_>],
         suffixes: &[&str],
-        body: impl FnOnce(&mut Graph, &[Source<'_>]) -> Vec<Tensor>,
+        body: impl FnMut(&mut Graph, &[Source<'_>]) -> Vec<Tensor>,
     ) -> Vec<Tensor> {
         match self.packing.make(recipe, weights, suffixes, body) {
             Ok(made) => {
@@ -246,8 +252,22 @@ impl<'a> Builder<'a> {
     }
 
     fn load(&mut self, global: &Global) -> Tensor {
-        let graph = &mut self.graph;
-        *self.loaded.entry(global.symbol.clone()).or_insert_with(|| graph.load(global))
+        let (graph, arguments) = (&mut self.graph, &mut self.arguments);
+        *self.loaded.entry(global.symbol.clone()).or_insert_with(|| match arguments {
+            Some(names) => {
+                names.push(global.symbol.clone());
+                graph.argument(global.ty.dtype, &global.ty.shape)
+            }
+            None => graph.load(global),
+        })
+    }
+
+    /// Remembers the input of linear layers, if inputs are observed.
+    pub(crate) fn observe<'l>(&mut self, layers: impl IntoIterator<Item = &'l Linear>, x: Tensor) {
+        if let Some(observed) = &mut self.observed {
+            let names = layers.into_iter().map(|layer| layer.weight.name.clone());
+            observed.push((names.collect(), x));
+        }
     }
 
     /// Converts `x`, elements of a weight as [`Self::stored`] gives them, to `dtype`.

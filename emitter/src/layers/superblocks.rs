@@ -14,14 +14,14 @@ const WORKGROUP_ELEMENTS: usize = 1 << 16;
 
 /// Quantizes by kernels, and collects those that it calls.
 #[derive(Debug)]
-pub(super) struct Quantizer {
+pub(crate) struct Quantizer {
     isa: Option<Isa>,
-    pub(super) executables: Vec<Executable>,
+    pub(crate) executables: Vec<Executable>,
 }
 
 impl Quantizer {
     /// Returns one for kernels of an instruction set. Without one, there are no kernels.
-    pub(super) fn new(isa: Option<Isa>) -> Self {
+    pub(crate) fn new(isa: Option<Isa>) -> Self {
         Self { isa, executables: Vec::new() }
     }
 
@@ -57,7 +57,8 @@ impl Quantizer {
         parts.into_iter().map(whole).collect()
     }
 
-    fn call(&mut self, g: &mut Graph, kernel: impl Kernel, grid: Grid) -> Vec<Tensor> {
+    /// Runs a kernel and returns its results.
+    pub(super) fn call(&mut self, g: &mut Graph, kernel: impl Kernel, grid: Grid) -> Vec<Tensor> {
         let Some(isa) = self.isa else {
             return vec![g.fail("quantize", "found a target without kernels, expected one with them")];
         };

@@ -2,7 +2,11 @@
 
 use mlxcel_models::{Linear, Storage, Weight};
 
-use super::{quantization::quantize_groups, superblocks::Quantizer};
+use super::{
+    compensation::{compensate, factor},
+    quantization::quantize_groups,
+    superblocks::Quantizer,
+};
 use crate::{
     graph::{Graph, Tensor},
     group_form::GroupForm,
@@ -135,11 +139,16 @@ impl<'w> Weights<'w> {
             false => Stored::Floats(source.floats(g)),
         };
         let stored: Vec<_> = sources.iter().map(stored).collect();
+        let moments = sources.first().and_then(|source| source.moments);
+        let by = moments.map(|moments| factor(quantizer, g, moments));
         self.collect(g, lanes, |g, matrix, place| match &stored[place] {
             Stored::Parts(parts) => parts.iter().map(|&part| matrix.of_stack(g, part)).collect(),
             &Stored::Floats(floats) => {
                 let rows = matrix.rows(g, floats);
-                quantize_groups(g, rows, form, quantizer)
+                match by {
+                    Some(by) => compensate(quantizer, g, (rows, by), form),
+                    None => quantize_groups(g, rows, form, quantizer),
+                }
             }
         })
     }

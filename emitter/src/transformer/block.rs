@@ -16,7 +16,7 @@ use crate::{
 };
 
 /// Computes a block of the residual stream `x`.
-pub(super) fn block(
+pub(crate) fn block(
     b: &mut Builder<'_>,
     layer: &Block,
     cache: &mut LayerCache<'_>,

@@ -8,8 +8,9 @@ mod origin;
 mod progress;
 
 use std::{
+    fs,
     io::{self, Write as _},
-    path::PathBuf,
+    path::{Path, PathBuf},
     process::ExitCode,
     time::Instant,
 };
@@ -18,7 +19,7 @@ use anyhow::{Context as _, Result};
 use clap::Parser;
 use indicatif::BinaryBytes;
 use mlxcel_artifacts::{Cancel, INTERRUPTED, report};
-use mlxcel_runtime::{DeviceSpec, LoadOptions, Weights, pack};
+use mlxcel_runtime::{Calibrate, DeviceSpec, LoadOptions, Weights, pack};
 
 use crate::{integer::integer, origin::Origin, progress::bar};
 
@@ -41,6 +42,10 @@ struct Cli {
     #[arg(short, long, value_name = "N", allow_negative_numbers = true, value_parser =
         integer::<usize>(1..=u64::MAX, "leave it out for one thread for each physical core"))]
     threads: Option<usize>,
+    /// Round weights by this text in UTF-8, so that the products of its tokens lose little. The bundle must be compiled with
+    /// --calibrate. Repeating an interrupted run goes on where it ended
+    #[arg(long, value_name = "FILE")]
+    calibrate: Option<PathBuf>,
     #[command(flatten)]
     origin: Origin,
 }
@@ -74,6 +79,19 @@ fn main() -> ExitCode {
     }
 }
 
+/// Reads the text to calibrate by.
+fn read_text(path: &Path) -> Result<String> {
+    let shown = path.display();
+    let bytes = fs::read(path)
+        .with_context(|| format!("cannot read {shown}\nhint: name a text file with --calibrate"))?;
+    let not_text = || {
+        format!(
+            "{shown} is not UTF-8, expected a text\nhint: iconv -t UTF-8 converts texts in other encodings"
+        )
+    };
+    String::from_utf8(bytes).with_context(not_text)
+}
+
 /// Packs the weights; returns the name of the target.
 fn run(cli: &Cli, cancel: &Cancel) -> Result<String> {
     let bundle = cli.origin.open(&cli.bundle)?;
@@ -84,14 +102,22 @@ fn run(cli: &Cli, cancel: &Cancel) -> Result<String> {
     let weights = cli.weights.as_deref().map(Weights::open).transpose()?;
     let options = LoadOptions { device: cli.device, threads: cli.threads, ..LoadOptions::default() };
     cli.origin.note(&bundle)?;
+    let text = cli.calibrate.as_deref().map(read_text).transpose()?;
+    let collecting = bar(Some(0), "calibrating {bar:30} {pos} of {len} calls");
+    let mut collected = |done: usize, total: usize| {
+        collecting.set_length(total as u64);
+        collecting.set_position(done as u64);
+    };
+    let calibrate = text.as_deref().map(|text| Calibrate { text, progress: &mut collected });
     let (bar, start) = (bar(Some(0), "packing {bar:30} {bytes} of {total_bytes}"), Instant::now());
     let mut bytes = 0;
-    let done = pack(bundle, weights, &options, cancel, &mut |done, total| {
+    let done = pack(bundle, weights, &options, calibrate, cancel, &mut |done, total| {
         bytes = total as u64;
         bar.set_length(bytes);
         bar.set_position(done as u64);
     });
     bar.finish_and_clear();
+    collecting.finish_and_clear();
     let (target, _) = done?;
     let took = start.elapsed().as_secs_f64();
     _ = writeln!(io::stderr(), "{target}: packed in {took:.1} s, {}", BinaryBytes(bytes));

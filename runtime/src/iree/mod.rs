@@ -7,6 +7,8 @@ use crate::{encoder::contract::Encoder, error::Error, model::ModelRunner, weight
 #[cfg(feature = "iree")]
 mod best;
 #[cfg(feature = "iree")]
+mod calibration;
+#[cfg(feature = "iree")]
 mod encoder;
 #[cfg(feature = "iree")]
 mod entry_point;
@@ -28,7 +30,7 @@ mod select;
 mod vmfb;
 
 pub use memory::free_memory;
-pub use options::LoadOptions;
+pub use options::{Calibrate, LoadOptions};
 
 /// Loads a bundle that continues texts on a device of this machine.
 ///
@@ -67,19 +69,22 @@ pub fn load_encoder(
 /// Packs the weights for the target that runs on the device, so that later starts need not.
 ///
 /// Returns the target's name and the bundle with its packed weights. `progress` gets the bytes written and their total.
-/// If `cancel` is set, packing ends and leaves the bundle as it was.
+/// If `cancel` is set, packing ends and leaves the bundle as it was. What calibration has collected stays beside the bundle
+/// then, and the next call with the same text goes on.
 ///
 /// # Errors
-/// [`load`] would fail, the target reads the weights as they are, or the bundle cannot be written.
+/// [`load`] would fail, the target reads the weights as they are, the text is too short or the target does not calibrate, or
+/// the bundle cannot be written.
 #[cfg(feature = "iree")]
 pub fn pack(
     bundle: Bundle,
     weights: Option<Weights>,
     options: &LoadOptions,
+    calibrate: Option<Calibrate<'_>>,
     cancel: &mlxcel_artifacts::Cancel,
     progress: &mut dyn FnMut(usize, usize),
 ) -> Result<(String, Bundle), Error> {
-    packing::pack(bundle, weights, options, cancel, progress)
+    packing::pack(bundle, weights, options, calibrate, cancel, progress)
 }
 
 /// Fails, because this crate was built without IREE.
@@ -91,6 +96,7 @@ pub fn pack(
     _: Bundle,
     _: Option<Weights>,
     _: &LoadOptions,
+    _: Option<Calibrate<'_>>,
     _: &mlxcel_artifacts::Cancel,
     _: &mut dyn FnMut(usize, usize),
 ) -> Result<(String, Bundle), Error> {

@@ -1,6 +1,22 @@
 //! Options of loading a bundle.
 
+use std::fmt;
+
 use crate::{cache_size::CacheSize, device::DeviceSpec};
+
+/// A text to calibrate by: weights are rounded so that the products of its tokens lose little.
+pub struct Calibrate<'c> {
+    /// The text.
+    pub text: &'c str,
+    /// Gets the calls done and their total.
+    pub progress: &'c mut dyn FnMut(usize, usize),
+}
+
+impl fmt::Debug for Calibrate<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Calibrate").field("bytes", &self.text.len()).finish_non_exhaustive()
+    }
+}
 
 /// The device to load a bundle on, and the limits of the model.
 #[derive(Debug, Clone, Default)]

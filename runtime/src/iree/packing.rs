@@ -15,7 +15,8 @@ use mlxcel_artifacts::{
 use safetensors::Dtype;
 
 use super::{
-    options::LoadOptions,
+    calibration::{self, Moments},
+    options::{Calibrate, LoadOptions},
     select::{self, ThisMachine},
     vmfb,
 };
@@ -66,7 +67,7 @@ pub(super) fn parameters(
         |source| Error::Allocate { purpose: "the packed weights", bytes, hint: PACK_ONCE, source };
     let mut image = MmapMut::map_anon(bytes).map_err(no_memory)?;
     let mut rest = &mut image[..];
-    write(bundle, (name, packing), device, &weights, &mut rest, &mut |_, _| ())?;
+    write(bundle, (name, packing), device, (&weights, None), &mut rest, &mut |_, _| ())?;
     let image = image.make_read_only().map_err(no_memory)?;
     Ok((Weights::from_mapping(image)?, true))
 }
@@ -79,6 +80,7 @@ pub(super) fn pack(
     bundle: Bundle,
     given: Option<Weights>,
     options: &LoadOptions,
+    calibrate: Option<Calibrate<'_>>,
     cancel: &Cancel,
     progress: &mut dyn FnMut(usize, usize),
 ) -> Result<(String, Bundle), Error> {
@@ -104,9 +106,16 @@ pub(super) fn pack(
     let made_from = if own.is_empty() { made_from } else { Vec::new() };
     let device = opened.device;
     let source = bundle.clone();
-    let packed = bundle.with_packed_weights(&name, &made_from, |to| {
-        write(&source, (&name, &packing), &device, &weights, &mut cancel.watch(to), progress)
+    let collect =
+        |calibrate| calibration::collect(&source, (&name, &packing), &device, &weights, calibrate, cancel);
+    let moments = calibrate.map(collect).transpose()?;
+    let calibrated_by = moments.as_ref().map(|moments| moments.by);
+    let from = (&weights, moments.as_ref().map(|moments| &moments.tensors));
+    let packed = bundle.with_packed_weights(&name, &made_from, calibrated_by, |to| {
+        write(&source, (&name, &packing), &device, from, &mut cancel.watch(to), progress)
     })?;
+    // It has served. If it cannot be removed, it is in nobody's way.
+    _ = moments.map(Moments::remove);
     Ok((name, packed))
 }
 
@@ -115,12 +124,12 @@ pub(super) fn results(packing: &Packing) -> Vec<Parameter> {
     packing.steps.iter().flat_map(|step| &step.results).cloned().collect()
 }
 
-/// Writes the packed parameters as a safetensors file. `progress` gets the bytes written and their total.
+/// Writes the packed parameters, made of weights and rounded by moments, as a safetensors file. `progress` gets the bytes written and their total.
 pub(super) fn write(
     bundle: &Bundle,
     (target, packing): (&str, &Packing),
     device: &Device,
-    weights: &Weights,
+    from: (&Weights, Option<&Weights>),
     to: &mut dyn Write,
     progress: &mut dyn FnMut(usize, usize),
 ) -> Result<(), Error> {
@@ -129,7 +138,7 @@ pub(super) fn write(
     let (mut done, total) = (prefix.len(), length(&prefix, packing));
     to.write_all(&prefix).map_err(Error::write_packed)?;
     for step in &packing.steps {
-        packer.run(step, weights, to)?;
+        packer.run(step, from, to)?;
         done += step.results.iter().filter_map(Parameter::bytes).sum::<usize>();
         progress(done, total);
     }
@@ -139,7 +148,7 @@ pub(super) fn write(
 /// The packing module of a target, with the functions that it has run.
 struct Packer<'a> {
     module: Module,
-    /// The checkpoint's parameters by name.
+    /// The checkpoint's parameters and moments by name.
     types: BTreeMap<&'a str, &'a Parameter>,
     calls: BTreeMap<&'a str, Call>,
 }
@@ -151,33 +160,53 @@ impl<'a> Packer<'a> {
         let module = Module::load(device, program, Rc::new(Weights::empty()), "", &[])
             .map_err(Error::iree(|| "load the packing module".into()))?;
         let parameters = &bundle.manifest().parameters;
-        let types = parameters.iter().map(|parameter| (parameter.name.as_str(), parameter)).collect();
+        let packing = bundle.manifest().targets.get(target).and_then(|target| target.packing.as_ref());
+        let calibration = packing.and_then(|packing| packing.calibration.as_ref());
+        let moments =
+            calibration.iter().flat_map(|calibration| &calibration.steps).flat_map(|step| &step.moments);
+        let types =
+            parameters.iter().chain(moments).map(|parameter| (parameter.name.as_str(), parameter)).collect();
         Ok(Self { module, types, calls: BTreeMap::new() })
     }
 
     /// Runs one step and writes its results.
-    fn run(&mut self, step: &'a PackStep, weights: &Weights, to: &mut dyn Write) -> Result<(), Error> {
-        let PackStep { entry, sources, results } = step;
+    fn run(
+        &mut self,
+        step: &'a PackStep,
+        (weights, all_moments): (&Weights, Option<&Weights>),
+        to: &mut dyn Write,
+    ) -> Result<(), Error> {
+        let PackStep { entry, sources, calibrated_entry, moments, results } = step;
         // A valid manifest names parameters as sources, and the weights were checked to have all parameters.
-        let inputs: Vec<&[u8]> =
+        let mut inputs: Vec<&[u8]> =
             sources.iter().map(|name| weights.tensor(name).unwrap_or_default()).collect();
+        let own = moments.as_deref().and_then(|name| Some((name, all_moments?.tensor(name)?)));
+        let entry = match (calibrated_entry, own) {
+            (Some(entry), Some((_, moments))) => {
+                inputs.push(moments);
+                Some(entry)
+            }
+            _ => entry.as_ref(),
+        };
+        let names = sources.iter().map(String::as_str).chain(own.map(|(name, _)| name));
+        let names: Vec<_> = names.take(inputs.len()).collect();
         let Some(entry) = entry else {
             // Copied as they are.
             return inputs.iter().try_for_each(|bytes| to.write_all(bytes)).map_err(Error::write_packed);
         };
-        let tensors = self.call(entry, sources)?.invoke(&inputs);
+        let tensors = self.call(entry, &names)?.invoke(&inputs);
         copy(entry, &tensors.map_err(Error::iree(|| format!("run {entry}")))?, results, to)
     }
 
     /// Returns the call of a function, which is prepared once.
-    fn call(&mut self, entry: &'a str, sources: &[String]) -> Result<&mut Call, Error> {
+    fn call(&mut self, entry: &'a str, sources: &[&str]) -> Result<&mut Call, Error> {
         let place = match self.calls.entry(entry) {
             Entry::Occupied(call) => return Ok(call.into_mut()),
             Entry::Vacant(place) => place,
         };
         let inputs: Vec<(Dtype, &[usize])> = sources
             .iter()
-            .filter_map(|name| self.types.get(name.as_str()))
+            .filter_map(|name| self.types.get(name))
             .map(|parameter| (signless(parameter.dtype), parameter.shape.as_slice()))
             .collect();
         let call = Call::new(&self.module, &format!("{PACKING_MODULE_NAME}.{entry}"), &inputs);

@@ -3,9 +3,9 @@
 use std::{collections::BTreeMap, fmt};
 
 use mlxcel_artifacts::{
-    Blob, Bundle, EmbeddingSpec, GpuNeeds, Manifest, ModelSpec, Packing, SelfTestCase, Serving,
+    Blob, Bundle, CalibratedBy, EmbeddingSpec, GpuNeeds, Manifest, ModelSpec, Packing, SelfTestCase, Serving,
     TargetArtifact, Window,
-    entry::{Entry, Parameter},
+    entry::{Calibration, Entry, Parameter},
     type_text,
 };
 
@@ -170,7 +170,7 @@ pub(crate) fn describe_serving(serving: &Serving, entries: &[Entry]) -> String {
 }
 
 fn add_packing(rows: &mut Rows, packing: &Packing) {
-    let Packing { build_key: _, vmfb, weights, made_from, steps } = packing;
+    let Packing { build_key: _, vmfb, weights, made_from, calibrated_by, calibration, steps } = packing;
     rows.add("packing", describe_blob(vmfb));
     match weights {
         Some(blob) => rows.add("packed", describe_blob(blob)),
@@ -179,6 +179,14 @@ fn add_packing(rows: &mut Rows, packing: &Packing) {
             let bytes: u64 = results().filter_map(Parameter::bytes).map(|bytes| bytes as u64).sum();
             rows.add("packed", format!("not yet: {} tensors, {}", results().count(), ByteCount(bytes)));
         }
+    }
+    if let Some(CalibratedBy { text, tokens, moments: _ }) = calibrated_by {
+        rows.add("calibrated", format!("by {tokens} tokens of {text}"));
+    } else if let Some(Calibration { window, .. }) = calibration {
+        rows.add(
+            "calibrated",
+            format!("no: mlxcel-pack --calibrate can, by texts of at least {window} tokens"),
+        );
     }
     rows.add_list("from", made_from.iter().map(|(file, blob)| format!("{}  {file}", blob.digest)));
 }

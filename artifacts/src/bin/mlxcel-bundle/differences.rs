@@ -6,9 +6,9 @@ use std::{
 };
 
 use mlxcel_artifacts::{
-    Blob, Bundle, Compiler, Digest, EmbeddingSpec, Error, GpuNeeds, Manifest, ModelSpec, Packing,
-    SelfTestCase, Serving, SignatureInfo, TargetArtifact, Traffic, Window,
-    entry::{Entry, PackStep, Parameter},
+    Blob, Bundle, CalibratedBy, Compiler, Digest, EmbeddingSpec, Error, GpuNeeds, Manifest, ModelSpec,
+    Packing, SelfTestCase, Serving, SignatureInfo, TargetArtifact, Traffic, Window,
+    entry::{Calibration, CalibrationStep, Entry, PackStep, Parameter},
     type_text,
 };
 
@@ -219,7 +219,7 @@ impl Differences {
     }
 
     fn packings(&mut self, field: &str, a: &Packing, b: &Packing) {
-        let Packing { build_key, vmfb, weights, made_from, steps } = a;
+        let Packing { build_key, vmfb, weights, made_from, calibrated_by, calibration, steps } = a;
         if *build_key != b.build_key && *vmfb == b.vmfb {
             let keys = arrow(short(build_key), short(&b.build_key));
             self.add(field, format!("equal code from different inputs: {keys}"));
@@ -235,12 +235,34 @@ impl Differences {
             join_or_none(files.iter().map(|(name, blob)| format!("{name} {}", short(&blob.digest))))
         };
         self.values(&format!("{field} from"), &text(made_from), &text(&b.made_from));
+        let by = |by: &Option<CalibratedBy>| {
+            let text = |CalibratedBy { text, tokens, moments }: &CalibratedBy| {
+                format!("{tokens} tokens of {}, moments {}", short(text), short(moments))
+            };
+            by.as_ref().map_or_else(|| "none".to_owned(), text)
+        };
+        self.values(&format!("{field} calibrated by"), &by(calibrated_by), &by(&b.calibrated_by));
+        let collected = |calibration: &Option<Calibration>| {
+            let steps = calibration.iter().flat_map(|calibration| &calibration.steps);
+            let line = |CalibrationStep { entry, sources, moments }: &CalibrationStep| {
+                let moments: Vec<_> = moments.iter().map(|moments| moments.name.as_str()).collect();
+                format!("{entry} {} -> {}", sources.join(" "), moments.join(" "))
+            };
+            let sizes =
+                |Calibration { window, hidden, steps: _ }: &Calibration| format!("{window} x {hidden}");
+            calibration.iter().map(sizes).chain(steps.map(line)).collect::<Vec<_>>()
+        };
+        self.lists(&format!("{field} calibration"), &collected(calibration), &collected(&b.calibration));
         let lines = |steps: &[PackStep]| {
-            let line = |PackStep { entry, sources, results }: &PackStep| {
+            let line = |step: &PackStep| {
+                let PackStep { entry, sources, calibrated_entry, moments, results } = step;
                 let results = results.iter().map(|p| format!("{} {}", p.name, type_text(p.dtype, &p.shape)));
                 let results: Vec<_> = results.collect();
                 let entry = entry.as_deref().unwrap_or("keep");
-                format!("{entry} {} -> {}", sources.join(" "), results.join(" "))
+                let calibrated = calibrated_entry.iter().zip(moments);
+                let calibrated = calibrated.map(|(entry, moments)| format!(", or {entry} with {moments}"));
+                let calibrated: String = calibrated.collect();
+                format!("{entry} {}{calibrated} -> {}", sources.join(" "), results.join(" "))
             };
             steps.iter().map(line).collect::<Vec<_>>()
         };

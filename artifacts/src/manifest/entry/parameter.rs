@@ -32,8 +32,41 @@ pub struct PackStep {
     pub entry: Option<String>,
     /// Names of the checkpoint's tensors.
     pub sources: Vec<String>,
+    /// The function that also takes moments of the weights' inputs, after the sources, and rounds the weights by them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub calibrated_entry: Option<String>,
+    /// The moments that it takes, by name.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub moments: Option<String>,
     /// The tensors that the target's module reads.
     pub results: Vec<Parameter>,
+}
+
+/// How the packing module collects moments of inputs: the sums of their products over all tokens of a text.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Calibration {
+    /// The tokens of a call.
+    pub window: usize,
+    /// The numbers of a token's hidden state.
+    pub hidden: usize,
+    /// The steps. The first takes tokens, `[1, window]` of `i32`, and each of the others the hidden states that the one before
+    /// returned, `[1, window, hidden]` of `f32`. The last returns none.
+    pub steps: Vec<CalibrationStep>,
+}
+
+/// A part of the model that is run to collect moments of its layers' inputs.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct CalibrationStep {
+    /// The packing module's function: of tokens or hidden states, sources, and the moments so far. It returns hidden states and
+    /// the moments with those of the call.
+    pub entry: String,
+    /// Names of the checkpoint's tensors.
+    pub sources: Vec<String>,
+    /// The moments, `[inputs, inputs]`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub moments: Vec<Parameter>,
 }
 
 impl Parameter {

@@ -1,6 +1,7 @@
 use std::collections::BTreeMap;
 
 use super::*;
+use crate::manifest::{Packing, entry::PackStep};
 use crate::{Blob, manifest::tests::manifest};
 
 mod entries;
@@ -121,6 +122,8 @@ fn packing() {
     let step = |entry: Option<&str>, sources: &[&str], results: Vec<Parameter>| PackStep {
         entry: entry.map(Into::into),
         sources: sources.iter().map(ToString::to_string).collect(),
+        calibrated_entry: None,
+        moments: None,
         results,
     };
     let with = |steps: Vec<PackStep>| {
@@ -131,6 +134,8 @@ fn packing() {
                 vmfb,
                 weights: None,
                 made_from: BTreeMap::new(),
+                calibrated_by: None,
+                calibration: None,
                 steps,
             };
             m.targets.get_mut("cpu").unwrap().packing = Some(packing);
@@ -169,6 +174,8 @@ fn packing() {
                 vmfb,
                 weights: None,
                 made_from: BTreeMap::new(),
+                calibrated_by: None,
+                calibration: None,
                 steps: vec![],
             };
             m.targets.get_mut("cpu").unwrap().packing = Some(packing);

@@ -32,6 +32,7 @@ pub(crate) fn compile(
         weights: options.weights.unwrap_or_default(),
         precision: options.precision,
         quant: options.quant,
+        calibration: options.calibrate.is_some(),
         cache_type: options.cache_type,
         context: options.ctx_size,
         chunk: options.chunk,
@@ -54,8 +55,16 @@ pub(crate) fn compile(
             format!("run `mlxcel-bundle copy {name} --out FOLDER`, then `mlxcel-pack FOLDER`")
         }
     };
+    let calibrate = options.calibrate.as_deref();
+    let hint = match calibrate {
+        Some(text) => format!("{hint} with `--calibrate {}`", text.display()),
+        None => hint,
+    };
     let store = request.store.as_ref();
-    let packing = if options.no_pack { Ok(()) } else { pack(&bundle, store, &hint, cancel, &mut progress) };
+    let packing = match options.no_pack {
+        true => Ok(()),
+        false => pack(&bundle, store, calibrate, &hint, cancel, &mut progress),
+    };
     let location = match named {
         Some(named) => named.save(&mut progress)?,
         None => path,

@@ -39,6 +39,10 @@ pub(crate) struct Compile {
     /// one scale per output), q4 (GGUF's Q4_0) or q4k (superblocks of 4 to 6 bits, as GGUF's Q4_K; CPUs with kernels only)
     #[arg(long, default_value = "auto")]
     pub(crate) quant: Quant,
+    /// Round the weights of --quant q4k by this text in UTF-8, so that the products of its tokens lose little. It should be of
+    /// the kind that the model is for, with some 40,000 tokens
+    #[arg(long, value_name = "FILE")]
+    pub(crate) calibrate: Option<PathBuf>,
     /// Element type of the key/value cache: f32, bf16, f16 or q8 (GGUF's Q8_0) [default: the precision]
     #[arg(long, value_name = "TYPE")]
     pub(crate) cache_type: Option<CacheType>,

@@ -4,6 +4,7 @@ use std::{
     env,
     ffi::OsStr,
     io,
+    path::Path,
     process::{Child, Command, ExitStatus, Stdio},
     thread,
     time::Duration,
@@ -25,10 +26,11 @@ pub(crate) struct PackFailure {
 
 /// Packs the weights of `bundle` if its best target on this machine packs any.
 ///
-/// If mlxcel-pack is not installed, leaves the bundle as it is and warns. `hint` tells how to pack it later.
+/// If mlxcel-pack is not installed, leaves the bundle as it is and warns. `calibrate` is the text by which weights are rounded. `hint` tells how to pack it later.
 pub(crate) fn pack(
     bundle: &Bundle,
     store: Option<&Store>,
+    calibrate: Option<&Path>,
     hint: &str,
     cancel: &Cancel,
     progress: &mut dyn FnMut(Event),
@@ -48,6 +50,7 @@ pub(crate) fn pack(
         // The store records what was compiled here. So mlxcel-pack accepts the unsigned bundle even if
         // MLXCEL_REQUIRE_SIGNATURE is set, and still refuses a bundle that replaced it meanwhile.
         .args(store.into_iter().flat_map(|store| [OsStr::new("--store"), store.path().as_os_str()]))
+        .args(calibrate.into_iter().flat_map(|text| [OsStr::new("--calibrate"), text.as_os_str()]))
         .stdin(Stdio::null())
         .stdout(Stdio::null())
         .spawn();

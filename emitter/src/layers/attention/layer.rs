@@ -82,7 +82,7 @@ fn generated(
         Division::Uniform { end: None } => {
             let query = by_kv_head(g);
             let by_head = [key, value].map(|x| g.transpose(x, &[0, 2, 1, 3]));
-            online::attend_to_text(b, layer, query, by_head)
+            online::attend_to_text(b, layer, query, by_head, rows.positions)
         }
         Division::Ragged { .. } => {
             b.graph.fail("attention", "found sequences of any length, expected kernels or a uniform call")

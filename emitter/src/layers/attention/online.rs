@@ -87,21 +87,27 @@ pub(super) fn attend_to_pages(
     finish(b, layer, SoftmaxState { max: state[0], sum: state[1], weighted: state[2] })
 }
 
-/// Computes softmax attention of `query`, `[batch, kv_heads, group, tokens, head_dim]`, to all real keys of the same texts,
-/// `[batch, kv_heads, tokens, head_dim]`: `f32`, in the shape of `query`.
+/// Computes softmax attention of `query`, `[batch, kv_heads, group, tokens, head_dim]`, to the keys of the same texts,
+/// `[batch, kv_heads, tokens, head_dim]`: `f32`, in the shape of `query`. Causal layers see those up to each row's position,
+/// others all real ones.
 pub(super) fn attend_to_text(
     b: &mut Builder<'_>,
     layer: &Attention,
     query: Tensor,
     keys_and_values: [Tensor; 2],
+    positions: Tensor,
 ) -> Tensor {
     let &[batch, _, _, tokens, _] = b.graph.shape(query) else {
         return query;
     };
-    let lengths = b.lengths(batch, tokens);
+    let mask = if layer.causal {
+        Mask::Causal { positions, first: None, window: layer.window }
+    } else {
+        Mask::Text(b.lengths(batch, tokens))
+    };
     let g = &mut b.graph;
     let first = g.scalar(0.0, Dtype::I32);
-    let state = attend_block(g, layer, query, keys_and_values, Mask::Text(lengths), first);
+    let state = attend_block(g, layer, query, keys_and_values, mask, first);
     finish(b, layer, state)
 }
 

@@ -31,6 +31,7 @@ pub(crate) fn linears<const N: usize>(
         let problem = format!("found a weight of shape {:?}, expected {inputs} inputs", layer.weight.shape);
         return b.scope(name, |b| layers.map(|_| b.graph.fail("linear", problem.as_str())));
     }
+    b.observe(layers.iter().map(|(_, layer)| *layer), x);
     let (firsts, indices) = distinct_tensors(layers.iter().map(|(_, layer)| *layer));
     let tensors: Vec<_> = firsts.into_iter().map(|first| layers[first]).collect();
     let products = match (b.numerics.products, gpu_matvec::isa(b, &tensors, x)) {

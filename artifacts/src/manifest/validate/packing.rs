@@ -1,0 +1,109 @@
+//! Checks of how weights are packed and calibrated.
+
+use std::collections::{HashMap, HashSet};
+
+use safetensors::Dtype;
+
+use super::checks::{Check, check_tensors, ensure, file_name, text};
+use crate::{
+    error::Error,
+    manifest::{
+        Packing,
+        entry::{Calibration, CalibrationStep, PackStep, Parameter},
+    },
+    tensor::type_text,
+};
+
+/// Checks that packing makes its results from the checkpoint's tensors.
+pub(super) fn check_packing(target: &str, packing: &Packing, parameters: &[Parameter]) -> Check {
+    let Packing { build_key: _, vmfb, weights, made_from, calibrated_by, calibration, steps } = packing;
+    made_from.keys().try_for_each(|name| file_name("file", name))?;
+    ensure(weights.is_some() || made_from.is_empty(), || {
+        format!("target {target} lists sources of packed weights, but has no packed weights")
+    })?;
+    ensure(vmfb.size > 0, || format!("packing vmfb of target {target} has 0 bytes, expected more"))?;
+    let known: HashMap<&str, &Parameter> = parameters.iter().map(|p| (p.name.as_str(), p)).collect();
+    ensure(weights.is_some() || calibrated_by.is_none(), || {
+        format!("target {target} names the text of packed weights, but has no packed weights")
+    })?;
+    let moments = calibration.as_ref().map(|calibration| check_calibration(target, calibration, &known));
+    let moments = moments.transpose()?.unwrap_or_default();
+    for PackStep { entry, sources, calibrated_entry, moments: wanted, results } in steps {
+        ensure(calibrated_entry.is_some() == wanted.is_some(), || {
+            format!(
+                "packing of target {target} has moments without a function for them, expected both or none"
+            )
+        })?;
+        if let Some(name) = wanted {
+            ensure(moments.contains(name.as_str()), || {
+                let name = name.escape_default();
+                format!(
+                    "packing of target {target} takes the moments `{name}`, expected some that are collected"
+                )
+            })?;
+        }
+        if let Some(entry) = calibrated_entry {
+            text(format_args!("packing entry of target {target}"), entry)?;
+        }
+        for source in sources {
+            ensure(known.contains_key(source.as_str()), || {
+                let source = source.escape_default();
+                format!("packing of target {target} reads `{source}`, expected one of the parameters")
+            })?;
+        }
+        match (entry, sources.as_slice(), results.as_slice()) {
+            (Some(entry), _, [_, ..]) => text(format_args!("packing entry of target {target}"), entry)?,
+            (None, [source], [result]) => {
+                let found = known.get(source.as_str()).map(|p| (p.dtype, &p.shape));
+                ensure(found == Some((result.dtype, &result.shape)), || {
+                    format!("packing of target {target} keeps `{source}` in another type than it has")
+                })?;
+            }
+            (_, _, []) => {
+                return Err(Error::Invalid(format!("packing of target {target} has a step without results")));
+            }
+            (None, ..) => {
+                let problem = "a step that makes two tensors without a function, expected one";
+                return Err(Error::Invalid(format!("packing of target {target} has {problem}")));
+            }
+        }
+    }
+    let results: Vec<_> = steps.iter().flat_map(|step| &step.results).cloned().collect();
+    check_tensors(&results)
+}
+
+/// Checks how moments are collected. Returns their names.
+fn check_calibration<'m>(
+    target: &str,
+    calibration: &'m Calibration,
+    known: &HashMap<&str, &Parameter>,
+) -> Result<HashSet<&'m str>, Error> {
+    let Calibration { window, hidden, steps } = calibration;
+    for (what, &size) in [("tokens", window), ("numbers of a hidden state", hidden)] {
+        ensure((1..=i32::MAX as usize).contains(&size), || {
+            format!("calibration of target {target} is for {size} {what}, expected 1 to {}", i32::MAX)
+        })?;
+    }
+    ensure(steps.len() > 1, || {
+        format!("calibration of target {target} has {} steps, expected at least two", steps.len())
+    })?;
+    for CalibrationStep { entry, sources, moments } in steps {
+        text(format_args!("calibration entry of target {target}"), entry)?;
+        for source in sources {
+            ensure(known.contains_key(source.as_str()), || {
+                let source = source.escape_default();
+                format!("calibration of target {target} reads `{source}`, expected one of the parameters")
+            })?;
+        }
+        let is_square = |moments: &Parameter| matches!(*moments.shape, [rows, columns] if rows == columns);
+        if let Some(odd) = moments.iter().find(|m| m.dtype != Dtype::F32 || !is_square(m)) {
+            let found = type_text(odd.dtype, &odd.shape);
+            return Err(Error::Invalid(format!(
+                "moments of target {target} are {found}, expected a square of f32"
+            )));
+        }
+    }
+    let moments: Vec<_> = steps.iter().flat_map(|step| &step.moments).cloned().collect();
+    check_tensors(&moments)?;
+    Ok(steps.iter().flat_map(|step| &step.moments).map(|moments| moments.name.as_str()).collect())
+}
