@@ -26,7 +26,8 @@ pub(crate) struct PackFailure {
 
 /// Packs the weights of `bundle` if its best target on this machine packs any.
 ///
-/// If mlxcel-pack is not installed, leaves the bundle as it is and warns. `calibrate` is the text by which weights are rounded. `hint` tells how to pack it later.
+/// If mlxcel-pack is not installed, leaves the bundle as it is and warns. `calibrate` is the text by which weights are rounded;
+/// `hint` tells how to pack it later.
 pub(crate) fn pack(
     bundle: &Bundle,
     store: Option<&Store>,
