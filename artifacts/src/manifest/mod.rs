@@ -28,10 +28,14 @@ use numerics::{CacheType, Float, Pooling, Quant};
 /// 2. Adds `documents`.
 /// 3. Entry points take rows of several sequences, and the cache is in pages: `serving`. Bundles of older formats open, but
 ///    do not run.
-pub const FORMAT: u32 = 3;
+/// 4. Packed weights may be rounded by a text: `calibration` and `calibrated_by` of packings.
+pub const FORMAT: u32 = 4;
 
 /// The first format whose cache is in pages.
 pub const FORMAT_OF_PAGES: u32 = 3;
+
+/// The first format whose weights may be calibrated.
+pub const FORMAT_OF_CALIBRATION: u32 = 4;
 
 /// The file that describes a checkpoint's model.
 pub const CONFIG_FILE: &str = "config.json";
@@ -254,10 +258,10 @@ pub struct Packing {
     /// The checkpoint's safetensors files that the packed weights were made from, by name.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub made_from: BTreeMap<String, Blob>,
-    /// The text by which the packed weights were rounded, if they were.
+    /// The text by which the packed weights were rounded, if they were. Since format 4.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub calibrated_by: Option<CalibratedBy>,
-    /// How moments of inputs are collected, if weights can be rounded by them.
+    /// How moments of inputs are collected, if weights can be rounded by them. Since format 4.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub calibration: Option<Calibration>,
     /// The steps, whose results are the tensors that the target's module reads.

@@ -88,7 +88,7 @@ fn validate(manifest: &Manifest) -> Check {
     check_parameters(parameters)?;
     for (name, target) in targets {
         if let Some(packing) = &target.packing {
-            check_packing(name, packing, parameters)?;
+            check_packing(*format, name, packing, parameters)?;
         }
     }
     Ok(())

@@ -32,7 +32,8 @@ pub struct PackStep {
     pub entry: Option<String>,
     /// Names of the checkpoint's tensors.
     pub sources: Vec<String>,
-    /// The function that also takes moments of the weights' inputs, after the sources, and rounds the weights by them.
+    /// The function that also takes moments of the weights' inputs, after the sources, and rounds the weights by them. Since
+    /// format 4.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub calibrated_entry: Option<String>,
     /// The moments that it takes, by name.

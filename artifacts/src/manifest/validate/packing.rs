@@ -8,15 +8,22 @@ use super::checks::{Check, check_tensors, ensure, file_name, text};
 use crate::{
     error::Error,
     manifest::{
-        Packing,
+        FORMAT_OF_CALIBRATION, Packing,
         entry::{Calibration, CalibrationStep, PackStep, Parameter},
     },
     tensor::type_text,
 };
 
 /// Checks that packing makes its results from the checkpoint's tensors.
-pub(super) fn check_packing(target: &str, packing: &Packing, parameters: &[Parameter]) -> Check {
+pub(super) fn check_packing(format: u32, target: &str, packing: &Packing, parameters: &[Parameter]) -> Check {
     let Packing { build_key: _, vmfb, weights, made_from, calibrated_by, calibration, steps } = packing;
+    let is_plain = calibration.is_none() && calibrated_by.is_none();
+    ensure(is_plain || format >= FORMAT_OF_CALIBRATION, || {
+        format!(
+            "packing of target {target} in format {format} has calibration, expected none before format \
+             {FORMAT_OF_CALIBRATION}"
+        )
+    })?;
     made_from.keys().try_for_each(|name| file_name("file", name))?;
     ensure(weights.is_some() || made_from.is_empty(), || {
         format!("target {target} lists sources of packed weights, but has no packed weights")

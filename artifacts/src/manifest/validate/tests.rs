@@ -1,10 +1,8 @@
-use std::collections::BTreeMap;
-
 use super::*;
-use crate::manifest::{Packing, entry::PackStep};
 use crate::{Blob, manifest::tests::manifest};
 
 mod entries;
+mod packing;
 
 /// Changes the small manifest and returns the problem that `validate` finds.
 fn refused<R>(change: impl FnOnce(&mut Manifest) -> R) -> String {
@@ -18,7 +16,7 @@ fn refused<R>(change: impl FnOnce(&mut Manifest) -> R) -> String {
 #[test]
 fn scalars() {
     assert_eq!(manifest().validate().map_err(|e| e.to_string()), Ok(()));
-    assert_eq!(refused(|m| m.format = 0), "format is 0, expected 1 to 3");
+    assert_eq!(refused(|m| m.format = 0), "format is 0, expected 1 to 4");
     let document = |m: &mut Manifest| {
         entries::old(m);
         m.format = 1;
@@ -113,74 +111,6 @@ fn blobs() {
     assert_eq!(
         refused(|m| m.weights.insert("model.safetensors".into(), huge)),
         "weights file model.safetensors has 18446744073709551615 bytes: more than any disk holds"
-    );
-}
-
-#[test]
-fn packing() {
-    let norm = manifest().parameters[0].clone();
-    let step = |entry: Option<&str>, sources: &[&str], results: Vec<Parameter>| PackStep {
-        entry: entry.map(Into::into),
-        sources: sources.iter().map(ToString::to_string).collect(),
-        calibrated_entry: None,
-        moments: None,
-        results,
-    };
-    let with = |steps: Vec<PackStep>| {
-        refused(|m| {
-            let vmfb = m.targets["cpu"].vmfb;
-            let packing = Packing {
-                build_key: Digest::of(b"packing"),
-                vmfb,
-                weights: None,
-                made_from: BTreeMap::new(),
-                calibrated_by: None,
-                calibration: None,
-                steps,
-            };
-            m.targets.get_mut("cpu").unwrap().packing = Some(packing);
-        })
-    };
-    let name = norm.name.as_str();
-    let made = Parameter { name: "made".into(), ..norm.clone() };
-    assert_eq!(
-        with(vec![step(Some("panels_0"), &["w\u{1b}"], vec![made.clone()])]),
-        "packing of target cpu reads `w\\u{1b}`, expected one of the parameters"
-    );
-    assert_eq!(
-        with(vec![step(Some("panels_0"), &[name], vec![])]),
-        "packing of target cpu has a step without results"
-    );
-    assert_eq!(
-        with(vec![step(None, &[name], vec![made.clone(), norm.clone()])]),
-        "packing of target cpu has a step that makes two tensors without a function, expected one"
-    );
-    let wider = Parameter { shape: vec![9], ..made.clone() };
-    assert_eq!(
-        with(vec![step(None, &[name], vec![wider])]),
-        "packing of target cpu keeps `model.norm.weight` in another type than it has"
-    );
-    assert_eq!(
-        with(vec![step(None, &[name], vec![made.clone()]), step(Some("x"), &[name], vec![made.clone()])]),
-        "parameter `made` is listed twice"
-    );
-    let entry = with(vec![step(Some("a\nb"), &[name], vec![made])]);
-    assert!(entry.starts_with("packing entry of target cpu is `a\\nb`"), "{entry}");
-    assert_eq!(
-        refused(|m| {
-            let vmfb = Blob { digest: Digest::of(b"none"), size: 0 };
-            let packing = Packing {
-                build_key: Digest::of(b"packing"),
-                vmfb,
-                weights: None,
-                made_from: BTreeMap::new(),
-                calibrated_by: None,
-                calibration: None,
-                steps: vec![],
-            };
-            m.targets.get_mut("cpu").unwrap().packing = Some(packing);
-        }),
-        "packing vmfb of target cpu has 0 bytes, expected more"
     );
 }
 

@@ -1,0 +1,142 @@
+//! Packings that are refused.
+
+use std::collections::BTreeMap;
+
+use super::*;
+use crate::manifest::{
+    CalibratedBy, Packing,
+    entry::{Calibration, CalibrationStep, PackStep},
+};
+
+/// Returns a packing with these steps.
+fn packing_of(manifest: &Manifest, steps: Vec<PackStep>) -> Packing {
+    Packing {
+        build_key: Digest::of(b"packing"),
+        vmfb: manifest.targets["cpu"].vmfb,
+        weights: None,
+        made_from: BTreeMap::new(),
+        calibrated_by: None,
+        calibration: None,
+        steps,
+    }
+}
+
+/// Returns the problem with a packing of these steps after a change.
+fn refused_packing(steps: Vec<PackStep>, change: impl FnOnce(&mut Packing)) -> String {
+    refused(|m| {
+        let mut packing = packing_of(m, steps);
+        change(&mut packing);
+        m.targets.get_mut("cpu").unwrap().packing = Some(packing);
+    })
+}
+
+#[test]
+fn steps() {
+    let norm = manifest().parameters[0].clone();
+    let step = |entry: Option<&str>, sources: &[&str], results: Vec<Parameter>| PackStep {
+        entry: entry.map(Into::into),
+        sources: sources.iter().map(ToString::to_string).collect(),
+        calibrated_entry: None,
+        moments: None,
+        results,
+    };
+    let with = |steps: Vec<PackStep>| refused_packing(steps, |_| ());
+    let name = norm.name.as_str();
+    let made = Parameter { name: "made".into(), ..norm.clone() };
+    assert_eq!(
+        with(vec![step(Some("panels_0"), &["w\u{1b}"], vec![made.clone()])]),
+        "packing of target cpu reads `w\\u{1b}`, expected one of the parameters"
+    );
+    assert_eq!(
+        with(vec![step(Some("panels_0"), &[name], vec![])]),
+        "packing of target cpu has a step without results"
+    );
+    assert_eq!(
+        with(vec![step(None, &[name], vec![made.clone(), norm.clone()])]),
+        "packing of target cpu has a step that makes two tensors without a function, expected one"
+    );
+    let wider = Parameter { shape: vec![9], ..made.clone() };
+    assert_eq!(
+        with(vec![step(None, &[name], vec![wider])]),
+        "packing of target cpu keeps `model.norm.weight` in another type than it has"
+    );
+    assert_eq!(
+        with(vec![step(None, &[name], vec![made.clone()]), step(Some("x"), &[name], vec![made.clone()])]),
+        "parameter `made` is listed twice"
+    );
+    let entry = with(vec![step(Some("a\nb"), &[name], vec![made])]);
+    assert!(entry.starts_with("packing entry of target cpu is `a\\nb`"), "{entry}");
+    assert_eq!(
+        refused_packing(vec![], |packing| packing.vmfb = Blob { digest: Digest::of(b"none"), size: 0 }),
+        "packing vmfb of target cpu has 0 bytes, expected more"
+    );
+}
+
+#[test]
+fn calibration() {
+    let norm = manifest().parameters[0].clone();
+    let sources = vec![norm.name.clone()];
+    let moments = Parameter::new("moments", Dtype::F32, &[8, 8]);
+    let step = PackStep {
+        entry: Some("panels_0".into()),
+        sources: sources.clone(),
+        calibrated_entry: Some("panels_0_calibrated".into()),
+        moments: Some("moments".into()),
+        results: vec![Parameter { name: "made".into(), ..norm }],
+    };
+    let collect = |moments| CalibrationStep { entry: "collect_0".into(), sources: sources.clone(), moments };
+    let calibration =
+        Calibration { window: 256, hidden: 8, steps: vec![collect(vec![moments.clone()]), collect(vec![])] };
+    let with = |change: &dyn Fn(&mut Packing)| {
+        refused_packing(vec![step.clone()], |packing| {
+            packing.calibration = Some(calibration.clone());
+            change(packing);
+        })
+    };
+    let calibrated = |m: &mut Manifest| {
+        let packing = Packing { calibration: Some(calibration.clone()), ..packing_of(m, vec![step.clone()]) };
+        m.targets.get_mut("cpu").unwrap().packing = Some(packing);
+    };
+    let mut whole = manifest();
+    calibrated(&mut whole);
+    assert_eq!(whole.validate().map_err(|error| error.to_string()), Ok(()));
+    assert_eq!(
+        refused(|m| {
+            calibrated(m);
+            m.format = 3;
+        }),
+        "packing of target cpu in format 3 has calibration, expected none before format 4"
+    );
+    assert_eq!(
+        with(&|packing| packing.steps[0].calibrated_entry = None),
+        "packing of target cpu has moments without a function for them, expected both or none"
+    );
+    assert_eq!(
+        with(&|packing| packing.steps[0].moments = Some("m\n".into())),
+        "packing of target cpu takes the moments `m\\n`, expected some that are collected"
+    );
+    let by = CalibratedBy { text: Digest::of(b"text"), tokens: 256, moments: Digest::of(b"moments") };
+    assert_eq!(
+        with(&|packing| packing.calibrated_by = Some(by)),
+        "target cpu names the text of packed weights, but has no packed weights"
+    );
+    let of = |change: &dyn Fn(&mut Calibration)| {
+        with(&|packing| packing.calibration.iter_mut().for_each(|calibration| change(calibration)))
+    };
+    assert_eq!(
+        of(&|calibration| calibration.window = 0),
+        "calibration of target cpu is for 0 tokens, expected 1 to 2147483647"
+    );
+    assert_eq!(
+        of(&|calibration| calibration.steps.truncate(1)),
+        "calibration of target cpu has 1 steps, expected at least two"
+    );
+    assert_eq!(
+        of(&|calibration| calibration.steps[1].sources.push("w".into())),
+        "calibration of target cpu reads `w`, expected one of the parameters"
+    );
+    assert_eq!(
+        of(&|calibration| calibration.steps[0].moments[0].shape = vec![8, 4]),
+        "moments of target cpu are f32[8,4], expected a square of f32"
+    );
+}
