@@ -120,9 +120,8 @@ fn calibration() {
         with(&|packing| packing.calibrated_by = Some(by)),
         "target cpu names the text of packed weights, but has no packed weights"
     );
-    let of = |change: &dyn Fn(&mut Calibration)| {
-        with(&|packing| packing.calibration.iter_mut().for_each(|calibration| change(calibration)))
-    };
+    let of =
+        |change: &dyn Fn(&mut Calibration)| with(&|packing| packing.calibration.iter_mut().for_each(change));
     assert_eq!(
         of(&|calibration| calibration.window = 0),
         "calibration of target cpu is for 0 tokens, expected 1 to 2147483647"
