@@ -47,14 +47,12 @@ impl Forms {
     /// Chooses the form of every weight of matrix products.
     #[must_use]
     pub fn new(model: &ModelConfig, plan: &Plan, storage_of: &dyn Fn(&Weight) -> Storage) -> Self {
-        let unordered = unordered(model);
+        let fixed = with_fixed_inputs(model);
         let held = |weight: &Weight, inputs: usize, transposed: bool| {
             let storage = storage_of(weight);
             let form = GroupForm::holding(&storage, inputs, transposed)?;
-            let is_ordered = storage.order.is_some();
-            let is_read = is_read(form, plan.numerics)
-                && !(is_ordered
-                    && (plan.numerics.cpu_isa().is_none() || unordered.contains(weight.name.as_str())));
+            let may_permute = plan.numerics.cpu_isa().is_some() && !fixed.contains(weight.name.as_str());
+            let is_read = is_read(form, plan.numerics) && (storage.order.is_none() || may_permute);
             is_read.then_some(Form::Groups(form))
         };
         let mixed = if plan.quant == Quant::Q4K { mixed_forms(model) } else { BTreeMap::new() };
@@ -107,8 +105,8 @@ fn is_read(form: GroupForm, numerics: Numerics) -> bool {
     numerics.cpu_isa().is_some() || form == GroupForm::Q4_0 && !numerics.floats_as_bits
 }
 
-/// Returns the names of weights whose inputs come in one order: rows are looked up in the embedding, and experts share inputs.
-fn unordered(model: &ModelConfig) -> BTreeSet<&str> {
+/// Returns the names of weights whose inputs cannot be permuted: rows are looked up in the embedding, and experts share inputs.
+fn with_fixed_inputs(model: &ModelConfig) -> BTreeSet<&str> {
     let is_mixture = |block: &&Block| matches!(block.mlp.layer, FeedForward::Experts(_));
     let experts = model.blocks.iter().filter(is_mixture).flat_map(|block| block.mlp.layer.linears());
     experts

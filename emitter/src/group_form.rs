@@ -43,6 +43,19 @@ pub(crate) const GROUP: usize = 32;
 /// Inputs of a superblock. The last one of a row may have fewer.
 pub(crate) const SUPERBLOCK: usize = 256;
 
+impl Scales {
+    /// Returns the bits of the codes that there are kernels for, ascending.
+    pub(crate) fn widths(self) -> &'static [usize] {
+        match self {
+            Self::Symmetric(_) => &[4, 5, 8],
+            Self::Zeros(_) => &[4, 8],
+            Self::Minima(_) => &[4, 5, 6, 8],
+            Self::Superblocks => &[4, 5],
+            Self::Halves => &[6],
+        }
+    }
+}
+
 impl GroupForm {
     /// GGUF's `Q4_0`.
     pub const Q4_0: Self =
@@ -93,14 +106,7 @@ impl GroupForm {
             _ => return None,
         };
         // The fewest bits that there is a kernel for.
-        let widths: &[usize] = match scales {
-            Scales::Symmetric(_) => &[4, 5, 8],
-            Scales::Zeros(_) => &[4, 8],
-            Scales::Minima(_) => &[4, 5, 6, 8],
-            Scales::Superblocks => &[4, 5],
-            Scales::Halves => &[6],
-        };
-        let bits = widths.iter().copied().find(|&width| width >= bits)?;
+        let bits = scales.widths().iter().copied().find(|&width| width >= bits)?;
         Some(Self { bits, scales })
     }
 

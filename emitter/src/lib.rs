@@ -1,6 +1,5 @@
 #![doc = include_str!("../README.md")]
 
-mod calibration;
 mod chains;
 mod collected;
 mod decode;

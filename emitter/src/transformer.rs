@@ -2,6 +2,7 @@
 
 mod best;
 mod block;
+mod calibration;
 mod entry;
 mod head;
 mod step_bytes;
@@ -11,11 +12,10 @@ use std::collections::BTreeSet;
 use mlxcel_artifacts::entry::{MODULE_NAME, Parameter};
 use mlxcel_models::{ModelConfig, Storage, StoredTensor, Weight};
 
-pub(crate) use self::{block::block, entry::normed};
-use self::{entry::emit_entry, step_bytes::step_bytes};
+use self::{calibration::collect, entry::emit_entry, step_bytes::step_bytes};
 use crate::{
-    calibration::collect, collected::Collected, error::Error, form::Forms, layers::builder::KnownWeights,
-    module::Module, packing::Packing, plan::Plan, program::Program,
+    collected::Collected, error::Error, form::Forms, layers::builder::KnownWeights, module::Module,
+    packing::Packing, plan::Plan, program::Program,
 };
 
 /// Builds the program of `model` for `plan`. `storage_of` says how the checkpoint stores each weight.

@@ -59,7 +59,7 @@ macro_rules! products {
         pub(super) fn products(form: GroupForm) -> [KernelFunction; 2] {
             let (file, names) = match (form.bits, form.scales) {
                 $(($bits, $scales) => ($file, [$name, concat!($name, "_experts")]),)*
-                // `GroupForm::holding` returns no others. The test of prototypes would miss this name.
+                // `Scales::widths` has no others. The test of prototypes would miss this name.
                 _ => ("matmul_groups_4", ["matmul_unknown_form"; 2]),
             };
             names.map(|name| KernelFunction { file, name })

@@ -178,17 +178,9 @@ fn executables() -> Vec<Executable> {
 /// Returns every form that there is a kernel for.
 fn group_forms() -> Vec<GroupForm> {
     let groups = Groups { size: 64, dtype: Dtype::BF16 };
-    let widths: [(Scales, &[usize]); 5] = [
-        (Scales::Symmetric(groups), &[4, 5, 8]),
-        (Scales::Zeros(groups), &[4, 8]),
-        (Scales::Minima(groups), &[4, 5, 6, 8]),
-        (Scales::Superblocks, &[4, 5]),
-        (Scales::Halves, &[6]),
-    ];
-    let forms = |&(scales, bits): &(Scales, &[usize])| {
-        bits.iter().map(|&bits| GroupForm { bits, scales }).collect::<Vec<_>>()
-    };
-    widths.iter().flat_map(forms).collect()
+    let of_groups = [Scales::Symmetric(groups), Scales::Zeros(groups), Scales::Minima(groups)];
+    let all = of_groups.into_iter().chain([Scales::Superblocks, Scales::Halves]);
+    all.flat_map(|scales| scales.widths().iter().map(move |&bits| GroupForm { bits, scales })).collect()
 }
 
 /// Returns a matrix that a form holds, and any other weight as it is.

@@ -2,10 +2,10 @@
 
 use safetensors::Dtype;
 
-use super::superblocks::Quantizer;
+use super::superblocks::{PartTypes, Quantizer, not_superblocks, whole_numbers};
 use crate::{
     graph::{Graph, Tensor},
-    group_form::{GROUP, GroupForm, SUPERBLOCK, Scales},
+    group_form::{GROUP, GroupForm, Scales},
     kernels::{CompensateHalves, CompensateSuperblocks, F32Bits, FactorMoments, FactoredWeights, Grid},
     types::TensorType,
 };
@@ -52,32 +52,23 @@ pub(crate) fn compensate(
 ) -> Vec<Tensor> {
     let w = g.convert(w, Dtype::F32);
     let &[n, k] = g.shape(w) else { return vec![w] };
-    let blocks = k.div_ceil(SUPERBLOCK);
-    let bytes = |columns| TensorType::new(Dtype::I8, [n, columns]);
-    let units = || TensorType::new(Dtype::F16, [n, blocks]);
     let weights = FactoredWeights { w, factor: by.factor, pivots: by.pivots };
-    let (codes, errors) = (bytes(k), TensorType::new(Dtype::F32, [n.div_ceil(ROWS), k, ROWS]));
+    let PartTypes { codes, unit, scales } = PartTypes::new(form, [n, k]);
+    let errors = TensorType::new(Dtype::F32, [n.div_ceil(ROWS), k, ROWS]);
     let grid = Grid { items: n.div_ceil(ROWS), grain: 1 };
     let mut parts = match form.scales {
         Scales::Superblocks => {
-            let (unit, least, bits) = (units(), units(), form.bits);
-            let (scales, minima) = (bytes(k / GROUP), bytes(k / GROUP));
+            let (least, minima, bits) = (unit.clone(), scales.clone(), form.bits);
             let call =
                 CompensateSuperblocks { weights, codes, unit, least, scales, minima, errors, n, k, bits };
             quantizer.call(g, call, grid)
         }
         Scales::Halves => {
-            let (unit, scales) = (units(), bytes(k / GROUP * 2));
             quantizer.call(g, CompensateHalves { weights, codes, unit, scales, errors, n, k }, grid)
         }
-        Scales::Symmetric(_) | Scales::Zeros(_) | Scales::Minima(_) => {
-            let problem = format!("found {}, expected superblocks", form.name());
-            return vec![g.fail("compensate", problem)];
-        }
+        Scales::Symmetric(_) | Scales::Zeros(_) | Scales::Minima(_) => return vec![not_superblocks(g, form)],
     };
     // The errors are scratch memory.
     parts.pop();
-    let whole =
-        |g: &mut Graph, part| if g.dtype(part) == Dtype::I8 { g.convert(part, Dtype::I32) } else { part };
-    parts.into_iter().map(|part| whole(g, part)).collect()
+    whole_numbers(g, parts)
 }

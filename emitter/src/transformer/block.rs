@@ -16,7 +16,7 @@ use crate::{
 };
 
 /// Computes a block of the residual stream `x`.
-pub(crate) fn block(
+pub(super) fn block(
     b: &mut Builder<'_>,
     layer: &Block,
     cache: &mut LayerCache<'_>,

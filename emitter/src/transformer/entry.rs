@@ -233,7 +233,7 @@ fn select(
 }
 
 /// Applies the norm after the last block.
-pub(crate) fn normed(b: &mut Builder<'_>, model: &ModelConfig, stream: &mut Residual) -> Tensor {
+pub(super) fn normed(b: &mut Builder<'_>, model: &ModelConfig, stream: &mut Residual) -> Tensor {
     match &model.final_norm {
         Some(layer) => b.scope("final_norm", |b| stream.norm(b, layer)),
         None => stream.sum(b),

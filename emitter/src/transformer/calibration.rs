@@ -10,6 +10,7 @@ use mlxcel_artifacts::{
 use mlxcel_models::{Attention, Block, FeedForward, Head, ModelConfig, Storage, Weight};
 use safetensors::Dtype;
 
+use super::{block::block, entry::normed};
 use crate::{
     collected::Collected,
     error::Error,
@@ -28,7 +29,6 @@ use crate::{
     ops::DotDimensions,
     packing::Packing,
     plan::{Numerics, Plan},
-    transformer::{block, normed},
     types::TensorType,
 };
 
@@ -36,7 +36,7 @@ use crate::{
 const WINDOW: usize = 256;
 
 /// Emits the functions that collect the moments of every input of weights that can be rounded by them.
-pub(crate) fn collect(
+pub(super) fn collect(
     model: &ModelConfig,
     plan: &Plan,
     storage_of: &dyn Fn(&Weight) -> Storage,
