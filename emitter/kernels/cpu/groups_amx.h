@@ -5,6 +5,7 @@
 #define KERNELS_CPU_GROUPS_AMX_H
 
 #include "amx.h"
+#include "groups_product.h"
 
 #define AMX_BLOCK 128 // rows for which weights are unpacked once
 

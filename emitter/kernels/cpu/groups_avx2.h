@@ -23,21 +23,9 @@ INLINE int rows_of_tile(int bits, group_form form) {
 
 typedef __m256 floats;
 
-// Scales of a run.
-typedef struct {
-  __m256 d, m;
-  __m256i zeros;                                  // as in group_scales
-  const uint8_t *halves;                          // s of halves
-  uint8_t s[SUPERBLOCK * NR], t[SUPERBLOCK * NR]; // of superblocks
-} run_scales;
-
-// Scales of a group. Integers are pairs of 16 bits.
-typedef struct {
-  __m256 d, m;
-  __m256i
-      zeros; // what sums of activations are multiplied by and added to products
-  __m256i s[2]; // of each half
-} group_scales;
+// Pairs of 16 bits.
+typedef __m256i zero_points;
+typedef __m256i half_scales;
 
 // Sums of a row's activations over a group, in every lane.
 typedef struct {
@@ -63,13 +51,21 @@ INLINE __m128i load_columns(const uint8_t *p) {
   return _mm_loadl_epi64((const __m128i *)p);
 }
 
-// Loads eight unsigned bytes as floats.
-INLINE __m256 load_byte_lanes(const uint8_t *p) {
-  return _mm256_cvtepi32_ps(_mm256_cvtepu8_epi32(load_columns(p)));
+INLINE __m256 load_floats(const void *base, element_type type, index i) {
+  return load_lanes(base, type, i);
+}
+
+INLINE __m256 negated(__m256 x) { return _mm256_sub_ps(_mm256_setzero_ps(), x); }
+
+// Multiplies by eight unsigned bytes.
+INLINE __m256 times_bytes(__m256 x, const uint8_t *p) {
+  return _mm256_mul_ps(x,
+                       _mm256_cvtepi32_ps(_mm256_cvtepu8_epi32(load_columns(p))));
 }
 
 // Unpacks the scales and minima of a superblock's groups.
-INLINE void unpack_superblock(const uint8_t *packed, run_scales *run) {
+INLINE void unpack_superblock(const uint8_t *packed, uint8_t *s_bytes,
+                              uint8_t *t_bytes) {
   const __m256i six = _mm256_set1_epi8(0x3f), four = _mm256_set1_epi8(0x0f);
   const __m256i two = _mm256_set1_epi8(0x30);
   const __m256i s = load_vector(packed), t = load_vector(packed + 4 * NR);
@@ -77,7 +73,7 @@ INLINE void unpack_superblock(const uint8_t *packed, run_scales *run) {
   const __m256i high_s = _mm256_and_si256(_mm256_srli_epi16(s, 2), two);
   const __m256i high_t = _mm256_and_si256(_mm256_srli_epi16(t, 2), two);
   const __m256i low_t = _mm256_and_si256(_mm256_srli_epi16(low, 4), four);
-  __m256i *to_s = (__m256i *)run->s, *to_t = (__m256i *)run->t;
+  __m256i *to_s = (__m256i *)s_bytes, *to_t = (__m256i *)t_bytes;
   _mm256_storeu_si256(to_s, _mm256_and_si256(s, six));
   _mm256_storeu_si256(to_t, _mm256_and_si256(t, six));
   _mm256_storeu_si256(to_s + 1,
@@ -92,43 +88,17 @@ INLINE __m256i load_zeros(int bits, const uint8_t *z) {
   return _mm256_sub_epi16(_mm256_set1_epi16(bits == 8 ? 128 : 0), pairs);
 }
 
-INLINE void load_run(int bits, group_form form, element_type type,
-                     const uint8_t *block, run_scales *run) {
-  run->d = load_lanes(block, type, 0);
-  if (has_minima(form))
-    run->m = load_lanes(block, type, NR);
-  if (form == FORM_ZEROS)
-    run->zeros = load_zeros(bits, block + NR * element_size(type));
-  if (form == FORM_SUPERBLOCKS) {
-    run->m = _mm256_sub_ps(_mm256_setzero_ps(), run->m);
-    unpack_superblock(block + NR * 4, run);
-  }
-  if (form == FORM_HALVES)
-    run->halves = block + NR * 2;
+// Loads s of both halves, and what sums of activations are multiplied by for them.
+INLINE void load_halves(const uint8_t *p, half_scales s[2], zero_points *zeros) {
+  const __m128i both = _mm_loadu_si128((const __m128i *)p);
+  const __m256i pairs =
+      _mm256_cvtepi8_epi16(_mm_unpacklo_epi8(both, _mm_srli_si128(both, 8)));
+  s[0] = _mm256_cvtepi8_epi16(_mm_unpacklo_epi8(both, both));
+  s[1] = _mm256_cvtepi8_epi16(_mm_unpackhi_epi8(both, both));
+  *zeros = _mm256_mullo_epi16(pairs, _mm256_set1_epi16(-32));
 }
 
-INLINE void load_group(int bits, group_form form, const run_scales *run,
-                       index g, group_scales *scales) {
-  (void)bits;
-  scales->d = run->d;
-  if (has_minima(form))
-    scales->m = run->m;
-  if (form == FORM_ZEROS)
-    scales->zeros = run->zeros;
-  if (form == FORM_SUPERBLOCKS) {
-    scales->d = _mm256_mul_ps(run->d, load_byte_lanes(run->s + g * NR));
-    scales->m = _mm256_mul_ps(run->m, load_byte_lanes(run->t + g * NR));
-  }
-  if (form == FORM_HALVES) {
-    const __m128i s =
-        _mm_loadu_si128((const __m128i *)(run->halves + 2 * g * NR));
-    const __m256i pairs =
-        _mm256_cvtepi8_epi16(_mm_unpacklo_epi8(s, _mm_srli_si128(s, 8)));
-    scales->s[0] = _mm256_cvtepi8_epi16(_mm_unpacklo_epi8(s, s));
-    scales->s[1] = _mm256_cvtepi8_epi16(_mm_unpackhi_epi8(s, s));
-    scales->zeros = _mm256_mullo_epi16(pairs, _mm256_set1_epi16(-32));
-  }
-}
+#include "groups_scales.h"
 
 // Prefetches a block's size, as far ahead as measuring found best.
 INLINE void prefetch_codes(int streams, int cold, const uint8_t *block,

@@ -24,20 +24,8 @@ INLINE int rows_of_tile(int bits, group_form form) {
 
 typedef __m512 floats;
 
-// Scales of a run.
-typedef struct {
-  __m512 d, m;
-  __m512i zeros;                                  // as in group_scales
-  const uint8_t *halves;                          // s of halves
-  uint8_t s[SUPERBLOCK * NR], t[SUPERBLOCK * NR]; // of superblocks
-} run_scales;
-
-// Scales of a group.
-typedef struct {
-  __m512 d, m;
-  __m512i zeros; // pairs that sums of activations are multiplied by
-  __m512 s[2];   // of each half
-} group_scales;
+typedef __m512i zero_points; // pairs of 16 bits
+typedef __m512 half_scales;
 
 // Sums of a row's activations over a group, in every lane.
 typedef struct {
@@ -52,9 +40,16 @@ INLINE __m128i load_columns(const uint8_t *p) {
   return _mm_loadu_si128((const __m128i *)p);
 }
 
-// Loads sixteen unsigned bytes as floats.
-INLINE __m512 load_byte_lanes(const uint8_t *p) {
-  return _mm512_cvtepi32_ps(_mm512_cvtepu8_epi32(load_columns(p)));
+INLINE __m512 load_floats(const void *base, element_type type, index i) {
+  return load_16_lanes(base, type, i);
+}
+
+INLINE __m512 negated(__m512 x) { return _mm512_sub_ps(_mm512_setzero_ps(), x); }
+
+// Multiplies by sixteen unsigned bytes.
+INLINE __m512 times_bytes(__m512 x, const uint8_t *p) {
+  return _mm512_mul_ps(x,
+                       _mm512_cvtepi32_ps(_mm512_cvtepu8_epi32(load_columns(p))));
 }
 
 INLINE __m512 load_signed_byte_lanes(const uint8_t *p) {
@@ -62,7 +57,8 @@ INLINE __m512 load_signed_byte_lanes(const uint8_t *p) {
 }
 
 // Unpacks the scales and minima of a superblock's groups.
-INLINE void unpack_superblock(const uint8_t *packed, run_scales *run) {
+INLINE void unpack_superblock(const uint8_t *packed, uint8_t *s_bytes,
+                              uint8_t *t_bytes) {
   const __m512i six = _mm512_set1_epi8(0x3f), four = _mm512_set1_epi8(0x0f);
   const __m512i two = _mm512_set1_epi8(0x30);
   const __m512i s = _mm512_loadu_si512(packed);
@@ -71,54 +67,29 @@ INLINE void unpack_superblock(const uint8_t *packed, run_scales *run) {
   const __m512i high_s = _mm512_and_si512(_mm512_srli_epi16(s, 2), two);
   const __m512i high_t = _mm512_and_si512(_mm512_srli_epi16(t, 2), two);
   const __m512i low_t = _mm512_and_si512(_mm512_srli_epi16(low, 4), four);
-  _mm512_storeu_si512(run->s, _mm512_and_si512(s, six));
-  _mm512_storeu_si512(run->t, _mm512_and_si512(t, six));
-  _mm512_storeu_si512(run->s + 4 * NR,
+  _mm512_storeu_si512(s_bytes, _mm512_and_si512(s, six));
+  _mm512_storeu_si512(t_bytes, _mm512_and_si512(t, six));
+  _mm512_storeu_si512(s_bytes + 4 * NR,
                       _mm512_or_si512(_mm512_and_si512(low, four), high_s));
-  _mm512_storeu_si512(run->t + 4 * NR, _mm512_or_si512(low_t, high_t));
+  _mm512_storeu_si512(t_bytes + 4 * NR, _mm512_or_si512(low_t, high_t));
 }
 
 // Returns pairs of minus the zero points.
-INLINE __m512i load_zeros(const uint8_t *z) {
+INLINE __m512i load_zeros(int bits, const uint8_t *z) {
+  (void)bits;
   const __m512i wide = _mm512_cvtepu8_epi32(load_columns(z));
   return _mm512_sub_epi16(_mm512_setzero_si512(),
                           _mm512_or_si512(wide, _mm512_slli_epi32(wide, 16)));
 }
 
-INLINE void load_run(int bits, group_form form, element_type type,
-                     const uint8_t *block, run_scales *run) {
-  (void)bits;
-  run->d = load_16_lanes(block, type, 0);
-  if (has_minima(form))
-    run->m = load_16_lanes(block, type, NR);
-  if (form == FORM_ZEROS)
-    run->zeros = load_zeros(block + NR * element_size(type));
-  if (form == FORM_SUPERBLOCKS) {
-    run->m = _mm512_sub_ps(_mm512_setzero_ps(), run->m);
-    unpack_superblock(block + NR * 4, run);
-  }
-  if (form == FORM_HALVES)
-    run->halves = block + NR * 2;
+// Loads s of both halves.
+INLINE void load_halves(const uint8_t *p, half_scales s[2], zero_points *zeros) {
+  (void)zeros;
+  s[0] = load_signed_byte_lanes(p);
+  s[1] = load_signed_byte_lanes(p + NR);
 }
 
-INLINE void load_group(int bits, group_form form, const run_scales *run,
-                       index g, group_scales *scales) {
-  (void)bits;
-  scales->d = run->d;
-  if (has_minima(form))
-    scales->m = run->m;
-  if (form == FORM_ZEROS)
-    scales->zeros = run->zeros;
-  if (form == FORM_SUPERBLOCKS) {
-    scales->d = _mm512_mul_ps(run->d, load_byte_lanes(run->s + g * NR));
-    scales->m = _mm512_mul_ps(run->m, load_byte_lanes(run->t + g * NR));
-  }
-  if (form == FORM_HALVES) {
-    const uint8_t *s = run->halves + 2 * g * NR;
-    scales->s[0] = load_signed_byte_lanes(s);
-    scales->s[1] = load_signed_byte_lanes(s + NR);
-  }
-}
+#include "groups_scales.h"
 
 // Prefetches a block's size, as far ahead as measuring found best.
 INLINE void prefetch_codes(int streams, int cold, const uint8_t *block,

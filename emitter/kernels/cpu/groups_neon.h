@@ -27,44 +27,67 @@ INLINE void load_sums(const int16_t *a_sums, row_sums *sums) {
   *sums = (row_sums){{a_sums[0], a_sums[1]}};
 }
 
-// Scales of a run.
 typedef struct {
-  floats d, m;
-  int32x4_t zeros[QUADS];                         // as in group_scales
-  const uint8_t *halves;                          // s of halves
-  uint8_t s[SUPERBLOCK * NR], t[SUPERBLOCK * NR]; // of superblocks
-} run_scales;
+  int32x4_t quad[QUADS];
+} zero_points;
+typedef zero_points half_scales;
 
-// Scales of a group.
-typedef struct {
-  floats d, m;
-  int32x4_t
-      zeros[QUADS];      // what sums of activations are multiplied by and added
-  int32x4_t s[2][QUADS]; // of each half
-} group_scales;
-
-INLINE void load_floats(const void *base, element_type type, index i,
-                        floats *x) {
+INLINE floats load_floats(const void *base, element_type type, index i) {
+  floats x;
 #pragma clang loop unroll(full)
   for (int q = 0; q < QUADS; ++q)
-    x->quad[q] = load_quad(base, type, i + q * 4);
+    x.quad[q] = load_quad(base, type, i + q * 4);
+  return x;
+}
+
+INLINE floats negated(floats x) {
+#pragma clang loop unroll(full)
+  for (int q = 0; q < QUADS; ++q)
+    x.quad[q] = vnegq_f32(x.quad[q]);
+  return x;
 }
 
 // Widens a byte of each column.
-INLINE void load_bytes(const uint8_t *p, int32x4_t x[QUADS]) {
+INLINE zero_points load_bytes(const uint8_t *p) {
   const uint16x8_t wide = vmovl_u8(vld1_u8(p));
-  x[0] = vreinterpretq_s32_u32(vmovl_u16(vget_low_u16(wide)));
-  x[1] = vreinterpretq_s32_u32(vmovl_u16(vget_high_u16(wide)));
+  return (zero_points){
+      {vreinterpretq_s32_u32(vmovl_u16(vget_low_u16(wide))),
+       vreinterpretq_s32_u32(vmovl_u16(vget_high_u16(wide)))}};
 }
 
-INLINE void load_signed_bytes(const uint8_t *p, int32x4_t x[QUADS]) {
+INLINE half_scales load_signed_bytes(const uint8_t *p) {
   const int16x8_t wide = vmovl_s8(vld1_s8((const int8_t *)p));
-  x[0] = vmovl_s16(vget_low_s16(wide));
-  x[1] = vmovl_s16(vget_high_s16(wide));
+  return (half_scales){
+      {vmovl_s16(vget_low_s16(wide)), vmovl_s16(vget_high_s16(wide))}};
+}
+
+// Multiplies by a byte of each column.
+INLINE floats times_bytes(floats x, const uint8_t *p) {
+  const zero_points by = load_bytes(p);
+#pragma clang loop unroll(full)
+  for (int q = 0; q < QUADS; ++q)
+    x.quad[q] = vmulq_f32(x.quad[q], vcvtq_f32_s32(by.quad[q]));
+  return x;
+}
+
+INLINE zero_points load_zeros(int bits, const uint8_t *z) {
+  zero_points zeros = load_bytes(z);
+#pragma clang loop unroll(full)
+  for (int q = 0; q < QUADS; ++q)
+    zeros.quad[q] = vsubq_s32(vdupq_n_s32(bits == 8 ? 128 : 0), zeros.quad[q]);
+  return zeros;
+}
+
+// Loads s of both halves.
+INLINE void load_halves(const uint8_t *p, half_scales s[2], zero_points *zeros) {
+  (void)zeros;
+  s[0] = load_signed_bytes(p);
+  s[1] = load_signed_bytes(p + NR);
 }
 
 // Unpacks the scales and minima of a superblock's groups.
-INLINE void unpack_superblock(const uint8_t *packed, run_scales *run) {
+INLINE void unpack_superblock(const uint8_t *packed, uint8_t *s_bytes,
+                              uint8_t *t_bytes) {
   const uint8x16_t six = vdupq_n_u8(0x3f), four = vdupq_n_u8(0x0f);
   const uint8x16_t two = vdupq_n_u8(0x30);
 #pragma clang loop unroll(full)
@@ -74,57 +97,14 @@ INLINE void unpack_superblock(const uint8_t *packed, run_scales *run) {
     const uint8x16_t low = vld1q_u8(packed + 8 * NR + i);
     const uint8x16_t high_s = vandq_u8(vshrq_n_u8(s, 2), two);
     const uint8x16_t high_t = vandq_u8(vshrq_n_u8(t, 2), two);
-    vst1q_u8(run->s + i, vandq_u8(s, six));
-    vst1q_u8(run->t + i, vandq_u8(t, six));
-    vst1q_u8(run->s + 4 * NR + i, vorrq_u8(vandq_u8(low, four), high_s));
-    vst1q_u8(run->t + 4 * NR + i, vorrq_u8(vshrq_n_u8(low, 4), high_t));
+    vst1q_u8(s_bytes + i, vandq_u8(s, six));
+    vst1q_u8(t_bytes + i, vandq_u8(t, six));
+    vst1q_u8(s_bytes + 4 * NR + i, vorrq_u8(vandq_u8(low, four), high_s));
+    vst1q_u8(t_bytes + 4 * NR + i, vorrq_u8(vshrq_n_u8(low, 4), high_t));
   }
 }
 
-INLINE void load_run(int bits, group_form form, element_type type,
-                     const uint8_t *block, run_scales *run) {
-  load_floats(block, type, 0, &run->d);
-  if (has_minima(form))
-    load_floats(block, type, NR, &run->m);
-  if (form == FORM_ZEROS) {
-    load_bytes(block + NR * element_size(type), run->zeros);
-    const int32x4_t offset = vdupq_n_s32(bits == 8 ? 128 : 0);
-    run->zeros[0] = vsubq_s32(offset, run->zeros[0]);
-    run->zeros[1] = vsubq_s32(offset, run->zeros[1]);
-  }
-  if (form == FORM_SUPERBLOCKS)
-    unpack_superblock(block + NR * 4, run);
-  if (form == FORM_HALVES)
-    run->halves = block + NR * 2;
-}
-
-INLINE void load_group(int bits, group_form form, const run_scales *run,
-                       index g, group_scales *scales) {
-  (void)bits;
-#pragma clang loop unroll(full)
-  for (int q = 0; q < QUADS; ++q) {
-    scales->d.quad[q] = run->d.quad[q];
-    if (has_minima(form))
-      scales->m.quad[q] = run->m.quad[q];
-    if (form == FORM_ZEROS)
-      scales->zeros[q] = run->zeros[q];
-  }
-  if (form == FORM_SUPERBLOCKS) {
-    int32x4_t s[QUADS], t[QUADS];
-    load_bytes(run->s + g * NR, s);
-    load_bytes(run->t + g * NR, t);
-#pragma clang loop unroll(full)
-    for (int q = 0; q < QUADS; ++q) {
-      scales->d.quad[q] = vmulq_f32(run->d.quad[q], vcvtq_f32_s32(s[q]));
-      scales->m.quad[q] =
-          vnegq_f32(vmulq_f32(run->m.quad[q], vcvtq_f32_s32(t[q])));
-    }
-  }
-  if (form == FORM_HALVES) {
-    load_signed_bytes(run->halves + 2 * g * NR, scales->s[0]);
-    load_signed_bytes(run->halves + (2 * g + 1) * NR, scales->s[1]);
-  }
-}
+#include "groups_scales.h"
 
 // Leaves prefetching to the CPU.
 INLINE void prefetch_codes(int streams, int cold, const uint8_t *block,
@@ -159,7 +139,7 @@ INLINE int32x4_t first_sums(int bits, group_form form, int half, int quad,
   if (form == FORM_HALVES)
     return vdupq_n_s32(-32 * a_sums->halves[half]);
   if (form == FORM_ZEROS)
-    return vmulq_n_s32(scales->zeros[quad], sum);
+    return vmulq_n_s32(scales->zeros.quad[quad], sum);
   if (form == FORM_SYMMETRIC)
     return vdupq_n_s32(bits == 8 ? 0 : -(sum << (bits - 1)));
   return vdupq_n_s32(bits == 8 ? 128 * sum : 0);
@@ -187,8 +167,8 @@ INLINE void dot_group(int bits, group_form form, int rows, const uint8_t *block,
         *sum = vdotq_s32(*sum, codes[v], broadcast_bytes(a + r * k + 4 * v));
       }
       if (form == FORM_HALVES)
-        sums[0] = vmlaq_s32(vmulq_s32(sums[0], scales->s[0][q]), sums[1],
-                            scales->s[1][q]);
+        sums[0] = vmlaq_s32(vmulq_s32(sums[0], scales->s[0].quad[q]), sums[1],
+                            scales->s[1].quad[q]);
       dots[r].quad[q] = vcvtq_f32_s32(sums[0]);
     }
   }

@@ -29,43 +29,10 @@
 #else
 #include "groups_portable.h"
 #endif
+#include "groups_amx.h"
+#include "groups_product.h"
 
 #define PANELS 1 // at a time
-
-// The part of a product that one register tile computes.
-typedef struct {
-  const uint8_t *w, *w_scale;
-  const int8_t *a;
-  const float *a_scale;
-  const int16_t *a_sums;
-  const float *scaled_sums; // [rows of a tile][k / 32], for minima
-  float *out;
-  index n, k, group;
-  element_type type;
-  int cold; // weights are not in this core's cache yet
-} product;
-
-// Returns the part of a product from a row on.
-INLINE product rows_from(const product *x, index row) {
-  product part = *x;
-  part.a += row * x->k;
-  part.a_scale += row * (x->k / GROUP);
-  part.a_sums += row * (x->k / HALF);
-  part.out += row * x->n;
-  return part;
-}
-
-// Returns the type of d and m, or of D and M.
-INLINE element_type type_of(group_form form, const product *x) {
-  return has_superblocks(form) ? ELEMENT_F16 : x->type;
-}
-
-// Returns the sum of a group of row r of a tile, times its scale, for minima.
-INLINE float scaled_sum(group_form form, const product *x, index r, index g) {
-  return has_minima(form) ? x->scaled_sums[r * (x->k / GROUP) + g] : 0.0f;
-}
-
-#include "groups_amx.h"
 
 // Returns the runs of groups in a row of weights.
 INLINE index runs_of(group_form form, const product *x) {

@@ -1,0 +1,60 @@
+// Scales of runs and of their groups, for instruction sets with vectors. Their headers
+// include this one after
+//
+//   floats         one number of each column
+//   zero_points    what sums of activations are multiplied by and added to products
+//   half_scales    s of half a group
+//   load_floats(), negated(), times_bytes(), load_zeros(), unpack_superblock(),
+//   load_halves()
+#ifndef KERNELS_CPU_GROUPS_SCALES_H
+#define KERNELS_CPU_GROUPS_SCALES_H
+
+#include "groups.h"
+
+// Scales of a run.
+typedef struct {
+  floats d, m;
+  zero_points zeros;
+  const uint8_t *halves;                          // s of halves
+  uint8_t s[SUPERBLOCK * NR], t[SUPERBLOCK * NR]; // of superblocks
+} run_scales;
+
+// Scales of a group.
+typedef struct {
+  floats d, m;
+  zero_points zeros;
+  half_scales s[2];
+} group_scales;
+
+INLINE void load_run(int bits, group_form form, element_type type,
+                     const uint8_t *block, run_scales *run) {
+  run->d = load_floats(block, type, 0);
+  if (has_minima(form))
+    run->m = load_floats(block, type, NR);
+  if (form == FORM_ZEROS)
+    run->zeros = load_zeros(bits, block + NR * element_size(type));
+  if (form == FORM_SUPERBLOCKS) {
+    run->m = negated(run->m);
+    unpack_superblock(block + NR * 4, run->s, run->t);
+  }
+  if (form == FORM_HALVES)
+    run->halves = block + NR * 2;
+}
+
+INLINE void load_group(int bits, group_form form, const run_scales *run,
+                       index g, group_scales *scales) {
+  (void)bits;
+  scales->d = run->d;
+  if (has_minima(form))
+    scales->m = run->m;
+  if (form == FORM_ZEROS)
+    scales->zeros = run->zeros;
+  if (form == FORM_SUPERBLOCKS) {
+    scales->d = times_bytes(run->d, run->s + g * NR);
+    scales->m = times_bytes(run->m, run->t + g * NR);
+  }
+  if (form == FORM_HALVES)
+    load_halves(run->halves + 2 * g * NR, scales->s, &scales->zeros);
+}
+
+#endif // KERNELS_CPU_GROUPS_SCALES_H
