@@ -43,13 +43,13 @@ impl StoredWeights {
         all.sort_by(|one, other| one.coding.cmp(&other.coding));
         all
     }
+}
 
-    /// Names the first of these weights, and counts the others.
-    pub(crate) fn names_in_words(&self) -> String {
-        match self.names.as_slice() {
-            [] => "none".into(),
-            [only] => only.clone(),
-            [first, rest @ ..] => format!("{first} and {} more", rest.len()),
-        }
+/// Names the first of some weights, and counts the others.
+pub(crate) fn in_words(names: &[String]) -> String {
+    match names {
+        [] => "none".into(),
+        [only] => only.clone(),
+        [first, rest @ ..] => format!("{first} and {} more", rest.len()),
     }
 }

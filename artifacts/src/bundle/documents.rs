@@ -23,8 +23,8 @@ const LIMIT_BYTES: usize = 16 << 20;
 /// Returns the document `name` with the files that `manifest` lists: as `file` components of an SBOM, or as the subject of
 /// an in-toto statement.
 ///
-/// Replaces the files that the document listed before. A statement also says by which text weights were rounded. `manifest` must have no documents yet. Other documents stay as
-/// they are.
+/// Replaces the files that the document listed before. A statement also says by which text weights were rounded. `manifest`
+/// must have no documents yet. Other documents stay as they are.
 ///
 /// # Errors
 /// The document is too long, or is not an SBOM or a statement.

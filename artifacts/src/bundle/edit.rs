@@ -24,8 +24,8 @@ use crate::{
 impl Bundle {
     /// Adds packed weights for `target`, which `write` makes from the safetensors files `made_from`.
     ///
-    /// They replace earlier packed weights of the target. None of `made_from` may be the bundle's own file. `calibrated_by` is the text by which they were rounded. Documents that list
-    /// the bundle's files list the packed weights too.
+    /// They replace earlier packed weights of the target. None of `made_from` may be the bundle's own file. `calibrated_by` is
+    /// the text by which they were rounded. Documents that list the bundle's files list the packed weights too.
     ///
     /// # Errors
     /// Errors of `write`, the target packs nothing, the bundle is signed or stored, or it cannot be written.

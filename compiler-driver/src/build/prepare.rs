@@ -19,7 +19,7 @@ use crate::{
         sentence,
         source::Model,
     },
-    stored::StoredWeights,
+    stored::{StoredWeights, in_words},
     target::{Precision, Target, float_name},
 };
 
@@ -77,18 +77,16 @@ impl Prepared {
         let config = &self.model.config;
         let storage_of = |weight: &Weight| self.weights.storage(weight, config);
         let all = StoredWeights::of(config, &self.plan.for_target(numerics), &storage_of);
-        let decoded: Vec<_> = all.iter().filter(|weights| weights.form.is_none()).collect();
-        let count =
-            |of: &mut dyn Iterator<Item = &StoredWeights>| of.map(|one| one.names.len()).sum::<usize>();
-        let [some, total] = [count(&mut decoded.iter().copied()), count(&mut all.iter())];
+        let total: usize = all.iter().map(|weights| weights.names.len()).sum();
+        let decoded: Vec<_> = all.into_iter().filter(|weights| weights.form.is_none()).collect();
+        let some: usize = decoded.iter().map(|weights| weights.names.len()).sum();
         let to_words =
-            |weights: &&StoredWeights| format!("{} ({})", weights.names_in_words(), weights.coding);
+            |StoredWeights { coding, names, .. }: &StoredWeights| format!("{} ({coding})", in_words(names));
         let words: Vec<_> = decoded.iter().map(to_words).collect();
-        let floats = self.plan.precision;
+        let (floats, words) = (self.plan.precision, words.join(", "));
         (some > 0).then(|| {
             format!(
-                "no kernel reads {some} of {total} quantized weights as stored, decoded to {floats}: {}",
-                words.join(", ")
+                "no kernel reads {some} of {total} quantized weights as stored, decoded to {floats}: {words}"
             )
         })
     }

@@ -129,11 +129,10 @@ impl Weights {
 
     /// Returns how a weight is stored: in the files, otherwise as the config says.
     pub(crate) fn storage(&self, weight: &Weight, config: &ModelConfig) -> Storage {
-        let found = match self {
-            Self::Files { checkpoint, .. } => checkpoint.storage(&weight.name).cloned(),
-            Self::None | Self::Random(_) => None,
-        };
-        found.unwrap_or_else(|| Storage::plain(weight, config.dtype))
+        match self {
+            Self::Files { checkpoint, .. } => checkpoint.storage_or_plain(weight, config),
+            Self::None | Self::Random(_) => Storage::plain(weight, config.dtype),
+        }
     }
 
     /// Copies the weights into a bundle, or generates them there.

@@ -19,7 +19,7 @@ use crate::{
         checkpoint::Checkpoint,
         source::{Model, ModelSource},
     },
-    stored::StoredWeights,
+    stored::{StoredWeights, in_words},
     target::float_name,
 };
 use misfit::{misfit, plan_with_kernels};
@@ -137,10 +137,7 @@ impl Facts {
 
     /// Adds how the weights of a quantized checkpoint are stored, and what becomes of them by default.
     fn add_quantized(&mut self, config: &ModelConfig, scheme: &Scheme, checkpoint: &Checkpoint) {
-        let storage_of = |weight: &Weight| {
-            let found = checkpoint.storage(&weight.name).cloned();
-            found.unwrap_or_else(|| Storage::plain(weight, config.dtype))
-        };
+        let storage_of = |weight: &Weight| checkpoint.storage_or_plain(weight, config);
         let plan = Plan { quant: Quant::Auto, ..plan_with_kernels(config) };
         let stored = StoredWeights::of(config, &plan, &storage_of);
         let names: BTreeSet<_> = config.weights().into_iter().map(|weight| &weight.name).collect();
@@ -149,7 +146,7 @@ impl Facts {
         for weights in stored {
             let becomes = match weights.form {
                 Some(form) => format!("read as {}, {} bits", form.name(), form.bits_per_weight()),
-                None => format!("decoded: {}", weights.names_in_words()),
+                None => format!("decoded: {}", in_words(&weights.names)),
             };
             let StoredWeights { coding, names, .. } = &weights;
             self.add("stored", format!("{} in {coding}: {becomes}", names.len()));
@@ -157,14 +154,10 @@ impl Facts {
         let is_wide =
             |weight: &&Weight| storage_of(weight).coding.is_none_or(|coding| !coding.is_quantized());
         let matrices = config.linears().map(|linear| &linear.weight).chain([&config.embedding.weight]);
-        let wide: BTreeSet<_> = matrices.filter(is_wide).map(|weight| &weight.name).collect();
-        let mut wide = wide.into_iter();
-        if let Some(first) = wide.next() {
-            let more = match wide.len() {
-                0 => String::new(),
-                more => format!(" and {more} more"),
-            };
-            self.add("stay wide", format!("{first}{more}, besides norms and biases"));
+        let wide: BTreeSet<_> = matrices.filter(is_wide).map(|weight| weight.name.clone()).collect();
+        if !wide.is_empty() {
+            let wide = in_words(&wide.into_iter().collect::<Vec<_>>());
+            self.add("stay wide", format!("{wide}, besides norms and biases"));
         }
     }
 

@@ -7,7 +7,8 @@ use std::{
 
 use mlxcel_artifacts::{Cancel, CheckpointIndex, Digest, INDEX_FILE, IndexError, SINGLE_FILE};
 use mlxcel_models::{
-    CheckpointTensors, GgufModel, Head, ModelConfig, Storage, StoredTensor, StoredTensors, WrongStorage,
+    CheckpointTensors, GgufModel, Head, ModelConfig, Storage, StoredTensor, StoredTensors, Weight,
+    WrongStorage,
 };
 use safetensors::Dtype;
 
@@ -90,6 +91,11 @@ impl Checkpoint {
     /// Returns how a weight is stored, once the model is fitted.
     pub(crate) fn storage(&self, weight: &str) -> Option<&Storage> {
         self.storages.get(weight)
+    }
+
+    /// Returns how a weight of a fitted model is stored, or as what its config.json says if there is no such weight.
+    pub(crate) fn storage_or_plain(&self, weight: &Weight, config: &ModelConfig) -> Storage {
+        self.storage(&weight.name).cloned().unwrap_or_else(|| Storage::plain(weight, config.dtype))
     }
 
     /// Returns how all weights are stored, once the model is fitted.

@@ -178,21 +178,55 @@ impl<'t> Parts<'t> {
         let mut sizes = vec![0; groups];
         for (column, &group) in order.iter().enumerate() {
             let Some(size) = usize::try_from(group).ok().and_then(|group| sizes.get_mut(group)) else {
-                let problem = format!("group {group} of column {column}, expected less than {groups}");
+                let problem =
+                    format!("group {group} of column {column}, expected 0 to {}", groups.saturating_sub(1));
                 return Err(WrongStorage::new(name, problem));
             };
             *size += 1;
         }
-        if order.is_sorted() && sizes.iter().all(|&found| found == size) {
+        let is_even = sizes.iter().all(|&found| found == size);
+        if is_even && order.is_sorted() {
             self.found.pop();
             return Ok(None);
         }
-        self.order = sizes.iter().all(|&found| found == size).then(|| order.clone());
+        self.order = is_even.then(|| order.clone());
         Ok(Some(index))
     }
 
     /// Returns the storage of a weight with this coding.
     pub(super) fn finish(self, coding: Coding) -> Storage {
         Storage { tensors: self.found, coding: Some(coding), order: self.order }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Takes the groups of four columns, two in each of two groups. Returns whether they have an order of their own, and
+    /// whether that is known.
+    fn column_groups(groups: Option<[i32; 4]>) -> Result<(bool, bool), String> {
+        let tensor = StoredTensor { name: "g_idx".into(), dtype: Dtype::I32, shape: vec![4] };
+        let mut tensors: StoredTensors = [tensor].into_iter().collect();
+        if let Some(groups) = groups {
+            tensors.add_contents("g_idx", groups.map(i32::to_le_bytes).as_flattened()).unwrap();
+        }
+        let mut parts = Parts::new(&tensors);
+        let found = parts.column_groups("g_idx", 4, [2, 2]).map_err(|wrong| wrong.problem)?;
+        assert_eq!(parts.found.len(), usize::from(found.is_some()));
+        Ok((found.is_some(), parts.order.is_some()))
+    }
+
+    #[test]
+    fn groups_of_columns_are_checked() {
+        assert_eq!(column_groups(Some([0, 0, 1, 1])), Ok((false, false)));
+        assert_eq!(column_groups(Some([0, 1, 1, 0])), Ok((true, true)));
+        // Groups of other sizes, and unknown ones, stay as they are.
+        assert_eq!(column_groups(Some([0, 1, 1, 1])), Ok((true, false)));
+        assert_eq!(column_groups(None), Ok((true, false)));
+        let refused = |group: i32| format!("group {group} of column 2, expected 0 to 1");
+        for group in [2, -1] {
+            assert_eq!(column_groups(Some([0, 1, group, 1])), Err(refused(group)));
+        }
     }
 }

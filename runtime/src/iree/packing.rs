@@ -124,7 +124,8 @@ pub(super) fn results(packing: &Packing) -> Vec<Parameter> {
     packing.steps.iter().flat_map(|step| &step.results).cloned().collect()
 }
 
-/// Writes the packed parameters, made of weights and rounded by moments, as a safetensors file. `progress` gets the bytes written and their total.
+/// Writes the packed parameters, made of weights and rounded by moments if there are any, as a safetensors file. `progress`
+/// gets the bytes written and their total.
 pub(super) fn write(
     bundle: &Bundle,
     (target, packing): (&str, &Packing),
@@ -155,15 +156,17 @@ struct Packer<'a> {
 
 impl<'a> Packer<'a> {
     /// Loads the packing module of a target.
-    fn load(bundle: &'a Bundle, (target, packing): (&str, &Packing), device: &Device) -> Result<Self, Error> {
+    fn load(
+        bundle: &'a Bundle,
+        (target, packing): (&str, &'a Packing),
+        device: &Device,
+    ) -> Result<Self, Error> {
         let program = vmfb::read(bundle, &packing.vmfb, target)?;
         let module = Module::load(device, program, Rc::new(Weights::empty()), "", &[])
             .map_err(Error::iree(|| "load the packing module".into()))?;
         let parameters = &bundle.manifest().parameters;
-        let packing = bundle.manifest().targets.get(target).and_then(|target| target.packing.as_ref());
-        let calibration = packing.and_then(|packing| packing.calibration.as_ref());
-        let moments =
-            calibration.iter().flat_map(|calibration| &calibration.steps).flat_map(|step| &step.moments);
+        let calibration = packing.calibration.iter();
+        let moments = calibration.flat_map(|calibration| &calibration.steps).flat_map(|step| &step.moments);
         let types =
             parameters.iter().chain(moments).map(|parameter| (parameter.name.as_str(), parameter)).collect();
         Ok(Self { module, types, calls: BTreeMap::new() })
@@ -178,18 +181,15 @@ impl<'a> Packer<'a> {
     ) -> Result<(), Error> {
         let PackStep { entry, sources, calibrated_entry, moments, results } = step;
         // A valid manifest names parameters as sources, and the weights were checked to have all parameters.
+        let mut names: Vec<_> = sources.iter().map(String::as_str).collect();
         let mut inputs: Vec<&[u8]> =
-            sources.iter().map(|name| weights.tensor(name).unwrap_or_default()).collect();
-        let own = moments.as_deref().and_then(|name| Some((name, all_moments?.tensor(name)?)));
-        let entry = match (calibrated_entry, own) {
-            (Some(entry), Some((_, moments))) => {
-                inputs.push(moments);
-                Some(entry)
-            }
-            _ => entry.as_ref(),
-        };
-        let names = sources.iter().map(String::as_str).chain(own.map(|(name, _)| name));
-        let names: Vec<_> = names.take(inputs.len()).collect();
+            names.iter().map(|name| weights.tensor(name).unwrap_or_default()).collect();
+        let mut entry = entry.as_ref();
+        if let (Some(calibrated), Some(name), Some(all_moments)) = (calibrated_entry, moments, all_moments) {
+            entry = Some(calibrated);
+            names.push(name);
+            inputs.push(all_moments.tensor(name).unwrap_or_default());
+        }
         let Some(entry) = entry else {
             // Copied as they are.
             return inputs.iter().try_for_each(|bytes| to.write_all(bytes)).map_err(Error::write_packed);

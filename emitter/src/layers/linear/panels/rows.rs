@@ -36,8 +36,8 @@ pub(in crate::layers) fn quantized_results(
     }
 }
 
-/// Returns the quantized rows of `x`, `[batch, tokens, width]`: bytes, scales, and for groups the sums of their halves. A kernel that
-/// computed `x` may have quantized it.
+/// Returns the quantized rows of `x`, `[batch, tokens, width]`: bytes, scales, and for groups the sums of their halves. A
+/// kernel that computed `x` may have quantized it.
 pub(super) fn quantized_rows(
     b: &mut Builder<'_>,
     isa: Isa,
