@@ -1,20 +1,16 @@
 // Tests the quantizer of 6 bits with scales of halves of groups: codes are the nearest
 // for their scales, and the error is at most that of scales from the largest numbers.
 
-#include "weights_case.h"
+#include "quantize_tests.h"
 
 #define HALF 16
 #define IN_BLOCK (BLOCK / HALF)
 
-typedef struct {
-  int8_t *codes, *s;
-  uint16_t *D;
-} results;
-
-static results call(const weights *w, index begin, index end) {
-  const results to = {never_written(ROWS * w->k),
-                      never_written(ROWS * w->k / HALF),
-                      never_written(ROWS * divide_up(w->k, BLOCK) * 2)};
+static results call(const weights *w, index bits, index begin, index end) {
+  const results to = {.bits = bits,
+                      .codes = never_written(ROWS * w->k),
+                      .s = never_written(ROWS * w->k / HALF),
+                      .D = never_written(ROWS * divide_up(w->k, BLOCK) * 2)};
 #define CALL(name)                                                             \
   quantize_halves_##name(w->x, w->importance, to.codes, to.D, to.s, w->k,      \
                          begin, end)
@@ -50,7 +46,8 @@ static double error_of(const weights *w, const results *of, index row,
 }
 
 // Returns the error of scales from the largest numbers.
-static double plain_error(const weights *w, index row, index block) {
+static double plain_error(const weights *w, index bits, index row, index block) {
+  (void)bits;
   const index first = block * BLOCK, end = min_index(first + BLOCK, w->k);
   double extreme[IN_BLOCK] = {0}, largest = 0, error = 0;
   for (index i = first; i < end; ++i) {
@@ -70,60 +67,13 @@ static double plain_error(const weights *w, index row, index block) {
   return error;
 }
 
-static void test_case(kind of, element_type type, index k) {
-  const index begin = 1, end = 4, blocks = divide_up(k, BLOCK);
-  at_case("%s of type %d, k = %lld", kind_names[of], type, (long long)k);
-  const weights w = random_weights(of, type, k);
-  const results found = call(&w, begin, end);
-  check_other_rows("another row's codes", found.codes, k, begin, end);
-  check_other_rows("another row's D", found.D, blocks * 2, begin, end);
-  check_other_rows("another row's s", found.s, k / HALF, begin, end);
-  for (index row = begin; row < end; ++row) {
-    for (index block = 0; block < blocks; ++block) {
-      const double error = error_of(&w, &found, row, block);
-      const double plain = plain_error(&w, row, block);
-      ++checks;
-      if (!(error <= plain * (1 + 1e-5) + rounding_error(&w, row, block)))
-        fail("error", row * blocks + block, error, plain);
-    }
-  }
-  release_all();
-}
-
-static double whole_error(const weights *w, const results *of) {
-  double error = 0;
-  for (index row = 0; row < ROWS; ++row)
-    for (index block = 0; block < divide_up(w->k, BLOCK); ++block)
-      error += error_of(w, of, row, block);
-  return error;
-}
-
-// Tests that inputs of importance get smaller errors, and that some may have none.
-static void test_importance(void) {
-  at_case("importance");
-  weights w = random_weights(RANDOM, ELEMENT_F32, 2 * BLOCK);
-  const results plain = call(&w, 0, ROWS);
-  for (index i = 0; i < w.k; ++i)
-    w.importance[i] = i / HALF == 3 ? 0.0f
-                                    : float_of(random_bits(
-                                          ELEMENT_F32, (exponents){-6, 2}) &
-                                          0x7fffffffu);
-  const results weighted = call(&w, 0, ROWS);
-  const double found = whole_error(&w, &weighted);
-  const double without = whole_error(&w, &plain);
-  ++checks;
-  if (!(found < without))
-    fail("error", 0, found, without);
-  release_all();
-}
-
 // Tests that results have the same bits on every instruction set.
 static void test_bits(void) {
   const index k = 2 * BLOCK + 2 * HALF;
   at_case("bits");
   random_state = 88172645463325252u;
   const weights w = random_weights(RANDOM, ELEMENT_F32, k);
-  const results found = call(&w, 0, ROWS);
+  const results found = call(&w, 6, 0, ROWS);
   uint64_t digest = digest_of(found.codes, ROWS * k, EMPTY_DIGEST);
   digest = digest_of(found.D, ROWS * 3 * 2, digest);
   digest = digest_of(found.s, ROWS * k / HALF, digest);
@@ -137,8 +87,8 @@ int main(void) {
   for (kind of = 0; of < KINDS; ++of)
     for (element_type type = ELEMENT_F32; type <= ELEMENT_F16; ++type)
       for (int size = 0; size < 7; ++size)
-        test_case(of, type, sizes[size]);
-  test_importance();
+        test_case(of, type, sizes[size], 6, HALF);
+  test_importance(6, HALF, 1);
   test_bits();
   return end_tests();
 }

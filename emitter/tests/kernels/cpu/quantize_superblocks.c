@@ -1,16 +1,10 @@
 // Tests the quantizer of superblocks: codes are the nearest for their scales, and the
 // error is at most that of scales from the lowest and the highest number.
 
-#include "weights_case.h"
+#include "quantize_tests.h"
 
 #define GROUP 32
 #define IN_BLOCK (BLOCK / GROUP)
-
-typedef struct {
-  index bits;
-  int8_t *codes, *s, *t;
-  uint16_t *D, *M;
-} results;
 
 static results call(const weights *w, index bits, index begin, index end) {
   const index blocks = divide_up(w->k, BLOCK), groups = w->k / GROUP;
@@ -59,9 +53,10 @@ static double error_of(const weights *w, const results *of, index row,
 }
 
 // Returns the error of scales and minima from the lowest and the highest number.
-static double plain_error(const weights *w, double most, index row,
+static double plain_error(const weights *w, index bits, index row,
                           index block) {
   const index first = block * BLOCK, end = min_index(first + BLOCK, w->k);
+  const double most = (double)((1 << bits) - 1);
   double low[IN_BLOCK] = {0}, range[IN_BLOCK] = {0}, D = 0, M = 0, error = 0;
   for (index g = 0; first + g * GROUP < end; ++g) {
     double high = -INFINITY;
@@ -86,30 +81,6 @@ static double plain_error(const weights *w, double most, index row,
   return error;
 }
 
-static void test_case(kind of, element_type type, index k, index bits) {
-  const index begin = 1, end = 4, blocks = divide_up(k, BLOCK);
-  at_case("%s of type %d, k = %lld, %lld bits", kind_names[of], type,
-          (long long)k, (long long)bits);
-  const weights w = random_weights(of, type, k);
-  const results found = call(&w, bits, begin, end);
-  check_other_rows("another row's codes", found.codes, k, begin, end);
-  check_other_rows("another row's D", found.D, blocks * 2, begin, end);
-  check_other_rows("another row's M", found.M, blocks * 2, begin, end);
-  check_other_rows("another row's s", found.s, k / GROUP, begin, end);
-  check_other_rows("another row's t", found.t, k / GROUP, begin, end);
-  for (index row = begin; row < end; ++row) {
-    for (index block = 0; block < blocks; ++block) {
-      const double error = error_of(&w, &found, row, block);
-      const double plain =
-          plain_error(&w, (double)((1 << bits) - 1), row, block);
-      ++checks;
-      if (!(error <= plain * (1 + 1e-5) + rounding_error(&w, row, block)))
-        fail("error", row * blocks + block, error, plain);
-    }
-  }
-  release_all();
-}
-
 // Tests that a row's result does not depend on other rows of the call.
 static void test_division(index k) {
   at_case("single rows, k = %lld", (long long)k);
@@ -126,33 +97,6 @@ static void test_division(index k) {
     }
     release_from(kept);
   }
-  release_all();
-}
-
-static double whole_error(const weights *w, const results *of) {
-  double error = 0;
-  for (index row = 0; row < ROWS; ++row)
-    for (index block = 0; block < divide_up(w->k, BLOCK); ++block)
-      error += error_of(w, of, row, block);
-  return error;
-}
-
-// Tests that inputs of importance get smaller errors, and that some may have none.
-static void test_importance(void) {
-  at_case("importance");
-  weights w = random_weights(RANDOM, ELEMENT_F32, 2 * BLOCK);
-  const results plain = call(&w, 4, 0, ROWS);
-  for (index i = 0; i < w.k; ++i)
-    w.importance[i] = i / GROUP == 3 ? 0.0f
-                                     : float_of(random_bits(
-                                           ELEMENT_F32, (exponents){-6, 2}) &
-                                           0x7fffffffu);
-  const results weighted = call(&w, 4, 0, ROWS);
-  const double found = whole_error(&w, &weighted);
-  const double without = whole_error(&w, &plain);
-  ++checks;
-  if (!(found < without * 0.9))
-    fail("error", 0, found, without);
   release_all();
 }
 
@@ -182,10 +126,10 @@ int main(void) {
     for (element_type type = ELEMENT_F32; type <= ELEMENT_F16; ++type)
       for (int size = 0; size < 7; ++size)
         for (index bits = 4; bits <= 5; ++bits)
-          test_case(of, type, sizes[size], bits);
+          test_case(of, type, sizes[size], bits, GROUP);
   test_division(192);
   test_division(512);
-  test_importance();
+  test_importance(4, GROUP, 0.9);
   test_bits();
   return end_tests();
 }
