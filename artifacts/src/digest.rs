@@ -3,9 +3,13 @@
 use std::{
     fmt,
     fs::File,
-    io::{self, BufWriter, Read, Write},
+    io::{self, Read, Write},
+    mem,
+    panic::resume_unwind,
     path::Path,
     str::FromStr,
+    sync::mpsc::{Receiver, SyncSender, sync_channel},
+    thread::{self, JoinHandle},
 };
 
 use serde::{Deserialize, Serialize};
@@ -15,6 +19,12 @@ const PREFIX: &str = "blake3:";
 
 /// The bytes that are hashed at a time, enough for all cores.
 const CHUNK: usize = 4 << 20;
+
+/// The chunks that wait to be written at most.
+const CHUNKS_AHEAD: usize = 8;
+
+/// The bytes after which a file is synced. The system would write much later, all at once at the end.
+const SYNCED: usize = 64 << 20;
 
 /// A blake3 digest. Its text form is `blake3:` and 64 lower-case hex digits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -155,34 +165,98 @@ impl<R: Read> Read for HashedReader<R> {
 }
 
 /// A buffered file that hashes what is written to it.
+///
+/// A thread of its own hashes and writes, beside the computation of what is written next, and the disk begins before
+/// the end.
 pub(crate) struct HashedWriter {
-    file: BufWriter<File>,
-    hasher: blake3::Hasher,
+    /// What the thread does not have yet, less than a chunk.
+    rest: Vec<u8>,
+    thread: Option<WriterThread>,
+}
+
+struct WriterThread {
+    chunks: SyncSender<Vec<u8>>,
+    written: JoinHandle<io::Result<(Digest, u64)>>,
 }
 
 impl HashedWriter {
     /// Hashes what is written to `file` from here on.
     pub(crate) fn new(file: File) -> Self {
-        Self { file: BufWriter::with_capacity(CHUNK, file), hasher: blake3::Hasher::new() }
+        let (chunks, receiver) = sync_channel(CHUNKS_AHEAD);
+        let written = thread::spawn(move || write_chunks(file, &receiver));
+        Self { rest: Vec::with_capacity(CHUNK), thread: Some(WriterThread { chunks, written }) }
     }
 
     /// Syncs the file and returns the digest and the length of what was written.
     pub(crate) fn finish(mut self) -> io::Result<(Digest, u64)> {
-        self.file.flush()?;
-        self.file.get_ref().sync_all()?;
-        Ok((Digest::finish(&self.hasher), self.hasher.count()))
+        let rest = mem::take(&mut self.rest);
+        self.send(rest)?;
+        self.join()
     }
+
+    /// Gives a chunk to the thread.
+    fn send(&mut self, chunk: Vec<u8>) -> io::Result<()> {
+        let thread = self.thread.as_ref().ok_or_else(ended)?;
+        if thread.chunks.send(chunk).is_ok() {
+            return Ok(());
+        }
+        // It ends early only with an error.
+        self.join().and_then(|_| Err(ended()))
+    }
+
+    /// Waits for the thread to write all that it has.
+    fn join(&mut self) -> io::Result<(Digest, u64)> {
+        let WriterThread { chunks, written } = self.thread.take().ok_or_else(ended)?;
+        drop(chunks);
+        written.join().unwrap_or_else(|panic| resume_unwind(panic))
+    }
+}
+
+/// Why nothing more can be written after an error.
+fn ended() -> io::Error {
+    io::Error::other("an earlier part could not be written")
+}
+
+/// Writes and hashes all chunks, and syncs the file.
+fn write_chunks(mut file: File, chunks: &Receiver<Vec<u8>>) -> io::Result<(Digest, u64)> {
+    let mut hasher = blake3::Hasher::new();
+    let mut unsynced = 0;
+    for chunk in chunks {
+        file.write_all(&chunk)?;
+        hasher.update(&chunk);
+        unsynced += chunk.len();
+        if unsynced >= SYNCED {
+            file.sync_data()?;
+            unsynced = 0;
+        }
+    }
+    file.sync_all()?;
+    Ok((Digest::finish(&hasher), hasher.count()))
 }
 
 impl Write for HashedWriter {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        let written = self.file.write(bytes)?;
-        self.hasher.update_rayon(&bytes[..written]);
-        Ok(written)
+        let length = bytes.len().min(CHUNK - self.rest.len());
+        self.rest.extend_from_slice(&bytes[..length]);
+        if self.rest.len() == CHUNK {
+            let chunk = mem::replace(&mut self.rest, Vec::with_capacity(CHUNK));
+            self.send(chunk)?;
+        }
+        Ok(length)
     }
 
+    /// Does nothing: [`Self::finish`] says whether all was written.
     fn flush(&mut self) -> io::Result<()> {
-        self.file.flush()
+        Ok(())
+    }
+}
+
+impl Drop for HashedWriter {
+    /// Waits for the thread, after which the file can be removed.
+    fn drop(&mut self) {
+        if self.thread.is_some() {
+            _ = self.join();
+        }
     }
 }
 
@@ -211,6 +285,35 @@ mod tests {
             "a\nb".parse::<Digest>().unwrap_err().to_string(),
             "`a\\nb` is not a digest, expected `blake3:` and 64 lower-case hex digits"
         );
+    }
+
+    #[test]
+    fn a_writer_hashes_what_the_file_gets() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("file");
+        for size in [0, 1, CHUNK, SYNCED + CHUNK + 3] {
+            let bytes: Vec<u8> = (0..size).map(|i| (i % 253) as u8).collect();
+            let mut writer = HashedWriter::new(File::create(&path).unwrap());
+            for part in bytes.chunks(1_000_003) {
+                writer.write_all(part).unwrap();
+            }
+            assert_eq!(writer.finish().unwrap(), (Digest::of(&bytes), size as u64));
+            assert!(std::fs::read(&path).unwrap() == bytes, "{size} bytes");
+        }
+    }
+
+    #[test]
+    #[cfg(target_os = "linux")]
+    fn a_full_disk_is_an_error_of_the_writer() {
+        let full = || HashedWriter::new(File::options().write(true).open("/dev/full").unwrap());
+        let mut writer = full();
+        writer.write_all(b"a").unwrap();
+        assert_eq!(writer.finish().unwrap_err().kind(), io::ErrorKind::StorageFull);
+        // Of as much as a thread that never ends would take.
+        let mut writer = full();
+        let error = writer.write_all(&vec![0; (CHUNKS_AHEAD + 2) * CHUNK]).unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::StorageFull);
+        assert_eq!(writer.finish().unwrap_err().kind(), io::ErrorKind::Other);
     }
 
     #[test]

@@ -27,7 +27,7 @@ static inline iree_hal_buffer_view_t* mlxcel_tensor_view(const mlxcel_tensor_t* 
 }
 
 // Returns the allocator of all objects.
-static inline iree_allocator_t mlxcel_allocator(void) { return iree_allocator_system(); }
+iree_allocator_t mlxcel_allocator(void);
 
 // Returns a string as IREE's type.
 static inline iree_string_view_t mlxcel_string_view(mlxcel_string_t string) {

@@ -343,16 +343,22 @@ impl Tensor {
 
     /// Copies the bytes to the host, into all of `target`.
     pub(crate) fn copy_to(&self, target: &mut [u8]) -> Result<(), Error> {
-        // SAFETY: the handle is alive as long as `self`.
-        let size = unsafe { raw::mlxcel_tensor_size(self.raw.as_ptr()) };
-        if size != target.len() {
-            return Err(Error::invalid(format!("a result of {size} bytes, expected {}", target.len())));
-        }
+        self.check_size(target.len())?;
         self.copy_from(0, target)
     }
 
+    /// Refuses a tensor that does not have `expected` bytes.
+    pub(crate) fn check_size(&self, expected: usize) -> Result<(), Error> {
+        // SAFETY: the handle is alive as long as `self`.
+        let size = unsafe { raw::mlxcel_tensor_size(self.raw.as_ptr()) };
+        if size != expected {
+            return Err(Error::invalid(format!("a result of {size} bytes, expected {expected}")));
+        }
+        Ok(())
+    }
+
     /// Copies bytes from `offset` on to the host, into all of `target`.
-    fn copy_from(&self, offset: usize, target: &mut [u8]) -> Result<(), Error> {
+    pub(crate) fn copy_from(&self, offset: usize, target: &mut [u8]) -> Result<(), Error> {
         // SAFETY: the handle is alive as long as `self`.
         let size = unsafe { raw::mlxcel_tensor_size(self.raw.as_ptr()) };
         if offset.checked_add(target.len()).is_none_or(|end| end > size) {

@@ -214,6 +214,9 @@ impl<'a> Packer<'a> {
     }
 }
 
+/// The bytes of a result that are copied at a time.
+const COPIED: usize = 4 << 20;
+
 /// Writes the results of a step after comparing them with the manifest.
 fn copy(entry: &str, tensors: &[Tensor], results: &[Parameter], to: &mut dyn Write) -> Result<(), Error> {
     if tensors.len() != results.len() {
@@ -228,9 +231,15 @@ fn copy(entry: &str, tensors: &[Tensor], results: &[Parameter], to: &mut dyn Wri
                 type_text(result.dtype, &result.shape)
             )));
         }
-        let mut bytes = vec![0; result.bytes().unwrap_or_default()];
-        tensor.copy_to(&mut bytes).map_err(Error::iree(|| format!("read from {entry}")))?;
-        to.write_all(&bytes).map_err(Error::write_packed)?;
+        let read = |error| Error::iree(|| format!("read from {entry}"))(error);
+        let total = result.bytes().unwrap_or_default();
+        tensor.check_size(total).map_err(read)?;
+        let mut chunk = vec![0; COPIED.min(total)];
+        for begin in (0..total).step_by(COPIED) {
+            let chunk = &mut chunk[..COPIED.min(total - begin)];
+            tensor.copy_from(begin, chunk).map_err(read)?;
+            to.write_all(chunk).map_err(Error::write_packed)?;
+        }
     }
     Ok(())
 }
