@@ -38,7 +38,7 @@ const FULL_ONLY: [&str; 20] = [
 ];
 
 /// Fixtures that run with `--quant auto` by default: together they have every form that there is a kernel for.
-const WITH_STORED_BITS: [&str; 9] = [
+const WITH_STORED_BITS: [&str; 10] = [
     "awq-group-32",
     "gguf-k",
     "gguf-legacy",
@@ -48,6 +48,7 @@ const WITH_STORED_BITS: [&str; 9] = [
     "gptq-act-order",
     "mlx-6bit",
     "mlx-overrides",
+    "mxfp4-gpt-oss",
 ];
 
 /// By how much logits differ at most if kernels read the stored bits, as a part of their spread: inputs have 8 bits.
@@ -130,15 +131,13 @@ fn a_bundle_without_weights_takes_them_as_they_are_stored() {
 }
 
 /// The kernels for weights in groups.
-const KERNELS: &str = "q4_minima q4_superblocks q4_symmetric q4_zeros q5_minima q5_superblocks q5_symmetric q6_halves \
-                       q6_minima q8_minima q8_symmetric q8_zeros";
+const KERNELS: &str = "q4_e2m1 q4_iq4 q4_iq4_blocks q4_minima q4_superblocks q4_symmetric q4_zeros q5_minima \
+                       q5_superblocks q5_symmetric q6_halves q6_minima q8_minima q8_symmetric q8_zeros";
 
 /// Returns the kernel for what `q4_minima64_bf16_panels` packs.
-fn kernel_of_recipe(recipe: &str) -> Option<String> {
-    let (bits, rest) =
-        recipe.strip_suffix("_panels").or(recipe.strip_suffix("_panels_experts"))?.split_once('_')?;
-    let scales: String = rest.chars().take_while(|c| c.is_alphabetic()).collect();
-    bits.starts_with('q').then(|| format!("{bits}_{scales}"))
+fn kernel_of_recipe(recipe: &str) -> Option<&'static str> {
+    let kernels = KERNELS.split_whitespace().filter(|kernel| recipe.starts_with(kernel));
+    kernels.max_by_key(|kernel| kernel.len())
 }
 
 /// Returns by how much the best logits of most tokens differ from the recorded ones, as a part of all logits' spread.

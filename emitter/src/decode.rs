@@ -86,7 +86,8 @@ impl Decoder<'_> {
     /// Returns codes and what groups have, see [`decode_groups`].
     fn groups(&mut self, coding: &Coding, form: GroupForm) -> Vec<Tensor> {
         let Coding { codes, numbers, zeros, scales, minima, .. } = coding;
-        let mut codes = self.eval(codes);
+        let places = form.scales.list().map(|_| coding.places());
+        let mut codes = self.eval(places.as_ref().unwrap_or(codes));
         let shape = self.g.shape(codes).to_vec();
         if let Some(groups) = &coding.column_groups {
             let groups = self.eval(groups);
@@ -108,6 +109,7 @@ impl Decoder<'_> {
                 };
                 (1 << (form.bits - 1)) - middle
             }
+            Scales::Listed(..) | Scales::ListedBlocks => 0,
             _ => stored_offset,
         };
         let mut parts = vec![self.g.with_number(codes, offset + kernel_offset, Graph::add)];
@@ -118,7 +120,9 @@ impl Decoder<'_> {
             decoder.g.convert(x, dtype)
         };
         match (form.scales, zeros, minima) {
-            (Scales::Symmetric(groups), _, _) => parts.push(number(self, scales, groups)),
+            (Scales::Symmetric(groups) | Scales::Listed(_, groups), _, _) => {
+                parts.push(number(self, scales, groups));
+            }
             (Scales::Zeros(groups), Some(zeros), _) => {
                 parts.push(number(self, scales, groups));
                 let zeros = self.eval(zeros);
@@ -141,7 +145,7 @@ impl Decoder<'_> {
                     minima,
                 ]);
             }
-            (Scales::Halves, _, _) => {
+            (Scales::Halves | Scales::ListedBlocks, _, _) => {
                 let (steps, unit) = self.steps(scales);
                 parts.extend([self.g.convert(unit, Dtype::F16), steps]);
             }

@@ -26,6 +26,20 @@ pub enum Scales {
     Superblocks,
     /// Each 16 inputs have a scale of 8 bits, and each 256 inputs its `f16` unit, as in GGUF's `Q6_K`.
     Halves,
+    /// A scale. Codes look up numbers of a list.
+    Listed(List, Groups),
+    /// Codes look up numbers of [`List::Iq4`]. Each 32 inputs have a scale of 8 bits, and each 256 inputs its `f16` unit, as
+    /// in GGUF's `IQ4_XS`.
+    ListedBlocks,
+}
+
+/// The 16 numbers that codes of 4 bits look up.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum List {
+    /// Those of MXFP4, doubled.
+    E2m1,
+    /// Those of GGUF's `IQ4_NL` and `IQ4_XS`.
+    Iq4,
 }
 
 /// Groups of adjacent inputs.
@@ -43,11 +57,42 @@ pub(crate) const GROUP: usize = 32;
 /// Inputs of a superblock. The last one of a row may have fewer.
 pub(crate) const SUPERBLOCK: usize = 256;
 
+impl List {
+    pub(crate) const ALL: [Self; 2] = [Self::E2m1, Self::Iq4];
+
+    /// Returns the numbers, as `groups.h` has them.
+    pub(crate) fn numbers(self) -> [f32; 16] {
+        let numbers: [i8; 16] = match self {
+            Self::E2m1 => [0, 1, 2, 3, 4, 6, 8, 12, 0, -1, -2, -3, -4, -6, -8, -12],
+            Self::Iq4 => [-127, -104, -83, -65, -49, -35, -22, -10, 1, 13, 25, 38, 53, 69, 89, 113],
+        };
+        numbers.map(f32::from)
+    }
+
+    /// Returns the name.
+    fn name(self) -> &'static str {
+        match self {
+            Self::E2m1 => "e2m1_",
+            Self::Iq4 => "iq4_",
+        }
+    }
+}
+
 impl Scales {
+    /// Returns the list that codes look up.
+    pub(crate) fn list(self) -> Option<List> {
+        match self {
+            Self::Listed(list, _) => Some(list),
+            Self::ListedBlocks => Some(List::Iq4),
+            _ => None,
+        }
+    }
+
     /// Returns the bits of the codes that there are kernels for, ascending.
     pub(crate) fn widths(self) -> &'static [usize] {
         match self {
             Self::Symmetric(_) => &[4, 5, 8],
+            Self::Listed(..) | Self::ListedBlocks => &[4],
             Self::Zeros(_) => &[4, 8],
             Self::Minima(_) => &[4, 5, 6, 8],
             Self::Superblocks => &[4, 5],
@@ -96,10 +141,17 @@ impl GroupForm {
             }
             Coding { minima: None, scales, .. } if is_centered(coding, bits, signed) => {
                 const HALF: usize = GROUP / 2;
-                if size == HALF && units(scales, (8, true), storage) == Some(SUPERBLOCK / HALF) {
-                    Scales::Halves
-                } else {
-                    Scales::Symmetric(groups(&[scales])?)
+                let in_block = units(scales, (8, true), storage);
+                let list = List::ALL.into_iter().find(|list| coding.list() == Some(&list.numbers()[..]));
+                match list {
+                    Some(List::Iq4) if size == GROUP && in_block == Some(SUPERBLOCK / GROUP) => {
+                        return Some(Self { bits: 4, scales: Scales::ListedBlocks });
+                    }
+                    Some(list) => {
+                        return Some(Self { bits: 4, scales: Scales::Listed(list, groups(&[scales])?) });
+                    }
+                    None if size == HALF && in_block == Some(SUPERBLOCK / HALF) => Scales::Halves,
+                    None => Scales::Symmetric(groups(&[scales])?),
                 }
             }
             Coding { minima: None, zeros: Some(_), scales, .. } => Scales::Zeros(groups(&[scales])?),
@@ -113,8 +165,11 @@ impl GroupForm {
     /// Returns the inputs that have scales of their own together: a row has a whole number of them, or less for superblocks.
     pub(crate) fn run(self) -> usize {
         match self.scales {
-            Scales::Symmetric(groups) | Scales::Zeros(groups) | Scales::Minima(groups) => groups.size,
-            Scales::Superblocks | Scales::Halves => SUPERBLOCK,
+            Scales::Symmetric(groups)
+            | Scales::Zeros(groups)
+            | Scales::Minima(groups)
+            | Scales::Listed(_, groups) => groups.size,
+            Scales::Superblocks | Scales::Halves | Scales::ListedBlocks => SUPERBLOCK,
         }
     }
 
@@ -122,11 +177,12 @@ impl GroupForm {
     pub(crate) fn run_bytes(self) -> usize {
         let number = |groups: Groups| groups.dtype.bitsize() / 8;
         match self.scales {
-            Scales::Symmetric(groups) => number(groups),
+            Scales::Symmetric(groups) | Scales::Listed(_, groups) => number(groups),
             Scales::Zeros(groups) => number(groups) + 1,
             Scales::Minima(groups) => 2 * number(groups),
             Scales::Superblocks => 2 + 2 + 12,
             Scales::Halves => 2 + 16,
+            Scales::ListedBlocks => 2 + 8,
         }
     }
 
@@ -155,6 +211,8 @@ impl GroupForm {
             Scales::Minima(groups) => of("minima", groups),
             Scales::Superblocks => "superblocks".into(),
             Scales::Halves => "halves".into(),
+            Scales::Listed(list, groups) => of(list.name(), groups),
+            Scales::ListedBlocks => "iq4_blocks".into(),
         };
         format!("q{}_{scales}", self.bits)
     }
@@ -264,6 +322,28 @@ mod tests {
         // An unsigned byte does not fit a signed one, and units are half precision.
         assert_eq!(halves(&|units| steps(8, false, 16, units), Dtype::F16), None);
         assert_eq!(halves(&|units| steps(8, true, 16, units), Dtype::F32), None);
+    }
+
+    #[test]
+    fn codes_that_look_up_known_numbers_are_held_as_they_are() {
+        let looked_up = |numbers: &[f32], units: bool| {
+            let list = Expr::Constant(numbers.to_vec());
+            held(storage(4, true, 32, Dtype::F16), |coding, sizes| {
+                coding.codes = Expr::Stored(0).unpack(4).lookup(list);
+                coding.numbers = Numbers::Floats { bits: 4 };
+                if units {
+                    coding.scales = steps(6, true, 8, sizes);
+                }
+            })
+        };
+        let [e2m1, iq4] = List::ALL.map(List::numbers);
+        assert_eq!(looked_up(&e2m1, false).as_deref(), Some("q4_e2m1_32_f16"));
+        assert_eq!(looked_up(&iq4, false).as_deref(), Some("q4_iq4_32_f16"));
+        assert_eq!(looked_up(&iq4, true).as_deref(), Some("q4_iq4_blocks"));
+        // No kernel has this list, but one reads integers of 5 bits.
+        let mut others = e2m1;
+        others[7] = 10.0;
+        assert_eq!(looked_up(&others, false).as_deref(), Some("q5_symmetric32_f16"));
     }
 
     #[test]

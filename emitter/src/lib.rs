@@ -25,7 +25,7 @@ pub use error::Error;
 pub use form::{Form, Forms};
 pub use global::Global;
 pub use graph::{Function, Graph, HostIndex, Tensor};
-pub use group_form::{GroupForm, Groups, Scales};
+pub use group_form::{GroupForm, Groups, List, Scales};
 pub use kernels::{Isa, Object, objects};
 pub use module::Module;
 pub use ops::{DotDimensions, GatherDimensions, Reduction, ScatterDimensions};

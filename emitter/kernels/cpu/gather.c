@@ -53,7 +53,7 @@ INLINE void gather_groups_row(int bits, group_form form, element_type type,
     for (index i = 0; i < GROUP; ++i) {
       const weight_scale by =
           scale_at(bits, form, type, scales, column, g % length, i / HALF);
-      const int32_t code = code_at(bits, codes, column, i);
+      const int32_t code = code_at(bits, form, codes, column, i);
       out[g * GROUP + i] = (float)(code - by.zero) * by.d + by.m;
     }
   }

@@ -1,4 +1,4 @@
-// Weights in groups of 32 inputs: codes of 4, 5, 6 or 8 bits, and scales of five
+// Weights in groups of 32 inputs: codes of 4, 5, 6 or 8 bits, and scales of eight
 // forms. Both are bytes, in panels of NR outputs.
 //
 //   w  [panel][k / 32] blocks of NR * 4 * bits bytes. A code vector has four inputs of
@@ -10,7 +10,7 @@
 //      8 bits: [8][NR][4] codes minus 128
 //
 //   w_scale  [panel][runs of groups] blocks. A run is `group` inputs, or 256 for
-//      superblocks and halves; their last run may have fewer inputs, but has a whole
+//      superblocks, halves and iq4_blocks; their last run may have fewer inputs, but has a whole
 //      block. Weights are computed from a code c by:
 //      symmetric    NR scales d: (c - 2^(bits - 1)) * d
 //      zeros        NR scales d, NR bytes z: (c - z) * d
@@ -22,6 +22,10 @@
 //                   low 4 bits of s of group 4 + j low, those of t high
 //      halves       NR f16 D, [16][NR] signed bytes s, for 16 inputs each:
 //                   (c - 32) * (D * s)
+//      e2m1         NR scales d: E2M1[c] * d
+//      iq4          NR scales d: IQ4[c] * d
+//      iq4_blocks   NR f16 D, [8][NR] signed bytes s, for 32 inputs each:
+//                   IQ4[c] * (D * s)
 //      d and m are of a type that is known at run time.
 #ifndef KERNELS_CPU_GROUPS_H
 #define KERNELS_CPU_GROUPS_H
@@ -38,9 +42,30 @@
 // Returns the bytes of a group's codes.
 INLINE index code_bytes(int bits) { return VECTOR * bits; }
 
+// Numbers of E2M1, doubled, and those of GGUF's IQ4_NL and IQ4_XS.
+#define E2M1 0, 1, 2, 3, 4, 6, 8, 12, 0, -1, -2, -3, -4, -6, -8, -12
+#define IQ4                                                                    \
+  -127, -104, -83, -65, -49, -35, -22, -10, 1, 13, 25, 38, 53, 69, 89, 113
+
 // Returns whether a run has as many groups as a superblock.
 INLINE int has_superblocks(group_form form) {
-  return form == FORM_SUPERBLOCKS || form == FORM_HALVES;
+  return form == FORM_SUPERBLOCKS || form == FORM_HALVES ||
+         form == FORM_IQ4_BLOCKS;
+}
+
+// Returns whether codes look up numbers.
+INLINE int is_listed(group_form form) {
+  return form == FORM_E2M1 || form == FORM_IQ4 || form == FORM_IQ4_BLOCKS;
+}
+
+// Returns whether half of the numbers are negative, and a scale is all that groups have.
+INLINE int is_symmetric(group_form form) {
+  return form == FORM_SYMMETRIC || is_listed(form);
+}
+
+// Returns the bits of the numbers that codes stand for.
+INLINE int number_bits(int bits, group_form form) {
+  return form == FORM_E2M1 ? 5 : is_listed(form) ? 8 : bits;
 }
 
 // Returns whether weights have a minimum in place of a zero point.
@@ -57,6 +82,8 @@ INLINE index groups_of_run(group_form form, index group) {
 INLINE index scale_bytes(group_form form, element_type type) {
   switch (form) {
   case FORM_SYMMETRIC:
+  case FORM_E2M1:
+  case FORM_IQ4:
     return NR * element_size(type);
   case FORM_ZEROS:
     return NR * (element_size(type) + 1);
@@ -66,17 +93,23 @@ INLINE index scale_bytes(group_form form, element_type type) {
     return NR * (2 + 2 + 12);
   case FORM_HALVES:
     return NR * (2 + 16);
+  case FORM_IQ4_BLOCKS:
+    return NR * (2 + 8);
   }
   return 0;
 }
 
-// Returns the code of input i of a group.
-INLINE int32_t code_at(int bits, const uint8_t *block, index column, index i) {
+// Returns the code of input i of a group, or the number that it looks up.
+INLINE int32_t code_at(int bits, group_form form, const uint8_t *block,
+                       index column, index i) {
   const index v = i / 4, at = column * 4 + i % 4;
   if (bits == 8)
     return (int8_t)block[v * VECTOR + at] + 128;
   const int32_t both = block[v % 4 * VECTOR + at];
   const int32_t code = v < 4 ? both & 15 : both >> 4;
+  static const int8_t e2m1[16] = {E2M1}, iq4[16] = {IQ4};
+  if (is_listed(form))
+    return form == FORM_E2M1 ? e2m1[code] : iq4[code];
   const uint8_t *high = block + NIBBLES;
   if (bits == 5)
     return code | (high[at] >> v & 1) << 4;
@@ -119,6 +152,11 @@ INLINE weight_scale scale_at(int bits, group_form form, element_type type,
                           0.0f, 32};
   }
   weight_scale scale = {load_element(block, type, column), 0.0f, 0};
+  if (form == FORM_IQ4_BLOCKS)
+    scale.d = load_element(block, ELEMENT_F16, column) *
+              (float)((const int8_t *)block)[NR * (2 + g) + column];
+  if (is_listed(form))
+    return scale;
   if (form == FORM_SYMMETRIC)
     scale.zero = 1 << (bits - 1);
   else if (form == FORM_ZEROS)

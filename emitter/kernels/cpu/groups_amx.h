@@ -26,9 +26,10 @@ typedef int32_t amx_slots[AMX_SLOTS][2][AMX_ROWS][16];
 
 // Returns what is subtracted from unsigned codes.
 INLINE int amx_offset(int bits, group_form form) {
-  if (bits == 8)
+  const int numbers = number_bits(bits, form);
+  if (numbers == 8)
     return 128;
-  return form == FORM_SYMMETRIC || form == FORM_HALVES ? 1 << (bits - 1) : 0;
+  return is_symmetric(form) || form == FORM_HALVES ? 1 << (numbers - 1) : 0;
 }
 
 // Unpacks `count` groups of a panel.
@@ -44,7 +45,7 @@ INLINE void amx_unpack(int bits, group_form form, const product *x, index panel,
     const uint8_t *block = x->w + (panel * all + first + g) * code_bytes(bits);
 #pragma clang loop unroll(full)
     for (int v = 0; v < 8; ++v)
-      groups->w[g][v] = _mm512_sub_epi8(code_vector(bits, block, v), offset);
+      groups->w[g][v] = _mm512_sub_epi8(code_vector(bits, form, block, v), offset);
     if (g == 0 || at == 0)
       load_run(bits, form, type,
                x->w_scale + (panel * runs + (first + g) / length) *
@@ -84,7 +85,7 @@ INLINE __m512 amx_dots(int bits, group_form form, const group_scales *scales,
   __m512i factor = _mm512_set1_epi16(128);
   if (form == FORM_ZEROS)
     factor = scales->zeros;
-  else if (bits != 8 || form == FORM_SYMMETRIC)
+  else if (bits != 8 || is_symmetric(form))
     return _mm512_cvtepi32_ps(first);
   return _mm512_cvtepi32_ps(_mm512_dpwssd_epi32(first, factor, a_sums->halves));
 }

@@ -17,8 +17,7 @@
 // Returns the rows of a tile, which share unpacked codes. Those of 8 bits need no
 // unpacking, and both they and their magnitudes take registers.
 INLINE int rows_of_tile(int bits, group_form form) {
-  (void)form;
-  return bits == 8 ? 3 : MR;
+  return number_bits(bits, form) == 8 ? 3 : MR;
 }
 
 typedef __m256 floats;
@@ -61,6 +60,12 @@ INLINE __m256 negated(__m256 x) { return _mm256_sub_ps(_mm256_setzero_ps(), x); 
 INLINE __m256 times_bytes(__m256 x, const uint8_t *p) {
   return _mm256_mul_ps(x,
                        _mm256_cvtepi32_ps(_mm256_cvtepu8_epi32(load_columns(p))));
+}
+
+// Multiplies by eight signed bytes.
+INLINE __m256 times_signed_bytes(__m256 x, const uint8_t *p) {
+  return _mm256_mul_ps(x,
+                       _mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(load_columns(p))));
 }
 
 // Unpacks the scales and minima of a superblock's groups.
@@ -109,15 +114,24 @@ INLINE void prefetch_codes(int streams, int cold, const uint8_t *block,
     prefetch(block + line, streams > 1 ? 512 : 1024);
 }
 
-// Returns vector v of a group's codes.
-INLINE __m256i code_vector(int bits, const uint8_t *block, int v) {
+// Returns the numbers that codes look up, of which those of 5 bits are unsigned.
+INLINE __m256i look_up(group_form form, __m256i codes) {
+  const __m128i list = form == FORM_E2M1 ? _mm_setr_epi8(E2M1) : _mm_setr_epi8(IQ4);
+  const __m128i middle = _mm_set1_epi8(form == FORM_E2M1 ? 16 : 0);
+  const __m128i numbers = _mm_add_epi8(list, middle);
+  return _mm256_shuffle_epi8(_mm256_broadcastsi128_si256(numbers), codes);
+}
+
+// Returns vector v of a group's codes, or of the numbers that they look up.
+INLINE __m256i code_vector(int bits, group_form form, const uint8_t *block,
+                           int v) {
   if (bits == 8)
     return load_vector(block + v * VECTOR);
   const __m256i both = load_vector(block + v % 4 * VECTOR);
   const __m256i nibbles = _mm256_and_si256(
       v < 4 ? both : _mm256_srli_epi16(both, 4), _mm256_set1_epi8(0x0f));
   if (bits == 4)
-    return nibbles;
+    return is_listed(form) ? look_up(form, nibbles) : nibbles;
   const index part = bits == 6 ? v / 4 : 0;
   const __m256i high = load_vector(block + NIBBLES + part * VECTOR);
   const int place = bits == 6 ? v % 4 * 2 : v;
@@ -146,7 +160,7 @@ INLINE __m256i add_zeros(int bits, group_form form, const group_scales *scales,
   __m256i factor;
   if (form == FORM_ZEROS || form == FORM_HALVES)
     factor = scales->zeros;
-  else if (form == FORM_SYMMETRIC && (bits == 5 || bits == 6))
+  else if (is_symmetric(form) && (bits == 5 || bits == 6))
     factor = _mm256_set1_epi16(bits == 5 ? -16 : -32);
   else if (has_minima(form) && bits == 8)
     factor = _mm256_set1_epi16(128);
@@ -164,20 +178,21 @@ INLINE __m256i add_zeros(int bits, group_form form, const group_scales *scales,
 INLINE void dot_group(int bits, group_form form, int rows, const uint8_t *block,
                       const group_scales *scales, const int8_t *a,
                       const row_sums a_sums[MR], index k, floats dots[MR]) {
-  const int together = vectors_in_16_bits(bits);
+  const int numbers = number_bits(bits, form);
+  const int together = vectors_in_16_bits(numbers);
   const __m256i ones = _mm256_set1_epi16(1);
   __m256i codes[8], magnitudes[8], pairs[MR], sums[MR];
 #pragma clang loop unroll(full)
   for (int v = 0; v < 8; ++v) {
-    codes[v] = code_vector(bits, block, v);
-    magnitudes[v] = bits == 8 ? _mm256_abs_epi8(codes[v]) : codes[v];
+    codes[v] = code_vector(bits, form, block, v);
+    magnitudes[v] = numbers == 8 ? _mm256_abs_epi8(codes[v]) : codes[v];
   }
 #pragma clang loop unroll(full)
   for (int v = 0; v < 8; ++v) {
 #pragma clang loop unroll(full)
     for (int r = 0; r < rows; ++r) {
       const __m256i next =
-          products(bits, codes[v], magnitudes[v], a + r * k + 4 * v);
+          products(numbers, codes[v], magnitudes[v], a + r * k + 4 * v);
       if (v % together)
         pairs[r] = _mm256_add_epi16(pairs[r], next);
       else if (bits == 4 && form == FORM_SYMMETRIC)
@@ -195,7 +210,7 @@ INLINE void dot_group(int bits, group_form form, int rows, const uint8_t *block,
 #pragma clang loop unroll(full)
   for (int r = 0; r < rows; ++r)
     dots[r] =
-        _mm256_cvtepi32_ps(add_zeros(bits, form, scales, &a_sums[r], sums[r]));
+        _mm256_cvtepi32_ps(add_zeros(numbers, form, scales, &a_sums[r], sums[r]));
 }
 
 // Adds a group's products to a row's sums.

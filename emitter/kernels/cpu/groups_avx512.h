@@ -56,6 +56,11 @@ INLINE __m512 load_signed_byte_lanes(const uint8_t *p) {
   return _mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(load_columns(p)));
 }
 
+// Multiplies by sixteen signed bytes.
+INLINE __m512 times_signed_bytes(__m512 x, const uint8_t *p) {
+  return _mm512_mul_ps(x, load_signed_byte_lanes(p));
+}
+
 // Unpacks the scales and minima of a superblock's groups.
 INLINE void unpack_superblock(const uint8_t *packed, uint8_t *s_bytes,
                               uint8_t *t_bytes) {
@@ -100,8 +105,18 @@ INLINE void prefetch_codes(int streams, int cold, const uint8_t *block,
     prefetch(block + line, 4096);
 }
 
-// Returns vector v of a group's codes, of which those of 8 bits are unsigned too.
-INLINE __m512i code_vector(int bits, const uint8_t *block, int v) {
+// Returns the numbers that codes look up, plus half of what their bits hold.
+INLINE __m512i look_up(group_form form, __m512i codes) {
+  const __m128i list = form == FORM_E2M1 ? _mm_setr_epi8(E2M1) : _mm_setr_epi8(IQ4);
+  const __m128i middle = _mm_set1_epi8(form == FORM_E2M1 ? 16 : -128);
+  const __m128i numbers = _mm_add_epi8(list, middle);
+  return _mm512_shuffle_epi8(_mm512_broadcast_i32x4(numbers), codes);
+}
+
+// Returns vector v of a group's codes, or of the numbers that they look up. Those of 8
+// bits are unsigned too.
+INLINE __m512i code_vector(int bits, group_form form, const uint8_t *block,
+                           int v) {
   if (bits == 8)
     return _mm512_xor_si512(_mm512_loadu_si512(block + v * VECTOR),
                             _mm512_set1_epi8(-128));
@@ -109,7 +124,7 @@ INLINE __m512i code_vector(int bits, const uint8_t *block, int v) {
   const __m512i nibbles = _mm512_and_si512(
       v < 4 ? both : _mm512_srli_epi16(both, 4), _mm512_set1_epi8(0x0f));
   if (bits == 4)
-    return nibbles;
+    return is_listed(form) ? look_up(form, nibbles) : nibbles;
   const index part = bits == 6 ? v / 4 : 0;
   const __m512i high = _mm512_loadu_si512(block + NIBBLES + part * VECTOR);
   const int place = bits == 6 ? v % 4 * 2 : v;
@@ -155,12 +170,13 @@ INLINE void dot_group(int bits, group_form form, int rows, const uint8_t *block,
   for (int r = 0; r < rows; ++r) {
 #pragma clang loop unroll(full)
     for (int half = 0; half < 2; ++half)
-      sums[half][r] = first_sums(bits, form, half, scales, &a_sums[r]);
+      sums[half][r] = first_sums(number_bits(bits, form), form, half, scales,
+                                 &a_sums[r]);
   }
 #pragma clang loop unroll(full)
   for (int v = 0; v < 4; ++v) {
-    const __m512i low = code_vector(bits, block, v);
-    const __m512i high = code_vector(bits, block, v + 4);
+    const __m512i low = code_vector(bits, form, block, v);
+    const __m512i high = code_vector(bits, form, block, v + 4);
 #pragma clang loop unroll(full)
     for (int r = 0; r < rows; ++r) {
       const int8_t *four = a + r * k + 4 * v;

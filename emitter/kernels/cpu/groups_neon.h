@@ -70,6 +70,15 @@ INLINE floats times_bytes(floats x, const uint8_t *p) {
   return x;
 }
 
+// Multiplies by a signed byte of each column.
+INLINE floats times_signed_bytes(floats x, const uint8_t *p) {
+  const half_scales by = load_signed_bytes(p);
+#pragma clang loop unroll(full)
+  for (int q = 0; q < QUADS; ++q)
+    x.quad[q] = vmulq_f32(x.quad[q], vcvtq_f32_s32(by.quad[q]));
+  return x;
+}
+
 INLINE zero_points load_zeros(int bits, const uint8_t *z) {
   zero_points zeros = load_bytes(z);
 #pragma clang loop unroll(full)
@@ -112,13 +121,25 @@ INLINE void prefetch_codes(int streams, int cold, const uint8_t *block,
   (void)streams, (void)cold, (void)block, (void)bytes;
 }
 
-// Returns vector v of a group's codes, of four columns.
-INLINE int8x16_t code_vector(int bits, const uint8_t *block, int v) {
+// Returns the numbers that codes look up, of which those of 5 bits are unsigned.
+INLINE int8x16_t look_up(group_form form, uint8x16_t codes) {
+  static const int8_t e2m1[16] = {E2M1}, iq4[16] = {IQ4};
+  const int8x16_t list = vld1q_s8(form == FORM_E2M1 ? e2m1 : iq4);
+  return vqtbl1q_s8(vaddq_s8(list, vdupq_n_s8(form == FORM_E2M1 ? 16 : 0)),
+                    codes);
+}
+
+// Returns vector v of a group's codes, or of the numbers that they look up, of four
+// columns.
+INLINE int8x16_t code_vector(int bits, group_form form, const uint8_t *block,
+                             int v) {
   if (bits == 8)
     return vld1q_s8((const int8_t *)block + v * VECTOR);
   const uint8x16_t both = vld1q_u8(block + v % 4 * VECTOR);
   uint8x16_t codes =
       v < 4 ? vandq_u8(both, vdupq_n_u8(0x0f)) : vshrq_n_u8(both, 4);
+  if (is_listed(form))
+    return look_up(form, codes);
   if (bits > 4) {
     const index part = bits == 6 ? v / 4 : 0;
     const uint8x16_t high = vld1q_u8(block + NIBBLES + part * VECTOR);
@@ -140,7 +161,7 @@ INLINE int32x4_t first_sums(int bits, group_form form, int half, int quad,
     return vdupq_n_s32(-32 * a_sums->halves[half]);
   if (form == FORM_ZEROS)
     return vmulq_n_s32(scales->zeros.quad[quad], sum);
-  if (form == FORM_SYMMETRIC)
+  if (is_symmetric(form))
     return vdupq_n_s32(bits == 8 ? 0 : -(sum << (bits - 1)));
   return vdupq_n_s32(bits == 8 ? 128 * sum : 0);
 }
@@ -150,17 +171,18 @@ INLINE int32x4_t first_sums(int bits, group_form form, int half, int quad,
 INLINE void dot_group(int bits, group_form form, int rows, const uint8_t *block,
                       const group_scales *scales, const int8_t *a,
                       const row_sums a_sums[MR], index k, floats dots[MR]) {
+  const int numbers = number_bits(bits, form);
 #pragma clang loop unroll(full)
   for (int q = 0; q < QUADS; ++q) {
     int8x16_t codes[8];
 #pragma clang loop unroll(full)
     for (int v = 0; v < 8; ++v)
-      codes[v] = code_vector(bits, block + q * 16, v);
+      codes[v] = code_vector(bits, form, block + q * 16, v);
 #pragma clang loop unroll(full)
     for (int r = 0; r < rows; ++r) {
       int32x4_t sums[2];
-      sums[0] = first_sums(bits, form, 0, q, scales, &a_sums[r]);
-      sums[1] = first_sums(bits, form, 1, q, scales, &a_sums[r]);
+      sums[0] = first_sums(numbers, form, 0, q, scales, &a_sums[r]);
+      sums[1] = first_sums(numbers, form, 1, q, scales, &a_sums[r]);
 #pragma clang loop unroll(full)
       for (int v = 0; v < 8; ++v) {
         int32x4_t *sum = &sums[form == FORM_HALVES ? v / 4 : 0];

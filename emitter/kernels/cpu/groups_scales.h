@@ -4,8 +4,8 @@
 //   floats         one number of each column
 //   zero_points    what sums of activations are multiplied by and added to products
 //   half_scales    s of half a group
-//   load_floats(), negated(), times_bytes(), load_zeros(), unpack_superblock(),
-//   load_halves()
+//   load_floats(), negated(), times_bytes(), times_signed_bytes(), load_zeros(),
+//   unpack_superblock(), load_halves()
 #ifndef KERNELS_CPU_GROUPS_SCALES_H
 #define KERNELS_CPU_GROUPS_SCALES_H
 
@@ -15,7 +15,7 @@
 typedef struct {
   floats d, m;
   zero_points zeros;
-  const uint8_t *halves;                          // s of halves
+  const uint8_t *bytes;                           // s of halves and blocks
   uint8_t s[SUPERBLOCK * NR], t[SUPERBLOCK * NR]; // of superblocks
 } run_scales;
 
@@ -37,8 +37,8 @@ INLINE void load_run(int bits, group_form form, element_type type,
     run->m = negated(run->m);
     unpack_superblock(block + NR * 4, run->s, run->t);
   }
-  if (form == FORM_HALVES)
-    run->halves = block + NR * 2;
+  if (form == FORM_HALVES || form == FORM_IQ4_BLOCKS)
+    run->bytes = block + NR * 2;
 }
 
 INLINE void load_group(int bits, group_form form, const run_scales *run,
@@ -53,8 +53,10 @@ INLINE void load_group(int bits, group_form form, const run_scales *run,
     scales->d = times_bytes(run->d, run->s + g * NR);
     scales->m = times_bytes(run->m, run->t + g * NR);
   }
+  if (form == FORM_IQ4_BLOCKS)
+    scales->d = times_signed_bytes(run->d, run->bytes + g * NR);
   if (form == FORM_HALVES)
-    load_halves(run->halves + 2 * g * NR, scales->s, &scales->zeros);
+    load_halves(run->bytes + 2 * g * NR, scales->s, &scales->zeros);
 }
 
 #endif // KERNELS_CPU_GROUPS_SCALES_H

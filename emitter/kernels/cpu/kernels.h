@@ -26,7 +26,10 @@ typedef enum {
   FORM_ZEROS,
   FORM_MINIMA,
   FORM_SUPERBLOCKS,
-  FORM_HALVES
+  FORM_HALVES,
+  FORM_E2M1,
+  FORM_IQ4,
+  FORM_IQ4_BLOCKS
 } group_form;
 
 // Returns the rows of batch row b that are not padding. Rows of products are
@@ -93,6 +96,9 @@ MATMUL_GROUPS_OF(q4_symmetric)
 MATMUL_GROUPS_OF(q4_zeros)
 MATMUL_GROUPS_OF(q4_minima)
 MATMUL_GROUPS_OF(q4_superblocks)
+MATMUL_GROUPS_OF(q4_e2m1)
+MATMUL_GROUPS_OF(q4_iq4)
+MATMUL_GROUPS_OF(q4_iq4_blocks)
 MATMUL_GROUPS_OF(q5_symmetric)
 MATMUL_GROUPS_OF(q5_minima)
 MATMUL_GROUPS_OF(q5_superblocks)

@@ -3,7 +3,7 @@
 use safetensors::Dtype;
 
 use super::arguments::{KernelFunction, arguments};
-use crate::group_form::{GroupForm, Groups, Scales};
+use crate::group_form::{GroupForm, Groups, List, Scales};
 
 arguments! {
     /// Inputs of weights in groups that share scales, and the scales' type as C numbers it.
@@ -23,11 +23,14 @@ arguments! {
 impl From<GroupForm> for GroupSizes {
     fn from(form: GroupForm) -> Self {
         let (size, dtype) = match form.scales {
-            Scales::Symmetric(groups) | Scales::Zeros(groups) | Scales::Minima(groups) => {
+            Scales::Symmetric(groups)
+            | Scales::Zeros(groups)
+            | Scales::Minima(groups)
+            | Scales::Listed(_, groups) => {
                 let Groups { size, dtype } = groups;
                 (size, dtype)
             }
-            Scales::Superblocks | Scales::Halves => (form.run(), Dtype::F16),
+            Scales::Superblocks | Scales::Halves | Scales::ListedBlocks => (form.run(), Dtype::F16),
         };
         // `element_type` of `common.h`.
         let scale_type = match dtype {
@@ -47,6 +50,9 @@ impl From<GroupForm> for GroupFormat {
             Scales::Minima(_) => 2,
             Scales::Superblocks => 3,
             Scales::Halves => 4,
+            Scales::Listed(List::E2m1, _) => 5,
+            Scales::Listed(List::Iq4, _) => 6,
+            Scales::ListedBlocks => 7,
         };
         Self { bits: form.bits, form: number, sizes: form.into() }
     }
@@ -72,6 +78,9 @@ products! {
     4 Scales::Zeros(_) => "matmul_groups_4", "matmul_q4_zeros";
     4 Scales::Minima(_) => "matmul_groups_4", "matmul_q4_minima";
     4 Scales::Superblocks => "matmul_groups_4", "matmul_q4_superblocks";
+    4 Scales::Listed(List::E2m1, _) => "matmul_groups_4", "matmul_q4_e2m1";
+    4 Scales::Listed(List::Iq4, _) => "matmul_groups_4", "matmul_q4_iq4";
+    4 Scales::ListedBlocks => "matmul_groups_4", "matmul_q4_iq4_blocks";
     5 Scales::Symmetric(_) => "matmul_groups_5", "matmul_q5_symmetric";
     5 Scales::Minima(_) => "matmul_groups_5", "matmul_q5_minima";
     5 Scales::Superblocks => "matmul_groups_5", "matmul_q5_superblocks";

@@ -14,7 +14,7 @@ use safetensors::Dtype;
 use super::{executable::Executable, isa::Isa};
 use crate::{
     graph::Graph,
-    group_form::{GroupForm, Groups, Scales},
+    group_form::{GroupForm, Groups, List, Scales},
     layers::{
         compensation::{compensate, factor},
         superblocks::Quantizer,
@@ -179,7 +179,9 @@ fn executables() -> Vec<Executable> {
 fn group_forms() -> Vec<GroupForm> {
     let groups = Groups { size: 64, dtype: Dtype::BF16 };
     let of_groups = [Scales::Symmetric(groups), Scales::Zeros(groups), Scales::Minima(groups)];
-    let all = of_groups.into_iter().chain([Scales::Superblocks, Scales::Halves]);
+    let lists = List::ALL.map(|list| Scales::Listed(list, groups));
+    let of_blocks = [Scales::Superblocks, Scales::Halves, Scales::ListedBlocks];
+    let all = of_groups.into_iter().chain(lists).chain(of_blocks);
     all.flat_map(|scales| scales.widths().iter().map(move |&bits| GroupForm { bits, scales })).collect()
 }
 
@@ -192,8 +194,10 @@ fn stored_in(form: GroupForm, weight: &Weight) -> Storage {
         tensors.push(StoredTensor { name, dtype, shape: vec![outputs, columns] });
         Expr::Stored(tensors.len() - 1)
     };
-    let signed = matches!(form.scales, Scales::Symmetric(_) | Scales::Halves);
-    let codes = stored(Dtype::I8, inputs).integers();
+    let list = form.scales.list();
+    let signed = list.is_some() || matches!(form.scales, Scales::Symmetric(_) | Scales::Halves);
+    let codes = stored(Dtype::I8, inputs);
+    let codes = list.map_or(codes.clone(), |list| codes.lookup(Expr::Constant(list.numbers().to_vec())));
     let mut steps = |bits, signed, size: usize| OfGroups::Steps {
         steps: stored(Dtype::I8, inputs / size).integers(),
         numbers: Numbers::Integers { bits, signed },
@@ -205,7 +209,9 @@ fn stored_in(form: GroupForm, weight: &Weight) -> Storage {
         (made.next(), made.next(), size)
     };
     let (scales, minima, size) = match form.scales {
-        Scales::Symmetric(Groups { size, dtype }) | Scales::Zeros(Groups { size, dtype }) => {
+        Scales::Symmetric(Groups { size, dtype })
+        | Scales::Zeros(Groups { size, dtype })
+        | Scales::Listed(_, Groups { size, dtype }) => {
             (Some(OfGroups::Numbers(stored(dtype, inputs / size).floats())), None, size)
         }
         Scales::Minima(Groups { size, dtype }) => {
@@ -214,10 +220,11 @@ fn stored_in(form: GroupForm, weight: &Weight) -> Storage {
         }
         Scales::Superblocks => of_steps(2, 6, false, 32),
         Scales::Halves => of_steps(1, 8, true, 16),
+        Scales::ListedBlocks => of_steps(1, 6, true, 32),
     };
     let zeros = matches!(form.scales, Scales::Zeros(_)).then(|| stored(Dtype::U8, inputs / size).floats());
     let coding = Coding {
-        codes,
+        codes: codes.integers(),
         numbers: Numbers::Integers { bits: form.bits, signed },
         group: [1, size],
         column_groups: None,

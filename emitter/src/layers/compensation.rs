@@ -66,7 +66,7 @@ pub(crate) fn compensate(
         Scales::Halves => {
             quantizer.call(g, CompensateHalves { weights, codes, unit, scales, errors, n, k }, grid)
         }
-        Scales::Symmetric(_) | Scales::Zeros(_) | Scales::Minima(_) => return vec![not_superblocks(g, form)],
+        _ => return vec![not_superblocks(g, form)],
     };
     // The errors are scratch memory.
     parts.pop();

@@ -16,7 +16,7 @@ typedef struct {
   const char *name;
   int bits;
   group_form form;
-  index group; // of superblocks and halves: anything
+  index group; // of superblocks, halves and blocks: anything
   element_type type;
 } grouping;
 
@@ -37,7 +37,8 @@ SHARED const char *kind_name(kind of) {
 }
 
 SHARED int has_superblocks(const grouping *by) {
-  return by->form == FORM_SUPERBLOCKS || by->form == FORM_HALVES;
+  return by->form == FORM_SUPERBLOCKS || by->form == FORM_HALVES ||
+         by->form == FORM_IQ4_BLOCKS;
 }
 
 // Returns the inputs that share a block of scales.
@@ -63,7 +64,10 @@ SHARED index block_bytes(const grouping *by) {
                          [FORM_ZEROS] = 1,
                          [FORM_MINIMA] = 0,
                          [FORM_SUPERBLOCKS] = 12,
-                         [FORM_HALVES] = 16};
+                         [FORM_HALVES] = 16,
+                         [FORM_E2M1] = 0,
+                         [FORM_IQ4] = 0,
+                         [FORM_IQ4_BLOCKS] = 8};
   return PANEL * (numbers_of(by) * number_size(by) + bytes[by->form]);
 }
 
@@ -96,7 +100,7 @@ SHARED uint8_t *random_scales(const grouping *by, kind of, index panels,
   uint8_t *scales =
       (uint8_t *)(of == HIGHEST || of == OPPOSED
                       ? extreme_bytes(blocks * bytes, -1,
-                                      by->form == FORM_HALVES ? -128 : -1)
+                                      by->form >= FORM_HALVES ? -128 : -1)
                       : random_bytes(blocks * bytes, -128, 127));
   for (index block = 0; block < blocks; ++block)
     for (index i = 0; i < PANEL * numbers_of(by); ++i)
@@ -104,7 +108,7 @@ SHARED uint8_t *random_scales(const grouping *by, kind of, index panels,
   return scales;
 }
 
-// Returns the code of input `at` of a row of weights.
+// Returns the code of input `at` of a row of weights, or the number that it looks up.
 SHARED int code_of(const grouping *by, const uint8_t *w, index k, index row,
                    index at) {
   const index group = row / PANEL * (k / GROUP) + at / GROUP;
@@ -114,6 +118,14 @@ SHARED int code_of(const grouping *by, const uint8_t *w, index k, index row,
   if (by->bits == 8)
     return (block[v * vector + lane] + 128) % 256;
   const int code = block[j * vector + lane] >> (v < 4 ? 0 : 4) & 15;
+  // OCP's specification of MX formats; ggml's kvalues_iq4nl.
+  const double e2m1[] = {0, 0.5, 1, 1.5, 2, 3, 4, 6};
+  const int iq4[] = {-127, -104, -83, -65, -49, -35, -22, -10,
+                     1,    13,   25,  38,  53,  69,  89,  113};
+  if (by->form == FORM_E2M1)
+    return (int)(2 * e2m1[code % 8]) * (code < 8 ? 1 : -1);
+  if (by->form == FORM_IQ4 || by->form == FORM_IQ4_BLOCKS)
+    return iq4[code];
   const uint8_t *high = block + 4 * vector;
   if (by->bits == 5)
     return code + 16 * (high[lane] >> v & 1);
@@ -174,6 +186,13 @@ SHARED scale scale_of(const grouping *by, const uint8_t *w_scale, index k,
   case FORM_HALVES:
     found.zero = 32;
     found.d *= (float)(int8_t)bytes[at % SUPERBLOCK / HALF * PANEL];
+    break;
+  case FORM_IQ4_BLOCKS:
+    found.d *= (float)(int8_t)bytes[g * PANEL];
+    break;
+  case FORM_E2M1:
+  case FORM_IQ4:
+    break;
   }
   return found;
 }

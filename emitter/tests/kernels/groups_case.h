@@ -100,7 +100,7 @@ static void check_column(const problem *p, index j) {
     const int code = code_of(&p->by, p->w, p->k, j, at);
     d[at] = (double)(code - by.zero) * by.d;
     m[at] = by.m;
-    largest[at] = fabs((1 << p->by.bits) * (double)by.d) +
+    largest[at] = fabs((by.zero || by.m != 0 ? 1 << p->by.bits : 256) * (double)by.d) +
                   fabs(by.zero * (double)by.d) + fabs(m[at]);
   }
   for (index i = 0; i < p->m; ++i) {

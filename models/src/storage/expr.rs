@@ -182,6 +182,7 @@ impl Expr {
                 let parts = parts.into_iter().map(|part| part.with_lists(change)).collect();
                 Self::Concatenate(parts, dimension)
             }
+            Self::Integers(of) => Self::Integers(inner(of)),
             Self::Reshape(of, shape) => Self::Reshape(inner(of), shape),
             Self::Transpose(of, permutation) => Self::Transpose(inner(of), permutation),
             Self::Slice { of, dimension, start, end } => Self::Slice { of: inner(of), dimension, start, end },

@@ -9,6 +9,20 @@ use super::{
 const MAX_BITS: usize = 8;
 
 impl Coding {
+    /// Returns the list that all codes look up, if they do.
+    #[must_use]
+    pub fn list(&self) -> Option<&[f32]> {
+        lists(&self.codes)
+    }
+
+    /// Returns codes that are places in [`Self::list`].
+    #[must_use]
+    pub fn places(&self) -> Expr {
+        // Lists are short.
+        let places = |list: &[f32]| (0u16..).zip(list).map(|(place, _)| f32::from(place)).collect();
+        self.codes.clone().with_lists(&places)
+    }
+
     /// Returns the same weight with codes that are whole numbers, if they are multiples of one power of two.
     ///
     /// MXFP4's numbers are multiples of 0.5 up to 6, and so integers of 5 bits; those of `IQ4_NL` have 8 bits. The product of
@@ -46,6 +60,7 @@ fn lists(expr: &Expr) -> Option<&[f32]> {
             let first = all.next()??;
             all.all(|list| list == Some(first)).then_some(first)
         }
+        Expr::Integers(of) => lists(of),
         _ => lists(expr.rearranged()?),
     }
 }

@@ -343,29 +343,25 @@ impl Tensor {
 
     /// Copies the bytes to the host, into all of `target`.
     pub(crate) fn copy_to(&self, target: &mut [u8]) -> Result<(), Error> {
-        self.check_size(target.len())?;
+        if self.size() != target.len() {
+            let (found, expected) = (self.size(), target.len());
+            return Err(Error::invalid(format!("a result of {found} bytes, expected {expected}")));
+        }
         self.copy_from(0, target)
     }
 
-    /// Refuses a tensor that does not have `expected` bytes.
-    pub(crate) fn check_size(&self, expected: usize) -> Result<(), Error> {
+    /// Returns the size in bytes.
+    pub(crate) fn size(&self) -> usize {
         // SAFETY: the handle is alive as long as `self`.
-        let size = unsafe { raw::mlxcel_tensor_size(self.raw.as_ptr()) };
-        if size != expected {
-            return Err(Error::invalid(format!("a result of {size} bytes, expected {expected}")));
-        }
-        Ok(())
+        unsafe { raw::mlxcel_tensor_size(self.raw.as_ptr()) }
     }
 
     /// Copies bytes from `offset` on to the host, into all of `target`.
     pub(crate) fn copy_from(&self, offset: usize, target: &mut [u8]) -> Result<(), Error> {
-        // SAFETY: the handle is alive as long as `self`.
-        let size = unsafe { raw::mlxcel_tensor_size(self.raw.as_ptr()) };
-        if offset.checked_add(target.len()).is_none_or(|end| end > size) {
-            let found = target.len();
-            return Err(Error::invalid(format!(
-                "{found} bytes from {offset} on in a result of {size} bytes"
-            )));
+        let (length, size) = (target.len(), self.size());
+        if offset.checked_add(length).is_none_or(|end| end > size) {
+            let problem = format!("{length} bytes from {offset} on in a result of {size} bytes");
+            return Err(Error::invalid(problem));
         }
         // SAFETY: device and tensor are alive; the tensor has the bytes that `target` takes.
         check(unsafe {

@@ -138,8 +138,8 @@ int main(void) {
   for (int kind = 0; kind < TABLES; ++kind)
     test_kind(kind);
   for (int i = 0; i < 4; ++i)
-    for (group_form form = 0; form <= FORM_HALVES; ++form)
-      if (form != FORM_HALVES || widths[i] == 6)
+    for (group_form form = 0; form <= FORM_IQ4_BLOCKS; ++form)
+      if (form < FORM_HALVES || widths[i] == (form == FORM_HALVES ? 6 : 4))
         test_groups(widths[i], form);
   return end_tests();
 }

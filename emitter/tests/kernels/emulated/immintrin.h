@@ -10,6 +10,7 @@
 
 #include <simde/x86/avx512/add.h>
 #include <simde/x86/avx512/and.h>
+#include <simde/x86/avx512/broadcast.h>
 #include <simde/x86/avx512/cast.h>
 #include <simde/x86/avx512/dpbusd.h>
 #include <simde/x86/avx512/dpwssd.h>
@@ -20,6 +21,7 @@
 #include <simde/x86/avx512/mul.h>
 #include <simde/x86/avx512/or.h>
 #include <simde/x86/avx512/set1.h>
+#include <simde/x86/avx512/shuffle.h>
 #include <simde/x86/avx512/slli.h>
 #include <simde/x86/avx512/srli.h>
 #include <simde/x86/avx512/storeu.h>

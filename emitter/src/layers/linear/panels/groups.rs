@@ -114,7 +114,7 @@ fn blocks_of_scales(g: &mut Graph, parts: &[Tensor], form: GroupForm) -> Tensor 
     // [panels, …, lanes]
     let parts: Vec<_> = parts.iter().map(|&part| g.transpose(part, &[0, 2, 1])).collect();
     let bytes = match (form.scales, parts.as_slice()) {
-        (Scales::Symmetric(_), &[scales]) => vec![bytes_of(g, scales)],
+        (Scales::Symmetric(_) | Scales::Listed(..), &[scales]) => vec![bytes_of(g, scales)],
         (Scales::Zeros(_), &[scales, zeros]) => vec![bytes_of(g, scales), g.convert(zeros, Dtype::I8)],
         (Scales::Minima(_), &[scales, minima]) => [scales, minima].map(|part| bytes_of(g, part)).to_vec(),
         (Scales::Superblocks, &[unit, least, scales, minima]) => {
@@ -122,9 +122,10 @@ fn blocks_of_scales(g: &mut Graph, parts: &[Tensor], form: GroupForm) -> Tensor 
             let [unit, least] = [unit, least].map(|part| bytes_of(g, part));
             vec![unit, least, packed]
         }
-        (Scales::Halves, &[unit, scales]) => {
+        (Scales::Halves | Scales::ListedBlocks, &[unit, scales]) => {
             let scales = g.convert(scales, Dtype::I8);
-            let in_block = SUPERBLOCK / (GROUP / 2);
+            let of_halves = form.scales == Scales::Halves;
+            let in_block = if of_halves { 2 * IN_SUPERBLOCK } else { IN_SUPERBLOCK };
             let of_blocks = by_block(g, scales, in_block);
             let &[panels, blocks, _, lanes] = g.shape(of_blocks) else { return scales };
             vec![bytes_of(g, unit), g.reshape(of_blocks, &[panels, blocks, in_block * lanes])]
@@ -181,7 +182,7 @@ fn bytes_of(g: &mut Graph, x: Tensor) -> Tensor {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::group_form::Groups;
+    use crate::group_form::{Groups, List};
 
     const LANES: usize = 8;
     const PANELS: usize = 3;
@@ -190,10 +191,15 @@ mod tests {
     fn forms(size: usize) -> Vec<GroupForm> {
         let scales = |dtype| {
             let groups = Groups { size, dtype };
-            [Scales::Symmetric(groups), Scales::Zeros(groups), Scales::Minima(groups)]
+            [
+                Scales::Symmetric(groups),
+                Scales::Zeros(groups),
+                Scales::Minima(groups),
+                Scales::Listed(List::E2m1, groups),
+            ]
         };
         let of_groups = [Dtype::F16, Dtype::BF16, Dtype::F32].into_iter().flat_map(scales);
-        let of_blocks = [Scales::Superblocks, Scales::Halves];
+        let of_blocks = [Scales::Superblocks, Scales::Halves, Scales::ListedBlocks];
         let all: Vec<_> = of_groups.chain(of_blocks).collect();
         let with_bits = |bits| all.iter().map(move |&scales| GroupForm { bits, scales });
         [4, 5, 6, 8].into_iter().flat_map(with_bits).collect()
@@ -204,7 +210,9 @@ mod tests {
         let mut part = |dtype, count| g.argument(dtype, &[PANELS, LANES, count]);
         let blocks = inputs.div_ceil(SUPERBLOCK);
         match form.scales {
-            Scales::Symmetric(Groups { size, dtype }) => vec![part(dtype, inputs / size)],
+            Scales::Symmetric(Groups { size, dtype }) | Scales::Listed(_, Groups { size, dtype }) => {
+                vec![part(dtype, inputs / size)]
+            }
             Scales::Zeros(Groups { size, dtype }) => {
                 vec![part(dtype, inputs / size), part(Dtype::I32, inputs / size)]
             }
@@ -218,6 +226,7 @@ mod tests {
                 part(Dtype::I32, inputs / GROUP),
             ],
             Scales::Halves => vec![part(Dtype::F16, blocks), part(Dtype::I32, inputs / GROUP * 2)],
+            Scales::ListedBlocks => vec![part(Dtype::F16, blocks), part(Dtype::I32, inputs / GROUP)],
         }
     }
 
