@@ -15,6 +15,7 @@ use anyhow::{Context as _, Result, bail};
 
 use crate::{
     shell,
+    tasks::WHOLE,
     toolchain::{detect, setup::setup},
     workspace::Workspace,
 };
@@ -54,8 +55,8 @@ pub(crate) fn goldens(workspace: &Workspace, bless: bool) -> Result<()> {
     fs::create_dir_all(&folder).with_context(|| folder.display().to_string())?;
     // Modules with kernels link these objects.
     let objects = folder.join("kernels");
-    // Of the whole workspace, for dependencies with the features that tests compile them with.
-    shell::run_to_stderr(&mut workspace.cargo("build --quiet --workspace --example kernels"))?;
+    // With the features of the tests, which have compiled this or compile nothing of it again.
+    shell::run_to_stderr(&mut workspace.cargo(&format!("build --quiet {WHOLE} --example kernels")))?;
     let kernels = workspace.root.join("target/debug/examples/kernels");
     shell::run_to_stderr(std::process::Command::new(kernels).arg(&objects))?;
     let outcomes = compile_all(&detect::iree_compile_path(workspace), &goldens, &folder);
