@@ -15,8 +15,11 @@
 #endif
 
 // Kernels rely on helpers being specialized for constant arguments, such as row
-// counts and element types. So inlining is a requirement and not a hint.
+// counts and element types. So inlining is a requirement and not a hint. The header
+// of emulated instructions, which only tests have, replaces the macro.
+#ifndef INLINE
 #define INLINE static inline __attribute__((always_inline))
+#endif
 
 typedef int64_t index;
 
