@@ -15,8 +15,8 @@
 #endif
 
 // Kernels rely on helpers being specialized for constant arguments, such as row
-// counts and element types. So inlining is a requirement and not a hint. The header
-// of emulated instructions, which only tests have, replaces the macro.
+// counts and element types. So inlining is a requirement and not a hint. Only
+// tests of what is not optimized replace the macro.
 #ifndef INLINE
 #define INLINE static inline __attribute__((always_inline))
 #endif
