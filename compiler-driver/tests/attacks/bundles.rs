@@ -9,8 +9,14 @@ use mlxcel_runtime::{Error, LoadOptions, StopReason, Weights};
 use crate::real::{Built, Fixture, Loaded, built, engine, fixtures, greedy, on, request};
 
 /// Builds the bundle of a fixture for one target.
+///
+/// For `cpu` and `vulkan` it is one that other tests build too. All sizes of calls take long to compile for the others.
 fn bundle(fixture: &str, target: &str) -> Built {
-    built(&request(&fixtures().join(fixture), &[target]))
+    built_for(fixture, &[target], (!["cpu", "vulkan"].contains(&target)).then_some(32))
+}
+
+fn built_for(fixture: &str, targets: &[&str], chunk: Option<usize>) -> Built {
+    built(&Request { chunk, ..request(&fixtures().join(fixture), targets) })
 }
 
 /// Changes the manifest's text, and opens the bundle again.
@@ -187,7 +193,7 @@ fn no_such_device() {
     assert!(message.starts_with("error: cannot use the device vulkan:99: "), "{message}");
     assert!(message.contains("\nhint: there is vulkan:0 ("), "{message}");
 
-    let both = built_for(&["cpu", "cuda"]);
+    let both = built_for("gqa", &["cpu", "cuda"], Some(32));
     match both.engine("cuda") {
         // This machine has a CUDA device.
         Ok(mut engine) => assert_works(&mut engine, "gqa"),
@@ -198,10 +204,6 @@ fn no_such_device() {
             assert_works(&mut both.engine("auto").unwrap(), "gqa");
         }
     }
-}
-
-fn built_for(targets: &[&str]) -> Built {
-    built(&request(&fixtures().join("gqa"), targets))
 }
 
 #[test]
