@@ -194,7 +194,7 @@ fn answers(fixture: &Fixture, scope: Scope) -> Result<(), Failure> {
         tokens(&mut engine, &prompts)?;
         together(&mut engine, &prompts)?;
     }
-    if scope.has_vulkan(fixture) { lavapipe::answers(fixture) } else { Ok(()) }
+    if scope.has_vulkan(fixture) { lavapipe::answers(fixture, scope) } else { Ok(()) }
 }
 
 /// Compares the tokens and logits of a quantized checkpoint with what its tool's numbers give, with and without kernels.

@@ -2,11 +2,12 @@
 #![allow(dead_code, reason = "each test target uses its own part")]
 
 use std::{
+    collections::{BTreeMap, BTreeSet},
     env, fs,
     ops::ControlFlow,
     path::{Path, PathBuf},
     sync::{
-        Mutex,
+        Arc, Mutex, PoisonError,
         atomic::{AtomicUsize, Ordering},
     },
     thread,
@@ -115,6 +116,25 @@ pub(crate) fn is_full() -> bool {
 /// Debian 12's Mesa on a machine that had much else to do).
 pub(crate) static ON_LAVAPIPE: Mutex<()> = Mutex::new(());
 
+/// What is being built. Tests that ask for the same code at the same time would each compile it.
+static BUILDING: Mutex<BTreeMap<String, Arc<Mutex<()>>>> = Mutex::new(BTreeMap::new());
+
+/// Runs `work` while no other test builds the same code for one of these targets.
+fn alone<T>(request: &Request, work: impl FnOnce() -> T) -> T {
+    let Request { model, precision, quant, cache_type, context, chunk, .. } = request;
+    let code = format!("{model:?} {precision:?} {quant:?} {cache_type:?} {context:?} {chunk:?}");
+    // Everybody takes locks in this order.
+    let targets: BTreeSet<&String> = request.targets.iter().collect();
+    let locks: Vec<Arc<Mutex<()>>> = {
+        let mut building = BUILDING.lock().unwrap_or_else(PoisonError::into_inner);
+        let lock = |target: &String| Arc::clone(building.entry(format!("{target} {code}")).or_default());
+        targets.into_iter().map(lock).collect()
+    };
+    let _held: Vec<_> =
+        locks.iter().map(|lock| lock.lock().unwrap_or_else(PoisonError::into_inner)).collect();
+    work()
+}
+
 /// Runs `check` on every item, as many at a time as there are cores.
 pub(crate) fn each<T: Sync>(items: &[T], check: impl Fn(&T) + Sync) {
     let next = AtomicUsize::new(0);
@@ -209,7 +229,7 @@ pub(crate) fn built(request: &Request) -> Built {
 pub(crate) fn try_built(request: &Request) -> Result<Built, String> {
     let folder = tempfile::tempdir().unwrap();
     let request = Request { out: Some(folder.path().join("bundle")), ..request.clone() };
-    let bundle = build(&request, &mut |_| {}).map_err(|error| report(&error))?;
+    let bundle = alone(&request, || build(&request, &mut |_| {})).map_err(|error| report(&error))?;
     Ok(Built { folder, bundle })
 }
 

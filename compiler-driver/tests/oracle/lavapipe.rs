@@ -32,7 +32,9 @@ enum End {
 }
 
 /// Compares the answers of one fixture on Vulkan, in a process of its own.
-pub(super) fn answers(fixture: &Fixture) -> Result<(), Failure> {
+pub(super) fn answers(fixture: &Fixture, scope: Scope) -> Result<(), Failure> {
+    // Here, so that the child finds the code in the store and other tests wait for it.
+    drop(scope.built(fixture, &["vulkan"])?);
     let _alone = ON_LAVAPIPE.lock().unwrap_or_else(PoisonError::into_inner);
     let mut losses = Vec::new();
     while losses.len() < TRIES {
