@@ -3,8 +3,9 @@
 
     LLAMA_CPP=llama.cpp gguf/bin/python models/oracle/make_gguf_tokenizers.py
 
-A tokenizer is trained on the demo's texts, with the parts that tokenizers of its kind have on the hub. The converter knows
-kinds by the ids that they give to a text, so it is told the kind.
+A tokenizer is trained on the demo's texts and has the parts that tokenizers of its kind have on the hub. Training does not
+split texts, so that tokens cross words, and every other way to split gives some text other ids. The converter knows kinds by
+the ids that they give to a text, so it is told the kind.
 """
 
 import json
@@ -25,6 +26,7 @@ from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, normalize
 
 VERSIONS = {"gguf": "0.19.0", "llama-cpp-python": "0.3.36", "transformers": "5.23.0", "sentencepiece": "0.2.1"}
 VOCAB = 384
+BYTE_LEVEL_VOCAB = 768
 CHATML = (
     "{% for message in messages %}<|im_start|>{{ message.role }}\n{{ message.content }}<|im_end|>\n{% endfor %}"
     "{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}"
@@ -35,6 +37,13 @@ TEXTS = [
     "🚀 (normal) 😶\u200d🌫️", "CamelCaseWords and snake_case_words /path/to/file", "<|im_start|>user\nHi<|im_end|>\n",
     "<s>one</s> two", "price: $3.50, 3..5, 33333333", "\u2581already", "    indented\n        more", "१२३ ٤٥٦ Ⅷ",
 ]  # fmt: skip
+HARD_TEXTS = [
+    "1234567 12,345.67 0x1F 3rd 1st", "١٢٣٤٥ ½¾² x²y m³ Ⅻ ⑳", "one\r\ntwo\r\n\r\nthree\r", "  \n  x\n\n\ty   \n", "   three   spaces   ",
+    "don't DON'T we'll WE'LL I'm it’s o'clock 'tis", "東京タワーへ行きます。カタカナ、ひらがな!", "한국어 문장입니다. ㄱㄴㄷ", "Приют для ёжиков — Ω ΐ Ώ",
+    "עברית ভাষা ไทย አማርኛ", "👩‍👩‍👧‍👦🏳️‍🌈 :-) ¯\\_(ツ)_/¯", "a_b__c--d==e!=f&&g||h;;{[(<>)]}", "foo.bar(baz)->qux::<T>() // then x += 1;",
+    "«guillemets» “quotes” ‘single’ … —", "\u00a0nbsp\u2003em\u3000ideographic", "cafe\u0301 ﬁne ＡＢＣ１２３！？", "$100 €20 £5 ¥1000 ± × ÷ ^ ` ~",
+    "#include <stdio.h>\n\nint main() {\n\treturn 0;\n}\n", "e\u0301e\u0302 \u0e33\u0e49 \u1112\u1161\u11ab", "ǅ ǈ ǋ ᾈ ﷺ", "end!!\n\n\nnext?\r\n(x)\n",
+]  # fmt: skip
 
 CL100K = r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+"
 QWEN2 = transformers.models.qwen2.tokenization_qwen2.PRETOKENIZE_REGEX
@@ -44,16 +53,47 @@ O200K = "|".join([
     r"\p{N}{1,3}", r" ?[^\s\p{L}\p{N}]+[\r\n/]*", r"\s*[\r\n]+", r"\s+(?!\S)", r"\s+",
 ])  # fmt: skip
 TEKKEN = O200K.replace("(?i:'s|'t|'re|'ve|'m|'ll|'d)?", "").replace("{1,3}", "")
+SEED = CL100K.replace("{1,3}", "{1}").replace(r" ?[^\s\p{L}\p{N}]+[\r\n]*", r" ?[^\s\p{L}\p{N}\r\n]+")
+# DeepSeek's letters with an upper and a lower case: first and last code points of ranges.
+CASED = (
+    "41-5a 61-7a b5 c0-d6 d8-f6 f8-1ba 1bc-1bf 1c4-293 295-2af 370-373 376 377 37b-37d 37f 386 388-38a 38c 38e-3a1 3a3-3f5 "
+    "3f7-481 48a-52f 531-556 10a0-10c5 13a0-13f5 13f8-13fd 1c90-1cba 1cbd-1cbf 1d00-1d2b 1d6b-1d77 1d79-1d9a 1e00-1f15 "
+    "1f18-1f1d 1f20-1f45 1f48-1f4d 1f50-1f57 1f59 1f5b 1f5d 1f5f-1f7d 1f80-1fb4 1fb6-1fbc 1fbe 1fc2-1fc4 1fc6-1fcc 1fd0-1fd3 "
+    "1fd6-1fdb 1fe0-1fec 1ff2-1ff4 1ff6-1ffc 2102 2107 210a-2113 2115 2119-211d 2124 2126 2128 212a-212d 212f-2134 2139 "
+    "213c-213f 2145-2149 214e 2183 2184 2c00-2c7b 2c7e-2ce4 2ceb-2cee 2cf2 2cf3 a640-a66d a680-a69b a722-a76f a771-a787 "
+    "a78b-a78e ab70-abbf fb00-fb06 fb13-fb17 ff21-ff3a ff41-ff5a 10400-1044f 104b0-104d3 104d8-104fb 10c80-10cb2 10cc0-10cf2 "
+    "118a0-118df 1e900-1e943"
+)
+CASED = "".join("-".join(chr(int(end, 16)) for end in pair.split("-")) for pair in CASED.split())
+EAST_ASIAN = "[\u4e00-\u9fa5\u0800-\u4e00\uac00-\ud7ff]+"
 
 
-def regex(pattern):
-    return pre_tokenizers.Sequence([
-        pre_tokenizers.Split(Regex(pattern), "isolated"), pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False),
-    ])  # fmt: skip
+SINGLE_DIGITS = pre_tokenizers.Digits(individual_digits=True)
+
+
+def split(pattern):
+    return pre_tokenizers.Split(Regex(pattern), "isolated")
+
+
+def regex(*patterns, then=()):
+    bytes = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)
+    return pre_tokenizers.Sequence([*map(split, patterns), *then, bytes])
 
 
 GPT2 = pre_tokenizers.ByteLevel(add_prefix_space=False)
-DIGITS = pre_tokenizers.Sequence([pre_tokenizers.Digits(individual_digits=True), GPT2])
+DIGITS = pre_tokenizers.Sequence([SINGLE_DIGITS, GPT2])
+FALCON = pre_tokenizers.Sequence([
+    pre_tokenizers.Punctuation("contiguous"), GPT2, pre_tokenizers.Digits(individual_digits=False), split("[0-9][0-9][0-9]"),
+])  # fmt: skip
+DEEPSEEK_LLM = regex(
+    "[\r\n]", rf"\s?[{CASED}]+", r"\s?[!-/:-~" + "\uff01-\uff0f\uff1a-\uff5e\u2018-\u201f\u3000-\u3002]+", r"\s+$", EAST_ASIAN,
+    then=[SINGLE_DIGITS],
+)  # fmt: skip
+DEEPSEEK_CODER = regex("[\r\n]", r"\s?\p{L}+", r"\s?\p{P}+", EAST_ASIAN, then=[SINGLE_DIGITS])
+DEEPSEEK_V3 = regex(
+    r"\p{N}{1,3}", "[\u4e00-\u9fa5\u3040-\u309f\u30a0-\u30ff]+",
+    r"""[!"#$%&'()*+,\-./:;<=>?@\[\\\]^_`{|}~][A-Za-z]+|[^\r\n\p{L}\p{P}\p{S}]?[\p{L}\p{M}]+| ?[\p{P}\p{S}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+""",
+)  # fmt: skip
 # Kinds of byte-level tokenizers: how they split texts, normalize them, keep whole words, and begin texts.
 KINDS = {
     "gpt-2": (GPT2, None, False, False),
@@ -65,7 +105,17 @@ KINDS = {
     "qwen2": (regex(QWEN2), normalizers.NFC(), False, False),
     "gpt-4o": (regex(O200K), None, True, False),
     "tekken": (regex(TEKKEN), None, True, True),
+    "smaug-bpe": (regex(CL100K), None, True, False),
+    "glm4": (regex(CL100K), None, False, False),
+    "stablelm2": (regex(QWEN2), normalizers.NFC(), False, False),
+    "seed-coder": (regex(SEED), None, False, True),
+    "falcon": (FALCON, None, False, False),
+    "deepseek-llm": (DEEPSEEK_LLM, normalizers.Sequence([]), False, True),
+    "deepseek-coder": (DEEPSEEK_CODER, normalizers.Sequence([]), False, True),
+    "deepseek-v3": (DEEPSEEK_V3, normalizers.Sequence([]), False, True),
 }
+# Kinds that split as another one does.
+ALIKE = [{"llama-bpe", "dbrx", "smaug-bpe", "glm4"}, {"qwen2", "stablelm2"}]
 SPECIAL = ["<|im_start|>", "<|im_end|>", "<s>", "</s>"]
 
 
@@ -73,15 +123,30 @@ def corpus():
     return [(HERE.parent / "demo/held_out.txt").read_text(), *TEXTS]
 
 
+def check_splits(kind, tokenizer):
+    """Asserts that the ways of all other kinds to split and to normalize give some text other ids."""
+    find = lambda: [tokenizer.encode(text, add_special_tokens=False).ids for text in TEXTS + HARD_TEXTS]
+    own, parts = find(), (tokenizer.pre_tokenizer, tokenizer.normalizer)
+    for other, (splits, normalizer, *_) in KINDS.items():
+        if other != kind and not any({kind, other} <= alike for alike in ALIKE):
+            tokenizer.pre_tokenizer, tokenizer.normalizer = splits, normalizer or normalizers.Sequence([])
+            assert find() != own, f"{kind}: the splits of {other} change nothing"
+    tokenizer.pre_tokenizer = parts[0]
+    tokenizer.normalizer = parts[1] or normalizers.Sequence([])
+
+
 def byte_level(kind):
     splits, normalizer, keeps_words, begins = KINDS[kind]
     tokenizer = Tokenizer(models.BPE(ignore_merges=keeps_words))
-    tokenizer.pre_tokenizer, tokenizer.decoder = splits, decoders.ByteLevel()
+    tokenizer.pre_tokenizer, tokenizer.decoder = regex(), decoders.ByteLevel()
+    alphabet = pre_tokenizers.ByteLevel.alphabet()
+    trainer = trainers.BpeTrainer(vocab_size=BYTE_LEVEL_VOCAB, initial_alphabet=alphabet, show_progress=False)
+    texts = [text[start : start + 2000] for text in corpus() for start in range(0, len(text), 2000)]
+    tokenizer.train_from_iterator(texts + HARD_TEXTS * 5, trainer)
+    tokenizer.pre_tokenizer = splits
     if normalizer:
         tokenizer.normalizer = normalizer
-    alphabet = pre_tokenizers.ByteLevel.alphabet()
-    trainer = trainers.BpeTrainer(vocab_size=VOCAB - 8, initial_alphabet=alphabet, show_progress=False)
-    tokenizer.train_from_iterator(corpus(), trainer)
+    check_splits(kind, tokenizer)
     tokenizer.add_special_tokens([AddedToken(text, special=True, normalized=False) for text in SPECIAL])
     tokenizer.add_tokens([AddedToken("<tool>", special=False, normalized=False)])
     if begins:
@@ -152,7 +217,7 @@ def make(kind):
         (folder / "tokenizer_config.json").write_text(json.dumps(template | {"add_bos_token": begins}))
         found = metadata(folder, kind, kind == "llama")
     encode = lambda text, special: tokenizer.encode(text, add_special_tokens=special).ids
-    texts = [{"text": text, "ids": encode(text, False), "with_special": encode(text, True)} for text in TEXTS]
+    texts = [{"text": text, "ids": encode(text, False), "with_special": encode(text, True)} for text in TEXTS + HARD_TEXTS]
     for entry in texts:
         entry["decoded"] = tokenizer.decode(entry["ids"])
     (HERE / "gguf_tokenizers" / f"{kind}.json").write_text(

@@ -35,6 +35,10 @@ pub use tokenizer::SmallFiles;
 
 /// The key of the architecture.
 const ARCHITECTURE: &str = "general.architecture";
+/// The key of what a file holds: a model, an adapter or a projector of images.
+const TYPE: &str = "general.type";
+/// The key of tokens whose logits are left out.
+const SUPPRESSED: &str = "tokenizer.ggml.suppress_tokens";
 
 /// A model as a GGUF file describes it.
 #[derive(Debug, Clone)]
@@ -82,6 +86,10 @@ impl GgufModel {
         let keys = self.keys();
         let mut config = (self.architecture.config)(&keys)?;
         special::add_ids(&keys, &mut config)?;
+        keys.json.require(TYPE, "model", |value| value.as_str() == Some("model"))?;
+        keys.json.require(SUPPRESSED, "no tokens that are never chosen", |value| {
+            value.as_array().is_some_and(Vec::is_empty)
+        })?;
         keys.refuse_unread()?;
         Ok(format!("{:#}\n", Value::Object(config)))
     }

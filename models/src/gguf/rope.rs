@@ -11,6 +11,9 @@ pub(super) const FREQUENCIES: &str = "rope_freqs.weight";
 pub(super) const LONG: &str = "rope_factors_long.weight";
 pub(super) const SHORT: &str = "rope_factors_short.weight";
 
+/// The key of what LongRoPE multiplies rotated numbers by.
+const ATTENTION_FACTOR: &str = "rope.scaling.attn_factor";
+
 /// Whether ends of YaRN's interpolation are rounded, which no key says.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Ends {
@@ -52,9 +55,10 @@ pub(super) fn scaling(keys: &Keys<'_>, ends: Ends) -> Result<Option<Value>, Erro
     let numbers = |name: &str| keys.file.numbers.get(name);
     let context = keys.needed("context_length")?;
     let original = keys.size("rope.scaling.original_context_length")?;
-    let amplitude = keys.number("rope.scaling.attn_factor")?;
+    let amplitude = keys.number(ATTENTION_FACTOR)?;
     let kind = keys.text("rope.scaling.type")?.unwrap_or("none");
     if let Some(factors) = numbers(FREQUENCIES) {
+        keys.require(ATTENTION_FACTOR, "1.0 beside rope_freqs.weight", |value| value.as_f64() == Some(1.0))?;
         if kind != "none" {
             return Err(keys.unsupported("rope.scaling.type", "none beside rope_freqs.weight"));
         }
@@ -72,6 +76,7 @@ pub(super) fn scaling(keys: &Keys<'_>, ends: Ends) -> Result<Option<Value>, Erro
             "attention_factor": amplitude.unwrap_or(1.0), "original_max_position_embeddings": original,
         })));
     }
+    keys.require(ATTENTION_FACTOR, "1.0 without factors of long texts", |value| value.as_f64() == Some(1.0))?;
     let factor = |keys: &Keys<'_>| {
         let found = keys.number("rope.scaling.factor")?;
         found.ok_or_else(|| keys.missing("rope.scaling.factor", "a positive number"))

@@ -104,6 +104,10 @@ fn metadata_that_is_refused() {
             refused(json!({ "llama.expert_count": 4 })),
             refused(json!({ "llama.attention.clamp_kqv": 8.0 })),
             refused(json!({ "tokenizer.ggml.bos_token_id": "1" })),
+            refused(json!({ "tokenizer.ggml.suppress_tokens": [1] })),
+            refused(json!({ "general.type": "adapter" })),
+            refused(json!({ "llama.rope.scaling.attn_factor": 1.2 })),
+            refused(json!({ "llama.rope.scaling.attn_factor": 1.2, "factors": true })),
         ]
         .join("\n"),
         @r#"
@@ -124,6 +128,10 @@ fn metadata_that_is_refused() {
     `llama.expert_used_count` is missing from the GGUF metadata, expected a size
     `llama.attention.clamp_kqv` is 8.0, which is not supported, expected no such key, because it may change what is computed
     `tokenizer.ggml.bos_token_id` is "1", expected a token id or null
+    `tokenizer.ggml.suppress_tokens` is [1], which is not supported, expected no tokens that are never chosen
+    `general.type` is "adapter", which is not supported, expected model
+    `llama.rope.scaling.attn_factor` is 1.2, which is not supported, expected 1.0 without factors of long texts
+    `llama.rope.scaling.attn_factor` is 1.2, which is not supported, expected 1.0 beside rope_freqs.weight
     "#
     );
 }

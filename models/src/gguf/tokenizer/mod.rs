@@ -3,6 +3,7 @@
 mod byte_level;
 mod parts;
 mod sentence_piece;
+mod splitting;
 
 use std::collections::BTreeMap;
 
@@ -23,7 +24,7 @@ const TOKENS: &str = "tokenizer.ggml.tokens";
 pub struct SmallFiles {
     /// Texts by name.
     pub texts: BTreeMap<&'static str, String>,
-    /// What is left out, and why.
+    /// What is left out or assumed, and why.
     pub warnings: Vec<String>,
 }
 
@@ -36,10 +37,13 @@ pub(super) fn small_files(keys: &Keys<'_>) -> Result<SmallFiles, Error> {
             .push("the file has no tokenizer: give token ids, or a folder with tokenizer.json".into());
         return Ok(files);
     };
-    let made = match keys.json.text("tokenizer.ggml.model")? {
-        Some("gpt2") => byte_level::tokenizer(keys, &tokens),
-        Some("llama") => sentence_piece::tokenizer(keys, &tokens),
-        other => {
+    let unknown = unknown_key(keys);
+    let made = match (keys.json.text("tokenizer.ggml.model")?, unknown) {
+        _ if keys.json.has(WHOLE) => Ok(whole(keys)?),
+        (Some("gpt2" | "llama"), Some(refused)) => Err(refused),
+        (Some("gpt2"), None) => byte_level::tokenizer(keys, &tokens, &mut files.warnings),
+        (Some("llama"), None) => sentence_piece::tokenizer(keys, &tokens),
+        (other, _) => {
             let found = other.unwrap_or("missing");
             Err(Refused::Unknown(format!("`tokenizer.ggml.model` is {found}, expected gpt2 or llama")))
         }
@@ -55,6 +59,45 @@ pub(super) fn small_files(keys: &Keys<'_>) -> Result<SmallFiles, Error> {
     let config = Value::Object(config(keys, &tokens)?);
     files.texts.insert("tokenizer_config.json", format!("{config:#}\n"));
     Ok(files)
+}
+
+/// The key of a whole tokenizer.json.
+const WHOLE: &str = "tokenizer.huggingface.json";
+
+/// Returns the tokenizer.json that the file has.
+fn whole(keys: &Keys<'_>) -> Result<Value, Error> {
+    let object = keys.json.text(WHOLE)?.and_then(|text| serde_json::from_str(text).ok());
+    object.filter(Value::is_object).ok_or_else(|| keys.json.invalid(WHOLE, "the text of a tokenizer.json"))
+}
+
+/// Keys that say how texts become tokens, and are read or need not be. Ids of tokens and chat templates are not among them.
+const KNOWN: [&str; 9] = [
+    "tokenizer.ggml.model",
+    "tokenizer.ggml.pre",
+    TOKENS,
+    "tokenizer.ggml.token_type",
+    "tokenizer.ggml.token_type_count",
+    "tokenizer.ggml.scores",
+    "tokenizer.ggml.merges",
+    "tokenizer.ggml.add_bos_token",
+    "tokenizer.ggml.add_eos_token",
+];
+
+/// Returns why a tokenizer is left out: a key that may change what it computes.
+fn unknown_key(keys: &Keys<'_>) -> Option<Refused> {
+    // Only SentencePiece's tokenizers have a space before the first word.
+    let is_piece = keys.json.value("tokenizer.ggml.model").and_then(Value::as_str) == Some("llama");
+    let is_off = |value: &Value| value.as_bool() == Some(false);
+    let is_known = |key: &str, value: &Value| match key {
+        "tokenizer.ggml.add_space_prefix" => is_piece || is_off(value),
+        "tokenizer.ggml.add_sep_token" | "tokenizer.ggml.remove_extra_whitespaces" => is_off(value),
+        // It has a message of its own.
+        "tokenizer.ggml.precompiled_charsmap" => true,
+        _ => KNOWN.contains(&key) || key.ends_with("_token_id") || key.starts_with("tokenizer.chat_template"),
+    };
+    let mut found = keys.file.metadata.iter().filter(|(key, _)| key.starts_with("tokenizer."));
+    let (key, _) = found.find(|(key, value)| !is_known(key, value))?;
+    Some(Refused::Unknown(format!("`{key:.200}` is there, which may change what tokens are")))
 }
 
 /// Returns the tokens by id; `None` if there are none.
