@@ -14,7 +14,8 @@ use crate::{
 };
 
 /// Fixtures that only `MLXCEL_ORACLE=full` runs, because others have the same form with other numbers.
-const FULL_ONLY: [&str; 20] = [
+const FULL_ONLY: [&str; 22] = [
+    "awq-gemv-128",
     "awq-group-128",
     "awq-group-64",
     "bnb-nf4",
@@ -35,6 +36,7 @@ const FULL_ONLY: [&str; 20] = [
     "mlx-5bit",
     "mlx-6bit",
     "mlx-8bit",
+    "torchao-w8a8",
 ];
 
 /// Fixtures that run with `--quant auto` by default: together they have every form that there is a kernel for.

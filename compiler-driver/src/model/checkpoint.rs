@@ -7,7 +7,7 @@ use std::{
 
 use mlxcel_artifacts::{Cancel, CheckpointIndex, Digest, INDEX_FILE, IndexError, SINGLE_FILE};
 use mlxcel_models::{
-    CheckpointTensors, GgufModel, Head, ModelConfig, Storage, StoredTensor, StoredTensors, Weight,
+    CheckpointTensors, GgufModel, Head, ModelConfig, Scheme, Storage, StoredTensor, StoredTensors, Weight,
     WrongStorage,
 };
 use safetensors::Dtype;
@@ -121,8 +121,9 @@ impl Checkpoint {
         let (model, warning) = self.adapt(model, &stored, cancel)?;
         let storages = self.find(&model, &stored, name)?;
         let unused = unused_warning(&self.unused(&model, &storages));
+        let undone = model.scheme.as_ref().and_then(Scheme::warning).map(str::to_owned);
         self.storages = storages;
-        Ok((model, warning.into_iter().chain(unused).collect()))
+        Ok((model, warning.into_iter().chain(undone).chain(unused).collect()))
     }
 
     /// Returns the types of all tensors, with the contents of small ones that the model's scheme reads.

@@ -74,7 +74,7 @@ schemes! {
     "bitsandbytes" => BitsAndBytes(bitsandbytes),
     /// compressed-tensors, as llmcompressor writes it.
     "compressed-tensors" => CompressedTensors(compressed_tensors),
-    /// 8-bit floats in blocks, as DeepSeek and Qwen publish them.
+    /// 8-bit floats, as DeepSeek, Qwen and Mistral publish them.
     "fp8" => Fp8(fp8),
     /// GPTQ, as gptqmodel and auto-gptq write it.
     "gptq" => Gptq(gptq),
@@ -82,6 +82,8 @@ schemes! {
     "mlx" => Mlx(mlx),
     /// The experts of gpt-oss.
     "mxfp4" => Mxfp4(mxfp4),
+    /// torchao's 8-bit integers, as transformers writes them.
+    "torchao" => TorchAo(torchao),
     container
     /// A GGUF file.
     "gguf" => Gguf(gguf),
@@ -95,7 +97,12 @@ impl Scheme {
         match self {
             Self::BitsAndBytes(_) => schemes::bitsandbytes::BitsAndBytes::reads_text(name),
             Self::CompressedTensors(_) | Self::Gptq(_) => name.ends_with("g_idx"),
-            Self::Awq(_) | Self::Fp8(_) | Self::Gguf(_) | Self::Mlx(_) | Self::Mxfp4(_) => false,
+            Self::Awq(_)
+            | Self::Fp8(_)
+            | Self::Gguf(_)
+            | Self::Mlx(_)
+            | Self::Mxfp4(_)
+            | Self::TorchAo(_) => false,
         }
     }
 
@@ -110,7 +117,10 @@ impl Scheme {
     #[must_use]
     pub fn ignores(&self, name: &str) -> bool {
         let endings: &[&str] = match self {
-            Self::Awq(_) | Self::Fp8(_) | Self::Mlx(_) | Self::Mxfp4(_) => &[],
+            Self::Awq(_) | Self::Mlx(_) | Self::Mxfp4(_) | Self::TorchAo(_) => &[],
+            Self::Fp8(_) => {
+                &[".input_scale", ".activation_scale", ".kv_scale", ".k_scale", ".v_scale", ".q_scale"]
+            }
             Self::BitsAndBytes(_) => {
                 &[".weight_format", ".quant_state.bitsandbytes__nf4", ".quant_state.bitsandbytes__fp4"]
             }
@@ -121,12 +131,31 @@ impl Scheme {
                 ".input_scale",
                 ".input_zero_point",
                 ".input_global_scale",
+                ".k_scale",
+                ".v_scale",
+                ".q_scale",
+                ".k_zero_point",
+                ".v_zero_point",
+                ".q_zero_point",
             ],
             // Numbers of the rope, which are read with the metadata.
             Self::Gguf(_) => &["rope_freqs.weight", "rope_factors_long.weight", "rope_factors_short.weight"],
             Self::Gptq(_) => &[".g_idx"],
         };
         endings.iter().any(|end| name.ends_with(end))
+    }
+
+    /// Returns what the checkpoint asks for beside its weights, and what is not done.
+    #[must_use]
+    pub fn warning(&self) -> Option<&'static str> {
+        let rounds_cache = match self {
+            Self::CompressedTensors(scheme) => scheme.rounds_cache,
+            Self::Fp8(scheme) => scheme.rounds_cache,
+            _ => false,
+        };
+        rounds_cache.then_some(
+            "`kv_cache_scheme` rounds keys and values, which are kept as they are: --cache-type q8 stores them in 8 bits",
+        )
     }
 
     /// Reads the scheme of a config.json; `None` if it mentions none.

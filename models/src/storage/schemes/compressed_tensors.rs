@@ -1,9 +1,10 @@
 //! compressed-tensors: `quant_method` compressed-tensors, as llmcompressor 0.14 writes it.
 //!
-//! Each group of `config_groups` has settings for modules, and a format says how their tensors are written. What inputs are
-//! rounded to is not of the weights.
+//! Each group of `config_groups` has settings for modules, and a format says how their tensors are written. What inputs,
+//! keys and values are rounded to is not of the weights.
 
 use safetensors::Dtype;
+use serde_json::Value;
 
 use super::{
     names::{Excluded, matrix, module, whole_groups},
@@ -24,6 +25,8 @@ use crate::{
 #[derive(Debug, Clone, PartialEq)]
 pub struct CompressedTensors {
     groups: Vec<Settings>,
+    /// Whether keys and values are to be rounded.
+    pub(in crate::storage) rounds_cache: bool,
     /// Patterns, which begin with `re:`, exclude nothing here: the tensors show what is not quantized.
     excluded: Excluded,
 }
@@ -75,7 +78,7 @@ impl CompressedTensors {
                 .as_object()
                 .is_some_and(|config| config.is_empty() || config.get("format") == Some(&"dense".into()))
         })?;
-        json.require("kv_cache_scheme", "null", |_| false)?;
+        json.require("kv_cache_scheme", "an object or null", Value::is_object)?;
         let Some(groups) = json.object("config_groups")? else {
             return Err(json.missing("config_groups", "an object"));
         };
@@ -85,7 +88,8 @@ impl CompressedTensors {
             Settings::read(&group, of_all)
         };
         let groups = groups.keys().map(read).collect::<Result<_, _>>()?;
-        Ok(Self { groups, excluded: Excluded::read(json, "ignore")? })
+        let rounds_cache = json.value("kv_cache_scheme").is_some();
+        Ok(Self { groups, rounds_cache, excluded: Excluded::read(json, "ignore")? })
     }
 
     pub(in crate::storage) fn stores(&self, name: &str, tensors: &StoredTensors) -> bool {

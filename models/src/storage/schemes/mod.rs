@@ -8,6 +8,7 @@ pub(crate) mod gguf;
 pub(super) mod gptq;
 pub(super) mod mlx;
 pub(super) mod mxfp4;
+pub(super) mod torchao;
 
 mod names;
 mod numbers;
