@@ -176,7 +176,7 @@ pub(crate) struct HashedWriter {
 
 struct WriterThread {
     chunks: SyncSender<Vec<u8>>,
-    written: JoinHandle<io::Result<(Digest, u64)>>,
+    written: JoinHandle<io::Result<(File, blake3::Hasher)>>,
 }
 
 impl HashedWriter {
@@ -191,7 +191,9 @@ impl HashedWriter {
     pub(crate) fn finish(mut self) -> io::Result<(Digest, u64)> {
         let rest = mem::take(&mut self.rest);
         self.send(rest)?;
-        self.join()
+        let (file, hasher) = self.join()?;
+        file.sync_all()?;
+        Ok((Digest::finish(&hasher), hasher.count()))
     }
 
     /// Gives a chunk to the thread.
@@ -205,7 +207,7 @@ impl HashedWriter {
     }
 
     /// Waits for the thread to write all that it has.
-    fn join(&mut self) -> io::Result<(Digest, u64)> {
+    fn join(&mut self) -> io::Result<(File, blake3::Hasher)> {
         let WriterThread { chunks, written } = self.thread.take().ok_or_else(ended)?;
         drop(chunks);
         written.join().unwrap_or_else(|panic| resume_unwind(panic))
@@ -217,21 +219,20 @@ fn ended() -> io::Error {
     io::Error::other("an earlier part could not be written")
 }
 
-/// Writes and hashes all chunks, and syncs the file.
-fn write_chunks(mut file: File, chunks: &Receiver<Vec<u8>>) -> io::Result<(Digest, u64)> {
+/// Writes and hashes all chunks.
+fn write_chunks(mut file: File, chunks: &Receiver<Vec<u8>>) -> io::Result<(File, blake3::Hasher)> {
     let mut hasher = blake3::Hasher::new();
     let mut unsynced = 0;
     for chunk in chunks {
         file.write_all(&chunk)?;
-        hasher.update(&chunk);
+        hasher.update_rayon(&chunk);
         unsynced += chunk.len();
         if unsynced >= SYNCED {
             file.sync_data()?;
             unsynced = 0;
         }
     }
-    file.sync_all()?;
-    Ok((Digest::finish(&hasher), hasher.count()))
+    Ok((file, hasher))
 }
 
 impl Write for HashedWriter {
