@@ -61,22 +61,22 @@ INLINE half_scales load_signed_bytes(const uint8_t *p) {
       {vmovl_s16(vget_low_s16(wide)), vmovl_s16(vget_high_s16(wide))}};
 }
 
-// Multiplies by a byte of each column.
-INLINE floats times_bytes(floats x, const uint8_t *p) {
-  const zero_points by = load_bytes(p);
+// Multiplies by a whole number of each column.
+INLINE floats times_integers(floats x, zero_points by) {
 #pragma clang loop unroll(full)
   for (int q = 0; q < QUADS; ++q)
     x.quad[q] = vmulq_f32(x.quad[q], vcvtq_f32_s32(by.quad[q]));
   return x;
 }
 
+// Multiplies by a byte of each column.
+INLINE floats times_bytes(floats x, const uint8_t *p) {
+  return times_integers(x, load_bytes(p));
+}
+
 // Multiplies by a signed byte of each column.
 INLINE floats times_signed_bytes(floats x, const uint8_t *p) {
-  const half_scales by = load_signed_bytes(p);
-#pragma clang loop unroll(full)
-  for (int q = 0; q < QUADS; ++q)
-    x.quad[q] = vmulq_f32(x.quad[q], vcvtq_f32_s32(by.quad[q]));
-  return x;
+  return times_integers(x, load_signed_bytes(p));
 }
 
 INLINE zero_points load_zeros(int bits, const uint8_t *z) {
