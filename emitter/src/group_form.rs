@@ -1,6 +1,6 @@
 //! Codes of few bits in groups of inputs: the forms that kernels read, and which of them holds a stored weight.
 
-use mlxcel_models::{Coding, Numbers, OfGroups, Storage};
+use mlxcel_models::{Coding, IQ4, Numbers, OfGroups, Storage, TWICE_E2M1};
 use safetensors::Dtype;
 
 /// Codes of few bits, and what groups of inputs have.
@@ -62,9 +62,9 @@ impl List {
 
     /// Returns the numbers, as `groups.h` has them.
     pub(crate) fn numbers(self) -> [f32; 16] {
-        let numbers: [i8; 16] = match self {
-            Self::E2m1 => [0, 1, 2, 3, 4, 6, 8, 12, 0, -1, -2, -3, -4, -6, -8, -12],
-            Self::Iq4 => [-127, -104, -83, -65, -49, -35, -22, -10, 1, 13, 25, 38, 53, 69, 89, 113],
+        let numbers = match self {
+            Self::E2m1 => TWICE_E2M1,
+            Self::Iq4 => IQ4,
         };
         numbers.map(f32::from)
     }
@@ -145,11 +145,9 @@ impl GroupForm {
                 let list = List::ALL.into_iter().find(|list| coding.list() == Some(&list.numbers()[..]));
                 match list {
                     Some(List::Iq4) if size == GROUP && in_block == Some(SUPERBLOCK / GROUP) => {
-                        return Some(Self { bits: 4, scales: Scales::ListedBlocks });
+                        Scales::ListedBlocks
                     }
-                    Some(list) => {
-                        return Some(Self { bits: 4, scales: Scales::Listed(list, groups(&[scales])?) });
-                    }
+                    Some(list) => Scales::Listed(list, groups(&[scales])?),
                     None if size == HALF && in_block == Some(SUPERBLOCK / HALF) => Scales::Halves,
                     None => Scales::Symmetric(groups(&[scales])?),
                 }
@@ -157,6 +155,8 @@ impl GroupForm {
             Coding { minima: None, zeros: Some(_), scales, .. } => Scales::Zeros(groups(&[scales])?),
             _ => return None,
         };
+        // Places in a list have fewer bits than its numbers.
+        let bits = scales.list().map_or(bits, |list| list.numbers().len().ilog2() as usize);
         // The fewest bits that there is a kernel for.
         let bits = scales.widths().iter().copied().find(|&width| width >= bits)?;
         Some(Self { bits, scales })

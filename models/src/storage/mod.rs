@@ -15,4 +15,5 @@ pub use coding::{Coding, Numbers, OfGroups, Storage, StoredTensor};
 pub use expr::Expr;
 pub use find::CheckpointTensors;
 pub use scheme::Scheme;
+pub use schemes::gguf::lists::{IQ4, TWICE_E2M1};
 pub use tensors::{StoredTensors, WrongStorage};

@@ -3,7 +3,7 @@
 //! A tensor of blocks is bytes, `[…, bytes of a row]`. The numbers are those of `gguf.quants.dequantize` in gguf 0.19.
 
 mod blocks;
-mod lists;
+pub(crate) mod lists;
 mod names;
 mod simple;
 mod superblocks;
