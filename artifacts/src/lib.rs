@@ -55,8 +55,8 @@ pub use machine::{
 pub use manifest::sample;
 pub use manifest::{
     CONFIG_FILE, CalibratedBy, Compiler, EmbeddingSpec, FORMAT, FORMAT_OF_CALIBRATION, FORMAT_OF_PAGES,
-    GpuNeeds, Manifest, ModelSpec, Packing, SMALL_FILE_LIMIT_BYTES, SMALL_FILES, SelfTestCase, Serving,
-    TargetArtifact, Traffic, Window, entry,
+    FORMAT_OF_PARTS, GpuNeeds, Manifest, ModelSpec, Packing, SMALL_FILE_LIMIT_BYTES, SMALL_FILES,
+    SelfTestCase, Serving, TargetArtifact, Traffic, Window, entry,
     numerics::{CacheType, Float, ParseWordError, Pooling, Quant},
 };
 pub use name::{Name, ParseNameError};

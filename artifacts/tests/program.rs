@@ -101,7 +101,7 @@ fn inspect_as_text() {
     insta::assert_snapshot!(run(&["inspect", "b"], folder.path()), @r"
     exit 0
     bundle      b
-    format      4
+    format      5
     model       tiny
     family      llama
     plan        precision bf16, quant none, kv bf16

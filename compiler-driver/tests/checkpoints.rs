@@ -10,7 +10,7 @@ use mlxcel_compiler_driver::{Quant, Request, WeightSource};
 
 use crate::{
     oracle::{Failure, answers_of_quantized},
-    real::{Built, Fixture, Loaded, Recorded, built, each, is_full, models, request, try_built},
+    real::{Built, Fixture, Loaded, OF_PANELS, Recorded, built, each, is_full, models, request, try_built},
 };
 
 /// Fixtures that only `MLXCEL_ORACLE=full` runs, because others have the same form with other numbers.
@@ -99,7 +99,9 @@ fn stored_bits_answer_nearly_as_the_numbers_that_they_stand_for() {
     let read = Mutex::new(BTreeSet::new());
     let chosen = fixtures(|name| WITH_STORED_BITS.contains(&name));
     check_each(&chosen, |fixture| {
-        let request = Request { quant: Quant::Auto, chunk: Some(32), ..request(&fixture.folder, &["cpu"]) };
+        let of_fixture = request(&fixture.folder, &["cpu"]);
+        let request =
+            Request { quant: Quant::Auto, chunk: Some(32), pack_elements: Some(OF_PANELS), ..of_fixture };
         let built = try_built(&request).map_err(Failure)?;
         let steps = &built.bundle.manifest().targets["cpu"].packing.as_ref().unwrap().steps;
         let results = steps.iter().flat_map(|step| &step.results);

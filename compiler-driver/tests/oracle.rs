@@ -15,7 +15,8 @@ use std::{
 };
 
 use crate::real::{
-    Built, Fixture, Loaded, Recorded, built, each, fixtures, greedy, is_full, models, request, try_built,
+    Built, Fixture, Loaded, OF_PANELS, Recorded, built, each, fixtures, greedy, is_full, models, request,
+    try_built,
 };
 use mlxcel_artifacts::report;
 use mlxcel_compiler_driver::Request;
@@ -171,8 +172,9 @@ impl Scope {
     /// Builds the fixture's bundle. Entry points are the same for all families, and one prefill size compiles in half the
     /// time.
     fn built(self, fixture: &Fixture, targets: &[&str]) -> Result<Built, Failure> {
-        let chunk = (self == Self::Default).then_some(CHUNK);
-        try_built(&Request { chunk, ..request(&fixture.folder, targets) }).map_err(Failure)
+        let is_default = self == Self::Default;
+        let (chunk, pack_elements) = (is_default.then_some(CHUNK), is_default.then_some(OF_PANELS));
+        try_built(&Request { chunk, pack_elements, ..request(&fixture.folder, targets) }).map_err(Failure)
     }
 }
 

@@ -191,6 +191,9 @@ pub(crate) fn program(name: &str) -> PathBuf {
     program
 }
 
+/// Elements of a panel or two of a fixture, so that its weights are packed in parts as large ones are.
+pub(crate) const OF_PANELS: usize = 1 << 10;
+
 /// What builds a bundle of the checkpoint in `model`, with its weights, in f32. A GGUF file beside a config.json has only the
 /// weights.
 pub(crate) fn request(model: &Path, targets: &[&str]) -> Request {
@@ -210,6 +213,7 @@ pub(crate) fn request(model: &Path, targets: &[&str]) -> Request {
         context: None,
         chunk: None,
         separate_kernels: false,
+        pack_elements: None,
         calibration: false,
         out: None,
         dump_dir: None,

@@ -50,6 +50,7 @@ impl Sandbox {
             context: None,
             chunk: None,
             separate_kernels: false,
+            pack_elements: None,
             calibration: false,
             out: Some(at("out")),
             dump_dir: None,

@@ -9,6 +9,7 @@ mod float_bits;
 pub(crate) mod gather;
 pub(crate) mod linear;
 pub(crate) mod norm;
+mod parts;
 pub(crate) mod pooling;
 mod quantization;
 pub(crate) mod residual;

@@ -3,20 +3,19 @@
 //! A second module, the packing module, has a function for every kind of packed tensor. The runtime runs it once; the model's
 //! module takes the results as its parameters.
 
+mod functions;
+
 use std::collections::BTreeSet;
 
-use mlxcel_artifacts::{
-    entry::{Calibration, PACKING_MODULE_NAME, PackStep, Parameter},
-    signless,
-};
-use mlxcel_models::{Coding, Storage, StoredTensor, Weight};
+use mlxcel_artifacts::entry::{Calibration, PACKING_MODULE_NAME, PackCall, PackStep, Parameter};
+use mlxcel_models::{Storage, StoragePart, StoredTensor, Weight};
 
+use self::functions::{Functions, Known, Packed as FunctionOf};
+pub(crate) use self::functions::{Source, StoredWeight};
 use crate::{
     collected::Collected,
-    decode::{column_order, decode, decode_groups},
     error::Error,
-    graph::{Function, Graph, Tensor},
-    group_form::GroupForm,
+    graph::{Graph, Tensor},
     kernels::{Executable, Object},
     module::Module,
     types::TensorType,
@@ -26,6 +25,7 @@ use crate::{
 #[derive(Debug)]
 pub(crate) struct Packing {
     module: Module,
+    functions: Functions,
     steps: Vec<PackStep>,
     /// How moments are collected, if weights can be rounded by them.
     collected: Collected,
@@ -33,48 +33,25 @@ pub(crate) struct Packing {
     first_weights: Vec<String>,
     /// The names of all results.
     result_names: BTreeSet<String>,
-    /// Each with whether it has a calibrated function.
-    recipes: Vec<(Recipe, bool)>,
 }
 
-/// What determines a function of the packing module. Equal recipes share one function.
-#[derive(Debug, PartialEq)]
-struct Recipe {
-    name: String,
-    /// The stored tensors.
-    sources: Vec<TensorType>,
-    /// How each weight is made of them: its coding, its shape, and the places of its tensors.
-    weights: Vec<(Option<Coding>, Vec<usize>, Vec<usize>)>,
+/// Weights that are packed in equal parts, one after the other.
+#[derive(Debug, Clone)]
+pub(crate) struct InParts {
+    /// One part of each weight.
+    pub(crate) weights: Vec<(Weight, StoragePart)>,
+    pub(crate) parts: usize,
 }
 
-/// A weight and how the checkpoint stores it.
-pub(crate) type StoredWeight<'w> = (&'w Weight, Storage);
-
-/// A weight in a function of the packing module.
-pub(crate) struct Source<'s> {
-    pub(crate) weight: &'s Weight,
-    pub(crate) storage: &'s Storage,
-    stored: Vec<Tensor>,
-    /// The moments of its inputs, if it is rounded by them.
-    pub(crate) moments: Option<Tensor>,
-}
-
-impl Source<'_> {
-    /// Returns the weight as it is stored, or decoded to `f32`.
-    pub(crate) fn floats(&self, g: &mut Graph) -> Tensor {
-        decode(g, self.storage, &self.weight.shape, &self.stored)
-    }
-
-    /// Returns the columns in the order of their groups, see [`Storage::order`].
-    pub(crate) fn column_order(&self, g: &mut Graph) -> Tensor {
-        let order = column_order(g, self.storage, &self.stored);
-        order.unwrap_or_else(|| g.fail("packing", "found columns without groups, expected some"))
-    }
-
-    /// Returns the parts of a form that holds the weight, see [`decode_groups`].
-    pub(crate) fn groups(&self, g: &mut Graph, form: GroupForm) -> Vec<Tensor> {
-        decode_groups(g, self.storage, form, &self.stored)
-    }
+/// What is packed: weights whose results belong together.
+pub(crate) struct Packable<'w> {
+    /// The name of what is done with them. Calls with equal recipes, shapes and storages must do the same.
+    pub(crate) recipe: &'w str,
+    pub(crate) weights: &'w [StoredWeight<'w>],
+    /// Parts of them, whose results one after the other are those of the whole weights. None if they are packed as a whole.
+    pub(crate) in_parts: &'w [InParts],
+    /// The names of results after the first.
+    pub(crate) suffixes: &'w [&'w str],
 }
 
 /// A packing module with its steps.
@@ -99,41 +76,32 @@ impl Packing {
         std::mem::take(&mut collected.functions).into_iter().for_each(|function| module.add(function));
         Self {
             module,
+            functions: Functions::default(),
             steps: Vec::new(),
             collected,
             first_weights: Vec::new(),
             result_names: BTreeSet::new(),
-            recipes: Vec::new(),
         }
     }
 
     /// Passes the tensor `name` of the checkpoint to the target unchanged.
     pub(crate) fn pass_through(&mut self, name: &str, ty: &TensorType) {
         if self.result_names.insert(name.to_owned()) {
-            let results = vec![Parameter::new(name, ty.dtype, &ty.shape)];
-            let sources = vec![name.to_owned()];
-            self.steps.push(PackStep {
-                entry: None,
-                sources,
-                calibrated_entry: None,
-                moments: None,
-                results,
-            });
+            self.steps.push(PackStep::copy(name, Parameter::new(name, ty.dtype, &ty.shape)));
             self.first_weights.push(name.to_owned());
         }
     }
 
-    /// Packs weights by `body`. Returns the results' names and types.
+    /// Packs weights by `body`, which gets the index of the weights in parts, or none for all weights. Returns the results'
+    /// names and types.
     ///
-    /// `recipe` names what `body` does: calls with equal recipes, shapes and storages must have equal bodies. The first result
-    /// has the weights' names and the recipe's; the others also have a suffix.
+    /// The first result has the weights' names and the recipe's; the others also have a suffix.
     pub(crate) fn make(
         &mut self,
-        recipe: &str,
-        weights: &[StoredWeight<'_>],
-        suffixes: &[&str],
-        mut body: impl FnMut(&mut Graph, &[Source<'_>]) -> Vec<Tensor>,
+        packable: &Packable<'_>,
+        mut body: impl FnMut(&mut Graph, Option<usize>, &[Source<'_>]) -> Vec<Tensor>,
     ) -> Result<Vec<(String, TensorType)>, Error> {
+        let Packable { recipe, weights, in_parts, suffixes } = *packable;
         let names: Vec<&str> = weights.iter().map(|(weight, _)| weight.name.as_str()).collect();
         // A mixture has too many experts to name them all.
         let joined = match names.as_slice() {
@@ -141,46 +109,51 @@ impl Packing {
             names => names.join("+"),
         };
         let first = format!("{joined}.{recipe}");
-        let results_of = |step: &PackStep| {
-            let ty = |result: &Parameter| TensorType::new(result.dtype, result.shape.as_slice());
-            step.results.iter().map(|result| (result.name.clone(), ty(result))).collect::<Vec<_>>()
-        };
         if !self.result_names.insert(first.clone()) {
             let is_first = |step: &&PackStep| step.results.iter().any(|result| result.name == first);
             return Ok(self.steps.iter().find(is_first).map(results_of).unwrap_or_default());
         }
-        let tensors = distinct_tensors(weights);
-        let wanted = Recipe::new(recipe, weights, &tensors);
+        let tensors = distinct_tensors(weights.iter().map(|(_, storage)| storage));
         let moments = self.collected.moments_of(&names);
-        let known = self
-            .recipes
-            .iter()
-            .position(|(recipe, is_calibrated)| *recipe == wanted && *is_calibrated == moments.is_some());
-        let number = known.unwrap_or(self.recipes.len());
-        let entry = format!("{recipe}_{number}");
-        let mut function =
-            |entry: &str, moments| function(entry, &first, weights, &wanted, moments, &mut body);
-        let (plain, types) = function(&entry, None)?;
-        let calibrated_entry = moments.as_ref().map(|_| format!("{entry}_calibrated"));
-        if known.is_none() {
-            self.module.add(plain);
-            if let (Some(entry), Some(moments)) = (&calibrated_entry, &moments) {
-                self.module.add(function(entry, Some(moments))?.0);
+        let (module, functions) = (&mut self.module, &mut self.functions);
+        let whole = FunctionOf { recipe, scope: &first, weights, tensors: &tensors, moments: None };
+        let mut calls = Vec::new();
+        let (entry, types) = match in_parts {
+            [] => {
+                let Known { entry, results } =
+                    functions.get(module, &whole, &mut |g, sources| body(g, None, sources))?;
+                (Some(entry), results)
             }
-            self.recipes.push((wanted, moments.is_some()));
-        }
+            in_parts => {
+                let mut types: Vec<TensorType> = Vec::new();
+                for (index, of) in in_parts.iter().enumerate() {
+                    let mut body = |g: &mut Graph, sources: &[Source<'_>]| body(g, Some(index), sources);
+                    let (call, results) =
+                        of.call(recipe, &first, |of| functions.get(module, of, &mut body))?;
+                    append(&mut types, &results, call.parts);
+                    calls.push(call);
+                }
+                (None, types)
+            }
+        };
+        let calibrated = moments.as_ref().map(|moments| {
+            let whole = FunctionOf { moments: Some(moments), ..whole };
+            functions.get(module, &whole, &mut |g, sources| body(g, None, sources))
+        });
         let name = |index: usize| match index {
             0 => first.clone(),
             _ => format!("{first}.{}", suffixes.get(index - 1).copied().unwrap_or_default()),
         };
-        let results = types
-            .iter()
-            .enumerate()
-            .map(|(index, ty)| Parameter::new(name(index), ty.dtype, &ty.shape))
-            .collect();
-        let sources = tensors.iter().map(|tensor| tensor.name.clone()).collect();
-        let moments = moments.map(|moments| moments.name);
-        let step = PackStep { entry: Some(entry), sources, calibrated_entry, moments, results };
+        let results = types.iter().enumerate();
+        let results = results.map(|(index, ty)| Parameter::new(name(index), ty.dtype, &ty.shape)).collect();
+        let step = PackStep {
+            entry,
+            sources: tensors.iter().map(|tensor| tensor.name.clone()).collect(),
+            calibrated_entry: calibrated.transpose()?.map(|function| function.entry),
+            moments: moments.map(|moments| moments.name),
+            calls,
+            results,
+        };
         let results = results_of(&step);
         self.steps.push(step);
         self.first_weights.extend(names.first().map(|&name| name.to_owned()));
@@ -200,7 +173,7 @@ impl Packing {
 
     /// Returns whether any tensor is packed, and not only passed through.
     pub(crate) fn has_functions(&self) -> bool {
-        !self.recipes.is_empty()
+        !self.functions.is_empty()
     }
 
     /// Returns the module as text, with its steps.
@@ -211,54 +184,62 @@ impl Packing {
     }
 }
 
-impl Recipe {
-    fn new(name: &str, weights: &[StoredWeight<'_>], tensors: &[&StoredTensor]) -> Self {
-        let place = |tensor: &StoredTensor| tensors.iter().position(|known| known.name == tensor.name);
-        let weights = weights.iter().map(|(weight, storage)| {
-            let places = storage.tensors.iter().filter_map(place).collect();
-            (storage.coding.clone(), weight.shape.clone(), places)
-        });
-        Self {
-            name: name.to_owned(),
-            sources: tensors
-                .iter()
-                // Programs take integers without a sign, and bytes of types that they do not compute in.
-                .map(|tensor| TensorType::new(signless(tensor.dtype), tensor.shape.as_slice()))
-                .collect(),
-            weights: weights.collect(),
-        }
+impl InParts {
+    /// Returns the calls of the function that `get` returns, and the types of its results.
+    fn call(
+        &self,
+        recipe: &str,
+        scope: &str,
+        get: impl FnOnce(&FunctionOf<'_>) -> Result<Known, Error>,
+    ) -> Result<(PackCall, Vec<TensorType>), Error> {
+        let weights: Vec<_> =
+            self.weights.iter().map(|(weight, part)| (weight, part.storage.clone())).collect();
+        let tensors = distinct_tensors(weights.iter().map(|(_, storage)| storage));
+        let is_split = |tensor: &&StoredTensor| {
+            let of_weight = |(_, part): &(Weight, StoragePart)| {
+                let mut all = part.storage.tensors.iter().zip(&part.is_split);
+                all.any(|(known, is_split)| known.name == tensor.name && *is_split)
+            };
+            self.weights.iter().any(of_weight)
+        };
+        let (split, shared): (Vec<_>, Vec<_>) = tensors.into_iter().partition(is_split);
+        let tensors = [split.as_slice(), &shared].concat();
+        let Known { entry, results } =
+            get(&FunctionOf { recipe, scope, weights: &weights, tensors: &tensors, moments: None })?;
+        let [sources, shared] =
+            [split, shared].map(|of| of.into_iter().map(|tensor| tensor.name.clone()).collect());
+        Ok((PackCall { entry, sources, shared, parts: self.parts }, results))
     }
 }
 
-/// Returns the function that packs weights by `body`, and the types of its results.
-fn function(
-    entry: &str,
-    scope: &str,
-    weights: &[StoredWeight<'_>],
-    recipe: &Recipe,
-    moments: Option<&Parameter>,
-    body: &mut dyn FnMut(&mut Graph, &[Source<'_>]) -> Vec<Tensor>,
-) -> Result<(Function, Vec<TensorType>), Error> {
-    let mut graph = Graph::new();
-    let arguments: Vec<_> = recipe.sources.iter().map(|ty| graph.argument(ty.dtype, &ty.shape)).collect();
-    let moments = moments.map(|moments| graph.argument(moments.dtype, &moments.shape));
-    let results = graph.scope(scope, |g| {
-        let sources = weights.iter().zip(&recipe.weights).map(|((weight, storage), (_, _, places))| {
-            let stored = places.iter().map(|&place| arguments[place]).collect();
-            Source { weight, storage, stored, moments }
-        });
-        let sources: Vec<_> = sources.collect();
-        body(g, &sources)
+/// Appends the results of calls, of which each makes these, to those of the calls before.
+fn append(all: &mut Vec<TensorType>, results: &[TensorType], calls: usize) {
+    let whole = results.iter().map(|ty| {
+        let mut ty = ty.clone();
+        ty.shape.iter_mut().take(1).for_each(|first| *first *= calls);
+        ty
     });
-    let types = results.iter().map(|&result| graph.type_of(result)).collect();
-    Ok((graph.finish(entry, &results)?, types))
+    if all.is_empty() {
+        return all.extend(whole);
+    }
+    for (all, more) in all.iter_mut().zip(whole) {
+        all.shape.iter_mut().zip(&more.shape).take(1).for_each(|(first, more)| *first += more);
+    }
+}
+
+/// Returns the names and types of a step's results.
+fn results_of(step: &PackStep) -> Vec<(String, TensorType)> {
+    let ty = |result: &Parameter| TensorType::new(result.dtype, result.shape.as_slice());
+    step.results.iter().map(|result| (result.name.clone(), ty(result))).collect()
 }
 
 /// Returns the stored tensors of weights, each once.
-fn distinct_tensors<'s>(weights: &'s [StoredWeight<'_>]) -> Vec<&'s StoredTensor> {
+fn distinct_tensors<'s>(storages: impl Iterator<Item = &'s Storage>) -> Vec<&'s StoredTensor> {
     let mut names = BTreeSet::new();
-    let all = weights.iter().flat_map(|(_, storage)| &storage.tensors);
-    all.filter(|tensor| names.insert(tensor.name.as_str())).collect()
+    storages
+        .flat_map(|storage| &storage.tensors)
+        .filter(|tensor| names.insert(tensor.name.as_str()))
+        .collect()
 }
 
 #[cfg(test)]
@@ -281,7 +262,9 @@ mod tests {
         let mut twice = |name, shape: &[usize]| {
             let weight = weight(name, shape);
             let stored = Storage::plain(&weight, Dtype::F32);
-            let made = packing.make("twice", &[(&weight, stored)], &["copy"], |g, sources| {
+            let weights = [(&weight, stored)];
+            let twice = Packable { recipe: "twice", weights: &weights, in_parts: &[], suffixes: &["copy"] };
+            let made = packing.make(&twice, |g, _, sources| {
                 let x = sources[0].floats(g);
                 let sum = g.add(x, x);
                 vec![sum, x]
@@ -305,14 +288,48 @@ mod tests {
     fn wrong_operands_are_refused_with_the_name_of_the_tensor() {
         let weight = weight("weight", &[2]);
         let stored = Storage::plain(&weight, Dtype::F32);
-        let error =
-            Packing::new(Collected::default()).make("odd", &[(&weight, stored)], &[], |g, sources| {
-                let x = sources[0].floats(g);
-                vec![g.not(x)]
-            });
+        let weights = [(&weight, stored)];
+        let odd = Packable { recipe: "odd", weights: &weights, in_parts: &[], suffixes: &[] };
+        let error = Packing::new(Collected::default()).make(&odd, |g, _, sources| {
+            let x = sources[0].floats(g);
+            vec![g.not(x)]
+        });
         assert_eq!(
             error.unwrap_err().to_string(),
             "weight.odd: stablehlo.not: found tensor<2xf32>, expected an integer or boolean type"
         );
+    }
+
+    #[test]
+    fn parts_of_several_weights_share_a_function_and_make_one_result() {
+        let mut packing = Packing::new(Collected::default());
+        let all = [weight("q", &[6, 4]), weight("k", &[2, 4])];
+        let stored: Vec<_> = all.iter().map(|one| (one, Storage::plain(one, Dtype::F32))).collect();
+        let in_parts = |(weight, storage): &StoredWeight<'_>, parts: usize| InParts {
+            weights: vec![(self::weight(&weight.name, &[2, 4]), storage.part(parts).unwrap())],
+            parts,
+        };
+        let in_parts = [in_parts(&stored[0], 3), in_parts(&stored[1], 1)];
+        let packable = Packable { recipe: "twice", weights: &stored, in_parts: &in_parts, suffixes: &[] };
+        let made = packing.make(&packable, |g, index, sources| {
+            assert_eq!(
+                (index, sources.len()),
+                (Some(0), 1),
+                "the second weight has the function of the first"
+            );
+            let x = sources[0].floats(g);
+            vec![g.add(x, x)]
+        });
+        assert_eq!(made.unwrap(), [("q+k.twice".into(), ty(&[8, 4]))]);
+        let Packed { mlir, steps, .. } = packing.finish().unwrap();
+        let call = |source: &str, parts| PackCall {
+            entry: "twice_0".into(),
+            sources: vec![source.into()],
+            shared: vec![],
+            parts,
+        };
+        assert_eq!((steps[0].entry.as_deref(), &steps[0].calls), (None, &vec![call("q", 3), call("k", 1)]));
+        assert_eq!(steps[0].sources, ["q", "k"]);
+        assert_eq!(mlir.matches("func.func").count(), 1);
     }
 }

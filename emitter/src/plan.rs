@@ -100,6 +100,8 @@ pub struct Plan {
     pub calls: Vec<CallSizes>,
     /// Whether kernels for CPUs share dispatches in steps of few rows. Otherwise a profile shows each of them.
     pub chains: bool,
+    /// Elements of a weight that are packed at a time. If absent, the target decides how many there are.
+    pub pack_elements: Option<usize>,
 }
 
 impl Plan {
@@ -122,6 +124,7 @@ impl Plan {
             chunk: None,
             calls: Vec::new(),
             chains: true,
+            pack_elements: None,
         };
         plan.for_target(plan.numerics)
     }

@@ -77,6 +77,13 @@ void mlxcel_error_free(mlxcel_error_t* error);
 // Requests AMX's registers for this process. Returns 1 if the system grants them, and 0 otherwise.
 int mlxcel_request_amx(void);
 
+// Makes the calling thread one that never takes a processor from a thread that runs, or a usual one again. Returns 1 if
+// it has changed.
+//
+// A worker that ends a call wakes the thread that waits for it. If that one takes the worker's processor, it then spins
+// until the worker has told that it is through, which it cannot.
+int mlxcel_thread_set_batch(int is_batch);
+
 // Calls `found` with the name of every device of `driver`.
 mlxcel_error_t* mlxcel_driver_list(mlxcel_string_t driver, void (*found)(void* user, mlxcel_string_t name),
                                    void* user);

@@ -64,13 +64,7 @@ impl Place {
             made_from: BTreeMap::new(),
             calibrated_by: None,
             calibration: None,
-            steps: vec![PackStep {
-                entry: None,
-                sources: vec!["a".into()],
-                calibrated_entry: None,
-                moments: None,
-                results: vec![a],
-            }],
+            steps: vec![PackStep::copy("a", a)],
         });
         let mut writer = BundleWriter::create(&self.at(name)).unwrap();
         for (_, blob) in plain.manifest().blobs() {

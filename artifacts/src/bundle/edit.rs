@@ -144,13 +144,7 @@ mod tests {
         let mut manifest = manifest();
         let Parameter { name, dtype, shape, source, aliases } = manifest.parameters[0].clone();
         let results = vec![Parameter { name: format!("{name}.panels"), dtype, shape, source, aliases }];
-        let steps = vec![PackStep {
-            entry: Some("panels_0".into()),
-            sources: vec![name],
-            calibrated_entry: None,
-            moments: None,
-            results,
-        }];
+        let steps = vec![PackStep::whole("panels_0", vec![name], results)];
         let (build_key, made_from) = (Digest::of(b"packing"), BTreeMap::new());
         let packing = Packing {
             build_key,

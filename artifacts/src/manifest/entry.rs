@@ -12,7 +12,7 @@ use safetensors::Dtype;
 use serde::{Deserialize, Serialize};
 
 pub use best::{BEST, best_count};
-pub use parameter::{Calibration, CalibrationStep, PackStep, Parameter};
+pub use parameter::{Calibration, CalibrationStep, PackCall, PackStep, Parameter};
 pub use pool::{CallSizes, PAGE, PagePart, Pool};
 
 /// An entry point of a module.

@@ -29,13 +29,17 @@ use numerics::{CacheType, Float, Pooling, Quant};
 /// 3. Entry points take rows of several sequences, and the cache is in pages: `serving`. Bundles of older formats open, but
 ///    do not run.
 /// 4. Packed weights may be rounded by a text: `calibration` and `calibrated_by` of packings.
-pub const FORMAT: u32 = 4;
+/// 5. Weights may be packed in parts: `calls` of packing steps.
+pub const FORMAT: u32 = 5;
 
 /// The first format whose cache is in pages.
 pub const FORMAT_OF_PAGES: u32 = 3;
 
 /// The first format whose weights may be calibrated.
 pub const FORMAT_OF_CALIBRATION: u32 = 4;
+
+/// The first format whose weights may be packed in parts.
+pub const FORMAT_OF_PARTS: u32 = 5;
 
 /// The file that describes a checkpoint's model.
 pub const CONFIG_FILE: &str = "config.json";

@@ -213,5 +213,6 @@ fn begins_item(header: &str) -> bool {
 
 /// Returns whether a header belongs to the item before it.
 fn continues_item(header: &str) -> bool {
-    header.starts_with("[[targets.") && header.ends_with(".packing.steps.results]]")
+    let is_part = |part: &str| header.ends_with(&format!(".packing.steps.{part}]]"));
+    header.starts_with("[[targets.") && (is_part("calls") || is_part("results"))
 }

@@ -1,6 +1,7 @@
 use safetensors::Dtype;
 
 use super::*;
+use crate::entry::PackCall;
 
 /// Returns a small valid manifest. Its blobs are `b"vmfb"` and `b"{}"`.
 pub(crate) fn manifest() -> Manifest {
@@ -26,10 +27,10 @@ fn rendering_is_stable_and_round_trips() {
 
 #[test]
 fn a_newer_format_is_named_before_anything_else() {
-    let error = Manifest::parse("format = 5\nnovelty = true\n").unwrap_err();
+    let error = Manifest::parse("format = 6\nnovelty = true\n").unwrap_err();
     assert_eq!(
         error.to_string(),
-        "the bundle has format 5, expected at most 4\n\
+        "the bundle has format 6, expected at most 5\n\
          hint: update this program, or compile the bundle again with this version"
     );
 }
@@ -57,12 +58,18 @@ fn long() -> Manifest {
         source: Some(source),
         ..Parameter::new(format!("model.layers.{n}.weight"), Dtype::BF16, &[8, 4])
     };
-    let step = |n: usize| PackStep {
-        entry: None,
-        sources: vec![parameter(n).name],
-        calibrated_entry: None,
-        moments: None,
-        results: vec![Parameter { source: None, ..parameter(n) }],
+    let copy = |n: usize| PackStep::copy(&parameter(n).name, Parameter { source: None, ..parameter(n) });
+    let step = |n: usize| match copy(n) {
+        step if n.is_multiple_of(2) => step,
+        step => {
+            let call = PackCall {
+                entry: "panels_0".into(),
+                sources: step.sources.clone(),
+                shared: vec![parameter(0).name],
+                parts: 4,
+            };
+            PackStep { calls: vec![call; n % 5], ..step }
+        }
     };
     let mut all = manifest();
     all.parameters = (0..2000).map(parameter).collect();
@@ -127,11 +134,11 @@ fn tricked_splits_are_refused() {
 #[test]
 fn a_newer_format_is_named_whatever_else_is_wrong() {
     let error = |text: &str| Manifest::parse(text).unwrap_err().to_string();
-    let newer = error("format = 5\n");
+    let newer = error("format = 6\n");
     for rest in ["x = [\n[1],\n[2]]\n", "[[shards]]\nx = 1\n", "[parameters]\n"] {
-        assert_eq!(error(&format!("format = 5\n{rest}")), newer);
+        assert_eq!(error(&format!("format = 6\n{rest}")), newer);
     }
-    let long = format!("format = 5\n{}", "[[shards]]\nname = \"x\"\n".repeat(100_000));
+    let long = format!("format = 6\n{}", "[[shards]]\nname = \"x\"\n".repeat(100_000));
     assert_eq!(error(&long), newer);
 }
 

@@ -27,13 +27,8 @@ pub fn write(out: &Path, weights: &[u8], change: impl FnOnce(&mut Manifest)) {
         source: Some(Digest::of(weights)),
         ..Parameter::new(name, dtype, &[25, 100])
     };
-    let step = PackStep {
-        entry: Some("panels_0".into()),
-        sources: vec!["model.layers.0.w".into()],
-        calibrated_entry: None,
-        moments: None,
-        results: vec![parameter("model.layers.0.w.panels", Dtype::F32)],
-    };
+    let results = vec![parameter("model.layers.0.w.panels", Dtype::F32)];
+    let step = PackStep::whole("panels_0", vec!["model.layers.0.w".into()], results);
     let packing = Packing {
         build_key: Digest::of(b"packing"),
         vmfb: writer.add_bytes(&[5; 700]).unwrap(),

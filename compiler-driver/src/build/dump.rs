@@ -20,7 +20,7 @@ impl<'d> DumpDir<'d> {
         let name = label.replace(' ', "-");
         self.write(&format!("{name}.mlir"), unit.mlir.as_bytes())?;
         unit.objects.iter().try_for_each(|object| self.write(object.name, object.bytes))?;
-        self.write(&format!("{name}.flags"), format!("{}\n", target.flags.join("\n")).as_bytes())?;
+        self.write(&format!("{name}.flags"), format!("{}\n", unit.flags_for(target).join("\n")).as_bytes())?;
         let to = self.0.join(format!("{name}.vmfb"));
         fs::copy(vmfb, &to).map_err(Error::io("write", &to))?;
         Ok(())

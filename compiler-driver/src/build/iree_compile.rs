@@ -74,7 +74,7 @@ pub(crate) fn compile(
     let log = File::create(&log_path).map_err(Error::io("write", &log_path))?;
     let log_for_stderr = log.try_clone().map_err(Error::io("write", &log_path))?;
     let child = Command::new(&toolchain.executable)
-        .args(&target.flags)
+        .args(unit.flags_for(target))
         .args([INPUT, "-o", OUTPUT])
         .current_dir(folder.path())
         // The compiler passes names of temporary files to the linker through a shell, without quoting them.
@@ -100,7 +100,7 @@ pub(crate) fn compile(
         target: target.name.clone(),
         outcome: outcome(status),
         reason: reason.unwrap_or_else(|| "it printed nothing".to_owned()),
-        command: command_line(&folder, toolchain, target),
+        command: command_line(&folder, toolchain, &unit.flags_for(target)),
         folder,
     })
 }
@@ -174,10 +174,10 @@ fn shorten(line: &str) -> String {
 }
 
 /// Returns the shell command that repeats a compilation.
-fn command_line(folder: &Path, toolchain: &Toolchain, target: &ResolvedTarget) -> String {
+fn command_line(folder: &Path, toolchain: &Toolchain, flags: &[String]) -> String {
     let mut words = vec!["cd".to_owned(), quote(&folder.to_string_lossy()), "&&".to_owned()];
     words.push(quote(&toolchain.executable.to_string_lossy()));
-    words.extend(target.flags.iter().map(|flag| quote(flag)));
+    words.extend(flags.iter().map(|flag| quote(flag)));
     words.extend([INPUT, "-o", OUTPUT].map(str::to_owned));
     words.join(" ")
 }
@@ -202,7 +202,7 @@ mod tests {
 
     /// Returns a module without objects and parameters.
     fn unit(mlir: &str) -> Unit<'_> {
-        Unit { mlir, objects: &[], parameters: &[] }
+        Unit { mlir, objects: &[], parameters: &[], flags: &[] }
     }
 
     /// Returns a fake compiler's failure, with its folder replaced by `DIR`, and that folder.

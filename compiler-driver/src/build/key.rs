@@ -9,16 +9,17 @@ use crate::{
 };
 
 /// Revision of how this crate runs the compiler. Raised by changes that no other field of the key shows.
-const REVISION: u64 = 2;
+const REVISION: u64 = 3;
 
 /// Returns the key of `unit` compiled for `target` by `toolchain`.
 ///
 /// Structs are destructured without `..`. A new field is a compile error here until it is decided whether it belongs in
 /// the key.
 pub(crate) fn build_key(unit: &Unit<'_>, target: &ResolvedTarget, toolchain: &Toolchain) -> Digest {
-    let Unit { mlir, objects, parameters } = unit;
+    let Unit { mlir, objects, parameters, flags: more_flags } = unit;
     // The compiler does not see names: targets with the same flags share a module. The MLIR shows the numerics.
     let ResolvedTarget { name: _, driver, arch, cpu_features, flags, numerics: _ } = target;
+    let more_flags: Vec<String> = more_flags.iter().map(|&flag| flag.to_owned()).collect();
     // The digest identifies the compiler, wherever it is installed.
     let Toolchain { executable: _, version, digest } = toolchain;
 
@@ -32,6 +33,7 @@ pub(crate) fn build_key(unit: &Unit<'_>, target: &ResolvedTarget, toolchain: &To
     key.text(arch);
     key.texts(cpu_features);
     key.texts(flags);
+    key.texts(&more_flags);
     key.number(parameters.len() as u64);
     // The code does not depend on the weights' values.
     for Parameter { name, dtype, shape, source: _, aliases: _ } in *parameters {
@@ -85,6 +87,7 @@ mod tests {
         mlir: String,
         objects: Vec<Object>,
         parameters: Vec<Parameter>,
+        flags: Vec<&'static str>,
         target: ResolvedTarget,
         toolchain: Toolchain,
     }
@@ -95,6 +98,7 @@ mod tests {
             mlir: "module {}".into(),
             objects: vec![Object { name: "a.o", bytes: b"a" }, Object { name: "b.o", bytes: b"b" }],
             parameters: vec![parameter("a"), parameter("b")],
+            flags: vec!["--three"],
             target: ResolvedTarget {
                 name: "cpu".into(),
                 driver: Driver::Local,
@@ -114,8 +118,9 @@ mod tests {
     fn key(change: impl FnOnce(&mut Inputs)) -> Digest {
         let mut inputs = inputs();
         change(&mut inputs);
-        let Inputs { mlir, objects, parameters, target, toolchain } = inputs;
-        build_key(&Unit { mlir: &mlir, objects: &objects, parameters: &parameters }, &target, &toolchain)
+        let Inputs { mlir, objects, parameters, flags, target, toolchain } = inputs;
+        let unit = Unit { mlir: &mlir, objects: &objects, parameters: &parameters, flags: &flags };
+        build_key(&unit, &target, &toolchain)
     }
 
     #[test]
@@ -138,6 +143,8 @@ mod tests {
             key(|i| i.target.cpu_features = vec!["avx2fma".into()]),
             key(|i| i.target.flags.reverse()),
             key(|i| i.target.flags = vec!["--one--two".into()]),
+            key(|i| i.flags.clear()),
+            key(|i| i.target.flags.extend(i.flags.drain(..).map(Into::into))),
             key(|i| {
                 // Moving an element to the next list gives another key.
                 let moved = i.target.flags.remove(0);

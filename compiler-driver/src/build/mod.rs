@@ -98,8 +98,8 @@ fn write_contents(
         replays: vec![],
         parameters,
     };
-    let Request { targets, weights, chunk, separate_kernels, .. } = request;
-    let options = ExternalParameters { targets, weights, chunk: *chunk, separate_kernels: *separate_kernels };
+    let Request { ref targets, ref weights, chunk, separate_kernels, pack_elements, .. } = *request;
+    let options = ExternalParameters { targets, weights, chunk, separate_kernels, pack_elements };
     manifest.documents = documents::write(writer, &manifest, &options, &sources)?;
     Ok(manifest)
 }

@@ -178,7 +178,8 @@ fn plan(
     }
     let plan = Plan::new(&model.config, precision, context);
     let chains = !request.separate_kernels;
-    Ok(Plan { quant, calibration: request.calibration, cache_type, chunk: request.chunk, chains, ..plan })
+    let Request { calibration, chunk, pack_elements, .. } = *request;
+    Ok(Plan { quant, calibration, cache_type, chunk, chains, pack_elements, ..plan })
 }
 
 /// Returns the context size to plan for.

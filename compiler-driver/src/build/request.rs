@@ -38,6 +38,8 @@ pub struct Request {
     pub chunk: Option<usize>,
     /// Whether each kernel has a dispatch of its own, see [`Plan::chains`](mlxcel_emitter::Plan::chains).
     pub separate_kernels: bool,
+    /// Elements of a weight that are packed at a time; as many as suit the target by default.
+    pub pack_elements: Option<usize>,
     /// Folder of the bundle; `<model>.bundle` in the working directory by default.
     pub out: Option<PathBuf>,
     /// Folder to save MLIR, flags and compiled modules in.

@@ -7,6 +7,15 @@ use mlxcel_emitter::{Object, Program};
 
 use crate::target::ResolvedTarget;
 
+/// Flags of modules that pack weights, after those of the target.
+///
+/// The compiler would run what depends on no argument, mostly counters as large as a part of a weight, and store the results:
+/// more code to compile and a file 40 times as large. Now the runtime computes them as it loads the module.
+///
+/// `--iree-opt-const-expr-hoisting=false` must not be added: a sort of a counter then reads memory that nothing has written
+/// (IREE 3.13).
+const PACKING_FLAGS: &[&str] = &["--iree-opt-const-eval=false"];
+
 /// A compilation unit: a module with the objects it is linked with.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Unit<'u> {
@@ -16,6 +25,15 @@ pub(crate) struct Unit<'u> {
     pub(crate) objects: &'u [Object],
     /// Parameters that the module reads.
     pub(crate) parameters: &'u [Parameter],
+    /// Flags beside those of the target.
+    pub(crate) flags: &'u [&'u str],
+}
+
+impl Unit<'_> {
+    /// Returns all flags of the compiler for a target.
+    pub(crate) fn flags_for(&self, target: &ResolvedTarget) -> Vec<String> {
+        target.flags.iter().cloned().chain(self.flags.iter().map(|&flag| flag.to_owned())).collect()
+    }
 }
 
 /// A unit to compile for a target.
@@ -37,10 +55,11 @@ impl<'j> Job<'j> {
     /// Returns the jobs of a target: its program, then the module that packs the program's parameters if there is one.
     pub(crate) fn of_program(target: &'j ResolvedTarget, program: &'j Program) -> Vec<Self> {
         let Program { mlir, objects, parameters, packed, .. } = program;
-        let unit = Unit { mlir, objects, parameters };
+        let unit = Unit { mlir, objects, parameters, flags: &[] };
         let mut jobs = vec![Self { label: target.name.clone(), target, unit }];
         if let Some(packed) = packed {
-            let unit = Unit { mlir: &packed.mlir, objects: &packed.objects, parameters: &[] };
+            let unit =
+                Unit { mlir: &packed.mlir, objects: &packed.objects, parameters: &[], flags: PACKING_FLAGS };
             jobs.push(Self { label: format!("{} packing", target.name), target, unit });
         }
         jobs

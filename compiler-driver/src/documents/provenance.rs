@@ -17,6 +17,7 @@ pub(crate) struct ExternalParameters<'p> {
     pub(crate) weights: &'p WeightSource,
     pub(crate) chunk: Option<usize>,
     pub(crate) separate_kernels: bool,
+    pub(crate) pack_elements: Option<usize>,
 }
 
 /// A file that a bundle was made from.
@@ -29,7 +30,7 @@ pub(crate) struct SourceFile {
 
 impl ExternalParameters<'_> {
     fn recorded(&self) -> BTreeMap<&'static str, String> {
-        let Self { targets, weights, chunk, separate_kernels } = self;
+        let Self { targets, weights, chunk, separate_kernels, pack_elements } = self;
         let weights = match weights {
             WeightSource::None => "none".to_owned(),
             WeightSource::Random(seed) => format!("random:{seed}"),
@@ -37,6 +38,7 @@ impl ExternalParameters<'_> {
         };
         let mut recorded = BTreeMap::from([("weights", weights), ("targets", targets.join(","))]);
         recorded.extend(chunk.map(|chunk| ("chunk", chunk.to_string())));
+        recorded.extend(pack_elements.map(|elements| ("pack-elements", elements.to_string())));
         recorded.extend(separate_kernels.then(|| ("separate-kernels", "true".to_owned())));
         recorded
     }

@@ -8,6 +8,7 @@ use safetensors::Dtype;
 
 use super::{
     float_bits,
+    parts::{self, Part, PartSize, split_weight},
     superblocks::Quantizer,
     weights::{Matrix, Weights},
 };
@@ -18,13 +19,19 @@ use crate::{
     graph::{Graph, Tensor},
     group_form::GroupForm,
     module::Module,
-    packing::{Packing, Source, StoredWeight},
+    packing::{Packable, Packing, Source, StoredWeight},
     plan::{Numerics, Plan, Products},
     types::TensorType,
 };
 
 /// The recipe of weights in few bits that are used as floats.
 const DECODED: &str = "decoded";
+
+/// Elements of the parts in which weights are packed for kernels of CPUs.
+const KERNELS_PART: usize = 1 << 18;
+
+/// Those for others. GPUs take more work at a time.
+const GENERATED_PART: usize = 1 << 22;
 
 /// What is known about a model's weights.
 #[derive(Clone, Copy)]
@@ -45,6 +52,7 @@ pub(crate) struct Builder<'a> {
     pub(crate) precision: Dtype,
     pub(crate) cache_type: CacheType,
     pub(crate) numerics: Numerics,
+    pack_elements: Option<usize>,
     /// The number of real tokens of each row, `[batch]`. Without it, all tokens are real.
     pub(crate) lengths: Option<Tensor>,
     loaded: BTreeMap<String, Tensor>,
@@ -66,7 +74,7 @@ impl<'a> Builder<'a> {
         weights: KnownWeights<'a>,
         plan: &Plan,
     ) -> Self {
-        let Plan { precision, cache_type, numerics, .. } = *plan;
+        let Plan { precision, cache_type, numerics, pack_elements, .. } = *plan;
         Self {
             graph: Graph::new(),
             module,
@@ -75,6 +83,7 @@ impl<'a> Builder<'a> {
             precision: precision.dtype(),
             cache_type,
             numerics,
+            pack_elements,
             lengths: None,
             loaded: BTreeMap::new(),
             arguments: None,
@@ -133,11 +142,14 @@ impl<'a> Builder<'a> {
         let storage = self.storage(weight);
         if storage.coding.is_some() {
             let dtype = self.dtype_of(weight, &storage);
-            let body = |g: &mut Graph, sources: &[Source<'_>]| {
+            let in_parts = split_weight(weight, &storage, self.part_size(1));
+            let stored = [(weight, storage)];
+            let packable = Packable { recipe: DECODED, weights: &stored, in_parts: &in_parts, suffixes: &[] };
+            let made = self.make(&packable, |g, _, sources| {
                 let decoded = sources.iter().map(|source| source.floats(g)).collect::<Vec<_>>();
                 decoded.into_iter().map(|x| g.convert(x, dtype)).collect()
-            };
-            return self.make(DECODED, &[(weight, storage)], &[], body)[0];
+            });
+            return made[0];
         }
         let global = self.parameter(weight);
         self.load(&global)
@@ -154,7 +166,9 @@ impl<'a> Builder<'a> {
         mut body: impl FnMut(&mut Graph, Tensor) -> Vec<Tensor>,
     ) -> Vec<Tensor> {
         let dtype = weights.tensors().first().map_or(Dtype::F32, |weight| self.dtype(weight));
-        self.packed_from(recipe, weights, suffixes, |g, sources| {
+        let stored = self.stored_weights(weights);
+        let parts = parts::split(weights, &stored, self.part_size(lanes));
+        self.packed_from((recipe, suffixes), (weights, &stored), &parts, |g, weights, sources| {
             let rows = weights.rows(g, sources, lanes);
             let rows = g.convert(rows, dtype);
             body(g, rows)
@@ -163,14 +177,14 @@ impl<'a> Builder<'a> {
 
     /// Returns `x`, `[…, inputs]`, with the inputs in the order in which weights of this form have them.
     pub(crate) fn in_column_order(&mut self, weights: Weights<'_>, x: Tensor, form: GroupForm) -> Tensor {
-        let stored: Vec<_> =
-            weights.tensors().into_iter().map(|weight| (weight, self.storage(weight))).collect();
+        let stored = self.stored_weights(weights);
         if !weights.is_ordered(stored.iter().map(|(weight, storage)| (*weight, storage)), form) {
             return x;
         }
-        let order = self.make("column_order", &stored[..1], &[], |g, sources| {
-            sources.iter().map(|source| source.column_order(g)).collect()
-        });
+        let packable =
+            Packable { recipe: "column_order", weights: &stored[..1], in_parts: &[], suffixes: &[] };
+        let order = self
+            .make(&packable, |g, _, sources| sources.iter().map(|source| source.column_order(g)).collect());
         let graph = &mut self.graph;
         *self.ordered.entry((x, order[0])).or_insert_with(|| take_last(graph, x, order[0]))
     }
@@ -185,36 +199,46 @@ impl<'a> Builder<'a> {
         mut body: impl FnMut(&mut Graph, &[Tensor]) -> Vec<Tensor>,
     ) -> Vec<Tensor> {
         let mut quantizer = Quantizer::new(self.numerics.cpu_isa());
-        let made = self.packed_from(recipe, weights, &["scales"], |g, sources| {
-            let parts = weights.groups(g, sources, lanes, form, &mut quantizer);
-            body(g, &parts)
-        });
+        let stored = self.stored_weights(weights);
+        let is_ordered = weights.is_ordered(stored.iter().map(|(weight, storage)| (*weight, storage)), form);
+        // The columns of a part must be in the order of the whole.
+        let parts = match stored.iter().all(|(_, storage)| storage.order.is_none()) || is_ordered {
+            true => parts::split(weights, &stored, self.part_size(lanes)),
+            false => Vec::new(),
+        };
+        let made =
+            self.packed_from((recipe, &["scales"]), (weights, &stored), &parts, |g, weights, sources| {
+                let parts = weights.groups(g, sources, lanes, form, &mut quantizer);
+                body(g, &parts)
+            });
         self.packing.add_executables(quantizer.executables);
         made
     }
 
+    /// Loads the results of `body`, which takes all weights or those of a part.
     fn packed_from(
         &mut self,
-        recipe: &str,
-        weights: Weights<'_>,
-        suffixes: &[&str],
-        body: impl FnMut(&mut Graph, &[Source<'_>]) -> Vec<Tensor>,
+        (recipe, suffixes): (&str, &[&str]),
+        (weights, stored): (Weights<'_>, &[StoredWeight<'_>]),
+        parts: &[Part],
+        mut body: impl FnMut(&mut Graph, Weights<'_>, &[Source<'_>]) -> Vec<Tensor>,
     ) -> Vec<Tensor> {
-        let stored: Vec<_> =
-            weights.tensors().into_iter().map(|weight| (weight, self.storage(weight))).collect();
         let recipe = format!("{recipe}{}", weights.recipe_suffix());
-        self.make(&recipe, &stored, suffixes, body)
+        let in_parts: Vec<_> = parts.iter().map(|part| part.packed.clone()).collect();
+        let packable = Packable { recipe: &recipe, weights: stored, in_parts: &in_parts, suffixes };
+        self.make(&packable, |g, part, sources| match part.and_then(|index| parts.get(index)) {
+            Some(part) => part.with_weights(|weights| body(g, weights, sources)),
+            None => body(g, weights, sources),
+        })
     }
 
     /// Loads the results of [`Packing::make`].
     fn make(
         &mut self,
-        recipe: &str,
-        weights: &[StoredWeight<'_>],
-        suffixes: &[&str],
-        body: impl FnMut(&mut Graph, &[Source<'_>]) -> Vec<Tensor>,
+        packable: &Packable<'_>,
+        body: impl FnMut(&mut Graph, Option<usize>, &[Source<'_>]) -> Vec<Tensor>,
     ) -> Vec<Tensor> {
-        match self.packing.make(recipe, weights, suffixes, body) {
+        match self.packing.make(packable, body) {
             Ok(made) => {
                 let load = |(name, ty): (String, TensorType)| {
                     let global = self.module.parameter(PARAMETER_SCOPE, &name, ty);
@@ -222,8 +246,18 @@ impl<'a> Builder<'a> {
                 };
                 made.into_iter().map(load).collect()
             }
-            Err(error) => vec![self.graph.fail_with(error); suffixes.len() + 1],
+            Err(error) => vec![self.graph.fail_with(error); packable.suffixes.len() + 1],
         }
+    }
+
+    fn stored_weights<'w>(&self, weights: Weights<'w>) -> Vec<StoredWeight<'w>> {
+        weights.tensors().into_iter().map(|weight| (weight, self.storage(weight))).collect()
+    }
+
+    /// Returns the size of parts in which weights are packed.
+    fn part_size(&self, lanes: usize) -> PartSize {
+        let of_target = if self.numerics.cpu_isa().is_some() { KERNELS_PART } else { GENERATED_PART };
+        PartSize { elements: self.pack_elements.unwrap_or(of_target), lanes }
     }
 
     fn parameter(&mut self, weight: &Weight) -> Global {

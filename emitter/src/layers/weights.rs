@@ -175,7 +175,7 @@ impl<'w> Weights<'w> {
     }
 
     /// Returns every matrix.
-    fn all(self) -> Vec<&'w Matrix<'w>> {
+    pub(super) fn all(self) -> Vec<&'w Matrix<'w>> {
         match self {
             Self::Layers(layers) => layers.iter().collect(),
             Self::Experts(experts) => experts.iter().flatten().collect(),

@@ -170,6 +170,32 @@ impl Expr {
         }
     }
 
+    /// Returns the expressions that this one is made of.
+    pub(crate) fn operands(&self) -> Vec<&Self> {
+        match self {
+            Self::Stored(_) | Self::Constant(_) => Vec::new(),
+            Self::Concatenate(parts, _) => parts.iter().collect(),
+            Self::Take(one, other)
+            | Self::Lookup(one, other)
+            | Self::Or(one, other)
+            | Self::Product(one, other)
+            | Self::Sum(one, other)
+            | Self::Quotient(one, other) => vec![one, other],
+            Self::Reshape(of, _)
+            | Self::Transpose(of, _)
+            | Self::Slice { of, .. }
+            | Self::Padded(of, _)
+            | Self::Unpack { of, .. }
+            | Self::Reorder(of, _)
+            | Self::Integers(of)
+            | Self::Floats(of)
+            | Self::FloatsOf(of, _)
+            | Self::And(of, _)
+            | Self::Shift(of, _)
+            | Self::Plus(of, _) => vec![of],
+        }
+    }
+
     /// Changes the numbers of lists that elements are looked up in.
     pub(crate) fn with_lists(self, change: &impl Fn(&[f32]) -> Vec<f32>) -> Self {
         let inner = |of: Box<Self>| Box::new(of.with_lists(change));

@@ -6,6 +6,7 @@
 mod coding;
 mod expr;
 mod find;
+mod part;
 mod scheme;
 pub(crate) mod schemes;
 mod tensors;
@@ -14,6 +15,7 @@ mod whole;
 pub use coding::{Coding, Numbers, OfGroups, Storage, StoredTensor};
 pub use expr::Expr;
 pub use find::CheckpointTensors;
+pub use part::StoragePart;
 pub use scheme::Scheme;
 pub use schemes::gguf::lists::{IQ4, TWICE_E2M1};
 pub use tensors::{StoredTensors, WrongStorage};

@@ -7,6 +7,8 @@ mod map;
 mod raw;
 #[cfg(feature = "iree")]
 mod shim;
+#[cfg(feature = "iree")]
+mod thread;
 
 pub(crate) use map::map;
 #[cfg(feature = "iree")]
@@ -14,6 +16,8 @@ pub(crate) use shim::{
     Call, Device, DispatchCount, Element, Input, Module, ParameterSource, Profile, Tensor, bytes, devices,
     request_amx,
 };
+#[cfg(feature = "iree")]
+pub(crate) use thread::BatchThread;
 
 #[cfg(test)]
 #[cfg(feature = "iree")]

@@ -101,6 +101,7 @@ pub(super) fn dtype(dtype: Dtype) -> u32 {
 unsafe extern "C" {
     pub(super) fn mlxcel_error_free(error: *mut Error);
     pub(super) fn mlxcel_request_amx() -> c_int;
+    pub(super) fn mlxcel_thread_set_batch(is_batch: c_int) -> c_int;
     pub(super) fn mlxcel_driver_list(
         driver: String,
         found: unsafe extern "C" fn(*mut c_void, String),

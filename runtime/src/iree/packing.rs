@@ -1,28 +1,23 @@
 //! Packs a checkpoint's tensors into the parameters of a target, with the target's packing module.
 
-use std::{
-    collections::{BTreeMap, btree_map::Entry},
-    io::Write,
-    rc::Rc,
-};
+mod packer;
+
+use std::io::Write;
 
 use memmap2::MmapMut;
 use mlxcel_artifacts::{
-    Bundle, Cancel, Manifest, Packing, TargetArtifact,
-    entry::{PACKING_MODULE_NAME, PackStep, Parameter},
-    safetensors_prefix, signless, type_text,
+    Bundle, Cancel, Manifest, Packing, TargetArtifact, entry::Parameter, safetensors_prefix,
 };
-use safetensors::Dtype;
 
+use self::packer::Packer;
 use super::{
     calibration::{self, Moments},
     options::{Calibrate, LoadOptions},
     select::{self, ThisMachine},
-    vmfb,
 };
 use crate::{
     error::Error,
-    ffi::{Call, Device, Module, Tensor},
+    ffi::{BatchThread, Device},
     weights::Weights,
 };
 
@@ -136,115 +131,18 @@ pub(super) fn write(
 ) -> Result<(), Error> {
     let prefix = prefix(packing)?;
     let mut packer = Packer::load(bundle, (target, packing), device)?;
+    let _others_first = BatchThread::new();
     let (mut done, total) = (prefix.len(), length(&prefix, packing));
     to.write_all(&prefix).map_err(Error::write_packed)?;
     for step in &packing.steps {
-        packer.run(step, from, to)?;
-        done += step.results.iter().filter_map(Parameter::bytes).sum::<usize>();
-        progress(done, total);
+        packer.run(step, from, &mut |bytes| {
+            to.write_all(bytes).map_err(Error::write_packed)?;
+            done += bytes.len();
+            progress(done, total);
+            Ok(())
+        })?;
     }
     to.flush().map_err(Error::write_packed)
-}
-
-/// The packing module of a target, with the functions that it has run.
-struct Packer<'a> {
-    module: Module,
-    /// The checkpoint's parameters and moments by name.
-    types: BTreeMap<&'a str, &'a Parameter>,
-    calls: BTreeMap<&'a str, Call>,
-}
-
-impl<'a> Packer<'a> {
-    /// Loads the packing module of a target.
-    fn load(
-        bundle: &'a Bundle,
-        (target, packing): (&str, &'a Packing),
-        device: &Device,
-    ) -> Result<Self, Error> {
-        let program = vmfb::read(bundle, &packing.vmfb, target)?;
-        let module = Module::load(device, program, Rc::new(Weights::empty()), "", &[])
-            .map_err(Error::iree(|| "load the packing module".into()))?;
-        let parameters = &bundle.manifest().parameters;
-        let calibration = packing.calibration.iter();
-        let moments = calibration.flat_map(|calibration| &calibration.steps).flat_map(|step| &step.moments);
-        let types =
-            parameters.iter().chain(moments).map(|parameter| (parameter.name.as_str(), parameter)).collect();
-        Ok(Self { module, types, calls: BTreeMap::new() })
-    }
-
-    /// Runs one step and writes its results.
-    fn run(
-        &mut self,
-        step: &'a PackStep,
-        (weights, all_moments): (&Weights, Option<&Weights>),
-        to: &mut dyn Write,
-    ) -> Result<(), Error> {
-        let PackStep { entry, sources, calibrated_entry, moments, results } = step;
-        // A valid manifest names parameters as sources, and the weights were checked to have all parameters.
-        let mut names: Vec<_> = sources.iter().map(String::as_str).collect();
-        let mut inputs: Vec<&[u8]> =
-            names.iter().map(|name| weights.tensor(name).unwrap_or_default()).collect();
-        let mut entry = entry.as_ref();
-        if let (Some(calibrated), Some(name), Some(all_moments)) = (calibrated_entry, moments, all_moments) {
-            entry = Some(calibrated);
-            names.push(name);
-            inputs.push(all_moments.tensor(name).unwrap_or_default());
-        }
-        let Some(entry) = entry else {
-            // Copied as they are.
-            return inputs.iter().try_for_each(|bytes| to.write_all(bytes)).map_err(Error::write_packed);
-        };
-        let tensors = self.call(entry, &names)?.invoke(&inputs);
-        copy(entry, &tensors.map_err(Error::iree(|| format!("run {entry}")))?, results, to)
-    }
-
-    /// Returns the call of a function, which is prepared once.
-    fn call(&mut self, entry: &'a str, sources: &[&str]) -> Result<&mut Call, Error> {
-        let place = match self.calls.entry(entry) {
-            Entry::Occupied(call) => return Ok(call.into_mut()),
-            Entry::Vacant(place) => place,
-        };
-        let inputs: Vec<(Dtype, &[usize])> = sources
-            .iter()
-            .filter_map(|name| self.types.get(name))
-            .map(|parameter| (signless(parameter.dtype), parameter.shape.as_slice()))
-            .collect();
-        let call = Call::new(&self.module, &format!("{PACKING_MODULE_NAME}.{entry}"), &inputs);
-        Ok(place.insert(call.map_err(Error::iree(|| format!("prepare {entry}")))?))
-    }
-}
-
-/// The bytes of a result that are copied at a time.
-const COPIED: usize = 4 << 20;
-
-/// Writes the results of a step after comparing them with the manifest.
-fn copy(entry: &str, tensors: &[Tensor], results: &[Parameter], to: &mut dyn Write) -> Result<(), Error> {
-    if tensors.len() != results.len() {
-        let (found, expected) = (tensors.len(), results.len());
-        return Err(Error::Unsupported(format!("{entry} returns {found} results, expected {expected}")));
-    }
-    for (tensor, result) in tensors.iter().zip(results) {
-        if tensor.shape() != result.shape {
-            return Err(Error::Unsupported(format!(
-                "{entry} returns a tensor of shape {:?}, expected {}",
-                tensor.shape(),
-                type_text(result.dtype, &result.shape)
-            )));
-        }
-        let read = |error| Error::iree(|| format!("read from {entry}"))(error);
-        let total = result.bytes().unwrap_or_default();
-        if tensor.size() != total {
-            let size = tensor.size();
-            return Err(Error::Unsupported(format!("{entry} returns {size} bytes, expected {total}")));
-        }
-        let mut chunk = vec![0; COPIED.min(total)];
-        for begin in (0..total).step_by(COPIED) {
-            let chunk = &mut chunk[..COPIED.min(total - begin)];
-            tensor.copy_from(begin, chunk).map_err(read)?;
-            to.write_all(chunk).map_err(Error::write_packed)?;
-        }
-    }
-    Ok(())
 }
 
 /// Returns the header of the safetensors file, with its length before it.

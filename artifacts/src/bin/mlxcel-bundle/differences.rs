@@ -8,7 +8,7 @@ use std::{
 use mlxcel_artifacts::{
     Blob, Bundle, CalibratedBy, Compiler, Digest, EmbeddingSpec, Error, GpuNeeds, Manifest, ModelSpec,
     Packing, SelfTestCase, Serving, SignatureInfo, TargetArtifact, Traffic, Window,
-    entry::{Calibration, CalibrationStep, Entry, PackStep, Parameter},
+    entry::{Calibration, CalibrationStep, Entry, PackCall, PackStep, Parameter},
     type_text,
 };
 
@@ -253,19 +253,7 @@ impl Differences {
             calibration.iter().map(sizes).chain(steps.map(line)).collect::<Vec<_>>()
         };
         self.lists(&format!("{field} calibration"), &collected(calibration), &collected(&b.calibration));
-        let lines = |steps: &[PackStep]| {
-            let line = |step: &PackStep| {
-                let PackStep { entry, sources, calibrated_entry, moments, results } = step;
-                let results = results.iter().map(|p| format!("{} {}", p.name, type_text(p.dtype, &p.shape)));
-                let results: Vec<_> = results.collect();
-                let entry = entry.as_deref().unwrap_or("keep");
-                let calibrated = calibrated_entry.iter().zip(moments);
-                let calibrated = calibrated.map(|(entry, moments)| format!(", or {entry} with {moments}"));
-                let calibrated: String = calibrated.collect();
-                format!("{entry} {}{calibrated} -> {}", sources.join(" "), results.join(" "))
-            };
-            steps.iter().map(line).collect::<Vec<_>>()
-        };
+        let lines = |steps: &[PackStep]| steps.iter().map(step_text).collect::<Vec<_>>();
         self.lists(&format!("{field} steps"), &lines(steps), &lines(&b.steps));
     }
 
@@ -361,6 +349,28 @@ fn arrow(a: impl Display, b: impl Display) -> String {
 /// Shortens a digest to what tells it from others.
 fn short(digest: &Digest) -> String {
     digest.hex().chars().take(SHORT_DIGEST_CHARS).collect()
+}
+
+/// Returns a step of packing in one line.
+fn step_text(step: &PackStep) -> String {
+    let PackStep { entry, sources, calibrated_entry, moments, calls, results } = step;
+    let sources = sources.join(" ");
+    let made = match (entry, calls.as_slice()) {
+        (Some(entry), _) => format!("{entry} {sources}"),
+        (None, []) => format!("keep {sources}"),
+        (None, calls) => {
+            let text = |PackCall { entry, sources, shared, parts }: &PackCall| {
+                let whole = shared.iter().map(|name| format!(" with {name}"));
+                format!("{entry} {} in {parts} parts{}", sources.join(" "), whole.collect::<String>())
+            };
+            calls.iter().map(text).collect::<Vec<_>>().join(", ")
+        }
+    };
+    let calibrated = calibrated_entry.iter().zip(moments);
+    let calibrated = calibrated.map(|(entry, moments)| format!(", or {entry} with {moments}"));
+    let results = results.iter().map(|p| format!("{} {}", p.name, type_text(p.dtype, &p.shape)));
+    let results: Vec<_> = results.collect();
+    format!("{made}{} -> {}", calibrated.collect::<String>(), results.join(" "))
 }
 
 fn join_or_none(items: impl Iterator<Item = String>) -> String {

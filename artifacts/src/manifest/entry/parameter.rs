@@ -27,7 +27,8 @@ pub struct Parameter {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PackStep {
-    /// The packing module's function from sources to results. `None` copies the one source to the one result.
+    /// The packing module's function from sources to results. `None` makes results by [`calls`](Self::calls), or copies the one
+    /// source to the one result.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub entry: Option<String>,
     /// Names of the checkpoint's tensors.
@@ -39,8 +40,44 @@ pub struct PackStep {
     /// The moments that it takes, by name.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub moments: Option<String>,
+    /// The calls that make the results without moments, one part of the first dimension after the other. Since format 5.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub calls: Vec<PackCall>,
     /// The tensors that the target's module reads.
     pub results: Vec<Parameter>,
+}
+
+/// Calls of a function that makes parts of results, small enough for the caches of a processor.
+///
+/// The first dimension of each source is split into [`parts`](Self::parts) equal parts, and the function is called with the
+/// first part of each, the second of each, and so on.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct PackCall {
+    /// The packing module's function.
+    pub entry: String,
+    /// Names of the checkpoint's tensors that are split.
+    pub sources: Vec<String>,
+    /// Names of those that every call takes whole, after the others.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub shared: Vec<String>,
+    /// How many parts a source has.
+    pub parts: usize,
+}
+
+impl PackStep {
+    /// Returns a step that copies a tensor of the checkpoint.
+    #[must_use]
+    pub fn copy(source: &str, result: Parameter) -> Self {
+        Self { entry: None, ..Self::whole("", vec![source.to_owned()], vec![result]) }
+    }
+
+    /// Returns a step of one call that makes the results of whole sources.
+    #[must_use]
+    pub fn whole(entry: &str, sources: Vec<String>, results: Vec<Parameter>) -> Self {
+        let entry = Some(entry.to_owned());
+        Self { entry, sources, calibrated_entry: None, moments: None, calls: Vec::new(), results }
+    }
 }
 
 /// How the packing module collects moments of inputs: the sums of their products over all tokens of a text.

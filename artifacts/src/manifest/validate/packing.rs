@@ -8,11 +8,14 @@ use super::checks::{Check, check_tensors, ensure, file_name, text};
 use crate::{
     error::Error,
     manifest::{
-        FORMAT_OF_CALIBRATION, Packing,
-        entry::{Calibration, CalibrationStep, PackStep, Parameter},
+        FORMAT_OF_CALIBRATION, FORMAT_OF_PARTS, Packing,
+        entry::{Calibration, CalibrationStep, PackCall, PackStep, Parameter},
     },
     tensor::type_text,
 };
+
+/// The most parts of a tensor. The longest vocabularies have some thousands.
+const PARTS_MAX: usize = 1 << 20;
 
 /// Checks that packing makes its results from the checkpoint's tensors.
 pub(super) fn check_packing(format: u32, target: &str, packing: &Packing, parameters: &[Parameter]) -> Check {
@@ -35,7 +38,13 @@ pub(super) fn check_packing(format: u32, target: &str, packing: &Packing, parame
     })?;
     let moments = calibration.as_ref().map(|calibration| check_calibration(target, calibration, &known));
     let moments = moments.transpose()?.unwrap_or_default();
-    for PackStep { entry, sources, calibrated_entry, moments: wanted, results } in steps {
+    for PackStep { entry, sources, calibrated_entry, moments: wanted, calls, results } in steps {
+        ensure(calls.is_empty() || entry.is_none() && format >= FORMAT_OF_PARTS, || {
+            format!(
+                "packing of target {target} in format {format} has a step in parts, expected none before format \
+                 {FORMAT_OF_PARTS} and no whole function beside them"
+            )
+        })?;
         ensure(calibrated_entry.is_some() == wanted.is_some(), || {
             format!(
                 "packing of target {target} has moments without a function for them, expected both or none"
@@ -58,8 +67,10 @@ pub(super) fn check_packing(format: u32, target: &str, packing: &Packing, parame
                 format!("packing of target {target} reads `{source}`, expected one of the parameters")
             })?;
         }
+        calls.iter().try_for_each(|call| check_call(target, call, &known))?;
         match (entry, sources.as_slice(), results.as_slice()) {
             (Some(entry), _, [_, ..]) => text(format_args!("packing entry of target {target}"), entry)?,
+            (None, _, [_, ..]) if !calls.is_empty() => {}
             (None, [source], [result]) => {
                 let found = known.get(source.as_str()).map(|p| (p.dtype, &p.shape));
                 ensure(found == Some((result.dtype, &result.shape)), || {
@@ -77,6 +88,35 @@ pub(super) fn check_packing(format: u32, target: &str, packing: &Packing, parame
     }
     let results: Vec<_> = steps.iter().flat_map(|step| &step.results).cloned().collect();
     check_tensors(&results)
+}
+
+/// Checks that a function can be called with parts of the checkpoint's tensors.
+fn check_call(target: &str, call: &PackCall, known: &HashMap<&str, &Parameter>) -> Check {
+    let PackCall { entry, sources, shared, parts } = call;
+    text(format_args!("packing entry of target {target}"), entry)?;
+    ensure((1..=PARTS_MAX).contains(parts), || {
+        format!("packing of target {target} has a step in {parts} parts, expected 1 to {PARTS_MAX}")
+    })?;
+    ensure(!sources.is_empty(), || {
+        format!("packing of target {target} has a step in parts of no tensors, expected some")
+    })?;
+    for source in sources.iter().chain(shared) {
+        ensure(known.contains_key(source.as_str()), || {
+            let source = source.escape_default();
+            format!("packing of target {target} reads `{source}`, expected one of the parameters")
+        })?;
+    }
+    for source in sources.iter().filter_map(|source| known.get(source.as_str())) {
+        let divides = source.shape.first().is_some_and(|first| first.is_multiple_of(*parts));
+        ensure(divides, || {
+            let (name, found) = (source.name.escape_default(), type_text(source.dtype, &source.shape));
+            format!(
+                "packing of target {target} reads `{name}`, {found}, in {parts} parts, expected a first \
+                 dimension that they divide"
+            )
+        })?;
+    }
+    Ok(())
 }
 
 /// Checks how moments are collected. Returns their names.

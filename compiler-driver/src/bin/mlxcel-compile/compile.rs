@@ -37,6 +37,7 @@ pub(crate) fn compile(
         context: options.ctx_size,
         chunk: options.chunk,
         separate_kernels: options.separate_kernels,
+        pack_elements: None,
         out: named.as_ref().map(NamedBundle::folder).or(options.out),
         dump_dir: options.dump_dir,
         store,

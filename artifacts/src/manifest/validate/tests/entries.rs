@@ -295,7 +295,7 @@ fn an_entry_whose_size_overflows() {
 fn caches() {
     assert_eq!(
         refused(|m| m.targets.get_mut("cpu").unwrap().serving = None),
-        "target cpu: format 4 has no serving, expected it"
+        "target cpu: format 5 has no serving, expected it"
     );
     assert_eq!(refused(|m| serving(m).page = 32), "target cpu: a page has 32 positions, expected 64");
     assert_eq!(
@@ -441,7 +441,7 @@ fn older_formats() {
         assert_eq!(
             super::refused(|m| entries(m).push(sample::entry(role, 64, 100))),
             format!(
-                "target cpu: format 4 has the entry {}, expected step, best and embed since format 3",
+                "target cpu: format 5 has the entry {}, expected step, best and embed since format 3",
                 role.entry_name()
             )
         );

@@ -5,8 +5,9 @@ use std::collections::BTreeMap;
 use super::*;
 use crate::manifest::{
     CalibratedBy, Packing,
-    entry::{Calibration, CalibrationStep, PackStep},
+    entry::{Calibration, CalibrationStep, PackCall, PackStep},
 };
+use crate::tensor::type_text;
 
 /// Returns a packing with these steps.
 fn packing_of(manifest: &Manifest, steps: Vec<PackStep>) -> Packing {
@@ -35,10 +36,7 @@ fn steps() {
     let norm = manifest().parameters[0].clone();
     let step = |entry: Option<&str>, sources: &[&str], results: Vec<Parameter>| PackStep {
         entry: entry.map(Into::into),
-        sources: sources.iter().map(ToString::to_string).collect(),
-        calibrated_entry: None,
-        moments: None,
-        results,
+        ..PackStep::whole("", sources.iter().map(ToString::to_string).collect(), results)
     };
     let with = |steps: Vec<PackStep>| refused_packing(steps, |_| ());
     let name = norm.name.as_str();
@@ -73,16 +71,76 @@ fn steps() {
 }
 
 #[test]
+fn parts() {
+    let norm = manifest().parameters[0].clone();
+    let rows = norm.shape[0];
+    let made = Parameter { name: "made".into(), ..norm.clone() };
+    let call = PackCall {
+        entry: "panels_0".into(),
+        sources: vec![norm.name.clone()],
+        shared: vec![norm.name.clone()],
+        parts: rows,
+    };
+    let step = PackStep { calls: vec![call.clone()], ..PackStep::copy(&norm.name, made.clone()) };
+    let mut whole = manifest();
+    whole.targets.get_mut("cpu").unwrap().packing = Some(packing_of(&whole, vec![step.clone()]));
+    assert_eq!(whole.validate().map_err(|error| error.to_string()), Ok(()));
+    let with = |change: &dyn Fn(&mut PackCall)| {
+        let mut call = call.clone();
+        change(&mut call);
+        refused_packing(vec![PackStep { calls: vec![call], ..step.clone() }], |_| ())
+    };
+    assert_eq!(
+        with(&|call| call.parts = 0),
+        "packing of target cpu has a step in 0 parts, expected 1 to 1048576"
+    );
+    assert_eq!(
+        with(&|call| call.parts = (1 << 20) + 1),
+        "packing of target cpu has a step in 1048577 parts, expected 1 to 1048576"
+    );
+    assert_eq!(
+        with(&|call| call.parts = 2 * rows),
+        format!(
+            "packing of target cpu reads `model.norm.weight`, {}, in {} parts, expected a first dimension that \
+             they divide",
+            type_text(norm.dtype, &norm.shape),
+            2 * rows
+        )
+    );
+    assert_eq!(
+        with(&|call| call.sources.clear()),
+        "packing of target cpu has a step in parts of no tensors, expected some"
+    );
+    assert_eq!(
+        with(&|call| call.shared[0] = "w".into()),
+        "packing of target cpu reads `w`, expected one of the parameters"
+    );
+    assert!(with(&|call| call.entry = "a\nb".into()).starts_with("packing entry of target cpu is `a\\nb`"));
+    let both = PackStep { entry: Some("panels_0".into()), ..step.clone() };
+    assert_eq!(
+        refused_packing(vec![both], |_| ()),
+        "packing of target cpu in format 5 has a step in parts, expected none before format 5 and no whole \
+         function beside them"
+    );
+    let before = refused(|m| {
+        m.format = 4;
+        let packing = packing_of(m, vec![step.clone()]);
+        m.targets.get_mut("cpu").unwrap().packing = Some(packing);
+    });
+    assert!(before.starts_with("packing of target cpu in format 4 has a step in parts"), "{before}");
+    let none = PackStep { results: vec![], ..step };
+    assert_eq!(refused_packing(vec![none], |_| ()), "packing of target cpu has a step without results");
+}
+
+#[test]
 fn calibration() {
     let norm = manifest().parameters[0].clone();
     let sources = vec![norm.name.clone()];
     let moments = Parameter::new("moments", Dtype::F32, &[8, 8]);
     let step = PackStep {
-        entry: Some("panels_0".into()),
-        sources: sources.clone(),
         calibrated_entry: Some("panels_0_calibrated".into()),
         moments: Some("moments".into()),
-        results: vec![Parameter { name: "made".into(), ..norm }],
+        ..PackStep::whole("panels_0", sources.clone(), vec![Parameter { name: "made".into(), ..norm }])
     };
     let collect = |moments| CalibrationStep { entry: "collect_0".into(), sources: sources.clone(), moments };
     let calibration =

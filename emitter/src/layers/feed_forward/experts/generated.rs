@@ -25,10 +25,8 @@ pub(super) fn experts(b: &mut Builder<'_>, layer: &Experts, logits: Tensor, x: T
     let [up, down] = ExpertLinears::up_and_down(layer);
     let stacks = [&up, &down].map(|layers| {
         let size = layers.weights().size();
-        let made = b.packed("stack", layers.weights(), 1, &[], |g, rows| {
-            vec![g.reshape(rows, &[count, size.0, size.1])]
-        });
-        made[0]
+        let made = b.packed("stack", layers.weights(), 1, &[], |_, rows| vec![rows]);
+        b.graph.reshape(made[0], &[count, size.0, size.1])
     });
     let biases = [&up, &down].map(|layers| layers.biases(b));
     let g = &mut b.graph;
