@@ -214,6 +214,8 @@ pub(crate) fn request(model: &Path, targets: &[&str]) -> Request {
         chunk: None,
         separate_kernels: false,
         pack_elements: None,
+        // The code is the same, and the full run verifies it.
+        verifies: is_full(),
         calibration: false,
         out: None,
         dump_dir: None,

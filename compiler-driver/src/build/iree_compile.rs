@@ -70,11 +70,15 @@ pub(crate) fn compile(
         fs::write(&path, object.bytes).map_err(Error::io("write", &path))?;
     }
 
+    let mut flags = unit.flags_for(target);
+    if !toolchain.verifies {
+        flags.push("--verify=false".to_owned());
+    }
     let log_path = folder.path().join(LOG);
     let log = File::create(&log_path).map_err(Error::io("write", &log_path))?;
     let log_for_stderr = log.try_clone().map_err(Error::io("write", &log_path))?;
     let child = Command::new(&toolchain.executable)
-        .args(unit.flags_for(target))
+        .args(&flags)
         .args([INPUT, "-o", OUTPUT])
         .current_dir(folder.path())
         // The compiler passes names of temporary files to the linker through a shell, without quoting them.
@@ -100,7 +104,7 @@ pub(crate) fn compile(
         target: target.name.clone(),
         outcome: outcome(status),
         reason: reason.unwrap_or_else(|| "it printed nothing".to_owned()),
-        command: command_line(&folder, toolchain, &unit.flags_for(target)),
+        command: command_line(&folder, toolchain, &flags),
         folder,
     })
 }

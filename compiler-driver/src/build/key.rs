@@ -20,8 +20,8 @@ pub(crate) fn build_key(unit: &Unit<'_>, target: &ResolvedTarget, toolchain: &To
     // The compiler does not see names: targets with the same flags share a module. The MLIR shows the numerics.
     let ResolvedTarget { name: _, driver, arch, cpu_features, flags, numerics: _ } = target;
     let more_flags: Vec<String> = more_flags.iter().map(|&flag| flag.to_owned()).collect();
-    // The digest identifies the compiler, wherever it is installed.
-    let Toolchain { executable: _, version, digest } = toolchain;
+    // The digest identifies the compiler, wherever it is installed. Verifying changes nothing in the module.
+    let Toolchain { executable: _, version, digest, verifies: _ } = toolchain;
 
     let mut key = Fields::default();
     key.text("mlxcel build key");
@@ -111,6 +111,7 @@ mod tests {
                 executable: "/usr/bin/iree-compile".into(),
                 version: "3.13.0".into(),
                 digest: Digest::of(b"compiler"),
+                verifies: true,
             },
         }
     }
@@ -161,5 +162,6 @@ mod tests {
     fn names_and_paths_do_not_change_the_key() {
         assert_eq!(key(|i| i.target.name = "cpu-x86-64-v3".into()), key(|_| {}));
         assert_eq!(key(|i| i.toolchain.executable = "/opt/iree-compile".into()), key(|_| {}));
+        assert_eq!(key(|i| i.toolchain.verifies = false), key(|_| {}));
     }
 }

@@ -49,7 +49,7 @@ pub fn build(request: &Request, progress: &mut Progress<'_>) -> Result<Bundle, E
     let mut writer = BundleWriter::create(&out)?;
     let store = request.store.as_ref().ok_or(mlxcel_artifacts::Error::NoStore)?;
     let lock = store.lock_shared()?;
-    let toolchain = Toolchain::find(&request.compiler, store)?;
+    let toolchain = Toolchain { verifies: request.verifies, ..Toolchain::find(&request.compiler, store)? };
     let dump_dir = request.dump_dir.as_deref().map(DumpDir::create).transpose()?;
 
     let programs = Programs::emit(&prepared, &Machine::host(), progress)?;

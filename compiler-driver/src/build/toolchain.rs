@@ -26,6 +26,8 @@ pub struct Toolchain {
     pub version: String,
     /// BLAKE3 digest of the version line, the executable and its library. Does not depend on their path.
     pub digest: Digest,
+    /// Whether it verifies the module between its passes.
+    pub verifies: bool,
 }
 
 /// Identity of an executable, kept in the store so that hundreds of megabytes are not hashed on every call.
@@ -63,7 +65,7 @@ impl Toolchain {
                 expected: IREE_VERSION,
             });
         }
-        Ok(Self { version: version.to_owned(), executable, digest })
+        Ok(Self { version: version.to_owned(), executable, digest, verifies: true })
     }
 }
 
