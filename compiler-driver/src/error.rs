@@ -5,6 +5,8 @@
 
 use std::{fmt::Display, io, path::PathBuf};
 
+use crate::program::FormError;
+
 /// Why a build failed.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -42,6 +44,54 @@ pub enum Error {
     NoConfig {
         /// The folder.
         folder: PathBuf,
+    },
+
+    /// A file is in no form of a StableHLO program.
+    #[error("{}: {problem}", path.display())]
+    ProgramForm {
+        /// The file.
+        path: PathBuf,
+        /// What was found, what was expected, and a hint.
+        problem: FormError,
+    },
+
+    /// A program is larger than any.
+    #[error(
+        "{} has {found} bytes, expected a StableHLO program of at most {limit}\n\
+         hint: pass weights as arguments, not as constants",
+        path.display()
+    )]
+    LargeProgram {
+        /// The file.
+        path: PathBuf,
+        /// Its size in bytes.
+        found: u64,
+        /// The most bytes.
+        limit: u64,
+    },
+
+    /// The compiler cannot read a program.
+    #[error(
+        "{}: found no valid StableHLO, expected some\n{reason}\nhint: if the file is whole, export it again",
+        path.display()
+    )]
+    UnreadableProgram {
+        /// The file.
+        path: PathBuf,
+        /// What the compiler says.
+        reason: String,
+    },
+
+    /// A program that the compiler read is not understood.
+    #[error(
+        "cannot read what iree-compile made of {}\nhint: this is a bug in mlxcel-compile: report it with the file",
+        path.display()
+    )]
+    Import {
+        /// The file.
+        path: PathBuf,
+        /// The cause.
+        source: mlxcel_emitter::Error,
     },
 
     /// The build was cancelled.

@@ -5,6 +5,7 @@ mod documents;
 mod error;
 mod explain;
 mod model;
+mod program;
 mod stored;
 mod target;
 #[cfg(test)]
@@ -25,4 +26,5 @@ pub use model::{
     random::write_random_weights,
     source::{ModelSource, WeightSource},
 };
+pub use program::{FormError, explain_program};
 pub use target::{Precision, ResolvedTarget, Target};

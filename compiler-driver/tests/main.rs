@@ -19,6 +19,7 @@ mod offline;
 mod oracle;
 mod packing;
 mod pipeline;
+mod programs;
 mod quantized;
 mod real;
 mod registry;

@@ -110,7 +110,7 @@ pub(crate) fn compile(
 }
 
 /// Waits until the compiler ends. Returns `None` if it was cancelled.
-fn wait(mut child: Child, cancelled: &dyn Fn() -> bool) -> io::Result<Option<ExitStatus>> {
+pub(crate) fn wait(mut child: Child, cancelled: &dyn Fn() -> bool) -> io::Result<Option<ExitStatus>> {
     loop {
         if let Some(status) = child.try_wait()? {
             return Ok(Some(status));
@@ -125,7 +125,7 @@ fn wait(mut child: Child, cancelled: &dyn Fn() -> bool) -> io::Result<Option<Exi
 }
 
 /// Describes how the compiler ended, to follow its name.
-fn outcome(status: ExitStatus) -> String {
+pub(crate) fn outcome(status: ExitStatus) -> String {
     match (status.signal(), status.code()) {
         (Some(signal), _) => match signal_name(signal) {
             Some(name) => format!("crashed with {name}"),
@@ -149,7 +149,7 @@ fn signal_name(signal: i32) -> Option<&'static str> {
 }
 
 /// Returns the first error lines of the log, otherwise its first line that is not empty.
-fn reason(log: &Path) -> io::Result<Option<String>> {
+pub(crate) fn reason(log: &Path) -> io::Result<Option<String>> {
     let mut first = None;
     let mut errors = Vec::new();
     let mut lines = BufReader::new(File::open(log)?.take(LOG_LIMIT_BYTES));

@@ -6,7 +6,7 @@ pub(crate) mod request;
 pub(crate) mod toolchain;
 
 mod dump;
-mod iree_compile;
+pub(crate) mod iree_compile;
 mod key;
 mod plan;
 mod prepare;

@@ -8,12 +8,15 @@ mod progress;
 
 use std::{
     io::{self, Write},
+    path::Path,
     process::ExitCode,
 };
 
 use clap::Parser;
-use mlxcel_artifacts::{INTERRUPTED, report};
-use mlxcel_compiler_driver::{Cancel, Error, ModelSource, Target, explain, write_random_weights};
+use mlxcel_artifacts::{INTERRUPTED, Store, report};
+use mlxcel_compiler_driver::{
+    Cancel, CompilerLocation, Error, ModelSource, Target, explain, explain_program, write_random_weights,
+};
 use mlxcel_models::{FAMILIES, PRESETS};
 
 use crate::{
@@ -62,7 +65,13 @@ fn main() -> ExitCode {
 fn run(cli: Cli, cancel: &Cancel, progress: &mut ProgressView) -> Result<Outcome, Error> {
     match cli.command {
         None => compile(cli.compile, cancel, progress),
-        Some(Command::Explain { model }) => Ok(explain(&ModelSource::find(&model)?, cancel)?.into()),
+        Some(Command::Explain { model }) => match program(&model) {
+            Some(path) => {
+                let store = Store::from_env(None)?;
+                Ok(explain_program(path, &CompilerLocation::from_env(), &store, cancel)?.into())
+            }
+            None => Ok(explain(&ModelSource::find(&model)?, cancel)?.into()),
+        },
         Some(Command::Targets) => {
             let rows = Target::all()?.into_iter().map(|target| (target.name, target.description));
             Ok(table(rows.collect()).into())
@@ -74,6 +83,12 @@ fn run(cli: Cli, cancel: &Cancel, progress: &mut ProgressView) -> Result<Outcome
             Ok(format!("{}\n", out.display()).into())
         }
     }
+}
+
+/// Returns the path of a StableHLO program. Other files are models in GGUF.
+fn program(text: &str) -> Option<&Path> {
+    let path = Path::new(text);
+    (path.is_file() && ModelSource::find(text).is_err()).then_some(path)
 }
 
 /// Formats one name per line.

@@ -86,9 +86,10 @@ pub(crate) enum Emit {
 
 #[derive(Subcommand)]
 pub(crate) enum Command {
-    /// Show a model's architecture, sizes and memory needs
+    /// Show a model's architecture, sizes and memory needs, or a StableHLO program's functions and ops
     Explain {
-        /// Preset name, or path to a folder with a config.json or to a GGUF file
+        /// Preset name, path to a folder with a config.json or to a GGUF file, or path to a StableHLO program: MLIR text, a
+        /// portable artifact or a file of jax.export
         model: String,
     },
     /// List the targets

@@ -1,0 +1,8 @@
+//! StableHLO programs that others wrote: exported by JAX or PyTorch, or written by hand.
+
+mod explain;
+mod form;
+mod read;
+
+pub use explain::explain_program;
+pub use form::FormError;

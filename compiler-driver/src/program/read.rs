@@ -1,0 +1,141 @@
+//! Reads a program in any form, as StableHLO in MLIR's generic form.
+//!
+//! iree-compile has StableHLO's dialects and its versions, so it is the one that reads: it is asked for the module that its
+//! first pass sees. What follows, of every dialect that is no StableHLO, is refused by [`super::explain`] and by builds.
+
+use std::{
+    fs::{self, File},
+    path::Path,
+    process::{Command, Stdio},
+};
+
+use mlxcel_emitter::{ImportedProgram, import};
+
+use super::form::{Form, detect};
+use crate::{
+    build::{
+        iree_compile::{outcome, reason, wait},
+        toolchain::Toolchain,
+    },
+    error::Error,
+};
+
+/// The first pass with a name that sees StableHLO, whatever the form of the program. Before it, composites have become calls.
+const FIRST_PASS: &str = "chlo-legalize-to-stablehlo";
+
+/// What precedes the module in the compiler's output.
+const DUMP: &str = "// -----// IR Dump Before";
+
+/// Name of the program in the compiler's folder, and what it prints.
+const INPUT: &str = "program";
+const PRINTED: &str = "printed.mlir";
+
+/// The most bytes of a program. Constants of a model do not belong into it.
+const PROGRAM_LIMIT_BYTES: u64 = 1 << 30;
+
+/// A program that was read.
+#[derive(Debug)]
+pub(crate) struct ReadProgram {
+    pub(crate) form: Form,
+    pub(crate) program: ImportedProgram,
+}
+
+/// Reads the program at a path.
+pub(crate) fn read(
+    path: &Path,
+    toolchain: &Toolchain,
+    cancelled: &dyn Fn() -> bool,
+) -> Result<ReadProgram, Error> {
+    let io = |verb| Error::io(verb, path);
+    let found = fs::metadata(path).map_err(io("read"))?.len();
+    if found > PROGRAM_LIMIT_BYTES {
+        return Err(Error::LargeProgram { path: path.into(), found, limit: PROGRAM_LIMIT_BYTES });
+    }
+    let bytes = fs::read(path).map_err(io("read"))?;
+    let (form, program) =
+        detect(&bytes).map_err(|problem| Error::ProgramForm { path: path.into(), problem })?;
+    let text = print(path, program, toolchain, cancelled)?;
+    let program = import(&text).map_err(|source| Error::Import { path: path.into(), source })?;
+    Ok(ReadProgram { form, program })
+}
+
+/// Returns a program as text in MLIR's generic form.
+fn print(
+    path: &Path,
+    program: &[u8],
+    toolchain: &Toolchain,
+    cancelled: &dyn Fn() -> bool,
+) -> Result<String, Error> {
+    let folder = tempfile::Builder::new().prefix("mlxcel-program-").tempdir();
+    let folder = folder.map_err(Error::io("write", std::env::temp_dir()))?;
+    let [input, printed] = [INPUT, PRINTED].map(|name| folder.path().join(name));
+    fs::write(&input, program).map_err(Error::io("write", &input))?;
+    let log = File::create(&printed).map_err(Error::io("write", &printed))?;
+    let child = Command::new(&toolchain.executable)
+        .args(["--iree-input-type=stablehlo", "--compile-to=input", INPUT, "-o", "/dev/null"])
+        .arg(format!("--mlir-print-ir-before={FIRST_PASS}"))
+        .args(["--mlir-print-op-generic", "--mlir-print-debuginfo"])
+        // The pass runs on functions, and the module is printed for each of them.
+        .args(["--mlir-print-ir-module-scope", "--mlir-disable-threading"])
+        .current_dir(folder.path())
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(log)
+        .spawn()
+        .map_err(Error::io("run", &toolchain.executable))?;
+    let status = wait(child, cancelled).map_err(Error::io("run", &toolchain.executable))?;
+    let status = status.ok_or(Error::Cancelled)?;
+    let text = module_in(&fs::read_to_string(&printed).map_err(Error::io("read", &printed))?);
+    match text {
+        // Passes after the first may fail. What they refuse is for a preflight to say.
+        Some(text) => Ok(text),
+        None => {
+            let words = reason(&printed).map_err(Error::io("read", &printed))?;
+            let words = words.unwrap_or_else(|| format!("iree-compile {}", outcome(status)));
+            let reason = words.lines().map(place).collect::<Vec<_>>().join("\n");
+            Err(Error::UnreadableProgram { path: path.into(), reason })
+        }
+    }
+}
+
+/// Returns a line of the compiler with the place in words: `line 2, column 5: …` for `program:2:5: error: …`.
+fn place(line: &str) -> String {
+    let place = || {
+        let (place, problem) = line.strip_prefix(INPUT)?.strip_prefix(':')?.split_once(": error: ")?;
+        let (line, column) = place.split_once(':')?;
+        // Bytecode has no lines.
+        Some(if line == "0" {
+            problem.to_owned()
+        } else {
+            format!("line {line}, column {column}: {problem}")
+        })
+    };
+    format!("  {}", place().unwrap_or_else(|| line.to_owned()))
+}
+
+/// Returns the module in the compiler's output, without what other passes printed.
+fn module_in(printed: &str) -> Option<String> {
+    let start = printed.find(DUMP)?;
+    let (_, module) = printed[start..].split_once('\n')?;
+    let end = module.find(DUMP).unwrap_or(module.len());
+    Some(module[..end].to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_first_module_is_taken() {
+        let printed = format!("warning: x\n{DUMP} A //----- //\n#loc = loc(unknown)\nm\n{DUMP} A //\nn\n");
+        assert_eq!(module_in(&printed).as_deref(), Some("#loc = loc(unknown)\nm\n"));
+        assert_eq!(module_in("error: x"), None);
+    }
+
+    #[test]
+    fn places_are_in_words() {
+        assert_eq!(place("program:2:5: error: no"), "  line 2, column 5: no");
+        assert_eq!(place("program:0:0: error: no"), "  no");
+        assert_eq!(place("LLVM ERROR: no"), "  LLVM ERROR: no");
+    }
+}
