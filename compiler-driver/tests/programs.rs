@@ -84,6 +84,7 @@ fn what_is_no_program_is_refused() {
     ];
     insta::assert_snapshot!(all.join("\n"), @r#"
     error: empty.mlir: 0 bytes, expected a StableHLO program
+    hint: export it again
     error: notes.txt: neither text nor MLIR bytecode, expected a StableHLO program
     hint: write one with jax.export, stablehlo.serialize_portable_artifact or as text
     error: cut.mlirbc: found no valid StableHLO, expected some

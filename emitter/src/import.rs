@@ -2,21 +2,16 @@
 //!
 //! The dialects are not registered, so ops are read as they are written: what they mean is known by their names alone.
 
-use std::{cell::RefCell, collections::BTreeMap};
+use std::collections::BTreeMap;
 
-use melior::{
-    Context,
-    dialect::DialectRegistry,
-    ir::{
-        Attribute, BlockLike, Module, RegionLike, Type, ValueLike,
-        attribute::{ArrayAttribute, DictionaryAttribute, IntegerAttribute, StringAttribute, TypeAttribute},
-        operation::{OperationLike, OperationRef, WalkOrder, WalkResult},
-        r#type::FunctionType,
-    },
-    utility::register_all_dialects,
+use melior::ir::{
+    Attribute, BlockLike, Module, RegionLike, Type, ValueLike,
+    attribute::{ArrayAttribute, DictionaryAttribute, IntegerAttribute, StringAttribute, TypeAttribute},
+    operation::{OperationLike, OperationRef, WalkOrder, WalkResult},
+    r#type::FunctionType,
 };
 
-use crate::error::Error;
+use crate::{context::with_context, error::Error};
 
 /// A program.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -67,20 +62,15 @@ const DELIMITERS: [&str; 4] = ["builtin.module", "func.func", "func.return", "st
 /// # Errors
 /// MLIR refuses the text.
 pub fn import(text: &str) -> Result<ImportedProgram, Error> {
-    let registry = DialectRegistry::new();
-    register_all_dialects(&registry);
-    let context = Context::new_with_registry(&registry, false);
-    context.set_allow_unregistered_dialects(true);
-    context.load_all_available_dialects();
-    let diagnostics = RefCell::new(Vec::new());
-    let listener = context.attach_diagnostic_handler(|diagnostic| {
-        diagnostics.borrow_mut().push(diagnostic.to_string());
-        true
-    });
-    let module = Module::parse(&context, text);
-    context.detach_diagnostic_handler(listener);
-    let refused = |problem: String| Error::Mlir { op: "builtin.module".to_owned(), problem };
-    let module = module.ok_or_else(|| refused(diagnostics.into_inner().join(": ")))?;
+    with_context(|context| {
+        let refused =
+            || Error::Mlir { op: "builtin.module".to_owned(), problem: "the text does not parse".to_owned() };
+        Ok(program(&Module::parse(context, text).ok_or_else(refused)?))
+    })
+}
+
+/// Reads a module.
+fn program(module: &Module<'_>) -> ImportedProgram {
     let mut program = ImportedProgram::default();
     let body = module.body();
     let mut next = body.first_operation();
@@ -96,7 +86,7 @@ pub fn import(text: &str) -> Result<ImportedProgram, Error> {
         }
         WalkResult::Advance
     });
-    Ok(program)
+    program
 }
 
 fn name_of(operation: OperationRef<'_, '_>) -> Option<String> {

@@ -2,6 +2,7 @@
 
 mod chains;
 mod collected;
+mod context;
 mod decode;
 mod error;
 mod form;

@@ -3,20 +3,17 @@
 //! StableHLO and IREE's dialects are not registered. So all ops except `builtin.module` and `func.func` are built and printed
 //! in generic form, and MLIR checks syntax and dominance alone. [`graph::Graph`] checks types as ops are added.
 
-use std::cell::RefCell;
-
 use melior::{
     Context,
-    dialect::DialectRegistry,
     ir::{
         Attribute, Block, BlockLike, Identifier, Location, Module, Region, RegionLike, Type, Value,
         attribute::{StringAttribute, TypeAttribute},
         operation::{OperationBuilder, OperationLike, OperationMutLike, OperationPrintingFlags},
     },
-    utility::register_all_dialects,
 };
 
 use crate::{
+    context::with_context,
     error::Error,
     global::{Global, Init},
     graph::{self, Function, Tensor},
@@ -29,26 +26,7 @@ pub(crate) fn module<'g>(
     globals: impl Iterator<Item = &'g Global>,
     functions: &[Function],
 ) -> Result<String, Error> {
-    let registry = DialectRegistry::new();
-    register_all_dialects(&registry);
-    let context = Context::new_with_registry(&registry, false);
-    context.set_allow_unregistered_dialects(true);
-    context.load_all_available_dialects();
-    let diagnostics = RefCell::new(Vec::new());
-    let listener = context.attach_diagnostic_handler(|diagnostic| {
-        diagnostics.borrow_mut().push(diagnostic.to_string());
-        true
-    });
-    let text = module_text(&context, name, globals, functions);
-    context.detach_diagnostic_handler(listener);
-    text.map_err(|error| match error {
-        Error::Mlir { op, problem } => {
-            let mut problems = diagnostics.into_inner();
-            problems.insert(0, problem);
-            Error::Mlir { op, problem: problems.join(": ") }
-        }
-        other => other,
-    })
+    with_context(|context| module_text(context, name, globals, functions))
 }
 
 fn module_text<'g>(

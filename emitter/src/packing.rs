@@ -36,7 +36,6 @@ pub(crate) struct Packing {
 }
 
 /// Weights that are packed in equal parts, one after the other.
-#[derive(Debug, Clone)]
 pub(crate) struct InParts {
     /// One part of each weight.
     pub(crate) weights: Vec<(Weight, StoragePart)>,
@@ -49,7 +48,7 @@ pub(crate) struct Packable<'w> {
     pub(crate) recipe: &'w str,
     pub(crate) weights: &'w [StoredWeight<'w>],
     /// Parts of them, whose results one after the other are those of the whole weights. None if they are packed as a whole.
-    pub(crate) in_parts: &'w [InParts],
+    pub(crate) in_parts: &'w [&'w InParts],
     /// The names of results after the first.
     pub(crate) suffixes: &'w [&'w str],
 }
@@ -310,6 +309,7 @@ mod tests {
             parts,
         };
         let in_parts = [in_parts(&stored[0], 3), in_parts(&stored[1], 1)];
+        let in_parts: Vec<_> = in_parts.iter().collect();
         let packable = Packable { recipe: "twice", weights: &stored, in_parts: &in_parts, suffixes: &[] };
         let made = packing.make(&packable, |g, index, sources| {
             assert_eq!(

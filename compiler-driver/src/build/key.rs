@@ -19,7 +19,6 @@ pub(crate) fn build_key(unit: &Unit<'_>, target: &ResolvedTarget, toolchain: &To
     let Unit { mlir, objects, parameters, flags: more_flags } = unit;
     // The compiler does not see names: targets with the same flags share a module. The MLIR shows the numerics.
     let ResolvedTarget { name: _, driver, arch, cpu_features, flags, numerics: _ } = target;
-    let more_flags: Vec<String> = more_flags.iter().map(|&flag| flag.to_owned()).collect();
     // The digest identifies the compiler, wherever it is installed. Verifying changes nothing in the module.
     let Toolchain { executable: _, version, digest, verifies: _ } = toolchain;
 
@@ -33,7 +32,7 @@ pub(crate) fn build_key(unit: &Unit<'_>, target: &ResolvedTarget, toolchain: &To
     key.text(arch);
     key.texts(cpu_features);
     key.texts(flags);
-    key.texts(&more_flags);
+    key.texts(more_flags);
     key.number(parameters.len() as u64);
     // The code does not depend on the weights' values.
     for Parameter { name, dtype, shape, source: _, aliases: _ } in *parameters {
@@ -65,9 +64,9 @@ impl Fields {
         self.0.extend(text.as_bytes());
     }
 
-    fn texts(&mut self, texts: &[String]) {
+    fn texts(&mut self, texts: &[impl AsRef<str>]) {
         self.number(texts.len() as u64);
-        texts.iter().for_each(|text| self.text(text));
+        texts.iter().for_each(|text| self.text(text.as_ref()));
     }
 }
 

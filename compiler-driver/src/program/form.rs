@@ -63,7 +63,7 @@ impl fmt::Display for Form {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum FormError {
     /// It is empty.
-    #[error("0 bytes, expected a StableHLO program")]
+    #[error("0 bytes, expected a StableHLO program\nhint: export it again")]
     Empty,
     /// It is in none of the forms.
     #[error(

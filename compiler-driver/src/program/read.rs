@@ -1,7 +1,7 @@
 //! Reads a program in any form, as StableHLO in MLIR's generic form.
 //!
-//! iree-compile has StableHLO's dialects and its versions, so it is the one that reads: it is asked for the module that its
-//! first pass sees. What follows, of every dialect that is no StableHLO, is refused by [`super::explain`] and by builds.
+//! iree-compile has StableHLO's dialects and its versions, so it is the one that reads: it is asked for the module that one of
+//! its first passes sees.
 
 use std::{
     fs::{self, File},

@@ -144,7 +144,9 @@ impl<'a> Builder<'a> {
             let dtype = self.dtype_of(weight, &storage);
             let in_parts = split_weight(weight, &storage, self.part_size(1));
             let stored = [(weight, storage)];
-            let packable = Packable { recipe: DECODED, weights: &stored, in_parts: &in_parts, suffixes: &[] };
+            let in_parts = in_parts.as_ref();
+            let packable =
+                Packable { recipe: DECODED, weights: &stored, in_parts: in_parts.as_slice(), suffixes: &[] };
             let made = self.make(&packable, |g, _, sources| {
                 let decoded = sources.iter().map(|source| source.floats(g)).collect::<Vec<_>>();
                 decoded.into_iter().map(|x| g.convert(x, dtype)).collect()
@@ -224,7 +226,7 @@ impl<'a> Builder<'a> {
         mut body: impl FnMut(&mut Graph, Weights<'_>, &[Source<'_>]) -> Vec<Tensor>,
     ) -> Vec<Tensor> {
         let recipe = format!("{recipe}{}", weights.recipe_suffix());
-        let in_parts: Vec<_> = parts.iter().map(|part| part.packed.clone()).collect();
+        let in_parts: Vec<_> = parts.iter().map(|part| &part.packed).collect();
         let packable = Packable { recipe: &recipe, weights: stored, in_parts: &in_parts, suffixes };
         self.make(&packable, |g, part, sources| match part.and_then(|index| parts.get(index)) {
             Some(part) => part.with_weights(|weights| body(g, weights, sources)),

@@ -55,13 +55,13 @@ pub(super) fn split(weights: Weights<'_>, stored: &[StoredWeight<'_>], size: Par
 }
 
 /// Splits one weight, as [`split`].
-pub(super) fn split_weight(weight: &Weight, storage: &Storage, size: PartSize) -> Vec<InParts> {
-    let &[first, ..] = weight.shape.as_slice() else { return Vec::new() };
+pub(super) fn split_weight(weight: &Weight, storage: &Storage, size: PartSize) -> Option<InParts> {
+    let &[first, ..] = weight.shape.as_slice() else { return None };
     let elements = weight.shape.iter().product::<usize>();
     if elements <= size.elements {
-        return Vec::new();
+        return None;
     }
-    rows(weight, storage, [first, elements / first.max(1)], size).into_iter().collect()
+    rows(weight, storage, [first, elements / first.max(1)], size)
 }
 
 /// Splits each matrix into some rows.

@@ -19,6 +19,9 @@ use crate::{
     weights::Weights,
 };
 
+/// The bytes of a result that are copied at a time.
+const COPIED: usize = 4 << 20;
+
 /// What takes the bytes of results, in their order.
 type Sink<'s> = &'s mut dyn FnMut(&[u8]) -> Result<(), Error>;
 
@@ -28,6 +31,8 @@ pub(super) struct Packer<'a> {
     /// The checkpoint's parameters and moments by name.
     types: BTreeMap<&'a str, &'a Parameter>,
     calls: BTreeMap<&'a str, Call>,
+    /// Receives results from the device, some bytes at a time.
+    chunk: Vec<u8>,
 }
 
 /// An argument of a function: the bytes and the type of a tensor, or of a part of it.
@@ -63,7 +68,7 @@ impl<'a> Packer<'a> {
         let moments = calibration.flat_map(|calibration| &calibration.steps).flat_map(|step| &step.moments);
         let types =
             parameters.iter().chain(moments).map(|parameter| (parameter.name.as_str(), parameter)).collect();
-        Ok(Self { module, types, calls: BTreeMap::new() })
+        Ok(Self { module, types, calls: BTreeMap::new(), chunk: vec![0; COPIED] })
     }
 
     /// Runs one step.
@@ -102,7 +107,7 @@ impl<'a> Packer<'a> {
             if rows_of(tensor, result) != Some(rows(&result.shape)) {
                 return Err(wrong_type(entry, tensor, result));
             }
-            copy(entry, tensor, to)?;
+            self.copy(entry, tensor, to)?;
         }
         Ok(())
     }
@@ -130,8 +135,8 @@ impl<'a> Packer<'a> {
                     let more = more.filter(|&more| more <= rows(&result.shape));
                     rows_so_far[place] = more.ok_or_else(|| wrong_type(entry, tensor, result))?;
                     match place.checked_sub(1) {
-                        None => copy(entry, tensor, to)?,
-                        Some(place) => copy(entry, tensor, &mut |bytes| {
+                        None => self.copy(entry, tensor, to)?,
+                        Some(place) => self.copy(entry, tensor, &mut |bytes| {
                             later[place].extend_from_slice(bytes);
                             Ok(())
                         })?,
@@ -149,6 +154,18 @@ impl<'a> Packer<'a> {
             }
         }
         later.iter().try_for_each(|bytes| to(bytes))
+    }
+
+    /// Reads a result.
+    fn copy(&mut self, entry: &str, tensor: &Tensor, to: Sink<'_>) -> Result<(), Error> {
+        let read = |error| Error::iree(|| format!("read from {entry}"))(error);
+        let total = tensor.size();
+        for begin in (0..total).step_by(COPIED) {
+            let chunk = &mut self.chunk[..COPIED.min(total - begin)];
+            tensor.copy_from(begin, chunk).map_err(read)?;
+            to(chunk)?;
+        }
+        Ok(())
     }
 
     /// Returns tensors of the checkpoint. A valid manifest names parameters as sources, and the weights were checked to have
@@ -204,20 +221,4 @@ fn wrong_type(entry: &str, tensor: &Tensor, result: &Parameter) -> Error {
     Error::Unsupported(format!(
         "{entry} returns {size} bytes of shape {shape:?}, expected {expected} or rows of it"
     ))
-}
-
-/// The bytes of a result that are copied at a time.
-const COPIED: usize = 4 << 20;
-
-/// Reads a result.
-fn copy(entry: &str, tensor: &Tensor, to: Sink<'_>) -> Result<(), Error> {
-    let read = |error| Error::iree(|| format!("read from {entry}"))(error);
-    let total = tensor.size();
-    let mut chunk = vec![0; COPIED.min(total)];
-    for begin in (0..total).step_by(COPIED) {
-        let chunk = &mut chunk[..COPIED.min(total - begin)];
-        tensor.copy_from(begin, chunk).map_err(read)?;
-        to(chunk)?;
-    }
-    Ok(())
 }
