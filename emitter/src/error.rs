@@ -24,6 +24,28 @@ pub enum Error {
         /// What to choose instead.
         hint: &'static str,
     },
+    /// A program is not written in MLIR's generic form.
+    #[error("found '{found}', expected {expected}")]
+    Syntax {
+        /// The text at the place.
+        found: String,
+        /// What belongs there.
+        expected: String,
+    },
+    /// A program of others has an op that cannot be compiled, or would be compiled to something else than it says.
+    #[error("{function}: {op}{}: {problem}\nhint: {hint}", at(place.as_deref()))]
+    Refused {
+        /// The function that others call.
+        function: String,
+        /// The op, `fft` for `stablehlo.fft`.
+        op: String,
+        /// Where its author wrote it: `train.py:170`.
+        place: Option<String>,
+        /// What was found and expected.
+        problem: String,
+        /// What to do instead.
+        hint: String,
+    },
     /// MLIR refused the lowered module, which is a defect of this crate.
     #[error("mlir refused {op}: {problem}")]
     Mlir {
@@ -32,4 +54,9 @@ pub enum Error {
         /// The message of MLIR.
         problem: String,
     },
+}
+
+/// Returns ` at train.py:170`, or nothing.
+fn at(place: Option<&str>) -> String {
+    place.map_or_else(String::new, |place| format!(" at {place}"))
 }

@@ -6,7 +6,10 @@
 //! Errors surface once. A graph keeps the first op with wrong operands, and its scope. The result of that op is poisoned, and
 //! so is everything computed from it. [`Graph::finish`] returns the error.
 
-use std::collections::{BTreeMap, HashMap};
+use std::{
+    borrow::Cow,
+    collections::{BTreeMap, HashMap},
+};
 
 use safetensors::Dtype;
 
@@ -29,10 +32,10 @@ const POISON: Tensor = Tensor(u32::MAX);
 /// One op in MLIR's generic form.
 #[derive(Debug, Clone)]
 pub(crate) struct Op {
-    pub(crate) name: &'static str,
+    pub(crate) name: Cow<'static, str>,
     pub(crate) operands: Vec<Tensor>,
     /// Names of attributes, and their values in MLIR's syntax.
-    pub(crate) attributes: Vec<(&'static str, String)>,
+    pub(crate) attributes: Vec<(Cow<'static, str>, String)>,
     pub(crate) regions: Vec<Region>,
     pub(crate) results: Vec<Tensor>,
     /// The part of the model, which becomes the op's location.
@@ -59,8 +62,8 @@ pub struct Graph {
     error: Option<Error>,
     /// The results of [`Self::host_number`], by value.
     pub(crate) host_numbers: BTreeMap<usize, HostIndex>,
-    /// Indices of the arguments that the function overwrites.
-    overwritten: Vec<usize>,
+    /// Attributes of arguments, by the arguments' indices.
+    argument_attributes: BTreeMap<usize, String>,
     /// The first dimensions of tensors that have a dynamic one, by the tensor's index.
     extents: BTreeMap<usize, HostIndex>,
     /// Tensors that are columns of another one, by [`Self::slice_dimension`], with their first column.
@@ -72,16 +75,16 @@ pub struct Graph {
 pub struct Function {
     pub(crate) name: String,
     pub(crate) body: Region,
-    /// Indices of the arguments that it overwrites.
-    pub(crate) overwritten: Vec<usize>,
+    /// Attributes of arguments, by the arguments' indices.
+    pub(crate) argument_attributes: BTreeMap<usize, String>,
     types: Vec<ValueType>,
 }
 
 impl Function {
     /// Returns all but the name, so that functions that do the same can share one.
     pub(crate) fn without_name(&self) -> String {
-        let Self { name: _, body, overwritten, types } = self;
-        format!("{body:?} {overwritten:?} {types:?}")
+        let Self { name: _, body, argument_attributes, types } = self;
+        format!("{body:?} {argument_attributes:?} {types:?}")
     }
 }
 
@@ -101,7 +104,7 @@ impl Graph {
             scopes: Vec::new(),
             error: None,
             host_numbers: BTreeMap::new(),
-            overwritten: Vec::new(),
+            argument_attributes: BTreeMap::new(),
             extents: BTreeMap::new(),
             columns: HashMap::new(),
         }
@@ -117,12 +120,19 @@ impl Graph {
     /// Adds a tensor argument that the function overwrites, `[…, shape]`. Its first dimension is known when the function runs.
     pub(crate) fn overwritten_argument(&mut self, dtype: Dtype, shape: &[usize]) -> Tensor {
         let argument = self.argument(dtype, &[&[DYNAMIC], shape].concat());
-        self.overwritten.push(self.regions[0].arguments.len() - 1);
+        // The caller passes the tensor on, so that it is written in place.
+        self.set_argument_attribute("iree.abi.consume");
         let zero = self.host_constant(0);
         let index = vec![ValueType::Host(HostType::Index)];
         let extent = self.op_with_regions("tensor.dim", &[argument, zero], vec![], vec![], index)[0];
         self.extents.insert(argument.index(), HostIndex(extent));
         argument
+    }
+
+    /// Gives the last argument an attribute.
+    pub(crate) fn set_argument_attribute(&mut self, attribute: &str) {
+        let last = self.regions[0].arguments.len().saturating_sub(1);
+        self.argument_attributes.insert(last, format!("{{{attribute}}}"));
     }
 
     /// Returns the first dimension of a tensor, if it is dynamic.
@@ -176,7 +186,12 @@ impl Graph {
         }
         let mut body = std::mem::take(&mut self.regions[0]);
         body.results = results.to_vec();
-        Ok(Function { name: name.into(), body, overwritten: self.overwritten, types: self.types })
+        Ok(Function {
+            name: name.into(),
+            body,
+            argument_attributes: self.argument_attributes,
+            types: self.types,
+        })
     }
 
     /// Returns the type of a tensor. A poisoned tensor has the type of an `f32` scalar.
@@ -242,6 +257,19 @@ impl Graph {
         if poisoned {
             return vec![POISON; results.len()];
         }
+        let attributes = attributes.into_iter().map(|(name, value)| (name.into(), value)).collect();
+        self.raw(name.into(), operands, attributes, regions, results)
+    }
+
+    /// Adds an op without checking it, such as one that somebody else's program has.
+    pub(crate) fn raw(
+        &mut self,
+        name: Cow<'static, str>,
+        operands: &[Tensor],
+        attributes: Vec<(Cow<'static, str>, String)>,
+        regions: Vec<Region>,
+        results: Vec<ValueType>,
+    ) -> Vec<Tensor> {
         let results: Vec<_> = results.into_iter().map(|ty| self.value(ty)).collect();
         let op = Op {
             name,
@@ -297,9 +325,21 @@ impl Graph {
         arguments: &[ValueType],
         body: impl FnOnce(&mut Self, &[Tensor]) -> Vec<Tensor>,
     ) -> Region {
+        let arguments = self.begin_region(arguments);
+        let results = body(self, &arguments);
+        self.end_region(results)
+    }
+
+    /// Begins a region whose block takes arguments of these types, and returns them. Ops are added to it until
+    /// [`Self::end_region`].
+    pub(crate) fn begin_region(&mut self, arguments: &[ValueType]) -> Vec<Tensor> {
         let arguments: Vec<_> = arguments.iter().map(|ty| self.value(ty.clone())).collect();
         self.regions.push(Region { arguments: arguments.clone(), ..Region::default() });
-        let results = body(self, &arguments);
+        arguments
+    }
+
+    /// Ends the innermost region, which returns `results`.
+    pub(crate) fn end_region(&mut self, results: Vec<Tensor>) -> Region {
         let mut region = self.regions.pop().unwrap_or_default();
         region.results = results;
         region

@@ -28,7 +28,11 @@ pub use form::{Form, Forms};
 pub use global::Global;
 pub use graph::{Function, Graph, HostIndex, Tensor};
 pub use group_form::{GroupForm, Groups, List, Scales};
-pub use import::{ImportedArgument, ImportedFunction, ImportedProgram, ImportedResult, import};
+pub use import::{
+    Check, ImportedArgument, ImportedFunction, ImportedProgram, ImportedResult, ProgramArgument,
+    ProgramArgumentKind, ProgramFunction, ProgramModule, ProgramOptions, Sizes, StateArguments, Test,
+    TestModule, import, import_program, import_tests,
+};
 pub use kernels::{Isa, Object, objects};
 pub use module::Module;
 pub use ops::{DotDimensions, GatherDimensions, Reduction, ScatterDimensions};

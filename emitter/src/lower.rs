@@ -91,9 +91,8 @@ fn lower_function<'c>(context: &'c Context, function: &Function) -> Result<Opera
         ("sym_name", StringAttribute::new(context, &function.name).into()),
         ("function_type", TypeAttribute::new(ty).into()),
     ];
-    if !function.overwritten.is_empty() {
-        // The caller passes these tensors on, so that they are written in place.
-        let of = |index| if function.overwritten.contains(&index) { "{iree.abi.consume}" } else { "{}" };
+    if !function.argument_attributes.is_empty() {
+        let of = |index| function.argument_attributes.get(&index).map_or("{}", String::as_str);
         let all: Vec<_> = (0..function.body.arguments.len()).map(of).collect();
         let all = parse_attribute(context, OP, &format!("[{}]", all.join(", ")))?;
         attributes.push(("arg_attrs", all));
@@ -135,7 +134,7 @@ fn lower_region<'c>(
             }
             let operation = block.append_operation(lower_op(context, function, op, &values, regions)?);
             for (index, result) in op.results.iter().enumerate() {
-                let value = operation.result(index).map_err(|error| mlir_error(op.name, error))?;
+                let value = operation.result(index).map_err(|error| mlir_error(&op.name, error))?;
                 values[result.index()] = Some(value.into());
             }
         }
@@ -155,19 +154,19 @@ fn lower_op<'c>(
 ) -> Result<Operation<'c>, Error> {
     let mut attributes = Vec::with_capacity(op.attributes.len());
     for (name, text) in &op.attributes {
-        attributes.push((*name, parse_attribute(context, op.name, text)?));
+        attributes.push((&**name, parse_attribute(context, &op.name, text)?));
     }
     let mut results = Vec::with_capacity(op.results.len());
     for &result in &op.results {
         results.push(parse_type(context, function.type_of(result))?);
     }
     let location = Location::name(context, &op.scope, Location::unknown(context));
-    let builder = OperationBuilder::new(op.name, location)
-        .add_operands(&resolve(op.name, &op.operands, values)?)
+    let builder = OperationBuilder::new(&op.name, location)
+        .add_operands(&resolve(&op.name, &op.operands, values)?)
         .add_attributes(&named(context, &attributes))
         .add_regions_vec(regions)
         .add_results(&results);
-    build(op.name, builder)
+    build(&op.name, builder)
 }
 
 fn resolve<'c, 'a>(

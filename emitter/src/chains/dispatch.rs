@@ -64,12 +64,12 @@ pub(super) fn dispatch(
     let results = made.into_iter().chain([own]).chain(overwritten.iter().map(|&(_, after)| after));
     let scope = members.all.first().map(|member| member.op.scope.clone());
     graph.put_op(Op {
-        name: "flow.dispatch",
+        name: "flow.dispatch".into(),
         operands: [operands, vec![counters], numbers, vec![first.0], of_operands, of_results].concat(),
         attributes: vec![
-            ("entry_points", format!("[@{CPU_CONTAINER}::@{entry}]")),
-            ("operandSegmentSizes", segments),
-            ("tied_operands", format!("[{}]", tied.join(", "))),
+            ("entry_points".into(), format!("[@{CPU_CONTAINER}::@{entry}]")),
+            ("operandSegmentSizes".into(), segments),
+            ("tied_operands".into(), format!("[{}]", tied.join(", "))),
         ],
         regions: Vec::new(),
         results: results.chain([counted]).collect(),

@@ -41,11 +41,11 @@ fn activate(module: &mut Module, g: &mut Graph, x: Tensor) -> Tensor {
 /// Returns the entries of a function's dispatches, and the names of other ops on tensors.
 fn ops(function: &Function) -> Vec<String> {
     let name = |op: &Op| match op.attributes.first() {
-        Some(("entry_points", entry)) => {
+        Some((name, entry)) if name == "entry_points" => {
             let entry = entry.trim_matches(['[', ']']).trim_start_matches("@kernels::@");
             entry.split('_').take(2).collect::<Vec<_>>().join("_")
         }
-        _ => op.name.to_owned(),
+        _ => op.name.to_string(),
     };
     let is_host = |name: &str| name.starts_with("arith.") || name.starts_with("util.");
     let names = function.body.ops.iter().map(name);

@@ -63,7 +63,7 @@ impl Uses {
             } else {
                 uses.generated.extend(used_by(op));
             }
-            if let ("stablehlo.constant", [(_, value)]) = (op.name, op.attributes.as_slice()) {
+            if let ("stablehlo.constant", [(_, value)]) = (&*op.name, op.attributes.as_slice()) {
                 let first = *constants.entry(value).or_insert(op.results[0]);
                 uses.equal.insert(op.results[0], first);
             }

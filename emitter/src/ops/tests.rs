@@ -249,10 +249,10 @@ fn a_transpose_that_moves_no_element_is_a_reshape() {
         let x = f32(&mut g, &[2, 1, 3]);
         let y = g.transpose(x, permutation);
         let function = g.finish("f", &[y]).unwrap();
-        (function.body.ops[0].name, function.type_of(y).to_string())
+        (function.body.ops[0].name.clone(), function.type_of(y).to_string())
     };
-    assert_eq!(ops(&[1, 0, 2]), ("stablehlo.reshape", "tensor<1x2x3xf32>".into()));
-    assert_eq!(ops(&[2, 1, 0]), ("stablehlo.transpose", "tensor<3x1x2xf32>".into()));
+    assert_eq!(ops(&[1, 0, 2]), ("stablehlo.reshape".into(), "tensor<1x2x3xf32>".into()));
+    assert_eq!(ops(&[2, 1, 0]), ("stablehlo.transpose".into(), "tensor<3x1x2xf32>".into()));
 }
 
 #[test]

@@ -1,0 +1,100 @@
+//! Calls of what a framework's own runtime has.
+
+use super::{ast::Op, cursor::unquote, parse::dictionaries, replay::Replay};
+use crate::{error::Error, graph::Tensor};
+
+/// Calls that say where data lies, which is one place here.
+const PLACEMENTS: [&str; 6] = [
+    "Sharding",
+    "SPMDFullToShardShape",
+    "SPMDShardToFullShape",
+    "annotate_device_placement",
+    "xla.sdy.FuncResultSharding",
+    "xla.sdy.ShardingGroup",
+];
+
+/// Calls that MLIR's own dialects stand for, with the op that each is.
+const OPS: [(&str, &str); 12] = [
+    ("mhlo.acos", "chlo.acos"),
+    ("mhlo.acosh", "chlo.acosh"),
+    ("mhlo.asin", "chlo.asin"),
+    ("mhlo.asinh", "chlo.asinh"),
+    ("mhlo.atanh", "chlo.atanh"),
+    ("mhlo.bessel_i1e", "chlo.bessel_i1e"),
+    ("mhlo.cosh", "chlo.cosh"),
+    ("mhlo.erf", "chlo.erf"),
+    ("mhlo.sinh", "chlo.sinh"),
+    ("mhlo.tan", "stablehlo.tan"),
+    ("mhlo.topk", "chlo.top_k"),
+    ("chlo.top_k", "chlo.top_k"),
+];
+
+/// What names begin with that frameworks give their calls, what they are, and what to do instead.
+const KNOWN: [(&str, &str, &str); 9] = [
+    (
+        "lapack_",
+        "a call of LAPACK",
+        "export with platforms=[\"tpu\"], which keeps cholesky and triangular_solve as ops, or replace the decomposition",
+    ),
+    ("cusolver", "a call of cuSOLVER", "export with platforms=[\"tpu\"], or replace the decomposition"),
+    ("cublas", "a call of cuBLAS", "export with platforms=[\"cpu\"]"),
+    ("cu_threefry2x32", "a kernel for CUDA", "export with platforms=[\"cpu\"]"),
+    ("cu", "a call of a library for CUDA", "export with platforms=[\"cpu\"]"),
+    ("xla_python", "a call of a Python function", "remove callbacks and debug prints before exporting"),
+    ("xla_ffi_python", "a call of a Python function", "remove callbacks and debug prints before exporting"),
+    ("tpu_custom_call", "a Pallas kernel for TPUs", "export with the reference implementation of the op"),
+    ("__gpu$", "a kernel for GPUs", "export with platforms=[\"cpu\"]"),
+];
+
+/// Replays a call.
+pub(super) fn replay(
+    replay: &mut Replay<'_, '_>,
+    op: &Op<'_>,
+    operands: &[Tensor],
+) -> Result<Vec<Tensor>, Error> {
+    let target = unquote(op.attribute("call_target_name").unwrap_or_default());
+    if replay.checks.as_mut().is_some_and(|checks| checks.note(&target, operands)) {
+        return Ok(Vec::new());
+    }
+    if PLACEMENTS.contains(&target.as_str()) {
+        return Ok(operands.iter().take(op.result_types.len()).copied().collect());
+    }
+    if target == "shape_assertion" {
+        return assertion(replay, op, operands).map(|()| Vec::new());
+    }
+    if let Some((_, name)) = OPS.iter().find(|(call, _)| *call == target) {
+        let all = op.attribute("mhlo.attributes").map(|text| format!("[{text}]"));
+        let all = all.as_deref().map(dictionaries).transpose()?.and_then(|mut all| all.pop());
+        let mut attributes = all.unwrap_or_default();
+        attributes.retain(|name, _| *name != "largest");
+        return replay.op(&op.renamed(name, attributes), operands);
+    }
+    let known = KNOWN.iter().find(|(begin, ..)| target.starts_with(begin));
+    let (what, hint) = known
+        .map_or(("a call of another runtime", "replace it with ops of StableHLO"), |(_, what, hint)| {
+            (what, hint)
+        });
+    Err(replay.refused(op, format!("found {what}, @{target}, expected ops that are compiled"), hint))
+}
+
+/// Checks what a program asserts about the sizes of its arguments.
+fn assertion(replay: &Replay<'_, '_>, op: &Op<'_>, operands: &[Tensor]) -> Result<(), Error> {
+    let [condition, numbers @ ..] = operands else { return Ok(()) };
+    match replay.known(*condition) {
+        Some([0]) => {
+            let mut message = unquote(op.attribute("error_message").unwrap_or_default());
+            for (index, number) in numbers.iter().enumerate() {
+                if let Some([value]) = replay.known(*number) {
+                    message = message.replace(&format!("{{{index}}}"), &value.to_string());
+                }
+            }
+            Err(replay.refused(op, message, "give sizes with --shape for which the program was exported"))
+        }
+        Some(_) => Ok(()),
+        None => Err(replay.refused(
+            op,
+            "found an assertion about values, expected one about shapes",
+            "export without it: jax.export.DisabledSafetyCheck.shape_assertions()",
+        )),
+    }
+}

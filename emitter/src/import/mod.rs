@@ -1,0 +1,41 @@
+//! StableHLO programs that others wrote, in MLIR's generic form.
+
+mod ast;
+mod attributes;
+mod checks;
+mod cursor;
+mod custom_call;
+mod describe;
+mod dynamic;
+mod fold;
+mod found;
+mod infer;
+mod parse;
+mod program;
+mod refusal;
+mod replay;
+mod rewrites;
+mod sizes;
+mod walk;
+
+pub use checks::{Check, Test, TestModule, import_tests};
+pub use describe::{ImportedArgument, ImportedFunction, ImportedProgram, ImportedResult};
+
+pub use program::{
+    ProgramArgument, ProgramArgumentKind, ProgramFunction, ProgramModule, ProgramOptions, StateArguments,
+    import_program,
+};
+pub use sizes::Sizes;
+
+use crate::error::Error;
+
+/// Describes a program.
+///
+/// # Errors
+/// The text is not in MLIR's generic form.
+pub fn import(text: &str) -> Result<ImportedProgram, Error> {
+    Ok(describe::describe(&parse::parse(text)?))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,47 @@
+//! Ops that no target can run.
+
+/// Returns what is wrong with an op that cannot be compiled, and what to do instead.
+pub(super) fn refusal(name: &str) -> Option<(String, &'static str)> {
+    let Some(short) = name.strip_prefix("stablehlo.") else {
+        let is_known =
+            name.strip_prefix("chlo.").is_some_and(|short| !matches!(short, "constant_like" | "ragged_dot"));
+        return (!is_known).then(|| {
+            (
+                format!("found {name}, expected ops of StableHLO and CHLO"),
+                "lower it to StableHLO before exporting, as stablehlo-opt does",
+            )
+        });
+    };
+    let (problem, hint) = match short {
+        "all_gather"
+        | "all_reduce"
+        | "all_to_all"
+        | "collective_broadcast"
+        | "collective_permute"
+        | "partition_id"
+        | "reduce_scatter"
+        | "replica_id" => {
+            ("found an exchange between devices, expected a program for one", "export it without sharding")
+        }
+        "after_all" | "create_token" | "infeed" | "outfeed" | "recv" | "send" => (
+            "found an exchange with the host, expected a function of its arguments",
+            "return what it sends, and pass what it receives",
+        ),
+        "tuple" | "get_tuple_element" => ("found a tuple, expected tensors", "pass and return its parts"),
+        "uniform_quantize" | "uniform_dequantize" => (
+            "found a quantized type, expected plain ones",
+            "export integers and scales, as with stablehlo-legalize-quant-to-math",
+        ),
+        "unary_einsum" | "einsum" | "torch_index_select" | "cross-replica-sum" | "trace" | "rng"
+            if short != "rng" =>
+        {
+            ("found an op that StableHLO has given up", "export it with a newer version of the framework")
+        }
+        "set_dimension_size" => (
+            "found a shape that changes as the program runs, expected a fixed one",
+            "pad to the largest size and use a mask",
+        ),
+        _ => return None,
+    };
+    Some((problem.to_owned(), hint))
+}

@@ -1,0 +1,162 @@
+//! Walks through a program's functions, with all calls inlined.
+//!
+//! An op is taken as it is, or as what [`rewrites`] make of it.
+
+use super::{
+    ast::{Attributes, Function, Op, Region},
+    custom_call, dynamic,
+    refusal::refusal,
+    replay::Replay,
+    rewrites,
+};
+use crate::{
+    error::Error,
+    graph::{self, Tensor},
+    types::ValueType,
+};
+
+/// The most ops that a function has once calls are inlined.
+const OP_LIMIT: usize = 1 << 20;
+
+/// Functions that call functions, as deep as calls are followed.
+const CALL_LIMIT: usize = 100;
+
+impl Replay<'_, '_> {
+    /// Replays a function with these arguments, and returns its results.
+    pub(super) fn function(
+        &mut self,
+        function: &Function<'_>,
+        arguments: &[Tensor],
+    ) -> Result<Vec<Tensor>, Error> {
+        let names = function.body.arguments.iter().map(|argument| argument.value.to_owned());
+        self.frames.push(names.zip(arguments.iter().copied()).collect());
+        let results = self.block(&function.body);
+        self.frames.pop();
+        results
+    }
+
+    /// Replays the ops of a block, and returns what it returns.
+    fn block(&mut self, region: &Region<'_>) -> Result<Vec<Tensor>, Error> {
+        for op in &region.ops {
+            let operands =
+                op.operands.iter().map(|name| self.value(op, name)).collect::<Result<Vec<_>, _>>()?;
+            if matches!(op.name, "func.return" | "stablehlo.return") {
+                return Ok(operands);
+            }
+            self.ops += 1;
+            if self.ops > OP_LIMIT {
+                let problem =
+                    format!("found more than {OP_LIMIT} ops with all calls inlined, expected fewer");
+                return Err(self.refused(op, problem, "loop in place of repeating, as with jax.lax.scan"));
+            }
+            let mut results = self.op(op, &operands)?;
+            if self.checks.as_ref().is_some_and(|checks| checks.are_inputs(op, &operands)) {
+                results = self.opaque(&results);
+            }
+            for (index, result) in results.into_iter().enumerate() {
+                let Some(name) = op.result(index) else { continue };
+                if let Some(frame) = self.frames.last_mut() {
+                    frame.insert(name, result);
+                }
+            }
+        }
+        Ok(Vec::new())
+    }
+
+    fn value(&self, op: &Op<'_>, name: &str) -> Result<Tensor, Error> {
+        let found = self.frames.last().and_then(|frame| frame.get(name));
+        found
+            .copied()
+            .ok_or_else(|| self.refused(op, format!("found no value {name}"), "export the program again"))
+    }
+
+    /// Replays an op, and returns its results.
+    pub(super) fn op(&mut self, op: &Op<'_>, operands: &[Tensor]) -> Result<Vec<Tensor>, Error> {
+        match op.name {
+            "func.call" => return self.call(op, op.attribute("callee"), operands),
+            "stablehlo.composite" => return self.call(op, op.attribute("decomposition"), operands),
+            "stablehlo.custom_call" => return custom_call::replay(self, op, operands),
+            _ => {}
+        }
+        if let Some((problem, hint)) = refusal(op.name) {
+            return Err(self.refused(op, problem, hint));
+        }
+        if let Some(results) = dynamic::replay(self, op, operands)? {
+            return Ok(results);
+        }
+        let results = match rewrites::rewrite(self, op, operands)? {
+            Some(results) => results,
+            None => self.as_it_is(op, operands)?,
+        };
+        self.learn(op, operands, &results);
+        Ok(results)
+    }
+
+    /// Replays the function that an op names, `@f`.
+    fn call(&mut self, op: &Op<'_>, callee: Option<&str>, operands: &[Tensor]) -> Result<Vec<Tensor>, Error> {
+        let name = callee.unwrap_or_default().trim_start_matches('@').trim_matches('"');
+        let function = self.module.functions.iter().find(|function| function.name == name);
+        let Some(function) = function else {
+            return Err(self.refused(op, format!("found no function '{name}'"), "export the program again"));
+        };
+        if self.frames.len() > CALL_LIMIT {
+            let problem = format!("found calls {CALL_LIMIT} deep, the last one of '{name}'");
+            return Err(self.refused(op, problem, "programs must not call themselves"));
+        }
+        self.function(function, operands)
+    }
+
+    /// Adds an op as it is written.
+    pub(super) fn as_it_is(&mut self, op: &Op<'_>, operands: &[Tensor]) -> Result<Vec<Tensor>, Error> {
+        let mut regions = Vec::with_capacity(op.regions.len());
+        for region in &op.regions {
+            regions.push(self.region(op, region, operands)?);
+        }
+        let results = self.result_types(op, operands, &regions)?;
+        Ok(self.add(op.name, operands, &op.attributes, regions, results))
+    }
+
+    /// Replays a region of an op.
+    pub(super) fn region(
+        &mut self,
+        op: &Op<'_>,
+        region: &Region<'_>,
+        operands: &[Tensor],
+    ) -> Result<graph::Region, Error> {
+        let mut types: Vec<ValueType> = Vec::with_capacity(region.arguments.len());
+        for (index, argument) in region.arguments.iter().enumerate() {
+            let mut ty = self.tensor_type(op, argument.ty)?;
+            if ty.is_dynamic() {
+                // Of loops alone, which carry operands.
+                ty.shape = operands
+                    .get(index)
+                    .map(|operand| self.graph.shape(*operand).to_vec())
+                    .unwrap_or_default();
+            }
+            types.push(ty.into());
+        }
+        let arguments = self.graph.begin_region(&types);
+        for (argument, value) in region.arguments.iter().zip(arguments) {
+            if let Some(frame) = self.frames.last_mut() {
+                frame.insert(argument.value.to_owned(), value);
+            }
+        }
+        let results = self.block(region);
+        // Ended after an error too, so that the graph stays as it was.
+        let region = self.graph.end_region(results.as_deref().unwrap_or_default().to_vec());
+        results.map(|_| region)
+    }
+
+    /// Returns the same tensors, of which the compiler knows nothing.
+    fn opaque(&mut self, tensors: &[Tensor]) -> Vec<Tensor> {
+        let types = tensors.iter().map(|tensor| self.graph.type_of(*tensor)).collect();
+        let opaque =
+            self.add("stablehlo.optimization_barrier", tensors, &Attributes::new(), Vec::new(), types);
+        for (tensor, opaque) in tensors.iter().zip(&opaque) {
+            if let Some(known) = self.known.get(tensor).cloned() {
+                self.known.insert(*opaque, known);
+            }
+        }
+        opaque
+    }
+}
