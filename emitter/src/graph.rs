@@ -8,7 +8,7 @@
 
 use std::{
     borrow::Cow,
-    collections::{BTreeMap, HashMap},
+    collections::{BTreeMap, HashMap, HashSet},
 };
 
 use safetensors::Dtype;
@@ -42,6 +42,17 @@ pub(crate) struct Op {
     pub(crate) scope: String,
     /// The symbol of the kernel that it calls.
     pub(crate) kernel: Option<String>,
+}
+
+impl Op {
+    /// Adds the values that it takes, those of its regions included.
+    fn collect_operands(&self, operands: &mut HashSet<Tensor>) {
+        operands.extend(&self.operands);
+        for region in &self.regions {
+            operands.extend(&region.results);
+            region.ops.iter().for_each(|op| op.collect_operands(operands));
+        }
+    }
 }
 
 /// A region of one block.
@@ -291,6 +302,19 @@ impl Graph {
         if let Some(op) = self.regions.last_mut().and_then(|region| region.ops.last_mut()) {
             op.kernel = Some(symbol);
         }
+    }
+
+    /// Drops the ops of the function's body that `results` do not depend on.
+    pub(crate) fn keep_only(&mut self, results: &[Tensor]) {
+        let mut needed: HashSet<Tensor> = results.iter().copied().collect();
+        let mut kept: Vec<Op> = Vec::new();
+        for op in self.take_ops().into_iter().rev() {
+            if op.results.iter().any(|result| needed.contains(result)) {
+                op.collect_operands(&mut needed);
+                kept.push(op);
+            }
+        }
+        kept.into_iter().rev().for_each(|op| self.put_op(op));
     }
 
     /// Takes the ops of the function's body, in order.

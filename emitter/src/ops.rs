@@ -21,3 +21,4 @@ mod tests;
 pub use dot::DotDimensions;
 pub use gather::{GatherDimensions, ScatterDimensions};
 pub use reduce::Reduction;
+pub(crate) use sort::places_dtype;

@@ -2,8 +2,13 @@
 //!
 //! A test is a function without arguments: constants, the ops under test, and calls of `check.expect_eq` and its like.
 
-use super::{ast::Function, found::Checks, parse::parse, replay::Replay};
-use crate::{error::Error, module, types::TensorType};
+use super::{
+    ast::{Function, Module},
+    found::Checks,
+    parse::parse,
+    replay::Replay,
+};
+use crate::{error::Error, graph::Tensor, module, types::TensorType};
 
 /// What a test has for the ops under test, in files that JAX's tests wrote.
 const INPUTS: &str = "inputs";
@@ -17,10 +22,10 @@ pub struct TestModule {
     pub tests: Vec<Test>,
 }
 
-/// A test as a function.
+/// A test as two functions: one returns the inputs of the ops under test, the other takes them and computes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Test {
-    /// The function's name.
+    /// The name of the function that computes. The other one's ends with `_inputs`.
     pub name: String,
     /// What it checks. Its results are, for each, what was found and what is expected.
     pub checks: Vec<Check>,
@@ -37,7 +42,7 @@ pub struct Check {
 
 /// Makes a module of tests, each with its result.
 ///
-/// The compiler does not see that inputs are constants, so that it compiles the ops under test instead of computing them.
+/// Inputs are arguments, so that the compiler compiles the ops under test instead of computing them.
 ///
 /// # Errors
 /// The text is not in MLIR's generic form. A test that cannot be compiled is an error of its own.
@@ -46,14 +51,11 @@ pub fn import_tests(text: &str) -> Result<(TestModule, Vec<(String, Error)>), Er
     let mut module = module::Module::new(mlxcel_artifacts::entry::MODULE_NAME);
     let (mut tests, mut refused) = (Vec::new(), Vec::new());
     let has_inputs = parsed.functions.iter().any(|function| function.name == INPUTS);
-    for function in
-        parsed.functions.iter().filter(|function| function.is_public && function.body.arguments.is_empty())
-    {
-        let mut replay = Replay::new(&parsed, &function.name);
-        replay.checks = Some(Checks::new(has_inputs));
-        match test(replay, function) {
-            Ok((graph, test)) => {
-                module.add(graph);
+    let is_test = |function: &&Function<'_>| function.is_public && function.body.arguments.is_empty();
+    for function in parsed.functions.iter().filter(is_test) {
+        match test(&parsed, function, has_inputs) {
+            Ok((graphs, test)) => {
+                graphs.into_iter().for_each(|graph| module.add(graph));
                 tests.push(test);
             }
             Err(error) => refused.push((function.name.clone(), error)),
@@ -62,14 +64,29 @@ pub fn import_tests(text: &str) -> Result<(TestModule, Vec<(String, Error)>), Er
     Ok((TestModule { mlir: module.to_mlir()?, tests }, refused))
 }
 
-fn test(mut replay: Replay<'_, '_>, function: &Function<'_>) -> Result<(crate::Function, Test), Error> {
-    replay.function(function, &[])?;
-    let found = replay.checks.take().map(|checks| checks.found).unwrap_or_default();
-    let checks = found
-        .iter()
-        .map(|(kind, [actual, _])| Check { kind: kind.clone(), ty: replay.graph.type_of(*actual) })
-        .collect();
+fn test(
+    parsed: &Module<'_>,
+    function: &Function<'_>,
+    has_inputs: bool,
+) -> Result<([crate::Function; 2], Test), Error> {
+    let name = &function.name;
+    let replayed = |takes_inputs| -> Result<(Replay<'_, '_>, Checks), Error> {
+        let mut replay = Replay::new(parsed, name);
+        replay.checks = Some(Checks::new(has_inputs, takes_inputs));
+        replay.function(function, &[])?;
+        let checks = replay.checks.take().unwrap_or_else(|| Checks::new(has_inputs, takes_inputs));
+        Ok((replay, checks))
+    };
+    let (mut constants, Checks { inputs, .. }) = replayed(false)?;
+    constants.graph.keep_only(&inputs);
+    let inputs = constants.graph.finish(format!("{name}_inputs"), &inputs)?;
+    let (replay, Checks { found, .. }) = replayed(true)?;
+    let check = |(kind, [actual, _]): &(String, [Tensor; 2])| Check {
+        kind: kind.clone(),
+        ty: replay.graph.type_of(*actual),
+    };
+    let checks = found.iter().map(check).collect();
     let results: Vec<_> = found.iter().flat_map(|(_, pair)| *pair).collect();
-    let graph = replay.graph.finish(function.name.clone(), &results)?;
-    Ok((graph, Test { name: function.name.clone(), checks }))
+    let graph = replay.graph.finish(name.clone(), &results)?;
+    Ok(([inputs, graph], Test { name: name.clone(), checks }))
 }

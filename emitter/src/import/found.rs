@@ -8,12 +8,15 @@ use crate::graph::Tensor;
 pub(super) struct Checks {
     /// Whether the test has a function that returns its inputs. Otherwise all of its constants are.
     has_inputs: bool,
+    /// Whether inputs are arguments; otherwise they are constants.
+    pub(super) takes_inputs: bool,
+    pub(super) inputs: Vec<Tensor>,
     pub(super) found: Vec<(String, [Tensor; 2])>,
 }
 
 impl Checks {
-    pub(super) fn new(has_inputs: bool) -> Self {
-        Self { has_inputs, found: Vec::new() }
+    pub(super) fn new(has_inputs: bool, takes_inputs: bool) -> Self {
+        Self { has_inputs, takes_inputs, inputs: Vec::new(), found: Vec::new() }
     }
 
     /// Notes a check; returns whether the call is one.

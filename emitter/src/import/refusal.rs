@@ -18,16 +18,16 @@ pub(super) fn refusal(name: &str) -> Option<(String, &'static str)> {
         | "all_to_all"
         | "collective_broadcast"
         | "collective_permute"
-        | "partition_id"
-        | "reduce_scatter"
-        | "replica_id" => {
+        | "reduce_scatter" => {
             ("found an exchange between devices, expected a program for one", "export it without sharding")
         }
         "after_all" | "create_token" | "infeed" | "outfeed" | "recv" | "send" => (
             "found an exchange with the host, expected a function of its arguments",
             "return what it sends, and pass what it receives",
         ),
-        "tuple" | "get_tuple_element" => ("found a tuple, expected tensors", "pass and return its parts"),
+        "get_tuple_element" => {
+            ("found a tuple of another function, expected tensors", "pass and return its parts")
+        }
         "uniform_quantize" | "uniform_dequantize" => (
             "found a quantized type, expected plain ones",
             "export integers and scales, as with stablehlo-legalize-quant-to-math",

@@ -3,7 +3,8 @@
 //! An op is taken as it is, or as what [`rewrites`] make of it.
 
 use super::{
-    ast::{Attributes, Function, Op, Region},
+    ast::{Function, Op, Region},
+    attributes::integer,
     custom_call, dynamic,
     refusal::refusal,
     replay::Replay,
@@ -38,6 +39,9 @@ impl Replay<'_, '_> {
     /// Replays the ops of a block, and returns what it returns.
     fn block(&mut self, region: &Region<'_>) -> Result<Vec<Tensor>, Error> {
         for op in &region.ops {
+            if self.tuple(op) {
+                continue;
+            }
             let operands =
                 op.operands.iter().map(|name| self.value(op, name)).collect::<Result<Vec<_>, _>>()?;
             if matches!(op.name, "func.return" | "stablehlo.return") {
@@ -51,7 +55,7 @@ impl Replay<'_, '_> {
             }
             let mut results = self.op(op, &operands)?;
             if self.checks.as_ref().is_some_and(|checks| checks.are_inputs(op, &operands)) {
-                results = self.opaque(&results);
+                results = self.opaque(results);
             }
             for (index, result) in results.into_iter().enumerate() {
                 let Some(name) = op.result(index) else { continue };
@@ -61,6 +65,32 @@ impl Replay<'_, '_> {
             }
         }
         Ok(Vec::new())
+    }
+
+    /// Names the parts of a tuple, or of what is taken out of one; returns whether the op is about a tuple.
+    fn tuple(&mut self, op: &Op<'_>) -> bool {
+        let part = |tuple: &str, index: usize| format!("{tuple}.{index}");
+        let Some((frame, result)) = self.frames.last_mut().zip(op.results) else { return false };
+        match op.name {
+            "stablehlo.tuple" => {
+                for (index, operand) in op.operands.iter().enumerate() {
+                    if let Some(value) = frame.get(*operand).copied() {
+                        frame.insert(part(result, index), value);
+                    }
+                }
+                true
+            }
+            "stablehlo.get_tuple_element" => {
+                let index =
+                    op.attribute("index").and_then(integer).and_then(|index| usize::try_from(index).ok());
+                let found =
+                    index.zip(op.operands.first()).and_then(|(index, tuple)| frame.get(&part(tuple, index)));
+                let Some(value) = found.copied() else { return false };
+                frame.insert(result.to_owned(), value);
+                true
+            }
+            _ => false,
+        }
     }
 
     fn value(&self, op: &Op<'_>, name: &str) -> Result<Tensor, Error> {
@@ -136,27 +166,38 @@ impl Replay<'_, '_> {
             types.push(ty.into());
         }
         let arguments = self.graph.begin_region(&types);
-        for (argument, value) in region.arguments.iter().zip(arguments) {
-            if let Some(frame) = self.frames.last_mut() {
-                frame.insert(argument.value.to_owned(), value);
-            }
-        }
-        let results = self.block(region);
+        let results = self.inlined(region, &arguments);
         // Ended after an error too, so that the graph stays as it was.
         let region = self.graph.end_region(results.as_deref().unwrap_or_default().to_vec());
         results.map(|_| region)
     }
 
-    /// Returns the same tensors, of which the compiler knows nothing.
-    fn opaque(&mut self, tensors: &[Tensor]) -> Vec<Tensor> {
-        let types = tensors.iter().map(|tensor| self.graph.type_of(*tensor)).collect();
-        let opaque =
-            self.add("stablehlo.optimization_barrier", tensors, &Attributes::new(), Vec::new(), types);
-        for (tensor, opaque) in tensors.iter().zip(&opaque) {
-            if let Some(known) = self.known.get(tensor).cloned() {
-                self.known.insert(*opaque, known);
+    /// Replays the ops of a region into the current one, with these values for its arguments, and returns what it returns.
+    pub(super) fn inlined(&mut self, region: &Region<'_>, values: &[Tensor]) -> Result<Vec<Tensor>, Error> {
+        for (argument, value) in region.arguments.iter().zip(values) {
+            if let Some(frame) = self.frames.last_mut() {
+                frame.insert(argument.value.to_owned(), *value);
             }
         }
-        opaque
+        self.block(region)
+    }
+
+    /// Returns arguments of a test in place of these constants, if it takes its inputs.
+    fn opaque(&mut self, tensors: Vec<Tensor>) -> Vec<Tensor> {
+        let Some(checks) = &mut self.checks else { return tensors };
+        checks.inputs.extend(&tensors);
+        if !checks.takes_inputs {
+            return tensors;
+        }
+        let as_argument = |tensor: &Tensor| {
+            let ty = self.graph.type_of(*tensor);
+            let argument = self.graph.argument(ty.dtype, &ty.shape);
+            // Shapes that an op takes as operands must still be known.
+            if let Some(known) = self.known.get(tensor).cloned() {
+                self.known.insert(argument, known);
+            }
+            argument
+        };
+        tensors.iter().map(as_argument).collect()
     }
 }

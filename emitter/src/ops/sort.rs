@@ -8,12 +8,53 @@ use crate::{
     types::TensorType,
 };
 
+/// Returns the type of places that a sort of operands of these types compares.
+///
+/// What is sorted is often counted in `i32`. iree-compile 3.13 cannot sort such a counter twice.
+pub(crate) fn places_dtype(mut operands: impl Iterator<Item = Dtype>) -> Dtype {
+    if operands.any(|dtype| dtype == Dtype::I32) { Dtype::I64 } else { Dtype::I32 }
+}
+
 impl Graph {
     /// Sorts `operands`, which have one shape, together along `dimension`.
     ///
     /// `before` returns whether the left elements come first. Its arguments alternate: for each operand, the left element, then
-    /// the right one.
+    /// the right one. A stable sort of several operands compares places too, because iree-compile 3.13 sorts no other way stably.
     pub fn sort(
+        &mut self,
+        operands: &[Tensor],
+        dimension: usize,
+        stable: bool,
+        before: impl Fn(&mut Self, &[Tensor]) -> Tensor,
+    ) -> Vec<Tensor> {
+        let shape = operands.first().map(|operand| self.shape(*operand).to_vec()).unwrap_or_default();
+        if !stable || operands.len() < 2 || dimension >= shape.len() || Self::poisoned(operands) {
+            return self.sort_as_it_is(operands, dimension, stable, before);
+        }
+        let dtype = places_dtype(operands.iter().map(|operand| self.dtype(*operand)));
+        let places = self.iota(dtype, &shape, dimension);
+        let with_places = [operands, &[places]].concat();
+        let mut sorted = self.sort_as_it_is(&with_places, dimension, stable, |graph, values| {
+            let (values, places) = values.split_at(values.len() - 2);
+            let swapped: Vec<_> = values.chunks(2).flat_map(|pair| pair.iter().rev().copied()).collect();
+            let (forward, backward) = (before(graph, values), before(graph, &swapped));
+            graph.is_before(forward, backward, places)
+        });
+        sorted.pop();
+        sorted
+    }
+
+    /// Returns whether the left elements come first: if they do (`forward`), or if the right ones do not either (`backward`) and
+    /// their place is lower.
+    pub(crate) fn is_before(&mut self, forward: Tensor, backward: Tensor, places: &[Tensor]) -> Tensor {
+        let [left, right] = *places else { return Self::poison() };
+        let is_lower = self.lt(left, right);
+        let is_no_later = self.not(backward);
+        let is_tie = self.and(is_no_later, is_lower);
+        self.or(forward, is_tie)
+    }
+
+    fn sort_as_it_is(
         &mut self,
         operands: &[Tensor],
         dimension: usize,

@@ -10,28 +10,28 @@ use crate::graph::{Graph, Tensor};
 /// Returns what stands for `ceil` or `floor`.
 pub(super) fn rewrite(graph: &mut Graph, op: &Op<'_>, x: Tensor) -> Option<Tensor> {
     let ty = graph.type_of(x);
-    let bits = match ty.dtype {
-        Dtype::F16 | Dtype::BF16 => Dtype::I16,
-        Dtype::F32 => Dtype::I32,
-        Dtype::F64 => Dtype::I64,
+    let (bits, sign) = match ty.dtype {
+        Dtype::F16 | Dtype::BF16 => (Dtype::U16, 2.0_f64.powi(15)),
+        Dtype::F32 => (Dtype::U32, 2.0_f64.powi(31)),
+        Dtype::F64 => (Dtype::U64, 2.0_f64.powi(63)),
         _ => return None,
     };
-    // The bits are compared, because the numbers themselves would be taken for zero.
+    // The bits are compared, because the numbers themselves would be taken for zero. Those of negative numbers are larger than
+    // the sign alone. LLVM would make a comparison of floats of a test of the sign.
     let x_bits = graph.bitcast_convert(x, bits);
-    let zeros = graph.full(0.0, bits, &ty.shape);
-    let zero = graph.full(0.0, ty.dtype, &ty.shape);
-    let (rounded, has_sign, one) = match op.name {
-        "stablehlo.ceil" => (graph.ceil(x), graph.gt(x_bits, zeros), 1.0),
-        "stablehlo.floor" => {
-            // Zero with a sign has no other bit.
-            let doubled = graph.add(x_bits, x_bits);
-            let (negative, some) = (graph.lt(x_bits, zeros), graph.ne(doubled, zeros));
-            (graph.floor(x), graph.and(negative, some), -1.0)
+    let negative_zero = graph.full(sign, bits, &ty.shape);
+    let (rounded, is_beyond, one) = match op.name {
+        "stablehlo.ceil" => {
+            let zeros = graph.full(0.0, bits, &ty.shape);
+            let (some, positive) = (graph.gt(x_bits, zeros), graph.lt(x_bits, negative_zero));
+            (graph.ceil(x), graph.and(some, positive), 1.0)
         }
+        "stablehlo.floor" => (graph.floor(x), graph.gt(x_bits, negative_zero), -1.0),
         _ => return None,
     };
+    let zero = graph.full(0.0, ty.dtype, &ty.shape);
     let is_zero = graph.eq(rounded, zero);
-    let is_small = graph.and(is_zero, has_sign);
+    let is_small = graph.and(is_zero, is_beyond);
     let one = graph.full(one, ty.dtype, &ty.shape);
     Some(graph.select(is_small, one, rounded))
 }

@@ -1,0 +1,93 @@
+//! Snapshots of what ops become. That it computes what the specification says, StableHLO's own tests show.
+
+use crate::import::{ProgramOptions, import_program};
+
+/// Returns the module that a function of these arguments and lines becomes, whose last value is `%r`.
+fn rewritten(arguments: &str, lines: &str, ty: &str) -> String {
+    let types: Vec<_> =
+        arguments.split(", ").filter_map(|argument| Some(argument.split_once(": ")?.1)).collect();
+    let text = format!(
+        r#""builtin.module"() ({{
+          "func.func"() <{{function_type = ({}) -> {ty}, sym_name = "main"}}> ({{
+          ^bb0({arguments}):
+            {lines}
+            "func.return"(%r) : ({ty}) -> ()
+          }}) : () -> ()
+        }}) : () -> ()"#,
+        types.join(", ")
+    );
+    import_program(&text, &ProgramOptions::default()).unwrap().mlir
+}
+
+#[test]
+fn a_power_follows_c() {
+    let line = r#"%r = "stablehlo.power"(%x, %y) : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>"#;
+    insta::assert_snapshot!(rewritten("%x: tensor<4xf32>, %y: tensor<4xf32>", line, "tensor<4xf32>"));
+    let line = r#"%r = "stablehlo.power"(%x, %y) : (tensor<4xi32>, tensor<4xi32>) -> tensor<4xi32>"#;
+    let integers = rewritten("%x: tensor<4xi32>, %y: tensor<4xi32>", line, "tensor<4xi32>");
+    assert!(integers.contains("stablehlo.power") && !integers.contains("stablehlo.select"), "{integers}");
+}
+
+#[test]
+fn the_total_order_is_that_of_integers() {
+    let line = r#"%r = "stablehlo.compare"(%x, %y) <{compare_type = #stablehlo<comparison_type TOTALORDER>,
+        comparison_direction = #stablehlo<comparison_direction LT>}> : (tensor<f64>, tensor<f64>) -> tensor<i1>"#;
+    insta::assert_snapshot!(rewritten("%x: tensor<f64>, %y: tensor<f64>", line, "tensor<i1>"));
+}
+
+#[test]
+fn a_stable_sort_compares_places() {
+    let line = r#"%r:2 = "stablehlo.sort"(%x, %y) <{dimension = -1 : i64, is_stable = true}> ({
+        ^bb0(%a: tensor<f32>, %b: tensor<f32>, %c: tensor<i32>, %d: tensor<i32>):
+          %0 = "stablehlo.compare"(%a, %b) <{comparison_direction = #stablehlo<comparison_direction GT>}>
+            : (tensor<f32>, tensor<f32>) -> tensor<i1>
+          "stablehlo.return"(%0) : (tensor<i1>) -> ()
+        }) : (tensor<4xf32>, tensor<4xi32>) -> (tensor<4xf32>, tensor<4xi32>)
+        %s = "stablehlo.negate"(%r#1) : (tensor<4xi32>) -> tensor<4xi32>"#;
+    let lines = line.to_owned() + r#" %r = "stablehlo.negate"(%s) : (tensor<4xi32>) -> tensor<4xi32>"#;
+    insta::assert_snapshot!(rewritten("%x: tensor<4xf32>, %y: tensor<4xi32>", &lines, "tensor<4xi32>"));
+}
+
+#[test]
+fn the_largest_elements_come_from_a_stable_sort() {
+    let line = r#"%v:2 = "chlo.top_k"(%x) <{k = 2 : i64}> : (tensor<3x4xui8>) -> (tensor<3x2xui8>, tensor<3x2xi32>)
+        %r = "stablehlo.negate"(%v#1) : (tensor<3x2xi32>) -> tensor<3x2xi32>"#;
+    insta::assert_snapshot!(rewritten("%x: tensor<3x4xui8>", line, "tensor<3x2xi32>"));
+}
+
+#[test]
+fn sums_of_narrow_floats_are_wide() {
+    let line = r#"%r = "stablehlo.dot_general"(%x, %x) <{dot_dimension_numbers =
+        #stablehlo.dot<lhs_contracting_dimensions = [0], rhs_contracting_dimensions = [0]>}>
+        : (tensor<4xbf16>, tensor<4xbf16>) -> tensor<bf16>"#;
+    insta::assert_snapshot!(rewritten("%x: tensor<4xbf16>", line, "tensor<bf16>"));
+}
+
+#[test]
+fn numbers_that_are_not_normal_are_rounded_by_their_bits() {
+    let line = r#"%0 = "stablehlo.floor"(%x) : (tensor<f32>) -> tensor<f32>
+        %r = "stablehlo.ceil"(%0) : (tensor<f32>) -> tensor<f32>"#;
+    insta::assert_snapshot!(rewritten("%x: tensor<f32>", line, "tensor<f32>"));
+}
+
+#[test]
+fn complex_numbers_have_an_order() {
+    let line = r#"%r = "stablehlo.maximum"(%x, %x) : (tensor<2xcomplex<f32>>, tensor<2xcomplex<f32>>) -> tensor<2xcomplex<f32>>"#;
+    insta::assert_snapshot!(rewritten("%x: tensor<2xcomplex<f32>>", line, "tensor<2xcomplex<f32>>"));
+}
+
+#[test]
+fn integers_become_narrow_floats_in_two_steps() {
+    let line = r#"%r = "stablehlo.convert"(%x) : (tensor<2xi64>) -> tensor<2xbf16>"#;
+    insta::assert_snapshot!(rewritten("%x: tensor<2xi64>", line, "tensor<2xbf16>"));
+}
+
+#[test]
+fn barriers_and_places_among_devices_are_no_work() {
+    let line = r#"%0 = "stablehlo.optimization_barrier"(%x) : (tensor<2xui32>) -> tensor<2xui32>
+        %1 = "stablehlo.replica_id"() : () -> tensor<ui32>
+        %2 = "stablehlo.broadcast_in_dim"(%1) <{broadcast_dimensions = array<i64>}> : (tensor<ui32>) -> tensor<2xui32>
+        %r = "stablehlo.add"(%0, %2) : (tensor<2xui32>, tensor<2xui32>) -> tensor<2xui32>"#;
+    let made = rewritten("%x: tensor<2xui32>", line, "tensor<2xui32>");
+    assert!(!made.contains("barrier") && !made.contains("replica"), "{made}");
+}
