@@ -6,8 +6,7 @@ use super::super::ast::Op;
 use crate::graph::{Graph, Tensor};
 
 /// Returns what stands for arithmetic of booleans.
-pub(super) fn rewrite(graph: &mut Graph, op: &Op<'_>, operands: &[Tensor]) -> Option<Tensor> {
-    let [x, y] = *operands else { return None };
+pub(super) fn rewrite(graph: &mut Graph, op: &Op<'_>, x: Tensor, y: Tensor) -> Option<Tensor> {
     Some(match op.name {
         "stablehlo.add" | "stablehlo.maximum" => graph.or(x, y),
         "stablehlo.multiply" | "stablehlo.minimum" => graph.and(x, y),

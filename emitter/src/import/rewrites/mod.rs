@@ -4,13 +4,16 @@
 //! <https://openxla.org/stablehlo/spec>; what went wrong was seen with IREE 3.13.
 
 mod boolean;
+mod cholesky;
 mod convert;
+mod matrices;
 mod order;
 mod power;
 mod precision;
 mod rounding;
 mod sort;
 mod top_k;
+mod triangular_solve;
 
 use safetensors::Dtype;
 
@@ -23,42 +26,37 @@ pub(super) fn rewrite(
     op: &Op<'_>,
     operands: &[Tensor],
 ) -> Result<Option<Vec<Tensor>>, Error> {
-    let graph = &mut replay.graph;
     let one = |result: Option<Tensor>| result.map(|result| vec![result]);
-    match op.name {
-        // All programs run on one device.
-        "stablehlo.partition_id" | "stablehlo.replica_id" => {
-            return Ok(Some(vec![graph.full(0.0, Dtype::U32, &[])]));
-        }
-        // It would let what comes after it write into a constant.
-        "stablehlo.optimization_barrier" => return Ok(Some(operands.to_vec())),
-        _ => {}
-    }
-    let Some(&first) = operands.first() else { return Ok(None) };
-    let dtype = graph.dtype(first);
-    if matches!(op.name, "stablehlo.convolution" | "stablehlo.dot_general") {
-        return Ok(one(precision::sums(replay, op, operands)?));
-    }
-    if op.name == "stablehlo.convert" {
-        let to = op.result_types.first().and_then(|ty| tensor_type(ty));
-        return Ok(one(convert::rewrite(graph, first, to)));
-    }
-    match (op.name, operands) {
-        ("stablehlo.sort", _) => return sort::rewrite(replay, op, operands),
-        ("chlo.top_k", [x]) => return Ok(top_k::rewrite(graph, op, *x)),
-        _ => {}
-    }
-    if dtype == Dtype::BOOL {
-        return Ok(one(boolean::rewrite(graph, op, operands)));
-    }
+    let graph = &mut replay.graph;
+    let is_bool = operands.first().is_some_and(|operand| graph.dtype(*operand) == Dtype::BOOL);
+    let is_complex = operands.first().is_some_and(|operand| graph.dtype(*operand) == Dtype::C64);
     Ok(match (op.name, operands) {
-        ("stablehlo.ceil" | "stablehlo.floor", [x]) => one(rounding::rewrite(graph, op, *x)),
-        ("stablehlo.compare", [x, y]) => one(order::compare(graph, op, *x, *y)),
-        ("stablehlo.maximum" | "stablehlo.minimum", [x, y]) if dtype == Dtype::C64 => {
+        ("stablehlo.add" | "stablehlo.multiply" | "stablehlo.maximum" | "stablehlo.minimum", [x, y])
+            if is_bool =>
+        {
+            one(boolean::rewrite(graph, op, *x, *y))
+        }
+        ("stablehlo.maximum" | "stablehlo.minimum", [x, y]) if is_complex => {
             one(order::extreme(graph, op, *x, *y))
         }
-        ("stablehlo.reduce_precision", [x]) => one(precision::reduced(graph, op, *x)),
+        ("stablehlo.ceil" | "stablehlo.floor", [x]) => one(rounding::rewrite(graph, op, *x)),
+        ("stablehlo.compare", [x, y]) => one(order::compare(graph, op, *x, *y)),
+        ("stablehlo.convert", [x]) => {
+            one(convert::rewrite(graph, *x, op.result_types.first().and_then(|ty| tensor_type(ty))))
+        }
+        ("stablehlo.convolution" | "stablehlo.dot_general", _) => one(precision::sums(replay, op, operands)?),
+        // It would let what comes after it write into a constant.
+        ("stablehlo.optimization_barrier", _) => Some(operands.to_vec()),
+        // All programs run on one device.
+        ("stablehlo.partition_id" | "stablehlo.replica_id", []) => {
+            Some(vec![graph.full(0.0, Dtype::U32, &[])])
+        }
         ("stablehlo.power", [x, y]) => one(power::rewrite(graph, *x, *y)),
+        ("stablehlo.reduce_precision", [x]) => one(precision::reduced(graph, op, *x)),
+        ("stablehlo.sort", _) => sort::rewrite(replay, op, operands)?,
+        ("stablehlo.cholesky", [x]) => Some(vec![cholesky::rewrite(graph, op, *x)]),
+        ("stablehlo.triangular_solve", _) => one(triangular_solve::rewrite(graph, op, operands)),
+        ("chlo.top_k", [x]) => top_k::rewrite(graph, op, *x),
         _ => None,
     })
 }
