@@ -6,11 +6,13 @@
 mod boolean;
 mod cholesky;
 mod convert;
+mod gather;
 mod matrices;
 mod order;
 mod power;
 mod precision;
 mod rounding;
+mod scatter;
 mod sort;
 mod top_k;
 mod triangular_solve;
@@ -31,9 +33,7 @@ pub(super) fn rewrite(
     let is_bool = operands.first().is_some_and(|operand| graph.dtype(*operand) == Dtype::BOOL);
     let is_complex = operands.first().is_some_and(|operand| graph.dtype(*operand) == Dtype::C64);
     Ok(match (op.name, operands) {
-        ("stablehlo.add" | "stablehlo.multiply" | "stablehlo.maximum" | "stablehlo.minimum", [x, y])
-            if is_bool =>
-        {
+        ("stablehlo.add" | "stablehlo.multiply" | "stablehlo.maximum" | "stablehlo.minimum", [x, y]) if is_bool => {
             one(boolean::rewrite(graph, op, *x, *y))
         }
         ("stablehlo.maximum" | "stablehlo.minimum", [x, y]) if is_complex => {
@@ -45,14 +45,14 @@ pub(super) fn rewrite(
             one(convert::rewrite(graph, *x, op.result_types.first().and_then(|ty| tensor_type(ty))))
         }
         ("stablehlo.convolution" | "stablehlo.dot_general", _) => one(precision::sums(replay, op, operands)?),
+        ("stablehlo.gather", _) => gather::rewrite(replay, op, operands)?,
         // It would let what comes after it write into a constant.
         ("stablehlo.optimization_barrier", _) => Some(operands.to_vec()),
         // All programs run on one device.
-        ("stablehlo.partition_id" | "stablehlo.replica_id", []) => {
-            Some(vec![graph.full(0.0, Dtype::U32, &[])])
-        }
+        ("stablehlo.partition_id" | "stablehlo.replica_id", []) => Some(vec![graph.full(0.0, Dtype::U32, &[])]),
         ("stablehlo.power", [x, y]) => one(power::rewrite(graph, *x, *y)),
         ("stablehlo.reduce_precision", [x]) => one(precision::reduced(graph, op, *x)),
+        ("stablehlo.scatter", _) => scatter::rewrite(replay, op, operands)?,
         ("stablehlo.sort", _) => sort::rewrite(replay, op, operands)?,
         ("stablehlo.cholesky", [x]) => Some(vec![cholesky::rewrite(graph, op, *x)]),
         ("stablehlo.triangular_solve", _) => one(triangular_solve::rewrite(graph, op, operands)),

@@ -1,0 +1,237 @@
+//! Scatters of rows at indices that are checked.
+//!
+//! iree-compile takes few forms of a scatter, and writes wherever an index says, outside of the tensor too. So all become
+//! one form: the operand is a matrix, an index is the number of a row, and updates at places that do not exist change nothing.
+
+use safetensors::Dtype;
+
+use super::super::{
+    ast::{Attributes, Op, Region},
+    attributes::{field, field_sizes},
+    replay::Replay,
+};
+use crate::{
+    error::Error,
+    graph::{Graph, Tensor},
+    types::{TensorType, is_float, is_signed},
+};
+
+/// Where updates go, with the names of the StableHLO specification.
+struct Dimensions {
+    update_window: Vec<usize>,
+    inserted_window: Vec<usize>,
+    input_batching: Vec<usize>,
+    indices_batching: Vec<usize>,
+    scatter_to_operand: Vec<usize>,
+    index_vector: usize,
+}
+
+/// What an update is combined to if its place does not exist.
+enum Outside {
+    /// It is a number that changes nothing, at the first row.
+    Neutral(Tensor),
+    /// It goes to a row that is dropped.
+    ExtraRow,
+}
+
+/// Returns what stands for a scatter of one tensor.
+pub(super) fn rewrite(
+    replay: &mut Replay<'_, '_>,
+    op: &Op<'_>,
+    operands: &[Tensor],
+) -> Result<Option<Vec<Tensor>>, Error> {
+    let (&[x, indices, updates], [region]) = (operands, op.regions.as_slice()) else { return Ok(None) };
+    let Some(dims) = op.attribute("scatter_dimension_numbers").and_then(dimensions) else { return Ok(None) };
+    let (ty, update) = (replay.graph.type_of(x), replay.graph.type_of(updates));
+    if ty.elements() == 0 || update.elements() == 0 {
+        return Ok(Some(vec![x]));
+    }
+    let Some(layout) = Layout::new(&ty, &update, &dims) else { return Ok(None) };
+    let is_unique = op.attribute("unique_indices") == Some("true");
+    let outside = if is_unique { None } else { neutral(region, &ty) };
+    let body = replay.region(op, region, operands)?;
+    let g = &mut replay.graph;
+    let outside = outside.map_or(Outside::ExtraRow, |number| {
+        Outside::Neutral(g.full(number, ty.dtype, &[layout.count, layout.width]))
+    });
+    let (rows, exists) = layout.rows(g, indices, &dims);
+    let matrix = g.transpose(x, &layout.operand_order);
+    let mut matrix = g.reshape(matrix, &[layout.rows, layout.width]);
+    let updates = g.transpose(updates, &layout.update_order);
+    let mut updates = g.reshape(updates, &[layout.count, layout.width]);
+    let last = match outside {
+        Outside::Neutral(number) => {
+            let exists = g.broadcast_in_dim(exists, &[layout.count, layout.width], &[0]);
+            updates = g.select(exists, updates, number);
+            0
+        }
+        Outside::ExtraRow => {
+            let row = g.full(0.0, ty.dtype, &[1, layout.width]);
+            matrix = g.concatenate(&[matrix, row], 0);
+            layout.rows
+        }
+    };
+    let other = g.full_like(rows, last);
+    let rows = g.select(exists, rows, other);
+    let rows = g.reshape(rows, &[layout.count, 1]);
+    let mut attributes: Attributes<'_> = op.attributes.clone();
+    attributes.insert("scatter_dimension_numbers", ROWS);
+    attributes.insert("indices_are_sorted", "false");
+    let result = g.type_of(matrix);
+    let scattered = replay.add(op.name, &[matrix, rows, updates], &attributes, vec![body], vec![result]);
+    let g = &mut replay.graph;
+    let kept = g.slice_dimension(scattered[0], 0, 0, layout.rows);
+    let shape: Vec<_> = layout.operand_order.iter().map(|&d| ty.shape[d]).collect();
+    let kept = g.reshape(kept, &shape);
+    let mut back = vec![0; ty.rank()];
+    layout.operand_order.iter().enumerate().for_each(|(index, &d)| back[d] = index);
+    Ok(Some(vec![g.transpose(kept, &back)]))
+}
+
+/// A scatter of rows.
+const ROWS: &str = "#stablehlo.scatter<update_window_dims = [1], inserted_window_dims = [0], scatter_dims_to_operand_dims = [0], index_vector_dim = 1>";
+
+/// How an operand and its updates are matrices.
+struct Layout {
+    /// The operand's dimensions, those that are the numbers of rows first.
+    operand_order: Vec<usize>,
+    /// The updates' dimensions: those of indices, of windows that are a part of a dimension, and of whole ones.
+    update_order: Vec<usize>,
+    /// The operand's dimensions that are the numbers of rows, with their sizes.
+    row_dims: Vec<(usize, usize)>,
+    /// For each of them the dimension of `places` that a window goes through, if one does.
+    windows: Vec<Option<usize>>,
+    /// The sizes of the updates' dimensions that say rows.
+    places: Vec<usize>,
+    rows: usize,
+    width: usize,
+    /// The number of updates.
+    count: usize,
+}
+
+impl Layout {
+    /// Returns the layout of a scatter, unless its dimensions do not fit.
+    fn new(x: &TensorType, updates: &TensorType, dims: &Dimensions) -> Option<Self> {
+        let in_window = |d: &usize| !dims.inserted_window.contains(d) && !dims.input_batching.contains(d);
+        let window: Vec<usize> = (0..x.rank()).filter(in_window).collect();
+        if window.len() != dims.update_window.len() {
+            return None;
+        }
+        let of_indices = (0..updates.rank()).filter(|d| !dims.update_window.contains(d));
+        let mut update_order: Vec<usize> = of_indices.collect();
+        let (mut whole, mut whole_updates, mut parts) = (Vec::new(), Vec::new(), Vec::new());
+        for (&d, &u) in window.iter().zip(&dims.update_window) {
+            if updates.shape.get(u)? == &x.shape[d] && !dims.scatter_to_operand.contains(&d) {
+                whole.push(d);
+                whole_updates.push(u);
+            } else {
+                parts.push((d, update_order.len()));
+                update_order.push(u);
+            }
+        }
+        let places: Vec<usize> =
+            update_order.iter().map(|&u| updates.shape.get(u).copied()).collect::<Option<_>>()?;
+        let row_dims: Vec<_> =
+            (0..x.rank()).filter(|d| !whole.contains(d)).map(|d| (d, x.shape[d])).collect();
+        let windows =
+            row_dims.iter().map(|(d, _)| parts.iter().find(|(part, _)| part == d).map(|(_, at)| *at));
+        let windows = windows.collect();
+        let width = whole.iter().map(|&d| x.shape[d]).product();
+        let operand_order = row_dims.iter().map(|(d, _)| *d).chain(whole).collect();
+        update_order.extend(whole_updates);
+        let (rows, count) = (x.elements() / width, updates.elements() / width);
+        Some(Self { operand_order, update_order, row_dims, windows, places, rows, width, count })
+    }
+
+    /// Returns for each update its row, and whether its place exists.
+    fn rows(&self, g: &mut Graph, indices: Tensor, dims: &Dimensions) -> (Tensor, Tensor) {
+        let dtype = if i32::try_from(self.rows).is_ok() { Dtype::I32 } else { Dtype::I64 };
+        let shape = self.places.as_slice();
+        let mut row = g.full(0.0, dtype, shape);
+        let mut exists = g.full(1.0, Dtype::BOOL, shape);
+        for (&(d, size), window) in self.row_dims.iter().zip(&self.windows) {
+            let scale = g.full_like(row, size);
+            row = g.multiply(row, scale);
+            if let Some(at) = dims.input_batching.iter().position(|batching| *batching == d) {
+                let of_indices = dims.indices_batching.get(at).copied().unwrap_or_default();
+                let at = of_indices - usize::from(dims.index_vector < of_indices);
+                let number = g.iota(dtype, shape, at);
+                row = g.add(row, number);
+            }
+            let component = dims.scatter_to_operand.iter().position(|to| *to == d);
+            let mut place = component.map(|component| {
+                let index = self::component(g, indices, dims.index_vector, component, dtype);
+                let kept: Vec<_> = (0..g.shape(index).len()).collect();
+                g.broadcast_in_dim(index, shape, &kept)
+            });
+            if let Some(at) = *window {
+                let offset = g.iota(dtype, shape, at);
+                place = Some(place.map_or(offset, |place| g.add(place, offset)));
+            }
+            let Some(place) = place else { continue };
+            row = g.add(row, place);
+            if component.is_some() {
+                let (low, high) = (g.full_like(place, 0), g.full_like(place, size));
+                let (is_above, is_below) = (g.ge(place, low), g.lt(place, high));
+                let is_inside = g.and(is_above, is_below);
+                exists = g.and(exists, is_inside);
+            }
+        }
+        (g.reshape(row, &[self.count]), g.reshape(exists, &[self.count]))
+    }
+}
+
+/// Returns a component of indices in a type that sums of places fit into. Where it is no place, neither is the result.
+fn component(g: &mut Graph, indices: Tensor, index_vector: usize, component: usize, dtype: Dtype) -> Tensor {
+    let mut shape = g.shape(indices).to_vec();
+    let mut index = indices;
+    if index_vector < shape.len() {
+        index = g.slice_dimension(indices, index_vector, component, component + 1);
+        shape.remove(index_vector);
+        index = g.reshape(index, &shape);
+    }
+    let found = g.dtype(index);
+    if found.bitsize() < dtype.bitsize() {
+        return g.convert(index, dtype);
+    }
+    // Numbers without sign that are too large become negative.
+    let signed = if found.bitsize() == 64 { Dtype::I64 } else { Dtype::I32 };
+    let index = if is_signed(found) { index } else { g.bitcast_convert(index, signed) };
+    if signed == dtype {
+        return index;
+    }
+    let limit = f64::from(1 << 30);
+    let (low, high) = (g.scalar(-limit, signed), g.scalar(limit, signed));
+    let index = g.clamp(low, index, high);
+    g.convert(index, dtype)
+}
+
+fn dimensions(text: &str) -> Option<Dimensions> {
+    Some(Dimensions {
+        update_window: field_sizes(text, "update_window_dims"),
+        inserted_window: field_sizes(text, "inserted_window_dims"),
+        input_batching: field_sizes(text, "input_batching_dims"),
+        indices_batching: field_sizes(text, "scatter_indices_batching_dims"),
+        scatter_to_operand: field_sizes(text, "scatter_dims_to_operand_dims"),
+        index_vector: field(text, "index_vector_dim").map_or(Some(0), |text| text.parse().ok())?,
+    })
+}
+
+/// Returns the number that changes nothing when it is combined, if there is one.
+fn neutral(region: &Region<'_>, ty: &TensorType) -> Option<f64> {
+    let [first, end] = region.ops.as_slice() else { return None };
+    let [x, y] = [region.arguments.first()?.value, region.arguments.get(1)?.value];
+    let combines = first.operands == [x, y] || first.operands == [y, x];
+    if !combines || end.operands.first().copied() != first.results || ty.dtype == Dtype::C64 {
+        return None;
+    }
+    let is_bool = ty.dtype == Dtype::BOOL;
+    Some(match first.name {
+        "stablehlo.add" if is_float(ty.dtype) => -0.0,
+        "stablehlo.add" | "stablehlo.or" | "stablehlo.xor" => 0.0,
+        "stablehlo.multiply" => 1.0,
+        "stablehlo.maximum" if !is_bool => f64::NEG_INFINITY,
+        "stablehlo.minimum" if !is_bool => f64::INFINITY,
+        _ => return None,
+    })
+}
