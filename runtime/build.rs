@@ -41,8 +41,19 @@ mod native {
     // Variables that change the result. Others, such as CMAKE, do not, and xtask sets variables that a plain
     // `cargo build` does not have.
     const WATCHED_VARIABLES: [&str; 2] = ["MLXCEL_IREE_SOURCE", "MLXCEL_NO_CUDA"];
-    const SHIM: [&str; 8] =
-        ["call.c", "device.c", "error.c", "memory.c", "module.c", "profile.c", "tensor.c", "thread.c"];
+    const SHIM: [&str; 11] = [
+        "call.c",
+        "device.c",
+        "error.c",
+        "memory.c",
+        "module.c",
+        "profile.c",
+        "recording.c",
+        "tensor.c",
+        "thread.c",
+        "waits.c",
+        "workers.c",
+    ];
 
     /// The folder of the CUDA headers; `None` builds without the CUDA driver.
     type CudaHeaders = Option<PathBuf>;

@@ -26,4 +26,5 @@ mod registry;
 mod reproducible;
 mod sandbox;
 mod serving;
+mod timeline;
 mod verdicts;

@@ -2,6 +2,8 @@
 #include "internal.h"
 
 struct mlxcel_call_t {
+  // Outlives the call.
+  mlxcel_device_t* owner;
   iree_hal_device_t* device;
   iree_vm_context_t* context;
   iree_vm_function_t function;
@@ -42,8 +44,7 @@ static iree_status_t mlxcel_call_add_input(mlxcel_call_t* call, const mlxcel_typ
       .usage = IREE_HAL_BUFFER_USAGE_DEFAULT | IREE_HAL_BUFFER_USAGE_MAPPING,
   };
   iree_hal_buffer_t* buffer = NULL;
-  IREE_RETURN_IF_ERROR(
-      iree_hal_allocator_allocate_buffer(iree_hal_device_allocator(call->device), params, size, &buffer));
+  IREE_RETURN_IF_ERROR(mlxcel_allocate_buffer(call->owner, params, size, &buffer));
   iree_hal_buffer_view_t* view = NULL;
   iree_status_t status =
       iree_hal_buffer_view_create(buffer, type->rank, dims, element_type, IREE_HAL_ENCODING_TYPE_DENSE_ROW_MAJOR,
@@ -82,6 +83,7 @@ mlxcel_error_t* mlxcel_call_create(mlxcel_module_t* module, mlxcel_string_t name
                                             IREE_STRUCT_FIELD_FAM(input_count, iree_hal_buffer_t*));
   if (iree_status_is_ok(status)) status = iree_allocator_malloc(allocator, size, (void**)&call);
   if (iree_status_is_ok(status)) {
+    call->owner = module->owner;
     call->device = module->device;
     iree_hal_device_retain(call->device);
     call->context = module->context;
@@ -115,6 +117,8 @@ size_t mlxcel_call_input_size(const mlxcel_call_t* call, size_t input) {
 }
 
 mlxcel_error_t* mlxcel_call_invoke(mlxcel_call_t* call, const mlxcel_input_t* inputs) {
+  const int64_t start = mlxcel_recorded_now(call->owner);
+  iree_device_size_t written = 0;
   // Dropped first, so that this invocation can use their memory.
   iree_status_t status = iree_vm_list_resize(call->outputs, 0);
   for (size_t i = 0; iree_status_is_ok(status) && i < call->input_count; ++i) {
@@ -132,7 +136,9 @@ mlxcel_error_t* mlxcel_call_invoke(mlxcel_call_t* call, const mlxcel_input_t* in
     status = iree_hal_device_transfer_h2d(call->device, inputs[i].data, call->buffers[i], 0,
                                           iree_hal_buffer_byte_length(call->buffers[i]),
                                           IREE_HAL_TRANSFER_BUFFER_FLAG_DEFAULT, iree_infinite_timeout());
+    written += iree_hal_buffer_byte_length(call->buffers[i]);
   }
+  mlxcel_record(call->owner, MLXCEL_EVENT_INPUTS, start, written);
   if (iree_status_is_ok(status)) {
     status = iree_vm_invoke(call->context, call->function, IREE_VM_INVOCATION_FLAG_NONE, /*policy=*/NULL,
                             call->inputs, call->outputs, mlxcel_allocator());
@@ -144,6 +150,7 @@ mlxcel_error_t* mlxcel_call_invoke(mlxcel_call_t* call, const mlxcel_input_t* in
     iree_status_t cleared = iree_vm_list_set_ref_retain(call->inputs, i, &none);
     status = iree_status_join(status, cleared);
   }
+  mlxcel_record(call->owner, MLXCEL_EVENT_CALL, start, 0);
   return mlxcel_error_from_status(status);
 }
 

@@ -59,7 +59,8 @@ static iree_status_t mlxcel_task_executor_create(size_t threads, iree_task_execu
 }
 
 // Creates the driver local-task.
-static iree_status_t mlxcel_task_driver_create(size_t threads, size_t* out_threads, iree_hal_driver_t** out_driver) {
+static iree_status_t mlxcel_task_driver_create(size_t threads, mlxcel_workers_t* workers, size_t* out_threads,
+                                               iree_hal_driver_t** out_driver) {
   iree_allocator_t allocator = mlxcel_allocator();
   if (threads > IREE_TASK_TOPOLOGY_MAX_GROUP_COUNT) {
     return iree_make_status(IREE_STATUS_INVALID_ARGUMENT, "%zu threads, expected at most %d", threads,
@@ -77,6 +78,9 @@ static iree_status_t mlxcel_task_driver_create(size_t threads, size_t* out_threa
   if (iree_status_is_ok(status)) {
     status = iree_hal_create_all_available_executable_loaders(plugins, IREE_ARRAYSIZE(loaders), &loader_count,
                                                               loaders, allocator);
+  }
+  for (iree_host_size_t i = 0; workers && iree_status_is_ok(status) && i < loader_count; ++i) {
+    status = mlxcel_workers_wrap(workers, &loaders[i]);
   }
   iree_hal_allocator_t* device_allocator = NULL;
   if (iree_status_is_ok(status)) {
@@ -127,12 +131,13 @@ mlxcel_error_t* mlxcel_driver_list(mlxcel_string_t name, void (*found)(void* use
 
 // Creates a driver and opens one of its devices.
 static iree_status_t mlxcel_hal_device_create(iree_string_view_t name, int64_t index, size_t threads,
-                                              size_t* out_threads, iree_hal_device_t** out_device) {
+                                              mlxcel_workers_t* workers, size_t* out_threads,
+                                              iree_hal_device_t** out_device) {
   iree_allocator_t allocator = mlxcel_allocator();
   *out_threads = 1;
   iree_hal_driver_t* driver = NULL;
   iree_status_t status = iree_string_view_equal(name, IREE_SV("local-task"))
-                             ? mlxcel_task_driver_create(threads, out_threads, &driver)
+                             ? mlxcel_task_driver_create(threads, workers, out_threads, &driver)
                              : mlxcel_registry_driver_create(name, &driver);
   iree_async_proactor_pool_t* proactors = NULL;
   if (iree_status_is_ok(status)) {
@@ -199,18 +204,22 @@ static iree_status_t mlxcel_instance_retain(iree_vm_instance_t** out_instance) {
   return status;
 }
 
-mlxcel_error_t* mlxcel_device_create(mlxcel_string_t driver, int64_t index, size_t threads,
+mlxcel_error_t* mlxcel_device_create(mlxcel_string_t driver, int64_t index, size_t threads, int reports,
                                      mlxcel_device_t** out_device) {
   *out_device = NULL;
   mlxcel_device_t* device = NULL;
   iree_status_t status = iree_allocator_malloc(mlxcel_allocator(), sizeof(*device), (void**)&device);
   if (iree_status_is_ok(status)) status = mlxcel_instance_retain(&device->instance);
+  const bool has_workers = iree_string_view_equal(mlxcel_string_view(driver), IREE_SV("local-task"));
+  if (iree_status_is_ok(status) && reports && has_workers) status = mlxcel_workers_create(&device->workers);
   if (iree_status_is_ok(status)) {
-    status = mlxcel_hal_device_create(mlxcel_string_view(driver), index, threads, &device->threads, &device->device);
+    status = mlxcel_hal_device_create(mlxcel_string_view(driver), index, threads, device->workers, &device->threads,
+                                      &device->device);
   }
   if (iree_status_is_ok(status)) {
     status = mlxcel_hal_module_create(device->instance, device->device, &device->hal_module);
   }
+  if (iree_status_is_ok(status) && reports) status = mlxcel_waits_wrap(device);
   if (iree_status_is_ok(status)) {
     *out_device = device;
   } else {
@@ -226,5 +235,6 @@ void mlxcel_device_free(mlxcel_device_t* device) {
   iree_vm_module_release(device->hal_module);
   iree_hal_device_release(device->device);
   iree_vm_instance_release(device->instance);
+  mlxcel_workers_free(device->workers);
   iree_allocator_free(mlxcel_allocator(), device);
 }

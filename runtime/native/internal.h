@@ -5,8 +5,13 @@
 
 #include "iree/base/api.h"
 #include "iree/hal/api.h"
+#include "iree/hal/local/executable_loader.h"
 #include "iree/vm/api.h"
 #include "shim.h"
+
+// What makes the executables of a device report their workgroups, see workers.c.
+typedef struct mlxcel_workers_t mlxcel_workers_t;
+typedef struct mlxcel_recording_t mlxcel_recording_t;
 
 struct mlxcel_device_t {
   iree_vm_instance_t* instance;
@@ -14,9 +19,15 @@ struct mlxcel_device_t {
   // The VM module of the device. All programs share it, because a device can be in one group only.
   iree_vm_module_t* hal_module;
   size_t threads;
+  // NULL if workers do not report.
+  mlxcel_workers_t* workers;
+  // NULL if nothing is recorded.
+  mlxcel_recording_t* recording;
 };
 
 struct mlxcel_module_t {
+  // Outlives the module.
+  mlxcel_device_t* owner;
   iree_hal_device_t* device;
   iree_vm_context_t* context;
 };
@@ -46,5 +57,28 @@ iree_status_t mlxcel_type_size(const mlxcel_type_t* type, iree_hal_dim_t dims[ML
 
 // Returns IREE's type of an mlxcel_dtype_t, or NONE.
 iree_hal_element_type_t mlxcel_element_type(uint32_t dtype);
+
+// Returns the time at which something begins that may be recorded; 0 if nothing is.
+static inline int64_t mlxcel_recorded_now(const mlxcel_device_t* device) {
+  return device->recording ? mlxcel_now() : 0;
+}
+
+// Records that something happened from `start_ns` until now, if the device is recorded.
+void mlxcel_record(mlxcel_device_t* device, uint32_t kind, int64_t start_ns, uint64_t bytes);
+
+// Allocates a buffer.
+iree_status_t mlxcel_allocate_buffer(mlxcel_device_t* device, iree_hal_buffer_params_t params, iree_device_size_t size,
+                                     iree_hal_buffer_t** out_buffer);
+
+// Replaces the VM module of a device by one that records how long programs wait.
+iree_status_t mlxcel_waits_wrap(mlxcel_device_t* device);
+
+// Makes what reports the workgroups of executables.
+iree_status_t mlxcel_workers_create(mlxcel_workers_t** out_workers);
+// Replaces a loader by one whose executables report. `workers` outlives them.
+iree_status_t mlxcel_workers_wrap(mlxcel_workers_t* workers, iree_hal_executable_loader_t** inout_loader);
+// Sets where workgroups are recorded; NULL for nowhere. Nothing runs meanwhile.
+void mlxcel_workers_record(mlxcel_workers_t* workers, mlxcel_recording_t* recording);
+void mlxcel_workers_free(mlxcel_workers_t* workers);
 
 #endif  // MLXCEL_INTERNAL_H_

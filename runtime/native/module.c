@@ -59,6 +59,7 @@ mlxcel_error_t* mlxcel_module_load(mlxcel_device_t* device, const uint8_t* vmfb,
   mlxcel_module_t* module = NULL;
   iree_status_t status = iree_allocator_malloc(allocator, sizeof(*module), (void**)&module);
   if (iree_status_is_ok(status)) {
+    module->owner = device;
     module->device = device->device;
     iree_hal_device_retain(module->device);
     status = mlxcel_parameters_module_create(device->instance, mlxcel_string_view(scope), parameters, parameter_count,

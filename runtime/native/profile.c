@@ -1,194 +1,205 @@
-// Time of a device by function. IREE reports chunks of records, which are summed here.
+// IREE's records of a device, which come in chunks of one kind.
 
-#include <inttypes.h>
 #include <string.h>
 
 #include "iree/hal/profile_schema.h"
 #include "iree/hal/profile_sink.h"
-#include "iree/hal/resource.h"
-#include "internal.h"
+#include "recording.h"
 
-// One function of an executable.
-typedef struct mlxcel_profile_entry_t {
-  uint64_t executable;
-  uint32_t function;
-  // Owned; NULL if IREE reported no name.
-  char* name;
-  size_t name_length;
-  mlxcel_profile_count_t count;
-} mlxcel_profile_entry_t;
-
-struct mlxcel_profile_t {
-  iree_hal_resource_t resource;
-  iree_hal_device_t* device;
-  // Protects the entries, because chunks come from any thread.
-  iree_slim_mutex_t mutex;
-  mlxcel_profile_entry_t* entries;
-  size_t entry_count;
-  size_t entry_capacity;
-};
-
-// Returns the recording that a sink is.
-static mlxcel_profile_t* mlxcel_profile_cast(iree_hal_profile_sink_t* sink) { return (mlxcel_profile_t*)sink; }
-
-// Finds the entry of a function, or adds one.
-static iree_status_t mlxcel_profile_find_entry(mlxcel_profile_t* profile, uint64_t executable, uint32_t function,
-                                               mlxcel_profile_entry_t** out_entry) {
-  for (size_t i = 0; i < profile->entry_count; ++i) {
-    mlxcel_profile_entry_t* entry = &profile->entries[i];
-    if (entry->executable == executable && entry->function == function) {
-      *out_entry = entry;
+// Stores the name of a function.
+static iree_status_t mlxcel_profile_add_function(mlxcel_recording_t* recording, const void* data) {
+  iree_hal_profile_executable_function_record_t record;
+  memcpy(&record, data, sizeof(record));
+  if (record.record_length < sizeof(record) + record.name_length || !record.name_length) return iree_ok_status();
+  for (size_t i = 0; i < recording->function_count; ++i) {
+    const mlxcel_function_t* known = &recording->functions[i];
+    if (known->executable == record.executable_id && known->ordinal == record.function_ordinal) {
       return iree_ok_status();
     }
   }
-  if (profile->entry_count == profile->entry_capacity) {
-    size_t capacity = iree_max(2 * profile->entry_capacity, 64);
-    IREE_RETURN_IF_ERROR(iree_allocator_realloc(mlxcel_allocator(), capacity * sizeof(*profile->entries),
-                                                (void**)&profile->entries));
-    profile->entry_capacity = capacity;
+  if (recording->function_count == recording->function_capacity) {
+    const size_t capacity = iree_max(2 * recording->function_capacity, (size_t)64);
+    IREE_RETURN_IF_ERROR(iree_allocator_realloc(mlxcel_allocator(), capacity * sizeof(*recording->functions),
+                                                (void**)&recording->functions));
+    recording->function_capacity = capacity;
   }
-  mlxcel_profile_entry_t* entry = &profile->entries[profile->entry_count++];
-  memset(entry, 0, sizeof(*entry));
-  entry->executable = executable;
-  entry->function = function;
-  *out_entry = entry;
+  mlxcel_function_t function = {
+      .executable = record.executable_id,
+      .ordinal = record.function_ordinal,
+      .name_length = record.name_length,
+  };
+  IREE_RETURN_IF_ERROR(iree_allocator_malloc(mlxcel_allocator(), record.name_length, (void**)&function.name));
+  memcpy(function.name, (const char*)data + sizeof(record), record.name_length);
+  recording->functions[recording->function_count++] = function;
   return iree_ok_status();
 }
 
-// Stores the name of a function.
-static iree_status_t mlxcel_profile_add_name(mlxcel_profile_t* profile, const void* data) {
-  iree_hal_profile_executable_function_record_t record;
-  memcpy(&record, data, sizeof(record));
-  if (record.record_length < sizeof(record) + record.name_length) return iree_ok_status();
-  mlxcel_profile_entry_t* entry = NULL;
-  IREE_RETURN_IF_ERROR(mlxcel_profile_find_entry(profile, record.executable_id, record.function_ordinal, &entry));
-  if (entry->name || !record.name_length) return iree_ok_status();
-  IREE_RETURN_IF_ERROR(iree_allocator_malloc(mlxcel_allocator(), record.name_length, (void**)&entry->name));
-  memcpy(entry->name, (const char*)data + sizeof(record), record.name_length);
-  entry->name_length = record.name_length;
-  return iree_ok_status();
+// Returns the kind of an operation of a queue.
+static uint32_t mlxcel_profile_kind(iree_hal_profile_queue_event_type_t type) {
+  switch (type) {
+    case IREE_HAL_PROFILE_QUEUE_EVENT_TYPE_DISPATCH:
+      return MLXCEL_EVENT_DISPATCH;
+    case IREE_HAL_PROFILE_QUEUE_EVENT_TYPE_BARRIER:
+      return MLXCEL_EVENT_BARRIER;
+    case IREE_HAL_PROFILE_QUEUE_EVENT_TYPE_COPY:
+      return MLXCEL_EVENT_COPY;
+    case IREE_HAL_PROFILE_QUEUE_EVENT_TYPE_FILL:
+      return MLXCEL_EVENT_FILL;
+    case IREE_HAL_PROFILE_QUEUE_EVENT_TYPE_UPDATE:
+      return MLXCEL_EVENT_UPDATE;
+    case IREE_HAL_PROFILE_QUEUE_EVENT_TYPE_READ:
+      return MLXCEL_EVENT_READ_FILE;
+    case IREE_HAL_PROFILE_QUEUE_EVENT_TYPE_ALLOCA:
+      return MLXCEL_EVENT_ALLOCA;
+    case IREE_HAL_PROFILE_QUEUE_EVENT_TYPE_DEALLOCA:
+      return MLXCEL_EVENT_DEALLOCA;
+    default:
+      return MLXCEL_EVENT_EXECUTE;
+  }
 }
 
-// Adds the time of one dispatch.
-static iree_status_t mlxcel_profile_add_span(mlxcel_profile_t* profile, const void* data) {
+// Adds an operation of the CPU.
+static iree_status_t mlxcel_profile_add_host_event(mlxcel_recording_t* recording, const void* data) {
   iree_hal_profile_host_execution_event_t event;
   memcpy(&event, data, sizeof(event));
-  if (event.type != IREE_HAL_PROFILE_QUEUE_EVENT_TYPE_DISPATCH) return iree_ok_status();
-  mlxcel_profile_entry_t* entry = NULL;
-  IREE_RETURN_IF_ERROR(mlxcel_profile_find_entry(profile, event.executable_id, event.function_ordinal, &entry));
-  ++entry->count.calls;
-  entry->count.span_ns += event.end_host_time_ns - event.start_host_time_ns;
+  mlxcel_record_t record = {
+      .event = {.kind = mlxcel_profile_kind(event.type), .start_ns = event.start_host_time_ns,
+                .end_ns = event.end_host_time_ns, .bytes = event.payload_length, .count = event.tile_count,
+                .busy_ns = event.tile_duration_sum_ns},
+  };
+  memcpy(record.event.workgroups, event.workgroup_count, sizeof(record.event.workgroups));
+  if (record.event.kind == MLXCEL_EVENT_DISPATCH) {
+    record.executable = event.executable_id;
+    record.ordinal = event.function_ordinal;
+  }
+  mlxcel_records_add_locked(&recording->records, &record);
   return iree_ok_status();
 }
 
-// Calls `add` for every record of a chunk. Every kind of record begins with its length.
-static iree_status_t mlxcel_profile_add_records(mlxcel_profile_t* profile, iree_const_byte_span_t chunk, size_t size,
-                                                iree_status_t (*add)(mlxcel_profile_t* profile, const void* record)) {
-  for (size_t at = 0; at + size <= chunk.data_length;) {
+// Turns a time of the device's clock into one of the host's, by the last two moments at which both were read.
+static int64_t mlxcel_profile_host_time(const mlxcel_recording_t* recording, uint64_t tick) {
+  const mlxcel_moment_t *from = &recording->moments[0], *to = &recording->moments[1];
+  if (!from->tick || to->tick <= from->tick) return to->host_ns;
+  const double rate = (double)(to->host_ns - from->host_ns) / (double)(to->tick - from->tick);
+  return to->host_ns - (int64_t)((double)(int64_t)(to->tick - tick) * rate);
+}
+
+// Stores a moment at which both clocks were read.
+static iree_status_t mlxcel_profile_add_moment(mlxcel_recording_t* recording, const void* data) {
+  iree_hal_profile_clock_correlation_record_t record;
+  memcpy(&record, data, sizeof(record));
+  const uint32_t needed = IREE_HAL_PROFILE_CLOCK_CORRELATION_FLAG_DEVICE_TICK |
+                          IREE_HAL_PROFILE_CLOCK_CORRELATION_FLAG_HOST_TIME_BRACKET;
+  if ((record.flags & needed) != needed) return iree_ok_status();
+  recording->moments[0] = recording->moments[1];
+  recording->moments[1] = (mlxcel_moment_t){
+      .tick = record.device_tick,
+      .host_ns = record.host_time_begin_ns + (record.host_time_end_ns - record.host_time_begin_ns) / 2,
+  };
+  return iree_ok_status();
+}
+
+// Adds a dispatch of a GPU.
+static iree_status_t mlxcel_profile_add_device_dispatch(mlxcel_recording_t* recording, const void* data) {
+  iree_hal_profile_dispatch_event_t event;
+  memcpy(&event, data, sizeof(event));
+  mlxcel_record_t record = {
+      .event = {.kind = MLXCEL_EVENT_DISPATCH, .start_ns = mlxcel_profile_host_time(recording, event.start_tick),
+                .end_ns = mlxcel_profile_host_time(recording, event.end_tick)},
+      .executable = event.executable_id,
+      .ordinal = event.function_ordinal,
+  };
+  memcpy(record.event.workgroups, event.workgroup_count, sizeof(record.event.workgroups));
+  mlxcel_records_add_locked(&recording->records, &record);
+  return iree_ok_status();
+}
+
+// Adds another operation of a GPU.
+static iree_status_t mlxcel_profile_add_device_event(mlxcel_recording_t* recording, const void* data) {
+  iree_hal_profile_queue_device_event_t event;
+  memcpy(&event, data, sizeof(event));
+  const mlxcel_record_t record = {
+      .event = {.kind = mlxcel_profile_kind(event.type), .bytes = event.payload_length,
+                .start_ns = mlxcel_profile_host_time(recording, event.start_tick),
+                .end_ns = mlxcel_profile_host_time(recording, event.end_tick)},
+  };
+  // Dispatches have records of their own.
+  if (record.event.kind != MLXCEL_EVENT_DISPATCH) mlxcel_records_add_locked(&recording->records, &record);
+  return iree_ok_status();
+}
+
+// Adds what a pool of memory has given out.
+static iree_status_t mlxcel_profile_add_memory(mlxcel_recording_t* recording, const void* data) {
+  iree_hal_profile_memory_event_t event;
+  memcpy(&event, data, sizeof(event));
+  if (!(event.flags & IREE_HAL_PROFILE_MEMORY_EVENT_FLAG_POOL_STATS)) return iree_ok_status();
+  const mlxcel_record_t record = {
+      .event = {.kind = MLXCEL_EVENT_POOL_BYTES, .start_ns = event.host_time_ns, .end_ns = event.host_time_ns,
+                .bytes = event.pool_bytes_reserved, .count = event.pool_id},
+  };
+  mlxcel_records_add_locked(&recording->records, &record);
+  return iree_ok_status();
+}
+
+// A kind of chunk.
+typedef struct mlxcel_profile_chunk_t {
+  iree_string_view_t type;
+  // The size of a record without what follows it.
+  size_t size;
+  iree_status_t (*add)(mlxcel_recording_t* recording, const void* record);
+} mlxcel_profile_chunk_t;
+
+// Finds how the records of a chunk are added; `add` is NULL for chunks that say nothing of interest.
+static mlxcel_profile_chunk_t mlxcel_profile_chunk(iree_string_view_t type) {
+  const mlxcel_profile_chunk_t chunks[] = {
+      {IREE_HAL_PROFILE_CONTENT_TYPE_EXECUTABLE_FUNCTIONS, sizeof(iree_hal_profile_executable_function_record_t),
+       mlxcel_profile_add_function},
+      {IREE_HAL_PROFILE_CONTENT_TYPE_HOST_EXECUTION_EVENTS, sizeof(iree_hal_profile_host_execution_event_t),
+       mlxcel_profile_add_host_event},
+      {IREE_HAL_PROFILE_CONTENT_TYPE_CLOCK_CORRELATIONS, sizeof(iree_hal_profile_clock_correlation_record_t),
+       mlxcel_profile_add_moment},
+      {IREE_HAL_PROFILE_CONTENT_TYPE_DISPATCH_EVENTS, sizeof(iree_hal_profile_dispatch_event_t),
+       mlxcel_profile_add_device_dispatch},
+      {IREE_HAL_PROFILE_CONTENT_TYPE_QUEUE_DEVICE_EVENTS, sizeof(iree_hal_profile_queue_device_event_t),
+       mlxcel_profile_add_device_event},
+      {IREE_HAL_PROFILE_CONTENT_TYPE_MEMORY_EVENTS, sizeof(iree_hal_profile_memory_event_t),
+       mlxcel_profile_add_memory},
+  };
+  for (size_t i = 0; i < IREE_ARRAYSIZE(chunks); ++i) {
+    if (iree_string_view_equal(chunks[i].type, type)) return chunks[i];
+  }
+  return (mlxcel_profile_chunk_t){.add = NULL};
+}
+
+// Adds every record of a span of bytes. Every kind of record begins with its length.
+static iree_status_t mlxcel_profile_add_records(mlxcel_recording_t* recording, iree_const_byte_span_t bytes,
+                                                const mlxcel_profile_chunk_t* chunk) {
+  for (size_t at = 0; at + chunk->size <= bytes.data_length;) {
     uint32_t length = 0;
-    memcpy(&length, chunk.data + at, sizeof(length));
-    if (length < size || at + length > chunk.data_length) {
+    memcpy(&length, bytes.data + at, sizeof(length));
+    if (length < chunk->size || at + length > bytes.data_length) {
       return iree_make_status(IREE_STATUS_DATA_LOSS, "a profile record of %u bytes, expected at least %zu", length,
-                              size);
+                              chunk->size);
     }
-    IREE_RETURN_IF_ERROR(add(profile, chunk.data + at));
+    IREE_RETURN_IF_ERROR(chunk->add(recording, bytes.data + at));
     at += length;
   }
   return iree_ok_status();
 }
 
-// Receives chunks of records.
-static iree_status_t mlxcel_profile_write(iree_hal_profile_sink_t* sink,
-                                          const iree_hal_profile_chunk_metadata_t* metadata,
-                                          iree_host_size_t count, const iree_const_byte_span_t* chunks) {
-  mlxcel_profile_t* profile = mlxcel_profile_cast(sink);
-  bool names = iree_string_view_equal(metadata->content_type, IREE_HAL_PROFILE_CONTENT_TYPE_EXECUTABLE_FUNCTIONS);
-  bool spans = iree_string_view_equal(metadata->content_type, IREE_HAL_PROFILE_CONTENT_TYPE_HOST_EXECUTION_EVENTS);
-  if (spans && (metadata->flags & IREE_HAL_PROFILE_CHUNK_FLAG_TRUNCATED)) {
-    return iree_make_status(IREE_STATUS_DATA_LOSS, "%" PRIu64 " records were lost", metadata->dropped_record_count);
-  }
+iree_status_t mlxcel_profile_write(iree_hal_profile_sink_t* sink, const iree_hal_profile_chunk_metadata_t* metadata,
+                                   iree_host_size_t count, const iree_const_byte_span_t* chunks) {
+  mlxcel_recording_t* recording = (mlxcel_recording_t*)sink;
+  const mlxcel_profile_chunk_t chunk = mlxcel_profile_chunk(metadata->content_type);
+  if (!chunk.add) return iree_ok_status();
   iree_status_t status = iree_ok_status();
-  iree_slim_mutex_lock(&profile->mutex);
+  iree_slim_mutex_lock(&recording->records.mutex);
+  if (metadata->flags & IREE_HAL_PROFILE_CHUNK_FLAG_TRUNCATED) {
+    recording->records.lost += iree_max(metadata->dropped_record_count, (uint64_t)1);
+  }
   for (iree_host_size_t i = 0; iree_status_is_ok(status) && i < count; ++i) {
-    if (names) {
-      status = mlxcel_profile_add_records(profile, chunks[i], sizeof(iree_hal_profile_executable_function_record_t),
-                                          mlxcel_profile_add_name);
-    } else if (spans) {
-      status = mlxcel_profile_add_records(profile, chunks[i], sizeof(iree_hal_profile_host_execution_event_t),
-                                          mlxcel_profile_add_span);
-    }
+    status = mlxcel_profile_add_records(recording, chunks[i], &chunk);
   }
-  iree_slim_mutex_unlock(&profile->mutex);
+  iree_slim_mutex_unlock(&recording->records.mutex);
   return status;
-}
-
-static void mlxcel_profile_destroy(iree_hal_profile_sink_t* sink) {
-  mlxcel_profile_t* profile = mlxcel_profile_cast(sink);
-  for (size_t i = 0; i < profile->entry_count; ++i) {
-    iree_allocator_free(mlxcel_allocator(), profile->entries[i].name);
-  }
-  iree_allocator_free(mlxcel_allocator(), profile->entries);
-  iree_slim_mutex_deinitialize(&profile->mutex);
-  iree_hal_device_release(profile->device);
-  iree_allocator_free(mlxcel_allocator(), profile);
-}
-
-static iree_status_t mlxcel_profile_begin_session(iree_hal_profile_sink_t* sink,
-                                                  const iree_hal_profile_chunk_metadata_t* metadata) {
-  (void)sink, (void)metadata;
-  return iree_ok_status();
-}
-
-static iree_status_t mlxcel_profile_end_session(iree_hal_profile_sink_t* sink,
-                                                const iree_hal_profile_chunk_metadata_t* metadata,
-                                                iree_status_code_t code) {
-  (void)sink, (void)metadata, (void)code;
-  return iree_ok_status();
-}
-
-static const iree_hal_profile_sink_vtable_t mlxcel_profile_vtable = {
-    .destroy = mlxcel_profile_destroy,
-    .begin_session = mlxcel_profile_begin_session,
-    .write = mlxcel_profile_write,
-    .end_session = mlxcel_profile_end_session,
-};
-
-mlxcel_error_t* mlxcel_profile_begin(mlxcel_device_t* device, mlxcel_profile_t** out_profile) {
-  *out_profile = NULL;
-  mlxcel_profile_t* profile = NULL;
-  iree_status_t status = iree_allocator_malloc(mlxcel_allocator(), sizeof(*profile), (void**)&profile);
-  if (!iree_status_is_ok(status)) return mlxcel_error_from_status(status);
-  memset(profile, 0, sizeof(*profile));
-  iree_hal_resource_initialize(&mlxcel_profile_vtable, &profile->resource);
-  iree_slim_mutex_initialize(&profile->mutex);
-  profile->device = device->device;
-  iree_hal_device_retain(profile->device);
-  iree_hal_device_profiling_options_t options = {
-      .data_families = IREE_HAL_DEVICE_PROFILING_DATA_HOST_EXECUTION_EVENTS |
-                       IREE_HAL_DEVICE_PROFILING_DATA_EXECUTABLE_METADATA,
-      .sink = (iree_hal_profile_sink_t*)profile,
-  };
-  status = iree_hal_device_profiling_begin(profile->device, &options);
-  if (iree_status_is_ok(status)) {
-    *out_profile = profile;
-  } else {
-    iree_hal_profile_sink_release((iree_hal_profile_sink_t*)profile);
-  }
-  return mlxcel_error_from_status(status);
-}
-
-mlxcel_error_t* mlxcel_profile_flush(mlxcel_profile_t* profile) {
-  return mlxcel_error_from_status(iree_hal_device_profiling_flush(profile->device));
-}
-
-mlxcel_error_t* mlxcel_profile_end(mlxcel_profile_t* profile,
-                                   void (*found)(void* user, mlxcel_string_t name, mlxcel_profile_count_t count),
-                                   void* user) {
-  iree_status_t status = iree_hal_device_profiling_end(profile->device);
-  for (size_t i = 0; iree_status_is_ok(status) && i < profile->entry_count; ++i) {
-    const mlxcel_profile_entry_t* entry = &profile->entries[i];
-    if (entry->count.calls) found(user, (mlxcel_string_t){entry->name, entry->name_length}, entry->count);
-  }
-  iree_hal_profile_sink_release((iree_hal_profile_sink_t*)profile);
-  return mlxcel_error_from_status(status);
 }

@@ -1,4 +1,4 @@
-// The interface of the IREE runtime for src/ffi/: devices, modules, calls, tensors and profiles.
+// The interface of the IREE runtime for src/ffi/: devices, modules, calls, tensors and recordings.
 //
 // Every function that can fail returns NULL, or an error that the caller frees with `mlxcel_error_free`. After an error
 // all that the function allocated is freed, and out-parameters are NULL. Nothing here is thread-safe.
@@ -17,8 +17,6 @@ typedef struct mlxcel_module_t mlxcel_module_t;
 typedef struct mlxcel_call_t mlxcel_call_t;
 // A tensor on a device.
 typedef struct mlxcel_tensor_t mlxcel_tensor_t;
-// A recording of the functions that a device runs.
-typedef struct mlxcel_profile_t mlxcel_profile_t;
 
 // UTF-8 without a terminator.
 typedef struct mlxcel_string_t {
@@ -65,12 +63,52 @@ typedef struct mlxcel_input_t {
   mlxcel_tensor_t* tensor;
 } mlxcel_input_t;
 
-// The calls of one function in a recording.
-typedef struct mlxcel_profile_count_t {
-  int64_t calls;
-  // Time from start to end, summed over the calls.
-  int64_t span_ns;
-} mlxcel_profile_count_t;
+// What an event of a recording tells.
+typedef enum mlxcel_event_kind_t {
+  // `count` records were lost, because too many came at once.
+  MLXCEL_EVENT_LOST = 0,
+  // A dispatch, from its first workgroup to its last.
+  MLXCEL_EVENT_DISPATCH = 1,
+  // `count` workgroups of a dispatch that the worker `lane` of local-task ran.
+  MLXCEL_EVENT_WORKGROUPS = 2,
+  // Other work of the device's queue.
+  MLXCEL_EVENT_EXECUTE = 3,
+  MLXCEL_EVENT_COPY = 4,
+  MLXCEL_EVENT_FILL = 5,
+  MLXCEL_EVENT_UPDATE = 6,
+  MLXCEL_EVENT_READ_FILE = 7,
+  MLXCEL_EVENT_ALLOCA = 8,
+  MLXCEL_EVENT_DEALLOCA = 9,
+  MLXCEL_EVENT_BARRIER = 10,
+  // What the calling thread did: an invocation, and in it the arguments that were written and how long it waited.
+  MLXCEL_EVENT_CALL = 11,
+  MLXCEL_EVENT_INPUTS = 12,
+  MLXCEL_EVENT_WAIT = 13,
+  // Bytes of a tensor were read.
+  MLXCEL_EVENT_READ = 14,
+  // A buffer was allocated.
+  MLXCEL_EVENT_ALLOCATE = 15,
+  // At `start_ns`, buffers had `bytes`.
+  MLXCEL_EVENT_BUFFER_BYTES = 16,
+  // At `start_ns`, `bytes` of the pool `count` were in use.
+  MLXCEL_EVENT_POOL_BYTES = 17,
+} mlxcel_event_kind_t;
+
+typedef struct mlxcel_event_t {
+  // An mlxcel_event_kind_t.
+  uint32_t kind;
+  uint32_t lane;
+  // On the clock of `mlxcel_now`.
+  int64_t start_ns;
+  int64_t end_ns;
+  uint64_t bytes;
+  uint64_t count;
+  // The time of all workers in a dispatch; 0 if it is not known.
+  int64_t busy_ns;
+  uint32_t workgroups[3];
+  // The function of a dispatch.
+  mlxcel_string_t name;
+} mlxcel_event_t;
 
 void mlxcel_error_free(mlxcel_error_t* error);
 
@@ -91,8 +129,9 @@ mlxcel_error_t* mlxcel_driver_list(mlxcel_string_t driver, void (*found)(void* u
 // Opens the device of `driver` with this index, or the driver's default if the index is negative.
 //
 // `threads` is the number of local-task's workers; 0 is one for each physical core. Each worker has a physical core of
-// its own if there are enough.
-mlxcel_error_t* mlxcel_device_create(mlxcel_string_t driver, int64_t index, size_t threads,
+// its own if there are enough. With `reports`, recordings tell what each worker does and how long programs wait; programs
+// that are loaded run a little slower then.
+mlxcel_error_t* mlxcel_device_create(mlxcel_string_t driver, int64_t index, size_t threads, int reports,
                                      mlxcel_device_t** out_device);
 // Returns the workers of a local-task device; 1 for others.
 size_t mlxcel_device_threads(const mlxcel_device_t* device);
@@ -133,14 +172,18 @@ mlxcel_error_t* mlxcel_tensor_read(mlxcel_device_t* device, mlxcel_tensor_t* ten
                                    size_t length);
 void mlxcel_tensor_free(mlxcel_tensor_t* tensor);
 
-// Starts recording the functions that the device runs. A device has one recording at a time, and not every driver can
-// record.
-mlxcel_error_t* mlxcel_profile_begin(mlxcel_device_t* device, mlxcel_profile_t** out_profile);
-// Collects the records of the device so far, because its buffer is limited.
-mlxcel_error_t* mlxcel_profile_flush(mlxcel_profile_t* profile);
-// Stops recording, calls `found` for every function that ran, and frees the recording even after an error.
-mlxcel_error_t* mlxcel_profile_end(mlxcel_profile_t* profile,
-                                   void (*found)(void* user, mlxcel_string_t name, mlxcel_profile_count_t count),
-                                   void* user);
+// Returns the time of the monotonic clock of recordings.
+int64_t mlxcel_now(void);
+
+// Starts recording what the device does. It has one recording at a time, and nothing runs meanwhile. Not every driver tells
+// of its dispatches: `out_is_profiling` is 1 if it does, and otherwise only what the calling thread does is recorded.
+mlxcel_error_t* mlxcel_recording_begin(mlxcel_device_t* device, int* out_is_profiling);
+// Calls `found` for every event since the last collection, because their number is limited. Does nothing without a
+// recording.
+mlxcel_error_t* mlxcel_recording_collect(mlxcel_device_t* device,
+                                         void (*found)(void* user, const mlxcel_event_t* event), void* user);
+// Stops recording, calls `found` for the last events, and frees the recording even after an error.
+mlxcel_error_t* mlxcel_recording_end(mlxcel_device_t* device,
+                                     void (*found)(void* user, const mlxcel_event_t* event), void* user);
 
 #endif  // MLXCEL_SHIM_H_

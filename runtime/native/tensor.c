@@ -23,6 +23,15 @@ iree_status_t mlxcel_type_size(const mlxcel_type_t* type, iree_hal_dim_t dims[ML
                                            IREE_HAL_ENCODING_TYPE_DENSE_ROW_MAJOR, out_size);
 }
 
+iree_status_t mlxcel_allocate_buffer(mlxcel_device_t* device, iree_hal_buffer_params_t params, iree_device_size_t size,
+                                     iree_hal_buffer_t** out_buffer) {
+  const int64_t start = mlxcel_recorded_now(device);
+  iree_status_t status =
+      iree_hal_allocator_allocate_buffer(iree_hal_device_allocator(device->device), params, size, out_buffer);
+  mlxcel_record(device, MLXCEL_EVENT_ALLOCATE, start, size);
+  return status;
+}
+
 // Writes zeros to all of a buffer, from blocks on the host: not every driver fills a buffer outside a program.
 static iree_status_t mlxcel_fill_zeros(iree_hal_device_t* device, iree_hal_buffer_t* buffer) {
   const iree_device_size_t block = 1 << 20;
@@ -50,7 +59,7 @@ mlxcel_error_t* mlxcel_tensor_create(mlxcel_device_t* device, const mlxcel_type_
   };
   iree_hal_buffer_t* buffer = NULL;
   if (iree_status_is_ok(status)) {
-    status = iree_hal_allocator_allocate_buffer(iree_hal_device_allocator(device->device), params, size, &buffer);
+    status = mlxcel_allocate_buffer(device, params, size, &buffer);
   }
   if (iree_status_is_ok(status) && zeros) status = mlxcel_fill_zeros(device->device, buffer);
   iree_hal_buffer_view_t* view = NULL;
@@ -85,9 +94,12 @@ size_t mlxcel_tensor_size(const mlxcel_tensor_t* tensor) {
 
 mlxcel_error_t* mlxcel_tensor_read(mlxcel_device_t* device, mlxcel_tensor_t* tensor, size_t offset, void* target,
                                    size_t length) {
-  return mlxcel_error_from_status(iree_hal_device_transfer_d2h(
+  const int64_t start = mlxcel_recorded_now(device);
+  iree_status_t status = iree_hal_device_transfer_d2h(
       device->device, iree_hal_buffer_view_buffer(mlxcel_tensor_view(tensor)), offset, target, length,
-      IREE_HAL_TRANSFER_BUFFER_FLAG_DEFAULT, iree_infinite_timeout()));
+      IREE_HAL_TRANSFER_BUFFER_FLAG_DEFAULT, iree_infinite_timeout());
+  mlxcel_record(device, MLXCEL_EVENT_READ, start, length);
+  return mlxcel_error_from_status(status);
 }
 
 void mlxcel_tensor_free(mlxcel_tensor_t* tensor) { iree_hal_buffer_view_release(mlxcel_tensor_view(tensor)); }

@@ -1,6 +1,9 @@
 //! Errors of running a bundle. A message is one line, then `hint:` lines with the remedy.
 
-use std::{error, io, path::PathBuf};
+use std::{
+    error, io,
+    path::{Path, PathBuf},
+};
 
 use bytesize::ByteSize;
 use mlxcel_artifacts::Driver;
@@ -232,6 +235,30 @@ pub enum Error {
     #[error("interrupted")]
     Cancelled,
 
+    /// The file of a timeline cannot be written.
+    #[error(
+        "cannot write the timeline {}\nhint: name a file in a folder that exists and may be written, on a disk with room",
+        path.display()
+    )]
+    WriteTrace {
+        /// The file.
+        path: PathBuf,
+        /// The system's answer.
+        source: io::Error,
+    },
+
+    /// The device lost records, because too many came at once.
+    #[error(
+        "{device} lost {records} records of its dispatches, expected all\n\
+         hint: profile a shorter work, or leave out --separate-kernels when compiling"
+    )]
+    LostRecords {
+        /// The device.
+        device: String,
+        /// How many.
+        records: u64,
+    },
+
     /// The device does not record a profile.
     #[error("{device} keeps no profile of dispatches\nhint: choose --device local-task")]
     NoProfile {
@@ -451,6 +478,12 @@ impl Error {
     #[cfg(feature = "iree")]
     pub(crate) fn iree<E: Into<Cause>>(doing: impl FnOnce() -> String) -> impl FnOnce(E) -> Self {
         |source| Self::Iree { doing: doing(), source: source.into() }
+    }
+
+    /// Makes [`Error::WriteTrace`] of an I/O error, for `map_err`.
+    pub(crate) fn write_trace(path: &Path) -> impl Fn(io::Error) -> Self {
+        let path = path.to_owned();
+        move |source| Self::WriteTrace { path: path.clone(), source }
     }
 
     /// Makes [`Error::WritePacked`] of an I/O error, for `map_err`.

@@ -18,6 +18,7 @@ mod sampling;
 #[cfg(any(test, feature = "scripted"))]
 pub mod scripted;
 mod text;
+pub mod trace;
 mod weights;
 
 pub use cache_size::{CacheSize, ParseCacheSizeError};
@@ -52,4 +53,5 @@ pub use text::{
     tokenizer::{Tokenizer, eos_ids},
     vocabulary::TokenBytes,
 };
+pub use trace::{Trace, TraceFile};
 pub use weights::Weights;

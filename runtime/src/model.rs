@@ -10,6 +10,7 @@ use mlxcel_artifacts::{
 use crate::{
     device::DeviceInfo,
     error::{EngineError, Error},
+    trace::Trace,
 };
 
 /// Limits of a [`ModelRunner`].
@@ -112,21 +113,22 @@ pub trait ModelRunner {
         Ok(None)
     }
 
-    /// Starts recording the dispatches that the device runs.
+    /// Returns the timeline on which the device is recorded; off if it is not.
+    fn trace(&self) -> Trace {
+        Trace::off()
+    }
+
+    /// Starts recording what the device does.
     ///
     /// # Errors
-    /// The device cannot record, as by default, or is recording already.
-    fn start_profile(&mut self) -> Result<(), Error> {
+    /// The device does not tell of its dispatches, as by default, or is recorded already.
+    fn start_trace(&mut self, trace: &Trace) -> Result<(), Error> {
+        let _ = trace;
         Err(Error::NoProfile { device: self.device().name.clone() })
     }
 
-    /// Stops recording. Returns the functions that ran, in no particular order.
-    ///
-    /// # Errors
-    /// The device fails.
-    fn end_profile(&mut self) -> Result<Vec<Dispatch>, Error> {
-        Ok(Vec::new())
-    }
+    /// Stops recording, if the device is recorded.
+    fn end_trace(&mut self) {}
 }
 
 /// The calls of one function of a module, in a profile.
@@ -161,12 +163,16 @@ impl<R: ModelRunner + ?Sized> ModelRunner for Box<R> {
         (**self).best(selected)
     }
 
-    fn start_profile(&mut self) -> Result<(), Error> {
-        (**self).start_profile()
+    fn trace(&self) -> Trace {
+        (**self).trace()
     }
 
-    fn end_profile(&mut self) -> Result<Vec<Dispatch>, Error> {
-        (**self).end_profile()
+    fn start_trace(&mut self, trace: &Trace) -> Result<(), Error> {
+        (**self).start_trace(trace)
+    }
+
+    fn end_trace(&mut self) {
+        (**self).end_trace();
     }
 }
 

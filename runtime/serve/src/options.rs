@@ -10,7 +10,7 @@ use std::{
 
 use axum::http::{HeaderValue, Uri};
 use clap::Parser;
-use mlxcel_runtime::{CacheSize, DeviceSpec, LoadOptions};
+use mlxcel_runtime::{CacheSize, DeviceSpec, LoadOptions, Trace};
 use mlxcel_serve::{Tls, TlsError};
 
 use self::limits::LimitOptions;
@@ -101,6 +101,7 @@ impl Options {
             context: self.ctx_size,
             cache: self.cache_size.unwrap_or(CacheSize::Sequences(SEQUENCES)),
             cache_memory,
+            trace: Trace::off(),
         }
     }
 

@@ -20,6 +20,7 @@ use crate::{
     device::DeviceInfo,
     error::{EngineError, Error, SharedCause},
     model::{Batch, ModelLimits, ModelRunner, SelectedRow, SequenceRows},
+    trace::{Detail, Span, Trace},
 };
 
 /// Settings of an [`Engine`].
@@ -102,6 +103,8 @@ pub struct Engine<R> {
     /// Steps that failed since the last one that did not, and the last error.
     failures: usize,
     stopped: Option<SharedCause>,
+    /// That of the model.
+    trace: Trace,
     clock: Box<dyn Fn() -> Duration + Send>,
 }
 
@@ -147,6 +150,7 @@ impl<R: ModelRunner> Engine<R> {
         let most = limits.sequences();
         Ok(Self {
             memory: Memory::new(limits),
+            trace: runner.trace(),
             runner,
             settings,
             most,
@@ -213,13 +217,16 @@ impl<R: ModelRunner> Engine<R> {
     /// Makes one call of the device. Returns false if there is nothing to run.
     pub fn step(&mut self) -> bool {
         let start = (self.clock)();
+        let mut span = self.trace.span("step");
         self.admit();
         let drafts: Vec<Vec<u32>> = self.running.iter().map(Sequence::draft).collect();
         let wants: Vec<_> =
             self.running.iter().zip(&drafts).map(|(sequence, drafts)| sequence.want(drafts.len())).collect();
         let Some(plan) = plan(&self.runner.limits().steps, self.memory.rows(), &wants) else {
+            span.discard();
             return false;
         };
+        self.describe(&plan, &mut span);
         self.work.steps += 1;
         let shares = self.run(&plan, &drafts);
         let time = (self.clock)().saturating_sub(start);
@@ -228,6 +235,19 @@ impl<R: ModelRunner> Engine<R> {
         self.measure(time);
         self.apply(shares);
         true
+    }
+
+    /// Names the phase of a step after its rows.
+    fn describe(&self, plan: &Plan, span: &mut Span) {
+        let planned = || self.running.iter().zip(&plan.rows).filter(|&(_, &rows)| rows > 0);
+        let sequences = planned().count();
+        span.rename(match planned().filter(|(sequence, _)| sequence.is_prompt()).count() {
+            0 => "decode step",
+            prompts if prompts == sequences => "prompt step",
+            _ => "mixed step",
+        });
+        let rows = plan.rows.iter().sum::<usize>() as u32;
+        span.set(Detail::Rows { rows, sequences: sequences as u32 });
     }
 
     /// Takes the oldest event that was not taken.
@@ -303,7 +323,8 @@ impl<R: ModelRunner> Engine<R> {
 
     /// Runs a step and picks tokens. Each request of a step that fails gets the error.
     fn run(&mut self, plan: &Plan, drafts: &[Vec<u32>]) -> Vec<Share> {
-        let Self { runner, memory, running, .. } = self;
+        let Self { runner, memory, running, trace, .. } = self;
+        let trace = trace.clone();
         let planned: Vec<(usize, usize)> =
             plan.rows.iter().copied().enumerate().filter(|&(_, rows)| rows > 0).collect();
         for &(index, rows) in &planned {
@@ -328,6 +349,7 @@ impl<R: ModelRunner> Engine<R> {
             Ok(best) => best,
             Err(error) => return self.fail(&planned, error),
         };
+        let _span = trace.span("choose tokens");
         let mut first = 0;
         let mut shares = Vec::new();
         for (&(index, rows), count) in planned.iter().zip(selected) {

@@ -6,6 +6,8 @@ mod map;
 #[cfg(feature = "iree")]
 mod raw;
 #[cfg(feature = "iree")]
+mod recording;
+#[cfg(feature = "iree")]
 mod shim;
 #[cfg(feature = "iree")]
 mod thread;
@@ -13,8 +15,7 @@ mod thread;
 pub(crate) use map::map;
 #[cfg(feature = "iree")]
 pub(crate) use shim::{
-    Call, Device, DispatchCount, Element, Input, Module, ParameterSource, Profile, Tensor, bytes, devices,
-    request_amx,
+    Call, Device, Element, Input, Module, ParameterSource, Tensor, bytes, devices, request_amx,
 };
 #[cfg(feature = "iree")]
 pub(crate) use thread::BatchThread;

@@ -17,16 +17,41 @@ pub(super) struct Call(c_void);
 #[repr(C)]
 pub(super) struct Tensor(c_void);
 
-/// `mlxcel_profile_t`.
-#[repr(C)]
-pub(super) struct Profile(c_void);
+// `mlxcel_event_kind_t`. A kind that is not here is that of lost records.
+pub(super) const EVENT_DISPATCH: u32 = 1;
+pub(super) const EVENT_WORKGROUPS: u32 = 2;
+pub(super) const EVENT_EXECUTE: u32 = 3;
+pub(super) const EVENT_COPY: u32 = 4;
+pub(super) const EVENT_FILL: u32 = 5;
+pub(super) const EVENT_UPDATE: u32 = 6;
+pub(super) const EVENT_READ_FILE: u32 = 7;
+pub(super) const EVENT_ALLOCA: u32 = 8;
+pub(super) const EVENT_DEALLOCA: u32 = 9;
+pub(super) const EVENT_BARRIER: u32 = 10;
+pub(super) const EVENT_CALL: u32 = 11;
+pub(super) const EVENT_INPUTS: u32 = 12;
+pub(super) const EVENT_WAIT: u32 = 13;
+pub(super) const EVENT_READ: u32 = 14;
+pub(super) const EVENT_ALLOCATE: u32 = 15;
+pub(super) const EVENT_BUFFER_BYTES: u32 = 16;
+pub(super) const EVENT_POOL_BYTES: u32 = 17;
 
-/// `mlxcel_profile_count_t`.
+/// `mlxcel_event_t`.
 #[repr(C)]
-pub(super) struct Count {
-    pub(super) calls: i64,
-    pub(super) span_ns: i64,
+pub(super) struct Event {
+    pub(super) kind: u32,
+    pub(super) lane: u32,
+    pub(super) start_ns: i64,
+    pub(super) end_ns: i64,
+    pub(super) bytes: u64,
+    pub(super) count: u64,
+    pub(super) busy_ns: i64,
+    pub(super) workgroups: [u32; 3],
+    pub(super) name: String,
 }
+
+/// A function that takes the events of a recording.
+pub(super) type Found = unsafe extern "C" fn(*mut c_void, *const Event);
 
 /// `mlxcel_string_t`.
 #[repr(C)]
@@ -111,6 +136,7 @@ unsafe extern "C" {
         driver: String,
         index: i64,
         threads: usize,
+        reports: c_int,
         device: *mut *mut Device,
     ) -> *mut Error;
     pub(super) fn mlxcel_device_threads(device: *const Device) -> usize;
@@ -155,11 +181,12 @@ unsafe extern "C" {
         length: usize,
     ) -> *mut Error;
     pub(super) fn mlxcel_tensor_free(tensor: *mut Tensor);
-    pub(super) fn mlxcel_profile_begin(device: *mut Device, profile: *mut *mut Profile) -> *mut Error;
-    pub(super) fn mlxcel_profile_flush(profile: *mut Profile) -> *mut Error;
-    pub(super) fn mlxcel_profile_end(
-        profile: *mut Profile,
-        found: unsafe extern "C" fn(*mut c_void, String, Count),
+    pub(super) fn mlxcel_now() -> i64;
+    pub(super) fn mlxcel_recording_begin(device: *mut Device, is_profiling: *mut c_int) -> *mut Error;
+    pub(super) fn mlxcel_recording_collect(
+        device: *mut Device,
+        found: Found,
         user: *mut c_void,
     ) -> *mut Error;
+    pub(super) fn mlxcel_recording_end(device: *mut Device, found: Found, user: *mut c_void) -> *mut Error;
 }

@@ -1,10 +1,11 @@
-//! Safe types over the C shim in `native/`: devices, modules, calls, tensors and profiles of IREE.
+//! Safe types over the C shim in `native/`: devices, modules, calls and tensors of IREE.
 //!
 //! Each type owns the object it stands for and keeps alive what that object depends on: a [`Tensor`] its module, a
 //! [`Module`] its program, its parameters and its device. None is `Send`: an IREE context must not be used from two
 //! threads, and two of these values may share one.
 
 use std::{
+    cell::RefCell,
     ffi::c_void,
     fmt,
     ptr::{self, NonNull},
@@ -14,7 +15,8 @@ use std::{
 use memmap2::Mmap;
 use safetensors::Dtype;
 
-use super::raw;
+use super::{raw, recording::Recording};
+use crate::trace::Trace;
 
 /// An error of IREE.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -57,14 +59,21 @@ pub(crate) fn devices(driver: &str) -> Result<Vec<String>, Error> {
 #[derive(Debug, Clone)]
 pub(crate) struct Device(Rc<DeviceHandle>);
 
+/// The handle, and where what the device does is recorded.
 #[derive(Debug)]
-struct DeviceHandle(NonNull<raw::Device>);
+struct DeviceHandle(NonNull<raw::Device>, RefCell<Option<Recording>>);
 
 impl Device {
     /// Opens the device of `driver` with this index, or else the driver's default.
     ///
-    /// `threads` is the number of local-task's workers, by default one for each physical core.
-    pub(crate) fn create(driver: &str, index: Option<u32>, threads: Option<usize>) -> Result<Self, Error> {
+    /// `threads` is the number of local-task's workers, by default one for each physical core. What the device does is
+    /// recorded on `trace` from then on, if it is on.
+    pub(crate) fn create(
+        driver: &str,
+        index: Option<u32>,
+        threads: Option<usize>,
+        trace: &Trace,
+    ) -> Result<Self, Error> {
         let mut device = ptr::null_mut();
         // SAFETY: the string outlives the call and `device` is a place for the result.
         check(unsafe {
@@ -72,10 +81,15 @@ impl Device {
                 raw::String::new(driver),
                 index.map_or(-1, i64::from),
                 threads.unwrap_or(0),
+                i32::from(trace.is_on()),
                 &raw mut device,
             )
         })?;
-        Ok(Self(Rc::new(DeviceHandle(created(device)))))
+        let device = Self(Rc::new(DeviceHandle(created(device), RefCell::new(None))));
+        if trace.is_on() && !device.record(trace)? {
+            trace.note(format!("{driver} does not tell of its dispatches: these are the times of the host"));
+        }
+        Ok(device)
     }
 
     /// Returns the workers of a local-task device; 1 for others.
@@ -83,10 +97,24 @@ impl Device {
         // SAFETY: the handle is alive as long as `self`.
         unsafe { raw::mlxcel_device_threads(self.0.0.as_ptr()) }
     }
+
+    /// Returns the handle, which is alive as long as `self`.
+    pub(super) fn as_raw(&self) -> *mut raw::Device {
+        self.0.0.as_ptr()
+    }
+
+    /// Returns where what the device does is recorded.
+    pub(super) fn recording(&self) -> &RefCell<Option<Recording>> {
+        &self.0.1
+    }
 }
 
 impl Drop for DeviceHandle {
     fn drop(&mut self) {
+        if let Some(recording) = self.1.take() {
+            // SAFETY: the device is alive, and its own recording is with it.
+            unsafe { recording.end(self.0.as_ptr()) };
+        }
         // SAFETY: the only owner frees the handle once. Modules hold a `Device` and are dropped before it.
         unsafe { raw::mlxcel_device_free(self.0.as_ptr()) }
     }
@@ -170,6 +198,8 @@ pub(crate) struct Call {
     raw: NonNull<raw::Call>,
     /// Sizes of the inputs in bytes.
     inputs: Vec<usize>,
+    /// The name of the function, without that of its module.
+    name: String,
     module: Rc<ModuleHandle>,
 }
 
@@ -200,7 +230,8 @@ impl Call {
             // SAFETY: the call was created with this many inputs.
             .map(|input| unsafe { raw::mlxcel_call_input_size(raw.as_ptr(), input) })
             .collect();
-        Ok(Self { raw, inputs, module: Rc::clone(&module.0) })
+        let name = name.rsplit('.').next().unwrap_or(name).to_owned();
+        Ok(Self { raw, inputs, name, module: Rc::clone(&module.0) })
     }
 
     /// Copies the inputs to the device, runs the function and waits for it. The results stay on the device.
@@ -228,7 +259,9 @@ impl Call {
         let inputs: Vec<_> = inputs.iter().map(raw_input).collect();
         // SAFETY: there are as many inputs as the call was created with, each of the size checked above, and the
         // shim has copied those on the host when it returns. Tensors are alive, and the shim retains them.
-        check(unsafe { raw::mlxcel_call_invoke(self.raw.as_ptr(), inputs.as_ptr()) })?;
+        let result = check(unsafe { raw::mlxcel_call_invoke(self.raw.as_ptr(), inputs.as_ptr()) });
+        self.module.device.collect(&self.name);
+        result?;
         // SAFETY: the handle is alive as long as `self`.
         let count = unsafe { raw::mlxcel_call_output_count(self.raw.as_ptr()) };
         (0..count).map(|_| self.take_output()).collect()
@@ -408,77 +441,13 @@ pub(crate) fn bytes<T: Element>(values: &[T]) -> &[u8] {
     unsafe { std::slice::from_raw_parts(values.as_ptr().cast(), size_of_val(values)) }
 }
 
-/// A recording of the functions that a device runs.
-#[derive(Debug)]
-pub(crate) struct Profile {
-    raw: Option<NonNull<raw::Profile>>,
-    // `raw` records this device.
-    _device: Device,
-}
-
-/// The calls of one function in a recording.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct DispatchCount {
-    pub(crate) function: String,
-    pub(crate) calls: u64,
-    /// The time from start to end, summed over the calls.
-    pub(crate) span_ns: u64,
-}
-
-impl Profile {
-    /// Starts recording.
-    pub(crate) fn begin(device: &Device) -> Result<Self, Error> {
-        let mut profile = ptr::null_mut();
-        // SAFETY: the device is alive and `profile` is a place for the result.
-        check(unsafe { raw::mlxcel_profile_begin(device.0.0.as_ptr(), &raw mut profile) })?;
-        Ok(Self { raw: Some(created(profile)), _device: device.clone() })
-    }
-
-    /// Collects the records of the device so far, because its buffer is limited.
-    pub(crate) fn flush(&mut self) -> Result<(), Error> {
-        let Some(raw) = self.raw else { return Ok(()) };
-        // SAFETY: the handle is alive until `finish` takes it.
-        check(unsafe { raw::mlxcel_profile_flush(raw.as_ptr()) })
-    }
-
-    /// Stops recording and returns the functions that ran.
-    pub(crate) fn end(mut self) -> Result<Vec<DispatchCount>, Error> {
-        self.finish()
-    }
-
-    fn finish(&mut self) -> Result<Vec<DispatchCount>, Error> {
-        unsafe extern "C" fn found(user: *mut c_void, name: raw::String, count: raw::Count) {
-            // SAFETY: `user` is the vector passed below, which nothing else uses during the call.
-            let counts = unsafe { &mut *user.cast::<Vec<DispatchCount>>() };
-            // SAFETY: the shim passes a name that lives until this function returns.
-            let function = unsafe { name.to_string() };
-            let [calls, span_ns] =
-                [count.calls, count.span_ns].map(|number| u64::try_from(number).unwrap_or_default());
-            counts.push(DispatchCount { function, calls, span_ns });
-        }
-        let mut counts = Vec::<DispatchCount>::new();
-        let Some(raw) = self.raw.take() else { return Ok(counts) };
-        // SAFETY: the handle was taken, so that this is the one call that frees it; `found` is given the vector it
-        // expects.
-        check(unsafe { raw::mlxcel_profile_end(raw.as_ptr(), found, ptr::from_mut(&mut counts).cast()) })?;
-        Ok(counts)
-    }
-}
-
-impl Drop for Profile {
-    fn drop(&mut self) {
-        // Dropping discards the recording and its errors.
-        _ = self.finish();
-    }
-}
-
 /// Returns the value of an out-parameter, which the shim sets if it reports no error.
 fn created<T>(pointer: *mut T) -> NonNull<T> {
     NonNull::new(pointer).expect("the shim returned neither a value nor an error")
 }
 
 /// Turns an error of the shim into a result, and frees it.
-fn check(error: *mut raw::Error) -> Result<(), Error> {
+pub(super) fn check(error: *mut raw::Error) -> Result<(), Error> {
     // SAFETY: the shim returns null or an error that lives until it is freed.
     let Some(found) = (unsafe { error.as_ref() }) else { return Ok(()) };
     // SAFETY: its strings live as long as it does.

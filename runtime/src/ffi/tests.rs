@@ -15,7 +15,7 @@ use safetensors::{Dtype, tensor::TensorView};
 use tempfile::{TempDir, TempPath};
 
 use super::{shim::Error, *};
-use crate::weights::Weights;
+use crate::{trace::Trace, weights::Weights};
 
 /// Compiles a module for the driver of `device`; returns the vmfb.
 pub(crate) fn compile(mlir: &str, device: &str) -> PathBuf {
@@ -110,7 +110,7 @@ fn state_and_results_stay_on_every_device() {
         let program = compile(MODULE, device);
         for skew in [0, 8] {
             let (_folder, weights) = weights("w", &WEIGHTS, skew);
-            let opened = Device::create(device, None, Some(2)).unwrap();
+            let opened = Device::create(device, None, Some(2), &Trace::off()).unwrap();
             assert_eq!(opened.threads(), if device == "local-task" { 2 } else { 1 });
             let module =
                 Module::load(&opened, map(&program).unwrap(), Rc::new(weights), "model", &["w"]).unwrap();
@@ -133,7 +133,7 @@ fn state_and_results_stay_on_every_device() {
 #[test]
 fn a_device_runs_several_modules() {
     for device in ["local-task", "vulkan"] {
-        let opened = Device::create(device, None, None).unwrap();
+        let opened = Device::create(device, None, None, &Trace::off()).unwrap();
         let program = compile(MODULE, device);
         let load = || {
             let (_folder, weights) = weights("w", &WEIGHTS, 0);
@@ -148,7 +148,7 @@ fn a_device_runs_several_modules() {
 
 #[test]
 fn refusals_of_iree_are_errors() {
-    let device = Device::create("local-sync", None, None).unwrap();
+    let device = Device::create("local-sync", None, None, &Trace::off()).unwrap();
     let (_folder, all) = weights("w", &WEIGHTS, 0);
     let load = |program, weights: &Weights, names: &[&str]| {
         Module::load(&device, program, Rc::new(weights.clone()), "model", names)
@@ -203,7 +203,9 @@ fn refusals_of_iree_are_errors() {
 
 #[test]
 fn missing_devices_are_errors() {
-    let error = |driver, index, threads| Device::create(driver, index, threads).unwrap_err().to_string();
+    let error = |driver, index, threads| {
+        Device::create(driver, index, threads, &Trace::off()).unwrap_err().to_string()
+    };
     assert_eq!(error("rocm", None, None), "not found: no driver 'rocm' registered");
     assert_eq!(
         error("vulkan", Some(99), None).split(" out of range; ").next(),
@@ -223,4 +225,66 @@ fn an_empty_file_is_mapped() {
     std::fs::write(&path, "").unwrap();
     assert!(map(&path).unwrap().is_empty());
     assert!(map(&folder.path().join("none")).is_err());
+}
+
+/// Returns the events of a timeline with a length: category, name, beginning and end in microseconds, and numbers.
+fn recorded(trace: &Trace) -> Vec<(String, String, f64, f64, serde_json::Value)> {
+    let json = crate::trace::tests::json(trace);
+    let events = crate::trace::tests::events(&json, "X").into_iter();
+    let text = |value: &serde_json::Value| value.as_str().unwrap().to_owned();
+    events
+        .map(|event| {
+            let (start, length) = (event["ts"].as_f64().unwrap(), event["dur"].as_f64().unwrap());
+            (text(&event["cat"]), text(&event["name"]), start, start + length, event["args"].clone())
+        })
+        .collect()
+}
+
+#[test]
+fn a_device_that_is_recorded_tells_what_it_does() {
+    // The clocks of a GPU and of the host are compared once for each call.
+    for (device, slack) in [("local-sync", 0.0), ("local-task", 0.0), ("vulkan", 500.0)] {
+        let trace = Trace::new();
+        let (_folder, weights) = weights("w", &WEIGHTS, 0);
+        let opened = Device::create(device, None, Some(2), &trace).unwrap();
+        let module = Module::load(&opened, program(device), Rc::new(weights), "model", &["w"]).unwrap();
+        let mut call = add(&module).unwrap();
+        for _ in 0..3 {
+            let results = call.invoke(&[bytes(&[1; 4])]).unwrap();
+            assert_eq!(results[1].read::<f32>().unwrap().len(), 4);
+        }
+        assert!(opened.trace().is_on());
+        drop((call, module, opened));
+        assert_eq!(trace.notes(), [""; 0], "{device}");
+        let events = recorded(&trace);
+        let of = |category: &str| events.iter().filter(move |event| event.0 == category).collect::<Vec<_>>();
+        let calls = of("call");
+        assert_eq!(calls.iter().map(|call| call.1.as_str()).collect::<Vec<_>>(), ["add"; 3], "{device}");
+        for (_, _, start, end, _) in calls {
+            let inside = |event: &&&(String, String, f64, f64, serde_json::Value)| {
+                event.2 >= start - slack && event.3 <= end + slack
+            };
+            let (dispatches, waits) = (of("dispatch"), of("wait"));
+            assert!(dispatches.iter().filter(inside).count() > 0, "{device}: {events:?}");
+            assert!(waits.iter().filter(inside).count() > 0, "{device}: {events:?}");
+            let transfers = of("transfer");
+            let written = transfers.iter().filter(inside).find(|event| event.1 == "write arguments").unwrap();
+            assert_eq!(written.4["bytes"], 16);
+        }
+        assert!(of("dispatch").iter().all(|event| !event.1.is_empty() && event.3 >= event.2));
+        assert_eq!(of("workgroups").is_empty(), device != "local-task");
+        let read = of("transfer").into_iter().filter(|event| event.1 == "read");
+        assert_eq!(read.map(|event| event.4["bytes"].as_u64().unwrap()).collect::<Vec<_>>(), [16; 3]);
+    }
+}
+
+#[test]
+fn a_device_has_one_recording_at_a_time() {
+    let device = Device::create("local-task", None, Some(2), &Trace::off()).unwrap();
+    assert!(!device.trace().is_on());
+    assert!(device.record(&Trace::new()).unwrap());
+    let second = device.record(&Trace::new()).map_err(|error| error.to_string());
+    assert_eq!(second, Err("failed precondition: the device is being recorded already".to_owned()));
+    device.end_recording();
+    assert!(!device.trace().is_on() && device.record(&Trace::new()).unwrap());
 }

@@ -56,9 +56,14 @@ impl LoadedModule {
         if context == 0 || context > plan.context {
             return Err(Error::ContextSize { asked: context, context: plan.context });
         }
-        let devices = ThisMachine { threads: options.threads };
+        let trace = &options.trace;
+        let span = trace.span("open the device");
+        let devices = ThisMachine { threads: options.threads, trace: trace.clone() };
         let opened = select::open(&devices, &select::machine(), manifest, options.device)?;
+        trace.name_device(&description(&opened));
+        drop(span);
 
+        let span = trace.span("read the program and its weights");
         let program = vmfb::read(bundle, &opened.target.vmfb, opened.target_name)?;
         let (weights, packed_at_load) =
             packing::parameters(bundle, (opened.target_name, opened.target), &opened.device, weights)?;
@@ -66,8 +71,11 @@ impl LoadedModule {
         let parameters = opened.target.packing.as_ref().map(packing::results);
         let parameters = parameters.as_ref().unwrap_or(&manifest.parameters);
         let parameters: Vec<&str> = parameters.iter().map(|p| p.name.as_str()).collect();
+        drop(span);
+        let span = trace.span("load the module");
         let module = Module::load(&opened.device, program, Rc::new(weights), PARAMETER_SCOPE, &parameters)
             .map_err(Error::iree(|| "load the module".into()))?;
+        drop(span);
 
         let takes_rows = |entry: &&Entry| !matches!(entry.role, Role::Best { .. });
         let entries = opened.target.entries.iter().filter(takes_rows);

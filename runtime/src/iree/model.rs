@@ -1,7 +1,5 @@
 //! A model on IREE, whose calls follow the manifest and whose results stay on the device.
 
-use std::time::Duration;
-
 use mlxcel_artifacts::{
     Bundle, Driver,
     entry::{Pool, ResultKind},
@@ -18,8 +16,9 @@ use super::{
 use crate::{
     device::DeviceInfo,
     error::Error,
-    ffi::{Device, DispatchCount, Profile, Tensor},
-    model::{Batch, BestTokens, Dispatch, ModelLimits, ModelRunner, PoolLimits, SelectedRow},
+    ffi::{Device, Tensor},
+    model::{Batch, BestTokens, ModelLimits, ModelRunner, PoolLimits, SelectedRow},
+    trace::Trace,
     weights::Weights,
 };
 
@@ -33,7 +32,6 @@ pub(super) struct IreeModel {
     cache: Cache,
     last: Option<Last>,
     device: Device,
-    profile: Option<Profile>,
 }
 
 /// The results of the last step that are on the device.
@@ -74,8 +72,9 @@ impl IreeModel {
         let pages: Vec<usize> = limits.pools.iter().map(|pool| pool.pages + 1).collect();
         // Calls that skip padding read no more of a page than was written. Others read whole pages, whose rest must be numbers.
         let zeros = limits.steps.iter().any(|size| size.uniform);
+        let _span = options.trace.span("reserve the cache");
         let cache = Cache::reserve(&module, &serving.pools, &pages, zeros)?;
-        Ok(Self { limits, info, entries, bests, cache, last: None, device, profile: None })
+        Ok(Self { limits, info, entries, bests, cache, last: None, device })
     }
 }
 
@@ -100,17 +99,12 @@ impl ModelRunner for IreeModel {
         let selected: usize = batch.sequences.iter().map(|rows| rows.selected.len()).sum();
         let entry = &mut self.entries[batch.size];
         let mut results = entry.run(&batch.sequences, &mut self.cache)?;
-        let rows = if selected == 0 {
-            Vec::new()
-        } else {
-            let rows = next_tokens(entry, &mut results, selected, self.limits.vocab)?;
-            let logits = entry.function().take(ResultKind::Logits, &mut results)?;
-            self.last = Some(Last { logits, selected, best: None });
-            rows
-        };
-        if let Some(profile) = &mut self.profile {
-            profile.flush().map_err(Error::iree(|| "read the profile".into()))?;
+        if selected == 0 {
+            return Ok(Vec::new());
         }
+        let rows = next_tokens(entry, &mut results, selected, self.limits.vocab)?;
+        let logits = entry.function().take(ResultKind::Logits, &mut results)?;
+        self.last = Some(Last { logits, selected, best: None });
         Ok(rows)
     }
 
@@ -140,22 +134,20 @@ impl ModelRunner for IreeModel {
         Ok(rows.get(selected).cloned())
     }
 
-    fn start_profile(&mut self) -> Result<(), Error> {
-        // Drivers of the CPU record host times. Other drivers record the device's clock, which is not read here.
-        let started = Profile::begin(&self.device);
-        self.profile = Some(started.map_err(|_| Error::NoProfile { device: self.info.name.clone() })?);
-        Ok(())
+    fn trace(&self) -> Trace {
+        self.device.trace()
     }
 
-    fn end_profile(&mut self) -> Result<Vec<Dispatch>, Error> {
-        let Some(profile) = self.profile.take() else { return Ok(Vec::new()) };
-        let counts = profile.end().map_err(Error::iree(|| "end the profile".into()))?;
-        let dispatch = |DispatchCount { function, calls, span_ns }| Dispatch {
-            name: function,
-            calls,
-            time: Duration::from_nanos(span_ns),
-        };
-        Ok(counts.into_iter().map(dispatch).collect())
+    fn start_trace(&mut self, trace: &Trace) -> Result<(), Error> {
+        if self.device.record(trace).map_err(Error::iree(|| "record the device".into()))? {
+            return Ok(());
+        }
+        self.device.end_recording();
+        Err(Error::NoProfile { device: self.info.name.clone() })
+    }
+
+    fn end_trace(&mut self) {
+        self.device.end_recording();
     }
 }
 

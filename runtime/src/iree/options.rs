@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use crate::{cache_size::CacheSize, device::DeviceSpec};
+use crate::{cache_size::CacheSize, device::DeviceSpec, trace::Trace};
 
 /// A text to calibrate by: weights are rounded so that the products of its tokens lose little.
 pub struct Calibrate<'c> {
@@ -31,4 +31,6 @@ pub struct LoadOptions {
     pub cache: CacheSize,
     /// The most memory that is free for a cache whose size is a number of sequences; `None` is all that is free.
     pub cache_memory: Option<u64>,
+    /// The timeline on which loading and the device are recorded; off by default.
+    pub trace: Trace,
 }

@@ -79,7 +79,7 @@ pub(super) fn pack(
     cancel: &Cancel,
     progress: &mut dyn FnMut(usize, usize),
 ) -> Result<(String, Bundle), Error> {
-    let machine = ThisMachine { threads: options.threads };
+    let machine = ThisMachine { threads: options.threads, trace: options.trace.clone() };
     let opened = select::open(&machine, &select::machine(), bundle.manifest(), options.device)?;
     let name = opened.target_name.to_owned();
     let Some(packing) = opened.target.packing.clone() else {

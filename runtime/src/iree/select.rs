@@ -11,6 +11,7 @@ use crate::{
     device::DeviceSpec,
     error::{Cause, Error},
     ffi,
+    trace::Trace,
 };
 
 /// An open device, and the target that runs on it.
@@ -38,6 +39,8 @@ pub(super) trait Devices {
 pub(super) struct ThisMachine {
     /// Threads of local-task.
     pub(super) threads: Option<usize>,
+    /// Where the device that is opened is recorded.
+    pub(super) trace: Trace,
 }
 
 impl Devices for ThisMachine {
@@ -55,7 +58,7 @@ impl Devices for ThisMachine {
     }
 
     fn open(&self, spec: DeviceSpec) -> Result<ffi::Device, Cause> {
-        Ok(ffi::Device::create(spec.name(), spec.index(), self.threads)?)
+        Ok(ffi::Device::create(spec.name(), spec.index(), self.threads, &self.trace)?)
     }
 }
 

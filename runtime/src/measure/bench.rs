@@ -112,6 +112,7 @@ impl BenchCase {
         cancel: &Cancel,
         begin: &mut dyn FnMut(&mut Engine<R>) -> Result<(), Error>,
     ) -> Result<Took, Error> {
+        let _span = engine.runner().trace().span_with(|| format!("{self}, {repetition}").into());
         let vocab = engine.limits().vocab;
         // Other tokens for each case too, because pages of those before may be there.
         let seed = 1 + repetition + 1009 * self.tokens();

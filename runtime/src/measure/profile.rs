@@ -1,6 +1,6 @@
 //! Where a model's time goes, by dispatch.
 
-use std::time::Duration;
+use std::{collections::HashMap, time::Duration};
 
 use mlxcel_artifacts::Cancel;
 
@@ -9,6 +9,7 @@ use crate::{
     engine::Engine,
     error::Error,
     model::{Dispatch, ModelRunner},
+    trace::Trace,
 };
 
 /// Time of some work, by dispatch.
@@ -36,8 +37,9 @@ impl Profile {
     ) -> Result<Self, Error> {
         case.check(engine)?;
         case.once(engine, 0, cancel, &mut |_| Ok(()))?;
-        let took = case.once(engine, 1, cancel, &mut |engine| engine.runner().start_profile());
-        Self::end(case.to_string(), case.middle(), engine, took.map(|took| took.time))
+        let mut recorded = Recorded::default();
+        let took = case.once(engine, 1, cancel, &mut |engine| recorded.begin(engine));
+        recorded.end(case.to_string(), case.middle(), engine, took.map(|took| took.time))
     }
 
     /// Runs `case` once and records the dispatches while its sequences generate.
@@ -50,19 +52,63 @@ impl Profile {
         cancel: &Cancel,
     ) -> Result<Self, Error> {
         case.warm_up(engine, cancel)?;
-        let took = case.once(engine, 1, cancel, &mut |engine| engine.runner().start_profile());
-        Self::end(case.to_string(), case.positions(), engine, took.map(|took| took.generate))
+        let mut recorded = Recorded::default();
+        let took = case.once(engine, 1, cancel, &mut |engine| recorded.begin(engine));
+        recorded.end(case.to_string(), case.positions(), engine, took.map(|took| took.generate))
+    }
+}
+
+/// The dispatches of a timeline while some work is done.
+#[derive(Debug, Default)]
+struct Recorded {
+    trace: Trace,
+    /// True if the timeline is for this work alone.
+    is_own: bool,
+    /// Dispatches before the work.
+    before: HashMap<String, Dispatch>,
+}
+
+impl Recorded {
+    /// Begins with a timeline of sums alone, unless the device is recorded already.
+    fn begin<R: ModelRunner>(&mut self, engine: &mut Engine<R>) -> Result<(), Error> {
+        self.trace = engine.runner().trace();
+        if !self.trace.is_on() {
+            let trace = Trace::with_limit(0);
+            engine.runner().start_trace(&trace)?;
+            (self.trace, self.is_own) = (trace, true);
+        }
+        let before = self.trace.dispatches().into_iter();
+        self.before = before.map(|dispatch| (dispatch.name.clone(), dispatch)).collect();
+        Ok(())
     }
 
+    /// Ends the recording and takes the sums of the work.
     fn end<R: ModelRunner>(
+        self,
         work: String,
         positions: f64,
         engine: &mut Engine<R>,
         took: Result<Duration, Error>,
-    ) -> Result<Self, Error> {
-        let mut dispatches = engine.runner().end_profile()?;
+    ) -> Result<Profile, Error> {
+        let Self { trace, is_own, before } = self;
+        if is_own {
+            engine.runner().end_trace();
+        }
+        let total = took?;
+        let records = trace.lost();
+        if records > 0 {
+            return Err(Error::LostRecords { device: engine.device().name.clone(), records });
+        }
+        let since = |dispatch: Dispatch| match before.get(&dispatch.name) {
+            None => dispatch,
+            Some(Dispatch { name: _, calls, time }) => {
+                Dispatch { calls: dispatch.calls - calls, time: dispatch.time - *time, ..dispatch }
+            }
+        };
+        let dispatches = trace.dispatches().into_iter().map(since);
+        let mut dispatches: Vec<Dispatch> = dispatches.filter(|dispatch| dispatch.calls > 0).collect();
         dispatches.sort_by(|a, b| b.time.cmp(&a.time).then_with(|| a.name.cmp(&b.name)));
-        Ok(Self { work, positions, total: took?, dispatches })
+        Ok(Profile { work, positions, total, dispatches })
     }
 }
 

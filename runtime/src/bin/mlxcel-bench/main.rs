@@ -10,6 +10,8 @@ mod origin;
 mod progress;
 mod render;
 mod table;
+#[path = "../shared/timeline.rs"]
+mod timeline;
 
 use std::{
     fs,
@@ -37,9 +39,16 @@ use crate::{
 const CASES: &str = "{bar:30} {pos} of {len} cases {msg}";
 
 fn main() -> ExitCode {
-    let options = Options::parse();
+    let mut options = Options::parse();
     let cancel = Cancel::on_signals();
-    match run(&options, &cancel) {
+    let path = options.trace.clone();
+    let timeline = &mut options.timeline;
+    let timeline = path.as_deref().map(|path| timeline::begin(path, timeline)).transpose();
+    let done = timeline.and_then(|file| {
+        run(&options, &cancel)?;
+        file.map_or(Ok(()), timeline::end)
+    });
+    match done {
         Ok(()) => ExitCode::SUCCESS,
         Err(error)
             if error.downcast_ref().is_some_and(|e: &io::Error| e.kind() == io::ErrorKind::BrokenPipe) =>
@@ -131,9 +140,12 @@ fn load_engine(options: &Options, bundle: &Bundle, sequences: usize) -> Result<E
     let given = options.weights.as_deref().map(Weights::open).transpose()?;
     let cache = options.cache_size.unwrap_or(CacheSize::Sequences(sequences));
     let (device, threads, context) = (options.device, options.threads, options.ctx_size);
-    let load_options = LoadOptions { device, threads, context, cache, ..LoadOptions::default() };
+    let trace = options.timeline.clone();
+    let load_options = LoadOptions { device, threads, context, cache, trace, ..LoadOptions::default() };
     options.origin.note(bundle)?;
+    let span = options.timeline.span("load");
     let model = load(bundle, given, &load_options)?;
+    drop(span);
     if let Some(warning) = options.device.threads_without_effect(options.threads) {
         _ = writeln!(io::stderr(), "{warning}");
     }

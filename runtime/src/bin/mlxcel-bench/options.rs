@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use anyhow::{Result, bail};
 use clap::{Parser, ValueEnum};
-use mlxcel_runtime::{BatchCase, BenchCase, BenchWork, CacheSize, DeviceSpec};
+use mlxcel_runtime::{BatchCase, BenchCase, BenchWork, CacheSize, DeviceSpec, Trace};
 
 use crate::{integer::integer, origin::Origin};
 
@@ -71,9 +71,17 @@ pub(crate) struct Options {
     /// Profile each test: list its time by dispatch; with --parallel, that of generating
     #[arg(long)]
     pub(crate) profile: bool,
+    /// Write a timeline of host and device, for ui.perfetto.dev; a picture if the name ends in .svg
+    ///
+    /// Recording takes time: a test is slower than without it, the more so the smaller its dispatches are.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) trace: Option<PathBuf>,
+    /// The timeline, which is off without --trace.
+    #[arg(skip)]
+    pub(crate) timeline: Trace,
     /// Measure the perplexity on the text of this file instead
     #[arg(long, value_name = "FILE", help_heading = "Perplexity",
-        conflicts_with_all = ["profile", "parallel", "prompts", "steps", "depths", "repetitions"])]
+        conflicts_with_all = ["profile", "trace", "parallel", "prompts", "steps", "depths", "repetitions"])]
     pub(crate) perplexity: Option<PathBuf>,
     /// Also compare with this bundle: mean and 99th percentile of the KL divergence, and top-1 agreement
     #[arg(long, value_name = "BUNDLE", requires = "perplexity", help_heading = "Perplexity")]

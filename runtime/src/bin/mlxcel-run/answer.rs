@@ -46,7 +46,9 @@ pub(crate) fn answer<R: ModelRunner>(
     let stream = tokenizer.map(|tokenizer| tokenizer.stream(&before, stops)).transpose()?;
     let mut writer = Writer { stream, out, written: 0, error: None };
     let mut stopped = false;
+    let trace = engine.runner().trace();
     let generation = engine.generate(request, cancel, &mut |token| {
+        let _span = trace.span("write the text");
         match writer.token(token) {
             Ok(false) => return ControlFlow::Continue(()),
             Ok(true) => stopped = true,

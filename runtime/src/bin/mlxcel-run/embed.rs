@@ -10,7 +10,7 @@ use std::{
 use anyhow::{Context as _, Result};
 use indicatif::ProgressBar;
 use mlxcel_artifacts::INTERRUPTED;
-use mlxcel_runtime::{Cancel, CheckpointFiles, Encoder, Error, Tokenizer, load_encoder};
+use mlxcel_runtime::{Cancel, CheckpointFiles, Encoder, Error, Tokenizer, Trace, load_encoder};
 use serde::Serialize;
 use serde_json::{Value, json};
 
@@ -75,7 +75,10 @@ pub(crate) fn run(options: &Options, start: Instant, interrupt: &Interrupt) -> R
     let tokenizer = has_text.then(|| Tokenizer::from_checkpoint(&files)).transpose()?;
     check_weights(&bundle, weights.as_ref())?;
     options.origin.note(&bundle)?;
+    let timeline = &options.timeline;
+    let span = timeline.span("load");
     let mut encoder = load_encoder(&bundle, weights, &options.load_options())?;
+    drop(span);
     note_packing(options, &bundle, encoder.device().packed_at_load);
     let (device, load) = (encoder.device().name.clone(), start.elapsed());
     let facts = Facts { bundle: &options.bundle, device: &device, load, json: options.json };
@@ -85,7 +88,7 @@ pub(crate) fn run(options: &Options, start: Instant, interrupt: &Interrupt) -> R
         true => ProgressBar::hidden(),
         false => bar(Some(texts.len() as u64), "embedding {bar:30} {pos} of {len} texts, {eta} left"),
     };
-    let mut output = Output { out: &mut BufWriter::new(io::stdout().lock()), bar: &bar };
+    let mut output = Output { out: &mut BufWriter::new(io::stdout().lock()), bar: &bar, timeline };
     let totals = embed(encoder.as_mut(), tokenizer.as_ref(), &texts, &facts, &interrupt.cancel, &mut output);
     bar.finish_and_clear();
     let totals = totals?;
@@ -97,6 +100,7 @@ pub(crate) fn run(options: &Options, start: Instant, interrupt: &Interrupt) -> R
 struct Output<'a> {
     out: &'a mut dyn Write,
     bar: &'a ProgressBar,
+    timeline: &'a Trace,
 }
 
 /// Writes a line for each text, after every batch. Texts that are not token ids need the tokenizer.
@@ -118,7 +122,9 @@ fn embed(
             totals.is_cancelled = true;
             break;
         }
+        let span = output.timeline.span("tokenize");
         let batch = encode_batch(&texts[totals.texts..], tokenizer, context, most_tokens)?;
+        drop(span);
         for (index, _) in batch.iter().enumerate().filter(|(_, text)| text.is_truncated) {
             output.bar.suspend(|| note(&truncated(totals.texts + index, context)));
         }
@@ -163,11 +169,14 @@ fn embed_batch(
 ) -> Result<()> {
     let tokens: Vec<&[u32]> = batch.iter().map(|text| text.tokens.as_slice()).collect();
     let start = Instant::now();
+    let span = output.timeline.span("embed");
     let embeddings = encoder.embed(&tokens).map_err(|error| match error {
         Error::Text { index, reason } => Error::Text { index: first + index, reason },
         other => other,
     })?;
     let took = start.elapsed();
+    drop(span);
+    let _span = output.timeline.span("write the embeddings");
     for (text, embedding) in batch.iter().zip(&embeddings) {
         let answer = Answer { text, embedding, batch: batch.len(), took };
         let line = if facts.json { as_json(&answer, facts)? } else { as_text(embedding) };

@@ -19,6 +19,8 @@ mod render;
 mod replay;
 mod self_test;
 mod stdio;
+#[path = "../shared/timeline.rs"]
+mod timeline;
 
 use std::{
     io::{self, Write as _},
@@ -31,7 +33,7 @@ use clap::Parser as _;
 use mlxcel_artifacts::{Bundle, INTERRUPTED, report};
 use mlxcel_runtime::{
     ChatTemplate, CheckpointFiles, Error, Message, Request, Sampling, StopReason, Tokenizer, Weights,
-    check_prompt, eos_ids,
+    check_prompt, eos_ids, trace::Detail,
 };
 
 use crate::{
@@ -55,8 +57,16 @@ struct Run<'a> {
 }
 
 fn main() -> ExitCode {
-    let options = Options::parse();
-    match run(&options) {
+    let mut options = Options::parse();
+    let path = options.trace.clone();
+    let timeline = &mut options.timeline;
+    let timeline = path.as_deref().map(|path| timeline::begin(path, timeline)).transpose();
+    let code = timeline.and_then(|file| {
+        let code = run(&options)?;
+        file.map_or(Ok(()), timeline::end)?;
+        Ok(code)
+    });
+    match code {
         Ok(code) => code,
         Err(error) if is_broken_pipe(&error) => ExitCode::SUCCESS,
         Err(error) => {
@@ -102,7 +112,9 @@ fn run(options: &Options) -> Result<ExitCode> {
     match prompt {
         Prompt::None => converse(run),
         Prompt::Text(text) => {
+            let span = options.timeline.span("read the tokenizer");
             let tokenizer = Tokenizer::from_checkpoint(&files)?;
+            drop(span);
             let tokens = encode(&run, &tokenizer, text)?;
             once(run, Some(&tokenizer), &tokens)
         }
@@ -129,6 +141,13 @@ fn decoder(run: &Run<'_>) -> Result<Option<Tokenizer>> {
 
 /// Encodes a prompt as it is, or as the first message of a chat.
 fn encode(run: &Run<'_>, tokenizer: &Tokenizer, text: String) -> Result<Vec<u32>> {
+    let mut span = run.options.timeline.span("tokenize");
+    let tokens = encode_text(run, tokenizer, text)?;
+    span.set(Detail::Tokens(tokens.len() as u64));
+    Ok(tokens)
+}
+
+fn encode_text(run: &Run<'_>, tokenizer: &Tokenizer, text: String) -> Result<Vec<u32>> {
     if !run.options.is_chat() {
         return Ok(tokenizer.encode(&text, true)?);
     }

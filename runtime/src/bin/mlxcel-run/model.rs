@@ -33,7 +33,9 @@ pub(crate) fn open_engine_with(
 ) -> Result<Engine<Box<dyn ModelRunner>>> {
     check_weights(bundle, weights.as_ref())?;
     options.origin.note(bundle)?;
+    let span = options.timeline.span("load");
     let model = load(bundle, weights, load_options)?;
+    drop(span);
     note_packing(options, bundle, model.device().packed_at_load);
     Ok(Engine::new(model, EngineSettings::default())?)
 }

@@ -10,7 +10,9 @@ use std::{
 use anyhow::{Context as _, Result, anyhow, bail};
 use clap::Parser;
 use mlxcel_artifacts::{Bundle, PublicKey};
-use mlxcel_runtime::{CacheSize, DeviceSpec, Error, LoadOptions, Request, Sampling, engine::Speculation};
+use mlxcel_runtime::{
+    CacheSize, DeviceSpec, Error, LoadOptions, Request, Sampling, Trace, engine::Speculation,
+};
 
 use crate::{
     drawing::{Drawing, GREEDY},
@@ -165,6 +167,12 @@ pub(crate) struct Options {
     #[arg(long, value_name = "K", requires = "json", allow_negative_numbers = true, help_heading = "Output",
         value_parser = integer::<usize>(1..=u64::MAX, "leave it out to record none"))]
     logprobs: Option<usize>,
+    /// Write a timeline of host and device, for ui.perfetto.dev; a picture if the name ends in .svg
+    #[arg(long, value_name = "FILE", help_heading = "Output")]
+    pub(crate) trace: Option<PathBuf>,
+    /// The timeline, which is off without --trace.
+    #[arg(skip)]
+    pub(crate) timeline: Trace,
 
     /// Answer requests, one JSON object in each line of -f or standard input, N at a time [default: 8 with -f X.jsonl]
     #[arg(long, value_name = "N", allow_negative_numbers = true, conflicts_with_all = ["prompt", "tokens"],
@@ -377,6 +385,7 @@ impl Options {
 
     /// Opens the bundle without its weights, and checks the signature that is required.
     pub(crate) fn open_bundle(&self) -> Result<Bundle> {
+        let _span = self.timeline.span("open the bundle");
         let bundle = self.origin.open(&self.bundle)?;
         self.origin.check(&bundle)?;
         Ok(bundle)
@@ -395,6 +404,7 @@ impl Options {
             context: self.ctx_size,
             cache: self.cache_size.unwrap_or(default),
             cache_memory: None,
+            trace: self.timeline.clone(),
         }
     }
 }

@@ -9,6 +9,7 @@ use safetensors::Dtype;
 use super::*;
 use crate::{
     ffi::{Call, Device, tests::compile},
+    trace::Trace,
     weights::Weights,
 };
 
@@ -26,7 +27,7 @@ fn golden(text: &'static str) -> (&'static str, usize) {
 
 fn load(mlir: &str, device: &str) -> Module {
     let program = ffi::map(&compile(mlir, device)).unwrap();
-    let device = Device::create(device, None, Some(2)).unwrap();
+    let device = Device::create(device, None, Some(2), &Trace::off()).unwrap();
     Module::load(&device, program, Rc::new(Weights::empty()), "", &[]).unwrap()
 }
 

@@ -53,7 +53,7 @@ struct Embedded {
 fn embedded_by(mut encoder: Counting, texts: &[Prompt], json: bool, cancel: &Cancel) -> Result<Embedded> {
     let mut out = Vec::new();
     let facts = Facts { bundle: Path::new("b"), device: "counting", load: Duration::ZERO, json };
-    let mut output = Output { out: &mut out, bar: &ProgressBar::hidden() };
+    let mut output = Output { out: &mut out, bar: &ProgressBar::hidden(), timeline: &Trace::off() };
     let totals = embed(&mut encoder, Some(&tokenizer()), texts, &facts, cancel, &mut output)?;
     Ok(Embedded { totals, lines: String::from_utf8(out).unwrap(), batches: encoder.batches })
 }
