@@ -247,18 +247,6 @@ pub enum Error {
         source: io::Error,
     },
 
-    /// The device lost records, because too many came at once.
-    #[error(
-        "{device} lost {records} records of its dispatches, expected all\n\
-         hint: profile a shorter work, or leave out --separate-kernels when compiling"
-    )]
-    LostRecords {
-        /// The device.
-        device: String,
-        /// How many.
-        records: u64,
-    },
-
     /// The device does not record a profile.
     #[error("{device} keeps no profile of dispatches\nhint: choose --device local-task")]
     NoProfile {

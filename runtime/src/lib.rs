@@ -43,7 +43,7 @@ pub use measure::{
     },
 };
 pub use mlxcel_artifacts::Cancel;
-pub use model::{Dispatch, ModelLimits, ModelRunner, check_prompt};
+pub use model::{ModelLimits, ModelRunner, check_prompt};
 pub use sampling::{Sampler, Sampling, TokenLogprobs, top_logprobs};
 pub use text::{
     chat::ChatTemplate,
@@ -53,5 +53,5 @@ pub use text::{
     tokenizer::{Tokenizer, eos_ids},
     vocabulary::TokenBytes,
 };
-pub use trace::{Trace, TraceFile};
+pub use trace::{Dispatch, Trace, TraceFile};
 pub use weights::Weights;

@@ -1,7 +1,5 @@
 //! The contract between the engine and the device that runs the model: rows in, tokens out, over pages of cache.
 
-use std::time::Duration;
-
 use mlxcel_artifacts::{
     Digest,
     entry::{CallSizes, PAGE},
@@ -129,17 +127,6 @@ pub trait ModelRunner {
 
     /// Stops recording, if the device is recorded.
     fn end_trace(&mut self) {}
-}
-
-/// The calls of one function of a module, in a profile.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Dispatch {
-    /// The function's name.
-    pub name: String,
-    /// The number of calls.
-    pub calls: u64,
-    /// The time from start to end, summed over the calls.
-    pub time: Duration,
 }
 
 impl<R: ModelRunner + ?Sized> ModelRunner for Box<R> {

@@ -30,6 +30,18 @@ pub enum MeasureError {
         sequences: usize,
     },
 
+    /// The device lost records, because too many came at once.
+    #[error(
+        "{device} lost {records} records of its dispatches, expected all\n\
+         hint: profile a bundle that was compiled without --separate-kernels"
+    )]
+    LostRecords {
+        /// The device.
+        device: String,
+        /// How many.
+        records: u64,
+    },
+
     /// Two models to compare have different vocabularies.
     #[error(
         "the bundle has a vocabulary of {found} tokens, its reference one of {expected}\n\

@@ -2,6 +2,8 @@
 
 #![allow(unsafe_code)]
 
+#[cfg(feature = "iree")]
+mod error;
 mod map;
 #[cfg(feature = "iree")]
 mod raw;

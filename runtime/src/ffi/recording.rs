@@ -3,8 +3,8 @@
 use std::{ffi::c_void, ptr};
 
 use super::{
+    error::{Error, check},
     raw,
-    shim::{Device, Error, check},
 };
 use crate::trace::{Detail, DeviceEvents, Kind, Trace, Track};
 
@@ -21,7 +21,7 @@ impl Recording {
     ///
     /// # Safety
     /// The device must be alive.
-    unsafe fn begin(device: *mut raw::Device, trace: &Trace) -> Result<(Self, bool), Error> {
+    pub(super) unsafe fn begin(device: *mut raw::Device, trace: &Trace) -> Result<(Self, bool), Error> {
         let mut is_profiling = 0;
         // SAFETY: the caller's promise; `is_profiling` is a place for the result.
         check(unsafe { raw::mlxcel_recording_begin(device, &raw mut is_profiling) })?;
@@ -101,6 +101,21 @@ unsafe extern "C" fn found(user: *mut c_void, event: *const raw::Event) {
 type Collect = unsafe extern "C" fn(*mut raw::Device, raw::Found, *mut c_void) -> *mut raw::Error;
 
 impl Recording {
+    /// Returns where events go.
+    pub(super) fn trace(&self) -> &Trace {
+        &self.trace
+    }
+
+    /// Takes what was recorded since the last time. Calls among it were of `call`.
+    ///
+    /// # Safety
+    /// The device must be alive, and the one that is recorded.
+    pub(super) unsafe fn collect(&self, device: *mut raw::Device, call: &str) {
+        let _span = self.trace.span("collect the recording");
+        // SAFETY: the caller's promise.
+        unsafe { self.take(device, call, raw::mlxcel_recording_collect) };
+    }
+
     /// Ends the recording of a device.
     ///
     /// # Safety
@@ -123,40 +138,6 @@ impl Recording {
         });
         if let Err(error) = result {
             self.trace.note(format!("records of the device are missing: {error}"));
-        }
-    }
-}
-
-impl Device {
-    /// Starts recording what the device does. Returns whether it tells of its dispatches.
-    pub(crate) fn record(&self, trace: &Trace) -> Result<bool, Error> {
-        // SAFETY: the device is alive.
-        let (recording, is_profiling) = unsafe { Recording::begin(self.as_raw(), trace) }?;
-        *self.recording().borrow_mut() = Some(recording);
-        Ok(is_profiling)
-    }
-
-    /// Returns the timeline of the device; it is off if the device is not recorded.
-    pub(crate) fn trace(&self) -> Trace {
-        self.recording().borrow().as_ref().map_or_else(Trace::off, |recording| recording.trace.clone())
-    }
-
-    /// Takes what was recorded since the last time, if the device is recorded. Calls among it were of `call`.
-    ///
-    /// The buffers of IREE are limited, so that this follows each call.
-    pub(super) fn collect(&self, call: &str) {
-        if let Some(recording) = &*self.recording().borrow() {
-            let _span = recording.trace.span("collect the recording");
-            // SAFETY: the device is alive, and its own recording is with it.
-            unsafe { recording.take(self.as_raw(), call, raw::mlxcel_recording_collect) };
-        }
-    }
-
-    /// Stops recording, if the device is recorded.
-    pub(crate) fn end_recording(&self) {
-        if let Some(recording) = self.recording().borrow_mut().take() {
-            // SAFETY: as above.
-            unsafe { recording.end(self.as_raw()) };
         }
     }
 }

@@ -15,23 +15,12 @@ use std::{
 use memmap2::Mmap;
 use safetensors::Dtype;
 
-use super::{raw, recording::Recording};
+use super::{
+    error::{Error, check},
+    raw,
+    recording::Recording,
+};
 use crate::trace::Trace;
-
-/// An error of IREE.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{status}: {message}")]
-pub(crate) struct Error {
-    status: String,
-    message: String,
-}
-
-impl Error {
-    /// Makes an error of arguments that this module refuses.
-    fn invalid(message: String) -> Self {
-        Self { status: "invalid argument".into(), message }
-    }
-}
 
 /// Requests the use of AMX from the system; returns whether it is granted.
 pub(crate) fn request_amx() -> bool {
@@ -98,14 +87,35 @@ impl Device {
         unsafe { raw::mlxcel_device_threads(self.0.0.as_ptr()) }
     }
 
-    /// Returns the handle, which is alive as long as `self`.
-    pub(super) fn as_raw(&self) -> *mut raw::Device {
-        self.0.0.as_ptr()
+    /// Starts recording what the device does. Returns whether it tells of its dispatches.
+    pub(crate) fn record(&self, trace: &Trace) -> Result<bool, Error> {
+        // SAFETY: the device is alive.
+        let (recording, is_profiling) = unsafe { Recording::begin(self.0.0.as_ptr(), trace) }?;
+        *self.0.1.borrow_mut() = Some(recording);
+        Ok(is_profiling)
     }
 
-    /// Returns where what the device does is recorded.
-    pub(super) fn recording(&self) -> &RefCell<Option<Recording>> {
-        &self.0.1
+    /// Returns the timeline of the device; it is off if the device is not recorded.
+    pub(crate) fn trace(&self) -> Trace {
+        self.0.1.borrow().as_ref().map_or_else(Trace::off, |recording| recording.trace().clone())
+    }
+
+    /// Takes what was recorded since the last time, if the device is recorded. Calls among it were of `call`.
+    ///
+    /// The buffers of IREE are limited, so that this follows each call.
+    fn collect(&self, call: &str) {
+        if let Some(recording) = &*self.0.1.borrow() {
+            // SAFETY: the device is alive, and its own recording is with it.
+            unsafe { recording.collect(self.0.0.as_ptr(), call) };
+        }
+    }
+
+    /// Stops recording, if the device is recorded.
+    pub(crate) fn end_recording(&self) {
+        if let Some(recording) = self.0.1.take() {
+            // SAFETY: as above.
+            unsafe { recording.end(self.0.0.as_ptr()) };
+        }
     }
 }
 
@@ -444,23 +454,4 @@ pub(crate) fn bytes<T: Element>(values: &[T]) -> &[u8] {
 /// Returns the value of an out-parameter, which the shim sets if it reports no error.
 fn created<T>(pointer: *mut T) -> NonNull<T> {
     NonNull::new(pointer).expect("the shim returned neither a value nor an error")
-}
-
-/// Turns an error of the shim into a result, and frees it.
-pub(super) fn check(error: *mut raw::Error) -> Result<(), Error> {
-    // SAFETY: the shim returns null or an error that lives until it is freed.
-    let Some(found) = (unsafe { error.as_ref() }) else { return Ok(()) };
-    // SAFETY: its strings live as long as it does.
-    let (code, text) = unsafe { (found.status.to_string(), found.message.to_string()) };
-    // SAFETY: the error is freed once, and `found` is not used afterwards.
-    unsafe { raw::mlxcel_error_free(error) };
-    Err(Error { status: code.to_lowercase().replace('_', " "), message: message(&code, &text) })
-}
-
-/// Returns `message` of `file.c:12: CODE; message; while doing something\n[ 0] in some frame`.
-fn message(code: &str, text: &str) -> String {
-    let start = text.find(code).map_or(0, |at| at + code.len());
-    let text = text[start..].trim_start_matches([';', ' ']);
-    let end = text.find("; while ").unwrap_or(text.len());
-    text[..end].lines().map(str::trim).collect::<Vec<_>>().join(" ").trim_end_matches('.').to_string()
 }

@@ -14,7 +14,7 @@ use mlxcel_artifacts::Digest;
 use safetensors::{Dtype, tensor::TensorView};
 use tempfile::{TempDir, TempPath};
 
-use super::{shim::Error, *};
+use super::{error::Error, *};
 use crate::{trace::Trace, weights::Weights};
 
 /// Compiles a module for the driver of `device`; returns the vmfb.

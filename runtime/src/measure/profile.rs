@@ -7,9 +7,9 @@ use mlxcel_artifacts::Cancel;
 use super::{batch::BatchCase, bench::BenchCase};
 use crate::{
     engine::Engine,
-    error::Error,
-    model::{Dispatch, ModelRunner},
-    trace::Trace,
+    error::{Error, MeasureError},
+    model::ModelRunner,
+    trace::{Dispatch, Trace},
 };
 
 /// Time of some work, by dispatch.
@@ -97,7 +97,8 @@ impl Recorded {
         let total = took?;
         let records = trace.lost();
         if records > 0 {
-            return Err(Error::LostRecords { device: engine.device().name.clone(), records });
+            let device = engine.device().name.clone();
+            return Err(MeasureError::LostRecords { device, records }.into());
         }
         let since = |dispatch: Dispatch| match before.get(&dispatch.name) {
             None => dispatch,

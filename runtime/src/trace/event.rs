@@ -1,5 +1,7 @@
 //! The events of a timeline.
 
+use std::time::Duration;
+
 /// What an event is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Kind {
@@ -112,4 +114,15 @@ pub(crate) struct Count {
     pub(crate) what: Counted,
     pub(crate) at: u64,
     pub(crate) value: u64,
+}
+
+/// The calls of one function of a module, in a profile.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Dispatch {
+    /// The function's name.
+    pub name: String,
+    /// The number of calls.
+    pub calls: u64,
+    /// The time from start to end, summed over the calls.
+    pub time: Duration,
 }

@@ -5,10 +5,12 @@
 //! program. A trace that is [off](Trace::off), as by default, costs a comparison where an event would be.
 
 mod chrome;
+#[cfg_attr(not(feature = "iree"), allow(dead_code, reason = "devices alone make some of the events"))]
 mod event;
 mod file;
 mod lanes;
 mod picture;
+#[cfg_attr(not(feature = "iree"), allow(dead_code, reason = "devices alone make some of the events"))]
 mod recorder;
 #[cfg(test)]
 pub(crate) mod tests;
@@ -22,11 +24,9 @@ use std::{
 use event::Event;
 #[cfg(any(feature = "iree", test))]
 pub(crate) use event::Track;
-pub use event::{Detail, Kind};
+pub use event::{Detail, Dispatch, Kind};
 pub use file::TraceFile;
 use recorder::Recorder;
-
-use crate::model::Dispatch;
 
 /// The most events of a timeline, about 200 bytes of a file each. Later ones are left out, and the file says so.
 const LIMIT: usize = 1 << 20;
@@ -105,6 +105,7 @@ impl Trace {
     }
 
     /// Names the device whose events come.
+    #[cfg(any(feature = "iree", test))]
     pub(crate) fn name_device(&self, name: &str) {
         if let Some(shared) = &self.0 {
             shared.lock().device = Some(name.to_owned());
@@ -132,7 +133,7 @@ impl Trace {
     }
 
     /// Returns the time since the timeline began, in nanoseconds.
-    #[cfg(any(feature = "iree", test))]
+    #[cfg(feature = "iree")]
     pub(crate) fn now(&self) -> u64 {
         self.0.as_ref().map_or(0, |shared| shared.now())
     }
@@ -172,6 +173,7 @@ impl DeviceEvents<'_> {
     }
 
     /// Adds a number of records that the device lost.
+    #[cfg(feature = "iree")]
     pub(crate) fn lost(&mut self, records: u64) {
         self.recorder.lose(records);
     }

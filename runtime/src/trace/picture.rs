@@ -200,17 +200,16 @@ fn write_bar(recorder: &Recorder, bar: &Bar, top: f64, out: &mut dyn Write) -> i
     let &Bar { row: _, kind, name, left, right } = bar;
     let (width, height) = ((right - left).max(0.5), ROW - 2.0);
     let color = color(kind);
+    let name = name.and_then(|name| recorder.names.get(name as usize));
+    // Viewers show it when the pointer is there.
+    let title = name.map_or_else(String::new, |name| format!("<title>{}</title>", escape(name)));
     writeln!(
         out,
-        "<rect x=\"{left:.1}\" y=\"{top:.0}\" width=\"{width:.1}\" height=\"{height}\" fill=\"{color}\"/>"
+        "<rect x=\"{left:.1}\" y=\"{top:.0}\" width=\"{width:.1}\" height=\"{height}\" fill=\"{color}\" \
+         stroke=\"#fff\" stroke-width=\".4\">{title}</rect>"
     )?;
-    let Some(name) = name.and_then(|name| recorder.names.get(name as usize)) else { return Ok(()) };
-    #[expect(
-        clippy::cast_precision_loss,
-        clippy::cast_possible_truncation,
-        clippy::cast_sign_loss,
-        reason = "pixels"
-    )]
+    let Some(name) = name else { return Ok(()) };
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "pixels")]
     let room = ((width - 6.0) / CHARACTER).max(0.0) as usize;
     if room < 4 {
         return Ok(());

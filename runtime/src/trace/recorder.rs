@@ -6,8 +6,7 @@ use std::{
     time::Duration,
 };
 
-use super::event::{Count, Counted, Event, Kind, Track};
-use crate::model::Dispatch;
+use super::event::{Count, Counted, Dispatch, Event, Kind, Track};
 
 /// What was recorded, behind a lock.
 #[derive(Debug, Default)]
