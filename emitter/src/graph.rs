@@ -19,7 +19,7 @@ use crate::{
 };
 
 /// A value in a [`Graph`]: a handle that is cheap to copy and has no meaning in another graph.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Tensor(u32);
 
 /// A number on the host in a [`Graph`], such as a loop counter. Using it does not wait for the device.
@@ -63,6 +63,17 @@ pub(crate) struct Region {
     pub(crate) results: Vec<Tensor>,
 }
 
+/// What callers know of a function's arguments and results besides their types.
+#[derive(Debug, Default)]
+pub(crate) struct Signature {
+    /// The names of arguments.
+    pub(crate) argument_names: BTreeMap<Tensor, String>,
+    /// The names of all results, or none.
+    pub(crate) result_names: Vec<String>,
+    /// The results that take the places of arguments.
+    pub(crate) replaced: BTreeMap<Tensor, Tensor>,
+}
+
 /// A function under construction.
 #[derive(Debug)]
 pub struct Graph {
@@ -74,7 +85,8 @@ pub struct Graph {
     /// The results of [`Self::host_number`], by value.
     pub(crate) host_numbers: BTreeMap<usize, HostIndex>,
     /// Attributes of arguments, by the arguments' indices.
-    argument_attributes: BTreeMap<usize, String>,
+    pub(crate) argument_attributes: BTreeMap<usize, String>,
+    pub(crate) signature: Signature,
     /// The first dimensions of tensors that have a dynamic one, by the tensor's index.
     extents: BTreeMap<usize, HostIndex>,
     /// Tensors that are columns of another one, by [`Self::slice_dimension`], with their first column.
@@ -88,14 +100,15 @@ pub struct Function {
     pub(crate) body: Region,
     /// Attributes of arguments, by the arguments' indices.
     pub(crate) argument_attributes: BTreeMap<usize, String>,
+    pub(crate) signature: Signature,
     types: Vec<ValueType>,
 }
 
 impl Function {
     /// Returns all but the name, so that functions that do the same can share one.
     pub(crate) fn without_name(&self) -> String {
-        let Self { name: _, body, argument_attributes, types } = self;
-        format!("{body:?} {argument_attributes:?} {types:?}")
+        let Self { name: _, body, argument_attributes, signature, types } = self;
+        format!("{body:?} {argument_attributes:?} {signature:?} {types:?}")
     }
 }
 
@@ -116,6 +129,7 @@ impl Graph {
             error: None,
             host_numbers: BTreeMap::new(),
             argument_attributes: BTreeMap::new(),
+            signature: Signature::default(),
             extents: BTreeMap::new(),
             columns: HashMap::new(),
         }
@@ -192,6 +206,7 @@ impl Graph {
         if results.iter().any(|&result| self.tensor_type(result).is_none()) {
             self.fail("func.return", "found a result of another graph, expected tensors of this one");
         }
+        self.mark_replacements(results);
         if let Some(error) = self.error {
             return Err(error);
         }
@@ -201,6 +216,7 @@ impl Graph {
             name: name.into(),
             body,
             argument_attributes: self.argument_attributes,
+            signature: self.signature,
             types: self.types,
         })
     }
@@ -291,9 +307,7 @@ impl Graph {
             scope: self.scopes.join("."),
             kernel: None,
         };
-        if let Some(region) = self.regions.last_mut() {
-            region.ops.push(op);
-        }
+        self.push(op);
         results
     }
 
@@ -315,6 +329,35 @@ impl Graph {
             }
         }
         kept.into_iter().rev().for_each(|op| self.put_op(op));
+    }
+
+    /// Returns the regions under construction, the innermost last.
+    pub(crate) fn open_regions(&self) -> &[Region] {
+        &self.regions
+    }
+
+    /// Adds an op as it is, whose operands and results are values of this graph.
+    pub(crate) fn push(&mut self, op: Op) {
+        if let Some(region) = self.regions.last_mut() {
+            region.ops.push(op);
+        }
+    }
+
+    /// Adds a value of the type of another one.
+    pub(crate) fn value_like(&mut self, value: Tensor) -> Tensor {
+        match self.types.get(value.index()) {
+            Some(ty) => self.value(ty.clone()),
+            None => POISON,
+        }
+    }
+
+    /// Adds the ops of `body` in the scope of another op.
+    pub(crate) fn in_scope_of<T>(&mut self, op: &Op, body: impl FnOnce(&mut Self) -> T) -> T {
+        let scopes = if op.scope.is_empty() { vec![] } else { vec![op.scope.clone()] };
+        let outer = std::mem::replace(&mut self.scopes, scopes);
+        let result = body(self);
+        self.scopes = outer;
+        result
     }
 
     /// Takes the ops of the function's body, in order.

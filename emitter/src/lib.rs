@@ -7,6 +7,7 @@ mod decode;
 mod error;
 mod form;
 mod global;
+mod gradient;
 mod graph;
 mod group_form;
 mod import;
@@ -20,6 +21,8 @@ mod packing;
 mod plan;
 mod pools;
 mod program;
+mod replay;
+mod signature;
 mod transformer;
 mod types;
 
@@ -35,7 +38,10 @@ pub use import::{
 };
 pub use kernels::{Isa, Object, objects};
 pub use module::Module;
-pub use ops::{DotDimensions, GatherDimensions, Reduction, ScatterDimensions};
+pub use ops::{
+    Convolution, ConvolutionDimensions, DotDimensions, Fft, GatherDimensions, Reduction, RngAlgorithm,
+    ScatterDimensions, TriangularSolve, Window,
+};
 pub use packing::Packed;
 pub use plan::{Numerics, Plan, Products, Task};
 pub use program::Program;

@@ -47,9 +47,13 @@ fn module_text<'g>(
     if !module.as_operation().verify() {
         return Err(mlir_error("builtin.module", "the module does not verify"));
     }
+    // Names of arguments are locations, which are printed with all others or not at all.
+    let has_names = functions.iter().any(Function::has_names);
+    let flags = OperationPrintingFlags::new();
+    let flags = if has_names { flags.enable_debug_info(true, false) } else { flags };
     module
         .as_operation()
-        .to_string_with_flags(OperationPrintingFlags::new())
+        .to_string_with_flags(flags)
         .map(|text| text + "\n")
         .map_err(|error| mlir_error("builtin.module", error))
 }
@@ -97,6 +101,11 @@ fn lower_function<'c>(context: &'c Context, function: &Function) -> Result<Opera
         let all = parse_attribute(context, OP, &format!("[{}]", all.join(", ")))?;
         attributes.push(("arg_attrs", all));
     }
+    if !function.result_names().is_empty() {
+        let names = function.result_names().iter().map(|name| format!("{{jax.result_info = {name:?}}}"));
+        let all = parse_attribute(context, OP, &format!("[{}]", names.collect::<Vec<_>>().join(", ")))?;
+        attributes.push(("res_attrs", all));
+    }
     let body =
         lower_region(context, function, &function.body, &vec![None; function.value_count()], "func.return")?;
     let builder = OperationBuilder::new(OP, Location::unknown(context));
@@ -115,7 +124,9 @@ fn lower_region<'c>(
         let mut arguments = Vec::with_capacity(region.arguments.len());
         for &argument in &region.arguments {
             let ty = parse_type(context, function.type_of(argument))?;
-            arguments.push((ty, Location::unknown(context)));
+            let unknown = Location::unknown(context);
+            let name = function.argument_name(argument);
+            arguments.push((ty, name.map_or(unknown, |name| Location::name(context, name, unknown))));
         }
         let block = result.append_block(Block::new(&arguments));
         let mut values = outer.to_vec();
@@ -160,7 +171,8 @@ fn lower_op<'c>(
     for &result in &op.results {
         results.push(parse_type(context, function.type_of(result))?);
     }
-    let location = Location::name(context, &op.scope, Location::unknown(context));
+    let unknown = Location::unknown(context);
+    let location = if op.scope.is_empty() { unknown } else { Location::name(context, &op.scope, unknown) };
     let builder = OperationBuilder::new(&op.name, location)
         .add_operands(&resolve(&op.name, &op.operands, values)?)
         .add_attributes(&named(context, &attributes))

@@ -4,21 +4,35 @@
 //! result. Only `dispatch.rs` and parts of `control.rs` are not StableHLO.
 
 mod attributes;
+mod complex;
 mod constant;
 mod control;
+mod convolution;
 mod dispatch;
 mod dot;
 mod elementwise;
+mod fft;
 mod gather;
+mod linear_algebra;
 mod pages;
 mod reduce;
+mod reduce_window;
+mod rng;
 mod shape;
 mod slice;
 mod sort;
 #[cfg(test)]
 mod tests;
+mod window;
 
+pub(crate) use attributes::{read_integers, read_list, read_number};
+pub use convolution::{Convolution, ConvolutionDimensions};
 pub use dot::DotDimensions;
+pub use fft::Fft;
 pub use gather::{GatherDimensions, ScatterDimensions};
+pub use linear_algebra::TriangularSolve;
 pub use reduce::Reduction;
+pub use rng::RngAlgorithm;
 pub(crate) use sort::places_dtype;
+pub(crate) use window::Steps;
+pub use window::Window;

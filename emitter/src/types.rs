@@ -117,6 +117,24 @@ pub(crate) fn is_float(dtype: Dtype) -> bool {
     matches!(dtype, Dtype::F16 | Dtype::BF16 | Dtype::F32 | Dtype::F64 | Dtype::F8_E5M2 | Dtype::F8_E4M3)
 }
 
+/// Returns whether elements are complex numbers.
+#[must_use]
+pub(crate) fn is_complex(dtype: Dtype) -> bool {
+    dtype == Dtype::C64
+}
+
+/// Returns the integers as wide as floating-point numbers.
+#[must_use]
+pub(crate) fn bits_type(dtype: Dtype) -> Option<Dtype> {
+    Some(match dtype {
+        Dtype::F8_E5M2 | Dtype::F8_E4M3 => Dtype::I8,
+        Dtype::F16 | Dtype::BF16 => Dtype::I16,
+        Dtype::F32 => Dtype::I32,
+        Dtype::F64 => Dtype::I64,
+        _ => return None,
+    })
+}
+
 /// Returns whether elements are signed integers.
 #[must_use]
 pub(crate) fn is_signed(dtype: Dtype) -> bool {

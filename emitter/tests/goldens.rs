@@ -10,8 +10,8 @@ use common::{
 };
 use mlxcel_artifacts::{Float, Quant};
 use mlxcel_emitter::{
-    DotDimensions, GatherDimensions, Graph, Isa, Module, Numerics, Plan, Products, Program, Reduction,
-    ScatterDimensions, Tensor, TensorType, emit,
+    Convolution, DotDimensions, Fft, GatherDimensions, Graph, Isa, Module, Numerics, Plan, Products, Program,
+    Reduction, RngAlgorithm, ScatterDimensions, Tensor, TensorType, Window, emit,
 };
 use mlxcel_models::{ModelConfig, Storage, Weight};
 use safetensors::Dtype;
@@ -187,6 +187,50 @@ fn reduce() {
             vec![g.argmax(x)]
         }),
     ]));
+}
+
+#[test]
+fn windows_and_transforms() {
+    assert_golden!(module(&[
+        ("convolution", &|g| {
+            let (x, kernel) = (g.argument(Dtype::F32, &[2, 8, 8, 3]), g.argument(Dtype::F32, &[3, 3, 3, 4]));
+            let padded = Convolution { padding: vec![(1, 1); 2], ..Convolution::channels_last(2) };
+            vec![g.convolution(x, kernel, &padded)]
+        }),
+        ("reduce_window", &|g| {
+            let x = g.argument(Dtype::F32, &[2, 8, 8, 3]);
+            let pooled = g.reduce_window(x, Reduction::Max, &Window::tiles(&[1, 2, 2, 1]));
+            vec![pooled, g.cumulative(pooled, Reduction::Sum, 1)]
+        }),
+        ("fft", &|g| {
+            let x = g.argument(Dtype::F32, &[2, 8]);
+            let transform = g.fft(x, Fft::RealForward, &[8]);
+            let conjugate = g.conjugate(transform);
+            let spectrum = g.multiply(transform, conjugate);
+            vec![g.abs(transform), g.fft(spectrum, Fft::RealInverse, &[8])]
+        }),
+        ("random", &|g| {
+            let state = g.argument(Dtype::U64, &[2]);
+            let (state, numbers) = g.normal(state, &[4]);
+            let (state, bits) = g.rng_bit_generator(state, RngAlgorithm::Philox, Dtype::U32, &[4]);
+            vec![state, numbers, bits]
+        }),
+    ]));
+}
+
+/// Names are locations and result attributes, and what is given away is an alias, as JAX writes them.
+#[test]
+fn names() {
+    let mut g = Graph::new();
+    let (w, x) = (g.named_argument("w", Dtype::F32, &[4]), g.named_argument("x", Dtype::F32, &[3, 4]));
+    let y = g.scope("model", |g| g.matmul(x, w));
+    let loss = g.reduce(y, Reduction::Sum, &[0]);
+    let gradient = g.gradient(loss, &[w])[0];
+    let next = g.subtract(w, gradient);
+    let next = g.replaces(w, next);
+    let mut module = Module::new("golden");
+    module.add(g.finish_named("step", &[("loss", loss), ("w", next)]).unwrap());
+    assert_golden!(module.to_mlir().unwrap());
 }
 
 #[test]

@@ -5,7 +5,7 @@ use safetensors::Dtype;
 use super::attributes::i64_attribute;
 use crate::{
     graph::{Graph, Tensor},
-    types::{TensorType, element, is_float, is_integer},
+    types::{TensorType, element, is_complex, is_float, is_integer},
 };
 
 impl Graph {
@@ -42,7 +42,8 @@ impl Graph {
         self.constant_bytes(&bytes, TensorType::new(Dtype::I32, shape))
     }
 
-    fn constant_bytes(&mut self, bytes: &[u8], ty: TensorType) -> Tensor {
+    /// Returns a constant of the bytes of its elements in row-major order.
+    pub(super) fn constant_bytes(&mut self, bytes: &[u8], ty: TensorType) -> Tensor {
         const OP: &str = "stablehlo.constant";
         if bytes.len() * 8 != ty.elements().saturating_mul(ty.dtype.bitsize()) {
             return self.fail(OP, format!("found {} bytes, expected those of {ty}", bytes.len()));
@@ -72,6 +73,9 @@ impl Graph {
 fn splat(value: f64, dtype: Dtype) -> String {
     if dtype == Dtype::BOOL {
         return (value != 0.0).to_string();
+    }
+    if is_complex(dtype) {
+        return format!("({}, 0.0)", splat(value, Dtype::F32));
     }
     if !is_float(dtype) {
         return integer(value, dtype);

@@ -120,6 +120,36 @@ impl Graph {
         )
     }
 
+    /// Repeats `body` on `state` a number of times. It takes the index, `i32`, and returns the next state, which has the same
+    /// types.
+    pub fn repeat(
+        &mut self,
+        times: usize,
+        state: &[Tensor],
+        body: impl FnOnce(&mut Self, Tensor, &[Tensor]) -> Vec<Tensor>,
+    ) -> Vec<Tensor> {
+        let Ok(times) = i32::try_from(times) else {
+            self.fail("stablehlo.while", format!("found {times} times, expected at most {}", i32::MAX));
+            return vec![Self::poison(); state.len()];
+        };
+        let begin = self.constant_i32(&[0], &[]);
+        let all: Vec<_> = std::iter::once(begin).chain(state.iter().copied()).collect();
+        let last = self.while_loop(
+            &all,
+            |g, state| {
+                let end = g.constant_i32(&[times], &[]);
+                g.lt(state[0], end)
+            },
+            |g, state| {
+                let one = g.constant_i32(&[1], &[]);
+                let next = g.add(state[0], one);
+                let state = body(g, state[0], &state[1..]);
+                std::iter::once(next).chain(state).collect()
+            },
+        );
+        last[1..].to_vec()
+    }
+
     /// Returns the results of `then` if the scalar `condition` is true, otherwise those of `otherwise`. Both have the same types.
     pub fn if_else(
         &mut self,

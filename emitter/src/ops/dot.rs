@@ -22,6 +22,24 @@ pub struct DotDimensions<'a> {
 }
 
 impl Graph {
+    /// Returns the product of matrices `[…, n, k]` and `[…, k, m]`. A vector of `k` elements takes the place of either, and
+    /// leaves no dimension in the result.
+    pub fn matmul(&mut self, x: Tensor, y: Tensor) -> Tensor {
+        let (left, right) = (self.shape(x).len(), self.shape(y).len());
+        if !Self::poisoned(&[x, y]) && (left == 0 || right == 0) {
+            let (a, b) = (self.type_of(x), self.type_of(y));
+            return self.fail("matmul", format!("found {a} and {b}, expected vectors or matrices"));
+        }
+        let batch: Vec<_> = (0..left.min(right).saturating_sub(2)).collect();
+        let dims = DotDimensions {
+            lhs_batch: &batch,
+            rhs_batch: &batch,
+            lhs_contract: &[left.saturating_sub(1)],
+            rhs_contract: &[right.saturating_sub(2)],
+        };
+        self.dot_general(x, y, &dims, self.dtype(x))
+    }
+
     /// Returns the generalized matrix product, summed in `accumulate`. The result has the batch dimensions, then the rest of the
     /// left operand's, then the rest of the right operand's.
     pub fn dot_general(

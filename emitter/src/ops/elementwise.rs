@@ -4,15 +4,17 @@ use safetensors::Dtype;
 
 use crate::{
     graph::{Graph, Tensor},
-    types::{TensorType, is_float, is_integer, is_signed},
+    types::{TensorType, is_complex, is_float, is_integer, is_signed},
 };
 
 /// The element types that an op accepts.
 #[derive(Clone, Copy)]
 enum ElementTypes {
     Float,
+    FloatOrComplex,
     Integer,
     Number,
+    NumberOrComplex,
     Signed,
     IntegerOrBool,
     Any,
@@ -22,8 +24,10 @@ impl ElementTypes {
     fn accepts(self, dtype: Dtype) -> bool {
         match self {
             Self::Float => is_float(dtype),
+            Self::FloatOrComplex => is_float(dtype) || is_complex(dtype),
             Self::Integer => is_integer(dtype),
             Self::Number => is_float(dtype) || is_integer(dtype),
+            Self::NumberOrComplex => is_float(dtype) || is_integer(dtype) || is_complex(dtype),
             Self::Signed => is_float(dtype) || is_signed(dtype),
             Self::IntegerOrBool => is_integer(dtype) || dtype == Dtype::BOOL,
             Self::Any => true,
@@ -33,8 +37,10 @@ impl ElementTypes {
     const fn name(self) -> &'static str {
         match self {
             Self::Float => "a floating-point type",
+            Self::FloatOrComplex => "a floating-point or complex type",
             Self::Integer => "an integer type",
             Self::Number => "a number type",
+            Self::NumberOrComplex => "a number or complex type",
             Self::Signed => "a signed number type",
             Self::IntegerOrBool => "an integer or boolean type",
             Self::Any => "any type",
@@ -76,8 +82,6 @@ macro_rules! comparison {
 }
 
 unary! {
-    /// Returns `|x|`.
-    abs = "stablehlo.abs", Signed;
     /// Returns the cube root.
     cbrt = "stablehlo.cbrt", Float;
     /// Rounds up.
@@ -85,23 +89,25 @@ unary! {
     /// Counts leading zero bits.
     count_leading_zeros = "stablehlo.count_leading_zeros", Integer;
     /// Returns the cosine.
-    cosine = "stablehlo.cosine", Float;
+    cosine = "stablehlo.cosine", FloatOrComplex;
     /// Returns the error function. It is an op of CHLO, which iree-compile accepts too.
     erf = "chlo.erf", Float;
+    /// Returns the inverse of the error function. It is an op of CHLO, as `erf`.
+    erf_inv = "chlo.erf_inv", Float;
     /// Returns `eˣ`.
-    exponential = "stablehlo.exponential", Float;
+    exponential = "stablehlo.exponential", FloatOrComplex;
     /// Returns `eˣ - 1`.
-    exponential_minus_one = "stablehlo.exponential_minus_one", Float;
+    exponential_minus_one = "stablehlo.exponential_minus_one", FloatOrComplex;
     /// Rounds down.
     floor = "stablehlo.floor", Float;
     /// Returns the natural logarithm.
-    log = "stablehlo.log", Float;
+    log = "stablehlo.log", FloatOrComplex;
     /// Returns `log(1 + x)`.
-    log_plus_one = "stablehlo.log_plus_one", Float;
+    log_plus_one = "stablehlo.log_plus_one", FloatOrComplex;
     /// Returns `1 / (1 + e⁻ˣ)`.
-    logistic = "stablehlo.logistic", Float;
+    logistic = "stablehlo.logistic", FloatOrComplex;
     /// Returns `-x`.
-    negate = "stablehlo.negate", Number;
+    negate = "stablehlo.negate", NumberOrComplex;
     /// Returns the bitwise or logical not.
     not = "stablehlo.not", IntegerOrBool;
     /// Counts the bits that are set.
@@ -111,17 +117,17 @@ unary! {
     /// Rounds to the nearest integer, to even on ties.
     round_nearest_even = "stablehlo.round_nearest_even", Float;
     /// Returns `1 / √x`.
-    rsqrt = "stablehlo.rsqrt", Float;
+    rsqrt = "stablehlo.rsqrt", FloatOrComplex;
     /// Returns the sign: -1, 0 or 1.
     sign = "stablehlo.sign", Signed;
     /// Returns the sine.
-    sine = "stablehlo.sine", Float;
+    sine = "stablehlo.sine", FloatOrComplex;
     /// Returns `√x`.
-    sqrt = "stablehlo.sqrt", Float;
+    sqrt = "stablehlo.sqrt", FloatOrComplex;
     /// Returns the tangent.
-    tan = "stablehlo.tan", Float;
+    tan = "stablehlo.tan", FloatOrComplex;
     /// Returns the hyperbolic tangent.
-    tanh = "stablehlo.tanh", Float;
+    tanh = "stablehlo.tanh", FloatOrComplex;
 }
 
 binary! {
@@ -132,7 +138,7 @@ binary! {
     /// Returns `atan2(x, y)`: the angle of the point `(y, x)`.
     atan2 = "stablehlo.atan2", Float;
     /// Returns `x / y`.
-    divide = "stablehlo.divide", Number;
+    divide = "stablehlo.divide", NumberOrComplex;
     /// Returns the larger element, or NaN if either is NaN.
     maximum = "stablehlo.maximum", Any;
     /// Returns the smaller element, or NaN if either is NaN.
@@ -142,7 +148,7 @@ binary! {
     /// Returns the bitwise or logical or.
     or = "stablehlo.or", IntegerOrBool;
     /// Returns `xʸ`.
-    power = "stablehlo.power", Number;
+    power = "stablehlo.power", NumberOrComplex;
     /// Returns the remainder, with the dividend's sign.
     remainder = "stablehlo.remainder", Number;
     /// Returns `x << y`.
@@ -152,7 +158,7 @@ binary! {
     /// Returns `x >> y`, filling with zeros.
     shift_right_logical = "stablehlo.shift_right_logical", Integer;
     /// Returns `x - y`.
-    subtract = "stablehlo.subtract", Number;
+    subtract = "stablehlo.subtract", NumberOrComplex;
     /// Returns the bitwise or logical exclusive or.
     xor = "stablehlo.xor", IntegerOrBool;
 }
@@ -203,6 +209,16 @@ impl Graph {
         let direction = format!("#stablehlo<comparison_direction {direction}>");
         let result = TensorType::new(Dtype::BOOL, a.shape);
         self.op(OP, &[x, y], vec![("comparison_direction", direction)], result)
+    }
+
+    /// Returns `|x|`, which is real for complex numbers.
+    pub fn abs(&mut self, x: Tensor) -> Tensor {
+        const OP: &str = "stablehlo.abs";
+        let ty = self.type_of(x);
+        if is_complex(ty.dtype) {
+            return self.op(OP, &[x], vec![], TensorType::new(Dtype::F32, ty.shape));
+        }
+        self.unary(OP, ElementTypes::Signed, x)
     }
 
     /// Returns `x · factor`.

@@ -4,8 +4,8 @@ use safetensors::Dtype;
 
 use super::attributes::{are_distinct, i64_array};
 use crate::{
-    graph::{Graph, Tensor},
-    types::{TensorType, is_integer},
+    graph::{Graph, Region, Tensor},
+    types::{TensorType, is_float},
 };
 
 /// The operation that a reduction combines elements with.
@@ -17,6 +17,8 @@ pub enum Reduction {
     Product,
     /// The largest element, of floats.
     Max,
+    /// The smallest element, of floats.
+    Min,
     /// Whether all elements are true.
     And,
     /// Whether any element is true.
@@ -25,10 +27,46 @@ pub enum Reduction {
 
 const REDUCE: &str = "stablehlo.reduce";
 
+impl Reduction {
+    /// Returns the reduction of a region that combines two elements, or `None` if it does anything else.
+    pub(crate) fn of(region: &Region) -> Option<Self> {
+        let [op] = region.ops.as_slice() else { return None };
+        let in_order = op.operands == region.arguments;
+        let swapped = op.operands.iter().rev().eq(&region.arguments);
+        if !(in_order || swapped) || op.results != region.results {
+            return None;
+        }
+        Some(match &*op.name {
+            "stablehlo.add" => Self::Sum,
+            "stablehlo.multiply" => Self::Product,
+            "stablehlo.maximum" => Self::Max,
+            "stablehlo.minimum" => Self::Min,
+            "stablehlo.and" => Self::And,
+            "stablehlo.or" => Self::Or,
+            _ => return None,
+        })
+    }
+
+    /// Checks that elements of a tensor can be combined so.
+    ///
+    /// Integers have no extrema: for GPUs, iree-compile 3.13 pads such reductions with numbers of the wrong sign.
+    pub(super) fn check(self, ty: &TensorType) -> Result<(), String> {
+        let logical = matches!(self, Self::And | Self::Or);
+        if logical != (ty.dtype == Dtype::BOOL) {
+            return Err(format!(
+                "found {ty} to reduce with {self:?}, expected truth values for and/or alone"
+            ));
+        }
+        let is_extremum = matches!(self, Self::Max | Self::Min);
+        if is_extremum && !is_float(ty.dtype) {
+            return Err(format!("found {ty} to reduce with {self:?}, expected floats"));
+        }
+        Ok(())
+    }
+}
+
 impl Graph {
     /// Combines the elements along `dimensions`, which the result does not have.
-    ///
-    /// Integers have no maximum: for GPUs, iree-compile 3.13 pads such reductions with numbers of the wrong sign.
     pub fn reduce(&mut self, x: Tensor, reduction: Reduction, dimensions: &[usize]) -> Tensor {
         let ty = self.type_of(x);
         if Self::poisoned(&[x]) {
@@ -40,15 +78,8 @@ impl Graph {
             return self
                 .fail(REDUCE, format!("found dimensions {dimensions:?}, expected different ones of {ty}"));
         }
-        let logical = matches!(reduction, Reduction::And | Reduction::Or);
-        if logical != (ty.dtype == Dtype::BOOL) {
-            return self.fail(
-                REDUCE,
-                format!("found {ty} to reduce with {reduction:?}, expected truth values for and/or alone"),
-            );
-        }
-        if reduction == Reduction::Max && is_integer(ty.dtype) {
-            return self.fail(REDUCE, format!("found {ty} to reduce with {reduction:?}, expected floats"));
+        if let Err(problem) = reduction.check(&ty) {
+            return self.fail(REDUCE, problem);
         }
         self.reduce_any(x, reduction, &sorted)
     }
@@ -57,18 +88,8 @@ impl Graph {
     fn reduce_any(&mut self, x: Tensor, reduction: Reduction, dimensions: &[usize]) -> Tensor {
         let ty = self.type_of(x);
         let shape: Vec<_> = (0..ty.rank()).filter(|d| !dimensions.contains(d)).map(|d| ty.shape[d]).collect();
-        let init = self.scalar(identity(reduction), ty.dtype);
-        let scalar = TensorType::new(ty.dtype, []);
-        let body = self.region(&[scalar.clone().into(), scalar.into()], |g, values| {
-            let [a, b] = [values[0], values[1]];
-            vec![match reduction {
-                Reduction::Sum => g.add(a, b),
-                Reduction::Product => g.multiply(a, b),
-                Reduction::Max => g.maximum(a, b),
-                Reduction::And => g.and(a, b),
-                Reduction::Or => g.or(a, b),
-            }]
-        });
+        let init = self.neutral(reduction, ty.dtype);
+        let body = self.reduction_body(reduction, ty.dtype);
         let attributes = vec![("dimensions", i64_array(dimensions))];
         self.op_with_regions(
             REDUCE,
@@ -77,6 +98,27 @@ impl Graph {
             vec![body],
             vec![TensorType::new(ty.dtype, shape).into()],
         )[0]
+    }
+
+    /// Returns the neutral element.
+    pub(crate) fn neutral(&mut self, reduction: Reduction, dtype: Dtype) -> Tensor {
+        self.scalar(identity(reduction), dtype)
+    }
+
+    /// Returns the region that combines two elements.
+    pub(super) fn reduction_body(&mut self, reduction: Reduction, dtype: Dtype) -> Region {
+        let scalar = TensorType::new(dtype, []);
+        self.region(&[scalar.clone().into(), scalar.into()], |g, values| {
+            let [a, b] = [values[0], values[1]];
+            vec![match reduction {
+                Reduction::Sum => g.add(a, b),
+                Reduction::Product => g.multiply(a, b),
+                Reduction::Max => g.maximum(a, b),
+                Reduction::Min => g.minimum(a, b),
+                Reduction::And => g.and(a, b),
+                Reduction::Or => g.or(a, b),
+            }]
+        })
     }
 
     /// Combines the elements along `dimensions`, and broadcasts the result to the shape of `x`.
@@ -129,5 +171,6 @@ fn identity(reduction: Reduction) -> f64 {
         Reduction::Sum | Reduction::Or => 0.0,
         Reduction::Product | Reduction::And => 1.0,
         Reduction::Max => f64::NEG_INFINITY,
+        Reduction::Min => f64::INFINITY,
     }
 }

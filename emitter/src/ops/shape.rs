@@ -121,12 +121,27 @@ impl Graph {
         high: &[usize],
         interior: &[usize],
     ) -> Tensor {
+        let signed = |edges: &[usize]| -> Vec<_> {
+            edges.iter().map(|&edge| i64::try_from(edge).unwrap_or(i64::MAX)).collect()
+        };
+        self.pad_or_crop(x, value, &signed(low), &signed(high), interior)
+    }
+
+    /// Pads each dimension as [`Self::pad`]. A negative `low` or `high` removes elements, after those between were added.
+    pub fn pad_or_crop(
+        &mut self,
+        x: Tensor,
+        value: Tensor,
+        low: &[i64],
+        high: &[i64],
+        interior: &[usize],
+    ) -> Tensor {
         const OP: &str = "stablehlo.pad";
         let (ty, fill) = (self.type_of(x), self.type_of(value));
         if Self::poisoned(&[x, value]) {
             return Self::poison();
         }
-        if [low, high, interior].iter().any(|amounts| amounts.len() != ty.rank()) {
+        if [low.len(), high.len(), interior.len()] != [ty.rank(); 3] {
             return self.fail(
                 OP,
                 format!("found paddings {low:?} {high:?} {interior:?}, expected one per dimension of {ty}"),
@@ -135,12 +150,15 @@ impl Graph {
         if fill != TensorType::new(ty.dtype, []) {
             return self.fail(OP, format!("found padding value {fill}, expected a scalar for {ty}"));
         }
-        let shape: Vec<_> = (0..ty.rank())
-            .map(|d| {
-                let between = ty.shape[d].saturating_sub(1).saturating_mul(interior[d]);
-                [low[d], high[d], between].into_iter().fold(ty.shape[d], usize::saturating_add)
-            })
-            .collect();
+        let padded = |d: usize| {
+            let between = ty.shape[d].saturating_sub(1).saturating_mul(interior[d]);
+            let inner = ty.shape[d].saturating_add(between);
+            inner.checked_add_signed(isize::try_from(low[d].saturating_add(high[d])).ok()?)
+        };
+        let Some(shape) = (0..ty.rank()).map(padded).collect::<Option<Vec<_>>>() else {
+            return self
+                .fail(OP, format!("found paddings {low:?} {high:?} of {ty}, expected them to leave a size"));
+        };
         let attributes = vec![
             ("edge_padding_low", i64_array(low)),
             ("edge_padding_high", i64_array(high)),

@@ -12,6 +12,7 @@ pub(crate) const FLOAT_UNARY: &[Unary] = &[
     Graph::cbrt,
     Graph::ceil,
     Graph::cosine,
+    Graph::erf_inv,
     Graph::exponential,
     Graph::exponential_minus_one,
     Graph::floor,

@@ -49,8 +49,7 @@ pub(super) fn rewrite(
 fn extended(g: &mut Graph, indices: Tensor, vector: usize, dimensions: &[usize]) -> Tensor {
     // A byte cannot hold every place.
     let dtype = g.dtype(indices);
-    let indices =
-        if dtype.bitsize() < 32 { g.convert(indices, Dtype::I32) } else { indices };
+    let indices = if dtype.bitsize() < 32 { g.convert(indices, Dtype::I32) } else { indices };
     let mut shape = g.shape(indices).to_vec();
     if vector == shape.len() {
         shape.push(1);

@@ -1,0 +1,176 @@
+//! Ops that move, choose and reduce elements, and control flow.
+
+use mlxcel_emitter::{GatherDimensions, Graph, Reduction, ScatterDimensions, Tensor, Window};
+use safetensors::Dtype;
+
+use crate::Case;
+
+/// Returns indices of rows, of which some occur twice and one is outside.
+fn rows(g: &mut Graph) -> Tensor {
+    g.constant_i32(&[2, 0, 2, 9], &[4, 1])
+}
+
+const ROWS: ScatterDimensions<'static> = ScatterDimensions {
+    update_window: &[1],
+    inserted_window: &[0],
+    scatter_to_operand: &[0],
+    index_vector: 1,
+};
+
+pub(crate) const CASES: &[Case] = &[
+    Case {
+        name: "broadcast",
+        shapes: &[&[1, 3]],
+        body: |g, x| g.broadcast_in_dim(x[0], &[2, 4, 3], &[1, 2]),
+    },
+    Case { name: "reshape", shapes: &[&[2, 6]], body: |g, x| g.reshape(x[0], &[3, 4]) },
+    Case { name: "transpose", shapes: &[&[2, 3, 4]], body: |g, x| g.transpose(x[0], &[2, 0, 1]) },
+    Case { name: "reverse", shapes: &[&[2, 5]], body: |g, x| g.reverse(x[0], &[1]) },
+    Case {
+        name: "concatenate",
+        shapes: &[&[2, 2], &[2, 3]],
+        body: |g, x| g.concatenate(&[x[0], x[1], x[0]], 1),
+    },
+    Case {
+        name: "pad",
+        shapes: &[&[2, 3], &[]],
+        body: |g, x| g.pad_or_crop(x[0], x[1], &[1, -1], &[0, 2], &[0, 1]),
+    },
+    Case { name: "slice", shapes: &[&[4, 6]], body: |g, x| g.slice_strided(x[0], &[1, 0], &[4, 6], &[2, 4]) },
+    Case {
+        name: "dynamic_slice",
+        shapes: &[&[4, 5]],
+        body: |g, x| {
+            // The second index is clamped.
+            let (row, column) = (g.scalar(1.0, Dtype::I32), g.scalar(4.0, Dtype::I32));
+            g.dynamic_slice(x[0], &[row, column], &[2, 3])
+        },
+    },
+    Case {
+        name: "dynamic_update_slice",
+        shapes: &[&[4, 5], &[2, 3]],
+        body: |g, x| {
+            let (row, column) = (g.scalar(1.0, Dtype::I32), g.scalar(4.0, Dtype::I32));
+            g.dynamic_update_slice(x[0], x[1], &[row, column])
+        },
+    },
+    Case { name: "reduce_sum", shapes: &[&[2, 3, 4]], body: |g, x| g.reduce(x[0], Reduction::Sum, &[0, 2]) },
+    Case { name: "reduce_max", shapes: &[&[4, 6]], body: |g, x| g.reduce(x[0], Reduction::Max, &[1]) },
+    Case { name: "reduce_min", shapes: &[&[4, 6]], body: |g, x| g.reduce(x[0], Reduction::Min, &[0]) },
+    Case {
+        name: "reduce_max_of_equals",
+        shapes: &[&[6]],
+        body: |g, x| {
+            let floor = g.floor(x[0]);
+            let whole = g.add(floor, x[0]);
+            let rest = g.subtract(whole, x[0]);
+            let rest = g.convert(rest, Dtype::F32);
+            let doubled = g.concatenate(&[x[0], x[0]], 0);
+            let largest = g.reduce(doubled, Reduction::Max, &[0]);
+            let sum = g.reduce(rest, Reduction::Sum, &[0]);
+            g.add(largest, sum)
+        },
+    },
+    Case {
+        name: "reduce_product",
+        shapes: &[&[2, 3, 4]],
+        body: |g, x| g.reduce(x[0], Reduction::Product, &[0, 2]),
+    },
+    Case {
+        name: "take_rows",
+        shapes: &[&[5, 3]],
+        body: |g, x| {
+            let rows = g.constant_i32(&[2, 0, 2, 9], &[2, 2]);
+            g.take_rows(x[0], rows)
+        },
+    },
+    Case {
+        name: "gather",
+        shapes: &[&[5, 4]],
+        body: |g, x| {
+            let at = g.constant_i32(&[1, 0, 4, 2, 1, 7], &[3, 2]);
+            let dims = GatherDimensions {
+                offset: &[],
+                collapsed_slice: &[0, 1],
+                start_index_map: &[0, 1],
+                index_vector: 1,
+            };
+            g.gather(x[0], at, &dims, &[1, 1])
+        },
+    },
+    Case {
+        name: "scatter_add",
+        shapes: &[&[5, 3], &[4, 3]],
+        body: |g, x| {
+            let rows = rows(g);
+            g.scatter(x[0], rows, x[1], &ROWS, Graph::add)
+        },
+    },
+    Case {
+        name: "scatter_replace",
+        shapes: &[&[5, 3], &[4, 3]],
+        body: |g, x| {
+            let rows = g.constant_i32(&[2, 0, 4, 9], &[4, 1]);
+            g.scatter(x[0], rows, x[1], &ROWS, |_, _, new| new)
+        },
+    },
+    Case {
+        name: "sort",
+        shapes: &[&[2, 6]],
+        body: |g, x| g.sort(&[x[0]], 1, true, |g, values| g.lt(values[0], values[1]))[0],
+    },
+    Case {
+        name: "sort_by_key",
+        shapes: &[&[6, 2], &[6, 2]],
+        body: |g, x| {
+            let sorted = g.sort(x, 0, true, |g, values| g.lt(values[0], values[1]));
+            g.multiply(sorted[0], sorted[1])
+        },
+    },
+    Case { name: "cumulative_sum", shapes: &[&[3, 4]], body: |g, x| g.cumulative(x[0], Reduction::Sum, 0) },
+    Case {
+        name: "sum_of_windows",
+        shapes: &[&[2, 7, 6]],
+        body: |g, x| {
+            let window = Window {
+                strides: vec![1, 2, 1],
+                dilation: vec![1, 1, 2],
+                base_dilation: vec![1, 1, 2],
+                padding: vec![(0, 0), (1, 2), (0, -1)],
+                ..Window::new(&[1, 3, 2])
+            };
+            g.reduce_window(x[0], Reduction::Sum, &window)
+        },
+    },
+    Case {
+        name: "largest_of_windows",
+        shapes: &[&[2, 7, 6]],
+        body: |g, x| {
+            let window = Window {
+                strides: vec![1, 2, 1],
+                padding: vec![(0, 0), (1, 2), (0, 1)],
+                ..Window::new(&[1, 3, 2])
+            };
+            g.reduce_window(x[0], Reduction::Max, &window)
+        },
+    },
+    Case {
+        name: "if_else",
+        shapes: &[&[3], &[3]],
+        body: |g, x| {
+            let sum = g.reduce(x[0], Reduction::Sum, &[0]);
+            let zero = g.scalar(0.0, Dtype::F32);
+            let condition = g.lt(sum, zero);
+            let product = g.multiply(x[0], x[1]);
+            let chosen = g.if_else(
+                condition,
+                |g| vec![g.multiply(product, x[0])],
+                |g| {
+                    let sine = g.sine(x[1]);
+                    vec![g.add(sine, product)]
+                },
+            );
+            g.add(chosen[0], product)
+        },
+    },
+];
