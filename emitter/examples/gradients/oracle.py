@@ -138,6 +138,12 @@ case("largest_of_windows", (2, 7, 6))(
 )
 
 
+@case("largest_of_tiles", (2, 7, 6))
+def _(x):
+    ties = x - lax.stop_gradient(x - jnp.round(x))
+    return lax.reduce_window(ties, -jnp.inf, lax.max, (1, 3, 2), (1, 3, 2), "VALID")
+
+
 @case("if_else", (3,), (3,))
 def _(x, y):
     product = x * y
@@ -169,6 +175,14 @@ case("convolution_in_groups", (2, 5, 4), (3, 2, 6))(
 case("convolution_in_groups_of_examples", (4, 5, 2), (3, 2, 6))(
     lambda x, kernel: convolution(x, kernel, (1,), [(0, 0)], batch_group_count=2)
 )
+
+
+@case("convolution_and_windows", (2, 9, 8, 2), (3, 3, 2, 4))
+def _(x, kernel):
+    y = convolution(x, kernel, (1, 1), [(1, 1)] * 2)
+    return lax.reduce_window(
+        y, -jnp.inf, lax.max, (1, 3, 3, 1), (1, 2, 2, 1), [(0, 0), (1, 1), (1, 1), (0, 0)]
+    )
 
 
 @case("second_derivative_of_convolution", (1, 5, 2), (2, 2, 3))

@@ -1,6 +1,6 @@
 //! Products, convolutions, transforms and linear algebra.
 
-use mlxcel_emitter::{Convolution, DotDimensions, Fft, Graph, Tensor, TriangularSolve};
+use mlxcel_emitter::{Convolution, DotDimensions, Fft, Graph, Reduction, Tensor, TriangularSolve, Window};
 use safetensors::Dtype;
 
 use crate::Case;
@@ -99,6 +99,20 @@ pub(crate) const CASES: &[Case] = &[
         body: |g, x| {
             let convolution = Convolution { batch_groups: 2, ..Convolution::channels_last(1) };
             g.convolution(x[0], x[1], &convolution)
+        },
+    },
+    Case {
+        name: "convolution_and_windows",
+        shapes: &[&[2, 9, 8, 2], &[3, 3, 2, 4]],
+        body: |g, x| {
+            let padded = Convolution { padding: vec![(1, 1); 2], ..Convolution::channels_last(2) };
+            let y = g.convolution(x[0], x[1], &padded);
+            let window = Window {
+                strides: vec![1, 2, 2, 1],
+                padding: vec![(0, 0), (1, 1), (1, 1), (0, 0)],
+                ..Window::new(&[1, 3, 3, 1])
+            };
+            g.reduce_window(y, Reduction::Max, &window)
         },
     },
     Case {

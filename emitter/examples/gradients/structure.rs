@@ -155,6 +155,17 @@ pub(crate) const CASES: &[Case] = &[
         },
     },
     Case {
+        name: "largest_of_tiles",
+        shapes: &[&[2, 7, 6]],
+        body: |g, x| {
+            let doubled = g.round_nearest_even(x[0]);
+            let ties = g.subtract(x[0], doubled);
+            let ties = g.stop_gradient(ties);
+            let ties = g.subtract(x[0], ties);
+            g.reduce_window(ties, Reduction::Max, &Window::tiles(&[1, 3, 2]))
+        },
+    },
+    Case {
         name: "if_else",
         shapes: &[&[3], &[3]],
         body: |g, x| {

@@ -21,6 +21,9 @@ pub(super) fn pull(g: &mut Graph, step: &mut Step<'_>) -> bool {
     let (x, z, d) = (step.operand(0), step.result(), step.gradient());
     match reduction {
         Reduction::Sum => step.send(g, 0, |g| of_sum(g, x, d, &window)),
+        Reduction::Max | Reduction::Min if is_tiling(&window) => {
+            step.send(g, 0, |g| of_extremum_of_tiles(g, x, z, d, &window));
+        }
         Reduction::Max | Reduction::Min if window.sizes.iter().product::<usize>() <= LARGEST => {
             step.send(g, 0, |g| of_extremum(g, x, z, d, reduction, &window));
         }
@@ -47,6 +50,45 @@ fn of_sum(g: &mut Graph, x: Tensor, d: Tensor, window: &Window) -> Tensor {
         padding: padding.collect(),
     };
     g.reduce_window(d, Reduction::Sum, &back)
+}
+
+/// Returns whether windows lie side by side.
+fn is_tiling(window: &Window) -> bool {
+    let tiles = Window::tiles(&window.sizes);
+    *window == tiles
+}
+
+/// Returns `d` at the first element of each window that is its extremum, where windows lie side by side.
+///
+/// Each dimension becomes two: that of windows and that of elements in a window.
+fn of_extremum_of_tiles(g: &mut Graph, x: Tensor, z: Tensor, d: Tensor, window: &Window) -> Tensor {
+    let (shape, counts) = (g.shape(x).to_vec(), g.shape(d).to_vec());
+    let rank = shape.len();
+    let covered: Vec<_> = counts.iter().zip(&window.sizes).map(|(count, size)| count * size).collect();
+    let split: Vec<_> = counts.iter().zip(&window.sizes).flat_map(|(&count, &size)| [count, size]).collect();
+    let windows: Vec<_> = (0..rank).map(|dimension| 2 * dimension).collect();
+    let places: Vec<_> = (0..rank).map(|dimension| 2 * dimension + 1).collect();
+    let tiles = g.slice(x, &vec![0; rank], &covered);
+    let tiles = g.reshape(tiles, &split);
+    let [extremum, d] = [z, d].map(|of_window| g.broadcast_in_dim(of_window, &split, &windows));
+    let is_extremum = g.eq(tiles, extremum);
+    // The number of a place in its window, in floats, whose extrema are right on every target.
+    let mut number = g.full(0.0, Dtype::F32, &window.sizes);
+    for (dimension, &size) in window.sizes.iter().enumerate() {
+        #[expect(clippy::cast_precision_loss, reason = "windows are small")]
+        let longer = g.scale(number, size as f64);
+        let index = g.iota(Dtype::F32, &window.sizes, dimension);
+        number = g.add(longer, index);
+    }
+    let number = g.broadcast_in_dim(number, &split, &places);
+    let none = g.full(f64::INFINITY, Dtype::F32, &split);
+    let found = g.select(is_extremum, number, none);
+    let first = g.reduce_broadcast(found, Reduction::Min, &places);
+    let is_first = g.eq(found, first);
+    let zeros = g.zeros_like(d);
+    let gradient = g.select(is_first, d, zeros);
+    let gradient = g.reshape(gradient, &covered);
+    g.unslice(gradient, &shape, &vec![0; rank], &covered, &vec![1; rank])
 }
 
 /// Returns `d` at the first element of each window that is its extremum.
