@@ -11,6 +11,7 @@ mod dot;
 mod elementwise;
 mod gather;
 mod linear_algebra;
+mod loops;
 mod reads;
 mod reduce;
 mod reverse;

@@ -144,6 +144,17 @@ def _(x):
     return lax.reduce_window(ties, -jnp.inf, lax.max, (1, 3, 2), (1, 3, 2), "VALID")
 
 
+@case("repeat", (3,), (3,), (2,))
+def _(x, y, z):
+    factor = jnp.sin(y)
+
+    def body(round, state):
+        x, z = state
+        return jnp.tanh((x * factor + round) * z.sum()), jnp.cos(z)
+
+    return lax.fori_loop(0, 4, body, (x, z))[0] * y
+
+
 @case("if_else", (3,), (3,))
 def _(x, y):
     product = x * y

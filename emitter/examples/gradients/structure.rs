@@ -166,6 +166,24 @@ pub(crate) const CASES: &[Case] = &[
         },
     },
     Case {
+        name: "repeat",
+        shapes: &[&[3], &[3], &[2]],
+        body: |g, x| {
+            let factor = g.sine(x[1]);
+            let last = g.repeat(4, &[x[0], x[2]], |g, round, state| {
+                let product = g.multiply(state[0], factor);
+                let round = g.convert(round, Dtype::F32);
+                let round = g.broadcast_like(round, product);
+                let sum = g.add(product, round);
+                let other = g.reduce(state[1], Reduction::Sum, &[0]);
+                let other = g.broadcast_like(other, sum);
+                let next = g.multiply(sum, other);
+                vec![g.tanh(next), g.cosine(state[1])]
+            });
+            g.multiply(last[0], x[1])
+        },
+    },
+    Case {
         name: "if_else",
         shapes: &[&[3], &[3]],
         body: |g, x| {

@@ -3,8 +3,8 @@
 use std::collections::{HashMap, HashSet};
 
 use super::{
-    complex, control, convolution, dot, elementwise, gather, linear_algebra, reads::reads_any, reduce, shape,
-    sort, step::Step, window,
+    complex, control, convolution, dot, elementwise, gather, linear_algebra, loops, reads::reads_any, reduce,
+    shape, sort, step::Step, window,
 };
 use crate::{
     graph::{Graph, Op, Tensor},
@@ -24,6 +24,7 @@ const RULES: &[fn(&mut Graph, &mut Step<'_>) -> bool] = &[
     window::pull,
     linear_algebra::pull,
     control::pull,
+    loops::pull,
 ];
 
 const GRADIENT: &str = "gradient";
@@ -107,7 +108,7 @@ impl Graph {
         true
     }
 
-    fn is_differentiable(&self, tensor: Tensor) -> bool {
+    pub(super) fn is_differentiable(&self, tensor: Tensor) -> bool {
         let dtype = self.dtype(tensor);
         is_float(dtype) || is_complex(dtype)
     }

@@ -132,16 +132,16 @@ impl Graph {
             self.fail("stablehlo.while", format!("found {times} times, expected at most {}", i32::MAX));
             return vec![Self::poison(); state.len()];
         };
-        let begin = self.constant_i32(&[0], &[]);
+        let begin = self.scalar(0.0, Dtype::I32);
         let all: Vec<_> = std::iter::once(begin).chain(state.iter().copied()).collect();
         let last = self.while_loop(
             &all,
             |g, state| {
-                let end = g.constant_i32(&[times], &[]);
+                let end = g.scalar(f64::from(times), Dtype::I32);
                 g.lt(state[0], end)
             },
             |g, state| {
-                let one = g.constant_i32(&[1], &[]);
+                let one = g.scalar(1.0, Dtype::I32);
                 let next = g.add(state[0], one);
                 let state = body(g, state[0], &state[1..]);
                 std::iter::once(next).chain(state).collect()
