@@ -112,11 +112,13 @@ def _(x):
 
 
 ROWS = lax.ScatterDimensionNumbers((1,), (0,), (0,))
-case("scatter_add", (5, 3), (4, 3))(
-    lambda x, y: lax.scatter_add(x, jnp.array([[2], [0], [2], [9]]), y, ROWS, mode="drop")
-)
+for name, rows in {"scatter_add": [2, 0, 2, 4], "scatter_add_outside": [2, -1, 2, 9]}.items():
+    indices = np.array(rows).reshape(4, 1)
+    case(name, (5, 3), (4, 3))(
+        lambda x, y, indices=indices: lax.scatter_add(x, indices, y, ROWS, mode="drop")
+    )
 case("scatter_replace", (5, 3), (4, 3))(
-    lambda x, y: lax.scatter(x, jnp.array([[2], [0], [4], [9]]), y, ROWS, mode="drop", unique_indices=True)
+    lambda x, y: lax.scatter(x, jnp.array([[2], [0], [4], [1]]), y, ROWS, unique_indices=True)
 )
 case("sort", (2, 6))(lambda x: lax.sort(x, dimension=1))
 

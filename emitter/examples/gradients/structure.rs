@@ -5,9 +5,10 @@ use safetensors::Dtype;
 
 use crate::Case;
 
-/// Returns indices of rows, of which some occur twice and one is outside.
-fn rows(g: &mut Graph) -> Tensor {
-    g.constant_i32(&[2, 0, 2, 9], &[4, 1])
+/// Adds updates to rows, of which some occur twice.
+fn add_to_rows(g: &mut Graph, x: &[Tensor], rows: &[i32]) -> Tensor {
+    let rows = g.constant_i32(rows, &[4, 1]);
+    g.scatter(x[0], rows, x[1], &ROWS, Graph::add)
 }
 
 const ROWS: ScatterDimensions<'static> = ScatterDimensions {
@@ -98,19 +99,17 @@ pub(crate) const CASES: &[Case] = &[
             g.gather(x[0], at, &dims, &[1, 1])
         },
     },
+    Case { name: "scatter_add", shapes: &[&[5, 3], &[4, 3]], body: |g, x| add_to_rows(g, x, &[2, 0, 2, 4]) },
     Case {
-        name: "scatter_add",
+        name: "scatter_add_outside",
         shapes: &[&[5, 3], &[4, 3]],
-        body: |g, x| {
-            let rows = rows(g);
-            g.scatter(x[0], rows, x[1], &ROWS, Graph::add)
-        },
+        body: |g, x| add_to_rows(g, x, &[2, -1, 2, 9]),
     },
     Case {
         name: "scatter_replace",
         shapes: &[&[5, 3], &[4, 3]],
         body: |g, x| {
-            let rows = g.constant_i32(&[2, 0, 4, 9], &[4, 1]);
+            let rows = g.constant_i32(&[2, 0, 4, 1], &[4, 1]);
             g.scatter(x[0], rows, x[1], &ROWS, |_, _, new| new)
         },
     },
