@@ -28,6 +28,10 @@ pub enum BlobRole {
     File(String),
     /// The document of this name.
     Document(String),
+    /// The inputs of the recorded call of this number.
+    GoldenInputs(usize),
+    /// The outputs of the recorded call of this number.
+    GoldenOutputs(usize),
     /// The checkpoint's safetensors file of this name.
     Weights(String),
     /// The packed weights of this target.
@@ -53,6 +57,8 @@ impl fmt::Display for BlobRole {
             Self::PackingVmfb(target) => write!(f, "packing vmfb of target {target}"),
             Self::File(name) => write!(f, "file {name}"),
             Self::Document(name) => write!(f, "document {name}"),
+            Self::GoldenInputs(number) => write!(f, "inputs of golden {number}"),
+            Self::GoldenOutputs(number) => write!(f, "outputs of golden {number}"),
             Self::Weights(name) => write!(f, "weights file {name}"),
             Self::PackedWeights(target) => write!(f, "packed weights of target {target}"),
             Self::Manifest => f.write_str("manifest"),

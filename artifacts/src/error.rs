@@ -1,12 +1,12 @@
 //! Errors of bundles and of the store. A message is one line, then lines that begin with `hint:`.
 
-use std::{
-    error, io,
-    path::{Path, PathBuf},
-};
+mod hints;
+
+use std::{error, io, path::PathBuf};
 
 use bytesize::ByteSize;
 
+use self::hints::{BAD_MANIFEST, bundle_hint, io_hint, key_hint, remedy, suggest};
 use crate::{
     blob::BlobRole,
     digest::Digest,
@@ -262,6 +262,25 @@ pub enum Error {
         expected: &'static str,
     },
 
+    /// A model is needed, and the bundle has a program.
+    #[error(
+        "found the program {name}, expected a language model\n\
+         hint: `mlxcel-bundle inspect BUNDLE` shows its inputs, and `mlxcel-run BUNDLE --input NAME=@FILE` runs it"
+    )]
+    NotAModel {
+        /// The program.
+        name: String,
+    },
+
+    /// A program is needed, and the bundle has a model.
+    #[error(
+        "found the language model {name}, expected a program\nhint: run it with `mlxcel-run BUNDLE -p TEXT`"
+    )]
+    NotAProgram {
+        /// The model.
+        name: String,
+    },
+
     /// A file that is not an exported bundle.
     #[error(
         "{} is not an exported bundle: {problem}\n\
@@ -404,63 +423,6 @@ pub enum Error {
         source: io::Error,
     },
 }
-
-fn bundle_hint(path: &Path, checkpoint: bool, nearest: &[String]) -> String {
-    if checkpoint {
-        return format!("this is a checkpoint: compile it with `mlxcel-compile --model {}`", path.display());
-    }
-    if !nearest.is_empty() {
-        return suggest(nearest);
-    }
-    "use the last line that mlxcel-compile printed, or a name that `mlxcel-bundle list` shows".into()
-}
-
-/// Suggests names in the store.
-fn suggest(nearest: &[String]) -> String {
-    match nearest {
-        [] => "the store is empty: add a bundle with `mlxcel-bundle copy BUNDLE --name NAME`".into(),
-        [..] => format!("did you mean {}? `mlxcel-bundle list` shows all", nearest.join(", ")),
-    }
-}
-
-/// Returns the hint for an error of the system, unless the error has a hint of its own.
-fn io_hint(source: &io::Error, path: &Path) -> String {
-    if source.to_string().contains("\nhint: ") {
-        return String::new();
-    }
-    let path = path.display();
-    let hint = match source.kind() {
-        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded | io::ErrorKind::FileTooLarge => {
-            "free some disk space, or use a path on another disk".into()
-        }
-        io::ErrorKind::ReadOnlyFilesystem => "use a path on a disk that can be written".into(),
-        io::ErrorKind::PermissionDenied => format!("check owner and permissions with `ls -ld {path}`"),
-        io::ErrorKind::NotFound => format!("check the path with `ls -ld {path}`"),
-        _ => format!("check what is there with `ls -ld {path}`, then repeat the command"),
-    };
-    format!("\nhint: {hint}")
-}
-
-/// Returns the hint for an invalid key or signature.
-fn key_hint(what: &str) -> &'static str {
-    if what == "signature" {
-        "sign the bundle again with `mlxcel-bundle sign BUNDLE`"
-    } else {
-        "use a key that `mlxcel-bundle keygen` or minisign generated"
-    }
-}
-
-/// Returns the hint for a damaged blob.
-fn remedy(role: &BlobRole) -> &'static str {
-    if matches!(role, BlobRole::PackedWeights(_)) { DAMAGED_PACKED } else { DAMAGED }
-}
-
-const DAMAGED_PACKED: &str =
-    "hint: pack the weights again with `mlxcel-pack BUNDLE`, or copy the bundle again";
-const BAD_MANIFEST: &str =
-    "hint: the bundle is damaged: get it again from its maker, or compile it again with `mlxcel-compile`";
-const DAMAGED: &str =
-    "hint: the bundle is damaged: copy all of its files again, or compile it again with `mlxcel-compile`";
 
 impl Error {
     /// Returns the function that `map_err` of a read takes.

@@ -1,5 +1,7 @@
 #![doc = include_str!("../README.md")]
 
+#[cfg(feature = "tensors")]
+mod arrays;
 mod blob;
 mod bundle;
 mod cancel;
@@ -26,6 +28,15 @@ mod version;
 pub use self::safetensors::{
     ALIGNMENT, CheckpointIndex, HEADER_LIMIT_BYTES, INDEX_FILE, IndexError, SINGLE_FILE, aligned_header,
     printable, safetensors_header, safetensors_prefix,
+};
+#[cfg(feature = "tensors")]
+pub use arrays::{
+    dtypes::dtype_of_mlir,
+    element::Element,
+    error::TensorFileError,
+    file::TensorFile,
+    value::{Number, Tensor, TensorSizeError},
+    write::{safetensors_bytes, write_tensors},
 };
 pub use blob::{Blob, BlobRole};
 pub use bundle::{
@@ -55,11 +66,13 @@ pub use machine::{
 pub use manifest::sample;
 pub use manifest::{
     CONFIG_FILE, CalibratedBy, Compiler, EmbeddingSpec, FORMAT, FORMAT_OF_CALIBRATION, FORMAT_OF_PAGES,
-    FORMAT_OF_PARTS, GpuNeeds, Manifest, ModelSpec, Packing, SMALL_FILE_LIMIT_BYTES, SMALL_FILES,
-    SelfTestCase, Serving, TargetArtifact, Traffic, Window, entry,
+    FORMAT_OF_PARTS, FORMAT_OF_PROGRAMS, GpuNeeds, Manifest, ModelSpec, Packing, SMALL_FILE_LIMIT_BYTES,
+    SMALL_FILES, SelfTestCase, Serving, TargetArtifact, Traffic, Window, entry,
     numerics::{CacheType, Float, ParseWordError, Pooling, Quant},
+    program::{BundleKind, Golden, ProgramSpec},
 };
 pub use name::{Name, ParseNameError};
+pub use nearest::nearest_names;
 pub use read::{Links, ReadError, read_limited};
 #[cfg(feature = "registry")]
 pub use registry::{DockerConfig, Registry, TransferEvent};

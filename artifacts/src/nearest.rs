@@ -3,6 +3,12 @@
 /// The number of names that are suggested.
 pub(crate) const SUGGESTIONS: usize = 3;
 
+/// Returns the known names that are most similar to one that is not known, the most similar one first.
+#[must_use]
+pub fn nearest_names<'a>(found: &str, known: impl IntoIterator<Item = &'a str>) -> Vec<&'a str> {
+    nearest(found, known, SUGGESTIONS)
+}
+
 /// Characters of a name that are compared: a longer one is no name, and comparing it would take long.
 const LONGEST: usize = 64;
 

@@ -25,7 +25,7 @@ fn equal_bundles_have_no_differences() {
 fn flags_compilers_entries_and_sizes() {
     let found = differences(|manifest| {
         manifest.compiler = Compiler { version: IREE_VERSION.into(), digest: Digest::of(b"other") };
-        manifest.plan.context = 256;
+        manifest.plan.as_mut().unwrap().context = 256;
         let cpu = manifest.targets.get_mut("cpu").unwrap();
         cpu.flags.push("--iree-llvmcpu-debug".into());
         cpu.cpu_features.reverse();

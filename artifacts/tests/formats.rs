@@ -23,7 +23,7 @@ fn format_2() {
     }
     fs::write(folder.path().join("b/manifest.toml"), FORMAT_2).unwrap();
     let bundle = Bundle::open(&folder.path().join("b")).unwrap();
-    assert_eq!((bundle.manifest().format, bundle.manifest().plan.batch), (2, Some(1)));
+    assert_eq!((bundle.manifest().format, bundle.manifest().model_spec().unwrap().batch), (2, Some(1)));
     assert_eq!(Manifest::parse(&bundle.manifest().render().unwrap()).unwrap(), *bundle.manifest());
     assert!(run(folder.path(), &["verify", "b"]).starts_with("exit 0\nok: b is intact, 2 blobs"));
     let text = run(folder.path(), &["inspect", "b"]);

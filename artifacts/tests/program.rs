@@ -50,8 +50,8 @@ fn bundle_with(out: &Path, tokenizer: &[u8]) -> Bundle {
         ],
         ..sample::manifest(512, 100)
     };
-    manifest.plan.precision = Float::Bf16;
-    manifest.plan.cache_type = CacheType::Float(Float::Bf16);
+    manifest.plan.as_mut().unwrap().precision = Float::Bf16;
+    manifest.plan.as_mut().unwrap().cache_type = CacheType::Float(Float::Bf16);
     writer.finish(&manifest).unwrap()
 }
 
@@ -101,7 +101,7 @@ fn inspect_as_text() {
     insta::assert_snapshot!(run(&["inspect", "b"], folder.path()), @r"
     exit 0
     bundle      b
-    format      5
+    format      6
     model       tiny
     family      llama
     plan        precision bf16, quant none, kv bf16
@@ -348,4 +348,26 @@ fn signing_and_verifying() {
     if let Ok(output) = minisign {
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     }
+}
+
+#[test]
+fn a_program_is_shown_with_its_functions() {
+    let folder = tempfile::tempdir().unwrap();
+    let write = |name: &str, change: &dyn Fn(&mut Manifest)| {
+        let mut writer = BundleWriter::create(&folder.path().join(name)).unwrap();
+        let mut manifest = sample::program("x86_64", writer.add_bytes(b"vmfb").unwrap());
+        change(&mut manifest);
+        writer.finish(&manifest).unwrap();
+    };
+    write("a", &|_| ());
+    let shown = run(&["inspect", "a"], folder.path());
+    insta::assert_snapshot!(shown, @"");
+    write("b", &|manifest| {
+        let entry = &mut manifest.targets.get_mut("cpu").unwrap().entries[0];
+        entry.arguments[1].dtype = Dtype::BF16;
+        manifest.program.as_mut().unwrap().stablehlo = None;
+    });
+    insta::assert_snapshot!(run(&["diff", "a", "b"], folder.path()), @"");
+    let verified = run(&["verify", "a"], folder.path());
+    assert!(verified.starts_with("exit 0\nok: a is intact, 1 blobs"), "{verified}");
 }

@@ -72,7 +72,7 @@ fn the_example_of_the_runtime_continues_a_prompt() {
 #[test]
 fn bf16_differs_by_rounding_only() {
     let (exact, rounded) = (demo(Precision::Float(Float::F32)), demo(Precision::Float(Float::Bf16)));
-    assert_eq!(rounded.bundle.manifest().plan.precision, Float::Bf16);
+    assert_eq!(rounded.bundle.manifest().model_spec().unwrap().precision, Float::Bf16);
     let mut exact = exact.engine("local-task").unwrap();
     let mut rounded = rounded.engine("local-task").unwrap();
     for case in cases() {

@@ -30,8 +30,9 @@ fn a_bundle_contains_what_the_request_names() {
 
     let manifest = bundle.manifest();
     assert_eq!((manifest.model.as_str(), manifest.family.as_str()), ("model", "llama"));
-    assert_eq!(manifest.plan.precision, Float::F32);
-    assert_eq!((manifest.plan.batch, manifest.plan.context, manifest.plan.vocab), (None, 100, 64));
+    let plan = manifest.model_spec().unwrap();
+    assert_eq!(plan.precision, Float::F32);
+    assert_eq!((plan.batch, plan.context, plan.vocab), (None, 100, 64));
     assert_eq!(manifest.compiler.version, "3.13.0");
     assert_eq!(
         manifest.files.keys().collect::<Vec<_>>(),
@@ -156,7 +157,7 @@ fn element_types_come_from_the_files_not_from_the_config() {
     fs::write(sandbox.at("model/config.json"), CONFIG).unwrap();
     let bundle = sandbox.build().0.unwrap();
     assert!(bundle.manifest().parameters.iter().all(|parameter| parameter.dtype == Dtype::BF16));
-    assert_eq!(bundle.manifest().plan.precision, Float::Bf16, "auto follows the weights");
+    assert_eq!(bundle.manifest().model_spec().unwrap().precision, Float::Bf16, "auto follows the weights");
 }
 
 #[test]

@@ -46,7 +46,7 @@ pub(crate) fn demo(target: &str) -> Request {
 /// Of the demo model with quantized weights.
 fn weights_predict_as_recorded(target: &str, quant: Quant) {
     let quantized = built(&Request { quant, ..demo(target) });
-    let plan = &quantized.bundle.manifest().plan;
+    let plan = quantized.bundle.manifest().model_spec().unwrap();
     assert_eq!((plan.quant, plan.cache_type), (quant, CacheType::Float(Float::F32)));
     predicts_as_recorded(&quantized, &quant.to_string());
 }
@@ -54,7 +54,7 @@ fn weights_predict_as_recorded(target: &str, quant: Quant) {
 /// Of the demo model with a quantized cache.
 fn cache_predicts_as_recorded(target: &str) {
     let quantized = built(&Request { cache_type: Some(CacheType::Q8), ..demo(target) });
-    let plan = &quantized.bundle.manifest().plan;
+    let plan = quantized.bundle.manifest().model_spec().unwrap();
     assert_eq!((plan.quant, plan.cache_type), (Quant::None, CacheType::Q8));
     // Keys and values of 4 layers, 2 heads each, of 32 dimensions in 34 bytes.
     assert_eq!(plan.position_bytes, 2 * 4 * 2 * 34);

@@ -18,23 +18,21 @@ struct mlxcel_call_t {
 //
 // Inputs are a few numbers, so their buffers lie in host memory that the device reads over the bus. That costs less
 // than a copy on every call.
-static iree_status_t mlxcel_call_add_input(mlxcel_call_t* call, const mlxcel_type_t* type) {
-  iree_hal_element_type_t element_type = mlxcel_element_type(type->dtype);
-  if (element_type == IREE_HAL_ELEMENT_TYPE_NONE) {
-    return iree_make_status(IREE_STATUS_INVALID_ARGUMENT, "element type %u is not known", type->dtype);
-  }
-  if (type->rank == 0 && type->dtype == MLXCEL_DTYPE_I32) {
+static iree_status_t mlxcel_call_add_input(mlxcel_call_t* call, const mlxcel_argument_t* argument) {
+  if (argument->kind == MLXCEL_ARGUMENT_NUMBER) {
     iree_vm_value_t zero = iree_vm_value_make_i32(0);
     IREE_RETURN_IF_ERROR(iree_vm_list_push_value(call->inputs, &zero));
     call->buffers[call->input_count++] = NULL;
     return iree_ok_status();
   }
-  if (type->rank > 0 && type->dims[0] == 0) {
+  if (argument->kind == MLXCEL_ARGUMENT_TENSOR) {
     iree_vm_ref_t none = iree_vm_ref_null();
     IREE_RETURN_IF_ERROR(iree_vm_list_push_ref_retain(call->inputs, &none));
     call->buffers[call->input_count++] = NULL;
     return iree_ok_status();
   }
+  const mlxcel_type_t* type = &argument->type;
+  iree_hal_element_type_t element_type = mlxcel_element_type(type->dtype);
   iree_hal_dim_t dims[MLXCEL_MAX_RANK];
   iree_device_size_t size = 0;
   IREE_RETURN_IF_ERROR(mlxcel_type_size(type, dims, &size));
@@ -73,14 +71,14 @@ static iree_status_t mlxcel_call_find_function(mlxcel_call_t* call, iree_string_
   return iree_ok_status();
 }
 
-mlxcel_error_t* mlxcel_call_create(mlxcel_module_t* module, mlxcel_string_t name, const mlxcel_type_t* inputs,
-                                   size_t input_count, mlxcel_call_t** out_call) {
+mlxcel_error_t* mlxcel_call_create(mlxcel_module_t* module, mlxcel_string_t name, const mlxcel_argument_t* arguments,
+                                   size_t argument_count, mlxcel_call_t** out_call) {
   *out_call = NULL;
   iree_allocator_t allocator = mlxcel_allocator();
   mlxcel_call_t* call = NULL;
   iree_host_size_t size = 0;
   iree_status_t status = IREE_STRUCT_LAYOUT(sizeof(*call), &size,
-                                            IREE_STRUCT_FIELD_FAM(input_count, iree_hal_buffer_t*));
+                                            IREE_STRUCT_FIELD_FAM(argument_count, iree_hal_buffer_t*));
   if (iree_status_is_ok(status)) status = iree_allocator_malloc(allocator, size, (void**)&call);
   if (iree_status_is_ok(status)) {
     call->owner = module->owner;
@@ -91,13 +89,13 @@ mlxcel_error_t* mlxcel_call_create(mlxcel_module_t* module, mlxcel_string_t name
     status = mlxcel_call_find_function(call, mlxcel_string_view(name));
   }
   if (iree_status_is_ok(status)) {
-    status = iree_vm_list_create(iree_vm_make_undefined_type_def(), input_count, allocator, &call->inputs);
+    status = iree_vm_list_create(iree_vm_make_undefined_type_def(), argument_count, allocator, &call->inputs);
   }
   if (iree_status_is_ok(status)) {
     status = iree_vm_list_create(iree_vm_make_undefined_type_def(), 4, allocator, &call->outputs);
   }
-  for (size_t i = 0; iree_status_is_ok(status) && i < input_count; ++i) {
-    status = mlxcel_call_add_input(call, &inputs[i]);
+  for (size_t i = 0; iree_status_is_ok(status) && i < argument_count; ++i) {
+    status = mlxcel_call_add_input(call, &arguments[i]);
   }
   if (iree_status_is_ok(status)) {
     *out_call = call;
@@ -108,12 +106,7 @@ mlxcel_error_t* mlxcel_call_create(mlxcel_module_t* module, mlxcel_string_t name
 }
 
 size_t mlxcel_call_input_size(const mlxcel_call_t* call, size_t input) {
-  if (call->buffers[input]) return (size_t)iree_hal_buffer_byte_length(call->buffers[input]);
-  iree_vm_variant_t value = iree_vm_variant_empty();
-  iree_status_t status = iree_vm_list_get_variant_assign(call->inputs, input, &value);
-  size_t size = iree_status_is_ok(status) && iree_vm_variant_is_value(value) ? sizeof(int32_t) : 0;
-  iree_status_ignore(status);
-  return size;
+  return call->buffers[input] ? (size_t)iree_hal_buffer_byte_length(call->buffers[input]) : 0;
 }
 
 mlxcel_error_t* mlxcel_call_invoke(mlxcel_call_t* call, const mlxcel_input_t* inputs) {

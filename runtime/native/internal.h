@@ -49,7 +49,7 @@ static inline iree_string_view_t mlxcel_string_view(mlxcel_string_t string) {
 mlxcel_error_t* mlxcel_error_from_status(iree_status_t status);
 
 // The most dimensions of a tensor that is allocated here.
-#define MLXCEL_MAX_RANK 8
+#define MLXCEL_MAX_RANK 32
 
 // Computes the dimensions and the size in bytes of a type.
 iree_status_t mlxcel_type_size(const mlxcel_type_t* type, iree_hal_dim_t dims[MLXCEL_MAX_RANK],

@@ -48,6 +48,12 @@ typedef enum mlxcel_dtype_t {
   MLXCEL_DTYPE_BF16 = 7,
   MLXCEL_DTYPE_F32 = 8,
   MLXCEL_DTYPE_F64 = 9,
+  MLXCEL_DTYPE_C64 = 10,
+  MLXCEL_DTYPE_F8_E5M2 = 11,
+  MLXCEL_DTYPE_F8_E4M3FN = 12,
+  MLXCEL_DTYPE_F8_E5M2FNUZ = 13,
+  MLXCEL_DTYPE_F8_E4M3FNUZ = 14,
+  MLXCEL_DTYPE_F8_E8M0FNU = 15,
 } mlxcel_dtype_t;
 
 typedef struct mlxcel_type_t {
@@ -56,6 +62,23 @@ typedef struct mlxcel_type_t {
   size_t rank;
   const size_t* dims;
 } mlxcel_type_t;
+
+// How a function gets an argument.
+typedef enum mlxcel_argument_kind_t {
+  // Every invocation copies it from the host to the device.
+  MLXCEL_ARGUMENT_COPIED = 0,
+  // An i32 of the host, which is passed by value.
+  MLXCEL_ARGUMENT_NUMBER = 1,
+  // A tensor on the device, which the caller passes to each invocation.
+  MLXCEL_ARGUMENT_TENSOR = 2,
+} mlxcel_argument_kind_t;
+
+typedef struct mlxcel_argument_t {
+  // An mlxcel_argument_kind_t.
+  uint32_t kind;
+  // Of what is copied.
+  mlxcel_type_t type;
+} mlxcel_argument_t;
 
 // An input of an invocation: numbers on the host, or a tensor on the device, of which the other is NULL.
 typedef struct mlxcel_input_t {
@@ -144,11 +167,10 @@ mlxcel_error_t* mlxcel_module_load(mlxcel_device_t* device, const uint8_t* vmfb,
                                    size_t parameter_count, mlxcel_module_t** out_module);
 void mlxcel_module_free(mlxcel_module_t* module);
 
-// Finds the function `name` ("module.function") and allocates its inputs. The module must outlive the call. An input whose
-// first dimension is 0 is a tensor that the caller passes to each invocation.
-mlxcel_error_t* mlxcel_call_create(mlxcel_module_t* module, mlxcel_string_t name, const mlxcel_type_t* inputs,
-                                   size_t input_count, mlxcel_call_t** out_call);
-// Returns the size of an input in bytes; 0 for a tensor that the caller passes.
+// Finds the function `name` ("module.function") and allocates inputs for what is copied. The module must outlive the call.
+mlxcel_error_t* mlxcel_call_create(mlxcel_module_t* module, mlxcel_string_t name, const mlxcel_argument_t* arguments,
+                                   size_t argument_count, mlxcel_call_t** out_call);
+// Returns the size in bytes of an input that is copied.
 size_t mlxcel_call_input_size(const mlxcel_call_t* call, size_t input);
 // Copies inputs on the host to the device, runs the function and waits for it. Drops results of the last invocation that
 // were not taken. The function may overwrite tensors that are passed.
@@ -170,6 +192,11 @@ size_t mlxcel_tensor_size(const mlxcel_tensor_t* tensor);
 // Copies `length` bytes of the tensor from byte `offset` on to the host.
 mlxcel_error_t* mlxcel_tensor_read(mlxcel_device_t* device, mlxcel_tensor_t* tensor, size_t offset, void* target,
                                    size_t length);
+// Copies `length` bytes from the host to the start of the tensor.
+mlxcel_error_t* mlxcel_tensor_write(mlxcel_device_t* device, mlxcel_tensor_t* tensor, const void* source,
+                                    size_t length);
+// Makes the tensor live until it is freed once more.
+void mlxcel_tensor_retain(mlxcel_tensor_t* tensor);
 void mlxcel_tensor_free(mlxcel_tensor_t* tensor);
 
 // Returns the time of the monotonic clock of recordings.

@@ -5,7 +5,9 @@ static const iree_hal_element_type_t mlxcel_element_types[] = {
     IREE_HAL_ELEMENT_TYPE_NONE,     IREE_HAL_ELEMENT_TYPE_BOOL_8,   IREE_HAL_ELEMENT_TYPE_INT_8,
     IREE_HAL_ELEMENT_TYPE_INT_16,   IREE_HAL_ELEMENT_TYPE_INT_32,   IREE_HAL_ELEMENT_TYPE_INT_64,
     IREE_HAL_ELEMENT_TYPE_FLOAT_16, IREE_HAL_ELEMENT_TYPE_BFLOAT_16, IREE_HAL_ELEMENT_TYPE_FLOAT_32,
-    IREE_HAL_ELEMENT_TYPE_FLOAT_64,
+    IREE_HAL_ELEMENT_TYPE_FLOAT_64, IREE_HAL_ELEMENT_TYPE_COMPLEX_FLOAT_64, IREE_HAL_ELEMENT_TYPE_FLOAT_8_E5M2,
+    IREE_HAL_ELEMENT_TYPE_FLOAT_8_E4M3_FN, IREE_HAL_ELEMENT_TYPE_FLOAT_8_E5M2_FNUZ,
+    IREE_HAL_ELEMENT_TYPE_FLOAT_8_E4M3_FNUZ, IREE_HAL_ELEMENT_TYPE_FLOAT_8_E8M0_FNU,
 };
 
 iree_hal_element_type_t mlxcel_element_type(uint32_t dtype) {
@@ -17,6 +19,9 @@ iree_status_t mlxcel_type_size(const mlxcel_type_t* type, iree_hal_dim_t dims[ML
   if (type->rank > MLXCEL_MAX_RANK) {
     return iree_make_status(IREE_STATUS_INVALID_ARGUMENT, "rank %zu, expected at most %d", type->rank,
                             MLXCEL_MAX_RANK);
+  }
+  if (mlxcel_element_type(type->dtype) == IREE_HAL_ELEMENT_TYPE_NONE) {
+    return iree_make_status(IREE_STATUS_INVALID_ARGUMENT, "element type %u is not known", type->dtype);
   }
   for (size_t i = 0; i < type->rank; ++i) dims[i] = (iree_hal_dim_t)type->dims[i];
   return iree_hal_buffer_compute_view_size(type->rank, dims, mlxcel_element_type(type->dtype),
@@ -101,5 +106,14 @@ mlxcel_error_t* mlxcel_tensor_read(mlxcel_device_t* device, mlxcel_tensor_t* ten
   mlxcel_record(device, MLXCEL_EVENT_READ, start, length);
   return mlxcel_error_from_status(status);
 }
+
+mlxcel_error_t* mlxcel_tensor_write(mlxcel_device_t* device, mlxcel_tensor_t* tensor, const void* source,
+                                    size_t length) {
+  return mlxcel_error_from_status(iree_hal_device_transfer_h2d(
+      device->device, source, iree_hal_buffer_view_buffer(mlxcel_tensor_view(tensor)), 0, length,
+      IREE_HAL_TRANSFER_BUFFER_FLAG_DEFAULT, iree_infinite_timeout()));
+}
+
+void mlxcel_tensor_retain(mlxcel_tensor_t* tensor) { iree_hal_buffer_view_retain(mlxcel_tensor_view(tensor)); }
 
 void mlxcel_tensor_free(mlxcel_tensor_t* tensor) { iree_hal_buffer_view_release(mlxcel_tensor_view(tensor)); }

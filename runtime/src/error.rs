@@ -12,12 +12,14 @@ mod calibration;
 mod engine;
 mod hints;
 mod measure;
+mod program;
 
 use hints::{first_lines, folder_of, portable_target, read_hint};
 
 pub use calibration::CalibrationError;
 pub use engine::{EngineError, SharedCause};
 pub use measure::MeasureError;
+pub use program::ProgramError;
 
 /// The cause of an error, from a library underneath.
 pub type Cause = Box<dyn error::Error + Send + Sync>;
@@ -37,6 +39,10 @@ pub enum Error {
     /// A measurement cannot be made.
     #[error(transparent)]
     Measure(#[from] MeasureError),
+
+    /// A function of a program is not called as it is declared.
+    #[error(transparent)]
+    Program(#[from] ProgramError),
 
     /// Weights cannot be rounded by a text.
     #[error(transparent)]

@@ -13,6 +13,7 @@ mod iree;
 mod measure;
 pub mod model;
 mod places;
+mod program;
 pub mod receipt;
 mod sampling;
 #[cfg(any(test, feature = "scripted"))]
@@ -29,7 +30,7 @@ pub use encoder::{
     thread::{EmbeddingSink, Embeddings, EncoderClient, EncoderThread},
 };
 pub use engine::{Engine, EngineSettings, Generation, Request, StopReason, Timings};
-pub use error::{CalibrationError, Cause, EngineError, Error, MeasureError, SharedCause};
+pub use error::{CalibrationError, Cause, EngineError, Error, MeasureError, ProgramError, SharedCause};
 pub use iree::{Calibrate, LoadOptions, free_memory, load, load_encoder, pack};
 pub use measure::{
     batch::{BatchCase, BatchSample},
@@ -42,8 +43,18 @@ pub use measure::{
         self_test_prompts,
     },
 };
-pub use mlxcel_artifacts::Cancel;
+pub use mlxcel_artifacts::{Cancel, Number, Tensor};
 pub use model::{ModelLimits, ModelRunner, check_prompt};
+pub use program::{
+    bundle::{DeviceOptions, Program},
+    compare::{Difference, Tolerance, compare},
+    names::find_function,
+};
+#[cfg(feature = "iree")]
+pub use program::{
+    function::{DeviceTensor, Function},
+    loaded::LoadedProgram,
+};
 pub use sampling::{Sampler, Sampling, TokenLogprobs, top_logprobs};
 pub use text::{
     chat::ChatTemplate,

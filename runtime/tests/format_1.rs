@@ -36,7 +36,7 @@ fn it_is_intact_and_its_needs_are_known() {
     let folder = tempfile::tempdir().unwrap();
     let bundle = imported(folder.path());
     let manifest = bundle.manifest();
-    assert_eq!(manifest.plan.batch, Some(1));
+    assert_eq!(manifest.model_spec().unwrap().batch, Some(1));
     assert!(manifest.targets.values().all(|target| target.serving.is_none()));
     assert_eq!(check_targets(manifest, &Machine::host()).len(), manifest.targets.len());
     // What is read is written again.

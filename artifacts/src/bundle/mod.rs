@@ -215,8 +215,11 @@ impl Bundle {
         self.manifest.documents.get(name).map(|blob| self.read_small(blob)).transpose()
     }
 
-    /// Reads and verifies a small file or a document.
-    pub(crate) fn read_small(&self, blob: &Blob) -> Result<Vec<u8>, Error> {
+    /// Reads and verifies a small file, a document or a golden.
+    ///
+    /// # Errors
+    /// As [`read_blob`](Self::read_blob).
+    pub fn read_small(&self, blob: &Blob) -> Result<Vec<u8>, Error> {
         let mut bytes = vec![0; usize::try_from(blob.size).unwrap_or(usize::MAX)];
         self.read_blob(blob, &mut bytes)?;
         Ok(bytes)

@@ -61,6 +61,8 @@ fn every_error() -> Vec<Error> {
         Error::NothingToPack { target: text() },
         Error::NoFolderName(path.clone()),
         Error::OtherIree { found: text(), expected: "3.13.0" },
+        Error::NotAModel { name: text() },
+        Error::NotAProgram { name: text() },
         Error::Archive { path: path.clone(), problem: text() },
         Error::Document { name: text(), problem: text() },
         Error::Key { what: "public key", source: source() },

@@ -15,7 +15,11 @@ use super::{
 use crate::{
     error::Error,
     iree::IREE_VERSION,
-    manifest::{GpuNeeds, Manifest, Packing, TargetArtifact, entry::Parameter},
+    manifest::{
+        GpuNeeds, Manifest, ModelSpec, Packing, TargetArtifact,
+        entry::{Entry, Parameter},
+    },
+    tensor::tensor_bytes,
     version::Version,
 };
 
@@ -164,7 +168,10 @@ fn needs_packing(target: &TargetArtifact) -> bool {
 /// The memory that a target needs in a place, and the memory that is there, in bytes.
 struct Memory {
     weights: u64,
+    /// The cache of a model, or the arguments and results of a program's largest call.
     cache: u64,
+    /// Which of the two it is: `cache` or `call`.
+    held: &'static str,
     /// The part of both that must fit.
     needed: u64,
     total: Option<u64>,
@@ -173,7 +180,11 @@ struct Memory {
 
 impl Memory {
     fn of(manifest: &Manifest, target: &TargetArtifact, machine: &Machine, place: Place<'_>) -> Self {
-        let (weights, cache) = (weight_bytes(manifest, target), cache_bytes(manifest));
+        let (held, cache) = match &manifest.plan {
+            Some(plan) => ("cache", cache_bytes(plan)),
+            None => ("call", target.entries.iter().map(call_bytes).max().unwrap_or(0)),
+        };
+        let weights = weight_bytes(manifest, target);
         // A CPU maps weights from their files, unless they have to be packed first.
         let is_mapped = matches!(place, Place::Cpu) && !needs_packing(target);
         let needed = if is_mapped { cache } else { weights.saturating_add(cache) };
@@ -182,19 +193,24 @@ impl Memory {
             Place::Gpu(gpu) => (gpu.memory_bytes, gpu.free_bytes),
             Place::VulkanDrivers(_) => (None, None),
         };
-        Self { weights, cache, needed, total, free }
+        Self { weights, cache, held, needed, total, free }
     }
 
     fn objection(&self) -> Option<String> {
         let total = self.total.filter(|&total| total < self.needed)?;
-        let what = if self.needed == self.cache { "the cache needs" } else { "weights and cache need" };
+        let held = self.held;
+        let what = if self.needed == self.cache {
+            format!("the {held} needs")
+        } else {
+            format!("weights and {held} need")
+        };
         Some(format!("{what} {}, found {} of memory", Mib(self.needed), Mib(total)))
     }
 
     fn notes(&self) -> Vec<String> {
-        let Self { weights, cache, needed, total, free } = *self;
+        let Self { weights, cache, held, needed, total, free } = *self;
         // Embedding models have no cache.
-        let and_cache = if cache > 0 { format!(", cache {}", Mib(cache)) } else { String::new() };
+        let and_cache = if cache > 0 { format!(", {held} {}", Mib(cache)) } else { String::new() };
         let mut notes = vec![format!("weights {}{and_cache}", Mib(weights))];
         if let Some(free) = free.filter(|&free| free < needed) {
             notes.push(format!("only {} of memory are free", Mib(free)));
@@ -245,12 +261,18 @@ fn weight_bytes(manifest: &Manifest, target: &TargetArtifact) -> u64 {
 }
 
 /// Returns the size of the cache for the whole context, without the padding that calls write behind it.
-fn cache_bytes(manifest: &Manifest) -> u64 {
-    let plan = &manifest.plan;
+fn cache_bytes(plan: &ModelSpec) -> u64 {
     let of = |positions: usize, bytes: u64| bytes.saturating_mul(positions as u64);
     let windows =
         plan.windows.iter().map(|window| of(window.positions.min(plan.context), window.position_bytes));
     windows.fold(of(plan.context, plan.position_bytes), u64::saturating_add)
+}
+
+/// Returns the size of a function's arguments and results.
+fn call_bytes(entry: &Entry) -> u64 {
+    let arguments = entry.arguments.iter().map(|argument| tensor_bytes(argument.dtype, &argument.shape));
+    let results = entry.results.iter().map(|result| tensor_bytes(result.dtype, &result.shape));
+    arguments.chain(results).flatten().fold(0, |sum, bytes| sum.saturating_add(bytes as u64))
 }
 
 impl<'m> Compatibility<'m> {
@@ -398,8 +420,9 @@ mod tests {
     #[test]
     fn memory_and_packing_decide_the_verdict() {
         let mut manifest = several();
-        manifest.plan.position_bytes = 1 << 20;
-        manifest.plan.context = 1024;
+        let plan = manifest.plan.as_mut().unwrap();
+        plan.position_bytes = 1 << 20;
+        plan.context = 1024;
         let verdict = |manifest: &Manifest, memory_bytes| {
             let machine = Machine { memory_bytes, ..cpu(&["avx2", "fma"]) };
             let targets = check_targets_at(manifest, &machine, Place::Cpu);

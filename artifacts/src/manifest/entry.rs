@@ -3,6 +3,7 @@
 //! The emitter builds a function's arguments from [`Entry::arguments`], and the runtime fills a call from the same list.
 
 mod best;
+mod function;
 mod parameter;
 mod pool;
 
@@ -21,8 +22,14 @@ pub use pool::{CallSizes, PAGE, PagePart, Pool};
 pub struct Entry {
     /// The name of the exported function without the module's, such as `prefill_128`.
     pub name: String,
+    /// The function of a program, if it has an entry point for each of several shapes, with names of their own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub function: Option<String>,
     /// The entry point's purpose.
     pub role: Role,
+    /// An estimate of the numbers that a call of a program's function reads, computes and writes. 0 is unknown.
+    #[serde(default, skip_serializing_if = "function::is_unknown")]
+    pub work: u64,
     /// The arguments in order.
     pub arguments: Vec<ArgumentSpec>,
     /// The results in order.
@@ -42,6 +49,8 @@ pub enum Role {
         /// The rows of logits: as many as a step selects.
         rows: usize,
     },
+    /// Is the function of a program. Its arguments and results are what the program says.
+    Function,
     /// Up to format 2: processes several tokens of one sequence, and attends to all earlier positions.
     Prefill {
         /// The tokens of a row. Shorter rows are padded.
@@ -74,6 +83,9 @@ pub struct Interface<'a> {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ArgumentSpec {
+    /// The argument's name in the program, if it says one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
     /// The argument's meaning.
     pub kind: ArgumentKind,
     /// The element type.
@@ -132,12 +144,29 @@ pub enum ArgumentKind {
     ///
     /// A scalar of the host, because the host must know how much of the cache to read without waiting for the device.
     End,
+    /// A tensor that a program's function reads.
+    Input,
+    /// A tensor that the caller gives away: the next call takes the result in its place.
+    State {
+        /// The index of the result.
+        result: usize,
+    },
+    /// A buffer that the result of a state is written to. It is never the one that the state is read from.
+    ///
+    /// The storages of a function follow its other arguments, one for each state.
+    Storage {
+        /// The index of the result.
+        result: usize,
+    },
 }
 
 /// A result of an entry point.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ResultSpec {
+    /// The result's name in the program, if it says one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
     /// The result's meaning.
     pub kind: ResultKind,
     /// The element type.
@@ -165,6 +194,8 @@ pub enum ResultKind {
     LogSumExp,
     /// The embedding of each text, `[sequences, hidden]`.
     Embedding,
+    /// A tensor that a program's function returns.
+    Output,
     /// A tensor of the cache after the call. The next call takes it.
     Cache {
         /// The pool's index.
@@ -184,14 +215,16 @@ pub const MODULE_NAME: &str = "model";
 pub const PACKING_MODULE_NAME: &str = "packing";
 
 impl Entry {
-    /// Returns the entry for `role`.
+    /// Returns the entry for a role of a model.
     #[must_use]
     pub fn new(role: Role, interface: &Interface<'_>) -> Self {
         let argument = |kind| ArgumentSpec::new(kind, role, interface);
         let result = |kind| ResultSpec::new(kind, role, interface);
         Self {
-            name: role.entry_name(),
+            name: role.entry_name().unwrap_or_default(),
+            function: None,
             role,
+            work: 0,
             arguments: role.arguments(interface.pools).into_iter().filter_map(argument).collect(),
             results: role.results(interface.pools).into_iter().filter_map(result).collect(),
         }
@@ -199,17 +232,18 @@ impl Entry {
 }
 
 impl Role {
-    /// Returns the name of the function, such as `step_512`.
+    /// Returns the name of the function, such as `step_512`. Those of programs have names of their own.
     #[must_use]
-    pub fn entry_name(self) -> String {
-        match self {
+    pub fn entry_name(self) -> Option<String> {
+        Some(match self {
+            Self::Function => return None,
             Self::Step(sizes) => format!("step_{}", sizes.rows),
             Self::Embed(sizes) => format!("embed_{}", sizes.rows),
             Self::Best { rows } => format!("best_{rows}"),
             Self::Prefill { tokens } => format!("prefill_{tokens}"),
             Self::Decode { cache } => format!("decode_{cache}"),
             Self::Encode { tokens } => format!("encode_{tokens}"),
-        }
+        })
     }
 
     /// Returns what fits in a call, or `None` for roles that process no tokens, or only did so up to format 2.
@@ -217,7 +251,11 @@ impl Role {
     pub fn sizes(self) -> Option<CallSizes> {
         match self {
             Self::Step(sizes) | Self::Embed(sizes) => Some(sizes),
-            Self::Best { .. } | Self::Prefill { .. } | Self::Decode { .. } | Self::Encode { .. } => None,
+            Self::Best { .. }
+            | Self::Function
+            | Self::Prefill { .. }
+            | Self::Decode { .. }
+            | Self::Encode { .. } => None,
         }
     }
 
@@ -225,7 +263,7 @@ impl Role {
     #[must_use]
     pub fn is_old(self) -> bool {
         match self {
-            Self::Step(_) | Self::Embed(_) | Self::Best { .. } => false,
+            Self::Step(_) | Self::Embed(_) | Self::Best { .. } | Self::Function => false,
             Self::Prefill { .. } | Self::Decode { .. } | Self::Encode { .. } => true,
         }
     }
@@ -253,6 +291,7 @@ impl Role {
             Self::Embed(sizes) if sizes.uniform => return vec![Tokens, Positions, Lengths],
             Self::Embed(_) => return vec![Tokens, Positions, Begins, Starts, Rows, Pages { pool: 0 }],
             Self::Best { .. } => return vec![Logits, SelectedCount],
+            Self::Function => return vec![],
             Self::Prefill { .. } | Self::Decode { .. } => return vec![Tokens, Positions],
             Self::Encode { .. } => return vec![Tokens, Lengths],
         };
@@ -273,6 +312,7 @@ impl Role {
             Self::Prefill { .. } | Self::Decode { .. } => logits.to_vec(),
             Self::Best { .. } => vec![ResultKind::BestTokens, ResultKind::BestLogits, ResultKind::LogSumExp],
             Self::Embed(_) | Self::Encode { .. } => vec![ResultKind::Embedding],
+            Self::Function => vec![],
         }
     }
 }
@@ -282,16 +322,20 @@ impl ArgumentSpec {
     #[must_use]
     pub fn new(kind: ArgumentKind, role: Role, interface: &Interface<'_>) -> Option<Self> {
         let Interface { context, width, pools } = *interface;
-        let spec = |shape: &[usize]| Some(Self { kind, dtype: Dtype::I32, shape: shape.to_vec() });
+        let spec =
+            |shape: &[usize]| Some(Self { name: None, kind, dtype: Dtype::I32, shape: shape.to_vec() });
         if let Role::Best { rows } = role {
             let (dtype, shape) = match kind {
                 ArgumentKind::Logits => (Dtype::F32, vec![rows, width]),
                 ArgumentKind::SelectedCount => (Dtype::I32, vec![1]),
                 _ => return None,
             };
-            return Some(Self { kind, dtype, shape });
+            return Some(Self { name: None, kind, dtype, shape });
         }
         let Some(sizes) = role.sizes() else {
+            if role == Role::Function {
+                return None;
+            }
             // Up to format 2, every call had one sequence.
             return match (kind, role) {
                 (ArgumentKind::Tokens, Role::Prefill { tokens } | Role::Encode { tokens }) => {
@@ -317,10 +361,13 @@ impl ArgumentSpec {
             ArgumentKind::Rows | ArgumentKind::SelectedCount => spec(&[1]),
             ArgumentKind::Selected => spec(&[selected]),
             ArgumentKind::End => spec(&[]),
-            ArgumentKind::Logits => None,
+            ArgumentKind::Logits
+            | ArgumentKind::Input
+            | ArgumentKind::State { .. }
+            | ArgumentKind::Storage { .. } => None,
             ArgumentKind::Cache { pool, part } => {
                 let (dtype, shape) = cache_tensor(pools, pool, part)?;
-                Some(Self { kind, dtype, shape })
+                Some(Self { name: None, kind, dtype, shape })
             }
         }
     }
@@ -333,7 +380,7 @@ impl ResultSpec {
         let Interface { context: _, width, pools } = *interface;
         // Up to format 2, every call had one sequence.
         let (sequences, selected) = role.sizes().map_or((1, 1), |sizes| (sizes.sequences, sizes.selected));
-        let spec = |dtype, shape: &[usize]| Some(Self { kind, dtype, shape: shape.to_vec() });
+        let spec = |dtype, shape: &[usize]| Some(Self { name: None, kind, dtype, shape: shape.to_vec() });
         if let Role::Best { rows } = role {
             let (dtype, shape) = match kind {
                 ResultKind::BestTokens => (Dtype::I32, vec![rows, best_count(width)]),
@@ -341,16 +388,18 @@ impl ResultSpec {
                 ResultKind::LogSumExp => (Dtype::F32, vec![rows]),
                 _ => return None,
             };
-            return Some(Self { kind, dtype, shape });
+            return Some(Self { name: None, kind, dtype, shape });
         }
         match kind {
-            ResultKind::BestTokens | ResultKind::BestLogits | ResultKind::LogSumExp => None,
+            ResultKind::BestTokens | ResultKind::BestLogits | ResultKind::LogSumExp | ResultKind::Output => {
+                None
+            }
             ResultKind::NextToken => spec(Dtype::I32, &[selected]),
             ResultKind::Logits => spec(Dtype::F32, &[selected, width]),
             ResultKind::Embedding => spec(Dtype::F32, &[sequences, width]),
             ResultKind::Cache { pool, part } => {
                 let (dtype, shape) = cache_tensor(pools, pool, part)?;
-                Some(Self { kind, dtype, shape })
+                Some(Self { name: None, kind, dtype, shape })
             }
         }
     }
@@ -379,6 +428,9 @@ impl fmt::Display for ArgumentKind {
             Self::Cache { pool, part } => return write!(f, "cache {pool}.{part}"),
             Self::Lengths => "lengths",
             Self::End => "end",
+            Self::Input => "input",
+            Self::State { .. } => "state",
+            Self::Storage { .. } => "storage",
         })
     }
 }
@@ -392,68 +444,11 @@ impl fmt::Display for ResultKind {
             Self::BestLogits => "best_logits",
             Self::LogSumExp => "log_sum_exp",
             Self::Embedding => "embedding",
+            Self::Output => "output",
             Self::Cache { pool, part } => return write!(f, "cache {pool}.{part}"),
         })
     }
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::tensor::type_text;
-
-    #[test]
-    fn entries_by_role() {
-        let part = |dtype, width| PagePart { dtype, shape: vec![4, 8, PAGE, width] };
-        let pools = [
-            Pool { window: None, parts: vec![part(Dtype::I8, 64), part(Dtype::F16, 2)] },
-            Pool { window: Some(100), parts: vec![part(Dtype::BF16, 64)] },
-        ];
-        let text = |role, pools: &[Pool]| {
-            let entry = Entry::new(role, &Interface { context: 1000, width: 50, pools });
-            let arguments =
-                entry.arguments.iter().map(|a| format!("{} {}", a.kind, type_text(a.dtype, &a.shape)));
-            let results =
-                entry.results.iter().map(|r| format!("{} {}", r.kind, type_text(r.dtype, &r.shape)));
-            format!(
-                "{}: {} -> {}",
-                entry.name,
-                arguments.collect::<Vec<_>>().join(", "),
-                results.collect::<Vec<_>>().join(", ")
-            )
-        };
-        let sizes = |uniform| CallSizes { rows: 32, sequences: 2, selected: 3, uniform };
-        assert_eq!(
-            text(Role::Step(sizes(false)), &pools),
-            "step_32: tokens i32[32], positions i32[32], begins i32[3], starts i32[2], rows i32[1], \
-             pages of pool 0 i32[2,16], pages of pool 1 i32[2,16], selected i32[3], selected_count i32[1], \
-             cache 0.0 i8[0,4,8,64,64], cache 0.1 f16[0,4,8,64,2], cache 1.0 bf16[0,4,8,64,64] \
-             -> next_token i32[3], logits f32[3,50], cache 0.0 i8[0,4,8,64,64], cache 0.1 f16[0,4,8,64,2], \
-             cache 1.0 bf16[0,4,8,64,64]"
-        );
-        assert_eq!(
-            text(Role::Step(sizes(true)), &pools[1..]),
-            "step_32: tokens i32[32], positions i32[32], end i32[], pages of pool 0 i32[2,3], \
-             first pages of pool 0 i32[2], slots of pool 0 i32[32], selected i32[3], \
-             cache 0.0 bf16[0,4,8,64,64] -> next_token i32[3], logits f32[3,50], cache 0.0 bf16[0,4,8,64,64]"
-        );
-        assert_eq!(
-            text(Role::Embed(sizes(false)), &[]),
-            "embed_32: tokens i32[32], positions i32[32], begins i32[3], starts i32[2], rows i32[1], \
-             pages of pool 0 i32[2,16] -> embedding f32[2,50]"
-        );
-        assert_eq!(
-            text(Role::Embed(sizes(true)), &[]),
-            "embed_32: tokens i32[32], positions i32[32], lengths i32[2] -> embedding f32[2,50]"
-        );
-        assert_eq!(
-            text(Role::Best { rows: 3 }, &pools),
-            "best_3: logits f32[3,50], selected_count i32[1] \
-             -> best_tokens i32[3,50], best_logits f32[3,50], log_sum_exp f32[3]"
-        );
-        assert_eq!(
-            text(Role::Prefill { tokens: 128 }, &[]),
-            "prefill_128: tokens i32[1,128], positions i32[1] -> next_token i32[1], logits f32[1,50]"
-        );
-    }
-}
+mod tests;

@@ -3,6 +3,7 @@
 pub mod entry;
 pub(crate) mod numerics;
 mod parse;
+pub(crate) mod program;
 #[cfg(any(test, feature = "sample"))]
 pub mod sample;
 mod validate;
@@ -21,6 +22,7 @@ use crate::{
 
 use entry::{Calibration, Entry, PackStep, Parameter, Pool};
 use numerics::{CacheType, Float, Pooling, Quant};
+use program::{BundleKind, Golden, ProgramSpec};
 
 /// The version of the format that this crate writes. It reads every older one.
 ///
@@ -30,7 +32,8 @@ use numerics::{CacheType, Float, Pooling, Quant};
 ///    do not run.
 /// 4. Packed weights may be rounded by a text: `calibration` and `calibrated_by` of packings.
 /// 5. Weights may be packed in parts: `calls` of packing steps.
-pub const FORMAT: u32 = 5;
+/// 6. A bundle may have a program in place of a model: `kind`, `program` and `goldens`.
+pub const FORMAT: u32 = 6;
 
 /// The first format whose cache is in pages.
 pub const FORMAT_OF_PAGES: u32 = 3;
@@ -40,6 +43,9 @@ pub const FORMAT_OF_CALIBRATION: u32 = 4;
 
 /// The first format whose weights may be packed in parts.
 pub const FORMAT_OF_PARTS: u32 = 5;
+
+/// The first format whose bundles may have a program.
+pub const FORMAT_OF_PROGRAMS: u32 = 6;
 
 /// The file that describes a checkpoint's model.
 pub const CONFIG_FILE: &str = "config.json";
@@ -65,12 +71,20 @@ pub(crate) const MANIFEST_LIMIT: u64 = 64 << 20;
 pub struct Manifest {
     /// The version of the format.
     pub format: u32,
-    /// The model's name: that of the preset or of the checkpoint's folder.
+    /// What the bundle was compiled from. Since format 6.
+    #[serde(default, skip_serializing_if = "BundleKind::is_model")]
+    pub kind: BundleKind,
+    /// The model's name: that of the preset or of the checkpoint's folder. Of a program, that of its file.
     pub model: String,
-    /// The model's family: `model_type` in config.json.
+    /// The model's family: `model_type` in config.json. Empty for a program.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
     pub family: String,
-    /// Precision, sizes and cache of the model.
-    pub plan: ModelSpec,
+    /// Precision, sizes and cache of the model. A program has none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub plan: Option<ModelSpec>,
+    /// The program, if the bundle has one. Since format 6.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub program: Option<ProgramSpec>,
     /// The compiler of the vmfbs.
     pub compiler: Compiler,
     /// The compiled targets by name.
@@ -88,6 +102,9 @@ pub struct Manifest {
     /// Prompts with the answers that every device must give.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub replays: Vec<SelfTestCase>,
+    /// Recorded calls of the program's functions. Since format 6.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub goldens: Vec<Golden>,
 }
 
 /// A prompt with its recorded answer: the tokens of a greedy generation, or the embedding.
@@ -320,7 +337,13 @@ impl Manifest {
         });
         let files = self.files.iter().map(|(name, blob)| (BlobRole::File(name.clone()), blob));
         let documents = self.documents.iter().map(|(name, blob)| (BlobRole::Document(name.clone()), blob));
-        targets.chain(files).chain(documents)
+        let goldens = self.goldens.iter().zip(1..).flat_map(|(golden, number)| {
+            [
+                (BlobRole::GoldenInputs(number), &golden.inputs),
+                (BlobRole::GoldenOutputs(number), &golden.outputs),
+            ]
+        });
+        targets.chain(files).chain(goldens).chain(documents)
     }
 
     /// Returns the blobs of the checkpoint's weights and of packed weights.

@@ -8,8 +8,12 @@ use safetensors::Dtype;
 
 use super::{
     Compiler, FORMAT, Manifest, ModelSpec, Serving, TargetArtifact,
-    entry::{CallSizes, Entry, Interface, PAGE, PagePart, Pool, Role},
+    entry::{
+        ArgumentKind, ArgumentSpec, CallSizes, Entry, Interface, PAGE, PagePart, Pool, ResultKind,
+        ResultSpec, Role,
+    },
     numerics::{CacheType, Float, Quant},
+    program::{BundleKind, ProgramSpec},
 };
 use crate::{blob::Blob, digest::Digest, driver::Driver, iree::IREE_VERSION};
 
@@ -19,8 +23,9 @@ pub fn manifest(context: usize, vocab: usize) -> Manifest {
     Manifest {
         format: FORMAT,
         model: "tiny".into(),
+        kind: BundleKind::Model,
         family: "llama".into(),
-        plan: ModelSpec {
+        plan: Some(ModelSpec {
             precision: Float::F32,
             quant: Quant::None,
             cache_type: CacheType::Float(Float::F32),
@@ -30,13 +35,15 @@ pub fn manifest(context: usize, vocab: usize) -> Manifest {
             position_bytes: 64,
             windows: vec![],
             embedding: None,
-        },
+        }),
+        program: None,
         compiler: Compiler { version: IREE_VERSION.into(), digest: Digest::of(b"compiler") },
         targets: BTreeMap::new(),
         files: BTreeMap::new(),
         weights: BTreeMap::new(),
         documents: BTreeMap::new(),
         replays: vec![],
+        goldens: vec![],
         parameters: vec![],
     }
 }
@@ -76,5 +83,55 @@ pub fn target(driver: Driver, arch: &str, vmfb: Blob, context: usize, vocab: usi
         rewind: None,
         dispatches: BTreeMap::new(),
         packing: None,
+    }
+}
+
+/// Returns a program's function, `step(w, x) -> (w, loss)`, which takes `w` away.
+#[must_use]
+pub fn function() -> Entry {
+    let vector = vec![100];
+    let argument = |name: &str, kind| ArgumentSpec {
+        name: (!name.is_empty()).then(|| name.to_owned()),
+        kind,
+        dtype: Dtype::F32,
+        shape: vector.clone(),
+    };
+    let result = |name: &str, shape: &[usize]| ResultSpec {
+        name: Some(name.to_owned()),
+        kind: ResultKind::Output,
+        dtype: Dtype::F32,
+        shape: shape.to_vec(),
+    };
+    Entry {
+        name: "step".into(),
+        function: None,
+        role: Role::Function,
+        work: 0,
+        arguments: vec![
+            argument("w", ArgumentKind::State { result: 0 }),
+            argument("x", ArgumentKind::Input),
+            argument("", ArgumentKind::Storage { result: 0 }),
+        ],
+        results: vec![result("w", &[100]), result("loss", &[])],
+    }
+}
+
+/// Returns the manifest of a program with [`function`] for the target `cpu`.
+#[must_use]
+pub fn program(arch: &str, vmfb: Blob) -> Manifest {
+    let cpu = TargetArtifact {
+        entries: vec![function()],
+        serving: None,
+        step_bytes: 0,
+        ..target(Driver::Local, arch, vmfb, 64, 100)
+    };
+    Manifest {
+        kind: BundleKind::Program,
+        model: "step".into(),
+        family: String::new(),
+        plan: None,
+        program: Some(ProgramSpec { stablehlo: Some("1.15.0".into()), source: Digest::of(b"program") }),
+        targets: [("cpu".to_owned(), cpu)].into(),
+        ..manifest(64, 100)
     }
 }

@@ -2,9 +2,10 @@
 
 mod checks;
 mod packing;
+mod program;
 
 use std::{
-    collections::{HashMap, HashSet},
+    collections::{BTreeMap, HashMap, HashSet},
     fmt::Display,
 };
 
@@ -13,11 +14,13 @@ use safetensors::Dtype;
 use self::{
     checks::{Check, check_tensors, ensure, file_name, text},
     packing::check_packing,
+    program::check_program,
 };
 use super::{
-    EmbeddingSpec, FORMAT, FORMAT_OF_PAGES, Manifest, ModelSpec, SMALL_FILE_LIMIT_BYTES, SelfTestCase,
-    Serving, TargetArtifact, Traffic, Window,
+    EmbeddingSpec, FORMAT, FORMAT_OF_PAGES, FORMAT_OF_PROGRAMS, Manifest, ModelSpec, SMALL_FILE_LIMIT_BYTES,
+    SelfTestCase, Serving, TargetArtifact, Traffic, Window,
     entry::{ArgumentSpec, CallSizes, Entry, Interface, PAGE, Parameter, Pool, ResultSpec, Role},
+    program::BundleKind,
 };
 use crate::{
     blob::{Blob, BlobRole},
@@ -44,9 +47,11 @@ fn validate(manifest: &Manifest) -> Check {
     // Names every field, so that a new one cannot be forgotten.
     let Manifest {
         format,
+        kind,
         model,
         family,
         plan,
+        program,
         compiler,
         targets,
         files,
@@ -54,23 +59,18 @@ fn validate(manifest: &Manifest) -> Check {
         documents,
         parameters,
         replays,
+        goldens,
     } = manifest;
     ensure((1..=FORMAT).contains(format), || format!("format is {format}, expected 1 to {FORMAT}"))?;
     ensure(*format >= 2 || documents.is_empty(), || {
         format!("format {format} has documents, expected none before format 2")
     })?;
     text("model", model)?;
-    text("family", family)?;
-    check_plan(*format, plan)?;
     text("compiler version", &compiler.version)?;
     ensure(!targets.is_empty(), || "no target, expected at least one".into())?;
     for (name, target) in targets {
         file_name("target", name)?;
         check_target(name, target)?;
-        check_entries(*format, plan, target).map_err(|error| match error {
-            Error::Invalid(problem) => Error::Invalid(format!("target {name}: {problem}")),
-            other => other,
-        })?;
     }
     for name in files.keys().chain(weights.keys()).chain(documents.keys()) {
         file_name("file", name)?;
@@ -84,14 +84,51 @@ fn validate(manifest: &Manifest) -> Check {
         ensure(!files.contains_key(name), || format!("file `{name}` is listed in files and in weights"))?;
     }
     check_blobs(manifest)?;
-    replays.iter().try_for_each(|replay| check_replay(plan, replay))?;
     check_parameters(parameters)?;
+    match (kind, plan, program) {
+        (BundleKind::Model, Some(plan), None) => {
+            ensure(goldens.is_empty(), || "a model has goldens, expected none".into())?;
+            text("family", family)?;
+            check_model(*format, plan, targets, parameters)?;
+            replays.iter().try_for_each(|replay| check_replay(plan, replay))
+        }
+        (BundleKind::Program, None, Some(program)) => {
+            ensure(*format >= FORMAT_OF_PROGRAMS, || {
+                format!("format {format} has a program, expected none before format {FORMAT_OF_PROGRAMS}")
+            })?;
+            ensure(family.is_empty() && replays.is_empty() && files.is_empty(), || {
+                "a program has family, replays or files, expected none".into()
+            })?;
+            check_program(program, targets, goldens)
+        }
+        (BundleKind::Model, ..) => Err(Error::Invalid("a model needs a plan and no program".into())),
+        (BundleKind::Program, ..) => Err(Error::Invalid("a program needs no plan, but `program`".into())),
+    }
+}
+
+/// Checks the plan of a model, and that every target follows it.
+fn check_model(
+    format: u32,
+    plan: &ModelSpec,
+    targets: &BTreeMap<String, TargetArtifact>,
+    parameters: &[Parameter],
+) -> Check {
+    check_plan(format, plan)?;
     for (name, target) in targets {
+        check_entries(format, plan, target).map_err(|error| within_target(name, error))?;
         if let Some(packing) = &target.packing {
-            check_packing(*format, name, packing, parameters)?;
+            check_packing(format, name, packing, parameters)?;
         }
     }
     Ok(())
+}
+
+/// Says in which target a problem is.
+fn within_target(name: &str, error: Error) -> Error {
+    match error {
+        Error::Invalid(problem) => Error::Invalid(format!("target {name}: {problem}")),
+        other => other,
+    }
 }
 
 fn check_plan(format: u32, plan: &ModelSpec) -> Check {
@@ -238,9 +275,13 @@ fn check_entries(format: u32, plan: &ModelSpec, target: &TargetArtifact) -> Chec
     let pools = check_serving(format, plan, serving.as_ref())?;
     let mut names = HashSet::new();
     for entry in entries {
-        let name = entry.role.entry_name();
-        ensure(entry.name == name, || {
-            format!("entry is named `{}`, expected `{name}` by its role", entry.name.escape_default())
+        let found = entry.name.escape_default();
+        let Some(name) = entry.role.entry_name() else {
+            return Err(Error::Invalid(format!("entry `{found}` is a function, expected none in a model")));
+        };
+        ensure(entry.name == name, || format!("entry is named `{found}`, expected `{name}` by its role"))?;
+        ensure(entry.function.is_none() && entry.work == 0, || {
+            format!("entry {name} has what functions of programs have")
         })?;
         ensure(names.insert(name), || format!("entry {} is listed twice", entry.name))?;
         ensure(entry.role.is_old() != (format >= FORMAT_OF_PAGES), || {
@@ -311,7 +352,7 @@ fn check_serving<'m>(
 }
 
 fn check_entry(plan: &ModelSpec, pools: &[Pool], entry: &Entry) -> Check {
-    let Entry { name, role, arguments, results } = entry;
+    let Entry { name, function: _, role, work: _, arguments, results } = entry;
     check_sizes(name, *role)?;
     let width = plan.embedding.as_ref().map_or(plan.vocab, |embedding| embedding.width);
     let interface = Interface { context: plan.context, width, pools };
@@ -321,7 +362,8 @@ fn check_entry(plan: &ModelSpec, pools: &[Pool], entry: &Entry) -> Check {
     let allowed: HashSet<_> = takes.iter().copied().collect();
     let mut kinds = HashSet::new();
     for argument in arguments {
-        let ArgumentSpec { kind, dtype, shape } = argument;
+        let ArgumentSpec { name: given, kind, dtype, shape } = argument;
+        ensure(given.is_none(), || format!("{kind} of entry {name} has a name, expected none in a model"))?;
         ensure(kinds.insert(*kind), || format!("entry {name} takes {kind} twice"))?;
         let right = ArgumentSpec::new(*kind, *role, &interface).filter(|_| !exact || allowed.contains(kind));
         let right =
@@ -331,7 +373,10 @@ fn check_entry(plan: &ModelSpec, pools: &[Pool], entry: &Entry) -> Check {
     let allowed: HashSet<_> = gives.iter().copied().collect();
     let mut given = HashSet::new();
     for outcome in results {
-        let ResultSpec { kind, dtype, shape } = outcome;
+        let ResultSpec { name: given_name, kind, dtype, shape } = outcome;
+        ensure(given_name.is_none(), || {
+            format!("{kind} of entry {name} has a name, expected none in a model")
+        })?;
         ensure(given.insert(*kind), || format!("entry {name} gives {kind} twice"))?;
         let right = ResultSpec::new(*kind, *role, &interface).filter(|_| !exact || allowed.contains(kind));
         let right =
@@ -355,6 +400,7 @@ fn check_sizes(name: &str, role: Role) -> Check {
         }
         Role::Embed(CallSizes { rows, sequences, .. }) => &[("rows", rows), ("sequences", sequences)],
         Role::Best { rows } => &[("rows", rows)],
+        Role::Function => &[],
         Role::Prefill { tokens: size } | Role::Decode { cache: size } | Role::Encode { tokens: size } => {
             &[("positions", size)]
         }

@@ -19,7 +19,9 @@ mod weights;
 use std::collections::BTreeMap;
 
 use mlxcel_artifacts::entry::Parameter;
-use mlxcel_artifacts::{Bundle, BundleWriter, Compiler, FORMAT, Machine, Manifest, TargetArtifact};
+use mlxcel_artifacts::{
+    Bundle, BundleKind, BundleWriter, Compiler, FORMAT, Machine, Manifest, TargetArtifact,
+};
 use mlxcel_emitter::Program;
 
 use crate::{
@@ -87,7 +89,9 @@ fn write_contents(
     }
     let mut manifest = Manifest {
         format: FORMAT,
-        plan: model_spec(&model.config, &plan),
+        kind: BundleKind::Model,
+        plan: Some(model_spec(&model.config, &plan)),
+        program: None,
         model: model.name,
         family: model.config.family,
         compiler: Compiler { version: toolchain.version, digest: toolchain.digest },
@@ -96,6 +100,7 @@ fn write_contents(
         weights: blobs,
         documents: BTreeMap::new(),
         replays: vec![],
+        goldens: vec![],
         parameters,
     };
     let Request { ref targets, ref weights, chunk, separate_kernels, pack_elements, .. } = *request;

@@ -116,14 +116,16 @@ pub(super) fn statement(
     let Manifest { model, family, plan, compiler: Compiler { version, digest }, targets, files, .. } =
         manifest;
     let mut external = options.recorded();
-    external.extend([
-        ("model", model.clone()),
-        ("family", family.clone()),
-        ("precision", plan.precision.to_string()),
-        ("quant", plan.quant.to_string()),
-        ("kv", plan.cache_type.to_string()),
-        ("context", plan.context.to_string()),
-    ]);
+    external.insert("model", model.clone());
+    if let Some(plan) = plan {
+        external.extend([
+            ("family", family.clone()),
+            ("precision", plan.precision.to_string()),
+            ("quant", plan.quant.to_string()),
+            ("kv", plan.cache_type.to_string()),
+            ("context", plan.context.to_string()),
+        ]);
+    }
     let internal = targets.iter().map(|(name, target)| {
         let internal =
             InternalParameters { flags: target.flags.clone(), build_key: target.build_key.to_string() };

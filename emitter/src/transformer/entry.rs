@@ -129,7 +129,7 @@ impl Arguments {
     /// Declares the arguments of a function.
     fn new(g: &mut Graph, arguments: &[ArgumentSpec]) -> Self {
         let mut result = Self::default();
-        for ArgumentSpec { kind, dtype, shape } in arguments {
+        for ArgumentSpec { name: _, kind, dtype, shape } in arguments {
             let tensor = match kind {
                 ArgumentKind::End => {
                     result.end = Some(g.host_argument());

@@ -88,13 +88,13 @@ impl Opened {
         let settings = EngineSettings { waiting: options.queue, ..EngineSettings::default() };
         let loaded = bundle.clone();
         let facts = |device: &DeviceInfo, context| Facts::new(&bundle, signature, device, context);
-        if bundle.manifest().plan.embedding.is_some() {
+        if bundle.manifest().model_spec()?.embedding.is_some() {
             let tokenizer = Tokenizer::from_checkpoint(&files)?;
             let encoder =
                 EncoderThread::start(move || load_encoder(&loaded, weights, &load_options), settings)?;
             let client = encoder.client();
             embed(&client).with_context(|| format!("{name} cannot embed a text"))?;
-            let facts = facts(client.device(), client.limits().context);
+            let facts = facts(client.device(), client.limits().context)?;
             return Ok(ServedModel::embedder(name.to_owned(), facts, tokenizer, encoder));
         }
         let text = TextFiles::read(&files)?;
@@ -109,7 +109,7 @@ impl Opened {
                  hint: a larger --cache-size"
             ));
         }
-        let facts = facts(client.device(), context);
+        let facts = facts(client.device(), context)?;
         Ok(ServedModel::generator(name.to_owned(), facts, text, engine))
     }
 }
@@ -182,7 +182,7 @@ fn weight_bytes(manifest: &Manifest) -> u64 {
 
 /// Returns the bytes of cache of a whole context; 0 for an encoder.
 fn context_bytes(manifest: &Manifest) -> u64 {
-    let plan = &manifest.plan;
+    let Some(plan) = &manifest.plan else { return 0 };
     if plan.embedding.is_some() {
         return 0;
     }

@@ -1,6 +1,6 @@
 //! The facts of a bundle that clients see.
 
-use mlxcel_artifacts::{Bundle, Digest, Quant, SignatureInfo};
+use mlxcel_artifacts::{Bundle, Digest, Error, Quant, SignatureInfo};
 use mlxcel_runtime::DeviceInfo;
 use serde::Serialize;
 
@@ -44,10 +44,17 @@ pub enum Task {
 
 impl Facts {
     /// Returns the facts of a bundle that runs on a device with so many tokens of context.
-    #[must_use]
-    pub fn new(bundle: &Bundle, signature: Option<Signature>, device: &DeviceInfo, context: usize) -> Self {
-        let plan = &bundle.manifest().plan;
-        Self {
+    ///
+    /// # Errors
+    /// The bundle has no language model.
+    pub fn new(
+        bundle: &Bundle,
+        signature: Option<Signature>,
+        device: &DeviceInfo,
+        context: usize,
+    ) -> Result<Self, Error> {
+        let plan = bundle.manifest().model_spec()?;
+        Ok(Self {
             digest: bundle.digest(),
             context,
             target: device.target.clone(),
@@ -55,7 +62,7 @@ impl Facts {
             quantization: plan.quant,
             signature,
             task: if plan.embedding.is_some() { Task::Embedding } else { Task::Generation },
-        }
+        })
     }
 }
 

@@ -3,6 +3,8 @@
 #![allow(unsafe_code)]
 
 #[cfg(feature = "iree")]
+mod call;
+#[cfg(feature = "iree")]
 mod error;
 mod map;
 #[cfg(feature = "iree")]
@@ -12,13 +14,17 @@ mod recording;
 #[cfg(feature = "iree")]
 mod shim;
 #[cfg(feature = "iree")]
+mod tensor;
+#[cfg(feature = "iree")]
 mod thread;
 
+#[cfg(feature = "iree")]
+pub(crate) use call::{ArgumentType, Call, Input};
 pub(crate) use map::map;
 #[cfg(feature = "iree")]
-pub(crate) use shim::{
-    Call, Device, Element, Input, Module, ParameterSource, Tensor, bytes, devices, request_amx,
-};
+pub(crate) use shim::{Device, Module, ParameterSource, devices, request_amx};
+#[cfg(feature = "iree")]
+pub(crate) use tensor::{Element, Tensor, bytes};
 #[cfg(feature = "iree")]
 pub(crate) use thread::BatchThread;
 

@@ -83,8 +83,23 @@ pub(super) struct Type {
     pub(super) dims: *const usize,
 }
 
+/// `mlxcel_argument_t`.
+#[repr(C)]
+pub(super) struct Argument {
+    pub(super) kind: u32,
+    pub(super) ty: Type,
+}
+
+/// `MLXCEL_ARGUMENT_COPIED`.
+pub(super) const COPIED: u32 = 0;
+/// `MLXCEL_ARGUMENT_NUMBER`.
+pub(super) const NUMBER: u32 = 1;
+/// `MLXCEL_ARGUMENT_TENSOR`.
+pub(super) const TENSOR: u32 = 2;
+
 /// `mlxcel_input_t`.
 #[repr(C)]
+#[derive(Debug)]
 pub(super) struct Input {
     pub(super) data: *const c_void,
     pub(super) tensor: *mut Tensor,
@@ -107,18 +122,24 @@ impl String {
     }
 }
 
-/// Returns the `mlxcel_dtype_t` of a type; 0 for a type that the shim refuses.
+/// Returns the `mlxcel_dtype_t` of a type; 0 for a type that the shim refuses. Programs take integers without a sign.
 pub(super) fn dtype(dtype: Dtype) -> u32 {
     match dtype {
         Dtype::BOOL => 1,
-        Dtype::I8 => 2,
-        Dtype::I16 => 3,
-        Dtype::I32 => 4,
-        Dtype::I64 => 5,
+        Dtype::I8 | Dtype::U8 => 2,
+        Dtype::I16 | Dtype::U16 => 3,
+        Dtype::I32 | Dtype::U32 => 4,
+        Dtype::I64 | Dtype::U64 => 5,
         Dtype::F16 => 6,
         Dtype::BF16 => 7,
         Dtype::F32 => 8,
         Dtype::F64 => 9,
+        Dtype::C64 => 10,
+        Dtype::F8_E5M2 => 11,
+        Dtype::F8_E4M3 => 12,
+        Dtype::F8_E5M2FNUZ => 13,
+        Dtype::F8_E4M3FNUZ => 14,
+        Dtype::F8_E8M0 => 15,
         _ => 0,
     }
 }
@@ -154,8 +175,8 @@ unsafe extern "C" {
     pub(super) fn mlxcel_call_create(
         module: *mut Module,
         name: String,
-        inputs: *const Type,
-        input_count: usize,
+        arguments: *const Argument,
+        argument_count: usize,
         call: *mut *mut Call,
     ) -> *mut Error;
     pub(super) fn mlxcel_call_input_size(call: *const Call, input: usize) -> usize;
@@ -180,6 +201,13 @@ unsafe extern "C" {
         target: *mut c_void,
         length: usize,
     ) -> *mut Error;
+    pub(super) fn mlxcel_tensor_write(
+        device: *mut Device,
+        tensor: *mut Tensor,
+        source: *const c_void,
+        length: usize,
+    ) -> *mut Error;
+    pub(super) fn mlxcel_tensor_retain(tensor: *mut Tensor);
     pub(super) fn mlxcel_tensor_free(tensor: *mut Tensor);
     pub(super) fn mlxcel_now() -> i64;
     pub(super) fn mlxcel_recording_begin(device: *mut Device, is_profiling: *mut c_int) -> *mut Error;

@@ -1,6 +1,6 @@
-//! Safe types over the C shim in `native/`: devices, modules, calls and tensors of IREE.
+//! Safe types over the C shim in `native/`: devices and modules of IREE. Calls and tensors are beside it.
 //!
-//! Each type owns the object it stands for and keeps alive what that object depends on: a [`Tensor`] its module, a
+//! Each type owns the object it stands for and keeps alive what that object depends on: a tensor its module, a
 //! [`Module`] its program, its parameters and its device. None is `Send`: an IREE context must not be used from two
 //! threads, and two of these values may share one.
 
@@ -13,7 +13,6 @@ use std::{
 };
 
 use memmap2::Mmap;
-use safetensors::Dtype;
 
 use super::{
     error::{Error, check},
@@ -81,6 +80,10 @@ impl Device {
         Ok(device)
     }
 
+    pub(super) fn raw(&self) -> *mut raw::Device {
+        self.0.0.as_ptr()
+    }
+
     /// Returns the workers of a local-task device; 1 for others.
     pub(crate) fn threads(&self) -> usize {
         // SAFETY: the handle is alive as long as `self`.
@@ -103,7 +106,7 @@ impl Device {
     /// Takes what was recorded since the last time, if the device is recorded. Calls among it were of `call`.
     ///
     /// The buffers of IREE are limited, so that this follows each call.
-    fn collect(&self, call: &str) {
+    pub(super) fn collect(&self, call: &str) {
         if let Some(recording) = &*self.0.1.borrow() {
             // SAFETY: the device is alive, and its own recording is with it.
             unsafe { recording.collect(self.0.0.as_ptr(), call) };
@@ -138,18 +141,23 @@ pub(crate) trait ParameterSource: fmt::Debug {
 
 /// A program loaded on a device.
 #[derive(Debug)]
-pub(crate) struct Module(Rc<ModuleHandle>);
+pub(crate) struct Module(pub(super) Rc<ModuleHandle>);
 
 #[derive(Debug)]
-struct ModuleHandle {
-    raw: NonNull<raw::Module>,
-    device: Device,
+pub(super) struct ModuleHandle {
+    pub(super) raw: NonNull<raw::Module>,
+    pub(super) device: Device,
     // `raw` points into these.
     _program: Mmap,
     _parameters: Rc<dyn ParameterSource>,
 }
 
 impl Module {
+    /// Returns another handle of the same module.
+    pub(crate) fn share(&self) -> Self {
+        Self(Rc::clone(&self.0))
+    }
+
     /// Loads a program with the parameters of `source` that it may read, and runs its initializers.
     ///
     /// A program for the CPU is native code, and loading it runs it with the rights of this process.
@@ -202,256 +210,7 @@ impl Drop for ModuleHandle {
     }
 }
 
-/// A function of a module, with its inputs on the device.
-#[derive(Debug)]
-pub(crate) struct Call {
-    raw: NonNull<raw::Call>,
-    /// Sizes of the inputs in bytes.
-    inputs: Vec<usize>,
-    /// The name of the function, without that of its module.
-    name: String,
-    module: Rc<ModuleHandle>,
-}
-
-impl Call {
-    /// Finds the function `name` (`module.function`) and allocates inputs of these types.
-    pub(crate) fn new(module: &Module, name: &str, inputs: &[(Dtype, &[usize])]) -> Result<Self, Error> {
-        let inputs: Vec<raw::Type> = inputs
-            .iter()
-            .map(|(dtype, dims)| raw::Type {
-                dtype: raw::dtype(*dtype),
-                rank: dims.len(),
-                dims: dims.as_ptr(),
-            })
-            .collect();
-        let mut call = ptr::null_mut();
-        // SAFETY: the module is alive; name, types and shapes outlive the call.
-        check(unsafe {
-            raw::mlxcel_call_create(
-                module.0.raw.as_ptr(),
-                raw::String::new(name),
-                inputs.as_ptr(),
-                inputs.len(),
-                &raw mut call,
-            )
-        })?;
-        let raw = created(call);
-        let inputs = (0..inputs.len())
-            // SAFETY: the call was created with this many inputs.
-            .map(|input| unsafe { raw::mlxcel_call_input_size(raw.as_ptr(), input) })
-            .collect();
-        let name = name.rsplit('.').next().unwrap_or(name).to_owned();
-        Ok(Self { raw, inputs, name, module: Rc::clone(&module.0) })
-    }
-
-    /// Copies the inputs to the device, runs the function and waits for it. The results stay on the device.
-    pub(crate) fn invoke(&mut self, inputs: &[&[u8]]) -> Result<Vec<Tensor>, Error> {
-        let inputs: Vec<_> = inputs.iter().map(|bytes| Input::Bytes(bytes)).collect();
-        self.invoke_with(&inputs)
-    }
-
-    /// Runs the function as [`invoke`](Self::invoke) does. It may overwrite the tensors that are passed.
-    pub(crate) fn invoke_with(&mut self, inputs: &[Input<'_>]) -> Result<Vec<Tensor>, Error> {
-        // A tensor that is passed has no size on the host.
-        let size = |input: &Input<'_>| match input {
-            Input::Bytes(bytes) => bytes.len().max(1),
-            Input::Tensor(_) => 0,
-        };
-        let fits = inputs.iter().zip(&self.inputs).all(|(input, &expected)| size(input) == expected);
-        if !fits || inputs.len() != self.inputs.len() {
-            let found: Vec<usize> = inputs.iter().map(size).collect();
-            return Err(Error::invalid(format!("inputs of {found:?} bytes, expected {:?}", self.inputs)));
-        }
-        let raw_input = |input: &Input<'_>| match input {
-            Input::Bytes(bytes) => raw::Input { data: bytes.as_ptr().cast(), tensor: ptr::null_mut() },
-            Input::Tensor(tensor) => raw::Input { data: ptr::null(), tensor: tensor.raw.as_ptr() },
-        };
-        let inputs: Vec<_> = inputs.iter().map(raw_input).collect();
-        // SAFETY: there are as many inputs as the call was created with, each of the size checked above, and the
-        // shim has copied those on the host when it returns. Tensors are alive, and the shim retains them.
-        let result = check(unsafe { raw::mlxcel_call_invoke(self.raw.as_ptr(), inputs.as_ptr()) });
-        self.module.device.collect(&self.name);
-        result?;
-        // SAFETY: the handle is alive as long as `self`.
-        let count = unsafe { raw::mlxcel_call_output_count(self.raw.as_ptr()) };
-        (0..count).map(|_| self.take_output()).collect()
-    }
-
-    /// Takes the next result of the last invocation.
-    fn take_output(&mut self) -> Result<Tensor, Error> {
-        let mut tensor = ptr::null_mut();
-        // SAFETY: the handle is alive as long as `self`; the shim checks that there is a result.
-        check(unsafe { raw::mlxcel_call_take_output(self.raw.as_ptr(), &raw mut tensor) })?;
-        Ok(Tensor { raw: created(tensor), module: Rc::clone(&self.module) })
-    }
-}
-
-impl Drop for Call {
-    fn drop(&mut self) {
-        // SAFETY: the only owner frees the handle once, before the module, which is a field of `self`.
-        unsafe { raw::mlxcel_call_free(self.raw.as_ptr()) }
-    }
-}
-
-/// An input of an invocation.
-#[derive(Debug, Clone, Copy)]
-pub(crate) enum Input<'a> {
-    /// Elements on the host.
-    Bytes(&'a [u8]),
-    /// A tensor on the device, for an argument whose first dimension is 0.
-    Tensor(&'a Tensor),
-}
-
-/// A tensor on the device.
-#[derive(Debug)]
-pub(crate) struct Tensor {
-    raw: NonNull<raw::Tensor>,
-    // The tensor may lie in the module's memory, such as a parameter.
-    module: Rc<ModuleHandle>,
-}
-
-impl Tensor {
-    /// Allocates a tensor on a module's device; with `zeros`, its elements are zero.
-    pub(crate) fn allocate(
-        module: &Module,
-        dtype: Dtype,
-        shape: &[usize],
-        zeros: bool,
-    ) -> Result<Self, Error> {
-        let ty = raw::Type { dtype: raw::dtype(dtype), rank: shape.len(), dims: shape.as_ptr() };
-        let mut tensor = ptr::null_mut();
-        // SAFETY: the device is alive; type and shape outlive the call.
-        check(unsafe {
-            raw::mlxcel_tensor_create(
-                module.0.device.0.0.as_ptr(),
-                &raw const ty,
-                i32::from(zeros),
-                &raw mut tensor,
-            )
-        })?;
-        Ok(Self { raw: created(tensor), module: Rc::clone(&module.0) })
-    }
-
-    /// Returns the shape.
-    pub(crate) fn shape(&self) -> Vec<usize> {
-        // SAFETY: the handle is alive as long as `self`.
-        let rank = unsafe { raw::mlxcel_tensor_rank(self.raw.as_ptr()) };
-        // SAFETY: as above, and every axis is below the rank.
-        (0..rank).map(|axis| unsafe { raw::mlxcel_tensor_dim(self.raw.as_ptr(), axis) }).collect()
-    }
-
-    /// Copies the elements to the host.
-    pub(crate) fn read<T: Element>(&self) -> Result<Vec<T>, Error> {
-        // SAFETY: the handle is alive as long as `self`.
-        let (dtype, size) = unsafe {
-            (raw::mlxcel_tensor_dtype(self.raw.as_ptr()), raw::mlxcel_tensor_size(self.raw.as_ptr()))
-        };
-        if dtype != raw::dtype(T::DTYPE) || !size.is_multiple_of(size_of::<T>()) {
-            return Err(Error::invalid(format!(
-                "a result of shape {:?} and {size} bytes is not of {:?}",
-                self.shape(),
-                T::DTYPE
-            )));
-        }
-        self.read_elements(0, size / size_of::<T>())
-    }
-
-    /// Copies the row `row` of the first dimension to the host.
-    pub(crate) fn read_row<T: Element>(&self, row: usize) -> Result<Vec<T>, Error> {
-        let shape = self.shape();
-        let [rows, rest @ ..] = shape.as_slice() else {
-            return Err(Error::invalid("a scalar has no rows".to_owned()));
-        };
-        // SAFETY: the handle is alive as long as `self`.
-        let dtype = unsafe { raw::mlxcel_tensor_dtype(self.raw.as_ptr()) };
-        if row >= *rows || dtype != raw::dtype(T::DTYPE) {
-            return Err(Error::invalid(format!(
-                "row {row} of {:?} in a result of shape {shape:?}",
-                T::DTYPE
-            )));
-        }
-        let width = rest.iter().product::<usize>();
-        self.read_elements(row * width, width)
-    }
-
-    /// Copies `count` elements from `first` on, which must be of this type, to the host.
-    fn read_elements<T: Element>(&self, first: usize, count: usize) -> Result<Vec<T>, Error> {
-        let mut values = vec![T::default(); count];
-        let size = count * size_of::<T>();
-        // SAFETY: `values` has exactly `size` bytes, and every pattern of bits is a value of the type (see `Element`).
-        let bytes = unsafe { std::slice::from_raw_parts_mut(values.as_mut_ptr().cast(), size) };
-        self.copy_from(first * size_of::<T>(), bytes)?;
-        Ok(values)
-    }
-
-    /// Copies the bytes to the host, into all of `target`.
-    pub(crate) fn copy_to(&self, target: &mut [u8]) -> Result<(), Error> {
-        if self.size() != target.len() {
-            let (found, expected) = (self.size(), target.len());
-            return Err(Error::invalid(format!("a result of {found} bytes, expected {expected}")));
-        }
-        self.copy_from(0, target)
-    }
-
-    /// Returns the size in bytes.
-    pub(crate) fn size(&self) -> usize {
-        // SAFETY: the handle is alive as long as `self`.
-        unsafe { raw::mlxcel_tensor_size(self.raw.as_ptr()) }
-    }
-
-    /// Copies bytes from `offset` on to the host, into all of `target`.
-    pub(crate) fn copy_from(&self, offset: usize, target: &mut [u8]) -> Result<(), Error> {
-        let (length, size) = (target.len(), self.size());
-        if offset.checked_add(length).is_none_or(|end| end > size) {
-            let problem = format!("{length} bytes from {offset} on in a result of {size} bytes");
-            return Err(Error::invalid(problem));
-        }
-        // SAFETY: device and tensor are alive; the tensor has the bytes that `target` takes.
-        check(unsafe {
-            raw::mlxcel_tensor_read(
-                self.module.device.0.0.as_ptr(),
-                self.raw.as_ptr(),
-                offset,
-                target.as_mut_ptr().cast(),
-                target.len(),
-            )
-        })
-    }
-}
-
-impl Drop for Tensor {
-    fn drop(&mut self) {
-        // SAFETY: the only owner frees the handle once, before the module, which is a field of `self`.
-        unsafe { raw::mlxcel_tensor_free(self.raw.as_ptr()) }
-    }
-}
-
-/// A type of tensor elements that can be read without conversion.
-///
-/// # Safety
-/// Every bit pattern must be a value of the type, and `DTYPE` must be its element type.
-pub(crate) unsafe trait Element: Copy + Default {
-    /// The element type on the device.
-    const DTYPE: Dtype;
-}
-
-// SAFETY: every pattern of 32 bits is an i32.
-unsafe impl Element for i32 {
-    const DTYPE: Dtype = Dtype::I32;
-}
-
-// SAFETY: every pattern of 32 bits is an f32.
-unsafe impl Element for f32 {
-    const DTYPE: Dtype = Dtype::F32;
-}
-
-/// Returns the bytes of numbers in the layout of the device.
-pub(crate) fn bytes<T: Element>(values: &[T]) -> &[u8] {
-    // SAFETY: initialized memory may be read as bytes, and elements are numbers, which have no padding.
-    unsafe { std::slice::from_raw_parts(values.as_ptr().cast(), size_of_val(values)) }
-}
-
 /// Returns the value of an out-parameter, which the shim sets if it reports no error.
-fn created<T>(pointer: *mut T) -> NonNull<T> {
+pub(super) fn created<T>(pointer: *mut T) -> NonNull<T> {
     NonNull::new(pointer).expect("the shim returned neither a value nor an error")
 }

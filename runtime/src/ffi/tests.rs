@@ -101,7 +101,7 @@ fn program(device: &str) -> Mmap {
 
 /// Prepares the function `add` of [`MODULE`].
 fn add(module: &Module) -> Result<Call, Error> {
-    Call::new(module, "model.add", &[(Dtype::I32, &[1, 4])])
+    Call::new(module, "model.add", &[ArgumentType::Copied(Dtype::I32, &[1, 4])])
 }
 
 #[test]
@@ -173,7 +173,7 @@ fn refusals_of_iree_are_errors() {
 
     let module = load(program("local-sync"), &all, &["w"]).unwrap();
     let refused = |name, shapes: &[&[usize]], inputs: &[&[i32]]| {
-        let types: Vec<(Dtype, &[usize])> = shapes.iter().map(|&shape| (Dtype::I32, shape)).collect();
+        let types: Vec<_> = shapes.iter().map(|&shape| ArgumentType::Copied(Dtype::I32, shape)).collect();
         let mut call = Call::new(&module, name, &types).map_err(|error| error.to_string())?;
         let inputs: Vec<&[u8]> = inputs.iter().map(|input| bytes(input)).collect();
         call.invoke(&inputs).map(drop).map_err(|error| error.to_string())
@@ -190,10 +190,10 @@ fn refusals_of_iree_are_errors() {
     assert!(shape.contains("expected shape `1x4`, actual shape `1x3`"), "{shape}");
     assert_eq!(
         refused("model.add", &[&[1, 4]], &[&[0; 3]]).unwrap_err(),
-        "invalid argument: inputs of [12] bytes, expected [16]"
+        "invalid argument: input 0 has 12 bytes, expected 16 bytes"
     );
     assert!(refused("model.add", &[&[usize::MAX, usize::MAX]], &[]).is_err());
-    assert!(refused("model.add", &[&[1; 9]], &[]).is_err());
+    assert!(refused("model.add", &[&[1; 33]], &[]).is_err());
     // The module still works afterwards.
     let mut call = add(&module).unwrap();
     let results = call.invoke(&[bytes(&[1; 4])]).unwrap();

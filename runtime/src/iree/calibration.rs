@@ -19,7 +19,7 @@ use safetensors::Dtype;
 use super::{options::Calibrate, vmfb};
 use crate::{
     error::{CalibrationError, Error},
-    ffi::{Call, Device, Input, Module, Tensor, bytes},
+    ffi::{ArgumentType, Call, Device, Input, Module, Tensor, bytes},
     text::tokenizer::Tokenizer,
     weights::Weights,
 };
@@ -113,7 +113,7 @@ impl Run<'_> {
             let mut inputs = vec![Input::Bytes(state)];
             inputs.extend(sources.iter().map(|bytes| Input::Bytes(bytes)));
             inputs.extend(sums.iter().map(Input::Tensor));
-            let results = call.invoke_with(&inputs).map_err(Error::iree(|| format!("run {entry}")))?;
+            let results = call.invoke_with(inputs).map_err(Error::iree(|| format!("run {entry}")))?;
             let expected = moments.len() + usize::from(!is_last);
             if results.len() != expected {
                 let found = results.len();
@@ -138,14 +138,15 @@ impl Run<'_> {
         let Calibration { window, hidden, steps } = self.calibration;
         let CalibrationStep { entry, sources, moments } = &steps[index];
         let (tokens, states) = ([1, *window], [1, *window, *hidden]);
-        let input: (Dtype, &[usize]) = if index == 0 { (Dtype::I32, &tokens) } else { (Dtype::F32, &states) };
+        let input = match index {
+            0 => ArgumentType::Copied(Dtype::I32, &tokens),
+            _ => ArgumentType::Copied(Dtype::F32, &states),
+        };
         let source = |name: &String| {
             let parameter = self.parameters.iter().find(|parameter| parameter.name == *name)?;
-            Some((signless(parameter.dtype), parameter.shape.as_slice()))
+            Some(ArgumentType::Copied(signless(parameter.dtype), &parameter.shape))
         };
-        // A first dimension of 0 says that a tensor is given with each call.
-        let given: Vec<_> = moments.iter().map(|moments| [0, moments.shape[1]]).collect();
-        let given = given.iter().map(|shape| (Dtype::F32, shape.as_slice()));
+        let given = moments.iter().map(|_| ArgumentType::Tensor);
         let inputs: Vec<_> =
             [input].into_iter().chain(sources.iter().filter_map(source)).chain(given).collect();
         let call = Call::new(&self.module, &format!("{PACKING_MODULE_NAME}.{entry}"), &inputs);

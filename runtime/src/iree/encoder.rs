@@ -38,13 +38,14 @@ impl IreeEncoder {
         weights: Option<Weights>,
         options: &LoadOptions,
     ) -> Result<Self, Error> {
-        let Some(embedding) = &bundle.manifest().plan.embedding else {
+        let spec = bundle.manifest().model_spec()?;
+        let Some(embedding) = &spec.embedding else {
             return Err(Error::NoEmbedding { model: bundle.manifest().model.clone() });
         };
         let LoadedModule { info, entries, context, .. } = LoadedModule::new(bundle, weights, options)?;
         let limits = EncoderLimits {
             context,
-            vocab: bundle.manifest().plan.vocab,
+            vocab: spec.vocab,
             width: embedding.width,
             rows: entries.iter().map(|entry| entry.sizes().rows_of_a_sequence()).collect(),
         };

@@ -90,7 +90,7 @@ impl EntryPoint {
             _ => Input::Bytes(ffi::bytes(values)),
         });
         let inputs: Vec<_> = inputs.collect();
-        let mut results = self.function.call(&inputs)?;
+        let mut results = self.function.call(inputs)?;
         for (spec, result) in self.function.entry().results.iter().zip(&mut results) {
             if let ResultKind::Cache { pool, part } = spec.kind
                 && let Some(written) = result.take()
@@ -177,7 +177,11 @@ impl<'a> RowPlaces<'a> {
                 values[0] = ends.max().unwrap_or(1) as i32;
             }
             // Tensors of the device.
-            ArgumentKind::Cache { .. } | ArgumentKind::Logits => {}
+            ArgumentKind::Cache { .. }
+            | ArgumentKind::Logits
+            | ArgumentKind::Input
+            | ArgumentKind::State { .. }
+            | ArgumentKind::Storage { .. } => {}
         }
     }
 

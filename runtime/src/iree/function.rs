@@ -1,11 +1,10 @@
 //! Functions of a module, with the arguments and results that the manifest lists.
 
 use mlxcel_artifacts::entry::{ArgumentKind, ArgumentSpec, Entry, MODULE_NAME, ResultKind};
-use safetensors::Dtype;
 
 use crate::{
     error::Error,
-    ffi::{Call, Input, Module, Tensor},
+    ffi::{ArgumentType, Call, Input, Module, Tensor},
 };
 
 /// The function of an entry point.
@@ -18,16 +17,8 @@ impl Function {
     /// Finds the function of `entry` and prepares to call it.
     pub(super) fn new(module: &Module, entry: &Entry) -> Result<Self, Error> {
         let name = &entry.name;
-        // Logits are a tensor of the device: their first dimension of 0 says that they are given with each call.
-        let shape = |argument: &ArgumentSpec| match (argument.kind, argument.shape.as_slice()) {
-            (ArgumentKind::Logits, [_, rest @ ..]) => [&[0], rest].concat(),
-            (_, shape) => shape.to_vec(),
-        };
-        let shapes: Vec<Vec<usize>> = entry.arguments.iter().map(shape).collect();
-        let arguments = entry.arguments.iter().zip(&shapes);
-        let inputs: Vec<(Dtype, &[usize])> =
-            arguments.map(|(argument, shape)| (argument.dtype, shape.as_slice())).collect();
-        let call = Call::new(module, &format!("{MODULE_NAME}.{name}"), &inputs)
+        let types: Vec<_> = entry.arguments.iter().map(argument_type).collect();
+        let call = Call::new(module, &format!("{MODULE_NAME}.{name}"), &types)
             .map_err(Error::iree(|| format!("prepare {name}")))?;
         Ok(Self { entry: entry.clone(), call })
     }
@@ -38,7 +29,10 @@ impl Function {
     }
 
     /// Calls the function with its arguments in order, and returns its results in order.
-    pub(super) fn call(&mut self, inputs: &[Input<'_>]) -> Result<Vec<Option<Tensor>>, Error> {
+    pub(super) fn call<'i>(
+        &mut self,
+        inputs: impl IntoIterator<Item = Input<'i>>,
+    ) -> Result<Vec<Option<Tensor>>, Error> {
         let results = self.call.invoke_with(inputs);
         let results = results.map_err(Error::iree(|| format!("run {}", self.entry.name)))?;
         Ok(results.into_iter().map(Some).collect())
@@ -53,5 +47,18 @@ impl Function {
             let (name, found) = (&self.entry.name, results.len());
             Error::Unsupported(format!("{name} returns {found} results, expected {kind} among them"))
         })
+    }
+}
+
+/// Returns how a function gets an argument. What is larger than some numbers stays on the device.
+fn argument_type(argument: &ArgumentSpec) -> ArgumentType<'_> {
+    match argument.kind {
+        ArgumentKind::End => ArgumentType::Number,
+        ArgumentKind::Logits
+        | ArgumentKind::Cache { .. }
+        | ArgumentKind::Input
+        | ArgumentKind::State { .. }
+        | ArgumentKind::Storage { .. } => ArgumentType::Tensor,
+        _ => ArgumentType::Copied(argument.dtype, &argument.shape),
     }
 }

@@ -3,7 +3,7 @@
 use std::rc::Rc;
 
 use mlxcel_artifacts::{
-    Bundle, Driver, FORMAT_OF_PAGES, Serving,
+    Bundle, Driver, FORMAT_OF_PAGES, Serving, TargetArtifact,
     entry::{Entry, PAGE, PARAMETER_SCOPE, Role},
 };
 
@@ -12,7 +12,7 @@ use super::{
     entry_point::EntryPoint,
     options::LoadOptions,
     packing,
-    select::{self, OpenedDevice, ThisMachine},
+    select::{self, DeviceChoice, OpenedDevice, ThisMachine},
     vmfb,
 };
 use crate::{
@@ -40,26 +40,28 @@ pub(super) struct LoadedModule {
     pub(super) weight_bytes: u64,
 }
 
-impl LoadedModule {
-    /// Opens a device and loads the module with its weights; see [`load`](super::load).
-    pub(super) fn new(
-        bundle: &Bundle,
+/// A module on a device, with its weights, of which nothing was called yet.
+pub(crate) struct OpenedModule<'m> {
+    pub(crate) module: Module,
+    pub(crate) info: DeviceInfo,
+    pub(crate) device: Device,
+    pub(crate) target: &'m TargetArtifact,
+    /// The bytes of the weights, mapped or copied.
+    pub(crate) weight_bytes: u64,
+}
+
+impl<'m> OpenedModule<'m> {
+    /// Opens the device that was asked for and loads the bundle's module for it.
+    pub(crate) fn new(
+        bundle: &'m Bundle,
         weights: Option<Weights>,
-        options: &LoadOptions,
+        choice: &DeviceChoice,
     ) -> Result<Self, Error> {
         let manifest = bundle.manifest();
-        let plan = &manifest.plan;
-        if manifest.format < FORMAT_OF_PAGES {
-            return Err(Error::OldFormat { found: manifest.format, expected: FORMAT_OF_PAGES });
-        }
-        let context = options.context.unwrap_or(plan.context);
-        if context == 0 || context > plan.context {
-            return Err(Error::ContextSize { asked: context, context: plan.context });
-        }
-        let trace = &options.trace;
+        let trace = &choice.trace;
         let span = trace.span("open the device");
-        let devices = ThisMachine { threads: options.threads, trace: trace.clone() };
-        let opened = select::open(&devices, &select::machine(), manifest, options.device)?;
+        let devices = ThisMachine { threads: choice.threads, trace: trace.clone() };
+        let opened = select::open(&devices, &select::machine(), manifest, choice)?;
         trace.name_device(&description(&opened));
         drop(span);
 
@@ -76,23 +78,44 @@ impl LoadedModule {
         let module = Module::load(&opened.device, program, Rc::new(weights), PARAMETER_SCOPE, &parameters)
             .map_err(Error::iree(|| "load the module".into()))?;
         drop(span);
-
-        let takes_rows = |entry: &&Entry| !matches!(entry.role, Role::Best { .. });
-        let entries = opened.target.entries.iter().filter(takes_rows);
-        let entries = entries.map(|entry| EntryPoint::new(&module, entry));
-        let mut entries = entries.collect::<Result<Vec<_>, _>>()?;
-        entries.sort_by_key(|entry| (entry.sizes().rows_of_a_sequence(), entry.sizes().rows));
-        let bests = opened.target.entries.iter().map(|entry| BestEntry::new(&module, entry));
-        let bests = bests.filter_map(Result::transpose).collect::<Result<Vec<_>, _>>()?;
-        let nothing = || Serving { page: PAGE, exact: false, pools: Vec::new() };
-        let serving = opened.target.serving.clone().unwrap_or_else(nothing);
         let info = DeviceInfo {
             target: opened.target_name.to_owned(),
             name: description(&opened),
             threads: opened.device.threads(),
             packed_at_load,
         };
-        let (device, driver) = (opened.device, opened.target.driver);
+        Ok(Self { module, info, device: opened.device, target: opened.target, weight_bytes })
+    }
+}
+
+impl LoadedModule {
+    /// Opens a device and loads the module with its weights; see [`load`](super::load).
+    pub(super) fn new(
+        bundle: &Bundle,
+        weights: Option<Weights>,
+        options: &LoadOptions,
+    ) -> Result<Self, Error> {
+        let manifest = bundle.manifest();
+        let plan = manifest.model_spec()?;
+        if manifest.format < FORMAT_OF_PAGES {
+            return Err(Error::OldFormat { found: manifest.format, expected: FORMAT_OF_PAGES });
+        }
+        let context = options.context.unwrap_or(plan.context);
+        if context == 0 || context > plan.context {
+            return Err(Error::ContextSize { asked: context, context: plan.context });
+        }
+        let OpenedModule { module, info, device, target, weight_bytes } =
+            OpenedModule::new(bundle, weights, &options.device_choice())?;
+        let takes_rows = |entry: &&Entry| !matches!(entry.role, Role::Best { .. });
+        let entries = target.entries.iter().filter(takes_rows);
+        let entries = entries.map(|entry| EntryPoint::new(&module, entry));
+        let mut entries = entries.collect::<Result<Vec<_>, _>>()?;
+        entries.sort_by_key(|entry| (entry.sizes().rows_of_a_sequence(), entry.sizes().rows));
+        let bests = target.entries.iter().map(|entry| BestEntry::new(&module, entry));
+        let bests = bests.filter_map(Result::transpose).collect::<Result<Vec<_>, _>>()?;
+        let nothing = || Serving { page: PAGE, exact: false, pools: Vec::new() };
+        let serving = target.serving.clone().unwrap_or_else(nothing);
+        let driver = target.driver;
         Ok(Self { module, info, entries, bests, device, driver, serving, context, weight_bytes })
     }
 }

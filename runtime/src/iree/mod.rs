@@ -15,7 +15,7 @@ mod entry_point;
 #[cfg(feature = "iree")]
 mod function;
 #[cfg(feature = "iree")]
-mod loaded;
+pub(crate) mod loaded;
 mod memory;
 #[cfg(feature = "iree")]
 mod model;
@@ -25,7 +25,7 @@ mod packing;
 #[cfg(feature = "iree")]
 mod pages;
 #[cfg(feature = "iree")]
-mod select;
+pub(crate) mod select;
 #[cfg(feature = "iree")]
 mod vmfb;
 

@@ -49,7 +49,8 @@ impl IreeModel {
         weights: Option<Weights>,
         options: &LoadOptions,
     ) -> Result<Self, Error> {
-        if bundle.manifest().plan.embedding.is_some() {
+        let spec = bundle.manifest().model_spec()?;
+        if spec.embedding.is_some() {
             return Err(Error::OnlyEmbedding { model: bundle.manifest().model.clone() });
         }
         let free = free_memory();
@@ -58,7 +59,7 @@ impl IreeModel {
         let mut limits = ModelLimits {
             model: bundle.digest(),
             context,
-            vocab: bundle.manifest().plan.vocab,
+            vocab: spec.vocab,
             pools: serving.pools.iter().map(pool_limits).collect(),
             steps: entries.iter().map(EntryPoint::sizes).collect(),
             exact: serving.exact,

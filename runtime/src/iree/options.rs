@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+#[cfg(feature = "iree")]
+use super::select::DeviceChoice;
 use crate::{cache_size::CacheSize, device::DeviceSpec, trace::Trace};
 
 /// A text to calibrate by: weights are rounded so that the products of its tokens lose little.
@@ -33,4 +35,12 @@ pub struct LoadOptions {
     pub cache_memory: Option<u64>,
     /// The timeline on which loading and the device are recorded; off by default.
     pub trace: Trace,
+}
+
+#[cfg(feature = "iree")]
+impl LoadOptions {
+    /// Returns the device to open. A model's steps are long enough for several threads.
+    pub(super) fn device_choice(&self) -> DeviceChoice {
+        DeviceChoice { asked: self.device, threads: self.threads, cpu: DeviceSpec::LocalTask, trace: self.trace.clone() }
+    }
 }

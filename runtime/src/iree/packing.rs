@@ -33,6 +33,9 @@ pub(super) fn parameters(
 ) -> Result<(Weights, bool), Error> {
     let Manifest { parameters, weights: own, .. } = bundle.manifest();
     let checkpoint = |given: Option<Weights>| {
+        if parameters.is_empty() {
+            return Ok(Weights::empty());
+        }
         let weights = given.map_or_else(|| Weights::from_bundle(bundle), Ok)?;
         weights.check(parameters)?;
         Ok::<_, Error>(weights.with_aliases(parameters))
@@ -80,7 +83,7 @@ pub(super) fn pack(
     progress: &mut dyn FnMut(usize, usize),
 ) -> Result<(String, Bundle), Error> {
     let machine = ThisMachine { threads: options.threads, trace: options.trace.clone() };
-    let opened = select::open(&machine, &select::machine(), bundle.manifest(), options.device)?;
+    let opened = select::open(&machine, &select::machine(), bundle.manifest(), &options.device_choice())?;
     let name = opened.target_name.to_owned();
     let Some(packing) = opened.target.packing.clone() else {
         return Err(mlxcel_artifacts::Error::NothingToPack { target: name }.into());

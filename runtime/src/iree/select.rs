@@ -24,6 +24,19 @@ pub(super) struct OpenedDevice<'m, D> {
     pub(super) name: Option<String>,
 }
 
+/// The device to open, and how.
+#[derive(Debug, Clone)]
+pub(crate) struct DeviceChoice {
+    /// The device that was asked for.
+    pub(crate) asked: DeviceSpec,
+    /// Threads of local-task.
+    pub(crate) threads: Option<usize>,
+    /// The device of the CPU that [`DeviceSpec::Auto`] takes.
+    pub(crate) cpu: DeviceSpec,
+    /// Where loading and the device are recorded.
+    pub(crate) trace: Trace,
+}
+
 /// The devices of a machine.
 pub(super) trait Devices {
     type Device;
@@ -76,12 +89,12 @@ pub(super) fn open<'m, D: Devices>(
     devices: &D,
     machine: &Machine,
     manifest: &'m Manifest,
-    asked: DeviceSpec,
+    choice: &DeviceChoice,
 ) -> Result<OpenedDevice<'m, D::Device>, Error> {
     check_iree_version(manifest)?;
-    match asked.driver() {
-        Some(driver) => open_named(devices, machine, manifest, asked, driver),
-        None => open_best(devices, machine, manifest),
+    match choice.asked.driver() {
+        Some(driver) => open_named(devices, machine, manifest, choice.asked, driver),
+        None => open_best(devices, machine, manifest, choice.cpu),
     }
 }
 
@@ -134,6 +147,7 @@ fn open_best<'m, D: Devices>(
     devices: &D,
     machine: &Machine,
     manifest: &'m Manifest,
+    cpu: DeviceSpec,
 ) -> Result<OpenedDevice<'m, D::Device>, Error> {
     let mut search = Search { devices, machine, manifest, reasons: vec![], remedies: vec![] };
     let (mut asked, mut candidates) = (BTreeSet::new(), Vec::new());
@@ -145,7 +159,7 @@ fn open_best<'m, D: Devices>(
             Driver::Local => match fitting(machine, manifest, Place::Cpu) {
                 // Every machine has a CPU. If it does not open, the search ends with that error.
                 Fit::Target(..) => {
-                    return open_named(devices, machine, manifest, DeviceSpec::LocalTask, driver);
+                    return open_named(devices, machine, manifest, cpu, driver);
                 }
                 Fit::None(reasons) => {
                     search.reasons.extend(reasons);

@@ -3,9 +3,9 @@
 use std::{collections::BTreeMap, fmt};
 
 use mlxcel_artifacts::{
-    Blob, Bundle, CalibratedBy, EmbeddingSpec, GpuNeeds, Manifest, ModelSpec, Packing, SelfTestCase, Serving,
-    TargetArtifact, Window,
-    entry::{Calibration, Entry, Parameter},
+    Blob, Bundle, BundleKind, CalibratedBy, EmbeddingSpec, Golden, GpuNeeds, Manifest, ModelSpec, Packing,
+    ProgramSpec, SelfTestCase, Serving, TargetArtifact, Window,
+    entry::{Calibration, Entry, Parameter, ResultSpec, Role},
     type_text,
 };
 
@@ -42,9 +42,11 @@ pub(crate) fn describe(bundle: &Bundle) -> String {
     // No `..`, so that a new field is not forgotten here.
     let Manifest {
         format,
+        kind,
         model,
         family,
         plan,
+        program,
         compiler,
         targets,
         files,
@@ -52,28 +54,47 @@ pub(crate) fn describe(bundle: &Bundle) -> String {
         documents,
         parameters,
         replays,
+        goldens,
     } = bundle.manifest();
     let mut rows = Rows::new(0, 11);
     rows.add("bundle", bundle.display_name());
     rows.add("format", format);
-    rows.add("model", model);
-    rows.add("family", family);
-    add_model(&mut rows, plan);
+    rows.add(&kind.to_string(), model);
+    if let Some(plan) = plan {
+        rows.add("family", family);
+        add_model(&mut rows, plan);
+    }
+    if let Some(ProgramSpec { stablehlo, source }) = program {
+        rows.add("stablehlo", stablehlo.as_deref().unwrap_or("text, of no version"));
+        rows.add("source", source);
+    }
     rows.add("compiler", format!("iree {}", compiler.version));
     rows.add("", compiler.digest);
-    rows.add("self-test", self_test(replays, plan.embedding.is_some()));
+    rows.add(
+        "self-test",
+        match plan {
+            Some(plan) => self_test(replays, plan.embedding.is_some()),
+            None => calls(goldens),
+        },
+    );
     let mut text = rows.text;
+    if let Ok(functions) = bundle.manifest().functions() {
+        text += "\nfunctions\n";
+        text.extend(functions.iter().map(describe_function));
+    }
     text += "\ntargets\n";
     text.extend(targets.iter().map(|(name, target)| describe_target(name, target)));
     text += "\nparameters\n";
     text += &describe_parameters(parameters);
-    text += "\nfiles\n";
-    text += &list_blobs(files, "none");
+    if *kind == BundleKind::Model {
+        text += "\nfiles\n";
+        text += &list_blobs(files, "none");
+    }
     text += "\nweights\n";
-    let none = if bundle.is_packed() {
-        "none: only packed weights"
-    } else {
-        "none: pass --weights when you run the bundle"
+    let none = match (bundle.is_packed(), parameters.is_empty()) {
+        (true, _) => "none: only packed weights",
+        (false, true) => "none: the program has no parameters",
+        (false, false) => "none: pass --weights when you run the bundle",
     };
     text += &list_blobs(weights, none);
     text += "\ndocuments\n";
@@ -115,6 +136,35 @@ fn self_test(cases: &[SelfTestCase], embeds: bool) -> String {
     }
 }
 
+fn calls(goldens: &[Golden]) -> String {
+    match goldens.len() {
+        0 => "none recorded".into(),
+        1 => "1 call".into(),
+        count => format!("{count} calls"),
+    }
+}
+
+/// Returns the lines of a function: its arguments and results by name.
+fn describe_function(entry: &Entry) -> String {
+    let next = |result: usize| entry.outputs().nth(result).map(|(name, _)| format!("  next from {name}"));
+    let inputs = entry.inputs().map(|(name, spec)| {
+        let note = spec.next_state().and_then(next).unwrap_or_default();
+        let kind = if note.is_empty() { "argument" } else { "state" };
+        [kind.to_owned(), name, type_text(spec.dtype, &spec.shape), note]
+    });
+    let result = |(name, spec): (String, &ResultSpec)| {
+        ["result".to_owned(), name, type_text(spec.dtype, &spec.shape), String::new()]
+    };
+    let rows: Vec<_> = inputs.chain(entry.outputs().map(result)).collect();
+    let width = |column: usize| rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0);
+    let line = |[kind, name, ty, note]: &[String; 4]| {
+        let line = format!("    {kind:<8}  {name:<0$}  {ty:<1$}{note}", width(1), width(2));
+        format!("{}\n", line.trim_end())
+    };
+    let of = entry.function.iter().map(|name| format!(" of {name}")).collect::<String>();
+    format!("  {}{of}\n{}", entry.name, rows.iter().map(line).collect::<String>())
+}
+
 fn describe_target(name: &str, target: &TargetArtifact) -> String {
     let TargetArtifact {
         driver,
@@ -144,7 +194,9 @@ fn describe_target(name: &str, target: &TargetArtifact) -> String {
     }
     rows.add("vmfb", describe_blob(vmfb));
     rows.add("build key", build_key);
-    rows.add("step", format!("reads {} of weights", ByteCount(*step_bytes)));
+    if *step_bytes > 0 {
+        rows.add("step", format!("reads {} of weights", ByteCount(*step_bytes)));
+    }
     if let Some(serving) = serving {
         rows.add("serving", describe_serving(serving, entries));
     }
@@ -152,7 +204,9 @@ fn describe_target(name: &str, target: &TargetArtifact) -> String {
         add_packing(&mut rows, packing);
     }
     rows.add_list("flags", flags);
-    rows.add_list("entries", describe_entries(entries));
+    if entries.iter().any(|entry| entry.role != Role::Function) {
+        rows.add_list("entries", describe_entries(entries));
+    }
     format!("  {name}\n{}", rows.text)
 }
 
@@ -199,9 +253,12 @@ fn describe_entries(entries: &[Entry]) -> Vec<String> {
 
 /// Returns the types that an entry takes and returns: `(tokens i32[1,1]) -> (logits f32[1,100])`.
 pub(crate) fn describe_signature(entry: &Entry) -> String {
-    let Entry { name: _, role: _, arguments, results } = entry;
-    let arguments = arguments.iter().map(|a| format!("{} {}", a.kind, type_text(a.dtype, &a.shape)));
-    let results = results.iter().map(|r| format!("{} {}", r.kind, type_text(r.dtype, &r.shape)));
+    let Entry { name: _, function: _, role: _, work: _, arguments, results } = entry;
+    let named = |name: &Option<String>| name.iter().map(|name| format!("{name} ")).collect::<String>();
+    let arguments =
+        arguments.iter().map(|a| format!("{}{} {}", named(&a.name), a.kind, type_text(a.dtype, &a.shape)));
+    let results =
+        results.iter().map(|r| format!("{}{} {}", named(&r.name), r.kind, type_text(r.dtype, &r.shape)));
     let (arguments, results): (Vec<_>, Vec<_>) = (arguments.collect(), results.collect());
     format!("({}) -> ({})", arguments.join(", "), results.join(", "))
 }

@@ -7,7 +7,7 @@ use std::{
 
 use mlxcel_artifacts::{
     Blob, Bundle, CalibratedBy, Compiler, Digest, EmbeddingSpec, Error, GpuNeeds, Manifest, ModelSpec,
-    Packing, SelfTestCase, Serving, SignatureInfo, TargetArtifact, Traffic, Window,
+    Packing, ProgramSpec, Serving, SignatureInfo, TargetArtifact, Traffic, Window,
     entry::{Calibration, CalibrationStep, Entry, PackCall, PackStep, Parameter},
     type_text,
 };
@@ -59,9 +59,11 @@ impl Differences {
         // No `..` here and below, so that a new field is not forgotten.
         let Manifest {
             format,
+            kind,
             model,
             family,
             plan,
+            program,
             compiler,
             targets,
             files,
@@ -69,11 +71,18 @@ impl Differences {
             documents,
             parameters,
             replays,
+            goldens,
         } = a;
         self.values("format", format, &b.format);
+        self.values("kind", kind, &b.kind);
         self.values("model", model, &b.model);
         self.values("family", family, &b.family);
-        self.models(plan, &b.plan);
+        if let (Some(a), Some(b)) = (plan, &b.plan) {
+            self.models(a, b);
+        }
+        if let (Some(a), Some(b)) = (program, &b.program) {
+            self.programs(a, b);
+        }
         self.compilers(compiler, &b.compiler);
         self.parameters(parameters, &b.parameters);
         self.maps("target", targets, &b.targets, |found, name, a, b| {
@@ -84,6 +93,7 @@ impl Differences {
             found.blobs(&format!("weights {name}"), a, b);
         });
         self.self_tests(replays, &b.replays);
+        self.self_tests(goldens, &b.goldens);
         if self.is_empty() {
             // Documents list the other files, so they differ whenever anything else does.
             self.maps("document", documents, &b.documents, |found, name, a, b| {
@@ -131,6 +141,15 @@ impl Differences {
         self.values("embedding", &text(embedding), &text(&b.embedding));
     }
 
+    fn programs(&mut self, a: &ProgramSpec, b: &ProgramSpec) {
+        let ProgramSpec { stablehlo, source } = a;
+        let text = |version: &Option<String>| version.clone().unwrap_or_else(|| "text".into());
+        self.values("stablehlo", &text(stablehlo), &text(&b.stablehlo));
+        if *source != b.source {
+            self.add("program", format!("different: {}", arrow(short(source), short(&b.source))));
+        }
+    }
+
     fn compilers(&mut self, a: &Compiler, b: &Compiler) {
         let Compiler { version, digest } = a;
         self.values("compiler", version, &b.version);
@@ -139,12 +158,12 @@ impl Differences {
         }
     }
 
-    fn self_tests(&mut self, a: &[SelfTestCase], b: &[SelfTestCase]) {
+    fn self_tests<C: PartialEq>(&mut self, a: &[C], b: &[C]) {
         match (a, b) {
             (a, b) if a == b => {}
             (_, []) => self.add("self-test", "only in the first"),
             ([], _) => self.add("self-test", "only in the second"),
-            _ => self.add("self-test", "different prompts or answers"),
+            _ => self.add("self-test", "different cases or answers"),
         }
     }
 

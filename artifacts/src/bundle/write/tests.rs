@@ -275,7 +275,7 @@ fn a_manifest_must_fit_its_blobs() {
             .starts_with("file config.json has 2 bytes, expected 3: ")
     );
     assert!(
-        finish(|m| m.plan.context = 0)
+        finish(|m| m.plan.as_mut().unwrap().context = 0)
             .starts_with("invalid manifest: plan.context is 0, expected 1 to 2147483647\n")
     );
     assert!(names(folder.path()).is_empty());

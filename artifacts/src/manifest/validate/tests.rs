@@ -3,6 +3,7 @@ use crate::{Blob, manifest::tests::manifest};
 
 mod entries;
 mod packing;
+mod programs;
 
 /// Changes the small manifest and returns the problem that `validate` finds.
 fn refused<R>(change: impl FnOnce(&mut Manifest) -> R) -> String {
@@ -16,7 +17,7 @@ fn refused<R>(change: impl FnOnce(&mut Manifest) -> R) -> String {
 #[test]
 fn scalars() {
     assert_eq!(manifest().validate().map_err(|e| e.to_string()), Ok(()));
-    assert_eq!(refused(|m| m.format = 0), "format is 0, expected 1 to 5");
+    assert_eq!(refused(|m| m.format = 0), "format is 0, expected 1 to 6");
     let document = |m: &mut Manifest| {
         entries::old(m);
         m.format = 1;
@@ -28,12 +29,12 @@ fn scalars() {
         "model is `a\\u{1b}[2J`, expected 1 to 255 bytes without control characters"
     );
     assert_eq!(
-        refused(|m| m.plan.position_bytes = u64::MAX),
+        refused(|m| m.plan.as_mut().unwrap().position_bytes = u64::MAX),
         "plan.position_bytes is 18446744073709551615: more than any memory has"
     );
-    assert_eq!(refused(|m| m.plan.vocab = 0), "plan.vocab is 0, expected 1 to 2147483647");
+    assert_eq!(refused(|m| m.plan.as_mut().unwrap().vocab = 0), "plan.vocab is 0, expected 1 to 2147483647");
     assert_eq!(
-        refused(|m| m.plan.context = 1 << 40),
+        refused(|m| m.plan.as_mut().unwrap().context = 1 << 40),
         "plan.context is 1099511627776, expected 1 to 2147483647"
     );
 }

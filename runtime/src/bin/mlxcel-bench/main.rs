@@ -76,7 +76,7 @@ fn run(options: &Options, cancel: &Cancel) -> Result<()> {
     }
     let cases = options.cases()?;
     let mut engine = load_engine(options, &bundle, 1)?;
-    let model = ModelInfo::new(&bundle, engine.device());
+    let model = ModelInfo::new(&bundle, engine.device())?;
     if options.profile {
         let profiles = cases.iter().map(|case| Profile::record(case, &mut engine, cancel));
         return print(&render::profiles(&model, &profiles.collect::<Result<Vec<_>, _>>()?, options.output));
@@ -117,7 +117,7 @@ fn measure_batches(options: &Options, bundle: &Bundle, cancel: &Cancel) -> Resul
     let cases = options.batch_cases()?;
     let most = cases.iter().map(|case| case.sequences).max().unwrap_or(1);
     let mut engine = load_engine(options, bundle, most)?;
-    let model = ModelInfo::new(bundle, engine.device());
+    let model = ModelInfo::new(bundle, engine.device())?;
     if options.profile {
         let profiles = cases.iter().map(|case| Profile::record_batch(case, &mut engine, cancel));
         return print(&render::profiles(&model, &profiles.collect::<Result<Vec<_>, _>>()?, options.output));

@@ -47,9 +47,9 @@ pub(crate) struct Row {
 
 impl ModelInfo {
     /// Collects the facts from the manifest and the device.
-    pub(crate) fn new(bundle: &Bundle, device: &DeviceInfo) -> Self {
+    pub(crate) fn new(bundle: &Bundle, device: &DeviceInfo) -> Result<Self, mlxcel_artifacts::Error> {
         let manifest = bundle.manifest();
-        let plan = &manifest.plan;
+        let plan = manifest.model_spec()?;
         let target = &manifest.targets[&device.target];
         let elements = |shape: &[usize]| shape.iter().product::<usize>() as u64;
         let bytes = |parameters: &mut dyn Iterator<Item = &mlxcel_artifacts::entry::Parameter>| {
@@ -61,7 +61,7 @@ impl ModelInfo {
         } else {
             format!(" kv-{}", plan.cache_type)
         };
-        Self {
+        Ok(Self {
             model: format!("{} {kind}{kv}", manifest.model),
             bundle: bundle.path().display().to_string(),
             precision: plan.precision,
@@ -79,7 +79,7 @@ impl ModelInfo {
             position_bytes: plan.position_bytes,
             windows: plan.windows.clone(),
             dispatches: target.dispatches.clone(),
-        }
+        })
     }
 
     /// Returns the facts as a JSON object.

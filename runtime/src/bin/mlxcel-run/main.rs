@@ -224,5 +224,5 @@ fn converse(run: Run<'_>) -> Result<ExitCode> {
 /// Checks that the bundle can take the prompt, before anything large is loaded.
 fn check(options: &Options, bundle: &Bundle, prompt: &[u32]) -> Result<()> {
     let context = options.check_context(bundle)?;
-    Ok(check_prompt(context, bundle.manifest().plan.vocab, prompt)?)
+    Ok(check_prompt(context, bundle.manifest().model_spec()?.vocab, prompt)?)
 }

@@ -339,7 +339,7 @@ impl Options {
 
     /// Checks that the bundle has the context that was asked for. Returns the context.
     pub(crate) fn check_context(&self, bundle: &Bundle) -> Result<usize> {
-        let largest = bundle.manifest().plan.context;
+        let largest = bundle.manifest().model_spec()?.context;
         let context = self.ctx_size.unwrap_or(largest);
         if context > largest {
             bail!(Error::ContextSize { asked: context, context: largest });

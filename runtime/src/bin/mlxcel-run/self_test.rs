@@ -90,7 +90,7 @@ impl Model {
         check_weights(bundle, weights.as_ref())?;
         options.origin.note(bundle)?;
         let load_options = options.load_options();
-        let model = match bundle.manifest().plan.embedding {
+        let model = match bundle.manifest().model_spec()?.embedding {
             None => return Ok(Self::Engine(Box::new(open_engine(options, bundle, weights)?))),
             Some(_) => load_encoder(bundle, weights, &load_options)?,
         };

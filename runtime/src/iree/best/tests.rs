@@ -8,7 +8,7 @@ use safetensors::Dtype;
 
 use super::*;
 use crate::{
-    ffi::{Call, Device, tests::compile},
+    ffi::{ArgumentType, Call, Device, tests::compile},
     trace::Trace,
     weights::Weights,
 };
@@ -78,7 +78,8 @@ fn expected(logits: &[f32]) -> (Vec<i32>, Vec<f32>, f64) {
 }
 
 fn check(module: &Module, vocab: usize, rows: &[Vec<f32>], device: &str) {
-    let inputs = [(Dtype::F32, &[rows.len(), vocab][..]), (Dtype::I32, &[1])];
+    let shape = [rows.len(), vocab];
+    let inputs = [ArgumentType::Copied(Dtype::F32, &shape), ArgumentType::Copied(Dtype::I32, &[1])];
     let name = format!("model.best_{}", rows.len());
     let mut call = Call::new(module, &name, &inputs).unwrap();
     let logits = rows.concat();

@@ -294,7 +294,8 @@ fn a_manifest_with_other_arguments_than_the_module() {
 #[test]
 fn a_bundle_of_an_older_format() {
     let refused = refused("local-sync", &options("local-sync"), |m| {
-        (m.format, m.plan.batch) = (2, Some(1));
+        m.format = 2;
+        m.plan.as_mut().unwrap().batch = Some(1);
         let target = m.targets.get_mut("test").unwrap();
         let interface = Interface { context: CONTEXT, width: VOCAB, pools: &[] };
         target.serving = None;

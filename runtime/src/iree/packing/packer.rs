@@ -14,7 +14,7 @@ use safetensors::Dtype;
 
 use crate::{
     error::Error,
-    ffi::{Call, Device, Module, Tensor},
+    ffi::{ArgumentType, Call, Device, Module, Tensor},
     iree::vmfb,
     weights::Weights,
 };
@@ -184,9 +184,9 @@ impl<'a> Packer<'a> {
         let call = match self.calls.entry(entry) {
             Entry::Occupied(call) => call.into_mut(),
             Entry::Vacant(place) => {
-                let inputs: Vec<(Dtype, &[usize])> =
-                    arguments.iter().map(|argument| (argument.dtype, argument.shape.as_slice())).collect();
-                let call = Call::new(&self.module, &format!("{PACKING_MODULE_NAME}.{entry}"), &inputs);
+                let types: Vec<_> =
+                    arguments.iter().map(|a| ArgumentType::Copied(a.dtype, &a.shape)).collect();
+                let call = Call::new(&self.module, &format!("{PACKING_MODULE_NAME}.{entry}"), &types);
                 place.insert(call.map_err(Error::iree(|| format!("prepare {entry}")))?)
             }
         };

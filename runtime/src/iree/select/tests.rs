@@ -72,17 +72,22 @@ fn manifest(targets: &[&str]) -> Manifest {
     }
 }
 
+/// Returns a choice of this device, with local-task for the CPU.
+fn choice(asked: DeviceSpec) -> DeviceChoice {
+    DeviceChoice { asked, threads: None, cpu: DeviceSpec::LocalTask, trace: Trace::off() }
+}
+
 /// Opens a device; returns its spec and name.
 fn opened(devices: &FakeMachine, targets: &[&str], asked: &str) -> String {
     let manifest = manifest(targets);
-    let opened = open(devices, &machine(), &manifest, asked.parse().unwrap()).unwrap();
+    let opened = open(devices, &machine(), &manifest, &choice(asked.parse().unwrap())).unwrap();
     assert_eq!(Some(opened.target.driver), opened.spec.driver());
     opened.name.map_or_else(|| opened.spec.to_string(), |name| format!("{} {name}", opened.spec))
 }
 
 fn refused(devices: &FakeMachine, targets: &[&str], asked: &str) -> String {
     let manifest = manifest(targets);
-    let error = open(devices, &machine(), &manifest, asked.parse().unwrap()).err().unwrap();
+    let error = open(devices, &machine(), &manifest, &choice(asked.parse().unwrap())).err().unwrap();
     report(&error)
 }
 
@@ -239,7 +244,7 @@ fn another_version_of_iree_is_reported_first() {
     let mut old = manifest(&["cpu"]);
     old.compiler.version = "3.12.0".into();
     for asked in [DeviceSpec::Auto, DeviceSpec::LocalTask] {
-        let error = open(&FakeMachine::default(), &machine(), &old, asked).err().unwrap();
+        let error = open(&FakeMachine::default(), &machine(), &old, &choice(asked)).err().unwrap();
         assert!(report(&error).starts_with("error: the bundle was compiled by iree 3.12.0"));
     }
 }

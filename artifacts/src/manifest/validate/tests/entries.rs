@@ -27,7 +27,8 @@ fn with_pools(manifest: &mut Manifest, role: Role, pools: Vec<Pool>) {
 
 /// Makes the manifest one of an encoder with this entry.
 fn embedding(manifest: &mut Manifest, sizes: CallSizes) {
-    manifest.plan.embedding = Some(EmbeddingSpec { width: 8, pooling: Pooling::Mean, normalized: true });
+    manifest.plan.as_mut().unwrap().embedding =
+        Some(EmbeddingSpec { width: 8, pooling: Pooling::Mean, normalized: true });
     serving(manifest).pools.clear();
     let interface = Interface { context: 64, width: 8, pools: &[] };
     *entries(manifest) = vec![Entry::new(Role::Embed(sizes), &interface)];
@@ -35,7 +36,8 @@ fn embedding(manifest: &mut Manifest, sizes: CallSizes) {
 
 /// Makes the manifest one of format 2.
 pub(super) fn old(manifest: &mut Manifest) {
-    (manifest.format, manifest.plan.batch) = (2, Some(1));
+    manifest.format = 2;
+    manifest.plan.as_mut().unwrap().batch = Some(1);
     let cpu = manifest.targets.get_mut("cpu").unwrap();
     cpu.serving = None;
     let interface = Interface { context: 64, width: 100, pools: &[] };
@@ -63,7 +65,7 @@ fn entry_points() {
     );
     assert_eq!(refused(|m| entries(m).clear()), "target cpu: no entry, expected at least one");
     assert_eq!(
-        refused(|m| m.plan.context = 65),
+        refused(|m| m.plan.as_mut().unwrap().context = 65),
         "target cpu: pages of pool 0 of entry step_1 is i32[1,1], expected i32[1,2]"
     );
 }
@@ -126,7 +128,7 @@ fn arguments_and_results() {
 #[test]
 fn arguments_and_results_of_other_entries() {
     let taken = |kind: ArgumentKind, shape: &[usize]| {
-        let argument = ArgumentSpec { kind, dtype: Dtype::I32, shape: shape.to_vec() };
+        let argument = ArgumentSpec { name: None, kind, dtype: Dtype::I32, shape: shape.to_vec() };
         refused(|m| entries(m)[STEP_4].arguments.push(argument))
     };
     for (kind, shape) in [
@@ -143,7 +145,7 @@ fn arguments_and_results_of_other_entries() {
         assert_eq!(taken(kind, shape), format!("target cpu: entry step_4 takes {kind}, expected none"));
     }
     let given = |kind: ResultKind| {
-        let result = ResultSpec { kind, dtype: Dtype::F32, shape: vec![2, 100] };
+        let result = ResultSpec { name: None, kind, dtype: Dtype::F32, shape: vec![2, 100] };
         refused(|m| entries(m)[STEP_4].results.push(result))
     };
     assert_eq!(given(ResultKind::Embedding), "target cpu: entry step_4 gives embedding, expected none");
@@ -158,7 +160,12 @@ fn arguments_and_results_of_other_entries() {
         refused(|m| {
             embedding(m, RAGGED);
             let kind = ArgumentKind::Pages { pool: 1 };
-            entries(m)[0].arguments.push(ArgumentSpec { kind, dtype: Dtype::I32, shape: vec![2, 1] });
+            entries(m)[0].arguments.push(ArgumentSpec {
+                name: None,
+                kind,
+                dtype: Dtype::I32,
+                shape: vec![2, 1],
+            });
         }),
         "target cpu: entry embed_64 takes pages of pool 1, expected none"
     );
@@ -270,7 +277,7 @@ fn entries_for_the_best_tokens() {
         assert_eq!(changed(change), format!("target cpu: {problem}"));
     }
     let few = |m: &mut Manifest| {
-        m.plan.vocab = 5;
+        m.plan.as_mut().unwrap().vocab = 5;
         *entries(m) = [sample::step(1, 1), Role::Best { rows: 1 }].map(|r| sample::entry(r, 64, 5)).to_vec();
         entries(m)[1].results[0].shape = vec![1, 64];
     };
@@ -282,7 +289,7 @@ fn an_entry_whose_size_overflows() {
     let max = i32::MAX as usize;
     let sizes = CallSizes { rows: max, sequences: 1, selected: max, uniform: false };
     let change = |m: &mut Manifest| {
-        m.plan.vocab = max;
+        m.plan.as_mut().unwrap().vocab = max;
         *entries(m) = vec![sample::entry(Role::Step(sizes), 64, max)];
     };
     assert_eq!(
@@ -295,7 +302,7 @@ fn an_entry_whose_size_overflows() {
 fn caches() {
     assert_eq!(
         refused(|m| m.targets.get_mut("cpu").unwrap().serving = None),
-        "target cpu: format 5 has no serving, expected it"
+        "target cpu: format 6 has no serving, expected it"
     );
     assert_eq!(refused(|m| serving(m).page = 32), "target cpu: a page has 32 positions, expected 64");
     assert_eq!(
@@ -373,7 +380,7 @@ fn encoders() {
         "target cpu: the largest entry takes texts of 32 tokens, expected the context, 64"
     );
     assert_eq!(
-        encoder(|m| m.plan.embedding.as_mut().unwrap().width = 0),
+        encoder(|m| m.plan.as_mut().unwrap().embedding.as_mut().unwrap().width = 0),
         "plan.embedding.width is 0, expected 1 to 2147483647"
     );
 }
@@ -386,9 +393,9 @@ fn older_formats() {
             change(m);
         })
     };
-    assert_eq!(refused(|m| m.plan.batch = None), "format 2 has no plan.batch, expected 1");
+    assert_eq!(refused(|m| m.plan.as_mut().unwrap().batch = None), "format 2 has no plan.batch, expected 1");
     assert_eq!(
-        refused(|m| m.plan.batch = Some(2)),
+        refused(|m| m.plan.as_mut().unwrap().batch = Some(2)),
         "plan.batch is 2, expected 1 up to format 2 and none later"
     );
     assert_eq!(
@@ -426,7 +433,7 @@ fn older_formats() {
     assert_eq!(
         refused(|m| {
             let kind = ArgumentKind::Cache { pool: 0, part: 0 };
-            let argument = ArgumentSpec { kind, dtype: Dtype::F32, shape: vec![0, 2, 2, 64, 8] };
+            let argument = ArgumentSpec { name: None, kind, dtype: Dtype::F32, shape: vec![0, 2, 2, 64, 8] };
             entries(m)[0].arguments.push(argument);
         }),
         "target cpu: entry prefill_16 takes cache 0.0, expected none"
@@ -434,15 +441,15 @@ fn older_formats() {
     // In the newest format.
     let newest = |change: fn(&mut Manifest)| super::refused(change);
     assert_eq!(
-        newest(|m| m.plan.batch = Some(1)),
+        newest(|m| m.plan.as_mut().unwrap().batch = Some(1)),
         "plan.batch is 1, expected 1 up to format 2 and none later"
     );
     for role in [Role::Prefill { tokens: 16 }, Role::Decode { cache: 64 }, Role::Encode { tokens: 64 }] {
         assert_eq!(
             super::refused(|m| entries(m).push(sample::entry(role, 64, 100))),
             format!(
-                "target cpu: format 5 has the entry {}, expected step, best and embed since format 3",
-                role.entry_name()
+                "target cpu: format 6 has the entry {}, expected step, best and embed since format 3",
+                role.entry_name().unwrap()
             )
         );
     }
