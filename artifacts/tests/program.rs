@@ -360,14 +360,52 @@ fn a_program_is_shown_with_its_functions() {
         writer.finish(&manifest).unwrap();
     };
     write("a", &|_| ());
-    let shown = run(&["inspect", "a"], folder.path());
-    insta::assert_snapshot!(shown, @"");
+    let source = Digest::of(b"program");
+    let shown = run(&["inspect", "a"], folder.path()).replace(&source.hex(), "SOURCE");
+    insta::assert_snapshot!(shown, @r"
+    exit 0
+    bundle      a
+    format      6
+    program     step
+    stablehlo   1.15.0
+    source      blake3:SOURCE
+    compiler    iree 3.13.0
+                blake3:d1c2da04f74e1b9322141fd35c76e1887f27d63aee89fffd9c6de3e728882188
+    self-test   none recorded
+
+    functions
+      step
+        state     w     f32[100]  next from w
+        argument  x     f32[100]
+        result    w     f32[100]
+        result    loss  f32[]
+
+    targets
+      cpu
+        driver    local
+        cpu       x86_64
+        vmfb      blake3:4166bb3ea9f457b17746fd3653d16065bcd13d195857aad716cf1843fb27b993  4 bytes
+        build key blake3:ff8e2bab3b26e0c127002127905539b47eb421de85d554e15f55a446459b52b4
+
+    parameters
+      none
+
+    weights
+      none: the program has no parameters
+
+    documents
+      none: no SBOM, no provenance
+    ");
     write("b", &|manifest| {
         let entry = &mut manifest.targets.get_mut("cpu").unwrap().entries[0];
         entry.arguments[1].dtype = Dtype::BF16;
         manifest.program.as_mut().unwrap().stablehlo = None;
     });
-    insta::assert_snapshot!(run(&["diff", "a", "b"], folder.path()), @"");
+    insta::assert_snapshot!(run(&["diff", "a", "b"], folder.path()), @r"
+    exit 1
+    stablehlo              1.15.0 → text
+    target cpu entry step  (w state f32[100], x input f32[100], storage f32[100]) -> (w output f32[100], loss output f32[]) → (w state f32[100], x input bf16[100], storage f32[100]) -> (w output f32[100], loss output f32[])
+    ");
     let verified = run(&["verify", "a"], folder.path());
     assert!(verified.starts_with("exit 0\nok: a is intact, 1 blobs"), "{verified}");
 }

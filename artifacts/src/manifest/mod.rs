@@ -1,5 +1,6 @@
 //! `manifest.toml`: the description of a bundle.
 
+mod content;
 pub mod entry;
 pub(crate) mod numerics;
 mod parse;

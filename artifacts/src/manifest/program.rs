@@ -4,8 +4,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use super::{Manifest, ModelSpec, entry::Entry};
-use crate::{blob::Blob, digest::Digest, error::Error};
+use crate::{blob::Blob, digest::Digest};
 
 /// What a bundle was compiled from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -60,25 +59,4 @@ pub struct Golden {
     pub inputs: Blob,
     /// The results by name, as a safetensors file.
     pub outputs: Blob,
-}
-
-impl Manifest {
-    /// Returns the specification of the bundle's model.
-    ///
-    /// # Errors
-    /// The bundle has a program.
-    pub fn model_spec(&self) -> Result<&ModelSpec, Error> {
-        // A valid manifest has one if and only if it is of a model.
-        self.plan.as_ref().ok_or_else(|| Error::NotAModel { name: self.model.clone() })
-    }
-
-    /// Returns the functions of the bundle's program. They are the same for all targets.
-    ///
-    /// # Errors
-    /// The bundle has a model.
-    pub fn functions(&self) -> Result<&[Entry], Error> {
-        let first = self.targets.values().next().filter(|_| self.kind == BundleKind::Program);
-        let first = first.ok_or_else(|| Error::NotAProgram { name: self.model.clone() })?;
-        Ok(&first.entries)
-    }
 }

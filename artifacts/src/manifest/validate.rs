@@ -12,7 +12,7 @@ use std::{
 use safetensors::Dtype;
 
 use self::{
-    checks::{Check, check_tensors, ensure, file_name, text},
+    checks::{Check, check_tensors, ensure, file_name, text, within_target},
     packing::check_packing,
     program::check_program,
 };
@@ -121,14 +121,6 @@ fn check_model(
         }
     }
     Ok(())
-}
-
-/// Says in which target a problem is.
-fn within_target(name: &str, error: Error) -> Error {
-    match error {
-        Error::Invalid(problem) => Error::Invalid(format!("target {name}: {problem}")),
-        other => other,
-    }
 }
 
 fn check_plan(format: u32, plan: &ModelSpec) -> Check {

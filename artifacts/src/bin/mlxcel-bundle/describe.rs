@@ -264,6 +264,9 @@ pub(crate) fn describe_signature(entry: &Entry) -> String {
 }
 
 fn describe_parameters(parameters: &[Parameter]) -> String {
+    if parameters.is_empty() {
+        return "  none\n".into();
+    }
     // A validated manifest's sizes do not overflow.
     let bytes = |p: &Parameter| p.bytes().unwrap_or(0) as u64;
     let mut dtypes: BTreeMap<String, (usize, u64)> = BTreeMap::new();

@@ -50,3 +50,11 @@ pub(super) fn check_tensors(parameters: &[Parameter]) -> Check {
     }
     Ok(())
 }
+
+/// Says in which target a problem is.
+pub(super) fn within_target(name: &str, error: Error) -> Error {
+    match error {
+        Error::Invalid(problem) => Error::Invalid(format!("target {name}: {problem}")),
+        other => other,
+    }
+}

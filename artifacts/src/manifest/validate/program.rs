@@ -7,10 +7,7 @@ use std::{
 
 use safetensors::Dtype;
 
-use super::{
-    checks::{Check, ensure, text},
-    within_target,
-};
+use super::checks::{Check, ensure, text, within_target};
 use crate::{
     error::Error,
     manifest::{
