@@ -35,6 +35,7 @@ pub use arrays::{
     element::Element,
     error::TensorFileError,
     file::TensorFile,
+    safetensors_file::safetensors_tensors,
     value::{Number, Tensor, TensorSizeError},
     write::{safetensors_bytes, write_tensors},
 };

@@ -283,6 +283,48 @@ pub enum Error {
         folder: PathBuf,
     },
 
+    /// iree-compile took too long.
+    #[error(
+        "{target}: gave up after {seconds} s in iree-compile\n\
+         hint: leave out this target, whose compiler may never end, or raise --time-limit; others are compiled already"
+    )]
+    TimeLimit {
+        /// The target.
+        target: String,
+        /// The limit.
+        seconds: u64,
+    },
+
+    /// A program is refused.
+    #[error(transparent)]
+    Program(Box<mlxcel_emitter::Error>),
+
+    /// A file of tensors cannot be read, or does not fit a program.
+    #[error(transparent)]
+    Tensors(#[from] mlxcel_artifacts::TensorFileError),
+
+    /// The tensors of --parameters do not fit a program.
+    #[error("{}: {problem}\nhint: {hint}", path.display())]
+    Parameters {
+        /// The file.
+        path: PathBuf,
+        /// What was found and expected.
+        problem: String,
+        /// The remedy.
+        hint: &'static str,
+    },
+
+    /// A golden does not fit a program.
+    #[error(
+        "--golden {golden}: {problem}\nhint: `mlxcel-compile explain` shows functions, arguments and results"
+    )]
+    Golden {
+        /// The golden's files.
+        golden: String,
+        /// What was found and expected.
+        problem: String,
+    },
+
     /// A folder has no weights.
     #[error(
         "found no weights in {}, expected model.safetensors or model.safetensors.index.json\n\

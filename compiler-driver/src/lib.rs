@@ -12,16 +12,19 @@ mod target;
 mod test_support;
 
 pub use build::{
-    build,
+    build, build_program,
     compiler_location::CompilerLocation,
-    emit,
+    emit, emit_program,
     event::{Event, Progress},
+    golden::GoldenFiles,
+    program::ProgramRequest,
     request::{DEFAULT_CONTEXT, Request},
     toolchain::Toolchain,
 };
 pub use error::Error;
 pub use explain::explain;
 pub use mlxcel_artifacts::{CacheType, Cancel, Float, Quant};
+pub use mlxcel_emitter::{Sizes, StateArguments};
 pub use model::{
     random::write_random_weights,
     source::{ModelSource, WeightSource},

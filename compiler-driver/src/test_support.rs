@@ -27,6 +27,7 @@ pub(crate) fn toolchain(folder: &Path, name: &str) -> Toolchain {
         version: IREE_VERSION.to_owned(),
         digest: Digest::of(b"compiler"),
         verifies: true,
+        time_limit: None,
     }
 }
 

@@ -22,8 +22,8 @@ pub struct Program {
     pub packed: Option<Packed>,
     /// Bytes of parameters that a decode step reads.
     pub step_bytes: u64,
-    /// How the module serves several sequences.
-    pub serving: Serving,
+    /// How the module serves several sequences, if it has a model.
+    pub serving: Option<Serving>,
     /// How much the kernels read and write, by the names of their dispatches.
     pub dispatches: BTreeMap<String, Traffic>,
     /// The objects that the module is linked with.

@@ -37,7 +37,7 @@ pub fn emit(
         parameters,
         packed,
         step_bytes,
-        serving: plan.serving(model),
+        serving: Some(plan.serving(model)),
         dispatches: module.traffic(),
         objects: module.objects(),
     })

@@ -48,11 +48,12 @@ pub use model::{ModelLimits, ModelRunner, check_prompt};
 pub use program::{
     bundle::{DeviceOptions, Program},
     compare::{Difference, Tolerance, compare},
-    names::find_function,
+    names::{find_function, nearest},
 };
 #[cfg(feature = "iree")]
 pub use program::{
     function::{DeviceTensor, Function},
+    golden::GoldenResult,
     loaded::LoadedProgram,
 };
 pub use sampling::{Sampler, Sampling, TokenLogprobs, top_logprobs};

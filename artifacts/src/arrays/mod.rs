@@ -3,9 +3,10 @@
 pub(crate) mod dtypes;
 pub(crate) mod element;
 pub(crate) mod error;
+mod expected;
 pub(crate) mod file;
 mod npy;
 mod npz;
-mod safetensors_file;
+pub(crate) mod safetensors_file;
 pub(crate) mod value;
 pub(crate) mod write;

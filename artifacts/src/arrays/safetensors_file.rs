@@ -54,3 +54,26 @@ pub(super) fn read(mut file: File, place: &Place) -> Result<Tensor, Problem> {
     read.map_err(|error| Problem::read(&error))?;
     Tensor::new(place.dtype, &place.shape, bytes).map_err(|error| Problem::damaged(error.to_string()))
 }
+
+/// Returns the tensors of a safetensors file in memory, by name.
+///
+/// # Errors
+/// The bytes are no such file, in words.
+pub fn safetensors_tensors(bytes: &[u8]) -> Result<BTreeMap<String, Tensor>, String> {
+    let found = bytes.len() as u64;
+    let (length, rest) =
+        bytes.split_first_chunk().ok_or_else(|| format!("found {found} bytes, expected 8 or more"))?;
+    let length = usize::try_from(u64::from_le_bytes(*length)).unwrap_or(usize::MAX);
+    let (header, data) = rest
+        .split_at_checked(length)
+        .ok_or_else(|| format!("found a header of {length} bytes in {found}"))?;
+    let header = safetensors_header(header, found)?;
+    let mut tensors = BTreeMap::new();
+    for (name, info) in header.tensors() {
+        let (from, to) = info.data_offsets;
+        let bytes = data.get(from..to).unwrap_or_default().to_vec();
+        let tensor = Tensor::new(info.dtype, &info.shape, bytes).map_err(|error| error.to_string())?;
+        tensors.insert(name, tensor);
+    }
+    Ok(tensors)
+}

@@ -7,7 +7,7 @@ use std::{
     path::{Path, PathBuf},
     process::{Child, Command, ExitStatus, Stdio},
     thread,
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 use tempfile::TempDir;
@@ -90,8 +90,17 @@ pub(crate) fn compile(
         .process_group(0)
         .spawn()
         .map_err(Error::io("run", &toolchain.executable))?;
-    let status = wait(child, cancelled).map_err(Error::io("run", &toolchain.executable))?;
-    let status = status.ok_or(Error::Cancelled)?;
+    let start = Instant::now();
+    let is_late = || toolchain.time_limit.is_some_and(|limit| start.elapsed() >= limit);
+    let status =
+        wait(child, &|| cancelled() || is_late()).map_err(Error::io("run", &toolchain.executable))?;
+    let Some(status) = status else {
+        let limit = toolchain.time_limit.filter(|_| !cancelled());
+        return Err(limit.map_or(Error::Cancelled, |limit| Error::TimeLimit {
+            target: target.name.clone(),
+            seconds: limit.as_secs(),
+        }));
+    };
 
     let output = CompilerOutput { folder };
     let written = fs::metadata(output.vmfb()).is_ok_and(|file| file.len() > 0);
@@ -103,10 +112,26 @@ pub(crate) fn compile(
     Err(Error::Compile {
         target: target.name.clone(),
         outcome: outcome(status),
-        reason: reason.unwrap_or_else(|| "it printed nothing".to_owned()),
+        reason: reason.map_or_else(|| "it printed nothing".to_owned(), |reason| with_op(&reason, unit.mlir)),
         command: command_line(&folder, toolchain, &flags),
         folder,
     })
+}
+
+/// Puts the function and the op that the compiler stopped at before its words.
+fn with_op(reason: &str, mlir: &str) -> String {
+    let place = || {
+        let (line, _) = reason.strip_prefix(INPUT)?.strip_prefix(':')?.split_once(':')?;
+        let before: Vec<&str> = mlir.lines().take(line.parse().ok()?).collect();
+        let quoted = |line: &str, before: &str| {
+            let (_, rest) = line.split_once(before)?;
+            rest.split_once('"').map(|(name, _)| name.to_owned())
+        };
+        let op = before.last().and_then(|line| quoted(line, "\""))?;
+        let function = before.iter().rev().find_map(|line| quoted(line, "sym_name = \""))?;
+        Some(format!("{function}: {}: {reason}", op.trim_start_matches("stablehlo.")))
+    };
+    place().unwrap_or_else(|| reason.to_owned())
 }
 
 /// Waits until the compiler ends. Returns `None` if it was cancelled.

@@ -19,8 +19,8 @@ pub(crate) fn build_key(unit: &Unit<'_>, target: &ResolvedTarget, toolchain: &To
     let Unit { mlir, objects, parameters, flags: more_flags } = unit;
     // The compiler does not see names: targets with the same flags share a module. The MLIR shows the numerics.
     let ResolvedTarget { name: _, driver, arch, cpu_features, flags, numerics: _ } = target;
-    // The digest identifies the compiler, wherever it is installed. Verifying changes nothing in the module.
-    let Toolchain { executable: _, version, digest, verifies: _ } = toolchain;
+    // The digest identifies the compiler, wherever it is installed. Verifying and the time it has change nothing in the module.
+    let Toolchain { executable: _, version, digest, verifies: _, time_limit: _ } = toolchain;
 
     let mut key = Fields::default();
     key.text("mlxcel build key");
@@ -111,6 +111,7 @@ mod tests {
                 version: "3.13.0".into(),
                 digest: Digest::of(b"compiler"),
                 verifies: true,
+                time_limit: None,
             },
         }
     }

@@ -1,42 +1,39 @@
-//! Builds a bundle: checks the request, emits and compiles the programs, and writes the bundle.
+//! Builds a bundle: checks the request, emits and compiles the modules, and writes the bundle.
 
 pub(crate) mod compiler_location;
 pub(crate) mod event;
+pub(crate) mod program;
 pub(crate) mod request;
 pub(crate) mod toolchain;
 
 mod dump;
+pub(crate) mod golden;
 pub(crate) mod iree_compile;
 mod key;
+mod parameters;
 mod plan;
 mod prepare;
 mod programs;
 mod ptx;
 mod schedule;
+mod source;
 mod unit;
 mod weights;
 
 use std::collections::BTreeMap;
 
-use mlxcel_artifacts::entry::Parameter;
-use mlxcel_artifacts::{
-    Bundle, BundleKind, BundleWriter, Compiler, FORMAT, Machine, Manifest, TargetArtifact,
-};
+use mlxcel_artifacts::{Bundle, BundleWriter, Compiler, FORMAT, Machine, Manifest};
 use mlxcel_emitter::Program;
 
-use crate::{
-    documents::{self, provenance::ExternalParameters},
-    error::Error,
-    target::ResolvedTarget,
-};
+use crate::{documents, error::Error};
 use dump::DumpDir;
 use event::Progress;
-use plan::model_spec;
 use prepare::Prepared;
+use program::{PreparedProgram, ProgramRequest};
 use programs::Programs;
 use request::Request;
+use source::{Contents, Setup, Source};
 use toolchain::Toolchain;
-use weights::BundledWeights;
 
 /// Builds the bundle that `request` describes, and opens it.
 ///
@@ -46,23 +43,58 @@ use weights::BundledWeights;
 /// # Errors
 /// Any step failed; nothing is left at the bundle's path then.
 pub fn build(request: &Request, progress: &mut Progress<'_>) -> Result<Bundle, Error> {
-    let prepared = Prepared::new(request, progress)?;
-    let out = request.out.clone().unwrap_or_else(|| format!("{}.bundle", prepared.model.name).into());
-    let mut writer = BundleWriter::create(&out)?;
-    let store = request.store.as_ref().ok_or(mlxcel_artifacts::Error::NoStore)?;
-    let lock = store.lock_shared()?;
-    let toolchain = Toolchain { verifies: request.verifies, ..Toolchain::find(&request.compiler, store)? };
-    let dump_dir = request.dump_dir.as_deref().map(DumpDir::create).transpose()?;
+    run(Box::new(Prepared::new(request, progress)?), &Setup::of(request), progress)
+}
 
-    let programs = Programs::emit(&prepared, &Machine::host(), progress)?;
+/// Builds the bundle of a program, and opens it; as [`build`].
+///
+/// # Errors
+/// The program is refused, or any step failed; nothing is left at the bundle's path then.
+pub fn build_program(request: &ProgramRequest, progress: &mut Progress<'_>) -> Result<Bundle, Error> {
+    run(Box::new(PreparedProgram::new(request)?), &request.setup(), progress)
+}
+
+/// Builds the bundle of a source.
+fn run(
+    source: Box<dyn Source + '_>,
+    setup: &Setup<'_>,
+    progress: &mut Progress<'_>,
+) -> Result<Bundle, Error> {
+    let out = setup.out.clone().unwrap_or_else(|| format!("{}.bundle", source.name()).into());
+    let mut writer = BundleWriter::create(&out)?;
+    let store = setup.store.ok_or(mlxcel_artifacts::Error::NoStore)?;
+    let lock = store.lock_shared()?;
+    let found = Toolchain::find(setup.compiler, store)?;
+    let toolchain = Toolchain { verifies: setup.verifies, time_limit: setup.time_limit, ..found };
+    let dump_dir = setup.dump_dir.map(DumpDir::create).transpose()?;
+
+    let programs = Programs::emit(&*source, &Machine::host(), progress)?;
     let jobs = programs.jobs();
-    let modules = schedule::compile_all(&jobs, &toolchain, store, &request.cancel, progress)?;
+    let modules = schedule::compile_all(&jobs, &toolchain, store, setup.cancel, progress)?;
     if let Some(dump_dir) = dump_dir {
         jobs.iter().zip(&modules).try_for_each(|(job, module)| dump_dir.save(job, &module.vmfb))?;
     }
     let targets = programs.write_modules(&jobs, modules, &mut writer)?;
-    let manifest =
-        write_contents(request, prepared, programs.parameters()?, targets, toolchain, &mut writer, progress)?;
+    let model = source.name().to_owned();
+    let Contents { kind, family, plan, program, files, weights, parameters, goldens, recorded, sources } =
+        source.write(programs.parameters()?, &mut writer, setup.cancel, progress)?;
+    let mut manifest = Manifest {
+        format: FORMAT,
+        kind,
+        model,
+        family,
+        plan,
+        program,
+        compiler: Compiler { version: toolchain.version, digest: toolchain.digest },
+        targets,
+        files,
+        weights,
+        documents: BTreeMap::new(),
+        replays: vec![],
+        goldens,
+        parameters,
+    };
+    manifest.documents = documents::write(&mut writer, &manifest, recorded, &sources)?;
     let bundle = writer.finish(&manifest)?;
     store.remember_built(&bundle);
     drop(lock);
@@ -70,53 +102,23 @@ pub fn build(request: &Request, progress: &mut Progress<'_>) -> Result<Bundle, E
     Ok(bundle)
 }
 
-/// Adds small files, weights and documents to a bundle. Returns its manifest.
-fn write_contents(
-    request: &Request,
-    prepared: Prepared,
-    mut parameters: Vec<Parameter>,
-    targets: BTreeMap<String, TargetArtifact>,
-    toolchain: Toolchain,
-    writer: &mut BundleWriter,
-    progress: &mut Progress<'_>,
-) -> Result<Manifest, Error> {
-    let files = prepared.write_small_files(writer)?;
-    let Prepared { model, weights, plan, .. } = prepared;
-    let BundledWeights { blobs, tensors, sources } =
-        weights.write(&model.config, writer, &request.cancel, progress)?;
-    for parameter in &mut parameters {
-        parameter.source = tensors.get(&parameter.name).copied();
-    }
-    let mut manifest = Manifest {
-        format: FORMAT,
-        kind: BundleKind::Model,
-        plan: Some(model_spec(&model.config, &plan)),
-        program: None,
-        model: model.name,
-        family: model.config.family,
-        compiler: Compiler { version: toolchain.version, digest: toolchain.digest },
-        targets,
-        files,
-        weights: blobs,
-        documents: BTreeMap::new(),
-        replays: vec![],
-        goldens: vec![],
-        parameters,
-    };
-    let Request { ref targets, ref weights, chunk, separate_kernels, pack_elements, .. } = *request;
-    let options = ExternalParameters { targets, weights, chunk, separate_kernels, pack_elements };
-    manifest.documents = documents::write(writer, &manifest, &options, &sources)?;
-    Ok(manifest)
-}
-
 /// Emits the program that `request` describes for its first target, without compiling it.
 ///
 /// # Errors
 /// The request, the model or its weights are refused, as in [`build`].
 pub fn emit(request: &Request, progress: &mut Progress<'_>) -> Result<Program, Error> {
-    let prepared = Prepared::new(request, progress)?;
-    let target = prepared.targets.first().ok_or(Error::NoTarget)?;
-    let ResolvedTarget { numerics, .. } =
-        target.resolve(&Machine::host(), prepared.plan.precision, prepared.plan.quant);
-    prepared.emit(numerics, progress)
+    emit_first(&Prepared::new(request, progress)?, progress)
+}
+
+/// Emits the module of a program for its first target, without compiling it.
+///
+/// # Errors
+/// The program is refused, as in [`build_program`].
+pub fn emit_program(request: &ProgramRequest, progress: &mut Progress<'_>) -> Result<Program, Error> {
+    emit_first(&PreparedProgram::new(request)?, progress)
+}
+
+fn emit_first(source: &dyn Source, progress: &mut Progress<'_>) -> Result<Program, Error> {
+    let target = source.targets(&Machine::host()).into_iter().next().ok_or(Error::NoTarget)?;
+    source.emit(target.numerics, progress)
 }

@@ -2,17 +2,22 @@
 
 use std::{collections::BTreeMap, time::Instant};
 
-use mlxcel_artifacts::{Blob, BundleWriter, CONFIG_FILE, CacheType, Float, Quant};
-use mlxcel_emitter::{Numerics, Plan, Program};
+use mlxcel_artifacts::{
+    Blob, BundleKind, BundleWriter, CONFIG_FILE, CacheType, Cancel, Float, Machine, Quant, entry::Parameter,
+};
+use mlxcel_emitter::{Numerics, Plan, Products, Program};
 use mlxcel_models::{Head, SmallFiles, Weight};
 use safetensors::Dtype;
 
 use crate::{
     build::{
         event::{Event, Progress},
+        plan::model_spec,
         request::{DEFAULT_CONTEXT, Request},
-        weights::Weights,
+        source::{Contents, Source, find_targets},
+        weights::{BundledWeights, Weights},
     },
+    documents::provenance::ExternalParameters,
     error::Error,
     model::{
         files::{SmallFile, check_json_object},
@@ -20,22 +25,23 @@ use crate::{
         source::Model,
     },
     stored::{StoredWeights, in_words},
-    target::{Precision, Target, float_name},
+    target::{Precision, ResolvedTarget, Target, float_name},
 };
 
 /// A request, checked against its model, weights and targets.
-pub(crate) struct Prepared {
-    pub(crate) model: Model,
-    pub(crate) weights: Weights,
+pub(crate) struct Prepared<'r> {
+    request: &'r Request,
+    model: Model,
+    weights: Weights,
     /// Each small file by name.
-    pub(crate) small_files: Vec<(&'static str, SmallFile)>,
-    pub(crate) targets: Vec<Target>,
-    pub(crate) plan: Plan,
+    small_files: Vec<(&'static str, SmallFile)>,
+    targets: Vec<Target>,
+    plan: Plan,
 }
 
-impl Prepared {
+impl<'r> Prepared<'r> {
     /// Loads model and weights of a request, and plans the build.
-    pub(crate) fn new(request: &Request, progress: &mut Progress<'_>) -> Result<Self, Error> {
+    pub(crate) fn new(request: &'r Request, progress: &mut Progress<'_>) -> Result<Self, Error> {
         let targets = find_targets(&request.targets)?;
         let mut model = request.model.load()?;
         model.warning.take().into_iter().for_each(|text| progress(Event::Warning(text)));
@@ -54,23 +60,11 @@ impl Prepared {
         };
         let plan = plan(request, &model, (precision, quant), &targets)?;
         let small_files = small_files(&model, &weights, progress)?;
-        Ok(Self { model, weights, small_files, targets, plan })
-    }
-
-    /// Emits the program for targets of these numerics.
-    pub(crate) fn emit(&self, numerics: Numerics, progress: &mut Progress<'_>) -> Result<Program, Error> {
-        let start = Instant::now();
-        let config = &self.model.config;
-        let plan = self.plan.for_target(numerics);
-        let storage_of = |weight: &Weight| self.weights.storage(weight, config);
-        let program = mlxcel_emitter::emit(config, &plan, &storage_of)
-            .map_err(|source| Error::Emit { model: self.model.name.clone(), source: Box::new(source) })?;
-        progress(Event::Emitted { bytes: program.mlir.len(), took: start.elapsed() });
-        Ok(program)
+        Ok(Self { request, model, weights, small_files, targets, plan })
     }
 
     /// Returns the weights in few bits that [`Quant::Auto`] decodes on targets of these numerics, in words.
-    pub(crate) fn decoded(&self, numerics: Numerics) -> Option<String> {
+    fn decoded(&self, numerics: Numerics) -> Option<String> {
         if self.plan.quant != Quant::Auto {
             return None;
         }
@@ -92,10 +86,7 @@ impl Prepared {
     }
 
     /// Adds config.json and the other small files to a bundle.
-    pub(crate) fn write_small_files(
-        &self,
-        writer: &mut BundleWriter,
-    ) -> Result<BTreeMap<String, Blob>, Error> {
+    fn write_small_files(&self, writer: &mut BundleWriter) -> Result<BTreeMap<String, Blob>, Error> {
         let mut files = BTreeMap::new();
         files.insert(CONFIG_FILE.to_owned(), writer.add_bytes(self.model.json.as_bytes())?);
         for (name, file) in &self.small_files {
@@ -107,6 +98,79 @@ impl Prepared {
         }
         Ok(files)
     }
+}
+
+impl Source for Prepared<'_> {
+    fn name(&self) -> &str {
+        &self.model.name
+    }
+
+    fn targets(&self, machine: &Machine) -> Vec<ResolvedTarget> {
+        let Plan { precision, quant, .. } = self.plan;
+        self.targets.iter().map(|target| target.resolve(machine, precision, quant)).collect()
+    }
+
+    fn warnings(&self, target: &ResolvedTarget) -> Vec<String> {
+        let decoded = self.decoded(target.numerics);
+        let decoded = decoded.map(|words| format!("target {}: {words}", target.name));
+        without_kernels(target, self.plan.quant).into_iter().chain(decoded).collect()
+    }
+
+    fn emit(&self, numerics: Numerics, progress: &mut Progress<'_>) -> Result<Program, Error> {
+        let start = Instant::now();
+        let config = &self.model.config;
+        let plan = self.plan.for_target(numerics);
+        let storage_of = |weight: &Weight| self.weights.storage(weight, config);
+        let program = mlxcel_emitter::emit(config, &plan, &storage_of)
+            .map_err(|source| Error::Emit { model: self.model.name.clone(), source: Box::new(source) })?;
+        progress(Event::Emitted { bytes: program.mlir.len(), took: start.elapsed() });
+        Ok(program)
+    }
+
+    fn write(
+        self: Box<Self>,
+        mut parameters: Vec<Parameter>,
+        writer: &mut BundleWriter,
+        cancel: &Cancel,
+        progress: &mut Progress<'_>,
+    ) -> Result<Contents, Error> {
+        let files = self.write_small_files(writer)?;
+        let Self { model, weights, plan, request, .. } = *self;
+        let BundledWeights { blobs, tensors, sources } =
+            weights.write(&model.config, writer, cancel, progress)?;
+        for parameter in &mut parameters {
+            parameter.source = tensors.get(&parameter.name).copied();
+        }
+        let Request { ref targets, ref weights, chunk, separate_kernels, pack_elements, .. } = *request;
+        let options = ExternalParameters { targets, weights, chunk, separate_kernels, pack_elements };
+        Ok(Contents {
+            kind: BundleKind::Model,
+            plan: Some(model_spec(&model.config, &plan)),
+            family: model.config.family,
+            program: None,
+            files,
+            weights: blobs,
+            parameters,
+            goldens: vec![],
+            recorded: options.recorded(),
+            sources,
+        })
+    }
+}
+
+/// Returns a warning if quantized weights are multiplied without kernels.
+fn without_kernels(target: &ResolvedTarget, quant: Quant) -> Option<String> {
+    let has_kernels = matches!(target.numerics.products, Products::Kernels(_));
+    if matches!(quant, Quant::None | Quant::Auto) || has_kernels {
+        return None;
+    }
+    let name = &target.name;
+    Some(match target.numerics.attention_isa() {
+        Some(_) => format!(
+            "target {name} has {quant} kernels for single tokens only: prompts use plain StableHLO, which is slower"
+        ),
+        None => format!("target {name} has no {quant} kernels: it uses plain StableHLO, which is slower"),
+    })
 }
 
 /// Finds the small files of a model or of its weights, and checks that those of folders are objects.
@@ -125,17 +189,6 @@ fn small_files(
         }
     }
     Ok(files)
-}
-
-/// Finds targets by name. Naming a target twice is the same as naming it once.
-fn find_targets(names: &[String]) -> Result<Vec<Target>, Error> {
-    let mut targets: Vec<Target> = Vec::new();
-    for name in names {
-        if !targets.iter().any(|target| target.name == *name) {
-            targets.push(Target::find(name)?);
-        }
-    }
-    if targets.is_empty() { Err(Error::NoTarget) } else { Ok(targets) }
 }
 
 /// Chooses the element type of products, and warns if it is not the checkpoint's because of a target.

@@ -2,18 +2,18 @@
 
 use std::collections::{BTreeMap, btree_map::Entry};
 
-use mlxcel_artifacts::{BundleWriter, Driver, Machine, Packing, Quant, TargetArtifact, entry::Parameter};
-use mlxcel_emitter::{Numerics, Plan, Products, Program};
+use mlxcel_artifacts::{BundleWriter, Driver, Machine, Packing, TargetArtifact, entry::Parameter};
+use mlxcel_emitter::{Numerics, Program};
 
 use crate::{
     build::{
         event::{Event, Progress},
-        prepare::Prepared,
         ptx,
+        source::Source,
         unit::{CompiledModule, Job},
     },
     error::Error,
-    target::{ResolvedTarget, Target},
+    target::ResolvedTarget,
 };
 
 /// The targets of a build, and a program for each kind of numerics among them.
@@ -23,24 +23,18 @@ pub(crate) struct Programs {
 }
 
 impl Programs {
-    /// Resolves the targets for `machine` and emits their programs.
+    /// Resolves the targets for `machine` and emits their modules.
     pub(crate) fn emit(
-        prepared: &Prepared,
+        source: &dyn Source,
         machine: &Machine,
         progress: &mut Progress<'_>,
     ) -> Result<Self, Error> {
-        let Plan { precision, quant, .. } = prepared.plan;
-        let resolve = |target: &Target| target.resolve(machine, precision, quant);
-        let targets: Vec<_> = prepared.targets.iter().map(resolve).collect();
+        let targets = source.targets(machine);
         let mut by_numerics = BTreeMap::new();
         for target in &targets {
-            warn_without_kernels(target, quant, progress);
-            let decoded = prepared.decoded(target.numerics);
-            decoded
-                .into_iter()
-                .for_each(|words| progress(Event::Warning(format!("target {}: {words}", target.name))));
+            source.warnings(target).into_iter().for_each(|text| progress(Event::Warning(text)));
             if let Entry::Vacant(entry) = by_numerics.entry(target.numerics) {
-                entry.insert(prepared.emit(target.numerics, progress)?);
+                entry.insert(source.emit(target.numerics, progress)?);
             }
         }
         Ok(Self { targets, by_numerics })
@@ -84,7 +78,7 @@ impl Programs {
                         vmfb,
                         entries,
                         step_bytes,
-                        serving: Some(serving),
+                        serving,
                         rewind: None,
                         dispatches,
                         packing: None,
@@ -111,19 +105,4 @@ impl Programs {
     fn program(&self, target: &ResolvedTarget) -> Option<&Program> {
         self.by_numerics.get(&target.numerics)
     }
-}
-
-/// Warns if quantized weights are multiplied without kernels.
-fn warn_without_kernels(target: &ResolvedTarget, quant: Quant, progress: &mut Progress<'_>) {
-    let has_kernels = matches!(target.numerics.products, Products::Kernels(_));
-    if matches!(quant, Quant::None | Quant::Auto) || has_kernels {
-        return;
-    }
-    let name = &target.name;
-    progress(Event::Warning(match target.numerics.attention_isa() {
-        Some(_) => format!(
-            "target {name} has {quant} kernels for single tokens only: prompts use plain StableHLO, which is slower"
-        ),
-        None => format!("target {name} has no {quant} kernels: it uses plain StableHLO, which is slower"),
-    }));
 }

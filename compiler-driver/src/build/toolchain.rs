@@ -7,6 +7,7 @@ use std::{
     io::{self, Write as _},
     path::{Path, PathBuf},
     process::{Command, Stdio},
+    time::Duration,
 };
 
 use mlxcel_artifacts::{Digest, FileIdentity, IREE_VERSION, Store};
@@ -28,6 +29,8 @@ pub struct Toolchain {
     pub digest: Digest,
     /// Whether it verifies the module between its passes.
     pub verifies: bool,
+    /// The longest time of a compilation.
+    pub time_limit: Option<Duration>,
 }
 
 /// Identity of an executable, kept in the store so that hundreds of megabytes are not hashed on every call.
@@ -65,7 +68,7 @@ impl Toolchain {
                 expected: IREE_VERSION,
             });
         }
-        Ok(Self { version: version.to_owned(), executable, digest, verifies: true })
+        Ok(Self { version: version.to_owned(), executable, digest, verifies: true, time_limit: None })
     }
 }
 

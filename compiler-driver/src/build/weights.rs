@@ -170,7 +170,7 @@ impl Weights {
 
 impl BundledWeights {
     /// Adds a file of a checkpoint: tensors with aligned data, an index as it is.
-    fn add(
+    pub(crate) fn add(
         &mut self,
         name: &str,
         path: &Path,

@@ -13,16 +13,17 @@ use std::collections::BTreeMap;
 use mlxcel_artifacts::{Blob, BundleWriter, Manifest, PROVENANCE, SBOM, with_file_list};
 
 use crate::error::Error;
-use provenance::{ExternalParameters, SourceFile};
+use provenance::SourceFile;
 
-/// Adds the documents about `manifest` to a bundle. `weights` are the files that its weights were copied from.
+/// Adds the documents about `manifest` to a bundle. `options` are those that the
+/// manifest does not say, `sources` the files that were read.
 pub(crate) fn write(
     writer: &mut BundleWriter,
     manifest: &Manifest,
-    options: &ExternalParameters<'_>,
-    weights: &[SourceFile],
+    options: BTreeMap<&'static str, String>,
+    sources: &[SourceFile],
 ) -> Result<BTreeMap<String, Blob>, Error> {
-    let provenance = provenance::statement(manifest, options, weights);
+    let provenance = provenance::statement(manifest, options, sources);
     let documents = [
         (PROVENANCE, serde_json::to_vec(&provenance).map_err(Error::document)?),
         (SBOM, sbom::document(manifest)?),

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use mlxcel_artifacts::{Compiler, Digest, Manifest};
+use mlxcel_artifacts::{BundleKind, Compiler, Digest, Manifest};
 use serde::Serialize;
 
 use crate::{
@@ -29,7 +29,8 @@ pub(crate) struct SourceFile {
 }
 
 impl ExternalParameters<'_> {
-    fn recorded(&self) -> BTreeMap<&'static str, String> {
+    /// Returns the options by name.
+    pub(crate) fn recorded(&self) -> BTreeMap<&'static str, String> {
         let Self { targets, weights, chunk, separate_kernels, pack_elements } = self;
         let weights = match weights {
             WeightSource::None => "none".to_owned(),
@@ -107,16 +108,21 @@ impl Resource {
     }
 }
 
-/// Returns the statement about a bundle that was built with `options` from these files of weights.
+/// Returns the statement about a bundle that was built with `options` from these files.
 pub(super) fn statement(
     manifest: &Manifest,
-    options: &ExternalParameters<'_>,
-    weights: &[SourceFile],
+    options: BTreeMap<&'static str, String>,
+    sources: &[SourceFile],
 ) -> Statement {
-    let Manifest { model, family, plan, compiler: Compiler { version, digest }, targets, files, .. } =
-        manifest;
-    let mut external = options.recorded();
-    external.insert("model", model.clone());
+    let Manifest {
+        kind, model, family, plan, compiler: Compiler { version, digest }, targets, files, ..
+    } = manifest;
+    let mut external = options;
+    let subject = match kind {
+        BundleKind::Model => "model",
+        BundleKind::Program => "program",
+    };
+    external.insert(subject, model.clone());
     if let Some(plan) = plan {
         external.extend([
             ("family", family.clone()),
@@ -142,7 +148,7 @@ pub(super) fn statement(
         digest: [("sha256", (*sha256).to_owned())].into(),
     });
     let files = files.iter().map(|(name, blob)| Resource::file(name, &blob.digest));
-    let weights = weights.iter().map(|SourceFile { name, digest }| Resource::file(name, digest));
+    let sources = sources.iter().map(|SourceFile { name, digest }| Resource::file(name, digest));
     Statement {
         kind: "https://in-toto.io/Statement/v1",
         subject: [],
@@ -152,7 +158,7 @@ pub(super) fn statement(
                 build_type: format!("{REPOSITORY}/compile/v1"),
                 external_parameters: external,
                 internal_parameters: internal.collect(),
-                resolved_dependencies: files.chain(weights).chain([compiler]).chain(crates).collect(),
+                resolved_dependencies: files.chain(sources).chain([compiler]).chain(crates).collect(),
             },
             run_details: RunDetails {
                 builder: Builder { id: REPOSITORY, version: [("mlxcel-compile", VERSION.to_owned())].into() },

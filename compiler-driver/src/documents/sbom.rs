@@ -10,7 +10,7 @@ use cyclonedx_bom::{
     },
     prelude::{NormalizedString, Purl},
 };
-use mlxcel_artifacts::{Compiler, Manifest};
+use mlxcel_artifacts::{BundleKind, Compiler, Manifest};
 
 use crate::{
     documents::program::{CRATES, REPOSITORY, VERSION},
@@ -22,8 +22,12 @@ use crate::{
 /// # Errors
 /// The document cannot be serialized, which no valid manifest causes.
 pub(super) fn document(manifest: &Manifest) -> Result<Vec<u8>, Error> {
-    let Manifest { model, compiler: Compiler { version, digest }, .. } = manifest;
-    let mut bundle = Component::new(Classification::MachineLearningModel, model, "", None);
+    let Manifest { kind, model, compiler: Compiler { version, digest }, .. } = manifest;
+    let class = match kind {
+        BundleKind::Model => Classification::MachineLearningModel,
+        BundleKind::Program => Classification::Application,
+    };
+    let mut bundle = Component::new(class, model, "", None);
     bundle.version = None;
     let mut ours = Component::new(Classification::Application, "mlxcel-compile", VERSION, None);
     ours.publisher = Some(NormalizedString::new(REPOSITORY));

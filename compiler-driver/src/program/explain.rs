@@ -29,7 +29,7 @@ pub fn explain_program(
     Ok(text(path, &program))
 }
 
-fn text(path: &Path, ReadProgram { form, program }: &ReadProgram) -> String {
+fn text(path: &Path, ReadProgram { form, program, text: _ }: &ReadProgram) -> String {
     let ImportedProgram { functions, ops } = program;
     let head = [("program", path.display().to_string()), ("form", form.to_string()), ("ops", census(ops))];
     let head = head.map(|(name, text)| format!("{name:0$}  {text}\n", FIRST_COLUMN));
@@ -138,7 +138,7 @@ mod tests {
         let ops = [("stablehlo.add", 1), ("chlo.top_k", 1), ("stablehlo.multiply", 3)];
         let ops = ops.map(|(name, count)| (name.to_owned(), count)).into();
         let program = ImportedProgram { functions: vec![function], ops };
-        let read = ReadProgram { form: Form::Text, program };
+        let read = ReadProgram { form: Form::Text, program, text: String::new() };
         insta::assert_snapshot!(text(Path::new("step.mlir"), &read), @r#"
         program   step.mlir
         form      MLIR text

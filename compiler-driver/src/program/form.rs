@@ -48,6 +48,16 @@ pub(crate) enum Form {
     JaxExport(Version),
 }
 
+impl Form {
+    /// Returns the version of StableHLO that the program was written for. Text has none.
+    pub(crate) fn version(self) -> Option<String> {
+        match self {
+            Self::Text => None,
+            Self::Portable(version) | Self::JaxExport(version) => Some(version.to_string()),
+        }
+    }
+}
+
 /// Says it to people: `portable artifact of StableHLO 1.15.0`.
 impl fmt::Display for Form {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

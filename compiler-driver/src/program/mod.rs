@@ -2,7 +2,7 @@
 
 mod explain;
 mod form;
-mod read;
+pub(crate) mod read;
 
 pub use explain::explain_program;
 pub use form::FormError;

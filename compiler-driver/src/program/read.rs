@@ -38,6 +38,8 @@ const PROGRAM_LIMIT_BYTES: u64 = 1 << 30;
 pub(crate) struct ReadProgram {
     pub(crate) form: Form,
     pub(crate) program: ImportedProgram,
+    /// The program in MLIR's generic form.
+    pub(crate) text: String,
 }
 
 /// Reads the program at a path.
@@ -56,7 +58,7 @@ pub(crate) fn read(
         detect(&bytes).map_err(|problem| Error::ProgramForm { path: path.into(), problem })?;
     let text = print(path, program, toolchain, cancelled)?;
     let program = import(&text).map_err(|source| Error::Import { path: path.into(), source })?;
-    Ok(ReadProgram { form, program })
+    Ok(ReadProgram { form, program, text })
 }
 
 /// Returns a program as text in MLIR's generic form.

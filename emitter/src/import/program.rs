@@ -52,6 +52,8 @@ pub struct ProgramModule {
 pub struct ProgramFunction {
     /// Its name.
     pub name: String,
+    /// The name that the program gives it. One that is compiled for several sizes has several functions.
+    pub function: String,
     /// What it takes, in order. Storage of results follows the program's own arguments.
     pub arguments: Vec<ProgramArgument>,
     /// What it returns: names, if the program says them, and types.
@@ -190,7 +192,10 @@ fn of(
         values.push(replay.graph.argument(ty.dtype, &ty.shape));
         let kind =
             states[index].map_or(ProgramArgumentKind::Input, |result| ProgramArgumentKind::State { result });
-        arguments.push(ProgramArgument { name: argument.name.clone(), ty, kind });
+        // What is bound is no argument any more, and the others keep the names that they had.
+        let named = || argument.shown_name(index);
+        let name = argument.name.clone().or_else(|| (!options.parameters.is_empty()).then(named));
+        arguments.push(ProgramArgument { name, ty, kind });
     }
     let results = replay.function(function, &values)?;
     let result_types: Vec<_> = results.iter().map(|result| replay.graph.type_of(*result)).collect();
@@ -212,7 +217,8 @@ fn of(
     }
     let results_of = described.results.iter().map(|result| result.name.clone()).zip(result_types).collect();
     let graph = replay.graph.finish(name.clone(), &results)?;
-    Ok((graph, ProgramFunction { name, arguments, results: results_of }))
+    let function = described.name;
+    Ok((graph, ProgramFunction { name, function, arguments, results: results_of }))
 }
 
 /// Returns for each argument the result that takes its place in the next call.

@@ -7,7 +7,7 @@ use mlxcel_artifacts::{
 };
 use safetensors::Dtype;
 
-use super::names::alternatives;
+use super::names::nearest;
 use crate::{
     error::{Error, ProgramError},
     ffi::{ArgumentType, Call, Input, Module, Tensor},
@@ -203,7 +203,7 @@ impl Function {
         let index = self.entry.inputs().position(|(known, _)| known == name);
         index.ok_or_else(|| {
             let names: Vec<_> = self.entry.inputs().map(|(name, _)| name).collect();
-            let expected = alternatives(name, names.iter().map(String::as_str));
+            let expected = nearest(name, names.iter().map(String::as_str));
             let (function, found) = (self.entry.name.clone(), name.to_owned());
             ProgramError::NoArgument { function, found, expected }.into()
         })
@@ -248,7 +248,7 @@ impl Function {
 
     fn no_result(&self, name: &str) -> ProgramError {
         let names: Vec<_> = self.entry.outputs().map(|(name, _)| name).collect();
-        let expected = alternatives(name, names.iter().map(String::as_str));
+        let expected = nearest(name, names.iter().map(String::as_str));
         ProgramError::NoResult { function: self.entry.name.clone(), found: name.to_owned(), expected }
     }
 

@@ -5,5 +5,7 @@ pub(crate) mod compare;
 #[cfg(feature = "iree")]
 pub(crate) mod function;
 #[cfg(feature = "iree")]
+pub(crate) mod golden;
+#[cfg(feature = "iree")]
 pub(crate) mod loaded;
 pub(crate) mod names;

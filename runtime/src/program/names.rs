@@ -26,7 +26,7 @@ pub fn find_function<'m>(manifest: &'m Manifest, name: Option<&str>) -> Result<&
         let names = functions.iter().map(|function| function.name.as_str());
         let error = match name {
             Some(found) => {
-                ProgramError::NoFunction { found: found.to_owned(), expected: alternatives(found, names) }
+                ProgramError::NoFunction { found: found.to_owned(), expected: nearest(found, names) }
             }
             None => {
                 let names: Vec<_> = names.collect();
@@ -38,7 +38,8 @@ pub fn find_function<'m>(manifest: &'m Manifest, name: Option<&str>) -> Result<&
 }
 
 /// Returns the known names that are most similar to one that is not known: `x, y or z`.
-pub(crate) fn alternatives<'a>(found: &str, known: impl IntoIterator<Item = &'a str>) -> String {
+#[must_use]
+pub fn nearest<'a>(found: &str, known: impl IntoIterator<Item = &'a str>) -> String {
     match nearest_names(found, known).as_slice() {
         [] => "none".into(),
         [only] => format!("`{only}`"),

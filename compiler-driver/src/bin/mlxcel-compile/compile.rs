@@ -3,7 +3,10 @@
 use std::path::PathBuf;
 
 use mlxcel_artifacts::{Name, ScratchFolder, Store};
-use mlxcel_compiler_driver::{Cancel, CompilerLocation, Error, Event, ModelSource, Request, build, emit};
+use mlxcel_compiler_driver::{
+    Cancel, CompilerLocation, Error, Event, ModelSource, ProgramRequest, Request, build, build_program, emit,
+    emit_program,
+};
 
 use crate::{
     options::{Compile, Emit},
@@ -25,6 +28,12 @@ pub(crate) fn compile(
     };
     let named = options.name.zip(store.as_ref());
     let named = named.map(|(name, store)| NamedBundle::new(name, store)).transpose()?;
+    if let Some(program) = options.program {
+        let out = named.as_ref().map(NamedBundle::folder).or(options.out);
+        let request = options.of_program.request(program, options.target, cancel);
+        let request = ProgramRequest { out, dump_dir: options.dump_dir, store, ..request };
+        return compile_program(&request, options.emit, named, progress);
+    }
     let request = Request {
         // The parser requires it.
         model: ModelSource::find(options.model.as_deref().unwrap_or_default())?,
@@ -72,6 +81,25 @@ pub(crate) fn compile(
         None => path,
     };
     Ok(Outcome { stdout: format!("{location}\n"), packing })
+}
+
+/// Builds the bundle of a program. With `emit`, only emits its module.
+fn compile_program(
+    request: &ProgramRequest,
+    emit: Option<Emit>,
+    named: Option<NamedBundle>,
+    progress: &mut ProgressView,
+) -> Result<Outcome, Error> {
+    let mut progress = |event| progress.show(event);
+    if let Some(Emit::Mlir) = emit {
+        return Ok(emit_program(request, &mut progress)?.mlir.into());
+    }
+    let bundle = build_program(request, &mut progress)?;
+    let location = match named {
+        Some(named) => named.save(&mut progress)?,
+        None => bundle.path().display().to_string(),
+    };
+    Ok(format!("{location}\n").into())
 }
 
 /// A bundle that is made in a scratch folder and then saved in the store.

@@ -4,6 +4,7 @@ mod compile;
 mod options;
 mod outcome;
 mod pack;
+mod program;
 mod progress;
 
 use std::{

@@ -6,7 +6,9 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use mlxcel_artifacts::Name;
 use mlxcel_compiler_driver::{CacheType, Precision, Quant, WeightSource};
 
-/// Compile a language model into a bundle
+use crate::program::ProgramOptions;
+
+/// Compile a language model or a StableHLO program into a bundle
 #[derive(Parser)]
 #[command(name = "mlxcel-compile", version, args_conflicts_with_subcommands = true)]
 #[command(subcommand_negates_reqs = true)]
@@ -22,9 +24,12 @@ pub(crate) struct Cli {
 
 #[derive(Args)]
 pub(crate) struct Compile {
+    /// Path to a StableHLO program to compile in place of a model: MLIR text, a portable artifact or a file of jax.export
+    #[arg(conflicts_with_all = MODEL_OPTIONS)]
+    pub(crate) program: Option<PathBuf>,
     /// Preset name, or path to a folder with a config.json or to a GGUF file
     // Optional because the subcommands do without it; the parser requires it otherwise.
-    #[arg(long, required = true)]
+    #[arg(long, required_unless_present = "program")]
     pub(crate) model: Option<String>,
     /// Targets to compile for, comma-separated
     #[arg(long, value_delimiter = ',', default_value = "cpu")]
@@ -56,7 +61,9 @@ pub(crate) struct Compile {
     /// small steps on CPUs, which is faster]
     #[arg(long)]
     pub(crate) separate_kernels: bool,
-    /// Folder to write the bundle to, replacing a bundle that exists [default: MODEL.bundle]
+    #[command(flatten)]
+    pub(crate) of_program: ProgramOptions,
+    /// Folder to write the bundle to, replacing a bundle that exists [default: MODEL.bundle or PROGRAM.bundle]
     #[arg(long, value_name = "FOLDER")]
     pub(crate) out: Option<PathBuf>,
     /// Save the bundle in the store under this name instead of in a folder
@@ -76,6 +83,19 @@ pub(crate) struct Compile {
     #[arg(long, value_name = "FOLDER")]
     pub(crate) store: Option<PathBuf>,
 }
+
+/// Options that say how a model is compiled.
+const MODEL_OPTIONS: [&str; 9] = [
+    "model",
+    "weights",
+    "precision",
+    "quant",
+    "calibrate",
+    "cache_type",
+    "ctx_size",
+    "chunk",
+    "separate_kernels",
+];
 
 /// An intermediate form of a program.
 #[derive(Clone, Copy, ValueEnum)]

@@ -9,7 +9,7 @@ use std::{
 
 use anyhow::{Context as _, Result};
 use indicatif::ProgressBar;
-use mlxcel_artifacts::INTERRUPTED;
+use mlxcel_artifacts::{Bundle, INTERRUPTED};
 use mlxcel_runtime::{Cancel, CheckpointFiles, Encoder, Error, Tokenizer, Trace, load_encoder};
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -66,9 +66,14 @@ struct Totals {
 }
 
 /// Embeds the texts of the options.
-pub(crate) fn run(options: &Options, start: Instant, interrupt: &Interrupt) -> Result<ExitCode> {
+pub(crate) fn run(
+    options: &Options,
+    start: Instant,
+    bundle: Result<Bundle>,
+    interrupt: &Interrupt,
+) -> Result<ExitCode> {
     let texts = options.read_texts()?;
-    let bundle = options.open_bundle()?;
+    let bundle = bundle?;
     let weights = open_weights(options, &bundle)?;
     let files = CheckpointFiles::new(&bundle, options.checkpoint());
     let has_text = texts.iter().any(|text| matches!(text, Prompt::Text(_)));

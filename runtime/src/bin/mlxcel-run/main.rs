@@ -1,4 +1,4 @@
-//! `mlxcel-run`: continues a text, chats or makes embeddings with a bundle.
+//! `mlxcel-run`: continues a text, chats or makes embeddings with a bundle, or calls a program's function.
 
 mod answer;
 mod chat;
@@ -13,6 +13,7 @@ mod offline;
 mod options;
 #[path = "../shared/origin.rs"]
 mod origin;
+mod program;
 #[path = "../shared/progress.rs"]
 mod progress;
 mod render;
@@ -30,7 +31,7 @@ use std::{
 
 use anyhow::{Context as _, Result, bail};
 use clap::Parser as _;
-use mlxcel_artifacts::{Bundle, INTERRUPTED, report};
+use mlxcel_artifacts::{Bundle, BundleKind, INTERRUPTED, report};
 use mlxcel_runtime::{
     ChatTemplate, CheckpointFiles, Error, Message, Request, Sampling, StopReason, Tokenizer, Weights,
     check_prompt, eos_ids, trace::Detail,
@@ -82,29 +83,35 @@ fn run(options: &Options) -> Result<ExitCode> {
     let interrupt = Interrupt::install()?;
     let sampling = options.sampling()?;
     options.without_effect().iter().for_each(|warning| note(warning));
+    // An error comes where the bundle is needed, after those of what is read before it.
+    let bundle = options.open_bundle();
+    let is_program = |bundle: &Bundle| bundle.manifest().kind == BundleKind::Program;
+    if options.program.are_given() || bundle.as_ref().is_ok_and(is_program) {
+        return program::run(options, bundle?);
+    }
     if options.self_test {
-        return self_test::run(options);
+        return self_test::run(options, bundle?);
     }
     if options.record_test {
-        return self_test::record_test(options);
+        return self_test::record_test(options, bundle?);
     }
     if let Some(file) = &options.replay {
-        return replay::run(options, file, &interrupt);
+        return replay::run(options, file, bundle, &interrupt);
     }
     if options.embed {
-        return embed::run(options, start, &interrupt);
+        return embed::run(options, start, bundle, &interrupt);
     }
     if options.is_offline() {
-        return offline::run(options, start, &interrupt);
+        return offline::run(options, start, bundle, &interrupt);
     }
-    if options.output.is_some() {
+    if !options.output.is_empty() {
         bail!(
             "found -o without requests, expected a file of them\n\
              hint: give -f requests.jsonl or --parallel, or redirect the answer to one prompt with >"
         );
     }
     let prompt = options.read_prompt()?;
-    let bundle = options.open_bundle()?;
+    let bundle = bundle?;
     // Only mapped here, so that an error of the folder comes before one of a missing tokenizer.
     let weights = open_weights(options, &bundle)?;
     let files = CheckpointFiles::new(&bundle, options.checkpoint());

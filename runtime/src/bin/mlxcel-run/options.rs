@@ -11,7 +11,7 @@ use anyhow::{Context as _, Result, anyhow, bail};
 use clap::Parser;
 use mlxcel_artifacts::{Bundle, PublicKey};
 use mlxcel_runtime::{
-    CacheSize, DeviceSpec, Error, LoadOptions, Request, Sampling, Trace, engine::Speculation,
+    CacheSize, DeviceOptions, DeviceSpec, Error, LoadOptions, Request, Sampling, Trace, engine::Speculation,
 };
 
 use crate::{
@@ -19,6 +19,7 @@ use crate::{
     integer::integer,
     numbers::{number, stop_text},
     origin::{Origin, public_key},
+    program::options::ProgramOptions,
     stdio::is_interactive,
 };
 
@@ -179,9 +180,13 @@ pub(crate) struct Options {
         help_heading = "Requests",
         value_parser = integer::<usize>(1..=u64::MAX, "1 answers one request after the other"))]
     pub(crate) parallel: Option<usize>,
-    /// Add the answers to a file [default: standard output]; the same command resumes an interrupted run
+    /// Add the answers to a file [default: standard output]; the same command resumes an interrupted run. With a program, write
+    /// its results: @FILE.npz, NAME=@FILE.npy or - (in short)
     #[arg(short, long, value_name = "FILE", conflicts_with_all = ["prompt", "tokens"], help_heading = "Requests")]
-    pub(crate) output: Option<PathBuf>,
+    pub(crate) output: Vec<PathBuf>,
+
+    #[command(flatten)]
+    pub(crate) program: ProgramOptions,
 
     #[command(flatten)]
     pub(crate) origin: Origin,
@@ -222,6 +227,29 @@ pub(crate) enum Prompt {
 }
 
 impl Options {
+    /// Returns whether an option was given that only language models have.
+    pub(crate) fn asks_for_a_model(&self) -> bool {
+        let has_prompt = self.prompt.is_some() || self.file.is_some() || self.tokens.is_some();
+        let answers =
+            self.is_chat() || self.max_tokens.is_some() || self.ctx_size.is_some() || self.temp.is_some();
+        let modes = self.embed || self.record_test || self.replay.is_some() || self.parallel.is_some();
+        has_prompt || answers || modes
+    }
+
+    /// Returns the file for the answers to requests.
+    pub(crate) fn answer_file(&self) -> Result<Option<&Path>> {
+        match self.output.as_slice() {
+            [] => Ok(None),
+            [path] => Ok(Some(path)),
+            more => bail!("found {} -o, expected one file for the answers\nhint: give -o once", more.len()),
+        }
+    }
+
+    /// Returns the device for a program.
+    pub(crate) fn device_options(&self) -> DeviceOptions {
+        DeviceOptions { device: self.device, threads: self.threads, trace: self.timeline.clone() }
+    }
+
     /// Returns whether prompts are messages of a chat.
     pub(crate) fn is_chat(&self) -> bool {
         self.chat || self.system.is_some()

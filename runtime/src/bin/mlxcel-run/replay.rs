@@ -26,12 +26,17 @@ const WRITING: &str =
     "cannot write the result to standard output\nhint: df -h shows whether the disk it goes to is full";
 
 /// Makes the answers of a file's receipts again, and writes a line for each.
-pub(crate) fn run(options: &Options, file: &Path, interrupt: &Interrupt) -> Result<ExitCode> {
+pub(crate) fn run(
+    options: &Options,
+    file: &Path,
+    bundle: Result<Bundle>,
+    interrupt: &Interrupt,
+) -> Result<ExitCode> {
     let receipts = receipt::read(file)?;
     for receipt in &receipts {
         check_signature(options, receipt)?;
     }
-    let bundle = options.open_bundle()?;
+    let bundle = bundle?;
     let context = check_bundle(&receipts, &bundle)?;
     let weights = open_weights(options, &bundle)?;
     let files = CheckpointFiles::new(&bundle, options.checkpoint());

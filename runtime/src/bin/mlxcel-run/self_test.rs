@@ -25,8 +25,7 @@ const WRITING: &str =
     "cannot write the result to standard output\nhint: df -h shows whether the disk it goes to is full";
 
 /// Compares the recorded answers with those of this device, and writes a line for each prompt.
-pub(crate) fn run(options: &Options) -> Result<ExitCode> {
-    let bundle = options.open_bundle()?;
+pub(crate) fn run(options: &Options, bundle: Bundle) -> Result<ExitCode> {
     let cases = &bundle.manifest().replays;
     if cases.is_empty() {
         bail!(
@@ -49,8 +48,7 @@ pub(crate) fn run(options: &Options) -> Result<ExitCode> {
 }
 
 /// Records the model's answers to the prompt of the options, or to default prompts, in the bundle.
-pub(crate) fn record_test(options: &Options) -> Result<ExitCode> {
-    let bundle = options.open_bundle()?;
+pub(crate) fn record_test(options: &Options, bundle: Bundle) -> Result<ExitCode> {
     let count = options.recorded_tokens(RECORDED);
     let mut model = Model::load(options, &bundle)?;
     let prompts = prompts(options, &bundle, &model, count)?;

@@ -20,7 +20,7 @@ use std::{
 };
 
 use anyhow::{Context as _, Result, bail};
-use mlxcel_artifacts::INTERRUPTED;
+use mlxcel_artifacts::{Bundle, INTERRUPTED};
 use mlxcel_runtime::CheckpointFiles;
 
 use self::{
@@ -49,8 +49,13 @@ struct Opened {
 }
 
 /// Answers the requests of the options.
-pub(crate) fn run(options: &Options, start: Instant, interrupt: &Interrupt) -> Result<ExitCode> {
-    let bundle = options.open_bundle()?;
+pub(crate) fn run(
+    options: &Options,
+    start: Instant,
+    bundle: Result<Bundle>,
+    interrupt: &Interrupt,
+) -> Result<ExitCode> {
+    let bundle = bundle?;
     let weights = open_weights(options, &bundle)?;
     let asker = Asker::new(options, &CheckpointFiles::new(&bundle, options.checkpoint()))?;
     options.check_context(&bundle)?;
@@ -111,7 +116,7 @@ fn open(options: &Options) -> Result<Opened> {
         let answers = fresh(options, &path.display().to_string())?;
         return Ok(Opened { requests, answers, count: None, done });
     }
-    let answer_file = options.output.as_deref().map(AnswerFile::open).transpose()?;
+    let answer_file = options.answer_file()?.map(AnswerFile::open).transpose()?;
     let earlier = answer_file.as_ref().map(AnswerFile::earlier).transpose()?.unwrap_or_default();
     let (count, done) = earlier.survey(Lines::new(open_requests(path)?)).with_context(|| reading(path))?;
     let answers = answer_file.map_or_else(|| Ok(Answers::stdout()), |file| file.resume(&earlier, &done))?;
@@ -128,7 +133,7 @@ fn reading(path: &Path) -> String {
 
 /// Opens the answers to requests that come once, whose lines cannot be compared with those of an earlier run.
 fn fresh(options: &Options, from: &str) -> Result<Answers> {
-    let Some(path) = &options.output else { return Ok(Answers::stdout()) };
+    let Some(path) = options.answer_file()? else { return Ok(Answers::stdout()) };
     let file = AnswerFile::open(path)?;
     let earlier = file.earlier()?;
     if !earlier.is_empty() {
