@@ -29,5 +29,5 @@ pub use model::{
     random::write_random_weights,
     source::{ModelSource, WeightSource},
 };
-pub use program::{FormError, explain_program};
+pub use program::{FormError, explain_program, generic_form};
 pub use target::{Precision, ResolvedTarget, Target};

@@ -3,7 +3,9 @@
 use std::{collections::BTreeMap, path::Path};
 
 use mlxcel_artifacts::{Cancel, Store};
-use mlxcel_emitter::{ImportedArgument, ImportedFunction, ImportedProgram, ImportedResult};
+use mlxcel_emitter::{
+    ImportedArgument, ImportedFunction, ImportedProgram, ImportedResult, ProgramOptions, import_program,
+};
 
 use super::read::{ReadProgram, read};
 use crate::{
@@ -14,7 +16,8 @@ use crate::{
 /// The width of the column that says what a line is about: a `function` at most.
 const FIRST_COLUMN: usize = 8;
 
-/// Explains the program at a path: its form, its ops, and for each function its arguments and results.
+/// Explains the program at a path: its form, its ops, why it does not compile as it is, and for each function its arguments and
+/// results.
 ///
 /// # Errors
 /// There is no compiler, the file cannot be read or is no StableHLO program, or `cancel` was triggered.
@@ -26,14 +29,30 @@ pub fn explain_program(
 ) -> Result<String, Error> {
     let toolchain = Toolchain::find(compiler, store)?;
     let program = read(path, &toolchain, &|| cancel.is_cancelled())?;
-    Ok(text(path, &program))
+    let refused = import_program(&program.text, &ProgramOptions::default()).err();
+    Ok(text(path, &program, refused.as_ref().map(refusal)))
 }
 
-fn text(path: &Path, ReadProgram { form, program, text: _ }: &ReadProgram) -> String {
+fn text(
+    path: &Path,
+    ReadProgram { form, program, text: _ }: &ReadProgram,
+    refused: Option<String>,
+) -> String {
     let ImportedProgram { functions, ops } = program;
     let head = [("program", path.display().to_string()), ("form", form.to_string()), ("ops", census(ops))];
     let head = head.map(|(name, text)| format!("{name:0$}  {text}\n", FIRST_COLUMN));
-    head.into_iter().chain(functions.iter().map(|function| format!("\n{}", of_function(function)))).collect()
+    let functions = functions.iter().map(|function| format!("\n{}", of_function(function)));
+    head.into_iter().chain(refused).chain(functions).collect()
+}
+
+/// Returns why a program does not compile as it is, in lines of the first column.
+fn refusal(error: &mlxcel_emitter::Error) -> String {
+    let words = error.to_string();
+    let (problem, hint) = words.split_once("\nhint: ").unwrap_or((&words, ""));
+    let line = |name: &str, text: &str| {
+        if text.is_empty() { String::new() } else { format!("{name:0$}  {text}\n", FIRST_COLUMN) }
+    };
+    line("refused", problem) + &line("hint", hint)
 }
 
 /// Returns the lines of a function, in aligned columns.
@@ -139,7 +158,7 @@ mod tests {
         let ops = ops.map(|(name, count)| (name.to_owned(), count)).into();
         let program = ImportedProgram { functions: vec![function], ops };
         let read = ReadProgram { form: Form::Text, program, text: String::new() };
-        insta::assert_snapshot!(text(Path::new("step.mlir"), &read), @r#"
+        insta::assert_snapshot!(text(Path::new("step.mlir"), &read, None), @r#"
         program   step.mlir
         form      MLIR text
         ops       5: multiply 3, chlo.top_k 1, add 1

@@ -6,3 +6,4 @@ pub(crate) mod read;
 
 pub use explain::explain_program;
 pub use form::FormError;
+pub use read::generic_form;

@@ -9,11 +9,13 @@ use std::{
     process::{Command, Stdio},
 };
 
+use mlxcel_artifacts::{Cancel, Store};
 use mlxcel_emitter::{ImportedProgram, import};
 
 use super::form::{Form, detect};
 use crate::{
     build::{
+        compiler_location::CompilerLocation,
         iree_compile::{outcome, reason, wait},
         toolchain::Toolchain,
     },
@@ -59,6 +61,20 @@ pub(crate) fn read(
     let text = print(path, program, toolchain, cancelled)?;
     let program = import(&text).map_err(|source| Error::Import { path: path.into(), source })?;
     Ok(ReadProgram { form, program, text })
+}
+
+/// Returns the program at a path as text in MLIR's generic form.
+///
+/// # Errors
+/// There is no compiler, the file cannot be read or is no StableHLO program, or `cancel` was triggered.
+pub fn generic_form(
+    path: &Path,
+    compiler: &CompilerLocation,
+    store: &Store,
+    cancel: &Cancel,
+) -> Result<String, Error> {
+    let toolchain = Toolchain::find(compiler, store)?;
+    Ok(read(path, &toolchain, &|| cancel.is_cancelled())?.text)
 }
 
 /// Returns a program as text in MLIR's generic form.

@@ -42,18 +42,19 @@ pub struct Check {
 
 /// Makes a module of tests, each with its result.
 ///
-/// Inputs are arguments, so that the compiler compiles the ops under test instead of computing them.
+/// Inputs are arguments, so that the compiler compiles the ops under test instead of computing them. Names of functions follow
+/// `prefix`, so that one program can have the tests of several files.
 ///
 /// # Errors
 /// The text is not in MLIR's generic form. A test that cannot be compiled is an error of its own.
-pub fn import_tests(text: &str) -> Result<(TestModule, Vec<(String, Error)>), Error> {
+pub fn import_tests(text: &str, prefix: &str) -> Result<(TestModule, Vec<(String, Error)>), Error> {
     let parsed = parse(text)?;
     let mut module = module::Module::new(mlxcel_artifacts::entry::MODULE_NAME);
     let (mut tests, mut refused) = (Vec::new(), Vec::new());
     let has_inputs = parsed.functions.iter().any(|function| function.name == INPUTS);
     let is_test = |function: &&Function<'_>| function.is_public && function.body.arguments.is_empty();
     for function in parsed.functions.iter().filter(is_test) {
-        match test(&parsed, function, has_inputs) {
+        match test(&parsed, function, prefix, has_inputs) {
             Ok((graphs, test)) => {
                 graphs.into_iter().for_each(|graph| module.add(graph));
                 tests.push(test);
@@ -67,11 +68,12 @@ pub fn import_tests(text: &str) -> Result<(TestModule, Vec<(String, Error)>), Er
 fn test(
     parsed: &Module<'_>,
     function: &Function<'_>,
+    prefix: &str,
     has_inputs: bool,
 ) -> Result<([crate::Function; 2], Test), Error> {
-    let name = &function.name;
+    let name = format!("{prefix}{}", function.name);
     let replayed = |takes_inputs| -> Result<(Replay<'_, '_>, Checks), Error> {
-        let mut replay = Replay::new(parsed, name);
+        let mut replay = Replay::new(parsed, &function.name);
         replay.checks = Some(Checks::new(has_inputs, takes_inputs));
         replay.function(function, &[])?;
         let checks = replay.checks.take().unwrap_or_else(|| Checks::new(has_inputs, takes_inputs));
@@ -88,5 +90,5 @@ fn test(
     let checks = found.iter().map(check).collect();
     let results: Vec<_> = found.iter().flat_map(|(_, pair)| *pair).collect();
     let graph = replay.graph.finish(name.clone(), &results)?;
-    Ok(([inputs, graph], Test { name: name.clone(), checks }))
+    Ok(([inputs, graph], Test { name, checks }))
 }

@@ -41,6 +41,11 @@ pub struct LoadOptions {
 impl LoadOptions {
     /// Returns the device to open. A model's steps are long enough for several threads.
     pub(super) fn device_choice(&self) -> DeviceChoice {
-        DeviceChoice { asked: self.device, threads: self.threads, cpu: DeviceSpec::LocalTask, trace: self.trace.clone() }
+        DeviceChoice {
+            asked: self.device,
+            threads: self.threads,
+            cpu: DeviceSpec::LocalTask,
+            trace: self.trace.clone(),
+        }
     }
 }
