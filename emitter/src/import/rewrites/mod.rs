@@ -6,6 +6,7 @@
 mod boolean;
 mod cholesky;
 mod convert;
+mod elementary;
 mod gather;
 mod matrices;
 mod order;
@@ -33,9 +34,7 @@ pub(super) fn rewrite(
     let is_bool = operands.first().is_some_and(|operand| graph.dtype(*operand) == Dtype::BOOL);
     let is_complex = operands.first().is_some_and(|operand| graph.dtype(*operand) == Dtype::C64);
     Ok(match (op.name, operands) {
-        ("stablehlo.add" | "stablehlo.multiply" | "stablehlo.maximum" | "stablehlo.minimum", [x, y])
-            if is_bool =>
-        {
+        ("stablehlo.add" | "stablehlo.multiply" | "stablehlo.maximum" | "stablehlo.minimum", [x, y]) if is_bool => {
             one(boolean::rewrite(graph, op, *x, *y))
         }
         ("stablehlo.maximum" | "stablehlo.minimum", [x, y]) if is_complex => {
@@ -51,9 +50,7 @@ pub(super) fn rewrite(
         // It would let what comes after it write into a constant.
         ("stablehlo.optimization_barrier", _) => Some(operands.to_vec()),
         // All programs run on one device.
-        ("stablehlo.partition_id" | "stablehlo.replica_id", []) => {
-            Some(vec![graph.full(0.0, Dtype::U32, &[])])
-        }
+        ("stablehlo.partition_id" | "stablehlo.replica_id", []) => Some(vec![graph.full(0.0, Dtype::U32, &[])]),
         ("stablehlo.power", [x, y]) => one(power::rewrite(graph, *x, *y)),
         ("stablehlo.reduce_precision", [x]) => one(precision::reduced(graph, op, *x)),
         ("stablehlo.scatter", _) => scatter::rewrite(replay, op, operands)?,
@@ -61,7 +58,7 @@ pub(super) fn rewrite(
         ("stablehlo.cholesky", [x]) => Some(vec![cholesky::rewrite(graph, op, *x)]),
         ("stablehlo.triangular_solve", _) => one(triangular_solve::rewrite(graph, op, operands)),
         ("chlo.top_k", [x]) => top_k::rewrite(graph, op, *x),
-        _ => None,
+        _ => one(elementary::rewrite(graph, op, operands)),
     })
 }
 
