@@ -166,7 +166,11 @@ impl Replay<'_, '_> {
             types.push(ty.into());
         }
         let arguments = self.graph.begin_region(&types);
+        // Loops and branches hold ops on tensors, all others combine numbers.
+        let combines = !matches!(op.name, "stablehlo.while" | "stablehlo.if" | "stablehlo.case");
+        self.combiners += usize::from(combines);
         let results = self.inlined(region, &arguments);
+        self.combiners -= usize::from(combines);
         // Ended after an error too, so that the graph stays as it was.
         let region = self.graph.end_region(results.as_deref().unwrap_or_default().to_vec());
         results.map(|_| region)

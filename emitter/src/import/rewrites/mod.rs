@@ -17,6 +17,7 @@ mod scatter;
 mod sort;
 mod top_k;
 mod triangular_solve;
+mod window;
 
 use safetensors::Dtype;
 
@@ -30,11 +31,14 @@ pub(super) fn rewrite(
     operands: &[Tensor],
 ) -> Result<Option<Vec<Tensor>>, Error> {
     let one = |result: Option<Tensor>| result.map(|result| vec![result]);
+    let combines = replay.combiners > 0;
     let graph = &mut replay.graph;
     let is_bool = operands.first().is_some_and(|operand| graph.dtype(*operand) == Dtype::BOOL);
     let is_complex = operands.first().is_some_and(|operand| graph.dtype(*operand) == Dtype::C64);
     Ok(match (op.name, operands) {
-        ("stablehlo.add" | "stablehlo.multiply" | "stablehlo.maximum" | "stablehlo.minimum", [x, y]) if is_bool => {
+        ("stablehlo.add" | "stablehlo.multiply" | "stablehlo.maximum" | "stablehlo.minimum", [x, y])
+            if is_bool =>
+        {
             one(boolean::rewrite(graph, op, *x, *y))
         }
         ("stablehlo.maximum" | "stablehlo.minimum", [x, y]) if is_complex => {
@@ -50,7 +54,9 @@ pub(super) fn rewrite(
         // It would let what comes after it write into a constant.
         ("stablehlo.optimization_barrier", _) => Some(operands.to_vec()),
         // All programs run on one device.
-        ("stablehlo.partition_id" | "stablehlo.replica_id", []) => Some(vec![graph.full(0.0, Dtype::U32, &[])]),
+        ("stablehlo.partition_id" | "stablehlo.replica_id", []) => {
+            Some(vec![graph.full(0.0, Dtype::U32, &[])])
+        }
         ("stablehlo.power", [x, y]) => one(power::rewrite(graph, *x, *y)),
         ("stablehlo.reduce_precision", [x]) => one(precision::reduced(graph, op, *x)),
         ("stablehlo.scatter", _) => scatter::rewrite(replay, op, operands)?,
@@ -58,7 +64,9 @@ pub(super) fn rewrite(
         ("stablehlo.cholesky", [x]) => Some(vec![cholesky::rewrite(graph, op, *x)]),
         ("stablehlo.triangular_solve", _) => one(triangular_solve::rewrite(graph, op, operands)),
         ("chlo.top_k", [x]) => top_k::rewrite(graph, op, *x),
-        _ => one(elementary::rewrite(graph, op, operands)),
+        ("stablehlo.reduce_window", _) => window::reduce_window(replay, op, operands)?,
+        ("stablehlo.select_and_scatter", _) => window::select_and_scatter(replay, op, operands)?,
+        _ => one(elementary::rewrite(graph, op, operands, combines)),
     })
 }
 

@@ -89,7 +89,7 @@ pub(super) fn rewrite(
 }
 
 /// A scatter of rows.
-const ROWS: &str = "#stablehlo.scatter<update_window_dims = [1], inserted_window_dims = [0], scatter_dims_to_operand_dims = [0], index_vector_dim = 1>";
+pub(super) const ROWS: &str = "#stablehlo.scatter<update_window_dims = [1], inserted_window_dims = [0], scatter_dims_to_operand_dims = [0], index_vector_dim = 1>";
 
 /// How an operand and its updates are matrices.
 struct Layout {

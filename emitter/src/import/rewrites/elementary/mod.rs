@@ -20,13 +20,18 @@ use crate::graph::{Graph, Tensor};
 type Formula = for<'m, 'g> fn(Value<'m, 'g>) -> Value<'m, 'g>;
 
 /// Returns what stands for a function, if it is one of these.
-pub(super) fn rewrite(g: &mut Graph, op: &Op<'_>, operands: &[Tensor]) -> Option<Tensor> {
+///
+/// Where it is a part of what combines numbers, there can be neither a table nor a loop.
+pub(super) fn rewrite(g: &mut Graph, op: &Op<'_>, operands: &[Tensor], combines: bool) -> Option<Tensor> {
     let ty = g.type_of(*operands.first()?);
     let (is_double, is_half) = (ty.dtype == Dtype::F64, matches!(ty.dtype, Dtype::F16 | Dtype::BF16));
     if !is_double && !is_half && ty.dtype != Dtype::F32 {
         return None;
     }
     let short = op.name.split_once('.')?.1;
+    if combines && matches!(short, "cosine" | "remainder" | "sine" | "tan") {
+        return None;
+    }
     let operands: Vec<_> =
         operands.iter().map(|&x| if is_half { g.convert(x, Dtype::F32) } else { x }).collect();
     let result = match *operands.as_slice() {

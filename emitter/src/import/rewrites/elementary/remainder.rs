@@ -35,7 +35,8 @@ pub(super) fn remainder(g: &mut Graph, x: Tensor, y: Tensor) -> Tensor {
             let math = Math::new(g);
             let (rest, distance) = (math.value(state[0]), math.value(state[1]));
             let step = distance.with_number(Graph::minimum, STEP).with_number(Graph::maximum, 0.0);
-            let rest = rest.with_value(Graph::shift_left, step).with_value(Graph::remainder, math.value(divisor));
+            let rest =
+                rest.with_value(Graph::shift_left, step).with_value(Graph::remainder, math.value(divisor));
             vec![rest.tensor(), (distance - step).tensor()]
         },
     );
@@ -45,7 +46,8 @@ pub(super) fn remainder(g: &mut Graph, x: Tensor, y: Tensor) -> Tensor {
     let result = rest.float() * f64::from(2).powi(-(MANTISSA as i32)) * unit;
     let is_less = x.abs().with_value(Graph::lt, y.abs());
     let result = is_less.select(x, result.with_sign_of(x));
-    let has_none = x.abs().is(f64::INFINITY).or(y.is(0.0)).or(y.with_value(Graph::ne, y)).or(x.with_value(Graph::ne, x));
+    let has_none =
+        x.abs().is(f64::INFINITY).or(y.is(0.0)).or(y.with_value(Graph::ne, y)).or(x.with_value(Graph::ne, x));
     has_none.select(x.number(f64::NAN), result).tensor()
 }
 

@@ -13,10 +13,42 @@ use crate::{
 
 /// The bits of 2/π behind the point.
 const TWO_OVER_PI: [u32; 37] = [
-    0xa2f9_836e, 0x4e44_1529, 0xfc27_57d1, 0xf534_ddc0, 0xdb62_9599, 0x3c43_9041, 0xfe51_63ab, 0xdebb_c561, 0xb724_6e3a,
-    0x424d_d2e0, 0x0649_2eea, 0x09d1_921c, 0xfe1d_eb1c, 0xb129_a73e, 0xe882_35f5, 0x2ebb_4484, 0xe99c_7026, 0xb45f_7e41,
-    0x3991_d639, 0x8353_39f4, 0x9c84_5f8b, 0xbdf9_283b, 0x1ff8_97ff, 0xde05_980f, 0xef2f_118b, 0x5a0a_6d1f, 0x6d36_7ecf,
-    0x27cb_09b7, 0x4f46_3f66, 0x9e5f_ea2d, 0x7527_bac7, 0xebe5_f17b, 0x3d07_39f7, 0x8a52_92ea, 0x6bfb_5fb1, 0x1f8d_5d08,
+    0xa2f9_836e,
+    0x4e44_1529,
+    0xfc27_57d1,
+    0xf534_ddc0,
+    0xdb62_9599,
+    0x3c43_9041,
+    0xfe51_63ab,
+    0xdebb_c561,
+    0xb724_6e3a,
+    0x424d_d2e0,
+    0x0649_2eea,
+    0x09d1_921c,
+    0xfe1d_eb1c,
+    0xb129_a73e,
+    0xe882_35f5,
+    0x2ebb_4484,
+    0xe99c_7026,
+    0xb45f_7e41,
+    0x3991_d639,
+    0x8353_39f4,
+    0x9c84_5f8b,
+    0xbdf9_283b,
+    0x1ff8_97ff,
+    0xde05_980f,
+    0xef2f_118b,
+    0x5a0a_6d1f,
+    0x6d36_7ecf,
+    0x27cb_09b7,
+    0x4f46_3f66,
+    0x9e5f_ea2d,
+    0x7527_bac7,
+    0xebe5_f17b,
+    0x3d07_39f7,
+    0x8a52_92ea,
+    0x6bfb_5fb1,
+    0x1f8d_5d08,
     0x5603_3046,
 ];
 
@@ -99,8 +131,10 @@ fn product<'m, 'g>(x: Value<'m, 'g>, format: Format) -> [Value<'m, 'g>; LIMBS] {
     let start = bits.shift_right(mantissa) - (bias + 2.0 - 2.0 * f64::from(limb));
     let last = f64::from(limb) * f64::from(if limb == 32 { 33 } else { 9 }) - 1.0;
     let start = start.with(|g, start| clamped(g, start, last));
-    let (index, shift) = (start.shift_right(limb.ilog2()), start.with_number(Graph::and, f64::from(limb - 1)));
-    let words: Vec<_> = (0..=LIMBS).map(|offset| (index + offset as f64).with(|g, at| word(g, at, limb))).collect();
+    let (index, shift) =
+        (start.shift_right(limb.ilog2()), start.with_number(Graph::and, f64::from(limb - 1)));
+    let words: Vec<_> =
+        (0..=LIMBS).map(|offset| (index + offset as f64).with(|g, at| word(g, at, limb))).collect();
     let shift = shift.number(f64::from(limb)) - shift;
     let window: Vec<_> = (0..LIMBS)
         .map(|at| {
@@ -148,7 +182,12 @@ fn word(g: &mut Graph, at: Tensor, limb: u32) -> Tensor {
     shape.push(1);
     let at = g.convert(at, Dtype::I32);
     let at = g.reshape(at, &shape);
-    let dims = GatherDimensions { collapsed_slice: &[0], start_index_map: &[0], index_vector, ..GatherDimensions::default() };
+    let dims = GatherDimensions {
+        collapsed_slice: &[0],
+        start_index_map: &[0],
+        index_vector,
+        ..GatherDimensions::default()
+    };
     let word = g.gather(table, at, &dims, &[1]);
     let word = g.convert(word, dtype);
     if limb == 32 {

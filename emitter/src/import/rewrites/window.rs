@@ -1,0 +1,148 @@
+//! Windows of unsigned numbers, and the gradient of pooling.
+
+use safetensors::Dtype;
+
+use super::{
+    super::{
+        ast::{Attributes, Op},
+        replay::Replay,
+    },
+    scatter::ROWS,
+};
+use crate::{
+    error::Error,
+    graph::{self, Tensor},
+    types::{TensorType, ValueType},
+};
+
+/// Returns what stands for a reduction of windows.
+///
+/// iree-compile cannot pad unsigned numbers. So they come with the types of signed ones, and are unsigned where they are combined.
+pub(super) fn reduce_window(
+    replay: &mut Replay<'_, '_>,
+    op: &Op<'_>,
+    operands: &[Tensor],
+) -> Result<Option<Vec<Tensor>>, Error> {
+    let dtypes: Vec<_> = operands.iter().map(|operand| replay.graph.dtype(*operand)).collect();
+    let [region] = op.regions.as_slice() else { return Ok(None) };
+    if dtypes.iter().all(|dtype| *dtype == signed(*dtype)) {
+        return Ok(None);
+    }
+    let signed_operands: Vec<_> = operands.iter().map(|operand| to(replay, *operand, signed)).collect();
+    let types: Vec<ValueType> =
+        dtypes.iter().map(|dtype| TensorType::new(signed(*dtype), []).into()).collect();
+    // Half of the operands are initial values, so that there are as many as arguments.
+    let body = region_of(replay, &types, |replay, arguments| {
+        let arguments: Vec<_> = arguments
+            .iter()
+            .zip(&dtypes)
+            .map(|(argument, dtype)| to(replay, *argument, |_| *dtype))
+            .collect();
+        let results = replay.inlined(region, &arguments)?;
+        Ok(results.into_iter().map(|result| to(replay, result, signed)).collect())
+    })?;
+    let results = replay.result_types(op, operands, &[])?;
+    let signed_types = results.iter().map(|ty| TensorType::new(signed(ty.dtype), ty.shape.clone())).collect();
+    let found = replay.add(op.name, &signed_operands, &op.attributes, vec![body], signed_types);
+    let back = found.into_iter().zip(results).map(|(found, ty)| to(replay, found, |_| ty.dtype)).collect();
+    Ok(Some(back))
+}
+
+/// Returns what stands for `select_and_scatter`: windows are reduced to the place of what they select, and what belongs to a
+/// window is scattered there.
+pub(super) fn select_and_scatter(
+    replay: &mut Replay<'_, '_>,
+    op: &Op<'_>,
+    operands: &[Tensor],
+) -> Result<Option<Vec<Tensor>>, Error> {
+    let (&[x, source, initial], [select, scatter]) = (operands, op.regions.as_slice()) else {
+        return Ok(None);
+    };
+    let (ty, windows) = (replay.graph.type_of(x), replay.graph.type_of(source));
+    let rows = ty.elements();
+    if rows == 0 || i32::try_from(rows).is_err() {
+        return Ok(None);
+    }
+    let chosen = selected(replay, op, x, &windows.shape)?;
+    let body = replay.region(op, scatter, operands)?;
+    let _ = select;
+    let g = &mut replay.graph;
+    // Windows that are padding alone have no place.
+    let (none, extra) = (g.full_like(chosen, 0), g.full_like(chosen, rows));
+    let has_none = g.lt(chosen, none);
+    let chosen = g.select(has_none, extra, chosen);
+    let count = windows.elements();
+    let (chosen, source) = (g.reshape(chosen, &[count, 1]), g.reshape(source, &[count, 1]));
+    let result = TensorType::new(ty.dtype, [rows + 1, 1]);
+    let initial = g.broadcast_in_dim(initial, &result.shape, &[]);
+    let attributes: Attributes<'_> =
+        [("scatter_dimension_numbers", ROWS), ("indices_are_sorted", "false"), ("unique_indices", "false")]
+            .into();
+    let name = "stablehlo.scatter";
+    let found = replay.add(name, &[initial, chosen, source], &attributes, vec![body], vec![result]);
+    let kept = replay.graph.slice_dimension(found[0], 0, 0, rows);
+    Ok(Some(vec![replay.graph.reshape(kept, &ty.shape)]))
+}
+
+/// Returns for each window the number of the element that it selects, or -1 if it has none.
+fn selected(replay: &mut Replay<'_, '_>, op: &Op<'_>, x: Tensor, windows: &[usize]) -> Result<Tensor, Error> {
+    let ty = replay.graph.type_of(x);
+    let dtype = signed(ty.dtype);
+    let values = to(replay, x, signed);
+    let g = &mut replay.graph;
+    let numbers = g.iota(Dtype::I32, &[ty.elements()], 0);
+    let numbers = g.reshape(numbers, &ty.shape);
+    let (zero, none) = (g.full(0.0, dtype, &[]), g.scalar(-1.0, Dtype::I32));
+    let [value, number] = [dtype, Dtype::I32].map(|dtype| ValueType::from(TensorType::new(dtype, [])));
+    let types = [value.clone(), number.clone(), value, number];
+    let body = region_of(replay, &types, |replay, arguments| {
+        let &[a, a_number, b, b_number] = arguments else { return Ok(Vec::new()) };
+        let both = [a, b].map(|part| to(replay, part, |_| ty.dtype));
+        let Some(select) = op.regions.first() else { return Ok(Vec::new()) };
+        let stays = replay.inlined(select, &both)?;
+        let g = &mut replay.graph;
+        let zero = g.scalar(0.0, Dtype::I32);
+        let (has_a, has_no_b) = (g.ge(a_number, zero), g.lt(b_number, zero));
+        let stays = stays.first().map_or(has_a, |stays| g.or(*stays, has_no_b));
+        let stays = g.and(stays, has_a);
+        Ok(vec![g.select(stays, a, b), g.select(stays, a_number, b_number)])
+    })?;
+    let attributes: Attributes<'_> = op.attributes.clone();
+    let results = vec![TensorType::new(dtype, windows), TensorType::new(Dtype::I32, windows)];
+    let name = "stablehlo.reduce_window";
+    let found = replay.add(name, &[values, numbers, zero, none], &attributes, vec![body], results);
+    Ok(found[1])
+}
+
+/// Builds a region of ops that combine numbers.
+fn region_of(
+    replay: &mut Replay<'_, '_>,
+    types: &[ValueType],
+    body: impl FnOnce(&mut Replay<'_, '_>, &[Tensor]) -> Result<Vec<Tensor>, Error>,
+) -> Result<graph::Region, Error> {
+    let arguments = replay.graph.begin_region(types);
+    replay.combiners += 1;
+    let results = body(replay, &arguments);
+    replay.combiners -= 1;
+    // Ended after an error too, so that the graph stays as it was.
+    let region = replay.graph.end_region(results.as_deref().unwrap_or_default().to_vec());
+    results.map(|_| region)
+}
+
+/// Returns a tensor with another element type of the same size.
+fn to(replay: &mut Replay<'_, '_>, x: Tensor, dtype: impl Fn(Dtype) -> Dtype) -> Tensor {
+    let found = replay.graph.dtype(x);
+    let dtype = dtype(found);
+    if found == dtype { x } else { replay.graph.bitcast_convert(x, dtype) }
+}
+
+/// Returns the signed type with as many bits as an unsigned one, otherwise the type itself.
+fn signed(dtype: Dtype) -> Dtype {
+    match dtype {
+        Dtype::U8 => Dtype::I8,
+        Dtype::U16 => Dtype::I16,
+        Dtype::U32 => Dtype::I32,
+        Dtype::U64 => Dtype::I64,
+        dtype => dtype,
+    }
+}
