@@ -20,6 +20,7 @@ mod oracle;
 mod packing;
 mod pipeline;
 mod programs;
+mod programs_run;
 mod quantized;
 mod real;
 mod registry;

@@ -308,6 +308,32 @@ mod tests {
     }
 
     #[test]
+    fn a_compiler_that_takes_too_long_is_killed() {
+        let folder = tempfile::tempdir().unwrap();
+        let toolchain = test_support::toolchain(folder.path(), "hangs");
+        let toolchain = Toolchain { time_limit: Some(Duration::from_millis(300)), ..toolchain };
+        let Err(error) = compile(&unit("module {}"), &test_support::target(), &toolchain, &|| false) else {
+            panic!("it compiled");
+        };
+        insta::assert_snapshot!(error, @r"
+        cuda: gave up after 0 s in iree-compile
+        hint: leave out this target, whose compiler may never end, or raise --time-limit; others are compiled already
+        ");
+    }
+
+    #[test]
+    fn the_function_and_the_op_precede_the_compilers_words() {
+        let mlir = "\"builtin.module\"() ({\n  \"func.func\"() <{sym_name = \"main\"}> ({\n    %0 = \"stablehlo.fft\"(%a)\n";
+        let words = "module.mlir:3:10: error: failed to legalize operation 'stablehlo.fft'";
+        assert_eq!(with_op(words, mlir), format!("main: fft: {words}"));
+        for other in
+            ["LLVM ERROR: no", "module.mlir:99999999999999999999:1: error: no", "module.mlir:1:1: error: no"]
+        {
+            assert_eq!(with_op(other, mlir), other);
+        }
+    }
+
+    #[test]
     fn long_lines_and_control_characters_are_cut() {
         assert_eq!(shorten("a\u{1b}[2J\tb"), "a[2Jb");
         assert_eq!(shorten(&"ä".repeat(1000)).chars().count(), REASON_CHARS + 1);
