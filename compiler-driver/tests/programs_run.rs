@@ -1,5 +1,9 @@
 //! StableHLO programs that JAX exported, compiled, loaded and run.
 
+#[path = "../../runtime/examples/train.rs"]
+#[allow(dead_code, reason = "it has a main function")]
+mod train;
+
 use std::{
     collections::BTreeMap,
     fs,
@@ -86,13 +90,7 @@ fn a_thousand_steps_of_adam_are_jaxs() {
     let built = built(&jax("adam.jax"), |request| request.goldens = vec![first_step()]).unwrap();
     let program = Program::new(built.bundle.clone()).unwrap();
     let loaded = program.load(DeviceOptions::default()).unwrap();
-    let mut step = loaded.function("main").unwrap();
-    for (name, tensor) in tensors(&jax("adam-0.npz")) {
-        step.set(&name, &tensor).unwrap();
-    }
-    for _ in 0..1000 {
-        step.call().unwrap();
-    }
+    let step = train::train(built.bundle.path(), &jax("adam-0.npz"), 1000).unwrap();
     let tolerance = Tolerance { rtol: 1e-5, atol: 1e-5 };
     for (name, expected) in tensors(&jax("adam-1000.npz")) {
         let found = step.read(&name).unwrap();
@@ -234,7 +232,22 @@ fn requests_that_do_not_fit_the_program_are_refused() {
             refused(&|r| r.targets = vec!["cup".into()]),
         ]
         .join("\n"),
-        @""
+        @r#"
+    error: F/w.safetensors: tensor `x`: found f64[3], expected f32[16,8]
+    hint: convert the tensor, or bind another one
+    error: F/w.safetensors: found no tensor `w` for `count`, expected one such as v, x
+    hint: --bind takes ARGUMENT=TENSOR
+    error: JAX/adam-1.npz: found `result[0]['b']`, expected a name of the arguments: p['b'], m['b'], v['b']
+    hint: name each tensor as the program does
+    error: JAX/adam-0.npz: found `count`, expected a name of the results: result[3], result[4], result[0]['b']
+    hint: name each tensor as the program does
+    error: --golden step=JAX/adam-0.npz:JAX/adam-1.npz: found no such function, expected one of main
+    hint: `mlxcel-compile explain` shows functions, arguments and results
+    error: main: program: found no argument 'w' for the state
+    hint: mlxcel-compile explain shows the names
+    error: found no target `cup`, expected one such as cuda, cuda-sm_86 or cuda-sm_89
+    hint: `mlxcel-compile targets` lists the targets
+    "#
     );
 }
 

@@ -9,7 +9,7 @@ use super::{
     file::TensorFile,
     value::Tensor,
 };
-use crate::{nearest::nearest_names, tensor::type_text};
+use crate::{nearest::nearest_names, safetensors::printable, tensor::type_text};
 
 impl TensorFile {
     /// Reads all tensors of a file with names. Each must be one of those that are expected, of its type.
@@ -29,9 +29,8 @@ impl TensorFile {
             let Some(index) = index else {
                 let nearest = nearest_names(name, expected.iter().map(|(name, ..)| name.as_str()));
                 let nearest = if nearest.is_empty() { "none".into() } else { nearest.join(", ") };
-                let text =
-                    format!("found `{}`, expected a name of the {what}s: {nearest}", name.escape_debug());
-                return Err(Problem::unsupported(text, "tensors have the names of arguments").at(self.path()));
+                let text = format!("found `{}`, expected a name of the {what}s: {nearest}", printable(name));
+                return Err(Problem::unsupported(text, "name each tensor as the program does").at(self.path()));
             };
             tensors.insert(name.to_owned(), self.read_as(name, what, index, expected)?);
         }
@@ -55,7 +54,7 @@ impl TensorFile {
             && (dtype, shape) != (*right, *right_shape)
         {
             let (found, right) = (type_text(dtype, shape), type_text(*right, right_shape));
-            let known = known.escape_debug();
+            let known = printable(known);
             let text = format!("{what} {} \"{known}\": found {found}, expected {right}", index + 1);
             return Err(Problem::unsupported(text, "convert the tensor, or write it again").at(self.path()));
         }

@@ -25,6 +25,22 @@ pub struct DeviceOptions {
 }
 
 /// A bundle of a program.
+///
+/// ```no_run
+/// # fn main() -> Result<(), mlxcel_runtime::Error> {
+/// # let (x, w) = (mlxcel_runtime::Tensor::scalar(1f32), mlxcel_runtime::Tensor::scalar(0f32));
+/// use mlxcel_runtime::{DeviceOptions, Program};
+///
+/// let program = Program::open("step.bundle")?.load(DeviceOptions::default())?;
+/// // `x` is an input of every call, and each call takes the `w` that the one before returned.
+/// let mut step = program.function("main")?.bind("x", &x)?.state("w", &w)?;
+/// for _ in 0..10_000 {
+///     step.call()?;
+/// }
+/// let w = step.read("w")?;
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Debug, Clone)]
 pub struct Program {
     bundle: Bundle,

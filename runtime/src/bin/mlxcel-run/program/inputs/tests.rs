@@ -77,7 +77,7 @@ fn messages_name_the_argument() {
     error: F/double.npz: argument 2 "x": found f64[100], expected f32[100]
     hint: convert the tensor, or write it again
     error: F/other.npz: found `ww`, expected a name of the arguments: w, x
-    hint: tensors have the names of arguments
+    hint: name each tensor as the program does
     error: F/w.npy has one array without a name, expected NAME=@F/w.npy
     hint: name the argument
     error: found no argument `v`, expected `w` or `x`
