@@ -245,7 +245,8 @@ fn write_head(recorder: &Recorder, window: &Window, height: f64, out: &mut dyn W
     }
     let step = tick((window.end - window.start) / 10);
     let mut at = window.start.div_ceil(step) * step;
-    while at <= window.end {
+    // The last label has room.
+    while at <= window.end && window.x(at) < WIDTH - 2.0 * RIGHT {
         let (x, label) = (window.x(at), at as f64 / 1e6);
         writeln!(
             out,
