@@ -193,6 +193,8 @@ impl Module {
             )
         })?;
         let raw = created(module);
+        // What its initializers did.
+        device.collect("");
         Ok(Self(Rc::new(ModuleHandle {
             raw,
             device: device.clone(),

@@ -28,7 +28,7 @@ pub use event::{Detail, Dispatch, Kind};
 pub use file::TraceFile;
 use recorder::Recorder;
 
-/// The most events of a timeline, about 200 bytes of a file each. Later ones are left out, and the file says so.
+/// The most events of a timeline, about 120 bytes of a file each. Later ones are left out, and the file says so.
 const LIMIT: usize = 1 << 20;
 
 /// A timeline that is being recorded, or none. Clones share it.
