@@ -30,7 +30,9 @@ impl TensorFile {
                 let nearest = nearest_names(name, expected.iter().map(|(name, ..)| name.as_str()));
                 let nearest = if nearest.is_empty() { "none".into() } else { nearest.join(", ") };
                 let text = format!("found `{}`, expected a name of the {what}s: {nearest}", printable(name));
-                return Err(Problem::unsupported(text, "name each tensor as the program does").at(self.path()));
+                return Err(
+                    Problem::unsupported(text, "name each tensor as the program does").at(self.path())
+                );
             };
             tensors.insert(name.to_owned(), self.read_as(name, what, index, expected)?);
         }

@@ -17,6 +17,7 @@ mod scatter;
 mod sort;
 mod top_k;
 mod triangular_solve;
+mod unroll;
 mod window;
 
 use safetensors::Dtype;
@@ -63,6 +64,7 @@ pub(super) fn rewrite(
         ("stablehlo.sort", _) => sort::rewrite(replay, op, operands)?,
         ("stablehlo.cholesky", [x]) => Some(vec![cholesky::rewrite(graph, op, *x)]),
         ("stablehlo.triangular_solve", _) => one(triangular_solve::rewrite(graph, op, operands)),
+        ("stablehlo.while", _) => unroll::rewrite(replay, op, operands)?,
         ("chlo.top_k", [x]) => top_k::rewrite(graph, op, *x),
         ("stablehlo.reduce_window", _) => window::reduce_window(replay, op, operands)?,
         ("stablehlo.select_and_scatter", _) => window::select_and_scatter(replay, op, operands)?,

@@ -91,3 +91,34 @@ fn barriers_and_places_among_devices_are_no_work() {
     let made = rewritten("%x: tensor<2xui32>", line, "tensor<2xui32>");
     assert!(!made.contains("barrier") && !made.contains("replica"), "{made}");
 }
+
+#[test]
+fn a_loop_of_a_few_turns_has_none() {
+    let of = |turns: usize| {
+        let lines = format!(
+            r#"%i = "stablehlo.constant"() <{{value = dense<0> : tensor<i32>}}> : () -> tensor<i32>
+            %n = "stablehlo.constant"() <{{value = dense<{turns}> : tensor<i32>}}> : () -> tensor<i32>
+            %w:3 = "stablehlo.while"(%i, %x, %y) ({{
+            ^bb0(%a: tensor<i32>, %b: tensor<f32>, %c: tensor<f32>):
+              %0 = "stablehlo.compare"(%a, %n) <{{comparison_direction = #stablehlo<comparison_direction LT>}}>
+                : (tensor<i32>, tensor<i32>) -> tensor<i1>
+              "stablehlo.return"(%0) : (tensor<i1>) -> ()
+            }}, {{
+            ^bb0(%a: tensor<i32>, %b: tensor<f32>, %c: tensor<f32>):
+              %1 = "stablehlo.constant"() <{{value = dense<2> : tensor<i32>}}> : () -> tensor<i32>
+              %2 = "stablehlo.add"(%a, %1) : (tensor<i32>, tensor<i32>) -> tensor<i32>
+              %3 = "stablehlo.negate"(%b) : (tensor<f32>) -> tensor<f32>
+              "stablehlo.return"(%2, %c, %3) : (tensor<i32>, tensor<f32>, tensor<f32>) -> ()
+            }}) : (tensor<i32>, tensor<f32>, tensor<f32>) -> (tensor<i32>, tensor<f32>, tensor<f32>)
+            %r = "stablehlo.subtract"(%w#1, %w#2) : (tensor<f32>, tensor<f32>) -> tensor<f32>"#
+        );
+        rewritten("%x: tensor<f32>, %y: tensor<f32>", &lines, "tensor<f32>")
+    };
+    let unrolled = of(5);
+    assert_eq!(
+        (unrolled.matches("stablehlo.while").count(), unrolled.matches("stablehlo.negate").count()),
+        (0, 3)
+    );
+    let loops = of(17);
+    assert_eq!((loops.matches("stablehlo.while").count(), loops.matches("stablehlo.negate").count()), (1, 1));
+}

@@ -1,0 +1,100 @@
+//! Loops that run a few times, as their bodies one after another.
+//!
+//! Each turn of a loop waits for the device, and iree-compile does not compile loops that exchange what they carry, as those of
+//! JAX's random numbers do.
+
+use super::super::{
+    ast::{Op, Region},
+    attributes::{integers, word},
+    replay::Replay,
+};
+use crate::{error::Error, graph::Tensor};
+
+/// The most turns.
+const TURN_LIMIT: usize = 8;
+
+/// The most ops of all turns.
+const OP_LIMIT: usize = 1024;
+
+/// Returns the results of a loop that counts to a number which is known.
+pub(super) fn rewrite(
+    replay: &mut Replay<'_, '_>,
+    op: &Op<'_>,
+    operands: &[Tensor],
+) -> Result<Option<Vec<Tensor>>, Error> {
+    let Some(turns) = turns(replay, op, operands) else { return Ok(None) };
+    let [_, body] = op.regions.as_slice() else { return Ok(None) };
+    if turns > TURN_LIMIT || turns * size(replay, body, 0) > OP_LIMIT {
+        return Ok(None);
+    }
+    let mut state = operands.to_vec();
+    for _ in 0..turns {
+        state = replay.inlined(body, &state)?;
+    }
+    Ok(Some(state))
+}
+
+/// Returns how often a loop turns, up to one more than the limit, if it adds a number to a counter that it compares with another.
+fn turns(replay: &Replay<'_, '_>, op: &Op<'_>, operands: &[Tensor]) -> Option<usize> {
+    let [condition, body] = op.regions.as_slice() else { return None };
+    let compare = definition(condition, condition.ops.last()?.operands.first()?)?;
+    let direction = word(compare.attribute("comparison_direction")?)?;
+    let ("stablehlo.compare", [counter, end]) = (compare.name, compare.operands.as_slice()) else {
+        return None;
+    };
+    let index = condition.arguments.iter().position(|argument| argument.value == *counter)?;
+    let end = number(replay, condition, end)?;
+    let step = definition(body, body.ops.last()?.operands.get(index)?)?;
+    let ("stablehlo.add", [counter, step]) = (step.name, step.operands.as_slice()) else { return None };
+    if body.arguments.get(index)?.value != *counter {
+        return None;
+    }
+    let step = number(replay, body, step)?;
+    let [mut value] = *replay.known(*operands.get(index)?)? else { return None };
+    for turn in 0..=TURN_LIMIT {
+        let goes_on = match direction {
+            "LT" => value < end,
+            "LE" => value <= end,
+            "GT" => value > end,
+            "GE" => value >= end,
+            "NE" => value != end,
+            _ => return None,
+        };
+        if !goes_on {
+            return Some(turn);
+        }
+        value = value.checked_add(step)?;
+    }
+    Some(TURN_LIMIT + 1)
+}
+
+/// Returns the op of a region whose result has this name.
+fn definition<'r, 't>(region: &'r Region<'t>, name: &str) -> Option<&'r Op<'t>> {
+    region.ops.iter().find(|op| op.results == Some(name))
+}
+
+/// Returns a number that a region takes from outside or has as a constant.
+fn number(replay: &Replay<'_, '_>, region: &Region<'_>, name: &str) -> Option<i64> {
+    let values = match definition(region, name) {
+        Some(op) if op.name == "stablehlo.constant" => integers(op.attribute("value")?)?,
+        Some(_) => return None,
+        None => replay.known(*replay.frames.last()?.get(name)?)?.to_vec(),
+    };
+    let [value] = *values else { return None };
+    Some(value)
+}
+
+/// Returns how many ops a region has, those of regions within and of functions that it calls included.
+fn size(replay: &Replay<'_, '_>, region: &Region<'_>, depth: usize) -> usize {
+    let of = |op: &Op<'_>| {
+        let inner: usize = op.regions.iter().map(|region| size(replay, region, depth)).sum();
+        let callee = op.attribute("callee").map(|name| name.trim_start_matches('@').trim_matches('"'));
+        let callee =
+            callee.and_then(|name| replay.module.functions.iter().find(|function| function.name == name));
+        // A call of itself is refused elsewhere.
+        let called =
+            callee.filter(|_| depth < 8).map_or(0, |function| size(replay, &function.body, depth + 1));
+        1 + inner + called
+    };
+    region.ops.iter().map(of).sum()
+}
