@@ -7,6 +7,7 @@ mod boolean;
 mod cholesky;
 mod convert;
 mod elementary;
+mod fft;
 mod gather;
 mod matrices;
 mod order;
@@ -51,6 +52,7 @@ pub(super) fn rewrite(
             one(convert::rewrite(graph, *x, op.result_types.first().and_then(|ty| tensor_type(ty))))
         }
         ("stablehlo.convolution" | "stablehlo.dot_general", _) => one(precision::sums(replay, op, operands)?),
+        ("stablehlo.fft", _) => fft::rewrite(replay, op, operands)?,
         ("stablehlo.gather", _) => gather::rewrite(replay, op, operands)?,
         // It would let what comes after it write into a constant.
         ("stablehlo.optimization_barrier", _) => Some(operands.to_vec()),

@@ -5,6 +5,7 @@ use safetensors::Dtype;
 use super::{
     super::{
         ast::{Attributes, Op},
+        attributes::{integers, sizes},
         replay::Replay,
     },
     scatter::ROWS,
@@ -18,6 +19,7 @@ use crate::{
 /// Returns what stands for a reduction of windows.
 ///
 /// iree-compile cannot pad unsigned numbers. So they come with the types of signed ones, and are unsigned where they are combined.
+/// Nor can it leave out what does not fit into a window, if there is one window alone.
 pub(super) fn reduce_window(
     replay: &mut Replay<'_, '_>,
     op: &Op<'_>,
@@ -25,10 +27,18 @@ pub(super) fn reduce_window(
 ) -> Result<Option<Vec<Tensor>>, Error> {
     let dtypes: Vec<_> = operands.iter().map(|operand| replay.graph.dtype(*operand)).collect();
     let [region] = op.regions.as_slice() else { return Ok(None) };
-    if dtypes.iter().all(|dtype| *dtype == signed(*dtype)) {
+    let results = replay.result_types(op, operands, &[])?;
+    let Some(windows) = results.first().map(|ty| ty.shape.clone()) else { return Ok(None) };
+    let crop = Crop::new(op, replay.graph.shape(operands[0]), &windows);
+    if crop.is_none() && dtypes.iter().all(|dtype| *dtype == signed(*dtype)) {
         return Ok(None);
     }
-    let signed_operands: Vec<_> = operands.iter().map(|operand| to(replay, *operand, signed)).collect();
+    let mut attributes: Attributes<'_> = op.attributes.clone();
+    let mut signed_operands: Vec<_> = operands.iter().map(|operand| to(replay, *operand, signed)).collect();
+    if let Some(crop) = &crop {
+        signed_operands.iter_mut().take(results.len()).for_each(|x| *x = crop.cut(&mut replay.graph, *x));
+        attributes.insert("padding", &crop.padding);
+    }
     let types: Vec<ValueType> =
         dtypes.iter().map(|dtype| TensorType::new(signed(*dtype), []).into()).collect();
     // Half of the operands are initial values, so that there are as many as arguments.
@@ -41,9 +51,8 @@ pub(super) fn reduce_window(
         let results = replay.inlined(region, &arguments)?;
         Ok(results.into_iter().map(|result| to(replay, result, signed)).collect())
     })?;
-    let results = replay.result_types(op, operands, &[])?;
     let signed_types = results.iter().map(|ty| TensorType::new(signed(ty.dtype), ty.shape.clone())).collect();
-    let found = replay.add(op.name, &signed_operands, &op.attributes, vec![body], signed_types);
+    let found = replay.add(op.name, &signed_operands, &attributes, vec![body], signed_types);
     let back = found.into_iter().zip(results).map(|(found, ty)| to(replay, found, |_| ty.dtype)).collect();
     Ok(Some(back))
 }
@@ -88,10 +97,11 @@ pub(super) fn select_and_scatter(
 fn selected(replay: &mut Replay<'_, '_>, op: &Op<'_>, x: Tensor, windows: &[usize]) -> Result<Tensor, Error> {
     let ty = replay.graph.type_of(x);
     let dtype = signed(ty.dtype);
-    let values = to(replay, x, signed);
+    let mut values = to(replay, x, signed);
+    let crop = Crop::new(op, &ty.shape, windows);
     let g = &mut replay.graph;
     let numbers = g.iota(Dtype::I32, &[ty.elements()], 0);
-    let numbers = g.reshape(numbers, &ty.shape);
+    let mut numbers = g.reshape(numbers, &ty.shape);
     let (zero, none) = (g.full(0.0, dtype, &[]), g.scalar(-1.0, Dtype::I32));
     let [value, number] = [dtype, Dtype::I32].map(|dtype| ValueType::from(TensorType::new(dtype, [])));
     let types = [value.clone(), number.clone(), value, number];
@@ -107,11 +117,58 @@ fn selected(replay: &mut Replay<'_, '_>, op: &Op<'_>, x: Tensor, windows: &[usiz
         let stays = g.and(stays, has_a);
         Ok(vec![g.select(stays, a, b), g.select(stays, a_number, b_number)])
     })?;
-    let attributes: Attributes<'_> = op.attributes.clone();
+    let mut attributes: Attributes<'_> = op.attributes.clone();
+    if let Some(crop) = &crop {
+        [&mut values, &mut numbers].into_iter().for_each(|x| *x = crop.cut(&mut replay.graph, *x));
+        attributes.insert("padding", &crop.padding);
+    }
     let results = vec![TensorType::new(dtype, windows), TensorType::new(Dtype::I32, windows)];
     let name = "stablehlo.reduce_window";
     let found = replay.add(name, &[values, numbers, zero, none], &attributes, vec![body], results);
     Ok(found[1])
+}
+
+/// What is left of a tensor without what does not fit into its windows.
+struct Crop {
+    shape: Vec<usize>,
+    padding: String,
+}
+
+impl Crop {
+    /// Returns what is cut, if there is a dimension with one window and more than that.
+    fn new(op: &Op<'_>, shape: &[usize], windows: &[usize]) -> Option<Self> {
+        let rank = shape.len();
+        let of = |name: &str| op.attribute(name).and_then(sizes).unwrap_or_else(|| vec![1; rank]);
+        let (window, dilations) = (of("window_dimensions"), of("window_dilations"));
+        let mut padding = op.attribute("padding").and_then(integers).unwrap_or_else(|| vec![0; 2 * rank]);
+        if of("base_dilations").iter().any(|dilation| *dilation != 1) || padding.len() != 2 * rank {
+            return None;
+        }
+        let mut kept = shape.to_vec();
+        let mut is_cut = false;
+        for d in 0..rank {
+            let number = |size: usize| i64::try_from(size).ok();
+            let used = number((window.get(d)?.checked_sub(1)?) * dilations.get(d)? + 1)?;
+            let left = padding[2 * d] + number(shape[d])? + padding[2 * d + 1] - used;
+            if windows.get(d) != Some(&1) || left <= 0 {
+                continue;
+            }
+            is_cut = true;
+            padding[2 * d + 1] -= left;
+            if padding[2 * d + 1] < 0 {
+                kept[d] = shape[d].checked_sub(usize::try_from(-padding[2 * d + 1]).ok()?)?;
+                padding[2 * d + 1] = 0;
+            }
+        }
+        let pairs: Vec<_> = padding.chunks(2).map(|pair| format!("{pair:?}")).collect();
+        let padding = format!("dense<[{}]> : tensor<{rank}x2xi64>", pairs.join(", "));
+        is_cut.then_some(Self { shape: kept, padding })
+    }
+
+    fn cut(&self, g: &mut graph::Graph, x: Tensor) -> Tensor {
+        let starts = vec![0; self.shape.len()];
+        g.slice(x, &starts, &self.shape)
+    }
 }
 
 /// Builds a region of ops that combine numbers.
