@@ -311,6 +311,13 @@ impl Graph {
         results
     }
 
+    /// Returns the op that computes a value, if it is one of the latest.
+    pub(crate) fn producer(&self, value: Tensor) -> Option<&Op> {
+        const LATEST: usize = 64;
+        let latest = self.regions.iter().rev().flat_map(|region| region.ops.iter().rev().take(LATEST));
+        latest.into_iter().find(|op| op.results.contains(&value))
+    }
+
     /// Notes that the last op calls the kernel with this symbol.
     pub(crate) fn set_kernel(&mut self, symbol: String) {
         if let Some(op) = self.regions.last_mut().and_then(|region| region.ops.last_mut()) {

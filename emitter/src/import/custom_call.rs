@@ -1,6 +1,6 @@
 //! Calls of what a framework's own runtime has.
 
-use super::{ast::Op, cursor::unquote, parse::dictionaries, replay::Replay};
+use super::{ast::Op, cursor::unquote, parse::dictionaries, replay::Replay, rewrites::lapack};
 use crate::{error::Error, graph::Tensor};
 
 /// Calls that say where data lies, which is one place here.
@@ -34,9 +34,9 @@ const KNOWN: [(&str, &str, &str); 9] = [
     (
         "lapack_",
         "a call of LAPACK",
-        "export with platforms=[\"tpu\"], which keeps cholesky and triangular_solve as ops, or replace the decomposition",
+        "replace the decomposition: cholesky, lu, solve, inv, det and triangular solves are compiled, of square matrices",
     ),
-    ("cusolver", "a call of cuSOLVER", "export with platforms=[\"tpu\"], or replace the decomposition"),
+    ("cusolver", "a call of cuSOLVER", "export with platforms=[\"cpu\"], or replace the decomposition"),
     ("cublas", "a call of cuBLAS", "export with platforms=[\"cpu\"]"),
     ("cu_threefry2x32", "a kernel for CUDA", "export with platforms=[\"cpu\"]"),
     ("cu", "a call of a library for CUDA", "export with platforms=[\"cpu\"]"),
@@ -68,6 +68,9 @@ pub(super) fn replay(
         let mut attributes = all.unwrap_or_default();
         attributes.retain(|name, _| *name != "largest");
         return replay.op(&op.renamed(name, attributes), operands);
+    }
+    if let Some(results) = lapack::replay(replay, op, &target, operands)? {
+        return Ok(results);
     }
     let known = KNOWN.iter().find(|(begin, ..)| target.starts_with(begin));
     let (what, hint) = known

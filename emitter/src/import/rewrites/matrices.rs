@@ -124,6 +124,15 @@ impl Matrices {
         result
     }
 
+    /// Returns the sizes of numbers as LAPACK compares them. That of NaN is infinite.
+    pub(super) fn magnitudes(&self, g: &mut Graph) -> Tensor {
+        let sizes = self.map(|part| g.abs(part)).parts;
+        let size = sizes.into_iter().reduce(|sum, size| g.add(sum, size)).unwrap_or(self.parts[0]);
+        let (is_number, dtype, shape) = (g.eq(size, size), g.dtype(size), g.shape(size).to_vec());
+        let infinite = g.full(f64::INFINITY, dtype, &shape);
+        g.select(is_number, size, infinite)
+    }
+
     /// Returns conjugates.
     pub(super) fn conjugate(&self, g: &mut Graph) -> Self {
         let mut parts = self.parts.clone();

@@ -9,10 +9,13 @@ mod convert;
 mod elementary;
 mod fft;
 mod gather;
+pub(super) mod lapack;
+mod lu;
 mod matrices;
 mod order;
 mod power;
 mod precision;
+mod reshape;
 mod rounding;
 mod scatter;
 mod sort;
@@ -46,6 +49,7 @@ pub(super) fn rewrite(
         ("stablehlo.maximum" | "stablehlo.minimum", [x, y]) if is_complex => {
             one(order::extreme(graph, op, *x, *y))
         }
+        ("stablehlo.broadcast_in_dim" | "stablehlo.reshape", [x]) => one(reshape::rewrite(graph, op, *x)),
         ("stablehlo.ceil" | "stablehlo.floor", [x]) => one(rounding::rewrite(graph, op, *x)),
         ("stablehlo.compare", [x, y]) => one(order::compare(graph, op, *x, *y)),
         ("stablehlo.convert", [x]) => {

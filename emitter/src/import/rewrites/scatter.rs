@@ -5,10 +5,13 @@
 
 use safetensors::Dtype;
 
-use super::super::{
-    ast::{Attributes, Op, Region},
-    attributes::{field, field_sizes},
-    replay::Replay,
+use super::{
+    super::{
+        ast::{Attributes, Op, Region},
+        attributes::{field, field_sizes},
+        replay::Replay,
+    },
+    reshape::reshape,
 };
 use crate::{
     error::Error,
@@ -56,9 +59,9 @@ pub(super) fn rewrite(
     });
     let (rows, exists) = layout.rows(g, indices, &dims);
     let matrix = g.transpose(x, &layout.operand_order);
-    let mut matrix = g.reshape(matrix, &[layout.rows, layout.width]);
+    let mut matrix = reshape(g, matrix, &[layout.rows, layout.width]);
     let updates = g.transpose(updates, &layout.update_order);
-    let mut updates = g.reshape(updates, &[layout.count, layout.width]);
+    let mut updates = reshape(g, updates, &[layout.count, layout.width]);
     let last = match outside {
         Outside::Neutral(number) => {
             let exists = g.broadcast_in_dim(exists, &[layout.count, layout.width], &[0]);
@@ -73,7 +76,7 @@ pub(super) fn rewrite(
     };
     let other = g.full_like(rows, last);
     let rows = g.select(exists, rows, other);
-    let rows = g.reshape(rows, &[layout.count, 1]);
+    let rows = reshape(g, rows, &[layout.count, 1]);
     let mut attributes: Attributes<'_> = op.attributes.clone();
     attributes.insert("scatter_dimension_numbers", ROWS);
     attributes.insert("indices_are_sorted", "false");
@@ -177,7 +180,7 @@ impl Layout {
                 exists = g.and(exists, is_inside);
             }
         }
-        (g.reshape(row, &[self.count]), g.reshape(exists, &[self.count]))
+        (reshape(g, row, &[self.count]), reshape(g, exists, &[self.count]))
     }
 }
 

@@ -72,7 +72,7 @@ pub(super) fn triangular_solve(g: &mut Graph, a: Tensor, b: Tensor, form: Form) 
 }
 
 /// Returns a triangle of matrices, with zeros elsewhere.
-fn triangle(g: &mut Graph, a: &Matrices, is_lower: bool, has_unit_diagonal: bool) -> Matrices {
+pub(super) fn triangle(g: &mut Graph, a: &Matrices, is_lower: bool, has_unit_diagonal: bool) -> Matrices {
     let shape = a.shape(g);
     let (row, column) = (g.iota(Dtype::I32, &shape, 1), g.iota(Dtype::I32, &shape, 2));
     let is_inside = if is_lower { g.ge(row, column) } else { g.le(row, column) };
@@ -94,7 +94,7 @@ fn reached(g: &mut Graph, at: Tensor, last: usize, is_lower: bool) -> Tensor {
 }
 
 /// Solves systems with small triangles, row by row.
-fn substitute(g: &mut Graph, a: &Matrices, b: &Matrices, is_lower: bool) -> Matrices {
+pub(super) fn substitute(g: &mut Graph, a: &Matrices, b: &Matrices, is_lower: bool) -> Matrices {
     let ([_, size, _], [batch, _, columns]) = (a.shape(g), b.shape(g));
     let zeros = a.zeros(g, [batch, size, columns]);
     let x = Matrices::for_rows(g, size, 1, &[zeros], |g, at, state| {

@@ -1,0 +1,35 @@
+//! Single numbers that get more dimensions than the tensor that they are a slice of.
+//!
+//! iree-compile takes all for one slice, which cannot have more dimensions than the tensor. A barrier keeps them apart.
+
+use super::super::{ast::Op, attributes::tensor_type};
+use crate::graph::{Graph, Tensor};
+
+/// Returns what stands for `reshape` or `broadcast_in_dim`, if it is one of those.
+pub(super) fn rewrite(g: &mut Graph, op: &Op<'_>, x: Tensor) -> Option<Tensor> {
+    let ty = op.result_types.first().and_then(|ty| tensor_type(ty))?;
+    is_slice(g, x, &ty.shape).then(|| reshape(g, x, &ty.shape))
+}
+
+/// Returns the elements in another shape.
+pub(super) fn reshape(g: &mut Graph, x: Tensor, shape: &[usize]) -> Tensor {
+    let x = if is_slice(g, x, shape) { g.barrier(x) } else { x };
+    g.reshape(x, shape)
+}
+
+/// Returns whether a number is a slice of a tensor with fewer dimensions than the shape.
+fn is_slice(g: &Graph, x: Tensor, shape: &[usize]) -> bool {
+    let mut value = x;
+    if shape.iter().any(|size| *size != 1) || g.type_of(x).elements() != 1 {
+        return false;
+    }
+    while let Some(op) = g.producer(value) {
+        let Some(&operand) = op.operands.first() else { return false };
+        match &*op.name {
+            "stablehlo.broadcast_in_dim" | "stablehlo.reshape" => value = operand,
+            "stablehlo.dynamic_slice" | "stablehlo.slice" => return g.shape(operand).len() < shape.len(),
+            _ => return false,
+        }
+    }
+    false
+}
