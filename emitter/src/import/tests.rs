@@ -135,9 +135,9 @@ fn what_cannot_be_compiled_is_refused_with_its_place() {
         refused(&program(&line, "tensor<4xf32>"), &ProgramOptions::default())
     };
     assert_eq!(
-        call("lapack_spotrf_ffi"),
-        "main: custom_call at train.py:170: found a call of LAPACK, @lapack_spotrf_ffi, expected ops that are compiled\n\
-         hint: export with platforms=[\"tpu\"], which keeps cholesky and triangular_solve as ops, or replace the decomposition"
+        call("lapack_ssyevd_ffi"),
+        "main: custom_call at train.py:170: found a call of LAPACK, @lapack_ssyevd_ffi, expected ops that are compiled\n\
+         hint: replace the decomposition: cholesky, lu, solve, inv, det and triangular solves are compiled, of square matrices"
     );
     assert!(call("xla_python_cpu_callback").contains("a call of a Python function"));
     assert!(call("mine").contains("a call of another runtime, @mine"));

@@ -89,3 +89,28 @@ fn factor(g: &mut Graph, a: &Matrices) -> (Matrices, Matrices) {
     });
     (results[0].clone(), results[1].clone())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::replayed::replayed;
+
+    fn cholesky(ty: &str, is_lower: bool) -> String {
+        let line = format!(r#"%r = "stablehlo.cholesky"(%0) <{{lower = {is_lower}}}> : ({ty}) -> {ty}"#);
+        replayed(&[ty], &line, ty).unwrap()
+    }
+
+    #[test]
+    fn code_does_not_grow_with_matrices() {
+        let lines = |size: usize| cholesky(&format!("tensor<2x{size}x{size}xf32>"), true).lines().count();
+        assert_eq!(lines(33), lines(3000));
+        assert!(lines(3) < lines(33));
+        assert!(!cholesky("tensor<33x33xf64>", false).contains("cholesky"));
+    }
+
+    #[test]
+    fn complex_matrices_are_two_real_ones() {
+        let mlir = cholesky("tensor<40x40xcomplex<f32>>", true);
+        let complex: Vec<_> = mlir.lines().filter(|line| line.contains("complex<f32>")).collect();
+        assert_eq!(complex.len(), 5, "{complex:#?}");
+    }
+}

@@ -61,3 +61,23 @@ fn extended(g: &mut Graph, indices: Tensor, vector: usize, dimensions: &[usize])
     parts.push(whole);
     g.concatenate(&parts, vector)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::replayed::{lines_with, replayed};
+
+    #[test]
+    fn a_batch_dimension_is_a_component_of_indices() {
+        let line = r#"%r = "stablehlo.gather"(%0, %1) <{dimension_numbers = #stablehlo.gather<offset_dims = [1],
+            operand_batching_dims = [0], start_indices_batching_dims = [0], start_index_map = [1], index_vector_dim = 1>,
+            indices_are_sorted = false, slice_sizes = array<i64: 1, 2>}>
+            : (tensor<300x5xf32>, tensor<300x1xi8>) -> tensor<300x2xf32>"#;
+        let mlir = replayed(&["tensor<300x5xf32>", "tensor<300x1xi8>"], line, "tensor<300x2xf32>").unwrap();
+        let [gather] = lines_with(&mlir, "stablehlo.gather\"")[..] else { panic!("{mlir}") };
+        assert!(
+            gather.contains("collapsed_slice_dims = [0], start_index_map = [0, 1], index_vector_dim = 1"),
+            "{gather}"
+        );
+        assert!(gather.contains("tensor<300x2xi32>"), "{gather}");
+    }
+}

@@ -31,7 +31,8 @@ pub(in super::super) fn replay(
         config.get(name).and_then(|text| super::super::attributes::integer(text)) == Some(i64::from(letter))
     };
     let g = &mut replay.graph;
-    let is_square = |g: &Graph, x: Tensor| matches!(g.shape(x), [.., rows, columns] if rows == columns && *rows > 0);
+    let is_square =
+        |g: &Graph, x: Tensor| matches!(g.shape(x), [.., rows, columns] if rows == columns && *rows > 0);
     let routine = target.strip_prefix("lapack_").and_then(|name| name.strip_suffix("_ffi"));
     let routine = routine.and_then(|name| name.get(1..)).unwrap_or(target);
     Ok(match (routine, operands) {
@@ -108,4 +109,58 @@ fn first_zero(g: &mut Graph, x: Tensor) -> Tensor {
     let end = g.full_like(first, shape[last]);
     let (number, is_regular) = (g.add(first, one), g.eq(first, end));
     g.select(is_regular, none, number)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::replayed::{lines_with, replayed};
+
+    fn call(
+        target: &str,
+        config: &str,
+        operands: &[&str],
+        results: &str,
+        first: &str,
+    ) -> Result<String, String> {
+        let names: Vec<_> = (0..operands.len()).map(|index| format!("%{index}")).collect();
+        let count = results.matches("tensor").count();
+        let (of_results, last) =
+            if count > 1 { (format!("%c:{count}"), "%c#0") } else { ("%c".into(), "%c") };
+        let lines = format!(
+            r#"{of_results} = "stablehlo.custom_call"({}) <{{call_target_name = "{target}"}}> {{mhlo.backend_config = {{{config}}}}}
+                : ({}) -> {results} loc("solve.py":3:4)
+            %r = "stablehlo.reshape"({last}) : ({first}) -> {first}"#,
+            names.join(", "),
+            operands.join(", ")
+        );
+        replayed(operands, &lines, first)
+    }
+
+    #[test]
+    fn letters_say_which_triangle_is_read() {
+        let square = "tensor<3x3xf32>";
+        let results = "(tensor<3x3xf32>, tensor<i32>)";
+        let transposed = |target: &str, config: &str| {
+            let mlir = call(target, config, &[square], results, square).unwrap();
+            assert!(!mlir.contains("custom_call"), "{mlir}");
+            lines_with(&mlir, "stablehlo.transpose").len()
+        };
+        assert_eq!(transposed("lapack_spotrf_ffi", "uplo = 76 : ui8"), 0);
+        assert_eq!(transposed("lapack_spotrf_ffi", "uplo = 85 : ui8"), 2);
+        assert_eq!(transposed("cusolver_potrf_ffi", "lower = true"), 0);
+        let config = "diag = 78 : ui8, side = 76 : ui8, trans_x = 84 : ui8, uplo = 76 : ui8";
+        let mlir = call("lapack_strsm_ffi", config, &[square, square], square, square).unwrap();
+        assert_eq!(lines_with(&mlir, "stablehlo.transpose").len(), 1);
+    }
+
+    #[test]
+    fn matrices_that_are_not_square_are_refused() {
+        let wide = "tensor<3x4xf32>";
+        let results = "(tensor<3x4xf32>, tensor<3xi32>, tensor<i32>)";
+        assert_eq!(
+            call("lapack_sgetrf_ffi", "", &[wide], results, wide).unwrap_err(),
+            "main: custom_call at solve.py:3: found a call of LAPACK, @lapack_sgetrf_ffi, expected ops that are compiled\n\
+             hint: replace the decomposition: cholesky, lu, solve, inv, det and triangular solves are compiled, of square matrices"
+        );
+    }
 }

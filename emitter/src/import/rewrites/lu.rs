@@ -71,7 +71,8 @@ impl Panel {
         let state = [columns, repeated(order, a), repeated(pivots, a)];
         let found = Matrices::for_rows(g, BLOCK, 1, &state, |g, column, state| {
             let [columns, order, pivots] = state else { return Vec::new() };
-            let [next, order, pivots] = step(g, columns, [order.parts()[0], pivots.parts()[0]], [start, column]);
+            let [next, order, pivots] =
+                step(g, columns, [order.parts()[0], pivots.parts()[0]], [start, column]);
             vec![next, order, pivots]
         });
         Self { columns: found[0].clone(), order: found[1].parts()[0], pivots: found[2].parts()[0] }
@@ -118,7 +119,9 @@ fn step(
         let sum = g.reduce(part, Reduction::Sum, &[1]);
         g.reshape(sum, &[batch, 1, width])
     });
-    let spread = |g: &mut Graph, row: &Matrices| row.map(|part| g.broadcast_in_dim(part, &[batch, rows, width], &[0, 1, 2]));
+    let spread = |g: &mut Graph, row: &Matrices| {
+        row.map(|part| g.broadcast_in_dim(part, &[batch, rows, width], &[0, 1, 2]))
+    };
     let (this_all, pivot_all) = (spread(g, &at_this), spread(g, &pivot_row));
     let columns = pivot_all.select(g, is_this, columns);
     let columns = this_all.select(g, only_chosen, &columns);
@@ -128,7 +131,12 @@ fn step(
 }
 
 /// Divides a column below a row by the pivot, and subtracts its products with the pivot's row from the columns after it.
-fn eliminate_column(g: &mut Graph, columns: &Matrices, pivot_row: &Matrices, [row, column]: [Tensor; 2]) -> Matrices {
+fn eliminate_column(
+    g: &mut Graph,
+    columns: &Matrices,
+    pivot_row: &Matrices,
+    [row, column]: [Tensor; 2],
+) -> Matrices {
     let [batch, rows, width] = columns.shape(g);
     let zero = g.scalar(0.0, Dtype::I32);
     let pivot = pivot_row.window(g, [zero, column], [1, 1]);

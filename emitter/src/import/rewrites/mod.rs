@@ -79,4 +79,6 @@ pub(super) fn rewrite(
 }
 
 #[cfg(test)]
+mod replayed;
+#[cfg(test)]
 mod tests;

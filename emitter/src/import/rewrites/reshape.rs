@@ -33,3 +33,24 @@ fn is_slice(g: &Graph, x: Tensor, shape: &[usize]) -> bool {
     }
     false
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::replayed::replayed;
+
+    #[test]
+    fn only_numbers_from_smaller_tensors_have_a_barrier() {
+        let reshaped = |ty: &str, slice: &str, last: &str| {
+            let line = format!(
+                r#"%s = "stablehlo.slice"(%0) <{{limit_indices = array<i64: {slice}>, start_indices = array<i64: {slice}>,
+                    strides = array<i64: {slice}>}}> : ({ty}) -> tensor<1xf32>
+                %t = "stablehlo.reshape"(%s) : (tensor<1xf32>) -> tensor<f32>
+                %r = "stablehlo.reshape"(%t) : (tensor<f32>) -> {last}"#
+            );
+            replayed(&[ty], &line, last).unwrap().contains("optimization_barrier")
+        };
+        assert!(reshaped("tensor<4xf32>", "1", "tensor<1x1xf32>"));
+        assert!(!reshaped("tensor<4xf32>", "1", "tensor<1xf32>"));
+        assert!(!reshaped("tensor<4x4xf32>", "1, 1", "tensor<1x1xf32>"));
+    }
+}

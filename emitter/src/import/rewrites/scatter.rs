@@ -238,3 +238,64 @@ fn neutral(region: &Region<'_>, ty: &TensorType) -> Option<f64> {
         _ => return None,
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::replayed::{lines_with, replayed};
+
+    fn scatter(x: &str, indices: &str, updates: &str, numbers: &str, combine: &str) -> String {
+        let line = format!(
+            r#"%r = "stablehlo.scatter"(%0, %1, %2) <{{indices_are_sorted = false, unique_indices = false,
+                scatter_dimension_numbers = #stablehlo.scatter<{numbers}>}}> ({{
+              ^bb0(%a: tensor<f32>, %b: tensor<f32>):
+                {combine}
+            }}) : ({x}, {indices}, {updates}) -> {x}"#
+        );
+        replayed(&[x, indices, updates], &line, x).unwrap()
+    }
+
+    const ADD: &str = r#"%s = "stablehlo.add"(%a, %b) : (tensor<f32>, tensor<f32>) -> tensor<f32>
+        "stablehlo.return"(%s) : (tensor<f32>) -> ()"#;
+    const LAST: &str = r#""stablehlo.return"(%b) : (tensor<f32>) -> ()"#;
+    const OF_ROWS: &str = "update_window_dims = [1], inserted_window_dims = [0], scatter_dims_to_operand_dims = [0], index_vector_dim = 1";
+
+    #[test]
+    fn updates_outside_add_zero_or_go_to_a_row_that_is_dropped() {
+        let added = scatter("tensor<10x4xf32>", "tensor<5x1xi32>", "tensor<5x4xf32>", OF_ROWS, ADD);
+        assert!(added.contains("dense<-0.000000e+00> : tensor<5x4xf32>"), "{added}");
+        assert_eq!(
+            lines_with(&added, "(tensor<10x4xf32>, tensor<5x1xi32>, tensor<5x4xf32>)").len(),
+            1,
+            "{added}"
+        );
+        let set = scatter("tensor<10x4xf32>", "tensor<5x1xi32>", "tensor<5x4xf32>", OF_ROWS, LAST);
+        assert_eq!(
+            lines_with(&set, "(tensor<11x4xf32>, tensor<5x1xi32>, tensor<5x4xf32>)").len(),
+            1,
+            "{set}"
+        );
+        for mlir in [added, set] {
+            assert_eq!(lines_with(&mlir, "comparison_direction GE").len(), 1, "{mlir}");
+            assert_eq!(lines_with(&mlir, "comparison_direction LT").len(), 1, "{mlir}");
+        }
+    }
+
+    #[test]
+    fn batches_and_parts_of_dimensions_are_rows() {
+        let numbers =
+            "update_window_dims = [1, 2], input_batching_dims = [0], scatter_indices_batching_dims = [0],
+            scatter_dims_to_operand_dims = [1], index_vector_dim = 1";
+        let mlir = scatter("tensor<3x5x4xf32>", "tensor<3x1xui8>", "tensor<3x2x4xf32>", numbers, ADD);
+        assert_eq!(
+            lines_with(&mlir, "(tensor<15x4xf32>, tensor<6x1xi32>, tensor<6x4xf32>)").len(),
+            1,
+            "{mlir}"
+        );
+    }
+
+    #[test]
+    fn indices_of_64_bits_stay_outside() {
+        let mlir = scatter("tensor<10x4xf32>", "tensor<5x1xui64>", "tensor<5x4xf32>", OF_ROWS, ADD);
+        assert_eq!(lines_with(&mlir, "stablehlo.clamp").len(), 1, "{mlir}");
+    }
+}

@@ -155,3 +155,35 @@ fn inverses(g: &mut Graph, a: &Matrices, is_lower: bool) -> Matrices {
     let identity = a.zeros(g, shape).with_real(g, is_diagonal, one);
     substitute(g, &blocks, &identity, is_lower).map(|part| g.reshape(part, &[batch, size, BLOCK]))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::replayed::{lines_with, replayed};
+
+    fn solve(size: usize, is_left: bool, transpose: &str) -> String {
+        let (a, b) = (format!("tensor<{size}x{size}xf32>"), format!("tensor<{size}x{size}xf32>"));
+        let line = format!(
+            r#"%r = "stablehlo.triangular_solve"(%0, %1) <{{left_side = {is_left}, lower = true,
+                transpose_a = #stablehlo<transpose {transpose}>, unit_diagonal = false}}> : ({a}, {b}) -> {b}"#
+        );
+        replayed(&[&a, &b], &line, &b).unwrap()
+    }
+
+    #[test]
+    fn a_matrix_is_transposed_where_its_rows_are_needed() {
+        let transposed = |is_left, transpose| {
+            let mlir = solve(3, is_left, transpose);
+            lines_with(&mlir, "stablehlo.transpose").len()
+        };
+        assert_eq!(transposed(true, "NO_TRANSPOSE"), 0);
+        assert_eq!(transposed(true, "ADJOINT"), 1);
+        assert_eq!(transposed(false, "NO_TRANSPOSE"), 3);
+        assert_eq!(transposed(false, "TRANSPOSE"), 2);
+    }
+
+    #[test]
+    fn code_does_not_grow_with_matrices() {
+        let lines = |size| solve(size, true, "TRANSPOSE").lines().count();
+        assert_eq!(lines(33), lines(3000));
+    }
+}

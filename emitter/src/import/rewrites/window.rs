@@ -203,3 +203,38 @@ fn signed(dtype: Dtype) -> Dtype {
         dtype => dtype,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::replayed::{lines_with, replayed};
+
+    fn largest(ty: &str, attributes: &str, element: &str, result: &str) -> String {
+        let line = format!(
+            r#"%r = "stablehlo.reduce_window"(%0, %1) <{{{attributes}}}> ({{
+              ^bb0(%a: tensor<{element}>, %b: tensor<{element}>):
+                %s = "stablehlo.maximum"(%a, %b) : (tensor<{element}>, tensor<{element}>) -> tensor<{element}>
+                "stablehlo.return"(%s) : (tensor<{element}>) -> ()
+            }}) : ({ty}, tensor<{element}>) -> {result}"#
+        );
+        replayed(&[ty, &format!("tensor<{element}>")], &line, result).unwrap()
+    }
+
+    #[test]
+    fn unsigned_numbers_are_unsigned_where_they_are_combined() {
+        let attributes = "window_dimensions = array<i64: 2>";
+        let mlir = largest("tensor<4xui8>", attributes, "ui8", "tensor<3xui8>");
+        assert_eq!(lines_with(&mlir, "(tensor<4xi8>, tensor<i8>) -> tensor<3xi8>").len(), 1, "{mlir}");
+        assert_eq!(lines_with(&mlir, "stablehlo.maximum\"").len(), 1);
+        assert!(lines_with(&mlir, "stablehlo.maximum\"")[0].contains("(tensor<ui8>, tensor<ui8>)"), "{mlir}");
+    }
+
+    #[test]
+    fn what_a_single_window_leaves_is_cut() {
+        let attributes = "window_dimensions = array<i64: 3>, window_strides = array<i64: 2>, padding = dense<[[1, 1]]> : tensor<1x2xi64>";
+        let mlir = largest("tensor<3xf32>", attributes, "f32", "tensor<2xf32>");
+        assert!(lines_with(&mlir, "stablehlo.slice").is_empty(), "{mlir}");
+        let attributes = "window_dimensions = array<i64: 3>, window_strides = array<i64: 2>";
+        let mlir = largest("tensor<4xf32>", attributes, "f32", "tensor<1xf32>");
+        assert_eq!(lines_with(&mlir, "(tensor<4xf32>) -> tensor<3xf32>").len(), 1, "{mlir}");
+    }
+}

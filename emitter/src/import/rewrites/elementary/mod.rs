@@ -5,6 +5,7 @@
 
 mod arc;
 mod exponential;
+mod gamma;
 mod remainder;
 mod trigonometry;
 mod turns;
@@ -62,9 +63,58 @@ fn unary(name: &str, is_double: bool) -> Option<Formula> {
         "tan" => trigonometry::tangent,
         "asinh" if is_double => exponential::asinh,
         "atanh" if is_double => exponential::atanh,
+        "digamma" if is_double => gamma::digamma,
         "exponential_minus_one" if is_double => exponential::exp_minus_one,
+        "lgamma" if is_double => gamma::lgamma,
         "log_plus_one" if is_double => exponential::log_plus_one,
         "tanh" if is_double => exponential::tanh,
         _ => return None,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::replayed::{lines_with, replayed};
+
+    fn unary(name: &str, ty: &str) -> String {
+        replayed(&[ty], &format!(r#"%r = "{name}"(%0) : ({ty}) -> {ty}"#), ty).unwrap()
+    }
+
+    #[test]
+    fn functions_that_compilers_get_right_stay() {
+        for (name, ty, is_own) in [
+            ("stablehlo.sine", "tensor<4xf32>", true),
+            ("stablehlo.sine", "tensor<4xf64>", true),
+            ("chlo.atan", "tensor<f32>", true),
+            ("stablehlo.tanh", "tensor<4xf64>", true),
+            ("stablehlo.tanh", "tensor<4xf32>", false),
+            ("stablehlo.exponential", "tensor<4xf64>", false),
+            ("stablehlo.sine", "tensor<4xcomplex<f32>>", false),
+        ] {
+            assert_ne!(unary(name, ty).contains(name), is_own, "{name} {ty}");
+        }
+    }
+
+    #[test]
+    fn half_precision_is_computed_in_single() {
+        let mlir = unary("stablehlo.sine", "tensor<4xbf16>");
+        assert_eq!(
+            lines_with(&mlir, "stablehlo.convert\"(%arg0) : (tensor<4xbf16>) -> tensor<4xf32>").len(),
+            1,
+            "{mlir}"
+        );
+        assert!(lines_with(&mlir, "f64").is_empty(), "{mlir}");
+    }
+
+    #[test]
+    fn what_combines_numbers_has_no_tables() {
+        let lines = r#"%r = "stablehlo.reduce"(%0, %1) <{dimensions = array<i64: 0>}> ({
+            ^bb0(%a: tensor<f32>, %b: tensor<f32>):
+              %s = "stablehlo.sine"(%b) : (tensor<f32>) -> tensor<f32>
+              %t = "stablehlo.add"(%a, %s) : (tensor<f32>, tensor<f32>) -> tensor<f32>
+              "stablehlo.return"(%t) : (tensor<f32>) -> ()
+            }) : (tensor<4xf32>, tensor<f32>) -> tensor<f32>"#;
+        let mlir = replayed(&["tensor<4xf32>", "tensor<f32>"], lines, "tensor<f32>").unwrap();
+        assert!(mlir.contains("stablehlo.sine") && !mlir.contains("stablehlo.gather"), "{mlir}");
+    }
 }

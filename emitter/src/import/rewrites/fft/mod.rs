@@ -95,3 +95,49 @@ fn one_sided(g: &mut Graph, signal: &Signal, size: usize) -> Signal {
         g.pad_end(part, dimension, size)
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::replayed::{lines_with, replayed};
+
+    fn products(kind: &str, operand: &str, lengths: &str, result: &str) -> Vec<String> {
+        let line = format!(
+            r#"%r = "stablehlo.fft"(%0) <{{fft_length = array<i64: {lengths}>, fft_type = #stablehlo<fft_type {kind}>}}>
+                : ({operand}) -> {result}"#
+        );
+        let mlir = replayed(&[operand], &line, result).unwrap();
+        assert!(!mlir.contains("stablehlo.fft"), "{mlir}");
+        let types = lines_with(&mlir, "stablehlo.dot_general").into_iter();
+        types.filter_map(|line| Some(line.rsplit_once(" : ")?.1.to_owned())).collect()
+    }
+
+    #[test]
+    fn sizes_are_divided_into_factors() {
+        assert_eq!(
+            products("FFT", "tensor<3x60xcomplex<f32>>", "60", "tensor<3x60xcomplex<f32>>"),
+            [
+                "(tensor<3x2x30x2xf32>, tensor<2x30x2x30xf32>) -> tensor<3x2x2x30xf32>",
+                "(tensor<90x2x2x1xf32>, tensor<2x2x2x2xf32>) -> tensor<90x1x2x2xf32>"
+            ]
+        );
+    }
+
+    #[test]
+    fn real_numbers_have_half_a_spectrum() {
+        assert_eq!(
+            products("RFFT", "tensor<4x6xf32>", "4, 6", "tensor<4x4xcomplex<f32>>"),
+            [
+                "(tensor<4x1x6x1xf32>, tensor<1x6x2x6xf32>) -> tensor<4x1x2x6xf32>",
+                "(tensor<4x2x4x1xf32>, tensor<2x4x2x4xf32>) -> tensor<4x1x2x4xf32>"
+            ]
+        );
+    }
+
+    #[test]
+    fn a_large_prime_is_a_convolution() {
+        let found = products("FFT", "tensor<131xcomplex<f32>>", "131", "tensor<131xcomplex<f32>>");
+        // Of 512 numbers, there and back.
+        assert_eq!(found.len(), 4);
+        assert!(found[0].starts_with("(tensor<1x2x32x16xf32>"), "{found:?}");
+    }
+}

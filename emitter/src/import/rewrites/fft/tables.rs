@@ -67,7 +67,10 @@ mod tests {
         let wave: Vec<_> = (0..8).map(|n| root(8 - 3 * n % 8, 8)).collect();
         for (frequency, [real, imaginary]) in spectrum(&wave).into_iter().enumerate() {
             let expected = if frequency == 3 { 8.0 } else { 0.0 };
-            assert!((real - expected).abs() < 1e-12 && imaginary.abs() < 1e-12, "{frequency} {real} {imaginary}");
+            assert!(
+                (real - expected).abs() < 1e-12 && imaginary.abs() < 1e-12,
+                "{frequency} {real} {imaginary}"
+            );
         }
     }
 }

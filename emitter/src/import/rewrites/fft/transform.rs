@@ -139,7 +139,9 @@ fn by_matrix(g: &mut Graph, x: Signal, rest: usize) -> Signal {
 fn twiddled(g: &mut Graph, x: Signal, size: usize) -> Signal {
     let &[batch, rest, first] = g.shape(x.real) else { return x };
     let roots = |count: usize, step: usize| -> Vec<_> {
-        (0..count).flat_map(|row| (0..first).map(move |column| root(row * step % size * column, size))).collect()
+        (0..count)
+            .flat_map(|row| (0..first).map(move |column| root(row * step % size * column, size)))
+            .collect()
     };
     if size <= TABLE {
         let table = Signal::table(g, &roots(rest, 1), &[batch, rest, first], &[1, 2]);
