@@ -20,6 +20,9 @@ use super::{cases::Case, compare::compare};
 /// The longest time of a compilation.
 const TIME_LIMIT: Duration = Duration::from_secs(300);
 
+/// The longest line about a test in the ledger.
+const LINE: usize = 120;
+
 /// Where tests are compiled and run.
 pub(crate) struct Bench {
     target: String,
@@ -200,8 +203,9 @@ fn refused(words: &str) -> String {
     format!("refused: {}", line(words))
 }
 
-/// Returns the first line, without paths and names of functions.
+/// Returns what is wrong in one line: the error that a program tells, without notes and the rest.
 fn line(words: &str) -> String {
-    let line = words.lines().find(|line| !line.trim().is_empty()).unwrap_or_default();
-    line.chars().take(160).collect()
+    let told = words.lines().find_map(|line| line.strip_prefix("error: "));
+    let line = told.or_else(|| words.lines().find(|line| !line.trim().is_empty())).unwrap_or_default();
+    line.chars().take(LINE).collect()
 }

@@ -40,8 +40,8 @@ pub(crate) fn of_checkout(folder: &Path) -> Vec<Case> {
     ] {
         for path in files(&folder) {
             let text = fs::read_to_string(&path).unwrap();
-            let parts =
-                text.split(&format!("\n{SPLIT}")).enumerate().filter(|(_, part)| part.contains("func.func"));
+            let split = format!("\n{SPLIT}");
+            let parts = text.split(&split).enumerate().filter(|(_, part)| part.contains("func.func"));
             // The rest of a line that separates says nothing.
             let after_line = |index, part: &str| {
                 if index == 0 { part.to_owned() } else { part.split_once('\n').unwrap().1.to_owned() }

@@ -86,7 +86,7 @@ fn floats(dtype: Dtype, bytes: &[u8]) -> Option<Vec<Placed>> {
 
 #[test]
 fn near_and_wrong_differ() {
-    let tensor = |values: &[f32]| Tensor::of(values, &[values.len()]).unwrap();
+    let tensor = |values: &[f32]| Tensor::of(&[values.len()], values).unwrap();
     let of = |found: f32, expected: f32| compare("expect_close", &tensor(&[found]), &tensor(&[expected]));
     assert_eq!(of(1.0, 1.0 + 2.0 * f32::EPSILON), "pass");
     assert_eq!(of(1.0, 1.0 + 8.0 * f32::EPSILON), "near ulp=8");

@@ -5,6 +5,7 @@ use std::{
     rc::Rc,
 };
 
+use mlxcel_artifacts::signless;
 use safetensors::Dtype;
 
 use super::{
@@ -74,7 +75,9 @@ impl Tensor {
     /// Returns whether a tensor has this element type, as far as the device knows types.
     pub(crate) fn is_of(&self, dtype: Dtype) -> bool {
         // SAFETY: the handle is alive as long as `self`.
-        unsafe { raw::mlxcel_tensor_dtype(self.raw.as_ptr()) == raw::dtype(dtype) }
+        let found = unsafe { raw::mlxcel_tensor_dtype(self.raw.as_ptr()) };
+        // Compiled code does not say whether integers have a sign.
+        found == raw::dtype(dtype) || found == raw::dtype(signless(dtype))
     }
 
     /// Returns the shape.

@@ -49,6 +49,7 @@ pub(super) fn rewrite(
         ("stablehlo.maximum" | "stablehlo.minimum", [x, y]) if is_complex => {
             one(order::extreme(graph, op, *x, *y))
         }
+        ("stablehlo.bitcast_convert", [x]) if is_complex => one(convert::same(replay, op, *x)?),
         ("stablehlo.broadcast_in_dim" | "stablehlo.reshape", [x]) => one(reshape::rewrite(graph, op, *x)),
         ("stablehlo.ceil" | "stablehlo.floor", [x]) => one(rounding::rewrite(graph, op, *x)),
         ("stablehlo.compare", [x, y]) => one(order::compare(graph, op, *x, *y)),

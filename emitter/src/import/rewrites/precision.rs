@@ -18,12 +18,13 @@ pub(super) fn sums(
     operands: &[Tensor],
 ) -> Result<Option<Tensor>, Error> {
     let Some(ty) = replay.result_types(op, operands, &[])?.pop() else { return Ok(None) };
-    if !matches!(ty.dtype, Dtype::BF16 | Dtype::F16) {
-        return Ok(None);
-    }
-    let wide = TensorType::new(Dtype::F32, ty.shape);
-    let sums = replay.add(op.name, operands, &op.attributes, Vec::new(), vec![wide]);
-    Ok(sums.first().map(|sums| replay.graph.convert(*sums, ty.dtype)))
+    let mut attributes = op.attributes.clone();
+    // Which units compute it, and how precise they are at least. iree-compile takes no advice.
+    attributes.remove("algorithm");
+    let is_narrow = matches!(ty.dtype, Dtype::BF16 | Dtype::F16);
+    let dtype = if is_narrow { Dtype::F32 } else { ty.dtype };
+    let sums = replay.add(op.name, operands, &attributes, Vec::new(), vec![TensorType::new(dtype, ty.shape)]);
+    Ok(sums.first().map(|sums| if is_narrow { replay.graph.convert(*sums, ty.dtype) } else { *sums }))
 }
 
 /// Returns what stands for rounding to no bit after the first: NaN has none left, and becomes infinite.
