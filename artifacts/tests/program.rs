@@ -11,7 +11,7 @@ use std::{
 };
 
 use mlxcel_artifacts::{
-    Bundle, BundleWriter, CacheType, Digest, Driver, Float, Manifest, TargetArtifact, entry::Parameter,
+    Bundle, BundleWriter, CacheType, Digest, Driver, Float, Golden, Manifest, TargetArtifact, entry::Parameter,
     sample,
 };
 use safetensors::Dtype;
@@ -408,4 +408,29 @@ fn a_program_is_shown_with_its_functions() {
     ");
     let verified = run(&["verify", "a"], folder.path());
     assert!(verified.starts_with("exit 0\nok: a is intact, 1 blobs"), "{verified}");
+}
+
+#[test]
+fn recorded_calls_go_with_a_program() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("a");
+    let mut writer = BundleWriter::create(&path).unwrap();
+    let mut manifest = sample::program("x86_64", writer.add_bytes(b"vmfb").unwrap());
+    let (inputs, outputs) = (writer.add_bytes(b"inputs").unwrap(), writer.add_bytes(b"outputs").unwrap());
+    manifest.goldens = vec![Golden { function: "step".into(), rtol: 1e-5, atol: 0.0, inputs, outputs }];
+    let bundle = writer.finish(&manifest).unwrap();
+    for arguments in [
+        &["export", "a"][..],
+        &["import", "a.tar", "--out", "b"],
+        &["copy", "b", "--out", "c"],
+        &["sign", "c", "--key", "none"],
+    ] {
+        let said = run(arguments, folder.path());
+        assert_eq!(said.starts_with("exit 0\n"), arguments[0] != "sign", "{said}");
+    }
+    assert_eq!(Bundle::open(&folder.path().join("c")).unwrap().manifest(), bundle.manifest());
+    assert_eq!(bundle.read_small(&outputs).unwrap(), b"outputs");
+    fs::write(bundle.blob_path(&outputs), b"0utputs").unwrap();
+    let damaged = run(&["verify", "a"], folder.path());
+    assert!(damaged.contains("outputs of golden 1 has digest blake3:"), "{damaged}");
 }

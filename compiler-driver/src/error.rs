@@ -91,7 +91,7 @@ pub enum Error {
         /// The file.
         path: PathBuf,
         /// The cause.
-        source: mlxcel_emitter::Error,
+        source: Box<mlxcel_emitter::Error>,
     },
 
     /// The build was cancelled.

@@ -25,6 +25,7 @@ mod replay;
 mod signature;
 mod transformer;
 mod types;
+mod work;
 
 pub use error::Error;
 pub use form::{Form, Forms};

@@ -228,6 +228,12 @@ mlxcel_error_t* mlxcel_device_create(mlxcel_string_t driver, int64_t index, size
   return mlxcel_error_from_status(status);
 }
 
+uint64_t mlxcel_device_allocated(const mlxcel_device_t* device) {
+  iree_hal_allocator_statistics_t statistics = {0};
+  iree_hal_allocator_query_statistics(iree_hal_device_allocator(device->device), &statistics);
+  return (uint64_t)statistics.device_bytes_allocated + (uint64_t)statistics.host_bytes_allocated;
+}
+
 size_t mlxcel_device_threads(const mlxcel_device_t* device) { return device->threads; }
 
 void mlxcel_device_free(mlxcel_device_t* device) {

@@ -158,6 +158,8 @@ mlxcel_error_t* mlxcel_device_create(mlxcel_string_t driver, int64_t index, size
                                      mlxcel_device_t** out_device);
 // Returns the workers of a local-task device; 1 for others.
 size_t mlxcel_device_threads(const mlxcel_device_t* device);
+// Returns the bytes of the device's memory that were allocated so far, those that were freed again included.
+uint64_t mlxcel_device_allocated(const mlxcel_device_t* device);
 void mlxcel_device_free(mlxcel_device_t* device);
 
 // Loads a program and runs its initializers. `vmfb` and the parameters' data must outlive the module and every tensor

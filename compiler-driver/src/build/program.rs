@@ -229,7 +229,7 @@ impl Source for PreparedProgram<'_> {
 /// Returns the entry point of a function.
 fn entry(function: ProgramFunction, narrow_f64: bool) -> Entry {
     let dtype = |dtype| if narrow_f64 && dtype == Dtype::F64 { Dtype::F32 } else { dtype };
-    let ProgramFunction { name, function, arguments, results } = function;
+    let ProgramFunction { name, function, arguments, results, work } = function;
     let given = arguments.iter().map(|argument| match argument.kind {
         ProgramArgumentKind::Storage { .. } => None,
         _ => argument.name.clone(),
@@ -256,7 +256,7 @@ fn entry(function: ProgramFunction, narrow_f64: bool) -> Entry {
         function: (function != name).then_some(function),
         name,
         role: Role::Function,
-        work: 0,
+        work,
         arguments: arguments.collect(),
         results: results.collect(),
     }

@@ -11,7 +11,7 @@ use super::{
     replay::Replay,
     sizes::{self, Sizes},
 };
-use crate::{error::Error, graph, module, types::TensorType};
+use crate::{error::Error, graph, module, types::TensorType, work::work};
 
 /// How a program is compiled.
 #[derive(Debug, Clone, Default)]
@@ -58,6 +58,8 @@ pub struct ProgramFunction {
     pub arguments: Vec<ProgramArgument>,
     /// What it returns: names, if the program says them, and types.
     pub results: Vec<(Option<String>, TensorType)>,
+    /// An estimate of the numbers that a call computes.
+    pub work: u64,
 }
 
 /// An argument of a program's function.
@@ -217,8 +219,8 @@ fn of(
     }
     let results_of = described.results.iter().map(|result| result.name.clone()).zip(result_types).collect();
     let graph = replay.graph.finish(name.clone(), &results)?;
-    let function = described.name;
-    Ok((graph, ProgramFunction { name, function, arguments, results: results_of }))
+    let (function, work) = (described.name, work(&graph));
+    Ok((graph, ProgramFunction { name, function, arguments, results: results_of, work }))
 }
 
 /// Returns for each argument the result that takes its place in the next call.

@@ -161,6 +161,7 @@ unsafe extern "C" {
         device: *mut *mut Device,
     ) -> *mut Error;
     pub(super) fn mlxcel_device_threads(device: *const Device) -> usize;
+    pub(super) fn mlxcel_device_allocated(device: *const Device) -> u64;
     pub(super) fn mlxcel_device_free(device: *mut Device);
     pub(super) fn mlxcel_module_load(
         device: *mut Device,

@@ -90,6 +90,12 @@ impl Device {
         unsafe { raw::mlxcel_device_threads(self.0.0.as_ptr()) }
     }
 
+    /// Returns the bytes of memory that were allocated so far, those that were freed again included.
+    pub(crate) fn allocated(&self) -> u64 {
+        // SAFETY: the handle is alive as long as `self`.
+        unsafe { raw::mlxcel_device_allocated(self.0.0.as_ptr()) }
+    }
+
     /// Starts recording what the device does. Returns whether it tells of its dispatches.
     pub(crate) fn record(&self, trace: &Trace) -> Result<bool, Error> {
         // SAFETY: the device is alive.

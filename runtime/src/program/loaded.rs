@@ -10,7 +10,7 @@ use super::{
 use crate::{
     device::DeviceInfo,
     error::Error,
-    ffi::Module,
+    ffi::{Device, Module},
     iree::{loaded::OpenedModule, select::DeviceChoice},
 };
 
@@ -19,6 +19,7 @@ use crate::{
 pub struct LoadedProgram {
     program: Program,
     module: Module,
+    device: Device,
     info: DeviceInfo,
 }
 
@@ -33,8 +34,8 @@ impl Program {
         let cpu = cpu_for(self.functions(), &options);
         let DeviceOptions { device, threads, trace } = options;
         let choice = DeviceChoice { asked: device, threads, cpu, trace };
-        let OpenedModule { module, info, .. } = OpenedModule::new(self.bundle(), None, &choice)?;
-        Ok(LoadedProgram { program: self.clone(), module, info })
+        let OpenedModule { module, device, info, .. } = OpenedModule::new(self.bundle(), None, &choice)?;
+        Ok(LoadedProgram { program: self.clone(), module, device, info })
     }
 }
 
@@ -43,6 +44,14 @@ impl LoadedProgram {
     #[must_use]
     pub fn device(&self) -> &DeviceInfo {
         &self.info
+    }
+
+    /// Returns the bytes of the device's memory that were allocated so far, those that were freed again included.
+    ///
+    /// Calls that take and return state alone allocate none.
+    #[must_use]
+    pub fn allocated_bytes(&self) -> u64 {
+        self.device.allocated()
     }
 
     /// Returns the program's functions.

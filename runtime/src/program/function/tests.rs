@@ -82,9 +82,14 @@ fn step_entry() -> Entry {
 }
 
 fn module(device: &str) -> Module {
+    opened(device).1
+}
+
+fn opened(device: &str) -> (Device, Module) {
     let opened = Device::create(device, None, Some(2), &Trace::off()).unwrap();
-    Module::load(&opened, map(&compile(STEP, device)).unwrap(), Rc::new(Weights::empty()), "model", &[])
-        .unwrap()
+    let program = map(&compile(STEP, device)).unwrap();
+    let module = Module::load(&opened, program, Rc::new(Weights::empty()), "model", &[]).unwrap();
+    (opened, module)
 }
 
 fn floats(values: [f32; 4]) -> HostTensor {
@@ -101,7 +106,8 @@ fn bound(module: &Module) -> Function {
 #[test]
 fn states_go_from_call_to_call() {
     for device in ["local-sync", "local-task", "vulkan"] {
-        let mut step = bound(&module(device));
+        let (opened, module) = opened(device);
+        let mut step = bound(&module);
         let (mut m, mut w, x) = ([0f32; 4], [0f32; 4], [1.0, 0.0, -1.0, 2.0]);
         for count in 1..=9 {
             step.call().unwrap();
@@ -113,6 +119,12 @@ fn states_go_from_call_to_call() {
             assert_eq!(step.read("count").unwrap(), HostTensor::scalar(count));
             assert_eq!(step.read("loss").unwrap(), HostTensor::scalar(w.iter().sum::<f32>()));
         }
+        // Nothing is allocated for states: 4 bytes of the loss, and what the device rounds them to.
+        let before = opened.allocated();
+        (0..100).for_each(|_| step.call().unwrap());
+        let each = (opened.allocated() - before) / 100;
+        assert!(each <= 256, "{device}: {each} bytes");
+        step.set("m", &floats(m)).unwrap();
         // A state can be set again, and an input replaced.
         step.set("w", &floats([1.0; 4])).unwrap();
         step.set("x", &floats([0.0; 4])).unwrap();
