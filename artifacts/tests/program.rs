@@ -11,8 +11,8 @@ use std::{
 };
 
 use mlxcel_artifacts::{
-    Bundle, BundleWriter, CacheType, Digest, Driver, Float, Golden, Manifest, TargetArtifact, entry::Parameter,
-    sample,
+    Bundle, BundleWriter, CacheType, Digest, Driver, Float, Golden, Manifest, TargetArtifact,
+    entry::Parameter, sample,
 };
 use safetensors::Dtype;
 

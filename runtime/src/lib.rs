@@ -45,16 +45,14 @@ pub use measure::{
 };
 pub use mlxcel_artifacts::{Cancel, Number, Tensor};
 pub use model::{ModelLimits, ModelRunner, check_prompt};
+#[cfg(feature = "iree")]
+pub use program::DeviceTensor;
 pub use program::{
+    Function, LoadedProgram,
     bundle::{DeviceOptions, Program},
     compare::{Difference, Tolerance, compare},
-    names::{find_function, nearest},
-};
-#[cfg(feature = "iree")]
-pub use program::{
-    function::{DeviceTensor, Function},
     golden::GoldenResult,
-    loaded::LoadedProgram,
+    names::{find_function, nearest},
 };
 pub use sampling::{Sampler, Sampling, TokenLogprobs, top_logprobs};
 pub use text::{

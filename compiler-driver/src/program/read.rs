@@ -59,7 +59,8 @@ pub(crate) fn read(
     let (form, program) =
         detect(&bytes).map_err(|problem| Error::ProgramForm { path: path.into(), problem })?;
     let text = print(path, program, toolchain, cancelled)?;
-    let program = import(&text).map_err(|source| Error::Import { path: path.into(), source: Box::new(source) })?;
+    let program =
+        import(&text).map_err(|source| Error::Import { path: path.into(), source: Box::new(source) })?;
     Ok(ReadProgram { form, program, text })
 }
 

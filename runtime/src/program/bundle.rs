@@ -10,6 +10,7 @@ use crate::{device::DeviceSpec, error::Error, trace::Trace};
 ///
 /// Starting a dispatch on several threads takes some 20 µs more than on one, in which a core computes or reads some hundred
 /// thousand numbers. So several threads are worth it from about a millisecond on.
+#[cfg(feature = "iree")]
 const SMALL_WORK: u64 = 4_000_000;
 
 /// The device to run a program on.

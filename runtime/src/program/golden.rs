@@ -2,10 +2,13 @@
 
 use mlxcel_artifacts::{Golden, Tensor, safetensors_tensors};
 
+#[cfg(not(feature = "iree"))]
+use super::absent::LoadedProgram;
+#[cfg(feature = "iree")]
+use super::loaded::LoadedProgram;
 use super::{
     bundle::Program,
     compare::{Difference, Tolerance, compare},
-    loaded::LoadedProgram,
 };
 use crate::error::Error;
 

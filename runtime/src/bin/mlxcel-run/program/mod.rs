@@ -5,7 +5,6 @@ mod inputs;
 mod literal;
 pub(crate) mod options;
 mod outputs;
-#[cfg(feature = "iree")]
 mod run;
 
 use std::process::ExitCode;
@@ -26,15 +25,5 @@ pub(crate) fn run(options: &Options, bundle: Bundle) -> Result<ExitCode> {
             "found --json with a program, expected --output\nhint: --output @results.npz writes the results"
         );
     }
-    start(options, bundle)
-}
-
-#[cfg(feature = "iree")]
-use run::run as start;
-
-/// Fails, because this program was built without IREE.
-#[cfg(not(feature = "iree"))]
-fn start(options: &Options, bundle: Bundle) -> Result<ExitCode> {
-    _ = (options, bundle, inputs::read, outputs::parse, differences::line);
-    bail!(mlxcel_runtime::Error::BuiltWithoutIree)
+    run::run(options, bundle)
 }
