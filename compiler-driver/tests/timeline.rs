@@ -170,6 +170,40 @@ fn profiles_are_sums_of_the_timeline() {
 }
 
 #[test]
+fn calls_of_programs_have_their_dispatches() {
+    const PROGRAM: &str = "module @double {\n  func.func @main(%x: tensor<4xf32>) -> tensor<4xf32> {\n    \
+        %0 = stablehlo.add %x, %x : tensor<4xf32>\n    return %0 : tensor<4xf32>\n  }\n}\n";
+    let folder = tempfile::tempdir().unwrap();
+    let place = |name: &str| folder.path().join(name);
+    fs::write(place("double.mlir"), PROGRAM).unwrap();
+    let mut compile = Command::new(env!("CARGO_BIN_EXE_mlxcel-compile"));
+    compile.env("MLXCEL_STORE", place("store")).args([
+        "double.mlir",
+        "--target",
+        "cpu",
+        "--out",
+        "double.bundle",
+    ]);
+    success(compile.current_dir(folder.path()));
+    let mut run = Command::new(program("mlxcel-run"));
+    run.args(["double.bundle", "--input", "arg0=4xf32=1 2 3 4", "--repeat", "5", "--trace", "run.json"]);
+    success(run.current_dir(folder.path()));
+    let (events, _) = read(&place("run.json"));
+    let calls = of(&events, "call");
+    assert_eq!(calls.iter().map(|call| call.name.as_str()).collect::<Vec<_>>(), ["main"; 5]);
+    let dispatches = of(&events, "dispatch");
+    for call in &calls {
+        assert_eq!(dispatches.iter().filter(|dispatch| call.contains(dispatch)).count(), 1, "{call:?}");
+    }
+    let transfers = of(&events, "transfer").into_iter().filter(|transfer| transfer.arguments["bytes"] == 16);
+    let names: Vec<&str> = transfers.map(|transfer| transfer.name.as_str()).collect();
+    assert_eq!(names, ["write", "read"]);
+    let phases: Vec<&str> = of(&events, "phase").iter().map(|phase| phase.name.as_str()).collect();
+    assert!(["load", "copy the inputs", "write the results"].iter().all(|name| phases.contains(name)));
+    check_tracks(&events);
+}
+
+#[test]
 fn a_timeline_that_cannot_be_written_is_refused_before_anything_else() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("missing/run.json");

@@ -131,7 +131,7 @@ mlxcel_error_t* mlxcel_call_invoke(mlxcel_call_t* call, const mlxcel_input_t* in
                                           IREE_HAL_TRANSFER_BUFFER_FLAG_DEFAULT, iree_infinite_timeout());
     written += iree_hal_buffer_byte_length(call->buffers[i]);
   }
-  mlxcel_record(call->owner, MLXCEL_EVENT_INPUTS, start, written);
+  if (written) mlxcel_record(call->owner, MLXCEL_EVENT_INPUTS, start, written);
   if (iree_status_is_ok(status)) {
     status = iree_vm_invoke(call->context, call->function, IREE_VM_INVOCATION_FLAG_NONE, /*policy=*/NULL,
                             call->inputs, call->outputs, mlxcel_allocator());

@@ -107,7 +107,7 @@ typedef enum mlxcel_event_kind_t {
   MLXCEL_EVENT_CALL = 11,
   MLXCEL_EVENT_INPUTS = 12,
   MLXCEL_EVENT_WAIT = 13,
-  // Bytes of a tensor were read.
+  // Bytes of a tensor were read, or written.
   MLXCEL_EVENT_READ = 14,
   // A buffer was allocated.
   MLXCEL_EVENT_ALLOCATE = 15,
@@ -115,6 +115,7 @@ typedef enum mlxcel_event_kind_t {
   MLXCEL_EVENT_BUFFER_BYTES = 16,
   // At `start_ns`, `bytes` of the pool `count` were in use.
   MLXCEL_EVENT_POOL_BYTES = 17,
+  MLXCEL_EVENT_WRITE = 18,
 } mlxcel_event_kind_t;
 
 typedef struct mlxcel_event_t {

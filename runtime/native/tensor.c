@@ -109,9 +109,12 @@ mlxcel_error_t* mlxcel_tensor_read(mlxcel_device_t* device, mlxcel_tensor_t* ten
 
 mlxcel_error_t* mlxcel_tensor_write(mlxcel_device_t* device, mlxcel_tensor_t* tensor, const void* source,
                                     size_t length) {
-  return mlxcel_error_from_status(iree_hal_device_transfer_h2d(
+  const int64_t start = mlxcel_recorded_now(device);
+  iree_status_t status = iree_hal_device_transfer_h2d(
       device->device, source, iree_hal_buffer_view_buffer(mlxcel_tensor_view(tensor)), 0, length,
-      IREE_HAL_TRANSFER_BUFFER_FLAG_DEFAULT, iree_infinite_timeout()));
+      IREE_HAL_TRANSFER_BUFFER_FLAG_DEFAULT, iree_infinite_timeout());
+  mlxcel_record(device, MLXCEL_EVENT_WRITE, start, length);
+  return mlxcel_error_from_status(status);
 }
 
 void mlxcel_tensor_retain(mlxcel_tensor_t* tensor) { iree_hal_buffer_view_retain(mlxcel_tensor_view(tensor)); }

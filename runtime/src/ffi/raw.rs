@@ -35,6 +35,7 @@ pub(super) const EVENT_READ: u32 = 14;
 pub(super) const EVENT_ALLOCATE: u32 = 15;
 pub(super) const EVENT_BUFFER_BYTES: u32 = 16;
 pub(super) const EVENT_POOL_BYTES: u32 = 17;
+pub(super) const EVENT_WRITE: u32 = 18;
 
 /// `mlxcel_event_t`.
 #[repr(C)]

@@ -61,6 +61,7 @@ impl Recording {
             raw::EVENT_INPUTS => add(None, Kind::Transfer, "write arguments", bytes),
             raw::EVENT_WAIT => add(None, Kind::Wait, "wait for the device", Detail::None),
             raw::EVENT_READ => add(None, Kind::Transfer, "read", bytes),
+            raw::EVENT_WRITE => add(None, Kind::Transfer, "write", bytes),
             raw::EVENT_ALLOCATE => add(None, Kind::Allocation, "allocate a buffer", bytes),
             raw::EVENT_BUFFER_BYTES => events.buffers(start, event.bytes),
             raw::EVENT_POOL_BYTES => events.pool(event.count, start, event.bytes),

@@ -33,20 +33,28 @@ pub(super) fn run(options: &Options, bundle: Bundle) -> Result<ExitCode> {
                 && entry.function_name() == chosen.function_name()
     };
     let entries: Vec<_> = manifest.functions()?.iter().filter(is_same).collect();
+    let timeline = &options.timeline;
+    let span = timeline.span("read the inputs");
     let (entry, arguments) = inputs::read(&options.program.input, &entries)?;
+    drop(span);
     let names: Vec<String> = entry.outputs().map(|(name, _)| name).collect();
     let places = outputs::parse(&options.output, &names)?;
     places.iter().try_for_each(|place| outputs::check(place, names.len()))?;
     let expected = expected(options, entry)?;
 
     options.origin.note(&bundle)?;
+    let span = timeline.span("load");
     let loaded = Program::new(bundle.clone())?.load(options.device_options())?;
+    drop(span);
+    let span = timeline.span("copy the inputs");
     let mut function = loaded.function(&entry.name)?;
     for (name, tensor) in &arguments {
         function.set(name, tensor)?;
     }
+    drop(span);
     let repeat = options.program.repeat.unwrap_or(1);
     let took = call(&mut function, repeat)?;
+    let _span = timeline.span("write the results");
     let results = names.iter().map(|name| Ok((name.clone(), function.read(name)?)));
     let results: BTreeMap<String, Tensor> = results.collect::<Result<_>>()?;
     let text =
