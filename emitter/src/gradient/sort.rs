@@ -4,8 +4,9 @@ use safetensors::Dtype;
 
 use super::step::Step;
 use crate::{
-    graph::{Graph, Tensor},
-    ops::ScatterDimensions,
+    graph::{Graph, Op, Region, Tensor},
+    ops::{ScatterDimensions, read_integers},
+    types::is_integer,
 };
 
 /// Adds the gradients of sorted tensors: each element's goes back to where the element was.
@@ -15,15 +16,8 @@ pub(super) fn pull(g: &mut Graph, step: &mut Step<'_>) -> bool {
     }
     let Some(before) = step.op.regions.first() else { return false };
     let dimension = step.integers("dimension").first().copied().unwrap_or_default();
-    let shape = g.shape(step.operand(0)).to_vec();
-    let index = g.iota(Dtype::I32, &shape, dimension);
-    let operands: Vec<_> = step.op.operands.iter().copied().chain([index]).collect();
-    // The order is the same only if ties are broken in the same way, which a stable sort does.
-    let sorted = g.sort(&operands, dimension, true, |g, values| {
-        let compared = values.len().saturating_sub(2);
-        g.replay(before, &values[..compared]).first().copied().unwrap_or(Graph::poison())
-    });
-    let places = sorted.last().copied().unwrap_or(Graph::poison());
+    let places =
+        sorted_places(g, step.op, dimension).unwrap_or_else(|| sort_places(g, step.op, before, dimension));
     for (index, gradient) in step.gradients.clone().into_iter().enumerate() {
         let Some(gradient) = gradient else { continue };
         step.send(g, index, |g| put_along(g, gradient, places, dimension));
@@ -31,9 +25,40 @@ pub(super) fn pull(g: &mut Graph, step: &mut Step<'_>) -> bool {
     true
 }
 
+/// Returns the places that elements came from, if they are among what was sorted.
+fn sorted_places(g: &mut Graph, op: &Op, dimension: usize) -> Option<Tensor> {
+    let is_place = |op: &&Op| {
+        let attribute = op.attributes.iter().find(|(name, _)| name == "iota_dimension");
+        op.name == "stablehlo.iota"
+            && attribute.is_some_and(|(_, text)| read_integers::<usize>(text) == [dimension])
+    };
+    let ops = || g.open_regions().iter().flat_map(|region| &region.ops);
+    let index = op
+        .operands
+        .iter()
+        .position(|operand| ops().filter(is_place).any(|place| place.results.contains(operand)))?;
+    Some(op.results[index]).filter(|&places| is_integer(g.dtype(places)))
+}
+
+/// Sorts again, with the places of elements, which also order those that are equal.
+fn sort_places(g: &mut Graph, op: &Op, before: &Region, dimension: usize) -> Tensor {
+    let shape = op.operands.first().map(|&operand| g.shape(operand).to_vec()).unwrap_or_default();
+    let places = g.iota(Dtype::I32, &shape, dimension);
+    let operands: Vec<_> = op.operands.iter().copied().chain([places]).collect();
+    let sorted = g.sort(&operands, dimension, false, |g, values| {
+        let (values, places) = values.split_at(values.len() - 2);
+        let swapped: Vec<_> = values.chunks(2).flat_map(|pair| pair.iter().rev().copied()).collect();
+        let [forward, backward] = [values, swapped.as_slice()]
+            .map(|values| g.replay(before, values).first().copied().unwrap_or(Graph::poison()));
+        g.is_before(forward, backward, places)
+    });
+    sorted.last().copied().unwrap_or(Graph::poison())
+}
+
 /// Returns the elements of `d` at `places` along a dimension. Each place occurs once.
 fn put_along(g: &mut Graph, d: Tensor, places: Tensor, dimension: usize) -> Tensor {
     let shape = g.shape(d).to_vec();
+    let places = g.convert(places, Dtype::I32);
     let rank = shape.len();
     let with_vector: Vec<_> = shape.iter().copied().chain([1]).collect();
     let components: Vec<_> = (0..rank)
