@@ -6,6 +6,8 @@
 //! Errors surface once. A graph keeps the first op with wrong operands, and its scope. The result of that op is poisoned, and
 //! so is everything computed from it. [`Graph::finish`] returns the error.
 
+mod in_place;
+
 use std::{
     borrow::Cow,
     collections::{BTreeMap, HashMap, HashSet},
@@ -17,6 +19,7 @@ use crate::{
     error::Error,
     types::{DYNAMIC, HostType, TensorType, ValueType},
 };
+use in_place::Borrowed;
 
 /// A value in a [`Graph`]: a handle that is cheap to copy and has no meaning in another graph.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -91,6 +94,10 @@ pub struct Graph {
     extents: BTreeMap<usize, HostIndex>,
     /// Tensors that are columns of another one, by [`Self::slice_dimension`], with their first column.
     pub(crate) columns: HashMap<Tensor, (Tensor, usize)>,
+    /// How many regions were under construction when each value was added.
+    depths: Vec<usize>,
+    /// What the function must not write to, if it is to keep from that.
+    borrowed: Option<Borrowed>,
 }
 
 /// A finished function.
@@ -132,6 +139,8 @@ impl Graph {
             signature: Signature::default(),
             extents: BTreeMap::new(),
             columns: HashMap::new(),
+            depths: Vec::new(),
+            borrowed: None,
         }
     }
 
@@ -139,6 +148,7 @@ impl Graph {
     pub fn argument(&mut self, dtype: Dtype, shape: &[usize]) -> Tensor {
         let argument = self.value(TensorType::new(dtype, shape));
         self.regions[0].arguments.push(argument);
+        self.note_argument(argument);
         argument
     }
 
@@ -256,6 +266,7 @@ impl Graph {
     pub(crate) fn value(&mut self, ty: impl Into<ValueType>) -> Tensor {
         let id = u32::try_from(self.types.len()).unwrap_or(u32::MAX);
         self.types.push(ty.into());
+        self.depths.push(self.regions.len());
         Tensor(id)
     }
 
@@ -297,10 +308,14 @@ impl Graph {
         regions: Vec<Region>,
         results: Vec<ValueType>,
     ) -> Vec<Tensor> {
+        let operands = self.owned_operands(&name, operands);
         let results: Vec<_> = results.into_iter().map(|ty| self.value(ty)).collect();
+        let returned = regions.iter().flat_map(|region| region.results.iter());
+        let sources: Vec<_> = operands.iter().chain(returned).copied().collect();
+        self.note_views(&name, &sources, &results);
         let op = Op {
             name,
-            operands: operands.to_vec(),
+            operands,
             attributes,
             regions,
             results: results.clone(),
@@ -407,8 +422,11 @@ impl Graph {
     /// Begins a region whose block takes arguments of these types, and returns them. Ops are added to it until
     /// [`Self::end_region`].
     pub(crate) fn begin_region(&mut self, arguments: &[ValueType]) -> Vec<Tensor> {
+        self.regions.push(Region::default());
         let arguments: Vec<_> = arguments.iter().map(|ty| self.value(ty.clone())).collect();
-        self.regions.push(Region { arguments: arguments.clone(), ..Region::default() });
+        if let Some(region) = self.regions.last_mut() {
+            region.arguments.clone_from(&arguments);
+        }
         arguments
     }
 

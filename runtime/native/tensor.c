@@ -77,10 +77,20 @@ mlxcel_error_t* mlxcel_tensor_create(mlxcel_device_t* device, const mlxcel_type_
   return mlxcel_error_from_status(status);
 }
 
+// Returns the type of integers of the same size that says nothing about a sign. Compiled functions give some results with it and
+// some without.
+static iree_hal_element_type_t mlxcel_signless(iree_hal_element_type_t type) {
+  const iree_hal_numerical_type_t numerical_type = iree_hal_element_numerical_type(type);
+  const bool has_sign = numerical_type == IREE_HAL_NUMERICAL_TYPE_INTEGER_SIGNED ||
+                        numerical_type == IREE_HAL_NUMERICAL_TYPE_INTEGER_UNSIGNED;
+  return has_sign ? iree_hal_make_element_type(IREE_HAL_NUMERICAL_TYPE_INTEGER, iree_hal_element_bit_count(type)) : type;
+}
+
 uint32_t mlxcel_tensor_dtype(const mlxcel_tensor_t* tensor) {
-  iree_hal_element_type_t type = iree_hal_buffer_view_element_type(mlxcel_tensor_view(tensor));
+  const iree_hal_element_type_t type =
+      mlxcel_signless(iree_hal_buffer_view_element_type(mlxcel_tensor_view(tensor)));
   for (uint32_t i = 1; i < IREE_ARRAYSIZE(mlxcel_element_types); ++i) {
-    if (mlxcel_element_types[i] == type) return i;
+    if (mlxcel_signless(mlxcel_element_types[i]) == type) return i;
   }
   return MLXCEL_DTYPE_OTHER;
 }

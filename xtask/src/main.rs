@@ -15,7 +15,7 @@ use clap::{Parser, Subcommand};
 
 use crate::{
     bench::{embeddings, opening, peers, serving, sparse},
-    check::{ci, fuzz, goldens, gpu, presets, tidy},
+    check::{ci, conform, fuzz, goldens, gpu, presets, tidy},
     toolchain::{doctor, setup},
     workspace::Workspace,
 };
@@ -53,6 +53,8 @@ enum Task {
         #[arg(long)]
         bless: bool,
     },
+    /// Run StableHLO's own tests through the whole path, against the committed ledger
+    Conform(conform::Conform),
     /// List the supported model families and their presets
     Models(models::Models),
     /// Compile every preset, and print compile times and sizes
@@ -101,6 +103,7 @@ fn run(task: Task, workspace: &Workspace) -> Result<()> {
         Task::Test { arguments } => tasks::test(workspace, &arguments),
         Task::Compile { arguments } => tasks::compile(workspace, &arguments),
         Task::Goldens { bless } => goldens::goldens(workspace, bless),
+        Task::Conform(options) => conform::conform(workspace, &options),
         Task::Models(models) => models::models(workspace, &models),
         Task::Presets(presets) => presets::presets(workspace, &presets),
         Task::GpuCheck(check) => gpu::gpu_check(workspace, &check),

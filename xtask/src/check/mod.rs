@@ -2,6 +2,7 @@
 
 pub(crate) mod ci;
 mod circles;
+pub(crate) mod conform;
 mod functions;
 pub(crate) mod fuzz;
 pub(crate) mod goldens;
