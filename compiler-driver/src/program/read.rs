@@ -9,7 +9,7 @@ use std::{
     process::{Command, Stdio},
 };
 
-use mlxcel_artifacts::{Cancel, Store};
+use mlxcel_artifacts::{Cancel, Links, ReadError, Store, read_limited};
 use mlxcel_emitter::{ImportedProgram, import};
 
 use super::form::{Form, detect};
@@ -50,12 +50,10 @@ pub(crate) fn read(
     toolchain: &Toolchain,
     cancelled: &dyn Fn() -> bool,
 ) -> Result<ReadProgram, Error> {
-    let io = |verb| Error::io(verb, path);
-    let found = fs::metadata(path).map_err(io("read"))?.len();
-    if found > PROGRAM_LIMIT_BYTES {
-        return Err(Error::LargeProgram { path: path.into(), found, limit: PROGRAM_LIMIT_BYTES });
-    }
-    let bytes = fs::read(path).map_err(io("read"))?;
+    let bytes = read_limited(path, PROGRAM_LIMIT_BYTES, Links::Follow).map_err(|error| match error {
+        ReadError::TooLong { found, limit } => Error::LargeProgram { path: path.into(), found, limit },
+        other => Error::io("read", path)(other.into()),
+    })?;
     let (form, program) =
         detect(&bytes).map_err(|problem| Error::ProgramForm { path: path.into(), problem })?;
     let text = print(path, program, toolchain, cancelled)?;

@@ -7,7 +7,8 @@ fn every_message_has_a_hint() {
         include_str!("../error.rs"),
         include_str!("calibration.rs"),
         include_str!("engine.rs"),
-        include_str!("measure.rs")
+        include_str!("measure.rs"),
+        include_str!("program.rs")
     );
     let messages = source.split("#[error(").skip(1).map(|rest| rest.split(")]\n").next());
     let messages: Vec<&str> = messages.map(Option::unwrap_or_default).collect();
@@ -16,6 +17,6 @@ fn every_message_has_a_hint() {
         messages.iter().filter(|text| !text.contains("hint: ") && !text.contains("_HINT}")).collect();
     // The reason of a refused text has a hint.
     let text = r#""text {}: {reason}", index + 1"#;
-    let transparent = [&"transparent"; 4].into_iter();
+    let transparent = [&"transparent"; 5].into_iter();
     assert_eq!(without, transparent.chain([&text, &"\"interrupted\""]).collect::<Vec<_>>());
 }

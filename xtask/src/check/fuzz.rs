@@ -111,7 +111,10 @@ mod tests {
     fn every_reader_of_untrusted_input_has_a_target_with_seeds() {
         let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
         let targets = targets(root).unwrap();
-        assert_eq!(targets, ["archive", "arrays", "bundle", "config", "gguf", "manifest", "storage", "weights"]);
+        assert_eq!(
+            targets,
+            ["archive", "arrays", "bundle", "config", "gguf", "manifest", "storage", "weights"]
+        );
         for (name, folder) in SEEDS {
             assert!(seeds(root, name).contains(&root.join(folder)), "{name}");
         }
