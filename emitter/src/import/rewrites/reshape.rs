@@ -13,8 +13,12 @@ pub(super) fn rewrite(g: &mut Graph, op: &Op<'_>, x: Tensor) -> Option<Tensor> {
 
 /// Returns the elements in another shape.
 pub(super) fn reshape(g: &mut Graph, x: Tensor, shape: &[usize]) -> Tensor {
-    let x = if is_slice(g, x, shape) { g.barrier(x) } else { x };
-    g.reshape(x, shape)
+    if !is_slice(g, x, shape) {
+        return g.reshape(x, shape);
+    }
+    let ty = g.type_of(x);
+    let apart = g.op("stablehlo.optimization_barrier", &[x], vec![], ty);
+    g.reshape(apart, shape)
 }
 
 /// Returns whether a number is a slice of a tensor with fewer dimensions than the shape.
