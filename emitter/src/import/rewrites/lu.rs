@@ -29,14 +29,15 @@ pub(super) fn lu(g: &mut Graph, x: Tensor) -> Lu {
     let ty = g.type_of(x);
     let a = Matrices::new(g, x);
     let [batch, size, _] = a.shape(g);
-    let padded = size.next_multiple_of(BLOCK);
+    let width = size.min(BLOCK);
+    let padded = size.next_multiple_of(width);
     let a = a.enlarged(g, padded);
     let pivots = g.full(0.0, Dtype::I32, &[batch, padded]);
     let order = g.iota(Dtype::I32, &[batch, padded, 1], 1);
     let [pivots, order] = [pivots, order].map(|numbers| repeated(numbers, &a));
-    let found = Matrices::for_rows(g, padded, BLOCK, &[a, pivots, order], |g, start, state| {
+    let found = Matrices::for_rows(g, padded, width, &[a, pivots, order], |g, start, state| {
         let [a, pivots, order] = state else { return Vec::new() };
-        let panel = Panel::factor(g, a, pivots.parts()[0], start);
+        let panel = Panel::factor(g, a, width, pivots.parts()[0], start);
         let pivots = repeated(panel.pivots, a);
         let [rows, order] = [a, order].map(|rows| exchanged(g, rows, panel.order));
         vec![eliminated(g, &rows, &panel.columns, start), pivots, order]
@@ -63,13 +64,13 @@ struct Panel {
 }
 
 impl Panel {
-    fn factor(g: &mut Graph, a: &Matrices, pivots: Tensor, start: Tensor) -> Self {
+    fn factor(g: &mut Graph, a: &Matrices, width: usize, pivots: Tensor, start: Tensor) -> Self {
         let [batch, rows, _] = a.shape(g);
         let zero = g.scalar(0.0, Dtype::I32);
-        let columns = a.window(g, [zero, start], [rows, BLOCK]);
+        let columns = a.window(g, [zero, start], [rows, width]);
         let order = g.iota(Dtype::I32, &[batch, rows], 1);
         let state = [columns, repeated(order, a), repeated(pivots, a)];
-        let found = Matrices::for_rows(g, BLOCK, 1, &state, |g, column, state| {
+        let found = Matrices::for_rows(g, width, 1, &state, |g, column, state| {
             let [columns, order, pivots] = state else { return Vec::new() };
             let [next, order, pivots] =
                 step(g, columns, [order.parts()[0], pivots.parts()[0]], [start, column]);
@@ -178,22 +179,26 @@ fn exchanged(g: &mut Graph, a: &Matrices, order: Tensor) -> Matrices {
 /// Returns matrices with a block of columns replaced, and eliminated in the columns right of it.
 fn eliminated(g: &mut Graph, a: &Matrices, panel: &Matrices, start: Tensor) -> Matrices {
     let [batch, rows, columns] = a.shape(g);
+    let width = panel.shape(g)[2];
+    if width == columns {
+        return panel.clone();
+    }
     let zero = g.scalar(0.0, Dtype::I32);
-    let block = g.full_like(start, BLOCK);
+    let block = g.full_like(start, width);
     let end = g.add(start, block);
     let a = a.updated(g, panel, [zero, start]);
-    let diagonal = panel.window(g, [start, zero], [BLOCK, BLOCK]);
+    let diagonal = panel.window(g, [start, zero], [width, width]);
     let diagonal = triangle(g, &diagonal, true, true);
-    let old = a.window(g, [start, zero], [BLOCK, columns]);
+    let old = a.window(g, [start, zero], [width, columns]);
     let solved = substitute(g, &diagonal, &old, true);
     let after = |g: &mut Graph, shape: [usize; 3], dimension: usize| {
         let index = g.iota(Dtype::I32, &shape, dimension);
         let end = g.broadcast_like(end, index);
         g.ge(index, end)
     };
-    let is_right = after(g, [batch, BLOCK, columns], 2);
+    let is_right = after(g, [batch, width, columns], 2);
     let right = solved.masked(g, is_right);
-    let is_below = after(g, [batch, rows, BLOCK], 1);
+    let is_below = after(g, [batch, rows, width], 1);
     let products = panel.masked(g, is_below).product(g, &right, None);
     let next = solved.select(g, is_right, &old);
     a.subtract(g, &products).updated(g, &next, [start, zero])

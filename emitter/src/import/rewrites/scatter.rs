@@ -77,6 +77,7 @@ pub(super) fn rewrite(
     let other = g.full_like(rows, last);
     let rows = g.select(exists, rows, other);
     let rows = reshape(g, rows, &[layout.count, 1]);
+    let (rows, updates) = apart(g, rows, updates);
     let mut attributes: Attributes<'_> = op.attributes.clone();
     attributes.insert("scatter_dimension_numbers", ROWS);
     attributes.insert("indices_are_sorted", "false");
@@ -89,6 +90,19 @@ pub(super) fn rewrite(
     let mut back = vec![0; ty.rank()];
     layout.operand_order.iter().enumerate().for_each(|(index, &d)| back[d] = index);
     Ok(Some(vec![g.transpose(kept, &back)]))
+}
+
+/// Returns rows and updates behind a barrier if they are large.
+///
+/// iree-compile would compute them as a part of the scatter, on its stack, which is small.
+fn apart(g: &mut Graph, rows: Tensor, updates: Tensor) -> (Tensor, Tensor) {
+    const LIMIT: usize = 1024;
+    if g.type_of(updates).elements() <= LIMIT {
+        return (rows, updates);
+    }
+    let types = [rows, updates].map(|tensor| g.type_of(tensor).into()).to_vec();
+    let found = g.op_with_regions("stablehlo.optimization_barrier", &[rows, updates], vec![], vec![], types);
+    (found[0], found[1])
 }
 
 /// A scatter of rows.

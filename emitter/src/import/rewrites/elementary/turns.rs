@@ -6,10 +6,7 @@
 use safetensors::Dtype;
 
 use super::value::Value;
-use crate::{
-    graph::{Graph, Tensor},
-    ops::GatherDimensions,
-};
+use crate::graph::{Graph, Tensor};
 
 /// The bits of 2/π behind the point.
 const TWO_OVER_PI: [u32; 37] = [
@@ -133,8 +130,7 @@ fn product<'m, 'g>(x: Value<'m, 'g>, format: Format) -> [Value<'m, 'g>; LIMBS] {
     let start = start.with(|g, start| clamped(g, start, last));
     let (index, shift) =
         (start.shift_right(limb.ilog2()), start.with_number(Graph::and, f64::from(limb - 1)));
-    let words: Vec<_> =
-        (0..=LIMBS).map(|offset| (index + offset as f64).with(|g, at| word(g, at, limb))).collect();
+    let words = words(index, limb);
     let shift = shift.number(f64::from(limb)) - shift;
     let window: Vec<_> = (0..LIMBS)
         .map(|at| {
@@ -166,36 +162,27 @@ fn clamped(g: &mut Graph, x: Tensor, last: f64) -> Tensor {
     g.clamp(zero, x, last)
 }
 
-/// Returns words of the table.
-fn word(g: &mut Graph, at: Tensor, limb: u32) -> Tensor {
-    let dtype = g.dtype(at);
-    let words: Vec<i32> = if limb == 32 {
-        [0, 0].into_iter().chain(TWO_OVER_PI).map(u32::cast_signed).collect()
+/// Returns the words of the table from an index on.
+///
+/// The table is moved by powers of two, where the index has them: compilers make one vector of that, which they do not of loads.
+fn words<'m, 'g>(index: Value<'m, 'g>, limb: u32) -> Vec<Value<'m, 'g>> {
+    let table: Vec<u32> = if limb == 32 {
+        [0, 0].into_iter().chain(TWO_OVER_PI).collect()
     } else {
         let halves = TWO_OVER_PI.iter().flat_map(|word| [word >> 16, word & 0xffff]);
-        [0, 0].into_iter().chain(halves).take(15).map(u32::cast_signed).collect()
+        [0, 0].into_iter().chain(halves).take(15).collect()
     };
-    let size = words.len();
-    let table = g.constant_i32(&words, &[size]);
-    let mut shape = g.shape(at).to_vec();
-    let index_vector = shape.len();
-    shape.push(1);
-    let at = g.convert(at, Dtype::I32);
-    let at = g.reshape(at, &shape);
-    let dims = GatherDimensions {
-        collapsed_slice: &[0],
-        start_index_map: &[0],
-        index_vector,
-        ..GatherDimensions::default()
-    };
-    let word = g.gather(table, at, &dims, &[1]);
-    let word = g.convert(word, dtype);
-    if limb == 32 {
-        // Without the sign, which is a bit of the word.
-        let mask = g.full(f64::from(u32::MAX), dtype, &shape[..index_vector]);
-        return g.and(word, mask);
+    let mut words: Vec<_> = table.into_iter().map(|word| index.number(f64::from(word))).collect();
+    let zero = index.number(0.0);
+    for step in (0..=words.len().ilog2()).rev() {
+        let is_moved = index.shift_right(step).with_number(Graph::and, 1.0).is(1.0);
+        let next = (0..words.len().min(LIMBS + (1 << step))).map(|at| {
+            let moved = words.get(at + (1 << step)).copied().unwrap_or(zero);
+            is_moved.select(moved, words[at])
+        });
+        words = next.collect();
     }
-    word
+    words
 }
 
 /// Returns a fraction multiplied by π/2, in two parts.
