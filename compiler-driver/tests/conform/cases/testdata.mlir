@@ -38,25 +38,6 @@ module @jit_main {
     return %cst : tensor<2xcomplex<f32>>
   }
 }
-// ----- testdata/add_any_float32_2_float32_2
-module @jit_main {
-  func.func public @main() -> (tensor<2xf32> {jax.result_info = ""}) {
-    %0:2 = call @inputs() : () -> (tensor<2xf32>, tensor<2xf32>)
-    %1 = call @expected() : () -> tensor<2xf32>
-    %2 = stablehlo.add %0#0, %0#1 : tensor<2xf32>
-    stablehlo.custom_call @check.expect_close(%2, %1) {has_side_effect = true} : (tensor<2xf32>, tensor<2xf32>) -> ()
-    return %2 : tensor<2xf32>
-  }
-  func.func private @inputs() -> (tensor<2xf32>, tensor<2xf32>) {
-    %cst = stablehlo.constant dense<[-1.14770842, -0.810447216]> : tensor<2xf32>
-    %cst_0 = stablehlo.constant dense<[0.174771667, 3.75413108]> : tensor<2xf32>
-    return %cst, %cst_0 : tensor<2xf32>, tensor<2xf32>
-  }
-  func.func private @expected() -> (tensor<2xf32>) {
-    %cst = stablehlo.constant dense<[-0.972936749, 2.94368386]> : tensor<2xf32>
-    return %cst : tensor<2xf32>
-  }
-}
 // ----- testdata/argmax_float32_1
 module @jit_main {
   func.func public @main() -> (tensor<i32> {jax.result_info = ""}) {
@@ -90,43 +71,6 @@ module @jit_main {
       %9 = stablehlo.select %4, %arg1, %arg3 : tensor<i1>, tensor<f32>
       %10 = stablehlo.select %8, %arg2, %arg4 : tensor<i1>, tensor<i32>
       stablehlo.return %9, %10 : tensor<f32>, tensor<i32>
-    }
-    return %1#1 : tensor<i32>
-  }
-}
-// ----- testdata/argmax_float64_15
-module @jit_main {
-  func.func public @main() -> (tensor<i32> {jax.result_info = ""}) {
-    %0 = call @inputs() : () -> tensor<15xf64>
-    %1 = call @expected() : () -> tensor<i32>
-    %2 = call @argmax(%0) : (tensor<15xf64>) -> tensor<i32>
-    stablehlo.custom_call @check.expect_eq(%2, %1) {has_side_effect = true} : (tensor<i32>, tensor<i32>) -> ()
-    return %2 : tensor<i32>
-  }
-  func.func private @inputs() -> (tensor<15xf64>) {
-    %cst = stablehlo.constant dense<[-1.885969853022754, -0.89396216218560309, 2.5137608126316411, 3.6901875442347194, 4.086138604994801, -0.98840977589852219, -4.9788625818119705, 2.4828224357985529, 2.8575335566531654, -4.2761857257592375, -1.1962313660114641, -1.0964159455293676, 4.012573928691503, -0.86455568784927106, 5.259781735323255]> : tensor<15xf64>
-    return %cst : tensor<15xf64>
-  }
-  func.func private @expected() -> (tensor<i32>) {
-    %c = stablehlo.constant dense<14> : tensor<i32>
-    return %c : tensor<i32>
-  }
-  func.func private @argmax(%arg0: tensor<15xf64>) -> tensor<i32> {
-    %0 = stablehlo.iota dim = 0 : tensor<15xi32>
-    %cst = stablehlo.constant dense<0xFFF0000000000000> : tensor<f64>
-    %c = stablehlo.constant dense<0> : tensor<i32>
-    %1:2 = stablehlo.reduce(%arg0 init: %cst), (%0 init: %c) across dimensions = [0] : (tensor<15xf64>, tensor<15xi32>, tensor<f64>, tensor<i32>) -> (tensor<f64>, tensor<i32>)
-     reducer(%arg1: tensor<f64>, %arg3: tensor<f64>) (%arg2: tensor<i32>, %arg4: tensor<i32>)  {
-      %2 = stablehlo.compare  GT, %arg1, %arg3,  FLOAT : (tensor<f64>, tensor<f64>) -> tensor<i1>
-      %3 = stablehlo.compare  NE, %arg1, %arg1,  FLOAT : (tensor<f64>, tensor<f64>) -> tensor<i1>
-      %4 = stablehlo.or %2, %3 : tensor<i1>
-      %5 = stablehlo.compare  EQ, %arg1, %arg3,  FLOAT : (tensor<f64>, tensor<f64>) -> tensor<i1>
-      %6 = stablehlo.compare  LT, %arg2, %arg4,  SIGNED : (tensor<i32>, tensor<i32>) -> tensor<i1>
-      %7 = stablehlo.and %5, %6 : tensor<i1>
-      %8 = stablehlo.or %4, %7 : tensor<i1>
-      %9 = stablehlo.select %4, %arg1, %arg3 : tensor<i1>, tensor<f64>
-      %10 = stablehlo.select %8, %arg2, %arg4 : tensor<i1>, tensor<i32>
-      stablehlo.return %9, %10 : tensor<f64>, tensor<i32>
     }
     return %1#1 : tensor<i32>
   }
@@ -168,43 +112,6 @@ module @jit_main {
     return %1#1 : tensor<i32>
   }
 }
-// ----- testdata/argmin_float64_15
-module @jit_main {
-  func.func public @main() -> (tensor<i32> {jax.result_info = ""}) {
-    %0 = call @inputs() : () -> tensor<15xf64>
-    %1 = call @expected() : () -> tensor<i32>
-    %2 = call @argmin(%0) : (tensor<15xf64>) -> tensor<i32>
-    stablehlo.custom_call @check.expect_eq(%2, %1) {has_side_effect = true} : (tensor<i32>, tensor<i32>) -> ()
-    return %2 : tensor<i32>
-  }
-  func.func private @inputs() -> (tensor<15xf64>) {
-    %cst = stablehlo.constant dense<[-6.6145288704962102, 2.0119804700961526, -3.6775164625496188, 1.2795419045177521, -4.2897148259564668, 3.6975934526314296, 2.4851511280239285, -4.6241596218609216, -0.69549046122738556, -0.96656582605412599, 2.8127515641438134, -1.52730336273762, -4.6440421602568795, -5.0595577787465729, 1.7164292320467918]> : tensor<15xf64>
-    return %cst : tensor<15xf64>
-  }
-  func.func private @expected() -> (tensor<i32>) {
-    %c = stablehlo.constant dense<0> : tensor<i32>
-    return %c : tensor<i32>
-  }
-  func.func private @argmin(%arg0: tensor<15xf64>) -> tensor<i32> {
-    %0 = stablehlo.iota dim = 0 : tensor<15xi32>
-    %cst = stablehlo.constant dense<0x7FF0000000000000> : tensor<f64>
-    %c = stablehlo.constant dense<0> : tensor<i32>
-    %1:2 = stablehlo.reduce(%arg0 init: %cst), (%0 init: %c) across dimensions = [0] : (tensor<15xf64>, tensor<15xi32>, tensor<f64>, tensor<i32>) -> (tensor<f64>, tensor<i32>)
-     reducer(%arg1: tensor<f64>, %arg3: tensor<f64>) (%arg2: tensor<i32>, %arg4: tensor<i32>)  {
-      %2 = stablehlo.compare  LT, %arg1, %arg3,  FLOAT : (tensor<f64>, tensor<f64>) -> tensor<i1>
-      %3 = stablehlo.compare  NE, %arg1, %arg1,  FLOAT : (tensor<f64>, tensor<f64>) -> tensor<i1>
-      %4 = stablehlo.or %2, %3 : tensor<i1>
-      %5 = stablehlo.compare  EQ, %arg1, %arg3,  FLOAT : (tensor<f64>, tensor<f64>) -> tensor<i1>
-      %6 = stablehlo.compare  LT, %arg2, %arg4,  SIGNED : (tensor<i32>, tensor<i32>) -> tensor<i1>
-      %7 = stablehlo.and %5, %6 : tensor<i1>
-      %8 = stablehlo.or %4, %7 : tensor<i1>
-      %9 = stablehlo.select %4, %arg1, %arg3 : tensor<i1>, tensor<f64>
-      %10 = stablehlo.select %8, %arg2, %arg4 : tensor<i1>, tensor<i32>
-      stablehlo.return %9, %10 : tensor<f64>, tensor<i32>
-    }
-    return %1#1 : tensor<i32>
-  }
-}
 // ----- testdata/bitcast_convert_type_complex64_2_3
 module @jit_main {
   func.func public @main() -> (tensor<2x3xcomplex<f32>> {jax.result_info = ""}) {
@@ -223,24 +130,6 @@ module @jit_main {
     return %cst : tensor<2x3xcomplex<f32>>
   }
 }
-// ----- testdata/bitcast_convert_type_float32_2_3
-module @jit_main {
-  func.func public @main() -> (tensor<2x3xui32> {jax.result_info = ""}) {
-    %0 = call @inputs() : () -> tensor<2x3xf32>
-    %1 = call @expected() : () -> tensor<2x3xui32>
-    %2 = stablehlo.bitcast_convert %0 : (tensor<2x3xf32>) -> tensor<2x3xui32>
-    stablehlo.custom_call @check.expect_eq(%2, %1) {has_side_effect = true} : (tensor<2x3xui32>, tensor<2x3xui32>) -> ()
-    return %2 : tensor<2x3xui32>
-  }
-  func.func private @inputs() -> (tensor<2x3xf32>) {
-    %cst = stablehlo.constant dense<[[-2.88355398, -3.74272418, 2.57351112], [-5.73217392, -2.79588485, -1.04740441]]> : tensor<2x3xf32>
-    return %cst : tensor<2x3xf32>
-  }
-  func.func private @expected() -> (tensor<2x3xui32>) {
-    %c = stablehlo.constant dense<[[3224931366, 3228534987, 1076147304], [3233246712, 3224563655, 3213234521]]> : tensor<2x3xui32>
-    return %c : tensor<2x3xui32>
-  }
-}
 // ----- testdata/broadcast_in_dim_complex64_2
 module @jit_main {
   func.func public @main() -> (tensor<2xcomplex<f32>> {jax.result_info = ""}) {
@@ -256,24 +145,6 @@ module @jit_main {
   func.func private @expected() -> (tensor<2xcomplex<f32>>) {
     %cst = stablehlo.constant dense<[(-1.8468895,0.316099197), (4.64661932,-2.96641493)]> : tensor<2xcomplex<f32>>
     return %cst : tensor<2xcomplex<f32>>
-  }
-}
-// ----- testdata/broadcast_in_dim_float32
-module @jit_main {
-  func.func public @main() -> (tensor<2x3xf32> {jax.result_info = ""}) {
-    %0 = call @inputs() : () -> tensor<f32>
-    %1 = call @expected() : () -> tensor<2x3xf32>
-    %2 = stablehlo.broadcast_in_dim %0, dims = [] : (tensor<f32>) -> tensor<2x3xf32>
-    stablehlo.custom_call @check.expect_close(%2, %1) {has_side_effect = true} : (tensor<2x3xf32>, tensor<2x3xf32>) -> ()
-    return %2 : tensor<2x3xf32>
-  }
-  func.func private @inputs() -> (tensor<f32>) {
-    %cst = stablehlo.constant dense<-1.65915632> : tensor<f32>
-    return %cst : tensor<f32>
-  }
-  func.func private @expected() -> (tensor<2x3xf32>) {
-    %cst = stablehlo.constant dense<-1.65915632> : tensor<2x3xf32>
-    return %cst : tensor<2x3xf32>
   }
 }
 // ----- testdata/clamp_float32_2_3_float32_2_3_float32
@@ -295,28 +166,6 @@ module @jit_main {
   func.func private @expected() -> (tensor<2x3xf32>) {
     %cst = stablehlo.constant dense<0.504019737> : tensor<2x3xf32>
     return %cst : tensor<2x3xf32>
-  }
-}
-// ----- testdata/clamp_float64_float64_2_3_float64
-module @jit_main {
-  func.func public @main() -> (tensor<2x3xf64> {jax.result_info = ""}) {
-    %0:3 = call @inputs() : () -> (tensor<f64>, tensor<2x3xf64>, tensor<f64>)
-    %1 = call @expected() : () -> tensor<2x3xf64>
-    %2 = stablehlo.broadcast_in_dim %0#0, dims = [] : (tensor<f64>) -> tensor<2x3xf64>
-    %3 = stablehlo.broadcast_in_dim %0#2, dims = [] : (tensor<f64>) -> tensor<2x3xf64>
-    %4 = stablehlo.clamp %2, %0#1, %3 : tensor<2x3xf64>
-    stablehlo.custom_call @check.expect_close(%4, %1) {has_side_effect = true} : (tensor<2x3xf64>, tensor<2x3xf64>) -> ()
-    return %4 : tensor<2x3xf64>
-  }
-  func.func private @inputs() -> (tensor<f64>, tensor<2x3xf64>, tensor<f64>) {
-    %cst = stablehlo.constant dense<[[1.3647748627855825, 0.55441559336763024, -2.355556198180957], [2.2665459589395178, 0.58817989765507428, 3.7514669634211639]]> : tensor<2x3xf64>
-    %cst_0 = stablehlo.constant dense<2.6354240164456249> : tensor<f64>
-    %cst_1 = stablehlo.constant dense<4.0043262680460456> : tensor<f64>
-    return %cst_0, %cst, %cst_1 : tensor<f64>, tensor<2x3xf64>, tensor<f64>
-  }
-  func.func private @expected() -> (tensor<2x3xf64>) {
-    %cst = stablehlo.constant dense<[[2.6354240164456249, 2.6354240164456249, 2.6354240164456249], [2.6354240164456249, 2.6354240164456249, 3.7514669634211639]]> : tensor<2x3xf64>
-    return %cst : tensor<2x3xf64>
   }
 }
 // ----- testdata/complex_float32_3_2_float32_3_1
@@ -358,25 +207,6 @@ module @jit_main {
     return %cst : tensor<4x3xcomplex<f32>>
   }
 }
-// ----- testdata/concatenate_float32_2_3_float32_2_3
-module @jit_main {
-  func.func public @main() -> (tensor<2x6xf32> {jax.result_info = ""}) {
-    %0:2 = call @inputs() : () -> (tensor<2x3xf32>, tensor<2x3xf32>)
-    %1 = call @expected() : () -> tensor<2x6xf32>
-    %2 = stablehlo.concatenate %0#0, %0#1, dim = 1 : (tensor<2x3xf32>, tensor<2x3xf32>) -> tensor<2x6xf32>
-    stablehlo.custom_call @check.expect_close(%2, %1) {has_side_effect = true} : (tensor<2x6xf32>, tensor<2x6xf32>) -> ()
-    return %2 : tensor<2x6xf32>
-  }
-  func.func private @inputs() -> (tensor<2x3xf32>, tensor<2x3xf32>) {
-    %cst = stablehlo.constant dense<[[-2.29547954, 2.90465164, -6.267250e+00], [1.80744612, -0.891328752, -5.21437025]]> : tensor<2x3xf32>
-    %cst_0 = stablehlo.constant dense<[[2.62669659, 0.361944199, -6.23034668], [5.21641445, 0.966221809, 3.38860106]]> : tensor<2x3xf32>
-    return %cst, %cst_0 : tensor<2x3xf32>, tensor<2x3xf32>
-  }
-  func.func private @expected() -> (tensor<2x6xf32>) {
-    %cst = stablehlo.constant dense<[[-2.29547954, 2.90465164, -6.267250e+00, 2.62669659, 0.361944199, -6.23034668], [1.80744612, -0.891328752, -5.21437025, 5.21641445, 0.966221809, 3.38860106]]> : tensor<2x6xf32>
-    return %cst : tensor<2x6xf32>
-  }
-}
 // ----- testdata/conj_complex64_3_4
 module @jit_main {
   func.func public @main() -> (tensor<3x4xcomplex<f32>> {jax.result_info = ""}) {
@@ -395,26 +225,6 @@ module @jit_main {
   }
   func.func private @expected() -> (tensor<3x4xcomplex<f32>>) {
     %cst = stablehlo.constant dense<[[(-3.92063093,-0.947482943), (2.78115916,2.56036592), (2.53200412,-2.17843843), (0.609237313,2.37602949)], [(-7.69268703,-1.68608713), (5.67410326,2.21368337), (1.93652391,0.854346096), (-1.19848359,-0.0837314874)], [(-0.950235664,2.71151304), (-0.416245133,1.51285613), (-1.48842835,-0.668041825), (-5.31184292,1.85015249)]]> : tensor<3x4xcomplex<f32>>
-    return %cst : tensor<3x4xcomplex<f32>>
-  }
-}
-// ----- testdata/conj_float32_3_4
-module @jit_main {
-  func.func public @main() -> (tensor<3x4xcomplex<f32>> {jax.result_info = ""}) {
-    %0 = call @inputs() : () -> tensor<3x4xf32>
-    %1 = call @expected() : () -> tensor<3x4xcomplex<f32>>
-    %cst = stablehlo.constant dense<0.000000e+00> : tensor<f32>
-    %2 = stablehlo.broadcast_in_dim %cst, dims = [] : (tensor<f32>) -> tensor<3x4xf32>
-    %3 = stablehlo.complex %0, %2 : tensor<3x4xcomplex<f32>>
-    stablehlo.custom_call @check.expect_close(%3, %1) {has_side_effect = true} : (tensor<3x4xcomplex<f32>>, tensor<3x4xcomplex<f32>>) -> ()
-    return %3 : tensor<3x4xcomplex<f32>>
-  }
-  func.func private @inputs() -> (tensor<3x4xf32>) {
-    %cst = stablehlo.constant dense<[[-0.320381522, -0.114326343, 2.78269958, -1.2944634], [-0.201011941, -0.804424703, 0.361741751, -3.98341298], [-1.02460182, -0.470660597, 0.961570084, -2.37234592]]> : tensor<3x4xf32>
-    return %cst : tensor<3x4xf32>
-  }
-  func.func private @expected() -> (tensor<3x4xcomplex<f32>>) {
-    %cst = stablehlo.constant dense<[[(-0.320381522,0.000000e+00), (-0.114326343,0.000000e+00), (2.78269958,0.000000e+00), (-1.2944634,0.000000e+00)], [(-0.201011941,0.000000e+00), (-0.804424703,0.000000e+00), (0.361741751,0.000000e+00), (-3.98341298,0.000000e+00)], [(-1.02460182,0.000000e+00), (-0.470660597,0.000000e+00), (0.961570084,0.000000e+00), (-2.37234592,0.000000e+00)]]> : tensor<3x4xcomplex<f32>>
     return %cst : tensor<3x4xcomplex<f32>>
   }
 }
@@ -483,34 +293,6 @@ module @jit_main {
     return %1 : tensor<8x9xi8>
   }
 }
-// ----- testdata/cummax_uint8_8_9
-module @jit_main {
-  func.func public @main() -> (tensor<8x9xui8> {jax.result_info = ""}) {
-    %0 = call @inputs() : () -> tensor<8x9xui8>
-    %1 = call @expected() : () -> tensor<8x9xui8>
-    %2 = call @cummax(%0) : (tensor<8x9xui8>) -> tensor<8x9xui8>
-    stablehlo.custom_call @check.expect_eq(%2, %1) {has_side_effect = true} : (tensor<8x9xui8>, tensor<8x9xui8>) -> ()
-    return %2 : tensor<8x9xui8>
-  }
-  func.func private @inputs() -> (tensor<8x9xui8>) {
-    %c = stablehlo.constant dense<[[2, 1, 0, 2, 0, 0, 3, 2, 1], [0, 2, 2, 3, 0, 1, 0, 0, 1], [2, 0, 0, 4, 5, 3, 4, 0, 1], [5, 3, 4, 3, 0, 4, 2, 3, 0], [0, 0, 1, 2, 2, 1, 1, 1, 2], [2, 5, 1, 1, 0, 7, 2, 1, 2], [6, 3, 1, 2, 3, 2, 1, 3, 3], [2, 2, 3, 5, 0, 0, 3, 0, 0]]> : tensor<8x9xui8>
-    return %c : tensor<8x9xui8>
-  }
-  func.func private @expected() -> (tensor<8x9xui8>) {
-    %c = stablehlo.constant dense<[[2, 1, 0, 2, 0, 0, 3, 2, 1], [2, 2, 2, 3, 0, 1, 3, 2, 1], [2, 2, 2, 4, 5, 3, 4, 2, 1], [5, 3, 4, 4, 5, 4, 4, 3, 1], [5, 3, 4, 4, 5, 4, 4, 3, 2], [5, 5, 4, 4, 5, 7, 4, 3, 2], [6, 5, 4, 4, 5, 7, 4, 3, 3], [6, 5, 4, 5, 5, 7, 4, 3, 3]]> : tensor<8x9xui8>
-    return %c : tensor<8x9xui8>
-  }
-  func.func private @cummax(%arg0: tensor<8x9xui8>) -> tensor<8x9xui8> {
-    %c = stablehlo.constant dense<0> : tensor<ui8>
-    %0 = stablehlo.broadcast_in_dim %c, dims = [] : (tensor<ui8>) -> tensor<ui8>
-    %1 = "stablehlo.reduce_window"(%arg0, %0) <{padding = dense<[[7, 0], [0, 0]]> : tensor<2x2xi64>, window_dimensions = array<i64: 8, 1>}> ({
-    ^bb0(%arg1: tensor<ui8>, %arg2: tensor<ui8>):
-      %2 = stablehlo.maximum %arg1, %arg2 : tensor<ui8>
-      stablehlo.return %2 : tensor<ui8>
-    }) : (tensor<8x9xui8>, tensor<ui8>) -> tensor<8x9xui8>
-    return %1 : tensor<8x9xui8>
-  }
-}
 // ----- testdata/cummin_int8_8_9
 module @jit_main {
   func.func public @main() -> (tensor<8x9xi8> {jax.result_info = ""}) {
@@ -539,34 +321,6 @@ module @jit_main {
     return %1 : tensor<8x9xi8>
   }
 }
-// ----- testdata/cummin_uint8_8_9
-module @jit_main {
-  func.func public @main() -> (tensor<8x9xui8> {jax.result_info = ""}) {
-    %0 = call @inputs() : () -> tensor<8x9xui8>
-    %1 = call @expected() : () -> tensor<8x9xui8>
-    %2 = call @cummin(%0) : (tensor<8x9xui8>) -> tensor<8x9xui8>
-    stablehlo.custom_call @check.expect_eq(%2, %1) {has_side_effect = true} : (tensor<8x9xui8>, tensor<8x9xui8>) -> ()
-    return %2 : tensor<8x9xui8>
-  }
-  func.func private @inputs() -> (tensor<8x9xui8>) {
-    %c = stablehlo.constant dense<[[4, 0, 1, 2, 0, 2, 1, 0, 0], [5, 6, 1, 0, 2, 6, 4, 0, 0], [0, 4, 0, 0, 3, 3, 1, 0, 0], [2, 1, 0, 3, 2, 3, 1, 3, 3], [2, 0, 2, 0, 1, 0, 1, 5, 1], [6, 3, 0, 1, 1, 0, 2, 1, 1], [1, 5, 2, 1, 1, 2, 1, 4, 6], [4, 5, 0, 2, 7, 6, 1, 0, 0]]> : tensor<8x9xui8>
-    return %c : tensor<8x9xui8>
-  }
-  func.func private @expected() -> (tensor<8x9xui8>) {
-    %c = stablehlo.constant dense<[[4, 0, 1, 2, 0, 2, 1, 0, 0], [4, 0, 1, 0, 0, 2, 1, 0, 0], [0, 0, 0, 0, 0, 2, 1, 0, 0], [0, 0, 0, 0, 0, 2, 1, 0, 0], [0, 0, 0, 0, 0, 0, 1, 0, 0], [0, 0, 0, 0, 0, 0, 1, 0, 0], [0, 0, 0, 0, 0, 0, 1, 0, 0], [0, 0, 0, 0, 0, 0, 1, 0, 0]]> : tensor<8x9xui8>
-    return %c : tensor<8x9xui8>
-  }
-  func.func private @cummin(%arg0: tensor<8x9xui8>) -> tensor<8x9xui8> {
-    %c = stablehlo.constant dense<255> : tensor<ui8>
-    %0 = stablehlo.broadcast_in_dim %c, dims = [] : (tensor<ui8>) -> tensor<ui8>
-    %1 = "stablehlo.reduce_window"(%arg0, %0) <{padding = dense<[[7, 0], [0, 0]]> : tensor<2x2xi64>, window_dimensions = array<i64: 8, 1>}> ({
-    ^bb0(%arg1: tensor<ui8>, %arg2: tensor<ui8>):
-      %2 = stablehlo.minimum %arg1, %arg2 : tensor<ui8>
-      stablehlo.return %2 : tensor<ui8>
-    }) : (tensor<8x9xui8>, tensor<ui8>) -> tensor<8x9xui8>
-    return %1 : tensor<8x9xui8>
-  }
-}
 // ----- testdata/cumprod_int8_8_9
 module @jit_main {
   func.func public @main() -> (tensor<8x9xi8> {jax.result_info = ""}) {
@@ -592,33 +346,6 @@ module @jit_main {
       stablehlo.return %1 : tensor<i8>
     }) : (tensor<8x9xi8>, tensor<i8>) -> tensor<8x9xi8>
     return %0 : tensor<8x9xi8>
-  }
-}
-// ----- testdata/cumprod_uint8_8_9
-module @jit_main {
-  func.func public @main() -> (tensor<8x9xui8> {jax.result_info = ""}) {
-    %0 = call @inputs() : () -> tensor<8x9xui8>
-    %1 = call @expected() : () -> tensor<8x9xui8>
-    %2 = call @cumprod(%0) : (tensor<8x9xui8>) -> tensor<8x9xui8>
-    stablehlo.custom_call @check.expect_eq(%2, %1) {has_side_effect = true} : (tensor<8x9xui8>, tensor<8x9xui8>) -> ()
-    return %2 : tensor<8x9xui8>
-  }
-  func.func private @inputs() -> (tensor<8x9xui8>) {
-    %c = stablehlo.constant dense<[[2, 0, 3, 3, 3, 4, 0, 2, 1], [4, 1, 2, 5, 2, 3, 4, 1, 7], [2, 1, 2, 3, 1, 2, 2, 3, 4], [0, 0, 0, 4, 0, 6, 1, 1, 0], [1, 1, 1, 3, 6, 1, 3, 1, 0], [3, 1, 3, 2, 0, 4, 1, 0, 0], [5, 2, 0, 0, 0, 2, 1, 3, 0], [0, 3, 4, 1, 1, 1, 0, 1, 1]]> : tensor<8x9xui8>
-    return %c : tensor<8x9xui8>
-  }
-  func.func private @expected() -> (tensor<8x9xui8>) {
-    %c = stablehlo.constant dense<[[2, 0, 3, 3, 3, 4, 0, 2, 1], [8, 0, 6, 15, 6, 12, 0, 2, 7], [16, 0, 12, 45, 6, 24, 0, 6, 28], [0, 0, 0, 180, 0, 144, 0, 6, 0], [0, 0, 0, 28, 0, 144, 0, 6, 0], [0, 0, 0, 56, 0, 64, 0, 0, 0], [0, 0, 0, 0, 0, 128, 0, 0, 0], [0, 0, 0, 0, 0, 128, 0, 0, 0]]> : tensor<8x9xui8>
-    return %c : tensor<8x9xui8>
-  }
-  func.func private @cumprod(%arg0: tensor<8x9xui8>) -> tensor<8x9xui8> {
-    %c = stablehlo.constant dense<1> : tensor<ui8>
-    %0 = "stablehlo.reduce_window"(%arg0, %c) <{padding = dense<[[7, 0], [0, 0]]> : tensor<2x2xi64>, window_dimensions = array<i64: 8, 1>}> ({
-    ^bb0(%arg1: tensor<ui8>, %arg2: tensor<ui8>):
-      %1 = stablehlo.multiply %arg1, %arg2 : tensor<ui8>
-      stablehlo.return %1 : tensor<ui8>
-    }) : (tensor<8x9xui8>, tensor<ui8>) -> tensor<8x9xui8>
-    return %0 : tensor<8x9xui8>
   }
 }
 // ----- testdata/cumsum_int16_8_9
@@ -649,34 +376,6 @@ module @jit_main {
     return %1 : tensor<8x9xi16>
   }
 }
-// ----- testdata/cumsum_uint8_8_9
-module @jit_main {
-  func.func public @main() -> (tensor<8x9xui8> {jax.result_info = ""}) {
-    %0 = call @inputs() : () -> tensor<8x9xui8>
-    %1 = call @expected() : () -> tensor<8x9xui8>
-    %2 = call @cumsum(%0) : (tensor<8x9xui8>) -> tensor<8x9xui8>
-    stablehlo.custom_call @check.expect_eq(%2, %1) {has_side_effect = true} : (tensor<8x9xui8>, tensor<8x9xui8>) -> ()
-    return %2 : tensor<8x9xui8>
-  }
-  func.func private @inputs() -> (tensor<8x9xui8>) {
-    %c = stablehlo.constant dense<[[1, 4, 4, 1, 1, 4, 1, 3, 1], [0, 0, 3, 0, 1, 1, 4, 5, 0], [1, 2, 5, 2, 1, 1, 1, 1, 0], [2, 1, 2, 3, 5, 0, 1, 0, 2], [4, 0, 0, 1, 0, 2, 0, 2, 2], [0, 3, 1, 1, 1, 1, 1, 2, 3], [4, 0, 3, 5, 6, 1, 0, 3, 4], [4, 0, 3, 2, 1, 3, 0, 5, 1]]> : tensor<8x9xui8>
-    return %c : tensor<8x9xui8>
-  }
-  func.func private @expected() -> (tensor<8x9xui8>) {
-    %c = stablehlo.constant dense<[[1, 4, 4, 1, 1, 4, 1, 3, 1], [1, 4, 7, 1, 2, 5, 5, 8, 1], [2, 6, 12, 3, 3, 6, 6, 9, 1], [4, 7, 14, 6, 8, 6, 7, 9, 3], [8, 7, 14, 7, 8, 8, 7, 11, 5], [8, 10, 15, 8, 9, 9, 8, 13, 8], [12, 10, 18, 13, 15, 10, 8, 16, 12], [16, 10, 21, 15, 16, 13, 8, 21, 13]]> : tensor<8x9xui8>
-    return %c : tensor<8x9xui8>
-  }
-  func.func private @cumsum(%arg0: tensor<8x9xui8>) -> tensor<8x9xui8> {
-    %c = stablehlo.constant dense<0> : tensor<ui8>
-    %0 = stablehlo.broadcast_in_dim %c, dims = [] : (tensor<ui8>) -> tensor<ui8>
-    %1 = "stablehlo.reduce_window"(%arg0, %0) <{padding = dense<[[7, 0], [0, 0]]> : tensor<2x2xi64>, window_dimensions = array<i64: 8, 1>}> ({
-    ^bb0(%arg1: tensor<ui8>, %arg2: tensor<ui8>):
-      %2 = stablehlo.add %arg1, %arg2 : tensor<ui8>
-      stablehlo.return %2 : tensor<ui8>
-    }) : (tensor<8x9xui8>, tensor<ui8>) -> tensor<8x9xui8>
-    return %1 : tensor<8x9xui8>
-  }
-}
 // ----- testdata/device_put_complex64_3_4
 module @jit_main {
   func.func public @main() -> (tensor<3x4xcomplex<f32>> {jax.result_info = ""}) {
@@ -692,23 +391,6 @@ module @jit_main {
   func.func private @expected() -> (tensor<3x4xcomplex<f32>>) {
     %cst = stablehlo.constant dense<[[(-2.31154037,2.16501498), (-0.62014389,-3.54022598), (6.43273115,-0.0746307299), (-1.64691806,-2.16097689)], [(-4.05629301,-1.24208844), (1.9414624,0.0947651639), (-0.0559204295,3.14833903), (4.0608716,0.622570335)], [(0.526463509,8.46901607), (-0.513401508,-1.28572524), (-1.92279816,-2.3590281), (3.56461072,-6.23003673)]]> : tensor<3x4xcomplex<f32>>
     return %cst : tensor<3x4xcomplex<f32>>
-  }
-}
-// ----- testdata/device_put_float32_3_4
-module @jit_main {
-  func.func public @main() -> (tensor<3x4xf32> {jax.result_info = ""}) {
-    %0 = call @inputs() : () -> tensor<3x4xf32>
-    %1 = call @expected() : () -> tensor<3x4xf32>
-    stablehlo.custom_call @check.expect_close(%0, %1) {has_side_effect = true} : (tensor<3x4xf32>, tensor<3x4xf32>) -> ()
-    return %0 : tensor<3x4xf32>
-  }
-  func.func private @inputs() -> (tensor<3x4xf32>) {
-    %cst = stablehlo.constant dense<[[1.62003875, -1.38775826, 2.65838385, 5.53908825], [-2.93717909, -2.98530722, -5.79372835, -3.51537132], [-1.01081443, -2.62119961, 6.94263887, 2.50051951]]> : tensor<3x4xf32>
-    return %cst : tensor<3x4xf32>
-  }
-  func.func private @expected() -> (tensor<3x4xf32>) {
-    %cst = stablehlo.constant dense<[[1.62003875, -1.38775826, 2.65838385, 5.53908825], [-2.93717909, -2.98530722, -5.79372835, -3.51537132], [-1.01081443, -2.62119961, 6.94263887, 2.50051951]]> : tensor<3x4xf32>
-    return %cst : tensor<3x4xf32>
   }
 }
 // ----- testdata/div_complex64_2_complex64_2
@@ -730,25 +412,6 @@ module @jit_main {
     return %cst : tensor<2xcomplex<f32>>
   }
 }
-// ----- testdata/div_float32_1_float32_1
-module @jit_main {
-  func.func public @main() -> (tensor<1xf32> {jax.result_info = ""}) {
-    %0:2 = call @inputs() : () -> (tensor<1xf32>, tensor<1xf32>)
-    %1 = call @expected() : () -> tensor<1xf32>
-    %2 = stablehlo.divide %0#0, %0#1 : tensor<1xf32>
-    stablehlo.custom_call @check.expect_close(%2, %1) {has_side_effect = true} : (tensor<1xf32>, tensor<1xf32>) -> ()
-    return %2 : tensor<1xf32>
-  }
-  func.func private @inputs() -> (tensor<1xf32>, tensor<1xf32>) {
-    %cst = stablehlo.constant dense<0x7F800000> : tensor<1xf32>
-    %cst_0 = stablehlo.constant dense<0x7F800000> : tensor<1xf32>
-    return %cst, %cst_0 : tensor<1xf32>, tensor<1xf32>
-  }
-  func.func private @expected() -> (tensor<1xf32>) {
-    %cst = stablehlo.constant dense<0xFFC00000> : tensor<1xf32>
-    return %cst : tensor<1xf32>
-  }
-}
 // ----- testdata/dot_general_float16_4_3_float32_3_6
 module @jit_main {
   func.func public @main() -> (tensor<4x6xf32> {jax.result_info = ""}) {
@@ -768,27 +431,6 @@ module @jit_main {
   func.func private @expected() -> (tensor<4x6xf32>) {
     %cst = stablehlo.constant dense<[[-3.8443346, 15.8059206, 1.30097473, -5.50615072, 8.446940e+00, -3.88657904], [-1.68609679, 3.07098794, -2.60899258, -0.985164582, 7.09068965, 1.53841257], [-3.822050e+00, -23.3930168, 22.6692123, 5.71586227, -12.9062538, 14.5341043], [-4.4546957, 9.9205017, -14.9232807, -2.68730783, 27.0259743, 5.11342287]]> : tensor<4x6xf32>
     return %cst : tensor<4x6xf32>
-  }
-}
-// ----- testdata/dot_general_float32_4_3_float64_3_6
-module @jit_main {
-  func.func public @main() -> (tensor<4x6xf64> {jax.result_info = ""}) {
-    %0:2 = call @inputs() : () -> (tensor<4x3xf32>, tensor<3x6xf64>)
-    %1 = call @expected() : () -> tensor<4x6xf64>
-    %2 = stablehlo.convert %0#0 : (tensor<4x3xf32>) -> tensor<4x3xf64>
-    %3 = stablehlo.convert %0#1 : tensor<3x6xf64>
-    %4 = stablehlo.dot_general %2, %3, contracting_dims = [1] x [0] : (tensor<4x3xf64>, tensor<3x6xf64>) -> tensor<4x6xf64>
-    stablehlo.custom_call @check.expect_almost_eq(%4, %1) {has_side_effect = true} : (tensor<4x6xf64>, tensor<4x6xf64>) -> ()
-    return %4 : tensor<4x6xf64>
-  }
-  func.func private @inputs() -> (tensor<4x3xf32>, tensor<3x6xf64>) {
-    %cst = stablehlo.constant dense<[[-1.85355544, -0.751674354, -0.931860387], [-2.97942472, 4.97833872, -3.0331161], [0.376971304, 7.73804426, -1.87362397], [-2.57579374, 2.89119983, 0.675038516]]> : tensor<4x3xf32>
-    %cst_0 = stablehlo.constant dense<[[0.092548278060739078, -5.1419313524325911, 4.6704406663416824, 1.091565067637412, 2.327424470260226, 2.1859915239499172], [0.58061786209680044, -3.3449400611298259, 0.85679223097779422, 2.5380628484805761, -3.834596235655483, -4.4763714959094605], [2.2729310577691617, -8.9272968740469167, 1.1533102520043401, -3.3983966760448299, 1.5041182165078604, 0.16756812701518325]]> : tensor<3x6xf64>
-    return %cst, %cst_0 : tensor<4x3xf32>, tensor<3x6xf64>
-  }
-  func.func private @expected() -> (tensor<4x6xf64>) {
-    %cst = stablehlo.constant dense<[[-2.7260333366589293, 20.364154817740829, -10.37567359344779, -0.76424187963146539, -2.8332708253789094, -0.84323292993463006], [-4.279292034061779, 25.745280635347584, -13.147948310531032, 19.690832287602067, -30.586470080666917, -29.306144293689563], [0.26911665571267379, -11.095257430418277, 6.2296485870383504, 26.418448830702673, -31.613055099563343, -34.128264350882233], [2.9746129963855421, -2.4526047598987231, -8.7744054542930332, 2.2323517467427636, -16.06621163245455, -18.459632845487089]]> : tensor<4x6xf64>
-    return %cst : tensor<4x6xf64>
   }
 }
 // ----- testdata/dynamic/vmap_abs_int64_20_20_dynamic
@@ -2984,27 +2626,6 @@ module @jit_main {
     return %cst : tensor<1xcomplex<f32>>
   }
 }
-// ----- testdata/dynamic_slice_float32_3_uint8_1
-module @jit_main {
-  func.func public @main() -> (tensor<1xf32> {jax.result_info = ""}) {
-    %0:2 = call @inputs() : () -> (tensor<3xf32>, tensor<1xui8>)
-    %1 = call @expected() : () -> tensor<1xf32>
-    %2 = stablehlo.slice %0#1 [0:1] : (tensor<1xui8>) -> tensor<1xui8>
-    %3 = stablehlo.reshape %2 : (tensor<1xui8>) -> tensor<ui8>
-    %4 = stablehlo.dynamic_slice %0#0, %3, sizes = [1] : (tensor<3xf32>, tensor<ui8>) -> tensor<1xf32>
-    stablehlo.custom_call @check.expect_close(%4, %1) {has_side_effect = true} : (tensor<1xf32>, tensor<1xf32>) -> ()
-    return %4 : tensor<1xf32>
-  }
-  func.func private @inputs() -> (tensor<3xf32>, tensor<1xui8>) {
-    %cst = stablehlo.constant dense<[-1.10230386, -1.01365876, -4.0444169]> : tensor<3xf32>
-    %c = stablehlo.constant dense<1> : tensor<1xui8>
-    return %cst, %c : tensor<3xf32>, tensor<1xui8>
-  }
-  func.func private @expected() -> (tensor<1xf32>) {
-    %cst = stablehlo.constant dense<-1.01365876> : tensor<1xf32>
-    return %cst : tensor<1xf32>
-  }
-}
 // ----- testdata/dynamic_update_slice_complex64_3_complex64_1_int64_1
 module @jit_main {
   func.func public @main() -> (tensor<3xcomplex<f32>> {jax.result_info = ""}) {
@@ -3032,28 +2653,6 @@ module @jit_main {
     return %cst : tensor<3xcomplex<f32>>
   }
 }
-// ----- testdata/dynamic_update_slice_float32_3_float32_1_uint8_1
-module @jit_main {
-  func.func public @main() -> (tensor<3xf32> {jax.result_info = ""}) {
-    %0:3 = call @inputs() : () -> (tensor<3xf32>, tensor<1xf32>, tensor<1xui8>)
-    %1 = call @expected() : () -> tensor<3xf32>
-    %2 = stablehlo.slice %0#2 [0:1] : (tensor<1xui8>) -> tensor<1xui8>
-    %3 = stablehlo.reshape %2 : (tensor<1xui8>) -> tensor<ui8>
-    %4 = stablehlo.dynamic_update_slice %0#0, %0#1, %3 : (tensor<3xf32>, tensor<1xf32>, tensor<ui8>) -> tensor<3xf32>
-    stablehlo.custom_call @check.expect_close(%4, %1) {has_side_effect = true} : (tensor<3xf32>, tensor<3xf32>) -> ()
-    return %4 : tensor<3xf32>
-  }
-  func.func private @inputs() -> (tensor<3xf32>, tensor<1xf32>, tensor<1xui8>) {
-    %cst = stablehlo.constant dense<[-3.38123536, 5.99582672, 0.870595455]> : tensor<3xf32>
-    %cst_0 = stablehlo.constant dense<0.219151393> : tensor<1xf32>
-    %c = stablehlo.constant dense<1> : tensor<1xui8>
-    return %cst, %cst_0, %c : tensor<3xf32>, tensor<1xf32>, tensor<1xui8>
-  }
-  func.func private @expected() -> (tensor<3xf32>) {
-    %cst = stablehlo.constant dense<[-3.38123536, 0.219151393, 0.870595455]> : tensor<3xf32>
-    return %cst : tensor<3xf32>
-  }
-}
 // ----- testdata/eq_complex64_complex64
 module @jit_main {
   func.func public @main() -> (tensor<i1> {jax.result_info = ""}) {
@@ -3067,25 +2666,6 @@ module @jit_main {
     %cst = stablehlo.constant dense<(3.33855581,0.223617241)> : tensor<complex<f32>>
     %cst_0 = stablehlo.constant dense<(-0.893874407,0.322998732)> : tensor<complex<f32>>
     return %cst, %cst_0 : tensor<complex<f32>>, tensor<complex<f32>>
-  }
-  func.func private @expected() -> (tensor<i1>) {
-    %c = stablehlo.constant dense<false> : tensor<i1>
-    return %c : tensor<i1>
-  }
-}
-// ----- testdata/eq_float32_float32
-module @jit_main {
-  func.func public @main() -> (tensor<i1> {jax.result_info = ""}) {
-    %0:2 = call @inputs() : () -> (tensor<f32>, tensor<f32>)
-    %1 = call @expected() : () -> tensor<i1>
-    %2 = stablehlo.compare  EQ, %0#0, %0#1,  FLOAT : (tensor<f32>, tensor<f32>) -> tensor<i1>
-    stablehlo.custom_call @check.expect_eq(%2, %1) {has_side_effect = true} : (tensor<i1>, tensor<i1>) -> ()
-    return %2 : tensor<i1>
-  }
-  func.func private @inputs() -> (tensor<f32>, tensor<f32>) {
-    %cst = stablehlo.constant dense<3.06872535> : tensor<f32>
-    %cst_0 = stablehlo.constant dense<-1.3539021> : tensor<f32>
-    return %cst, %cst_0 : tensor<f32>, tensor<f32>
   }
   func.func private @expected() -> (tensor<i1>) {
     %c = stablehlo.constant dense<false> : tensor<i1>
@@ -3108,24 +2688,6 @@ module @jit_main {
   func.func private @expected() -> (tensor<14x15x0x33xf32>) {
     %cst = stablehlo.constant dense<> : tensor<14x15x0x33xf32>
     return %cst : tensor<14x15x0x33xf32>
-  }
-}
-// ----- testdata/fft_float32_14_15_0_17
-module @jit_main {
-  func.func public @main() -> (tensor<14x15x0x9xcomplex<f32>> {jax.result_info = ""}) {
-    %0 = call @inputs() : () -> tensor<14x15x0x17xf32>
-    %1 = call @expected() : () -> tensor<14x15x0x9xcomplex<f32>>
-    %2 = stablehlo.fft %0, type =  RFFT, length = [17] : (tensor<14x15x0x17xf32>) -> tensor<14x15x0x9xcomplex<f32>>
-    stablehlo.custom_call @check.expect_close(%2, %1) {has_side_effect = true} : (tensor<14x15x0x9xcomplex<f32>>, tensor<14x15x0x9xcomplex<f32>>) -> ()
-    return %2 : tensor<14x15x0x9xcomplex<f32>>
-  }
-  func.func private @inputs() -> (tensor<14x15x0x17xf32>) {
-    %cst = stablehlo.constant dense<> : tensor<14x15x0x17xf32>
-    return %cst : tensor<14x15x0x17xf32>
-  }
-  func.func private @expected() -> (tensor<14x15x0x9xcomplex<f32>>) {
-    %cst = stablehlo.constant dense<(0.0, 0.0)> : tensor<14x15x0x9xcomplex<f32>>
-    return %cst : tensor<14x15x0x9xcomplex<f32>>
   }
 }
 // ----- testdata/gather_float32_1_2_int64_1_2
@@ -3175,25 +2737,6 @@ module @jit_main {
     return %c : tensor<i1>
   }
 }
-// ----- testdata/ge_float32_float32
-module @jit_main {
-  func.func public @main() -> (tensor<i1> {jax.result_info = ""}) {
-    %0:2 = call @inputs() : () -> (tensor<f32>, tensor<f32>)
-    %1 = call @expected() : () -> tensor<i1>
-    %2 = stablehlo.compare  GE, %0#0, %0#1,  FLOAT : (tensor<f32>, tensor<f32>) -> tensor<i1>
-    stablehlo.custom_call @check.expect_eq(%2, %1) {has_side_effect = true} : (tensor<i1>, tensor<i1>) -> ()
-    return %2 : tensor<i1>
-  }
-  func.func private @inputs() -> (tensor<f32>, tensor<f32>) {
-    %cst = stablehlo.constant dense<-2.11743498> : tensor<f32>
-    %cst_0 = stablehlo.constant dense<2.4196589> : tensor<f32>
-    return %cst, %cst_0 : tensor<f32>, tensor<f32>
-  }
-  func.func private @expected() -> (tensor<i1>) {
-    %c = stablehlo.constant dense<false> : tensor<i1>
-    return %c : tensor<i1>
-  }
-}
 // ----- testdata/gt_complex64_complex64
 module @jit_main {
   func.func public @main() -> (tensor<i1> {jax.result_info = ""}) {
@@ -3216,25 +2759,6 @@ module @jit_main {
     %cst = stablehlo.constant dense<(-2.61472321,0.963345229)> : tensor<complex<f32>>
     %cst_0 = stablehlo.constant dense<(-1.5713464,-1.46954489)> : tensor<complex<f32>>
     return %cst, %cst_0 : tensor<complex<f32>>, tensor<complex<f32>>
-  }
-  func.func private @expected() -> (tensor<i1>) {
-    %c = stablehlo.constant dense<false> : tensor<i1>
-    return %c : tensor<i1>
-  }
-}
-// ----- testdata/gt_float32_float32
-module @jit_main {
-  func.func public @main() -> (tensor<i1> {jax.result_info = ""}) {
-    %0:2 = call @inputs() : () -> (tensor<f32>, tensor<f32>)
-    %1 = call @expected() : () -> tensor<i1>
-    %2 = stablehlo.compare  GT, %0#0, %0#1,  FLOAT : (tensor<f32>, tensor<f32>) -> tensor<i1>
-    stablehlo.custom_call @check.expect_eq(%2, %1) {has_side_effect = true} : (tensor<i1>, tensor<i1>) -> ()
-    return %2 : tensor<i1>
-  }
-  func.func private @inputs() -> (tensor<f32>, tensor<f32>) {
-    %cst = stablehlo.constant dense<-1.03562903> : tensor<f32>
-    %cst_0 = stablehlo.constant dense<1.77056563> : tensor<f32>
-    return %cst, %cst_0 : tensor<f32>, tensor<f32>
   }
   func.func private @expected() -> (tensor<i1>) {
     %c = stablehlo.constant dense<false> : tensor<i1>
@@ -3300,25 +2824,6 @@ module @jit_main {
     return %c : tensor<i1>
   }
 }
-// ----- testdata/le_float32_float32
-module @jit_main {
-  func.func public @main() -> (tensor<i1> {jax.result_info = ""}) {
-    %0:2 = call @inputs() : () -> (tensor<f32>, tensor<f32>)
-    %1 = call @expected() : () -> tensor<i1>
-    %2 = stablehlo.compare  LE, %0#0, %0#1,  FLOAT : (tensor<f32>, tensor<f32>) -> tensor<i1>
-    stablehlo.custom_call @check.expect_eq(%2, %1) {has_side_effect = true} : (tensor<i1>, tensor<i1>) -> ()
-    return %2 : tensor<i1>
-  }
-  func.func private @inputs() -> (tensor<f32>, tensor<f32>) {
-    %cst = stablehlo.constant dense<-2.61689901> : tensor<f32>
-    %cst_0 = stablehlo.constant dense<2.98954177> : tensor<f32>
-    return %cst, %cst_0 : tensor<f32>, tensor<f32>
-  }
-  func.func private @expected() -> (tensor<i1>) {
-    %c = stablehlo.constant dense<true> : tensor<i1>
-    return %c : tensor<i1>
-  }
-}
 // ----- testdata/lt_complex64_complex64
 module @jit_main {
   func.func public @main() -> (tensor<i1> {jax.result_info = ""}) {
@@ -3344,25 +2849,6 @@ module @jit_main {
   }
   func.func private @expected() -> (tensor<i1>) {
     %c = stablehlo.constant dense<false> : tensor<i1>
-    return %c : tensor<i1>
-  }
-}
-// ----- testdata/lt_float32_float32
-module @jit_main {
-  func.func public @main() -> (tensor<i1> {jax.result_info = ""}) {
-    %0:2 = call @inputs() : () -> (tensor<f32>, tensor<f32>)
-    %1 = call @expected() : () -> tensor<i1>
-    %2 = stablehlo.compare  LT, %0#0, %0#1,  FLOAT : (tensor<f32>, tensor<f32>) -> tensor<i1>
-    stablehlo.custom_call @check.expect_eq(%2, %1) {has_side_effect = true} : (tensor<i1>, tensor<i1>) -> ()
-    return %2 : tensor<i1>
-  }
-  func.func private @inputs() -> (tensor<f32>, tensor<f32>) {
-    %cst = stablehlo.constant dense<-2.75512838> : tensor<f32>
-    %cst_0 = stablehlo.constant dense<0.550879419> : tensor<f32>
-    return %cst, %cst_0 : tensor<f32>, tensor<f32>
-  }
-  func.func private @expected() -> (tensor<i1>) {
-    %c = stablehlo.constant dense<true> : tensor<i1>
     return %c : tensor<i1>
   }
 }
@@ -3393,25 +2879,6 @@ module @jit_main {
     return %cst : tensor<3x3xcomplex<f32>>
   }
 }
-// ----- testdata/max_float32_3_3_float32_3_3
-module @jit_main {
-  func.func public @main() -> (tensor<3x3xf32> {jax.result_info = ""}) {
-    %0:2 = call @inputs() : () -> (tensor<3x3xf32>, tensor<3x3xf32>)
-    %1 = call @expected() : () -> tensor<3x3xf32>
-    %2 = stablehlo.maximum %0#0, %0#1 : tensor<3x3xf32>
-    stablehlo.custom_call @check.expect_close(%2, %1) {has_side_effect = true} : (tensor<3x3xf32>, tensor<3x3xf32>) -> ()
-    return %2 : tensor<3x3xf32>
-  }
-  func.func private @inputs() -> (tensor<3x3xf32>, tensor<3x3xf32>) {
-    %cst = stablehlo.constant dense<[[0x7FC00000, 0x7FC00000, 0x7FC00000], [0x7F800000, 0x7F800000, 0x7F800000], [0xFF800000, 0xFF800000, 0xFF800000]]> : tensor<3x3xf32>
-    %cst_0 = stablehlo.constant dense<[[0x7FC00000, 0x7F800000, 0xFF800000], [0x7FC00000, 0x7F800000, 0xFF800000], [0x7FC00000, 0x7F800000, 0xFF800000]]> : tensor<3x3xf32>
-    return %cst, %cst_0 : tensor<3x3xf32>, tensor<3x3xf32>
-  }
-  func.func private @expected() -> (tensor<3x3xf32>) {
-    %cst = stablehlo.constant dense<[[0x7FC00000, 0x7FC00000, 0x7FC00000], [0x7FC00000, 0x7F800000, 0x7F800000], [0x7FC00000, 0x7F800000, 0xFF800000]]> : tensor<3x3xf32>
-    return %cst : tensor<3x3xf32>
-  }
-}
 // ----- testdata/min_complex64_3_3_complex64_3_3
 module @jit_main {
   func.func public @main() -> (tensor<3x3xcomplex<f32>> {jax.result_info = ""}) {
@@ -3439,25 +2906,6 @@ module @jit_main {
     return %cst : tensor<3x3xcomplex<f32>>
   }
 }
-// ----- testdata/min_float32_3_3_float32_3_3
-module @jit_main {
-  func.func public @main() -> (tensor<3x3xf32> {jax.result_info = ""}) {
-    %0:2 = call @inputs() : () -> (tensor<3x3xf32>, tensor<3x3xf32>)
-    %1 = call @expected() : () -> tensor<3x3xf32>
-    %2 = stablehlo.minimum %0#0, %0#1 : tensor<3x3xf32>
-    stablehlo.custom_call @check.expect_close(%2, %1) {has_side_effect = true} : (tensor<3x3xf32>, tensor<3x3xf32>) -> ()
-    return %2 : tensor<3x3xf32>
-  }
-  func.func private @inputs() -> (tensor<3x3xf32>, tensor<3x3xf32>) {
-    %cst = stablehlo.constant dense<[[0x7FC00000, 0x7FC00000, 0x7FC00000], [0x7F800000, 0x7F800000, 0x7F800000], [0xFF800000, 0xFF800000, 0xFF800000]]> : tensor<3x3xf32>
-    %cst_0 = stablehlo.constant dense<[[0x7FC00000, 0x7F800000, 0xFF800000], [0x7FC00000, 0x7F800000, 0xFF800000], [0x7FC00000, 0x7F800000, 0xFF800000]]> : tensor<3x3xf32>
-    return %cst, %cst_0 : tensor<3x3xf32>, tensor<3x3xf32>
-  }
-  func.func private @expected() -> (tensor<3x3xf32>) {
-    %cst = stablehlo.constant dense<[[0x7FC00000, 0x7FC00000, 0x7FC00000], [0x7FC00000, 0x7F800000, 0xFF800000], [0x7FC00000, 0xFF800000, 0xFF800000]]> : tensor<3x3xf32>
-    return %cst : tensor<3x3xf32>
-  }
-}
 // ----- testdata/ne_complex64_complex64
 module @jit_main {
   func.func public @main() -> (tensor<i1> {jax.result_info = ""}) {
@@ -3471,25 +2919,6 @@ module @jit_main {
     %cst = stablehlo.constant dense<(0.144725367,-4.32045507)> : tensor<complex<f32>>
     %cst_0 = stablehlo.constant dense<(3.18933845,-3.05299783)> : tensor<complex<f32>>
     return %cst, %cst_0 : tensor<complex<f32>>, tensor<complex<f32>>
-  }
-  func.func private @expected() -> (tensor<i1>) {
-    %c = stablehlo.constant dense<true> : tensor<i1>
-    return %c : tensor<i1>
-  }
-}
-// ----- testdata/ne_float32_float32
-module @jit_main {
-  func.func public @main() -> (tensor<i1> {jax.result_info = ""}) {
-    %0:2 = call @inputs() : () -> (tensor<f32>, tensor<f32>)
-    %1 = call @expected() : () -> tensor<i1>
-    %2 = stablehlo.compare  NE, %0#0, %0#1,  FLOAT : (tensor<f32>, tensor<f32>) -> tensor<i1>
-    stablehlo.custom_call @check.expect_eq(%2, %1) {has_side_effect = true} : (tensor<i1>, tensor<i1>) -> ()
-    return %2 : tensor<i1>
-  }
-  func.func private @inputs() -> (tensor<f32>, tensor<f32>) {
-    %cst = stablehlo.constant dense<-0.265916139> : tensor<f32>
-    %cst_0 = stablehlo.constant dense<4.38438654> : tensor<f32>
-    return %cst, %cst_0 : tensor<f32>, tensor<f32>
   }
   func.func private @expected() -> (tensor<i1>) {
     %c = stablehlo.constant dense<true> : tensor<i1>
@@ -3514,24 +2943,6 @@ module @jit_main {
     return %c : tensor<20x20xi8>
   }
 }
-// ----- testdata/neg_uint8_20_20
-module @jit_main {
-  func.func public @main() -> (tensor<20x20xui8> {jax.result_info = ""}) {
-    %0 = call @inputs() : () -> tensor<20x20xui8>
-    %1 = call @expected() : () -> tensor<20x20xui8>
-    %2 = stablehlo.negate %0 : tensor<20x20xui8>
-    stablehlo.custom_call @check.expect_eq(%2, %1) {has_side_effect = true} : (tensor<20x20xui8>, tensor<20x20xui8>) -> ()
-    return %2 : tensor<20x20xui8>
-  }
-  func.func private @inputs() -> (tensor<20x20xui8>) {
-    %c = stablehlo.constant dense<"0x00060202040400040304030002030301030002000101050104000100000301020004020203020000020000040202000202030101030100010001020004030307020000000102000102020004020005020100010003010401040102040505010702000302030203000200020403010300020200040002010300030301000104020500020103000002030001000201070107000303000204040301030107020102040003000202030402000100010300010000070301020102030302030102050102000000070304030501050101050303020502010703000002020300020007030300020202010103000301020001020104020102050100000003010301010106000705020103000004000000020005060700040202030003020102000700000005000205000501030003030202000400000003040A00020300020000010004030001000002030302000102000203030103020101000301000203000204030001030105030000010300010602000006030203020001050100010302000301040402010202010101020407000001020500"> : tensor<20x20xui8>
-    return %c : tensor<20x20xui8>
-  }
-  func.func private @expected() -> (tensor<20x20xui8>) {
-    %c = stablehlo.constant dense<"0x00FAFEFEFCFC00FCFDFCFD00FEFDFDFFFD00FE00FFFFFBFFFC00FF0000FDFFFE00FCFEFEFDFE0000FE0000FCFEFE00FEFEFDFFFFFDFF00FF00FFFE00FCFDFDF9FE000000FFFE00FFFEFE00FCFE00FBFEFF00FF00FDFFFCFFFCFFFEFCFBFBFFF9FE00FDFEFDFEFD00FE00FEFCFDFFFD00FEFE00FC00FEFFFD00FDFDFF00FFFCFEFB00FEFFFD0000FEFD00FF00FEFFF9FFF900FDFD00FEFCFCFDFFFDFFF9FEFFFEFC00FD00FEFEFDFCFE00FF00FFFD00FF0000F9FDFFFEFFFEFDFDFEFDFFFEFBFFFE000000F9FDFCFDFBFFFBFFFFFBFDFDFEFBFEFFF9FD0000FEFEFD00FE00F9FDFD00FEFEFEFFFFFD00FDFFFE00FFFEFFFCFEFFFEFBFF000000FDFFFDFFFFFFFA00F9FBFEFFFD0000FC000000FE00FBFAF900FCFEFEFD00FDFEFFFE00F9000000FB00FEFB00FBFFFD00FDFDFEFE00FC000000FDFCF600FEFD00FE0000FF00FCFD00FF0000FEFDFDFE00FFFE00FEFDFDFFFDFEFFFF00FDFF00FEFD00FEFCFD00FFFDFFFBFD0000FFFD00FFFAFE0000FAFDFEFDFE00FFFBFF00FFFDFE00FDFFFCFCFEFFFEFEFFFFFFFEFCF90000FFFEFB00"> : tensor<20x20xui8>
-    return %c : tensor<20x20xui8>
-  }
-}
 // ----- testdata/pad_complex64_2_3_complex64
 module @jit_main {
   func.func public @main() -> (tensor<6x4xcomplex<f32>> {jax.result_info = ""}) {
@@ -3551,25 +2962,6 @@ module @jit_main {
     return %cst : tensor<6x4xcomplex<f32>>
   }
 }
-// ----- testdata/pad_float32_2_3_float32
-module @jit_main {
-  func.func public @main() -> (tensor<2x0xf32> {jax.result_info = ""}) {
-    %0:2 = call @inputs() : () -> (tensor<2x3xf32>, tensor<f32>)
-    %1 = call @expected() : () -> tensor<2x0xf32>
-    %2 = stablehlo.pad %0#0, %0#1, low = [0, -2], high = [0, -3], interior = [0, 1] : (tensor<2x3xf32>, tensor<f32>) -> tensor<2x0xf32>
-    stablehlo.custom_call @check.expect_close(%2, %1) {has_side_effect = true} : (tensor<2x0xf32>, tensor<2x0xf32>) -> ()
-    return %2 : tensor<2x0xf32>
-  }
-  func.func private @inputs() -> (tensor<2x3xf32>, tensor<f32>) {
-    %cst = stablehlo.constant dense<[[2.38316075E-4, -1.74506466E-4, 0.00169209205], [3.11927375E-4, 0.00166800153, 6.94549758E-4]]> : tensor<2x3xf32>
-    %cst_0 = stablehlo.constant dense<0.000000e+00> : tensor<f32>
-    return %cst, %cst_0 : tensor<2x3xf32>, tensor<f32>
-  }
-  func.func private @expected() -> (tensor<2x0xf32>) {
-    %cst = stablehlo.constant dense<> : tensor<2x0xf32>
-    return %cst : tensor<2x0xf32>
-  }
-}
 // ----- testdata/population_count_int8_4
 module @jit_main {
   func.func public @main() -> (tensor<4xi8> {jax.result_info = ""}) {
@@ -3586,24 +2978,6 @@ module @jit_main {
   func.func private @expected() -> (tensor<4xi8>) {
     %c = stablehlo.constant dense<[8, 7, 0, 1]> : tensor<4xi8>
     return %c : tensor<4xi8>
-  }
-}
-// ----- testdata/population_count_uint8_3
-module @jit_main {
-  func.func public @main() -> (tensor<3xui8> {jax.result_info = ""}) {
-    %0 = call @inputs() : () -> tensor<3xui8>
-    %1 = call @expected() : () -> tensor<3xui8>
-    %2 = stablehlo.popcnt %0 : tensor<3xui8>
-    stablehlo.custom_call @check.expect_eq(%2, %1) {has_side_effect = true} : (tensor<3xui8>, tensor<3xui8>) -> ()
-    return %2 : tensor<3xui8>
-  }
-  func.func private @inputs() -> (tensor<3xui8>) {
-    %c = stablehlo.constant dense<[0, 1, 2]> : tensor<3xui8>
-    return %c : tensor<3xui8>
-  }
-  func.func private @expected() -> (tensor<3xui8>) {
-    %c = stablehlo.constant dense<[0, 1, 1]> : tensor<3xui8>
-    return %c : tensor<3xui8>
   }
 }
 // ----- testdata/pow_float32_float32_4_5_6
@@ -3672,34 +3046,6 @@ module @jit_main {
     return %cst, %c : tensor<6xf32>, tensor<6xi32>
   }
 }
-// ----- testdata/reduce_float64_4_6_int32_4_6
-module @jit_main {
-  func.func public @main() -> (tensor<6xf64> {jax.result_info = "[0]"}, tensor<6xi32> {jax.result_info = "[1]"}) {
-    %0:2 = call @inputs() : () -> (tensor<4x6xf64>, tensor<4x6xi32>)
-    %1:2 = call @expected() : () -> (tensor<6xf64>, tensor<6xi32>)
-    %cst = stablehlo.constant dense<3.000000e+00> : tensor<f64>
-    %c = stablehlo.constant dense<0> : tensor<i32>
-    %2:2 = stablehlo.reduce(%0#0 init: %cst), (%0#1 init: %c) across dimensions = [0] : (tensor<4x6xf64>, tensor<4x6xi32>, tensor<f64>, tensor<i32>) -> (tensor<6xf64>, tensor<6xi32>)
-     reducer(%arg0: tensor<f64>, %arg2: tensor<f64>) (%arg1: tensor<i32>, %arg3: tensor<i32>)  {
-      %3 = stablehlo.maximum %arg0, %arg2 : tensor<f64>
-      %4 = stablehlo.minimum %arg1, %arg3 : tensor<i32>
-      stablehlo.return %3, %4 : tensor<f64>, tensor<i32>
-    }
-    stablehlo.custom_call @check.expect_close(%2#0, %1#0) {has_side_effect = true} : (tensor<6xf64>, tensor<6xf64>) -> ()
-    stablehlo.custom_call @check.expect_eq(%2#1, %1#1) {has_side_effect = true} : (tensor<6xi32>, tensor<6xi32>) -> ()
-    return %2#0, %2#1 : tensor<6xf64>, tensor<6xi32>
-  }
-  func.func private @inputs() -> (tensor<4x6xf64>, tensor<4x6xi32>) {
-    %cst = stablehlo.constant dense<[[3.7197398050369812, 0.64320452105575032, 2.2631961699769709, -2.328491537315077, -1.0646327236966586, 0.9983394391370205], [-6.7277944839589292, -2.9801497201356963, 1.1412801151040586, 5.8399824009095695, -1.2944630749197987, 4.9393520979193211], [1.1556124464376827, -3.6421368720551914, 3.6417975059106329, -3.0109402861875258, 0.65566837496731945, 4.0286355796821383], [-5.0392029602908295, 0.85577383132506623, -0.25675898760833782, 2.635548767603793, -4.7856806886501522, -0.28606486625921967]]> : tensor<4x6xf64>
-    %c = stablehlo.constant dense<[[3, 0, -1, 2, 0, 1], [8, -7, -4, -2, 0, 3], [-2, 0, 1, 3, 0, 1], [0, -4, -2, -5, -3, 2]]> : tensor<4x6xi32>
-    return %cst, %c : tensor<4x6xf64>, tensor<4x6xi32>
-  }
-  func.func private @expected() -> (tensor<6xf64>, tensor<6xi32>) {
-    %cst = stablehlo.constant dense<[3.7197398050369812, 3.000000e+00, 3.6417975059106329, 5.8399824009095695, 3.000000e+00, 4.9393520979193211]> : tensor<6xf64>
-    %c = stablehlo.constant dense<[-2, -7, -4, -5, -3, 0]> : tensor<6xi32>
-    return %cst, %c : tensor<6xf64>, tensor<6xi32>
-  }
-}
 // ----- testdata/reduce_max_bool_2_3
 module @jit_main {
   func.func public @main() -> (tensor<3xi1> {jax.result_info = ""}) {
@@ -3717,25 +3063,6 @@ module @jit_main {
   func.func private @expected() -> (tensor<3xi1>) {
     %c = stablehlo.constant dense<true> : tensor<3xi1>
     return %c : tensor<3xi1>
-  }
-}
-// ----- testdata/reduce_max_float16_2_3
-module @jit_main {
-  func.func public @main() -> (tensor<3xf16> {jax.result_info = ""}) {
-    %0 = call @inputs() : () -> tensor<2x3xf16>
-    %1 = call @expected() : () -> tensor<3xf16>
-    %cst = stablehlo.constant dense<0xFC00> : tensor<f16>
-    %2 = stablehlo.reduce(%0 init: %cst) applies stablehlo.maximum across dimensions = [0] : (tensor<2x3xf16>, tensor<f16>) -> tensor<3xf16>
-    stablehlo.custom_call @check.expect_close(%2, %1) {has_side_effect = true} : (tensor<3xf16>, tensor<3xf16>) -> ()
-    return %2 : tensor<3xf16>
-  }
-  func.func private @inputs() -> (tensor<2x3xf16>) {
-    %cst = stablehlo.constant dense<[[-7.804680e+00, 9.804680e-01, -2.806640e+00], [9.853510e-01, 3.062500e+00, 4.644530e+00]]> : tensor<2x3xf16>
-    return %cst : tensor<2x3xf16>
-  }
-  func.func private @expected() -> (tensor<3xf16>) {
-    %cst = stablehlo.constant dense<[9.853510e-01, 3.062500e+00, 4.644530e+00]> : tensor<3xf16>
-    return %cst : tensor<3xf16>
   }
 }
 // ----- testdata/reduce_min_complex64_2_3
@@ -3769,25 +3096,6 @@ module @jit_main {
     return %cst : tensor<3xcomplex<f32>>
   }
 }
-// ----- testdata/reduce_min_float32_2_3
-module @jit_main {
-  func.func public @main() -> (tensor<3xf32> {jax.result_info = ""}) {
-    %0 = call @inputs() : () -> tensor<2x3xf32>
-    %1 = call @expected() : () -> tensor<3xf32>
-    %cst = stablehlo.constant dense<0x7F800000> : tensor<f32>
-    %2 = stablehlo.reduce(%0 init: %cst) applies stablehlo.minimum across dimensions = [0] : (tensor<2x3xf32>, tensor<f32>) -> tensor<3xf32>
-    stablehlo.custom_call @check.expect_close(%2, %1) {has_side_effect = true} : (tensor<3xf32>, tensor<3xf32>) -> ()
-    return %2 : tensor<3xf32>
-  }
-  func.func private @inputs() -> (tensor<2x3xf32>) {
-    %cst = stablehlo.constant dense<[[-3.53921938, 6.5671997, -0.413927227], [1.96204114, -5.35085344, 2.35061121]]> : tensor<2x3xf32>
-    return %cst : tensor<2x3xf32>
-  }
-  func.func private @expected() -> (tensor<3xf32>) {
-    %cst = stablehlo.constant dense<[-3.53921938, -5.35085344, -0.413927227]> : tensor<3xf32>
-    return %cst : tensor<3xf32>
-  }
-}
 // ----- testdata/reduce_precision_float32
 module @jit_main {
   func.func public @main() -> (tensor<f32> {jax.result_info = ""}) {
@@ -3804,24 +3112,6 @@ module @jit_main {
   func.func private @expected() -> (tensor<f32>) {
     %cst = stablehlo.constant dense<-0.81502068> : tensor<f32>
     return %cst : tensor<f32>
-  }
-}
-// ----- testdata/reduce_precision_float64
-module @jit_main {
-  func.func public @main() -> (tensor<f64> {jax.result_info = ""}) {
-    %0 = call @inputs() : () -> tensor<f64>
-    %1 = call @expected() : () -> tensor<f64>
-    %2 = stablehlo.reduce_precision %0, format = e5m10 : tensor<f64>
-    stablehlo.custom_call @check.expect_close(%2, %1) {has_side_effect = true} : (tensor<f64>, tensor<f64>) -> ()
-    return %2 : tensor<f64>
-  }
-  func.func private @inputs() -> (tensor<f64>) {
-    %cst = stablehlo.constant dense<1.2006864362520839> : tensor<f64>
-    return %cst : tensor<f64>
-  }
-  func.func private @expected() -> (tensor<f64>) {
-    %cst = stablehlo.constant dense<1.201171875> : tensor<f64>
-    return %cst : tensor<f64>
   }
 }
 // ----- testdata/reduce_prod_complex64_2_3
@@ -3843,25 +3133,6 @@ module @jit_main {
     return %cst : tensor<3xcomplex<f32>>
   }
 }
-// ----- testdata/reduce_prod_float32_2_3
-module @jit_main {
-  func.func public @main() -> (tensor<3xf32> {jax.result_info = ""}) {
-    %0 = call @inputs() : () -> tensor<2x3xf32>
-    %1 = call @expected() : () -> tensor<3xf32>
-    %cst = stablehlo.constant dense<1.000000e+00> : tensor<f32>
-    %2 = stablehlo.reduce(%0 init: %cst) applies stablehlo.multiply across dimensions = [0] : (tensor<2x3xf32>, tensor<f32>) -> tensor<3xf32>
-    stablehlo.custom_call @check.expect_close(%2, %1) {has_side_effect = true} : (tensor<3xf32>, tensor<3xf32>) -> ()
-    return %2 : tensor<3xf32>
-  }
-  func.func private @inputs() -> (tensor<2x3xf32>) {
-    %cst = stablehlo.constant dense<[[3.61367369, 0.980555236, -1.08861542], [1.06557202, 0.76509279, -1.83075583]]> : tensor<2x3xf32>
-    return %cst : tensor<2x3xf32>
-  }
-  func.func private @expected() -> (tensor<3xf32>) {
-    %cst = stablehlo.constant dense<[3.85062957, 0.750215769, 1.99298906]> : tensor<3xf32>
-    return %cst : tensor<3xf32>
-  }
-}
 // ----- testdata/reduce_sum_complex64_2_3
 module @jit_main {
   func.func public @main() -> (tensor<3xcomplex<f32>> {jax.result_info = ""}) {
@@ -3879,25 +3150,6 @@ module @jit_main {
   func.func private @expected() -> (tensor<3xcomplex<f32>>) {
     %cst = stablehlo.constant dense<[(-0.49385643,1.19745123), (-4.01804113,-3.53267169), (3.74001479,2.20358467)]> : tensor<3xcomplex<f32>>
     return %cst : tensor<3xcomplex<f32>>
-  }
-}
-// ----- testdata/reduce_sum_float32_2_3
-module @jit_main {
-  func.func public @main() -> (tensor<3xf32> {jax.result_info = ""}) {
-    %0 = call @inputs() : () -> tensor<2x3xf32>
-    %1 = call @expected() : () -> tensor<3xf32>
-    %cst = stablehlo.constant dense<0.000000e+00> : tensor<f32>
-    %2 = stablehlo.reduce(%0 init: %cst) applies stablehlo.add across dimensions = [0] : (tensor<2x3xf32>, tensor<f32>) -> tensor<3xf32>
-    stablehlo.custom_call @check.expect_close(%2, %1) {has_side_effect = true} : (tensor<3xf32>, tensor<3xf32>) -> ()
-    return %2 : tensor<3xf32>
-  }
-  func.func private @inputs() -> (tensor<2x3xf32>) {
-    %cst = stablehlo.constant dense<[[1.0074451, 3.005660e+00, 1.72375727], [-0.16611506, -4.26857853, 2.59610081]]> : tensor<2x3xf32>
-    return %cst : tensor<2x3xf32>
-  }
-  func.func private @expected() -> (tensor<3xf32>) {
-    %cst = stablehlo.constant dense<[0.841330051, -1.26291847, 4.31985807]> : tensor<3xf32>
-    return %cst : tensor<3xf32>
   }
 }
 // ----- testdata/reduce_window_add_float32_4_6
@@ -3921,30 +3173,6 @@ module @jit_main {
   func.func private @expected() -> (tensor<3x5xf32>) {
     %cst = stablehlo.constant dense<[[-6.52430916, -3.42661142, 0.850006103, 8.28650569, 5.13102484], [-2.48208237, 2.28451395, -1.41552687, 2.41277075, 10.1420069], [-0.635538578, -2.0691824, -4.99533939, -0.222898126, 2.98447728]]> : tensor<3x5xf32>
     return %cst : tensor<3x5xf32>
-  }
-}
-// ----- testdata/reduce_window_add_float64_4_6
-module @jit_main {
-  func.func public @main() -> (tensor<3x5xf64> {jax.result_info = ""}) {
-    %0 = call @inputs() : () -> tensor<4x6xf64>
-    %1 = call @expected() : () -> tensor<3x5xf64>
-    %cst = stablehlo.constant dense<0.000000e+00> : tensor<f64>
-    %2 = stablehlo.broadcast_in_dim %cst, dims = [] : (tensor<f64>) -> tensor<f64>
-    %3 = "stablehlo.reduce_window"(%0, %2) <{window_dimensions = array<i64: 2, 2>}> ({
-    ^bb0(%arg0: tensor<f64>, %arg1: tensor<f64>):
-      %4 = stablehlo.add %arg0, %arg1 : tensor<f64>
-      stablehlo.return %4 : tensor<f64>
-    }) : (tensor<4x6xf64>, tensor<f64>) -> tensor<3x5xf64>
-    stablehlo.custom_call @check.expect_close(%3, %1) {has_side_effect = true} : (tensor<3x5xf64>, tensor<3x5xf64>) -> ()
-    return %3 : tensor<3x5xf64>
-  }
-  func.func private @inputs() -> (tensor<4x6xf64>) {
-    %cst = stablehlo.constant dense<[[-1.5324336566911518, 2.1188302422914136, -4.3439614113572986, -0.38660422134149153, 4.8135446144226997, 3.3302138332773001], [-0.40416879691901597, -3.4819809639599359, -0.45688435409191519, 4.0382113839432625, -3.6605793473452435, 6.3495109586805896], [-4.2065526539024756, 1.2729479381498401, -4.0316152340148594, 3.1785554961636042, -1.7193908982915442, -2.9703609618433493], [-1.5103160091056655, 2.4593906236248095, 5.2904055457663386, -4.8652568030895749, -4.7078295773267325, -3.7866229428737368]]> : tensor<4x6xf64>
-    return %cst : tensor<4x6xf64>
-  }
-  func.func private @expected() -> (tensor<3x5xf64>) {
-    %cst = stablehlo.constant dense<[[-3.2997531752786902, -6.1639964871177364, -1.1492386028474426, 4.8045724296792267, 10.832690059035347], [-6.8197544766315881, -6.6975326139168709, 2.7282672920000919, 1.836796634470079, -2.0008202487995472], [-1.9845301012334922, 4.9911288735261286, -0.42791099517449194, -8.1139217825442476, -13.184204380335363]]> : tensor<3x5xf64>
-    return %cst : tensor<3x5xf64>
   }
 }
 // ----- testdata/reduce_window_max_float32_2
@@ -3971,29 +3199,6 @@ module @jit_main {
     return %cst : tensor<1xf32>
   }
 }
-// ----- testdata/reduce_window_max_float64_4_6
-module @jit_main {
-  func.func public @main() -> (tensor<3x5xf64> {jax.result_info = ""}) {
-    %0 = call @inputs() : () -> tensor<4x6xf64>
-    %1 = call @expected() : () -> tensor<3x5xf64>
-    %cst = stablehlo.constant dense<1.000000e+00> : tensor<f64>
-    %2 = "stablehlo.reduce_window"(%0, %cst) <{window_dimensions = array<i64: 2, 2>}> ({
-    ^bb0(%arg0: tensor<f64>, %arg1: tensor<f64>):
-      %3 = stablehlo.maximum %arg0, %arg1 : tensor<f64>
-      stablehlo.return %3 : tensor<f64>
-    }) : (tensor<4x6xf64>, tensor<f64>) -> tensor<3x5xf64>
-    stablehlo.custom_call @check.expect_close(%2, %1) {has_side_effect = true} : (tensor<3x5xf64>, tensor<3x5xf64>) -> ()
-    return %2 : tensor<3x5xf64>
-  }
-  func.func private @inputs() -> (tensor<4x6xf64>) {
-    %cst = stablehlo.constant dense<[[-1.476679218597688, 2.0431316424698656, 3.8494337987637257, -1.08363294655146, -1.4434161453902417, -0.53526242799487644], [1.4392491346452876, -0.26102123543740829, -2.1599746841105572, 0.62490016576673846, -6.2721891031333659, 3.0606977917334515], [1.1824749984152432, 0.91804707732091594, -2.943773753481238, -3.6168826507005365, -1.2016922257354874, -3.1268082252224421], [0.33629952166437987, -5.4224933195938965, -4.4068957909920128, -0.18843731564639468, -3.4955070170733098, -0.54614499375548842]]> : tensor<4x6xf64>
-    return %cst : tensor<4x6xf64>
-  }
-  func.func private @expected() -> (tensor<3x5xf64>) {
-    %cst = stablehlo.constant dense<[[2.0431316424698656, 3.8494337987637257, 3.8494337987637257, 1.000000e+00, 3.0606977917334515], [1.4392491346452876, 1.000000e+00, 1.000000e+00, 1.000000e+00, 3.0606977917334515], [1.1824749984152432, 1.000000e+00, 1.000000e+00, 1.000000e+00, 1.000000e+00]]> : tensor<3x5xf64>
-    return %cst : tensor<3x5xf64>
-  }
-}
 // ----- testdata/reduce_window_min_float32_4_6
 module @jit_main {
   func.func public @main() -> (tensor<3x5xf32> {jax.result_info = ""}) {
@@ -4018,30 +3223,6 @@ module @jit_main {
     return %cst : tensor<3x5xf32>
   }
 }
-// ----- testdata/reduce_window_min_float64_4_6
-module @jit_main {
-  func.func public @main() -> (tensor<3x5xf64> {jax.result_info = ""}) {
-    %0 = call @inputs() : () -> tensor<4x6xf64>
-    %1 = call @expected() : () -> tensor<3x5xf64>
-    %cst = stablehlo.constant dense<0x7FF0000000000000> : tensor<f64>
-    %2 = stablehlo.broadcast_in_dim %cst, dims = [] : (tensor<f64>) -> tensor<f64>
-    %3 = "stablehlo.reduce_window"(%0, %2) <{window_dimensions = array<i64: 2, 2>}> ({
-    ^bb0(%arg0: tensor<f64>, %arg1: tensor<f64>):
-      %4 = stablehlo.minimum %arg0, %arg1 : tensor<f64>
-      stablehlo.return %4 : tensor<f64>
-    }) : (tensor<4x6xf64>, tensor<f64>) -> tensor<3x5xf64>
-    stablehlo.custom_call @check.expect_close(%3, %1) {has_side_effect = true} : (tensor<3x5xf64>, tensor<3x5xf64>) -> ()
-    return %3 : tensor<3x5xf64>
-  }
-  func.func private @inputs() -> (tensor<4x6xf64>) {
-    %cst = stablehlo.constant dense<[[-5.340512701557711, 5.6640757346528865, -0.66274802564085955, 1.4868715820375751, -1.9026789543114404, 2.057134815565874], [-3.3202575744029352, 0.3349930575415731, 2.85193019745576, 2.846085033599338, -1.7546266468898608, -3.5823896338146968], [4.1471230365198188, 2.9182955017124028, -1.5072543490921961, 5.0012649170837218, -2.6999111295778397, -0.92528331781930073], [-0.70220192940453985, 1.6593889203822185, 5.7134344530849894, -0.063442846841271355, 1.9046710707445405, 1.1704310990119449]]> : tensor<4x6xf64>
-    return %cst : tensor<4x6xf64>
-  }
-  func.func private @expected() -> (tensor<3x5xf64>) {
-    %cst = stablehlo.constant dense<[[-5.340512701557711, -0.66274802564085955, -0.66274802564085955, -1.9026789543114404, -3.5823896338146968], [-3.3202575744029352, -1.5072543490921961, -1.5072543490921961, -2.6999111295778397, -3.5823896338146968], [-0.70220192940453985, -1.5072543490921961, -1.5072543490921961, -2.6999111295778397, -2.6999111295778397]]> : tensor<3x5xf64>
-    return %cst : tensor<3x5xf64>
-  }
-}
 // ----- testdata/rem_float32_1_float32_1
 module @jit_main {
   func.func public @main() -> (tensor<1xf32> {jax.result_info = ""}) {
@@ -4059,25 +3240,6 @@ module @jit_main {
   func.func private @expected() -> (tensor<1xf32>) {
     %cst = stablehlo.constant dense<0x7FC00000> : tensor<1xf32>
     return %cst : tensor<1xf32>
-  }
-}
-// ----- testdata/rem_float64_2_float64_2
-module @jit_main {
-  func.func public @main() -> (tensor<2xf64> {jax.result_info = ""}) {
-    %0:2 = call @inputs() : () -> (tensor<2xf64>, tensor<2xf64>)
-    %1 = call @expected() : () -> tensor<2xf64>
-    %2 = stablehlo.remainder %0#0, %0#1 : tensor<2xf64>
-    stablehlo.custom_call @check.expect_close(%2, %1) {has_side_effect = true} : (tensor<2xf64>, tensor<2xf64>) -> ()
-    return %2 : tensor<2xf64>
-  }
-  func.func private @inputs() -> (tensor<2xf64>, tensor<2xf64>) {
-    %cst = stablehlo.constant dense<[1.5853163480470962, -0.26440766748094247]> : tensor<2xf64>
-    %cst_0 = stablehlo.constant dense<[-0.42052459969866107, -3.4516076365528967]> : tensor<2xf64>
-    return %cst, %cst_0 : tensor<2xf64>, tensor<2xf64>
-  }
-  func.func private @expected() -> (tensor<2xf64>) {
-    %cst = stablehlo.constant dense<[0.32374254895111299, -0.26440766748094247]> : tensor<2xf64>
-    return %cst : tensor<2xf64>
   }
 }
 // ----- testdata/reshape_complex64_2_3
@@ -4098,24 +3260,6 @@ module @jit_main {
     return %cst : tensor<3x2xcomplex<f32>>
   }
 }
-// ----- testdata/reshape_float32_2_3
-module @jit_main {
-  func.func public @main() -> (tensor<3x2xf32> {jax.result_info = ""}) {
-    %0 = call @inputs() : () -> tensor<2x3xf32>
-    %1 = call @expected() : () -> tensor<3x2xf32>
-    %2 = stablehlo.reshape %0 : (tensor<2x3xf32>) -> tensor<3x2xf32>
-    stablehlo.custom_call @check.expect_close(%2, %1) {has_side_effect = true} : (tensor<3x2xf32>, tensor<3x2xf32>) -> ()
-    return %2 : tensor<3x2xf32>
-  }
-  func.func private @inputs() -> (tensor<2x3xf32>) {
-    %cst = stablehlo.constant dense<[[-4.45188189, -2.32563925, 1.49449539], [-2.71580625, -0.73674637, -0.133935377]]> : tensor<2x3xf32>
-    return %cst : tensor<2x3xf32>
-  }
-  func.func private @expected() -> (tensor<3x2xf32>) {
-    %cst = stablehlo.constant dense<[[-4.45188189, -2.32563925], [1.49449539, -2.71580625], [-0.73674637, -0.133935377]]> : tensor<3x2xf32>
-    return %cst : tensor<3x2xf32>
-  }
-}
 // ----- testdata/rev_complex64_4_5
 module @jit_main {
   func.func public @main() -> (tensor<4x5xcomplex<f32>> {jax.result_info = ""}) {
@@ -4132,24 +3276,6 @@ module @jit_main {
   func.func private @expected() -> (tensor<4x5xcomplex<f32>>) {
     %cst = stablehlo.constant dense<[[(-0.866462588,0.111736268), (-2.33610892,-5.868590e-01), (5.45916462,4.405040e+00), (6.02274752,3.01540041), (-0.704937577,-3.68470764)], [(-1.34973919,-1.22588968), (-0.13968581,-0.337649882), (4.62552118,2.57984948), (-0.534202218,2.66017938), (-0.312704831,1.53405464)], [(-0.445322603,5.50484324), (-5.34640217,-4.61504793), (-2.96519136,-0.0412336588), (3.10464835,1.50602651), (0.975138604,-3.05653954)], [(1.64156401,2.43617129), (-0.821430087,2.41240335), (6.91338158,2.4461894), (1.46334195,1.03390598), (3.88088608,-0.164413869)]]> : tensor<4x5xcomplex<f32>>
     return %cst : tensor<4x5xcomplex<f32>>
-  }
-}
-// ----- testdata/rev_float32_4_5
-module @jit_main {
-  func.func public @main() -> (tensor<4x5xf32> {jax.result_info = ""}) {
-    %0 = call @inputs() : () -> tensor<4x5xf32>
-    %1 = call @expected() : () -> tensor<4x5xf32>
-    %2 = stablehlo.reverse %0, dims = [0] : tensor<4x5xf32>
-    stablehlo.custom_call @check.expect_close(%2, %1) {has_side_effect = true} : (tensor<4x5xf32>, tensor<4x5xf32>) -> ()
-    return %2 : tensor<4x5xf32>
-  }
-  func.func private @inputs() -> (tensor<4x5xf32>) {
-    %cst = stablehlo.constant dense<[[0.953698933, 0.58084029, 2.857903, 3.98109102, 2.28901577], [-0.449118882, 0.0547672883, -2.05886245, 2.94395828, -3.02962065], [1.27594137, -2.0539515, -0.698254168, 2.72901058, -4.18458509], [-4.04998112, 2.12366033, -5.84264135, -1.21474063, 2.35050321]]> : tensor<4x5xf32>
-    return %cst : tensor<4x5xf32>
-  }
-  func.func private @expected() -> (tensor<4x5xf32>) {
-    %cst = stablehlo.constant dense<[[-4.04998112, 2.12366033, -5.84264135, -1.21474063, 2.35050321], [1.27594137, -2.0539515, -0.698254168, 2.72901058, -4.18458509], [-0.449118882, 0.0547672883, -2.05886245, 2.94395828, -3.02962065], [0.953698933, 0.58084029, 2.857903, 3.98109102, 2.28901577]]> : tensor<4x5xf32>
-    return %cst : tensor<4x5xf32>
   }
 }
 // ----- testdata/rng_bit_generator_uint64_2
@@ -4213,29 +3339,6 @@ module @jit_main {
     return %cst : tensor<1xf32>
   }
 }
-// ----- testdata/scatter_float64_1_float64
-module @jit_main {
-  func.func public @main() -> (tensor<1xf64> {jax.result_info = ""}) {
-    %c = stablehlo.constant dense<0> : tensor<1xi64>
-    %0:2 = call @inputs() : () -> (tensor<1xf64>, tensor<f64>)
-    %1 = call @expected() : () -> tensor<1xf64>
-    %2 = "stablehlo.scatter"(%0#0, %c, %0#1) <{scatter_dimension_numbers = #stablehlo.scatter<inserted_window_dims = [0], scatter_dims_to_operand_dims = [0]>, unique_indices = true}> ({
-    ^bb0(%arg0: tensor<f64>, %arg1: tensor<f64>):
-      stablehlo.return %arg1 : tensor<f64>
-    }) : (tensor<1xf64>, tensor<1xi64>, tensor<f64>) -> tensor<1xf64>
-    stablehlo.custom_call @check.expect_close(%2, %1) {has_side_effect = true} : (tensor<1xf64>, tensor<1xf64>) -> ()
-    return %2 : tensor<1xf64>
-  }
-  func.func private @inputs() -> (tensor<1xf64>, tensor<f64>) {
-    %cst = stablehlo.constant dense<2.8097624004880615> : tensor<1xf64>
-    %cst_0 = stablehlo.constant dense<4.1670970356938231> : tensor<f64>
-    return %cst, %cst_0 : tensor<1xf64>, tensor<f64>
-  }
-  func.func private @expected() -> (tensor<1xf64>) {
-    %cst = stablehlo.constant dense<4.1670970356938231> : tensor<1xf64>
-    return %cst : tensor<1xf64>
-  }
-}
 // ----- testdata/scatter_add_float32_1_float32
 module @jit_main {
   func.func public @main() -> (tensor<1xf32> {jax.result_info = ""}) {
@@ -4258,30 +3361,6 @@ module @jit_main {
   func.func private @expected() -> (tensor<1xf32>) {
     %cst = stablehlo.constant dense<9.14324283> : tensor<1xf32>
     return %cst : tensor<1xf32>
-  }
-}
-// ----- testdata/scatter_add_float64_1_float64
-module @jit_main {
-  func.func public @main() -> (tensor<1xf64> {jax.result_info = ""}) {
-    %c = stablehlo.constant dense<0> : tensor<1xi64>
-    %0:2 = call @inputs() : () -> (tensor<1xf64>, tensor<f64>)
-    %1 = call @expected() : () -> tensor<1xf64>
-    %2 = "stablehlo.scatter"(%0#0, %c, %0#1) <{scatter_dimension_numbers = #stablehlo.scatter<inserted_window_dims = [0], scatter_dims_to_operand_dims = [0]>, unique_indices = true}> ({
-    ^bb0(%arg0: tensor<f64>, %arg1: tensor<f64>):
-      %3 = stablehlo.add %arg0, %arg1 : tensor<f64>
-      stablehlo.return %3 : tensor<f64>
-    }) : (tensor<1xf64>, tensor<1xi64>, tensor<f64>) -> tensor<1xf64>
-    stablehlo.custom_call @check.expect_close(%2, %1) {has_side_effect = true} : (tensor<1xf64>, tensor<1xf64>) -> ()
-    return %2 : tensor<1xf64>
-  }
-  func.func private @inputs() -> (tensor<1xf64>, tensor<f64>) {
-    %cst = stablehlo.constant dense<-6.2144486277966546> : tensor<1xf64>
-    %cst_0 = stablehlo.constant dense<2.1102823585485204> : tensor<f64>
-    return %cst, %cst_0 : tensor<1xf64>, tensor<f64>
-  }
-  func.func private @expected() -> (tensor<1xf64>) {
-    %cst = stablehlo.constant dense<-4.1041662692481342> : tensor<1xf64>
-    return %cst : tensor<1xf64>
   }
 }
 // ----- testdata/scatter_max_float32_1_float32
@@ -4308,30 +3387,6 @@ module @jit_main {
     return %cst : tensor<1xf32>
   }
 }
-// ----- testdata/scatter_max_float64_1_float64
-module @jit_main {
-  func.func public @main() -> (tensor<1xf64> {jax.result_info = ""}) {
-    %c = stablehlo.constant dense<0> : tensor<1xi64>
-    %0:2 = call @inputs() : () -> (tensor<1xf64>, tensor<f64>)
-    %1 = call @expected() : () -> tensor<1xf64>
-    %2 = "stablehlo.scatter"(%0#0, %c, %0#1) <{scatter_dimension_numbers = #stablehlo.scatter<inserted_window_dims = [0], scatter_dims_to_operand_dims = [0]>, unique_indices = true}> ({
-    ^bb0(%arg0: tensor<f64>, %arg1: tensor<f64>):
-      %3 = stablehlo.maximum %arg0, %arg1 : tensor<f64>
-      stablehlo.return %3 : tensor<f64>
-    }) : (tensor<1xf64>, tensor<1xi64>, tensor<f64>) -> tensor<1xf64>
-    stablehlo.custom_call @check.expect_close(%2, %1) {has_side_effect = true} : (tensor<1xf64>, tensor<1xf64>) -> ()
-    return %2 : tensor<1xf64>
-  }
-  func.func private @inputs() -> (tensor<1xf64>, tensor<f64>) {
-    %cst = stablehlo.constant dense<-2.7437676783526959> : tensor<1xf64>
-    %cst_0 = stablehlo.constant dense<5.6913562152336326> : tensor<f64>
-    return %cst, %cst_0 : tensor<1xf64>, tensor<f64>
-  }
-  func.func private @expected() -> (tensor<1xf64>) {
-    %cst = stablehlo.constant dense<5.6913562152336326> : tensor<1xf64>
-    return %cst : tensor<1xf64>
-  }
-}
 // ----- testdata/scatter_min_float32_1_float32
 module @jit_main {
   func.func public @main() -> (tensor<1xf32> {jax.result_info = ""}) {
@@ -4356,30 +3411,6 @@ module @jit_main {
     return %cst : tensor<1xf32>
   }
 }
-// ----- testdata/scatter_min_float64_1_float64
-module @jit_main {
-  func.func public @main() -> (tensor<1xf64> {jax.result_info = ""}) {
-    %c = stablehlo.constant dense<0> : tensor<1xi64>
-    %0:2 = call @inputs() : () -> (tensor<1xf64>, tensor<f64>)
-    %1 = call @expected() : () -> tensor<1xf64>
-    %2 = "stablehlo.scatter"(%0#0, %c, %0#1) <{scatter_dimension_numbers = #stablehlo.scatter<inserted_window_dims = [0], scatter_dims_to_operand_dims = [0]>, unique_indices = true}> ({
-    ^bb0(%arg0: tensor<f64>, %arg1: tensor<f64>):
-      %3 = stablehlo.minimum %arg0, %arg1 : tensor<f64>
-      stablehlo.return %3 : tensor<f64>
-    }) : (tensor<1xf64>, tensor<1xi64>, tensor<f64>) -> tensor<1xf64>
-    stablehlo.custom_call @check.expect_close(%2, %1) {has_side_effect = true} : (tensor<1xf64>, tensor<1xf64>) -> ()
-    return %2 : tensor<1xf64>
-  }
-  func.func private @inputs() -> (tensor<1xf64>, tensor<f64>) {
-    %cst = stablehlo.constant dense<-1.3512244813063377> : tensor<1xf64>
-    %cst_0 = stablehlo.constant dense<-2.6402190263944174> : tensor<f64>
-    return %cst, %cst_0 : tensor<1xf64>, tensor<f64>
-  }
-  func.func private @expected() -> (tensor<1xf64>) {
-    %cst = stablehlo.constant dense<-2.6402190263944174> : tensor<1xf64>
-    return %cst : tensor<1xf64>
-  }
-}
 // ----- testdata/scatter_mul_float32_1_float32
 module @jit_main {
   func.func public @main() -> (tensor<1xf32> {jax.result_info = ""}) {
@@ -4402,30 +3433,6 @@ module @jit_main {
   func.func private @expected() -> (tensor<1xf32>) {
     %cst = stablehlo.constant dense<-5.77293539> : tensor<1xf32>
     return %cst : tensor<1xf32>
-  }
-}
-// ----- testdata/scatter_mul_float64_1_float64
-module @jit_main {
-  func.func public @main() -> (tensor<1xf64> {jax.result_info = ""}) {
-    %c = stablehlo.constant dense<0> : tensor<1xi64>
-    %0:2 = call @inputs() : () -> (tensor<1xf64>, tensor<f64>)
-    %1 = call @expected() : () -> tensor<1xf64>
-    %2 = "stablehlo.scatter"(%0#0, %c, %0#1) <{scatter_dimension_numbers = #stablehlo.scatter<inserted_window_dims = [0], scatter_dims_to_operand_dims = [0]>, unique_indices = true}> ({
-    ^bb0(%arg0: tensor<f64>, %arg1: tensor<f64>):
-      %3 = stablehlo.multiply %arg0, %arg1 : tensor<f64>
-      stablehlo.return %3 : tensor<f64>
-    }) : (tensor<1xf64>, tensor<1xi64>, tensor<f64>) -> tensor<1xf64>
-    stablehlo.custom_call @check.expect_close(%2, %1) {has_side_effect = true} : (tensor<1xf64>, tensor<1xf64>) -> ()
-    return %2 : tensor<1xf64>
-  }
-  func.func private @inputs() -> (tensor<1xf64>, tensor<f64>) {
-    %cst = stablehlo.constant dense<-2.3789093484894899> : tensor<1xf64>
-    %cst_0 = stablehlo.constant dense<-3.5418693607758365> : tensor<f64>
-    return %cst, %cst_0 : tensor<1xf64>, tensor<f64>
-  }
-  func.func private @expected() -> (tensor<1xf64>) {
-    %cst = stablehlo.constant dense<8.4257861334781303> : tensor<1xf64>
-    return %cst : tensor<1xf64>
   }
 }
 // ----- testdata/select_and_gather_add_float32_4_6_float32_4_6
@@ -4484,37 +3491,6 @@ module @jit_main {
   func.func private @expected() -> (tensor<2x4x6xi8>) {
     %c = stablehlo.constant dense<[[[0, 0, 3, 0, 0, 0], [-5, 0, 0, 0, 0, 0], [0, -1, 5, 0, 0, -7], [0, 0, 0, 0, 0, 0]], [[0, 0, 0, 0, 0, 0], [0, 0, 0, 0, -4, 0], [0, 0, 0, 0, 0, 0], [2, 0, 0, 0, 0, 0]]]> : tensor<2x4x6xi8>
     return %c : tensor<2x4x6xi8>
-  }
-}
-// ----- testdata/select_and_scatter_add_uint8_1_3_5_uint8_2_4_6
-module @jit_main {
-  func.func public @main() -> (tensor<2x4x6xui8> {jax.result_info = ""}) {
-    %0:2 = call @inputs() : () -> (tensor<1x3x5xui8>, tensor<2x4x6xui8>)
-    %1 = call @expected() : () -> tensor<2x4x6xui8>
-    %c = stablehlo.constant dense<0> : tensor<ui8>
-    %2 = stablehlo.pad %0#1, %c, low = [0, 0, 0], high = [0, 0, 0], interior = [0, 0, 0] : (tensor<2x4x6xui8>, tensor<ui8>) -> tensor<2x4x6xui8>
-    %c_0 = stablehlo.constant dense<0> : tensor<ui8>
-    %3 = "stablehlo.select_and_scatter"(%2, %0#0, %c_0) <{window_dimensions = array<i64: 2, 2, 2>}> ({
-    ^bb0(%arg0: tensor<ui8>, %arg1: tensor<ui8>):
-      %5 = stablehlo.compare  GE, %arg0, %arg1,  UNSIGNED : (tensor<ui8>, tensor<ui8>) -> tensor<i1>
-      stablehlo.return %5 : tensor<i1>
-    }, {
-    ^bb0(%arg0: tensor<ui8>, %arg1: tensor<ui8>):
-      %5 = stablehlo.add %arg0, %arg1 : tensor<ui8>
-      stablehlo.return %5 : tensor<ui8>
-    }) : (tensor<2x4x6xui8>, tensor<1x3x5xui8>, tensor<ui8>) -> tensor<2x4x6xui8>
-    %4 = stablehlo.slice %3 [0:2, 0:4, 0:6] : (tensor<2x4x6xui8>) -> tensor<2x4x6xui8>
-    stablehlo.custom_call @check.expect_eq(%4, %1) {has_side_effect = true} : (tensor<2x4x6xui8>, tensor<2x4x6xui8>) -> ()
-    return %4 : tensor<2x4x6xui8>
-  }
-  func.func private @inputs() -> (tensor<1x3x5xui8>, tensor<2x4x6xui8>) {
-    %c = stablehlo.constant dense<[[[0, 0, 4, 6, 2], [5, 4, 1, 0, 0], [4, 0, 3, 0, 1]]]> : tensor<1x3x5xui8>
-    %c_0 = stablehlo.constant dense<[[[2, 2, 4, 4, 0, 1], [0, 3, 2, 3, 0, 4], [1, 4, 4, 7, 0, 0], [2, 1, 3, 4, 0, 5]], [[9, 1, 3, 1, 4, 1], [5, 2, 0, 1, 0, 5], [0, 0, 3, 0, 3, 2], [1, 1, 1, 1, 5, 0]]]> : tensor<2x4x6xui8>
-    return %c, %c_0 : tensor<1x3x5xui8>, tensor<2x4x6xui8>
-  }
-  func.func private @expected() -> (tensor<2x4x6xui8>) {
-    %c = stablehlo.constant dense<[[[0, 0, 4, 6, 0, 0], [0, 0, 0, 0, 0, 0], [0, 8, 0, 4, 0, 0], [0, 0, 0, 0, 0, 1]], [[0, 0, 0, 0, 0, 0], [5, 0, 0, 0, 0, 2], [0, 0, 0, 0, 0, 0], [0, 0, 0, 0, 0, 0]]]> : tensor<2x4x6xui8>
-    return %c : tensor<2x4x6xui8>
   }
 }
 // ----- testdata/select_n_int32_2_3_bool_2_3_bool_2_3_bool_2_3
@@ -4602,24 +3578,6 @@ module @jit_main {
     return %cst : tensor<1xcomplex<f32>>
   }
 }
-// ----- testdata/slice_float32_3
-module @jit_main {
-  func.func public @main() -> (tensor<1xf32> {jax.result_info = ""}) {
-    %0 = call @inputs() : () -> tensor<3xf32>
-    %1 = call @expected() : () -> tensor<1xf32>
-    %2 = stablehlo.slice %0 [1:2] : (tensor<3xf32>) -> tensor<1xf32>
-    stablehlo.custom_call @check.expect_close(%2, %1) {has_side_effect = true} : (tensor<1xf32>, tensor<1xf32>) -> ()
-    return %2 : tensor<1xf32>
-  }
-  func.func private @inputs() -> (tensor<3xf32>) {
-    %cst = stablehlo.constant dense<[2.16367912, -1.627240e+00, -3.5588429]> : tensor<3xf32>
-    return %cst : tensor<3xf32>
-  }
-  func.func private @expected() -> (tensor<1xf32>) {
-    %cst = stablehlo.constant dense<-1.627240e+00> : tensor<1xf32>
-    return %cst : tensor<1xf32>
-  }
-}
 // ----- testdata/sort_bool_5_7
 module @jit_main {
   func.func public @main() -> (tensor<5x7xi1> {jax.result_info = "[0]"}) {
@@ -4642,42 +3600,6 @@ module @jit_main {
     return %c : tensor<5x7xi1>
   }
 }
-// ----- testdata/sort_float32_5
-module @jit_main {
-  func.func public @main() -> (tensor<5xf32> {jax.result_info = "[0]"}) {
-    %0 = call @inputs() : () -> tensor<5xf32>
-    %1 = call @expected() : () -> tensor<5xf32>
-    %2 = "stablehlo.sort"(%0) <{dimension = 0 : i64}> ({
-    ^bb0(%arg0: tensor<f32>, %arg1: tensor<f32>):
-      %cst = stablehlo.constant dense<0.000000e+00> : tensor<f32>
-      %3 = stablehlo.compare  EQ, %arg0, %cst,  FLOAT : (tensor<f32>, tensor<f32>) -> tensor<i1>
-      %cst_0 = stablehlo.constant dense<0.000000e+00> : tensor<f32>
-      %4 = stablehlo.select %3, %cst_0, %arg0 : tensor<i1>, tensor<f32>
-      %5 = stablehlo.compare  NE, %arg0, %arg0,  FLOAT : (tensor<f32>, tensor<f32>) -> tensor<i1>
-      %cst_1 = stablehlo.constant dense<0x7FC00000> : tensor<f32>
-      %6 = stablehlo.select %5, %cst_1, %4 : tensor<i1>, tensor<f32>
-      %cst_2 = stablehlo.constant dense<0.000000e+00> : tensor<f32>
-      %7 = stablehlo.compare  EQ, %arg1, %cst_2,  FLOAT : (tensor<f32>, tensor<f32>) -> tensor<i1>
-      %cst_3 = stablehlo.constant dense<0.000000e+00> : tensor<f32>
-      %8 = stablehlo.select %7, %cst_3, %arg1 : tensor<i1>, tensor<f32>
-      %9 = stablehlo.compare  NE, %arg1, %arg1,  FLOAT : (tensor<f32>, tensor<f32>) -> tensor<i1>
-      %cst_4 = stablehlo.constant dense<0x7FC00000> : tensor<f32>
-      %10 = stablehlo.select %9, %cst_4, %8 : tensor<i1>, tensor<f32>
-      %11 = stablehlo.compare  LT, %6, %10,  TOTALORDER : (tensor<f32>, tensor<f32>) -> tensor<i1>
-      stablehlo.return %11 : tensor<i1>
-    }) : (tensor<5xf32>) -> tensor<5xf32>
-    stablehlo.custom_call @check.expect_eq(%2, %1) {has_side_effect = true} : (tensor<5xf32>, tensor<5xf32>) -> ()
-    return %2 : tensor<5xf32>
-  }
-  func.func private @inputs() -> (tensor<5xf32>) {
-    %cst = stablehlo.constant dense<[0x7F800000, 0x7FC00000, 0xFFC00000, 0xFF800000, 2.000000e+00]> : tensor<5xf32>
-    return %cst : tensor<5xf32>
-  }
-  func.func private @expected() -> (tensor<5xf32>) {
-    %cst = stablehlo.constant dense<[0xFF800000, 2.000000e+00, 0x7F800000, 0xFFC00000, 0x7FC00000]> : tensor<5xf32>
-    return %cst : tensor<5xf32>
-  }
-}
 // ----- testdata/squeeze_complex64_1_2
 module @jit_main {
   func.func public @main() -> (tensor<2xcomplex<f32>> {jax.result_info = ""}) {
@@ -4696,24 +3618,6 @@ module @jit_main {
     return %cst : tensor<2xcomplex<f32>>
   }
 }
-// ----- testdata/squeeze_float32_1
-module @jit_main {
-  func.func public @main() -> (tensor<f32> {jax.result_info = ""}) {
-    %0 = call @inputs() : () -> tensor<1xf32>
-    %1 = call @expected() : () -> tensor<f32>
-    %2 = stablehlo.reshape %0 : (tensor<1xf32>) -> tensor<f32>
-    stablehlo.custom_call @check.expect_close(%2, %1) {has_side_effect = true} : (tensor<f32>, tensor<f32>) -> ()
-    return %2 : tensor<f32>
-  }
-  func.func private @inputs() -> (tensor<1xf32>) {
-    %cst = stablehlo.constant dense<0.980981469> : tensor<1xf32>
-    return %cst : tensor<1xf32>
-  }
-  func.func private @expected() -> (tensor<f32>) {
-    %cst = stablehlo.constant dense<0.980981469> : tensor<f32>
-    return %cst : tensor<f32>
-  }
-}
 // ----- testdata/stop_gradient_int8_20_20
 module @jit_main {
   func.func public @main() -> (tensor<20x20xi8> {jax.result_info = ""}) {
@@ -4729,23 +3633,6 @@ module @jit_main {
   func.func private @expected() -> (tensor<20x20xi8>) {
     %c = stablehlo.constant dense<"0x000500FF000003F90301FE01020201FFFD02FFF906FDFF0103010000010300FB01FC0100FEFF0402FF00FD04FD01FE01FD0001FF0100FDFC0001FE00FF02FE04FCFF0000010406FE0000000002FA0000FE0100FFFF00FCFE00FF000200FF010202FD0004000500FD01000100FAFE01FC030001040102F9000201FFFB0002040500FFFE000300FEFCFF00FEFF0003000002FD000404FE00010103FFFC03FC00FFFDFF0000FEFD0000FF03FE050000020101FEFFFEFE05FE020000FF00FE000000FFFF030100F9FF00FEF9FF01FC00FBFD01FF0002040003FEFC01FEFFFD02FEFF00FF0100FD040000FCFEFB00FE0103FDFFFC00020104FDFD00020003000300FE040000FEFE020900010100FF01FEFE00020100FEFCFF000200FF0003FA00FF00FFFEFE040001FB0000FE0203FC020101000000FE00000300020002FE060004FE0200FC02030305FD04FD0002030203FD000400FF00FB0603030100000002FF0301FD000302010104FF00FAFE04FF03FCFE00020104FF00FB020103020100FDFE00FE0102FA0100FEFE0100FF00000500"> : tensor<20x20xi8>
     return %c : tensor<20x20xi8>
-  }
-}
-// ----- testdata/stop_gradient_uint8_20_20
-module @jit_main {
-  func.func public @main() -> (tensor<20x20xui8> {jax.result_info = ""}) {
-    %0 = call @inputs() : () -> tensor<20x20xui8>
-    %1 = call @expected() : () -> tensor<20x20xui8>
-    stablehlo.custom_call @check.expect_eq(%0, %1) {has_side_effect = true} : (tensor<20x20xui8>, tensor<20x20xui8>) -> ()
-    return %0 : tensor<20x20xui8>
-  }
-  func.func private @inputs() -> (tensor<20x20xui8>) {
-    %c = stablehlo.constant dense<"0x01000003000102030200050100000001000001000000000600020002020303060200040100010401000800020101020000010001060402010304030202030204030000030001000104000404020500000105040500040600030200050000000400030300050500020101020300020200030100010101030101020202020004000302030204080104000001010101000403020500000101010000020002030301040002010502000500000107020200030301020002040402010705010101020603000007010305020001000101010105020101020200030303000303030002020203010300030003000200030005030000000101000001010202000001040104010101010201020102000100050005000404070302040201020100010400000102030001000200030102010101050300030100030105040405010000010203010303010603010204030103000203040100020602010103000001060104010305010403000004020007030201000100020802060406020101020100030501000101010101020001020007000101010104"> : tensor<20x20xui8>
-    return %c : tensor<20x20xui8>
-  }
-  func.func private @expected() -> (tensor<20x20xui8>) {
-    %c = stablehlo.constant dense<"0x01000003000102030200050100000001000001000000000600020002020303060200040100010401000800020101020000010001060402010304030202030204030000030001000104000404020500000105040500040600030200050000000400030300050500020101020300020200030100010101030101020202020004000302030204080104000001010101000403020500000101010000020002030301040002010502000500000107020200030301020002040402010705010101020603000007010305020001000101010105020101020200030303000303030002020203010300030003000200030005030000000101000001010202000001040104010101010201020102000100050005000404070302040201020100010400000102030001000200030102010101050300030100030105040405010000010203010303010603010204030103000203040100020602010103000001060104010305010403000004020007030201000100020802060406020101020100030501000101010101020001020007000101010104"> : tensor<20x20xui8>
-    return %c : tensor<20x20xui8>
   }
 }
 // ----- testdata/top_k_bool_5_3_chlo
@@ -4768,26 +3655,6 @@ module @jit_main {
     return %c, %c_0 : tensor<5x2xi1>, tensor<5x2xi32>
   }
 }
-// ----- testdata/top_k_float16_5_3_chlo
-module @jit_main {
-  func.func public @main() -> (tensor<5x2xf16> {jax.result_info = "[0]"}, tensor<5x2xi32> {jax.result_info = "[1]"}) {
-    %0 = call @inputs() : () -> tensor<5x3xf16>
-    %1:2 = call @expected() : () -> (tensor<5x2xf16>, tensor<5x2xi32>)
-    %values, %indices = chlo.top_k(%0, k = 2) : tensor<5x3xf16> -> (tensor<5x2xf16>, tensor<5x2xi32>)
-    stablehlo.custom_call @check.expect_eq(%values, %1#0) {has_side_effect = true} : (tensor<5x2xf16>, tensor<5x2xf16>) -> ()
-    stablehlo.custom_call @check.expect_eq(%indices, %1#1) {has_side_effect = true} : (tensor<5x2xi32>, tensor<5x2xi32>) -> ()
-    return %values, %indices : tensor<5x2xf16>, tensor<5x2xi32>
-  }
-  func.func private @inputs() -> (tensor<5x3xf16>) {
-    %cst = stablehlo.constant dense<[[3.533200e+00, 2.400390e+00, 4.035640e-01], [-1.331330e-02, 8.818350e-01, 4.128910e+00], [-1.163090e+00, 3.076170e+00, 3.720700e+00], [6.723630e-01, -6.713870e-02, -1.308590e+00], [-3.121090e+00, 2.203130e+00, -1.001950e+00]]> : tensor<5x3xf16>
-    return %cst : tensor<5x3xf16>
-  }
-  func.func private @expected() -> (tensor<5x2xf16>, tensor<5x2xi32>) {
-    %cst = stablehlo.constant dense<[[3.533200e+00, 2.400390e+00], [4.128910e+00, 8.818350e-01], [3.720700e+00, 3.076170e+00], [6.723630e-01, -6.713870e-02], [2.203130e+00, -1.001950e+00]]> : tensor<5x2xf16>
-    %c = stablehlo.constant dense<[[0, 1], [2, 1], [2, 1], [0, 1], [1, 2]]> : tensor<5x2xi32>
-    return %cst, %c : tensor<5x2xf16>, tensor<5x2xi32>
-  }
-}
 // ----- testdata/transpose_complex64_2_3
 module @jit_main {
   func.func public @main() -> (tensor<3x2xcomplex<f32>> {jax.result_info = ""}) {
@@ -4804,23 +3671,5 @@ module @jit_main {
   func.func private @expected() -> (tensor<3x2xcomplex<f32>>) {
     %cst = stablehlo.constant dense<[[(-5.08990383,2.25510144), (-5.15686893,-8.785930e-01)], [(-5.3642478,-0.41310975), (2.19871163,-1.17818773)], [(-0.010698243,-0.417641759), (-5.12186956,2.18995166)]]> : tensor<3x2xcomplex<f32>>
     return %cst : tensor<3x2xcomplex<f32>>
-  }
-}
-// ----- testdata/transpose_float32_2_3
-module @jit_main {
-  func.func public @main() -> (tensor<3x2xf32> {jax.result_info = ""}) {
-    %0 = call @inputs() : () -> tensor<2x3xf32>
-    %1 = call @expected() : () -> tensor<3x2xf32>
-    %2 = stablehlo.transpose %0, dims = [1, 0] : (tensor<2x3xf32>) -> tensor<3x2xf32>
-    stablehlo.custom_call @check.expect_close(%2, %1) {has_side_effect = true} : (tensor<3x2xf32>, tensor<3x2xf32>) -> ()
-    return %2 : tensor<3x2xf32>
-  }
-  func.func private @inputs() -> (tensor<2x3xf32>) {
-    %cst = stablehlo.constant dense<[[-2.15674615, 0.146370798, 0.875410914], [-0.362745672, -0.542615533, -2.79061985]]> : tensor<2x3xf32>
-    return %cst : tensor<2x3xf32>
-  }
-  func.func private @expected() -> (tensor<3x2xf32>) {
-    %cst = stablehlo.constant dense<[[-2.15674615, -0.362745672], [0.146370798, -0.542615533], [0.875410914, -2.79061985]]> : tensor<3x2xf32>
-    return %cst : tensor<3x2xf32>
   }
 }

@@ -1,5 +1,5 @@
 // Scatters and gathers with indices outside of the tensor and with batch dimensions, as the specification says.
-
+// ----- own/scatter
 func.func public @add_outside() {
   %a0 = stablehlo.constant dense<[[0.0, 1.0, 2.0], [3.0, 4.0, 5.0], [6.0, 7.0, 8.0], [9.0, 1.0e1, 1.1e1]]> : tensor<4x3xf32>
   %a1 = stablehlo.constant dense<[[2], [-1], [4], [2], [-7]]> : tensor<5x1xi32>
@@ -13,7 +13,6 @@ func.func public @add_outside() {
   stablehlo.custom_call @check.expect_close(%r0, %e0) {has_side_effect = true} : (tensor<4x3xf32>, tensor<4x3xf32>) -> ()
   return
 }
-
 func.func public @set_outside() {
   %a0 = stablehlo.constant dense<[[0.0, 1.0, 2.0], [3.0, 4.0, 5.0], [6.0, 7.0, 8.0], [9.0, 1.0e1, 1.1e1]]> : tensor<4x3xf32>
   %a1 = stablehlo.constant dense<[[2], [-1], [4], [2], [-7]]> : tensor<5x1xi32>
@@ -26,7 +25,6 @@ func.func public @set_outside() {
   stablehlo.custom_call @check.expect_close(%r0, %e0) {has_side_effect = true} : (tensor<4x3xf32>, tensor<4x3xf32>) -> ()
   return
 }
-
 func.func public @set_far_outside() {
   %a0 = stablehlo.constant dense<[[0.0, 1.0, 2.0], [3.0, 4.0, 5.0], [6.0, 7.0, 8.0], [9.0, 1.0e1, 1.1e1]]> : tensor<4x3xf32>
   %a1 = stablehlo.constant dense<[[1], [1099511627776], [-1099511627775]]> : tensor<3x1xi64>
@@ -39,7 +37,6 @@ func.func public @set_far_outside() {
   stablehlo.custom_call @check.expect_close(%r0, %e0) {has_side_effect = true} : (tensor<4x3xf32>, tensor<4x3xf32>) -> ()
   return
 }
-
 func.func public @add_in_batches() {
   %a0 = stablehlo.constant dense<[[0, 0, 0], [0, 0, 0]]> : tensor<2x3xi32>
   %a1 = stablehlo.constant dense<[[1], [2]]> : tensor<2x1xi32>
@@ -53,7 +50,6 @@ func.func public @add_in_batches() {
   stablehlo.custom_call @check.expect_close(%r0, %e0) {has_side_effect = true} : (tensor<2x3xi32>, tensor<2x3xi32>) -> ()
   return
 }
-
 func.func public @gather_in_batches() {
   %a0 = stablehlo.constant dense<[[0.0, 1.0, 2.0, 3.0, 4.0], [5.0, 6.0, 7.0, 8.0, 9.0]]> : tensor<2x5xf32>
   %a1 = stablehlo.constant dense<[[1], [3]]> : tensor<2x1xi32>

@@ -1,5 +1,5 @@
 // Functions at numbers of every size, with the values of mpmath.
-
+// ----- own/elementary
 func.func public @sine_f32() {
   %a0 = stablehlo.constant dense<[1.0e-8, 5.0e-1, -2.0, -3.1415927, 3.55e2, -1.23456e5, 3.0e20, 1.0e38]> : tensor<8xf32>
   %r0 = "stablehlo.sine"(%a0) : (tensor<8xf32>) -> tensor<8xf32>
@@ -7,7 +7,6 @@ func.func public @sine_f32() {
   stablehlo.custom_call @check.expect_close(%r0, %e0) {has_side_effect = true} : (tensor<8xf32>, tensor<8xf32>) -> ()
   return
 }
-
 func.func public @cosine_f32() {
   %a0 = stablehlo.constant dense<[1.0e-8, 5.0e-1, -2.0, -3.1415927, 3.55e2, -1.23456e5, 3.0e20, 1.0e38]> : tensor<8xf32>
   %r0 = "stablehlo.cosine"(%a0) : (tensor<8xf32>) -> tensor<8xf32>
@@ -15,7 +14,6 @@ func.func public @cosine_f32() {
   stablehlo.custom_call @check.expect_close(%r0, %e0) {has_side_effect = true} : (tensor<8xf32>, tensor<8xf32>) -> ()
   return
 }
-
 func.func public @tan_f32() {
   %a0 = stablehlo.constant dense<[1.0e-8, 5.0e-1, -2.0, -3.1415927, 3.55e2, -1.23456e5, 3.0e20, 1.0e38]> : tensor<8xf32>
   %r0 = "stablehlo.tan"(%a0) : (tensor<8xf32>) -> tensor<8xf32>
@@ -23,7 +21,6 @@ func.func public @tan_f32() {
   stablehlo.custom_call @check.expect_close(%r0, %e0) {has_side_effect = true} : (tensor<8xf32>, tensor<8xf32>) -> ()
   return
 }
-
 func.func public @atan_f32() {
   %a0 = stablehlo.constant dense<[1.0e-10, -3.0e-1, 4.2e-1, 1.0, 2.4, 2.5, -1.0e10]> : tensor<7xf32>
   %r0 = "chlo.atan"(%a0) : (tensor<7xf32>) -> tensor<7xf32>
@@ -31,7 +28,6 @@ func.func public @atan_f32() {
   stablehlo.custom_call @check.expect_close(%r0, %e0) {has_side_effect = true} : (tensor<7xf32>, tensor<7xf32>) -> ()
   return
 }
-
 func.func public @asin_f32() {
   %a0 = stablehlo.constant dense<[1.0e-9, -5.0e-1, 9.9e-1, 1.0]> : tensor<4xf32>
   %r0 = "chlo.asin"(%a0) : (tensor<4xf32>) -> tensor<4xf32>
@@ -39,7 +35,6 @@ func.func public @asin_f32() {
   stablehlo.custom_call @check.expect_close(%r0, %e0) {has_side_effect = true} : (tensor<4xf32>, tensor<4xf32>) -> ()
   return
 }
-
 func.func public @atan2_f32() {
   %a0 = stablehlo.constant dense<[1.0, -1.0, 1.0e-20, -3.0, 2.0, 5.0]> : tensor<6xf32>
   %a1 = stablehlo.constant dense<[-1.0, -2.0, 1.0e10, 0.0, -1.0e-10, 3.0]> : tensor<6xf32>
@@ -48,7 +43,6 @@ func.func public @atan2_f32() {
   stablehlo.custom_call @check.expect_close(%r0, %e0) {has_side_effect = true} : (tensor<6xf32>, tensor<6xf32>) -> ()
   return
 }
-
 func.func public @cbrt_f32() {
   %a0 = stablehlo.constant dense<[0.0, 8.0, -2.7e1, 1.0e-10, 2.0e30]> : tensor<5xf32>
   %r0 = "stablehlo.cbrt"(%a0) : (tensor<5xf32>) -> tensor<5xf32>
@@ -56,7 +50,6 @@ func.func public @cbrt_f32() {
   stablehlo.custom_call @check.expect_close(%r0, %e0) {has_side_effect = true} : (tensor<5xf32>, tensor<5xf32>) -> ()
   return
 }
-
 func.func public @sinh_f32() {
   %a0 = stablehlo.constant dense<[1.0e-9, -4.0e-1, 3.0, 8.5e1]> : tensor<4xf32>
   %r0 = "chlo.sinh"(%a0) : (tensor<4xf32>) -> tensor<4xf32>
@@ -64,7 +57,6 @@ func.func public @sinh_f32() {
   stablehlo.custom_call @check.expect_close(%r0, %e0) {has_side_effect = true} : (tensor<4xf32>, tensor<4xf32>) -> ()
   return
 }
-
 func.func public @sine_f64() {
   %a0 = stablehlo.constant dense<[1.0e-20, 5.0e-1, -2.0, -3.141592653589793, 7.1e2, 1.0e22, 6.381956970095103e15, 1.0e300]> : tensor<8xf64>
   %r0 = "stablehlo.sine"(%a0) : (tensor<8xf64>) -> tensor<8xf64>
@@ -72,7 +64,6 @@ func.func public @sine_f64() {
   stablehlo.custom_call @check.expect_close(%r0, %e0) {has_side_effect = true} : (tensor<8xf64>, tensor<8xf64>) -> ()
   return
 }
-
 func.func public @cosine_f64() {
   %a0 = stablehlo.constant dense<[1.0e-20, 5.0e-1, -2.0, -3.141592653589793, 7.1e2, 1.0e22, 6.381956970095103e15, 1.0e300]> : tensor<8xf64>
   %r0 = "stablehlo.cosine"(%a0) : (tensor<8xf64>) -> tensor<8xf64>
@@ -80,7 +71,6 @@ func.func public @cosine_f64() {
   stablehlo.custom_call @check.expect_close(%r0, %e0) {has_side_effect = true} : (tensor<8xf64>, tensor<8xf64>) -> ()
   return
 }
-
 func.func public @tan_f64() {
   %a0 = stablehlo.constant dense<[1.0e-20, 5.0e-1, -2.0, -3.141592653589793, 7.1e2, 1.0e22, 6.381956970095103e15, 1.0e300]> : tensor<8xf64>
   %r0 = "stablehlo.tan"(%a0) : (tensor<8xf64>) -> tensor<8xf64>
@@ -88,7 +78,6 @@ func.func public @tan_f64() {
   stablehlo.custom_call @check.expect_close(%r0, %e0) {has_side_effect = true} : (tensor<8xf64>, tensor<8xf64>) -> ()
   return
 }
-
 func.func public @atan_f64() {
   %a0 = stablehlo.constant dense<[1.0e-10, -3.0e-1, 4.2e-1, 1.0, 2.4, 2.5, -1.0e10]> : tensor<7xf64>
   %r0 = "chlo.atan"(%a0) : (tensor<7xf64>) -> tensor<7xf64>
@@ -96,7 +85,6 @@ func.func public @atan_f64() {
   stablehlo.custom_call @check.expect_close(%r0, %e0) {has_side_effect = true} : (tensor<7xf64>, tensor<7xf64>) -> ()
   return
 }
-
 func.func public @asin_f64() {
   %a0 = stablehlo.constant dense<[1.0e-9, -5.0e-1, 9.9e-1, 1.0]> : tensor<4xf64>
   %r0 = "chlo.asin"(%a0) : (tensor<4xf64>) -> tensor<4xf64>
@@ -104,7 +92,6 @@ func.func public @asin_f64() {
   stablehlo.custom_call @check.expect_close(%r0, %e0) {has_side_effect = true} : (tensor<4xf64>, tensor<4xf64>) -> ()
   return
 }
-
 func.func public @atan2_f64() {
   %a0 = stablehlo.constant dense<[1.0, -1.0, 1.0e-20, -3.0, 2.0, 5.0]> : tensor<6xf64>
   %a1 = stablehlo.constant dense<[-1.0, -2.0, 1.0e10, 0.0, -1.0e-10, 3.0]> : tensor<6xf64>
@@ -113,7 +100,6 @@ func.func public @atan2_f64() {
   stablehlo.custom_call @check.expect_close(%r0, %e0) {has_side_effect = true} : (tensor<6xf64>, tensor<6xf64>) -> ()
   return
 }
-
 func.func public @cbrt_f64() {
   %a0 = stablehlo.constant dense<[0.0, 8.0, -2.7e1, 1.0e-10, 2.0e30]> : tensor<5xf64>
   %r0 = "stablehlo.cbrt"(%a0) : (tensor<5xf64>) -> tensor<5xf64>
@@ -121,7 +107,6 @@ func.func public @cbrt_f64() {
   stablehlo.custom_call @check.expect_close(%r0, %e0) {has_side_effect = true} : (tensor<5xf64>, tensor<5xf64>) -> ()
   return
 }
-
 func.func public @acos_f64() {
   %a0 = stablehlo.constant dense<[1.0e-9, -5.0e-1, 9.9e-1, -1.0]> : tensor<4xf64>
   %r0 = "chlo.acos"(%a0) : (tensor<4xf64>) -> tensor<4xf64>
@@ -129,7 +114,6 @@ func.func public @acos_f64() {
   stablehlo.custom_call @check.expect_close(%r0, %e0) {has_side_effect = true} : (tensor<4xf64>, tensor<4xf64>) -> ()
   return
 }
-
 func.func public @cosh_f64() {
   %a0 = stablehlo.constant dense<[1.0e-9, -4.0e-1, 3.0, -8.5e1]> : tensor<4xf64>
   %r0 = "chlo.cosh"(%a0) : (tensor<4xf64>) -> tensor<4xf64>
@@ -137,7 +121,6 @@ func.func public @cosh_f64() {
   stablehlo.custom_call @check.expect_close(%r0, %e0) {has_side_effect = true} : (tensor<4xf64>, tensor<4xf64>) -> ()
   return
 }
-
 func.func public @sinh_f64() {
   %a0 = stablehlo.constant dense<[1.0e-9, -4.0e-1, 3.0, 8.5e1]> : tensor<4xf64>
   %r0 = "chlo.sinh"(%a0) : (tensor<4xf64>) -> tensor<4xf64>
@@ -145,7 +128,6 @@ func.func public @sinh_f64() {
   stablehlo.custom_call @check.expect_close(%r0, %e0) {has_side_effect = true} : (tensor<4xf64>, tensor<4xf64>) -> ()
   return
 }
-
 func.func public @tanh_f64() {
   %a0 = stablehlo.constant dense<[1.0e-12, 1.0e-1, -7.0e-1, 3.0, 4.0e1]> : tensor<5xf64>
   %r0 = "stablehlo.tanh"(%a0) : (tensor<5xf64>) -> tensor<5xf64>
@@ -153,7 +135,6 @@ func.func public @tanh_f64() {
   stablehlo.custom_call @check.expect_close(%r0, %e0) {has_side_effect = true} : (tensor<5xf64>, tensor<5xf64>) -> ()
   return
 }
-
 func.func public @expm1_f64() {
   %a0 = stablehlo.constant dense<[1.0e-15, -3.0e-1, 6.9e-1, -5.0e1, 3.0e2]> : tensor<5xf64>
   %r0 = "stablehlo.exponential_minus_one"(%a0) : (tensor<5xf64>) -> tensor<5xf64>
@@ -161,7 +142,6 @@ func.func public @expm1_f64() {
   stablehlo.custom_call @check.expect_close(%r0, %e0) {has_side_effect = true} : (tensor<5xf64>, tensor<5xf64>) -> ()
   return
 }
-
 func.func public @log1p_f64() {
   %a0 = stablehlo.constant dense<[1.0e-15, -3.0e-1, 6.9e-1, 1.0e10, 1.0e300]> : tensor<5xf64>
   %r0 = "stablehlo.log_plus_one"(%a0) : (tensor<5xf64>) -> tensor<5xf64>
@@ -169,7 +149,6 @@ func.func public @log1p_f64() {
   stablehlo.custom_call @check.expect_close(%r0, %e0) {has_side_effect = true} : (tensor<5xf64>, tensor<5xf64>) -> ()
   return
 }
-
 func.func public @remainder_f64() {
   %a0 = stablehlo.constant dense<[5.3, -5.3, 1.0e300, -7.0e15, 3.0]> : tensor<5xf64>
   %a1 = stablehlo.constant dense<[2.0, 2.0, 3.7, -1.0e-1, 7.0]> : tensor<5xf64>
@@ -178,7 +157,6 @@ func.func public @remainder_f64() {
   stablehlo.custom_call @check.expect_close(%r0, %e0) {has_side_effect = true} : (tensor<5xf64>, tensor<5xf64>) -> ()
   return
 }
-
 func.func public @lgamma_f64() {
   %a0 = stablehlo.constant dense<[1.0e-1, 3.7, -2.5, 3.0e1]> : tensor<4xf64>
   %r0 = "chlo.lgamma"(%a0) : (tensor<4xf64>) -> tensor<4xf64>
@@ -186,7 +164,6 @@ func.func public @lgamma_f64() {
   stablehlo.custom_call @check.expect_close(%r0, %e0) {has_side_effect = true} : (tensor<4xf64>, tensor<4xf64>) -> ()
   return
 }
-
 func.func public @digamma_f64() {
   %a0 = stablehlo.constant dense<[1.0e-1, 3.7, -2.5, 3.0e1]> : tensor<4xf64>
   %r0 = "chlo.digamma"(%a0) : (tensor<4xf64>) -> tensor<4xf64>

@@ -1,5 +1,5 @@
 // Decompositions of small matrices, with the values of NumPy, and of one with 40 rows, whose factors are ones.
-
+// ----- own/linear_algebra
 func.func public @cholesky_lower() {
   %a0 = stablehlo.constant dense<[[[1.041, 3.4e-2, 1.34e-1], [3.4e-2, 1.496, -4.4e-2], [1.34e-1, -4.4e-2, 1.511]], [[1.188, -1.33e-1, -3.13e-1], [-1.33e-1, 1.219, 3.34e-1], [-3.13e-1, 3.34e-1, 1.625]]]> : tensor<2x3x3xf32>
   %r0 = "stablehlo.cholesky"(%a0) {lower = true} : (tensor<2x3x3xf32>) -> tensor<2x3x3xf32>
@@ -7,7 +7,6 @@ func.func public @cholesky_lower() {
   stablehlo.custom_call @check.expect_close(%r0, %e0) {has_side_effect = true} : (tensor<2x3x3xf32>, tensor<2x3x3xf32>) -> ()
   return
 }
-
 func.func public @cholesky_upper() {
   %a0 = stablehlo.constant dense<[[[1.0410000085830688, 3.400000184774399e-2, 1.340000033378601e-1], [3.400000184774399e-2, 1.496000051498413, -4.399999976158142e-2], [1.340000033378601e-1, -4.399999976158142e-2, 1.5110000371932983]], [[1.187999963760376, -1.3300000131130219e-1, -3.1299999356269836e-1], [-1.3300000131130219e-1, 1.218999981880188, 3.3399999141693115e-1], [-3.1299999356269836e-1, 3.3399999141693115e-1, 1.625]]]> : tensor<2x3x3xf64>
   %r0 = "stablehlo.cholesky"(%a0) {lower = false} : (tensor<2x3x3xf64>) -> tensor<2x3x3xf64>
@@ -15,7 +14,6 @@ func.func public @cholesky_upper() {
   stablehlo.custom_call @check.expect_close(%r0, %e0) {has_side_effect = true} : (tensor<2x3x3xf64>, tensor<2x3x3xf64>) -> ()
   return
 }
-
 func.func public @cholesky_of_40_rows() {
   %c = stablehlo.constant dense<[1.0]> : tensor<1xf32>
   %s = stablehlo.reshape %c : (tensor<1xf32>) -> tensor<f32>
@@ -32,7 +30,6 @@ func.func public @cholesky_of_40_rows() {
   stablehlo.custom_call @check.expect_close(%r0, %e0) {has_side_effect = true} : (tensor<40x40xf32>, tensor<40x40xf32>) -> ()
   return
 }
-
 func.func public @triangular_solve_of_40_rows() {
   %c = stablehlo.constant dense<[1.0]> : tensor<1xf32>
   %s = stablehlo.reshape %c : (tensor<1xf32>) -> tensor<f32>
@@ -53,7 +50,6 @@ func.func public @triangular_solve_of_40_rows() {
   stablehlo.custom_call @check.expect_close(%r0, %ee) {has_side_effect = true} : (tensor<40x40xf32>, tensor<40x40xf32>) -> ()
   return
 }
-
 func.func public @triangular_solve_left_lower() {
   %a0 = stablehlo.constant dense<[[9.9e-2, -1.29, -1.842], [-2.35e-1, 7.33e-1, 2.71e-1], [1.57e-1, -1.87e-1, -5.17e-1]]> : tensor<3x3xf32>
   %a1 = stablehlo.constant dense<[[-5.39e-1, -4.9e-2], [1.13e-1, -1.53], [-4.78e-1, -9.79e-1]]> : tensor<3x2xf32>
@@ -62,7 +58,6 @@ func.func public @triangular_solve_left_lower() {
   stablehlo.custom_call @check.expect_close(%r0, %e0) {has_side_effect = true} : (tensor<3x2xf32>, tensor<3x2xf32>) -> ()
   return
 }
-
 func.func public @triangular_solve_left_upper_transposed() {
   %a0 = stablehlo.constant dense<[[1.1909999999999998, 1.061, -8.08e-1], [-3.3e-2, 2.884, -5.84e-1], [-1.12e-1, 1.1e-1, 2.064]]> : tensor<3x3xf64>
   %a1 = stablehlo.constant dense<[[-1.225, 7.6e-2], [1.359, -1.547], [8.59e-1, 1.19e-1]]> : tensor<3x2xf64>
@@ -71,7 +66,6 @@ func.func public @triangular_solve_left_upper_transposed() {
   stablehlo.custom_call @check.expect_close(%r0, %e0) {has_side_effect = true} : (tensor<3x2xf64>, tensor<3x2xf64>) -> ()
   return
 }
-
 func.func public @triangular_solve_right_lower_unit() {
   %a0 = stablehlo.constant dense<[[1.359, 2.0, 7.62e-1], [-1.199, 2.075, 5.77e-1], [-1.89e-1, 6.83e-1, 1.933]]> : tensor<3x3xf32>
   %a1 = stablehlo.constant dense<[[6.67e-1, 1.439, -6.76e-1], [2.03e-1, -4.63e-1, 1.27e-1]]> : tensor<2x3xf32>
@@ -80,7 +74,6 @@ func.func public @triangular_solve_right_lower_unit() {
   stablehlo.custom_call @check.expect_close(%r0, %e0) {has_side_effect = true} : (tensor<2x3xf32>, tensor<2x3xf32>) -> ()
   return
 }
-
 func.func public @triangular_solve_right_upper_adjoint() {
   %a0 = stablehlo.constant dense<[[(8.13e-1, -4.63e-1), (-5.79e-1, -9.7e-2), (-1.96e-1, 1.257)], [(8.99e-1, 6.89e-1), (3.145, -3.27e-1), (-1.324, -3.69e-1)], [(-7.95e-1, -2.5e-1), (6.47e-1, 1.524), (8.0e-3, -4.28e-1)]]> : tensor<3x3xcomplex<f32>>
   %a1 = stablehlo.constant dense<[[(-3.04e-1, 0.0), (3.53e-1, 0.0), (-1.21e-1, 0.0)], [(-1.97e-1, 0.0), (-1.114, 0.0), (-1.2e-2, 0.0)]]> : tensor<2x3xcomplex<f32>>
@@ -89,7 +82,6 @@ func.func public @triangular_solve_right_upper_adjoint() {
   stablehlo.custom_call @check.expect_close(%r0, %e0) {has_side_effect = true} : (tensor<2x3xcomplex<f32>>, tensor<2x3xcomplex<f32>>) -> ()
   return
 }
-
 func.func public @lu() {
   %a0 = stablehlo.constant dense<[[-4.44e-1, 1.166, 6.53e-1, -2.4e-2], [6.68e-1, -3.4e-1, 1.052, -5.0e-3], [5.83e-1, -1.291, 3.47e-1, -1.688], [-2.035, -3.04e-1, -9.0e-1, 1.64e-1]]> : tensor<4x4xf64>
   %r0, %r1, %r2 = stablehlo.custom_call @lapack_dgetrf_ffi(%a0) {mhlo.backend_config = {}} : (tensor<4x4xf64>) -> (tensor<4x4xf64>, tensor<4xi32>, tensor<i32>)
@@ -101,7 +93,6 @@ func.func public @lu() {
   stablehlo.custom_call @check.expect_close(%r2, %e2) {has_side_effect = true} : (tensor<i32>, tensor<i32>) -> ()
   return
 }
-
 func.func public @no_cholesky() {
   %a0 = stablehlo.constant dense<[[1.0, 2.0], [2.0, 1.0]]> : tensor<2x2xf32>
   %f, %r0 = stablehlo.custom_call @lapack_spotrf_ffi(%a0) {mhlo.backend_config = {uplo = 76 : ui8}} : (tensor<2x2xf32>) -> (tensor<2x2xf32>, tensor<i32>)

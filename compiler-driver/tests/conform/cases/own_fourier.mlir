@@ -1,5 +1,5 @@
 // Transforms of sizes that are no power of two, and of several dimensions, with the values of NumPy.
-
+// ----- own/fourier
 func.func public @of_3_by_5() {
   %a0 = stablehlo.constant dense<[[(2.24, 9.7e-1), (-8.3e-1, 1.9e-1), (-6.2e-1, 9.0e-2), (2.1e-1, -5.9e-1), (4.9e-1, -1.2e-1)], [(-1.8e-1, -2.0), (-2.1e-1, -1.13), (7.0e-1, 3.6e-1), (5.2e-1, -2.13), (-1.03, 8.5e-1)], [(-8.0e-2, -1.75), (4.0e-2, 7.6e-1), (-1.05, -8.5e-1), (2.6e-1, 7.8e-1), (-8.6e-1, 1.3e-1)]]> : tensor<3x5xcomplex<f32>>
   %r0 = stablehlo.fft %a0, type = FFT, length = [3, 5] : (tensor<3x5xcomplex<f32>>) -> tensor<3x5xcomplex<f32>>
@@ -7,7 +7,6 @@ func.func public @of_3_by_5() {
   stablehlo.custom_call @check.expect_close(%r0, %e0) {has_side_effect = true} : (tensor<3x5xcomplex<f32>>, tensor<3x5xcomplex<f32>>) -> ()
   return
 }
-
 func.func public @real_of_2_by_3_by_4() {
   %a0 = stablehlo.constant dense<[[[-1.54, 1.25, 1.44, -7.0e-2], [-2.7e-1, -1.6e-1, -9.8e-1, 1.1], [-5.4e-1, -5.0e-2, -7.9e-1, -6.3e-1]], [[-1.28, 1.26, -1.5e-1, 9.7e-1], [1.0e-2, -6.9e-1, -3.3e-1, -5.6e-1], [1.0e-2, -3.8e-1, -3.0e-1, -1.38]]]> : tensor<2x3x4xf32>
   %r0 = stablehlo.fft %a0, type = RFFT, length = [2, 3, 4] : (tensor<2x3x4xf32>) -> tensor<2x3x3xcomplex<f32>>
@@ -15,7 +14,6 @@ func.func public @real_of_2_by_3_by_4() {
   stablehlo.custom_call @check.expect_close(%r0, %e0) {has_side_effect = true} : (tensor<2x3x3xcomplex<f32>>, tensor<2x3x3xcomplex<f32>>) -> ()
   return
 }
-
 func.func public @inverse_real_of_7() {
   %a0 = stablehlo.constant dense<[[(-8.1e-1, -6.3e-1), (1.65, -1.76), (-6.7e-1, 7.3e-1), (-1.05, -2.0e-2)], [(3.4e-1, 7.0e-2), (1.41, -7.5e-1), (-1.45, 4.5e-1), (-2.1e-1, -5.4e-1)]]> : tensor<2x4xcomplex<f32>>
   %r0 = stablehlo.fft %a0, type = IRFFT, length = [7] : (tensor<2x4xcomplex<f32>>) -> tensor<2x7xf32>
@@ -23,7 +21,6 @@ func.func public @inverse_real_of_7() {
   stablehlo.custom_call @check.expect_close(%r0, %e0) {has_side_effect = true} : (tensor<2x7xf32>, tensor<2x7xf32>) -> ()
   return
 }
-
 func.func public @inverse_real_of_4_by_6() {
   %a0 = stablehlo.constant dense<[[(-1.4e-1, -5.6e-1), (-1.11, -1.38), (-1.22, 9.5e-1), (1.34, 9.7e-1)], [(-5.1e-1, -1.4e-1), (2.9e-1, 5.4e-1), (-3.0e-2, 7.8e-1), (-4.4e-1, 8.3e-1)], [(-5.1e-1, 9.2e-1), (6.3e-1, -4.6e-1), (-3.0e-1, 1.51), (-1.5e-1, -1.25)], [(2.0e-2, 8.6e-1), (1.18, 4.9e-1), (6.8e-1, 8.7e-1), (3.8e-1, 1.88)]]> : tensor<4x4xcomplex<f32>>
   %r0 = stablehlo.fft %a0, type = IRFFT, length = [4, 6] : (tensor<4x4xcomplex<f32>>) -> tensor<4x6xf32>
@@ -31,7 +28,6 @@ func.func public @inverse_real_of_4_by_6() {
   stablehlo.custom_call @check.expect_close(%r0, %e0) {has_side_effect = true} : (tensor<4x6xf32>, tensor<4x6xf32>) -> ()
   return
 }
-
 func.func public @of_131() {
   %c = stablehlo.constant dense<[3]> : tensor<1xi32>
   %s = stablehlo.reshape %c : (tensor<1xi32>) -> tensor<i32>

@@ -1,5 +1,5 @@
 // What functions take stays what it is.
-// ----- ownership/an_argument_that_is_updated
+// ----- own/an_argument_that_is_updated
 func.func @main() {
   %x = stablehlo.constant dense<[0, 1, 2, 3]> : tensor<4xi64>
   %u = stablehlo.constant dense<[70]> : tensor<1xi64>
@@ -9,7 +9,7 @@ func.func @main() {
   check.expect_eq_const %x, dense<[0, 1, 2, 3]> : tensor<4xi64>
   func.return
 }
-// ----- ownership/an_argument_that_is_sorted
+// ----- own/an_argument_that_is_sorted
 func.func @main() {
   %x = stablehlo.constant dense<[3.0, 1.0, 2.0]> : tensor<3xf32>
   %r = "stablehlo.sort"(%x) ({
@@ -21,7 +21,7 @@ func.func @main() {
   check.expect_eq_const %x, dense<[3.0, 1.0, 2.0]> : tensor<3xf32>
   func.return
 }
-// ----- ownership/a_value_that_every_turn_of_a_loop_updates
+// ----- own/a_value_that_every_turn_of_a_loop_updates
 func.func @main() {
   %x = stablehlo.constant dense<[0, 1, 2, 3]> : tensor<4xi64>
   %n = stablehlo.constant dense<[3]> : tensor<1xi32>
