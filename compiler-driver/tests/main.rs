@@ -14,6 +14,7 @@ mod documents;
 mod encoders;
 mod exact;
 mod gguf_tokenizers;
+mod graphs;
 mod kills;
 mod offline;
 mod oracle;

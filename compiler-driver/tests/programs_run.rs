@@ -26,9 +26,9 @@ fn jax(name: &str) -> PathBuf {
 }
 
 /// A bundle of a program, in a folder of its own.
-struct Built {
+pub(crate) struct Built {
     folder: TempDir,
-    bundle: Bundle,
+    pub(crate) bundle: Bundle,
 }
 
 /// Returns the request for a program, to be compiled for this CPU.
@@ -52,7 +52,8 @@ fn request(folder: &Path, program: &Path) -> ProgramRequest {
     }
 }
 
-fn built(program: &Path, change: impl FnOnce(&mut ProgramRequest)) -> Result<Built, String> {
+/// Returns the bundle of a program, or what was refused.
+pub(crate) fn built(program: &Path, change: impl FnOnce(&mut ProgramRequest)) -> Result<Built, String> {
     let folder = tempfile::tempdir().unwrap();
     let mut request = request(folder.path(), program);
     change(&mut request);
@@ -65,7 +66,8 @@ fn built(program: &Path, change: impl FnOnce(&mut ProgramRequest)) -> Result<Bui
     }
 }
 
-fn tensors(path: &Path) -> BTreeMap<String, Tensor> {
+/// Returns the tensors of a file.
+pub(crate) fn tensors(path: &Path) -> BTreeMap<String, Tensor> {
     let file = TensorFile::open(path).unwrap();
     file.tensors().iter().map(|(name, ..)| ((*name).to_owned(), file.read(name).unwrap())).collect()
 }

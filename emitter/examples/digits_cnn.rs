@@ -1,7 +1,7 @@
-//! Prints a program that trains a small convolutional network on digits of 8 × 8 pixels, with momentum.
+//! Prints a program that trains a small convolutional network on digits, with momentum.
 //!
-//! `init` makes parameters of a seed, `step` takes one step with a batch of examples, `train` takes all steps in one loop, and
-//! `evaluate` returns loss and accuracy.
+//! `init` makes parameters of a seed, `step` takes one step with a batch, `train` takes all steps in one loop, `evaluate` returns
+//! loss and accuracy for the digits that are not learned, and `main` does everything.
 
 #[path = "shared/mod.rs"]
 mod shared;
@@ -11,12 +11,11 @@ use std::io::{self, Write};
 use mlxcel_emitter::{Convolution, Error, Graph, Module, Reduction, Tensor, Window};
 use safetensors::Dtype::{F32, I32, U64};
 
-use shared::{Parameter, accuracy, add_bias, arguments, cross_entropy, initial, linear, named, relu};
+use shared::{
+    Parameter, add_bias, arguments, batch, cross_entropy, digits, evaluate, held_out, initial, linear, named,
+    relu,
+};
 
-const BATCH: usize = 64;
-/// The examples that are trained with. Those that do not fill a batch are left out.
-const TRAINED: usize = 1_437;
-const HELD_OUT: usize = 360;
 const STEPS: usize = 500;
 const LEARNING_RATE: f64 = 0.05;
 const MOMENTUM: f64 = 0.9;
@@ -35,7 +34,8 @@ fn main() -> io::Result<()> {
     io::stdout().write_all(text.as_bytes())
 }
 
-fn module() -> Result<String, Error> {
+/// Returns the program as MLIR text.
+pub(crate) fn module() -> Result<String, Error> {
     let names: Vec<_> = ["", "velocity."]
         .iter()
         .flat_map(|prefix| PARAMETERS.iter().map(move |p| format!("{prefix}{}", p.name)))
@@ -49,39 +49,43 @@ fn module() -> Result<String, Error> {
 
     let mut g = Graph::new();
     let old = ["", "velocity."].map(|prefix| arguments(&mut g, prefix, &PARAMETERS)).concat();
-    let (x, y) = examples(&mut g, BATCH);
+    let all = digits(&mut g);
+    let index = g.named_argument("batch", I32, &[]);
+    let [x, y] = batch(&mut g, all, index);
     let (new, loss) = step(&mut g, &old, x, y);
     let new: Vec<_> = old.iter().zip(new).map(|(&old, new)| g.replaces(old, new)).collect();
     module.add(g.finish_named("step", &[named(&names, &new), vec![("loss", loss)]].concat())?);
 
     let mut g = Graph::new();
     let seed = g.named_argument("seed", U64, &[2]);
-    let (x, y) = examples(&mut g, TRAINED);
+    let all = digits(&mut g);
     let parameters = initial(&mut g, seed, &PARAMETERS);
-    let trained = train(&mut g, parameters, x, y);
+    let trained = train(&mut g, parameters, all);
     module.add(g.finish_named("train", &named(&names, &trained))?);
 
     let mut g = Graph::new();
     let parameters = arguments(&mut g, "", &PARAMETERS);
-    let (x, y) = examples(&mut g, HELD_OUT);
-    let logits = forward(&mut g, &parameters, x);
-    let results = [("loss", cross_entropy(&mut g, logits, y)), ("accuracy", accuracy(&mut g, logits, y))];
+    let all = digits(&mut g);
+    let results = evaluate_held_out(&mut g, &parameters, all);
     module.add(g.finish_named("evaluate", &results)?);
+
+    let mut g = Graph::new();
+    let seed = g.named_argument("seed", U64, &[2]);
+    let all = digits(&mut g);
+    let parameters = initial(&mut g, seed, &PARAMETERS);
+    let trained = train(&mut g, parameters, all);
+    let results = evaluate_held_out(&mut g, &trained, all);
+    module.add(g.finish_named("main", &results)?);
 
     module.to_mlir()
 }
 
-/// Adds arguments for images, whose pixels are from 0 to 16, and their labels.
-fn examples(g: &mut Graph, count: usize) -> (Tensor, Tensor) {
-    (g.named_argument("images", F32, &[count, 8, 8, 1]), g.named_argument("labels", I32, &[count]))
-}
-
 /// Returns the logits of ten classes.
 fn forward(g: &mut Graph, parameters: &[Tensor], x: Tensor) -> Tensor {
-    let x = g.scale(x, 1.0 / 16.0);
+    let examples = g.shape(x)[0];
+    let x = g.reshape(x, &[examples, 8, 8, 1]);
     let x = convolve(g, x, parameters[0], parameters[1]);
     let x = convolve(g, x, parameters[2], parameters[3]);
-    let examples = g.shape(x)[0];
     let x = g.reshape(x, &[examples, 64]);
     linear(g, x, parameters[4], parameters[5])
 }
@@ -116,19 +120,18 @@ fn step(g: &mut Graph, state: &[Tensor], x: Tensor, y: Tensor) -> (Vec<Tensor>, 
     (moved.collect::<Vec<_>>().into_iter().chain(velocities.clone()).collect(), loss)
 }
 
-/// Returns the parameters after all steps. Each takes the next batch, and begins again after the last.
-fn train(g: &mut Graph, parameters: Vec<Tensor>, x: Tensor, y: Tensor) -> Vec<Tensor> {
+/// Returns the parameters after all steps.
+fn train(g: &mut Graph, parameters: Vec<Tensor>, all: [Tensor; 2]) -> Vec<Tensor> {
     let zeros: Vec<_> = PARAMETERS.iter().map(|parameter| g.full(0.0, F32, parameter.shape)).collect();
-    let state = [parameters, zeros].concat();
-    let last = g.repeat(STEPS, &state, |g, index, state| {
-        let batches = g.scalar((TRAINED / BATCH) as f64, I32);
-        let size = g.scalar(BATCH as f64, I32);
-        let batch = g.remainder(index, batches);
-        let start = g.multiply(batch, size);
-        let zero = g.scalar(0.0, I32);
-        let x = g.dynamic_slice(x, &[start, zero, zero, zero], &[BATCH, 8, 8, 1]);
-        let y = g.dynamic_slice(y, &[start], &[BATCH]);
+    let last = g.repeat(STEPS, &[parameters, zeros].concat(), |g, index, state| {
+        let [x, y] = batch(g, all, index);
         step(g, state, x, y).0
     });
     last[..PARAMETERS.len()].to_vec()
+}
+
+fn evaluate_held_out(g: &mut Graph, parameters: &[Tensor], all: [Tensor; 2]) -> [(&'static str, Tensor); 2] {
+    let [x, y] = held_out(g, all);
+    let logits = forward(g, parameters, x);
+    evaluate(g, logits, y)
 }

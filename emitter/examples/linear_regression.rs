@@ -26,7 +26,8 @@ struct Data {
     w: Tensor,
 }
 
-fn module() -> Result<String, Error> {
+/// Returns the program as MLIR text.
+pub(crate) fn module() -> Result<String, Error> {
     let mut module = Module::new("linear_regression");
 
     let mut g = Graph::new();

@@ -1,7 +1,7 @@
-//! Prints a program that trains a multilayer perceptron on digits of 8 × 8 pixels with Adam.
+//! Prints a program that trains a multilayer perceptron on digits with Adam.
 //!
-//! `init` makes parameters of a seed, `step` takes one step with a batch of examples, and `evaluate` returns loss and accuracy.
-//! Parameters, moments and the number of steps are a state that each step replaces.
+//! `init` makes parameters of a seed, `step` takes one step with the next batch, and `evaluate` returns loss and accuracy for
+//! the digits that are not learned. Parameters, moments and the number of steps are a state that each step replaces.
 
 #[path = "shared/mod.rs"]
 mod shared;
@@ -11,10 +11,10 @@ use std::io::{self, Write};
 use mlxcel_emitter::{Error, Graph, Module, Tensor};
 use safetensors::Dtype::{F32, I32, U64};
 
-use shared::{Parameter, accuracy, arguments, cross_entropy, initial, linear, named, relu};
+use shared::{
+    Parameter, arguments, batch, cross_entropy, digits, evaluate, held_out, initial, linear, named, relu,
+};
 
-const BATCH: usize = 64;
-const HELD_OUT: usize = 360;
 const LEARNING_RATE: f64 = 1e-3;
 const DECAY: [f64; 2] = [0.9, 0.999];
 const EPSILON: f64 = 1e-8;
@@ -31,7 +31,8 @@ fn main() -> io::Result<()> {
     io::stdout().write_all(text.as_bytes())
 }
 
-fn module() -> Result<String, Error> {
+/// Returns the program as MLIR text.
+pub(crate) fn module() -> Result<String, Error> {
     let names: Vec<_> = ["", "m.", "v."]
         .iter()
         .flat_map(|prefix| PARAMETERS.iter().map(move |p| format!("{prefix}{}", p.name)))
@@ -45,17 +46,19 @@ fn module() -> Result<String, Error> {
 
     let mut g = Graph::new();
     let [parameters, first, second] = ["", "m.", "v."].map(|prefix| arguments(&mut g, prefix, &PARAMETERS));
-    let count = g.named_argument("count", F32, &[]);
-    let (x, y) = examples(&mut g, BATCH);
+    let count = g.named_argument("count", I32, &[]);
+    let all = digits(&mut g);
+    let [x, y] = batch(&mut g, all, count);
     let logits = forward(&mut g, &parameters, x);
     let loss = cross_entropy(&mut g, logits, y);
     let gradients = g.gradient(loss, &parameters);
-    let one = g.scalar(1.0, F32);
+    let one = g.scalar(1.0, I32);
     let next_count = g.add(count, one);
+    let steps = g.convert(next_count, F32);
     let mut state = [Vec::new(), Vec::new(), Vec::new()];
     for index in 0..PARAMETERS.len() {
         let old = [parameters[index], first[index], second[index]];
-        let new = adam(&mut g, old, gradients[index], next_count);
+        let new = adam(&mut g, old, gradients[index], steps);
         for ((all, old), new) in state.iter_mut().zip(old).zip(new) {
             all.push(g.replaces(old, new));
         }
@@ -67,22 +70,17 @@ fn module() -> Result<String, Error> {
 
     let mut g = Graph::new();
     let parameters = arguments(&mut g, "", &PARAMETERS);
-    let (x, y) = examples(&mut g, HELD_OUT);
+    let all = digits(&mut g);
+    let [x, y] = held_out(&mut g, all);
     let logits = forward(&mut g, &parameters, x);
-    let results = [("loss", cross_entropy(&mut g, logits, y)), ("accuracy", accuracy(&mut g, logits, y))];
+    let results = evaluate(&mut g, logits, y);
     module.add(g.finish_named("evaluate", &results)?);
 
     module.to_mlir()
 }
 
-/// Adds arguments for images, whose pixels are from 0 to 16, and their labels.
-fn examples(g: &mut Graph, count: usize) -> (Tensor, Tensor) {
-    (g.named_argument("images", F32, &[count, 64]), g.named_argument("labels", I32, &[count]))
-}
-
 /// Returns the logits of ten classes.
 fn forward(g: &mut Graph, parameters: &[Tensor], x: Tensor) -> Tensor {
-    let x = g.scale(x, 1.0 / 16.0);
     let hidden = linear(g, x, parameters[0], parameters[1]);
     let hidden = relu(g, hidden);
     linear(g, hidden, parameters[2], parameters[3])

@@ -13,7 +13,8 @@ fn main() -> io::Result<()> {
     io::stdout().write_all(text.as_bytes())
 }
 
-fn module() -> Result<String, Error> {
+/// Returns the program as MLIR text.
+pub(crate) fn module() -> Result<String, Error> {
     let mut module = Module::new("tutorial");
 
     let mut g = Graph::new();

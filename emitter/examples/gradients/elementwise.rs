@@ -3,7 +3,7 @@
 use mlxcel_emitter::{Graph, Tensor};
 use safetensors::Dtype;
 
-use crate::Case;
+use super::Case;
 
 /// Returns the square of the first operand, which is positive.
 fn square(g: &mut Graph, x: &[Tensor]) -> Tensor {

@@ -1,4 +1,4 @@
-//! Prints a module with a function for each op that has a gradient.
+//! Prints a module with a function for each op that has a gradient: `gradients elementwise`, `structure` or `products`.
 //!
 //! A function takes the op's operands `x0`, `x1`, … and the gradient of its result, `d`. It returns the result, and the
 //! gradients of its operands. `oracle.py` has the same functions in JAX.
@@ -7,27 +7,37 @@ mod elementwise;
 mod products;
 mod structure;
 
-use std::io::{self, Write};
+use std::{
+    env,
+    io::{self, Write},
+};
 
 use mlxcel_emitter::{Error, Graph, Module, Tensor};
 use safetensors::Dtype;
 
 /// A function of floats, or of complex numbers if its name begins with `complex_`.
-#[derive(Clone, Copy)]
 pub(crate) struct Case {
     name: &'static str,
     shapes: &'static [&'static [usize]],
     body: fn(&mut Graph, &[Tensor]) -> Tensor,
 }
 
+/// The functions by group.
+pub(crate) const GROUPS: [(&str, &[Case]); 3] =
+    [("elementwise", elementwise::CASES), ("structure", structure::CASES), ("products", products::CASES)];
+
 fn main() -> io::Result<()> {
-    let text = module().map_err(io::Error::other)?;
+    let asked = env::args().nth(1);
+    let group = GROUPS.into_iter().find(|(name, _)| asked.as_deref() == Some(name));
+    let group = group.ok_or_else(|| io::Error::other("expected elementwise, structure or products"))?;
+    let text = module(group.1).map_err(io::Error::other)?;
     io::stdout().write_all(text.as_bytes())
 }
 
-fn module() -> Result<String, Error> {
+/// Returns a module of functions as MLIR text.
+pub(crate) fn module(cases: &[Case]) -> Result<String, Error> {
     let mut module = Module::new("gradients");
-    for case in [elementwise::CASES, structure::CASES, products::CASES].concat() {
+    for case in cases {
         let mut g = Graph::new();
         let dtype = if case.name.starts_with("complex_") { Dtype::C64 } else { Dtype::F32 };
         let operands: Vec<_> = case

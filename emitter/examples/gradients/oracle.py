@@ -1,6 +1,6 @@
 """Writes the results and gradients that JAX computes for the functions of `main.rs`, a line for each: `name index values…`.
 
-    python oracle.py > ../../../compiler-driver/tests/gradients/expected.txt
+    python oracle.py > ../../../compiler-driver/tests/gradients.txt
 
 The operands are small numbers that are exact in binary: see `numbers`.
 """

@@ -3,7 +3,7 @@
 use mlxcel_emitter::{Convolution, DotDimensions, Fft, Graph, Reduction, Tensor, TriangularSolve, Window};
 use safetensors::Dtype;
 
-use crate::Case;
+use super::Case;
 
 /// Returns a symmetric matrix with a large diagonal.
 fn positive(g: &mut Graph, x: Tensor) -> Tensor {

@@ -3,7 +3,7 @@
 use mlxcel_emitter::{GatherDimensions, Graph, Reduction, ScatterDimensions, Tensor, Window};
 use safetensors::Dtype;
 
-use crate::Case;
+use super::Case;
 
 /// Adds updates to rows, of which some occur twice.
 fn add_to_rows(g: &mut Graph, x: &[Tensor], rows: &[i32]) -> Tensor {

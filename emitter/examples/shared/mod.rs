@@ -1,13 +1,49 @@
 //! What the examples that classify digits share.
 
 use mlxcel_emitter::{Graph, Reduction, Tensor};
-use safetensors::Dtype::{F32, I32};
+use safetensors::Dtype::{F32, I32, U8};
+
+/// The images of scikit-learn's digits: `digits.npz` has them, 8 × 8 pixels from 0 to 16, with their labels.
+pub(crate) const IMAGES: usize = 1_797;
+/// The images that a network learns, in batches. It is evaluated with the others.
+pub(crate) const LEARNED: usize = 1_437;
+/// The images of a batch.
+pub(crate) const BATCH: usize = 64;
 
 /// A parameter with the standard deviation that it begins with.
 pub(crate) struct Parameter {
     pub(crate) name: &'static str,
     pub(crate) shape: &'static [usize],
     pub(crate) deviation: f64,
+}
+
+/// Adds arguments for all images and labels.
+pub(crate) fn digits(g: &mut Graph) -> [Tensor; 2] {
+    [g.named_argument("images", U8, &[IMAGES, 64]), g.named_argument("labels", U8, &[IMAGES])]
+}
+
+/// Returns a batch of what is learned: inputs from 0 to 1, and labels. After the last batch comes the first.
+pub(crate) fn batch(g: &mut Graph, [images, labels]: [Tensor; 2], index: Tensor) -> [Tensor; 2] {
+    let batches = g.scalar((LEARNED / BATCH) as f64, I32);
+    let size = g.scalar(BATCH as f64, I32);
+    let start = g.remainder(index, batches);
+    let start = g.multiply(start, size);
+    let zero = g.scalar(0.0, I32);
+    let images = g.dynamic_slice(images, &[start, zero], &[BATCH, 64]);
+    let labels = g.dynamic_slice(labels, &[start], &[BATCH]);
+    [inputs(g, images), g.convert(labels, I32)]
+}
+
+/// Returns what is not learned: inputs from 0 to 1, and labels.
+pub(crate) fn held_out(g: &mut Graph, [images, labels]: [Tensor; 2]) -> [Tensor; 2] {
+    let images = g.slice_dimension(images, 0, LEARNED, IMAGES);
+    let labels = g.slice_dimension(labels, 0, LEARNED, IMAGES);
+    [inputs(g, images), g.convert(labels, I32)]
+}
+
+fn inputs(g: &mut Graph, images: Tensor) -> Tensor {
+    let pixels = g.convert(images, F32);
+    g.scale(pixels, 1.0 / 16.0)
 }
 
 /// Returns random parameters.
@@ -69,8 +105,13 @@ pub(crate) fn cross_entropy(g: &mut Graph, logits: Tensor, labels: Tensor) -> Te
     mean(g, each)
 }
 
+/// Returns loss and accuracy.
+pub(crate) fn evaluate(g: &mut Graph, logits: Tensor, labels: Tensor) -> [(&'static str, Tensor); 2] {
+    [("loss", cross_entropy(g, logits, labels)), ("accuracy", accuracy(g, logits, labels))]
+}
+
 /// Returns the fraction of examples whose largest logit is that of their label.
-pub(crate) fn accuracy(g: &mut Graph, logits: Tensor, labels: Tensor) -> Tensor {
+fn accuracy(g: &mut Graph, logits: Tensor, labels: Tensor) -> Tensor {
     let predicted = g.argmax(logits);
     let right = g.eq(predicted, labels);
     let right = g.convert(right, F32);

@@ -6,10 +6,8 @@ use super::step::Step;
 use crate::{
     graph::{Graph, Tensor},
     ops::{Reduction, Steps, Window},
+    types::TensorType,
 };
-
-/// The largest window whose extremum has a gradient. Each place in a window takes ops of its own.
-const LARGEST: usize = 256;
 
 /// Adds the gradient of the operand of a windowed reduction.
 pub(super) fn pull(g: &mut Graph, step: &mut Step<'_>) -> bool {
@@ -24,8 +22,8 @@ pub(super) fn pull(g: &mut Graph, step: &mut Step<'_>) -> bool {
         Reduction::Max | Reduction::Min if is_tiling(&window) => {
             step.send(g, 0, |g| of_extremum_of_tiles(g, x, z, d, &window));
         }
-        Reduction::Max | Reduction::Min if window.sizes.iter().product::<usize>() <= LARGEST => {
-            step.send(g, 0, |g| of_extremum(g, x, z, d, reduction, &window));
+        Reduction::Max | Reduction::Min if !has_dilations(&window) => {
+            step.send(g, 0, |g| of_extremum(g, x, d, reduction, &window));
         }
         _ => return false,
     }
@@ -50,6 +48,11 @@ fn of_sum(g: &mut Graph, x: Tensor, d: Tensor, window: &Window) -> Tensor {
         padding: padding.collect(),
     };
     g.reduce_window(d, Reduction::Sum, &back)
+}
+
+/// Returns whether there are gaps between elements of the tensor or of the window.
+fn has_dilations(window: &Window) -> bool {
+    window.base_dilation.iter().chain(&window.dilation).any(|&step| step != 1)
 }
 
 /// Returns whether windows lie side by side.
@@ -92,50 +95,19 @@ fn of_extremum_of_tiles(g: &mut Graph, x: Tensor, z: Tensor, d: Tensor, window: 
 }
 
 /// Returns `d` at the first element of each window that is its extremum.
-///
-/// Every place of a window is a strided slice of the padded tensor. Ops without a region of their own have gradients again.
-fn of_extremum(
-    g: &mut Graph,
-    x: Tensor,
-    z: Tensor,
-    d: Tensor,
-    reduction: Reduction,
-    window: &Window,
-) -> Tensor {
+fn of_extremum(g: &mut Graph, x: Tensor, d: Tensor, reduction: Reduction, window: &Window) -> Tensor {
     let ty = g.type_of(x);
-    let neutral = g.neutral(reduction, ty.dtype);
-    let (low, high): (Vec<_>, Vec<_>) = window.padding.iter().copied().unzip();
-    let between: Vec<_> = window.base_dilation.iter().map(|dilation| dilation - 1).collect();
-    let padded = g.pad_or_crop(x, neutral, &low, &high, &between);
-    let (padded_shape, counts) = (g.shape(padded).to_vec(), g.shape(d).to_vec());
-    let zeros = g.zeros_like(d);
-    let mut is_found = g.full(0.0, Dtype::BOOL, &counts);
-    let mut sum = None;
-    for place in places(&window.sizes) {
-        let start: Vec<_> =
-            place.iter().zip(&window.dilation).map(|(index, dilation)| index * dilation).collect();
-        let limit: Vec<_> = (0..start.len())
-            .map(|i| start[i] + Steps { size: counts[i], dilation: window.strides[i] }.extent())
-            .collect();
-        let elements = g.slice_strided(padded, &start, &limit, &window.strides);
-        let is_extremum = g.eq(elements, z);
-        let is_later = g.not(is_found);
-        let is_first = g.and(is_extremum, is_later);
-        is_found = g.or(is_found, is_extremum);
-        let part = g.select(is_first, d, zeros);
-        let part = g.unslice(part, &padded_shape, &start, &limit, &window.strides);
-        sum = Some(match sum {
-            Some(sum) => g.add(sum, part),
-            None => part,
-        });
-    }
-    let Some(sum) = sum else { return g.zeros_like(x) };
-    g.unpad(sum, &low, &high, &between)
-}
-
-/// Returns the indices of all elements of a window, in row-major order.
-fn places(sizes: &[usize]) -> Vec<Vec<usize>> {
-    sizes.iter().fold(vec![vec![]], |places, &size| {
-        places.iter().flat_map(|place| (0..size).map(|index| [&place[..], &[index]].concat())).collect()
-    })
+    let scalar = [ty.dtype, ty.dtype].map(|dtype| TensorType::new(dtype, []).into());
+    let select = g.region(&scalar, |g, values| {
+        vec![match reduction {
+            Reduction::Min => g.le(values[0], values[1]),
+            _ => g.ge(values[0], values[1]),
+        }]
+    });
+    let add = g.reduction_body(Reduction::Sum, ty.dtype);
+    let zero = g.scalar(0.0, ty.dtype);
+    let dilations = ["base_dilations", "window_dilations"];
+    let attributes = window.attributes().into_iter().filter(|(name, _)| !dilations.contains(name)).collect();
+    let regions = vec![select, add];
+    g.op_with_regions("stablehlo.select_and_scatter", &[x, d, zero], attributes, regions, vec![ty.into()])[0]
 }

@@ -101,12 +101,12 @@ impl Graph {
     }
 
     /// Returns the neutral element.
-    pub(crate) fn neutral(&mut self, reduction: Reduction, dtype: Dtype) -> Tensor {
+    pub(super) fn neutral(&mut self, reduction: Reduction, dtype: Dtype) -> Tensor {
         self.scalar(identity(reduction), dtype)
     }
 
     /// Returns the region that combines two elements.
-    pub(super) fn reduction_body(&mut self, reduction: Reduction, dtype: Dtype) -> Region {
+    pub(crate) fn reduction_body(&mut self, reduction: Reduction, dtype: Dtype) -> Region {
         let scalar = TensorType::new(dtype, []);
         self.region(&[scalar.clone().into(), scalar.into()], |g, values| {
             let [a, b] = [values[0], values[1]];

@@ -54,7 +54,7 @@ impl Window {
     }
 
     /// Returns the attributes of an op with this window.
-    pub(super) fn attributes(&self) -> Vec<(&'static str, String)> {
+    pub(crate) fn attributes(&self) -> Vec<(&'static str, String)> {
         let Self { sizes, strides, base_dilation, dilation, padding } = self;
         vec![
             ("window_dimensions", i64_array(sizes)),
