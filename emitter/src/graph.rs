@@ -19,7 +19,6 @@ use crate::{
     error::Error,
     types::{DYNAMIC, HostType, TensorType, ValueType},
 };
-use in_place::Borrowed;
 
 /// A value in a [`Graph`]: a handle that is cheap to copy and has no meaning in another graph.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -96,8 +95,8 @@ pub struct Graph {
     pub(crate) columns: HashMap<Tensor, (Tensor, usize)>,
     /// How many regions were under construction when each value was added.
     depths: Vec<usize>,
-    /// What the function must not write to, if it is to keep from that.
-    borrowed: Option<Borrowed>,
+    /// Values that the function must not write to, if it is to keep from that.
+    borrowed: Option<HashSet<Tensor>>,
 }
 
 /// A finished function.

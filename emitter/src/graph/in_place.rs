@@ -23,22 +23,16 @@ const VIEWS: [&str; 6] = [
     "stablehlo.while",
 ];
 
-/// What a function must not write to.
-#[derive(Debug, Default)]
-pub(crate) struct Borrowed {
-    values: HashSet<Tensor>,
-}
-
 impl Graph {
     /// Makes the function copy arguments, and what loops take from outside, before it updates them.
     pub(crate) fn protect_arguments(&mut self) {
-        self.borrowed = Some(Borrowed::default());
+        self.borrowed = Some(HashSet::new());
     }
 
     /// Notes that a value is an argument of the function.
     pub(super) fn note_argument(&mut self, argument: Tensor) {
         if let Some(borrowed) = &mut self.borrowed {
-            borrowed.values.insert(argument);
+            borrowed.insert(argument);
         }
     }
 
@@ -66,13 +60,13 @@ impl Graph {
         }
         let is_view = sources.iter().any(|source| self.is_borrowed(*source));
         if let Some(borrowed) = self.borrowed.as_mut().filter(|_| is_view) {
-            borrowed.values.extend(results);
+            borrowed.extend(results);
         }
     }
 
     fn is_borrowed(&self, value: Tensor) -> bool {
         let is_from_outside = self.depths.get(value.index()).is_some_and(|depth| *depth < self.regions.len());
-        is_from_outside || self.borrowed.as_ref().is_some_and(|borrowed| borrowed.values.contains(&value))
+        is_from_outside || self.borrowed.as_ref().is_some_and(|borrowed| borrowed.contains(&value))
     }
 
     /// Returns a copy that the compiler keeps: the bits, combined with zeros of which it knows nothing.
