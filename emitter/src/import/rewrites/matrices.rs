@@ -227,12 +227,24 @@ impl Matrices {
     ) -> Vec<Self> {
         let count = state.first().map_or(1, |matrices| matrices.parts.len()).max(1);
         let split = |tensors: &[Tensor]| tensors.chunks(count).map(Self::from_state).collect::<Vec<_>>();
-        let tensors: Vec<_> = state.iter().flat_map(|matrices| matrices.parts.clone()).collect();
-        let end = crate::graph::HostIndex(g.host_constant(rows));
-        let results = g.for_loop(end, step, &tensors, |g, row, state| {
-            let row = g.host_scalar(row);
-            body(g, row, &split(state)).into_iter().flat_map(|matrices| matrices.parts).collect()
-        });
-        split(&results)
+        let first = g.scalar(0.0, Dtype::I32);
+        let tensors: Vec<_> =
+            std::iter::once(first).chain(state.iter().flat_map(|matrices| matrices.parts.clone())).collect();
+        let results = g.while_loop(
+            &tensors,
+            |g, state| {
+                let end = g.full_like(state[0], rows);
+                g.lt(state[0], end)
+            },
+            |g, state| {
+                let step = g.full_like(state[0], step);
+                let next = g.add(state[0], step);
+                let matrices = body(g, state[0], &split(&state[1..]));
+                std::iter::once(next)
+                    .chain(matrices.into_iter().flat_map(|matrices| matrices.parts))
+                    .collect()
+            },
+        );
+        split(results.get(1..).unwrap_or_default())
     }
 }

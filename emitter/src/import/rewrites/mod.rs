@@ -67,6 +67,7 @@ pub(super) fn rewrite(
         }
         ("stablehlo.power", [x, y]) => one(power::rewrite(graph, *x, *y)),
         ("stablehlo.reduce_precision", [x]) => one(precision::reduced(graph, op, *x)),
+        ("stablehlo.reverse", [x]) => one(window::reverse(replay, op, *x)),
         ("stablehlo.scatter", _) => scatter::rewrite(replay, op, operands)?,
         ("stablehlo.sort", _) => sort::rewrite(replay, op, operands)?,
         ("stablehlo.cholesky", [x]) => Some(vec![cholesky::rewrite(graph, op, *x)]),

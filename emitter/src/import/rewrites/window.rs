@@ -1,4 +1,4 @@
-//! Windows of unsigned numbers, and the gradient of pooling.
+//! Windows and reversals of unsigned numbers, and the gradient of pooling.
 
 use safetensors::Dtype;
 
@@ -55,6 +55,18 @@ pub(super) fn reduce_window(
     let found = replay.add(op.name, &signed_operands, &attributes, vec![body], signed_types);
     let back = found.into_iter().zip(results).map(|(found, ty)| to(replay, found, |_| ty.dtype)).collect();
     Ok(Some(back))
+}
+
+/// Returns what stands for `reverse`, which iree-compile has not for unsigned numbers.
+pub(super) fn reverse(replay: &mut Replay<'_, '_>, op: &Op<'_>, x: Tensor) -> Option<Tensor> {
+    let ty = replay.graph.type_of(x);
+    if ty.dtype == signed(ty.dtype) {
+        return None;
+    }
+    let x = to(replay, x, signed);
+    let result = TensorType::new(signed(ty.dtype), ty.shape);
+    let found = replay.add(op.name, &[x], &op.attributes, Vec::new(), vec![result]);
+    Some(to(replay, found[0], |_| ty.dtype))
 }
 
 /// Returns what stands for `select_and_scatter`: windows are reduced to the place of what they select, and what belongs to a
