@@ -241,6 +241,13 @@ mod tests {
     }
 
     #[test]
+    fn unsigned_numbers_are_reversed_as_signed_ones() {
+        let line = r#"%r = "stablehlo.reverse"(%0) <{dimensions = array<i64: 0>}> : (tensor<4xui64>) -> tensor<4xui64>"#;
+        let mlir = replayed(&["tensor<4xui64>"], line, "tensor<4xui64>").unwrap();
+        assert_eq!(lines_with(&mlir, "(tensor<4xi64>) -> tensor<4xi64>").len(), 1, "{mlir}");
+    }
+
+    #[test]
     fn what_a_single_window_leaves_is_cut() {
         let attributes = "window_dimensions = array<i64: 3>, window_strides = array<i64: 2>, padding = dense<[[1, 1]]> : tensor<1x2xi64>";
         let mlir = largest("tensor<3xf32>", attributes, "f32", "tensor<2xf32>");
