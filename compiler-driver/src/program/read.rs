@@ -4,7 +4,9 @@
 //! its first passes sees.
 
 use std::{
+    cell::RefCell,
     fs::{self, File},
+    io::Read as _,
     path::Path,
     process::{Command, Stdio},
 };
@@ -100,18 +102,46 @@ fn print(
         .stderr(log)
         .spawn()
         .map_err(Error::io("run", &toolchain.executable))?;
-    let status = wait(child, cancelled).map_err(Error::io("run", &toolchain.executable))?;
-    let status = status.ok_or(Error::Cancelled)?;
+    let watched = File::open(&printed).map_err(Error::io("read", &printed))?;
+    let dumps = RefCell::new(Dumps { output: watched, tail: Vec::new(), count: 0 });
+    // One module is enough. The compiler would go on with as many as there are functions.
+    let is_enough = || dumps.borrow_mut().count() > 1;
+    let status =
+        wait(child, &|| cancelled() || is_enough()).map_err(Error::io("run", &toolchain.executable))?;
+    if status.is_none() && !is_enough() {
+        return Err(Error::Cancelled);
+    }
     let text = module_in(&fs::read_to_string(&printed).map_err(Error::io("read", &printed))?);
-    match text {
+    match (text, status) {
         // Passes after the first may fail. What they refuse is for a preflight to say.
-        Some(text) => Ok(text),
-        None => {
+        (Some(text), _) => Ok(text),
+        (None, None) => Err(Error::Cancelled),
+        (None, Some(status)) => {
             let words = reason(&printed).map_err(Error::io("read", &printed))?;
             let words = words.unwrap_or_else(|| format!("iree-compile {}", outcome(status)));
             let reason = words.lines().map(place).collect::<Vec<_>>().join("\n");
             Err(Error::UnreadableProgram { path: path.into(), reason })
         }
+    }
+}
+
+/// The modules that the compiler has begun to print.
+struct Dumps {
+    output: File,
+    /// What was read last, in which another may begin.
+    tail: Vec<u8>,
+    count: usize,
+}
+
+impl Dumps {
+    /// Returns how many modules there are by now.
+    fn count(&mut self) -> usize {
+        // What cannot be read now is read when the compiler is through.
+        _ = self.output.read_to_end(&mut self.tail);
+        let marker = DUMP.as_bytes();
+        self.count += self.tail.windows(marker.len()).filter(|window| *window == marker).count();
+        self.tail.drain(..self.tail.len().saturating_sub(marker.len() - 1));
+        self.count
     }
 }
 
@@ -140,6 +170,8 @@ fn module_in(printed: &str) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
+    use std::io;
+
     use super::*;
 
     #[test]
@@ -147,6 +179,19 @@ mod tests {
         let printed = format!("warning: x\n{DUMP} A //----- //\n#loc = loc(unknown)\nm\n{DUMP} A //\nn\n");
         assert_eq!(module_in(&printed).as_deref(), Some("#loc = loc(unknown)\nm\n"));
         assert_eq!(module_in("error: x"), None);
+    }
+
+    #[test]
+    fn modules_are_counted_as_they_are_printed() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join(PRINTED);
+        let mut writer = File::create(&path).unwrap();
+        let mut dumps = Dumps { output: File::open(&path).unwrap(), tail: Vec::new(), count: 0 };
+        let (begin, end) = DUMP.split_at(7);
+        for (text, count) in [("x", 0), (DUMP, 1), ("m\n", 1), (begin, 1), (end, 2), ("n", 2)] {
+            io::Write::write_all(&mut writer, text.as_bytes()).unwrap();
+            assert_eq!(dumps.count(), count, "{text}");
+        }
     }
 
     #[test]

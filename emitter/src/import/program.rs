@@ -180,6 +180,7 @@ fn of(
     let types = sizes::argument_types(parsed, function, &described, sizes)?;
     let states = states(&described, options)?;
     let mut replay = Replay::new(parsed, &function.name);
+    replay.graph.protect_arguments();
     let (mut values, mut arguments) = (Vec::new(), Vec::new());
     for (index, (argument, ty)) in described.arguments.iter().zip(types).enumerate() {
         if let Some(key) = options.parameters.get(&argument.shown_name(index)) {

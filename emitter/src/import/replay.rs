@@ -34,12 +34,10 @@ pub(super) struct Replay<'p, 't> {
 
 impl<'p, 't> Replay<'p, 't> {
     pub(super) fn new(module: &'p Module<'t>, name: &'p str) -> Self {
-        let mut graph = Graph::new();
-        graph.protect_arguments();
         Self {
             module,
             name,
-            graph,
+            graph: Graph::new(),
             frames: Vec::new(),
             known: HashMap::new(),
             ops: 0,
