@@ -123,12 +123,12 @@ fn with_op(reason: &str, mlir: &str) -> String {
     let place = || {
         let (line, _) = reason.strip_prefix(INPUT)?.strip_prefix(':')?.split_once(':')?;
         let before: Vec<&str> = mlir.lines().take(line.parse().ok()?).collect();
-        let quoted = |line: &str, before: &str| {
-            let (_, rest) = line.split_once(before)?;
-            rest.split_once('"').map(|(name, _)| name.to_owned())
+        let between = |line: &str, start: &str, end: char| {
+            let (_, rest) = line.split_once(start)?;
+            rest.split_once(end).map(|(name, _)| name.to_owned())
         };
-        let op = before.last().and_then(|line| quoted(line, "\""))?;
-        let function = before.iter().rev().find_map(|line| quoted(line, "sym_name = \""))?;
+        let op = before.last().and_then(|line| between(line, "\"", '"'))?;
+        let function = before.iter().rev().find_map(|line| between(line, "func.func @", '('))?;
         Some(format!("{function}: {}: {reason}", op.trim_start_matches("stablehlo.")))
     };
     place().unwrap_or_else(|| reason.to_owned())
@@ -323,7 +323,7 @@ mod tests {
 
     #[test]
     fn the_function_and_the_op_precede_the_compilers_words() {
-        let mlir = "\"builtin.module\"() ({\n  \"func.func\"() <{sym_name = \"main\"}> ({\n    %0 = \"stablehlo.fft\"(%a)\n";
+        let mlir = "module @m {\n  func.func @main(%a: tensor<4xf32>) -> tensor<3xf32> {\n    %0 = \"stablehlo.fft\"(%a)\n";
         let words = "module.mlir:3:10: error: failed to legalize operation 'stablehlo.fft'";
         assert_eq!(with_op(words, mlir), format!("main: fft: {words}"));
         for other in
