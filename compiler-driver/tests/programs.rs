@@ -57,6 +57,8 @@ fn a_dimension_that_is_known_later_is_shown() {
     program   symbolic.mlirbc
     form      portable artifact of StableHLO 1.15.0
     ops       20: compare 6, select 4, constant 3, func.call 2, custom_call 1, dot_general 1, get_dimension_size 1, sort 1, transpose 1
+    refused   main: argument 0 "arg0": found tensor<?x64xf32>, expected a fixed shape
+    hint      --shape rows=SIZE
 
     function  main
     argument  arg0    f32[?,64]
