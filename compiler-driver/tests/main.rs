@@ -3,6 +3,7 @@
 //!
 //! Only `soak` is a program of its own, because it measures its process.
 #![allow(clippy::unwrap_used, reason = "a helper that fails is a test that fails")]
+#![allow(clippy::duplicate_mod, reason = "two of the emitter's examples share a file")]
 
 mod attacks;
 mod best;
