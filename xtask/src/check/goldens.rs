@@ -20,14 +20,19 @@ use crate::{
     workspace::Workspace,
 };
 
-/// Compiles to the end, and discards the module.
-const FLAGS: [&str; 2] = ["--iree-input-type=stablehlo", "-o=/dev/null"];
+/// Compiles to the end, and discards the module. Numbers of 64 bits stay what they are.
+const FLAGS: [&str; 3] =
+    ["--iree-input-type=stablehlo", "--iree-input-demote-f64-to-f32=false", "-o=/dev/null"];
 
-/// For a CPU that is the same on every machine.
+/// For the least CPU of each architecture that is a target. A lesser one has no instruction to round numbers.
 const FOR_CPU: [&str; 3] = [
     "--iree-hal-target-device=local",
     "--iree-hal-local-target-device-backends=llvm-cpu",
-    "--iree-llvmcpu-target-cpu=generic",
+    if cfg!(target_arch = "x86_64") {
+        "--iree-llvmcpu-target-cpu=x86-64-v2"
+    } else {
+        "--iree-llvmcpu-target-cpu=generic"
+    },
 ];
 
 /// For modules with GPU kernels.
