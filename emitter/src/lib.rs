@@ -15,6 +15,7 @@ mod kernels;
 mod layers;
 mod lower;
 mod mixed;
+mod mlir;
 mod module;
 mod ops;
 mod packing;

@@ -25,7 +25,6 @@ mod sort;
 mod tests;
 mod window;
 
-pub(crate) use attributes::{read_integers, read_list, read_number};
 pub use convolution::{Convolution, ConvolutionDimensions};
 pub use dot::DotDimensions;
 pub use fft::Fft;

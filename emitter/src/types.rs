@@ -85,30 +85,37 @@ impl fmt::Display for TensorType {
     }
 }
 
-/// Returns an element type in MLIR's syntax. Unsigned types are explicit, as in StableHLO.
+/// Element types in MLIR's syntax. Unsigned types are explicit, as in StableHLO.
+const ELEMENTS: [(Dtype, &str); 16] = [
+    (Dtype::BOOL, "i1"),
+    (Dtype::I8, "i8"),
+    (Dtype::I16, "i16"),
+    (Dtype::I32, "i32"),
+    (Dtype::I64, "i64"),
+    (Dtype::U8, "ui8"),
+    (Dtype::U16, "ui16"),
+    (Dtype::U32, "ui32"),
+    (Dtype::U64, "ui64"),
+    (Dtype::F16, "f16"),
+    (Dtype::BF16, "bf16"),
+    (Dtype::F32, "f32"),
+    (Dtype::F64, "f64"),
+    (Dtype::F8_E5M2, "f8E5M2"),
+    (Dtype::F8_E4M3, "f8E4M3FN"),
+    (Dtype::C64, "complex<f32>"),
+];
+
+/// Returns an element type in MLIR's syntax.
 ///
 /// Types below one byte have no use in a graph. They become `none`, which no op accepts.
 #[must_use]
 pub(crate) fn element(dtype: Dtype) -> &'static str {
-    match dtype {
-        Dtype::BOOL => "i1",
-        Dtype::I8 => "i8",
-        Dtype::I16 => "i16",
-        Dtype::I32 => "i32",
-        Dtype::I64 => "i64",
-        Dtype::U8 => "ui8",
-        Dtype::U16 => "ui16",
-        Dtype::U32 => "ui32",
-        Dtype::U64 => "ui64",
-        Dtype::F16 => "f16",
-        Dtype::BF16 => "bf16",
-        Dtype::F32 => "f32",
-        Dtype::F64 => "f64",
-        Dtype::F8_E5M2 => "f8E5M2",
-        Dtype::F8_E4M3 => "f8E4M3FN",
-        Dtype::C64 => "complex<f32>",
-        _ => "none",
-    }
+    ELEMENTS.iter().find(|(known, _)| *known == dtype).map_or("none", |(_, text)| text)
+}
+
+/// Returns the element type that MLIR writes so, if a graph has a use for it.
+pub(crate) fn dtype_of(element: &str) -> Option<Dtype> {
+    ELEMENTS.iter().find(|(_, text)| *text == element).map(|(dtype, _)| *dtype)
 }
 
 /// Returns whether elements are floating-point numbers.

@@ -2,6 +2,7 @@
 
 use crate::{
     graph::{Function, Op, Region, Tensor},
+    mlir::attributes::field_sizes,
     types::{TensorType, ValueType},
 };
 
@@ -65,14 +66,9 @@ fn elements_of(ty: &TensorType) -> u64 {
 /// Returns how many products a number of a matrix product sums.
 fn contracted(op: &Op, left: &[usize]) -> u64 {
     let numbers = op.attributes.iter().find(|(name, _)| name == "dot_dimension_numbers");
-    let dimensions = numbers.and_then(|(_, value)| {
-        let (_, rest) = value.split_once("lhs_contracting_dimensions = [")?;
-        rest.split_once(']').map(|(list, _)| list)
-    });
-    let sizes = dimensions.unwrap_or_default().split(',').filter_map(|dimension| {
-        let dimension: usize = dimension.trim().parse().ok()?;
-        left.get(dimension).map(|&size| size as u64)
-    });
+    let dimensions = numbers.map(|(_, value)| field_sizes(value, "lhs_contracting_dimensions"));
+    let sizes = dimensions.into_iter().flatten().filter_map(|dimension| left.get(dimension));
+    let sizes = sizes.map(|&size| size as u64);
     sizes.fold(1, u64::saturating_mul)
 }
 

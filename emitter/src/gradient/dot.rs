@@ -3,7 +3,8 @@
 use super::{shape::inverse, step::Step};
 use crate::{
     graph::{Graph, Tensor},
-    ops::{DotDimensions, read_list},
+    mlir::attributes::field_sizes,
+    ops::DotDimensions,
 };
 
 /// One operand of a dot product.
@@ -23,8 +24,8 @@ pub(super) fn pull(g: &mut Graph, step: &mut Step<'_>) -> bool {
     let numbers = step.attribute("dot_dimension_numbers");
     let [lhs, rhs] = [(0, "lhs"), (1, "rhs")].map(|(index, name)| {
         let tensor = step.operand(index);
-        let batch = read_list(numbers, &format!("{name}_batching_dimensions"));
-        let contract = read_list(numbers, &format!("{name}_contracting_dimensions"));
+        let batch = field_sizes(numbers, &format!("{name}_batching_dimensions"));
+        let contract = field_sizes(numbers, &format!("{name}_contracting_dimensions"));
         let rank = g.shape(tensor).len();
         let free = (0..rank).filter(|d| !batch.contains(d) && !contract.contains(d)).collect();
         Side { tensor, batch, contract, free }

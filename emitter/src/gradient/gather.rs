@@ -3,7 +3,8 @@
 use super::step::Step;
 use crate::{
     graph::{Graph, Tensor},
-    ops::{GatherDimensions, Reduction, ScatterDimensions, read_list, read_number},
+    mlir::attributes::{field, field_sizes, size},
+    ops::{GatherDimensions, Reduction, ScatterDimensions},
 };
 
 /// The dimension numbers that a gather and the scatter that undoes it share.
@@ -18,11 +19,11 @@ impl Numbers {
     /// Reads the numbers of a gather or scatter without batch dimensions.
     fn read(text: &str, [window, dropped, map]: [&str; 3]) -> Option<Self> {
         let batch = ["operand_batching_dims", "input_batching_dims"];
-        batch.iter().all(|name| read_list(text, name).is_empty()).then(|| Self {
-            window: read_list(text, window),
-            dropped: read_list(text, dropped),
-            map: read_list(text, map),
-            index_vector: read_number(text, "index_vector_dim").unwrap_or_default(),
+        batch.iter().all(|name| field_sizes(text, name).is_empty()).then(|| Self {
+            window: field_sizes(text, window),
+            dropped: field_sizes(text, dropped),
+            map: field_sizes(text, map),
+            index_vector: field(text, "index_vector_dim").and_then(size).unwrap_or_default(),
         })
     }
 

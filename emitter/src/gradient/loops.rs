@@ -5,7 +5,7 @@ use safetensors::Dtype;
 use super::{reads::captured, step::Step};
 use crate::{
     graph::{Graph, Op, Region, Tensor},
-    ops::read_integers,
+    mlir::attributes::integers,
     types::TensorType,
 };
 
@@ -123,7 +123,7 @@ fn constant(g: &Graph, ops: &[Op], tensor: Tensor) -> Option<i64> {
     let around = || g.open_regions().iter().find_map(|region| defining(&region.ops, tensor));
     let op = defining(ops, tensor).or_else(around).filter(|op| op.name == "stablehlo.constant")?;
     let (_, value) = op.attributes.iter().find(|(name, _)| name == "value")?;
-    match *read_integers(value).as_slice() {
+    match *integers(value)? {
         [value] => Some(value),
         _ => None,
     }

@@ -3,7 +3,8 @@
 use super::step::Step;
 use crate::{
     graph::{Graph, Tensor},
-    ops::{Reduction, read_integers},
+    mlir::attributes::integers,
+    ops::Reduction,
 };
 
 /// Adds the gradients of the operands of an op that moves elements.
@@ -77,7 +78,7 @@ fn concatenate(g: &mut Graph, step: &mut Step<'_>) {
 
 fn pad(g: &mut Graph, step: &mut Step<'_>) {
     let d = step.gradient();
-    let edges = |name| -> Vec<i64> { read_integers(step.attribute(name)) };
+    let edges = |name| integers(step.attribute(name)).unwrap_or_default();
     let (low, high) = (edges("edge_padding_low"), edges("edge_padding_high"));
     let kept = g.unpad(d, &low, &high, &step.integers("interior_padding"));
     step.send(g, 0, |_| kept);

@@ -5,7 +5,8 @@ use safetensors::Dtype;
 use super::step::Step;
 use crate::{
     graph::{Graph, Op, Region, Tensor},
-    ops::{ScatterDimensions, read_integers},
+    mlir::attributes::size,
+    ops::ScatterDimensions,
     types::is_integer,
 };
 
@@ -29,8 +30,7 @@ pub(super) fn pull(g: &mut Graph, step: &mut Step<'_>) -> bool {
 fn sorted_places(g: &mut Graph, op: &Op, dimension: usize) -> Option<Tensor> {
     let is_place = |op: &&Op| {
         let attribute = op.attributes.iter().find(|(name, _)| name == "iota_dimension");
-        op.name == "stablehlo.iota"
-            && attribute.is_some_and(|(_, text)| read_integers::<usize>(text) == [dimension])
+        op.name == "stablehlo.iota" && attribute.is_some_and(|(_, text)| size(text) == Some(dimension))
     };
     let ops = || g.open_regions().iter().flat_map(|region| &region.ops);
     let index = op

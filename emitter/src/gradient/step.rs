@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use crate::{
     graph::{Graph, Op, Tensor},
-    ops::read_integers,
+    mlir::attributes::sizes,
 };
 
 /// An op with the gradients of its results, and what it adds to the gradients of others.
@@ -60,6 +60,6 @@ impl<'s> Step<'s> {
 
     /// Returns the integers of an attribute.
     pub(super) fn integers(&self, name: &str) -> Vec<usize> {
-        read_integers(self.attribute(name))
+        sizes(self.attribute(name)).unwrap_or_default()
     }
 }

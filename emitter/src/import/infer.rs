@@ -4,9 +4,12 @@
 
 use super::{
     ast::Op,
-    attributes::{field, field_sizes, integer, integers, sizes},
+    attributes::{field, field_sizes, integers, size, sizes, word},
 };
-use crate::types::{DYNAMIC, TensorType};
+use crate::{
+    ops::{Convolution, Window},
+    types::{DYNAMIC, TensorType},
+};
 
 /// Returns the shapes of an op's results, or `None` if operands and attributes do not say them.
 pub(super) fn shapes(op: &Op<'_>, operands: &[TensorType]) -> Option<Vec<Vec<usize>>> {
@@ -29,7 +32,7 @@ pub(super) fn shapes(op: &Op<'_>, operands: &[TensorType]) -> Option<Vec<Vec<usi
             Some(vec![shape; op.result_types.len()])
         }
         "concatenate" => {
-            let (mut shape, dimension) = (first()?, at(attribute("dimension")?)?);
+            let (mut shape, dimension) = (first()?, size(attribute("dimension")?)?);
             *shape.get_mut(dimension)? =
                 operands.iter().try_fold(0, |sum: usize, ty| sum.checked_add(*ty.shape.get(dimension)?))?;
             one(shape)
@@ -49,15 +52,17 @@ pub(super) fn shapes(op: &Op<'_>, operands: &[TensorType]) -> Option<Vec<Vec<usi
             one(gather(attribute("dimension_numbers")?, operands, &sizes(attribute("slice_sizes")?)?)?)
         }
         "reduce_window" => {
-            let x = first()?;
-            let shape = windows(op, &x, &sizes(attribute("window_dimensions")?)?)?;
+            let shape = Window::read(text(op)).counts(&operands.first()?.shape)?;
             Some(vec![shape; op.result_types.len()])
         }
-        "convolution" => one(convolution(op, operands)?),
+        "convolution" => match operands {
+            [x, kernel, ..] => one(Convolution::read(text(op))?.result_shape(&x.shape, &kernel.shape)?),
+            _ => None,
+        },
         "fft" => one(fft(op, first()?)?),
         "top_k" => {
             let mut shape = first()?;
-            *shape.last_mut()? = at(attribute("k")?)?;
+            *shape.last_mut()? = size(attribute("k")?)?;
             Some(vec![shape.clone(), shape])
         }
         "triangular_solve" => one(operands.get(1)?.shape.clone()),
@@ -148,11 +153,6 @@ fn is_elementwise(name: &str) -> bool {
     )
 }
 
-/// Returns the only number of an attribute as a size or dimension.
-fn at(text: &str) -> Option<usize> {
-    usize::try_from(integer(text)?).ok()
-}
-
 /// Returns the sizes of the dimensions that are not among `dropped`.
 fn kept<'s>(shape: &'s [usize], dropped: &'s [usize]) -> impl Iterator<Item = usize> + 's {
     shape.iter().enumerate().filter(|(d, _)| !dropped.contains(d)).map(|(_, &size)| size)
@@ -198,7 +198,7 @@ pub(super) fn gather(numbers: &str, operands: &[TensorType], slices: &[usize]) -
     let indices = &operands.get(1)?.shape;
     let [offset, collapsed, batching] = ["offset_dims", "collapsed_slice_dims", "operand_batching_dims"]
         .map(|name| field_sizes(numbers, name));
-    let vector = field(numbers, "index_vector_dim").and_then(at).unwrap_or(0);
+    let vector = field(numbers, "index_vector_dim").and_then(size).unwrap_or(0);
     let mut batch = kept(indices, std::slice::from_ref(&vector));
     let dropped = [collapsed, batching].concat();
     let mut slice = kept(slices, &dropped);
@@ -206,79 +206,15 @@ pub(super) fn gather(numbers: &str, operands: &[TensorType], slices: &[usize]) -
     (0..rank).map(|d| if offset.contains(&d) { slice.next() } else { batch.next() }).collect()
 }
 
-/// Returns how often a window fits along each dimension.
-fn windows(op: &Op<'_>, shape: &[usize], window: &[usize]) -> Option<Vec<usize>> {
-    let ones = || vec![1; shape.len()];
-    let of = |name| op.attribute(name).and_then(sizes).unwrap_or_else(ones);
-    let padding = op.attribute("padding").and_then(integers).unwrap_or_else(|| vec![0; 2 * shape.len()]);
-    let (strides, base, dilation) = (of("window_strides"), of("base_dilations"), of("window_dilations"));
-    (0..shape.len())
-        .map(|d| {
-            fitting(
-                dilated(*shape.get(d)?, *base.get(d)?),
-                [*padding.get(2 * d)?, *padding.get(2 * d + 1)?],
-                dilated(*window.get(d)?, *dilation.get(d)?),
-                *strides.get(d)?,
-            )
-        })
-        .collect()
-}
-
-/// Returns a size with holes between elements, each element being `dilation` apart.
-fn dilated(size: usize, dilation: usize) -> usize {
-    if size == 0 { 0 } else { (size - 1).saturating_mul(dilation).saturating_add(1) }
-}
-
-/// Returns how often a window of this size fits.
-fn fitting(size: usize, padding: [i64; 2], window: usize, stride: usize) -> Option<usize> {
-    let padded = i64::try_from(size).ok()?.checked_add(padding[0])?.checked_add(padding[1])?;
-    let room = padded.checked_sub(i64::try_from(window).ok()?)?;
-    Some(usize::try_from(room).map_or(0, |room| room / stride.max(1) + 1))
-}
-
-fn convolution(op: &Op<'_>, operands: &[TensorType]) -> Option<Vec<usize>> {
-    let [x, kernel, ..] = operands else { return None };
-    // `[b, 0, 1, f]x[0, 1, i, o]->[b, 0, 1, f]`
-    let numbers = op.attribute("dimension_numbers")?;
-    let layout = |text: &str| -> Option<Vec<String>> {
-        let inner = text.trim().strip_prefix('[')?.strip_suffix(']')?;
-        Some(inner.split(',').map(|name| name.trim().to_owned()).collect())
-    };
-    let inner = numbers.split_once('<').map_or(numbers, |(_, rest)| rest.trim_end_matches('>'));
-    let (inputs, output) = inner.split_once("->")?;
-    let (lhs, rhs) = inputs.split_once("]x[")?;
-    let (lhs, rhs, output) = (layout(&format!("{lhs}]"))?, layout(&format!("[{rhs}"))?, layout(output)?);
-    let find = |layout: &[String], name: &str, shape: &[usize]| {
-        shape.get(layout.iter().position(|found| found == name)?).copied()
-    };
-    let of = |name: &str, rank: usize| op.attribute(name).and_then(sizes).unwrap_or_else(|| vec![1; rank]);
-    let rank = output.len().checked_sub(2)?;
-    let padding = op.attribute("padding").and_then(integers).unwrap_or_else(|| vec![0; 2 * rank]);
-    let [strides, base, dilation] =
-        ["window_strides", "lhs_dilation", "rhs_dilation"].map(|name| of(name, rank));
-    let groups = op.attribute("batch_group_count").and_then(at).unwrap_or(1).max(1);
-    output
-        .iter()
-        .map(|name| match name.as_str() {
-            "b" => Some(find(&lhs, "b", &x.shape)? / groups),
-            "f" => find(&rhs, "o", &kernel.shape),
-            spatial => {
-                let d: usize = spatial.parse().ok()?;
-                fitting(
-                    dilated(find(&lhs, spatial, &x.shape)?, *base.get(d)?),
-                    [*padding.get(2 * d)?, *padding.get(2 * d + 1)?],
-                    dilated(find(&rhs, spatial, &kernel.shape)?, *dilation.get(d)?),
-                    *strides.get(d)?,
-                )
-            }
-        })
-        .collect()
+/// Returns the text of an attribute, or an empty one.
+fn text<'o>(op: &'o Op<'_>) -> impl Fn(&str) -> &'o str {
+    |name| op.attribute(name).unwrap_or_default()
 }
 
 fn fft(op: &Op<'_>, mut shape: Vec<usize>) -> Option<Vec<usize>> {
     let length = sizes(op.attribute("fft_length")?)?;
     let last = shape.last_mut()?;
-    match super::attributes::word(op.attribute("fft_type")?)? {
+    match word(op.attribute("fft_type")?)? {
         "RFFT" => *last = if *last == 0 { 0 } else { length.last()? / 2 + 1 },
         "IRFFT" => *last = *length.last()?,
         _ => {}
@@ -333,10 +269,8 @@ mod tests {
     }
 
     #[test]
-    fn windows_and_padding_can_be_cut() {
+    fn slices_and_padding_can_be_cut() {
         assert_eq!(padded(&[4, 0], &[-1, 2], &[-1, 1], &[2, 5]), Some(vec![8, 3]));
-        assert_eq!(fitting(4, [0, 0], 5, 1), Some(0));
-        assert_eq!(fitting(7, [1, 1], 3, 2), Some(4));
         assert_eq!(sliced(&[1, 0], &[6, 4], &[2, 4]), [3, 1]);
     }
 }

@@ -1,9 +1,7 @@
 //! StableHLO programs that others wrote, in MLIR's generic form.
 
 mod ast;
-mod attributes;
 mod checks;
-mod cursor;
 mod custom_call;
 mod describe;
 mod dynamic;
@@ -27,7 +25,10 @@ pub use program::{
 };
 pub use sizes::Sizes;
 
-use crate::error::Error;
+use crate::{
+    error::Error,
+    mlir::{attributes, cursor},
+};
 
 /// Describes a program.
 ///

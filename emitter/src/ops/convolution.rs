@@ -1,11 +1,12 @@
 //! Convolutions.
 
 use super::{
-    attributes::{are_distinct, i64_array, i64_attribute, padding_pairs, read_integers},
+    attributes::{are_distinct, i64_array, i64_attribute, padding_pairs},
     window::{Steps, read_padding, window_count},
 };
 use crate::{
     graph::{Graph, Tensor},
+    mlir::attributes::{size, sizes},
     types::{TensorType, is_complex, is_float, is_integer},
 };
 
@@ -83,20 +84,38 @@ impl Convolution {
     pub(crate) fn read<'a>(attribute: impl Fn(&str) -> &'a str) -> Option<Self> {
         let dimensions = ConvolutionDimensions::read(attribute("dimension_numbers"))?;
         let spatial = dimensions.input_spatial.len();
-        let sizes = |name| {
-            let sizes = read_integers(attribute(name));
-            if sizes.is_empty() { vec![1; spatial] } else { sizes }
-        };
-        let count = |name| read_integers(attribute(name)).first().copied().unwrap_or(1);
+        let ones = || vec![1; spatial];
+        let steps = |name| sizes(attribute(name)).filter(|sizes| !sizes.is_empty()).unwrap_or_else(ones);
+        let count = |name| size(attribute(name)).unwrap_or(1);
         Some(Self {
-            strides: sizes("window_strides"),
+            strides: steps("window_strides"),
             padding: read_padding(attribute("padding"), spatial),
-            input_dilation: sizes("lhs_dilation"),
-            kernel_dilation: sizes("rhs_dilation"),
+            input_dilation: steps("lhs_dilation"),
+            kernel_dilation: steps("rhs_dilation"),
             feature_groups: count("feature_group_count"),
             batch_groups: count("batch_group_count"),
             dimensions,
         })
+    }
+}
+
+impl Convolution {
+    /// Returns the shape of the result, or `None` if operands of these shapes do not have its dimensions.
+    pub(crate) fn result_shape(&self, x: &[usize], kernel: &[usize]) -> Option<Vec<usize>> {
+        let Self { dimensions, strides, padding, input_dilation, kernel_dilation, batch_groups, .. } = self;
+        let mut shape = vec![0; x.len()];
+        *shape.get_mut(dimensions.output_batch)? =
+            x.get(dimensions.input_batch)?.checked_div(*batch_groups)?;
+        *shape.get_mut(dimensions.output_feature)? = *kernel.get(dimensions.kernel_output_feature)?;
+        for (d, output) in dimensions.output_spatial.iter().enumerate() {
+            let size = *kernel.get(*dimensions.kernel_spatial.get(d)?)?;
+            let window = Steps { size, dilation: *kernel_dilation.get(d)? };
+            let size = *x.get(*dimensions.input_spatial.get(d)?)?;
+            let base = Steps { size, dilation: *input_dilation.get(d)? };
+            let stride = *strides.get(d).filter(|stride| **stride > 0)?;
+            *shape.get_mut(*output)? = window_count(base, window, stride, *padding.get(d)?);
+        }
+        Some(shape)
     }
 }
 
@@ -217,15 +236,7 @@ fn result_type(x: &TensorType, k: &TensorType, convolution: &Convolution) -> Res
             features / groups.max(1)
         ));
     }
-    let mut shape = vec![0; x.rank()];
-    shape[dimensions.output_batch] = examples / batches;
-    shape[dimensions.output_feature] = outputs;
-    for d in 0..spatial {
-        let window = Steps { size: k.shape[dimensions.kernel_spatial[d]], dilation: kernel_dilation[d] };
-        let base = Steps { size: x.shape[dimensions.input_spatial[d]], dilation: input_dilation[d] };
-        shape[dimensions.output_spatial[d]] = window_count(base, window, strides[d], padding[d]);
-    }
-    Ok(TensorType::new(x.dtype, shape))
+    Ok(TensorType::new(x.dtype, convolution.result_shape(&x.shape, &k.shape).unwrap_or_default()))
 }
 
 #[cfg(test)]

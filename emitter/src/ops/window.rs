@@ -1,6 +1,7 @@
 //! Windows that move over tensors.
 
-use super::attributes::{i64_array, padding_pairs, read_integers};
+use super::attributes::{i64_array, padding_pairs};
+use crate::mlir::attributes::{integers, sizes};
 
 /// A window and how it moves, with a number for each dimension of the tensor.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -39,15 +40,12 @@ impl Window {
 
     /// Reads a window from the attributes of its op. Absent attributes have the defaults of the specification.
     pub(crate) fn read<'a>(attribute: impl Fn(&str) -> &'a str) -> Self {
-        let window = Self::new(&read_integers(attribute("window_dimensions")));
-        let sizes = |name, default| {
-            let sizes = read_integers(attribute(name));
-            if sizes.is_empty() { default } else { sizes }
-        };
+        let window = Self::new(&sizes(attribute("window_dimensions")).unwrap_or_default());
+        let of = |name, default| sizes(attribute(name)).filter(|sizes| !sizes.is_empty()).unwrap_or(default);
         Self {
-            strides: sizes("window_strides", window.strides),
-            base_dilation: sizes("base_dilations", window.base_dilation),
-            dilation: sizes("window_dilations", window.dilation),
+            strides: of("window_strides", window.strides),
+            base_dilation: of("base_dilations", window.base_dilation),
+            dilation: of("window_dilations", window.dilation),
             padding: read_padding(attribute("padding"), window.sizes.len()),
             sizes: window.sizes,
         }
@@ -66,7 +64,7 @@ impl Window {
     }
 
     /// Returns the number of windows in each dimension of `shape`, or `None` if the window does not fit its rank.
-    pub(super) fn counts(&self, shape: &[usize]) -> Option<Vec<usize>> {
+    pub(crate) fn counts(&self, shape: &[usize]) -> Option<Vec<usize>> {
         let Self { sizes, strides, base_dilation, dilation, padding } = self;
         let lengths = [sizes.len(), strides.len(), base_dilation.len(), dilation.len(), padding.len()];
         let steps = [sizes, strides, base_dilation, dilation];
@@ -84,7 +82,7 @@ impl Window {
 
 /// Reads the padding of a window. One number is that of all sides, and none is zero.
 pub(super) fn read_padding(text: &str, rank: usize) -> Vec<(i64, i64)> {
-    match *read_integers(text).as_slice() {
+    match *integers(text).unwrap_or_default().as_slice() {
         [] => vec![(0, 0); rank],
         [all] => vec![(all, all); rank],
         ref sides => sides.chunks_exact(2).map(|pair| (pair[0], pair[1])).collect(),
@@ -117,4 +115,17 @@ pub(super) fn window_count(base: Steps, window: Steps, stride: usize, (low, high
     let padded = base.signed_extent().saturating_add(low).saturating_add(high);
     let room = padded.saturating_sub(window.signed_extent());
     usize::try_from(room).map_or(0, |room| room / stride + 1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn windows_that_fit_are_counted() {
+        assert_eq!(Window::new(&[5]).counts(&[4]), Some(vec![0]));
+        let strided = Window { strides: vec![2], padding: vec![(1, 1)], ..Window::new(&[3]) };
+        assert_eq!(strided.counts(&[7]), Some(vec![4]));
+        assert_eq!(strided.counts(&[7, 7]), None);
+    }
 }

@@ -3,13 +3,14 @@
 use safetensors::Dtype;
 
 use super::cursor::Cursor;
-use crate::types::{DYNAMIC, TensorType, is_integer};
+use crate::types::{DYNAMIC, TensorType, dtype_of, is_integer, is_signed};
 
 /// The most elements of a constant that are read as numbers.
 const CONSTANT_LIMIT: usize = 4096;
 
-/// Returns the integers in `array<i64: 1, -2>`, `[1, -2]` or `dense<[[1, -2]]> : tensor<1x2xi64>`, where one may stand for all.
-pub(super) fn integers(text: &str) -> Option<Vec<i64>> {
+/// Returns the integers in `array<i64: 1, -2>`, `[1, -2]`, `1 : i64` or `dense<[[1, -2]]> : tensor<1x2xi64>`, where one may stand
+/// for all.
+pub(crate) fn integers(text: &str) -> Option<Vec<i64>> {
     if let Some(rest) = text.strip_prefix("array<") {
         let inner = rest.strip_suffix('>')?;
         return inner.split_once(':').map_or_else(|| Some(Vec::new()), |(_, list)| numbers(list));
@@ -17,11 +18,11 @@ pub(super) fn integers(text: &str) -> Option<Vec<i64>> {
     if text.starts_with("dense<") {
         return dense(text).map(|(values, _)| values);
     }
-    numbers(text)
+    numbers(text.split(" :").next()?)
 }
 
 /// Returns the integers of `dense<…> : tensor<…>` with its type. Booleans are 0 and 1.
-pub(super) fn dense(text: &str) -> Option<(Vec<i64>, TensorType)> {
+pub(crate) fn dense(text: &str) -> Option<(Vec<i64>, TensorType)> {
     let mut cursor = Cursor::new(text.strip_prefix("dense<")?);
     let values = cursor.balanced(&['>']).ok()?;
     cursor.expect(">").ok()?;
@@ -49,7 +50,7 @@ fn from_digits(digits: &str, dtype: Dtype) -> Option<Vec<i64>> {
     let number = |bytes: &[u8]| {
         let unsigned = bytes.iter().rev().fold(0_u64, |sum, &byte| sum << 8 | u64::from(byte));
         let shift = 64 - 8 * u32::try_from(bytes.len()).unwrap_or(8);
-        let signed = crate::types::is_signed(dtype);
+        let signed = is_signed(dtype);
         if signed { unsigned.cast_signed() << shift >> shift } else { unsigned.cast_signed() }
     };
     Some(bytes?.chunks_exact(size.max(1)).map(number).collect())
@@ -70,22 +71,27 @@ fn numbers(text: &str) -> Option<Vec<i64>> {
 }
 
 /// Returns the number in `3 : i64`.
-pub(super) fn integer(text: &str) -> Option<i64> {
+pub(crate) fn integer(text: &str) -> Option<i64> {
     text.split(':').next()?.trim().parse().ok()
 }
 
+/// Returns the size or dimension in `3 : i64`.
+pub(crate) fn size(text: &str) -> Option<usize> {
+    usize::try_from(integer(text)?).ok()
+}
+
 /// Returns the sizes in a list of integers, none of which may be negative.
-pub(super) fn sizes(text: &str) -> Option<Vec<usize>> {
+pub(crate) fn sizes(text: &str) -> Option<Vec<usize>> {
     integers(text)?.into_iter().map(|size| usize::try_from(size).ok()).collect()
 }
 
 /// Returns the last word of `#stablehlo<comparison_direction LT>`: `LT`.
-pub(super) fn word(text: &str) -> Option<&str> {
+pub(crate) fn word(text: &str) -> Option<&str> {
     text.strip_suffix('>')?.rsplit(' ').next()
 }
 
 /// Returns the text of a field in `#stablehlo.scatter<a = [1], b = 2>`.
-pub(super) fn field<'t>(text: &'t str, name: &str) -> Option<&'t str> {
+pub(crate) fn field<'t>(text: &'t str, name: &str) -> Option<&'t str> {
     let (_, inner) = text.strip_suffix('>')?.split_once('<')?;
     let mut cursor = Cursor::new(inner);
     while !cursor.is_at_end() {
@@ -101,12 +107,12 @@ pub(super) fn field<'t>(text: &'t str, name: &str) -> Option<&'t str> {
 }
 
 /// Returns a list of sizes in a field, which is empty if there is none.
-pub(super) fn field_sizes(text: &str, name: &str) -> Vec<usize> {
+pub(crate) fn field_sizes(text: &str, name: &str) -> Vec<usize> {
     field(text, name).and_then(sizes).unwrap_or_default()
 }
 
 /// Returns a tensor's type, `tensor<2x?xf32>`, if its elements are of a type that tensors can have here.
-pub(super) fn tensor_type(text: &str) -> Option<TensorType> {
+pub(crate) fn tensor_type(text: &str) -> Option<TensorType> {
     let mut rest = text.trim().strip_prefix("tensor<")?.strip_suffix('>')?;
     let mut shape = Vec::new();
     while let Some((size, after)) = rest.split_once('x') {
@@ -121,30 +127,7 @@ pub(super) fn tensor_type(text: &str) -> Option<TensorType> {
     }
     // Bounds of dynamic dimensions.
     let element = rest.split(',').next()?;
-    Some(TensorType { dtype: dtype(element)?, shape })
-}
-
-/// Returns an element type.
-fn dtype(text: &str) -> Option<Dtype> {
-    Some(match text {
-        "i1" => Dtype::BOOL,
-        "i8" => Dtype::I8,
-        "i16" => Dtype::I16,
-        "i32" => Dtype::I32,
-        "i64" => Dtype::I64,
-        "ui8" => Dtype::U8,
-        "ui16" => Dtype::U16,
-        "ui32" => Dtype::U32,
-        "ui64" => Dtype::U64,
-        "f16" => Dtype::F16,
-        "bf16" => Dtype::BF16,
-        "f32" => Dtype::F32,
-        "f64" => Dtype::F64,
-        "f8E5M2" => Dtype::F8_E5M2,
-        "f8E4M3FN" => Dtype::F8_E4M3,
-        "complex<f32>" => Dtype::C64,
-        _ => return None,
-    })
+    Some(TensorType { dtype: dtype_of(element)?, shape })
 }
 
 #[cfg(test)]
@@ -156,6 +139,7 @@ mod tests {
         assert_eq!(integers("array<i64: 1, -2>"), Some(vec![1, -2]));
         assert_eq!(integers("array<i64>"), Some(vec![]));
         assert_eq!(integers("[1, 0]"), Some(vec![1, 0]));
+        assert_eq!((integers("64 : i64"), integers("")), (Some(vec![64]), Some(vec![])));
         assert_eq!(integers("dense<[[1, 2], [3, -4]]> : tensor<2x2xi64>"), Some(vec![1, 2, 3, -4]));
         assert_eq!(integers("dense<7> : tensor<3xi32>"), Some(vec![7; 3]));
         assert_eq!(integers("dense<\"0xFFFF0100\"> : tensor<2xi16>"), Some(vec![-1, 1]));

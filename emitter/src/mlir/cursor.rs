@@ -7,34 +7,34 @@ const EXCERPT: usize = 40;
 
 /// A place in a text, which moves forward as the text is read.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Cursor<'t> {
+pub(crate) struct Cursor<'t> {
     rest: &'t str,
 }
 
 impl<'t> Cursor<'t> {
-    pub(super) fn new(text: &'t str) -> Self {
+    pub(crate) fn new(text: &'t str) -> Self {
         Self { rest: text }
     }
 
     /// Moves past white space.
-    pub(super) fn skip_space(&mut self) {
+    pub(crate) fn skip_space(&mut self) {
         self.rest = self.rest.trim_start();
     }
 
     /// Returns whether `token` comes next, after white space.
-    pub(super) fn is_at(&mut self, token: &str) -> bool {
+    pub(crate) fn is_at(&mut self, token: &str) -> bool {
         self.skip_space();
         self.rest.starts_with(token)
     }
 
     /// Returns whether nothing comes next, after white space.
-    pub(super) fn is_at_end(&mut self) -> bool {
+    pub(crate) fn is_at_end(&mut self) -> bool {
         self.skip_space();
         self.rest.is_empty()
     }
 
     /// Moves past `token` if it comes next, after white space.
-    pub(super) fn take(&mut self, token: &str) -> bool {
+    pub(crate) fn take(&mut self, token: &str) -> bool {
         let found = self.is_at(token);
         if found {
             self.rest = &self.rest[token.len()..];
@@ -43,25 +43,25 @@ impl<'t> Cursor<'t> {
     }
 
     /// Moves past `token`, which must come next.
-    pub(super) fn expect(&mut self, token: &str) -> Result<(), Error> {
+    pub(crate) fn expect(&mut self, token: &str) -> Result<(), Error> {
         if self.take(token) { Ok(()) } else { Err(self.error(&format!("'{token}'"))) }
     }
 
     /// Takes characters as long as they pass.
-    pub(super) fn take_while(&mut self, passes: impl Fn(char) -> bool) -> &'t str {
+    pub(crate) fn take_while(&mut self, passes: impl Fn(char) -> bool) -> &'t str {
         let end = self.rest.find(|c| !passes(c)).unwrap_or(self.rest.len());
         self.split(end)
     }
 
     /// Takes a name: letters, digits, `_`, `.`, `$` and `-`.
-    pub(super) fn name(&mut self) -> Result<&'t str, Error> {
+    pub(crate) fn name(&mut self) -> Result<&'t str, Error> {
         self.skip_space();
         let name = self.take_while(|c| c.is_ascii_alphanumeric() || matches!(c, '_' | '.' | '$' | '-'));
         if name.is_empty() { Err(self.error("a name")) } else { Ok(name) }
     }
 
     /// Takes a value's name, `%0` or `%2#1`.
-    pub(super) fn value(&mut self) -> Result<&'t str, Error> {
+    pub(crate) fn value(&mut self) -> Result<&'t str, Error> {
         self.skip_space();
         let whole = self.rest;
         self.expect("%")?;
@@ -74,7 +74,7 @@ impl<'t> Cursor<'t> {
     }
 
     /// Takes a string with its quotes and escapes.
-    pub(super) fn quoted(&mut self) -> Result<&'t str, Error> {
+    pub(crate) fn quoted(&mut self) -> Result<&'t str, Error> {
         self.skip_space();
         let bytes = self.rest.as_bytes();
         if bytes.first() != Some(&b'"') {
@@ -92,7 +92,7 @@ impl<'t> Cursor<'t> {
     }
 
     /// Takes text up to one of `ends` that is in no bracket and no string, without white space around it.
-    pub(super) fn balanced(&mut self, ends: &[char]) -> Result<&'t str, Error> {
+    pub(crate) fn balanced(&mut self, ends: &[char]) -> Result<&'t str, Error> {
         self.skip_space();
         let bytes = self.rest.as_bytes();
         let (mut depth, mut at) = (0_usize, 0);
@@ -119,7 +119,7 @@ impl<'t> Cursor<'t> {
     }
 
     /// Takes a line.
-    pub(super) fn line(&mut self) -> &'t str {
+    pub(crate) fn line(&mut self) -> &'t str {
         let line = self.take_while(|c| c != '\n');
         self.take("\n");
         line
@@ -132,14 +132,14 @@ impl<'t> Cursor<'t> {
     }
 
     /// Says what was expected here.
-    pub(super) fn error(&self, expected: &str) -> Error {
+    pub(crate) fn error(&self, expected: &str) -> Error {
         let found: String = self.rest.chars().take(EXCERPT).collect();
         Error::Syntax { found, expected: expected.to_owned() }
     }
 }
 
 /// Returns a string without its quotes and escapes.
-pub(super) fn unquote(quoted: &str) -> String {
+pub(crate) fn unquote(quoted: &str) -> String {
     let inner = quoted.strip_prefix('"').and_then(|rest| rest.strip_suffix('"')).unwrap_or(quoted);
     let mut bytes = Vec::with_capacity(inner.len());
     let mut rest = inner.as_bytes();

@@ -1,0 +1,4 @@
+//! Reads MLIR's text: names, values of attributes, types.
+
+pub(crate) mod attributes;
+pub(crate) mod cursor;
