@@ -30,30 +30,20 @@ pub(super) fn compare(graph: &mut Graph, op: &Op<'_>, x: Tensor, y: Tensor) -> O
 /// Returns integers in the total order of floats; `None` if elements are none.
 pub(super) fn key(graph: &mut Graph, x: Tensor) -> Option<Tensor> {
     let ty = graph.type_of(x);
-    let (dtype, largest) = match ty.dtype {
-        Dtype::F16 | Dtype::BF16 => (Dtype::I16, f64::from(i16::MAX)),
-        Dtype::F32 => (Dtype::I32, f64::from(i32::MAX)),
-        Dtype::F64 => return Some(key_of_f64(graph, x)),
+    let dtype = match ty.dtype {
+        Dtype::F16 | Dtype::BF16 => Dtype::I16,
+        Dtype::F32 => Dtype::I32,
+        Dtype::F64 => Dtype::I64,
         _ => return None,
     };
     let bits = graph.bitcast_convert(x, dtype);
-    let (zero, largest) = (graph.full(0.0, dtype, &ty.shape), graph.full(largest, dtype, &ty.shape));
-    let inverted = graph.xor(bits, largest);
+    let zero = graph.full(0.0, dtype, &ty.shape);
+    let not = graph.not(bits);
+    // A full number saturates: it is the lowest integer, the sign alone. All other bits are inverted.
+    let sign = graph.full(f64::NEG_INFINITY, dtype, &ty.shape);
+    let inverted = graph.xor(not, sign);
     let is_negative = graph.lt(bits, zero);
     Some(graph.select(is_negative, inverted, bits))
-}
-
-/// Returns the same of 64 bits, whose largest integer is no number that a float holds.
-fn key_of_f64(graph: &mut Graph, x: Tensor) -> Tensor {
-    let shape = graph.shape(x).to_vec();
-    let bits = graph.bitcast_convert(x, Dtype::I64);
-    let zero = graph.full(0.0, Dtype::I64, &shape);
-    let not = graph.not(bits);
-    // Inverts all bits but the sign.
-    let lowest = graph.full(-(2.0_f64.powi(63)), Dtype::I64, &shape);
-    let inverted = graph.xor(not, lowest);
-    let is_negative = graph.lt(bits, zero);
-    graph.select(is_negative, inverted, bits)
 }
 
 /// Returns what stands for the larger or smaller of complex numbers, which are compared by their real parts, and by their
