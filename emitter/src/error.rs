@@ -56,6 +56,24 @@ pub enum Error {
     },
 }
 
+impl Error {
+    /// Returns an error about a program as a whole, or about an argument, which has no place.
+    pub(crate) fn refused(
+        function: &str,
+        what: &str,
+        problem: impl Into<String>,
+        hint: impl Into<String>,
+    ) -> Self {
+        Self::Refused {
+            function: function.to_owned(),
+            op: what.to_owned(),
+            place: None,
+            problem: problem.into(),
+            hint: hint.into(),
+        }
+    }
+}
+
 /// Returns ` at train.py:170`, or nothing.
 fn at(place: Option<&str>) -> String {
     place.map_or_else(String::new, |place| format!(" at {place}"))

@@ -66,7 +66,10 @@ pub(super) fn replay(
         let all = op.attribute("mhlo.attributes").map(|text| format!("[{text}]"));
         let all = all.as_deref().map(dictionaries).transpose()?.and_then(|mut all| all.pop());
         let mut attributes = all.unwrap_or_default();
-        attributes.retain(|name, _| *name != "largest");
+        if attributes.remove("largest").is_some_and(|text| text != "true") {
+            let problem = format!("found the smallest elements of @{target}, expected the largest");
+            return Err(replay.refused(op, problem, "negate the tensor, and the values that are found"));
+        }
         return replay.op(&op.renamed(name, attributes), operands);
     }
     if let Some(results) = lapack::replay(replay, op, &target, operands)? {

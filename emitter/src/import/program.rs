@@ -109,7 +109,7 @@ pub fn import_program(text: &str, options: &ProgramOptions) -> Result<ProgramMod
             if !names.insert(name.clone()) {
                 return Err(of_program(
                     &name,
-                    "found two functions of one name",
+                    "found two functions of one name, expected one",
                     "give them different names",
                 ));
             }
@@ -139,7 +139,7 @@ pub fn import_program(text: &str, options: &ProgramOptions) -> Result<ProgramMod
     if let Some(name) = unused {
         return Err(of_program(
             name,
-            "found no argument of this name to bind",
+            "found no argument of this name to bind, expected one of a function that others call",
             "mlxcel-compile explain shows the names",
         ));
     }
@@ -157,13 +157,7 @@ fn suffix(sizes: &Sizes) -> String {
 }
 
 fn of_program(what: &str, problem: &str, hint: &str) -> Error {
-    Error::Refused {
-        function: what.to_owned(),
-        op: "program".to_owned(),
-        place: None,
-        problem: problem.to_owned(),
-        hint: hint.to_owned(),
-    }
+    Error::refused(what, "program", problem, hint)
 }
 
 /// Makes a function.
@@ -241,11 +235,11 @@ fn states(function: &ImportedFunction, options: &ProgramOptions) -> Result<Vec<O
             .filter(|index| is_part(&arguments[*index].shown_name(*index), name))
             .collect();
         if found.is_empty() {
-            return Err(of_program(
-                &function.name,
-                &format!("found no argument '{name}' for the state"),
-                "mlxcel-compile explain shows the names",
-            ));
+            let known: Vec<_> =
+                (0..arguments.len()).map(|index| arguments[index].shown_name(index)).collect();
+            let problem =
+                format!("found no argument '{name}' for the state, expected one of {}", known.join(", "));
+            return Err(of_program(&function.name, &problem, "mlxcel-compile explain shows the names"));
         }
         for index in found {
             let argument = &arguments[index];
@@ -254,7 +248,10 @@ fn states(function: &ImportedFunction, options: &ProgramOptions) -> Result<Vec<O
             };
             let result = argument.donated_to.or_else(|| (0..function.results.len()).find(free));
             let Some(result) = result else {
-                let problem = format!("found no result of type {} for the state '{name}'", argument.ty);
+                let problem = format!(
+                    "found no result of type {} for the state '{name}', expected one that no other state has",
+                    argument.ty
+                );
                 return Err(of_program(
                     &function.name,
                     &problem,

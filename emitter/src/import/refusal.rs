@@ -7,7 +7,7 @@ pub(super) fn refusal(name: &str) -> Option<(String, &'static str)> {
             name.strip_prefix("chlo.").is_some_and(|short| !matches!(short, "constant_like" | "ragged_dot"));
         return (!is_known).then(|| {
             (
-                format!("found {name}, expected ops of StableHLO and CHLO"),
+                format!("found {name}, expected ops of StableHLO and CHLO that iree-compile knows"),
                 "lower it to StableHLO before exporting, as stablehlo-opt does",
             )
         });
@@ -32,11 +32,10 @@ pub(super) fn refusal(name: &str) -> Option<(String, &'static str)> {
             "found a quantized type, expected plain ones",
             "export integers and scales, as with stablehlo-legalize-quant-to-math",
         ),
-        "unary_einsum" | "einsum" | "torch_index_select" | "cross-replica-sum" | "trace" | "rng"
-            if short != "rng" =>
-        {
-            ("found an op that StableHLO has given up", "export it with a newer version of the framework")
-        }
+        "unary_einsum" | "einsum" | "torch_index_select" | "cross-replica-sum" | "trace" => (
+            "found an op that StableHLO has given up, expected those that took its place",
+            "export it with a newer version of the framework",
+        ),
         "set_dimension_size" => (
             "found a shape that changes as the program runs, expected a fixed one",
             "pad to the largest size and use a mask",

@@ -27,13 +27,8 @@ pub(super) fn argument_types(
     let mut types = Vec::with_capacity(described.arguments.len());
     for (index, argument) in described.arguments.iter().enumerate() {
         let name = argument.shown_name(index);
-        let refused = |problem: String, hint: &str| Error::Refused {
-            function: described.name.clone(),
-            op: format!("argument {index} \"{name}\""),
-            place: None,
-            problem,
-            hint: hint.to_owned(),
-        };
+        let what = argument_text(index, &name);
+        let refused = |problem: String, hint: &str| Error::refused(&described.name, &what, problem, hint);
         let mut ty = tensor_type(&argument.ty).ok_or_else(|| {
             refused(
                 format!("found {}, expected a tensor of a type that targets compute with", argument.ty),
@@ -61,38 +56,34 @@ pub(super) fn argument_types(
         }
     }
     open.follow(function);
-    let unknown = sizes.keys().find(|key| {
-        let is_argument = described
-            .arguments
-            .iter()
-            .enumerate()
-            .any(|(index, argument)| argument.shown_name(index) == **key);
-        !is_argument && !symbols.contains_key(*key)
-    });
-    let expected = || {
+    let arguments: Vec<_> =
+        described.arguments.iter().enumerate().map(|(index, argument)| argument.shown_name(index)).collect();
+    let hint = || {
         let names: Vec<_> = symbols.keys().map(|symbol| format!("{symbol}=SIZE")).collect();
         let names = if names.is_empty() { "ARGUMENT=8x100".to_owned() } else { names.join(",") };
         format!("--shape {names}")
     };
-    if let Some(name) = unknown {
-        return Err(Error::Refused {
-            function: described.name.clone(),
-            op: "arguments".to_owned(),
-            place: None,
-            problem: format!("found no dimension or argument '{name}'"),
-            hint: expected(),
-        });
+    if let Some(name) = sizes.keys().find(|key| !arguments.contains(key) && !symbols.contains_key(*key)) {
+        let known: Vec<_> = symbols.keys().chain(&arguments).map(String::as_str).collect();
+        let problem =
+            format!("found no dimension or argument '{name}', expected one of {}", known.join(", "));
+        return Err(Error::refused(&described.name, "arguments", problem, hint()));
     }
     if let Some(index) = open.types.iter().position(TensorType::is_dynamic) {
-        return Err(Error::Refused {
-            function: described.name.clone(),
-            op: format!("argument {index} \"{}\"", described.arguments[index].shown_name(index)),
-            place: None,
-            problem: format!("found {}, expected a fixed shape", open.types[index]),
-            hint: expected(),
-        });
+        let problem = format!("found {}, expected a fixed shape", open.types[index]);
+        return Err(Error::refused(
+            &described.name,
+            &argument_text(index, &arguments[index]),
+            problem,
+            hint(),
+        ));
     }
     Ok(open.types)
+}
+
+/// Returns an argument as messages name it.
+fn argument_text(index: usize, name: &str) -> String {
+    format!("argument {index} \"{name}\"")
 }
 
 /// Returns the dimension variables of a program that `jax.export` wrote, with the argument and its dimension that each is.

@@ -147,7 +147,7 @@ fn what_cannot_be_compiled_is_refused_with_its_place() {
     let line = r#"%r = "torch.aten.relu"(%x) : (tensor<4xf32>) -> tensor<4xf32>"#;
     let error = refused(&program(line, "tensor<4xf32>"), &ProgramOptions::default());
     assert!(
-        error.starts_with("main: torch.aten.relu: found torch.aten.relu, expected ops of StableHLO"),
+        error.starts_with("main: torch.aten.relu: found torch.aten.relu, expected ops of StableHLO and CHLO that iree-compile knows"),
         "{error}"
     );
     let line = r#"%r = "func.call"(%x) <{callee = @main}> : (tensor<4xf32>) -> tensor<4xf32>"#;

@@ -98,9 +98,13 @@ impl Replay<'_, '_> {
 
     fn value(&self, op: &Op<'_>, name: &str) -> Result<Tensor, Error> {
         let found = self.frames.last().and_then(|frame| frame.get(name));
-        found
-            .copied()
-            .ok_or_else(|| self.refused(op, format!("found no value {name}"), "export the program again"))
+        found.copied().ok_or_else(|| {
+            self.refused(
+                op,
+                format!("found no value {name}, expected one that the function computes before"),
+                "export the program again",
+            )
+        })
     }
 
     /// Replays an op, and returns its results.
@@ -132,10 +136,14 @@ impl Replay<'_, '_> {
         let name = callee.unwrap_or_default().trim_start_matches('@').trim_matches('"');
         let function = self.module.functions.iter().find(|function| function.name == name);
         let Some(function) = function else {
-            return Err(self.refused(op, format!("found no function '{name}'"), "export the program again"));
+            return Err(self.refused(
+                op,
+                format!("found no function '{name}', expected one of the program"),
+                "export the program again",
+            ));
         };
         if self.frames.len() > CALL_LIMIT {
-            let problem = format!("found calls {CALL_LIMIT} deep, the last one of '{name}'");
+            let problem = format!("found calls {CALL_LIMIT} deep, the last one of '{name}', expected fewer");
             return Err(self.refused(op, problem, "programs must not call themselves"));
         }
         self.function(function, operands)
