@@ -41,7 +41,7 @@ mod native {
     // Variables that change the result. Others, such as CMAKE, do not, and xtask sets variables that a plain
     // `cargo build` does not have.
     const WATCHED_VARIABLES: [&str; 2] = ["MLXCEL_IREE_SOURCE", "MLXCEL_NO_CUDA"];
-    const SHIM: [&str; 11] = [
+    const SHIM: [&str; 12] = [
         "call.c",
         "device.c",
         "error.c",
@@ -49,6 +49,7 @@ mod native {
         "module.c",
         "profile.c",
         "recording.c",
+        "records.c",
         "tensor.c",
         "thread.c",
         "waits.c",

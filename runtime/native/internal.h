@@ -12,6 +12,8 @@
 // What makes the executables of a device report their workgroups, see workers.c.
 typedef struct mlxcel_workers_t mlxcel_workers_t;
 typedef struct mlxcel_recording_t mlxcel_recording_t;
+// Records that one thread at a time adds.
+typedef struct mlxcel_records_t mlxcel_records_t;
 
 struct mlxcel_device_t {
   iree_vm_instance_t* instance;
@@ -77,8 +79,8 @@ iree_status_t mlxcel_waits_wrap(mlxcel_device_t* device);
 iree_status_t mlxcel_workers_create(mlxcel_workers_t** out_workers);
 // Replaces a loader by one whose executables report. `workers` outlives them.
 iree_status_t mlxcel_workers_wrap(mlxcel_workers_t* workers, iree_hal_executable_loader_t** inout_loader);
-// Sets where workgroups are recorded; NULL for nowhere. Nothing runs meanwhile.
-void mlxcel_workers_record(mlxcel_workers_t* workers, mlxcel_recording_t* recording);
+// Sets where the workgroups of each worker are recorded; 0 for nowhere. Nothing runs meanwhile.
+void mlxcel_workers_record(mlxcel_workers_t* workers, mlxcel_records_t* records, size_t count);
 void mlxcel_workers_free(mlxcel_workers_t* workers);
 
 #endif  // MLXCEL_INTERNAL_H_

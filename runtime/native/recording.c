@@ -4,34 +4,6 @@
 
 #include "recording.h"
 
-void mlxcel_records_add_locked(mlxcel_records_t* records, const mlxcel_record_t* record) {
-  if (records->count == records->capacity) {
-    const size_t capacity = iree_max(2 * records->capacity, (size_t)256);
-    iree_status_t status =
-        capacity > MLXCEL_RECORDING_CAPACITY
-            ? iree_status_from_code(IREE_STATUS_RESOURCE_EXHAUSTED)
-            : iree_allocator_realloc(mlxcel_allocator(), capacity * sizeof(*records->items), (void**)&records->items);
-    if (!iree_status_is_ok(status)) {
-      iree_status_ignore(status);
-      ++records->lost;
-      return;
-    }
-    records->capacity = capacity;
-  }
-  records->items[records->count++] = *record;
-}
-
-void mlxcel_records_add(mlxcel_records_t* records, const mlxcel_record_t* record) {
-  iree_slim_mutex_lock(&records->mutex);
-  mlxcel_records_add_locked(records, record);
-  iree_slim_mutex_unlock(&records->mutex);
-}
-
-static void mlxcel_records_deinitialize(mlxcel_records_t* records) {
-  iree_allocator_free(mlxcel_allocator(), records->items);
-  iree_slim_mutex_deinitialize(&records->mutex);
-}
-
 int64_t mlxcel_now(void) { return iree_time_now(); }
 
 void mlxcel_record(mlxcel_device_t* device, uint32_t kind, int64_t start_ns, uint64_t bytes) {
@@ -134,7 +106,7 @@ mlxcel_error_t* mlxcel_recording_begin(mlxcel_device_t* device, int* out_is_prof
   iree_status_ignore(status);
   *out_is_profiling = recording->is_profiling;
   device->recording = recording;
-  mlxcel_workers_record(device->workers, recording);
+  mlxcel_workers_record(device->workers, recording->workers, recording->worker_count);
   return NULL;
 }
 
@@ -194,7 +166,7 @@ mlxcel_error_t* mlxcel_recording_end(mlxcel_device_t* device,
   if (!recording) return NULL;
   iree_status_t status = recording->is_profiling ? iree_hal_device_profiling_end(device->device) : iree_ok_status();
   mlxcel_recording_pass_all(recording, found, user);
-  mlxcel_workers_record(device->workers, NULL);
+  mlxcel_workers_record(device->workers, NULL, 0);
   device->recording = NULL;
   iree_hal_profile_sink_release((iree_hal_profile_sink_t*)recording);
   return mlxcel_error_from_status(status);

@@ -3,12 +3,9 @@
 #ifndef MLXCEL_RECORDING_H_
 #define MLXCEL_RECORDING_H_
 
-#include "iree/base/threading/mutex.h"
 #include "iree/hal/resource.h"
 #include "internal.h"
-
-// The most events of a kind that are kept from one collection to the next.
-#define MLXCEL_RECORDING_CAPACITY ((size_t)1 << 18)
+#include "records.h"
 
 // A function of an executable.
 typedef struct mlxcel_function_t {
@@ -18,23 +15,6 @@ typedef struct mlxcel_function_t {
   char* name;
   size_t name_length;
 } mlxcel_function_t;
-
-// An event whose function's name is not looked up yet.
-typedef struct mlxcel_record_t {
-  mlxcel_event_t event;
-  uint64_t executable;
-  uint32_t ordinal;
-} mlxcel_record_t;
-
-// Records that one thread at a time adds.
-typedef struct mlxcel_records_t {
-  iree_slim_mutex_t mutex;
-  mlxcel_record_t* items;
-  size_t count;
-  size_t capacity;
-  // Records for which there was no room.
-  uint64_t lost;
-} mlxcel_records_t;
 
 // A moment on the clocks of the device and of the host.
 typedef struct mlxcel_moment_t {
@@ -59,12 +39,6 @@ struct mlxcel_recording_t {
   mlxcel_records_t* workers;
   size_t worker_count;
 };
-
-// Adds a record, or counts it as lost.
-void mlxcel_records_add(mlxcel_records_t* records, const mlxcel_record_t* record);
-
-// Adds a record while its mutex is held.
-void mlxcel_records_add_locked(mlxcel_records_t* records, const mlxcel_record_t* record);
 
 // IREE's calls of the sink, in profile.c.
 iree_status_t mlxcel_profile_write(iree_hal_profile_sink_t* sink, const iree_hal_profile_chunk_metadata_t* metadata,

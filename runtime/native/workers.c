@@ -3,7 +3,7 @@
 
 #include "iree/hal/local/executable_loader.h"
 #include "iree/hal/local/local_executable.h"
-#include "recording.h"
+#include "records.h"
 
 // Workgroups of a dispatch that one thread runs with no more time between them are one record.
 #define MLXCEL_WORKERS_GAP_NS 2000
@@ -13,8 +13,9 @@ struct mlxcel_workers_t {
   iree_hal_local_executable_vtable_t vtable;
   // The functions that they stand for. All executables of the one loader share them.
   const iree_hal_local_executable_vtable_t* original;
-  // The recording of the device. It begins and ends while nothing runs.
-  mlxcel_recording_t* recording;
+  // The records of each worker, while the device is recorded. A recording begins and ends while nothing runs.
+  mlxcel_records_t* records;
+  size_t record_count;
 };
 
 // A loader whose executables report.
@@ -51,14 +52,13 @@ static iree_status_t mlxcel_workers_issue_call(iree_hal_local_executable_t* exec
                                                const iree_hal_executable_workgroup_state_v0_t* workgroup_state,
                                                uint32_t worker_id) {
   mlxcel_workers_t* workers = (mlxcel_workers_t*)executable->resource.vtable;
-  mlxcel_recording_t* recording = workers->recording;
-  if (!recording || worker_id >= recording->worker_count) {
+  if (worker_id >= workers->record_count) {
     return workers->original->issue_call(executable, ordinal, dispatch_state, workgroup_state, worker_id);
   }
   const int64_t start = iree_time_now();
   iree_status_t status =
       workers->original->issue_call(executable, ordinal, dispatch_state, workgroup_state, worker_id);
-  mlxcel_workers_add(&recording->workers[worker_id], worker_id, iree_hal_local_executable_profile_id(executable),
+  mlxcel_workers_add(&workers->records[worker_id], worker_id, iree_hal_local_executable_profile_id(executable),
                      (uint32_t)ordinal, dispatch_state->binding_ptrs, start, iree_time_now());
   return status;
 }
@@ -124,8 +124,10 @@ iree_status_t mlxcel_workers_wrap(mlxcel_workers_t* workers, iree_hal_executable
   return iree_ok_status();
 }
 
-void mlxcel_workers_record(mlxcel_workers_t* workers, mlxcel_recording_t* recording) {
-  if (workers) workers->recording = recording;
+void mlxcel_workers_record(mlxcel_workers_t* workers, mlxcel_records_t* records, size_t count) {
+  if (!workers) return;
+  workers->records = records;
+  workers->record_count = count;
 }
 
 void mlxcel_workers_free(mlxcel_workers_t* workers) { iree_allocator_free(mlxcel_allocator(), workers); }
