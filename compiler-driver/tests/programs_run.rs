@@ -245,7 +245,7 @@ fn requests_that_do_not_fit_the_program_are_refused() {
     hint: name each tensor as the program does
     error: --golden step=JAX/adam-0.npz:JAX/adam-1.npz: found no such function, expected one of main
     hint: `mlxcel-compile explain` shows functions, arguments and results
-    error: main: program: found no argument 'w' for the state
+    error: main: program: found no argument 'w' for the state, expected one of p['b'], p['w'], m['b'], m['w'], v['b'], v['w'], count, x, y
     hint: mlxcel-compile explain shows the names
     error: found no target `cup`, expected one such as cuda, cuda-sm_86 or cuda-sm_89
     hint: `mlxcel-compile targets` lists the targets

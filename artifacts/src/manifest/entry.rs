@@ -13,6 +13,7 @@ use safetensors::Dtype;
 use serde::{Deserialize, Serialize};
 
 pub use best::{BEST, best_count};
+pub use function::{argument_name, result_name};
 pub use parameter::{Calibration, CalibrationStep, PackCall, PackStep, Parameter};
 pub use pool::{CallSizes, PAGE, PagePart, Pool};
 

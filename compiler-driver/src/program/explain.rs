@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, path::Path};
 
-use mlxcel_artifacts::{Cancel, Store};
+use mlxcel_artifacts::{Cancel, Store, entry::result_name, printable};
 use mlxcel_emitter::{
     ImportedArgument, ImportedFunction, ImportedProgram, ImportedResult, ProgramOptions, import_program,
 };
@@ -58,20 +58,19 @@ fn refusal(error: &mlxcel_emitter::Error) -> String {
 /// Returns the lines of a function, in aligned columns.
 fn of_function(function: &ImportedFunction) -> String {
     let ImportedFunction { name, arguments, results } = function;
-    let result_name =
-        |index: usize| results.get(index).map(|result| named(result.name.as_deref(), "result", index));
+    let name_of =
+        |index: usize, result: &ImportedResult| printable(&result_name(result.name.as_deref(), index));
     let argument = |(index, argument): (usize, &ImportedArgument)| {
-        let donated = argument.donated_to.and_then(result_name);
+        let donated = argument.donated_to.and_then(|index| Some(name_of(index, results.get(index)?)));
         [
             "argument".to_owned(),
-            named(argument.name.as_deref(), "arg", index),
+            printable(&argument.shown_name(index)),
             type_text(&argument.ty),
             donated.map_or_else(String::new, |result| format!("given away for {result}")),
         ]
     };
     let result = |(index, result): (usize, &ImportedResult)| {
-        let name = named(result.name.as_deref(), "result", index);
-        ["result".to_owned(), name, type_text(&result.ty), String::new()]
+        ["result".to_owned(), name_of(index, result), type_text(&result.ty), String::new()]
     };
     let rows: Vec<_> =
         arguments.iter().enumerate().map(argument).chain(results.iter().enumerate().map(result)).collect();
@@ -83,12 +82,6 @@ fn of_function(function: &ImportedFunction) -> String {
         text.push('\n');
     }
     text
-}
-
-/// Returns a name, or what stands for it where a program says none: `arg0`.
-fn named(name: Option<&str>, kind: &str, index: usize) -> String {
-    let shown = |c: char| if c.is_control() { char::REPLACEMENT_CHARACTER } else { c };
-    name.map_or_else(|| format!("{kind}{index}"), |name| name.chars().map(shown).collect())
 }
 
 /// Returns ops with their numbers, the most frequent first: `5: add 3, dot_general 2`. StableHLO's have no prefix.

@@ -2,6 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use mlxcel_artifacts::entry::argument_name;
+
 use super::ast::{Attributes, Function, Module, Region};
 use super::cursor::unquote;
 
@@ -50,7 +52,7 @@ impl ImportedArgument {
     /// Returns its name, or what stands for it where the program says none: `arg0`.
     #[must_use]
     pub fn shown_name(&self, index: usize) -> String {
-        self.name.clone().unwrap_or_else(|| format!("arg{index}"))
+        argument_name(self.name.as_deref(), index)
     }
 }
 

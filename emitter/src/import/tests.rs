@@ -141,6 +141,13 @@ fn what_cannot_be_compiled_is_refused_with_its_place() {
     );
     assert!(call("xla_python_cpu_callback").contains("a call of a Python function"));
     assert!(call("mine").contains("a call of another runtime, @mine"));
+    let line = r#"%r:2 = "stablehlo.custom_call"(%x) <{call_target_name = "mhlo.topk"}> {mhlo.attributes =
+        {k = 2 : i64, largest = false}} : (tensor<4xf32>) -> (tensor<2xf32>, tensor<2xi32>)"#;
+    let error = refused(&program(line, "tensor<2xf32>"), &ProgramOptions::default());
+    assert!(
+        error.starts_with("main: custom_call: found the smallest elements of @mhlo.topk, expected"),
+        "{error}"
+    );
     let line = r#"%r = "stablehlo.convert"(%x) : (tensor<4xf32>) -> tensor<4xi4>"#;
     let error = refused(&program(line, "tensor<4xi4>"), &ProgramOptions::default());
     assert!(error.starts_with("main: convert: found tensor<4xi4>, expected a tensor of bool"), "{error}");

@@ -226,7 +226,9 @@ impl<R: ModelRunner> Engine<R> {
             span.discard();
             return false;
         };
-        self.describe(&plan, &mut span);
+        if self.trace.is_on() {
+            self.describe(&plan, &mut span);
+        }
         self.work.steps += 1;
         let shares = self.run(&plan, &drafts);
         let time = (self.clock)().saturating_sub(start);

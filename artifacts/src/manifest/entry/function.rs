@@ -2,6 +2,18 @@
 
 use super::{ArgumentKind, ArgumentSpec, Entry, ResultSpec};
 
+/// Returns the name of a function's argument: `argN` if its program gives none.
+#[must_use]
+pub fn argument_name(name: Option<&str>, index: usize) -> String {
+    name.map_or_else(|| format!("arg{index}"), ToOwned::to_owned)
+}
+
+/// Returns the name of a function's result: `resultN` if its program gives none.
+#[must_use]
+pub fn result_name(name: Option<&str>, index: usize) -> String {
+    name.map_or_else(|| format!("result{index}"), ToOwned::to_owned)
+}
+
 impl Entry {
     /// Returns the name of the program's function.
     #[must_use]
@@ -9,16 +21,16 @@ impl Entry {
         self.function.as_deref().unwrap_or(&self.name)
     }
 
-    /// Returns the arguments that a caller gives, with their names: all but storages. One without a name is called `argN`.
+    /// Returns the arguments that a caller gives, with their names: all but storages.
     pub fn inputs(&self) -> impl Iterator<Item = (String, &ArgumentSpec)> {
         let own = self.arguments.iter().enumerate().filter(|(_, spec)| !spec.is_storage());
-        own.map(|(index, spec)| (spec.name.clone().unwrap_or_else(|| format!("arg{index}")), spec))
+        own.map(|(index, spec)| (argument_name(spec.name.as_deref(), index), spec))
     }
 
-    /// Returns the results with their names. One without a name is called `resultN`.
+    /// Returns the results with their names.
     pub fn outputs(&self) -> impl Iterator<Item = (String, &ResultSpec)> {
         let all = self.results.iter().enumerate();
-        all.map(|(index, spec)| (spec.name.clone().unwrap_or_else(|| format!("result{index}")), spec))
+        all.map(|(index, spec)| (result_name(spec.name.as_deref(), index), spec))
     }
 }
 
