@@ -69,7 +69,7 @@ impl Bench {
         let path = self.folder.path().join("case.mlir");
         fs::write(&path, &case.text).unwrap();
         let text = generic_form(&path, &CompilerLocation::from_env(), &self.store, &Cancel::new());
-        let text = text.map_err(|error| report(&error))?;
+        let text = text.map_err(|error| report(&error).replace(&path.display().to_string(), "case.mlir"))?;
         let prefix = format!("t{index}_");
         let (module, errors) = import_tests(&text, &prefix).map_err(|error| error.to_string())?;
         let name = |function: &str| match function {

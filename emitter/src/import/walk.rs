@@ -121,8 +121,12 @@ impl Replay<'_, '_> {
         if let Some(results) = dynamic::replay(self, op, operands)? {
             return Ok(results);
         }
-        // A test is rewritten when it is compiled.
-        let rewritten = if self.checks.is_some() { None } else { rewrites::rewrite(self, op, operands)? };
+        let rewritten = match rewrites::boolean_constant(self, op) {
+            Some(constant) => Some(vec![constant]),
+            // A test is rewritten when it is compiled.
+            None if self.checks.is_some() => None,
+            None => rewrites::rewrite(self, op, operands)?,
+        };
         let results = match rewritten {
             Some(results) => results,
             None => self.as_it_is(op, operands)?,

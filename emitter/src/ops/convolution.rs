@@ -117,6 +117,24 @@ impl Convolution {
         }
         Some(shape)
     }
+
+    /// Returns the padding without what the kernel does not reach where it has one place alone, or `None` if that is nothing.
+    ///
+    /// Elements beyond the last place change nothing, but IREE 3.13 gives wrong results if there is one place and they are there.
+    pub(crate) fn padding_in_reach(&self, x: &[usize], kernel: &[usize]) -> Option<String> {
+        let dimensions = &self.dimensions;
+        let mut padding = self.padding.clone();
+        for (d, pair) in padding.iter_mut().enumerate() {
+            let size = *kernel.get(*dimensions.kernel_spatial.get(d)?)?;
+            let window = Steps { size, dilation: *self.kernel_dilation.get(d)? };
+            let size = *x.get(*dimensions.input_spatial.get(d)?)?;
+            let base = Steps { size, dilation: *self.input_dilation.get(d)? };
+            if window_count(base, window, *self.strides.get(d)?, *pair) == 1 {
+                pair.1 = window.signed_extent() - base.signed_extent() - pair.0;
+            }
+        }
+        (padding != self.padding).then(|| padding_pairs(&padding))
+    }
 }
 
 impl ConvolutionDimensions {
@@ -187,6 +205,7 @@ impl Graph {
             Ok(result) => result,
             Err(problem) => return self.fail(OP, problem),
         };
+        let in_reach = convolution.padding_in_reach(&x.shape, &k.shape);
         let Convolution {
             dimensions,
             strides,
@@ -198,7 +217,7 @@ impl Graph {
         } = convolution;
         let attributes = vec![
             ("window_strides", i64_array(strides)),
-            ("padding", padding_pairs(padding)),
+            ("padding", in_reach.unwrap_or_else(|| padding_pairs(padding))),
             ("lhs_dilation", i64_array(input_dilation)),
             ("rhs_dilation", i64_array(kernel_dilation)),
             ("dimension_numbers", dimensions.text()),
@@ -266,6 +285,22 @@ mod tests {
         let grouped = Convolution { feature_groups: 3, ..plain.clone() };
         assert_eq!(result(&[2, 8, 7, 3], &[3, 2, 1, 6], &grouped), "tensor<2x6x6x6xf32>");
         assert_eq!(result(&[2, 2, 7, 3], &[3, 2, 3, 5], &plain), "tensor<2x0x6x5xf32>");
+    }
+
+    #[test]
+    fn padding_ends_with_the_only_window() {
+        let of = |padding: (i64, i64), size: usize, input_dilation: usize| {
+            let convolution = Convolution {
+                padding: vec![padding],
+                strides: vec![7],
+                input_dilation: vec![input_dilation],
+                ..Convolution::channels_last(1)
+            };
+            convolution.padding_in_reach(&[1, size, 1], &[3, 1, 1])
+        };
+        assert_eq!(of((2, 3), 4, 1).unwrap(), "dense<[[2, -3]]> : tensor<1x2xi64>");
+        assert_eq!(of((0, 1), 3, 2).unwrap(), "dense<[[0, -2]]> : tensor<1x2xi64>");
+        assert_eq!((of((0, 0), 3, 1), of((0, 0), 11, 1), of((0, 0), 2, 1)), (None, None, None));
     }
 
     #[test]

@@ -3,6 +3,7 @@
 pub(crate) mod ci;
 mod circles;
 pub(crate) mod conform;
+mod conformance;
 mod functions;
 pub(crate) mod fuzz;
 pub(crate) mod goldens;

@@ -7,6 +7,7 @@ use std::{fs, path::Path};
 use anyhow::{Context as _, Result, bail};
 use serde::Deserialize;
 
+use super::conformance;
 use crate::{
     models,
     toolchain::{part::Supply, parts::PARTS},
@@ -16,6 +17,7 @@ use crate::{
 pub(super) fn check(root: &Path, fix: bool) -> Result<Vec<String>> {
     let documents = [
         ("compiler-driver/README.md", vec![("targets", targets(root)?)]),
+        ("emitter/README.md", vec![("conformance", conformance::table(root)?)]),
         ("models/README.md", vec![("models", models::markdown(root)?)]),
         ("xtask/README.md", vec![("parts", parts()), ("variables", variables())]),
     ];

@@ -3054,7 +3054,6 @@ func.func @triangular_solve_op_test_real_3x3_triangular_right_upper() {
   check.expect_almost_eq_const %result, dense<[[7.0, -2.0, -1.5]]> : tensor<1x3xf32>
   func.return
 }
-// // -----
 func.func @triangular_solve_op_test_real_3x3_triangular_left_lower_transpose() {
   %a = stablehlo.constant dense<[[1.0, 0.0, 0.0], [2.0, 3.0, 0.0], [4.0, 5.0, 6.0]]> : tensor<3x3xf32>
   %b = stablehlo.constant dense<[[7.0], [8.0], [9.0]]> : tensor<3x1xf32>

@@ -24,6 +24,7 @@ mod triangular_solve;
 mod unroll;
 mod window;
 
+pub(super) use boolean::constant as boolean_constant;
 use safetensors::Dtype;
 
 use super::{ast::Op, attributes::tensor_type, replay::Replay};

@@ -6,12 +6,13 @@ use super::super::{ast::Op, attributes::integer, replay::Replay};
 use crate::{
     error::Error,
     graph::{Graph, Tensor},
+    ops::Convolution,
     types::TensorType,
 };
 
-/// Returns what stands for a product or convolution of 16-bit floats: one with sums in `f32`, then rounded.
+/// Returns what stands for a product or convolution: for 16-bit floats one with sums in `f32`, then rounded.
 ///
-/// iree-compile would round after each addition.
+/// iree-compile would round after each addition, and is wrong about what a kernel with one place does not reach.
 pub(super) fn sums(
     replay: &mut Replay<'_, '_>,
     op: &Op<'_>,
@@ -21,6 +22,17 @@ pub(super) fn sums(
     let mut attributes = op.attributes.clone();
     // Which units compute it, and how precise they are at least. iree-compile takes no advice.
     attributes.remove("algorithm");
+    let shapes: Vec<_> = operands.iter().map(|operand| replay.graph.shape(*operand)).collect();
+    let padding = match shapes.as_slice() {
+        [x, kernel] if op.name == "stablehlo.convolution" => {
+            let convolution = Convolution::read(|name| op.attribute(name).unwrap_or_default());
+            convolution.and_then(|convolution| convolution.padding_in_reach(x, kernel))
+        }
+        _ => None,
+    };
+    if let Some(padding) = &padding {
+        attributes.insert("padding", padding);
+    }
     let is_narrow = matches!(ty.dtype, Dtype::BF16 | Dtype::F16);
     let dtype = if is_narrow { Dtype::F32 } else { ty.dtype };
     let sums = replay.add(op.name, operands, &attributes, Vec::new(), vec![TensorType::new(dtype, ty.shape)]);
