@@ -6,6 +6,7 @@
 #![allow(clippy::duplicate_mod, reason = "two of the emitter's examples share a file")]
 
 mod attacks;
+mod bare;
 mod best;
 mod calibration;
 mod checkpoints;

@@ -20,8 +20,8 @@ use tempfile::TempDir;
 
 use crate::real::program;
 
-/// Returns a file of JAX, written by `export.py`.
-fn jax(name: &str) -> PathBuf {
+/// Returns a file of JAX or PyTorch, written by `export.py` or `transformer.py`.
+pub(crate) fn exported(name: &str) -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/programs").join(name)
 }
 
@@ -74,7 +74,7 @@ pub(crate) fn tensors(path: &Path) -> BTreeMap<String, Tensor> {
 
 /// Records JAX's first step of Adam.
 fn first_step() -> GoldenFiles {
-    format!("{}:{}", jax("adam-0.npz").display(), jax("adam-1.npz").display()).parse().unwrap()
+    format!("{}:{}", exported("adam-0.npz").display(), exported("adam-1.npz").display()).parse().unwrap()
 }
 
 /// Runs mlxcel-run on a bundle. Returns its exit status, stdout and stderr, with the folder's path as `…`.
@@ -83,18 +83,18 @@ fn run(built: &Built, arguments: &[&str]) -> (Option<i32>, String, String) {
     command.arg("b").args(arguments).args(["--device", "local-sync"]).current_dir(built.folder.path());
     let Output { status, stdout, stderr } =
         command.env("MLXCEL_STORE", built.folder.path().join("store")).output().unwrap();
-    let text = |bytes| String::from_utf8(bytes).unwrap().replace(&jax("").display().to_string(), "JAX/");
+    let text = |bytes| String::from_utf8(bytes).unwrap().replace(&exported("").display().to_string(), "JAX/");
     (status.code(), text(stdout), text(stderr))
 }
 
 #[test]
 fn a_thousand_steps_of_adam_are_jaxs() {
-    let built = built(&jax("adam.jax"), |request| request.goldens = vec![first_step()]).unwrap();
+    let built = built(&exported("adam.jax"), |request| request.goldens = vec![first_step()]).unwrap();
     let program = Program::new(built.bundle.clone()).unwrap();
     let loaded = program.load(DeviceOptions::default()).unwrap();
-    let step = train::train(built.bundle.path(), &jax("adam-0.npz"), 1000).unwrap();
+    let step = train::train(built.bundle.path(), &exported("adam-0.npz"), 1000).unwrap();
     let tolerance = Tolerance { rtol: 1e-5, atol: 1e-5 };
-    for (name, expected) in tensors(&jax("adam-1000.npz")) {
+    for (name, expected) in tensors(&exported("adam-1000.npz")) {
         let found = step.read(&name).unwrap();
         assert!(compare(&found, &expected, tolerance).is_ok(), "{name}: {found:?}");
     }
@@ -108,9 +108,9 @@ fn a_thousand_steps_of_adam_are_jaxs() {
 
 #[test]
 fn mlxcel_run_calls_a_function_with_files() {
-    let built = built(&jax("adam.jax"), |_| ()).unwrap();
-    let inputs = format!("@{}", jax("adam-0.npz").display());
-    let expected = format!("@{}", jax("adam-1000.npz").display());
+    let built = built(&exported("adam.jax"), |_| ()).unwrap();
+    let inputs = format!("@{}", exported("adam-0.npz").display());
+    let expected = format!("@{}", exported("adam-1000.npz").display());
     let arguments =
         ["--input", &inputs, "--repeat", "1000", "--expected", &expected, "--rtol", "1e-5", "--atol", "1e-5"];
     let (code, stdout, stderr) =
@@ -119,7 +119,10 @@ fn mlxcel_run_calls_a_function_with_files() {
     assert_eq!(stderr.lines().filter(|line| line.starts_with("ok    ")).count(), 8, "{stderr}");
     assert!(stderr.contains("main on local-sync: 1000 calls, "), "{stderr}");
     let out = tensors(&built.folder.path().join("out.npz"));
-    assert_eq!(out.keys().collect::<Vec<_>>(), tensors(&jax("adam-1000.npz")).keys().collect::<Vec<_>>());
+    assert_eq!(
+        out.keys().collect::<Vec<_>>(),
+        tensors(&exported("adam-1000.npz")).keys().collect::<Vec<_>>()
+    );
     assert_eq!(tensors(&built.folder.path().join("loss.npy"))[""], out["result[4]"]);
 
     // One step is another thing.
@@ -137,7 +140,7 @@ fn mlxcel_run_calls_a_function_with_files() {
 
 #[test]
 fn mlxcel_run_refuses_what_does_not_fit() {
-    let built = built(&jax("logistic.mlir"), |_| ()).unwrap();
+    let built = built(&exported("logistic.mlir"), |_| ()).unwrap();
     let refused = |arguments: &[&str]| {
         let (code, stdout, stderr) = run(&built, arguments);
         assert_eq!((code, stdout.as_str()), (Some(1), ""), "{stderr}");
@@ -180,12 +183,12 @@ fn mlxcel_run_refuses_what_does_not_fit() {
 fn parameters_take_the_place_of_arguments() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("w.safetensors");
-    let all = tensors(&jax("adam-0.npz"));
+    let all = tensors(&exported("adam-0.npz"));
     let parameters: BTreeMap<_, _> =
         [("weights", "x"), ("y", "y")].map(|(key, name)| (key.to_owned(), all[name].clone())).into();
     write_tensors(&path, &parameters).unwrap();
     let bind = [("x", "weights"), ("y", "y")].map(|(a, b)| (a.to_owned(), b.to_owned()));
-    let built = built(&jax("adam.jax"), |request| {
+    let built = built(&exported("adam.jax"), |request| {
         (request.parameters, request.bind) = (Some(path.clone()), bind.into());
     })
     .unwrap();
@@ -199,7 +202,7 @@ fn parameters_take_the_place_of_arguments() {
         step.set(&name, &all[&name]).unwrap();
     }
     step.call().unwrap();
-    for (name, expected) in tensors(&jax("adam-1.npz")) {
+    for (name, expected) in tensors(&exported("adam-1.npz")) {
         let found = step.read(&name).unwrap();
         assert!(compare(&found, &expected, Tolerance { rtol: 1e-5, atol: 1e-6 }).is_ok(), "{name}");
     }
@@ -212,13 +215,13 @@ fn requests_that_do_not_fit_the_program_are_refused() {
     let vector = Tensor::of(&[3], &[0f64; 3]).unwrap();
     write_tensors(&file, &[("x".to_owned(), vector.clone()), ("v".to_owned(), vector)].into()).unwrap();
     let refused = |change: &dyn Fn(&mut ProgramRequest)| {
-        let error = built(&jax("adam.jax"), change).err().expect("it was built");
+        let error = built(&exported("adam.jax"), change).err().expect("it was built");
         error
             .replace(&folder.path().display().to_string(), "F")
-            .replace(&jax("").display().to_string(), "JAX/")
+            .replace(&exported("").display().to_string(), "JAX/")
     };
     let golden = |text: &str| text.parse::<GoldenFiles>().unwrap();
-    let (first, last) = (jax("adam-0.npz"), jax("adam-1.npz"));
+    let (first, last) = (exported("adam-0.npz"), exported("adam-1.npz"));
     let (first, last) = (first.display(), last.display());
     insta::assert_snapshot!(
         [
@@ -256,7 +259,7 @@ fn requests_that_do_not_fit_the_program_are_refused() {
 #[test]
 fn sizes_are_entry_points() {
     let sizes = [4, 8].map(|rows| [("rows".to_owned(), vec![rows])].into());
-    let built = built(&jax("symbolic.mlirbc"), |request| request.sizes = sizes.to_vec()).unwrap();
+    let built = built(&exported("symbolic.mlirbc"), |request| request.sizes = sizes.to_vec()).unwrap();
     let (code, stdout, stderr) = run(&built, &["--input", "arg0=8x64xf32=1"]);
     assert_eq!(
         (code, stdout.as_str()),
@@ -268,7 +271,7 @@ fn sizes_are_entry_points() {
 
 #[test]
 fn the_bundle_does_not_depend_on_who_exported_the_program() {
-    let text = fs::read_to_string(jax("logistic.mlir")).unwrap();
+    let text = fs::read_to_string(exported("logistic.mlir")).unwrap();
     assert!(text.contains("export.py"), "it names its source");
     let digest = |text: &str| {
         let folder = tempfile::tempdir().unwrap();
