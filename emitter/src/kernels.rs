@@ -36,6 +36,7 @@ mod rotation;
 mod route;
 #[cfg(test)]
 mod stated;
+mod vector_product;
 
 pub(crate) use activate::{Activate, ActivateGated, ActivateSizes, ActivationKind};
 pub(crate) use argmax::Argmax;
@@ -61,3 +62,4 @@ pub(crate) use rotation::Rotations;
 pub(crate) use route::Route;
 #[cfg(test)]
 pub(crate) use stated::stated_constant;
+pub(crate) use vector_product::{LANES, ProductOfColumns, ProductOfRows};

@@ -122,6 +122,10 @@ pub(crate) struct PreparedProgram<'r> {
     name: String,
     targets: Vec<Target>,
     spec: ProgramSpec,
+    /// The program as iree-compile prints it.
+    text: String,
+    options: ProgramOptions,
+    /// What becomes of it on a target without kernels.
     program: Program,
     took: Duration,
     parameters: Option<ParameterFile>,
@@ -142,29 +146,23 @@ impl<'r> PreparedProgram<'r> {
             Some(file) => file.bind(&request.bind, &described)?,
             None => BTreeMap::new(),
         };
-        let options =
-            ProgramOptions { sizes: request.sizes.clone(), state: request.state.clone(), parameters: bound };
-        let made = import_program(&text, &options).map_err(|error| Error::Program(Box::new(error)))?;
-        if let Some(file) = &parameters {
-            file.check(&made.parameters)?;
-        }
-        let of = |(key, ty): (&String, &TensorType)| Parameter::new(key, ty.dtype, &ty.shape);
-        let program = Program {
-            entries: made.functions.into_iter().map(|function| entry(function, request.narrow_f64)).collect(),
-            parameters: made.parameters.iter().map(of).collect(),
-            mlir: made.mlir,
-            packed: None,
-            step_bytes: 0,
-            serving: None,
-            dispatches: BTreeMap::new(),
-            objects: Vec::new(),
+        let options = ProgramOptions {
+            sizes: request.sizes.clone(),
+            state: request.state.clone(),
+            parameters: bound,
+            isa: None,
         };
+        let (program, types) = program(&text, &options, request.narrow_f64)?;
+        if let Some(file) = &parameters {
+            file.check(&types)?;
+        }
         let calls = request.goldens.iter().map(|files| RecordedCall::read(files, &program.entries));
         let calls = calls.collect::<Result<_, _>>()?;
         let source = Digest::of(without_places(&text).as_bytes());
         let name = request.program.file_stem().unwrap_or_default().to_string_lossy().into_owned();
         let spec = ProgramSpec { stablehlo: form.version(), source };
-        Ok(Self { request, name, targets, spec, program, took: start.elapsed(), parameters, calls })
+        let took = start.elapsed();
+        Ok(Self { request, name, targets, spec, text, options, program, took, parameters, calls })
     }
 }
 
@@ -188,9 +186,17 @@ impl Source for PreparedProgram<'_> {
         Vec::new()
     }
 
-    fn emit(&self, _: Numerics, progress: &mut Progress<'_>) -> Result<Program, Error> {
-        progress(Event::Emitted { bytes: self.program.mlir.len(), took: self.took });
-        Ok(self.program.clone())
+    fn emit(&self, numerics: Numerics, progress: &mut Progress<'_>) -> Result<Program, Error> {
+        let start = Instant::now();
+        let program = match numerics.cpu_isa() {
+            None => self.program.clone(),
+            isa => {
+                let options = ProgramOptions { isa, ..self.options.clone() };
+                program(&self.text, &options, self.request.narrow_f64)?.0
+            }
+        };
+        progress(Event::Emitted { bytes: program.mlir.len(), took: self.took + start.elapsed() });
+        Ok(program)
     }
 
     fn write(
@@ -224,6 +230,27 @@ impl Source for PreparedProgram<'_> {
             sources,
         })
     }
+}
+
+/// Makes a module of a program that was printed. Returns the types of its parameters too.
+fn program(
+    text: &str,
+    options: &ProgramOptions,
+    narrow_f64: bool,
+) -> Result<(Program, BTreeMap<String, TensorType>), Error> {
+    let made = import_program(text, options).map_err(|error| Error::Program(Box::new(error)))?;
+    let of = |(key, ty): (&String, &TensorType)| Parameter::new(key, ty.dtype, &ty.shape);
+    let program = Program {
+        entries: made.functions.into_iter().map(|function| entry(function, narrow_f64)).collect(),
+        parameters: made.parameters.iter().map(of).collect(),
+        mlir: made.mlir,
+        packed: None,
+        step_bytes: 0,
+        serving: None,
+        dispatches: made.dispatches,
+        objects: made.objects,
+    };
+    Ok((program, made.parameters))
 }
 
 /// Returns the entry point of a function.

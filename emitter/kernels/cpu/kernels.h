@@ -135,6 +135,12 @@ void matmul_bf16_experts(const uint16_t *w, const float *a, EXPERTS);
 void matmul_f16_experts(const uint16_t *w, const float *a, EXPERTS);
 void matmul_bf16_pairs_experts(const uint16_t *w, const uint16_t *a, EXPERTS);
 
+// Products of a matrix that is stored as it is and a vector.
+void product_of_rows(const float *a, const float *x, float *out, index rows,
+                     index columns, index begin, index end);
+void product_of_columns(const float *a, const float *x, float *out, index rows,
+                        index columns, index begin, index end);
+
 // Norms of rows, by the type of their weights.
 #define NORM_PART index heads, index weights, index stride, index first
 #define NORM_SIZES                                                             \

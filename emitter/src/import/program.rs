@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use mlxcel_artifacts::entry::PARAMETER_SCOPE;
+use mlxcel_artifacts::{Traffic, entry::PARAMETER_SCOPE};
 
 use super::{
     ast::{Function, Module},
@@ -11,7 +11,14 @@ use super::{
     replay::Replay,
     sizes::{self, Sizes},
 };
-use crate::{error::Error, graph, module, types::TensorType, work::work};
+use crate::{
+    error::Error,
+    graph,
+    kernels::{Isa, Object},
+    module,
+    types::TensorType,
+    work::work,
+};
 
 /// How a program is compiled.
 #[derive(Debug, Clone, Default)]
@@ -22,6 +29,8 @@ pub struct ProgramOptions {
     pub state: StateArguments,
     /// The tensors that take the place of arguments: names of parameters by names of arguments.
     pub parameters: BTreeMap<String, String>,
+    /// The instruction set that kernels are for, if the target has kernels.
+    pub isa: Option<Isa>,
 }
 
 /// The arguments that a caller gives away, so that they are the state of a program.
@@ -45,6 +54,10 @@ pub struct ProgramModule {
     pub functions: Vec<ProgramFunction>,
     /// The tensors that it reads, by name.
     pub parameters: BTreeMap<String, TensorType>,
+    /// The objects that it is linked with.
+    pub objects: Vec<Object>,
+    /// How much its kernels read and write, by the names of their dispatches.
+    pub dispatches: BTreeMap<String, Traffic>,
 }
 
 /// A function of a program.
@@ -98,7 +111,13 @@ pub enum ProgramArgumentKind {
 pub fn import_program(text: &str, options: &ProgramOptions) -> Result<ProgramModule, Error> {
     let parsed = parse(text)?;
     let mut module = module::Module::new(mlxcel_artifacts::entry::MODULE_NAME);
-    let mut made = ProgramModule { mlir: String::new(), functions: Vec::new(), parameters: BTreeMap::new() };
+    let mut made = ProgramModule {
+        mlir: String::new(),
+        functions: Vec::new(),
+        parameters: BTreeMap::new(),
+        objects: Vec::new(),
+        dispatches: BTreeMap::new(),
+    };
     let none = [Sizes::new()];
     let all_sizes = if options.sizes.is_empty() { none.as_slice() } else { &options.sizes };
     let mut names = BTreeSet::new();
@@ -144,6 +163,7 @@ pub fn import_program(text: &str, options: &ProgramOptions) -> Result<ProgramMod
         ));
     }
     made.mlir = module.to_mlir()?;
+    (made.objects, made.dispatches) = (module.objects(), module.traffic());
     Ok(made)
 }
 
@@ -174,6 +194,7 @@ fn of(
     let types = sizes::argument_types(parsed, function, &described, sizes)?;
     let states = states(&described, options)?;
     let mut replay = Replay::new(parsed, &function.name);
+    replay.isa = options.isa;
     replay.graph.protect_arguments();
     let (mut values, mut arguments) = (Vec::new(), Vec::new());
     for (index, (argument, ty)) in described.arguments.iter().zip(types).enumerate() {
@@ -213,6 +234,7 @@ fn of(
         arguments.push(ProgramArgument { kind: ProgramArgumentKind::Storage { result }, ..state });
     }
     let results_of = described.results.iter().map(|result| result.name.clone()).zip(result_types).collect();
+    module.add_executables(replay.executables);
     let graph = replay.graph.finish(name.clone(), &results)?;
     let (function, work) = (described.name, work(&graph));
     Ok((graph, ProgramFunction { name, function, arguments, results: results_of, work }))

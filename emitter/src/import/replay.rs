@@ -12,6 +12,7 @@ use super::{
 use crate::{
     error::Error,
     graph::{self, Graph, Tensor},
+    kernels::{Executable, Isa},
     types::{TensorType, ValueType},
 };
 
@@ -30,6 +31,10 @@ pub(super) struct Replay<'p, 't> {
     pub(super) combiners: usize,
     /// What is checked, if this is a test.
     pub(super) checks: Option<Checks>,
+    /// The instruction set that kernels are for, if the target has kernels.
+    pub(super) isa: Option<Isa>,
+    /// The kernels that it calls.
+    pub(super) executables: Vec<Executable>,
 }
 
 impl<'p, 't> Replay<'p, 't> {
@@ -43,6 +48,8 @@ impl<'p, 't> Replay<'p, 't> {
             ops: 0,
             combiners: 0,
             checks: None,
+            isa: None,
+            executables: Vec::new(),
         }
     }
 

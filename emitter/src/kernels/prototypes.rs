@@ -11,7 +11,11 @@ use mlxcel_artifacts::{CacheType, Float, Quant};
 use mlxcel_models::{Coding, Expr, Numbers, OfGroups, Preset, Storage, StoredTensor, Weight};
 use safetensors::Dtype;
 
-use super::{executable::Executable, isa::Isa};
+use super::{
+    executable::{Call, Executable, Grid},
+    isa::Isa,
+    vector_product::{ProductOfColumns, ProductOfRows},
+};
 use crate::{
     graph::Graph,
     group_form::{GroupForm, Groups, List, Scales},
@@ -21,6 +25,7 @@ use crate::{
     },
     plan::{Numerics, Plan, Products},
     transformer::build,
+    types::TensorType,
 };
 
 /// A parameter of a C function.
@@ -266,12 +271,25 @@ fn executables_of_moments() -> Vec<Executable> {
     quantizer.executables
 }
 
+/// Returns the executables of a program that multiplies matrices by vectors.
+fn executables_of_programs() -> Vec<Executable> {
+    let mut g = Graph::new();
+    let (a, x) = (g.argument(Dtype::F32, &[64, 320]), g.argument(Dtype::F32, &[320]));
+    let out = |count: usize| TensorType::new(Dtype::F32, [count]);
+    let (grid, isa) = (Grid { items: 64, grain: 64 }, Isa::X86_64V3);
+    let of_rows = ProductOfRows { a, x, out: out(64), rows: 64, columns: 320 };
+    let of_columns = ProductOfColumns { a, x, out: out(320), rows: 64, columns: 320 };
+    [Call::new(&g, isa, of_rows, grid), Call::new(&g, isa, of_columns, grid)]
+        .map(|call| call.executable)
+        .into()
+}
+
 #[test]
 fn calls_match_the_c_prototypes() {
     let [cpu, cuda] = [cpu_prototypes(), cuda_prototypes()];
     let mut used = BTreeSet::new();
-    for executable in executables().into_iter().chain(executables_of_groups()).chain(executables_of_moments())
-    {
+    let of_models = executables().into_iter().chain(executables_of_groups());
+    for executable in of_models.chain(executables_of_moments()).chain(executables_of_programs()) {
         let (prototypes, name) = (if executable.is_gpu() { &cuda } else { &cpu }, executable.function.name);
         let prototype = prototypes.get(name).unwrap_or_else(|| panic!("{name} has no prototype"));
         compare(&executable, prototype);

@@ -22,6 +22,7 @@ mod sort;
 mod top_k;
 mod triangular_solve;
 mod unroll;
+mod vector_product;
 mod window;
 
 pub(super) use boolean::constant as boolean_constant;
@@ -57,7 +58,12 @@ pub(super) fn rewrite(
         ("stablehlo.convert", [x]) => {
             one(convert::rewrite(graph, *x, op.result_types.first().and_then(|ty| tensor_type(ty))))
         }
-        ("stablehlo.convolution" | "stablehlo.dot_general", _) => one(precision::sums(replay, op, operands)?),
+        ("stablehlo.convolution" | "stablehlo.dot_general", _) => {
+            one(match vector_product::rewrite(replay, op, operands) {
+                Some(product) => Some(product),
+                None => precision::sums(replay, op, operands)?,
+            })
+        }
         ("stablehlo.fft", _) => fft::rewrite(replay, op, operands)?,
         ("stablehlo.gather", _) => gather::rewrite(replay, op, operands)?,
         // It would let what comes after it write into a constant.
