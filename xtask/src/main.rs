@@ -14,7 +14,7 @@ use anyhow::Result;
 use clap::{Parser, Subcommand};
 
 use crate::{
-    bench::{embeddings, opening, peers, serving, sparse},
+    bench::{embeddings, opening, peers, programs, serving, sparse},
     check::{ci, conform, fuzz, goldens, gpu, presets, tidy},
     toolchain::{doctor, setup},
     workspace::Workspace,
@@ -67,6 +67,8 @@ enum Task {
     Serving(serving::Serving),
     /// Compare the speed of embeddings with sentence-transformers, on the same texts
     Embeddings(embeddings::Embeddings),
+    /// Compare the speed of a small program with JAX, PyTorch and MLX, on the same data
+    Programs(programs::Programs),
     /// Compare the speed of a mixture of experts with a dense model that has as many active weights
     Sparse(sparse::Sparse),
     /// Measure what verifying and opening a bundle costs, beside reading it
@@ -110,6 +112,7 @@ fn run(task: Task, workspace: &Workspace) -> Result<()> {
         Task::Peers(peers) => peers::peers(workspace, &peers),
         Task::Serving(serving) => serving::serving(workspace, &serving),
         Task::Embeddings(embeddings) => embeddings::embeddings(workspace, &embeddings),
+        Task::Programs(programs) => programs::programs(workspace, &programs),
         Task::Sparse(sparse) => sparse::sparse(workspace, &sparse),
         Task::Opening(opening) => opening::opening(workspace, &opening),
         Task::Fuzz(fuzz) => fuzz::fuzz(workspace, &fuzz),

@@ -11,12 +11,18 @@ use anyhow::{Context as _, Error, Result, bail};
 
 /// Runs the command and returns its stdout. The error of a failure has its stderr.
 pub(crate) fn output(command: &mut Command) -> Result<String> {
+    Ok(outputs(command)?.0)
+}
+
+/// Runs the command and returns its stdout and stderr. The error of a failure has its stderr.
+pub(crate) fn outputs(command: &mut Command) -> Result<(String, String)> {
     let result = command.stdin(Stdio::null()).output().with_context(|| command_line(command))?;
+    let [stdout, stderr] =
+        [result.stdout, result.stderr].map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
     if !result.status.success() {
-        let stderr = String::from_utf8_lossy(&result.stderr);
         bail!("{} ended with {}\n{}", command_line(command), result.status, stderr.trim_end());
     }
-    Ok(String::from_utf8_lossy(&result.stdout).into_owned())
+    Ok((stdout, stderr))
 }
 
 /// Runs the command with the stdin, stdout and stderr of this program.

@@ -1,10 +1,11 @@
-//! Measurements: beside llama.cpp and sentence-transformers, and of single costs.
+//! Measurements: beside llama.cpp, sentence-transformers and JAX, and of single costs.
 
 pub(crate) mod embeddings;
 mod llama_cpp;
 pub(crate) mod opening;
 mod pairs;
 pub(crate) mod peers;
+pub(crate) mod programs;
 mod ratio;
 pub(crate) mod serving;
 pub(crate) mod sparse;
