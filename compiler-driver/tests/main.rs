@@ -13,6 +13,7 @@ mod checkpoints;
 mod cli;
 mod demo;
 mod documents;
+mod emulated;
 mod encoders;
 mod exact;
 mod gguf_tokenizers;

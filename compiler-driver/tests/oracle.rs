@@ -141,7 +141,7 @@ fn every_fixture_answers_as_hugging_face_does() {
 }
 
 /// Writes a line to stderr at once, which tests that pass do not show otherwise.
-fn say(line: &str) {
+pub(crate) fn say(line: &str) {
     let _ = writeln!(io::stderr().lock(), "{line}");
 }
 

@@ -1,0 +1,145 @@
+//! Bundles for NVIDIA GPUs on a driver without one (`runtime/emulator`): IREE's runtime, its CUDA driver and the compiled code are the
+//! real ones, and what they compute is compared with JAX and Hugging Face.
+
+use std::{
+    env,
+    path::PathBuf,
+    process::{Command, Output},
+    sync::Mutex,
+    time::Instant,
+};
+
+use mlxcel_compiler_driver::{Float, Precision, Request};
+
+use crate::{
+    oracle::say,
+    programs_run::{Built, built, exported},
+    real::{self, Fixture, each, fixtures, greedy, is_full, program, request, try_built},
+};
+
+/// The variable with the fixture of a child process.
+const FIXTURE: &str = "MLXCEL_FIXTURE_ON_EMULATOR";
+/// What a child process says whose answers are exact, so that one which ran no test does not pass.
+const EXACT: &str = "exact on the emulator";
+
+/// The folder with the emulator's `libcuda.so`.
+fn driver() -> PathBuf {
+    let folder = program("mlxcel-run").with_file_name("examples");
+    assert!(
+        folder.join("libcuda.so").exists(),
+        "found no libcuda.so in {}, which the tests of the whole workspace build\n\
+         hint: cargo build -p mlxcel-cuda-emulator --examples",
+        folder.display()
+    );
+    folder
+}
+
+/// Returns a command whose process finds the emulator where NVIDIA's driver would be.
+fn on_emulator(program: PathBuf) -> Command {
+    let mut command = Command::new(program);
+    command.env("LD_LIBRARY_PATH", driver());
+    command
+}
+
+/// Calls a function on the emulator, and returns what mlxcel-run says.
+fn run(built: &Built, arguments: &[&str]) -> String {
+    let mut command = on_emulator(program("mlxcel-run"));
+    command.arg(built.bundle.path()).args(["--device", "cuda"]).args(arguments);
+    let Output { status, stdout, stderr } = command.output().unwrap();
+    let text = String::from_utf8_lossy(&[stdout, stderr].concat()).into_owned();
+    assert!(status.success(), "{text}");
+    text
+}
+
+#[test]
+fn steps_of_a_program_for_gpus_are_jaxs() {
+    let built = built(&exported("adam.jax"), |request| request.targets = vec!["cuda".into()]).unwrap();
+    let [inputs, expected] =
+        ["adam-0.npz", "adam-1000.npz"].map(|name| format!("@{}", exported(name).display()));
+    let tolerance = ["--rtol", "1e-5", "--atol", "1e-5"];
+    let arguments = ["--input", &inputs, "--repeat", "1000", "--expected", &expected];
+    let text = run(&built, &[&arguments[..], &tolerance].concat());
+    assert!(text.contains("main on cuda, Emulator: 1000 calls, "), "{text}");
+    assert_eq!(text.lines().filter(|line| line.starts_with("ok    ")).count(), 8, "{text}");
+}
+
+#[test]
+fn a_block_of_pytorch_for_gpus_is_pytorchs() {
+    let names = std::fs::read_to_string(exported("torch_block.txt")).unwrap();
+    let bind = names.lines().enumerate().map(|(index, name)| (format!("states[{index}]"), name.to_owned()));
+    let built = built(&exported("torch_block.jax"), |request| {
+        request.targets = vec!["cuda".into()];
+        request.parameters = Some(exported("torch_block.safetensors"));
+        request.bind = bind.collect();
+    })
+    .unwrap();
+    let [inputs, expected] =
+        ["in", "out"].map(|name| format!("@{}", exported(&format!("torch_block-{name}.npz")).display()));
+    let text =
+        run(&built, &["--input", &inputs, "--expected", &expected, "--rtol", "1e-5", "--atol", "1e-5"]);
+    assert!(text.contains("ok    result[0]: within "), "{text}");
+}
+
+/// Returns the request for a fixture in `f32` on a GPU, which the test and its child process share.
+fn for_gpu(fixture: &Fixture) -> Request {
+    Request {
+        precision: Precision::Float(Float::F32),
+        chunk: Some(32),
+        ..request(&fixture.folder, &["cuda"])
+    }
+}
+
+/// Compares the answers of a fixture, in a process that finds the emulator.
+fn answers(fixture: &Fixture) -> Result<(), String> {
+    // Here, so that the child finds the code in the store.
+    drop(try_built(&for_gpu(fixture))?);
+    let mut command = on_emulator(env::current_exe().unwrap());
+    command
+        .args(["--exact", "emulated::one_fixture", "--ignored", "--nocapture"])
+        .env(FIXTURE, &fixture.name);
+    let Output { status, stdout, stderr } = command.output().unwrap();
+    let words = String::from_utf8_lossy(&[stdout, stderr].concat()).into_owned();
+    if status.success() && words.contains(EXACT) { Ok(()) } else { Err(words) }
+}
+
+/// One fixture by default, those that `MLXCEL_FIXTURES` names, or all of them if `MLXCEL_ORACLE=full` asks for it.
+#[test]
+fn models_for_gpus_answer_as_hugging_face_does() {
+    let only = env::var("MLXCEL_FIXTURES").unwrap_or_default();
+    let is_chosen = |fixture: &Fixture| match only.as_str() {
+        "" => is_full() || fixture.name == "gqa",
+        words => words.split(',').any(|word| fixture.name.contains(word)),
+    };
+    let chosen: Vec<_> = Fixture::all_in(&fixtures()).unwrap().into_iter().filter(is_chosen).collect();
+    let failures = Mutex::new(Vec::new());
+    each(&chosen, |fixture| {
+        let start = Instant::now();
+        let end = answers(fixture);
+        if chosen.len() > 1 {
+            let words = if end.is_ok() { "exact" } else { "FAILED" };
+            say(&format!(
+                "{}: {words} on the emulator after {:.0} s",
+                fixture.name,
+                start.elapsed().as_secs_f32()
+            ));
+        }
+        if let Err(words) = end {
+            failures.lock().unwrap().push(format!("{}: {words}", fixture.name));
+        }
+    });
+    let failures = failures.into_inner().unwrap();
+    assert!(failures.is_empty(), "{} of {}:\n{}", failures.len(), chosen.len(), failures.join("\n"));
+}
+
+#[test]
+#[ignore = "a part of a fixture's comparison, which starts it"]
+fn one_fixture() {
+    let fixture = Fixture::find(&env::var(FIXTURE).unwrap());
+    let built = real::built(&for_gpu(&fixture));
+    let mut engine = built.engine("cuda").unwrap();
+    for recorded in &fixture.prompts[..2] {
+        let found = greedy(&mut engine, &recorded.prompt, recorded.tokens.len()).unwrap();
+        assert_eq!(found.tokens, recorded.tokens, "after a prompt of {}", recorded.prompt.len());
+    }
+    eprintln!("{EXACT}");
+}

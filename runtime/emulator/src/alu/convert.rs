@@ -1,0 +1,138 @@
+//! Conversions between types.
+
+use half::{bf16, f16};
+
+use super::number::{Binary, Unary, of};
+use crate::types::Type;
+
+/// Returns the conversion of a type to another.
+pub(crate) fn conversion(modifiers: &[&str], to: Type, from: Type) -> Option<Unary> {
+    let rounding = ["rni", "rzi", "rmi", "rpi"].into_iter().find(|name| modifiers.contains(name));
+    match (to, from) {
+        (Type::Integer { bits, .. }, Type::Integer { bits: of, signed }) => {
+            if modifiers.contains(&"sat") {
+                None
+            } else {
+                between_integers(bits, of, signed)
+            }
+        }
+        (Type::Integer { bits, signed }, Type::F32) => to_integer_f32(rounding?, bits, signed),
+        (Type::Integer { bits, signed }, Type::F64) => to_integer_f64(rounding?, bits, signed),
+        (_, Type::Integer { bits, signed }) => of_integer(to, bits, signed),
+        (Type::F32, Type::F32) => Some(match rounding? {
+            "rni" => of!(f32, |x| x.round_ties_even()),
+            "rzi" => of!(f32, |x| x.trunc()),
+            "rmi" => of!(f32, |x| x.floor()),
+            _ => of!(f32, |x| x.ceil()),
+        }),
+        (Type::F64, Type::F64) => Some(match rounding? {
+            "rni" => of!(f64, |x| x.round_ties_even()),
+            "rzi" => of!(f64, |x| x.trunc()),
+            "rmi" => of!(f64, |x| x.floor()),
+            _ => of!(f64, |x| x.ceil()),
+        }),
+        (Type::F32, Type::F16) => Some(of!(f16, |x| x.to_f32())),
+        (Type::F32, Type::Bf16) => Some(of!(bf16, |x| x.to_f32())),
+        (Type::F16, Type::F32) => Some(of!(f32, |x| f16::from_f32(x))),
+        (Type::Bf16, Type::F32) => Some(of!(f32, |x| bf16::from_f32(x))),
+        (Type::F32, Type::F64) => Some(of!(f64, |x| x as f32)),
+        (Type::F64, Type::F32) => Some(of!(f32, |x| f64::from(x))),
+        _ => None,
+    }
+}
+
+/// Returns two floats rounded to 16 bits, the first in the upper half.
+pub(crate) fn pair_of_floats(is_bf16: bool) -> Binary {
+    if is_bf16 {
+        |upper, lower| {
+            let half = |bits: u64| u64::from(bf16::from_f32(f32::from_bits(bits as u32)).to_bits());
+            half(upper) << 16 | half(lower)
+        }
+    } else {
+        |upper, lower| {
+            let half = |bits: u64| u64::from(f16::from_f32(f32::from_bits(bits as u32)).to_bits());
+            half(upper) << 16 | half(lower)
+        }
+    }
+}
+
+fn between_integers(bits: u32, from: u32, signed: bool) -> Option<Unary> {
+    // Wide ones repeat the sign, which narrower ones leave out again.
+    Some(match (from, signed) {
+        (8, false) => of!(u8, |x| x),
+        (8, true) => of!(i8, |x| x),
+        (16, false) if bits == 8 => of!(u8, |x| x),
+        (16, false) => of!(u16, |x| x),
+        (16, true) => of!(i16, |x| x),
+        (32, false) if bits == 8 => of!(u8, |x| x),
+        (32, false) if bits == 16 => of!(u16, |x| x),
+        (32, false) => of!(u32, |x| x),
+        (32, true) => of!(i32, |x| x),
+        (64, _) if bits == 32 => of!(u32, |x| x),
+        (64, _) if bits == 16 => of!(u16, |x| x),
+        (64, _) if bits == 8 => of!(u8, |x| x),
+        (64, _) => |x| x,
+        _ => return None,
+    })
+}
+
+/// Makes the conversion of a float to an integer. `as` saturates, and makes zero of NaN.
+macro_rules! to_integer {
+    ($float:ty, $rounding:expr, $bits:expr, $signed:expr) => {{
+        macro_rules! to {
+            ($integer:ty) => {
+                match $rounding {
+                    "rni" => of!($float, |x| x.round_ties_even() as $integer),
+                    "rzi" => of!($float, |x| x.trunc() as $integer),
+                    "rmi" => of!($float, |x| x.floor() as $integer),
+                    _ => of!($float, |x| x.ceil() as $integer),
+                }
+            };
+        }
+        Some(match ($bits, $signed) {
+            (8, false) => to!(u8),
+            (8, true) => to!(i8),
+            (16, false) => to!(u16),
+            (16, true) => to!(i16),
+            (32, false) => to!(u32),
+            (32, true) => to!(i32),
+            (64, false) => to!(u64),
+            (64, true) => to!(i64),
+            _ => return None,
+        })
+    }};
+}
+
+fn to_integer_f32(rounding: &str, bits: u32, signed: bool) -> Option<Unary> {
+    to_integer!(f32, rounding, bits, signed)
+}
+
+fn to_integer_f64(rounding: &str, bits: u32, signed: bool) -> Option<Unary> {
+    to_integer!(f64, rounding, bits, signed)
+}
+
+fn of_integer(to: Type, bits: u32, signed: bool) -> Option<Unary> {
+    macro_rules! to {
+        ($float:ty, $of:expr) => {
+            match (bits, signed) {
+                (8, false) => of!(u8, |x| $of(x as $float)),
+                (8, true) => of!(i8, |x| $of(x as $float)),
+                (16, false) => of!(u16, |x| $of(x as $float)),
+                (16, true) => of!(i16, |x| $of(x as $float)),
+                (32, false) => of!(u32, |x| $of(x as $float)),
+                (32, true) => of!(i32, |x| $of(x as $float)),
+                (64, false) => of!(u64, |x| $of(x as $float)),
+                (64, true) => of!(i64, |x| $of(x as $float)),
+                _ => return None,
+            }
+        };
+    }
+    Some(match to {
+        Type::F32 => to!(f32, std::convert::identity),
+        Type::F64 => to!(f64, std::convert::identity),
+        // Integers that f64 has are rounded once.
+        Type::F16 => to!(f64, f16::from_f64),
+        Type::Bf16 => to!(f64, bf16::from_f64),
+        _ => return None,
+    })
+}

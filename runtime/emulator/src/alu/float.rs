@@ -1,0 +1,110 @@
+//! Floats.
+
+use std::cmp::Ordering::{Equal, Greater, Less};
+
+use half::{bf16, f16};
+
+use super::number::{Binary, Ternary, Unary, of};
+use crate::types::Type;
+
+/// Makes the function of the floats of a type. 16-bit floats are computed in `f32` and rounded, which is one rounding of sums,
+/// differences and products.
+macro_rules! by_type {
+    ($ty:expr, |$($x:ident),*| $result:expr) => {
+        match $ty {
+            Type::F32 => of!(f32, |$($x),*| $result),
+            Type::F64 => of!(f64, |$($x),*| $result),
+            Type::F16 => of!(f16, |$($x),*| { $(let $x = $x.to_f32();)* f16::from_f32($result) }),
+            Type::Bf16 => of!(bf16, |$($x),*| { $(let $x = $x.to_f32();)* bf16::from_f32($result) }),
+            _ => return None,
+        }
+    };
+}
+
+pub(super) fn unary(op: &str, ty: Type) -> Option<Unary> {
+    // In f64 and rounded: at most half a unit in the last place and a little.
+    macro_rules! precise {
+        (|$x:ident| $result:expr) => {
+            match ty {
+                Type::F32 => of!(f32, |$x| {
+                    let $x = f64::from($x);
+                    ($result) as f32
+                }),
+                Type::F64 => of!(f64, |$x| $result),
+                _ => return None,
+            }
+        };
+    }
+    Some(match op {
+        "neg" => by_type!(ty, |x| -x),
+        "abs" => by_type!(ty, |x| x.abs()),
+        "sqrt" => precise!(|x| x.sqrt()),
+        "rcp" => precise!(|x| 1.0 / x),
+        "rsqrt" => precise!(|x| 1.0 / x.sqrt()),
+        "ex2" => precise!(|x| x.exp2()),
+        "lg2" => precise!(|x| x.log2()),
+        "sin" => precise!(|x| x.sin()),
+        "cos" => precise!(|x| x.cos()),
+        "tanh" => precise!(|x| x.tanh()),
+        _ => return None,
+    })
+}
+
+pub(super) fn binary(op: &str, modifiers: &[&str], ty: Type) -> Option<Binary> {
+    Some(match op {
+        "add" => by_type!(ty, |x, y| x + y),
+        "sub" => by_type!(ty, |x, y| x - y),
+        "mul" => by_type!(ty, |x, y| x * y),
+        "div" => by_type!(ty, |x, y| x / y),
+        "min" if modifiers.contains(&"NaN") => {
+            by_type!(ty, |x, y| if x.is_nan() || y.is_nan() { x + y } else { x.min(y) })
+        }
+        "max" if modifiers.contains(&"NaN") => {
+            by_type!(ty, |x, y| if x.is_nan() || y.is_nan() { x + y } else { x.max(y) })
+        }
+        "min" => by_type!(ty, |x, y| x.min(y)),
+        "max" => by_type!(ty, |x, y| x.max(y)),
+        // The first operand's sign, the second one's size.
+        "copysign" => by_type!(ty, |x, y| y.copysign(x)),
+        _ => return None,
+    })
+}
+
+pub(super) fn ternary(op: &str, ty: Type) -> Option<Ternary> {
+    match op {
+        "fma" | "mad" => Some(by_type!(ty, |x, y, z| x.mul_add(y, z))),
+        _ => None,
+    }
+}
+
+/// Returns whether a comparison holds. Names that end with `u` also hold if one is NaN; `ne` does not.
+pub(super) fn comparison(name: &str, ty: Type) -> Option<Binary> {
+    macro_rules! by_order {
+        ($($order:expr),*) => {
+            match ty {
+                Type::F32 => of!(f32, |x, y| u8::from([$($order),*].contains(&x.partial_cmp(&y)))),
+                Type::F64 => of!(f64, |x, y| u8::from([$($order),*].contains(&x.partial_cmp(&y)))),
+                Type::F16 => of!(f16, |x, y| u8::from([$($order),*].contains(&x.partial_cmp(&y)))),
+                Type::Bf16 => of!(bf16, |x, y| u8::from([$($order),*].contains(&x.partial_cmp(&y)))),
+                _ => return None,
+            }
+        };
+    }
+    Some(match name {
+        "eq" => by_order!(Some(Equal)),
+        "ne" => by_order!(Some(Less), Some(Greater)),
+        "lt" => by_order!(Some(Less)),
+        "le" => by_order!(Some(Less), Some(Equal)),
+        "gt" => by_order!(Some(Greater)),
+        "ge" => by_order!(Some(Greater), Some(Equal)),
+        "equ" => by_order!(None, Some(Equal)),
+        "neu" => by_order!(None, Some(Less), Some(Greater)),
+        "ltu" => by_order!(None, Some(Less)),
+        "leu" => by_order!(None, Some(Less), Some(Equal)),
+        "gtu" => by_order!(None, Some(Greater)),
+        "geu" => by_order!(None, Some(Greater), Some(Equal)),
+        "num" => by_order!(Some(Less), Some(Equal), Some(Greater)),
+        "nan" => by_order!(None),
+        _ => return None,
+    })
+}

@@ -1,0 +1,145 @@
+//! Memory of the device and of the host, which are the same.
+
+use std::{
+    alloc::{Layout, alloc, dealloc},
+    ffi::{c_int, c_uint, c_void},
+    ptr,
+};
+
+use super::{
+    codes::{INVALID_VALUE, OUT_OF_MEMORY, SUCCESS, give, nothing},
+    ranges::Memory,
+};
+
+/// The memory of the device.
+pub(super) static MEMORY: Memory = Memory::new();
+
+/// The alignment of the driver's allocations.
+const ALIGN: usize = 256;
+/// What new memory has: NaN as floats.
+const UNWRITTEN: u8 = 0xff;
+
+/// Returns the address of a function.
+pub(super) fn function(name: &str) -> Option<*const c_void> {
+    Some(match name {
+        "cuMemAlloc" => allocate as *const c_void,
+        "cuMemAllocManaged" | "cuMemHostAlloc" => allocate_with_flags as *const c_void,
+        "cuMemAllocFromPoolAsync" => allocate_from_pool as *const c_void,
+        "cuMemFree" | "cuMemFreeHost" => free as *const c_void,
+        "cuMemFreeAsync" => free_async as *const c_void,
+        "cuMemHostRegister" => register as *const c_void,
+        "cuMemHostUnregister" => unregister as *const c_void,
+        "cuMemHostGetDevicePointer" => device_pointer as *const c_void,
+        "cuMemPoolCreate" => create_pool as *const c_void,
+        "cuMemPoolGetAttribute" => pool_attribute as *const c_void,
+        "cuMemPoolDestroy"
+        | "cuMemPoolSetAccess"
+        | "cuMemPoolSetAttribute"
+        | "cuMemPoolTrimTo"
+        | "cuMemPrefetchAsync" => nothing as *const c_void,
+        "cuMemcpyAsync" | "cuMemcpyHtoDAsync" => copy as *const c_void,
+        "cuMemsetD8Async" => set_bytes as *const c_void,
+        "cuMemsetD16Async" => set_halves as *const c_void,
+        "cuMemsetD32Async" => set_words as *const c_void,
+        _ => return None,
+    })
+}
+
+fn layout(bytes: usize) -> Option<Layout> {
+    Layout::from_size_align(bytes.max(1), ALIGN).ok()
+}
+
+unsafe extern "C" fn allocate(place: *mut u64, bytes: usize) -> c_int {
+    let Some(layout) = layout(bytes) else { return OUT_OF_MEMORY };
+    // SAFETY: the layout has at least one byte, and what was allocated can be written.
+    let found = unsafe {
+        let found = alloc(layout);
+        if found.is_null() {
+            return OUT_OF_MEMORY;
+        }
+        found.write_bytes(UNWRITTEN, layout.size());
+        MEMORY.add(found as u64, layout.size());
+        found
+    };
+    // SAFETY: the caller gives a place for an address.
+    unsafe { give(place, found as u64) }
+}
+
+unsafe extern "C" fn allocate_with_flags(place: *mut u64, bytes: usize, _flags: c_uint) -> c_int {
+    // SAFETY: as the caller's.
+    unsafe { allocate(place, bytes) }
+}
+
+unsafe extern "C" fn allocate_from_pool(
+    place: *mut u64,
+    bytes: usize,
+    _pool: *mut c_void,
+    _stream: *mut c_void,
+) -> c_int {
+    // SAFETY: as the caller's.
+    unsafe { allocate(place, bytes) }
+}
+
+unsafe extern "C" fn free(place: u64) -> c_int {
+    if place == 0 {
+        return SUCCESS;
+    }
+    let Some(layout) = MEMORY.remove(place).and_then(layout) else { return INVALID_VALUE };
+    // SAFETY: it was allocated with this layout, and is known no more.
+    unsafe { dealloc(place as *mut u8, layout) };
+    SUCCESS
+}
+
+unsafe extern "C" fn free_async(place: u64, _stream: *mut c_void) -> c_int {
+    // SAFETY: as the caller's.
+    unsafe { free(place) }
+}
+
+unsafe extern "C" fn register(place: u64, bytes: usize, _flags: c_uint) -> c_int {
+    // SAFETY: the caller gives memory that stays until it is unregistered.
+    unsafe { MEMORY.add(place, bytes) };
+    SUCCESS
+}
+
+extern "C" fn unregister(place: u64) -> c_int {
+    if MEMORY.remove(place).is_some() { SUCCESS } else { INVALID_VALUE }
+}
+
+unsafe extern "C" fn device_pointer(device: *mut u64, host: u64, _flags: c_uint) -> c_int {
+    // SAFETY: the caller gives a place for an address.
+    unsafe { give(device, host) }
+}
+
+unsafe extern "C" fn create_pool(pool: *mut u64, _properties: *const c_void) -> c_int {
+    // SAFETY: the caller gives a place for a handle.
+    unsafe { give(pool, 1) }
+}
+
+unsafe extern "C" fn pool_attribute(_pool: u64, _attribute: c_int, value: *mut u64) -> c_int {
+    // SAFETY: the caller gives a place for a number.
+    unsafe { give(value, 0) }
+}
+
+unsafe extern "C" fn copy(to: u64, from: u64, bytes: usize, _stream: *mut c_void) -> c_int {
+    // SAFETY: the caller gives memory of this size; one of both is of the host, which is not known here.
+    unsafe { ptr::copy(from as *const u8, to as *mut u8, bytes) };
+    SUCCESS
+}
+
+/// Makes a function that fills memory with numbers of a size.
+macro_rules! fill {
+    ($($name:ident: $ty:ty;)*) => {$(
+        unsafe extern "C" fn $name(place: u64, value: $ty, count: usize, _stream: *mut c_void) -> c_int {
+            let bytes = count.saturating_mul(size_of::<$ty>());
+            if !MEMORY.contains(place, bytes) {
+                return INVALID_VALUE;
+            }
+            for index in 0..count {
+                // SAFETY: all of these bytes are in an allocation.
+                unsafe { (place as *mut $ty).add(index).write_unaligned(value) };
+            }
+            SUCCESS
+        }
+    )*};
+}
+fill! { set_bytes: u8; set_halves: u16; set_words: u32; }

@@ -1,0 +1,147 @@
+//! The device, contexts, streams and events.
+
+use std::ffi::{CStr, c_char, c_int, c_uint, c_void};
+
+use super::codes::{
+    INVALID_PTX, INVALID_VALUE, LAUNCH_FAILED, NOT_FOUND, NOT_SUPPORTED, OUT_OF_MEMORY, SUCCESS, give,
+    nothing,
+};
+
+const NAME: &CStr = c"Emulator";
+/// CUDA 12.8.
+const VERSION: c_int = 12080;
+/// Anything but null, where a handle stands for nothing.
+const HANDLE: *mut c_void = std::ptr::dangling_mut::<u8>().cast();
+
+/// Returns the address of a function.
+pub(super) fn function(name: &str) -> Option<*const c_void> {
+    Some(match name {
+        "cuGetErrorName" | "cuGetErrorString" => error_text as *const c_void,
+        "cuDriverGetVersion" => version as *const c_void,
+        "cuDeviceGetCount" => count as *const c_void,
+        "cuDeviceGet" => device as *const c_void,
+        "cuDeviceGetName" => device_name as *const c_void,
+        "cuDeviceGetUuid" => uuid as *const c_void,
+        "cuDeviceGetAttribute" => attribute as *const c_void,
+        "cuDevicePrimaryCtxRetain" => context as *const c_void,
+        "cuCtxCreate" | "cuStreamCreate" | "cuEventCreate" => created as *const c_void,
+        "cuEventElapsedTime" => elapsed as *const c_void,
+        "cuLaunchHostFunc" => host_function as *const c_void,
+        "cuInit"
+        | "cuCtxDestroy"
+        | "cuDevicePrimaryCtxRelease"
+        | "cuCtxSetCurrent"
+        | "cuCtxPushCurrent"
+        | "cuCtxPopCurrent"
+        | "cuEventDestroy"
+        | "cuEventQuery"
+        | "cuEventRecord"
+        | "cuEventSynchronize"
+        | "cuStreamDestroy"
+        | "cuStreamSynchronize"
+        | "cuStreamWaitEvent" => nothing as *const c_void,
+        _ => return None,
+    })
+}
+
+unsafe extern "C" fn error_text(error: c_int, text: *mut *const c_char) -> c_int {
+    let found = match error {
+        SUCCESS => c"no error",
+        OUT_OF_MEMORY => c"out of memory",
+        INVALID_PTX => c"a PTX instruction that the emulator does not know",
+        NOT_FOUND => c"named symbol not found",
+        LAUNCH_FAILED => c"a kernel did something that is an error on a GPU",
+        NOT_SUPPORTED => c"operation not supported by the emulator",
+        _ => c"invalid argument",
+    };
+    // SAFETY: the caller gives a place for a pointer.
+    unsafe { give(text, found.as_ptr()) }
+}
+
+unsafe extern "C" fn version(version: *mut c_int) -> c_int {
+    // SAFETY: the caller gives a place for a number.
+    unsafe { give(version, VERSION) }
+}
+
+unsafe extern "C" fn count(count: *mut c_int) -> c_int {
+    // SAFETY: the caller gives a place for a number.
+    unsafe { give(count, 1) }
+}
+
+unsafe extern "C" fn device(device: *mut c_int, ordinal: c_int) -> c_int {
+    if ordinal != 0 {
+        return INVALID_VALUE;
+    }
+    // SAFETY: the caller gives a place for a number.
+    unsafe { give(device, ordinal) }
+}
+
+unsafe extern "C" fn device_name(name: *mut c_char, size: c_int, _device: c_int) -> c_int {
+    let text = NAME.to_bytes_with_nul();
+    if name.is_null() || usize::try_from(size).is_ok_and(|size| size < text.len()) {
+        return INVALID_VALUE;
+    }
+    // SAFETY: the caller gives a place for as many characters.
+    unsafe { std::ptr::copy_nonoverlapping(text.as_ptr(), name.cast(), text.len()) };
+    SUCCESS
+}
+
+unsafe extern "C" fn uuid(uuid: *mut [u8; 16], _device: c_int) -> c_int {
+    // SAFETY: the caller gives a place for 16 bytes.
+    unsafe { give(uuid, *b"mlxcel emulator\0") }
+}
+
+/// Numbers of `CUdevice_attribute`, with those of a small GPU of compute capability 8.0.
+unsafe extern "C" fn attribute(value: *mut c_int, attribute: c_int, _device: c_int) -> c_int {
+    let found = match attribute {
+        // Threads of a block, in all and by dimension.
+        1..=3 => 1024,
+        4 => 64,
+        // Blocks of a grid, by dimension.
+        5 => c_int::MAX,
+        6 | 7 => 65535,
+        // Shared memory of a block, and registers.
+        8 => 48 << 10,
+        12 | 82 => 64 << 10,
+        10 => 32,
+        // Multiprocessors.
+        16 => 2,
+        // Compute capability.
+        75 => 8,
+        76 => 0,
+        // Shared memory of a multiprocessor, and of a block that asks for it.
+        81 => 164 << 10,
+        97 => 163 << 10,
+        // Memory that both sides use, memory pools, memory of the host.
+        89 | 99 | 113 | 115 => 1,
+        _ => 0,
+    };
+    // SAFETY: the caller gives a place for a number.
+    unsafe { give(value, found) }
+}
+
+unsafe extern "C" fn context(context: *mut *mut c_void, _device: c_int) -> c_int {
+    // SAFETY: the caller gives a place for a pointer.
+    unsafe { give(context, HANDLE) }
+}
+
+unsafe extern "C" fn created(handle: *mut *mut c_void, _flags: c_uint) -> c_int {
+    // SAFETY: the caller gives a place for a pointer.
+    unsafe { give(handle, HANDLE) }
+}
+
+unsafe extern "C" fn elapsed(milliseconds: *mut f32, _start: *mut c_void, _end: *mut c_void) -> c_int {
+    // SAFETY: the caller gives a place for a number.
+    unsafe { give(milliseconds, 0.0) }
+}
+
+unsafe extern "C" fn host_function(
+    _stream: *mut c_void,
+    function: Option<unsafe extern "C" fn(*mut c_void)>,
+    data: *mut c_void,
+) -> c_int {
+    let Some(function) = function else { return INVALID_VALUE };
+    // SAFETY: the caller gives a function that takes the data. What was submitted before is done.
+    unsafe { function(data) };
+    SUCCESS
+}

@@ -1,0 +1,14 @@
+//! The driver's functions, as <https://docs.nvidia.com/cuda/cuda-driver-api/> has them, and memory at the addresses that they give.
+//! Handles are addresses of what they stand for.
+#![allow(unsafe_code, reason = "the driver's interface is C, and kernels compute addresses")]
+
+mod allocations;
+mod codes;
+mod device;
+mod driver;
+mod modules;
+mod ranges;
+
+pub use driver::cuGetProcAddress;
+pub use ranges::Memory;
+pub(crate) use ranges::Ranges;

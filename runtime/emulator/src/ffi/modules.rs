@@ -1,0 +1,163 @@
+//! Modules, their kernels, and launches.
+
+use std::{
+    ffi::{CStr, c_char, c_int, c_uint, c_void},
+    slice,
+};
+
+use super::{
+    allocations::MEMORY,
+    codes::{INVALID_PTX, INVALID_VALUE, LAUNCH_FAILED, NOT_FOUND, SUCCESS, give, nothing},
+};
+use crate::{
+    machine::{Dimensions, Launch},
+    ptx::Module,
+};
+
+/// Returns the address of a function.
+pub(super) fn function(name: &str) -> Option<*const c_void> {
+    Some(match name {
+        "cuModuleLoadDataEx" => load as *const c_void,
+        "cuModuleUnload" => unload as *const c_void,
+        "cuModuleGetFunction" => kernel as *const c_void,
+        "cuModuleGetGlobal" => global as *const c_void,
+        "cuFuncSetAttribute" => nothing as *const c_void,
+        "cuLaunchKernel" => launch as *const c_void,
+        _ => return None,
+    })
+}
+
+/// A kernel's handle. It lives as long as its module.
+struct Function {
+    module: *const Loaded,
+    name: String,
+}
+
+/// A module, with the handles of its kernels.
+struct Loaded {
+    module: Module,
+    functions: Vec<Function>,
+}
+
+unsafe extern "C" fn load(
+    handle: *mut *const Loaded,
+    text: *const c_char,
+    _count: c_uint,
+    _options: *const c_void,
+    _values: *const c_void,
+) -> c_int {
+    if text.is_null() {
+        return INVALID_VALUE;
+    }
+    // SAFETY: PTX is a C string.
+    let text = unsafe { CStr::from_ptr(text) };
+    let module = match Module::parse(&text.to_string_lossy()) {
+        Ok(module) => module,
+        Err(error) => {
+            eprintln!("cuda emulator: {error}");
+            return INVALID_PTX;
+        }
+    };
+    for (place, bytes) in module.ranges() {
+        // SAFETY: the module's variables live until it is unloaded.
+        unsafe { MEMORY.add(place, bytes) };
+    }
+    let names: Vec<_> = module.kernels().map(ToOwned::to_owned).collect();
+    let loaded = Box::into_raw(Box::new(Loaded { module, functions: Vec::new() }));
+    let functions = names.into_iter().map(|name| Function { module: loaded, name }).collect();
+    // SAFETY: it was just made, and nobody else knows of it.
+    unsafe { (*loaded).functions = functions };
+    // SAFETY: the caller gives a place for a handle.
+    unsafe { give(handle, loaded.cast_const()) }
+}
+
+unsafe extern "C" fn unload(handle: *mut Loaded) -> c_int {
+    if handle.is_null() {
+        return INVALID_VALUE;
+    }
+    // SAFETY: the caller gives a handle of `load`, and uses it no more.
+    let loaded = unsafe { Box::from_raw(handle) };
+    for (place, _) in loaded.module.ranges() {
+        MEMORY.remove(place);
+    }
+    SUCCESS
+}
+
+unsafe extern "C" fn kernel(
+    handle: *mut *const Function,
+    module: *const Loaded,
+    name: *const c_char,
+) -> c_int {
+    if module.is_null() || name.is_null() {
+        return INVALID_VALUE;
+    }
+    // SAFETY: the caller gives a handle of `load` and a C string.
+    let (loaded, name) = unsafe { (&*module, CStr::from_ptr(name)) };
+    let found = loaded.functions.iter().find(|function| name.to_bytes() == function.name.as_bytes());
+    let Some(found) = found else { return NOT_FOUND };
+    // SAFETY: the caller gives a place for a handle.
+    unsafe { give(handle, std::ptr::from_ref(found)) }
+}
+
+unsafe extern "C" fn global(
+    place: *mut u64,
+    bytes: *mut usize,
+    module: *const Loaded,
+    name: *const c_char,
+) -> c_int {
+    if module.is_null() || name.is_null() {
+        return INVALID_VALUE;
+    }
+    // SAFETY: the caller gives a handle of `load` and a C string.
+    let (loaded, name) = unsafe { (&*module, CStr::from_ptr(name)) };
+    let Some((found, size)) = loaded.module.global(&name.to_string_lossy()) else { return NOT_FOUND };
+    // SAFETY: the caller gives places for both, or null for what is not wanted.
+    unsafe {
+        if !bytes.is_null() {
+            bytes.write(size);
+        }
+        if !place.is_null() {
+            place.write(found);
+        }
+    }
+    SUCCESS
+}
+
+unsafe extern "C" fn launch(
+    function: *const Function,
+    grid_x: c_uint,
+    grid_y: c_uint,
+    grid_z: c_uint,
+    block_x: c_uint,
+    block_y: c_uint,
+    block_z: c_uint,
+    shared: c_uint,
+    _stream: *mut c_void,
+    parameters: *const *const u8,
+    extra: *const *const c_void,
+) -> c_int {
+    if function.is_null() || parameters.is_null() || !extra.is_null() {
+        return INVALID_VALUE;
+    }
+    // SAFETY: the caller gives a handle of `kernel`, whose module is loaded.
+    let (name, module) = unsafe { (&(*function).name, &(*(*function).module).module) };
+    let Some(kernel) = module.kernel(name) else { return NOT_FOUND };
+    let values = kernel.parameters.iter().enumerate().map(|(index, &(_, size))| {
+        // SAFETY: the caller gives a pointer to each parameter.
+        unsafe { slice::from_raw_parts(*parameters.add(index), size) }.to_vec()
+    });
+    let launch = Launch {
+        kernel: name,
+        grid: Dimensions([grid_x, grid_y, grid_z]),
+        block: Dimensions([block_x, block_y, block_z]),
+        shared: shared as usize,
+        parameters: values.collect(),
+    };
+    match launch.run(module, &MEMORY) {
+        Ok(()) => SUCCESS,
+        Err(error) => {
+            eprintln!("cuda emulator: {error}");
+            LAUNCH_FAILED
+        }
+    }
+}

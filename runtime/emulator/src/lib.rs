@@ -1,0 +1,19 @@
+//! A CUDA driver without a GPU: it runs the PTX of a bundle on the CPU, so that tests can compare what it computes.
+//!
+//! [`cuGetProcAddress`] gives the functions of the driver that IREE calls. Work is done when it is submitted: a launch interprets the
+//! kernel, block after block, each with its warps in turn. What a GPU would not forgive is an error with the place in the PTX: a
+//! load or store outside of every allocation, a shuffle that lanes miss, a barrier that threads never reach.
+//!
+//! Instructions are those of PTX ISA 8 that clang and iree-compile emit,
+//! <https://docs.nvidia.com/cuda/parallel-thread-execution/>. Approximate ones (`ex2.approx`) are exact to the last bit but one, where
+//! GPUs differ among themselves.
+
+mod alu;
+mod ffi;
+mod machine;
+mod ptx;
+mod types;
+
+pub use ffi::{Memory, cuGetProcAddress};
+pub use machine::{Dimensions, Launch};
+pub use ptx::{Error, Module};

@@ -1,0 +1,178 @@
+//! Instructions as they are run.
+
+use crate::types::{Space, Type};
+
+/// The index of a register.
+pub(crate) type Register = usize;
+
+/// A value that an instruction reads.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) enum Operand {
+    Register(Register),
+    Constant(u64),
+    Special(Special),
+}
+
+/// A register that the machine sets.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Special {
+    /// The thread's index in its block, by dimension.
+    Thread(usize),
+    /// The block's size.
+    BlockSize(usize),
+    /// The block's index in the grid.
+    Block(usize),
+    /// The grid's size.
+    GridSize(usize),
+    Lane,
+    Warp,
+}
+
+/// A place in memory: the sum of both.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct Address {
+    pub(crate) base: Option<Register>,
+    pub(crate) offset: u64,
+}
+
+/// What a predicate must be for an instruction to be run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Guard {
+    pub(crate) register: Register,
+    pub(crate) expected: bool,
+}
+
+/// An instruction.
+#[derive(Debug, Clone)]
+pub(crate) struct Instruction {
+    pub(crate) guard: Option<Guard>,
+    pub(crate) work: Work,
+    /// As it is written.
+    pub(crate) text: String,
+}
+
+/// How lanes are exchanged.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Shuffle {
+    Up,
+    Down,
+    Butterfly,
+    Index,
+}
+
+/// What is asked of the predicates of lanes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Vote {
+    Ballot,
+    Any,
+    All,
+}
+
+/// The threads that a barrier waits for.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct Barrier {
+    pub(crate) number: Operand,
+    /// All threads of the block without a number.
+    pub(crate) threads: Option<Operand>,
+}
+
+/// The elements of the operands of a matrix product. Sums are `f32`, or `s32` of bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum MatrixType {
+    F16,
+    Bf16,
+    S8,
+}
+
+/// What an instruction does.
+#[derive(Debug, Clone)]
+pub(crate) enum Work {
+    Nothing,
+    Unary(fn(u64) -> u64, Register, Operand),
+    Binary(fn(u64, u64) -> u64, Register, [Operand; 2]),
+    Ternary(fn(u64, u64, u64) -> u64, Register, [Operand; 3]),
+    /// Puts parts of so many bits together, the first lowest.
+    Pack(Register, Vec<Operand>, u32),
+    /// Takes them apart. Some are not wanted.
+    Unpack(Vec<Option<Register>>, Operand, u32),
+    Load {
+        space: Space,
+        ty: Type,
+        into: Vec<Option<Register>>,
+        from: Address,
+    },
+    Store {
+        space: Space,
+        ty: Type,
+        into: Address,
+        from: Vec<Operand>,
+    },
+    /// Replaces what is in memory by a function of it and of operands, and returns what was there.
+    Atomic {
+        space: Space,
+        ty: Type,
+        function: fn(u64, u64, u64) -> u64,
+        old: Option<Register>,
+        at: Address,
+        operands: [Operand; 2],
+    },
+    /// Copies bytes from global to shared memory; the rest of `bytes` is zero.
+    Copy {
+        into: Address,
+        from: Address,
+        bytes: usize,
+        valid: Option<Operand>,
+    },
+    Branch(usize),
+    Return,
+    Barrier(Barrier),
+    /// Lanes of a mask wait for each other.
+    WarpBarrier(Operand),
+    Shuffle {
+        kind: Shuffle,
+        into: Register,
+        valid: Option<Register>,
+        /// The value, the distance, the clamp with the segments, and the mask of lanes.
+        operands: [Operand; 4],
+    },
+    Vote {
+        kind: Vote,
+        into: Register,
+        predicate: Operand,
+        expected: bool,
+        mask: Operand,
+    },
+    /// `d = a · b + c` of a warp, 16 rows by 8 columns.
+    Matrix {
+        ty: MatrixType,
+        d: [Register; 4],
+        a: Vec<Operand>,
+        b: Vec<Operand>,
+        c: [Operand; 4],
+    },
+    /// Loads matrices of 8 × 8 numbers of 16 bits, whose rows lanes point to.
+    LoadMatrix {
+        into: Vec<Register>,
+        from: Address,
+        transposed: bool,
+    },
+}
+
+impl Work {
+    /// Returns whether each lane does it for itself and goes on with the next instruction.
+    pub(crate) const fn goes_on(&self) -> bool {
+        matches!(
+            self,
+            Self::Nothing
+                | Self::Unary(..)
+                | Self::Binary(..)
+                | Self::Ternary(..)
+                | Self::Pack(..)
+                | Self::Unpack(..)
+                | Self::Load { .. }
+                | Self::Store { .. }
+                | Self::Atomic { .. }
+                | Self::Copy { .. }
+        )
+    }
+}

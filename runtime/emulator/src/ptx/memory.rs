@@ -1,0 +1,86 @@
+//! Loads, stores, atomics and conversions of addresses as they are written.
+
+use super::{
+    instruction::{Operand, Work},
+    operands::{Scope, parts},
+    words::Words,
+};
+use crate::{
+    alu,
+    types::{LOCAL_WINDOW, SHARED_WINDOW, Space},
+};
+
+/// Reads an instruction if it is about memory.
+pub(super) fn decode(words: &Words<'_>, scope: &Scope) -> Result<Option<Work>, String> {
+    let address = |index: usize| scope.address(words.operand(index)?);
+    let read = |index: usize| scope.operand(words.operand(index)?);
+    Ok(Some(match words.op {
+        "ld" | "ldu" => Work::Load {
+            space: words.space(),
+            ty: words.ty()?,
+            into: parts(words.operand(0)?)
+                .into_iter()
+                .map(|name| scope.result(name))
+                .collect::<Result<_, _>>()?,
+            from: address(1)?,
+        },
+        "st" => Work::Store {
+            space: words.space(),
+            ty: words.ty()?,
+            into: address(0)?,
+            from: parts(words.operand(1)?)
+                .into_iter()
+                .map(|name| scope.operand(name))
+                .collect::<Result<_, _>>()?,
+        },
+        "cvta" => {
+            let function: fn(u64, u64) -> u64 =
+                if words.has("to") { |x, window| x - window } else { |x, window| x + window };
+            let window = match words.space() {
+                Space::Shared => SHARED_WINDOW,
+                Space::Local => LOCAL_WINDOW,
+                _ => 0,
+            };
+            Work::Binary(function, scope.register(words.operand(0)?)?, [read(1)?, Operand::Constant(window)])
+        }
+        "atom" | "red" => {
+            let first = usize::from(words.op == "atom");
+            let old = if first == 1 { scope.result(words.operand(0)?)? } else { None };
+            let other =
+                if words.operands.len() > first + 2 { read(first + 2)? } else { Operand::Constant(0) };
+            let function = alu::atomic(&words.modifiers, words.ty()?);
+            Work::Atomic {
+                space: words.space(),
+                ty: words.ty()?,
+                function: function.ok_or("found an atomic operation that the emulator does not know")?,
+                old,
+                at: address(first)?,
+                operands: [read(first + 1)?, other],
+            }
+        }
+        "cp" if words.has("async") => {
+            if words.has("commit_group") || words.has("wait_group") || words.has("wait_all") {
+                // Copies are done when they are submitted.
+                return Ok(Some(Work::Nothing));
+            }
+            let Operand::Constant(bytes) = read(2)? else {
+                return Err("found no size, expected a number".to_owned());
+            };
+            Work::Copy {
+                into: address(0)?,
+                from: address(1)?,
+                bytes: usize::try_from(bytes).unwrap_or_default(),
+                valid: if words.operands.len() > 3 { Some(read(3)?) } else { None },
+            }
+        }
+        "ldmatrix" => Work::LoadMatrix {
+            into: parts(words.operand(0)?)
+                .into_iter()
+                .map(|name| scope.register(name))
+                .collect::<Result<_, _>>()?,
+            from: address(1)?,
+            transposed: words.has("trans"),
+        },
+        _ => return Ok(None),
+    }))
+}

@@ -1,0 +1,73 @@
+//! Modules of kernels.
+
+use std::collections::BTreeMap;
+
+use super::instruction::Instruction;
+
+/// What is wrong with a module or a launch.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{place}: {problem}")]
+pub struct Error {
+    /// The kernel, and the instruction as it is written.
+    pub place: String,
+    /// What was found, and what was expected.
+    pub problem: String,
+}
+
+impl Error {
+    pub(crate) fn new(place: impl Into<String>, problem: impl Into<String>) -> Self {
+        Self { place: place.into(), problem: problem.into() }
+    }
+}
+
+/// The kernels of a text.
+#[derive(Debug)]
+pub struct Module {
+    pub(super) kernels: BTreeMap<String, Kernel>,
+    /// Variables in global memory, which the driver gives places.
+    pub(super) globals: Vec<Global>,
+}
+
+/// A variable in global memory.
+#[derive(Debug)]
+pub(crate) struct Global {
+    pub(crate) name: String,
+    pub(crate) content: Box<[u8]>,
+}
+
+/// A kernel.
+#[derive(Debug, Default)]
+pub(crate) struct Kernel {
+    pub(crate) name: String,
+    pub(crate) code: Vec<Instruction>,
+    /// Offsets and sizes of parameters.
+    pub(crate) parameters: Vec<(usize, usize)>,
+    /// The number of registers of a thread.
+    pub(crate) registers: usize,
+    /// Bytes of static shared memory of a block.
+    pub(crate) shared: usize,
+    /// Bytes of local memory of a thread.
+    pub(crate) local: usize,
+}
+
+impl Module {
+    /// Returns the names of its kernels.
+    pub fn kernels(&self) -> impl Iterator<Item = &str> {
+        self.kernels.keys().map(String::as_str)
+    }
+
+    pub(crate) fn kernel(&self, name: &str) -> Option<&Kernel> {
+        self.kernels.get(name)
+    }
+
+    /// Returns the place and the size of a variable.
+    pub(crate) fn global(&self, name: &str) -> Option<(u64, usize)> {
+        let global = self.globals.iter().find(|global| global.name == name)?;
+        Some((global.content.as_ptr() as u64, global.content.len()))
+    }
+
+    /// Returns the places and sizes of all variables.
+    pub(crate) fn ranges(&self) -> impl Iterator<Item = (u64, usize)> {
+        self.globals.iter().map(|global| (global.content.as_ptr() as u64, global.content.len()))
+    }
+}

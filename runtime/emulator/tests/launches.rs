@@ -1,0 +1,141 @@
+//! Kernels in PTX, launched as the driver launches them.
+#![allow(clippy::unwrap_used, reason = "a helper that fails is a test that fails")]
+
+use mlxcel_cuda_emulator::{Dimensions, Launch, Memory, Module};
+
+/// Returns a module of a kernel `k` of one address, with these registers and this body.
+fn module(body: &str) -> Module {
+    Module::parse(&text(body)).unwrap()
+}
+
+fn text(body: &str) -> String {
+    format!(
+        ".version 7.6\n.target sm_80\n.address_size 64\n\n\
+         .visible .entry k(\n  .param .u64 .ptr .global .align 16 k_param_0\n)\n.maxntid 64, 1, 1\n{{\n\
+         .reg .pred %p<4>;\n.reg .b32 %r<12>;\n.reg .b64 %rd<8>;\n.shared .align 4 .b8 sums[256];\n\
+         ld.param.b64 %rd1, [k_param_0]; // where numbers are\n\
+         mov.u32 %r1, %tid.x;\nmul.wide.u32 %rd2, %r1, 4;\nadd.s64 %rd3, %rd1, %rd2;\n{body}\n}}\n"
+    )
+}
+
+/// Runs `k` on numbers with one block, and returns what has become of them, or the error.
+fn run(module: &Module, threads: u32, numbers: &[u32]) -> Result<Vec<u32>, String> {
+    let mut numbers = numbers.to_vec();
+    let launched = Memory::lend(&mut numbers, |memory, place| {
+        let launch = Launch {
+            kernel: "k",
+            grid: Dimensions([1, 1, 1]),
+            block: Dimensions([threads, 1, 1]),
+            shared: 0,
+            parameters: vec![place.to_le_bytes().to_vec()],
+        };
+        launch.run(module, memory).map_err(|error| error.to_string())
+    });
+    launched.map(|()| numbers)
+}
+
+#[test]
+fn threads_take_their_own_way_and_meet_again() {
+    // Odd threads double their number, and even ones add the sum of all numbers of the warp.
+    let module = module(
+        "ld.global.b32 %r2, [%rd3];\nand.b32 %r3, %r1, 1;\nsetp.eq.b32 %p1, %r3, 0;\nmov.b32 %r4, %r2;\n\
+         @%p1 bra $L_even;\nshl.b32 %r4, %r2, 1;\n$L_even:\n\
+         shfl.sync.bfly.b32 %r5, %r2, 16, 31, -1;\nadd.s32 %r6, %r2, %r5;\n\
+         shfl.sync.bfly.b32 %r5, %r6, 8, 31, -1;\nadd.s32 %r6, %r6, %r5;\n\
+         shfl.sync.bfly.b32 %r5, %r6, 4, 31, -1;\nadd.s32 %r6, %r6, %r5;\n\
+         shfl.sync.bfly.b32 %r5, %r6, 2, 31, -1;\nadd.s32 %r6, %r6, %r5;\n\
+         shfl.sync.bfly.b32 %r5, %r6, 1, 31, -1;\nadd.s32 %r6, %r6, %r5;\n\
+         @%p1 add.s32 %r4, %r4, %r6;\nst.global.b32 [%rd3], %r4;\nret;",
+    );
+    let numbers: Vec<u32> = (0..64).collect();
+    let found = run(&module, 64, &numbers).unwrap();
+    let expected = |thread: u32| match thread {
+        _ if thread % 2 == 1 => 2 * thread,
+        0..32 => thread + (0..32).sum::<u32>(),
+        _ => thread + (32..64).sum::<u32>(),
+    };
+    assert_eq!(found, (0..64).map(expected).collect::<Vec<_>>());
+}
+
+#[test]
+fn warps_exchange_numbers_through_shared_memory() {
+    // Each thread takes the number of the thread at the other end.
+    let module = module(
+        "ld.global.b32 %r2, [%rd3];\nmov.b64 %rd4, sums;\nadd.s64 %rd5, %rd4, %rd2;\nst.shared.b32 [%rd5], %r2;\n\
+         bar.sync 0;\nsub.s32 %r3, 63, %r1;\nmul.wide.u32 %rd6, %r3, 4;\nadd.s64 %rd7, %rd4, %rd6;\n\
+         ld.shared.b32 %r4, [%rd7];\nst.global.b32 [%rd3], %r4;\nret;",
+    );
+    let numbers: Vec<u32> = (0..64).map(|n| n * 3).collect();
+    let found = run(&module, 64, &numbers).unwrap();
+    assert_eq!(found, numbers.iter().rev().copied().collect::<Vec<_>>());
+    // What a thread of the first warp reads has not been written if there is no second one.
+    assert_eq!(run(&module, 32, &numbers[..32]).unwrap(), vec![0xa5a5_a5a5; 32]);
+}
+
+#[test]
+fn a_warp_multiplies_matrices() {
+    // A is all ones in bf16, B counts columns, so that each result is 16 times its column, and 1.
+    let module = module(
+        "shr.u32 %r2, %r1, 2;\ncvt.rn.f32.u32 %r3, %r2;\ncvt.rn.bf16x2.f32 %r4, %r3, %r3;\n\
+         mov.b32 %r5, 0x3F803F80;\nmov.b32 %r6, 0f3F800000;\n\
+         mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%r7, %r8, %r9, %r10}, {%r5, %r5, %r5, %r5}, \
+         {%r4, %r4}, {%r6, %r6, %r6, %r6};\nst.global.b32 [%rd3], %r7;\nst.global.b32 [%rd3+128], %r8;\nret;",
+    );
+    let found = run(&module, 32, &[0; 64]).unwrap();
+    let expected = |lane: usize, next: usize| (16 * (lane % 4 * 2 + next) + 1) as f32;
+    for lane in 0..32 {
+        assert_eq!(f32::from_bits(found[lane]), expected(lane, 0), "lane {lane}");
+        assert_eq!(f32::from_bits(found[32 + lane]), expected(lane, 1), "lane {lane}");
+    }
+}
+
+#[test]
+fn errors_of_a_gpu_are_told_with_their_place() {
+    let error = |body: &str| run(&module(body), 64, &[0; 64]).unwrap_err();
+    let found = error("ld.global.b32 %r2, [%rd3+4];\nret;");
+    assert!(
+        found.starts_with("k block [0, 0, 0]: ld.global.b32 %r2, [%rd3+4]: found 4 bytes at 0x"),
+        "{found}"
+    );
+    let found = error("st.shared.b32 [sums+256], %r1;\nret;");
+    assert!(found.ends_with("of Shared memory, expected a place in an allocation"), "{found}");
+    let found = error("ld.global.b32 %r2, [%rd1+2];\nret;");
+    assert!(found.ends_with("expected a multiple of 4"), "{found}");
+    let found = error("setp.lt.u32 %p1, %r1, 8;\n@%p1 bar.sync 0;\n@!%p1 bar.sync 1;\nret;");
+    assert!(found.contains("wait for others at a barrier"), "{found}");
+    let found = error(
+        "setp.lt.u32 %p1, %r1, 8;\n@%p1 bra $L;\nshfl.sync.idx.b32 %r2, %r1, 0, 31, -1;\n$L:\nbar.sync 0;\nret;",
+    );
+    assert!(found.contains("found lanes 0xffffff00 that wait for others"), "{found}");
+    let found = error("shfl.sync.idx.b32 %r2, %r1, 9, 31, 255;\nret;");
+    assert!(found.contains("reads lane 9, expected one that takes part"), "{found}");
+}
+
+#[test]
+fn what_is_not_known_is_refused() {
+    let error = |body: &str| Module::parse(&text(body)).unwrap_err().to_string();
+    assert_eq!(
+        error("wgmma.fence.sync.aligned;\nret;"),
+        "k: wgmma.fence.sync.aligned: found 0 operands, expected at least 1"
+    );
+    assert_eq!(
+        error("tex.1d.v4.f32.s32 %r1, %r2;\nret;"),
+        "k: tex.1d.v4.f32.s32 %r1, %r2: found an instruction that the emulator does not know"
+    );
+    assert_eq!(error("bra $L9;\nret;"), "k: bra $L9: found no label $L9, expected one of the kernel");
+    assert_eq!(
+        error("mov.b32 %r99, 1;\nret;"),
+        "k: mov.b32 %r99, 1: found %r99, expected a declared register"
+    );
+    assert_eq!(error("mov.b32 %r1, 1;"), "k: found no return at the end, expected one");
+    assert!(Module::parse("hello").is_err());
+    let launch = Launch {
+        kernel: "none",
+        grid: Dimensions([1, 1, 1]),
+        block: Dimensions([1, 1, 1]),
+        shared: 0,
+        parameters: vec![],
+    };
+    let error = launch.run(&module("ret;"), &Memory::new()).unwrap_err();
+    assert_eq!(error.to_string(), "none: found no such kernel, expected one of the module");
+}
