@@ -12,6 +12,7 @@ use std::{
 use mlxcel_compiler_driver::{Float, Precision, Request};
 
 use crate::{
+    graphs::logistic_regression,
     oracle::say,
     programs_run::{Built, built, exported},
     real::{self, Fixture, each, fixtures, greedy, is_full, program, request, try_built},
@@ -142,4 +143,29 @@ fn one_fixture() {
         assert_eq!(found.tokens, recorded.tokens, "after a prompt of {}", recorded.prompt.len());
     }
     eprintln!("{EXACT}");
+}
+
+#[test]
+fn logistic_regression_for_gpus_is_that_of_cpus() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = |name: &str| folder.path().join(name).display().to_string();
+    std::fs::write(at("logistic.mlir"), logistic_regression::module().unwrap()).unwrap();
+    let targets = ["cuda", "cpu"].map(str::to_owned).to_vec();
+    let built = built(at("logistic.mlir").as_ref(), |request| request.targets = targets).unwrap();
+    let [data, cpu] = ["data.npz", "cpu.npz"].map(|name| format!("@{}", at(name)));
+    let tolerance = ["--rtol", "1e-5", "--atol", "1e-6"];
+    let on_cpu = |arguments: &[&str]| {
+        let mut command = Command::new(program("mlxcel-run"));
+        command.arg(built.bundle.path()).args(["--device", "local-sync"]).args(arguments);
+        let output = command.output().unwrap();
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    };
+    let examples = ["--function", "data", "--input", "seed=0 1"];
+    on_cpu(&[&examples[..], &["--output", &data]].concat());
+    let text = run(&built, &[&examples[..], &["--expected", &data], &tolerance].concat());
+    assert_eq!(text.lines().filter(|line| line.starts_with("ok    ")).count(), 3, "{text}");
+    let steps = ["--function", "step", "--repeat", "20", "--input", &data];
+    on_cpu(&[&steps[..], &["--output", &cpu]].concat());
+    let text = run(&built, &[&steps[..], &["--expected", &cpu], &tolerance].concat());
+    assert!(text.contains("ok    w: within ") && text.contains("20 calls"), "{text}");
 }

@@ -11,7 +11,7 @@ mod gradients;
 mod linear_regression;
 #[path = "../../emitter/examples/logistic_regression.rs"]
 #[allow(dead_code, reason = "it has a main function")]
-mod logistic_regression;
+pub(crate) mod logistic_regression;
 #[path = "../../emitter/examples/mlp_adam.rs"]
 #[allow(dead_code, reason = "it has a main function")]
 mod mlp_adam;
