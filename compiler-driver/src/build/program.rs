@@ -151,6 +151,7 @@ impl<'r> PreparedProgram<'r> {
             state: request.state.clone(),
             parameters: bound,
             isa: None,
+            words_only: false,
         };
         let (program, types) = program(&text, &options, request.narrow_f64)?;
         if let Some(file) = &parameters {
@@ -188,10 +189,11 @@ impl Source for PreparedProgram<'_> {
 
     fn emit(&self, numerics: Numerics, progress: &mut Progress<'_>) -> Result<Program, Error> {
         let start = Instant::now();
+        let Numerics { floats_as_bits: words_only, .. } = numerics;
         let program = match numerics.cpu_isa() {
-            None => self.program.clone(),
+            None if !words_only => self.program.clone(),
             isa => {
-                let options = ProgramOptions { isa, ..self.options.clone() };
+                let options = ProgramOptions { isa, words_only, ..self.options.clone() };
                 program(&self.text, &options, self.request.narrow_f64)?.0
             }
         };

@@ -138,12 +138,12 @@ impl Bench {
         let Test { name, checks } = &ready.test;
         let [inputs, results] =
             ["inputs.safetensors", "results.safetensors"].map(|name| self.folder.path().join(name));
-        let called = run(bundle, &format!("{name}_inputs"), None, &inputs).and_then(|()| {
+        let called = self.execute(bundle, &format!("{name}_inputs"), None, &inputs).and_then(|()| {
             let named = safetensors_tensors(&fs::read(&inputs).unwrap())?;
             let renamed =
                 named.into_iter().map(|(name, tensor)| (name.replace("result", "arg"), tensor)).collect();
             write_tensors(&inputs, &renamed).map_err(|error| error.to_string())?;
-            run(bundle, name, Some(&inputs), &results)?;
+            self.execute(bundle, name, Some(&inputs), &results)?;
             safetensors_tensors(&fs::read(&results).unwrap())
         });
         let results: BTreeMap<String, Tensor> = match called {
@@ -164,17 +164,32 @@ impl Bench {
             .find_map(|class| outcomes.iter().find(|outcome| outcome.starts_with(class)));
         worst.cloned().unwrap_or_else(|| "pass".to_owned())
     }
-}
 
-/// Calls a function with mlxcel-run.
-fn run(bundle: &Path, function: &str, inputs: Option<&Path>, results: &Path) -> Result<(), String> {
-    let mut command = Command::new(program());
-    command.arg(bundle).args(["--function", function, "--output"]).arg(format!("@{}", results.display()));
-    if let Some(inputs) = inputs.filter(|inputs| inputs.metadata().is_ok_and(|metadata| metadata.len() > 0)) {
-        command.arg("--input").arg(format!("@{}", inputs.display()));
+    /// Calls a function with mlxcel-run.
+    fn execute(
+        &self,
+        bundle: &Path,
+        function: &str,
+        inputs: Option<&Path>,
+        results: &Path,
+    ) -> Result<(), String> {
+        let mut command = Command::new(program());
+        if self.target.starts_with("cuda") {
+            // There the emulator stands for NVIDIA's driver.
+            command.env("LD_LIBRARY_PATH", program().with_file_name("examples"));
+        }
+        command.arg(bundle).args(["--function", function, "--output"]).arg(format!("@{}", results.display()));
+        let has_content = |inputs: &&Path| inputs.metadata().is_ok_and(|metadata| metadata.len() > 0);
+        if let Some(inputs) = inputs.filter(has_content) {
+            command.arg("--input").arg(format!("@{}", inputs.display()));
+        }
+        let output = command.output().unwrap();
+        if output.status.success() {
+            Ok(())
+        } else {
+            Err(String::from_utf8_lossy(&output.stderr).into_owned())
+        }
     }
-    let output = command.output().unwrap();
-    if output.status.success() { Ok(()) } else { Err(String::from_utf8_lossy(&output.stderr).into_owned()) }
 }
 
 /// The program that runs bundles.
@@ -206,7 +221,9 @@ fn refused(words: &str) -> String {
 /// Returns what is wrong in one line: the error that a program tells, without notes and the rest, and without the line of the test,
 /// which is another one where tests share a file.
 fn line(words: &str) -> String {
-    let told = words.lines().find_map(|line| line.strip_prefix("error: "));
+    // What the emulator says is the cause of the error that a program tells.
+    let told = |start: &str| words.lines().find_map(|line| line.strip_prefix(start));
+    let told = told("cuda emulator: ").or_else(|| told("error: "));
     let line = told.or_else(|| words.lines().find(|line| !line.trim().is_empty())).unwrap_or_default();
     let placeless = match line.split_once(" at program:") {
         Some((before, after)) => {

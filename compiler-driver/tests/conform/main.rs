@@ -88,7 +88,7 @@ fn every_test_does_what_the_ledger_says() {
 
 #[test]
 fn no_test_in_the_ledger_is_wrong() {
-    for name in ["ledger.txt", "ledger_vulkan.txt"] {
+    for name in ["ledger.txt", "ledger_cuda.txt", "ledger_vulkan.txt"] {
         let wrong: Vec<_> = ledger::read(&folder().join(name))
             .into_iter()
             .filter(|(_, outcome)| outcome.starts_with("wrong"))

@@ -8,6 +8,7 @@ use super::{
     ast::{Function, Module},
     describe::{ImportedFunction, of_function},
     parse::parse,
+    refusal::{OF_WORDS, is_of_words, not_of_words},
     replay::Replay,
     sizes::{self, Sizes},
 };
@@ -31,6 +32,8 @@ pub struct ProgramOptions {
     pub parameters: BTreeMap<String, String>,
     /// The instruction set that kernels are for, if the target has kernels.
     pub isa: Option<Isa>,
+    /// Whether the target has elements of 32 bits alone, and integers of 64.
+    pub words_only: bool,
 }
 
 /// The arguments that a caller gives away, so that they are the state of a program.
@@ -194,7 +197,7 @@ fn of(
     let types = sizes::argument_types(parsed, function, &described, sizes)?;
     let states = states(&described, options)?;
     let mut replay = Replay::new(parsed, &function.name);
-    replay.isa = options.isa;
+    (replay.isa, replay.words_only) = (options.isa, options.words_only);
     replay.graph.protect_arguments();
     let (mut values, mut arguments) = (Vec::new(), Vec::new());
     for (index, (argument, ty)) in described.arguments.iter().zip(types).enumerate() {
@@ -217,6 +220,10 @@ fn of(
     }
     let results = replay.function(function, &values)?;
     let result_types: Vec<_> = results.iter().map(|result| replay.graph.type_of(*result)).collect();
+    let all = values.iter().map(|value| replay.graph.type_of(*value)).chain(result_types.iter().cloned());
+    if let Some(ty) = all.filter(|ty| !is_of_words(ty.dtype)).find(|_| options.words_only) {
+        return Err(of_program(&function.name, &not_of_words(&ty), OF_WORDS));
+    }
     for state in arguments.clone() {
         let ProgramArgumentKind::State { result } = state.kind else { continue };
         if result_types.get(result) != Some(&state.ty) {

@@ -1,4 +1,8 @@
-//! Ops that no target can run.
+//! Ops that no target can run, and elements that some cannot.
+
+use safetensors::Dtype;
+
+use crate::types::TensorType;
 
 /// Returns what is wrong with an op that cannot be compiled, and what to do instead.
 pub(super) fn refusal(name: &str) -> Option<(String, &'static str)> {
@@ -43,4 +47,21 @@ pub(super) fn refusal(name: &str) -> Option<(String, &'static str)> {
         _ => return None,
     };
     Some((problem.to_owned(), hint))
+}
+
+/// What to do about elements that a target cannot load.
+pub(super) const OF_WORDS: &str =
+    "convert to f32 or i32 in the program, or compile it for a CPU or CUDA, which have all elements";
+
+/// Returns whether elements are words, or pairs of them, as targets load them that have no others. Vulkan's baseline profile is
+/// such a target: IREE 3.13 writes over the neighbors of narrower ones.
+pub(super) fn is_of_words(dtype: Dtype) -> bool {
+    matches!(dtype, Dtype::F32 | Dtype::I32 | Dtype::U32 | Dtype::I64 | Dtype::U64 | Dtype::C64)
+}
+
+/// Says that a tensor has other elements.
+pub(super) fn not_of_words(ty: &TensorType) -> String {
+    format!(
+        "found {ty}, expected f32, integers of 32 or 64 bits or complex<f32>, because a target has no others"
+    )
 }

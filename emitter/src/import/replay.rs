@@ -33,6 +33,8 @@ pub(super) struct Replay<'p, 't> {
     pub(super) checks: Option<Checks>,
     /// The instruction set that kernels are for, if the target has kernels.
     pub(super) isa: Option<Isa>,
+    /// Whether the target has elements of 32 bits alone, and integers of 64.
+    pub(super) words_only: bool,
     /// The kernels that it calls.
     pub(super) executables: Vec<Executable>,
 }
@@ -49,6 +51,7 @@ impl<'p, 't> Replay<'p, 't> {
             combiners: 0,
             checks: None,
             isa: None,
+            words_only: false,
             executables: Vec::new(),
         }
     }

@@ -220,3 +220,35 @@ fn sizes_follow_from_dimension_variables_and_assertions() {
     let error = refused(text, &ProgramOptions::default());
     assert!(error.ends_with("hint: --shape n=SIZE"), "{error}");
 }
+
+#[test]
+fn elements_that_a_target_cannot_load_are_refused() {
+    let options = ProgramOptions { words_only: true, ..ProgramOptions::default() };
+    let line = r#"%0 = "stablehlo.compare"(%x, %x) <{comparison_direction = #stablehlo<comparison_direction LT>}>
+        : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xi1>
+        %r = "stablehlo.select"(%0, %x, %x) : (tensor<4xi1>, tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>"#;
+    assert!(import_program(&program(line, "tensor<4xf32>"), &options).is_ok());
+    let line = r#"%r = "stablehlo.compare"(%x, %x) <{comparison_direction = #stablehlo<comparison_direction LT>}>
+        : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xi1>"#;
+    assert_eq!(
+        refused(&program(line, "tensor<4xi1>"), &options).lines().next(),
+        Some(
+            "main: program: found tensor<4xi1>, expected f32, integers of 32 or 64 bits or complex<f32>, because a target \
+             has no others"
+        )
+    );
+    let line = r#"%0 = "stablehlo.reshape"(%x) : (tensor<4xf32>) -> tensor<1x2x2xf32>
+        %1 = "stablehlo.reshape"(%x) : (tensor<4xf32>) -> tensor<2x1x2xf32>
+        %2 = "stablehlo.convolution"(%0, %1) <{batch_group_count = 1 : i64, feature_group_count = 2 : i64,
+            dimension_numbers = #stablehlo.conv<[b, 0, f]x[0, i, o]->[b, 0, f]>}>
+            : (tensor<1x2x2xf32>, tensor<2x1x2xf32>) -> tensor<1x1x2xf32>
+        %3 = "stablehlo.reshape"(%2) : (tensor<1x1x2xf32>) -> tensor<2xf32>
+        %r = "stablehlo.concatenate"(%3, %3) <{dimension = 0 : i64}> : (tensor<2xf32>, tensor<2xf32>) -> tensor<4xf32>"#;
+    let error = refused(&program(line, "tensor<4xf32>"), &options);
+    assert!(error.starts_with("main: convolution: found more than one of feature_group_count"), "{error}");
+    let line = r#"%0 = "stablehlo.convert"(%x) : (tensor<4xf32>) -> tensor<4xf64>
+        %r = "stablehlo.convert"(%0) : (tensor<4xf64>) -> tensor<4xf32>"#;
+    let error = refused(&program(line, "tensor<4xf32>"), &options);
+    assert!(error.starts_with("main: convert: found tensor<4xf64>, expected f32, integers"), "{error}");
+    assert!(import_program(&program(line, "tensor<4xf32>"), &ProgramOptions::default()).is_ok());
+}

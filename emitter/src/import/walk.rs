@@ -2,11 +2,13 @@
 //!
 //! An op is taken as it is, or as what [`rewrites`] make of it.
 
+use safetensors::Dtype;
+
 use super::{
     ast::{Function, Op, Region},
     attributes::integer,
     custom_call, dynamic,
-    refusal::refusal,
+    refusal::{OF_WORDS, is_of_words, not_of_words, refusal},
     replay::Replay,
     rewrites,
 };
@@ -131,6 +133,20 @@ impl Replay<'_, '_> {
             Some(results) => results,
             None => self.as_it_is(op, operands)?,
         };
+        if self.words_only {
+            let is_grouped =
+                |name: &&'static str| op.attribute(name).and_then(integer).is_some_and(|count| count > 1);
+            if let Some(name) = ["feature_group_count", "batch_group_count"].into_iter().find(is_grouped) {
+                let problem = format!(
+                    "found more than one of {name}, expected 1, because a target computes others wrong"
+                );
+                return Err(self.refused(op, problem, "divide the operands, and concatenate the results"));
+            }
+            let mut types = results.iter().map(|result| self.graph.type_of(*result));
+            if let Some(ty) = types.find(|ty| ty.dtype != Dtype::BOOL && !is_of_words(ty.dtype)) {
+                return Err(self.refused(op, not_of_words(&ty), OF_WORDS));
+            }
+        }
         self.learn(op, operands, &results);
         Ok(results)
     }

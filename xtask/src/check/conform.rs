@@ -13,7 +13,7 @@ pub(crate) struct Conform {
     /// Run all tests of this checkout of openxla/stablehlo instead of the committed ones
     #[arg(long, value_name = "FOLDER")]
     source: Option<PathBuf>,
-    /// The target: `cpu`, or one of Vulkan's
+    /// The target: `cpu`, `vulkan` on this machine's device, or `cuda` on the emulator
     #[arg(long, default_value = "cpu")]
     target: String,
     /// Run only tests whose names contain this
@@ -35,7 +35,7 @@ pub(crate) fn conform(workspace: &Workspace, options: &Conform) -> Result<()> {
         );
     }
     setup(workspace)?;
-    shell::run_to_stderr(&mut workspace.cargo(&format!("build --quiet {WHOLE} --bins")))?;
+    shell::run_to_stderr(&mut workspace.cargo(&format!("build --quiet {WHOLE} --bins --example cuda")))?;
     let command = "test --quiet -p mlxcel-compiler-driver --test conform -- --nocapture every_test";
     let mut command = workspace.cargo(command);
     if let Some(folder) = source {

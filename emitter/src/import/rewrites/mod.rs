@@ -6,6 +6,7 @@
 mod boolean;
 mod cholesky;
 mod convert;
+mod dilation;
 mod elementary;
 mod fft;
 mod gather;
@@ -72,6 +73,7 @@ pub(super) fn rewrite(
         ("stablehlo.partition_id" | "stablehlo.replica_id", []) => {
             Some(vec![graph.full(0.0, Dtype::U32, &[])])
         }
+        ("stablehlo.pad", [x, value]) => one(dilation::pad(graph, op, *x, *value)),
         ("stablehlo.power", [x, y]) => one(power::rewrite(graph, *x, *y)),
         ("stablehlo.reduce_precision", [x]) => one(precision::reduced(graph, op, *x)),
         ("stablehlo.reverse", [x]) => one(window::reverse(replay, op, *x)),

@@ -2,7 +2,10 @@
 
 use safetensors::Dtype;
 
-use super::super::{ast::Op, attributes::integer, replay::Replay};
+use super::{
+    super::{ast::Op, attributes::integer, replay::Replay},
+    dilation,
+};
 use crate::{
     error::Error,
     graph::{Graph, Tensor},
@@ -22,20 +25,30 @@ pub(super) fn sums(
     let mut attributes = op.attributes.clone();
     // Which units compute it, and how precise they are at least. iree-compile takes no advice.
     attributes.remove("algorithm");
+    let mut operands = operands.to_vec();
+    let convolution = (op.name == "stablehlo.convolution")
+        .then(|| Convolution::read(|name| op.attribute(name).unwrap_or_default()))
+        .flatten();
     let shapes: Vec<_> = operands.iter().map(|operand| replay.graph.shape(*operand)).collect();
-    let padding = match shapes.as_slice() {
-        [x, kernel] if op.name == "stablehlo.convolution" => {
-            let convolution = Convolution::read(|name| op.attribute(name).unwrap_or_default());
-            convolution.and_then(|convolution| convolution.padding_in_reach(x, kernel))
-        }
+    let padding = match (&convolution, shapes.as_slice()) {
+        (Some(convolution), [x, kernel]) => convolution.padding_in_reach(x, kernel),
         _ => None,
     };
     if let Some(padding) = &padding {
         attributes.insert("padding", padding);
     }
+    if let Some(convolution) = &convolution {
+        let mut steps = vec![1; replay.graph.shape(operands[0]).len()];
+        let spatial = convolution.dimensions.input_spatial.iter().zip(&convolution.input_dilation);
+        spatial.for_each(|(&dimension, &step)| steps[dimension] = step);
+        let dtype = replay.graph.dtype(operands[0]);
+        operands[0] = dilation::with_zeros(&mut replay.graph, operands[0], dtype, &steps);
+        attributes.remove("lhs_dilation");
+    }
     let is_narrow = matches!(ty.dtype, Dtype::BF16 | Dtype::F16);
     let dtype = if is_narrow { Dtype::F32 } else { ty.dtype };
-    let sums = replay.add(op.name, operands, &attributes, Vec::new(), vec![TensorType::new(dtype, ty.shape)]);
+    let sums =
+        replay.add(op.name, &operands, &attributes, Vec::new(), vec![TensorType::new(dtype, ty.shape)]);
     Ok(sums.first().map(|sums| if is_narrow { replay.graph.convert(*sums, ty.dtype) } else { *sums }))
 }
 

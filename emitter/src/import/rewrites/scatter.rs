@@ -50,6 +50,10 @@ pub(super) fn rewrite(
         return Ok(Some(vec![x]));
     }
     let Some(layout) = Layout::new(&ty, &update, &dims) else { return Ok(None) };
+    if (layout.count, layout.width) == (1, 1) {
+        let scattered = single(replay, region, [x, indices, updates], (&layout, &dims))?;
+        return Ok(scattered.map(|matrix| vec![layout.restored(&mut replay.graph, matrix, &ty)]));
+    }
     let is_unique = op.attribute("unique_indices") == Some("true");
     let outside = if is_unique { None } else { neutral(region, &ty) };
     let body = replay.region(op, region, operands)?;
@@ -85,11 +89,32 @@ pub(super) fn rewrite(
     let scattered = replay.add(op.name, &[matrix, rows, updates], &attributes, vec![body], vec![result]);
     let g = &mut replay.graph;
     let kept = g.slice_dimension(scattered[0], 0, 0, layout.rows);
-    let shape: Vec<_> = layout.operand_order.iter().map(|&d| ty.shape[d]).collect();
-    let kept = g.reshape(kept, &shape);
-    let mut back = vec![0; ty.rank()];
-    layout.operand_order.iter().enumerate().for_each(|(index, &d)| back[d] = index);
-    Ok(Some(vec![g.transpose(kept, &back)]))
+    Ok(Some(vec![layout.restored(g, kept, &ty)]))
+}
+
+/// Returns the matrix after the update of one element.
+///
+/// Each thread of a workgroup would do it on GPUs, and add what is to be added once.
+fn single(
+    replay: &mut Replay<'_, '_>,
+    region: &Region<'_>,
+    [x, indices, update]: [Tensor; 3],
+    (layout, dims): (&Layout, &Dimensions),
+) -> Result<Option<Tensor>, Error> {
+    let g = &mut replay.graph;
+    let (row, exists) = layout.rows(g, indices, dims);
+    let [row, exists, update] = [row, exists, update].map(|one| g.reshape(one, &[]));
+    let zero = g.full_like(row, 0);
+    let starts = [g.select(exists, row, zero), zero];
+    let matrix = g.transpose(x, &layout.operand_order);
+    let matrix = reshape(g, matrix, &[layout.rows, 1]);
+    let old = g.dynamic_slice(matrix, &starts, &[1, 1]);
+    let old = g.reshape(old, &[]);
+    let [new] = *replay.inlined(region, &[old, update])? else { return Ok(None) };
+    let g = &mut replay.graph;
+    let new = g.select(exists, new, old);
+    let new = g.reshape(new, &[1, 1]);
+    Ok(Some(g.dynamic_update_slice(matrix, new, &starts)))
 }
 
 /// Returns rows and updates behind a barrier if they are large.
@@ -127,6 +152,15 @@ struct Layout {
 }
 
 impl Layout {
+    /// Returns the operand that a matrix of rows stands for.
+    fn restored(&self, g: &mut Graph, matrix: Tensor, ty: &TensorType) -> Tensor {
+        let shape: Vec<_> = self.operand_order.iter().map(|&d| ty.shape[d]).collect();
+        let kept = g.reshape(matrix, &shape);
+        let mut back = vec![0; ty.rank()];
+        self.operand_order.iter().enumerate().for_each(|(index, &d)| back[d] = index);
+        g.transpose(kept, &back)
+    }
+
     /// Returns the layout of a scatter, unless its dimensions do not fit.
     fn new(x: &TensorType, updates: &TensorType, dims: &Dimensions) -> Option<Self> {
         let in_window = |d: &usize| !dims.inserted_window.contains(d) && !dims.input_batching.contains(d);

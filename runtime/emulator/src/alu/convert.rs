@@ -9,12 +9,10 @@ use crate::types::Type;
 pub(crate) fn conversion(modifiers: &[&str], to: Type, from: Type) -> Option<Unary> {
     let rounding = ["rni", "rzi", "rmi", "rpi"].into_iter().find(|name| modifiers.contains(name));
     match (to, from) {
-        (Type::Integer { bits, .. }, Type::Integer { bits: of, signed }) => {
-            if modifiers.contains(&"sat") {
-                None
-            } else {
-                between_integers(bits, of, signed)
-            }
+        (Type::Integer { .. }, Type::Integer { .. }) if modifiers.contains(&"sat") => None,
+        (Type::Integer { bits, signed }, Type::Integer { bits: of, signed: of_signed }) => {
+            // The narrower one says what is left, and its sign whether the rest repeats it.
+            if bits < of { of_width(bits, signed) } else { of_width(of, of_signed) }
         }
         (Type::Integer { bits, signed }, Type::F32) => to_integer_f32(rounding?, bits, signed),
         (Type::Integer { bits, signed }, Type::F64) => to_integer_f64(rounding?, bits, signed),
@@ -30,6 +28,12 @@ pub(crate) fn conversion(modifiers: &[&str], to: Type, from: Type) -> Option<Una
             "rzi" => of!(f64, |x| x.trunc()),
             "rmi" => of!(f64, |x| x.floor()),
             _ => of!(f64, |x| x.ceil()),
+        }),
+        (Type::F16, Type::F16) => Some(match rounding? {
+            "rni" => of!(f16, |x| f16::from_f32(x.to_f32().round_ties_even())),
+            "rzi" => of!(f16, |x| f16::from_f32(x.to_f32().trunc())),
+            "rmi" => of!(f16, |x| f16::from_f32(x.to_f32().floor())),
+            _ => of!(f16, |x| f16::from_f32(x.to_f32().ceil())),
         }),
         (Type::F32, Type::F16) => Some(of!(f16, |x| x.to_f32())),
         (Type::F32, Type::Bf16) => Some(of!(bf16, |x| x.to_f32())),
@@ -56,21 +60,15 @@ pub(crate) fn pair_of_floats(is_bf16: bool) -> Binary {
     }
 }
 
-fn between_integers(bits: u32, from: u32, signed: bool) -> Option<Unary> {
-    // Wide ones repeat the sign, which narrower ones leave out again.
-    Some(match (from, signed) {
+/// Returns the integer in the lowest bits.
+fn of_width(bits: u32, signed: bool) -> Option<Unary> {
+    Some(match (bits, signed) {
         (8, false) => of!(u8, |x| x),
         (8, true) => of!(i8, |x| x),
-        (16, false) if bits == 8 => of!(u8, |x| x),
         (16, false) => of!(u16, |x| x),
         (16, true) => of!(i16, |x| x),
-        (32, false) if bits == 8 => of!(u8, |x| x),
-        (32, false) if bits == 16 => of!(u16, |x| x),
         (32, false) => of!(u32, |x| x),
         (32, true) => of!(i32, |x| x),
-        (64, _) if bits == 32 => of!(u32, |x| x),
-        (64, _) if bits == 16 => of!(u16, |x| x),
-        (64, _) if bits == 8 => of!(u8, |x| x),
         (64, _) => |x| x,
         _ => return None,
     })

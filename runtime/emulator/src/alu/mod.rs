@@ -137,6 +137,9 @@ mod tests {
         assert_eq!(of(&["rmi"], Type::F32, Type::F32, f(-1.5)), f(-2.0));
         assert_eq!(of(&["rn"], Type::F32, U32, 7), f(7.0));
         assert_eq!(of(&[], Type::Integer { bits: 64, signed: true }, S32, 0xffff_ffff), u64::MAX);
+        let s8 = Type::Integer { bits: 8, signed: true };
+        assert_eq!(of(&[], s8, S32, 0x1234_56ff), u64::MAX);
+        assert_eq!(of(&[], Type::Integer { bits: 16, signed: false }, S32, u64::MAX), 0xffff);
         assert_eq!(of(&["rn"], Type::Bf16, Type::F32, f(1.0)), 0x3f80);
         assert_eq!(of(&[], Type::F32, Type::F16, 0x3c00), f(1.0));
         assert_eq!(pair_of_floats(true)(f(2.0), f(1.0)), 0x4000_3f80);

@@ -14,7 +14,8 @@ use super::{
 /// The memory of the device.
 pub(super) static MEMORY: Memory = Memory::new();
 
-/// The alignment of the driver's allocations.
+/// The alignment of the driver's allocations, and what their sizes are multiples of: iree-compile reads four elements where it needs
+/// three.
 const ALIGN: usize = 256;
 /// What new memory has: NaN as floats.
 const UNWRITTEN: u8 = 0xff;
@@ -46,7 +47,7 @@ pub(super) fn function(name: &str) -> Option<*const c_void> {
 }
 
 fn layout(bytes: usize) -> Option<Layout> {
-    Layout::from_size_align(bytes.max(1), ALIGN).ok()
+    Layout::from_size_align(bytes.max(1).checked_next_multiple_of(ALIGN)?, ALIGN).ok()
 }
 
 unsafe extern "C" fn allocate(place: *mut u64, bytes: usize) -> c_int {
