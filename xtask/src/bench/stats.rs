@@ -3,9 +3,19 @@
 use std::process::Command;
 
 use anyhow::{Context as _, Result};
+use clap::ValueEnum;
 use serde_json::Value;
 
 use crate::shell;
+
+/// The form of a result.
+#[derive(Clone, Copy, ValueEnum)]
+pub(crate) enum Output {
+    /// A Markdown table
+    Md,
+    /// An array with an object for each row
+    Json,
+}
 
 /// Runs a benchmark program that prints JSON and returns its first row.
 pub(crate) fn first_row(command: &mut Command) -> Result<Value> {

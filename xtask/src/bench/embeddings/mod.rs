@@ -7,11 +7,11 @@ mod sentences;
 use std::{fs, path::PathBuf, time::Instant};
 
 use anyhow::{Context as _, Result, bail, ensure};
-use clap::{Args, ValueEnum};
+use clap::Args;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::stats::{median, number, sorted, spread};
+use super::stats::{Output, median, number, sorted, spread};
 use crate::{
     shell,
     toolchain::{
@@ -49,15 +49,6 @@ pub(crate) struct Embeddings {
     /// The folder of texts, bundles and the virtual environment [default: target/embeddings]
     #[arg(long, value_name = "FOLDER")]
     folder: Option<PathBuf>,
-}
-
-/// The form of the result.
-#[derive(Clone, Copy, ValueEnum)]
-enum Output {
-    /// A Markdown table
-    Md,
-    /// An array with an object
-    Json,
 }
 
 /// What a run needs.

@@ -11,10 +11,10 @@ use std::{
 };
 
 use anyhow::{Context as _, Result, ensure};
-use clap::{Args, ValueEnum};
+use clap::Args;
 use serde_json::{Value, json};
 
-use super::stats::{median, number, sorted, spread};
+use super::stats::{Output, median, number, sorted, spread};
 use crate::{
     shell,
     toolchain::{
@@ -52,15 +52,6 @@ pub(crate) struct Programs {
     /// The folder of the bundle, the data and the virtual environment [default: target/programs]
     #[arg(long, value_name = "FOLDER")]
     folder: Option<PathBuf>,
-}
-
-/// The form of the result.
-#[derive(Clone, Copy, ValueEnum)]
-enum Output {
-    /// A Markdown table
-    Md,
-    /// An array with an object for each row
-    Json,
 }
 
 /// What a run needs.
