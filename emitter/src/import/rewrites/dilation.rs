@@ -3,8 +3,6 @@
 //! iree-compile 3.13 pads between elements in place, of which generated code for GPUs leaves some out if what comes after takes few
 //! of them, and code for CPUs does not always compile.
 
-use safetensors::Dtype;
-
 use super::super::{
     ast::Op,
     attributes::{integers, sizes},
@@ -26,7 +24,7 @@ pub(super) fn pad(graph: &mut Graph, op: &Op<'_>, x: Tensor, value: Tensor) -> O
 }
 
 /// Returns a tensor whose elements are `steps` apart, with `value` between them.
-pub(super) fn spread(graph: &mut Graph, x: Tensor, value: Tensor, steps: &[usize]) -> Tensor {
+fn spread(graph: &mut Graph, x: Tensor, value: Tensor, steps: &[usize]) -> Tensor {
     let mut x = x;
     for (dimension, &step) in steps.iter().enumerate() {
         let shape = graph.shape(x).to_vec();
@@ -48,7 +46,7 @@ pub(super) fn spread(graph: &mut Graph, x: Tensor, value: Tensor, steps: &[usize
 }
 
 /// Returns the input of a convolution with zeros between its elements.
-pub(super) fn with_zeros(graph: &mut Graph, x: Tensor, dtype: Dtype, steps: &[usize]) -> Tensor {
-    let zero = graph.scalar(0.0, dtype);
+pub(super) fn with_zeros(graph: &mut Graph, x: Tensor, steps: &[usize]) -> Tensor {
+    let zero = graph.scalar(0.0, graph.dtype(x));
     spread(graph, x, zero, steps)
 }

@@ -4,6 +4,7 @@
 //! <https://openxla.org/stablehlo/spec>; what went wrong was seen with IREE 3.13.
 
 mod boolean;
+mod carried;
 mod cholesky;
 mod convert;
 mod dilation;
@@ -81,7 +82,10 @@ pub(super) fn rewrite(
         ("stablehlo.sort", _) => sort::rewrite(replay, op, operands)?,
         ("stablehlo.cholesky", [x]) => Some(vec![cholesky::rewrite(graph, op, *x)]),
         ("stablehlo.triangular_solve", _) => one(triangular_solve::rewrite(graph, op, operands)),
-        ("stablehlo.while", _) => unroll::rewrite(replay, op, operands)?,
+        ("stablehlo.while", _) => match unroll::rewrite(replay, op, operands)? {
+            None => carried::rewrite(replay, op, operands)?,
+            turns => turns,
+        },
         ("chlo.top_k", [x]) => top_k::rewrite(graph, op, *x),
         ("stablehlo.reduce_window", _) => window::reduce_window(replay, op, operands)?,
         ("stablehlo.select_and_scatter", _) => window::select_and_scatter(replay, op, operands)?,

@@ -41,8 +41,7 @@ pub(super) fn sums(
         let mut steps = vec![1; replay.graph.shape(operands[0]).len()];
         let spatial = convolution.dimensions.input_spatial.iter().zip(&convolution.input_dilation);
         spatial.for_each(|(&dimension, &step)| steps[dimension] = step);
-        let dtype = replay.graph.dtype(operands[0]);
-        operands[0] = dilation::with_zeros(&mut replay.graph, operands[0], dtype, &steps);
+        operands[0] = dilation::with_zeros(&mut replay.graph, operands[0], &steps);
         attributes.remove("lhs_dilation");
     }
     let is_narrow = matches!(ty.dtype, Dtype::BF16 | Dtype::F16);

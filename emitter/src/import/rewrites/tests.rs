@@ -158,3 +158,25 @@ fn loops_copy_what_they_update_from_outside() {
     // What the loop carries is its own.
     assert_eq!(of("%b").matches("optimization_barrier").count(), 0);
 }
+
+#[test]
+fn turns_read_all_that_a_loop_carries() {
+    let of = |next: &str| {
+        let lines = format!(
+            r#"%0:2 = "stablehlo.while"(%x, %y) ({{
+                ^bb0(%a: tensor<f32>, %b: tensor<f32>):
+                  %1 = "stablehlo.compare"(%a, %b) <{{comparison_direction = #stablehlo<comparison_direction LT>}}>
+                    : (tensor<f32>, tensor<f32>) -> tensor<i1>
+                  "stablehlo.return"(%1) : (tensor<i1>) -> ()
+                }}, {{
+                ^bb0(%c: tensor<f32>, %d: tensor<f32>):
+                  %2 = "stablehlo.add"(%d, {next}) : (tensor<f32>, tensor<f32>) -> tensor<f32>
+                  "stablehlo.return"(%2, %d) : (tensor<f32>, tensor<f32>) -> ()
+                }}) : (tensor<f32>, tensor<f32>) -> (tensor<f32>, tensor<f32>)
+            %r = "stablehlo.negate"(%0#0) : (tensor<f32>) -> tensor<f32>"#
+        );
+        rewritten("%x: tensor<f32>, %y: tensor<f32>", &lines, "tensor<f32>")
+    };
+    assert!(!of("%c").contains("stablehlo.select"));
+    insta::assert_snapshot!(of("%d"));
+}
