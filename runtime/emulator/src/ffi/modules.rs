@@ -83,16 +83,22 @@ unsafe extern "C" fn unload(handle: *mut Loaded) -> c_int {
     SUCCESS
 }
 
+/// Returns a module and the name of a part of it, unless one of both is null.
+///
+/// # Safety
+/// The module was loaded, and the name is a C string, where they are not null. Both stay as long as they are used.
+unsafe fn named<'m>(module: *const Loaded, name: *const c_char) -> Option<(&'m Loaded, &'m CStr)> {
+    // SAFETY: the caller says so.
+    unsafe { Some((module.as_ref()?, name.as_ref().map(|name| CStr::from_ptr(name))?)) }
+}
+
 unsafe extern "C" fn kernel(
     handle: *mut *const Function,
     module: *const Loaded,
     name: *const c_char,
 ) -> c_int {
-    if module.is_null() || name.is_null() {
-        return INVALID_VALUE;
-    }
     // SAFETY: the caller gives a handle of `load` and a C string.
-    let (loaded, name) = unsafe { (&*module, CStr::from_ptr(name)) };
+    let Some((loaded, name)) = (unsafe { named(module, name) }) else { return INVALID_VALUE };
     let found = loaded.functions.iter().find(|function| name.to_bytes() == function.name.as_bytes());
     let Some(found) = found else { return NOT_FOUND };
     // SAFETY: the caller gives a place for a handle.
@@ -105,11 +111,8 @@ unsafe extern "C" fn global(
     module: *const Loaded,
     name: *const c_char,
 ) -> c_int {
-    if module.is_null() || name.is_null() {
-        return INVALID_VALUE;
-    }
     // SAFETY: the caller gives a handle of `load` and a C string.
-    let (loaded, name) = unsafe { (&*module, CStr::from_ptr(name)) };
+    let Some((loaded, name)) = (unsafe { named(module, name) }) else { return INVALID_VALUE };
     let Some((found, size)) = loaded.module.global(&name.to_string_lossy()) else { return NOT_FOUND };
     // SAFETY: the caller gives places for both, or null for what is not wanted.
     unsafe {

@@ -1,6 +1,6 @@
 //! Modules of kernels.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, sync::atomic::AtomicU8};
 
 use super::instruction::Instruction;
 
@@ -32,7 +32,8 @@ pub struct Module {
 #[derive(Debug)]
 pub(crate) struct Global {
     pub(crate) name: String,
-    pub(crate) content: Box<[u8]>,
+    /// Kernels write to it by its address.
+    pub(crate) content: Box<[AtomicU8]>,
 }
 
 /// A kernel.

@@ -1,6 +1,9 @@
 //! Modules, variables and kernels as they are written.
 
-use std::collections::{BTreeMap, HashMap};
+use std::{
+    collections::{BTreeMap, HashMap},
+    sync::atomic::AtomicU8,
+};
 
 use super::{
     decode::decode,
@@ -51,7 +54,7 @@ fn module(text: &str) -> Result<Module, Error> {
                 _ => {
                     found.globals.push(Global {
                         name: variable.name.clone(),
-                        content: variable.content.clone().into(),
+                        content: variable.content.iter().copied().map(AtomicU8::new).collect(),
                     });
                     let place = found.globals.last().map_or(0, |global| global.content.as_ptr() as u64);
                     Symbol::Global(place)

@@ -68,8 +68,11 @@ type Rates = BTreeMap<&'static str, Vec<f64>>;
 
 /// Makes the missing files, measures, and prints the result.
 pub(crate) fn programs(workspace: &Workspace, programs: &Programs) -> Result<()> {
-    let repeats = programs.repeats;
-    ensure!(repeats > 0, "found 0 repeats, expected at least one");
+    let &Programs { repeats, threads, .. } = programs;
+    ensure!(
+        repeats > 0 && threads > 0,
+        "found {repeats} repeats and {threads} threads, expected at least one"
+    );
     setup(workspace)?;
     shell::run_to_stderr(
         &mut workspace.cargo("build --release -p mlxcel-compiler-driver -p mlxcel-runtime --bins"),
@@ -116,7 +119,7 @@ impl<'a> Bench<'a> {
             workspace,
             python: venv::python(workspace, &folder.join("venv"), Packages::Named(&PACKAGES))?,
             run: workspace.release_binary("mlxcel-run")?,
-            threads: programs.threads.max(1),
+            threads: programs.threads,
             folder,
         };
         bench.call("data", &["--input", SEED, "--output", "@data.npz"])?;
