@@ -5,13 +5,12 @@
 `adam-1.npz` and `adam-1000.npz` have what JAX returns after so many steps from the arguments in `adam-0.npz`.
 """
 
-import io
-import zipfile
 from pathlib import Path
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+from arrays import save
 from jax import export
 
 # Otherwise locations carry the paths of whoever exports.
@@ -53,15 +52,6 @@ def adam(p, m, v, count, x, y):
     return p, m, v, count, value
 
 
-def save(name, arrays):
-    # The same bytes every time: members have no time of their own.
-    with zipfile.ZipFile(HERE / name, "w", zipfile.ZIP_DEFLATED) as archive:
-        for key, array in arrays.items():
-            file = io.BytesIO()
-            np.save(file, np.asarray(array))
-            archive.writestr(zipfile.ZipInfo(f"{key}.npy"), file.getvalue(), zipfile.ZIP_DEFLATED)
-
-
 def named(prefixes, values):
     """Returns leaves by name, as the exported program calls them."""
     leaves = {}
@@ -78,9 +68,9 @@ x, y = random.standard_normal((16, 8)).astype("f4"), random.uniform(-0.9, 0.9, (
 arguments = (p, zeros, zeros, np.zeros((), "f4"), x, y)
 exported = export.export(jax.jit(adam, donate_argnums=(0, 1, 2, 3)))(*arguments)
 (HERE / "adam.jax").write_bytes(exported.serialize())
-save("adam-0.npz", named(["p", "m", "v", "count", "x", "y"], arguments))
+save(HERE / "adam-0.npz", named(["p", "m", "v", "count", "x", "y"], arguments))
 for count in range(1, 1001):
     results = jax.jit(adam)(*arguments)
     arguments = (*results[:4], x, y)
     if count in (1, 1000):
-        save(f"adam-{count}.npz", named([f"result[{index}]" for index in range(5)], results))
+        save(HERE / f"adam-{count}.npz", named([f"result[{index}]" for index in range(5)], results))

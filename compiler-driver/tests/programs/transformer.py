@@ -6,8 +6,6 @@
 `torch_block.txt`. `jax_block` has them as arguments. What each returns is in `*_block-out.npz`.
 """
 
-import io
-import zipfile
 from pathlib import Path
 
 import jax
@@ -15,6 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 import torch
 import torchax.export
+from arrays import save
 from jax import export
 from safetensors.numpy import save_file
 from torch import nn
@@ -25,15 +24,6 @@ jax.config.update("jax_traceback_in_locations_limit", 1)
 
 HERE = Path(__file__).parent
 WIDTH, HEADS = 32, 4
-
-
-def save(name, arrays):
-    # The same bytes every time: members have no time of their own.
-    with zipfile.ZipFile(HERE / name, "w", zipfile.ZIP_DEFLATED) as archive:
-        for key, array in arrays.items():
-            file = io.BytesIO()
-            np.save(file, np.asarray(array))
-            archive.writestr(zipfile.ZipInfo(f"{key}.npy"), file.getvalue(), zipfile.ZIP_DEFLATED)
 
 
 class Block(nn.Module):
@@ -63,8 +53,8 @@ _, exported = torchax.export.exported_program_to_stablehlo(program)
 save_file({name: value.numpy() for name, value in block.state_dict().items()}, HERE / "torch_block.safetensors")
 inputs = program.graph_signature.inputs_to_parameters.values()
 (HERE / "torch_block.txt").write_text("".join(f"{name}\n" for name in inputs))
-save("torch_block-in.npz", {"inputs[0][0]": x})
-save("torch_block-out.npz", {"result[0]": block(x).detach()})
+save(HERE / "torch_block-in.npz", {"inputs[0][0]": x})
+save(HERE / "torch_block-out.npz", {"result[0]": block(x).detach()})
 
 
 def rms_norm(x, scale):
@@ -101,5 +91,5 @@ p |= {name: np.ones(WIDTH, "f4") for name in ("ln_1", "ln_2")}
 x = random.standard_normal((2, 16, WIDTH)).astype("f4")
 jitted = jax.jit(jax_block)
 (HERE / "jax_block.jax").write_bytes(export.export(jitted)(p, x).serialize())
-save("jax_block-in.npz", {f"p['{name}']": value for name, value in sorted(p.items())} | {"x": x})
-save("jax_block-out.npz", {"result": jitted(p, x)})
+save(HERE / "jax_block-in.npz", {f"p['{name}']": value for name, value in sorted(p.items())} | {"x": x})
+save(HERE / "jax_block-out.npz", {"result": jitted(p, x)})
