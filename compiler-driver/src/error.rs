@@ -5,7 +5,7 @@
 
 use std::{fmt::Display, io, path::PathBuf};
 
-use crate::program::FormError;
+use crate::{kernels::KernelError, program::FormError};
 
 /// Why a build failed.
 #[derive(Debug, thiserror::Error)]
@@ -69,6 +69,36 @@ pub enum Error {
         /// The most bytes.
         limit: u64,
     },
+
+    /// A file of kernels cannot be linked.
+    #[error("{}: {problem}", path.display())]
+    Kernels {
+        /// The file.
+        path: PathBuf,
+        /// What was found, what was expected, and a hint.
+        problem: KernelError,
+    },
+
+    /// A file of kernels is larger than any.
+    #[error(
+        "{} has {found} bytes, expected kernels of at most {limit}\nhint: pass tables as operands of the calls",
+        path.display()
+    )]
+    LargeKernels {
+        /// The file.
+        path: PathBuf,
+        /// Its size in bytes.
+        found: u64,
+        /// The most bytes.
+        limit: u64,
+    },
+
+    /// Kernels would take numbers that become others.
+    #[error(
+        "found --kernels with --narrow-f64, expected one of them\n\
+         hint: kernels take the types of the program as it is; export it with f32"
+    )]
+    NarrowKernels,
 
     /// The compiler cannot read a program.
     #[error(

@@ -4,6 +4,7 @@ mod build;
 mod documents;
 mod error;
 mod explain;
+mod kernels;
 mod model;
 mod program;
 mod stored;
@@ -23,6 +24,7 @@ pub use build::{
 };
 pub use error::Error;
 pub use explain::explain;
+pub use kernels::KernelError;
 pub use mlxcel_artifacts::{CacheType, Cancel, Float, Quant};
 pub use mlxcel_emitter::{Sizes, StateArguments};
 pub use model::{

@@ -13,6 +13,7 @@ use mlxcel_compiler_driver::{Float, Precision, Request};
 
 use crate::{
     graphs::logistic_regression,
+    linked_kernels::compiled,
     oracle::say,
     programs_run::{Built, built, exported},
     real::{self, Fixture, each, fixtures, greedy, is_full, program, request, try_built},
@@ -79,6 +80,23 @@ fn a_block_of_pytorch_for_gpus_is_pytorchs() {
     let text =
         run(&built, &["--input", &inputs, "--expected", &expected, "--rtol", "1e-5", "--atol", "1e-5"]);
     assert!(text.contains("ok    result[0]: within "), "{text}");
+}
+
+#[test]
+fn a_kernel_for_gpus_computes_what_jax_computes() {
+    let folder = tempfile::tempdir().unwrap();
+    let flags = ["-march=sm_80", "-Xclang", "-target-feature", "-Xclang", "+ptx76", "-S"];
+    let ptx = folder.path().join("kernel.ptx");
+    let ptx = compiled(&exported("linear_recurrence.cu.c"), "nvptx64-nvidia-cuda", &flags, ptx);
+    let built = built(&exported("kernel.jax"), |request| {
+        (request.targets, request.kernels) = (vec!["cuda".into()], vec![ptx]);
+    })
+    .unwrap();
+    let [inputs, expected] =
+        ["in", "out"].map(|name| format!("@{}", exported(&format!("kernel-{name}.npz")).display()));
+    let text =
+        run(&built, &["--input", &inputs, "--expected", &expected, "--rtol", "1e-5", "--atol", "1e-5"]);
+    assert_eq!(text.lines().filter(|line| line.starts_with("ok    ")).count(), 2, "{text}");
 }
 
 /// Returns the request for a fixture in `f32` on a GPU, which the test and its child process share.

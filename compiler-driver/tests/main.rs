@@ -19,6 +19,7 @@ mod exact;
 mod gguf_tokenizers;
 mod graphs;
 mod kills;
+mod linked_kernels;
 mod offline;
 mod oracle;
 mod packing;

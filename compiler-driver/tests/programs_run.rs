@@ -40,6 +40,7 @@ fn request(folder: &Path, program: &Path) -> ProgramRequest {
         state: StateArguments::Donated,
         parameters: None,
         bind: BTreeMap::new(),
+        kernels: Vec::new(),
         narrow_f64: false,
         goldens: vec![],
         verifies: false,

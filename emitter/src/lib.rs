@@ -38,7 +38,7 @@ pub use import::{
     ProgramArgumentKind, ProgramFunction, ProgramModule, ProgramOptions, Sizes, StateArguments, Test,
     TestModule, import, import_program, import_tests,
 };
-pub use kernels::{Isa, Object, objects};
+pub use kernels::{Isa, KernelConstant, LinkedFunction, LinkedKernels, Object, objects};
 pub use module::Module;
 pub use ops::{
     Convolution, ConvolutionDimensions, DotDimensions, Fft, GatherDimensions, Reduction, RngAlgorithm,

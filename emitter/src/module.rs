@@ -74,7 +74,6 @@ impl Module {
     }
 
     /// Returns its kernels, with the types and sizes of each use.
-    #[cfg(test)]
     pub(crate) fn executables(&self) -> impl Iterator<Item = &Executable> {
         self.executables.values()
     }
@@ -104,9 +103,9 @@ impl Module {
     /// Returns the objects that the module is linked with.
     #[must_use]
     pub fn objects(&self) -> Vec<Object> {
-        let own = self.dispatched().filter_map(Executable::object);
+        let own = self.dispatched().flat_map(Executable::objects);
         let mut objects: Vec<_> = own.chain(self.chains.iter().flat_map(Chain::objects)).collect();
-        objects.sort_by_key(|object| object.name);
+        objects.sort_by(|a, b| a.name.cmp(&b.name));
         objects.dedup();
         objects
     }

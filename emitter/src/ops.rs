@@ -8,6 +8,7 @@ mod complex;
 mod constant;
 mod control;
 mod convolution;
+mod custom_call;
 mod dispatch;
 mod dot;
 mod elementwise;

@@ -142,6 +142,18 @@ pub(crate) fn bits_type(dtype: Dtype) -> Option<Dtype> {
     })
 }
 
+/// Returns the signed type with as many bits as an unsigned one, otherwise the type itself.
+#[must_use]
+pub(crate) fn signed_type(dtype: Dtype) -> Dtype {
+    match dtype {
+        Dtype::U8 => Dtype::I8,
+        Dtype::U16 => Dtype::I16,
+        Dtype::U32 => Dtype::I32,
+        Dtype::U64 => Dtype::I64,
+        dtype => dtype,
+    }
+}
+
 /// Returns whether elements are signed integers.
 #[must_use]
 pub(crate) fn is_signed(dtype: Dtype) -> bool {

@@ -408,7 +408,7 @@ fn packing_in_superblocks() {
     let model = tiny_of(&[("hidden_size", 256), ("intermediate_size", 512), ("head_dim", 128)]);
     let plan = Plan { quant: Quant::Q4K, ..Plan::new(&model, Float::Bf16, 40) }.for_target(numerics);
     let packed = emit(&model, &plan, &Storage::all(Dtype::BF16)).unwrap().packed.unwrap();
-    let objects: Vec<_> = packed.objects.iter().map(|object| object.name).collect();
+    let objects: Vec<_> = packed.objects.iter().map(|object| &*object.name).collect();
     assert_eq!(objects, ["quantize_halves-x86_64_v3.o", "quantize_superblocks-x86_64_v3.o"]);
     assert_golden!(packed.mlir);
 }

@@ -86,8 +86,8 @@ impl Subject {
         let object = mlxcel_emitter::objects().find(|object| object.name == name);
         let object =
             object.unwrap_or_else(|| panic!("{} has no object for {}", source.display(), isa.name()));
-        let path = programs().join(object.name);
-        fs::write(&path, object.bytes).unwrap();
+        let path = programs().join(&*object.name);
+        fs::write(&path, &object.bytes).unwrap();
         // Types in `kernels.h` depend on the instruction set only from AVX-512 on. clang takes longer to read the header of
         // AVX2's intrinsics than for everything else.
         let flags = if isa == Isa::X86_64V3 { vec![] } else { isa.clang_flags() };

@@ -19,7 +19,7 @@ impl<'d> DumpDir<'d> {
         let Job { label, target, unit } = job;
         let name = label.replace(' ', "-");
         self.write(&format!("{name}.mlir"), unit.mlir.as_bytes())?;
-        unit.objects.iter().try_for_each(|object| self.write(object.name, object.bytes))?;
+        unit.objects.iter().try_for_each(|object| self.write(&object.name, &object.bytes))?;
         self.write(&format!("{name}.flags"), format!("{}\n", unit.flags_for(target).join("\n")).as_bytes())?;
         let to = self.0.join(format!("{name}.vmfb"));
         fs::copy(vmfb, &to).map_err(Error::io("write", &to))?;

@@ -66,8 +66,8 @@ pub(crate) fn compile(
     let input = folder.path().join(INPUT);
     fs::write(&input, unit.mlir).map_err(Error::io("write", &input))?;
     for object in unit.objects {
-        let path = folder.path().join(object.name);
-        fs::write(&path, object.bytes).map_err(Error::io("write", &path))?;
+        let path = folder.path().join(&*object.name);
+        fs::write(&path, &object.bytes).map_err(Error::io("write", &path))?;
     }
 
     let mut flags = unit.flags_for(target);

@@ -92,10 +92,12 @@ mod tests {
     }
 
     fn inputs() -> Inputs {
+        let object =
+            |name: &'static str, bytes: &'static [u8]| Object { name: name.into(), bytes: bytes.into() };
         let parameter = |name: &str| Parameter::new(name, Dtype::BF16, &[2, 3]);
         Inputs {
             mlir: "module {}".into(),
-            objects: vec![Object { name: "a.o", bytes: b"a" }, Object { name: "b.o", bytes: b"b" }],
+            objects: vec![object("a.o", b"a"), object("b.o", b"b")],
             parameters: vec![parameter("a"), parameter("b")],
             flags: vec!["--three"],
             target: ResolvedTarget {
@@ -129,8 +131,8 @@ mod tests {
         let keys = [
             key(|_| {}),
             key(|i| i.mlir.push(' ')),
-            key(|i| i.objects[0].name = "c.o"),
-            key(|i| i.objects[0].bytes = b"c"),
+            key(|i| i.objects[0].name = "c.o".into()),
+            key(|i| i.objects[0].bytes = b"c".into()),
             key(|i| i.objects.truncate(1)),
             key(|i| i.parameters[0].name.push('x')),
             key(|i| i.parameters[0].dtype = Dtype::F32),

@@ -120,5 +120,5 @@ pub fn emit_program(request: &ProgramRequest, progress: &mut Progress<'_>) -> Re
 
 fn emit_first(source: &dyn Source, progress: &mut Progress<'_>) -> Result<Program, Error> {
     let target = source.targets(&Machine::host()).into_iter().next().ok_or(Error::NoTarget)?;
-    source.emit(target.numerics, progress)
+    source.emit(&target, progress)
 }

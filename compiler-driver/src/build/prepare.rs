@@ -116,10 +116,10 @@ impl Source for Prepared<'_> {
         without_kernels(target, self.plan.quant).into_iter().chain(decoded).collect()
     }
 
-    fn emit(&self, numerics: Numerics, progress: &mut Progress<'_>) -> Result<Program, Error> {
+    fn emit(&self, target: &ResolvedTarget, progress: &mut Progress<'_>) -> Result<Program, Error> {
         let start = Instant::now();
         let config = &self.model.config;
-        let plan = self.plan.for_target(numerics);
+        let plan = self.plan.for_target(target.numerics);
         let storage_of = |weight: &Weight| self.weights.storage(weight, config);
         let program = mlxcel_emitter::emit(config, &plan, &storage_of)
             .map_err(|source| Error::Emit { model: self.model.name.clone(), source: Box::new(source) })?;

@@ -11,8 +11,8 @@ use mlxcel_artifacts::{
     entry::{ArgumentKind, ArgumentSpec, Entry, Parameter, ResultKind, ResultSpec, Role},
 };
 use mlxcel_emitter::{
-    Numerics, Program, ProgramArgumentKind, ProgramFunction, ProgramOptions, Sizes, StateArguments,
-    TensorType, import_program,
+    Program, ProgramArgumentKind, ProgramFunction, ProgramOptions, Sizes, StateArguments, TensorType,
+    import_program,
 };
 use safetensors::Dtype;
 
@@ -27,6 +27,7 @@ use crate::{
     },
     documents::provenance::SourceFile,
     error::Error,
+    kernels::Kernels,
     program::read::{ReadProgram, read},
     target::{ResolvedTarget, Target},
 };
@@ -52,6 +53,8 @@ pub struct ProgramRequest {
     pub parameters: Option<PathBuf>,
     /// The tensors of arguments, by the arguments' names. Without any, each argument takes the tensor of its name.
     pub bind: BTreeMap<String, String>,
+    /// Files of kernels that calls may name: ELF objects for CPUs, PTX for GPUs.
+    pub kernels: Vec<PathBuf>,
     /// Whether `f64` becomes `f32`.
     pub narrow_f64: bool,
     /// Calls to record.
@@ -125,8 +128,9 @@ pub(crate) struct PreparedProgram<'r> {
     /// The program as iree-compile prints it.
     text: String,
     options: ProgramOptions,
-    /// What becomes of it on a target without kernels.
-    program: Program,
+    kernels: Kernels,
+    /// What becomes of it on the first target.
+    first: (ResolvedTarget, Program),
     took: Duration,
     parameters: Option<ParameterFile>,
     calls: Vec<RecordedCall>,
@@ -138,6 +142,10 @@ impl<'r> PreparedProgram<'r> {
         let targets = find_targets(&request.targets)?;
         let store = request.store.as_ref().ok_or(mlxcel_artifacts::Error::NoStore)?;
         let toolchain = Toolchain::find(&request.compiler, store)?;
+        if request.narrow_f64 && !request.kernels.is_empty() {
+            return Err(Error::NarrowKernels);
+        }
+        let kernels = Kernels::read(&request.kernels)?;
         let start = Instant::now();
         let ReadProgram { form, program: described, text } =
             read(&request.program, &toolchain, &|| request.cancel.is_cancelled())?;
@@ -150,10 +158,12 @@ impl<'r> PreparedProgram<'r> {
             sizes: request.sizes.clone(),
             state: request.state.clone(),
             parameters: bound,
-            isa: None,
-            words_only: false,
+            ..ProgramOptions::default()
         };
-        let (program, types) = program(&text, &options, request.narrow_f64)?;
+        let first = targets.first().map(|target| resolve(target, &Machine::host(), request));
+        let first = first.ok_or(Error::NoTarget)?;
+        let options_of_first = options_for(&first, &options, &kernels);
+        let (program, types) = program(&text, &options_of_first, request.narrow_f64)?;
         if let Some(file) = &parameters {
             file.check(&types)?;
         }
@@ -163,7 +173,8 @@ impl<'r> PreparedProgram<'r> {
         let name = request.program.file_stem().unwrap_or_default().to_string_lossy().into_owned();
         let spec = ProgramSpec { stablehlo: form.version(), source };
         let took = start.elapsed();
-        Ok(Self { request, name, targets, spec, text, options, program, took, parameters, calls })
+        let first = (first, program);
+        Ok(Self { request, name, targets, spec, text, options, kernels, first, took, parameters, calls })
     }
 }
 
@@ -173,31 +184,23 @@ impl Source for PreparedProgram<'_> {
     }
 
     fn targets(&self, machine: &Machine) -> Vec<ResolvedTarget> {
-        let resolve = |target: &Target| {
-            let mut resolved = target.resolve(machine, Float::F32, Quant::None);
-            if !self.request.narrow_f64 {
-                resolved.flags.push(KEEP_F64.to_owned());
-            }
-            resolved
-        };
-        self.targets.iter().map(resolve).collect()
+        self.targets.iter().map(|target| resolve(target, machine, self.request)).collect()
     }
 
     fn warnings(&self, _: &ResolvedTarget) -> Vec<String> {
         Vec::new()
     }
 
-    fn emit(&self, numerics: Numerics, progress: &mut Progress<'_>) -> Result<Program, Error> {
+    fn emit(&self, target: &ResolvedTarget, progress: &mut Progress<'_>) -> Result<Program, Error> {
         let start = Instant::now();
-        let Numerics { floats_as_bits: words_only, .. } = numerics;
-        let program = match numerics.cpu_isa() {
-            None if !words_only => self.program.clone(),
-            isa => {
-                let options = ProgramOptions { isa, words_only, ..self.options.clone() };
-                program(&self.text, &options, self.request.narrow_f64)?.0
-            }
+        let (first, of_first) = &self.first;
+        let (program, took) = if (target.numerics, &target.arch) == (first.numerics, &first.arch) {
+            (of_first.clone(), self.took)
+        } else {
+            let options = options_for(target, &self.options, &self.kernels);
+            (program(&self.text, &options, self.request.narrow_f64)?.0, start.elapsed())
         };
-        progress(Event::Emitted { bytes: program.mlir.len(), took: self.took + start.elapsed() });
+        progress(Event::Emitted { bytes: program.mlir.len(), took });
         Ok(program)
     }
 
@@ -210,6 +213,7 @@ impl Source for PreparedProgram<'_> {
     ) -> Result<Contents, Error> {
         let mut weights = BTreeMap::new();
         let mut sources = vec![SourceFile { name: "program".to_owned(), digest: self.spec.source }];
+        sources.extend(self.kernels.sources);
         if let Some(file) = self.parameters {
             let bundled = file.write(writer, cancel, progress)?;
             for parameter in &mut parameters {
@@ -231,6 +235,25 @@ impl Source for PreparedProgram<'_> {
             recorded: self.request.recorded(),
             sources,
         })
+    }
+}
+
+/// Resolves a target for a program.
+fn resolve(target: &Target, machine: &Machine, request: &ProgramRequest) -> ResolvedTarget {
+    let mut resolved = target.resolve(machine, Float::F32, Quant::None);
+    if !request.narrow_f64 {
+        resolved.flags.push(KEEP_F64.to_owned());
+    }
+    resolved
+}
+
+/// Returns how a program is compiled for a target.
+fn options_for(target: &ResolvedTarget, options: &ProgramOptions, kernels: &Kernels) -> ProgramOptions {
+    ProgramOptions {
+        isa: target.numerics.cpu_isa(),
+        words_only: target.numerics.floats_as_bits,
+        kernels: kernels.for_target(target),
+        ..options.clone()
     }
 }
 

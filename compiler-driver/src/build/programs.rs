@@ -16,10 +16,11 @@ use crate::{
     target::ResolvedTarget,
 };
 
-/// The targets of a build, and a program for each kind of numerics among them.
+/// The targets of a build, and a program for each kind of them.
 pub(crate) struct Programs {
     targets: Vec<ResolvedTarget>,
-    by_numerics: BTreeMap<Numerics, Program>,
+    /// By numerics and architecture, which determine what is emitted.
+    by_kind: BTreeMap<(Numerics, String), Program>,
 }
 
 impl Programs {
@@ -30,14 +31,14 @@ impl Programs {
         progress: &mut Progress<'_>,
     ) -> Result<Self, Error> {
         let targets = source.targets(machine);
-        let mut by_numerics = BTreeMap::new();
+        let mut by_kind = BTreeMap::new();
         for target in &targets {
             source.warnings(target).into_iter().for_each(|text| progress(Event::Warning(text)));
-            if let Entry::Vacant(entry) = by_numerics.entry(target.numerics) {
-                entry.insert(source.emit(target.numerics, progress)?);
+            if let Entry::Vacant(entry) = by_kind.entry(kind(target)) {
+                entry.insert(source.emit(target, progress)?);
             }
         }
-        Ok(Self { targets, by_numerics })
+        Ok(Self { targets, by_kind })
     }
 
     /// Returns the jobs of all targets: a target's program comes before the module that packs its weights.
@@ -48,7 +49,7 @@ impl Programs {
 
     /// Returns the parameters that are read from the checkpoint. They are the same for all targets.
     pub(crate) fn parameters(&self) -> Result<Vec<Parameter>, Error> {
-        let program = self.by_numerics.values().next().ok_or(Error::NoTarget)?;
+        let program = self.by_kind.values().next().ok_or(Error::NoTarget)?;
         Ok(program.parameters.clone())
     }
 
@@ -103,6 +104,11 @@ impl Programs {
     }
 
     fn program(&self, target: &ResolvedTarget) -> Option<&Program> {
-        self.by_numerics.get(&target.numerics)
+        self.by_kind.get(&kind(target))
     }
+}
+
+/// Returns what determines the program of a target.
+fn kind(target: &ResolvedTarget) -> (Numerics, String) {
+    (target.numerics, target.arch.clone())
 }

@@ -9,7 +9,7 @@ use std::{
 use mlxcel_artifacts::{
     Blob, BundleKind, BundleWriter, Cancel, Golden, Machine, ModelSpec, ProgramSpec, Store, entry::Parameter,
 };
-use mlxcel_emitter::{Numerics, Program};
+use mlxcel_emitter::Program;
 
 use crate::{
     build::{compiler_location::CompilerLocation, event::Progress, request::Request},
@@ -29,8 +29,8 @@ pub(crate) trait Source {
     /// Returns what people should know about a target.
     fn warnings(&self, target: &ResolvedTarget) -> Vec<String>;
 
-    /// Emits the module for targets of these numerics.
-    fn emit(&self, numerics: Numerics, progress: &mut Progress<'_>) -> Result<Program, Error>;
+    /// Emits the module for targets of this one's numerics and architecture.
+    fn emit(&self, target: &ResolvedTarget, progress: &mut Progress<'_>) -> Result<Program, Error>;
 
     /// Adds to a bundle what is not compiled. `programs` are those that were emitted.
     fn write(

@@ -120,6 +120,7 @@ impl Bench {
             state: StateArguments::None,
             parameters: None,
             bind: BTreeMap::new(),
+            kernels: Vec::new(),
             narrow_f64: false,
             goldens: Vec::new(),
             verifies: false,

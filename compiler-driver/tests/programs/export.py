@@ -74,3 +74,32 @@ for count in range(1, 1001):
     arguments = (*results[:4], x, y)
     if count in (1, 1000):
         save(HERE / f"adam-{count}.npz", named([f"result[{index}]" for index in range(5)], results))
+
+
+def through(states):
+    """Returns what a program computes of the states of a recurrence, beside them."""
+    return {"states": states, "sums": jnp.tanh(states).sum(0)}
+
+
+def by_kernel(a, x):
+    steps, channels = x.shape
+    # The kernel is in `linear_recurrence.c` and `linear_recurrence.cu.c`: one item for each channel.
+    call = jax.ffi.ffi_call("linear_recurrence", jax.ShapeDtypeStruct(x.shape, x.dtype))
+    return through(call(a, x, steps=steps, channels=channels, scale=np.float32(0.5), items=channels, threads=32))
+
+
+def by_scan(a, x):
+    def step(h, ax):
+        h = ax[0] * h + np.float32(0.5) * ax[1]
+        return h, h
+
+    return through(jax.lax.scan(step, jnp.zeros_like(x[0]), (a, x))[1])
+
+
+a, x = random.uniform(0.5, 1, (64, 100)).astype("f4"), random.standard_normal((64, 100)).astype("f4")
+checks = [export.DisabledSafetyCheck.custom_call("linear_recurrence")]
+exported = export.export(jax.jit(by_kernel), disabled_checks=checks)(a, x)
+(HERE / "kernel.jax").write_bytes(exported.serialize())
+save(HERE / "kernel-in.npz", {"a": a, "x": x})
+results = jax.jit(by_scan)(a, x)
+save(HERE / "kernel-out.npz", {f"result['{name}']": value for name, value in results.items()})

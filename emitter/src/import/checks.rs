@@ -5,6 +5,7 @@
 use super::{
     ast::{Function, Module},
     found::Checks,
+    options::ProgramOptions,
     parse::parse,
     replay::Replay,
 };
@@ -72,8 +73,9 @@ fn test(
     has_inputs: bool,
 ) -> Result<([crate::Function; 2], Test), Error> {
     let name = format!("{prefix}{}", function.name);
+    let options = ProgramOptions::default();
     let replayed = |takes_inputs| -> Result<(Replay<'_, '_>, Checks), Error> {
-        let mut replay = Replay::new(parsed, &function.name);
+        let mut replay = Replay::new(parsed, &function.name, &options);
         replay.checks = Some(Checks::new(has_inputs, takes_inputs));
         replay.function(function, &[])?;
         let checks = replay.checks.take().unwrap_or_else(|| Checks::new(has_inputs, takes_inputs));

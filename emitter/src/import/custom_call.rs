@@ -1,7 +1,7 @@
 //! Calls of what a framework's own runtime has.
 
-use super::{ast::Op, cursor::unquote, parse::dictionaries, replay::Replay, rewrites::lapack};
-use crate::{error::Error, graph::Tensor};
+use super::{ast::Op, cursor::unquote, kernel_call, parse::attributes, replay::Replay, rewrites::lapack};
+use crate::{error::Error, graph::Tensor, kernels::LinkedKernels};
 
 /// Calls that say where data lies, which is one place here.
 const PLACEMENTS: [&str; 6] = [
@@ -56,6 +56,9 @@ pub(super) fn replay(
     if replay.checks.as_mut().is_some_and(|checks| checks.note(&target, operands)) {
         return Ok(Vec::new());
     }
+    if let Some(results) = kernel_call::replay(replay, op, &target, operands)? {
+        return Ok(results);
+    }
     if PLACEMENTS.contains(&target.as_str()) {
         return Ok(operands.iter().take(op.result_types.len()).copied().collect());
     }
@@ -63,8 +66,7 @@ pub(super) fn replay(
         return assertion(replay, op, operands).map(|()| Vec::new());
     }
     if let Some((_, name)) = OPS.iter().find(|(call, _)| *call == target) {
-        let all = op.attribute("mhlo.attributes").map(|text| format!("[{text}]"));
-        let all = all.as_deref().map(dictionaries).transpose()?.and_then(|mut all| all.pop());
+        let all = op.attribute("mhlo.attributes").map(attributes).transpose()?;
         let mut attributes = all.unwrap_or_default();
         if attributes.remove("largest").is_some_and(|text| text != "true") {
             let problem = format!("found the smallest elements of @{target}, expected the largest");
@@ -75,12 +77,28 @@ pub(super) fn replay(
     if let Some(results) = lapack::replay(replay, op, &target, operands)? {
         return Ok(results);
     }
-    let known = KNOWN.iter().find(|(begin, ..)| target.starts_with(begin));
-    let (what, hint) = known
-        .map_or(("a call of another runtime", "replace it with ops of StableHLO"), |(_, what, hint)| {
-            (what, hint)
-        });
-    Err(replay.refused(op, format!("found {what}, @{target}, expected ops that are compiled"), hint))
+    Err(unknown(replay, op, &target))
+}
+
+/// Says that there is nothing of this name.
+fn unknown(replay: &Replay<'_, '_>, op: &Op<'_>, target: &str) -> Error {
+    if let Some((_, what, hint)) = KNOWN.iter().find(|(begin, ..)| target.starts_with(begin)) {
+        return replay.refused(op, format!("found {what}, @{target}, expected ops that are compiled"), hint);
+    }
+    let LinkedKernels { arch, functions } = &replay.options.kernels;
+    if arch.is_empty() {
+        let problem = format!("found a call of another runtime, @{target}, expected ops that are compiled");
+        let hint = "replace it with ops of StableHLO, or link a kernel of this name with --kernels";
+        return replay.refused(op, problem, hint);
+    }
+    let names: Vec<_> = functions.keys().map(|name| format!("@{name}")).collect();
+    let names = if names.is_empty() { "none".to_owned() } else { names.join(", ") };
+    let problem = format!("found a call of @{target}, expected one of the kernels for {arch}: {names}");
+    replay.refused(
+        op,
+        problem,
+        "compile a kernel of this name for it, to an ELF object or to PTX for CUDA, and link it with --kernels",
+    )
 }
 
 /// Checks what a program asserts about the sizes of its arguments.

@@ -8,21 +8,22 @@ mod dynamic;
 mod fold;
 mod found;
 mod infer;
+mod kernel_call;
+mod options;
 mod parse;
 mod program;
 mod refusal;
 mod replay;
+#[cfg(test)]
+mod replayed;
 mod rewrites;
 mod sizes;
 mod walk;
 
 pub use checks::{Check, Test, TestModule, import_tests};
 pub use describe::{ImportedArgument, ImportedFunction, ImportedProgram, ImportedResult};
-
-pub use program::{
-    ProgramArgument, ProgramArgumentKind, ProgramFunction, ProgramModule, ProgramOptions, StateArguments,
-    import_program,
-};
+pub use options::{ProgramOptions, StateArguments};
+pub use program::{ProgramArgument, ProgramArgumentKind, ProgramFunction, ProgramModule, import_program};
 pub use sizes::Sizes;
 
 use crate::{

@@ -172,12 +172,19 @@ fn dictionary<'t>(cursor: &mut Cursor<'t>, attributes: &mut Attributes<'t>) -> R
 pub(super) fn dictionaries(text: &str) -> Result<Vec<Attributes<'_>>, Error> {
     let mut cursor = Cursor::new(text);
     cursor.expect("[")?;
-    list(&mut cursor, "]", |cursor| {
-        let mut attributes = Attributes::new();
-        cursor.expect("{")?;
-        dictionary(cursor, &mut attributes)?;
-        Ok(attributes)
-    })
+    list(&mut cursor, "]", braced)
+}
+
+/// Returns the attributes of a dictionary, `{…}`.
+pub(super) fn attributes(text: &str) -> Result<Attributes<'_>, Error> {
+    braced(&mut Cursor::new(text))
+}
+
+fn braced<'t>(cursor: &mut Cursor<'t>) -> Result<Attributes<'t>, Error> {
+    let mut attributes = Attributes::new();
+    cursor.expect("{")?;
+    dictionary(cursor, &mut attributes)?;
+    Ok(attributes)
 }
 
 fn function(op: Op<'_>) -> Result<Function<'_>, Error> {

@@ -7,6 +7,7 @@ use mlxcel_artifacts::{Traffic, entry::PARAMETER_SCOPE};
 use super::{
     ast::{Function, Module},
     describe::{ImportedFunction, of_function},
+    options::{ProgramOptions, StateArguments},
     parse::parse,
     refusal::{OF_WORDS, is_of_words, not_of_words},
     replay::Replay,
@@ -15,38 +16,11 @@ use super::{
 use crate::{
     error::Error,
     graph,
-    kernels::{Isa, Object},
+    kernels::{Executable, Object},
     module,
     types::TensorType,
     work::work,
 };
-
-/// How a program is compiled.
-#[derive(Debug, Clone, Default)]
-pub struct ProgramOptions {
-    /// Sizes that the program leaves open. Each function is compiled once for each of these; once if there are none.
-    pub sizes: Vec<Sizes>,
-    /// The arguments that the caller gives away for results.
-    pub state: StateArguments,
-    /// The tensors that take the place of arguments: names of parameters by names of arguments.
-    pub parameters: BTreeMap<String, String>,
-    /// The instruction set that kernels are for, if the target has kernels.
-    pub isa: Option<Isa>,
-    /// Whether the target has elements of 32 bits alone, and integers of 64.
-    pub words_only: bool,
-}
-
-/// The arguments that a caller gives away, so that they are the state of a program.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub enum StateArguments {
-    /// Those that the program says: donated arguments.
-    #[default]
-    Donated,
-    /// None.
-    None,
-    /// Those with these names, or whose names begin with one and go on with `[` or `.`.
-    Named(Vec<String>),
-}
 
 /// A program as a module that can be compiled.
 #[derive(Debug, Clone)]
@@ -196,8 +170,7 @@ fn of(
     let described = of_function(parsed, function);
     let types = sizes::argument_types(parsed, function, &described, sizes)?;
     let states = states(&described, options)?;
-    let mut replay = Replay::new(parsed, &function.name);
-    (replay.isa, replay.words_only) = (options.isa, options.words_only);
+    let mut replay = Replay::new(parsed, &function.name, options);
     replay.graph.protect_arguments();
     let (mut values, mut arguments) = (Vec::new(), Vec::new());
     for (index, (argument, ty)) in described.arguments.iter().zip(types).enumerate() {
@@ -241,10 +214,28 @@ fn of(
         arguments.push(ProgramArgument { kind: ProgramArgumentKind::Storage { result }, ..state });
     }
     let results_of = described.results.iter().map(|result| result.name.clone()).zip(result_types).collect();
+    check_calls(module, &replay.executables)?;
     module.add_executables(replay.executables);
     let graph = replay.graph.finish(name.clone(), &results)?;
     let (function, work) = (described.name, work(&graph));
     Ok((graph, ProgramFunction { name, function, arguments, results: results_of, work }))
+}
+
+/// Checks that all calls of a function give it parameters of the same types.
+fn check_calls(module: &module::Module, executables: &[Executable]) -> Result<(), Error> {
+    for (index, executable) in executables.iter().enumerate() {
+        let is_other = |other: &&Executable| {
+            other.function_name() == executable.function_name()
+                && other.parameter_types() != executable.parameter_types()
+        };
+        let Some(other) = module.executables().chain(&executables[..index]).find(is_other) else { continue };
+        let name = executable.function_name();
+        let problem =
+            format!("found calls with {}, and with {}, expected the same", other.takes(), executable.takes());
+        let hint = "a function in C has the same parameters wherever it is called";
+        return Err(of_program(&format!("@{name}"), &problem, hint));
+    }
+    Ok(())
 }
 
 /// Returns for each argument the result that takes its place in the next call.

@@ -8,11 +8,12 @@ use super::{
     fold::{Operand, fold},
     found::Checks,
     infer,
+    options::ProgramOptions,
 };
 use crate::{
     error::Error,
     graph::{self, Graph, Tensor},
-    kernels::{Executable, Isa},
+    kernels::Executable,
     types::{TensorType, ValueType},
 };
 
@@ -31,16 +32,14 @@ pub(super) struct Replay<'p, 't> {
     pub(super) combiners: usize,
     /// What is checked, if this is a test.
     pub(super) checks: Option<Checks>,
-    /// The instruction set that kernels are for, if the target has kernels.
-    pub(super) isa: Option<Isa>,
-    /// Whether the target has elements of 32 bits alone, and integers of 64.
-    pub(super) words_only: bool,
+    /// How the program is compiled.
+    pub(super) options: &'p ProgramOptions,
     /// The kernels that it calls.
     pub(super) executables: Vec<Executable>,
 }
 
 impl<'p, 't> Replay<'p, 't> {
-    pub(super) fn new(module: &'p Module<'t>, name: &'p str) -> Self {
+    pub(super) fn new(module: &'p Module<'t>, name: &'p str, options: &'p ProgramOptions) -> Self {
         Self {
             module,
             name,
@@ -50,8 +49,7 @@ impl<'p, 't> Replay<'p, 't> {
             ops: 0,
             combiners: 0,
             checks: None,
-            isa: None,
-            words_only: false,
+            options,
             executables: Vec::new(),
         }
     }

@@ -133,7 +133,7 @@ impl Replay<'_, '_> {
             Some(results) => results,
             None => self.as_it_is(op, operands)?,
         };
-        if self.words_only {
+        if self.options.words_only {
             let is_grouped =
                 |name: &&'static str| op.attribute(name).and_then(integer).is_some_and(|count| count > 1);
             if let Some(name) = ["feature_group_count", "batch_group_count"].into_iter().find(is_grouped) {

@@ -2,6 +2,7 @@
 
 use std::ops::Range;
 
+use super::constant::KernelConstant;
 use crate::{
     graph::{HostIndex, Tensor},
     types::TensorType,
@@ -39,7 +40,7 @@ pub(crate) struct Arguments {
     /// Numbers that the host computes for each call.
     pub(crate) numbers: Vec<(&'static str, HostIndex)>,
     /// Numbers that are known at compile time.
-    pub(crate) sizes: Vec<(&'static str, usize)>,
+    pub(crate) sizes: Vec<(&'static str, KernelConstant)>,
 }
 
 /// A value that stands for one parameter, or for a group of adjacent ones.
@@ -68,7 +69,7 @@ impl Argument for HostIndex {
 
 impl Argument for usize {
     fn add_to(self, arguments: &mut Arguments, name: &'static str) {
-        arguments.sizes.push((name, self));
+        arguments.sizes.push((name, self.into()));
     }
 }
 

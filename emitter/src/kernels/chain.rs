@@ -84,13 +84,13 @@ impl Chain {
     /// Returns the objects that contain its functions.
     pub(crate) fn objects(&self) -> impl Iterator<Item = Object> {
         let names: BTreeSet<_> = self.object_names().collect();
-        objects().filter(move |object| names.contains(object.name))
+        objects().filter(move |object| names.contains(&*object.name))
     }
 
     /// Returns the names of the objects that contain its functions.
     pub(super) fn object_names(&self) -> impl Iterator<Item = String> {
         let own = self.links.first().map(|link| link.executable.isa.object_name(FILE));
-        own.into_iter().chain(self.links.iter().map(|link| link.executable.object_name()))
+        own.into_iter().chain(self.links.iter().flat_map(|link| link.executable.object_names()))
     }
 
     /// Returns the weights that the next product after a link reads.

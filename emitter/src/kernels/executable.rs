@@ -1,11 +1,12 @@
 //! Kernels as executables of a module.
 
-use std::ops::Range;
+use std::{borrow::Cow, ops::Range, sync::Arc};
 
 use mlxcel_artifacts::Traffic;
 
 use super::{
-    arguments::{Arguments, Kernel, KernelFunction},
+    arguments::{Arguments, Kernel},
+    constant::KernelConstant,
     isa::Isa,
     object::{Object, objects},
 };
@@ -26,11 +27,21 @@ pub(crate) struct Grid {
     pub(crate) grain: usize,
 }
 
+/// Where a kernel's function is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Source {
+    /// In this file of the instruction set's folder, without `.c`.
+    File(&'static str),
+    /// In one of the objects that came with a program.
+    Linked(Arc<[Object]>),
+}
+
 /// A kernel with the types and sizes of one call.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Executable {
     pub(super) isa: Isa,
-    pub(super) function: KernelFunction,
+    pub(super) function: Cow<'static, str>,
+    source: Source,
     /// Tensors that it reads, by the names of their parameters.
     pub(super) operands: Vec<(&'static str, TensorType)>,
     /// The operands that are the cache, `[pages, 2 · layers, kv_heads, 64, …]`. A call reads one layer's keys and values in
@@ -43,7 +54,7 @@ pub(crate) struct Executable {
     /// Numbers that the host computes for each call.
     pub(super) numbers: Vec<&'static str>,
     /// Numbers that are known at compile time.
-    pub(super) sizes: Vec<(&'static str, usize)>,
+    pub(super) sizes: Vec<(&'static str, KernelConstant)>,
     pub(super) grid: Grid,
 }
 
@@ -62,7 +73,8 @@ impl Call {
         let Arguments { operands, cache, overwrites_cache, results, numbers, sizes } = kernel.arguments();
         let executable = Executable {
             isa,
-            function,
+            function: function.name.into(),
+            source: Source::File(function.file),
             operands: operands.iter().map(|&(name, operand)| (name, graph.type_of(operand))).collect(),
             cache,
             overwrites_cache,
@@ -80,9 +92,31 @@ impl Call {
 }
 
 impl Executable {
+    /// Describes a call of a function in objects that came with a program.
+    pub(crate) fn linked(
+        isa: Isa,
+        (function, objects): (&str, &Arc<[Object]>),
+        [operands, results]: [Vec<TensorType>; 2],
+        constants: Vec<KernelConstant>,
+        grid: Grid,
+    ) -> Self {
+        Self {
+            isa,
+            function: function.to_owned().into(),
+            source: Source::Linked(Arc::clone(objects)),
+            operands: operands.into_iter().map(|ty| ("operand", ty)).collect(),
+            cache: 0..0,
+            overwrites_cache: false,
+            results: results.into_iter().map(|ty| ("result", ty)).collect(),
+            numbers: Vec::new(),
+            sizes: constants.into_iter().map(|constant| ("attribute", constant)).collect(),
+            grid,
+        }
+    }
+
     /// Returns the C function that it calls.
-    pub(crate) fn function_name(&self) -> &'static str {
-        self.function.name
+    pub(crate) fn function_name(&self) -> &str {
+        &self.function
     }
 
     /// Returns whether it runs on a GPU.
@@ -117,14 +151,27 @@ impl Executable {
     }
 
     /// Returns the sizes in the function's order.
-    pub(crate) fn sizes(&self) -> impl Iterator<Item = usize> {
+    pub(crate) fn sizes(&self) -> impl Iterator<Item = KernelConstant> {
         self.sizes.iter().map(|&(_, size)| size)
     }
 
-    /// Returns a name that no other executable has. Function, sizes and the number of items determine the rest.
+    /// Returns a name that no other executable has. Function, sizes and the number of items determine the rest, if it is one of
+    /// ours.
     pub(crate) fn symbol(&self) -> String {
         let sizes: String = self.sizes().map(|size| format!("_{size}")).collect();
-        format!("{}{sizes}_{}", self.function.name, self.grid.items)
+        let Grid { items, grain } = self.grid;
+        match self.source {
+            Source::File(_) => format!("{}{sizes}_{items}", self.function),
+            Source::Linked(_) => {
+                let types =
+                    self.operands.iter().chain(&self.results).map(|(_, TensorType { dtype, shape })| {
+                        let shape: Vec<_> = shape.iter().map(ToString::to_string).collect();
+                        format!("_{}{dtype:?}", shape.join("x"))
+                    });
+                let (types, operands) = (types.collect::<String>(), self.operands.len());
+                format!("{}_{operands}{types}{sizes}_{items}_{grain}", self.function)
+            }
+        }
     }
 
     /// Returns the name of the op that it is in: on a CPU one op has all of them, because iree-compile takes as long for an
@@ -136,7 +183,7 @@ impl Executable {
     /// Returns the name of its entry. On a CPU it is unique in the module, because all entries end up in one library. On a
     /// GPU it is the function's name, because each executable is a library of its own.
     pub(crate) fn entry(&self) -> String {
-        if self.isa.is_gpu() { self.function.name.to_owned() } else { format!("{}_call", self.symbol()) }
+        if self.isa.is_gpu() { self.function.to_string() } else { format!("{}_call", self.symbol()) }
     }
 
     /// Returns how much a call reads and writes.
@@ -156,15 +203,37 @@ impl Executable {
         traffic
     }
 
-    /// Returns the name of the object that contains its function.
-    pub(super) fn object_name(&self) -> String {
-        self.isa.object_name(self.function.file)
+    /// Returns the names of the objects that contain its function and what that calls.
+    pub(super) fn object_names(&self) -> Vec<String> {
+        match &self.source {
+            Source::File(file) => vec![self.isa.object_name(file)],
+            Source::Linked(objects) => objects.iter().map(|object| object.name.to_string()).collect(),
+        }
     }
 
-    /// Returns the object that contains its function.
-    pub(crate) fn object(&self) -> Option<Object> {
-        let expected = self.object_name();
-        objects().find(|object| object.name == expected)
+    /// Returns the objects that contain its function and what that calls.
+    pub(crate) fn objects(&self) -> Vec<Object> {
+        match &self.source {
+            Source::File(file) => {
+                let expected = self.isa.object_name(file);
+                objects().filter(|object| object.name == expected).collect()
+            }
+            Source::Linked(objects) => objects.to_vec(),
+        }
+    }
+
+    /// Says what the C function takes: `2 tensors and attributes (i64, f32)`.
+    pub(crate) fn takes(&self) -> String {
+        let attributes: Vec<_> = self.sizes().map(KernelConstant::attribute_type).collect();
+        let tensors = self.operands.len() + self.results.len();
+        format!("{tensors} tensors and attributes ({})", attributes.join(", "))
+    }
+
+    /// Returns the types of the C function's parameters in MLIR: addresses, numbers and sizes, then the range of items.
+    pub(crate) fn parameter_types(&self) -> Vec<&'static str> {
+        let indices = |count: usize| std::iter::repeat_n("index", count);
+        let pointers = indices(self.operands.len() + self.results.len() + self.numbers.len());
+        pointers.chain(self.sizes().map(KernelConstant::mlir_type)).chain(indices(2)).collect()
     }
 }
 

@@ -107,8 +107,8 @@ fn compare(executable: &Executable, prototype: &[Parameter]) {
     let Executable { isa, function, operands, results, numbers, sizes, .. } = executable;
     let mut expected = prototype.iter();
     let mut next = |name: &str| {
-        let parameter = expected.next().unwrap_or_else(|| panic!("{}: no parameter {name}", function.name));
-        assert_eq!(parameter.name, name, "{}", function.name);
+        let parameter = expected.next().unwrap_or_else(|| panic!("{}: no parameter {name}", function));
+        assert_eq!(parameter.name, name, "{function}");
         parameter.ty.as_str()
     };
     let overwritten = executable.overwritten();
@@ -117,22 +117,21 @@ fn compare(executable: &Executable, prototype: &[Parameter]) {
     for (qualifier, (name, ty)) in pointers.chain(results.iter().map(|pointer| ("", pointer))) {
         let found = next(name);
         let types = element(*isa, ty.dtype).iter().map(|element| format!("{qualifier}{element} *"));
-        assert!(types.clone().any(|ty| ty == found), "{}: {name} is {found}, not {ty}", function.name);
+        assert!(types.clone().any(|ty| ty == found), "{function}: {name} is {found}, not {ty}");
     }
     let integers: &[&str] = if isa.is_gpu() { &["int", "uint32_t"] } else { &["index"] };
     for name in numbers.iter().chain(sizes.iter().map(|(name, _)| name)) {
         let found = next(name);
-        assert!(integers.contains(&found), "{}: {name} is {found}", function.name);
+        assert!(integers.contains(&found), "{function}: {name} is {found}");
     }
     let rest: Vec<_> = expected.collect();
     if isa.is_gpu() {
-        assert!(rest.is_empty(), "{}: {rest:?}", function.name);
+        assert!(rest.is_empty(), "{function}: {rest:?}");
     } else {
         let range = |parameter: &&Parameter, end| parameter.ty == "index" && parameter.name.ends_with(end);
         assert!(
             rest.len() == 2 && range(&rest[0], "begin") && range(&rest[1], "end"),
-            "{}: {rest:?}",
-            function.name
+            "{function}: {rest:?}"
         );
     }
 }
@@ -290,12 +289,13 @@ fn calls_match_the_c_prototypes() {
     let mut used = BTreeSet::new();
     let of_models = executables().into_iter().chain(executables_of_groups());
     for executable in of_models.chain(executables_of_moments()).chain(executables_of_programs()) {
-        let (prototypes, name) = (if executable.is_gpu() { &cuda } else { &cpu }, executable.function.name);
-        let prototype = prototypes.get(name).unwrap_or_else(|| panic!("{name} has no prototype"));
+        let (prototypes, name) =
+            (if executable.is_gpu() { &cuda } else { &cpu }, executable.function_name().to_owned());
+        let prototype = prototypes.get(&name).unwrap_or_else(|| panic!("{name} has no prototype"));
         compare(&executable, prototype);
         used.insert(name);
     }
-    let all: BTreeSet<_> = cpu.keys().chain(cuda.keys()).map(String::as_str).collect();
+    let all: BTreeSet<_> = cpu.keys().chain(cuda.keys()).cloned().collect();
     assert_eq!(used, all, "functions that calls use, and functions in C");
 }
 

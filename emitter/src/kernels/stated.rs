@@ -7,5 +7,5 @@ pub(crate) fn stated_constant(file: &str, name: &str) -> Option<usize> {
     let object = Isa::Sm80.object_name(file);
     let text = objects().find(|found| found.name == object)?.bytes;
     let symbol = format!(" stated_{name} = ");
-    std::str::from_utf8(text).ok()?.split_once(&symbol)?.1.split_once(';')?.0.parse().ok()
+    std::str::from_utf8(&text).ok()?.split_once(&symbol)?.1.split_once(';')?.0.parse().ok()
 }

@@ -5,6 +5,7 @@ use safetensors::Dtype;
 use crate::{
     global::{Global, Init},
     graph::{Graph, HostIndex, Tensor},
+    kernels::KernelConstant,
     types::{HostType, TensorType, ValueType},
 };
 
@@ -67,12 +68,11 @@ impl Graph {
         self.op_with_regions("arith.index_cast", &[index.0], vec![], vec![], host)[0]
     }
 
-    /// Returns a size in 32 bits, as kernels on GPUs take it.
-    pub(super) fn host_i32_constant(&mut self, op: &'static str, value: usize) -> Tensor {
-        let Ok(bits) = u32::try_from(value) else {
-            return self.fail(op, format!("found a size of {value}, expected at most {}", u32::MAX));
+    /// Returns a constant in 32 bits, as kernels on GPUs take it.
+    pub(super) fn host_i32_constant(&mut self, op: &'static str, value: KernelConstant) -> Tensor {
+        let Some(bits) = value.word() else {
+            return self.fail(op, format!("found {}, expected at most 32 bits", value.attribute()));
         };
-        // Reinterpreted, because a size may be the bits of a float.
         let attributes = vec![("value", format!("{} : i32", bits.cast_signed()))];
         let host = vec![ValueType::Host(HostType::I32)];
         self.op_with_regions("arith.constant", &[], attributes, vec![], host)[0]

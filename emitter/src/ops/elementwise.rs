@@ -314,6 +314,9 @@ impl Graph {
     pub fn bitcast_convert(&mut self, x: Tensor, dtype: Dtype) -> Tensor {
         const OP: &str = "stablehlo.bitcast_convert";
         let ty = self.type_of(x);
+        if ty.dtype == dtype {
+            return x;
+        }
         if !Self::poisoned(&[x]) && ty.dtype.bitsize() != dtype.bitsize() {
             let bits = ty.dtype.bitsize();
             return self.fail(OP, format!("found {dtype}, expected a type of {bits} bits like {ty}"));

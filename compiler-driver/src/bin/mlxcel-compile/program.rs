@@ -30,6 +30,9 @@ pub(crate) struct ProgramOptions {
     /// Absolute tolerance of recorded calls
     #[arg(long, value_name = "A", requires = "golden", help_heading = "Programs")]
     atol: Option<f64>,
+    /// Object file (x86_64 or aarch64, ELF) or PTX with functions that the program's custom calls name
+    #[arg(long, value_name = "FILE", requires = "program", help_heading = "Programs")]
+    kernels: Vec<PathBuf>,
     /// Compute in f32 what the program computes in f64, arguments and results too
     #[arg(long, requires = "program", help_heading = "Programs")]
     narrow_f64: bool,
@@ -57,6 +60,7 @@ impl ProgramOptions {
             state: self.state.clone(),
             parameters: self.parameters.clone(),
             bind: self.bind.iter().cloned().collect::<BTreeMap<_, _>>(),
+            kernels: self.kernels.clone(),
             narrow_f64: self.narrow_f64,
             goldens: self.golden.iter().map(golden).collect(),
             verifies: true,

@@ -92,7 +92,7 @@ fn factor(g: &mut Graph, a: &Matrices) -> (Matrices, Matrices) {
 
 #[cfg(test)]
 mod tests {
-    use super::super::replayed::replayed;
+    use crate::import::replayed::replayed;
 
     fn cholesky(ty: &str, is_lower: bool) -> String {
         let line = format!(r#"%r = "stablehlo.cholesky"(%0) <{{lower = {is_lower}}}> : ({ty}) -> {ty}"#);

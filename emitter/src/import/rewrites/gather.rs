@@ -64,7 +64,7 @@ fn extended(g: &mut Graph, indices: Tensor, vector: usize, dimensions: &[usize])
 
 #[cfg(test)]
 mod tests {
-    use super::super::replayed::{lines_with, replayed};
+    use crate::import::replayed::{lines_with, replayed};
 
     #[test]
     fn a_batch_dimension_is_a_component_of_indices() {

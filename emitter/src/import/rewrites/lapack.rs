@@ -113,7 +113,7 @@ fn first_zero(g: &mut Graph, x: Tensor) -> Tensor {
 
 #[cfg(test)]
 mod tests {
-    use super::super::replayed::{lines_with, replayed};
+    use crate::import::replayed::{lines_with, replayed};
 
     fn call(
         target: &str,

@@ -94,6 +94,4 @@ pub(super) fn rewrite(
 }
 
 #[cfg(test)]
-mod replayed;
-#[cfg(test)]
 mod tests;

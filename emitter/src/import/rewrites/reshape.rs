@@ -40,7 +40,7 @@ fn is_slice(g: &Graph, x: Tensor, shape: &[usize]) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::super::replayed::replayed;
+    use crate::import::replayed::replayed;
 
     #[test]
     fn only_numbers_from_smaller_tensors_have_a_barrier() {

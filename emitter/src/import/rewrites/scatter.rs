@@ -289,7 +289,7 @@ fn neutral(region: &Region<'_>, ty: &TensorType) -> Option<f64> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::replayed::{lines_with, replayed};
+    use crate::import::replayed::{lines_with, replayed};
 
     fn scatter(x: &str, indices: &str, updates: &str, numbers: &str, combine: &str) -> String {
         let line = format!(

@@ -158,7 +158,7 @@ fn inverses(g: &mut Graph, a: &Matrices, is_lower: bool) -> Matrices {
 
 #[cfg(test)]
 mod tests {
-    use super::super::replayed::{lines_with, replayed};
+    use crate::import::replayed::{lines_with, replayed};
 
     fn solve(size: usize, is_left: bool, transpose: &str) -> String {
         let (a, b) = (format!("tensor<{size}x{size}xf32>"), format!("tensor<{size}x{size}xf32>"));

@@ -37,7 +37,7 @@ impl Side {
 
 /// Returns what stands for a product, if there is a kernel for it.
 pub(super) fn rewrite(replay: &mut Replay<'_, '_>, op: &Op<'_>, operands: &[Tensor]) -> Option<Tensor> {
-    let isa = replay.isa.filter(|isa| !isa.is_gpu())?;
+    let isa = replay.options.isa.filter(|isa| !isa.is_gpu())?;
     let numbers = op.attribute("dot_dimension_numbers")?;
     let &[left, right] = operands else { return None };
     let [left, right] = [(left, "lhs"), (right, "rhs")].map(|(tensor, side)| Side {
@@ -89,8 +89,9 @@ fn call(replay: &mut Replay<'_, '_>, isa: Isa, kernel: impl Kernel, grid: Grid) 
 
 #[cfg(test)]
 mod tests {
-    use super::{super::replayed::replayed_for, *};
+    use super::*;
     use crate::import::ProgramOptions;
+    use crate::import::replayed::replayed_for;
 
     /// Returns what multiplies `left` and `right`: a kernel with its sizes, or `dot_general`.
     fn product(isa: Option<Isa>, [left, right]: [&str; 2], dimensions: &str, result: &str) -> String {

@@ -13,7 +13,7 @@ use super::{
 use crate::{
     error::Error,
     graph::{self, Tensor},
-    types::{TensorType, ValueType},
+    types::{TensorType, ValueType, signed_type},
 };
 
 /// Returns what stands for a reduction of windows.
@@ -30,17 +30,18 @@ pub(super) fn reduce_window(
     let results = replay.result_types(op, operands, &[])?;
     let Some(windows) = results.first().map(|ty| ty.shape.clone()) else { return Ok(None) };
     let crop = Crop::new(op, replay.graph.shape(operands[0]), &windows);
-    if crop.is_none() && dtypes.iter().all(|dtype| *dtype == signed(*dtype)) {
+    if crop.is_none() && dtypes.iter().all(|dtype| *dtype == signed_type(*dtype)) {
         return Ok(None);
     }
     let mut attributes: Attributes<'_> = op.attributes.clone();
-    let mut signed_operands: Vec<_> = operands.iter().map(|operand| to(replay, *operand, signed)).collect();
+    let mut signed_operands: Vec<_> =
+        operands.iter().map(|operand| to(replay, *operand, signed_type)).collect();
     if let Some(crop) = &crop {
         signed_operands.iter_mut().take(results.len()).for_each(|x| *x = crop.cut(&mut replay.graph, *x));
         attributes.insert("padding", &crop.padding);
     }
     let types: Vec<ValueType> =
-        dtypes.iter().map(|dtype| TensorType::new(signed(*dtype), []).into()).collect();
+        dtypes.iter().map(|dtype| TensorType::new(signed_type(*dtype), []).into()).collect();
     // Half of the operands are initial values, so that there are as many as arguments.
     let body = region_of(replay, &types, |replay, arguments| {
         let arguments: Vec<_> = arguments
@@ -49,9 +50,10 @@ pub(super) fn reduce_window(
             .map(|(argument, dtype)| to(replay, *argument, |_| *dtype))
             .collect();
         let results = replay.inlined(region, &arguments)?;
-        Ok(results.into_iter().map(|result| to(replay, result, signed)).collect())
+        Ok(results.into_iter().map(|result| to(replay, result, signed_type)).collect())
     })?;
-    let signed_types = results.iter().map(|ty| TensorType::new(signed(ty.dtype), ty.shape.clone())).collect();
+    let signed_types =
+        results.iter().map(|ty| TensorType::new(signed_type(ty.dtype), ty.shape.clone())).collect();
     let found = replay.add(op.name, &signed_operands, &attributes, vec![body], signed_types);
     let back = found.into_iter().zip(results).map(|(found, ty)| to(replay, found, |_| ty.dtype)).collect();
     Ok(Some(back))
@@ -60,11 +62,11 @@ pub(super) fn reduce_window(
 /// Returns what stands for `reverse`, which iree-compile has not for unsigned numbers.
 pub(super) fn reverse(replay: &mut Replay<'_, '_>, op: &Op<'_>, x: Tensor) -> Option<Tensor> {
     let ty = replay.graph.type_of(x);
-    if ty.dtype == signed(ty.dtype) {
+    if ty.dtype == signed_type(ty.dtype) {
         return None;
     }
-    let x = to(replay, x, signed);
-    let result = TensorType::new(signed(ty.dtype), ty.shape);
+    let x = to(replay, x, signed_type);
+    let result = TensorType::new(signed_type(ty.dtype), ty.shape);
     let found = replay.add(op.name, &[x], &op.attributes, Vec::new(), vec![result]);
     Some(to(replay, found[0], |_| ty.dtype))
 }
@@ -108,8 +110,8 @@ pub(super) fn select_and_scatter(
 /// Returns for each window the number of the element that it selects, or -1 if it has none.
 fn selected(replay: &mut Replay<'_, '_>, op: &Op<'_>, x: Tensor, windows: &[usize]) -> Result<Tensor, Error> {
     let ty = replay.graph.type_of(x);
-    let dtype = signed(ty.dtype);
-    let mut values = to(replay, x, signed);
+    let dtype = signed_type(ty.dtype);
+    let mut values = to(replay, x, signed_type);
     let crop = Crop::new(op, &ty.shape, windows);
     let g = &mut replay.graph;
     let numbers = g.iota(Dtype::I32, &[ty.elements()], 0);
@@ -200,25 +202,13 @@ fn region_of(
 
 /// Returns a tensor with another element type of the same size.
 fn to(replay: &mut Replay<'_, '_>, x: Tensor, dtype: impl Fn(Dtype) -> Dtype) -> Tensor {
-    let found = replay.graph.dtype(x);
-    let dtype = dtype(found);
-    if found == dtype { x } else { replay.graph.bitcast_convert(x, dtype) }
-}
-
-/// Returns the signed type with as many bits as an unsigned one, otherwise the type itself.
-fn signed(dtype: Dtype) -> Dtype {
-    match dtype {
-        Dtype::U8 => Dtype::I8,
-        Dtype::U16 => Dtype::I16,
-        Dtype::U32 => Dtype::I32,
-        Dtype::U64 => Dtype::I64,
-        dtype => dtype,
-    }
+    let dtype = dtype(replay.graph.dtype(x));
+    replay.graph.bitcast_convert(x, dtype)
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::replayed::{lines_with, replayed};
+    use crate::import::replayed::{lines_with, replayed};
 
     fn largest(ty: &str, attributes: &str, element: &str, result: &str) -> String {
         let line = format!(

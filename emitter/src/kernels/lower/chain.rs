@@ -1,12 +1,8 @@
 //! Entries of chains: a loop over groups for each link, see `kernels/cpu/chain.c`.
 
-use std::fmt::Write as _;
-
 use safetensors::Dtype;
 
-use super::parameters::{
-    binding_address, declaration, declare, entry_parameters, index_types, parameter_count,
-};
+use super::parameters::{binding_address, constant, declaration, declare, entry_parameters};
 use crate::{
     kernels::{
         chain::{Chain, LINK_WORDS, Link, Place},
@@ -21,9 +17,9 @@ const MAX_READ_AHEAD: usize = 512 << 10;
 /// Returns the declarations of the functions that a chain calls.
 pub(super) fn declarations(chain: &Chain) -> impl Iterator<Item = String> {
     let own = [
-        declare("chain_take", 3, " -> index"),
-        declare("chain_finish_and_take", 3, " -> index"),
-        declare("chain_wait", 5, " -> index"),
+        declare("chain_take", &["index"; 3], " -> index"),
+        declare("chain_finish_and_take", &["index"; 3], " -> index"),
+        declare("chain_wait", &["index"; 5], " -> index"),
     ];
     own.into_iter().chain(chain.links.iter().map(|link| declaration(&link.executable)))
 }
@@ -60,7 +56,7 @@ fn link(chain: &Chain, index: usize) -> String {
     }
     arguments.extend(numbers.iter().map(|number| format!("%number{number}")));
     for (at, size) in executable.sizes().enumerate() {
-        _ = writeln!(body, "          %size{at} = arith.constant {size} : index");
+        body.push_str(&constant(&format!("  %size{at}"), size));
         arguments.push(format!("%size{at}"));
     }
     let go = if index == 0 { "%true".to_owned() } else { format!("%go{index}") };
@@ -95,7 +91,7 @@ fn link(chain: &Chain, index: usize) -> String {
         counters = chain.operands.len(),
         kernel = executable.function_name(),
         arguments = arguments.join(", "),
-        types = index_types(parameter_count(executable)),
+        types = executable.parameter_types().join(", "),
         wait = wait(chain, index),
     )
 }

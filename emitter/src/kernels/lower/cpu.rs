@@ -1,10 +1,10 @@
 //! Executables and chains for CPUs: functions that are linked with kernels' objects.
 
-use std::{collections::BTreeSet, fmt::Write as _};
+use std::collections::BTreeSet;
 
 use super::{
     chain,
-    parameters::{binding_address, declaration, entry_parameters, index_types, parameter_count},
+    parameters::{binding_address, constant, declaration, entry_parameters},
 };
 use crate::kernels::{
     chain::{Chain, WORKGROUPS},
@@ -18,7 +18,7 @@ pub(super) fn to_mlir(executables: &[&Executable], chains: &[Chain]) -> String {
     let of_chains = chains.iter().flat_map(|chain| &chain.links).map(|link| &link.executable);
     let format =
         executables.iter().copied().chain(of_chains).next().map_or("", |executable| format(executable.isa));
-    let objects = executables.iter().map(|executable| executable.object_name());
+    let objects = executables.iter().flat_map(|executable| executable.object_names());
     let objects: BTreeSet<_> = objects.chain(chains.iter().flat_map(Chain::object_names)).collect();
     let objects: Vec<_> =
         objects.iter().map(|name| format!("#hal.executable.object<{{path = \"{name}\"}}>")).collect();
@@ -60,7 +60,7 @@ fn export(entry: &str, workgroups: usize) -> String {
 
 /// Returns the function of an entry, which calls the kernel for the items of a workgroup.
 fn function(executable: &Executable) -> String {
-    let Executable { function, sizes, grid: Grid { items, grain }, numbers, .. } = executable;
+    let Executable { grid: Grid { items, grain }, numbers, .. } = executable;
     let bindings: Vec<_> = executable.operands.iter().chain(&executable.results).collect();
     let mut body = String::new();
     for (index, (_, ty)) in bindings.iter().enumerate() {
@@ -68,8 +68,8 @@ fn function(executable: &Executable) -> String {
     }
     let mut arguments: Vec<_> = (0..bindings.len()).map(|index| format!("%pointer{index}")).collect();
     arguments.extend((0..numbers.len()).map(|index| format!("%number{index}")));
-    for (index, (_, size)) in sizes.iter().enumerate() {
-        _ = writeln!(body, "        %size{index} = arith.constant {size} : index");
+    for (index, size) in executable.sizes().enumerate() {
+        body.push_str(&constant(&format!("%size{index}"), size));
         arguments.push(format!("%size{index}"));
     }
     arguments.extend(["%begin".to_owned(), "%end".to_owned()]);
@@ -89,8 +89,8 @@ fn function(executable: &Executable) -> String {
         entry = executable.entry(),
         parameters = entry_parameters(bindings.len(), numbers.len()),
         arguments = arguments.join(", "),
-        function_name = function.name,
-        types = index_types(parameter_count(executable)),
+        function_name = executable.function_name(),
+        types = executable.parameter_types().join(", "),
     )
 }
 

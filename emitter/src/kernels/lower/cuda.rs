@@ -33,7 +33,7 @@ pub(super) fn to_mlir(executable: &Executable) -> String {
         symbol = executable.symbol(),
         entry = executable.entry(),
         format = "cuda-nvptx-fb",
-        object = executable.object_name(),
+        object = executable.object_names().join(""),
         constants = numbers.len() + sizes.len(),
         bindings = bindings.join(", "),
     )

@@ -1,30 +1,24 @@
 //! What entries take and pass on to kernels.
 
 use crate::{
-    kernels::executable::Executable,
+    kernels::{constant::KernelConstant, executable::Executable},
     types::{TensorType, element},
 };
 
-/// Returns the types of a function's parameters in C, all of which are addresses and numbers.
-pub(super) fn index_types(count: usize) -> String {
-    vec!["index"; count].join(", ")
-}
-
 /// Returns the declaration of an executable's kernel.
 pub(super) fn declaration(executable: &Executable) -> String {
-    declare(executable.function.name, parameter_count(executable), "")
+    declare(executable.function_name(), &executable.parameter_types(), "")
 }
 
-/// Returns the declaration of a C function that takes numbers and returns `results`.
-pub(super) fn declare(name: &str, parameters: usize, results: &str) -> String {
-    let types = index_types(parameters);
+/// Returns the declaration of a C function that takes numbers of these types and returns `results`.
+pub(super) fn declare(name: &str, parameters: &[&str], results: &str) -> String {
+    let types = parameters.join(", ");
     format!("      func.func private @{name}({types}){results} attributes {{hal.import.static}}\n")
 }
 
-/// Returns how many parameters a kernel has: addresses and numbers, then the range of items.
-pub(super) fn parameter_count(executable: &Executable) -> usize {
-    let Executable { operands, results, numbers, sizes, .. } = executable;
-    operands.len() + results.len() + numbers.len() + sizes.len() + 2
+/// Returns the op that makes a number known at compile time.
+pub(super) fn constant(name: &str, constant: KernelConstant) -> String {
+    format!("        {name} = arith.constant {} : {}\n", constant.mlir_value(), constant.mlir_type())
 }
 
 /// Returns the parameters of an entry: bindings, then numbers.

@@ -71,7 +71,7 @@ fn unary(name: &str, is_double: bool) -> Option<Formula> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::replayed::{lines_with, replayed};
+    use crate::import::replayed::{lines_with, replayed};
 
     fn unary(name: &str, ty: &str) -> String {
         replayed(&[ty], &format!(r#"%r = "{name}"(%0) : ({ty}) -> {ty}"#), ty).unwrap()

@@ -98,7 +98,7 @@ fn one_sided(g: &mut Graph, signal: &Signal, size: usize) -> Signal {
 
 #[cfg(test)]
 mod tests {
-    use super::super::replayed::{lines_with, replayed};
+    use crate::import::replayed::{lines_with, replayed};
 
     fn products(kind: &str, operand: &str, lengths: &str, result: &str) -> Vec<String> {
         let line = format!(
