@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashMap};
 
 use super::{
-    ast::{Function, Module, Op},
+    ast::{Function, Module},
     attributes::{integer, tensor_type, word},
     cursor::unquote,
     describe::ImportedFunction,
@@ -106,17 +106,23 @@ fn symbols(module: &Module<'_>, function: &Function<'_>) -> BTreeMap<String, Opt
 
 /// Returns the values of a function that are sizes of its arguments, with the argument and the dimension.
 fn dimension_sizes<'t>(function: &Function<'t>) -> HashMap<&'t str, (usize, usize)> {
-    let place = |op: &Op<'t>| {
-        let argument = function
-            .body
-            .arguments
-            .iter()
-            .position(|argument| Some(&argument.value) == op.operands.first())?;
-        let dimension = usize::try_from(integer(op.attribute("dimension")?)?).ok()?;
-        Some((op.results?, (argument, dimension)))
-    };
-    let sizes = function.body.ops.iter().filter(|op| op.name == "stablehlo.get_dimension_size");
-    sizes.filter_map(place).collect()
+    let mut places = HashMap::new();
+    for op in &function.body.ops {
+        let of_argument = || {
+            let arguments = &function.body.arguments;
+            let argument =
+                arguments.iter().position(|argument| Some(&argument.value) == op.operands.first())?;
+            Some((argument, usize::try_from(integer(op.attribute("dimension")?)?).ok()?))
+        };
+        let place = match op.name {
+            "stablehlo.get_dimension_size" => of_argument(),
+            // With integers of 64 bits in JAX, sizes are converted to them.
+            "stablehlo.convert" => op.operands.first().and_then(|operand| places.get(operand)).copied(),
+            _ => None,
+        };
+        places.extend(op.results.zip(place));
+    }
+    places
 }
 
 /// Arguments of which some sizes are open.

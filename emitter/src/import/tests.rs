@@ -213,6 +213,25 @@ fn sizes_follow_from_dimension_variables_and_assertions() {
     assert_eq!(types, ["tensor<5xf32>", "tensor<10xf32>"]);
     assert_eq!(main.results[0].1.to_string(), "tensor<3x5xf32>");
 
+    // As JAX exports it if it computes with 64 bits.
+    let wide = text
+        .replace(
+            "%4 = \"func.call\"(%0",
+            "%w = \"stablehlo.convert\"(%0) : (tensor<i32>) -> tensor<i64>\n%4 = \"func.call\"(%w",
+        )
+        .replace(
+            ": (tensor<i32>, tensor<?xf32>, tensor<?xf32>) ->",
+            ": (tensor<i64>, tensor<?xf32>, tensor<?xf32>) ->",
+        )
+        .replace("function_type = (tensor<i32>,", "function_type = (tensor<i64>,")
+        .replace("^bb0(%n: tensor<i32>", "^bb0(%k: tensor<i64>")
+        .replace(
+            "%1 = \"stablehlo.reshape\"(%n)",
+            "%n = \"stablehlo.convert\"(%k) : (tensor<i64>) -> tensor<i32>\n%1 = \"stablehlo.reshape\"(%n)",
+        );
+    let wide = import_program(&wide, &sized("n", &[5])).unwrap();
+    assert_eq!(wide.functions[0].results, main.results);
+
     let mut options = sized("arg0", &[5]);
     options.sizes[0].insert("arg1".into(), vec![11]);
     let error = refused(text, &options);
