@@ -179,7 +179,7 @@ fn what_cannot_be_linked_is_refused() {
     };
     let c = |name: &str, text: &str| {
         let source = file(&format!("{name}.c"), text.as_bytes());
-        object(&source, "x86_64", folder.path().join(format!("{name}.o")))
+        compiled(&source, "x86_64-linux-gnu", &["-fPIC", "-c"], folder.path().join(format!("{name}.o")))
     };
     let refused = |kernels: &[PathBuf], narrow: bool| {
         let error = built(&exported("kernel.jax"), |request| {
@@ -204,6 +204,9 @@ fn what_cannot_be_linked_is_refused() {
             ),
             refused(&[kernel.clone(), c("twice", "void linear_recurrence(void) { }")], false),
             refused(&[c("ours", "void product_of_rows(void) { }")], false),
+            refused(&[c("first", "volatile int x; __attribute__((constructor)) void first(void) { ++x; }")], false),
+            refused(&[c("own", "_Thread_local int calls; void own(void) { ++calls; }")], false),
+            refused(&[c("iree", "void iree_hal_query(void) { }")], false),
             refused(&[file("cut.o", &bytes[..bytes.len() / 2])], false),
             refused(std::slice::from_ref(&source), false).replace(&exported("").display().to_string(), "JAX/"),
             refused(&[file("empty.o", b"")], false),
@@ -212,26 +215,32 @@ fn what_cannot_be_linked_is_refused() {
         ]
         .join("\n"),
         @r#"
-    error: main: custom_call at export.py:88: found a call of another runtime, @linear_recurrence, expected ops that are compiled
+    error: main: custom_call at export.py:89: found a call of another runtime, @linear_recurrence, expected ops that are compiled
     hint: replace it with ops of StableHLO, or link a kernel of this name with --kernels
-    error: main: custom_call at export.py:88: found a call of @linear_recurrence, expected one of the kernels for x86_64: @other
-    hint: compile a kernel of this name for it, to an ELF object or to PTX for CUDA, and link it with --kernels
-    error: main: custom_call at export.py:88: found a call of @linear_recurrence, expected one of the kernels for x86_64: none
-    hint: compile a kernel of this name for it, to an ELF object or to PTX for CUDA, and link it with --kernels
+    error: main: custom_call at export.py:89: found a call of @linear_recurrence, expected one of the kernels for x86_64: @other
+    hint: compile a kernel of this name, to an ELF object or to PTX for CUDA, and link it with --kernels
+    error: main: custom_call at export.py:89: found kernels @linear_recurrence for aarch64 alone, expected one for x86_64 as well
+    hint: compile the kernel for it, and link it with another --kernels
     error: F/sins.o: found sinf undefined, expected everything that kernels call in one of their objects
-    hint: bundles have no C library: compile with -ffreestanding -fno-builtin -fno-stack-protector, and link what is missing with another --kernels
+    hint: bundles have no libraries of C and C++: compile with -ffreestanding -fno-builtin -fno-stack-protector -fno-exceptions -fno-threadsafe-statics, and link what is missing, such as expf, with another --kernels
     error: F/none.o: found no function that others can call, expected at least one
     hint: a kernel is not static; in C++ and CUDA it is extern "C", and on GPUs __global__
     error: F/twice.o: found linear_recurrence, which F/kernel.o defines too, expected one of this name
     hint: rename one, or make it static
     error: F/ours.o: found product_of_rows, which is a kernel of mlxcel-compile's own, expected another name
     hint: rename it, or make it static
-    error: F/cut.o: no valid ELF object (Invalid ELF section header offset/size/alignment), expected one
+    error: F/first.o: found constructors of global variables, expected none: nothing runs them
+    hint: in C++ make the variables constexpr or constinit
+    error: F/own.o: found thread-local variables, expected none
+    hint: use variables of functions
+    error: F/iree.o: found iree_hal_query, which is a kernel of mlxcel-compile's own, expected another name
+    hint: rename it, or make it static
+    error: F/cut.o: damaged (Invalid ELF section header offset/size/alignment), expected a whole object or PTX
     hint: copy the file again, or compile it again
     error: JAX/linear_recurrence.c: a file of another kind, expected a relocatable ELF object or PTX
-    hint: compile kernels with clang -c -O2 -ffreestanding -fPIC, or to PTX with nvcc -ptx or clang --target=nvptx64
+    hint: compile kernels for Linux with clang -c -O2 -ffreestanding -fPIC, or to PTX with nvcc -ptx
     error: F/empty.o: an empty file, expected a relocatable ELF object or PTX
-    hint: compile kernels with clang -c -O2 -ffreestanding -fPIC, or to PTX with nvcc -ptx or clang --target=nvptx64
+    hint: compile kernels for Linux with clang -c -O2 -ffreestanding -fPIC, or to PTX with nvcc -ptx
     error: cannot read F/missing.o: No such file or directory (os error 2)
     error: found --kernels with --narrow-f64, expected one of them
     hint: kernels take the types of the program as it is; export it with f32

@@ -1,8 +1,8 @@
 //! Relocatable ELF objects, as C compilers write them.
 
 use object::{
-    Architecture, Endianness, FileKind, Object as _, ObjectKind, ObjectSymbol as _, SymbolKind,
-    read::elf::ElfFile64,
+    Architecture, Endianness, FileKind, Object as _, ObjectKind, ObjectSection as _, ObjectSymbol as _,
+    SectionKind, SymbolKind, read::elf::ElfFile64,
 };
 
 use super::problem::KernelError;
@@ -45,6 +45,7 @@ impl Symbols {
                 return Err(KernelError::Architecture { found: format!("{other:?}{order}").to_lowercase() });
             }
         };
+        check_sections(&file)?;
         let mut symbols = Self { arch, ..Self::default() };
         for symbol in file.symbols().filter(object::ObjectSymbol::is_global) {
             let name = symbol.name().map_err(damaged)?.to_owned();
@@ -61,6 +62,24 @@ impl Symbols {
         }
         Ok(symbols)
     }
+}
+
+/// Refuses what nothing does where bundles run: to start a program, to make variables of a thread, and to compile.
+fn check_sections(file: &ElfFile64<'_, Endianness>) -> Result<(), KernelError> {
+    for section in file.sections() {
+        let name = section.name().map_err(damaged)?;
+        let is_one_of = |names: &[&str]| names.iter().any(|start| name.starts_with(start));
+        if is_one_of(&[".init_array", ".fini_array", ".preinit_array", ".ctors", ".dtors"]) {
+            return Err(KernelError::Initializers);
+        }
+        if is_one_of(&[".gnu.lto_"]) {
+            return Err(KernelError::Form { found: "an object of GCC's link-time optimization, -flto" });
+        }
+        if matches!(section.kind(), SectionKind::Tls | SectionKind::UninitializedTls) {
+            return Err(KernelError::ThreadLocal);
+        }
+    }
+    Ok(())
 }
 
 fn parsed(bytes: &[u8]) -> Result<ElfFile64<'_, Endianness>, KernelError> {
@@ -82,7 +101,7 @@ pub(super) fn is_name(name: &str) -> bool {
 fn other_form(bytes: &[u8]) -> &'static str {
     const FORMS: [(&[u8], &str); 6] = [
         (b"!<arch>\n", "a static library"),
-        (b"BC\xc0\xde", "LLVM's bitcode"),
+        (b"BC\xc0\xde", "LLVM's bitcode, as -flto makes it"),
         (b"\xcf\xfa\xed\xfe", "an object for macOS"),
         (b"\xca\xfe\xba\xbe", "an object for macOS"),
         (b"\x64\x86", "an object for Windows"),
@@ -121,7 +140,7 @@ mod tests {
         assert_eq!(form(b""), is("an empty file"));
         assert_eq!(form(b"!<arch>\nx"), is("a static library"));
         assert_eq!(form(b"int main() {}"), is("a file of another kind"));
-        assert_eq!(form(b"BC\xc0\xde0123456789abcdef"), is("LLVM's bitcode"));
+        assert_eq!(form(b"BC\xc0\xde0123456789abcdef"), is("LLVM's bitcode, as -flto makes it"));
         let linked = std::fs::read(std::env::current_exe().unwrap()).unwrap();
         assert_eq!(form(&linked), is("a linked program or library"));
     }

@@ -11,8 +11,8 @@ use mlxcel_emitter::{Isa, LinkedFunction, LinkedKernels, Object, objects};
 use super::{elf::Symbols, file::KernelFile, problem::KernelError};
 use crate::{documents::provenance::SourceFile, error::Error, target::ResolvedTarget};
 
-/// What a target is called that has neither objects nor PTX.
-const NO_ARCHITECTURE: &str = "this target";
+/// What names begin with that IREE's own functions have.
+const OF_IREE: &str = "iree_";
 
 /// The kernels of a program.
 #[derive(Debug, Default)]
@@ -47,18 +47,14 @@ impl Kernels {
     /// Returns the kernels for a target.
     pub(crate) fn for_target(&self, target: &ResolvedTarget) -> LinkedKernels {
         let arch: &str = target.numerics.gpu.map_or(&target.arch, |gpu| gpu.arch());
-        let none = || {
-            // Without any kernels, calls are not about them.
-            let arch = if self.by_arch.is_empty() {
-                ""
-            } else if arch.is_empty() {
-                NO_ARCHITECTURE
-            } else {
-                arch
-            };
-            LinkedKernels { arch: arch.to_owned(), ..LinkedKernels::default() }
-        };
-        self.by_arch.get(arch).cloned().unwrap_or_else(none)
+        let none = || LinkedKernels { arch: arch.to_owned(), ..LinkedKernels::default() };
+        let mut kernels = self.by_arch.get(arch).cloned().unwrap_or_else(none);
+        for (other, of_other) in self.by_arch.iter().filter(|(other, _)| **other != arch) {
+            for name in of_other.functions.keys() {
+                kernels.elsewhere.entry(name.clone()).or_default().push((*other).to_owned());
+            }
+        }
+        kernels
     }
 }
 
@@ -70,7 +66,7 @@ fn check(arch: &str, files: &[KernelFile]) -> Result<(), (PathBuf, KernelError)>
     for file in files {
         let refused = |problem| Err((file.path.clone(), problem));
         for name in &file.symbols.strong {
-            if own.contains(name) {
+            if own.contains(name) || name.starts_with(OF_IREE) {
                 return refused(KernelError::Reserved { name: name.clone() });
             }
             if let Some(other) = strong.insert(name, file) {
@@ -109,5 +105,5 @@ fn link(arch: &str, files: Vec<KernelFile>) -> LinkedKernels {
             functions.insert(name, LinkedFunction { objects: Arc::clone(&objects), parameter_bits });
         }
     }
-    LinkedKernels { arch: arch.to_owned(), functions }
+    LinkedKernels { arch: arch.to_owned(), functions, ..LinkedKernels::default() }
 }

@@ -8,14 +8,16 @@ pub enum KernelError {
     /// It is no object file.
     #[error(
         "{found}, expected a relocatable ELF object or PTX\n\
-         hint: compile kernels with clang -c -O2 -ffreestanding -fPIC, or to PTX with nvcc -ptx or clang --target=nvptx64"
+         hint: compile kernels for Linux with clang -c -O2 -ffreestanding -fPIC, or to PTX with nvcc -ptx"
     )]
     Form {
         /// What it seems to be.
         found: &'static str,
     },
     /// It is damaged.
-    #[error("no valid ELF object ({problem}), expected one\nhint: copy the file again, or compile it again")]
+    #[error(
+        "damaged ({problem}), expected a whole object or PTX\nhint: copy the file again, or compile it again"
+    )]
     Damaged {
         /// What is wrong.
         problem: String,
@@ -37,11 +39,20 @@ pub enum KernelError {
          hint: a kernel is not static; in C++ and CUDA it is extern \"C\", and on GPUs __global__"
     )]
     NoFunction,
+    /// It has code that runs before any kernel.
+    #[error(
+        "found constructors of global variables, expected none: nothing runs them\n\
+         hint: in C++ make the variables constexpr or constinit"
+    )]
+    Initializers,
+    /// It has variables of threads.
+    #[error("found thread-local variables, expected none\nhint: use variables of functions")]
+    ThreadLocal,
     /// It calls what is not there.
     #[error(
         "found {} undefined, expected everything that kernels call in one of their objects\n\
-         hint: bundles have no C library: compile with -ffreestanding -fno-builtin -fno-stack-protector, and link what is \
-         missing with another --kernels", names.join(", ")
+         hint: bundles have no libraries of C and C++: compile with -ffreestanding -fno-builtin -fno-stack-protector \
+         -fno-exceptions -fno-threadsafe-statics, and link what is missing, such as expf, with another --kernels", names.join(", ")
     )]
     Undefined {
         /// The symbols.

@@ -23,6 +23,13 @@ pub(super) fn entries(text: &str) -> Result<Vec<Entry>, KernelError> {
     if !words.by_ref().any(|word| word == ".address_size") || words.next() != Some("64") {
         return Err(KernelError::AddressSize);
     }
+    let undefined = undefined(&code);
+    if !undefined.is_empty() {
+        return Err(KernelError::Undefined { names: undefined });
+    }
+    if code.matches('{').count() != code.matches('}').count() {
+        return Err(KernelError::Damaged { problem: "a brace is not closed".to_owned() });
+    }
     let mut entries = Vec::new();
     for rest in code.split(".visible").skip(1) {
         let Some(rest) = rest.trim_start().strip_prefix(".entry") else { continue };
@@ -36,6 +43,20 @@ pub(super) fn entries(text: &str) -> Result<Vec<Entry>, KernelError> {
         entries.push(Entry { name: name.trim().to_owned(), parameter_bits });
     }
     Ok(entries)
+}
+
+/// Returns the functions that code declares to be elsewhere, without those that drivers have.
+fn undefined(code: &str) -> Vec<String> {
+    const OF_DRIVERS: [&str; 4] = ["vprintf", "malloc", "free", "__assertfail"];
+    let declared = code.split(".extern").skip(1).filter_map(|rest| rest.trim_start().strip_prefix(".func"));
+    let name = |rest: &str| {
+        // What it returns, in parentheses, comes before its name.
+        let rest = rest.trim_start();
+        let rest = if rest.starts_with('(') { rest.split_once(')')?.1 } else { rest };
+        let name = rest.trim_start().split(|c: char| c.is_whitespace() || "(;".contains(c)).next()?;
+        Some(name.to_owned())
+    };
+    declared.filter_map(name).filter(|name| !OF_DRIVERS.contains(&name.as_str())).collect()
 }
 
 /// Returns the bits of a parameter such as `.param .u64 .ptr .align 1 name` or `.param .align 8 .b8 name[16]`.
@@ -81,6 +102,12 @@ mod tests {
         assert_eq!(entries(text).unwrap(), [entry("scale", &[64, 64, 32, 128]), entry("nothing", &[])]);
         let narrow = text.replace(".address_size 64", ".address_size 32");
         assert_eq!(entries(&narrow), Err(KernelError::AddressSize));
+        let calls = text.replace(
+            ".visible .func",
+            ".extern .func (.param .b32 r) expf(.param .b32 x);\n.extern .func vprintf(.param .b64 x);\n.visible .func",
+        );
+        assert_eq!(entries(&calls), Err(KernelError::Undefined { names: vec!["expf".into()] }));
+        assert!(matches!(entries(text.trim_end_matches('}')), Err(KernelError::Damaged { .. })));
         for other in ["", "// .version 7.6", "int main() {}"] {
             assert!(!is_ptx(other), "{other}");
         }

@@ -85,20 +85,35 @@ fn unknown(replay: &Replay<'_, '_>, op: &Op<'_>, target: &str) -> Error {
     if let Some((_, what, hint)) = KNOWN.iter().find(|(begin, ..)| target.starts_with(begin)) {
         return replay.refused(op, format!("found {what}, @{target}, expected ops that are compiled"), hint);
     }
-    let LinkedKernels { arch, functions } = &replay.options.kernels;
-    if arch.is_empty() {
+    let LinkedKernels { arch, functions, elsewhere } = &replay.options.kernels;
+    if functions.is_empty() && elsewhere.is_empty() {
         let problem = format!("found a call of another runtime, @{target}, expected ops that are compiled");
         let hint = "replace it with ops of StableHLO, or link a kernel of this name with --kernels";
         return replay.refused(op, problem, hint);
     }
+    if !arch.is_empty()
+        && let Some(others) = elsewhere.get(target)
+    {
+        let problem = format!(
+            "found kernels @{target} for {} alone, expected one for {arch} as well",
+            others.join(", ")
+        );
+        return replay.refused(op, problem, "compile the kernel for it, and link it with another --kernels");
+    }
+    if arch.is_empty() {
+        let problem = format!("found a call of @{target}, expected ops that are compiled");
+        return replay.refused(op, problem, "kernels run on x86_64, aarch64 and CUDA: choose other targets");
+    }
     let names: Vec<_> = functions.keys().map(|name| format!("@{name}")).collect();
     let names = if names.is_empty() { "none".to_owned() } else { names.join(", ") };
+    let is_mangled = functions.keys().any(|name| name.starts_with("_Z") && name.contains(target));
+    let hint = if is_mangled {
+        "declare it extern \"C\""
+    } else {
+        "compile a kernel of this name, to an ELF object or to PTX for CUDA, and link it with --kernels"
+    };
     let problem = format!("found a call of @{target}, expected one of the kernels for {arch}: {names}");
-    replay.refused(
-        op,
-        problem,
-        "compile a kernel of this name for it, to an ELF object or to PTX for CUDA, and link it with --kernels",
-    )
+    replay.refused(op, problem, hint)
 }
 
 /// Checks what a program asserts about the sizes of its arguments.

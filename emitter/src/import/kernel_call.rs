@@ -151,7 +151,8 @@ fn constants<'t>(replay: &Replay<'_, '_>, op: &Op<'t>) -> Result<BTreeMap<&'t st
     for text in both.into_iter().flatten().filter(|text| *text != "\"\"") {
         if !text.starts_with('{') {
             let problem = format!("found the text {text} as backend_config, expected a dictionary");
-            return Err(replay.refused(op, problem, "export the call with jax.ffi.ffi_call"));
+            let hint = "export the call with jax.ffi.ffi_call and custom_call_api_version=4, its default";
+            return Err(replay.refused(op, problem, hint));
         }
         for (name, value) in attributes(text)? {
             let constant = KernelConstant::read(value).ok_or_else(|| {
@@ -206,7 +207,9 @@ mod tests {
             objects: Arc::from([object]),
             parameter_bits: parameter_bits.map(<[_]>::to_vec),
         };
-        let kernels = LinkedKernels { arch: arch.into(), functions: [("scale".to_owned(), function)].into() };
+        let functions = [("scale".to_owned(), function)].into();
+        let elsewhere = [("armed".to_owned(), vec!["aarch64".to_owned()])].into();
+        let kernels = LinkedKernels { arch: arch.into(), functions, elsewhere };
         ProgramOptions { kernels, ..ProgramOptions::default() }
     }
 
@@ -321,7 +324,9 @@ mod tests {
         assert_eq!(
             error,
             "main: custom_call: found a call of @other, expected one of the kernels for x86_64: @scale\n\
-             hint: compile a kernel of this name for it, to an ELF object or to PTX for CUDA, and link it with --kernels"
+             hint: compile a kernel of this name, to an ELF object or to PTX for CUDA, and link it with --kernels"
         );
+        let error = of(call("armed", "r", "1 : i64")).unwrap_err();
+        assert!(error.contains("found kernels @armed for aarch64 alone, expected one for x86_64"), "{error}");
     }
 }

@@ -11,6 +11,8 @@ pub struct LinkedKernels {
     pub arch: String,
     /// The functions that calls may name.
     pub functions: BTreeMap<String, LinkedFunction>,
+    /// The architectures for which there are functions of other targets, by their names.
+    pub elsewhere: BTreeMap<String, Vec<String>>,
 }
 
 /// A function that calls of a program may name.
