@@ -83,6 +83,16 @@ fn a_block_of_pytorch_for_gpus_is_pytorchs() {
 }
 
 #[test]
+fn a_scan_for_gpus_is_jaxs() {
+    let built = built(&exported("scan.jax"), |request| request.targets = vec!["cuda".into()]).unwrap();
+    let [inputs, expected] =
+        ["in", "out"].map(|name| format!("@{}", exported(&format!("kernel-{name}.npz")).display()));
+    let text =
+        run(&built, &["--input", &inputs, "--expected", &expected, "--rtol", "1e-5", "--atol", "1e-5"]);
+    assert_eq!(text.lines().filter(|line| line.starts_with("ok    ")).count(), 2, "{text}");
+}
+
+#[test]
 fn a_kernel_for_gpus_computes_what_jax_computes() {
     let folder = tempfile::tempdir().unwrap();
     let flags = ["-march=sm_80", "-Xclang", "-target-feature", "-Xclang", "+ptx76", "-S"];

@@ -108,6 +108,26 @@ fn a_thousand_steps_of_adam_are_jaxs() {
 }
 
 #[test]
+fn a_scan_that_stacks_its_rows_in_place_is_jaxs() {
+    let golden = format!("{}:{}", exported("kernel-in.npz").display(), exported("kernel-out.npz").display());
+    let built = built(&exported("scan.jax"), |request| {
+        request.goldens = vec![golden.parse().unwrap()];
+        request.dump_dir = Some(request.out.as_ref().unwrap().with_file_name("dump"));
+    })
+    .unwrap();
+    for device in ["local-sync", "local-task"] {
+        let arguments = ["--self-test", "--device", device];
+        let output = Command::new(program("mlxcel-run")).arg(built.bundle.path()).args(arguments).output();
+        let text = String::from_utf8(output.unwrap().stdout).unwrap();
+        assert!(text.contains(&format!("self-test passed on {device}")), "{text}");
+    }
+    // The rows are not copied in the turns: one copy is made before them.
+    let mlir = fs::read_to_string(built.folder.path().join("dump/cpu.mlir")).unwrap();
+    let (before, turns) = mlir.split_once("stablehlo.while").unwrap();
+    assert!(before.contains("stablehlo.or") && !turns.contains("stablehlo.or"), "{mlir}");
+}
+
+#[test]
 fn mlxcel_run_calls_a_function_with_files() {
     let built = built(&exported("adam.jax"), |_| ()).unwrap();
     let inputs = format!("@{}", exported("adam-0.npz").display());

@@ -6,6 +6,7 @@
 //! Errors surface once. A graph keeps the first op with wrong operands, and its scope. The result of that op is poisoned, and
 //! so is everything computed from it. [`Graph::finish`] returns the error.
 
+mod carried;
 mod in_place;
 
 use std::{
@@ -97,6 +98,12 @@ pub struct Graph {
     depths: Vec<usize>,
     /// Values that the function must not write to, if it is to keep from that.
     borrowed: Option<HashSet<Tensor>>,
+    /// Values that loops carry, if they are carried in place.
+    carried: Option<HashSet<Tensor>>,
+    /// How many tensors loops carry in place.
+    in_place: usize,
+    /// Copies of what loops carry, and what they are copies of.
+    copies: HashMap<Tensor, Tensor>,
 }
 
 /// A finished function.
@@ -140,6 +147,9 @@ impl Graph {
             columns: HashMap::new(),
             depths: Vec::new(),
             borrowed: None,
+            carried: None,
+            in_place: 0,
+            copies: HashMap::new(),
         }
     }
 
@@ -304,11 +314,14 @@ impl Graph {
         name: Cow<'static, str>,
         operands: &[Tensor],
         attributes: Vec<(Cow<'static, str>, String)>,
-        regions: Vec<Region>,
+        mut regions: Vec<Region>,
         results: Vec<ValueType>,
     ) -> Vec<Tensor> {
-        let operands = self.owned_operands(&name, operands);
+        let mut operands = self.owned_operands(&name, operands);
         let results: Vec<_> = results.into_iter().map(|ty| self.value(ty)).collect();
+        if self.carried.is_some() && name == "stablehlo.while" {
+            self.carry_in_place(&mut operands, &mut regions, &results);
+        }
         let returned = regions.iter().flat_map(|region| region.results.iter());
         let sources: Vec<_> = operands.iter().chain(returned).copied().collect();
         self.note_views(&name, &sources, &results);
@@ -426,6 +439,7 @@ impl Graph {
         if let Some(region) = self.regions.last_mut() {
             region.arguments.clone_from(&arguments);
         }
+        self.note_carried(&arguments);
         arguments
     }
 

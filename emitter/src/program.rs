@@ -26,6 +26,8 @@ pub struct Program {
     pub serving: Option<Serving>,
     /// How much the kernels read and write, by the names of their dispatches.
     pub dispatches: BTreeMap<String, Traffic>,
+    /// Whether loops may update what they carry where it is: their turns copy what others may have.
+    pub loops_in_place: bool,
     /// The objects that the module is linked with.
     pub objects: Vec<Object>,
 }

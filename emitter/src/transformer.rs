@@ -39,6 +39,7 @@ pub fn emit(
         step_bytes,
         serving: Some(plan.serving(model)),
         dispatches: module.traffic(),
+        loops_in_place: false,
         objects: module.objects(),
     })
 }

@@ -39,6 +39,9 @@ fn of_op(function: &Function, op: &Op) -> u64 {
     };
     let (taken, given) = (elements(&op.operands), elements(&op.results));
     let each = match (op.name.as_ref(), op.operands.as_slice()) {
+        // What they leave is not touched, if a loop's turn reads or updates a part.
+        ("stablehlo.dynamic_slice", _) => return given,
+        ("stablehlo.dynamic_update_slice", [_, update, ..]) => return elements(&[*update]),
         ("stablehlo.dot_general", [left, ..]) => {
             type_of(function, *left).map_or(1, |left| contracted(op, &left.shape))
         }

@@ -13,7 +13,7 @@ use std::{
 use tempfile::TempDir;
 
 use crate::{
-    build::{toolchain::Toolchain, unit::Unit},
+    build::{places, toolchain::Toolchain, unit::Unit},
     error::Error,
     target::ResolvedTarget,
 };
@@ -23,6 +23,8 @@ use crate::{
 /// The compiler writes the path of its input into the vmfb. So it always gets this relative path, and runs in the
 /// folder of the file.
 const INPUT: &str = "module.mlir";
+/// Name of the module between two runs of the compiler.
+const PLACED: &str = "placed.mlir";
 /// Name of the output.
 const OUTPUT: &str = "module.vmfb";
 /// Name of the file that receives stdout and stderr of the compiler.
@@ -69,53 +71,79 @@ pub(crate) fn compile(
         let path = folder.path().join(&*object.name);
         fs::write(&path, &object.bytes).map_err(Error::io("write", &path))?;
     }
-
     let mut flags = unit.flags_for(target);
     if !toolchain.verifies {
         flags.push("--verify=false".to_owned());
     }
-    let log_path = folder.path().join(LOG);
-    let log = File::create(&log_path).map_err(Error::io("write", &log_path))?;
-    let log_for_stderr = log.try_clone().map_err(Error::io("write", &log_path))?;
-    let child = Command::new(&toolchain.executable)
-        .args(&flags)
-        .args([INPUT, "-o", OUTPUT])
-        .current_dir(folder.path())
-        // The compiler passes names of temporary files to the linker through a shell, without quoting them.
-        .env("TMPDIR", ".")
-        .stdin(Stdio::null())
-        .stdout(log)
-        .stderr(log_for_stderr)
-        // Ctrl-C goes to this program alone, which then kills the compiler.
-        .process_group(0)
-        .spawn()
-        .map_err(Error::io("run", &toolchain.executable))?;
     let start = Instant::now();
     let is_late = || toolchain.time_limit.is_some_and(|limit| start.elapsed() >= limit);
-    let status =
-        wait(child, &|| cancelled() || is_late()).map_err(Error::io("run", &toolchain.executable))?;
-    let Some(status) = status else {
-        let limit = toolchain.time_limit.filter(|_| !cancelled());
-        return Err(limit.map_or(Error::Cancelled, |limit| Error::TimeLimit {
-            target: target.name.clone(),
-            seconds: limit.as_secs(),
-        }));
-    };
-
-    let output = CompilerOutput { folder };
-    let written = fs::metadata(output.vmfb()).is_ok_and(|file| file.len() > 0);
-    if status.success() && written {
-        return Ok(output);
+    let compiler = Running { unit, target, toolchain, cancelled, is_late: &is_late };
+    if !unit.loops_in_place {
+        return compiler.run(folder, &flags, [INPUT, OUTPUT]);
     }
-    let reason = reason(&log_path).map_err(Error::io("read", &log_path))?;
-    let folder = output.folder.keep();
-    Err(Error::Compile {
-        target: target.name.clone(),
-        outcome: outcome(status),
-        reason: reason.map_or_else(|| "it printed nothing".to_owned(), |reason| with_op(&reason, unit.mlir)),
-        command: command_line(&folder, toolchain, &flags),
-        folder,
-    })
+    let first = [flags.as_slice(), &places::FIRST_PHASES.map(str::to_owned)].concat();
+    let first = compiler.run(folder, &first, [INPUT, PLACED])?;
+    let placed = first.folder.path().join(PLACED);
+    let text = fs::read_to_string(&placed).map_err(Error::io("read", &placed))?;
+    fs::write(&placed, places::removed(&text)).map_err(Error::io("write", &placed))?;
+    flags.push(places::OTHER_PHASES.to_owned());
+    compiler.run(first.folder, &flags, [PLACED, OUTPUT])
+}
+
+/// A compilation, in one run of the compiler or several.
+struct Running<'r> {
+    unit: &'r Unit<'r>,
+    target: &'r ResolvedTarget,
+    toolchain: &'r Toolchain,
+    cancelled: &'r dyn Fn() -> bool,
+    is_late: &'r dyn Fn() -> bool,
+}
+
+impl Running<'_> {
+    /// Runs the compiler in a folder, which is kept if it fails.
+    fn run(&self, folder: TempDir, flags: &[String], files: [&str; 2]) -> Result<CompilerOutput, Error> {
+        let Self { unit, target, toolchain, cancelled, is_late } = *self;
+        let log_path = folder.path().join(LOG);
+        let log = File::create(&log_path).map_err(Error::io("write", &log_path))?;
+        let log_for_stderr = log.try_clone().map_err(Error::io("write", &log_path))?;
+        let [input, output] = files;
+        let child = Command::new(&toolchain.executable)
+            .args(flags)
+            .args([input, "-o", output])
+            .current_dir(folder.path())
+            // The compiler passes names of temporary files to the linker through a shell, without quoting them.
+            .env("TMPDIR", ".")
+            .stdin(Stdio::null())
+            .stdout(log)
+            .stderr(log_for_stderr)
+            // Ctrl-C goes to this program alone, which then kills the compiler.
+            .process_group(0)
+            .spawn()
+            .map_err(Error::io("run", &toolchain.executable))?;
+        let status =
+            wait(child, &|| cancelled() || is_late()).map_err(Error::io("run", &toolchain.executable))?;
+        let Some(status) = status else {
+            let limit = toolchain.time_limit.filter(|_| !cancelled());
+            return Err(limit.map_or(Error::Cancelled, |limit| Error::TimeLimit {
+                target: target.name.clone(),
+                seconds: limit.as_secs(),
+            }));
+        };
+        let written = fs::metadata(folder.path().join(output)).is_ok_and(|file| file.len() > 0);
+        if status.success() && written {
+            return Ok(CompilerOutput { folder });
+        }
+        let reason = reason(&log_path).map_err(Error::io("read", &log_path))?;
+        let folder = folder.keep();
+        Err(Error::Compile {
+            target: target.name.clone(),
+            outcome: outcome(status),
+            reason: reason
+                .map_or_else(|| "it printed nothing".to_owned(), |reason| with_op(&reason, unit.mlir)),
+            command: command_line(&folder, toolchain, flags, files),
+            folder,
+        })
+    }
 }
 
 /// Puts the function and the op that the compiler stopped at before its words.
@@ -203,11 +231,16 @@ fn shorten(line: &str) -> String {
 }
 
 /// Returns the shell command that repeats a compilation.
-fn command_line(folder: &Path, toolchain: &Toolchain, flags: &[String]) -> String {
+fn command_line(
+    folder: &Path,
+    toolchain: &Toolchain,
+    flags: &[String],
+    [input, output]: [&str; 2],
+) -> String {
     let mut words = vec!["cd".to_owned(), quote(&folder.to_string_lossy()), "&&".to_owned()];
     words.push(quote(&toolchain.executable.to_string_lossy()));
     words.extend(flags.iter().map(|flag| quote(flag)));
-    words.extend([INPUT, "-o", OUTPUT].map(str::to_owned));
+    words.extend([input, "-o", output].map(str::to_owned));
     words.join(" ")
 }
 
@@ -231,7 +264,7 @@ mod tests {
 
     /// Returns a module without objects and parameters.
     fn unit(mlir: &str) -> Unit<'_> {
-        Unit { mlir, objects: &[], parameters: &[], flags: &[] }
+        Unit { mlir, objects: &[], parameters: &[], flags: &[], loops_in_place: false }
     }
 
     /// Returns a fake compiler's failure, with its folder replaced by `DIR`, and that folder.

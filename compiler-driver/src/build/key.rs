@@ -16,7 +16,7 @@ const REVISION: u64 = 3;
 /// Structs are destructured without `..`. A new field is a compile error here until it is decided whether it belongs in
 /// the key.
 pub(crate) fn build_key(unit: &Unit<'_>, target: &ResolvedTarget, toolchain: &Toolchain) -> Digest {
-    let Unit { mlir, objects, parameters, flags: more_flags } = unit;
+    let Unit { mlir, objects, parameters, flags: more_flags, loops_in_place } = unit;
     // The compiler does not see names: targets with the same flags share a module. The MLIR shows the numerics.
     let ResolvedTarget { name: _, driver, arch, cpu_features, flags, numerics: _ } = target;
     // The digest identifies the compiler, wherever it is installed. Verifying and the time it has change nothing in the module.
@@ -46,6 +46,7 @@ pub(crate) fn build_key(unit: &Unit<'_>, target: &ResolvedTarget, toolchain: &To
         key.text(name);
         key.text(&Digest::of(bytes).to_string());
     }
+    key.number(u64::from(*loops_in_place));
     key.text(mlir);
     Digest::of(&key.0)
 }
@@ -87,6 +88,7 @@ mod tests {
         objects: Vec<Object>,
         parameters: Vec<Parameter>,
         flags: Vec<&'static str>,
+        loops_in_place: bool,
         target: ResolvedTarget,
         toolchain: Toolchain,
     }
@@ -100,6 +102,7 @@ mod tests {
             objects: vec![object("a.o", b"a"), object("b.o", b"b")],
             parameters: vec![parameter("a"), parameter("b")],
             flags: vec!["--three"],
+            loops_in_place: false,
             target: ResolvedTarget {
                 name: "cpu".into(),
                 driver: Driver::Local,
@@ -121,8 +124,9 @@ mod tests {
     fn key(change: impl FnOnce(&mut Inputs)) -> Digest {
         let mut inputs = inputs();
         change(&mut inputs);
-        let Inputs { mlir, objects, parameters, flags, target, toolchain } = inputs;
-        let unit = Unit { mlir: &mlir, objects: &objects, parameters: &parameters, flags: &flags };
+        let Inputs { mlir, objects, parameters, flags, loops_in_place, target, toolchain } = inputs;
+        let (objects, parameters) = (objects.as_slice(), parameters.as_slice());
+        let unit = Unit { mlir: &mlir, objects, parameters, flags: &flags, loops_in_place };
         build_key(&unit, &target, &toolchain)
     }
 
@@ -147,6 +151,7 @@ mod tests {
             key(|i| i.target.flags.reverse()),
             key(|i| i.target.flags = vec!["--one--two".into()]),
             key(|i| i.flags.clear()),
+            key(|i| i.loops_in_place = true),
             key(|i| i.target.flags.extend(i.flags.drain(..).map(Into::into))),
             key(|i| {
                 // Moving an element to the next list gives another key.

@@ -11,6 +11,7 @@ pub(crate) mod golden;
 pub(crate) mod iree_compile;
 mod key;
 mod parameters;
+mod places;
 mod plan;
 mod prepare;
 mod programs;

@@ -273,6 +273,7 @@ fn program(
         step_bytes: 0,
         serving: None,
         dispatches: made.dispatches,
+        loops_in_place: made.loops_in_place,
         objects: made.objects,
     };
     Ok((program, made.parameters))

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use mlxcel_artifacts::{Digest, entry::Parameter};
-use mlxcel_emitter::{Object, Program};
+use mlxcel_emitter::{Object, Packed, Program};
 
 use crate::target::ResolvedTarget;
 
@@ -27,6 +27,8 @@ pub(crate) struct Unit<'u> {
     pub(crate) parameters: &'u [Parameter],
     /// Flags beside those of the target.
     pub(crate) flags: &'u [&'u str],
+    /// Whether loops may update what they carry where it is.
+    pub(crate) loops_in_place: bool,
 }
 
 impl Unit<'_> {
@@ -54,12 +56,12 @@ pub(crate) struct CompiledModule {
 impl<'j> Job<'j> {
     /// Returns the jobs of a target: its program, then the module that packs the program's parameters if there is one.
     pub(crate) fn of_program(target: &'j ResolvedTarget, program: &'j Program) -> Vec<Self> {
-        let Program { mlir, objects, parameters, packed, .. } = program;
-        let unit = Unit { mlir, objects, parameters, flags: &[] };
+        let Program { mlir, objects, parameters, packed, loops_in_place, .. } = program;
+        let unit = Unit { mlir, objects, parameters, flags: &[], loops_in_place: *loops_in_place };
         let mut jobs = vec![Self { label: target.name.clone(), target, unit }];
         if let Some(packed) = packed {
-            let unit =
-                Unit { mlir: &packed.mlir, objects: &packed.objects, parameters: &[], flags: PACKING_FLAGS };
+            let Packed { mlir, objects, .. } = packed;
+            let unit = Unit { mlir, objects, parameters: &[], flags: PACKING_FLAGS, loops_in_place: false };
             jobs.push(Self { label: format!("{} packing", target.name), target, unit });
         }
         jobs

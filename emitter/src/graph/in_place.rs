@@ -1,7 +1,7 @@
 //! Copies of what a function must not write to.
 //!
 //! iree-compile 3.13 updates tensors in place even if they are arguments, whose memory is the caller's, or values that a loop
-//! takes from outside in every turn. So these are copied before the ops that update.
+//! carries or takes from outside in every turn. So these are copied before the ops that update.
 
 use std::collections::HashSet;
 
@@ -11,7 +11,8 @@ use super::{Graph, Tensor};
 use crate::types::{TensorType, ValueType};
 
 /// Ops that write their results where operands are.
-const UPDATES: [&str; 3] = ["stablehlo.dynamic_update_slice", "stablehlo.scatter", "stablehlo.sort"];
+pub(super) const UPDATES: [&str; 3] =
+    ["stablehlo.dynamic_update_slice", "stablehlo.scatter", "stablehlo.sort"];
 
 /// Ops whose results can be where an operand or a result of a region is.
 const VIEWS: [&str; 6] = [
@@ -24,15 +25,29 @@ const VIEWS: [&str; 6] = [
 ];
 
 impl Graph {
-    /// Makes the function copy arguments, and what loops take from outside, before it updates them.
-    pub(crate) fn protect_arguments(&mut self) {
+    /// Makes the function copy arguments, and what loops take from outside, before it updates them. If loops are compiled to
+    /// carry tensors in place, so are those that they carry.
+    pub(crate) fn protect_arguments(&mut self, loops_in_place: bool) {
         self.borrowed = Some(HashSet::new());
+        self.carried = loops_in_place.then(HashSet::new);
+    }
+
+    /// Returns what it took to carry tensors in place: how many updates are in place, and how many copies turns make for others.
+    pub(crate) fn carried_in_place(&self) -> [usize; 2] {
+        [self.in_place, self.copies.len()]
     }
 
     /// Notes that a value is an argument of the function.
     pub(super) fn note_argument(&mut self, argument: Tensor) {
         if let Some(borrowed) = &mut self.borrowed {
             borrowed.insert(argument);
+        }
+    }
+
+    /// Notes that values are arguments of a region.
+    pub(super) fn note_carried(&mut self, arguments: &[Tensor]) {
+        if let Some(carried) = &mut self.carried {
+            carried.extend(arguments);
         }
     }
 
@@ -48,7 +63,15 @@ impl Graph {
             _ => operands.len(),
         };
         let own = |(index, operand): (usize, &Tensor)| {
-            if index < updated && self.is_borrowed(*operand) { self.copy(*operand) } else { *operand }
+            let is_carried = self.is_carried(*operand);
+            if index >= updated || !(is_carried || self.is_borrowed(*operand)) {
+                return *operand;
+            }
+            let copy = self.copy(*operand);
+            if is_carried && !self.is_borrowed(*operand) {
+                self.copies.insert(copy, *operand);
+            }
+            copy
         };
         operands.iter().enumerate().map(own).collect()
     }
@@ -62,6 +85,10 @@ impl Graph {
         if let Some(borrowed) = self.borrowed.as_mut().filter(|_| is_view) {
             borrowed.extend(results);
         }
+        let is_view = sources.iter().any(|source| self.is_carried(*source));
+        if is_view && op != "stablehlo.while" {
+            self.note_carried(results);
+        }
     }
 
     fn is_borrowed(&self, value: Tensor) -> bool {
@@ -69,8 +96,12 @@ impl Graph {
         is_from_outside || self.borrowed.as_ref().is_some_and(|borrowed| borrowed.contains(&value))
     }
 
+    pub(super) fn is_carried(&self, value: Tensor) -> bool {
+        self.carried.as_ref().is_some_and(|carried| carried.contains(&value))
+    }
+
     /// Returns a copy that the compiler keeps: the bits, combined with zeros of which it knows nothing.
-    fn copy(&mut self, x: Tensor) -> Tensor {
+    pub(super) fn copy(&mut self, x: Tensor) -> Tensor {
         let ty = self.type_of(x);
         let bits = match ty.dtype {
             Dtype::BOOL | Dtype::I8 | Dtype::I16 | Dtype::I32 | Dtype::I64 => ty.dtype,

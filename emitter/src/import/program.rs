@@ -23,7 +23,7 @@ use crate::{
 };
 
 /// A program as a module that can be compiled.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub struct ProgramModule {
     /// The module as MLIR text: StableHLO in generic form.
     pub mlir: String,
@@ -35,6 +35,8 @@ pub struct ProgramModule {
     pub objects: Vec<Object>,
     /// How much its kernels read and write, by the names of their dispatches.
     pub dispatches: BTreeMap<String, Traffic>,
+    /// Whether it has loops that may carry tensors in place: their turns copy what others may have.
+    pub loops_in_place: bool,
 }
 
 /// A function of a program.
@@ -87,17 +89,27 @@ pub enum ProgramArgumentKind {
 /// program.
 pub fn import_program(text: &str, options: &ProgramOptions) -> Result<ProgramModule, Error> {
     let parsed = parse(text)?;
+    let (made, [in_place, copies]) = compile(&parsed, options, true)?;
+    // Where a turn has to copy something else for it, the compiler's own copies of everything are as good.
+    let gains = in_place > 0 && copies == 0;
+    if gains || copies + in_place == 0 {
+        Ok(ProgramModule { loops_in_place: gains, ..made })
+    } else {
+        Ok(compile(&parsed, options, false)?.0)
+    }
+}
+
+/// Makes a module of a program. Returns how many tensors loops carry in place, and how many copies turns make for others.
+fn compile(
+    parsed: &Module<'_>,
+    options: &ProgramOptions,
+    loops_in_place: bool,
+) -> Result<(ProgramModule, [usize; 2]), Error> {
     let mut module = module::Module::new(mlxcel_artifacts::entry::MODULE_NAME);
-    let mut made = ProgramModule {
-        mlir: String::new(),
-        functions: Vec::new(),
-        parameters: BTreeMap::new(),
-        objects: Vec::new(),
-        dispatches: BTreeMap::new(),
-    };
+    let mut made = ProgramModule { loops_in_place, ..ProgramModule::default() };
     let none = [Sizes::new()];
     let all_sizes = if options.sizes.is_empty() { none.as_slice() } else { &options.sizes };
-    let mut names = BTreeSet::new();
+    let (mut names, mut carried) = (BTreeSet::new(), [0; 2]);
     for function in parsed.functions.iter().filter(|function| function.is_public) {
         for sizes in all_sizes {
             let suffix = if options.sizes.len() > 1 { suffix(sizes) } else { String::new() };
@@ -109,8 +121,9 @@ pub fn import_program(text: &str, options: &ProgramOptions) -> Result<ProgramMod
                     "give them different names",
                 ));
             }
-            let (graph, described) =
-                of(&parsed, function, sizes, options, &mut module, &mut made.parameters, name)?;
+            let (graph, described, [in_place, copies]) =
+                of(parsed, function, sizes, options, &mut module, &mut made, name)?;
+            carried = [carried[0] + in_place, carried[1] + copies];
             module.add(graph);
             made.functions.push(described);
         }
@@ -125,7 +138,7 @@ pub fn import_program(text: &str, options: &ProgramOptions) -> Result<ProgramMod
     let unused = options.parameters.keys().find(|name| {
         let mut functions = parsed.functions.iter().filter(|function| function.is_public);
         !functions.any(|function| {
-            of_function(&parsed, function)
+            of_function(parsed, function)
                 .arguments
                 .iter()
                 .enumerate()
@@ -141,7 +154,7 @@ pub fn import_program(text: &str, options: &ProgramOptions) -> Result<ProgramMod
     }
     made.mlir = module.to_mlir()?;
     (made.objects, made.dispatches) = (module.objects(), module.traffic());
-    Ok(made)
+    Ok((made, carried))
 }
 
 /// Returns `_b8_t128`.
@@ -164,20 +177,21 @@ fn of(
     sizes: &Sizes,
     options: &ProgramOptions,
     module: &mut module::Module,
-    parameters: &mut BTreeMap<String, TensorType>,
+    made: &mut ProgramModule,
     name: String,
-) -> Result<(graph::Function, ProgramFunction), Error> {
+) -> Result<(graph::Function, ProgramFunction, [usize; 2]), Error> {
     let described = of_function(parsed, function);
     let types = sizes::argument_types(parsed, function, &described, sizes)?;
     let states = states(&described, options)?;
     let mut replay = Replay::new(parsed, &function.name, options);
-    replay.graph.protect_arguments();
+    replay.graph.protect_arguments(made.loops_in_place);
     let (mut values, mut arguments) = (Vec::new(), Vec::new());
     for (index, (argument, ty)) in described.arguments.iter().zip(types).enumerate() {
         if let Some(key) = options.parameters.get(&argument.shown_name(index)) {
             let global = module.parameter(PARAMETER_SCOPE, key, ty.clone());
             values.push(replay.graph.load(&global));
-            if let Some(other) = parameters.insert(key.clone(), ty.clone()).filter(|other| *other != ty) {
+            if let Some(other) = made.parameters.insert(key.clone(), ty.clone()).filter(|other| *other != ty)
+            {
                 let problem = format!("found {ty}, expected {other} as elsewhere");
                 return Err(of_program(key, &problem, "bind different tensors"));
             }
@@ -216,9 +230,11 @@ fn of(
     let results_of = described.results.iter().map(|result| result.name.clone()).zip(result_types).collect();
     check_calls(module, &replay.executables)?;
     module.add_executables(replay.executables);
+    let carried = replay.graph.carried_in_place();
     let graph = replay.graph.finish(name.clone(), &results)?;
     let (function, work) = (described.name, work(&graph));
-    Ok((graph, ProgramFunction { name, function, arguments, results: results_of, work }))
+    let described = ProgramFunction { name, function, arguments, results: results_of, work };
+    Ok((graph, described, carried))
 }
 
 /// Checks that all calls of a function give it parameters of the same types.

@@ -50,9 +50,10 @@ pub(super) fn rewrite(
         return Ok(Some(vec![x]));
     }
     let Some(layout) = Layout::new(&ty, &update, &dims) else { return Ok(None) };
-    if (layout.count, layout.width) == (1, 1) {
-        let scattered = single(replay, region, [x, indices, updates], (&layout, &dims))?;
-        return Ok(scattered.map(|matrix| vec![layout.restored(&mut replay.graph, matrix, &ty)]));
+    if layout.count == 1
+        && let Some(updated) = single(replay, region, [x, indices, updates], (&layout, &dims))?
+    {
+        return Ok(Some(vec![updated]));
     }
     let is_unique = op.attribute("unique_indices") == Some("true");
     let outside = if is_unique { None } else { neutral(region, &ty) };
@@ -92,29 +93,77 @@ pub(super) fn rewrite(
     Ok(Some(vec![layout.restored(g, kept, &ty)]))
 }
 
-/// Returns the matrix after the update of one element.
+/// Returns the tensor after the update of one place, if it is one element or is combined by an op: a slice is computed, and the
+/// rest stays.
 ///
 /// Each thread of a workgroup would do it on GPUs, and add what is to be added once.
 fn single(
     replay: &mut Replay<'_, '_>,
     region: &Region<'_>,
-    [x, indices, update]: [Tensor; 3],
+    [x, indices, updates]: [Tensor; 3],
     (layout, dims): (&Layout, &Dimensions),
 ) -> Result<Option<Tensor>, Error> {
+    let ty = replay.graph.type_of(x);
+    let combiner = Combiner::of(region, ty.dtype);
+    if combiner.is_none() && layout.width > 1 {
+        return Ok(None);
+    }
     let g = &mut replay.graph;
-    let (row, exists) = layout.rows(g, indices, dims);
-    let [row, exists, update] = [row, exists, update].map(|one| g.reshape(one, &[]));
-    let zero = g.full_like(row, 0);
-    let starts = [g.select(exists, row, zero), zero];
-    let matrix = g.transpose(x, &layout.operand_order);
-    let matrix = reshape(g, matrix, &[layout.rows, 1]);
-    let old = g.dynamic_slice(matrix, &starts, &[1, 1]);
-    let old = g.reshape(old, &[]);
-    let [new] = *replay.inlined(region, &[old, update])? else { return Ok(None) };
+    let (places, exists) = layout.places(g, indices, dims);
+    let exists = g.reshape(exists, &[]);
+    let zero = g.full(0.0, layout.dtype(), &[]);
+    let (mut starts, mut sizes) = (vec![zero; ty.rank()], ty.shape.clone());
+    for (&(d, _), place) in layout.row_dims.iter().zip(places) {
+        let place = g.reshape(place, &[]);
+        (starts[d], sizes[d]) = (g.select(exists, place, zero), 1);
+    }
+    let old = g.dynamic_slice(x, &starts, &sizes);
+    let slice = TensorType::new(ty.dtype, sizes.clone());
+    let update = g.transpose(updates, &layout.update_order);
+    let update = layout.restored(g, update, &slice);
+    let new = match combiner {
+        Some(Combiner::Replaces) => update,
+        Some(Combiner::Op(name)) => {
+            replay.add(name, &[old, update], &Attributes::new(), vec![], vec![slice])[0]
+        }
+        None => {
+            let [old, update] = [old, update].map(|one| g.reshape(one, &[]));
+            let [new] = *replay.inlined(region, &[old, update])? else { return Ok(None) };
+            replay.graph.reshape(new, &sizes)
+        }
+    };
     let g = &mut replay.graph;
+    let exists = g.broadcast_in_dim(exists, &sizes, &[]);
     let new = g.select(exists, new, old);
-    let new = g.reshape(new, &[1, 1]);
-    Ok(Some(g.dynamic_update_slice(matrix, new, &starts)))
+    Ok(Some(g.dynamic_update_slice(x, new, &starts)))
+}
+
+/// How the region of a scatter combines what is there with an update.
+enum Combiner<'t> {
+    /// The update takes its place.
+    Replaces,
+    /// This op of both, in any order.
+    Op(&'t str),
+}
+
+impl<'t> Combiner<'t> {
+    /// Reads a region for elements of a type, unless it is another one.
+    fn of(region: &Region<'t>, dtype: Dtype) -> Option<Self> {
+        let [x, y] = region.arguments.as_slice() else { return None };
+        match region.ops.as_slice() {
+            [end] if end.operands == [y.value] => Some(Self::Replaces),
+            [op, end] if dtype != Dtype::BOOL && end.operands.first().copied() == op.results => {
+                let combines = op.operands == [x.value, y.value] || op.operands == [y.value, x.value];
+                let is_known = match op.name {
+                    "stablehlo.add" | "stablehlo.multiply" => true,
+                    "stablehlo.maximum" | "stablehlo.minimum" => dtype != Dtype::C64,
+                    _ => false,
+                };
+                (combines && is_known).then_some(Self::Op(op.name))
+            }
+            _ => None,
+        }
+    }
 }
 
 /// Returns rows and updates behind a barrier if they are large.
@@ -194,20 +243,34 @@ impl Layout {
         Some(Self { operand_order, update_order, row_dims, windows, places, rows, width, count })
     }
 
+    /// Returns the type of numbers of rows.
+    fn dtype(&self) -> Dtype {
+        if i32::try_from(self.rows).is_ok() { Dtype::I32 } else { Dtype::I64 }
+    }
+
     /// Returns for each update its row, and whether its place exists.
     fn rows(&self, g: &mut Graph, indices: Tensor, dims: &Dimensions) -> (Tensor, Tensor) {
-        let dtype = if i32::try_from(self.rows).is_ok() { Dtype::I32 } else { Dtype::I64 };
-        let shape = self.places.as_slice();
-        let mut row = g.full(0.0, dtype, shape);
-        let mut exists = g.full(1.0, Dtype::BOOL, shape);
-        for (&(d, size), window) in self.row_dims.iter().zip(&self.windows) {
+        let (places, exists) = self.places(g, indices, dims);
+        let mut row = g.full(0.0, self.dtype(), &self.places);
+        for (&(_, size), place) in self.row_dims.iter().zip(places) {
             let scale = g.full_like(row, size);
             row = g.multiply(row, scale);
+            row = g.add(row, place);
+        }
+        (reshape(g, row, &[self.count]), reshape(g, exists, &[self.count]))
+    }
+
+    /// Returns for each update its place in each of the dimensions that are the numbers of rows, and whether it exists.
+    fn places(&self, g: &mut Graph, indices: Tensor, dims: &Dimensions) -> (Vec<Tensor>, Tensor) {
+        let (dtype, shape) = (self.dtype(), self.places.as_slice());
+        let mut exists = g.full(1.0, Dtype::BOOL, shape);
+        let mut places = Vec::new();
+        for (&(d, size), window) in self.row_dims.iter().zip(&self.windows) {
             if let Some(at) = dims.input_batching.iter().position(|batching| *batching == d) {
                 let of_indices = dims.indices_batching.get(at).copied().unwrap_or_default();
                 let at = of_indices - usize::from(dims.index_vector < of_indices);
-                let number = g.iota(dtype, shape, at);
-                row = g.add(row, number);
+                places.push(g.iota(dtype, shape, at));
+                continue;
             }
             let component = dims.scatter_to_operand.iter().position(|to| *to == d);
             let mut place = component.map(|component| {
@@ -219,8 +282,8 @@ impl Layout {
                 let offset = g.iota(dtype, shape, at);
                 place = Some(place.map_or(offset, |place| g.add(place, offset)));
             }
-            let Some(place) = place else { continue };
-            row = g.add(row, place);
+            let place = place.unwrap_or_else(|| g.full(0.0, dtype, shape));
+            places.push(place);
             if component.is_some() {
                 let (low, high) = (g.full_like(place, 0), g.full_like(place, size));
                 let (is_above, is_below) = (g.ge(place, low), g.lt(place, high));
@@ -228,7 +291,7 @@ impl Layout {
                 exists = g.and(exists, is_inside);
             }
         }
-        (reshape(g, row, &[self.count]), reshape(g, exists, &[self.count]))
+        (places, exists)
     }
 }
 
@@ -326,6 +389,22 @@ mod tests {
             assert_eq!(lines_with(&mlir, "comparison_direction GE").len(), 1, "{mlir}");
             assert_eq!(lines_with(&mlir, "comparison_direction LT").len(), 1, "{mlir}");
         }
+    }
+
+    #[test]
+    fn one_row_is_a_slice_that_is_updated() {
+        let numbers = "update_window_dims = [0, 1], inserted_window_dims = [1], scatter_dims_to_operand_dims = [1], index_vector_dim = 0";
+        for (combine, combined) in [(ADD, 1), (LAST, 0)] {
+            let mlir = scatter("tensor<5x10x4xf32>", "tensor<1xi32>", "tensor<5x4xf32>", numbers, combine);
+            let update = "(tensor<5x10x4xf32>, tensor<5x1x4xf32>, tensor<i32>, tensor<i32>, tensor<i32>)";
+            assert_eq!(lines_with(&mlir, update).len(), 1, "{mlir}");
+            assert_eq!(lines_with(&mlir, "stablehlo.add\"(").len(), combined, "{mlir}");
+            assert!(!mlir.contains("stablehlo.scatter") && !mlir.contains("concatenate"), "{mlir}");
+        }
+        // What no op of tensors says is done row by row.
+        let other = ADD.replace("stablehlo.add", "stablehlo.divide");
+        let mlir = scatter("tensor<10x4xf32>", "tensor<1x1xi32>", "tensor<1x4xf32>", OF_ROWS, &other);
+        assert!(mlir.contains("stablehlo.scatter"), "{mlir}");
     }
 
     #[test]
