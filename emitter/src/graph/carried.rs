@@ -29,8 +29,9 @@ impl Graph {
             remove_unused(turn, copy);
             self.copies.remove(&copy);
             self.in_place += 1;
-            // The first turn finds memory that is the loop's own, and has been written: IREE 3.13's runtime has let a turn begin
-            // before. There are no barriers of unsigned integers, which are signed ones when they are compiled.
+            // The first turn finds memory that is the loop's own, and that has been written: without the barrier, which waits
+            // for it, a first turn's update was lost now and then with IREE 3.13 on several threads, for reasons unknown. There
+            // are no barriers of unsigned integers, which are signed ones when they are compiled.
             let dtype = self.dtype(operands[index]);
             let own = self.copy(operands[index]);
             let own = self.bitcast_convert(own, signed_type(dtype));
@@ -102,8 +103,8 @@ fn returns(region: &Region, value: Tensor) -> usize {
 mod tests {
     use crate::import::{ProgramOptions, import_program};
 
-    /// Returns whether a loop carries `tensor<8x4xf32>`s in place, and how many copies its program makes. `turn` makes `%next` and
-    /// `%other` of the index `%i`, the row `%row` and the tensors `%x` and `%y`.
+    /// Returns whether a loop carries `tensor<8x4xf32>`s in place, and how many copies its program makes. `turn` makes the two that
+    /// are `returned` of the index `%i`, the row `%row` and the tensors `%x` and `%y`.
     fn carried(turn: &str, returned: &str) -> (bool, usize) {
         let text = format!(
             r#""builtin.module"() ({{

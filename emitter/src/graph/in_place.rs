@@ -8,7 +8,7 @@ use std::collections::HashSet;
 use safetensors::Dtype;
 
 use super::{Graph, Tensor};
-use crate::types::{TensorType, ValueType};
+use crate::types::{TensorType, ValueType, bits_type, signed_type};
 
 /// Ops that write their results where operands are.
 pub(super) const UPDATES: [&str; 3] =
@@ -103,21 +103,14 @@ impl Graph {
     /// Returns a copy that the compiler keeps: the bits, combined with zeros of which it knows nothing.
     pub(super) fn copy(&mut self, x: Tensor) -> Tensor {
         let ty = self.type_of(x);
-        let bits = match ty.dtype {
-            Dtype::BOOL | Dtype::I8 | Dtype::I16 | Dtype::I32 | Dtype::I64 => ty.dtype,
-            Dtype::U8 | Dtype::F8_E5M2 | Dtype::F8_E4M3 => Dtype::I8,
-            Dtype::U16 | Dtype::F16 | Dtype::BF16 => Dtype::I16,
-            Dtype::U32 | Dtype::F32 => Dtype::I32,
-            Dtype::U64 | Dtype::F64 => Dtype::I64,
-            Dtype::C64 => {
-                let part = TensorType::new(Dtype::F32, ty.shape.clone());
-                let [real, imag] =
-                    ["stablehlo.real", "stablehlo.imag"].map(|op| self.op(op, &[x], vec![], part.clone()));
-                let real = self.copy(real);
-                return self.op("stablehlo.complex", &[real, imag], vec![], ty);
-            }
-            _ => return x,
-        };
+        if ty.dtype == Dtype::C64 {
+            let part = TensorType::new(Dtype::F32, ty.shape.clone());
+            let [real, imag] =
+                ["stablehlo.real", "stablehlo.imag"].map(|op| self.op(op, &[x], vec![], part.clone()));
+            let real = self.copy(real);
+            return self.op("stablehlo.complex", &[real, imag], vec![], ty);
+        }
+        let bits = bits_type(ty.dtype).unwrap_or_else(|| signed_type(ty.dtype));
         let zero = self.scalar(0.0, bits);
         let scalar = vec![ValueType::from(TensorType::new(bits, []))];
         let zero = self.op_with_regions("util.optimization_barrier", &[zero], vec![], vec![], scalar)[0];

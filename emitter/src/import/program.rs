@@ -91,12 +91,10 @@ pub fn import_program(text: &str, options: &ProgramOptions) -> Result<ProgramMod
     let parsed = parse(text)?;
     let (made, [in_place, copies]) = compile(&parsed, options, true)?;
     // Where a turn has to copy something else for it, the compiler's own copies of everything are as good.
-    let gains = in_place > 0 && copies == 0;
-    if gains || copies + in_place == 0 {
-        Ok(ProgramModule { loops_in_place: gains, ..made })
-    } else {
-        Ok(compile(&parsed, options, false)?.0)
+    if copies > 0 {
+        return Ok(compile(&parsed, options, false)?.0);
     }
+    Ok(ProgramModule { loops_in_place: in_place > 0, ..made })
 }
 
 /// Makes a module of a program. Returns how many tensors loops carry in place, and how many copies turns make for others.

@@ -149,21 +149,24 @@ enum Combiner<'t> {
 impl<'t> Combiner<'t> {
     /// Reads a region for elements of a type, unless it is another one.
     fn of(region: &Region<'t>, dtype: Dtype) -> Option<Self> {
-        let [x, y] = region.arguments.as_slice() else { return None };
-        match region.ops.as_slice() {
-            [end] if end.operands == [y.value] => Some(Self::Replaces),
-            [op, end] if dtype != Dtype::BOOL && end.operands.first().copied() == op.results => {
-                let combines = op.operands == [x.value, y.value] || op.operands == [y.value, x.value];
-                let is_known = match op.name {
-                    "stablehlo.add" | "stablehlo.multiply" => true,
-                    "stablehlo.maximum" | "stablehlo.minimum" => dtype != Dtype::C64,
-                    _ => false,
-                };
-                (combines && is_known).then_some(Self::Op(op.name))
-            }
-            _ => None,
+        if let ([_, update], [end]) = (region.arguments.as_slice(), region.ops.as_slice()) {
+            return (end.operands == [update.value]).then_some(Self::Replaces);
         }
+        let name = combining_op(region).filter(|_| dtype != Dtype::BOOL)?;
+        let is_known = match name {
+            "stablehlo.add" | "stablehlo.multiply" => true,
+            "stablehlo.maximum" | "stablehlo.minimum" => dtype != Dtype::C64,
+            _ => false,
+        };
+        is_known.then_some(Self::Op(name))
     }
+}
+
+/// Returns the op that combines both arguments of a region, in any order, if there is no other.
+fn combining_op<'t>(region: &Region<'t>) -> Option<&'t str> {
+    let ([x, y], [op, end]) = (region.arguments.as_slice(), region.ops.as_slice()) else { return None };
+    let combines = op.operands == [x.value, y.value] || op.operands == [y.value, x.value];
+    (combines && end.operands.first().copied() == op.results).then_some(op.name)
 }
 
 /// Returns rows and updates behind a barrier if they are large.
@@ -333,14 +336,9 @@ fn dimensions(text: &str) -> Option<Dimensions> {
 
 /// Returns the number that changes nothing when it is combined, if there is one.
 fn neutral(region: &Region<'_>, ty: &TensorType) -> Option<f64> {
-    let [first, end] = region.ops.as_slice() else { return None };
-    let [x, y] = [region.arguments.first()?.value, region.arguments.get(1)?.value];
-    let combines = first.operands == [x, y] || first.operands == [y, x];
-    if !combines || end.operands.first().copied() != first.results || ty.dtype == Dtype::C64 {
-        return None;
-    }
+    let name = combining_op(region).filter(|_| ty.dtype != Dtype::C64)?;
     let is_bool = ty.dtype == Dtype::BOOL;
-    Some(match first.name {
+    Some(match name {
         "stablehlo.add" if is_float(ty.dtype) => -0.0,
         "stablehlo.add" | "stablehlo.or" | "stablehlo.xor" => 0.0,
         "stablehlo.multiply" => 1.0,
