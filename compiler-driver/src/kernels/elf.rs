@@ -91,7 +91,7 @@ fn damaged(error: object::Error) -> KernelError {
 }
 
 /// Returns whether calls can name a function.
-pub(super) fn is_name(name: &str) -> bool {
+fn is_name(name: &str) -> bool {
     name.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'.' | b'$'))
         && !name.starts_with(|c: char| !(c.is_ascii_alphabetic() || c == '_'))
         && !name.is_empty()

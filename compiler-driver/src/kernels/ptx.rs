@@ -74,10 +74,15 @@ fn bits(parameter: &str) -> u32 {
 fn without_comments(text: &str) -> String {
     let mut code = String::with_capacity(text.len());
     let mut rest = text;
-    while let Some(start) = rest.find("//").into_iter().chain(rest.find("/*")).min() {
-        code.push_str(&rest[..start]);
-        let end = if rest[start..].starts_with("//") { "\n" } else { "*/" };
-        rest = rest[start + 2..].split_once(end).map_or("", |(_, after)| after);
+    while let Some((before, after)) = rest.split_once('/') {
+        code.push_str(before);
+        let comment = after.strip_prefix('/').map(|comment| (comment, "\n"));
+        let Some((comment, end)) = comment.or_else(|| Some((after.strip_prefix('*')?, "*/"))) else {
+            code.push('/');
+            rest = after;
+            continue;
+        };
+        rest = comment.split_once(end).map_or("", |(_, after)| after);
         code.push('\n');
     }
     code + rest

@@ -39,7 +39,11 @@ const KNOWN: [(&str, &str, &str); 9] = [
     ("cusolver", "a call of cuSOLVER", "export with platforms=[\"cpu\"], or replace the decomposition"),
     ("cublas", "a call of cuBLAS", "export with platforms=[\"cpu\"]"),
     ("cu_threefry2x32", "a kernel for CUDA", "export with platforms=[\"cpu\"]"),
-    ("cu", "a call of a library for CUDA", "export with platforms=[\"cpu\"]"),
+    (
+        "cu",
+        "a call of a library for CUDA",
+        "export with platforms=[\"cpu\"], or link a kernel of this name with --kernels",
+    ),
     ("xla_python", "a call of a Python function", "remove callbacks and debug prints before exporting"),
     ("xla_ffi_python", "a call of a Python function", "remove callbacks and debug prints before exporting"),
     ("tpu_custom_call", "a Pallas kernel for TPUs", "export with the reference implementation of the op"),
@@ -82,15 +86,7 @@ pub(super) fn replay(
 
 /// Says that there is nothing of this name.
 fn unknown(replay: &Replay<'_, '_>, op: &Op<'_>, target: &str) -> Error {
-    if let Some((_, what, hint)) = KNOWN.iter().find(|(begin, ..)| target.starts_with(begin)) {
-        return replay.refused(op, format!("found {what}, @{target}, expected ops that are compiled"), hint);
-    }
     let LinkedKernels { arch, functions, elsewhere } = &replay.options.kernels;
-    if functions.is_empty() && elsewhere.is_empty() {
-        let problem = format!("found a call of another runtime, @{target}, expected ops that are compiled");
-        let hint = "replace it with ops of StableHLO, or link a kernel of this name with --kernels";
-        return replay.refused(op, problem, hint);
-    }
     if !arch.is_empty()
         && let Some(others) = elsewhere.get(target)
     {
@@ -99,6 +95,14 @@ fn unknown(replay: &Replay<'_, '_>, op: &Op<'_>, target: &str) -> Error {
             others.join(", ")
         );
         return replay.refused(op, problem, "compile the kernel for it, and link it with another --kernels");
+    }
+    if let Some((_, what, hint)) = KNOWN.iter().find(|(begin, ..)| target.starts_with(begin)) {
+        return replay.refused(op, format!("found {what}, @{target}, expected ops that are compiled"), hint);
+    }
+    if functions.is_empty() && elsewhere.is_empty() {
+        let problem = format!("found a call of another runtime, @{target}, expected ops that are compiled");
+        let hint = "replace it with ops of StableHLO, or link a kernel of this name with --kernels";
+        return replay.refused(op, problem, hint);
     }
     if arch.is_empty() {
         let problem = format!("found a call of @{target}, expected ops that are compiled");
