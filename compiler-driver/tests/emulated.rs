@@ -10,6 +10,7 @@ use std::{
 };
 
 use mlxcel_compiler_driver::{Float, Precision, Request};
+use mlxcel_emitter::Isa;
 
 use crate::{
     graphs::logistic_regression,
@@ -95,8 +96,8 @@ fn a_scan_for_gpus_is_jaxs() {
 #[test]
 fn a_kernel_for_gpus_computes_what_jax_computes() {
     let folder = tempfile::tempdir().unwrap();
-    let flags = ["-march=sm_80", "-Xclang", "-target-feature", "-Xclang", "+ptx76", "-S"];
     let ptx = folder.path().join("kernel.ptx");
+    let flags = [Isa::Sm80.clang_flags(), vec!["-S".to_owned()]].concat();
     let ptx = compiled(&exported("linear_recurrence.cu.c"), "nvptx64-nvidia-cuda", &flags, ptx);
     let built = built(&exported("kernel.jax"), |request| {
         (request.targets, request.kernels) = (vec!["cuda".into()], vec![ptx]);

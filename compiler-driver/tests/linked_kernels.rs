@@ -7,14 +7,14 @@ use std::{
 };
 
 use mlxcel_artifacts::Tensor;
-use mlxcel_emitter::{Graph, KernelConstant, Module, TensorType};
+use mlxcel_emitter::{Graph, Isa, KernelConstant, Module, TensorType};
 use mlxcel_runtime::{DeviceOptions, Program};
 use safetensors::Dtype;
 
 use crate::programs_run::{Built, built, exported, tensors};
 
 /// Compiles C for a target triple, and returns the object.
-pub(crate) fn compiled(source: &Path, triple: &str, flags: &[&str], object: PathBuf) -> PathBuf {
+pub(crate) fn compiled(source: &Path, triple: &str, flags: &[String], object: PathBuf) -> PathBuf {
     let prefix = env::var_os("MLIR_SYS_220_PREFIX").map_or("/usr/lib/llvm-22".into(), PathBuf::from);
     let status = Command::new(prefix.join("bin/clang"))
         .args(["-std=c11", "-O2", "-ffreestanding", &format!("--target={triple}")])
@@ -28,9 +28,12 @@ pub(crate) fn compiled(source: &Path, triple: &str, flags: &[&str], object: Path
     object
 }
 
+/// The flags for objects that can be linked.
+const OBJECT: [&str; 2] = ["-fPIC", "-c"];
+
 /// Compiles C for a CPU.
 fn object(source: &Path, arch: &str, object: PathBuf) -> PathBuf {
-    compiled(source, &format!("{arch}-none-elf"), &["-fPIC", "-c"], object)
+    compiled(source, &format!("{arch}-linux-gnu"), &OBJECT.map(str::to_owned), object)
 }
 
 /// Calls a program's function with these arguments, and returns a result for each name.
@@ -96,12 +99,10 @@ fn a_kernel_sees_every_kind_as_c_has_it() {
     let path = folder.path().join("kinds.mlir");
     fs::write(&path, text).unwrap();
     // Half precision in registers is a part of these.
-    let flags: &[&str] = match env::consts::ARCH {
-        "x86_64" => &["-fPIC", "-c", "-march=x86-64-v3"],
-        _ => &["-fPIC", "-c", "-march=armv8.2-a+fp16"],
-    };
-    let triple = format!("{}-none-elf", env::consts::ARCH);
-    let kinds = compiled(&exported("kinds.c"), &triple, flags, folder.path().join("kinds.o"));
+    let isa = if env::consts::ARCH == "x86_64" { Isa::X86_64V3 } else { Isa::Aarch64 };
+    let flags = [isa.clang_flags(), OBJECT.map(str::to_owned).to_vec()].concat();
+    let triple = format!("{}-linux-gnu", isa.arch());
+    let kinds = compiled(&exported("kinds.c"), &triple, &flags, folder.path().join("kinds.o"));
     let built = built(&path, |request| request.kernels = vec![kinds]).unwrap();
     let bits = |dtype, bits: [u16; 3]| {
         Tensor::new(dtype, &[3], bits.into_iter().flat_map(u16::to_le_bytes).collect()).unwrap()
@@ -179,7 +180,7 @@ fn what_cannot_be_linked_is_refused() {
     };
     let c = |name: &str, text: &str| {
         let source = file(&format!("{name}.c"), text.as_bytes());
-        compiled(&source, "x86_64-linux-gnu", &["-fPIC", "-c"], folder.path().join(format!("{name}.o")))
+        object(&source, "x86_64", folder.path().join(format!("{name}.o")))
     };
     let refused = |kernels: &[PathBuf], narrow: bool| {
         let error = built(&exported("kernel.jax"), |request| {
