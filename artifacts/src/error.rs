@@ -1,12 +1,14 @@
 //! Errors of bundles and of the store. A message is one line, then lines that begin with `hint:`.
 
 mod hints;
+mod report;
 
 use std::{error, io, path::PathBuf};
 
 use bytesize::ByteSize;
 
 use self::hints::{BAD_MANIFEST, bundle_hint, io_hint, key_hint, remedy, suggest};
+pub use self::report::{Report, report};
 use crate::{
     blob::BlobRole,
     digest::Digest,
@@ -436,25 +438,6 @@ impl Error {
         let path = path.into();
         |source| Self::Io { doing: "write", path, source }
     }
-}
-
-/// Renders an error for a terminal: the message with its causes in one line, then all hints.
-#[must_use]
-pub fn report(error: &(dyn error::Error + 'static)) -> String {
-    let (mut message, mut hints) = (String::from("error"), String::new());
-    let mut next = Some(error);
-    while let Some(error) = next {
-        let text = error.to_string();
-        let (head, hint) = text.split_once("\nhint: ").unwrap_or((&text, ""));
-        message.push_str(": ");
-        message.push_str(head);
-        if !hint.is_empty() {
-            hints.push_str("\nhint: ");
-            hints.push_str(hint);
-        }
-        next = error.source();
-    }
-    message + &hints
 }
 
 #[cfg(test)]

@@ -5,6 +5,7 @@ mod arrays;
 mod blob;
 mod bundle;
 mod cancel;
+mod describe;
 mod digest;
 mod driver;
 mod error;
@@ -31,7 +32,7 @@ pub use self::safetensors::{
 };
 #[cfg(feature = "tensors")]
 pub use arrays::{
-    dtypes::dtype_of_mlir,
+    dtypes::{dtype_of_mlir, dtype_of_numpy, numpy_name},
     element::Element,
     error::TensorFileError,
     file::TensorFile,
@@ -47,9 +48,10 @@ pub use bundle::{
     write::{BundleWriter, Destination},
 };
 pub use cancel::{Cancel, INTERRUPTED, Watched};
+pub use describe::{byte_count::ByteCount, describe, differences::Differences};
 pub use digest::{Digest, ParseDigestError};
 pub use driver::{Driver, ParseDriverError};
-pub use error::{Error, report};
+pub use error::{Error, Report, report};
 pub use files::SharedLock;
 pub use gguf::{GGUF_MAGIC, GgmlType, GgufError, GgufHeader, GgufTensor, MetadataValue};
 pub use identity::FileIdentity;

@@ -12,12 +12,14 @@ pub mod grammar;
 mod iree;
 mod measure;
 pub mod model;
+mod origin;
 mod places;
 mod program;
 pub mod receipt;
 mod sampling;
 #[cfg(any(test, feature = "scripted"))]
 pub mod scripted;
+mod started;
 mod text;
 pub mod trace;
 mod weights;
@@ -45,6 +47,7 @@ pub use measure::{
 };
 pub use mlxcel_artifacts::{Cancel, Number, Tensor};
 pub use model::{ModelLimits, ModelRunner, check_prompt};
+pub use origin::OriginRules;
 #[cfg(feature = "iree")]
 pub use program::DeviceTensor;
 pub use program::{
@@ -54,9 +57,12 @@ pub use program::{
     golden::GoldenResult,
     names::{find_function, nearest},
 };
-pub use sampling::{Sampler, Sampling, TokenLogprobs, top_logprobs};
+pub use sampling::{Drawing, GREEDY, OutOfRange, Sampler, Sampling, TokenLogprobs, top_logprobs};
+pub use started::StartedModel;
 pub use text::{
+    answer::{AnswerPart, AnswerText},
     chat::ChatTemplate,
+    files::TextFiles,
     held::HeldText,
     message::{Chat, Message},
     stream::{Piece, TextStream},

@@ -6,6 +6,7 @@
 //! The same seed, settings and logits give the same token on every machine. Ties go to the lower id, sums run in a fixed
 //! order in `f64`, exponentials come from `libm` and random numbers from ChaCha12.
 
+mod drawing;
 mod logprobs;
 
 use rand_chacha::{
@@ -13,6 +14,7 @@ use rand_chacha::{
     rand_core::{Rng, SeedableRng},
 };
 
+pub use drawing::{Drawing, GREEDY, OutOfRange};
 pub use logprobs::{TokenLogprobs, top_logprobs};
 pub(crate) use logprobs::{logprobs, logprobs_of_best};
 

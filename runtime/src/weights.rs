@@ -151,6 +151,18 @@ impl Weights {
         Self::from_files(&paths)
     }
 
+    /// Opens the weights at `path`, or else those of the bundle. `None` if the bundle's packed weights are used.
+    ///
+    /// # Errors
+    /// As [`Weights::open`] and [`Weights::from_bundle`].
+    pub fn choose(bundle: &Bundle, path: Option<&Path>) -> Result<Option<Self>, Error> {
+        match path {
+            Some(path) => Self::open(path).map(Some),
+            None if bundle.is_packed() => Ok(None),
+            None => Self::from_bundle(bundle).map(Some),
+        }
+    }
+
     /// Checks that the tensors have the names, types and shapes of `parameters`; returns the names of other tensors.
     ///
     /// # Errors

@@ -68,6 +68,30 @@ fn find(table: &[(&str, Dtype)], name: &str) -> Option<Dtype> {
     table.iter().find(|(known, _)| *known == name).map(|(_, dtype)| *dtype)
 }
 
+/// Returns the name of an element type in NumPy, or else in ml_dtypes: `float32`, `bfloat16`. `None` if it has none.
+#[must_use]
+pub fn numpy_name(dtype: Dtype) -> Option<String> {
+    if let Some((name, _)) = NAMED.iter().find(|(_, known)| *known == dtype) {
+        return Some((*name).to_owned());
+    }
+    let (code, _) = NUMPY.iter().find(|(_, known)| *known == dtype)?;
+    let kind = match code.as_bytes()[0] {
+        b'i' => "int",
+        b'u' => "uint",
+        b'f' => "float",
+        b'c' => "complex",
+        _ => return Some("bool".to_owned()),
+    };
+    Some(format!("{kind}{}", dtype.bitsize()))
+}
+
+/// Returns the element type that has this name in NumPy or ml_dtypes.
+#[must_use]
+pub fn dtype_of_numpy(name: &str) -> Option<Dtype> {
+    let mut known = NAMED.iter().chain(&NUMPY).map(|(_, dtype)| *dtype);
+    known.find(|dtype| numpy_name(*dtype).as_deref() == Some(name))
+}
+
 /// Returns the element type that MLIR calls so: `f32`, `i1`, `ui8`, `complex<f32>`.
 #[must_use]
 pub fn dtype_of_mlir(name: &str) -> Option<Dtype> {
@@ -99,4 +123,19 @@ pub(super) fn split_key(key: &str) -> (&str, Option<Dtype>) {
 /// Returns the name that follows a tensor's in the key of an npz file, if NumPy lacks its element type.
 pub(super) fn suffix(dtype: Dtype) -> Option<&'static str> {
     NAMED.iter().find(|(_, known)| *known == dtype).map(|(name, _)| *name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_of_numpy_round_trip() {
+        for (_, dtype) in NAMED.iter().chain(&NUMPY) {
+            assert_eq!(numpy_name(*dtype).as_deref().and_then(dtype_of_numpy), Some(*dtype));
+        }
+        assert_eq!(numpy_name(Dtype::U16).as_deref(), Some("uint16"));
+        assert_eq!(numpy_name(Dtype::C64).as_deref(), Some("complex64"));
+        assert_eq!((numpy_name(Dtype::F4), dtype_of_numpy("str"), dtype_of_numpy("f4")), (None, None, None));
+    }
 }

@@ -3,7 +3,7 @@
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 use mlxcel_runtime::{
-    EngineError, Error, Piece, StopReason, TextStream, Timings, TokenLogprobs,
+    AnswerPart, AnswerText, EngineError, Error, StopReason, Timings, TokenLogprobs,
     engine::{EventKind, RequestGuard},
     receipt::{Maker, Receipt, RecordedAnswer, RecordedRequest},
 };
@@ -23,11 +23,8 @@ pub(crate) struct Answer {
     /// Bounded by the request's largest number of tokens: who reads slowly keeps no pages.
     events: UnboundedReceiver<(Instant, EventKind)>,
     guard: RequestGuard,
-    stream: TextStream,
+    text: AnswerText,
     reader: AnswerReader,
-    /// Tokens that end the answer, and have no text.
-    eos: Vec<u32>,
-    is_stopped: bool,
     has_ended: bool,
     record: AnswerRecord,
     draft: Option<ReceiptDraft>,
@@ -115,7 +112,8 @@ impl Answer {
         let guard = generator.client().try_submit_to(request, sink);
         let guard = guard.inspect_err(|_| record.refuse())?;
         let reader = AnswerReader::new(expected);
-        Ok(Self { events, guard, stream, reader, eos, is_stopped: false, has_ended: false, record, draft })
+        let text = AnswerText::new(Some(stream), eos);
+        Ok(Self { events, guard, text, reader, has_ended: false, record, draft })
     }
 
     /// Waits for the next part. `None` after the end.
@@ -129,37 +127,36 @@ impl Answer {
                 self.record.fail();
                 return Err(Error::from(EngineError::Closed).into());
             };
-            match event {
-                // A step with accepted drafts has tokens after the last one that is wanted.
-                EventKind::Token { .. } if self.is_stopped => {}
-                EventKind::Token { token, logprobs } => {
-                    self.record.token(at);
-                    if let Some(draft) = &mut self.draft {
-                        draft.tokens.push(token);
-                    }
-                    let is_end = self.eos.contains(&token);
-                    let piece = if is_end { Piece::default() } else { self.stream.push(token)? };
-                    if piece.stopped {
-                        self.is_stopped = true;
+            if let EventKind::Token { token, .. } = &event
+                && !self.text.is_stopped()
+            {
+                self.record.token(at);
+                if let Some(draft) = &mut self.draft {
+                    draft.tokens.push(*token);
+                }
+            }
+            self.has_ended = !matches!(event, EventKind::Token { .. });
+            match self.text.push(event) {
+                Ok(None) => {}
+                Ok(Some(AnswerPart::Token { text, token, logprobs, stopped })) => {
+                    if stopped {
                         self.guard.cancel();
                     }
                     let token = AnswerToken { id: token, logprobs };
-                    return Ok(Some(Part::Token { deltas: self.reader.push(&piece.text), token }));
+                    return Ok(Some(Part::Token { deltas: self.reader.push(&text), token }));
                 }
-                EventKind::Finished { reason, timings } => {
-                    self.has_ended = true;
-                    let piece = if self.is_stopped { Piece::default() } else { self.stream.finish()? };
-                    let reason = if self.is_stopped || piece.stopped { StopReason::Stop } else { reason };
-                    let mut deltas = self.reader.push(&piece.text);
+                Ok(Some(AnswerPart::End { text, reason, timings })) => {
+                    let mut deltas = self.reader.push(&text);
                     deltas.append(&mut self.reader.finish());
                     let finish = finish_reason(reason, self.reader.has_calls());
                     self.record.end(finish, &timings);
                     let receipt = self.draft.take().map(|draft| draft.end(reason));
                     return Ok(Some(Part::End { deltas, finish, timings, receipt }));
                 }
-                EventKind::Failed { error } => {
-                    self.has_ended = true;
-                    self.record.fail();
+                Err(error) => {
+                    if self.has_ended {
+                        self.record.fail();
+                    }
                     return Err(error.into());
                 }
             }

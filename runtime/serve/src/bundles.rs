@@ -10,12 +10,12 @@ use anyhow::{Context as _, Result, bail};
 use bytesize::ByteSize;
 use mlxcel_artifacts::{Bundle, Digest, Driver, Manifest, TargetArtifact, tensor_bytes};
 use mlxcel_runtime::{
-    CacheSize, CheckpointFiles, DeviceInfo, EncoderClient, EncoderThread, EngineError, EngineSettings, Error,
-    ModelRunner, Request, Tokenizer, Weights,
-    engine::{EngineClient, EngineThread, EventKind},
-    free_memory, load, load_encoder,
+    CacheSize, CheckpointFiles, DeviceInfo, EncoderClient, EngineError, EngineSettings, Error, Request,
+    StartedModel, TextFiles, Weights,
+    engine::{EngineClient, EventKind},
+    free_memory,
 };
-use mlxcel_serve::{Facts, LoadError, Loader, OpenedBundle, ServedModel, Signature, TextFiles};
+use mlxcel_serve::{Facts, LoadError, Loader, OpenedBundle, ServedModel, Signature};
 
 use crate::{named::NamedBundle, note::note, options::Options};
 
@@ -70,11 +70,7 @@ impl Opened {
     /// Loads the bundle and runs a step.
     fn load_and_step(self, name: &str) -> Result<Arc<ServedModel>> {
         let Self { options, bundle, signature, shares } = self;
-        let weights = match &options.weights {
-            Some(path) => Some(Weights::open(path)?),
-            None if bundle.is_packed() => None,
-            None => Some(Weights::from_bundle(&bundle)?),
-        };
+        let weights = Weights::choose(&bundle, options.weights.as_deref())?;
         if let Some(weights) = &weights {
             let unused = weights.check(&bundle.manifest().parameters)?;
             if let Some(first) = unused.first() {
@@ -84,33 +80,32 @@ impl Opened {
         }
         let folder = options.weights.as_deref().filter(|path| path.is_dir());
         let files = CheckpointFiles::new(&bundle, folder);
+        // Read before anything large is loaded.
+        let text = TextFiles::read(&files)?;
         let load_options = options.load_options(shares.get(name).copied());
         let settings = EngineSettings { waiting: options.queue, ..EngineSettings::default() };
-        let loaded = bundle.clone();
         let facts = |device: &DeviceInfo, context| Facts::new(&bundle, signature, device, context);
-        if bundle.manifest().model_spec()?.embedding.is_some() {
-            let tokenizer = Tokenizer::from_checkpoint(&files)?;
-            let encoder =
-                EncoderThread::start(move || load_encoder(&loaded, weights, &load_options), settings)?;
-            let client = encoder.client();
-            embed(&client).with_context(|| format!("{name} cannot embed a text"))?;
-            let facts = facts(client.device(), client.limits().context)?;
-            return Ok(ServedModel::embedder(name.to_owned(), facts, tokenizer, encoder));
+        match StartedModel::start(&bundle, weights, load_options, settings)? {
+            StartedModel::Encoder(encoder) => {
+                let client = encoder.client();
+                embed(&client).with_context(|| format!("{name} cannot embed a text"))?;
+                let facts = facts(client.device(), client.limits().context)?;
+                Ok(ServedModel::embedder(name.to_owned(), facts, text.tokenizer, encoder))
+            }
+            StartedModel::Generator(engine) => {
+                let client = engine.client();
+                step(&client).with_context(|| format!("{name} cannot run a step"))?;
+                let (context, whole) = (client.context(), client.limits().context);
+                if context < whole {
+                    note(&format!(
+                        "{name}: the cache has room for {context} tokens of a context of {whole}\n\
+                         hint: a larger --cache-size"
+                    ));
+                }
+                let facts = facts(client.device(), context)?;
+                Ok(ServedModel::generator(name.to_owned(), facts, text, engine))
+            }
         }
-        let text = TextFiles::read(&files)?;
-        let load = move || -> Result<Box<dyn ModelRunner>, _> { load(&loaded, weights, &load_options) };
-        let engine = EngineThread::start(load, settings)?;
-        let client = engine.client();
-        step(&client).with_context(|| format!("{name} cannot run a step"))?;
-        let (context, whole) = (client.context(), client.limits().context);
-        if context < whole {
-            note(&format!(
-                "{name}: the cache has room for {context} tokens of a context of {whole}\n\
-                 hint: a larger --cache-size"
-            ));
-        }
-        let facts = facts(client.device(), context)?;
-        Ok(ServedModel::generator(name.to_owned(), facts, text, engine))
     }
 }
 

@@ -1,9 +1,9 @@
 //! A model that continues texts and chats.
 
 use mlxcel_runtime::{
-    Chat, ChatTemplate, CheckpointFiles, Error, Tokenizer,
+    Chat, TextFiles, Tokenizer,
     engine::{EngineClient, EngineThread},
-    eos_ids,
+    grammar::GrammarCache,
 };
 
 use crate::{
@@ -15,32 +15,6 @@ use crate::{
 
 /// The tokens at the end of a prompt that may begin the model's reasoning.
 const PROMPT_END: usize = 16;
-
-/// What is read from a checkpoint's small files.
-#[derive(Debug)]
-pub struct TextFiles {
-    /// Turns text into tokens.
-    pub tokenizer: Tokenizer,
-    /// Renders chats; `None` if the checkpoint has no template.
-    pub template: Option<ChatTemplate>,
-    /// Tokens that end an answer.
-    pub eos: Vec<u32>,
-}
-
-impl TextFiles {
-    /// Reads the small files of a checkpoint.
-    ///
-    /// # Errors
-    /// There is no tokenizer, or a file cannot be parsed.
-    pub fn read(files: &CheckpointFiles<'_>) -> Result<Self, Error> {
-        let template = match ChatTemplate::from_checkpoint(files) {
-            Ok(template) => Some(template),
-            Err(Error::NoChatTemplate(_)) => None,
-            Err(error) => return Err(error),
-        };
-        Ok(Self { tokenizer: Tokenizer::from_checkpoint(files)?, template, eos: eos_ids(files)? })
-    }
-}
 
 /// A model that continues texts and chats.
 #[derive(Debug)]
@@ -59,8 +33,8 @@ pub(crate) struct Generator {
 impl Generator {
     pub(crate) fn new(name: String, text: TextFiles, engine: EngineThread) -> Self {
         let client = engine.client();
-        let limits = client.limits().clone();
-        let grammars = Grammars::new(text.tokenizer.clone(), text.eos.clone(), limits);
+        let vocab = client.limits().vocab;
+        let grammars = Grammars::new(GrammarCache::new(text.tokenizer.clone(), vocab, text.eos.clone()));
         let form =
             |has_tools| text.template.as_ref().map(|template| AnswerForm::of(template.source(has_tools)));
         let forms = [false, true].map(|has_tools| form(has_tools).unwrap_or_default());

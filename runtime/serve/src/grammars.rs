@@ -1,27 +1,17 @@
 //! Grammars of answers, compiled off the engine's thread.
 
-use std::{
-    collections::VecDeque,
-    sync::{Arc, Mutex, OnceLock, PoisonError},
-};
+use std::sync::Arc;
 
 use mlxcel_runtime::{
-    ModelLimits, Tokenizer,
     engine::SharedGrammar,
-    grammar::{Constraint, GrammarCompiler},
+    grammar::{Constraint, GrammarCache},
 };
 use tokio::sync::Semaphore;
 
 use crate::{api::error::ApiError, aside::aside};
 
-/// Grammars that are kept, because clients send the same schema again and again.
-const KEPT: usize = 64;
-
 /// Grammars that are compiled at once. A hostile one takes long.
 const AT_ONCE: usize = 2;
-
-/// A grammar, or why there is none: clients send what is refused again and again, too.
-type Compiled = Result<SharedGrammar, ApiError>;
 
 /// What an answer must be, and its grammar.
 #[derive(Debug, Clone)]
@@ -32,35 +22,19 @@ pub(crate) struct Enforced {
 
 /// The grammars of a model.
 #[derive(Debug, Clone)]
-pub(crate) struct Grammars(Arc<Inner>);
-
-#[derive(Debug)]
-struct Inner {
-    tokenizer: Tokenizer,
-    eos: Vec<u32>,
-    limits: ModelLimits,
-    /// Made at its first use, because it reads the whole vocabulary.
-    compiler: OnceLock<Result<GrammarCompiler, ApiError>>,
-    /// The latest used are last.
-    compiled: Mutex<VecDeque<(Constraint, Compiled)>>,
+pub(crate) struct Grammars {
+    cache: Arc<GrammarCache>,
     permits: Arc<Semaphore>,
 }
 
 impl Grammars {
-    pub(crate) fn new(tokenizer: Tokenizer, eos: Vec<u32>, limits: ModelLimits) -> Self {
-        Self(Arc::new(Inner {
-            tokenizer,
-            eos,
-            limits,
-            compiler: OnceLock::new(),
-            compiled: Mutex::default(),
-            permits: Arc::new(Semaphore::new(AT_ONCE)),
-        }))
+    pub(crate) fn new(cache: GrammarCache) -> Self {
+        Self { cache: Arc::new(cache), permits: Arc::new(Semaphore::new(AT_ONCE)) }
     }
 
     /// Reads the vocabulary ahead of the first request that needs it.
     pub(crate) fn warm(&self) {
-        _ = self.0.compiler();
+        self.cache.warm();
     }
 
     /// Returns the grammar of a constraint, if there is one.
@@ -89,18 +63,23 @@ impl Grammars {
         Ok(Enforced { constraint: constraint.clone(), grammar })
     }
 
-    async fn grammar(&self, constraint: &Constraint) -> Compiled {
-        if let Some(found) = self.0.find(constraint) {
-            return found;
-        }
-        let permit = self.0.permits.clone().acquire_owned().await.map_err(|_| ApiError::stopping())?;
-        let (inner, constraint) = (self.0.clone(), constraint.clone());
-        aside(move || {
-            // A client that is gone does not end the work.
-            let _permit = permit;
-            inner.compile(constraint)
-        })
-        .await
+    async fn grammar(&self, constraint: &Constraint) -> Result<SharedGrammar, ApiError> {
+        let found = self.cache.find(constraint);
+        let found = match found {
+            Some(found) => found,
+            None => {
+                let permit = self.permits.clone().acquire_owned();
+                let permit = permit.await.map_err(|_| ApiError::stopping())?;
+                let (cache, constraint) = (self.cache.clone(), constraint.clone());
+                let compile = move || {
+                    // A client that is gone does not end the work.
+                    let _permit = permit;
+                    Ok(cache.compile(constraint))
+                };
+                aside(compile).await?
+            }
+        };
+        found.map_err(|error| ApiError::from(&*error))
     }
 }
 
@@ -110,32 +89,5 @@ fn field(constraint: &Constraint) -> &'static str {
         Constraint::JsonSchema(_) => "response_format",
         Constraint::Regex(_) => "regex",
         Constraint::Lark(_) => "grammar",
-    }
-}
-
-impl Inner {
-    fn compiler(&self) -> &Result<GrammarCompiler, ApiError> {
-        let make = || Ok(GrammarCompiler::new(&self.tokenizer, self.limits.vocab, &self.eos)?);
-        self.compiler.get_or_init(make)
-    }
-
-    fn find(&self, constraint: &Constraint) -> Option<Compiled> {
-        let mut compiled = self.compiled.lock().unwrap_or_else(PoisonError::into_inner);
-        let index = compiled.iter().position(|(known, _)| known == constraint)?;
-        let found = compiled.remove(index)?;
-        let grammar = found.1.clone();
-        compiled.push_back(found);
-        Some(grammar)
-    }
-
-    fn compile(&self, constraint: Constraint) -> Compiled {
-        let compiler = self.compiler().as_ref().map_err(Clone::clone)?;
-        let grammar = compiler.compile(&constraint).map_err(ApiError::from);
-        let mut compiled = self.compiled.lock().unwrap_or_else(PoisonError::into_inner);
-        if compiled.len() >= KEPT {
-            compiled.pop_front();
-        }
-        compiled.push_back((constraint, grammar.clone()));
-        grammar
     }
 }

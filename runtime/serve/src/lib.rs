@@ -24,7 +24,6 @@ mod tools;
 mod traces;
 
 pub use facts::{Facts, Signature, Task};
-pub use generator::TextFiles;
 pub use limits::Limits;
 pub use model::ServedModel;
 pub use models::{Loader, Models, OpenedBundle};

@@ -8,17 +8,12 @@ use std::{
 
 use mlxcel_artifacts::Digest;
 use mlxcel_runtime::{
-    EncoderThread, Tokenizer,
+    EncoderThread, TextFiles, Tokenizer,
     engine::{EngineThread, Usage},
     model::PoolLimits,
 };
 
-use crate::{
-    api::error::ApiError,
-    embedder::Embedder,
-    facts::Facts,
-    generator::{Generator, TextFiles},
-};
+use crate::{api::error::ApiError, embedder::Embedder, facts::Facts, generator::Generator};
 
 /// A bundle that is served under a name.
 #[derive(Debug)]

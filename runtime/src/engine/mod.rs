@@ -28,6 +28,7 @@ mod prefix;
 mod request;
 mod schedule;
 mod score;
+mod score_queue;
 mod sequence;
 #[cfg(test)]
 mod tests;
@@ -38,4 +39,5 @@ pub use generation::{Generation, StopReason, Timings};
 pub use grammar::{Grammar, GrammarState, SharedGrammar};
 pub use ngram::Speculation;
 pub use request::{Event, EventKind, Penalties, Request, RequestId};
+pub use score_queue::ScoreSink;
 pub use thread::{EngineClient, EngineThread, EventSink, RequestGuard, RequestHandle};

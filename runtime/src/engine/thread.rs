@@ -16,6 +16,8 @@ use super::{
     core::{Engine, EngineSettings, Usage},
     memory::Memory,
     request::{EventKind, Request, RequestId},
+    score::check_range,
+    score_queue::{ScoreJob, ScoreQueue, ScoreSink},
 };
 use crate::{
     device::DeviceInfo,
@@ -71,6 +73,7 @@ pub struct RequestHandle {
 /// What the thread receives.
 enum Message {
     Submit(Box<Submission>),
+    Score(Box<ScoreJob>),
     /// Wakes the thread to look whether it has to stop.
     Wake,
 }
@@ -111,8 +114,8 @@ impl EngineThread {
                     *shown.lock().unwrap_or_else(PoisonError::into_inner) = engine.usage();
                     if loaded.send(Ok(model)).is_ok() {
                         let active = HashMap::new();
-                        let (waiting, stop, usage) = (0, stopping, shown);
-                        Worker { life, engine, active, messages, waiting, stop, usage }.run();
+                        let (waiting, scores, stop, usage) = (0, ScoreQueue::default(), stopping, shown);
+                        Worker { life, engine, active, messages, waiting, scores, stop, usage }.run();
                     }
                 }
                 Err(error) => {
@@ -178,6 +181,28 @@ impl EngineClient {
         let (message, guard) = message(request, events);
         self.places.try_take(self.limit)?;
         self.queue.send(message).map_err(|_| EngineError::Closed)?;
+        Ok(guard)
+    }
+
+    /// Submits a text whose tokens' log-probabilities `sink` takes, if the queue has room. They are what
+    /// [`Engine::token_logprobs`] returns. Other requests go on meanwhile.
+    ///
+    /// # Errors
+    /// The text is refused, the queue is full, or the thread has ended.
+    pub fn try_score_to(
+        &self,
+        text: Vec<u32>,
+        from: usize,
+        top: usize,
+        sink: ScoreSink,
+    ) -> Result<RequestGuard, Error> {
+        self.model.limits.check_prompt(&text)?;
+        check_range(&text, from)?;
+        self.model.memory.check(text.len())?;
+        let (guard, cancel) = RequestGuard::new();
+        self.places.try_take(self.limit)?;
+        let job = ScoreJob { text, from, top, sink, cancel };
+        self.queue.send(Message::Score(Box::new(job))).map_err(|_| EngineError::Closed)?;
         Ok(guard)
     }
 
@@ -289,6 +314,7 @@ struct Worker<R> {
     messages: Receiver<Message>,
     /// The places of requests that are in the engine.
     waiting: usize,
+    scores: ScoreQueue,
     stop: Cancel,
     usage: Arc<Mutex<Usage>>,
 }
@@ -296,27 +322,34 @@ struct Worker<R> {
 impl<R: ModelRunner> Worker<R> {
     fn run(&mut self) {
         while !self.stop.is_cancelled() {
-            if self.engine.is_idle() {
+            if self.engine.is_idle() && self.scores.is_empty() {
                 match self.messages.recv() {
                     Ok(message) => self.accept(message),
                     Err(_) => return,
                 }
             }
-            // The engine has room for all that have a place.
-            while let Ok(message) = self.messages.try_recv() {
+            // The engine has room for all that have a place. A text that waits for pages is not overtaken for ever.
+            while !self.scores.is_blocked()
+                && let Ok(message) = self.messages.try_recv()
+            {
                 self.accept(message);
             }
             self.cancel(|cancel| cancel.is_cancelled());
             self.engine.step();
+            let begun = self.scores.step(&mut self.engine);
+            self.life.0.free(begun);
             self.deliver();
         }
         self.cancel(|_| true);
+        self.scores.close(&mut self.engine);
         self.deliver();
     }
 
     fn accept(&mut self, message: Message) {
-        let Message::Submit(submission) = message else {
-            return;
+        let submission = match message {
+            Message::Submit(submission) => submission,
+            Message::Score(job) => return self.scores.push(*job),
+            Message::Wake => return,
         };
         self.waiting += 1;
         let Submission { request, at, mut events, cancel } = *submission;

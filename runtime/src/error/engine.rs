@@ -46,6 +46,22 @@ pub enum EngineError {
         running: usize,
     },
 
+    /// A text has no token whose log-probability is wanted.
+    #[error(
+        "{tokens} tokens from number {} on, expected a token after another one\nhint: give a text of at least 2 tokens",
+        from + 1
+    )]
+    NothingToScore {
+        /// The index of the first token that is wanted.
+        from: usize,
+        /// Tokens of the text.
+        tokens: usize,
+    },
+
+    /// The work was cancelled.
+    #[error("cancelled, expected to end by itself\nhint: submit it again")]
+    Cancelled,
+
     /// A setting of speculation is out of its range.
     #[error(
         "{name} is {value}, expected {expected}\nhint: ngram_min 2, ngram_max 4 and draft_max 8 suit most texts"

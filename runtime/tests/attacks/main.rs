@@ -4,9 +4,6 @@
 #![allow(clippy::unwrap_used)]
 
 mod bundles;
-#[path = "../../src/bin/mlxcel-run/drawing.rs"]
-#[allow(dead_code, reason = "a part of the program mlxcel-run")]
-mod drawing;
 #[path = "../../src/bin/mlxcel-run/offline/fields.rs"]
 #[allow(dead_code, reason = "a part of the program mlxcel-run")]
 mod fields;

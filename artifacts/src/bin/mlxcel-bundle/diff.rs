@@ -4,8 +4,9 @@ use std::path::PathBuf;
 
 use anyhow::Result;
 use clap::Args;
+use mlxcel_artifacts::Differences;
 
-use crate::{arguments::StoreArguments, differences::Differences, outcome::Outcome};
+use crate::{arguments::StoreArguments, outcome::Outcome};
 
 /// The exit status when the bundles differ, as diff(1) has it.
 const DIFFERENT: u8 = 1;

@@ -4,12 +4,11 @@ use std::path::PathBuf;
 
 use anyhow::{Context as _, Result, bail};
 use clap::Args;
-use mlxcel_artifacts::{Bundle, Manifest};
+use mlxcel_artifacts::{Bundle, Manifest, describe};
 use serde::Serialize;
 
 use crate::{
     arguments::{Source, StoreArguments},
-    describe::describe,
     outcome::Outcome,
 };
 

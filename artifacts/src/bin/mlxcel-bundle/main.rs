@@ -2,13 +2,10 @@
 
 mod archive;
 mod arguments;
-mod byte_count;
 mod check;
 mod command;
 mod copy;
-mod describe;
 mod diff;
-mod differences;
 mod inspect;
 mod outcome;
 #[cfg(feature = "registry")]

@@ -4,11 +4,10 @@ use std::collections::{BTreeMap, HashSet};
 
 use anyhow::Result;
 use clap::Args;
-use mlxcel_artifacts::{Bundle, Digest, entry::Parameter};
+use mlxcel_artifacts::{Bundle, ByteCount, Digest, entry::Parameter};
 
 use crate::{
     arguments::{Source, StoreArguments},
-    byte_count::ByteCount,
     outcome::Outcome,
 };
 

@@ -3,10 +3,10 @@
 use anyhow::Result;
 use bytesize::ByteSize;
 use clap::Args;
-use mlxcel_artifacts::{Error, GcSummary, Manifest, Name, StoredBundle, report};
+use mlxcel_artifacts::{ByteCount, Error, GcSummary, Manifest, Name, StoredBundle, report};
 use serde::Serialize;
 
-use crate::{arguments::StoreArguments, byte_count::ByteCount, outcome::Outcome};
+use crate::{arguments::StoreArguments, outcome::Outcome};
 
 /// List the bundles in the store
 #[derive(Args)]

@@ -4,11 +4,10 @@ use std::collections::HashMap;
 
 use anyhow::Result;
 use clap::Args;
-use mlxcel_artifacts::{Bundle, Error, PublicKey, SignatureInfo};
+use mlxcel_artifacts::{Bundle, ByteCount, Error, PublicKey, SignatureInfo};
 
 use crate::{
     arguments::{Source, StoreArguments},
-    byte_count::ByteCount,
     outcome::Outcome,
     sign::comment_suffix,
 };

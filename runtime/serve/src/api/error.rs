@@ -174,8 +174,14 @@ fn shortened(mut text: String, limit: usize) -> String {
 
 impl From<Error> for ApiError {
     fn from(error: Error) -> Self {
-        let message = first_line(&error);
-        match &error {
+        Self::from(&error)
+    }
+}
+
+impl From<&Error> for ApiError {
+    fn from(error: &Error) -> Self {
+        let message = first_line(error);
+        match error {
             Error::TooLong { .. } | Error::Engine(EngineError::NeverFits { .. }) => {
                 Self::context_exceeded(message)
             }

@@ -8,11 +8,11 @@ use std::{
 
 use mlxcel_artifacts::{Digest, Quant};
 use mlxcel_runtime::{
-    EngineSettings, Error,
+    EngineSettings, Error, TextFiles,
     engine::{EngineClient, EngineThread},
     scripted::ScriptedModel,
 };
-use mlxcel_serve::{Facts, LoadError, Loader, OpenedBundle, ServedModel, Signature, Task, TextFiles};
+use mlxcel_serve::{Facts, LoadError, Loader, OpenedBundle, ServedModel, Signature, Task};
 
 /// A bundle of a scripted model.
 pub(crate) struct ScriptedBundle {

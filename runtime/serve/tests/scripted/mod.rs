@@ -10,8 +10,10 @@ use std::{
 };
 
 use mlxcel_artifacts::Digest;
-use mlxcel_runtime::{ChatTemplate, Error, Tokenizer, engine::EngineClient, scripted::ScriptedModel};
-use mlxcel_serve::{Limits, LoadError, Models, Settings, TextFiles, serve};
+use mlxcel_runtime::{
+    ChatTemplate, Error, TextFiles, Tokenizer, engine::EngineClient, scripted::ScriptedModel,
+};
+use mlxcel_serve::{Limits, LoadError, Models, Settings, serve};
 use reqwest::{Client, StatusCode};
 use serde_json::{Value, json};
 use tokio::{

@@ -2,7 +2,6 @@
 
 mod answer;
 mod chat;
-mod drawing;
 mod embed;
 #[path = "../shared/integer.rs"]
 mod integer;

@@ -8,11 +8,7 @@ use crate::{options::Options, render, stdio::note};
 
 /// Opens the weights of --weights or of the bundle; `None` if the bundle's packed weights are used.
 pub(crate) fn open_weights(options: &Options, bundle: &Bundle) -> Result<Option<Weights>> {
-    Ok(match &options.weights {
-        Some(path) => Some(Weights::open(path)?),
-        None if bundle.is_packed() => None,
-        None => Some(Weights::from_bundle(bundle)?),
-    })
+    Ok(Weights::choose(bundle, options.weights.as_deref())?)
 }
 
 /// Loads the bundle after checking its weights.

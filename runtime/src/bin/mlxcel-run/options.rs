@@ -11,11 +11,11 @@ use anyhow::{Context as _, Result, anyhow, bail};
 use clap::Parser;
 use mlxcel_artifacts::{Bundle, PublicKey};
 use mlxcel_runtime::{
-    CacheSize, DeviceOptions, DeviceSpec, Error, LoadOptions, Request, Sampling, Trace, engine::Speculation,
+    CacheSize, DeviceOptions, DeviceSpec, Drawing, Error, GREEDY, LoadOptions, Request, Sampling, Trace,
+    engine::Speculation,
 };
 
 use crate::{
-    drawing::{Drawing, GREEDY},
     integer::integer,
     numbers::{number, stop_text},
     origin::{Origin, public_key},

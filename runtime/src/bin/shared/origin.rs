@@ -1,4 +1,4 @@
-//! The origin of a bundle's code, for every program that runs bundles.
+//! The options about the origin of a bundle's code, for every program that runs bundles.
 
 use std::{
     io::{self, Write as _},
@@ -7,6 +7,7 @@ use std::{
 
 use clap::Args;
 use mlxcel_artifacts::{Bundle, Error, PublicKey, SignatureInfo, Store, report};
+use mlxcel_runtime::OriginRules;
 
 /// The store that knows a bundle's origin, and the signature that the bundle needs before its code may run.
 #[derive(Debug, Args)]
@@ -22,44 +23,38 @@ pub(crate) struct Origin {
 impl Origin {
     /// Opens a bundle, a folder or a name in the store, without reading its weights.
     pub(crate) fn open(&self, bundle: &Path) -> Result<Bundle, Error> {
-        match Store::from_env(self.store.as_deref()) {
+        let store = match Store::from_env(self.store.as_deref()) {
             // A folder needs no store.
-            Err(Error::NoStore) => Bundle::open_without_weights(bundle),
-            store => store?.open_without_weights(bundle),
-        }
+            Err(Error::NoStore) => None,
+            store => Some(store?),
+        };
+        OriginRules { store, require_signature: None }.open(bundle)
     }
 
     /// Checks the signature that is required, and returns it.
     pub(crate) fn check(&self, bundle: &Bundle) -> Result<Option<SignatureInfo>, Error> {
-        self.require_signature.as_ref().map(|key| bundle.verify_signature(key)).transpose()
+        self.rules().check(bundle)
     }
 
     /// Notes on stderr that the code about to run was neither compiled here nor signed as required.
     pub(crate) fn note(&self, bundle: &Bundle) -> Result<(), Error> {
-        if self.require_signature.is_none() && !bundle.was_built_here() {
+        if let Some(note) = self.rules().note(bundle)? {
             // A failure to write the note is not an error.
             _ = writeln!(
                 io::stderr().lock(),
-                "{}",
-                not_built_here(&bundle.display_name(), bundle.signature_info()?.as_ref())
+                "note: {note}\nhint: --require-signature KEY runs only bundles that are signed with the key"
             );
         }
         Ok(())
+    }
+
+    /// Returns what is required of a bundle that was opened.
+    fn rules(&self) -> OriginRules {
+        OriginRules { store: None, require_signature: self.require_signature.clone() }
     }
 }
 
 /// Parses a public key, or reads it from a file.
 pub(crate) fn public_key(text: &str) -> Result<PublicKey, String> {
     PublicKey::find(text).map_err(|error| report(&error).trim_start_matches("error: ").to_owned())
-}
-
-/// Renders the note about a bundle that was not compiled here.
-fn not_built_here(bundle: &str, signed: Option<&SignatureInfo>) -> String {
-    let origin = signed.map_or("is not signed".into(), |SignatureInfo { key, .. }| {
-        format!("says that the key {key} signed it, which was not checked")
-    });
-    format!(
-        "note: the bundle {bundle} was not compiled here and {origin}: its code runs with your rights\n\
-         hint: --require-signature KEY runs only bundles that are signed with the key"
-    )
 }

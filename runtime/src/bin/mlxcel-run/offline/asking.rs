@@ -3,7 +3,7 @@
 use anyhow::{Result, bail};
 use mlxcel_artifacts::report;
 use mlxcel_runtime::{
-    ChatTemplate, CheckpointFiles, Error, Message, Request, TextStream, Tokenizer, eos_ids,
+    ChatTemplate, CheckpointFiles, Drawing, Error, GREEDY, Message, Request, TextStream, Tokenizer, eos_ids,
 };
 use serde_json::Value;
 
@@ -12,7 +12,6 @@ use super::{
     lines::{LONGEST, Line},
 };
 use crate::{
-    drawing::{Drawing, GREEDY},
     options::{DEFAULT_TOKENS, Options},
     render,
     stdio::note,

@@ -2,14 +2,12 @@
 
 use std::fmt;
 
-use mlxcel_runtime::Message;
+use mlxcel_runtime::{Drawing, GREEDY, Message};
 use serde::{
     Deserialize, Deserializer,
     de::{Error as _, MapAccess, Visitor},
 };
 use serde_json::{Map, Value};
-
-use crate::drawing::{Drawing, GREEDY};
 
 /// What a line asks for. Whatever is `None` is as the command line says.
 #[derive(Debug, PartialEq)]

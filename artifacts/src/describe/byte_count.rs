@@ -3,11 +3,12 @@
 use std::fmt;
 
 /// A number of bytes, shown as `412.1 KiB (421990 bytes)`.
-pub(crate) struct ByteCount(pub(crate) u64);
+pub struct ByteCount(pub u64);
 
 impl ByteCount {
     /// Formats the number without the exact count: `412.1 KiB`.
-    pub(crate) fn short(bytes: u64) -> String {
+    #[must_use]
+    pub fn short(bytes: u64) -> String {
         let text = Self(bytes).to_string();
         text.split(" (").next().unwrap_or_default().to_owned()
     }

@@ -5,16 +5,19 @@ use std::{
     fmt::{self, Display},
 };
 
-use mlxcel_artifacts::{
-    Blob, Bundle, CalibratedBy, Compiler, Digest, EmbeddingSpec, Error, GpuNeeds, Manifest, ModelSpec,
-    Packing, ProgramSpec, Serving, SignatureInfo, TargetArtifact, Traffic, Window,
-    entry::{Calibration, CalibrationStep, Entry, PackCall, PackStep, Parameter},
-    type_text,
-};
-
+use super::{byte_count::ByteCount, describe_serving, describe_signature};
 use crate::{
-    byte_count::ByteCount,
-    describe::{describe_serving, describe_signature},
+    blob::Blob,
+    bundle::{Bundle, sign::SignatureInfo},
+    digest::Digest,
+    error::Error,
+    manifest::{
+        CalibratedBy, Compiler, EmbeddingSpec, GpuNeeds, Manifest, ModelSpec, Packing, Serving,
+        TargetArtifact, Traffic, Window,
+        entry::{Calibration, CalibrationStep, Entry, PackCall, PackStep, Parameter},
+        program::ProgramSpec,
+    },
+    tensor::type_text,
 };
 
 /// The most items of a list that are shown.
@@ -25,7 +28,7 @@ const SHORT_DIGEST_CHARS: usize = 12;
 
 /// Differences, each with the field's name, the first bundle's value and then the second's.
 #[derive(Debug, Default)]
-pub(crate) struct Differences(Vec<(String, String)>);
+pub struct Differences(Vec<(String, String)>);
 
 impl Display for Differences {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -39,7 +42,7 @@ impl Differences {
     ///
     /// # Errors
     /// A bundle's signature is malformed.
-    pub(crate) fn between(a: &Bundle, b: &Bundle) -> Result<Self, Error> {
+    pub fn between(a: &Bundle, b: &Bundle) -> Result<Self, Error> {
         let mut found = Self::default();
         found.manifests(a.manifest(), b.manifest());
         let text = |signed: Option<SignatureInfo>| match signed {
@@ -51,8 +54,15 @@ impl Differences {
         Ok(found)
     }
 
-    pub(crate) fn is_empty(&self) -> bool {
+    /// Returns whether there are none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
         self.0.is_empty()
+    }
+
+    /// Returns each field that differs, with a text that says how.
+    pub fn iter(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.0.iter().map(|(field, text)| (field.as_str(), text.as_str()))
     }
 
     fn manifests(&mut self, a: &Manifest, b: &Manifest) {

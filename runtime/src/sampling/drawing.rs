@@ -1,25 +1,31 @@
-//! How tokens are drawn, as the command line or a request says it.
+//! How tokens are drawn, as a command line or a request says it.
 
-use mlxcel_runtime::{Error, Sampler, Sampling};
+use super::{Sampler, Sampling};
+use crate::error::Error;
 
-/// What temperature 0 means.
-pub(crate) const GREEDY: &str = "0 always takes the most likely token";
+/// The meaning of a temperature of 0, for messages.
+pub const GREEDY: &str = "0 always takes the most likely token";
 
 /// Settings of sampling. Each is `None` where nothing was said of it.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
-pub(crate) struct Drawing {
-    pub(crate) temperature: Option<f32>,
-    pub(crate) top_k: Option<usize>,
-    pub(crate) top_p: Option<f32>,
-    pub(crate) min_p: Option<f32>,
-    pub(crate) seed: Option<u64>,
+pub struct Drawing {
+    /// [`Sampling::temperature`], or 0 to always take the most likely token.
+    pub temperature: Option<f32>,
+    /// [`Sampling::top_k`].
+    pub top_k: Option<usize>,
+    /// [`Sampling::top_p`].
+    pub top_p: Option<f32>,
+    /// [`Sampling::min_p`].
+    pub min_p: Option<f32>,
+    /// [`Sampling::seed`].
+    pub seed: Option<u64>,
 }
 
-/// A setting is out of its range.
+/// A setting that is out of its range.
 #[derive(Debug, PartialEq)]
-pub(crate) struct OutOfRange {
+pub struct OutOfRange {
     /// The field: `temperature`, `top_p`.
-    pub(crate) name: &'static str,
+    pub name: &'static str,
     value: f32,
     expected: &'static str,
     hint: &'static str,
@@ -27,7 +33,8 @@ pub(crate) struct OutOfRange {
 
 impl Drawing {
     /// Fills in what is not said from `default`.
-    pub(crate) fn or(self, default: Self) -> Self {
+    #[must_use]
+    pub fn or(self, default: Self) -> Self {
         let Self { temperature, top_k, top_p, min_p, seed } = self;
         Self {
             temperature: temperature.or(default.temperature),
@@ -39,14 +46,18 @@ impl Drawing {
     }
 
     /// Returns the temperature. Without one it is 0, or 1 if another setting is given.
-    pub(crate) fn temperature(&self) -> f32 {
+    #[must_use]
+    pub fn temperature(&self) -> f32 {
         let &Self { temperature, top_k, top_p, min_p, seed } = self;
         let is_sampled = top_k.is_some() || top_p.is_some() || min_p.is_some() || seed.is_some();
         temperature.unwrap_or(if is_sampled { 1.0 } else { 0.0 })
     }
 
     /// Returns the settings of a sampler with this seed; `None` is greedy.
-    pub(crate) fn sampling(&self, seed: u64) -> Result<Option<Sampling>, OutOfRange> {
+    ///
+    /// # Errors
+    /// A setting is out of its range.
+    pub fn sampling(&self, seed: u64) -> Result<Option<Sampling>, OutOfRange> {
         let temperature = self.temperature();
         if !temperature.is_finite() || temperature < 0.0 {
             let (name, expected) = ("temperature", "0 or more");
@@ -72,7 +83,8 @@ impl Drawing {
 
 impl OutOfRange {
     /// Renders the message, with the name that the setting has where it was given.
-    pub(crate) fn message(&self, name: &str) -> String {
+    #[must_use]
+    pub fn message(&self, name: &str) -> String {
         let Self { name: _, value, expected, hint } = self;
         format!("{name} is {value}, expected {expected}\nhint: {hint}")
     }

@@ -1,15 +1,22 @@
-//! A bundle's manifest in words, for `inspect`.
+//! A bundle's manifest in words.
+
+pub(crate) mod byte_count;
+pub(crate) mod differences;
 
 use std::{collections::BTreeMap, fmt};
 
-use mlxcel_artifacts::{
-    Blob, Bundle, BundleKind, CalibratedBy, EmbeddingSpec, Golden, GpuNeeds, Manifest, ModelSpec, Packing,
-    ProgramSpec, SelfTestCase, Serving, TargetArtifact, Window,
-    entry::{Calibration, Entry, Parameter, ResultSpec, Role},
-    type_text,
+use self::byte_count::ByteCount;
+use crate::{
+    blob::Blob,
+    bundle::Bundle,
+    manifest::{
+        CalibratedBy, EmbeddingSpec, GpuNeeds, Manifest, ModelSpec, Packing, SelfTestCase, Serving,
+        TargetArtifact, Window,
+        entry::{Calibration, Entry, Parameter, ResultSpec, Role},
+        program::{BundleKind, Golden, ProgramSpec},
+    },
+    tensor::type_text,
 };
-
-use crate::byte_count::ByteCount;
 
 /// Rows of a name and a value.
 struct Rows {
@@ -38,7 +45,8 @@ impl Rows {
 }
 
 /// Describes a bundle for people.
-pub(crate) fn describe(bundle: &Bundle) -> String {
+#[must_use]
+pub fn describe(bundle: &Bundle) -> String {
     // No `..`, so that a new field is not forgotten here.
     let Manifest {
         format,
