@@ -287,6 +287,7 @@ mod native {
         shim.files(SHIM.map(|file| project.join(file)))
             .std("gnu11")
             .opt_level(2)
+            .pic(true)
             .warnings(true)
             .cargo_warnings(true);
         // Errors name their source file, which must not be a path of this machine.

@@ -26,6 +26,7 @@ mod packing;
 mod pipeline;
 mod programs;
 mod programs_run;
+mod python;
 mod quantized;
 mod real;
 mod registry;

@@ -1,0 +1,102 @@
+//! The Python package: its own tests on real bundles, and the answers of fixtures beside those recorded of Hugging Face.
+
+use std::{
+    env, fs,
+    path::{Path, PathBuf},
+    process::Command,
+    sync::{LazyLock, Mutex},
+};
+
+use mlxcel_compiler_driver::Request;
+use serde_json::{Value, json};
+
+use crate::{
+    programs_run::{self, exported},
+    real::{Fixture, OF_PANELS, built, each, fixtures, is_full, program, request, toolchain},
+    serving::server,
+};
+
+/// Fixtures whose answers Python gives by default too: a dense model, a mixture, a window, and one that pads its vocabulary.
+const FIXTURES: [&str; 4] = ["everything", "gemma2-hub", "gpt-oss-hub", "qwen2-moe-hub"];
+
+/// The folder of the package's sources.
+fn sources() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../runtime/python")
+}
+
+/// A folder with the package as a wheel installs it.
+static PACKAGE: LazyLock<tempfile::TempDir> = LazyLock::new(|| {
+    let native = program("mlxcel-run").with_file_name("lib_native.so");
+    assert!(
+        native.exists(),
+        "found no {}, which the tests of the whole workspace build\nhint: cargo build -p mlxcel-python",
+        native.display()
+    );
+    let folder = tempfile::tempdir().unwrap();
+    let package = folder.path().join("mlxcel");
+    fs::create_dir(&package).unwrap();
+    for entry in fs::read_dir(sources().join("mlxcel")).unwrap() {
+        let entry = entry.unwrap();
+        if entry.file_type().unwrap().is_file() {
+            fs::copy(entry.path(), package.join(entry.file_name())).unwrap();
+        }
+    }
+    fs::copy(native, package.join("_native.abi3.so")).unwrap();
+    folder
+});
+
+/// Runs Python with the package, in the folder of its tests.
+fn python(arguments: &[&str], variables: &[(&str, &Path)]) {
+    let mut command = Command::new(toolchain().join("clients/bin/python3"));
+    command.args(arguments).current_dir(sources().join("tests"));
+    command.env("PYTHONPATH", PACKAGE.path()).env("PYTHONDONTWRITEBYTECODE", "1");
+    let output = command.envs(variables.iter().copied()).output().expect("cargo xtask setup makes it");
+    let text = [output.stdout, output.stderr].map(|text| String::from_utf8_lossy(&text).into_owned());
+    assert!(output.status.success(), "{} failed:\n{}{}", arguments.join(" "), text[0], text[1]);
+    // pytest passes if it finds no test, too.
+    eprint!("{}", text[0]);
+}
+
+#[test]
+fn the_package_passes_its_tests() {
+    let demo = server::demo();
+    let encoder = built(&request(&toolchain().join("minilm"), &["cpu"]));
+    let adam = programs_run::built(&exported("adam.jax"), |_| {}).unwrap();
+    let programs = program("mlxcel-run");
+    let variables = [
+        ("MLXCEL_TEST_DEMO", demo.built.bundle.path()),
+        ("MLXCEL_TEST_ENCODER", encoder.bundle.path()),
+        ("MLXCEL_TEST_ADAM", adam.bundle.path()),
+        ("MLXCEL_TEST_PROGRAMS", programs.parent().unwrap()),
+    ];
+    python(&["-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "no:schemathesis"], &variables);
+}
+
+/// `MLXCEL_ORACLE=full` takes every fixture.
+#[test]
+fn python_answers_as_hugging_face_does() {
+    let is_chosen = |fixture: &Fixture| is_full() || FIXTURES.contains(&fixture.name.as_str());
+    let chosen: Vec<_> = Fixture::all_in(&fixtures()).unwrap().into_iter().filter(is_chosen).collect();
+    let cases = Mutex::new(Vec::new());
+    each(&chosen, |fixture| {
+        let sizes =
+            Request { chunk: Some(32), pack_elements: Some(OF_PANELS), ..request(&fixture.folder, &["cpu"]) };
+        let built = built(&sizes);
+        let prompts = fixture.prompts.iter().map(|one| json!({ "prompt": one.prompt, "tokens": one.tokens }));
+        let prompts: Vec<Value> = prompts.collect();
+        let case = json!({ "name": fixture.name, "bundle": built.bundle.path(), "prompts": prompts });
+        cases.lock().unwrap().push((case, built));
+    });
+    let cases = cases.into_inner().unwrap();
+    let list: Vec<&Value> = cases.iter().map(|(case, _)| case).collect();
+    let file = tempfile::NamedTempFile::new().unwrap();
+    fs::write(file.path(), serde_json::to_string(&list).unwrap()).unwrap();
+    python(&["fixtures.py", file.path().to_str().unwrap(), &chosen.len().to_string()], &[]);
+}
+
+#[test]
+fn the_stubs_are_those_of_the_native_part() {
+    python(&["-m", "mypy.stubtest", "mlxcel._native"], &[]);
+    let package = PACKAGE.path().join("mlxcel");
+    python(&["-m", "mypy", "--strict", "--cache-dir=/dev/null", package.to_str().unwrap()], &[]);
+}

@@ -1,0 +1,79 @@
+"""Answers in event loops."""
+
+import asyncio
+
+import pytest
+
+PROMPT = "And it came to pass"
+
+
+def test_streams_of_a_loop_run_together(engine):
+    async def read(number):
+        return [piece.text async for piece in engine.stream(f"{number} {PROMPT}", max_tokens=20)]
+
+    async def all_of_them():
+        return await asyncio.gather(*(read(number) for number in range(32)))
+
+    for number, pieces in enumerate(asyncio.run(all_of_them())):
+        assert "".join(pieces) == engine.generate(f"{number} {PROMPT}", max_tokens=20).text
+
+
+def test_an_answer_is_awaited(engine):
+    async def ask():
+        first, second = await asyncio.gather(
+            engine.generate_async(PROMPT, max_tokens=9),
+            engine.chat_async([{"role": "user", "content": "Hello"}], max_tokens=9),
+        )
+        return first, second
+
+    first, second = asyncio.run(ask())
+    assert first.tokens == engine.generate(PROMPT, max_tokens=9).tokens
+    assert second.tokens == engine.chat([{"role": "user", "content": "Hello"}], max_tokens=9).tokens
+
+
+def test_a_cancelled_task_ends_its_request(engine):
+    async def ask():
+        stream = engine.stream(PROMPT, max_tokens=450, ignore_eos=True)
+
+        async def read():
+            async for _ in stream:
+                pass
+
+        task = asyncio.create_task(read())
+        await asyncio.sleep(0.02)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        while stream.answer is None:
+            async for _ in stream:
+                pass
+        return stream.answer
+
+    answer = asyncio.run(ask())
+    assert answer.finish_reason in ("cancelled", "length")
+    assert answer.finish_reason == "cancelled" or len(answer.tokens) == 450
+
+
+def test_other_tasks_run_meanwhile(engine):
+    async def ask():
+        ticks = 0
+
+        async def tick():
+            nonlocal ticks
+            while True:
+                ticks += 1
+                await asyncio.sleep(0)
+
+        ticking = asyncio.create_task(tick())
+        await engine.generate_async(PROMPT, max_tokens=50)
+        ticking.cancel()
+        return ticks
+
+    assert asyncio.run(ask()) > 20
+
+
+def test_loops_one_after_another(engine):
+    async def ask():
+        return (await engine.generate_async(PROMPT, max_tokens=3)).tokens
+
+    assert asyncio.run(ask()) == asyncio.run(ask())

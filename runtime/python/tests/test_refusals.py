@@ -1,0 +1,194 @@
+"""Bad arguments, forks and signals."""
+
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+
+import pytest
+
+import mlxcel
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"max_tokenz": 3}, "found the argument max_tokenz, expected another one, such as max_tokens"),
+        ({"temperature": "hot"}, "temperature: found 'hot', expected a float"),
+        ({"max_tokens": -1}, "max_tokens: found -1, expected an int of 0 or more"),
+        ({"stop": 3}, "stop: found 3, expected a str or a list of them"),
+        ({"logit_bias": [1]}, "logit_bias: found [1], expected a dict of token ids and floats"),
+        ({"top_p": 2.0}, "top_p is 2, expected above 0 and at most 1"),
+        ({"regex": "("}, "the grammar cannot be used"),
+        ({"regex": "a", "json_schema": {}}, "found several of json_schema, regex and grammar"),
+        ({"json_schema": "{"}, "the schema is not JSON"),
+    ],
+)
+def test_options(engine, options, message):
+    with pytest.raises((TypeError, ValueError)) as error:
+        engine.generate("a", **options)
+    assert str(error.value).startswith(message) or message in str(error.value)
+
+
+@pytest.mark.parametrize("prompt", [5, b"x", {"a": 1}, None, [None], [1.5, "a"], object()])
+def test_prompts_of_another_type(engine, prompt):
+    with pytest.raises((TypeError, ValueError)):
+        engine.generate(prompt, max_tokens=1)
+
+
+def test_tokens_out_of_range(engine):
+    with pytest.raises(mlxcel.RequestError, match="expected 0 to") as error:
+        engine.generate([1, 99_999_999])
+    assert error.value.hint
+    with pytest.raises(mlxcel.RequestError, match="tokens, expected at most 512"):
+        engine.generate([1] * 600)
+    with pytest.raises((OverflowError, ValueError)):
+        engine.generate([1, -1])
+
+
+def test_one_bad_prompt_of_many_ends_none_half_done(engine):
+    with pytest.raises(mlxcel.RequestError):
+        engine.generate(["a", [99_999_999], "b"], max_tokens=4)
+
+
+@pytest.mark.parametrize(
+    "messages", ["hello", [3], [{"role": 1}], [{"role": "user", "content": 3}], [{"role": "user", "content": [3]}]]
+)
+def test_chats_of_another_form(engine, messages):
+    with pytest.raises((mlxcel.RequestError, TypeError)):
+        engine.chat(messages)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"device": "rocm"}, "unknown device `rocm`"),
+        ({"cache_size": "much"}, 'found "much", expected a size'),
+        ({"cache_size": 0}, "expected a size"),
+        ({"context": 100_000}, "context of 100000 tokens, expected 1 to 512"),
+        ({"require_signature": "no key"}, "invalid public key"),
+        ({"device": "cuda:7"}, "no target of this bundle"),
+    ],
+)
+def test_options_of_engines(demo, options, message):
+    with pytest.raises(mlxcel.Error) as error:
+        mlxcel.Engine(demo, **options)
+    assert message in str(error.value)
+
+
+def test_a_closed_engine(demo):
+    engine = mlxcel.Engine(demo)
+    stream = engine.stream("And", max_tokens=500, ignore_eos=True)
+    engine.close()
+    engine.close()
+    with pytest.raises(mlxcel.ClosedError, match="the engine was closed"):
+        engine.generate("a")
+    list(stream)
+    assert stream.answer.finish_reason in ("cancelled", "context", "length")
+
+
+def test_a_full_queue(demo):
+    engine = mlxcel.Engine(demo, queue=1)
+    with pytest.raises(mlxcel.QueueFullError, match="the queue is full"):
+        streams = [engine.stream("And", max_tokens=300, ignore_eos=True) for _ in range(9)]
+        del streams
+
+
+def run(code: str, *arguments: str) -> subprocess.Popen:
+    return subprocess.Popen(
+        [sys.executable, "-c", textwrap.dedent(code), *arguments],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+def test_a_forked_child_is_refused(demo):
+    code = """
+        import multiprocessing, os, sys, mlxcel
+        engine = mlxcel.Engine(sys.argv[1])
+        stream = engine.stream("And", max_tokens=4)
+        child = os.fork()
+        if child == 0:
+            for use in (lambda: engine.generate("a"), lambda: next(stream), engine.close):
+                try:
+                    use()
+                except mlxcel.ForkError as error:
+                    assert "spawn" in error.hint
+                else:
+                    os._exit(3)
+            # An orderly end drops the engine, and must not wait for threads that are not here.
+            sys.exit(0)
+        assert os.waitpid(child, 0)[1] == 0
+        print(len(engine.generate("And", max_tokens=3).tokens))
+    """
+    process = run(code, demo)
+    out, errors = process.communicate(timeout=60)
+    assert (process.returncode, out.strip()) == (0, "3"), errors
+
+
+def test_a_bundle_can_be_loaded_in_a_child(demo):
+    code = """
+        import multiprocessing, sys, mlxcel
+        def work(path, queue):
+            queue.put(mlxcel.Engine(path).generate("And", max_tokens=3).tokens)
+        if __name__ == "__main__":
+            context = multiprocessing.get_context("fork")
+            queue = context.Queue()
+            child = context.Process(target=work, args=(sys.argv[1], queue))
+            child.start()
+            print(len(queue.get(timeout=30)))
+            child.join()
+    """
+    process = run(code, demo)
+    out, errors = process.communicate(timeout=60)
+    assert (process.returncode, out.strip()) == (0, "3"), errors
+
+
+def test_a_child_of_a_process_that_opened_a_bundle(demo):
+    code = """
+        import os, sys, mlxcel
+        mlxcel.Bundle(sys.argv[1])
+        child = os.fork()
+        if child == 0:
+            try:
+                mlxcel.Engine(sys.argv[1])
+            except mlxcel.ForkError as error:
+                assert "spawn" in error.hint
+                os._exit(0)
+            os._exit(3)
+        print(os.waitpid(child, 0)[1])
+    """
+    process = run(code, demo)
+    out, errors = process.communicate(timeout=60)
+    assert (process.returncode, out.strip()) == (0, "0"), errors
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        "engine.generate('And', max_tokens=500, ignore_eos=True)",
+        "engine.generate(['And'] * 500, max_tokens=400, ignore_eos=True)",
+        "list(engine.stream('And', max_tokens=500, ignore_eos=True))",
+        "engine.score([5] * 500)",
+    ],
+)
+def test_ctrl_c_ends_a_wait(demo, call):
+    code = f"""
+        import sys, mlxcel
+        engine = mlxcel.Engine(sys.argv[1])
+        engine.generate("And", max_tokens=1)
+        try:
+            print("ready", flush=True)
+            while True:
+                {call}
+        except KeyboardInterrupt:
+            # The engine can be used again.
+            print("stopped", len(engine.generate("And", max_tokens=2).tokens))
+    """
+    process = run(code, demo)
+    assert process.stdout.readline().strip() == "ready"
+    process.send_signal(signal.SIGINT)
+    out, errors = process.communicate(timeout=60)
+    assert (process.returncode, out.strip()) == (0, "stopped 2"), errors
