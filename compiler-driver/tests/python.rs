@@ -26,7 +26,7 @@ fn sources() -> PathBuf {
 
 /// A folder with the package as a wheel installs it.
 static PACKAGE: LazyLock<tempfile::TempDir> = LazyLock::new(|| {
-    let native = program("mlxcel-run").with_file_name("lib_native.so");
+    let native = program("mlxcel-run").with_file_name("deps").join("lib_native.so");
     assert!(
         native.exists(),
         "found no {}, which the tests of the whole workspace build\nhint: cargo build -p mlxcel-python",

@@ -3,7 +3,7 @@
 mod alone;
 mod http;
 mod restarts;
-mod server;
+pub(crate) mod server;
 mod soak;
 
 use std::{fs, path::Path};

@@ -31,14 +31,14 @@ pub(super) struct Server {
 }
 
 /// A bundle of the demo model.
-pub(super) struct Demo {
-    pub(super) built: Built,
+pub(crate) struct Demo {
+    pub(crate) built: Built,
     _folder: tempfile::TempDir,
 }
 
 /// Compiles the demo model with a chat template, because a checkpoint without one has no chats, and with a longer context, so
 /// that answers in a format seldom are cut.
-pub(super) fn demo() -> Demo {
+pub(crate) fn demo() -> Demo {
     let folder = tempfile::tempdir().unwrap();
     let checkpoint = folder.path().join("demo");
     fs::create_dir(&checkpoint).unwrap();

@@ -41,8 +41,8 @@ def test_tokens_out_of_range(engine):
     with pytest.raises(mlxcel.RequestError, match="expected 0 to") as error:
         engine.generate([1, 99_999_999])
     assert error.value.hint
-    with pytest.raises(mlxcel.RequestError, match="tokens, expected at most 512"):
-        engine.generate([1] * 600)
+    with pytest.raises(mlxcel.RequestError, match="tokens, expected at most"):
+        engine.generate([1] * (engine.context + 1))
     with pytest.raises((OverflowError, ValueError)):
         engine.generate([1, -1])
 
@@ -66,7 +66,7 @@ def test_chats_of_another_form(engine, messages):
         ({"device": "rocm"}, "unknown device `rocm`"),
         ({"cache_size": "much"}, 'found "much", expected a size'),
         ({"cache_size": 0}, "expected a size"),
-        ({"context": 100_000}, "context of 100000 tokens, expected 1 to 512"),
+        ({"context": 100_000}, "context of 100000 tokens, expected 1 to "),
         ({"require_signature": "no key"}, "invalid public key"),
         ({"device": "cuda:7"}, "no target of this bundle"),
     ],
@@ -84,7 +84,11 @@ def test_a_closed_engine(demo):
     engine.close()
     with pytest.raises(mlxcel.ClosedError, match="the engine was closed"):
         engine.generate("a")
-    list(stream)
+    try:
+        list(stream)
+    except mlxcel.ClosedError:
+        # It had not begun.
+        return
     assert stream.answer.finish_reason in ("cancelled", "context", "length")
 
 

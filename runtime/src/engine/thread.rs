@@ -4,7 +4,7 @@ use std::{
     collections::HashMap,
     sync::{
         Arc, Mutex, PoisonError,
-        mpsc::{self, Receiver, Sender},
+        mpsc::{self, Receiver, SendError, Sender},
     },
     thread::{self, JoinHandle},
     time::Instant,
@@ -54,6 +54,8 @@ struct Model {
 }
 
 /// Takes the events of one request, on the engine's thread, which waits for it. Returns false to cancel the request.
+///
+/// The last event is [`EventKind::Finished`] or [`EventKind::Failed`], also if the thread ends before the request begins.
 pub type EventSink = Box<dyn FnMut(EventKind) -> bool + Send>;
 
 /// A request that was submitted. Dropping it cancels the request.
@@ -81,8 +83,30 @@ enum Message {
 struct Submission {
     request: Request,
     at: Instant,
-    events: EventSink,
+    events: Delivery,
     cancel: Cancel,
+}
+
+/// The way of events to their sink, which gets a last one in any case.
+struct Delivery {
+    sink: EventSink,
+    has_ended: bool,
+}
+
+impl Delivery {
+    /// Delivers an event. Returns false if no more are wanted.
+    fn deliver(&mut self, event: EventKind) -> bool {
+        self.has_ended |= !matches!(event, EventKind::Token { .. });
+        (self.sink)(event)
+    }
+}
+
+impl Drop for Delivery {
+    fn drop(&mut self) {
+        if !self.has_ended {
+            (self.sink)(EventKind::Failed { error: EngineError::Closed.into() });
+        }
+    }
 }
 
 impl EngineThread {
@@ -156,9 +180,8 @@ impl EngineClient {
     pub fn submit(&self, request: Request) -> Result<RequestHandle, Error> {
         self.check(&request)?;
         let (events, receiver) = channel();
-        let (message, guard) = message(request, events);
         self.places.take(self.limit)?;
-        self.queue.send(message).map_err(|_| EngineError::Closed)?;
+        let guard = self.send(request, events)?;
         Ok(RequestHandle { events: receiver, guard, has_ended: false })
     }
 
@@ -178,9 +201,22 @@ impl EngineClient {
     /// As [`EngineClient::try_submit`].
     pub fn try_submit_to(&self, request: Request, events: EventSink) -> Result<RequestGuard, Error> {
         self.check(&request)?;
-        let (message, guard) = message(request, events);
         self.places.try_take(self.limit)?;
-        self.queue.send(message).map_err(|_| EngineError::Closed)?;
+        self.send(request, events)
+    }
+
+    /// Sends a request that has a place to the thread.
+    fn send(&self, request: Request, sink: EventSink) -> Result<RequestGuard, Error> {
+        let (guard, cancel) = RequestGuard::new();
+        let events = Delivery { sink, has_ended: false };
+        let submission = Submission { request, at: Instant::now(), events, cancel };
+        self.queue.send(Message::Submit(Box::new(submission))).map_err(|SendError(message)| {
+            if let Message::Submit(mut refused) = message {
+                // The caller gets the error instead.
+                refused.events.has_ended = true;
+            }
+            EngineError::Closed
+        })?;
         Ok(guard)
     }
 
@@ -258,12 +294,6 @@ fn channel() -> (EventSink, Receiver<EventKind>) {
     (Box::new(move |event| sender.send(event).is_ok()), receiver)
 }
 
-/// Makes the message that submits a request.
-fn message(request: Request, events: EventSink) -> (Message, RequestGuard) {
-    let (guard, cancel) = RequestGuard::new();
-    (Message::Submit(Box::new(Submission { request, at: Instant::now(), events, cancel })), guard)
-}
-
 impl RequestHandle {
     /// Ends the request. Its last event says so.
     pub fn cancel(&self) {
@@ -310,7 +340,7 @@ struct Worker<R> {
     /// Dropped first, so that who sees a request end with the thread sees that it has ended.
     life: Life,
     engine: Engine<R>,
-    active: HashMap<RequestId, (EventSink, Cancel)>,
+    active: HashMap<RequestId, (Delivery, Cancel)>,
     messages: Receiver<Message>,
     /// The places of requests that are in the engine.
     waiting: usize,
@@ -358,7 +388,7 @@ impl<R: ModelRunner> Worker<R> {
                 self.active.insert(id, (events, cancel));
             }
             Err(error) => {
-                events(EventKind::Failed { error });
+                events.deliver(EventKind::Failed { error });
             }
         }
     }
@@ -381,7 +411,7 @@ impl<R: ModelRunner> Worker<R> {
         while let Some(event) = self.engine.next_event() {
             let is_last = !matches!(event.kind, EventKind::Token { .. });
             if let Some((events, cancel)) = self.active.get_mut(&event.id)
-                && !events(event.kind)
+                && !events.deliver(event.kind)
             {
                 cancel.cancel();
             }

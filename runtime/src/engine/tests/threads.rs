@@ -137,6 +137,26 @@ fn dropping_the_engine_cancels() {
 }
 
 #[test]
+fn every_request_has_a_last_event() {
+    let (engine, gate) = gated();
+    let client = engine.client();
+    let first = client.submit(request(&[1], 100)).unwrap();
+    // The thread waits for the gate, and this one for the thread.
+    let (sender, events) = mpsc::channel();
+    let sink = Box::new(move |event| sender.send(event).is_ok());
+    let guard = client.try_submit_to(request(&[1], 100), sink);
+    let stop = std::thread::spawn(move || drop(engine));
+    std::thread::sleep(Duration::from_millis(20));
+    drop(gate);
+    stop.join().unwrap();
+    assert_eq!(collect(first).reason(), StopReason::Cancelled);
+    if guard.is_ok() {
+        let last = events.iter().last().unwrap();
+        assert!(!matches!(last, EventKind::Token { .. }), "{last:?}");
+    }
+}
+
+#[test]
 fn a_model_that_does_not_load_is_an_error() {
     let load = || -> Result<ScriptedModel, Error> { Err(Error::NoLogits) };
     let error = EngineThread::start(load, EngineSettings::default()).unwrap_err();
