@@ -41,7 +41,21 @@ impl CheckpointIndex {
     /// # Errors
     /// The index cannot be read or is damaged, or a shard is missing.
     pub fn read(folder: &Path) -> Result<Self, IndexError> {
-        let damaged = |problem: String| Err(IndexError::Damaged(problem));
+        let index = Self::read_alone(folder)?;
+        let missing: Vec<_> =
+            index.shards().into_iter().filter(|shard| !folder.join(shard).is_file()).collect();
+        if !missing.is_empty() {
+            let problem = format!("it names shards that are not there: {}", missing.join(", "));
+            return Err(IndexError::Damaged(problem));
+        }
+        Ok(index)
+    }
+
+    /// Reads the index in `folder`, whose shards may be missing, as before they are downloaded.
+    ///
+    /// # Errors
+    /// The index cannot be read, is damaged, or names a shard that would be no file of the folder.
+    pub fn read_alone(folder: &Path) -> Result<Self, IndexError> {
         let bytes =
             read_limited(&folder.join(INDEX_FILE), HEADER_LIMIT_BYTES, Links::Follow).map_err(|error| {
                 match error {
@@ -51,14 +65,11 @@ impl CheckpointIndex {
             })?;
         let index: Self = serde_json::from_slice(&bytes)
             .map_err(|error| IndexError::Damaged(printable(&error.to_string())))?;
-        let shards = index.shards();
-        if let Some(shard) = shards.iter().find(|shard| !is_file_name(shard)) {
+        if let Some(shard) = index.shards().iter().find(|shard| !is_file_name(shard)) {
             let shard = shard.escape_default();
-            return damaged(format!("shard `{shard}`, expected the name of a safetensors file"));
-        }
-        let missing: Vec<_> = shards.into_iter().filter(|shard| !folder.join(shard).is_file()).collect();
-        if !missing.is_empty() {
-            return damaged(format!("it names shards that are not there: {}", missing.join(", ")));
+            return Err(IndexError::Damaged(format!(
+                "shard `{shard}`, expected the name of a safetensors file"
+            )));
         }
         Ok(index)
     }
