@@ -73,17 +73,14 @@ fn crates(root: &Path, name: &str) -> Result<String, Box<dyn Error>> {
             dependencies.flat_map(|dependency| lock.packages.iter().filter(|p| dependency.matches(p))),
         );
     }
+    let crates = seen.into_iter().filter_map(|package| {
+        let checksum = package.checksum.as_ref()?.to_string();
+        Some((package.name.as_str(), package.version.to_string(), checksum))
+    });
     let mut list = String::from("&[\n");
-    for package in seen {
-        if let Some(checksum) = &package.checksum {
-            writeln!(
-                list,
-                "    ({:?}, {:?}, {:?}),",
-                package.name.as_str(),
-                package.version.to_string(),
-                checksum.to_string()
-            )?;
-        }
+    // As texts, in which version 0.10 comes before 0.9.
+    for (name, version, checksum) in crates.collect::<BTreeSet<_>>() {
+        writeln!(list, "    ({name:?}, {version:?}, {checksum:?}),")?;
     }
     list.push_str("]\n");
     Ok(list)
