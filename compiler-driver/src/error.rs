@@ -5,7 +5,7 @@
 
 use std::{fmt::Display, io, path::PathBuf};
 
-use crate::{kernels::KernelError, program::FormError};
+use crate::{hub::error::HubError, kernels::KernelError, program::FormError};
 
 /// Why a build failed.
 #[derive(Debug, thiserror::Error)]
@@ -191,6 +191,10 @@ pub enum Error {
     /// The request names no target.
     #[error("found no target, expected at least one\nhint: `mlxcel-compile targets` lists the targets")]
     NoTarget,
+
+    /// A model of the hub cannot be had.
+    #[error(transparent)]
+    Hub(Box<HubError>),
 
     /// No target has this name.
     #[error(
@@ -453,6 +457,12 @@ const SETUP: &str = "hint: run `cargo xtask setup` to install it, or set MLXCEL_
 
 fn unsupported(notes: &[String]) -> String {
     notes.iter().map(|note| format!("\nnot supported: {note}")).collect()
+}
+
+impl From<HubError> for Error {
+    fn from(error: HubError) -> Self {
+        Self::Hub(error.into())
+    }
 }
 
 impl Error {

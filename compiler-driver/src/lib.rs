@@ -4,6 +4,7 @@ mod build;
 mod documents;
 mod error;
 mod explain;
+mod hub;
 mod kernels;
 mod model;
 mod program;
@@ -24,6 +25,7 @@ pub use build::{
 };
 pub use error::Error;
 pub use explain::explain;
+pub use hub::{digest::HubDigest, error::HubError, name::HubName, settings::HubSettings, snapshot::Snapshot};
 pub use kernels::KernelError;
 pub use mlxcel_artifacts::{CacheType, Cancel, Float, Quant};
 pub use mlxcel_emitter::{Sizes, StateArguments};

@@ -18,6 +18,7 @@ mod encoders;
 mod exact;
 mod gguf_tokenizers;
 mod graphs;
+mod hub;
 mod kills;
 mod linked_kernels;
 mod offline;

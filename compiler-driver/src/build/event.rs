@@ -35,6 +35,40 @@ pub enum Event {
         /// Length of the vmfb.
         bytes: u64,
     },
+    /// A part of a file of the hub arrived.
+    Downloading {
+        /// Name of the file.
+        file: String,
+        /// Bytes that are here.
+        received: u64,
+        /// Size of the file.
+        size: u64,
+    },
+    /// A file of the hub is here, and is what the hub states.
+    Downloaded {
+        /// Name of the file.
+        file: String,
+        /// Size of the file.
+        bytes: u64,
+        /// Time it took.
+        took: Duration,
+    },
+    /// A file in the hub's cache is being verified.
+    Checking {
+        /// Name of the file.
+        file: String,
+    },
+    /// All files of a model of the hub are here.
+    Fetched {
+        /// The model.
+        model: String,
+        /// The commit that its revision is.
+        commit: String,
+        /// How many files were in the cache.
+        cached: usize,
+        /// How many were downloaded.
+        downloaded: usize,
+    },
     /// Weights are being copied, generated or packed.
     Weights {
         /// Name of the file.

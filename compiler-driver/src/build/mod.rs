@@ -77,8 +77,19 @@ fn run(
     }
     let targets = programs.write_modules(&jobs, modules, &mut writer)?;
     let model = source.name().to_owned();
-    let Contents { kind, family, plan, program, files, weights, parameters, goldens, recorded, sources } =
-        source.write(programs.parameters()?, &mut writer, setup.cancel, progress)?;
+    let Contents {
+        kind,
+        family,
+        plan,
+        program,
+        files,
+        weights,
+        parameters,
+        goldens,
+        recorded,
+        sources,
+        snapshot,
+    } = source.write(programs.parameters()?, &mut writer, setup.cancel, progress)?;
     let mut manifest = Manifest {
         format: FORMAT,
         kind,
@@ -95,7 +106,7 @@ fn run(
         goldens,
         parameters,
     };
-    manifest.documents = documents::write(&mut writer, &manifest, recorded, &sources)?;
+    manifest.documents = documents::write(&mut writer, &manifest, recorded, &sources, snapshot.as_ref())?;
     let bundle = writer.finish(&manifest)?;
     store.remember_built(&bundle);
     drop(lock);

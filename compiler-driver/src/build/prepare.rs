@@ -136,6 +136,7 @@ impl Source for Prepared<'_> {
     ) -> Result<Contents, Error> {
         let files = self.write_small_files(writer)?;
         let Self { model, weights, plan, request, .. } = *self;
+        let snapshot = model.snapshot.clone();
         let BundledWeights { blobs, tensors, sources } =
             weights.write(&model.config, writer, cancel, progress)?;
         for parameter in &mut parameters {
@@ -154,6 +155,7 @@ impl Source for Prepared<'_> {
             goldens: vec![],
             recorded: options.recorded(),
             sources,
+            snapshot,
         })
     }
 }

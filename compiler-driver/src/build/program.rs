@@ -234,6 +234,7 @@ impl Source for PreparedProgram<'_> {
             goldens,
             recorded: self.request.recorded(),
             sources,
+            snapshot: None,
         })
     }
 }

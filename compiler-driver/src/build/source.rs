@@ -15,6 +15,7 @@ use crate::{
     build::{compiler_location::CompilerLocation, event::Progress, request::Request},
     documents::provenance::SourceFile,
     error::Error,
+    hub::snapshot::Snapshot,
     target::{ResolvedTarget, Target},
 };
 
@@ -56,6 +57,8 @@ pub(crate) struct Contents {
     pub(crate) recorded: BTreeMap<&'static str, String>,
     /// The files that were read.
     pub(crate) sources: Vec<SourceFile>,
+    /// The model of the hub that was read.
+    pub(crate) snapshot: Option<Snapshot>,
 }
 
 /// Where and how to build, whatever is built.

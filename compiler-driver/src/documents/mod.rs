@@ -12,18 +12,19 @@ use std::collections::BTreeMap;
 
 use mlxcel_artifacts::{Blob, BundleWriter, Manifest, PROVENANCE, SBOM, with_file_list};
 
-use crate::error::Error;
+use crate::{error::Error, hub::snapshot::Snapshot};
 use provenance::SourceFile;
 
 /// Adds the documents about `manifest` to a bundle. `options` are those that the
-/// manifest does not say, `sources` the files that were read.
+/// manifest does not say, `sources` the files that were read, `snapshot` where they are on the hub.
 pub(crate) fn write(
     writer: &mut BundleWriter,
     manifest: &Manifest,
     options: BTreeMap<&'static str, String>,
     sources: &[SourceFile],
+    snapshot: Option<&Snapshot>,
 ) -> Result<BTreeMap<String, Blob>, Error> {
-    let provenance = provenance::statement(manifest, options, sources);
+    let provenance = provenance::statement(manifest, options, sources, snapshot);
     let documents = [
         (PROVENANCE, serde_json::to_vec(&provenance).map_err(Error::document)?),
         (SBOM, sbom::document(manifest)?),

@@ -16,7 +16,7 @@ mod tests {
     #[test]
     fn only_crates_that_are_built_are_listed() {
         let has = |name: &str| CRATES.iter().any(|(found, ..)| *found == name);
-        for name in ["melior", "safetensors", "blake3", "serde", "cargo-lock", "cc"] {
+        for name in ["melior", "safetensors", "blake3", "serde", "cargo-lock", "cc", "hf-hub", "ureq"] {
             assert!(has(name), "{name}");
         }
         // Crates of tests, of other programs and of disabled features, and our own.

@@ -8,6 +8,10 @@ use serde::Serialize;
 
 use crate::{
     documents::program::{CRATES, REPOSITORY, VERSION},
+    hub::{
+        digest::HubDigest,
+        snapshot::{Snapshot, SnapshotFile},
+    },
     model::source::WeightSource,
 };
 
@@ -100,19 +104,60 @@ struct Resource {
     #[serde(skip_serializing_if = "Option::is_none")]
     uri: Option<String>,
     digest: BTreeMap<&'static str, String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    annotations: Option<Annotations>,
+}
+
+/// What is recorded of a file of the hub beside its digests.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Annotations {
+    size: u64,
+    /// The kind of the digest that the hub states. All digests are of the bytes that were read.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    stated_by_hub: Option<&'static str>,
 }
 
 impl Resource {
     fn file(name: impl Into<String>, digest: &Digest) -> Self {
-        Self { name: Some(name.into()), uri: None, digest: [("blake3", digest.hex())].into() }
+        Self {
+            name: Some(name.into()),
+            uri: None,
+            digest: [("blake3", digest.hex())].into(),
+            annotations: None,
+        }
+    }
+
+    /// Lists a model of the hub: its commit, then each of its files.
+    ///
+    /// The URL is that of no server, because mirrors and the cache have the same bytes.
+    fn of_hub(snapshot: &Snapshot) -> Vec<Self> {
+        let Snapshot { name, commit, files, folder: _ } = snapshot;
+        let uri = format!("pkg:huggingface/{}@{commit}", name.repo());
+        let repository = Self {
+            name: Some(name.repo().to_owned()),
+            uri: Some(uri.clone()),
+            digest: [("gitCommit", commit.clone())].into(),
+            annotations: None,
+        };
+        let file = |SnapshotFile { name, stated, computed }: &SnapshotFile| {
+            let mut digest = BTreeMap::from([("sha256", computed.sha256.clone())]);
+            digest.extend(stated.as_ref().map(|stated| (stated.kind(), stated.hex().to_owned())));
+            let stated_by_hub = stated.as_ref().map(HubDigest::kind);
+            let annotations = Some(Annotations { size: computed.size, stated_by_hub });
+            Self { name: Some(name.clone()), uri: Some(format!("{uri}#{name}")), digest, annotations }
+        };
+        [repository].into_iter().chain(files.iter().map(file)).collect()
     }
 }
 
-/// Returns the statement about a bundle that was built with `options` from these files.
+/// Returns the statement about a bundle that was built with `options` from these files, which may be those of a model of
+/// the hub.
 pub(super) fn statement(
     manifest: &Manifest,
     options: BTreeMap<&'static str, String>,
     sources: &[SourceFile],
+    snapshot: Option<&Snapshot>,
 ) -> Statement {
     let Manifest {
         kind, model, family, plan, compiler: Compiler { version, digest }, targets, files, ..
@@ -123,6 +168,7 @@ pub(super) fn statement(
         BundleKind::Program => "program",
     };
     external.insert(subject, model.clone());
+    external.extend(snapshot.map(|snapshot| ("hub", snapshot.name.to_string())));
     if let Some(plan) = plan {
         external.extend([
             ("family", family.clone()),
@@ -141,14 +187,17 @@ pub(super) fn statement(
         name: Some("iree-compile".into()),
         uri: Some(format!("pkg:pypi/iree-base-compiler@{version}")),
         digest: [("blake3", digest.hex())].into(),
+        annotations: None,
     };
     let crates = CRATES.iter().map(|(name, version, sha256)| Resource {
         name: None,
         uri: Some(format!("pkg:cargo/{name}@{version}")),
         digest: [("sha256", (*sha256).to_owned())].into(),
+        annotations: None,
     });
     let files = files.iter().map(|(name, blob)| Resource::file(name, &blob.digest));
     let sources = sources.iter().map(|SourceFile { name, digest }| Resource::file(name, digest));
+    let hub = snapshot.map(Resource::of_hub).unwrap_or_default();
     Statement {
         kind: "https://in-toto.io/Statement/v1",
         subject: [],
@@ -158,7 +207,12 @@ pub(super) fn statement(
                 build_type: format!("{REPOSITORY}/compile/v1"),
                 external_parameters: external,
                 internal_parameters: internal.collect(),
-                resolved_dependencies: files.chain(sources).chain([compiler]).chain(crates).collect(),
+                resolved_dependencies: files
+                    .chain(sources)
+                    .chain(hub)
+                    .chain([compiler])
+                    .chain(crates)
+                    .collect(),
             },
             run_details: RunDetails {
                 builder: Builder { id: REPOSITORY, version: [("mlxcel-compile", VERSION.to_owned())].into() },

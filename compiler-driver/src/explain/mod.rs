@@ -34,7 +34,8 @@ use phrases::{
 /// # Errors
 /// The model does not exist or is not supported, its folder's tensors do not fit it, or `cancel` was triggered.
 pub fn explain(source: &ModelSource, cancel: &Cancel) -> Result<String, Error> {
-    let Model { name, config, folder, gguf, max_seq_length, warning, texts: _, json: _ } = source.load()?;
+    let Model { name, config, folder, gguf, max_seq_length, warning, snapshot, texts: _, json: _ } =
+        source.load()?;
     let mut found = match &gguf {
         Some(path) => Some(Checkpoint::open_gguf(path)?),
         None => folder.as_deref().map(Checkpoint::open).transpose()?.flatten(),
@@ -45,6 +46,7 @@ pub fn explain(source: &ModelSource, cancel: &Cancel) -> Result<String, Error> {
     };
     let mut facts = Facts::default();
     facts.add("model", name);
+    snapshot.iter().for_each(|found| facts.add("hub", format!("{} at {}", found.name, found.commit)));
     facts.add_sizes(&config);
     facts.add_stored_types(&config, found.as_ref());
     if let Some(length) = max_seq_length.filter(|&length| length < config.max_positions) {

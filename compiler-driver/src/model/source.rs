@@ -6,11 +6,13 @@ use std::{
     str::FromStr,
 };
 
-use mlxcel_artifacts::CONFIG_FILE;
+use mlxcel_artifacts::{CONFIG_FILE, Cancel};
 use mlxcel_models::{ModelConfig, PRESETS, Preset, SmallFiles, nearest};
 
 use crate::{
+    build::event::Progress,
     error::{Error, SUGGESTIONS},
+    hub::{error::HubError, fetch::fetch, name::HubName, settings::HubSettings, snapshot::Snapshot},
     model::{
         files::{CONFIG_LIMIT_BYTES, SmallFile, find_small_files, read_text},
         gguf::{GgufParts, is_gguf},
@@ -27,6 +29,8 @@ pub enum ModelSource {
     Folder(PathBuf),
     /// A GGUF file, or one part of it.
     Gguf(PathBuf),
+    /// A repository of the hub, in the cache.
+    Hub(Box<Snapshot>),
 }
 
 /// Where a bundle's weights come from.
@@ -64,6 +68,8 @@ pub(crate) struct Model {
     pub(crate) max_seq_length: Option<usize>,
     /// A warning for the user.
     pub(crate) warning: Option<String>,
+    /// Where it is on the hub, and what was verified of it.
+    pub(crate) snapshot: Option<Snapshot>,
 }
 
 impl ModelSource {
@@ -91,6 +97,45 @@ impl ModelSource {
         Err(Error::UnknownModel { found: text.to_owned(), nearest: nearest(text, names, SUGGESTIONS) })
     }
 
+    /// Finds `text` as [`ModelSource::find`] does, otherwise the repository of the hub with this name, and downloads what
+    /// is not in the cache. `revision` is a branch, a tag or a commit.
+    ///
+    /// Without `with_weights` only small files are downloaded, and weights if config.json says that their headers are
+    /// needed.
+    ///
+    /// # Errors
+    /// There is no such model here or on the hub, or it cannot be downloaded.
+    pub fn find_or_download(
+        text: &str,
+        revision: Option<&str>,
+        with_weights: bool,
+        hub: &HubSettings,
+        cancel: &Cancel,
+        progress: &mut Progress<'_>,
+    ) -> Result<Self, Error> {
+        let is_here = Preset::find(text).is_some() || Path::new(text).exists();
+        let Some(name) = HubName::parse(text).filter(|_| !is_here) else {
+            return match revision {
+                Some(_) => Err(HubError::NotOnHub { model: text.to_owned() }.into()),
+                None => Self::find(text),
+            };
+        };
+        let name = match revision {
+            Some(found) => {
+                let error = || HubError::Revision { name: name.clone(), found: found.to_owned() };
+                let is_other = text.contains('@') && name.revision() != found;
+                name.clone().at(found).filter(|_| !is_other).ok_or_else(error)?
+            }
+            None => name,
+        };
+        let fetch = |with_weights, progress: &mut Progress<'_>| {
+            fetch(&name, with_weights, hub, cancel, progress).map(|snapshot| Self::Hub(snapshot.into()))
+        };
+        let source = fetch(with_weights, progress)?;
+        let needs_headers = !with_weights && name.file().is_none() && source.load()?.config.scheme.is_some();
+        Ok(if needs_headers { fetch(true, progress)? } else { source })
+    }
+
     /// Reads the model's description.
     pub(crate) fn load(&self) -> Result<Model, Error> {
         match self {
@@ -103,40 +148,67 @@ impl ModelSource {
                 texts: BTreeMap::new(),
                 max_seq_length: None,
                 warning: None,
+                snapshot: None,
             }),
-            Self::Folder(folder) => {
-                let path = folder.join(CONFIG_FILE);
-                if !path.exists() {
-                    return Err(Error::NoConfig { folder: folder.clone() });
-                }
-                let json = read_text(&path, CONFIG_LIMIT_BYTES)?;
-                let mut config = ModelConfig::from_json(&json).map_err(Error::model(path.display()))?;
-                let EncoderSettings { max_seq_length, warning } = sentence::read(folder, &mut config)?;
-                let (name, folder) = (folder_name(folder), Some(folder.clone()));
-                let texts = BTreeMap::new();
-                Ok(Model { name, json, config, folder, gguf: None, texts, max_seq_length, warning })
-            }
-            Self::Gguf(path) => {
-                let GgufParts { model, .. } = GgufParts::open(path)?;
-                let wrong = || Error::model(path.display());
-                let json = model.config_json().map_err(wrong())?;
-                let SmallFiles { texts, warnings } = model.small_files().map_err(wrong())?;
-                Ok(Model {
-                    name: folder_name(&path.with_extension("")),
-                    config: ModelConfig::from_json(&json).map_err(wrong())?,
-                    json,
-                    folder: None,
-                    gguf: Some(path.clone()),
-                    texts,
-                    max_seq_length: None,
-                    warning: (!warnings.is_empty()).then(|| warnings.join("; ")),
-                })
+            Self::Folder(folder) => Model::of_folder(folder),
+            Self::Gguf(path) => Model::of_gguf(path),
+            Self::Hub(snapshot) => {
+                let model = match snapshot.gguf() {
+                    Some(path) => Model::of_gguf(&path)?,
+                    // The folder's name is that of a commit.
+                    None => Model {
+                        name: snapshot.name.model().to_owned(),
+                        ..Model::of_folder(&snapshot.folder)?
+                    },
+                };
+                Ok(Model { snapshot: Some((**snapshot).clone()), ..model })
             }
         }
     }
 }
 
 impl Model {
+    /// Reads the description in a folder.
+    fn of_folder(folder: &Path) -> Result<Self, Error> {
+        let path = folder.join(CONFIG_FILE);
+        if !path.exists() {
+            return Err(Error::NoConfig { folder: folder.to_owned() });
+        }
+        let json = read_text(&path, CONFIG_LIMIT_BYTES)?;
+        let mut config = ModelConfig::from_json(&json).map_err(Error::model(path.display()))?;
+        let EncoderSettings { max_seq_length, warning } = sentence::read(folder, &mut config)?;
+        Ok(Self {
+            name: folder_name(folder),
+            json,
+            config,
+            folder: Some(folder.to_owned()),
+            gguf: None,
+            texts: BTreeMap::new(),
+            max_seq_length,
+            warning,
+            snapshot: None,
+        })
+    }
+
+    /// Reads the description that the metadata of a GGUF file makes.
+    fn of_gguf(path: &Path) -> Result<Self, Error> {
+        let GgufParts { model, .. } = GgufParts::open(path)?;
+        let wrong = || Error::model(path.display());
+        let json = model.config_json().map_err(wrong())?;
+        let SmallFiles { texts, warnings } = model.small_files().map_err(wrong())?;
+        Ok(Self {
+            name: folder_name(&path.with_extension("")),
+            config: ModelConfig::from_json(&json).map_err(wrong())?,
+            json,
+            folder: None,
+            gguf: Some(path.to_owned()),
+            texts,
+            max_seq_length: None,
+            warning: (!warnings.is_empty()).then(|| warnings.join("; ")),
+            snapshot: None,
+        })
+    }
+
     /// Finds the small files in the model's folder or file, otherwise in the folder of its weights or among their texts.
     pub(crate) fn small_files(
         &self,

@@ -4,8 +4,8 @@ use std::path::PathBuf;
 
 use mlxcel_artifacts::{Name, ScratchFolder, Store};
 use mlxcel_compiler_driver::{
-    Cancel, CompilerLocation, Error, Event, ModelSource, ProgramRequest, Request, build, build_program, emit,
-    emit_program,
+    Cancel, CompilerLocation, Error, Event, HubSettings, ModelSource, ProgramRequest, Request, Target,
+    WeightSource, build, build_program, emit, emit_program,
 };
 
 use crate::{
@@ -34,11 +34,22 @@ pub(crate) fn compile(
         let request = ProgramRequest { out, dump_dir: options.dump_dir, store, ..request };
         return compile_program(&request, options.emit, named, progress);
     }
+    // Before anything large is downloaded.
+    options.target.iter().try_for_each(|target| Target::find(target).map(|_| ()))?;
+    let weights = options.weights.unwrap_or_default();
+    let from_env = HubSettings::from_env();
     let request = Request {
-        // The parser requires it.
-        model: ModelSource::find(options.model.as_deref().unwrap_or_default())?,
+        model: ModelSource::find_or_download(
+            // The parser requires it.
+            options.model.as_deref().unwrap_or_default(),
+            options.revision.as_deref(),
+            weights == WeightSource::Model,
+            &HubSettings { offline: options.offline || from_env.offline, ..from_env },
+            cancel,
+            &mut |event| progress.show(event),
+        )?,
         targets: options.target,
-        weights: options.weights.unwrap_or_default(),
+        weights,
         precision: options.precision,
         quant: options.quant,
         calibration: options.calibrate.is_some(),

@@ -16,7 +16,8 @@ use std::{
 use clap::Parser;
 use mlxcel_artifacts::{INTERRUPTED, Store, report};
 use mlxcel_compiler_driver::{
-    Cancel, CompilerLocation, Error, ModelSource, Target, explain, explain_program, write_random_weights,
+    Cancel, CompilerLocation, Error, HubSettings, ModelSource, Target, explain, explain_program,
+    write_random_weights,
 };
 use mlxcel_models::{FAMILIES, PRESETS};
 
@@ -71,7 +72,7 @@ fn run(cli: Cli, cancel: &Cancel, progress: &mut ProgressView) -> Result<Outcome
                 let store = Store::from_env(None)?;
                 Ok(explain_program(path, &CompilerLocation::from_env(), &store, cancel)?.into())
             }
-            None => Ok(explain(&ModelSource::find(&model)?, cancel)?.into()),
+            None => Ok(explain(&described(&model, cancel, progress)?, cancel)?.into()),
         },
         Some(Command::Targets) => {
             let rows = Target::all()?.into_iter().map(|target| (target.name, target.description));
@@ -80,10 +81,16 @@ fn run(cli: Cli, cancel: &Cancel, progress: &mut ProgressView) -> Result<Outcome
         Some(Command::Models) => Ok(lines(PRESETS.iter().map(|preset| preset.name)).into()),
         Some(Command::Families) => Ok(lines(FAMILIES.iter().map(|family| family.name)).into()),
         Some(Command::RandomWeights { model, seed, out }) => {
-            write_random_weights(&ModelSource::find(&model)?, seed, &out, cancel)?;
+            write_random_weights(&described(&model, cancel, progress)?, seed, &out, cancel)?;
             Ok(format!("{}\n", out.display()).into())
         }
     }
+}
+
+/// Finds a model whose description is wanted, and not its weights.
+fn described(model: &str, cancel: &Cancel, progress: &mut ProgressView) -> Result<ModelSource, Error> {
+    let mut progress = |event| progress.show(event);
+    ModelSource::find_or_download(model, None, false, &HubSettings::from_env(), cancel, &mut progress)
 }
 
 /// Returns the path of a StableHLO program. Other files are models in GGUF.

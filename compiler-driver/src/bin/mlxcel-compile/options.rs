@@ -27,10 +27,17 @@ pub(crate) struct Compile {
     /// Path to a StableHLO program to compile in place of a model: MLIR text, a portable artifact or a file of jax.export
     #[arg(conflicts_with_all = MODEL_OPTIONS)]
     pub(crate) program: Option<PathBuf>,
-    /// Preset name, or path to a folder with a config.json or to a GGUF file
+    /// Preset name, path to a folder with a config.json or to a GGUF file, or a repository of the Hugging Face hub:
+    /// ORG/NAME, ORG/NAME@REVISION or ORG/NAME/FILE.gguf
     // Optional because the subcommands do without it; the parser requires it otherwise.
     #[arg(long, required_unless_present = "program")]
     pub(crate) model: Option<String>,
+    /// Branch, tag or commit of a repository of the hub [default: main]
+    #[arg(long, value_name = "REVISION", requires = "model")]
+    pub(crate) revision: Option<String>,
+    /// Use what is in the hub's cache, and download nothing, as HF_HUB_OFFLINE=1 does
+    #[arg(long)]
+    pub(crate) offline: bool,
     /// Targets to compile for, comma-separated
     #[arg(long, value_delimiter = ',', default_value = "cpu")]
     pub(crate) target: Vec<String>,
@@ -85,8 +92,10 @@ pub(crate) struct Compile {
 }
 
 /// Options that say how a model is compiled.
-const MODEL_OPTIONS: [&str; 9] = [
+const MODEL_OPTIONS: [&str; 11] = [
     "model",
+    "revision",
+    "offline",
     "weights",
     "precision",
     "quant",
@@ -108,7 +117,7 @@ pub(crate) enum Emit {
 pub(crate) enum Command {
     /// Show a model's architecture, sizes and memory needs, or a StableHLO program's functions and ops
     Explain {
-        /// Preset name, path to a folder with a config.json or to a GGUF file, or path to a StableHLO program: MLIR text, a
+        /// Preset name, path to a folder with a config.json or to a GGUF file, ORG/NAME on the hub, or path to a StableHLO program: MLIR text, a
         /// portable artifact or a file of jax.export
         model: String,
     },
@@ -120,7 +129,7 @@ pub(crate) enum Command {
     Families,
     /// Write the checkpoint of `--weights random:SEED` in Hugging Face's format
     RandomWeights {
-        /// Preset name, or path to a folder with a config.json
+        /// Preset name, path to a folder with a config.json, or ORG/NAME on the hub
         #[arg(long)]
         model: String,
         /// Seed of the random numbers
