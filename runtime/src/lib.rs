@@ -19,8 +19,8 @@ pub mod receipt;
 mod sampling;
 #[cfg(any(test, feature = "scripted"))]
 pub mod scripted;
-mod started;
 mod text;
+mod text_model;
 pub mod trace;
 mod weights;
 
@@ -58,9 +58,7 @@ pub use program::{
     names::{find_function, nearest},
 };
 pub use sampling::{Drawing, GREEDY, OutOfRange, Sampler, Sampling, TokenLogprobs, top_logprobs};
-pub use started::StartedModel;
 pub use text::{
-    answer::{AnswerPart, AnswerText},
     chat::ChatTemplate,
     files::TextFiles,
     held::HeldText,
@@ -68,6 +66,13 @@ pub use text::{
     stream::{Piece, TextStream},
     tokenizer::{Tokenizer, eos_ids},
     vocabulary::TokenBytes,
+};
+pub use text_model::{
+    Prompt, TextModel, TextRequest,
+    answer_text::{AnswerPart, AnswerText},
+    options::AnswerOptions,
+    started::StartedModel,
+    stream::{Answer, AnswerPiece, AnswerReader, AnswerStream, Next, Watcher},
 };
 pub use trace::{Dispatch, Trace, TraceFile};
 pub use weights::Weights;

@@ -83,6 +83,27 @@ shown! {
     Piece { text, token, logprobs }
 }
 
+impl From<runtime::Answer> for Answer {
+    fn from(answer: runtime::Answer) -> Self {
+        let runtime::Answer { text, tokens, stop_reason, logprobs, timings } = answer;
+        let has_logprobs = !logprobs.is_empty();
+        let logprobs = logprobs.into_iter().map(TokenLogprobs::from).collect();
+        Self {
+            text,
+            tokens,
+            finish_reason: stop_reason.name(),
+            logprobs: Some(logprobs).filter(|_| has_logprobs),
+            timings: (&timings).into(),
+        }
+    }
+}
+
+impl From<runtime::AnswerPiece> for Piece {
+    fn from(runtime::AnswerPiece { text, token, logprobs }: runtime::AnswerPiece) -> Self {
+        Self { text, token, logprobs: logprobs.map(TokenLogprobs::from) }
+    }
+}
+
 impl From<runtime::TokenLogprobs> for TokenLogprobs {
     fn from(runtime::TokenLogprobs { token, top }: runtime::TokenLogprobs) -> Self {
         Self { token, top }

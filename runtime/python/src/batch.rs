@@ -6,7 +6,7 @@ use std::{
 };
 
 use mlxcel_runtime::{
-    EngineError, Error, Request,
+    AnswerReader, EngineError, Error, Request, TextModel, TextRequest,
     engine::{EngineClient, EventKind, RequestGuard},
 };
 use pyo3::prelude::*;
@@ -14,16 +14,14 @@ use pyo3::prelude::*;
 use crate::{
     answer::Answer,
     error,
-    reading::{Asked, Reading},
-    texts::Texts,
     wait::{SIGNALS, wait},
 };
 
 /// Requests that wait, and those that run.
-struct Batch<'b> {
-    client: &'b EngineClient,
+struct Batch {
+    client: EngineClient,
     waiting: VecDeque<(usize, Request)>,
-    readings: Vec<Reading>,
+    readers: Vec<AnswerReader>,
     /// Dropping one cancels its request.
     guards: Vec<Option<RequestGuard>>,
     running: usize,
@@ -32,28 +30,23 @@ struct Batch<'b> {
 }
 
 /// Answers all requests, and returns the answers in their order. The first that fails ends all.
-pub(crate) fn answer(
-    py: Python<'_>,
-    client: &EngineClient,
-    texts: &Texts,
-    asked: Vec<Asked>,
-    stops: &[String],
-) -> PyResult<Vec<Answer>> {
-    let mut batch = py.detach(|| Batch::new(client, texts, asked, stops))?;
+pub(crate) fn answer(py: Python<'_>, model: &TextModel, requests: Vec<TextRequest>) -> PyResult<Vec<Answer>> {
+    let mut batch = py.detach(|| Batch::new(model, requests)).map_err(error::of)?;
     wait(py, || batch.advance().transpose())?.map_err(error::of)?;
-    Ok(batch.readings.into_iter().filter_map(|reading| reading.end).collect())
+    let answers = batch.readers.into_iter().filter_map(AnswerReader::into_answer);
+    Ok(answers.map(Answer::from).collect())
 }
 
-impl<'b> Batch<'b> {
-    fn new(client: &'b EngineClient, texts: &Texts, asked: Vec<Asked>, stops: &[String]) -> PyResult<Self> {
+impl Batch {
+    fn new(model: &TextModel, requests: Vec<TextRequest>) -> Result<Self, Error> {
+        let client = model.generator()?;
         // Before any runs.
-        asked.iter().try_for_each(|asked| client.check(&asked.request)).map_err(error::of)?;
-        let readings = asked.iter().map(|asked| Reading::new(texts, asked, stops));
-        let readings = readings.collect::<PyResult<Vec<_>>>()?;
-        let guards = readings.iter().map(|_| None).collect();
-        let waiting = asked.into_iter().map(|asked| asked.request).enumerate().collect();
+        requests.iter().try_for_each(|one| client.check(&one.request))?;
+        let readers = requests.iter().map(|one| model.answer(one)).collect::<Result<Vec<_>, _>>()?;
+        let guards = readers.iter().map(|_| None).collect();
+        let waiting = requests.into_iter().map(|one| one.request).enumerate().collect();
         let (sender, events) = mpsc::channel();
-        Ok(Self { client, waiting, readings, guards, running: 0, sender, events })
+        Ok(Self { client, waiting, readers, guards, running: 0, sender, events })
     }
 
     /// Submits what has room and reads events. `None` after [`SIGNALS`] without an end.
@@ -65,7 +58,7 @@ impl<'b> Batch<'b> {
         };
         while let Some((index, event)) = next {
             let is_end = !matches!(event, EventKind::Token { .. });
-            let (_, is_stopped) = self.readings[index].add(event)?;
+            let (_, is_stopped) = self.readers[index].push(event)?;
             if is_end {
                 self.running -= 1;
             }

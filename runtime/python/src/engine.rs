@@ -5,10 +5,7 @@ use std::{
     sync::{Arc, Mutex, PoisonError, mpsc},
 };
 
-use mlxcel_artifacts::Bundle;
-use mlxcel_runtime::{
-    Chat, EncoderClient, EngineSettings, Error, Message, StartedModel, Weights, engine::EngineClient,
-};
+use mlxcel_runtime::{Chat, EngineSettings, Message, Prompt, StartedModel, TextModel};
 use pyo3::{
     prelude::*,
     types::{PyBytes, PyDict},
@@ -20,68 +17,21 @@ use crate::{
     batch, embedder, error,
     fork::ProcessBound,
     load::{self, Device, Where},
-    options::Options,
-    reading::Asked,
+    options,
     stream::NativeStream,
-    texts::Texts,
     wait::receive,
 };
-
-/// A model on a thread of its own.
-struct Loaded {
-    model: StartedModel,
-    texts: Texts,
-}
 
 /// A loaded model.
 #[pyclass(frozen, module = "mlxcel._native")]
 pub(crate) struct NativeEngine {
     /// `None` after it was closed.
-    loaded: ProcessBound<Mutex<Option<Arc<Loaded>>>>,
-    bundle: Bundle,
-}
-
-/// Whether an answer continues its prompt or is a message of its own, and its default length in tokens.
-#[derive(Clone, Copy)]
-struct Kind {
-    is_message: bool,
-    tokens: usize,
-}
-
-/// Of a text that is continued. A message ends when it is complete.
-const DEFAULT_TOKENS: usize = 128;
-
-impl Loaded {
-    /// Returns what continues texts.
-    fn generator(&self, bundle: &Bundle) -> PyResult<EngineClient> {
-        match &self.model {
-            StartedModel::Generator(engine) => Ok(engine.client()),
-            StartedModel::Encoder(_) => {
-                let model = &bundle.manifest().model;
-                let message =
-                    format!("{model} makes embeddings of texts and does not continue them\nhint: use embed");
-                Err(error::new("RequestError", &message))
-            }
-        }
-    }
-
-    /// Returns what makes embeddings.
-    fn encoder(&self, bundle: &Bundle) -> PyResult<EncoderClient> {
-        match &self.model {
-            StartedModel::Encoder(encoder) => Ok(encoder.client()),
-            StartedModel::Generator(_) => {
-                let model = &bundle.manifest().model;
-                let message =
-                    format!("{model} continues texts and makes no embeddings of them\nhint: use generate");
-                Err(error::new("RequestError", &message))
-            }
-        }
-    }
+    loaded: ProcessBound<Mutex<Option<Arc<TextModel>>>>,
 }
 
 impl NativeEngine {
     /// Returns the model.
-    fn get(&self) -> PyResult<Arc<Loaded>> {
+    fn get(&self) -> PyResult<Arc<TextModel>> {
         let loaded = self.loaded.get()?.lock().unwrap_or_else(PoisonError::into_inner).clone();
         loaded.ok_or_else(|| {
             error::new(
@@ -107,25 +57,17 @@ impl NativeEngine {
     ) -> PyResult<Self> {
         let options = load::load_options(&device, context, cache_size)?;
         let bundle = load::open(py, &place)?;
-        let start = || -> Result<Loaded, Error> {
-            let chosen = Weights::choose(&bundle, weights.as_deref())?;
-            if let Some(chosen) = &chosen {
-                chosen.check(&bundle.manifest().parameters)?;
-            }
-            let folder = weights.as_deref().filter(|path| path.is_dir());
-            let texts = Texts::read(&bundle, folder)?;
-            let settings = EngineSettings { waiting: queue, ..EngineSettings::default() };
-            Ok(Loaded { model: StartedModel::start(&bundle, chosen, options, settings)?, texts })
-        };
-        let loaded = Mutex::new(Some(Arc::new(py.detach(start).map_err(error::of)?)));
-        Ok(Self { loaded: ProcessBound::new(loaded), bundle })
+        let settings = EngineSettings { waiting: queue, ..EngineSettings::default() };
+        let load = || TextModel::load(bundle, weights.as_deref(), options, settings);
+        let model = py.detach(load).map_err(error::of)?;
+        Ok(Self { loaded: ProcessBound::new(Mutex::new(Some(Arc::new(model)))) })
     }
 
     /// Returns facts for Python's properties.
     fn facts<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let loaded = self.get()?;
         let facts = PyDict::new(py);
-        let (device, context, vocab, width) = match &loaded.model {
+        let (device, context, vocab, width) = match loaded.model() {
             StartedModel::Generator(engine) => {
                 let client = engine.client();
                 (client.device().clone(), client.context(), client.limits().vocab, None)
@@ -136,8 +78,8 @@ impl NativeEngine {
                 (client.device().clone(), limits.context, limits.vocab, Some(limits.width))
             }
         };
-        facts.set_item("model", &self.bundle.manifest().model)?;
-        facts.set_item("digest", self.bundle.digest().to_string())?;
+        facts.set_item("model", &loaded.bundle().manifest().model)?;
+        facts.set_item("digest", loaded.bundle().digest().to_string())?;
         facts.set_item("target", device.target)?;
         facts.set_item("device", device.name)?;
         facts.set_item("context", context)?;
@@ -156,27 +98,23 @@ impl NativeEngine {
     /// Encodes a text.
     fn encode(&self, py: Python<'_>, text: &str, special: bool) -> PyResult<Vec<u32>> {
         let loaded = self.get()?;
-        let tokenizer = loaded.texts.tokenizer()?;
-        py.detach(|| tokenizer.encode(text, special)).map_err(error::of)
+        py.detach(|| loaded.tokenizer()?.encode(text, special)).map_err(error::of)
     }
 
     /// Decodes tokens.
     fn decode(&self, tokens: Vec<u32>) -> PyResult<String> {
-        self.get()?.texts.tokenizer()?.decode(&tokens).map_err(error::of)
+        self.get()?.tokenizer().and_then(|tokenizer| tokenizer.decode(&tokens)).map_err(error::of)
     }
 
     /// Renders a chat by the model's template and encodes it. All are JSON.
-    fn encode_chat(&self, messages: &str, tools: &str, variables: &str) -> PyResult<Vec<u32>> {
+    fn encode_chat(
+        &self,
+        py: Python<'_>,
+        messages: &str,
+        tools: &str,
+        variables: &str,
+    ) -> PyResult<Vec<u32>> {
         let loaded = self.get()?;
-        loaded.generator(&self.bundle)?;
-        let tokenizer = loaded.texts.tokenizer()?;
-        let Some(template) = loaded.texts.template() else {
-            let message = format!(
-                "{} has no chat template, expected one\nhint: use generate",
-                self.bundle.manifest().model
-            );
-            return Err(error::new("RequestError", &message));
-        };
         let chat = Chat {
             messages: parse::<Vec<Map<String, Value>>>("messages", messages)?
                 .into_iter()
@@ -186,7 +124,7 @@ impl NativeEngine {
             tools: parse("tools", tools)?,
             variables: parse("template_variables", variables)?,
         };
-        tokenizer.encode_chat(template, &chat).map_err(error::of)
+        py.detach(|| loaded.encode_chat(&chat)).map_err(error::of)
     }
 
     /// Begins an answer.
@@ -198,14 +136,9 @@ impl NativeEngine {
         options: &Bound<'_, PyDict>,
     ) -> PyResult<NativeStream> {
         let loaded = self.get()?;
-        let client = loaded.generator(&self.bundle)?;
-        let options = Options::read(options)?;
-        let kind = Kind::of(is_message);
-        let start = || {
-            let asked = asked(kind, &loaded.texts, &client, &options, prompt)?;
-            NativeStream::start(&client, &loaded.texts, asked, &options.stop)
-        };
-        py.detach(start)
+        let options = options::read(options)?;
+        let start = || loaded.submit(loaded.request(Prompt { tokens: prompt, is_message }, &options)?);
+        py.detach(start).map(NativeStream::new).map_err(error::of)
     }
 
     /// Answers all prompts.
@@ -217,22 +150,17 @@ impl NativeEngine {
         options: &Bound<'_, PyDict>,
     ) -> PyResult<Vec<Answer>> {
         let loaded = self.get()?;
-        let client = loaded.generator(&self.bundle)?;
-        let options = Options::read(options)?;
-        let kind = Kind::of(is_message);
-        let asked = || {
-            let asked =
-                prompts.into_iter().map(|prompt| asked(kind, &loaded.texts, &client, &options, prompt));
-            asked.collect::<PyResult<Vec<_>>>()
-        };
-        let asked = py.detach(asked)?;
-        batch::answer(py, &client, &loaded.texts, asked, &options.stop)
+        let options = options::read(options)?;
+        let request = |tokens| loaded.request(Prompt { tokens, is_message }, &options);
+        let requests = || prompts.into_iter().map(request).collect::<Result<Vec<_>, _>>();
+        let requests = py.detach(requests).map_err(error::of)?;
+        batch::answer(py, &loaded, requests)
     }
 
     /// Computes the embeddings of texts: the bytes of a matrix of f32.
     fn embed<'py>(&self, py: Python<'py>, texts: Vec<Vec<u32>>) -> PyResult<Bound<'py, PyBytes>> {
         let loaded = self.get()?;
-        let client = loaded.encoder(&self.bundle)?;
+        let client = loaded.encoder().map_err(error::of)?;
         Ok(PyBytes::new(py, &embedder::embed(py, &client, texts)?))
     }
 
@@ -245,7 +173,7 @@ impl NativeEngine {
         top: usize,
     ) -> PyResult<Vec<TokenLogprobs>> {
         let loaded = self.get()?;
-        let client = loaded.generator(&self.bundle)?;
+        let client = loaded.generator().map_err(error::of)?;
         let (sender, answer) = mpsc::channel();
         let sink = Box::new(move |found| _ = sender.send(found));
         // The guard ends the work if Ctrl-C ends the wait.
@@ -253,26 +181,6 @@ impl NativeEngine {
         let found = receive(py, answer)?.map_err(error::of)?;
         Ok(found.into_iter().map(TokenLogprobs::from).collect())
     }
-}
-
-impl Kind {
-    fn of(is_message: bool) -> Self {
-        Self { is_message, tokens: if is_message { usize::MAX } else { DEFAULT_TOKENS } }
-    }
-}
-
-/// Makes a request.
-fn asked(
-    kind: Kind,
-    texts: &Texts,
-    client: &EngineClient,
-    options: &Options,
-    prompt: Vec<u32>,
-) -> PyResult<Asked> {
-    let before = if kind.is_message { Vec::new() } else { prompt.clone() };
-    let grammar = options.constraint.clone();
-    let grammar = grammar.map(|constraint| texts.grammar(constraint, client.limits().vocab)).transpose()?;
-    Ok(Asked { request: options.request(prompt, kind.tokens, texts.eos(), grammar)?, before })
 }
 
 /// Parses JSON of `mlxcel/engine.py`.

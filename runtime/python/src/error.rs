@@ -16,12 +16,31 @@ pub(crate) fn new(class: &str, message: &str) -> PyErr {
 
 /// Makes an exception of an error of running a bundle.
 pub(crate) fn of(error: Error) -> PyErr {
-    raise(class(&error), Report::new(&error))
+    let mut report = Report::new(&error);
+    if let Some(hint) = hint(&error) {
+        report.hints = vec![hint.to_owned()];
+    }
+    raise(class(&error), report)
 }
 
-/// Makes an exception of an error that is kept.
-pub(crate) fn of_shared(error: &Error) -> PyErr {
-    raise(class(error), Report::new(error))
+/// Returns the remedy, where an error's own names options of programs.
+fn hint(error: &Error) -> Option<&'static str> {
+    match error {
+        Error::OnlyEmbedding { .. } => Some("use embed"),
+        Error::NoEmbedding { .. } => Some("use generate"),
+        Error::NoChatTemplate(_) => Some("use generate"),
+        Error::NoTokenizer(_) => Some("give token ids, or weights= a folder with a tokenizer.json"),
+        Error::NoTokens => Some("give a text, or at least one token id"),
+        Error::NoTargetFor { .. } | Error::Device { .. } => Some("leave out device=, or name another one"),
+        Error::ContextSize { .. } => Some("leave out context=, or compile the bundle with a larger one"),
+        Error::Engine(EngineError::NeverFits { .. }) => {
+            Some("shorten the prompt, lower max_tokens, or give a larger cache_size=")
+        }
+        Error::Engine(EngineError::Busy { .. }) => {
+            Some("score texts when no request runs, or give a larger cache_size=")
+        }
+        _ => None,
+    }
 }
 
 /// Makes an exception of an error of bundles and stores.

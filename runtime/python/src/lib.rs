@@ -12,9 +12,7 @@ mod load;
 mod notifier;
 mod options;
 mod program;
-mod reading;
 mod stream;
-mod texts;
 mod wait;
 mod worker;
 

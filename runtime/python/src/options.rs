@@ -1,12 +1,6 @@
 //! The keyword arguments of a generation.
 
-use std::hash::{BuildHasher as _, RandomState};
-
-use mlxcel_runtime::{
-    Drawing, EngineError, Error, Request,
-    engine::{Penalties, SharedGrammar, Speculation},
-    grammar::Constraint,
-};
+use mlxcel_runtime::{AnswerOptions, EngineError, Error, grammar::Constraint};
 use pyo3::{
     exceptions::{PyTypeError, PyValueError},
     prelude::*,
@@ -38,113 +32,69 @@ const NAMES: [&str; 19] = [
     "tools",
 ];
 
-/// What is asked of an answer.
-#[derive(Debug, Clone, Default)]
-pub(crate) struct Options {
-    max_tokens: Option<usize>,
-    drawing: Drawing,
-    pub(crate) stop: Vec<String>,
-    ignore_eos: bool,
-    logprobs: Option<usize>,
-    logit_bias: Vec<(u32, f32)>,
-    penalties: Penalties,
-    pub(crate) constraint: Option<Constraint>,
-    speculate: bool,
-}
-
-impl Options {
-    /// Reads the keyword arguments of a call. Those that are None say nothing.
-    ///
-    /// # Errors
-    /// There is no such argument, or it has another type.
-    pub(crate) fn read(keywords: &Bound<'_, PyDict>) -> PyResult<Self> {
-        let mut options = Self::default();
-        for (name, value) in keywords.iter() {
-            let name: String = name.extract()?;
-            if value.is_none() {
-                continue;
-            }
-            let set = options.set(&name, &value);
+/// Reads the keyword arguments of a call. Those that are None say nothing.
+///
+/// # Errors
+/// There is no such argument, or it has another type.
+pub(crate) fn read(keywords: &Bound<'_, PyDict>) -> PyResult<AnswerOptions> {
+    let mut options = AnswerOptions::default();
+    for (name, value) in keywords.iter() {
+        let name: String = name.extract()?;
+        if !value.is_none() {
+            let set = set(&mut options, &name, &value);
             set.map_err(|error| described(keywords.py(), &name, &value, error))?;
         }
-        Ok(options)
     }
+    Ok(options)
+}
 
-    fn set(&mut self, name: &str, value: &Bound<'_, PyAny>) -> PyResult<()> {
-        match name {
-            "max_tokens" => self.max_tokens = value.extract()?,
-            "temperature" => self.drawing.temperature = value.extract()?,
-            "top_k" => self.drawing.top_k = value.extract()?,
-            "top_p" => self.drawing.top_p = value.extract()?,
-            "min_p" => self.drawing.min_p = value.extract()?,
-            "seed" => self.drawing.seed = value.extract()?,
-            "stop" if value.is_instance_of::<PyString>() => self.stop = vec![value.extract()?],
-            "stop" => self.stop = value.extract()?,
-            "ignore_eos" => self.ignore_eos = value.extract()?,
-            "logprobs" => self.logprobs = value.extract()?,
-            "logit_bias" => {
-                let biases = value.cast::<PyDict>()?.iter();
-                let pair = |(token, bias): (Bound<'_, PyAny>, Bound<'_, PyAny>)| {
-                    PyResult::Ok((token.extract()?, bias.extract()?))
-                };
-                self.logit_bias = biases.map(pair).collect::<Result<_, _>>()?;
-            }
-            "presence_penalty" => self.penalties.presence = value.extract()?,
-            "frequency_penalty" => self.penalties.frequency = value.extract()?,
-            "repetition_penalty" => self.penalties.repetition = value.extract()?,
-            "json_schema" => self.constrain(Constraint::JsonSchema(schema(value)?))?,
-            "regex" => self.constrain(Constraint::Regex(value.extract()?))?,
-            "grammar" => self.constrain(Constraint::Lark(value.extract()?))?,
-            "speculate" => self.speculate = value.extract()?,
-            _ => {
-                let nearest = NAMES.iter().max_by(|a, b| {
-                    let [a, b] = [a, b].map(|known| strsim::jaro_winkler(known, name));
-                    a.total_cmp(&b)
-                });
-                let nearest = nearest.copied().unwrap_or_default();
-                let message = format!("found the argument {name}, expected another one, such as {nearest}");
-                return Err(PyTypeError::new_err(message));
-            }
+fn set(options: &mut AnswerOptions, name: &str, value: &Bound<'_, PyAny>) -> PyResult<()> {
+    match name {
+        "max_tokens" => options.max_tokens = value.extract()?,
+        "temperature" => options.drawing.temperature = value.extract()?,
+        "top_k" => options.drawing.top_k = value.extract()?,
+        "top_p" => options.drawing.top_p = value.extract()?,
+        "min_p" => options.drawing.min_p = value.extract()?,
+        "seed" => options.drawing.seed = value.extract()?,
+        "stop" if value.is_instance_of::<PyString>() => options.stop = vec![value.extract()?],
+        "stop" => options.stop = value.extract()?,
+        "ignore_eos" => options.ignore_eos = value.extract()?,
+        "logprobs" => options.logprobs = value.extract()?,
+        "logit_bias" => {
+            let biases = value.cast::<PyDict>()?.iter();
+            let pair = |(token, bias): (Bound<'_, PyAny>, Bound<'_, PyAny>)| {
+                PyResult::Ok((token.extract()?, bias.extract()?))
+            };
+            options.logit_bias = biases.map(pair).collect::<Result<_, _>>()?;
         }
-        Ok(())
-    }
-
-    fn constrain(&mut self, constraint: Constraint) -> PyResult<()> {
-        if self.constraint.is_some() {
-            let message = "found several of json_schema, regex and grammar, expected one\n\
-                           hint: a grammar can contain regular expressions and JSON schemas";
-            return Err(error::new("RequestError", message));
+        "presence_penalty" => options.penalties.presence = value.extract()?,
+        "frequency_penalty" => options.penalties.frequency = value.extract()?,
+        "repetition_penalty" => options.penalties.repetition = value.extract()?,
+        "json_schema" => constrain(options, Constraint::JsonSchema(schema(value)?))?,
+        "regex" => constrain(options, Constraint::Regex(value.extract()?))?,
+        "grammar" => constrain(options, Constraint::Lark(value.extract()?))?,
+        "speculate" => options.speculate = value.extract()?,
+        _ => {
+            let nearest = NAMES.iter().max_by(|a, b| {
+                let [a, b] = [a, b].map(|known| strsim::jaro_winkler(known, name));
+                a.total_cmp(&b)
+            });
+            let nearest = nearest.copied().unwrap_or_default();
+            let message = format!("found the argument {name}, expected another one, such as {nearest}");
+            return Err(PyTypeError::new_err(message));
         }
-        self.constraint = Some(constraint);
-        Ok(())
     }
+    Ok(())
+}
 
-    /// Makes the request that continues `prompt`. Without a number of tokens it has at most `default`.
-    ///
-    /// # Errors
-    /// A setting is out of its range.
-    pub(crate) fn request(
-        &self,
-        prompt: Vec<u32>,
-        default: usize,
-        eos: &[u32],
-        grammar: Option<SharedGrammar>,
-    ) -> PyResult<Request> {
-        let seed = self.drawing.seed.unwrap_or_else(|| RandomState::new().hash_one(0));
-        let refuse = |out: mlxcel_runtime::OutOfRange| error::new("RequestError", &out.message(out.name));
-        let sampling = self.drawing.sampling(seed).map_err(refuse)?;
-        Ok(Request {
-            prompt,
-            max_tokens: self.max_tokens.unwrap_or(default),
-            eos: if self.ignore_eos { Vec::new() } else { eos.to_vec() },
-            sampling,
-            logit_bias: self.logit_bias.clone(),
-            penalties: self.penalties,
-            grammar,
-            logprobs: self.logprobs,
-            speculate: self.speculate.then(Speculation::default),
-        })
+fn constrain(options: &mut AnswerOptions, constraint: Constraint) -> PyResult<()> {
+    if options.constraint.is_some() {
+        let message = "found several of json_schema, regex and grammar, expected one\n\
+                       hint: a grammar can contain regular expressions and JSON schemas";
+        return Err(error::new("RequestError", message));
     }
+    options.constraint = Some(constraint);
+    Ok(())
 }
 
 /// Returns a JSON schema, given as a dict or as JSON.

@@ -30,4 +30,4 @@ cases = json.load(open(sys.argv[1]))
 assert len(cases) == int(sys.argv[2]) > 0
 lines = [line for case in cases for line in differing(case)]
 print(f"{len(cases)} fixtures, {sum(len(case['prompts']) for case in cases)} prompts")
-sys.exit("\n".join(lines))
+sys.exit("\n".join(lines) or 0)

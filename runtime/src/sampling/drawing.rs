@@ -81,6 +81,12 @@ impl Drawing {
     }
 }
 
+impl From<OutOfRange> for Error {
+    fn from(OutOfRange { name, value, expected, hint }: OutOfRange) -> Self {
+        Self::BadSampling { name, value, expected, hint }
+    }
+}
+
 impl OutOfRange {
     /// Renders the message, with the name that the setting has where it was given.
     #[must_use]

@@ -1,6 +1,5 @@
 //! Tokenizers and chat templates.
 
-pub(crate) mod answer;
 pub(crate) mod chat;
 pub(crate) mod files;
 pub(crate) mod held;

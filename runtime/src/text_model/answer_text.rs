@@ -1,10 +1,10 @@
 //! The text of an answer, from the events of its request.
 
-use super::stream::{Piece, TextStream};
 use crate::{
     engine::{EventKind, StopReason, Timings},
     error::Error,
     sampling::TokenLogprobs,
+    text::stream::{Piece, TextStream},
 };
 
 /// Turns the events of a request into text. It knows the end of the answer before the engine does if a stop text comes.

@@ -1,0 +1,82 @@
+//! What is asked of an answer.
+
+use std::hash::{BuildHasher as _, RandomState};
+
+use super::{Prompt, texts::Texts};
+#[cfg(feature = "grammar")]
+use crate::grammar::Constraint;
+use crate::{
+    engine::{Penalties, Request, SharedGrammar, Speculation},
+    error::Error,
+    sampling::Drawing,
+};
+
+/// The most tokens of an answer that continues a text, if nothing is said of it. A message ends when it is complete.
+const DEFAULT_TOKENS: usize = 128;
+
+/// What is asked of an answer.
+#[derive(Debug, Clone, Default)]
+pub struct AnswerOptions {
+    /// The most tokens; `None` is 128 for a text that is continued, and no limit for a message.
+    pub max_tokens: Option<usize>,
+    /// How tokens are drawn. Without a seed, another one is taken each time.
+    pub drawing: Drawing,
+    /// Texts that end the answer.
+    pub stop: Vec<String>,
+    /// True to go on after tokens that end a text.
+    pub ignore_eos: bool,
+    /// [`Request::logprobs`].
+    pub logprobs: Option<usize>,
+    /// [`Request::logit_bias`].
+    pub logit_bias: Vec<(u32, f32)>,
+    /// [`Request::penalties`].
+    pub penalties: Penalties,
+    /// What the answer must be.
+    #[cfg(feature = "grammar")]
+    pub constraint: Option<Constraint>,
+    /// True to guess tokens from the text. The answer is the same as without.
+    pub speculate: bool,
+}
+
+impl AnswerOptions {
+    /// Returns the grammar of the constraint.
+    #[cfg(feature = "grammar")]
+    pub(super) fn constraint(&self, texts: &Texts, vocab: usize) -> Result<Option<SharedGrammar>, Error> {
+        self.constraint.clone().map(|constraint| texts.grammar(constraint, vocab)).transpose()
+    }
+
+    /// Returns nothing, because this crate was built without grammars.
+    #[cfg(not(feature = "grammar"))]
+    #[expect(clippy::unused_self, clippy::unnecessary_wraps, reason = "as with grammars")]
+    pub(super) fn constraint(&self, _: &Texts, _: usize) -> Result<Option<SharedGrammar>, Error> {
+        Ok(None)
+    }
+
+    /// Makes the request that answers a prompt, which `eos` ends.
+    ///
+    /// # Errors
+    /// A setting is out of its range.
+    pub(super) fn request(
+        &self,
+        prompt: Prompt,
+        eos: &[u32],
+        grammar: Option<SharedGrammar>,
+    ) -> Result<Request, Error> {
+        let Prompt { tokens: prompt, is_message } = prompt;
+        // The only source of randomness in std.
+        let seed = self.drawing.seed.unwrap_or_else(|| RandomState::new().hash_one(0));
+        let sampling = self.drawing.sampling(seed).map_err(Error::from)?;
+        let default = if is_message { usize::MAX } else { DEFAULT_TOKENS };
+        Ok(Request {
+            prompt,
+            max_tokens: self.max_tokens.unwrap_or(default),
+            eos: if self.ignore_eos { Vec::new() } else { eos.to_vec() },
+            sampling,
+            logit_bias: self.logit_bias.clone(),
+            penalties: self.penalties,
+            grammar,
+            logprobs: self.logprobs,
+            speculate: self.speculate.then(Speculation::default),
+        })
+    }
+}
