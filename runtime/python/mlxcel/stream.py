@@ -6,7 +6,7 @@ import asyncio
 import itertools
 import weakref
 from collections import deque
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Awaitable, Iterator
 
 from ._native import Answer, NativeStream, Notifier, Piece
 
@@ -14,15 +14,17 @@ from ._native import Answer, NativeStream, Notifier, Piece
 class Stream(Iterator[Piece], AsyncIterator[Piece]):
     """The pieces of an answer, for `for` and for `async for`.
 
-    Leaving the loop does not end the request: `cancel` does, and so does dropping the stream.
+    Leaving the loop does not end the request: `cancel` does, and so do dropping the stream and cancelling a task that waits
+    for a piece.
     """
 
     def __init__(self, native: NativeStream) -> None:
         self._native = native
         self._pieces: deque[Piece] = deque()
         self._has_ended = False
-        self._hub: _Hub | None = None
-        self._number = 0
+        self._error: Exception | None = None
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._waiting: asyncio.Future[Piece] | None = None
 
     def __iter__(self) -> Stream:
         return self
@@ -38,44 +40,58 @@ class Stream(Iterator[Piece], AsyncIterator[Piece]):
     def __aiter__(self) -> Stream:
         return self
 
-    async def __anext__(self) -> Piece:
-        while not self._pieces:
-            if self._has_ended:
-                raise StopAsyncIteration
-            if self._hub is None:
-                self._watch(only_end=False)
+    def __anext__(self) -> Awaitable[Piece]:
+        # A future, and no coroutine: that costs half as much for each token.
+        if self._loop is None:
+            self._loop = asyncio.get_running_loop()
+            _Hub.of(self._loop).watch(self, self._native, only_end=False)
+            self._read()
+        future: asyncio.Future[Piece] = self._loop.create_future()
+        self._waiting = future
+        self._answer_waiting()
+        return future
+
+    def _on_news(self) -> None:
+        """Reads what has come, in the event loop."""
+        if self._waiting is not None and self._waiting.cancelled():
+            self.cancel()
+        self._read()
+        self._answer_waiting()
+
+    def _read(self) -> None:
+        try:
             pieces, self._has_ended = self._native.poll()
             self._pieces.extend(pieces)
-            if not pieces and not self._has_ended:
-                await self._wait()
-        return self._pieces.popleft()
+        except Exception as error:
+            self._error, self._has_ended = error, True
 
-    def __del__(self) -> None:
-        hub = getattr(self, "_hub", None)
-        if hub is not None:
-            hub.forget(self._number)
-
-    def _watch(self, *, only_end: bool) -> None:
-        self._hub = _Hub.of(asyncio.get_running_loop())
-        self._number = self._hub.add()
-        self._native.watch(self._hub.notifier, self._number, only_end)
-
-    async def _wait(self) -> None:
-        """Waits for news. A task that is cancelled meanwhile ends the request."""
-        assert self._hub is not None
-        try:
-            await self._hub.wait(self._number)
-        except asyncio.CancelledError:
-            self.cancel()
-            raise
+    def _answer_waiting(self) -> None:
+        future = self._waiting
+        if future is None or future.done():
+            return
+        if self._pieces:
+            future.set_result(self._pieces.popleft())
+        elif self._error is not None:
+            future.set_exception(self._error)
+            self._error = None
+        elif self._has_ended:
+            future.set_exception(StopAsyncIteration())
+        else:
+            return
+        self._waiting = None
 
     async def _finish(self) -> Answer:
         """Waits for the end, without waking for every token."""
-        self._watch(only_end=True)
-        while not self._has_ended:
-            _, self._has_ended = self._native.poll()
-            if not self._has_ended:
-                await self._wait()
+        loop = asyncio.get_running_loop()
+        end = _End(loop.create_future())
+        _Hub.of(loop).watch(end, self._native, only_end=True)
+        try:
+            await end.future
+        except asyncio.CancelledError:
+            self.cancel()
+            raise
+        # An error, if that was the end.
+        self._native.poll()
         answer = self._native.answer()
         assert answer is not None
         return answer
@@ -90,18 +106,27 @@ class Stream(Iterator[Piece], AsyncIterator[Piece]):
         return self._native.answer()
 
 
+class _End:
+    """The end of an answer that nobody reads piece by piece."""
+
+    def __init__(self, future: asyncio.Future[None]) -> None:
+        self.future = future
+
+    def _on_news(self) -> None:
+        if not self.future.done():
+            self.future.set_result(None)
+
+
 class _Hub:
     """Wakes the streams of one event loop. All share a socket, so that a step of the engine wakes the loop once."""
 
     _hubs: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, _Hub] = weakref.WeakKeyDictionary()
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
-        self.notifier = Notifier()
-        self._loop = weakref.ref(loop)
-        self._waiting: dict[int, asyncio.Future[None]] = {}
-        self._told: set[int] = set()
+        self._notifier = Notifier()
+        self._streams: weakref.WeakValueDictionary[int, Stream | _End] = weakref.WeakValueDictionary()
         self._numbers = itertools.count()
-        loop.add_reader(self.notifier.fileno(), self._wake)
+        loop.add_reader(self._notifier.fileno(), self._wake)
 
     @classmethod
     def of(cls, loop: asyncio.AbstractEventLoop) -> _Hub:
@@ -110,28 +135,13 @@ class _Hub:
             hub = cls._hubs[loop] = cls(loop)
         return hub
 
-    def add(self) -> int:
-        return next(self._numbers)
-
-    def forget(self, number: int) -> None:
-        self._told.discard(number)
-
-    async def wait(self, number: int) -> None:
-        if number in self._told:
-            self._told.discard(number)
-            return
-        loop = self._loop()
-        assert loop is not None
-        future = self._waiting[number] = loop.create_future()
-        try:
-            await future
-        finally:
-            self._waiting.pop(number, None)
+    def watch(self, stream: Stream | _End, native: NativeStream, *, only_end: bool) -> None:
+        number = next(self._numbers)
+        self._streams[number] = stream
+        native.watch(self._notifier, number, only_end)
 
     def _wake(self) -> None:
-        for number in self.notifier.take():
-            future = self._waiting.pop(number, None)
-            if future is None:
-                self._told.add(number)
-            elif not future.done():
-                future.set_result(None)
+        for number in self._notifier.take():
+            stream = self._streams.get(number)
+            if stream is not None:
+                stream._on_news()

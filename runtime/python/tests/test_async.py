@@ -4,6 +4,8 @@ import asyncio
 
 import pytest
 
+import mlxcel
+
 PROMPT = "And it came to pass"
 
 
@@ -52,6 +54,24 @@ def test_a_cancelled_task_ends_its_request(engine):
     answer = asyncio.run(ask())
     assert answer.finish_reason in ("cancelled", "length")
     assert answer.finish_reason == "cancelled" or len(answer.tokens) == 450
+
+
+def test_a_failure_reaches_the_loop(demo):
+    async def ask():
+        engine = mlxcel.Engine(demo, queue=8)
+        streams = [engine.stream(PROMPT, max_tokens=450, ignore_eos=True) for _ in range(4)]
+        waiting = [asyncio.create_task(anext_of(stream)) for stream in streams]
+        last = asyncio.create_task(engine.generate_async(PROMPT, max_tokens=450, ignore_eos=True))
+        await asyncio.sleep(0)
+        engine.close()
+        return await asyncio.gather(*waiting, last, return_exceptions=True)
+
+    async def anext_of(stream):
+        return [piece async for piece in stream]
+
+    *streams, last = asyncio.run(ask())
+    assert all(isinstance(found, (list, mlxcel.ClosedError)) for found in streams)
+    assert isinstance(last, mlxcel.ClosedError) or last.finish_reason in ("cancelled", "context", "length")
 
 
 def test_other_tasks_run_meanwhile(engine):
