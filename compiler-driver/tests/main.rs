@@ -8,6 +8,7 @@
 mod attacks;
 mod bare;
 mod best;
+mod c_interface;
 mod calibration;
 mod checkpoints;
 mod cli;

@@ -1,9 +1,9 @@
 #include "iree/modules/hal/types.h"
 #include "internal.h"
 
-struct mlxcel_call_t {
+struct shim_call_t {
   // Outlives the call.
-  mlxcel_device_t* owner;
+  shim_device_t* owner;
   iree_hal_device_t* device;
   iree_vm_context_t* context;
   iree_vm_function_t function;
@@ -18,7 +18,7 @@ struct mlxcel_call_t {
 //
 // Inputs are a few numbers, so their buffers lie in host memory that the device reads over the bus. That costs less
 // than a copy on every call.
-static iree_status_t mlxcel_call_add_input(mlxcel_call_t* call, const mlxcel_argument_t* argument) {
+static iree_status_t shim_call_add_input(shim_call_t* call, const shim_argument_t* argument) {
   if (argument->kind == MLXCEL_ARGUMENT_NUMBER) {
     iree_vm_value_t zero = iree_vm_value_make_i32(0);
     IREE_RETURN_IF_ERROR(iree_vm_list_push_value(call->inputs, &zero));
@@ -31,22 +31,22 @@ static iree_status_t mlxcel_call_add_input(mlxcel_call_t* call, const mlxcel_arg
     call->buffers[call->input_count++] = NULL;
     return iree_ok_status();
   }
-  const mlxcel_type_t* type = &argument->type;
-  iree_hal_element_type_t element_type = mlxcel_element_type(type->dtype);
+  const shim_type_t* type = &argument->type;
+  iree_hal_element_type_t element_type = shim_element_type(type->dtype);
   iree_hal_dim_t dims[MLXCEL_MAX_RANK];
   iree_device_size_t size = 0;
-  IREE_RETURN_IF_ERROR(mlxcel_type_size(type, dims, &size));
+  IREE_RETURN_IF_ERROR(shim_type_size(type, dims, &size));
 
   iree_hal_buffer_params_t params = {
       .type = IREE_HAL_MEMORY_TYPE_HOST_LOCAL | IREE_HAL_MEMORY_TYPE_DEVICE_VISIBLE,
       .usage = IREE_HAL_BUFFER_USAGE_DEFAULT | IREE_HAL_BUFFER_USAGE_MAPPING,
   };
   iree_hal_buffer_t* buffer = NULL;
-  IREE_RETURN_IF_ERROR(mlxcel_allocate_buffer(call->owner, params, size, &buffer));
+  IREE_RETURN_IF_ERROR(shim_allocate_buffer(call->owner, params, size, &buffer));
   iree_hal_buffer_view_t* view = NULL;
   iree_status_t status =
       iree_hal_buffer_view_create(buffer, type->rank, dims, element_type, IREE_HAL_ENCODING_TYPE_DENSE_ROW_MAJOR,
-                                  mlxcel_allocator(), &view);
+                                  shim_allocator(), &view);
   if (iree_status_is_ok(status)) {
     iree_vm_ref_t ref = iree_hal_buffer_view_retain_ref(view);
     status = iree_vm_list_push_ref_move(call->inputs, &ref);
@@ -59,7 +59,7 @@ static iree_status_t mlxcel_call_add_input(mlxcel_call_t* call, const mlxcel_arg
 }
 
 // Finds the function of a call.
-static iree_status_t mlxcel_call_find_function(mlxcel_call_t* call, iree_string_view_t name) {
+static iree_status_t shim_call_find_function(shim_call_t* call, iree_string_view_t name) {
   IREE_RETURN_IF_ERROR(iree_vm_context_resolve_function(call->context, name, &call->function));
   // A function compiled for asynchronous invocation takes two more arguments, fences, and returns before it has run.
   if (iree_string_view_equal(iree_vm_function_lookup_attr_by_name(&call->function, IREE_SV("iree.abi.model")),
@@ -71,11 +71,11 @@ static iree_status_t mlxcel_call_find_function(mlxcel_call_t* call, iree_string_
   return iree_ok_status();
 }
 
-mlxcel_error_t* mlxcel_call_create(mlxcel_module_t* module, mlxcel_string_t name, const mlxcel_argument_t* arguments,
-                                   size_t argument_count, mlxcel_call_t** out_call) {
+shim_error_t* shim_call_create(shim_module_t* module, shim_string_t name, const shim_argument_t* arguments,
+                                   size_t argument_count, shim_call_t** out_call) {
   *out_call = NULL;
-  iree_allocator_t allocator = mlxcel_allocator();
-  mlxcel_call_t* call = NULL;
+  iree_allocator_t allocator = shim_allocator();
+  shim_call_t* call = NULL;
   iree_host_size_t size = 0;
   iree_status_t status = IREE_STRUCT_LAYOUT(sizeof(*call), &size,
                                             IREE_STRUCT_FIELD_FAM(argument_count, iree_hal_buffer_t*));
@@ -86,7 +86,7 @@ mlxcel_error_t* mlxcel_call_create(mlxcel_module_t* module, mlxcel_string_t name
     iree_hal_device_retain(call->device);
     call->context = module->context;
     iree_vm_context_retain(call->context);
-    status = mlxcel_call_find_function(call, mlxcel_string_view(name));
+    status = shim_call_find_function(call, shim_string_view(name));
   }
   if (iree_status_is_ok(status)) {
     status = iree_vm_list_create(iree_vm_make_undefined_type_def(), argument_count, allocator, &call->inputs);
@@ -95,28 +95,28 @@ mlxcel_error_t* mlxcel_call_create(mlxcel_module_t* module, mlxcel_string_t name
     status = iree_vm_list_create(iree_vm_make_undefined_type_def(), 4, allocator, &call->outputs);
   }
   for (size_t i = 0; iree_status_is_ok(status) && i < argument_count; ++i) {
-    status = mlxcel_call_add_input(call, &arguments[i]);
+    status = shim_call_add_input(call, &arguments[i]);
   }
   if (iree_status_is_ok(status)) {
     *out_call = call;
   } else {
-    mlxcel_call_free(call);
+    shim_call_free(call);
   }
-  return mlxcel_error_from_status(status);
+  return shim_error_from_status(status);
 }
 
-size_t mlxcel_call_input_size(const mlxcel_call_t* call, size_t input) {
+size_t shim_call_input_size(const shim_call_t* call, size_t input) {
   return call->buffers[input] ? (size_t)iree_hal_buffer_byte_length(call->buffers[input]) : 0;
 }
 
-mlxcel_error_t* mlxcel_call_invoke(mlxcel_call_t* call, const mlxcel_input_t* inputs) {
-  const int64_t start = mlxcel_recorded_now(call->owner);
+shim_error_t* shim_call_invoke(shim_call_t* call, const shim_input_t* inputs) {
+  const int64_t start = shim_recorded_now(call->owner);
   iree_device_size_t written = 0;
   // Dropped first, so that this invocation can use their memory.
   iree_status_t status = iree_vm_list_resize(call->outputs, 0);
   for (size_t i = 0; iree_status_is_ok(status) && i < call->input_count; ++i) {
     if (inputs[i].tensor) {
-      iree_vm_ref_t ref = iree_hal_buffer_view_retain_ref(mlxcel_tensor_view(inputs[i].tensor));
+      iree_vm_ref_t ref = iree_hal_buffer_view_retain_ref(shim_tensor_view(inputs[i].tensor));
       status = iree_vm_list_set_ref_move(call->inputs, i, &ref);
       iree_vm_ref_release(&ref);
       continue;
@@ -131,10 +131,10 @@ mlxcel_error_t* mlxcel_call_invoke(mlxcel_call_t* call, const mlxcel_input_t* in
                                           IREE_HAL_TRANSFER_BUFFER_FLAG_DEFAULT, iree_infinite_timeout());
     written += iree_hal_buffer_byte_length(call->buffers[i]);
   }
-  if (written) mlxcel_record(call->owner, MLXCEL_EVENT_INPUTS, start, written);
+  if (written) shim_record(call->owner, MLXCEL_EVENT_INPUTS, start, written);
   if (iree_status_is_ok(status)) {
     status = iree_vm_invoke(call->context, call->function, IREE_VM_INVOCATION_FLAG_NONE, /*policy=*/NULL,
-                            call->inputs, call->outputs, mlxcel_allocator());
+                            call->inputs, call->outputs, shim_allocator());
   }
   // Tensors that were passed are not kept: the caller may replace them by results.
   for (size_t i = 0; i < call->input_count; ++i) {
@@ -143,13 +143,13 @@ mlxcel_error_t* mlxcel_call_invoke(mlxcel_call_t* call, const mlxcel_input_t* in
     iree_status_t cleared = iree_vm_list_set_ref_retain(call->inputs, i, &none);
     status = iree_status_join(status, cleared);
   }
-  mlxcel_record(call->owner, MLXCEL_EVENT_CALL, start, 0);
-  return mlxcel_error_from_status(status);
+  shim_record(call->owner, MLXCEL_EVENT_CALL, start, 0);
+  return shim_error_from_status(status);
 }
 
-size_t mlxcel_call_output_count(const mlxcel_call_t* call) { return iree_vm_list_size(call->outputs); }
+size_t shim_call_output_count(const shim_call_t* call) { return iree_vm_list_size(call->outputs); }
 
-mlxcel_error_t* mlxcel_call_take_output(mlxcel_call_t* call, mlxcel_tensor_t** out_tensor) {
+shim_error_t* shim_call_take_output(shim_call_t* call, shim_tensor_t** out_tensor) {
   *out_tensor = NULL;
   iree_vm_ref_t ref = iree_vm_ref_null();
   iree_status_t status = iree_vm_list_pop_front_ref_move(call->outputs, &ref);
@@ -157,17 +157,17 @@ mlxcel_error_t* mlxcel_call_take_output(mlxcel_call_t* call, mlxcel_tensor_t** o
   if (iree_status_is_ok(status)) status = iree_hal_buffer_view_check_deref(ref, &view);
   if (iree_status_is_ok(status)) {
     iree_hal_buffer_view_retain(view);
-    *out_tensor = (mlxcel_tensor_t*)view;
+    *out_tensor = (shim_tensor_t*)view;
   }
   iree_vm_ref_release(&ref);
-  return mlxcel_error_from_status(status);
+  return shim_error_from_status(status);
 }
 
-void mlxcel_call_free(mlxcel_call_t* call) {
+void shim_call_free(shim_call_t* call) {
   if (!call) return;
   iree_vm_list_release(call->outputs);
   iree_vm_list_release(call->inputs);
   iree_vm_context_release(call->context);
   iree_hal_device_release(call->device);
-  iree_allocator_free(mlxcel_allocator(), call);
+  iree_allocator_free(shim_allocator(), call);
 }

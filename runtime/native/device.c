@@ -19,7 +19,7 @@
 // the process dies. Pages that are never used take no memory.
 #define MLXCEL_WORKER_STACK_SIZE (2 * 1024 * 1024)
 
-int mlxcel_request_amx(void) {
+int shim_request_amx(void) {
 #if defined(__linux__) && defined(__x86_64__)
   const long request_permission = 0x1023;  // ARCH_REQ_XCOMP_PERM
   const long tile_data = 18;               // XFEATURE_XTILEDATA
@@ -33,7 +33,7 @@ int mlxcel_request_amx(void) {
 //
 // The driver registry takes their number and stack size from command line flags of the process, so local-task is
 // created without it.
-static iree_status_t mlxcel_task_executor_create(size_t threads, iree_task_executor_t** out_executor) {
+static iree_status_t shim_task_executor_create(size_t threads, iree_task_executor_t** out_executor) {
   iree_task_topology_t topology;
   iree_task_topology_initialize(&topology);
   iree_status_t status = iree_task_topology_initialize_from_physical_cores(
@@ -52,22 +52,22 @@ static iree_status_t mlxcel_task_executor_create(size_t threads, iree_task_execu
     iree_task_executor_options_t options;
     iree_task_executor_options_initialize(&options);
     options.worker_stack_size = MLXCEL_WORKER_STACK_SIZE;
-    status = iree_task_executor_create(options, &topology, mlxcel_allocator(), out_executor);
+    status = iree_task_executor_create(options, &topology, shim_allocator(), out_executor);
   }
   iree_task_topology_deinitialize(&topology);
   return status;
 }
 
 // Creates the driver local-task.
-static iree_status_t mlxcel_task_driver_create(size_t threads, mlxcel_workers_t* workers, size_t* out_threads,
+static iree_status_t shim_task_driver_create(size_t threads, shim_workers_t* workers, size_t* out_threads,
                                                iree_hal_driver_t** out_driver) {
-  iree_allocator_t allocator = mlxcel_allocator();
+  iree_allocator_t allocator = shim_allocator();
   if (threads > IREE_TASK_TOPOLOGY_MAX_GROUP_COUNT) {
     return iree_make_status(IREE_STATUS_INVALID_ARGUMENT, "%zu threads, expected at most %d", threads,
                             (int)IREE_TASK_TOPOLOGY_MAX_GROUP_COUNT);
   }
   iree_task_executor_t* executor = NULL;
-  iree_status_t status = mlxcel_task_executor_create(threads, &executor);
+  iree_status_t status = shim_task_executor_create(threads, &executor);
   iree_hal_executable_plugin_manager_t* plugins = NULL;
   if (iree_status_is_ok(status)) {
     *out_threads = iree_task_executor_worker_count(executor);
@@ -80,7 +80,7 @@ static iree_status_t mlxcel_task_driver_create(size_t threads, mlxcel_workers_t*
                                                               loaders, allocator);
   }
   for (iree_host_size_t i = 0; workers && iree_status_is_ok(status) && i < loader_count; ++i) {
-    status = mlxcel_workers_wrap(workers, &loaders[i]);
+    status = shim_workers_wrap(workers, &loaders[i]);
   }
   iree_hal_allocator_t* device_allocator = NULL;
   if (iree_status_is_ok(status)) {
@@ -100,8 +100,8 @@ static iree_status_t mlxcel_task_driver_create(size_t threads, mlxcel_workers_t*
 }
 
 // Creates a driver by name through IREE's registry.
-static iree_status_t mlxcel_registry_driver_create(iree_string_view_t name, iree_hal_driver_t** out_driver) {
-  iree_allocator_t allocator = mlxcel_allocator();
+static iree_status_t shim_registry_driver_create(iree_string_view_t name, iree_hal_driver_t** out_driver) {
+  iree_allocator_t allocator = shim_allocator();
   iree_hal_driver_registry_t* registry = NULL;
   IREE_RETURN_IF_ERROR(iree_hal_driver_registry_allocate(allocator, &registry));
   iree_status_t status = iree_hal_register_all_available_drivers(registry);
@@ -112,33 +112,33 @@ static iree_status_t mlxcel_registry_driver_create(iree_string_view_t name, iree
   return status;
 }
 
-mlxcel_error_t* mlxcel_driver_list(mlxcel_string_t name, void (*found)(void* user, mlxcel_string_t name),
+shim_error_t* shim_driver_list(shim_string_t name, void (*found)(void* user, shim_string_t name),
                                    void* user) {
   iree_hal_driver_t* driver = NULL;
   iree_host_size_t count = 0;
   iree_hal_device_info_t* infos = NULL;
-  iree_status_t status = mlxcel_registry_driver_create(mlxcel_string_view(name), &driver);
+  iree_status_t status = shim_registry_driver_create(shim_string_view(name), &driver);
   if (iree_status_is_ok(status)) {
-    status = iree_hal_driver_query_available_devices(driver, mlxcel_allocator(), &count, &infos);
+    status = iree_hal_driver_query_available_devices(driver, shim_allocator(), &count, &infos);
   }
   for (iree_host_size_t i = 0; iree_status_is_ok(status) && i < count; ++i) {
-    found(user, (mlxcel_string_t){infos[i].name.data, infos[i].name.size});
+    found(user, (shim_string_t){infos[i].name.data, infos[i].name.size});
   }
-  iree_allocator_free(mlxcel_allocator(), infos);
+  iree_allocator_free(shim_allocator(), infos);
   iree_hal_driver_release(driver);
-  return mlxcel_error_from_status(status);
+  return shim_error_from_status(status);
 }
 
 // Creates a driver and opens one of its devices.
-static iree_status_t mlxcel_hal_device_create(iree_string_view_t name, int64_t index, size_t threads,
-                                              mlxcel_workers_t* workers, size_t* out_threads,
+static iree_status_t shim_hal_device_create(iree_string_view_t name, int64_t index, size_t threads,
+                                              shim_workers_t* workers, size_t* out_threads,
                                               iree_hal_device_t** out_device) {
-  iree_allocator_t allocator = mlxcel_allocator();
+  iree_allocator_t allocator = shim_allocator();
   *out_threads = 1;
   iree_hal_driver_t* driver = NULL;
   iree_status_t status = iree_string_view_equal(name, IREE_SV("local-task"))
-                             ? mlxcel_task_driver_create(threads, workers, out_threads, &driver)
-                             : mlxcel_registry_driver_create(name, &driver);
+                             ? shim_task_driver_create(threads, workers, out_threads, &driver)
+                             : shim_registry_driver_create(name, &driver);
   iree_async_proactor_pool_t* proactors = NULL;
   if (iree_status_is_ok(status)) {
     status = iree_async_proactor_pool_create(iree_numa_node_count(), /*node_ids=*/NULL,
@@ -157,9 +157,9 @@ static iree_status_t mlxcel_hal_device_create(iree_string_view_t name, int64_t i
 }
 
 // Creates the VM module through which programs use a device.
-static iree_status_t mlxcel_hal_module_create(iree_vm_instance_t* instance, iree_hal_device_t* device,
+static iree_status_t shim_hal_module_create(iree_vm_instance_t* instance, iree_hal_device_t* device,
                                               iree_vm_module_t** out_module) {
-  iree_allocator_t allocator = mlxcel_allocator();
+  iree_allocator_t allocator = shim_allocator();
   iree_async_frontier_tracker_t* tracker = NULL;
   iree_hal_device_group_t* group = NULL;
   iree_status_t status = iree_async_frontier_tracker_create(iree_async_frontier_tracker_options_default(), allocator,
@@ -181,14 +181,14 @@ static iree_status_t mlxcel_hal_module_create(iree_vm_instance_t* instance, iree
 //
 // IREE keeps the types that an instance registers in global variables. A second instance would clear them for a moment,
 // while programs on other threads read them.
-static iree_status_t mlxcel_instance_retain(iree_vm_instance_t** out_instance) {
+static iree_status_t shim_instance_retain(iree_vm_instance_t** out_instance) {
   static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
   static iree_vm_instance_t* instance = NULL;
   iree_status_t status = iree_ok_status();
   pthread_mutex_lock(&mutex);
   if (!instance) {
     iree_vm_instance_t* created = NULL;
-    status = iree_vm_instance_create(IREE_VM_TYPE_CAPACITY_DEFAULT, mlxcel_allocator(), &created);
+    status = iree_vm_instance_create(IREE_VM_TYPE_CAPACITY_DEFAULT, shim_allocator(), &created);
     if (iree_status_is_ok(status)) status = iree_hal_module_register_all_types(created);
     if (iree_status_is_ok(status)) {
       instance = created;
@@ -204,43 +204,43 @@ static iree_status_t mlxcel_instance_retain(iree_vm_instance_t** out_instance) {
   return status;
 }
 
-mlxcel_error_t* mlxcel_device_create(mlxcel_string_t driver, int64_t index, size_t threads, int reports,
-                                     mlxcel_device_t** out_device) {
+shim_error_t* shim_device_create(shim_string_t driver, int64_t index, size_t threads, int reports,
+                                     shim_device_t** out_device) {
   *out_device = NULL;
-  mlxcel_device_t* device = NULL;
-  iree_status_t status = iree_allocator_malloc(mlxcel_allocator(), sizeof(*device), (void**)&device);
-  if (iree_status_is_ok(status)) status = mlxcel_instance_retain(&device->instance);
-  const bool has_workers = iree_string_view_equal(mlxcel_string_view(driver), IREE_SV("local-task"));
-  if (iree_status_is_ok(status) && reports && has_workers) status = mlxcel_workers_create(&device->workers);
+  shim_device_t* device = NULL;
+  iree_status_t status = iree_allocator_malloc(shim_allocator(), sizeof(*device), (void**)&device);
+  if (iree_status_is_ok(status)) status = shim_instance_retain(&device->instance);
+  const bool has_workers = iree_string_view_equal(shim_string_view(driver), IREE_SV("local-task"));
+  if (iree_status_is_ok(status) && reports && has_workers) status = shim_workers_create(&device->workers);
   if (iree_status_is_ok(status)) {
-    status = mlxcel_hal_device_create(mlxcel_string_view(driver), index, threads, device->workers, &device->threads,
+    status = shim_hal_device_create(shim_string_view(driver), index, threads, device->workers, &device->threads,
                                       &device->device);
   }
   if (iree_status_is_ok(status)) {
-    status = mlxcel_hal_module_create(device->instance, device->device, &device->hal_module);
+    status = shim_hal_module_create(device->instance, device->device, &device->hal_module);
   }
-  if (iree_status_is_ok(status) && reports) status = mlxcel_waits_wrap(device);
+  if (iree_status_is_ok(status) && reports) status = shim_waits_wrap(device);
   if (iree_status_is_ok(status)) {
     *out_device = device;
   } else {
-    mlxcel_device_free(device);
+    shim_device_free(device);
   }
-  return mlxcel_error_from_status(status);
+  return shim_error_from_status(status);
 }
 
-uint64_t mlxcel_device_allocated(const mlxcel_device_t* device) {
+uint64_t shim_device_allocated(const shim_device_t* device) {
   iree_hal_allocator_statistics_t statistics = {0};
   iree_hal_allocator_query_statistics(iree_hal_device_allocator(device->device), &statistics);
   return (uint64_t)statistics.device_bytes_allocated + (uint64_t)statistics.host_bytes_allocated;
 }
 
-size_t mlxcel_device_threads(const mlxcel_device_t* device) { return device->threads; }
+size_t shim_device_threads(const shim_device_t* device) { return device->threads; }
 
-void mlxcel_device_free(mlxcel_device_t* device) {
+void shim_device_free(shim_device_t* device) {
   if (!device) return;
   iree_vm_module_release(device->hal_module);
   iree_hal_device_release(device->device);
   iree_vm_instance_release(device->instance);
-  mlxcel_workers_free(device->workers);
-  iree_allocator_free(mlxcel_allocator(), device);
+  shim_workers_free(device->workers);
+  iree_allocator_free(shim_allocator(), device);
 }

@@ -9,13 +9,13 @@
 //
 // With one handle per file, the provider would pass on the file's whole length from the parameter's offset, which ends
 // past the mapping.
-static iree_status_t mlxcel_parameter_index_add(iree_io_parameter_index_t* index, const mlxcel_parameter_t* parameter) {
+static iree_status_t shim_parameter_index_add(iree_io_parameter_index_t* index, const shim_parameter_t* parameter) {
   iree_io_file_handle_t* handle = NULL;
   IREE_RETURN_IF_ERROR(iree_io_file_handle_wrap_host_allocation(
       IREE_IO_FILE_ACCESS_READ, iree_make_byte_span((void*)parameter->data, parameter->length),
-      iree_io_file_handle_release_callback_null(), mlxcel_allocator(), &handle));
+      iree_io_file_handle_release_callback_null(), shim_allocator(), &handle));
   iree_io_parameter_index_entry_t entry = {
-      .key = mlxcel_string_view(parameter->name),
+      .key = shim_string_view(parameter->name),
       .length = parameter->length,
       .type = IREE_IO_PARAMETER_INDEX_ENTRY_STORAGE_TYPE_FILE,
       .storage = {.file = {.handle = handle, .offset = 0}},
@@ -26,15 +26,15 @@ static iree_status_t mlxcel_parameter_index_add(iree_io_parameter_index_t* index
 }
 
 // Creates the VM module from which programs read parameters.
-static iree_status_t mlxcel_parameters_module_create(iree_vm_instance_t* instance, iree_string_view_t scope,
-                                                     const mlxcel_parameter_t* parameters, size_t count,
+static iree_status_t shim_parameters_module_create(iree_vm_instance_t* instance, iree_string_view_t scope,
+                                                     const shim_parameter_t* parameters, size_t count,
                                                      iree_vm_module_t** out_module) {
-  iree_allocator_t allocator = mlxcel_allocator();
+  iree_allocator_t allocator = shim_allocator();
   iree_io_parameter_index_t* index = NULL;
   iree_status_t status = iree_io_parameter_index_create(allocator, &index);
   if (iree_status_is_ok(status)) status = iree_io_parameter_index_reserve(index, count);
   for (size_t i = 0; iree_status_is_ok(status) && i < count; ++i) {
-    status = mlxcel_parameter_index_add(index, &parameters[i]);
+    status = shim_parameter_index_add(index, &parameters[i]);
   }
   iree_io_parameter_provider_t* provider = NULL;
   if (iree_status_is_ok(status)) {
@@ -49,20 +49,20 @@ static iree_status_t mlxcel_parameters_module_create(iree_vm_instance_t* instanc
   return status;
 }
 
-mlxcel_error_t* mlxcel_module_load(mlxcel_device_t* device, const uint8_t* vmfb, size_t vmfb_length,
-                                   mlxcel_string_t scope, const mlxcel_parameter_t* parameters,
-                                   size_t parameter_count, mlxcel_module_t** out_module) {
+shim_error_t* shim_module_load(shim_device_t* device, const uint8_t* vmfb, size_t vmfb_length,
+                                   shim_string_t scope, const shim_parameter_t* parameters,
+                                   size_t parameter_count, shim_module_t** out_module) {
   *out_module = NULL;
-  iree_allocator_t allocator = mlxcel_allocator();
+  iree_allocator_t allocator = shim_allocator();
   // In the order in which imports are resolved. The first belongs to the device.
   iree_vm_module_t* modules[3] = {device->hal_module, NULL, NULL};
-  mlxcel_module_t* module = NULL;
+  shim_module_t* module = NULL;
   iree_status_t status = iree_allocator_malloc(allocator, sizeof(*module), (void**)&module);
   if (iree_status_is_ok(status)) {
     module->owner = device;
     module->device = device->device;
     iree_hal_device_retain(module->device);
-    status = mlxcel_parameters_module_create(device->instance, mlxcel_string_view(scope), parameters, parameter_count,
+    status = shim_parameters_module_create(device->instance, shim_string_view(scope), parameters, parameter_count,
                                              &modules[1]);
   }
   if (iree_status_is_ok(status)) {
@@ -79,14 +79,14 @@ mlxcel_error_t* mlxcel_module_load(mlxcel_device_t* device, const uint8_t* vmfb,
   if (iree_status_is_ok(status)) {
     *out_module = module;
   } else {
-    mlxcel_module_free(module);
+    shim_module_free(module);
   }
-  return mlxcel_error_from_status(status);
+  return shim_error_from_status(status);
 }
 
-void mlxcel_module_free(mlxcel_module_t* module) {
+void shim_module_free(shim_module_t* module) {
   if (!module) return;
   iree_vm_context_release(module->context);
   iree_hal_device_release(module->device);
-  iree_allocator_free(mlxcel_allocator(), module);
+  iree_allocator_free(shim_allocator(), module);
 }

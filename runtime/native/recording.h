@@ -8,40 +8,40 @@
 #include "records.h"
 
 // A function of an executable.
-typedef struct mlxcel_function_t {
+typedef struct shim_function_t {
   uint64_t executable;
   uint32_t ordinal;
   // Owned; NULL if IREE reported no name.
   char* name;
   size_t name_length;
-} mlxcel_function_t;
+} shim_function_t;
 
 // A moment on the clocks of the device and of the host.
-typedef struct mlxcel_moment_t {
+typedef struct shim_moment_t {
   uint64_t tick;
   int64_t host_ns;
-} mlxcel_moment_t;
+} shim_moment_t;
 
-struct mlxcel_recording_t {
+struct shim_recording_t {
   // The recording is IREE's sink.
   iree_hal_resource_t resource;
-  mlxcel_device_t* device;
+  shim_device_t* device;
   // True if IREE records the device; the shim's own times need nothing of it.
   bool is_profiling;
-  mlxcel_records_t records;
+  shim_records_t records;
   // Protected by the records' mutex.
-  mlxcel_function_t* functions;
+  shim_function_t* functions;
   size_t function_count;
   size_t function_capacity;
   // The last two moments that the device told of; the older one has tick 0 until there are two.
-  mlxcel_moment_t moments[2];
+  shim_moment_t moments[2];
   // Of each worker, if the device was made to be recorded.
-  mlxcel_records_t* workers;
+  shim_records_t* workers;
   size_t worker_count;
 };
 
 // IREE's calls of the sink, in profile.c.
-iree_status_t mlxcel_profile_write(iree_hal_profile_sink_t* sink, const iree_hal_profile_chunk_metadata_t* metadata,
+iree_status_t shim_profile_write(iree_hal_profile_sink_t* sink, const iree_hal_profile_chunk_metadata_t* metadata,
                                    iree_host_size_t count, const iree_const_byte_span_t* chunks);
 
 #endif  // MLXCEL_RECORDING_H_

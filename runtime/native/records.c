@@ -2,13 +2,13 @@
 
 #include "records.h"
 
-void mlxcel_records_add_locked(mlxcel_records_t* records, const mlxcel_record_t* record) {
+void shim_records_add_locked(shim_records_t* records, const shim_record_t* record) {
   if (records->count == records->capacity) {
     const size_t capacity = iree_max(2 * records->capacity, (size_t)256);
     iree_status_t status =
         capacity > MLXCEL_RECORDING_CAPACITY
             ? iree_status_from_code(IREE_STATUS_RESOURCE_EXHAUSTED)
-            : iree_allocator_realloc(mlxcel_allocator(), capacity * sizeof(*records->items), (void**)&records->items);
+            : iree_allocator_realloc(shim_allocator(), capacity * sizeof(*records->items), (void**)&records->items);
     if (!iree_status_is_ok(status)) {
       iree_status_ignore(status);
       ++records->lost;
@@ -19,13 +19,13 @@ void mlxcel_records_add_locked(mlxcel_records_t* records, const mlxcel_record_t*
   records->items[records->count++] = *record;
 }
 
-void mlxcel_records_add(mlxcel_records_t* records, const mlxcel_record_t* record) {
+void shim_records_add(shim_records_t* records, const shim_record_t* record) {
   iree_slim_mutex_lock(&records->mutex);
-  mlxcel_records_add_locked(records, record);
+  shim_records_add_locked(records, record);
   iree_slim_mutex_unlock(&records->mutex);
 }
 
-void mlxcel_records_deinitialize(mlxcel_records_t* records) {
-  iree_allocator_free(mlxcel_allocator(), records->items);
+void shim_records_deinitialize(shim_records_t* records) {
+  iree_allocator_free(shim_allocator(), records->items);
   iree_slim_mutex_deinitialize(&records->mutex);
 }

@@ -10,16 +10,16 @@
 #define MLXCEL_RECORDING_CAPACITY ((size_t)1 << 18)
 
 // An event whose function's name is not looked up yet.
-typedef struct mlxcel_record_t {
-  mlxcel_event_t event;
+typedef struct shim_record_t {
+  shim_event_t event;
   uint64_t executable;
   uint32_t ordinal;
-} mlxcel_record_t;
+} shim_record_t;
 
 // Records that one thread at a time adds.
-struct mlxcel_records_t {
+struct shim_records_t {
   iree_slim_mutex_t mutex;
-  mlxcel_record_t* items;
+  shim_record_t* items;
   size_t count;
   size_t capacity;
   // Records for which there was no room.
@@ -27,12 +27,12 @@ struct mlxcel_records_t {
 };
 
 // Adds a record, or counts it as lost.
-void mlxcel_records_add(mlxcel_records_t* records, const mlxcel_record_t* record);
+void shim_records_add(shim_records_t* records, const shim_record_t* record);
 
 // Adds a record while its mutex is held.
-void mlxcel_records_add_locked(mlxcel_records_t* records, const mlxcel_record_t* record);
+void shim_records_add_locked(shim_records_t* records, const shim_record_t* record);
 
 // Frees the records.
-void mlxcel_records_deinitialize(mlxcel_records_t* records);
+void shim_records_deinitialize(shim_records_t* records);
 
 #endif  // MLXCEL_RECORDS_H_

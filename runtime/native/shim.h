@@ -1,6 +1,6 @@
 // The interface of the IREE runtime for src/ffi/: devices, modules, calls, tensors and recordings.
 //
-// Every function that can fail returns NULL, or an error that the caller frees with `mlxcel_error_free`. After an error
+// Every function that can fail returns NULL, or an error that the caller frees with `shim_error_free`. After an error
 // all that the function allocated is freed, and out-parameters are NULL. Nothing here is thread-safe.
 
 #ifndef MLXCEL_SHIM_H_
@@ -10,34 +10,34 @@
 #include <stdint.h>
 
 // A device, with the VM instance of its programs.
-typedef struct mlxcel_device_t mlxcel_device_t;
+typedef struct shim_device_t shim_device_t;
 // A program loaded on a device, with its state.
-typedef struct mlxcel_module_t mlxcel_module_t;
+typedef struct shim_module_t shim_module_t;
 // A function of a module, with its inputs on the device and the results of its last invocation.
-typedef struct mlxcel_call_t mlxcel_call_t;
+typedef struct shim_call_t shim_call_t;
 // A tensor on a device.
-typedef struct mlxcel_tensor_t mlxcel_tensor_t;
+typedef struct shim_tensor_t shim_tensor_t;
 
 // UTF-8 without a terminator.
-typedef struct mlxcel_string_t {
+typedef struct shim_string_t {
   const char* data;
   size_t length;
-} mlxcel_string_t;
+} shim_string_t;
 
-typedef struct mlxcel_error_t {
+typedef struct shim_error_t {
   // The name of IREE's status code, such as NOT_FOUND.
-  mlxcel_string_t status;
-  mlxcel_string_t message;
-} mlxcel_error_t;
+  shim_string_t status;
+  shim_string_t message;
+} shim_error_t;
 
 // The bytes of a parameter. They must outlive the module that reads them.
-typedef struct mlxcel_parameter_t {
-  mlxcel_string_t name;
+typedef struct shim_parameter_t {
+  shim_string_t name;
   const uint8_t* data;
   size_t length;
-} mlxcel_parameter_t;
+} shim_parameter_t;
 
-typedef enum mlxcel_dtype_t {
+typedef enum shim_dtype_t {
   MLXCEL_DTYPE_OTHER = 0,
   MLXCEL_DTYPE_BOOL = 1,
   MLXCEL_DTYPE_I8 = 2,
@@ -54,40 +54,40 @@ typedef enum mlxcel_dtype_t {
   MLXCEL_DTYPE_F8_E5M2FNUZ = 13,
   MLXCEL_DTYPE_F8_E4M3FNUZ = 14,
   MLXCEL_DTYPE_F8_E8M0FNU = 15,
-} mlxcel_dtype_t;
+} shim_dtype_t;
 
-typedef struct mlxcel_type_t {
-  // An mlxcel_dtype_t.
+typedef struct shim_type_t {
+  // An shim_dtype_t.
   uint32_t dtype;
   size_t rank;
   const size_t* dims;
-} mlxcel_type_t;
+} shim_type_t;
 
 // How a function gets an argument.
-typedef enum mlxcel_argument_kind_t {
+typedef enum shim_argument_kind_t {
   // Every invocation copies it from the host to the device.
   MLXCEL_ARGUMENT_COPIED = 0,
   // An i32 of the host, which is passed by value.
   MLXCEL_ARGUMENT_NUMBER = 1,
   // A tensor on the device, which the caller passes to each invocation.
   MLXCEL_ARGUMENT_TENSOR = 2,
-} mlxcel_argument_kind_t;
+} shim_argument_kind_t;
 
-typedef struct mlxcel_argument_t {
-  // An mlxcel_argument_kind_t.
+typedef struct shim_argument_t {
+  // An shim_argument_kind_t.
   uint32_t kind;
   // Of what is copied.
-  mlxcel_type_t type;
-} mlxcel_argument_t;
+  shim_type_t type;
+} shim_argument_t;
 
 // An input of an invocation: numbers on the host, or a tensor on the device, of which the other is NULL.
-typedef struct mlxcel_input_t {
+typedef struct shim_input_t {
   const void* data;
-  mlxcel_tensor_t* tensor;
-} mlxcel_input_t;
+  shim_tensor_t* tensor;
+} shim_input_t;
 
 // What an event of a recording tells.
-typedef enum mlxcel_event_kind_t {
+typedef enum shim_event_kind_t {
   // `count` records were lost, because too many came at once.
   MLXCEL_EVENT_LOST = 0,
   // A dispatch, from its first workgroup to its last.
@@ -116,13 +116,13 @@ typedef enum mlxcel_event_kind_t {
   // At `start_ns`, `bytes` of the pool `count` were in use.
   MLXCEL_EVENT_POOL_BYTES = 17,
   MLXCEL_EVENT_WRITE = 18,
-} mlxcel_event_kind_t;
+} shim_event_kind_t;
 
-typedef struct mlxcel_event_t {
-  // An mlxcel_event_kind_t.
+typedef struct shim_event_t {
+  // An shim_event_kind_t.
   uint32_t kind;
   uint32_t lane;
-  // On the clock of `mlxcel_now`.
+  // On the clock of `shim_now`.
   int64_t start_ns;
   int64_t end_ns;
   uint64_t bytes;
@@ -131,23 +131,23 @@ typedef struct mlxcel_event_t {
   int64_t busy_ns;
   uint32_t workgroups[3];
   // The function of a dispatch.
-  mlxcel_string_t name;
-} mlxcel_event_t;
+  shim_string_t name;
+} shim_event_t;
 
-void mlxcel_error_free(mlxcel_error_t* error);
+void shim_error_free(shim_error_t* error);
 
 // Requests AMX's registers for this process. Returns 1 if the system grants them, and 0 otherwise.
-int mlxcel_request_amx(void);
+int shim_request_amx(void);
 
 // Makes the calling thread one that never takes a processor from a thread that runs, or a usual one again. Returns 1 if
 // it has changed.
 //
 // A worker that ends a call wakes the thread that waits for it. If that one takes the worker's processor, it then spins
 // until the worker has told that it is through, which it cannot.
-int mlxcel_thread_set_batch(int is_batch);
+int shim_thread_set_batch(int is_batch);
 
 // Calls `found` with the name of every device of `driver`.
-mlxcel_error_t* mlxcel_driver_list(mlxcel_string_t driver, void (*found)(void* user, mlxcel_string_t name),
+shim_error_t* shim_driver_list(shim_string_t driver, void (*found)(void* user, shim_string_t name),
                                    void* user);
 
 // Opens the device of `driver` with this index, or the driver's default if the index is negative.
@@ -155,65 +155,65 @@ mlxcel_error_t* mlxcel_driver_list(mlxcel_string_t driver, void (*found)(void* u
 // `threads` is the number of local-task's workers; 0 is one for each physical core. Each worker has a physical core of
 // its own if there are enough. With `reports`, recordings tell what each worker does and how long programs wait; programs
 // that are loaded run a little slower then.
-mlxcel_error_t* mlxcel_device_create(mlxcel_string_t driver, int64_t index, size_t threads, int reports,
-                                     mlxcel_device_t** out_device);
+shim_error_t* shim_device_create(shim_string_t driver, int64_t index, size_t threads, int reports,
+                                     shim_device_t** out_device);
 // Returns the workers of a local-task device; 1 for others.
-size_t mlxcel_device_threads(const mlxcel_device_t* device);
+size_t shim_device_threads(const shim_device_t* device);
 // Returns the bytes of the device's memory that were allocated so far, those that were freed again included.
-uint64_t mlxcel_device_allocated(const mlxcel_device_t* device);
-void mlxcel_device_free(mlxcel_device_t* device);
+uint64_t shim_device_allocated(const shim_device_t* device);
+void shim_device_free(shim_device_t* device);
 
 // Loads a program and runs its initializers. `vmfb` and the parameters' data must outlive the module and every tensor
 // of its results.
-mlxcel_error_t* mlxcel_module_load(mlxcel_device_t* device, const uint8_t* vmfb, size_t vmfb_length,
-                                   mlxcel_string_t scope, const mlxcel_parameter_t* parameters,
-                                   size_t parameter_count, mlxcel_module_t** out_module);
-void mlxcel_module_free(mlxcel_module_t* module);
+shim_error_t* shim_module_load(shim_device_t* device, const uint8_t* vmfb, size_t vmfb_length,
+                                   shim_string_t scope, const shim_parameter_t* parameters,
+                                   size_t parameter_count, shim_module_t** out_module);
+void shim_module_free(shim_module_t* module);
 
 // Finds the function `name` ("module.function") and allocates inputs for what is copied. The module must outlive the call.
-mlxcel_error_t* mlxcel_call_create(mlxcel_module_t* module, mlxcel_string_t name, const mlxcel_argument_t* arguments,
-                                   size_t argument_count, mlxcel_call_t** out_call);
+shim_error_t* shim_call_create(shim_module_t* module, shim_string_t name, const shim_argument_t* arguments,
+                                   size_t argument_count, shim_call_t** out_call);
 // Returns the size in bytes of an input that is copied.
-size_t mlxcel_call_input_size(const mlxcel_call_t* call, size_t input);
+size_t shim_call_input_size(const shim_call_t* call, size_t input);
 // Copies inputs on the host to the device, runs the function and waits for it. Drops results of the last invocation that
 // were not taken. The function may overwrite tensors that are passed.
-mlxcel_error_t* mlxcel_call_invoke(mlxcel_call_t* call, const mlxcel_input_t* inputs);
+shim_error_t* shim_call_invoke(shim_call_t* call, const shim_input_t* inputs);
 // Returns the number of results of the last invocation that were not taken yet.
-size_t mlxcel_call_output_count(const mlxcel_call_t* call);
+size_t shim_call_output_count(const shim_call_t* call);
 // Takes the first of these results. It stays valid when the call is invoked again or freed.
-mlxcel_error_t* mlxcel_call_take_output(mlxcel_call_t* call, mlxcel_tensor_t** out_tensor);
-void mlxcel_call_free(mlxcel_call_t* call);
+shim_error_t* shim_call_take_output(shim_call_t* call, shim_tensor_t** out_tensor);
+void shim_call_free(shim_call_t* call);
 
 // Allocates a tensor in the device's memory; its bytes are zeros if `zeros` is not 0, and not determined otherwise.
-mlxcel_error_t* mlxcel_tensor_create(mlxcel_device_t* device, const mlxcel_type_t* type, int zeros,
-                                     mlxcel_tensor_t** out_tensor);
-// Returns an mlxcel_dtype_t.
-uint32_t mlxcel_tensor_dtype(const mlxcel_tensor_t* tensor);
-size_t mlxcel_tensor_rank(const mlxcel_tensor_t* tensor);
-size_t mlxcel_tensor_dim(const mlxcel_tensor_t* tensor, size_t axis);
-size_t mlxcel_tensor_size(const mlxcel_tensor_t* tensor);
+shim_error_t* shim_tensor_create(shim_device_t* device, const shim_type_t* type, int zeros,
+                                     shim_tensor_t** out_tensor);
+// Returns an shim_dtype_t.
+uint32_t shim_tensor_dtype(const shim_tensor_t* tensor);
+size_t shim_tensor_rank(const shim_tensor_t* tensor);
+size_t shim_tensor_dim(const shim_tensor_t* tensor, size_t axis);
+size_t shim_tensor_size(const shim_tensor_t* tensor);
 // Copies `length` bytes of the tensor from byte `offset` on to the host.
-mlxcel_error_t* mlxcel_tensor_read(mlxcel_device_t* device, mlxcel_tensor_t* tensor, size_t offset, void* target,
+shim_error_t* shim_tensor_read(shim_device_t* device, shim_tensor_t* tensor, size_t offset, void* target,
                                    size_t length);
 // Copies `length` bytes from the host to the start of the tensor.
-mlxcel_error_t* mlxcel_tensor_write(mlxcel_device_t* device, mlxcel_tensor_t* tensor, const void* source,
+shim_error_t* shim_tensor_write(shim_device_t* device, shim_tensor_t* tensor, const void* source,
                                     size_t length);
 // Makes the tensor live until it is freed once more.
-void mlxcel_tensor_retain(mlxcel_tensor_t* tensor);
-void mlxcel_tensor_free(mlxcel_tensor_t* tensor);
+void shim_tensor_retain(shim_tensor_t* tensor);
+void shim_tensor_free(shim_tensor_t* tensor);
 
 // Returns the time of the monotonic clock of recordings.
-int64_t mlxcel_now(void);
+int64_t shim_now(void);
 
 // Starts recording what the device does. It has one recording at a time, and nothing runs meanwhile. Not every driver tells
 // of its dispatches: `out_is_profiling` is 1 if it does, and otherwise only what the calling thread does is recorded.
-mlxcel_error_t* mlxcel_recording_begin(mlxcel_device_t* device, int* out_is_profiling);
+shim_error_t* shim_recording_begin(shim_device_t* device, int* out_is_profiling);
 // Calls `found` for every event since the last collection, because their number is limited. Does nothing without a
 // recording.
-mlxcel_error_t* mlxcel_recording_collect(mlxcel_device_t* device,
-                                         void (*found)(void* user, const mlxcel_event_t* event), void* user);
+shim_error_t* shim_recording_collect(shim_device_t* device,
+                                         void (*found)(void* user, const shim_event_t* event), void* user);
 // Stops recording, calls `found` for the last events, and frees the recording even after an error.
-mlxcel_error_t* mlxcel_recording_end(mlxcel_device_t* device,
-                                     void (*found)(void* user, const mlxcel_event_t* event), void* user);
+shim_error_t* shim_recording_end(shim_device_t* device,
+                                     void (*found)(void* user, const shim_event_t* event), void* user);
 
 #endif  // MLXCEL_SHIM_H_

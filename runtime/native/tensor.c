@@ -1,7 +1,7 @@
 #include "internal.h"
 
-// IREE's element types, indexed by mlxcel_dtype_t.
-static const iree_hal_element_type_t mlxcel_element_types[] = {
+// IREE's element types, indexed by shim_dtype_t.
+static const iree_hal_element_type_t shim_element_types[] = {
     IREE_HAL_ELEMENT_TYPE_NONE,     IREE_HAL_ELEMENT_TYPE_BOOL_8,   IREE_HAL_ELEMENT_TYPE_INT_8,
     IREE_HAL_ELEMENT_TYPE_INT_16,   IREE_HAL_ELEMENT_TYPE_INT_32,   IREE_HAL_ELEMENT_TYPE_INT_64,
     IREE_HAL_ELEMENT_TYPE_FLOAT_16, IREE_HAL_ELEMENT_TYPE_BFLOAT_16, IREE_HAL_ELEMENT_TYPE_FLOAT_32,
@@ -10,123 +10,123 @@ static const iree_hal_element_type_t mlxcel_element_types[] = {
     IREE_HAL_ELEMENT_TYPE_FLOAT_8_E4M3_FNUZ, IREE_HAL_ELEMENT_TYPE_FLOAT_8_E8M0_FNU,
 };
 
-iree_hal_element_type_t mlxcel_element_type(uint32_t dtype) {
-  return dtype < IREE_ARRAYSIZE(mlxcel_element_types) ? mlxcel_element_types[dtype] : IREE_HAL_ELEMENT_TYPE_NONE;
+iree_hal_element_type_t shim_element_type(uint32_t dtype) {
+  return dtype < IREE_ARRAYSIZE(shim_element_types) ? shim_element_types[dtype] : IREE_HAL_ELEMENT_TYPE_NONE;
 }
 
-iree_status_t mlxcel_type_size(const mlxcel_type_t* type, iree_hal_dim_t dims[MLXCEL_MAX_RANK],
+iree_status_t shim_type_size(const shim_type_t* type, iree_hal_dim_t dims[MLXCEL_MAX_RANK],
                                iree_device_size_t* out_size) {
   if (type->rank > MLXCEL_MAX_RANK) {
     return iree_make_status(IREE_STATUS_INVALID_ARGUMENT, "rank %zu, expected at most %d", type->rank,
                             MLXCEL_MAX_RANK);
   }
-  if (mlxcel_element_type(type->dtype) == IREE_HAL_ELEMENT_TYPE_NONE) {
+  if (shim_element_type(type->dtype) == IREE_HAL_ELEMENT_TYPE_NONE) {
     return iree_make_status(IREE_STATUS_INVALID_ARGUMENT, "element type %u is not known", type->dtype);
   }
   for (size_t i = 0; i < type->rank; ++i) dims[i] = (iree_hal_dim_t)type->dims[i];
-  return iree_hal_buffer_compute_view_size(type->rank, dims, mlxcel_element_type(type->dtype),
+  return iree_hal_buffer_compute_view_size(type->rank, dims, shim_element_type(type->dtype),
                                            IREE_HAL_ENCODING_TYPE_DENSE_ROW_MAJOR, out_size);
 }
 
-iree_status_t mlxcel_allocate_buffer(mlxcel_device_t* device, iree_hal_buffer_params_t params, iree_device_size_t size,
+iree_status_t shim_allocate_buffer(shim_device_t* device, iree_hal_buffer_params_t params, iree_device_size_t size,
                                      iree_hal_buffer_t** out_buffer) {
-  const int64_t start = mlxcel_recorded_now(device);
+  const int64_t start = shim_recorded_now(device);
   iree_status_t status =
       iree_hal_allocator_allocate_buffer(iree_hal_device_allocator(device->device), params, size, out_buffer);
-  mlxcel_record(device, MLXCEL_EVENT_ALLOCATE, start, size);
+  shim_record(device, MLXCEL_EVENT_ALLOCATE, start, size);
   return status;
 }
 
 // Writes zeros to all of a buffer, from blocks on the host: not every driver fills a buffer outside a program.
-static iree_status_t mlxcel_fill_zeros(iree_hal_device_t* device, iree_hal_buffer_t* buffer) {
+static iree_status_t shim_fill_zeros(iree_hal_device_t* device, iree_hal_buffer_t* buffer) {
   const iree_device_size_t block = 1 << 20;
   void* zeros = NULL;
-  IREE_RETURN_IF_ERROR(iree_allocator_malloc(mlxcel_allocator(), block, &zeros));
+  IREE_RETURN_IF_ERROR(iree_allocator_malloc(shim_allocator(), block, &zeros));
   const iree_device_size_t size = iree_hal_buffer_byte_length(buffer);
   iree_status_t status = iree_ok_status();
   for (iree_device_size_t at = 0; iree_status_is_ok(status) && at < size; at += block) {
     status = iree_hal_device_transfer_h2d(device, zeros, buffer, at, iree_min(block, size - at),
                                           IREE_HAL_TRANSFER_BUFFER_FLAG_DEFAULT, iree_infinite_timeout());
   }
-  iree_allocator_free(mlxcel_allocator(), zeros);
+  iree_allocator_free(shim_allocator(), zeros);
   return status;
 }
 
-mlxcel_error_t* mlxcel_tensor_create(mlxcel_device_t* device, const mlxcel_type_t* type, int zeros,
-                                     mlxcel_tensor_t** out_tensor) {
+shim_error_t* shim_tensor_create(shim_device_t* device, const shim_type_t* type, int zeros,
+                                     shim_tensor_t** out_tensor) {
   *out_tensor = NULL;
   iree_hal_dim_t dims[MLXCEL_MAX_RANK];
   iree_device_size_t size = 0;
-  iree_status_t status = mlxcel_type_size(type, dims, &size);
+  iree_status_t status = shim_type_size(type, dims, &size);
   iree_hal_buffer_params_t params = {
       .type = IREE_HAL_MEMORY_TYPE_DEVICE_LOCAL,
       .usage = IREE_HAL_BUFFER_USAGE_DEFAULT,
   };
   iree_hal_buffer_t* buffer = NULL;
   if (iree_status_is_ok(status)) {
-    status = mlxcel_allocate_buffer(device, params, size, &buffer);
+    status = shim_allocate_buffer(device, params, size, &buffer);
   }
-  if (iree_status_is_ok(status) && zeros) status = mlxcel_fill_zeros(device->device, buffer);
+  if (iree_status_is_ok(status) && zeros) status = shim_fill_zeros(device->device, buffer);
   iree_hal_buffer_view_t* view = NULL;
   if (iree_status_is_ok(status)) {
-    status = iree_hal_buffer_view_create(buffer, type->rank, dims, mlxcel_element_type(type->dtype),
-                                         IREE_HAL_ENCODING_TYPE_DENSE_ROW_MAJOR, mlxcel_allocator(), &view);
+    status = iree_hal_buffer_view_create(buffer, type->rank, dims, shim_element_type(type->dtype),
+                                         IREE_HAL_ENCODING_TYPE_DENSE_ROW_MAJOR, shim_allocator(), &view);
   }
   iree_hal_buffer_release(buffer);
-  *out_tensor = (mlxcel_tensor_t*)view;
-  return mlxcel_error_from_status(status);
+  *out_tensor = (shim_tensor_t*)view;
+  return shim_error_from_status(status);
 }
 
 // Returns the type of integers of the same size that says nothing about a sign. Compiled functions give some results with it and
 // some without.
-static iree_hal_element_type_t mlxcel_signless(iree_hal_element_type_t type) {
+static iree_hal_element_type_t shim_signless(iree_hal_element_type_t type) {
   const iree_hal_numerical_type_t numerical_type = iree_hal_element_numerical_type(type);
   const bool has_sign = numerical_type == IREE_HAL_NUMERICAL_TYPE_INTEGER_SIGNED ||
                         numerical_type == IREE_HAL_NUMERICAL_TYPE_INTEGER_UNSIGNED;
   return has_sign ? iree_hal_make_element_type(IREE_HAL_NUMERICAL_TYPE_INTEGER, iree_hal_element_bit_count(type)) : type;
 }
 
-uint32_t mlxcel_tensor_dtype(const mlxcel_tensor_t* tensor) {
+uint32_t shim_tensor_dtype(const shim_tensor_t* tensor) {
   const iree_hal_element_type_t type =
-      mlxcel_signless(iree_hal_buffer_view_element_type(mlxcel_tensor_view(tensor)));
-  for (uint32_t i = 1; i < IREE_ARRAYSIZE(mlxcel_element_types); ++i) {
-    if (mlxcel_signless(mlxcel_element_types[i]) == type) return i;
+      shim_signless(iree_hal_buffer_view_element_type(shim_tensor_view(tensor)));
+  for (uint32_t i = 1; i < IREE_ARRAYSIZE(shim_element_types); ++i) {
+    if (shim_signless(shim_element_types[i]) == type) return i;
   }
   return MLXCEL_DTYPE_OTHER;
 }
 
-size_t mlxcel_tensor_rank(const mlxcel_tensor_t* tensor) {
-  return iree_hal_buffer_view_shape_rank(mlxcel_tensor_view(tensor));
+size_t shim_tensor_rank(const shim_tensor_t* tensor) {
+  return iree_hal_buffer_view_shape_rank(shim_tensor_view(tensor));
 }
 
-size_t mlxcel_tensor_dim(const mlxcel_tensor_t* tensor, size_t axis) {
-  return (size_t)iree_hal_buffer_view_shape_dim(mlxcel_tensor_view(tensor), axis);
+size_t shim_tensor_dim(const shim_tensor_t* tensor, size_t axis) {
+  return (size_t)iree_hal_buffer_view_shape_dim(shim_tensor_view(tensor), axis);
 }
 
-size_t mlxcel_tensor_size(const mlxcel_tensor_t* tensor) {
-  return (size_t)iree_hal_buffer_view_byte_length(mlxcel_tensor_view(tensor));
+size_t shim_tensor_size(const shim_tensor_t* tensor) {
+  return (size_t)iree_hal_buffer_view_byte_length(shim_tensor_view(tensor));
 }
 
-mlxcel_error_t* mlxcel_tensor_read(mlxcel_device_t* device, mlxcel_tensor_t* tensor, size_t offset, void* target,
+shim_error_t* shim_tensor_read(shim_device_t* device, shim_tensor_t* tensor, size_t offset, void* target,
                                    size_t length) {
-  const int64_t start = mlxcel_recorded_now(device);
+  const int64_t start = shim_recorded_now(device);
   iree_status_t status = iree_hal_device_transfer_d2h(
-      device->device, iree_hal_buffer_view_buffer(mlxcel_tensor_view(tensor)), offset, target, length,
+      device->device, iree_hal_buffer_view_buffer(shim_tensor_view(tensor)), offset, target, length,
       IREE_HAL_TRANSFER_BUFFER_FLAG_DEFAULT, iree_infinite_timeout());
-  mlxcel_record(device, MLXCEL_EVENT_READ, start, length);
-  return mlxcel_error_from_status(status);
+  shim_record(device, MLXCEL_EVENT_READ, start, length);
+  return shim_error_from_status(status);
 }
 
-mlxcel_error_t* mlxcel_tensor_write(mlxcel_device_t* device, mlxcel_tensor_t* tensor, const void* source,
+shim_error_t* shim_tensor_write(shim_device_t* device, shim_tensor_t* tensor, const void* source,
                                     size_t length) {
-  const int64_t start = mlxcel_recorded_now(device);
+  const int64_t start = shim_recorded_now(device);
   iree_status_t status = iree_hal_device_transfer_h2d(
-      device->device, source, iree_hal_buffer_view_buffer(mlxcel_tensor_view(tensor)), 0, length,
+      device->device, source, iree_hal_buffer_view_buffer(shim_tensor_view(tensor)), 0, length,
       IREE_HAL_TRANSFER_BUFFER_FLAG_DEFAULT, iree_infinite_timeout());
-  mlxcel_record(device, MLXCEL_EVENT_WRITE, start, length);
-  return mlxcel_error_from_status(status);
+  shim_record(device, MLXCEL_EVENT_WRITE, start, length);
+  return shim_error_from_status(status);
 }
 
-void mlxcel_tensor_retain(mlxcel_tensor_t* tensor) { iree_hal_buffer_view_retain(mlxcel_tensor_view(tensor)); }
+void shim_tensor_retain(shim_tensor_t* tensor) { iree_hal_buffer_view_retain(shim_tensor_view(tensor)); }
 
-void mlxcel_tensor_free(mlxcel_tensor_t* tensor) { iree_hal_buffer_view_release(mlxcel_tensor_view(tensor)); }
+void shim_tensor_free(shim_tensor_t* tensor) { iree_hal_buffer_view_release(shim_tensor_view(tensor)); }

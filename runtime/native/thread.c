@@ -5,7 +5,7 @@
 
 #include "internal.h"
 
-int mlxcel_thread_set_batch(int is_batch) {
+int shim_thread_set_batch(int is_batch) {
 #if defined(__linux__)
   const struct sched_param none = {0};
   const int from = is_batch ? SCHED_OTHER : SCHED_BATCH;

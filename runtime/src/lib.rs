@@ -68,9 +68,10 @@ pub use text::{
     vocabulary::TokenBytes,
 };
 pub use text_model::{
-    Prompt, TextModel, TextRequest,
     answer_text::{AnswerPart, AnswerText},
+    model::TextModel,
     options::AnswerOptions,
+    request::{Prompt, TextRequest},
     started::StartedModel,
     stream::{Answer, AnswerPiece, AnswerReader, AnswerStream, Next, Watcher},
 };

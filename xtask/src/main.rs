@@ -6,6 +6,7 @@ mod models;
 mod shell;
 mod tasks;
 mod toolchain;
+mod wheel;
 mod workspace;
 
 use std::{io, process::ExitCode};
@@ -73,6 +74,8 @@ enum Task {
     Sparse(sparse::Sparse),
     /// Measure what verifying and opening a bundle costs, beside reading it
     Opening(opening::Opening),
+    /// Build the Python package as a wheel into target/wheels
+    Wheel(wheel::Wheel),
     /// Fuzz every reader of untrusted input
     Fuzz(fuzz::Fuzz),
     /// Check the house rules that a machine can check
@@ -115,6 +118,7 @@ fn run(task: Task, workspace: &Workspace) -> Result<()> {
         Task::Programs(programs) => programs::programs(workspace, &programs),
         Task::Sparse(sparse) => sparse::sparse(workspace, &sparse),
         Task::Opening(opening) => opening::opening(workspace, &opening),
+        Task::Wheel(wheel) => wheel::wheel(workspace, &wheel),
         Task::Fuzz(fuzz) => fuzz::fuzz(workspace, &fuzz),
         Task::Tidy { fix } => tidy::tidy(workspace, fix),
         Task::Ci => ci::ci(workspace),

@@ -51,6 +51,21 @@ pub enum ProgramError {
         expected: String,
     },
 
+    /// A buffer has another size than its tensor.
+    #[error(
+        "`{name}`: found {found} bytes, expected {size} for {expected}\nhint: give a buffer of the tensor's size"
+    )]
+    BufferSize {
+        /// The argument or result.
+        name: String,
+        /// The buffer's bytes.
+        found: usize,
+        /// Those of the tensor.
+        size: usize,
+        /// The tensor's type.
+        expected: String,
+    },
+
     /// An argument was not given.
     #[error(
         "argument {number} \"{name}\": found nothing, expected {expected}\nhint: give it before the call"

@@ -64,7 +64,7 @@ impl Call {
         let mut call = ptr::null_mut();
         // SAFETY: the module is alive; name, types and shapes outlive the call.
         check(unsafe {
-            raw::mlxcel_call_create(
+            raw::shim_call_create(
                 module.0.raw.as_ptr(),
                 raw::String::new(name),
                 arguments.as_ptr(),
@@ -75,7 +75,7 @@ impl Call {
         let raw = created(call);
         let size = |(index, ty): (usize, &ArgumentType<'_>)| match ty {
             // SAFETY: the call was created with this many inputs.
-            ArgumentType::Copied(..) => Some(unsafe { raw::mlxcel_call_input_size(raw.as_ptr(), index) }),
+            ArgumentType::Copied(..) => Some(unsafe { raw::shim_call_input_size(raw.as_ptr(), index) }),
             ArgumentType::Number => Some(size_of::<i32>()),
             ArgumentType::Tensor => None,
         };
@@ -131,11 +131,11 @@ impl Call {
         // SAFETY: there are as many inputs as the call was created with, each of the size checked above. The borrows of
         // `inputs` live until this function returns, when the shim has copied what is on the host. Tensors are alive, and the
         // shim retains them.
-        let result = check(unsafe { raw::mlxcel_call_invoke(self.raw.as_ptr(), self.inputs.as_ptr()) });
+        let result = check(unsafe { raw::shim_call_invoke(self.raw.as_ptr(), self.inputs.as_ptr()) });
         self.module.device.collect(&self.name);
         result?;
         // SAFETY: the handle is alive as long as `self`.
-        let count = unsafe { raw::mlxcel_call_output_count(self.raw.as_ptr()) };
+        let count = unsafe { raw::shim_call_output_count(self.raw.as_ptr()) };
         for _ in 0..count {
             results.push(self.take_output()?);
         }
@@ -146,7 +146,7 @@ impl Call {
     fn take_output(&mut self) -> Result<Tensor, Error> {
         let mut tensor = ptr::null_mut();
         // SAFETY: the handle is alive as long as `self`; the shim checks that there is a result.
-        check(unsafe { raw::mlxcel_call_take_output(self.raw.as_ptr(), &raw mut tensor) })?;
+        check(unsafe { raw::shim_call_take_output(self.raw.as_ptr(), &raw mut tensor) })?;
         Ok(Tensor { raw: created(tensor), module: Rc::clone(&self.module) })
     }
 }
@@ -154,7 +154,7 @@ impl Call {
 impl Drop for Call {
     fn drop(&mut self) {
         // SAFETY: the only owner frees the handle once, before the module, which is a field of `self`.
-        unsafe { raw::mlxcel_call_free(self.raw.as_ptr()) }
+        unsafe { raw::shim_call_free(self.raw.as_ptr()) }
     }
 }
 

@@ -24,7 +24,7 @@ pub(super) fn check(error: *mut raw::Error) -> Result<(), Error> {
     // SAFETY: its strings live as long as it does.
     let (code, text) = unsafe { (found.status.to_string(), found.message.to_string()) };
     // SAFETY: the error is freed once, and `found` is not used afterwards.
-    unsafe { raw::mlxcel_error_free(error) };
+    unsafe { raw::shim_error_free(error) };
     Err(Error { status: code.to_lowercase().replace('_', " "), message: message(&code, &text) })
 }
 

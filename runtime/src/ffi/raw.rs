@@ -4,20 +4,20 @@ use std::ffi::{c_int, c_void};
 
 use safetensors::Dtype;
 
-/// `mlxcel_device_t`.
+/// `shim_device_t`.
 #[repr(C)]
 pub(super) struct Device(c_void);
-/// `mlxcel_module_t`.
+/// `shim_module_t`.
 #[repr(C)]
 pub(super) struct Module(c_void);
-/// `mlxcel_call_t`.
+/// `shim_call_t`.
 #[repr(C)]
 pub(super) struct Call(c_void);
-/// `mlxcel_tensor_t`.
+/// `shim_tensor_t`.
 #[repr(C)]
 pub(super) struct Tensor(c_void);
 
-// `mlxcel_event_kind_t`. A kind that is not here is that of lost records.
+// `shim_event_kind_t`. A kind that is not here is that of lost records.
 pub(super) const EVENT_DISPATCH: u32 = 1;
 pub(super) const EVENT_WORKGROUPS: u32 = 2;
 pub(super) const EVENT_EXECUTE: u32 = 3;
@@ -37,7 +37,7 @@ pub(super) const EVENT_BUFFER_BYTES: u32 = 16;
 pub(super) const EVENT_POOL_BYTES: u32 = 17;
 pub(super) const EVENT_WRITE: u32 = 18;
 
-/// `mlxcel_event_t`.
+/// `shim_event_t`.
 #[repr(C)]
 pub(super) struct Event {
     pub(super) kind: u32,
@@ -54,21 +54,21 @@ pub(super) struct Event {
 /// A function that takes the events of a recording.
 pub(super) type Found = unsafe extern "C" fn(*mut c_void, *const Event);
 
-/// `mlxcel_string_t`.
+/// `shim_string_t`.
 #[repr(C)]
 pub(super) struct String {
     data: *const u8,
     length: usize,
 }
 
-/// `mlxcel_error_t`.
+/// `shim_error_t`.
 #[repr(C)]
 pub(super) struct Error {
     pub(super) status: String,
     pub(super) message: String,
 }
 
-/// `mlxcel_parameter_t`.
+/// `shim_parameter_t`.
 #[repr(C)]
 pub(super) struct Parameter {
     pub(super) name: String,
@@ -76,7 +76,7 @@ pub(super) struct Parameter {
     pub(super) length: usize,
 }
 
-/// `mlxcel_type_t`.
+/// `shim_type_t`.
 #[repr(C)]
 pub(super) struct Type {
     pub(super) dtype: u32,
@@ -84,7 +84,7 @@ pub(super) struct Type {
     pub(super) dims: *const usize,
 }
 
-/// `mlxcel_argument_t`.
+/// `shim_argument_t`.
 #[repr(C)]
 pub(super) struct Argument {
     pub(super) kind: u32,
@@ -98,7 +98,7 @@ pub(super) const NUMBER: u32 = 1;
 /// `MLXCEL_ARGUMENT_TENSOR`.
 pub(super) const TENSOR: u32 = 2;
 
-/// `mlxcel_input_t`.
+/// `shim_input_t`.
 #[repr(C)]
 #[derive(Debug)]
 pub(super) struct Input {
@@ -123,7 +123,7 @@ impl String {
     }
 }
 
-/// Returns the `mlxcel_dtype_t` of a type; 0 for a type that the shim refuses. Programs take integers without a sign.
+/// Returns the `shim_dtype_t` of a type; 0 for a type that the shim refuses. Programs take integers without a sign.
 pub(super) fn dtype(dtype: Dtype) -> u32 {
     match dtype {
         Dtype::BOOL => 1,
@@ -146,25 +146,25 @@ pub(super) fn dtype(dtype: Dtype) -> u32 {
 }
 
 unsafe extern "C" {
-    pub(super) fn mlxcel_error_free(error: *mut Error);
-    pub(super) fn mlxcel_request_amx() -> c_int;
-    pub(super) fn mlxcel_thread_set_batch(is_batch: c_int) -> c_int;
-    pub(super) fn mlxcel_driver_list(
+    pub(super) fn shim_error_free(error: *mut Error);
+    pub(super) fn shim_request_amx() -> c_int;
+    pub(super) fn shim_thread_set_batch(is_batch: c_int) -> c_int;
+    pub(super) fn shim_driver_list(
         driver: String,
         found: unsafe extern "C" fn(*mut c_void, String),
         user: *mut c_void,
     ) -> *mut Error;
-    pub(super) fn mlxcel_device_create(
+    pub(super) fn shim_device_create(
         driver: String,
         index: i64,
         threads: usize,
         reports: c_int,
         device: *mut *mut Device,
     ) -> *mut Error;
-    pub(super) fn mlxcel_device_threads(device: *const Device) -> usize;
-    pub(super) fn mlxcel_device_allocated(device: *const Device) -> u64;
-    pub(super) fn mlxcel_device_free(device: *mut Device);
-    pub(super) fn mlxcel_module_load(
+    pub(super) fn shim_device_threads(device: *const Device) -> usize;
+    pub(super) fn shim_device_allocated(device: *const Device) -> u64;
+    pub(super) fn shim_device_free(device: *mut Device);
+    pub(super) fn shim_module_load(
         device: *mut Device,
         vmfb: *const u8,
         vmfb_length: usize,
@@ -173,50 +173,46 @@ unsafe extern "C" {
         parameter_count: usize,
         module: *mut *mut Module,
     ) -> *mut Error;
-    pub(super) fn mlxcel_module_free(module: *mut Module);
-    pub(super) fn mlxcel_call_create(
+    pub(super) fn shim_module_free(module: *mut Module);
+    pub(super) fn shim_call_create(
         module: *mut Module,
         name: String,
         arguments: *const Argument,
         argument_count: usize,
         call: *mut *mut Call,
     ) -> *mut Error;
-    pub(super) fn mlxcel_call_input_size(call: *const Call, input: usize) -> usize;
-    pub(super) fn mlxcel_call_invoke(call: *mut Call, inputs: *const Input) -> *mut Error;
-    pub(super) fn mlxcel_call_output_count(call: *const Call) -> usize;
-    pub(super) fn mlxcel_call_take_output(call: *mut Call, tensor: *mut *mut Tensor) -> *mut Error;
-    pub(super) fn mlxcel_call_free(call: *mut Call);
-    pub(super) fn mlxcel_tensor_create(
+    pub(super) fn shim_call_input_size(call: *const Call, input: usize) -> usize;
+    pub(super) fn shim_call_invoke(call: *mut Call, inputs: *const Input) -> *mut Error;
+    pub(super) fn shim_call_output_count(call: *const Call) -> usize;
+    pub(super) fn shim_call_take_output(call: *mut Call, tensor: *mut *mut Tensor) -> *mut Error;
+    pub(super) fn shim_call_free(call: *mut Call);
+    pub(super) fn shim_tensor_create(
         device: *mut Device,
         ty: *const Type,
         zeros: i32,
         tensor: *mut *mut Tensor,
     ) -> *mut Error;
-    pub(super) fn mlxcel_tensor_dtype(tensor: *const Tensor) -> u32;
-    pub(super) fn mlxcel_tensor_rank(tensor: *const Tensor) -> usize;
-    pub(super) fn mlxcel_tensor_dim(tensor: *const Tensor, axis: usize) -> usize;
-    pub(super) fn mlxcel_tensor_size(tensor: *const Tensor) -> usize;
-    pub(super) fn mlxcel_tensor_read(
+    pub(super) fn shim_tensor_dtype(tensor: *const Tensor) -> u32;
+    pub(super) fn shim_tensor_rank(tensor: *const Tensor) -> usize;
+    pub(super) fn shim_tensor_dim(tensor: *const Tensor, axis: usize) -> usize;
+    pub(super) fn shim_tensor_size(tensor: *const Tensor) -> usize;
+    pub(super) fn shim_tensor_read(
         device: *mut Device,
         tensor: *mut Tensor,
         offset: usize,
         target: *mut c_void,
         length: usize,
     ) -> *mut Error;
-    pub(super) fn mlxcel_tensor_write(
+    pub(super) fn shim_tensor_write(
         device: *mut Device,
         tensor: *mut Tensor,
         source: *const c_void,
         length: usize,
     ) -> *mut Error;
-    pub(super) fn mlxcel_tensor_retain(tensor: *mut Tensor);
-    pub(super) fn mlxcel_tensor_free(tensor: *mut Tensor);
-    pub(super) fn mlxcel_now() -> i64;
-    pub(super) fn mlxcel_recording_begin(device: *mut Device, is_profiling: *mut c_int) -> *mut Error;
-    pub(super) fn mlxcel_recording_collect(
-        device: *mut Device,
-        found: Found,
-        user: *mut c_void,
-    ) -> *mut Error;
-    pub(super) fn mlxcel_recording_end(device: *mut Device, found: Found, user: *mut c_void) -> *mut Error;
+    pub(super) fn shim_tensor_retain(tensor: *mut Tensor);
+    pub(super) fn shim_tensor_free(tensor: *mut Tensor);
+    pub(super) fn shim_now() -> i64;
+    pub(super) fn shim_recording_begin(device: *mut Device, is_profiling: *mut c_int) -> *mut Error;
+    pub(super) fn shim_recording_collect(device: *mut Device, found: Found, user: *mut c_void) -> *mut Error;
+    pub(super) fn shim_recording_end(device: *mut Device, found: Found, user: *mut c_void) -> *mut Error;
 }

@@ -24,7 +24,7 @@ impl Recording {
     pub(super) unsafe fn begin(device: *mut raw::Device, trace: &Trace) -> Result<(Self, bool), Error> {
         let mut is_profiling = 0;
         // SAFETY: the caller's promise; `is_profiling` is a place for the result.
-        check(unsafe { raw::mlxcel_recording_begin(device, &raw mut is_profiling) })?;
+        check(unsafe { raw::shim_recording_begin(device, &raw mut is_profiling) })?;
         Ok((Self { trace: trace.clone(), origin: origin(trace) }, is_profiling != 0))
     }
 
@@ -78,7 +78,7 @@ fn origin(trace: &Trace) -> i64 {
     let reading = |_| {
         let before = trace.now();
         // SAFETY: the call takes nothing.
-        let now = unsafe { raw::mlxcel_now() };
+        let now = unsafe { raw::shim_now() };
         let width = trace.now() - before;
         (width, now - i64::try_from(before + width / 2).unwrap_or(0))
     };
@@ -114,7 +114,7 @@ impl Recording {
     pub(super) unsafe fn collect(&self, device: *mut raw::Device, call: &str) {
         let _span = self.trace.span("collect the recording");
         // SAFETY: the caller's promise.
-        unsafe { self.take(device, call, raw::mlxcel_recording_collect) };
+        unsafe { self.take(device, call, raw::shim_recording_collect) };
     }
 
     /// Ends the recording of a device.
@@ -123,7 +123,7 @@ impl Recording {
     /// The device must be alive, and the one that is recorded.
     pub(super) unsafe fn end(self, device: *mut raw::Device) {
         // SAFETY: the caller's promise.
-        unsafe { self.take(device, "", raw::mlxcel_recording_end) };
+        unsafe { self.take(device, "", raw::shim_recording_end) };
     }
 
     /// Takes what was recorded since the last time.

@@ -24,7 +24,7 @@ use crate::trace::Trace;
 /// Requests the use of AMX from the system; returns whether it is granted.
 pub(crate) fn request_amx() -> bool {
     // SAFETY: the call takes nothing, and only permits instructions that were not permitted before.
-    unsafe { raw::mlxcel_request_amx() != 0 }
+    unsafe { raw::shim_request_amx() != 0 }
 }
 
 /// Lists the names of a driver's devices.
@@ -38,7 +38,7 @@ pub(crate) fn devices(driver: &str) -> Result<Vec<String>, Error> {
     let mut names = Vec::<String>::new();
     // SAFETY: the string outlives the call; `found` is given the vector it expects.
     check(unsafe {
-        raw::mlxcel_driver_list(raw::String::new(driver), found, ptr::from_mut(&mut names).cast())
+        raw::shim_driver_list(raw::String::new(driver), found, ptr::from_mut(&mut names).cast())
     })?;
     Ok(names)
 }
@@ -65,7 +65,7 @@ impl Device {
         let mut device = ptr::null_mut();
         // SAFETY: the string outlives the call and `device` is a place for the result.
         check(unsafe {
-            raw::mlxcel_device_create(
+            raw::shim_device_create(
                 raw::String::new(driver),
                 index.map_or(-1, i64::from),
                 threads.unwrap_or(0),
@@ -87,13 +87,13 @@ impl Device {
     /// Returns the workers of a local-task device; 1 for others.
     pub(crate) fn threads(&self) -> usize {
         // SAFETY: the handle is alive as long as `self`.
-        unsafe { raw::mlxcel_device_threads(self.0.0.as_ptr()) }
+        unsafe { raw::shim_device_threads(self.0.0.as_ptr()) }
     }
 
     /// Returns the bytes of memory that were allocated so far, those that were freed again included.
     pub(crate) fn allocated(&self) -> u64 {
         // SAFETY: the handle is alive as long as `self`.
-        unsafe { raw::mlxcel_device_allocated(self.0.0.as_ptr()) }
+        unsafe { raw::shim_device_allocated(self.0.0.as_ptr()) }
     }
 
     /// Starts recording what the device does. Returns whether it tells of its dispatches.
@@ -135,7 +135,7 @@ impl Drop for DeviceHandle {
             unsafe { recording.end(self.0.as_ptr()) };
         }
         // SAFETY: the only owner frees the handle once. Modules hold a `Device` and are dropped before it.
-        unsafe { raw::mlxcel_device_free(self.0.as_ptr()) }
+        unsafe { raw::shim_device_free(self.0.as_ptr()) }
     }
 }
 
@@ -188,7 +188,7 @@ impl Module {
         // the source, which is behind an `Rc` that the handle keeps: nobody can move it or borrow it mutably. Every
         // value that reaches IREE's objects holds that handle.
         check(unsafe {
-            raw::mlxcel_module_load(
+            raw::shim_module_load(
                 device.0.0.as_ptr(),
                 program.as_ptr(),
                 program.len(),
@@ -214,7 +214,7 @@ impl Drop for ModuleHandle {
     fn drop(&mut self) {
         // SAFETY: the only owner frees the handle once, before the device and the memory that it points into, which are
         // fields of `self`. Calls and tensors hold the handle, so that none is left.
-        unsafe { raw::mlxcel_module_free(self.raw.as_ptr()) }
+        unsafe { raw::shim_module_free(self.raw.as_ptr()) }
     }
 }
 

@@ -34,7 +34,7 @@ impl Tensor {
         let mut tensor = ptr::null_mut();
         // SAFETY: the device is alive; type and shape outlive the call.
         check(unsafe {
-            raw::mlxcel_tensor_create(module.0.device.raw(), &raw const ty, i32::from(zeros), &raw mut tensor)
+            raw::shim_tensor_create(module.0.device.raw(), &raw const ty, i32::from(zeros), &raw mut tensor)
         })?;
         Ok(Self { raw: created(tensor), module: Rc::clone(&module.0) })
     }
@@ -54,7 +54,7 @@ impl Tensor {
         if size > 0 {
             // SAFETY: device and tensor are alive; `bytes` has the bytes that the tensor takes.
             check(unsafe {
-                raw::mlxcel_tensor_write(
+                raw::shim_tensor_write(
                     module.0.device.raw(),
                     tensor.raw.as_ptr(),
                     bytes.as_ptr().cast(),
@@ -68,14 +68,14 @@ impl Tensor {
     /// Returns another handle of the same tensor.
     pub(crate) fn share(&self) -> Self {
         // SAFETY: the handle is alive, and the new one frees what is retained here.
-        unsafe { raw::mlxcel_tensor_retain(self.raw.as_ptr()) };
+        unsafe { raw::shim_tensor_retain(self.raw.as_ptr()) };
         Self { raw: self.raw, module: Rc::clone(&self.module) }
     }
 
     /// Returns whether a tensor has this element type, as far as the device knows types.
     pub(crate) fn is_of(&self, dtype: Dtype) -> bool {
         // SAFETY: the handle is alive as long as `self`.
-        let found = unsafe { raw::mlxcel_tensor_dtype(self.raw.as_ptr()) };
+        let found = unsafe { raw::shim_tensor_dtype(self.raw.as_ptr()) };
         // Compiled code does not say whether integers have a sign.
         found == raw::dtype(dtype) || found == raw::dtype(signless(dtype))
     }
@@ -83,17 +83,16 @@ impl Tensor {
     /// Returns the shape.
     pub(crate) fn shape(&self) -> Vec<usize> {
         // SAFETY: the handle is alive as long as `self`.
-        let rank = unsafe { raw::mlxcel_tensor_rank(self.raw.as_ptr()) };
+        let rank = unsafe { raw::shim_tensor_rank(self.raw.as_ptr()) };
         // SAFETY: as above, and every axis is below the rank.
-        (0..rank).map(|axis| unsafe { raw::mlxcel_tensor_dim(self.raw.as_ptr(), axis) }).collect()
+        (0..rank).map(|axis| unsafe { raw::shim_tensor_dim(self.raw.as_ptr(), axis) }).collect()
     }
 
     /// Copies the elements to the host.
     pub(crate) fn read<T: Element>(&self) -> Result<Vec<T>, Error> {
         // SAFETY: the handle is alive as long as `self`.
-        let (dtype, size) = unsafe {
-            (raw::mlxcel_tensor_dtype(self.raw.as_ptr()), raw::mlxcel_tensor_size(self.raw.as_ptr()))
-        };
+        let (dtype, size) =
+            unsafe { (raw::shim_tensor_dtype(self.raw.as_ptr()), raw::shim_tensor_size(self.raw.as_ptr())) };
         if dtype != raw::dtype(T::DTYPE) || !size.is_multiple_of(size_of::<T>()) {
             return Err(Error::invalid(format!(
                 "a result of shape {:?} and {size} bytes is not of {:?}",
@@ -111,7 +110,7 @@ impl Tensor {
             return Err(Error::invalid("a scalar has no rows".to_owned()));
         };
         // SAFETY: the handle is alive as long as `self`.
-        let dtype = unsafe { raw::mlxcel_tensor_dtype(self.raw.as_ptr()) };
+        let dtype = unsafe { raw::shim_tensor_dtype(self.raw.as_ptr()) };
         if row >= *rows || dtype != raw::dtype(T::DTYPE) {
             return Err(Error::invalid(format!(
                 "row {row} of {:?} in a result of shape {shape:?}",
@@ -144,7 +143,7 @@ impl Tensor {
     /// Returns the size in bytes.
     pub(crate) fn size(&self) -> usize {
         // SAFETY: the handle is alive as long as `self`.
-        unsafe { raw::mlxcel_tensor_size(self.raw.as_ptr()) }
+        unsafe { raw::shim_tensor_size(self.raw.as_ptr()) }
     }
 
     /// Copies bytes from `offset` on to the host, into all of `target`.
@@ -159,7 +158,7 @@ impl Tensor {
         }
         // SAFETY: device and tensor are alive; the tensor has the bytes that `target` takes.
         check(unsafe {
-            raw::mlxcel_tensor_read(
+            raw::shim_tensor_read(
                 self.module.device.raw(),
                 self.raw.as_ptr(),
                 offset,
@@ -173,7 +172,7 @@ impl Tensor {
 impl Drop for Tensor {
     fn drop(&mut self) {
         // SAFETY: the only owner frees the handle once, before the module, which is a field of `self`.
-        unsafe { raw::mlxcel_tensor_free(self.raw.as_ptr()) }
+        unsafe { raw::shim_tensor_free(self.raw.as_ptr()) }
     }
 }
 

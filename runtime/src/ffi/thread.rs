@@ -15,7 +15,7 @@ pub(crate) struct BatchThread {
 impl BatchThread {
     pub(crate) fn new() -> Self {
         // SAFETY: the call takes no pointers, and changes only how the thread is scheduled.
-        let has_changed = unsafe { raw::mlxcel_thread_set_batch(1) != 0 };
+        let has_changed = unsafe { raw::shim_thread_set_batch(1) != 0 };
         Self { has_changed, _not_send: PhantomData }
     }
 }
@@ -24,7 +24,7 @@ impl Drop for BatchThread {
     fn drop(&mut self) {
         if self.has_changed {
             // SAFETY: as in `new`.
-            unsafe { raw::mlxcel_thread_set_batch(0) };
+            unsafe { raw::shim_thread_set_batch(0) };
         }
     }
 }

@@ -1,6 +1,7 @@
 //! Programs where this crate was built without IREE: none is ever loaded.
 
 use mlxcel_artifacts::{Tensor, entry::Entry};
+use safetensors::Dtype;
 
 use super::bundle::{DeviceOptions, Program};
 use crate::{device::DeviceInfo, error::Error};
@@ -43,6 +44,14 @@ impl Function {
     }
 
     pub fn set(&mut self, _: &str, _: &Tensor) -> Result<(), Error> {
+        match *self {}
+    }
+
+    pub fn set_bytes(&mut self, _: &str, _: Dtype, _: &[usize], _: &[u8]) -> Result<(), Error> {
+        match *self {}
+    }
+
+    pub fn read_into(&self, _: &str, _: &mut [u8]) -> Result<(), Error> {
         match *self {}
     }
 

@@ -3,7 +3,7 @@
 use mlxcel_artifacts::{
     Tensor as HostTensor,
     entry::{ArgumentKind, ArgumentSpec, Entry, MODULE_NAME},
-    type_text,
+    tensor_bytes, type_text,
 };
 use safetensors::Dtype;
 
@@ -116,9 +116,28 @@ impl Function {
     /// # Errors
     /// The function takes no such argument, or it has another type.
     pub fn set(&mut self, name: &str, value: &HostTensor) -> Result<(), Error> {
+        self.set_bytes(name, value.dtype(), value.shape(), value.bytes())
+    }
+
+    /// Copies a tensor of these bytes, little-endian, to the device; see [`set`](Self::set).
+    ///
+    /// # Errors
+    /// As [`set`](Self::set), or the bytes are not as many as the type says.
+    pub fn set_bytes(
+        &mut self,
+        name: &str,
+        dtype: Dtype,
+        shape: &[usize],
+        bytes: &[u8],
+    ) -> Result<(), Error> {
         let index = self.argument(name)?;
-        self.check_type(index, value.dtype(), value.shape())?;
-        let copy = Tensor::upload(&self.module, value.dtype(), value.shape(), value.bytes());
+        self.check_type(index, dtype, shape)?;
+        self.check_size(index, bytes.len())?;
+        if dtype == Dtype::BOOL && bytes.iter().any(|byte| *byte > 1) {
+            let bits: Vec<u8> = bytes.iter().map(|byte| u8::from(*byte != 0)).collect();
+            return self.set_bytes(name, dtype, shape, &bits);
+        }
+        let copy = Tensor::upload(&self.module, dtype, shape, bytes);
         self.arguments[index] = Some(copy.map_err(Error::iree(|| format!("copy `{name}` to the device")))?);
         Ok(())
     }
@@ -153,6 +172,27 @@ impl Function {
     /// # Errors
     /// There is nothing of this name, or the device fails.
     pub fn read(&self, name: &str) -> Result<HostTensor, Error> {
+        let (tensor, dtype, shape) = self.find(name)?;
+        let mut bytes = vec![0; tensor.size()];
+        tensor.copy_to(&mut bytes).map_err(Error::iree(|| format!("read `{name}`")))?;
+        HostTensor::new(dtype, shape, bytes).map_err(|error| Error::Unsupported(error.to_string()))
+    }
+
+    /// Copies a result of the last call, or the present value of a state, into all of `to`.
+    ///
+    /// # Errors
+    /// As [`read`](Self::read), or it has another number of bytes.
+    pub fn read_into(&self, name: &str, to: &mut [u8]) -> Result<(), Error> {
+        let (tensor, dtype, shape) = self.find(name)?;
+        if tensor.size() != to.len() {
+            let (name, found, expected) = (name.to_owned(), to.len(), type_text(dtype, shape));
+            return Err(ProgramError::BufferSize { name, found, size: tensor.size(), expected }.into());
+        }
+        tensor.copy_to(to).map_err(Error::iree(|| format!("read `{name}`")))
+    }
+
+    /// Finds a result of the last call, or the present value of a state.
+    fn find(&self, name: &str) -> Result<(&Tensor, Dtype, &[usize]), Error> {
         let result = self.entry.outputs().position(|(known, _)| known == name);
         let of_result = |state: &&State| Some(state.result) == result;
         let (tensor, dtype, shape) = if let Some(state) = self.states.iter().find(of_result) {
@@ -167,9 +207,7 @@ impl Function {
             self.present(state.ok_or_else(|| self.no_result(name))?.argument)?
         };
         self.check_result(name, tensor, dtype, shape)?;
-        let mut bytes = vec![0; tensor.size()];
-        tensor.copy_to(&mut bytes).map_err(Error::iree(|| format!("read `{name}`")))?;
-        HostTensor::new(dtype, shape, bytes).map_err(|error| Error::Unsupported(error.to_string()))
+        Ok((tensor, dtype, shape))
     }
 
     /// Takes a result of the last call as a tensor of the device, for other functions of the program.
@@ -218,6 +256,17 @@ impl Function {
         let found = type_text(dtype, shape);
         let expected = type_text(spec.dtype, &spec.shape);
         Err(ProgramError::ArgumentType { number, name, found, expected }.into())
+    }
+
+    /// Checks the bytes of an argument whose type fits.
+    fn check_size(&self, index: usize, found: usize) -> Result<(), Error> {
+        let spec = &self.entry.arguments[index];
+        let size = tensor_bytes(spec.dtype, &spec.shape).unwrap_or(usize::MAX);
+        if found == size {
+            return Ok(());
+        }
+        let expected = type_text(spec.dtype, &spec.shape);
+        Err(ProgramError::BufferSize { name: self.numbered(index).1, found, size, expected }.into())
     }
 
     /// Checks that an argument is a state, or that it is none.

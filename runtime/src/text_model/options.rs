@@ -2,7 +2,7 @@
 
 use std::hash::{BuildHasher as _, RandomState};
 
-use super::{Prompt, texts::Texts};
+use super::{request::Prompt, texts::Texts};
 #[cfg(feature = "grammar")]
 use crate::grammar::Constraint;
 use crate::{

@@ -5,13 +5,15 @@ use anyhow::{Result, bail};
 use crate::{shell, workspace::Workspace};
 
 /// The crates of the workspace that each crate may depend on.
-const ALLOWED: [(&str, &[&str]); 7] = [
+const ALLOWED: [(&str, &[&str]); 9] = [
     ("mlxcel-artifacts", &[]),
     ("mlxcel-models", &[]),
     ("mlxcel-emitter", &["mlxcel-artifacts", "mlxcel-models"]),
     ("mlxcel-compiler-driver", &["mlxcel-artifacts", "mlxcel-emitter", "mlxcel-models"]),
     ("mlxcel-runtime", &["mlxcel-artifacts"]),
     ("mlxcel-serve", &["mlxcel-artifacts", "mlxcel-runtime"]),
+    ("mlxcel-python", &["mlxcel-artifacts", "mlxcel-runtime"]),
+    ("mlxcel-capi", &["mlxcel-artifacts", "mlxcel-runtime"]),
     ("xtask", &[]),
 ];
 

@@ -32,7 +32,7 @@ const TOP_LEVEL: [&str; 19] = [
 ];
 
 /// The folders whose files may contain unsafe code.
-const UNSAFE: [&str; 2] = ["runtime/src/ffi/", "runtime/emulator/src/ffi/"];
+const UNSAFE: [&str; 3] = ["runtime/src/ffi/", "runtime/capi/src/ffi/", "runtime/emulator/src/ffi/"];
 
 /// Words that no file may contain, and the alternative. Split, so that this file does not contain them.
 const UNWANTED: [(&str, &str); 10] = [

@@ -193,6 +193,14 @@ pub(crate) fn vulkan(workspace: &Workspace) -> Detection {
     Detection::Found { version: String::new(), path: drivers }
 }
 
+pub(crate) fn valgrind(workspace: &Workspace) -> Detection {
+    detect_program(workspace, Path::new("valgrind"), |_| true)
+}
+
+pub(crate) fn pkg_config(workspace: &Workspace) -> Detection {
+    detect_program(workspace, Path::new("pkg-config"), |_| true)
+}
+
 pub(crate) fn faketime(workspace: &Workspace) -> Detection {
     detect_program(workspace, Path::new("faketime"), |_| true)
 }

@@ -153,6 +153,22 @@ pub(crate) const PARTS: &[Part] = &[
         detect: detect::minisign,
     },
     Part {
+        name: "valgrind",
+        expected: "valgrind on the PATH",
+        need: Need::Tests,
+        supply: Supply::Debian(&["valgrind"]),
+        variables: &[],
+        detect: detect::valgrind,
+    },
+    Part {
+        name: "pkg-config",
+        expected: "pkg-config on the PATH",
+        need: Need::Tests,
+        supply: Supply::Debian(&["pkg-config"]),
+        variables: &[],
+        detect: detect::pkg_config,
+    },
+    Part {
         name: "faketime",
         expected: "faketime on the PATH",
         need: Need::Tests,
