@@ -5,6 +5,7 @@ mod arrays;
 mod blob;
 mod bundle;
 mod cancel;
+mod command_line;
 mod describe;
 mod digest;
 mod driver;
@@ -48,6 +49,7 @@ pub use bundle::{
     write::{BundleWriter, Destination},
 };
 pub use cancel::{Cancel, INTERRUPTED, Watched};
+pub use command_line::parse_arguments;
 pub use describe::{byte_count::ByteCount, describe, differences::Differences};
 pub use digest::{Digest, ParseDigestError};
 pub use driver::{Driver, ParseDriverError};

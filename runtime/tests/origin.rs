@@ -151,6 +151,32 @@ fn the_named_store_knows_what_was_compiled_here() {
 }
 
 #[test]
+fn bundles_that_came_with_the_programs_have_names() {
+    let place = Place::new();
+    for folder in ["bin", "share/mlxcel"] {
+        fs::create_dir_all(place.at(folder)).unwrap();
+    }
+    let program = place.at("bin/mlxcel-run");
+    fs::copy(RUN.0, &program).unwrap();
+    place.bundle("share/mlxcel/tiny.bundle");
+    let run = |bundle: &str| {
+        let mut command = Command::new(&program);
+        command.args([bundle, "--tokens", "1"]).current_dir(place.0.path());
+        command.env_remove("MLXCEL_REQUIRE_SIGNATURE").env("MLXCEL_STORE", place.at("store"));
+        String::from_utf8(command.output().unwrap().stderr).unwrap()
+    };
+    let found = run("tiny");
+    assert!(found.starts_with("note: the bundle ") && found.contains(AT_ITS_CODE), "{found}");
+    assert!(run("other").starts_with("error: other is not a bundle: it does not exist\n"));
+    assert!(run("./tiny").starts_with("error: ./tiny is not a bundle: it does not exist\n"));
+    // What the user has goes first.
+    fs::create_dir(place.at("tiny")).unwrap();
+    assert!(run("tiny").starts_with("note: the bundle "));
+    place.bundle_from_here("tiny");
+    assert!(run("tiny").starts_with(AT_ITS_CODE));
+}
+
+#[test]
 fn a_required_signature() {
     let place = Place::new();
     place.bundle_from_here("b");

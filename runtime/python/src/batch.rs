@@ -52,10 +52,12 @@ impl Batch {
     /// Submits what has room and reads events. `None` after [`SIGNALS`] without an end.
     fn advance(&mut self) -> Result<Option<()>, Error> {
         self.submit()?;
-        let mut next = match self.running {
-            0 => return Ok(Some(())),
-            _ => self.events.recv_timeout(SIGNALS).ok(),
-        };
+        if self.running == 0 && self.waiting.is_empty() {
+            return Ok(Some(()));
+        }
+        // Without one that runs, the requests of others have all places, and there is no event of theirs.
+        let patience = if self.running == 0 { SIGNALS / 10 } else { SIGNALS };
+        let mut next = self.events.recv_timeout(patience).ok();
         while let Some((index, event)) = next {
             let is_end = !matches!(event, EventKind::Token { .. });
             let (_, is_stopped) = self.readers[index].push(event)?;

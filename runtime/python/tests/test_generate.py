@@ -114,6 +114,17 @@ def test_threads_share_an_engine(engine):
     assert found == [expected] * 8
 
 
+def test_a_list_waits_for_places_that_others_have(demo):
+    engine = mlxcel.Engine(demo, queue=2)
+    others = []
+    with pytest.raises(mlxcel.QueueFullError):
+        while True:
+            others.append(engine.stream(PROMPT, max_tokens=60, ignore_eos=True))
+    answers = engine.generate([PROMPT] * 5, max_tokens=2)
+    assert [len(answer.tokens) for answer in answers] == [2] * 5
+    assert all(len(list(stream)) >= 60 for stream in others)
+
+
 def test_embeddings(encoder):
     numpy = pytest.importorskip("numpy")
     texts = ["A cat sleeps.", "A dog runs.", "A cat sleeps."]

@@ -99,16 +99,28 @@ def test_a_full_queue(demo):
         del streams
 
 
-def run(code: str, *arguments: str) -> subprocess.Popen:
-    return subprocess.Popen(
-        [sys.executable, "-c", textwrap.dedent(code), *arguments],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
+@pytest.fixture
+def run():
+    """Starts Python with some code. What still runs after the test is killed."""
+    processes = []
+
+    def start(code: str, *arguments: str) -> subprocess.Popen:
+        process = subprocess.Popen(
+            [sys.executable, "-c", textwrap.dedent(code), *arguments],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        processes.append(process)
+        return process
+
+    yield start
+    for process in processes:
+        process.kill()
+        process.wait()
 
 
-def test_a_forked_child_is_refused(demo):
+def test_a_forked_child_is_refused(demo, run):
     code = """
         import multiprocessing, os, sys, mlxcel
         engine = mlxcel.Engine(sys.argv[1])
@@ -132,7 +144,7 @@ def test_a_forked_child_is_refused(demo):
     assert (process.returncode, out.strip()) == (0, "3"), errors
 
 
-def test_a_bundle_can_be_loaded_in_a_child(demo):
+def test_a_bundle_can_be_loaded_in_a_child(demo, run):
     code = """
         import multiprocessing, sys, mlxcel
         def work(path, queue):
@@ -150,7 +162,7 @@ def test_a_bundle_can_be_loaded_in_a_child(demo):
     assert (process.returncode, out.strip()) == (0, "3"), errors
 
 
-def test_a_child_of_a_process_that_opened_a_bundle(demo):
+def test_a_child_of_a_process_that_opened_a_bundle(demo, run):
     code = """
         import os, sys, mlxcel
         mlxcel.Bundle(sys.argv[1])
@@ -178,9 +190,11 @@ def test_a_child_of_a_process_that_opened_a_bundle(demo):
         "engine.score([5] * 500)",
     ],
 )
-def test_ctrl_c_ends_a_wait(demo, call):
+def test_ctrl_c_ends_a_wait(demo, run, call):
     code = f"""
-        import sys, mlxcel
+        import signal, sys, mlxcel
+        # A shell starts what runs in the background with this signal ignored.
+        signal.signal(signal.SIGINT, signal.default_int_handler)
         engine = mlxcel.Engine(sys.argv[1])
         engine.generate("And", max_tokens=1)
         try:

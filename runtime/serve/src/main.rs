@@ -22,8 +22,7 @@ use std::{
 };
 
 use anyhow::{Context as _, Error, Result, bail};
-use clap::Parser as _;
-use mlxcel_artifacts::report;
+use mlxcel_artifacts::{parse_arguments, report};
 #[cfg(feature = "otel")]
 use mlxcel_serve::Traces;
 use mlxcel_serve::{Limits, Models, Reload, Reloaded, Settings, Tls, serve};
@@ -52,7 +51,7 @@ const ADMIN_KEY: &str = "MLXCEL_ADMIN_KEY";
 const WARM_AFTER: Duration = Duration::from_secs(1);
 
 fn main() -> ExitCode {
-    let options = Options::parse();
+    let options = parse_arguments::<Options>(env::args_os());
     note::start(options.log);
     match run(options) {
         Ok(()) => ExitCode::SUCCESS,

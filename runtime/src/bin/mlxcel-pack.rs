@@ -8,7 +8,7 @@ mod origin;
 mod progress;
 
 use std::{
-    fs,
+    env, fs,
     io::{self, Write as _},
     path::{Path, PathBuf},
     process::ExitCode,
@@ -18,7 +18,7 @@ use std::{
 use anyhow::{Context as _, Result};
 use clap::Parser;
 use indicatif::BinaryBytes;
-use mlxcel_artifacts::{Cancel, INTERRUPTED, report};
+use mlxcel_artifacts::{Cancel, INTERRUPTED, parse_arguments, report};
 use mlxcel_runtime::{Calibrate, DeviceSpec, LoadOptions, Weights, pack};
 
 use crate::{integer::integer, origin::Origin, progress::bar};
@@ -56,7 +56,7 @@ const NOT_BUILT_HERE: &str = "the bundle was not compiled here, and its code may
 
 fn main() -> ExitCode {
     let cancel = Cancel::on_signals();
-    match run(&Cli::parse(), &cancel) {
+    match run(&parse_arguments::<Cli>(env::args_os()), &cancel) {
         Ok(target) => match writeln!(io::stdout(), "{target}") {
             Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
                 _ = writeln!(

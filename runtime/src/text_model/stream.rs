@@ -124,18 +124,18 @@ impl Mailbox {
 
     fn put(&self, event: EventKind) {
         let mut state = self.lock();
-        let is_end = !matches!(event, EventKind::Token { .. });
         state.events.push_back(event);
-        if is_end || !state.only_end {
-            state.tell();
-        }
+        state.tell();
         self.changed.notify_one();
     }
 }
 
 impl State {
+    /// Tells the watcher, if there is what it waits for.
     fn tell(&mut self) {
-        if let Some(watcher) = self.watcher.as_ref().filter(|_| !self.is_told) {
+        let is_wanted = |event: &EventKind| !self.only_end || !matches!(event, EventKind::Token { .. });
+        let has_news = self.events.back().is_some_and(is_wanted);
+        if let Some(watcher) = self.watcher.as_ref().filter(|_| has_news && !self.is_told) {
             watcher();
             self.is_told = true;
         }
@@ -230,9 +230,7 @@ impl AnswerStream {
     pub fn watch(&self, only_end: bool, watcher: Watcher) {
         let mut state = self.mailbox.lock();
         (state.watcher, state.only_end, state.is_told) = (Some(watcher), only_end, false);
-        if !state.events.is_empty() {
-            state.tell();
-        }
+        state.tell();
     }
 
     /// Ends the request. What has come can still be read.

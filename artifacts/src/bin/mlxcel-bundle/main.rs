@@ -18,13 +18,14 @@ mod store;
 mod verify;
 
 use std::{
+    env,
     io::{self, Write as _},
     process::ExitCode,
 };
 
 use anyhow::{Context as _, Result};
 use clap::Parser;
-use mlxcel_artifacts::report;
+use mlxcel_artifacts::{parse_arguments, report};
 
 use crate::{arguments::StoreArguments, command::Command, outcome::Outcome};
 
@@ -41,7 +42,7 @@ struct Options {
 }
 
 fn main() -> ExitCode {
-    let Options { store, command } = Options::parse();
+    let Options { store, command } = parse_arguments(env::args_os());
     match command.run(&store).and_then(print) {
         Ok(status) => status.into(),
         Err(error) if is_broken_pipe(&error) => ExitCode::SUCCESS,

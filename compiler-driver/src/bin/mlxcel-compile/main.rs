@@ -8,13 +8,13 @@ mod program;
 mod progress;
 
 use std::{
+    env,
     io::{self, Write},
     path::Path,
     process::ExitCode,
 };
 
-use clap::Parser;
-use mlxcel_artifacts::{INTERRUPTED, Store, report};
+use mlxcel_artifacts::{INTERRUPTED, Store, parse_arguments, report};
 use mlxcel_compiler_driver::{
     Cancel, CompilerLocation, Error, HubSettings, ModelSource, Target, explain, explain_program,
     write_random_weights,
@@ -32,7 +32,7 @@ use crate::{
 fn main() -> ExitCode {
     let mut progress = ProgressView::default();
     let cancel = Cancel::on_signals();
-    let result = run(Cli::parse(), &cancel, &mut progress);
+    let result = run(parse_arguments::<Cli>(env::args_os()), &cancel, &mut progress);
     progress.clear();
     // If stderr is closed, there is nowhere to report that.
     let say = |text: &str| _ = writeln!(io::stderr(), "{text}");

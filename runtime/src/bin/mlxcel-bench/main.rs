@@ -14,15 +14,14 @@ mod table;
 mod timeline;
 
 use std::{
-    fs,
+    env, fs,
     io::{self, Write as _},
     path::Path,
     process::ExitCode,
 };
 
 use anyhow::{Context as _, Result};
-use clap::Parser as _;
-use mlxcel_artifacts::{Bundle, Driver, INTERRUPTED, report};
+use mlxcel_artifacts::{Bundle, Driver, INTERRUPTED, parse_arguments, report};
 use mlxcel_runtime::{
     BenchWork, CacheSize, Cancel, CheckpointFiles, DeviceInfo, Engine, EngineSettings, LoadOptions,
     ModelRunner, Profile, Quality, ReadBandwidth, Tokenizer, Weights, load, measure_quality,
@@ -39,7 +38,7 @@ use crate::{
 const CASES: &str = "{bar:30} {pos} of {len} cases {msg}";
 
 fn main() -> ExitCode {
-    let mut options = Options::parse();
+    let mut options = parse_arguments::<Options>(env::args_os());
     let cancel = Cancel::on_signals();
     let path = options.trace.clone();
     let timeline = &mut options.timeline;

@@ -23,14 +23,14 @@ mod stdio;
 mod timeline;
 
 use std::{
+    env,
     io::{self, Write as _},
     process::ExitCode,
     time::Instant,
 };
 
 use anyhow::{Context as _, Result, bail};
-use clap::Parser as _;
-use mlxcel_artifacts::{Bundle, BundleKind, INTERRUPTED, report};
+use mlxcel_artifacts::{Bundle, BundleKind, INTERRUPTED, parse_arguments, report};
 use mlxcel_runtime::{
     ChatTemplate, CheckpointFiles, Error, Message, Request, Sampling, StopReason, Tokenizer, Weights,
     check_prompt, eos_ids, trace::Detail,
@@ -57,7 +57,7 @@ struct Run<'a> {
 }
 
 fn main() -> ExitCode {
-    let mut options = Options::parse();
+    let mut options = parse_arguments::<Options>(env::args_os());
     let path = options.trace.clone();
     let timeline = &mut options.timeline;
     let timeline = path.as_deref().map(|path| timeline::begin(path, timeline)).transpose();

@@ -1,8 +1,9 @@
 //! The options about the origin of a bundle's code, for every program that runs bundles.
 
 use std::{
+    env, fs,
     io::{self, Write as _},
-    path::{Path, PathBuf},
+    path::{Component, Path, PathBuf},
 };
 
 use clap::Args;
@@ -21,14 +22,18 @@ pub(crate) struct Origin {
 }
 
 impl Origin {
-    /// Opens a bundle, a folder or a name in the store, without reading its weights.
+    /// Opens a bundle without reading its weights: a folder, a name in the store, or a bundle that came with the programs.
     pub(crate) fn open(&self, bundle: &Path) -> Result<Bundle, Error> {
         let store = match Store::from_env(self.store.as_deref()) {
             // A folder needs no store.
             Err(Error::NoStore) => None,
             store => Some(store?),
         };
-        OriginRules { store, require_signature: None }.open(bundle)
+        let opened = OriginRules { store, require_signature: None }.open(bundle);
+        match (opened, shipped(bundle)) {
+            (Err(Error::NotABundle { .. }), Some(shipped)) => Bundle::open_without_weights(&shipped),
+            (opened, _) => opened,
+        }
     }
 
     /// Checks the signature that is required, and returns it.
@@ -52,6 +57,16 @@ impl Origin {
     fn rules(&self) -> OriginRules {
         OriginRules { store: None, require_signature: self.require_signature.clone() }
     }
+}
+
+/// Returns the folder of a bundle that came with the programs: `share/mlxcel/NAME.bundle` beside the folder `bin`.
+fn shipped(name: &Path) -> Option<PathBuf> {
+    let is_name = matches!(name.components().collect::<Vec<_>>()[..], [Component::Normal(_)]);
+    let program = env::current_exe().and_then(fs::canonicalize).ok().filter(|_| is_name)?;
+    let mut file = name.as_os_str().to_owned();
+    file.push(".bundle");
+    let folder = program.parent()?.parent()?.join("share/mlxcel").join(file);
+    folder.is_dir().then_some(folder)
 }
 
 /// Parses a public key, or reads it from a file.
