@@ -14,19 +14,37 @@ pub enum Driver {
     Cuda,
     /// A Vulkan device.
     Vulkan,
+    /// An AMD GPU. The runtime of this project has no such driver.
+    Hip,
+    /// An Apple GPU. The runtime of this project has no such driver.
+    Metal,
 }
+
+/// What is said of targets whose driver is not in this project's runtime.
+pub const NEVER_RUN: &str = "compiles; never run by us";
 
 impl Driver {
     /// Every driver.
-    pub const ALL: [Self; 3] = [Self::Local, Self::Cuda, Self::Vulkan];
+    pub const ALL: [Self; 5] = [Self::Local, Self::Cuda, Self::Vulkan, Self::Hip, Self::Metal];
 
-    /// Returns the name in manifests: `local`, `cuda` or `vulkan`.
+    /// Returns the name in manifests: `local`, `cuda`, `vulkan`, `hip` or `metal`.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
             Self::Local => "local",
             Self::Cuda => "cuda",
             Self::Vulkan => "vulkan",
+            Self::Hip => "hip",
+            Self::Metal => "metal",
+        }
+    }
+
+    /// Returns whether the runtime has the driver. Otherwise see [`NEVER_RUN`].
+    #[must_use]
+    pub const fn is_run(self) -> bool {
+        match self {
+            Self::Local | Self::Cuda | Self::Vulkan => true,
+            Self::Hip | Self::Metal => false,
         }
     }
 }
@@ -39,7 +57,7 @@ impl fmt::Display for Driver {
 
 /// The error for a text that is not a driver's name.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("unknown driver `{}`, expected local, cuda or vulkan", .0.escape_default())]
+#[error("unknown driver `{}`, expected local, cuda, vulkan, hip or metal", .0.escape_default())]
 pub struct ParseDriverError(String);
 
 impl FromStr for Driver {
@@ -75,7 +93,7 @@ mod tests {
         }
         assert_eq!(
             "rocm".parse::<Driver>().unwrap_err().to_string(),
-            "unknown driver `rocm`, expected local, cuda or vulkan"
+            "unknown driver `rocm`, expected local, cuda, vulkan, hip or metal"
         );
     }
 }

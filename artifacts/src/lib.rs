@@ -52,7 +52,7 @@ pub use cancel::{Cancel, INTERRUPTED, Watched};
 pub use command_line::parse_arguments;
 pub use describe::{byte_count::ByteCount, describe, differences::Differences};
 pub use digest::{Digest, ParseDigestError};
-pub use driver::{Driver, ParseDriverError};
+pub use driver::{Driver, NEVER_RUN, ParseDriverError};
 pub use error::{Error, Report, report};
 pub use files::SharedLock;
 pub use gguf::{GGUF_MAGIC, GgmlType, GgufError, GgufHeader, GgufTensor, MetadataValue};

@@ -24,6 +24,8 @@ pub struct Target {
     pub description: String,
     /// Driver that runs the compiled module.
     pub driver: Driver,
+    /// What the project's tests ran it on, for `mlxcel-compile targets`.
+    pub run: String,
     /// Flags for iree-compile, besides those that follow from `cpu`.
     pub flags: Vec<String>,
     /// CPU, unless the target is another device.
@@ -257,6 +259,8 @@ pub(crate) fn float_name(dtype: Dtype) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use mlxcel_artifacts::NEVER_RUN;
+
     use crate::test_support::all_targets;
 
     fn machine(arch: &str, features: &[&str]) -> Machine {
@@ -289,6 +293,7 @@ mod tests {
         for target in all_targets() {
             let name = &target.name;
             assert!(!target.description.is_empty(), "{name}");
+            assert!(target.driver.is_run() != (target.run == NEVER_RUN), "{name}");
             assert_eq!(target.cpu.is_some(), target.driver == Driver::Local, "{name}");
             assert!(target.flags.iter().all(|flag| flag.starts_with("--iree-")), "{name}");
             let resolved = target.resolve(&machine("aarch64", &["neon"]), Float::F32, Quant::None);
@@ -352,10 +357,13 @@ mod tests {
     #[test]
     fn invalid_files_are_refused() {
         let refused = |text: &str| mlxcel_artifacts::report(&Target::parse("x", text).unwrap_err());
-        let right = "description = 'x'\ndriver = 'local'\nflags = []\n";
+        let right = "description = 'x'\ndriver = 'local'\nrun = 'y'\nflags = []\n";
         assert!(Target::parse("x", right).is_ok());
         for (wrong, expected) in [
-            (right.replace("local", "rocm"), "unknown driver `rocm`, expected local, cuda or vulkan"),
+            (
+                right.replace("local", "rocm"),
+                "unknown driver `rocm`, expected local, cuda, vulkan, hip or metal",
+            ),
             (format!("{right}cpus = 2\n"), "unknown field `cpus`"),
             (format!("{right}precisions = ['f64']\n"), "found \"f64\", expected f32, bf16 or f16"),
             (format!("{right}cpu = 'guest'\n"), "data did not match any variant"),

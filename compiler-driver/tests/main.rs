@@ -24,6 +24,7 @@ mod kills;
 mod linked_kernels;
 mod offline;
 mod oracle;
+mod other_gpus;
 mod packing;
 mod pipeline;
 mod programs;

@@ -9,6 +9,7 @@ use self::byte_count::ByteCount;
 use crate::{
     blob::Blob,
     bundle::Bundle,
+    driver::NEVER_RUN,
     manifest::{
         CalibratedBy, EmbeddingSpec, GpuNeeds, Manifest, ModelSpec, Packing, SelfTestCase, Serving,
         TargetArtifact, Window,
@@ -190,7 +191,11 @@ fn describe_target(name: &str, target: &TargetArtifact) -> String {
         packing,
     } = target;
     let mut rows = Rows::new(4, 9);
-    rows.add("driver", driver);
+    if driver.is_run() {
+        rows.add("driver", driver);
+    } else {
+        rows.add("driver", format!("{driver} ({NEVER_RUN})"));
+    }
     if !arch.is_empty() {
         rows.add("cpu", arch);
     }

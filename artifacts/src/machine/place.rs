@@ -30,7 +30,7 @@ pub enum DeviceClass {
     Cpu,
     /// A Vulkan device in software. Targets for the CPU are faster.
     Software,
-    /// A device that may not exist.
+    /// A device that may not exist, or that the runtime has no driver for.
     Possible,
 }
 
@@ -53,7 +53,11 @@ impl Place<'_> {
     /// Returns the driver of the place.
     #[must_use]
     pub fn driver(self) -> Driver {
-        self.device_class().driver()
+        match self {
+            Self::Cpu => Driver::Local,
+            Self::Gpu(gpu) => gpu.driver,
+            Self::VulkanDrivers(_) => Driver::Vulkan,
+        }
     }
 
     /// Returns the class that decides how much the place is preferred.
@@ -67,6 +71,7 @@ impl Place<'_> {
                 Driver::Cuda => DeviceClass::Cuda,
                 Driver::Vulkan if is_software(&gpu.name) => DeviceClass::Software,
                 Driver::Vulkan => DeviceClass::Vulkan,
+                Driver::Hip | Driver::Metal => DeviceClass::Possible,
             },
         }
     }
@@ -77,7 +82,8 @@ impl Machine {
     #[must_use]
     pub fn places(&self) -> Vec<Place<'_>> {
         // A description may list a GPU with the CPU's driver, but only `Place::Cpu` checks CPU features.
-        let gpus = self.gpus.iter().filter(|gpu| gpu.driver != Driver::Local).map(Place::Gpu);
+        let is_place = |gpu: &&Gpu| gpu.driver != Driver::Local && gpu.driver.is_run();
+        let gpus = self.gpus.iter().filter(is_place).map(Place::Gpu);
         let drivers = Some(self.vulkan_drivers.as_slice()).filter(|drivers| !drivers.is_empty());
         let mut places: Vec<_> = gpus.chain([Place::Cpu]).chain(drivers.map(Place::VulkanDrivers)).collect();
         places.sort_by_key(|place| place.device_class());

@@ -44,7 +44,7 @@ fn syntax_errors_have_a_line() {
     };
     assert_eq!(
         parse(&text.replace("driver = \"local\"", "driver = \"rocm\"")),
-        "manifest.toml line 18: unknown driver `rocm`, expected local, cuda or vulkan"
+        "manifest.toml line 18: unknown driver `rocm`, expected local, cuda, vulkan, hip or metal"
     );
     assert_eq!(parse("model = 'x'\n"), "manifest.toml line 1: missing field `format`");
     let error = parse(&text.replace("family = ", "kin = "));

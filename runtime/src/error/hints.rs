@@ -34,5 +34,7 @@ pub(super) fn portable_target(driver: Driver) -> &'static str {
         Driver::Local => "cpu",
         Driver::Cuda => "cuda",
         Driver::Vulkan => "vulkan",
+        Driver::Hip => "rocm-gfx942",
+        Driver::Metal => "metal",
     }
 }

@@ -149,13 +149,15 @@ fn open_best<'m, D: Devices>(
     manifest: &'m Manifest,
     cpu: DeviceSpec,
 ) -> Result<OpenedDevice<'m, D::Device>, Error> {
-    let mut search = Search { devices, machine, manifest, reasons: vec![], remedies: vec![] };
+    let mut search =
+        Search { devices, machine, manifest, reasons: without_driver(manifest), remedies: vec![] };
     let (mut asked, mut candidates) = (BTreeSet::new(), Vec::new());
     for device_class in DeviceClass::ALL {
         let driver = device_class.driver();
         let spec: fn(Option<u32>) -> DeviceSpec = match driver {
             Driver::Cuda => DeviceSpec::Cuda,
             Driver::Vulkan => DeviceSpec::Vulkan,
+            Driver::Hip | Driver::Metal => continue,
             Driver::Local => match fitting(machine, manifest, Place::Cpu) {
                 // Every machine has a CPU. If it does not open, the search ends with that error.
                 Fit::Target(..) => {
@@ -178,6 +180,14 @@ fn open_best<'m, D: Devices>(
     let Search { reasons, mut remedies, .. } = search;
     remedies.push(RECOMPILE);
     Err(Error::NoTarget { place: "here".into(), reasons, hint: remedies.join(", or ") })
+}
+
+/// Returns the reasons against targets whose driver the runtime does not have.
+fn without_driver(manifest: &Manifest) -> Vec<(String, String)> {
+    let others = manifest.targets.iter().filter(|(_, target)| !target.driver.is_run());
+    others
+        .map(|(name, target)| (name.clone(), format!("found no driver {} in this program", target.driver)))
+        .collect()
 }
 
 /// The remedy for every machine.
@@ -269,10 +279,10 @@ fn fitting<'m>(machine: &Machine, manifest: &'m Manifest, place: Place<'_>) -> F
 /// The reason against a driver without devices.
 const NO_DEVICE: &str = "the driver finds no device";
 
-/// Returns how to get a driver; `None` for the CPU, which needs none.
+/// Returns how to get a driver; `None` for the CPU, which needs none, and for drivers that the runtime does not have.
 fn install(driver: Driver) -> Option<&'static str> {
     match driver {
-        Driver::Local => None,
+        Driver::Local | Driver::Hip | Driver::Metal => None,
         Driver::Cuda => Some("install NVIDIA's driver"),
         Driver::Vulkan => Some("install a Vulkan driver"),
     }

@@ -60,6 +60,7 @@ fn replace(file: &str, text: &str, name: &str, body: &str) -> Result<String> {
 struct Target {
     description: String,
     driver: String,
+    run: String,
 }
 
 fn targets(root: &Path) -> Result<String> {
@@ -70,10 +71,10 @@ fn targets(root: &Path) -> Result<String> {
         let text = fs::read_to_string(&path).with_context(|| path.display().to_string())?;
         let target: Target = toml::from_str(&text).with_context(|| path.display().to_string())?;
         let name = path.file_stem().unwrap_or_default().to_string_lossy();
-        rows.push(format!("| `{name}` | {} | {} |\n", target.description, target.driver));
+        rows.push(format!("| `{name}` | {} | {} | {} |\n", target.description, target.driver, target.run));
     }
     rows.sort();
-    Ok(format!("| target | compiles for | driver |\n|---|---|---|\n{}", rows.concat()))
+    Ok(format!("| target | compiles for | driver | run by us on |\n|---|---|---|---|\n{}", rows.concat()))
 }
 
 fn parts() -> String {

@@ -24,7 +24,7 @@ use crate::{
 pub(crate) struct Check {
     #[command(flatten)]
     source: Source,
-    /// Consider only devices of this driver: local, cuda or vulkan
+    /// Consider only devices of this driver: local, cuda, vulkan, hip or metal
     #[arg(long, value_name = "DRIVER")]
     device: Option<Driver>,
     /// Check another machine, described by a file that `mlxcel-bundle machine` wrote there

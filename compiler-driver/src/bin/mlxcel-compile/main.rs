@@ -14,7 +14,7 @@ use std::{
     process::ExitCode,
 };
 
-use mlxcel_artifacts::{INTERRUPTED, Store, parse_arguments, report};
+use mlxcel_artifacts::{INTERRUPTED, NEVER_RUN, Store, parse_arguments, report};
 use mlxcel_compiler_driver::{
     Cancel, CompilerLocation, Error, HubSettings, ModelSource, Target, explain, explain_program,
     write_random_weights,
@@ -75,7 +75,11 @@ fn run(cli: Cli, cancel: &Cancel, progress: &mut ProgressView) -> Result<Outcome
             None => Ok(explain(&described(&model, cancel, progress)?, cancel)?.into()),
         },
         Some(Command::Targets) => {
-            let rows = Target::all()?.into_iter().map(|target| (target.name, target.description));
+            let description = |target: &Target| match target.driver.is_run() {
+                true => target.description.clone(),
+                false => format!("{} ({NEVER_RUN})", target.description),
+            };
+            let rows = Target::all()?.into_iter().map(|target| (target.name.clone(), description(&target)));
             Ok(table(rows.collect()).into())
         }
         Some(Command::Models) => Ok(lines(PRESETS.iter().map(|preset| preset.name)).into()),
