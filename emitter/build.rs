@@ -99,6 +99,8 @@ impl Object {
             return check_ptx(path);
         }
         clang.arg(format!("--target={}-none-elf", isa.arch())).args(["-fPIC", "-fno-stack-protector", "-c"]);
+        // The linker calls what is visible by way of a table, which IREE's loader leaves as it is on ARM.
+        clang.arg("-fvisibility=hidden");
         if isa.arch() == "x86_64" {
             clang.arg("-mno-red-zone");
         }

@@ -9,6 +9,7 @@ use std::{
 use mlxcel_artifacts::Tensor;
 use mlxcel_emitter::{Graph, Isa, KernelConstant, Module, TensorType};
 use mlxcel_runtime::{DeviceOptions, Program};
+use object::{Endianness, Object as _, read::elf::ElfFile64};
 use safetensors::Dtype;
 
 use crate::programs_run::{Built, built, exported, tensors};
@@ -32,7 +33,7 @@ pub(crate) fn compiled(source: &Path, triple: &str, flags: &[String], object: Pa
 const OBJECT: [&str; 2] = ["-fPIC", "-c"];
 
 /// Compiles C for a CPU.
-fn object(source: &Path, arch: &str, object: PathBuf) -> PathBuf {
+pub(crate) fn object(source: &Path, arch: &str, object: PathBuf) -> PathBuf {
     compiled(source, &format!("{arch}-linux-gnu"), &OBJECT.map(str::to_owned), object)
 }
 
@@ -70,6 +71,22 @@ fn a_kernel_in_c_computes_what_jax_computes() {
     let renamed = folder.path().join("another name.o");
     fs::rename(&objects[0], &renamed).unwrap();
     assert_eq!(of(&[objects[1].clone(), renamed]).bundle.digest(), built.bundle.digest());
+}
+
+/// IREE's loader leaves the table as it is on ARM, by which linkers call functions that can be seen from outside.
+#[test]
+fn code_for_arm_calls_kernels_directly() {
+    let folder = tempfile::tempdir().unwrap();
+    let kernel = object(&exported("linear_recurrence.c"), "aarch64", folder.path().join("k.o"));
+    let built = built(&exported("kernel.jax"), |request| {
+        (request.targets, request.kernels) = (vec!["cpu-aarch64".into()], vec![kernel]);
+    })
+    .unwrap();
+    let module =
+        fs::read(built.bundle.blob_path(&built.bundle.manifest().targets["cpu-aarch64"].vmfb)).unwrap();
+    let start = module.windows(4).position(|bytes| bytes == b"\x7fELF").unwrap();
+    let file = ElfFile64::<Endianness>::parse(&module[start..]).unwrap();
+    assert!(file.section_by_name(".text").is_some() && file.section_by_name(".plt").is_none());
 }
 
 #[test]

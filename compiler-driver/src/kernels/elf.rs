@@ -2,7 +2,9 @@
 
 use object::{
     Architecture, Endianness, FileKind, Object as _, ObjectKind, ObjectSection as _, ObjectSymbol as _,
-    SectionKind, SymbolKind, read::elf::ElfFile64,
+    SectionKind, SymbolKind,
+    elf::{SHT_SYMTAB, STV_HIDDEN},
+    read::elf::{ElfFile64, SectionHeader as _},
 };
 
 use super::problem::KernelError;
@@ -62,6 +64,27 @@ impl Symbols {
         }
         Ok(symbols)
     }
+}
+
+/// Hides the symbols of an object from everything that it will not be linked with.
+///
+/// The linker calls functions that others could replace by way of a table of addresses. IREE's loader of executables leaves that
+/// table as it is on ARM, and the first call would crash.
+pub(super) fn hide(bytes: &mut [u8]) -> Result<(), KernelError> {
+    const BYTES_OF_SYMBOL: usize = 24;
+    /// Where a symbol has its visibility, in the lowest two bits.
+    const VISIBILITY: usize = 5;
+    let file = parsed(bytes)?;
+    let table =
+        file.sections().find(|section| section.elf_section_header().sh_type(file.endian()) == SHT_SYMTAB);
+    let Some((start, _)) = table.and_then(|section| section.file_range()) else { return Ok(()) };
+    let visible = file.symbols().filter(|symbol| symbol.is_global() && !symbol.is_undefined());
+    let places: Vec<usize> =
+        visible.map(|symbol| start as usize + symbol.index().0 * BYTES_OF_SYMBOL + VISIBILITY).collect();
+    for place in places {
+        bytes[place] = bytes[place] & !0b11 | STV_HIDDEN.0;
+    }
+    Ok(())
 }
 
 /// Refuses what nothing does where bundles run: to start a program, to make variables of a thread, and to compile.
@@ -130,6 +153,15 @@ mod tests {
                 object.name
             );
             assert!(object.name.contains(symbols.arch), "{}", object.name);
+        }
+    }
+
+    #[test]
+    fn our_own_objects_are_hidden() {
+        for object in mlxcel_emitter::objects().filter(|object| object.name.ends_with(".o")) {
+            let mut hidden = object.bytes.to_vec();
+            hide(&mut hidden).unwrap();
+            assert!(*object.bytes == *hidden, "{}", object.name);
         }
     }
 

@@ -5,7 +5,11 @@ use std::path::{Path, PathBuf};
 use mlxcel_artifacts::{Digest, Links, ReadError, read_limited};
 use mlxcel_emitter::{Isa, Object};
 
-use super::{elf::Symbols, problem::KernelError, ptx};
+use super::{
+    elf::{self, Symbols},
+    problem::KernelError,
+    ptx,
+};
 use crate::error::Error;
 
 /// The most bytes of a file of kernels.
@@ -35,7 +39,7 @@ impl KernelFile {
         Self::of(path, bytes).map_err(|problem| Error::Kernels { path: path.into(), problem })
     }
 
-    fn of(path: &Path, bytes: Vec<u8>) -> Result<Self, KernelError> {
+    fn of(path: &Path, mut bytes: Vec<u8>) -> Result<Self, KernelError> {
         let digest = Digest::of(&bytes);
         let text = std::str::from_utf8(&bytes).ok().filter(|text| ptx::is_ptx(text));
         let (symbols, parameter_bits) = match text {
@@ -52,6 +56,7 @@ impl KernelFile {
             }
             None => {
                 let symbols = Symbols::read(&bytes)?;
+                elf::hide(&mut bytes)?;
                 let unknown = vec![None; symbols.functions.len()];
                 (symbols, unknown)
             }
@@ -59,7 +64,7 @@ impl KernelFile {
         if symbols.functions.is_empty() {
             return Err(KernelError::NoFunction);
         }
-        let extension = if text.is_some() { "ptx" } else { "o" };
+        let extension = if symbols.arch == Isa::Sm80.arch() { "ptx" } else { "o" };
         let name = format!("{}.{extension}", &digest.hex()[..NAME_DIGITS]);
         let object = Object { name: name.into(), bytes: bytes.into() };
         Ok(Self { path: path.into(), digest, object, symbols, parameter_bits })
