@@ -26,7 +26,7 @@ fn main() {
 mod native {
     use std::{
         env,
-        ffi::OsStr,
+        ffi::{OsStr, OsString},
         fs,
         path::{Path, PathBuf},
         process::Command,
@@ -76,12 +76,6 @@ mod native {
         for path in ["native", "Cargo.toml", "../artifacts/src/iree.rs"] {
             println!("cargo::rerun-if-changed={path}");
         }
-        let (host, target) = (variable("HOST")?, variable("TARGET")?);
-        if host != target {
-            return Err(format!(
-                "the IREE runtime can only be built for the host: found target {target}, expected {host}\nhint: build on the target, or with --no-default-features"
-            ));
-        }
         let folder = PathBuf::from(variable("CARGO_MANIFEST_DIR")?);
         let out = PathBuf::from(variable("OUT_DIR")?);
         let toolchain =
@@ -94,7 +88,16 @@ mod native {
         check_version(&source)?;
 
         let archives = out.join("iree");
-        run_cmake(&cmake, &folder.join("native"), &source, cuda.as_deref(), &archives)?;
+        let project = Project { cmake: &cmake, folder: &folder.join("native"), source: &source };
+        let mut definitions =
+            vec![definition("IREE_HAL_DRIVER_CUDA", if cuda.is_some() { "ON" } else { "OFF" })];
+        if variable("HOST")? != variable("TARGET")? {
+            let tools = out.join("tools");
+            project.build("iree-flatcc-cli", &[], None, &tools)?;
+            definitions.push(definition("IREE_HOST_BIN_DIR", tools.join("iree/tools")));
+            definitions.extend(of_target()?);
+        }
+        project.build("mlxcel_iree", &definitions, cuda.as_deref(), &archives)?;
         compile_shim(&folder.join("native"), &source, &archives);
         link(&archives);
         Ok(())
@@ -239,39 +242,73 @@ mod native {
         Ok(format!("{}.{}.{patch}", numbers[0], numbers[1]))
     }
 
-    /// Configures and builds IREE with CMake.
-    fn run_cmake(
-        cmake: &Path,
-        project: &Path,
-        source: &Path,
-        cuda: Option<&Path>,
-        archives: &Path,
-    ) -> Result<(), String> {
-        let mut configure = Command::new(cmake);
-        configure
-            .args(["-G", "Ninja", "-DCMAKE_BUILD_TYPE=Release"])
-            .arg("-S")
-            .arg(project)
-            .arg("-B")
-            .arg(archives);
-        configure.arg(definition("IREE_SOURCE", source));
-        configure.arg(definition("IREE_HAL_DRIVER_CUDA", if cuda.is_some() { "ON" } else { "OFF" }));
-        if let Some(folder) = cuda {
-            configure.env("IREE_CUDA_DEPS_DIR", folder);
+    /// The CMake project in `native/`, over IREE's source.
+    struct Project<'a> {
+        cmake: &'a Path,
+        folder: &'a Path,
+        source: &'a Path,
+    }
+
+    impl Project<'_> {
+        /// Configures the project in the folder `into` and builds one target of it.
+        fn build(
+            &self,
+            target: &str,
+            definitions: &[OsString],
+            cuda: Option<&Path>,
+            into: &Path,
+        ) -> Result<(), String> {
+            let Self { cmake, folder, source } = self;
+            let mut configure = Command::new(cmake);
+            configure
+                .args(["-G", "Ninja", "-DCMAKE_BUILD_TYPE=Release", "-S"])
+                .arg(folder)
+                .arg("-B")
+                .arg(into);
+            configure.arg(definition("IREE_SOURCE", source)).args(definitions);
+            if let Some(folder) = cuda {
+                configure.env("IREE_CUDA_DEPS_DIR", folder);
+            }
+            let mut build = Command::new(cmake);
+            build.arg("--build").arg(into).args(["--target", target, "--parallel"]);
+            build.arg(env::var("NUM_JOBS").unwrap_or_else(|_| "1".into()));
+            for command in [&mut configure, &mut build] {
+                let log =
+                    output(command).map_err(|error| format!("the IREE runtime did not build: {error}"))?;
+                println!("{log}");
+            }
+            Ok(())
         }
-        let mut build = Command::new(cmake);
-        build.arg("--build").arg(archives).args(["--target", "mlxcel_iree", "--parallel"]);
-        build.arg(env::var("NUM_JOBS").unwrap_or_else(|_| "1".into()));
-        for command in [&mut configure, &mut build] {
-            let log = output(command).map_err(|error| format!("the IREE runtime did not build: {error}"))?;
-            println!("{log}");
+    }
+
+    /// Returns CMake's definitions for a target that is not the host: the system, and the compilers that the crate cc finds.
+    fn of_target() -> Result<Vec<OsString>, String> {
+        let (os, arch) = (variable("CARGO_CFG_TARGET_OS")?, variable("CARGO_CFG_TARGET_ARCH")?);
+        if os != "linux" {
+            return Err(format!(
+                "the IREE runtime can only be built for another CPU of Linux: found {os}, expected linux\n\
+                 hint: build on the target, or with --no-default-features"
+            ));
         }
-        Ok(())
+        let mut definitions =
+            vec![definition("CMAKE_SYSTEM_NAME", "Linux"), definition("CMAKE_SYSTEM_PROCESSOR", arch)];
+        for (language, is_cpp) in [("C", false), ("CXX", true)] {
+            let compiler = cc::Build::new()
+                .cpp(is_cpp)
+                .try_get_compiler()
+                .map_err(|error| format!("found no compiler of {language} for the target: {error}"))?;
+            definitions.push(definition(&format!("CMAKE_{language}_COMPILER"), compiler.path()));
+            if compiler.is_like_clang() {
+                definitions
+                    .push(definition(&format!("CMAKE_{language}_COMPILER_TARGET"), variable("TARGET")?));
+            }
+        }
+        Ok(definitions)
     }
 
     /// Returns CMake's argument that defines a variable.
-    fn definition(name: &str, value: impl AsRef<OsStr>) -> std::ffi::OsString {
-        let mut text = std::ffi::OsString::from(format!("-D{name}="));
+    fn definition(name: &str, value: impl AsRef<OsStr>) -> OsString {
+        let mut text = OsString::from(format!("-D{name}="));
         text.push(value);
         text
     }
