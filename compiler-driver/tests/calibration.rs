@@ -8,8 +8,9 @@ use mlxcel_compiler_driver::{Quant, Request};
 use mlxcel_runtime::{Calibrate, Cancel, Error, pack};
 
 use crate::{
+    answers::on,
     quantized::{Measured, demo, measured, recorded},
-    real::{Built, built, models, on, program},
+    real::{Built, built, models, program},
 };
 
 /// Windows of 256 tokens of the text.

@@ -9,8 +9,9 @@ use std::{collections::BTreeSet, env, fs, path::PathBuf, sync::Mutex};
 use mlxcel_compiler_driver::{Quant, Request, WeightSource};
 
 use crate::{
-    oracle::{Failure, answers_of_quantized},
-    real::{Built, Fixture, Loaded, OF_PANELS, Recorded, built, each, is_full, models, request, try_built},
+    answers::{Failure, Loaded, Recorded},
+    oracle::answers_of_quantized,
+    real::{Built, Fixture, OF_PANELS, built, each, is_full, models, request, try_built},
 };
 
 /// Fixtures that only `MLXCEL_ORACLE=full` runs, because others have the same form with other numbers.

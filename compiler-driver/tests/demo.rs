@@ -6,7 +6,10 @@ mod generate;
 
 use std::fs;
 
-use crate::real::{Built, Loaded, built, engine, greedy, models, on, request};
+use crate::{
+    answers::{Loaded, engine, greedy, on},
+    real::{Built, built, models, request},
+};
 use mlxcel_artifacts::Bundle;
 use mlxcel_compiler_driver::{Float, Precision, Request, WeightSource};
 use mlxcel_runtime::{

@@ -13,11 +13,12 @@ use mlxcel_compiler_driver::{Float, Precision, Request};
 use mlxcel_emitter::Isa;
 
 use crate::{
+    answers::greedy,
     graphs::logistic_regression,
     linked_kernels::compiled,
     oracle::say,
     programs_run::{Built, built, exported},
-    real::{self, Fixture, each, fixtures, greedy, is_full, program, request, try_built},
+    real::{self, Fixture, each, fixtures, is_full, program, request, try_built},
 };
 
 /// The variable with the fixture of a child process.

@@ -7,7 +7,10 @@ use std::{
     sync::PoisonError,
 };
 
-use crate::real::{Built, ON_LAVAPIPE, built, each, is_full, models, on, request, toolchain};
+use crate::{
+    answers::{EMBEDDING_TOLERANCE, Text, distance, holds, on},
+    real::{Built, ON_LAVAPIPE, built, each, is_full, models, request, toolchain},
+};
 use mlxcel_artifacts::{Machine, report};
 use mlxcel_compiler_driver::{Cancel, ModelSource, Quant, Request, WeightSource, explain};
 use mlxcel_models::{FAMILIES, Head, ModelConfig};
@@ -16,9 +19,7 @@ use safetensors::SafeTensors;
 use serde::Deserialize;
 use tempfile::TempDir;
 
-/// By how much a number of an embedding may differ, as a part of the embedding's length.
-const TOLERANCE: f32 = 1e-5;
-/// The same where sums are made in other orders and GELU's inputs are large, on purpose: see the case `bert-f16`.
+/// [`EMBEDDING_TOLERANCE`] where sums are made in other orders and GELU's inputs are large, on purpose: see the case `bert-f16`.
 const LOOSE_TOLERANCE: f32 = 1e-4;
 
 /// Those with an entry for texts of each size: of each pooling.
@@ -29,17 +30,6 @@ const WITHOUT_KERNELS: [&str; 1] = ["bert-new-pooling"];
 
 /// Those that run on Vulkan too: of 16 bits, and of widths that are no powers of two.
 const ON_VULKAN: [&str; 2] = ["bert-f16", "bert-odd"];
-
-#[derive(Deserialize)]
-struct Expected {
-    texts: Vec<Text>,
-}
-
-#[derive(Deserialize)]
-struct Text {
-    tokens: Vec<u32>,
-    embedding: Vec<f32>,
-}
 
 #[derive(Deserialize)]
 struct Sentences {
@@ -64,33 +54,6 @@ fn fixtures() -> Vec<(String, PathBuf)> {
 
 fn encoder(built: &Built, device: &str) -> Box<dyn Encoder> {
     load_encoder(&built.bundle, None, &on(device)).unwrap_or_else(|error| panic!("{}", report(&error)))
-}
-
-/// The largest difference, as a part of the expected one's length.
-fn distance(found: &[f32], expected: &[f32]) -> f32 {
-    assert_eq!(found.len(), expected.len());
-    let length = expected.iter().map(|x| x * x).sum::<f32>().sqrt();
-    let differences = found.iter().zip(expected).map(|(x, y)| (x - y).abs());
-    // NaN is no small difference.
-    differences.fold(0.0, |most: f32, x| if most.is_nan() || x <= most { most } else { x }) / length
-}
-
-/// Every text alone, all at once, and backwards: nothing of one is left for the next or meets the one beside it.
-fn holds(name: &str, encoder: &mut dyn Encoder, texts: &[Text], tolerance: f32) {
-    let tokens: Vec<&[u32]> = texts.iter().map(|text| text.tokens.as_slice()).collect();
-    let backwards: Vec<&[u32]> = tokens.iter().rev().copied().collect();
-    let alone = tokens.chunks(1).flat_map(|one| encoder.embed(one).unwrap()).collect();
-    let mut reversed = encoder.embed(&backwards).unwrap();
-    reversed.reverse();
-    for (how, found) in [("alone", alone), ("together", encoder.embed(&tokens).unwrap()), ("back", reversed)]
-    {
-        assert_eq!(found.len(), texts.len());
-        for (found, Text { tokens, embedding }) in found.iter().zip(texts) {
-            let distance = distance(found, embedding);
-            let count = tokens.len();
-            assert!(distance < tolerance, "{name}, {count} tokens {how}: {distance:e} from expected");
-        }
-    }
 }
 
 /// Returns texts of many lengths up to `context` with ids below `vocab`.
@@ -168,13 +131,12 @@ fn every_fixture_is_embedded_as_by_hugging_face() {
 
 /// Compares the embeddings of a fixture with the recorded ones, on every device that is asked for.
 fn is_embedded(name: &str, folder: &Path) {
-    let text = fs::read_to_string(folder.join("expected.json")).unwrap();
-    let Expected { texts } = serde_json::from_str(&text).unwrap();
+    let texts = Text::all_in(&folder.join("expected.json")).unwrap();
     assert!(texts.len() >= 6, "{name}");
     let (whole, vulkan) = (WHOLE.contains(&name), ON_VULKAN.contains(&name));
     let generated = WITHOUT_KERNELS.contains(&name) || whole && is_full();
     let targets = [Some("cpu"), generated.then_some("cpu-x86-64-v2"), vulkan.then_some("vulkan")];
-    let tolerance = if name == "bert-f16" { LOOSE_TOLERANCE } else { TOLERANCE };
+    let tolerance = if name == "bert-f16" { LOOSE_TOLERANCE } else { EMBEDDING_TOLERANCE };
     for target in targets.into_iter().flatten() {
         let chunk = (!whole).then_some(220);
         let built = built(&Request { chunk, ..request(folder, &[target]) });
@@ -283,8 +245,7 @@ fn renamed(fixture: &Path, rename: impl Fn(&str) -> String) -> TempDir {
 #[test]
 fn weights_given_later_may_be_spelled_otherwise() {
     let fixture = models().join("oracle/encoders/bert-hub");
-    let text = fs::read_to_string(fixture.join("expected.json")).unwrap();
-    let Expected { texts } = serde_json::from_str(&text).unwrap();
+    let texts = Text::all_in(&fixture.join("expected.json")).unwrap();
     let old = |name: &str| {
         name.replace("LayerNorm.weight", "LayerNorm.gamma").replace("LayerNorm.bias", "LayerNorm.beta")
     };
@@ -301,13 +262,13 @@ fn weights_given_later_may_be_spelled_otherwise() {
         for folder in &spellings {
             let weights = Weights::open(folder.path()).unwrap();
             let mut encoder = load_encoder(&bare.bundle, Some(weights), &on("local-task")).unwrap();
-            holds(target, encoder.as_mut(), &texts[..2], TOLERANCE);
+            holds(target, encoder.as_mut(), &texts[..2], EMBEDDING_TOLERANCE);
         }
     }
     // Compiled with them, they are found too.
     let old = built(&Request { chunk: Some(220), ..request(spellings[2].path(), &["cpu"]) });
     let mut encoder = encoder(&old, "local-task");
-    holds("old names", encoder.as_mut(), &texts[..2], TOLERANCE);
+    holds("old names", encoder.as_mut(), &texts[..2], EMBEDDING_TOLERANCE);
 }
 
 /// What sentence-transformers would do with texts and this does not is refused.

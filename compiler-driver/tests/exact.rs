@@ -3,7 +3,10 @@
 
 use std::path::Path;
 
-use crate::real::{Built, Loaded, built, engine, fixtures, in_pieces, is_full, models, on, request};
+use crate::{
+    answers::{Loaded, engine, on},
+    real::{Built, built, fixtures, in_pieces, is_full, models, request},
+};
 use mlxcel_artifacts::{Machine, entry::PAGE};
 use mlxcel_compiler_driver::{Float, Precision, Quant, Request};
 use mlxcel_runtime::{

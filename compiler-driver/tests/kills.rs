@@ -9,8 +9,11 @@ use std::{
     process::Command,
 };
 
-use crate::real::{built, fixtures, on, request};
 use crate::sandbox::Sandbox;
+use crate::{
+    answers::on,
+    real::{built, fixtures, request},
+};
 use kill::kill_at_random;
 use mlxcel_artifacts::{Bundle, Digest, report};
 use mlxcel_compiler_driver::write_random_weights;

@@ -5,6 +5,7 @@
 #![allow(clippy::unwrap_used, reason = "a helper that fails is a test that fails")]
 #![allow(clippy::duplicate_mod, reason = "two of the emitter's examples share a file")]
 
+mod answers;
 mod attacks;
 mod bare;
 mod best;

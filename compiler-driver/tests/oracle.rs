@@ -14,22 +14,15 @@ use std::{
     time::Instant,
 };
 
-use crate::real::{
-    Built, Fixture, Loaded, OF_PANELS, Recorded, built, each, fixtures, greedy, is_full, models, request,
-    try_built,
+use crate::{
+    answers::{Failure, Recorded, after_others, greedy, together, tokens, tokens_and_logits},
+    real::{Built, Fixture, OF_PANELS, built, each, fixtures, is_full, models, request, try_built},
 };
-use mlxcel_artifacts::report;
 use mlxcel_compiler_driver::Request;
-use mlxcel_runtime::{
-    Error, Request as Prompt, StopReason,
-    engine::{EventKind, RequestId, Speculation},
-};
+use mlxcel_runtime::StopReason;
 
 /// Tokens of the only prefill of most fixtures.
 const CHUNK: usize = 32;
-
-/// By how much a logit may differ: other orders of addition differ by less than 1e-4, of these sizes.
-const LOGIT_TOLERANCE: f32 = 2e-3;
 
 /// Fixtures that run with every entry point, on local-sync and on Vulkan by default: one for each element type.
 ///
@@ -239,114 +232,6 @@ fn the_default_has_every_family() {
     };
     assert_eq!(families(&mut all.iter().filter(is_default)), families(&mut all.iter()));
     assert!(EVERY_ENTRY.iter().chain(&WITHOUT_KERNELS).all(|name| !FULL_ONLY.contains(name)));
-}
-
-/// A failure, in words.
-pub(crate) struct Failure(pub(crate) String);
-
-impl From<Error> for Failure {
-    fn from(error: Error) -> Self {
-        Self(report(&error))
-    }
-}
-
-impl Failure {
-    fn unless(holds: bool, words: impl FnOnce() -> String) -> Result<(), Self> {
-        if holds { Ok(()) } else { Err(Self(words())) }
-    }
-}
-
-/// The tokens are the recorded ones, prompt after prompt, with no page of an earlier one.
-fn tokens(engine: &mut Loaded, prompts: &[&Recorded]) -> Result<(), Failure> {
-    for recorded in prompts {
-        engine.clear_prefix_cache();
-        let found = greedy(engine, &recorded.prompt, recorded.tokens.len())?.tokens;
-        same(recorded.prompt.len(), &found, &recorded.tokens)?;
-    }
-    Ok(())
-}
-
-/// The tokens are the recorded ones, and so are the best logits of every step.
-fn tokens_and_logits(engine: &mut Loaded, recorded: &Recorded) -> Result<(), Failure> {
-    tokens(engine, &[recorded])?;
-    engine.clear_prefix_cache();
-    let Recorded { prompt, tokens, best } = recorded;
-    let text = [prompt.as_slice(), &tokens[..tokens.len() - 1]].concat();
-    let all = engine.score(&text, prompt.len() - 1)?;
-    for (step, (mut logits, best)) in all.into_iter().zip(best).enumerate() {
-        let at = || format!("after a prompt of {} and {step} tokens", prompt.len());
-        for &(id, expected) in best {
-            let logit = std::mem::replace(&mut logits[id as usize], f32::NEG_INFINITY);
-            let near = (logit - expected).abs() <= LOGIT_TOLERANCE;
-            Failure::unless(near, || format!("{}: logit {id} is {logit}, expected {expected}", at()))?;
-        }
-        let rest = logits.into_iter().fold(f32::NEG_INFINITY, f32::max);
-        let least = best.last().unwrap().1;
-        let below = rest <= least + LOGIT_TOLERANCE;
-        Failure::unless(below, || format!("{}: another logit is {rest}, expected at most {least}", at()))?;
-    }
-    Ok(())
-}
-
-/// Pages of other texts are read where these begin alike, and nothing is left of where they go on.
-fn after_others(engine: &mut Loaded, recorded: &Recorded) -> Result<(), Failure> {
-    const SHARED: usize = 150;
-    let prompt = &recorded.prompt;
-    Failure::unless(prompt.len() > SHARED + 64, || format!("a prompt of {} is short", prompt.len()))?;
-    engine.clear_prefix_cache();
-    let other = [&prompt[..SHARED], &[1; 50]].concat();
-    greedy(engine, &other, 3)?;
-    for (hit, why) in [(128, "of a text that goes on in another way"), (prompt.len() - 64, "of itself")] {
-        let found = greedy(engine, prompt, recorded.tokens.len())?;
-        same(prompt.len(), &found.tokens, &recorded.tokens)?;
-        let cached = found.timings.cached_tokens;
-        Failure::unless(cached >= hit, || format!("{cached} tokens were cached {why}, expected {hit}"))?;
-    }
-    Ok(())
-}
-
-/// Requests that arrive at random, up to eight at a time, some with drafts, have the recorded tokens.
-fn together(engine: &mut Loaded, prompts: &[&Recorded]) -> Result<(), Failure> {
-    const AT_A_TIME: usize = 8;
-    engine.clear_prefix_cache();
-    let mut random = 1_u32;
-    let mut below = |most: u32| {
-        random = random.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
-        (random >> 16) % most
-    };
-    let mut waiting: Vec<&Recorded> = prompts.iter().copied().cycle().take(prompts.len().max(10)).collect();
-    let mut running: Vec<(RequestId, &Recorded, Vec<u32>)> = Vec::new();
-    while !(waiting.is_empty() && running.is_empty()) {
-        while running.len() < AT_A_TIME && below(3) > 0 {
-            let Some(recorded) = waiting.pop() else { break };
-            let request = Prompt {
-                prompt: recorded.prompt.clone(),
-                max_tokens: recorded.tokens.len(),
-                speculate: (below(2) == 0).then(Speculation::default),
-                ..Prompt::default()
-            };
-            running.push((engine.submit(request)?, recorded, Vec::new()));
-        }
-        engine.step();
-        while let Some(event) = engine.next_event() {
-            let index = running.iter().position(|(id, ..)| *id == event.id).unwrap();
-            match event.kind {
-                EventKind::Token { token, .. } => running[index].2.push(token),
-                EventKind::Finished { .. } => {
-                    let (_, recorded, found) = running.remove(index);
-                    same(recorded.prompt.len(), &found, &recorded.tokens)?;
-                }
-                EventKind::Failed { error } => return Err(error.into()),
-            }
-        }
-    }
-    Ok(())
-}
-
-fn same(prompt: usize, found: &[u32], expected: &[u32]) -> Result<(), Failure> {
-    Failure::unless(found == expected, || {
-        format!("after a prompt of {prompt}:\n  found    {found:?}\n  expected {expected:?}")
-    })
 }
 
 #[test]

@@ -2,7 +2,10 @@
 
 use std::{collections::HashSet, fs, path::Path};
 
-use crate::real::{Built, Fixture, built, engine, fixtures, greedy, on, request};
+use crate::{
+    answers::{engine, greedy, on},
+    real::{Built, Fixture, built, fixtures, request},
+};
 use mlxcel_artifacts::{Bundle, PROVENANCE, SBOM};
 use mlxcel_compiler_driver::{Request, WeightSource};
 use mlxcel_runtime::{Cancel, Weights, load, pack};

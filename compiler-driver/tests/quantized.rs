@@ -3,7 +3,10 @@
 
 use std::{collections::BTreeMap, error::Error, fs};
 
-use crate::real::{Built, Fixture, built, engine, greedy, in_pieces, models, on, request};
+use crate::{
+    answers::{engine, greedy, on},
+    real::{Built, Fixture, built, in_pieces, models, request},
+};
 use mlxcel_artifacts::{Bundle, entry::Parameter};
 use mlxcel_compiler_driver::{CacheType, Float, Quant, Request, build};
 use mlxcel_runtime::{Cancel, Quality, QualityComparison, Tokenizer, measure_quality, pack};

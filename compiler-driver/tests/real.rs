@@ -4,7 +4,6 @@
 use std::{
     collections::{BTreeMap, BTreeSet},
     env, fs,
-    ops::ControlFlow,
     path::{Path, PathBuf},
     sync::{
         Arc, Mutex, PoisonError,
@@ -13,37 +12,23 @@ use std::{
     thread,
 };
 
+use crate::answers::{Loaded, Recorded, engine, on};
 use mlxcel_artifacts::{Bundle, Store, entry::PAGE, report};
 use mlxcel_compiler_driver::{
     CompilerLocation, Float, ModelSource, Precision, Quant, Request, WeightSource, build,
 };
 use mlxcel_models::{Block, FeedForward, ModelConfig};
 use mlxcel_runtime::{
-    CacheSize, Cancel, DeviceSpec, Engine, EngineSettings, Error, Generation, LoadOptions, ModelRunner,
-    Request as Prompt, Weights, load,
+    Cancel, Error, ModelRunner,
     model::{Batch, SequenceRows},
 };
 use safetensors::Dtype;
-use serde::Deserialize;
 use tempfile::TempDir;
-
-/// An engine over a loaded bundle.
-pub(crate) type Loaded = Engine<Box<dyn ModelRunner>>;
 
 /// A bundle in a folder of its own, which goes with it.
 pub(crate) struct Built {
     pub(crate) folder: TempDir,
     pub(crate) bundle: Bundle,
-}
-
-/// What Hugging Face answers to one prompt.
-#[derive(Debug, Deserialize)]
-pub(crate) struct Recorded {
-    pub(crate) prompt: Vec<u32>,
-    /// The greedy tokens.
-    pub(crate) tokens: Vec<u32>,
-    /// For each of them the five best ids with their logits, best first.
-    pub(crate) best: Vec<Vec<(u32, f32)>>,
 }
 
 /// A checkpoint with what Hugging Face answers.
@@ -76,18 +61,7 @@ impl Fixture {
     }
 
     pub(crate) fn open(folder: &Path) -> Result<Self, String> {
-        #[derive(Deserialize)]
-        struct Expected {
-            prompts: Vec<Recorded>,
-        }
-        let path = folder.join("expected.json");
-        let fail = |reason: String| format!("{}: {reason}", path.display());
-        let text = fs::read_to_string(&path).map_err(|error| fail(error.to_string()))?;
-        let Expected { prompts } = serde_json::from_str(&text).map_err(|error| fail(error.to_string()))?;
-        let whole = |r: &Recorded| r.tokens.len() == 40 && r.best.len() == 40;
-        if prompts.is_empty() || !prompts.iter().all(whole) {
-            return Err(fail("expected prompts with 40 tokens and 40 steps of logits each".into()));
-        }
+        let prompts = Recorded::all_in(&folder.join("expected.json"))?;
         let name = folder.file_name().unwrap().to_string_lossy().into_owned();
         if gguf(folder).is_some() {
             // The metadata is read when it is compiled.
@@ -255,27 +229,6 @@ impl Built {
     pub(crate) fn shown(&self, error: &(dyn std::error::Error + 'static)) -> String {
         report(error).replace(&self.folder.path().display().to_string(), "…")
     }
-}
-
-/// An engine over a bundle.
-pub(crate) fn engine(
-    bundle: &Bundle,
-    weights: Option<Weights>,
-    options: &LoadOptions,
-) -> Result<Loaded, Error> {
-    Engine::new(load(bundle, weights, options)?, EngineSettings::default())
-}
-
-/// Two threads, so that they meet on every machine, and room for eight sequences.
-pub(crate) fn on(device: &str) -> LoadOptions {
-    let device: DeviceSpec = device.parse().unwrap();
-    LoadOptions { device, threads: Some(2), cache: CacheSize::Sequences(8), ..LoadOptions::default() }
-}
-
-/// The `count` greedy tokens after `prompt`, with no regard to an end of text.
-pub(crate) fn greedy(engine: &mut Loaded, prompt: &[u32], count: usize) -> Result<Generation, Error> {
-    let request = Prompt { prompt: prompt.to_vec(), max_tokens: count, ..Prompt::default() };
-    engine.generate(request, &Cancel::new(), &mut |_| ControlFlow::Continue(()))
 }
 
 /// The logits after `prompt`, which goes to the device in pieces of these lengths, the last one repeated.

@@ -4,7 +4,10 @@
 #[path = "../../artifacts/tests/common/registry.rs"]
 mod server;
 
-use crate::real::{Fixture, built, engine, fixtures, greedy, on, request};
+use crate::{
+    answers::{engine, greedy, on},
+    real::{Fixture, built, fixtures, request},
+};
 use mlxcel_artifacts::{DockerConfig, Registry, Store, StoreWriter};
 
 const FIXTURE: &str = "gqa";

@@ -4,6 +4,7 @@
 //! `MLXCEL_SOAK=1200` takes 20 minutes in place of 15 seconds.
 #![allow(clippy::unwrap_used, reason = "a helper that fails is a test that fails")]
 
+mod answers;
 mod real;
 
 use std::{
@@ -18,13 +19,14 @@ use std::{
     time::{Duration, Instant},
 };
 
+use answers::{engine, on};
 use mlxcel_artifacts::Bundle;
 use mlxcel_runtime::{
     CacheSize, Cancel, EngineSettings, LoadOptions, Request as Prompt, Sampling, StopReason,
     engine::{EngineClient, EngineThread, EventKind, Speculation},
     load,
 };
-use real::{Random, built, engine, models, on, request};
+use real::{Random, built, models, request};
 
 /// Threads that ask. More than sequences of a call that generates, so that some wait.
 const CLIENTS: usize = 24;

@@ -6,7 +6,10 @@ use mlxcel_artifacts::{Blob, Bundle, Digest, Machine, report};
 use mlxcel_compiler_driver::{Request, WeightSource};
 use mlxcel_runtime::{Error, LoadOptions, StopReason, Weights};
 
-use crate::real::{Built, Fixture, Loaded, built, engine, fixtures, greedy, on, request};
+use crate::{
+    answers::{Loaded, engine, greedy, on},
+    real::{Built, Fixture, built, fixtures, request},
+};
 
 /// Builds the bundle of a fixture for one target.
 ///
