@@ -1,12 +1,14 @@
 //! Runs the kernels on this machine: each program in `kernels/` compares the kernels of its name with a plain reference, on
 //! random and extreme input.
 //!
-//! Each program is built in three ways:
+//! Each program is built in four ways:
 //!
 //! - `objects`: linked with the objects that go into bundles, once for every instruction set that this CPU has.
 //! - `portable`: with kernels compiled for no instruction set in particular, and traps for undefined behavior.
 //! - `emulated`: with kernels for AVX-512, with and without AMX, compiled for AVX2, where functions replace the
 //!   instructions.
+//! - `arm`: linked with the objects for ARM, and run by Debian's `qemu-user` where this CPU is another. The longest loops take
+//!   one of eight cases, `MLXCEL_KERNELS=full` takes all.
 //!
 //! Kernels for GPUs run on the CPU, on `kernels/emulated/cuda.h`. clang comes without the libraries of its sanitizers, so
 //! buffers end at a page that cannot be accessed: see `kernels/check.h`.
@@ -50,6 +52,13 @@ const PORTABLE: &[&str] =
 const EMULATED: &[&str] =
     &["-O0", "-march=x86-64-v3", "-I", concat!(env!("CARGO_MANIFEST_DIR"), "/tests/kernels/emulated")];
 
+/// Flags for a program that an emulator runs: it takes one of so many cases in the longest loops, and may take longer.
+const SHORT: &[&str] = &["-DONE_IN=8", "-DMAX_SECONDS=1200"];
+const LONG: &[&str] = &["-DMAX_SECONDS=1200"];
+
+/// Debian's emulator of ARM CPUs, with one that has what the objects need and little more.
+const QEMU: &[&str] = &["qemu-aarch64", "-cpu", "neoverse-n1", "-L", "/usr/aarch64-linux-gnu"];
+
 /// Returns the instruction sets whose objects run on this machine.
 fn isas() -> impl Iterator<Item = Isa> {
     let machine = Machine::host();
@@ -79,19 +88,39 @@ impl Subject {
     }
 
     fn test_object(self, isa: Isa) {
-        let Some(source) = self.source() else {
-            return self.test(isa.name(), &isa.clang_flags(), None);
-        };
+        // Types in `kernels.h` depend on the instruction set only from AVX-512 on. clang takes longer to read the header of
+        // AVX2's intrinsics than for everything else.
+        let is_plain = isa == Isa::X86_64V3 && self.source().is_some();
+        let flags = if is_plain { vec![] } else { isa.clang_flags() };
+        self.test(isa.name(), &flags, self.object(isa).as_deref());
+    }
+
+    /// Writes the object for an instruction set, if the test links one.
+    fn object(self, isa: Isa) -> Option<PathBuf> {
+        let source = self.source()?;
         let name = isa.object_name(self.file);
         let object = mlxcel_emitter::objects().find(|object| object.name == name);
         let object =
             object.unwrap_or_else(|| panic!("{} has no object for {}", source.display(), isa.name()));
         let path = programs().join(&*object.name);
         fs::write(&path, &object.bytes).unwrap();
-        // Types in `kernels.h` depend on the instruction set only from AVX-512 on. clang takes longer to read the header of
-        // AVX2's intrinsics than for everything else.
-        let flags = if isa == Isa::X86_64V3 { vec![] } else { isa.clang_flags() };
-        self.test(isa.name(), &flags, Some(&path));
+        Some(path)
+    }
+
+    /// Tests the objects for ARM on an emulated CPU. On an ARM CPU, `test_objects` does.
+    fn test_arm(self) {
+        let isa = Isa::Aarch64;
+        if isa.folder() != self.folder || cfg!(not(all(target_os = "linux", target_arch = "x86_64"))) {
+            return;
+        }
+        let is_full = env::var_os("MLXCEL_KERNELS").is_some_and(|value| value == "full");
+        let mut flags = isa.clang_flags();
+        flags.push("--target=aarch64-linux-gnu".into());
+        flags.extend(if is_full { LONG } else { SHORT }.iter().copied().map(Into::into));
+        let has_object = isa.object_isa(self.file) == Some(isa);
+        let kernels = if has_object { self.object(isa) } else { self.source() };
+        let program = self.build("arm", &flags, kernels.as_deref());
+        run(Command::new(QEMU[0]).args(&QEMU[1..]).arg(program));
     }
 
     fn test_portable(self) {
@@ -116,6 +145,10 @@ impl Subject {
 
     /// Builds and runs the test with these kernels.
     fn test(self, variant: &str, flags: &[impl AsRef<OsStr>], kernels: Option<&Path>) {
+        run(&mut Command::new(self.build(variant, flags, kernels)));
+    }
+
+    fn build(self, variant: &str, flags: &[impl AsRef<OsStr>], kernels: Option<&Path>) -> PathBuf {
         let Self { folder, file } = self;
         let program = programs().join(format!("{folder}_{file}-{variant}"));
         let prefix = env::var_os("MLIR_SYS_220_PREFIX").map_or("/usr/lib/llvm-22".into(), PathBuf::from);
@@ -123,7 +156,7 @@ impl Subject {
         clang.args(FLAGS).args(flags).args(["-I", KERNELS, "-I", TESTS]);
         clang.arg(format!("{TESTS}/{folder}/{file}.c")).args(kernels).arg("-o").arg(&program).arg("-lm");
         run(&mut clang);
-        run(&mut Command::new(program));
+        program
     }
 
     /// Returns the kernels' source if the test links it. Tests include headers, and kernels for GPUs.
@@ -162,6 +195,7 @@ macro_rules! tests {
                 #[test] fn objects() { SUBJECT.test_objects(); }
                 #[test] fn portable() { SUBJECT.test_portable(); }
                 #[test] fn emulated() { SUBJECT.test_emulated(); }
+                #[test] fn arm() { SUBJECT.test_arm(); }
             })*
         })*
         const SUBJECTS: &[(&str, &[&str])] = &[$((stringify!($folder), &[$(stringify!($file)),*])),*];

@@ -49,7 +49,7 @@ static void check_part(const rounding *r, const results *of, index bits,
 // Tests that products lose less than without moments.
 static void test_products(index bits, index group) {
   at_case("products in %lld bits", (long long)bits);
-  const rounding r = random_rounding(16, 320, 2000);
+  const rounding r = random_rounding(16, 320, 2000 / ONE_IN);
   const results of = allocate_all(16, 320, group);
   float *none = allocate(320 * 320 * 4);
   for (index i = 0; i < 320 * 320; ++i)

@@ -16,6 +16,7 @@ use super::{
 use crate::{shell, workspace::Workspace};
 
 const CMAKE_VERSION: [u32; 2] = [3, 26];
+const QEMU_VERSION: [u32; 2] = [7, 2];
 const SIMDE_VERSION: [u32; 3] = [0, 7, 4];
 
 pub(crate) fn compiler(workspace: &Workspace) -> Detection {
@@ -245,6 +246,36 @@ pub(crate) fn venv(workspace: &Workspace) -> Detection {
         Ok(text) => Detection::Found { version: version_in(&text), path },
         Err(_) => Detection::Missing { path },
     }
+}
+
+/// Detects the emulators of ARM and x86-64 CPUs. An ARM CPU runs the code for it, and needs none.
+pub(crate) fn qemu(workspace: &Workspace) -> Detection {
+    let is_new = |version: &str| numbers(version).as_slice() >= QEMU_VERSION.as_slice();
+    if cfg!(target_arch = "aarch64") {
+        return Detection::Found { version: String::new(), path: "this CPU".into() };
+    }
+    match detect_program(workspace, Path::new("qemu-x86_64"), is_new) {
+        Detection::Found { .. } => detect_program(workspace, Path::new("qemu-aarch64"), is_new),
+        other => other,
+    }
+}
+
+/// Asks clang for the files that it links programs for 64-bit ARM with, and looks for the linker.
+pub(crate) fn arm64_libraries(workspace: &Workspace) -> Detection {
+    if cfg!(target_arch = "aarch64") {
+        return Detection::Found { version: String::new(), path: "this CPU's own".into() };
+    }
+    for file in ["crt1.o", "libgcc.a", "libstdc++.so"] {
+        let asked = format!("-print-file-name={file}");
+        let answer =
+            shell::output(Command::new(clang_path(workspace)).args(["--target=aarch64-linux-gnu", &asked]));
+        // clang answers with the bare name if there is none.
+        let path = PathBuf::from(answer.unwrap_or_default().trim());
+        if !path.is_absolute() || !path.exists() {
+            return Detection::Missing { path: file.into() };
+        }
+    }
+    detect_program(workspace, Path::new("aarch64-linux-gnu-ld"), |_| true)
 }
 
 /// Runs `minisign -v`, because minisign has no `--version`.

@@ -145,6 +145,27 @@ pub(crate) const PARTS: &[Part] = &[
         detect: detect::simde,
     },
     Part {
+        name: "qemu",
+        expected: "qemu-aarch64 and qemu-x86_64 on the PATH, 7.2 or newer",
+        need: Need::Tests,
+        supply: Supply::Debian(&["qemu-user"]),
+        variables: &[],
+        detect: detect::qemu,
+    },
+    Part {
+        name: "arm64 libraries",
+        expected: "what clang links programs for 64-bit ARM with",
+        need: Need::Tests,
+        supply: Supply::Debian(&[
+            "binutils-aarch64-linux-gnu",
+            "libc6-dev-arm64-cross",
+            "libgcc-12-dev-arm64-cross",
+            "libstdc++-12-dev-arm64-cross",
+        ]),
+        variables: &[],
+        detect: detect::arm64_libraries,
+    },
+    Part {
         name: "minisign",
         expected: "minisign on the PATH",
         need: Need::Tests,

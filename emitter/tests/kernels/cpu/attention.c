@@ -150,7 +150,7 @@ static int takes(element_type type, index head_dim) {
 }
 
 static void test_shapes(void) {
-  for (int i = 0; i < HEAD_DIMS; ++i)
+  for (int i = 0; i < HEAD_DIMS; i += ONE_IN)
     for (int t = 0; t < TYPES; ++t) {
       const element_type type = (element_type)t;
       const index dim = head_dims[i];
@@ -166,7 +166,7 @@ static void test_shapes(void) {
 // Tests positions in several chunks.
 static void test_long(void) {
   const index dims[] = {6, 32, 64};
-  for (int i = 0; i < 3; ++i)
+  for (int i = 0; i < 3; i += ONE_IN)
     for (int t = 0; t < TYPES; ++t) {
       const element_type type = (element_type)t;
       if (!takes(type, dims[i]))
@@ -254,11 +254,13 @@ static void test_bits_of(element_type type, shape of) {
 static void test_bits(void) {
   for (int t = 0; t < TYPES; ++t) {
     const element_type type = (element_type)t;
-    test_bits_of(type, (shape){64, 45, 90, 0});
-    test_bits_of(type, (shape){96, 70, 30, 1});
-    test_bits_of(type, (shape){32, 600, 500, 0});
-    test_bits_of(type, (shape){takes(type, 20) ? 20 : 32, 40, 1010, 0});
-    test_bits_of(type, (shape){takes(type, 6) ? 6 : 256, 30, 200, 0});
+    const shape shapes[] = {{64, 45, 90, 0},
+                            {96, 70, 30, 1},
+                            {32, 600, 500, 0},
+                            {takes(type, 20) ? 20 : 32, 40, 1010, 0},
+                            {takes(type, 6) ? 6 : 256, 30, 200, 0}};
+    for (int i = 0; i < 5; i += ONE_IN)
+      test_bits_of(type, shapes[i]);
   }
 }
 
