@@ -31,6 +31,7 @@ mod pipeline;
 mod programs;
 mod programs_run;
 mod python;
+mod qemu;
 mod quantized;
 mod real;
 mod registry;

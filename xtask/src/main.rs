@@ -16,7 +16,7 @@ use clap::{Parser, Subcommand};
 
 use crate::{
     bench::{embeddings, opening, peers, programs, serving, sparse},
-    check::{ci, conform, fuzz, goldens, gpu, presets, tidy},
+    check::{ci, conform, emulate, fuzz, goldens, gpu, presets, tidy},
     toolchain::{doctor, setup},
     workspace::Workspace,
 };
@@ -56,6 +56,8 @@ enum Task {
     },
     /// Run StableHLO's own tests through the whole path, against the committed ledger
     Conform(conform::Conform),
+    /// Run code for ARM and older x86-64 CPUs by qemu, and compare its answers
+    Emulate(emulate::Emulate),
     /// List the supported model families and their presets
     Models(models::Models),
     /// Compile every preset, and print compile times and sizes
@@ -109,6 +111,7 @@ fn run(task: Task, workspace: &Workspace) -> Result<()> {
         Task::Compile { arguments } => tasks::compile(workspace, &arguments),
         Task::Goldens { bless } => goldens::goldens(workspace, bless),
         Task::Conform(options) => conform::conform(workspace, &options),
+        Task::Emulate(options) => emulate::emulate(workspace, &options),
         Task::Models(models) => models::models(workspace, &models),
         Task::Presets(presets) => presets::presets(workspace, &presets),
         Task::GpuCheck(check) => gpu::gpu_check(workspace, &check),

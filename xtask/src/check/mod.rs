@@ -4,6 +4,7 @@ pub(crate) mod ci;
 mod circles;
 pub(crate) mod conform;
 mod conformance;
+pub(crate) mod emulate;
 mod functions;
 pub(crate) mod fuzz;
 pub(crate) mod goldens;
