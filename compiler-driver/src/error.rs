@@ -453,7 +453,7 @@ pub enum Error {
 pub(crate) const SUGGESTIONS: usize = 3;
 
 /// The hint if the compiler is missing or unsuitable.
-const SETUP: &str = "hint: run `cargo xtask setup` to install it, or set MLXCEL_IREE_COMPILE to its path";
+const SETUP: &str = "hint: `pip install iree-base-compiler==3.13.0` (in a checkout `cargo xtask setup`), or set MLXCEL_IREE_COMPILE to its path";
 
 fn unsupported(notes: &[String]) -> String {
     notes.iter().map(|note| format!("\nnot supported: {note}")).collect()

@@ -20,8 +20,8 @@ pub enum CompilerLocation {
     Executable(PathBuf),
     /// In two places.
     Search {
-        /// The folder that `cargo xtask setup` fills. It is searched first.
-        toolchain: PathBuf,
+        /// The folder that `cargo xtask setup` fills, if there is one. It is searched first.
+        toolchain: Option<PathBuf>,
         /// A list of folders, as in the environment variable `PATH`.
         path: OsString,
     },
@@ -31,20 +31,23 @@ impl CompilerLocation {
     /// Reads the location from the environment.
     ///
     /// `MLXCEL_IREE_COMPILE` is the path of the executable. If it is not set, `MLXCEL_TOOLCHAIN` (by default the
-    /// workspace's `.toolchain`) and `PATH` are searched.
+    /// `.toolchain` of the checkout that this program was built in) and `PATH` are searched.
     #[must_use]
     pub fn from_env() -> Self {
-        Self::from_variables(&|name| env::var_os(name))
+        Self::from_variables(&|name| env::var_os(name), env::current_exe().ok().as_deref())
     }
 
-    fn from_variables(variable: &dyn Fn(&str) -> Option<OsString>) -> Self {
+    fn from_variables(variable: &dyn Fn(&str) -> Option<OsString>, program: Option<&Path>) -> Self {
         let variable = |name| variable(name).filter(|value| !value.is_empty());
         if let Some(path) = variable("MLXCEL_IREE_COMPILE") {
             return Self::Executable(path.into());
         }
-        // The workspace exists if the program runs in the checkout where it was built.
-        let workspace = || Path::new(env!("CARGO_MANIFEST_DIR")).join("../.toolchain");
-        let toolchain = variable("MLXCEL_TOOLCHAIN").map_or_else(workspace, PathBuf::from);
+        // Programs are built into the checkout. What is released must not have a path of that checkout in it.
+        let of_checkout = || {
+            let mut folders = program?.ancestors().map(|folder| folder.join(".toolchain"));
+            folders.find(|folder| folder.is_dir())
+        };
+        let toolchain = variable("MLXCEL_TOOLCHAIN").map(PathBuf::from).or_else(of_checkout);
         Self::Search { toolchain, path: variable("PATH").unwrap_or_default() }
     }
 
@@ -54,11 +57,14 @@ impl CompilerLocation {
             Self::Executable(path) if path.is_file() => path.clone(),
             Self::Executable(path) => return Err(Error::NoCompiler { searched: path.display().to_string() }),
             Self::Search { toolchain, path } => {
-                let installed = toolchain.join("iree").join(IN_WHEEL);
+                let installed = toolchain.as_ref().map(|folder| folder.join("iree").join(IN_WHEEL));
                 let on_path = env::split_paths(path).map(|folder| folder.join("iree-compile"));
-                let mut candidates = [installed.clone()].into_iter().chain(on_path);
+                let mut candidates = installed.iter().cloned().chain(on_path);
                 candidates.find(|file| file.is_file()).ok_or_else(|| Error::NoCompiler {
-                    searched: format!("{} and PATH", installed.display()),
+                    searched: match &installed {
+                        Some(installed) => format!("{} and PATH", installed.display()),
+                        None => "PATH".into(),
+                    },
                 })?
             }
         };
@@ -118,15 +124,17 @@ mod tests {
             ("MLXCEL_TOOLCHAIN", at("toolchain").into()),
             ("MLXCEL_IREE_COMPILE", "".into()),
         ]);
+        let program = at("target/release/mlxcel-compile");
         let locate = |variables: &HashMap<&str, OsString>| {
-            CompilerLocation::from_variables(&|name| variables.get(name).cloned()).find()
+            CompilerLocation::from_variables(&|name| variables.get(name).cloned(), Some(&program)).find()
         };
 
-        let hint = "hint: run `cargo xtask setup` to install it, or set MLXCEL_IREE_COMPILE to its path";
+        let hint = "hint: `pip install iree-base-compiler==3.13.0` (in a checkout `cargo xtask setup`), or set MLXCEL_IREE_COMPILE to its path";
         assert_eq!(
             locate(&variables).unwrap_err().to_string(),
             format!("found no iree-compile at {} and PATH\n{hint}", installed.display())
         );
+        assert!(hint.contains(mlxcel_artifacts::IREE_VERSION));
         fs::write(at("bin/iree-compile"), "").unwrap();
         assert_eq!(locate(&variables).unwrap(), at("bin/iree-compile"));
         fs::write(&installed, "").unwrap();
@@ -140,5 +148,16 @@ mod tests {
             locate(&variables).unwrap_err().to_string(),
             format!("found no iree-compile at {}\n{hint}", at("gone").display())
         );
+        // Without a variable, the toolchain is that of the checkout where the program lies.
+        let mut variables = HashMap::new();
+        assert_eq!(
+            locate(&variables).unwrap_err().to_string(),
+            format!("found no iree-compile at PATH\n{hint}")
+        );
+        fs::rename(at("toolchain"), at(".toolchain")).unwrap();
+        let installed = at(".toolchain/iree").join(IN_WHEEL);
+        assert_eq!(locate(&variables).unwrap(), installed);
+        variables.insert("MLXCEL_TOOLCHAIN", at("gone").into());
+        assert!(locate(&variables).is_err());
     }
 }

@@ -158,7 +158,7 @@ mod tests {
 
     #[test]
     fn another_version_is_refused() {
-        let hint = "hint: run `cargo xtask setup` to install it, or set MLXCEL_IREE_COMPILE to its path";
+        let hint = "hint: `pip install iree-base-compiler==3.13.0` (in a checkout `cargo xtask setup`), or set MLXCEL_IREE_COMPILE to its path";
         assert_eq!(refused("older"), format!("…/older is version 3.12.1, expected 3.13.0\n{hint}"));
         assert_eq!(
             refused("talks"),
