@@ -18,9 +18,8 @@ fn main() -> Result<(), Box<dyn Error>> {
     let folder = Path::new(&this).join("targets");
     println!("cargo:rerun-if-changed={}", folder.display());
     fs::write(Path::new(&out).join("targets.rs"), targets(&folder)?)?;
-    let root = Path::new(&this).join("..");
-    println!("cargo:rerun-if-changed={}", root.join("Cargo.lock").display());
-    fs::write(Path::new(&out).join("crates.rs"), crates(&root, &env::var("CARGO_PKG_NAME")?)?)?;
+    let crates = crates(Path::new(&this), &env::var("CARGO_PKG_NAME")?)?;
+    fs::write(Path::new(&out).join("crates.rs"), crates)?;
     Ok(())
 }
 
@@ -47,14 +46,24 @@ fn targets(folder: &Path) -> Result<String, Box<dyn Error>> {
 }
 
 /// Lists name, version and SHA-256 of every crate of a registry that `name` is built from, as in the lock file.
-fn crates(root: &Path, name: &str) -> Result<String, Box<dyn Error>> {
-    let lock = Lockfile::load(root.join("Cargo.lock"))?;
+fn crates(this: &Path, name: &str) -> Result<String, Box<dyn Error>> {
+    let root = this.join("..");
+    // The lock file of the workspace. What cargo packages has one of its own, and the other crates are a registry's.
+    let in_workspace = root.join("Cargo.lock").is_file();
+    let lock = if in_workspace { root.join("Cargo.lock") } else { this.join("Cargo.lock") };
+    println!("cargo:rerun-if-changed={}", lock.display());
+    let lock = Lockfile::load(lock)?;
+    let mut folders = vec![(name.to_owned(), this.to_owned())];
+    if in_workspace {
+        let others = ["artifacts", "emitter", "models"];
+        folders.extend(others.map(|folder| (format!("mlxcel-{folder}"), root.join(folder))));
+    }
     let mut ours = BTreeMap::new();
-    for folder in ["artifacts", "compiler-driver", "emitter", "models"] {
-        let path = root.join(folder).join("Cargo.toml");
+    for (name, folder) in folders {
+        let path = folder.join("Cargo.toml");
         println!("cargo:rerun-if-changed={}", path.display());
         let manifest: toml::Table = fs::read_to_string(path)?.parse()?;
-        ours.insert(format!("mlxcel-{folder}"), needed(&manifest));
+        ours.insert(name, needed(&manifest));
     }
     let mut seen: BTreeSet<&Package> = BTreeSet::new();
     let mut next: Vec<&Package> =

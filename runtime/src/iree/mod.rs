@@ -1,6 +1,8 @@
 //! Models and encoders on IREE.
 
 use mlxcel_artifacts::Bundle;
+#[cfg(feature = "iree")]
+use mlxcel_artifacts::IREE_VERSION;
 
 use crate::{encoder::contract::Encoder, error::Error, model::ModelRunner, weights::Weights};
 
@@ -28,6 +30,29 @@ mod pages;
 pub(crate) mod select;
 #[cfg(feature = "iree")]
 mod vmfb;
+
+/// Returns whether two versions are the same. `==` is not const.
+#[cfg(feature = "iree")]
+const fn is_same(found: Option<&str>, expected: &str) -> bool {
+    let Some(found) = found else { return true };
+    let (found, expected) = (found.as_bytes(), expected.as_bytes());
+    let mut at = 0;
+    while at < found.len() && at < expected.len() && found[at] == expected[at] {
+        at += 1;
+    }
+    at == found.len() && at == expected.len()
+}
+
+/// The version of the source that the runtime is built from. Nothing is built for clippy.
+#[cfg(feature = "iree")]
+const SOURCE_VERSION: Option<&str> = option_env!("MLXCEL_IREE_SOURCE_VERSION");
+
+#[cfg(feature = "iree")]
+const _: () = assert!(
+    is_same(SOURCE_VERSION, IREE_VERSION),
+    "found an IREE source of another version than bundles are compiled with\n\
+     hint: unset MLXCEL_IREE_SOURCE, or name a checkout of the version in artifacts/src/iree.rs"
+);
 
 pub use memory::free_memory;
 pub use options::{Calibrate, LoadOptions};
