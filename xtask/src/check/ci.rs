@@ -2,6 +2,8 @@
 
 use std::{
     fs,
+    num::NonZero,
+    thread,
     time::{Duration, Instant},
 };
 
@@ -43,8 +45,16 @@ const STAGES: &[Stage] =
         }),
         ("goldens", |workspace| goldens(workspace, false)),
         // The command of README.md. A changed snapshot fails and is not written.
-        ("test", |workspace| test_times::run(workspace.cargo("xtask test").env("INSTA_UPDATE", "no"))),
+        ("test", |workspace| {
+            let mut command = workspace.cargo("xtask test");
+            test_times::run(command.env("INSTA_UPDATE", "no").env("RUST_TEST_THREADS", threads().to_string()))
+        }),
     ];
+
+/// Returns how many tests run at a time: one more than there are CPUs, because a third of the time they wait for processes.
+fn threads() -> usize {
+    thread::available_parallelism().map_or(1, NonZero::get) + 1
+}
 
 /// Runs the stages up to the first that fails, and prints the time of each.
 pub(crate) fn ci(workspace: &Workspace) -> Result<()> {
