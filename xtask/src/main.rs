@@ -2,11 +2,11 @@
 
 mod bench;
 mod check;
+mod dist;
 mod models;
 mod shell;
 mod tasks;
 mod toolchain;
-mod wheel;
 mod workspace;
 
 use std::{io, process::ExitCode};
@@ -17,6 +17,7 @@ use clap::{Parser, Subcommand};
 use crate::{
     bench::{embeddings, opening, peers, programs, serving, sparse},
     check::{ci, conform, emulate, fuzz, goldens, gpu, presets, tidy},
+    dist::{trial, wheel},
     toolchain::{doctor, setup},
     workspace::Workspace,
 };
@@ -76,6 +77,10 @@ enum Task {
     Sparse(sparse::Sparse),
     /// Measure what verifying and opening a bundle costs, beside reading it
     Opening(opening::Opening),
+    /// Make the files of a release: archives, a Debian package, the wheel, bundles, sums, signatures, an SBOM
+    Dist(dist::Dist),
+    /// Try the files of a release in a bare Debian 12, as root
+    TryDist(trial::TryDist),
     /// Build the Python package as a wheel into target/wheels
     Wheel(wheel::Wheel),
     /// Fuzz every reader of untrusted input
@@ -121,6 +126,8 @@ fn run(task: Task, workspace: &Workspace) -> Result<()> {
         Task::Programs(programs) => programs::programs(workspace, &programs),
         Task::Sparse(sparse) => sparse::sparse(workspace, &sparse),
         Task::Opening(opening) => opening::opening(workspace, &opening),
+        Task::Dist(options) => dist::dist(workspace, &options),
+        Task::TryDist(options) => trial::try_dist(workspace, &options),
         Task::Wheel(wheel) => wheel::wheel(workspace, &wheel),
         Task::Fuzz(fuzz) => fuzz::fuzz(workspace, &fuzz),
         Task::Tidy { fix } => tidy::tidy(workspace, fix),

@@ -8,12 +8,13 @@ use serde_json::Value;
 
 use crate::{
     shell,
-    toolchain::{detect::clang_path, setup::setup},
+    toolchain::{
+        cross::{ARM, LINK_FOR_ARM, add_arm, for_arm},
+        setup::setup,
+    },
     workspace::Workspace,
 };
 
-/// What cargo and rustup call 64-bit ARM.
-const ARM: &str = "aarch64-unknown-linux-gnu";
 /// The target whose code runs on ARM.
 const ARM_TARGET: &str = "cpu-aarch64";
 
@@ -42,8 +43,7 @@ pub(crate) fn emulate(workspace: &Workspace, options: &Emulate) -> Result<()> {
     setup(workspace)?;
     let has_arm = target.as_ref().is_none_or(|target| target == ARM_TARGET);
     if has_arm {
-        let mut rustup = workspace.command("rustup");
-        shell::run_to_stderr(rustup.args(["target", "add", ARM])).context("Rust for ARM is missing")?;
+        add_arm(workspace)?;
     }
     if has_arm && only.is_none() {
         let mut command = workspace.cargo("test --quiet -p mlxcel-emitter --test kernels arm");
@@ -55,7 +55,9 @@ pub(crate) fn emulate(workspace: &Workspace, options: &Emulate) -> Result<()> {
         "test --quiet -p mlxcel-compiler-driver --test bundles -- --ignored --nocapture {tests}"
     ));
     if has_arm {
-        let program = program(for_arm(workspace, &mut workspace.cargo(&build(&format!("--target {ARM}")))))?;
+        let mut cargo = workspace.cargo(&build(&format!("--target {ARM}")));
+        cargo.env("CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_RUSTFLAGS", LINK_FOR_ARM);
+        let program = program(for_arm(workspace, &mut cargo))?;
         command.env("MLXCEL_ANSWERS_AARCH64", program);
     }
     if target.as_ref().is_none_or(|target| target != ARM_TARGET) {
@@ -72,17 +74,6 @@ fn build(arguments: &str) -> String {
     format!(
         "test -p mlxcel-runtime --test answers --no-run --message-format json-render-diagnostics {arguments}"
     )
-}
-
-/// Makes a cargo command build for ARM, with clang and Debian's libraries.
-fn for_arm<'a>(workspace: &Workspace, command: &'a mut Command) -> &'a mut Command {
-    let clang = clang_path(workspace);
-    command
-        .env("CC_aarch64_unknown_linux_gnu", &clang)
-        .env("CXX_aarch64_unknown_linux_gnu", clang.with_file_name("clang++"))
-        .env("AR_aarch64_unknown_linux_gnu", clang.with_file_name("llvm-ar"))
-        .env("CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_LINKER", &clang)
-        .env("CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_RUSTFLAGS", format!("-Clink-arg=--target={ARM}"))
 }
 
 /// Runs a build and returns the path of the test program.

@@ -9,9 +9,10 @@ const BYTES: u64 = 1 << 20;
 const DEMO_BYTES: u64 = 8_000_000;
 
 /// The entries of the root.
-const TOP_LEVEL: [&str; 19] = [
+const TOP_LEVEL: [&str; 20] = [
     ".cargo",
     ".ci",
+    ".github",
     ".clippy.toml",
     ".gitattributes",
     ".gitignore",

@@ -9,6 +9,10 @@ use std::{
 use anyhow::{Context as _, Result, bail};
 use clap::Args;
 
+use super::{
+    build::{Build, PROFILE},
+    bundles,
+};
 use crate::{
     shell,
     toolchain::{
@@ -21,6 +25,9 @@ use crate::{
 /// What builds wheels.
 const MATURIN: &str = "maturin==1.16.0";
 
+/// The programs in the wheel, which pip puts on the PATH. `mlxcel.ray` starts servers.
+const PROGRAMS: [&str; 4] = ["mlxcel-run", "mlxcel-serve", "mlxcel-bundle", "mlxcel-pack"];
+
 /// What the wheel runs in every environment that it is tried in.
 const TRIAL: &str = "import sys, mlxcel
 engine = mlxcel.Engine(sys.argv[1])
@@ -30,31 +37,82 @@ print(sys.version.split()[0], repr(engine.generate('And it came to pass', max_to
 #[derive(Args)]
 pub(crate) struct Wheel {
     /// Pythons to try the wheel with, each in an environment of its own; separated by commas
-    #[arg(long, value_delimiter = ',', value_name = "PYTHON", default_value = "python3")]
+    #[arg(long, value_delimiter = ',', value_name = "PYTHON")]
     python: Vec<PathBuf>,
-    /// A bundle of a model for each of them to run
-    #[arg(long, value_name = "BUNDLE")]
-    bundle: Option<PathBuf>,
 }
 
 /// Builds the wheel and tries it. Prints its path.
 pub(crate) fn wheel(workspace: &Workspace, options: &Wheel) -> Result<()> {
     setup_for_build(workspace)?;
-    let python =
-        venv::python(workspace, &workspace.root.join("target/maturin"), Packages::Named(&[MATURIN]))?;
-    let out = workspace.root.join("target/wheels");
-    let mut command = workspace.command(python.with_file_name("maturin"));
-    command.args(["build", "--release", "--out"]).arg(&out);
-    command.arg("--manifest-path").arg(workspace.root.join("runtime/python/Cargo.toml"));
-    shell::run_to_stderr(&mut command)?;
-    let wheel = newest(&out)?;
-    if let Some(bundle) = &options.bundle {
-        let bundle = fs::canonicalize(bundle).with_context(|| bundle.display().to_string())?;
-        for python in &options.python {
-            eprint!("{}", try_in(workspace, python, &wheel, &bundle)?);
-        }
+    let build = Build::new(workspace)?;
+    build.programs()?;
+    let demo = bundles::demo(&build, None)?;
+    let wheel = write(&build, &demo, &workspace.root.join("target/wheels"))?;
+    for python in &options.python {
+        eprint!("{}", try_in(workspace, python, &wheel, &demo)?);
     }
     Ok(writeln!(io::stdout(), "{}", wheel.display())?)
+}
+
+/// Writes the wheel, with programs and the demo model in it.
+pub(super) fn write(build: &Build<'_>, demo: &Path, out: &Path) -> Result<PathBuf> {
+    let Build { workspace, .. } = build;
+    let data = Data::new(build, demo)?;
+    let environment = workspace.root.join("target/maturin");
+    let python = venv::python(workspace, &environment, Packages::Named(&[MATURIN]))?;
+    let mut command = workspace.command(python.with_file_name("maturin"));
+    command.args(["build", "--locked", "--profile", PROFILE, "--target", &build.triple()]);
+    command.arg("--manifest-path").arg(workspace.root.join("runtime/python/Cargo.toml"));
+    shell::run_to_stderr(build.reproducibly(command.arg("--out").arg(out))?)?;
+    drop(data);
+    newest(out)
+}
+
+/// What pip puts beside the package, in the folder where maturin looks. Dropping it removes the folder.
+struct Data(PathBuf);
+
+impl Data {
+    fn new(build: &Build<'_>, demo: &Path) -> Result<Self> {
+        let data = Self(build.workspace.root.join("runtime/python/mlxcel.data"));
+        data.remove();
+        for program in PROGRAMS {
+            data.copy(&build.built(program), &format!("scripts/{program}"))?;
+        }
+        let blobs = demo.join("blobs");
+        for entry in fs::read_dir(&blobs).with_context(|| blobs.display().to_string())? {
+            let entry = entry?;
+            let name = entry.file_name();
+            let name = format!("data/share/mlxcel/demo.bundle/blobs/{}", name.to_string_lossy());
+            data.copy(&entry.path(), &name)?;
+        }
+        for name in ["manifest.toml", "manifest.toml.minisig"] {
+            let file = demo.join(name);
+            if file.is_file() {
+                data.copy(&file, &format!("data/share/mlxcel/demo.bundle/{name}"))?;
+            }
+        }
+        Ok(data)
+    }
+
+    fn copy(&self, from: &Path, to: &str) -> Result<()> {
+        let to = self.0.join(to);
+        fs::create_dir_all(to.parent().unwrap_or(&to)).with_context(|| to.display().to_string())?;
+        fs::copy(from, &to).map(drop).with_context(|| format!("{} to {}", from.display(), to.display()))
+    }
+
+    fn remove(&self) {
+        if self.0.exists()
+            && let Err(error) = fs::remove_dir_all(&self.0)
+        {
+            eprintln!("warning: cannot remove {}: {error}", self.0.display());
+        }
+    }
+}
+
+impl Drop for Data {
+    fn drop(&mut self) {
+        self.remove();
+    }
 }
 
 /// Returns the wheel that was made last.
@@ -77,5 +135,6 @@ fn try_in(workspace: &Workspace, python: &Path, wheel: &Path, bundle: &Path) -> 
     if text.is_empty() {
         bail!("{}: found no answer, expected one", python.display());
     }
-    Ok(text)
+    let mut program = workspace.command(folder.join("bin/mlxcel-run"));
+    shell::output(program.args(["demo", "-p", "And it came to pass", "-n", "8"])).map(|_| text)
 }

@@ -1,6 +1,7 @@
 //! The programs and libraries that the build needs: the list of them, and how they are detected and installed.
 
-mod apt;
+pub(crate) mod apt;
+pub(crate) mod cross;
 pub(crate) mod detect;
 pub(crate) mod doctor;
 pub(crate) mod part;

@@ -181,6 +181,15 @@ fn pip_download(file: &str) -> Result<Command> {
 
 /// Compares the file's sha256 with the expected one.
 pub(crate) fn verify(file: &Path, sha256: &str) -> Result<()> {
+    let found = sha256_of(file)?;
+    if found != sha256 {
+        bail!("{}: found sha256 {found}, expected {sha256}", file.display());
+    }
+    Ok(())
+}
+
+/// Returns a file's sha256 in hexadecimal digits.
+pub(crate) fn sha256_of(file: &Path) -> Result<String> {
     let mut reader = File::open(file).with_context(|| file.display().to_string())?;
     let mut hasher = Sha256::new();
     let mut buffer = vec![0; 1 << 20];
@@ -190,11 +199,7 @@ pub(crate) fn verify(file: &Path, sha256: &str) -> Result<()> {
             count => hasher.update(&buffer[..count]),
         }
     }
-    let found: String = hasher.finalize().iter().map(|byte| format!("{byte:02x}")).collect();
-    if found != sha256 {
-        bail!("{}: found sha256 {found}, expected {sha256}", file.display());
-    }
-    Ok(())
+    Ok(hasher.finalize().iter().map(|byte| format!("{byte:02x}")).collect())
 }
 
 /// Unpacks the entries that start with one of `keep` below `folder`, without the prefix `strip`.
