@@ -96,7 +96,7 @@ impl<'a> Build<'a> {
 
     /// Returns the folder for everything on the way.
     pub(super) fn work(&self) -> PathBuf {
-        self.workspace.root.join("target/dist")
+        self.workspace.root.join("target/release-files")
     }
 
     /// Returns the folder for what is laid out for this architecture.

@@ -14,17 +14,34 @@ use super::{
 };
 use crate::shell;
 
-/// The part of a target's file that says what it computes in.
+/// The parts of a target's file that say what runs it, and what it computes in.
 #[derive(Deserialize)]
 struct Target {
+    driver: String,
     #[serde(default)]
     precisions: Vec<String>,
 }
 
-/// Compiles the demo model for every target that means the same everywhere.
+/// The drivers that the programs have.
+const DRIVERS: [&str; 3] = ["local", "cuda", "vulkan"];
+
+/// The target that iree-compile 3.13 compiles models with small vocabularies for: it keeps indices in memory of a workgroup,
+/// which it cannot do for Apple's GPUs.
+const SMALL_MODELS_ONLY: &str = "metal";
+
+/// The targets of a kind, each sorted by name.
+#[derive(Default)]
+struct Targets {
+    /// Those that compute in bf16.
+    narrow: Vec<String>,
+    /// The others.
+    wide: Vec<String>,
+}
+
+/// Compiles the demo model for every target that the programs run and that means the same everywhere.
 pub(super) fn demo(build: &Build<'_>, signer: Option<&Signer<'_>>) -> Result<PathBuf> {
     let bundle = build.work().join("demo.bundle");
-    let (narrow, wide) = targets(build)?;
+    let Targets { narrow, wide } = targets(build, |target| DRIVERS.contains(&target.driver.as_str()))?;
     compile(build, &["--model", "models/demo", "--precision", "f32"], &[narrow, wide].concat(), &bundle)?;
     signer.map_or(Ok(()), |signer| signer.sign_bundle(build, &bundle))?;
     Ok(bundle)
@@ -32,7 +49,7 @@ pub(super) fn demo(build: &Build<'_>, signer: Option<&Signer<'_>>) -> Result<Pat
 
 /// Compiles a preset without weights, once for the targets that compute in 16 bits and once for the others.
 pub(super) fn preset(build: &Build<'_>, name: &str, signer: Option<&Signer<'_>>, out: &Path) -> Result<()> {
-    let (narrow, wide) = targets(build)?;
+    let Targets { narrow, wide } = targets(build, |target| target.driver != SMALL_MODELS_ONLY)?;
     for (targets, precision) in [(narrow, "bf16"), (wide, "f32")] {
         let full = format!("{name}-{precision}-{}", build.version());
         let bundle = build.work().join(format!("{full}.bundle"));
@@ -62,23 +79,22 @@ fn compile(build: &Build<'_>, arguments: &[&str], targets: &[String], bundle: &P
     shell::run_to_stderr(&mut command)
 }
 
-/// Lists the targets that compute in bf16, and the others, each sorted. `cpu` is left out, which differs from machine to machine.
-fn targets(build: &Build<'_>) -> Result<(Vec<String>, Vec<String>)> {
+/// Lists the chosen targets. `cpu` is left out, which differs from machine to machine.
+fn targets(build: &Build<'_>, is_chosen: impl Fn(&Target) -> bool) -> Result<Targets> {
     let folder = build.workspace.root.join("compiler-driver/targets");
-    let (mut narrow, mut wide) = (Vec::new(), Vec::new());
+    let mut targets = Targets::default();
     for entry in fs::read_dir(&folder).with_context(|| folder.display().to_string())? {
         let path = entry?.path();
         let name = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
         let target: Target =
             toml::from_str(&fs::read_to_string(&path)?).with_context(|| path.display().to_string())?;
-        let has_bf16 = target.precisions.is_empty() || target.precisions.iter().any(|float| float == "bf16");
-        match (name.as_str(), has_bf16) {
-            ("cpu", _) => (),
-            (_, true) => narrow.push(name),
-            (_, false) => wide.push(name),
+        if name == "cpu" || !is_chosen(&target) {
+            continue;
         }
+        let has_bf16 = target.precisions.is_empty() || target.precisions.iter().any(|float| float == "bf16");
+        if has_bf16 { targets.narrow.push(name) } else { targets.wide.push(name) }
     }
-    narrow.sort();
-    wide.sort();
-    Ok((narrow, wide))
+    targets.narrow.sort();
+    targets.wide.sort();
+    Ok(targets)
 }

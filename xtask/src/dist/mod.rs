@@ -21,7 +21,7 @@ use crate::{shell, toolchain::setup::setup_for_build, workspace::Workspace};
 /// The options of `cargo xtask dist`.
 #[derive(Args)]
 pub(crate) struct Dist {
-    /// The folder for the files [default: target/dist/VERSION]
+    /// The folder for the files [default: target/release-files/VERSION]
     #[arg(long, value_name = "FOLDER")]
     out: Option<PathBuf>,
     /// Sign every file, and the bundles in them, with this secret key of minisign
