@@ -40,6 +40,21 @@ impl Registry {
         self.runtime.block_on(self.pull_bundle(to, progress))
     }
 
+    /// Returns the reference with the digest that it stands for now. Later pulls of it get this bundle, whatever its tag names
+    /// then.
+    ///
+    /// # Errors
+    /// The registry has no such artifact, or it or the network fails.
+    pub fn resolve(&self) -> Result<String, Error> {
+        let failed = |source| self.failed("resolve", source);
+        let digest = self.runtime.block_on(async {
+            self.client.auth(&self.reference, &self.auth, RegistryOperation::Pull).await?;
+            self.client.fetch_manifest_digest(&self.reference, &self.auth).await
+        });
+        let digest = digest.map_err(failed)?;
+        Ok(format!("{}/{}@{digest}", self.reference.registry(), self.reference.repository()))
+    }
+
     async fn pull_bundle(
         &self,
         mut to: StoreWriter,

@@ -68,6 +68,14 @@ class Bundle:
         """
         return cls._of(NativeBundle.pull(reference, name, store, plain_http))
 
+    @staticmethod
+    def resolve(reference: str, *, plain_http: bool = False) -> str:
+        """Returns a reference with the digest that it stands for now: `registry.example/models/demo@sha256:…`.
+
+        Pulling that gets the same bundle on every machine and at any time, while a tag can be moved.
+        """
+        return NativeBundle.resolve(reference, plain_http)
+
     def push(self, reference: str, *, plain_http: bool = False) -> str:
         """Pushes the bundle to an OCI registry. Returns the address with its digest."""
         return f"{reference}@{self._native.push(reference, plain_http)}"

@@ -62,5 +62,9 @@ class ForkError(Error):
     """The process was forked after the bundle was loaded, and this is the child."""
 
 
+class PackageError(Error, ImportError):
+    """A package or program is missing that a part of this package needs."""
+
+
 class OriginWarning(UserWarning):
     """The code of a bundle was neither compiled here nor signed as required."""

@@ -171,6 +171,13 @@ impl NativeBundle {
         Ok(Self { bundle, store })
     }
 
+    /// Returns a reference with the digest that it stands for now.
+    #[staticmethod]
+    fn resolve(py: Python<'_>, reference: &str, plain_http: bool) -> PyResult<String> {
+        let resolve = || Registry::new(reference, &DockerConfig::from_env(), plain_http)?.resolve();
+        py.detach(resolve).map_err(error::of_bundle)
+    }
+
     /// Copies the bundle to a folder, or into the store under a name.
     fn copy(&self, py: Python<'_>, folder: Option<PathBuf>, named: Option<&str>) -> PyResult<Self> {
         let named = named.map(name).transpose()?;

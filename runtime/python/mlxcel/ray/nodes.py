@@ -1,0 +1,154 @@
+"""Which nodes of a cluster can run a bundle."""
+
+from __future__ import annotations
+
+import logging
+import os
+from dataclasses import dataclass
+from typing import Any
+
+import ray
+
+from ..bundle import Bundle, Target
+from ..errors import DeviceError, Error
+from .source import Source
+
+_log = logging.getLogger("mlxcel.ray")
+
+_NODE_ID = "ray.io/node-id"
+"""The label that Ray gives each node."""
+
+
+@dataclass(frozen=True)
+class Node:
+    """Whether a node of the cluster can run a bundle."""
+
+    id: str
+    address: str
+    targets: tuple[Target, ...]
+    """The bundle's targets with what each lacks; none if the bundle could not be opened there."""
+    problem: str | None
+    """Why the node takes no work; None if it does."""
+
+
+def check(
+    bundle: str | os.PathLike[str],
+    *,
+    device: str = "auto",
+    store: str | os.PathLike[str] | None = None,
+    plain_http: bool = False,
+) -> list[Node]:
+    """Returns whether each node with CPUs can run a bundle. Nodes pull it if they do not have it.
+
+    Args:
+        bundle: a folder that every node has, a name in the nodes' stores, or a reference of a registry.
+        device: the device that will run it, as `mlxcel.Engine` takes it.
+        store: the folder of each node's store; its `$MLXCEL_STORE`, or the default, if it is None.
+        plain_http: uses HTTP without TLS, as for registries on this machine always.
+    """
+    return probe(Source.of(bundle, store, plain_http), device)
+
+
+def label_selector(
+    bundle: str | os.PathLike[str],
+    *,
+    device: str = "auto",
+    store: str | os.PathLike[str] | None = None,
+    plain_http: bool = False,
+) -> dict[str, str]:
+    """Returns the `label_selector=` of Ray that keeps work off the nodes that cannot run a bundle.
+
+    A node that joins later is not among them. A worker that starts there checks for itself, and refuses.
+
+    Raises:
+        DeviceError: no node can run it.
+        BundleError: no node can open it.
+    """
+    return selector(Source.of(bundle, store, plain_http), device)
+
+
+def probe(source: Source, device: str) -> list[Node]:
+    """Asks every node that has CPUs to open a bundle and to check its targets."""
+    ask = ray.remote(num_cpus=0, max_retries=0)(_judge)
+    alive = [node for node in ray.nodes() if node["Alive"] and node["Resources"].get("CPU", 0) > 0]
+    asked = [
+        (node, ask.options(label_selector={_NODE_ID: node["NodeID"]}).remote(source, device)) for node in alive
+    ]
+    found = []
+    for node, answer in asked:
+        try:
+            targets, error = ray.get(answer)
+        except ray.exceptions.RayError as failure:
+            # Such as a node that ended meanwhile.
+            targets, error = (), Error(f"the check failed: {str(failure).splitlines()[0]}")
+        found.append((Node(node["NodeID"], node["NodeManagerAddress"], targets, problem(targets, error)), error))
+    if found and all(error is not None for _, error in found):
+        raise next(error for _, error in found if error is not None)
+    return [node for node, _ in found]
+
+
+def selector(source: Source, device: str) -> dict[str, str]:
+    """Returns the selector of labels that leaves out nodes that cannot run the bundle, and says which those are."""
+    nodes = probe(source, device)
+    unfit = [node for node in nodes if node.problem is not None]
+    for node in unfit:
+        _log.warning("node %s (%s) takes no work: %s", node.id[:12], node.address, node.problem)
+    if len(unfit) == len(nodes):
+        raise refusal(f"no node of the cluster runs {source.bundle}", unfit[0].problem if unfit else "no node has CPUs")
+    return {_NODE_ID: f"!in({', '.join(node.id for node in unfit)})"} if unfit else {}
+
+
+def open_here(source: Source, device: str) -> Bundle:
+    """Opens the bundle on this node, and checks that this node runs it.
+
+    Raises:
+        DeviceError: it does not. The message says what is missing.
+    """
+    bundle = source.open()
+    found = problem(tuple(bundle.check(_driver(device))), None)
+    if found is not None:
+        node = ray.get_runtime_context().get_node_id()
+        raise refusal(f"node {node[:12]} does not run {source.bundle}", found)
+    return bundle
+
+
+def refusal(what: str, why: str | None) -> DeviceError:
+    """Makes the error for a node, or a cluster, that lacks what a bundle needs."""
+    return DeviceError(
+        f"{what}: {why}",
+        found=why,
+        expected="a node with what one of the bundle's targets needs",
+        hint="compile the bundle for another target, such as --target cpu-x86-64-v3; "
+        "mlxcel.ray.label_selector(bundle) keeps work off nodes that lack something",
+    )
+
+
+def problem(targets: tuple[Target, ...], error: Error | None) -> str | None:
+    """Returns why no target runs; None if one does."""
+    if error is not None:
+        return error.message
+    if any(target.runs for target in targets):
+        return None
+    # What is needed follows in brackets, and is long.
+    reasons = [f"{target.name}: {'; '.join(target.reasons)}".partition(" (needed:")[0] for target in targets]
+    return " | ".join(reasons) or "the bundle has no target for such a device"
+
+
+def _judge(source: Source, device: str) -> tuple[tuple[Target, ...], Error | None]:
+    """Checks the bundle's targets on the node where this runs. An error is a value, so that Ray does not wrap it."""
+    try:
+        return tuple(source.open().check(_driver(device))), None
+    except Error as error:
+        return (), error
+
+
+def _driver(device: str) -> str | None:
+    """Returns the driver of a device, None for any."""
+    kind = device.partition(":")[0]
+    return None if kind == "auto" else "local" if kind.startswith("local") else kind
+
+
+def cpus_here(default: int = 1) -> int:
+    """Returns the CPUs that Ray gave this worker, at least one."""
+    assigned: dict[str, Any] = ray.get_runtime_context().get_assigned_resources()
+    return max(1, int(assigned.get("CPU", default)))

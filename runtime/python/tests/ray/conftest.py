@@ -1,0 +1,120 @@
+"""A cluster of Ray with several nodes on this machine, each with a store of its own."""
+
+from __future__ import annotations
+
+import os
+import signal
+import tempfile
+from pathlib import Path
+
+import pytest
+
+# Before Ray is imported: no other Ray of this machine is seen, nothing is reported, and only loopback is listened on.
+for variable in ("RAY_ADDRESS", "RAY_JOB_ID"):
+    os.environ.pop(variable, None)
+os.environ |= {
+    "RAY_USAGE_STATS_ENABLED": "0",
+    "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0",
+    "RAY_DATA_DISABLE_PROGRESS_BARS": "1",
+    "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",
+    "PYTHONWARNINGS": "ignore",
+}
+ray = pytest.importorskip("ray")
+
+from ray.cluster_utils import Cluster  # noqa: E402
+
+import mlxcel  # noqa: E402
+
+PROGRAMS = Path(os.environ.get("MLXCEL_TEST_PROGRAMS", "/nonexistent"))
+
+IS_FULL = os.environ.get("MLXCEL_RAY") == "full"
+
+
+class Nodes:
+    """A cluster whose head takes no work, and whose other nodes can be killed."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        # Sockets have short paths.
+        self.temporary = tempfile.TemporaryDirectory(prefix="mlxcel-ray-", ignore_cleanup_errors=True)
+        self.cluster = Cluster(
+            initialize_head=True,
+            head_node_args=self._node(0, {"temp_dir": self.temporary.name, "include_dashboard": False}),
+        )
+        ray.init(address=self.cluster.address, log_to_driver=False, logging_level="ERROR")
+        self.nodes: dict[str, object] = {}
+
+    def _node(self, cpus: int, more: dict) -> dict:
+        return {
+            "num_cpus": cpus,
+            "object_store_memory": 80 << 20,
+            "node_ip_address": "127.0.0.1",
+            **more,
+        }
+
+    def add(self, count: int = 1, cpus: int = 1, **variables: str) -> list[str]:
+        """Adds nodes with an empty store each. Returns their ids."""
+        added = []
+        for _ in range(count):
+            number = len(self.nodes) + 1
+            store = self.folder / f"store-{number}"
+            environment = {"MLXCEL_STORE": str(store), "MLXCEL_PROGRAMS": str(PROGRAMS), **variables}
+            before = {node["NodeID"] for node in ray.nodes()}
+            node = self.cluster.add_node(**self._node(cpus, {"env_vars": environment}))
+            (id,) = {node["NodeID"] for node in ray.nodes()} - before
+            self.nodes[id] = node
+            added.append(id)
+        return added
+
+    def kill(self, id: str) -> None:
+        """Kills all processes of a node at once, as a power cut does."""
+        self.cluster.remove_node(self.nodes.pop(id), allow_graceful=False)
+
+    def close(self) -> None:
+        ray.shutdown()
+        self.cluster.shutdown()
+        self.temporary.cleanup()
+
+
+@pytest.fixture
+def nodes(tmp_path: Path):
+    """A cluster with only a head."""
+    nodes = Nodes(tmp_path)
+    yield nodes
+    nodes.close()
+
+
+def bundle(name: str) -> str:
+    """Returns the folder of a bundle that the tests were started with."""
+    variable = f"MLXCEL_TEST_{name.upper()}"
+    if variable not in os.environ:
+        pytest.skip(f"{variable} names no bundle")
+    return os.environ[variable]
+
+
+@pytest.fixture(scope="session")
+def demo() -> str:
+    return bundle("demo")
+
+
+@pytest.fixture(scope="session")
+def encoder() -> str:
+    return bundle("encoder")
+
+
+def prompts(count: int) -> list[str]:
+    """Returns prompts that differ at their beginnings and ends."""
+    begins = ["And it came to pass", "In the beginning", "Blessed are", "And the LORD said", "Then he went"]
+    return [f"{begins[number % 5]} {number} times, when" for number in range(count)]
+
+
+def alone(bundle: str, prompts: list[str], **options: object) -> list[tuple]:
+    """Returns what one engine in this process answers to each prompt."""
+    with mlxcel.Engine(bundle, cache_size="64MiB") as engine:
+        answers = engine.generate(prompts, **options)
+    return [(answer.text, answer.finish_reason, len(answer.tokens)) for answer in answers]
+
+
+def end(process: int) -> None:
+    """Ends a process as `kill -9` does."""
+    os.kill(process, signal.SIGKILL)
