@@ -1,0 +1,123 @@
+"""The deployment that clients talk to."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator
+from typing import Any
+
+from ray.exceptions import RayActorError
+from ray.serve.exceptions import BackPressureError
+from ray.serve.handle import DeploymentHandle
+from starlette.requests import ClientDisconnect
+from starlette.requests import Request as HttpRequest
+from starlette.responses import Response, StreamingResponse
+
+from .messages import Head, ReplicaLostError, Request, error_body, key_of, passed_on
+
+_log = logging.getLogger("ray.serve")
+
+_ATTEMPTS = 6
+_PAUSE_SECONDS = 0.2
+"""The time before the second attempt. It doubles with each."""
+
+# The server on loopback knows no other name than its own. Each hop has a length and a way to send of its own.
+_NOT_ASKED = frozenset({b"host", b"content-length", b"expect"})
+# The proxy of Serve writes its own.
+_NOT_ANSWERED = frozenset({b"date", b"server"})
+
+
+class Gateway:
+    """Passes requests on to the replicas, and their answers back byte for byte.
+
+    A request whose replica ends before the answer has begun goes to another one. If the answer has begun, a stream ends with
+    an error in OpenAI's form, and any other answer is cut.
+
+    Args:
+        replicas: the deployment of servers.
+        max_body: the largest body of a request in bytes.
+    """
+
+    def __init__(self, replicas: DeploymentHandle[Any], max_body: int) -> None:
+        self._replicas = replicas.options(stream=True)
+        self._max_body = max_body
+
+    async def __call__(self, http: HttpRequest) -> Response:
+        """Answers a request."""
+        if http.scope["path"].startswith("/admin/"):
+            message = f"{http.scope['path']} concerns one server, and here are several: deploy the application again"
+            return _refused(404, message, "not_found")
+        try:
+            body = await self._body(http)
+        except ClientDisconnect:
+            return Response(status_code=400)
+        if body is None:
+            return _refused(413, f"the body has more than {self._max_body} bytes", "body_too_large")
+        return await self._ask(_request(http, body))
+
+    async def _body(self, http: HttpRequest) -> bytes | None:
+        """Returns the body; None if it is too large."""
+        parts, size = [], 0
+        async for part in http.stream():
+            size += len(part)
+            if size > self._max_body:
+                return None
+            parts.append(part)
+        return b"".join(parts)
+
+    async def _ask(self, request: Request) -> Response:
+        for attempt in range(_ATTEMPTS):
+            answer = self._replicas.forward.remote(request)
+            try:
+                head = await anext(answer)
+                # Until the body begins, another replica can give all of the answer.
+                first = await anext(answer, b"")
+            except BackPressureError:
+                return _refused(429, "too many requests wait", "queue_full", {"retry-after": "1"})
+            except (ReplicaLostError, RayActorError) as lost:
+                _log.warning("attempt %d of %s: %s", attempt + 1, request.target, str(lost).splitlines()[0])
+                await asyncio.sleep(_PAUSE_SECONDS * 2**attempt)
+                continue
+            except BaseException:
+                # The client has gone.
+                answer.cancel()
+                raise
+            response = StreamingResponse(_rest(answer, head, first), head.status)
+            response.raw_headers = passed_on(head.headers, _NOT_ANSWERED)
+            return response
+        return _refused(503, f"no replica could answer in {_ATTEMPTS} attempts", "replica_lost", {"retry-after": "5"})
+
+
+async def _rest(answer: Any, head: Head, first: bytes) -> AsyncIterator[bytes]:
+    """Returns the body of an answer whose first part is here."""
+    has_ended = False
+    try:
+        if first:
+            yield first
+        async for part in answer:
+            yield part
+        has_ended = True
+    except (ReplicaLostError, RayActorError):
+        has_ended = True
+        if not head.is_stream:
+            raise
+        # Ends the event that was cut, if one was.
+        message = "the replica ended before the answer did: ask again"
+        yield b"\n\ndata: " + error_body(message, "replica_lost") + b"\n\n"
+    finally:
+        if not has_ended:
+            # The client has gone.
+            answer.cancel()
+
+
+def _request(http: HttpRequest, body: bytes) -> Request:
+    raw = http.scope.get("raw_path") or http.scope["path"].encode()
+    query = http.scope.get("query_string") or b""
+    target = raw.partition(b"?")[0] + (b"?" + query if query else b"")
+    headers = passed_on(list(http.headers.raw), _NOT_ASKED)
+    return Request(http.method, target.decode("latin-1"), headers, body, key_of(http.scope["path"], body))
+
+
+def _refused(status: int, message: str, code: str, headers: dict[str, str] | None = None) -> Response:
+    return Response(error_body(message, code), status, headers, "application/json")
