@@ -47,11 +47,11 @@ impl Registry {
     /// The registry has no such artifact, or it or the network fails.
     pub fn resolve(&self) -> Result<String, Error> {
         let failed = |source| self.failed("resolve", source);
-        let digest = self.runtime.block_on(async {
+        let pulled = self.runtime.block_on(async {
             self.client.auth(&self.reference, &self.auth, RegistryOperation::Pull).await?;
-            self.client.fetch_manifest_digest(&self.reference, &self.auth).await
+            self.client.pull_manifest_raw(&self.reference, &self.auth, &[OCI_IMAGE_MEDIA_TYPE]).await
         });
-        let digest = digest.map_err(failed)?;
+        let (_, digest) = pulled.map_err(failed)?;
         Ok(format!("{}/{}@{digest}", self.reference.registry(), self.reference.repository()))
     }
 

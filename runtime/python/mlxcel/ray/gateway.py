@@ -24,8 +24,8 @@ _PAUSE_SECONDS = 0.2
 
 # The server on loopback knows no other name than its own. Each hop has a length and a way to send of its own.
 _NOT_ASKED = frozenset({b"host", b"content-length", b"expect"})
-# The proxy of Serve writes its own.
-_NOT_ANSWERED = frozenset({b"date", b"server"})
+# The proxy of Serve writes its own, and hands the request's id down.
+_NOT_ANSWERED = frozenset({b"date", b"server", b"x-request-id"})
 
 
 class Gateway:
@@ -120,4 +120,5 @@ def _request(http: HttpRequest, body: bytes) -> Request:
 
 
 def _refused(status: int, message: str, code: str, headers: dict[str, str] | None = None) -> Response:
-    return Response(error_body(message, code), status, headers, "application/json")
+    kind = "server_error" if status >= 500 else "rate_limit_error" if status == 429 else "invalid_request_error"
+    return Response(error_body(message, code, kind), status, headers, "application/json")

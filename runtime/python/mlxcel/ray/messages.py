@@ -81,6 +81,6 @@ def _beginning(value: dict[str, Any]) -> str:
     return json.dumps(first) if first else ""
 
 
-def error_body(message: str, code: str) -> bytes:
+def error_body(message: str, code: str, kind: str = "server_error") -> bytes:
     """Returns an error as OpenAI's API has it."""
-    return json.dumps({"error": {"message": message, "type": "server_error", "param": None, "code": code}}).encode()
+    return json.dumps({"error": {"message": message, "type": kind, "param": None, "code": code}}).encode()

@@ -20,6 +20,9 @@ from .nodes import cpus_here, open_here, selector
 from .routing import PrefixRouter
 from .source import Source, is_reference
 
+_HEAD = "node:__internal_head__"
+"""The resource that Ray gives the head node alone."""
+
 _HEALTH_SECONDS = 2
 """How often Serve asks whether a replica is well."""
 
@@ -140,7 +143,8 @@ def app(
         max_queued: the requests that wait in a gateway at most. Others get the status 429.
         num_cpus: the CPUs of each server, which are its threads.
         num_gpus: the GPUs of each server.
-        gateways: processes that pass requests on.
+        gateways: processes that pass requests on. A single one is on the head node, without which there is no cluster; several
+            are spread over the nodes, and one that ends takes the requests with it that it passes on.
         prefix_routing: sends prompts that begin alike to the same server, whose cache has their beginning.
         drain: seconds that answers have to end when a server is stopped.
         max_body: the largest body of a request in bytes.
@@ -186,7 +190,7 @@ def app(
         Gateway,
         name="Gateway",
         num_replicas=gateways,
-        ray_actor_options={"num_cpus": 0},
+        ray_actor_options={"num_cpus": 0, "resources": {_HEAD: 0.001} if gateways == 1 else {}},
         max_ongoing_requests=100_000,
         graceful_shutdown_timeout_s=drain + 20,
     )

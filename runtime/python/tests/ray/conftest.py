@@ -18,6 +18,12 @@ os.environ |= {
     "RAY_DATA_DISABLE_PROGRESS_BARS": "1",
     "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",
     "PYTHONWARNINGS": "ignore",
+    # A node that was killed is missed sooner than after 15 s, and queues are looked at more often than every 10 s.
+    "RAY_health_check_initial_delay_ms": "1000",
+    "RAY_health_check_period_ms": "500",
+    "RAY_health_check_failure_threshold": "4",
+    "RAY_SERVE_REPLICA_AUTOSCALING_METRIC_PUSH_INTERVAL_S": "0.5",
+    "RAY_SERVE_HANDLE_AUTOSCALING_METRIC_PUSH_INTERVAL_S": "0.5",
 }
 ray = pytest.importorskip("ray")
 
@@ -52,8 +58,8 @@ class Nodes:
             **more,
         }
 
-    def add(self, count: int = 1, cpus: int = 1, **variables: str) -> list[str]:
-        """Adds nodes with an empty store each. Returns their ids."""
+    def add(self, count: int = 1, *, cpus: int = 1, **variables: str) -> list[str]:
+        """Adds nodes with an empty store each, and with these variables. Returns their ids."""
         added = []
         for _ in range(count):
             number = len(self.nodes) + 1
@@ -76,10 +82,10 @@ class Nodes:
         self.temporary.cleanup()
 
 
-@pytest.fixture
-def nodes(tmp_path: Path):
-    """A cluster with only a head."""
-    nodes = Nodes(tmp_path)
+@pytest.fixture(scope="module")
+def nodes(tmp_path_factory: pytest.TempPathFactory):
+    """A cluster with a head, for the tests of a file."""
+    nodes = Nodes(tmp_path_factory.mktemp("nodes"))
     yield nodes
     nodes.close()
 

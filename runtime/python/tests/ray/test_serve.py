@@ -1,28 +1,157 @@
 """OpenAI's endpoints on several nodes."""
-from __future__ import annotations
-import time, json
-import pytest
-from conftest import IS_FULL, end, prompts
-ray = pytest.importorskip("ray")
-import mlxcel.ray
-from ray import serve
 
-def test_first(nodes, demo):
-    nodes.add(3, cpus=1)
-    serve.start(http_options={"host": "127.0.0.1", "port": 0 or 8011}, proxy_location="HeadOnly")
-    t=time.time()
-    serve.run(mlxcel.ray.app(demo, min_replicas=1, max_replicas=3), name="a")
-    print("up", time.time()-t)
-    import openai
-    c = openai.OpenAI(base_url="http://127.0.0.1:8011/v1", api_key="none")
-    print(c.models.list())
-    t=time.time()
-    print(c.completions.create(model="demo", prompt="And it came to pass", max_tokens=8).choices[0].text, time.time()-t)
-    t=time.time()
-    for e in c.completions.create(model="demo", prompt="And it came to pass", max_tokens=8, stream=True): print(repr(e.choices[0].text), end=" ")
-    print(time.time()-t)
-    import requests
-    r=requests.get("http://127.0.0.1:8011/openapi.json"); print(r.status_code, r.headers, len(r.content))
-    r=requests.post("http://127.0.0.1:8011/v1/completions", json={"prompt": 3}); print(r.status_code, r.headers, r.content)
-    r=requests.post("http://127.0.0.1:8011/admin/reload", json={"prompt": 3}); print(r.status_code, r.headers, r.content)
+from __future__ import annotations
+
+import time
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+from conftest import IS_FULL, alone, end, prompts
+from load import Load, free_port, until
+
+ray = pytest.importorskip("ray")
+
+import openai  # noqa: E402
+import requests  # noqa: E402
+from ray import serve  # noqa: E402
+
+import mlxcel.ray  # noqa: E402
+
+TEXTS = prompts(60)
+SECONDS = 8 if IS_FULL else 2
+
+
+@pytest.fixture(scope="module")
+def expected(demo) -> list[str]:
+    return [text for text, *_ in alone(demo, TEXTS, max_tokens=24)]
+
+
+class Served:
+    """The application on three nodes with one CPU each."""
+
+    def __init__(self, nodes, demo: str) -> None:
+        self.nodes, self.demo = nodes, demo
+        self.ids = nodes.add(3)
+        port = free_port()
+        serve.start(http_options={"host": "127.0.0.1", "port": port}, proxy_location="HeadOnly")
+        self.url = f"http://127.0.0.1:{port}"
+
+    def run(self, least: int, most: int, **options: object) -> None:
+        autoscaling = {"upscale_delay_s": 0.5, "downscale_delay_s": 2, "look_back_period_s": 1.5}
+        app = mlxcel.ray.app(
+            self.demo,
+            min_replicas=least,
+            max_replicas=most,
+            target_requests=2,
+            autoscaling=autoscaling,
+            drain=5,
+            **options,
+        )
+        serve.run(app, name="demo", logging_config={"log_level": "WARNING"})
+
+    def replicas(self) -> int:
+        """Returns the replicas that run; 0 while another is stopped."""
+        states = serve.status().applications["demo"].deployments["Server"].replica_states
+        return states.get("RUNNING", 0) if not states.get("STOPPING", 0) else 0
+
+    def load(self, **options: object) -> Load:
+        return Load(f"{self.url}/v1", TEXTS, **options)
+
+
+@pytest.fixture(scope="module")
+def served(nodes, demo):
+    served = Served(nodes, demo)
+    yield served
     serve.shutdown()
+
+
+def check(load: Load, expected: list[str]) -> None:
+    """Checks that no request failed, and that each answer is that of the single process."""
+    assert load.failures == []
+    assert load.answers
+    wrong = [number for number, text in load.answers if text != expected[number]]
+    assert wrong == []
+
+
+def test_servers_come_with_load_and_go_without_a_failed_request(served, expected):
+    served.run(1, 3)
+    start = time.monotonic()
+    load = served.load()
+    times = {}
+    load.clients(12)
+    until("three replicas run", lambda: served.replicas() == 3)
+    times["3"] = time.monotonic() - start
+    time.sleep(SECONDS)
+    load.clients(1)
+    until("one replica runs", lambda: served.replicas() == 1)
+    times["1"] = time.monotonic() - start
+    load.stop()
+    check(load, expected)
+    print(f"{len(load.answers)} requests, none failed; replicas 1 -> 3 -> 1 after {times} s")
+
+
+def test_answers_are_those_of_the_server(served, demo):
+    client = openai.OpenAI(base_url=f"{served.url}/v1", api_key="none", max_retries=0)
+    assert [model.id for model in client.models.list()] == ["demo"]
+    with pytest.raises(openai.BadRequestError, match="prompt: a string"):
+        client.completions.create(model="demo", prompt=3)
+    assert requests.get(f"{served.url}/health/ready").status_code == 200
+    assert requests.get(f"{served.url}/openapi.json").json()["openapi"].startswith("3.1")
+    refused = requests.post(f"{served.url}/admin/reload", json={})
+    assert (refused.status_code, refused.json()["error"]["code"]) == (404, "not_found")
+    large = requests.post(f"{served.url}/v1/completions", data=b" " * (17 << 20))
+    assert (large.status_code, large.json()["error"]["code"]) == (413, "body_too_large")
+
+
+def test_clients_that_go_end_their_requests(served):
+    count, tokens = 16, 480
+    body = {"prompt": "And", "max_tokens": tokens, "stream": True, "ignore_eos": True}
+
+    def ask(_: int) -> None:
+        with requests.post(f"{served.url}/v1/completions", json=body, stream=True) as answer:
+            next(answer.iter_lines())
+
+    def totals() -> dict:
+        return requests.get(f"{served.url}/status.json").json()["models"][0]
+
+    until("one replica runs", lambda: served.replicas() == 1)
+    before = totals()["totals"]["generated_tokens"]
+    with ThreadPoolExecutor(count) as pool:
+        list(pool.map(ask, range(count)))
+    until("all have ended", lambda: totals()["running"] == 0, 10)
+    made = totals()["totals"]["generated_tokens"] - before
+    print(f"{made} of {count * tokens} tokens were made")
+    assert made < count * tokens / 2
+
+
+def test_killed_servers_and_nodes_fail_no_request(served, expected):
+    served.run(3, 3)
+    until("three replicas run", lambda: served.replicas() == 3)
+    # Whole answers: none has begun before it is complete, so that each can be made elsewhere.
+    load = served.load(streams=False)
+    load.clients(6)
+    handle = serve.get_deployment_handle("Server", "demo")
+    time.sleep(1)
+    end(handle.process.remote().result())
+    time.sleep(SECONDS)
+    served.nodes.kill(served.ids[2])
+    time.sleep(SECONDS + 3)
+    load.stop()
+    check(load, expected)
+    print(f"{len(load.answers)} requests with a killed server and a killed node, none failed")
+
+
+def test_prompts_that_begin_alike_go_to_one_server(served):
+    served.run(2, 2)
+    until("two replicas run", lambda: served.replicas() == 2)
+    client = openai.OpenAI(base_url=f"{served.url}/v1", api_key="none", max_retries=0)
+    cached = 0
+    for chat in range(12):
+        # Longer than a page of the cache, of 64 tokens.
+        first = {"role": "user", "content": f"{chat} " + "And it came to pass in those days, " * 12}
+        turns = [[first], [first, {"role": "assistant", "content": "Yes."}, {"role": "user", "content": "And then?"}]]
+        for turn in turns:
+            usage = client.chat.completions.create(model="demo", messages=turn, max_tokens=2).usage
+        cached += usage.prompt_tokens_details.cached_tokens > 0
+    print(f"{cached} of 12 second turns found their first one in the cache")
+    assert cached == 12
