@@ -94,7 +94,9 @@ def selector(source: Source, device: str) -> dict[str, str]:
     for node in unfit:
         _log.warning("node %s (%s) takes no work: %s", node.id[:12], node.address, node.problem)
     if len(unfit) == len(nodes):
-        raise refusal(f"no node of the cluster runs {source.bundle}", unfit[0].problem if unfit else "no node has CPUs")
+        # One that was checked says more than one that could not be.
+        reason = max(unfit, key=lambda node: bool(node.targets)).problem if unfit else "no node has CPUs"
+        raise refusal(f"no node of the cluster runs {source.bundle}", reason)
     return {_NODE_ID: f"!in({', '.join(node.id for node in unfit)})"} if unfit else {}
 
 

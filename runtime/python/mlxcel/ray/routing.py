@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import random
 
 from ray.serve.request_router import (
     LocalityMixin,
@@ -35,12 +36,14 @@ class PrefixRouter(LocalityMixin, MultiplexMixin, RequestRouter):  # type: ignor
         if pending_request is not None:
             pending_request.routing_context.should_backoff = True
         key = _key(pending_request)
-        if len(candidate_replicas) < 2 or not key:
-            return [candidate_replicas]
-        first = max(candidate_replicas, key=lambda replica: _weight(key, replica.replica_id))
-        if self._length(first) - min(map(self._length, candidate_replicas)) > self._slack:
-            return [candidate_replicas]
-        return [[first], [replica for replica in candidate_replicas if replica is not first]]
+        # Of several with as few requests, the first one gets the next.
+        replicas = random.sample(candidate_replicas, len(candidate_replicas))
+        if len(replicas) < 2 or not key:
+            return [replicas]
+        first = max(replicas, key=lambda replica: _weight(key, replica.replica_id))
+        if self._length(first) - min(map(self._length, replicas)) > self._slack:
+            return [replicas]
+        return [[first], [replica for replica in replicas if replica is not first]]
 
     def _length(self, replica: RunningReplica) -> int:
         """Returns the requests that a replica has, as far as is known here."""

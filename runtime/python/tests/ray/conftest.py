@@ -76,6 +76,11 @@ class Nodes:
         """Kills all processes of a node at once, as a power cut does."""
         self.cluster.remove_node(self.nodes.pop(id), allow_graceful=False)
 
+    def kill_all(self) -> None:
+        """Kills all nodes but the head."""
+        for id in list(self.nodes):
+            self.kill(id)
+
     def close(self) -> None:
         ray.shutdown()
         self.cluster.shutdown()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import logging
 import os
+import subprocess
 import time
 from collections import Counter
 from pathlib import Path
@@ -18,6 +19,7 @@ import mlxcel
 ray = pytest.importorskip("ray")
 
 import mlxcel.ray  # noqa: E402
+from mlxcel.ray.source import Source, is_reference  # noqa: E402
 
 COUNT = 2000 if IS_FULL else 240
 OPTIONS = {"max_tokens": 24}
@@ -53,6 +55,31 @@ class Watched(mlxcel.ray.Predictor):
         return answered | {"node": [self.node] * len(batch["prompt"])}
 
 
+# On one node only: what its CPU lacks is what mlxcel-bundle finds for the machine in a file.
+OTHER_CPU = """
+import json, subprocess
+import mlxcel, mlxcel.bundle
+
+def check(self, driver=None):
+    command = [{program!r}, "check", self.name, "--machine", {machine!r}, "--json"]
+    found = json.loads(subprocess.run(command, capture_output=True).stdout)["judgements"]
+    return [mlxcel.Target(one["target"], one["verdict"], one["device"], tuple(one["reasons"])) for one in found]
+
+mlxcel.bundle.Bundle.check = check
+"""
+
+
+def other_cpu(folder: Path) -> str:
+    """Returns the PYTHONPATH of a node whose CPU has no AVX-512 and no AVX2."""
+    program = str(PROGRAMS / "mlxcel-bundle")
+    machine = json.loads(subprocess.run([program, "machine"], capture_output=True, check=True).stdout)
+    machine["cpu_features"] = [one for one in machine["cpu_features"] if not one.startswith(("avx512", "avx2"))]
+    (folder / "machine.json").write_text(json.dumps(machine))
+    code = OTHER_CPU.format(program=program, machine=str(folder / "machine.json"))
+    (folder / "sitecustomize.py").write_text(code)
+    return f"{folder}:{os.environ['PYTHONPATH']}"
+
+
 def rows_of(texts: list[str]) -> list[dict]:
     return [{"number": number, "prompt": text} for number, text in enumerate(texts)]
 
@@ -66,13 +93,110 @@ def check_answers(answers: list[dict], expected: list[tuple]) -> None:
         assert found == expected[answer["number"]], answer["number"]
 
 
+def test_a_node_without_the_features_takes_no_work(nodes, demo, tmp_path, caplog):
+    (fit,) = nodes.add(1, cpus=2)
+    (unfit,) = nodes.add(1, cpus=2, PYTHONPATH=other_cpu(tmp_path))
+    found = {node.id: node for node in mlxcel.ray.check(demo)}
+    assert found[fit].problem is None
+    assert "the cpu lacks avx2" in found[unfit].problem
+    assert mlxcel.ray.label_selector(demo) == {"ray.io/node-id": f"!in({unfit})"}
+    texts = prompts(24)
+    expected = alone(demo, texts, **OPTIONS)
+    with caplog.at_level(logging.WARNING, "mlxcel.ray"):
+        answers = mlxcel.ray.predict(
+            ray.data.from_items(rows_of(texts)), demo, batch_size=4, workers=2, options=OPTIONS
+        ).take_all()
+    check_answers(answers, expected)
+    assert f"node {unfit[:12]} (127.0.0.1) takes no work: cpu: the cpu lacks avx2" in caplog.text
+    # A worker that is placed there nonetheless says so, as on a node that joins later.
+    with pytest.raises(Exception, match="does not run .*: cpu: the cpu lacks avx2"):
+        ray.data.from_items(rows_of(texts)).map_batches(
+            mlxcel.ray.Predictor,
+            fn_constructor_args=(demo,),
+            compute=ray.data.ActorPoolStrategy(size=1),
+            label_selector={"ray.io/node-id": unfit},
+        ).take_all()
+    nodes.kill(fit)
+    with pytest.raises(mlxcel.DeviceError, match="no node of the cluster runs .* lacks avx2") as error:
+        mlxcel.ray.predict(ray.data.from_items(rows_of(texts)), demo)
+    assert "--target" in error.value.hint
+    nodes.kill(unfit)
+
+
+def test_embeddings(nodes, encoder):
+    nodes.add(1, cpus=2)
+    texts = prompts(12)
+    found = mlxcel.ray.predict(ray.data.from_items(rows_of(texts)), encoder, batch_size=5).take_all()
+    with mlxcel.Engine(encoder) as engine:
+        expected = engine.embed(texts)
+    assert sorted(row["number"] for row in found) == list(range(12))
+    for row in found:
+        assert (row["embedding"] == expected[row["number"]]).all()
+
+
+def test_a_row_that_is_refused(nodes, demo):
+    rows = [{"prompt": "And"}, {"prompt": "And " * 3000}, {"prompt": None}]
+    found = mlxcel.ray.predict(
+        ray.data.from_items(rows), demo, options=OPTIONS, prefix="answer_", errors="column"
+    ).take_all()
+    found.sort(key=lambda row: row["answer_error"] or "")
+    assert found[0]["answer_text"] and found[0]["answer_error"] is None
+    problems = [row["answer_error"] for row in found[1:]]
+    assert any("tokens" in text for text in problems) and any("None" in text for text in problems), problems
+    assert [row["answer_text"] for row in found[1:]] == [None, None]
+    with pytest.raises(Exception, match="tokens"):
+        mlxcel.ray.predict(ray.data.from_items(rows[:2]), demo).take_all()
+    with pytest.raises(Exception, match="found the columns prompt, expected one named question"):
+        mlxcel.ray.predict(ray.data.from_items(rows[:1]), demo, column="question").take_all()
+
+
+def test_chats(nodes, demo):
+    chats = [[{"role": "user", "content": text}] for text in prompts(6)]
+    rows = [{"messages": chat, "number": number} for number, chat in enumerate(chats)]
+    found = mlxcel.ray.predict(
+        ray.data.from_items(rows), demo, column="messages", chat=True, options=OPTIONS
+    ).take_all()
+    with mlxcel.Engine(demo) as engine:
+        expected = [engine.chat(chat, **OPTIONS).text for chat in chats]
+    assert [row["text"] for row in sorted(found, key=lambda row: row["number"])] == expected
+
+
+def test_a_bundle_that_nobody_has(nodes):
+    with pytest.raises(mlxcel.BundleError, match="missing is not a bundle"):
+        mlxcel.ray.predict(ray.data.range(1), "missing")
+
+
+def test_a_tag_becomes_a_digest(demo, tmp_path):
+    registry = Registry()
+    digest = registry.add(Path(demo), "1")
+    reference = registry.reference("models/demo:1")
+    source = Source.of(reference, None, False)
+    assert source.bundle == registry.reference(f"models/demo@{digest}")
+    assert Source.of(demo, tmp_path, False) == Source(demo, str(tmp_path), False)
+    assert Source.of("demo", None, False).bundle == "demo"
+    with pytest.raises(mlxcel.BundleError, match="models/other:1"):
+        Source.of(registry.reference("models/other:1"), None, False)
+    registry.close()
+
+
+@pytest.mark.parametrize("name", ["registry.example/demo", "localhost/demo:1", "host:5000/a/b@sha256:0", "[::1]:5000/a"])
+def test_what_is_a_reference(name):
+    assert is_reference(name)
+
+
+@pytest.mark.parametrize("name", ["demo", "demo:q4", "models/demo", "./a/b", "../a", "/a.b/c", "~/a.b/c", "a/b.c"])
+def test_what_is_none(name):
+    assert not is_reference(name)
+
+
 def test_a_killed_node_and_a_killed_worker_lose_nothing(nodes, demo, tmp_path):
     registry = Registry()
     digest = registry.add(Path(demo), "1")
     reference = registry.reference(f"models/demo@{digest}")
     texts = prompts(COUNT)
     expected = alone(demo, texts, **OPTIONS)
-    # Two workers on each node.
+    # Two workers on each of three nodes.
+    nodes.kill_all()
     ids = nodes.add(3, cpus=2)
     progress = Progress.options(label_selector={"ray.io/node-id": ids[0]}).remote()
     dataset = ray.data.from_items(rows_of(texts), override_num_blocks=COUNT // 8).map_batches(

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import threading
 import time
+from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
@@ -73,6 +75,7 @@ def check(load: Load, expected: list[str]) -> None:
     assert wrong == []
 
 
+@pytest.mark.skipif(not IS_FULL, reason="takes half a minute: MLXCEL_RAY=full")
 def test_servers_come_with_load_and_go_without_a_failed_request(served, expected):
     served.run(1, 3)
     start = time.monotonic()
@@ -90,7 +93,8 @@ def test_servers_come_with_load_and_go_without_a_failed_request(served, expected
     print(f"{len(load.answers)} requests, none failed; replicas 1 -> 3 -> 1 after {times} s")
 
 
-def test_answers_are_those_of_the_server(served, demo):
+def test_answers_are_those_of_the_server(served):
+    served.run(1, 1)
     client = openai.OpenAI(base_url=f"{served.url}/v1", api_key="none", max_retries=0)
     assert [model.id for model in client.models.list()] == ["demo"]
     with pytest.raises(openai.BadRequestError, match="prompt: a string"):
@@ -114,6 +118,7 @@ def test_clients_that_go_end_their_requests(served):
     def totals() -> dict:
         return requests.get(f"{served.url}/status.json").json()["models"][0]
 
+    served.run(1, 1)
     until("one replica runs", lambda: served.replicas() == 1)
     before = totals()["totals"]["generated_tokens"]
     with ThreadPoolExecutor(count) as pool:
@@ -122,6 +127,57 @@ def test_clients_that_go_end_their_requests(served):
     made = totals()["totals"]["generated_tokens"] - before
     print(f"{made} of {count * tokens} tokens were made")
     assert made < count * tokens / 2
+
+
+def test_prompts_that_begin_alike_go_to_one_server(served):
+    served.run(3, 3)
+    until("three replicas run", lambda: served.replicas() == 3)
+    client = openai.OpenAI(base_url=f"{served.url}/v1", api_key="none", max_retries=0)
+    cached = 0
+    for chat in range(12):
+        # Longer than a page of the cache, of 64 tokens.
+        first = {"role": "user", "content": f"{chat} " + "And it came to pass in those days, " * 12}
+        turns = [[first], [first, {"role": "assistant", "content": "Yes."}, {"role": "user", "content": "And then?"}]]
+        for turn in turns:
+            usage = client.chat.completions.create(model="demo", messages=turn, max_tokens=2).usage
+        cached += usage.prompt_tokens_details.cached_tokens > 0
+    print(f"{cached} of 12 second turns found their first one in the cache")
+    assert cached == 12
+
+
+def test_a_stream_that_breaks_says_so(served):
+    served.run(3, 3)
+    until("three replicas run", lambda: served.replicas() == 3)
+    handle = serve.get_deployment_handle("Server", "demo")
+    servers = {handle.process.remote().result() for _ in range(40)}
+    assert len(servers) == 3
+    client = openai.OpenAI(base_url=f"{served.url}/v1", api_key="none", max_retries=0)
+    begun = threading.Semaphore(0)
+
+    def ask(number: int) -> str:
+        prompt = f"{number} And it came to pass"
+        chunks = client.completions.create(
+            model="demo", prompt=prompt, max_tokens=480, stream=True, extra_body={"ignore_eos": True}
+        )
+        try:
+            for place, _ in enumerate(chunks):
+                if place == 0:
+                    begun.release()
+        except openai.APIError as error:
+            return error.message
+        return "complete"
+
+    count = 24
+    with ThreadPoolExecutor(count) as pool:
+        found = [pool.submit(ask, number) for number in range(count)]
+        for _ in range(count // 2):
+            begun.acquire()
+        for server in servers:
+            end(server)
+        ends = Counter(one.result() for one in found)
+    print(dict(ends))
+    broken = "the replica ended before the answer did: ask again"
+    assert ends[broken] > 0 and set(ends) <= {broken, "complete"}
 
 
 def test_killed_servers_and_nodes_fail_no_request(served, expected):
@@ -139,19 +195,3 @@ def test_killed_servers_and_nodes_fail_no_request(served, expected):
     load.stop()
     check(load, expected)
     print(f"{len(load.answers)} requests with a killed server and a killed node, none failed")
-
-
-def test_prompts_that_begin_alike_go_to_one_server(served):
-    served.run(2, 2)
-    until("two replicas run", lambda: served.replicas() == 2)
-    client = openai.OpenAI(base_url=f"{served.url}/v1", api_key="none", max_retries=0)
-    cached = 0
-    for chat in range(12):
-        # Longer than a page of the cache, of 64 tokens.
-        first = {"role": "user", "content": f"{chat} " + "And it came to pass in those days, " * 12}
-        turns = [[first], [first, {"role": "assistant", "content": "Yes."}, {"role": "user", "content": "And then?"}]]
-        for turn in turns:
-            usage = client.chat.completions.create(model="demo", messages=turn, max_tokens=2).usage
-        cached += usage.prompt_tokens_details.cached_tokens > 0
-    print(f"{cached} of 12 second turns found their first one in the cache")
-    assert cached == 12
