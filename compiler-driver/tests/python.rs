@@ -34,20 +34,33 @@ static PACKAGE: LazyLock<tempfile::TempDir> = LazyLock::new(|| {
     );
     let folder = tempfile::tempdir().unwrap();
     let package = folder.path().join("mlxcel");
-    fs::create_dir(&package).unwrap();
-    for entry in fs::read_dir(sources().join("mlxcel")).unwrap() {
-        let entry = entry.unwrap();
-        if entry.file_type().unwrap().is_file() {
-            fs::copy(entry.path(), package.join(entry.file_name())).unwrap();
-        }
-    }
+    copy_sources(&sources().join("mlxcel"), &package);
     fs::copy(native, package.join("_native.abi3.so")).unwrap();
     folder
 });
 
+/// Copies a folder of sources with those in it, and without what Python compiled.
+fn copy_sources(from: &Path, to: &Path) {
+    fs::create_dir(to).unwrap();
+    for entry in fs::read_dir(from).unwrap() {
+        let entry = entry.unwrap();
+        let target = to.join(entry.file_name());
+        if entry.file_type().unwrap().is_file() {
+            fs::copy(entry.path(), target).unwrap();
+        } else if entry.file_name() != "__pycache__" {
+            copy_sources(&entry.path(), &target);
+        }
+    }
+}
+
 /// Runs Python with the package, in the folder of its tests.
 fn python(arguments: &[&str], variables: &[(&str, &Path)]) {
-    let mut command = Command::new(toolchain().join("clients/bin/python3"));
+    python_of("clients", arguments, variables);
+}
+
+/// Runs the Python of a part of the toolchain.
+fn python_of(part: &str, arguments: &[&str], variables: &[(&str, &Path)]) {
+    let mut command = Command::new(toolchain().join(part).join("bin/python3"));
     command.args(arguments).current_dir(sources().join("tests"));
     command.env("PYTHONPATH", PACKAGE.path()).env("PYTHONDONTWRITEBYTECODE", "1");
     let output = command.envs(variables.iter().copied()).output().expect("cargo xtask setup makes it");
@@ -70,6 +83,22 @@ fn the_package_passes_its_tests() {
         ("MLXCEL_TEST_PROGRAMS", programs.parent().unwrap()),
     ];
     python(&["-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "no:schemathesis"], &variables);
+}
+
+/// `cargo xtask ray` runs it in full: `MLXCEL_RAY=full`.
+#[test]
+fn ray_passes_its_tests() {
+    let demo = server::demo();
+    let encoder = built(&request(&toolchain().join("minilm"), &["cpu"]));
+    let programs = program("mlxcel-serve");
+    let variables = [
+        ("MLXCEL_TEST_DEMO", demo.built.bundle.path()),
+        ("MLXCEL_TEST_ENCODER", encoder.bundle.path()),
+        ("MLXCEL_TEST_PROGRAMS", programs.parent().unwrap()),
+    ];
+    let only = env::var("MLXCEL_RAY_ONLY").unwrap_or_default();
+    let options = ["-m", "pytest", "-q", "-s", "-p", "no:cacheprovider", "-W", "ignore", "-k", &only, "cluster"];
+    python_of("ray", &options, &variables);
 }
 
 /// `MLXCEL_ORACLE=full` takes every fixture.
@@ -98,5 +127,8 @@ fn python_answers_as_hugging_face_does() {
 fn the_stubs_are_those_of_the_native_part() {
     python(&["-m", "mypy.stubtest", "mlxcel._native"], &[]);
     let package = PACKAGE.path().join("mlxcel");
-    python(&["-m", "mypy", "--strict", "--cache-dir=/dev/null", package.to_str().unwrap()], &[]);
+    let options = ["-m", "mypy", "--strict", "--cache-dir=/dev/null"];
+    // What uses Ray is checked where Ray is.
+    python(&[&options[..], &["--exclude", "mlxcel/ray/", package.to_str().unwrap()]].concat(), &[]);
+    python_of("ray", &[&options[..], &["-p", "mlxcel.ray"]].concat(), &[]);
 }

@@ -16,7 +16,7 @@ use clap::{Parser, Subcommand};
 
 use crate::{
     bench::{embeddings, opening, peers, programs, serving, sparse},
-    check::{ci, conform, emulate, fuzz, goldens, gpu, presets, tidy},
+    check::{ci, conform, emulate, fuzz, goldens, gpu, presets, ray, tidy},
     dist::{trial, wheel},
     toolchain::{doctor, setup},
     workspace::Workspace,
@@ -59,6 +59,8 @@ enum Task {
     Conform(conform::Conform),
     /// Run code for ARM and older x86-64 CPUs by qemu, and compare its answers
     Emulate(emulate::Emulate),
+    /// Run a cluster of Ray on this machine in full, with nodes that are killed
+    Ray(ray::Ray),
     /// List the supported model families and their presets
     Models(models::Models),
     /// Compile every preset, and print compile times and sizes
@@ -117,6 +119,7 @@ fn run(task: Task, workspace: &Workspace) -> Result<()> {
         Task::Goldens { bless } => goldens::goldens(workspace, bless),
         Task::Conform(options) => conform::conform(workspace, &options),
         Task::Emulate(options) => emulate::emulate(workspace, &options),
+        Task::Ray(options) => ray::ray(workspace, &options),
         Task::Models(models) => models::models(workspace, &models),
         Task::Presets(presets) => presets::presets(workspace, &presets),
         Task::GpuCheck(check) => gpu::gpu_check(workspace, &check),

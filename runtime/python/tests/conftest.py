@@ -1,11 +1,14 @@
 """Bundles for the tests: the environment names them."""
 
 import os
+from importlib.util import find_spec
 
 import pytest
 
 import mlxcel
 
+# Those of a cluster need Ray.
+collect_ignore = [] if find_spec("ray") else ["cluster"]
 
 
 def bundle(name: str) -> str:

@@ -13,6 +13,7 @@ mod invariants;
 mod markdown;
 mod pins;
 pub(crate) mod presets;
+pub(crate) mod ray;
 mod spelling;
 mod tables;
 mod test_times;

@@ -84,7 +84,7 @@ fn parts() -> String {
             Supply::Debian(packages) => format!("apt: `{}`", packages.join(" ")),
             Supply::Unpacked(package) => format!("apt: `{package}`, unpacked: `.toolchain/{package}/`"),
             Supply::Wheels(name) => format!("PyPI, pinned in `xtask/toolchain.toml`: `.toolchain/{name}/`"),
-            Supply::Venv(name) => format!("PyPI, pinned in `xtask/clients.txt`: `.toolchain/{name}/`"),
+            Supply::Venv(name) => format!("PyPI, pinned in `xtask/{name}.txt`: `.toolchain/{name}/`"),
             Supply::Cargo => "cargo".to_owned(),
         };
         text.push_str(&format!("| {} | {} | {source} |\n", part.name, part.expected()));

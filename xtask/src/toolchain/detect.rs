@@ -230,9 +230,19 @@ pub(crate) fn nginx(workspace: &Workspace) -> Detection {
     }
 }
 
-/// Detects the environment with clients of the server, and checks that it has the packages that are pinned now.
+/// Detects the environment with clients of the server.
 pub(crate) fn clients(workspace: &Workspace) -> Detection {
-    let (path, is_ready) = venv::installed(workspace, "clients");
+    environment(workspace, "clients")
+}
+
+/// Detects the environment with Ray.
+pub(crate) fn ray(workspace: &Workspace) -> Detection {
+    environment(workspace, "ray")
+}
+
+/// Detects an environment of Python, and checks that it has the packages that are pinned now.
+fn environment(workspace: &Workspace, part: &str) -> Detection {
+    let (path, is_ready) = venv::installed(workspace, part);
     // Its Python is a link to one that may be gone.
     if is_ready { detect_program(workspace, &path, |_| true) } else { Detection::Missing { path } }
 }

@@ -45,7 +45,7 @@ pub(crate) enum Supply {
     Unpacked(&'static str),
     /// The wheels of `toolchain.toml` whose `part` is this name.
     Wheels(&'static str),
-    /// A virtual environment of Python with this name, with the packages of `clients.txt`.
+    /// A virtual environment of Python with this name, with the packages of the file `NAME.txt` beside this crate.
     Venv(&'static str),
     /// Cargo, with the other crates.
     Cargo,

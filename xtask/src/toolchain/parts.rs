@@ -238,6 +238,14 @@ pub(crate) const PARTS: &[Part] = &[
         detect: detect::clients,
     },
     Part {
+        name: "ray",
+        expected: "Python with ray, openai and pytest",
+        need: Need::Tests,
+        supply: Supply::Venv("ray"),
+        variables: &[],
+        detect: detect::ray,
+    },
+    Part {
         name: "pip",
         expected: "python3 -m pip and certificates",
         need: Need::Setup,

@@ -12,8 +12,10 @@ use crate::{shell, workspace::Workspace};
 /// The file that lists the packages of a complete environment.
 const READY: &str = ".ready";
 
-/// The packages of the part `clients`, with their versions and digests.
-const CLIENTS: &str = "xtask/clients.txt";
+/// Returns the file of a part's packages, with their versions and digests.
+fn lock(workspace: &Workspace, part: &str) -> PathBuf {
+    workspace.root.join("xtask").join(part).with_extension("txt")
+}
 
 /// What pip installs.
 #[derive(Clone, Copy)]
@@ -69,14 +71,14 @@ pub(crate) fn python(workspace: &Workspace, folder: &Path, packages: Packages<'_
 
 /// Makes the environment of a part of the toolchain.
 pub(crate) fn install(workspace: &Workspace, part: &str) -> Result<()> {
-    let lock = workspace.root.join(CLIENTS);
+    let lock = lock(workspace, part);
     python(workspace, &workspace.toolchain.join(part), Packages::Locked(&lock)).map(drop)
 }
 
 /// Returns the Python of a part, and whether the part has the packages that are pinned now.
 pub(super) fn installed(workspace: &Workspace, part: &str) -> (PathBuf, bool) {
     let folder = workspace.toolchain.join(part);
-    let lock = fs::read_to_string(workspace.root.join(CLIENTS));
+    let lock = fs::read_to_string(lock(workspace, part));
     (python_of(&folder), lock.is_ok_and(|lock| is_ready(&folder, &lock)))
 }
 

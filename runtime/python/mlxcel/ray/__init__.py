@@ -15,7 +15,9 @@ from typing import TYPE_CHECKING, Any
 
 from ..errors import PackageError
 
-if find_spec("ray") is None:
+_found = find_spec("ray")
+# A folder of that name is not the package.
+if _found is None or _found.origin is None:
     raise PackageError(
         "mlxcel.ray: found no package ray, expected ray[data,serve]",
         found="no package ray",

@@ -68,7 +68,7 @@ class Gateway:
 
     async def _ask(self, request: Request) -> Response:
         for attempt in range(_ATTEMPTS):
-            answer = self._replicas.forward.remote(request)
+            answer: Any = self._replicas.forward.remote(request)
             try:
                 head = await anext(answer)
                 # Until the body begins, another replica can give all of the answer.

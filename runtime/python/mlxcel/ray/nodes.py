@@ -70,7 +70,8 @@ def label_selector(
 def probe(source: Source, device: str) -> list[Node]:
     """Asks every node that has CPUs to open a bundle and to check its targets."""
     ask = ray.remote(num_cpus=0, max_retries=0)(_judge)
-    alive = [node for node in ray.nodes() if node["Alive"] and node["Resources"].get("CPU", 0) > 0]
+    every: list[dict[str, Any]] = ray.nodes()  # type: ignore[no-untyped-call]
+    alive = [node for node in every if node["Alive"] and node["Resources"].get("CPU", 0) > 0]
     asked = [
         (node, ask.options(label_selector={_NODE_ID: node["NodeID"]}).remote(source, device)) for node in alive
     ]
@@ -152,5 +153,6 @@ def _driver(device: str) -> str | None:
 
 def cpus_here(default: int = 1) -> int:
     """Returns the CPUs that Ray gave this worker, at least one."""
-    assigned: dict[str, Any] = ray.get_runtime_context().get_assigned_resources()
+    context = ray.get_runtime_context()
+    assigned: dict[str, Any] = context.get_assigned_resources()  # type: ignore[no-untyped-call]
     return max(1, int(assigned.get("CPU", default)))

@@ -136,8 +136,7 @@ class Predictor:
         return self._engine._native.generate(tokens, self._chat, self._options)
 
     def _embed(self, prompts: list[Any]) -> Sequence[Any]:
-        rows: Sequence[Any] = self._engine.embed(prompts)
-        return rows
+        return list(self._engine.embed(prompts))
 
     def _texts(self, answers: list[Answer | None]) -> dict[str, Any]:
         columns = {name: [_field(answer, name) for answer in answers] for name in _TEXT}
@@ -190,7 +189,8 @@ def predict(
     source = Source.of(bundle, store, plain_http)
     labels = selector(source, device)
     if workers is None:
-        total = float(ray.cluster_resources().get("CPU", 1))
+        resources: dict[str, float] = ray.cluster_resources()  # type: ignore[no-untyped-call]
+        total = resources.get("CPU", 1)
         workers = (1, max(1, int(total / num_cpus) if num_cpus else int(total)))
     least, most = (workers, workers) if isinstance(workers, int) else workers
     arguments |= {"device": device, "store": source.store, "plain_http": plain_http}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import random
+from typing import Any
 
 from ray.serve.request_router import (
     LocalityMixin,
@@ -17,7 +18,7 @@ from ray.serve.request_router import (
 from .messages import Request
 
 
-class PrefixRouter(LocalityMixin, MultiplexMixin, RequestRouter):  # type: ignore[misc, unused-ignore]
+class PrefixRouter(LocalityMixin, MultiplexMixin, RequestRouter):
     """Sends prompts that begin alike to the same replica, whose cache has their beginning.
 
     The replica is chosen by a hash of the beginning and of each replica's id, so that routers agree without asking each
@@ -25,9 +26,9 @@ class PrefixRouter(LocalityMixin, MultiplexMixin, RequestRouter):  # type: ignor
     fewest gets the request.
     """
 
-    def initialize_state(self, slack: int = 8) -> None:
-        """Sets how many requests more than another one the replica may have."""
-        self._slack = slack
+    def initialize_state(self, **arguments: Any) -> None:
+        """Sets `slack`: how many requests more than another one the replica may have."""
+        self._slack: int = arguments["slack"]
 
     async def choose_replicas(
         self, candidate_replicas: list[RunningReplica], pending_request: PendingRequest | None = None

@@ -171,10 +171,12 @@ def app(
     options: dict[str, Any] = {}
     if prefix_routing:
         kwargs = {"slack": max(1, int(target_requests))}
+        router: Any = PrefixRouter
         options["request_router_config"] = RequestRouterConfig(
-            request_router_class=PrefixRouter, request_router_kwargs=kwargs
+            request_router_class=router, request_router_kwargs=kwargs
         )
-    servers = serve.deployment(
+    deployment: Any = serve.deployment
+    servers = deployment(
         Server,
         name="Server",
         ray_actor_options=actor,
@@ -186,7 +188,7 @@ def app(
         graceful_shutdown_timeout_s=drain + 10,
         **options,
     )
-    gateway = serve.deployment(
+    gateway = deployment(
         Gateway,
         name="Gateway",
         num_replicas=gateways,

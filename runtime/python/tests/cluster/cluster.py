@@ -25,8 +25,7 @@ os.environ |= {
     "RAY_SERVE_REPLICA_AUTOSCALING_METRIC_PUSH_INTERVAL_S": "0.5",
     "RAY_SERVE_HANDLE_AUTOSCALING_METRIC_PUSH_INTERVAL_S": "0.5",
 }
-ray = pytest.importorskip("ray")
-
+import ray  # noqa: E402
 from ray.cluster_utils import Cluster  # noqa: E402
 
 import mlxcel  # noqa: E402
@@ -87,30 +86,12 @@ class Nodes:
         self.temporary.cleanup()
 
 
-@pytest.fixture(scope="module")
-def nodes(tmp_path_factory: pytest.TempPathFactory):
-    """A cluster with a head, for the tests of a file."""
-    nodes = Nodes(tmp_path_factory.mktemp("nodes"))
-    yield nodes
-    nodes.close()
-
-
 def bundle(name: str) -> str:
     """Returns the folder of a bundle that the tests were started with."""
     variable = f"MLXCEL_TEST_{name.upper()}"
     if variable not in os.environ:
         pytest.skip(f"{variable} names no bundle")
     return os.environ[variable]
-
-
-@pytest.fixture(scope="session")
-def demo() -> str:
-    return bundle("demo")
-
-
-@pytest.fixture(scope="session")
-def encoder() -> str:
-    return bundle("encoder")
 
 
 def prompts(count: int) -> list[str]:

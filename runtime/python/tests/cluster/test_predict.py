@@ -11,15 +11,13 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
-from conftest import IS_FULL, PROGRAMS, alone, end, prompts
+import ray
+from cluster import IS_FULL, PROGRAMS, alone, end, prompts
 from registry import Registry
 
 import mlxcel
-
-ray = pytest.importorskip("ray")
-
-import mlxcel.ray  # noqa: E402
-from mlxcel.ray.source import Source, is_reference  # noqa: E402
+import mlxcel.ray
+from mlxcel.ray.source import Source, is_reference
 
 COUNT = 2000 if IS_FULL else 240
 OPTIONS = {"max_tokens": 24}
@@ -134,6 +132,17 @@ def test_embeddings(nodes, encoder):
         assert (row["embedding"] == expected[row["number"]]).all()
 
 
+def test_chats(nodes, demo):
+    chats = [[{"role": "user", "content": text}] for text in prompts(6)]
+    rows = [{"messages": chat, "number": number} for number, chat in enumerate(chats)]
+    found = mlxcel.ray.predict(
+        ray.data.from_items(rows), demo, column="messages", chat=True, options=OPTIONS
+    ).take_all()
+    with mlxcel.Engine(demo) as engine:
+        expected = [engine.chat(chat, **OPTIONS).text for chat in chats]
+    assert [row["text"] for row in sorted(found, key=lambda row: row["number"])] == expected
+
+
 def test_a_row_that_is_refused(nodes, demo):
     rows = [{"prompt": "And"}, {"prompt": "And " * 3000}, {"prompt": None}]
     found = mlxcel.ray.predict(
@@ -150,17 +159,6 @@ def test_a_row_that_is_refused(nodes, demo):
         mlxcel.ray.predict(ray.data.from_items(rows[:1]), demo, column="question").take_all()
 
 
-def test_chats(nodes, demo):
-    chats = [[{"role": "user", "content": text}] for text in prompts(6)]
-    rows = [{"messages": chat, "number": number} for number, chat in enumerate(chats)]
-    found = mlxcel.ray.predict(
-        ray.data.from_items(rows), demo, column="messages", chat=True, options=OPTIONS
-    ).take_all()
-    with mlxcel.Engine(demo) as engine:
-        expected = [engine.chat(chat, **OPTIONS).text for chat in chats]
-    assert [row["text"] for row in sorted(found, key=lambda row: row["number"])] == expected
-
-
 def test_a_bundle_that_nobody_has(nodes):
     with pytest.raises(mlxcel.BundleError, match="missing is not a bundle"):
         mlxcel.ray.predict(ray.data.range(1), "missing")
@@ -174,8 +172,8 @@ def test_a_tag_becomes_a_digest(demo, tmp_path):
     assert source.bundle == registry.reference(f"models/demo@{digest}")
     assert Source.of(demo, tmp_path, False) == Source(demo, str(tmp_path), False)
     assert Source.of("demo", None, False).bundle == "demo"
-    with pytest.raises(mlxcel.BundleError, match="models/other:1"):
-        Source.of(registry.reference("models/other:1"), None, False)
+    with pytest.raises(mlxcel.BundleError, match="models/demo:2"):
+        Source.of(registry.reference("models/demo:2"), None, False)
     registry.close()
 
 

@@ -7,17 +7,15 @@ import time
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 
+import openai
 import pytest
-from conftest import IS_FULL, alone, end, prompts
+import requests
+from cluster import IS_FULL, alone, end, prompts
 from load import Load, free_port, until
+from ray import serve
 
-ray = pytest.importorskip("ray")
+import mlxcel.ray
 
-import openai  # noqa: E402
-import requests  # noqa: E402
-from ray import serve  # noqa: E402
-
-import mlxcel.ray  # noqa: E402
 
 TEXTS = prompts(60)
 SECONDS = 8 if IS_FULL else 2
