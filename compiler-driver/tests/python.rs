@@ -130,5 +130,5 @@ fn the_stubs_are_those_of_the_native_part() {
     let options = ["-m", "mypy", "--strict", "--cache-dir=/dev/null"];
     // What uses Ray is checked where Ray is.
     python(&[&options[..], &["--exclude", "mlxcel/ray/", package.to_str().unwrap()]].concat(), &[]);
-    python_of("ray", &[&options[..], &["-p", "mlxcel.ray"]].concat(), &[]);
+    python_of("ray", &[&options[..], &[package.join("ray").to_str().unwrap()]].concat(), &[]);
 }

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import tempfile
+import time
 from pathlib import Path
 
 import pytest
@@ -34,6 +35,8 @@ PROGRAMS = Path(os.environ.get("MLXCEL_TEST_PROGRAMS", "/nonexistent"))
 
 IS_FULL = os.environ.get("MLXCEL_RAY") == "full"
 
+only_in_full = pytest.mark.skipif(not IS_FULL, reason="takes long: cargo xtask ray, or MLXCEL_RAY=full")
+
 
 class Nodes:
     """A cluster whose head takes no work, and whose other nodes can be killed."""
@@ -48,6 +51,7 @@ class Nodes:
         )
         ray.init(address=self.cluster.address, log_to_driver=False, logging_level="ERROR")
         self.nodes: dict[str, object] = {}
+        self.stores = 0
 
     def _node(self, cpus: int, more: dict) -> dict:
         return {
@@ -61,8 +65,8 @@ class Nodes:
         """Adds nodes with an empty store each, and with these variables. Returns their ids."""
         added = []
         for _ in range(count):
-            number = len(self.nodes) + 1
-            store = self.folder / f"store-{number}"
+            self.stores += 1
+            store = self.folder / f"store-{self.stores}"
             environment = {"MLXCEL_STORE": str(store), "MLXCEL_PROGRAMS": str(PROGRAMS), **variables}
             before = {node["NodeID"] for node in ray.nodes()}
             node = self.cluster.add_node(**self._node(cpus, {"env_vars": environment}))
@@ -76,9 +80,12 @@ class Nodes:
         self.cluster.remove_node(self.nodes.pop(id), allow_graceful=False)
 
     def kill_all(self) -> None:
-        """Kills all nodes but the head."""
-        for id in list(self.nodes):
+        """Kills all nodes but the head, and waits until Ray has seen it."""
+        killed = list(self.nodes)
+        for id in killed:
             self.kill(id)
+        while any(node["Alive"] and node["NodeID"] in killed for node in ray.nodes()):
+            time.sleep(0.1)
 
     def close(self) -> None:
         ray.shutdown()

@@ -1,4 +1,4 @@
-"""A cluster for each file of tests, and the bundles that the environment names."""
+"""A cluster, and the bundles that the environment names."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ import pytest
 from cluster import Nodes, bundle
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def nodes(tmp_path_factory: pytest.TempPathFactory):
-    """A cluster with a head, for the tests of a file."""
+    """A cluster with a head. Each file adds nodes of its own."""
     nodes = Nodes(tmp_path_factory.mktemp("nodes"))
     yield nodes
     nodes.close()

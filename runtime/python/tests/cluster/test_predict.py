@@ -92,6 +92,7 @@ def check_answers(answers: list[dict], expected: list[tuple]) -> None:
 
 
 def test_a_node_without_the_features_takes_no_work(nodes, demo, tmp_path, caplog):
+    nodes.kill_all()
     (fit,) = nodes.add(1, cpus=2)
     (unfit,) = nodes.add(1, cpus=2, PYTHONPATH=other_cpu(tmp_path))
     found = {node.id: node for node in mlxcel.ray.check(demo)}

@@ -10,12 +10,11 @@ from concurrent.futures import ThreadPoolExecutor
 import openai
 import pytest
 import requests
-from cluster import IS_FULL, alone, end, prompts
+from cluster import IS_FULL, alone, end, only_in_full, prompts
 from load import Load, free_port, until
 from ray import serve
 
 import mlxcel.ray
-
 
 TEXTS = prompts(60)
 SECONDS = 8 if IS_FULL else 2
@@ -31,6 +30,7 @@ class Served:
 
     def __init__(self, nodes, demo: str) -> None:
         self.nodes, self.demo = nodes, demo
+        nodes.kill_all()
         self.ids = nodes.add(3)
         port = free_port()
         serve.start(http_options={"host": "127.0.0.1", "port": port}, proxy_location="HeadOnly")
@@ -73,7 +73,7 @@ def check(load: Load, expected: list[str]) -> None:
     assert wrong == []
 
 
-@pytest.mark.skipif(not IS_FULL, reason="takes half a minute: MLXCEL_RAY=full")
+@only_in_full
 def test_servers_come_with_load_and_go_without_a_failed_request(served, expected):
     served.run(1, 3)
     start = time.monotonic()
@@ -127,6 +127,7 @@ def test_clients_that_go_end_their_requests(served):
     assert made < count * tokens / 2
 
 
+@only_in_full
 def test_prompts_that_begin_alike_go_to_one_server(served):
     served.run(3, 3)
     until("three replicas run", lambda: served.replicas() == 3)
@@ -178,6 +179,7 @@ def test_a_stream_that_breaks_says_so(served):
     assert ends[broken] > 0 and set(ends) <= {broken, "complete"}
 
 
+@only_in_full
 def test_killed_servers_and_nodes_fail_no_request(served, expected):
     served.run(3, 3)
     until("three replicas run", lambda: served.replicas() == 3)
