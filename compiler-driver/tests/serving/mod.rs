@@ -58,6 +58,15 @@ fn contract() {
     python(&["contract.py", "--url", &server.url, "--examples", "15"]);
 }
 
+/// The manifests for Kubernetes: their schemas, and the options, probes and metrics that they name.
+#[test]
+fn manifests() {
+    let demo = demo();
+    let server = Server::of(demo.built.bundle.path(), "127.0.0.1:0", &[]);
+    let program = program("mlxcel-serve").display().to_string();
+    python(&["manifests.py", "--url", &server.url, "--program", &program]);
+}
+
 /// The pages in Chromium, on a server that needs no key and on one that does.
 #[test]
 fn pages() {

@@ -22,6 +22,8 @@ _ATTEMPTS = 6
 _PAUSE_SECONDS = 0.2
 """The time before the second attempt. It doubles with each."""
 
+_LAST_EVENT = b"data: [DONE]\n\n"
+
 # The server on loopback knows no other name than its own. Each hop has a length and a way to send of its own.
 _NOT_ASKED = frozenset({b"host", b"content-length", b"expect"})
 # The proxy of Serve writes its own, and hands the request's id down.
@@ -31,8 +33,8 @@ _NOT_ANSWERED = frozenset({b"date", b"server", b"x-request-id"})
 class Gateway:
     """Passes requests on to the replicas, and their answers back byte for byte.
 
-    A request whose replica ends before the answer has begun goes to another one. If the answer has begun, a stream ends with
-    an error in OpenAI's form, and any other answer is cut.
+    A request whose replica ends goes to another one, unless it is a stream that has begun: that ends with an error in
+    OpenAI's form.
 
     Args:
         replicas: the deployment of servers.
@@ -70,9 +72,11 @@ class Gateway:
         for attempt in range(_ATTEMPTS):
             answer: Any = self._replicas.forward.remote(request)
             try:
-                head = await anext(answer)
-                # Until the body begins, another replica can give all of the answer.
+                head: Head = await anext(answer)
+                # Until the client has a part of the body, another replica can give all of it.
                 first = await anext(answer, b"")
+                if not head.is_stream:
+                    first += b"".join([part async for part in answer])
             except BackPressureError:
                 return _refused(429, "too many requests wait", "queue_full", {"retry-after": "1"})
             except (ReplicaLostError, RayActorError) as lost:
@@ -83,28 +87,29 @@ class Gateway:
                 # The client has gone.
                 answer.cancel()
                 raise
-            response = StreamingResponse(_rest(answer, head, first), head.status)
+            response: Response = Response(first, head.status)
+            if head.is_stream:
+                response = StreamingResponse(_stream(answer, first), head.status)
             response.raw_headers = passed_on(head.headers, _NOT_ANSWERED)
             return response
         return _refused(503, f"no replica could answer in {_ATTEMPTS} attempts", "replica_lost", {"retry-after": "5"})
 
 
-async def _rest(answer: Any, head: Head, first: bytes) -> AsyncIterator[bytes]:
-    """Returns the body of an answer whose first part is here."""
-    has_ended = False
+async def _stream(answer: Any, first: bytes) -> AsyncIterator[bytes]:
+    """Yields the events of an answer whose first ones are here."""
+    has_ended, last = False, first
     try:
-        if first:
-            yield first
+        yield first
         async for part in answer:
             yield part
+            last = part
         has_ended = True
     except (ReplicaLostError, RayActorError):
         has_ended = True
-        if not head.is_stream:
-            raise
-        # Ends the event that was cut, if one was.
-        message = "the replica ended before the answer did: ask again"
-        yield b"\n\ndata: " + error_body(message, "replica_lost") + b"\n\n"
+        if not last.endswith(_LAST_EVENT):
+            # Ends the event that was cut, if one was.
+            message = "the replica ended before the answer did: ask again"
+            yield b"\n\ndata: " + error_body(message, "replica_lost") + b"\n\n"
     finally:
         if not has_ended:
             # The client has gone.

@@ -55,7 +55,7 @@ class Load:
                 text = self._answer(self.prompts[number], self.streams and number % 2 == 0)
                 self.answers.append((number, text))
             except Exception as error:
-                self.failures.append(f"{type(error).__name__}: {error}")
+                self.failures.append(f"{type(error).__name__}: {error}, {error.__cause__!r}")
 
     def _answer(self, prompt: str, streams: bool) -> str:
         found = self.client.completions.create(
