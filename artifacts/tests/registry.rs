@@ -13,7 +13,7 @@ use std::{
     thread,
 };
 
-use mlxcel_artifacts::Digest;
+use mlxcel_artifacts::{Digest, DockerConfig};
 
 use crate::common::{masked::masked, program, registry::Registry, transcript, write};
 
@@ -49,6 +49,8 @@ fn a_pushed_bundle_can_be_pulled() {
     assert!(run(&["verify", &reference, "--key", "mlxcel.pub"]).contains("ok: signed by key"));
     // Pulling by digest under another name fetches nothing: the store has the files, and the registry lost one.
     let by_digest = format!("{}@{digest}", registry.reference("models/tiny"));
+    let tagged = mlxcel_artifacts::Registry::new(&reference, &DockerConfig::default(), false).unwrap();
+    assert_eq!(tagged.resolve().unwrap(), by_digest);
     fs::remove_file(registry.blob(&vec![7; 3_000_000])).unwrap();
     assert_eq!(run(&["pull", &by_digest, "--name", "tiny"]), "exit 0\ntiny\n");
     assert_eq!(run(&["diff", "a", "tiny"]), "exit 0\n");

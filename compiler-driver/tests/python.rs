@@ -97,7 +97,8 @@ fn ray_passes_its_tests() {
         ("MLXCEL_TEST_PROGRAMS", programs.parent().unwrap()),
     ];
     let only = env::var("MLXCEL_RAY_ONLY").unwrap_or_default();
-    let options = ["-m", "pytest", "-q", "-s", "-p", "no:cacheprovider", "-W", "ignore", "-k", &only, "cluster"];
+    let options =
+        ["-m", "pytest", "-q", "-s", "-p", "no:cacheprovider", "-W", "ignore", "-k", &only, "cluster"];
     python_of("ray", &options, &variables);
 }
 

@@ -79,7 +79,7 @@ def test_servers_come_with_load_and_go_without_a_failed_request(served, expected
     start = time.monotonic()
     load = served.load()
     times = {}
-    load.clients(12)
+    load.clients(24)
     until("three replicas run", lambda: served.replicas() == 3)
     times["3"] = time.monotonic() - start
     time.sleep(SECONDS)
@@ -177,6 +177,22 @@ def test_a_stream_that_breaks_says_so(served):
     print(dict(ends))
     broken = "the replica ended before the answer did: ask again"
     assert ends[broken] > 0 and set(ends) <= {broken, "complete"}
+
+
+@only_in_full
+def test_more_requests_than_may_wait_are_refused(served):
+    served.run(1, 1, max_requests=1, max_queued=2)
+    until("one replica runs", lambda: served.replicas() == 1)
+
+    def ask(number: int) -> tuple[int, str | None]:
+        body = {"prompt": f"{number} And", "max_tokens": 300, "ignore_eos": True}
+        answer = requests.post(f"{served.url}/v1/completions", json=body)
+        return answer.status_code, answer.json().get("error", {}).get("code")
+
+    with ThreadPoolExecutor(16) as pool:
+        found = Counter(pool.map(ask, range(16)))
+    print(dict(found))
+    assert set(found) == {(200, None), (429, "queue_full")}
 
 
 @only_in_full
