@@ -1,5 +1,6 @@
 """Bad arguments, forks and signals."""
 
+import importlib
 import os
 import signal
 import subprocess
@@ -210,3 +211,13 @@ def test_ctrl_c_ends_a_wait(demo, run, call):
     process.send_signal(signal.SIGINT)
     out, errors = process.communicate(timeout=60)
     assert (process.returncode, out.strip()) == (0, "stopped 2"), errors
+
+
+def test_a_cluster_without_ray(monkeypatch):
+    # As if it were not installed, where it is.
+    monkeypatch.setitem(sys.modules, "ray", None)
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    with pytest.raises(mlxcel.PackageError, match="found no package ray") as error:
+        importlib.import_module("mlxcel.ray")
+    assert error.value.hint == "pip install 'mlxcel[ray]'"
+    assert isinstance(error.value, ImportError)

@@ -67,9 +67,9 @@ class Nodes:
         for _ in range(count):
             self.stores += 1
             store = self.folder / f"store-{self.stores}"
-            environment = {"MLXCEL_STORE": str(store), "MLXCEL_PROGRAMS": str(PROGRAMS), **variables}
+            environment = {"MLXCEL_STORE": str(store), "MLXCEL_PROGRAMS": str(PROGRAMS), "TMPDIR": str(self.folder)}
             before = {node["NodeID"] for node in ray.nodes()}
-            node = self.cluster.add_node(**self._node(cpus, {"env_vars": environment}))
+            node = self.cluster.add_node(**self._node(cpus, {"env_vars": environment | variables}))
             (id,) = {node["NodeID"] for node in ray.nodes()} - before
             self.nodes[id] = node
             added.append(id)
