@@ -1,5 +1,7 @@
 //! Counters and histograms, in Prometheus' form. Names follow vLLM's, where it has them.
 
+use std::sync::atomic::AtomicU64;
+
 use mlxcel_runtime::engine::Usage;
 use prometheus_client::{
     encoding::{EncodeLabelSet, prometheus_text},
@@ -161,10 +163,13 @@ fn engines<'a>(models: impl Iterator<Item = &'a ServedModel>) -> Registry {
     let accepted = counters("spec_decode_num_accepted_tokens", "Guessed tokens that are part of an answer");
     let steps = counters("engine_steps", "Calls of the device");
     let rows = counters("engine_step_rows", "Rows of these calls, without padding");
-    let seconds = Family::<ModelLabels, Counter<f64, std::sync::atomic::AtomicU64>>::default();
+    let seconds = Family::<ModelLabels, Counter<f64, AtomicU64>>::default();
     registry.register_with_unit("engine_step", "Time of these calls", Unit::Seconds, seconds.clone());
     let pages = Family::<PageLabels, Gauge>::default();
     registry.register("kv_cache_pages", "Pages of 64 positions by what keeps them", pages.clone());
+    let usage = Family::<ModelLabels, Gauge<f64, AtomicU64>>::default();
+    let help = "The part of the fullest pool of pages that requests hold, from 0 to 1";
+    registry.register("kv_cache_usage_perc", help, usage.clone());
     for model in models {
         let Usage { waiting: waits, running: runs, is_stopped: _, pools, work } = model.usage();
         let labels = ModelLabels { model_name: model.name().to_owned() };
@@ -183,15 +188,18 @@ fn engines<'a>(models: impl Iterator<Item = &'a ServedModel>) -> Registry {
             family.get_or_create(&labels).inc_by(value);
         }
         seconds.get_or_create(&labels).inc_by(work.time.as_secs_f64());
+        let mut fullest = 0.0f64;
         for (pool, limits) in pools.iter().zip(model.pools()) {
             let window = limits.window.map_or("all".to_owned(), |window| window.to_string());
             let in_use = pool.pages - pool.free - pool.cached;
+            fullest = fullest.max(in_use as f64 / pool.pages.max(1) as f64);
             for (state, count) in [("in_use", in_use), ("cached", pool.cached), ("free", pool.free)] {
                 let labels =
                     PageLabels { model_name: model.name().to_owned(), window: window.clone(), state };
                 pages.get_or_create(&labels).set(count as i64);
             }
         }
+        usage.get_or_create(&labels).set(fullest);
     }
     registry
 }
