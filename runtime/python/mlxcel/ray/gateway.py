@@ -7,8 +7,8 @@ import logging
 from collections.abc import AsyncIterator
 from typing import Any
 
-from ray.exceptions import RayActorError
-from ray.serve.exceptions import BackPressureError
+from ray.exceptions import NodeDiedError, ObjectLostError, RayActorError, WorkerCrashedError
+from ray.serve.exceptions import BackPressureError, ReplicaUnavailableError
 from ray.serve.handle import DeploymentHandle
 from starlette.requests import ClientDisconnect
 from starlette.requests import Request as HttpRequest
@@ -17,6 +17,16 @@ from starlette.responses import Response, StreamingResponse
 from .messages import Head, ReplicaLostError, Request, error_body, key_of, passed_on
 
 _log = logging.getLogger("ray.serve")
+
+_LOST = (
+    ReplicaLostError,
+    RayActorError,
+    NodeDiedError,
+    ObjectLostError,
+    WorkerCrashedError,
+    ReplicaUnavailableError,
+)
+"""How a replica's end is told."""
 
 _ATTEMPTS = 6
 _PAUSE_SECONDS = 0.2
@@ -79,7 +89,7 @@ class Gateway:
                     first += b"".join([part async for part in answer])
             except BackPressureError:
                 return _refused(429, "too many requests wait", "queue_full", {"retry-after": "1"})
-            except (ReplicaLostError, RayActorError) as lost:
+            except _LOST as lost:
                 _log.warning("attempt %d of %s: %s", attempt + 1, request.target, str(lost).splitlines()[0])
                 await asyncio.sleep(_PAUSE_SECONDS * 2**attempt)
                 continue
@@ -104,7 +114,7 @@ async def _stream(answer: Any, first: bytes) -> AsyncIterator[bytes]:
             yield part
             last = part
         has_ended = True
-    except (ReplicaLostError, RayActorError):
+    except _LOST:
         has_ended = True
         if not last.endswith(_LAST_EVENT):
             # Ends the event that was cut, if one was.

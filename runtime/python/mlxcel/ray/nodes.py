@@ -69,6 +69,8 @@ def label_selector(
 
 def probe(source: Source, device: str) -> list[Node]:
     """Asks every node that has CPUs to open a bundle and to check its targets."""
+    if not ray.is_initialized():
+        ray.init()
     ask = ray.remote(num_cpus=0, max_retries=0)(_judge)
     every: list[dict[str, Any]] = ray.nodes()  # type: ignore[no-untyped-call]
     alive = [node for node in every if node["Alive"] and node["Resources"].get("CPU", 0) > 0]

@@ -92,7 +92,7 @@ def check_answers(answers: list[dict], expected: list[tuple]) -> None:
 
 
 def test_a_node_without_the_features_takes_no_work(nodes, demo, tmp_path, caplog):
-    nodes.kill_all()
+    nodes.remove_all()
     (fit,) = nodes.add(1, cpus=2)
     (unfit,) = nodes.add(1, cpus=2, PYTHONPATH=other_cpu(tmp_path))
     found = {node.id: node for node in mlxcel.ray.check(demo)}
@@ -119,7 +119,9 @@ def test_a_node_without_the_features_takes_no_work(nodes, demo, tmp_path, caplog
     with pytest.raises(mlxcel.DeviceError, match="no node of the cluster runs .* lacks avx2") as error:
         mlxcel.ray.predict(ray.data.from_items(rows_of(texts)), demo)
     assert "--target" in error.value.hint
-    nodes.kill(unfit)
+    with pytest.raises(mlxcel.DeviceError, match="no node of the cluster runs .* lacks avx2"):
+        mlxcel.ray.app(demo)
+    nodes.remove_all()
 
 
 def test_embeddings(nodes, encoder):
@@ -195,9 +197,10 @@ def test_a_killed_node_and_a_killed_worker_lose_nothing(nodes, demo, tmp_path):
     texts = prompts(COUNT)
     expected = alone(demo, texts, **OPTIONS)
     # Two workers on each of three nodes.
-    nodes.kill_all()
-    ids = nodes.add(3, cpus=2)
-    progress = Progress.options(label_selector={"ray.io/node-id": ids[0]}).remote()
+    nodes.remove_all()
+    nodes.add(3, cpus=2)
+    head = ray.get_runtime_context().get_node_id()
+    progress = Progress.options(label_selector={"ray.io/node-id": head}).remote()
     dataset = ray.data.from_items(rows_of(texts), override_num_blocks=COUNT // 8).map_batches(
         Watched,
         fn_constructor_args=(reference, progress),
@@ -211,13 +214,16 @@ def test_a_killed_node_and_a_killed_worker_lose_nothing(nodes, demo, tmp_path):
         answers.append(answer)
         done, workers = ray.get(progress.read.remote())
         if not killed and done >= COUNT * 0.2:
-            worker = next(process for process, node in workers.items() if node == ids[1])
+            worker, node_of_worker = workers.popitem()
             end(worker)
             killed.append(done)
-        if len(killed) == 1 and done >= COUNT * 0.4:
-            nodes.kill(ids[2])
+        # Another node, if one has answered yet.
+        others = set(workers.values()) - {node_of_worker} if killed else None
+        if len(killed) == 1 and done >= COUNT * 0.4 and others:
+            nodes.kill(others.pop())
             killed.append(done)
     seconds = time.monotonic() - start
+    assert len(killed) == 2
     print(f"{COUNT} prompts in {seconds:.1f} s; a worker killed after {killed[0]}, a node after {killed[1]}")
     check_answers(answers, expected)
     # Each file was fetched once by each node: six workers on three nodes.

@@ -30,7 +30,7 @@ class Served:
 
     def __init__(self, nodes, demo: str) -> None:
         self.nodes, self.demo = nodes, demo
-        nodes.kill_all()
+        nodes.remove_all()
         self.ids = nodes.add(3)
         port = free_port()
         serve.start(http_options={"host": "127.0.0.1", "port": port}, proxy_location="HeadOnly")
