@@ -16,7 +16,7 @@ pub(crate) struct Ray {
 /// Runs the tests of `mlxcel.ray` with all prompts and all of their kills. Prints what each found.
 pub(crate) fn ray(workspace: &Workspace, options: &Ray) -> Result<()> {
     setup(workspace)?;
-    shell::run_to_stderr(&mut workspace.cargo(&format!("build --quiet {WHOLE} --all-targets")))?;
+    shell::run_to_stderr(&mut workspace.cargo(&format!("build --quiet {WHOLE}")))?;
     let command = "test --quiet -p mlxcel-compiler-driver --test bundles -- --nocapture python::ray_passes";
     let mut command = workspace.cargo(command);
     command.env("MLXCEL_RAY", "full");
