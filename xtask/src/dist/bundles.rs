@@ -42,7 +42,9 @@ struct Targets {
 pub(super) fn demo(build: &Build<'_>, signer: Option<&Signer<'_>>) -> Result<PathBuf> {
     let bundle = build.work().join("demo.bundle");
     let Targets { narrow, wide } = targets(build, |target| DRIVERS.contains(&target.driver.as_str()))?;
-    compile(build, &["--model", "models/demo", "--precision", "f32"], &[narrow, wide].concat(), &bundle)?;
+    // Packed weights would be for this machine's CPU alone, and a release from another machine would differ.
+    let arguments = ["--model", "models/demo", "--precision", "f32", "--no-pack"];
+    compile(build, &arguments, &[narrow, wide].concat(), &bundle)?;
     signer.map_or(Ok(()), |signer| signer.sign_bundle(build, &bundle))?;
     Ok(bundle)
 }
