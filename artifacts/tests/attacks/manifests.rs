@@ -105,7 +105,11 @@ fn wrong_types() {
         ("dtype = \"F32\"\nshape = [4, 8]", "dtype = \"F31\"\nshape = [4, 8]", "unknown variant `F31`"),
         ("shape = [4, 8]", "shape = 32", "invalid type: integer `32`, expected a sequence"),
         ("kind = \"tokens\"", "kind = \"text\"", "unknown variant `text`, expected one of `tokens`"),
-        ("driver = \"local\"", "driver = \"rocm\"", "unknown driver `rocm`, expected local, cuda or vulkan"),
+        (
+            "driver = \"local\"",
+            "driver = \"rocm\"",
+            "unknown driver `rocm`, expected local, cuda, vulkan, hip or metal",
+        ),
         ("blake3:", "sha256:", "is not a digest, expected `blake3:` and 64 lower-case hex digits"),
     ];
     for (from, to, expected) in cases {

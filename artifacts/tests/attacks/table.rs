@@ -69,7 +69,7 @@ fn edited_manifests() -> Vec<Case> {
         edit("a type that is none", "dtype = \"F32\"", "dtype = \"F33\""),
         edit("a batch", "context = 64", "batch = 1\ncontext = 64"),
         edit("no targets", "[targets.cpu]", "[elsewhere.cpu]"),
-        edit("a driver that is none", "driver = \"local\"", "driver = \"metal\""),
+        edit("a driver that is none", "driver = \"local\"", "driver = \"webgpu\""),
         edit("an architecture with control characters", "arch = \"x86_64\"", "arch = \"x86_64\\u0007\""),
         edit("a flag with a line of its own", "O3\"", "O3\\n--iree-input=evil\""),
         edit(
