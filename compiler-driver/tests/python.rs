@@ -97,9 +97,10 @@ fn ray_passes_its_tests() {
         ("MLXCEL_TEST_PROGRAMS", programs.parent().unwrap()),
     ];
     let only = env::var("MLXCEL_RAY_ONLY").unwrap_or_default();
-    let options =
-        ["-m", "pytest", "-q", "-s", "-p", "no:cacheprovider", "-W", "ignore", "-k", &only, "cluster"];
-    python_of("ray", &options, &variables);
+    // A cluster that waits for ever must not hold up the others: a test ends the process after this time.
+    let limits = ["-o", "faulthandler_timeout=300", "-o", "faulthandler_exit_on_timeout=true"];
+    let options = ["-m", "pytest", "-q", "-s", "-p", "no:cacheprovider", "-W", "ignore", "-k", &only];
+    python_of("ray", &[&options[..], &limits, &["cluster"]].concat(), &variables);
 }
 
 /// `MLXCEL_ORACLE=full` takes every fixture.

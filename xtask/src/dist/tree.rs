@@ -2,7 +2,7 @@
 
 use std::{
     fs,
-    os::unix::fs::PermissionsExt as _,
+    os::unix::fs::{PermissionsExt as _, symlink},
     path::{Path, PathBuf},
 };
 
@@ -111,7 +111,12 @@ impl<'a> Tree<'a> {
     /// Copies what C programs are built with, and the example.
     fn c_interface(&self) -> Result<()> {
         let sources = self.build.workspace.root.join("runtime/capi");
-        self.file(&self.build.built("libmlxcel.so"), "lib/libmlxcel.so", 0o644)?;
+        // Programs ask for the name with the number, which `runtime/capi/build.rs` gives the library, and linkers for the other.
+        let major = self.build.version().split('.').next().unwrap_or_default();
+        let named = format!("libmlxcel.so.{major}");
+        self.file(&self.build.built("libmlxcel.so"), &format!("lib/{named}"), 0o644)?;
+        let link = self.place("lib/libmlxcel.so")?;
+        symlink(named, &link).with_context(|| link.display().to_string())?;
         let archive = "lib/libmlxcel.a";
         self.file(&self.build.built("libmlxcel.a"), archive, 0o644)?;
         // Three quarters of it are for links by rustc alone.
