@@ -91,7 +91,10 @@ fn ray_passes_its_tests() {
     let demo = server::demo();
     let encoder = built(&request(&toolchain().join("minilm"), &["cpu"]));
     let programs = program("mlxcel-serve");
+    // Workers import the tests, too.
+    let path = env::join_paths([PACKAGE.path(), &sources().join("tests/cluster")]).unwrap();
     let variables = [
+        ("PYTHONPATH", Path::new(&path)),
         ("MLXCEL_TEST_DEMO", demo.built.bundle.path()),
         ("MLXCEL_TEST_ENCODER", encoder.bundle.path()),
         ("MLXCEL_TEST_PROGRAMS", programs.parent().unwrap()),

@@ -40,6 +40,7 @@ class Served:
         autoscaling = {"upscale_delay_s": 0.5, "downscale_delay_s": 2, "look_back_period_s": 1.5}
         app = mlxcel.ray.app(
             self.demo,
+            name="demo",
             min_replicas=least,
             max_replicas=most,
             target_requests=2,
