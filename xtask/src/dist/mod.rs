@@ -12,16 +12,16 @@ pub(crate) mod wheel;
 
 use std::{fs, path::PathBuf};
 
-use anyhow::{Context as _, Result};
+use anyhow::{Context as _, Result, bail};
 use clap::Args;
 
 use self::{build::Build, sums::Signer};
-use crate::{shell, toolchain::setup::setup_for_build, workspace::Workspace};
+use crate::{shell, toolchain::setup::setup, workspace::Workspace};
 
 /// The options of `cargo xtask dist`.
 #[derive(Args)]
 pub(crate) struct Dist {
-    /// The folder for the files [default: target/release-files/VERSION]
+    /// The folder for the files, empty or new [default: target/release-files/VERSION]
     #[arg(long, value_name = "FOLDER")]
     out: Option<PathBuf>,
     /// Sign every file, and the bundles in them, with this secret key of minisign
@@ -40,7 +40,8 @@ pub(crate) struct Dist {
 
 /// Makes the files of a release. Prints the path of each.
 pub(crate) fn dist(workspace: &Workspace, options: &Dist) -> Result<()> {
-    setup_for_build(workspace)?;
+    // What links programs for ARM and what signs are parts that tests need.
+    setup(workspace)?;
     let build = Build::new(workspace)?;
     let password = options.password_file.as_deref();
     let signer = options.sign.as_ref().map(|key| Signer::new(workspace, key, password)).transpose()?;
@@ -52,7 +53,13 @@ pub(crate) fn dist(workspace: &Workspace, options: &Dist) -> Result<()> {
     fs::create_dir_all(&out).with_context(|| out.display().to_string())?;
     let mut old = fs::read_dir(&out).with_context(|| out.display().to_string())?;
     if old.next().is_some() {
-        // Files of another version would get sums and signatures, too.
+        // Other files would get sums and signatures, too. Only what an earlier run made there is removed.
+        if options.out.is_some() {
+            bail!(
+                "{}: found files in it, expected an empty folder or none\nhint: remove them, or name another folder",
+                out.display()
+            );
+        }
         fs::remove_dir_all(&out)
             .and_then(|()| fs::create_dir(&out))
             .with_context(|| out.display().to_string())?;

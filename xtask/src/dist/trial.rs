@@ -53,7 +53,7 @@ struct Trial<'a> {
 pub(crate) fn try_dist(workspace: &Workspace, options: &TryDist) -> Result<()> {
     let files = env::current_dir()?.join(&options.folder);
     verify(&files, options.key.as_deref())?;
-    shell::print("verified  sums, signatures\n")?;
+    shell::print(if options.key.is_some() { "verified  sums, signatures\n" } else { "verified  sums\n" })?;
     apt::install(&["debootstrap"])?;
     let roots = tempfile::Builder::new().prefix("mlxcel-try-dist-").tempdir()?;
     let trial = Trial { workspace, files, mirror: &options.mirror, roots: roots.path().into() };
