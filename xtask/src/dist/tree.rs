@@ -18,6 +18,30 @@ const SHELLS: [(&str, &str, &str, &str); 3] = [
     ("fish", "share/fish/vendor_completions.d", "", ".fish"),
 ];
 
+/// Where the demo model is below a prefix, for `mlxcel-run demo` to find it.
+pub(super) const DEMO: &str = "share/mlxcel/demo.bundle";
+
+/// Copies a file, and makes the folders on the way.
+pub(super) fn copy_file(from: &Path, to: &Path, mode: u32) -> Result<()> {
+    let context = || format!("{} to {}", from.display(), to.display());
+    fs::create_dir_all(to.parent().unwrap_or(to)).with_context(context)?;
+    fs::copy(from, to).with_context(context)?;
+    fs::set_permissions(to, fs::Permissions::from_mode(mode)).with_context(context)
+}
+
+/// Copies a folder with what is in it.
+pub(super) fn copy_folder(from: &Path, to: &Path) -> Result<()> {
+    for entry in fs::read_dir(from).with_context(|| from.display().to_string())? {
+        let entry = entry?;
+        let to = to.join(entry.file_name());
+        match entry.file_type()?.is_dir() {
+            true => copy_folder(&entry.path(), &to)?,
+            false => copy_file(&entry.path(), &to, 0o644)?,
+        }
+    }
+    Ok(())
+}
+
 /// A folder on the way to an archive.
 struct Tree<'a> {
     build: &'a Build<'a>,
@@ -34,7 +58,7 @@ pub(super) fn lay_out(build: &Build<'_>, host: &Build<'_>, demo: &Path, sbom: &P
         run.program(program)?;
     }
     run.c_interface()?;
-    run.folder(demo, "share/mlxcel/demo.bundle")?;
+    copy_folder(demo, &run.root.join(DEMO))?;
     let mut trees = vec![run];
     if build.is_for_host() {
         let compile = Tree::new(build, host, COMPILER)?;
@@ -44,9 +68,9 @@ pub(super) fn lay_out(build: &Build<'_>, host: &Build<'_>, demo: &Path, sbom: &P
     for tree in &trees {
         let doc = format!("share/doc/{}", tree.root.file_name().unwrap_or_default().to_string_lossy());
         for file in ["LICENSE", "README.md", "CHANGELOG.md"] {
-            tree.file(&build.workspace.root.join(file), &format!("{doc}/{file}"), 0o644)?;
+            copy_file(&build.workspace.root.join(file), &tree.root.join(format!("{doc}/{file}")), 0o644)?;
         }
-        tree.file(sbom, &format!("{doc}/sbom.cdx.json"), 0o644)?;
+        copy_file(sbom, &tree.root.join(format!("{doc}/sbom.cdx.json")), 0o644)?;
     }
     Ok(trees.into_iter().map(|tree| tree.root).collect())
 }
@@ -69,26 +93,6 @@ impl<'a> Tree<'a> {
         Ok(path)
     }
 
-    /// Copies a file.
-    fn file(&self, from: &Path, to: &str, mode: u32) -> Result<()> {
-        let to = self.place(to)?;
-        fs::copy(from, &to).with_context(|| format!("{} to {}", from.display(), to.display()))?;
-        fs::set_permissions(&to, fs::Permissions::from_mode(mode)).with_context(|| to.display().to_string())
-    }
-
-    /// Copies a folder.
-    fn folder(&self, from: &Path, to: &str) -> Result<()> {
-        for entry in fs::read_dir(from).with_context(|| from.display().to_string())? {
-            let entry = entry?;
-            let to = format!("{to}/{}", entry.file_name().to_string_lossy());
-            match entry.file_type()?.is_dir() {
-                true => self.folder(&entry.path(), &to)?,
-                false => self.file(&entry.path(), &to, 0o644)?,
-            }
-        }
-        Ok(())
-    }
-
     /// Writes a text.
     fn text(&self, path: &str, text: &str) -> Result<()> {
         let path = self.place(path)?;
@@ -97,7 +101,7 @@ impl<'a> Tree<'a> {
 
     /// Copies a program, with its completions and manual pages.
     fn program(&self, name: &str) -> Result<()> {
-        self.file(&self.build.built(name), &format!("bin/{name}"), 0o755)?;
+        copy_file(&self.build.built(name), &self.root.join(format!("bin/{name}")), 0o755)?;
         let built = self.host.built(name);
         for (shell, folder, before, after) in SHELLS {
             let command = &mut self.build.workspace.command(&built);
@@ -114,19 +118,19 @@ impl<'a> Tree<'a> {
         // Programs ask for the name with the number, which `runtime/capi/build.rs` gives the library, and linkers for the other.
         let major = self.build.version().split('.').next().unwrap_or_default();
         let named = format!("libmlxcel.so.{major}");
-        self.file(&self.build.built("libmlxcel.so"), &format!("lib/{named}"), 0o644)?;
+        copy_file(&self.build.built("libmlxcel.so"), &self.root.join(format!("lib/{named}")), 0o644)?;
         let link = self.place("lib/libmlxcel.so")?;
         symlink(named, &link).with_context(|| link.display().to_string())?;
         let archive = "lib/libmlxcel.a";
-        self.file(&self.build.built("libmlxcel.a"), archive, 0o644)?;
+        copy_file(&self.build.built("libmlxcel.a"), &self.root.join(archive), 0o644)?;
         // Three quarters of it are for links by rustc alone.
         let llvm_strip = clang_path(self.build.workspace).with_file_name("llvm-strip");
         let mut strip = self.build.workspace.command(llvm_strip);
         strip.args(["--strip-unneeded", "--remove-section=.llvmbc", "--remove-section=.llvmcmd"]);
         shell::output(strip.arg(self.root.join(archive)))?;
-        self.file(&sources.join("include/mlxcel.h"), "include/mlxcel.h", 0o644)?;
+        copy_file(&sources.join("include/mlxcel.h"), &self.root.join("include/mlxcel.h"), 0o644)?;
         let example = sources.join("examples/generate.c");
-        self.file(&example, "share/doc/mlxcel/examples/generate.c", 0o644)?;
+        copy_file(&example, &self.root.join("share/doc/mlxcel/examples/generate.c"), 0o644)?;
         let template = sources.join("mlxcel.pc.in");
         let template = fs::read_to_string(&template).with_context(|| template.display().to_string())?;
         self.text("lib/pkgconfig/mlxcel.pc", &template.replace("@VERSION@", self.build.version()))

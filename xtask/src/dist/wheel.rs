@@ -12,6 +12,7 @@ use clap::Args;
 use super::{
     build::{Build, PROFILE},
     bundles,
+    tree::{DEMO, copy_file, copy_folder},
 };
 use crate::{
     shell,
@@ -76,28 +77,10 @@ impl Data {
         let data = Self(build.workspace.root.join("runtime/python/mlxcel.data"));
         data.remove();
         for program in PROGRAMS {
-            data.copy(&build.built(program), &format!("scripts/{program}"))?;
+            copy_file(&build.built(program), &data.0.join("scripts").join(program), 0o755)?;
         }
-        let blobs = demo.join("blobs");
-        for entry in fs::read_dir(&blobs).with_context(|| blobs.display().to_string())? {
-            let entry = entry?;
-            let name = entry.file_name();
-            let name = format!("data/share/mlxcel/demo.bundle/blobs/{}", name.to_string_lossy());
-            data.copy(&entry.path(), &name)?;
-        }
-        for name in ["manifest.toml", "manifest.toml.minisig"] {
-            let file = demo.join(name);
-            if file.is_file() {
-                data.copy(&file, &format!("data/share/mlxcel/demo.bundle/{name}"))?;
-            }
-        }
+        copy_folder(demo, &data.0.join("data").join(DEMO))?;
         Ok(data)
-    }
-
-    fn copy(&self, from: &Path, to: &str) -> Result<()> {
-        let to = self.0.join(to);
-        fs::create_dir_all(to.parent().unwrap_or(&to)).with_context(|| to.display().to_string())?;
-        fs::copy(from, &to).map(drop).with_context(|| format!("{} to {}", from.display(), to.display()))
     }
 
     fn remove(&self) {
