@@ -1,6 +1,6 @@
 //! The origin of a bundle's code, and what is required of it before the code runs.
 
-use std::path::Path;
+use std::path::{Component, Path, PathBuf};
 
 use mlxcel_artifacts::{Bundle, Error, PublicKey, SignatureInfo, Store};
 
@@ -9,20 +9,36 @@ use mlxcel_artifacts::{Bundle, Error, PublicKey, SignatureInfo, Store};
 pub struct OriginRules {
     /// The store of named bundles, which also knows what was compiled here.
     pub store: Option<Store>,
+    /// The folder of the bundles that came with the programs, as `NAME.bundle`.
+    pub shipped: Option<PathBuf>,
     /// The key that must have signed the bundle.
     pub require_signature: Option<PublicKey>,
 }
 
 impl OriginRules {
-    /// Opens a bundle, a folder or a name in the store, without reading its weights.
+    /// Opens a bundle without reading its weights: a folder, a name in the store, or a name of those that came with the
+    /// programs.
     ///
     /// # Errors
     /// There is no such bundle, or it is damaged.
     pub fn open(&self, bundle: &Path) -> Result<Bundle, Error> {
-        match &self.store {
+        let opened = match &self.store {
             Some(store) => store.open_without_weights(bundle),
             None => Bundle::open_without_weights(bundle),
+        };
+        match (opened, self.find_shipped(bundle)) {
+            (Err(Error::NotABundle { .. }), Some(shipped)) => Bundle::open_without_weights(&shipped),
+            (opened, _) => opened,
         }
+    }
+
+    /// Returns the folder of a bundle that came with the programs.
+    fn find_shipped(&self, name: &Path) -> Option<PathBuf> {
+        let is_name = matches!(name.components().collect::<Vec<_>>()[..], [Component::Normal(_)]);
+        let folder = self.shipped.as_ref().filter(|_| is_name)?;
+        let mut file = name.as_os_str().to_owned();
+        file.push(".bundle");
+        Some(folder.join(file)).filter(|folder| folder.is_dir())
     }
 
     /// Checks the signature that is required, and returns it.

@@ -55,7 +55,7 @@ fn clients() {
 fn contract() {
     let demo = demo();
     let server = Server::of(demo.built.bundle.path(), "127.0.0.1:0", &[]);
-    python(&["contract.py", "--url", &server.url, "--examples", "15"]);
+    python(&["contract.py", "--url", &server.url, "--examples", "8"]);
 }
 
 /// The manifests for Kubernetes: their schemas, and the options, probes and metrics that they name.

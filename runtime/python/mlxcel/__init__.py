@@ -2,7 +2,7 @@
 
     import mlxcel
 
-    engine = mlxcel.Engine("demo.bundle")
+    engine = mlxcel.Engine("demo")
     print(engine.generate("And it came to pass", max_tokens=20).text)
 """
 

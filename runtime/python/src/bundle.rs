@@ -6,8 +6,8 @@ use std::{
 };
 
 use mlxcel_artifacts::{
-    Bundle, BundleWriter, Destination, Differences, DockerConfig, Driver, Error, Machine, Name, PublicKey,
-    Registry, SecretKey, Store, Verdict, check_targets,
+    Bundle, BundleWriter, Destination, Differences, DockerConfig, Driver, Machine, Name, PublicKey, Registry,
+    SecretKey, Store, Verdict, check_targets,
 };
 use pyo3::prelude::*;
 
@@ -28,17 +28,9 @@ impl NativeBundle {
     fn verified(&self, py: Python<'_>) -> PyResult<Bundle> {
         let store = load::open_store(self.store.as_deref())?;
         let path = self.bundle.display_name();
-        py.detach(|| open(store.as_ref(), Path::new(&path), true)).map_err(error::of_bundle)
-    }
-}
-
-/// Opens a bundle in a folder or the store.
-fn open(store: Option<&Store>, path: &Path, with_weights: bool) -> Result<Bundle, Error> {
-    match (store, with_weights) {
-        (Some(store), true) => store.open(path),
-        (Some(store), false) => store.open_without_weights(path),
-        (None, true) => Bundle::open(path),
-        (None, false) => Bundle::open_without_weights(path),
+        let path = Path::new(&path);
+        py.detach(|| store.map_or_else(|| Bundle::open(path), |store| store.open(path)))
+            .map_err(error::of_bundle)
     }
 }
 
@@ -56,8 +48,8 @@ fn name(text: &str) -> PyResult<Name> {
 impl NativeBundle {
     #[new]
     fn new(py: Python<'_>, path: PathBuf, store: Option<PathBuf>) -> PyResult<Self> {
-        let opened = load::open_store(store.as_deref())?;
-        let bundle = py.detach(|| open(opened.as_ref(), &path, false)).map_err(error::of_bundle)?;
+        let rules = load::rules(py, store.as_deref(), None)?;
+        let bundle = py.detach(|| rules.open(&path)).map_err(error::of_bundle)?;
         Ok(Self { bundle, store })
     }
 

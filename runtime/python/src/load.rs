@@ -43,13 +43,20 @@ pub(crate) fn open_store(path: Option<&Path>) -> PyResult<Option<Store>> {
     }
 }
 
+/// Returns what is required of a bundle, and where it is looked for.
+pub(crate) fn rules(py: Python<'_>, store: Option<&Path>, key: Option<&str>) -> PyResult<OriginRules> {
+    let store = open_store(store)?;
+    let require_signature = key.map(PublicKey::find).transpose().map_err(error::of_bundle)?;
+    // A wheel's data lie above the package: how far, depends on how it was installed.
+    let package: PathBuf = py.import("mlxcel")?.getattr("__file__")?.extract()?;
+    let shipped =
+        package.ancestors().map(|folder| folder.join("share/mlxcel")).find(|folder| folder.is_dir());
+    Ok(OriginRules { store, shipped, require_signature })
+}
+
 /// Opens a bundle without its weights, checks the signature that is required, and warns of code of unknown origin.
 pub(crate) fn open(py: Python<'_>, place: &Where) -> PyResult<Bundle> {
-    let key = place.require_signature.as_deref().map(PublicKey::find).transpose();
-    let rules = OriginRules {
-        store: open_store(place.store.as_deref())?,
-        require_signature: key.map_err(error::of_bundle)?,
-    };
+    let rules = rules(py, place.store.as_deref(), place.require_signature.as_deref())?;
     let opened = py.detach(|| {
         let bundle = rules.open(&place.bundle)?;
         rules.check(&bundle)?;

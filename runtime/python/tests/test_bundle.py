@@ -36,6 +36,20 @@ def test_a_bundle_that_is_not_there(tmp_path):
         mlxcel.Engine(tmp_path)
 
 
+def test_a_bundle_that_came_with_the_package(demo, tmp_path, monkeypatch):
+    mlxcel.Bundle(demo).copy(folder=tmp_path / "share/mlxcel/shipped.bundle")
+    with pytest.raises(mlxcel.BundleError, match="does not exist"):
+        mlxcel.Bundle("shipped", store=tmp_path / "store")
+    # As in a virtual environment, or below the folder of `pip install --target`.
+    for package in ("lib/python3/site-packages/mlxcel/__init__.py", "mlxcel/__init__.py"):
+        monkeypatch.setattr(mlxcel, "__file__", os.fspath(tmp_path / package))
+        bundle = mlxcel.Bundle("shipped", store=tmp_path / "store")
+        assert bundle.path == os.fspath(tmp_path / "share/mlxcel/shipped.bundle")
+        assert bundle.digest == mlxcel.Bundle(demo).digest and bundle.verify() is None
+        with pytest.raises(mlxcel.BundleError, match="does not exist"):
+            mlxcel.Bundle("../shipped", store=tmp_path / "store")
+
+
 def test_a_damaged_bundle(demo, tmp_path):
     copy = tmp_path / "copy"
     mlxcel.Bundle(demo).copy(folder=copy)

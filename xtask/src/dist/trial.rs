@@ -197,7 +197,7 @@ impl Trial<'_> {
         pip.args(["-m", "pip", "download", "--quiet", "--only-binary=:all:", "--python-version", "3.11"]);
         shell::run_to_stderr(pip.args(["numpy>=1.25", "--dest"]).arg(root.join("srv")))?;
         let script = "import mlxcel, sys
-engine = mlxcel.Engine(sys.prefix + '/share/mlxcel/demo.bundle')
+engine = mlxcel.Engine('demo')
 print(engine.generate(sys.argv[1], max_tokens=int(sys.argv[2])).text)";
         fs::write(root.join("srv/trial.py"), script)?;
         self.run(

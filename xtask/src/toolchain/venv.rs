@@ -47,7 +47,8 @@ pub(crate) fn python(workspace: &Workspace, folder: &Path, packages: Packages<'_
     shell::run_to_stderr(workspace.command("python3").args(["-m", "venv", "--clear"]).arg(folder))
         .with_context(|| format!("cannot make a virtual environment\n{hint}"))?;
     let mut pip = workspace.command(&python);
-    pip.args(["-m", "pip", "install", "--quiet", "--no-cache-dir"]);
+    // Python compiles what it imports, which is a small part of what large packages have.
+    pip.args(["-m", "pip", "install", "--quiet", "--no-cache-dir", "--no-compile"]);
     let what = match packages {
         Packages::Named(names) => {
             pip.args(names);

@@ -52,7 +52,7 @@ pub unsafe extern "C" fn mlxcel_bundle_open(
             Err(BundleError::NoStore) => None,
             store => Some(store?),
         };
-        let rules = OriginRules { store, require_signature: key };
+        let rules = OriginRules { store, require_signature: key, ..OriginRules::default() };
         let opened = rules.open(Path::new(path))?;
         rules.check(&opened)?;
         let held = |text: String| CString::new(text).unwrap_or_default();

@@ -14,11 +14,12 @@ from load import free_port
 EXAMPLES = Path(__file__).parent.parent.parent / "examples"
 
 
+@only_in_full
 @pytest.mark.parametrize(
     ("script", "line"),
     [
         ("ray_batch", "In the beginning is the beginning of the glory"),
-        pytest.param("ray_serve", ", when the angel of the LORD", marks=only_in_full),
+        ("ray_serve", ", when the angel of the LORD"),
     ],
 )
 def test_an_example_runs(nodes, script, line, demo):

@@ -3,7 +3,7 @@
 use std::{
     env, fs,
     io::{self, Write as _},
-    path::{Component, Path, PathBuf},
+    path::{Path, PathBuf},
 };
 
 use clap::Args;
@@ -29,11 +29,7 @@ impl Origin {
             Err(Error::NoStore) => None,
             store => Some(store?),
         };
-        let opened = OriginRules { store, require_signature: None }.open(bundle);
-        match (opened, shipped(bundle)) {
-            (Err(Error::NotABundle { .. }), Some(shipped)) => Bundle::open_without_weights(&shipped),
-            (opened, _) => opened,
-        }
+        OriginRules { store, shipped: shipped(), require_signature: None }.open(bundle)
     }
 
     /// Checks the signature that is required, and returns it.
@@ -55,18 +51,14 @@ impl Origin {
 
     /// Returns what is required of a bundle that was opened.
     fn rules(&self) -> OriginRules {
-        OriginRules { store: None, require_signature: self.require_signature.clone() }
+        OriginRules { require_signature: self.require_signature.clone(), ..OriginRules::default() }
     }
 }
 
-/// Returns the folder of a bundle that came with the programs: `share/mlxcel/NAME.bundle` beside the folder `bin`.
-fn shipped(name: &Path) -> Option<PathBuf> {
-    let is_name = matches!(name.components().collect::<Vec<_>>()[..], [Component::Normal(_)]);
-    let program = env::current_exe().and_then(fs::canonicalize).ok().filter(|_| is_name)?;
-    let mut file = name.as_os_str().to_owned();
-    file.push(".bundle");
-    let folder = program.parent()?.parent()?.join("share/mlxcel").join(file);
-    folder.is_dir().then_some(folder)
+/// Returns the folder of the bundles that came with the programs: `share/mlxcel` beside the folder `bin`.
+fn shipped() -> Option<PathBuf> {
+    let program = env::current_exe().and_then(fs::canonicalize).ok()?;
+    Some(program.parent()?.parent()?.join("share/mlxcel"))
 }
 
 /// Parses a public key, or reads it from a file.
