@@ -3,6 +3,7 @@
 mod bench;
 mod check;
 mod dist;
+mod files;
 mod models;
 mod shell;
 mod tasks;
@@ -15,7 +16,7 @@ use anyhow::Result;
 use clap::{Parser, Subcommand};
 
 use crate::{
-    bench::{embeddings, opening, peers, programs, serving, sparse},
+    bench::{embeddings, opening, peers, programs, python, serving, sparse},
     check::{ci, conform, emulate, fuzz, goldens, gpu, presets, ray, tidy},
     dist::{trial, wheel},
     toolchain::{doctor, setup},
@@ -75,6 +76,8 @@ enum Task {
     Embeddings(embeddings::Embeddings),
     /// Compare the speed of a small program with JAX, PyTorch and MLX, on the same data
     Programs(programs::Programs),
+    /// Measure what the Python package costs, beside mlxcel-bench on the same bundle
+    Python(python::Python),
     /// Compare the speed of a mixture of experts with a dense model that has as many active weights
     Sparse(sparse::Sparse),
     /// Measure what verifying and opening a bundle costs, beside reading it
@@ -127,6 +130,7 @@ fn run(task: Task, workspace: &Workspace) -> Result<()> {
         Task::Serving(serving) => serving::serving(workspace, &serving),
         Task::Embeddings(embeddings) => embeddings::embeddings(workspace, &embeddings),
         Task::Programs(programs) => programs::programs(workspace, &programs),
+        Task::Python(options) => python::python(workspace, &options),
         Task::Sparse(sparse) => sparse::sparse(workspace, &sparse),
         Task::Opening(opening) => opening::opening(workspace, &opening),
         Task::Dist(options) => dist::dist(workspace, &options),

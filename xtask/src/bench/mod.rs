@@ -6,6 +6,7 @@ pub(crate) mod opening;
 mod pairs;
 pub(crate) mod peers;
 pub(crate) mod programs;
+pub(crate) mod python;
 mod ratio;
 pub(crate) mod serving;
 pub(crate) mod sparse;

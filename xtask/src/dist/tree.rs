@@ -2,14 +2,18 @@
 
 use std::{
     fs,
-    os::unix::fs::{PermissionsExt as _, symlink},
+    os::unix::fs::symlink,
     path::{Path, PathBuf},
 };
 
 use anyhow::{Context as _, Result};
 
 use super::build::{Build, COMPILER, PROGRAMS};
-use crate::{shell, toolchain::detect::clang_path};
+use crate::{
+    files::{copy_file, copy_folder},
+    shell,
+    toolchain::detect::clang_path,
+};
 
 /// Where shells look for completions, and what they call them.
 const SHELLS: [(&str, &str, &str, &str); 3] = [
@@ -20,27 +24,6 @@ const SHELLS: [(&str, &str, &str, &str); 3] = [
 
 /// Where the demo model is below a prefix, for `mlxcel-run demo` to find it.
 pub(super) const DEMO: &str = "share/mlxcel/demo.bundle";
-
-/// Copies a file, and makes the folders on the way.
-pub(super) fn copy_file(from: &Path, to: &Path, mode: u32) -> Result<()> {
-    let context = || format!("{} to {}", from.display(), to.display());
-    fs::create_dir_all(to.parent().unwrap_or(to)).with_context(context)?;
-    fs::copy(from, to).with_context(context)?;
-    fs::set_permissions(to, fs::Permissions::from_mode(mode)).with_context(context)
-}
-
-/// Copies a folder with what is in it.
-pub(super) fn copy_folder(from: &Path, to: &Path) -> Result<()> {
-    for entry in fs::read_dir(from).with_context(|| from.display().to_string())? {
-        let entry = entry?;
-        let to = to.join(entry.file_name());
-        match entry.file_type()?.is_dir() {
-            true => copy_folder(&entry.path(), &to)?,
-            false => copy_file(&entry.path(), &to, 0o644)?,
-        }
-    }
-    Ok(())
-}
 
 /// A folder on the way to an archive.
 struct Tree<'a> {

@@ -12,9 +12,10 @@ use clap::Args;
 use super::{
     build::{Build, PROFILE},
     bundles,
-    tree::{DEMO, copy_file, copy_folder},
+    tree::DEMO,
 };
 use crate::{
+    files::{copy_file, copy_folder},
     shell,
     toolchain::{
         setup::setup_for_build,

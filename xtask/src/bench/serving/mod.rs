@@ -140,7 +140,7 @@ fn measure(
 }
 
 /// Returns the folder of a checkpoint with a tokenizer. Random weights have none of their own.
-fn checkpoint(workspace: &Workspace, folder: &Path, model: &str) -> Result<PathBuf> {
+pub(super) fn checkpoint(workspace: &Workspace, folder: &Path, model: &str) -> Result<PathBuf> {
     if model == DEMO {
         return Ok(workspace.root.join("models").join(DEMO));
     }
