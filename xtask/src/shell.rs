@@ -86,6 +86,20 @@ pub(crate) fn table(rows: &[Vec<String>]) -> String {
     text
 }
 
+/// Formats an aligned Markdown table.
+pub(crate) fn markdown_table<const N: usize>(head: [&str; N], rows: Vec<[String; N]>) -> String {
+    let closed = |mut cells: Vec<String>, end: &str| {
+        if let Some(last) = cells.last_mut() {
+            last.push_str(end);
+        }
+        cells
+    };
+    let line = |cells: [String; N]| closed(cells.map(|cell| format!("| {cell}")).to_vec(), " |");
+    let mut lines = vec![line(head.map(str::to_owned)), closed(vec!["|---".to_owned(); N], "|")];
+    lines.extend(rows.into_iter().map(line));
+    table(&lines)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

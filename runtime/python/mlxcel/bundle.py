@@ -32,7 +32,7 @@ class Bundle:
     Opening one verifies its manifest and small files. `verify` reads the weights too.
 
     Args:
-        path: the bundle's folder, its name in the store, or `demo`, which wheels of releases have.
+        path: the bundle's folder, its name in the store, or `demo`, which comes with wheels.
         store: the store's folder; `$MLXCEL_STORE`, or the default, if it is None.
 
     Raises:

@@ -22,7 +22,7 @@ class Engine:
     """A bundle's model on a device of this machine. Any thread may use it, and requests share the device.
 
     Args:
-        bundle: a bundle's folder, its name in the store, or `demo`, which wheels of releases have.
+        bundle: a bundle's folder, its name in the store, or `demo`, which comes with wheels.
         device: `auto`, `local-task`, `local-sync`, `cuda`, `cuda:1`, `vulkan` or `vulkan:1`.
         threads: threads of the device `local-task`; one for each physical core if it is None.
         cache_size: the memory of the cache, in bytes or as in `"4GiB"`; room for one context if it is None.

@@ -52,13 +52,11 @@ pub(crate) fn opening(workspace: &Workspace, opening: &Opening) -> Result<()> {
         "verify / read",
         "open a verified one, ms",
     ];
-    let mut rows = vec![["|", "| median", "| lowest to highest |"].map(str::to_owned).to_vec()];
-    rows.push(["|---", "|---", "|---"].map(str::to_owned).to_vec());
-    for (head, column) in heads.into_iter().zip(columns) {
+    let rows = heads.into_iter().zip(columns).map(|(head, column)| {
         let [low, median, high] = spread(column);
-        rows.push(vec![format!("| {head}"), format!("| {median:.2}"), format!("| {low:.2} to {high:.2} |")]);
-    }
-    shell::print(&shell::table(&rows))
+        [head.to_owned(), format!("{median:.2}"), format!("{low:.2} to {high:.2}")]
+    });
+    shell::print(&shell::markdown_table(["", "median", "lowest to highest"], rows.collect()))
 }
 
 /// Compiles the preset with random weights and a tokenizer of realistic size.

@@ -75,26 +75,20 @@ impl Ratio {
 
 /// Formats an aligned Markdown table.
 pub(crate) fn render(ratios: &[Ratio]) -> String {
-    let mut rows = vec![
-        ["| test", "| ours", "| llama.cpp", "| unit", "| ratio", "| lowest to highest", "| bandwidth |"]
-            .map(str::to_owned)
-            .to_vec(),
-        vec!["|---".to_owned(); 7],
-    ];
-    rows[1][6].push('|');
-    for Ratio { test, beside, unit, ours, theirs, ratio: [low, median, high], share } in ratios {
-        let share = share.map_or("-".into(), |share| format!("{:.0} %", share * 100.0));
-        rows.push(vec![
-            format!("| {test}"),
-            format!("| {ours:.2}"),
-            format!("| {theirs:.2} ({beside})"),
-            format!("| {unit}"),
-            format!("| {median:.2}"),
-            format!("| {low:.2} to {high:.2}"),
-            format!("| {share} |"),
-        ]);
-    }
-    shell::table(&rows)
+    let head = ["test", "ours", "llama.cpp", "unit", "ratio", "lowest to highest", "bandwidth"];
+    let row = |ratio: &Ratio| {
+        let Ratio { test, beside, unit, ours, theirs, ratio: [low, median, high], share } = ratio;
+        [
+            test.clone(),
+            format!("{ours:.2}"),
+            format!("{theirs:.2} ({beside})"),
+            (*unit).to_owned(),
+            format!("{median:.2}"),
+            format!("{low:.2} to {high:.2}"),
+            share.map_or("-".into(), |share| format!("{:.0} %", share * 100.0)),
+        ]
+    };
+    shell::markdown_table(head, ratios.iter().map(row).collect())
 }
 
 #[cfg(test)]

@@ -204,28 +204,26 @@ impl Measured {
     fn table(&self, texts: usize, threads: usize) -> String {
         let ([ours, theirs], [low, ratio, high]) = (self.medians(), self.ratio());
         let head = [
-            "| texts",
-            "| threads",
-            "| ours",
-            "| sentence-transformers",
-            "| unit",
-            "| ratio",
-            "| lowest to highest",
-            "| largest difference |",
+            "texts",
+            "threads",
+            "ours",
+            "sentence-transformers",
+            "unit",
+            "ratio",
+            "lowest to highest",
+            "largest difference",
         ];
-        let mut rule = ["|---"; 8].map(str::to_owned).to_vec();
-        rule[7].push('|');
-        let row = vec![
-            format!("| {texts}"),
-            format!("| {threads}"),
-            format!("| {ours:.1}"),
-            format!("| {theirs:.1}"),
-            "| texts/s".into(),
-            format!("| {ratio:.2}"),
-            format!("| {low:.2} to {high:.2}"),
-            format!("| {:.1e} |", self.largest_difference),
+        let row = [
+            texts.to_string(),
+            threads.to_string(),
+            format!("{ours:.1}"),
+            format!("{theirs:.1}"),
+            "texts/s".to_owned(),
+            format!("{ratio:.2}"),
+            format!("{low:.2} to {high:.2}"),
+            format!("{:.1e}", self.largest_difference),
         ];
-        shell::table(&[head.map(str::to_owned).to_vec(), rule, row])
+        shell::markdown_table(head, vec![row])
     }
 
     fn json(&self, texts: usize, threads: usize) -> Value {

@@ -215,22 +215,20 @@ fn rows(test: &'static str, rates: &Rates) -> Vec<Row> {
 }
 
 fn table(rows: &[Row]) -> String {
-    let head = ["| test", "| ours", "| beside", "| theirs", "| unit", "| ratio", "| lowest to highest |"];
-    let rule = ["|---", "|---", "|---", "|---", "|---", "|---", "|---|"];
+    let head = ["test", "ours", "beside", "theirs", "unit", "ratio", "lowest to highest"];
     let row = |row: &Row| {
         let Row { test, beside, ours, theirs, ratio: [low, ratio, high] } = row;
-        vec![
-            format!("| {test}"),
-            format!("| {ours:.0}"),
-            format!("| {beside}"),
-            format!("| {theirs:.0}"),
-            "| steps/s".into(),
-            format!("| {ratio:.2}"),
-            format!("| {low:.2} to {high:.2} |"),
+        [
+            (*test).to_owned(),
+            format!("{ours:.0}"),
+            (*beside).to_owned(),
+            format!("{theirs:.0}"),
+            "steps/s".to_owned(),
+            format!("{ratio:.2}"),
+            format!("{low:.2} to {high:.2}"),
         ]
     };
-    let head = [head, rule].map(|row| row.map(str::to_owned).to_vec());
-    shell::table(&head.into_iter().chain(rows.iter().map(row)).collect::<Vec<_>>())
+    shell::markdown_table(head, rows.iter().map(row).collect())
 }
 
 #[cfg(test)]

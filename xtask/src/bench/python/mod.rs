@@ -24,8 +24,8 @@ use crate::{
 };
 
 const SPEED: &str = include_str!("speed.py");
-/// What the package needs.
-const NUMPY: &str = "numpy==2.4.6";
+/// What the package needs. No figure depends on its version.
+const NUMPY: &str = "numpy";
 /// Tokens of a stream that is alone.
 const ALONE: usize = 256;
 
@@ -70,7 +70,11 @@ struct Bench<'a> {
 
 /// Makes the missing files, measures, and prints the table.
 pub(crate) fn python(workspace: &Workspace, options: &Python) -> Result<()> {
-    ensure!(options.repeats > 0 && options.streams > 0, "found no repeat or stream, expected at least one");
+    let &Python { streams, prompt, tokens, repeats, threads, .. } = options;
+    ensure!(
+        [streams, prompt, tokens, repeats, threads].iter().all(|&number| number > 0),
+        "found --streams {streams} --prompt {prompt} --tokens {tokens} --repeats {repeats} --threads {threads}, expected at least 1 of each"
+    );
     setup_for_build(workspace)?;
     shell::run_to_stderr(
         &mut workspace.cargo(
@@ -82,16 +86,14 @@ pub(crate) fn python(workspace: &Workspace, options: &Python) -> Result<()> {
         None => workspace.root.join("target/peers"),
     };
     let bench = Bench::prepare(workspace, options, &folder)?;
-    let mut rows = vec![
-        row(["test", "mlxcel-bench, or one call", "Python", "Python beside it"]),
-        row(["---", "---:", "---:", "---"]),
-    ];
+    let head = ["test", "mlxcel-bench, or one call", "Python", "Python beside it"];
+    let mut rows = vec![];
     for model in &options.model {
         let bundle = bench.bundle(&folder, model)?;
         rows.push(bench.alone(model, &bundle)?);
         rows.push(bench.together(model, &bundle)?);
     }
-    shell::print(&shell::table(&rows))
+    shell::print(&shell::markdown_table(head, rows))
 }
 
 impl<'a> Bench<'a> {
@@ -124,7 +126,7 @@ impl<'a> Bench<'a> {
     }
 
     /// Measures the time of a token of one stream, in pairs with mlxcel-bench.
-    fn alone(&self, model: &str, bundle: &Path) -> Result<Vec<String>> {
+    fn alone(&self, model: &str, bundle: &Path) -> Result<[String; 4]> {
         let Self { workspace, options, .. } = self;
         let &Python { repeats, threads, .. } = *options;
         let (mut theirs, mut ours) = (vec![], vec![]);
@@ -140,16 +142,16 @@ impl<'a> Bench<'a> {
         }
         let [low, middle, high] =
             spread(ours.iter().zip(&theirs).map(|(ours, theirs)| ours - theirs).collect());
-        Ok(row([
-            &format!("{model}, a token of one stream"),
-            &format!("{:.1} µs", spread(theirs)[1]),
-            &format!("{:.1} µs", spread(ours)[1]),
-            &format!("{middle:+.1} µs ({low:+.1} to {high:+.1})"),
-        ]))
+        Ok([
+            format!("{model}, a token of one stream"),
+            format!("{:.1} µs", spread(theirs)[1]),
+            format!("{:.1} µs", spread(ours)[1]),
+            format!("{middle:+.1} µs ({low:+.1} to {high:+.1})"),
+        ])
     }
 
     /// Measures asynchronous streams, in pairs with one call that takes all prompts.
-    fn together(&self, model: &str, bundle: &Path) -> Result<Vec<String>> {
+    fn together(&self, model: &str, bundle: &Path) -> Result<[String; 4]> {
         let &Python { streams, prompt, tokens, repeats, .. } = self.options;
         eprintln!("{repeats} times: {model}, {streams} streams");
         let measured = self.speed("many", bundle, &[tokens, streams, prompt, repeats])?;
@@ -158,12 +160,12 @@ impl<'a> Bench<'a> {
         ensure!(calls.len() == repeats, "found {} measurements, expected {repeats}", calls.len());
         let [low, middle, high] =
             spread(asynchronous.iter().zip(&calls).map(|(ours, call)| 100.0 * ours / call).collect());
-        Ok(row([
-            &format!("{model}, {streams} asyncio streams of {prompt} + {tokens} tokens"),
-            &format!("{:.1} tok/s", spread(calls)[1]),
-            &format!("{:.1} tok/s", spread(asynchronous)[1]),
-            &format!("{middle:.1} % ({low:.1} to {high:.1})"),
-        ]))
+        Ok([
+            format!("{model}, {streams} asyncio streams of {prompt} + {tokens} tokens"),
+            format!("{:.1} tok/s", spread(calls)[1]),
+            format!("{:.1} tok/s", spread(asynchronous)[1]),
+            format!("{middle:.1} % ({low:.1} to {high:.1})"),
+        ])
     }
 
     /// Runs the script. Returns the objects that it prints.
@@ -175,11 +177,4 @@ impl<'a> Bench<'a> {
         let rows = text.lines().map(serde_json::from_str).collect::<Result<_, _>>();
         rows.with_context(|| shell::command_line(&command))
     }
-}
-
-/// Makes a row of a Markdown table.
-fn row<const N: usize>(cells: [&str; N]) -> Vec<String> {
-    let last = cells.len().saturating_sub(1);
-    let cell = |(at, cell): (usize, &str)| format!("| {cell}{}", if at == last { " |" } else { "" });
-    cells.into_iter().enumerate().map(cell).collect()
 }

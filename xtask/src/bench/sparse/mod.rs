@@ -53,19 +53,16 @@ pub(crate) fn sparse(workspace: &Workspace, sparse: &Sparse) -> Result<()> {
     }
     let [[_, mixture, _], [_, dense, _]] = speeds.map(spread);
     let [low, median, high] = spread(ratios);
-    let head =
-        ["| quant", "| mixture", "| dense", "| unit", "| time of a step, ratio", "| lowest to highest |"];
-    let rule = ["|---", "|---", "|---", "|---", "|---", "|---|"];
+    let head = ["quant", "mixture", "dense", "unit", "time of a step, ratio", "lowest to highest"];
     let row = [
-        format!("| {}", sparse.quant),
-        format!("| {mixture:.2}"),
-        format!("| {dense:.2}"),
-        "| tok/s".into(),
-        format!("| {median:.2}"),
-        format!("| {low:.2} to {high:.2} |"),
+        sparse.quant.clone(),
+        format!("{mixture:.2}"),
+        format!("{dense:.2}"),
+        "tok/s".to_owned(),
+        format!("{median:.2}"),
+        format!("{low:.2} to {high:.2}"),
     ];
-    let rows = [head.map(str::to_owned).to_vec(), rule.map(str::to_owned).to_vec(), row.to_vec()];
-    shell::print(&shell::table(&rows))
+    shell::print(&shell::markdown_table(head, vec![row]))
 }
 
 /// Compiles the bundle of a shape with random weights.
