@@ -44,9 +44,11 @@ class Nodes:
         self.folder = folder
         # Sockets have short paths.
         self.temporary = tempfile.TemporaryDirectory(prefix="mlxcel-ray-", ignore_cleanup_errors=True)
+        # Cluster writes the head's address into the default folder, which only a head without `temp_dir` makes.
+        os.environ["RAY_TMPDIR"] = self.temporary.name
         self.cluster = Cluster(
             initialize_head=True,
-            head_node_args=self._node(0, {"temp_dir": self.temporary.name, "include_dashboard": False}),
+            head_node_args=self._node(0, {"temp_dir": f"{self.temporary.name}/ray", "include_dashboard": False}),
         )
         ray.init(address=self.cluster.address, log_to_driver=False, logging_level="ERROR")
         self.nodes: dict[str, object] = {}
