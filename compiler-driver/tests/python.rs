@@ -3,7 +3,6 @@
 use std::{
     env, fs,
     path::{Path, PathBuf},
-    process::Command,
     sync::{LazyLock, Mutex},
 };
 
@@ -12,7 +11,7 @@ use serde_json::{Value, json};
 
 use crate::{
     programs_run::{self, exported},
-    real::{Fixture, OF_PANELS, built, each, fixtures, is_full, program, request, toolchain},
+    real::{self, Fixture, OF_PANELS, built, each, fixtures, is_full, program, request, toolchain},
     serving::server,
 };
 
@@ -58,16 +57,10 @@ fn python(arguments: &[&str], variables: &[(&str, &Path)]) {
     python_of("clients", arguments, variables);
 }
 
-/// Runs the Python of a part of the toolchain.
+/// Runs the Python of a part of the toolchain, with the package, in the folder of its tests.
 fn python_of(part: &str, arguments: &[&str], variables: &[(&str, &Path)]) {
-    let mut command = Command::new(toolchain().join(part).join("bin/python3"));
-    command.args(arguments).current_dir(sources().join("tests"));
-    command.env("PYTHONPATH", PACKAGE.path()).env("PYTHONDONTWRITEBYTECODE", "1");
-    let output = command.envs(variables.iter().copied()).output().expect("cargo xtask setup makes it");
-    let text = [output.stdout, output.stderr].map(|text| String::from_utf8_lossy(&text).into_owned());
-    assert!(output.status.success(), "{} failed:\n{}{}", arguments.join(" "), text[0], text[1]);
-    // pytest passes if it finds no test, too.
-    eprint!("{}", text[0]);
+    let variables = [&[("PYTHONPATH", PACKAGE.path())], variables].concat();
+    real::python(part, &sources().join("tests"), arguments, &variables);
 }
 
 #[test]

@@ -5,6 +5,7 @@ use std::{
     collections::{BTreeMap, BTreeSet},
     env, fs,
     path::{Path, PathBuf},
+    process::Command,
     sync::{
         Arc, Mutex, PoisonError,
         atomic::{AtomicUsize, Ordering},
@@ -151,6 +152,31 @@ impl Random {
 pub(crate) fn toolchain() -> PathBuf {
     let named = env::var_os("MLXCEL_TOOLCHAIN").filter(|path| !path.is_empty());
     named.map_or_else(|| models().join("../.toolchain"), PathBuf::from)
+}
+
+/// Runs Python with the packages of a part of the toolchain, in `folder`.
+pub(crate) fn python(part: &str, folder: &Path, arguments: &[&str], variables: &[(&str, &Path)]) {
+    let python = toolchain().join(part).join("bin/python3");
+    assert!(
+        python.exists(),
+        "found no {}, expected Python with packages\nhint: cargo xtask setup",
+        python.display()
+    );
+    let output = Command::new(python)
+        .args(arguments)
+        .current_dir(folder)
+        // Compiled once, though not beside the sources: Ray starts a Python for each worker.
+        .env("PYTHONPYCACHEPREFIX", toolchain().join("pycache"))
+        .env_remove("PYTHONDONTWRITEBYTECODE")
+        // A proxy is for other machines.
+        .env("NO_PROXY", "127.0.0.1")
+        .envs(variables.iter().copied())
+        .output()
+        .unwrap();
+    let text = [output.stdout, output.stderr].map(|text| String::from_utf8_lossy(&text).into_owned());
+    assert!(output.status.success(), "{} failed:\n{}{}", arguments.join(" "), text[0], text[1]);
+    // pytest passes if it finds no test, too.
+    eprint!("{}", text[0]);
 }
 
 /// A program of the runtime, which cargo builds with the workspace.

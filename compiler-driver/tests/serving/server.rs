@@ -12,7 +12,7 @@ use std::{
 };
 
 use super::http;
-use crate::real::{Built, built, models, program, request, toolchain};
+use crate::real::{self, Built, built, models, program, request};
 
 /// The longest time from a server's start to its first line with an address.
 const START: Duration = Duration::from_secs(120);
@@ -155,22 +155,5 @@ pub(super) fn clients() -> PathBuf {
 
 /// Runs Python with the packages of `xtask/clients.txt`, in the folder of the clients.
 pub(super) fn python(arguments: &[&str]) {
-    let python = toolchain().join("clients/bin/python3");
-    assert!(
-        python.exists(),
-        "found no {}, expected Python with clients\nhint: cargo xtask setup",
-        python.display()
-    );
-    let output = Command::new(python)
-        .args(arguments)
-        .current_dir(clients())
-        .env("PYTHONDONTWRITEBYTECODE", "1")
-        // A proxy is for other machines.
-        .env("NO_PROXY", "127.0.0.1")
-        .output()
-        .unwrap();
-    let text = [output.stdout, output.stderr].map(|text| String::from_utf8_lossy(&text).into_owned());
-    assert!(output.status.success(), "{} failed:\n{}{}", arguments.join(" "), text[0], text[1]);
-    // pytest passes if it finds no test, too.
-    eprint!("{}", text[0]);
+    real::python("clients", &clients(), arguments, &[]);
 }
