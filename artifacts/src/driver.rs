@@ -47,6 +47,12 @@ impl Driver {
             Self::Hip | Self::Metal => false,
         }
     }
+
+    /// Returns why no target of this driver runs anywhere, or `None` if the runtime has the driver.
+    #[must_use]
+    pub fn objection(self) -> Option<String> {
+        (!self.is_run()).then(|| format!("{NEVER_RUN}: the runtime has no driver {self}"))
+    }
 }
 
 impl fmt::Display for Driver {

@@ -55,8 +55,8 @@ fn a_model_compiles_and_is_refused_by_name() {
         note: the bundle BUNDLE was not compiled here and is not signed: its code runs with your rights
         hint: --require-signature KEY runs only bundles that are signed with the key
         error: no target of this bundle runs here
-          metal: found no driver metal in this program
-          rocm-gfx942: found no driver hip in this program
+          metal: compiles; never run by us: the runtime has no driver metal
+          rocm-gfx942: compiles; never run by us: the runtime has no driver hip
         hint: compile the bundle for this machine, e.g. with --target cpu
         ");
     }

@@ -13,7 +13,6 @@ use super::{
     place::Place,
 };
 use crate::{
-    driver::NEVER_RUN,
     error::Error,
     iree::IREE_VERSION,
     manifest::{
@@ -90,7 +89,8 @@ pub fn check_targets<'m>(manifest: &'m Manifest, machine: &Machine) -> Vec<Compa
         let before = found.len();
         found.extend(places.map(|&place| check_target(manifest, (name, target), machine, place)));
         if found.len() == before {
-            let reason = no_driver(target).unwrap_or_else(|| format!("found no {} device", target.driver));
+            let reason =
+                target.driver.objection().unwrap_or_else(|| format!("found no {} device", target.driver));
             found.push(Compatibility::new((name, target), Verdict::Refuse, "none".into(), vec![reason]));
         }
     }
@@ -141,7 +141,7 @@ fn check_target<'m>(
     }
     objections.extend(match place {
         Place::Cpu => cpu_objection(target, machine),
-        Place::Gpu(gpu) => no_driver(target).into_iter().chain(gpu_objections(target, gpu)).collect(),
+        Place::Gpu(gpu) => target.driver.objection().into_iter().chain(gpu_objections(target, gpu)).collect(),
         Place::VulkanDrivers(_) => Vec::new(),
     });
     objections.extend(memory.objection());
@@ -233,12 +233,6 @@ fn cpu_objection(target: &TargetArtifact, machine: &Machine) -> Vec<String> {
         return Vec::new();
     }
     vec![format!("the cpu lacks {} (needed: {})", missing.join(", "), target.cpu_features.join(", "))]
-}
-
-/// Returns the objection to a target whose driver the runtime does not have.
-fn no_driver(target: &TargetArtifact) -> Option<String> {
-    let driver = target.driver;
-    (!driver.is_run()).then(|| format!("{NEVER_RUN}: the runtime has no driver {driver}"))
 }
 
 fn gpu_objections(target: &TargetArtifact, gpu: &Gpu) -> Vec<String> {

@@ -184,10 +184,8 @@ fn open_best<'m, D: Devices>(
 
 /// Returns the reasons against targets whose driver the runtime does not have.
 fn without_driver(manifest: &Manifest) -> Vec<(String, String)> {
-    let others = manifest.targets.iter().filter(|(_, target)| !target.driver.is_run());
-    others
-        .map(|(name, target)| (name.clone(), format!("found no driver {} in this program", target.driver)))
-        .collect()
+    let objection = |target: &TargetArtifact| target.driver.objection();
+    manifest.targets.iter().filter_map(|(name, target)| Some((name.clone(), objection(target)?))).collect()
 }
 
 /// The remedy for every machine.
