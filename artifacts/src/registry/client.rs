@@ -1,6 +1,10 @@
 //! The connection to a registry.
 
-use std::{net::IpAddr, time::Duration};
+use std::{
+    future::{self, Future},
+    net::IpAddr,
+    time::Duration,
+};
 
 use oci_client::{
     Client, Reference,
@@ -14,6 +18,9 @@ use crate::error::Error;
 /// The longest time without a byte before a transfer counts as stopped.
 const TIMEOUT: Duration = Duration::from_secs(60);
 
+/// How long a transfer goes on before it asks whether to stop.
+const STOP_INTERVAL: Duration = Duration::from_millis(50);
+
 /// A reference in a registry: `registry.example/models/demo:1`.
 pub struct Registry {
     pub(super) runtime: tokio::runtime::Runtime,
@@ -22,6 +29,7 @@ pub struct Registry {
     pub(super) name: String,
     pub(super) reference: Reference,
     pub(super) auth: RegistryAuth,
+    stop: Option<Box<dyn Fn() -> bool + Send + Sync>>,
 }
 
 impl Registry {
@@ -66,6 +74,38 @@ impl Registry {
             name: name.to_owned(),
             reference,
             auth,
+            stop: None,
+        })
+    }
+
+    /// Ends a transfer with an error soon after `stop` returns true. The thread of the transfer calls it.
+    #[must_use]
+    pub fn stopped_by(mut self, stop: impl Fn() -> bool + Send + Sync + 'static) -> Self {
+        self.stop = Some(Box::new(stop));
+        self
+    }
+
+    /// Runs the transfer `doing` until it ends or is to stop.
+    pub(super) fn run<T>(
+        &self,
+        doing: &'static str,
+        transfer: impl Future<Output = Result<T, Error>>,
+    ) -> Result<T, Error> {
+        let stopped = async {
+            match &self.stop {
+                Some(stop) => {
+                    while !stop() {
+                        tokio::time::sleep(STOP_INTERVAL).await;
+                    }
+                }
+                None => future::pending().await,
+            }
+        };
+        self.runtime.block_on(async {
+            tokio::select! {
+                ended = transfer => ended,
+                () = stopped => Err(self.stopped(doing)),
+            }
         })
     }
 }

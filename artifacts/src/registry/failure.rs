@@ -7,6 +7,9 @@ use oci_client::errors::{DigestError, OciDistributionError, OciErrorCode};
 use super::client::Registry;
 use crate::error::Error;
 
+/// The remedy for transfers that ended early.
+const RESUMES: &str = "run the command again later: it resumes the transfer";
+
 /// The longest text of a registry that is shown.
 const SHOWN_CHARS: usize = 300;
 
@@ -21,6 +24,16 @@ impl Registry {
         Error::Registry { doing, name, hint: self.hint(&source), source: problem }
     }
 
+    /// Returns the error of a transfer that was stopped.
+    pub(super) fn stopped(&self, doing: &'static str) -> Error {
+        Error::Registry {
+            doing,
+            name: self.name.clone(),
+            hint: RESUMES.to_owned(),
+            source: "it was stopped".into(),
+        }
+    }
+
     fn hint(&self, error: &OciDistributionError) -> String {
         use OciErrorCode::{Denied, ManifestUnknown, NameUnknown, NotFound, Unauthorized};
         match (error_code(error), error) {
@@ -29,7 +42,7 @@ impl Registry {
             (_, OciDistributionError::RequestError(error)) if error.is_connect() => {
                 "check the registry's name; pass --plain-http if it has no TLS".to_owned()
             }
-            _ => "run the command again later: it resumes the transfer".to_owned(),
+            _ => RESUMES.to_owned(),
         }
     }
 

@@ -37,7 +37,7 @@ impl Registry {
     /// The artifact is not a bundle, is incomplete or does not match its manifest; the registry or the network fails; or
     /// the store cannot be written.
     pub fn pull(&self, to: StoreWriter, progress: &mut dyn FnMut(TransferEvent)) -> Result<Bundle, Error> {
-        self.runtime.block_on(self.pull_bundle(to, progress))
+        self.run("pull", self.pull_bundle(to, progress))
     }
 
     /// Returns the reference with the digest that it stands for now. Later pulls of it get this bundle, whatever its tag names
@@ -47,11 +47,12 @@ impl Registry {
     /// The registry has no such artifact, or it or the network fails.
     pub fn resolve(&self) -> Result<String, Error> {
         let failed = |source| self.failed("resolve", source);
-        let pulled = self.runtime.block_on(async {
-            self.client.auth(&self.reference, &self.auth, RegistryOperation::Pull).await?;
-            self.client.pull_manifest_raw(&self.reference, &self.auth, &[OCI_IMAGE_MEDIA_TYPE]).await
-        });
-        let (_, digest) = pulled.map_err(failed)?;
+        let digest = self.run("resolve", async {
+            self.client.auth(&self.reference, &self.auth, RegistryOperation::Pull).await.map_err(failed)?;
+            let types = [OCI_IMAGE_MEDIA_TYPE];
+            let pulled = self.client.pull_manifest_raw(&self.reference, &self.auth, &types).await;
+            pulled.map(|(_, digest)| digest).map_err(failed)
+        })?;
         Ok(format!("{}/{}@{digest}", self.reference.registry(), self.reference.repository()))
     }
 

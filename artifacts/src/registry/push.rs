@@ -48,7 +48,7 @@ impl Registry {
     /// # Errors
     /// A blob is damaged, or the registry or the network fails.
     pub fn push(&self, bundle: &Bundle, progress: &mut dyn FnMut(TransferEvent)) -> Result<String, Error> {
-        self.runtime.block_on(self.push_bundle(bundle, progress))
+        self.run("push", self.push_bundle(bundle, progress))
     }
 
     async fn push_bundle(

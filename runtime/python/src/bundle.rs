@@ -3,11 +3,12 @@
 use std::{
     env,
     path::{Path, PathBuf},
+    sync::{Arc, Mutex, PoisonError},
 };
 
 use mlxcel_artifacts::{
-    Bundle, BundleWriter, Destination, Differences, DockerConfig, Driver, Machine, Name, PublicKey, Registry,
-    SecretKey, Store, Verdict, check_targets,
+    Bundle, BundleWriter, Destination, Differences, DockerConfig, Driver, Error, Machine, Name, PublicKey,
+    Registry, SecretKey, Store, Verdict, check_targets,
 };
 use pyo3::prelude::*;
 
@@ -31,6 +32,34 @@ impl NativeBundle {
         let path = Path::new(&path);
         py.detach(|| store.map_or_else(|| Bundle::open(path), |store| store.open(path)))
             .map_err(error::of_bundle)
+    }
+}
+
+/// Transfers something to or from a registry, while other Python threads run.
+///
+/// # Errors
+/// The transfer fails, or a signal's handler raises an exception meanwhile: KeyboardInterrupt for Ctrl-C.
+fn transfer<T: Send>(
+    py: Python<'_>,
+    reference: &str,
+    plain_http: bool,
+    work: impl FnOnce(&Registry) -> Result<T, Error> + Send,
+) -> PyResult<T> {
+    let raised = Arc::new(Mutex::new(None));
+    let raised_in_work = Arc::clone(&raised);
+    let stop = move || {
+        let error = Python::attach(|py| py.check_signals()).err();
+        let stops = error.is_some();
+        *raised_in_work.lock().unwrap_or_else(PoisonError::into_inner) = error;
+        stops
+    };
+    let outcome = py.detach(|| {
+        let registry = Registry::new(reference, &DockerConfig::from_env(), plain_http)?;
+        work(&registry.stopped_by(stop))
+    });
+    match raised.lock().unwrap_or_else(PoisonError::into_inner).take() {
+        Some(error) => Err(error),
+        None => outcome.map_err(error::of_bundle),
     }
 }
 
@@ -137,11 +166,7 @@ impl NativeBundle {
 
     /// Pushes the bundle to a registry. Returns the digest that the reference has then.
     fn push(&self, py: Python<'_>, reference: &str, plain_http: bool) -> PyResult<String> {
-        let push = || {
-            let registry = Registry::new(reference, &DockerConfig::from_env(), plain_http)?;
-            registry.push(&self.bundle, &mut |_| ())
-        };
-        py.detach(push).map_err(error::of_bundle)
+        transfer(py, reference, plain_http, |registry| registry.push(&self.bundle, &mut |_| ()))
     }
 
     /// Pulls a bundle into the store, under a name or its reference.
@@ -154,20 +179,17 @@ impl NativeBundle {
         plain_http: bool,
     ) -> PyResult<Self> {
         let (opened, named) = (need_store(store.as_deref())?, name(named.unwrap_or(reference))?);
-        let pull = || {
-            let registry = Registry::new(reference, &DockerConfig::from_env(), plain_http)?;
+        let bundle = transfer(py, reference, plain_http, |registry| {
             opened.write(&named, |to| registry.pull(to, &mut |_| ()))?;
             opened.open_without_weights(Path::new(&named.to_string()))
-        };
-        let bundle = py.detach(pull).map_err(error::of_bundle)?;
+        })?;
         Ok(Self { bundle, store })
     }
 
     /// Returns a reference with the digest that it stands for now.
     #[staticmethod]
     fn resolve(py: Python<'_>, reference: &str, plain_http: bool) -> PyResult<String> {
-        let resolve = || Registry::new(reference, &DockerConfig::from_env(), plain_http)?.resolve();
-        py.detach(resolve).map_err(error::of_bundle)
+        transfer(py, reference, plain_http, Registry::resolve)
     }
 
     /// Copies the bundle to a folder, or into the store under a name.

@@ -3,6 +3,7 @@
 import importlib
 import os
 import signal
+import socket
 import subprocess
 import sys
 import textwrap
@@ -211,6 +212,28 @@ def test_ctrl_c_ends_a_wait(demo, run, call):
     process.send_signal(signal.SIGINT)
     out, errors = process.communicate(timeout=60)
     assert (process.returncode, out.strip()) == (0, "stopped 2"), errors
+
+
+@pytest.mark.parametrize("call", ["pull(name, store=store)", "resolve(name)"])
+def test_ctrl_c_ends_a_transfer(run, tmp_path, call):
+    code = f"""
+        import signal, sys, mlxcel
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+        name, store = sys.argv[1:]
+        try:
+            print("ready", flush=True)
+            mlxcel.Bundle.{call}
+        except KeyboardInterrupt:
+            print("stopped")
+    """
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        process = run(code, f"127.0.0.1:{silent.getsockname()[1]}/models/demo:1", os.fspath(tmp_path))
+        assert process.stdout.readline().strip() == "ready"
+        connection, _ = silent.accept()
+        with connection:
+            process.send_signal(signal.SIGINT)
+            out, errors = process.communicate(timeout=30)
+    assert (process.returncode, out.strip()) == (0, "stopped"), errors
 
 
 def test_a_cluster_without_ray(monkeypatch):
