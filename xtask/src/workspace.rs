@@ -52,6 +52,12 @@ impl Workspace {
     pub(crate) fn cargo(&self, arguments: &str) -> Command {
         let mut command = self.command(self.variable("CARGO").unwrap_or_else(|| "cargo".into()));
         command.args(arguments.split_whitespace());
+        // What cargo told this program of its own package. Build scripts that watch it would run again after a plain `cargo`.
+        for (name, _) in env::vars_os() {
+            if ["CARGO_MANIFEST_", "CARGO_PKG_"].iter().any(|part| name.to_string_lossy().starts_with(part)) {
+                command.env_remove(name);
+            }
+        }
         command
     }
 
