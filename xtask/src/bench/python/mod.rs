@@ -90,7 +90,7 @@ pub(crate) fn python(workspace: &Workspace, options: &Python) -> Result<()> {
     let mut rows = vec![];
     for model in &options.model {
         let bundle = bench.bundle(&folder, model)?;
-        rows.push(bench.alone(model, &bundle)?);
+        rows.extend(bench.alone(model, &bundle)?);
         rows.push(bench.together(model, &bundle)?);
     }
     shell::print(&shell::markdown_table(head, rows))
@@ -125,11 +125,11 @@ impl<'a> Bench<'a> {
         Ok(bundle)
     }
 
-    /// Measures the time of a token of one stream, in pairs with mlxcel-bench.
-    fn alone(&self, model: &str, bundle: &Path) -> Result<[String; 4]> {
+    /// Measures the time of a token of one stream, in pairs with mlxcel-bench, and what of it is not the engine's.
+    fn alone(&self, model: &str, bundle: &Path) -> Result<[[String; 4]; 2]> {
         let Self { workspace, options, .. } = self;
         let &Python { repeats, threads, .. } = *options;
-        let (mut theirs, mut ours) = (vec![], vec![]);
+        let (mut theirs, mut ours, mut outside) = (vec![], vec![], vec![]);
         for repeat in 1..=repeats {
             eprintln!("{repeat} of {repeats}: {model}, one stream");
             let mut bench = workspace.command(&self.bench);
@@ -139,15 +139,25 @@ impl<'a> Bench<'a> {
             let measured = self.speed("one", bundle, &[ALONE])?;
             let seconds = measured.first().context("speed.py printed nothing")?;
             ours.push(1e6 * number(seconds, "seconds")?);
+            outside.push(1e6 * number(seconds, "outside")?);
         }
         let [low, middle, high] =
             spread(ours.iter().zip(&theirs).map(|(ours, theirs)| ours - theirs).collect());
-        Ok([
+        let beside = [
             format!("{model}, a token of one stream"),
             format!("{:.1} µs", spread(theirs)[1]),
             format!("{:.1} µs", spread(ours)[1]),
             format!("{middle:+.1} µs ({low:+.1} to {high:+.1})"),
-        ])
+        ];
+        // Of one process, so that a machine whose speed changes does not change it.
+        let [low, middle, high] = spread(outside);
+        let within = [
+            format!("{model}, of it outside the engine's steps"),
+            "0 µs".to_owned(),
+            format!("{middle:.1} µs"),
+            format!("{middle:+.1} µs ({low:+.1} to {high:+.1})"),
+        ];
+        Ok([beside, within])
     }
 
     /// Measures asynchronous streams, in pairs with one call that takes all prompts.

@@ -3,7 +3,8 @@
     python3 speed.py one BUNDLE THREADS TOKENS
     python3 speed.py many BUNDLE THREADS TOKENS STREAMS PROMPT REPEATS
 
-`one` is the seconds for each token of a stream, from its first token to its last one. `many` is the tokens per second of
+`one` is the seconds for each token of a stream, from its first token to its last one, and those of them in which the engine
+ran no step, by its own clock. `many` is the tokens per second of
 all requests together, prompts too: of one call that takes all prompts, where Python waits for the end, and of as many
 asynchronous streams.
 """
@@ -18,15 +19,17 @@ import mlxcel
 
 
 def one(engine, tokens):
-    """Returns the seconds for each token of a stream."""
-    times = []
+    """Returns the seconds for each token of a stream, and those outside the engine's steps."""
+    stream, times = None, []
     # The first run finds its memory, and is not measured.
     for _ in range(2):
         stream = engine.stream([1], max_tokens=tokens, ignore_eos=True)
         times = [time.perf_counter() for _ in stream]
         if len(times) != tokens:
             sys.exit(f"found {len(times)} pieces, expected one for each of {tokens} tokens")
-    return (times[-1] - times[0]) / (tokens - 1)
+    seconds = times[-1] - times[0]
+    outside = seconds - stream.answer.timings.decode
+    return {"seconds": seconds / (tokens - 1), "outside": outside / (tokens - 1)}
 
 
 def many(engine, tokens, streams, prompt, repeats):
@@ -73,7 +76,7 @@ def main():
     options = {"device": "local-task", "threads": int(threads)}
     if mode == "one":
         with mlxcel.Engine(bundle, **options) as engine:
-            print(json.dumps({"seconds": one(engine, *numbers)}))
+            print(json.dumps(one(engine, *numbers)))
     else:
         # Room for all of them at a time.
         with mlxcel.Engine(bundle, cache_size="2GiB", **options) as engine:
