@@ -69,3 +69,18 @@ impl Workspace {
         Ok(target.join("release").join(name))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn cargo_is_not_told_of_the_package_xtask() {
+        let command = Workspace::find().cargo("build --locked");
+        let changed: Vec<_> = command.get_envs().collect();
+        for name in ["CARGO_PKG_NAME", "CARGO_MANIFEST_DIR"] {
+            assert!(env::var_os(name).is_some() && changed.contains(&(name.as_ref(), None)), "{changed:?}");
+        }
+        assert!(!changed.contains(&("CARGO".as_ref(), None)));
+    }
+}
