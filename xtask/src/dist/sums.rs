@@ -55,32 +55,27 @@ impl<'a> Signer<'a> {
     pub(super) fn sign(&self, files: &[PathBuf], version: &str) -> Result<Vec<PathBuf>> {
         let signed = |file: &PathBuf| {
             let name = file.file_name().unwrap_or_default().to_string_lossy();
-            let mut minisign = self.workspace.command("minisign");
-            // By default the comment has the time.
-            minisign.arg("-S").arg("-s").arg(&self.key).arg("-t").arg(format!("mlxcel {version}, {name}"));
-            match &self.password {
-                Some(file) => {
-                    minisign.stdin(fs::File::open(file).with_context(|| file.display().to_string())?)
-                }
-                None => minisign.arg("-W"),
-            };
-            minisign.arg("-m").arg(file);
-            shell::run_to_stderr(&mut minisign).context("hint: apt-get install minisign")?;
+            self.sign_one(file, &format!("mlxcel {version}, {name}"))?;
             Ok(file.with_file_name(format!("{name}.minisig")))
         };
         files.iter().map(signed).collect()
     }
 
-    /// Signs a bundle, so that `--require-signature` takes it.
+    /// Signs a bundle, so that `--require-signature` takes it. Unlike those of `mlxcel-bundle sign`, which have noise in them
+    /// against attacks by faults, its signatures are the same bytes each time.
     pub(super) fn sign_bundle(&self, build: &Build<'_>, bundle: &Path) -> Result<()> {
-        let mut command = self.workspace.command(build.built("mlxcel-bundle"));
-        command.arg("sign").arg(bundle).arg("--key").arg(&self.key);
-        command.args(["--comment", &format!("mlxcel {}", build.version())]);
+        self.sign_one(&bundle.join("manifest.toml"), &format!("mlxcel {}", build.version()))
+    }
+
+    /// Signs a file with a comment in place of the time, which minisign writes by default.
+    fn sign_one(&self, file: &Path, comment: &str) -> Result<()> {
+        let mut minisign = self.workspace.command("minisign");
+        minisign.arg("-S").arg("-s").arg(&self.key).args(["-t", comment]).arg("-m").arg(file);
         match &self.password {
-            Some(file) => command.arg("--password-file").arg(file),
-            None => command.arg("--no-password"),
+            Some(file) => minisign.stdin(fs::File::open(file).with_context(|| file.display().to_string())?),
+            None => minisign.arg("-W"),
         };
-        shell::run_to_stderr(&mut command)
+        shell::run_to_stderr(&mut minisign).context("hint: apt-get install minisign")
     }
 }
 
