@@ -1,10 +1,6 @@
 //! The connection to a registry.
 
-use std::{
-    future::{self, Future},
-    net::IpAddr,
-    time::Duration,
-};
+use std::{net::IpAddr, time::Duration};
 
 use oci_client::{
     Client, Reference,
@@ -13,13 +9,13 @@ use oci_client::{
 };
 
 use super::credentials::DockerConfig;
-use crate::error::Error;
+use crate::{cancel::Cancel, error::Error};
 
 /// The longest time without a byte before a transfer counts as stopped.
 const TIMEOUT: Duration = Duration::from_secs(60);
 
-/// How long a transfer goes on before it asks whether to stop.
-const STOP_INTERVAL: Duration = Duration::from_millis(50);
+/// How often the token is looked at.
+const POLL: Duration = Duration::from_millis(50);
 
 /// A reference in a registry: `registry.example/models/demo:1`.
 pub struct Registry {
@@ -29,7 +25,7 @@ pub struct Registry {
     pub(super) name: String,
     pub(super) reference: Reference,
     pub(super) auth: RegistryAuth,
-    stop: Option<Box<dyn Fn() -> bool + Send + Sync>>,
+    cancel: Cancel,
 }
 
 impl Registry {
@@ -74,37 +70,31 @@ impl Registry {
             name: name.to_owned(),
             reference,
             auth,
-            stop: None,
+            cancel: Cancel::new(),
         })
     }
 
-    /// Ends a transfer with an error soon after `stop` returns true. The thread of the transfer calls it.
+    /// Ends a transfer with an error soon after the token is cancelled.
     #[must_use]
-    pub fn stopped_by(mut self, stop: impl Fn() -> bool + Send + Sync + 'static) -> Self {
-        self.stop = Some(Box::new(stop));
-        self
+    pub fn cancelled_by(self, cancel: &Cancel) -> Self {
+        Self { cancel: cancel.clone(), ..self }
     }
 
-    /// Runs the transfer `doing` until it ends or is to stop.
+    /// Runs the transfer `doing` until it ends or is cancelled.
     pub(super) fn run<T>(
         &self,
         doing: &'static str,
         transfer: impl Future<Output = Result<T, Error>>,
     ) -> Result<T, Error> {
-        let stopped = async {
-            match &self.stop {
-                Some(stop) => {
-                    while !stop() {
-                        tokio::time::sleep(STOP_INTERVAL).await;
-                    }
-                }
-                None => future::pending().await,
+        let cancelled = async {
+            while !self.cancel.is_cancelled() {
+                tokio::time::sleep(POLL).await;
             }
         };
         self.runtime.block_on(async {
             tokio::select! {
                 ended = transfer => ended,
-                () = stopped => Err(self.stopped(doing)),
+                () = cancelled => Err(self.cancelled(doing)),
             }
         })
     }

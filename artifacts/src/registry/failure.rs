@@ -24,13 +24,13 @@ impl Registry {
         Error::Registry { doing, name, hint: self.hint(&source), source: problem }
     }
 
-    /// Returns the error of a transfer that was stopped.
-    pub(super) fn stopped(&self, doing: &'static str) -> Error {
+    /// Returns the error of a transfer that was cancelled.
+    pub(super) fn cancelled(&self, doing: &'static str) -> Error {
         Error::Registry {
             doing,
             name: self.name.clone(),
             hint: RESUMES.to_owned(),
-            source: "it was stopped".into(),
+            source: "it was cancelled".into(),
         }
     }
 

@@ -3,16 +3,17 @@
 use std::{
     env,
     path::{Path, PathBuf},
-    sync::{Arc, Mutex, PoisonError},
+    sync::mpsc,
+    thread,
 };
 
 use mlxcel_artifacts::{
-    Bundle, BundleWriter, Destination, Differences, DockerConfig, Driver, Error, Machine, Name, PublicKey,
-    Registry, SecretKey, Store, Verdict, check_targets,
+    Bundle, BundleWriter, Cancel, Destination, Differences, DockerConfig, Driver, Error, Machine, Name,
+    PublicKey, Registry, SecretKey, Store, Verdict, check_targets,
 };
 use pyo3::prelude::*;
 
-use crate::{error, load};
+use crate::{error, load, wait};
 
 /// A verdict: the target, whether it runs, the device, and reasons.
 type Judgment = (String, &'static str, String, Vec<String>);
@@ -45,22 +46,17 @@ fn transfer<T: Send>(
     plain_http: bool,
     work: impl FnOnce(&Registry) -> Result<T, Error> + Send,
 ) -> PyResult<T> {
-    let raised = Arc::new(Mutex::new(None));
-    let raised_in_work = Arc::clone(&raised);
-    let stop = move || {
-        let error = Python::attach(|py| py.check_signals()).err();
-        let stops = error.is_some();
-        *raised_in_work.lock().unwrap_or_else(PoisonError::into_inner) = error;
-        stops
-    };
-    let outcome = py.detach(|| {
-        let registry = Registry::new(reference, &DockerConfig::from_env(), plain_http)?;
-        work(&registry.stopped_by(stop))
+    let cancel = Cancel::new();
+    let (sender, receiver) = mpsc::channel();
+    let ended = thread::scope(|scope| {
+        let cancel = &cancel;
+        scope.spawn(move || {
+            let registry = Registry::new(reference, &DockerConfig::from_env(), plain_http);
+            sender.send(registry.and_then(|registry| work(&registry.cancelled_by(cancel))))
+        });
+        wait::receive(py, receiver).inspect_err(|_| cancel.cancel())
     });
-    match raised.lock().unwrap_or_else(PoisonError::into_inner).take() {
-        Some(error) => Err(error),
-        None => outcome.map_err(error::of_bundle),
-    }
+    ended?.map_err(error::of_bundle)
 }
 
 /// Opens the store, which has to be there.
