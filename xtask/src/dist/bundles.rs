@@ -42,7 +42,7 @@ struct Targets {
 /// Compiles the demo model for every target that the programs run and that means the same everywhere.
 pub(super) fn demo(build: &Build<'_>, signer: Option<&Signer<'_>>) -> Result<PathBuf> {
     let bundle = build.work().join("demo.bundle");
-    let Targets { narrow, wide } = targets(build, |target| target.run != NEVER_RUN)?;
+    let Targets { narrow, wide } = targets(&build.workspace.root, |target| target.run != NEVER_RUN)?;
     // Packed weights would be for this machine's CPU alone, and a release from another machine would differ.
     let arguments = ["--model", "models/demo", "--precision", "f32", "--no-pack"];
     compile(build, &arguments, &[narrow, wide].concat(), &bundle)?;
@@ -52,7 +52,8 @@ pub(super) fn demo(build: &Build<'_>, signer: Option<&Signer<'_>>) -> Result<Pat
 
 /// Compiles a preset without weights, once for the targets that compute in 16 bits and once for the others.
 pub(super) fn preset(build: &Build<'_>, name: &str, signer: Option<&Signer<'_>>, out: &Path) -> Result<()> {
-    let Targets { narrow, wide } = targets(build, |target| target.driver != SMALL_MODELS_ONLY)?;
+    let Targets { narrow, wide } =
+        targets(&build.workspace.root, |target| target.driver != SMALL_MODELS_ONLY)?;
     for (targets, precision) in [(narrow, "bf16"), (wide, "f32")] {
         let full = format!("{name}-{precision}-{}", build.version());
         let bundle = build.work().join(format!("{full}.bundle"));
@@ -83,8 +84,8 @@ fn compile(build: &Build<'_>, arguments: &[&str], targets: &[String], bundle: &P
 }
 
 /// Lists the chosen targets. `cpu` is left out, which differs from machine to machine.
-fn targets(build: &Build<'_>, is_chosen: impl Fn(&Target) -> bool) -> Result<Targets> {
-    let folder = build.workspace.root.join("compiler-driver/targets");
+fn targets(root: &Path, is_chosen: impl Fn(&Target) -> bool) -> Result<Targets> {
+    let folder = root.join("compiler-driver/targets");
     let mut targets = Targets::default();
     for entry in fs::read_dir(&folder).with_context(|| folder.display().to_string())? {
         let path = entry?.path();
@@ -100,4 +101,19 @@ fn targets(build: &Build<'_>, is_chosen: impl Fn(&Target) -> bool) -> Result<Tar
     targets.narrow.sort();
     targets.wide.sort();
     Ok(targets)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::workspace::Workspace;
+
+    #[test]
+    fn the_demo_is_for_every_target_that_programs_run() {
+        let run = targets(&Workspace::find().root, |target| target.run != NEVER_RUN).unwrap();
+        let all = [run.narrow, run.wide].concat();
+        let has = |part: &str| all.iter().any(|name| name.starts_with(part));
+        assert!(["cpu-aarch64", "cpu-x86-64-v2", "cuda", "vulkan"].into_iter().all(has), "{all:?}");
+        assert!(!["rocm", "metal"].into_iter().any(has), "{all:?}");
+    }
 }
