@@ -18,6 +18,8 @@ os.environ |= {
     "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0",
     "RAY_DATA_DISABLE_PROGRESS_BARS": "1",
     "PYTHONWARNINGS": "ignore",
+    # Otherwise workers starve while this machine does something else, too: 15 is Ray's default.
+    "RAY_worker_niceness": "0",
     # A node that was killed is missed after 5 s, and queues are looked at twice in a second.
     "RAY_health_check_initial_delay_ms": "1000",
     "RAY_health_check_period_ms": "500",

@@ -91,7 +91,7 @@ def check_answers(answers: list[dict], expected: list[tuple]) -> None:
         assert found == expected[answer["number"]], answer["number"]
 
 
-def test_a_node_without_the_features_takes_no_work(nodes, demo, tmp_path, caplog):
+def test_a_node_without_the_features_takes_no_work(nodes, demo, tmp_path, caplog, monkeypatch):
     nodes.remove_all()
     (fit,) = nodes.add(1, cpus=2)
     (unfit,) = nodes.add(1, cpus=2, PYTHONPATH=other_cpu(tmp_path))
@@ -115,7 +115,13 @@ def test_a_node_without_the_features_takes_no_work(nodes, demo, tmp_path, caplog
             compute=ray.data.ActorPoolStrategy(size=1),
             label_selector={"ray.io/node-id": unfit},
         ).take_all()
+    listed = ray.nodes()
     nodes.kill(fit)
+    # For a while, the list of a cluster has nodes that ended.
+    with monkeypatch.context() as late:
+        late.setattr(ray, "nodes", lambda: listed)
+        found = {node.id: node for node in mlxcel.ray.check(demo)}
+    assert "the check failed: " in found[fit].problem
     with pytest.raises(mlxcel.DeviceError, match="no node of the cluster runs .* lacks avx2") as error:
         mlxcel.ray.predict(ray.data.from_items(rows_of(texts)), demo)
     assert "--target" in error.value.hint
