@@ -262,9 +262,9 @@ mod tests {
     use super::*;
     use crate::{build::compiler_location::CompilerLocation, target::Target, test_support};
 
-    /// Returns a module without objects and parameters.
+    /// Returns a module without objects.
     fn unit(mlir: &str) -> Unit<'_> {
-        Unit { mlir, objects: &[], parameters: &[], flags: &[], loops_in_place: false }
+        Unit { mlir, objects: &[], flags: &[], loops_in_place: false }
     }
 
     /// Returns a fake compiler's failure, with its folder replaced by `DIR`, and that folder.

@@ -1,6 +1,6 @@
 //! The build key: a digest of everything that determines a compiled module.
 
-use mlxcel_artifacts::{Digest, FORMAT, entry::Parameter};
+use mlxcel_artifacts::{Digest, FORMAT};
 use mlxcel_emitter::Object;
 
 use crate::{
@@ -9,14 +9,14 @@ use crate::{
 };
 
 /// Revision of how this crate runs the compiler. Raised by changes that no other field of the key shows.
-const REVISION: u64 = 3;
+const REVISION: u64 = 4;
 
 /// Returns the key of `unit` compiled for `target` by `toolchain`.
 ///
 /// Structs are destructured without `..`. A new field is a compile error here until it is decided whether it belongs in
 /// the key.
 pub(crate) fn build_key(unit: &Unit<'_>, target: &ResolvedTarget, toolchain: &Toolchain) -> Digest {
-    let Unit { mlir, objects, parameters, flags: more_flags, loops_in_place } = unit;
+    let Unit { mlir, objects, flags: more_flags, loops_in_place } = unit;
     // The compiler does not see names: targets with the same flags share a module. The MLIR shows the numerics.
     let ResolvedTarget { name: _, driver, arch, cpu_features, flags, numerics: _ } = target;
     // The digest identifies the compiler, wherever it is installed. Verifying and the time it has change nothing in the module.
@@ -33,14 +33,6 @@ pub(crate) fn build_key(unit: &Unit<'_>, target: &ResolvedTarget, toolchain: &To
     key.texts(cpu_features);
     key.texts(flags);
     key.texts(more_flags);
-    key.number(parameters.len() as u64);
-    // The code does not depend on the weights' values.
-    for Parameter { name, dtype, shape, source: _, aliases: _ } in *parameters {
-        key.text(name);
-        key.text(&format!("{dtype:?}"));
-        key.number(shape.len() as u64);
-        shape.iter().for_each(|&size| key.number(size as u64));
-    }
     key.number(objects.len() as u64);
     for Object { name, bytes } in *objects {
         key.text(name);
@@ -77,7 +69,6 @@ mod tests {
 
     use mlxcel_artifacts::Driver;
     use mlxcel_emitter::Numerics;
-    use safetensors::Dtype;
 
     use super::*;
 
@@ -86,7 +77,6 @@ mod tests {
     struct Inputs {
         mlir: String,
         objects: Vec<Object>,
-        parameters: Vec<Parameter>,
         flags: Vec<&'static str>,
         loops_in_place: bool,
         target: ResolvedTarget,
@@ -96,11 +86,9 @@ mod tests {
     fn inputs() -> Inputs {
         let object =
             |name: &'static str, bytes: &'static [u8]| Object { name: name.into(), bytes: bytes.into() };
-        let parameter = |name: &str| Parameter::new(name, Dtype::BF16, &[2, 3]);
         Inputs {
             mlir: "module {}".into(),
             objects: vec![object("a.o", b"a"), object("b.o", b"b")],
-            parameters: vec![parameter("a"), parameter("b")],
             flags: vec!["--three"],
             loops_in_place: false,
             target: ResolvedTarget {
@@ -124,9 +112,8 @@ mod tests {
     fn key(change: impl FnOnce(&mut Inputs)) -> Digest {
         let mut inputs = inputs();
         change(&mut inputs);
-        let Inputs { mlir, objects, parameters, flags, loops_in_place, target, toolchain } = inputs;
-        let (objects, parameters) = (objects.as_slice(), parameters.as_slice());
-        let unit = Unit { mlir: &mlir, objects, parameters, flags: &flags, loops_in_place };
+        let Inputs { mlir, objects, flags, loops_in_place, target, toolchain } = inputs;
+        let unit = Unit { mlir: &mlir, objects: &objects, flags: &flags, loops_in_place };
         build_key(&unit, &target, &toolchain)
     }
 
@@ -138,12 +125,6 @@ mod tests {
             key(|i| i.objects[0].name = "c.o".into()),
             key(|i| i.objects[0].bytes = b"c".into()),
             key(|i| i.objects.truncate(1)),
-            key(|i| i.parameters[0].name.push('x')),
-            key(|i| i.parameters[0].dtype = Dtype::F32),
-            key(|i| i.parameters[0].shape = vec![3, 2]),
-            key(|i| i.parameters[0].shape = vec![6]),
-            key(|i| drop(i.parameters.pop())),
-            key(|i| i.parameters.reverse()),
             key(|i| i.target.driver = Driver::Cuda),
             key(|i| i.target.arch = "aarch64".into()),
             key(|i| drop(i.target.cpu_features.pop())),

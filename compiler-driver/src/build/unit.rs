@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use mlxcel_artifacts::{Digest, entry::Parameter};
+use mlxcel_artifacts::Digest;
 use mlxcel_emitter::{Object, Packed, Program};
 
 use crate::target::ResolvedTarget;
@@ -23,8 +23,6 @@ pub(crate) struct Unit<'u> {
     pub(crate) mlir: &'u str,
     /// Objects to link.
     pub(crate) objects: &'u [Object],
-    /// Parameters that the module reads.
-    pub(crate) parameters: &'u [Parameter],
     /// Flags beside those of the target.
     pub(crate) flags: &'u [&'u str],
     /// Whether loops may update what they carry where it is.
@@ -56,12 +54,12 @@ pub(crate) struct CompiledModule {
 impl<'j> Job<'j> {
     /// Returns the jobs of a target: its program, then the module that packs the program's parameters if there is one.
     pub(crate) fn of_program(target: &'j ResolvedTarget, program: &'j Program) -> Vec<Self> {
-        let Program { mlir, objects, parameters, packed, loops_in_place, .. } = program;
-        let unit = Unit { mlir, objects, parameters, flags: &[], loops_in_place: *loops_in_place };
+        let Program { mlir, objects, packed, loops_in_place, .. } = program;
+        let unit = Unit { mlir, objects, flags: &[], loops_in_place: *loops_in_place };
         let mut jobs = vec![Self { label: target.name.clone(), target, unit }];
         if let Some(packed) = packed {
             let Packed { mlir, objects, .. } = packed;
-            let unit = Unit { mlir, objects, parameters: &[], flags: PACKING_FLAGS, loops_in_place: false };
+            let unit = Unit { mlir, objects, flags: PACKING_FLAGS, loops_in_place: false };
             jobs.push(Self { label: format!("{} packing", target.name), target, unit });
         }
         jobs
