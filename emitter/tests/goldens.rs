@@ -352,11 +352,11 @@ fn constants() {
     ]));
 }
 
-/// Returns a program of the tiny model.
+/// Returns a program of the tiny model, with few steps: without kernels, each takes seconds to compile.
 fn program(precision: Float, numerics: Numerics, storage_of: &dyn Fn(&Weight) -> Storage) -> Program {
     let model = tiny();
-    let plan = Plan { numerics, ..Plan::new(&model, precision, 40) };
-    emit(&model, &plan, storage_of).unwrap()
+    let plan = Plan { chunk: Some(8), ..Plan::new(&model, precision, 40) };
+    emit(&model, &plan.for_target(numerics), storage_of).unwrap()
 }
 
 /// Returns a program of the tiny model with kernels, for a checkpoint in bf16.
