@@ -3,7 +3,7 @@
 use std::{path::Path, process::Command};
 
 use mlxcel_artifacts::{Driver, NEVER_RUN};
-use mlxcel_compiler_driver::Target;
+use mlxcel_compiler_driver::{Request, Target};
 
 use crate::{
     programs_run::{self, exported},
@@ -32,7 +32,7 @@ fn a_model_compiles_and_is_refused_by_name() {
     if !is_full() {
         names = vec!["metal", "rocm-gfx942"];
     }
-    let built = built(&request(&fixtures().join("qwen3-tied"), &names));
+    let built = built(&Request { chunk: Some(8), ..request(&fixtures().join("qwen3-tied"), &names) });
     let bundle = built.bundle.path();
     let mut drivers: Vec<Driver> =
         built.bundle.manifest().targets.values().map(|target| target.driver).collect();
