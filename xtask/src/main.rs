@@ -5,6 +5,7 @@ mod check;
 mod dist;
 mod files;
 mod models;
+mod parallel;
 mod shell;
 mod tasks;
 mod toolchain;

@@ -8,7 +8,7 @@ use std::{
 };
 
 /// Looks up an environment variable.
-pub(crate) type Environment = Box<dyn Fn(&str) -> Option<OsString>>;
+pub(crate) type Environment = Box<dyn Fn(&str) -> Option<OsString> + Send + Sync>;
 
 /// The checkout, its toolchain and the environment.
 pub(crate) struct Workspace {

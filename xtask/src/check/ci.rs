@@ -2,15 +2,13 @@
 
 use std::{
     fs,
-    num::NonZero,
-    thread,
     time::{Duration, Instant},
 };
 
 use anyhow::{Context as _, Result};
 
 use super::{goldens::goldens, test_times, tidy::tidy};
-use crate::{shell, tasks::WHOLE, toolchain::setup::setup, workspace::Workspace};
+use crate::{parallel, shell, tasks::WHOLE, toolchain::setup::setup, workspace::Workspace};
 
 /// A stage's name and its work.
 type Stage = (&'static str, fn(&Workspace) -> Result<()>);
@@ -53,7 +51,7 @@ const STAGES: &[Stage] =
 
 /// Returns how many tests run at a time: one more than there are CPUs, because a third of the time they wait for processes.
 fn threads() -> usize {
-    thread::available_parallelism().map_or(1, NonZero::get) + 1
+    parallel::cpus() + 1
 }
 
 /// Runs the stages up to the first that fails, and prints the time of each.

@@ -6,15 +6,13 @@
 use std::{
     fs,
     path::{Path, PathBuf},
-    sync::atomic::{AtomicUsize, Ordering},
-    thread,
     time::Instant,
 };
 
 use anyhow::{Context as _, Result, bail};
 
 use crate::{
-    shell,
+    parallel, shell,
     tasks::WHOLE,
     toolchain::{detect, setup::setup},
     workspace::Workspace,
@@ -64,7 +62,13 @@ pub(crate) fn goldens(workspace: &Workspace, bless: bool) -> Result<()> {
     shell::run_to_stderr(&mut workspace.cargo(&format!("build --quiet {WHOLE} --example kernels")))?;
     let kernels = workspace.root.join("target/debug/examples/kernels");
     shell::run_to_stderr(std::process::Command::new(kernels).arg(&objects))?;
-    let outcomes = compile_all(&detect::iree_compile_path(workspace), &goldens, &folder);
+    let compiler = detect::iree_compile_path(workspace);
+    let numbered: Vec<_> = goldens.iter().enumerate().collect();
+    let outcomes = parallel::map(&numbered, |(index, golden)| {
+        let start = Instant::now();
+        let outcome = compile(&compiler, golden, &folder.join(format!("{index}.mlir")));
+        (start.elapsed().as_millis(), outcome.err().map(|error| format!("{error:#}")))
+    });
 
     let mut rows = Vec::new();
     for (golden, (milliseconds, error)) in goldens.iter().zip(&outcomes) {
@@ -84,31 +88,6 @@ pub(crate) fn goldens(workspace: &Workspace, bless: bool) -> Result<()> {
         );
     }
     shell::print(&format!("{} goldens passed iree-compile\n", goldens.len()))
-}
-
-/// Compiles the goldens in parallel. Returns milliseconds and errors in their order.
-fn compile_all(iree_compile: &Path, goldens: &[Golden], folder: &Path) -> Vec<(u128, Option<String>)> {
-    let next = AtomicUsize::new(0);
-    let work = || {
-        let mut done = Vec::new();
-        loop {
-            let index = next.fetch_add(1, Ordering::Relaxed);
-            let Some(golden) = goldens.get(index) else { return done };
-            let start = Instant::now();
-            let outcome = compile(iree_compile, golden, &folder.join(format!("{index}.mlir")));
-            done.push((
-                index,
-                (start.elapsed().as_millis(), outcome.err().map(|error| format!("{error:#}"))),
-            ));
-        }
-    };
-    let mut outcomes = thread::scope(|scope| {
-        let workers: Vec<_> =
-            (0..thread::available_parallelism().map_or(1, usize::from)).map(|_| scope.spawn(work)).collect();
-        workers.into_iter().flat_map(|worker| worker.join().unwrap_or_default()).collect::<Vec<_>>()
-    });
-    outcomes.sort_by_key(|(index, _)| *index);
-    outcomes.into_iter().map(|(_, outcome)| outcome).collect()
 }
 
 fn compile(iree_compile: &Path, golden: &Golden, file: &Path) -> Result<()> {

@@ -1,10 +1,19 @@
 //! Debian packages, installed by apt.
 
-use std::{fs, os::unix::fs::MetadataExt as _, path::Path, process::Command};
+use std::{
+    fs,
+    os::unix::fs::MetadataExt as _,
+    path::Path,
+    process::Command,
+    sync::{Mutex, PoisonError},
+};
 
 use anyhow::{Context as _, Result, bail};
 
 use crate::shell;
+
+/// Held while apt's lists are read and renewed: a second `apt-get update` at the same time fails.
+static LISTS: Mutex<()> = Mutex::new(());
 
 /// Installs the missing ones of `packages`, as root or with a sudo that needs no password.
 pub(crate) fn install(packages: &[&str]) -> Result<()> {
@@ -53,6 +62,7 @@ pub(crate) fn unpack(package: &str, to: &Path) -> Result<()> {
 
 /// Checks that apt knows a version of each package. Runs `apt-get update` if it does not and this user may.
 fn ensure_candidates(packages: &[&str], prefix: Option<&'static [&'static str]>) -> Result<()> {
+    let _lists = LISTS.lock().unwrap_or_else(PoisonError::into_inner);
     if !packages_without_candidate(packages).is_empty() {
         if let Some(prefix) = prefix {
             eprintln!("apt-get update");

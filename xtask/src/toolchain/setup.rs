@@ -8,7 +8,7 @@ use super::{
     parts::PARTS,
     venv, wheels,
 };
-use crate::workspace::Workspace;
+use crate::{parallel, workspace::Workspace};
 
 /// Installs the missing parts that builds and tests need.
 pub(crate) fn setup(workspace: &Workspace) -> Result<()> {
@@ -39,13 +39,14 @@ fn setup_for(workspace: &Workspace, needs: &[Need]) -> Result<()> {
         }
         eprintln!("warning: {error:#}");
     }
-    for part in wanted {
-        let supplied = match part.supply {
-            Supply::Wheels(name) => wheels::install(workspace, name),
-            Supply::Venv(name) => venv::install(workspace, name),
-            Supply::Unpacked(package) => apt::unpack(package, &workspace.toolchain.join(package)),
-            Supply::Debian(_) | Supply::Cargo => Ok(()),
-        };
+    // One waits for the network while another unpacks.
+    let supplied = parallel::map(&wanted, |part| match part.supply {
+        Supply::Wheels(name) => wheels::install(workspace, name),
+        Supply::Venv(name) => venv::install(workspace, name),
+        Supply::Unpacked(package) => apt::unpack(package, &workspace.toolchain.join(package)),
+        Supply::Debian(_) | Supply::Cargo => Ok(()),
+    });
+    for (part, supplied) in wanted.iter().zip(supplied) {
         match supplied {
             Err(error) if part.need == Need::Tests => eprintln!("warning: {error:#}"),
             done => done?,
