@@ -30,7 +30,7 @@ use crate::{
 #[derive(Debug)]
 pub struct EngineThread {
     client: EngineClient,
-    stop: Cancel,
+    pub(super) stop: Cancel,
     thread: Option<JoinHandle<()>>,
 }
 

@@ -145,10 +145,13 @@ fn every_request_has_a_last_event() {
     let (sender, events) = mpsc::channel();
     let sink = Box::new(move |event| sender.send(event).is_ok());
     let guard = client.try_submit_to(request(&[1], 100), sink);
-    let stop = std::thread::spawn(move || drop(engine));
-    std::thread::sleep(Duration::from_millis(20));
+    let stop = engine.stop.clone();
+    let ends = std::thread::spawn(move || drop(engine));
+    while !stop.is_cancelled() {
+        std::thread::yield_now();
+    }
     drop(gate);
-    stop.join().unwrap();
+    ends.join().unwrap();
     assert_eq!(collect(first).reason(), StopReason::Cancelled);
     if guard.is_ok() {
         let last = events.iter().last().unwrap();
