@@ -197,7 +197,13 @@ impl Decoder<'_> {
             Expr::Constant(numbers) => self.g.constant_f32(numbers, &[numbers.len()]),
             Expr::Concatenate(parts, dimension) => {
                 let parts: Vec<_> = parts.iter().map(|part| self.eval(part)).collect();
-                self.g.concatenate(&parts, *dimension)
+                // Along others, parts are contiguous, or few.
+                let is_last = parts.first().is_some_and(|&part| self.g.shape(part).len() == dimension + 1);
+                if is_last && parts.len() <= MOST_FUSED {
+                    self.g.concatenate_fused(&parts, *dimension)
+                } else {
+                    self.g.concatenate(&parts, *dimension)
+                }
             }
             Expr::Take(of, index) => {
                 let [x, index] = [of, index].map(|one| self.eval(one));
@@ -248,9 +254,9 @@ fn change(g: &mut Graph, expr: &Expr, x: Tensor) -> Tensor {
         Expr::Slice { dimension, start, end, .. } => g.slice_dimension(x, *dimension, *start, *end),
         Expr::Padded(_, size) => g.pad_end(x, last, *size),
         Expr::Reorder(_, order) => {
-            let parts: Vec<_> =
-                order.iter().map(|&index| g.slice_dimension(x, last, index, index + 1)).collect();
-            g.concatenate(&parts, last)
+            let order = number_of_each(order.iter().copied());
+            let order = g.constant_i32(&order, &[order.len()]);
+            take_last(g, x, order)
         }
         Expr::Unpack { bits, .. } => unpack(g, x, *bits),
         Expr::Integers(_) => g.convert(x, Dtype::I32),
@@ -338,6 +344,9 @@ fn join_last(g: &mut Graph, x: Tensor) -> Tensor {
     g.reshape(x, &shape)
 }
 
+/// Parts of rows that are concatenated in one op with what computes them.
+const MOST_FUSED: usize = 4;
+
 /// Codes of a period of a stream whose codes cross bytes.
 const PERIOD: usize = 8;
 
@@ -355,23 +364,38 @@ fn unpack(g: &mut Graph, x: Tensor, bits: usize) -> Tensor {
     let last = g.shape(bytes).len().saturating_sub(1);
     let bytes = g.pad_end(bytes, last, whole);
     let shape = split_last(g.shape(bytes), bits);
-    let (bytes, last) = (g.reshape(bytes, &shape), shape.len() - 1);
-    let codes: Vec<_> = (0..PERIOD)
-        .map(|code| {
-            let (byte, start) = (code * bits / 8, code * bits % 8);
-            let low = g.slice_dimension(bytes, last, byte, byte + 1);
-            let mut x = g.with_number(low, i32::try_from(start).unwrap_or(0), Graph::shift_right_logical);
-            if start + bits > 8 {
-                let high = g.slice_dimension(bytes, last, byte + 1, byte + 2);
-                let by = i32::try_from(8 - start).unwrap_or(0);
-                let high = g.with_number(high, by, Graph::shift_left);
-                x = g.or(x, high);
-            }
-            g.with_number(x, (1 << bits) - 1, Graph::and)
-        })
-        .collect();
-    let codes = g.concatenate(&codes, last);
+    let bytes = g.reshape(bytes, &shape);
+    let starts = || (0..PERIOD).map(|code| code * bits);
+    let [low, high] = [0, 1].map(|next| {
+        let places = number_of_each(starts().map(|start| (start / 8 + next).min(bits - 1)));
+        let places = g.constant_i32(&places, &[PERIOD]);
+        take_last(g, bytes, places)
+    });
+    let low = with_numbers(g, low, starts().map(|start| start % 8), Graph::shift_right_logical);
+    // Of a code in one byte, these are bits above it.
+    let high = with_numbers(g, high, starts().map(|start| 8 - start % 8), Graph::shift_left);
+    let codes = g.or(low, high);
+    let codes = g.with_number(codes, (1 << bits) - 1, Graph::and);
     join_last(g, codes)
+}
+
+/// Returns `op(x, number)` for each element of the last dimension of `x` and its number.
+fn with_numbers(
+    g: &mut Graph,
+    x: Tensor,
+    numbers: impl Iterator<Item = usize>,
+    op: fn(&mut Graph, Tensor, Tensor) -> Tensor,
+) -> Tensor {
+    let shape = g.shape(x).to_vec();
+    let numbers = number_of_each(numbers);
+    let numbers = g.constant_i32(&numbers, &[numbers.len()]);
+    let numbers = g.broadcast_in_dim(numbers, &shape, &[shape.len().saturating_sub(1)]);
+    op(g, x, numbers)
+}
+
+/// Returns small numbers as a program has them.
+fn number_of_each(numbers: impl Iterator<Item = usize>) -> Vec<i32> {
+    numbers.map(|number| i32::try_from(number).unwrap_or(i32::MAX)).collect()
 }
 
 /// Returns the `count` fields of so many bits of each word, the lowest first.
@@ -386,10 +410,8 @@ pub(crate) fn fields(g: &mut Graph, words: Tensor, count: usize, bits: usize) ->
     let kept: Vec<_> = (0..wide.len()).collect();
     wide.push(count);
     let words = g.broadcast_in_dim(words, &wide, &kept);
-    let index = g.iota(Dtype::I32, &wide, kept.len());
-    let size = i32::try_from(bits).unwrap_or(0);
-    let starts = g.with_number(index, size, Graph::multiply);
-    let fields = g.shift_right_logical(words, starts);
+    let starts = (0..count).map(|field| field * bits);
+    let fields = with_numbers(g, words, starts, Graph::shift_right_logical);
     let fields = g.with_number(fields, (1 << bits) - 1, Graph::and);
     join_last(g, fields)
 }

@@ -1,5 +1,7 @@
 //! Ops that move elements: broadcast, reshape, transpose, concatenate, pad, reverse.
 
+use safetensors::Dtype;
+
 use super::attributes::{are_distinct, i64_array, i64_attribute};
 use crate::{
     graph::{Graph, Tensor},
@@ -98,6 +100,37 @@ impl Graph {
             }
         }
         self.op(OP, parts, vec![("dimension", i64_attribute(dimension))], result)
+    }
+
+    /// Concatenates a few tensors along `dimension`, in one op with what computes them if they have one type.
+    ///
+    /// IREE compiles and runs a copy of its own for each part of [`concatenate`](Self::concatenate) that is not contiguous. A
+    /// choice among parts is fused with them, and computes each part as often as there are parts.
+    pub(crate) fn concatenate_fused(&mut self, parts: &[Tensor], dimension: usize) -> Tensor {
+        let (&[first, ref rest @ ..], false) = (parts, Self::poisoned(parts)) else {
+            return self.concatenate(parts, dimension);
+        };
+        let ty = self.type_of(first);
+        if dimension >= ty.rank() || rest.iter().any(|&part| self.type_of(part) != ty) {
+            return self.concatenate(parts, dimension);
+        }
+        if rest.is_empty() {
+            return first;
+        }
+        let mut wide = ty.shape.clone();
+        wide.insert(dimension, parts.len());
+        let kept: Vec<_> = (0..wide.len()).filter(|&one| one != dimension).collect();
+        let place = self.iota(Dtype::I32, &[parts.len()], 0);
+        let mut all = self.broadcast_in_dim(first, &wide, &kept);
+        for (&part, number) in rest.iter().zip(1..) {
+            let is_here = self.with_number(place, number, Self::eq);
+            let is_here = self.broadcast_in_dim(is_here, &wide, &[dimension]);
+            let part = self.broadcast_in_dim(part, &wide, &kept);
+            all = self.select(is_here, part, all);
+        }
+        let mut shape = ty.shape;
+        shape[dimension] *= parts.len();
+        self.reshape(all, &shape)
     }
 
     /// Adds zeros at the end of a dimension, up to `size`. Adds no op if it has that size.

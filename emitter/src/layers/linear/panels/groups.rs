@@ -118,9 +118,10 @@ fn blocks_of_scales(g: &mut Graph, parts: &[Tensor], form: GroupForm) -> Tensor 
         (Scales::Zeros(_), &[scales, zeros]) => vec![bytes_of(g, scales), g.convert(zeros, Dtype::I8)],
         (Scales::Minima(_), &[scales, minima]) => [scales, minima].map(|part| bytes_of(g, part)).to_vec(),
         (Scales::Superblocks, &[unit, least, scales, minima]) => {
-            let packed = six_bits(g, scales, minima);
-            let [unit, least] = [unit, least].map(|part| bytes_of(g, part));
-            vec![unit, least, packed]
+            let units = [unit, least].map(|part| bytes_of(g, part));
+            let units = g.concatenate_fused(&units, 2);
+            let [first, second, last] = six_bits(g, scales, minima);
+            vec![units, first, second, last]
         }
         (Scales::Halves | Scales::ListedBlocks, &[unit, scales]) => {
             let scales = g.convert(scales, Dtype::I8);
@@ -134,14 +135,15 @@ fn blocks_of_scales(g: &mut Graph, parts: &[Tensor], form: GroupForm) -> Tensor 
             vec![g.fail("panels", format!("found {} parts, expected those of {}", parts.len(), form.name()))]
         }
     };
-    if let &[only] = bytes.as_slice() { only } else { g.concatenate(&bytes, 2) }
+    g.concatenate_fused(&bytes, 2)
 }
 
-/// Returns scales and minima of 6 bits, `[panels, groups, lanes]`, as the 12 bytes of a superblock.
-fn six_bits(g: &mut Graph, scales: Tensor, minima: Tensor) -> Tensor {
+/// Returns scales and minima of 6 bits, `[panels, groups, lanes]`, as bytes of superblocks: a third of the 12 of each lane in each
+/// tensor, `[panels, blocks, bytes]`.
+fn six_bits(g: &mut Graph, scales: Tensor, minima: Tensor) -> [Tensor; 3] {
     let half = IN_SUPERBLOCK / 2;
     let [scales, minima] = [scales, minima].map(|part| by_block(g, part, IN_SUPERBLOCK));
-    let &[panels, blocks, _, lanes] = g.shape(scales) else { return scales };
+    let &[panels, blocks, _, lanes] = g.shape(scales) else { return [scales; 3] };
     let split =
         |g: &mut Graph, x: Tensor| [0, half].map(|first| g.slice_dimension(x, 2, first, first + half));
     let [(scales, upper_scales), (minima, upper_minima)] =
@@ -156,9 +158,10 @@ fn six_bits(g: &mut Graph, scales: Tensor, minima: Tensor) -> Tensor {
         [upper_scales, upper_minima].map(|part| g.with_number(part, 15, Graph::and));
     let low_minima = g.with_number(low_minima, 4, Graph::shift_left);
     let last = g.or(low_scales, low_minima);
-    let all = g.concatenate(&[first[0], first[1], last], 2);
-    let all = g.reshape(all, &[panels, blocks, 3 * half * lanes]);
-    g.convert(all, Dtype::I8)
+    [first[0], first[1], last].map(|part| {
+        let part = g.reshape(part, &[panels, blocks, half * lanes]);
+        g.convert(part, Dtype::I8)
+    })
 }
 
 /// Returns `[panels, blocks, in_block, lanes]` for `[panels, groups, lanes]`, with zeros in the last block.
