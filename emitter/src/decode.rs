@@ -254,8 +254,7 @@ fn change(g: &mut Graph, expr: &Expr, x: Tensor) -> Tensor {
         Expr::Slice { dimension, start, end, .. } => g.slice_dimension(x, *dimension, *start, *end),
         Expr::Padded(_, size) => g.pad_end(x, last, *size),
         Expr::Reorder(_, order) => {
-            let order = number_of_each(order.iter().copied());
-            let order = g.constant_i32(&order, &[order.len()]);
+            let order = small_numbers(g, order.iter().copied());
             take_last(g, x, order)
         }
         Expr::Unpack { bits, .. } => unpack(g, x, *bits),
@@ -367,8 +366,7 @@ fn unpack(g: &mut Graph, x: Tensor, bits: usize) -> Tensor {
     let bytes = g.reshape(bytes, &shape);
     let starts = || (0..PERIOD).map(|code| code * bits);
     let [low, high] = [0, 1].map(|next| {
-        let places = number_of_each(starts().map(|start| (start / 8 + next).min(bits - 1)));
-        let places = g.constant_i32(&places, &[PERIOD]);
+        let places = small_numbers(g, starts().map(|start| (start / 8 + next).min(bits - 1)));
         take_last(g, bytes, places)
     });
     let low = with_numbers(g, low, starts().map(|start| start % 8), Graph::shift_right_logical);
@@ -387,15 +385,15 @@ fn with_numbers(
     op: fn(&mut Graph, Tensor, Tensor) -> Tensor,
 ) -> Tensor {
     let shape = g.shape(x).to_vec();
-    let numbers = number_of_each(numbers);
-    let numbers = g.constant_i32(&numbers, &[numbers.len()]);
+    let numbers = small_numbers(g, numbers);
     let numbers = g.broadcast_in_dim(numbers, &shape, &[shape.len().saturating_sub(1)]);
     op(g, x, numbers)
 }
 
-/// Returns small numbers as a program has them.
-fn number_of_each(numbers: impl Iterator<Item = usize>) -> Vec<i32> {
-    numbers.map(|number| i32::try_from(number).unwrap_or(i32::MAX)).collect()
+/// Returns numbers below 2³¹, `[n]`.
+fn small_numbers(g: &mut Graph, numbers: impl Iterator<Item = usize>) -> Tensor {
+    let numbers: Vec<_> = numbers.map(|number| i32::try_from(number).unwrap_or(i32::MAX)).collect();
+    g.constant_i32(&numbers, &[numbers.len()])
 }
 
 /// Returns the `count` fields of so many bits of each word, the lowest first.
