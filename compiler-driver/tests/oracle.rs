@@ -26,8 +26,8 @@ const CHUNK: usize = 32;
 
 /// Fixtures that run with every entry point, on local-sync and on Vulkan by default: one for each element type.
 ///
-/// On Vulkan these are the first and the last prompt, and every entry point only of [`EVERY_ENTRY_ON_VULKAN`]. All take the
-/// compiler and Mesa's lavapipe many minutes.
+/// On Vulkan only the first and the last prompt run, and only [`EVERY_ENTRY_ON_VULKAN`] has every entry point: all of them would
+/// take the compiler and Mesa's lavapipe many minutes.
 const EVERY_ENTRY: [&str; 3] = ["everything", "f16", "gqa"];
 const EVERY_ENTRY_ON_VULKAN: &str = "gqa";
 
@@ -166,12 +166,12 @@ impl Scope {
     /// Builds the fixture's bundle. Entry points are the same for all families, and one prefill size compiles in half the
     /// time.
     fn built(self, fixture: &Fixture, targets: &[&str]) -> Result<Built, Failure> {
-        let is_default = match self {
+        let has_one_size = match self {
             Self::Default => true,
             Self::EveryEntry => targets == ["vulkan"] && fixture.name != EVERY_ENTRY_ON_VULKAN,
             Self::Full => false,
         };
-        let (chunk, pack_elements) = (is_default.then_some(CHUNK), is_default.then_some(OF_PANELS));
+        let (chunk, pack_elements) = (has_one_size.then_some(CHUNK), has_one_size.then_some(OF_PANELS));
         try_built(&Request { chunk, pack_elements, ..request(&fixture.folder, targets) }).map_err(Failure)
     }
 }

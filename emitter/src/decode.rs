@@ -197,7 +197,7 @@ impl Decoder<'_> {
             Expr::Constant(numbers) => self.g.constant_f32(numbers, &[numbers.len()]),
             Expr::Concatenate(parts, dimension) => {
                 let parts: Vec<_> = parts.iter().map(|part| self.eval(part)).collect();
-                // Along others, parts are contiguous, or few.
+                // Parts along other dimensions are contiguous, and cheap to copy.
                 let is_last = parts.first().is_some_and(|&part| self.g.shape(part).len() == dimension + 1);
                 if is_last && parts.len() <= MOST_FUSED {
                     self.g.concatenate_fused(&parts, *dimension)
@@ -343,7 +343,7 @@ fn join_last(g: &mut Graph, x: Tensor) -> Tensor {
     g.reshape(x, &shape)
 }
 
-/// Parts of rows that are concatenated in one op with what computes them.
+/// The most parts of rows that are concatenated in one dispatch with what computes them, as often as there are parts.
 const MOST_FUSED: usize = 4;
 
 /// Codes of a period of a stream whose codes cross bytes.

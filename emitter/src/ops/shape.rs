@@ -102,7 +102,7 @@ impl Graph {
         self.op(OP, parts, vec![("dimension", i64_attribute(dimension))], result)
     }
 
-    /// Concatenates a few tensors along `dimension`, in one op with what computes them if they have one type.
+    /// Concatenates a few tensors along `dimension`, in one dispatch with what computes them if they have one type.
     ///
     /// IREE compiles and runs a copy of its own for each part of [`concatenate`](Self::concatenate) that is not contiguous. A
     /// choice among parts is fused with them, and computes each part as often as there are parts.

@@ -138,8 +138,8 @@ fn blocks_of_scales(g: &mut Graph, parts: &[Tensor], form: GroupForm) -> Tensor 
     g.concatenate_fused(&bytes, 2)
 }
 
-/// Returns scales and minima of 6 bits, `[panels, groups, lanes]`, as bytes of superblocks: a third of the 12 of each lane in each
-/// tensor, `[panels, blocks, bytes]`.
+/// Returns scales and minima of 6 bits, `[panels, groups, lanes]`, as the 12 bytes that a superblock has for each lane: three
+/// tensors of 4 each, `[panels, blocks, bytes]`.
 fn six_bits(g: &mut Graph, scales: Tensor, minima: Tensor) -> [Tensor; 3] {
     let half = IN_SUPERBLOCK / 2;
     let [scales, minima] = [scales, minima].map(|part| by_block(g, part, IN_SUPERBLOCK));
