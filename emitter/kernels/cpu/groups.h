@@ -73,6 +73,15 @@ INLINE int has_minima(group_form form) {
   return form == FORM_MINIMA || form == FORM_SUPERBLOCKS;
 }
 
+// Copies fewer columns than a panel has. Only the last panel needs it, for which compilers
+// would else unroll it in every tile.
+static __attribute__((noinline, unused)) void
+copy_columns(float *to, const float *from, index columns) {
+#pragma clang loop vectorize(disable) unroll(disable)
+  for (index j = 0; j < columns; ++j)
+    to[j] = from[j];
+}
+
 // Returns the groups that share scales, of `group` inputs.
 INLINE index groups_of_run(group_form form, index group) {
   return has_superblocks(form) ? SUPERBLOCK : group / GROUP;

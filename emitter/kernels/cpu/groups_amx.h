@@ -116,7 +116,8 @@ INLINE void amx_add(int bits, group_form form, index rows, const product *x,
       const __m512 dots = amx_dots(bits, form, &groups->scales[g], &sums,
                                    slots[g % AMX_SLOTS], r);
       add_group(form, &dots, a_scale[r * all],
-                scaled_sum(form, x, r, first + g), &groups->scales[g], &acc[r]);
+                scaled_sum(form, x, r * all + first + g), &groups->scales[g],
+                &acc[r]);
     }
   }
   for (index r = 0; r < rows; ++r)

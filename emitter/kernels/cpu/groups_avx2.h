@@ -11,8 +11,10 @@
 #include "groups.h"
 #include "matmul.h"
 
-#define MR 6   // maximum of rows in a register tile
-#define SUMS 3 // maximum of rows times streams
+#define MR 8             // maximum of rows in a register tile
+#define SUMS 3           // maximum of rows times streams
+#define PACKED_ROWS 5    // fewest rows whose activations are packed
+#define SIMPLE_STREAMS 1 // all tiles
 
 // Returns the rows of a tile, which share unpacked codes. Those of 8 bits need no
 // unpacking, and both they and their magnitudes take registers.
@@ -169,6 +171,10 @@ INLINE __m256i add_zeros(int bits, group_form form, const group_scales *scales,
   return _mm256_add_epi32(sums, _mm256_madd_epi16(a_sums->halves, factor));
 }
 
+// Keeps products of many rows in order. Compilers would mix those of several vectors,
+// for which there are not enough registers.
+#define IN_ORDER(pairs) __asm__ volatile("" : "+x"(pairs))
+
 // Sets dots[r] to the sums of (code - zero) * a[r] over a group, per column; for halves,
 // times s; for minima, without a zero. Rows are interleaved: one after the other, their
 // dependency chains would leave execution units idle.
@@ -177,7 +183,8 @@ INLINE __m256i add_zeros(int bits, group_form form, const group_scales *scales,
 // of another half. Products by c - 8 of 8 elements, by -8 of 8 and by c of 8 fit.
 INLINE void dot_group(int bits, group_form form, int rows, const uint8_t *block,
                       const group_scales *scales, const int8_t *a,
-                      const row_sums a_sums[MR], index k, floats dots[MR]) {
+                      const row_sums a_sums[MR], index apart,
+                      floats dots[MR]) {
   const int numbers = number_bits(bits, form);
   const int together = vectors_in_16_bits(numbers);
   const __m256i ones = _mm256_set1_epi16(1);
@@ -192,7 +199,7 @@ INLINE void dot_group(int bits, group_form form, int rows, const uint8_t *block,
 #pragma clang loop unroll(full)
     for (int r = 0; r < rows; ++r) {
       const __m256i next =
-          products(numbers, codes[v], magnitudes[v], a + r * k + 4 * v);
+          products(numbers, codes[v], magnitudes[v], a + r * apart + 4 * v);
       if (v % together)
         pairs[r] = _mm256_add_epi16(pairs[r], next);
       else if (bits == 4 && form == FORM_SYMMETRIC)
@@ -200,6 +207,8 @@ INLINE void dot_group(int bits, group_form form, int rows, const uint8_t *block,
             _mm256_sub_epi16(next, _mm256_slli_epi16(a_sums[r].halves, 3));
       else
         pairs[r] = next;
+      if (rows >= PACKED_ROWS && together > 2)
+        IN_ORDER(pairs[r]);
       if (v % together != together - 1)
         continue;
       const __m256i wide = _mm256_madd_epi16(
@@ -230,8 +239,7 @@ INLINE void store_columns(const floats *x, float *out, index columns) {
   }
   float lanes[NR];
   _mm256_storeu_ps(lanes, *x);
-  for (index j = 0; j < columns; ++j)
-    out[j] = lanes[j];
+  copy_columns(out, lanes, columns);
 }
 
 #endif // KERNELS_CPU_GROUPS_AVX2_H

@@ -163,7 +163,8 @@ INLINE __m512 scale_halves(group_form form, const group_scales *scales,
 // times s; for minima, without a zero.
 INLINE void dot_group(int bits, group_form form, int rows, const uint8_t *block,
                       const group_scales *scales, const int8_t *a,
-                      const row_sums a_sums[MR], index k, floats dots[MR]) {
+                      const row_sums a_sums[MR], index apart,
+                      floats dots[MR]) {
   const int second = form == FORM_HALVES;
   __m512i sums[2][MR];
 #pragma clang loop unroll(full)
@@ -179,7 +180,7 @@ INLINE void dot_group(int bits, group_form form, int rows, const uint8_t *block,
     const __m512i high = code_vector(bits, form, block, v + 4);
 #pragma clang loop unroll(full)
     for (int r = 0; r < rows; ++r) {
-      const int8_t *four = a + r * k + 4 * v;
+      const int8_t *four = a + r * apart + 4 * v;
       sums[0][r] = _mm512_dpbusd_epi32(sums[0][r], low, broadcast_four(four));
       sums[second][r] = _mm512_dpbusd_epi32(sums[second][r], high,
                                             broadcast_four(four + HALF));

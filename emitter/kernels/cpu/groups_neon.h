@@ -170,7 +170,8 @@ INLINE int32x4_t first_sums(int bits, group_form form, int half, int quad,
 // times s; for minima, without a zero.
 INLINE void dot_group(int bits, group_form form, int rows, const uint8_t *block,
                       const group_scales *scales, const int8_t *a,
-                      const row_sums a_sums[MR], index k, floats dots[MR]) {
+                      const row_sums a_sums[MR], index apart,
+                      floats dots[MR]) {
   const int numbers = number_bits(bits, form);
 #pragma clang loop unroll(full)
   for (int q = 0; q < QUADS; ++q) {
@@ -186,7 +187,7 @@ INLINE void dot_group(int bits, group_form form, int rows, const uint8_t *block,
 #pragma clang loop unroll(full)
       for (int v = 0; v < 8; ++v) {
         int32x4_t *sum = &sums[form == FORM_HALVES ? v / 4 : 0];
-        *sum = vdotq_s32(*sum, codes[v], broadcast_bytes(a + r * k + 4 * v));
+        *sum = vdotq_s32(*sum, codes[v], broadcast_bytes(a + r * apart + 4 * v));
       }
       if (form == FORM_HALVES)
         sums[0] = vmlaq_s32(vmulq_s32(sums[0], scales->s[0].quad[q]), sums[1],

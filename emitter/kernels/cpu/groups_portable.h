@@ -65,14 +65,15 @@ INLINE void prefetch_codes(int streams, int cold, const uint8_t *block,
 // Sets dots[r] to the sums of (code - zero) * a[r] over a group, per column.
 INLINE void dot_group(int bits, group_form form, int rows, const uint8_t *block,
                       const group_scales *scales, const int8_t *a,
-                      const row_sums a_sums[MR], index k, floats dots[MR]) {
+                      const row_sums a_sums[MR], index apart,
+                      floats dots[MR]) {
   (void)a_sums;
   for (int r = 0; r < rows; ++r) {
     for (index j = 0; j < NR; ++j) {
       int32_t sum = 0;
       for (index i = 0; i < GROUP; ++i)
         sum += (code_at(bits, form, block, j, i) - scales->lane[j].zero) *
-               a[r * k + i] * scales->s[i / HALF][j];
+               a[r * apart + i] * scales->s[i / HALF][j];
       dots[r].lane[j] = (float)sum;
     }
   }

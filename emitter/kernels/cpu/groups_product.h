@@ -9,9 +9,10 @@ typedef struct {
   const int8_t *a;
   const float *a_scale;
   const int16_t *a_sums;
-  const float *scaled_sums; // [rows of a tile][k / 32], for minima
+  const float *scaled_sums; // in the order of a_scale, for minima
   float *out;
   index n, k, group;
+  index begin, end; // groups of a tile
   element_type type;
   int cold; // weights are not in this core's cache yet
 } product;
@@ -31,9 +32,18 @@ INLINE element_type type_of(group_form form, const product *x) {
   return has_superblocks(form) ? ELEMENT_F16 : x->type;
 }
 
-// Returns the sum of a group of row r of a tile, times its scale, for minima.
-INLINE float scaled_sum(group_form form, const product *x, index r, index g) {
-  return has_minima(form) ? x->scaled_sums[r * (x->k / GROUP) + g] : 0.0f;
+// Sets the scaled sums of `count` groups, once for all panels, which else would take
+// registers for sums.
+INLINE void scale_sums(index count, float *scaled_sums, product *x) {
+  for (index i = 0; i < count; ++i)
+    scaled_sums[i] =
+        x->a_scale[i] * (float)(x->a_sums[2 * i] + x->a_sums[2 * i + 1]);
+  x->scaled_sums = scaled_sums;
+}
+
+// Returns the scaled sum of a row's group, for minima.
+INLINE float scaled_sum(group_form form, const product *x, index at) {
+  return has_minima(form) ? x->scaled_sums[at] : 0.0f;
 }
 
 #endif // KERNELS_CPU_GROUPS_PRODUCT_H

@@ -30,9 +30,16 @@
 #include "groups_portable.h"
 #endif
 #include "groups_amx.h"
-#include "groups_product.h"
+#include "groups_packed.h"
 
 #define PANELS 1 // at a time
+
+// Fewest places of a tile with a loop of its own for runs of one group and scales of
+// f16, which the commonest checkpoints have. A loop within the loop over runs costs few
+// rows more than it costs many, and a second loop costs code.
+#ifndef SIMPLE_STREAMS
+#define SIMPLE_STREAMS STREAMS
+#endif
 
 // Returns the runs of groups in a row of weights.
 INLINE index runs_of(group_form form, const product *x) {
@@ -50,11 +57,10 @@ INLINE void tile_group(int bits, group_form form, int rows, int streams,
                        const tile_weights *w, index g, index at,
                        const product *x, const run_scales runs[STREAMS],
                        floats acc[STREAMS][MR]) {
-  const index groups = x->k / GROUP, halves = x->k / HALF;
   row_sums sums[MR];
 #pragma clang loop unroll(full)
   for (int r = 0; r < rows; ++r)
-    load_sums(x->a_sums + r * halves + g * 2, &sums[r]);
+    load_sums(x->a_sums + place_of(rows, x, r, g) * 2, &sums[r]);
 #pragma clang loop unroll(full)
   for (int s = 0; s < streams; ++s) {
     const uint8_t *block = w->codes + s * w->codes_apart + g * code_bytes(bits);
@@ -62,12 +68,15 @@ INLINE void tile_group(int bits, group_form form, int rows, int streams,
     floats dots[MR];
     prefetch_codes(streams, x->cold, block, code_bytes(bits));
     load_group(bits, form, &runs[s], at, &scales);
-    dot_group(bits, form, rows, block, &scales, x->a + g * GROUP, sums, x->k,
+    dot_group(bits, form, rows, block, &scales,
+              x->a + place_of(rows, x, 0, g) * GROUP, sums, rows_apart(rows, x),
               dots);
 #pragma clang loop unroll(full)
-    for (int r = 0; r < rows; ++r)
-      add_group(form, &dots[r], x->a_scale[r * groups + g],
-                scaled_sum(form, x, r, g), &scales, &acc[s][r]);
+    for (int r = 0; r < rows; ++r) {
+      const index place = place_of(rows, x, r, g);
+      add_group(form, &dots[r], x->a_scale[place], scaled_sum(form, x, place),
+                &scales, &acc[s][r]);
+    }
   }
 }
 
@@ -79,6 +88,20 @@ INLINE void load_runs(int bits, group_form form, element_type type, int streams,
     load_run(bits, form, type, w->scales + s * w->scales_apart, &runs[s]);
 }
 
+// Returns what earlier groups of a panel's columns added up to.
+INLINE floats load_results(const float *out, index columns) {
+  floats sums;
+  if (columns >= NR) {
+    __builtin_memcpy(&sums, out, sizeof sums);
+    return sums;
+  }
+  float lanes[NR] = {0};
+  copy_columns(lanes, out, columns);
+  __builtin_memcpy(&sums, lanes, sizeof sums);
+  return sums;
+}
+
+// Adds groups begin..end of a tile's rows to `out`, the first ones to zero.
 INLINE void tile(int rows, int streams, index apart, index panel, int bits,
                  group_form form, const product *x) {
   if (rows > rows_of_tile(bits, form))
@@ -92,22 +115,27 @@ INLINE void tile(int rows, int streams, index apart, index panel, int bits,
   floats acc[STREAMS][MR];
 #pragma clang loop unroll(full)
   for (int s = 0; s < streams; ++s) {
+    const index j = (panel + s * apart) * NR;
 #pragma clang loop unroll(full)
     for (int r = 0; r < rows; ++r)
-      acc[s][r] = (floats){0};
+      acc[s][r] = is_packed(rows) && x->begin
+                      ? load_results(x->out + r * x->n + j, x->n - j)
+                      : (floats){0};
   }
-  // Few rows would notice a loop over the only group of each run, which the commonest
-  // checkpoints have.
-  const int simple = streams == STREAMS && !has_superblocks(form) &&
+  const index begin = is_packed(rows) ? x->begin : 0;
+  const index stop = is_packed(rows) ? x->end : groups;
+  index first = begin - begin % length;
+  w.scales += first / length * scale_bytes(form, type);
+  const int simple = streams >= SIMPLE_STREAMS && !has_superblocks(form) &&
                      length == 1 && type == ELEMENT_F16;
-  for (index g = 0; simple && g < groups; ++g) {
+  for (index g = begin; simple && g < stop; ++g) {
     run_scales runs[STREAMS];
     load_runs(bits, form, ELEMENT_F16, streams, &w, runs);
     w.scales += scale_bytes(form, ELEMENT_F16);
     tile_group(bits, form, rows, streams, &w, g, 0, x, runs, acc);
   }
-  for (index g = simple ? groups : 0; g < groups;) {
-    const index first = g, end = min_index(g + length, groups);
+  for (index g = simple ? stop : begin; g < stop; first = g) {
+    const index end = min_index(first + length, stop);
     run_scales runs[STREAMS];
     if (type == ELEMENT_F16)
       load_runs(bits, form, ELEMENT_F16, streams, &w, runs);
@@ -129,6 +157,26 @@ INLINE void tile(int rows, int streams, index apart, index panel, int bits,
   }
 }
 
+// Multiplies the rows of a tile by panels begin..end.
+INLINE void multiply_rows(int bits, group_form form, const product *whole,
+                          int rows, index begin, index end) {
+  const int packs = has_packed(bits, form) && is_packed(rows);
+  const int scales = has_minima(form) && !packs;
+  const index groups = whole->k / GROUP, step = packs ? PACKED_GROUPS : groups;
+  float scaled_sums[scales ? rows * groups : 1];
+  packed_rows packed;
+  for (index g = 0; g < groups; g += step) {
+    product x = *whole;
+    x.begin = g;
+    x.end = min_index(g + step, groups);
+    if (packs)
+      pack_rows(form, rows, &packed, &x);
+    else if (scales)
+      scale_sums(rows * groups, scaled_sums, &x);
+    TILES(rows, begin, end, bits, form, &x);
+  }
+}
+
 // Multiplies m rows. As in matmul_q8.c, the outer loop is over tiles of rows, the inner
 // over panels.
 INLINE void multiply(int bits, group_form form, const product *whole, index m,
@@ -140,19 +188,15 @@ INLINE void multiply(int bits, group_form form, const product *whole, index m,
     const index i = m * t / tiles, rows = m * (t + 1) / tiles - i;
     product x = rows_from(whole, i);
     x.cold = t == 0;
-    // Once for all panels, which else would take registers for sums.
-    const index groups = has_minima(form) ? rows * (x.k / GROUP) : 1;
-    float scaled_sums[groups];
-    for (index g = 0; has_minima(form) && g < groups; ++g)
-      scaled_sums[g] =
-          x.a_scale[g] * (float)(x.a_sums[2 * g] + x.a_sums[2 * g + 1]);
-    x.scaled_sums = scaled_sums;
-    if (by_amx) {
-      for (index panel = begin; panel < end; ++panel)
-        amx_panel(bits, form, rows, panel, &x);
+    if (!by_amx) {
+      multiply_rows(bits, form, &x, (int)rows, begin, end);
       continue;
     }
-    TILES(rows, begin, end, bits, form, &x);
+    float scaled_sums[has_minima(form) ? rows * (x.k / GROUP) : 1];
+    if (has_minima(form))
+      scale_sums(rows * (x.k / GROUP), scaled_sums, &x);
+    for (index panel = begin; panel < end; ++panel)
+      amx_panel(bits, form, rows, panel, &x);
   }
 }
 

@@ -220,6 +220,7 @@ static void test_form(const form_functions *f) {
       test_case(f, of, 1, n, GROUP * random_index(1, 10));
     test_case(f, of, 61, 9, 544);
     test_case(f, of, 5, 17, 4128);
+    test_case(f, of, 8, 9, 4224);
     test_case(f, of, 1, 8, 32);
   }
   for (index m = 1; m <= 40; ++m)
@@ -228,6 +229,7 @@ static void test_form(const form_functions *f) {
   test_division(f, 1, 130, 70, 64);
   test_division(f, 0, 300, 35, 96);
   test_division(f, 0, 9, 65, 4128);
+  test_division(f, 0, 15, 17, 2112);
   test_not_finite(f, 4);
   test_not_finite(f, 20);
   for (int i = 0; i < 60; ++i)
