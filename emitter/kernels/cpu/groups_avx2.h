@@ -70,9 +70,12 @@ INLINE __m256 times_signed_bytes(__m256 x, const uint8_t *p) {
                        _mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(load_columns(p))));
 }
 
-// Unpacks the scales and minima of a superblock's groups.
+// Unpacks the scales and minima of a superblock's groups. Prefetches those of the next
+// but one, for which a single row would wait.
 INLINE void unpack_superblock(const uint8_t *packed, uint8_t *s_bytes,
                               uint8_t *t_bytes) {
+  prefetch(packed, 2 * NR * 16);
+  prefetch(packed, 2 * NR * 16 + 64);
   const __m256i six = _mm256_set1_epi8(0x3f), four = _mm256_set1_epi8(0x0f);
   const __m256i two = _mm256_set1_epi8(0x30);
   const __m256i s = load_vector(packed), t = load_vector(packed + 4 * NR);
