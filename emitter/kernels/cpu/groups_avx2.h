@@ -74,8 +74,9 @@ INLINE __m256 times_signed_bytes(__m256 x, const uint8_t *p) {
 // but one, for which a single row would wait.
 INLINE void unpack_superblock(const uint8_t *packed, uint8_t *s_bytes,
                               uint8_t *t_bytes) {
-  prefetch(packed, 2 * NR * 16);
-  prefetch(packed, 2 * NR * 16 + 64);
+  const index ahead = 2 * scale_bytes(FORM_SUPERBLOCKS, ELEMENT_F16);
+  prefetch(packed, ahead);
+  prefetch(packed, ahead + 64); // blocks are two lines
   const __m256i six = _mm256_set1_epi8(0x3f), four = _mm256_set1_epi8(0x0f);
   const __m256i two = _mm256_set1_epi8(0x30);
   const __m256i s = load_vector(packed), t = load_vector(packed + 4 * NR);

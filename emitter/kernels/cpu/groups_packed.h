@@ -7,6 +7,7 @@
 #define KERNELS_CPU_GROUPS_PACKED_H
 
 #include "groups_product.h"
+#include "simd.h"
 
 #ifndef PACKED_ROWS
 #define PACKED_ROWS (MR + 1) // no tile
@@ -21,7 +22,8 @@ typedef struct {
 
 INLINE int is_packed(int rows) { return rows >= PACKED_ROWS; }
 
-// Returns whether some tiles are packed.
+// Returns whether some tiles are packed. Compilers know it, and leave the copy out of
+// functions without such tiles.
 INLINE int has_packed(int bits, group_form form) {
   return is_packed(rows_of_tile(bits, form));
 }
@@ -36,9 +38,6 @@ INLINE index rows_apart(int rows, const product *x) {
   return is_packed(rows) ? GROUP : x->k;
 }
 
-// Prefetches a line into the second-level cache.
-INLINE void prefetch_later(const void *p) { __builtin_prefetch(p, 0, 2); }
-
 // Copies groups begin..end of `rows` rows, and has x read the copy. Prefetches what is
 // copied next: further groups, or the first ones of the rows that follow.
 INLINE void pack_rows(group_form form, index rows, packed_rows *to, product *x) {
@@ -49,6 +48,7 @@ INLINE void pack_rows(group_form form, index rows, packed_rows *to, product *x) 
     const int8_t *a = x->a + first * GROUP;
     const int16_t *a_sums = x->a_sums + first * 2;
     const float *a_scale = x->a_scale + first;
+    // A line has the sums or scales of 16 groups, or the activations of two.
     for (index g = 0; g < groups; g += 16) {
       prefetch_later(a_sums + (ahead + g) * 2);
       prefetch_later(a_scale + ahead + g);

@@ -122,6 +122,7 @@ INLINE void tile(int rows, int streams, index apart, index panel, int bits,
                       ? load_results(x->out + r * x->n + j, x->n - j)
                       : (floats){0};
   }
+  // Others have all groups, which compilers know only so.
   const index begin = is_packed(rows) ? x->begin : 0;
   const index stop = is_packed(rows) ? x->end : groups;
   index first = begin - begin % length;

@@ -10,6 +10,9 @@ INLINE void prefetch(const void *p, index bytes_ahead) {
   __builtin_prefetch((const char *)p + bytes_ahead);
 }
 
+// Prefetches a cache line into the second-level cache.
+INLINE void prefetch_later(const void *p) { __builtin_prefetch(p, 0, 2); }
+
 #if defined(__AVX2__)
 
 INLINE int32_t sum_lanes_i32(__m256i x) {
