@@ -16,6 +16,8 @@ pub(crate) struct Workspace {
     pub(crate) root: PathBuf,
     /// `.toolchain`, or the folder that `MLXCEL_TOOLCHAIN` names.
     pub(crate) toolchain: PathBuf,
+    /// What compiles the crates of the workspace in place of rustc: `RUSTC_WORKSPACE_WRAPPER`.
+    pub(crate) wrapper: Option<PathBuf>,
     /// A field, so that a test can have its own environment.
     pub(crate) environment: Environment,
 }
@@ -33,7 +35,7 @@ impl Workspace {
     pub(crate) fn at(root: PathBuf, environment: Environment) -> Self {
         let named = environment("MLXCEL_TOOLCHAIN").filter(|value| !value.is_empty());
         let toolchain = root.join(named.map_or_else(|| PathBuf::from(".toolchain"), PathBuf::from));
-        Self { root, toolchain, environment }
+        Self { root, toolchain, wrapper: None, environment }
     }
 
     /// Returns a variable's value if it is not empty.
@@ -52,6 +54,9 @@ impl Workspace {
     pub(crate) fn cargo(&self, arguments: &str) -> Command {
         let mut command = self.command(self.variable("CARGO").unwrap_or_else(|| "cargo".into()));
         command.args(arguments.split_whitespace());
+        if let Some(wrapper) = &self.wrapper {
+            command.env("RUSTC_WORKSPACE_WRAPPER", wrapper);
+        }
         // What cargo told this program of its own package. Build scripts that watch it would run again after a plain `cargo`.
         for (name, _) in env::vars_os() {
             if ["CARGO_MANIFEST_", "CARGO_PKG_"].iter().any(|part| name.to_string_lossy().starts_with(part)) {
@@ -64,9 +69,13 @@ impl Workspace {
     /// Returns the path of a release executable of this workspace.
     pub(crate) fn release_binary(&self, name: &str) -> std::io::Result<PathBuf> {
         // The folder of the release profile is beside that of this program's own.
+        Ok(self.target()?.join("release").join(name))
+    }
+
+    /// Returns cargo's folder of what it builds.
+    pub(crate) fn target(&self) -> std::io::Result<PathBuf> {
         let own = env::current_exe()?;
-        let target = own.ancestors().nth(2).map_or_else(|| self.root.join("target"), Path::to_path_buf);
-        Ok(target.join("release").join(name))
+        Ok(own.ancestors().nth(2).map_or_else(|| self.root.join("target"), Path::to_path_buf))
     }
 }
 
