@@ -44,6 +44,12 @@ fn a_pushed_bundle_can_be_pulled() {
     let digest = pushed();
     // Pushing the same bundle again gives the same artifact.
     assert_eq!(pushed(), digest);
+    let checked = run(&["check", &reference, "--remote"]);
+    assert_eq!(checked, run(&["check", "a"]));
+    assert!(checked.contains(" target "), "{checked}");
+    assert!(run(&["list"]).ends_with(" has no bundles\n"));
+    assert!(run(&["check", "a", "--plain-http"]).contains("--remote"));
+    assert!(run(&["check", "nowhere", "--remote"]).contains("hint: "));
     assert_eq!(run(&["pull", &reference]), "exit 0\nlocalhost:PORT/models/tiny:q4\n");
     assert_eq!(run(&["diff", "a", &reference]), "exit 0\n");
     assert!(run(&["verify", &reference, "--key", "mlxcel.pub"]).contains("ok: signed by key"));

@@ -56,17 +56,24 @@ impl Registry {
         Ok(format!("{}/{}@{digest}", self.reference.registry(), self.reference.repository()))
     }
 
+    /// Downloads a bundle's manifest alone, such as for [`check_targets`](crate::check_targets) before anything large is pulled.
+    ///
+    /// # Errors
+    /// The artifact is not a bundle, or the registry or the network fails.
+    pub fn manifest(&self) -> Result<Manifest, Error> {
+        self.run("pull", async {
+            let (manifest, _) = self.pull_manifest(&mut self.pull_layers().await?).await?;
+            Ok(manifest)
+        })
+    }
+
     async fn pull_bundle(
         &self,
         mut to: StoreWriter,
         progress: &mut dyn FnMut(TransferEvent),
     ) -> Result<Bundle, Error> {
         let mut layers = self.pull_layers().await?;
-        let Some(layer) = layers.remove(MANIFEST) else {
-            return Err(self.not_a_bundle(format!("found no layer titled {MANIFEST}, expected one")));
-        };
-        let text = self.pull_text(&layer, MANIFEST_LIMIT, MANIFEST).await?;
-        let manifest = Manifest::parse(&text)?;
+        let (manifest, text) = self.pull_manifest(&mut layers).await?;
         to.prepare(&manifest)?;
         let signature = match layers.remove(SIGNATURE) {
             Some(layer) => Some(self.pull_text(&layer, SIGNATURE_LIMIT, SIGNATURE).await?),
@@ -111,6 +118,15 @@ impl Registry {
             }
         }
         Ok(layers)
+    }
+
+    /// Downloads the bundle's manifest and takes its layer from the others. Returns its text too.
+    async fn pull_manifest(&self, layers: &mut Layers) -> Result<(Manifest, String), Error> {
+        let Some(layer) = layers.remove(MANIFEST) else {
+            return Err(self.not_a_bundle(format!("found no layer titled {MANIFEST}, expected one")));
+        };
+        let text = self.pull_text(&layer, MANIFEST_LIMIT, MANIFEST).await?;
+        Ok((Manifest::parse(&text)?, text))
     }
 
     /// Downloads a layer of at most `limit` bytes of text.

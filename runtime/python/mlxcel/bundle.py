@@ -26,6 +26,10 @@ class Target:
         return self.verdict != "refuse"
 
 
+def _targets(judged: list[tuple[str, str, str, list[str]]]) -> list[Target]:
+    return [Target(name, verdict, device, tuple(reasons)) for name, verdict, device, reasons in judged]
+
+
 class Bundle:
     """A bundle: compiled code with all that it needs, named by digests.
 
@@ -145,10 +149,21 @@ class Bundle:
         Args:
             driver: `local`, `cuda` or `vulkan`; all if it is None.
         """
-        return [
-            Target(name, verdict, device, tuple(reasons))
-            for name, verdict, device, reasons in self._native.check(driver)
-        ]
+        return _targets(self._native.check(driver))
+
+    @staticmethod
+    def check_remote(reference: str, driver: str | None = None, *, plain_http: bool = False) -> list[Target]:
+        """Returns whether each target of a bundle in an OCI registry runs on this machine. Pulls its manifest alone.
+
+        Args:
+            reference: an address such as `registry.example/models/demo:1`, or one with `@sha256:…`.
+            driver: `local`, `cuda` or `vulkan`; all if it is None.
+            plain_http: uses HTTP without TLS, as for registries on this machine always.
+
+        Raises:
+            BundleError: there is no such bundle, or the registry cannot be reached.
+        """
+        return _targets(NativeBundle.check_remote(reference, driver, plain_http))
 
     def sign(self, key: str | os.PathLike[str], *, password: str | None = None, comment: str = "") -> str:
         """Signs the bundle after verifying it. Returns the id of the key.

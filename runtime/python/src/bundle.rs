@@ -8,8 +8,8 @@ use std::{
 };
 
 use mlxcel_artifacts::{
-    Bundle, BundleWriter, Cancel, Destination, Differences, DockerConfig, Driver, Error, Machine, Name,
-    PublicKey, Registry, SecretKey, Store, Verdict, check_targets,
+    Bundle, BundleWriter, Cancel, Destination, Differences, DockerConfig, Driver, Error, Machine, Manifest,
+    Name, PublicKey, Registry, SecretKey, Store, Verdict, check_targets,
 };
 use pyo3::prelude::*;
 
@@ -57,6 +57,25 @@ fn transfer<T: Send>(
         wait::receive(py, receiver).inspect_err(|_| cancel.cancel())
     });
     ended?.map_err(error::of_bundle)
+}
+
+/// Checks which targets run on this machine, those of one driver or all.
+fn judge(py: Python<'_>, manifest: &Manifest, driver: Option<&str>) -> PyResult<Vec<Judgment>> {
+    let driver = driver.map(str::parse::<Driver>).transpose();
+    let driver = driver.map_err(|problem| error::of_any("RequestError", &problem))?;
+    let driver_files = env::var_os("VK_DRIVER_FILES").or_else(|| env::var_os("VK_ICD_FILENAMES"));
+    let machine = py.detach(|| Machine::host_with_gpus(driver_files.as_deref()));
+    let found = check_targets(manifest, &machine).into_iter();
+    let found = found.filter(|found| driver.is_none_or(|driver| driver == found.artifact().driver));
+    let judged = found.map(|found| {
+        let verdict = match found.verdict {
+            Verdict::Run => "run",
+            Verdict::RunWithPacking => "run-with-packing",
+            Verdict::Refuse => "refuse",
+        };
+        (found.target.to_owned(), verdict, found.device, found.reasons)
+    });
+    Ok(judged.collect())
 }
 
 /// Opens the store, which has to be there.
@@ -117,23 +136,18 @@ impl NativeBundle {
 
     /// Checks which targets run on this machine, those of one driver or all.
     fn check(&self, py: Python<'_>, driver: Option<&str>) -> PyResult<Vec<Judgment>> {
-        let driver = driver.map(str::parse::<Driver>).transpose();
-        let driver = driver.map_err(|problem| error::of_any("RequestError", &problem))?;
-        let driver_files = env::var_os("VK_DRIVER_FILES").or_else(|| env::var_os("VK_ICD_FILENAMES"));
-        let machine = py.detach(|| Machine::host_with_gpus(driver_files.as_deref()));
-        let manifest = self.bundle.manifest();
-        let found = check_targets(manifest, &machine).into_iter();
-        let found =
-            found.filter(|found| driver.is_none_or(|driver| driver == manifest.targets[found.target].driver));
-        let judged = found.map(|found| {
-            let verdict = match found.verdict {
-                Verdict::Run => "run",
-                Verdict::RunWithPacking => "run-with-packing",
-                Verdict::Refuse => "refuse",
-            };
-            (found.target.to_owned(), verdict, found.device, found.reasons)
-        });
-        Ok(judged.collect())
+        judge(py, self.bundle.manifest(), driver)
+    }
+
+    /// Checks which targets of a bundle in a registry run on this machine. Downloads its manifest alone.
+    #[staticmethod]
+    fn check_remote(
+        py: Python<'_>,
+        reference: &str,
+        driver: Option<&str>,
+        plain_http: bool,
+    ) -> PyResult<Vec<Judgment>> {
+        judge(py, &transfer(py, reference, plain_http, Registry::manifest)?, driver)
     }
 
     /// Signs the bundle. Returns the id of the key.

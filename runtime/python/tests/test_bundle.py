@@ -105,6 +105,8 @@ def test_names_of_a_store(demo, tmp_path):
 def test_a_registry_that_is_not_there(demo, tmp_path):
     with pytest.raises(mlxcel.BundleError, match="127.0.0.1:9"):
         mlxcel.Bundle.pull("127.0.0.1:9/demo:1", store=tmp_path / "store")
+    with pytest.raises(mlxcel.BundleError, match="127.0.0.1:9"):
+        mlxcel.Bundle.check_remote("127.0.0.1:9/demo:1")
     with pytest.raises(mlxcel.BundleError) as error:
         mlxcel.Bundle(demo).push("not a reference")
     assert error.value.hint

@@ -214,7 +214,7 @@ def test_ctrl_c_ends_a_wait(demo, run, call):
     assert (process.returncode, out.strip()) == (0, "stopped 2"), errors
 
 
-@pytest.mark.parametrize("call", ["pull(name, store=store)", "resolve(name)"])
+@pytest.mark.parametrize("call", ["pull(name, store=store)", "resolve(name)", "check_remote(name)"])
 def test_ctrl_c_ends_a_transfer(run, tmp_path, call):
     code = f"""
         import signal, sys, mlxcel

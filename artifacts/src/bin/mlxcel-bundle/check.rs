@@ -15,6 +15,7 @@ use serde::Serialize;
 use crate::{
     arguments::{Source, StoreArguments},
     outcome::Outcome,
+    registry::connect,
 };
 
 /// Check whether a bundle runs on this machine
@@ -24,6 +25,12 @@ use crate::{
 pub(crate) struct Check {
     #[command(flatten)]
     source: Source,
+    /// BUNDLE is an address in a registry: reads the manifest there, and pulls nothing
+    #[arg(long)]
+    remote: bool,
+    /// With --remote: use HTTP without TLS; always used for registries on this machine
+    #[arg(long, requires = "remote")]
+    plain_http: bool,
     /// Consider only devices of this driver: local, cuda, vulkan, hip or metal
     #[arg(long, value_name = "DRIVER")]
     device: Option<Driver>,
@@ -38,8 +45,12 @@ pub(crate) struct Check {
 impl Check {
     pub(crate) fn run(&self, store: &StoreArguments) -> Result<Outcome> {
         let machine = self.machine.as_deref().map_or_else(|| Ok(this_machine()), read_machine)?;
-        let bundle = self.source.open_without_weights(store)?;
-        let report = Report::new(bundle.manifest(), &machine, self.device);
+        let manifest = if self.remote {
+            connect(&self.source.bundle.to_string_lossy(), self.plain_http)?.manifest()?
+        } else {
+            self.source.open_without_weights(store)?.manifest().clone()
+        };
+        let report = Report::new(&manifest, &machine, self.device);
         let text = if self.json { serde_json::to_string_pretty(&report)? + "\n" } else { report.to_string() };
         Ok(Outcome { text, status: u8::from(report.runs.is_none()) })
     }

@@ -2,7 +2,7 @@
 
 use anyhow::Result;
 use clap::Args;
-use mlxcel_artifacts::{DockerConfig, Name, Registry};
+use mlxcel_artifacts::{DockerConfig, Error, Name, Registry};
 
 use crate::{
     arguments::{Source, StoreArguments, write_to_store},
@@ -21,9 +21,14 @@ struct Address {
 }
 
 impl Address {
-    fn registry(&self) -> Result<Registry> {
-        Ok(Registry::new(&self.reference, &DockerConfig::from_env(), self.plain_http)?)
+    fn registry(&self) -> Result<Registry, Error> {
+        connect(&self.reference, self.plain_http)
     }
+}
+
+/// Prepares transfers to and from an address, with the credentials that `docker login` stored.
+pub(crate) fn connect(reference: &str, plain_http: bool) -> Result<Registry, Error> {
+    Registry::new(reference, &DockerConfig::from_env(), plain_http)
 }
 
 /// Push a bundle to an OCI registry

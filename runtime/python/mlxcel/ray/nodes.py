@@ -38,7 +38,7 @@ def check(
     store: str | os.PathLike[str] | None = None,
     plain_http: bool = False,
 ) -> list[Node]:
-    """Returns whether each node with CPUs can run a bundle. Nodes pull it if they do not have it.
+    """Returns whether each node with CPUs can run a bundle. Nodes pull nothing of it but its manifest.
 
     Args:
         bundle: a folder that every node has, a name in the nodes' stores, or a reference of a registry.
@@ -68,7 +68,7 @@ def label_selector(
 
 
 def probe(source: Source, device: str) -> list[Node]:
-    """Asks every node that has CPUs to open a bundle and to check its targets."""
+    """Asks every node that has CPUs to check a bundle's targets."""
     if not ray.is_initialized():
         ray.init()
     ask = ray.remote(num_cpus=0, max_retries=0)(_judge)
@@ -104,17 +104,16 @@ def selector(source: Source, device: str) -> dict[str, str]:
 
 
 def open_here(source: Source, device: str) -> Bundle:
-    """Opens the bundle on this node, and checks that this node runs it.
+    """Checks that this node runs the bundle, and opens it, which may pull it.
 
     Raises:
         DeviceError: it does not. The message says what is missing.
     """
-    bundle = source.open()
-    found = problem(tuple(bundle.check(_driver(device))), None)
+    found = problem(source.check(_driver(device)), None)
     if found is not None:
         node = ray.get_runtime_context().get_node_id()
         raise refusal(f"node {node[:12]} does not run {source.bundle}", found)
-    return bundle
+    return source.open()
 
 
 def refusal(what: str, why: str | None) -> DeviceError:
@@ -142,7 +141,7 @@ def problem(targets: tuple[Target, ...], error: Error | None) -> str | None:
 def _judge(source: Source, device: str) -> tuple[tuple[Target, ...], Error | None]:
     """Checks the bundle's targets on the node where this runs. An error is a value, so that Ray does not wrap it."""
     try:
-        return tuple(source.open().check(_driver(device))), None
+        return source.check(_driver(device)), None
     except Error as error:
         return (), error
 

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from ..bundle import Bundle
+from ..bundle import Bundle, Target
 from ..errors import BundleError
 
 _REGISTRY = re.compile(r"(localhost|\[[0-9a-fA-F:]+\]|[A-Za-z0-9-]+(\.[A-Za-z0-9-]+)*(?=[.:])[A-Za-z0-9.-]*)(:[0-9]+)?/.")
@@ -50,13 +50,29 @@ class Source:
         Raises:
             BundleError: there is no such bundle, or the registry cannot be reached.
         """
-        if not is_reference(self.bundle) or os.path.exists(self.bundle):
+        if not self._is_remote():
             return Bundle(self.bundle, store=self.store)
         with _alone(f"{self.store or os.environ.get('MLXCEL_STORE', '')}\n{self.bundle}"):
             try:
                 return Bundle(self.bundle, store=self.store)
             except BundleError:
                 return Bundle.pull(self.bundle, store=self.store, plain_http=self.plain_http)
+
+    def check(self, driver: str | None) -> tuple[Target, ...]:
+        """Returns whether each target runs on this node. Of a bundle that it would have to pull, it reads the manifest alone.
+
+        Raises:
+            BundleError: there is no such bundle, or the registry cannot be reached.
+        """
+        try:
+            return tuple(Bundle(self.bundle, store=self.store).check(driver))
+        except BundleError:
+            if not self._is_remote():
+                raise
+            return tuple(Bundle.check_remote(self.bundle, driver, plain_http=self.plain_http))
+
+    def _is_remote(self) -> bool:
+        return is_reference(self.bundle) and not os.path.exists(self.bundle)
 
 
 def is_reference(bundle: str) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import logging
 import os
@@ -56,14 +57,15 @@ class Watched(mlxcel.ray.Predictor):
 # On one node only: what its CPU lacks is what mlxcel-bundle finds for the machine in a file.
 OTHER_CPU = """
 import json, subprocess
-import mlxcel, mlxcel.bundle
+import mlxcel
 
-def check(self, driver=None):
-    command = [{program!r}, "check", self.name, "--machine", {machine!r}, "--json"]
+def judged(*arguments):
+    command = [{program!r}, "check", *arguments, "--machine", {machine!r}, "--json"]
     found = json.loads(subprocess.run(command, capture_output=True).stdout)["judgements"]
     return [mlxcel.Target(one["target"], one["verdict"], one["device"], tuple(one["reasons"])) for one in found]
 
-mlxcel.bundle.Bundle.check = check
+mlxcel.Bundle.check = lambda self, driver=None: judged(self.name)
+mlxcel.Bundle.check_remote = staticmethod(lambda reference, driver=None, **options: judged(reference, "--remote"))
 """
 
 
@@ -76,6 +78,11 @@ def other_cpu(folder: Path) -> str:
     code = OTHER_CPU.format(program=program, machine=str(folder / "machine.json"))
     (folder / "sitecustomize.py").write_text(code)
     return f"{folder}:{os.environ['PYTHONPATH']}"
+
+
+def digest_of_manifest(bundle: str) -> str:
+    """Returns the digest that a registry has a bundle's manifest under."""
+    return f"sha256:{hashlib.sha256((Path(bundle) / 'manifest.toml').read_bytes()).hexdigest()}"
 
 
 def rows_of(texts: list[str]) -> list[dict]:
@@ -107,14 +114,20 @@ def test_a_node_without_the_features_takes_no_work(nodes, demo, tmp_path, caplog
         ).take_all()
     check_answers(answers, expected)
     assert f"node {unfit[:12]} (127.0.0.1) takes no work: cpu: the cpu lacks avx2" in caplog.text
+    registry = Registry()
+    reference = registry.reference(f"models/demo@{registry.add(Path(demo), '1')}")
+    assert {node.id: node.problem for node in mlxcel.ray.check(reference)} == {fit: None, unfit: found[unfit].problem}
     # A worker that is placed there nonetheless says so, as on a node that joins later.
     with pytest.raises(Exception, match="does not run .*: cpu: the cpu lacks avx2"):
         ray.data.from_items(rows_of(texts)).map_batches(
             mlxcel.ray.Predictor,
-            fn_constructor_args=(demo,),
+            fn_constructor_args=(reference,),
             compute=ray.data.ActorPoolStrategy(size=1),
             label_selector={"ray.io/node-id": unfit},
         ).take_all()
+    # Nothing was pulled to find that out.
+    assert set(registry.fetched) & set(registry.blobs) == {digest_of_manifest(demo)}
+    registry.close()
     listed = ray.nodes()
     nodes.kill(fit)
     # For a while, the list of a cluster has nodes that ended.
@@ -232,7 +245,10 @@ def test_a_killed_node_and_a_killed_worker_lose_nothing(nodes, demo, tmp_path):
     assert len(killed) == 2
     print(f"{COUNT} prompts in {seconds:.1f} s; a worker killed after {killed[0]}, a node after {killed[1]}")
     check_answers(answers, expected)
-    # Each file was fetched once by each node: six workers on three nodes.
+    # Each file was fetched once by each node, which has two workers. The manifest may have been checked by both before. On a
+    # busy machine, the third node may not have begun when all is answered.
     fetched = {digest: registry.fetched[digest] for digest in registry.blobs if registry.fetched[digest]}
-    assert set(fetched.values()) == {3}, fetched
+    assert fetched.pop(digest_of_manifest(demo)) <= 9
+    answered = len({answer["node"] for answer in answers})
+    assert all(answered <= times <= 3 for times in fetched.values()), (answered, fetched)
     registry.close()
