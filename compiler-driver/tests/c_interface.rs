@@ -44,6 +44,7 @@ static INSTALLED: LazyLock<TempDir> = LazyLock::new(|| {
         ("cc", "examples/train.c", "train", "--cflags --libs"),
         ("c++", "examples/streams.cpp", "streams", "--cflags --libs"),
         ("cc", "tests/misuse.c", "misuse", "--cflags --libs"),
+        ("cc", "tests/options.c", "options", "--cflags --libs"),
         ("cc", "examples/generate.c", "generate-static", "--cflags --libs --static"),
         ("cc", "tests/without_io_uring.c", "without_io_uring", "--cflags"),
     ] {
@@ -105,6 +106,7 @@ fn examples_in_c_and_cpp_run() {
     let text = run(&[], "train", &[adam.bundle.path()]);
     assert!(text.starts_with("loss 0.2555, after 200 steps 0.0"), "{text}");
     assert_eq!(run(&[], "misuse", &[demo.bundle.path(), adam.bundle.path()]), "0 failures\n");
+    assert_eq!(run(&[], "options", &[demo.bundle.path()]), "0 failures\n");
 }
 
 #[test]

@@ -179,9 +179,33 @@ struct mlxcel_request {
   const char *grammar;
   // Guesses tokens from the text and verifies several at once. The answer stays the same.
   bool speculate;
+  // Adds log-probabilities to every token, those of the model itself.
+  bool logprobs;
+  // Adds so many of the most likely tokens to every token, too. Needs `logprobs`.
+  size_t top_logprobs;
+  // Subtracted once from the logits of tokens of the answer.
+  float presence_penalty;
+  // Subtracted from the logits of tokens of the answer as often as they are in it.
+  float frequency_penalty;
+  // Divides positive logits of tokens of prompt and answer, and multiplies negative ones; 0 and 1 change nothing.
+  float repetition_penalty;
+  // Tokens whose logits change.
+  const uint32_t *logit_bias_tokens;
+  // What is added to the logit of each.
+  const float *logit_bias;
+  // The number of these tokens.
+  size_t logit_bias_count;
 };
 
-// What a token adds to an answer. The text is valid until the next call for the same answer.
+// A token that was likely, and the logarithm of its probability.
+struct mlxcel_logprob {
+  // The token.
+  uint32_t token;
+  // The natural logarithm of its probability.
+  float logprob;
+};
+
+// What a token adds to an answer. The pointers are valid until the next call for the same answer.
 struct mlxcel_piece {
   // The text that is final now, in UTF-8 and with a zero at its end; often empty.
   const char *text;
@@ -191,6 +215,12 @@ struct mlxcel_piece {
   uint32_t token;
   // False at the end, where a rest of text may come without a token.
   bool has_token;
+  // The natural logarithm of the token's probability, if the request asks for `logprobs`; else 0.
+  float logprob;
+  // The most likely tokens in its place, best first; NULL if there are none.
+  const struct mlxcel_logprob *top_logprobs;
+  // The number of these tokens.
+  size_t top_logprob_count;
 };
 
 // Takes a piece of an answer, on the thread that called. Returns false to end the answer.
@@ -354,6 +384,17 @@ const char *mlxcel_answer_text(const struct mlxcel_answer *answer,
 // Any thread.
 const uint32_t *mlxcel_answer_tokens(const struct mlxcel_answer *answer,
                                      size_t *count);
+
+// Returns the log-probabilities of an answer's tokens, and sets `count` to their number: that of the tokens, or 0 if the request
+// did not ask for `logprobs`. NULL for none, and for a bad handle. Valid until the answer is closed. Any thread.
+const float *mlxcel_answer_logprobs(const struct mlxcel_answer *answer,
+                                    size_t *count);
+
+// Returns the most likely tokens in place of an answer's token `index`, best first, and sets `count` to their number: what the
+// request has as `top_logprobs`. NULL for none, and for a bad handle or index. Valid until the answer is closed. Any thread.
+const struct mlxcel_logprob *mlxcel_answer_top_logprobs(const struct mlxcel_answer *answer,
+                                                        size_t index,
+                                                        size_t *count);
 
 // Returns why an answer ended: "eos", "stop", "length", "context" or "cancelled". NULL for a bad handle. Valid until the answer
 // is closed. Any thread.

@@ -1,6 +1,8 @@
 //! Requests as C makes them.
 
-use mlxcel_runtime::{AnswerOptions, Chat, Drawing, Message, Prompt, TextModel, grammar::Constraint};
+use mlxcel_runtime::{
+    AnswerOptions, Chat, Drawing, Message, Prompt, TextModel, engine::Penalties, grammar::Constraint,
+};
 use serde_json::{Map, Value};
 
 use crate::errors::Problem;
@@ -23,6 +25,11 @@ pub(crate) struct Given<'a> {
     pub(crate) regex: Option<&'a str>,
     pub(crate) grammar: Option<&'a str>,
     pub(crate) speculate: bool,
+    pub(crate) logprobs: bool,
+    pub(crate) top_logprobs: usize,
+    /// Of presence, of frequency, and of repetition.
+    pub(crate) penalties: [f32; 3],
+    pub(crate) logit_bias: Vec<(u32, f32)>,
 }
 
 impl Given<'_> {
@@ -50,7 +57,7 @@ impl Given<'_> {
     /// Returns the options.
     ///
     /// # Errors
-    /// There are several constraints, or a schema that is no JSON.
+    /// There are several constraints, a schema that is no JSON, or likely tokens without log-probabilities.
     pub(crate) fn options(&self) -> Result<AnswerOptions, Problem> {
         let constraint = match (self.json_schema, self.regex, self.grammar) {
             (None, None, None) => None,
@@ -75,6 +82,12 @@ impl Given<'_> {
             min_p: Some(self.min_p),
             seed: self.seed,
         };
+        if self.top_logprobs > 0 && !self.logprobs {
+            let text = "found top_logprobs without logprobs, expected both\nhint: set logprobs to true";
+            return Err(Problem::Argument(text.into()));
+        }
+        let [presence, frequency, repetition] = self.penalties;
+        let repetition = if repetition == 0.0 { Penalties::default().repetition } else { repetition };
         Ok(AnswerOptions {
             max_tokens: Some(self.max_tokens).filter(|&tokens| tokens > 0),
             drawing,
@@ -82,7 +95,9 @@ impl Given<'_> {
             ignore_eos: self.ignore_eos,
             constraint,
             speculate: self.speculate,
-            ..AnswerOptions::default()
+            logprobs: self.logprobs.then_some(self.top_logprobs),
+            logit_bias: self.logit_bias.clone(),
+            penalties: Penalties { presence, frequency, repetition },
         })
     }
 }

@@ -129,6 +129,21 @@ static void engines(const char* path) {
   request.regex = "(";
   EXPECT(mlxcel_engine_submit(engine, &request, &stream), MLXCEL_CODE_REQUEST, "grammar");
   request.regex = NULL;
+  request.top_logprobs = 3;
+  EXPECT(mlxcel_engine_submit(engine, &request, &stream), MLXCEL_CODE_USAGE, "top_logprobs without logprobs");
+  request.top_logprobs = 0;
+  request.repetition_penalty = -1;
+  EXPECT(mlxcel_engine_submit(engine, &request, &stream), MLXCEL_CODE_REQUEST, "repetition penalty");
+  request.repetition_penalty = 0;
+  request.logit_bias_count = 1;
+  EXPECT(mlxcel_engine_submit(engine, &request, &stream), MLXCEL_CODE_USAGE, "logit_bias_tokens");
+  const uint32_t none = UINT32_MAX;
+  request.logit_bias_tokens = &none;
+  EXPECT(mlxcel_engine_submit(engine, &request, &stream), MLXCEL_CODE_USAGE, "logit_bias");
+  const float bias = 1;
+  request.logit_bias = &bias;
+  EXPECT(mlxcel_engine_submit(engine, &request, &stream), MLXCEL_CODE_REQUEST, "4294967295");
+  request.logit_bias_count = 0;
   EXPECT(mlxcel_engine_submit(engine, &request, NULL), MLXCEL_CODE_USAGE, "stream");
   EXPECT(mlxcel_engine_submit((struct mlxcel_engine*)bundle, &request, &stream), MLXCEL_CODE_USAGE, "another kind");
   const uint32_t large = 1u << 30;
@@ -173,6 +188,8 @@ static void engines(const char* path) {
   mlxcel_stream_close(NULL);
   mlxcel_answer_close(NULL);
   mlxcel_error_free(NULL);
+  size_t length = 0;
+  if (mlxcel_answer_logprobs(NULL, &length) || mlxcel_answer_top_logprobs(NULL, 0, &length)) ++failures;
   if (mlxcel_answer_text(NULL, NULL) || mlxcel_error_code(NULL) != MLXCEL_CODE_NONE) ++failures;
 }
 

@@ -8,7 +8,7 @@ use super::{
     engine::{Engine, model},
     pointers::{Error, guard},
     requests,
-    stream::{Answer, hold, piece_of, text_of},
+    stream::{Answer, HeldPiece, hold},
     types::{OnPiece, Request},
 };
 use crate::errors::Problem;
@@ -48,7 +48,7 @@ pub unsafe extern "C" fn mlxcel_engine_generate(
 /// Gives a piece to the caller. Returns whether more is wanted.
 fn deliver(on_piece: OnPiece, user: *mut c_void, piece: &AnswerPiece) -> bool {
     let Some(on_piece) = on_piece else { return true };
-    let text = text_of(&piece.text);
-    // SAFETY: the caller gave the function for this, and the piece and its text live until it returns.
-    unsafe { on_piece(user, &piece_of(piece, &text)) }
+    let mut held = HeldPiece::default();
+    // SAFETY: the caller gave the function for this, and the piece and what it points to live until it returns.
+    unsafe { on_piece(user, &held.fill(piece)) }
 }

@@ -20,6 +20,8 @@ pub(crate) fn read(model: &TextModel, from: *const Request) -> Result<TextReques
     let tokens = if has_tokens { Some(array("tokens", given.tokens, given.token_count)?) } else { None };
     let stop = array("stop", given.stop, given.stop_count)?;
     let stop = stop.iter().map(|&text: &*const c_char| need_text("stop", text).map(str::to_owned));
+    let tokens_biased = array("logit_bias_tokens", given.logit_bias_tokens, given.logit_bias_count)?;
+    let biases = array("logit_bias", given.logit_bias, given.logit_bias_count)?;
     let given = Given {
         prompt: sized_text("prompt", given.prompt, given.prompt_length)?,
         tokens,
@@ -36,6 +38,10 @@ pub(crate) fn read(model: &TextModel, from: *const Request) -> Result<TextReques
         regex: text("regex", given.regex)?,
         grammar: text("grammar", given.grammar)?,
         speculate: given.speculate,
+        logprobs: given.logprobs,
+        top_logprobs: given.top_logprobs,
+        penalties: [given.presence_penalty, given.frequency_penalty, given.repetition_penalty],
+        logit_bias: tokens_biased.iter().copied().zip(biases.iter().copied()).collect(),
     };
     Ok(model.request(given.prompt(model)?, &given.options()?)?)
 }

@@ -7,13 +7,13 @@ use std::{
     time::Duration,
 };
 
-use mlxcel_runtime::{Answer as WholeAnswer, AnswerPiece, AnswerStream, Next};
+use mlxcel_runtime::{Answer as WholeAnswer, AnswerPiece, AnswerStream, Next, TokenLogprobs};
 
 use super::{
     engine::{Engine, model},
     pointers::{Error, guard, guard_or, number, put, to_handle},
     requests,
-    types::{Event, Piece, Request},
+    types::{Event, Logprob, Piece, Request},
 };
 use crate::{
     errors::Problem,
@@ -32,19 +32,28 @@ pub struct Answer {
     _private: [u8; 0],
 }
 
-/// A stream, with the text of the piece that was read last.
+/// A stream, with the piece that was read last.
 #[derive(Debug)]
 pub(crate) struct HeldStream {
     stream: AnswerStream,
-    last: Mutex<CString>,
+    last: Mutex<HeldPiece>,
 }
 
-/// An answer, with its text for C.
+/// What a piece for C points to.
+#[derive(Debug, Default)]
+pub(crate) struct HeldPiece {
+    text: CString,
+    top: Vec<Logprob>,
+}
+
+/// An answer, with its texts and numbers for C.
 #[derive(Debug)]
 pub(crate) struct HeldAnswer {
     answer: WholeAnswer,
     text: CString,
     finish_reason: CString,
+    logprobs: Vec<f32>,
+    top: Vec<Vec<Logprob>>,
 }
 
 object!(HeldStream, 4, "a stream");
@@ -92,26 +101,42 @@ pub unsafe extern "C" fn mlxcel_stream_next(
             Next::Piece(next) => (Event::Piece, Some(next)),
         };
         if let Some(next) = next {
-            *last = text_of(&next.text);
-            put("piece", piece, piece_of(&next, &last))?;
+            put("piece", piece, last.fill(&next))?;
         }
         put("event", event, found)
     })
 }
 
 /// Returns a text for C. Zeros within it, which a model can generate, become U+FFFD.
-pub(crate) fn text_of(text: &str) -> CString {
+fn text_of(text: &str) -> CString {
     CString::new(text).unwrap_or_else(|_| CString::new(text.replace('\0', "\u{fffd}")).unwrap_or_default())
 }
 
-/// Returns a piece whose text is `text`.
-pub(crate) fn piece_of(piece: &AnswerPiece, text: &CString) -> Piece {
-    Piece {
-        text: text.as_ptr(),
-        text_length: text.as_bytes().len(),
-        token: piece.token.unwrap_or_default(),
-        has_token: piece.token.is_some(),
+impl HeldPiece {
+    /// Takes a piece's text and likely tokens, and returns the piece that points to them.
+    pub(crate) fn fill(&mut self, piece: &AnswerPiece) -> Piece {
+        self.text = text_of(&piece.text);
+        self.top = piece.logprobs.as_ref().map(top_of).unwrap_or_default();
+        Piece {
+            text: self.text.as_ptr(),
+            text_length: self.text.as_bytes().len(),
+            token: piece.token.unwrap_or_default(),
+            has_token: piece.token.is_some(),
+            logprob: piece.logprobs.as_ref().map_or(0.0, |logprobs| logprobs.token),
+            top_logprobs: start_of(&self.top),
+            top_logprob_count: self.top.len(),
+        }
     }
+}
+
+/// Returns the most likely tokens in place of one.
+fn top_of(logprobs: &TokenLogprobs) -> Vec<Logprob> {
+    logprobs.top.iter().map(|&(token, logprob)| Logprob { token, logprob }).collect()
+}
+
+/// Returns the address of a list's elements; null if it has none.
+fn start_of<T>(list: &[T]) -> *const T {
+    if list.is_empty() { ptr::null() } else { list.as_ptr() }
 }
 
 /// Ends the request of a stream. What has come can still be read. Any thread, also while another one waits.
@@ -143,7 +168,9 @@ pub extern "C" fn mlxcel_stream_close(stream: *mut Stream) {
 pub(crate) fn hold(answer: WholeAnswer, to: *mut *mut Answer) -> Result<(), Problem> {
     let text = text_of(&answer.text);
     let finish_reason = text_of(answer.stop_reason.name());
-    let handle = HeldAnswer::table().add(HeldAnswer { answer, text, finish_reason });
+    let logprobs = answer.logprobs.iter().map(|logprobs| logprobs.token).collect();
+    let top = answer.logprobs.iter().map(top_of).collect();
+    let handle = HeldAnswer::table().add(HeldAnswer { answer, text, finish_reason, logprobs, top });
     put("answer", to, to_handle(handle)).inspect_err(|_| drop(HeldAnswer::table().remove(handle)))
 }
 
@@ -168,6 +195,33 @@ pub unsafe extern "C" fn mlxcel_answer_tokens(answer: *const Answer, count: *mut
         let held = HeldAnswer::table().get(number(answer))?;
         put("count", count, held.answer.tokens.len())?;
         Ok(held.answer.tokens.as_ptr())
+    })
+}
+
+/// Returns the log-probabilities of an answer's tokens, and sets `count` to their number: that of the tokens, or 0 if the request
+/// did not ask for `logprobs`. NULL for none, and for a bad handle. Valid until the answer is closed. Any thread.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn mlxcel_answer_logprobs(answer: *const Answer, count: *mut usize) -> *const f32 {
+    guard_or(ptr::null(), || {
+        let held = HeldAnswer::table().get(number(answer))?;
+        put("count", count, held.logprobs.len())?;
+        Ok(start_of(&held.logprobs))
+    })
+}
+
+/// Returns the most likely tokens in place of an answer's token `index`, best first, and sets `count` to their number: what the
+/// request has as `top_logprobs`. NULL for none, and for a bad handle or index. Valid until the answer is closed. Any thread.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn mlxcel_answer_top_logprobs(
+    answer: *const Answer,
+    index: usize,
+    count: *mut usize,
+) -> *const Logprob {
+    guard_or(ptr::null(), || {
+        let held = HeldAnswer::table().get(number(answer))?;
+        let top = held.top.get(index).map(Vec::as_slice).unwrap_or_default();
+        put("count", count, top.len())?;
+        Ok(start_of(top))
     })
 }
 

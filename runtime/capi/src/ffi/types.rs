@@ -80,6 +80,22 @@ pub struct Request {
     pub grammar: *const c_char,
     /// Guesses tokens from the text and verifies several at once. The answer stays the same.
     pub speculate: bool,
+    /// Adds log-probabilities to every token, those of the model itself.
+    pub logprobs: bool,
+    /// Adds so many of the most likely tokens to every token, too. Needs `logprobs`.
+    pub top_logprobs: usize,
+    /// Subtracted once from the logits of tokens of the answer.
+    pub presence_penalty: f32,
+    /// Subtracted from the logits of tokens of the answer as often as they are in it.
+    pub frequency_penalty: f32,
+    /// Divides positive logits of tokens of prompt and answer, and multiplies negative ones; 0 and 1 change nothing.
+    pub repetition_penalty: f32,
+    /// Tokens whose logits change.
+    pub logit_bias_tokens: *const u32,
+    /// What is added to the logit of each.
+    pub logit_bias: *const f32,
+    /// The number of these tokens.
+    pub logit_bias_count: usize,
 }
 
 // SAFETY: numbers and pointers may be all zeros.
@@ -91,7 +107,17 @@ unsafe impl Options for DeviceOptions {}
 // SAFETY: numbers, pointers and bools may be all zeros, and C's bool is 0 or 1.
 unsafe impl Options for Request {}
 
-/// What a token adds to an answer. The text is valid until the next call for the same answer.
+/// A token that was likely, and the logarithm of its probability.
+#[derive(Debug, Clone, Copy)]
+#[repr(C)]
+pub struct Logprob {
+    /// The token.
+    pub token: u32,
+    /// The natural logarithm of its probability.
+    pub logprob: f32,
+}
+
+/// What a token adds to an answer. The pointers are valid until the next call for the same answer.
 #[derive(Debug, Clone, Copy)]
 #[repr(C)]
 pub struct Piece {
@@ -103,6 +129,12 @@ pub struct Piece {
     pub token: u32,
     /// False at the end, where a rest of text may come without a token.
     pub has_token: bool,
+    /// The natural logarithm of the token's probability, if the request asks for `logprobs`; else 0.
+    pub logprob: f32,
+    /// The most likely tokens in its place, best first; NULL if there are none.
+    pub top_logprobs: *const Logprob,
+    /// The number of these tokens.
+    pub top_logprob_count: usize,
 }
 
 /// Takes a piece of an answer, on the thread that called. Returns false to end the answer.
