@@ -8,6 +8,7 @@ use serde_json::Value;
 
 use crate::{
     shell,
+    tasks::WHOLE,
     toolchain::{
         cross::{ARM, LINK_FOR_ARM, add_arm, for_arm},
         setup::setup,
@@ -46,14 +47,13 @@ pub(crate) fn emulate(workspace: &Workspace, options: &Emulate) -> Result<()> {
         add_arm(workspace)?;
     }
     if has_arm && only.is_none() {
-        let mut command = workspace.cargo("test --quiet -p mlxcel-emitter --test kernels arm");
+        let mut command = workspace.cargo(&format!("test --quiet {WHOLE} --test kernels arm"));
         shell::run(command.env("MLXCEL_KERNELS", "full"))?;
     }
     // The ignored tests of the module `qemu`. Kernels that are linked are no fixture.
     let tests = if only.is_some() { "qemu::models" } else { "qemu::" };
-    let mut command = workspace.cargo(&format!(
-        "test --quiet -p mlxcel-compiler-driver --test bundles -- --ignored --nocapture {tests}"
-    ));
+    let mut command =
+        workspace.cargo(&format!("test --quiet {WHOLE} --test bundles -- --ignored --nocapture {tests}"));
     if has_arm {
         let mut cargo = workspace.cargo(&build(&format!("--target {ARM}")));
         cargo.env("CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_RUSTFLAGS", LINK_FOR_ARM);

@@ -17,8 +17,9 @@ pub(crate) struct Ray {
 pub(crate) fn ray(workspace: &Workspace, options: &Ray) -> Result<()> {
     setup(workspace)?;
     shell::run_to_stderr(&mut workspace.cargo(&format!("build --quiet {WHOLE}")))?;
-    let command = "test --quiet -p mlxcel-compiler-driver --test bundles -- --nocapture python::ray_passes";
-    let mut command = workspace.cargo(command);
+    // With the features of that build, or dependencies are compiled again.
+    let tests = "--test bundles -- --nocapture python::ray_passes";
+    let mut command = workspace.cargo(&format!("test --quiet {WHOLE} {tests}"));
     command.env("MLXCEL_RAY", "full");
     if let Some(only) = &options.only {
         command.env("MLXCEL_RAY_ONLY", only);
