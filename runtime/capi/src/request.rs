@@ -27,8 +27,7 @@ pub(crate) struct Given<'a> {
     pub(crate) speculate: bool,
     pub(crate) logprobs: bool,
     pub(crate) top_logprobs: usize,
-    /// Of presence, of frequency, and of repetition.
-    pub(crate) penalties: [f32; 3],
+    pub(crate) penalties: Penalties,
     pub(crate) logit_bias: Vec<(u32, f32)>,
 }
 
@@ -86,8 +85,10 @@ impl Given<'_> {
             let text = "found top_logprobs without logprobs, expected both\nhint: set logprobs to true";
             return Err(Problem::Argument(text.into()));
         }
-        let [presence, frequency, repetition] = self.penalties;
-        let repetition = if repetition == 0.0 { Penalties::default().repetition } else { repetition };
+        let mut penalties = self.penalties;
+        if penalties.repetition == 0.0 {
+            penalties.repetition = Penalties::default().repetition;
+        }
         Ok(AnswerOptions {
             max_tokens: Some(self.max_tokens).filter(|&tokens| tokens > 0),
             drawing,
@@ -97,7 +98,7 @@ impl Given<'_> {
             speculate: self.speculate,
             logprobs: self.logprobs.then_some(self.top_logprobs),
             logit_bias: self.logit_bias.clone(),
-            penalties: Penalties { presence, frequency, repetition },
+            penalties,
         })
     }
 }

@@ -2,7 +2,7 @@
 
 use std::ffi::c_char;
 
-use mlxcel_runtime::{TextModel, TextRequest};
+use mlxcel_runtime::{TextModel, TextRequest, engine::Penalties};
 
 use super::{
     pointers::{array, need_text, options, sized_text, text},
@@ -40,7 +40,11 @@ pub(crate) fn read(model: &TextModel, from: *const Request) -> Result<TextReques
         speculate: given.speculate,
         logprobs: given.logprobs,
         top_logprobs: given.top_logprobs,
-        penalties: [given.presence_penalty, given.frequency_penalty, given.repetition_penalty],
+        penalties: Penalties {
+            presence: given.presence_penalty,
+            frequency: given.frequency_penalty,
+            repetition: given.repetition_penalty,
+        },
         logit_bias: tokens_biased.iter().copied().zip(biases.iter().copied()).collect(),
     };
     Ok(model.request(given.prompt(model)?, &given.options()?)?)

@@ -26,7 +26,7 @@ class Node:
     id: str
     address: str
     targets: tuple[Target, ...]
-    """The bundle's targets with what each lacks; none if the bundle could not be opened there."""
+    """The bundle's targets with what each lacks; none if the bundle could not be checked there."""
     problem: str | None
     """Why the node takes no work; None if it does."""
 
@@ -62,7 +62,7 @@ def label_selector(
 
     Raises:
         DeviceError: no node can run it.
-        BundleError: no node can open it.
+        BundleError: no node has it or reaches its registry.
     """
     return selector(Source.of(bundle, store, plain_http), device)
 

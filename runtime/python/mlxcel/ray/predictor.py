@@ -165,8 +165,8 @@ def predict(
 ) -> Dataset:
     """Returns a data set with an answer to each prompt, made on the nodes that can run the bundle.
 
-    A tag of a registry is replaced by the digest that it stands for now. Every node pulls the bundle once and checks that it
-    can run it. One that cannot is named in a warning of the logger `mlxcel.ray`, and takes no work.
+    A tag of a registry is replaced by the digest that it stands for now. Every node checks that it can run
+    the bundle, and pulls it once. One that cannot is named in a warning of the logger `mlxcel.ray`, and takes no work.
 
     Args:
         dataset: a data set with a column of prompts.

@@ -130,8 +130,8 @@ def app(
 ) -> serve.Application:
     """Returns an application of Ray Serve with OpenAI's endpoints, for `serve.run`.
 
-    A tag of a registry is replaced by the digest that it stands for now. Every node pulls the bundle once and checks that it
-    can run it. One that cannot is named in a warning of the logger `mlxcel.ray`, and gets no replica.
+    A tag of a registry is replaced by the digest that it stands for now. Every node checks that it can run
+    the bundle, and pulls it once. One that cannot is named in a warning of the logger `mlxcel.ray`, and gets no replica.
 
     Args:
         bundle: a folder that every node has, a name in the nodes' stores, or a reference of a registry.
